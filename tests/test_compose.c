@@ -481,7 +481,8 @@ static void threads_change_nothing(void **ignored)
 
 /* ---- MILP ---- */
 
-/* One binary per (stages behind, stretch, option); the path condition, devices, and maxima over positions. How many binaries. */
+/* One binary per (stages behind, layer range, option); constraints of the path, of devices, and for maxima over positions. Returns
+ * the number of binaries. */
 static uint32_t write_milp(FILE *f, const struct maq_stage_table *t)
 {
     uint32_t n = t->n_atoms, layer_ranges = 0;

@@ -242,7 +242,7 @@ static void test_transfers(void **state)
     maq_profile_dir_free(p);
 }
 
-/* ---- DeepSpeed's schedule, played another way ---- */
+/* ---- DeepSpeed's schedule, simulated by other code ---- */
 
 #define MAX_STAGES 5
 #define MAX_MICROBATCHES 12

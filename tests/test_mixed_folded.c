@@ -1,6 +1,6 @@
 /*
- * test_mixed_folded.c - plans with virtual stages over several node groups: the search leaves none out, and what it
- * says of one is what is played.
+ * test_mixed_folded.c - plans with virtual stages over several node groups: the search leaves none out, and the step
+ * that it says of a plan is the simulated one.
  *
  * Oracles: every composition of a small job by the tables' own formulas; the same written down as mixed plans and placed; the rounds of a
  * model counted by hand.
@@ -55,7 +55,7 @@ struct brute {
     struct maq_mixed_run *run;
     const struct maq_chain_wave *wave;
     const struct maq_stage_table *table;
-    double best_s, best_simulated_s, most_off; /* closed form; played; of the form beside what is played */
+    double best_s, best_simulated_s, most_off; /* closed form; simulated; of the form against the simulated step */
     uint32_t n, n_fit;
 };
 
@@ -93,7 +93,7 @@ static void add_all(struct brute *b)
     }
 }
 
-/* The least of all by the closed form; by the clock that plays, no plan of the space is more than a hundredth faster. */
+/* The least of all by the closed form; when simulated, no plan of the space is more than a hundredth faster. */
 static void hold_brute_force(const char *chunks, const char *port, double most_off)
 {
     struct searched s = search_small(chunks, port);
@@ -314,9 +314,9 @@ static void test_output_waits(void **state)
     assert_true(waits > 100);
 }
 
-/* ---- folding ---- */
+/* ---- chunked models ---- */
 
-/* Each atom of the model is in one chunk of one folded atom, and no chunk of a stage is without atoms. */
+/* Each atom of the model is in one chunk of one atom of the chunked model, and no chunk of a stage is without atoms. */
 static void hold_chunks(struct maq_chain_atoms model, uint32_t chunks)
 {
     uint32_t layers = maq_chain_layers(model), n = maq_chain_chunked_atoms(model, chunks), next = 0;
@@ -350,7 +350,7 @@ static double over(const double *sums, uint32_t first, uint32_t end)
 enum { ATOMS = 8, CHUNKS = 3, FOLDED = 2 };
 static const double sums[ATOMS + 1] = {0, 5, 6, 8, 9, 10, 13, 14, 24}, update[ATOMS] = {0.5};
 
-/* Sums of a folded column are those of its chunks, and a chunk in flight is no less than the heaviest of them. */
+/* Sums of a column of the chunked model are those of its chunks, and a chunk in flight is no less than the heaviest of them. */
 static void hold_columns(struct maq_chain_atoms model, const struct maq_stage_option *mean,
                          const struct maq_stage_option *most)
 {

@@ -147,7 +147,7 @@ static bool draw_pipeline(struct maq_composition *c, uint64_t *seed, const struc
     return maq_composition_cost(c, table);
 }
 
-/* Nothing that one move makes of it plays faster. */
+/* No plan that is one move away is faster when simulated. */
 static void assert_fastest(const struct maq_composition *c, double step_s, double form_s, const struct counted *n)
 {
     struct maq_composition *other = malloc(sizeof *other);
@@ -183,7 +183,8 @@ static void assert_fastest(const struct maq_composition *c, double step_s, doubl
     free(other);
 }
 
-/* Drawn pipelines: what comes back is little longer by the form, plays no slower, and nothing near it plays faster. */
+/* Random pipelines: the plan that the local search returns is little longer by the closed form and no slower when simulated, and no
+ * plan near it is faster. */
 static void test_nearby(void **state)
 {
     struct searched s = search(SLOW_HOPS, 1, 1);

@@ -133,7 +133,8 @@ static struct maq_mixed_search_result *search(struct maq_loaded_job *job, const 
     return r;
 }
 
-/* Over several node groups both are searched where nobody decides; a plan says which it is, and is played so whatever the job says. */
+/* Over several node groups both are searched where the job does not decide; a plan says which it is, and is simulated so whatever
+ * the job says. */
 static void test_found(void **unused)
 {
     static const char text[] = "model: {base: qwen3-30b-a3b, num_hidden_layers: 24}\nworkload: {seq: 4096, gbs: 64}\n"

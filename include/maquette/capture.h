@@ -1,17 +1,17 @@
 /*
- * capture.h - a captured job: what every rank of a real program did, and what it would take at full scale.
+ * capture.h - a captured job: the operations of every rank of a real program.
  *
  *   maq_capture_read()     from the traces of ranks (`maquette run`, `maquette capture`), from a .mqt file, from a
  *                          PyTorch-profiler or a Chakra trace
- *   maq_capture_check()    whether collectives and messages meet on all members
+ *   maq_capture_check()    whether collectives and messages match on all members
  *   maq_capture_replay()   a time line of all ranks, with stragglers, slow links and other hardware as edits
  *   maq_capture_graph()    as an execution graph like any other: one class of nodes per class of ranks
  *
- * Ranks that do the same are one class: the same operators, streams, collectives and sizes in the same order. What
- * differs between them, which ranks they talk to, is bound per rank. A class's program is a list of records as the
- * trace has them (shim/record.h), with ids of operators and texts that count over the whole job.
+ * Ranks that do the same are one class: the same operators, streams, collectives and sizes in the same order. The ranks
+ * that they communicate with are stored for each rank. A class's program is a list of records as the trace has them
+ * (shim/record.h), with ids of operators and texts that count over the whole job.
  *
- * SI units where not said: times in ns, sizes in bytes.
+ * Times are in ns, sizes in bytes.
  */
 #ifndef MAQUETTE_CAPTURE_H
 #define MAQUETTE_CAPTURE_H
@@ -30,7 +30,7 @@ struct maq_rec_op; /* shim/record.h */
 struct maq_captured_op {
     const char *name;
     const struct maq_rec_op *what;
-    double recorded_ns; /* mean of what its launches took when they were recorded; 0 = it was not known */
+    double recorded_ns; /* mean recorded duration of its launches; 0 = unknown */
     uint64_t launches;  /* over all classes, each counted once */
 };
 
@@ -38,18 +38,18 @@ struct maq_captured_op {
 struct maq_captured_comm {
     uint64_t lineage;
     uint32_t size;
-    const uint32_t *member; /* [size] global ranks in order of their rank in it; UINT32_MAX = nobody said who */
-    const char *name;       /* of its process group, as the program called it; NULL = not said */
+    const uint32_t *member; /* [size] global ranks in order of their rank in it; UINT32_MAX = unknown */
+    const char *name;       /* of its process group in the program; NULL = unknown */
 };
 
-/* What a record of one rank took, where that is not what it took in the class's program. */
+/* The duration of a record of one rank, where it differs from that in the class's program. */
 struct maq_rank_delta {
     uint32_t rank, record;
     uint32_t host_ns;
     uint64_t ns;
 };
 
-/* Ranks that do the same. */
+/* A class of ranks that do the same. */
 struct maq_rank_class {
     uint64_t signature;
     uint32_t n_records;
@@ -70,7 +70,7 @@ struct maq_rank_class {
 
 struct maq_capture {
     uint32_t world, per_node;
-    const char *device; /* name in the catalogue that ran or stood in; NULL = not said */
+    const char *device; /* catalogue name of the device that ran or was emulated; NULL = unknown */
     uint32_t n_ops;
     const struct maq_captured_op *op;
     uint32_t n_texts;
@@ -91,17 +91,18 @@ MAQ_API enum maq_status maq_capture_read(struct maq_capture **out, const char *c
                                          struct maq_diag *diag);
 /* Whether the content of a file is one of these. */
 MAQ_API bool maq_capture_probe(const char *path);
-/* The .mqt file: one file, written beside and then renamed. The same capture gives the same bytes. */
+/* Writes a .mqt file, as a temporary file that is then renamed. The same capture gives the same bytes. */
 MAQ_API enum maq_status maq_capture_write(const struct maq_capture *capture, const char *path, struct maq_diag *diag);
 MAQ_API void maq_capture_free(struct maq_capture *capture);
 
-/* Whether collectives and messages meet on all members with the same kind, size, type, operation and root; every fault is
- * told with both sites. MAQ_NO when some do not. */
+/* Whether collectives and messages match on all members: the same kind, size, type, operation and root. A fault is
+ * reported with both sites. MAQ_NO when some do not match. */
 MAQ_API enum maq_status maq_capture_check(const struct maq_capture *capture, struct maq_diag *diag);
 
 /*
- * Fills in the ranks that did not run, from where those that did are in their communicators. MAQ_NO: probe[0 .. *n) are
- * ranks that have to run first to decide, at least one, and the capture is as it was. *n comes in as the room of probe[].
+ * Infers the ranks that did not run, from the positions of those that ran in their communicators. MAQ_NO: probe[0 .. *n)
+ * are ranks that have to run before this can be decided, at least one, and the capture is unchanged. *n is the size of
+ * probe[] on entry.
  */
 MAQ_API enum maq_status maq_capture_infer(struct maq_capture *capture, uint32_t *probe, uint32_t *n,
                                           struct maq_diag *diag);

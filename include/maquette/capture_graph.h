@@ -4,15 +4,15 @@
  *   maq_capture_graph()          one class of nodes per class of ranks, with the host's work as nodes of their own
  *   maq_capture_write_chakra()   Chakra execution traces, one file per rank
  *
- * The graph is the quotient of the job by its classes: of the ranks of a class, one. A collective or a message is one node,
- * behind the arrival of every class that takes part. That is exact when every communicator of a kind joins the same classes
- * (all ranks of a class then do the same at the same time); where it is not, a class waits for every class that any of its
- * ranks waits for, and `exact` is false.
+ * The graph is the quotient of the job by its classes: of the ranks of a class, one. A collective or a message is one node, after
+ * the arrival of every class that takes part. That is exact when every communicator of a kind joins the same classes (all ranks
+ * of a class then do the same at the same time); where it is not, a class waits for every class that any of its ranks waits for,
+ * and `exact` is false.
  *
- * Durations are those of a class's program: what single ranks of it took instead (maq_rank_delta) is for the replay.
+ * Durations are those of a class's program; differences of single ranks (maq_rank_delta) are used by the replay only.
  *
- * A collective begins when its last member is there. A message of at most 4 MiB leaves its sender alone (NCCL's buffers hold it),
- * a larger one needs both sides.
+ * A collective begins when its last member arrives. A message of at most 4 MiB does not wait for its receiver (NCCL's buffers
+ * hold it), a larger one needs both sides.
  */
 #ifndef MAQUETTE_CAPTURE_GRAPH_H
 #define MAQUETTE_CAPTURE_GRAPH_H
@@ -26,7 +26,7 @@ extern "C" {
 struct maq_captured_graph {
     struct maq_timed_graph timed;
     bool exact;
-    uint32_t unmet;   /* collectives and messages in which somebody never arrives: they wait for nobody there */
+    uint32_t unmet;   /* collectives and messages with a member that never arrives; it is not waited for */
     uint32_t n_steps; /* marks of steps of the first class; tag.microbatch counts them */
     void *owner;      /* internal */
 };

@@ -21,7 +21,8 @@ extern "C" {
  * Kinds. d[] not named is 0. Elements are maq_dtype_bytes(dtype) wide unless said otherwise; products of 8-
  * and 4-bit types are written in 16 bits. The exact counts are at the head of src/cost/op.c.
  *
- *        kind             text               d[0]      d[1]      d[2]      d[3]      d[4]      d[5]                                */
+ *        kind             text               d[0]      d[1]      d[2]      d[3]      d[4]      d[5]
+ */
 /* clang-format off */
 #define MAQ_OP_LIST(X)                                                                                                               \
     X(NONE, "none")                   /* nothing; costs nothing                                                                     */ \
@@ -43,7 +44,8 @@ extern "C" {
     X(CROSS_ENTROPY_BWD, "cross_entropy_bwd") /* the same                                                                           */ \
     X(ROUTER, "router")               /* tokens     experts    topk: softmax and top-k in FP32, not its GEMM                        */ \
     X(PERMUTE, "permute")             /* rows       columns: gather or scatter of rows                                              */ \
-    X(QUANTIZE, "quantize")           /* rows       columns    copies      kernels: 16-bit in, dtype and scales out (copies 0 = 1, 2 = row- and column-wise; kernels 0 = 1, over parts of the rows) */ \
+    X(QUANTIZE, "quantize")           /* rows       columns    copies      kernels: 16-bit in, dtype and scales out \
+                                         (copies 0 = 1, 2 = row- and column-wise; kernels 0 = 1, over parts of the rows) */ \
     X(CONV1D, "conv1d")               /* tokens     channels   taps                                                                 */ \
     X(CONV1D_BWD, "conv1d_bwd")       /* the same                                                                                   */ \
     X(SSM_SCAN, "ssm_scan")           /* tokens     heads      head_dim   groups     state      chunk (0 = 128)                     */ \
@@ -201,15 +203,19 @@ struct maq_costs {
     bool burst;            /* kernels run in a short loop, as tables are taken: no power limit, a warm cache */
 };
 
-/* Cost of an operator on a device, of a collective on a cluster. costs: NULL = all zero. Never fail; results are finite and >= 0. */
+/*
+ * Cost of an operator on a device, of a collective on a cluster. costs: NULL = all zero. Never fail; results are finite and >=
+ * 0.
+ */
 MAQ_API struct maq_cost maq_cost_op(const struct maq_costs *costs, const struct maq_op *op,
                                     const struct maq_device *device);
 MAQ_API struct maq_cost maq_cost_coll(const struct maq_costs *costs, const struct maq_coll *coll,
                                       const struct maq_cluster *cluster);
 
 /*
- * How compute and communication that run on one device at the same time slow each other: factors >= 1 on the time of either, on the overlap
- * only. NCCL's blocks hold as many SMs as it has channels, and compute has the rest; the copies are resident first and keep their pace.
+ * How compute and communication that run on one device at the same time slow each other: factors >= 1 on the time of either, on the
+ * overlap only. NCCL's blocks hold as many SMs as it has channels, and compute has the rest; the copies are resident first and keep
+ * their pace.
  */
 struct maq_interference {
     double compute; /* factor on the time of compute while communication runs */

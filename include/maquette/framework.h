@@ -49,54 +49,69 @@ struct maq_framework {
     bool named; /* the job names one */
     struct maq_host_costs host;
     int optimizer; /* enum maq_optimizer_kernels */
-    /* 16-bit gradients are widened before the optimizer's kernel, and master weights narrowed behind it, by kernels of their own. */
+    /*
+     * 16-bit gradients are widened before the optimizer's kernel, and master weights narrowed behind it, by kernels of their
+     * own.
+     */
     bool optimizer_casts_apart;
-    bool
-        p2p_synchronizes; /* the host waits for the device at every pipeline transfer that does not overlap (Megatron's batch_p2p_sync) */
-    bool
-        p2p_sends_mask; /* the attention mask, one seq x seq for a microbatch, travels with the activations, whole from every TP rank */
-    bool
-        p2p_whole_gradients; /* activations are scattered over the TP ranks for a transfer, their gradients are not (DeepSpeed) */
-    bool step_synchronizes; /* and once a step (the gradient norm, the loss it prints) */
-    bool pass_synchronizes; /* and before and after every pass of a microbatch (DeepSpeed's wall_clock_breakdown) */
-    bool moe_synchronizes;  /* and in every dropless layer of experts, for the number of tokens per expert */
-    bool
-        tp_synchronizes; /* before and after every collective of a TP group (timers around them), and nothing runs beside it */
-    bool
-        tp_narrows_heads; /* TP cuts the width of every head, not their number: every rank has all scores (a fork of Megatron-LM for images) */
-    bool
-        tp_reduces_last; /* the reduction of dX over a TP group comes after the weight gradient instead of running beside it */
-    bool
-        tp_copies_sequence; /* the batch is the outermost dimension: what sequence parallelism gathers or scatters is copied into order */
+    /* The host waits for the device at every pipeline transfer that does not overlap (Megatron's batch_p2p_sync). */
+    bool p2p_synchronizes;
+    /* The attention mask, one seq x seq for a microbatch, travels with the activations, whole from every TP rank. */
+    bool p2p_sends_mask;
+    /* Activations are scattered over the TP ranks for a transfer, their gradients are not (DeepSpeed). */
+    bool p2p_whole_gradients;
+    /* The host waits for the device once a step (for the gradient norm, the loss that it prints). */
+    bool step_synchronizes;
+    /* The host waits for the device before and after every pass of a microbatch (DeepSpeed's wall_clock_breakdown). */
+    bool pass_synchronizes;
+    /* The host waits for the device in every dropless layer of experts, for the number of tokens per expert. */
+    bool moe_synchronizes;
+    /* The host waits before and after every collective of a TP group (timers around them); nothing runs beside it. */
+    bool tp_synchronizes;
+    /* TP cuts the width of every head, not their number: every rank has all scores (a fork of Megatron-LM for images). */
+    bool tp_narrows_heads;
+    /* The reduction of dX over a TP group comes after the weight gradient instead of running beside it. */
+    bool tp_reduces_last;
+    /* The batch is the outermost dimension: what sequence parallelism gathers or scatters is copied into order. */
+    bool tp_copies_sequence;
     /* Ring attention merges its pieces in 32 bits by pointwise kernels, and waits for gradients of K and V (PyTorch). */
     bool cp_merges_in_fp32;
-    /* The bias of the experts' last product, times the tokens' probabilities, is added by pointwise kernels; and so is the input of their
-     * activation clamped. */
+    /* The bias of the experts' last product, times the tokens' probabilities, is added by pointwise kernels; and so is the input
+     * of their activation clamped. */
     bool expert_bias_apart, clamp_apart;
-    /* Where pointwise kernels are not fused, the probabilities of the router multiply what the experts' activation returned, which is kept
-     * for their gradient. */
+    /* Where pointwise kernels are not fused, the probabilities of the router multiply what the experts' activation returned,
+     * which is kept for their gradient. */
     bool expert_scores_apart;
-    /* Keys and values of grouped-query attention are copied out to one head per query head in front of it (torchtitan until 2025). */
+    /*
+     * Keys and values of grouped-query attention are copied out to one head per query head in front of it (torchtitan until
+     * 2025).
+     */
     bool repeats_kv;
-    /* The rows of the token table are looked up by a product with one-hot vectors, which are written out and kept (Pax, MaxText). */
+    /*
+     * The rows of the token table are looked up by a product with one-hot vectors, which are written out and kept (Pax,
+     * MaxText).
+     */
     bool embeds_by_product;
-    /* The softmax of unfused attention is reductions and a quotient that read the scores anew each time, where no kernel holds a row (XLA). */
+    /*
+     * The softmax of unfused attention is reductions and a quotient that read the scores anew each time, where no kernel holds a
+     * row (XLA).
+     */
     bool softmax_rereads_scores;
     /* What an activation writes is quantized by a kernel of its own, where a norm quantizes what it writes (Megatron Core). */
     bool activation_quantized_apart;
-    /* NVFP4: what weight gradients read goes through a random Hadamard transform and is quantized by a kernel of its own, besides the one
-     * for the other products (Transformer Engine until 2.13). */
+    /* NVFP4: what weight gradients read goes through a random Hadamard transform and is quantized by a kernel of its own,
+     * besides the one for the other products (Transformer Engine until 2.13). */
     bool hadamard_apart;
     bool launches_block; /* CUDA_LAUNCH_BLOCKING: the host waits for every kernel */
-    bool
-        recompute_prunes; /* what the backward pass does not need is not recomputed: the last product of a layer (XLA, PyTorch's early stop) */
+    /* What the backward pass does not need is not recomputed: the last product of a layer (XLA, PyTorch's early stop). */
+    bool recompute_prunes;
     /* Gradients of sharded parameters are no buffers: zero_grad() frees them behind the update (PyTorch since 2.0, set_to_none). */
     bool frees_gradients;
-    bool
-        broadcasts_parameters; /* ZeRO-1 and -2: members of a shard group broadcast what they updated, one after the other, instead of an all-gather */
-    int32_t
-        forward_calls; /* times that a layer's forward pass runs: 1; 2 where something asks for its result once more */
-    double dropout;    /* what the framework's training scripts use: for models described by dimensions alone */
+    /* ZeRO-1 and -2: members of a shard group broadcast what they updated, one after the other, instead of an all-gather. */
+    bool broadcasts_parameters;
+    /* Times that a layer's forward pass runs: 1; 2 where something asks for its result once more. */
+    int32_t forward_calls;
+    double dropout; /* what the framework's training scripts use: for models described by dimensions alone */
 };
 
 #ifdef __cplusplus

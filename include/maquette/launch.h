@@ -1,15 +1,15 @@
 /*
  * launch.h - running ranks of a real program, without its cluster and without a GPU.
  *
- *   maq_launch_run()       one rank that believes in all the others, or all ranks of a small job at once
- *   maq_launch_capture()   slice after slice, until what every rank of the job does is known (capture.h)
+ *   maq_launch_run()       one rank, as if all others were there, or all ranks of a small job at once
+ *   maq_launch_capture()   runs of single ranks (slices), until the program of every rank of the job is known (capture.h)
  *   maq_launch_emulate()   chosen ranks live among the replay of all others
  *
- * A program runs as it is: the zero-GPU device stands in for CUDA's libraries, a store of maquette's for the rendezvous of
- * torch.distributed, an environment for mpirun, torchrun and Slurm. docs/capture.md is the user's page.
+ * A program runs unmodified: the zero-GPU device replaces CUDA's libraries, a store of maquette's replaces the rendezvous of
+ * torch.distributed, and environment variables replace mpirun, torchrun and Slurm. docs/capture.md is the user's page.
  *
- * All of a run lives in a private folder, which is removed at its end, whatever that end is; so is every process that the program
- * started. Times in ns, sizes in bytes where not said otherwise.
+ * All files of a run are in a private folder, which is removed at its end, however it ends; all processes that the program
+ * started are ended too. Times are in ns, sizes in bytes, unless a name says otherwise.
  */
 #ifndef MAQUETTE_LAUNCH_H
 #define MAQUETTE_LAUNCH_H
@@ -23,12 +23,12 @@
 extern "C" {
 #endif
 
-/* The program gets the libraries that it finds: it uses no device. */
+/* The program gets its own libraries: it uses no device. */
 #define MAQ_SESSION_NO_LIBRARIES UINT32_MAX
-/* The program's own CUDA runs on the GPU of this machine; NCCL alone is stood in for, and the peers are virtual. */
+/* The program's own CUDA runs on the GPU of this machine; only NCCL is replaced, and the peers are virtual. */
 #define MAQ_SESSION_GPU (UINT32_MAX - 1)
 
-/* A sign of life, a few times a second. */
+/* Progress, reported a few times a second. */
 struct maq_launch_progress {
     const char *phase; /* "rank 4095", "pass 1: rank 17", "verifying rank 203" */
     uint32_t done, of; /* slices; 0 of 0 = one program runs */
@@ -37,7 +37,7 @@ struct maq_launch_progress {
 
 struct maq_launch_opts {
     uint32_t size;                /* set by MAQ_SESSION_OPTS_INIT */
-    const char *const *arguments; /* the program and what it is called with; NULL-terminated */
+    const char *const *arguments; /* the program and its arguments; NULL-terminated */
     uint32_t world;               /* ranks of the job; 0 = devices of the cluster */
     uint32_t rank;                /* the one that runs */
     uint32_t per_node;            /* ranks on a node; 0 = devices of a node of the cluster */
@@ -66,17 +66,17 @@ struct maq_launch_opts {
         .size = sizeof(struct maq_launch_opts)                                                                         \
     }
 
-/* A question of the program, priced once. */
+/* An operator or collective that the program asked a price for; priced once. */
 struct maq_asked {
     const char *name; /* of the operator or collective */
     bool collective;
     uint32_t ranks; /* of a collective */
     uint64_t bytes;
     uint64_t ns;
-    uint64_t times;    /* it was asked, once per process */
-    uint64_t launches; /* that the traces have */
+    uint64_t times;    /* number of requests, one for each process */
+    uint64_t launches; /* launches in the traces */
     uint8_t provider;  /* enum maq_provider; NONE: a rule */
-    bool modelled;     /* stands as a stream of bytes: the cost chain has no kind for it */
+    bool modelled;     /* priced as a stream of bytes: the cost chain has no kind for it */
 };
 
 /* A rank that ran. */
@@ -84,15 +84,15 @@ struct maq_launch_rank {
     uint32_t rank;
     int32_t status; /* exit status; 128 + n = ended by signal n */
     bool records;   /* it used the device */
-    bool ended;     /* its trace has an end: otherwise it was killed */
+    bool ended;     /* its trace is complete; otherwise it was killed */
     uint64_t calls; /* records of its trace */
     uint64_t launches, collectives, messages, exchanges;
     uint32_t operators, communicators;
-    uint64_t virtual_ns; /* of the program at its end; alone, peers are never late */
+    uint64_t virtual_ns; /* of the program at its end; when it runs alone, peers are never late */
     uint64_t device_ns;  /* of launches, copies and communication, added up */
     uint64_t by_provider_ns
         [MAQ_PROVIDER_COUNT]; /* NONE: copies, fills, rules; `modelled` is in MAQ_PROVIDER_ANALYTICAL ... */
-    uint64_t modelled_ns;     /* ... and here, the share of it that no model of the kernel stands behind */
+    uint64_t modelled_ns;     /* ... and here, the part of it without a model of the kernel */
     uint64_t peak_bytes;      /* of device memory */
     uint64_t trace_bytes;
     uint64_t host_peak_bytes; /* resident memory of its largest process */
@@ -101,14 +101,14 @@ struct maq_launch_rank {
     const char *trace;  /* its file; NULL = not kept */
 };
 
-/* A slice of a capture: one rank, run once; or not run again. */
+/* A slice of a capture: one rank, run once, or found not to need another run. */
 struct maq_launch_slice {
     uint32_t rank, pass;
-    const char *why; /* it was chosen */
+    const char *why; /* the reason for which it was chosen */
     int32_t status;
-    bool changed; /* its trace is not what it was in the pass before */
+    bool changed; /* its trace differs from that of the pass before */
     bool resumed; /* it had been run before this capture was killed */
-    bool repeats; /* it was not run: it would have been told what it was told in its last run */
+    bool repeats; /* it was not run: its inputs equal those of its last run */
     double wall_s;
 };
 
@@ -118,20 +118,21 @@ struct maq_launch_capture {
     uint32_t passes, n_slices;
     const struct maq_launch_slice *slice; /* in the order in which they were run */
     uint32_t n_probed, n_verified;
-    uint32_t n_classes, n_comms, n_operators, n_unknown; /* of the captured job; ranks of which nothing is known */
+    uint32_t n_classes, n_comms, n_operators, n_unknown; /* of the captured job; n_unknown: ranks without a program */
     uint64_t contributions;                              /* to exchanges, that were recorded */
     bool stable;                                         /* nothing changed in the last pass */
 };
 
-/* A live rank of an emulation, beside what the capture knows of it. */
+/* A live rank of an emulation, compared with the capture. */
 struct maq_launch_live {
     uint32_t rank;
-    uint64_t virtual_ns;                      /* at its end, among replayed peers; 0 = it did not say */
+    uint64_t virtual_ns;                      /* at its end, among replayed peers; 0 = not reported */
     uint64_t replayed_ns;                     /* its end in the replay of all ranks */
     uint64_t peak_bytes, captured_peak_bytes; /* of device memory */
     uint64_t records, captured_records;
-    bool compared; /* its program with that of its class; not on a real GPU, where kernels have other names */
-    bool differs;  /* it is not that of its class */
+    /* its program was compared with that of its class; not on a real GPU, where kernels have other names */
+    bool compared;
+    bool differs; /* its program is not that of its class */
 };
 
 struct maq_launch {
@@ -142,7 +143,7 @@ struct maq_launch {
     uint32_t n_asked;
     const struct maq_asked *asked;
     uint64_t store_requests;            /* at the rendezvous store */
-    uint32_t invented;                  /* keys of it that nobody set */
+    uint32_t invented;                  /* keys of it that no rank set */
     int32_t status;                     /* of the program: the first that is not 0 */
     struct maq_launch_capture capture;  /* of maq_launch_capture() */
     const struct maq_launch_live *live; /* [n_ranks] of maq_launch_emulate(); NULL otherwise */
@@ -151,40 +152,42 @@ struct maq_launch {
 };
 
 /*
- * Runs the program as one rank, or as all of them. The program's own exit status is in the result and no fault; faults are a program
- * that cannot be started, a time-out (MAQ_LIMIT, with a result), an end on request. *out is owned by the caller: maq_launch_free().
+ * Runs the program as one rank, or as all of them. The program's exit status is part of the result and not an error; errors are a
+ * program that cannot be started, a time-out (MAQ_LIMIT, with a result), and an end on request. *out is owned by the caller:
+ * maq_launch_free().
  */
 MAQ_API enum maq_status maq_launch_run(struct maq_launch **out, const struct maq_launch_opts *opts,
                                        struct maq_diag *diag);
 
 struct maq_launch_capture_opts {
     uint32_t size;              /* set by MAQ_SESSION_CAPTURE_OPTS_INIT */
-    struct maq_launch_opts run; /* rank, all and trace are not read; a slice's timeout_s is 600 where it is 0 */
+    struct maq_launch_opts run; /* rank, all and trace are ignored; timeout_s, of a slice, is 600 where it is 0 */
     const char *path;        /* of the .mqt file; PATH.slices/ holds finished slices, PATH.peers what ranks exchange */
-    uint32_t tp, cp, ep, pp; /* hints: sizes of the axes; 0 = not said */
-    uint32_t slices;         /* ranks that are probed at first, at most; 0 = 24. A smaller world is probed whole */
+    uint32_t tp, cp, ep, pp; /* hints: sizes of the axes; 0 = unknown */
+    uint32_t slices;         /* most ranks that are probed at first; 0 = 24. In a smaller world all ranks are probed */
     uint32_t verify;         /* ranks that are checked at the end; 0 = none */
     bool keep;               /* PATH.slices/ stays, with the traces of all slices */
-    bool every_pass;         /* runs slices again that would be told what they were told before */
+    bool every_pass;         /* also run slices again whose inputs have not changed */
 };
 #define MAQ_SESSION_CAPTURE_OPTS_INIT                                                                                  \
     {                                                                                                                  \
         .size = sizeof(struct maq_launch_capture_opts), .run = MAQ_SESSION_OPTS_INIT                                   \
     }
 /*
- * Runs slice after slice, each with what the others were seen to put into exchanges, until nothing changes; infers the ranks that
- * did not run; writes the job. Killed, it goes on where it was. MAQ_NO: verification found a rank that does something else than its class.
+ * Runs slice after slice, each with the contributions of the others to exchanges as recorded so far, until nothing changes; infers
+ * the ranks that did not run; writes the job. After it was killed, it continues with the finished slices. MAQ_NO: verification
+ * found a rank whose program is not that of its class.
  */
 MAQ_API enum maq_status maq_launch_capture(struct maq_launch **out, const struct maq_launch_capture_opts *opts,
                                            struct maq_diag *diag);
 
 struct maq_launch_emulate_opts {
     uint32_t size;              /* set by MAQ_SESSION_EMULATE_OPTS_INIT */
-    struct maq_launch_opts run; /* world and per_node are the captured job's; rank, all are not read */
-    const char *path;           /* of the .mqt file; PATH.peers beside it */
-    const uint32_t *rank;       /* those that live */
+    struct maq_launch_opts run; /* world and per_node are the captured job's; rank and all are ignored */
+    const char *path;           /* of the .mqt file; PATH.peers is next to it */
+    const uint32_t *rank;       /* the live ranks */
     uint32_t n_ranks;
-    const char *const *slow; /* edits of the others: maq_edit_slow() of maquette/replay.h */
+    const char *const *slow; /* edits of the replayed ranks: maq_edit_slow() of maquette/replay.h */
     uint32_t n_slow;
 };
 #define MAQ_SESSION_EMULATE_OPTS_INIT                                                                                  \

@@ -1,14 +1,15 @@
 /*
  * mixed_plan.h - a plan for GPUs of several kinds: pipelines -> stages -> replicas, each placed on its own devices.
  *
- * Where struct maq_plan cuts a model over a cluster by a handful of degrees, a mixed plan names everything one by one, so that what
- * any planner finds can be written down: stages with any range of layers, replicas of a stage on different kinds of GPU, stages with
- * different degrees of data parallelism, uneven shares of the micro batches, memory techniques stage by stage, several pipelines of
- * different make-up, and an island that serves several layer ranges of the model.
+ * Where struct maq_plan cuts a model over a cluster by a handful of degrees, a mixed plan names everything one by one, so that the
+ * plan of any planner can be written down: stages with any range of layers, replicas of a stage on different kinds of GPU, stages
+ * with different degrees of data parallelism, uneven shares of the micro batches, memory techniques stage by stage, several
+ * pipelines of different make-up, and an island that serves several layer ranges of the model.
  *
- * A pipeline is a chain of stages that cover the layers from the first (the embedding) to the last (the head). A stage is copied over
- * its replicas (data parallelism); a replica is a tensor-parallel group, or context- and tensor-parallel ranks together. Micro batches
- * are dealt over pipelines, and inside a stage over its replicas; the gradients of a layer are summed over all replicas that hold it.
+ * A pipeline is a chain of stages that cover the layers from the first (the embedding) to the last (the head). A stage is copied
+ * over its replicas (data parallelism); a replica is a tensor-parallel group, or context- and tensor-parallel ranks together. Micro
+ * batches are dealt over pipelines, and inside a stage over its replicas; the gradients of a layer are summed over all replicas
+ * that hold it.
  *
  * The written form is one JSON (or YAML) document: docs/plan-form.md. A plan is read-only once loaded: any thread.
  */
@@ -23,14 +24,14 @@ extern "C" {
 
 /* GPUs of one node in a replica. */
 struct maq_mixed_member {
-    const char *device, *zone; /* zone NULL: not said */
+    const char *device, *zone; /* zone NULL: not given */
     uint32_t devices;
 };
 
 struct maq_mixed_replica {
     const struct maq_mixed_member *members; /* one, unless the tensor-parallel group spans nodes or kinds of GPU */
     uint32_t n_members;
-    const char *group;   /* node group or island; NULL: not said */
+    const char *group;   /* node group or island; NULL: not given */
     uint32_t tp, cp, ep; /* degrees; the members' devices add up to tp x cp */
     uint32_t etp;        /* expert-TP; 0 = as tp */
     int cp_comm;         /* enum maq_cp_comm */
@@ -65,14 +66,14 @@ struct maq_mixed_measured {
 };
 
 struct maq_mixed_plan {
-    const char *model;                  /* NULL: not said */
-    const char *zone;                   /* of members that name none; NULL: not said */
+    const char *model;                  /* NULL: not given */
+    const char *zone;                   /* of members that name none; NULL: not given */
     uint32_t micro_batch, global_batch; /* sequences */
     uint32_t layers;                    /* that the pipelines cover */
     int schedule;                       /* enum maq_schedule_kind */
-    uint32_t
-        microbatch_group; /* of an interleaved schedule: micro batches in a row of a virtual stage; 0 = as many as stages with devices of their own */
-    int overlap_ep; /* enum maq_auto_bool: exchanges of experts under another micro batch; AUTO: as the job says */
+    /* of an interleaved schedule: micro batches in a row of a virtual stage; 0 = as many as stages with devices of their own */
+    uint32_t microbatch_group;
+    int overlap_ep; /* enum maq_auto_bool: expert all-to-all overlapped with another micro batch; AUTO: as in the job */
     uint32_t n_pipelines;
     const struct maq_mixed_pipeline *pipelines;
     struct maq_mixed_measured measured;

@@ -1,5 +1,5 @@
 /*
- * mixed_step.h - a training step of a mixed plan (maquette/mixed_plan.h): what each stage takes and holds, and how long a step is, from
+ * mixed_step.h - a training step of a mixed plan (maquette/mixed_plan.h): time and memory of each stage, and the step time, from
  * measured layers of a foreign profile or from the cost chain on the node groups of a job.
  */
 #ifndef MAQUETTE_MIXED_STEP_H
@@ -29,13 +29,13 @@ struct maq_mixed_cost {
     uint32_t pipeline, stage; /* of the fullest device; of the first that does not fit where one does not */
 };
 
-/* maquette's own prediction: the schedule played task by task, reduction, optimizer, memory. */
+/* maquette's own prediction: the schedule simulated task by task, reduction, optimizer, memory. */
 MAQ_API enum maq_status maq_mixed_predict(struct maq_mixed_cost *out, const struct maq_mixed_plan *plan,
                                           const struct maq_profile_dir *profile, struct maq_diag *diag);
 
 /*
- * The published rule of Sailor's simulator, for comparison with what was published, but with compute counted in every stage: where a
- * tensor-parallel group has several members, the simulator finds the slowest of them and then returns the communication alone.
+ * The published rule of Sailor's simulator, for comparison with what was published, but with compute counted in every stage: where
+ * a tensor-parallel group has several members, the simulator finds the slowest of them and then returns the communication alone.
  * Memory is that of its footprint model, `fits` that of its fit check against the profile's capacities. Techniques that the rule
  * does not know (ZeRO, recomputation) are refused.
  */
@@ -46,10 +46,10 @@ MAQ_API enum maq_status maq_mixed_judge_sailor(struct maq_mixed_cost *out, const
 
 struct maq_loaded_job; /* maquette/job.h */
 
-/* A stage as one column of replicas runs it: those that pass a micro batch on to each other. */
+/* A stage of a column. A column is one replica of every stage: those that pass a micro batch on to each other. */
 struct maq_mixed_placed_stage {
-    uint32_t pipeline, stage, column; /* the first of columns that are alike */
-    uint32_t columns;                 /* so many */
+    uint32_t pipeline, stage, column; /* the first of equal columns */
+    uint32_t columns;                 /* how many columns are equal to it, itself included */
     uint32_t group;                   /* node group of the cluster */
     const char *device;               /* borrowed from the job */
     uint32_t first_layer, layers;
@@ -74,12 +74,12 @@ struct maq_mixed_placed {
 };
 
 /*
- * Any plan whose stages of a pipeline have as many replicas each, so that replica r of every stage makes a column,
- * and all stages deal a column as many micro batches. Columns may have shares of their own and lie on other node
- * groups; pipelines may be cut elsewhere; stages may share devices (virtual stages, in the order of Megatron-LM's
- * interleaved schedule). Schedules: 1f1b, gpipe, interleaved. A replica's `group` is a node group's name or number,
- * the first one with its device where it has none. *out is owned by the caller and borrows the job; MAQ_BAD_INPUT
- * with the reason for plans that this cannot say.
+ * Any plan whose stages of a pipeline have equally many replicas, so that replica r of every stage makes a column, and
+ * all stages of a column run the same number of micro batches. Columns may differ in their number of micro batches and
+ * in their node groups; pipelines may be cut at different layers; stages may share devices (virtual stages, in the
+ * order of Megatron-LM's interleaved schedule). Schedules: 1f1b, gpipe, interleaved. A replica's `group` is a node
+ * group's name or number, the first one with its device where it has none. *out is owned by the caller and borrows the
+ * job; MAQ_BAD_INPUT with the reason for plans that cannot be placed so.
  */
 MAQ_API enum maq_status maq_mixed_place(struct maq_mixed_placed **out, const struct maq_mixed_plan *plan,
                                         const struct maq_loaded_job *open, struct maq_diag *diag);

@@ -1,31 +1,31 @@
 /*
  * parallelizer.h - somebody else's planner for one kind of GPU, as maquette asks it for parts of a plan.
  *
- * A parallelizer (Alpa, Galvatron, Aceso, a script of your own) knows how to run a piece of a model on equal GPUs. maquette cuts the model
- * into slices, asks the parallelizer for plans of slices on islands (node groups of a cluster), and composes the answers into one
- * pipeline over all islands (maquette/planner_external.h). The parallelizer needs to know nothing of other islands, and maquette nothing of its
- * techniques: a plan is a few numbers and a text of the parallelizer's own that comes back with the result.
+ * A parallelizer (Alpa, Galvatron, Aceso, a script of your own) knows how to run a piece of a model on equal GPUs. maquette cuts
+ * the model into slices, asks the parallelizer for plans of slices on islands (node groups of a cluster), and composes the answers
+ * into one pipeline over all islands (maquette/planner_external.h). The parallelizer needs to know nothing of other islands, and
+ * maquette nothing of its techniques: a plan is a few numbers and a text of the parallelizer's own that comes back with the result.
  *
  * Two ways in, one set of functions: a shared object that exports maq_parallelizer_entry(), and a program that speaks JSON lines
- * (docs/parallelizer.md, with an example). The program is asked through this struct as well.
+ * (docs/parallelizer.md, with an example). A program is wrapped into the same struct.
  *
  *   atom      the smallest piece that the parallelizer cuts a model into: one or more layers
  *   slice     neighbouring atoms
  *   wave      samples that go through the pipeline at a time, over all data-parallel replicas; a step is so many waves
- *   position  how many stages follow: under 1F1B a stage with k stages behind it holds min(k + 1, waves) waves of activations
+ *   position  number of stages behind: under 1F1B a stage with k stages behind it holds min(k + 1, waves) waves of activations
  *
  * Rules for whoever writes one:
  *
- *   Errors       Functions return MAQ_OK, or a status with the reason in `why` (MAQ_PARALLELIZER_WHY bytes, 0-terminated); the search then
- *                ends with it. That there is no plan is no error: MAQ_OK and no plans.
- *   Ownership    What a function is given is borrowed for the call. Arrays and texts that it gives are the parallelizer's; they have to
- *                hold until the next call with the same state, or close(): maquette copies them.
- *   Threads      One state is used by one thread at a time. With MAQ_PARALLELIZER_THREADS, different states may be used by different
- *                threads at once, and there are several; without it there is one state.
- *   Determinism  The same question gets the same answer, whatever was asked before and of whichever state. Slices with the same signature
- *                get the same answers: they are asked for once.
- *   Bounds       samples_per_s and min_bytes of profile() are promises (see there): pairs of slice and island are left out by them. A
- *                parallelizer that can promise nothing says infinite (or 0 for no figure) and 0: then nothing is left out.
+ *   Errors       Functions return MAQ_OK, or a status with the reason in `why` (MAQ_PARALLELIZER_WHY bytes, 0-terminated); the
+ *                search then ends with it. That there is no plan is no error: MAQ_OK and no plans.
+ *   Ownership    Arguments are borrowed for the call. Arrays and texts that a function returns are owned by the parallelizer; they
+ *                have to stay valid until the next call with the same state, or close(): maquette copies them.
+ *   Threads      One state is used by one thread at a time. With MAQ_PARALLELIZER_THREADS, different states may be used by
+ *                different threads at once, and there are several; without it there is one state.
+ *   Determinism  The same question gets the same answer, whatever was asked before and of whichever state. Slices with the same
+ *                signature get the same answers: they are asked for once.
+ *   Bounds       samples_per_s and min_bytes of profile() are promises (see there), by which pairs of slice and island are dropped.
+ *                A parallelizer that can promise nothing returns infinite (or 0 for no figure) and 0: then no pair is dropped.
  */
 #ifndef MAQUETTE_PARALLELIZER_H
 #define MAQUETTE_PARALLELIZER_H
@@ -40,7 +40,7 @@ extern "C" {
 #define MAQ_PARALLELIZER_WHY 256u
 #define MAQ_PARALLELIZER_SIGNATURE 64u
 
-/* Of one sample, the whole width of the model, nothing sharded. */
+/* Figures of a layer for one sample, at the whole width of the model, unsharded. */
 struct maq_parallelizer_layer {
     const char *kind;        /* layers of one kind are equal: "embedding", "layer 0", "mtp", "output" */
     double parameters;       /* count */
@@ -97,14 +97,14 @@ struct maq_parallelizer_position {
 
 /* One stage of a plan. All figures are of a device or of a whole wave: what each device of the stage has, or how long all take. */
 struct maq_parallelizer_stage {
-    uint32_t atoms;      /* of the slice, front first */
-    uint32_t devices;    /* all of the stage */
-    uint32_t replicas;   /* data-parallel; divides the devices. 0: 1 */
-    double time_s;       /* forward and backward of a wave with what is communicated inside the stage */
-    double static_bytes; /* weights, gradients, optimizer, buffers, context */
-    double flight_bytes; /* activations of a wave in flight */
-    double sync_s;       /* once per step: gradients that are not reduced beside compute, and the optimizer */
-    double once_s;       /* once per step, when all stages have reduced: added to the step of whatever else there is */
+    uint32_t atoms;        /* of the slice, front first */
+    uint32_t devices;      /* all of the stage */
+    uint32_t replicas;     /* data-parallel; divides the devices. 0: 1 */
+    double time_s;         /* forward and backward of a wave with what is communicated inside the stage */
+    double static_bytes;   /* weights, gradients, optimizer, buffers, context */
+    double flight_bytes;   /* activations of a wave in flight */
+    double sync_s;         /* once per step: gradients that are not reduced beside compute, and the optimizer */
+    double once_s;         /* once per step, when all stages have reduced: added to the step */
     double boundary_bytes; /* that a device sends to a neighbouring stage for a wave; maquette prices the transfer */
     /* What the stage can be written down by in a mixed plan (docs/plan-form.md); 0 and -1: not said. */
     uint32_t tensor_parallel_size, micro_batch_size;
@@ -120,8 +120,9 @@ struct maq_parallelizer_plan {
 
 enum maq_parallelizer_flag {
     MAQ_PARALLELIZER_THREADS = 1u << 0, /* several states at once */
-    /* An answer to parallelize() holds every plan that no other beats in devices, times and memory, fixed and in flight, and is therefore
-     * good for all positions and parts of an island. Without it an answer is the best that fits on the devices it is given. */
+    /* An answer to parallelize() holds every plan that no other beats in devices, times and memory, fixed and in flight, and is
+     * therefore good for all positions and parts of an island. Without it an answer is the best that fits on the devices it is
+     * given. */
     MAQ_PARALLELIZER_FRONT = 1u << 1,
 };
 
@@ -143,13 +144,13 @@ struct maq_parallelizer {
     enum maq_status (*concatenate)(char *signature, void *state, const struct maq_parallelizer_slice *front,
                                    const struct maq_parallelizer_slice *back, char *why);
 
-    /* What the slice can take on the island at most, whatever the wave. A quick estimate: it is asked for every pair. */
+    /* The best that the slice can do on the island, for any wave. It should be quick: it is called for every pair. */
     enum maq_status (*profile)(struct maq_parallelizer_profile *out, void *state,
                                const struct maq_parallelizer_slice *slice, const struct maq_parallelizer_island *island,
                                char *why);
 
-    /* Plans of the slice on the island at the position. A plan that is given for a position and fits further from the end as well is taken
-     * to be the best there too; when one of an answer no longer fits, it is asked for again. */
+    /* Plans of the slice on the island at the position. A plan that is returned for a position and fits further from the end as
+     * well is taken to be the best there too; when a plan of an answer no longer fits, the function is called again. */
     enum maq_status (*parallelize)(const struct maq_parallelizer_plan **out, uint32_t *n, void *state,
                                    const struct maq_parallelizer_slice *slice,
                                    const struct maq_parallelizer_island *island,

@@ -1,10 +1,10 @@
 /*
  * planner.h - the best plan of a job: what `maquette plan` finds.
  *
- * An open job (maq_job_load_open) says model, cluster and batch; what it says of the plan stays as it is, and the search
- * decides the rest. The result is exact: no plan of the space is faster and fits, except that a search that was stopped says
- * how far from the best it can be. It equals scoring every plan of the space with maq_train_predict(): plans are left out only
- * when a bound shows that they cannot win (docs/plan-search.md).
+ * An open job (maq_job_load_open) has model, cluster and batch; the keys of the plan that it sets stay as they are, and the
+ * search decides the rest. The result is exact: no plan of the space is faster and fits, except that a search that was stopped
+ * says how far from the best it can be. It equals scoring every plan of the space with maq_train_predict(): plans are dropped
+ * only when a lower bound shows that they cannot win (docs/plan-search.md).
  *
  * The same job and options give the same result, whatever the number of threads.
  */
@@ -20,10 +20,13 @@
 extern "C" {
 #endif
 
-/* What has been looked at, in plans of the space. considered = bounded + impossible + unfit + scored once a search is complete. */
+/*
+ * Progress of a search, counted in plans of the space. considered = bounded + impossible + unfit + scored once a search is
+ * complete.
+ */
 struct maq_search_counts {
     uint64_t considered; /* all plans of the space */
-    uint64_t bounded;    /* left out because a bound on their time or memory shows that they cannot win */
+    uint64_t bounded;    /* dropped by a lower bound of their time or memory */
     uint64_t impossible; /* refused: degrees, batch or schedule do not fit together */
     uint64_t unfit;      /* more memory than there is */
     uint64_t scored;     /* timed */
@@ -33,7 +36,7 @@ struct maq_search_counts {
 struct maq_search_progress {
     struct maq_search_counts counts;
     uint32_t branches_done;
-    double best_s, bound_s; /* best step so far (0 = none), and what no plan can be under */
+    double best_s, bound_s; /* best step so far (0 = none), and the lower bound of all plans */
 };
 
 /* One `key=value,value` list: the values that an axis may take. */
@@ -46,7 +49,7 @@ struct maq_search_opts {
     const char *const *lists; /* "tp=1,2,4"; short and long keys */
     size_t n_lists;
     uint32_t threads;     /* 0 = as many as there are processors */
-    double reserve_bytes; /* of each device that a plan may not use; what the job says where that is more */
+    double reserve_bytes; /* of each device that a plan may not use; the job's own reserve where that is more */
     double memory_bytes;  /* what each device is taken to have; 0 = what it has */
     const volatile sig_atomic_t *stop; /* set by a signal handler: the best so far is the result; NULL = never */
     void (*progress)(void *context, const struct maq_search_progress *at); /* now and then; NULL = none */
@@ -83,7 +86,7 @@ struct maq_search_result {
                        it was stopped before anything was proven of the whole space */
     bool complete;
     double
-        unproven_share; /* of a step: offloading that could gain less was not looked at; 0 where nothing may be offloaded */
+        unproven_share; /* of a step: offloading that could gain less was not searched; 0 where nothing may be offloaded */
     struct maq_search_counts counts;
     struct maq_search_axis *axes;
     uint32_t n_axes;
@@ -114,33 +117,37 @@ struct maq_search_alternatives {
 MAQ_API enum maq_status maq_search_alternatives(struct maq_search_alternatives *out, const struct maq_loaded_job *open,
                                                 const struct maq_search_result *result,
                                                 const struct maq_search_opts *opts, struct maq_diag *diag);
-/* The same for what no axis is: settings that compute the same and may hide or spare something (dispatcher of tokens, overlaps, fused
- * loss, CUDA graphs). A search keeps them as the job has them. */
+/* The same for settings that are no axis: they compute the same and may hide communication or save memory (token dispatcher,
+ * overlaps, fused loss, CUDA graphs). A search keeps them as the job has them. */
 MAQ_API enum maq_status maq_search_settings(struct maq_search_alternatives *out, const struct maq_loaded_job *open,
                                             const struct maq_search_result *result, const struct maq_search_opts *opts,
                                             struct maq_diag *diag);
 MAQ_API void maq_search_alternatives_free(struct maq_search_alternatives *alternatives);
 
 /*
- * Room for a peak above its prediction. A search takes memory as predicted, and one run in ten peaks at `memory_high` times that or above:
- * where the best plan would not fit then, `reserve_bytes` of each device (search.reserve, --reserve) leave room for it in any plan.
+ * Headroom for a peak of memory above its prediction. A search takes memory as predicted, and one run in ten peaks at `memory_high`
+ * times that or above. Where the best plan would not fit then, a reserve of `reserve_bytes` of each device (search.reserve,
+ * --reserve) leaves the headroom in any plan.
  */
 struct maq_search_headroom {
     double memory_high;   /* upper end of memory's 80 % interval, over the prediction */
-    double reserve_bytes; /* a tenth of a gibibyte or several; 0: the best plan has that room */
+    double reserve_bytes; /* a multiple of a tenth of a gibibyte; 0: the best plan has that headroom */
     struct maq_search_result
         *search; /* with that reserve, complete; NULL: not asked for, not needed, or stopped. It may have no plans */
 };
-/* Of a result that has a best plan; `search`: what is best with that reserve as well. To be freed by maq_search_headroom_free(). */
+/*
+ * For a result that has a best plan; `search`: also find the best plan with that reserve. To be freed by
+ * maq_search_headroom_free().
+ */
 MAQ_API enum maq_status maq_search_find_headroom(struct maq_search_headroom *out, const struct maq_loaded_job *open,
                                                  const struct maq_search_result *result,
                                                  const struct maq_search_opts *opts, bool search,
                                                  struct maq_diag *diag);
 MAQ_API void maq_search_headroom_free(struct maq_search_headroom *room);
-/* The reserve of a device of that memory, and 0 where a plan that needs so much of it has room. */
+/* The reserve of a device with `device_bytes`; 0 where a plan that needs `needed_bytes` leaves it anyway. */
 MAQ_API double maq_search_headroom_reserve(double device_bytes, double needed_bytes);
 
-/* Nothing fits: what would change that, each alone and no more of it than is needed. */
+/* Nothing fits: the least memory, nodes or offloading that would change that, each by itself. */
 struct maq_search_remedies {
     double memory_bytes;         /* of each device, to a gibibyte; 0 = none up to 64 times as much */
     uint32_t nodes;              /* of the first node group, doubled; 0 = none up to 64 times as many */
@@ -173,8 +180,8 @@ struct maq_search_variants {
 };
 /* Whether the job has a section `search: {vary: ...}`. */
 MAQ_API bool maq_search_varies(const struct maq_loaded_job *open);
-/* Every combination of that section: `gpus`, `seq`, `gbs` ("256..4096:x2", "64, 128"), `gpu`, `model` (names). With peers (NULL: alone)
- * each process searches its share, and process 0 has all; the others have their own. *out is owned by the caller
+/* Every combination of that section: `gpus`, `seq`, `gbs` ("256..4096:x2", "64, 128"), `gpu`, `model` (names). With peers (NULL:
+ * alone) each process searches its share, and process 0 has all; the others have their own. *out is owned by the caller
  * (maq_search_variants_free). */
 MAQ_API enum maq_status maq_search_vary(struct maq_search_variants *out, const struct maq_loaded_job *open,
                                         const struct maq_search_opts *opts, struct maq_peers *peers,

@@ -1,13 +1,14 @@
 /*
- * planner_external.h - the best plan of a job over several node groups, composed of what a parallelizer knows of each of them.
+ * planner_external.h - the best plan of a job over several node groups, composed of the plans that a parallelizer returns for each
+ * of them.
  *
- * An open job (maq_job_load_open) says model, cluster and batch. Every slice of the model (neighbouring atoms) is offered to the
- * parallelizer (maquette/parallelizer.h) on every island; what comes back is composed into one pipeline over all islands:
+ * An open job (maq_job_load_open) has model, cluster and batch. The parallelizer (maquette/parallelizer.h) is asked for plans of
+ * every slice of the model (neighbouring atoms) on every island; its answers are composed into one pipeline over all islands:
  *
  *     T = (waves - 1) max_i t_i  +  sum_i t_i  +  max_i sync_i  +  sum_i once_i          t_i = time of a stage + transfers that it sends
  *
- * with min(position from the end, waves) waves in flight (1F1B), and no more devices than an island has. An island may be left out, be used
- * in part, or serve several layer ranges of the pipeline; a slice may come as several stages.
+ * with min(position from the end, waves) waves in flight (1F1B), and no more devices than an island has. An island may be left out,
+ * be used in part, or serve several layer ranges of the pipeline; a slice may come as several stages.
  *
  * Pairs of slice and island are not asked for when
  *
@@ -16,7 +17,8 @@
  *   imbalance      by the parallelizer's own profile no pipeline with this pair is faster than one that is known
  *   reuse          plans for a position still fit further from the end
  *
- * and none of them changes the plan: each is a bound on what the parallelizer promises. bound_s is below every composition of its answers.
+ * and none of these rules changes the plan: each follows from what the parallelizer promises. bound_s is a lower bound of every
+ * composition of its answers.
  *
  * The same job, parallelizer and options give the same result, whatever the number of workers.
  */
@@ -72,7 +74,7 @@ struct maq_slices_stage {
     uint32_t in_flight; /* waves that it holds at most */
 };
 
-/* What one answer of the parallelizer became: a slice on an island. */
+/* A piece: one plan of the parallelizer for a slice on an island. */
 struct maq_slices_piece {
     uint32_t first_layer, layers, island, first_stage, n_stages;
     const char *text; /* the parallelizer's own; "" when it gave none */
@@ -95,7 +97,7 @@ struct maq_slices_island {
 
 /* Calls of parallelize(): all = made + saved. */
 struct maq_slices_calls {
-    uint64_t all; /* slices x islands (and their parts) x waves x positions */
+    uint64_t all; /* slices x islands (and parts of them) x waves x positions */
     uint64_t made, redundancy, infeasibility, imbalance, reuse;
     uint64_t plans;    /* different ones that came back */
     uint64_t profiles; /* calls of profile() */
@@ -125,8 +127,8 @@ MAQ_API enum maq_status maq_slices_search(struct maq_slices_result **out, const 
                                           const struct maq_slices_opts *opts, struct maq_diag *diag);
 MAQ_API void maq_slices_free(struct maq_slices_result *result);
 
-/* A plan of the result as a mixed plan; *out is owned by the caller (maq_mixed_plan_free). MAQ_NO with the reason where the form has no
- * words for it: stages whose degrees the parallelizer does not say, or whose replicas take different micro batches. */
+/* A plan of the result as a mixed plan; *out is owned by the caller (maq_mixed_plan_free). MAQ_NO with the reason where the form
+ * has no words for it: stages whose degrees the parallelizer does not say, or whose replicas take different micro batches. */
 MAQ_API enum maq_status maq_slices_mixed_plan(struct maq_loaded_mixed_plan **out,
                                               const struct maq_slices_result *result, uint32_t plan,
                                               struct maq_diag *diag);

@@ -1,13 +1,13 @@
 /*
  * planner_measured.h - the best pipelines on GPUs of several kinds, from measured costs of layers.
  *
- * Given a profile (a folder of measured layer times, sizes and links: docs/planning.md), a model, pools of devices and a global batch,
- * finds how to cut the layers into stages, on what kind of device and with what TP degree each stage runs, how many replicas it has and
- * how the micro batches are dealt. Techniques: DP, TP, PP with 1F1B, fp32, no recomputation, no ZeRO; costs by the rule that Sailor
- * publishes with its profiles.
+ * Given a profile (a folder of measured layer times, sizes and links: docs/planning.md), a model, pools of devices and a global
+ * batch, finds how to cut the layers into stages, on what kind of device and with what TP degree each stage runs, how many replicas
+ * it has and how the micro batches are dealt. Techniques: DP, TP, PP with 1F1B, fp32, no recomputation, no ZeRO; costs by the rule
+ * that Sailor publishes with its profiles.
  *
- * How far a plan may be from the best of its class is proven: `bound_s` is a step time that no plan of the class is below. Classes are
- * nested, each holds the ones before it but for MIXED, which DEGREES does not hold:
+ * `bound_s` is a proven lower bound of the step of every plan of the class, so `gap` says how far a plan may be from the best.
+ * Classes are nested, each contains the ones before it, except that DEGREES does not contain MIXED:
  *
  *   UNIFORM    one micro batch and number of replicas; every stage on one kind of device with one TP degree
  *   MIXED      the same, but the replicas of a stage may be of two kinds (device or TP)
@@ -117,8 +117,8 @@ MAQ_API enum maq_status maq_compose(struct maq_compose_result **out, const struc
                                     struct maq_diag *diag);
 MAQ_API void maq_compose_result_free(struct maq_compose_result *result);
 
-/* A plan of the result as a mixed plan (maq_mixed_plan_write gives its JSON); *out is owned by the caller (maq_mixed_plan_free). MAQ_NO when
- * stages split micro batches, which a mixed plan cannot say. */
+/* A plan of the result as a mixed plan (maq_mixed_plan_write gives its JSON); *out is owned by the caller (maq_mixed_plan_free).
+ * MAQ_NO when stages split micro batches, which a mixed plan cannot say. */
 MAQ_API enum maq_status maq_compose_mixed_plan(struct maq_loaded_mixed_plan **out,
                                                const struct maq_compose_result *result, uint32_t plan,
                                                struct maq_diag *diag);

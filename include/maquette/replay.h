@@ -1,6 +1,6 @@
 /*
- * replay.h - a captured job, replayed: when every rank would have done what, on the same hardware or another, with
- * stragglers, slow links and failures as edits.
+ * replay.h - the time line of a captured job: when every rank runs each of its operations, on the recorded hardware or
+ * another, with stragglers, slow links and failures as edits.
  *
  * A rank is a host, streams and events; its clocks move by maxima and sums of the durations in the trace:
  *
@@ -12,7 +12,7 @@
  *     group        its parts arrive when its kernel starts, and it ends when the last part does; collectives of one
  *                  communicator follow each other, messages are side by side
  *
- * All times are whole nanoseconds; the result does not hang on the order in which ranks are looked at.
+ * All times are whole nanoseconds; the result does not depend on the order in which ranks are evaluated.
  */
 #ifndef MAQUETTE_REPLAY_H
 #define MAQUETTE_REPLAY_H
@@ -24,7 +24,7 @@
 extern "C" {
 #endif
 
-/* What is different from the capture. */
+/* An edit: a difference from the capture. */
 enum maq_edit_kind {
     MAQ_EDIT_SLOW, /* kernels and copies of `ranks` take `factor` times as long */
     MAQ_EDIT_LINK, /* collectives and messages that leave the node take `factor` times as long for `ranks` */
@@ -47,12 +47,12 @@ MAQ_API enum maq_status maq_edit_slow(struct maq_edit *out, const char *text, co
 MAQ_API enum maq_status maq_edit_fail(struct maq_edit *out, const char *text, const struct maq_capture *capture,
                                       struct maq_diag *diag);
 
-/* Something of a rank that is watched: record `record` of its class's program, on `stream` (UINT32_MAX: the host). */
+/* A span of a watched rank: record `record` of its class's program, on `stream` (UINT32_MAX: the host). */
 struct maq_replay_span {
     uint32_t rank, record, stream;
     int64_t start_ns, end_ns;
-    int64_t waited_ns; /* collectives and messages: for the other members, at its beginning */
-    int64_t peers_ns;  /* when the last of those who are not watched came; INT64_MIN = nobody is waited for */
+    int64_t waited_ns; /* collectives and messages: the wait for other members, at its beginning */
+    int64_t peers_ns;  /* arrival of the last member that is not watched; INT64_MIN = there is none */
     const char *name;  /* of the operator, or "all-reduce", "copy", "wait", ... */
     const char *kind;  /* "kernel", "communication", "memory" or "host" */
     uint64_t bytes;    /* of communication and copies, as the record has them */
@@ -63,18 +63,19 @@ struct maq_replay_opts {
     uint32_t size; /* set by MAQ_REPLAY_OPTS_INIT */
     uint32_t n_edits;
     const struct maq_edit *edit;
-    /* Other hardware; NULL = durations as they were recorded. Operators take what they took, times what the cost chain
-     * makes of the change of device, where the capture names its own; communication is costed anew. */
+    /* Other hardware; NULL = durations as they were recorded. Recorded durations of operators are scaled by the
+     * ratio of the cost chain's times on both devices, where the capture names its own; communication is costed
+     * anew. */
     const struct maq_cluster *cluster;
     const struct maq_costs *costs;
     /* The same as values of a job, `cluster...` and `cost...`; where `cluster` is NULL. */
     const struct maq_override *overrides;
     size_t n_overrides;
-    const char *kernels;        /* CSV of measured kernel times: name,ns or name,grid,ns; NULL = none */
-    int64_t timeout_ns;         /* of collectives, where a rank fails; 0 = ten minutes, as PyTorch has it */
-    bool every_rank;            /* also those that cannot differ from others: the result is the same (for tests) */
-    uint64_t shuffle;           /* another order of looking at ranks: the result is the same (for tests) */
-    const uint32_t *watch_rank; /* [n_watch] ranks whose spans are told, in program order of each rank */
+    const char *kernels; /* CSV of measured kernel times: name,ns or name,grid,ns; NULL = none */
+    int64_t timeout_ns;  /* of collectives, where a rank fails; 0 = ten minutes, as PyTorch has it */
+    bool every_rank;     /* also replay ranks that cannot differ from others: the result is the same (for tests) */
+    uint64_t shuffle;    /* another order of evaluation: the result is the same (for tests) */
+    const uint32_t *watch_rank; /* [n_watch] ranks whose spans are reported, in program order of each rank */
     uint32_t n_watch;
     maq_replay_watch *watch;
     void *user;
@@ -85,8 +86,8 @@ struct maq_replay_opts {
     }
 
 /*
- * Where a rank's time goes, by the stream that computes most: computing; waiting for communication while bytes move, for peers that
- * had not come, for the host to launch; and what is before and after it. They add up to the rank's end.
+ * Where a rank's time goes, on the stream that computes most: compute, and waits for data transfer, for peers that have not
+ * arrived, and for the host to launch. They add up to the rank's end.
  */
 struct maq_replay_share {
     int64_t compute_ns, communication_ns, peers_ns, host_ns;
@@ -95,7 +96,7 @@ struct maq_replay_share {
 struct maq_replay_class {
     const char *name;
     uint32_t n_ranks;
-    uint32_t last_rank; /* that ends last */
+    uint32_t last_rank; /* the rank that ends last */
     struct maq_replay_share mean;
     int64_t first_end_ns, last_end_ns;
     uint64_t peak_bytes;
@@ -104,7 +105,7 @@ struct maq_replay_class {
 
 struct maq_replay {
     int64_t makespan_ns;
-    uint32_t world, n_known; /* ranks, and those of which something is known */
+    uint32_t world, n_known; /* ranks, and those whose program is known */
     uint32_t n_steps;
     bool steps_marked;          /* by the program; false: found as the period of its records */
     const int64_t *step_end_ns; /* [n_steps] the last rank's host is done with it */
@@ -121,7 +122,7 @@ struct maq_replay {
     void *owner;
 };
 
-/* *out is owned by the caller. Ranks that wait for each other for ever are an error that names them. */
+/* *out is owned by the caller. A deadlock is an error that names the ranks that wait for each other. */
 MAQ_API enum maq_status maq_capture_replay(struct maq_replay **out, const struct maq_capture *capture,
                                            const struct maq_replay_opts *opts, struct maq_diag *diag);
 MAQ_API void maq_replay_free(struct maq_replay *replay);

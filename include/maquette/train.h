@@ -24,7 +24,8 @@ enum maq_mem_kind {
     MAQ_MEM_GRADIENTS,
     MAQ_MEM_OPTIMIZER,
     MAQ_MEM_ACTIVATIONS, /* kept from forward to backward */
-    MAQ_MEM_TRANSIENT, /* working set of the operator at the peak: logits, recomputed layer, gradients in flight, gathered parameters */
+    /* working set of the operator at the peak: logits, recomputed layer, gradients in flight, gathered parameters */
+    MAQ_MEM_TRANSIENT,
     MAQ_MEM_FRAGMENTATION, /* held by PyTorch's caching allocator, not in use */
     MAQ_MEM_CONTEXT,       /* driver context, library workspaces */
     MAQ_MEM_NCCL,          /* communicator buffers */
@@ -54,13 +55,13 @@ struct maq_train_op {             /* one row of the costliest operators */
 
 #define MAQ_TRAIN_TOP_OPS 12
 
-/* What the job's file of measured kernels had to say. All zero without one. */
+/* How much of the step the job's file of measured kernels covers. All zero without one. */
 struct maq_train_measured {
     bool asked;            /* the job names a file and lets measured costs answer */
     uint32_t held, others; /* operators and collectives that it has for the job's devices, and for other ones */
     uint32_t items, hits;  /* distinct operators and collectives of the step; how many of them it answered for */
 };
-/* What decides how sure a step time is: shares, 0 to 1. */
+/* Regimes that decide the width of the interval of a step time: shares, 0 to 1. */
 /* clang-format off: one row, one line */
 /*    id       name                              what                                                                           */
 #define MAQ_TRAIN_REGIME_LIST(X)                                                                                       \
@@ -107,7 +108,10 @@ struct maq_train_result {
     double grad_bytes, optimizer_s, grad_sync_s; /* of the critical stage */
 };
 
-/* Memory's 80 % interval as factors on what is predicted: the same for every job (memory_low, memory_high of a result; src/train/uncertainty.c). */
+/*
+ * The 80 % interval of memory as factors on the prediction, the same for every job (memory_low, memory_high of a result;
+ * src/train/uncertainty.c).
+ */
 MAQ_API void maq_train_memory_interval(double *low, double *high);
 
 /* *out is owned by the caller (maq_train_result_free). A plan that does not fit in memory is a result (fits =
@@ -117,16 +121,15 @@ MAQ_API enum maq_status maq_train_predict(struct maq_train_result **out, const s
 MAQ_API void maq_train_result_free(struct maq_train_result *result);
 
 /*
- * What would make it fit: a sentence with numbers into buf; empty when it fits. Changes of one to three settings are predicted on the job of
- * the result, which is still to be there: milliseconds, and for many new shapes tens of them.
+ * What would make the plan fit: a sentence with numbers into buf; empty when it fits. Changes of one to three settings are
+ * predicted on the job of the result, which must not have been freed: this takes milliseconds, tens of them for many new shapes.
  */
 MAQ_API const char *maq_train_advice(char buf[256], const struct maq_train_result *result);
 
 /*
- * Many plans of one model, cluster and workload: what a planner and a scan over settings ask for. Nothing is
- * kept but step time and memory; blocks, costs and schedules are shared between the plans. Plans are as a
- * document would give them (zero = default); one that cannot be is marked, not reported. One thread per
- * sweep.
+ * Many plans of one model, cluster and workload, for planners and scans over settings. Only step time and memory are
+ * computed; blocks, costs and schedules are shared between the plans. Plans are as a document would give them (zero =
+ * default); an impossible one is marked, without a diagnostic. One thread per sweep.
  */
 struct maq_train_quick {
     bool possible; /* the plan fits the model and the cluster's shape */
@@ -171,7 +174,7 @@ MAQ_API void maq_train_memory_free(struct maq_train_memory *memory);
 struct maq_train_graph {
     struct maq_graph graph;
     const double *dur_ns;            /* [graph.n_items] */
-    const double *alone_ns;          /* the same without contention: for an engine that charges it itself */
+    const double *alone_ns;          /* the same without contention, for an engine that models it */
     const char *const *module_names; /* for maq_node_tag.module */
     uint32_t n_module_names;
     void *owner; /* internal */

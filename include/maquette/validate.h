@@ -201,8 +201,8 @@ MAQ_API enum maq_status maq_validate_train_text(struct maq_validate_result **out
                                                 const struct maq_validate_opts *opts, struct maq_diag *diag);
 MAQ_API void maq_validate_free(struct maq_validate_result *result);
 
-/* Text for people with the `worst` rows of each metric (0 = none), JSON, and a log-log plot of a metric. Owned by the caller (free()); NULL when
- * out of memory. */
+/* Text for people with the `worst` rows of each metric (0 = none), JSON, and a log-log plot of a metric. Owned by the caller
+ * (free()); NULL when out of memory. */
 MAQ_API char *maq_validate_text(const struct maq_validate_result *result, uint32_t worst);
 MAQ_API char *maq_validate_json(const struct maq_validate_result *result);
 MAQ_API char *maq_validate_svg(const struct maq_validate_result *result, enum maq_validate_metric metric);
@@ -322,7 +322,10 @@ MAQ_API char *maq_validate_kernels_text(const struct maq_validate_kernels *resul
 MAQ_API char *maq_validate_kernels_json(const struct maq_validate_kernels *result);
 MAQ_API char *maq_validate_kernels_svg(const struct maq_validate_kernels *result);
 
-/* --- plans: executed plans on GPUs of several kinds, predicted from a foreign profile (docs/plan-form.md, docs/validate-plans.md) --- */
+/*
+ * --- plans: executed plans on GPUs of several kinds, predicted from a foreign profile (docs/plan-form.md,
+ * docs/validate-plans.md) ---
+ */
 
 enum maq_plan_judge {
     MAQ_PLAN_JUDGE_OURS,   /* maquette's own prediction */

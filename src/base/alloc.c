@@ -1,4 +1,7 @@
-/* alloc.c - malloc with a gate for tests: see alloc.h. */
+/*
+ * alloc.c - malloc(), calloc() and realloc() behind a gate that tests can close, with a limit on one request; and
+ * doubling of growing columns. See alloc.h.
+ */
 #include "base/alloc.h"
 
 #include <stdatomic.h>

@@ -1,4 +1,7 @@
-/* bug.c - see bug.h: tells the hook of the program (maquette/diag.h), then ends it. */
+/*
+ * bug.c - the end of the program at a broken invariant: calls the program's hook (maquette/diag.h), then aborts. See
+ * bug.h.
+ */
 #include "base/bug.h"
 
 #include <stdatomic.h>

@@ -1,4 +1,4 @@
-/* check.c - see check.h. */
+/* check.c - the diagnostic "out of memory", with or without what it was for. See check.h. */
 #include "base/check.h"
 
 #include "base/codes.h"

@@ -1,4 +1,7 @@
-/* module.c - see module.h. */
+/*
+ * module.c - finds the shared object of a module next to the program, in a build folder or where it was installed,
+ * and loads it with dlopen(). See module.h.
+ */
 #include "base/module.h"
 
 #include <dlfcn.h>

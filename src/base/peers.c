@@ -1,4 +1,7 @@
-/* peers.c - see maquette/peers.h. What a launcher puts into the environment says whether there are others. */
+/*
+ * peers.c - peers of a program started by mpirun or Slurm: their number from the launcher's environment, and the MPI
+ * module that is loaded only where there are several. See maquette/peers.h.
+ */
 #include "maquette/peers.h"
 
 #include <dlfcn.h>

@@ -1,4 +1,7 @@
-/* str.c - slices, edit distance and growing text: see str.h. */
+/*
+ * str.c - slices of text (comparison, trimming, splitting), edit distance with a limit, and growing buffers. See
+ * str.h.
+ */
 #include "base/str.h"
 
 #include <stdio.h>

@@ -1,4 +1,7 @@
-/* text.c - UTF-8, the "C" locale, cutting user text for messages: see text.h. */
+/*
+ * text.c - UTF-8 decoding and encoding, printing and reading numbers in the "C" locale, and cutting user text for
+ * messages. See text.h.
+ */
 #include "base/text.h"
 
 #include <locale.h>

@@ -1,9 +1,10 @@
 /*
- * build.c - ranks that ran, put together: one list of operators, texts and communicators, and classes of ranks.
+ * build.c - merges the traces of ranks: one list of operators, texts and communicators, and classes of ranks by
+ * signature.
  *
- * A communicator is one on all its members by its lineage. Who its members are is what a member said, or what the
- * members that ran say of themselves. The first rank of a class gives it its program; of the others only what took
- * another time is kept.
+ * Members recognise a common communicator by its lineage. Its list of members is that of a member that knew it, or is
+ * put together from the positions of the members that ran. The first rank of a class gives it its program; of the
+ * others only differing durations are kept.
  */
 #include "capture/build.h"
 

@@ -1,8 +1,7 @@
 /*
- * build.h - from the traces of ranks to a captured job.
+ * build.h - builds a captured job from the traces of ranks.
  *
- * capture.owner is a struct maq_arena of its own, from malloc(): whoever makes a capture gives it one, maq_capture_free()
- * gives both back.
+ * capture.owner is a struct maq_arena from malloc(), made together with the capture; maq_capture_free() frees both.
  */
 #ifndef MAQ_CAPTURE_BUILD_H
 #define MAQ_CAPTURE_BUILD_H
@@ -10,8 +9,8 @@
 #include "capture/trace/rank_trace.h"
 
 /*
- * The job of these ranks and no others: class_of says UINT32_MAX of ranks that have no trace. `traces` in ascending
- * order of rank, of one world; everything is copied. *out is owned by the caller.
+ * The job with these ranks alone: class_of is UINT32_MAX for ranks without a trace. `traces` are in ascending order of
+ * rank, of one world; everything is copied. *out is owned by the caller.
  */
 enum maq_status maq_capture_build(struct maq_capture **out, const struct maq_rank_trace *traces, uint32_t n,
                                   struct maq_diag *diag);
@@ -23,10 +22,9 @@ enum maq_status maq_capture_of_ranks(struct maq_capture **out, const char *const
 struct maq_capture *maq_capture_new(void);
 
 /*
- * One rank's records as the class of that rank has them: ids of operators and texts replaced by op[] and text[],
- * peers relative, the messages of a group in the order of (communicator, kind, peer), frees that follow each other in
- * that of their blocks, without waits by polling that a wait for the device covers. `out` has room for trace->n_records; returns how many
- * there are.
+ * Normalises one rank's records to the form that its class has: ids of operators and texts replaced by op[] and text[], peers
+ * relative, the messages of a group in the order of (communicator, kind, peer), consecutive frees in the order of their blocks, and
+ * without polling waits that a wait for the device covers. `out` has space for trace->n_records; returns how many there are.
  */
 uint32_t maq_capture_normalise(struct maq_rec *out, const struct maq_rank_trace *trace, const uint32_t *op,
                                const uint32_t *text);
@@ -35,10 +33,10 @@ uint32_t maq_capture_normalise(struct maq_rec *out, const struct maq_rank_trace 
 bool maq_capture_rename_events(struct maq_rec *record, uint32_t n, struct maq_arena *scratch);
 
 /*
- * The shape of a program: equal for ranks that do the same. Counts, of every record: kind, flags, stream, event,
- * communicator, collective with its type, operation and size, relative peer, root, kind of memory and of mark. Of an
- * operator all that it is; of a kernel of the program's own neither grid nor reach, which may hang on data. Not: times,
- * sizes of allocations and of copies, offsets, values, payloads. op[]: the shape of each operator of the job.
+ * The signature of a program: equal for ranks that do the same. It covers, of every record: kind, flags, stream, event,
+ * communicator, collective with its type, operation and size, relative peer, root, kind of memory and of mark; all of
+ * an operator, but of a kernel of the program's own neither grid nor reach, which may depend on data. It does not cover
+ * times, sizes of allocations and of copies, offsets, values, payloads. op[]: the shape of each operator of the job.
  */
 uint64_t maq_capture_signature(const struct maq_rec *record, uint32_t n, const uint64_t *op);
 uint64_t maq_capture_op_shape(const struct maq_captured_op *op);

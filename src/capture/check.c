@@ -1,9 +1,9 @@
 /*
- * check.c - whether collectives and messages meet: see maquette/capture.h.
+ * check.c - maq_capture_check(): whether collectives and messages match on all members.
  *
  * On a communicator all members must make the same sequence of collectives: kind, size, type, operation, root. Between two
  * members the nth send meets the nth receive, of the same size. Sequences belong to classes, so each pair of classes that
- * share a communicator is compared once, however many ranks they have. The first difference of a pair is told.
+ * share a communicator is compared once, however many ranks they have. The first difference of a pair is reported.
  */
 #include <stdlib.h>
 #include <string.h>

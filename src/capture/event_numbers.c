@@ -1,11 +1,11 @@
 /*
- * event_numbers.c - events of a rank under numbers that hang on what it does, not on which handle it did it with.
+ * event_numbers.c - renumbers the events of a rank by their use, independently of the handles that the program used.
  *
- * Frameworks take events from pools, which a thread of theirs fills as work is seen to end. Which handle a record gets, and
- * whether it is an old one, hangs on real time; so would the shape of a rank's program, and two equal ranks would be of two
- * classes. What counts is which record a wait waits for. Each record is given the least number that no earlier record holds, and
- * holds it until the last wait for it: as many numbers as events are alive at a time, and a step like the one before has the same.
- * Events that are waited for before anybody recorded them share a number that no record gets.
+ * Frameworks take events from pools, which one of their threads refills as work is seen to end. So the handle that a record uses
+ * depends on real time, and with it the signature of a rank's program: two equal ranks would be in two classes. Only which record
+ * a wait waits for matters. Each record gets the least number that no earlier record holds, and holds it until the last wait for
+ * it. So there are as many numbers as events alive at a time, and equal steps have equal numbers. Events that are waited for
+ * before they were recorded share a number that no record gets.
  */
 #include <string.h>
 

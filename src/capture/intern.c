@@ -1,4 +1,7 @@
-/* intern.c - see intern.h: open addressing, at most half full. */
+/*
+ * intern.c - a hash table with open addressing, at most half full. Byte strings are copied into the arena. See
+ * intern.h.
+ */
 #include "capture/intern.h"
 
 #include <stdlib.h>

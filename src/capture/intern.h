@@ -1,5 +1,6 @@
 /*
- * intern.h - equal byte strings get one number, counted from 0, and may have one of their own. Memory is the arena's.
+ * intern.h - interning: equal byte strings get one number, counted from 0; and a map from byte strings to values. Keys
+ * live in an arena.
  */
 #ifndef MAQ_CAPTURE_INTERN_H
 #define MAQ_CAPTURE_INTERN_H
@@ -26,13 +27,16 @@ uint32_t maq_intern_put(struct maq_intern *t, const void *bytes, size_t len, boo
 /* UINT32_MAX: not there. */
 uint32_t maq_intern_find(const struct maq_intern *t, const void *bytes, size_t len);
 
-/* A number for each key, 0 at first. */
+/* A map from keys to values, which are 0 at first. */
 struct maq_intern_map {
     struct maq_intern key;
     uint64_t *value;
     uint32_t value_size;
 };
-/* Good until the next call; NULL when out of memory. The first call says in which arena the keys are. */
+/*
+ * The value of a key, added where it is new. Valid until the next call; NULL when out of memory. The arena of the first
+ * call holds the keys.
+ */
 uint64_t *maq_intern_map_at(struct maq_intern_map *map, struct maq_arena *arena, const void *key, size_t len);
 void maq_intern_map_fini(struct maq_intern_map *map);
 

@@ -1,4 +1,8 @@
-/* signature.c - what is the same in two ranks' programs, and what is not: see build.h. */
+/*
+ * signature.c - normalises a rank's records and hashes them to the signature of its class. Order within groups of
+ * messages and of frees, polling waits and handles of events depend on timing and are made canonical; build.h lists
+ * what the signature covers.
+ */
 #include <stdlib.h>
 #include <string.h>
 
@@ -28,7 +32,7 @@ static bool before(const struct maq_rec *a, const struct maq_rec *b)
     return a->arg < b->arg;
 }
 
-/* What moves with a message when the order changes; host time and MORE belong to the place. */
+/* Exchanges two messages of a group; host time and the flag MORE stay at their place. */
 static void swap(struct maq_rec *a, struct maq_rec *b)
 {
     struct maq_rec old = *a;
@@ -58,7 +62,10 @@ static int by_block(const void *left, const void *right)
     return a->arg < b->arg ? -1 : a->arg > b->arg;
 }
 
-/* Frees that follow each other, in the order of allocation: a program that ends takes its groups apart in the order of their names. */
+/*
+ * Frees that follow each other, in the order of allocation: a program that ends takes its groups apart in the order of their
+ * names.
+ */
 static void order_frees(struct maq_rec *r, uint32_t n)
 {
     for (uint32_t i = 0, end; i < n; i = end) {
@@ -86,9 +93,9 @@ static bool is_work(const struct maq_rec *r)
 }
 
 /*
- * A loop that asks whether something is done leaves a record where it had to wait, which hangs on when peers came. Where the host then
- * waits for the whole device, and nothing was given to it between, the first wait changes no time but its own: such records go, their
- * host time to the next one, so that the ranks that found all done at once have the same. Returns how many records are left.
+ * A polling loop leaves a record where it had to wait, which depends on when peers arrived. Where the host then waits for the whole
+ * device without launching anything between, the first wait changes no other time. Such records are dropped and their host time is
+ * added to the next one, so that ranks that did not have to wait have equal records. Returns how many records are left.
  */
 static uint32_t drop_polls(struct maq_rec *r, uint32_t n)
 {

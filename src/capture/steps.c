@@ -1,5 +1,5 @@
 /*
- * steps.c - where the steps of a class's program are: marks of the program, or the period of its work.
+ * steps.c - the steps of a class's program, from its marks or from the period of its work.
  *
  * A step is the repetition that covers most: n steps of length L are n L records, and what repeats inside of one (layers, micro
  * batches) is broken off where the step ends, so it covers less. A period P covers the longest run of r[i] = r[i + P], and what it
@@ -13,9 +13,9 @@
  * Candidates are the distances between a window of records and its last occurrence. Each is voted for by as many windows, times its
  * length: levels of the repetition then weigh alike, and the CANDIDATES heaviest are tried.
  *
- * Only launches, collectives and messages count: when memory is asked for and events are looked at changes from step to step. What cannot
- * be told: whether one step of m micro batches, with nothing beside it, is m steps; and steps of which every tenth does something else
- * are found as tens. Marks (NVTX) say it.
+ * Only launches, collectives and messages count: when memory is asked for and events are looked at changes from step to step. What
+ * cannot be told: whether one step of m micro batches, with nothing beside it, is m steps; and steps of which every tenth does
+ * something else are found as tens. Marks (NVTX) say it.
  */
 #include <stdlib.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-/* steps.h - where the steps of a class's program begin and end, and what repeats in it. */
+/* steps.h - finds the training steps in a class's program, by its marks or by its periodicity. */
 #ifndef MAQ_CAPTURE_STEPS_H
 #define MAQ_CAPTURE_STEPS_H
 

@@ -1,5 +1,5 @@
 /*
- * summary.c - what a captured job holds, in numbers: see maquette/capture.h.
+ * summary.c - maq_capture_stats(): counts of a captured job by kind of record, axis and operator.
  *
  * An axis is all communicators of one size whose members are equally far apart.
  */

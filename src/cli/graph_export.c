@@ -1,4 +1,7 @@
-/* graph_export.c - see graph_export.h. */
+/*
+ * graph_export.c - exports a captured job's graph as a Perfetto or Chakra trace, lists its times, and asks for the
+ * distribution of its makespan. See graph_export.h.
+ */
 #include "cli/graph_export.h"
 
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* print.c - what a command says, and how it refuses a command line: see cli.h. */
+/* print.c - formatted text and diagnostics of commands, and the refusal of a command line. See cli.h. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,4 +1,7 @@
-/* session_options.c - options of the commands that run a program: see session_options.h. */
+/*
+ * session_options.c - the table of options that `run`, `capture` and `emulate` share, their values as
+ * maq_launch_opts, and the progress line. See session_options.h.
+ */
 #include "cli/session_options.h"
 
 #include <stdio.h>

@@ -1,4 +1,7 @@
-/* catalogue_entry.c - see catalogue_entry.h; and what is said of names that the catalogue lacks. */
+/*
+ * catalogue_entry.c - loads an entry by name, from a file or from a map over its chain of bases, and makes the hints
+ * for unknown names. See catalogue_entry.h.
+ */
 #include "cluster/catalogue_entry.h"
 
 #include "base/text.h"

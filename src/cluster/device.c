@@ -242,7 +242,8 @@ static enum maq_status load_measured(struct maq_device *out, struct maq_str name
     return MAQ_OK;
 }
 
-/* Rates that were not measured, and of which a measurement says only that power does not hold them back, are those of another board of the die. */
+/* A sustained rate that was not measured, where a measurement says only that power does not hold it back, is that of another
+ * board of the same die. */
 static enum maq_status take_sustained(struct maq_device *d, struct maq_span at, struct maq_arena *arena,
                                       struct maq_diag *diag)
 {

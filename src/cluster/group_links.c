@@ -1,6 +1,6 @@
 /*
- * group_links.c - links between node groups, which the ports of either do not tell: nodes of different kinds often stand in different rooms,
- * and a cloud gives them what it gives.
+ * group_links.c - the `links` of a cluster file: the network between two node groups where it is slower than the ports of either,
+ * as between data halls, or in a cloud that limits it.
  *
  *   links:
  *     - {between: [v100-16gb, t4], bandwidth: 9.2 Gb/s, flow_bandwidth: 5.5 Gb/s, latency: 60 us}
@@ -9,9 +9,9 @@
  *   flow_bandwidth   what one of them sends at most
  *   latency          of one message
  *
- * A link takes away from what the ports give, it never adds to it: bandwidth is the least of all, latency the most. A process group that
- * touches several groups with links between them uses the one with the least bandwidth. Groups go by `group_name`, or by
- * their device where only one group has it.
+ * A link takes away from what the ports give, it never adds to it: bandwidth is the least of all, latency the most. A process group
+ * that touches several groups with links between them uses the one with the least bandwidth. Groups go by `group_name`, or by their
+ * device where only one group has it.
  */
 #include <string.h>
 

@@ -1,10 +1,10 @@
 /*
- * islands_find.c - nodes to islands, see maquette/islands.h.
+ * islands_find.c - clusters measured nodes into islands, by the rules R1 to R3 of maquette/islands.h.
  *
- *   1. Classes. Nodes of one device and count, sorted by compute, are cut where one is faster than the slowest of its class by more than the
- *      tolerance; the same by memory, then by bandwidth inside a node (R2).
- *   2. Inside a class, every node begins alone, and the two islands whose slowest link is fastest are joined (complete linkage), as long as R1
- *      and R3 hold for the result: few islands, for each is work for a planner.
+ *   1. Classes. Nodes of one device and count, sorted by compute, are cut where one is faster than the slowest of its class by more
+ *      than the tolerance; the same by memory, then by bandwidth inside a node (R2).
+ *   2. Inside a class, every node begins alone, and the two islands whose slowest link is fastest are joined (complete linkage), as
+ *      long as R1 and R3 hold for the result: few islands, for each is work for a planner.
  *
  * Ties go to the nodes that come first, so the result depends on nothing but the input.
  */

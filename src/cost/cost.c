@@ -1,9 +1,9 @@
 /*
- * cost.c - who answers for an operator, and how sure it is.
+ * cost.c - the cost of an operator from the first source that has it, with the source's relative error.
  *
- * Measured costs come first (cost/measured/measured.c), then fitted ones (cost/fitted/fitted.c), then the analytical ones. The analytical `error`
- * is the standard deviation of the relative error that docs/cost-model.md reports for the kind of operator, rounded up;
- * kinds for which there is no public measurement say so with a larger figure.
+ * Measured costs come first (cost/measured/measured.c), then fitted ones (cost/fitted/fitted.c), then the analytical ones. The
+ * analytical `error` is the standard deviation of the relative error that docs/cost-model.md reports for the kind of operator,
+ * rounded up; it is larger for kinds of which there is no public measurement.
  */
 #include <math.h>
 

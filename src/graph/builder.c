@@ -1,4 +1,7 @@
-/* builder.c - see builder.h. */
+/*
+ * builder.c - columns of nodes and edges that double as they grow, the last node of each stream, and freezing. See
+ * builder.h.
+ */
 #include "graph/builder.h"
 
 #include <stdlib.h>

@@ -28,8 +28,8 @@ enum maq_status maq_graph_builder_init(struct maq_graph_builder *b, uint32_t n_c
 uint32_t maq_graph_add(struct maq_graph_builder *b, uint32_t class_id, enum maq_stream stream, uint32_t item,
                        struct maq_node_tag tag, const uint32_t *preds, uint32_t n_preds);
 
-/* A pipeline transfer after a node of the sender, and behind the transfer before it where both need one port (or MAQ_NODE_NONE): forward
- * and backward use their own channels. */
+/* A pipeline transfer after a node of the sender, and behind the transfer before it where both need one port (or MAQ_NODE_NONE):
+ * forward and backward use their own channels. */
 uint32_t maq_graph_add_transfer(struct maq_graph_builder *b, uint32_t class_id, uint32_t item, struct maq_node_tag tag,
                                 uint32_t after, uint32_t behind);
 
@@ -37,8 +37,8 @@ uint32_t maq_graph_add_transfer(struct maq_graph_builder *b, uint32_t class_id, 
 uint32_t maq_graph_add_loose(struct maq_graph_builder *b, uint32_t class_id, enum maq_stream stream, uint32_t item,
                              struct maq_node_tag tag, const uint32_t *preds, uint32_t n_preds);
 
-/* Adds the steps of a segment on a class: every step without a predecessor in the segment waits for the last compute node of the class and for `after`.
- * Returns the last compute node. */
+/* Adds the steps of a segment on a class: every step without a predecessor in the segment waits for the last compute node of the
+ * class and for `after`. Returns the last compute node. */
 uint32_t maq_graph_add_segment(struct maq_graph_builder *b, uint32_t class_id, const struct maq_segment *segment,
                                struct maq_node_tag tag, uint32_t after);
 

@@ -1,4 +1,7 @@
-/* busy_spans.c - see busy_spans.h. A collective is one node on the stream of one class, and a share on the streams of the others. */
+/*
+ * busy_spans.c - lists the busy spans of a class. A collective is one node on the stream of one class, and a share on
+ * the streams of the others. See busy_spans.h.
+ */
 #include "graph/busy_spans.h"
 
 uint32_t maq_busy_spans(struct maq_busy_span *out, const struct maq_timed_graph *g, const double *finish,

@@ -1,4 +1,7 @@
-/* items.c - interning by the bytes of the value (values are zero-padded, see cost.h). */
+/*
+ * items.c - interns operators and collectives by the bytes of their values (zero-padded, see cost.h) and prices new
+ * ones; also the expected slowest of n devices, which lengthens matrix kernels. See items.h.
+ */
 #include "graph/items.h"
 
 #include <math.h>
@@ -11,11 +14,11 @@ _Static_assert(sizeof(struct maq_op) % 8 == 0, "hashed by words");
 _Static_assert(sizeof(struct maq_coll) % 8 == 0, "hashed by words");
 
 /*
- * Devices of one kind differ by 1.12 % (coefficient of variation), from a BERT training on 136 V100 (hal-uw/blox-pal, the data of "Not All
- * GPUs Are Created Equal", SC22): the medians of its iterations differ by 0.79 %, but by 0.08 % inside a node, whose four devices ran one
- * synchronous job. So 0.79 % is the deviation of the slowest of four, 0.701 of that of one. (Bare matrix products, each device by itself:
- * 1.99 % over 392.) Every step of a synchronous job waits for its slowest device, so matrix kernels, which the clock
- * bounds, take as long as on the slowest of N:
+ * Devices of one kind differ by 1.12 % (coefficient of variation), from a BERT training on 136 V100 (hal-uw/blox-pal, the data of
+ * "Not All GPUs Are Created Equal", SC22): the medians of its iterations differ by 0.79 %, but by 0.08 % inside a node, whose four
+ * devices ran one synchronous job. So 0.79 % is the deviation of the slowest of four, 0.701 of that of one. (Bare matrix products,
+ * each device by itself: 1.99 % over 392.) Every step of a synchronous job waits for its slowest device, so matrix kernels, which
+ * the clock bounds, take as long as on the slowest of N:
  *
  *   pace = 1 + spread E[N],  E[N] = quantile((N - 0.375) / (N + 0.25)) of the normal distribution (Blom 1958)
  */

@@ -1,4 +1,4 @@
-/* names.c - the words of graph.h. */
+/* names.c - names of the streams and buckets of maquette/graph.h. */
 #include "maquette/graph.h"
 
 const char *maq_stream_name(enum maq_stream stream)

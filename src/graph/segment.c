@@ -1,4 +1,7 @@
-/* segment.c - see segment.h. Evaluation is a list schedule over at most a few dozen steps. */
+/*
+ * segment.c - writes the steps of a segment and evaluates it by list scheduling over at most a few dozen steps, with
+ * the host's time of issue. See segment.h.
+ */
 #include "graph/segment.h"
 
 #include <math.h>
@@ -149,8 +152,8 @@ void maq_segment_gap(struct maq_segment_writer *w, double ns)
 }
 
 /*
- * After a read the host has no lead, and the order counts: an operator cannot start before its first launch, nor end before its last one
- * and the last of its kernels.
+ * After a read the host has no lead, and the order counts: an operator cannot start before its first launch, nor end before its
+ * last one and the last of its kernels.
  */
 static void wait_for_launch(struct maq_segment_writer *w, double dur_ns, uint32_t launches, double each_ns)
 {

@@ -1,15 +1,17 @@
 /*
- * capture.c - which ranks of a job are run, how often, and when that is enough: maquette/launch.h.
+ * capture.c - maq_launch_capture(): chooses the ranks that are run, and runs them until their programs are known and stable.
  *
- * 1. Rank 0 alone. It knows of nobody.
+ * 1. Rank 0 alone, without contributions of others.
  * 2. Probes: rank 0, the last one, the second, the middle and the last of every axis that is hinted at (of pipelines all
  *    stages), the corners of these axes, and rank d for every divisor d of the world, where strides of process groups show; two at
  *    random. A small world is probed whole.
- * 3. Passes over all probes, each with what all said in the pass before (exchanges, keys of the store), until that does not change:
- *    a program that is told the same says the same, and is not run again. Where communicators were seen to lie is told as well.
- * 4. Ranks that did not run are inferred from where the probes are in their communicators (maq_capture_infer); where that is open, the
- *    ranks that decide it are probed as well, and the passes go on.
- * 5. Ranks at random, not probed so far, are run and have to be of the class that was inferred for them; one that is not becomes a probe.
+ * 3. Passes over all probes, each with the contributions of all in the pass before (exchanges, keys of the store), until these do
+ *    not change: a program with equal inputs contributes the same, and is not run again. Known members of communicators are passed
+ *    on as well.
+ * 4. Ranks that did not run are inferred from the positions of the probes in their communicators (maq_capture_infer); where that is
+ *    not determined, the ranks that decide it are probed as well, and the passes go on.
+ * 5. Ranks at random, not probed so far, are run and have to be of the class that was inferred for them; one that is not becomes
+ *    a probe.
  *
  * Random choices follow from the command line, so that a capture that goes on after it was killed chooses the same.
  */
@@ -32,7 +34,7 @@
 #define HINTED_MAX 64u /* probes on axes that are hinted at, where --slices says nothing */
 #define STAGES_MAX 32u /* that all run */
 #define TIMEOUT_DEFAULT_S 600
-#define PASSES_MAX 6u /* over all probes, where the same ranks say something new in each */
+#define PASSES_MAX 6u /* passes over all probes in which the same ranks contribute something new */
 #define NAMED_MAX 6u  /* of them, in a message */
 #define OPEN_MAX 64u  /* ranks that are asked for at one time */
 #define WORDS_MAX 300 /* bytes of a failed program's last line in a message */
@@ -43,8 +45,8 @@ struct capture {
     struct maq_workspace room;
     struct maq_probes slices;
     uint32_t n_probes; /* of the slices, the first; the others verify */
-    uint64_t given;    /* hash of what the last pass was told */
-    uint64_t traced;   /* hash of the traces that patterns are of */
+    uint64_t given;    /* hash of the inputs of the last pass */
+    uint64_t traced;   /* hash of the traces that the patterns are from */
     struct maq_arena seen;
     struct maq_seen_pattern *pattern;
     uint32_t n_patterns;
@@ -173,12 +175,13 @@ static enum maq_status program_failed(const struct capture *c, const struct maq_
     return status;
 }
 
-/* Where communicators lie, by the traces that there are; a program that failed leaves none that counts. */
+/* Patterns of communicators from the traces so far; those of programs that failed are ignored. */
 static enum maq_status see_patterns(struct capture *c, struct maq_diag *diag)
 {
     const char **paths = MAQ_ARENA_NEW(&c->room.arena, const char *, c->slices.n + 1);
     struct maq_capture *job = NULL;
-    struct maq_diag *unsaid = maq_diag_new(); /* ranks may contradict each other until they have heard of each other */
+    /* ranks may contradict each other until they have exchanged their contributions */
+    struct maq_diag *unsaid = maq_diag_new();
     uint64_t traced = 1;
     uint32_t n = 0;
     if (!paths || !unsaid) {
@@ -206,7 +209,7 @@ static enum maq_status see_patterns(struct capture *c, struct maq_diag *diag)
     return MAQ_OK;
 }
 
-/* All that is known, for the slices that run next. *hash tells it from what it was. */
+/* Gathers all contributions for the slices that run next. *hash: changes when they do. */
 static enum maq_status gather(struct capture *c, uint64_t *hash, struct maq_diag *diag)
 {
     struct maq_contributions *said = &c->slices.said;
@@ -237,7 +240,7 @@ static enum maq_status run_all(struct capture *c, struct maq_diag *diag)
     return maq_probes_run(&c->slices, c->slices.at, c->n_probes, phase, diag);
 }
 
-/* Ranks that said something new in the last pass: how many, who, and the first of them in words. */
+/* Ranks with new contributions in the last pass: how many, which, and the first of them as text. */
 struct news {
     uint32_t n;
     uint64_t who;
@@ -263,7 +266,7 @@ static struct news news_of(const struct capture *c)
     return news;
 }
 
-/* A program that failed may have done so for a reason outside of it: before that counts, it is run once more. */
+/* A program may have failed for an external reason, so it is run once more before the failure counts. */
 static bool failed_once(struct capture *c)
 {
     bool once = false;
@@ -274,8 +277,9 @@ static bool failed_once(struct capture *c)
 }
 
 /*
- * Until what is said does not change. News that goes from rank to rank, as along a pipeline, takes a pass for each step, there and back; it has
- * other ranks say something new in each. Where the same ones do again and again they will never agree.
+ * Passes until the contributions do not change. Information that travels from rank to rank, as along a pipeline, takes a pass for
+ * each hop, and in each pass other ranks have new contributions. If the same ranks have new ones again and again, they will never
+ * agree.
  */
 static enum maq_status settle(struct capture *c, struct maq_diag *diag)
 {
@@ -353,7 +357,7 @@ static uint32_t fellow(const struct capture *c, const struct maq_capture *job, u
     return UINT32_MAX;
 }
 
-/* Runs ranks that nobody has run. *wrong: one was not what was inferred, and all of them are probes now. */
+/* Runs ranks that have not been run. *wrong: one was not of the inferred class, and all of them are probes now. */
 static enum maq_status verify_some(struct capture *c, bool *wrong, struct maq_diag *diag)
 {
     uint32_t first = c->slices.n, want = c->opts->verify;
@@ -390,7 +394,7 @@ static enum maq_status verify(struct capture *c, struct maq_diag *diag)
     bool wrong = true;
     for (int i = 0; i < 3 && wrong; i++) {
         MAQ_TRY(verify_some(c, &wrong, diag));
-        MAQ_TRY(settle(c, diag)); /* others hear of those who ran last */
+        MAQ_TRY(settle(c, diag)); /* the other probes get the contributions of these ranks */
         MAQ_TRY(infer(c, diag));
     }
     return wrong

@@ -1,4 +1,7 @@
-/* contributions.c - what ranks said to each other: see contributions.h. */
+/*
+ * contributions.c - a growing table of contributions: read from traces, from stores and from its own file, sorted,
+ * hashed and written. See contributions.h.
+ */
 #include "launch/contributions.h"
 
 #include <stdlib.h>
@@ -34,7 +37,7 @@ static enum maq_status no_memory(struct maq_diag *diag)
                          "more contributions to exchanges than can be held");
 }
 
-/* Room for n bytes of a new entry, to be filled by the caller. */
+/* Adds an entry and returns its n bytes, to be filled by the caller. */
 static char *add(struct maq_contributions *t, struct maq_contribution said)
 {
     if (t->n == t->size) {
@@ -190,7 +193,10 @@ static int by_text(struct maq_str a, struct maq_str b)
 
 #define ORDER(a, b) (((a) > (b)) - ((a) < (b)))
 
-/* By place; then by who said it. Entries of one rank at one place, of which a trace has none and a file none, by content. */
+/*
+ * By place; then by the rank that contributed it. Entries of one rank at one place, of which a trace has none and a file
+ * none, by content.
+ */
 static int compare(const void *left, const void *right)
 {
     const struct maq_contribution *a = left, *b = right;

@@ -1,8 +1,9 @@
 /*
- * elf.c - what a program needs: see elf.h.
+ * elf.c - the needed libraries of an ELF file, and the interpreter of a script: see elf.h.
  *
- * System V ABI, "Object Files" and "Dynamic Linking": the program headers name the dynamic section; its DT_NEEDED entries are offsets
- * into the string table at the address DT_STRTAB, which a PT_LOAD segment maps to a place in the file. Every offset is checked.
+ * System V ABI, "Object Files" and "Dynamic Linking": the program headers name the dynamic section; its DT_NEEDED entries are
+ * offsets into the string table at the address DT_STRTAB, which a PT_LOAD segment maps to a place in the file. Every offset is
+ * checked.
  */
 #include "launch/elf.h"
 
@@ -169,7 +170,7 @@ static bool matches(const char *folder, const char *pattern)
     return true;
 }
 
-/* Wheels beside an interpreter: FOLDER/bin/python3 has FOLDER/lib/python3.x/site-packages. */
+/* NVIDIA's wheels of an interpreter: FOLDER/bin/python3 has FOLDER/lib/python3.x/site-packages. */
 static uint32_t of_wheels(const char *interpreter)
 {
     char folder[PATH_MAX];

@@ -1,15 +1,15 @@
 /*
- * emulate.c - chosen ranks live among the replay of all others: maquette/launch.h.
+ * emulate.c - maq_launch_emulate(): chosen ranks run for real while all others are replayed.
  *
- * Live ranks are processes of the program; the replay of the captured job (replay/live.h) is a thread of ours. They meet in one segment
- * (shim/meet.h), where an arrival is a virtual time, so it does not matter how long either takes. What live ranks ask of the others
- * before they communicate (exchanges, keys of the store) is answered with what the capture recorded.
+ * Live ranks are processes of the program; the replay of the captured job (replay/live.h) is a thread of this process. They meet in
+ * one shared segment (shim/meet.h) by virtual times, so the wall time of either does not matter. Exchanges and keys of the store
+ * that live ranks need from the others are answered from the capture.
  *
- * A communicator is met by its name, which the capture has from members that ran. A live rank that did not run then is run alone first:
- * its communicators, in the order of their first use, are those that the capture inferred for it.
+ * A communicator is identified by its name, which the capture has from members that ran. A live rank that did not run in the
+ * capture is run alone first: its communicators, in the order of first use, are those that the capture inferred for it.
  *
- * The same job is then replayed as a whole, with the same edits: a live rank that does what its class did ends at the same time. Edits are
- * of the others: a live rank is as fast as it is.
+ * The whole job is then replayed with the same edits, for comparison: a live rank that does what its class did ends at the same
+ * time. Edits apply to replayed ranks only.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -128,7 +128,7 @@ static enum maq_status take_names(struct emulation *e, uint32_t rank, const char
     for (uint32_t k = 0; at < class->n_ranks && own->n_comms == class->n_comms && k < own->n_comms; k++) {
         const struct maq_captured_comm *real = &alone->comm[own->comm[k]],
                                        *comm = &e->job->comm[class->comm[at * class->n_comms + k]];
-        if (real->size == comm->size) /* the job is ours: nobody else reads it */
+        if (real->size == comm->size) /* this copy of the job is private */
             ((struct maq_captured_comm *)(uintptr_t)comm)->lineage = real->lineage;
     }
     maq_capture_free(alone);
@@ -214,7 +214,7 @@ static bool on_gpu(const struct emulation *e)
     return e->opts->run.libraries == MAQ_SESSION_GPU;
 }
 
-/* On a real GPU the others are a table. */
+/* On a real GPU the peers are a wait table. */
 static enum maq_status write_waits(struct emulation *e, struct maq_live_opts *live, struct maq_diag *diag)
 {
     live->waits = maq_arena_printf(&e->room.arena, "%s/waits-%u", e->room.folder, live->rank);
@@ -296,7 +296,10 @@ static bool all_well(const struct emulation *e)
     return true;
 }
 
-/* Live ranks and the others, until both have ended. Where a live rank failed, the others would wait for it. */
+/*
+ * Runs live ranks and the replay until both have ended. Where a live rank failed, the replay is stopped, since it would
+ * wait for it.
+ */
 static enum maq_status play_together(struct emulation *e, struct maq_diag *diag)
 {
     struct others others = {.e = e, .diag = maq_diag_new()};
@@ -324,7 +327,7 @@ static enum maq_status play_together(struct emulation *e, struct maq_diag *diag)
     return status;
 }
 
-/* With nobody beside them: their peers are in their tables. */
+/* Serves live ranks without a replay: their peers are in their wait tables. */
 static enum maq_status serve_alone(struct emulation *e, struct maq_diag *diag)
 {
     struct maq_launch_progress at = {.phase = "live ranks on the GPU"};
@@ -343,8 +346,8 @@ static uint64_t shape_of(const struct maq_capture *job, const struct maq_rank_cl
 }
 
 /*
- * The live rank's trace beside the class that the capture has for it; none at all is another program. On a GPU the trace is CUPTI's,
- * whose kernels have names that the zero-GPU device does not know: such programs are not compared.
+ * Compares the live rank's trace with its class in the capture; no trace at all counts as another program. On a GPU the trace is
+ * CUPTI's, whose kernels have names that the zero-GPU device does not know: such programs are not compared.
  */
 static enum maq_status compare(struct emulation *e, uint32_t i, struct maq_launch_live *out, struct maq_diag *diag)
 {

@@ -1,4 +1,7 @@
-/* event_loop.c - one thread that serves everything: see event_loop.h. */
+/*
+ * event_loop.c - poll() over all sources, and buffered connections of servers: bytes received and not taken, and
+ * bytes to be sent. See event_loop.h.
+ */
 #include "launch/event_loop.h"
 
 #include <errno.h>
@@ -101,7 +104,7 @@ static void close_conn(struct maq_conn *conn)
     drop_conn(conn);
 }
 
-/* Sends what waits; false: nobody reads. */
+/* Sends buffered bytes; false: the other end is closed. */
 static bool flush(struct maq_conn *conn)
 {
     size_t done = 0;
@@ -128,7 +131,7 @@ void maq_conn_send(struct maq_conn *conn, const void *bytes, size_t n)
     (void)flush(conn); /* a connection that is gone is found when it is read */
 }
 
-/* Offers what has come; false: it is nonsense. */
+/* Offers the received bytes to the protocol; false: they are invalid. */
 static bool offer(struct maq_conn *conn)
 {
     struct maq_server *s = conn->server;

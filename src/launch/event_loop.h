@@ -1,8 +1,9 @@
 /*
- * event_loop.h - one thread that serves everything a run needs: programs that end, questions, the store.
+ * event_loop.h - an event loop over poll(): one thread that serves the ends of programs, price requests and the store.
  *
  * A source is a file descriptor with a function that is called when there is something to do. A server is a listening socket with
- * connections; what a connection has sent is offered whole, again with every piece that comes, until it is taken.
+ * connections; all bytes that a connection has received are offered to the protocol, again with every piece that arrives, until
+ * it takes them.
  */
 #ifndef MAQ_LAUNCH_EVENT_LOOP_H
 #define MAQ_LAUNCH_EVENT_LOOP_H
@@ -44,7 +45,10 @@ struct maq_server {
     struct maq_loop *loop;
     int fd; /* listens */
     struct maq_conn *conns;
-    /* Bytes that it took of those that have come: 0 = there is not enough yet, MAQ_CONN_BAD = nonsense, to be closed. */
+    /*
+     * Returns how many of the received bytes it took: 0 = not enough yet, MAQ_CONN_BAD = invalid, the connection is
+     * closed.
+     */
     size_t (*take)(void *user, struct maq_conn *conn, const char *at, size_t n);
     void (*forget)(void *user, struct maq_conn *conn); /* it is about to be closed; NULL = nothing to do */
     void *user;
@@ -53,7 +57,7 @@ struct maq_server {
 /* `fd` is listening, and the server's from now on. */
 bool maq_server_open(struct maq_server *server, struct maq_loop *loop, int fd);
 void maq_server_close(struct maq_server *server);
-/* Sends, now or when there is room. */
+/* Sends, now or when the socket is writable. */
 void maq_conn_send(struct maq_conn *conn, const void *bytes, size_t n);
 
 #endif

@@ -1,4 +1,7 @@
-/* input_record.c - whether a slice would be told the same: see input_record.h. */
+/*
+ * input_record.c - compares the look-ups that a slice recorded with a settled table of contributions: entries, runs
+ * of members, and keys of the store. See input_record.h.
+ */
 #include "launch/input_record.h"
 
 #include <fcntl.h>
@@ -11,9 +14,9 @@
 
 #define FILE_MAX ((size_t)1 << 30)
 
-/* ---- what is said at a place ---- */
+/* ---- contributions at a place ---- */
 
-/* The first entry of a settled table that does not come before that place; t->n: none. Keys of the store are not looked for here. */
+/* Index of the first entry of a settled table at or after that place; t->n: none. Not for keys of the store. */
 static uint32_t first_from(const struct maq_contributions *t, uint64_t channel, uint32_t seq, uint32_t rank)
 {
     uint32_t low = 0, high = t->n;
@@ -29,7 +32,7 @@ static uint32_t first_from(const struct maq_contributions *t, uint64_t channel, 
     return low;
 }
 
-/* NULL: nobody has said it. */
+/* The contribution at a place; NULL: there is none. */
 static const struct maq_contribution *said_at(const struct maq_contributions *t, uint64_t channel, uint32_t seq,
                                               uint32_t rank)
 {
@@ -47,7 +50,7 @@ static bool same_exchange(const struct maq_given *g, const char *words, const st
         if (i == g->rank || (g->root != MAQ_REC_NONE && i != g->root))
             continue;
         const struct maq_contribution *s = said_at(t, g->channel, g->seq, i);
-        if (s && s->n != g->result) /* the device takes none of another size */
+        if (s && s->n != g->result) /* the device does not take a contribution of another size */
             s = NULL;
         if ((was & 1) && (!s || maq_given_hash(s->bytes, s->n, true) != was))
             return false;
@@ -58,7 +61,8 @@ static bool same_exchange(const struct maq_given *g, const char *words, const st
     }
     if (!confirmed || g->steady == MAQ_GIVEN_SETTLED)
         return true;
-    return g->steady == MAQ_GIVEN_STEADY && open; /* when all have spoken it is certain, and not a guess any more */
+    /* once all ranks have contributed, the value is certain and no longer a guess */
+    return g->steady == MAQ_GIVEN_STEADY && open;
 }
 
 static bool same_lookup(const struct maq_given *g, const struct maq_contributions *t)
@@ -67,12 +71,15 @@ static bool same_lookup(const struct maq_given *g, const struct maq_contribution
     return g->result == (s ? maq_given_hash(s->bytes, s->n, true) : 0);
 }
 
-/* What a collective reads of a contribution. */
+/* The part of a contribution that a collective reads. */
 struct part {
     uint64_t at, n;
 };
 
-/* Whether those at places [first, end) say what `was` says they gave. Whoever has not spoken was taken to have given the same. */
+/*
+ * Whether the contributions at places [first, end) are equal to `was`, by hash. A rank without a contribution was taken to
+ * contribute the same.
+ */
 static bool same_run(const struct maq_given *g, struct part part, uint32_t first, uint32_t end, uint64_t was,
                      const struct maq_contributions *t)
 {
@@ -140,7 +147,7 @@ static struct maq_given *key_in(const struct keys *keys, uint64_t hash)
     return low < keys->n && keys->at[low].channel == hash ? &keys->at[low] : NULL;
 }
 
-/* Every key that the table gives and the slice asked for has its value, and nothing that it was given is gone. */
+/* Whether every key of the table that the slice asked for has the same value, and no key that it got is gone. */
 static bool same_keys(struct keys *keys, const struct maq_contributions *t, uint32_t rank)
 {
     uint32_t given = 0, found = 0;

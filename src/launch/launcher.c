@@ -1,4 +1,7 @@
-/* launcher.c - see launcher.h. By name, or as a module of Python; one that a shell script calls is not seen. */
+/*
+ * launcher.c - a table of launchers by name, and of modules of Python that are launchers (python -m). A launcher
+ * called by a shell script is not found. See launcher.h.
+ */
 #include "launch/launcher.h"
 
 #include <string.h>

@@ -1,11 +1,11 @@
 /*
- * launcher.h - is a program one that starts the ranks of a job? maquette does that itself, and two of them would not
- * agree on who is who.
+ * launcher.h - recognises programs that start the ranks of a job themselves (torchrun, mpirun, ...): maquette does
+ * that, and two launchers would assign ranks twice.
  */
 #ifndef MAQ_LAUNCH_LAUNCHER_H
 #define MAQ_LAUNCH_LAUNCHER_H
 
-/* The launcher that arguments (NULL-terminated, the program first) call: "torchrun", "mpirun", ...; NULL = none that is known. */
+/* The launcher in a command line (NULL-terminated, the program first): "torchrun", "mpirun", ...; NULL = no known one. */
 const char *maq_launcher_of(const char *const *arguments);
 
 #endif

@@ -1,4 +1,7 @@
-/* live_rank.c - a rank that runs, and the loop that serves it: see workspace.h. */
+/*
+ * live_rank.c - a live rank: its run card, environment, price port and program; and the loop that serves ranks until
+ * they end, with time-outs. See workspace.h.
+ */
 #include <math.h>
 #include <poll.h>
 #include <stdio.h>
@@ -103,7 +106,7 @@ enum maq_status maq_live_result(struct maq_launch_rank *out, struct maq_live *li
 
 /* ---- the loop ---- */
 
-/* Asks a rank to end, and after a grace makes it. */
+/* Asks a rank to end, and kills it after a grace period. */
 static void hurry(struct maq_live *live, int number)
 {
     double age = maq_workspace_age(live->room);

@@ -1,4 +1,7 @@
-/* price_server.c - the answers to "how long does this take?": see price_server.h. */
+/*
+ * price_server.c - the table of price requests by hash, their mapping to the cost chain (capture/price/price.h), and
+ * the protocol on the socket (shim/link.h). See price_server.h.
+ */
 #include "launch/price_server.h"
 
 #include <errno.h>
@@ -16,7 +19,7 @@
 #define NAME_MAX_BYTES (1u << 20)
 #define MEMBERS_MAX (1u << 22)
 #define ASKED_MAX (1u << 22)
-/* The rule where nobody prices (link.h). */
+/* The fixed price without a cost chain (link.h). */
 #define RULE_NS 2000u
 #define RULE_BYTES_PER_NS 1000u
 
@@ -61,7 +64,7 @@ static void answer_with(struct maq_asked *a, struct maq_price price)
     a->modelled = price.modelled;
 }
 
-/* A question as it is kept: of a collective, only what its price depends on. `rank` asks. */
+/* The key of a request: of a collective, only what its price depends on. `rank` is the rank that asks. */
 static struct maq_ask essence(const struct maq_ask *ask, uint32_t rank)
 {
     struct maq_ask out;
@@ -75,7 +78,7 @@ static struct maq_ask essence(const struct maq_ask *ask, uint32_t rank)
     out.bytes = ask->bytes;
     out.comm.size = ask->comm.size;
     out.comm.n_members = ask->comm.n_members;
-    if (ask->comm.n_members == 0) { /* the place of the group follows from where the asker is in it */
+    if (ask->comm.n_members == 0) { /* the placement of the group follows from the position of the asking rank in it */
         out.comm.rank = ask->comm.rank;
         out.comm.parent = rank;
     }
@@ -153,7 +156,7 @@ void maq_price_server_fini(struct maq_price_server *s)
 
 /* ---- the socket ---- */
 
-/* Bytes that follow a question; SIZE_MAX: it makes no sense. */
+/* Bytes that follow a request; SIZE_MAX: it is invalid. */
 static size_t tail_of(const struct maq_ask *ask)
 {
     if (ask->kind == MAQ_ASK_END)

@@ -1,7 +1,9 @@
 /*
- * price_server.h - the answers to "how long does this take?": one socket, one table, the cost chain behind it.
+ * price_server.h - the price server: answers how long an operator or collective takes, over a socket, by the cost
+ * chain.
  *
- * Every distinct question is priced once, for all ranks of a run; the table says what was asked and who answered.
+ * Every distinct request is priced once, for all ranks of a run; a table keeps what was asked and which provider
+ * answered.
  */
 #ifndef MAQ_LAUNCH_PRICE_SERVER_H
 #define MAQ_LAUNCH_PRICE_SERVER_H
@@ -12,7 +14,7 @@
 #include "maquette/launch.h"
 #include "shim/link.h"
 
-/* What was asked and answered; shared by the ranks of a run, which may ask at several sockets. */
+/* The table of requests and prices; shared by the ranks of a run, which may use several sockets. */
 struct maq_price_server {
     struct maq_arena arena;
     const struct maq_pricer *pricer; /* NULL: the fixed rule of link.h answers */
@@ -25,12 +27,12 @@ struct maq_price_server {
     bool failed; /* out of memory on the way */
 };
 
-/* The socket at which one rank asks. */
+/* The socket of one rank. */
 struct maq_price_server_port {
     struct maq_server server;
     struct maq_price_server *service;
     uint32_t rank;
-    uint64_t ended_ns; /* virtual time of the program at its end, as its last process that used the device said it */
+    uint64_t ended_ns; /* virtual time at the program's end, reported by its last process that used the device */
     const char *path;
 };
 
@@ -42,7 +44,10 @@ enum maq_status maq_price_server_open(struct maq_price_server_port *port, struct
                                       struct maq_loop *loop, const char *path, struct maq_diag *diag);
 void maq_price_server_close(struct maq_price_server_port *port);
 
-/* The row of a question that `rank` asks, made and priced when it is new; NULL when out of memory. `tail`: what follows it. */
+/*
+ * The row of a request by `rank`, added and priced when it is new; NULL when out of memory. `tail`: the bytes that follow the
+ * request.
+ */
 struct maq_asked *maq_price_server_answer(struct maq_price_server *s, const struct maq_ask *ask, uint32_t rank,
                                           const void *tail, size_t tail_bytes);
 

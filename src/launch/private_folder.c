@@ -1,4 +1,7 @@
-/* private_folder.c - private folders: see private_folder.h. */
+/*
+ * private_folder.c - mkdtemp(), recursive removal by file descriptors without following links, and the guard process
+ * at the end of a pipe. See private_folder.h.
+ */
 #include "launch/private_folder.h"
 
 #include <dirent.h>
@@ -47,7 +50,10 @@ static bool take_away(int at, const char *name, int flags)
 
 static bool remove_entries(DIR *dir, int depth, bool *found);
 
-/* Empties the folder behind `fd`, which is closed. Names may be passed over while others remove them: it looks until there are none. */
+/*
+ * Empties the folder behind `fd`, which is closed. Names may be passed over while others remove them: it looks until there are
+ * none.
+ */
 static bool empty(int fd, int depth)
 {
     DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
@@ -89,7 +95,7 @@ bool maq_folder_remove(const char *path)
     return empty(fd, DEEPEST) && take_away(AT_FDCWD, path, AT_REMOVEDIR);
 }
 
-/* Nothing of this process stays open but the end of the pipe: who reads its output is not to wait for the guard. */
+/* Closes everything but the end of the pipe, so that a reader of this process's output does not wait for the guard. */
 _Noreturn static void stand_guard(int life, const char *path)
 {
     sigset_t all;

@@ -1,4 +1,7 @@
-/* probes.c - slices of a capture, one after another or a few at a time: see probes.h. */
+/*
+ * probes.c - the work folder of a capture and the passes over its slices: which slices need another run, several
+ * programs at a time, and the files that let a killed capture continue. See probes.h.
+ */
 #include "launch/probes.h"
 
 #include <errno.h>
@@ -29,7 +32,7 @@ enum maq_status maq_probes_open(struct maq_probes *s, struct maq_workspace *room
     if (mkdir(folder, 0777) != 0 && errno != EEXIST)
         return maq_diag_fail(MAQ_IO, diag, MAQ_CODE_SESSION_FOLDER, (struct maq_span){0}, NULL,
                              "cannot make the work folder '%.200s': %s", folder, strerror(errno));
-    MAQ_TRY(maq_workspace_absolute(&s->folder, folder, &room->arena)); /* programs may change their folder */
+    MAQ_TRY(maq_workspace_absolute(&s->folder, folder, &room->arena)); /* programs may change their working directory */
     const char *path = maq_arena_printf(&room->arena, "%s/job", s->folder);
     if (!path)
         return MAQ_NO_MEMORY;
@@ -159,7 +162,7 @@ static enum maq_status note(struct maq_probes *s, struct maq_probe *slice, const
                 diag);
 }
 
-/* Whether its last run would be repeated to the byte: it ended by itself, and would be told what it was told. */
+/* Whether another run would repeat the last one exactly: it ended by itself, and its inputs are the same. */
 static bool would_repeat(const struct maq_probes *s, const struct maq_probe *slice)
 {
     bool ended = slice->status == 0 || (slice->status > 0 && slice->status < 128 && !s->failed_again);

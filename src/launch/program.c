@@ -1,5 +1,5 @@
 /*
- * program.c - programs with all that they start: see program.h.
+ * program.c - the keeper process, and maquette's side of it: see program.h.
  *
  * The keeper is forked off a process that may have threads, so until its end it makes system calls and nothing else; arguments,
  * environment and the path of the program are ready before the fork.
@@ -24,7 +24,7 @@
 #include "launch/codes.h"
 #include "launch/private_folder.h"
 
-#define PAUSE_MS 10 /* between looks at what will not die */
+#define PAUSE_MS 10 /* between attempts to kill what is left */
 
 /* ---- the program's own process ---- */
 
@@ -119,7 +119,7 @@ static bool reap(struct keeper *k)
     return pid == 0 || errno != ECHILD;
 }
 
-/* What maquette says: signals; its end is an order to end. */
+/* Reads signals from maquette; the end of the pipe is an order to end. */
 static void hear(struct keeper *k)
 {
     unsigned char number;

@@ -1,9 +1,10 @@
 /*
- * program.h - a program with all that it starts, as one thing: started, signalled, ended, gone.
+ * program.h - a program together with all processes that it starts: started, signalled and ended as one.
  *
- * Between maquette and the program stands a keeper, a process forked off maquette. It adopts whatever the program leaves behind
- * (PR_SET_CHILD_SUBREAPER, which a library must not set on its caller's process), waits for all of it, and reports once. When maquette
- * dies, however it dies, a pipe that it held is closed; the keeper then kills everything and removes the folder of the run.
+ * Between maquette and the program is a keeper, a process forked off maquette. It adopts the processes that the program leaves
+ * behind (PR_SET_CHILD_SUBREAPER, which a library must not set on its caller's process), waits for all of it, and reports once.
+ * When maquette dies, however it dies, a pipe that it held is closed; the keeper then kills everything and removes the folder of
+ * the run.
  */
 #ifndef MAQ_LAUNCH_PROGRAM_H
 #define MAQ_LAUNCH_PROGRAM_H
@@ -20,7 +21,7 @@ struct maq_child_opts {
     const char *output; /* file for standard output and error; NULL = maquette's own */
 };
 
-/* What the keeper says, once. */
+/* The report of the keeper. */
 struct maq_child_end {
     int error;          /* errno of what kept it from starting; 0 = it ran */
     int status;         /* as of waitpid() */

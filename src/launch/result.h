@@ -1,4 +1,4 @@
-/* result.h - the result of a session while it is made. */
+/* result.h - the result of a launch while it is filled in. */
 #ifndef MAQ_LAUNCH_RESULT_H
 #define MAQ_LAUNCH_RESULT_H
 
@@ -13,7 +13,7 @@ struct maq_launch_owner {
 /* A result of n ranks, not yet filled in: maq_launch_free(). */
 enum maq_status maq_launch_begin(struct maq_launch_owner **out, struct maq_workspace *room, uint32_t n,
                                  struct maq_diag *diag);
-/* Takes over what was asked, and the status of the whole. */
+/* Adds the price requests, and the status of the whole launch. */
 enum maq_status maq_launch_end(struct maq_launch_owner *box, const struct maq_workspace *room);
 
 #endif

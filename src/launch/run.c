@@ -1,8 +1,9 @@
 /*
- * run.c - a program as one rank of many, or as all of a few: maquette/launch.h.
+ * run.c - maq_launch_run(): a program as one rank of many, or as all ranks of a small job.
  *
- * One rank is alone: exchanges and the store answer with what the others would have said, as far as that can be known (docs/capture.md).
- * All ranks at once meet in a segment of memory (shim/meet.h) with nobody behind it: the truth, at small scale.
+ * A rank that runs alone gets from exchanges and the store what the others would have contributed, as far as that can be known
+ * (docs/capture.md). All ranks at once meet in a shared segment (shim/meet.h) without replayed peers: the reference, at small
+ * scale.
  */
 #include <errno.h>
 #include <stdlib.h>

@@ -1,4 +1,7 @@
-/* run_card.c - run card, environment, libraries of a program: see run_card.h. */
+/*
+ * run_card.c - writes the run card (figures of the device, paths), the folder of links to the libraries by CUDA
+ * generation, and the environment of a rank. See run_card.h.
+ */
 #include "launch/run_card.h"
 
 #include <errno.h>
@@ -21,11 +24,14 @@ extern char **environ;
 /* ---- the card ---- */
 
 /*
- * Host time of a runtime call that launches nothing, over that of a launch (data/devices, `launch`): an estimate, a quarter, since a
- * launch is such a call and the writing of a command besides.
+ * Host time of a runtime call that launches nothing, over that of a launch (data/devices, `launch`): an estimate, a quarter, since
+ * a launch is such a call and the writing of a command besides.
  */
 #define CALL_OF_LAUNCH 0.25
-/* Width of the memory bus where nobody says: five stacks of HBM, or GDDR. A program multiplies it by the clock, and gets the bandwidth. */
+/*
+ * Width of the memory bus where it is unknown: five stacks of HBM, or GDDR. A program multiplies it by the clock, and gets
+ * the bandwidth.
+ */
 #define HBM_BITS 5120
 #define GDDR_BITS 384
 #define HBM_BPS 1.2e12 /* faster than any GDDR */

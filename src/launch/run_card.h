@@ -1,9 +1,10 @@
 /*
- * run_card.h - what a program is told: its run card (shim/link.h), its environment, and the libraries that it gets.
+ * run_card.h - the inputs of a program: its run card (shim/link.h), its environment, and the libraries that replace CUDA's.
  *
  * The environment is this process's, with
  *
- *   RANK WORLD_SIZE LOCAL_RANK LOCAL_WORLD_SIZE GROUP_RANK MASTER_ADDR MASTER_PORT     torchrun; TORCHELASTIC_USE_AGENT_STORE=True, so
+ *   RANK WORLD_SIZE LOCAL_RANK LOCAL_WORLD_SIZE GROUP_RANK MASTER_ADDR MASTER_PORT     torchrun; TORCHELASTIC_USE_AGENT_STORE=True,
+ *                                                                                      so
  *                                                     that rank 0 asks maquette's store as well, instead of serving one
  *   OMPI_COMM_WORLD_RANK _SIZE _LOCAL_RANK _LOCAL_SIZE _NODE_RANK, PMI_RANK PMI_SIZE   mpirun
  *   SLURM_PROCID SLURM_NTASKS SLURM_LOCALID SLURM_NODEID SLURM_NNODES SLURM_NTASKS_PER_NODE SLURM_JOB_NUM_NODES   srun
@@ -11,7 +12,7 @@
  *                                                     named, so that a path inside a program (DT_RPATH) does not win
  *   MAQUETTE_RUN                                      the run card
  *
- * and without CUDA_VISIBLE_DEVICES, which names devices that are not there.
+ * and without CUDA_VISIBLE_DEVICES, which would name devices that do not exist.
  */
 #ifndef MAQ_LAUNCH_RUN_CARD_H
 #define MAQ_LAUNCH_RUN_CARD_H
@@ -19,7 +20,7 @@
 #include "base/arena.h"
 #include "maquette/launch.h"
 
-/* The rank that runs, and where it finds what. NULL = there is none. */
+/* The rank that runs, and paths of its files and sockets; NULL = none. */
 struct maq_run_card {
     uint32_t world, rank, per_node;
     const struct maq_device *device;
@@ -31,12 +32,12 @@ struct maq_run_card {
 /* Writes the card. */
 enum maq_status maq_run_card_write(const struct maq_run_card *card, const char *path, struct maq_diag *diag);
 
-/* The folder of links, made in `folder`: its path and what to preload. `shim` is the device's shared object, `clock` that of the host
- * clocks (NULL = none). */
+/* The folder of links, made in `folder`: its path and what to preload. `shim` is the device's shared object, `clock` that of the
+ * host clocks (NULL = none). */
 struct maq_libraries {
     const char *path, *preload;
-    const char *nvtx;   /* what NVTX calls (NVTX_INJECTION64_PATH); NULL = nobody */
-    const char *inject; /* what traces on a GPU (CUDA_INJECTION64_PATH); NULL = the device is not a real one */
+    const char *nvtx;   /* library that NVTX calls (NVTX_INJECTION64_PATH); NULL = none */
+    const char *inject; /* library that traces on a real GPU (CUDA_INJECTION64_PATH); NULL = zero-GPU device */
 };
 /* The same with NCCL alone, for a program that runs on a GPU. */
 enum maq_status maq_libraries_link_nccl(struct maq_libraries *out, const char *folder, const char *nccl,

@@ -1,5 +1,5 @@
 /*
- * trace_summary.c - what a rank did, in sum: see trace_summary.h.
+ * trace_summary.c - adds up a rank's trace with its virtual clocks: see trace_summary.h.
  *
  * The program's virtual time is that of a rank whose peers are never late: the host's clock and one per stream and event,
  *

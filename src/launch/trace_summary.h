@@ -1,5 +1,5 @@
 /*
- * trace_summary.h - a rank's trace, as far as running it needs: what it did in sum.
+ * trace_summary.h - sums of a rank's trace for the result of a launch: counts, times, memory.
  *
  * What a killed program leaves is read up to its last whole record (rank_trace.h).
  */

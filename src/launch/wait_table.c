@@ -1,9 +1,9 @@
 /*
- * wait_table.c - the table of a rank's meetings: see wait_table.h.
+ * wait_table.c - replays a job and writes the wait table of a rank: see wait_table.h.
  *
- * A group of calls on one communicator is one wait, as it is one kernel; its parts are spans with the same times. Of a
- * collective the table has when the others came, apart from this rank, so that a rank that is faster on its GPU than in
- * the replay does not wait for itself.
+ * A group of calls on one communicator is one wait, as it is one kernel; its parts are spans with the same times. For a
+ * collective the table has the arrival of the other members, without this rank, so that a rank that is faster on its
+ * GPU than in the replay does not wait for itself.
  *
  * The last whole step repeats behind the end of the table: its period is that of the replay's last two steps.
  */

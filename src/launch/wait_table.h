@@ -1,4 +1,7 @@
-/* wait_table.h - what a rank's meetings were in a replay, as a file for a libnccl on a real GPU (shim/link.h, "waits"). */
+/*
+ * wait_table.h - the wait table of a rank: arrivals of its peers at its meetings in a replay, as a file for a libnccl
+ * on a real GPU (shim/link.h, "waits").
+ */
 #ifndef MAQ_LAUNCH_WAIT_TABLE_H
 #define MAQ_LAUNCH_WAIT_TABLE_H
 

@@ -1,4 +1,7 @@
-/* workspace.c - the machine, the folder, the libraries of a command that runs ranks: see workspace.h. */
+/*
+ * workspace.c - opens and closes a workspace: the cluster and its cost chain, the program's file, the libraries of
+ * the zero-GPU device, folder and price server. See workspace.h.
+ */
 #include "launch/workspace.h"
 
 #include <errno.h>

@@ -1,6 +1,6 @@
 /*
- * workspace.h - what the ranks of one command share: the machine that they believe to be on, a private folder, the loop that serves
- * them, the prices; and a rank that lives there.
+ * workspace.h - the workspace of a command that runs ranks: the machine that is emulated, a private folder, the event
+ * loop, the price server; and a live rank in it.
  */
 #ifndef MAQ_LAUNCH_WORKSPACE_H
 #define MAQ_LAUNCH_WORKSPACE_H
@@ -27,32 +27,33 @@ struct maq_workspace {
     const char *program;        /* its file */
     const char *trace, *values; /* absolute; NULL = none */
     const char *nccl_memory;    /* "rule", or an absolute path; NULL = not counted */
-    uint64_t identity; /* hash of the command line and of what it runs on: slices of other programs are not mixed */
-    bool device;       /* the zero-GPU device stands in for CUDA's libraries */
+    /* hash of the command line and of the machine, by which slices of different captures are told apart */
+    uint64_t identity;
+    bool device; /* the zero-GPU device stands in for CUDA's libraries */
     struct maq_libraries libraries;
     struct maq_loop loop;
     struct maq_price_server asks;
     double began_s;
 };
 
-/* Everything up to the first program. *room is to be closed in any case. */
+/* Opens everything that the first program needs. *room is to be closed (maq_workspace_close()) in any case. */
 enum maq_status maq_workspace_open(struct maq_workspace *room, const struct maq_launch_opts *opts,
                                    struct maq_diag *diag);
 void maq_workspace_close(struct maq_workspace *room);
 /* Seconds since it was opened. */
 double maq_workspace_age(const struct maq_workspace *room);
 
-/* A path that holds wherever a program goes; NULL stays NULL. */
+/* An absolute path, valid in any working directory; NULL stays NULL. */
 enum maq_status maq_workspace_absolute(const char **out, const char *path, struct maq_arena *arena);
 
-/* How a rank is to live. */
+/* Options of a live rank. */
 struct maq_live_opts {
     uint32_t rank;
     struct maq_store *store;
     const char *trace;                 /* file of its trace */
     const char *peers, *meet, *output; /* NULL = none; output: the program's own streams */
     const char *waits;                 /* of peers, on a real GPU; NULL = none */
-    const char *given;                 /* what it looks up in `peers` is written there; NULL = not */
+    const char *given;                 /* file for its input record (input_record.h); NULL = none */
 };
 
 struct maq_live {
@@ -64,19 +65,19 @@ struct maq_live {
     double began_s, ended_s;
     bool runs, lost; /* lost: its keeper was killed */
     bool late;       /* it did not end in time */
-    double told_s;   /* when it was asked to end; 0 = not */
+    double told_s;   /* time at which it was asked to end; 0 = never */
 };
 
 enum maq_status maq_live_start(struct maq_live *live, struct maq_workspace *room, const struct maq_live_opts *opts,
                                struct maq_diag *diag);
 /* Ends what runs and closes what is open. */
 void maq_live_end(struct maq_live *live);
-/* What it was: exit status, host figures, and the sum of its trace. */
+/* The result of a rank: exit status, host figures, and the sums of its trace. */
 enum maq_status maq_live_result(struct maq_launch_rank *out, struct maq_live *live, struct maq_diag *diag);
 
 /*
- * Serves `n` ranks until `all` of them, or any, have ended. A rank that is out of time is told, and after a grace ended: it is `late`.
- * Where `opts.stop` is set all are: MAQ_LIMIT, after all have ended. `at` is told as progress.
+ * Serves `n` ranks until `all` of them, or any, have ended. A rank that is out of time is asked to end, and killed after a grace
+ * period: it is `late`. When `opts.stop` is set all ranks are ended so, and the status is MAQ_LIMIT. `at` is reported as progress.
  */
 enum maq_status maq_workspace_serve(struct maq_workspace *room, struct maq_live *const *live, uint32_t n, bool all,
                                     const struct maq_launch_progress *at, struct maq_diag *diag);

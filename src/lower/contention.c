@@ -1,5 +1,5 @@
 /*
- * contention.c - compute beside communication.
+ * contention.c - compute that overlaps with communication: how much of its time it loses.
  *
  * Communication by kernels holds s of N SMs while it runs, and compute goes on with the rest, N / (N - s) times slower: of
  * an overlap of t seconds compute loses t s/N. The copies are resident first and keep their pace. The loss is a step of its

@@ -1,4 +1,7 @@
-/* contention.h - compute beside communication: what the SMs that communication holds cost the kernels that run meanwhile. */
+/*
+ * contention.h - interference: the compute time that kernels lose while communication kernels hold some of the SMs.
+ * contention.c has the rule.
+ */
 #ifndef MAQ_LOWER_CONTENTION_H
 #define MAQ_LOWER_CONTENTION_H
 

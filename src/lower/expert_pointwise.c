@@ -1,5 +1,5 @@
 /*
- * expert_pointwise.c - what is done around the grouped products of experts by PyTorch's pointwise kernels.
+ * expert_pointwise.c - biases and clamped activations of experts as PyTorch's pointwise kernels around the grouped products.
  *
  * Experts with biases and a clamped activation (gpt-oss) are more than products and one fused activation. Frameworks do the
  * rest one kernel after the other, each of which reads and writes whole tensors; here such a chain is one operator with the
@@ -12,7 +12,8 @@
  *     back    convert (e, w) and back for y (w, e); b: product with p (w, w), its sum over rows (w, 0); p: the same with b,
  *             over columns; the parts of y's gradient joined (e, e)
  *   clamp     each half clamped (e, e), both joined (e, e)
- *     back    the half with one bound: compare (e, 1), select (1 + e, e); the other: compare twice, and (2, 1), select; joined (e, e)
+ *     back    the half with one bound: compare (e, 1), select (1 + e, e); the other: compare twice, and (2, 1), select; joined (e,
+ *             e)
  *
  * With the operators of Transformer Engine fused (use_transformer_engine_op_fuser) the products do both.
  *

@@ -1,11 +1,9 @@
-/*
- * expert_spread.c - over how many ranks or domains the experts of one token are spread: the sums of expert_spread.h.
- */
+/* expert_spread.c - the mean number of places of a token's experts, by the sums of expert_spread.h. */
 #include "lower/expert_spread.h"
 
 #include <math.h>
 
-/* Ways to choose k of n. */
+/* Binomial coefficient: k of n. */
 static double choices(int32_t n, int32_t k)
 {
     double c = k < 0 || k > n ? 0 : 1;
@@ -14,7 +12,7 @@ static double choices(int32_t n, int32_t k)
     return c;
 }
 
-/* Of g groups t are open, of m certain ones j; none of k experts is in those. */
+/* Probability that none of a token's experts is in m given groups, of which j are among the t drawn of g. */
 static double whole_groups_missed(int32_t m, const struct maq_moe_geometry *moe)
 {
     int32_t g = moe->groups, t = moe->group_topk;

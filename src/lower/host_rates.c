@@ -1,5 +1,5 @@
 /*
- * host_rates.c - what a framework's issuing of operators costs on the CPU beside a device.
+ * host_rates.c - host time per operator that a framework issues, on the CPU of a device's node.
  *
  * A framework profile has the times of one thread of a reference CPU (data/frameworks); another CPU is faster or slower by its
  * single-thread speed (cluster/host_cpu.c).

@@ -9,20 +9,20 @@
  *
  * The overlaps inside the backward pass are Megatron-LM's (tensor_parallel/layers.py,
  * LinearWithGradAccumulationAndAsyncCommunication); where a framework has plain linears between collectives of their own
- * (`tp_reduces_last`), autograd computes both gradients before it comes to the reduction. With `tp_comm_overlap` every collective is
- * cut into TP pieces that run beside the GEMM next to it: only one piece is exposed (Transformer Engine's userbuffers), and the pieces that
- * a reduction brings are added up by a kernel behind it (comm_gemm_overlap.cpp, split_overlap_rs: reduce_bf16; PyTorch's
- * _symmetric_memory, _fused_matmul_reduce_scatter: a sum over stacked partial products).
+ * (`tp_reduces_last`), autograd computes both gradients before it comes to the reduction. With `tp_comm_overlap` every collective
+ * is cut into TP pieces that overlap with the GEMM next to it: only one piece is exposed (Transformer Engine's userbuffers), and
+ * the pieces that a reduction brings are added up by a kernel behind it (comm_gemm_overlap.cpp, split_overlap_rs: reduce_bf16;
+ * PyTorch's _symmetric_memory, _fused_matmul_reduce_scatter: a sum over stacked partial products).
  *
  * FP8/FP4 recipes quantize the inputs of each GEMM. Delayed, block and MX recipes have it fused into the norm
  * or activation in front (Transformer Engine); current scaling and NVFP4, which has a scale of
  * the whole tensor besides those of its blocks, first read the tensor for its maximum.
  * Outgoing gradients are quantized once for both backward GEMMs.
  *
- * With a scale for each row (fp8-rowwise: torchao's recipe "rowwise") a tensor is quantized along the dimension that a GEMM adds up, so
- * once for every GEMM that reads it, weights as well: along its rows in one pass (2 bytes read, 1 written; inside the norm in front where
- * nothing lies between), down its columns after a pass for the maxima (4 and 1). All-gathers come first and carry 16 bits (torchtitan,
- * parallelize.py: 8-bit all-gathers only with scales of whole tensors).
+ * With a scale for each row (fp8-rowwise: torchao's recipe "rowwise") a tensor is quantized along the dimension that a GEMM adds
+ * up, so once for every GEMM that reads it, weights as well: along its rows in one pass (2 bytes read, 1 written; inside the norm
+ * in front where nothing lies between), down its columns after a pass for the maxima (4 and 1). All-gathers come first and carry 16
+ * bits (torchtitan, parallelize.py: 8-bit all-gathers only with scales of whole tensors).
  */
 #include "base/check.h"
 #include "lower/local.h"
@@ -160,10 +160,10 @@ static void quantize(struct maq_lowering *l, const struct maq_module *m, int64_t
 }
 
 /*
- * The operands of 8-bit products with a tensor's scale must both be contiguous along the dimension that is added up, until Blackwell (cuBLAS:
- * "TN"). The weight gradient therefore reads x and dy transposed. A quantization that has its own kernel writes both; what a norm
- * quantized, and what was gathered over the TP group, is transposed by a kernel in front of the product (Transformer Engine's
- * module/layernorm_linear.py and base.py, fp8_transpose).
+ * The operands of 8-bit products with a tensor's scale must both be contiguous along the dimension that is added up, until
+ * Blackwell (cuBLAS: "TN"). The weight gradient therefore reads x and dy transposed. A quantization that has its own kernel writes
+ * both; what a norm quantized, and what was gathered over the TP group, is transposed by a kernel in front of the product
+ * (Transformer Engine's module/layernorm_linear.py and base.py, fp8_transpose).
  */
 static bool transposes(const struct maq_lower *lo, int math)
 {
@@ -201,8 +201,8 @@ static void sum_pieces(struct maq_lowering *l, double bytes)
     maq_segment_op(&l->w, &sum);
 }
 
-/* A collective cut into TP pieces beside a GEMM that consumes (gather) or produces (scatter) its data: one
- * piece is exposed. */
+/* A collective cut into TP pieces that overlap with a GEMM which consumes (gather) or produces (scatter) its data:
+ * one piece is exposed. */
 static void overlapped(struct maq_lowering *l, const struct maq_op *op, struct maq_coll coll, bool consumes)
 {
     double pieces = (double)l->lower->plan->tp, whole = coll.bytes;
@@ -253,8 +253,8 @@ static void adapter(struct maq_lowering *l, struct maq_local d, enum maq_pass pa
 }
 
 /*
- * NCCL gathers and scatters along the outermost dimension. Where that is the batch and not the sequence, what was gathered is put in
- * order by a copy, and what is scattered is put in order before.
+ * NCCL gathers and scatters along the outermost dimension. Where that is the batch and not the sequence, what was gathered is put
+ * in order by a copy, and what is scattered is put in order before.
  */
 static void reorder(struct maq_lowering *l, int64_t features, int64_t width)
 {
@@ -317,7 +317,7 @@ void maq_lower_accumulate(struct maq_lowering *l, int64_t elements)
         maq_segment_op(&l->w, &add);
 }
 
-/* The weight gradient of a module whose input was gathered, beside the reduction of its input gradient. */
+/* The weight gradient of a module whose input was gathered, overlapped with the reduction of its input gradient. */
 static void weight_gradient(struct maq_lowering *l, const struct maq_module *m, struct maq_local d, int math)
 {
     const struct maq_lower *lo = l->lower;

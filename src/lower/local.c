@@ -1,4 +1,7 @@
-/* local.c - a module as one rank sees it: see local.h. */
+/*
+ * local.c - the local shape of a module under the plan's cut: rows, widths, parameters, and the mean number of keys
+ * per query where sequences hold several documents. See local.h.
+ */
 #include "lower/local.h"
 
 #include <string.h>
@@ -22,7 +25,7 @@ struct maq_coll maq_coll_make(const struct maq_lower *lower, enum maq_coll_kind 
     return (struct maq_coll){.kind = (uint16_t)kind, .sharers = (uint16_t)sharers, .bytes = bytes, .at = at};
 }
 
-/* Positions are the same for all sequences and looked up once, so that their product is nothing beside that of the tokens. */
+/* Positions are the same for all sequences and looked up once, so their product is negligible against that of the tokens. */
 bool maq_lower_one_hot(const struct maq_lower *lo, const struct maq_module *m)
 {
     return m->kind == MAQ_MODULE_EMBEDDING && (m->flags & MAQ_MODULE_REDUCE_OUT) &&

@@ -17,7 +17,7 @@ struct maq_local maq_lower_local(const struct maq_lower *lower, const struct maq
 /* Parameters of a module that one rank holds (before any data-parallel sharding). */
 double maq_lower_local_params(const struct maq_lower *lower, const struct maq_module *m);
 
-/* Whether the recipe quantizes a module's product, and bytes of a number then, its share of the scales included. */
+/* Whether the recipe quantizes a module's product; bytes of a quantized number, with its share of the scales. */
 bool maq_lower_quantized(const struct maq_lower *lower, const struct maq_module *m);
 double maq_lower_narrow_bytes(const struct maq_plan *plan);
 

@@ -1,6 +1,6 @@
 /*
- * lower.c - the walk over a layer: its modules in the order of a pass, each by the file for its kind (modules.h), what is recomputed
- * in front of them, and what the host pays.
+ * lower.c - lowers one pass of a layer: its modules in the order of the pass, each by the file for its kind (modules.h),
+ * recomputation before them, and the host time of issuing them.
  *
  * Sources of what is executed: Megatron-LM core (transformer_layer.py, tensor_parallel/layers.py, fusions/) and Transformer Engine.
  */
@@ -132,8 +132,8 @@ static void lower_shared(struct maq_lowering *l)
 }
 
 /*
- * The last product of an MLP only makes the layer's output, which no backward pass reads. The same of experts, whose probabilities weigh
- * what the activation makes, and of the exchange behind them.
+ * Whether a module only produces the layer's output, which no backward pass reads: the last product of an MLP or of experts (whose
+ * probabilities are applied to the activation), and the all-to-all after it.
  */
 static bool ends_layer(const struct maq_module *m)
 {
@@ -143,8 +143,8 @@ static bool ends_layer(const struct maq_module *m)
 }
 
 /*
- * Where a layer's second half begins, MLP or experts: with the norm in front of the first module of either. The norm of a layer that has
- * both branches side by side is the first half's.
+ * Where a layer's second half begins, MLP or experts: with the norm in front of the first module of either. The norm of a layer
+ * that has both branches side by side is the first half's.
  */
 static uint32_t second_half(const struct maq_layer *layer)
 {
@@ -181,7 +181,10 @@ static bool captured(const struct maq_lowering *l, const struct maq_module *m, u
     return scope & ((routes ? 1u << MAQ_GRAPH_MOE_ROUTER : 0) | 1u << MAQ_GRAPH_MOE);
 }
 
-/* What the host pays for what follows: a call for every operator, or one for a graph of them. Neighbours are one graph. */
+/*
+ * Sets the host time of the modules that follow: a call for every operator, or one for a CUDA graph. Neighbouring captured
+ * modules are one graph.
+ */
 static void set_host(struct maq_lowering *l, enum maq_pass pass, bool graph, bool begins)
 {
     const struct maq_host_rates *h = &l->lower->host;

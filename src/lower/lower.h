@@ -1,9 +1,9 @@
 /*
  * lower.h - lowering: the modules of a layer, as the operators and collectives that one rank executes.
  *
- * A module says how it is cut (enum maq_shard); here the cut is made with the plan's degrees, and the
- * collectives that the cut needs are put in. One function per pass; every pass walks the same module list,
- * the backward ones from its end.
+ * A module has a rule by which it is cut (enum maq_shard); lowering cuts it by the plan's degrees and inserts the
+ * collectives that the cut needs. One function per pass; every pass walks the same module list, the backward ones from
+ * its end.
  */
 #ifndef MAQ_LOWER_LOWER_H
 #define MAQ_LOWER_LOWER_H
@@ -11,7 +11,7 @@
 #include "graph/segment.h"
 #include "maquette/job.h"
 
-/* What issuing costs on the host that belongs to a device, in nanoseconds; all zero where whole steps are replayed as graphs. */
+/* Time of issuing on the host of a device, in nanoseconds; all zero where whole steps are CUDA graphs. */
 struct maq_host_rates {
     double forward_ns, backward_ns;                        /* per operator */
     double kernel_ns;                                      /* per further kernel of one */
@@ -21,7 +21,7 @@ struct maq_host_rates {
 };
 struct maq_host_rates maq_host_rates_of(const struct maq_job *job, const struct maq_device *device);
 
-/* What one rank sees of a microbatch. */
+/* State of lowering: a microbatch as one rank sees it. */
 struct maq_lower {
     const struct maq_job *job;
     const struct maq_plan *plan;
@@ -41,8 +41,8 @@ struct maq_lower {
     struct maq_host_rates host;
     double contention[MAQ_STREAM_COUNT]; /* see contention.h */
     double
-        offload_bytes; /* of the layer being lowered: activations that travel to the host and back beside its passes */
-    bool repeats;      /* the layer being lowered is no end of the model: it runs framework.forward_calls times */
+        offload_bytes; /* of the layer being lowered: activations that are copied to the host and back during its passes */
+    bool repeats;      /* the layer being lowered is not an end of the model: it runs framework.forward_calls times */
     int64_t vocab_cut; /* tp, or tp * pp with vocabulary parallelism over the pipeline */
     bool failed;
 };
@@ -50,10 +50,10 @@ struct maq_lower {
 void maq_lower_init(struct maq_lower *lower, const struct maq_job *job, struct maq_items *items,
                     struct maq_arena *arena);
 
-/* What follows is lowered for a layer with as many tokens as this one, and as wide. */
+/* Sets sizes for lowering a layer with the tokens and widths of this one. */
 void maq_lower_size(struct maq_lower *lower, const struct maq_layer *layer);
 
-/* What follows is lowered for a stage whose groups lie so, on the device that is selected in `items`. */
+/* Selects process groups for lowering a stage, on the device that is selected in `items`. */
 void maq_lower_select(struct maq_lower *lower, const struct maq_placement *groups);
 
 enum maq_pass {
@@ -63,7 +63,7 @@ enum maq_pass {
     MAQ_PASS_BACKWARD_WEIGHT /* W */
 };
 
-/* What is recomputed in front of a layer's backward pass. */
+/* What is recomputed before a layer's backward pass. */
 enum maq_redo { MAQ_REDO_NOTHING, MAQ_REDO_PARTS, MAQ_REDO_LAYER };
 
 /* One pass of a layer on one rank as a segment in lower->arena. */

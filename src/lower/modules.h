@@ -1,6 +1,6 @@
 /*
- * modules.h - the lowering of each kind of module, a file for each: they write what a module executes in one pass of a layer, and say
- * what of it stays in memory.
+ * modules.h - the lowering of each kind of module, a file for each: each writes the operators and collectives of a module in one
+ * pass of a layer, and says what it keeps in memory.
  */
 #ifndef MAQ_LOWER_MODULES_H
 #define MAQ_LOWER_MODULES_H
@@ -14,7 +14,7 @@ struct maq_lowering {
     enum maq_pass pass;
     bool pruned; /* a recomputation that leaves out what the backward pass does not need */
     void (*beside)(
-        struct maq_lowering *l); /* writes what runs beside the next exchange of tokens; NULL: nothing does */
+        struct maq_lowering *l); /* writes the operators that overlap with the next expert all-to-all; NULL: none */
 };
 
 /* ---- pointwise.c ---- */
@@ -28,7 +28,7 @@ void maq_lower_pointwise(struct maq_lowering *l, const struct maq_module *m, boo
 uint32_t maq_lower_quantize_calls(const struct maq_lower *lower);
 /* The pass over a tensor of which a recipe needs the maximum before it can quantize. */
 void maq_lower_maximum(struct maq_lowering *l, int64_t elements);
-/* What a quantization for weight gradients apart from the other reads once more (NVFP4). */
+/* The second read of a tensor that is quantized separately for weight gradients (NVFP4's Hadamard transform). */
 void maq_lower_hadamard(struct maq_lowering *l, int64_t elements);
 /* Calls of a product with a weight: those scales are swizzled for every product anew (Transformer Engine, swizzle_inputs). */
 uint32_t maq_lower_weight_calls(const struct maq_lower *lower);
@@ -39,7 +39,10 @@ void maq_lower_linear(struct maq_lowering *l, const struct maq_module *m, enum m
 /* ---- attention.c ---- */
 
 void maq_lower_attention(struct maq_lowering *l, const struct maq_module *m, enum maq_pass pass);
-/* Whether scores and values are computed in 8 bits, and bytes of a number of what is kept of Q, K and V for the backward pass then. */
+/*
+ * Whether scores and values are computed in 8 bits, and bytes of a number of what is kept of Q, K and V for the backward pass
+ * then.
+ */
 bool maq_lower_attends_narrow(const struct maq_lower *lower);
 double maq_lower_attention_kept(const struct maq_lower *lower);
 /* Whether keys and values are copied out to as many heads as queries have, which fused attention then keeps. */
@@ -56,7 +59,7 @@ void maq_lower_exchange(struct maq_lowering *l, const struct maq_module *m, enum
 
 /* ---- expert_pointwise.c ---- */
 
-/* What PyTorch's pointwise kernels do behind the last product of the experts and before their activation. */
+/* PyTorch's pointwise kernels after the last product of the experts (bias) and before their activation (clamp). */
 void maq_lower_expert_bias(struct maq_lowering *l, const struct maq_module *m, int64_t rows, int64_t groups,
                            bool forward);
 void maq_lower_clamp(struct maq_lowering *l, const struct maq_module *m, int64_t rows, bool forward);

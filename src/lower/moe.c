@@ -1,17 +1,18 @@
 /*
- * moe.c - routed experts: router, exchange of tokens, grouped linears.
+ * moe.c - routed experts: router, dispatch and combine of tokens, grouped linears.
  *
  * A rank has r = tokens_region tokens (Megatron-LM requires sequence parallelism when TP and EP are both
  * above 1) and sends each to its top-k experts:
  *
  *   alltoall    permute r*k rows, all-to-all over EP, (all-gather over expert-TP), sort by expert
  *   allgather   all tokens of the EP group to every rank, local permute; combine by reduce-scatter
- *   deepep      one fused exchange: a token crosses the network once for each domain that holds one of its experts, and is copied on there to ranks
- *   hybridep    the same with kernels of its own; they too put rows in the order of the experts by a kernel before or behind the exchange.
- *               The routing of all ranks is gathered first, and rows travel with their probabilities
+ *   deepep      one fused exchange: a token crosses the network once for each domain that holds one of its experts, and is copied
+ *               on there to ranks
+ *   hybridep    the same with kernels of its own; they too put rows in the order of the experts by a kernel before or behind the
+ *               exchange. The routing of all ranks is gathered first, and rows travel with their probabilities
  *
- * A token's k experts, drawn evenly, lie on n * (1 - (1 - 1/n)^k) distinct ones of n ranks (or domains). Where they are drawn out of t of
- * g groups of experts, on fewer (lower/expert_spread.h).
+ * A token's k experts, drawn evenly, lie on n * (1 - (1 - 1/n)^k) distinct ones of n ranks (or domains). Where they are drawn out
+ * of t of g groups of experts, on fewer (lower/expert_spread.h).
  *
  * A busier rank than the mean (moe_imbalance) makes its group wait: rows of the grouped GEMMs and bytes of
  * the exchange are those of the busiest.
@@ -93,7 +94,7 @@ static struct maq_coll exchange_of(const struct maq_lower *lo, const struct maq_
 
 /*
  * With EP communication hidden under the compute of another microbatch, compute does not wait for it; the segment's end
- * does. With moe_shared_expert_overlap the shared experts run beside the first exchange of the pass.
+ * does. With moe_shared_expert_overlap the shared experts overlap with the first exchange of the pass.
  */
 static void exchange(struct maq_lowering *l, const struct maq_module *m, enum maq_coll_kind kind)
 {
@@ -112,7 +113,7 @@ static void exchange(struct maq_lowering *l, const struct maq_module *m, enum ma
 }
 
 /*
- * Without a capacity nobody knows beforehand how many rows an expert gets: the host reads the counts, for the splits
+ * Without a capacity the number of rows of an expert is not known beforehand: the host reads the counts, for the splits
  * of the exchange and the shapes of the grouped products (token_dispatcher.py, TE's GroupedLinear; DeepEP waits for
  * them inside its dispatch). The backward pass has them already.
  */
@@ -124,8 +125,9 @@ static void read_token_counts(struct maq_lowering *l)
 }
 
 /*
- * HybridEP's dispatch knows where rows go from the routing of all ranks, a byte for each token and expert, which is gathered first and
- * scanned (DeepEP's branch hybrid-ep, csrc/hybrid_ep/executor/executor.cu: allgather_routing_map). The backward pass has the result.
+ * HybridEP's dispatch knows where rows go from the routing of all ranks, a byte for each token and expert, which is gathered first
+ * and scanned (DeepEP's branch hybrid-ep, csrc/hybrid_ep/executor/executor.cu: allgather_routing_map). The backward pass has the
+ * result.
  */
 static void gather_routing(struct maq_lowering *l, const struct maq_module *m)
 {
@@ -228,7 +230,10 @@ static int64_t groups_of(const struct maq_lower *lo)
     return lo->local_experts > 0 ? lo->local_experts : 1;
 }
 
-/* To the device one operator, to the host a call for every expert (Transformer Engine's GroupedLinear: a loop over cuBLASLt). */
+/*
+ * A grouped product is one operator on the device, and a call for every expert on the host (Transformer Engine's GroupedLinear:
+ * a loop over cuBLASLt).
+ */
 static void grouped(struct maq_lowering *l, int64_t rows, int64_t n, int64_t k, bool weight)
 {
     const struct maq_lower *lo = l->lower;
@@ -247,8 +252,8 @@ static void grouped(struct maq_lowering *l, int64_t rows, int64_t n, int64_t k, 
 }
 
 /*
- * Each expert's rows by themselves, one kernel after the other (Transformer Engine, csrc/extensions/cast.cpp, split_quantize), but with
- * delayed scaling, which has a kernel for all of them.
+ * Each expert's rows by themselves, one kernel after the other (Transformer Engine, csrc/extensions/cast.cpp, split_quantize), but
+ * with delayed scaling, which has a kernel for all of them.
  */
 static void quantize(struct maq_lowering *l, int64_t rows, int64_t columns)
 {

@@ -1,5 +1,5 @@
 /*
- * pointwise.c - modules that go over their data once: norms, activations, residuals, lookups, losses, scans.
+ * pointwise.c - modules that pass over their data once: norms, activations, residuals, lookups, losses, scans.
  *
  * Fused kernels are one operator; without fusion (`fused_kernels: false`) a pointwise operator is several passes over its data
  * (MAQ_OP_UNFUSED).
@@ -51,7 +51,10 @@ static void lower_loss(struct maq_lowering *l, const struct maq_module *m, bool 
         maq_segment_coll(&l->w, &stats, MAQ_STREAM_TP);
 }
 
-/* A dot to its compiler like any other: the vectors are written out for it, and the table's gradient is the product with them again. */
+/*
+ * A dot to its compiler like any other: the vectors are written out for it, and the table's gradient is the product with them
+ * again.
+ */
 static void look_up(struct maq_lowering *l, const struct maq_module *m, struct maq_local d, bool backward)
 {
     const struct maq_plan *p = l->lower->plan;

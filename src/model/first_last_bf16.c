@@ -1,4 +1,4 @@
-/* first_last_bf16.c - see first_last_bf16.h. */
+/* first_last_bf16.c - copies the kinds of the layers at both ends and marks the copies `wide`. See first_last_bf16.h. */
 #include "model/first_last_bf16.h"
 
 #include <string.h>

@@ -1,7 +1,7 @@
 /*
- * pyramid.c - `model_type: pyramid`: a transformer whose layers differ in width and in the number of tokens, as vision backbones and image
- * generators are built (Swin, arXiv 2103.14030; PVT, 2102.12122; TransGAN, 2102.07074). No family of Hugging Face's text models has
- * such layers, so the keys are Megatron-LM's where it has one, inside a list of `levels`:
+ * pyramid.c - `model_type: pyramid`: a transformer whose layers differ in width and in the number of tokens, as vision backbones
+ * and image generators are built (Swin, arXiv 2103.14030; PVT, 2102.12122; TransGAN, 2102.07074). No family of Hugging Face's text
+ * models has such layers, so the keys are Megatron-LM's where it has one, inside a list of `levels`:
  *
  *   model_type: pyramid
  *   input_features: 512        # one vector per sequence is projected to the tokens of the first level
@@ -11,12 +11,13 @@
  *     - {num_layers: 0, tokens: 324, hidden_size: 1024, num_attention_heads: 4}
  *     - {num_layers: 12, tokens: 82944, window_tokens: 324, hidden_size: 16, num_attention_heads: 4}
  *
- * `tokens` is of one sample; a job's seq_length is that of the first level (its default), or a multiple: so many samples that do not see
- * each other. `window_tokens` cuts them into windows that attend inside themselves. A level without layers only makes its tokens and
- * their positions. Attention is bidirectional. With `position_bias` (default) every head has a number per distance inside a square window.
+ * `tokens` is of one sample; a job's seq_length is that of the first level (its default), or a multiple: so many samples that do
+ * not see each other. `window_tokens` cuts them into windows that attend inside themselves. A level without layers only makes its
+ * tokens and their positions. Attention is bidirectional. With `position_bias` (default) every head has a number per distance
+ * inside a square window.
  *
- * Parameters: as other layers' (model/layer/attention.c, model/layer/mlp.c); a level that begins behind another one has a table of tokens x hidden_size; the
- * input projection has input_features x tokens x hidden_size and a bias, and positions beside.
+ * Parameters: as other layers' (model/layer/attention.c, model/layer/mlp.c); a level that begins behind another one has a table of
+ * tokens x hidden_size; the input projection has input_features x tokens x hidden_size, a bias, and positions besides.
  */
 #include "model/hf/config.h"
 

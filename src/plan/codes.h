@@ -1,5 +1,5 @@
 /*
- * codes.h - the diagnostics of this floor, 1300 to 1399: stable, never reused. Same form as base/codes.h.
+ * codes.h - the diagnostics of plans, 1300 to 1399: stable, never reused. Same form as base/codes.h.
  */
 #ifndef MAQ_PLAN_CODES_H
 #define MAQ_PLAN_CODES_H

@@ -1,7 +1,7 @@
-/* cost_keys.c - see cost_keys.h. */
+/* cost_keys.c - the keys of the `cost` section, and the words for providers. See cost_keys.h. */
 #include "plan/cost_keys.h"
 
-/* In the order of enum maq_provider behind NONE; the cost floor is above this one, a test holds the two together. */
+/* In the order of enum maq_provider behind NONE; src/cost is on a higher floor, so a test keeps the two lists equal. */
 static const char *const provider_names[] = {"analytical", "fitted", "measured", NULL};
 
 const struct maq_field maq_cost_fields[] = {

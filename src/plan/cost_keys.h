@@ -1,4 +1,7 @@
-/* cost_keys.h - the `cost` section of a document: measured kernels, and who may answer for a cost. */
+/*
+ * cost_keys.h - the `cost` section of a document: the file of measured kernels, and the best provider of the cost chain
+ * that may answer.
+ */
 #ifndef MAQ_PLAN_COST_KEYS_H
 #define MAQ_PLAN_COST_KEYS_H
 

@@ -10,8 +10,8 @@
  *     - when: [fp16]
  *       plan: {main_grads_dtype: fp16}
  *
- * A case holds when all its words do; later cases win over earlier ones and over `plan`, as in a document read from
- * top to bottom. Over a chain of `base` the settings of the base come first.
+ * A case applies when all its conditions hold; later cases win over earlier ones and over `plan`, as in a document read
+ * from top to bottom. Over a chain of `base` the settings of the base come first.
  */
 #include "plan/framework.h"
 

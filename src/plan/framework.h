@@ -1,7 +1,8 @@
 /*
- * framework.h - loading a framework profile, and its plan settings under those of a document.
+ * framework.h - loads a framework profile: how a framework behaves, and the plan settings that hold where a document
+ * sets none.
  *
- * Profiles know the job they are for: a setting may hold only for some hardware, models or precisions (`cases`).
+ * A setting may hold only for some hardware, models or precisions (`cases`).
  */
 #ifndef MAQ_PLAN_FRAMEWORK_H
 #define MAQ_PLAN_FRAMEWORK_H
@@ -9,12 +10,12 @@
 #include "maquette/framework.h"
 #include "plan/keys.h"
 
-/* What the conditions of a profile's cases may ask. */
+/* The facts about a job that the conditions of a profile's cases may test. */
 struct maq_framework_facts {
     int arch; /* enum maq_device_arch of the first node group */
     bool moe; /* the model has routed experts */
     bool tensor_parallel, pipeline_parallel;
-    bool paired;              /* there are passes of two microbatches side by side: no pipeline, or virtual stages */
+    bool paired;              /* passes of two microbatches can overlap: no pipeline, or virtual stages */
     struct maq_str precision; /* as the document writes it; empty when it does not */
 };
 
@@ -32,7 +33,7 @@ struct maq_framework_plan {
 extern const struct maq_field maq_framework_fields[]; /* of struct maq_framework: what is one scalar, for lists */
 extern const struct maq_field maq_host_fields[];      /* of struct maq_host_costs */
 
-/* What holds without `framework:`. */
+/* The profile without `framework:`. */
 extern const struct maq_framework maq_framework_default;
 
 /* node: a name, a file or a map; NULL = the default profile. Strings and settings live in `arena`. */
@@ -40,7 +41,7 @@ enum maq_status maq_framework_load(struct maq_framework *out, struct maq_framewo
                                    const struct maq_framework_facts *facts, struct maq_arena *arena,
                                    struct maq_diag *diag);
 
-/* Lays the profile's settings under a plan read from a document: where origins[i] says that a default stands. */
+/* Fills the profile's settings into a plan read from a document, where origins[i] says that the value is a default. */
 void maq_framework_underlay(struct maq_plan_doc *doc, uint8_t *origins, const struct maq_framework_plan *plan);
 
 #endif

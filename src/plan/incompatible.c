@@ -1,4 +1,8 @@
-/* incompatible.c - what of a plan does not go together in Megatron Core; see job_build.h. */
+/*
+ * incompatible.c - combinations of settings that Megatron Core refuses: offloaded modules with recomputation or other
+ * offloading, and overlapped expert all-to-all with recomputation, overlapped shared experts or a dispatcher that has
+ * no all-to-all. See job_build.h.
+ */
 #include "plan/job_build.h"
 
 #define MOVES(module) (1u << MAQ_OFFLOAD_##module)

@@ -1,5 +1,6 @@
 /*
- * job.c - reads a job document: model, cluster, plan, workload.
+ * job.c - reads a job document (model, cluster, plan, workload, framework, cost) with its overrides, and completes the
+ * job.
  */
 #include "maquette/job.h"
 
@@ -76,7 +77,7 @@ static enum maq_status read_framework(struct maq_loaded_job *box, const struct j
     return MAQ_OK;
 }
 
-/* Searches decide the degrees; what they need is the batch, which nobody can choose for them. */
+/* An open job: a search decides the degrees, but the batch has to be given. */
 static enum maq_status leave_open(struct maq_loaded_job *box, const struct maq_job_places *at, struct maq_diag *diag)
 {
     struct maq_job *job = &box->job;

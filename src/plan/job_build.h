@@ -15,8 +15,9 @@
 struct maq_job_places {
     struct maq_node *plan, *workload, *model, *cluster;
     struct maq_node *list[MAQ_PLAN_LISTS];
-    bool searched;    /* a search has chosen what is not written: that has no place */
-    bool layers_only; /* what layers cost is asked: whether passes come in an order that a setting needs is not */
+    bool searched; /* a search has chosen the values that the document lacks, which have no place */
+    /* only the costs of layers are needed: settings that need a certain order of passes are not checked */
+    bool layers_only;
 };
 
 /* Place of a key of a section (value, else section, else nowhere). */
@@ -31,21 +32,21 @@ struct maq_job_places maq_job_written(const struct maq_loaded_job *open);
 enum maq_status maq_job_resolve(struct maq_job *job, const struct maq_job_places *at, struct maq_diag *diag);
 
 /*
- * What is wrong with the plan's inputs of modules on the host (offload_modules) by themselves, and with what it recomputes or offloads
- * beside them; and what to do about it. Both static; NULL: nothing. Source: Megatron Core, transformer_config.py.
+ * Why a plan's offload_modules are refused, by themselves or together with what else the plan recomputes or offloads, and in
+ * *remedy what to do about it. Static strings; NULL: nothing is wrong. Source: Megatron Core, transformer_config.py.
  */
 const char *maq_offload_fault(const struct maq_plan *plan, const char **remedy);
 const char *maq_offload_conflict(const struct maq_plan *plan, const char **remedy);
 
 /*
- * The same for exchanges of experts under another microbatch (overlap_moe_expert_parallel_comm) in a resolved plan. They need passes of two
- * microbatches side by side: there are some without a pipeline, with virtual stages, and in DualPipe, which is no schedule of Megatron Core's.
+ * The same for overlap_moe_expert_parallel_comm in a resolved plan. It needs passes of two microbatches that can overlap: without a
+ * pipeline, with virtual stages, and in DualPipe (which Megatron Core does not have).
  */
 const char *maq_overlap_ep_conflict(const struct maq_plan *plan, const char **remedy);
 bool maq_plan_pairs_passes(const struct maq_plan *plan);
 
-/* What attention runs on a device: what the plan says; where it leaves that open (groups of devices that differ), the best that the
- * device has. */
+/* The attention backend on a device: that of the plan; where the plan leaves it open (node groups that differ), the best that
+ * the device has. */
 int maq_attention_on(const struct maq_plan *plan, const struct maq_device *device);
 
 /* Tokens per sequence: the workload's, or the model's maximum up to 8192. */
@@ -64,10 +65,13 @@ enum maq_status maq_job_check_unused(const struct maq_loaded_job *box, struct ma
 enum maq_status maq_job_split_layers(struct maq_job *job, const struct maq_job_places *at, struct maq_arena *arena,
                                      struct maq_diag *diag);
 
-/* Where each process group and each stage lies: fills groups, stages. */
+/* Placement of every process group and stage: fills groups, stages. */
 enum maq_status maq_job_place_groups(struct maq_job *job, const struct maq_job_places *at, struct maq_arena *arena,
                                      struct maq_diag *diag);
-/* The same for a job whose first stage is all there is of it, and begins at device `first` of its nodes, all of one kind. */
+/*
+ * The same for a job of which only the first stage counts. It begins at device `first` of its nodes, which are all of one
+ * kind.
+ */
 enum maq_status maq_job_place_stage(struct maq_job *job, uint32_t first, struct maq_arena *arena);
 
 #endif

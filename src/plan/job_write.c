@@ -1,5 +1,6 @@
 /*
- * job_write.c - a job as a document: its sections as they were read, and a plan.
+ * job_write.c - writes a job as a document: its sections as they were read, with a plan in place of the one that it
+ * had.
  */
 #include <string.h>
 

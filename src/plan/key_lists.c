@@ -1,4 +1,7 @@
-/* key_lists.c - settings of a plan that are lists of words, and the words. See keys.h. */
+/*
+ * key_lists.c - settings of a plan that are lists of words (recompute_modules, cuda_graph_scope, offload_modules):
+ * reading them to bits and writing bits as words. See keys.h.
+ */
 #include <string.h>
 
 #include "base/check.h"

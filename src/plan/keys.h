@@ -29,7 +29,7 @@ struct maq_plan_words {
     size_t bits;                  /* offset in struct maq_plan of an uint32_t */
     int n;                        /* bits, of which some may have no word */
     const char *(*word)(int bit); /* NULL: it has none */
-    const char *wrong, *known;    /* what a text that is none of them is not, and those that there are, for messages */
+    const char *wrong, *known;    /* for messages: what an unknown word is not, and the list of known words */
 };
 extern const struct maq_plan_words maq_plan_words[MAQ_PLAN_LISTS];
 uint32_t maq_plan_bits(const struct maq_plan *plan, enum maq_plan_list list);
@@ -41,7 +41,7 @@ int maq_plan_word_bit(enum maq_plan_list list, struct maq_str word);
 void maq_plan_add_bits(struct maq_buf *out, enum maq_plan_list list, uint32_t bits, const char *between);
 void maq_plan_add_words(struct maq_buf *out, const struct maq_plan *plan, enum maq_plan_list list, const char *between);
 
-/* Reads the lists into the plan; MAQ_BAD_INPUT with a fault for each word that is none. NULL: not given. */
+/* Reads the lists into the plan; MAQ_BAD_INPUT with a diagnostic for each unknown word. NULL: the list is not given. */
 enum maq_status maq_plan_read_lists(struct maq_plan *plan, struct maq_node *const list[MAQ_PLAN_LISTS],
                                     struct maq_diag *diag);
 

@@ -5,9 +5,9 @@
  * pipeline_parallel_layer_layout.py):
  *   layout "Et*3|(tt|)*29m|L"   E embedding, t layer, m MTP depth, L output; '|' ends a virtual stage; x*n and (..)*n repeat
  *   layout "4,5,5,4"            layers per virtual stage; embedding first, output last
- *   layout "balanced"           as even as it can be: the remainder goes to the middle stages, which hold no embedding or output; where MTP
- *                               is trained, a depth of it counts as two layers (one and an output block) and the output block as one,
- *                               which is the layout that DeepSeek-V3's recipes write out ("Et*4|(t*4|)*14tmL")
+ *   layout "balanced"           as even as it can be: the remainder goes to the middle stages, which hold no embedding or output;
+ *                               where MTP is trained, a depth of it counts as two layers (one and an output block) and the output
+ *                               block as one, which is the layout that DeepSeek-V3's recipes write out ("Et*4|(t*4|)*14tmL")
  *   first/last stage layers     the rest evenly between them
  *   even                        (layers + embedding? + loss?) must divide by the number of virtual stages
  */
@@ -145,7 +145,7 @@ static enum maq_status split_by_megatron_layout(struct split *s, const struct ma
     return refuse(diag, at, "pipeline_model_parallel_layout", hint, msg);
 }
 
-/* ---- the other ways ---- */
+/* ---- layers from a list, by the counts of the first and the last stage, and evenly ---- */
 
 static enum maq_status split_by_list(struct split *s, const struct maq_job *job, const struct maq_job_places *at,
                                      struct maq_diag *diag)

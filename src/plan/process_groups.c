@@ -1,5 +1,5 @@
 /*
- * process_groups.c - rank layout: where the process groups of a plan lie on the cluster.
+ * process_groups.c - rank layout: the placement of a plan's process groups on the cluster.
  *
  * Megatron-LM numbers ranks by an order string, fastest dimension first (megatron/core/parallel_state.py,
  * RankGenerator). The dense groups use (tp, cp, dp, pp), the expert groups of the same world (etp, ep, edp,
@@ -81,8 +81,8 @@ static uint32_t next_of_stage(struct stage_ranks st, uint32_t from)
 }
 
 /*
- * A stage on nodes of several kinds has groups on each of them, and all wait for the slowest. Of every kind of node, the group
- * that its first rank is in and the next one are tried: one may lie across the border, the other does not.
+ * A stage on nodes of several kinds has groups on each of them, and all wait for the slowest. For every kind of node, the
+ * group of its first rank and the next group are tried: the former may lie across the border, the latter does not.
  */
 static struct maq_placement place_mixed(const struct maq_cluster *c, struct stage_ranks st, struct range r)
 {

@@ -1,8 +1,9 @@
 /*
- * resolve.c - what a plan leaves open is decided here, and what cannot be is refused.
+ * resolve.c - completes a plan: decides what it leaves open, and refuses what is impossible on the model and the
+ * cluster.
  *
- * Every rule says its numbers: "tp * cp * pp = 48 does not divide 128 devices". All rules run, so that one
- * run shows all faults.
+ * Every diagnostic has its numbers: "tp * cp * pp = 48 does not divide 128 devices". All rules run, so that one run
+ * shows all faults.
  */
 #include <stdio.h>
 #include <string.h>
@@ -70,8 +71,8 @@ static void resolve_dp(struct resolver *r)
     p->dp = r->job->dp;
 }
 
-/* One vector per sequence enters a pyramid, and tokens change in number on the way: there is nothing that CP or sequence parallelism could
- * cut alike everywhere. */
+/* One vector per sequence enters a pyramid, and tokens change in number on the way: there is nothing that CP or sequence
+ * parallelism could cut alike everywhere. */
 static void check_pyramid(struct resolver *r)
 {
     const struct maq_plan *p = &r->job->plan;
@@ -408,7 +409,7 @@ static int32_t largest_divisor(int32_t n, int32_t limit)
     return best;
 }
 
-/* "try 4": the largest that is no more; nothing where nobody listens (searches). */
+/* The hint "try 4": the largest divisor that is no more than `asked`; none without a diag (in searches). */
 static const char *try_divisor(char hint[32], const struct resolver *r, int32_t n, int32_t asked)
 {
     if (!r->diag)
@@ -438,8 +439,8 @@ static void resolve_attention(struct resolver *r)
 }
 
 /*
- * cuDNN's attention in 8 bits, the only one that Transformer Engine trains with (pytorch/attention/dot_product_attention/utils.py): scales of
- * tensors and of 32 numbers, the latter and current scaling from Blackwell on; under NVFP4 it has scales of tensors.
+ * cuDNN's attention in 8 bits, the only one that Transformer Engine trains with (pytorch/attention/dot_product_attention/utils.py):
+ * scales of tensors and of 32 numbers, the latter and current scaling from Blackwell on; under NVFP4 it has scales of tensors.
  */
 static void resolve_fp8_attention(struct resolver *r)
 {
@@ -511,7 +512,7 @@ enum maq_status maq_job_resolve(struct maq_job *job, const struct maq_job_places
     struct resolver r = {.job = job, .at = at, .diag = diag};
     for (size_t i = 0; i < MAQ_COUNT(steps); i++) {
         steps[i](&r);
-        if (r.failed && !diag) /* nobody reads the other faults */
+        if (r.failed && !diag) /* without a diag the first fault is enough */
             return MAQ_BAD_INPUT;
     }
     for (uint32_t k = 0; k < job->model.n_kinds && !r.failed; k++)

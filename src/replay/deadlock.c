@@ -1,4 +1,7 @@
-/* deadlock.c - says who waits for what when nobody can go on. */
+/*
+ * deadlock.c - the diagnostic of a deadlock: for the first parked ranks, the collective or message that each waits
+ * for, and a member that has not arrived.
+ */
 #include <string.h>
 
 #include "base/check.h"
@@ -8,7 +11,7 @@
 
 #define SHOWN 8u
 
-/* The first member that has not come. */
+/* The first member that has not arrived. */
 static uint32_t missing(const struct maq_engine *e, uint32_t comm, uint32_t nth)
 {
     const struct maq_meeting_place *p = &e->place[comm];

@@ -1,11 +1,11 @@
 /*
- * edit.c - what a user wants to be different, in words: see maquette/replay.h.
+ * edit.c - parses edits of a replay (--slow, --fail): see maquette/replay.h.
  *
  *     slow   rank:N | node:N, = factor x [@ step:A | step:A..B]
  *            link:railN | link:rankN | link:nodeN, = share of its speed x
  *     fail   rank:N | node:N, = step:S | time
  *
- * A rail is the ports that devices of one place in their nodes stand on.
+ * A rail is the network ports of the devices with the same index in their nodes.
  */
 #include <string.h>
 
@@ -38,7 +38,7 @@ static bool number_behind(uint32_t *out, struct maq_str s, const char *prefix)
     return true;
 }
 
-/* An edit of ranks of which nothing is known would change nothing, silently. */
+/* Whether an edit is about unknown ranks only, and would silently change nothing. */
 static const char *nobody_known(const struct maq_edit *e, const struct maq_capture *c)
 {
     for (uint32_t i = 0; i < e->count && e->first + (uint64_t)i * e->stride < c->world; i++)
@@ -47,7 +47,7 @@ static const char *nobody_known(const struct maq_edit *e, const struct maq_captu
     return "nothing is known of it";
 }
 
-/* Whose edit it is; NULL, or why it is nobody's. */
+/* Reads which ranks an edit is about; NULL, or why the text names none. */
 static const char *read_who(struct maq_edit *out, struct maq_str who, const struct maq_capture *c)
 {
     uint32_t per_node = c->per_node > 0 ? c->per_node : c->world, n;

@@ -1,9 +1,10 @@
 /*
- * live.c - see live.h.
+ * live.c - a replay among live ranks.
  *
- * A collective with live members: the last of the others to come brings them all into its slot, at the latest time of
- * theirs. A message with a live end: the replayed end comes alone. Slots that wait for live ranks are on a list; when the
- * bell rings, those that are complete settle in the engine as if the live ranks were replayed.
+ * In a collective with live members, the last replayed member to arrive enters all of them into its slot, at their
+ * latest time. In a message with a live end the replayed end enters alone. Slots that wait for live ranks are on a
+ * list; when the segment's bell rings, those that are complete settle in the engine as if the live ranks were
+ * replayed. See live.h.
  */
 #include "replay/live.h"
 
@@ -32,7 +33,7 @@ struct live {
     bool failed;
 };
 
-/* What a rank brings, as the ranks that run count it. */
+/* Bytes that a rank contributes, as live ranks count them. */
 static uint64_t payload(const struct maq_rec *r, uint32_t size)
 {
     uint32_t kind = MAQ_REC_COLL_KIND(r->id);
@@ -139,7 +140,7 @@ static uint32_t others(const struct maq_engine *e)
     return n;
 }
 
-/* Until all others have ended or will never; false: stopped. */
+/* Runs until all replayed ranks have ended or cannot go on; false: stopped. */
 static bool play(struct live *l)
 {
     uint32_t all = others(&l->e);
@@ -153,7 +154,7 @@ static bool play(struct live *l)
         if (settle_some(l) || maq_engine_look_ahead(&l->e))
             continue;
         if (l->n == 0)
-            return true; /* they wait for each other: a deadlock, or one of them failed */
+            return true; /* replayed ranks wait for each other: a deadlock, or one of them failed */
         if (!maq_meet_sleep(l->meet, bell))
             return false;
     }

@@ -1,6 +1,4 @@
-/*
- * live.h - a replay among ranks that run: it stands in for all others.
- */
+/* live.h - a replay that stands in for all ranks of a job but the few that run for real (emulation). */
 #ifndef MAQ_REPLAY_LIVE_H
 #define MAQ_REPLAY_LIVE_H
 
@@ -8,13 +6,14 @@
 #include "shim/meet.h"
 
 /*
- * Plays every rank but live[n_live], which meet the others in the segment (shim/meet.h): arrives there on behalf of the
- * others as soon as all of them would have come, and sleeps where nobody can go on without a live rank. What only others
- * take part in never goes through the segment. Returns when all others have ended, or when the segment is stopped
- * (MAQ_NO, with no *out). Live ranks are ranks that ran in the capture: their communicators keep their names.
+ * Replays every rank but live[n_live], which meet the replayed ones in the shared segment (shim/meet.h): arrives there
+ * on behalf of the replayed members as soon as all of them would have arrived, and sleeps while no replayed rank can go
+ * on without a live one. Meetings of replayed ranks alone do not use the segment. Returns when all replayed ranks have
+ * ended, or when the segment is stopped (MAQ_NO, with no *out). Live ranks must be ranks that ran in the capture, so
+ * that their communicators keep their names.
  *
- * *out (owned by the caller) has the ends of the others; those of live ranks are 0. opts as for maq_capture_replay(),
- * edits of live ranks count nothing.
+ * *out (owned by the caller) has the ends of the replayed ranks; those of live ranks are 0. opts as for
+ * maq_capture_replay(); edits of live ranks are ignored.
  */
 enum maq_status maq_replay_live(struct maq_replay **out, const struct maq_capture *capture, const uint32_t *live,
                                 uint32_t n_live, struct maq_meet *meet, const struct maq_replay_opts *opts,

@@ -1,12 +1,13 @@
 /*
- * look_ahead.c - what a parked rank would do on its other streams: see engine.h.
+ * look_ahead.c - arrivals of parked ranks on their other streams: see engine.h.
  *
- * The rank's clocks are copied, those of streams that wait are MAQ_UNKNOWN_NS, and the program goes on from there. A
- * group whose start is known is arrived at; of a communicator or channel with something unsettled nothing further is,
- * since those keep their order. Where the host's clock would be unknown the look ends.
+ * The rank's clocks are copied, those of waiting streams set to MAQ_UNKNOWN_NS, and the program goes on from there. The rank
+ * arrives at every group whose start is known, but not at later ones of a communicator or channel with an unsettled meeting, since
+ * these keep their order. The look-ahead ends where the host's clock would be unknown.
  *
- * What lets others go on is mostly close by (a send behind the receive at which the rank is parked), so all parked ranks look a little
- * way first, and further only while nobody arrived anywhere. Times do not hang on the order of arrivals.
+ * An arrival that lets other ranks go on is usually close (a send after the receive at which the rank is parked), so all parked
+ * ranks look a few instructions ahead first, and further only while none has arrived anywhere. Times do not depend on the order of
+ * arrivals.
  */
 #include <string.h>
 
@@ -171,7 +172,7 @@ static bool prepare(struct ahead *a, struct maq_arena *scratch)
     return true;
 }
 
-/* Whether anybody arrived anywhere. */
+/* All parked ranks look `far` instructions ahead; true if any arrived at a meeting. */
 static bool all_look(struct maq_engine *e, uint32_t far, struct maq_arena *scratch)
 {
     struct maq_arena_mark start = maq_arena_mark(scratch);

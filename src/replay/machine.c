@@ -1,5 +1,5 @@
 /*
- * machine.c - other hardware for a replay: see machine.h.
+ * machine.c - reads a cluster and a cost chain from overrides: see machine.h.
  *
  *     cluster     the one-line form, a file, or a map, of which single values can be set: cluster.device.memory_bandwidth
  *     cost        {measured: FILE, provider: analytical|fitted|measured}, as in a job

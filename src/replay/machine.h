@@ -1,4 +1,7 @@
-/* machine.h - other hardware for a replay, as overrides of a job's `cluster` and `cost` say it. */
+/*
+ * machine.h - the cluster and the cost chain of other hardware for a replay, from overrides of a job's `cluster` and
+ * `cost` sections.
+ */
 #ifndef MAQ_REPLAY_MACHINE_H
 #define MAQ_REPLAY_MACHINE_H
 
@@ -14,7 +17,7 @@ struct maq_machine {
     struct maq_measured *measured;
 };
 
-/* Borrows the overrides' text. All faults are told; *out is to be closed in any case. */
+/* Borrows the text of the overrides. All faults are reported; *out is to be closed (maq_machine_close()) in any case. */
 enum maq_status maq_machine_open(struct maq_machine *out, const struct maq_override *overrides, size_t n,
                                  struct maq_diag *diag);
 void maq_machine_close(struct maq_machine *m);

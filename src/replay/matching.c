@@ -1,9 +1,9 @@
 /*
- * matching.c - see matching.h: arriving, settling, waking.
+ * matching.c - arriving at meetings, settling them, and waking the ranks parked there: see matching.h.
  *
- * A collective's slot in its ring is used again when the ring has gone round. A rank arrives at most half a ring ahead of
- * what it is done with, and nobody arrives at a collective before the one in front of it has settled, so that a slot is
- * never taken while a member still has to read it.
+ * The slot of a collective in its ring is reused once the ring has wrapped around. A rank arrives at most half a ring
+ * ahead of what it has completed, and no rank arrives at a collective before the one in front of it has settled, so a
+ * slot is never reused while a member still has to read it.
  */
 #include <string.h>
 
@@ -111,7 +111,7 @@ bool maq_message_arrive(struct maq_engine *e, const struct maq_rec *rec, uint32_
     uint32_t *mine = sender ? &c->sends : &c->receives, other = sender ? c->receives : c->sends;
     if (nth < *mine)
         return true;
-    if (nth < first) { /* a live rank takes what its eager sender is long done with */
+    if (nth < first) { /* a live rank takes a message that its eager sender has completed already */
         *mine = nth + 1;
         return true;
     }
@@ -142,7 +142,7 @@ bool maq_part_arrive(struct maq_engine *e, struct maq_rank_state *r, const struc
                               part->op == MAQ_INS_PART_SEND, nth, t, maq_part_ns(e, r, part));
 }
 
-/* Nobody counts for a side that is not replayed. */
+/* A side that is not replayed does not count. */
 static bool counted(const struct maq_engine *e, uint32_t rank)
 {
     return rank != MAQ_NOBODY && !e->rank[rank].live;

@@ -1,18 +1,21 @@
 /*
- * matching.h - where ranks of a replay meet: collectives of a communicator and messages of a channel. A part is one of the meetings of an
- * instruction, a group all of them. The rules are those of shim/link.h.
+ * matching.h - matching of collectives on a communicator and of messages on a channel. A meeting is one of them; a part is one
+ * meeting of a kernel's group, a group all of them. The rules are those of shim/link.h.
  */
 #ifndef MAQ_REPLAY_MATCHING_H
 #define MAQ_REPLAY_MATCHING_H
 
 #include "replay/engine.h"
 
-/* Arrives at a part at time t, unless it did before. false: not yet, the ring is too short for so far ahead. */
+/*
+ * The rank arrives at a part at time t, unless it has before. false: not yet, since the ring is too short for so far
+ * ahead.
+ */
 bool maq_part_arrive(struct maq_engine *e, struct maq_rank_state *r, const struct maq_ins *part, uint32_t nth,
                      int64_t t);
-/* How long bytes move, as this rank says. */
+/* Transfer time of a part, as this rank has it, ns. */
 int64_t maq_part_ns(const struct maq_engine *e, const struct maq_rank_state *r, const struct maq_ins *part);
-/* The rank is done with all parts of the group. */
+/* The rank has completed all parts of the group. */
 void maq_parts_done(struct maq_engine *e, struct maq_rank_state *r, const struct maq_ins *part, uint32_t n);
 void maq_meeting_settle(struct maq_engine *e, uint32_t comm, struct maq_meeting *m);
 /* rec: the message's, of a rank that is replayed. */
@@ -21,7 +24,7 @@ bool maq_message_arrive(struct maq_engine *e, const struct maq_rec *rec, uint32_
 /* When a group whose parts are all settled ends, and the wait for peers in it. */
 int64_t maq_group_end(struct maq_engine *e, const struct maq_rank_state *r, const struct maq_ins *meet, int64_t arrived,
                       int64_t *waited);
-/* When the last of the others came to the meetings of a group that is settled; INT64_MIN: there are none. */
+/* Latest arrival of the other members at the meetings of a settled group; INT64_MIN: there are none. */
 int64_t maq_group_peers(const struct maq_engine *e, const struct maq_rank_state *r, const struct maq_ins *meet);
 /* When a group's kernel can start. */
 int64_t maq_group_start(const struct maq_ins *meet, int64_t host, const int64_t *stream);
@@ -33,7 +36,7 @@ static inline struct maq_meeting *maq_meeting_of(const struct maq_meeting_place 
 
 /* --- in the innermost loop --- */
 
-/* Where in its sequences a part is: the nth collective of its communicator, the nth message of its channel. */
+/* Sequence number of a part: the nth collective of its communicator, the nth message of its channel. */
 static inline uint32_t maq_part_nth(const struct maq_engine *e, const struct maq_rank_state *r,
                                     const struct maq_ins *part)
 {

@@ -1,13 +1,13 @@
 /*
- * other_hardware.c - what a captured job takes on other hardware: see maquette/replay.h.
+ * other_hardware.c - durations of a captured job on other hardware: see maquette/replay.h.
  *
  * Operators: where the capture names the device that it was recorded on, a duration becomes
  *
  *     ns' = ns * chain(new device) / chain(old device)
  *
- * so that what the chain has wrong about an operator on both does not count; otherwise ns' = chain(new device). Copies alike.
- * A user's measured kernel times stand as they are. Collectives and messages are costed on the new cluster, by where their
- * members lie on it. The host keeps its times.
+ * so that an error of the chain that is the same on both devices cancels; otherwise ns' = chain(new device). Copies likewise.
+ * Kernel times that the user measured are taken as they are. Collectives and messages are costed by the placement of their
+ * members on the new cluster. Host times stay.
  */
 #include <string.h>
 
@@ -137,7 +137,7 @@ static uint32_t lie(struct lying *l, struct maq_arena *arena, struct maq_placeme
     return id;
 }
 
-/* Somebody in a communicator whose members are not all known. */
+/* A group for a communicator whose members are not all known, by one known member. */
 static struct maq_price_group group_of(const struct maq_engine *e, uint32_t comm)
 {
     const struct maq_captured_comm *c = &e->capture->comm[comm];

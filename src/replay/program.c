@@ -1,4 +1,7 @@
-/* program.c - compiles a class's records: see program.h. */
+/*
+ * program.c - compiles a class's records to instructions: composes launches, assigns events to registers by liveness,
+ * numbers channels, and splits groups into parts. See program.h.
+ */
 #include "replay/program.h"
 
 #include <math.h>
@@ -20,7 +23,7 @@ struct compiler {
     uint32_t next_delta, next_step, step;
     bool open;          /* the last instruction may be composed with */
     uint32_t *reg_of;   /* [n_events] register that holds it; UINT32_MAX = none */
-    uint32_t *last_use; /* [n_records] of EVENT_RECORD: the record that asks for it last; 0 = nobody */
+    uint32_t *last_use; /* [n_records] of EVENT_RECORD: the last record that waits for it; 0 = none */
     uint32_t *free_reg; /* stack */
     uint32_t n_free, n_registers;
     uint16_t *from; /* [n_events] stream of the last record */
@@ -216,7 +219,7 @@ static void part(struct compiler *k, uint32_t record, uint64_t ns, uint32_t firs
     if (r->kind == MAQ_REC_COLL) {
         ins.nth = k->nth[comm]++;
         k->most_in_group = k->nth[comm] > k->most_in_group ? k->nth[comm] : k->most_in_group;
-    } else { /* equal messages of a group lie beside each other */
+    } else { /* equal messages of a group are adjacent */
         const struct maq_ins *last = &k->ins[k->n - 1];
         ins.nth = k->n > first && last->op == ins.op && last->id == ins.id ? last->nth + 1 : 0;
     }

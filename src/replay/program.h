@@ -1,12 +1,13 @@
 /*
- * program.h - a class's records as the replay runs them: folded where only one stream and the host are concerned.
+ * program.h - a class's records compiled for the replay: runs of records that concern one stream and the host are one
+ * instruction.
  *
  * A launch is host += h, stream = max(stream, host) + d. Launches on one stream compose to
  *
  *     stream' = max(stream + D, host + M),   host' = host + H
  *
- * exactly, in whole nanoseconds, so that a run of launches is one instruction. An event that nobody waits for is host
- * time; an event's time lives in a register only as long as somebody will ask for it.
+ * exactly, in whole nanoseconds, so that a run of launches is one instruction. An event that is never waited for is
+ * host time alone; the time of another event is in a register from its record to its last wait.
  */
 #ifndef MAQ_REPLAY_PROGRAM_H
 #define MAQ_REPLAY_PROGRAM_H
@@ -59,7 +60,7 @@ struct maq_channel_of {
     bool sends;
 };
 
-/* What a program is made for: a class, and what is edited in it. */
+/* What a program is compiled from: a class, edits, and the prices of other hardware. */
 struct maq_replay_program_of {
     const struct maq_rank_class *c;
     const struct maq_edit *edit; /* that concern its ranks */
@@ -68,10 +69,10 @@ struct maq_replay_program_of {
     uint32_t n_deltas;
     const double *scale;     /* [n_ops] of recorded durations; NULL = 1 */
     const double *price;     /* [n_ops] ns that stand for them; < 0 or NULL = none */
-    double copy_scale[2];    /* of copies to and from the host, of others; 0 = 1 */
+    double copy_scale[2];    /* factors of copies to and from the host, and of other copies; 0 = 1 */
     const uint32_t *step_at; /* [n_steps] records at which a step ends */
     uint32_t n_steps;
-    bool folded; /* false: one instruction for each record, `record_of` says which */
+    bool folded; /* false: one instruction for each record; `record_of` maps back */
 };
 
 struct maq_replay_program {
@@ -94,7 +95,7 @@ struct maq_price_rows {
     struct maq_price_row *row;
 };
 
-/* In `arena`; rows (NULL: recorded durations stand) gets what is new. */
+/* Compiles a program in `arena`. Its distinct communications are added to `rows` (NULL: recorded durations are kept). */
 enum maq_status maq_replay_program_make(struct maq_replay_program *out, const struct maq_replay_program_of *of,
                                         struct maq_price_rows *rows, struct maq_arena *arena);
 

@@ -1,5 +1,5 @@
 /*
- * rank_symmetry.c - ranks that cannot differ are replayed once.
+ * rank_symmetry.c - colour refinement: of ranks that cannot differ only one is replayed.
  *
  * Ranks get colours. At first those with the same program (edits, recorded differences and devices included) have the same one.
  * Then, until no colour splits: the colour of a communicator is the set of (colour of a member, which of its communicators
@@ -9,8 +9,8 @@
  * colour meet does not count. So one rank of each stands for all, exactly. (Colour refinement: Berkholz, Bonsma, Grohe, "Tight
  * lower and upper bounds for the complexity of canonical colour refinement", 2013.)
  *
- * A job without edits comes down to about as many ranks as it has classes; one slow rank splits off those that see it before
- * others do.
+ * A job without edits is reduced to about as many ranks as it has classes; one slow rank splits off the ranks that are affected
+ * by it earlier than others.
  */
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,6 @@
 /*
- * replay.c - replays a captured job: see maquette/replay.h and engine.h.
+ * replay.c - maq_capture_replay(): runs the engine, with look-ahead where the worklist is empty, and repeats it with
+ * longer rings where ranks run further ahead of each other than these allow. See engine.h.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -11,7 +12,7 @@
 #define FIRST_DEPTH 8u
 #define LAST_DEPTH 8192u
 
-/* Until all have ended, or nobody can go on. */
+/* Runs until all ranks have ended, or none can go on. */
 static void play(struct maq_engine *e)
 {
     do
@@ -25,8 +26,8 @@ struct trial {
     bool again;
 };
 
-/* One try. Again: with longer rings where ranks run further ahead of each other; rank by rank where not all come to their end, so
- * that what is told of that is told of every rank. */
+/* One attempt. t->again is set where it has to be repeated: with longer rings where ranks run further ahead of each other;
+ * without rank symmetry where not all ranks end, so that a deadlock is reported for every rank. */
 static enum maq_status attempt(struct maq_replay **out, const struct maq_capture *capture,
                                const struct maq_replay_opts *opts, struct trial *t, struct maq_diag *diag)
 {

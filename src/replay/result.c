@@ -1,4 +1,7 @@
-/* result.c - what is told of a replay: see result.h. */
+/*
+ * result.c - makes the result of a replay: ends and time shares by rank and class, ends of steps, and, where a rank
+ * failed, the first collective that times out. See result.h.
+ */
 #include "replay/result.h"
 
 #include <stdlib.h>
@@ -22,7 +25,7 @@ void maq_replay_free(struct maq_replay *replay)
     free(box);
 }
 
-/* What a failed rank does to the others: the first that times out says so. */
+/* The effect of a failed rank: the job ends when the first waiting rank's collective times out. */
 static void judge_failure(const struct maq_engine *e, struct maq_replay *out)
 {
     int64_t timeout = e->opts->timeout_ns > 0 ? e->opts->timeout_ns : TIMEOUT_NS;
@@ -106,7 +109,7 @@ static bool describe(struct maq_engine *e, struct maq_replay *out, struct maq_ar
     out->world = e->world;
     while (out->n_steps < e->n_steps && e->step_ended[out->n_steps] > 0 &&
            (e->n_ended == e->n_ranks || e->step_ended[out->n_steps] == out->n_known))
-        out->n_steps++; /* where a rank failed: steps that all of them ended */
+        out->n_steps++; /* where a rank failed: only steps that all ranks ended */
     out->step_end_ns = steps;
     out->n_classes = c->n_classes;
     out->class_of_ranks = classes;

@@ -4,7 +4,10 @@
 
 #include "replay/setup.h"
 
-/* Of an engine that came to its end: all have ended, or a rank failed; otherwise an error that says who waits for what. */
+/*
+ * The result of an engine whose ranks have all ended, or of which one failed; otherwise the error of a deadlock. *out is
+ * owned by the caller (maq_replay_free()).
+ */
 enum maq_status maq_replay_result_of(struct maq_replay **out, struct maq_engine *e, const struct maq_setup *setup);
 
 #endif

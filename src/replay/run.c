@@ -1,8 +1,9 @@
 /*
- * run.c - runs programs of ranks until they wait for others: see engine.h.
+ * run.c - the interpreter: runs a rank's program until it ends, fails or is parked. See engine.h.
  *
- * Shares are kept of the stream that computes most. What it does not compute it waits: in a gap before a launch for the
- * host; in a kernel of communication for peers, then for bytes; at an event for what the other stream did last.
+ * Shares of time are counted on the stream that computes most. Time without compute is a wait: a gap before a launch
+ * waits for the host; a communication kernel waits for peers, then for the transfer; an event is attributed to what the
+ * other stream did last.
  */
 #include <string.h>
 
@@ -162,7 +163,7 @@ static void sync_host(const struct maq_engine *e, struct maq_rank_state *r, int6
     r->host = longer(r->host, until);
 }
 
-/* Until it is parked, fails or ends. */
+/* Advances a rank until it is parked, fails or ends. */
 static void advance(struct maq_engine *e, struct maq_rank_state *r)
 {
     const struct maq_ins *program = r->program->ins;

@@ -1,8 +1,8 @@
 /*
- * setup.c - from a captured job and its edits to ranks that can run: see engine.h.
+ * setup.c - prepares a replay: programs, communicators and channels of all ranks, from a captured job and its edits. See engine.h.
  *
- * Ranks of a class share its program. A rank whose durations differ, by an edit, by what was recorded of it or by the device that it
- * stands on, has a program of its own, shared with those that differ alike.
+ * Ranks of a class share its program. A rank whose durations differ, by an edit, by its own recorded times or by its device, has a
+ * program of its own, shared with ranks that differ in the same way.
  */
 #include "replay/setup.h"
 
@@ -27,7 +27,7 @@ static bool concerns(const struct maq_edit *edit, uint32_t rank)
 
 /* --- programs --- */
 
-struct variant { /* what a program is found by */
+struct variant { /* the key of a program */
     uint32_t class, group, deltas_of, n_edits, edit[16];
 };
 
@@ -116,7 +116,7 @@ static enum maq_status program_of(struct maq_setup *s, struct maq_rank_state *r,
     if (n > 0)
         v.deltas_of = r->rank;
     r->watched = is_watched(e, r->rank);
-    if (r->watched) { /* unfolded, its own */
+    if (r->watched) { /* a program of its own, one instruction for each record */
         struct maq_replay_program *own = MAQ_ARENA_NEW(e->arena, struct maq_replay_program, 1);
         r->program = own;
         return own ? make_program(s, &v, false, own) : MAQ_NO_MEMORY;

@@ -1,4 +1,7 @@
-/* job_text.c - see job_text.h. */
+/*
+ * job_text.c - the lines about model, cluster and workload at the head of a report, and the blocks that show how to
+ * run a plan. See job_text.h.
+ */
 #include "report/job_text.h"
 
 #include "report/words.h"

@@ -1,4 +1,7 @@
-/* json_util.c - see json_util.h. */
+/*
+ * json_util.c - a thin layer over jansson that keeps the first failure and writes numbers with 12 digits. See
+ * json_util.h.
+ */
 #include "report/json_util.h"
 
 #include <math.h>

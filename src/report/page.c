@@ -1,4 +1,4 @@
-/* page.c - see page.h. */
+/* page.c - text, colours, bars and aligned tables of a page, counted in terminal cells. See page.h. */
 #include "report/page.h"
 
 #include <math.h>

@@ -1,4 +1,4 @@
-/* step_json.c - see step_json.h. */
+/* step_json.c - seconds by bucket as a JSON map. See step_json.h. */
 #include "report/step_json.h"
 
 #include "maquette/graph.h"

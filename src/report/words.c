@@ -1,4 +1,4 @@
-/* words.c - see words.h. */
+/* words.c - models, clusters, degrees, methods and workloads of a job as short text. See words.h. */
 #include "report/words.h"
 
 #include <string.h>

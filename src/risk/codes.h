@@ -1,6 +1,6 @@
 /*
  * codes.h - the diagnostics of risk, 1630 to 1659 of the range in base/codes.h: stable, never reused. Same form as there.
- * From 1630 on what varies, from 1650 on what fails.
+ * From 1630 on variation of step times, from 1650 on failures and runs.
  */
 #ifndef MAQ_RISK_CODES_H
 #define MAQ_RISK_CODES_H

@@ -1,4 +1,7 @@
-/* csv_table.c - a table of comma-separated values, one record at a time: see csv_table.h. */
+/*
+ * csv_table.c - reads a table line by line with zlib (plain files too), and cuts records at commas outside of quotes.
+ * See csv_table.h.
+ */
 #include "risk/csv_table.h"
 
 #include <errno.h>

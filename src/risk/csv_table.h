@@ -1,9 +1,9 @@
 /*
  * csv_table.h - a table of comma-separated values, one record at a time: logs and traces of any length, plain or gzip.
  *
- * The first record names the columns. A field may stand in double quotes; a record is one line. Unlike the reader of validate,
- * which keeps a whole table with the place of every field, nothing is kept here but the record at hand; faults name the file and
- * the line.
+ * The first record names the columns. A field may stand in double quotes; a record is one line. Unlike the reader in
+ * src/validate, which keeps a whole table with the place of every field, only the current record is kept; faults name the file
+ * and the line.
  */
 #ifndef MAQ_RISK_CSV_TABLE_H
 #define MAQ_RISK_CSV_TABLE_H
@@ -20,23 +20,23 @@ struct maq_csv_table {
     const char *path; /* borrowed */
     struct maq_diag *diag;
     gzFile file;
-    char *line, *names; /* [MAQ_ROWS_LINE] the record at hand; the first one */
+    char *line, *names; /* [MAQ_ROWS_LINE] the current record; the first one */
     uint64_t number;    /* of the line, from 1 */
     uint32_t n_columns;
     struct maq_str name[MAQ_ROWS_FIELDS], field[MAQ_ROWS_FIELDS];
 };
 
-/* Opens `path` and reads the names of its columns. The rows are large: not for the stack. */
+/* Opens `path` and reads the names of its columns. The struct is large: not for the stack. */
 enum maq_status maq_rows_open(struct maq_csv_table *rows, const char *path, struct maq_diag *diag);
 void maq_rows_close(struct maq_csv_table *rows); /* also one that did not open, or zeroed */
 
-/* Index of a column, MAQ_NO_COLUMN when there is none; maq_rows_need() says so with an error. */
+/* Index of a column, MAQ_NO_COLUMN when there is none; maq_rows_need() reports an error then. */
 uint32_t maq_rows_column(const struct maq_csv_table *rows, const char *name);
 enum maq_status maq_rows_need(uint32_t *column, const struct maq_csv_table *rows, const char *name);
 
 /* The next record into rows->field; *more = false at the end. Empty lines are skipped. */
 enum maq_status maq_rows_next(bool *more, struct maq_csv_table *rows);
-/* A number of the record at hand: finite, or whole and from 0 to `most`. */
+/* A number of the current record: finite, or whole and from 0 to `most`. */
 enum maq_status maq_rows_real(double *out, const struct maq_csv_table *rows, uint32_t column);
 enum maq_status maq_rows_whole(uint32_t *out, const struct maq_csv_table *rows, uint32_t column, uint32_t most);
 

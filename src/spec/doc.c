@@ -1,4 +1,4 @@
-/* doc.c - documents: loading, reading nodes, and finding what nobody read. See doc.h. */
+/* doc.c - loads and parses documents, looks up nodes, and reports keys that were never read. See doc.h. */
 #include "spec/doc.h"
 
 #include <errno.h>

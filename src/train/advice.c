@@ -1,9 +1,10 @@
 /*
- * advice.c - what would make a plan fit that does not: changes to it that are tried, not rules of thumb.
+ * advice.c - changes that would make a plan fit into memory, found by predicting them.
  *
- * A change is of up to three kinds of settings: recomputation, sharding over the replicas, and one of a smaller micro batch or more ranks
- * that share the model. Each plan that they make is predicted (maq_train_sweep), and named is the one with the fewest changes that fits,
- * of those the fastest; where none fits, the one that needs least. Offloading and every other axis are `maquette plan`'s to search.
+ * A change is of up to three kinds of settings: recomputation, sharding over the replicas, and one of a smaller micro batch or more
+ * ranks that share the model. Every resulting plan is predicted (maq_train_sweep). The advice is the plan that fits with the fewest
+ * changes, and of those the fastest; where none fits, the one that needs the least memory. Offloading and every other axis are left
+ * to `maquette plan`.
  */
 #include <stdlib.h>
 
@@ -29,7 +30,7 @@ struct changes {
     uint32_t n;
 };
 
-/* One more plan: that of `from` with a setting changed. NULL when there are enough. */
+/* Adds a plan: that of `from` with a setting changed. NULL when the list is full. */
 static struct maq_plan *add(struct changes *c, const struct change *from, const char *key, const char *value)
 {
     if (c->n == MOST_PLANS || from->n == MOST_SETTINGS)
@@ -58,7 +59,7 @@ static void recompute_more(struct changes *c, const struct change *from)
 static void shard_more(struct changes *c, const struct change *from)
 {
     static const char *const names[] = {"no_shard", "optim", "optim_grads", "optim_grads_params"};
-    if (c->job->cluster.devices <= (uint32_t)(from->plan.tp * from->plan.pp)) /* nobody to share with */
+    if (c->job->cluster.devices <= (uint32_t)(from->plan.tp * from->plan.pp)) /* no rank to shard over */
         return;
     for (int to = from->plan.sharding + 1; to <= MAQ_SHARDING_PARAMS; to++) {
         struct maq_plan *p = add(c, from, "data_parallel_sharding_strategy", names[to]);
@@ -70,7 +71,7 @@ static void shard_more(struct changes *c, const struct change *from)
     }
 }
 
-/* What FSDP keeps whole from one microbatch to the next. */
+/* Switches off what FSDP keeps unsharded from one microbatch to the next. */
 static void keep_less_whole(struct changes *c, const struct change *from)
 {
     const struct maq_plan *was = &from->plan;
@@ -97,13 +98,16 @@ static void take_smaller_micro_batches(struct changes *c, const struct change *f
     }
 }
 
-/* Twice as many ranks, four times, ...: what a degree was the reason of is left to the plan again. */
+/*
+ * Twice as many ranks that share the model, four times, ...; settings that followed from the old degree are decided
+ * anew.
+ */
 static void share_more(struct changes *c, const struct change *from)
 {
     static const char *const keys[] = {"tensor_model_parallel_size", "context_parallel_size",
                                        "pipeline_model_parallel_size"};
     const struct maq_cluster *cluster = &c->job->cluster;
-    bool flash = c->job->plan.attention_backend != MAQ_ATTENTION_UNFUSED; /* which CP rests on */
+    bool flash = c->job->plan.attention_backend != MAQ_ATTENTION_UNFUSED; /* CP needs it */
     const uint32_t most[] = {(uint32_t)cluster->groups[0].domain_devices, flash ? cluster->devices : 1,
                              cluster->devices};
     char value[16];
@@ -127,7 +131,7 @@ static void share_more(struct changes *c, const struct change *from)
     }
 }
 
-/* A kind of settings laid over all plans that there are. */
+/* Applies one kind of change to every plan in the list. */
 static void lay_over(struct changes *c, void (*kind)(struct changes *c, const struct change *from))
 {
     for (uint32_t i = 0, n = c->n; i < n; i++)
@@ -156,7 +160,7 @@ static bool better(const struct change *x, const struct maq_train_quick *qx, con
     return x->n != y->n ? x->n < y->n : qx->step_s < qy->step_s;
 }
 
-/* The best change in `best`, and what it comes to. false where nothing could be tried. */
+/* The best change and its prediction. false where nothing could be tried. */
 static bool try_changes(struct change *best, struct maq_train_quick *comes_to, const struct maq_job *job)
 {
     struct changes c = {.job = job, .at = maq__calloc(MOST_PLANS * sizeof *c.at)};
@@ -185,7 +189,7 @@ static bool try_changes(struct change *best, struct maq_train_quick *comes_to, c
     return found;
 }
 
-/* What the worst stage cannot give back: all but cached blocks. */
+/* Bytes that the worst stage cannot free: all but cached blocks. */
 static double needed_bytes(const struct maq_stage_result *st)
 {
     return st->allocated_bytes + st->bytes[MAQ_MEM_CONTEXT] + st->bytes[MAQ_MEM_NCCL];

@@ -28,7 +28,7 @@ struct maq_atoms {
     double hop_ns; /* the cheapest transfer between two stages; 0 when pp = 1 */
 };
 
-/* Atoms of a model that stand behind its layers, and all of them. */
+/* Atoms of a model behind its layers, and in all. */
 static inline uint32_t maq_atoms_behind(const struct maq_model *model)
 {
     return 1 + (model->mtp_layers > 0);
@@ -39,8 +39,8 @@ static inline uint32_t maq_atoms_of_model(const struct maq_model *model)
 }
 
 /*
- * Of a plan (with offload_layers > 0, of layers that are all offloaded) under the sweep's job, in its first stage's
- * place; MAQ_BAD_INPUT when the plan cannot be. Lives in `arena`.
+ * The atoms of a plan under the sweep's job, on the devices of its first stage; with offload_layers > 0 all layers are
+ * offloaded. MAQ_BAD_INPUT when the plan is impossible. Lives in `arena`.
  */
 enum maq_status maq_train_sweep_atoms(struct maq_atoms *out, struct maq_train_sweep *sweep, const struct maq_plan *plan,
                                       struct maq_arena *arena);
@@ -51,7 +51,7 @@ struct maq_atom_sync {
     double forward_gather_ns, backward_gather_ns, reduce_ns;
 };
 
-/* Of a plan, for each of the n atoms of maq_train_sweep_atoms; all 0 where a pass communicates nothing. */
+/* Fills this for each of the n atoms of maq_train_sweep_atoms(); all 0 where a pass communicates nothing. */
 enum maq_status maq_train_sweep_syncs(struct maq_atom_sync *out, uint32_t n, struct maq_train_sweep *sweep,
                                       const struct maq_plan *plan);
 
@@ -61,7 +61,7 @@ enum maq_status maq_train_sweep_eval_fitting(struct maq_train_sweep *sweep, stru
 /* The memory alone: step_s stays 0. */
 enum maq_status maq_train_sweep_memory(struct maq_train_sweep *sweep, struct maq_train_quick *out,
                                        const struct maq_plan *plans, size_t n);
-/* Which of the first n pipeline stages of a plan fit; none where the plan cannot be. */
+/* Which of the first n pipeline stages of a plan fit; none where the plan is impossible. */
 enum maq_status maq_train_sweep_stages_fit(bool *fits, uint32_t n, struct maq_train_sweep *sweep,
                                            const struct maq_plan *plan);
 

@@ -1,5 +1,5 @@
 /*
- * cache.c - what many plans share, see struct maq_cache.
+ * cache.c - hash tables of blocks and schedule skeletons by the parts of a plan that they depend on.
  *
  * A block's key is everything its lowering reads: the degrees, the switches of the plan that reach inside a
  * layer, and the placements of the groups that communicate there. Keys are zero-padded values compared byte
@@ -61,8 +61,8 @@ enum maq_status maq_costs_of_job(struct maq_costs *out, struct maq_measured **me
 }
 
 /*
- * The chain belongs to whoever keeps the items that it priced. Every entry point (a prediction, a graph, a sweep of any
- * number of plans) has one cache, so each opens the file once, and a result never mixes two states of it.
+ * The cost chain is owned together with the items that it priced. Every entry point (a prediction, a graph, a sweep of
+ * any number of plans) has one cache, so each opens the file once, and a result never mixes two states of it.
  */
 enum maq_status maq_cache_init(struct maq_cache *cache, const struct maq_job *job, struct maq_diag *diag)
 {

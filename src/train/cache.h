@@ -1,13 +1,15 @@
-/* cache.h - what many plans of a job share. */
+/*
+ * cache.h - the cache of a sweep: distinct operators with their costs, lowered blocks and schedule skeletons, shared
+ * by many plans of a job.
+ */
 #ifndef MAQ_TRAIN_CACHE_H
 #define MAQ_TRAIN_CACHE_H
 
 #include "train/step/blueprint.h"
 
 /*
- * What outlives one plan: distinct operators with their costs, lowered blocks, schedule skeletons. A planner
- * keeps one cache per (model, cluster, workload) and builds hundreds of thousands of blueprints from it;
- * nothing in it depends on more of a plan than its key holds. One thread.
+ * A planner keeps one cache per (model, cluster, workload) and builds hundreds of thousands of blueprints from it. An
+ * entry depends on nothing of a plan but what is in its key. One thread.
  */
 struct maq_cache {
     struct maq_arena arena;
@@ -21,14 +23,17 @@ struct maq_cache {
     double *finish; /* scratch of one evaluation, not initialised */
     size_t finish_size;
 };
-/* The cost chain that a job asks for. Its file of measured kernels is opened; *measured is owned by the caller (maq_measured_close), NULL where
- * the job names none or its chain does not ask it. */
+/* The cost chain that a job asks for. Its file of measured kernels is opened; *measured is owned by the caller
+ * (maq_measured_close), NULL where the job names none or its chain does not ask it. */
 enum maq_status maq_costs_of_job(struct maq_costs *out, struct maq_measured **measured, const struct maq_job *job,
                                  struct maq_diag *diag);
-/* Of a job's cluster and cost chain; opens its file of measured kernels. *cache is to be ended (maq_cache_fini) even on failure. */
+/*
+ * A cache for a job's cluster and cost chain; opens its file of measured kernels. *cache is to be ended (maq_cache_fini()) even on
+ * failure.
+ */
 enum maq_status maq_cache_init(struct maq_cache *cache, const struct maq_job *job, struct maq_diag *diag);
 void maq_cache_fini(struct maq_cache *cache);
-/* Forgets operators, blocks and skeletons, of which nothing may be in use: they are made again when they are asked for. */
+/* Forgets operators, blocks and skeletons; none of them may be in use. They are made again when asked for. */
 void maq_cache_forget(struct maq_cache *cache);
 /* n doubles, not initialised, valid until the next call; NULL when out of memory. */
 double *maq_cache_finish(struct maq_cache *cache, size_t n);

@@ -1,4 +1,7 @@
-/* op_counts.c - see op_counts.h. Items that no pass of the schedule counts (the norm's all-reduce) are needed once. */
+/*
+ * op_counts.c - adds up how often each distinct operator and collective of a step runs, over all pipeline stages.
+ * Items that no pass of the schedule counts (the norm's all-reduce) count once. See op_counts.h.
+ */
 #include "train/op_counts.h"
 
 #include "base/check.h"

@@ -1,6 +1,6 @@
 /*
- * op_counts.h - the distinct operators and collectives of a training step, with how often they run: what a user who wants
- * to measure would measure.
+ * op_counts.h - the distinct operators and collectives of a training step and how often they run: the list that `maquette
+ * profile` measures.
  */
 #ifndef MAQ_TRAIN_OP_COUNTS_H
 #define MAQ_TRAIN_OP_COUNTS_H

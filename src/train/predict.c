@@ -29,7 +29,7 @@ static void fill_rates(struct maq_train_result *r, const struct maq_blueprint *b
     r->optimizer_s = t->optimizer * 1e-9;
 }
 
-/* What the allocator holds unused goes back to the driver before an allocation fails: it never has more than the device. */
+/* The allocator returns unused blocks to the driver before an allocation fails, so it never holds more than the device has. */
 static void add_fragmentation(struct maq_stage_result *st, double bytes)
 {
     double room = st->capacity_bytes - st->allocated_bytes - st->bytes[MAQ_MEM_CONTEXT] - st->bytes[MAQ_MEM_NCCL];

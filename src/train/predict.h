@@ -15,14 +15,14 @@ struct maq_step_times {
     double norm, optimizer, gather; /* after it: norm all-reduce, slowest update, slowest exposed parameter gather */
     double step;
     double
-        tail; /* of it, what comes behind the computing of the last pass at least: in a plan whose passes take longer, no less */
+        tail; /* lower bound of the part after the compute of the last pass; it is no less in a plan whose passes take longer */
 };
 
 /* Times of K plans that share a schedule skeleton; out[k] for bps[k]. Everything lives in `arena`. */
 enum maq_status maq_step_times(struct maq_step_times *out, const struct maq_blueprint *const *bps, uint32_t K,
                                struct maq_arena *arena);
 
-/* Gathering of a program's parameters that nothing hides at the end of the step. */
+/* Exposed gathering of a program's parameters at the end of the step, ns. */
 double maq_program_exposed_gather(const struct maq_blueprint *bp, const struct maq_program *program);
 
 /* Peak of what PyTorch's allocator reserves for a stage, and of what it hands out, its allocations replayed; negative when
@@ -33,8 +33,8 @@ double maq_replay_reserved(const struct maq_blueprint *bp, uint32_t stage, doubl
 enum maq_status maq_stage_breakdown(struct maq_train_result *result, const struct maq_blueprint *bp,
                                     const struct maq_step_times *times, struct maq_arena *arena);
 
-/* Adds to times[items.n] how often one rank of a stage uses each item in a step; to uses[items.n][items.n_names], which may be NULL, how
- * often the modules of a name do. */
+/* Adds to times[items.n] how often one rank of a stage uses each item in a step; to uses[items.n][items.n_names], which may be
+ * NULL, how often the modules of a name do. */
 void maq_stage_count_items(double *times, double *uses, const struct maq_blueprint *bp, uint32_t stage);
 /* Error and interval of the step, from its breakdown and from how often the critical stage runs each item. */
 void maq_step_error(struct maq_train_result *result, const struct maq_blueprint *bp, const double *times);

@@ -1,9 +1,9 @@
 /*
- * sweep.c - many plans of one job, see maq_train_sweep_eval.
+ * sweep.c - maq_train_sweep_eval(): step time and memory of many plans of one job.
  *
- * Plans are completed like a document's, without diagnostics; those that share a schedule skeleton are
- * evaluated together, up to LANES at a time. Plans are taken in windows, and what they share is forgotten now and then, so that
- * memory stays bounded; results do not depend on either.
+ * Plans are completed like a document's, without diagnostics; those that share a schedule skeleton are evaluated together, up
+ * to LANES at a time. Plans are evaluated in windows, and the cache is emptied now and then, so that memory stays bounded;
+ * results do not depend on either.
  */
 #include "train/sweep.h"
 
@@ -53,14 +53,17 @@ void maq_train_sweep_free(struct maq_train_sweep *sweep)
     free(sweep);
 }
 
-/* To be called where no plan is at work. */
+/* To be called while no candidate is in use. */
 static void bound_memory(struct maq_train_sweep *s)
 {
     if (s->cache.arena.used > CACHE_BYTES)
         maq_cache_forget(&s->cache);
 }
 
-/* Completes a plan; MAQ_BAD_INPUT when it cannot be. gbs > 0 stands in for the workload's, where only layers are costed. */
+/*
+ * Completes a plan; MAQ_BAD_INPUT when it is impossible. gbs > 0 replaces the workload's global batch, where only layers
+ * are costed.
+ */
 static enum maq_status complete(struct maq_train_sweep *s, struct maq_candidate *c, const struct maq_plan *plan,
                                 uint32_t index, int32_t gbs, const struct maq_loaded_job *written,
                                 struct maq_diag *diag)
@@ -136,7 +139,7 @@ static enum maq_status eval_family(struct maq_train_sweep *s, struct maq_train_q
     return MAQ_OK;
 }
 
-/* What of a plan is asked for. */
+/* Which results of a plan are asked for. */
 enum wanted { WANT_MEMORY, WANT_TIME_IF_IT_FITS, WANT_ALL };
 
 static enum maq_status eval(struct maq_train_sweep *sweep, struct maq_train_quick *out, const struct maq_plan *plans,
@@ -195,7 +198,7 @@ enum maq_status maq_train_sweep_stages_fit(bool *fits, uint32_t n, struct maq_tr
         fits[st] = maq_stage_fits(&stage);
     }
     maq_arena_reset(&sweep->scratch, mark);
-    return status == MAQ_BAD_INPUT || status == MAQ_LIMIT ? MAQ_OK : status; /* what cannot be does not fit */
+    return status == MAQ_BAD_INPUT || status == MAQ_LIMIT ? MAQ_OK : status; /* an impossible plan does not fit */
 }
 
 static struct maq_atom atom_of(const struct maq_block *b)
@@ -274,7 +277,7 @@ enum maq_status maq_train_sweep_syncs(struct maq_atom_sync *out, uint32_t n, str
     if (status == MAQ_OK)
         fill_syncs(out, n, bp, &sweep->job.model);
     maq_arena_reset(&sweep->scratch, mark);
-    return status == MAQ_BAD_INPUT || status == MAQ_LIMIT ? MAQ_OK : status; /* a plan that cannot be has no bound */
+    return status == MAQ_BAD_INPUT || status == MAQ_LIMIT ? MAQ_OK : status; /* an impossible plan has no bound */
 }
 
 enum maq_status maq_train_sweep_atoms(struct maq_atoms *out, struct maq_train_sweep *sweep, const struct maq_plan *plan,

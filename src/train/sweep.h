@@ -1,4 +1,4 @@
-/* sweep.h - the inside of a sweep over many plans of one job, for what else is costed with its cache. */
+/* sweep.h - the state of a sweep over many plans of one job, for other code that costs with its cache. */
 #ifndef MAQ_TRAIN_SWEEP_H
 #define MAQ_TRAIN_SWEEP_H
 

@@ -1,5 +1,5 @@
 /*
- * uncertainty.c - how sure a step time is.
+ * uncertainty.c - the error and the 80 % interval of a step time.
  *
  * A prediction is wrong in two ways. Its kernels and collectives cost something else than the chain of providers
  * says; and its composition leaves things out: launch gaps, exposed communication, routing, stragglers. The first
@@ -14,11 +14,12 @@
  *   s^2 = s_0^2 + sum over k of (c_k x_k)^2                                    one standard deviation of ln(measured / predicted)
  *   80 % interval: step * exp(z_10 s) .. step * exp(z_90 s)
  *
- * s_0, c_k, z_10 and z_90 are in uncertainty_fit.h, written by tools/fit-train-error. z are quantiles of residuals of sources that the
- * coefficients had not seen, so that the interval holds for runs that are new; they are not -1.28 and 1.28 because errors have
+ * s_0, c_k, z_10 and z_90 are in uncertainty_fit.h, written by tools/fit-train-error. z are quantiles of residuals of sources that
+ * the coefficients had not seen, so that the interval holds for runs that are new; they are not -1.28 and 1.28 because errors have
  * heavy tails and what is left out always costs time.
  *
- * Memory has no such regimes in the few programs whose peak was published: its interval is the middle 80 % of their measured / predicted.
+ * Memory has no such regimes in the few programs whose peak was published: its interval is the middle 80 % of their measured /
+ * predicted.
  */
 #include <math.h>
 

@@ -18,7 +18,8 @@ struct maq_validate_owner {
     uint8_t *capped; /* [n_rows] bit sets of metrics and parts: maq__validate_is_capped() */
 };
 
-/* Whether a row is among those that count in totals of at most so many rows of a source: a bit of `owner->capped` for each metric and part. */
+/* The bit of `owner->capped` for a metric and part: whether a row is among those that count in totals of at most so many rows of a
+ * source. */
 static inline uint8_t maq__validate_cap_bit(int metric, int part)
 {
     return (uint8_t)(1u << (metric * MAQ_VALIDATE_PART_COUNT + part));

@@ -1,4 +1,7 @@
-/* phrase.c - see phrase.h. Patterns come from tables in this folder, texts from anywhere. */
+/*
+ * phrase.c - matches phrases in notes: alternatives, terms, numbers, borders of words. Patterns come from tables in
+ * this folder, texts from any source. See phrase.h.
+ */
 #include "validate/phrase.h"
 
 #include "base/str.h"

@@ -1,4 +1,7 @@
-/* stat.c - the figures that a set of errors comes to: see validate/train/validate_internal.h. */
+/*
+ * stat.c - statistics of a set of errors: median, 90th percentile, bias and mean. See
+ * validate/train/validate_internal.h.
+ */
 #include <math.h>
 
 #include "base/stat/summary.h"

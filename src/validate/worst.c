@@ -1,4 +1,4 @@
-/* worst.c - see worst.h. */
+/* worst.c - collects rows with their errors, and lists the largest. See worst.h. */
 #include "validate/worst.h"
 
 #include <math.h>

@@ -1,4 +1,7 @@
-/* peers_mpi.c - libmaquette-mpi.so: what maquette/peers.h asks of MPI. */
+/*
+ * peers_mpi.c - libmaquette-mpi.so: gathers texts of different lengths from all ranks to rank 0 with MPI, for
+ * maquette/peers.h.
+ */
 #include <limits.h>
 #include <mpi.h>
 #include <stdlib.h>

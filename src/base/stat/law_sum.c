@@ -1,4 +1,7 @@
-/* law_sum.c - the law of a sum of independent values, on a grid: see law_sum.h. */
+/*
+ * law_sum.c - the fast Fourier transform, masses of laws on the grid, products of transforms, and quantiles of the
+ * sum. law_sum.h has the equations.
+ */
 #include "base/stat/law_sum.h"
 
 #include <math.h>

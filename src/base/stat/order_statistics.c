@@ -1,4 +1,7 @@
-/* order_statistics.c - confidence of quantiles from order statistics: see order_statistics.h. */
+/*
+ * order_statistics.c - the binomial distribution function by its logarithms, and ranks found by bisection on it. See
+ * order_statistics.h.
+ */
 #include "base/stat/order_statistics.h"
 
 #include <math.h>

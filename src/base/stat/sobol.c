@@ -1,9 +1,12 @@
-/* sobol.c - points that fill the unit cube evenly: see sobol.h. */
+/* sobol.c - direction numbers, the scrambling matrices, and single points by their index. See sobol.h. */
 #include "base/stat/sobol.h"
 
 #include "base/stat/rng.h"
 
-/* Degree of the primitive polynomial, its inner coefficients as bits, the first direction numbers. Dimension 1 has all of them 1. */
+/*
+ * Degree of the primitive polynomial, its inner coefficients as bits, the first direction numbers. Dimension 1 has all of them
+ * 1.
+ */
 static const struct {
     uint8_t degree, inner, first[7];
 } numbers[MAQ_QUASI_DIMENSIONS - 1] = {

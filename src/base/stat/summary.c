@@ -1,4 +1,7 @@
-/* summary.c - summaries of small samples: see summary.h. */
+/*
+ * summary.c - sums, means, quantiles, and rank correlations (Kendall's tau by counting inversions in a merge sort,
+ * Spearman's rho) of small samples. See summary.h.
+ */
 #include "base/stat/summary.h"
 
 #include <math.h>

@@ -1,8 +1,8 @@
 /*
- * class_quotient.c - which classes of ranks meet, and where.
+ * class_quotient.c - which classes of ranks meet on which communicators: the quotient of a job by its classes.
  *
- * Pairs (class, ordinal of a communicator in it) that share a communicator of the job are joined (union-find); what hangs
- * together is a kind. On an exact quotient every communicator of a kind joins all of the kind's pairs.
+ * Pairs (class, ordinal of a communicator in it) that share a communicator of the job are joined (union-find); a
+ * connected component is a kind. On an exact quotient every communicator of a kind joins all of the kind's pairs.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -96,7 +96,7 @@ static bool is_exact(struct quotient *q, const uint32_t *pairs)
     return exact;
 }
 
-/* A kind in which a class stands twice is split: its pairs then meet nobody. */
+/* A kind in which a class occurs twice is split: each of its pairs is then a kind of its own. */
 static bool name_kinds(struct quotient *q, uint32_t *pairs)
 {
     struct maq_draft *d = q->d;

@@ -1,4 +1,4 @@
-/* draft.c - a graph while it is written: nodes, edges, names. See graph.h. */
+/* draft.c - appends nodes, edges and names to the draft of a captured job's graph. See graph.h. */
 #include <string.h>
 
 #include "base/alloc.h"

@@ -1,5 +1,5 @@
 /*
- * graph.c - the programs of a captured job as nodes.
+ * graph.c - maq_capture_graph(): the programs of a captured job as nodes of an execution graph.
  *
  *   record                       node                                                   behind
  *   host_ns, HOST                host time, on the host stream; gathered until needed   the host's last
@@ -8,9 +8,9 @@
  *   EVENT_RECORD, STREAM_WAIT    none, or a join of no length                           stream and event
  *   *_SYNC, MAQ_REC_WAITS        the host goes on behind what it waits for
  *
- * An event is what its stream had last when it was recorded: whoever waits for it comes later on the same host. The rules of
- * collectives, messages and groups are those of shim/link.h. Nodes of a meeting are made by whoever comes to it first, so the draft is
- * in no topological order; topological_order.c gives it one.
+ * An event stands for the last node of its stream when it was recorded; a wait for it comes later on the same host. The rules of
+ * collectives, messages and groups are those of shim/link.h. The nodes of a meeting are made when the first member's program
+ * reaches it, so the draft is in no topological order; topological_order.c gives it one.
  *
  * What a node counts as (tag.bucket): communication by its axis; copies, other; kernels by the annotations that were open when
  * they were launched (node_names.c), with "backward" for what autograd's engine launches; where a class has no such annotation
@@ -32,7 +32,7 @@
 
 static const struct maq_span nowhere;
 
-/* A collective or a message: its nodes, and who came. */
+/* A meeting (a collective or a message): its nodes, and which members have come. */
 struct meeting {
     uint32_t node; /* of a collective, or of a message that needs both sides */
     uint32_t left; /* of a small message: the point at which its sender was there */
@@ -375,7 +375,7 @@ static bool put_program(struct program *p)
     return ok && !p->d->failed;
 }
 
-/* Whether records are what they have to be: a capture from outside is trusted with nothing. */
+/* Whether the records are valid: a capture may come from outside. */
 static bool sound(const struct maq_capture *c, const struct maq_rank_class *k)
 {
     for (uint32_t i = 0; i < k->n_records; i++) {

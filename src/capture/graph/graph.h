@@ -1,11 +1,11 @@
 /*
- * graph.h - the graph of a captured job while it is made: nodes in the order in which programs meet them, which is not
- * yet a topological one, edges as pairs, durations and words beside them.
+ * graph.h - the draft of a captured job's graph: nodes in the order in which programs are read, which is not yet
+ * topological, edges as pairs, durations and names.
  *
- *   class_quotient.c   which classes meet on which communicator
- *   node_names.c      what nodes are: names, streams, buckets
- *   graph.c      programs -> nodes
- *   topological_order.c      nodes -> a frozen graph
+ *   class_quotient.c     which classes meet on which communicator
+ *   node_names.c         names, streams and buckets of nodes
+ *   graph.c              programs to nodes
+ *   topological_order.c  nodes to a frozen graph
  */
 #ifndef MAQ_CAPTURE_GRAPH_GRAPH_H
 #define MAQ_CAPTURE_GRAPH_GRAPH_H
@@ -57,8 +57,8 @@ uint32_t maq_draft_name(struct maq_draft *d, const char *name);
  * kind_of, members_of and exact. A class that would meet itself under two ordinals keeps a kind of its own for each.
  */
 bool maq_quotient(struct maq_draft *d);
-/* The class and ordinal on the other side of a message of `class_id` on `ordinal`, `relative` positions on; NONE: nobody known.
- * Clears exact where the ranks of the class do not agree. */
+/* The class and ordinal on the other side of a message of `class_id` on `ordinal`, `relative` positions on; NONE: unknown.
+ * Clears `exact` where the ranks of the class have different ones. */
 uint32_t maq_quotient_peer(struct maq_draft *d, uint32_t class_id, uint32_t ordinal, uint32_t relative,
                            uint32_t *peer_ordinal);
 

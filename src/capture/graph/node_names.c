@@ -1,9 +1,9 @@
 /*
- * node_names.c - what the nodes of a captured job are called, and where they belong.
+ * node_names.c - names of the nodes of a captured job, their streams and their buckets.
  *
- * A stream of the program becomes the stream of the graph that what runs on it speaks for: the axis of its communicators
- * where they take most of its time, copies, otherwise compute. Two streams of a program may so become one of the graph; its nodes
- * then run side by side, as they did.
+ * A stream of the program becomes a stream of the graph by what runs on it: that of the axis of its communicators where these
+ * take most of its time, that of copies, otherwise compute. Two streams of a program may become one stream of the graph; its
+ * nodes then overlap, as they did in the program.
  *
  * The axis of a communicator: from the name of its process group where it has one (Megatron's and torch's device meshes name
  * them); else messages are pipeline, all-to-all is expert parallel, members that follow each other inside a node tensor

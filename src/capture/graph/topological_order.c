@@ -2,7 +2,7 @@
  * topological_order.c - a draft as a frozen graph: a topological order, items, names.
  *
  * The order is that in which nodes become ready, the lowest first among those that are ready together at the start (Kahn's
- * algorithm with a queue). Nodes that are never ready wait for each other: the captured programs cannot have run like that.
+ * algorithm with a queue). Nodes that never become ready form a cycle: the captured programs cannot have run like that.
  */
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /*
- * collective_times.c - what collectives and messages of traced ranks take without waiting.
+ * collective_times.c - durations of collectives and messages of traced ranks without waiting.
  *
  * A communication kernel lasts, in the trace of its rank, from when it was on the device to the common end; so of the
  * members of one collective the one that came last saw the shortest, and that is its duration:

@@ -1,5 +1,7 @@
 /*
- * rank_classes.c - from ranks that were traced to classes of ranks: see traced_job.h.
+ * rank_classes.c - maq_import_finish(): makes a capture of a traced job. Every traced rank is a class, ranks that
+ * were not traced join the class of the nearest similar one, and communicators are carried over by their stride. See
+ * traced_job.h.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -37,7 +39,7 @@ struct finish {
 
 /* --- communicators --------------------------------------------------------------------------------------------------- */
 
-/* Number of a communicator in the job. member NULL: nobody said who; its name and `tile` stand in for them. */
+/* Number of a communicator in the job. member NULL: the members are unknown; its name and `tile` identify it. */
 static uint32_t comm_id(struct finish *f, uint32_t nth, const uint32_t *member, uint32_t size, const char *name,
                         uint32_t tile)
 {
@@ -407,7 +409,7 @@ static enum maq_status finish_all(struct finish *f, struct maq_capture **out)
     return maq_import_collective_times(job, id) && put_capture(f, out) ? MAQ_OK : MAQ_NO_MEMORY;
 }
 
-/* Says which ranks nobody traced. */
+/* Reports the ranks that were not traced. */
 static void tell(const struct maq_capture *c, uint32_t traced, struct maq_diag *diag)
 {
     uint32_t known = 0, unknown = 0;

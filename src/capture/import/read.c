@@ -1,5 +1,5 @@
 /*
- * read.c - reads whatever holds a captured job: see maquette/capture.h.
+ * read.c - maq_capture_read(): recognises the format of the files and calls its reader.
  *
  * Every format has a probe, which looks at the first bytes of a file, and a reader, which takes all paths of one kind. The
  * first probe that says yes to the first file reads them all. A folder stands for the files in it that hold traces, in order

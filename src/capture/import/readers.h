@@ -1,8 +1,8 @@
 /*
  * readers.h - the readers of foreign traces, for the table of readers in maq_capture_read().
  *
- * A probe looks at the first bytes of a file (up to MAQ_IMPORT_PROBE; compressed ones are given as they lie on disk). A
- * reader takes all paths of one kind and makes one capture, or a diagnostic of any input.
+ * A probe looks at the first bytes of a file (up to MAQ_IMPORT_PROBE, compressed if the file is). A reader takes all
+ * paths of one kind and makes one capture, or a diagnostic of any input.
  */
 #ifndef MAQ_CAPTURE_IMPORT_READERS_H
 #define MAQ_CAPTURE_IMPORT_READERS_H

@@ -1,4 +1,7 @@
-/* traced_job.c - what readers of foreign traces fill in: see traced_job.h. */
+/*
+ * traced_job.c - the job that readers of foreign traces fill in: interned operators and texts, ranks, communicators
+ * and records, with one flag for out of memory. See traced_job.h.
+ */
 #include "capture/import/traced_job.h"
 
 #include <stdlib.h>
@@ -97,7 +100,7 @@ uint32_t maq_import_comm(struct maq_import_job *job, struct maq_import_rank *ran
         if (member[i] == rank->rank)
             c->position = i;
     }
-    c->member = c->position != UINT32_MAX ? copy : NULL; /* a list without this rank says nothing of it */
+    c->member = c->position != UINT32_MAX ? copy : NULL; /* a list that lacks this rank cannot be its communicator's */
     return rank->n_comms++;
 }
 

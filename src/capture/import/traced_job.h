@@ -1,17 +1,18 @@
 /*
- * traced_job.h - a captured job from traces that others wrote: what every reader fills in, and what is made of it.
+ * traced_job.h - a captured job from traces of other tools: the structs that every reader fills in, and their conversion to a
+ * capture.
  *
  * A reader adds, rank by rank, operators, texts, communicators and records as shim/record.h has them, with ids of operators
  * and texts that count over the job. Of SEND and RECV and of rooted collectives `arg` is a rank in the communicator, absolute.
  * maq_import_finish() then
  *
- *   - finds out what a collective takes. A traced kernel lasts from its own rank's arrival to the common end, so the duration
- *     without waiting is the least over the traced members: of the rank that came last;
+ *   - finds the duration of a collective without waiting. A traced kernel lasts from its own rank's arrival to the common end,
+ *     so that duration is the least over the traced members, that of the rank that came last;
  *   - gives every rank that was traced a class of its own, with its own durations;
- *   - puts ranks that were not traced with the nearest one that was, where they have its position in every communicator
- *     with messages. A communicator whose members a, a + t, a + 2 t, ... tile the world (a mod (t n) < t for n members)
- *     carries over to the tile of the other rank; one that does not leaves ranks outside of it unknown. Where nobody said who the
- *     members are, ranks that follow each other are taken to be together.
+ *   - puts ranks that were not traced with the nearest one that was, where they have its position in every communicator with
+ *     messages. A communicator whose members a, a + t, a + 2 t, ... tile the world (a mod (t n) < t for n members) carries over
+ *     to the tile of the other rank; one that does not leaves ranks outside of it unknown. Where the members are unknown,
+ *     consecutive ranks are taken to be together.
  */
 #ifndef MAQ_CAPTURE_IMPORT_TRACED_JOB_H
 #define MAQ_CAPTURE_IMPORT_TRACED_JOB_H
@@ -25,7 +26,7 @@
 struct maq_import_comm {
     const char *name; /* NULL = none */
     uint32_t size;
-    const uint32_t *member; /* [size]; NULL = nobody said who */
+    const uint32_t *member; /* [size]; NULL = unknown */
     const uint32_t *source; /* what it was copied from: the same list again needs no comparing */
     uint32_t position;      /* of this rank in it; UINT32_MAX = it is no member */
     bool messages;          /* SEND or RECV run on it */
@@ -43,8 +44,8 @@ struct maq_import_rank {
 struct maq_import_job {
     struct maq_arena *arena; /* becomes the capture's */
     struct maq_diag *diag;
-    uint32_t world, per_node; /* 0 = not said */
-    const char *device;       /* name in the catalogue; NULL = not said */
+    uint32_t world, per_node; /* 0 = unknown */
+    const char *device;       /* name in the catalogue; NULL = unknown */
     struct maq_intern op, text;
     uint32_t n_ranks, rank_size;
     struct maq_import_rank *rank;

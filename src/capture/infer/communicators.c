@@ -1,8 +1,8 @@
 /*
  * communicators.c - communicators of ranks that did not run.
  *
- * A communicator is named by where its members lie and by how many communicators with the same members the rank used
- * before it. Those of ranks that ran keep their lineage; what a rank that ran says must be what the rule says of it.
+ * A communicator is identified by its members and by how many communicators with the same members the rank used before
+ * it. Those of ranks that ran keep their lineage, and have to agree with the rule.
  */
 #include <string.h>
 

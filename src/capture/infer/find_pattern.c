@@ -1,4 +1,7 @@
-/* find_pattern.c - the pattern of a communicator: read from its members, or guessed. */
+/*
+ * find_pattern.c - the pattern of a communicator: nested arithmetic progressions, read from its list of members, or
+ * guessed (stride.c).
+ */
 #include "capture/infer/pattern.h"
 
 /* Levels of a list of members; false when it is no product of progressions. */

@@ -1,9 +1,10 @@
 /*
- * infer.c - ranks that did not run, from those that did: see maquette/capture.h.
+ * infer.c - maq_capture_infer(): the programs and communicators of ranks that did not run, from those that did.
  *
- * The strides of the communicators cut a rank's number into digits (tensor, data, pipeline place, ...). Which class a rank
- * belongs to is a function of its digits (rank_digits.c), where its communicators lie one of its number (communicators.c). What is
- * open is a list of ranks that have to run next. Random ranks (`maquette capture --verify`) test the rule.
+ * The strides of the communicators cut a rank's number into digits (tensor, data, pipeline place, ...). The class of a rank is a
+ * function of its digits (rank_digits.c), the members of its communicators are a function of its number (communicators.c). Where
+ * these are not determined, the result is a list of ranks that have to run next. Random ranks (`maquette capture --verify`) test
+ * the rule.
  */
 #include "capture/infer/infer.h"
 
@@ -52,7 +53,7 @@ static void find_digits(struct maq_infer *f)
     f->n_digits = n - 1;
 }
 
-/* The least rank that did not run, where nothing says which would tell more. */
+/* Asks for the least rank that did not run, where no rank is known to be more informative. */
 static enum maq_status ask_any(struct maq_infer *f)
 {
     for (uint32_t r = 0; r < f->capture->world && f->n_asked == 0; r++)
@@ -82,7 +83,10 @@ static bool find_class(struct maq_infer *f, uint32_t k, struct maq_patterns *lik
     return open;
 }
 
-/* Where all communicators of all classes lie. MAQ_NO: that is open for some; ranks that would tell are asked for, where there are. */
+/*
+ * Where all communicators of all classes lie. MAQ_NO: that is open for some; ranks that would tell are asked for, where there
+ * are.
+ */
 static enum maq_status find_patterns(struct maq_infer *f)
 {
     const struct maq_capture *c = f->capture;

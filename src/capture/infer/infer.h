@@ -1,4 +1,7 @@
-/* infer.h - ranks that did not run: what infer.c, rank_digits.c (which class) and communicators.c (which communicators) share. */
+/*
+ * infer.h - inference of ranks that did not run, shared by infer.c (digits of a rank's number), rank_digits.c (the
+ * class of a rank) and communicators.c (its communicators).
+ */
 #ifndef MAQ_CAPTURE_INFER_INFER_H
 #define MAQ_CAPTURE_INFER_INFER_H
 
@@ -18,11 +21,11 @@ struct maq_infer {
     uint32_t *class_at; /* [world] */
 };
 
-/* Puts a rank that did not run on the list, once, where there is room. */
+/* Puts a rank that did not run on the list of ranks to run next, once, if the list is not full. */
 void maq_infer_next_ranks(struct maq_infer *f, uint32_t rank);
 /* Classes of all ranks into class_at. MAQ_NO: ranks have been asked for. */
 enum maq_status maq_infer_digits(struct maq_infer *f);
-/* Puts all ranks into the capture. MAQ_NO: what ranks that ran say of their communicators contradicts it. */
+/* Puts all ranks into the capture. MAQ_NO: the communicators of ranks that ran contradict the patterns. */
 enum maq_status maq_infer_communicators(struct maq_infer *f);
 
 /* A pattern, and how many communicators of its size ranks use before it. */
@@ -31,8 +34,8 @@ struct maq_seen_pattern {
     uint32_t nth;
 };
 /*
- * What ranks that ran have in common, who may not have heard of each other: no two alike, in order of size and
- * number. Open ones are left out.
+ * The patterns of ranks that ran, which need not have exchanged anything yet: all distinct, in order of size and
+ * number. Those that are not determined yet are left out.
  */
 enum maq_status maq_infer_patterns(struct maq_seen_pattern **out, uint32_t *n, struct maq_capture *capture,
                                    struct maq_arena *arena);

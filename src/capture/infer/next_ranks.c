@@ -1,4 +1,4 @@
-/* next_ranks.c - ranks that have to run next: see infer.h. */
+/* next_ranks.c - the list of ranks that have to run next, without repetitions. See infer.h. */
 #include "capture/infer/infer.h"
 
 void maq_infer_next_ranks(struct maq_infer *f, uint32_t rank)

@@ -1,4 +1,7 @@
-/* pattern.c - patterns compared with each other and with what ranks said: see pattern.h. */
+/*
+ * pattern.c - compares patterns of communicators with each other, and with the positions that ranks recorded. See
+ * pattern.h.
+ */
 #include "capture/infer/pattern.h"
 
 #include <string.h>
@@ -17,7 +20,7 @@ uint32_t maq_pattern_nth(const struct maq_capture *capture, const struct maq_ran
     return nth;
 }
 
-/* Whether the pattern says of every rank that ran what that rank said. */
+/* Whether the pattern agrees with every rank that ran. */
 bool maq_pattern_holds(const struct maq_pattern *p, const struct maq_capture *capture, const struct maq_rank_class *c,
                        uint32_t ordinal)
 {

@@ -1,4 +1,4 @@
-/* pattern.h - where a communicator of a class lies, as seen from any rank of it: struct maq_pattern of shim/link.h. */
+/* pattern.h - the members of a class's communicator as a function of the rank: struct maq_pattern of shim/link.h. */
 #ifndef MAQ_CAPTURE_INFER_PATTERN_H
 #define MAQ_CAPTURE_INFER_PATTERN_H
 
@@ -7,14 +7,14 @@
 #include "shim/link.h"
 
 bool maq_pattern_same(const struct maq_pattern *a, const struct maq_pattern *b);
-/* Whether the pattern says of every rank of the class that ran what that rank said. */
+/* Whether the pattern agrees with every rank of the class that ran. */
 bool maq_pattern_holds(const struct maq_pattern *p, const struct maq_capture *capture, const struct maq_rank_class *c,
                        uint32_t ordinal);
 
 /* How many communicators of its size ranks of a class use before it. */
 uint32_t maq_pattern_nth(const struct maq_capture *capture, const struct maq_rank_class *c, uint32_t ordinal);
 
-/* Patterns that other communicators have. */
+/* Patterns of other communicators. */
 struct maq_patterns {
     struct maq_pattern *at;
     uint32_t n;
@@ -27,7 +27,7 @@ struct maq_patterns {
  */
 const char *maq_pattern_find(struct maq_pattern *out, const struct maq_capture *capture, const struct maq_rank_class *c,
                              uint32_t ordinal, const struct maq_patterns *like, uint32_t *probe);
-/* The same where nobody said who is in it: stride.c. */
+/* The same where the members are unknown: stride.c. */
 const char *maq_pattern_guess(struct maq_pattern *out, const struct maq_capture *capture,
                               const struct maq_rank_class *c, uint32_t ordinal, const struct maq_patterns *like,
                               uint32_t *probe);

@@ -1,7 +1,7 @@
 /*
- * rank_digits.c - which class a rank belongs to, by the digits of its number.
+ * rank_digits.c - the class of a rank that did not run, by the digits of its number.
  *
- * What a rank does is taken to hang on each digit by itself: values of a digit are alike (one of the inner pipeline stages; any
+ * What a rank does is taken to depend on each digit by itself: values of a digit are alike (one of the inner pipeline stages; any
  * tensor-parallel rank but the first) wherever the other digits are, and ranks whose digits are alike are of one class. So the job
  * need not be run for every combination of values, only along lines:
  *
@@ -9,12 +9,12 @@
  *                 they are not, the one in the middle runs
  *     alike       values of a digit that are of one class on every line. Lines go through the first rank and the last one
  *     cell        all ranks whose digits are alike; one of each cell runs at least
- *     corners     every digit at its least or its largest, with at most two of them or all but one at the largest: what
- *                 hangs on two digits at once (only the first rank of the last stage logs) is seen there
+ *     corners     every digit at its least or its largest, with at most two of them or all but one at the largest: a dependence on
+ *                 two digits at once (only the first rank of the last stage logs) is seen there
  *
- * Two ranks of one cell that are of two classes say that in this cell values are not alike. The ranks that lead from the one to the other
- * by a digit at a time run; through the two neighbours among them that differ go new lines, which end where the cell does, and
- * cut it into smaller ones. The other cells stay as they are.
+ * Two ranks of one cell that are of two classes say that in this cell values are not alike. The ranks that lead from the one to the
+ * other by a digit at a time run; through the two neighbours among them that differ go new lines, which end where the cell does,
+ * and cut it into smaller ones. The other cells stay as they are.
  */
 #include <string.h>
 

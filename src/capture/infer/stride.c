@@ -1,5 +1,5 @@
 /*
- * stride.c - where a communicator lies of which only the size and the places of a few are known.
+ * stride.c - guesses the members of a communicator of which only the size and the positions of a few ranks are known.
  *
  * A program that gives ids to its communicators tells a rank how many are in it and which of them it is. Every product of at
  * most three progressions whose strides and spans divide the world and each other is tried, those of the fewest progressions
@@ -9,8 +9,8 @@
  *     those who were in one communicator with one of them, of whatever class: there, too, and in the same one; and those who were
  *     in another are not
  *
- * Of several that do, the one is taken that fits all communicators of that size and number in other classes, or the one that another
- * communicator has; otherwise a rank has to run that would have another place with one than with the other.
+ * Of several that do, the one is taken that fits all communicators of that size and number in other classes, or the one that
+ * another communicator has; otherwise a rank has to run that would have another place with one than with the other.
  */
 #include <string.h>
 

@@ -1,4 +1,7 @@
-/* check_numbers.c - a capture that came from a file: whether its numbers point at what is there. See mqt.h. */
+/*
+ * check_numbers.c - validates a capture from a file: ids, counts and ranks refer to existing things, ids are used in
+ * the order of first use, and every rank has one place in a communicator. See mqt.h.
+ */
 #include <string.h>
 
 #include "capture/build.h"
@@ -81,7 +84,7 @@ static const char *fault_of(const struct maq_capture *c, const struct maq_rank_c
     return fine ? NULL : "has a record that cannot be";
 }
 
-/* Positions that are taken; a rank has one place, a place one rank. */
+/* Checks that a rank has one position in a communicator, and a position one rank. */
 static const char *fault_of_places(const struct maq_capture *c, const struct maq_rank_class *m, uint32_t *taken,
                                    const uint64_t *seats)
 {

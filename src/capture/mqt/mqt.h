@@ -1,5 +1,6 @@
 /*
- * mqt.h - a captured job as one file. docs/trace-format.md has the format.
+ * mqt.h - the .mqt file: a captured job in one file of checksummed, compressed sections. docs/trace-format.md has the
+ * format.
  */
 #ifndef MAQ_CAPTURE_MQT_MQT_H
 #define MAQ_CAPTURE_MQT_MQT_H
@@ -19,7 +20,7 @@ struct maq_mqt_head {
     uint32_t n_sections, zero;
 };
 
-/* One behind the other after the head; then what they say. zlib where stored < raw. */
+/* The table of sections follows the head, then their bytes. zlib where stored < raw. */
 struct maq_mqt_section {
     uint32_t kind;  /* enum maq_mqt_kind */
     uint32_t crc32; /* of the stored bytes */
@@ -42,7 +43,7 @@ enum maq_status maq_mqt_read(struct maq_capture **out, const char *const *paths,
 enum maq_status maq_mqt_parse(struct maq_capture **out, const void *bytes, size_t n, const char *name,
                               struct maq_diag *diag);
 
-/* Why a capture from a file cannot be; NULL when it can. check_numbers.c */
+/* Why a capture from a file is invalid; NULL when it is valid. check_numbers.c */
 const char *maq_capture_fault(const struct maq_capture *capture, struct maq_arena *scratch);
 
 #endif

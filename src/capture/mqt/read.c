@@ -1,4 +1,7 @@
-/* read.c - reads a captured job, and trusts nothing in it: see mqt.h. */
+/*
+ * read.c - reads a .mqt file: sections in order, each with its checksum and bounds on every size, since the file is
+ * not trusted. See mqt.h.
+ */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>

@@ -1,8 +1,8 @@
 /*
- * write.c - writes a captured job: see mqt.h.
+ * write.c - writes a .mqt file: see mqt.h.
  *
- * Records are folded by their period P: runs of records that are byte for byte the one P before are counted, the others
- * written. Ascending numbers are written as differences.
+ * Records are compressed by their period P: runs of records that are equal byte for byte to the record P before are
+ * only counted, the others are written. Ascending numbers are written as differences.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -183,7 +183,7 @@ static void put_sections(struct writing *w, const struct maq_capture *c)
     maq_buf_fini(&b);
 }
 
-/* Beside it, then renamed: whoever looks sees the old file or the new one. */
+/* Writes a temporary file next to it and renames it, so that a reader sees the old file or the new one. */
 static enum maq_status write_file(const struct writing *w, const char *path, struct maq_diag *diag)
 {
     struct maq_buf name;

@@ -1,5 +1,5 @@
 /*
- * collectives.c - collectives of a trace into collectives of the cost chain: see price.h.
+ * collectives.c - maps collectives of a trace to collectives of the cost chain: see price.h.
  *
  * A trace counts bytes as NCCL counts elements, the chain counts the whole buffer:
  *
@@ -8,7 +8,7 @@
  *     all-to-all                      n B          B to each of n ranks
  *     gather, scatter                 (n - 1) B    through the root's port, as one message
  *
- * Groups that lie alike beside this one on the same nodes divide their ports: as many as fill the node.
+ * Groups with the same placement on the same nodes share the ports: as many groups as fill the node.
  */
 #include <stdlib.h>
 #include <string.h>

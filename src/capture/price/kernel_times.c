@@ -1,5 +1,5 @@
 /*
- * kernel_times.c - a user's table of kernel times: see price.h.
+ * kernel_times.c - reads a user's table of kernel times in CSV: see price.h.
  *
  *     name,ns                       name,grid,ns
  *     my_kernel(float*),12300       my_kernel(float*),32x4x1,12300

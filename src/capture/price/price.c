@@ -1,11 +1,11 @@
 /*
- * price.c - operators of a trace into operators of the cost chain: see price.h.
+ * price.c - maps operators of a trace to operators of the cost chain: see price.h.
  *
  * Library calls say what they compute, so a GEMM, an attention or a norm becomes the chain's operator of that kind and
  * costs what it costs in a predicted job. cuBLAS counts column-major: its D[m,n] is a row-major D[n,m].
  *
- * A kernel of the program's own says its grid and what memory its pointers can reach, and nothing of what it computes.
- * It stands as a stream through memory:
+ * Of a kernel of the program's own only its grid and the memory that its pointers can reach are known. It is priced as a
+ * stream through memory:
  *
  *     bytes = min(reach, threads * THREAD_BYTES)          where there are more blocks than the device holds at once
  *             reach                                       where there are not: such a kernel strides over its data

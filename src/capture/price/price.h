@@ -1,7 +1,7 @@
 /*
- * price.h - how long what a program asked for takes: operators and collectives of a trace, by the cost chain.
+ * price.h - prices: the durations of operators, copies, collectives and messages of a trace, by the cost chain.
  *
- * Used where a rank runs (the answers to its questions) and where a captured job is replayed on other hardware.
+ * Used by the price server of running ranks (src/launch), and where a captured job is replayed on other hardware.
  */
 #ifndef MAQ_CAPTURE_PRICE_PRICE_H
 #define MAQ_CAPTURE_PRICE_PRICE_H
@@ -19,7 +19,7 @@ void maq_replay_kernels_free(struct maq_replay_kernels *times);
 double maq_replay_kernels_find(const struct maq_replay_kernels *times, const char *name, size_t name_len,
                                const uint32_t grid[3]);
 
-/* Who answers. All borrowed; costs and kernels may be NULL. */
+/* The sources of prices. All borrowed; costs and kernels may be NULL. */
 struct maq_pricer {
     const struct maq_cluster *cluster;
     const struct maq_costs *costs;
@@ -27,8 +27,8 @@ struct maq_pricer {
 };
 
 /*
- * An answer in whole nanoseconds, and what it stands on. `modelled`: an operator that the chain has no kind for, a
- * kernel of the program's own above all, stands as a stream of bytes through memory (head of price.c).
+ * A price in whole nanoseconds, and its provenance. `modelled`: an operator that the chain has no kind for, a kernel of
+ * the program's own above all, stands as a stream of bytes through memory (head of price.c).
  */
 struct maq_price {
     uint64_t ns;
@@ -40,7 +40,7 @@ struct maq_price {
 /* An operator on a device. name: `what->name_bytes` characters, or NULL. Never fails. */
 struct maq_price maq_price_op(const struct maq_pricer *p, const struct maq_rec_op *what, const char *name,
                               const struct maq_device *device);
-/* The operator of the cost chain that stands for it; false where none does but its bytes. */
+/* The operator of the cost chain that a recorded operator maps to; false where there is none and only bytes are known. */
 bool maq_price_map(struct maq_op *out, const struct maq_rec_op *what, const struct maq_device *device);
 /* A copy (enum maq_rec_copy) or, with `set`, the filling of memory. */
 struct maq_price maq_price_copy(const struct maq_pricer *p, uint32_t copy, bool set, uint64_t bytes,
@@ -64,7 +64,7 @@ struct maq_price maq_price_at(const struct maq_pricer *p, uint32_t kind, uint64_
                               const struct maq_placement *at);
 /* A message between two global ranks. */
 struct maq_price maq_price_message(const struct maq_pricer *p, uint64_t bytes, uint32_t from, uint32_t to);
-/* Where the group lies. Ranks beyond the cluster are counted from its first again. */
+/* Placement of the group. Ranks beyond the cluster wrap around to its first device. */
 struct maq_placement maq_price_place(const struct maq_cluster *cluster, const struct maq_price_group *group);
 
 #endif

@@ -1,4 +1,7 @@
-/* rank_trace.c - a rank's trace, whole: see rank_trace.h. */
+/*
+ * rank_trace.c - reads the trace of a rank into arrays: definitions, records, members of communicators. See
+ * rank_trace.h.
+ */
 #include "capture/trace/rank_trace.h"
 
 #include <inttypes.h>

@@ -13,8 +13,8 @@
 /* --- record by record -------------------------------------------------------------------------------------------------- */
 
 /*
- * A trace being read. Every record that comes out is whole and of a kind that there is, its ids point at things that were
- * defined or used in order before, its payload is inside the file. One thread.
+ * A trace being read. Every record returned is complete and of a known kind, its ids refer to things that were defined or
+ * used before, in order, and its payload is inside the file. One thread.
  */
 struct maq_trace_reader {
     FILE *file;
@@ -66,7 +66,7 @@ struct maq_rank_trace {
     const struct maq_rec *record; /* no DEF_*; peers and roots are ranks in the communicator */
 };
 
-/* In `arena`. */
+/* Reads a whole trace. Lives in `arena`. */
 enum maq_status maq_rank_trace_read(struct maq_rank_trace *out, const char *path, struct maq_arena *arena,
                                     struct maq_diag *diag);
 

@@ -1,5 +1,6 @@
 /*
- * reader.c - a rank's trace, record by record: see rank_trace.h. Trusts nothing that is in the file.
+ * reader.c - reads the trace of a rank record by record and validates each: kind, ids in order of first use, sizes,
+ * payload inside the file. The file is not trusted. See rank_trace.h.
  */
 #include <errno.h>
 #include <inttypes.h>

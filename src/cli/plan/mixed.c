@@ -1,6 +1,6 @@
 /*
- * mixed.c - `maquette plan` over several node groups: stages of their own for each, or one way for all of them, whichever is faster.
- * --write leaves what says such a plan: a mixed plan, or a job for `maquette train`.
+ * mixed.c - `maquette plan` over several node groups: a strategy of its own for each stage, or one for all of them, whichever is
+ * faster. --write leaves the plan in a file: a mixed plan, or a job for `maquette train`.
  */
 #include "cli/plan/mixed.h"
 

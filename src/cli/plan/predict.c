@@ -1,4 +1,7 @@
-/* predict.c - see predict.h. */
+/*
+ * predict.c - `maquette plan --predict`: reads a mixed plan, predicts it on the job's node groups, and prints the
+ * report. See predict.h.
+ */
 #include "cli/plan/predict.h"
 
 static enum maq_status report(struct cli *cli, const struct maq_report_placed *placed,

@@ -16,8 +16,8 @@
  * such a unit may be cut along its keys to occupy all SMs (flash-decoding). Units of the backward pass are blocks of
  * keys that walk over their queries: the same count.
  *
- * Under a window a block of queries sees the keys of all of them, K + rows. Backward kernels in 8 bits compute what a mask hides, wholly or
- * in part (unmasked_keys). A share e of the time is exponentials: with x of an SM each clock instead of 16,
+ * Under a window a block of queries sees the keys of all of them, K + rows. Backward kernels in 8 bits compute what a mask hides,
+ * wholly or in part (unmasked_keys). A share e of the time is exponentials: with x of an SM each clock instead of 16,
  *   t_math (1 - e (1 - 16 / x))
  *
  * This is what a short loop takes; what the power limit adds in a step of training is at the head of cost/fitted/fitted.c.
@@ -78,8 +78,8 @@ static double loop_rate(const struct maq_op *op, const struct maq_device *device
 }
 
 /*
- * Backward kernels in 8 bits know no windows: what a window hides is computed as well; on Hopper so is a part of what the causal mask hides
- * (a causal kernel takes 0.52 of the time of one without a mask at 2,048 tokens and 0.91 at 32,768).
+ * Backward kernels in 8 bits know no windows: what a window hides is computed as well; on Hopper so is a part of what the causal
+ * mask hides (a causal kernel takes 0.52 of the time of one without a mask at 2,048 tokens and 0.91 at 32,768).
  */
 static double unmasked_keys(const struct maq_op *op, const struct maq_kernel_traits *traits, double keys,
                             double queries)
@@ -123,13 +123,14 @@ static double math_s(const struct maq_op *op, const struct maq_device *device, d
 }
 
 /*
- * FlashAttention-2 is 1.7 to 3.0 times as fast as the first FlashAttention and 1.3 to 2.5 times as fast as the one written in Triton
- * ("FlashAttention-2", arXiv 2307.08691, section 4.1, A100, forward and backward): the geometric means of the ranges.
+ * FlashAttention-2 is 1.7 to 3.0 times as fast as the first FlashAttention and 1.3 to 2.5 times as fast as the one written in
+ * Triton ("FlashAttention-2", arXiv 2307.08691, section 4.1, A100, forward and backward): the geometric means of the ranges.
  */
 #define FLASH1_SLOWDOWN 2.26
 #define TRITON_SLOWDOWN 1.8
 
-/* Attention in 8 bits with a scale for every 32 numbers over the same with one for a tensor: medians of cuDNN 9.22's on GB200 (generation_traits.c). */
+/* Time of attention in 8 bits with a scale for every 32 numbers over that with one scale for a tensor: medians of cuDNN 9.22 on
+ * GB200 (generation_traits.c). */
 #define MX_FORWARD 1.07
 #define MX_BACKWARD 1.2
 

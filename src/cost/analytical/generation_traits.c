@@ -7,21 +7,22 @@
  *                    (stas00/ml-engineering, MAMF finder, CC-BY-SA-4.0): A100 271/312, H100 794/989, B200 1745/2250,
  *                    GB200 1822/2500, MI300X 668/1307, MI325X 785/1307, MI355X 1565/2300. Ada has no such figure: what
  *                    an L40S keeps up over large products in the kernel tables. The others are assumptions.
- *   full_rate        the least of the boards with all of their die's rate, whose peaks are stated at other clocks than the highest: V100, T4,
- *                    A40, L40S, H100 NVL, B300. GeForce's have half of it, an H20 a quarter.
+ *   full_rate        the least of the boards with all of their die's rate, whose peaks are stated at other clocks than the
+ *                    highest: V100, T4, A40, L40S, H100 NVL, B300. GeForce's have half of it, an H20 a quarter.
  *   typical_share    an ordinary large product (m, n, k >= 4096) over the best of the same kernel table: medians over
  *                    three frameworks A100 0.93, H100 0.88, B200 and GB200 0.83; the others are assumptions.
- *   promoted_share   Hopper's matrix units add up 8-bit products with few bits. Kernels that carry their sums over into full precision
- *                    every 128 elements take 1 / 0.84 (H100) and 1 / 0.81 (H200) of the time: DeepGEMM's rows (SGLang's fp8_block) and
- *                    cuBLASLt's with fast accumulation (TensorRT-LLM's fp8 less its quantization), medians over 1,741 and 1,830
- *                    products with m >= 1,024 and n, k >= 4,096 of the same tables.
+ *   promoted_share   Hopper's matrix units add up 8-bit products with few bits. Kernels that carry their sums over into full
+ *                    precision every 128 elements take 1 / 0.84 (H100) and 1 / 0.81 (H200) of the time: DeepGEMM's rows (SGLang's
+ *                    fp8_block) and cuBLASLt's with fast accumulation (TensorRT-LLM's fp8 less its quantization), medians over
+ *                    1,741 and 1,830 products with m >= 1,024 and n, k >= 4,096 of the same tables.
  *   flash2           FlashAttention-2 uses mma.sync: 35 % of an H100's peak forward ("FlashAttention-3", arXiv 2407.08608,
  *                    section 1), less on Blackwell, whose tensor cores it reaches only through the compatible path.
  *                    Where it is missing, FlashAttention-2 is the best there is.
  *   attention in 8 bits, exponentials
- *                    cuDNN's own times (NVIDIA/cudnn-frontend, benchmark/sdpa_benchmark_training/results, MIT; cuDNN 9.19 on an H200, 9.22 on
- *                    GB200 and GB300), as ratios: 8 over 16 bits on the same device, GB300 (32 exponentials of an SM a clock) over GB200
- *                    (16). Head sizes of 64 and 256, and on Hopper all but 128, by the shares in 16 bits. docs/cost-model.md compares.
+ *                    cuDNN's own times (NVIDIA/cudnn-frontend, benchmark/sdpa_benchmark_training/results, MIT; cuDNN 9.19 on an
+ *                    H200, 9.22 on GB200 and GB300), as ratios: 8 over 16 bits on the same device, GB300 (32 exponentials of an SM
+ *                    a clock) over GB200 (16). Head sizes of 64 and 256, and on Hopper all but 128, by the shares in 16 bits.
+ *                    docs/cost-model.md compares.
  *   the rest         chosen against public kernel tables (ai-dynamo/aiconfigurator, microsoft/vidur,
  *                    NetX-lab/Frontier); docs/cost-model.md has the errors that remain. Volta, Turing and CDNA have no
  *                    such tables: plausible assumptions.

@@ -15,16 +15,17 @@
  *
  *   f = min(1, c s / u^(1/3)),   t = max(t_table / f, compulsory bytes / memory bandwidth)
  *
- * with c for the difference between a sustained rate and weeks of training (cost/analytical/analytical.h); kernels that memory bounds keep their
- * clock. Attention that no table holds (all of its backward pass) follows the same law, with u of its analytical rate. The fastest product
- * of a device without tables is that of the nearest of its generation, share of the peak by share.
+ * with c for the difference between a sustained rate and weeks of training (cost/analytical/analytical.h); kernels that memory
+ * bounds keep their clock. Attention that no table holds (all of its backward pass) follows the same law, with u of its analytical
+ * rate. The fastest product of a device without tables is that of the nearest of its generation, share of the peak by share.
  *
  * Products in 8 bits with one scale per tensor are cuBLASLt's in training (Transformer Engine, PyTorch's _scaled_mm) and in
  * TensorRT-LLM (tensorrt_llm/_torch/modules/linear.py, FP8QDQLinearMethod: cublas_scaled_mm). Its rows hold the quantization of the
  * first operand as well, the search for the largest value and the conversion, which its tables also have alone; what remains is the
- * product, with fast accumulation (kernels/.../cublasScaledMM.cpp); without (cost/analytical/generation_traits.c, promoted_share) it takes longer. They have a
- * sustained rate and a fastest product of their own. With a scale for every row they are CUTLASS's on Hopper, in PyTorch
- * (RowwiseScaledMM.cu) and in SGLang (sgl_kernel's fp8_scaled_mm), whose rows hold nothing else. Other finer scales are other kernels.
+ * product, with fast accumulation (kernels/.../cublasScaledMM.cpp); without (cost/analytical/generation_traits.c, promoted_share)
+ * it takes longer. They have a sustained rate and a fastest product of their own. With a scale for every row they are CUTLASS's on
+ * Hopper, in PyTorch (RowwiseScaledMM.cu) and in SGLang (sgl_kernel's fp8_scaled_mm), whose rows hold nothing else. Other finer
+ * scales are other kernels.
  */
 #include <math.h>
 #include <string.h>
@@ -55,9 +56,9 @@ static const struct maq_fit_table *of_library(const char *device, enum maq_libra
 }
 
 /*
- * Prefill rows are causal. Full attention is none of them (coordinates are those of a prompt behind a prefix as long as itself, whose
- * kernels take up to twice as long); and windows of a serving engine's kernels, which look keys up page by page, take twice as long as
- * cuDNN's, which training calls (docs/cost-model.md has both).
+ * Prefill rows are causal. Full attention is none of them (coordinates are those of a prompt behind a prefix as long as itself,
+ * whose kernels take up to twice as long); and windows of a serving engine's kernels, which look keys up page by page, take twice
+ * as long as cuDNN's, which training calls (docs/cost-model.md has both).
  */
 static bool is_in_tables(const struct maq_op *op, const struct maq_costs *costs)
 {
@@ -172,8 +173,9 @@ static const struct maq_fit_device *nearest_of_generation(const struct maq_devic
 }
 
 /*
- * The fastest product in a short loop: that of the tables of the device `table`, of the nearest one where it has none, or, in a generation
- * without any, what cost/analytical/generation_traits.c says. Of a board that is sold with a part of its die's rate it is the whole die's: that is what the power would have to feed.
+ * The fastest product in a short loop: that of the tables of the device `table`, of the nearest one where it has none, or, in a
+ * generation without any, what cost/analytical/generation_traits.c says. Of a board that is sold with a part of its die's rate it
+ * is the whole die's: that is what the power would have to feed.
  */
 static double best_burst(const struct maq_device *device, const char *table, enum maq_dtype dtype)
 {
@@ -211,8 +213,9 @@ static double table_s(const struct maq_fit_table *table, const struct maq_fit_po
 }
 
 /*
- * The law above needs loops that no limit slowed. Where the sustained rate is not below the fastest product of the tables (B200 1.03, GB200
- * 0.98; H100 0.87, H200 0.90), their loops were slowed as well, and how much is not known: the analytical provider answers.
+ * The law above needs loops that no limit slowed. Where the sustained rate is not below the fastest product of the tables (B200
+ * 1.03, GB200 0.98; H100 0.87, H200 0.90), their loops were slowed as well, and how much is not known: the analytical provider
+ * answers.
  */
 #define FREE_LOOP 0.95
 
@@ -222,7 +225,10 @@ static bool loops_were_free(const struct maq_device *device, const char *table)
     return best > 0.0 && device->sustained_flops[MAQ_FP8] < FREE_LOOP * best;
 }
 
-/* What TensorRT-LLM does to the first operand of a product in 8 bits, on a device that has its tables; INFINITY where they lack it. */
+/*
+ * What TensorRT-LLM does to the first operand of a product in 8 bits, on a device that has its tables; INFINITY where they lack
+ * it.
+ */
 static double quantization_s(const struct maq_op *op, const struct maq_device *device, double *outside)
 {
     const struct maq_op kernels[] = {

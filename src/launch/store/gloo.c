@@ -1,17 +1,18 @@
 /*
- * gloo.c - what ranks of gloo say of themselves in the store, and what is said for those that are not there.
+ * gloo.c - reads the values that ranks of gloo set in the store, and makes those of absent ranks.
  *
- * gloo makes a connection between each two ranks of a group. Each rank sets the key PREFIX/RANK, prefix and rank those of the group:
+ * gloo makes a connection between each two ranks of a group. Each rank sets the key PREFIX/RANK, prefix and rank those of the
+ * group:
  *
  *   8 bytes   length of the host's name, and the name
  *   8         136, and an address: a struct sockaddr_storage (128), 8 bytes that are not used here
  *   8 each    for each rank of the group the number by which the connection with it is known; none where connections are
  *             made when they are first needed
  *
- * and asks for the keys of all others. Whoever has the larger address connects, and says the number that the other
- * gave him. For ranks that are not there the address is one that the zero-GPU device knows (shim/link.h), and the
- * numbers are those of the ranks themselves. Source: gloo/transport/tcp/{context,device,address}.cc of pytorch/gloo.
- * Older gloo (before 2023) says something else, and is not answered.
+ * and asks for the keys of all others. The rank with the larger address connects, and sends the number that the other one gave it.
+ * For absent ranks the address is one that the zero-GPU device recognises (shim/link.h), and the numbers are the ranks themselves.
+ * Source: gloo/transport/tcp/{context,device,address}.cc of pytorch/gloo. Older gloo (before 2023) uses another form, and is not
+ * answered.
  */
 #include "launch/store/gloo.h"
 
@@ -24,7 +25,7 @@
 
 enum { LENGTH = 8, ADDRESS = 136, NUMBER = 8, RANK_DIGITS = 7, NAME_MAX_BYTES = 256 };
 
-/* Offset of the address in what a rank says; 0: it is something else. */
+/* Offset of the address in the value of a rank; 0: it has another form. */
 static size_t address_at(struct maq_str value)
 {
     uint64_t name, address;
@@ -40,7 +41,7 @@ static size_t address_at(struct maq_str value)
     return address == ADDRESS && family == AF_INET && (value.len - at - ADDRESS) % NUMBER == 0 ? at : 0;
 }
 
-/* Ranks of the group; 0: it does not say. */
+/* Ranks of the group; 0: the value does not have them. */
 static uint32_t ranks_in(struct maq_str value)
 {
     return (uint32_t)((value.len - address_at(value) - ADDRESS) / NUMBER);
@@ -86,7 +87,7 @@ char *maq_gloo_absent(size_t *n_out, struct maq_str key, struct maq_str other)
     char *out = (peer.n == 0 || peer.rank < peer.n) ? maq__calloc(n) : NULL, *at = out;
     if (!out)
         return NULL;
-    memcpy(at, &name, LENGTH); /* a host that nobody else is on */
+    memcpy(at, &name, LENGTH); /* a host name of its own */
     memcpy(at += LENGTH, &address, LENGTH);
     memcpy(at += LENGTH, &family, sizeof family);
     maq_gloo_address((unsigned char *)at + sizeof family, &peer);

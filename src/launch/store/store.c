@@ -1,4 +1,7 @@
-/* store.c - the keys of a rendezvous store: see store.h. */
+/*
+ * store.c - the keys of the rendezvous store: a hash table with values, counters and queues, and the rules by which
+ * entries of absent ranks are given, counted or invented. See store.h.
+ */
 #include "launch/store/store.h"
 
 #include <stdlib.h>
@@ -87,7 +90,7 @@ static bool put(struct maq_store *s, struct maq_store_key *k, const void *value,
     return true;
 }
 
-/* What is said for a rank of gloo that is not there, in the way of `like`. */
+/* Sets the value of an absent rank of gloo, in the form of `like`. */
 static bool put_absent(struct maq_store *s, struct maq_store_key *k, struct maq_str like)
 {
     size_t n;
@@ -204,7 +207,7 @@ bool maq_store_has(struct maq_store *s, struct maq_str key)
     return k && (k->there || k->queue);
 }
 
-/* The value of a key of the same group of gloo's; .ptr NULL: nobody of it has said anything. */
+/* The value of a key of the same group of gloo; .ptr NULL: none is set. */
 static struct maq_str sibling_of(const struct maq_store *s, struct maq_str key)
 {
     const struct maq_str group = maq_gloo_group(key);

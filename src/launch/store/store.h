@@ -1,20 +1,19 @@
 /*
- * store.h - the rendezvous store of torch.distributed for ranks that are alone.
+ * store.h - the rendezvous store of torch.distributed, for live ranks whose peers are absent.
  *
- * A store is a map from keys to bytes with counters, which all ranks of a job fill and wait for (PyTorch's TCPStore). Here some ranks
- * are live and the others are not there; what these would have put in is made up for:
+ * A store is a map from keys to bytes with counters, which all ranks of a job fill and wait for (PyTorch's TCPStore). Here some
+ * ranks are live and the others absent; the entries of absent ranks are replaced:
  *
- *   ADD      every rank adds alike: the first ADD of a key by a live rank adds the same for all that are not there
- *   SET      what other ranks set in their slices is there from the beginning ("given")
- *   GET,     a key that nobody sets: invented, 128 bytes that follow from the key's name, so that every slice invents the
+ *   ADD      all ranks are taken to add the same: the first ADD of a key by a live rank adds as much for every absent one
+ *   SET      keys that other ranks set in their slices are there from the beginning ("given")
+ *   GET,     a key that no rank sets: invented, 128 bytes that follow from the key's name, so that every slice invents the
  *   WAIT     same. At once in a first pass; later after a while, for another thread of the program may set it
- *   CHECK    tells of keys that are there; nothing is invented for those who only look
+ *   CHECK    reports keys that are there; nothing is invented for it
  *
- * Addresses of gloo's ranks (gloo.h) are the exception: those of ranks that are not there are made up at once, and never those of
- * a rank that lives.
+ * Addresses of gloo's ranks (gloo.h) are an exception: those of absent ranks are made at once, those of live ranks never.
  *
- * With everybody live (`maquette run --all`) it is the store that torch.distributed knows. What live ranks set is kept: it is given to
- * the slices that follow.
+ * With all ranks live (`maquette run --all`) it behaves as torch.distributed's own store. The keys that live ranks set are kept and
+ * given to the slices that follow.
  */
 #ifndef MAQ_LAUNCH_STORE_STORE_H
 #define MAQ_LAUNCH_STORE_STORE_H
@@ -33,8 +32,8 @@ struct maq_store_key {
     bool asked;          /* a live rank has named it */
     uint64_t given_hash; /* maq_given_hash(); 0 = not given */
     bool invented;
-    bool comes;                   /* a live rank will set it: nothing is made up */
-    bool counted;                 /* the others' part is in */
+    bool comes;                   /* a live rank will set it: it is not invented */
+    bool counted;                 /* the ADDs of absent ranks are included */
     int64_t added;                /* by live ranks */
     struct maq_store_item *queue; /* values that wait to be popped */
     uint64_t queued;
@@ -46,15 +45,15 @@ struct maq_store {
     uint32_t n, size;
     uint32_t *table; /* index + 1 by hash */
     uint32_t world, live;
-    const uint32_t *live_rank; /* [live], where more than one lives; NULL: not known */
+    const uint32_t *live_rank; /* [live], where there are several; NULL: unknown */
     bool at_once;              /* what is missing is invented at once */
     bool failed;               /* out of memory on the way */
-    bool changed;              /* a value came since those who wait were last looked after */
+    bool changed;              /* a value was set since waiting connections were last served */
     bool listed;               /* a live rank wanted to know all keys */
     double patience_s;
     uint64_t requests;
     uint32_t invented;
-    bool gloo; /* a rank of gloo that is not there was given an address */
+    bool gloo; /* an absent rank of gloo was given an address */
     uint16_t port;
 };
 
@@ -73,11 +72,11 @@ void maq_store_set(struct maq_store *s, struct maq_str key, const void *value, s
 void maq_store_append(struct maq_store *s, struct maq_str key, const void *value, size_t n);
 int64_t maq_store_add(struct maq_store *s, struct maq_str key, int64_t by);
 bool maq_store_delete(struct maq_store *s, struct maq_str key);
-/* What the key holds after it was compared; borrowed. */
+/* The value of the key after the comparison; borrowed. */
 struct maq_str maq_store_compare_set(struct maq_store *s, struct maq_str key, struct maq_str expected,
                                      struct maq_str desired);
 bool maq_store_has(struct maq_store *s, struct maq_str key); /* a value, or a queue with one */
-/* Whether nobody will set a key that is not there; `late`: who would have has had the time. */
+/* Whether no live rank will set a key that is not there; `late`: the time to wait for one is over. */
 bool maq_store_nobody_comes(struct maq_store *s, struct maq_str key, bool late);
 void maq_store_invent(struct maq_store *s, struct maq_str key);
 uint64_t maq_store_count(const struct maq_store *s); /* keys that are there */
@@ -93,7 +92,7 @@ void maq_store_clear(struct maq_store *s); /* no keys any more */
 enum maq_status maq_store_open(struct maq_store *s, struct maq_loop *loop, uint32_t world, uint32_t live, bool at_once,
                                struct maq_diag *diag);
 void maq_store_close(struct maq_store *s);
-/* Looks after those who wait: to be called now and then. */
+/* Serves waiting connections: to be called periodically. */
 void maq_store_tick(struct maq_store *s);
 
 #endif

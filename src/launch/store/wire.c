@@ -1,14 +1,14 @@
 /*
- * wire.c - the store on a socket: what torch.distributed's TCPStore says there, and the answers.
+ * wire.c - the store on a socket: the protocol of torch.distributed's TCPStore.
  *
- * A request is a byte that names it and its arguments: keys and values with their length (uint64) before them, numbers as they lie in
- * memory. Two dialects, told apart by the first bytes of a connection:
+ * A request is a byte that names it and its arguments: keys and values with their length (uint64) before them, numbers as they lie
+ * in memory. Two dialects, told apart by the first bytes of a connection:
  *
  *   torch 1.13, 2.0    SET 0, COMPARE_SET 1, GET 2, ADD 3, CHECK 4, WAIT 5, GETNUMKEYS 6, WATCH_KEY 7, DELETE_KEY 8, APPEND 9,
  *                      MULTI_GET 10, MULTI_SET 11, CANCEL_WAIT 12
  *   torch 2.2 on       VALIDATE 0 with a magic number first; then SET 1 ... GETNUMKEYS 7, DELETE_KEY 8, APPEND 9, MULTI_GET 10,
- *                      MULTI_SET 11, CANCEL_WAIT 12, PING 13, QUEUE_PUSH 14, QUEUE_POP 15, QUEUE_LEN 16, LIST_KEYS 17; the server on libuv and the
- *                      older one are asked alike
+ *                      MULTI_SET 11, CANCEL_WAIT 12, PING 13, QUEUE_PUSH 14, QUEUE_POP 15, QUEUE_LEN 16, LIST_KEYS 17; the server
+ *                      on libuv and the older one are asked alike
  *
  * Answers: COMPARE_SET, GET a value with its length; MULTI_GET one after the other; ADD, GETNUMKEYS, DELETE_KEY,
  * QUEUE_LEN an int64; CHECK 0 = all there, 1 = not; WAIT 0, when all are there; CANCEL_WAIT 1; PING its number;
@@ -151,7 +151,7 @@ static void answer_byte(struct maq_conn *conn, uint8_t byte)
 
 /* ---- waiting ---- */
 
-/* Whether all are there. Where nobody will set them they are invented, at once or after a while. */
+/* Whether all keys are there. Keys that no live rank will set are invented, at once or after a while. */
 static bool all_there(struct maq_store *s, const struct waits *w, double now)
 {
     bool all = true, late = s->at_once || now - w->since_s >= s->patience_s;
@@ -173,7 +173,7 @@ static void forget(void *store, struct maq_conn *conn)
     conn->waits = NULL;
 }
 
-/* A key changed, or time passed: who waited for it goes on. */
+/* A key changed, or time passed: answers the connections that waited for it. */
 static void wake(struct maq_store *s)
 {
     double now = now_s();

@@ -1,4 +1,7 @@
-/* nvml.c - see nvml.h. Constants are those of NVML's interface: clock domains, sensors, 0 for success. */
+/*
+ * nvml.c - reads clocks, power and temperature through NVML. Constants are those of NVML's interface: clock domains,
+ * sensors, 0 for success. See nvml.h.
+ */
 #include "measure/cuda/nvml.h"
 
 #include <dlfcn.h>

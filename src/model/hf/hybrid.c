@@ -1,6 +1,6 @@
 /*
- * hybrid.c - Hugging Face families that mix attention with Mamba-2, the gated delta rule or short convolutions: what the class of each in
- * `transformers` fixes. Granite 4, Nemotron-H and Qwen3-Next are in llama.c, with how a family is written.
+ * hybrid.c - Hugging Face families that mix attention with Mamba-2, the gated delta rule or short convolutions: what the class of
+ * each in `transformers` fixes. Granite 4, Nemotron-H and Qwen3-Next are in llama.c, with how a family is written.
  */
 #include <inttypes.h>
 
@@ -21,8 +21,8 @@ static void check_scan(const struct maq_arch_ssm *m, const char *heads, struct m
 }
 
 /*
- * Falcon-H1: attention and Mamba-2 in every layer, side by side behind one norm; an MLP behind both. Without mamba_rms_norm the scan's output
- * is gated and not normed.
+ * Falcon-H1: attention and Mamba-2 in every layer, side by side behind one norm; an MLP behind both. Without mamba_rms_norm the
+ * scan's output is gated and not normed.
  */
 static void preset_falcon_h1(struct maq_hf *hf)
 {
@@ -124,8 +124,8 @@ static void adapt_mamba2(struct maq_architecture *arch, struct maq_hf *hf, struc
         arch->layers[i] = (struct maq_arch_layer){.mixer = MAQ_MIXER_MAMBA2, .ffn = MAQ_FFN_NONE};
 }
 
-/* Qwen 3.5: Qwen3-Next with separate projections, dense or with experts. The sizes are those of its classes, which tools leave out of a
- * text_config inside another. */
+/* Qwen 3.5: Qwen3-Next with separate projections, dense or with experts. The sizes are those of its classes, which tools leave
+ * out of a text_config inside another. */
 static void preset_qwen3_5(struct maq_hf *hf)
 {
     maq__hf_preset_delta(hf);
@@ -155,8 +155,8 @@ static void adapt_qwen3_5(struct maq_architecture *arch, struct maq_hf *hf, stru
 }
 
 /*
- * OLMo Hybrid: OLMo 3 without windows, the delta rule in all but every 4th layer. Norms stand in front of the branches where the rule is and
- * behind them where attention is; here they stand behind in both, with the same parameters and work.
+ * OLMo Hybrid: OLMo 3 without windows, the delta rule in all but every 4th layer. Norms stand in front of the branches where the
+ * rule is and behind them where attention is; here they stand behind in both, with the same parameters and work.
  */
 static void preset_olmo_hybrid(struct maq_hf *hf)
 {

@@ -2,7 +2,7 @@
  * ignored_arguments.c - arguments of Megatron-LM that change neither time nor memory of a training step.
  *
  * Of megatron/training/arguments.py and megatron/training/config (core 0.12 and later): paths, logs, checkpoints, seeds,
- * learning rates, evaluation. What is neither here nor in read_arguments.c is said to the user.
+ * learning rates, evaluation. An argument that is neither here nor in read_arguments.c is named in a warning.
  */
 #include <string.h>
 

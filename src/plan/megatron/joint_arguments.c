@@ -1,4 +1,7 @@
-/* joint_arguments.c - what arguments of Megatron-LM mean together: see reader.h. */
+/*
+ * joint_arguments.c - settings that follow from several arguments of Megatron-LM together: precision, numbers of
+ * pipeline and virtual stages, dispatcher, attention backend, sharding, and the padded vocabulary. See reader.h.
+ */
 #include <stddef.h>
 #include <string.h>
 

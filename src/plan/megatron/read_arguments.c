@@ -7,8 +7,8 @@
  * Names and defaults are those of megatron/training/arguments.py and transformer_config.py (core 0.12 and later). Most
  * arguments are keys of `model:` (model_type: megatron), `plan:` or `workload:` under the same name; the table below has
  * those that are called otherwise, and what Megatron-LM does without an argument where a job file has another default
- * (no distributed optimizer, no overlap, no sequence parallelism). ignored_arguments.c has those that say nothing here.
- * Any other is named in a warning.
+ * (no distributed optimizer, no overlap, no sequence parallelism). ignored_arguments.c has those that are ignored. Any
+ * other is named in a warning.
  *
  * The number of nodes and devices is the cluster's, not the launcher's.
  */

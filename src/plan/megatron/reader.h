@@ -1,9 +1,10 @@
 /*
- * reader.h - reading a command line of Megatron-LM: the settings so far, and arguments that mean something only together.
+ * reader.h - the state of reading a command line of Megatron-LM: settings so far, and arguments that have a meaning only
+ * together.
  *
- *   read_arguments.c      words to arguments, one argument to one setting
- *   settings.c       a setting, and what is wrong with an argument
- *   joint_arguments.c  precision, pipeline stages, dispatchers and the vocabulary, which several arguments say
+ *   read_arguments.c   splits words into arguments; an argument that is one setting
+ *   settings.c         appends a setting, or a fault of an argument
+ *   joint_arguments.c  precision, pipeline stages, dispatchers and the vocabulary, each of several arguments
  */
 #ifndef MAQ_PLAN_MEGATRON_READER_H
 #define MAQ_PLAN_MEGATRON_READER_H
@@ -13,12 +14,12 @@
 #include "maquette/job.h"
 
 struct maq_loaded_megatron {
-    struct maq_megatron read; /* the first: what is given away is the box */
+    struct maq_megatron read; /* first member: the result that is handed out points to the whole */
     struct maq_arena arena;
     size_t size;
 };
 
-/* What is kept until the line is at its end. Zero or NULL: not given. */
+/* Arguments that are kept until the end of the command line. Zero or NULL: not given. */
 struct maq_megatron_kept {
     bool bf16, fp16, fsdp, torch_fsdp;
     const char *fp8_format, *fp8_recipe, *fp4_format, *strategy, *dispatcher, *flex, *backend, *tokenizer_type,
@@ -28,7 +29,7 @@ struct maq_megatron_kept {
 
 struct maq_megatron_reader {
     struct maq_loaded_megatron *box;
-    bool open; /* what a search chooses is left out */
+    bool open; /* an open job: settings that a search chooses are left out */
     struct maq_diag *diag;
     struct maq_buf unknown;
     enum maq_status status;
@@ -51,9 +52,9 @@ void maq__megatron_no_memory(struct maq_megatron_reader *r);
 /* `value` lives as long as the box; NULL counts as out of memory. */
 void maq__megatron_set(struct maq_megatron_reader *r, const char *flag, const char *path, const char *value);
 
-/* Keeps an argument for later; false: it is none of those. */
+/* Keeps an argument for maq__megatron_conclude(); false: it is not one of those. */
 bool maq__megatron_keep(struct maq_megatron_reader *r, const struct maq_megatron_argument *a);
-/* The settings that what was kept comes to: at most 16. */
+/* Adds the settings that follow from the kept arguments, at most 16. */
 void maq__megatron_conclude(struct maq_megatron_reader *r);
 /* Names of arguments that are kept, in turn; NULL at the end. */
 const char *maq__megatron_kept_name(size_t i);

@@ -1,4 +1,7 @@
-/* settings.c - settings of a command line that is being read, and what is wrong with it: see reader.h. */
+/*
+ * settings.c - appends a setting of a Megatron-LM command line to the result, unless a search chooses it, and reports
+ * faults of arguments. See reader.h.
+ */
 #include <string.h>
 
 #include "base/check.h"

@@ -1,8 +1,8 @@
 /*
  * write_arguments.c - a plan as the arguments of Megatron-LM's training scripts.
  *
- * Names and meanings are those of megatron/training/arguments.py and transformer_config.py (core 0.12 and later). What
- * Megatron-LM does not run is said in a comment, never left out.
+ * Names and meanings are those of megatron/training/arguments.py and transformer_config.py (core 0.12 and later). A
+ * setting that Megatron-LM does not have is written as a comment, never left out.
  */
 #include <math.h>
 #include <string.h>

@@ -1,4 +1,7 @@
-/* microbatch_counts.c - what a mixed plan counts, and pieces that its readers make: see mixed_plan.h. */
+/*
+ * microbatch_counts.c - micro batches of a mixed plan, of its pipelines and of its replicas, where shares are equal
+ * or given; and helpers of its readers. See mixed_plan.h.
+ */
 #include "base/check.h"
 #include "base/str.h"
 #include "plan/mixed/mixed_plan.h"

@@ -1,4 +1,7 @@
-/* mixed_plan.c - a mixed plan, from its document to its end; docs/plan-form.md describes the document. */
+/*
+ * mixed_plan.c - loading, parsing and freeing a mixed plan, in maquette's form or Sailor's. docs/plan-form.md describes
+ * the document.
+ */
 #include "plan/mixed/mixed_plan.h"
 
 #include <jansson.h>
@@ -11,7 +14,7 @@
 #include "plan/keys.h"
 #include "plan/mixed/codes.h"
 
-#define MAX_PLAN_BYTES ((size_t)1 << 30) /* "count" makes much of little text */
+#define MAX_PLAN_BYTES ((size_t)1 << 30) /* a short text can have a large "count" */
 
 const char *const maq__mixed_schedules[] = {"auto", "gpipe",    "1f1b",       "interleaved", "zb-h1",
                                             "zb-v", "dualpipe", "dualpipe-v", NULL};

@@ -1,4 +1,4 @@
-/* mixed_plan.h - what the readers and the writer of mixed plans share. The noun is in maquette/mixed_plan.h. */
+/* mixed_plan.h - internals shared by the readers and the writer of mixed plans. maquette/mixed_plan.h has the terms. */
 #ifndef MAQ_PLAN_MIXED_MIXED_PLAN_H
 #define MAQ_PLAN_MIXED_MIXED_PLAN_H
 
@@ -17,10 +17,13 @@ struct maq_loaded_mixed_plan {
 extern const char *const maq__mixed_schedules[], *const maq__mixed_shardings[], *const maq__mixed_recomputes[],
                                                                                     *const maq__mixed_cp_comms[];
 
-/* An empty plan of at most so many bytes, 0: of any number; NULL when out of memory. */
+/* An empty plan whose arena may take `most_bytes`, 0: any number; NULL when out of memory. */
 struct maq_loaded_mixed_plan *maq__mixed_new(size_t most_bytes);
 
-/* Hands out a plan that was filled; where it was not, for want of memory, ends it. */
+/*
+ * Hands out a plan that was filled; where filling ran out of memory (`filled` is false), frees it and returns
+ * MAQ_NO_MEMORY.
+ */
 enum maq_status maq__mixed_hand_out(struct maq_loaded_mixed_plan **out, struct maq_loaded_mixed_plan *box, bool filled,
                                     struct maq_diag *diag);
 
@@ -30,7 +33,7 @@ enum maq_status maq__mixed_read(struct maq_mixed_plan *out, struct maq_node *roo
 enum maq_status maq__mixed_import(struct maq_mixed_plan *out, struct maq_node *root, struct maq_arena *arena,
                                   struct maq_diag *diag);
 
-/* A slice as text of the arena; NULL for the empty one. */
+/* A copy of a slice in the arena; NULL for an empty one. */
 enum maq_status maq__mixed_keep(const char **out, struct maq_str s, struct maq_arena *arena, struct maq_diag *diag);
 
 /* A stage whose replicas are alike, on the devices of one node group. */
@@ -48,7 +51,7 @@ struct maq_even_stage {
     bool sequence_parallel;   /* where tp > 1 */
 };
 
-/* It as a mixed plan has it, in `arena`; false when out of memory. */
+/* Such a stage as a stage of a mixed plan, in `arena`; false when out of memory. */
 bool maq__mixed_even_stage(struct maq_mixed_stage *out, const struct maq_even_stage *stage, struct maq_arena *arena);
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * read.c - maquette's form of a mixed plan: keys, defaults, and what a plan must satisfy.
+ * read.c - reads maquette's form of a mixed plan: keys, defaults, and the conditions that a plan must satisfy.
  *
  * Layers count the embedding as layer 0 and the head as the last one. Checked here, without any cluster or model at hand:
  *
@@ -7,8 +7,10 @@
  *   - the devices of a replica's members are tp x cp of it; ep divides the ranks of the stage, tp x cp x replicas;
  *   - micro batches are given for all replicas of a stage (all pipelines of a plan) or for none, and add up to those of the
  *     pipeline (of the step: global batch over micro batch, rounded up);
- *   - recompute_num_layers stands beside full recomputation and is at most the layers of the stage, recompute_modules beside selective;
- *   - a kind of context parallelism stands beside a degree of it, and expert-TP x ep divides the ranks of the stage where both are given;
+ *   - recompute_num_layers goes with full recomputation and is at most the layers of the stage, recompute_modules goes with
+ *     selective;
+ *   - a kind of context parallelism goes with a degree of it, and expert-TP x ep divides the ranks of the stage where both are
+ *     given;
  *   - on_devices_of names an earlier stage of as many replicas.
  */
 #include "base/check.h"
@@ -47,7 +49,7 @@ struct member_keys {
     int32_t devices;
 };
 
-#define MILLION 1000000 /* of layers, replicas, sequences: more is a slip */
+#define MILLION 1000000 /* limit on layers, replicas, sequences: a larger number is taken for a typing error */
 #define COUNT(T, member, key_, ...) MAQ_FIELD_I32(T, member, key_, .max = MILLION, __VA_ARGS__)
 
 static const struct maq_field plan_fields[] = {

@@ -1,4 +1,4 @@
-/* write.c - a mixed plan as a document; docs/plan-form.md describes it. */
+/* write.c - writes a mixed plan as a JSON document, with defaults left out; docs/plan-form.md describes it. */
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,7 +24,7 @@ static void put_text(struct writer *w, json_t *map, const char *key, const char 
         put(w, map, key, json_string(text));
 }
 
-/* Numbers that say nothing when they have their default are left out. */
+/* Writes a number unless it has its default. */
 static void put_count(struct writer *w, json_t *map, const char *key, uint32_t n, uint32_t usual)
 {
     if (n != usual)

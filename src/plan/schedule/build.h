@@ -1,9 +1,9 @@
 /*
- * build.h - how a schedule is described to the common part (schedule.c, dependencies.c).
+ * build.h - how a pipeline schedule is described: a rule, and the order of tasks of every stage.
  *
  * A schedule is one row of the table in schedule.c: what it needs, and a function that writes the order in which a
- * stage works. All the rest (predecessors, a topological order, activations in flight, the evaluation) follows from
- * that order.
+ * stage runs its tasks. Everything else (predecessors, a topological order, activations in flight, the evaluation)
+ * follows from that order in the common part (schedule.c, dependencies.c, in_flight.c, evaluate.c).
  */
 #ifndef MAQ_PLAN_SCHEDULE_BUILD_H
 #define MAQ_PLAN_SCHEDULE_BUILD_H
@@ -35,7 +35,7 @@ void maq__order_add_split(struct maq_orders *o, uint32_t position,
 void maq__order_add_pair(struct maq_orders *o, uint32_t f_position, uint32_t f_microbatch, uint32_t b_position,
                          uint32_t b_microbatch);
 
-/* What is asked for, with group and chunks as given. */
+/* The shape that is asked for, with group and chunks as given. */
 struct maq_shape {
     uint32_t stages, chunks, microbatches, group;
 };
@@ -51,7 +51,7 @@ struct maq_schedule_rule {
 
 const struct maq_schedule_rule *maq__schedule_rule(int kind);
 
-/* The sentence of a refusal; empty when buf is NULL, for a caller that asks only whether. */
+/* The sentence of a refusal; empty when buf is NULL, for a caller that needs no text. */
 MAQ_PRINTF(2, 3) const char *maq__refused(char buf[160], const char *format, ...);
 
 void maq__order_gpipe(struct maq_orders *o, uint32_t stage);

@@ -1,4 +1,7 @@
-/* chunk_placement.c - where the positions of a schedule lie: on which stages, as which of their chunks. */
+/*
+ * chunk_placement.c - placement of positions (virtual stages): the stage and chunk of each, and the positions of a
+ * stage, by kind of schedule.
+ */
 #include "plan/schedule/schedule.h"
 
 void maq_schedule_locate(uint16_t *stage, uint16_t *chunk, int kind, uint32_t stages, uint32_t position,

@@ -1,5 +1,5 @@
 /*
- * dependencies.c - from the order of each stage to one order of all tasks, with what each waits for.
+ * dependencies.c - from the order of each stage to a topological order of all tasks, with the predecessors of each.
  *
  * The stages are advanced in rounds: in a round every stage runs its next task if what that task needs was
  * run in an earlier round. The order of the rounds is topological. It also puts tasks side by side that do

@@ -1,21 +1,21 @@
 /*
- * evaluate.c - how long a schedule takes: max-plus over the packed tasks, many duration vectors at once.
+ * evaluate.c - the makespan of a schedule: max-plus over the packed tasks, many duration vectors at once.
  *
  * For each task in topological order
  *
  *   start  = max( finish[previous] + stall of what it sends, finish[pred] + hop )
  *   finish = start + duration
  *
- * and a pair waits for the predecessors of both its halves. Where transfers may wait for one another at their sender's port, what is
- * written down as the predecessor sends takes the place of finish[pred]; a lane in which they cannot does without.
+ * and a pair waits for the predecessors of both its halves. Where transfers may wait for one another at their sender's port, the
+ * time at which the predecessor's transfer starts replaces finish[pred]; lanes in which they cannot wait skip this.
  *
  * Nanoseconds are whole numbers in doubles, so sums are exact below 2^53 ns (104 days) and the result is the
  * same from any compiler and in any grouping of lanes.
  *
- * The loop exists once, inlined with constant arguments: lanes 1, 4 or 8 (their arrays then live in registers
- * and the compiler uses vector instructions), with or without stalls, with or without pairs; with ports one lane at a time. Another K is cut
- * into blocks of 8, 4 and 1. Per task it reads the 16 packed bytes and one row each of durations, hops and
- * two finish times; which stage or microbatch it is does not matter any more.
+ * The loop exists once, inlined with constant arguments: lanes 1, 4 or 8 (their arrays then live in registers and the compiler uses
+ * vector instructions), with or without stalls, with or without pairs; with ports one lane at a time. Another K is cut into blocks
+ * of 8, 4 and 1. Per task it reads the 16 packed bytes and one row each of durations, hops and two finish times; which stage or
+ * microbatch it is does not matter any more.
  */
 #include "base/check.h"
 #include "plan/schedule/schedule.h"

@@ -1,5 +1,5 @@
 /*
- * in_flight.c - how many activations a stage holds at once.
+ * in_flight.c - the activations that a stage holds at once: non-dominated combinations of microbatches per chunk.
  *
  * The activations of a (chunk, microbatch) are held from the start of its F to the end of its B, or of its W
  * when the backward is split, since the weight gradient needs them too. During a pair (FB) both are held:

@@ -1,5 +1,5 @@
 /*
- * schedule.h - pipeline schedules: in which order a stage does what.
+ * schedule.h - pipeline schedules: the order in which each stage runs its passes.
  *
  * A schedule is a frozen skeleton of tasks without durations: it depends only on (kind, stages, chunks,
  * microbatches, group), so that a planner evaluates one skeleton with many duration vectors. A task is the
@@ -12,8 +12,8 @@
  *   gpipe, 1f1b, zb-h1   v = s                      (1 chunk)
  *   interleaved          v = c * p + s              (vp chunks)
  *   zb-v, dualpipe-v     v = s (c = 0), 2p-1-s (c = 1)
- *   dualpipe             two copies of the model run in opposite directions: direction 0 v = s, direction 1 v = p-1-s; chunk = direction; half of
- *                        the microbatches go each way
+ *   dualpipe             two copies of the model run in opposite directions: direction 0 v = s, direction 1 v = p-1-s; chunk =
+ *                        direction; half of the microbatches go each way
  *
  * Time, for task t on stage s with duration d[t] (ns):
  *   start(t)  = max( finish(previous task of s), max over its data predecessors u of finish(u) + hop )
@@ -25,7 +25,7 @@
  *
  *   sent(t) = max( finish(t), sent(u) + port ),   u: the last task of s before t that sent over the network
  *
- * takes the place of finish(t) in what waits for it, whichever way t and u send: s has one port.
+ * replaces finish(t) for the tasks that wait for it. All transfers of s share one port, whatever their direction.
  *
  * Backward: in a schedule without W tasks a B is the whole backward. In one with W tasks (split_backward) the
  * duration of B is the gradient of the input alone; a B that is not split (some of DualPipe's, and the B half
@@ -108,8 +108,8 @@ struct maq_schedule {
 };
 
 /*
- * Where a task sends its result, when another stage needs it: the position behind the border that it crosses (a gradient goes from a
- * position to the one before it); 0 = nowhere. An FB whose halves both send: that of its F half.
+ * Where a task sends its result, when another stage needs it: the position behind the border that it crosses (a gradient goes from
+ * a position to the one before it); 0 = nowhere. An FB whose halves both send: that of its F half.
  */
 uint32_t maq_task_sends(const struct maq_schedule *s, const struct maq_task *t);
 
@@ -144,26 +144,33 @@ enum maq_status maq_schedule_build(struct maq_schedule *out, int kind, uint32_t 
                                    uint32_t microbatches, uint32_t group, struct maq_arena *arena,
                                    struct maq_diag *diag);
 
-/* Microbatches, in forward and in backward passes, beside which no other one is: they fill a pipeline and drain it. */
+/*
+ * Microbatches whose forward or backward pass has no other microbatch to overlap with: they fill and drain the
+ * pipeline.
+ */
 static inline uint32_t maq_schedule_unpaired(uint32_t stages, uint32_t microbatches)
 {
     return stages < microbatches ? stages : microbatches;
 }
 
-/* Of the tasks that complete gradients of its position and direction (a W, a B that is not split, an FB by its B half) the last one. */
+/*
+ * Of the tasks that complete gradients of its position and direction (a W, a B that is not split, an FB by its B half) the last
+ * one.
+ */
 bool maq_task_is_last(const struct maq_schedule *s, uint32_t task);
 
 /*
- * What tasks take, K vectors at once: arrays are [.. * K + k], in nanoseconds held exactly in doubles (< 2^53).
- *   dur[(kind * n_positions + position) * K + k] for F, B, W (W is read only when split_backward); an FB lasts F(position) + B(b_position) +
- *   W(b_position) unless fb is given:
+ * Durations of tasks, K vectors at once: arrays are [.. * K + k], in nanoseconds held exactly in doubles (< 2^53).
+ *   dur[(kind * n_positions + position) * K + k] for F, B, W (W is read only when split_backward); an FB lasts F(position) +
+ *   B(b_position) + W(b_position) unless fb is given:
  *   fb[(position * n_positions + b_position) * K + k] or NULL
  *   hop[position * K + k]: time to move the activations from position-1 to position (and the gradient back); row 0 is not read
- *   stall[position * K + k]: time for which a *sender's* stage is blocked by such a transfer, <= hop; row 0 is not read; NULL = 0 (p2p is
- *   overlapped). An FB whose halves both send stalls for that of its F half
- *   port[position * K + k]: time for which such a transfer holds its sender's port, <= hop; row 0 is not read; NULL = 0 (not over the network,
- *   or the sender stalls, and nothing follows on its heels)
- *   ready[position * K + k]: the first forward of a position does not end before (its parameters are still being gathered); NULL = 0
+ *   stall[position * K + k]: time for which a *sender's* stage is blocked by such a transfer, <= hop; row 0 is not read; NULL = 0
+ *   (p2p is overlapped). An FB whose halves both send stalls for that of its F half
+ *   port[position * K + k]: time for which such a transfer holds its sender's port, <= hop; row 0 is not read; NULL = 0 (not over
+ *   the network, or the sender stalls, so that no other transfer of it follows at once)
+ *   ready[position * K + k]: the first forward of a position does not end before (its parameters are still being gathered);
+ *   NULL = 0
  *   late[position * K + k]: how much longer the last task that completes a position's gradients takes (it reduces them); NULL = 0
  */
 struct maq_task_times {

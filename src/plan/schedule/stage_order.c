@@ -1,4 +1,7 @@
-/* stage_order.c - the order of a stage as it is written: see build.h. */
+/*
+ * stage_order.c - appends tasks to the order of a stage: a plain task, a backward that leaves its weight gradient for
+ * later, an overlapped pair. See build.h.
+ */
 #include <stdarg.h>
 #include <stdio.h>
 

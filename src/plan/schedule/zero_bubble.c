@@ -1,6 +1,6 @@
 /*
- * zero_bubble.c - zero bubble schedules: the backward is split into the gradient of the input (B), which others wait
- * for, and the gradient of the weights (W), which nobody waits for and which therefore fills the gaps.
+ * zero_bubble.c - zero bubble schedules: the backward is split into the gradient of the input (B), which other stages
+ * wait for, and the gradient of the weights (W), which no stage waits for and which therefore fills the gaps.
  *
  * Source: Qi, Wan, Huang, Lin, "Zero Bubble Pipeline Parallelism", arXiv 2401.10241.
  *

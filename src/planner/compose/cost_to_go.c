@@ -1,17 +1,18 @@
 /*
- * cost_to_go.c - what the front of a pipeline still costs, with devices counted.
+ * cost_to_go.c - the dynamic program over the front of a pipeline with devices counted.
  *
- *   left[k][l][u] = least of sum t_i over stages that cover the first l atoms with k stages behind them and use no more than u
+ *   left[k][l][u] = least sum of t_i over stages that cover the first l atoms, with k stages behind them, on at most u units of
+ *   devices
  *
- * units of devices, each stage inside a box and its position's memory, with hops to the best neighbours. Where the
- * units are too many for a table, several are one and what stages use is rounded down: that asks for less, so prices
- * are paid as well. For few units of devices that is a table: a step (a stage over [first, l) with an option that
- * uses the units c) is worth
+ * Every stage is inside the box and fits into the memory of its position; hops are those to the nearest neighbours.
+ * Where the units are too many for a table, several count as one and what stages use is rounded down; that asks for
+ * fewer devices than there must be, so the stages also pay for their devices at the box's prices (priced_bound.c). A
+ * stage over [first, l) with an option that uses the units c relaxes a whole row,
  *
  *   left[k][l][u] = min(left[k][l][u], t + left[k + 1][first][u - c])          for all u >= c at once,
  *
- * a sum and a minimum over a row. Positions from MAQ_LEFT_ROWS on are taken for that one. Costs are floats, rounded
- * down in the end by more than their sums can be off.
+ * which is a sum and a minimum over a row. Positions from MAQ_LEFT_ROWS on count as that one. Costs are floats,
+ * rounded down in the end by more than their sums can be off.
  */
 #if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC optimize(                                                                                                  \
@@ -23,7 +24,7 @@
 #include <math.h>
 #include <string.h>
 
-#define SHORT 4u            /* stride of a kind whose runs are short */
+#define SHORT 4u            /* a kind of this stride or less has short runs of allowed codes */
 #define ROUNDED (1 - 1e-5f) /* 128 additions of floats are off by 128 x 6e-8 at most */
 
 struct maq_cost_to_go {
@@ -60,7 +61,7 @@ bool maq_cost_to_go_new(struct maq_cost_to_go **out, const struct maq_layer_rang
     return true;
 }
 
-/* One step into a row, whatever is barred. */
+/* Relaxes a row by one stage; codes with too few devices add HUGE_VALF. */
 static void relax_all(float *restrict into, const float *restrict from, const float *restrict barred, float cost,
                       uint32_t code, uint32_t codes)
 {
@@ -78,7 +79,10 @@ static void relax_run(float *restrict into, const float *restrict from, float co
     }
 }
 
-/* One step into a row. What is not barred comes in runs; short ones are taken with what is. */
+/*
+ * Relaxes a row by one stage. The codes with enough devices come in runs; where runs are short, all codes are gone
+ * through.
+ */
 static void relax(const struct maq_cost_to_go *left, float *into, const float *from, uint32_t option, float cost)
 {
     const struct maq_units *units = left->units;
@@ -92,7 +96,7 @@ static void relax(const struct maq_cost_to_go *left, float *into, const float *f
         relax_run(into + u + code, from + u, cost, whole - code);
 }
 
-/* No option of the kind does with fewer devices in no more time. */
+/* Whether no option of the kind takes as little time on fewer devices. */
 static bool is_worth(const struct maq_cost_to_go *left, const double *least, uint32_t option)
 {
     const struct maq_stage_table *t = left->layer_ranges->table;
@@ -104,7 +108,7 @@ static bool is_worth(const struct maq_cost_to_go *left, const double *least, uin
     return true;
 }
 
-/* All stages over [first, end), of options with the same devices the cheapest. */
+/* All stages over [first, end); of options that use the same devices, the cheapest. */
 static bool relax_range(struct maq_cost_to_go *left, const struct maq_bottleneck_box *box, uint32_t behind,
                         uint32_t first, uint32_t end, const double *priced, float *into)
 {
@@ -114,7 +118,7 @@ static bool relax_range(struct maq_cost_to_go *left, const struct maq_bottleneck
     const float *from = left->cost + ((size_t)next * (t->n_atoms + 1) + first) * codes;
     double forward = maq_forward_weight(t, behind, first == 0), backward = maq_backward_weight(t, behind, first == 0);
     double least[MAQ_STAGE_OPTIONS];
-    bool any = false, reached = from[codes - 1] < HUGE_VALF; /* with all devices that there are */
+    bool any = false, reached = from[codes - 1] < HUGE_VALF; /* with all devices available */
     for (uint32_t o = 0; o < t->n_options; o++)
         least[o] = HUGE_VAL;
     for (uint32_t o = 0; o < t->n_options; o++) {
@@ -134,7 +138,7 @@ static bool relax_range(struct maq_cost_to_go *left, const struct maq_bottleneck
     return any;
 }
 
-/* Atoms of the longest stage there is. */
+/* Atoms of the longest stage that any option can run inside the box. */
 static uint32_t longest_stage(const struct maq_layer_ranges *a, const struct maq_bottleneck_box *box)
 {
     const struct maq_stage_table *t = a->table;
@@ -154,7 +158,7 @@ void maq_cost_to_go_fill(struct maq_cost_to_go *left, const struct maq_bottlenec
     const struct maq_layer_ranges *a = left->layer_ranges;
     uint32_t n = a->table->n_atoms, codes = left->units->codes, longest = longest_stage(a, box);
     for (uint32_t k = left->rows + 1; k-- > 0;) {
-        /* k stages behind cover no more than so many atoms; those of the last row may be more */
+        /* the k stages behind cover at most so many atoms; the last row stands for more stages */
         uint32_t least = k < left->rows && n > k * longest ? n - k * longest : 0, most = n > k ? n - k : 0;
         for (uint32_t l = 0; l <= n; l++) {
             float *into = left->cost + ((size_t)k * (n + 1) + l) * codes;

@@ -1,23 +1,25 @@
 /*
- * counted_bound.c - relaxed programs that count devices.
+ * counted_bound.c - a relaxed program that counts devices.
  *
- * Prices (priced_bound.c) take devices by the fraction: two stages that need 3 of 4 devices each are half a stage
- * too many at a fair price. Where there are few units of devices the program can count them instead. A state is a
- * back part of a pipeline: so many stages, which cover the atoms from `atom` on and use so many units of each kind; a
- * unit is what divides the devices of all options of the kind. It knows the group of its front stage's option
- * (options with the same hops are a group), so that hops are those between the neighbours that there are. Its cost is
- * the sum of t_i over the stages, without what the front stage sends backward; each is within the box and its
- * position's memory. States grow to the front, level by level, and are dropped
+ * Prices (priced_bound.c) allow fractions of a device: two stages that need 3 of 4 devices each are half a stage too
+ * many, and a price that is fair for one and a half of them does not rule out the second. Where devices come in few
+ * units this program counts them instead. A state is a back part of a pipeline: a number of stages that cover the
+ * atoms from `atom` on, and the units of each kind that they use (a unit is the greatest common divisor of the
+ * devices of all options of the kind). A state knows the hop group of its front stage (hop_groups.h), so that hops
+ * are those between the actual neighbours. Its cost is the sum of t_i over its stages, without what the front stage
+ * sends backward; every stage is within the box and fits into the memory of its position. States grow towards the
+ * front, level by level, and a state is dropped
  *
- *   - when what they cost and what prices say of the rest (`rest` of priced_bound.c, for the devices that are left) reach the value that
- *     refutes the box, or that of a finished state;
- *   - when another with the same front atom and group, no more stages and no more devices of any kind costs no more, and its front stage can
- *     take whatever hop backward the other's can.
+ *   - when its cost and the priced cost to go (`rest` of priced_bound.c, for the devices that are left) reach the value that
+ *     refutes the box, or the value of a finished state;
+ *   - when another state with the same front atom and group, no more stages and no more devices of any kind costs no more, and its
+ *     front stage can take every hop backward that the other's can.
  *
- * Where a step may wait (stage_table.h) a state knows what it waits for so far, at the box's least bottleneck: it is part of what a
- * finished state is worth and of every bound, and a state is compared with those of as many stages that wait for no more.
+ * Where a step may wait (stage_table.h) a state knows its waits so far, at the box's least bottleneck: they are part
+ * of the value of a finished state and of every bound, and a state is compared only with states of as many stages
+ * whose waits are no longer.
  *
- * What is left of the relaxation: the bottleneck, the synchronization and the update inside the box's limits.
+ * The relaxation that remains is that bottleneck, synchronization and update may lie anywhere inside the box.
  */
 #include "planner/compose/counted_bound.h"
 
@@ -31,16 +33,16 @@
 #define CHUNK 1024u
 #define ROUNDING 1e-9 /* relative: sums in another order must not drop a state */
 
-struct state { /* in front what comparing states reads */
+struct state { /* the members that comparisons read come first */
     double cost;
     double over; /* by which the front stage would exceed the bottleneck with its slowest hop backward; 0: by nothing */
     uint64_t used;         /* packed units */
     struct state *sibling; /* the next of its atom and group, which is older */
     uint16_t level;
     uint8_t group, last;  /* last: the group of the last stage, where a step may wait */
-    double bound;         /* with what prices say of the rest */
+    double bound;         /* cost plus the priced cost to go */
     struct maq_tail tail; /* of a step that waits */
-    double priced;        /* cost with what the devices cost */
+    double priced;        /* cost plus the price of the devices */
     double front;         /* t of the front stage, without what it sends backward */
     uint32_t code;        /* used, as a number */
     uint16_t atom, option;
@@ -62,7 +64,7 @@ struct maq_counted_bound {
     uint64_t work, most; /* stages tried and states compared */
     uint32_t beam;       /* states of a level, atom and group; 0: all */
     bool no_memory;
-    double paid; /* what all devices cost */
+    double paid; /* the price of all devices */
 };
 
 bool maq_counted_bound_new(struct maq_counted_bound **out, const struct maq_layer_ranges *layer_ranges,
@@ -100,7 +102,7 @@ static struct state *new_state(struct maq_counted_bound *c)
     return *chunk ? &(*chunk)[c->n++ % CHUNK] : NULL;
 }
 
-/* Whether a state that costs no more than another makes it needless. */
+/* Whether state a, which costs no more than b, dominates it. */
 static inline bool replaces(const struct maq_counted_bound *c, const struct state *a, const struct state *b)
 {
     if ((((b->used | MAQ_UNITS_TOP) - a->used) & MAQ_UNITS_TOP) != MAQ_UNITS_TOP || a->over > b->over ||
@@ -110,11 +112,11 @@ static inline bool replaces(const struct maq_counted_bound *c, const struct stat
                          a->last == b->last && a->level == b->level);
 }
 
-/* Puts a state where none is better. false when there is no more room. */
+/* Adds a state unless another dominates it. false when the limit on states is reached. */
 static bool put(struct maq_counted_bound *c, const struct state *s)
 {
     struct state **head = &c->bucket[(size_t)s->atom * c->groups.n + s->group], **worst = NULL;
-    const uint32_t oldest = c->waits ? s->level : 0; /* which may replace it; those in front are of no lower level */
+    const uint32_t oldest = c->waits ? s->level : 0; /* least level of a state that may dominate it */
     uint32_t kept = 0;
     for (struct state **at = head; *at && (*at)->level >= oldest; c->work++) {
         const struct state *other = *at;
@@ -154,7 +156,7 @@ struct run {
     struct state last;
 };
 
-/* A state with a stage more, for what a step waits. */
+/* What a state grown by one stage adds to the waits of a step. */
 struct more {
     struct maq_tail tail;
     double back_s;
@@ -171,7 +173,7 @@ static double with_waits(const struct run *r, const struct more *m, double fill_
            maq_waits(r->c->layer_ranges->table, fill_s + m->back_s, m->tail.slowest_s, r->box->bottleneck_lo, m->alone);
 }
 
-/* Where the waves come back to is known at the front. */
+/* The hop from the last stage to the first is known once the first stage is. */
 static struct more more_of(const struct run *r, const struct state *back, const struct maq_predecessor *s, double sent)
 {
     const struct maq_counted_bound *c = r->c;
@@ -189,7 +191,7 @@ static struct more more_of(const struct run *r, const struct state *back, const 
     return m;
 }
 
-/* A state with a stage in front that may be worth having. false when there is no more room. */
+/* Grows a state by one stage in front, unless its bound drops it. false when the limit on states is reached. */
 static bool take_front(struct run *r, const struct state *back, const struct maq_predecessor *s, double sent,
                        double bound)
 {
@@ -229,14 +231,14 @@ static bool take_front(struct run *r, const struct state *back, const struct maq
     return put(c, &new);
 }
 
-/* Of the stages in front of those that are being put in front. */
+/* The priced cost to go in front of the stage that is being added, by atom. */
 static const double *rest_of(const struct run *r)
 {
     uint32_t rows = r->c->layer_ranges->rows, row = r->behind + 1 < rows ? r->behind + 1 : rows;
     return r->rest + (size_t)row * (r->c->layer_ranges->table->n_atoms + 1);
 }
 
-/* All stages in front of a state. */
+/* Grows a state by every stage that may be put in front of it. */
 static bool grow(struct run *r, const struct state *back)
 {
     struct maq_counted_bound *c = r->c;
@@ -269,7 +271,10 @@ static bool grow(struct run *r, const struct state *back)
     return true;
 }
 
-/* The states of a level with the same front. `layer_ranges`: those that end at the atom are listed. */
+/*
+ * The states of a level with the same front atom and group. *layer_ranges: the ranges that end at the atom are listed
+ * already.
+ */
 static bool grow_bucket(struct run *r, uint32_t atom, uint32_t group, bool *layer_ranges)
 {
     struct maq_counted_bound *c = r->c;
@@ -317,7 +322,7 @@ static double sent_by(const struct maq_counted_bound *c, const struct state *bac
                               back->atom];
 }
 
-/* The best path, and its largest stage and synchronization. */
+/* Reads the best path back, with its bottleneck and synchronization. */
 static void read_back(struct maq_composition *path, struct maq_bottleneck_box *box, const struct run *r)
 {
     const struct maq_counted_bound *c = r->c;
@@ -338,7 +343,7 @@ static void read_back(struct maq_composition *path, struct maq_bottleneck_box *b
     }
 }
 
-/* The table of what is left: what it says of the whole pipeline. */
+/* Fills the cost-to-go table; *least is its bound of the whole pipeline. */
 static bool fill_left(double *least, struct maq_counted_bound *c, const struct maq_bottleneck_box *box)
 {
     static const double nothing[MAQ_STAGE_OPTIONS];

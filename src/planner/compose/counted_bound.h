@@ -1,4 +1,10 @@
-/* counted_bound.h - relaxed programs that count devices: see counted_bound.c. */
+/*
+ * counted_bound.h - relaxed programs that count devices: the least sum of stage times of a box over compositions that
+ * use no more devices than there are.
+ *
+ * Tighter than priced_bound.h where devices come in few units, since it knows no fractions of a device.
+ * counted_bound.c has the states and the rules by which they are dropped.
+ */
 #ifndef MAQ_PLANNER_COMPOSE_COUNTED_BOUND_H
 #define MAQ_PLANNER_COMPOSE_COUNTED_BOUND_H
 
@@ -6,20 +12,24 @@
 
 struct maq_counted_bound;
 
-/* Of countable layer ranges; NULL, which is no error, for others. false when out of memory. */
+/*
+ * *out = NULL, which is no error, where the devices are too many to count (maq_countable()). Lives in the arena. false
+ * when out of memory.
+ */
 bool maq_counted_bound_new(struct maq_counted_bound **out, const struct maq_layer_ranges *layer_ranges,
                            struct maq_arena *arena);
 
 struct maq_count_options {
-    uint64_t work; /* most stages tried and states compared */
-    uint32_t beam; /* states kept of a level, atom and group: a good path without a proof; 0: all */
-    bool left;     /* prune by the table of what is left as well */
+    uint64_t work; /* limit on stages tried plus states compared */
+    uint32_t beam; /* beam: states kept per level, atom and hop group, for a good path without a proof; 0: all */
+    bool left;     /* prune by the cost to go as well (cost_to_go.h) */
 };
 
 /*
- * The least sum of t_i of a box over compositions that keep to the devices, if it is below `wanted`, with its path;
- * otherwise `wanted`, and a path without stages. When it took too much work: what is known by then, 0 at least, and
- * no path. Sets where in the box the path lies. `rest`: at the box's prices. false when out of memory.
+ * The least sum of t_i of a box over compositions that use no more devices than there are, and the path that attains
+ * it, if the sum is below `wanted`; otherwise `wanted`, and a path without stages. Where the limit on work is reached:
+ * a lower bound that is proven by then (0 or more), and no path. Sets bottleneck_at and sync_at of the box. `rest` is
+ * the table of priced_bound.c at the box's prices. false when out of memory.
  */
 bool maq_counted_bound_solve(double *least, struct maq_bottleneck_box *box, struct maq_composition *path,
                              struct maq_counted_bound *counted, const double *rest, double wanted,

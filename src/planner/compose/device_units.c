@@ -1,8 +1,9 @@
 /*
- * device_units.c - devices as numbers, for the programs that count them (counted_bound.c, cost_to_go.c).
+ * device_units.c - numbers devices for the programs that count them (counted_bound.c, cost_to_go.c).
  *
- * A unit is what divides the devices of all options of a kind. What a state has used is packed, one field of a word for each kind, so that
- * adding and comparing take one operation for all kinds; and it is a number, to find what is left in a table.
+ * A unit is the greatest common divisor of the devices of all options of a kind. What a state has used is packed into
+ * a word, one field for each kind, so that adding and comparing take one operation for all kinds. It is also a number
+ * in a mixed radix, one digit for each kind, which indexes the table of the cost to go.
  */
 #include "planner/compose/device_units.h"
 
@@ -34,7 +35,8 @@ static bool number_units(struct maq_units *u, uint32_t *units, uint32_t *of, con
         for (uint32_t o = 0; o < t->n_options; o++)
             if (t->options[o].kind == g && unit > 0) {
                 of[o] = t->options[o].devices * maq_replicas(t, o) / unit;
-                of[o] = of[o] <= units[g] ? of[o] : units[g] + 1; /* never enough */
+                /* more than there are: such an option is never used */
+                of[o] = of[o] <= units[g] ? of[o] : units[g] + 1;
                 u->used[o] = (uint64_t)of[o] << FIELD * g;
             }
     }
@@ -44,7 +46,7 @@ static bool number_units(struct maq_units *u, uint32_t *units, uint32_t *of, con
     return true;
 }
 
-/* Uses as numbers, as coarse as the table of what is left has to be. */
+/* Numbers the uses, as coarsely as the size of the cost-to-go table asks for. */
 static void number_uses(struct maq_units *u, const uint32_t *units, const uint32_t *of,
                         const struct maq_layer_ranges *a)
 {

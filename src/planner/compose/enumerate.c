@@ -1,19 +1,20 @@
 /*
- * enumerate.c - all compositions of a table below a cutoff, in boxes of bottleneck and synchronization.
+ * enumerate.c - branch and bound over boxes of bottleneck and synchronization: all compositions of a table below a
+ * cutoff.
  *
- * A composition in the box [b0, b1] x [s0, s1] takes at least (waves - 1) b0 + s0 + update + L, where L is the least sum of t_i that the
- * programs prove for the box: that of priced_bound.c, which prices devices, and where devices come in few units that of
- * counted_bound.c, whose path keeps to them. The box of the least bound is taken first and
+ * A composition in the box [b0, b1] x [s0, s1] takes at least (waves - 1) b0 + s0 + update + L, where L is the least
+ * sum of t_i that the relaxed programs prove for the box: that of priced_bound.c, which prices devices, and where
+ * devices come in few units that of counted_bound.c, whose path uses no more of them than there are. The box with the
+ * least bound is examined first and is
  *
  *   refuted   when its bound reaches the cutoff, which follows the best composition found;
  *   shaved    L holds for the whole box, so what lies above (waves - 1) b + s = cutoff - update - L is refuted as well;
- *   halved    between its lower limit and where the path of its program lies, so that the upper half has the same path and only the
- *             lower one is solved anew;
- *             (where a step may wait both are: waits are those at a box's least bottleneck)
- *   cut       when there is a path, with bottleneck b and synchronization s, and halving would gain less than the grain: below b, and
- *             below s. What is left, above both, is no better than the path, but for the update and for waits.
+ *   halved    between its lower limit and the place of its program's path, so that the upper half has the same path and only the
+ *             lower one is solved anew; (where a step may wait both are: waits are those at a box's least bottleneck)
+ *   cut       when there is a path, with bottleneck b and synchronization s, and halving would gain less than the grain: below b,
+ *             and below s. What is left, above both, is no better than the path, but for the update and for waits.
  *
- * Without a path the halves of a box that is smaller than the grain are not looked at: it is kept for the search over labels.
+ * Without a path a box that is smaller than the grain is not split: it is kept for the search over labels.
  */
 #include "planner/compose/enumerate.h"
 
@@ -24,16 +25,17 @@
 #include "planner/compose/device_units.h"
 #include "planner/compose/priced_bound.h"
 
-#define BELOW (1 - 1e-12)    /* of a limit: less than it. Compositions this close to a path are no better than it */
-#define WORK (1u << 18)      /* of a program that counts: about what the table of what is left takes to fill, ... */
+#define BELOW (1 - 1e-12) /* of a limit: strictly less than it. Compositions this close to a path count as no better */
+/* limit on the work of a counting program: about what filling the cost-to-go table takes, ... */
+#define WORK (1u << 18)
 #define LEFT_WORK (1u << 21) /* with that table, ... */
 #define FINER 0.125          /* of the grain: for boxes without a path where devices are counted */
-#define FINE_WORK (1u << 25) /* in a box of the grain */
+#define FINE_WORK (1u << 25) /* in a box as wide as the grain */
 
 struct cover {
     const struct maq_layer_ranges *layer_ranges;
     struct maq_priced_bound *priced;
-    bool countable;                    /* else devices are priced alone */
+    bool countable;                    /* false: devices are only priced */
     struct maq_counted_bound *counted; /* NULL: nothing was counted yet */
     const struct maq_bottleneck_box_options *options;
     struct maq_composition *best, path;
@@ -81,20 +83,20 @@ static void set_least(const struct cover *v, struct maq_bottleneck_box *box, dou
     box->bound_s = floor_of(v, box) + fmax(least, box->bottleneck_lo);
 }
 
-/* Seconds that what is proven of a box may fall for every second that its least bottleneck rises: waits get shorter. */
+/* By how many seconds the bound of a box may fall for every second that its least bottleneck rises: waits get shorter. */
 static double fall(const struct cover *v)
 {
     const struct maq_stage_table *t = v->layer_ranges->table;
     return maq_may_wait(t) ? t->seldom_waves * (t->rounds + 1.0) + (double)t->rounds * t->between : 0;
 }
 
-/* What is proven of the part of a box from this bottleneck on. */
+/* Lower bound of the part of a box from this bottleneck on. */
 static double least_from(const struct cover *v, const struct maq_bottleneck_box *box, double bottleneck)
 {
     return fmax(box->least_s - fall(v) * (bottleneck - box->bottleneck_lo), 0);
 }
 
-/* Takes off what the cutoff refutes. false when nothing is left. */
+/* Shaves off the part that the cutoff refutes. false when nothing is left of the box. */
 static bool shave(struct cover *v, struct maq_bottleneck_box *box)
 {
     v->cutoff = fmin(v->cutoff, v->best->step_s);
@@ -105,7 +107,10 @@ static bool shave(struct cover *v, struct maq_bottleneck_box *box)
     return spare > 0;
 }
 
-/* The least sum of t_i with devices counted, first without the table of what is left, then with it; 0 when that is not known. */
+/*
+ * The least sum of t_i with devices counted, first without the cost-to-go table, then with it; 0 when the limit on work was
+ * reached.
+ */
 static bool count(struct cover *v, struct maq_bottleneck_box *box, double wanted, double *counted)
 {
     uint32_t waves = v->layer_ranges->table->waves, beam = v->options->beam;
@@ -131,7 +136,7 @@ static bool count(struct cover *v, struct maq_bottleneck_box *box, double wanted
     return true;
 }
 
-/* What the programs prove for a box, and where the path lies. */
+/* Solves the relaxed programs of a box: its bound, and the place of the path in it. */
 static bool solve(struct cover *v, struct maq_bottleneck_box *box)
 {
     double wanted = v->cutoff - floor_of(v, box), counted = 0;

@@ -1,10 +1,13 @@
-/* hop_groups.c - options that hop alike, and the hops between them: see hop_groups.h. */
+/*
+ * hop_groups.c - forms the groups by comparing rows of the hop tables, option by option, and fills tables of the hops
+ * between groups as minima over their options. See hop_groups.h.
+ */
 #include "planner/compose/hop_groups.h"
 
 #include <math.h>
 #include <string.h>
 
-/* Options that send and receive in the same time, whoever the neighbour is. */
+/* Whether two options send and receive in the same time, with every neighbour. */
 static bool same_hops(const struct maq_stage_table *t, uint32_t a, uint32_t b)
 {
     const size_t x = t->options[a].hop_class, y = t->options[b].hop_class, n = t->n_hop_classes, row = n * t->n_atoms;
@@ -19,7 +22,7 @@ static bool same_hops(const struct maq_stage_table *t, uint32_t a, uint32_t b)
     return true;
 }
 
-/* The first option of a kind that hops as `o` does, of those that lead; o: there is none. */
+/* The group's first option where `o` has the hops of an earlier option of its kind; `o` itself otherwise. */
 static uint32_t like(const struct maq_hop_groups *g, uint32_t o)
 {
     const struct maq_stage_table *t = g->layer_ranges->table;
@@ -42,7 +45,7 @@ static void group_options(struct maq_hop_groups *g)
         if (o + 1 == t->n_options)
             return;
     }
-    g->n = t->n_kinds; /* too many: those of a kind are taken for the best of them */
+    g->n = t->n_kinds; /* too many groups: one for each kind, with the least hops of its options */
     for (uint32_t o = 0; o < t->n_options; o++) {
         g->of[o] = (uint8_t)t->options[o].kind;
         g->leads[o] = like(g, o) == o;
@@ -85,7 +88,7 @@ static bool fill_hops(struct maq_hop_groups *g, struct maq_arena *arena)
     return true;
 }
 
-/* Waves that come back, by groups. */
+/* Hops from the last stage to the first and back, by groups. */
 static bool fill_back(struct maq_hop_groups *g, struct maq_arena *arena)
 {
     const struct maq_stage_table *t = g->layer_ranges->table;

@@ -1,22 +1,22 @@
 /*
  * labels.c - the best composition of a table, exactly.
  *
- * A label is a back part of a pipeline: stages that cover the atoms from `atom` on. It knows the devices used, the stages' maxima
- * so far, and its front stage's parts, since what that stage sends backward depends on the stage that comes before it. Labels grow to the
- * front by one stage, level by level. Two rules throw labels away:
+ * A label is a partial pipeline: stages that cover the atoms from `atom` to the end. It knows the devices used, the maxima over its
+ * stages so far, and the parts of its front stage, since what that stage sends backward depends on the stage that comes before it.
+ * Labels grow towards the front by one stage, level by level. Two rules drop labels:
  *
  * Bounds. For each box of priced_bound.c that the label can lie in,
  *   T >= (waves - 1) max(bottleneck, b0) + sum + (rest - y . devices left) + max(sync, s0) + max(update, least).
  * If that reaches the cutoff in every box, no completion is worth having.
  *
- * Dominance. Of two labels with the same front atom and front parts, a dominates b if it has no more stages, uses no more devices of any
- * kind, and no completion can make up for what it costs more. A maximum moves by no more than its argument does, so this is
+ * Dominance. Of two labels with the same front atom and front parts, a dominates b if it has no more stages, uses no more devices
+ * of any kind, and no completion can make up for what it costs more. A maximum moves by no more than its argument does, so this is
  *   (waves - 1) max(0, bottleneck_a - bottleneck_b, front_a - front_b) + sum_a - sum_b + max(0, sync_a - sync_b)
  *     + max(0, update_a - update_b) <= 0,
- * and what a step waits (stage_table.h) may add seldom_waves max(0, chain_a - chain_b, slowest_a - slowest_b) between labels of as many
- * stages, and rounds max(0, sum_a + back_a - sum_b - back_b).
- * (Fewer stages are never worse for what is still to come: later positions hold fewer waves. Only the last stage of a pipeline, whose
- * backward hop has a weight of its own, is compared with its like alone.)
+ * and what a step waits (stage_table.h) may add seldom_waves max(0, chain_a - chain_b, slowest_a - slowest_b) between labels of as
+ * many stages, and rounds max(0, sum_a + back_a - sum_b - back_b). (Fewer stages are never worse for what is still to come: later
+ * positions hold fewer waves. Only the last stage of a pipeline, whose backward hop has a weight of its own, is compared with its
+ * like alone.)
  *
  * With `beam` set only that many labels are kept per front atom and front parts, those with the least bound: a quick good answer
  * without a proof.
@@ -98,7 +98,7 @@ static double least_backward(const struct search *s, const struct label *l)
     return slowest * maq_backward_weight(s->table, l->level - 1, false);
 }
 
-/* What no completion of a label can be below; stops looking at the first box that keeps it, unless the bound itself is wanted. */
+/* Lower bound of every completion of a label. Unless `exact`, stops at the first box in which the bound is below the cutoff. */
 static double label_bound(const struct search *s, const struct label *l, bool exact)
 {
     const struct maq_stage_table *t = s->table;
@@ -136,7 +136,7 @@ static double above(double a, double b)
     return a > b ? a - b : 0;
 }
 
-/* By how much more waves of one may have to come back than those of the other. */
+/* By how much longer, at most, the hop from the last stage back to the first may take with label a than with b. */
 static double back_above(const struct search *s, const struct label *a, const struct label *b)
 {
     const struct maq_layer_ranges *layer_ranges = s->layer_ranges;
@@ -146,7 +146,7 @@ static double back_above(const struct search *s, const struct label *a, const st
 static bool dominates(const struct search *s, const struct label *a, const struct label *b)
 {
     const struct maq_stage_table *t = s->table;
-    if (a->sum > b->sum) /* mostly: all that is added to their difference below is 0 or more */
+    if (a->sum > b->sum) /* the common case: everything that is added to the difference below is 0 or more */
         return false;
     if ((a->level == 1) != (b->level == 1) || a->level > b->level || (t->seldom_waves > 0 && a->level != b->level))
         return false;
@@ -162,7 +162,7 @@ static bool dominates(const struct search *s, const struct label *a, const struc
            0;
 }
 
-/* Makes room for a label among those of its bucket: false when it is not wanted. `kept`: how many of its level there are. */
+/* Drops the labels of the bucket that a new one dominates; false when the new one is dominated or falls outside of the beam. */
 static bool admit(struct search *s, const struct label *l, uint32_t *slot)
 {
     uint32_t kept = 0, worst = NONE;
@@ -313,7 +313,7 @@ static void grow_pure(struct search *s, struct step *step, uint32_t option)
     step->parts[0] = (struct maq_stage_part){option, maq_replicas(t, option)};
     step->compute = maq_layer_range_compute(t, option, step->first, step->back->atom);
     step->update = maq_stage_update_s(o, step->first, step->back->atom, t->n_atoms);
-    if (s->layer_ranges->mixes) /* whose layer ranges have that of fewer replicas */
+    if (s->layer_ranges->mixes) /* then layer_ranges holds the synchronization of fewer replicas */
         step->sync =
             t->sync_s(t, step->parts, 1, bytes_of(t, option, step->first, step->back->atom), step->parts[0].replicas);
     else
@@ -322,7 +322,10 @@ static void grow_pure(struct search *s, struct step *step, uint32_t option)
         grow(s, step);
 }
 
-/* All ways to share the wave between two options. With equal shares the synchronization is the same for each. */
+/*
+ * All splits of a wave between two options in one stage. Where both take equal shares, the synchronization is the same
+ * for every split.
+ */
 static void grow_mixed(struct search *s, struct step *step, uint32_t one, uint32_t two)
 {
     const struct maq_stage_table *t = s->table;
@@ -332,7 +335,7 @@ static void grow_mixed(struct search *s, struct step *step, uint32_t one, uint32
            cb = maq_layer_range_compute(t, two, step->first, end);
     double ba = bytes_of(t, one, step->first, end), bb = bytes_of(t, two, step->first, end);
     if (a->kind == b->kind && a->samples == b->samples)
-        return; /* the cheaper of the two alone is as fast */
+        return; /* the cheaper of the two alone is as fast as the mixture */
     step->n_parts = 2;
     step->compute = ca > cb ? ca : cb;
     double ua = maq_stage_update_s(a, step->first, end, t->n_atoms);
@@ -356,7 +359,7 @@ static void grow_mixed(struct search *s, struct step *step, uint32_t one, uint32
     }
 }
 
-/* Of options of one kind, those that neither take fewer devices nor synchronize less than another are left out of mixtures. */
+/* Options to mix: of one kind, an option that takes no fewer devices and synchronizes no less than another is left out. */
 static uint32_t worth_mixing(uint32_t *kept, const struct search *s, const struct step *step, const uint32_t *able,
                              uint32_t n)
 {

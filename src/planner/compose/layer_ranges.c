@@ -1,5 +1,7 @@
 /*
- * layer_ranges.c - a table's layer ranges: how deep in the pipeline each fits, what it synchronizes at least, its cheapest hops.
+ * layer_ranges.c - works out layer_ranges.h for a table: the deepest position of each range by comparing prefix sums
+ * with the memory, the least reduction by size (remembered, since layers are alike), the nearest neighbours' hops,
+ * and bounds from the work alone.
  */
 #include "planner/compose/layer_ranges.h"
 
@@ -22,13 +24,13 @@ double maq_backward_weight(const struct maq_stage_table *t, uint32_t behind, boo
     return behind == 0 ? t->hops.last : 1;
 }
 
-/* Whether a layer range fits with so many waves in flight; the same comparison as in maq_composition_cost. */
+/* Whether a layer range fits with so many waves in flight: the comparison of maq_composition_cost(), rounding included. */
 static bool fits_with(double still, double wave, double capacity, uint32_t waves)
 {
     return (still + wave * waves) / capacity <= 1;
 }
 
-/* Waves at which a layer range still fits, `most` at most: a longer layer range fits with no more. */
+/* Waves in flight with which a layer range still fits, at most `most`. A longer range fits with no more of them. */
 static uint32_t deepest(const struct maq_stage_table *t, const struct maq_stage_option *o, uint32_t first, uint32_t end,
                         uint32_t most)
 {
@@ -43,7 +45,7 @@ static uint32_t deepest(const struct maq_stage_table *t, const struct maq_stage_
     return n;
 }
 
-/* The position from the end up to which a stage holds no more waves than that: fewer than the most there are. */
+/* The last position from the end at which a stage holds no more waves than that, which are fewer than max_in_flight. */
 static uint32_t position_of(const struct maq_stage_table *t, uint32_t waves)
 {
     uint32_t each = 1 + t->steeper_in_flight;
@@ -86,7 +88,7 @@ static void fill_option(struct maq_layer_ranges *a, uint32_t option, uint32_t mo
             size_t layer_range = maq_layer_range_index(t, option, first, end);
             fits = fits > 0 ? deepest(t, o, first, end, fits) : 0;
             uint32_t position = fits == most ? MAQ_STAGE_DEPTH : position_of(t, fits);
-            if (position == 0) /* nor do longer ones; zeroed */
+            if (position == 0) /* longer ranges do not fit either; the array is zeroed */
                 break;
             a->deepest[layer_range] = (uint16_t)position;
             a->sync_s[layer_range] = sync_of(memo, t, &part, o->sync_bytes[end] - o->sync_bytes[first]);
@@ -110,13 +112,14 @@ static void fill_through(struct maq_layer_ranges *a, uint32_t option)
             a->through_s[layer_range] = s;
             least = s < least ? s : least;
         }
-        for (; end <= t->n_atoms; end++, layer_range += t->n_options) /* what does not fit does not longer */
+        /* where a range does not fit, longer ones do not either */
+        for (; end <= t->n_atoms; end++, layer_range += t->n_options)
             a->through_s[layer_range] = HUGE_VAL;
     }
     a->least_s[option] = least;
 }
 
-/* To the best neighbour. */
+/* Seconds of a hop to the nearest neighbour, by atom. */
 static void cheapest(double *out, const struct maq_stage_table *t, const double *seconds, uint32_t from)
 {
     const double *row = &seconds[(size_t)t->options[from].hop_class * t->n_hop_classes * t->n_atoms];
@@ -138,7 +141,7 @@ static void fill_back(struct maq_layer_ranges *a, uint32_t option)
     }
 }
 
-/* Every stage takes devices, so few of them allow few stages. */
+/* The most stages: each takes at least the devices of the smallest option. */
 static uint32_t most_stages(const struct maq_layer_ranges *a)
 {
     const struct maq_stage_table *t = a->table;
@@ -196,16 +199,16 @@ bool maq_layer_ranges_init(struct maq_layer_ranges *layer_ranges, const struct m
     return true;
 }
 
-/* What a stage takes beside its atoms (each_s) is paid once for several of them: no part of a bound by atoms. */
+/* Time of one atom under an option. A stage pays each_s once for all of its atoms, so a bound by atoms leaves it out. */
 static double of_atom(const struct maq_stage_option *o, uint32_t atom)
 {
     return o->time_s[atom + 1] - o->time_s[atom];
 }
 
 /*
- * Devices of kind g give n_g seconds per second. With a price p_g for each second, every atom costs at least its cheapest option, so
- * the bottleneck is at least  sum_atoms min_options p devices time / sum_g p_g n_g,  whatever p is. The price taken is the reciprocal
- * of the kind's cheapest whole model, which would be exact if kinds differed by a factor alone.
+ * Devices of kind g give n_g seconds per second. With a price p_g for each second, every atom costs at least its cheapest option,
+ * so the bottleneck is at least sum_atoms min_options p devices time / sum_g p_g n_g, whatever p is. The price taken is the
+ * reciprocal of the kind's cheapest whole model, which would be exact if kinds differed by a factor alone.
  */
 double maq_wave_bound(const struct maq_stage_table *table)
 {

@@ -1,4 +1,11 @@
-/* layer_ranges.h - a table's layer ranges, under one option each, with their limits: what all searches of a table stand on. */
+/*
+ * layer_ranges.h - the layer ranges of a stage table: for each range of atoms and each option, the facts that every
+ * search of the table needs.
+ *
+ * Of a range [first, end) under one option: up to which position from the end it fits into memory, the least that its
+ * gradients take to reduce, and what it takes in the middle of a pipeline with hops to its nearest neighbours. Worked
+ * out once for each table; all of them are lower bounds of what the range costs in a composition.
+ */
 #ifndef MAQ_PLANNER_COMPOSE_LAYER_RANGES_H
 #define MAQ_PLANNER_COMPOSE_LAYER_RANGES_H
 
@@ -8,24 +15,24 @@
 #include "planner/compose/stage_table.h"
 
 #define MAQ_REST_ROWS                                                                                                  \
-    16u /* positions that relaxed programs tell apart; those behind them are taken for the first of them */
+    16u /* positions that relaxed programs distinguish; positions deeper in the pipeline count as the last of these rows */
 
 struct maq_layer_ranges {
     const struct maq_stage_table *table;
-    uint32_t depth; /* most stages */
-    uint32_t rows;  /* of relaxed programs: depth, at most MAQ_REST_ROWS */
+    uint32_t depth; /* the most stages that a pipeline can have */
+    uint32_t rows;  /* positions of relaxed programs: depth, at most MAQ_REST_ROWS */
     bool mixes;     /* stages of two options */
     uint16_t *
-        deepest; /* by maq_layer_range_index(): the position from the end up to which the layer range fits; 0: nowhere */
-    double *sync_s; /* by maq_layer_range_index(): of the option alone, or less */
+        deepest; /* by maq_layer_range_index(): the last position from the end at which the range fits into memory; 0: at none */
+    double *sync_s; /* by maq_layer_range_index(): reduction over replicas of this option alone, or less */
     double *
-        through_s; /* by maq_layer_range_index(): compute and hops of a stage in the middle, HUGE_VAL where it does not fit */
-    double *least_s;                /* [option]: a stage in the middle takes this at least */
-    double *forward_s, *backward_s; /* [option * atoms + atom]: hop to the best neighbour there is */
-    /* [option] in the last stage: from it to the best and the worst first stage, and back */
+        through_s; /* by maq_layer_range_index(): compute and least hops of a stage in the middle; HUGE_VAL where it does not fit */
+    double *least_s;                /* [option]: the least of through_s */
+    double *forward_s, *backward_s; /* [option * atoms + atom]: hop to the nearest neighbour */
+    /* [option] of the last stage: from it to the nearest and to the farthest first stage, and back */
     double *back_s, *back_most_s;
-    double *devices; /* [option] of its kind for a whole wave */
-    double update_s; /* the least there is */
+    double *devices; /* [option] devices of its kind that the replicas of a whole wave take */
+    double update_s; /* the least update of any stage */
 };
 
 static inline size_t maq_layer_range_index(const struct maq_stage_table *t, uint32_t option, uint32_t first,
@@ -40,21 +47,24 @@ static inline double maq_layer_range_compute(const struct maq_stage_table *t, ui
     return t->options[option].time_s[end] - t->options[option].time_s[first] + t->options[option].each_s;
 }
 
-/* The lesser of each, into the first. */
+/* Element by element, the lesser of both, into the first array. */
 static inline void maq_lower(double *restrict into, const double *restrict from, uint32_t n)
 {
     for (uint32_t i = 0; i < n; i++)
         into[i] = from[i] < into[i] ? from[i] : into[i];
 }
 
-/* Replicas of a stage of one option. */
+/* Replicas of a stage that is run by one option alone. */
 static inline uint32_t maq_replicas(const struct maq_stage_table *t, uint32_t option)
 {
     const struct maq_stage_option *o = &t->options[option];
     return (t->wave_samples + o->samples - 1) / o->samples;
 }
 
-/* How often a stage with `behind` stages behind it is charged its hops; `first`: it begins the pipeline. */
+/*
+ * How often the hops of a stage with `behind` stages behind it are charged (struct maq_hop_rule); `first`: it begins
+ * the pipeline.
+ */
 double maq_forward_weight(const struct maq_stage_table *t, uint32_t behind, bool first);
 double maq_backward_weight(const struct maq_stage_table *t, uint32_t behind, bool first);
 
@@ -62,7 +72,10 @@ double maq_backward_weight(const struct maq_stage_table *t, uint32_t behind, boo
 bool maq_layer_ranges_init(struct maq_layer_ranges *layer_ranges, const struct maq_stage_table *table,
                            struct maq_arena *arena);
 
-/* What all devices together need for a wave at least, and what no composition of the table can be below: from the work alone; cheap. */
+/*
+ * Lower bounds from the work alone, in seconds: of the bottleneck, with all devices busy all the time, and of the step. Neither
+ * looks at cuts or memory, so both are cheap.
+ */
 double maq_wave_bound(const struct maq_stage_table *table);
 double maq_work_bound(const struct maq_stage_table *table);
 

@@ -1,4 +1,7 @@
-/* parallel.c - independent jobs on threads, see parallel.h. */
+/*
+ * parallel.c - threads take the jobs of a batch one by one from a shared counter; a thread that cannot be started
+ * leaves its jobs to the others. See parallel.h.
+ */
 #include "planner/compose/parallel.h"
 
 #include <pthread.h>

@@ -1,11 +1,11 @@
 /*
- * pipelines.c - several pipelines of different make-up: see pipelines.h for the model.
+ * pipelines.c - chooses several pipelines of different make-up by an unbounded knapsack; pipelines.h has the model.
  *
- * The relaxed programs of priced_bound.c, which price devices instead of limiting them, come upon thousands of good chains. For a
- * time theta, a chain of bottleneck t and fill f does  floor((theta - f) / t) + 1  micro batches; how many chains of each kind do most
- * with the devices that there are is an unbounded knapsack over the devices of all kinds, solved exactly. theta is bisected. Chains are
- * limited by what their largest stage synchronizes, a limit that is tried at several heights; the synchronization that counts is worked
- * out for the chains that were chosen.
+ * Candidates are the thousands of good chains that the relaxed programs of priced_bound.c find on their way. In a time theta, a
+ * chain of bottleneck t and fill f does floor((theta - f) / t) + 1 micro batches; which chains do the most micro batches on the
+ * devices available is an unbounded knapsack over the devices of all kinds, solved exactly. theta is bisected. Chains are limited
+ * by the synchronization of their largest stage, and several such limits are tried; the synchronization of a plan is worked out for
+ * the chains that were chosen.
  */
 #include "planner/compose/pipelines.h"
 
@@ -17,7 +17,7 @@
 #include "planner/compose/enumerate.h"
 
 #define STATES (1u << 20) /* of the knapsack */
-#define USES 512u         /* different uses of devices in one knapsack */
+#define USES 512u         /* distinct numbers of devices of each kind (uses) in one knapsack */
 #define LIMITS 20u        /* of the synchronization, tried */
 #define HALVINGS 14u
 
@@ -40,8 +40,8 @@ struct maq_chain_stock {
 
 struct knapsack {
     const struct column *choice[USES]; /* the best of each use of devices */
-    uint32_t done[USES];               /* samples that it does in time */
-    uint32_t step[USES];               /* states that it moves */
+    uint32_t done[USES];               /* samples that it does within theta */
+    uint32_t step[USES];               /* states by which it advances */
     uint32_t n;
     uint32_t *most;  /* [states]: samples done with no more than these devices */
     uint16_t *taken; /* [states]: a choice; USES + g: one device of kind g is left over */
@@ -208,7 +208,7 @@ static uint32_t *find(struct maq_chain_stock *p, uint64_t hash)
     return &p->slots[slot];
 }
 
-/* While paths of a table are collected. `to_pool`: the table's options in the pool's numbers. */
+/* State of collecting the paths of a table. `to_pool`: the table's options as numbers of the stock. */
 struct collector {
     struct maq_chain_stock *pool;
     const struct maq_stage_table *table;
@@ -261,7 +261,7 @@ static void collect(void *user, const struct maq_composition *path)
     *slot = ++p->n;
 }
 
-/* Chains that differ from one of the pool in a cut that is moved by an atom, or in the option of one stage. */
+/* Chains that differ from one of the stock in one cut, moved by an atom, or in the option of one stage. */
 static void add_neighbours(struct collector *col, struct maq_composition *c, const struct column *column)
 {
     const struct maq_stage_table *t = col->table;
@@ -313,7 +313,7 @@ bool maq_chain_stock_collect(struct maq_chain_stock *pool, const struct maq_laye
     if (!maq_boxes_cover(&boxes, c, layer_ranges, &options, scratch))
         return false;
     *programs += boxes.programs;
-    if (boxes.n == 0) /* nothing of this table is below the cutoff, alone or with others of it */
+    if (boxes.n == 0) /* no plan of chains of this table is below the cutoff */
         return !pool->no_memory;
     for (uint32_t turn = 0; turn < 2; turn++)
         for (uint32_t to = pool->n; from < to && pool->n < pool->room; from++)
@@ -376,7 +376,7 @@ static void fill_knapsack(struct knapsack *k, const struct maq_stage_table *t)
     }
 }
 
-/* A chain of a pool as part of a plan. */
+/* A chain of the stock as part of a plan. */
 static void expand(struct maq_chain *chain, const struct maq_chain_stock *p, const struct column *column)
 {
     const struct maq_stage_table *t = p->table;
@@ -414,7 +414,7 @@ static bool read_back(struct maq_chain_set *plan, const struct knapsack *k, cons
     return true;
 }
 
-/* The least time for which some chains do the whole batch, under a limit of what a chain synchronizes. */
+/* Bisects the least time in which some chains do the whole batch, under a limit on the synchronization of a chain. */
 static void bisect(struct maq_chain_set *best, struct maq_chain_set *plan, struct knapsack *k,
                    const struct maq_chain_stock *p, double sync, double least_sync, uint32_t wanted,
                    uint64_t *knapsacks)
@@ -469,7 +469,7 @@ bool maq_chain_set_choose(struct maq_chain_set *best, const struct maq_chain_sto
     if (!k || !plan || !sync)
         return false;
     if (pool->n == 0 || !init_knapsack(k, pool->table, scratch))
-        return true; /* nothing to choose from, or too many kinds of devices for this way */
+        return true; /* nothing to choose from, or too many kinds of devices for the knapsack */
     for (uint32_t i = 0; i < pool->n; i++)
         sync[i] = pool->at[i].sync;
     qsort(sync, pool->n, sizeof *sync, ascending);

@@ -1,39 +1,40 @@
 /*
- * pipelines_bound.c - what no plan of several pipelines can be below: a bound by columns, which are single pipelines.
+ * pipelines_bound.c - lower bound of plans of several pipelines, by column generation over single pipelines.
  *
- * A plan is a set of chains over one micro batch (pipelines.h). Chain c takes u_cg devices of kind g, synchronizes for s_c
- * seconds at least, and does m_c >= 1 micro batches (one that does none can be left out). With M micro batches in the step, n_g devices
- * and N chains, N0 <= N <= N1, a step T less its update is
+ * A plan is a set of chains over one micro batch (pipelines.h). Chain c takes u_cg devices of kind g, synchronizes for s_c seconds
+ * at least, and does m_c >= 1 micro batches (one that does none can be left out). With M micro batches in the step, n_g devices and
+ * N chains, N0 <= N <= N1, a step T less its update is
  *
  *   T >= (m_c - 1) t_c + f_c + s_c  for all c,      sum_c m_c >= M,      sum_c u_cg <= n_g
  *
- * Proof. Let y_g >= 0 be micro batches that a device of kind g is worth and z, of either sign, those that a chain is worth by itself, such
- * that  sum_g y_g n_g + max(z N0, z N1) = M.  The worths w_c = y . u_c + z of all chains add up to M at most, and the chains do M at
- * least, so there is one that does no less than it is worth, m_c >= w_c. That one says
+ * Proof. Let y_g >= 0 be the dual price of a device of kind g, in micro batches, and z, of either sign, that of a chain by itself,
+ * such that sum_g y_g n_g + max(z N0, z N1) = M. The worths w_c = y . u_c + z of all chains add up to M at most, and the chains do
+ * M at least, so there is one that does no less than it is worth, m_c >= w_c. That one says
  *
  *   T >= f_c + (max(w_c, 1) - 1) t_c + s_c  >=  the least that any column says  = V(y, z)
  *
- * So every (y, z) gives a bound, however unevenly the batch is shared out, however many chains there are of a kind, wherever they are cut;
- * the best of them is that of column generation (Dantzig-Wolfe), whose coupling rows are the devices of each kind and the number of
- * chains. What it leaves open is that m_c and the number of chains of a kind are whole numbers. V is a minimum of functions that are
- * linear in (y, z) where w_c >= 1; it is raised by steps along the slope of the column that attains it. Steps go through the shares
- * v_g = y_g n_g / M >= 0; z is what they leave of the batch.
+ * So every (y, z) gives a bound, however unevenly the batch is shared out, however many chains there are of a kind, wherever they
+ * are cut; the best of them is that of column generation (Dantzig-Wolfe), whose coupling rows are the devices of each kind and the
+ * number of chains. What it leaves open is that m_c and the number of chains of a kind are whole numbers. V is a minimum of
+ * functions that are linear in (y, z) where w_c >= 1; it is raised by steps along the slope of the column that attains it. Steps go
+ * through the shares v_g = y_g n_g / M >= 0; z is what they leave of the batch.
  *
- * Pricing. A cell is a range [t0, t1] of the bottleneck times [s0, s1] of the synchronization. A column in it says
- * f_c + (w_c - 1) t0 + s0 at least (less than f_c + s0 where w_c < 1), so that none says less than
+ * Pricing. A box is a range [t0, t1] of the bottleneck times [s0, s1] of the synchronization. A column in it bounds T by f_c + (w_c
+ * - 1) t0 + s0 at least (less than f_c + s0 where w_c < 1), so that no column of the box bounds it by less than
  *
  *   min over cuts with t_i <= t1 and s_i <= s1 of  sum_i (t_i + t0 y . devices_i)  +  (z - 1) t0 + s0
  *
- * which is the priced program of priced_bound.c. The cell of the least is halved until its path says as much itself.
+ * which is the priced program of priced_bound.c. The box with the least value is halved until the path of its program attains that
+ * value.
  *
  * Synchronization. A stage's gradients go in pieces, between cuts that may be those of other chains, over its own r
  * replicas and one of each of the other chains at least. Neither a rank nor a member nor bytes make a piece cheaper
  * (stage_table.h), so a stage needs no less than the cheapest way to cut its layer range into pieces, each over N0 - 1 +
  * r ranks of its own option alone; s_c is the most of its stages.
  *
- * Ranges [N0, N1] are cut in two, the one of the least bound first. Where devices come in few units, what that leaves is counted: devices,
- * chains, micro batches, and the one synchronization that ends the step (pipelines_count.h). Then what is open is what pieces really
- * synchronize, and hops, which are those to the best neighbour.
+ * Ranges [N0, N1] are cut in two, the one with the least bound first. Where devices come in few units, the bound is then raised by
+ * counting devices, chains, micro batches, and the one synchronization that ends the step (pipelines_count.h). The relaxations that
+ * remain are the synchronization of pieces, and hops, which are those to the nearest neighbour.
  */
 #include "planner/compose/pipelines_bound.h"
 
@@ -43,27 +44,27 @@
 #include "planner/compose/pipelines_count.h"
 #include "planner/compose/priced_bound.h"
 
-#define STEPS 60       /* that raise V */
+#define STEPS 60       /* subgradient steps that raise V */
 #define STUCK 12u      /* of them without much of a gain */
-#define ROUNDING 1e-12 /* of sums that are no two alike */
+#define ROUNDING 1e-12 /* relative, of sums in another order */
 #define EDGE 1e-9      /* of shares: as good as 1 */
 #define CELLS 200u     /* of bottleneck and synchronization */
-#define CLOSE 2e-4     /* a cell is done when its path is that close, relative to the cutoff */
-#define FEW_RANGES 6u  /* that columns look at before devices are counted */
+#define CLOSE 2e-4     /* a box is done when its path is that close to its bound, relative to the cutoff */
+#define FEW_RANGES 6u  /* ranges that columns examine before devices are counted */
 #define WIDE 1.4       /* a range to begin with, where devices are counted */
-#define FINE 5e-4      /* of a bound, as counting finds it, relative */
+#define FINE 5e-4      /* relative precision of a bound that is found by counting */
 #define ROUNDS 8u      /* of bisecting it */
 
 struct range { /* of the number of chains */
     uint32_t least_n, most_n;
-    double share[MAQ_STAGE_KINDS]; /* of the batch, that all devices of a kind are worth */
+    double share[MAQ_STAGE_KINDS]; /* share of the batch that all devices of a kind are worth */
     double bound_s;
 };
 
 struct bounding {
     const struct maq_stage_table *table;
     const struct maq_chain_bound_options *options;
-    struct maq_layer_ranges layer_ranges; /* whose synchronization is that of pieces, for `ranks` chains */
+    struct maq_layer_ranges layer_ranges; /* with the synchronization of pieces, for `ranks` chains */
     struct maq_priced_bound *priced;
     struct maq_chain_count *count; /* NULL: too many devices */
     double least_bottleneck, update_s, batches;
@@ -73,7 +74,7 @@ struct bounding {
 
 /* ---- synchronization ---- */
 
-/* For one option, the cheapest way to cut each layer range into pieces; layer ranges that fit nowhere are in no column. */
+/* For one option, the cheapest cut of each layer range into pieces. Ranges that fit nowhere are in no column. */
 static void cut_pieces(struct bounding *b, uint32_t option)
 {
     const struct maq_stage_table *t = b->table;
@@ -105,8 +106,8 @@ static void set_ranks(struct bounding *b, uint32_t chains)
 
 struct cell { /* of bottleneck and synchronization */
     double least_t, most_t, least_sync, most_sync;
-    double least;      /* that its columns say */
-    double by_t, by_s; /* what its path lies above that for either reason */
+    double least;      /* lower bound of its columns */
+    double by_t, by_s; /* by how much its path is above that, for its bottleneck and for its synchronization */
 };
 
 struct worth { /* micro batches */
@@ -123,8 +124,8 @@ static double worth_of(const struct maq_priced_path *c, const struct worth *w, u
 
 struct pricing {
     const struct worth *worth;
-    double target, enough; /* values above the one and below the other need not be known */
-    double seen;           /* the least that a column says */
+    double target, enough; /* a value above `target` or below `enough` need not be exact */
+    double seen;           /* the least value of a column so far */
     struct maq_priced_path column;
 };
 
@@ -159,7 +160,7 @@ static void halve(struct cell *low, struct cell *high)
         low->most_sync = high->least_sync = 0.5 * (low->least_sync + low->most_sync);
 }
 
-/* V from below, or the target if that is less; with the column that attains it, nearly, or one that says less than what is enough. */
+/* V from below, or the target if that is less, with a column that nearly attains it, or one whose value is below `enough`. */
 static double value(struct bounding *b, struct pricing *p)
 {
     struct cell at[CELLS + 1] = {{.least_t = b->least_bottleneck, .most_t = p->target, .most_sync = p->target}};
@@ -198,8 +199,8 @@ static struct worth worths(const struct bounding *b, const struct range *r, cons
 }
 
 /*
- * One step along the slope of a column; its length would reach the target if V were linear. What the devices are not worth the chains are,
- * 1 / N1 of it each, or 1 / N0 when it is negative: where that changes, all between is a slope, and the least is taken.
+ * One step along the slope of a column; its length would reach the target if V were linear. What the devices are not worth the
+ * chains are, 1 / N1 of it each, or 1 / N0 when it is negative: where that changes, all between is a slope, and the least is taken.
  */
 static void step(const struct bounding *b, const struct range *r, double *share, const struct maq_priced_path *c,
                  double length)
@@ -226,7 +227,7 @@ static void step(const struct bounding *b, const struct range *r, double *share,
             share[g] /= next;
 }
 
-/* Raises the bound of a range from its shares, until it is refuted or that stops paying. */
+/* Raises the bound of a range from its shares, until the range is refuted or steps gain little. */
 static void raise_bound(struct bounding *b, struct range *r)
 {
     double share[MAQ_STAGE_KINDS], highest = 0, damp = 1, cutoff = b->options->cutoff_s;
@@ -273,7 +274,7 @@ static bool start(struct bounding *b, const struct maq_stage_table *table,
     return true;
 }
 
-/* Every chain does a micro batch and has a device; one that does none can be left out. */
+/* Every chain does at least one micro batch on at least one device; a chain that does none can be left out. */
 static uint32_t most_chains(const struct bounding *b)
 {
     double most = 0;
@@ -291,7 +292,7 @@ static void split(struct bounding *b, struct range *low, struct range *high)
     raise_bound(b, high);
 }
 
-/* By columns: cuts the range of the least bound, from the first on. How many ranges there are then. */
+/* By columns: cuts the range with the least bound, again and again. Returns the number of ranges. */
 static uint32_t by_columns(struct bounding *b, struct range *at)
 {
     uint32_t n = 1, least = 0;
@@ -305,7 +306,7 @@ static uint32_t by_columns(struct bounding *b, struct range *at)
     return n;
 }
 
-/* The least bound of those that have a number of chains between these. */
+/* The least bound of the ranges that hold a number of chains between these. */
 static double least_bound(const struct range *at, uint32_t n, uint32_t least_n, uint32_t most_n)
 {
     double least = HUGE_VAL;
@@ -347,7 +348,7 @@ static double bound_below(struct bounding *b, const struct range *r, double know
     return low;
 }
 
-/* By counting, from what columns say: one range after the other is refuted at the least bound of those before it, or has a lesser one. */
+/* By counting, from the bounds of columns: each range in turn is refuted at the least bound of those before it, or lowers it. */
 static double by_counting(struct bounding *b, const struct range *at, uint32_t n, uint32_t most_n)
 {
     double least = b->options->enough_s;

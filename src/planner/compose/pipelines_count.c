@@ -1,23 +1,23 @@
 /*
- * pipelines_count.c - a bound of several pipelines by counting; see pipelines_bound.h for the model.
+ * pipelines_count.c - a bound of several pipelines by counting; pipelines_bound.c has the model.
  *
- * The bound by columns takes pipelines and micro batches by the fraction. Where devices come in few units (struct
- * maq_units) both can be counted. Let a plan synchronize for s at least s0 and at most s1, and let F(u, t1, s1) be
- * the least fill of a chain that uses no more than the units u, with every stage below t1 and synchronizing for no
- * more than s1: the table of cost_to_go.c. A chain with its bottleneck in [t0, t1] has to be done by T - s0, so
- * that it does
+ * The bound by columns allows fractions of pipelines and of micro batches. Where devices come in few units (struct maq_units) both
+ * can be counted. Let a plan synchronize for s at least s0 and at most s1, and let F(u, t1, s1) be the least fill of a chain that
+ * uses no more than the units u, with every stage below t1 and synchronizing for no more than s1: the table of cost_to_go.c. A
+ * chain with its bottleneck in [t0, t1] has to end by T - s0, so that it does
  *
  *   m(u) <= (T - s0 - max(F(u, t1, s1), t0)) / t0 + 1,   rounded down
  *
  * micro batches; the most over all [t0, t1] is what a chain can do with u. If no N chains that keep to the devices, a
  * knapsack, do the batch, no plan that synchronizes for s0 to s1 takes T or less.
  *
- * Sweep. s1 begins with T, where it limits nothing; s0 is the least that is refuted beside it; then s1 becomes that s0. It ends at nothing,
- * which refutes T, or where s1 stays: there chains that synchronize for s1 do the batch in T - s1.
+ * Sweep. s1 begins at T, where it limits nothing; s0 is the least value for which [s0, s1] is refuted; then s1 becomes that s0. The
+ * sweep ends when s1 reaches 0, which refutes T, or when s1 no longer falls: then chains that synchronize for s1 do the batch in T
+ * - s1.
  *
- * Tables. A stage that synchronizes for less is one that does so for more: a table that was solved for a larger s1 is below those of all
- * smaller ones. So tables are kept while s1 falls. Those that the knapsack's chains come from are solved again, and where they are new,
- * their range of the bottleneck is halved, until the chains do too little or nothing is left to do.
+ * Tables. A limit s1 admits every stage that a smaller limit admits: a table that was solved for a larger s1 is below those of all
+ * smaller ones. So tables are kept while s1 falls. Those that the knapsack's chains come from are solved again, and where they are
+ * new, their range of the bottleneck is halved, until the chains do too little or nothing is left to do.
  */
 #include "planner/compose/pipelines_count.h"
 
@@ -270,7 +270,7 @@ static void first_ranges(struct maq_chain_count *c, double least_t, double most_
     c->n_ranges = FIRST_CELLS;
 }
 
-/* The least synchronization from which on, up to `most_sync`, plans of this time are refuted. */
+/* The least s for which plans of this time that synchronize for s to `most_sync` are refuted. */
 static double sweep(struct maq_chain_count *c, const struct maq_chain_count_query *q, double time, double most_sync,
                     uint32_t turns)
 {

@@ -1,5 +1,6 @@
 /*
- * pipelines_count.h - what no plan of several pipelines can be below, with devices, micro batches and pipelines as whole numbers.
+ * pipelines_count.h - a lower bound of plans of several pipelines with devices, micro batches and pipelines as whole
+ * numbers: a knapsack over the table of the cost to go.
  */
 #ifndef MAQ_PLANNER_COMPOSE_PIPELINES_COUNT_H
 #define MAQ_PLANNER_COMPOSE_PIPELINES_COUNT_H
@@ -8,16 +9,16 @@
 
 struct maq_chain_count;
 
-/* NULL, which is no error, where there are too many devices to count. `layer_ranges` is borrowed; its synchronization may change between calls.
- * false when out of memory. */
+/* *out = NULL, which is no error, where there are too many devices to count. Everything lives in the arena. `layer_ranges` is
+ * borrowed; its synchronization may change between calls. false when out of memory. */
 bool maq_chain_count_new(struct maq_chain_count **out, const struct maq_layer_ranges *layer_ranges,
                          struct maq_arena *arena);
 
 struct maq_chain_count_query {
     uint32_t most_chains;
     uint32_t batches;  /* micro batches of a step */
-    double least_t;    /* no bottleneck is below */
-    uint64_t programs; /* solved at most; then nothing more is refuted */
+    double least_t;    /* lower bound of the bottleneck, s */
+    uint64_t programs; /* limit on programs solved; when it is reached nothing more is refuted */
 };
 
 /* Programs that are worth solving for one bound. */

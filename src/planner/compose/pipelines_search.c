@@ -1,10 +1,11 @@
 /*
  * pipelines_search.c - several pipelines of different make-up, over all micro batches and numbers of chains.
  *
- * Each table (a micro batch, a number of chains N that sizes the rings) gives a pool of chains; a knapsack chooses from it. Tables whose
- * relaxed programs refute the cutoff for N equal chains are not worth a pool.
+ * Each table (a micro batch, and a number of chains N that sizes the all-reduce rings) gives a stock of chains, from which a
+ * knapsack chooses (pipelines.c). Tables whose relaxed programs refute the cutoff for N equal chains get no stock.
  *
- * Bound: that of pipelines_bound.c, for each micro batch. A table needs no pool when not even its work is below the best plan.
+ * Bound: that of pipelines_bound.c, for each micro batch. A table gets no stock when its bound by work alone is not below the
+ * best plan.
  */
 #include "planner/compose/pipelines_search.h"
 
@@ -31,7 +32,7 @@ struct chain_run {
 #define ROOM 4096u /* chains of a table */
 #define RANGES 24u /* of the number of chains, that a bound looks at */
 #define AIM 0.025  /* of a gap: what counting devices looks for */
-#define SLACK 1.05 /* of a second, wider pool: chains that are no good alone can be with others */
+#define SLACK 1.05 /* cutoff of a second, wider stock: chains that are slow alone may be part of a fast plan */
 
 static bool work(void *user, uint32_t index, struct maq_arena *arena)
 {

@@ -1,4 +1,7 @@
-/* predecessors.c - the stages that may be put in front of a back part of a pipeline: see predecessors.h. */
+/*
+ * predecessors.c - lists the predecessors of a stage: all options are tried over ever longer layer ranges, and an
+ * option that has become too slow or no longer fits is not tried again. See predecessors.h.
+ */
 #include "planner/compose/predecessors.h"
 
 #include <math.h>
@@ -38,11 +41,11 @@ bool maq_predecessors_init(struct maq_predecessors *s, const struct maq_layer_ra
     return s->listed && s->at && s->reach;
 }
 
-/* Options that may run a stage that ends at an atom: fewer of them the longer it gets. */
+/* Options that can still run a stage that ends at an atom; there are fewer of them as the stage gets longer. */
 struct able {
     uint32_t n;
     uint16_t option[MAQ_STAGE_OPTIONS];
-    double until[MAQ_STAGE_OPTIONS]; /* of each option: its sum up to the end */
+    double until[MAQ_STAGE_OPTIONS]; /* of each option: time_s of the end */
 };
 
 /* The cheapest options of a layer range, by class. */
@@ -52,7 +55,10 @@ struct cheapest {
     uint16_t option[MAQ_STAGE_OPTIONS];
 };
 
-/* Options that are too slow or do not fit leave `able`: they are, and do not, over longer layer ranges too. */
+/*
+ * Takes options that are too slow or do not fit out of `able`: over longer ranges they are too slow and do not fit
+ * either.
+ */
 static void find_cheapest(struct cheapest *out, struct able *able, const struct maq_layer_ranges *a,
                           const struct maq_bottleneck_box *box, uint32_t behind, uint32_t first, uint32_t end)
 {
@@ -108,7 +114,7 @@ void maq_predecessors_list(struct maq_predecessors *predecessors, const struct m
         const struct maq_predecessor_range *by = &predecessors->listed[i];
         const uint32_t o = by->option, first = by->first;
         double forward = maq_forward_weight(t, behind, first == 0), sends = 0;
-        if (forward > 0) /* else nobody is behind */
+        if (forward > 0) /* 0: there is no stage behind */
             sends = forward * g->forward[((size_t)o * g->n + to) * t->n_atoms + end - 1];
         double least =
             maq_backward_weight(t, behind, first == 0) * g->backward_least[(size_t)g->of[o] * t->n_atoms + first];

@@ -1,9 +1,11 @@
 /*
- * predecessors.h - the stages that may be put in front of a back part of a pipeline, where devices are counted.
+ * predecessors.h - the predecessors of a stage in the dynamic program that counts devices: the stages that may be put
+ * in front of a back part of a pipeline.
  *
- * Options of the same hops and the same number of devices of a kind are one class: over a layer range the cheapest of each class counts
- * that is in the box and fits its position. Which those are does not depend on who is behind, so they are listed once for an end
- * (`listed`) and again, with what they send, for each group behind it (`at`).
+ * Options with equal hops and the same number of devices of a kind are one class. Over a layer range only the
+ * cheapest option of each class that is in the box and fits its position counts. Which those are does not depend on
+ * the stage behind, so they are listed once for each end of a range (`listed`), and again, with what they send, for
+ * each hop group behind it (`at`).
  */
 #ifndef MAQ_PLANNER_COMPOSE_PREDECESSORS_H
 #define MAQ_PLANNER_COMPOSE_PREDECESSORS_H
@@ -17,18 +19,24 @@ struct maq_predecessor_range { /* an option over [first, end) */
     uint16_t first, option;
 };
 
-/* A stage over [first, end): cost and front are without what it sends backward. */
+/*
+ * A stage over [first, end). Its cost and front are without what it sends backward, which depends on the stage that
+ * comes before it.
+ */
 struct maq_predecessor {
-    double cost, priced; /* priced: with what its devices cost */
-    double front;        /* of its pace: maq_stage_front */
-    double least;        /* of what it sends backward */
+    double cost, priced; /* priced: cost plus the price of its devices */
+    double front;        /* the part of its pace that adds to the backward hop: maq_stage_front() */
+    double least;        /* the least that its backward hop takes */
     uint64_t used;       /* packed units */
     uint32_t code;       /* the same, as a number */
     uint16_t first, option;
     uint8_t group;
 };
 
-/* What one and the rest in front of it come to: beside them, for it is most of what is read of them. */
+/*
+ * Priced cost of a predecessor plus the cost to go in front of it; in an array of its own, since most predecessors are
+ * dropped for this number alone.
+ */
 struct maq_predecessor_reach {
     double least;
     uint32_t group;
@@ -45,18 +53,21 @@ struct maq_predecessors {
     struct maq_predecessor *at; /* [atoms * options] */
     struct maq_predecessor_reach *reach;
     uint32_t n;
-    double priced[MAQ_STAGE_OPTIONS]; /* what the devices of an option cost: set by who lists */
+    double priced[MAQ_STAGE_OPTIONS]; /* price of the devices of each option, set by the caller before it lists */
 };
 
 /* Everything lives in the arena; the rest is borrowed. false when out of memory. */
 bool maq_predecessors_init(struct maq_predecessors *predecessors, const struct maq_layer_ranges *layer_ranges,
                            const struct maq_units *units, const struct maq_hop_groups *groups, struct maq_arena *arena);
 
-/* The layer ranges that end at an atom with so many stages behind. `each`: no option is taken for another of its class. */
+/* Lists the ranges that end at an atom with so many stages behind. `each`: every option, not the cheapest of each class. */
 void maq_predecessors_list_ranges(struct maq_predecessors *predecessors, const struct maq_bottleneck_box *box,
                                   uint32_t behind, uint32_t end, bool each);
 
-/* Those in front of a stage of a group. `rest`: [atoms + 1], of what is in front of them (priced_bound.c). */
+/*
+ * Lists, of these ranges, the predecessors of a stage of hop group `to`. `rest` [atoms + 1]: the priced cost to go in
+ * front of each atom (priced_bound.c).
+ */
 void maq_predecessors_list(struct maq_predecessors *predecessors, const struct maq_bottleneck_box *box,
                            const double *rest, uint32_t behind, uint32_t end, uint32_t to);
 

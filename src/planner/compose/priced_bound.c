@@ -1,26 +1,27 @@
 /*
- * priced_bound.c - what no composition of a table can be below.
+ * priced_bound.c - lower bounds of the compositions of a box by Lagrangian relaxation of the devices.
  *
- * Let a box say that the bottleneck lies in [b0, b1] and the synchronization in [s0, s1]. Every composition in it is at least
+ * In a box the bottleneck lies in [b0, b1] and the synchronization in [s0, s1]. Every composition in it takes at least
  *
  *   (waves - 1) b0 + s0 + update + min sum_i t_i        (b0 <= max_i t_i <= b1)
  *
- * over the ways to cut the atoms into stages that stay below b1 and s1, fit their position's memory, and use no more devices than
- * there are. The last of these is priced instead of asked for (Lagrange): with y_g >= 0 seconds per device of kind g,
+ * over the cuts of the atoms into stages that stay below b1 and s1, fit the memory of their position, and use no more devices than
+ * there are. The last condition is relaxed (Lagrange): with prices y_g >= 0, in seconds per device of kind g,
  *
  *   L(y) = min over cuts of  sum_i (t_i + y . devices_i)  -  y . available    <=    min sum_i t_i
  *
- * and the minimum is a dynamic program over (stages behind, atoms left), `rest` below. Hops are those to the best neighbour, a whole
- * stage is of one option: a stage that mixes options is as slow as its slowest, takes a weighted mean of their devices, and its
- * synchronization is no less than that of each, so it costs no less than the best of them. Prices are raised by subgradient steps
- * (used minus available), with Polyak's length towards the value that would refute the box.
+ * and the minimum is a dynamic program over (stages behind, atoms left), `rest` below. Hops are those to the nearest neighbour, and
+ * a stage is run by one option: a stage that mixes options is as slow as its slowest, takes a weighted mean of their devices, and
+ * its synchronization is no less than that of each, so it costs no less than the cheapest of them. Prices are raised by subgradient
+ * steps (used minus available), with Polyak's length towards the value that would refute the box.
  *
  *   rest[k][l] = least of sum (t_i + y . devices_i) over stages that cover the first l atoms with k stages behind them
  *
- * (of the whole row with what the step waits for waves that come back, which grows with the sum: stage_table.h)
+ * (for the whole pipeline, plus what the step waits for waves that come back to the first stage, which grows with the sum:
+ * stage_table.h)
  *
- * serves the search over labels as well: it bounds what the front of a pipeline still costs. Positions from MAQ_REST_ROWS on are taken
- * for that one, which fits whatever fits behind it.
+ * serves the search over labels as well: it bounds what the front of a pipeline still costs. Positions from MAQ_REST_ROWS on are
+ * taken for that one, which fits whatever fits behind it.
  */
 #include "planner/compose/priced_bound.h"
 
@@ -28,9 +29,12 @@
 #include <string.h>
 
 #define STEPS 24
-#define LOOK_STEPS 8 /* without a bound as the aim */
+#define LOOK_STEPS 8 /* where a composition is wanted and no bound */
 
-/* The best options of a layer range in the middle of a pipeline, by depth: the first of them that fits is the cheapest. */
+/*
+ * The cheapest options of a layer range in the middle of a pipeline, by cost; the first that fits a position is the
+ * cheapest there.
+ */
 #define CHOICES 4
 
 struct choice {
@@ -38,7 +42,7 @@ struct choice {
     uint16_t option, deepest;
 };
 
-/* The options that may run a layer range in the middle of a pipeline inside a box, whatever the prices are. */
+/* The options that may run each layer range in the middle of a pipeline inside a box; independent of prices. */
 struct within {
     double hi, sync_hi; /* the box's; below 0: no box yet */
     uint16_t *fits;     /* options by maq_layer_range_index(), the first n of a layer range */
@@ -74,7 +78,7 @@ static double range_cost(const struct maq_priced_bound *p, const struct maq_bott
     return compute + hops + priced[o];
 }
 
-/* Those of one layer range. false: no option is fast enough for it, or for a longer one. */
+/* The options of one layer range. false: no option is fast enough for it, nor for a longer one. */
 static bool list_within(struct maq_priced_bound *p, const struct maq_bottleneck_box *box, uint32_t first, uint32_t end)
 {
     const struct maq_stage_table *t = p->layer_ranges->table;
@@ -96,7 +100,7 @@ static bool list_within(struct maq_priced_bound *p, const struct maq_bottleneck_
     return any;
 }
 
-/* Programs of one box differ in prices alone: what is within it is listed once. */
+/* Programs of one box differ in prices alone, so the options within it are listed once. */
 static void list_all_within(struct maq_priced_bound *p, const struct maq_bottleneck_box *box)
 {
     struct within *w = &p->within;
@@ -111,7 +115,7 @@ static void list_all_within(struct maq_priced_bound *p, const struct maq_bottlen
     w->sync_hi = box->sync_hi;
 }
 
-/* Keeps the options that are cheaper than all that fit deeper. */
+/* Keeps the options of a range that are cheaper than every option which fits deeper in the pipeline. */
 static void choose(struct maq_priced_bound *p, const double *priced, uint32_t first, uint32_t end)
 {
     const size_t range = (size_t)first * (p->layer_ranges->table->n_atoms + 1) + end;
@@ -130,7 +134,8 @@ static void choose(struct maq_priced_bound *p, const double *priced, uint32_t fi
         while (tail < n && list[tail].deepest <= deepest)
             tail++;
         if (tail == at &&
-            n == CHOICES) { /* no room: two pretend to be one that is better than either, which stays a bound */
+            /* the list is full: two are merged into one that is better than either, which keeps the bound valid */
+            n == CHOICES) {
             if (at == n)
                 list[n - 1].deepest = (uint16_t)deepest;
             else
@@ -172,8 +177,9 @@ static double end_stage(struct maq_priced_bound *p, const struct maq_bottleneck_
 }
 
 /*
- * The last stage with `front_s` in front of it, where a step may wait: the sum of both, and what it waits for waves that come back, at
- * the box's least bottleneck and with the devices paid back. What it waits for the last stage is not known here.
+ * The last stage with `front_s` in front of it, where a step may wait: the sum of both, plus the wait for waves that come back to
+ * the first stage, at the box's least bottleneck and without the price of devices. The wait for the output in the last stage is not
+ * known here.
  */
 static double last_stage(struct maq_priced_bound *p, const struct maq_bottleneck_box *box, const double *priced,
                          double paid, uint32_t first, double front_s, uint16_t *option)
@@ -237,7 +243,7 @@ static void relax_row(struct maq_priced_bound *p, const struct maq_bottleneck_bo
     }
 }
 
-/* All stages but the two at the ends take their least: so many may be worth less than `most`. */
+/* The most stages whose sum, with all stages but the two ends at their least, is below `most`. */
 static uint32_t depth_worth(const struct maq_layer_ranges *a, const double *priced, double most)
 {
     double least = HUGE_VAL;
@@ -363,7 +369,7 @@ double maq_priced_bound_raise(struct maq_priced_bound *p, struct maq_bottleneck_
 const double *maq_priced_bound_rest(struct maq_priced_bound *p, const struct maq_bottleneck_box *box, uint32_t dual,
                                     double wanted)
 {
-    const struct asked *asked = &p->asked; /* mostly the last program's */
+    const struct asked *asked = &p->asked; /* usually it is still that of the last program */
     if (memcmp(asked->price, box->price[dual], sizeof asked->price) != 0 || asked->lo != box->bottleneck_lo ||
         asked->hi != box->bottleneck_hi || asked->sync_hi != box->sync_hi || asked->wanted != wanted)
         relax(p, box, box->price[dual], wanted);

@@ -1,4 +1,10 @@
-/* search.c - the best compositions over many tables: see search.h. */
+/*
+ * search.c - the passes over all tables: rank them by their work, look for good compositions under a cutoff that
+ * grows until one is found, then prove or search exactly every table that the best one does not refute.
+ *
+ * A composition has to beat the `top` best of different tables. The bound of the result is the least over the tables:
+ * the one proven, or the bound by work alone where a table was not searched to the end. See search.h.
+ */
 #include "planner/compose/search.h"
 
 #include <math.h>
@@ -13,7 +19,7 @@
 
 #define FIRST_CUTOFF 1.25 /* over the least work bound */
 #define NEXT_CUTOFF 1.12  /* how it grows while nothing is found */
-#define LATE_CUTOFF 2     /* over the least work bound: perhaps there is nothing */
+#define LATE_CUTOFF 2 /* over the least work bound: from here on tables are refuted first, since perhaps nothing fits */
 
 #define LOOKS 30u /* boxes of a first look */
 #define STATES 1u /* of a first look that counts devices: kept for each atom and group of options */
@@ -22,7 +28,7 @@ enum pass { RANK, LOOK, REFUTE, PROVE };
 
 struct job {
     uint32_t table;
-    double work_bound, ceiling; /* nothing is below, nothing sensible above */
+    double work_bound, ceiling; /* lower bound, and a step that no composition exceeds */
     double bound_s;
     struct maq_composition best; /* step_s = HUGE_VAL: none */
     struct maq_compose_tables_counts counts;
@@ -36,7 +42,7 @@ struct run {
     struct job **jobs;
 };
 
-/* No step takes longer: every hop and every stage at its slowest. */
+/* An upper bound of every step: all hops and all stages at their slowest. */
 static double ceiling_of(const struct maq_stage_table *t)
 {
     double slowest = 0, hop = 0, update = 0, sync = 0, seldom = 0;
@@ -160,7 +166,7 @@ static bool pass_over(struct run *run, enum pass pass, struct job **jobs, struct
         uint32_t size = n - from < MAQ_BATCH ? n - from : MAQ_BATCH;
         run->cutoff = to_beat(jobs, sorted, n, top, cutoff);
         while (size > 0 && jobs[from + size - 1]->work_bound >= run->cutoff && pass != RANK)
-            size--; /* sorted by it */
+            size--; /* jobs are sorted by work_bound */
         if (size == 0)
             break;
         if (!maq_parallel_run(work, run, from, size, run->options.threads))
@@ -219,7 +225,7 @@ enum maq_status maq_compose_search(struct maq_compose_tables_result *out, const 
     double cutoff = n > 0 ? order[0]->work_bound * FIRST_CUTOFF : 0, best = HUGE_VAL,
            late = n > 0 ? order[0]->work_bound * LATE_CUTOFF : HUGE_VAL;
     for (bool last = false; !last && best == HUGE_VAL; cutoff *= NEXT_CUTOFF) {
-        if (cutoff > late) { /* tables of which nothing fits are left alone */
+        if (cutoff > late) { /* perhaps nothing fits: refute tables at the ceiling first */
             late = HUGE_VAL;
             if (!pass_over(&run, REFUTE, order, sorted, n, ceiling))
                 return MAQ_NO_MEMORY;

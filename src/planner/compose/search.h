@@ -1,9 +1,9 @@
 /*
  * search.h - the best compositions over many stage tables: one for each micro batch and number of replicas, or for each wave.
  *
- * Tables are taken in the order of what they cannot be below (the work alone). A first pass looks for good compositions with few
- * labels; a second one refutes tables by their bound or searches them exactly. Tables are worked on in batches of fixed size and
- * what a batch found holds from the next one on, so results and counts do not depend on the number of threads.
+ * Tables are taken in the order of their lower bounds (from the work alone). A first pass looks for good compositions with few
+ * labels; a second one refutes tables by their bound or searches them exactly. Tables are worked on in batches of fixed size,
+ * and the cutoff that a batch found holds from the next one on, so results and counts do not depend on the number of threads.
  */
 #ifndef MAQ_PLANNER_COMPOSE_SEARCH_H
 #define MAQ_PLANNER_COMPOSE_SEARCH_H
@@ -22,15 +22,17 @@ struct maq_stage_source {
 };
 
 struct maq_compose_limits {
-    double cutoff_s;  /* of a composition that is known; HUGE_VAL: none */
+    double cutoff_s;  /* step of a composition that is known; HUGE_VAL: none */
     uint32_t threads; /* 0: one per core */
     uint32_t top;     /* best tables wanted; 0: one */
     uint32_t beam;    /* of the first pass */
     uint32_t labels;  /* most labels of the exact search of one table; 0: no exact search, bounds alone */
     double grain;     /* width of boxes, relative to the cutoff, that the exact search starts from */
     uint32_t boxes;   /* most boxes of one table */
-    double aim; /* a gap that is good enough: nothing that is less than this better is looked for; 0: the optimum */
-    const volatile sig_atomic_t *stop; /* when set, what is left is bounded by its work alone; NULL: never */
+    /* relative gap that is good enough: improvements smaller than this are not looked for; 0: the optimum */
+    double aim;
+    /* when set, the tables that are left are bounded by their work alone; NULL: never */
+    const volatile sig_atomic_t *stop;
 };
 #define MAQ_COMPOSE_LIMITS_INIT                                                                                        \
     {                                                                                                                  \

@@ -1,5 +1,7 @@
 /*
- * stage_table.c - what a composition takes, written down once as the formulas of stage_table.h stand: the searches are held to this.
+ * stage_table.c - the step of a composition, by the formulas of stage_table.h as they are written there.
+ *
+ * Nothing is shared with the searches, whose compositions are costed here once more: the searches are held to this.
  */
 #include "planner/compose/stage_table.h"
 
@@ -37,7 +39,7 @@ static double hops(const struct maq_stage_table *t, const struct maq_composition
     return seconds;
 }
 
-/* What the stage i sends to the one in front of it. */
+/* Seconds for which stage i sends to the stage in front of it. */
 static double sent(const struct maq_stage_table *t, const struct maq_composition *c, uint32_t i)
 {
     const struct maq_stage *s = &c->stages[i];
@@ -55,7 +57,7 @@ static double waits(const struct maq_stage_table *t, const struct maq_compositio
     return maq_waits(t, c->fill_s + back, tail.slowest_s, c->bottleneck_s, c->n_stages == 1);
 }
 
-/* Costs of one stage; false when its parts are not the wave or do not fit. */
+/* Costs of one stage; false when its parts do not make up the wave or do not fit into memory. */
 static bool cost_stage(struct maq_stage *s, const struct maq_stage_table *t)
 {
     uint32_t samples = 0, ranks = 0;

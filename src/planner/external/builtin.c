@@ -1,17 +1,17 @@
 /*
  * builtin.c - maquette's own parallelizer: a slice as one stage, with costs of the cost chain (planner/stages/stage_costs.h).
  *
- * Its atoms are the embedding, the layers, multi-token prediction and the output. Plans of a slice for a wave are all
- * options of a table of that wave (TP, CP, EP, what is recomputed, ZeRO, the optimizer on the host) for each micro
- * batch that makes up the wave with some number of replicas, without those that another beats in devices, times and
- * memory: a front, so that one answer serves all positions. Costs of an atom are those of the first atom of its kind:
- * equal slices then cost the same to the last bit, wherever they lie.
+ * Its atoms are the embedding, the layers, multi-token prediction and the output. The plans of a slice for a wave are all
+ * options of a stage table of that wave (TP, CP, EP, what is recomputed, ZeRO, the optimizer on the host), for each micro
+ * batch that makes up the wave with some number of replicas, less those that another plan beats in devices, times and memory:
+ * a Pareto front, so that one answer serves all positions. An atom costs what the first atom of its kind costs, so that equal
+ * slices cost the same to the last bit, wherever they are in the model.
  *
  *   samples_per_s   max over options   N samples / (t devices)            t: of a replica's micro batch
  *   min_bytes       min over options   replicas x devices (context + fixed + flight)
  *
- * over the options of a replica alone: more replicas add communication and share states, which leaves the sum of
- * them. Experts are spread over replicas, which changes what a device computes: then options of any number of
+ * over the options of a single replica: more replicas add communication and shard states, and the sum of the sharded states
+ * is the same. Experts are spread over replicas, which changes what a device computes: with experts, options of any number of
  * replicas count.
  */
 #include <math.h>
@@ -22,7 +22,7 @@
 #include "plan/mixed/mixed_plan.h"
 #include "planner/external/problem.h"
 
-#define TABLES 64 /* of one wave each: the oldest goes when there are more */
+#define TABLES 64 /* tables kept, one for each wave; when there would be more, all are made anew */
 
 struct table {
     struct maq_chain_wave wave;
@@ -45,7 +45,7 @@ static enum maq_status no_memory(char *why)
 
 /* ---- life ---- */
 
-/* The table of a wave; NULL when out of memory. Full: all are made anew. */
+/* The table of a wave; NULL when out of memory. When all slots are taken, all tables are made anew. */
 static const struct maq_stage_table *table_of(struct state *s, const struct maq_chain_wave *wave)
 {
     for (uint32_t i = 0; i < s->n_tables; i++)
@@ -69,7 +69,10 @@ static bool is_alike(const double *sums, uint32_t a, uint32_t b)
     return fabs(x - y) <= ALIKE * fabs(x);
 }
 
-/* Layers of one kind that cost the same by every option of a replica alone: what a host does ahead may set the first ones apart. */
+/*
+ * Finds the layers that cost the same under every option of a single replica. The first layers of a kind may differ, since the host
+ * issues their kernels ahead.
+ */
 static bool find_kinds(struct state *s)
 {
     const struct maq_parallelizer_model *m = &s->chain->model;
@@ -135,7 +138,7 @@ static enum maq_status slice_model(const struct maq_parallelizer_atom **out, uin
 
 /* ---- costs ---- */
 
-/* Of a slice, atom by atom: no rounding of what lies before. */
+/* Sum over the atoms of a slice, one by one: a difference of prefix sums would carry the rounding of the atoms before. */
 static double sum(const struct state *s, const double *sums, const struct maq_parallelizer_slice *slice)
 {
     double total = 0;
@@ -144,7 +147,7 @@ static double sum(const struct state *s, const double *sums, const struct maq_pa
     return total;
 }
 
-/* With what a way adds to each transfer: a slice in the middle sends to both sides. */
+/* Seconds of a slice, with the time that the option adds to each transfer: a slice in the middle sends to both sides. */
 static double time_of(const struct state *s, const struct maq_stage_table *t, uint32_t option,
                       const struct maq_parallelizer_slice *slice)
 {
@@ -203,7 +206,7 @@ static bool no_worse(const struct maq_parallelizer_stage *a, const struct maq_pa
            a->boundary_bytes == b->boundary_bytes && a->devices / a->replicas == b->devices / b->replicas;
 }
 
-/* Keeps what no other beats, in the order in which it comes. `way`: what the option is, for its words. */
+/* Keeps the plans that no other beats, in order of arrival. `strategy`: what the option is, for the text of the plan. */
 static void add(struct answer *a, const struct maq_parallelizer_stage *stage, const struct maq_stage_strategy *strategy)
 {
     uint32_t n = 0;

@@ -1,4 +1,10 @@
-/* enumeration.c - pairs of slice and island: profiled, asked for, made parts of: see enumeration.h. */
+/*
+ * enumeration.c - profiles every pair of slice class and island, asks the parallelizer for the pairs that a limit
+ * leaves, and checks and copies its plans.
+ *
+ * A plan that repeats an earlier one of its pair is kept once. A position is asked for only where a plan of the
+ * answer before no longer fits. See enumeration.h.
+ */
 #include "planner/external/enumeration.h"
 
 #include <math.h>
@@ -95,7 +101,7 @@ static bool is_number(double x)
     return isfinite(x) && x >= 0;
 }
 
-/* What is wrong with a plan; NULL: nothing. */
+/* Why a plan of the parallelizer is refused; NULL: it is valid. */
 static const char *fault_of(const struct maq_parallelizer_plan *plan, const struct maq_parallelizer_slice *slice,
                             const struct maq_parallelizer_island *part)
 {
@@ -269,7 +275,10 @@ double maq_enumeration_root_s(const struct maq_enumeration *e, uint32_t wave)
     return scale(&e->waves[wave], e->bounds.root_bottleneck, e->bounds.root_fill);
 }
 
-/* Bounds of profiles are sums in another order than steps are: the limit is not a hair too low. */
+/*
+ * Whether a pair may be part of a pipeline within the limit. The sums of bounds and of steps are taken in another
+ * order, hence the tolerance.
+ */
 static bool is_within(const struct maq_enumeration *e, uint32_t wave, uint32_t pair, double limit_s)
 {
     return e->opts->ask_unbalanced ||

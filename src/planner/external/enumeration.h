@@ -1,14 +1,14 @@
 /*
- * enumeration.h - what a parallelizer is asked, and what it said: slices x islands (and parts of them) x waves x positions.
+ * enumeration.h - the calls of a parallelizer and its answers: slices x islands (and parts of them) x waves x positions.
  *
- * Slices with equal signatures are one class, and a class is asked once (redundancy). A pair of class and island is
- * dropped when profile() says that it takes more memory than there is (infeasibility), and put off as long as no
- * pipeline with it can be faster than a limit that the caller gives (imbalance: pair_bound.h). Pairs are asked by as
- * many workers as there are states of the parallelizer; what comes back does not depend on how many.
+ * Slices with equal signatures are one class, and the parallelizer is called once for a class (redundancy). A pair of
+ * class and island is dropped when profile() says that it takes more memory than the island has (infeasibility), and put
+ * off as long as no pipeline with it can be faster than a limit that the caller gives (imbalance: pair_bound.h). There
+ * is one worker for each state of the parallelizer; the answers do not depend on how many there are.
  *
- * A parallelizer that answers with the best plan alone is asked for parts of an island as well (1, 2, 4, ... devices
- * of a node, then 1, 2, ... nodes), and again further from the end where a plan no longer fits (reuse: not where all
- * still do).
+ * A parallelizer that answers with the best plan alone is also called for parts of an island (1, 2, 4, ... devices of a
+ * node, then 1, 2, ... nodes), and once more for a position further from the end where one of its plans no longer fits;
+ * where all of them still fit, they are reused (reuse).
  */
 #ifndef MAQ_PLANNER_EXTERNAL_ENUMERATION_H
 #define MAQ_PLANNER_EXTERNAL_ENUMERATION_H
@@ -29,7 +29,7 @@ struct maq_slices_answer {
     const struct maq_parallelizer_plan **plans; /* different ones, in the order in which they came */
 };
 
-/* A parallelizer and how to tell what went wrong with one of its states; 0: nothing special. */
+/* A parallelizer, and the diagnostic code of the last fault of one of its states; 0: no particular code. */
 struct maq_slices_source {
     struct maq_parallelizer functions;
     uint16_t (*code_of)(void *state);
@@ -56,20 +56,26 @@ struct maq_enumeration {
     struct maq_slices_calls calls;     /* made, plans, profiles so far; the rest by maq_enumeration_count() */
 };
 
-/* Opens states, slices the model, profiles every pair. `waves` is borrowed. maq_enumeration_fini() is due whatever comes back. */
+/*
+ * Opens states, slices the model, profiles every pair. `waves` is borrowed. To be ended by maq_enumeration_fini(), whatever the
+ * status.
+ */
 enum maq_status maq_enumeration_init(struct maq_enumeration *e, const struct maq_slices_chain *chain,
                                      const struct maq_slices_source *source, const struct maq_slices_opts *opts,
                                      const struct maq_slices_wave *waves, uint32_t n_waves, struct maq_arena *arena,
                                      struct maq_diag *diag);
 void maq_enumeration_fini(struct maq_enumeration *e);
 
-/* No pipeline of the wave is faster, by the profiles. */
+/* Lower bound of the step of every pipeline of the wave, by the profiles. */
 double maq_enumeration_root_s(const struct maq_enumeration *e, uint32_t wave);
 
-/* Asks all pairs of a wave that could be in a pipeline of at most limit_s and were not asked yet. */
+/*
+ * Calls parallelize() for all pairs of a wave that could be part of a pipeline of at most limit_s and were not asked
+ * yet.
+ */
 enum maq_status maq_enumeration_query(struct maq_enumeration *e, uint32_t wave, double limit_s, struct maq_diag *diag);
 
-/* What was answered for a wave, as a table of parts. */
+/* The answers for a wave as a table of pieces. Lives in the arena. */
 enum maq_status maq_enumeration_table(struct maq_piece_table *out, const struct maq_enumeration *e, uint32_t wave,
                                       struct maq_arena *arena, struct maq_diag *diag);
 
@@ -81,7 +87,7 @@ enum maq_status maq_enumeration_classes(struct maq_enumeration *e, struct maq_di
 
 /* ---- query.c: calls on workers ---- */
 
-/* Something went wrong with a call: the first one counts. */
+/* The fault of a call. Of several, that of the first job counts. */
 struct maq_slices_fault {
     uint32_t job; /* UINT32_MAX: none */
     enum maq_status status;
@@ -104,7 +110,7 @@ enum maq_status maq_slices_report(const struct maq_enumeration *e, const struct 
 /* Parts of an island that the parallelizer is asked for: i from 0 until false. */
 bool maq_slices_island_part(struct maq_parallelizer_island *out, const struct maq_enumeration *e, uint32_t island,
                             uint32_t i);
-/* Positions that are told apart. */
+/* Number of positions that are distinguished. */
 uint32_t maq_slices_positions(const struct maq_enumeration *e, uint32_t wave);
 bool maq_slices_is_unfit(const struct maq_enumeration *e, uint32_t class_id,
                          const struct maq_parallelizer_island *part);

@@ -1,4 +1,8 @@
-/* load.c - finds a parallelizer by its name: see load.h. */
+/*
+ * load.c - loads a parallelizer: a shared object by dlopen() and its entry symbol, anything else that is not
+ * "builtin" as a program. The version, the size of the struct and its functions are checked before the first call.
+ * See load.h.
+ */
 #include "planner/external/load.h"
 
 #include <dlfcn.h>
@@ -14,7 +18,7 @@ static enum maq_status cannot(struct maq_diag *diag, uint16_t code, const char *
                          "parallelizer %.120s: %.200s", name, why);
 }
 
-/* What is wrong with a struct of functions; NULL: nothing. */
+/* Why a struct of functions is refused; NULL: it is valid. */
 static const char *fault_of(const struct maq_parallelizer *p)
 {
     if (!p)

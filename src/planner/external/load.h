@@ -1,6 +1,4 @@
-/*
- * load.h - a parallelizer by its name: the one that is built in, a shared object, a program.
- */
+/* load.h - finds a parallelizer by its name: the built-in one, a shared object, or a program. */
 #ifndef MAQ_PLANNER_EXTERNAL_LOAD_H
 #define MAQ_PLANNER_EXTERNAL_LOAD_H
 
@@ -11,7 +9,10 @@ struct maq_slices_loaded {
     void *handle; /* of dlopen(); NULL: none */
 };
 
-/* `opts` is borrowed until maq_slices_unload(). */
+/*
+ * opts->parallelizer decides (maquette/planner_external.h). `opts` is borrowed until maq_slices_unload(). A fault is a
+ * diagnostic that names the parallelizer.
+ */
 enum maq_status maq_slices_load(struct maq_slices_loaded *out, struct maq_slices_chain *chain,
                                 const struct maq_slices_opts *opts, struct maq_arena *arena, struct maq_diag *diag);
 void maq_slices_unload(struct maq_slices_loaded *loaded);

@@ -1,4 +1,7 @@
-/* pair_bound.c - cheapest rows of slices by profiles: see pair_bound.h. */
+/*
+ * pair_bound.c - the bounds by dynamic programs over atoms: for each vector of shares the cheapest rows of slices in
+ * front of and behind every slice, and a few rounds in which shares are raised. See pair_bound.h.
+ */
 #include "planner/external/pair_bound.h"
 
 #include <math.h>
@@ -87,7 +90,7 @@ static void raise_bounds(double *best, const struct rows *r, const double *y)
             }
 }
 
-/* Of all places of a class the least. */
+/* The least bound over all places of a class. */
 static bool by_class(const double **out, const double *places, const struct maq_pair_profile *p,
                      struct maq_arena *arena)
 {

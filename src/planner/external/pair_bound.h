@@ -1,17 +1,17 @@
 /*
- * pair_bound.h - which pairs of slice and island cannot be part of a fast pipeline, by profiles alone.
+ * pair_bound.h - lower bounds of every pipeline that runs a slice on an island, from the parallelizer's profiles alone.
  *
- * A slice q on island i takes at least s(q, i) = 1 / samples_per_s seconds of the whole island per sample, and an
- * island works all the time at best. With shares y_i >= 0 that add up to 1, a pipeline that runs slice q on island i
- * has, per sample of a wave,
+ * A slice q on island i takes at least s(q, i) = 1 / samples_per_s seconds of the whole island per sample, and at best
+ * an island is busy all the time. With shares y_i >= 0 that add up to 1 (dual prices of the islands), a pipeline that
+ * runs slice q on island i has, per sample of a wave,
  *
  *   bottleneck >= A = y_i s(q, i) + cheapest rows of slices that cover the rest, slice r at min_j y_j s(r, j)
  *   fill       >= F = s(q, i)     + cheapest rows that cover the rest, slice r at min_j s(r, j)
  *
- * so that T >= samples ((waves - 1) A + F). A is the most that any of several y gives; they are raised where a row
- * loads an island more than the others. Of all places of a class in the model the least counts. This is the imbalance
- * rule as a bound: a slice too large for its island has a large A. (Too small a slice is no fault here: the island
- * can serve other layer ranges, or be used in part.)
+ * so that T >= samples ((waves - 1) A + F). A is the largest value over several y, which are raised where a row loads
+ * an island more than the others. A class counts with the least bound over its places in the model. This is the
+ * imbalance rule as a bound: a slice too large for its island has a large A. (Too small a slice is not ruled out: the
+ * island can serve other layer ranges, or be used in part.)
  */
 #ifndef MAQ_PLANNER_EXTERNAL_PAIR_BOUND_H
 #define MAQ_PLANNER_EXTERNAL_PAIR_BOUND_H

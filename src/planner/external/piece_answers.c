@@ -1,4 +1,7 @@
-/* piece_answers.c - what a parallelizer answered for a wave, as a table of pieces with their transfers priced: see piece_table.h. */
+/*
+ * piece_answers.c - the answers of a parallelizer for a wave as a piece table (piece_table.h): a piece for each plan
+ * that fits at some position, and the transfers between all hop classes of their stages priced by the cost chain.
+ */
 #include <string.h>
 
 #include "base/check.h"

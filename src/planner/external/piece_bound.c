@@ -1,4 +1,7 @@
-/* piece_bound.c - relaxed rows of pieces: see piece_bound.h. */
+/*
+ * piece_bound.c - cheapest rows of pieces by dynamic programs over (atom, stages behind), for several vectors of
+ * prices of each set of islands. Made when a set is first asked for. See piece_bound.h for the bounds.
+ */
 #include "planner/external/piece_bound.h"
 
 #include <math.h>
@@ -6,7 +9,7 @@
 
 #define ROUNDS 10u
 
-/* Cheapest rows under several prices: [atoms + 1][positions]. */
+/* Costs of the cheapest rows under several price vectors, [atoms + 1][positions] each. */
 struct family {
     uint32_t n;
     double price[MAQ_PIECE_PRICES][MAQ_PIECE_ISLANDS];
@@ -17,13 +20,13 @@ struct maq_piece_relaxed {
     struct family devices, fill, work;
 };
 
-/* What a row pays for. */
+/* Prices that a row pays: of a second, of a device, of a device-second. */
 struct tariff {
     double second;
     double device[MAQ_PIECE_ISLANDS], device_second[MAQ_PIECE_ISLANDS];
 };
 
-/* Room for one relaxed row. */
+/* Scratch arrays of one relaxed row. */
 struct row {
     double *cheapest;               /* [kinds][positions] of a slice */
     const struct maq_piece **by;    /* likewise */
@@ -81,7 +84,10 @@ static void cheapest_pieces(const struct maq_piece_bounds *b, struct row *r, uin
         }
 }
 
-/* A piece of several stages leaves more of them behind than one: counted as one, which is never dearer. */
+/*
+ * Relaxes one row. A piece counts as one stage for those in front of it, also where it has several: that never makes a
+ * row dearer.
+ */
 static void relax(const struct maq_piece_bounds *b, struct row *r, uint32_t set, const struct tariff *tariff)
 {
     uint32_t n = b->table->n_atoms;
@@ -173,7 +179,7 @@ static bool init_row(struct row *r, const struct maq_piece_bounds *b)
     return r->cheapest && r->by && r->cost && r->piece && r->from;
 }
 
-/* Keeps a row's costs beside the earlier ones. */
+/* Copies the costs of a row of pieces, so that later prices do not overwrite them. */
 static bool keep(double **out, const struct maq_piece_bounds *b, const struct row *r)
 {
     size_t n = (size_t)(b->table->n_atoms + 1) * (b->most_behind + 1);
@@ -207,7 +213,8 @@ static bool make_ratios(struct family *f, struct maq_piece_bounds *b, struct row
         relax(b, r, set, &tariff);
         if (!add_row(f, b, r, price, round))
             return false;
-        if (!isfinite(r->cost[at(b, b->table->n_atoms, 0)])) /* this set cannot hold the model: no row to learn from */
+        /* this set cannot hold the model: no row to adjust prices by */
+        if (!isfinite(r->cost[at(b, b->table->n_atoms, 0)]))
             break;
         row_loads(load, b, r, &ones);
         raise_prices(price, load, b->table, set, 1.0 / (1 + round));
@@ -287,7 +294,7 @@ struct maq_piece_bound maq_piece_bounds_front(struct maq_piece_bounds *b, uint32
     return floor;
 }
 
-/* Of the atoms before each: the most of what each atom costs at least. */
+/* Prefix maxima over atoms of the least synchronization of any piece that holds the atom. */
 static void least_syncs(struct maq_piece_bounds *b)
 {
     const struct maq_piece_table *t = b->table;

@@ -1,4 +1,7 @@
-/* piece_search.c - labels over atoms: see piece_search.h. */
+/*
+ * piece_search.c - labels over atoms in boxes of the bottleneck: extension, dominance, and best-first choice of
+ * boxes. See piece_search.h.
+ */
 #include "planner/external/piece_search.h"
 
 #include <math.h>
@@ -9,7 +12,8 @@
 #include "planner/external/piece_bound.h"
 
 #define NONE UINT32_MAX
-#define SLACK (1 + 1e-12) /* sums of the same terms in another order: bounds do not lose what is as good as the best */
+/* sums of the same terms in another order: a bound must not drop a row that equals the best */
+#define SLACK (1 + 1e-12)
 
 struct label {
     double bound_s;
@@ -172,8 +176,8 @@ static void extend_all(struct run *r, uint32_t id, uint32_t end)
 
 /* ---- one atom ---- */
 
-/* Whatever comes in front of b, a in its place is no slower: a hop to it takes up to `over` longer, which counts twice in the fill and may be
- * in the bottleneck. */
+/* Whether every completion of label b is no faster than the same completion of a. A hop to a takes up to `over` longer, which
+ * counts twice in the fill and may raise the bottleneck. */
 static bool dominates(const struct run *r, const struct label *a, const struct label *b)
 {
     const struct maq_piece_table *t = r->table;
@@ -302,7 +306,7 @@ static uint32_t next_box(const struct box *boxes, uint32_t n, double cutoff_s)
     return next;
 }
 
-/* What no pipeline's fill is below, whatever its bottleneck. */
+/* Lower bound of the fill of every pipeline, whatever its bottleneck. */
 static bool find_fill(struct run *r)
 {
     struct maq_arena_mark mark = maq_arena_mark(r->arena);

@@ -1,20 +1,21 @@
 /*
- * piece_search.h - the best row of pieces for one wave: labels from the end of the model to its front.
+ * piece_search.h - the best row of pieces for one wave: a label-setting dynamic program from the end of the model to
+ * its front.
  *
- * A label is the back of a pipeline: atoms [a, end) as a row of pieces. It knows what the front needs: the hop class
- * of its first stage, that stage's time so far, the slowest of the others, the sums, the stages, the devices left.
- * Labels of an atom are extended by every piece that ends there. A label is thrown away when
+ * A label is the back of a pipeline: atoms [a, end) as a row of pieces. It holds what the front depends on: the hop
+ * class of its first stage, that stage's time so far, the slowest of the others, the sums, the number of stages, the
+ * devices left. Labels of an atom are extended by every piece that ends there. A label is dropped when it is
  *
- *   bounded    what it has and what the front adds at least (piece_bound.h) is over the best pipeline known
- *   dominated  another of its atom is no worse in anything, hops to it included
+ *   bounded    its costs plus the lower bound of the front (piece_bound.h) exceed the best pipeline known
+ *   dominated  another label of its atom is no worse in anything, hops to it included
  *
- * The bottleneck is looked for in boxes: in a box [a, b] no stage takes longer than b, so that rows need more
- * devices, and max t counts as a at least, so that more labels are dominated. The box with the least bound is next;
- * one that could not be searched to its end is halved.
+ * The range of the bottleneck is split into boxes: in a box [a, b] no stage takes longer than b, so that rows need more
+ * devices, and max t counts as at least a, so that more labels are dominated. The box with the least bound is searched
+ * next; one that could not be searched to its end is halved.
  *
- * Without a limit of width the best row is what remains. With one, the least bound of the labels left over bounds
- * what was missed. Equal steps are told apart by their pieces, never by the order in which they were found: so that
- * pieces which are in no best pipeline change nothing.
+ * Without a limit of width the result is the optimum. With one, the least bound of the labels that were not extended is
+ * a lower bound of what was missed. Rows with equal steps are ordered by their pieces, never by the order in which they
+ * were found, so that pieces which are in no best pipeline change nothing.
  */
 #ifndef MAQ_PLANNER_EXTERNAL_PIECE_SEARCH_H
 #define MAQ_PLANNER_EXTERNAL_PIECE_SEARCH_H

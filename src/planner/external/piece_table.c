@@ -1,11 +1,14 @@
-/* piece_table.c - pieces of a pipeline and what a row of them takes: the formulas of piece_table.h, written down once. */
+/*
+ * piece_table.c - the step of a row of pieces by the formulas of piece_table.h, written down once, and the figures of
+ * a piece that follow from its stages.
+ */
 #include "planner/external/piece_table.h"
 
 #include <math.h>
 
 #include "base/check.h"
 
-/* Stages that may follow one that holds `flight` bytes for each wave; UINT32_MAX: as many as there are; false: not even none. */
+/* The most stages that may follow a stage so that it fits into memory; UINT32_MAX: any number; false: it fits at no position. */
 static bool most_behind(uint32_t *out, const struct maq_parallelizer_stage *s, uint32_t waves, double capacity)
 {
     double left = capacity - s->static_bytes;

@@ -1,4 +1,8 @@
-/* problem.c - model, islands and transfers of an open job in numbers: see problem.h. */
+/*
+ * problem.c - describes model and islands to a parallelizer: FLOP, parameters and activations of each layer, peaks
+ * and links of each node group. FLOP are model FLOP; activations are those of the options of least TP that keep the
+ * most and the least. See problem.h.
+ */
 #include "planner/external/problem.h"
 
 #include <math.h>
@@ -11,7 +15,7 @@
 
 /* ---- the model ---- */
 
-/* A sample's forward FLOP: a third of what the model as nothing but this layer takes. */
+/* Forward FLOP of a sample: a third of the model FLOP of a model that is this layer alone. */
 static double forward_flop(const struct maq_layer *layer, int64_t seq)
 {
     struct maq_model alone = {.embedding = *layer};

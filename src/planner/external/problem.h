@@ -1,6 +1,6 @@
 /*
- * problem.h - an open job as parallelizers see it: model and islands in numbers, transfers between stages, and the cost chain behind the
- * parallelizer that is built in.
+ * problem.h - an open job in the terms of a parallelizer: the model and the islands in numbers, the price of
+ * transfers between stages, and the cost chain behind the built-in parallelizer.
  */
 #ifndef MAQ_PLANNER_EXTERNAL_PROBLEM_H
 #define MAQ_PLANNER_EXTERNAL_PROBLEM_H
@@ -18,7 +18,7 @@ struct maq_slices_chain {
     struct maq_parallelizer_island islands[MAQ_PIECE_ISLANDS];
 };
 
-/* `lists` as struct maq_slices_opts has them. Everything lives in the arena; maq_slices_chain_fini() gives the rest back. */
+/* `lists` as in struct maq_slices_opts. Everything lives in the arena, but for what maq_slices_chain_fini() frees. */
 enum maq_status maq_slices_chain_init(struct maq_slices_chain *chain, const struct maq_loaded_job *open,
                                       const char *const *lists, size_t n_lists, struct maq_arena *arena,
                                       struct maq_diag *diag);
@@ -32,7 +32,7 @@ struct maq_hop_class {
 };
 struct maq_hop_class maq_hop_class_of(const struct maq_parallelizer_stage *stage, uint32_t island);
 
-/* As maq_chain_hop_s(), of as many devices as the smaller of both stages has. */
+/* Seconds of a transfer between two stages: maq_chain_hop_s(), with as many senders as the smaller stage has devices. */
 double maq_slices_hop_s(const struct maq_slices_chain *chain, const struct maq_hop_class *from,
                         const struct maq_hop_class *to);
 

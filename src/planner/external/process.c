@@ -1,4 +1,7 @@
-/* process.c - programs that answer lines with lines: see process.h. */
+/*
+ * process.c - posix_spawn() in a process group of its own, poll() with a deadline and a look at the stop flag every
+ * PAUSE_MS, and the end of the group. See process.h.
+ */
 #include "planner/external/process.h"
 
 #include <errno.h>
@@ -33,7 +36,7 @@ static void close_fd(int *fd)
 
 /* ---- start ---- */
 
-/* Ends of the program's three streams: ours and its own. */
+/* Both ends of the program's three streams: this side's and the program's. */
 struct ends {
     int ours[3], its[3];
 };
@@ -114,7 +117,7 @@ bool maq_process_start(struct maq_process *p, const char *path, int *error)
 
 /* ---- lines ---- */
 
-/* The end of what it says on standard error. */
+/* Reads standard error, of which only the end is kept. */
 static void hear(struct maq_process *p)
 {
     char chunk[1024];
@@ -136,7 +139,7 @@ static void hear(struct maq_process *p)
     close_fd(&p->errors);
 }
 
-/* What has come on standard output; false: it is closed. */
+/* Reads what has arrived on standard output; false: it is closed. */
 static bool take_in(struct maq_process *p)
 {
     char chunk[65536];
@@ -169,7 +172,7 @@ static bool take_line(struct maq_process *p, char **line)
     return true;
 }
 
-/* Sends what there is room for; false: nobody reads. */
+/* Sends as much as the socket takes; false: the other end is closed. */
 static bool give(struct maq_process *p, const char **text, size_t *left)
 {
     while (*left > 0) {
@@ -228,7 +231,7 @@ void maq_process_end(struct maq_process *p, double grace_s, char how[32])
         nanosleep(&pause, NULL);
     }
     hear(p);
-    /* before it is waited for: until then its number cannot become somebody else's */
+    /* before waitpid(): until then its process id cannot be reused */
     kill(-p->pid, SIGKILL);
     while (waitpid(p->pid, &status, 0) < 0 && errno == EINTR)
         continue;

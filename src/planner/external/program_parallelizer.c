@@ -1,8 +1,8 @@
 /*
- * program_parallelizer.c - a parallelizer that is a program: see program_parallelizer.h.
+ * program_parallelizer.c - the functions of a parallelizer over processes that speak JSON lines: see program_parallelizer.h.
  *
  * A state is a process with one request under way; --workers N are N processes with N requests. The first one is started when the
- * parallelizer is loaded, since only its answer to `open` says what it can do; the others have to say the same.
+ * parallelizer is loaded, since only its answer to `open` says what it can do; the answers of the others have to be the same.
  */
 #include "planner/external/program_parallelizer.h"
 
@@ -107,7 +107,7 @@ static enum maq_status ask(json_t **answer, struct state *s, char *request, cons
     return status;
 }
 
-/* After an answer was read: what it is not is a fault of its form. */
+/* Frees an answer that was read; where reading failed, the fault is one of form. */
 static enum maq_status read_as(struct state *s, enum maq_status status, json_t *answer)
 {
     if (status != MAQ_OK)

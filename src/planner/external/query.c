@@ -1,4 +1,9 @@
-/* query.c - calls of a parallelizer on workers, and what is wrong with them: see enumeration.h. */
+/*
+ * query.c - jobs on the workers of a parallelizer, one thread for each state, and the report of their first fault.
+ *
+ * The job of the least number that failed is the one reported, on any number of threads. Also which parts of an
+ * island and which positions are asked for. See enumeration.h.
+ */
 #include <pthread.h>
 #include <stdatomic.h>
 #include <string.h>
@@ -26,7 +31,7 @@ void maq_slices_fail(struct maq_slices_fault *fault, const struct maq_enumeratio
 enum maq_status maq_slices_report(const struct maq_enumeration *e, const struct maq_slices_fault *fault,
                                   struct maq_diag *diag)
 {
-    if (fault->code == MAQ_CODE_SLICES_STOPPED) /* whether that is a fault is for who knows of plans */
+    if (fault->code == MAQ_CODE_SLICES_STOPPED) /* for the caller to judge: it may have a plan already */
         return fault->status;
     return maq_diag_fail(fault->status, diag, fault->code, (struct maq_span){0},
                          "docs/parallelizer.md has what is asked and how to answer", "parallelizer %.80s: %s",
@@ -77,10 +82,10 @@ static void *work(void *ptr)
             continue;
         }
         fault->job = job;
-        /* whatever comes before is still done, so that the first fault is always the same */
+        /* jobs of lower numbers are still done, so that the fault reported is always the same */
         for (uint32_t at = atomic_load(&p->stop_at); at > job && !atomic_compare_exchange_weak(&p->stop_at, &at, job);)
             continue;
-        break; /* its state may be gone */
+        break; /* its state may be unusable */
     }
     return NULL;
 }

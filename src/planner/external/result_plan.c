@@ -1,4 +1,7 @@
-/* result_plan.c - pipelines of pieces as plans of a result, and plans of a result as mixed plans. */
+/*
+ * result_plan.c - rows of pieces as plans of a maq_slices_result, and such plans as mixed plans
+ * (maquette/mixed_plan.h).
+ */
 #include <math.h>
 #include <string.h>
 

@@ -1,14 +1,14 @@
 /*
- * search.c - the public call: waves, rounds of asking and composing, the proof.
+ * search.c - maq_slices_search(): waves, rounds of calling the parallelizer and composing its answers, the proof.
  *
- * Waves. A step of M waves needs waves of at least global batch / M samples; of all numbers of replicas of a micro
- * batch only those are looked at that are the least for their M. A parallelizer that is not built in is asked for 1,
- * 2, 4, ... replicas. Where the job leaves one micro batch, stages have to use it; otherwise each stage takes any
- * that makes up the wave.
+ * Waves. A step of M waves needs waves of at least global batch / M samples; of all numbers of replicas of a micro batch only the
+ * least for each M is considered. A parallelizer that is not built in is asked for 1, 2, 4, ... replicas. Where the job allows one
+ * micro batch, all stages use it; otherwise each stage takes any that makes up the wave.
  *
- * Rounds. Pairs of slice and island are asked up to a limit of the step that their profiles allow, and what is known is composed with few
- * labels. The limit grows until there is a pipeline below it: nothing that was not asked can be in a faster one. Then the waves that are
- * not refuted are composed once more, in full or up to a number of labels; what was left over bounds the optimum.
+ * Rounds. The parallelizer is asked for the pairs of slice and island that, by their profiles, can be part of a step up to a limit,
+ * and the answers are composed with few labels. The limit grows until there is a pipeline below it: no pair that was not asked for
+ * can be part of a faster one. Then the waves that are not refuted are composed once more, in full or up to a number of labels; the
+ * labels that were not extended bound the optimum.
  */
 #include "planner/external/search.h"
 
@@ -20,13 +20,16 @@
 #include "base/check.h"
 #include "planner/external/codes.h"
 
-#define FIRST_LIMIT 0.1 /* over what no pipeline is below, by the profiles */
+#define FIRST_LIMIT 0.1 /* over the lower bound of all pipelines by their profiles */
 #define GROWTH 1.5      /* of that excess */
 #define LAST_LIMIT 100
 #define LOOK_WIDTH 24u /* labels of an atom in the rounds */
-#define LOOK_ROOM 1.1  /* a pipeline just over the limit saves a round */
+#define LOOK_ROOM 1.1  /* a pipeline found just over the limit saves a round */
 
-/* Passes over the waves that are open, with more labels from one to the next: a better plan of one wave closes others. */
+/*
+ * Passes over the waves that are not refuted, each with more labels than the one before: a better plan of one wave
+ * refutes others.
+ */
 static const struct maq_piece_search_opts passes[] = {
     {.width = 800, .most = 100000, .boxes = 40, .extensions = 2000000},
     {.width = 800, .most = 100000, .boxes = 60, .extensions = 6000000},
@@ -185,7 +188,7 @@ static enum maq_status look(struct maq_slices_run *run, uint32_t top, struct maq
 static enum maq_status prove(struct maq_slices_run *run, uint32_t top, const struct maq_piece_search_opts *pass,
                              struct maq_diag *diag)
 {
-    qsort(run->order, run->n_waves, sizeof *run->order, by_step); /* where there is a plan first: it comes down there */
+    qsort(run->order, run->n_waves, sizeof *run->order, by_step); /* waves with a plan first: they lower the cutoff */
     for (uint32_t i = 0; i < run->n_waves && !is_stopped(run); i++) {
         struct maq_slices_kept *k = run->order[i];
         double beat = to_beat(run, top);

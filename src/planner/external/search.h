@@ -1,4 +1,7 @@
-/* search.h - what the public call, the writer of its plans and the tests share. The noun is in maquette/planner_external.h. */
+/*
+ * search.h - the state of a search over slices, shared by the public call (search.c), the writer of its plans
+ * (result_plan.c) and the tests. maquette/planner_external.h has the terms.
+ */
 #ifndef MAQ_PLANNER_EXTERNAL_SEARCH_H
 #define MAQ_PLANNER_EXTERNAL_SEARCH_H
 
@@ -6,11 +9,11 @@
 #include "planner/external/load.h"
 #include "planner/external/piece_search.h"
 
-/* The best pipeline of a wave so far, with pieces of its own. */
+/* The best pipeline of a wave so far, with copies of its pieces. */
 struct maq_slices_kept {
     struct maq_piece_line row; /* n = 0: none */
     uint32_t wave;
-    double root_s, bound_s; /* by profiles; no pipeline of the wave is faster */
+    double root_s, bound_s; /* lower bounds of the wave: by profiles alone; proven so far */
     bool complete;          /* row is the best of the wave, or none is below what had to be beaten */
 };
 

@@ -1,4 +1,10 @@
-/* slice_classes.c - atoms of a model, its slices, and which of them are the same: see enumeration.h. */
+/*
+ * slice_classes.c - the atoms of a model as the parallelizer cuts it, its slices, and their classes: slices with the
+ * same signature.
+ *
+ * Equal rows of atoms make equal slices, unless the parallelizer signs slices itself (concatenate()). See
+ * enumeration.h.
+ */
 #include <string.h>
 
 #include "base/check.h"
@@ -58,7 +64,10 @@ static enum maq_status take_atoms(struct maq_enumeration *e, struct maq_parallel
 
 /* ---- slices ---- */
 
-/* Rows of atoms' signatures in 64 bits (FNV-1a, with an end for each): a name for the parallelizer; classes are compared in full. */
+/*
+ * A hash of the atoms' signatures (FNV-1a of 64 bits, with a terminator for each) is the slice's signature for the parallelizer;
+ * classes are compared in full.
+ */
 static void name_slice(struct maq_parallelizer_slice *s, const struct maq_parallelizer_atom *atoms)
 {
     uint64_t h = 0xcbf29ce484222325u;

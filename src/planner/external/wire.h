@@ -1,8 +1,8 @@
 /*
- * wire.h - requests and answers of a parallelizer as lines of JSON: docs/parallelizer.md is the form.
+ * wire.h - requests to a parallelizer and its answers as lines of JSON, in the form of docs/parallelizer.md.
  *
- * Members of an answer are read strictly: one that is missing, of another type, or not of the form is a fault with its name. Members at the
- * top of an answer that are not of the form are left alone.
+ * The members of an answer are read strictly: one that is missing, of another type, or malformed is a fault that
+ * names it. Unknown members at the top level of an answer are ignored.
  */
 #ifndef MAQ_PLANNER_EXTERNAL_WIRE_H
 #define MAQ_PLANNER_EXTERNAL_WIRE_H
@@ -17,13 +17,16 @@ char *maq_wire_open(int64_t id, const struct maq_parallelizer_model *model);
 char *maq_wire_slice_model(int64_t id);
 char *maq_wire_concatenate(int64_t id, const struct maq_parallelizer_slice *front,
                            const struct maq_parallelizer_slice *back);
-/* position NULL: profile. */
+/* position NULL: a request for profile(), otherwise for parallelize(). */
 char *maq_wire_pair(int64_t id, const struct maq_parallelizer_slice *slice,
                     const struct maq_parallelizer_island *island, const struct maq_parallelizer_position *position);
 
 /* ---- answers: MAQ_BAD_INPUT with `why` (MAQ_PARALLELIZER_WHY bytes) where they are not of the form ---- */
 
-/* The object of a line with the id that was asked for; *failed: it says `error`, and `why` is that. *out is owned by the caller. */
+/*
+ * The object of a line that answers request `id`. *failed: the program reports an `error`, whose text is in `why`. *out is owned by
+ * the caller (json_decref()).
+ */
 enum maq_status maq_wire_answer(json_t **out, bool *failed, const char *line, int64_t id, char *why);
 
 struct maq_wire_hello {

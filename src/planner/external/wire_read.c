@@ -1,4 +1,7 @@
-/* wire_read.c - answers of a parallelizer from lines of JSON: see wire.h. */
+/*
+ * wire_read.c - reads the answers of a parallelizer from lines of JSON by tables of fields: name, type, and offset
+ * into the struct. See wire.h.
+ */
 #include <string.h>
 
 #include "base/check.h"
@@ -57,7 +60,7 @@ static enum maq_status read_field(void *out, const struct field *f, const json_t
     return MAQ_OK;
 }
 
-/* Every member that is needed, nothing that is not known; `also` is read by the caller. */
+/* Reads all members of a map; a missing or an unknown one is a fault. Those in `also` are read by the caller. */
 static enum maq_status read_fields(void *out, const struct field *fields, size_t n, const json_t *map, const char *what,
                                    const char *const *also, bool strict, char *why)
 {

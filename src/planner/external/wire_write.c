@@ -1,4 +1,7 @@
-/* wire_write.c - requests to a parallelizer as lines of JSON: see wire.h. */
+/*
+ * wire_write.c - writes the requests to a parallelizer as lines of JSON, with numbers that read back exactly. See
+ * wire.h.
+ */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,4 +1,7 @@
-/* result_plan.c - what the searches found as plans of a result, and plans of a result as mixed plans. */
+/*
+ * result_plan.c - compositions and sets of chains as plans of a maq_compose_result, and such plans as mixed plans
+ * (maquette/mixed_plan.h).
+ */
 #include <string.h>
 
 #include "plan/mixed/codes.h"

@@ -1,8 +1,8 @@
 /*
- * search.c - the public call with measured layers: a problem in names becomes stage tables, what the searches find a result in names.
+ * search.c - maq_compose(): turns a problem given by names into stage tables, and the compositions found into a result with names.
  *
  * Cases. A step of M waves needs waves of at least global batch / M samples. More replicas for the same M only add to the
- * synchronization, so of all numbers of replicas only those are cases that are the least for their M.
+ * synchronization, so of all numbers of replicas only the least for each M is a case.
  */
 #include "planner/measured/search.h"
 

@@ -1,4 +1,7 @@
-/* search.h - what the search with measured layers and the writer of its result share. The noun is in maquette/planner_measured.h. */
+/*
+ * search.h - the state of a search with measured layers, shared by the public call (search.c) and the writer of its
+ * result (result_plan.c). maquette/planner_measured.h has the terms.
+ */
 #ifndef MAQ_PLANNER_MEASURED_SEARCH_H
 #define MAQ_PLANNER_MEASURED_SEARCH_H
 
@@ -24,7 +27,10 @@ struct maq_compose_run {
     bool chains; /* what is being searched now: chains, not compositions */
 };
 
-/* Plans of the result from what was found, with the table it was found in (result_plan.c). false when out of memory. */
+/*
+ * Plans of the result from a composition or a set of chains, with the table that it was found in (result_plan.c). false
+ * when out of memory.
+ */
 bool maq_compose_take_composition(struct maq_compose_plan *out, struct maq_compose_run *run,
                                   const struct maq_compose_found *found, const struct maq_stage_table *table);
 bool maq_compose_take_pipelines(struct maq_compose_plan *out, struct maq_compose_run *run,

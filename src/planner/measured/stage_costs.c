@@ -1,4 +1,7 @@
-/* stage_costs.c - stage tables from a foreign profile: see stage_costs.h for the rule. */
+/*
+ * stage_costs.c - stage tables from a foreign profile: measured layers summed into options, links fitted by message
+ * size, and ring all-reduces in DeepSpeed's buckets. stage_costs.h has the rule and its source.
+ */
 #include "planner/measured/stage_costs.h"
 
 #include <math.h>
@@ -167,7 +170,7 @@ bool maq_profile_costs_table(struct maq_stage_table *table, const struct maq_pro
                                       .waves = (costs->global_batch + samples - 1) / samples,
                                       .wave_samples = samples,
                                       .max_parts = wave->max_parts,
-                                      .max_in_flight = UINT32_MAX, /* the rule does not ask how many waves there are */
+                                      .max_in_flight = UINT32_MAX, /* the rule knows no limit by the number of waves */
                                       .options = options,
                                       .hops = {.first_short = 1, .first_deep = 2, .last = 2, .short_depth = 3},
                                       .sync_s = sync_s,

@@ -1,4 +1,7 @@
-/* alternatives.c - see alternatives.h. */
+/*
+ * alternatives.c - runs the other searches in turn and merges what they find: a plan enters the result where it is
+ * faster than all plans before it, and the bound becomes the lesser of both. See alternatives.h.
+ */
 #include "planner/mixed/alternatives.h"
 
 #include <string.h>
@@ -7,7 +10,7 @@
 #include "planner/mixed/compositions.h"
 #include "planner/mixed/uniform.h"
 
-/* Of another search, which goes. */
+/* Copies a plan out of the result of another search, which is freed afterwards. */
 static enum maq_status insert_copy(struct maq_mixed_run *run, const struct maq_mixed_search_opts *opts,
                                    const struct maq_mixed_search_plan *found, struct maq_diag *diag)
 {
@@ -34,14 +37,14 @@ static double least(double a, double b)
     return a > 0 && (b <= 0 || a < b) ? a : b;
 }
 
-/* Bound, gap and least form are of both kinds of plans then. */
+/* Bound, gap and the least closed form then hold for both classes of plans. */
 static void join_bounds(struct maq_mixed_search_result *r, double composed_s, double bound_s)
 {
     r->bound_s = least(r->bound_s, bound_s);
     r->composed_s = least(r->composed_s, composed_s);
 }
 
-/* The lists of the options, and exchanges of experts under another micro batch; false when out of memory. */
+/* Adds overlap_moe_expert_parallel_comm to the lists of the options; false when out of memory. */
 static bool overlap(struct maq_mixed_search_opts *opts, struct maq_arena *arena)
 {
     const char **lists = MAQ_ARENA_NEW(arena, const char *, opts->n_lists + 1);
@@ -53,7 +56,7 @@ static bool overlap(struct maq_mixed_search_opts *opts, struct maq_arena *arena)
     return lists;
 }
 
-/* Another search beside the run's own, whose plans are put among those of the run; only what is faster than all, where asked for. */
+/* Runs another search and puts its plans among those of the run; where asked for, only a plan that is faster than all others. */
 static enum maq_status search_other(struct maq_mixed_run *run, const struct maq_loaded_job *open,
                                     const struct maq_mixed_search_opts *opts, bool faster, struct maq_diag *diag)
 {
@@ -62,7 +65,7 @@ static enum maq_status search_other(struct maq_mixed_run *run, const struct maq_
     other.progress = NULL;
     other.together_only = true;
     enum maq_status status = maq_mixed_compositions(&found, open, &other, NULL);
-    if (status == MAQ_BAD_INPUT) /* there is no such plan */
+    if (status == MAQ_BAD_INPUT) /* no plan of that class is possible */
         return MAQ_OK;
     if (status != MAQ_OK)
         return maq_no_memory(diag, "the search");
@@ -77,9 +80,10 @@ static enum maq_status search_other(struct maq_mixed_run *run, const struct maq_
 }
 
 /*
- * The best uniform plan beside what was found so far, among whose plans it is put where it is faster than all. Node groups that are nearly alike
- * are faster with replicas over all of them than with stages on each, and stages on two groups are in no composition. Where nobody decides it,
- * exchanges of experts may run under another micro batch: in compositions of virtual stages, and in uniform plans of one stage (plan/incompatible.c).
+ * The best uniform plan, put among the plans found so far where it is faster than all of them. Node groups that are nearly alike
+ * are faster with replicas over all of them than with stages on each, and a stage on two groups is in no composition. Where neither
+ * document nor flag decides it, the expert all-to-all may overlap with another micro batch: in compositions with virtual stages,
+ * and in uniform plans of one stage (plan/incompatible.c).
  */
 static enum maq_status search_others(struct maq_mixed_run *run, const struct maq_loaded_job *open,
                                      const struct maq_mixed_search_opts *opts, struct maq_diag *diag)
@@ -95,7 +99,10 @@ static enum maq_status search_others(struct maq_mixed_run *run, const struct maq
     return search_other(run, open, &uniform, true, diag);
 }
 
-/* Of another class than compositions: where it is faster than all, bounds are of both. */
+/*
+ * Takes a plan that is no composition: it is inserted where it is faster than all, and bounds then hold for both
+ * classes.
+ */
 static void take_found(struct maq_mixed_run *run, const struct maq_mixed_search_opts *opts,
                        const struct maq_mixed_search_plan *plan, double bound_s)
 {
@@ -106,7 +113,7 @@ static void take_found(struct maq_mixed_run *run, const struct maq_mixed_search_
     join_bounds(r, plan->step_s, bound_s);
 }
 
-/* Node groups of one kind are one group as well, in which every technique is looked at. */
+/* Searches node groups of one kind as one group, with every technique of the search of one node group. */
 static enum maq_status search_whole(struct maq_mixed_run *run, const struct maq_loaded_job *open,
                                     const struct maq_mixed_search_opts *opts, struct maq_diag *diag)
 {
@@ -122,7 +129,7 @@ static enum maq_status search_whole(struct maq_mixed_run *run, const struct maq_
     return MAQ_OK;
 }
 
-/* What the search of one node group finds on each alone: never slower than leaving the others out. */
+/* Runs the search of one node group on each group alone: never slower than a composition that leaves the others out. */
 static enum maq_status search_each(struct maq_mixed_run *run, const struct maq_loaded_job *open,
                                    const struct maq_mixed_search_opts *opts, struct maq_diag *diag)
 {

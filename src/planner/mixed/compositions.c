@@ -1,14 +1,14 @@
 /*
- * compositions.c - an open job becomes stage tables (planner/stages/stage_costs.h), what the composer finds (planner/compose/search.h) becomes a result:
- * see compositions.h.
+ * compositions.c - an open job becomes stage tables (planner/stages/stage_costs.h), and the compositions found
+ * (planner/compose/search.h) become a result.
  *
- * Waves. A step of M waves needs waves of at least global batch / M samples. More replicas for the same M only add to the
- * synchronization, so of all numbers of replicas only those are looked at that are the least for their M. (With ZeRO-1 more shards take
- * less memory: a plan that fits with one more replica of the same M alone is left out.)
+ * Waves. A step of M waves needs waves of at least global batch / M samples. More replicas for the same M only add to
+ * the synchronization, so of all numbers of replicas only the least for each M is considered. (With ZeRO-1 more
+ * shards take less memory: a plan that fits only with one more replica for the same M is missed.)
  *
- * How far. The best composition is looked for exactly, up to a number of labels and boxes for each wave; what was not settled by then is
- * bounded, and the result says so. Few labels are tried first, more where they leave more than some percent open: with experts there are
- * hundreds of strategies of a stage, which few labels do not settle.
+ * Effort. The best composition is searched for exactly, up to a number of labels and boxes for each wave; what is not
+ * settled by then is bounded, and the result says so. Few labels are tried first, and more where they leave more than
+ * some percent open: with experts there are hundreds of strategies of a stage, which few labels do not settle.
  */
 #include "planner/mixed/compositions.h"
 
@@ -24,10 +24,10 @@
 #include "planner/mixed/uniform.h"
 #include "planner/mixed/virtual_stages.h"
 
-#define LABELS_OF_TWO (1u << 16) /* node groups; with more of them every label costs more */
+#define LABELS_OF_TWO (1u << 16) /* labels with two node groups; with more groups a label costs more */
 #define LABELS_OF_MORE (1u << 14)
 #define PLAIN_MAY_LOSE 1.05 /* by the closed form */
-#define GOOD_GAP 0.03       /* what few labels may leave open */
+#define GOOD_GAP 0.03       /* gap that the search with few labels may leave */
 
 static enum maq_status list_waves(struct maq_mixed_run *run, struct maq_diag *diag)
 {
@@ -82,7 +82,10 @@ static enum maq_status play(struct maq_chain_simulated *out, void *context, cons
     return maq_chain_costs_simulate(out, p->costs, p->wave, c, &p->table);
 }
 
-/* As the fastest near it. A planner that is blind to what there is does not know what is faster when simulated. */
+/*
+ * A composition as a plan, after local search. A planner that takes all devices for the slowest cannot know what is
+ * faster when simulated, so its composition stays as it is.
+ */
 static bool take_plan(struct maq_mixed_search_plan *out, struct maq_mixed_run *run, struct maq_compose_found *found)
 {
     struct maq_composition *c = &found->composition;
@@ -116,7 +119,7 @@ static bool take_plan(struct maq_mixed_search_plan *out, struct maq_mixed_run *r
     return true;
 }
 
-/* A search that was stopped is bounded by the work of each wave alone. */
+/* The bound of a search that was stopped: the least bound by work alone over its waves. */
 static bool work_bound(double *bound_s, struct maq_mixed_run *run)
 {
     const volatile sig_atomic_t *stop = run->costs.watch.stop;
@@ -186,7 +189,7 @@ static enum maq_status search_virtual(struct maq_mixed_run *run, const struct ma
     return MAQ_OK;
 }
 
-/* The best of what tables have now that is below a limit by the closed form; step_s 0: nothing. */
+/* The best composition of the node groups that tables have now, if the closed form is below a limit; step_s 0: none. */
 static enum maq_status best_below(struct maq_mixed_search_plan *out, struct maq_mixed_run *run, double limit_s,
                                   const struct maq_mixed_search_opts *opts, struct maq_diag *diag)
 {
@@ -200,7 +203,10 @@ static enum maq_status best_below(struct maq_mixed_search_plan *out, struct maq_
     return done ? MAQ_OK : maq_no_memory(diag, "the search");
 }
 
-/* The best plan on one island alone, which is one of the class too: where it is faster when simulated it is among the best. */
+/*
+ * The best composition on one island alone. It is a composition of the class too: it enters the plans where it is faster when
+ * simulated.
+ */
 static enum maq_status search_alone(struct maq_mixed_search_island *island, struct maq_mixed_run *run, uint32_t g,
                                     const struct maq_mixed_search_opts *opts, struct maq_diag *diag)
 {
@@ -231,8 +237,8 @@ static enum maq_status search_alone(struct maq_mixed_search_island *island, stru
 }
 
 /*
- * Deep pipelines of stages that recompute and shard nothing play faster beside their closed form than others do.
- * Where the best one is not far behind by that form, it may be ahead when simulated.
+ * Deep pipelines of stages that recompute and shard nothing are simulated faster, relative to their closed form, than
+ * others. Where the best of them is not far behind by the closed form, it may be ahead when simulated.
  */
 static enum maq_status search_plain(struct maq_mixed_run *run, const struct maq_mixed_search_opts *opts,
                                     struct maq_diag *diag)
@@ -259,7 +265,10 @@ static void count_used(struct maq_mixed_search_island *islands, const struct maq
             islands[r->plans[0].stages[i].island].used += r->plans[0].stages[i].devices;
 }
 
-/* Node groups side by side. Stopped before that is through, the work alone is proven. */
+/*
+ * Node groups side by side (data_parallel.h). Where the search is stopped meanwhile, only the bound by work alone
+ * holds.
+ */
 static enum maq_status search_shares(struct maq_mixed_run *run, const struct maq_mixed_search_opts *opts,
                                      struct maq_diag *diag)
 {
@@ -354,7 +363,8 @@ enum maq_status maq_mixed_compositions(struct maq_mixed_search_result **out, con
         maq_mixed_search_free(&run->result);
         return status;
     }
-    run->costs.watch = (struct maq_chain_watch){.stop = opts.stop}; /* what reports progress goes */
+    /* the caller's progress hook is not valid after the call */
+    run->costs.watch = (struct maq_chain_watch){.stop = opts.stop};
     maq_mixed_settle(run);
     *out = &run->result;
     return MAQ_OK;

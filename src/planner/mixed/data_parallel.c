@@ -1,4 +1,8 @@
-/* data_parallel.c - pipelines of several node groups side by side: see data_parallel.h. */
+/*
+ * data_parallel.c - searches sets of node groups that run data-parallel pipelines side by side: for each group the
+ * most micro batches below a limit, by bisection over exact searches of its table, then every choice of numbers of
+ * replicas that together do the global batch. See data_parallel.h for the model and its bounds.
+ */
 #include "planner/mixed/data_parallel.h"
 
 #include <math.h>
@@ -9,7 +13,7 @@
 #include "planner/compose/parallel.h"
 #include "planner/mixed/virtual_stages.h"
 
-#define BELOW (1 - 1e-9) /* of a limit: a step that is no more than this shorter is the same */
+#define BELOW (1 - 1e-9) /* of a limit: steps that differ by less than this count as equal */
 #define NOTHING_YET 1e12 /* s: longer than any step */
 
 /* ---- the table of a group ---- */
@@ -34,9 +38,9 @@ static double sync_s(const struct maq_stage_table *t, const struct maq_stage_par
 }
 
 /*
- * What any composition of a group takes to reduce with the others, at least. Stage k has b_k bytes on each of d_k devices; the sum of
- * b_k d_k is no less than that of the atoms with the cheapest option each, V, and the sum of d_k no more than the group's D. So some
- * stage has b_k >= V / D, and its replica no fewer senders than the smallest option.
+ * What any composition of a group takes to reduce with the others, at least. Stage k has b_k bytes on each of d_k devices; the sum
+ * of b_k d_k is no less than that of the atoms with the cheapest option each, V, and the sum of d_k no more than the group's D. So
+ * some stage has b_k >= V / D, and its replica no fewer senders than the smallest option.
  */
 static double least_across_s(const struct across *a)
 {
@@ -93,14 +97,17 @@ static bool best_of(struct maq_mixed_share *out, struct maq_stage_table *t, uint
     return done;
 }
 
-/* How many waves a composition does below the limit; it keeps to its memory with fewer waves, and with more unless more are in flight. */
+/*
+ * How many waves a composition does below the limit. It still fits into memory with fewer waves, and with more of them unless more
+ * are in flight.
+ */
 static uint32_t waves_below(const struct maq_composition *c, uint32_t waves, double limit_s)
 {
     double spare = limit_s - c->step_s, more = floor(spare / c->bottleneck_s);
     return more < 0 && -more >= waves ? 0 : (uint32_t)((double)waves + more);
 }
 
-/* Between waves that are possible (`out` has them; 0: none) and those that are not. */
+/* Bisects between a number of waves that is possible (that of `out`; 0: none) and one that is not. */
 static bool bisect(struct maq_mixed_share *out, struct maq_stage_table *t, uint32_t impossible, double limit_s,
                    struct maq_arena *arena)
 {
@@ -120,7 +127,7 @@ static bool bisect(struct maq_mixed_share *out, struct maq_stage_table *t, uint3
     return true;
 }
 
-/* From what a composition of the most waves does. */
+/* Starts from the best composition for the most waves. */
 static bool most_from_all(struct maq_mixed_share *out, struct maq_stage_table *t, uint32_t most, double limit_s,
                           struct maq_arena *arena)
 {
@@ -137,7 +144,7 @@ static bool most_from_all(struct maq_mixed_share *out, struct maq_stage_table *t
     return (guess == 0 || best_of(out, t, guess, limit_s, arena)) && bisect(out, t, most, limit_s, arena);
 }
 
-/* From the best composition of the least waves, which does more of them at its pace. */
+/* Starts from the best composition for the least waves, which does further ones at its pace. */
 static bool most_from_least(struct maq_mixed_share *out, struct maq_stage_table *t, uint32_t least, uint32_t most,
                             double limit_s, struct maq_arena *arena)
 {
@@ -167,7 +174,7 @@ bool maq_mixed_share_largest(struct maq_mixed_share *out, const struct maq_mixed
         uint32_t most = a.plain.waves;
         t.sync_s = sync_s;
         t.costs = &a;
-        /* no more than the work allows, and no more than there are */
+        /* bounded by the work, and by the micro batches of the step */
         double least = maq_wave_bound(&t), spare = fmax(ask->limit_s - least_across_s(&a), 0);
         most = least > 0 && spare / least < most ? (uint32_t)(spare / least) : most;
         if (most > 0 && most >= ask->least)
@@ -182,7 +189,7 @@ bool maq_mixed_share_largest(struct maq_mixed_share *out, const struct maq_mixed
 
 struct shares {
     struct maq_mixed_run *run;
-    const struct maq_mixed_search_island *islands; /* what they do alone; NULL: not known */
+    const struct maq_mixed_search_island *islands; /* times of the groups alone; NULL: not known */
     uint32_t first, end;                           /* waves of one micro batch */
     uint32_t total;                                /* micro batches of a step */
     uint32_t threads;
@@ -203,7 +210,7 @@ static uint64_t done_by(const struct shares *s, const struct maq_mixed_share *sh
     return share->found ? (uint64_t)share->waves * replicas_of(s, share->wave) : 0;
 }
 
-/* As fast as these compositions are with no more micro batches than there are: the slowest gives some up, wave by wave. */
+/* The step of these compositions when surplus micro batches are taken from the slowest group, wave by wave. */
 static double balance(struct shares *s)
 {
     uint64_t sum = 0;
@@ -223,7 +230,10 @@ static double balance(struct shares *s)
     }
 }
 
-/* Micro batches and replicas of the groups' waves are chosen: as long as all is done below the limit, that follows. */
+/*
+ * A choice of waves for all groups: while they do all micro batches below the limit, the limit is lowered to their
+ * step.
+ */
 static bool improve(struct shares *s, const uint32_t *waves)
 {
     uint32_t ranks = 0;
@@ -253,7 +263,7 @@ static bool improve(struct shares *s, const uint32_t *waves)
 struct listing {
     const struct shares *s;
     uint32_t group;
-    uint64_t least; /* micro batches that the others leave: what is less is nothing */
+    uint64_t least; /* micro batches that the other groups leave to it at least */
     uint64_t *most; /* [waves of one micro batch] */
 };
 
@@ -290,7 +300,7 @@ struct choice {
     uint32_t waves[MAQ_STAGE_KINDS];
 };
 
-/* Every number of replicas of group i and those behind it that may do what is left. */
+/* Enumerates the numbers of replicas of group i and of the groups after it that may do the micro batches that are left. */
 static bool choose(struct shares *s, struct choice *c, uint32_t i, uint64_t sum)
 {
     uint64_t rest = 0;
@@ -353,7 +363,7 @@ static bool search_set(struct shares *s, uint32_t groups)
 
 /* ---- plans ---- */
 
-/* Micro batches that are too many are taken off replicas, one each, where most is to do. */
+/* Surplus micro batches are taken off, one of each replica, in the group whose replicas do the most. */
 static void deal(struct maq_mixed_search_share *out, const struct shares *s)
 {
     uint64_t sum = 0;

@@ -1,11 +1,12 @@
 /*
- * evaluate.c - a mixed plan on the node groups of a job, by the cost chain: what the search says of the plans
- * that it finds, of any plan that was written down.
+ * evaluate.c - maq_mixed_search_predict(): the step of a mixed plan that was written down, by the costs that the search uses for
+ * the plans that it finds.
  *
- * The plan's own degrees and techniques are the whole space; its stages are looked up in the table of its wave, and the composition is
- * simulated pass by pass (planner/stages/simulated.c; with virtual stages train/mixed/placed_step.c, and the composition is one of the chunked model). What the
- * cost chain's stages cannot be is refused: replicas of a stage that differ, stages with different numbers of replicas,
- * the first layers of a stage recomputed, rounds of virtual stages that differ, other schedules.
+ * The search space is narrowed to the plan's own degrees and techniques; its stages are looked up in the table of its wave, and the
+ * composition is simulated pass by pass (planner/stages/simulated.c; with virtual stages train/mixed/placed_step.c, and the
+ * composition is one of the chunked model). Plans that no stage table can express are refused: replicas of a stage that differ,
+ * stages with different numbers of replicas, recomputation of the first layers of a stage, rounds of virtual stages that differ,
+ * other schedules.
  */
 #include <stdio.h>
 
@@ -64,7 +65,7 @@ static bool same_techniques(const struct maq_mixed_stage *a, const struct maq_mi
            (a->offload_layers > 0) == (b->offload_layers > 0) && a->offload_modules == b->offload_modules;
 }
 
-/* Every round is as the first one, on the same devices. */
+/* Whether every round of virtual stages is like the first one, on the same devices. */
 static bool rounds_are_alike(const struct maq_mixed_pipeline *line, struct maq_chain_atoms model)
 {
     uint32_t own = own_stages(line), chunks = chunks_of(line);
@@ -128,7 +129,7 @@ static void add_word(int *list, uint32_t *n, int value)
     for (uint32_t i = 0; i < *n; i++)
         if (list[i] == value)
             return;
-    list[(*n)++] = value; /* as many places as words */
+    list[(*n)++] = value; /* the array has an element for every word */
 }
 
 static uint32_t redo_of(struct maq_chain_space *space, const struct maq_mixed_stage *s)
@@ -163,7 +164,7 @@ static uint32_t copies_of(const struct maq_mixed_stage *s)
     return s->optimizer_instances > 1 ? s->optimizer_instances : 1;
 }
 
-/* The plan's values alone. */
+/* Narrows the space to the values of the plan. */
 static enum maq_status narrow(struct maq_chain_space *space, const struct maq_mixed_plan *p, struct maq_diag *diag)
 {
     const struct maq_mixed_pipeline *line = &p->pipelines[0];

@@ -1,12 +1,15 @@
-/* feasibility.c - see feasibility.h. */
+/*
+ * feasibility.c - grows back parts of pipelines by their longest stages, with dominance, until one covers the model.
+ * Speed is not looked at. See feasibility.h.
+ */
 #include "planner/mixed/feasibility.h"
 
 #include <string.h>
 
-#define MOST 256u /* back parts of a depth */
+#define MOST 256u /* back parts that are kept of each depth */
 
 struct part {
-    uint32_t atom; /* what is left to cover: atoms [0, atom) */
+    uint32_t atom; /* first atom of the part: atoms [0, atom) are left to cover */
     uint32_t used[MAQ_STAGE_KINDS];
 };
 

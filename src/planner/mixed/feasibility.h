@@ -1,9 +1,10 @@
 /*
  * feasibility.h - whether any composition of a table fits in memory, without asking how fast it is.
  *
- * From the last stage forward: of stages that end at the same atom with as many behind them, the longest that fits is the best to have. A
- * back part of a pipeline is as good as another if it covers no less with no more devices of any kind; those that are not are kept, up to
- * a number for each depth. So "yes" is certain, and "no" where that number was not reached.
+ * A dynamic program from the last stage towards the front. Of the stages that end at an atom with a given number behind them, only
+ * the longest that fits needs to be tried. A back part of a pipeline is dominated by one that covers at least as many atoms with no
+ * more devices of any kind; the others are kept, up to a limit for each depth. So a yes is certain, and a no is certain unless the
+ * limit was reached.
  */
 #ifndef MAQ_PLANNER_MIXED_FEASIBILITY_H
 #define MAQ_PLANNER_MIXED_FEASIBILITY_H
@@ -11,7 +12,7 @@
 #include "base/arena.h"
 #include "planner/compose/stage_table.h"
 
-/* false when out of memory. */
+/* *fits: whether a composition fits. The arena is scratch. false when out of memory. */
 bool maq_mixed_feasible(bool *fits, const struct maq_stage_table *table, struct maq_arena *arena);
 
 #endif

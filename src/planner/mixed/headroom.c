@@ -1,4 +1,7 @@
-/* headroom.c - what the stages of a plan over several node groups would lack where they peak above their prediction: see planner/uniform/headroom.c. */
+/*
+ * headroom.c - headroom of a plan over several node groups: the reserve that would let its fullest stage peak at the
+ * upper end of memory's 80 % interval. planner/uniform/headroom.c has the reasoning.
+ */
 #include <math.h>
 
 #include "maquette/planner.h"

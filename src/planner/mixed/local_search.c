@@ -1,9 +1,13 @@
-/* local_search.c - what is faster when simulated near a composition: see local_search.h. */
+/*
+ * local_search.c - hill climbing over the three moves of local_search.h: swap of two stages, shift of a layer,
+ * another strategy. A neighbour whose closed form is more than MAY_LOSE behind is not simulated, and at most
+ * MOST_PLAYS are.
+ */
 #include "planner/mixed/local_search.h"
 
-#define ALIKE 1.001    /* by the closed form: order alone changes nothing */
-#define MAY_LOSE 1.02  /* by the closed form: what is faster when simulated all the same */
-#define MOST_PLAYS 160 /* a pipeline has stages^2 / 2 pairs; most are alike, or lose by the form */
+#define ALIKE 1.001    /* ratio of closed forms: a change of order alone changes nothing */
+#define MAY_LOSE 1.02  /* ratio of closed forms up to which a neighbour may still be faster when simulated */
+#define MOST_PLAYS 160 /* a pipeline has stages^2 / 2 pairs; most are alike, or too slow by the closed form */
 
 struct walk {
     const struct maq_mixed_local_search *near;
@@ -15,7 +19,7 @@ struct walk {
     enum maq_status status;
 };
 
-/* Plays `other` where it is a composition that loses no more by the form. */
+/* Simulates the neighbour `other` where it is a composition whose closed form is at most `most_s`. */
 static void judge(struct walk *w, double most_s)
 {
     struct maq_chain_simulated played;
@@ -90,7 +94,7 @@ static void walk_borders(struct walk *w)
     }
 }
 
-/* The best move, if one is faster when simulated. */
+/* Makes the best move, if one is faster when simulated. */
 static bool step(struct walk *w)
 {
     w->any = false;
@@ -105,7 +109,7 @@ static bool step(struct walk *w)
     return w->any;
 }
 
-/* Stage `i` as the first of the strategies that are as fast; whether that is another one. */
+/* Gives stage `i` the first strategy of the table that is as fast; returns whether it changed. */
 static bool run_plainly(struct walk *w, uint32_t i)
 {
     const struct maq_stage_table *t = w->near->table;

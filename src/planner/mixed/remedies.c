@@ -1,9 +1,9 @@
 /*
- * remedies.c - nothing fits on several node groups: the least of each kind of help that would change that.
+ * remedies.c - when nothing fits on several node groups: the least memory, nodes or techniques with which something fits.
  *
- * More memory on every device, or more nodes of one group, by doubling and then bisection to a gibibyte and to a node; techniques that are
- * looked at only where they are asked for. What is asked each time is only whether something fits (feasibility.h), with the smallest
- * micro batch and 1, 2, 4, ... replicas.
+ * More memory on every device, or more nodes of one group, by doubling and then bisection to a gibibyte and to a node; and
+ * techniques that a search does not try by default. Each trial only decides whether something fits (feasibility.h), with the
+ * smallest micro batch and 1, 2, 4, ... replicas.
  */
 #include <math.h>
 #include <string.h>
@@ -18,7 +18,7 @@
 #include "planner/stages/codes.h"
 
 #define MOST_BYTES (1024 * MAQ_GIB)
-#define MOST_NODES 64u /* times what there is */
+#define MOST_NODES 64u /* times the nodes of the group */
 #define MOST_LISTS 64
 
 /* Whether something fits on the cluster that the options make of the job's. */
@@ -117,7 +117,7 @@ static enum maq_status with_techniques(bool *out, const struct maq_mixed_search_
     return try(out, open, &opts, diag);
 }
 
-/* Those that it fits without. */
+/* Drops the techniques without which it still fits. */
 static enum maq_status drop_needless(struct maq_mixed_search_remedies *r, const struct maq_loaded_job *open,
                                      const struct maq_mixed_search_opts *opts, struct maq_diag *diag)
 {
@@ -135,7 +135,7 @@ static enum maq_status drop_needless(struct maq_mixed_search_remedies *r, const 
     return MAQ_OK;
 }
 
-/* States shared by the replicas, then the optimizer on the host, then what every layer keeps. */
+/* Tried in this order: sharded states, the optimizer on the host, offloaded activations. */
 static enum maq_status techniques(struct maq_mixed_search_remedies *out, const struct maq_loaded_job *open,
                                   const struct maq_mixed_search_opts *opts, struct maq_diag *diag)
 {
@@ -194,7 +194,10 @@ static void take_first(struct maq_plan *p, const struct maq_chain_space *s)
     p->mbs = s->n_mbs > 0 ? (int32_t)s->mbs[0] : p->mbs;
 }
 
-/* Nothing helps: where no node group can run what the job keeps, or what is asked for first, that is why. */
+/*
+ * Nothing helps: if no node group can run what the job fixes, or the first values of its lists, that is the reason to
+ * report.
+ */
 static enum maq_status check_kept(const struct maq_loaded_job *open, const struct maq_mixed_search_opts *opts,
                                   struct maq_diag *diag)
 {

@@ -1,4 +1,7 @@
-/* result_plan.c - a plan that maq_mixed_search() found, in the form of mixed plans: layer 0 is the embedding, the last one the output. */
+/*
+ * result_plan.c - a plan that maq_mixed_search() found as a mixed plan (maquette/mixed_plan.h). Layer 0 is the
+ * embedding, the last one the output; devices are numbered in the cluster's order.
+ */
 #include <string.h>
 
 #include "base/str.h"
@@ -62,7 +65,7 @@ static bool spread(struct maq_mixed_stage *out, const struct maq_mixed_search_st
     return replicas;
 }
 
-/* What each replica of a stage does, where that is not as much as the others. */
+/* Micro batches of each replica of a stage, where replicas do different numbers of them. */
 static bool deal(struct maq_mixed_stage *stage, const struct maq_mixed_search_share *share, struct maq_arena *arena)
 {
     struct maq_mixed_replica *replicas = MAQ_ARENA_NEW(arena, struct maq_mixed_replica, stage->n_replicas);
@@ -92,7 +95,7 @@ static struct maq_mixed_pipeline *fill_pipelines(struct maq_mixed_stage *stages,
     return out;
 }
 
-/* In the cluster's order; a virtual stage is where the one is whose devices it shares. */
+/* The first device of a stage, in the cluster's order; a virtual stage has that of the stage whose devices it shares. */
 static uint32_t first_device(const struct maq_mixed_search_plan *plan, uint32_t stage)
 {
     const struct maq_mixed_search_stage *s = plan->stages;

@@ -1,4 +1,7 @@
-/* search.c - the public call: compositions of the node groups, and what is looked at beside them. */
+/*
+ * search.c - maq_mixed_search(): the search for compositions (compositions.h), then the alternatives to them
+ * (alternatives.h).
+ */
 #include "maquette/planner_mixed.h"
 
 #include "base/check.h"

@@ -1,4 +1,7 @@
-/* search_state.c - what the searches over node groups share: see search_state.h. */
+/*
+ * search_state.c - limits of a search, the sorted list of the best plans, and stages of compositions as stages of
+ * plans. See search_state.h.
+ */
 #include "planner/mixed/search_state.h"
 
 #define FEW_LABELS (1u << 12) /* enough for most dense models */
@@ -22,7 +25,7 @@ struct maq_compose_limits maq_mixed_run_limits(const struct maq_mixed_search_opt
     return limits;
 }
 
-/* By another of the searches. */
+/* Whether another of the searches found the same plan before. */
 static bool found_again(const struct maq_mixed_search_plan *a, const struct maq_mixed_search_plan *b)
 {
     bool alike = a->step_s >= b->step_s && a->micro_batch == b->micro_batch && a->replicas == b->replicas &&
@@ -45,7 +48,7 @@ void maq_mixed_run_insert(struct maq_mixed_run *run, const struct maq_mixed_sear
     for (uint32_t i = *n - 1; i > at; i--)
         run->plans[i] = run->plans[i - 1];
     run->plans[at] = *plan;
-    if (plan->overlap_ep == MAQ_AUTO) /* as the run's compositions have it */
+    if (plan->overlap_ep == MAQ_AUTO) /* as in the run's compositions */
         run->plans[at].overlap_ep = run->space.job.plan.overlap_ep;
 }
 

@@ -1,6 +1,6 @@
 /*
- * search_state.h - a search over node groups while it runs: what its parts, the writer of mixed plans and the tests share. The noun is in
- * maquette/planner_mixed.h.
+ * search_state.h - the state of a search over node groups, shared by its parts, the writer of mixed plans and the
+ * tests. maquette/planner_mixed.h has the terms.
  */
 #ifndef MAQ_PLANNER_MIXED_SEARCH_STATE_H
 #define MAQ_PLANNER_MIXED_SEARCH_STATE_H
@@ -13,12 +13,12 @@
 struct maq_mixed_run {
     struct maq_mixed_search_result result;
     struct maq_arena arena;
-    struct maq_chain_space space, seen;      /* seen: as the search takes it */
-    struct maq_chain_costs costs;            /* of what is seen */
-    struct maq_chain_costs real;             /* where that is not what there is */
-    bool blind;                              /* it is not */
-    struct maq_mixed_search_plan *plans;     /* the result's, ... */
-    struct maq_mixed_search_island *islands; /* ... these too */
+    struct maq_chain_space space, seen; /* seen: as the planner takes it */
+    struct maq_chain_costs costs;       /* costs of `seen` */
+    struct maq_chain_costs real;        /* costs of `space`, where it differs from `seen` */
+    bool blind;                         /* `seen` differs from `space`: the planner takes all devices for the slowest */
+    struct maq_mixed_search_plan *plans;     /* the result's plans, writable */
+    struct maq_mixed_search_island *islands; /* the result's islands, writable */
     uint32_t n_waves, n_folded;
     struct maq_chain_wave *waves, *chunked; /* 1F1B; with virtual stages (virtual_stages.c) */
 };
@@ -26,11 +26,11 @@ struct maq_mixed_run {
 /* The limits of a search that looks for what a first one may have missed. */
 struct maq_compose_limits maq_mixed_run_limits(const struct maq_mixed_search_opts *opts);
 
-/* Plans by their step, no more than the caller wants; of two alike the one found first. */
+/* Inserts a plan by its step, among at most opts->top plans. Of two equal plans the one found first stays. */
 void maq_mixed_run_insert(struct maq_mixed_run *run, const struct maq_mixed_search_opts *opts,
                           const struct maq_mixed_search_plan *plan);
 
-/* What a plan says of a stage of a composition. */
+/* Describes a stage of a composition as a stage of a plan. */
 void maq_mixed_run_stage(struct maq_mixed_search_stage *out, const struct maq_mixed_run *run,
                          const struct maq_stage *stage, const struct maq_stage_table *table);
 
@@ -38,7 +38,10 @@ void maq_mixed_run_stage(struct maq_mixed_search_stage *out, const struct maq_mi
 bool maq_mixed_result_plan(struct maq_mixed_plan *out, const struct maq_mixed_run *run,
                            const struct maq_mixed_search_plan *plan, struct maq_arena *arena);
 
-/* The table of a wave; `ctx` is a struct maq_mixed_run, of which only what was costed so far changes. */
+/*
+ * Builds the table of wave i (struct maq_stage_source). `ctx` is a struct maq_mixed_run, of which only the remembered
+ * costs change.
+ */
 bool maq_mixed_run_table(struct maq_stage_table *out, const void *ctx, uint32_t i, struct maq_arena *arena);
 
 #endif

@@ -1,4 +1,10 @@
-/* single_group.c - what the search of one node group finds, for node groups of one kind as one, and for each alone: see uniform.h. */
+/*
+ * single_group.c - runs the search of one node group (maq_search()) on node groups of one kind as one, and on each
+ * group alone, and turns its best plans into plans of stages.
+ *
+ * A plan on one group alone is simulated as stages there: the TRIED best plans, of different degrees, and the fastest
+ * is taken. See uniform.h.
+ */
 #include "base/check.h"
 #include "maquette/planner.h"
 #include "maquette/train.h"
@@ -6,7 +12,10 @@
 #include "planner/mixed/uniform.h"
 #include "train/mixed/placed.h"
 
-/* As `maquette train` says of the node groups as they are written: a process group that crosses from one to another may be slower. */
+/*
+ * The step by maq_train_predict() on the node groups as the document has them: a process group that crosses from one to another may
+ * be slower.
+ */
 static enum maq_status predict(struct maq_mixed_search_plan *out, struct maq_mixed_run *run,
                                const struct maq_loaded_job *open, const struct maq_search_plan *found,
                                struct maq_diag *diag)
@@ -26,7 +35,7 @@ static enum maq_status predict(struct maq_mixed_search_plan *out, struct maq_mix
     return status;
 }
 
-/* *out is the caller's (maq_search_result_free); NULL: no plan can be. */
+/* *out is owned by the caller (maq_search_result_free()); NULL: no plan is possible. */
 static enum maq_status search(struct maq_search_result **out, const struct maq_loaded_job *open,
                               const struct maq_mixed_search_opts *opts, uint32_t only_group, uint32_t top,
                               struct maq_diag *diag)
@@ -63,9 +72,9 @@ enum maq_status maq_mixed_groups_as_one(struct maq_mixed_search_plan *out, doubl
 
 /* ---- one node group alone ---- */
 
-#define TRIED 5u /* plans of other degrees each */
+#define TRIED 5u /* plans that are simulated, each of other degrees */
 
-/* As stages of that group; NULL where it cannot be. */
+/* A plan as stages of that group; NULL where it cannot be one. */
 static struct maq_mixed_search_stage *resolve(struct maq_mixed_search_plan *out, struct maq_mixed_run *run,
                                               uint32_t group, const struct maq_search_plan *found)
 {

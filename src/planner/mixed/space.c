@@ -1,4 +1,8 @@
-/* space.c - the axes of a composition from the space of the homogeneous search: see space.h. */
+/*
+ * space.c - derives the space of a composition, axis by axis, from the space of the homogeneous search, refuses what
+ * compositions cannot do, and restricts the space to the techniques of another planner where that is asked for. See
+ * space.h.
+ */
 #include "planner/mixed/space.h"
 
 #include "base/check.h"
@@ -47,7 +51,7 @@ static enum maq_status check_settled(const struct maq_search_space *space, const
     return MAQ_OK;
 }
 
-/* What all stages have alike: one value of a list. */
+/* Axes that all stages have in common: one value each. */
 static enum maq_status take_common(struct maq_chain_space *out, const struct maq_search_space *space,
                                    struct maq_diag *diag)
 {
@@ -73,7 +77,10 @@ static enum maq_status take_common(struct maq_chain_space *out, const struct maq
 
 /* ---- axes that are chosen ---- */
 
-/* The values of a list that a stage may take; those of an axis that nobody decides are left to what a pool allows. */
+/*
+ * The values of a list that a stage may take. An axis without a list gets no values here: those that a node group
+ * allows are listed later.
+ */
 static void take_numbers(uint32_t *out, uint32_t *n, const struct maq_search_space *space, enum maq_axis axis)
 {
     for (uint32_t i = 0; i < space->axis[axis].n && *n < MAQ_CHAIN_VALUES; i++) {
@@ -109,7 +116,7 @@ static void take_words(int *out, uint32_t *n, size_t room, const struct maq_sear
     }
 }
 
-/* ZeRO-2 and 3 reduce and gather in every pass of a pipeline: for those who ask for it. */
+/* ZeRO-2 and 3 reduce and gather in every pass of a pipeline: searched only where the user lists them. */
 static void drop_late_zero(struct maq_chain_space *out, const struct maq_search_space *space)
 {
     uint32_t n = 0;
@@ -146,7 +153,7 @@ static void take_host(struct maq_chain_space *out, const struct maq_search_space
     }
 }
 
-/* Copies of shards (HSDP): for those who ask for them, by number. */
+/* Copies of shards (HSDP): searched only where the user lists them, by number. */
 static enum maq_status take_copies(struct maq_chain_space *out, const struct maq_search_space *space,
                                    struct maq_diag *diag)
 {
@@ -166,7 +173,10 @@ static enum maq_status take_copies(struct maq_chain_space *out, const struct maq
     return MAQ_OK;
 }
 
-/* Of no layer or of all layers of a stage: of some of them, cost is no sum over layers. Inputs of modules are those of every layer. */
+/*
+ * Of no layer or of all layers of a stage: of some of them, cost is no sum over layers. Inputs of modules are those of every
+ * layer.
+ */
 static enum maq_status take_offload(struct maq_chain_space *out, const struct maq_search_space *space,
                                     struct maq_diag *diag)
 {
@@ -192,7 +202,7 @@ static enum maq_status take_offload(struct maq_chain_space *out, const struct ma
                              "offloads the activations of no layer, or of all (as many as the model has)", diag);
 }
 
-/* Whether a schedule is among those that may be chosen; nobody's choice is the default. */
+/* Whether a schedule is among the values of its axis, or the axis is left to the search. */
 static bool may_run(const struct maq_search_space *space, int32_t schedule)
 {
     const struct maq_axis_values *axis = &space->axis[MAQ_AXIS_SCHEDULE];
@@ -206,9 +216,9 @@ static bool may_run(const struct maq_search_space *space, int32_t schedule)
     return any;
 }
 
-#define MOST_CHUNKS 8u /* where nobody asks for more */
+#define MOST_CHUNKS 8u /* unless a list asks for more */
 
-/* Virtual stages: of as many layers in each round, but for one in the last. */
+/* Numbers of virtual stages: rounds have equally many layers, the last one possibly one layer less. */
 static enum maq_status take_chunks(struct maq_chain_space *out, const struct maq_search_space *space, int planner,
                                    struct maq_diag *diag)
 {
@@ -293,7 +303,7 @@ static void restrict_uniform(struct maq_chain_space *out, const struct maq_searc
     out->n_redo = n > 0 ? n : out->n_redo;
 }
 
-/* What a planner does not know of is what it is where nobody asks for it; what the user fixes stays. */
+/* Techniques that a planner does not know keep their defaults; what the user fixes stays. */
 static void restrict_to(struct maq_chain_space *out, const struct maq_search_space *space, int planner)
 {
     if (planner == MAQ_MIXED_PLANNER_ALL)

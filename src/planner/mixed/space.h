@@ -1,12 +1,12 @@
 /*
- * space.h - what a composition over node groups may choose from, of an open job.
+ * space.h - the search space of compositions over node groups, from an open job.
  *
- * Axes are those of the homogeneous search (space.h), by the same keys: TP, CP and its kind, EP, expert-TP, micro
- * batch, what is recomputed, ZeRO, the copies of its shards, the places of optimizer and activations, virtual stages
- * are chosen, from what the document, a flag or the user's list says where they say anything. What stages of
- * different make-up cannot do is refused where the document asks for it, and is not looked at otherwise: schedules
- * other than 1F1B and interleaved, layouts, a fixed number of stages or replicas, offloading or recomputing the first
- * N layers of a stage, LoRA.
+ * Axes are those of the homogeneous search (planner/space/space.h), by the same keys: TP, CP and its kind, EP,
+ * expert-TP, micro batch, what is recomputed, ZeRO, the copies of its shards, optimizer and activations on device or
+ * host, virtual stages. Their values come from the document, a flag or the user's list where these set them. What
+ * stages of different make-up cannot do is an error where the document asks for it, and is not searched otherwise:
+ * schedules other than 1F1B and interleaved, layouts, a fixed number of stages or replicas, offloading or recomputing
+ * the first N layers of a stage, LoRA.
  */
 #ifndef MAQ_PLANNER_MIXED_SPACE_H
 #define MAQ_PLANNER_MIXED_SPACE_H
@@ -26,7 +26,10 @@ enum maq_status maq_mixed_space_init(struct maq_chain_space *out, const struct m
                                      const struct maq_mixed_space_lists *lists, struct maq_arena *arena,
                                      struct maq_diag *diag);
 
-/* All node groups become the slowest of them: the least of every figure. false when out of memory. */
+/*
+ * Makes all node groups alike, each with the least of every figure over all groups, as a planner sees them that knows
+ * one kind of device. false when out of memory.
+ */
 bool maq_mixed_space_blind(struct maq_chain_space *space, struct maq_arena *arena);
 
 #endif

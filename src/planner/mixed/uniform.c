@@ -1,4 +1,7 @@
-/* uniform.c - see uniform.h. */
+/*
+ * uniform.c - enumerates the plans of one strategy for all stages over all node groups: every strategy of the largest
+ * group and every number of stages, predicted in batches (train/sweep.h); the fastest that fits is kept. See uniform.h.
+ */
 #include "planner/mixed/uniform.h"
 
 #include <math.h>
@@ -9,7 +12,7 @@
 #include "planner/stages/strategies.h"
 #include "train/atoms.h"
 
-#define MOST_MEMBERS 4096 /* plans held at once */
+#define MOST_MEMBERS 4096 /* plans that are predicted in one batch */
 
 struct uniform {
     struct maq_mixed_run *run;
@@ -39,7 +42,7 @@ static enum maq_status judge(struct uniform *u)
     return MAQ_OK;
 }
 
-/* A strategy of the largest pool, as that of all stages. */
+/* Adds the plan in which a strategy of the largest pool is that of all stages. */
 static enum maq_status add(struct uniform *u, const struct maq_stage_strategy *strategy, uint32_t pp)
 {
     const struct maq_chain_space *space = &u->run->space;

@@ -1,4 +1,7 @@
-/* uniform_plan.c - a plan of one strategy for all stages as a plan of stages: see uniform.h. */
+/*
+ * uniform_plan.c - a plan of one strategy for all stages, resolved on a cluster, as a list of stages with their
+ * devices. See uniform.h.
+ */
 #include <math.h>
 
 #include "base/check.h"

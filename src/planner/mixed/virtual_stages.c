@@ -1,4 +1,7 @@
-/* virtual_stages.c - compositions with virtual stages: see virtual_stages.h. */
+/*
+ * virtual_stages.c - searches the tables of chunked waves with the composer, simulates the best compositions of each
+ * number of virtual stages, and improves the fastest by local search. See virtual_stages.h.
+ */
 #include "planner/mixed/virtual_stages.h"
 
 #include <math.h>
@@ -9,8 +12,8 @@
 #include "planner/stages/virtual_stages.h"
 #include "train/mixed/placed.h"
 
-#define MAY_LOSE 1.05 /* by the closed form: what is faster when simulated all the same */
-#define PLAYED 3u     /* of each number of virtual stages, those of the best tables */
+#define MAY_LOSE 1.05 /* ratio of closed forms up to which a composition may still be faster when simulated */
+#define PLAYED 3u     /* compositions that are simulated, of each number of virtual stages, from the best tables */
 
 /* ---- waves ---- */
 
@@ -20,7 +23,7 @@ static uint32_t waves_of(const struct maq_mixed_run *run, const struct maq_chain
     return (gbs + samples - 1) / samples;
 }
 
-/* Stages that there are devices and layers for. */
+/* The most stages for which there are devices and layers. */
 static uint32_t most_stages(const struct maq_mixed_run *run, const struct maq_chain_wave *w, uint32_t chunks)
 {
     uint32_t most = maq_chain_chunked_atoms(run->costs.atoms, chunks), stages = 0;
@@ -29,7 +32,10 @@ static uint32_t most_stages(const struct maq_mixed_run *run, const struct maq_ch
     return stages < most ? stages : most;
 }
 
-/* Groups that divide the micro batches, up to the first that holds all stages. NULL as `out` counts them. */
+/*
+ * Group sizes that divide the micro batches, up to the first that is no less than the number of stages. With `out` NULL
+ * they are only counted.
+ */
 static uint32_t list_groups(struct maq_chain_wave *out, const struct maq_mixed_run *run, const struct maq_chain_wave *w,
                             uint32_t chunks)
 {
@@ -64,7 +70,7 @@ enum maq_status maq_mixed_virtual_list(struct maq_mixed_run *run, struct maq_dia
     return MAQ_OK;
 }
 
-/* Those of one number of virtual stages. */
+/* The tables of one number of virtual stages. */
 struct chunked {
     struct maq_mixed_run *run;
     uint32_t first, n;
@@ -82,7 +88,7 @@ static bool build(struct maq_stage_table *out, const void *ctx, uint32_t i, stru
 
 /* ---- plans ---- */
 
-/* Virtual stages by their place in the model; what a stage takes is that of a chunk. */
+/* Lists virtual stages in their order in the model; times of a stage are those of one chunk. */
 static void take_stages(struct maq_mixed_search_plan *out, struct maq_mixed_search_stage *stages,
                         const struct maq_mixed_run *run, const struct maq_composition *c,
                         const struct maq_stage_table *t)
@@ -107,7 +113,7 @@ static void take_stages(struct maq_mixed_search_plan *out, struct maq_mixed_sear
     }
 }
 
-/* A pipeline of one stage has no virtual ones: its rounds follow each other. */
+/* A pipeline of one stage has no virtual stages: its rounds follow each other on the same devices. */
 bool maq_mixed_virtual_plan(struct maq_mixed_search_plan *out, struct maq_mixed_run *run,
                             const struct maq_chain_wave *wave, struct maq_composition *c)
 {
@@ -156,7 +162,7 @@ enum maq_status maq_mixed_virtual_simulate(bool *fits, struct maq_mixed_search_p
 
 /* ---- searches ---- */
 
-/* Plays what was found, and keeps what fits. */
+/* Simulates the composition found, and inserts it where it fits. */
 static enum maq_status take(const struct chunked *f, const struct maq_compose_found *found,
                             const struct maq_mixed_search_opts *opts, struct maq_diag *diag)
 {
@@ -216,7 +222,7 @@ static enum maq_status play(struct maq_chain_simulated *out, void *context, cons
     return MAQ_OK;
 }
 
-/* What is faster when simulated near the best that was found. */
+/* Local search around the best composition found. */
 static enum maq_status settle(struct maq_mixed_virtual_known *known, struct maq_mixed_run *run,
                               const struct maq_mixed_search_opts *opts, struct maq_diag *diag)
 {
@@ -240,8 +246,9 @@ static enum maq_status settle(struct maq_mixed_virtual_known *known, struct maq_
 }
 
 /*
- * What is faster when simulated than the best so far is mostly below its step by the form that is too short; where that is less
- * than what is proven, bounds would suffer. By the form that is too long it may be a little above.
+ * The cutoff of the closed form. A composition that is faster when simulated than the best so far is mostly below the best step
+ * by the form that is too short (alike chunks); the cutoff is no lower than the proven bound, which would otherwise suffer. By
+ * the form that is too long (`heaviest`) the composition may be a little above the best step.
  */
 static double cutoff_of(const struct maq_mixed_virtual_known *known, bool heaviest)
 {

@@ -1,5 +1,5 @@
 /*
- * default_values.c - the values of the axes that nobody decides.
+ * default_values.c - the default values of axes that neither the document nor a flag nor a list sets.
  *
  * Without `full` they are what Megatron-LM runs and people use: 1F1B and interleaved pipelines; optimizer sharding and FSDP,
  * over all data-parallel ranks or one copy in each scale-up domain; recomputation of nothing, of one or all cheap modules, of N
@@ -59,7 +59,10 @@ static const struct maq_module *find(const struct maq_job *job, enum maq_module_
 
 /* ---- degrees ---- */
 
-/* A TP group that leaves its domain is slow, not impossible: twice the domain is looked at, and two nodes. */
+/*
+ * A TP group that leaves its scale-up domain is slow, not impossible: up to twice the domain, and up to two nodes, are
+ * tried.
+ */
 static void tp_values(struct list *l, const struct maq_job *job)
 {
     const struct maq_node_group *g = &job->cluster.groups[0];
@@ -191,7 +194,7 @@ enum maq_status maq_space_default(struct maq_axis_values *out, struct maq_search
 {
     struct list l = {.out = out, .arena = arena};
     switch (axis) {
-    case MAQ_AXIS_PRECISION: /* a matter of convergence: the user's */
+    case MAQ_AXIS_PRECISION: /* a matter of convergence: left to the user */
     case MAQ_AXIS_INPUTS: /* each set of modules is a search of its own, and only Megatron Core of 2025 has them: likewise */
     case MAQ_AXIS_DISPATCHER: /* needs another library */
     case MAQ_AXIS_OVERLAP_TP:

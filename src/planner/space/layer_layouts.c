@@ -1,8 +1,10 @@
 /*
- * layer_layouts.c - see layer_layouts.h.
+ * layer_layouts.c - layers of each virtual stage: even but for the ends, or by work, where the longest stage is
+ * minimized by bisection.
  *
- * What a layer computes is its model FLOP: the same for every plan, so that layouts are listed once. It is not its time (an exchange of
- * experts computes nothing), which is why a search also has the ends count for fewer layers than their FLOP are.
+ * The work of a layer is its model FLOP: the same for every plan, so that layouts are listed once. It is not its time
+ * (an exchange of experts has no FLOP), which is why a search also tries layouts whose ends count for fewer layers
+ * than their FLOP are. See layer_layouts.h.
  */
 #include "planner/space/layer_layouts.h"
 
@@ -77,15 +79,15 @@ static bool by_ends(int32_t *layers, int32_t n, int32_t total, int32_t first, in
 
 /* ---- by work ---- */
 
-/* Of the layers from each one on, with what the output computes behind them. */
+/* State of a greedy pass over the layers from the end, with the work of the output behind them. */
 struct rest {
     uint32_t n;       /* layers */
     double output;    /* work */
     double *before;   /* [n + 1] work of the layers in front of each */
-    uint32_t *stages; /* [n + 1] stages that they take, none of which is longer than what was asked for */
+    uint32_t *stages; /* [n + 1] stages that the layers from each one on take, none longer than a limit */
 };
 
-/* From the end: the last stage holds the output, and as many layers as go with it. */
+/* Fills stages from the end up to the limit: the last one holds the output and as many layers as fit beside it. */
 static uint32_t count_stages(struct rest *r, double longest)
 {
     uint32_t stages = 1;
@@ -119,7 +121,10 @@ static double longest_of(struct rest *r, uint32_t n)
     return high * SLACK;
 }
 
-/* Layers of the next stage, from `first` on, with so many behind it: what comes nearest to an even share of what is left. */
+/*
+ * Layers of the next stage, from `first` on, with `behind` stages behind it: the number that comes nearest to an even share
+ * of the work left.
+ */
 static uint32_t next_stage(const struct rest *r, uint32_t first, uint32_t behind, double longest)
 {
     double share = (r->before[r->n] - r->before[first] + r->output) / (behind + 1);

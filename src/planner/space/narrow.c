@@ -1,8 +1,9 @@
 /*
  * narrow.c - a small part of a space in which good plans are found soon.
  *
- * What it finds only limits the search of the whole space, which stays exact; so the choice here is a matter of time alone: the plain
- * schedules, one rank order, nothing or one module or the first N layers recomputed, no optimizer on the host, little offloaded.
+ * Its best plans are only a cutoff for the search of the whole space, which stays exact; so the choice affects the time of the
+ * search alone: the plain schedules, one rank order, nothing or one module or the first N layers recomputed, no optimizer on the
+ * host, little offloaded.
  */
 #include "planner/space/space.h"
 

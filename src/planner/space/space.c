@@ -1,5 +1,5 @@
 /*
- * space.c - axes by name, and the user's lists of values.
+ * space.c - axes by name, the user's lists of values, and values set in a plan or written as text.
  *
  * A value comes from, strongest first: a `key=...` list of the caller, the `search:` section, a key that the document or a
  * flag sets, the defaults of default_values.c.
@@ -68,7 +68,7 @@ void maq_space_apply(struct maq_plan *plan, const struct maq_search_space *space
         if (value != MAQ_RECOMPUTE_VALUE_BLOCK && value != MAQ_RECOMPUTE_VALUE_STAGES)
             apply_recompute(plan, value);
     } else if (axis != MAQ_AXIS_LAYOUT &&
-               axis != MAQ_AXIS_REPLICAS) { /* those depend on more: planner/uniform/leaves.c */
+               axis != MAQ_AXIS_REPLICAS) { /* set by planner/uniform/leaves.c, since they depend on other axes */
         memcpy((char *)plan + rows[axis].offset, &value, sizeof value);
     }
 }
@@ -150,7 +150,7 @@ const char *maq_space_word(char buf[MAQ_SPACE_WORD], const struct maq_search_spa
 
 /* ---- the user's lists ---- */
 
-/* Bits of the names of "core_attn+mlp"; false: one is none. */
+/* Bits of the names in "core_attn+mlp"; false where a name is unknown. */
 static bool read_bits(uint32_t *bits, enum maq_plan_list list, struct maq_str rest)
 {
     struct maq_str name;
@@ -335,7 +335,10 @@ static enum maq_status read_list(struct list_reader *r, enum maq_axis axis, stru
                                          "there are no values for %s", rows[axis].key);
 }
 
-/* A flag sets the axis: that holds against the document's list. A list by a flag beside it says two things at once. */
+/*
+ * Whether a flag sets the axis, which overrides the document's list. A flag that lists values for the same axis
+ * contradicts it.
+ */
 static enum maq_status held_by_flag(bool *out, const struct maq_loaded_job *box, const struct maq_node *list,
                                     enum maq_axis axis, struct maq_diag *diag)
 {

@@ -1,4 +1,7 @@
-/* column.c - see column.h. */
+/*
+ * column.c - fills a column from costs of layer ranges: prefix sums of time, states and activations, knots of the
+ * synchronization, and the comparison by which a dominated column is dropped. column.h has the decomposition.
+ */
 #include "planner/stages/column.h"
 
 #include <math.h>
@@ -37,7 +40,7 @@ static enum maq_status front_times(double *time_s, const struct maq_range_costs 
     return MAQ_OK;
 }
 
-/* What a stage in the middle takes beyond P(end) - P(first). */
+/* c of column.h: the time of a stage in the middle beyond P(end) - P(first). */
 static enum maq_status extra_of(double *extra_s, const double *time_s, const struct maq_range_costs *s)
 {
     uint32_t first = s->n_atoms / 4 > 0 ? s->n_atoms / 4 : 1,
@@ -57,9 +60,9 @@ static enum maq_status working_of(double *most, const struct maq_range_costs *s,
 }
 
 /*
- * Working sets of atoms among others. With ZeRO-3 one also has what is gathered of those in front of it and what is being reduced of the
- * one behind it: no layer range has more than one that begins with the first layer. The embedding has what all that begin with it have
- * at most, the output what is left of them all.
+ * Working sets of atoms inside of a stage. With ZeRO-3 an atom's working set also holds the parameters gathered for the atoms in
+ * front of it and the gradients being reduced of the one behind it: no layer range has a larger one than the range that begins with
+ * the first layer. The embedding counts with the most of all ranges that begin with it, the output with the rest.
  */
 static enum maq_status add_neighbours(double *working, const struct maq_range_costs *s)
 {
@@ -76,7 +79,10 @@ static enum maq_status add_neighbours(double *working, const struct maq_range_co
     return MAQ_OK;
 }
 
-/* Memory atom by atom: states and activations add up; of working sets the heaviest layer's is everybody's, and an end's excess its own. */
+/*
+ * Memory atom by atom: states and activations add up. Every stage counts the working set of the heaviest layer, and the ends what
+ * theirs exceeds it by.
+ */
 static enum maq_status add_memory(struct sums *to, double *context, const struct maq_range_costs *s, bool gathered,
                                   struct maq_arena *arena)
 {
@@ -189,7 +195,7 @@ enum maq_status maq_chain_column_fill(struct maq_chain_column *out, const struct
     out->option.fixed_bytes = sums.fixed;
     out->option.flight_bytes = sums.flight;
     out->option.sync_bytes = sums.sync;
-    out->option.update_s = sums.update; /* 0: in what it synchronizes */
+    out->option.update_s = sums.update; /* 0: the optimizer is part of the synchronization */
     out->option.tied_s = around->tied_s;
     return MAQ_OK;
 }
@@ -210,7 +216,7 @@ bool maq_chain_column_useless(const struct maq_chain_column *a, const struct maq
         !no_less(p->flight_bytes, q->flight_bytes, n) || !no_less(p->fixed_bytes, q->fixed_bytes, n) ||
         !no_less(p->sync_bytes, q->sync_bytes, n) || p->tied_s < q->tied_s)
         return false;
-    /* straight lines between knots: one is under the other where it is at all knots of both */
+    /* piecewise linear: one is below the other where it is at all knots of both */
     for (uint32_t i = 0; i < a->n_knots; i++)
         if (a->knot_s[i] < maq_chain_column_sync_s(other, a->knot_bytes[i]))
             return false;

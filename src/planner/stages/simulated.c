@@ -1,13 +1,13 @@
 /*
- * simulated.c - a composition, simulated pass by pass: what train/step/step_time.c does, with a plan of its own for every stage.
+ * simulated.c - a composition simulated pass by pass: the step of train/step/step_time.c, with a plan of its own for every stage.
  *
  *   pipeline    max-plus over the 1F1B skeleton (plan/schedule/schedule.h), passes and hops of each stage and border
- *   reduction   of each stage after its own last backward pass; first and last stage add up the halves of a tied table
+ *   reduction   of each stage after its own last backward pass; all-reduce of a tied table between first and last stage
  *   end         norm over all devices; the slowest update and gathering of parameters
  *
- * Stages take the devices of their pools in the order of the pipeline, each the first room that it fits into (train/mixed/device_slots.h), from the
- * front or from the back, whichever is faster.
- * Where all stages are alike that is how a job places them (rank order tp-cp-ep-dp-pp), and the step is that of maq_train_predict().
+ * Stages take the devices of their pools in the order of the pipeline, each the first free slots that it fits into
+ * (train/mixed/device_slots.h), from the front or from the back, whichever is faster. Where all stages are alike, this is the
+ * placement of a job (rank order tp-cp-ep-dp-pp), and the step is that of maq_train_predict().
  */
 #include <math.h>
 
@@ -141,7 +141,8 @@ static bool play_pipeline(double *end_s, const struct play *p, struct maq_arena 
         late[i] = nearbyint(st->cost.late_s * 1e9);
         hop[i] = i > 0 ? nearbyint(border_s(p, before, st) * 1e9) : 0;
         stall[i] = st->stalls ? hop[i] : 0;
-        port[i] = apart && !st->stalls ? hop[i] : 0; /* a sender that stalls has sent before it goes on */
+        /* where the sender waits for its transfers, they are over before it goes on */
+        port[i] = apart && !st->stalls ? hop[i] : 0;
     }
     const struct maq_task_times times = {
         .dur = dur, .hop = hop, .stall = stall, .port = port, .ready = ready, .late = late};
@@ -167,7 +168,7 @@ static enum maq_status play(double *step_s, struct play *p, struct maq_arena *ar
     return MAQ_OK;
 }
 
-/* Each under the lock of its pool. */
+/* Costs all stages, each under the lock of its pool. */
 static enum maq_status cost_stages(struct play *p, bool *fits)
 {
     *fits = true;

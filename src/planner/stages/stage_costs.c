@@ -1,4 +1,8 @@
-/* stage_costs.c - stage tables from the cost chain: see stage_costs.h for the equations. */
+/*
+ * stage_costs.c - stage tables from the cost chain: strategies of each pool costed once for each wave, in parallel
+ * and remembered, dominated ones dropped, and hops between all classes of options priced. stage_costs.h has the
+ * equations.
+ */
 #include "planner/stages/stage_costs.h"
 
 #include <math.h>
@@ -121,7 +125,7 @@ static uint32_t waves_of(const struct maq_chain_costs *c, const struct maq_chain
     return (gbs + samples - 1) / samples;
 }
 
-/* The sum over two halves of a tied table, in the pool's own network. */
+/* All-reduce of the gradients of a tied table between two stages, in the pool's own network. */
 static double tied_s(const struct maq_chain_costs *c, uint32_t g, double bytes, uint32_t devices)
 {
     const struct maq_pool *pool = &c->groups.at[g];
@@ -136,7 +140,7 @@ static double tied_s(const struct maq_chain_costs *c, uint32_t g, double bytes, 
     return maq_cost_coll(&c->groups.chain, &tied, &pool->cluster).seconds;
 }
 
-/* *out = NULL where a stage cannot be run so, or holds no atom. */
+/* *out = NULL where the strategy is impossible on the pool, or no atom fits into memory. */
 static enum maq_status cost_strategy(const struct maq_chain_column **out, const struct maq_chain_costs *c,
                                      const struct maq_chain_wave *wave, uint32_t pool, uint32_t strategy)
 {
@@ -167,7 +171,7 @@ static enum maq_status cost_strategy(const struct maq_chain_column **out, const 
     return status == MAQ_LIMIT ? MAQ_OK : status;
 }
 
-/* Of two that are the same in everything the first one stays. */
+/* Whether another column dominates column i; of two equal columns the first one stays. */
 static bool is_useless(const struct maq_chain_column *const *columns, uint32_t n, uint32_t i, uint32_t n_atoms)
 {
     for (uint32_t k = 0; k < n; k++)
@@ -188,7 +192,7 @@ static uint32_t drop_useless(const struct maq_chain_column **columns, uint32_t n
     return kept;
 }
 
-/* Every way that there is. NULL when out of memory. */
+/* Costs every strategy of a pool. NULL when out of memory. */
 static struct maq_chain_offer *make_offer(const struct maq_chain_costs *c, const struct maq_chain_wave *wave,
                                           uint32_t g)
 {
@@ -218,7 +222,7 @@ static struct maq_chain_offer *make_offer(const struct maq_chain_costs *c, const
     return offer;
 }
 
-/* What a wave may choose from on a pool: costed when it is first asked for. NULL when out of memory. */
+/* The offer of a pool for a wave, costed when it is first asked for. NULL when out of memory. */
 static const struct maq_chain_offer *offer_of(const struct maq_chain_costs *c, const struct maq_chain_wave *wave,
                                               uint32_t g)
 {
@@ -248,7 +252,7 @@ static double sync_s(const struct maq_stage_table *t, const struct maq_stage_par
 {
     const struct table_costs *costs = t->costs;
     double slowest = 0;
-    (void)ranks; /* one kind of replicas to a stage, of a number that the table fixes */
+    (void)ranks; /* a stage has one kind of replicas, in the number that the table fixes */
     for (uint32_t i = 0; i < n_parts; i++)
         slowest = fmax(slowest, maq_chain_column_sync_s(costs->columns[parts[i].option], bytes));
     return slowest;
@@ -272,7 +276,10 @@ static double pair_s(const struct maq_chain_costs *c, const struct maq_chain_wav
            from->extra_s;
 }
 
-/* Ways of a pool that send as many bytes from as many devices, and wait as long for it, hop alike. */
+/*
+ * Whether two strategies of a pool have equal hops: they send as many bytes from as many devices, with the same added
+ * time.
+ */
 static bool hop_alike(const struct maq_chain_column *a, const struct maq_chain_column *b)
 {
     return a->option.kind == b->option.kind && a->option.devices == b->option.devices && a->hop_bytes == b->hop_bytes &&

@@ -1,9 +1,11 @@
 /*
- * strategies.c - see strategies.h.
+ * strategies.c - lists the strategies of a node group by nested loops over the axes of a space, without combinations
+ * that contradict themselves.
  *
- * TP stays inside a node. What neither the document nor a list decides: TP and TP x CP divide a node, or are several of them; a rank of CP
- * has 256 tokens in two equal chunks (as in planner/space/default_values.c), and sequences are cut from 16,384 tokens on, where the activations of a
- * layer outgrow its weights; EP divides the experts and finds room in the pool.
+ * TP stays inside a node. Where neither the document nor a list sets an axis: TP and TP x CP divide a node or are a
+ * multiple of it; a rank of CP has at least 256 tokens in two equal chunks (as in planner/space/default_values.c),
+ * and sequences are cut from 16,384 tokens on, where the activations of a layer outgrow its weights; EP divides the
+ * experts and fits into the pool. See strategies.h.
  */
 #include "planner/stages/strategies.h"
 
@@ -18,7 +20,7 @@ struct lister {
     struct maq_chain_pool *pool;
     const struct maq_chain_space *space;
     int32_t experts; /* routed ones of a layer; 0: none */
-    uint32_t room;   /* 0: only counting */
+    uint32_t room;   /* size of the list; 0: strategies are only counted */
 };
 
 static bool listed(const uint32_t *values, uint32_t n, uint32_t value)
@@ -52,7 +54,10 @@ static bool takes_ep(const struct lister *l, uint32_t ep, uint32_t etp)
     return (uint32_t)l->experts % ep == 0 && ep * etp <= l->pool->at->count && listed(l->space->ep, l->space->n_ep, ep);
 }
 
-/* What is recomputed leaves nothing to offload, and its exchange of experts nothing to run under. */
+/*
+ * Whether a strategy contradicts itself: what is recomputed leaves nothing to offload, and its expert all-to-all
+ * nothing to overlap with.
+ */
 static bool conflicts(const struct maq_chain_space *s, const struct maq_stage_strategy *strategy)
 {
     const char *remedy;

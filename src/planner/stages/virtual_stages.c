@@ -1,4 +1,7 @@
-/* virtual_stages.c - columns of virtual stages: see virtual_stages.h. */
+/*
+ * virtual_stages.c - columns of virtual stages: sums of a column over the atoms of all chunks, as a mean or as the
+ * heaviest chunk. virtual_stages.h has the model and its simplifications.
+ */
 #include "planner/stages/virtual_stages.h"
 
 #include <math.h>
@@ -19,7 +22,7 @@ struct maq_chain_chunk maq_chain_chunk_of(struct maq_chain_atoms model, uint32_t
     return (struct maq_chain_chunk){begins ? 0 : from + first, ends ? model.n : from + end};
 }
 
-/* Of a layer of the model; 0: the one that the last chunk goes without. */
+/* Figure of a layer of the model; 0 for the layer that the last chunk lacks. */
 static double layer(const struct chunked *f, uint32_t atom, uint32_t chunk)
 {
     uint32_t i = atom + chunk * f->atoms;
@@ -36,7 +39,7 @@ static double output(const struct chunked *f)
     return f->sums[f->model.n] - f->sums[f->model.n - f->model.behind];
 }
 
-/* What the last chunk has beyond another one: the output, less the layer that it goes without. */
+/* By how much the last chunk exceeds another one: the output, less the layer that it lacks. */
 static double excess(const struct chunked *f)
 {
     bool whole = f->atoms * f->chunks == maq_chain_layers(f->model);
@@ -57,8 +60,9 @@ static double *fold_sum(const struct chunked *f, struct maq_arena *arena)
 }
 
 /*
- * Seconds: the mean of the chunks. What a stage in the middle takes beyond the difference of its
- * ends, twice `extra_s` (column.h), is each_s in every chunk but the first stage's first, which the embedding takes back.
+ * Seconds: the mean of the chunks. The time of a stage in the middle beyond P(end) - P(first), twice `extra_s`
+ * (column.h), is each_s in every chunk; the first chunk of the first stage has no such excess, so it is taken off the
+ * embedding.
  */
 static double *fold_time(const struct chunked *f, double extra_s, struct maq_arena *arena)
 {

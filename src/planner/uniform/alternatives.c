@@ -1,8 +1,8 @@
 /*
- * alternatives.c - why the obvious other plans lose: the best plan with one axis changed, for every value of the space.
+ * alternatives.c - the best plan with one axis changed, for every value of the space: shows why neighbouring plans lose.
  *
  * The other axes stay as they are, so a value that the rest does not allow is impossible, even where the space has a plan
- * with it. Other stages need another layout: the best of the space.
+ * with it. Another number of stages needs another layout: the best one of the space is taken.
  */
 #include "planner/uniform/alternatives.h"
 
@@ -63,7 +63,7 @@ static const char *short_name(struct maq_alternatives_owner *o, const char *key)
     return copy ? copy : key;
 }
 
-/* Where the best plan's value stands on an axis: setting it changes nothing. As many as there are values where none does. */
+/* Index of the best plan's value on an axis; the number of values where the axis does not have it. */
 static uint32_t index_of(const struct maq_search_space *space, enum maq_axis axis, const struct maq_plan *plan)
 {
     const struct maq_axis_values *values = &space->axis[axis];
@@ -78,7 +78,7 @@ static bool changes_stages(enum maq_axis axis)
     return axis == MAQ_AXIS_PP || axis == MAQ_AXIS_VP || axis == MAQ_AXIS_SCHEDULE;
 }
 
-/* A change that drags others along: schedule and virtual stages, what follows from TP. */
+/* Adjusts what a change of the axis implies: schedule and virtual stages, what follows from TP. */
 static void mend(struct maq_plan *plan, enum maq_axis axis)
 {
     if (changes_stages(axis))

@@ -1,6 +1,6 @@
 /*
- * alternatives.h - lists of plans that differ from the best one in a key, and what they take. alternatives.c lists the values of the axes,
- * unsearched_settings.c what no axis is.
+ * alternatives.h - alternatives to the best plan: plans that differ from it in one key, and their steps.
+ * alternatives.c lists the values of the axes, unsearched_settings.c the settings that are no axis.
  */
 #ifndef MAQ_PLANNER_UNIFORM_ALTERNATIVES_H
 #define MAQ_PLANNER_UNIFORM_ALTERNATIVES_H
@@ -19,14 +19,17 @@ struct maq_alternatives_owner {
     uint32_t size;
 };
 
-/* Appends one; its words are copied. laid_out: as in the owner, else the best layout of the space is taken. */
+/*
+ * Appends an alternative; its strings are copied. laid_out: as in struct maq_alternatives_owner; otherwise the best
+ * layout of the space is taken.
+ */
 enum maq_status maq_alternative_add(struct maq_search_alternatives *out, const struct maq_search_alternative *what,
                                     const struct maq_plan *plan, bool laid_out);
 
-/* Lists alternatives of the best plan; their owner is there already. */
+/* Lists alternatives of the best plan; out->owner is set already. */
 typedef enum maq_status maq_alternatives_fn(struct maq_search_alternatives *out, const struct maq_plan *best);
 
-/* Those that a function lists, with what they take. */
+/* The alternatives that a function lists, with step and memory. */
 enum maq_status maq_alternatives_evaluate(struct maq_search_alternatives *out, maq_alternatives_fn *lists,
                                           const struct maq_loaded_job *open, const struct maq_search_result *result,
                                           const struct maq_search_opts *opts, struct maq_diag *diag);

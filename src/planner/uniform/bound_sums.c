@@ -1,4 +1,7 @@
-/* bound_sums.c - sums over the atoms of a branch, worked out when they are asked for; see bounds.h. */
+/*
+ * bound_sums.c - prefix sums over the atoms of a branch, for every recomputation and with layers offloaded or not,
+ * made when they are first asked for. They are what bounds.c takes differences of. See bounds.h.
+ */
 #include <math.h>
 
 #include "base/check.h"
@@ -55,7 +58,7 @@ static void lower(double *least, double a, double b)
     *least = *least < lower ? *least : lower;
 }
 
-/* What each atom takes at least, recomputed or not, under any of the recomputations so far. */
+/* Lowers each atom's figures to the least of the recomputations so far, recomputed or not. */
 static void keep_least(struct maq_atom *least, const struct maq_atoms *atoms, double redone_share, bool first)
 {
     for (uint32_t i = 0; i < atoms->n; i++) {
@@ -73,7 +76,7 @@ static void keep_least(struct maq_atom *least, const struct maq_atoms *atoms, do
 
 #define ENDLESS_NS 1e30 /* longer than any step, and finite: ranges are differences of sums */
 
-/* What is refused with such a recomputation is of no use for its time: it is bounded, where anything is known. */
+/* Atoms of a recomputation that is refused: their time is so long that a bound drops every plan with it. */
 static void make_endless(struct maq_atoms *atoms)
 {
     for (uint32_t i = 0; i < atoms->n; i++) {
@@ -132,7 +135,7 @@ static struct maq_plan plan_of(const struct maq_branch_bounds *f, enum maq_passe
     return plan;
 }
 
-/* Of every recomputation, and of the least of them. */
+/* Sums of every recomputation, and of the least over all of them. */
 static enum maq_status prepare_all(struct maq_branch_bounds *f, enum maq_passes passes, bool away)
 {
     uint32_t n = f->space->axis[MAQ_AXIS_RECOMPUTE].n;

@@ -29,8 +29,8 @@ static double range(const double *before, uint32_t first, uint32_t last)
     return before[last] - before[first];
 }
 
-/* Layers [first, last) of the model, the first `redone` of them recomputed, all of them offloaded or none. While one works, what those
- * behind it keep is not there, unless it waits for a pass of its weight gradients (`splits`). */
+/* Layers [first, last) of the model, the first `redone` of them recomputed, all of them offloaded or none. While one works, what
+ * those behind it keep is not there, unless it waits for a pass of its weight gradients (`splits`). */
 static void add_layers(struct maq_position_bound *h, const struct maq_bound_sums *s, uint32_t first, uint32_t redone,
                        uint32_t last, bool splits)
 {
@@ -45,7 +45,7 @@ static void add_layers(struct maq_position_bound *h, const struct maq_bound_sums
     }
 }
 
-/* Atoms [first, last): nothing is computed before the first gather has come, nor reduced before it is computed. */
+/* Atoms [first, last): nothing is computed before the first gather ends, nor reduced before it is computed. */
 static void add_sync(struct maq_position_bound *h, const struct maq_sync_sums *s, uint32_t first, uint32_t last)
 {
     if (first == last)
@@ -155,7 +155,7 @@ static double activations(const struct maq_branch_bounds *f, const struct maq_pi
     return bytes;
 }
 
-/* Nothing is known of the layers of the stages. */
+/* The bound where the layers of the stages are not known: an even share of the work. */
 static void flat_bound(struct maq_pipeline_bound *out, const struct maq_branch_bounds *f,
                        const struct maq_bound_sums *sums)
 {
@@ -205,7 +205,7 @@ void maq_pipeline_bound(struct maq_pipeline_bound *out, const struct maq_branch_
             out->stages[s] = stage_bound(f, p, s, at, n);
         double busy = m * work + before + hops;
         if (p->schedule != MAQ_SCHEDULE_DUALPIPE &&
-            busy > bound) /* there each direction has its share of microbatches */
+            busy > bound) /* DualPipe: each direction has its share of the microbatches */
             bound = busy;
         before += held[s].forward + (splits ? 0 : held[s].backward);
     }

@@ -1,5 +1,6 @@
 /*
- * bounds.h - what the plans of a branch need at least, from its atoms. The equations are in branches.h and bounds.c.
+ * bounds.h - lower bounds of step time and memory of the plans of a branch, from sums over its atoms. The equations are
+ * in branches.h and bounds.c.
  */
 #ifndef MAQ_PLANNER_UNIFORM_BOUNDS_H
 #define MAQ_PLANNER_UNIFORM_BOUNDS_H
@@ -18,7 +19,8 @@ struct maq_bound_sums {
     double *act_bytes, *redone_act_bytes, *dense_params, *expert_params, *narrow_params;
     const double *transient_bytes, *redone_transient_bytes, *most_act_bytes; /* [atoms], of each */
     double hop_ns;
-    bool adds; /* recomputing makes no pass of an atom shorter; of offloaded layers it may: there is less to move */
+    /* recomputing makes no pass of an atom shorter. With offloading it may, since there is less to transfer */
+    bool adds;
 };
 
 struct maq_branch_bounds {
@@ -26,12 +28,12 @@ struct maq_branch_bounds {
     struct maq_train_sweep *sweep;
     struct maq_arena *arena;
     struct maq_plan plain;   /* the branch's plainest plan, with nothing on the host */
-    uint32_t inputs;         /* of modules that wait there in the branch: bits of enum maq_offload_module */
+    uint32_t inputs;         /* modules whose inputs are on the host in the branch: bits of enum maq_offload_module */
     struct maq_job resolved; /* the job with it, for what states take */
-    struct maq_bound_sums plain_sums[MAQ_PASSES_COUNT]; /* nothing is saved; NULL: of no schedule of the space */
+    struct maq_bound_sums plain_sums[MAQ_PASSES_COUNT]; /* no saving of memory; NULL: no schedule has such passes */
     enum maq_passes plain_passes;                       /* one that is there */
-    /* [of RECOMPUTE + 1], the last of each atom the least of all; by the same, and whether layers are offloaded; NULL: not
-     * worked out yet */
+    /* [values of RECOMPUTE + 1], the last one the least of all atom by atom; by passes, and by whether layers are
+     * offloaded; NULL: not made yet */
     struct maq_bound_sums *sums[MAQ_PASSES_COUNT][2];
     uint32_t n_atoms, microbatches;
     bool alike; /* all layers of the model are */
@@ -46,20 +48,21 @@ enum maq_status maq_branch_bounds(struct maq_branch_bounds *out, const struct ma
                                   const struct maq_job *job, const struct maq_plan *plain,
                                   struct maq_train_sweep *sweep, struct maq_arena *arena);
 
-/* What queries of recomputations need, with layers offloaded or without. */
+/* Makes the sums that queries need, with layers offloaded (`away`) or without. */
 enum maq_status maq_branch_bounds_need(struct maq_branch_bounds *bounds, enum maq_passes passes, bool away);
 
-/* What a way to shard adds to each pass, sums over the atoms before each [atoms + 1]. */
+/* What a sharding (ZeRO, copies) adds to each pass, as prefix sums over atoms [atoms + 1]. */
 struct maq_sync_sums {
     double *forward_gather_ns, *backward_gather_ns, *reduce_ns;
     double total_ns; /* of all atoms, both passes */
 };
 
-/* Of plans that shard as `plan` does. Lives in the arena of the bounds. */
+/* Sums for plans with the sharding of `plan`. Lives in the arena of the bounds. */
 enum maq_status maq_sync_bound(struct maq_sync_sums *out, const struct maq_branch_bounds *bounds,
                                const struct maq_plan *plan);
 
-#define MAQ_BOUND_PLAIN UINT32_MAX /* nothing is saved: the time of this bounds all, and nothing else is asked of it */
+/* no saving of memory: only its time is asked for, which bounds all recomputations */
+#define MAQ_BOUND_PLAIN UINT32_MAX
 
 /* Which plans a bound is of. */
 struct maq_bound_query {
@@ -74,7 +77,7 @@ struct maq_bound_query {
 const struct maq_bound_sums *maq_bound_sums_of(const struct maq_branch_bounds *bounds,
                                                const struct maq_bound_query *query, bool away);
 
-/* What a stage holds at least; whatever way it is sharded. */
+/* Lower bounds of what a stage holds, before sharding. */
 struct maq_stage_bound {
     double dense_params, expert_params, narrow_params, act_bytes, transient_bytes;
 };
@@ -87,18 +90,21 @@ struct maq_pipeline_bound {
 void maq_pipeline_bound(struct maq_pipeline_bound *out, const struct maq_branch_bounds *bounds,
                         const struct maq_bound_query *query);
 
-/* Bytes of state per parameter under a way to shard; narrow: on top of them, for what the recipe quantizes (less than 0 where it is
- * kept in 8 bits alone). */
+/* Bytes of state per parameter under a sharding; narrow: in addition, for parameters that the recipe quantizes (negative where
+ * they are kept in 8 bits alone). */
 struct maq_state_bound {
     double dense, expert, narrow;
-    bool none; /* there is no bound */
+    bool none; /* no bound is known */
 };
 struct maq_state_bound maq_state_bound(const struct maq_branch_bounds *bounds, const struct maq_plan *plan);
 
-/* States of an average stage under a way to shard, and what does not depend on the stage: the fullest one has no less. */
+/*
+ * Bytes of the states of the mean stage under a sharding, plus what does not depend on the stage: a lower bound for the
+ * fullest stage.
+ */
 double maq_mean_state_bytes(const struct maq_branch_bounds *bounds, const struct maq_plan *plan);
 
-/* No plan of the pipeline so sharded needs less memory. */
+/* Lower bound of the memory of every plan of the pipeline with that sharding. */
 double maq_memory_bound(const struct maq_branch_bounds *bounds, const struct maq_pipeline_bound *pipeline,
                         const struct maq_state_bound *states);
 

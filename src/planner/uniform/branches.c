@@ -1,5 +1,6 @@
 /*
- * branches.c - lists branches and bounds them, see branches.h.
+ * branches.c - enumerates the combinations of branch axes, drops repetitions, and bounds each branch by the work of
+ * one microbatch (the equation of branches.h).
  */
 #include "planner/uniform/branches.h"
 
@@ -104,7 +105,7 @@ static bool next(uint32_t at[MAQ_AXIS_BRANCHES], const struct maq_search_space *
     return false;
 }
 
-/* Fills a branch with the combination; false where it is none of its own. */
+/* Fills a branch with the combination; false where it repeats another or does not fit. */
 static bool fill(struct maq_search_branch *out, const struct maq_search_space *space, const struct maq_job *job,
                  const uint32_t at[MAQ_AXIS_BRANCHES], bool moe)
 {
@@ -173,7 +174,10 @@ static enum maq_status least_work(double *ns, const struct maq_search_space *spa
     return MAQ_OK;
 }
 
-/* Whether inputs of modules may wait on the host so. They bound nothing: passes may wait for them, less where more is recomputed. */
+/*
+ * Whether the modules' inputs can be offloaded in this way. Offloading gives no bound: passes may wait for it, and less where more
+ * is recomputed.
+ */
 static enum maq_status check_inputs(const struct maq_plan *plan, struct maq_train_sweep *sweep,
                                     struct maq_arena *scratch)
 {

@@ -1,5 +1,6 @@
 /*
- * branches.h - the space cut by what reaches inside a layer, and what bounds each piece from below.
+ * branches.h - branches of the branch and bound: the space cut by the axes that change what a layer computes, with a lower bound
+ * of each branch.
  *
  * A branch is one value of every axis before MAQ_AXIS_BRANCHES. All its plans run the same operators on a microbatch, so that the
  * atoms of one of them (train/atoms.h) bound all. With W the forward and backward time of a microbatch through the whole model,
@@ -21,8 +22,8 @@
 struct maq_search_branch {
     int32_t value[MAQ_AXIS_BRANCHES];
     uint32_t number; /* in the order of the space */
-    uint64_t plans;  /* of the space, in it: whoever knows leaves fills it in */
-    double bound_s;  /* no plan of it is faster */
+    uint64_t plans;  /* plans of the space in the branch, filled in by maq_leaves_count() */
+    double bound_s;  /* lower bound of the step of its plans */
     bool impossible;
 };
 
@@ -31,16 +32,22 @@ struct maq_search_branches {
     uint32_t n;
 };
 
-/* The plan of a branch with the other axes at their plainest: one chunk, 1F1B, balanced, unsharded, nothing recomputed. */
+/*
+ * The plan of a branch with the other axes at their simplest values: one virtual stage, 1F1B, balanced, unsharded, nothing
+ * recomputed.
+ */
 void maq_branch_plan(struct maq_plan *out, const struct maq_search_space *space,
                      const struct maq_search_branch *branch);
 /* Microbatches of a plan of the branch; its degrees fit the cluster and the batch. */
 int32_t maq_branch_microbatches(const struct maq_job *job, const struct maq_plan *plan);
 
-/* Every branch whose degrees fit the cluster and the batch; branches that differ in nothing that counts are one. */
+/*
+ * Every branch whose degrees fit the cluster and the batch; branches that differ only in axes without effect are listed
+ * once. Lives in the arena.
+ */
 enum maq_status maq_branches_list(struct maq_search_branches *out, const struct maq_search_space *space,
                                   const struct maq_job *job, struct maq_arena *arena);
-/* Fills bound_s or impossible. `scratch` is used and given back. */
+/* Fills bound_s or impossible. `scratch` is reset before it returns. */
 enum maq_status maq_branch_bound(struct maq_search_branch *branch, const struct maq_search_space *space,
                                  const struct maq_job *job, struct maq_train_sweep *sweep, struct maq_arena *scratch);
 

@@ -1,9 +1,9 @@
 /*
- * headroom.c - what it costs to leave room for a peak above its prediction.
+ * headroom.c - the reserve of memory for a peak above its prediction, and the best plan that leaves it.
  *
- * Memory is predicted with an error (train/uncertainty.c). A plan that needs all of a device fits in half of the runs; with M bytes a device and h
- * the upper end of the 80 % interval, over the prediction, one that needs no more than M / h fits in nine of ten. So M (1 - 1 / h) is what a
- * search has to leave free.
+ * Memory is predicted with an error (train/uncertainty.c). A plan that needs all of a device fits in half of the
+ * runs; with M bytes a device and h the upper end of the 80 % interval over the prediction, one that needs no more
+ * than M / h fits in nine of ten. So M (1 - 1 / h) is what a search has to leave free.
  */
 #include <math.h>
 
@@ -11,7 +11,7 @@
 #include "base/units.h"
 #include "maquette/planner.h"
 
-#define TENTHS (MAQ_GIB / 10) /* in which reserves are told */
+#define TENTHS (MAQ_GIB / 10) /* bytes; reserves are multiples of it */
 
 double maq_search_headroom_reserve(double device_bytes, double needed_bytes)
 {
@@ -39,7 +39,7 @@ enum maq_status maq_search_find_headroom(struct maq_search_headroom *out, const 
     if (out->reserve_bytes <= 0 || !search)
         return MAQ_OK;
     MAQ_TRY(maq_search(&out->search, open, &roomy, diag));
-    if (!out->search->complete) /* what it has need not be the best, and where it has nothing something may fit */
+    if (!out->search->complete) /* a stopped search proves neither the best plan nor that none fits */
         maq_search_headroom_free(out);
     return MAQ_OK;
 }

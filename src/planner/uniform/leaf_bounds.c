@@ -1,4 +1,7 @@
-/* leaf_bounds.c - see leaf_bounds.h. */
+/*
+ * leaf_bounds.c - remembers the bounds of one pipeline by recomputation, offloading, number of recomputed layers and
+ * sharding. See leaf_bounds.h.
+ */
 #include "planner/uniform/leaf_bounds.h"
 
 #include <math.h>
@@ -75,7 +78,7 @@ static struct maq_bound_query query_of(const struct maq_leaf_bounds *f, uint32_t
                                     .offloaded = maq_leaf_offloaded(f, offload)};
 }
 
-/* Sees to it that there is what a query needs; where memory ran out, bounds stay below all there is. */
+/* Makes the sums that a query needs; false when out of memory, and then bounds are below every plan. */
 static bool has_sums(struct maq_leaf_bounds *f, const struct maq_bound_query *q)
 {
     enum maq_passes passes = maq_passes_of(f->pipeline->schedule);
@@ -103,7 +106,7 @@ const struct maq_pipeline_bound *maq_leaf_bound(struct maq_leaf_bounds *f, uint3
     if (!has_sums(f, &q))
         return bound;
     bool stages = q.value == MAQ_RECOMPUTE_VALUE_STAGES, block = q.value == MAQ_RECOMPUTE_VALUE_BLOCK || stages;
-    if (block) /* the memory of the most, the time of the least */
+    if (block) /* the memory with the most layers, the time with the least */
         q.block = f->pipeline->most_layers;
     maq_pipeline_bound(bound, &f->branch, &q);
     if (block) {

@@ -1,8 +1,9 @@
 /*
- * leaf_bounds.h - the bounds of the plans under one pipeline of a branch, each worked out when it is first asked for.
+ * leaf_bounds.h - bounds of the plans under one pipeline of a branch (bounds.h), remembered, each worked out when it is first
+ * asked for.
  *
- * Most pipelines are left out for their time alone, and most that remain have a plan that fits without saving memory: so few of
- * the combinations of recomputation and offloading are ever looked at.
+ * Most pipelines are dropped for their time alone, and most that remain have a plan that fits without saving memory, so few
+ * combinations of recomputation and offloading are ever bounded.
  */
 #ifndef MAQ_PLANNER_UNIFORM_LEAF_BOUNDS_H
 #define MAQ_PLANNER_UNIFORM_LEAF_BOUNDS_H
@@ -14,7 +15,7 @@ struct maq_leaf_bounds {
     struct maq_branch_bounds branch;
     enum maq_status status; /* of working bounds out */
     const struct maq_pipeline *pipeline;
-    uint32_t none; /* where "nothing is recomputed" stands on its axis; as many as there are values when it does not */
+    uint32_t none; /* index of "nothing is recomputed" on its axis; the number of values when it is not there */
     /* step_s < 0: not worked out yet */
     struct maq_pipeline_bound *of;    /* [of OFFLOAD * (of RECOMPUTE + 1)] */
     struct maq_pipeline_bound *block; /* [layers + 1] of BLOCK without offloading */
@@ -22,7 +23,10 @@ struct maq_leaf_bounds {
     struct maq_sync_sums *sync; /* [of SHARDING * of REPLICAS] of the branch; reduce_ns NULL: not worked out yet */
 };
 
-/* Of a branch with the plainest plan `plain`; no pipeline yet. Everything lives in `arena`. */
+/*
+ * Bounds of the branch whose simplest plan is `plain` (maq_branch_plan()); no pipeline is selected yet. Everything
+ * lives in `arena`.
+ */
 enum maq_status maq_leaf_bounds_init(struct maq_leaf_bounds *out, const struct maq_search_space *space,
                                      const struct maq_job *job, const struct maq_plan *plain,
                                      struct maq_train_sweep *sweep, struct maq_arena *arena);
@@ -32,25 +36,28 @@ void maq_leaf_bounds_select(struct maq_leaf_bounds *bounds, const struct maq_pip
 
 /* First layers of each virtual stage that a value of OFFLOAD puts on the host. */
 int32_t maq_leaf_offloaded(const struct maq_leaf_bounds *bounds, uint32_t offload);
-/* Whether nothing of the activations waits on the host then. */
+/* Whether no activations are offloaded under that value. */
 bool maq_leaf_on_device(const struct maq_leaf_bounds *bounds, uint32_t offload);
 
-/* No plan of the pipeline is faster. */
+/* Lower bound of the step of every plan of the pipeline, s. */
 double maq_leaf_time_bound(struct maq_leaf_bounds *bounds);
 
-/* Of a recomputation and an offloading, however sharded; of BLOCK the time of one layer and the memory of all of them. Behind the
- * end of the axis: of all recomputations. */
+/* Bounds of a recomputation and an offloading, under any sharding; of BLOCK the time with one layer and the memory with all of
+ * them. An index behind the end of the axis: the least of all recomputations. */
 const struct maq_pipeline_bound *maq_leaf_bound(struct maq_leaf_bounds *bounds, uint32_t recompute, uint32_t offload);
 
-/* Whether a recomputation makes no pass shorter where so much is offloaded. */
+/* Whether a recomputation makes no pass shorter under that offloading. */
 bool maq_leaf_recompute_adds(const struct maq_leaf_bounds *bounds, uint32_t recompute, uint32_t offload);
 
-/* Of BLOCK, the value `recompute` of its axis, with so many layers of each virtual stage. Good until the next call. */
+/*
+ * Bounds of BLOCK, the value `recompute` of its axis, with so many layers of each virtual stage. Valid until the next
+ * call.
+ */
 const struct maq_pipeline_bound *maq_leaf_block_bound(struct maq_leaf_bounds *bounds, uint32_t recompute,
                                                       uint32_t offload, int32_t layers);
 
-/* Least time of what saves no memory under a way to shard, the values `sharding` and `replicas` of their axes, which `plan` has; 0
- * where it adds nothing to a pass. Not looked into beyond `limit_s`. */
+/* Lower bound of the step without saving of memory, under the sharding of `plan`, whose values on the axes are `sharding` and
+ * `replicas`; 0 where the sharding adds nothing to a pass. Not worked out further than `limit_s`. */
 enum maq_status maq_leaf_sync_bound(double *step_s, struct maq_leaf_bounds *bounds, const struct maq_plan *plan,
                                     uint32_t sharding, uint32_t replicas, double limit_s);
 

@@ -1,8 +1,8 @@
 /*
- * leaves.c - goes through the plans of a branch, see leaves.h.
+ * leaves.c - explores the plans of a branch under bounds of time and memory; leaves.h has the order of the axes.
  *
- * The order of the loops is the order of the bounds: a pipeline is bounded from the atoms (branches.h), a way to shard by what a
- * rank holds at least,
+ * Loops follow the bounds: a pipeline is bounded by the time of its atoms (branches.h), a sharding by what a rank holds at
+ * least,
  *
  *   memory >= states of the parameters of the fullest stage + least activations of the microbatches it holds at once
  *
@@ -42,8 +42,8 @@ static uint64_t saving_count(const struct maq_search_space *space, const struct 
 }
 
 /*
- * Copies of the sharded state, or 0 where the combination says what another one says: nothing is sharded, or all ranks of a
- * domain are all there are.
+ * Copies of the sharded state, or 0 where the combination repeats another one: nothing is sharded, or one domain holds all
+ * ranks.
  */
 static int32_t replicas_of(const struct maq_search_space *space, const struct maq_job *job, const struct maq_plan *plan,
                            int sharding, uint32_t i)
@@ -70,13 +70,13 @@ static int sharding_of(const struct maq_search_space *space, uint32_t i)
     return value == MAQ_VALUE_AS_WRITTEN ? space->base.sharding : value;
 }
 
-/* A way to shard, by its values on both axes. */
+/* A sharding, by its values on the axes SHARDING and REPLICAS. */
 struct way {
     uint32_t sharding, replicas;
     int32_t copies;
 };
 
-/* Those of a branch, into `out` where it is given; returns how many. */
+/* Lists the shardings of a branch in `out`, where it is not NULL; returns how many. */
 static uint32_t list_strategies(struct way *out, const struct maq_search_space *space, const struct maq_job *job,
                                 const struct maq_plan *plan)
 {
@@ -111,7 +111,7 @@ struct explorer {
     struct maq_plan base; /* of the branch, then with pipeline and sharding */
     struct maq_state_bound states;
     double sync_bound_s; /* no plan under this pipeline and sharding is faster */
-    double tail_s;       /* and what comes behind its passes is no less */
+    double tail_s;       /* lower bound of what follows its passes */
     bool *settled;       /* [of OFFLOAD] */
     struct way *ways;    /* [n_strategies] of the branch */
     uint32_t n_strategies;
@@ -126,7 +126,7 @@ static double limit_of(const struct maq_leaf_search *s)
     return s->best.step_s > 0 && s->best.step_s < s->limit_s ? s->best.step_s : s->limit_s;
 }
 
-/* Whether a plan that takes at least step_s and bytes cannot be of use. */
+/* Whether a plan that takes at least step_s and bytes can be dropped. */
 static bool useless(const struct explorer *e, double step_s, double bytes)
 {
     const struct maq_leaf_search *s = e->s;
@@ -167,7 +167,7 @@ static enum maq_status note(struct explorer *e, const struct maq_plan *plan, con
     return s->front ? maq_pareto_add(s->found, &found) : MAQ_OK;
 }
 
-/* Evaluates the plans that wait. */
+/* Evaluates the batch of plans collected so far. */
 static enum maq_status look(struct explorer *e)
 {
     uint32_t n = e->held;
@@ -184,13 +184,13 @@ static enum maq_status put(struct explorer *e, const struct maq_plan *plan)
     return e->held == BATCH ? look(e) : MAQ_OK;
 }
 
-/* Whether plans with this bound, sharded as e->base, are of no use for their time alone. */
+/* Whether plans with this bound, sharded as e->base, can be dropped for their time alone. */
 static bool slow(const struct explorer *e, const struct maq_pipeline_bound *bound)
 {
     return useless(e, fmax(bound->step_s, e->sync_bound_s) + e->tail_s, 0);
 }
 
-/* The same for their time and memory. */
+/* The same for time and memory. */
 static bool floored(const struct explorer *e, const struct maq_pipeline_bound *bound)
 {
     return slow(e, bound) || useless(e, fmax(bound->step_s, e->sync_bound_s) + e->tail_s,
@@ -269,12 +269,12 @@ static enum maq_status least_of_stages(struct explorer *e, const struct maq_plan
 
 /* ---- savings of memory ---- */
 
-/* What may still be of use of the plans with one share of the optimizer and one number of layers on the host. */
+/* Which plans with one share of the optimizer and one number of layers on the host may still be of use. */
 struct choice {
     const struct maq_plan *plan;
     uint32_t offload;
     bool all;    /* of BLOCK every number of layers, not the least that fits */
-    bool beaten; /* "nothing" fits, or is slow already, and hides nothing: only what makes a pass shorter */
+    bool beaten; /* without recomputation it fits or is too slow, and hides no work: try only what shortens a pass */
 };
 
 static bool promising(struct explorer *e, const struct choice *c, uint32_t recompute)
@@ -371,7 +371,7 @@ static bool every_recompute_adds(const struct explorer *e, uint32_t offload)
     return true;
 }
 
-#define WORTH_A_PROBE 4 /* plans that timing one which does not fit may save */
+#define WORTH_A_PROBE 4 /* timing a plan that does not fit pays where it may save at least so many others */
 
 struct verdict {
     bool dead;    /* plans that offload more are of no use */
@@ -379,11 +379,11 @@ struct verdict {
 };
 
 /*
- * The plans that save memory with one share of the optimizer and one number of layers on the host, one of the values before
- * `alive` that are still to be looked at; and so are `hosts` shares of the optimizer, this one included.
+ * The plans that save memory with one share of the optimizer and one number of layers on the host. Still to be explored are the
+ * values of OFFLOAD before `alive`, and `hosts` shares of the optimizer, this one included.
  *
- * Where passes wait for their host or for data parallelism, offloading and recomputing may make a plan faster: they hide in the wait, and
- * what comes behind begins earlier, by no more than the wait.
+ * Where passes wait for the host or for data-parallel communication, offloading and recomputing may make a plan faster: they hide
+ * in the wait, and what follows begins earlier, by at most the wait.
  */
 static enum maq_status savings(struct explorer *e, const struct maq_plan *plan, uint32_t offload, uint32_t alive,
                                uint32_t hosts, struct verdict *out)
@@ -392,7 +392,7 @@ static enum maq_status savings(struct explorer *e, const struct maq_plan *plan, 
     uint32_t none = e->bounds.none;
     struct maq_plan nothing = *plan;
     struct choice choice = {.plan = &nothing, .offload = offload, .all = s->exhaustive || s->front};
-    if (slow(e, common_bound(e, offload))) { /* more on the host is no faster */
+    if (slow(e, common_bound(e, offload))) { /* offloading more is no faster */
         out->dead = !choice.all;
         return MAQ_OK;
     }
@@ -411,8 +411,9 @@ static enum maq_status savings(struct explorer *e, const struct maq_plan *plan, 
     if (!q.possible)
         return MAQ_OK;
     bool on_device = maq_leaf_on_device(&e->bounds, offload),
-         hides = q.wait_s > 0 && q.step_s - q.wait_s < limit_of(s), /* work that is added may, and a plan be the best */
-        beaten = !choice.all && (q.fits || q.step_s >= limit);
+         /* added work may hide in the wait and the plan be best */
+        hides = q.wait_s > 0 && q.step_s - q.wait_s < limit_of(s),
+         beaten = !choice.all && (q.fits || q.step_s >= limit);
     if (on_device)
         e->tail_s = q.tail_s;
     out->dead = beaten && !(hides && q.wait_s > MAQ_NEGLIGIBLE_GAIN * q.step_s) &&
@@ -423,7 +424,7 @@ static enum maq_status savings(struct explorer *e, const struct maq_plan *plan, 
     return choice.beaten && on_device ? MAQ_OK : recomputations(e, &choice);
 }
 
-/* All plans under a pipeline and a way to shard. Values on both axes grow. */
+/* All plans under a pipeline and a sharding. Values on both offloading axes ascend. */
 static enum maq_status group(struct explorer *e)
 {
     const struct maq_search_space *space = e->s->space;
@@ -471,14 +472,17 @@ static enum maq_status sharded(struct explorer *e, const struct way *way)
     return e->bounds.status;
 }
 
-/* Exchanges of experts that run under another microbatch, in a pipeline without passes side by side. */
+/*
+ * Whether the plan overlaps the expert all-to-all with another microbatch in a pipeline whose schedule has no such
+ * pairs of passes.
+ */
 static bool lacks_partners(const struct maq_plan *plan)
 {
     return plan->overlap_ep == MAQ_ON && plan->ep > 1 && plan->schedule != MAQ_SCHEDULE_AUTO &&
            !maq_plan_pairs_passes(plan);
 }
 
-/* DualPipe runs them so by itself: then another branch has the same plans. */
+/* Whether the schedule overlaps them anyway (DualPipe): then another branch has the same plans. */
 static bool runs_so_anyway(const struct maq_search_space *space, const struct maq_plan *plan)
 {
     struct maq_plan first = space->base;
@@ -526,7 +530,7 @@ static int by_bound(const void *a, const void *b)
     return x->pipeline < y->pipeline ? -1 : x->pipeline > y->pipeline;
 }
 
-/* The pipelines of a branch, those that are likely fast first: what they find leaves less of the others. */
+/* The pipelines of a branch in the order of their bounds: fast plans found early drop more of the others. */
 static enum maq_status all_pipelines(struct explorer *e, const struct maq_search_branch *branch,
                                      const struct maq_pipeline_list *list)
 {
@@ -545,7 +549,7 @@ static enum maq_status all_pipelines(struct explorer *e, const struct maq_search
     return MAQ_OK;
 }
 
-/* Whether the states of an average stage are too much already, whatever the pipeline and however sharded. */
+/* Whether the states of the mean stage alone exceed the memory, under any pipeline and any sharding. */
 static bool overfull(const struct explorer *e, const struct maq_plan *plain)
 {
     const struct maq_search_space *space = e->s->space;

@@ -1,4 +1,7 @@
-/* pareto.c - see pareto.h. */
+/*
+ * pareto.c - the front as an array sorted by time, along which memory falls; binary search, insertion, and removal of
+ * beaten plans. See pareto.h.
+ */
 #include "planner/uniform/pareto.h"
 
 #include <stdlib.h>

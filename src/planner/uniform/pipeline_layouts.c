@@ -1,5 +1,6 @@
 /*
- * pipeline_layouts.c - lists pipelines, see pipeline_layouts.h.
+ * pipeline_layouts.c - lists pipelines: loops over schedules, virtual stages and layouts, and drops those that repeat
+ * another one. See pipeline_layouts.h.
  */
 #include "planner/uniform/pipeline_layouts.h"
 

@@ -1,5 +1,5 @@
 /*
- * remedies.c - nothing fits: how much memory, how many nodes, or which techniques would change that.
+ * remedies.c - when nothing fits: how much memory, how many nodes, or which offloading would change that.
  *
  * Each is found by searches: more memory by bisection to a gibibyte, more nodes by doubling the first node group.
  */
@@ -10,7 +10,7 @@
 #include "base/units.h"
 #include "planner/space/space.h"
 
-#define AT_MOST 64 /* times what there is */
+#define AT_MOST 64 /* times the job's own */
 #define MOST_LISTS 64
 
 struct owner {
@@ -18,8 +18,8 @@ struct owner {
 };
 
 /*
- * Keeps the result in *slot where a plan fits. The job goes together with its own cluster; that it does not with another
- * one, whose replicas do not divide the batch or are not as many as the job keeps, is no fault of the job.
+ * Keeps the result in *slot where a plan fits. A job that is consistent with its own cluster may not be so with another
+ * one, whose replicas do not divide the batch or are not as many as the job fixes: that is no fault to report.
  */
 static enum maq_status try(struct maq_search_result **slot, bool *fits, const struct maq_loaded_job *open,
                            const struct maq_search_opts *opts, struct maq_diag *diag)

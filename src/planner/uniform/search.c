@@ -1,16 +1,16 @@
 /*
- * search.c - the best plans of a job, exactly.
+ * search.c - maq_search(): the best plans of a job, exactly, by branch and bound.
  *
  * Branches (branches.h) are taken in the order of their bounds, in rounds whose size does not depend on the number of threads; a
- * round works with the limits that the rounds before it left, and its finds are merged in the order of the branches. So the result
+ * round works with the limits that the rounds before it found, and its plans are merged in the order of the branches. So the result
  * and every count are the same on any number of threads. When the next branch's bound is not under the limit, the search is over.
  *
  * The plans reported differ in their degrees (TP, CP, PP, EP, expert-TP, and with them DP): of each combination the best. The
  * limit for a combination that is not among them yet is the last of them, for one that is, its own.
  *
- * The first branches of a large space are those that save no memory and do not fit, so that it would be long without a limit. It is
- * searched in a small part first (maq_space_narrow()); what is found there limits the whole: a plan that takes longer than the
- * best one of its degrees, or than the last of the best, is none that is reported.
+ * The first branches of a large space are those that save no memory and do not fit, so that it would take long until a limit is
+ * known. Therefore a small part of the space is searched first (maq_space_narrow()); its plans are limits for the whole: a plan
+ * that takes longer than the best one of its degrees, or than the last of the best, is never reported.
  */
 #include <math.h>
 #include <pthread.h>
@@ -57,7 +57,7 @@ struct search {
     uint32_t n_workers;
     /* the running round: branches order[from .. to) */
     bool bounding, trying; /* trying: in the small part */
-    bool gave_up;          /* stopped before all of the whole was bounded: what is known is the small part's */
+    bool gave_up;          /* stopped before the whole space was bounded: only plans of the small part are known */
     uint32_t from, to, taken;
     pthread_mutex_t lock;
     struct find finds[LARGEST_ROUND];
@@ -78,7 +78,7 @@ static bool same_degrees(const struct maq_plan *a, const struct maq_plan *b)
     return a->tp == b->tp && a->cp == b->cp && a->pp == b->pp && a->ep == b->ep && a->etp == b->etp;
 }
 
-/* What a plan with these degrees has to beat to be one of `top`, of which there are n. */
+/* The step that a plan with these degrees has to beat to be among the `top` best, of which n are known. */
 static double limit_among(const struct maq_search_plan *best, uint32_t n, uint32_t top, const struct maq_plan *plan)
 {
     for (uint32_t i = 0; i < n; i++)
@@ -87,7 +87,10 @@ static double limit_among(const struct maq_search_plan *best, uint32_t n, uint32
     return n < top ? HUGE_VAL : best[n - 1].step_s;
 }
 
-/* The same, now. Those of the small part are found again, so that it is no less than theirs. */
+/*
+ * The limit at present. Plans of the small part have to be found again in the whole space, so the limit is no less than
+ * theirs.
+ */
 static double limit_for(const struct search *s, const struct maq_plan *plan)
 {
     double now = limit_among(s->best, s->n_best, s->top, plan);
@@ -150,7 +153,10 @@ static bool stopped(const struct search *s)
     return s->opts->stop && *s->opts->stop;
 }
 
-/* Stopped with the small part's best in hand: listing and bounding the whole could take a minute. */
+/*
+ * Whether the search was stopped while it has plans of the small part: listing and bounding the whole space could take
+ * a minute.
+ */
 static bool gives_up(const struct search *s)
 {
     return s->first && !s->trying && stopped(s);
@@ -218,7 +224,7 @@ static void tell(const struct search *s, uint32_t done)
     s->opts->progress(s->opts->context, &at);
 }
 
-/* Whether a branch can still give something. */
+/* Whether a branch can still hold a plan that is reported. */
 static bool worth(const struct search *s, const struct maq_search_branch *branch)
 {
     struct maq_plan plan;
@@ -228,7 +234,7 @@ static bool worth(const struct search *s, const struct maq_search_branch *branch
     return branch->bound_s < limit_for(s, &plan);
 }
 
-/* Drops branches that no longer matter from the front of what is left; returns where the next round begins. */
+/* Drops branches that can hold no such plan from the front of the queue; returns where the next round begins. */
 static uint32_t skip(struct search *s, uint32_t at)
 {
     while (at < s->branches.n && (s->order[at]->impossible || !worth(s, s->order[at]))) {
@@ -269,8 +275,8 @@ static int by_bound(const void *a, const void *b)
     return x->number < y->number ? -1 : x->number > y->number;
 }
 
-/* No plan of the space can be. `example` is one of them and says why; NULL: there is none to show, because of the degree of DP that is
- * kept. */
+/* No plan of the space is possible. `example` is one of them, for the reason to report; NULL: there is none, because of the
+ * degree of DP that the job fixes. */
 static enum maq_status refuse_empty(struct search *s, const struct maq_plan *example, struct maq_diag *diag)
 {
     const struct maq_job *job = &s->job;
@@ -357,7 +363,8 @@ static enum maq_status search_whole(struct search *s, uint32_t *reached, struct 
 {
     MAQ_TRY(search_space(s, reached));
     if (!s->gave_up && s->branches.n == 0) {
-        bool dp_kept = s->space.base.dp > 0; /* then what is found fault with is dp, beside the defaults of the rest */
+        /* then the diagnostic is about dp, with the other keys at their defaults */
+        bool dp_kept = s->space.base.dp > 0;
         return refuse_empty(s, dp_kept ? NULL : &s->space.base, diag);
     }
     if (!s->gave_up && (s->order[0]->impossible || s->counts.considered == 0)) {
@@ -368,7 +375,8 @@ static enum maq_status search_whole(struct search *s, uint32_t *reached, struct 
     s->counts = s->gave_up ? s->small : s->counts;
     uint32_t n = s->n_first;
     s->n_first = 0;
-    for (uint32_t i = 0; i < n; i++) /* of a search that was stopped, and what gains under MAQ_NEGLIGIBLE_GAIN */
+    /* left by a search that was stopped, or could gain less than MAQ_NEGLIGIBLE_GAIN */
+    for (uint32_t i = 0; i < n; i++)
         keep(s, &s->first[i]);
     return MAQ_OK;
 }
@@ -451,15 +459,16 @@ static bool may_offload(const struct maq_search_space *space)
 #define NO_LIMIT 1e18 /* bytes: no bound on memory leaves a plan out */
 
 /*
- * A search that found no plan, not even one that does not fit: what the job keeps may contradict itself, and only bounds on memory
- * kept the rest from being refused. Then memory does not help, and the reason is that of the first plan.
+ * A search that found no plan, not even one that does not fit: what the job fixes may contradict itself, and bounds on memory
+ * dropped the plans before that showed. Then more memory does not help, and the reason reported is that of the first plan.
  */
 static enum maq_status refuse_contradiction(struct search *s, struct maq_diag *diag)
 {
     const struct maq_search_counts *c = &s->counts;
     if (s->n_best > 0 || c->unfit > 0 || c->scored > 0 || s->refused.by == MAQ_REFUSED_NONE || s->gave_up || stopped(s))
         return MAQ_OK;
-    if (c->bounded == 0 || s->opts->memory_bytes >= NO_LIMIT) /* what bounds call too large there cannot be either */
+    /* no bound on memory dropped a plan, so none is possible */
+    if (c->bounded == 0 || s->opts->memory_bytes >= NO_LIMIT)
         return refuse_empty(s, &s->refused.plan, diag);
     struct maq_search_opts roomy = *s->opts;
     struct maq_search_result *r = NULL;

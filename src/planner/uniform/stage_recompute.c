@@ -1,5 +1,6 @@
 /*
- * stage_recompute.c - bisection in all stages at once: a plan of every stage's middle says of each whether it fits.
+ * stage_recompute.c - the least number of recomputed layers of every stage, by bisection in all stages at once: each trial
+ * plan takes the midpoint of every stage.
  *
  * More recomputed layers never need more memory, and a stage's memory depends on its own number alone; so log2(layers) plans
  * find the least number of every stage.

@@ -1,8 +1,9 @@
 /*
- * unsearched_settings.c - what a search keeps as the job has it, computes the same otherwise, and may hide or spare something: the best plan with one
- * such setting changed.
+ * unsearched_settings.c - settings that a search keeps as the job has them although other values compute the same and
+ * may hide communication or save memory: the best plan with one such setting changed.
  *
- * Some are axes, which a list of the user's opens or closes: there they were searched, or are no question.
+ * Some of them are axes that a list of the user's opens or closes: then they were searched or are fixed, and are not
+ * listed here.
  */
 #include <string.h>
 
@@ -17,7 +18,7 @@ static const struct {
     const char *key;
     enum maq_axis axis;
     int32_t from, to; /* values */
-    bool experts;     /* means nothing without them */
+    bool experts;     /* has no effect without experts */
 } settings[SETTINGS] = {
     [DISPATCHER] = {"moe_token_dispatcher_type", MAQ_AXIS_DISPATCHER, MAQ_DISPATCHER_ALLTOALL, MAQ_DISPATCHER_HYBRIDEP,
                     true},
@@ -54,7 +55,10 @@ static void set(struct maq_plan *plan, enum setting setting, int32_t value)
     }
 }
 
-/* Whether it means anything in a plan like this one; Megatron Core overlaps shared experts with its all-to-all alone (transformer_config.py). */
+/*
+ * Whether the setting has an effect in a plan like this one; Megatron Core overlaps shared experts with its all-to-all alone
+ * (transformer_config.py).
+ */
 static bool means_something(const struct maq_plan *p, enum setting setting)
 {
     if (setting == OVERLAP_SHARED)

@@ -1,8 +1,8 @@
 /*
- * vary.c - what if: the best plan of every combination of models, workloads and devices.
+ * vary.c - maq_search_vary(): the best plan of every combination of models, workloads and devices.
  *
- * Processes that were started together take the combinations in turn. Each sends the plans that it found as documents to process 0, which
- * predicts them again: a prediction is a thousandth of a search, and the numbers are its own.
+ * Processes that were started together take the combinations in turn. Each sends the plans that it found as documents to process 0,
+ * which predicts them again: a prediction is a thousandth of a search, and the numbers are its own.
  */
 #include <jansson.h>
 #include <stdlib.h>

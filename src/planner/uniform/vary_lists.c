@@ -1,10 +1,10 @@
 /*
- * vary_lists.c - what is varied:
+ * vary_lists.c - reads the section of a document that lists what is varied, and opens a job for every combination:
  *
  *   search: {vary: {model: [llama-3.1-8b, llama-3.1-70b], seq: [4096, 8192], gbs: 512, gpu: [h100-sxm, b200], gpus: 256..4096:x2}}
  *
- * A range is FIRST..LAST:xFACTOR or FIRST..LAST:+STEP. The cluster keeps its shape (devices of a node, network); its name and number of
- * nodes change. What is not in the section is as the job has it. The last axis changes fastest.
+ * A range is FIRST..LAST:xFACTOR or FIRST..LAST:+STEP. The cluster keeps its shape (devices of a node, network); its name and
+ * number of nodes change. What is not in the section is as the job has it. The last axis changes fastest.
  */
 #include "planner/uniform/vary_lists.h"
 
@@ -127,7 +127,7 @@ static enum maq_status read_lists(struct values lists[VARY_COUNT], const struct 
                                   struct maq_arena *arena, struct maq_diag *diag)
 {
     struct maq_node *vary = maq_vary_section(open);
-    MAQ_ASSERT(vary); /* or nobody asks */
+    MAQ_ASSERT(vary); /* asked only of jobs with search.vary */
     if (vary->kind != MAQ_NODE_MAP)
         return refuse(diag, vary->at, "search.vary is a map of lists");
     for (struct maq_node *n = vary->first; n; n = n->next) {

@@ -5,11 +5,11 @@
 #include "base/arena.h"
 #include "maquette/planner.h"
 
-/* The section, NULL without one. */
+/* The section of the document, NULL without one. */
 struct maq_node *maq_vary_section(const struct maq_loaded_job *open);
 
-/* Every combination as an open job of its own: *at [*n] in `arena`, `open` of each owned by the caller (maq_job_free). On failure those before
- * the fault are in the list. */
+/* Every combination as an open job of its own: *at [*n] in `arena`, `open` of each owned by the caller (maq_job_free). On
+ * failure those before the fault are in the list. */
 enum maq_status maq_vary_list(struct maq_search_variant **at, uint32_t *n, const struct maq_loaded_job *open,
                               struct maq_arena *arena, struct maq_diag *diag);
 

@@ -1,6 +1,6 @@
 /*
- * mixed_text.c - the best plan over several node groups for a terminal: its stages, what bounds it, how sure it is that nothing is better,
- * and what each group does alone.
+ * mixed_text.c - the best plan over several node groups for a terminal: its stages, what bounds it, how sure it is that nothing is
+ * better, and what each group does alone.
  */
 #include "base/check.h"
 #include "base/text.h"
@@ -173,7 +173,7 @@ static void put_alone(struct maq_page *page, const struct maq_mixed_search_resul
     maq_page_field(page, LABEL, r->complete ? "proven" : "stopped", line);
 }
 
-/* What is proven by the closed form. The plan that plays fastest need not be the best by it. */
+/* What is proven by the closed form. The plan that is fastest when simulated need not be the best by it. */
 static void say_proof(char *line, size_t size, const struct maq_mixed_search_result *r)
 {
     char bound[32];

@@ -1,4 +1,4 @@
-/* parts.c - what reports of distributions have in common: see parts.h. */
+/* parts.c - quantiles with their intervals and sources of variation, as tables and as JSON. See parts.h. */
 #include "report/risk/parts.h"
 
 #include "base/check.h"

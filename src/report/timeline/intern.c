@@ -1,4 +1,4 @@
-/* intern.c - see intern.h. */
+/* intern.c - a hash table of strings with a budget of entries and bytes. See intern.h. */
 #include "report/timeline/intern.h"
 
 #include <stdlib.h>

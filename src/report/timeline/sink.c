@@ -1,4 +1,4 @@
-/* sink.c - see sink.h. */
+/* sink.c - a block buffer in front of a file, a stream or memory, with optional gzip. See sink.h. */
 #include "report/timeline/sink.h"
 
 #include <errno.h>

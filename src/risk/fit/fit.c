@@ -1,15 +1,16 @@
 /*
  * fit.c - the law of recorded step times, and how well it predicts what was held out.
  *
- * A series is warm-up, spikes and a body (series_split.c). The body's law is the one at the least Kolmogorov-Smirnov distance when that
- * is within the floor 0.886 / sqrt(effective) (Lilliefors, "On the Kolmogorov-Smirnov test for normality with mean and variance
- * unknown", 1967: the 5 % point where parameters come from the sample); otherwise the recorded values are the law.
+ * A series is warm-up, spikes and a body (series_split.c). The body's law is the one at the least Kolmogorov-Smirnov distance when
+ * that is within the critical distance 0.886 / sqrt(effective) (Lilliefors, "On the Kolmogorov-Smirnov test for normality with mean
+ * and variance unknown", 1967: the 5 % point where parameters come from the sample); otherwise the recorded values are the law.
  *
  *   quantiles  of the mixture (1 - r) body + r spikes, or of all recorded values with their weights
  *   mean       (1 - r) mean of the body + r (median + mean excess of spikes), r = (k + 1/2) / n after k spikes in n steps: the mean
  *              of the rate's posterior under Jeffreys' prior; r = 0 when none was seen, there being no size to go with it
- *   next       what as many steps again will show varies as the quarters of the record do: a t interval with 3 degrees of freedom of the
- *              difference of two means of four, in the logarithm, and at least the interval of the figure. Drift and regimes are in it as far as quarters differ by them
+ *   next       what as many steps again will show varies as the quarters of the record do: a t interval with 3 degrees of freedom
+ *              of the difference of two means of four, in the logarithm, and at least the interval of the figure. Drift and regimes
+ *              are in it as far as quarters differ by them
  *   stretch    steps in a row above the predicted p99: a law of single steps gives short ones, a regime that came later a long one
  *   intervals  of quantiles: order statistics of as many independent values as the weighted, correlated ones are worth,
  *              effective (1 - c) / (1 + c) with c the correlation of neighbours. Of the mean: spread of the means of 20 batches

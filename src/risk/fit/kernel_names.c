@@ -1,4 +1,7 @@
-/* kernel_names.c - what operation a recorded kernel is, by its name: see kernel_names.h. */
+/*
+ * kernel_names.c - tables of words in kernel names and group names, of which the first match counts. See
+ * kernel_names.h.
+ */
 #include "risk/fit/kernel_names.h"
 
 #include <string.h>

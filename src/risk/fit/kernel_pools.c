@@ -1,4 +1,7 @@
-/* kernel_pools.c - recorded durations of kernels, and what each operation varies by: see kernel_pools.h. */
+/*
+ * kernel_pools.c - collects durations in pools by key, separates waiting and slow runs, and fits a law to the ratios
+ * of each operation. See kernel_pools.h.
+ */
 #include "risk/fit/kernel_pools.h"
 
 #include <math.h>
@@ -13,7 +16,7 @@
 #include "risk/fit/series.h"
 
 #define MOST_POOLS (1u << 20)
-#define MOST_HELD (1u << 16) /* runs of a pool; later ones count but are not held */
+#define MOST_HELD (1u << 16) /* runs of a pool; later ones count but their durations are not kept */
 #define MOST_FITTED 20000u   /* ratios of an operation that its law is fitted to */
 
 void maq_kernel_pools_init(struct maq_kernel_pools *pools, struct maq_arena *arena)

@@ -1,14 +1,15 @@
 /*
- * measured_kernels.c - what operations vary by, from the file of `maquette profile`.
+ * measured_kernels.c - the variation of operations, from the file of `maquette profile`.
  *
- * Bursts time each repetition by itself and are read; what was measured sustained is means of launches in a row and is not. Where the
- * file has the repetitions, each measurement is a pool, and its law that of a trace's pools (kernel_pools.h). Files of form 1 have
- * of each measurement the number of repetitions, their median, 90th percentile and standard deviation alone; so have imported tables:
+ * Bursts time each repetition by itself and are read; what was measured sustained is means of launches in a row and is not. Where
+ * the file has the repetitions, each measurement is a pool, and its law that of a trace's pools (kernel_pools.h). Files of form 1
+ * have of each measurement the number of repetitions, their median, 90th percentile and standard deviation alone; so have imported
+ * tables:
  *
- *   body    sigma = ln(p90 / median) / 1.2816 of each measurement, a lognormal's; CV^2 = exp(sigma^2) - 1, averaged with the weight of
- *           the time measured, n x median
- *   slow    what the standard deviation has beyond the body's: V = sd^2 / median^2 - CV^2. The least share of n repetitions that can
- *           be slow is one: ratio 1 + sqrt(n V), counted where it is above 1.5, as in `risk fit`
+ *   body    sigma = ln(p90 / median) / 1.2816 of each measurement, a lognormal's; CV^2 = exp(sigma^2) - 1, averaged with the weight
+ *           of the time measured, n x median
+ *   slow    what the standard deviation has beyond the body's: V = sd^2 / median^2 - CV^2. The least share of n repetitions that
+ *           can be slow is one: ratio 1 + sqrt(n V), counted where it is above 1.5, as in `risk fit`
  *
  * Repetitions on one idle GPU leave out what a job adds: heat, neighbours, the network. It is the part of a kernel's own.
  */

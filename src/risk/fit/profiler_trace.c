@@ -1,10 +1,10 @@
 /*
  * profiler_trace.c - durations of kernels and of steps from the JSON of PyTorch's profiler, as a stream.
  *
- * The file is an object with a long array `traceEvents`, or that array alone. Every value is a call
- * (base/json_stream.h); what is not looked at costs no memory. Members come in any order, so an event is gathered
- * first and judged at its closing brace: with ph "X" and cat "kernel" a run of a kernel, with cat "user_annotation"
- * and the name ProfilerStep#N a step. Times are microseconds.
+ * The file is an object with a long array `traceEvents`, or that array alone. Every value is a call (base/json_stream.h);
+ * values that are not needed take no memory. Members come in any order, so the values of an event are collected first and
+ * interpreted at its closing brace: with ph "X" and cat "kernel" a run of a kernel, with cat "user_annotation" and the
+ * name ProfilerStep#N a step. Times are microseconds.
  *
  * A pool is the runs of one kernel with one grid; of a collective with one number of elements ("In msg nelems") and group.
  */

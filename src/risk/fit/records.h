@@ -1,5 +1,6 @@
 /*
- * records.h - records of kernels that variation is learnt from: a profiler's trace, and the file of `maquette profile`.
+ * records.h - readers of kernel records that variation is learnt from: a profiler's trace, and the file of `maquette
+ * profile`.
  */
 #ifndef MAQ_RISK_FIT_RECORDS_H
 #define MAQ_RISK_FIT_RECORDS_H
@@ -8,7 +9,7 @@
 #include "maquette/risk.h"
 
 enum maq_record_kind { MAQ_RECORD_TABLE, MAQ_RECORD_TRACE, MAQ_RECORD_KERNELS };
-/* What a file is, by how it begins, and by its name where it cannot be read. */
+/* The kind of a file, by its first bytes, and by its name where it cannot be read. */
 enum maq_record_kind maq_record_kind(const char *path);
 
 /*

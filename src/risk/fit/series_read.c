@@ -2,7 +2,7 @@
  * series_read.c - the column of step times of a table.
  *
  * The column is found by its name: one that speaks of a time and ends with its unit, iteration_time_s, step_time_ms,
- * "elapsed time per iteration (ms)". A name without a unit is refused: nobody can know.
+ * "elapsed time per iteration (ms)". A name without a unit is refused.
  */
 #include <ctype.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /*
- * graph.c - the distribution of the time of a graph with times: a captured job's, for instance.
+ * graph.c - the distribution of the makespan of a graph with durations, such as a captured job's.
  *
  * Makespans are drawn (sample.h), for each part of the steps by itself; the factors that everything shares are
  * a mixture that needs no draws, as for a step (risk/step/job_law.h). Intervals are a jackknife over the scramblings that

@@ -1,4 +1,7 @@
-/* sample.c - draws of the time of a graph: see sample.h. */
+/*
+ * sample.c - draws durations of all nodes from the variation, by random numbers with addresses (class, operator,
+ * draw), and evaluates eight draws at once with the static engine. See sample.h.
+ */
 #include "risk/graph/sample.h"
 
 #include <math.h>
@@ -283,7 +286,10 @@ uint32_t maq_graph_parts(struct maq_graph_part parts[MAQ_GRAPH_PARTS], const str
     return n;
 }
 
-/* How many of a class are slow for a while; `rest` are expected in it and the classes after it, and none was before. */
+/*
+ * Draws how many ranks of a class are slow for a while; `rest` are expected in it and the classes after it, and there
+ * was none before.
+ */
 static uint32_t slow_for_a_while(bool *any, double expected, double rest, double u)
 {
     double none = exp(-expected), p = *any ? 1 - none : expm1(-expected) / expm1(-rest); /* at least one here */

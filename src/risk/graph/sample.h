@@ -1,28 +1,30 @@
 /*
- * sample.h - draws of the time of a graph.
+ * sample.h - Monte Carlo draws of the makespan of a graph.
  *
- * What varies is what varies in a step (risk/step/variation.h), put onto the nodes of the graph. A draw is one duration vector; the static
- * engine evaluates eight at once:
+ * The variation is that of a step (risk/step/variation.h), applied to the nodes of the graph. A draw is one duration vector; the
+ * static engine evaluates eight at once:
  *
  *   kernel          recorded x rank x noise(operator)          rank: of the slowest of the n ranks of the class, P(rank <= x)^n = u
  *   communication   recorded x noise(collective) x congestion  congestion not inside tensor-parallel groups
  *   either          by the law of its own, where the variation has one: recorded x rank x law(operator)
  *   host, copies    recorded
  *
- * What everything shares is not drawn: risk/step/job_law.h. Nor are the regime of communication and whether any GPU is slow for a while:
- * each of these parts of the steps is drawn by itself, on the same random numbers, and has its own probability.
+ * Factors that everything shares are not drawn (risk/step/job_law.h), nor are the regime of communication and whether any GPU is
+ * slow for a while: each combination of these is a part of the steps, which is drawn by itself, on the same random numbers, and has
+ * its own probability.
  *
- * Numbers are quasi-random, as the lasting ones of a step: draw i is point i / 10 of the scrambling with number i %
- * 10, with a dimension for each class, each given straggler, and, as far as dimensions last, the operators that take
- * most of the time; so what differs between the ten is what sampling leaves open. Independent draws are of plain
- * random numbers, and so is whatever has no dimension.
+ * Numbers are quasi-random, as the lasting ones of a step: draw i is point i / 10 of the scrambling with number i % 10, with a
+ * dimension for each class, each given straggler, and, as far as dimensions last, the operators that take most of the time; so the
+ * differences between the ten are the sampling error. Independent draws use plain random numbers, and so does everything that has
+ * no dimension.
  *
  * Lasting differences of GPUs and nodes are one lognormal of the sum of their variances, so ranks of a node are taken to be
- * independent. That the slowest rank of a class decides is exact when its ranks meet and wait for each other; kernels' noise is drawn for
- * one rank, and equal operators share it within a draw. Work that differs from microbatch to microbatch is in the record already.
+ * independent. That the slowest rank of a class decides is exact when its ranks meet and wait for each other; kernels' noise is
+ * drawn for one rank, and equal operators share it within a draw. Work that differs from microbatch to microbatch is in the record
+ * already.
  *
- * Episodes: of the n ranks of a class k are slow, by Poisson's law, independently of other classes but for that there
- * is at least one in all.
+ * Episodes: of the n ranks of a class k are slow, by Poisson's law, independently of other classes, given that at least one rank of
+ * the job is.
  */
 #ifndef MAQ_RISK_GRAPH_SAMPLE_H
 #define MAQ_RISK_GRAPH_SAMPLE_H
@@ -32,7 +34,7 @@
 #include "maquette/risk.h"
 #include "risk/step/variation.h"
 
-/* An item as one class has it. */
+/* A cell: an item in one class. */
 struct maq_graph_cell {
     double ns;
     uint32_t class_id;  /* of communication, that with the slowest link */
@@ -56,8 +58,7 @@ struct maq_graph_sampler {
     uint32_t n_slow;
     uint64_t seed;
     uint32_t draws;
-    bool
-        independent; /* of each other; otherwise quasi-random, independent by their remainder by MAQ_STEP_SCRAMBLINGS */
+    bool independent; /* plain random draws; otherwise quasi-random ones of MAQ_STEP_SCRAMBLINGS scramblings */
     const struct maq_sobol *quasi;      /* [MAQ_STEP_SCRAMBLINGS] */
     uint32_t dimensions, *dimension_of; /* of quasi; [n_signatures] */
 };

@@ -9,7 +9,7 @@
  *   Var[segment] = (q / p) (Var[X | X < L] + Var[Y]) + (q / p^2) (E[X | X < L] + E[Y])^2
  *   E[X | X < L] = mtbf - L p / q          Var[X | X < L] = mtbf^2 - L^2 p / q^2
  *
- * `paused`: Y is the recovery. `restarted`: Y is the time until a stretch of that length passes without a failure, which is the
+ * `paused`: Y is the recovery. `restarted`: Y is the time until an interval of that length passes without a failure, which is the
  * same formula without a recovery: E[Y] = mtbf (e^(lambda R) - 1).
  *
  * The best interval tau minimises (e^(lambda (tau + save)) - 1) / tau. Its derivative is zero where, with z = tau / mtbf,
@@ -47,7 +47,7 @@ static struct moments cut_exponential(double m, double end)
     return (struct moments){m - end * p / q, m * m - end * end * p / (q * q)};
 }
 
-/* A stretch of `length` that begins anew after every failure and what follows it. */
+/* An interval of `length` that begins anew after every failure and the recovery from it. */
 static struct moments stretch(double m, double length, struct moments after)
 {
     double odds = expm1(length / m); /* q / p: mean number of failed attempts */

@@ -22,7 +22,7 @@ typedef double _Complex transform_value;
 #define MOST_TERMS 4000 /* a run with a thousand failures needs some hundred */
 #define EULER 12
 
-/* phi(s) e^(s L) of a stretch; `after` = r(s). */
+/* phi(s) e^(s L) of a segment; `after` = r(s). */
 static transform_value excess(double rate, double length, transform_value s, transform_value after)
 {
     transform_value u = rate + s, gone = cexp(-u * length);

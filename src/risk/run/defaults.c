@@ -1,9 +1,9 @@
 /*
  * defaults.c - a run from the prediction of one of its steps: maquette/risk_run.h.
  *
- * A checkpoint holds MAQ_RUN_BYTES_PER_PARAMETER for every parameter of the model, whatever the sharding; its nodes write and read it
- * together at the rate of the storage. Saving goes on behind the job, as Megatron-LM's --async-save and torch.distributed.checkpoint do:
- * the job stands still for the copy to the host.
+ * A checkpoint holds MAQ_RUN_BYTES_PER_PARAMETER for every parameter of the model, whatever the sharding; its nodes write and read
+ * it together at the rate of the storage. Saving is asynchronous, as with Megatron-LM's --async-save and
+ * torch.distributed.checkpoint: the job is blocked only for the copy to the host.
  */
 #include <math.h>
 

@@ -1,4 +1,7 @@
-/* failure_clock.c - see failure_clock.h. */
+/*
+ * failure_clock.c - draws failure times by inversion: hazard over piecewise constant rates, or the minimum over
+ * Weibull nodes of one age and a heap of renewed ones. See failure_clock.h.
+ */
 #include "risk/run/failure_clock.h"
 
 #include <math.h>

@@ -1,15 +1,15 @@
 /*
- * failure_clock.h - when the next failure strikes: exponential with lemons and bursts, or Weibull per node.
+ * failure_clock.h - the time of the next failure: an exponential process with lemons and bursts, or Weibull for each node.
  *
- * The clock has a time of its own, which a caller may stop. All nodes of the job run on it; failures of nodes that are away are
- * left out by the caller (thinning), who knows how many there are.
+ * The clock has a time of its own, which a caller may stop. It is for all nodes of the job; the caller drops failures of nodes that
+ * are away (thinning).
  *
- *   exponential   a failure of the job comes when an exponential amount of hazard is used up. The rate is
- *                 node rate x (others + times x lemons) x burst, constant between failures and ends of bursts. It is scaled so that the mean over
- *                 nodes and over calm and burst is the rate that the fleet reports
- *   Weibull       nodes of one age a have the cumulative hazard H(t) = ((t + a) / eta)^k each, eta = mean / Gamma(1 + 1/k). Of n that have
- *                 not failed yet the first fails when H has grown by an exponential amount / n: no clock per node is needed. A node that
- *                 failed begins anew, new or repaired, and has a clock in a heap
+ *   exponential   a failure of the job comes when an exponential amount of hazard is used up. The rate is node rate x (others +
+ *                 times x lemons) x burst, constant between failures and ends of bursts. It is scaled so that the mean over nodes
+ *                 and over calm and burst is the rate that the fleet reports
+ *   Weibull       nodes of one age a have the cumulative hazard H(t) = ((t + a) / eta)^k each, eta = mean / Gamma(1 + 1/k). Of n
+ *                 that have not failed yet the first fails when H has grown by an exponential amount / n: no clock per node is
+ *                 needed. A node that failed begins anew, new or repaired, and has a clock in a heap
  */
 #ifndef MAQ_RISK_RUN_FAILURE_CLOCK_H
 #define MAQ_RISK_RUN_FAILURE_CLOCK_H
@@ -23,7 +23,7 @@ struct maq_run_clock {
     double now, next; /* ns */
     /* exponential */
     double weight;      /* rate of the job without bursts, per ns */
-    double calm, burst; /* what bursts make of it */
+    double calm, burst; /* factors on it outside of and during a burst */
     bool in_burst;
     double burst_changes; /* when the burst begins or ends; INFINITY = never */
     struct maq_rng burst_rng;
@@ -37,7 +37,7 @@ void maq_run_clock_init(struct maq_run_clock *c, const struct maq_run_model *m, 
 void maq_run_clock_fini(struct maq_run_clock *c);
 /* From `now` = the last failure (or 0) to the next one, for so many lemons among the nodes; u: uniform in (0, 1). */
 void maq_run_clock_draw(struct maq_run_clock *c, int64_t lemons, double u);
-/* The node whose failure came last begins anew. Weibull only. */
+/* The node that failed last starts at age 0 again. Weibull only. */
 void maq_run_clock_renew(struct maq_run_clock *c, double u);
 
 #endif

@@ -1,8 +1,8 @@
 /*
  * failures.c - failures from the catalogue, a file or a flag: see maquette/failures.h.
  *
- * Over a chain of `base` the settings of the base come first; `causes` replaces those of the base, and so do `detection` and `repair`
- * what its causes have of their own: who says how long a repair takes means all of them.
+ * Over a chain of `base` the settings of the base come first; `causes` replaces those of the base, and `detection` and `repair`
+ * replace those of its causes: a given time of repair applies to all causes.
  */
 #include "risk/run/failures.h"
 
@@ -89,7 +89,10 @@ static const struct maq_field cause_fields[] = {
                    .doc = "of computing, until wrong results are noticed: checkpoints since are wrong too"),
     MAQ_FIELD_END};
 
-/* Where nothing is said: docs/risk-runs.md. Times of repair are published nowhere; a day on average, half of them within twelve hours. */
+/*
+ * The default cause: docs/risk-runs.md. Times of repair are published nowhere; a day on average, half of them within twelve
+ * hours.
+ */
 static const struct maq_failure_cause any_cause = {.name = "any", .share = 1, .loses_node = true};
 static const struct maq_failures nothing_said = {
     .name = "failures",

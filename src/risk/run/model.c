@@ -1,8 +1,8 @@
 /*
- * model.c - the options of a run, checked and made ready: see model.h.
+ * model.c - checks the options of a run and builds its model: see model.h.
  *
- * The best interval for several levels is that of one level with the mean save of an interval, and with a failure counted as often as
- * intervals are lost by it: a failure that only a level taken every e intervals survives loses e / 2 of them.
+ * The best interval for several levels is that of one level with the mean save of an interval, and with a failure counted as often
+ * as intervals are lost by it: a failure that only a level taken every e intervals survives loses e / 2 of them.
  */
 #include "risk/run/model.h"
 

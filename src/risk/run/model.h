@@ -1,6 +1,6 @@
 /*
- * model.h - a run as the simulation sees it: whole nanoseconds, rates per nanosecond, laws ready to draw from. Read-only while threads
- * simulate.
+ * model.h - the model of a run for the simulation: times in whole nanoseconds, rates per nanosecond, laws ready to draw from.
+ * Read-only while threads simulate.
  */
 #ifndef MAQ_RISK_RUN_MODEL_H
 #define MAQ_RISK_RUN_MODEL_H
@@ -41,7 +41,7 @@ struct maq_run_model {
     uint32_t guide[MAQ_RUN_CAUSE_GUIDE];         /* the cause that u = i / MAQ_RUN_CAUSE_GUIDE means */
     const struct maq_spare_pool_repair *repairs; /* [n_repairs] of the causes that lose a node */
     uint32_t n_repairs;
-    int64_t reconfigure_ns, rejoin_ns, most_ns; /* most_ns: given up */
+    int64_t reconfigure_ns, rejoin_ns, most_ns; /* most_ns: a run that takes longer is given up */
     enum maq_run_recovery recovery;
     enum maq_failure_clock clock;
     uint64_t seed;
@@ -50,7 +50,7 @@ struct maq_run_model {
     int64_t shared_nodes;
 };
 
-/* What one simulated run came to. */
+/* The outcome of one simulated run. */
 struct maq_run_outcome {
     int64_t wall, bucket[MAQ_RUN_BUCKET_COUNT];
     uint32_t failures, lost;

@@ -1,4 +1,7 @@
-/* progress.c - see progress.h. */
+/*
+ * progress.c - positions on the track in closed form: whole intervals by division, with a fast path where all
+ * intervals are equal. See progress.h.
+ */
 #include "risk/run/progress.h"
 
 #include <math.h>

@@ -1,9 +1,9 @@
 /*
- * progress.h - the way a run goes when nothing fails: work, saves, evaluations, as a function of time.
+ * progress.h - the progress of a run between failures: work, saves and evaluations as a function of time.
  *
  * Positions are nanoseconds of useful work at full speed. Save k stands behind k intervals of work; evaluations behind every
- * `eval_every` of work, after a save at the same place. With fewer replicas than it began with a run goes at the speed
- * num / den; saves and evaluations take as long as ever. All in whole nanoseconds, so that every one of them is in exactly one bucket.
+ * `eval_every` of work, after a save at the same place. With fewer replicas than it began with a run goes at the speed num / den;
+ * saves and evaluations take as long as ever. All in whole nanoseconds, so that every one of them is in exactly one bucket.
  *
  * Save k is of level l when k is a multiple of every[l] and of no higher one's.
  */
@@ -38,7 +38,7 @@ struct maq_track_sums {
     int64_t work, save, eval;
 };
 
-/* Time from the start of the track to a place at one constant speed: differences are what is asked for. */
+/* Time from the start of the track to a place at one constant speed; callers use differences. */
 int64_t maq_track_time(const struct maq_track *t, struct maq_speed f, struct maq_track_place at);
 int64_t maq_track_end(const struct maq_track *t, struct maq_speed f);
 /* Time to the end of save k. */

@@ -1,7 +1,8 @@
 /*
- * run.c - ten thousand runs on threads, and their summary: maquette/risk_run.h.
+ * run.c - maq_run_simulate(): simulates replicas of a run on threads and summarizes them.
  *
- * Each run writes to places of its own and draws numbers by its own address, so that nothing depends on who simulates it.
+ * Each run writes to its own entries and draws random numbers by its own address, so results do not depend on the
+ * threads.
  */
 #include <math.h>
 #include <pthread.h>
@@ -71,7 +72,7 @@ static double mean_recovery_s(const struct maq_run_model *m)
     return (detection + m->requeue.mean_ns + m->restart.mean_ns + (double)m->restore_ns[m->track.n_levels - 1]) * 1e-9;
 }
 
-/* The closed form beside the simulation, where there is one. */
+/* The closed form, for comparison with the simulation, where there is one. */
 static void closed_form(struct maq_run_result *r, const struct maq_run_model *m)
 {
     const struct maq_failures *f = m->failures;

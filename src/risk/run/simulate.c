@@ -1,13 +1,14 @@
 /*
  * simulate.c - one run, from its start to its last save.
  *
- * The run jumps from failure to failure: between two, progress.h knows where it is at any time. A failure sets it
- * back to the last save that counts and that survives what was lost, and puts a row of phases in front of what
- * follows: detection, waiting for a node, requeue, restart, reading the checkpoint. The convention of the failure
- * clock decides what a failure does to a phase: `restarted`, the row begins anew; `paused`, the clock stands still
- * meanwhile; `queued`, the failure waits until the row is through and costs a row of its own.
+ * The run jumps from failure to failure: between two, progress.h knows where it is at any time. A failure sets it back
+ * to the last complete save that survives what was lost, and inserts a sequence of phases: detection, waiting for a
+ * node, requeue, restart, reading the checkpoint. The convention of the failure clock decides what a failure during a
+ * phase does: `restarted`, the sequence begins anew; `paused`, the clock stands still during phases; `queued`, the
+ * failure waits until the sequence is over and then has one of its own.
  *
- * Results that were wrong for a while before anybody noticed set it back to a save from before; older saves are kept.
+ * A failure that made results wrong before it was noticed sets the run back to a save from before that; older saves are
+ * kept.
  *
  * Failures come for all nodes of the job; one that would strike a node that is away is none (thinning).
  */
@@ -168,7 +169,7 @@ static bool wait_for_nodes(struct run *r, int64_t may)
 
 /* --- saves --- */
 
-/* What counts at the end of a stretch that began at `from`. */
+/* Saves that are complete at the end of a failure-free interval that began at `from`. */
 static void note_saves(struct run *r, struct maq_speed f, struct maq_track_place from)
 {
     int64_t now = maq_track_time(&r->track, f, r->place);
@@ -339,9 +340,9 @@ static void failures(struct run *r)
     r->cause = NO_CAUSE;
 }
 
-/* --- stretches without failures --- */
+/* --- intervals without failures --- */
 
-/* What stops a stretch before a failure does: a node for the next replica (elastic), a replica that is back. */
+/* What ends an interval before a failure does: a node for the next replica (elastic), a replica that is back. */
 static int64_t change_at(struct run *r, int64_t until, bool *rejoins)
 {
     const struct maq_run_model *m = r->m;
@@ -405,7 +406,7 @@ static void credit(struct run *r, struct maq_track_sums from, struct maq_track_s
     r->t += length;
 }
 
-/* On to the end or to whatever comes first; true at the end. */
+/* Advances to the end of the run or to the next event; true at the end. */
 static bool stretch(struct run *r)
 {
     struct maq_speed f = {r->active, r->m->replicas};

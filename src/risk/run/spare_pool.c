@@ -1,4 +1,7 @@
-/* spare_pool.c - see spare_pool.h. */
+/*
+ * spare_pool.c - an event simulation of repairs and of other jobs' losses, with a binary heap of repair ends. See
+ * spare_pool.h.
+ */
 #include "risk/run/spare_pool.h"
 
 #include <math.h>

@@ -1,9 +1,9 @@
 /*
  * spare_pool.h - spares and repairs, shared by the job and, if there are any, by other jobs.
  *
- * A node that is lost comes back after its repair. Whoever misses a node gets the next one that is free, first come first served. Other
- * jobs lose nodes at a rate of their own, as a Poisson process. Nodes may be lemons; a spare is one as often as there are
- * lemons among the spares.
+ * A lost node comes back after its repair. A job that misses a node gets the next free one, first come first served. Other jobs
+ * lose nodes at a rate of their own, as a Poisson process. Nodes may be lemons; a spare is one as often as there are lemons among
+ * the spares.
  */
 #ifndef MAQ_RISK_RUN_SPARE_POOL_H
 #define MAQ_RISK_RUN_SPARE_POOL_H
@@ -43,8 +43,8 @@ struct maq_spare_pool {
 
 /* A node of the job goes into repair, until `back`. */
 void maq_spare_pool_lose(struct maq_spare_pool *p, int64_t back, bool lemon);
-/* Takes up to `need` nodes by time `until` (not before `now`, events up to which are history); returns when the last one came, or `until`
- * with what is still missing in *need. *lemons grows by those among them; `u` in (0, 1) chooses among free ones. */
+/* Takes up to `need` nodes by time `until` (not before `now`, events up to which are history); returns when the last one came,
+ * or `until` with what is still missing in *need. *lemons grows by those among them; `u` in (0, 1) chooses among free ones. */
 int64_t maq_spare_pool_take(struct maq_spare_pool *p, int64_t now, int64_t until, int64_t *need, int64_t *lemons,
                             double u);
 

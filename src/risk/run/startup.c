@@ -5,7 +5,7 @@
  *
  * with the figures that tools/fit-startup found in MLPerf v3.1 logs of GPT-3 on H100 (process start, NCCL, reading the first
  * checkpoint, building the model). MegaScale (NSDI 2024) reports far more before its communicators were made lazily (1,047 s
- * at 2,048 GPUs) and far less after: software decides, so that the time can be given.
+ * at 2,048 GPUs) and far less after: it depends on software, so the time is an option.
  */
 #include <math.h>
 

@@ -1,4 +1,7 @@
-/* summary.c - see summary.h. */
+/*
+ * summary.c - quantiles by order statistics, shares by Wilson's interval, buckets and causes as means over replicas.
+ * See summary.h.
+ */
 #include "risk/run/summary.h"
 
 #include <math.h>

@@ -106,7 +106,7 @@ enum maq_status maq_run_what_if(struct maq_run_variants **out, const struct maq_
         return no_memory(diag);
     }
     v->what = what;
-    struct maq_run_opts o = *opts; /* how late a hopeless variant is need not be known to the day */
+    struct maq_run_opts o = *opts; /* a variant that is far too late need not be simulated to its end */
     if (!(o.give_up > 0))
         o.give_up = HOPELESS;
     if (o.replicas == 0)

@@ -1,4 +1,7 @@
-/* drivers.c - which parts of a step drive its 95th percentile: see drivers.h. */
+/*
+ * drivers.c - answers the questions about every operation, parallel dimension or stage with a tenth of the draws, and
+ * lists the parts by their effect on the 95th percentile. See drivers.h.
+ */
 #include "risk/step/drivers.h"
 
 #include <math.h>

@@ -1,9 +1,9 @@
 /*
  * drivers.h - which parts of a step drive its 95th percentile: operations, parallel dimensions, stages.
  *
- * Each part is asked about three times on the same random numbers: it varies alone, it keeps half of its variation,
- * it keeps none. What all GPUs share (noise of the whole step, spikes, the hour) is nobody's, nor are episodes: it is
- * there in the last two, and not when a part varies alone.
+ * For each part three questions are answered on the same random numbers: it varies alone, it keeps half of its
+ * variation, it keeps none. Factors that all GPUs share (noise of the whole step, spikes, the hour) and episodes belong
+ * to no part: they vary in the last two questions, and not when a part varies alone.
  */
 #ifndef MAQ_RISK_STEP_DRIVERS_H
 #define MAQ_RISK_STEP_DRIVERS_H

@@ -1,4 +1,7 @@
-/* exact.c - the law of a replica's end without sampling: see exact.h. */
+/*
+ * exact.c - tables the distribution of the passes of a stage times its lasting factor, by quadrature over the slowest
+ * node and GPU of the lockstep group. See exact.h.
+ */
 #include "risk/step/exact.h"
 
 #include <math.h>

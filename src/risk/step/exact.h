@@ -3,16 +3,16 @@
  *
  *   end = slow x lasting(G) x passes + rest
  *
- * with what a user says is slow, lasting() of model.h, the passes of passes.h, and the rest, what of the
- * reduction nothing hides, three points. G is the slowest of the lockstep group's nodes, each the node's factor times its
- * slowest GPU:
+ * with slow from --slow, maq_step_lasting() of model.h, the passes of passes.h, and the rest (the exposed reduction) as three
+ * points. G is the slowest of the lockstep group's nodes, each the node's factor times its slowest GPU:
  *
  *   P(node <= x) = E_z[F_gpu(x e^(-sigma z))^(GPUs of a node)],   P(G <= x) = P(node <= x)^nodes
  *
  * in closed form where only GPUs or only nodes differ, otherwise a table. It enters as a quadrature over its
  * quantiles, finer towards its slow end.
  *
- * Refused (false), to be sampled instead: several stages; kernels with laws of their own; nothing that varies, where sampling is exact.
+ * Refused (false), to be sampled instead: several stages; kernels with laws of their own; nothing that varies, where sampling is
+ * exact.
  */
 #ifndef MAQ_RISK_STEP_EXACT_H
 #define MAQ_RISK_STEP_EXACT_H

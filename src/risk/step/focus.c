@@ -1,4 +1,7 @@
-/* focus.c - what of a step varies, for a question about a part of it: see focus.h. */
+/*
+ * focus.c - shares of each pass that vary with the pass, by laws of their own or not at all, and tables of equally
+ * likely values of the own laws' part. See focus.h.
+ */
 #include "risk/step/focus.h"
 
 #include <math.h>
@@ -114,7 +117,7 @@ static enum maq_status make_pass(double *with_pass, double *own, const double **
     return make_table(table, o, &sum, k->arena) ? MAQ_OK : MAQ_NO_MEMORY;
 }
 
-/* Transfers, the norm, and what of the reduction nothing hides: the last by the law of whichever is most of it. */
+/* Transfers, the norm, and the exposed reduction; the last by the law of the collective that is most of it. */
 static enum maq_status make_joins(struct maq_step_focus *out, double *rest, struct maker *k)
 {
     double most = 0;

@@ -1,8 +1,10 @@
 /*
- * focus.h - what of a step varies, for a question about a part of it; and what varies by a law of its own.
+ * focus.h - restricts the variation of a step to a part of it, for a question about that part; and adds kernels with
+ * laws of their own.
  *
  * A spread says how much of its variation each signature and each stage keeps, from 0 to 1: a duration base x F becomes
- * base x (1 + kept x (F - 1)). A part of a pass keeps the product of both. What all GPUs share belongs to no part.
+ * base x (1 + kept x (F - 1)). A part of a pass keeps the product of both. Factors that all GPUs share belong to no
+ * part.
  *
  * Runs of a signature with a law of its own are independent. Of n runs in a pass, each c / n of it, a collective adds
  * one draw each: all its members have the same. An operator runs on every GPU of the lockstep group; between two of

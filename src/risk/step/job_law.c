@@ -1,4 +1,7 @@
-/* job_law.c - from the ends of single replicas to the step of a job: see job_law.h. */
+/*
+ * job_law.c - quantiles of the slowest of all replicas from tabled laws of single ends with an exponential tail, and
+ * the mixture over spikes, modes, hours and regimes. See job_law.h.
+ */
 #include "risk/step/job_law.h"
 
 #include <math.h>

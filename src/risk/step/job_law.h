@@ -1,9 +1,9 @@
 /*
- * job_law.h - from the ends of single replicas to the step of a job.
+ * job_law.h - the law of a job's step, from the law of the ends of single replicas.
  *
- * M, the end of the slowest replica, has the distribution function prod over kinds of replicas of F(x)^n, each F that of a sample, or
- * known. The slowest of many needs F nearer to 1 than an even sample is; draws are weighted, with more of them from slow replicas
- * (sample.c). Above the highest 16 draws F is continued as an exponential law with their mean excess.
+ * M, the end of the slowest replica, has the distribution function prod over kinds of replicas of F(x)^n, each F that of a sample,
+ * or known. The slowest of many needs F nearer to 1 than an even sample is; draws are weighted, with more of them from slow
+ * replicas (sample.c). Above the highest 16 draws F is continued as an exponential law with their mean excess.
  *
  * Of replicas that are slow for a while there are N by Poisson's law with mean L. Each stands for one of the usual
  * kind, whose F it replaces:

@@ -1,4 +1,7 @@
-/* kernel_law.c - the law of a kernel: see variation.h. */
+/*
+ * kernel_law.c - the law of a kernel's body (lognormal or tabled quantiles), and its standard deviation with slow
+ * runs. See variation.h.
+ */
 #include <math.h>
 
 #include "risk/step/variation.h"

@@ -1,4 +1,7 @@
-/* model.c - a training step as its variation sees it: see model.h. */
+/*
+ * model.c - builds the model from the prediction: tasks of the schedule with their durations and predecessors,
+ * distinct passes, exposed reductions, and the share of passes that wait for the slowest GPU. See model.h.
+ */
 #include "risk/step/model.h"
 
 #include <string.h>

@@ -1,14 +1,15 @@
 /*
- * model.h - a training step as its variation sees it: the pipeline of one replica, and what joins replicas.
+ * model.h - the model of a training step for its variation: the pipeline of one replica, and the end of the step that joins
+ * replicas.
  *
  * A *lockstep group* is the devices of one stage that wait for each other inside every layer: those of tensor, context and expert
  * parallelism, and of ZeRO-3. A *replica* is a lockstep group on each stage; replicas meet once a step, in the reduction of
  * gradients and the norm. With e(s) the end of stage s's passes in a replica,
  *
- *   step = max over replicas and stages of (e(s) + rest(s)) + norm + update,     rest: what of the reduction nothing hides
+ *   step = max over replicas and stages of (e(s) + rest(s)) + norm + update,     rest: the exposed reduction
  *
- * In the base, in which nothing varies, matrix kernels take as long as on the slowest GPU that a job of this size is expected to have
- * (maq_items.pace). A group whose slowest GPU takes f times as long as a mean one is longer by what is beyond that:
+ * In the base, in which nothing varies, matrix kernels take as long as on the slowest GPU that a job of this size is expected to
+ * have (maq_items.pace). A group whose slowest GPU takes f times as long as a mean one is longer by the excess:
  *
  *   factor of a stage = 1 + paced x max(0, f / pace - 1),     paced: share of matrix kernels in its passes
  */
@@ -32,15 +33,15 @@ struct maq_step_task {
 
 struct maq_step_model {
     uint32_t n_tasks, stages, n_positions;
-    struct maq_step_task *tasks; /* what is waited for comes first */
+    struct maq_step_task *tasks; /* in topological order */
     uint32_t *stage_last;        /* [stages] */
     uint32_t n_passes;           /* distinct ones: kind and virtual stage */
     double *pass_ns;             /* [n_passes] */
     double *hop_ns;              /* [n_positions] */
     double *stall_ns;            /* [n_positions] zero where transfers do not block */
     double *rest_ns;             /* [stages] */
-    double *paced;               /* [stages] share of the passes that the slowest GPU stretches */
-    double pace;                 /* by how much the base has it stretched */
+    double *paced;               /* [stages] share of the passes that the slowest GPU lengthens */
+    double pace;                 /* factor by which it is longer in the base */
     double tied_ns;              /* reduction of the tied table, between the first and the last stage */
     double norm_ns, end_ns;      /* after all replicas: communication; update and gather */
     double base_ns;              /* the step when nothing varies: that of maq_train_predict() */
@@ -49,7 +50,7 @@ struct maq_step_model {
     uint32_t microbatches, devices_per_node;
 };
 
-/* What a stage's passes take over the base where the slowest GPU of the group takes f times as long as a mean one. */
+/* Factor on a stage's passes where the slowest GPU of the group takes f times as long as a mean one. */
 static inline double maq_step_lasting(const struct maq_step_model *m, uint32_t stage, double f)
 {
     return f > m->pace ? 1 + m->paced[stage] * (f / m->pace - 1) : 1;
@@ -65,7 +66,7 @@ enum maq_status maq_step_model_build_stretched(struct maq_step_model *out, const
                                                const struct maq_slowdown *stretch, struct maq_arena *arena,
                                                struct maq_diag *diag);
 
-/* What is slower than variation makes it, in one replica: given by --slow. */
+/* Slow parts of one replica, beyond variation: given by --slow. */
 struct maq_step_slow {
     const double *stage;  /* [stages] factors; NULL: none */
     double communication; /* factor on all of it */
@@ -73,7 +74,8 @@ struct maq_step_slow {
 };
 
 /*
- * How much of a step varies, for a question about a part of it, and what varies by a law of its own. A pass then lasts
+ * Which part of a step varies, for a question about a part of it, and what varies by a law of its own. A pass then
+ * takes
  *
  *   base x slow x (1 - with_pass - own + lasting x work x (with_pass x noise of the pass + draw of the own laws))
  *
@@ -98,8 +100,8 @@ struct maq_step_run {
 };
 
 /*
- * Ends of the slowest stage with its rest, of `draws` replicas, ns; weight: how many draws of an even sample each stands for. Draws whose
- * numbers leave different remainders by MAQ_STEP_SCRAMBLINGS are independent. sample.c
+ * Ends of the slowest stage with its rest, of `draws` replicas, ns; weight: how many draws of an even sample each stands for. Draws
+ * whose numbers leave different remainders by MAQ_STEP_SCRAMBLINGS are independent. sample.c
  */
 #define MAQ_STEP_SCRAMBLINGS 10u
 enum maq_status maq_step_sample(double *out_ns, double *weight, const struct maq_step_model *m,

@@ -1,4 +1,7 @@
-/* passes.c - the law of the passes of a replica of one stage: see passes.h. */
+/*
+ * passes.c - sorts the passes of a step by duration and microbatch, and convolves their laws on a grid, by microbatch
+ * where work is uneven. See passes.h.
+ */
 #include "risk/step/passes.h"
 
 #include <math.h>

@@ -3,12 +3,13 @@
  *
  *   passes = sum over microbatches of W_b x (sum over its passes of d_k E_k)
  *
- * d_k is a pass's time when nothing varies, E_k the noise of the slowest of the lockstep group, independent from pass to pass, W_b the work
- * of the microbatch, which all of its passes share. Sums are found on a grid by a Fourier transform (base/stat/law_sum.h): where work varies, those of
- * one microbatch first, then of as many products as there are microbatches of that kind.
+ * d_k is a pass's time when nothing varies, E_k the noise of the slowest of the lockstep group, independent from pass to pass, W_b
+ * the work of the microbatch, which all of its passes share. Sums are found on a grid by a Fourier transform (base/stat/law_sum.h):
+ * where work varies, those of one microbatch first, then of as many products as there are microbatches of that kind.
  *
- * A first pass that does not end before its parameters are there is a few points, and so is the work of its microbatch, W: what follows of
- * that microbatch is in the sum as if W were 1, and (W - 1) x its mean beside it; that leaves out (W - 1) x the noise of single passes.
+ * A first pass that does not end before its parameters have arrived is a few points, and so is the work W of its microbatch: the
+ * rest of that microbatch is in the sum as if W were 1, and (W - 1) x its mean is added; that neglects (W - 1) x the noise of
+ * single passes.
  */
 #ifndef MAQ_RISK_STEP_PASSES_H
 #define MAQ_RISK_STEP_PASSES_H

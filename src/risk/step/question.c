@@ -1,4 +1,7 @@
-/* question.c - one question about a step: see question.h. */
+/*
+ * question.c - draws or tables the ends of replicas for every regime and kind, combines them to the law of the step,
+ * and computes the jackknife. See question.h.
+ */
 #include "risk/step/question.h"
 
 #include <math.h>

@@ -1,14 +1,15 @@
 /*
- * question.h - one question about a step: its figures under some variation, from draws or, where it is known, from the exact law.
+ * question.h - one question about a step: quantiles, mean and deviation under a given variation, from draws or, where possible,
+ * from the exact law.
  *
  * For each regime of communication and each kind of replica (all the same but for --slow) a sample of pipeline ends is drawn; the
  * slowest of all replicas, the factors that everything shares and spikes follow without sampling (job_law.c). Samples of
  * different regimes, kinds and questions use the same random numbers, so that differences are of what differs.
  *
- * Intervals are what sampling leaves open: a jackknife over ten parts of the draws, each left out in turn (Efron and
- * Stein, "The jackknife estimate of variance", 1981), +-2.262 standard errors (Student, 9 degrees of freedom). The
- * parts are independent scramblings of the quasi-random numbers that the draws are made from, so the intervals are as
- * narrow as these make the figures. How well the variation itself is known is in none of them.
+ * Intervals are the sampling error: a jackknife over ten parts of the draws, each left out in turn (Efron and Stein, "The
+ * jackknife estimate of variance", 1981), +-2.262 standard errors (Student, 9 degrees of freedom). The parts are independent
+ * scramblings of the quasi-random numbers that the draws are made from, so the intervals are as narrow as these make the figures.
+ * They do not include how well the variation itself is known.
  */
 #ifndef MAQ_RISK_STEP_QUESTION_H
 #define MAQ_RISK_STEP_QUESTION_H
@@ -39,9 +40,9 @@ struct maq_step_question {
     uint64_t seed;
     uint32_t draws, threads;
     struct maq_arena *arena;      /* reset after each question */
-    struct maq_step_limit *limit; /* also asked for; NULL: not */
+    struct maq_step_limit *limit; /* the tolerance limit is also wanted; NULL: not */
     bool sampled;                 /* the exact law is not wanted */
-    double tail; /* share of a replica's ends above which the last answer went beyond its draws; 0: nowhere */
+    double tail; /* share of a replica's ends above which the last answer extrapolated its draws; 0: nowhere */
     bool exact;  /* it needed no draws */
 };
 
@@ -54,7 +55,7 @@ struct maq_step_answer {
 enum maq_status maq_step_question(struct maq_step_answer *out, struct maq_step_question *w,
                                   const struct maq_variation *v);
 
-/* What a law says. */
+/* The figures of a law. */
 void maq_step_question_figures(double out[MAQ_STEP_ASK_FIGURES], const struct maq_step_law *law);
 /*
  * A figure with its 95 % interval, in seconds; and by how much the 95th percentile of `a` is over that of `b`, on the
@@ -63,7 +64,7 @@ void maq_step_question_figures(double out[MAQ_STEP_ASK_FIGURES], const struct ma
 struct maq_risk_quantile maq_step_answer_quantile(const struct maq_step_answer *a,
                                                   enum maq_step_question_figure figure);
 struct maq_risk_quantile maq_step_answer_over(const struct maq_step_answer *a, const struct maq_step_answer *b);
-/* Sources in the order of what they do alone, then by name. */
+/* Sorts sources by their effect alone, then by name. */
 void maq_step_answer_rank(struct maq_risk_source *sources, uint32_t n);
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * sample.c - replicas of a step's pipeline, drawn.
+ * sample.c - maq_step_sample(): Monte Carlo draws of replicas of a step's pipeline.
  *
  * For each replica, stage factors are drawn once: the slowest node of the stage's lockstep group times the slowest of its
  * GPUs, as far as that is slower than the base has it already. Each pass then lasts base x stage x slowest pass of the
@@ -7,9 +7,10 @@
  * table of 16,384 equally likely values of the law of the slowest (its quantiles at midpoints), which one Philox block
  * serves for eight replicas: lane k takes 14 bits of the k-th half word.
  *
- * The lasting factors are drawn once for all passes and decide most of what a replica varies by. They are quasi-random (base/stat/sobol.h): draw i is
- * point i / 10 of the scrambling with number i % 10, so what differs between the ten is what sampling leaves open
- * (what that is worth: docs/risk.md). Independent draws are of plain random numbers, and no GPU is drawn slower than it is.
+ * The lasting factors are drawn once for all passes and decide most of what a replica varies by. They are quasi-random
+ * (base/stat/sobol.h): draw i is point i / 10 of the scrambling with number i % 10, so the differences between the ten are the
+ * sampling error (what that is worth: docs/risk.md). Independent draws are of plain random numbers, and no GPU is drawn slower than
+ * it is.
  *
  * Eight replicas are evaluated together, in lanes. Numbers are keyed by replica group, task and purpose: results do not depend on
  * threads.
@@ -100,10 +101,11 @@ static double lasting(const struct sampler *s, uint32_t replica, uint32_t dimens
 }
 
 /*
- * The lasting factors of a replica's stages, and the weight of the draw. Slow GPUs decide about the slowest of thousands of replicas, so in
- * every other draw one of the cells (a node of a stage), any of them, has the share y of slower cells not uniform but with density
- * TILT y^(TILT - 1). A draw then stands for 1 / (1/2 + 1/2 mean over cells of that density) even ones: at most two (importance sampling
- * with a defensive mixture: Hesterberg, "Weighted average importance sampling and defensive mixture distributions", 1995).
+ * The lasting factors of a replica's stages, and the weight of the draw. Slow GPUs decide about the slowest of thousands of
+ * replicas, so in every other draw one of the cells (a node of a stage), any of them, has the share y of slower cells not uniform
+ * but with density TILT y^(TILT - 1). A draw then stands for 1 / (1/2 + 1/2 mean over cells of that density) even ones: at most two
+ * (importance sampling with a defensive mixture: Hesterberg, "Weighted average importance sampling and defensive mixture
+ * distributions", 1995).
  */
 static double draw_static(double *factor, const struct sampler *s, uint32_t replica)
 {
@@ -230,9 +232,9 @@ static void run_tasks(double *finish, const double *stage_factor, const struct s
 }
 
 /*
- * Of a reduction with a law of its own there is one draw per stage, and rare slow ones decide about the slowest replica: as with GPUs, in
- * every other draw one of the stages has its share y of slower values from the density TILT y^(TILT - 1). `density` gathers
- * what the weight is made of.
+ * Of a reduction with a law of its own there is one draw per stage, and rare slow ones decide about the slowest replica: as with
+ * GPUs, in every other draw one of the stages has its share y of slower values from the density TILT y^(TILT - 1). `density`
+ * gathers what the weight is made of.
  */
 static void draw_rest(double *rest, double *density, const struct sampler *s, uint32_t group, uint32_t stage)
 {

@@ -1,4 +1,7 @@
-/* signature.c - what a step is made of, by operation: see signature.h. */
+/*
+ * signature.c - finds the signatures of a step, counts their runs, and predicts the step once more for each with its
+ * items longer, for the shares of passes and exposed reductions. See signature.h.
+ */
 #include "risk/step/signature.h"
 
 #include <math.h>

@@ -1,15 +1,15 @@
 /*
- * signature.h - what a step is made of, by operation: the operators of one kind, or the collectives of one kind on one stream ("gemm",
- * "all_reduce tp"), and how much longer each part of the step takes when they do.
+ * signature.h - a step's composition by operation (signature): the operators of one kind, or the collectives of one kind on one
+ * stream ("gemm", "all_reduce tp"), and how much longer each part of the step takes when they do.
  *
- * The answer is asked from the lowering itself: the step is predicted again with all runs of the signature 1 + h times as long, and
+ * It is found by differences: the step is predicted again with all runs of the signature 1 + h times as long, and
  *
- *   of(part) = (part with them longer - part) / h         part: a pass, or what of a reduction nothing hides               [ns]
+ *   of(part) = (part with them longer - part) / h         part: a pass, or an exposed reduction [ns]
  *
- * so that a collective which compute hides counts only with what sticks out, and a kernel beside communication only with what it delays.
- * h is 0.1, or the standard deviation of the signature's own law where that is more: a rare tail of ten times the median shows through
- * what hides the median. Where all together exceed a pass (two things side by side, each of which delays it) they are scaled to it; what
- * no signature explains, host gaps most of all, is "rest".
+ * so that a collective that is partly hidden counts with its exposed part, and a kernel that overlaps with communication with the
+ * delay that it causes. h is 0.1, or the standard deviation of the signature's own law where that is more: a rare run of ten times
+ * the median is exposed even where the median is hidden. Where all signatures together exceed a pass (two overlapping operations,
+ * each of which delays it) they are scaled to it; the part without a signature, mostly gaps of the host, is "rest".
  */
 #ifndef MAQ_RISK_STEP_SIGNATURE_H
 #define MAQ_RISK_STEP_SIGNATURE_H
@@ -36,15 +36,15 @@ struct maq_signature {
     bool is_coll;          /* one draw for all members */
     int law;               /* of its own: number in the variation's list; -1: varies with its pass */
     const double *of_pass; /* [passes] share of the pass */
-    const double *of_rest; /* [stages] share of what of the reduction nothing hides */
-    const double *runs;    /* [passes] how many equal runs in a pass vary as much as its unequal ones */
+    const double *of_rest; /* [stages] share of the exposed reduction */
+    const double *runs;    /* [passes] number of equal runs in a pass with the same variance as its unequal ones */
     bool transfers, joins; /* pipeline transfers; the norm's all-reduce */
     double share;          /* of the step: of the passes of a stage, mean over stages */
 };
 
 struct maq_signatures {
     uint32_t n;
-    struct maq_signature *at; /* the last is what no signature explains */
+    struct maq_signature *at; /* the last is the part without a signature */
     const double *meetings;   /* [passes] how often a lockstep group waits for its slowest in a pass; at least 1 */
 };
 

@@ -1,8 +1,9 @@
 /*
- * slowdowns.c - what a user says is slow: see slowdowns.h.
+ * slowdowns.c - slow ranks, nodes, stages and links as factors of replicas: see slowdowns.h.
  *
- * A rank is slow in its replica's stage: its lockstep group waits for it. The rail of a slow link carries its share of every transfer
- * between nodes, which waits for it, so all of that communication takes the rail's time (one rail of several is not left out).
+ * A rank is slow in its replica's stage: its lockstep group waits for it. The rail of a slow link carries its share of every
+ * transfer between nodes, which waits for it, so all of that communication takes the rail's time (one rail of several is not left
+ * out).
  */
 #include "risk/step/slowdowns.h"
 

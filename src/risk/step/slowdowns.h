@@ -1,5 +1,5 @@
 /*
- * slowdowns.h - what a user says is slow: "node:17=1.2x", "rank:4095=1.1x", "stage:3=1.1x", "link:rail3=0.5x".
+ * slowdowns.h - parses --slow: "node:17=1.2x", "rank:4095=1.1x", "stage:3=1.1x", "link:rail3=0.5x".
  */
 #ifndef MAQ_RISK_STEP_SLOWDOWNS_H
 #define MAQ_RISK_STEP_SLOWDOWNS_H

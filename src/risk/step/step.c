@@ -1,4 +1,7 @@
-/* step.c - the distribution of a job's step time, and what drives it. How a question is answered is in question.h. */
+/*
+ * step.c - maq_risk_step(): the distribution of a job's step time, its tolerance limit, its sources of variation, and
+ * where a slow GPU costs most. question.h has how a single question is answered.
+ */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -37,7 +40,7 @@ static enum maq_status ask_sources(struct maq_risk_step *out, struct maq_step_qu
     return MAQ_OK;
 }
 
-/* One replica more of what is slow, in one stage; the rest as it is. */
+/* Adds a replica that is slow in one stage to the given ones. */
 static bool slow_in_stage(struct maq_slow *out, const struct maq_slow *given, uint32_t stage, uint32_t stages,
                           double factor, struct maq_arena *arena)
 {

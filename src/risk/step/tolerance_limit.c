@@ -1,4 +1,7 @@
-/* tolerance_limit.c - what at most 5 % of steps exceed: see tolerance_limit.h. */
+/*
+ * tolerance_limit.c - combines independent draws to values of the slowest replica, and finds the limit by bisection
+ * on the mean probability. See tolerance_limit.h.
+ */
 #include "risk/step/tolerance_limit.h"
 
 #include <math.h>

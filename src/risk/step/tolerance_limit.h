@@ -1,15 +1,16 @@
 /*
- * tolerance_limit.h - what at most 5 % of steps exceed, with 95 % confidence and whatever the law of what is sampled.
+ * tolerance_limit.h - a distribution-free tolerance limit: a time that at most 5 % of steps exceed, with 95 % confidence.
  *
- * The figures of a step are of a law made from its draws: interpolated, continued beyond the highest of them, raised to the number of
- * replicas. The limit takes none of that. J independent values of the slowest of R replicas are put together from J R independent draws.
- * What everything shares is not sampled, so given a value M_j the step exceeds x with a known probability g_j(x), and
+ * The figures of a step are of a law made from its draws: interpolated, continued beyond the highest of them, raised to the number
+ * of replicas. The limit uses none of these assumptions. J independent values of the slowest of R replicas are put together from J
+ * R independent draws. Factors that everything shares are not sampled, so given a value M_j the step exceeds x with a known
+ * probability g_j(x), and
  *
  *   P(mean of g_j(x) <= m) <= exp(-J KL(m || p)),  KL(m || p) = m ln(m / p) + (1 - m) ln((1 - m) / (1 - p)),  p = E g_j(x) > m
  *
- * for any independent variables in [0, 1] (Hoeffding, "Probability inequalities for sums of bounded random variables", 1963, theorem 1).
- * So the x at which the mean is the m with KL(m || 0.05) = ln 20 / J is exceeded by at most 5 % of steps, with 95 % confidence;
- * 59 values are the fewest for which there is an m.
+ * for any independent variables in [0, 1] (Hoeffding, "Probability inequalities for sums of bounded random variables", 1963,
+ * theorem 1). So the x at which the mean is the m with KL(m || 0.05) = ln 20 / J is exceeded by at most 5 % of steps, with 95 %
+ * confidence; 59 values are the fewest for which there is an m.
  */
 #ifndef MAQ_RISK_STEP_TOLERANCE_LIMIT_H
 #define MAQ_RISK_STEP_TOLERANCE_LIMIT_H

@@ -1,4 +1,7 @@
-/* variation.c - what varies in a training step: see variation.h. */
+/*
+ * variation.c - reads a variation from the catalogue or a document, with the keys that it leaves out from "default",
+ * and restricts it to some of its sources. See variation.h.
+ */
 #include "risk/step/variation.h"
 
 #include <math.h>

@@ -1,18 +1,20 @@
 /*
- * variation.h - what varies in a training step, in layers.
+ * variation.h - the variation of a training step, as a product of factors.
  *
  *   duration of a pass = base x GPU x node x microbatch x pass x step x mode x spike
  *   duration of a transfer or collective between stages or replicas = base x communication x congestion x step x mode x spike
  *
  *   GPU, node      static: drawn once for a run
  *   congestion     a regime that all communication of a step shares
- *   episode        a GPU that is slow for a while: how many there are at a time follows Poisson's law, whatever that of their length
+ *   episode        a GPU that is slow for a while: how many there are at a time follows Poisson's law, whatever that of their
+ *                  length
  *   diurnal        the hour of the day, shared by everything: 1 + swing / 2 x sin(hour)
  *   step, spike    shared by everything in a step
  *   mode           likewise: a share of the steps takes so many times as long, each of them; no step with a spike
  *   others         drawn for each pass, transfer or microbatch
  *
- *   kernels        have laws of their own, where a document gives them: what a pass has of one does not vary with the pass then
+ *   kernels        have laws of their own, where a document gives them; the part of a pass that is such a kernel then does not vary
+ *                  with the pass
  *
  * All factors are lognormal with median 1; a share of the GPUs are outliers around a ratio of their own.
  */
@@ -24,9 +26,9 @@
 #include "maquette/risk.h"
 
 /*
- * What runs of one operation vary by, where that is known: lognormal with median 1, or equally likely values over the
- * median; and a share of slow runs, so many times as long besides. It takes the place of the noise of passes for what
- * a pass has of the operation.
+ * The law of the runs of one operation, where it is known: lognormal with median 1, or equally likely values over the
+ * median; and a share of slow runs, which take slow_ratio times as long in addition. It replaces the noise of passes
+ * for the operation's part of a pass.
  */
 struct maq_kernel_law {
     char name[40]; /* "gemm", "all_reduce tp": risk/step/signature.h */
@@ -82,7 +84,7 @@ enum maq_source {
 const char *maq_source_name(enum maq_source source);
 const char *maq_source_text(enum maq_source source);
 
-/* Whether a source that is not always shown has anything to say. */
+/* Whether a source that is not always shown varies at all. */
 bool maq_variation_has(const struct maq_variation *v, enum maq_source source);
 /* Only the sources whose bit is set: the others do not vary. */
 struct maq_variation maq_variation_only(const struct maq_variation *v, uint32_t sources);

@@ -1,10 +1,12 @@
 /*
- * variation_write.c - what was learnt from records, as a document that `--variation` reads.
+ * variation_write.c - writes the variation learnt from records as a document for `--variation`.
  *
- *   step_cv, spike_*   of the first table of steps: CV of the body around its modes, rate of spikes, their mean over the median; of the spikes' spread
- *                      nothing is said, so it is that of `default`. Not of a trace: its steps vary by its kernels
+ *   step_cv, spike_*   of the first table of steps: CV of the body around its modes, rate of spikes, their mean over the median; of
+ *                      the spikes' spread nothing is said, so it is that of `default`. Not of a trace: its steps vary by its
+ *                      kernels
  *   slow_mode_*        where the body has two modes and the upper one is the rarer
- *   kernels            of the records: those that a variation has a name for; where several files have one, the one with the most runs
+ *   kernels            of the records: those that a variation has a name for; where several files have one, the one with the most
+ *                      runs
  *
  * Lasting differences between GPUs, and congestion, are in no record of one run: they stay those of `default`.
  */
@@ -63,7 +65,10 @@ static const struct maq_risk_kernel *best_of(const struct maq_risk_fit *fit, con
     return best;
 }
 
-/* Its cv where a lognormal law is the nearest, or nothing else is known; equally likely values of its law, or of the runs, otherwise. */
+/*
+ * Its cv where a lognormal law is the nearest, or nothing else is known; equally likely values of its law, or of the runs,
+ * otherwise.
+ */
 static void add_law(struct maq_buf *out, const struct maq_risk_kernel *k)
 {
     bool plain = k->n_quantiles == 0 || strcmp(k->law, "lognormal") == 0 || !(k->quantile[0] > 0) ||

@@ -1,5 +1,5 @@
 /*
- * dependencies.c - what waits for what in a recorded step.
+ * dependencies.c - the dependency graph of a recorded step.
  *
  * A worker has a compute stream, a stream for data-parallel communication and four for pipeline transfers (sends and receptions of
  * activations and of gradients). An operation waits for the one before it on its stream, and
@@ -60,8 +60,8 @@ static void join(struct build *b, uint32_t a, uint32_t c)
     b->joined[c] = next;
 }
 
-/* The `rank`-th operation of a role on a worker, NONE when there is none. Operations of a worker are few thousands at most and this is
- * asked in rising order, so `from` remembers where the last search ended. */
+/* The `rank`-th operation of a role on a worker, NONE when there is none. Operations of a worker are few thousands at most and
+ * this is asked in rising order, so `from` remembers where the last search ended. */
 static uint32_t nth(const struct build *b, uint32_t worker, enum maq_replay_role role, uint32_t rank, uint32_t *from)
 {
     for (uint32_t i = *from; i < b->begin[worker + 1]; i++)

@@ -1,5 +1,5 @@
 /*
- * replay.c - what stragglers cost a recorded job.
+ * replay.c - the slowdown of a recorded job by stragglers, by part and by operation.
  *
  * With T the mean replayed step when nothing waits for a launch and T0 the step in which every operation is ideal,
  * the slowdown is S = T / T0, a part's slowdown is T(only that part as recorded) / T0, and the share of the loss that

@@ -1,5 +1,5 @@
 /*
- * replay.h - a recorded job: its operations, and the order that they impose on each other.
+ * replay.h - a recorded job for what-if analysis of stragglers: its operations, and their dependencies.
  */
 #ifndef MAQ_RISK_STRAGGLERS_REPLAY_H
 #define MAQ_RISK_STRAGGLERS_REPLAY_H
@@ -10,7 +10,7 @@
 #define MAQ_REPLAY_TYPES 64u
 #define MAQ_REPLAY_NONE UINT32_MAX
 
-/* What an operation does to the others. */
+/* The role of an operation in the dependency graph. */
 enum maq_replay_role {
     MAQ_REPLAY_FORWARD,
     MAQ_REPLAY_BACKWARD,
@@ -67,7 +67,10 @@ struct maq_replay_graph {
 /* dependencies.c */
 enum maq_status maq_replay_order(struct maq_replay_graph *out, const struct maq_replay_trace *t, uint32_t step,
                                  struct maq_arena *arena, struct maq_diag *diag);
-/* End of the last operation, us, where each unit begins `delay_us` after what it waits for (NULL: at once); finish: [n_ops] scratch. */
+/*
+ * End of the last operation, us, where each unit begins `delay_us` after what it waits for (NULL: at once); finish: [n_ops]
+ * scratch.
+ */
 double maq_replay_time(const struct maq_replay_graph *g, const double *dur_us, const double *delay_us, double *finish);
 /* How much later than what it waited for each unit began in the record: [n_units], never negative. ops: of the step. */
 void maq_replay_delays(double *delay_us, const struct maq_replay_graph *g, const struct maq_replay_op *ops);

@@ -5,8 +5,8 @@
  * (MAQ_MODULE_SHARED_INPUT marks the others). With e bytes per element and r rows on this rank:
  *
  *   norm, activation, gate, conv, scan   r * in * e
- *   linear                               r * in * e, of the sequence-parallel share when the input is gathered (Megatron-LM gathers it again);
- *                                        one byte per element when the recipe quantizes it
+ *   linear                               r * in * e, of the sequence-parallel share when the input is gathered (Megatron-LM gathers
+ *                                        it again); one byte per element when the recipe quantizes it
  *   attention                            q, k, v: r * in * e; unfused also softmax and its dropout: (2e + 1) * heads * s
  *                                        per row (e without dropout); where no kernel has the conversions in it, the
  *                                        softmax in 4 bytes besides what the product reads; copies of k and v for the
@@ -66,7 +66,7 @@ static double scored_keys(const struct maq_lower *lo, const struct maq_attention
     return (double)(!g->causal && g->chunk > 0 && g->chunk < lo->seq ? g->chunk : lo->seq);
 }
 
-/* Inside of core attention that the backward pass needs beyond q, k, v. */
+/* What core attention keeps for its backward pass beyond q, k, v. */
 static double attention_inside(const struct maq_lower *lo, const struct maq_module *m)
 {
     const struct maq_attention_geometry *g = &m->u.attention;
@@ -78,9 +78,9 @@ static double attention_inside(const struct maq_lower *lo, const struct maq_modu
 }
 
 /*
- * Copies of K and V for the query heads that share them, beyond what is there anyway. Autograd keeps what the kernel read; a compiled
- * layer makes them again, as its partitioner does with whatever is no more than copied (torch/_functorch/partitioners.py), and so does
- * checkpointing by operator.
+ * Copies of K and V for the query heads that share them, beyond what is there anyway. Autograd keeps what the kernel read; a
+ * compiled layer makes them again, as its partitioner does with whatever is no more than copied (torch/_functorch/partitioners.py),
+ * and so does checkpointing by operator.
  */
 static double kv_copies(const struct maq_lower *lo, const struct maq_module *m)
 {
@@ -104,9 +104,9 @@ static double passing_copies(const struct tally *t, const struct maq_module *m, 
 }
 
 /*
- * Scores that come and go. Forward: before the softmax, and in 4 bytes where it widens them. Backward: their gradient; PyTorch's softmax
- * (aten/src/ATen/native/cuda/SoftMax.cu, softmax_backward_cuda_out) has it, its product with the output and the result at once, in 4 bytes
- * where they were widened, when what the values' product read is gone again. Megatron's kernel works in place.
+ * Scores that come and go. Forward: before the softmax, and in 4 bytes where it widens them. Backward: their gradient; PyTorch's
+ * softmax (aten/src/ATen/native/cuda/SoftMax.cu, softmax_backward_cuda_out) has it, its product with the output and the result at
+ * once, in 4 bytes where they were widened, when what the values' product read is gone again. Megatron's kernel works in place.
  */
 static double attention_scratch(const struct maq_lower *lo, const struct maq_attention_geometry *g, bool backward)
 {
@@ -128,8 +128,9 @@ static double loss_element(const struct maq_lower *lo)
     return torch_loss(lo) && !lo->plan->fp32_upcast ? lo->store_bytes : 4;
 }
 
-/* Beside the kept logits, per element: in the forward pass the 16-bit ones, and PyTorch's copy; in the backward pass the 16-bit gradient, or
- * PyTorch's two of the kept type and, where nothing was copied, the logits themselves, which the caller still has. */
+/* Bytes per element in addition to the kept logits: in the forward pass the 16-bit ones, and PyTorch's copy; in the backward
+ * pass the 16-bit gradient, or PyTorch's two of the kept type and, where nothing was copied, the logits themselves, which the
+ * caller still holds. */
 static double loss_transient(const struct maq_lower *lo, bool backward)
 {
     double e = lo->store_bytes, kept = loss_element(lo);
@@ -144,8 +145,8 @@ static bool redone(const struct tally *t, const struct maq_module *m)
 }
 
 /*
- * Whether what fused attention returned stays for its own backward pass beside the quantized copy that the product behind it keeps. In 8
- * bits with delayed scaling it is 8-bit numbers that stay, and what was widened of them goes.
+ * Whether the output of fused attention stays for its own backward pass in addition to the quantized copy that the product behind
+ * it keeps. In 8 bits with delayed scaling the 8-bit numbers stay, and their widened copy is freed.
  */
 static bool output_stays(const struct tally *t, const struct maq_module *m)
 {
@@ -209,8 +210,8 @@ static double input_bytes(const struct tally *t, const struct maq_module *m)
     return rows * (double)d.in * e;
 }
 
-/* Of the experts' activation, what kernels apart from it leave for their own gradients: what is clamped, beside what came in; what it
- * returned, beside its product with the probabilities. */
+/* What separate kernels around the experts' activation keep for their own gradients: the clamped input in addition to the input;
+ * the output in addition to its product with the probabilities. */
 static double activation_apart(const struct tally *t, const struct maq_module *m)
 {
     const struct maq_lower *lo = t->lower;
@@ -222,13 +223,16 @@ static double activation_apart(const struct tally *t, const struct maq_module *m
     return rows_of(lo, t->layer, m) * width * lo->store_bytes;
 }
 
-/* Whether a module finds its input in memory when its backward pass comes: its producer was not recomputed, or recomputed only inside. */
+/*
+ * Whether a module finds its input in memory when its backward pass comes: its producer was not recomputed, or recomputed only
+ * inside.
+ */
 static bool input_present(const struct tally *t, const struct maq_module *producer)
 {
     return !producer || !redone(t, producer) || producer->part == MAQ_PART_CORE_ATTENTION;
 }
 
-/* What a module keeps beside its input, but for core attention's output. */
+/* What a module keeps in addition to its input, without core attention's output. */
 static double kept_inside(const struct tally *t, const struct maq_module *m)
 {
     bool attends = m->kind == MAQ_MODULE_ATTENTION && !redone(t, m);
@@ -278,8 +282,8 @@ static double output_leaving(const struct tally *t, const struct maq_module *m)
 }
 
 /*
- * Autograd saves inside a module what that keeps. Core attention saves its output, too, which the product behind it has as well: it travels
- * with both, and leaves with the latter, or at once where that has a quantized copy of its own.
+ * Autograd saves inside a module what that keeps. Core attention saves its output, too, which the product behind it has as well: it
+ * travels with both, and leaves with the latter, or at once where that has a quantized copy of its own.
  */
 static struct maq_moved moved_bytes(const struct tally *t)
 {
@@ -451,7 +455,7 @@ void maq_block_memory(struct maq_block *block, struct maq_lower *lower)
     block->forward_transient = widest_module(&plain, false);
     block->backward_transient[0] = widest_module(&plain, true);
     if (lower->plan->recompute == MAQ_RECOMPUTE_FULL) {
-        /* the layer's input is kept; the rest comes back while it is worked on */
+        /* only the layer's input is kept; the rest is recomputed in the backward pass */
         block->act_bytes[1] = (double)lower->tokens_region * (double)block->layer->hidden * lower->store_bytes;
         block->walk[1] = block->walk[0];
         block->backward_transient[1] = all + block->backward_transient[0];

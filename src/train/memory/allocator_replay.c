@@ -1,5 +1,6 @@
 /*
- * allocator_replay.c - what PyTorch's caching allocator reserves for a stage: its allocations and frees, replayed.
+ * allocator_replay.c - the memory that PyTorch's caching allocator reserves for a stage, from a replay of its allocations and
+ * frees.
  *
  * The sequence is that of two steps of one stage, tensor by tensor: model states once; then, task by task in schedule
  * order, the output of every module, which lives until its reader is done or, where the reader keeps it, until the
@@ -8,9 +9,9 @@
  * its backward pass. A long schedule repeats itself: four times as many tasks as microbatches are in flight reach the
  * peak and the holes.
  *
- * At the end of a step the optimizer may want gradients in 4 bytes and roots of moments (stage_memory.c): one tensor per parameter in
- * Megatron-LM, which may find room in the blocks that activations left, or one flat tensor in DeepSpeed, which finds
- * none that is large enough.
+ * At the end of a step the optimizer may want gradients in 4 bytes and roots of moments (stage_memory.c): one tensor per parameter
+ * in Megatron-LM, which may fit into the blocks that activations left, or one flat tensor in DeepSpeed, for which no such block is
+ * large enough.
  */
 #include <stdlib.h>
 
@@ -30,7 +31,7 @@ struct waiting {
     uint32_t block, entry, step;
 };
 
-/* What a microbatch left in a program, in the order in which it came. */
+/* Blocks that the forward pass of a microbatch kept, in order of allocation. */
 struct stack {
     struct waiting *at;
     uint32_t n, room;
@@ -40,7 +41,7 @@ struct replay {
     const struct maq_blueprint *bp;
     struct maq_allocator *a;
     struct stack *live; /* [slot] of (position, microbatch) */
-    uint32_t wire;      /* gradients of an entry on their way */
+    uint32_t wire;      /* gradients of an entry that are being reduced */
     bool failed;
 };
 
@@ -95,7 +96,7 @@ static void add_pending(struct replay *r, struct pending *p, uint32_t block)
         give(r, block);
 }
 
-/* Takes blocks and remembers them until they are given back together. */
+/* Blocks that are freed together. */
 struct held {
     uint32_t *blocks;
     uint32_t n, room;
@@ -134,7 +135,7 @@ static void hold_params(struct replay *r, struct held *h, const struct maq_block
     }
 }
 
-/* Parameters as they are used, a tensor each; they have come in a buffer of the gathers' own stream. */
+/* Gathered parameters, a tensor each; the gather's own buffer is in the pool of another stream. */
 static void gather(struct replay *r, struct held *h, const struct maq_block *b)
 {
     if (r->bp->gather_backward)
@@ -338,7 +339,7 @@ static void run_step(struct replay *r, uint32_t stage)
         backward(r, r->bp->programs[i / s->microbatches], &r->live[i]);
 }
 
-/* What a stage has of the other stream's pool beyond what counts as allocated. */
+/* Bytes of the other stream's pool beyond what counts as allocated. */
 static double gather_pool(const struct maq_blueprint *bp, uint32_t stage)
 {
     uint16_t at[MAQ_MAX_STAGES];

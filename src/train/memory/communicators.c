@@ -1,19 +1,19 @@
 /*
  * communicators.c - device memory of one rank's communicators: what NCCL holds, and HybridEP's buffers.
  *
- * A communicator has channels; on each, the rank is in a ring and in a tree that runs up and down: three connections,
- * whose buffers lie with the receiver. Across the network the sender has one too. A buffer serves the three protocols
- * (NCCL src/init.cc, default sizes: LL 8 lines x 512 threads x 8 steps x 16 B, LL128 120 elements x 640 threads x 8
- * steps x 8 B, Simple NCCL_BUFFSIZE 4 MiB):
+ * A communicator has channels; on each, the rank is in a ring and in a tree that runs up and down: three connections, whose buffers
+ * are in the receiver's memory. Across the network the sender has one too. A buffer serves the three protocols (NCCL src/init.cc,
+ * default sizes: LL 8 lines x 512 threads x 8 steps x 16 B, LL128 120 elements x 640 threads x 8 steps x 8 B, Simple NCCL_BUFFSIZE
+ * 4 MiB):
  *
  *   0.5 MiB + 4.69 MiB + 4 MiB = 9.19 MiB
  *
  * Every process group that communicates is one communicator: those of the plan, the one over all pipeline stages and
  * tensor ranks that norms and overflow are reduced on, and the default group of the whole job.
  *
- * HybridEP's peers write rows of 16-bit numbers into a rank's buffer, which has room for all tokens of all ranks of the group, and for
- * their probabilities of the domain's experts in 4 bytes (DeepEP's branch hybrid-ep, max_num_of_tokens; what is dispatched and what is
- * combined share it).
+ * HybridEP's peers write rows of 16-bit numbers into a rank's buffer, which holds all tokens of all ranks of the group, and for
+ * their probabilities of the domain's experts in 4 bytes (DeepEP's branch hybrid-ep, max_num_of_tokens; what is dispatched and what
+ * is combined share it).
  */
 #include "train/memory/stage_memory.h"
 

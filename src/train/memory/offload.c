@@ -1,4 +1,7 @@
-/* offload.c - see offload.h. */
+/*
+ * offload.c - maps the modules of a layer to Megatron Core's offload modules: the projection of queries, keys and
+ * values, core attention, the output projection, the parts of experts, and the norms in front of them. See offload.h.
+ */
 #include "train/memory/offload.h"
 
 #include <string.h>

@@ -9,10 +9,11 @@
  *   optim_grads          P w + P (g + o) / N
  *   optim_grads_params   P (w' + g + o') / N, where the 4-byte master weight is the parameter itself (w' + o' = 4 + moments)
  *
- * Mixed precision: w = 2, g = 4, o = 12 (master, two moments); FP32: w = 4, g = 4, o = 8. Momentum has one moment, and so have the matrices
- * that Muon updates (train/step/muon.h).
+ * Mixed precision: w = 2, g = 4, o = 12 (master, two moments); FP32: w = 4, g = 4, o = 8. Momentum has one moment, and so have the
+ * matrices that Muon updates (train/step/muon.h).
  *
- * Activations: the schedule says how many microbatches of each chunk a stage holds at once. On top comes the working set of one pass.
+ * Activations: the schedule says how many microbatches of each chunk a stage holds at once. On top comes the working set of one
+ * pass.
  *
  * With the vocabulary spread over the pipeline, the output layer of a microbatch runs on all stages at once, when the
  * last one is through with it. So a stage holds more microbatches of its layers: one, or two when the two gradients
@@ -21,8 +22,8 @@
  * Parallelism", arXiv 2411.05288, and its code).
  *
  * The optimizer: gradients of 16 bits become 4-byte ones for the parameters that the rank updates, 4 P / N; DeepSpeed flattens the
- * 16-bit ones first, 2 P / N more. Adam over lists of tensors (PyTorch's foreach) has the roots of all second moments at once, in their
- * type: torch/optim/adam.py, _multi_tensor_adam(). Activations are gone by then.
+ * 16-bit ones first, 2 P / N more. Adam over lists of tensors (PyTorch's foreach) has the roots of all second moments at once, in
+ * their type: torch/optim/adam.py, _multi_tensor_adam(). Activations are gone by then.
  *
  * PyTorch's caching allocator holds more than it hands out: allocator_replay.c.
  */
@@ -34,8 +35,8 @@
 #include "lower/local.h"
 #include "train/step/muon.h"
 
-/* A CUDA context, and cuBLAS' workspace. With kernels loaded when they are first used, nvidia-smi of an idle training process shows 0.5 to
- * 0.8 GiB; with all kernels of PyTorch, cuBLAS and cuDNN loaded at the start 1,573 MiB (BigScience's chronicle of
+/* A CUDA context, and cuBLAS' workspace. With kernels loaded when they are first used, nvidia-smi of an idle training process
+ * shows 0.5 to 0.8 GiB; with all kernels of PyTorch, cuBLAS and cuDNN loaded at the start 1,573 MiB (BigScience's chronicle of
  * the preparations for BLOOM, on an A100). */
 #define CONTEXT_LAZY_BYTES (0.6 * MAQ_GIB)
 #define CONTEXT_EAGER_BYTES (1573.0 * 1024 * 1024)
@@ -92,9 +93,9 @@ static double second_moment(const struct maq_plan *p, double params, double shar
 }
 
 /*
- * Transformer Engine keeps a quantized copy of a weight beside the 16-bit one, or alone where parameters are gathered in 8 bits, for all
- * microbatches. Scales of blocks, and products that want both operands contiguous along what they add up (until Blackwell), need a
- * second one along the other dimension. torchao's scales of rows are made anew each time.
+ * Transformer Engine keeps a quantized copy of a weight in addition to the 16-bit one, or instead of it where parameters are
+ * gathered in 8 bits, for all microbatches. Scales of blocks, and products that want both operands contiguous along what they add
+ * up (until Blackwell), need a second one along the other dimension. torchao's scales of rows are made anew each time.
  */
 static double copy_bytes(const struct maq_job *job, const struct maq_plan *p)
 {
@@ -143,7 +144,10 @@ static struct states lora_states(const struct maq_blueprint *bp, double held, do
     return s;
 }
 
-/* Whether gradients are there only from the backward pass to the update: with several microbatches they are there from the first on. */
+/*
+ * Whether gradients are allocated only from the backward pass to the update; with several microbatches they stay from the first
+ * on.
+ */
 static bool gradients_come(const struct maq_job *job, const struct maq_plan *p)
 {
     return job->framework.frees_gradients && p->sharding == MAQ_SHARDING_PARAMS && p->lora_rank == 0 &&
@@ -157,7 +161,10 @@ double maq_state_bytes(const struct maq_job *job, const struct maq_plan *plan, d
     return s.weights + s.optimizer + (gradients_come(job, plan) ? 0 : s.gradients);
 }
 
-/* What comes of them, of a rank's parameters; `reduced`: of those that are put out by reductions, which have a stream and a pool of their own. */
+/*
+ * Bytes of gradients that the backward pass allocates; `reduced`: those that reductions write, which have a stream and a pool of
+ * their own.
+ */
 static double coming_gradients(const struct maq_job *job, double dense, double expert, bool reduced)
 {
     double shards = job->groups[MAQ_GROUP_SHARD].size, sum = 0;
@@ -172,7 +179,7 @@ static double coming_gradients(const struct maq_job *job, double dense, double e
 
 /* ---- the costliest moment of a pass ---- */
 
-/* What a rank has of an entry while it works, beyond what entries keep: before its activations are gone, and behind that. */
+/* Working memory of a rank while an entry runs, beyond what entries keep: before its activations are freed, and after that. */
 struct moments {
     double working, ending;
     double ahead; /* of both: gathered for the entries that follow on the way back */
@@ -218,7 +225,10 @@ static void add_fsdp(struct moments *m, const struct maq_blueprint *bp, const st
     m->ending += gathered + own * (e + wire);
 }
 
-/* While an entry works, what those behind it keep is not there yet or gone, unless it waits for a pass of weight gradients. */
+/*
+ * While an entry runs, the activations of the entries behind it are not allocated yet or freed already, unless they wait for a
+ * pass of weight gradients.
+ */
 void maq_program_transient(struct maq_program *pr, const struct maq_blueprint *bp)
 {
     const struct maq_plan *p = &bp->job->plan;

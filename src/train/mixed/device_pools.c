@@ -1,4 +1,7 @@
-/* device_pools.c - see device_pools.h. */
+/*
+ * device_pools.c - opens a sweep on each node group as a cluster of its own, and prices transfers by the job's cost
+ * chain. See device_pools.h.
+ */
 #include "train/mixed/device_pools.h"
 
 #include <math.h>

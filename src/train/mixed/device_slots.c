@@ -1,4 +1,7 @@
-/* device_slots.c - see device_slots.h. */
+/*
+ * device_slots.c - counts taken devices by scale-up domain, and finds the first domain, or the first empty ones in a
+ * row, for a replica. See device_slots.h.
+ */
 #include "train/mixed/device_slots.h"
 
 bool maq_device_slots_open(struct maq_device_slots *out, const struct maq_pool *pool, struct maq_arena *arena)
@@ -14,7 +17,7 @@ bool maq_device_slots_open(struct maq_device_slots *out, const struct maq_pool *
     return out->taken != NULL;
 }
 
-/* The last room of a pool may be less than one. */
+/* Free devices of a domain; the last one of a pool may be smaller than the others. */
 static uint32_t free_in(const struct maq_device_slots *s, uint32_t room)
 {
     uint32_t behind = s->count - room * s->room;
@@ -33,7 +36,7 @@ static uint32_t take_from(struct maq_device_slots *s, uint32_t room, uint32_t de
     return first;
 }
 
-/* Whether rooms from this one on are empty for so many devices, in one node where one holds them. */
+/* Whether the domains from this one on are empty for so many devices, in one node where they fit into one. */
 static bool empty_from(const struct maq_device_slots *s, uint32_t room, uint32_t devices)
 {
     uint32_t first = room * s->room, last = first + devices - 1;
@@ -45,7 +48,7 @@ static bool empty_from(const struct maq_device_slots *s, uint32_t room, uint32_t
     return true;
 }
 
-/* The first room with a place for so many, or the first of empty ones; n_rooms: there is none. */
+/* The first domain with enough free devices, or the first of enough empty ones; n_rooms: there is none. */
 static uint32_t place_for(const struct maq_device_slots *s, uint32_t devices)
 {
     uint32_t r = 0;

@@ -1,18 +1,17 @@
 /*
- * placed.c - a mixed plan on the node groups of a job, by the cost chain.
+ * placed.c - maq_mixed_place(): devices and costs of a mixed plan on the node groups of a job, by the cost chain.
  *
  * A stage costs what the same virtual stage costs in a prediction of a job of its own (train/mixed/range_costs.h): its passes
- * with the host's gaps and the collectives inside, the part of its reduction that nothing hides, its update, its
- * memory. Replica r of every stage makes a *column*, a pipeline of its own with its share of the micro batches;
- * columns that are alike are simulated once (placed_step.c).
+ * with the host's gaps and the collectives inside, its exposed reduction, its update, its memory. Replica r of every stage makes
+ * a *column*, a pipeline of its own with its share of the micro batches; equal columns are simulated once (placed_step.c).
  *
- * Devices of a node group are taken in the order of pipelines, stages and replicas, each replica the first room that it fits into
- * (train/mixed/device_slots.h). A transfer between stages is that of their bytes and
- * places; between node groups it takes what the slower of both networks takes, or the link between them.
+ * Devices of a node group are taken in the order of pipelines, stages and replicas, each replica the first free slots that it
+ * fits into (train/mixed/device_slots.h). A transfer between stages depends on its bytes and on their devices; between node
+ * groups it goes over the slower of both networks, or over the link between them.
  *
- * Gradients of a layer are summed over all replicas that hold it. On one node group that is the reduction of the
- * stage. Where replicas lie on several, a ring of R ranks crosses the slowest border of them all, and every rank
- * sends 2 (R - 1) / R of its gradients over it, all TP and CP ranks of a replica at once; nothing hides that.
+ * Gradients of a layer are summed over all replicas that hold it. On one node group that is the reduction of the stage. Where
+ * replicas lie on several, a ring of R ranks crosses the slowest border of them all, and every rank sends 2 (R - 1) / R of its
+ * gradients over it, all TP and CP ranks of a replica at once; it is fully exposed.
  */
 #include "train/mixed/placed.h"
 
@@ -80,7 +79,7 @@ static enum maq_status slot_stage(struct maq_placing *p, struct maq_placed_colum
     return MAQ_OK;
 }
 
-/* Devices for the replicas of a stage: of those in a row that are alike together. */
+/* Takes devices for the replicas of a stage; equal replicas in a row are taken together. */
 static enum maq_status take_stage(struct maq_placing *p, struct maq_placed_column *columns, uint32_t n, uint32_t stage,
                                   bool backwards)
 {
@@ -102,11 +101,11 @@ static enum maq_status take_stage(struct maq_placing *p, struct maq_placed_colum
     return MAQ_OK;
 }
 
-/* Devices for the replicas of a pipeline's stages, or those that they share. */
+/* Takes devices for the replicas of a pipeline's stages; virtual stages share those of their stage. */
 static enum maq_status take_pipeline(struct maq_placing *p, struct maq_placed_column *columns, uint32_t n,
                                      bool backwards)
 {
-    MAQ_ASSERT(columns->devices > 0); /* the first stage shares nobody's */
+    MAQ_ASSERT(columns->devices > 0); /* the first stage has devices of its own */
     for (uint32_t k = 0; k < columns->devices; k++)
         MAQ_TRY(take_stage(p, columns, n, backwards ? columns->devices - 1 - k : k, backwards));
     for (uint32_t i = columns->devices; i < columns->n; i++)
@@ -198,7 +197,7 @@ static bool same_slot(const struct maq_placed_slot *a, const struct maq_placed_s
            x->cp_comm == y->cp_comm && x->sequence_parallel == y->sequence_parallel;
 }
 
-/* Columns of a pipeline that are alike become one. */
+/* Merges equal columns of a pipeline. */
 static void merge_columns(struct maq_placing *p)
 {
     uint32_t n = 0;
@@ -252,8 +251,8 @@ static struct maq_plan plan_of(const struct maq_placing *p, const struct maq_pla
 }
 
 /*
- * Where the groups of a slot's stage begin, whose replicas are priced as lying one behind the other. Where those of several pipelines are
- * in several domains, the row begins so that the first domain has as many of them as it does have.
+ * Where the groups of a slot's stage begin, whose replicas are priced as lying one behind the other. Where those of several
+ * pipelines are in several domains, the row begins so that the first domain has as many of them as it does have.
  */
 static uint32_t first_of(const struct maq_placing *p, const struct maq_placed_slot *slot)
 {
@@ -263,7 +262,7 @@ static uint32_t first_of(const struct maq_placing *p, const struct maq_placed_sl
     return spread ? room - near : maq_device_slots_first(slot->first_device, each, slot->replicas);
 }
 
-/* Of a device, with all its stages, by the way of the first of them. */
+/* The update of a device with all its stages, by the costs of the first of them. */
 static enum maq_status cost_update(struct maq_placed_slot *slot, const struct maq_range_costs *range_costs,
                                    const struct maq_placed_column *c, uint32_t device)
 {
@@ -326,7 +325,7 @@ static void reduce_across(const struct maq_placing *p, struct maq_placed_slot *s
 
 /* ---- a plan ---- */
 
-/* With devices taken from the front of the pipelines, or from their back. */
+/* Simulates the plan with devices taken from the front of the pipelines, or from their back. */
 static enum maq_status play(struct maq_mixed_placed *out, struct placed_owner *o, struct maq_placing *p, bool backwards)
 {
     struct maq_mixed_placed_stage *list = MAQ_ARENA_NEW(&o->arena, struct maq_mixed_placed_stage, out->n_stages);

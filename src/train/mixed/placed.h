@@ -1,6 +1,7 @@
 /*
- * placed.h - a mixed plan on the node groups of a job: what its files share. placed_check.c says which plans can be, placed.c what their
- * stages cost, placed_step.c how long a step takes.
+ * placed.h - the state of placing a mixed plan on the node groups of a job, shared by its files: placed_check.c
+ * refuses plans that cannot be placed, placed.c takes devices and costs stages, placed_transfers.c prices transfers,
+ * placed_step.c simulates the step.
  */
 #ifndef MAQ_TRAIN_MIXED_PLACED_H
 #define MAQ_TRAIN_MIXED_PLACED_H
@@ -14,15 +15,16 @@
 #include "train/mixed/device_slots.h"
 #include "train/mixed/range_costs.h"
 
-/* A stage of a column. */
+/* A stage of a column, on its device slots. */
 struct maq_placed_slot {
     const struct maq_mixed_stage *plan;
     const struct maq_mixed_replica *replica;
-    uint32_t pool, taken[2]; /* first device, as stages take them from the front of the pipeline, from its back */
-    uint32_t first_device,   /* of these, the one that counts */
-        devices;             /* in the pool: where its column begins; of the replicas of the stage that lie there */
+    /* first device when stages take devices from the front of the pipeline, and from its back */
+    uint32_t pool, taken[2];
+    uint32_t first_device, /* the one of these that is used */
+        devices;           /* in the pool: where its column begins; of the replicas of the stage that lie there */
     uint32_t replicas, elsewhere; /* that hold its first layer: on its pool, on others */
-    bool backwards;               /* which of `taken` counts */
+    bool backwards;               /* which of `taken` is used */
     uint32_t together[2];         /* of those on its pool: in the scale-up domain of the first of them, taken so */
     struct maq_range_cost cost;
     double context_bytes, hop_bytes, grad_bytes, tied_bytes; /* as of its layer ranges */
@@ -33,7 +35,7 @@ struct maq_placed_slot {
 };
 
 struct maq_placed_column {
-    uint32_t pipeline, column, alike;  /* so many like it, itself included */
+    uint32_t pipeline, column, alike;  /* equal columns, itself included */
     uint32_t microbatches, n, devices; /* stages; of them on devices of their own */
     struct maq_placed_slot *slots;
     double busy_end_s; /* of the last pass of all */
@@ -53,13 +55,13 @@ struct maq_placing {
 /* Fails with the reason: "this plan cannot be placed on the job's node groups: ..." */
 enum maq_status maq__placed_cannot(struct maq_diag *diag, const char *hint, const char *why);
 
-/* enum maq_auto_bool: what the plan says, else the job. */
+/* enum maq_auto_bool: overlap_ep of the plan, otherwise that of the job. */
 int maq__placed_overlap_ep(const struct maq_placing *p);
 
-/* MAQ_BAD_INPUT where the plan is none that can be placed. */
+/* MAQ_BAD_INPUT where the plan cannot be placed. */
 enum maq_status maq__placed_check(const struct maq_placing *p);
 
-/* Plays all columns; fills what the result says of time and memory. */
+/* Simulates all columns; fills in times and memory of the result. */
 enum maq_status maq__placed_simulate(struct maq_mixed_placed *out, struct maq_mixed_placed_stage *stages,
                                      struct maq_placing *p);
 
@@ -70,7 +72,7 @@ uint32_t maq__placed_sharers(const struct maq_placing *p, const struct maq_place
 double maq__placed_hop_s(const struct maq_placing *p, const struct maq_placed_column *c, uint32_t from, uint32_t to,
                          double bytes);
 
-/* maq_mixed_place() on a job that need not be one of a document: of an open job with other node groups, say. */
+/* maq_mixed_place() on a job that is not from a document, such as an open job with other node groups. */
 enum maq_status maq__mixed_place_on(struct maq_mixed_placed **out, const struct maq_mixed_plan *plan,
                                     const struct maq_job *job, struct maq_diag *diag);
 

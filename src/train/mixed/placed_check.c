@@ -1,11 +1,11 @@
 /*
  * placed_check.c - which mixed plans can be placed on the node groups of a job. Refused, with the reason:
  *
- *   - stages of one pipeline with different numbers of replicas, or that deal a column different shares: a micro batch would change columns,
- *     and what is sent between them is not modelled
+ *   - stages of one pipeline with different numbers of replicas, or that deal a column different shares: a micro batch would change
+ *     columns, and what is sent between them is not modelled
  *   - TP groups over several nodes or kinds of GPU
- *   - ZeRO and experts over replicas on different node groups: their collectives are priced inside one
- *   - schedules that split backward passes (ZB, DualPipe): the cost of a range of layers is of whole passes
+ *   - ZeRO and experts over replicas on different node groups: their collectives are priced inside one group only
+ *   - schedules that split backward passes (ZB, DualPipe): layer ranges are costed with whole passes
  *   - virtual stages in another order than round the devices, stage k on those of stage k - n
  */
 #include "base/check.h"
@@ -63,7 +63,7 @@ static uint32_t own_devices(const struct maq_mixed_pipeline *line)
     return n;
 }
 
-/* What the reader could not know: whether the job's experts are fused. */
+/* A check that the reader of plans cannot do: it depends on whether the job's experts are fused. */
 static const char *fault_of_offload(const struct maq_mixed_stage *s, const struct maq_job *job)
 {
     const char *remedy;

@@ -1,17 +1,18 @@
 /*
- * placed_step.c - a step of a placed plan: every column simulated pass by pass, then what all columns do together.
+ * placed_step.c - the step of a placed plan: every column simulated pass by pass, then the end of the step over all columns.
  *
- *   column      max-plus over the schedule's skeleton (plan/schedule/schedule.h), passes of its stages and hops between them; a stage on other stages'
- *               devices is a position of the interleaved schedule, whose transfers do not block their senders
+ *   column      max-plus over the schedule's skeleton (plan/schedule/schedule.h), passes of its stages and hops between them; a
+ *               stage on other stages' devices is a position of the interleaved schedule, whose transfers do not block their
+ *               senders
  *   gathering   of parameters before the first forward passes: a device's stages one after another
- *   reduction   of a stage's gradients when all columns that hold one of its layers have run their last backward pass: what nothing hides
- *               of it on its node group, or the ring over node groups where that is longer; a device reduces its stages one after another,
- *               from the back of the model, as their last passes run
- *   tied table  first and last stage of a column add up their halves
+ *   reduction   of a stage's gradients when all columns that hold one of its layers have run their last backward pass: the exposed
+ *               part on its node group, or the ring over node groups where that is longer; a device reduces its stages one after
+ *               another, from the back of the model, as their last passes run
+ *   tied table  all-reduce of its gradients between first and last stage of a column
  *   end         norm over all devices, the slowest update and gathering of parameters
  *
- * Memory of a device: what is there whatever runs, the states of all its stages, the activations in flight that take most at once, and the
- * larger of a pass's working set and what the update of all its stages needs when activations are gone.
+ * Memory of a device: context and communicators, the states of all its stages, the peak of activations in flight, and the larger of
+ * a pass's working set and the memory of the update of all its stages when activations are freed.
  */
 #include <math.h>
 
@@ -82,7 +83,7 @@ static enum maq_status play_column(const struct maq_placing *p, struct maq_place
         k->late[i] = nearbyint(s->cost.late_s * 1e9);
         k->hop[i] = nearbyint(s->hop_s * 1e9);
         k->stall[i] = s->stalls ? k->hop[i] : 0;
-        k->port[i] = apart && !s->stalls ? k->hop[i] : 0; /* a sender that stalls has sent before it goes on */
+        k->port[i] = apart && !s->stalls ? k->hop[i] : 0; /* a sender that blocks has sent before it goes on */
     }
     const struct maq_task_times times = {
         .dur = k->dur, .hop = k->hop, .stall = k->stall, .port = k->port, .ready = k->ready, .late = k->late};
@@ -171,7 +172,7 @@ static bool overlap(const struct maq_mixed_stage *a, const struct maq_mixed_stag
     return a->first_layer < b->first_layer + b->layers && b->first_layer < a->first_layer + a->layers;
 }
 
-/* When all who hold one of its layers are done with their passes. */
+/* When all columns that hold one of its layers have run their passes. */
 static double passed_s(const struct maq_placing *p, const struct maq_placed_slot *slot)
 {
     double t = slot->end_s;
@@ -182,7 +183,10 @@ static double passed_s(const struct maq_placing *p, const struct maq_placed_slot
     return t;
 }
 
-/* When a device has reduced the gradients of its stages; those that are not reduced beside passes wait for all of them. */
+/*
+ * When a device has reduced the gradients of its stages; those whose reduction does not overlap with passes wait for all
+ * passes.
+ */
 static double reduced_s(const struct maq_placing *p, const struct maq_placed_column *c, uint32_t device)
 {
     double passed = 0, reduced = 0;

@@ -1,4 +1,7 @@
-/* placed_transfers.c - transfers between the slots of a plan on node groups: see placed.h. */
+/*
+ * placed_transfers.c - transfers between the device slots of a placed plan, and how many devices of a node send at
+ * the same time. See placed.h.
+ */
 #include "train/mixed/placed.h"
 
 /* Stages of the column that lie on a node group, those on devices of their own. */

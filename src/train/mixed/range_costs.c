@@ -1,6 +1,6 @@
 /*
- * range_costs.c - see range_costs.h: a blueprint of two stages on as many devices as that takes, whose first stage holds one
- * range after another.
+ * range_costs.c - costs layer ranges with a blueprint of two stages on as many devices as that takes, whose first
+ * stage holds one range after another. See range_costs.h.
  */
 #include "train/mixed/range_costs.h"
 
@@ -17,7 +17,7 @@
 #include "train/step/optimizer.h"
 #include "train/sweep.h"
 
-/* The job around the stage: nothing of it but its process groups and its number of micro batches is read. */
+/* The job around the stage, of which only the process groups and the number of micro batches are used. */
 static enum maq_status complete(struct maq_job *job, struct maq_train_sweep *sweep, const struct maq_range_stage *at,
                                 struct maq_diag *diag)
 {
@@ -51,7 +51,7 @@ static double tied_bytes(const struct maq_job *job)
     return m->tied_embeddings && job->plan.lora_rank == 0 ? bytes : 0;
 }
 
-/* Stretches may end behind any layer: in a pyramid the largest transfer counts for all. */
+/* Layer ranges may end behind any layer: in a pyramid the largest transfer counts for all. */
 static double largest_hop(const struct maq_blueprint *bp)
 {
     const struct maq_model *m = &bp->job->model;

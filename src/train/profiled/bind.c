@@ -1,4 +1,7 @@
-/* bind.c - see bind.h. */
+/*
+ * bind.c - looks up the names of a mixed plan in a profile and fills in the tables of each replica, once for equal
+ * replicas. See bind.h.
+ */
 #include "train/profiled/bind.h"
 
 #include "base/check.h"

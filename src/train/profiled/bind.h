@@ -1,8 +1,8 @@
 /*
- * bind.h - a mixed plan with the numbers of a foreign profile at hand: what both judges read.
+ * bind.h - a mixed plan bound to a foreign profile: names become ids, and every replica gets its tables.
  *
- * Names become ids, and every replica gets the tables of its device, micro batch and TP. Binding fails where the profile does not
- * have what the plan needs; nothing is guessed.
+ * The tables are those of the replica's device, micro batch and TP. Binding fails where the profile does not have what the plan
+ * needs; nothing is extrapolated. Both cost rules of profiled.h read bound plans.
  */
 #ifndef MAQ_TRAIN_PROFILED_BIND_H
 #define MAQ_TRAIN_PROFILED_BIND_H

@@ -1,5 +1,6 @@
 /*
- * layer_profile.c - looking into a foreign profile, and what its links take. See layer_profile.h for the layout and the formulas.
+ * layer_profile.c - lookups in the tables of a foreign profile (binary search by packed keys), and the rate of a link
+ * by its quadratic fit. layer_profile.h has the layout and the formulas.
  */
 #include "train/profiled/layer_profile.h"
 

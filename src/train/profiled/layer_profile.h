@@ -6,7 +6,7 @@
  *
  *   layer_profiles.json             model -> device -> micro batch -> TP -> layer -> [forward s, backward s, update s]
  *   model_memory.json               model -> TP -> layer -> {params_floats, act_mem_floats, act_output_floats, act_input_floats}
- *   basic_cluster_config.json       device -> {gpus_per_node, mem_per_gpu in bytes}; zone: the one that is meant where none is named
+ *   basic_cluster_config.json       device -> {gpus_per_node, mem_per_gpu in bytes}; zone: the default zone
  *   intra_node_bandwidths.json      device -> number of devices -> link
  *   multizone_bandwidths_het.json   zone -> device -> number -> zone -> device -> number -> link
  *   training_config_*.json          optional: what was trained
@@ -14,11 +14,11 @@
  * Forward and backward times are those of a micro batch; the update (the optimizer) is that of *all* layers of the rank that was
  * measured, the same number at every layer. Memory is that of one sequence on one TP rank, in numbers of elements.
  *
- * A link is [[a, b, c], saturated bytes/s]: it moves a message of x = log2(bytes / 10^6) at  a x^2 + b x + c  GB/s (10^9 bytes/s), as
+ * A link is [[a, b, c], saturated bytes/s]: it moves a message of x = log2(bytes / 10^6) at a x^2 + b x + c GB/s (10^9 bytes/s), as
  * fitted to messages of 64 KiB to 1 GiB. The ring all-reduce of n ranks takes 2 (n - 1) sends of bytes / n one after the other.
  *
- * The tables are immutable once loaded: any thread may look into them. Ids of models, devices and zones count from 0 and hold for one
- * profile only.
+ * The tables are immutable once loaded: any thread may look into them. Ids of models, devices and zones count from 0 and hold for
+ * one profile only.
  */
 #ifndef MAQ_TRAIN_PROFILED_LAYER_PROFILE_H
 #define MAQ_TRAIN_PROFILED_LAYER_PROFILE_H
@@ -43,7 +43,7 @@ struct maq_profile_dir_model {
     uint32_t layers; /* with the embedding and the head */
 };
 
-/* What a training_config_*.json says of a model; zeros where there is none. */
+/* The training configuration of a model (training_config_*.json); zeros where there is none. */
 struct maq_profile_dir_training {
     uint32_t global_batch, sequence, hidden, heads, vocabulary;
 };
@@ -58,12 +58,12 @@ const char *maq_profile_dir_zone(const struct maq_profile_dir *p, uint32_t zone)
 uint32_t
 maq_profile_dir_default_zone(const struct maq_profile_dir *p); /* MAQ_PROFILE_DIR_NONE when the folder names none */
 
-/* MAQ_PROFILE_DIR_NONE when there is none of that name. */
+/* MAQ_PROFILE_DIR_NONE when the name is unknown. */
 uint32_t maq_profile_dir_find_model(const struct maq_profile_dir *p, struct maq_str name);
 uint32_t maq_profile_dir_find_device(const struct maq_profile_dir *p, struct maq_str name);
 uint32_t maq_profile_dir_find_zone(const struct maq_profile_dir *p, struct maq_str name);
 
-/* The same with a diagnostic that lists the names there are, at the place where the name stands. */
+/* The same with a diagnostic for an unknown name, at its place in the document, which lists the known ones. */
 enum maq_status maq_profile_dir_want_model(uint32_t *out, const struct maq_profile_dir *p, struct maq_str name,
                                            struct maq_span at, struct maq_diag *diag);
 enum maq_status maq_profile_dir_want_device(uint32_t *out, const struct maq_profile_dir *p, struct maq_str name,
@@ -100,7 +100,7 @@ bool maq_profile_dir_measured(struct maq_profile_dir_cell *out, const struct maq
 
 struct maq_link_fit {
     double a, b, c;       /* GB/s over log2(bytes / 10^6) */
-    double saturated_bps; /* the fastest that was measured, bytes/s; the fit does not know of it */
+    double saturated_bps; /* the fastest measured rate, bytes/s; not used by the fit */
 };
 
 /* A side of a link: `n` devices of a node, all sending or receiving at once. */

@@ -1,17 +1,17 @@
 /*
  * memory.c - memory of a device in a mixed plan, from the profile's sizes; FP32 as the profile is.
  *
- *     weights 4, gradients 4 and Adam's moments 8 bytes per parameter; the flat copy of the gradients that DeepSpeed reduces 4; the copy of
- *     the model that DeepSpeed makes and the allocator keeps 4 (both named by Sailor's footprint model). ZeRO divides the moments
- *     (optim) and the gradients (optim_grads) by the replicas.
+ *     weights 4, gradients 4 and Adam's moments 8 bytes per parameter; the flat copy of the gradients that DeepSpeed reduces 4; the
+ *     copy of the model that DeepSpeed makes and the allocator keeps 4 (both named by Sailor's footprint model). ZeRO divides the
+ *     moments (optim) and the gradients (optim_grads) by the replicas.
  *   + micro batches in flight x (activations of the layers, and the stage's input, which pipe buffers keep whole on every TP rank).
  *     A recomputed layer keeps its input instead
  *   + the largest passing need of a layer, on top of what is kept: gradients of its output and input, and for unfused attention the
- *     gradients of the scores before and after the softmax, 2 x heads / TP x sequence^2 (with what was trained at hand); a recomputed layer's
- *     activations
- *   + what the driver counts and the allocator does not: context, kernels, communicators. Figures are Sailor's: 2 GB without and 3 GB
- *     with TP (`check_config_fits`: "shown in nvidia-smi, but not as part of torch mem"), 4.76 GB on its GH200 nodes (Megatron's fused
- *     kernels; "depends on GPU + platform").
+ *     gradients of the scores before and after the softmax, 2 x heads / TP x sequence^2 (with what was trained at hand); a
+ *     recomputed layer's activations
+ *   + what the driver counts and the allocator does not: context, kernels, communicators. Figures are Sailor's: 2 GB without and
+ *     3 GB with TP (`check_config_fits`: "shown in nvidia-smi, but not as part of torch mem"), 4.76 GB on its GH200 nodes
+ *     (Megatron's fused kernels; "depends on GPU + platform").
  *
  * Nothing here is fitted to the executed plans.
  */

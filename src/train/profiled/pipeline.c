@@ -1,25 +1,26 @@
 /*
- * pipeline.c - a pipeline of a mixed plan, played task by task on the execution graph.
+ * pipeline.c - a pipeline of a mixed plan, simulated task by task on the execution graph.
  *
- * Micro batch m of a stage runs on the replica with the least of its share done, the first one among equals: round-robin where shares
- * are equal. A replica runs 1F1B as DeepSpeed's TrainSchedule does (deepspeed/runtime/pipe/schedule.py): w forward passes, then a
- * backward and a forward pass in turn. w is one more than the replica must have sent on before the next stage runs its first backward
- * pass: stages - i where all stages have as many replicas, and then also the most micro batches that it holds at once. Before a
- * forward pass it sends the gradient of the last backward pass and receives activations; before a backward pass it receives a gradient
- * and then sends the activations of the last forward pass (where neighbours deal micro batches differently, at once after the forward
- * pass: the order of the former could wait in a circle).
+ * Micro batch m of a stage runs on the replica with the least of its share done, the first one among equals: round-robin where
+ * shares are equal. A replica runs 1F1B as DeepSpeed's TrainSchedule does (deepspeed/runtime/pipe/schedule.py): w forward passes,
+ * then a backward and a forward pass in turn. w is one more than the replica must have sent on before the next stage runs its first
+ * backward pass: stages - i where all stages have as many replicas, and then also the most micro batches that it holds at once.
+ * Before a forward pass it sends the gradient of the last backward pass and receives activations; before a backward pass it
+ * receives a gradient and then sends the activations of the last forward pass (where neighbours deal micro batches differently, at
+ * once after the forward pass: the order of the former could wait in a circle).
  *
  * Sends and receives are calls of the host in between (torch.distributed, not batched), the device waits for them:
  *
- *     transfer   h = bytes / rate of the link between the nodes, for all TP ranks at once; every direction of a replica is a wire of
- *                its own, first come first served
+ *     transfer   h = bytes / rate of the link between the nodes, for all TP ranks at once; every direction of a replica is a wire
+ *                of its own, first come first served
  *     sender     is kept until all but the 1 MiB per rank that NCCL's buffers hold is on its way (8 steps of 128 KiB,
  *                NCCL_P2P_NET_CHUNKSIZE; NCCL 2.x, src/include/device.h NCCL_STEPS)
- *     receiver   waits for the last byte. Its pass begins with TP ranks gathering the parts they got (DeepSpeed's PartitionedTensor):
- *                TP - 1 steps of bytes / TP over the link inside the node, TP / 2 pairs of which the link's fit has measured together
- *     host       of the library's default framework profile (docs/frameworks.md): 0.3 ms for the two transfers of a pass, half of it before
- *                each; and since a pass that was received reads sizes back from the device first, 1.5 ms to issue it while the device
- *                has nothing to do
+ *     receiver   waits for the last byte. Its pass begins with TP ranks gathering the parts they got (DeepSpeed's
+ *                PartitionedTensor): TP - 1 steps of bytes / TP over the link inside the node, TP / 2 pairs of which the link's fit
+ *                has measured together
+ *     host       of the library's default framework profile (docs/frameworks.md): 0.3 ms for the two transfers of a pass, half of
+ *                it before each; and since a pass that was received reads sizes back from the device first, 1.5 ms to issue it
+ *                while the device has nothing to do
  */
 #include <math.h>
 #include <string.h>
@@ -41,7 +42,7 @@ struct step {
     uint32_t op, microbatch;
 };
 
-/* A replica in play: its program, and how far it is. */
+/* A replica: its program, and how far it has run. */
 struct player {
     struct step *program;
     uint32_t n, at;
@@ -237,7 +238,7 @@ static void nothing_sent(struct line *l)
         l->players[i].at = 0;
 }
 
-/* Whether no replica waits for another for ever. */
+/* Whether the programs run to their end, without a deadlock. */
 static bool comes_through(struct line *l)
 {
     bool moved = true, left = true;
@@ -256,8 +257,8 @@ static bool comes_through(struct line *l)
 }
 
 /*
- * Where shares are uneven a replica may wait for a micro batch that its neighbour would only send after a gradient of it: then all
- * hold more micro batches, until they come through. With all forward passes first nobody can wait in a circle.
+ * Where shares are uneven a replica may wait for a micro batch that its neighbour sends only after a gradient from it. Then all
+ * warm up with more micro batches, until there is no deadlock. With all forward passes first there is none.
  */
 static enum maq_status order(struct line *l)
 {
@@ -308,7 +309,10 @@ static double transfer_host_s(void)
     return maq_framework_default.host.p2p_s / 2;
 }
 
-/* From one replica to another over their link; returns the node of the arrival and frees the sender when its buffers have the rest. */
+/*
+ * From one replica to another over their link; returns the node of the arrival and frees the sender when its buffers have the
+ * rest.
+ */
 static enum maq_status send(struct line *l, uint32_t *arrival, uint32_t from, uint32_t wire,
                             const struct maq_bound_replica *a, const struct maq_bound_replica *z, double bytes)
 {

@@ -2,19 +2,19 @@
  * predict.c - maquette's own prediction of a mixed plan from a foreign profile.
  *
  *     step = slowest pipeline (pipeline.c) + reduction + optimizer + host, one after the other: the runtime of the profile waits at
- *     a barrier before it reduces (Sailor's pipe_engine.py, `_exec_reduce_tied_grads`), and reduces in one go after the last backward
- *     pass.
+ *     a barrier before it reduces (Sailor's pipe_engine.py, `_exec_reduce_tied_grads`), and reduces in one go after the last
+ *     backward pass.
  *
- *     reduction   over all replicas of all pipelines that hold a stage's layers: a ring per TP rank, all of them at once over the links
- *                 of their nodes, so the bytes are those of the whole TP group and the link that of as many devices; buckets of
- *                 500 million elements (DeepSpeed's MEMORY_OPT_ALLREDUCE_SIZE); the slowest link of the ring sets the pace.
+ *     reduction   over all replicas of all pipelines that hold a stage's layers: a ring per TP rank, all of them at once over the
+ *                 links of their nodes, so the bytes are those of the whole TP group and the link that of as many devices; buckets
+ *                 of 500 million elements (DeepSpeed's MEMORY_OPT_ALLREDUCE_SIZE); the slowest link of the ring sets the pace.
  *                 Gradients are copied into the bucket, scaled and copied back: 24 bytes per parameter
  *     optimizer   the profile's update is that of the profiled model: embedding, head and two layers (Sailor's profile.sh,
- *                 num_prof_layers 2). Adam streams 28 bytes per parameter (4 read, 3 written), so the time goes with the parameters, and
- *                 the copies above take 24 / 28 of it. ZeRO leaves each replica its part
+ *                 num_prof_layers 2). Adam streams 28 bytes per parameter (4 read, 3 written), so the time goes with the
+ *                 parameters, and the copies above take 24 / 28 of it. ZeRO leaves each replica its part
  *     host        once a step, of the default framework profile
  *
- * ZeRO-3 (parameters gathered layer by layer) is refused: the profile has no times of gathers beside compute.
+ * ZeRO-3 (parameters gathered layer by layer) is refused: the profile has no times of gathers that overlap with compute.
  */
 #include "base/check.h"
 #include "plan/framework.h"

@@ -1,5 +1,6 @@
 /*
- * profiled.h - parts of what a mixed plan costs from a foreign profile. Two judges give one answer (maquette/mixed_plan.h):
+ * profiled.h - costs of a mixed plan from a foreign profile, by two rules with the same result struct
+ * (maquette/mixed_step.h):
  *
  *   maq_mixed_judge_sailor   the published rule of Sailor's simulator: sailor_rule.c
  *   maq_mixed_predict        maquette's own prediction: predict.c, pipeline.c, memory.c

@@ -1,4 +1,7 @@
-/* block.c - a block from the lowering: its passes, parameters and memory. See block.h. */
+/*
+ * block.c - builds a block from the lowering: the segments of each pass, with and without recomputation, parameters
+ * and memory. Transfers of offloaded activations are added to the passes. See block.h.
+ */
 #include "train/step/block.h"
 
 #include "lower/local.h"
@@ -29,7 +32,7 @@ static struct maq_moved moved_of(const struct maq_block *b, enum maq_block_use u
     return use == MAQ_BLOCK_LAYER ? b->moved[redone] : (struct maq_moved){0, 0};
 }
 
-/* What is never recomputed keeps as much either way. */
+/* A block that is never recomputed keeps the same in both cases. */
 static void keep_all(struct maq_block *b)
 {
     b->act_bytes[1] = b->act_bytes[0];
@@ -64,7 +67,7 @@ enum maq_status maq_block_lower(struct maq_block *b, struct maq_lower *lo, const
         }
         b->forward[redone] = maq_lower_layer(lo, layer, MAQ_PASS_FORWARD, MAQ_REDO_NOTHING);
         b->backward[redone] = maq_lower_layer(lo, layer, backward, again);
-        if (moved[redone].freed > 0) { /* on the device: this layer's, and the one on its way */
+        if (moved[redone].freed > 0) { /* on the device: this layer's copy, and the one in transfer */
             b->backward_transient[redone] += 2 * moved[redone].freed;
             b->act_bytes[redone] -= moved[redone].freed;
         }

@@ -4,12 +4,12 @@
 
 #include "lower/lower.h"
 
-/* What a module does to the allocator, in bytes. */
+/* Allocations of a module, in bytes. */
 struct maq_walk_step {
     double out;  /* its output */
     double keep; /* kept for its backward pass besides its input, where that stays: masks, scores, quantized copies */
     double scratch
-        [2]; /* comes and goes with its forward pass, its backward pass: gathered input, raw scores, their gradients */
+        [2]; /* temporaries of its forward pass, of its backward pass: gathered input, raw scores, their gradients */
     double gradient;   /* of its input */
     double weight;     /* of its weights, where it is not added to the main gradient in one kernel */
     bool input_stays;  /* its input is kept for the backward pass */
@@ -23,7 +23,10 @@ struct maq_walk {
     double missing; /* parts that are recomputed, while the layer's backward pass runs */
 };
 
-/* Of what a layer keeps, bytes that wait on the host, and those that travel there and back for it. */
+/*
+ * Of what a layer keeps: bytes that offloading frees on the device, and bytes that are copied to the host and back for
+ * it.
+ */
 struct maq_moved {
     double freed, travels;
 };
@@ -42,15 +45,18 @@ struct maq_block {
     double forward_transient, backward_transient[2];
 };
 
-/* What a block is used as: embedding and output are never recomputed; an offloaded layer's activations wait on the host. */
+/*
+ * Uses of a block: embedding and output are never recomputed; the activations of an offloaded layer are on the host between
+ * its passes.
+ */
 enum maq_block_use { MAQ_BLOCK_LAYER, MAQ_BLOCK_OFFLOADED, MAQ_BLOCK_ENDS };
 
 /* Fills a zeroed block. `split`: the schedule has passes for the weight gradients. */
 enum maq_status maq_block_lower(struct maq_block *block, struct maq_lower *lower, const struct maq_layer *layer,
                                 enum maq_block_use use, bool split);
 
-/* Bytes that one rank keeps of a layer between its passes, those of them that could be moved, and the working set of its costliest moment
- * beyond them. train/memory/activations.c */
+/* Bytes that one rank keeps of a layer between its passes, those of them that could be moved, and the working set of its
+ * costliest moment beyond them. train/memory/activations.c */
 void maq_block_memory(struct maq_block *block, struct maq_lower *lower);
 
 #endif

@@ -1,5 +1,6 @@
 /*
- * blueprint.c - assembles the repeated parts of a step, see blueprint.h.
+ * blueprint.c - assembles a blueprint: sets of blocks for each kind of device, programs of the virtual stages with
+ * their buckets and pass times, transfers between positions, and the end of the step. See blueprint.h.
  */
 #include "train/step/blueprint.h"
 
@@ -117,7 +118,10 @@ static void add_entry(struct maq_blueprint *bp, struct maq_program *pr, uint32_t
     pr->act_bytes += b->act_bytes[redo] / group;
 }
 
-/* What makes passes longer than their segments and collectives: communication beside compute, then the host. */
+/*
+ * Adds what makes passes longer than their segments and collectives: interference of communication with compute, then
+ * the host.
+ */
 static void add_gaps(struct maq_blueprint *bp, struct maq_program *pr, bool reduces)
 {
     double waits = pr->forward_ns + pr->backward_ns + pr->weight_ns -
@@ -238,7 +242,7 @@ static enum maq_status write_programs(struct maq_blueprint *bp)
 
 /* ---- end of the step ---- */
 
-/* Where two stages lie, by their first ranks. (Of two there are, the job around a layer range has no others: train/mixed/range_costs.c.) */
+/* Placement of two stages, by their first ranks. (The job around a layer range has only two stages: train/mixed/range_costs.c.) */
 static struct maq_placement between_stages(const struct maq_blueprint *bp, uint32_t a, uint32_t b)
 {
     const struct maq_job *job = bp->job;
@@ -249,7 +253,7 @@ static struct maq_placement between_stages(const struct maq_blueprint *bp, uint3
                              first < second ? second - first : first - second);
 }
 
-/* First and last stage add up the halves of a tied table. */
+/* All-reduce of the gradients of a tied embedding between first and last stage. */
 static void write_tied(struct maq_blueprint *bp)
 {
     const struct maq_job *job = bp->job;
@@ -265,9 +269,9 @@ static void write_tied(struct maq_blueprint *bp)
 }
 
 /*
- * With overlap_moe_expert_parallel_comm a forward pass hides the exchange of a backward pass of another microbatch, and the other way round
- * (combined_1f1b.py of Megatron-LM). The first forward pass and the last backward pass of a step have no such partner, nor have the passes
- * that fill and drain a pipeline: on the longest path as many as fill it once. DualPipe has partners for them.
+ * With overlap_moe_expert_parallel_comm a forward pass hides the exchange of a backward pass of another microbatch, and the other
+ * way round (combined_1f1b.py of Megatron-LM). The first forward pass and the last backward pass of a step have no such partner,
+ * nor have the passes that fill and drain a pipeline: on the longest path as many as fill it once. DualPipe has partners for them.
  */
 double maq_hidden_exchange_ns(const struct maq_blueprint *bp, const struct maq_program *program)
 {
@@ -317,9 +321,9 @@ static enum maq_status write_step_end(struct maq_blueprint *bp)
 }
 
 /*
- * Bytes of one transfer behind layer `before`, the mean of both directions. Ranks of a TP group that hold the same send a share each, which
- * the receivers gather inside the domain (Megatron-LM and DeepSpeed); that gathering, some percent of the transfer it replaces, is not
- * counted.
+ * Bytes of one transfer behind layer `before`, the mean of both directions. Ranks of a TP group that hold the same send a share
+ * each, which the receivers gather inside the domain (Megatron-LM and DeepSpeed); that gathering, some percent of the transfer it
+ * replaces, is not counted.
  */
 double maq_blueprint_hop_bytes(const struct maq_blueprint *bp, uint32_t before)
 {
@@ -334,7 +338,10 @@ double maq_blueprint_hop_bytes(const struct maq_blueprint *bp, uint32_t before)
     return (share + mask + (f->p2p_whole_gradients ? whole : share)) / 2;
 }
 
-/* All neighbours in a pipeline lie alike: none share a node or a domain, or all share a domain, and there is one kind of link between them. */
+/*
+ * Whether all neighbouring stages are placed alike: none share a node or a domain, or all share a domain, with one kind of link
+ * between them.
+ */
 static bool hops_alike(const struct maq_blueprint *bp)
 {
     const struct maq_placement *at = &bp->job->groups[MAQ_GROUP_PP];
@@ -342,7 +349,10 @@ static bool hops_alike(const struct maq_blueprint *bp)
     return bp->job->cluster.n_groups == 1 && (apart || at->domains == 1);
 }
 
-/* The transfer behind a layer between two stages; how many pipelines send beside it is the same for all of them. */
+/*
+ * The transfer behind a layer between two stages; the number of pipelines that send at the same time is the same for
+ * all of them.
+ */
 static uint32_t hop_between(struct maq_blueprint *bp, uint32_t a, uint32_t b, uint32_t before)
 {
     struct maq_coll hop =
@@ -370,8 +380,8 @@ double maq_blueprint_port_ns(const struct maq_blueprint *bp, uint32_t position)
 }
 
 /*
- * Transfers between positions: over the scale-up link where both stages share a domain, over the network where they do not. Where a stage
- * runs pairs of passes in both directions (DualPipe), all count as the slowest of them.
+ * Transfers between positions: over the scale-up link where both stages share a domain, over the network where they do not. Where a
+ * stage runs pairs of passes in both directions (DualPipe), all count as the slowest of them.
  */
 static enum maq_status write_hops(struct maq_blueprint *bp)
 {

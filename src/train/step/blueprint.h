@@ -1,19 +1,21 @@
 /*
- * blueprint.h - a training step in its repeated parts: what both the fast path and the full graph are made from.
+ * blueprint.h - a training step as its repeated parts, from which both the fast path and the full graph are made.
  *
- *   block      a distinct layer kind, the embedding, the output, an MTP depth: its segments for each pass, its parameters and activations on one rank
+ *   block      a distinct layer kind, the embedding, the output, an MTP depth: its segments for each pass, its parameters and
+ *              activations on one rank
  *   entry      one occurrence of a block in a virtual stage, recomputed or not
  *   program    the entries of one virtual stage (position), in forward order
  *   buckets    the same entries grouped for data-parallel communication
  *
  * Data-parallel communication crosses the borders of layers, so it is not in the segments:
  *
- *   no_shard, optim   gradients are reduced once per step, bucket by bucket in backward order, each when its last entry's weight gradient of the last
- *                     microbatch is done; parameters (optim) are gathered in forward order before the first microbatch
+ *   no_shard, optim   gradients are reduced once per step, bucket by bucket in backward order, each when its last entry's weight
+ *                     gradient of the last microbatch is done; parameters (optim) are gathered in forward order before the first
+ *                     microbatch
  *   optim_grads       gradients are reduce-scattered in every microbatch
- *   optim_grads_params  and parameters are gathered in every pass, `fsdp_prefetch` entries ahead (FSDP, ZeRO-3); with reduce_once_per_step
- *                       gradients are reduced in the last backward pass alone (where no backward pass gathers again as in optim, entry by
- *                       entry), with gather_once_per_step parameters are gathered as in optim too
+ *   optim_grads_params  and parameters are gathered in every pass, `fsdp_prefetch` entries ahead (FSDP, ZeRO-3); with
+ *                       reduce_once_per_step gradients are reduced in the last backward pass alone (where no backward pass gathers
+ *                       again as in optim, entry by entry), with gather_once_per_step parameters are gathered as in optim too
  */
 #ifndef MAQ_TRAIN_STEP_BLUEPRINT_H
 #define MAQ_TRAIN_STEP_BLUEPRINT_H
@@ -40,7 +42,7 @@ struct maq_bucket_sync {
     double done_ns;                            /* scratch of a pass's evaluation: end of its compute */
 };
 
-/* Virtual stages that hold the same share one program. */
+/* The program of a virtual stage; virtual stages that hold the same layers share one. */
 struct maq_program {
     struct maq_entry *entries;
     uint32_t n_entries;
@@ -59,10 +61,10 @@ struct maq_program {
     double gather_bytes;
     double gather_ns, reduce_ns; /* sums over the buckets */
     double forward_gap_ns, backward_gap_ns,
-        weight_gap_ns; /* at the end of a pass, while the host catches up; in the makespans */
+        weight_gap_ns; /* wait for the host at the end of a pass; included in the makespans */
     double wait_ns; /* of its passes in a step, for the host and data parallelism, that may shrink when compute grows */
     double forward_drag_ns, backward_drag_ns,
-        weight_drag_ns; /* compute lost to communication beside it; in the makespans */
+        weight_drag_ns; /* compute lost to concurrent communication; included in the makespans */
 };
 
 /* The tasks that complete gradients, last one of each (device, position), in the order in which they end on a
@@ -74,7 +76,7 @@ struct maq_grad_tasks {
 
 #define MAQ_MAX_BLOCKS 512
 
-/* The blocks of the stages that run on one kind of device with their groups placed alike; ids into `blocks`. */
+/* The blocks of stages on one kind of device whose process groups are placed alike; indices into `blocks`. */
 #define MAQ_MAX_SETS 32
 struct maq_block_set {
     uint16_t group;                     /* node group */
@@ -108,14 +110,17 @@ struct maq_blueprint {
     const struct maq_segment *
         *optimizer; /* [pp] end-of-step segment of a stage: norm, clip, update, cast; equal stages share it */
     double *
-        lost_ns; /* [pp] what the passes of a stage lost to data-parallel communication beside them, not in the makespans */
-    /* [pp] exchange of experts in passes of the filling and draining pipeline, which no other microbatch hides; not in the makespans */
+        lost_ns; /* [pp] compute that the passes of a stage lost to concurrent data-parallel communication; not in the makespans */
+    /* [pp] expert all-to-all of passes that fill and drain the pipeline, which no other microbatch hides; not in the makespans */
     double *unpaired_ns;
     uint32_t norm_item; /* the all-reduce of the gradient norm, over the whole job */
     uint32_t tied_item; /* reduction of tied embedding gradients between first and last stage; 0 = none */
 };
 
-/* Builds in `arena` what is the plan's own and in the cache what is not; job and cache are borrowed. */
+/*
+ * Builds the blueprint of a job. What belongs to this plan lives in `arena`, what plans share in the cache; job and
+ * cache are borrowed.
+ */
 enum maq_status maq_blueprint_build(struct maq_blueprint *out, const struct maq_job *job, struct maq_cache *cache,
                                     struct maq_arena *arena, struct maq_diag *diag);
 
@@ -123,7 +128,10 @@ enum maq_status maq_blueprint_build(struct maq_blueprint *out, const struct maq_
 enum maq_status maq_blueprint_blocks(struct maq_blueprint *out, const struct maq_job *job, struct maq_cache *cache,
                                      struct maq_arena *arena, struct maq_diag *diag);
 
-/* What a program hides of its exchange of experts under another microbatch, forward and back; 0 where every pass has a partner (DualPipe). */
+/*
+ * Expert all-to-all of a program that is hidden under another microbatch, forward and backward; 0 where every pass has a partner
+ * (DualPipe).
+ */
 double maq_hidden_exchange_ns(const struct maq_blueprint *bp, const struct maq_program *program);
 
 /* The program of a layer range of the model in the place of the blueprint's stage v->stage; zeroed storage in bp->arena. */
@@ -136,7 +144,7 @@ double maq_blueprint_port_ns(const struct maq_blueprint *bp, uint32_t position);
 /* Bytes of one transfer between two stages behind a layer, the mean of both directions. */
 double maq_blueprint_hop_bytes(const struct maq_blueprint *bp, uint32_t before);
 
-/* Operators and collectives made from now on are those of this stage: its device, its groups. */
+/* Selects the stage whose device and process groups the operators and collectives lowered from now on have. */
 void maq_blueprint_select(struct maq_blueprint *bp, uint32_t stage);
 
 #endif

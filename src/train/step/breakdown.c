@@ -1,5 +1,5 @@
 /*
- * breakdown.c - where the time of a stage goes.
+ * breakdown.c - the time of a stage by bucket, its operators, and the FLOP of a step.
  *
  * Every moment of a step is one bucket of a stage's compute stream: what it computes, the communication it
  * waits for, or the bubble. The buckets of a stage add up to the step. Waiting for a pipeline transfer is
@@ -30,7 +30,7 @@ static double gaps_ns(const struct maq_program *p)
     return p->forward_gap_ns + p->backward_gap_ns + p->weight_gap_ns;
 }
 
-/* What the pass that reduces gradients waits longer for the host. */
+/* How much longer the pass that reduces gradients waits for the host. */
 static double late_gaps_ns(const struct maq_blueprint *bp, const struct maq_program *p)
 {
     if (!p->last)

@@ -1,4 +1,7 @@
-/* dp_comm.h - data-parallel communication of a program: its buckets, and what its passes take with it. See dp_comm.c. */
+/*
+ * dp_comm.h - data-parallel communication of a program: its buckets, their collectives, and the length of its passes
+ * with them. See dp_comm.c.
+ */
 #ifndef MAQ_TRAIN_STEP_DP_COMM_H
 #define MAQ_TRAIN_STEP_DP_COMM_H
 
@@ -20,8 +23,8 @@ bool maq_half_reduces(enum maq_half half, bool pass_reduces);
 bool maq_reduces_behind(const struct maq_blueprint *bp);
 const struct maq_segment *maq_half_segment(const struct maq_blueprint *bp, const struct maq_entry *e,
                                            enum maq_half half);
-/* What a block brings to the DP stream in each forward and backward pass, both halves together, in a bucket of its own; 0 where
- * buckets hold several (bucket_layers): together they take less. */
+/* Time that a block adds to the DP stream in each forward and backward pass, both halves together, in a bucket of its own; 0
+ * where a bucket holds several blocks (bucket_layers), since together they take less. */
 struct maq_atom_sync maq_sync_of_pass(struct maq_blueprint *bp, const struct maq_block *block);
 /* Makespan of one pass of a program with its collectives on the DP stream. Relative to the start of the pass. */
 double maq_sync_forward_ns(const struct maq_blueprint *bp, struct maq_program *program);

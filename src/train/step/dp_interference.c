@@ -1,11 +1,14 @@
-/* dp_interference.c - data-parallel communication beside the passes of a program: see dp_interference.h; the shares are those of lower/contention.c. */
+/*
+ * dp_interference.c - estimates how much data-parallel communication overlaps with the compute of a program's passes,
+ * and charges the loss by the shares of lower/contention.c. See dp_interference.h.
+ */
 #include "train/step/dp_interference.h"
 
 #include <math.h>
 
 #include "train/step/dp_comm.h"
 
-/* Of `comm` on the DP stream during a pass of so much compute, which takes `pass` together: the part under compute. */
+/* The part of `comm` on the DP stream that overlaps with the compute of a pass, which takes `pass` in all. */
 static double hidden(double comm, double compute, double pass)
 {
     double under = comm - (pass - compute);

@@ -89,7 +89,10 @@ static uint32_t join(struct expansion *x, uint32_t stage, const uint32_t *preds,
     return maq_graph_add(&x->b, stage, MAQ_STREAM_COMPUTE, 0, tag, preds, n);
 }
 
-/* The compute stream stands still. Only the graph needs these as items: a sweep over plans would drown in them. */
+/*
+ * An idle interval of the compute stream as an item. Only the graph needs these items; in a sweep over plans there
+ * would be too many.
+ */
 static void stand_still(struct expansion *x, uint32_t stage, double ns, enum maq_gap why, uint32_t microbatch)
 {
     struct maq_node_tag tag = tag_of(microbatch, 0);
@@ -99,7 +102,7 @@ static void stand_still(struct expansion *x, uint32_t stage, double ns, enum maq
         maq_graph_add(&x->b, stage, MAQ_STREAM_COMPUTE, maq_items_op(x->bp->items, &op), tag, NULL, 0);
 }
 
-/* At the end of a pass: what its compute lost to communication beside it, then the device waits for the host. */
+/* At the end of a pass: compute lost to concurrent communication, then the wait for the host. */
 static void pass_gaps(struct expansion *x, uint32_t stage, double drag_ns, double gap_ns, uint32_t microbatch)
 {
     stand_still(x, stage, drag_ns, MAQ_GAP_CONTENTION, microbatch);
@@ -208,7 +211,7 @@ static void backward_task(struct expansion *x, const struct maq_task *t, bool la
         backward_pass(x, position, t->stage, MAQ_HALF_WEIGHT, microbatch, direction, last);
 }
 
-/* What a task makes goes to the stage that needs it, over the network behind what its stage has sent before. */
+/* Sends the output of a task to the stage that needs it; over the network transfers of a stage follow one another. */
 static void send(struct expansion *x, uint32_t id)
 {
     const struct maq_task *t = &x->bp->schedule->tasks[id];

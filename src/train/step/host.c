@@ -19,8 +19,8 @@
  * first forward pass of a step has no lead, and its larger gap is spread over the microbatches, so that all passes of
  * a kind take equally long.
  *
- * With blocking launches nothing overlaps: the gap is the whole host time, and collectives inside a layer wait for
- * each other and for compute. (Those of data parallelism still run beside the passes here.)
+ * With blocking launches nothing overlaps: the gap is the whole host time, and collectives inside a layer wait for each other
+ * and for compute. (Data-parallel collectives still overlap with the passes here.)
  *
  * Only the CPU's speed depends on the hardware (src/cluster/host_cpu.c).
  */
@@ -133,7 +133,7 @@ static double lead_of(const struct clocks *c)
     return lead < queued ? lead : queued;
 }
 
-/* The gap of a pass that the host enters with a lead, which a read on the way makes worthless. */
+/* The gap of a pass that the host enters with a lead; a read inside the pass takes the lead away. */
 static double gap_of(const struct clocks *c, double lead)
 {
     return later(0, c->device - c->run - (c->reads ? 0 : lead));

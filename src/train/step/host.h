@@ -1,5 +1,6 @@
 /*
- * host.h - the host as the second clock of a rank: what it spends on issuing a pass, and when the device waits for it.
+ * host.h - the host as the second clock of a rank: the time that it takes to issue a pass, and when the device waits
+ * for it.
  */
 #ifndef MAQ_TRAIN_STEP_HOST_H
 #define MAQ_TRAIN_STEP_HOST_H
@@ -13,8 +14,8 @@ struct maq_program;
 double maq_host_step_ns(const struct maq_job *job, const struct maq_device *device);
 
 /*
- * Fills the gaps of a program: device time that its passes lose to the host. Call when its passes are timed. `reduces`: the backward pass
- * reduces gradients.
+ * Fills the gaps of a program: device time that its passes lose to the host. Call when its passes are timed. `reduces`: the
+ * backward pass reduces gradients.
  */
 void maq_host_gaps(const struct maq_blueprint *bp, struct maq_program *program, bool reduces);
 

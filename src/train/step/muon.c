@@ -1,5 +1,6 @@
 /*
- * muon.c - the update of weight matrices by Muon: which there are, who has them, and their iterations. See muon.h.
+ * muon.c - the update of weight matrices by Muon: lists the matrices of a stage by shape, deals them to ranks, and
+ * writes their iterations as matrix products. See muon.h.
  */
 #include "train/step/muon.h"
 
@@ -98,8 +99,8 @@ static double flop(const struct shape *x)
 }
 
 /*
- * Whole matrices dealt to ranks: of each shape as many as divide evenly; of what is left over the busiest rank has its part in number, of the
- * costliest shapes.
+ * Deals whole matrices to ranks: of each shape as many as divide evenly. Of the remaining ones the busiest rank gets its share by
+ * number, taken from the costliest shapes.
  */
 static void deal(uint32_t *mine, const struct shapes *s, bool expert, uint32_t ranks)
 {
@@ -168,7 +169,7 @@ void maq_muon_put(struct maq_segment_writer *w, const struct maq_blueprint *bp,
         }
 }
 
-/* X and what becomes of it, A and B, in 4 bytes; what is gathered besides the part that is there. */
+/* X and its successor, A and B, in 4 bytes; and the gathered matrix beyond the rank's own part. */
 double maq_muon_working_bytes(const struct maq_blueprint *bp, const struct maq_program *const *programs, uint32_t n)
 {
     struct shapes s;

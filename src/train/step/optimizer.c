@@ -1,6 +1,6 @@
 /*
- * optimizer.c - the end of a step on one rank: norm and clipping of the gradients, the update, what of it is on the host, cleared gradients, 8-
- * and 4-bit copies of the weights.
+ * optimizer.c - the end of a step on one rank: norm and clipping of the gradients, the update, its part on the host, zeroing of
+ * gradients, 8- and 4-bit copies of the weights.
  */
 #include "train/step/optimizer.h"
 
@@ -50,8 +50,8 @@ static void put_moments(struct maq_segment_writer *w, const struct maq_blueprint
 }
 
 /*
- * Muon's passes over a matrix beside its products: gradient and moment in, moment and X out; the norm of X, X divided by it; X, weight in,
- * weight out.
+ * Muon's passes over a matrix in addition to its products: gradient and moment in, moment and X out; the norm of X, X divided by
+ * it; X, weight in, weight out.
  */
 static void put_muon(struct maq_segment_writer *w, const struct maq_blueprint *bp, double params, double grad,
                      const struct maq_program *const *programs, uint32_t n)
@@ -66,10 +66,10 @@ static void put_muon(struct maq_segment_writer *w, const struct maq_blueprint *b
 }
 
 /*
- * Squared norm of the gradients, (all-reduce over the job), clipping, the update, and the cast of the new weights. Bytes of an updated
- * parameter, with g the gradient's and w the weight's type: norm g, clipping g and g; Adam reads gradient, master and two moments and
- * writes master, moments and weight; with momentum there is one moment. With casts apart gradients of 16 bits are first copied to 32 (g, 4),
- * which the others then read, and the weight is written by a copy of the master (4, w).
+ * Squared norm of the gradients, (all-reduce over the job), clipping, the update, and the cast of the new weights. Bytes of an
+ * updated parameter, with g the gradient's and w the weight's type: norm g, clipping g and g; Adam reads gradient, master and two
+ * moments and writes master, moments and weight; with momentum there is one moment. With casts apart gradients of 16 bits are first
+ * copied to 32 (g, 4), which the others then read, and the weight is written by a copy of the master (4, w).
  */
 static void put_update(struct maq_segment_writer *w, const struct maq_blueprint *bp, double mine, double matrices,
                        const struct maq_program *const *programs, uint32_t n)
@@ -93,7 +93,7 @@ static void put_update(struct maq_segment_writer *w, const struct maq_blueprint 
         put_pass(w, on_device, t.master, t.store);
 }
 
-/* End of the step on one rank of a stage: the update, what of it is on the host, cleared gradients, 8- and 4-bit weights. */
+/* The end of the step on one rank of a stage, in the order of the head of this file. */
 const struct maq_segment *maq_blueprint_optimizer(struct maq_blueprint *bp, const struct maq_program *const *programs,
                                                   uint32_t n)
 {

@@ -1,4 +1,7 @@
-/* optimizer.h - the end of a step on one rank. */
+/*
+ * optimizer.h - the end of a step on one rank as a segment: norm, clipping, update, quantized copies. See
+ * optimizer.c.
+ */
 #ifndef MAQ_TRAIN_STEP_OPTIMIZER_H
 #define MAQ_TRAIN_STEP_OPTIMIZER_H
 

@@ -1,13 +1,13 @@
 /*
- * step_time.c - the fast path's clock: a pipeline of whole passes, then the end of the step.
+ * step_time.c - the step time of the fast path: a pipeline of whole passes, then the end of the step.
  *
  *   pass             forward, backward or weight-gradient time of a virtual stage, a sum of its layers' segments
  *   pipeline         max-plus over the schedule skeleton (plan/schedule/schedule.h), several plans at once
  *   last backward    is longer where it alone reduces gradients, those of its virtual stage (reduce_once_per_step)
  *   first forward    may not end before its parameters have arrived and been used (overlap_param_gather)
  *   reduction        starts when the last backward pass of a virtual stage has passed a bucket, runs on the DP stream of its device
- *   lost             what compute beside those reductions and gathers lost to them, charged behind the update
- *   unpaired         exchange of experts that no other microbatch hides while the pipeline fills and drains, charged there as well
+ *   lost             compute lost to concurrent reductions and gathers, charged after the update
+ *   unpaired         expert all-to-all that no other microbatch hides while the pipeline fills and drains, charged there as well
  *   end              all-reduce of the gradient norm (joins all ranks), update, gather of parameters when it is not overlapped
  */
 #include <string.h>
@@ -95,7 +95,7 @@ static double exposed_gather(const struct maq_blueprint *bp, uint32_t stage)
     return t;
 }
 
-/* Least reduction that is left when the last pass of a position has computed. */
+/* Lower bound of the reduction that is left after the compute of the last pass. */
 static double least_reduction(const struct maq_blueprint *bp)
 {
     double least = -1;
@@ -114,7 +114,7 @@ static void end_of_step(struct maq_step_times *out, const struct maq_blueprint *
     uint32_t pp = bp->schedule->stages;
     for (uint32_t s = 0; s < pp; s++)
         out->pipeline = out->reduced[s] > out->pipeline ? out->reduced[s] : out->pipeline;
-    if (bp->tied_item) { /* first and last stage add up their halves of the tied table */
+    if (bp->tied_item) { /* all-reduce of a tied table between first and last stage */
         double a = out->reduced[0] > out->reduced[pp - 1] ? out->reduced[0] : out->reduced[pp - 1];
         a += bp->items->at[bp->tied_item].dur_ns;
         out->pipeline = a > out->pipeline ? a : out->pipeline;

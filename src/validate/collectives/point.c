@@ -1,4 +1,4 @@
-/* point.c - see point.h. */
+/* point.c - loads the machines that points name, once each. See point.h. */
 #include "validate/collectives/point.h"
 
 #include "base/str.h"

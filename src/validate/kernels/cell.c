@@ -1,4 +1,4 @@
-/* cell.c - the cells of a kernel table: see table.h. */
+/* cell.c - values of a kernel table by column: from the row, or the table's constants. See table.h. */
 #include "base/str.h"
 #include "validate/kernels/table.h"
 

@@ -1,4 +1,4 @@
-/* verdict.c - one line of the table, and the files that it may need: see table.h. */
+/* verdict.c - names of verdicts, rows of the table, and paths of the files that a line may need. See table.h. */
 #include <math.h>
 #include <unistd.h>
 

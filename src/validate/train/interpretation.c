@@ -1,4 +1,7 @@
-/* interpretation.c - what a row turned out to mean, while it is read: see interpret.h. */
+/*
+ * interpretation.c - the record of interpreting a row: settings, assumptions with their reasons, and why a row is
+ * skipped. See interpret.h.
+ */
 #include <stdarg.h>
 #include <string.h>
 

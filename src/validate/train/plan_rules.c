@@ -8,9 +8,9 @@
  *
  * Between them stands the profile (data/frameworks), which a table of names and years chooses.
  *
- * A value may be '#', the number captured by the pattern, or "%a/b": that share of the layers of a virtual stage, where '#' stands for a
- * captured number. A cell that says nothing ("n/a", a dash) matches no rule; one that no rule matches is remarked. A rule with an `assumed`
- * text is a guess or an approximation and is listed with the row.
+ * A value may be '#', the number captured by the pattern, or "%a/b": that share of the layers of a virtual stage, where '#' stands
+ * for a captured number. A cell that says nothing ("n/a", a dash) matches no rule; one that no rule matches is remarked. A rule
+ * with an `assumed` text is a guess or an approximation and is listed with the row.
  */
 #include "validate/train/interpret.h"
 
@@ -201,8 +201,9 @@ static const struct rule text_rules[] = {
     IN(recompute, "selective layer", recompute, "full", STATED), /* torchtitan: every second layer is checkpointed */
     IN(recompute, "selective layer", method, "block", STATED),
     IN(recompute, "selective layer", re_layers, "%1/2", STATED),
-    /* torchtitan's selective op: every second matrix product is recomputed; of a gated MLP and GQA attention that is about 3/8 of the
-     * products' FLOP (wk, wo, w3), and a little over half of what a layer keeps. Whole layers stand in for parts of all layers. */
+    /* torchtitan's selective op: every second matrix product is recomputed; of a gated MLP and GQA attention that is about 3/8
+     * of the products' FLOP (wk, wo, w3), and a little over half of what a layer keeps. Whole layers stand in for parts of all
+     * layers. */
     IN(recompute, PER_OP, recompute, "full", STATED),
     IN(recompute, PER_OP, method, "block", STATED),
     IN(recompute, PER_OP, re_layers, "%3/8", "per-op checkpointing as 3/8 of the layers, recomputed whole", 0, 0, 0),
@@ -213,8 +214,8 @@ static const struct rule text_rules[] = {
        0, 0, 0),
     IN(recompute, "selective&core attention|selective&core_attn", recompute, "selective", STATED),
     IN(recompute, "selective", recompute, "selective", STATED),
-    /* MaxText's remat policies name what is kept (layers/models.py): save_qkv_proj the projections in front of attention, save_dot_except_mlp*
-     * those and the one behind it; the first MLP product and attention itself are recomputed by both */
+    /* MaxText's remat policies name what is kept (layers/models.py): save_qkv_proj the projections in front of attention,
+     * save_dot_except_mlp* those and the one behind it; the first MLP product and attention itself are recomputed by both */
     IN(recompute, "save_qkv_proj|save_dot_except_mlp*", recompute, "selective", STATED),
     IN(recompute, "save_qkv_proj|save_dot_except_mlp*", re_modules, "[layernorm, core_attn, mlp]",
        "the remat policy as recomputing norms, attention and MLP", 0, 0, 0),

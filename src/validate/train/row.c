@@ -1,4 +1,7 @@
-/* row.c - see row.h. */
+/*
+ * row.c - finds the columns of a table of measurements by name and alias, and reads cells as text and numbers. See
+ * row.h.
+ */
 #include "validate/train/row.h"
 
 #include <math.h>

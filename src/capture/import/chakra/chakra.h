@@ -1,9 +1,9 @@
 /*
- * chakra.h - Chakra execution traces (MLCommons), between their reader and their writer.
+ * chakra.h - the form of Chakra execution traces (MLCommons), shared by their reader and their writer.
  *
- * A file is of one rank: messages with their length (a varint) in front, first a GlobalMetadata, then Nodes. Field numbers are those of
- * schema/protobuf/et_def.proto of mlcommons/chakra, version of May 2026. What a record has and the schema has no word for goes
- * into attributes; other readers pass over those they do not know.
+ * A file is of one rank: messages with their length (a varint) in front, first a GlobalMetadata, then Nodes. Field numbers are
+ * those of schema/protobuf/et_def.proto of mlcommons/chakra, version of May 2026. Members of a record that the schema does not have
+ * become attributes; other readers ignore unknown ones.
  *
  *   record                     node                                  attributes
  *   host time                  COMP_NODE "host"                      is_cpu_op = true, duration_ns
@@ -16,8 +16,8 @@
  *
  *   ctrl_deps  the host's node before it          data_deps  the one before it on its stream, and what its stream waits for
  *
- * comm_size is what shim/record.h counts; duration_micros is duration_ns, rounded. GlobalMetadata has rank, world_size, per_node and
- * device, and for each communicator the attribute "pg:NAME" with its members.
+ * comm_size is what shim/record.h counts; duration_micros is duration_ns, rounded. GlobalMetadata has rank, world_size, per_node
+ * and device, and for each communicator the attribute "pg:NAME" with its members.
  */
 #ifndef MAQ_CAPTURE_IMPORT_CHAKRA_CHAKRA_H
 #define MAQ_CAPTURE_IMPORT_CHAKRA_CHAKRA_H

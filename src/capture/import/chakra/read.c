@@ -1,7 +1,7 @@
 /*
  * read.c - Chakra execution traces: bytes -> nodes, and files -> a captured job. See chakra.h for the form.
  *
- * What others write says less than what we do, and then: a node without duration_ns takes its duration_micros; one without `stream` is
+ * Traces of other writers have fewer attributes. Then a node without duration_ns takes its duration_micros; one without `stream` is
  * on a stream of its kind (kernels, collectives, sends, receives, memory); a communicator without members is of all ranks; a file
  * without a rank has the number before ".et" in its name, or its place among the paths; the world is the number of files.
  */

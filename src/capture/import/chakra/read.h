@@ -1,5 +1,5 @@
 /*
- * read.h - a Chakra trace in memory, and what is made of it.
+ * read.h - a Chakra trace in memory, and its conversion to records.
  */
 #ifndef MAQ_CAPTURE_IMPORT_CHAKRA_READ_H
 #define MAQ_CAPTURE_IMPORT_CHAKRA_READ_H
@@ -45,7 +45,7 @@ enum maq_status maq_chakra_parse(struct maq_chakra *out, const char *path, const
                                  struct maq_arena *arena, struct maq_diag *diag);
 void maq_chakra_fini(struct maq_chakra *c);
 
-/* Adds the records of a rank: nodes in an order in which nobody waits for a later one. records.c */
+/* Adds the records of a rank, with nodes in topological order. records.c */
 enum maq_status maq_chakra_records(struct maq_import_job *job, struct maq_import_rank *rank, struct maq_chakra *c);
 
 #endif

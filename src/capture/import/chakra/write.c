@@ -1,4 +1,7 @@
-/* write.c - a rank of a captured job as a Chakra execution trace: see chakra.h for what becomes what. */
+/*
+ * write.c - maq_capture_write_chakra(): a rank of a captured job as a Chakra execution trace, node by node in program
+ * order, with the mapping of chakra.h.
+ */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

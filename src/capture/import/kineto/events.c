@@ -1,5 +1,5 @@
 /*
- * events.c - the events of a profiler trace, gathered value by value and judged at their end.
+ * events.c - the events of a profiler trace, collected value by value and interpreted at their end.
  *
  * PyTorch's Kineto writes events {ph, cat, name, pid, tid, ts, dur, args}; ph "X" has a duration. The arguments used are those of
  * torch 1.13 to 2.9: correlation, stream, bytes, grid, block, "shared memory", "Input Dims", "Input type", what NCCL's kernels are

@@ -1,6 +1,6 @@
 /*
- * events.h - between the stream of JSON (json.c) and events (events.c): where the
- * reader is, and the event that it is in.
+ * events.h - shared state of the JSON stream (json.c) and the events (events.c): the position of the reader, and the
+ * event being read.
  */
 #ifndef MAQ_CAPTURE_IMPORT_KINETO_EVENTS_H
 #define MAQ_CAPTURE_IMPORT_KINETO_EVENTS_H
@@ -29,7 +29,7 @@ enum maq_kineto_place {
     MAQ_PLACE_ELSEWHERE
 };
 
-/* Keys that mean something, each in its place. */
+/* Keys that are read, each in its place. */
 #define MAQ_KINETO_KEY_LIST(X)                                                                                         \
     X(TOP, EVENTS, "traceEvents")                                                                                      \
     X(TOP, JOB, "distributedInfo")                                                                                     \
@@ -101,7 +101,7 @@ struct maq_kineto_reader {
     enum maq_status status;
 };
 
-/* A fault ends the reading: fail() is what a callback returns then. */
+/* A fault ends the reading: a callback then returns the value of maq_kineto_fail(). */
 enum maq_status maq_kineto_no_memory(struct maq_diag *diag, const char *path);
 int maq_kineto_fail(struct maq_kineto_reader *r, enum maq_status status);
 

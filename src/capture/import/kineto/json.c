@@ -1,9 +1,9 @@
 /*
  * json.c - the JSON of a profiler trace, as a stream.
  *
- * The file is an object with a long array `traceEvents` (or that array alone) and a few facts beside it. Every value
- * is a call (base/json_stream.h); a stack of places says where the reader is, and what is not looked at costs no
- * memory. Keys come in any order, so an event is gathered first and judged at its closing brace.
+ * The file is an object with a long array `traceEvents` (or that array alone) and a few facts beside it. Every value is
+ * a call (base/json_stream.h); a stack of places is the position of the reader, and values that are not needed take no
+ * memory. Keys come in any order, so the values of an event are collected first and interpreted at its closing brace.
  */
 #include <stdlib.h>
 #include <string.h>

@@ -1,8 +1,8 @@
 /*
- * kernels.c - what the kernels of a profiler trace are.
+ * kernels.c - which operators, collectives and messages the kernels of a profiler trace are.
  *
- * A kernel is known by its name and launch shape. Where the trace was recorded with shapes (record_shapes=True), the host's operator
- * that launched it says more, and a kernel that by its name does the work of a matrix product or of attention becomes one:
+ * A kernel is known by its name and launch shape. Where the trace was recorded with shapes (record_shapes=True), the host's
+ * operator that launched it says more, and a kernel that by its name does the work of a matrix product or of attention becomes one:
  *
  *   operator of the host                         tensors                                   becomes
  *   mm, addmm, bmm, baddbmm, linear, _scaled_mm  [.., m, k] x [.., k, n]                   GEMM; row-major, so cuBLAS' m is n

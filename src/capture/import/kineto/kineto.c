@@ -1,8 +1,8 @@
 /*
  * kineto.c - PyTorch-profiler traces, one file per rank, as a captured job.
  *
- * Which rank a file is of it says itself (distributedInfo); a file that does not is rank 0 when it is alone, and otherwise the one
- * with its place among the paths. The world is the largest that a file speaks of.
+ * A file names its rank (distributedInfo). One that does not is rank 0 when it is alone, and otherwise has the rank of its place
+ * among the paths. The world is the largest that a file names.
  */
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /*
- * kineto.h - one profiler trace in memory: what of it can matter to a replay, event by event.
+ * kineto.h - a trace of PyTorch's profiler in memory: the events that matter to a replay.
  *
  * Times are whole nanoseconds as the file has them (it writes microseconds with up to three decimals). Most events of a trace
  * are operators of the host that launch nothing by themselves; of these only the ones with sizes and the autograd engine's are
@@ -30,7 +30,7 @@ struct maq_kineto_shape {
     const char *type; /* of the first tensor that has one; NULL */
 };
 
-/* What a communication kernel says of itself. */
+/* The description of a communication kernel (its arguments in the trace). */
 struct maq_kineto_coll {
     const char *name, *type;        /* "allreduce", "BFloat16" */
     const char *group, *group_desc; /* "3", "tp" */

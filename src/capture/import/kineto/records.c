@@ -1,8 +1,8 @@
 /*
- * records.c - the records of a rank from its time line.
+ * records.c - writes the records of a rank from its time line.
  *
- * While it writes, it does what a replay will do, with moments of the trace: the host, the end of each stream, the moment of each
- * event. What a record's `ns` has to be follows from that, whatever was inferred before (timeline.c).
+ * While writing it keeps the clocks that a replay will have: the host, the end of each stream, the time of each event. The `ns`
+ * of a record follows from these clocks and the times of the trace, whatever was inferred before (timeline.c).
  */
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /*
- * timeline.c - the time line of a rank: from events with times to records without waiting.
+ * timeline.c - the time line of a rank: from events with times to durations without waiting, and dependencies.
  *
  * All threads that call the device are taken as one host, their calls in order of time: a training program's threads take turns
  * (forward on one, backward on another), and a replay has one host per rank. Each call i gets a moment T_i at which the device may
@@ -11,8 +11,8 @@
  *     host  = T_i - T_{i-1}, or after a call that waited T_i - max(T_{i-1}, end of what it waited for)
  *
  * so a replay of the records without edits puts every end where the trace has it. c is the median, over kernels that found their
- * stream idle, of start - end of the launching call. What of `start - ready` is longer than MAQ_KINETO_GAP_NS is no property of the kernel:
- * it becomes an operator of its own, "gap that the trace does not explain".
+ * stream idle, of start - end of the launching call. What of `start - ready` is longer than MAQ_KINETO_GAP_NS is no property of the
+ * kernel: it becomes an operator of its own, "gap that the trace does not explain".
  *
  * Dependencies between streams. Newer traces (cuda_sync events) say which stream waits for which record of an event.
  * In others only the calls of cudaStreamWaitEvent are seen, without stream and event; then a kernel that starts
@@ -333,7 +333,7 @@ static uint32_t ended_last(const struct maq_kineto_timeline *t, const struct end
     return NONE;
 }
 
-/* A kernel that something else than its stream and its launch has held up. */
+/* Infers the dependency of a kernel that started later than its stream and its launch allow. */
 static void infer_wait(struct maq_kineto_timeline *t, const struct ends *e, const uint32_t *waits_before, uint32_t i)
 {
     int64_t start = start_of(t, i), ready = t->step[i].t;

@@ -1,6 +1,5 @@
 /*
- * timeline.h - the time line of a rank, between timeline.c, which finds who waits for whom and when, and
- * records.c, which writes it as records.
+ * timeline.h - the time line of a rank: timeline.c finds its dependencies and waits, records.c writes it as records.
  */
 #ifndef MAQ_CAPTURE_IMPORT_KINETO_TIMELINE_H
 #define MAQ_CAPTURE_IMPORT_KINETO_TIMELINE_H
