@@ -9,7 +9,9 @@
 #include <cmocka.h>
 #include <pthread.h>
 
-#include "shim/core/stream.h"
+#include "shim/core/await.h"
+#include "shim/core/enqueue.h"
+#include "shim/core/queue.h"
 #include "shim_card.h"
 
 #define CALL 100 /* ns, of the card */

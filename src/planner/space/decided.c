@@ -1,7 +1,8 @@
 /* decided.c - which axes of a space the job decides, and where it says so. */
+#include "planner/space/decided.h"
+
 #include "base/check.h"
 #include "plan/job_build.h"
-#include "planner/space/space.h"
 
 typedef bool sets_fn(const struct maq_loaded_job *box, const char *key);
 
