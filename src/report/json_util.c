@@ -120,3 +120,9 @@ enum maq_status maq_json_finish(char **out, struct maq_json_document *document, 
     maq_buf_fini(&text);
     return maq_no_memory(diag, "a report");
 }
+
+char *maq_json_take(struct maq_json_document *document)
+{
+    char *out = NULL;
+    return maq_json_finish(&out, document, NULL) == MAQ_OK ? out : NULL;
+}

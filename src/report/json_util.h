@@ -26,6 +26,8 @@ struct maq_json_document {
 void maq_json_begin(struct maq_json_document *document, const char *schema);
 /* Frees the document; *out is indented text with a line break at the end, owned by the caller (free()). */
 enum maq_status maq_json_finish(char **out, struct maq_json_document *document, struct maq_diag *diag);
+/* The same, NULL where it failed. */
+char *maq_json_take(struct maq_json_document *document);
 
 /* New members of an object. */
 void maq_json_text(struct maq_json map, const char *key, const char *value); /* NULL: null */

@@ -1,8 +1,9 @@
-/* stat.c - the figures that a set of errors comes to: see validate/train/validate_internal.h. */
+/* stat.c - see stat.h. */
+#include "validate/stat.h"
+
 #include <math.h>
 
 #include "base/stat/summary.h"
-#include "validate/train/validate_internal.h"
 
 static struct maq_validate_stat no_stat(void)
 {

@@ -55,7 +55,6 @@ char *maq_validate_risk_text(const struct maq_validate_risk *result)
 char *maq_validate_risk_json(const struct maq_validate_risk *result)
 {
     struct maq_json_document document;
-    char *out = NULL;
     maq_json_begin(&document, "maquette.validate.risk/1");
     maq_json_text(document.root, "folder", result->folder);
     maq_json_int(document.root, "passed", result->n[MAQ_RISK_PASS]);
@@ -77,5 +76,5 @@ char *maq_validate_risk_json(const struct maq_validate_risk *result)
         if (r->why[0] != '\0')
             maq_json_text(row, "why", r->why);
     }
-    return maq_json_finish(&out, &document, NULL) == MAQ_OK ? out : NULL;
+    return maq_json_take(&document);
 }
