@@ -41,15 +41,11 @@ void maq__left_out_end(struct maq_left_out *l)
 void maq__json_errors(struct maq_json map, const struct maq_validate_stat *stat)
 {
     maq_json_int(map, "rows", stat->n);
-    maq_json_real(map, "median_ape", stat->median);
-    maq_json_real(map, "mean_ape", stat->mean);
-    maq_json_real(map, "p90_ape", stat->p90);
-    maq_json_real(map, "bias", stat->bias);
+    MAQ_JSON_REALS(map, {"median_ape", stat->median}, {"mean_ape", stat->mean}, {"p90_ape", stat->p90},
+                   {"bias", stat->bias});
 }
 
 void maq__json_compared(struct maq_json map, double measured, double predicted, double error)
 {
-    maq_json_real(map, "measured", measured);
-    maq_json_real(map, "predicted", predicted);
-    maq_json_real(map, "error", error);
+    MAQ_JSON_REALS(map, {"measured", measured}, {"predicted", predicted}, {"error", error});
 }

@@ -119,12 +119,8 @@ static void add_stats(struct maq_json at, const struct maq_kernel_group *g)
     }
     maq_json_int(at, "rows", g->rows);
     maq_json_int(at, "left_out", g->skipped);
-    maq_json_real(at, "median_ape", g->median_ape);
-    maq_json_real(at, "p90_ape", g->p90_ape);
-    maq_json_real(at, "mean_ape", g->mean_ape);
-    maq_json_real(at, "bias", g->bias);
-    maq_json_real(at, "inside_80", g->inside);
-    maq_json_real(at, "fitted", g->fitted);
+    MAQ_JSON_REALS(at, {"median_ape", g->median_ape}, {"p90_ape", g->p90_ape}, {"mean_ape", g->mean_ape},
+                   {"bias", g->bias}, {"inside_80", g->inside}, {"fitted", g->fitted});
 }
 
 static void add_row(struct maq_json at, const struct maq_kernel_worst *w)
@@ -146,9 +142,7 @@ char *maq_validate_kernels_json(const struct maq_validate_kernels *r)
     struct maq_json_document doc;
     maq_json_begin(&doc, "maquette.validate.kernels/1");
     maq_json_text(doc.root, "path", r->path);
-    maq_json_int(doc.root, "tables", r->n_files);
-    maq_json_int(doc.root, "other_files", r->n_other);
-    maq_json_int(doc.root, "row_count", (int64_t)r->n_rows);
+    MAQ_JSON_INTS(doc.root, {"tables", r->n_files}, {"other_files", r->n_other}, {"row_count", r->n_rows});
     struct maq_json list = maq_json_list(doc.root, "groups");
     for (uint32_t i = 0; i < r->n_by_op; i++)
         add_stats(maq_json_item(list), &r->by_op[i]);

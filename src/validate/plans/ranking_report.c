@@ -94,22 +94,15 @@ char *maq_validate_plan_ranking_report(const struct maq_validate_plan_ranking *r
 static void add_order(struct maq_json map, const struct maq_validate_order *o)
 {
     maq_json_int(map, "rows", o->rows);
-    maq_json_real(map, "kendall_tau", o->tau);
-    maq_json_real(map, "spearman_rho", o->rho);
-    maq_json_real(map, "regret", o->regret);
-    maq_json_real(map, "median_ape", o->error.median);
-    maq_json_real(map, "mean_ape", o->error.mean);
-    maq_json_real(map, "bias", o->error.bias);
+    MAQ_JSON_REALS(map, {"kendall_tau", o->tau}, {"spearman_rho", o->rho}, {"regret", o->regret},
+                   {"median_ape", o->error.median}, {"mean_ape", o->error.mean}, {"bias", o->error.bias});
 }
 
 static void add_row(struct maq_json list, const struct maq_validate_plan *p)
 {
     struct maq_json map = maq_json_item(list);
-    maq_json_int(map, "line", p->line);
-    maq_json_int(map, "tensor_model_parallel_size", p->tp);
-    maq_json_int(map, "data_parallel_size", p->dp);
-    maq_json_int(map, "pipeline_model_parallel_size", p->pp);
-    maq_json_int(map, "micro_batch_size", p->mbs);
+    MAQ_JSON_INTS(map, {"line", p->line}, {"tensor_model_parallel_size", p->tp}, {"data_parallel_size", p->dp},
+                  {"pipeline_model_parallel_size", p->pp}, {"micro_batch_size", p->mbs});
     maq_json_text(map, "pipeline_model_parallel_layout", p->layout);
     if (!compared(p)) {
         maq_json_text(map, "skipped", p->why);

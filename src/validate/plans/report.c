@@ -105,24 +105,16 @@ static void add_json_row(struct maq_json at, const struct maq_plan_row *row)
     maq_json_text(at, "file", row->file);
     maq_json_text(at, "group", row->group);
     maq_json_text(at, "left_out", row->why[0] != '\0' ? row->why : NULL);
-    maq_json_int(at, "devices", row->devices);
-    maq_json_int(at, "pipelines", row->pipelines);
-    maq_json_int(at, "stages", row->stages);
-    maq_json_int(at, "replicas", row->replicas);
-    maq_json_int(at, "micro_batch_size", row->micro_batch);
-    maq_json_int(at, "global_batch_size", row->global_batch);
+    MAQ_JSON_INTS(at, {"devices", row->devices}, {"pipelines", row->pipelines}, {"stages", row->stages},
+                  {"replicas", row->replicas}, {"micro_batch_size", row->micro_batch},
+                  {"global_batch_size", row->global_batch});
     if (row->why[0] != '\0')
         return;
-    maq_json_real(at, "measured_step_time_s", time->measured);
-    maq_json_real(at, "step_time_s", time->predicted);
-    maq_json_real(at, "time_error", time->error);
-    maq_json_real(at, "pipeline_s", row->pipeline_s);
-    maq_json_real(at, "reduce_s", row->reduce_s);
-    maq_json_real(at, "measured_reduce_s", row->measured_reduce_s);
-    maq_json_real(at, "optimizer_s", row->update_s);
-    maq_json_real(at, "measured_memory_bytes", memory->measured);
-    maq_json_real(at, "memory_bytes", memory->predicted);
-    maq_json_real(at, "memory_error", memory->error);
+    MAQ_JSON_REALS(at, {"measured_step_time_s", time->measured}, {"step_time_s", time->predicted},
+                   {"time_error", time->error}, {"pipeline_s", row->pipeline_s}, {"reduce_s", row->reduce_s},
+                   {"measured_reduce_s", row->measured_reduce_s}, {"optimizer_s", row->update_s},
+                   {"measured_memory_bytes", memory->measured}, {"memory_bytes", memory->predicted},
+                   {"memory_error", memory->error});
 }
 
 char *maq_validate_plans_json(const struct maq_validate_plans *r)
