@@ -23,18 +23,14 @@ const char *maq_transport_name(enum maq_transport transport)
 
 struct fabric_reader {
     struct maq_fabric f;
-    struct maq_str name, title, source;
-    struct maq_node *base, *aliases;
+    struct maq__entry_head head;
 };
 
 #define ROW(kind_, member_, key_, ...) kind_(struct fabric_reader, member_, key_, __VA_ARGS__)
 
 static const struct maq_field fabric_fields[] = {
-    ROW(MAQ_FIELD_NODE, base, "base", .doc = "catalogue name of the fabric to start from"),
-    ROW(MAQ_FIELD_STR, name, "name", .doc = "name in reports"),
-    ROW(MAQ_FIELD_NODE, aliases, "aliases", .doc = "other names in the catalogue"),
-    ROW(MAQ_FIELD_STR, title, "title", .doc = "full name"),
-    ROW(MAQ_FIELD_STR, source, "source", .doc = "where the figures come from"),
+    MAQ_ENTRY_HEAD(struct fabric_reader, head, "catalogue name of the fabric to start from", "full name",
+                   "where the figures come from"),
     MAQ_FIELD_QTY(struct fabric_reader, f.nic_bps, "rate", MAQ_DIM_RATE, .min = MAQ_MIN_LINK_BPS,
                   .max = MAQ_MAX_LINK_BPS, .doc = "line rate of one port, per direction"),
     MAQ_FIELD_QTY(struct fabric_reader, f.latency_s, "latency", MAQ_DIM_TIME, .min = 1e-8, .max = 1,
@@ -52,15 +48,8 @@ static enum maq_status lay(void *value, struct maq_node *map, struct maq_arena *
 {
     struct maq_fabric *out = value;
     struct fabric_reader r = {.f = *out};
-    enum maq_status status = maq_fields_read(&r, fabric_fields, map, NULL, arena, diag);
-    enum maq_status keys = maq_fields_check_keys(fabric_fields, NULL, map, "fabric", diag);
-    if (r.aliases)
-        maq_node_use_all(r.aliases);
-    MAQ_TRY(status);
-    MAQ_TRY(keys);
-    MAQ_TRY(maq__entry_keep(&r.f.name, r.name, arena, diag));
-    MAQ_TRY(maq__entry_keep(&r.f.title, r.title, arena, diag));
-    MAQ_TRY(maq__entry_keep(&r.f.source, r.source, arena, diag));
+    MAQ_TRY(maq__entry_read(&r, &r.head, fabric_fields, "fabric", map, arena, diag));
+    MAQ_TRY(maq__entry_keep_head(&r.f.name, &r.f.title, &r.f.source, &r.head, arena, diag));
     *out = r.f;
     return MAQ_OK;
 }
