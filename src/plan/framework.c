@@ -306,6 +306,17 @@ enum maq_status maq_framework_load(struct maq_framework *out, struct maq_framewo
     return MAQ_OK;
 }
 
+bool maq_framework_sets(const struct maq_framework_plan *plan, const char *key)
+{
+    const struct maq_field *field = maq_fields_find(maq_plan_fields, maq_str_of(key));
+    return field && plan->set[field - maq_plan_fields];
+}
+
+bool maq_framework_is_unfused(const struct maq_framework_plan *plan)
+{
+    return maq_framework_sets(plan, "attention_backend") && plan->doc.plan.attention_backend == MAQ_ATTENTION_UNFUSED;
+}
+
 static size_t size_of(const struct maq_field *field)
 {
     static const uint8_t sizes[] = {[MAQ_TYPE_I32] = sizeof(int32_t),        [MAQ_TYPE_I64] = sizeof(int64_t),

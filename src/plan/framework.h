@@ -40,6 +40,10 @@ enum maq_status maq_framework_load(struct maq_framework *out, struct maq_framewo
                                    const struct maq_framework_facts *facts, struct maq_arena *arena,
                                    struct maq_diag *diag);
 
+/* Whether the profile settles a key of the plan; whether its attention is unfused where the job says nothing. */
+bool maq_framework_sets(const struct maq_framework_plan *plan, const char *key);
+bool maq_framework_is_unfused(const struct maq_framework_plan *plan);
+
 /* Lays the profile's settings under a plan read from a document: where origins[i] says that a default stands. */
 void maq_framework_underlay(struct maq_plan_doc *doc, uint8_t *origins, const struct maq_framework_plan *plan);
 
