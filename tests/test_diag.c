@@ -11,6 +11,7 @@
 
 #include "base/alloc.h"
 #include "base/check.h"
+#include "failing_alloc.h"
 #include "maquette/diag.h"
 
 static const struct maq_span nowhere = {0, 0, 0};
@@ -259,14 +260,6 @@ static void test_empty_and_null(void **state)
     assert_int_equal(maq_diag_add_source(NULL, "x", "", 0), 0);
     maq_diag_free(NULL);
     maq_diag_free(diag);
-}
-
-static size_t asked, fail_at;
-
-static bool fail_nth(size_t bytes)
-{
-    (void)bytes;
-    return ++asked != fail_at;
 }
 
 /* Whichever allocation fails, nothing leaks (ASan) and the error is counted once a diag exists. */

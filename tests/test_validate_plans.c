@@ -18,6 +18,7 @@
 #include <zlib.h>
 
 #include "maquette/validate.h"
+#include "temp.h"
 #include "validate/codes.h"
 
 static char folder[] = "/tmp/maq-plans-XXXXXX";
@@ -31,10 +32,7 @@ static const char *at(const char *name)
 
 static void write_file(const char *name, const char *text)
 {
-    FILE *f = fopen(at(name), "wb");
-    assert_non_null(f);
-    fputs(text, f);
-    fclose(f);
+    write_text(at(name), text);
 }
 
 #define EXECUTED(real, reduce, memory, dp, places)                                                                     \
