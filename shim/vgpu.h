@@ -42,6 +42,7 @@ struct vg_card {
 };
 const struct vg_card *vg_card(void);
 
+/* --- the one lock. core/lock.c ---------------------------------------------------------------------------------------- */
 void vg_lock(void);
 void vg_unlock(void);
 
@@ -68,7 +69,7 @@ void vg_wait_until(int64_t t);
 uint32_t vg_op(const struct maq_rec_op *what, const char *name);
 int64_t vg_op_ns(uint32_t op);
 
-/* --- streams and events. core/stream.c, core/event.c ------------------------------------------------------------------ */
+/* --- streams and events. core/stream.c, core/event.c, core/enqueue.c, core/await.c ------------------------------------- */
 /* Handles are those of CUDA: cudaStream_t is a struct vg_stream *, or NULL, 1 and 2: legacy default and per-thread. */
 struct vg_stream;
 struct vg_event;

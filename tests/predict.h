@@ -6,6 +6,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -28,6 +29,17 @@ static struct prediction predict_text(const char *text)
         fail_msg("%s\n%s", text, maq_diag_format(diag, 0, false));
     maq_diag_free(diag);
     return p;
+}
+
+/* A job of so many sequences in a step; `plan` is what stands in its braces. */
+static inline struct prediction predict_batch(const char *model, const char *cluster, const char *plan, int sequences,
+                                              int tokens)
+{
+    char text[2048];
+    snprintf(text, sizeof text,
+             "{model: %s, cluster: \"%s\", plan: {%s}, workload: {global_batch_size: %d, seq_length: %d}}", model,
+             cluster, plan, sequences, tokens);
+    return predict_text(text);
 }
 
 static void drop(struct prediction *p)

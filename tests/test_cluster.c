@@ -12,6 +12,7 @@
 #include "base/check.h"
 #include "cluster/cluster_internal.h"
 #include "maquette/cluster.h"
+#include "temp.h"
 
 /* --- loading ------------------------------------------------------------------------------------------------ */
 
@@ -475,14 +476,6 @@ static void test_document_faults(void **state)
     EXPECT(text, 0, 1, {"x", 1, 8, 1, 1, 0, "none", false});
 }
 
-static void write_file(const char *path, const char *text)
-{
-    FILE *f = fopen(path, "w");
-    assert_non_null(f);
-    assert_true(fputs(text, f) >= 0);
-    assert_int_equal(fclose(f), 0);
-}
-
 static void test_files(void **state)
 {
     (void)state;
@@ -491,15 +484,15 @@ static void test_files(void **state)
     snprintf(path, sizeof path, "%s/c.yaml", dir);
     snprintf(device, sizeof device, "%s/d.yaml", dir);
     snprintf(fabric, sizeof fabric, "%s/f.yml", dir);
-    write_file(device, "{base: h100, name: own, memory: 60 GiB}\n");
-    write_file(fabric, "{base: ib-ndr, name: wire, rate: 300 Gb/s}\n");
+    write_text(device, "{base: h100, name: own, memory: 60 GiB}\n");
+    write_text(fabric, "{base: ib-ndr, name: wire, rate: 300 Gb/s}\n");
     snprintf(text, sizeof text, "{device: %s, nodes: 3, fabric: %s}\n", device, fabric);
-    write_file(path, text);
+    write_text(path, text);
     EXPECT(path, 0, 1, {"own", 3, 8, 8, 8, 37.5e9, "wire", false});
-    write_file(path, "h100:4 x 2, rail 200G\n");
+    write_text(path, "h100:4 x 2, rail 200G\n");
     EXPECT(path, 0, 1, {"h100-sxm", 2, 4, 4, 4, 25e9, "ib-hdr", true});
     struct loaded l;
-    write_file(device, "{memory: 10 GiB, peak: {bf16: 1 TFLOP/s}, memory_bandwidth: 1 TB/s, vector: 1 TFLOP/s, sms: 4, "
+    write_text(device, "{memory: 10 GiB, peak: {bf16: 1 TFLOP/s}, memory_bandwidth: 1 TB/s, vector: 1 TFLOP/s, sms: 4, "
                        "clock: 1 GHz, power: 10 W, host: 10 GB/s, launch: 1 us}\n");
     snprintf(text, sizeof text, "{device: %s}\n", device);
     load(&l, text);
@@ -507,12 +500,12 @@ static void test_files(void **state)
     assert_string_equal(l.cluster.groups[0].device.name, device);
     assert_int_equal(l.cluster.groups[0].device.arch, MAQ_ARCH_OTHER); /* nobody said which */
     unload(&l);
-    write_file(path, "[1]\n");
+    write_text(path, "[1]\n");
     load(&l, path);
     assert_int_equal(l.status, MAQ_BAD_INPUT);
     assert_int_equal(maq_diag_at(l.diag, 0)->code, MAQ_CODE_CLUSTER_FORM);
     unload(&l);
-    write_file(path, "other.yaml\n"); /* a file that names a file is no device */
+    write_text(path, "other.yaml\n"); /* a file that names a file is no device */
     load(&l, path);
     assert_int_equal(l.status, MAQ_BAD_INPUT);
     assert_int_equal(maq_diag_at(l.diag, 0)->code, MAQ_CODE_UNKNOWN_DEVICE);

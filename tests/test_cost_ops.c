@@ -12,25 +12,14 @@
 
 #include "cost/analytical/analytical.h"
 #include "device_of.h"
+#include "hopper.h"
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 
 static struct maq_device device(void)
 {
-    struct maq_device d = {
-        .name = "test",
-        .arch = MAQ_ARCH_HOPPER,
-        .vector_flops = 67e12,
-        .mem_bytes = 80e9,
-        .mem_bps = 3.35e12,
-        .l2_bytes = 50e6,
-        .l2_bps = 9.7e12,
-        .sms = 132,
-        .clock_hz = 1.8e9,
-        .launch_s = 4e-6,
-        .domain_bps = 450e9,
-        .host_bps = 63e9,
-    };
+    struct maq_device d = hopper_named("test");
+    d.domain_bps = 450e9;
     d.peak_flops[MAQ_FP32] = 67e12;
     d.peak_flops[MAQ_TF32] = 494e12;
     d.peak_flops[MAQ_FP16] = d.peak_flops[MAQ_BF16] = 989e12;

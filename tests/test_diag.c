@@ -11,6 +11,7 @@
 
 #include "base/alloc.h"
 #include "base/check.h"
+#include "failing_alloc.h"
 #include "maquette/diag.h"
 
 static const struct maq_span nowhere = {0, 0, 0};
@@ -137,7 +138,7 @@ static void test_line_ends(void **state)
 }
 
 /* Places in a long text, against a plain count from the start. */
-static void test_places(void **state)
+static void test_expert_spread(void **state)
 {
     const size_t n = 50000;
     char *text = malloc(n);
@@ -261,14 +262,6 @@ static void test_empty_and_null(void **state)
     maq_diag_free(diag);
 }
 
-static size_t asked, fail_at;
-
-static bool fail_nth(size_t bytes)
-{
-    (void)bytes;
-    return ++asked != fail_at;
-}
-
 /* Whichever allocation fails, nothing leaks (ASan) and the error is counted once a diag exists. */
 static void test_out_of_memory(void **state)
 {
@@ -325,7 +318,7 @@ int main(void)
         cmocka_unit_test(test_carets),
         cmocka_unit_test(test_characters),
         cmocka_unit_test(test_line_ends),
-        cmocka_unit_test(test_places),
+        cmocka_unit_test(test_expert_spread),
         cmocka_unit_test(test_long_line),
         cmocka_unit_test(test_hostile_message),
         cmocka_unit_test(test_color),

@@ -13,6 +13,7 @@
 #include "base/alloc.h"
 #include "base/check.h"
 #include "base/str.h"
+#include "failing_alloc.h"
 #include "spec/doc.h"
 
 static struct maq_diag *diag;
@@ -720,14 +721,6 @@ static void test_set_refused(void **state)
 }
 
 /* --- running out of memory -------------------------------------------------------------------------------- */
-
-static size_t asked, fail_at;
-
-static bool fail_nth(size_t bytes)
-{
-    (void)bytes;
-    return ++asked != fail_at;
-}
 
 /* Fails the n-th allocation for every n until nothing fails. Leaks and stray reads are ASan's to see. */
 static void test_out_of_memory(void **state)

@@ -13,6 +13,7 @@
 #include "capture/mqt/mqt.h"
 #include "emulate_traces.h"
 #include "maquette/replay.h"
+#include "temp.h"
 
 static char folder[32], path_of[512][64];
 
@@ -413,9 +414,7 @@ static enum maq_status read_bytes(const void *bytes, size_t n, struct maq_diag *
     struct maq_arena arena;
     struct maq_rank_trace t;
     char path[] = "/tmp/maq-trace-XXXXXX";
-    int fd = mkstemp(path);
-    assert_true(fd >= 0 && write(fd, bytes, n) == (ssize_t)n);
-    close(fd);
+    temp_file(path, bytes, n);
     maq_arena_init(&arena, 0);
     enum maq_status status = maq_rank_trace_read(&t, path, &arena, diag);
     maq_arena_fini(&arena);

@@ -13,6 +13,7 @@
 #include "base/str.h"
 #include "capture/price/price.h"
 #include "cluster/cluster_load.h"
+#include "temp.h"
 
 struct machines {
     struct maq_diag *diag;
@@ -134,10 +135,7 @@ static struct maq_replay_kernels *times_of(const char *text, enum maq_status *st
 {
     char path[] = "/tmp/maq-times-XXXXXX";
     struct maq_replay_kernels *t = NULL;
-    int fd = mkstemp(path);
-    assert_true(fd >= 0);
-    assert_int_equal(write(fd, text, strlen(text)), strlen(text));
-    close(fd);
+    temp_text(path, text);
     struct maq_diag *diag = maq_diag_new();
     *status = maq_replay_kernels_read(&t, path, diag);
     assert_int_equal(*status == MAQ_OK, maq_diag_errors(diag) == 0);

@@ -13,6 +13,7 @@
 #include "base/alloc.h"
 #include "base/check.h"
 #include "base/str.h"
+#include "failing_alloc.h"
 #include "spec/field.h"
 
 struct thing {
@@ -416,14 +417,6 @@ static void test_bad_default_is_a_bug(void **state)
         fail_msg("a default that is no number passed");
     }
     maq_set_bug_hook(NULL);
-}
-
-static size_t asked, fail_at;
-
-static bool fail_nth(size_t bytes)
-{
-    (void)bytes;
-    return ++asked != fail_at;
 }
 
 static void test_out_of_memory(void **state)

@@ -17,23 +17,15 @@
 #include "cost/codes.h"
 #include "cost/measured/op_key.h"
 #include "cost/measured/store.h"
+#include "hopper.h"
 #include "maquette/train.h"
+#include "temp.h"
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 
-/* A path in a folder of the test's own, which is emptied at the end. */
-static char folder[64];
-
-static const char *path(char buf[128], const char *name)
-{
-    snprintf(buf, 128, "%s/%s", folder, name);
-    return buf;
-}
-
 static int make_folder(void **state)
 {
-    snprintf(folder, sizeof folder, "/tmp/maq-measured-XXXXXX");
-    return mkdtemp(folder) ? 0 : -1;
+    return make_temp_folder("measured");
 }
 
 static int drop_folder(void **state)
@@ -41,10 +33,7 @@ static int drop_folder(void **state)
     static const char *const names[] = {"a.db",     "new.db",     "race.db",  "text.db", "foreign.db",
                                         "later.db", "damaged.db", "empty.db", "row.db",  "job.db",
                                         "any.db",   "broken.db",  "order.db", "reps.db"};
-    char p[128];
-    for (size_t i = 0; i < COUNT(names); i++)
-        unlink(path(p, names[i]));
-    return rmdir(folder);
+    return drop_temp_folder(names, COUNT(names));
 }
 
 static struct maq_kernel_row gemm(int64_t m, int64_t n, int64_t k, enum maq_dtype dtype, double seconds)
@@ -72,24 +61,6 @@ static uint32_t count_rows(const char *file)
     assert_int_equal(maq_kernel_rows_read(&rows, file, &arena, NULL), MAQ_OK);
     maq_arena_fini(&arena);
     return rows.n;
-}
-
-static struct maq_device named(const char *name)
-{
-    struct maq_device d = {.name = name,
-                           .arch = MAQ_ARCH_HOPPER,
-                           .vector_flops = 67e12,
-                           .mem_bytes = 80e9,
-                           .mem_bps = 3.35e12,
-                           .l2_bytes = 50e6,
-                           .l2_bps = 9.7e12,
-                           .sms = 132,
-                           .clock_hz = 1.8e9,
-                           .launch_s = 4e-6,
-                           .host_bps = 63e9};
-    d.peak_flops[MAQ_BF16] = 989e12;
-    d.peak_flops[MAQ_FP8] = 1979e12;
-    return d;
 }
 
 /* --- keys ------------------------------------------------------------------------------------------------------ */
@@ -154,7 +125,7 @@ static void test_round_trip(void **state)
                                       .kernel = "nccl",
                                       .times = {10, 1e-4, 9e-5, 2e-4, 1e-5, NULL},
                                       .created = "2026-01-02T00:00:00Z"};
-    write_rows(path(p, "a.db"), rows, 3);
+    write_rows(temp_path(p, "a.db"), rows, 3);
     struct maq_arena arena;
     struct maq_kernel_rows back;
     maq_arena_init(&arena, 0);
@@ -180,7 +151,7 @@ static void test_again_replaces(void **state)
 {
     char p[128];
     struct maq_kernel_row row = gemm(64, 64, 64, MAQ_BF16, 1e-5);
-    write_rows(path(p, "new.db"), &row, 1);
+    write_rows(temp_path(p, "new.db"), &row, 1);
     row.times.median_s = 1.05e-5;
     write_rows(p, &row, 1);
     assert_int_equal(count_rows(p), 1);
@@ -205,7 +176,7 @@ static void test_what_cannot_be(void **state)
     bad[6].is_coll = true;
     bad[6].coll = (struct maq_coll){
         .kind = MAQ_COLL_ALL_REDUCE, .bytes = 1024, .at = {.size = 16, .per_domain = 8, .domains = 2, .per_node = 8}};
-    assert_int_equal(maq_kernel_store_open(&store, path(p, "empty.db"), NULL), MAQ_OK);
+    assert_int_equal(maq_kernel_store_open(&store, temp_path(p, "empty.db"), NULL), MAQ_OK);
     for (size_t i = 0; i < COUNT(bad); i++) {
         struct maq_diag *diag = maq_diag_new();
         struct maq_kernel_row pair[2] = {good, bad[i]};
@@ -275,7 +246,7 @@ static void test_kept_repetitions(void **state)
         times[i] = 1e-5 * (1 + 0.1 / (1 + (i * 37) % 100));
     row.times.repetition = times;
     maq_arena_init(&arena, 0);
-    write_rows(path(p, "reps.db"), &row, 1);
+    write_rows(temp_path(p, "reps.db"), &row, 1);
     assert_int_equal(maq_kernel_repetitions_read(&rows, p, &arena, NULL), MAQ_OK);
     assert_memory_equal(rows.at[0].times.repetition, times, sizeof times);
     assert_int_equal(maq_kernel_rows_read(&rows, p, &arena, NULL), MAQ_OK);
@@ -306,18 +277,18 @@ static void test_files_that_are_not_ours(void **state)
 {
     char p[128];
     static char bytes[1 << 18];
-    put_bytes(path(p, "text.db"),
+    put_bytes(temp_path(p, "text.db"),
               "median_s\n1e-5\nand more than the hundred bytes of a header, so that it is read: "
               "...................................",
               114);
     refuses(p, MAQ_BAD_INPUT, MAQ_CODE_KERNELS_FORM);
-    run_sql(path(p, "foreign.db"), "CREATE TABLE pets (name TEXT); INSERT INTO pets VALUES ('Rex')");
+    run_sql(temp_path(p, "foreign.db"), "CREATE TABLE pets (name TEXT); INSERT INTO pets VALUES ('Rex')");
     refuses(p, MAQ_BAD_INPUT, MAQ_CODE_KERNELS_FORM);
     struct maq_kernel_row row = gemm(64, 64, 64, MAQ_BF16, 1e-5);
-    write_rows(path(p, "later.db"), &row, 1);
+    write_rows(temp_path(p, "later.db"), &row, 1);
     run_sql(p, "PRAGMA user_version = 3");
     refuses(p, MAQ_BAD_INPUT, MAQ_CODE_KERNELS_FORM);
-    write_rows(path(p, "damaged.db"), &row, 1);
+    write_rows(temp_path(p, "damaged.db"), &row, 1);
     size_t n = get_bytes(bytes, sizeof bytes, p);
     assert_true(n > 8192);
     memset(bytes + 4096, 0x5a, n - 4096);
@@ -325,7 +296,7 @@ static void test_files_that_are_not_ours(void **state)
     refuses(p, MAQ_BAD_INPUT, MAQ_CODE_KERNELS_DAMAGED);
     struct maq_diag *diag = maq_diag_new();
     struct maq_measured *measured;
-    assert_int_equal(maq_measured_open(&measured, path(p, "nowhere.db"), diag), MAQ_IO);
+    assert_int_equal(maq_measured_open(&measured, temp_path(p, "nowhere.db"), diag), MAQ_IO);
     assert_int_equal(maq_diag_at(diag, 0)->code, MAQ_CODE_KERNELS_OPEN);
     maq_diag_free(diag);
     assert_int_not_equal(access(p, F_OK), 0); /* asking does not create it */
@@ -338,7 +309,7 @@ static void test_row_of_an_unknown_kind(void **state)
     static const char *const spoils[] = {"kind = 'origami'", "kind = 'gemm', dtype = 'bf15'",
                                          "dtype = 'bf16', flags = 'x'", "flags = '', median_s = 9e99",
                                          "median_s = 1e-5, cache = 'tepid'"};
-    write_rows(path(p, "row.db"), &row, 1);
+    write_rows(temp_path(p, "row.db"), &row, 1);
     for (size_t i = 0; i < COUNT(spoils); i++) {
         struct maq_diag *diag = maq_diag_new();
         struct maq_measured *measured;
@@ -361,9 +332,9 @@ static void test_any_damage(void **state)
     uint32_t refused = 0;
     for (int i = 0; i < 40; i++)
         rows[i] = gemm(64 + i, 64, 64, MAQ_BF16, 1e-5);
-    write_rows(path(p, "any.db"), rows, 40);
+    write_rows(temp_path(p, "any.db"), rows, 40);
     size_t n = get_bytes(sound, sizeof sound, p);
-    path(q, "broken.db");
+    temp_path(q, "broken.db");
     for (int round = 0; round < 400; round++) {
         struct maq_diag *diag = maq_diag_new();
         struct maq_measured *m = NULL;
@@ -397,7 +368,7 @@ static void *write_many(void *arg)
     char p[128];
     struct maq_kernel_store *store;
     int64_t writer = (int64_t)(intptr_t)arg; /* from 1; what comes back is NULL or the writer that failed */
-    if (maq_kernel_store_open(&store, path(p, "race.db"), NULL) != MAQ_OK)
+    if (maq_kernel_store_open(&store, temp_path(p, "race.db"), NULL) != MAQ_OK)
         return arg;
     for (int64_t i = 0; i < EACH; i++) {
         struct maq_kernel_row row = gemm(64 * writer, 64 * (i + 1), 64, MAQ_BF16, 1e-5);
@@ -413,7 +384,7 @@ static void test_writers_at_once(void **state)
 {
     char p[128];
     pthread_t threads[WRITERS];
-    path(p, "race.db");
+    temp_path(p, "race.db");
     for (int round = 0; round < ROUNDS; round++) {
         unlink(p);
         for (intptr_t i = 0; i < WRITERS; i++)
@@ -434,9 +405,9 @@ static void test_chain(void **state)
     char p[128];
     struct maq_kernel_row row = gemm(512, 1024, 2048, MAQ_BF16, 1e-5);
     struct maq_measured *m;
-    write_rows(path(p, "order.db"), &row, 1);
+    write_rows(temp_path(p, "order.db"), &row, 1);
     assert_int_equal(maq_measured_open(&m, p, NULL), MAQ_OK);
-    const struct maq_device h100 = named("h100-sxm"), h200 = named("h200");
+    const struct maq_device h100 = hopper_named("h100-sxm"), h200 = hopper_named("h200");
     struct maq_costs chain = {.measured = m};
     struct maq_cost cost = maq_cost_op(&chain, &row.op, &h100);
     assert_int_equal(cost.provider, MAQ_PROVIDER_MEASURED);
@@ -487,14 +458,14 @@ static void test_nearest_conditions(void **state)
     rows[3].created = "2026-02-01T00:00:00Z";
     rows[4].at.driver = "570"; /* burst cold, newer */
     rows[4].created = "2026-02-01T00:00:00Z";
-    struct maq_device d = named("h100-sxm");
+    struct maq_device d = hopper_named("h100-sxm");
     static const struct {
         size_t n;
         double step, loop;
     } cases[] = {{1, 1e-5, 1e-5}, {2, 1e-5, 2e-5}, {3, 3e-5, 2e-5}, {4, 4e-5, 2e-5}, {5, 4e-5, 2e-5}};
     for (size_t i = 0; i < COUNT(cases); i++) {
         struct maq_measured *m;
-        unlink(path(p, "order.db"));
+        unlink(temp_path(p, "order.db"));
         write_rows(p, rows, cases[i].n);
         assert_int_equal(maq_measured_open(&m, p, NULL), MAQ_OK);
         struct maq_costs step = {.measured = m}, loop = {.measured = m, .burst = true};
@@ -521,12 +492,12 @@ static void test_bursts_in_training(void **state)
     char p[128];
     struct maq_kernel_row rows[] = {gemm(8192, 8192, 8192, MAQ_BF16, 1.5e-3), gemm(4096, 8192, 8192, MAQ_BF16, 0.8e-3)};
     rows[1].mode = MAQ_KERNEL_SUSTAINED;
-    unlink(path(p, "row.db"));
+    unlink(temp_path(p, "row.db"));
     write_rows(p, rows, 2);
     struct maq_measured *m;
     assert_int_equal(maq_measured_open(&m, p, NULL), MAQ_OK);
     struct maq_costs step = {.measured = m}, loop = {.measured = m, .burst = true};
-    const struct maq_device h100 = named("h100-sxm");
+    const struct maq_device h100 = hopper_named("h100-sxm");
     double factor = maq_cost_op(&step, &rows[0].op, &h100).seconds / 1.5e-3;
     assert_true(factor > 1.1 && factor < 1.5);
     assert_true(maq_cost_op(&loop, &rows[0].op, &h100).seconds == 1.5e-3);
@@ -543,7 +514,7 @@ static void test_no_memory(void **state)
     uint32_t refused = 0;
     for (int i = 0; i < 300; i++)
         rows[i] = gemm(64 + i, 64, 64, MAQ_BF16, 1e-5);
-    write_rows(path(p, "any.db"), rows, 300);
+    write_rows(temp_path(p, "any.db"), rows, 300);
     for (int64_t n = 0; status == MAQ_NO_MEMORY; n++) {
         struct maq_diag *diag = maq_diag_new();
         until_refusal = n;
@@ -592,7 +563,7 @@ static void test_job(void **state)
     double share;
     struct maq_kernel_row row = gemm(8192, 14336, 4096, MAQ_BF16, 1e-3);
     row.op = (struct maq_op){.kind = MAQ_OP_OPTIMIZER, .dtype = MAQ_FP32, .d = {1, 1, 1}};
-    write_rows(path(p, "job.db"), &row, 1);
+    write_rows(temp_path(p, "job.db"), &row, 1);
     struct maq_train_measured m = ask(p, "measured", "h100-sxm", &share);
     assert_true(m.asked && m.held == 1 && m.others == 0 && m.hits == 0 && m.items > 10);
     assert_true(share == 0);

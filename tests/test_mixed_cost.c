@@ -14,6 +14,7 @@
 #include <cmocka.h>
 
 #include "base/alloc.h"
+#include "failing_alloc.h"
 #include "plan/framework.h"
 #include "plan/mixed/codes.h"
 #include "random_draws.h"
@@ -445,14 +446,6 @@ static void test_what_is_not_priced(void **state)
            "mbs: 1\ngbs: 8\npipelines: [{stages: [{first_layer: 0, layers: 4, replicas: [{device: gpu-a, zone: y}]}]}]",
            MAQ_CODE_PROFILE_NAME, "no zone 'y'");
     maq_profile_dir_free(p);
-}
-
-static int asked, fail_at;
-
-static bool fail_nth(size_t bytes)
-{
-    (void)bytes;
-    return ++asked != fail_at;
 }
 
 /* Fails the n-th allocation for every n until nothing fails. Leaks and stray reads are ASan's to see. */

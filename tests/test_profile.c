@@ -20,31 +20,20 @@
 #include "maquette/train.h"
 #include "measure/codes.h"
 #include "measure/plan.h"
+#include "temp.h"
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 
-static char folder[64];
-
-static const char *path(char buf[128], const char *name)
-{
-    snprintf(buf, 128, "%s/%s", folder, name);
-    return buf;
-}
-
 static int make_folder(void **state)
 {
-    snprintf(folder, sizeof folder, "/tmp/maq-profile-XXXXXX");
-    return mkdtemp(folder) ? 0 : -1;
+    return make_temp_folder("profile");
 }
 
 static int drop_folder(void **state)
 {
     static const char *const names[] = {"run.db", "order.db", "fail.db", "stop.db",
                                         "sus.db", "in.db",    "t.csv",   "none.db"};
-    char p[128];
-    for (size_t i = 0; i < COUNT(names); i++)
-        unlink(path(p, names[i]));
-    return rmdir(folder);
+    return drop_temp_folder(names, COUNT(names));
 }
 
 static struct maq_loaded_job *job_on(const char *cluster, const char *measured)
@@ -189,7 +178,7 @@ static void test_needs_are_complete(void **state)
     struct maq_loaded_job *box = job_on("h100-sxm:2", NULL);
     struct maq_profile_opts opts = MAQ_PROFILE_OPTS_INIT;
     opts.sustained = true; /* what a burst becomes in a step is test_measured.c's */
-    opts.path = path(file, "run.db");
+    opts.path = temp_path(file, "run.db");
     struct maq_profile *p = run(maq_job_get(box), &opts, &f);
     uint32_t measured = p->counts[MAQ_PROFILE_MEASURED];
     assert_int_equal(p->counts[MAQ_PROFILE_PLANNED], 0);
@@ -235,7 +224,7 @@ static void test_what_is_held_is_not_measured_again(void **state)
     struct fake f = {0};
     struct maq_loaded_job *box = job_on("h100-sxm:2", NULL);
     struct maq_profile_opts opts = MAQ_PROFILE_OPTS_INIT;
-    opts.path = path(file, "order.db");
+    opts.path = temp_path(file, "order.db");
     struct maq_profile *p = run(maq_job_get(box), &opts, &f);
     uint32_t n = p->counts[MAQ_PROFILE_MEASURED];
     maq_profile_free(p);
@@ -308,7 +297,7 @@ static void test_limits_of_the_machine(void **state)
     struct maq_profile_opts opts = MAQ_PROFILE_OPTS_INIT;
     struct maq_profile_backend b = backend_of(&f, "Tesla T4");
     struct maq_profile *p;
-    opts.path = path(file, "none.db");
+    opts.path = temp_path(file, "none.db");
     assert_int_equal(maq_profile_run_with(&p, maq_job_get(box), &opts, &b, NULL), MAQ_OK);
     for (uint32_t i = 0; i < p->n; i++) {
         const char *why = p->items[i].why;
@@ -456,7 +445,7 @@ static void test_stopped_and_failed(void **state)
     struct maq_arena arena;
     struct maq_loaded_job *box = job_on("h100-sxm:2", NULL);
     struct maq_profile_opts opts = MAQ_PROFILE_OPTS_INIT;
-    opts.path = path(file, "stop.db");
+    opts.path = temp_path(file, "stop.db");
     opts.progress = stop_after_three;
     opts.user = &asked;
     struct maq_profile *p = run(maq_job_get(box), &opts, &f);
@@ -465,7 +454,7 @@ static void test_stopped_and_failed(void **state)
     maq_profile_free(p);
 
     opts.path =
-        path(file, "fail.db"); /* the fourth run fails: three are in the file, and the report says which failed */
+        temp_path(file, "fail.db"); /* the fourth run fails: three are in the file, and the report says which failed */
     opts.progress = NULL;
     f = (struct fake){.fail_at = 4};
     struct maq_diag *diag = maq_diag_new();
@@ -509,7 +498,7 @@ static void test_refused_is_no_failure(void **state)
     struct fake f = {.refuse_attention = true};
     struct maq_loaded_job *box = job_on("h100-sxm:2", NULL);
     struct maq_profile_opts opts = MAQ_PROFILE_OPTS_INIT;
-    opts.path = path(file, "sus.db");
+    opts.path = temp_path(file, "sus.db");
     struct maq_profile *p = run(maq_job_get(box), &opts, &f);
     assert_int_equal(p->counts[MAQ_PROFILE_REFUSED], 1);
     for (uint32_t i = 0; i < p->n; i++)
@@ -539,7 +528,7 @@ static void test_another_gpu(void **state)
         struct maq_diag *diag = maq_diag_new();
         struct maq_profile_opts opts = MAQ_PROFILE_OPTS_INIT;
         struct maq_profile_backend b = backend_of(&f, cases[i].gpu);
-        opts.path = path(file, "none.db");
+        opts.path = temp_path(file, "none.db");
         opts.device = cases[i].device;
         assert_int_equal(maq_profile_run_with(&p, maq_job_get(box), &opts, &b, diag), cases[i].status);
         if (cases[i].status == MAQ_OK)
@@ -586,24 +575,16 @@ static void test_names_of_gpus(void **state)
 
 /* --- tables from elsewhere ---------------------------------------------------------------------------------------- */
 
-static void write_text(const char *file, const char *text)
-{
-    FILE *f = fopen(file, "wb");
-    assert_non_null(f);
-    assert_true(fputs(text, f) >= 0);
-    fclose(f);
-}
-
 static void test_import(void **state)
 {
     char db[128], csv[128];
     char *text;
     struct maq_kernel_rows rows;
     struct maq_arena arena;
-    write_text(path(csv, "t.csv"), "device,kind,dtype,flags,d0,d1,d2,d3,median_s,bytes,ranks\n"
-                                   "h100-sxm,gemm,bf16,bias,64,128,256,1,1e-5,,\n"
-                                   "h100-sxm,all_reduce,,,,,,,2e-5,1048576,8\n");
-    assert_int_equal(maq_profile_import_json(&text, path(db, "in.db"), csv, NULL), MAQ_OK);
+    write_text(temp_path(csv, "t.csv"), "device,kind,dtype,flags,d0,d1,d2,d3,median_s,bytes,ranks\n"
+                                        "h100-sxm,gemm,bf16,bias,64,128,256,1,1e-5,,\n"
+                                        "h100-sxm,all_reduce,,,,,,,2e-5,1048576,8\n");
+    assert_int_equal(maq_profile_import_json(&text, temp_path(db, "in.db"), csv, NULL), MAQ_OK);
     assert_non_null(strstr(text, "\"rows\": 2"));
     free(text);
     maq_arena_init(&arena, 0);

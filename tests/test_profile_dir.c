@@ -16,6 +16,7 @@
 #include <cmocka.h>
 
 #include "base/alloc.h"
+#include "failing_alloc.h"
 #include "plan/mixed/codes.h"
 #include "train/profiled/layer_profile.h"
 
@@ -188,14 +189,6 @@ static void test_wanted_names(void **state)
     assert_string_equal(maq_diag_at(diag, 0)->hint.ptr, "it has: toy");
     maq_diag_free(diag);
     maq_profile_dir_free(p);
-}
-
-static int asked, fail_at;
-
-static bool fail_nth(size_t bytes)
-{
-    (void)bytes;
-    return ++asked != fail_at;
 }
 
 static void test_out_of_memory(void **state)

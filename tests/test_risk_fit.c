@@ -20,6 +20,7 @@
 #include "base/stat/law_fit.h"
 #include "base/stat/order_statistics.h"
 #include "risk/fit/series.h"
+#include "temp.h"
 
 static int by_value(const void *a, const void *b)
 {
@@ -134,16 +135,12 @@ static void test_order_statistics(void **state)
 
 /* --- files --------------------------------------------------------------------------------------------------------- */
 
-static char path[] = "/tmp/maquette-test-risk-fit-XXXXXX";
+static char path_of_file[] = "/tmp/maquette-test-risk-fit-XXXXXX";
 
-static const char *write_text(const char *text)
+static const char *write_recorded(const char *text)
 {
-    strcpy(path, "/tmp/maquette-test-risk-fit-XXXXXX");
-    int fd = mkstemp(path);
-    assert_true(fd >= 0);
-    assert_int_equal(write(fd, text, strlen(text)), (ssize_t)strlen(text));
-    close(fd);
-    return path;
+    strcpy(path_of_file, "/tmp/maquette-test-risk-fit-XXXXXX");
+    return temp_text(path_of_file, text);
 }
 
 static struct maq_risk_fit *fit(const char *file, double holdout, struct maq_diag *diag)
@@ -169,7 +166,7 @@ static void test_series(void **state)
         at += snprintf(at, 32, "%d,%.6f,2.0\n", i, t);
     }
     struct maq_diag *diag = maq_diag_new();
-    struct maq_risk_fit *f = fit(write_text(text), 0.5, diag);
+    struct maq_risk_fit *f = fit(write_recorded(text), 0.5, diag);
     assert_non_null(f);
     const struct maq_risk_series *s = f->series;
     assert_int_equal(s->n, N);
@@ -188,7 +185,7 @@ static void test_series(void **state)
     assert_true(s->guarantee_s >= s->figure[MAQ_RISK_P95].predicted && s->guarantee_s < 0.21);
     maq_risk_fit_free(f);
     maq_diag_free(diag);
-    unlink(path);
+    unlink(path_of_file);
     free(text);
 }
 
@@ -204,7 +201,7 @@ static void test_stretch(void **state)
         for (int i = 0; i < N; i++)
             at += snprintf(at, 32, "%.6f\n", maq_law_sample(&body, &r) * (i >= 500 && i < 500 + late ? 1.08 : 1));
         struct maq_diag *diag = maq_diag_new();
-        struct maq_risk_fit *f = fit(write_text(text), 0.5, diag);
+        struct maq_risk_fit *f = fit(write_recorded(text), 0.5, diag);
         assert_non_null(f);
         assert_in_range(f->series->stretch, 0, 2);
         if (late > 0)
@@ -213,7 +210,7 @@ static void test_stretch(void **state)
             assert_in_range(f->series->held_stretch, 0, 2);
         maq_risk_fit_free(f);
         maq_diag_free(diag);
-        unlink(path);
+        unlink(path_of_file);
         free(text);
     }
 }
@@ -236,14 +233,14 @@ static void test_next(void **state)
                 at += snprintf(at, 32, "%.7f\n", maq_law_sample(&body, &r) * exp(level));
             }
             struct maq_diag *diag = maq_diag_new();
-            struct maq_risk_fit *f = fit(write_text(text), 0.5, diag);
+            struct maq_risk_fit *f = fit(write_recorded(text), 0.5, diag);
             assert_non_null(f);
             const struct maq_risk_estimate *e = &f->series->figure[MAQ_RISK_MEAN];
             inside[drifts] += e->next_low <= e->observed && e->observed <= e->next_high;
             plain += drifts && e->low <= e->observed && e->observed <= e->high;
             maq_risk_fit_free(f);
             maq_diag_free(diag);
-            unlink(path);
+            unlink(path_of_file);
             free(text);
         }
     print_message("# inside: %u of %u, with drift %u (%u)\n", inside[0], (unsigned)TRIALS, inside[1], plain);
@@ -255,24 +252,24 @@ static void test_next(void **state)
 static void test_constant(void **state)
 {
     struct maq_diag *diag = maq_diag_new();
-    struct maq_risk_fit *f = fit(write_text("time_s\n2\n2\n2\n2\n2\n2\n2\n2\n2\n2\n2\n2\n"), 0, diag);
+    struct maq_risk_fit *f = fit(write_recorded("time_s\n2\n2\n2\n2\n2\n2\n2\n2\n2\n2\n2\n2\n"), 0, diag);
     assert_non_null(f);
     assert_true(f->series->pooled && f->series->figure[MAQ_RISK_P99].predicted == 2);
     assert_true(fabs(f->series->figure[MAQ_RISK_MEAN].predicted - 2) < 1e-12 &&
                 isnan(f->series->figure[MAQ_RISK_MEAN].observed));
     assert_true(isnan(f->series->guarantee_s)); /* 11 steps guarantee nothing */
     maq_risk_fit_free(f);
-    unlink(path);
+    unlink(path_of_file);
     char text[16 + 40 * 4] = "time_s\n"; /* 1.1 has no exact sum: neighbours are not correlated by rounding */
     for (int i = 0; i < 40; i++)
         strcat(text, "1.1\n");
-    f = fit(write_text(text), 0, diag);
+    f = fit(write_recorded(text), 0, diag);
     assert_non_null(f);
     assert_true(f->series->correlation == 0 && f->series->effective > 10);
     assert_true(f->series->figure[MAQ_RISK_P50].low == 1.1 && f->series->figure[MAQ_RISK_P50].high == 1.1);
     maq_risk_fit_free(f);
     maq_diag_free(diag);
-    unlink(path);
+    unlink(path_of_file);
 }
 
 static void test_faults(void **state)
@@ -292,13 +289,13 @@ static void test_faults(void **state)
     };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         struct maq_diag *diag = maq_diag_new();
-        assert_null(fit(write_text(bad[i].text), 0, diag));
+        assert_null(fit(write_recorded(bad[i].text), 0, diag));
         assert_int_equal(maq_diag_count(diag), 1);
         const struct maq_diag_item *item = maq_diag_at(diag, 0);
         if (!memmem(item->msg.ptr, item->msg.len, bad[i].says, strlen(bad[i].says)))
             fail_msg("'%s' gives: %.*s", bad[i].text, (int)item->msg.len, item->msg.ptr);
         maq_diag_free(diag);
-        unlink(path);
+        unlink(path_of_file);
     }
     struct maq_diag *diag = maq_diag_new();
     assert_null(fit("kernels.db", 0, diag));

@@ -20,22 +20,14 @@
 #include "maquette/train.h"
 #include "risk/step/focus.h"
 #include "sanitized.h"
-
-static const char *write_file(char *path, const char *text)
-{
-    int fd = mkstemp(path);
-    assert_true(fd >= 0);
-    assert_int_equal(write(fd, text, strlen(text)), (ssize_t)strlen(text));
-    close(fd);
-    return path;
-}
+#include "temp.h"
 
 static struct maq_loaded_job *load(const char *text)
 {
     char path[] = "/tmp/maquette-test-risk-parts-XXXXXX";
     struct maq_loaded_job *box = NULL;
     struct maq_diag *diag = maq_diag_new();
-    if (maq_job_load(&box, write_file(path, text), NULL, 0, diag) != MAQ_OK)
+    if (maq_job_load(&box, temp_text(path, text), NULL, 0, diag) != MAQ_OK)
         fail_msg("%s\n%s", text, maq_diag_format(diag, 0, false));
     maq_diag_free(diag);
     unlink(path);
@@ -57,7 +49,7 @@ static struct maq_risk_step *ask(const char *job, const char *variation, uint32_
     struct maq_risk_step *step = NULL;
     struct maq_diag *diag = maq_diag_new();
     bool document = variation[0] == '{';
-    opts.variation = document ? write_file(path, variation) : variation;
+    opts.variation = document ? temp_text(path, variation) : variation;
     opts.draws = SANITIZED && threads > 0 ? 400 : 1600; /* who sets threads compares bytes, not statistics */
     opts.threads = threads;
     opts.no_sources = true;
@@ -166,7 +158,7 @@ static void test_same_of_parts(void **state)
             char path[] = "/tmp/maquette-test-risk-parts-XXXXXX";
             struct maq_risk_step_opts opts = MAQ_RISK_STEP_OPTS_INIT;
             struct maq_risk_step *step = NULL;
-            opts.variation = write_file(path, with[k]);
+            opts.variation = temp_text(path, with[k]);
             opts.draws = 1600;
             opts.no_sources = true;
             opts.slow = slow;
@@ -301,7 +293,7 @@ static void test_rare_reductions(void **state)
                      "spike_share: 0, "
                      "kernels: [{name: reduce_scatter dp, cv: 0.1, slow_share: %g, slow_ratio: 10}]}",
                      share[i]);
-            opts.variation = write_file(path, text);
+            opts.variation = temp_text(path, text);
             opts.draws = draws;
             opts.no_sources = true;
             assert_int_equal(maq_risk_step(&step, maq_job_get(box), &opts, NULL), MAQ_OK);
@@ -342,7 +334,7 @@ static void test_quantiles(void **state)
     struct maq_risk_step *step = NULL;
     maq_arena_init(&arena, 0);
     assert_int_equal(maq_step_model_build(&m, maq_job_get(box), &arena, NULL), MAQ_OK);
-    opts.variation = write_file(
+    opts.variation = temp_text(
         path, "{gpu_cv: 0, node_cv: 0, pass_cv: 0, step_cv: 0, communication_cv: 0, congested_share: 0, spike_share: 0,"
               " kernels: [{name: reduce_scatter dp, quantiles: [0.9, 0.98, 1, 1.02, 1.06, 1.1, 1.15, 1.3]}]}");
     opts.no_sources = true;
@@ -388,7 +380,7 @@ static void test_refused(void **state)
         struct maq_risk_step_opts opts = MAQ_RISK_STEP_OPTS_INIT;
         struct maq_risk_step *step = NULL;
         struct maq_diag *diag = maq_diag_new();
-        opts.variation = write_file(path, bad[i].text);
+        opts.variation = temp_text(path, bad[i].text);
         if (maq_risk_step(&step, maq_job_get(box), &opts, diag) != MAQ_BAD_INPUT)
             fail_msg("%s is taken", bad[i].text);
         assert_null(step);

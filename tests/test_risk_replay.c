@@ -3,6 +3,7 @@
  * traces with their published answers (MAQ_SHARED).
  */
 #include "maquette/risk.h"
+#include "temp.h"
 
 #include <jansson.h>
 #include <math.h>
@@ -16,20 +17,17 @@
 
 #include <cmocka.h>
 
-static void write_text(char path[64], const char *text)
+static void write_recorded(char path[64], const char *text)
 {
     strcpy(path, "/tmp/maquette-test-replay-XXXXXX");
-    int fd = mkstemp(path);
-    assert_true(fd >= 0);
-    assert_int_equal(write(fd, text, strlen(text)), (ssize_t)strlen(text));
-    close(fd);
+    temp_text(path, text);
 }
 
 static enum maq_status replay(struct maq_risk_replayed **out, const char *ops, const char *meta, struct maq_diag *diag)
 {
     char a[64], b[64];
-    write_text(a, ops);
-    write_text(b, meta);
+    write_recorded(a, ops);
+    write_recorded(b, meta);
     enum maq_status status = maq_risk_replay(out, a, b, diag);
     unlink(a);
     unlink(b);

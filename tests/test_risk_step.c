@@ -22,6 +22,7 @@
 #include "risk/step/model.h"
 #include "risk/step/slowdowns.h"
 #include "sanitized.h"
+#include "temp.h"
 
 static void near(double got, double want, double room, const char *what)
 {
@@ -209,12 +210,9 @@ static void test_slowest_replica(void **state)
 static struct maq_loaded_job *load(const char *text)
 {
     char path[] = "/tmp/maquette-test-risk-step-XXXXXX";
-    int fd = mkstemp(path);
     struct maq_loaded_job *box = NULL;
     struct maq_diag *diag = maq_diag_new();
-    assert_true(fd >= 0);
-    assert_int_equal(write(fd, text, strlen(text)), (ssize_t)strlen(text));
-    close(fd);
+    temp_text(path, text);
     if (maq_job_load(&box, path, NULL, 0, diag) != MAQ_OK)
         fail_msg("%s\n%s", text, maq_diag_format(diag, 0, false));
     maq_diag_free(diag);
@@ -303,10 +301,7 @@ static void test_threads(void **state)
 static double p95_with(const struct maq_job *job, const char *variation, const char *const *slow, uint32_t n_slow)
 {
     char path[] = "/tmp/maquette-test-variation-XXXXXX";
-    int fd = mkstemp(path);
-    assert_true(fd >= 0);
-    assert_int_equal(write(fd, variation, strlen(variation)), (ssize_t)strlen(variation));
-    close(fd);
+    temp_text(path, variation);
     struct maq_risk_step_opts opts = MAQ_RISK_STEP_OPTS_INIT;
     opts.variation = path;
     opts.draws = 1600;
@@ -321,7 +316,7 @@ static double p95_with(const struct maq_job *job, const char *variation, const c
 }
 
 /* Placing a slow GPU in a stage is saying that a rank of that stage is slow. */
-static void test_places(void **state)
+static void test_expert_spread(void **state)
 {
     struct maq_loaded_job *box = load(jobs[1]); /* tp 2, pp 4 on 16 GPUs: four ranks a stage */
     struct maq_risk_step_opts opts = MAQ_RISK_STEP_OPTS_INIT;
@@ -359,9 +354,7 @@ static void test_slowest_once(void **state)
         char path[] = "/tmp/maquette-test-once-XXXXXX";
         static const char lasting[] =
             "{pass_cv: 0, step_cv: 0, communication_cv: 0, congested_share: 0, spike_share: 0}";
-        int fd = mkstemp(path);
-        assert_int_equal(write(fd, lasting, sizeof lasting - 1), (ssize_t)(sizeof lasting - 1));
-        close(fd);
+        temp_text(path, lasting);
         struct maq_loaded_job *box = load(of[i]);
         struct maq_risk_step_opts opts = MAQ_RISK_STEP_OPTS_INIT;
         opts.variation = path;
@@ -449,12 +442,10 @@ static void test_episodes(void **state)
     opts.n_slow = 0;
     for (size_t i = 0; i < 3; i++) {
         char path[] = "/tmp/maquette-test-variation-XXXXXX", text[512];
-        int fd = mkstemp(path);
         snprintf(text, sizeof text,
                  "{" NOTHING_BUT "episodes_per_gpu_day: 1.5, episode_lasts: %g min, episode_ratio: 1.3}",
                  60 * lasts_h[i]);
-        assert_int_equal(write(fd, text, strlen(text)), (ssize_t)strlen(text));
-        close(fd);
+        temp_text(path, text);
         opts.variation = path;
         struct maq_risk_step *step = step_of(job, opts);
         double none = exp(-8 * 1.5 * lasts_h[i] / 24);
@@ -562,10 +553,7 @@ static void test_exact(void **state)
 {
     for (size_t i = 0; i < sizeof exact_jobs / sizeof *exact_jobs; i++) {
         char path[] = "/tmp/maquette-test-exact-XXXXXX";
-        int fd = mkstemp(path);
-        size_t length = strlen(exact_jobs[i].variation);
-        assert_int_equal(write(fd, exact_jobs[i].variation, length), (ssize_t)length);
-        close(fd);
+        temp_text(path, exact_jobs[i].variation);
         struct maq_loaded_job *box = load(exact_jobs[i].job);
         struct maq_risk_step_opts opts = MAQ_RISK_STEP_OPTS_INIT;
         opts.draws = 20000;
@@ -665,7 +653,7 @@ int main(void)
         cmocka_unit_test(test_slowest),         cmocka_unit_test(test_slow_stage),
         cmocka_unit_test(test_slowest_replica), cmocka_unit_test(test_nothing_varies),
         cmocka_unit_test(test_threads),         cmocka_unit_test(test_slowest_once),
-        cmocka_unit_test(test_more_is_slower),  cmocka_unit_test(test_places),
+        cmocka_unit_test(test_more_is_slower),  cmocka_unit_test(test_expert_spread),
         cmocka_unit_test(test_exact),           cmocka_unit_test(test_more_ranks),
         cmocka_unit_test(test_episodes),        cmocka_unit_test(test_hours),
         cmocka_unit_test(test_second_mode),     cmocka_unit_test(test_many_passes),

@@ -14,6 +14,7 @@
 #include "shim/gpu/fill.h"
 #include "shim/gpu/table.h"
 #include "shim/gpu/wait.h"
+#include "temp.h"
 
 struct written {
     struct maq_rec rec[64];
@@ -280,10 +281,7 @@ static bool opens(const void *file, size_t bytes, struct vg_waits *w)
 {
     char path[] = "/tmp/maquette-waits-XXXXXX";
     const char *why;
-    int fd = mkstemp(path);
-    assert_true(fd >= 0);
-    assert_int_equal(write(fd, file, bytes), bytes);
-    close(fd);
+    temp_file(path, file, bytes);
     bool good = vg_waits_open(w, path, &why);
     assert_true(good == !why);
     unlink(path);

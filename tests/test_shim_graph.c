@@ -10,23 +10,7 @@
 
 #include "shim/core/graph.h"
 #include "shim_card.h"
-
-static void work(struct vg_stream *s, uint64_t ns)
-{
-    vg_enqueue(s, (struct maq_rec){.kind = MAQ_REC_SET, .bytes = 1, .ns = ns});
-}
-
-static int64_t end_of(struct vg_stream *s)
-{
-    int64_t end;
-    assert_true(vg_stream_end(s, &end));
-    return end;
-}
-
-static struct vg_stream *fresh(void)
-{
-    return vg_stream_new(VG_STREAM_NON_BLOCKING, 0);
-}
+#include "shim_streams.h"
 
 /* A fork of two streams that join again: 100, then 1000 beside 200 + 300, then 10. */
 static struct vg_graph *diamond(struct vg_stream *a, struct vg_stream *b, uint64_t long_side)

@@ -384,7 +384,7 @@ static void tell_patterns(const struct ranks *r, const struct maq_pattern *patte
 }
 
 /* Members of which only size and place are known lie along the strides that others were seen to have; damaged patterns are none. */
-static void test_places(void **state)
+static void test_expert_spread(void **state)
 {
     static const struct maq_pattern in_stage = {.size = 8, .n_levels = 1, .n = {8}, .stride = {2}},
                                     over_stages = {.size = 8, .n_levels = 2, .n = {2, 4}, .stride = {1, 16}},
@@ -644,7 +644,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_made_up_ids),
         cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_simulated),
-        cmocka_unit_test(test_places),
+        cmocka_unit_test(test_expert_spread),
         cmocka_unit_test(test_behind_a_message),
         cmocka_unit_test(test_steady_copies),
     };

@@ -9,8 +9,8 @@
 
 #include <cmocka.h>
 
+#include "shim/core/await.h"
 #include "shim/core/core.h"
-#include "shim/core/stream.h"
 #include "shim/math/operator.h"
 
 int cudaEventCreateWithFlags(void **event, unsigned flags);

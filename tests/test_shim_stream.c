@@ -9,27 +9,13 @@
 #include <cmocka.h>
 #include <pthread.h>
 
-#include "shim/core/stream.h"
+#include "shim/core/await.h"
+#include "shim/core/enqueue.h"
+#include "shim/core/queue.h"
 #include "shim_card.h"
+#include "shim_streams.h"
 
 #define CALL 100 /* ns, of the card */
-
-static void work(struct vg_stream *s, uint64_t ns)
-{
-    vg_enqueue(s, (struct maq_rec){.kind = MAQ_REC_SET, .bytes = 1, .ns = ns});
-}
-
-static int64_t end_of(struct vg_stream *s)
-{
-    int64_t end;
-    assert_true(vg_stream_end(s, &end));
-    return end;
-}
-
-static struct vg_stream *fresh(void)
-{
-    return vg_stream_new(VG_STREAM_NON_BLOCKING, 0);
-}
 
 static void test_clock(void **state)
 {

@@ -19,7 +19,7 @@
 /* cmocka 1.1.5 compares floats only. */
 #define assert_exactly(a, b) assert_true((a) >= (b) && (a) <= (b))
 
-static void test_slices(void **state)
+static void test_planner_external(void **state)
 {
     struct maq_str head, rest;
     (void)state;
@@ -333,9 +333,15 @@ static void test_stats(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_slices),  cmocka_unit_test(test_distance),  cmocka_unit_test(test_integers),
-        cmocka_unit_test(test_doubles), cmocka_unit_test(test_no_locale), cmocka_unit_test(test_shortest_double),
-        cmocka_unit_test(test_utf8),    cmocka_unit_test(test_show),      cmocka_unit_test(test_buf),
+        cmocka_unit_test(test_planner_external),
+        cmocka_unit_test(test_distance),
+        cmocka_unit_test(test_integers),
+        cmocka_unit_test(test_doubles),
+        cmocka_unit_test(test_no_locale),
+        cmocka_unit_test(test_shortest_double),
+        cmocka_unit_test(test_utf8),
+        cmocka_unit_test(test_show),
+        cmocka_unit_test(test_buf),
         cmocka_unit_test(test_stats),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -12,11 +12,7 @@
 
 static struct prediction predict(const char *model, const char *cluster, const char *plan)
 {
-    char text[1024];
-    snprintf(text, sizeof text,
-             "{model: %s, cluster: \"%s\", plan: {%s}, workload: {global_batch_size: 64, seq_length: 4096}}", model,
-             cluster, plan);
-    return predict_text(text);
+    return predict_batch(model, cluster, plan, 64, 4096);
 }
 
 /* The equation of src/train/uncertainty.c, spelt out. */

@@ -25,11 +25,7 @@
 /* 2,048 tokens in a microbatch, 32 sequences in a step. */
 static struct prediction predict(const char *model, const char *cluster, const char *plan)
 {
-    char text[2048];
-    snprintf(text, sizeof text,
-             "{model: %s, cluster: \"%s\", plan: {%s}, workload: {global_batch_size: 32, seq_length: 2048}}", model,
-             cluster, plan);
-    return predict_text(text);
+    return predict_batch(model, cluster, plan, 32, 2048);
 }
 
 static struct maq_stage_result stage_of(const char *model, const char *cluster, const char *plan, uint32_t stage)

@@ -24,7 +24,7 @@
 #include "validate/codes.h"
 #include "validate/phrase.h"
 #include "validate/train/interpret.h"
-#include "validate/train/validate_internal.h"
+#include "validate/train/run.h"
 #include "validate_row.h"
 
 #define ASSERT_NEAR(a, b, margin)                                                                                      \

@@ -13,7 +13,8 @@
 #include <cmocka.h>
 #include <jansson.h>
 
-#include "validate/train/validate_internal.h"
+#include "validate/stat.h"
+#include "validate/train/run.h"
 
 #define ASSERT_NEAR(a, b, margin)                                                                                      \
     do {                                                                                                               \

@@ -24,9 +24,9 @@ extern "C" {
 #endif
 
 /* The program gets its own libraries: it uses no device. */
-#define MAQ_SESSION_NO_LIBRARIES UINT32_MAX
+#define MAQ_LAUNCH_NO_LIBRARIES UINT32_MAX
 /* The program's own CUDA runs on the GPU of this machine; only NCCL is replaced, and the peers are virtual. */
-#define MAQ_SESSION_GPU (UINT32_MAX - 1)
+#define MAQ_LAUNCH_GPU (UINT32_MAX - 1)
 
 /* Progress, reported a few times a second. */
 struct maq_launch_progress {
@@ -36,7 +36,7 @@ struct maq_launch_progress {
 };
 
 struct maq_launch_opts {
-    uint32_t size;                /* set by MAQ_SESSION_OPTS_INIT */
+    uint32_t size;                /* set by MAQ_LAUNCH_OPTS_INIT */
     const char *const *arguments; /* the program and its arguments; NULL-terminated */
     uint32_t world;               /* ranks of the job; 0 = devices of the cluster */
     uint32_t rank;                /* the one that runs */
@@ -46,7 +46,7 @@ struct maq_launch_opts {
     const char *measured;         /* file of measured kernels; NULL = none */
     const char *kernels;          /* table of kernel times, name,ns[,grid]; NULL = none */
     uint32_t
-        libraries; /* 12 or 13: generation of the CUDA libraries; 0 = as the program asks for; MAQ_SESSION_NO_LIBRARIES, _GPU */
+        libraries; /* 12 or 13: generation of the CUDA libraries; 0 = as the program asks for; MAQ_LAUNCH_NO_LIBRARIES, _GPU */
     const char *trace;  /* file, or folder where several ranks run, that keeps the traces; NULL = not kept */
     const char *values; /* values that the program reads back from the device; NULL = zeros */
     const char *tcp;    /* ports of the program's own rendezvous over TCP, "12345,29400"; NULL = none */
@@ -61,7 +61,7 @@ struct maq_launch_opts {
     void (*progress)(void *context, const struct maq_launch_progress *at); /* NULL = not told */
     void *context;
 };
-#define MAQ_SESSION_OPTS_INIT                                                                                          \
+#define MAQ_LAUNCH_OPTS_INIT                                                                                           \
     {                                                                                                                  \
         .size = sizeof(struct maq_launch_opts)                                                                         \
     }
@@ -160,7 +160,7 @@ MAQ_API enum maq_status maq_launch_run(struct maq_launch **out, const struct maq
                                        struct maq_diag *diag);
 
 struct maq_launch_capture_opts {
-    uint32_t size;              /* set by MAQ_SESSION_CAPTURE_OPTS_INIT */
+    uint32_t size;              /* set by MAQ_LAUNCH_CAPTURE_OPTS_INIT */
     struct maq_launch_opts run; /* rank, all and trace are ignored; timeout_s, of a slice, is 600 where it is 0 */
     const char *path;        /* of the .mqt file; PATH.slices/ holds finished slices, PATH.peers what ranks exchange */
     uint32_t tp, cp, ep, pp; /* hints: sizes of the axes; 0 = unknown */
@@ -169,9 +169,9 @@ struct maq_launch_capture_opts {
     bool keep;               /* PATH.slices/ stays, with the traces of all slices */
     bool every_pass;         /* also run slices again whose inputs have not changed */
 };
-#define MAQ_SESSION_CAPTURE_OPTS_INIT                                                                                  \
+#define MAQ_LAUNCH_CAPTURE_OPTS_INIT                                                                                   \
     {                                                                                                                  \
-        .size = sizeof(struct maq_launch_capture_opts), .run = MAQ_SESSION_OPTS_INIT                                   \
+        .size = sizeof(struct maq_launch_capture_opts), .run = MAQ_LAUNCH_OPTS_INIT                                    \
     }
 /*
  * Runs slice after slice, each with the contributions of the others to exchanges as recorded so far, until nothing changes; infers
@@ -182,7 +182,7 @@ MAQ_API enum maq_status maq_launch_capture(struct maq_launch **out, const struct
                                            struct maq_diag *diag);
 
 struct maq_launch_emulate_opts {
-    uint32_t size;              /* set by MAQ_SESSION_EMULATE_OPTS_INIT */
+    uint32_t size;              /* set by MAQ_LAUNCH_EMULATE_OPTS_INIT */
     struct maq_launch_opts run; /* world and per_node are the captured job's; rank and all are ignored */
     const char *path;           /* of the .mqt file; PATH.peers is next to it */
     const uint32_t *rank;       /* the live ranks */
@@ -190,15 +190,15 @@ struct maq_launch_emulate_opts {
     const char *const *slow; /* edits of the replayed ranks: maq_edit_slow() of maquette/replay.h */
     uint32_t n_slow;
 };
-#define MAQ_SESSION_EMULATE_OPTS_INIT                                                                                  \
+#define MAQ_LAUNCH_EMULATE_OPTS_INIT                                                                                   \
     {                                                                                                                  \
-        .size = sizeof(struct maq_launch_emulate_opts), .run = MAQ_SESSION_OPTS_INIT                                   \
+        .size = sizeof(struct maq_launch_emulate_opts), .run = MAQ_LAUNCH_OPTS_INIT                                    \
     }
 /* Runs the program as some ranks of a captured job, while all others are replayed and meet them in virtual time. */
 MAQ_API enum maq_status maq_launch_emulate(struct maq_launch **out, const struct maq_launch_emulate_opts *opts,
                                            struct maq_diag *diag);
 
-MAQ_API void maq_launch_free(struct maq_launch *session);
+MAQ_API void maq_launch_free(struct maq_launch *launch);
 
 #ifdef __cplusplus
 }

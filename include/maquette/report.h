@@ -217,22 +217,22 @@ MAQ_API const char *maq_build_commit(void);
 MAQ_API const char *maq_build_compiler(void);
 
 /* Ranks of a program that ran. Schema "maquette.run/1". */
-MAQ_API enum maq_status maq_report_session_text(char **out, const struct maq_launch *session,
-                                                const struct maq_report_opts *opts, struct maq_diag *diag);
-MAQ_API enum maq_status maq_report_session_json(char **out, const struct maq_launch *session,
-                                                const struct maq_report_opts *opts, struct maq_diag *diag);
+MAQ_API enum maq_status maq_report_launch_text(char **out, const struct maq_launch *launch,
+                                               const struct maq_report_opts *opts, struct maq_diag *diag);
+MAQ_API enum maq_status maq_report_launch_json(char **out, const struct maq_launch *launch,
+                                               const struct maq_report_opts *opts, struct maq_diag *diag);
 
 /* A capture; with opts->explain every slice. Schema "maquette.capture/1". */
-MAQ_API enum maq_status maq_report_session_capture_text(char **out, const struct maq_launch *session,
-                                                        const struct maq_report_opts *opts, struct maq_diag *diag);
-MAQ_API enum maq_status maq_report_session_capture_json(char **out, const struct maq_launch *session,
-                                                        const struct maq_report_opts *opts, struct maq_diag *diag);
+MAQ_API enum maq_status maq_report_launch_capture_text(char **out, const struct maq_launch *launch,
+                                                       const struct maq_report_opts *opts, struct maq_diag *diag);
+MAQ_API enum maq_status maq_report_launch_capture_json(char **out, const struct maq_launch *launch,
+                                                       const struct maq_report_opts *opts, struct maq_diag *diag);
 
 /* Live ranks of an emulation. Schema "maquette.emulate/1". */
-MAQ_API enum maq_status maq_report_session_emulate_text(char **out, const struct maq_launch *session,
-                                                        const struct maq_report_opts *opts, struct maq_diag *diag);
-MAQ_API enum maq_status maq_report_session_emulate_json(char **out, const struct maq_launch *session,
-                                                        const struct maq_report_opts *opts, struct maq_diag *diag);
+MAQ_API enum maq_status maq_report_launch_emulate_text(char **out, const struct maq_launch *launch,
+                                                       const struct maq_report_opts *opts, struct maq_diag *diag);
+MAQ_API enum maq_status maq_report_launch_emulate_json(char **out, const struct maq_launch *launch,
+                                                       const struct maq_report_opts *opts, struct maq_diag *diag);
 
 #ifdef __cplusplus
 }

@@ -362,14 +362,9 @@ struct maq_plan_row {
         update_s; /* parts of the prediction, and what was measured of one */
 };
 
-struct maq_plan_stat {
-    uint32_t n;
-    double median_ape, p90_ape, mean_ape, bias; /* of |error|; bias: median with sign */
-};
-
 struct maq_plan_group {
     const char *name; /* the last one is "total" */
-    struct maq_plan_stat stat[MAQ_PLAN_METRIC_COUNT];
+    struct maq_validate_stat stat[MAQ_PLAN_METRIC_COUNT];
 };
 
 struct maq_validate_plans {

@@ -1,6 +1,8 @@
 /*
  * clock.c - the host's clocks follow the device's virtual time, for threads that drive the device.
  *
+ * In a host program: every call that reads a clock, sleeps, or waits until a time.
+ *
  * A program that measures with the host's clock would measure how fast nothing runs. So for a thread that has launched,
  * allocated or communicated, clocks that tell the time read
  *
@@ -20,10 +22,6 @@
  *
  * `clock real` in the run card leaves all of them alone.
  */
-#include "shim/boot/host.h"
-
-#include <dlfcn.h>
-#include <errno.h>
 #include <poll.h>
 #include <pthread.h>
 #include <string.h>
@@ -31,6 +29,9 @@
 #include <sys/time.h>
 #include <time.h>
 #include <unistd.h>
+
+#include "shim/boot/beside.h"
+#include "shim/boot/libc.h"
 
 #define READING_NS 25
 #define FREE_READINGS 1024
@@ -55,15 +56,10 @@ static const struct vg_hooks *virtual_time(void)
     return all_real ? NULL : device;
 }
 
-static int real_clock(clockid_t id, struct timespec *t)
-{
-    return ((int (*)(clockid_t, struct timespec *))vg_behind(VG_BEHIND_clock_gettime))(id, t);
-}
-
 static int64_t real_ns(clockid_t id)
 {
     struct timespec t = {0};
-    (void)real_clock(id, &t);
+    (void)vg_libc_clock_gettime(id, &t);
     return (int64_t)t.tv_sec * SECOND + t.tv_nsec;
 }
 
@@ -119,7 +115,7 @@ VG_EXPORT int clock_gettime(clockid_t id, struct timespec *t)
 {
     const struct vg_hooks *device = tells_time(id) ? virtual_time() : NULL;
     if (!device)
-        return real_clock(id, t);
+        return vg_libc_clock_gettime(id, t);
     count_reading(device);
     *t = timespec_of(virtual_ns(device, id));
     return 0;
@@ -169,7 +165,7 @@ VG_EXPORT int nanosleep(const struct timespec *wanted, struct timespec *left)
 {
     if (is_time(wanted) && slept(ns_of(wanted)))
         return 0;
-    return ((int (*)(const struct timespec *, struct timespec *))vg_behind(VG_BEHIND_nanosleep))(wanted, left);
+    return vg_libc_nanosleep(wanted, left);
 }
 
 VG_EXPORT int clock_nanosleep(clockid_t id, int flags, const struct timespec *wanted, struct timespec *left)
@@ -180,8 +176,7 @@ VG_EXPORT int clock_nanosleep(clockid_t id, int flags, const struct timespec *wa
         (void)slept(flags & TIMER_ABSTIME ? ns - virtual_ns(device, id) : ns);
         return 0;
     }
-    return ((int (*)(clockid_t, int, const struct timespec *, struct timespec *))vg_behind(VG_BEHIND_clock_nanosleep))(
-        id, flags, wanted, left);
+    return vg_libc_clock_nanosleep(id, flags, wanted, left);
 }
 
 VG_EXPORT int usleep(useconds_t us)
@@ -200,15 +195,14 @@ VG_EXPORT int poll(struct pollfd *fds, nfds_t n, int timeout_ms)
 {
     if (n == 0 && timeout_ms >= 0 && slept((int64_t)timeout_ms * 1000000))
         return 0;
-    return ((int (*)(struct pollfd *, nfds_t, int))vg_behind(VG_BEHIND_poll))(fds, n, timeout_ms);
+    return vg_libc_poll(fds, n, timeout_ms);
 }
 
 VG_EXPORT int ppoll(struct pollfd *fds, nfds_t n, const struct timespec *timeout, const sigset_t *mask)
 {
     if (n == 0 && is_time(timeout) && slept(ns_of(timeout)))
         return 0;
-    return ((int (*)(struct pollfd *, nfds_t, const struct timespec *, const sigset_t *))vg_behind(VG_BEHIND_ppoll))(
-        fds, n, timeout, mask);
+    return vg_libc_ppoll(fds, n, timeout, mask);
 }
 
 VG_EXPORT int select(int n, fd_set *restrict in, fd_set *restrict out, fd_set *restrict odd,
@@ -217,8 +211,7 @@ VG_EXPORT int select(int n, fd_set *restrict in, fd_set *restrict out, fd_set *r
     bool none = n <= 0 || (!in && !out && !odd);
     if (none && timeout && slept((int64_t)timeout->tv_sec * SECOND + (int64_t)timeout->tv_usec * 1000))
         return 0;
-    return ((int (*)(int, fd_set *, fd_set *, fd_set *, struct timeval *))vg_behind(VG_BEHIND_select))(n, in, out, odd,
-                                                                                                       timeout);
+    return vg_libc_select(n, in, out, odd, timeout);
 }
 
 /* --- condition variables ---------------------------------------------------------------------------------------------- */
@@ -236,18 +229,13 @@ static struct timespec real_deadline(const struct timespec *deadline)
 VG_EXPORT int pthread_cond_timedwait(pthread_cond_t *restrict cond, pthread_mutex_t *restrict mutex,
                                      const struct timespec *restrict deadline)
 {
-    /* glibc has two; a plain look-up may find the one of old programs, of another layout. */
-    static int (*behind)(pthread_cond_t *, pthread_mutex_t *, const struct timespec *);
-    if (!behind)
-        *(void **)&behind = dlvsym(RTLD_NEXT, "pthread_cond_timedwait", "GLIBC_2.3.2");
     struct timespec t = real_deadline(deadline);
-    return behind ? behind(cond, mutex, &t) : ENOSYS;
+    return vg_libc_cond_timedwait(cond, mutex, &t);
 }
 
 VG_EXPORT int pthread_cond_clockwait(pthread_cond_t *restrict cond, pthread_mutex_t *restrict mutex, clockid_t id,
                                      const struct timespec *restrict deadline)
 {
     struct timespec t = real_deadline(deadline);
-    return ((int (*)(pthread_cond_t *, pthread_mutex_t *, clockid_t, const struct timespec *))vg_behind(
-        VG_BEHIND_pthread_cond_clockwait))(cond, mutex, id, &t);
+    return vg_libc_cond_clockwait(cond, mutex, id, &t);
 }

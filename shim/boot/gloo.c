@@ -1,6 +1,8 @@
 /*
  * gloo.c - connections of gloo, PyTorch's collectives on the host, with ranks that are not there.
  *
+ * In a host program: the other ranks of a process group of torch.distributed with the backend gloo.
+ *
  * gloo keeps a TCP connection between each two ranks of a group. maquette's store gives it an address for a rank that is not there by
  * which connect() knows it (link.h). The connection then is a real one, over the loopback, from the process to itself: gloo may
  * set its options and wait for it. What gloo writes into it is read here, within the call; answers go into the other end, all
@@ -29,8 +31,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "shim/boot/host.h"
-#include "shim/boot/sockets.h"
+#include "shim/boot/descriptors.h"
+#include "shim/boot/gloo_data.h"
+#include "shim/boot/libc.h"
 
 enum { BUFFER_DATA, DATA, SENDS, READY };
 struct message {
@@ -42,7 +45,7 @@ struct vg_gloo_pair {
     struct vg_gloo_ends ends;
     int other; /* the other end of the connection */
     bool named, broken;
-    size_t written, read;                /* bytes of the messages that are under way, to us and from us */
+    size_t out_bytes, in_bytes;          /* bytes of the messages that are under way, to us and from us */
     struct message out, in;              /* these messages */
     uint64_t data_out, data_in;          /* bytes of data that are still to come behind them */
     struct vg_gloo_answer *first, *last; /* whose data goes out next */
@@ -68,11 +71,6 @@ bool vg_gloo_has(int fd)
     return pair_of(fd) != NULL;
 }
 
-static int real_close(int fd)
-{
-    return ((int (*)(int))vg_behind(VG_BEHIND_close))(fd);
-}
-
 /* gloo finds the connection closed. */
 static void give_up(struct vg_gloo_pair *pair)
 {
@@ -81,7 +79,7 @@ static void give_up(struct vg_gloo_pair *pair)
         "maquette: gloo: a message to a rank that is not there is of no form that is known here\n";
     pair->broken = true;
     (void)shutdown(pair->other, SHUT_RDWR);
-    if (!said && write(STDERR_FILENO, why, sizeof why - 1) > 0)
+    if (!said && vg_libc_write(STDERR_FILENO, why, sizeof why - 1) > 0)
         said = true;
 }
 
@@ -90,8 +88,7 @@ static void give_up(struct vg_gloo_pair *pair)
 static void put(struct vg_gloo_pair *pair, uint64_t kind, uint64_t slot, uint64_t bytes)
 {
     struct message m = {.bytes = sizeof m + (kind == DATA ? bytes : 0), .kind = kind, .slot = slot, .length = bytes};
-    ssize_t n = ((ssize_t(*)(int, const void *, size_t, int))vg_behind(VG_BEHIND_send))(pair->other, &m, sizeof m,
-                                                                                        MSG_NOSIGNAL | MSG_DONTWAIT);
+    ssize_t n = vg_libc_send(pair->other, &m, sizeof m, MSG_NOSIGNAL | MSG_DONTWAIT);
     if (n != (ssize_t)sizeof m)
         give_up(pair);
 }
@@ -190,7 +187,7 @@ static void take(struct vg_gloo_pair *pair)
 /* Some of what is next; how many bytes of it. gloo hands out its data in one piece. */
 static size_t take_some(struct vg_gloo_pair *pair, const unsigned char *at, size_t n)
 {
-    size_t want = (pair->named ? sizeof pair->out : sizeof(uint64_t)) - pair->written;
+    size_t want = (pair->named ? sizeof pair->out : sizeof(uint64_t)) - pair->out_bytes;
     if (pair->data_out > 0) {
         size_t data = pair->data_out < n ? (size_t)pair->data_out : n;
         bool whole = data == pair->out.length;
@@ -202,14 +199,14 @@ static size_t take_some(struct vg_gloo_pair *pair, const unsigned char *at, size
         return data;
     }
     want = want < n ? want : n;
-    memcpy((unsigned char *)&pair->out + pair->written, at, want);
-    pair->written += want;
-    if (!pair->named && pair->written == sizeof(uint64_t)) {
+    memcpy((unsigned char *)&pair->out + pair->out_bytes, at, want);
+    pair->out_bytes += want;
+    if (!pair->named && pair->out_bytes == sizeof(uint64_t)) {
         pair->ends.me = (uint32_t)pair->out.bytes;
         pair->named = true;
-        pair->written = 0;
-    } else if (pair->named && pair->written == sizeof pair->out) {
-        pair->written = 0;
+        pair->out_bytes = 0;
+    } else if (pair->named && pair->out_bytes == sizeof pair->out) {
+        pair->out_bytes = 0;
         take(pair);
     }
     return want;
@@ -255,15 +252,14 @@ static ssize_t give_data(struct vg_gloo_pair *pair, void *to, size_t bytes)
 /* Messages come over the connection, at most to the end of one. */
 static ssize_t give_message(struct vg_gloo_pair *pair, void *to, size_t bytes, int fd, int flags)
 {
-    size_t left = sizeof pair->in - pair->read;
-    ssize_t n =
-        ((ssize_t(*)(int, void *, size_t, int))vg_behind(VG_BEHIND_recv))(fd, to, bytes < left ? bytes : left, flags);
+    size_t left = sizeof pair->in - pair->in_bytes;
+    ssize_t n = vg_libc_recv(fd, to, bytes < left ? bytes : left, flags);
     if (n <= 0)
         return n;
-    memcpy((unsigned char *)&pair->in + pair->read, to, (size_t)n);
-    pair->read += (size_t)n;
-    if (pair->read == sizeof pair->in) {
-        pair->read = 0;
+    memcpy((unsigned char *)&pair->in + pair->in_bytes, to, (size_t)n);
+    pair->in_bytes += (size_t)n;
+    if (pair->in_bytes == sizeof pair->in) {
+        pair->in_bytes = 0;
         pair->data_in = pair->in.kind == DATA ? pair->in.length : 0;
     }
     return n;
@@ -319,7 +315,7 @@ static bool listen_here(void)
         listen(listener, SOMAXCONN) == 0 && getsockname(listener, (struct sockaddr *)&listens, &bytes) == 0)
         return true;
     if (listener >= 0)
-        (void)real_close(listener);
+        (void)vg_libc_close(listener);
     listener = -1;
     return false;
 }
@@ -330,22 +326,20 @@ static int other_end(int fd)
     struct sockaddr_in mine = {0}, from;
     for (;;) {
         socklen_t bytes = sizeof from, own = sizeof mine;
-        int end = ((int (*)(int, struct sockaddr *, socklen_t *, int))vg_behind(VG_BEHIND_accept4))(
-            listener, (struct sockaddr *)&from, &bytes, SOCK_CLOEXEC);
+        int end = vg_libc_accept4(listener, (struct sockaddr *)&from, &bytes, SOCK_CLOEXEC);
         if (end < 0 && errno == EINTR)
             continue;
         if (end < 0 || (getsockname(fd, (struct sockaddr *)&mine, &own) == 0 && mine.sin_port == from.sin_port))
             return end;
-        (void)real_close(end);
+        (void)vg_libc_close(end);
     }
 }
 
 static int make_pair(int fd, const struct maq_gloo_peer *peer)
 {
-    int (*real)(int, const struct sockaddr *, socklen_t) =
-        (int (*)(int, const struct sockaddr *, socklen_t))vg_behind(VG_BEHIND_connect);
     struct vg_gloo_pair *pair = listen_here() ? calloc(1, sizeof *pair) : NULL;
-    if (!pair || (real(fd, (const struct sockaddr *)&listens, sizeof listens) != 0 && errno != EINPROGRESS)) {
+    if (!pair ||
+        (vg_libc_connect(fd, (const struct sockaddr *)&listens, sizeof listens) != 0 && errno != EINPROGRESS)) {
         free(pair);
         errno = ECONNREFUSED;
         return -1;
@@ -353,7 +347,7 @@ static int make_pair(int fd, const struct maq_gloo_peer *peer)
     *pair = (struct vg_gloo_pair){.ends.peer = *peer, .other = other_end(fd)};
     if (pair->other < 0 || !join_group(peer->group)) {
         if (pair->other >= 0)
-            (void)real_close(pair->other);
+            (void)vg_libc_close(pair->other);
         free(pair);
         return -1;
     }
@@ -386,7 +380,7 @@ void vg_gloo_close(int fd)
             pair->first = answer->next;
             drop(answer);
         }
-        (void)real_close(pair->other);
+        (void)vg_libc_close(pair->other);
         leave_group(pair->ends.peer.group);
         free(pair);
     }

@@ -1,6 +1,8 @@
 /*
  * gloo_data.c - what ranks that are not there put into collectives of gloo.
  *
+ * In a host program: the tensors of those other ranks.
+ *
  * What is known of a collective is what goes over connections: its slot, which holds the kind (the upper 8 bits) and a number that the
  * ranks count alike, who sends how many bytes to whom, and where they lie in this process. Not known: types, and which reduction it is.
  *
@@ -24,12 +26,12 @@
  * gloo/{types.h,allreduce.cc,reduce.cc,allgather.cc,broadcast.cc,gather.cc,scatter.cc,alltoall.cc,barrier.cc} of
  * pytorch/gloo.
  */
-#include "shim/boot/gloo.h"
+#include "shim/boot/gloo_data.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "shim/boot/host.h"
+#include "shim/boot/beside.h"
 
 enum { GATHER = 1, ALLGATHER, REDUCE, ALLREDUCE, SCATTER, BROADCAST, BARRIER, ALLTOALL };
 enum { CALLS_KEPT = 1024 };

@@ -1,4 +1,8 @@
-/* hooks.c - the device's side of hooks.h. */
+/*
+ * hooks.c - the device's side of hooks.h.
+ *
+ * In a host program: the CUDA side of it, as the host side sees it.
+ */
 #include "shim/boot/hooks.h"
 
 #include "shim/nccl/nccl.h"

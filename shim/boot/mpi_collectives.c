@@ -2,6 +2,8 @@
  * mpi_collectives.c - MPI's collectives, all of them exchanges: everybody's bytes come to everybody, and each makes its own
  * result, in the order of ranks.
  *
+ * In a host program: MPI_Allreduce() and its like, with which it sets itself up.
+ *
  * A reduction goes through in pieces, so that a rank of 8,192 does not hold everybody's whole buffer. An all-to-all of
  * so many that even one piece does not fit gives back what one sends.
  */

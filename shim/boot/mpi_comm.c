@@ -1,6 +1,8 @@
 /*
  * mpi_comm.c - MPI's beginning and end, communicators, and what a process asks about itself.
  *
+ * In a host program: MPI_Init() to MPI_Finalize(), MPI_Comm_rank(), MPI_Comm_split().
+ *
  * There is no mpirun: the card says how many ranks there are and which one this is. Communicators are lists of global
  * ranks, named like NCCL's: a child's lineage follows from the parent's, how many it had before, and the color.
  */

@@ -1,5 +1,7 @@
 /*
  * mpi_errors.c - what MPI's errors are called, and what comes of one: the end of the program, unless it has asked for errors back.
+ *
+ * In a host program: MPI_Error_string(), MPI_Abort() and error handlers.
  */
 #include <stdio.h>
 #include <stdlib.h>

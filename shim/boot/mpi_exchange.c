@@ -1,4 +1,8 @@
-/* mpi_exchange.c - the exchanges under MPI's collectives and communicators: everybody's bytes come to everybody. */
+/*
+ * mpi_exchange.c - the exchanges under MPI's collectives and communicators: everybody's bytes come to everybody.
+ *
+ * In a host program: the bytes that MPI moves for a collective.
+ */
 #include <stdlib.h>
 
 #include "shim/boot/mpi.h"

@@ -1,6 +1,8 @@
 /*
  * mpi_messages.c - MPI's messages between two ranks: small ones, as programs send while they start.
  *
+ * In a host program: MPI_Send(), MPI_Recv() and their like.
+ *
  * A message is an exchange in which one side speaks: first how long it is, then its bytes in pieces. A sender does not
  * wait for his receiver. Alone, a message is what the sender's slice recorded; where none is, the buffer stays as it is.
  * Messages of one (source, destination, tag) keep their order. "Any source" and "any tag" are refused: which message that

@@ -1,6 +1,8 @@
 /*
  * mpi_objects.c - the objects that libmpi.so.40 exports, element types and reductions.
  *
+ * In a host program: MPI_COMM_WORLD, MPI_INT, MPI_SUM and their like.
+ *
  * A program names them by address and never looks inside; only their sizes matter (abi/mpi.h).
  */
 #include <stdlib.h>

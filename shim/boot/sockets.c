@@ -1,30 +1,19 @@
 /*
- * sockets.c - the C library's calls on sockets, for those that nobody real is behind: see sockets.h.
+ * sockets.c - the host program's calls on sockets: stands before the C library's, and asks who has a descriptor.
+ *
+ * In a host program: connect(), accept(), send(), recv(), read(), write() and close().
+ *
+ *     tcp.c     a program's own rendezvous, on ports that the card names
+ *     gloo.c    connections of gloo with ranks that are not there
+ *     libc.c    all others: somebody real
  */
-#include "shim/boot/sockets.h"
-
-#include <errno.h>
 #include <netinet/in.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
-#include "shim/boot/host.h"
-
-int vg_new_socket(int flags)
-{
-    int fd = socket(AF_INET, SOCK_STREAM | flags, 0);
-    struct rlimit most;
-    if (fd < 0 && errno == EMFILE && getrlimit(RLIMIT_NOFILE, &most) == 0 && most.rlim_cur < most.rlim_max) {
-        most.rlim_cur = most.rlim_max;
-        fd = setrlimit(RLIMIT_NOFILE, &most) == 0 ? socket(AF_INET, SOCK_STREAM | flags, 0) : -1;
-    }
-    if (fd >= VG_FDS) {
-        (void)close(fd);
-        errno = EMFILE;
-        return -1;
-    }
-    return fd;
-}
+#include "shim/boot/gloo.h"
+#include "shim/boot/libc.h"
+#include "shim/boot/tcp.h"
+#include "shim/vgpu.h"
 
 /* --- connections ------------------------------------------------------------------------------------------------------ */
 
@@ -46,7 +35,7 @@ VG_EXPORT int connect(int fd, __CONST_SOCKADDR_ARG to, socklen_t length)
     int result = 0;
     if (internet && (vg_tcp_connect(fd, address) || vg_gloo_connect(fd, address, &result)))
         return result;
-    return ((int (*)(int, const struct sockaddr *, socklen_t))vg_behind(VG_BEHIND_connect))(fd, address, length);
+    return vg_libc_connect(fd, address, length);
 }
 
 VG_EXPORT int close(int fd)
@@ -55,7 +44,7 @@ VG_EXPORT int close(int fd)
         vg_tcp_close(fd);
     else if (vg_gloo_has(fd))
         vg_gloo_close(fd);
-    return ((int (*)(int))vg_behind(VG_BEHIND_close))(fd);
+    return vg_libc_close(fd);
 }
 
 /* --- streams ---------------------------------------------------------------------------------------------------------- */
@@ -87,7 +76,7 @@ VG_EXPORT ssize_t send(int fd, const void *data, size_t bytes, int flags)
     ssize_t n;
     if (sent(fd, data, bytes, &n))
         return n;
-    return ((ssize_t(*)(int, const void *, size_t, int))vg_behind(VG_BEHIND_send))(fd, data, bytes, flags);
+    return vg_libc_send(fd, data, bytes, flags);
 }
 
 VG_EXPORT ssize_t recv(int fd, void *to, size_t bytes, int flags)
@@ -95,7 +84,7 @@ VG_EXPORT ssize_t recv(int fd, void *to, size_t bytes, int flags)
     ssize_t n;
     if (received(fd, to, bytes, flags, &n))
         return n;
-    return ((ssize_t(*)(int, void *, size_t, int))vg_behind(VG_BEHIND_recv))(fd, to, bytes, flags);
+    return vg_libc_recv(fd, to, bytes, flags);
 }
 
 VG_EXPORT ssize_t write(int fd, const void *data, size_t bytes)
@@ -103,14 +92,14 @@ VG_EXPORT ssize_t write(int fd, const void *data, size_t bytes)
     ssize_t n;
     if (sent(fd, data, bytes, &n))
         return n;
-    return ((ssize_t(*)(int, const void *, size_t))vg_behind(VG_BEHIND_write))(fd, data, bytes);
+    return vg_libc_write(fd, data, bytes);
 }
 
 VG_EXPORT ssize_t writev(int fd, const struct iovec *piece, int n)
 {
     if (vg_gloo_has(fd))
         return vg_gloo_send(fd, piece, n);
-    return ((ssize_t(*)(int, const struct iovec *, int))vg_behind(VG_BEHIND_writev))(fd, piece, n);
+    return vg_libc_writev(fd, piece, n);
 }
 
 VG_EXPORT ssize_t read(int fd, void *to, size_t bytes)
@@ -118,5 +107,5 @@ VG_EXPORT ssize_t read(int fd, void *to, size_t bytes)
     ssize_t n;
     if (received(fd, to, bytes, 0, &n))
         return n;
-    return ((ssize_t(*)(int, void *, size_t))vg_behind(VG_BEHIND_read))(fd, to, bytes);
+    return vg_libc_read(fd, to, bytes);
 }

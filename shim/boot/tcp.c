@@ -2,6 +2,8 @@
  * tcp.c - rendezvous over TCP for a rank that runs alone: rank 0 listens, accepts all others and tells each of them
  * something (a unique id); the others connect and read it.
  *
+ * In a host program: the exchange of a unique id that it has written itself, over sockets.
+ *
  * Only for ports that the run card names (`tcp 12345,29400`), and only when ranks run one at a time: ranks that run together
  * find each other by themselves.
  *
@@ -12,8 +14,7 @@
  * What clients say to rank 0 is not carried: it reads the end of the stream. A virtual connection is an unconnected socket, so
  * options can be set on it; descriptors of all 8,191 are made room for.
  */
-#include "shim/boot/host.h"
-#include "shim/boot/sockets.h"
+#include "shim/boot/tcp.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -23,6 +24,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+
+#include "shim/boot/beside.h"
+#include "shim/boot/descriptors.h"
+#include "shim/boot/libc.h"
 
 enum { PORTS = 8 };
 enum { REAL, TOLD, TELLS, READS }; /* a client nobody listens to; the first one; a connection to rank 0 */
@@ -34,8 +39,8 @@ static pthread_once_t once = PTHREAD_ONCE_INIT;
 static struct port {
     uint16_t number;
     uint32_t accepted;
-    uint32_t seq;  /* of what is being read */
-    uint64_t read; /* of it, so far */
+    uint32_t seq;   /* of what is being read */
+    uint64_t taken; /* of it, so far */
 } ports[PORTS];
 static unsigned n_ports;
 static uint16_t port_of_fd[VG_FDS];
@@ -95,12 +100,6 @@ static struct port *port_at(int fd)
 
 /* --- rank 0 ----------------------------------------------------------------------------------------------------------- */
 
-static int real_accept(int fd, struct sockaddr *address, socklen_t *length, int flags)
-{
-    return ((int (*)(int, struct sockaddr *, socklen_t *, int))vg_behind(VG_BEHIND_accept4))(fd, address, length,
-                                                                                             flags);
-}
-
 int vg_tcp_accept(int fd, struct sockaddr *address, socklen_t *length, int flags)
 {
     struct sockaddr_in mine = {0};
@@ -108,8 +107,8 @@ int vg_tcp_accept(int fd, struct sockaddr *address, socklen_t *length, int flags
     struct port *port =
         getsockname(fd, (struct sockaddr *)&mine, &bytes) == 0 ? virtual_port((struct sockaddr *)&mine) : NULL;
     struct pollfd waiting = {.fd = fd, .events = POLLIN};
-    if (!port || poll(&waiting, 1, 0) != 0)
-        return real_accept(fd, address, length, flags);
+    if (!port || vg_libc_poll(&waiting, 1, 0) != 0)
+        return vg_libc_accept4(fd, address, length, flags);
     pthread_mutex_lock(&lock);
     bool more = port->accepted + 1 < vg_device_beside()->card()->world;
     int out = more ? vg_new_socket(flags) : -1;
@@ -118,7 +117,7 @@ int vg_tcp_accept(int fd, struct sockaddr *address, socklen_t *length, int flags
     uint16_t from = (uint16_t)(32768 + port->accepted % 28000);
     pthread_mutex_unlock(&lock);
     if (!more)
-        return real_accept(fd, address, length, flags);
+        return vg_libc_accept4(fd, address, length, flags);
     if (out >= 0 && address && length) {
         mine.sin_port = htons(from);
         memcpy(address, &mine, *length < sizeof mine ? *length : sizeof mine);
@@ -148,12 +147,12 @@ static ssize_t heard(int fd, char *to, size_t bytes)
     const char *told = device->contribution(channel(port->number), port->seq, 0, &there);
     size_t n = bytes;
     if (told) {
-        n = there - port->read < n ? (size_t)(there - port->read) : n;
-        memcpy(to, told + port->read, n);
-        port->read += n;
-        if (port->read >= there) {
+        n = there - port->taken < n ? (size_t)(there - port->taken) : n;
+        memcpy(to, told + port->taken, n);
+        port->taken += n;
+        if (port->taken >= there) {
             port->seq++;
-            port->read = 0;
+            port->taken = 0;
         }
     } else if (port->seq == 0) {
         memset(to, 0, n);

@@ -1,6 +1,8 @@
 /*
  * ask.c - asks maquette how long an operator or a collective takes (link.h), each distinct question once.
  *
+ * In a CUDA program: the time that a kernel or a collective takes on the device.
+ *
  * Without somebody to ask, the fixed rule of link.h answers: 2 us and 1 TB/s. It is no model of anything; it makes times
  * that a reader can check by hand.
  */

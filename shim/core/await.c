@@ -1,34 +1,27 @@
 /*
  * await.c - the host waits for what streams do, and streams go on while the host is elsewhere.
  *
+ * In a CUDA program: cudaStreamSynchronize(), cudaEventSynchronize(), cudaDeviceSynchronize(), and the queries of both.
+ *
  * A device goes on while its host is busy, and a peer may wait for what stands behind; so a thread looks in from time to
  * time. Waiting takes real time, never virtual time.
  */
 #include <pthread.h>
-#include <sys/syscall.h>
-#include <time.h>
+#include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
+#include "shim/core/await.h"
 #include "shim/core/queue.h"
 
 /* --- progress while the host is elsewhere ---------------------------------------------------------------------------------- */
 
 enum { LOOK_NS = 20000, REST_NS = 1000000, PATIENCE_NS = 2000000000 };
 
-int64_t vg_real_now(void)
-{
-    struct timespec t;
-    syscall(SYS_clock_gettime, CLOCK_MONOTONIC, &t); /* the libc call may be on virtual time */
-    return t.tv_sec * (int64_t)1000000000 + t.tv_nsec;
-}
-
-/* Sleeps in real time with the lock released; longer each time. */
+/* Longer each time. */
 static void rest(int64_t *ns)
 {
-    struct timespec t = {.tv_nsec = (long)*ns};
-    unsigned held = vg_lock_drop();
-    syscall(SYS_nanosleep, &t, NULL);
-    vg_lock_again(held);
+    vg_real_rest(*ns);
     *ns = *ns * 2 < REST_NS ? *ns * 2 : REST_NS;
 }
 
@@ -94,11 +87,6 @@ static bool marked(void *m)
     return mark->known;
 }
 
-void vg_await(struct vg_stream *s)
-{
-    until(idle, s, 0);
-}
-
 bool vg_stream_end(struct vg_stream *s, int64_t *end)
 {
     vg_lock();
@@ -157,6 +145,20 @@ bool vg_device_end(int64_t *end)
     vg_run_host_functions();
     *end = all.end;
     return all.ok;
+}
+
+void vg_stream_free(struct vg_stream *s)
+{
+    vg_lock();
+    until(idle, s, 0);
+    if (s->join != NULL)
+        vg_event_free(s->join);
+    for (unsigned k = 0; k < VG_BRANCHES; k++)
+        if (s->branch[k] != NULL)
+            vg_stream_free(s->branch[k]);
+    free(s->tips);
+    memset(s, 0, sizeof *s);
+    vg_unlock();
 }
 
 /*

@@ -1,6 +1,8 @@
 /*
  * capture.c - streams whose operations become nodes of a graph instead of running.
  *
+ * In a CUDA program: what stands between cudaStreamBeginCapture() and cudaStreamEndCapture().
+ *
  * A captured stream holds its tips: the nodes that its next one depends on. An event recorded there holds them too, and a
  * stream that waits for the event takes them up and is captured from then on, until the capture ends where it began.
  */

@@ -1,6 +1,8 @@
 /*
  * card.c - the run card: what maquette tells a program's device about itself (keys in link.h).
  *
+ * In a CUDA program: the hardware that it runs on, as cudaGetDeviceProperties() and the environment of its launcher describe it.
+ *
  * A program without a card gets an H100 SXM of the datasheet and leaves no trace, so that the library does no harm when
  * somebody loads it by hand.
  */

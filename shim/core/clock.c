@@ -1,5 +1,7 @@
 /*
- * clock.c - the one lock, and virtual time.
+ * clock.c - virtual time: where the program's host stands.
+ *
+ * In a CUDA program: the thread that calls CUDA, and the time that passes for it.
  *
  * The host's clock is one number per process. It moves by what calls cost (the card says: call_ns, launch_ns) and when
  * the host waits for its device. Only threads that drive the device move it: a watchdog that polls must not. Threads
@@ -8,52 +10,15 @@
  */
 #include "shim/core/core.h"
 
-#include <pthread.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 enum { DRIVERS_MOST = 64 };
 
-static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
-static _Thread_local unsigned depth; /* how often this thread holds the mutex */
 static _Thread_local bool drives;
 
 static int64_t now;
 static int64_t untold; /* host time since the last record */
-
-/* A child must not find the lock held by a thread that it does not have. */
-__attribute__((constructor)) static void mind_forks(void)
-{
-    pthread_atfork(vg_lock, vg_unlock, vg_unlock);
-}
-
-void vg_lock(void)
-{
-    if (depth++ == 0)
-        pthread_mutex_lock(&mutex);
-}
-
-void vg_unlock(void)
-{
-    if (--depth == 0)
-        pthread_mutex_unlock(&mutex);
-}
-
-unsigned vg_lock_drop(void)
-{
-    unsigned held = depth;
-    depth = 0;
-    if (held > 0)
-        pthread_mutex_unlock(&mutex);
-    return held;
-}
-
-void vg_lock_again(unsigned held)
-{
-    if (held > 0)
-        pthread_mutex_lock(&mutex);
-    depth = held;
-}
 
 int64_t vg_now(void)
 {

@@ -15,6 +15,8 @@ void vg_card_settle(struct vg_card *card, bool has_rank);
 unsigned vg_lock_drop(void);
 void vg_lock_again(unsigned depth);
 
+/* Counts a question of this thread; whether it has done nothing but ask for long. */
+bool vg_only_asks(void);
 /* The host's time since the last record; takes it. */
 int64_t vg_host_taken(void);
 /* Threads (gettid) that drive, as many as are returned: the first 64 of the process that began. */
@@ -28,8 +30,9 @@ uint64_t vg_thread_ns(int thread);
 bool vg_others_awake(void);
 /* The calling thread drives now: waits in real time until the one that drove last sleeps (threads.c). */
 void vg_turn(void);
-/* ns of the real clock, whatever the program is told. */
+/* ns of the real clock, whatever the program is told; sleeps that long with the lock released. */
 int64_t vg_real_now(void);
+void vg_real_rest(int64_t ns);
 /* Whether a thread that only watches is told of what ends at that time; with the lock held. */
 bool vg_watcher_knows(int64_t end);
 
@@ -40,7 +43,7 @@ void vg_flush(void);
 
 /* The same, if much has come together: where the host waits anyway. */
 void vg_flush_if_late(void);
-/* Most memory of the device that was allocated at one time; takes no lock. */
-uint64_t vg_mem_peak(void);
+/* A device has had as much memory allocated at one time, for the last record. */
+void vg_record_peak(uint64_t bytes);
 
 #endif

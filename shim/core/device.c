@@ -1,6 +1,8 @@
 /*
  * device.c - which devices a process sees, and which one a thread uses.
  *
+ * In a CUDA program: cudaGetDeviceCount(), cudaSetDevice().
+ *
  * As many as the card has ranks on a node, less what CUDA_VISIBLE_DEVICES hides.
  */
 #include "shim/core/stream.h"

@@ -1,6 +1,8 @@
 /*
  * event.c - events: names for places in streams.
  *
+ * In a CUDA program: cudaEvent_t.
+ *
  * An event that was never recorded is done. Recording it again lets go of the place before; who waits for that one still
  * does. In a capture an event names nodes instead.
  */
@@ -70,30 +72,5 @@ void vg_event_free(struct vg_event *e)
     memset(e, 0, sizeof *e);
     if (n_vacant < vacant_room)
         vacant[n_vacant++] = i;
-    vg_unlock();
-}
-
-void vg_event_record(struct vg_event *e, struct vg_stream *s)
-{
-    vg_drive();
-    vg_lock();
-    if (s->capture != NULL) {
-        vg_capture_record(e, s);
-    } else {
-        vg_stream_join(s);
-        e->capture = NULL;
-        vg_mark_record(e, s);
-    }
-    vg_unlock();
-}
-
-void vg_stream_wait(struct vg_stream *s, struct vg_event *e)
-{
-    vg_drive();
-    vg_lock();
-    if (!vg_capture_wait(s, e)) {
-        vg_stream_join(s);
-        vg_mark_wait(s, e);
-    }
     vg_unlock();
 }

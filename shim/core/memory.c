@@ -1,6 +1,8 @@
 /*
  * memory.c - memory of the zero-GPU device: addresses that look like memory, and the bytes that the host can see.
  *
+ * In a CUDA program: what cudaMalloc() and its like give, and cudaMemGetInfo().
+ *
  * Capacity. The device gives memory away in pages of 2 MiB. An allocation of more than 1 MiB takes whole pages; smaller
  * ones share pages in steps of 512 bytes, first fit. What does not fit fails in the call where it fails on a device with as much
  * memory. `peak` counts what the program asked for, page by page rounding apart; managed and pinned memory is the host's.
@@ -113,8 +115,10 @@ bool vg_mem_charge(unsigned device, uint64_t bytes, uint64_t asked)
         return false;
     use[device].charged += bytes;
     use[device].asked += asked;
-    if (use[device].asked > use[device].peak)
+    if (use[device].asked > use[device].peak) {
         use[device].peak = use[device].asked;
+        vg_record_peak(use[device].peak);
+    }
     return true;
 }
 
@@ -136,16 +140,6 @@ void vg_mem_info(uint64_t *free_bytes, uint64_t *total_bytes, uint64_t *peak_byt
     if (peak_bytes != NULL)
         *peak_bytes = use[device].peak;
     vg_unlock();
-}
-
-/* Of the device that had most. */
-uint64_t vg_mem_peak(void)
-{
-    uint64_t peak = 0;
-    for (unsigned i = 0; i < VG_DEVICES; i++)
-        if (use[i].peak > peak)
-            peak = use[i].peak;
-    return peak;
 }
 
 /* --- address space ---------------------------------------------------------------------------------------------------- */

@@ -1,5 +1,7 @@
 /*
  * op.c - operators: equal launches are one operator, recorded and priced once.
+ *
+ * In a CUDA program: a kernel with its launch shape, or an operator of a library with its sizes.
  */
 #include "shim/core/core.h"
 

@@ -1,6 +1,8 @@
 /*
  * queue.c - the operations of streams in virtual time.
  *
+ * In a CUDA program: the device, which executes what lies in its streams.
+ *
  *     start = max(end of the operation before, time of the call, events waited for)
  *     end   = start + ns
  *
@@ -15,7 +17,6 @@
 /* peers' rooms; absent from builds without them */
 #pragma weak vg_meet_arrive
 #pragma weak vg_meet_end
-#pragma weak vg_meet_name
 
 enum { LOCAL, GROUP, WAIT, RECORD, FUNCTION };
 struct vg_queued {
@@ -28,11 +29,7 @@ struct vg_queued {
     uint32_t n; /* GROUP */
     bool arrived;
     int64_t start;
-    struct part {
-        struct vg_meeting meeting;
-        int64_t end;
-        bool known;
-    } * parts;
+    struct vg_queued_part *parts;
 };
 
 static uint32_t n_waiting; /* queued operations, all streams */
@@ -56,7 +53,7 @@ void vg_mark_unref(struct vg_mark *mark)
 }
 
 /* 1 = the end is known, 0 = not yet, -1 = peers failed. */
-static int look(struct part *part)
+static int look(struct vg_queued_part *part)
 {
     if (part->known)
         return 1;
@@ -66,14 +63,14 @@ static int look(struct part *part)
     return found;
 }
 
-static bool same_comm(const struct part *a, const struct part *b)
+static bool same_comm(const struct vg_queued_part *a, const struct vg_queued_part *b)
 {
     return a->meeting.rec.kind == MAQ_REC_COLL && b->meeting.rec.kind == MAQ_REC_COLL &&
            MAQ_REC_COLL_COMM(a->meeting.rec.id) == MAQ_REC_COLL_COMM(b->meeting.rec.id);
 }
 
 /* Collectives on one communicator follow each other, messages are side by side; the kernel ends with the last. */
-static int64_t together(struct part *parts, uint32_t n, int64_t start)
+static int64_t together(struct vg_queued_part *parts, uint32_t n, int64_t start)
 {
     int64_t end = start;
     for (uint32_t i = 0; i < n; i++) {
@@ -208,109 +205,35 @@ static void push(struct vg_stream *s, struct vg_queued q)
     vg_advance(s);
 }
 
-static void order(struct vg_stream *s)
+void vg_queue_local(struct vg_stream *s, int64_t ns)
 {
-    vg_stream_join(s);
-    s->work++;
-}
-
-void vg_enqueue_now(struct vg_stream *s, struct maq_rec rec)
-{
-    vg_drive();
-    vg_lock();
-    order(s);
-    rec.stream = vg_stream_ordinal(s);
-    vg_record(rec, NULL);
     if (s->first == NULL)
-        s->end = latest(s->end, vg_now()) + (int64_t)rec.ns;
+        s->end = latest(s->end, vg_now()) + ns;
     else
-        push(s, (struct vg_queued){.kind = LOCAL, .issued = vg_now(), .ns = (int64_t)rec.ns});
-    vg_unlock();
-}
-
-void vg_enqueue(struct vg_stream *s, struct maq_rec rec)
-{
-    vg_lock();
-    if (s->capture != NULL)
-        vg_capture_rec(s, rec);
-    else
-        vg_enqueue_now(s, rec);
-    vg_unlock();
+        push(s, (struct vg_queued){.kind = LOCAL, .issued = vg_now(), .ns = ns});
 }
 
 /* Without peers each part takes its own time. */
-static int64_t alone(struct part *parts, uint32_t n, int64_t start)
+static int64_t alone(struct vg_queued_part *parts, uint32_t n, int64_t start)
 {
     for (uint32_t i = 0; i < n; i++)
         parts[i].end = start + (int64_t)parts[i].meeting.rec.ns;
     return together(parts, n, start);
 }
 
-void vg_enqueue_parts(struct vg_stream *s, const struct vg_meeting *parts, uint32_t n, unsigned flags)
+void vg_queue_group(struct vg_stream *s, struct vg_queued_part *parts, uint32_t n, bool meets)
 {
-    struct part *copy = calloc(n, sizeof *copy);
-    if (copy == NULL || n == 0) {
-        free(copy);
-        return;
-    }
-    vg_drive();
-    vg_lock();
-    order(s);
-    for (uint32_t i = 0; i < n; i++) {
-        struct maq_rec rec = parts[i].rec;
-        rec.stream = vg_stream_ordinal(s);
-        rec.flags = (uint8_t)((rec.flags & ~MAQ_REC_MORE) | flags | (i + 1 < n ? MAQ_REC_MORE : 0));
-        copy[i].meeting = parts[i];
-        if ((flags & MAQ_REC_GRAPH) != 0 && vg_meet_name != NULL)
-            vg_meet_name(&copy[i].meeting); /* each launch is a meeting of its own */
-        vg_record(rec, NULL);
-    }
-    if (vg_card()->meets && vg_meet_end != NULL) {
-        vg_keep_going();
-        push(s, (struct vg_queued){.kind = GROUP, .issued = vg_now(), .n = n, .parts = copy});
+    if (meets) {
+        push(s, (struct vg_queued){.kind = GROUP, .issued = vg_now(), .n = n, .parts = parts});
     } else {
-        s->end = alone(copy, n, latest(s->end, vg_now()));
-        free(copy);
+        s->end = alone(parts, n, latest(s->end, vg_now()));
+        free(parts);
     }
-    vg_unlock();
 }
 
-/* Parts on one stream are one kernel; each stream of a group has its own. */
-void vg_enqueue_group(struct vg_stream *const *streams, const struct vg_meeting *parts, uint32_t n)
+void vg_queue_function(struct vg_stream *s, void (*function)(void *), void *data)
 {
-    struct vg_meeting *mine = calloc(n, sizeof *mine);
-    for (uint32_t i = 0; i < n && mine != NULL; i++) {
-        uint32_t count = 0;
-        bool first = i == 0 || streams[i - 1] != streams[i];
-        for (uint32_t k = 0; k < i && first; k++)
-            first = streams[k] != streams[i];
-        for (uint32_t k = i; k < n && first; k++)
-            if (streams[k] == streams[i])
-                mine[count++] = parts[k];
-        if (!first)
-            continue;
-        vg_lock();
-        if (streams[i]->capture != NULL)
-            vg_capture_parts(streams[i], mine, count);
-        else
-            vg_enqueue_parts(streams[i], mine, count, 0);
-        vg_unlock();
-    }
-    free(mine);
-}
-
-void vg_enqueue_host(struct vg_stream *s, void (*function)(void *), void *data)
-{
-    vg_drive();
-    vg_lock();
-    if (s->capture != NULL) {
-        vg_capture_host(s, function, data);
-    } else {
-        order(s);
-        vg_record((struct maq_rec){.kind = MAQ_REC_HOST_CALL, .stream = vg_stream_ordinal(s)}, NULL);
-        push(s, (struct vg_queued){.kind = FUNCTION, .issued = vg_now(), .function = function, .data = data});
-    }
-    vg_unlock();
+    push(s, (struct vg_queued){.kind = FUNCTION, .issued = vg_now(), .function = function, .data = data});
 }
 
 /* --- marks ------------------------------------------------------------------------------------------------------------------ */

@@ -1,6 +1,8 @@
 /*
  * recorder.c - writes the trace of this rank (record.h).
  *
+ * In a CUDA program: what a profiler would write down of it.
+ *
  * The file is made by the first record, so that launchers and shells that load the library leave none. A process holds
  * a lock on it; a second one of the same rank that finds it locked records nothing and says so. Records collect in a
  * buffer that goes to the file when it is full, when the host waits with a good part of it full, before a fork, at exit and
@@ -57,6 +59,13 @@ void vg_flush_if_late(void)
         vg_flush();
 }
 
+static uint64_t peak; /* of the device that had most */
+
+void vg_record_peak(uint64_t bytes)
+{
+    peak = bytes > peak ? bytes : peak;
+}
+
 /* The last record. Nothing goes out after it. */
 static void end(uint32_t status, uint32_t by_signal)
 {
@@ -64,7 +73,7 @@ static void end(uint32_t status, uint32_t by_signal)
         return;
     vg_flush();
     struct maq_rec rec = {
-        .kind = MAQ_REC_END, .stream = MAQ_REC_HOST_STREAM, .id = status, .arg = by_signal, .bytes = vg_mem_peak()};
+        .kind = MAQ_REC_END, .stream = MAQ_REC_HOST_STREAM, .id = status, .arg = by_signal, .bytes = peak};
     int64_t host = vg_host_taken();
     rec.host_ns = host < UINT32_MAX ? (uint32_t)host : UINT32_MAX;
     put(&rec, sizeof rec);

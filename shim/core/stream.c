@@ -1,15 +1,13 @@
 /*
- * stream.c - streams of a rank: made, found by their handle, and ordered with the legacy stream.
+ * stream.c - the streams of a rank: made, and found by their handle.
  *
- * The legacy stream (handle NULL or 1) waits for all work on streams made without cudaStreamNonBlocking, and such
- * streams wait for it. These joins are written as events, so a replay needs to know nothing about them.
+ * In a CUDA program: cudaStream_t.
+ *
+ * What a program puts into them goes through enqueue.c; how they are ordered with the legacy stream is in legacy.c.
  */
 #include "shim/core/stream.h"
 
 #include <stdlib.h>
-#include <string.h>
-
-#include "shim/core/queue.h"
 
 enum { CHUNK = 256, CHUNKS = 256 };
 static struct vg_stream
@@ -17,8 +15,6 @@ static struct vg_stream
 static uint32_t n_streams, next_ordinal;
 static struct vg_stream *legacy[VG_DEVICES];
 static _Thread_local struct vg_stream *per_thread[VG_DEVICES];
-
-/* --- making and finding ------------------------------------------------------------------------------------------------- */
 
 static struct vg_stream *nth(uint32_t i)
 {
@@ -58,6 +54,11 @@ struct vg_stream *vg_stream_legacy(unsigned device)
     }
     vg_unlock();
     return legacy[device];
+}
+
+struct vg_stream *vg_stream_legacy_made(unsigned device)
+{
+    return legacy[device % VG_DEVICES];
 }
 
 static struct vg_stream *of_thread(void)
@@ -116,56 +117,4 @@ struct vg_stream *vg_stream_branch(struct vg_stream *s, unsigned k)
     if (s->branch[k] == NULL && (s->branch[k] = vg_stream_new(VG_STREAM_NON_BLOCKING, s->priority)) != NULL)
         s->branch[k]->device = s->device;
     return s->branch[k] != NULL ? s->branch[k] : s;
-}
-
-/* --- the legacy stream --------------------------------------------------------------------------------------------------- */
-
-static void join(struct vg_stream *from, struct vg_stream *to)
-{
-    if (from->join == NULL)
-        from->join = vg_event_new(VG_EVENT_NO_TIMING);
-    if (from->join == NULL)
-        return;
-    if (from->told != from->work) {
-        vg_mark_record(from->join, from);
-        from->told = from->work;
-    }
-    vg_mark_wait(to, from->join);
-}
-
-static void join_into_legacy(struct vg_stream *from, void *user)
-{
-    struct vg_stream *to = user;
-    if (from != to && !from->legacy && !(from->flags & VG_STREAM_NON_BLOCKING) && from->device == to->device &&
-        from->told != from->work)
-        join(from, to);
-}
-
-void vg_stream_join(struct vg_stream *s)
-{
-    if (s->legacy) {
-        vg_stream_foreach(join_into_legacy, s);
-    } else if (!(s->flags & VG_STREAM_NON_BLOCKING)) {
-        struct vg_stream *l = legacy[s->device % VG_DEVICES];
-        if (l != NULL && s->seen != l->work) {
-            join(l, s);
-            s->seen = l->work;
-        }
-    }
-}
-
-/* --- the end --------------------------------------------------------------------------------------------------------------- */
-
-void vg_stream_free(struct vg_stream *s)
-{
-    vg_lock();
-    vg_await(s);
-    if (s->join != NULL)
-        vg_event_free(s->join);
-    for (unsigned k = 0; k < VG_BRANCHES; k++)
-        if (s->branch[k] != NULL)
-            vg_stream_free(s->branch[k]);
-    free(s->tips);
-    memset(s, 0, sizeof *s);
-    vg_unlock();
 }

@@ -1,5 +1,5 @@
 /*
- * stream.h - streams, events and captures from the inside, for shim/core and shim/cuda.
+ * stream.h - streams and events from the inside, for shim/core and shim/cuda.
  */
 #ifndef MAQ_SHIM_STREAM_H
 #define MAQ_SHIM_STREAM_H
@@ -46,35 +46,10 @@ struct vg_event {
 };
 
 struct vg_event *vg_event_of(void *handle);
-/* 1 done by now, 0 not yet, -1 peers failed; never recorded: done. Does not wait in virtual time. */
-int vg_event_query(struct vg_event *e);
-int vg_stream_query(struct vg_stream *s);
-/* Counts a question of this thread; whether it has done nothing but ask for long. */
-bool vg_only_asks(void);
-/* The same as a question of the program: a loop that only asks waits to the end of it, where that is known. */
-int vg_event_ask(struct vg_event *e);
-int vg_stream_ask(struct vg_stream *s);
-/* A function of the program, in stream order. */
-void vg_enqueue_host(struct vg_stream *s, void (*function)(void *), void *data);
-/* The same operations without looking for a capture; flags go to the record. */
-void vg_enqueue_now(struct vg_stream *s, struct maq_rec rec);
-void vg_enqueue_parts(struct vg_stream *s, const struct vg_meeting *parts, uint32_t n, unsigned flags);
-void vg_mark_record(struct vg_event *e, struct vg_stream *s);
-void vg_mark_wait(struct vg_stream *s, struct vg_event *e);
-/* The rules of the legacy stream, before something on s: the joins that are due. */
-void vg_stream_join(struct vg_stream *s);
-/* Runs what vg_enqueue_host() left for the thread that drives. */
-void vg_run_host_functions(void);
 /* Stream of branch k (from 1) of graphs that are launched on s. */
 struct vg_stream *vg_stream_branch(struct vg_stream *s, unsigned k);
 struct vg_stream *vg_stream_legacy(unsigned device);
+struct vg_stream *vg_stream_legacy_made(unsigned device); /* NULL: nobody has used it */
 void vg_stream_foreach(void (*visit)(struct vg_stream *s, void *user), void *user);
-
-/* capture.c: while a stream is captured */
-void vg_capture_rec(struct vg_stream *s, struct maq_rec rec);
-void vg_capture_parts(struct vg_stream *s, const struct vg_meeting *parts, uint32_t n);
-void vg_capture_host(struct vg_stream *s, void (*function)(void *), void *data);
-void vg_capture_record(struct vg_event *e, struct vg_stream *s);
-bool vg_capture_wait(struct vg_stream *s, struct vg_event *e); /* false: the event was not recorded in a capture */
 
 #endif

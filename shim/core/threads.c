@@ -1,6 +1,8 @@
 /*
  * threads.c - what the kernel says of this process's threads: who runs, who sleeps, who has had how much of a processor.
  *
+ * In a host program: its threads, as the scheduler sees them.
+ *
  * Threads that drive the device take turns here. One that finds another to have driven last waits until that one sleeps: an autograd
  * thread that has told its caller that it is done still lets go of tensors, and whether the caller's next one takes their place would be
  * a matter of scheduling. A thread that does not sleep within TURN_NS is not waited for; after VAIN of those the threads of
@@ -15,7 +17,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
 
 enum { TURN_NS = 20000000, AGAIN_NS = 20000, VAIN = 32 };
@@ -77,12 +78,8 @@ void vg_turn(void)
     if (other != 0 && __atomic_load_n(&in_vain, __ATOMIC_RELAXED) < VAIN) {
         int64_t give_up = vg_real_now() + TURN_NS;
         bool awake;
-        while ((awake = vg_thread_awake(other)) && vg_real_now() < give_up) {
-            struct timespec t = {.tv_nsec = AGAIN_NS};
-            unsigned held = vg_lock_drop();
-            syscall(SYS_nanosleep, &t, NULL);
-            vg_lock_again(held);
-        }
+        while ((awake = vg_thread_awake(other)) && vg_real_now() < give_up)
+            vg_real_rest(AGAIN_NS);
         if (awake)
             __atomic_add_fetch(&in_vain, 1, __ATOMIC_RELAXED);
     }

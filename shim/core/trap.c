@@ -1,5 +1,7 @@
 /*
  * trap.c - a call that the zero-GPU device does not answer says so, once per name, and fails as its library fails.
+ *
+ * In a CUDA program: calls that this library has no body for.
  */
 #include "shim/core/core.h"
 

@@ -1,6 +1,8 @@
 /*
  * watch.c - what threads are told that only watch: process groups have one that asks now and then which works are over.
  *
+ * In a CUDA program: watchdogs, as that of PyTorch's ProcessGroupNCCL, which ask cudaEventQuery() and launch nothing.
+ *
  * A watcher lets go of what it watched, and the program's memory lies otherwise when it does so earlier. When it asks is real time's, so
  * it is told late: of what has ended WATCH_NS ago and before the last wait but one of those that drive. Whatever they do themselves with what is
  * over, they have done by then, whoever is scheduled when. PyTorch's watchdogs look once in 100 ms (kWatchdogThreadSleepMillis).

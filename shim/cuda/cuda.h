@@ -5,7 +5,10 @@
 #define MAQ_SHIM_CUDA_H
 
 #include "shim/abi/cuda.h"
+#include "shim/core/await.h"
+#include "shim/core/enqueue.h"
 #include "shim/core/graph.h"
+#include "shim/core/queue.h"
 #include "shim/core/stream.h"
 #include "shim/cuda/fatbin.h"
 

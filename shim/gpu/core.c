@@ -105,12 +105,6 @@ bool vg_mem_true(const void *p, uint64_t bytes)
     return vg_mem_touch(p, bytes);
 }
 
-/* What CUPTI saw allocated is in the records; nobody counts here. */
-uint64_t vg_mem_peak(void)
-{
-    return 0;
-}
-
 /* The host does not follow what a real device does to its memory. */
 void vg_mem_told(const void *p, uint64_t bytes)
 {

@@ -22,4 +22,10 @@ static inline enum maq_status maq_no_memory(struct maq_diag *diag, const char *o
             return maq_try_status;                                                                                     \
     } while (0)
 
+/* The first of two that failed, of calls that are all made: so every fault is said. */
+static inline enum maq_status maq_worse(enum maq_status a, enum maq_status b)
+{
+    return a != MAQ_OK ? a : b;
+}
+
 #endif

@@ -2,10 +2,10 @@
 #include <string.h>
 
 #include "cli/codes.h"
-#include "cli/session_options.h"
+#include "cli/launch_options.h"
 
 enum {
-    OPT_WRITE = CLI_SESSION_COUNT,
+    OPT_WRITE = CLI_LAUNCH_COUNT,
     OPT_TP,
     OPT_CP,
     OPT_EP,
@@ -19,7 +19,7 @@ enum {
 };
 
 static const struct cli_option options[] = {
-    CLI_SESSION_OPTIONS,
+    CLI_LAUNCH_OPTIONS,
     [OPT_WRITE] = {"-o", CLI_VALUE, "JOB.mqt", "the captured job", NULL, NULL},
     [OPT_TP] = {"--tp", CLI_VALUE, "N", "size of the tensor axis, to choose ranks by", NULL, NULL},
     [OPT_CP] = {"--cp", CLI_VALUE, "N", "of the context axis", NULL, NULL},
@@ -52,7 +52,7 @@ static enum maq_status read_options(struct cli *cli, struct maq_launch_capture_o
                          "'%.80s' stands before `--`", cli->args[0]);
     if (!cli->values[OPT_WRITE])
         return cli_usage(cli, MAQ_CODE_CLI_VALUE, "-o job.mqt", "it is not said where the captured job goes");
-    enum maq_status status = cli_session_opts(&o->run, cli, false);
+    enum maq_status status = cli_launch_opts(&o->run, cli, false);
     for (size_t i = 0; i < CLI_COUNT(counts) && status == MAQ_OK; i++)
         status = cli_count(cli, counts[i].to, counts[i].option, counts[i].least, counts[i].most, counts[i].otherwise);
     o->path = cli->values[OPT_WRITE];
@@ -63,24 +63,24 @@ static enum maq_status read_options(struct cli *cli, struct maq_launch_capture_o
 
 static enum maq_status run(struct cli *cli)
 {
-    struct maq_launch_capture_opts opts = MAQ_SESSION_CAPTURE_OPTS_INIT;
-    struct maq_launch *session;
+    struct maq_launch_capture_opts opts = MAQ_LAUNCH_CAPTURE_OPTS_INIT;
+    struct maq_launch *launch;
     enum maq_status status = read_options(cli, &opts);
     if (status != MAQ_OK)
         return status;
-    status = maq_launch_capture(&session, &opts, cli->diag);
+    status = maq_launch_capture(&launch, &opts, cli->diag);
     cli_progress(cli, "%s", "");
-    if (!session)
+    if (!launch)
         return status;
-    struct maq_report_opts report = cli_report_opts(cli, cli->values[CLI_SESSION_OUTPUT] != NULL);
+    struct maq_report_opts report = cli_report_opts(cli, cli->values[CLI_LAUNCH_OUTPUT] != NULL);
     char *text;
     report.color = report.color && cli->color_err;
     report.explain = cli->values[OPT_EXPLAIN];
-    status = cli->values[CLI_SESSION_JSON] ? maq_report_session_capture_json(&text, session, &report, cli->diag)
-                                           : maq_report_session_capture_text(&text, session, &report, cli->diag);
+    status = cli->values[CLI_LAUNCH_JSON] ? maq_report_launch_capture_json(&text, launch, &report, cli->diag)
+                                          : maq_report_launch_capture_text(&text, launch, &report, cli->diag);
     if (status == MAQ_OK)
-        status = cli_session_write(cli, text);
-    maq_launch_free(session);
+        status = cli_launch_write(cli, text);
+    maq_launch_free(launch);
     return status;
 }
 

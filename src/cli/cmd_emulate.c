@@ -3,12 +3,12 @@
 #include <string.h>
 
 #include "cli/codes.h"
-#include "cli/session_options.h"
+#include "cli/launch_options.h"
 
-enum { OPT_RANK = CLI_SESSION_COUNT, OPT_SLOW };
+enum { OPT_RANK = CLI_LAUNCH_COUNT, OPT_SLOW };
 
 static const struct cli_option options[] = {
-    CLI_SESSION_OPTIONS,
+    CLI_LAUNCH_OPTIONS,
     [OPT_RANK] = {"--rank", CLI_LIST, "R[,R...]", "the ranks that live", NULL, NULL},
     [OPT_SLOW] = {"--slow", CLI_LIST, "EDIT[,EDIT...]",
                   "stragglers among the others: rank:17=1.3x, node:3=1.2x; as of maquette replay", NULL, NULL},
@@ -51,41 +51,41 @@ static enum maq_status read_ranks(struct cli *cli, uint32_t **ranks, uint32_t *n
     return status;
 }
 
-static enum maq_status report(struct cli *cli, const struct maq_launch *session)
+static enum maq_status report(struct cli *cli, const struct maq_launch *launch)
 {
-    struct maq_report_opts opts = cli_report_opts(cli, cli->values[CLI_SESSION_OUTPUT] != NULL);
+    struct maq_report_opts opts = cli_report_opts(cli, cli->values[CLI_LAUNCH_OUTPUT] != NULL);
     char *text;
     opts.color = opts.color && cli->color_err;
-    enum maq_status status = cli->values[CLI_SESSION_JSON]
-                                 ? maq_report_session_emulate_json(&text, session, &opts, cli->diag)
-                                 : maq_report_session_emulate_text(&text, session, &opts, cli->diag);
-    return status == MAQ_OK ? cli_session_write(cli, text) : status;
+    enum maq_status status = cli->values[CLI_LAUNCH_JSON]
+                                 ? maq_report_launch_emulate_json(&text, launch, &opts, cli->diag)
+                                 : maq_report_launch_emulate_text(&text, launch, &opts, cli->diag);
+    return status == MAQ_OK ? cli_launch_write(cli, text) : status;
 }
 
 static enum maq_status emulate(struct cli *cli, struct maq_launch_emulate_opts *opts)
 {
-    struct maq_launch *session;
-    enum maq_status status = maq_launch_emulate(&session, opts, cli->diag);
+    struct maq_launch *launch;
+    enum maq_status status = maq_launch_emulate(&launch, opts, cli->diag);
     cli_progress(cli, "%s", "");
-    if (session) {
-        enum maq_status reported = report(cli, session);
+    if (launch) {
+        enum maq_status reported = report(cli, launch);
         status = status != MAQ_OK ? status : reported;
-        cli->exit_status = session->status;
-        maq_launch_free(session);
+        cli->exit_status = launch->status;
+        maq_launch_free(launch);
     }
     return status;
 }
 
 static enum maq_status run(struct cli *cli)
 {
-    struct maq_launch_emulate_opts opts = MAQ_SESSION_EMULATE_OPTS_INIT;
+    struct maq_launch_emulate_opts opts = MAQ_LAUNCH_EMULATE_OPTS_INIT;
     const char **slow = NULL;
     uint32_t *ranks = NULL;
     if (cli->n_before != 1)
         return cli_usage(cli, MAQ_CODE_CLI_ARGUMENT, "maquette emulate JOB.mqt --rank 0 -- PROGRAM ARGUMENT...",
                          cli->n_before == 0 ? "there is no captured job" : "there is more than one captured job");
     opts.path = cli->args[0];
-    enum maq_status status = cli_session_opts(&opts.run, cli, true);
+    enum maq_status status = cli_launch_opts(&opts.run, cli, true);
     if (status == MAQ_OK)
         status = read_ranks(cli, &ranks, &opts.n_ranks);
     opts.rank = ranks;

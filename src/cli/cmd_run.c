@@ -2,36 +2,36 @@
 #include <string.h>
 
 #include "cli/codes.h"
-#include "cli/session_options.h"
+#include "cli/launch_options.h"
 
-enum { OPT_RANK = CLI_SESSION_COUNT, OPT_ALL, OPT_TRACE };
+enum { OPT_RANK = CLI_LAUNCH_COUNT, OPT_ALL, OPT_TRACE };
 
 static const struct cli_option options[] = {
-    CLI_SESSION_OPTIONS,
+    CLI_LAUNCH_OPTIONS,
     [OPT_RANK] = {"--rank", CLI_VALUE, "R", "the rank that runs (0)", NULL, NULL},
     [OPT_ALL] = {"--all", CLI_FLAG, NULL, "every rank at once, meeting each other: for small jobs", NULL, NULL},
     [OPT_TRACE] = {"--trace", CLI_VALUE, "FILE", "keep the rank's trace; with --all a folder of them", NULL, NULL},
 };
 _Static_assert(CLI_COUNT(options) <= CLI_OPTIONS_MAX, "a value per option");
 
-static enum maq_status report(struct cli *cli, const struct maq_launch *session)
+static enum maq_status report(struct cli *cli, const struct maq_launch *launch)
 {
-    struct maq_report_opts opts = cli_report_opts(cli, cli->values[CLI_SESSION_OUTPUT] != NULL);
+    struct maq_report_opts opts = cli_report_opts(cli, cli->values[CLI_LAUNCH_OUTPUT] != NULL);
     char *text;
     opts.color = opts.color && cli->color_err;
-    enum maq_status status = cli->values[CLI_SESSION_JSON] ? maq_report_session_json(&text, session, &opts, cli->diag)
-                                                           : maq_report_session_text(&text, session, &opts, cli->diag);
-    return status == MAQ_OK ? cli_session_write(cli, text) : status;
+    enum maq_status status = cli->values[CLI_LAUNCH_JSON] ? maq_report_launch_json(&text, launch, &opts, cli->diag)
+                                                          : maq_report_launch_text(&text, launch, &opts, cli->diag);
+    return status == MAQ_OK ? cli_launch_write(cli, text) : status;
 }
 
 static enum maq_status run(struct cli *cli)
 {
     struct maq_launch_opts opts;
-    struct maq_launch *session;
+    struct maq_launch *launch;
     if (cli->n_before > 0)
         return cli_usage(cli, MAQ_CODE_CLI_ARGUMENT, "maquette run [OPTION...] -- PROGRAM ARGUMENT...",
                          "'%.80s' stands before `--`", cli->args[0]);
-    enum maq_status status = cli_session_opts(&opts, cli, false);
+    enum maq_status status = cli_launch_opts(&opts, cli, false);
     if (status == MAQ_OK)
         status = cli_count(cli, &opts.rank, OPT_RANK, 0, UINT32_MAX - 1, 0);
     if (status != MAQ_OK)
@@ -40,13 +40,13 @@ static enum maq_status run(struct cli *cli)
     opts.trace = cli->values[OPT_TRACE];
     if (opts.all && cli->values[OPT_RANK])
         return cli_usage(cli, MAQ_CODE_CLI_VALUE, "all ranks run, or one does", "--rank beside --all");
-    status = maq_launch_run(&session, &opts, cli->diag);
+    status = maq_launch_run(&launch, &opts, cli->diag);
     cli_progress(cli, "%s", "");
-    if (session) {
-        enum maq_status reported = report(cli, session);
+    if (launch) {
+        enum maq_status reported = report(cli, launch);
         status = status != MAQ_OK ? status : reported;
-        cli->exit_status = session->status;
-        maq_launch_free(session);
+        cli->exit_status = launch->status;
+        maq_launch_free(launch);
     }
     return status;
 }

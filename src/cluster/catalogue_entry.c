@@ -21,6 +21,33 @@ enum maq_status maq__entry_keep(const char **out, struct maq_str s, struct maq_a
     return MAQ_OK;
 }
 
+enum maq_status maq__entry_read(void *target, const struct maq__entry_head *head, const struct maq_field *fields,
+                                const char *noun, struct maq_node *map, struct maq_arena *arena, struct maq_diag *diag)
+{
+    enum maq_status status = maq_fields_read_map(target, fields, map, noun, arena, diag);
+    if (head->aliases)
+        maq_node_use_all(head->aliases);
+    return status;
+}
+
+enum maq_status maq__entry_keep_head(const char **name, const char **title, const char **source,
+                                     const struct maq__entry_head *head, struct maq_arena *arena, struct maq_diag *diag)
+{
+    MAQ_TRY(maq__entry_keep(name, head->name, arena, diag));
+    MAQ_TRY(maq__entry_keep(title, head->title, arena, diag));
+    return maq__entry_keep(source, head->source, arena, diag);
+}
+
+enum maq_status maq__entry_section(void *target, const struct maq_field *fields, struct maq_node *map, const char *what,
+                                   uint16_t code, const char *fault, struct maq_arena *arena, struct maq_diag *diag)
+{
+    if (!map)
+        return MAQ_OK;
+    if (map->kind != MAQ_NODE_MAP)
+        return maq_diag_fail(MAQ_BAD_INPUT, diag, code, map->at, NULL, "%s", fault);
+    return maq_fields_read_map(target, fields, map, what, arena, diag);
+}
+
 /* ---- names of the catalogue ---- */
 
 const char *maq__catalogue_names(const char *section, struct maq_arena *arena)

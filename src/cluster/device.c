@@ -20,20 +20,17 @@ _Static_assert(MAQ_COUNT(arch_names) == MAQ_ARCH_COUNT + 1, "a name per architec
 /* The device being read, and what is not in it in the form of the document. */
 struct device_reader {
     struct maq_device d;
-    struct maq_str name, title, source, fabric, sustained_from;
-    struct maq_node *base, *aliases, *unverified, *peak, *sustained, *domain;
+    struct maq__entry_head head;
+    struct maq_str fabric, sustained_from;
+    struct maq_node *peak, *sustained, *domain;
 };
 
 #define QTY(member_, key_, dim_, ...) MAQ_FIELD_QTY(struct device_reader, d.member_, key_, dim_, __VA_ARGS__)
 #define I32(member_, key_, ...) MAQ_FIELD_I32(struct device_reader, d.member_, key_, __VA_ARGS__)
 
 static const struct maq_field device_fields[] = {
-    MAQ_FIELD_NODE(struct device_reader, base, "base", .doc = "catalogue name of the device to start from"),
-    MAQ_FIELD_STR(struct device_reader, name, "name", .doc = "name in reports"),
-    MAQ_FIELD_NODE(struct device_reader, aliases, "aliases", .doc = "other names in the catalogue"),
-    MAQ_FIELD_STR(struct device_reader, title, "title", .doc = "full name"),
-    MAQ_FIELD_STR(struct device_reader, source, "source", .doc = "where the figures come from"),
-    MAQ_FIELD_NODE(struct device_reader, unverified, "unverified", .doc = "keys of figures that were not read there"),
+    MAQ_ENTRY_HEAD(struct device_reader, head, "catalogue name of the device to start from", "full name",
+                   "where the figures come from"),
     MAQ_FIELD_ENUM(struct device_reader, d.arch, "arch", arch_names, .doc = "generation whose kernels run on it"),
     MAQ_FIELD_NODE(struct device_reader, peak, "peak", .doc = "dense matrix rate by element type, without sparsity"),
     MAQ_FIELD_NODE(struct device_reader, sustained, "sustained",
@@ -86,23 +83,7 @@ static const struct maq_field domain_fields[] = {
 static const struct maq_field peak_fields[] = {RATES(peak_flops)};
 static const struct maq_field sustained_fields[] = {RATES(sustained_flops)};
 
-static enum maq_status worse(enum maq_status a, enum maq_status b)
-{
-    return a != MAQ_OK ? a : b;
-}
-
-/* A nested section: NULL is fine, anything but a map is an error. */
-static enum maq_status read_section(struct maq_device *d, const struct maq_field *fields, struct maq_node *map,
-                                    const char *what, struct maq_arena *arena, struct maq_diag *diag)
-{
-    if (!map)
-        return MAQ_OK;
-    if (map->kind != MAQ_NODE_MAP)
-        return maq_diag_fail(MAQ_BAD_INPUT, diag, MAQ_CODE_CLUSTER_FORM, map->at, NULL, "%s of a device must be a map",
-                             what);
-    enum maq_status status = maq_fields_read(d, fields, map, NULL, arena, diag);
-    return worse(status, maq_fields_check_keys(fields, NULL, map, what, diag));
-}
+#define SECTION(what) (what), MAQ_CODE_CLUSTER_FORM, what " of a device must be a map"
 
 /*
  * Two boards of one die, one with `sms` and `power` times what the other one has: what an SM draws grows with the cube of its clock
@@ -133,20 +114,16 @@ static enum maq_status lay(void *value, struct maq_node *map, struct maq_arena *
 {
     struct maq_device *out = value;
     struct device_reader r = {.d = *out};
-    enum maq_status status = maq_fields_read(&r, device_fields, map, NULL, arena, diag);
-    status = worse(status, maq_fields_check_keys(device_fields, NULL, map, "device", diag));
-    status = worse(status, read_section(&r.d, peak_fields, r.peak, "peak", arena, diag));
-    status = worse(status, read_section(&r.d, sustained_fields, r.sustained, "sustained", arena, diag));
-    status = worse(status, read_section(&r.d, domain_fields, r.domain, "domain", arena, diag));
+    enum maq_status status = maq__entry_read(&r, &r.head, device_fields, "device", map, arena, diag);
+    status = maq_worse(status, maq__entry_section(&r.d, peak_fields, r.peak, SECTION("peak"), arena, diag));
+    status =
+        maq_worse(status, maq__entry_section(&r.d, sustained_fields, r.sustained, SECTION("sustained"), arena, diag));
+    status = maq_worse(status, maq__entry_section(&r.d, domain_fields, r.domain, SECTION("domain"), arena, diag));
     if (r.d.tdp_w != out->tdp_w && !r.sustained && !r.peak)
         limit_power(&r.d, out);
-    if (r.aliases)
-        maq_node_use_all(r.aliases);
-    status = worse(status, maq_unverified_read(&r.d.unverified, map, NULL, "device", arena, diag));
+    status = maq_worse(status, maq_unverified_read(&r.d.unverified, map, NULL, "device", arena, diag));
     MAQ_TRY(status);
-    MAQ_TRY(maq__entry_keep(&r.d.name, r.name, arena, diag));
-    MAQ_TRY(maq__entry_keep(&r.d.title, r.title, arena, diag));
-    MAQ_TRY(maq__entry_keep(&r.d.source, r.source, arena, diag));
+    MAQ_TRY(maq__entry_keep_head(&r.d.name, &r.d.title, &r.d.source, &r.head, arena, diag));
     MAQ_TRY(maq__entry_keep(&r.d.fabric, r.fabric, arena, diag));
     MAQ_TRY(maq__entry_keep(&r.d.sustained_from, r.sustained_from, arena, diag));
     *out = r.d;
@@ -228,7 +205,7 @@ static enum maq_status check(struct maq_device *d, struct maq_span at, struct ma
 {
     complete(d);
     enum maq_status status = check_complete(d, at, diag);
-    return worse(status, check_consistent(d, at, diag));
+    return maq_worse(status, check_consistent(d, at, diag));
 }
 
 /* As the catalogue has it. */
@@ -242,8 +219,7 @@ static enum maq_status load_measured(struct maq_device *out, struct maq_str name
     return MAQ_OK;
 }
 
-/* A sustained rate that was not measured, where a measurement says only that power does not hold it back, is that of another
- * board of the same die. */
+/* Rates that were not measured, and of which a measurement says only that power does not hold them back, are those of another board of the die. */
 static enum maq_status take_sustained(struct maq_device *d, struct maq_span at, struct maq_arena *arena,
                                       struct maq_diag *diag)
 {

@@ -6,13 +6,13 @@
  * efficiency stay).
  */
 #include "cluster/catalogue_entry.h"
+#include "spec/unverified.h"
 
 #include <math.h>
 
 #include "base/check.h"
 #include "spec/catalogue.h"
 #include "spec/field.h"
-#include "spec/unverified.h"
 
 static const char *const transport_names[] = {"verbs", "efa", "cxi", "cxi_sw", "sockets", "ena", NULL};
 _Static_assert(MAQ_COUNT(transport_names) == MAQ_TRANSPORT_COUNT + 1, "a name per transport");
@@ -24,19 +24,14 @@ const char *maq_transport_name(enum maq_transport transport)
 
 struct fabric_reader {
     struct maq_fabric f;
-    struct maq_str name, title, source;
-    struct maq_node *base, *aliases, *unverified;
+    struct maq__entry_head head;
 };
 
 #define ROW(kind_, member_, key_, ...) kind_(struct fabric_reader, member_, key_, __VA_ARGS__)
 
 static const struct maq_field fabric_fields[] = {
-    ROW(MAQ_FIELD_NODE, base, "base", .doc = "catalogue name of the fabric to start from"),
-    ROW(MAQ_FIELD_STR, name, "name", .doc = "name in reports"),
-    ROW(MAQ_FIELD_NODE, aliases, "aliases", .doc = "other names in the catalogue"),
-    ROW(MAQ_FIELD_STR, title, "title", .doc = "full name"),
-    ROW(MAQ_FIELD_STR, source, "source", .doc = "where the figures come from"),
-    ROW(MAQ_FIELD_NODE, unverified, "unverified", .doc = "keys of figures that were not read there"),
+    MAQ_ENTRY_HEAD(struct fabric_reader, head, "catalogue name of the fabric to start from", "full name",
+                   "where the figures come from"),
     MAQ_FIELD_QTY(struct fabric_reader, f.nic_bps, "rate", MAQ_DIM_RATE, .min = MAQ_MIN_LINK_BPS,
                   .max = MAQ_MAX_LINK_BPS, .doc = "line rate of one port, per direction"),
     MAQ_FIELD_QTY(struct fabric_reader, f.latency_s, "latency", MAQ_DIM_TIME, .min = 1e-8, .max = 1,
@@ -54,16 +49,9 @@ static enum maq_status lay(void *value, struct maq_node *map, struct maq_arena *
 {
     struct maq_fabric *out = value;
     struct fabric_reader r = {.f = *out};
-    enum maq_status status = maq_fields_read(&r, fabric_fields, map, NULL, arena, diag);
-    enum maq_status keys = maq_fields_check_keys(fabric_fields, NULL, map, "fabric", diag);
-    if (r.aliases)
-        maq_node_use_all(r.aliases);
-    MAQ_TRY(status);
-    MAQ_TRY(keys);
+    MAQ_TRY(maq__entry_read(&r, &r.head, fabric_fields, "fabric", map, arena, diag));
     MAQ_TRY(maq_unverified_read(&r.f.unverified, map, NULL, "fabric", arena, diag));
-    MAQ_TRY(maq__entry_keep(&r.f.name, r.name, arena, diag));
-    MAQ_TRY(maq__entry_keep(&r.f.title, r.title, arena, diag));
-    MAQ_TRY(maq__entry_keep(&r.f.source, r.source, arena, diag));
+    MAQ_TRY(maq__entry_keep_head(&r.f.name, &r.f.title, &r.f.source, &r.head, arena, diag));
     *out = r.f;
     return MAQ_OK;
 }

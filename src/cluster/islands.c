@@ -104,9 +104,7 @@ static enum maq_status read_map(void *target, const struct maq_field *fields, st
     map->used = true;
     if (map->kind != MAQ_NODE_MAP)
         return WRONG(r, map->at, NULL, "a %s must be a map", what);
-    enum maq_status status = maq_fields_read(target, fields, map, NULL, r->arena, r->diag),
-                    keys = maq_fields_check_keys(fields, NULL, map, what, r->diag);
-    return status == MAQ_OK ? keys : status;
+    return maq_fields_read_map(target, fields, map, what, r->arena, r->diag);
 }
 
 static uint32_t node_named(const struct reader *r, struct maq_str name)

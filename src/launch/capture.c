@@ -168,7 +168,7 @@ static enum maq_status program_failed(const struct capture *c, const struct maq_
         maq__snprintf(how, sizeof how, "has exit status %d", slice->status);
     maq__snprintf(hint, sizeof hint, "its output is in %.300s.slices%s; `maquette run --rank %u` runs it by itself",
                   c->opts->path, strrchr(slice->log, '/'), slice->rank);
-    enum maq_status status = maq_diag_fail(MAQ_BAD_INPUT, diag, MAQ_CODE_SESSION_FAILED, (struct maq_span){0}, hint,
+    enum maq_status status = maq_diag_fail(MAQ_BAD_INPUT, diag, MAQ_CODE_LAUNCH_FAILED, (struct maq_span){0}, hint,
                                            "the program as rank %u %s%s%s", slice->rank, how,
                                            words[0] != '\0' ? "; the last it said: " : " and said nothing", words);
     free(text);
@@ -297,7 +297,7 @@ static enum maq_status settle(struct capture *c, struct maq_diag *diag)
     }
     if (!c->stable)
         maq_diag_add(
-            diag, MAQ_WARNING, MAQ_CODE_SESSION_UNSTABLE, (struct maq_span){0},
+            diag, MAQ_WARNING, MAQ_CODE_LAUNCH_UNSTABLE, (struct maq_span){0},
             "contributions that differ from run to run (times, process ids) are no matter; --explain shows who changed",
             "after %u passes ranks still tell each other something new: %s", passes, now.names);
     for (uint32_t i = 0; i < c->n_probes; i++)
@@ -316,7 +316,7 @@ static enum maq_status read_job(struct capture *c, uint32_t n, struct maq_diag *
     for (uint32_t i = 0; i < n; i++) {
         paths[i] = c->slices.at[i]->trace;
         if (access(paths[i], F_OK) != 0)
-            return maq_diag_fail(MAQ_BAD_INPUT, diag, MAQ_CODE_SESSION_FAILED, (struct maq_span){0},
+            return maq_diag_fail(MAQ_BAD_INPUT, diag, MAQ_CODE_LAUNCH_FAILED, (struct maq_span){0},
                                  "is it built with shared CUDA libraries? nvcc -cudart shared",
                                  "the program as rank %u used no device: there is nothing to capture",
                                  c->slices.at[i]->rank);
@@ -339,7 +339,7 @@ static enum maq_status infer(struct capture *c, struct maq_diag *diag)
             if (!maq_probes_choose(&c->slices, open[i], "decides what ranks do that did not run"))
                 return maq_no_memory(diag, "a capture");
         if (c->slices.n == first)
-            return maq_diag_fail(MAQ_NO, diag, MAQ_CODE_SESSION_UNSTABLE, (struct maq_span){0}, NULL,
+            return maq_diag_fail(MAQ_NO, diag, MAQ_CODE_LAUNCH_UNSTABLE, (struct maq_span){0}, NULL,
                                  "rank %u ran, and what other ranks do is still open", open[0]);
         c->n_probes = c->slices.n;
         MAQ_TRY(settle(c, diag));
@@ -398,7 +398,7 @@ static enum maq_status verify(struct capture *c, struct maq_diag *diag)
         MAQ_TRY(infer(c, diag));
     }
     return wrong
-               ? maq_diag_fail(MAQ_NO, diag, MAQ_CODE_SESSION_UNSTABLE, (struct maq_span){0},
+               ? maq_diag_fail(MAQ_NO, diag, MAQ_CODE_LAUNCH_UNSTABLE, (struct maq_span){0},
                                "probe more ranks: --slices", "ranks at random still do something else than their class")
                : MAQ_OK;
 }
@@ -439,19 +439,19 @@ static enum maq_status report(struct capture *c, struct maq_diag *diag)
         MAQ_TRY(maq_rank_trace_sum(&c->box->rank[i], s->at[i]->trace, &c->room.asks, diag));
         c->box->rank[i].wall_s = s->at[i]->wall_s;
     }
-    c->box->session.capture = (struct maq_launch_capture){.path = maq_arena_strdup(a, maq_str_of(c->opts->path)),
-                                                          .passes = s->pass,
-                                                          .n_slices = s->n_log,
-                                                          .slice = log,
-                                                          .n_probed = s->n,
-                                                          .n_verified = c->verified,
-                                                          .n_classes = c->job->n_classes,
-                                                          .n_comms = c->job->n_comms,
-                                                          .n_operators = c->job->n_ops,
-                                                          .contributions = s->said.n,
-                                                          .stable = c->stable};
+    c->box->launch.capture = (struct maq_launch_capture){.path = maq_arena_strdup(a, maq_str_of(c->opts->path)),
+                                                         .passes = s->pass,
+                                                         .n_slices = s->n_log,
+                                                         .slice = log,
+                                                         .n_probed = s->n,
+                                                         .n_verified = c->verified,
+                                                         .n_classes = c->job->n_classes,
+                                                         .n_comms = c->job->n_comms,
+                                                         .n_operators = c->job->n_ops,
+                                                         .contributions = s->said.n,
+                                                         .stable = c->stable};
     for (uint32_t r = 0; r < c->job->world; r++)
-        c->box->session.capture.n_unknown += c->job->class_of[r] == UINT32_MAX;
+        c->box->launch.capture.n_unknown += c->job->class_of[r] == UINT32_MAX;
     return maq_launch_end(c->box, &c->room);
 }
 
@@ -499,8 +499,8 @@ enum maq_status maq_launch_capture(struct maq_launch **out, const struct maq_lau
     maq_arena_fini(&c.seen);
     maq_workspace_close(&c.room);
     if (c.box && status == MAQ_OK)
-        *out = &c.box->session;
+        *out = &c.box->launch;
     else if (c.box)
-        maq_launch_free(&c.box->session);
+        maq_launch_free(&c.box->launch);
     return status;
 }

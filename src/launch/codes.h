@@ -5,17 +5,17 @@
 #define MAQ_LAUNCH_CODES_H
 
 #define MAQ_CODE_LIST_LAUNCH(X)                                                                                        \
-    X(SESSION_OPTION, 1680, "ranks, nodes or a device that a program cannot be run as")                                \
-    X(SESSION_PROGRAM, 1681, "a program that cannot be started")                                                       \
-    X(SESSION_LIBRARY, 1682, "the zero-GPU device is not where maquette looks for it")                                 \
-    X(SESSION_FOLDER, 1683, "a folder or file of a run that cannot be made")                                           \
-    X(SESSION_SOCKET, 1684, "a socket of a run that cannot be made")                                                   \
-    X(SESSION_TIMEOUT, 1685, "a program that did not end in time, or was asked to stop")                               \
-    X(SESSION_FAILED, 1686, "a program that failed while it was captured or emulated")                                 \
-    X(SESSION_LIMIT, 1687, "what slices say to each other is damaged, or more than can be held")                       \
-    X(SESSION_UNSTABLE, 1688, "slices that do not agree: what they exchange or do keeps changing")                     \
-    X(SESSION_RESUME, 1689, "a work folder of another capture")                                                        \
-    X(SESSION_GLOO, 1690, "gloo's ranks that are not there, and nobody to answer for them")
+    X(LAUNCH_OPTION, 1680, "ranks, nodes or a device that a program cannot be run as")                                 \
+    X(LAUNCH_PROGRAM, 1681, "a program that cannot be started")                                                        \
+    X(LAUNCH_LIBRARY, 1682, "the zero-GPU device is not where maquette looks for it")                                  \
+    X(LAUNCH_FOLDER, 1683, "a folder or file of a run that cannot be made")                                            \
+    X(LAUNCH_SOCKET, 1684, "a socket of a run that cannot be made")                                                    \
+    X(LAUNCH_TIMEOUT, 1685, "a program that did not end in time, or was asked to stop")                                \
+    X(LAUNCH_FAILED, 1686, "a program that failed while it was captured or emulated")                                  \
+    X(LAUNCH_LIMIT, 1687, "what slices say to each other is damaged, or more than can be held")                        \
+    X(LAUNCH_UNSTABLE, 1688, "slices that do not agree: what they exchange or do keeps changing")                      \
+    X(LAUNCH_RESUME, 1689, "a work folder of another capture")                                                         \
+    X(LAUNCH_GLOO, 1690, "gloo's ranks that are not there, and nobody to answer for them")
 
 enum maq_launch_code {
 #define MAQ_CODE_ENUM(name, code, text) MAQ_CODE_##name = (code),

@@ -33,7 +33,7 @@ void maq_contributions_fini(struct maq_contributions *t)
 
 static enum maq_status no_memory(struct maq_diag *diag)
 {
-    return maq_diag_fail(MAQ_NO_MEMORY, diag, MAQ_CODE_SESSION_LIMIT, (struct maq_span){0}, NULL,
+    return maq_diag_fail(MAQ_NO_MEMORY, diag, MAQ_CODE_LAUNCH_LIMIT, (struct maq_span){0}, NULL,
                          "more contributions to exchanges than can be held");
 }
 
@@ -167,7 +167,7 @@ enum maq_status maq_contributions_add_file(struct maq_contributions *t, const ch
     }
     free(bytes);
     if (!form)
-        return maq_diag_fail(MAQ_BAD_INPUT, diag, MAQ_CODE_SESSION_LIMIT, (struct maq_span){0},
+        return maq_diag_fail(MAQ_BAD_INPUT, diag, MAQ_CODE_LAUNCH_LIMIT, (struct maq_span){0},
                              "maquette capture writes it beside the captured job",
                              "'%.200s' holds no contributions of ranks, or is damaged", path);
     return memory ? MAQ_OK : no_memory(diag);

@@ -52,16 +52,16 @@ static enum maq_status check_ranks(const struct emulation *e, struct maq_diag *d
 {
     const struct maq_launch_emulate_opts *o = e->opts;
     if (o->n_ranks == 0 || o->n_ranks > LIVE_MAX)
-        return maq_diag_fail(MAQ_USAGE, diag, MAQ_CODE_SESSION_OPTION, (struct maq_span){0}, "--rank 0,4095",
+        return maq_diag_fail(MAQ_USAGE, diag, MAQ_CODE_LAUNCH_OPTION, (struct maq_span){0}, "--rank 0,4095",
                              "%u live ranks: from 1 to %u can be", o->n_ranks, LIVE_MAX);
     for (uint32_t i = 0; i < o->n_ranks; i++) {
         if (o->rank[i] >= e->job->world)
-            return maq_diag_fail(MAQ_USAGE, diag, MAQ_CODE_SESSION_OPTION, (struct maq_span){0},
+            return maq_diag_fail(MAQ_USAGE, diag, MAQ_CODE_LAUNCH_OPTION, (struct maq_span){0},
                                  "ranks are counted from 0", "there is no rank %u in a world of %u", o->rank[i],
                                  e->job->world);
         for (uint32_t k = 0; k < i; k++)
             if (o->rank[k] == o->rank[i])
-                return maq_diag_fail(MAQ_USAGE, diag, MAQ_CODE_SESSION_OPTION, (struct maq_span){0}, NULL,
+                return maq_diag_fail(MAQ_USAGE, diag, MAQ_CODE_LAUNCH_OPTION, (struct maq_span){0}, NULL,
                                      "rank %u is to live twice", o->rank[i]);
     }
     return MAQ_OK;
@@ -205,13 +205,13 @@ static enum maq_status open_segment(struct emulation *e, struct maq_diag *diag)
     if (error == 0)
         error = maq_meet_open(&e->meet, e->segment);
     return error == 0 ? MAQ_OK
-                      : maq_diag_fail(MAQ_IO, diag, MAQ_CODE_SESSION_FOLDER, (struct maq_span){0}, NULL,
+                      : maq_diag_fail(MAQ_IO, diag, MAQ_CODE_LAUNCH_FOLDER, (struct maq_span){0}, NULL,
                                       "cannot make the segment in which ranks meet: %s", strerror(error));
 }
 
 static bool on_gpu(const struct emulation *e)
 {
-    return e->opts->run.libraries == MAQ_SESSION_GPU;
+    return e->opts->run.libraries == MAQ_LAUNCH_GPU;
 }
 
 /* On a real GPU the peers are a wait table. */
@@ -321,7 +321,7 @@ static enum maq_status play_together(struct emulation *e, struct maq_diag *diag)
     if (status == MAQ_OK && others.status != MAQ_OK && others.status != MAQ_NO)
         return others.status;
     if (status == MAQ_OK && others.status == MAQ_NO && all_well(e))
-        maq_diag_add(diag, MAQ_WARNING, MAQ_CODE_SESSION_UNSTABLE, (struct maq_span){0},
+        maq_diag_add(diag, MAQ_WARNING, MAQ_CODE_LAUNCH_UNSTABLE, (struct maq_span){0},
                      "a live rank that does something else than it did in the capture leaves them waiting",
                      "the replayed ranks did not come to their end");
     return status;
@@ -394,10 +394,10 @@ static enum maq_status report(struct emulation *e, struct maq_diag *diag)
     }
     maq_replay_free(replay);
     MAQ_TRY(status);
-    e->box->session.live = live;
-    e->box->session.peers = e->job->world - e->n;
-    e->box->session.store_requests = e->store.requests;
-    e->box->session.invented = e->store.invented;
+    e->box->launch.live = live;
+    e->box->launch.peers = e->job->world - e->n;
+    e->box->launch.store_requests = e->store.requests;
+    e->box->launch.invented = e->store.invented;
     return maq_launch_end(e->box, &e->room);
 }
 
@@ -427,8 +427,8 @@ enum maq_status maq_launch_emulate(struct maq_launch **out, const struct maq_lau
     maq_capture_free(e.job);
     maq_workspace_close(&e.room);
     if (e.box && status == MAQ_OK)
-        *out = &e.box->session;
+        *out = &e.box->launch;
     else if (e.box)
-        maq_launch_free(&e.box->session);
+        maq_launch_free(&e.box->launch);
     return status;
 }

@@ -92,10 +92,10 @@ enum maq_status maq_live_result(struct maq_launch_rank *out, struct maq_live *li
                                     .wall_s = live->ended_s - live->began_s};
     out->status = WIFEXITED(e->status) ? WEXITSTATUS(e->status) : 128 + WTERMSIG(e->status);
     if (live->lost)
-        return maq_diag_fail(MAQ_IO, diag, MAQ_CODE_SESSION_PROGRAM, (struct maq_span){0}, NULL,
+        return maq_diag_fail(MAQ_IO, diag, MAQ_CODE_LAUNCH_PROGRAM, (struct maq_span){0}, NULL,
                              "what looks after rank %u was killed", out->rank);
     if (e->error != 0)
-        return maq_diag_fail(MAQ_BAD_INPUT, diag, MAQ_CODE_SESSION_PROGRAM, (struct maq_span){0}, NULL,
+        return maq_diag_fail(MAQ_BAD_INPUT, diag, MAQ_CODE_LAUNCH_PROGRAM, (struct maq_span){0}, NULL,
                              "cannot run '%.200s': %s", live->room->program, strerror(e->error));
     enum maq_status status =
         live->opts.trace ? maq_rank_trace_sum(out, live->opts.trace, &live->room->asks, diag) : MAQ_OK;
@@ -165,7 +165,7 @@ enum maq_status maq_workspace_serve(struct maq_workspace *room, struct maq_live 
             o->progress(o->context, &p);
         }
     }
-    return stopped ? maq_diag_fail(MAQ_LIMIT, diag, MAQ_CODE_SESSION_TIMEOUT, (struct maq_span){0}, NULL,
+    return stopped ? maq_diag_fail(MAQ_LIMIT, diag, MAQ_CODE_LAUNCH_TIMEOUT, (struct maq_span){0}, NULL,
                                    "the program was ended on request")
                    : MAQ_OK;
 }

@@ -229,7 +229,7 @@ enum maq_status maq_price_server_open(struct maq_price_server_port *port, struct
     int error = errno;
     if (fd >= 0)
         close(fd);
-    return maq_diag_fail(MAQ_IO, diag, MAQ_CODE_SESSION_SOCKET, (struct maq_span){0}, NULL,
+    return maq_diag_fail(MAQ_IO, diag, MAQ_CODE_LAUNCH_SOCKET, (struct maq_span){0}, NULL,
                          "cannot listen for questions at '%.120s': %s", path, strerror(error));
 }
 

@@ -24,7 +24,7 @@
 static enum maq_status fail(const char *what, const char *path, struct maq_diag *diag)
 {
     int error = errno;
-    return maq_diag_fail(MAQ_IO, diag, MAQ_CODE_SESSION_FOLDER, (struct maq_span){0}, NULL, "%s '%.200s': %s", what,
+    return maq_diag_fail(MAQ_IO, diag, MAQ_CODE_LAUNCH_FOLDER, (struct maq_span){0}, NULL, "%s '%.200s': %s", what,
                          path, strerror(error));
 }
 

@@ -30,7 +30,7 @@ enum maq_status maq_probes_open(struct maq_probes *s, struct maq_workspace *room
     maq_contributions_init(&s->said);
     maq__snprintf(want, sizeof want, "maquette.capture/1 %016llx\n", (unsigned long long)room->identity);
     if (mkdir(folder, 0777) != 0 && errno != EEXIST)
-        return maq_diag_fail(MAQ_IO, diag, MAQ_CODE_SESSION_FOLDER, (struct maq_span){0}, NULL,
+        return maq_diag_fail(MAQ_IO, diag, MAQ_CODE_LAUNCH_FOLDER, (struct maq_span){0}, NULL,
                              "cannot make the work folder '%.200s': %s", folder, strerror(errno));
     MAQ_TRY(maq_workspace_absolute(&s->folder, folder, &room->arena)); /* programs may change their working directory */
     const char *path = maq_arena_printf(&room->arena, "%s/job", s->folder);
@@ -41,7 +41,7 @@ enum maq_status maq_probes_open(struct maq_probes *s, struct maq_workspace *room
     free(has);
     if (other)
         return maq_diag_fail(
-            MAQ_USAGE, diag, MAQ_CODE_SESSION_RESUME, (struct maq_span){0}, "remove it, or give another file with -o",
+            MAQ_USAGE, diag, MAQ_CODE_LAUNCH_RESUME, (struct maq_span){0}, "remove it, or give another file with -o",
             "'%.200s' holds slices of another program, another device or another number of ranks", folder);
     return maq_folder_write(path, want, strlen(want), diag);
 }

@@ -229,7 +229,7 @@ enum maq_status maq_child_find(const char **path, const char *name, struct maq_a
             return MAQ_OK;
         }
     }
-    return maq_diag_fail(MAQ_BAD_INPUT, diag, MAQ_CODE_SESSION_PROGRAM, (struct maq_span){0},
+    return maq_diag_fail(MAQ_BAD_INPUT, diag, MAQ_CODE_LAUNCH_PROGRAM, (struct maq_span){0},
                          "give the program and its arguments after `--`", "there is no program '%.200s'", name);
 }
 
@@ -256,8 +256,8 @@ enum maq_status maq_child_start(struct maq_child *p, const struct maq_child_opts
     }
     int error = errno;
     *p = (struct maq_child){.life = -1, .report = -1};
-    return maq_diag_fail(MAQ_IO, diag, MAQ_CODE_SESSION_PROGRAM, (struct maq_span){0}, NULL,
-                         "cannot start '%.200s': %s", opts->path, strerror(error));
+    return maq_diag_fail(MAQ_IO, diag, MAQ_CODE_LAUNCH_PROGRAM, (struct maq_span){0}, NULL, "cannot start '%.200s': %s",
+                         opts->path, strerror(error));
 }
 
 void maq_child_signal(struct maq_child *p, int number)

@@ -5,7 +5,7 @@
 #include "launch/workspace.h"
 
 struct maq_launch_owner {
-    struct maq_launch session;
+    struct maq_launch launch;
     struct maq_arena arena;
     struct maq_launch_rank *rank;
 };

@@ -36,12 +36,12 @@ enum maq_status maq_launch_begin(struct maq_launch_owner **out, struct maq_works
         return maq_no_memory(diag, NULL);
     }
     const struct maq_device *device = &room->cluster.groups[0].device;
-    box->session = (struct maq_launch){.device = maq_arena_strdup(&box->arena, maq_str_of(device->title)),
-                                       .world = room->world,
-                                       .per_node = room->per_node,
-                                       .n_ranks = n,
-                                       .rank = box->rank,
-                                       .owner = box};
+    box->launch = (struct maq_launch){.device = maq_arena_strdup(&box->arena, maq_str_of(device->title)),
+                                      .world = room->world,
+                                      .per_node = room->per_node,
+                                      .n_ranks = n,
+                                      .rank = box->rank,
+                                      .owner = box};
     *out = box;
     return MAQ_OK;
 }
@@ -58,17 +58,17 @@ enum maq_status maq_launch_end(struct maq_launch_owner *box, const struct maq_wo
         if (!rows[i].name)
             return MAQ_NO_MEMORY;
     }
-    box->session.asked = rows;
-    box->session.n_asked = asks->n;
-    for (uint32_t i = 0; i < box->session.n_ranks; i++)
-        if (box->session.status == 0)
-            box->session.status = box->rank[i].status;
+    box->launch.asked = rows;
+    box->launch.n_asked = asks->n;
+    for (uint32_t i = 0; i < box->launch.n_ranks; i++)
+        if (box->launch.status == 0)
+            box->launch.status = box->rank[i].status;
     return MAQ_OK;
 }
 
-void maq_launch_free(struct maq_launch *session)
+void maq_launch_free(struct maq_launch *launch)
 {
-    struct maq_launch_owner *box = session ? session->owner : NULL;
+    struct maq_launch_owner *box = launch ? launch->owner : NULL;
     if (!box)
         return;
     maq_arena_fini(&box->arena);
@@ -93,7 +93,7 @@ static enum maq_status make_meeting(struct run *r, struct maq_diag *diag)
     r->meet = maq_arena_printf(&r->room.arena, "%s/meet", r->room.folder);
     int error = r->meet ? maq_meet_create(r->meet, &opts) : ENOMEM;
     return error == 0 ? MAQ_OK
-                      : maq_diag_fail(MAQ_IO, diag, MAQ_CODE_SESSION_FOLDER, (struct maq_span){0}, NULL,
+                      : maq_diag_fail(MAQ_IO, diag, MAQ_CODE_LAUNCH_FOLDER, (struct maq_span){0}, NULL,
                                       "cannot make the segment in which ranks meet: %s", strerror(error));
 }
 
@@ -110,13 +110,13 @@ static enum maq_status start(struct run *r, struct maq_diag *diag)
 {
     const struct maq_launch_opts *o = r->room.opts;
     if (o->all && r->room.world > ALL_MAX)
-        return maq_diag_fail(MAQ_USAGE, diag, MAQ_CODE_SESSION_OPTION, (struct maq_span){0},
+        return maq_diag_fail(MAQ_USAGE, diag, MAQ_CODE_LAUNCH_OPTION, (struct maq_span){0},
                              "maquette capture runs some of them, one after another",
                              "%u ranks at once: %u are the most", r->room.world, ALL_MAX);
     if (o->all)
         MAQ_TRY(make_meeting(r, diag));
     if (o->all && r->room.trace && mkdir(r->room.trace, 0777) != 0 && errno != EEXIST)
-        return maq_diag_fail(MAQ_IO, diag, MAQ_CODE_SESSION_FOLDER, (struct maq_span){0}, NULL,
+        return maq_diag_fail(MAQ_IO, diag, MAQ_CODE_LAUNCH_FOLDER, (struct maq_span){0}, NULL,
                              "cannot make the folder '%.200s': %s", r->room.trace, strerror(errno));
     for (uint32_t i = 0; i < r->n; i++) {
         uint32_t rank = o->all ? i : o->rank;
@@ -137,11 +137,11 @@ static enum maq_status finish(struct run *r, struct maq_diag *diag)
             r->box->rank[i].trace = maq_arena_strdup(&r->box->arena, maq_str_of(r->live[i].opts.trace));
     }
     if (r->store.gloo && (!r->room.device || r->room.libraries.inject))
-        maq_diag_add(diag, MAQ_WARNING, MAQ_CODE_SESSION_GLOO, (struct maq_span){0},
+        maq_diag_add(diag, MAQ_WARNING, MAQ_CODE_LAUNCH_GLOO, (struct maq_span){0},
                      "the zero-GPU device does, whether a program uses a GPU or not: leave out --libraries",
                      "nobody answered for gloo's ranks that are not there");
-    r->box->session.store_requests = r->store.requests;
-    r->box->session.invented = r->store.invented;
+    r->box->launch.store_requests = r->store.requests;
+    r->box->launch.invented = r->store.invented;
     return maq_launch_end(r->box, &r->room);
 }
 
@@ -163,7 +163,7 @@ static enum maq_status run(struct run *r, struct maq_diag *diag)
     enum maq_status status = maq_workspace_serve(&r->room, r->list, r->n, true, &at, diag);
     for (uint32_t i = 0; i < r->n && status == MAQ_OK; i++)
         if (r->live[i].late)
-            status = maq_diag_fail(MAQ_LIMIT, diag, MAQ_CODE_SESSION_TIMEOUT, (struct maq_span){0},
+            status = maq_diag_fail(MAQ_LIMIT, diag, MAQ_CODE_LAUNCH_TIMEOUT, (struct maq_span){0},
                                    "--timeout sets the limit", "the program did not end in %g s", o->timeout_s);
     enum maq_status finished = finish(r, diag);
     return status != MAQ_OK ? status : finished;
@@ -181,9 +181,9 @@ enum maq_status maq_launch_run(struct maq_launch **out, const struct maq_launch_
             maq_live_end(&r.live[i]);
     maq_store_close(&r.store);
     maq_workspace_close(&r.room);
-    if (r.box && (status == MAQ_OK || (status == MAQ_LIMIT && r.box->session.asked)))
-        *out = &r.box->session;
+    if (r.box && (status == MAQ_OK || (status == MAQ_LIMIT && r.box->launch.asked)))
+        *out = &r.box->launch;
     else if (r.box)
-        maq_launch_free(&r.box->session);
+        maq_launch_free(&r.box->launch);
     return status;
 }

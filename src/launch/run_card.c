@@ -118,7 +118,7 @@ static enum maq_status link_one(const char *to, const char *folder, const char *
     if (symlink(to, at) == 0)
         return MAQ_OK;
     int error = errno;
-    return maq_diag_fail(MAQ_IO, diag, MAQ_CODE_SESSION_FOLDER, (struct maq_span){0}, NULL, "cannot make '%.200s': %s",
+    return maq_diag_fail(MAQ_IO, diag, MAQ_CODE_LAUNCH_FOLDER, (struct maq_span){0}, NULL, "cannot make '%.200s': %s",
                          at, strerror(error));
 }
 
@@ -129,7 +129,7 @@ enum maq_status maq_libraries_link(struct maq_libraries *out, const char *folder
     struct maq_buf preload;
     const char *path = maq_arena_printf(arena, "%s/lib", folder), *file = realpath(shim, target);
     if (!path || !file || mkdir(path, 0700) != 0)
-        return maq_diag_fail(MAQ_IO, diag, MAQ_CODE_SESSION_FOLDER, (struct maq_span){0}, NULL,
+        return maq_diag_fail(MAQ_IO, diag, MAQ_CODE_LAUNCH_FOLDER, (struct maq_span){0}, NULL,
                              "cannot make a folder of libraries in '%.200s'", folder);
     maq_buf_init(&preload, 4096);
     enum maq_status status = MAQ_OK;
@@ -160,7 +160,7 @@ enum maq_status maq_libraries_link_nccl(struct maq_libraries *out, const char *f
     char target[4096];
     const char *path = maq_arena_printf(arena, "%s/lib", folder), *file = realpath(nccl, target);
     if (!path || !file || mkdir(path, 0700) != 0)
-        return maq_diag_fail(MAQ_IO, diag, MAQ_CODE_SESSION_FOLDER, (struct maq_span){0}, NULL,
+        return maq_diag_fail(MAQ_IO, diag, MAQ_CODE_LAUNCH_FOLDER, (struct maq_span){0}, NULL,
                              "cannot make a folder of libraries in '%.200s'", folder);
     *out = (struct maq_libraries){
         .path = path, .preload = "libnccl.so.2", .inject = maq_arena_strdup(arena, maq_str_of(file))};

@@ -296,7 +296,7 @@ enum maq_status maq_rank_trace_sum(struct maq_launch_rank *out, const char *path
     for (size_t i = 0; i < MAQ_COUNT(tables); i++)
         free(tables[i]->at);
     if (status == MAQ_OK && (s.failed || asks->failed))
-        status = maq_diag_fail(MAQ_NO_MEMORY, diag, MAQ_CODE_SESSION_LIMIT, (struct maq_span){0}, NULL,
+        status = maq_diag_fail(MAQ_NO_MEMORY, diag, MAQ_CODE_LAUNCH_LIMIT, (struct maq_span){0}, NULL,
                                "the trace of rank %u is larger than can be held", out->rank);
     return status;
 }

@@ -59,13 +59,13 @@ static enum maq_status open_machine(struct maq_workspace *room, struct maq_diag 
     room->per_node = o->per_node > 0 ? o->per_node : (uint32_t)room->cluster.groups[0].devices_per_node;
     room->world = o->world > 0 ? o->world : room->cluster.devices;
     if (room->world > WORLD_MAX)
-        return maq_diag_fail(MAQ_USAGE, diag, MAQ_CODE_SESSION_OPTION, (struct maq_span){0}, NULL,
+        return maq_diag_fail(MAQ_USAGE, diag, MAQ_CODE_LAUNCH_OPTION, (struct maq_span){0}, NULL,
                              "a world of %u ranks: %u are the most", room->world, WORLD_MAX);
     if (o->rank >= room->world)
-        return maq_diag_fail(MAQ_USAGE, diag, MAQ_CODE_SESSION_OPTION, (struct maq_span){0}, "ranks are counted from 0",
+        return maq_diag_fail(MAQ_USAGE, diag, MAQ_CODE_LAUNCH_OPTION, (struct maq_span){0}, "ranks are counted from 0",
                              "there is no rank %u in a world of %u", o->rank, room->world);
     if (o->cluster && room->cluster.devices < room->world)
-        return maq_diag_fail(MAQ_USAGE, diag, MAQ_CODE_SESSION_OPTION, (struct maq_span){0},
+        return maq_diag_fail(MAQ_USAGE, diag, MAQ_CODE_LAUNCH_OPTION, (struct maq_span){0},
                              "give a larger cluster, or fewer ranks", "the cluster has %u devices for %u ranks",
                              room->cluster.devices, room->world);
     if (!o->cluster) { /* as many nodes as the ranks need */
@@ -75,7 +75,7 @@ static enum maq_status open_machine(struct maq_workspace *room, struct maq_diag 
     }
     if (o->memory && (!maq_quantity_parse(&room->memory_bytes, maq_str_of(o->memory), MAQ_DIM_BYTES, &why) ||
                       !(room->memory_bytes >= MEMORY_LEAST && room->memory_bytes <= MEMORY_MOST)))
-        return maq_diag_fail(MAQ_USAGE, diag, MAQ_CODE_SESSION_OPTION, (struct maq_span){0},
+        return maq_diag_fail(MAQ_USAGE, diag, MAQ_CODE_LAUNCH_OPTION, (struct maq_span){0},
                              "write it with its unit: 80GB, 40GiB", "'%.60s' is no size of a device's memory",
                              o->memory);
     if (o->measured)
@@ -108,7 +108,7 @@ static enum maq_status check_profile(const char *path, struct maq_diag *diag)
     size_t n;
     MAQ_TRY(maq_folder_read(&text, &n, path, PROFILE_MOST, diag));
     if (!text)
-        return maq_diag_fail(MAQ_IO, diag, MAQ_CODE_SESSION_OPTION, (struct maq_span){0},
+        return maq_diag_fail(MAQ_IO, diag, MAQ_CODE_LAUNCH_OPTION, (struct maq_span){0},
                              "--nccl-memory takes rule, none or a file", "there is no file '%.200s'", path);
     struct maq_str rest = {text, n}, line;
     uint32_t file = maq_diag_add_source(diag, path, text, n);
@@ -121,7 +121,7 @@ static enum maq_status check_profile(const char *path, struct maq_diag *diag)
             copy[line.len] = '\0';
         }
         if (maq_comm_memory_read(&row, copy) < 0)
-            status = maq_diag_fail(MAQ_BAD_INPUT, diag, MAQ_CODE_SESSION_OPTION,
+            status = maq_diag_fail(MAQ_BAD_INPUT, diag, MAQ_CODE_LAUNCH_OPTION,
                                    (struct maq_span){file, (uint32_t)(line.ptr - text), (uint32_t)line.len},
                                    "init|collective|send|recv, ranks or any, node|across, bytes: init 8 node 203423744",
                                    "no line of a profile of NCCL's memory");
@@ -147,18 +147,18 @@ static enum maq_status open_libraries(struct maq_workspace *room, struct maq_dia
 {
     char file[64], shim[MAQ_MODULE_PATH], clock[MAQ_MODULE_PATH];
     uint32_t generation = room->opts->libraries;
-    if (generation == MAQ_SESSION_NO_LIBRARIES)
+    if (generation == MAQ_LAUNCH_NO_LIBRARIES)
         return MAQ_OK;
-    if (generation == MAQ_SESSION_GPU) {
+    if (generation == MAQ_LAUNCH_GPU) {
         if (!maq_module_find(shim, "libmaquette-nccl.so", "shim/gpu"))
-            return maq_diag_fail(MAQ_IO, diag, MAQ_CODE_SESSION_LIBRARY, (struct maq_span){0},
+            return maq_diag_fail(MAQ_IO, diag, MAQ_CODE_LAUNCH_LIBRARY, (struct maq_span){0},
                                  "it is built where nvcc and CUPTI are",
                                  "the libnccl with virtual peers, libmaquette-nccl.so, is not there");
         room->device = true;
         return maq_libraries_link_nccl(&room->libraries, room->folder, shim, &room->arena, diag);
     }
     if (maq_elf_has_runtime(room->program))
-        return maq_diag_fail(MAQ_BAD_INPUT, diag, MAQ_CODE_SESSION_PROGRAM, (struct maq_span){0},
+        return maq_diag_fail(MAQ_BAD_INPUT, diag, MAQ_CODE_LAUNCH_PROGRAM, (struct maq_span){0},
                              "build it with NVCC_APPEND_FLAGS='-cudart shared'; if it uses no device: --libraries none",
                              "%s has CUDA's runtime inside, where nothing can stand in for it", room->program);
     if (generation == 0)
@@ -166,7 +166,7 @@ static enum maq_status open_libraries(struct maq_workspace *room, struct maq_dia
     (void)snprintf(file, sizeof file, "libmaquette-vgpu-%u.so", generation);
     if (!maq_module_find(shim, file, "shim"))
         return maq_diag_fail(
-            MAQ_IO, diag, MAQ_CODE_SESSION_LIBRARY, (struct maq_span){0},
+            MAQ_IO, diag, MAQ_CODE_LAUNCH_LIBRARY, (struct maq_span){0},
             "build it (meson compile), or install it beside maquette; --libraries none runs a program that "
             "uses no device",
             "the zero-GPU device, %s, is not there", file);
@@ -193,11 +193,11 @@ enum maq_status maq_workspace_open(struct maq_workspace *room, const struct maq_
     *room = (struct maq_workspace){.opts = opts, .began_s = now_s()};
     maq_arena_init(&room->arena, 0);
     if (!opts->arguments || !opts->arguments[0])
-        return maq_diag_fail(MAQ_USAGE, diag, MAQ_CODE_SESSION_PROGRAM, (struct maq_span){0},
+        return maq_diag_fail(MAQ_USAGE, diag, MAQ_CODE_LAUNCH_PROGRAM, (struct maq_span){0},
                              "give the program and its arguments after `--`", "there is no program to run");
     const char *launcher = maq_launcher_of(opts->arguments);
     if (launcher)
-        return maq_diag_fail(MAQ_USAGE, diag, MAQ_CODE_SESSION_PROGRAM, (struct maq_span){0},
+        return maq_diag_fail(MAQ_USAGE, diag, MAQ_CODE_LAUNCH_PROGRAM, (struct maq_span){0},
                              "give what it would start as one rank: -- python train.py --its --own options",
                              "'%s' starts ranks, and so does maquette", launcher);
     MAQ_TRY(open_machine(room, diag));

@@ -246,9 +246,7 @@ static void add_group(struct maq_json list, const struct group *g)
     for (int r = 0; r < RIVALS; r++) {
         struct maq_json rival = maq_json_map(map, maq_provider_name(rivals[r]));
         maq_json_int(rival, "rows", g->n[r]);
-        maq_json_real(rival, "median_ape", g->median[r]);
-        maq_json_real(rival, "p90_ape", g->p90[r]);
-        maq_json_real(rival, "bias", g->bias[r]);
+        MAQ_JSON_REALS(rival, {"median_ape", g->median[r]}, {"p90_ape", g->p90[r]}, {"bias", g->bias[r]});
     }
 }
 
@@ -273,9 +271,8 @@ static enum maq_status add_comparison(char **out, struct comparison *c, const ch
         maq_profile_json_key(map, row->is_coll, &row->op, &row->coll);
         maq_json_text(map, "mode", maq_kernel_mode_name((enum maq_kernel_mode)row->mode));
         maq_json_text(map, "cache", row->warm ? "warm" : "cold");
-        maq_json_real(map, "measured_s", row->times.median_s);
-        maq_json_real(map, "fitted_s", c->at[i].predicted_s[FITTED]);
-        maq_json_real(map, "analytical_s", c->at[i].predicted_s[ANALYTICAL]);
+        MAQ_JSON_REALS(map, {"measured_s", row->times.median_s}, {"fitted_s", c->at[i].predicted_s[FITTED]},
+                       {"analytical_s", c->at[i].predicted_s[ANALYTICAL]});
     }
     return maq_json_finish(out, &document, diag);
 }

@@ -130,10 +130,8 @@ void maq_profile_json_key(struct maq_json row, bool is_coll, const struct maq_op
 void maq_profile_json_times(struct maq_json row, const struct maq_kernel_times *times)
 {
     maq_json_int(row, "n", times->n);
-    maq_json_real(row, "median_s", times->median_s);
-    maq_json_real(row, "min_s", times->min_s);
-    maq_json_real(row, "p90_s", times->p90_s);
-    maq_json_real(row, "stddev_s", times->stddev_s);
+    MAQ_JSON_REALS(row, {"median_s", times->median_s}, {"min_s", times->min_s}, {"p90_s", times->p90_s},
+                   {"stddev_s", times->stddev_s});
 }
 
 static void add_item(struct maq_json list, const struct maq_profile_item *it)

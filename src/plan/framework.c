@@ -50,8 +50,8 @@ static const char *const optimizer_names[] = {"fused", "foreach", NULL};
 /* The profile being read, and what is not in it in the form of the document. */
 struct framework_reader {
     struct maq_framework f;
-    struct maq_str name, title, source;
-    struct maq_node *base, *aliases, *host, *plan, *cases;
+    struct maq__entry_head head;
+    struct maq_node *host, *plan, *cases;
 };
 
 #define ROW(kind_, member_, key_, ...) kind_(struct framework_reader, member_, key_, __VA_ARGS__)
@@ -116,11 +116,8 @@ struct framework_reader {
 const struct maq_field maq_framework_fields[] = {BEHAVIOUR(struct maq_framework, ), MAQ_FIELD_END};
 
 static const struct maq_field profile_fields[] = {
-    ROW(MAQ_FIELD_NODE, base, "base", .doc = "catalogue name of the profile to start from"),
-    ROW(MAQ_FIELD_STR, name, "name", .doc = "name in reports"),
-    ROW(MAQ_FIELD_NODE, aliases, "aliases", .doc = "other names in the catalogue"),
-    ROW(MAQ_FIELD_STR, title, "title", .doc = "what it is a profile of"),
-    ROW(MAQ_FIELD_STR, source, "source", .doc = "where the facts come from"),
+    MAQ_ENTRY_HEAD(struct framework_reader, head, "catalogue name of the profile to start from",
+                   "what it is a profile of", "where the facts come from"),
     ROW(MAQ_FIELD_NODE, host, "host", .doc = "what the host spends on a call"),
     ROW(MAQ_FIELD_NODE, plan, "plan", .doc = "plan settings where the job says nothing"),
     ROW(MAQ_FIELD_NODE, cases, "cases", .doc = "list of {when, plan}: settings that hold only then"),
@@ -145,11 +142,6 @@ const struct maq_field maq_host_fields[] = {
     HOST(read_s, "read", 1, .doc = "per value that the host reads from the device inside a layer"),
     MAQ_FIELD_END};
 
-static enum maq_status worse(enum maq_status a, enum maq_status b)
-{
-    return a != MAQ_OK ? a : b;
-}
-
 /* ---- plan settings ---- */
 
 /* What loading fills: the profile and its settings, for a job of which these facts are known. */
@@ -159,19 +151,14 @@ struct loading {
     const struct maq_framework_facts *facts;
 };
 
-static enum maq_status not_a_map(const struct maq_node *node, const char *what, struct maq_diag *diag)
-{
-    return maq_diag_fail(MAQ_BAD_INPUT, diag, MAQ_CODE_FRAMEWORK_FORM, node->at, NULL,
-                         "%s of a framework profile must be a map", what);
-}
-
 /* Each setting is read by its own row of the plan's table, without touching the others. */
 static enum maq_status lay_plan(struct loading *l, struct maq_node *map, struct maq_arena *arena, struct maq_diag *diag)
 {
     if (!map)
         return MAQ_OK;
     if (map->kind != MAQ_NODE_MAP)
-        return not_a_map(map, "`plan`", diag);
+        return maq_diag_fail(MAQ_BAD_INPUT, diag, MAQ_CODE_FRAMEWORK_FORM, map->at, NULL,
+                             "`plan` of a framework profile must be a map");
     enum maq_status status = maq_fields_check_keys(maq_plan_fields, NULL, map, "plan", diag);
     for (struct maq_node *n = map->first; n; n = n->next) {
         const struct maq_field *field = maq_fields_find(maq_plan_fields, n->key);
@@ -182,7 +169,7 @@ static enum maq_status lay_plan(struct loading *l, struct maq_node *map, struct 
                                  "a framework profile cannot set %s", field->key);
         struct maq_field one[2] = {*field, {.type = MAQ_TYPE_END}};
         one[0].def = NULL;
-        status = worse(status, maq_fields_read(&l->plan->doc, one, map, NULL, arena, diag));
+        status = maq_worse(status, maq_fields_read(&l->plan->doc, one, map, NULL, arena, diag));
         l->plan->set[field - maq_plan_fields] = true;
     }
     return status;
@@ -293,20 +280,11 @@ static enum maq_status lay(void *value, struct maq_node *map, struct maq_arena *
 {
     struct loading *l = value;
     struct framework_reader r = {.f = l->f};
-    enum maq_status status = maq_fields_read(&r, profile_fields, map, NULL, arena, diag);
-    status = worse(status, maq_fields_check_keys(profile_fields, NULL, map, "framework", diag));
-    if (r.host && r.host->kind != MAQ_NODE_MAP) {
-        status = worse(status, not_a_map(r.host, "`host`", diag));
-    } else if (r.host) {
-        status = worse(status, maq_fields_read(&r.f.host, maq_host_fields, r.host, NULL, arena, diag));
-        status = worse(status, maq_fields_check_keys(maq_host_fields, NULL, r.host, "host", diag));
-    }
-    if (r.aliases)
-        maq_node_use_all(r.aliases);
+    enum maq_status status = maq__entry_read(&r, &r.head, profile_fields, "framework", map, arena, diag);
+    status = maq_worse(status, maq__entry_section(&r.f.host, maq_host_fields, r.host, "host", MAQ_CODE_FRAMEWORK_FORM,
+                                                  "`host` of a framework profile must be a map", arena, diag));
     MAQ_TRY(status);
-    MAQ_TRY(maq__entry_keep(&r.f.name, r.name, arena, diag));
-    MAQ_TRY(maq__entry_keep(&r.f.title, r.title, arena, diag));
-    MAQ_TRY(maq__entry_keep(&r.f.source, r.source, arena, diag));
+    MAQ_TRY(maq__entry_keep_head(&r.f.name, &r.f.title, &r.f.source, &r.head, arena, diag));
     l->f = r.f;
     MAQ_TRY(lay_plan(l, r.plan, arena, diag));
     return lay_cases(l, r.cases, arena, diag);
@@ -326,6 +304,17 @@ enum maq_status maq_framework_load(struct maq_framework *out, struct maq_framewo
     *out = l.f;
     out->named = node != NULL;
     return MAQ_OK;
+}
+
+bool maq_framework_sets(const struct maq_framework_plan *plan, const char *key)
+{
+    const struct maq_field *field = maq_fields_find(maq_plan_fields, maq_str_of(key));
+    return field && plan->set[field - maq_plan_fields];
+}
+
+bool maq_framework_is_unfused(const struct maq_framework_plan *plan)
+{
+    return maq_framework_sets(plan, "attention_backend") && plan->doc.plan.attention_backend == MAQ_ATTENTION_UNFUSED;
 }
 
 static size_t size_of(const struct maq_field *field)

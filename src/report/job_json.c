@@ -105,24 +105,23 @@ void maq_json_model(struct maq_json map, const struct maq_model *m)
     int32_t experts, topk = maq_words_topk(m, &experts);
     maq_json_text(map, "name", m->name);
     maq_json_text(map, "source", m->source);
-    maq_json_int(map, "parameters", m->params);
-    maq_json_int(map, "active_parameters", m->active_params);
-    maq_json_int(map, "layers", m->num_layers);
+    MAQ_JSON_INTS(map, {"parameters", m->params}, {"active_parameters", m->active_params}, {"layers", m->num_layers});
     maq_json_text(map, "mixers", maq_words_mixers(mixers, m));
-    maq_json_int(map, "hidden_size", m->hidden);
-    maq_json_int(map, "vocab_size", m->vocab);
-    maq_json_int(map, "max_position_embeddings", m->max_seq);
+    MAQ_JSON_INTS(map, {"hidden_size", m->hidden}, {"vocab_size", m->vocab}, {"max_position_embeddings", m->max_seq});
     maq_json_bool(map, "tied_embeddings", m->tied_embeddings);
-    maq_json_int(map, "experts", experts);
-    maq_json_int(map, "experts_per_token", topk);
-    maq_json_int(map, "mtp_layers", m->mtp_layers);
+    MAQ_JSON_INTS(map, {"experts", experts}, {"experts_per_token", topk}, {"mtp_layers", m->mtp_layers});
+}
+
+static void add_origin(struct maq_json map, const char *name, const char *title, const char *source)
+{
+    maq_json_text(map, "name", name);
+    maq_json_text(map, "title", title);
+    maq_json_text(map, "source", source);
 }
 
 void maq_json_device(struct maq_json map, const struct maq_device *d)
 {
-    maq_json_text(map, "name", d->name);
-    maq_json_text(map, "title", d->title);
-    maq_json_text(map, "source", d->source);
+    add_origin(map, d->name, d->title, d->source);
     struct maq_json peak = maq_json_map(map, "peak_flop_per_s");
     struct maq_json sustained = maq_json_map(map, "sustained_flop_per_s");
     for (int t = 0; t < MAQ_DTYPE_COUNT; t++) {
@@ -139,9 +138,7 @@ void maq_json_device(struct maq_json map, const struct maq_device *d)
     maq_json_count(map, "l2_bytes", d->l2_bytes);
     maq_json_real(map, "l2_bytes_per_s", d->l2_bps);
     maq_json_int(map, "sms", d->sms);
-    maq_json_real(map, "clock_hz", d->clock_hz);
-    maq_json_real(map, "power_w", d->tdp_w);
-    maq_json_real(map, "launch_s", d->launch_s);
+    MAQ_JSON_REALS(map, {"clock_hz", d->clock_hz}, {"power_w", d->tdp_w}, {"launch_s", d->launch_s});
     maq_json_int(map, "domain_devices", d->domain_devices);
     maq_json_real(map, "domain_bytes_per_s", d->domain_bps);
     maq_json_real(map, "domain_latency_s", d->domain_latency_s);
@@ -159,12 +156,8 @@ void maq_json_device(struct maq_json map, const struct maq_device *d)
 
 void maq_json_fabric(struct maq_json map, const struct maq_fabric *f)
 {
-    maq_json_text(map, "name", f->name);
-    maq_json_text(map, "title", f->title);
-    maq_json_text(map, "source", f->source);
-    maq_json_real(map, "nic_bytes_per_s", f->nic_bps);
-    maq_json_real(map, "latency_s", f->latency_s);
-    maq_json_real(map, "efficiency", f->efficiency);
+    add_origin(map, f->name, f->title, f->source);
+    MAQ_JSON_REALS(map, {"nic_bytes_per_s", f->nic_bps}, {"latency_s", f->latency_s}, {"efficiency", f->efficiency});
     maq_json_bool(map, "in_network_reduction", f->in_network_reduction);
     maq_json_real(map, "nics_per_device", f->nics_per_device);
     maq_json_text(map, "transport", maq_transport_name((enum maq_transport)f->transport));
@@ -172,11 +165,18 @@ void maq_json_fabric(struct maq_json map, const struct maq_fabric *f)
 
 void maq_json_framework(struct maq_json map, const struct maq_framework *f)
 {
-    maq_json_text(map, "name", f->name);
-    maq_json_text(map, "title", f->title);
-    maq_json_text(map, "source", f->source);
+    add_origin(map, f->name, f->title, f->source);
     add_section(maq_json_map(map, "host_s"), maq_host_fields, &f->host);
     add_section(map, maq_framework_fields, f);
+}
+
+struct maq_json maq_json_island(struct maq_json list, const char *device, int64_t nodes, int64_t devices_per_node,
+                                int64_t used)
+{
+    struct maq_json map = maq_json_item(list);
+    maq_json_text(map, "device", device);
+    MAQ_JSON_INTS(map, {"nodes", nodes}, {"devices_per_node", devices_per_node}, {"used", used});
+    return map;
 }
 
 static void add_cluster(struct maq_json map, const struct maq_cluster *c)
@@ -190,9 +190,8 @@ static void add_cluster(struct maq_json map, const struct maq_cluster *c)
     for (uint32_t i = 0; i < c->n_groups; i++) {
         const struct maq_node_group *g = &c->groups[i];
         struct maq_json group = maq_json_item(groups);
-        maq_json_int(group, "nodes", g->nodes);
-        maq_json_int(group, "devices_per_node", g->devices_per_node);
-        maq_json_int(group, "domain_devices", g->domain_devices);
+        MAQ_JSON_INTS(group, {"nodes", g->nodes}, {"devices_per_node", g->devices_per_node},
+                      {"domain_devices", g->domain_devices});
         maq_json_real(group, "domain_bytes_per_s", g->domain_bps);
         if (g->domain_contention >= 0)
             maq_json_real(group, "domain_contention", g->domain_contention);
@@ -206,9 +205,8 @@ static void add_cluster(struct maq_json map, const struct maq_cluster *c)
         struct maq_json link = maq_json_item(links);
         maq_json_int(link, "from", c->links[i].a);
         maq_json_int(link, "to", c->links[i].b);
-        maq_json_real(link, "bytes_per_s", c->links[i].bps);
-        maq_json_real(link, "flow_bytes_per_s", c->links[i].flow_bps);
-        maq_json_real(link, "latency_s", c->links[i].latency_s);
+        MAQ_JSON_REALS(link, {"bytes_per_s", c->links[i].bps}, {"flow_bytes_per_s", c->links[i].flow_bps},
+                       {"latency_s", c->links[i].latency_s});
     }
 }
 

@@ -20,6 +20,9 @@ void maq_json_open_job(struct maq_json map, const struct maq_job *job);
 void maq_json_model(struct maq_json map, const struct maq_model *model); /* figures of the whole, no layers */
 void maq_json_device(struct maq_json map, const struct maq_device *device);
 void maq_json_framework(struct maq_json map, const struct maq_framework *framework);
+/* A new item of a list of islands, and how many of its devices a plan uses. */
+struct maq_json maq_json_island(struct maq_json list, const char *device, int64_t nodes, int64_t devices_per_node,
+                                int64_t used);
 void maq_json_fabric(struct maq_json map, const struct maq_fabric *fabric);
 
 #endif

@@ -64,6 +64,23 @@ void maq_json_null(struct maq_json map, const char *key)
     add(map, key, json_null());
 }
 
+void maq_json_positive(struct maq_json map, const char *key, double value)
+{
+    maq_json_real(map, key, value > 0 ? value : (double)NAN);
+}
+
+void maq_json_reals(struct maq_json map, const struct maq_json_figure *figures)
+{
+    for (; figures->key; figures++)
+        maq_json_real(map, figures->key, figures->value);
+}
+
+void maq_json_ints(struct maq_json map, const struct maq_json_number *numbers)
+{
+    for (; numbers->key; numbers++)
+        maq_json_int(map, numbers->key, numbers->value);
+}
+
 struct maq_json maq_json_map(struct maq_json map, const char *key)
 {
     add(map, key, json_object());
@@ -122,4 +139,10 @@ enum maq_status maq_json_finish(char **out, struct maq_json_document *document, 
     }
     maq_buf_fini(&text);
     return maq_no_memory(diag, "a report");
+}
+
+char *maq_json_take(struct maq_json_document *document)
+{
+    char *out = NULL;
+    return maq_json_finish(&out, document, NULL) == MAQ_OK ? out : NULL;
 }

@@ -450,3 +450,10 @@ enum maq_status maq_fields_check_keys(const struct maq_field *fields, const char
     }
     return status;
 }
+
+enum maq_status maq_fields_read_map(void *target, const struct maq_field *fields, struct maq_node *map,
+                                    const char *what, struct maq_arena *arena, struct maq_diag *diag)
+{
+    enum maq_status status = maq_fields_read(target, fields, map, NULL, arena, diag);
+    return maq_worse(status, maq_fields_check_keys(fields, NULL, map, what, diag));
+}

@@ -84,6 +84,10 @@ enum maq_status maq_fields_read(void *target, const struct maq_field *fields, st
 enum maq_status maq_fields_check_keys(const struct maq_field *fields, const char *const *also, struct maq_node *map,
                                       const char *what, struct maq_diag *diag);
 
+/* Both: the values, then the keys that the table lacks. */
+enum maq_status maq_fields_read_map(void *target, const struct maq_field *fields, struct maq_node *map,
+                                    const char *what, struct maq_arena *arena, struct maq_diag *diag);
+
 /* Row of a key or alias; NULL when there is none. */
 const struct maq_field *maq_fields_find(const struct maq_field *fields, struct maq_str key);
 size_t maq_fields_count(const struct maq_field *fields);

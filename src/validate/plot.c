@@ -16,7 +16,7 @@
 #include "base/check.h"
 #include "base/str.h"
 #include "base/text.h"
-#include "validate/train/validate_internal.h"
+#include "validate/stat.h"
 
 #define MAX_BYTES ((size_t)256 << 20)
 #define LEFT 84.0

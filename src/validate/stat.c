@@ -1,11 +1,9 @@
-/*
- * stat.c - statistics of a set of errors: median, 90th percentile, bias and mean. See
- * validate/train/validate_internal.h.
- */
+/* stat.c - statistics of a set of errors: median, 90th percentile, bias and mean. See stat.h. */
+#include "validate/stat.h"
+
 #include <math.h>
 
 #include "base/stat/summary.h"
-#include "validate/train/validate_internal.h"
 
 static struct maq_validate_stat no_stat(void)
 {

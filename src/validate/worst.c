@@ -6,38 +6,37 @@
 
 #include "base/alloc.h"
 
+struct judged {
+    double error; /* absolute */
+    uint32_t row;
+};
+
 static int by_error(const void *a, const void *b)
 {
-    const struct maq_worst_row *x = a, *y = b;
+    const struct judged *x = a, *y = b;
     if (x->error < y->error || x->error > y->error)
         return x->error < y->error ? 1 : -1;
     return (x->row > y->row) - (x->row < y->row);
 }
 
-void maq_worst_init(struct maq_worst *w, uint32_t n)
+void maq__add_worst(struct maq_buf *b, const struct maq_worst *worst, const char *title, uint32_t most)
 {
-    *w = (struct maq_worst){.at = maq__calloc(((size_t)n + 1) * sizeof *w->at)};
-    w->failed = !w->at;
-}
-
-void maq_worst_add(struct maq_worst *w, uint32_t row, double error)
-{
-    if (!w->failed)
-        w->at[w->n++] = (struct maq_worst_row){fabs(error), row};
-}
-
-uint32_t maq_worst_head(struct maq_worst *w, uint32_t most, struct maq_buf *b)
-{
-    b->failed |= w->failed;
-    if (w->n > 0)
-        qsort(w->at, w->n, sizeof *w->at, by_error);
-    most = most < w->n ? most : w->n;
-    maq_buf_addf(b, "\n  worst %u\n", most);
-    return most;
-}
-
-void maq_worst_fini(struct maq_worst *w)
-{
-    free(w->at);
-    *w = (struct maq_worst){0};
+    struct judged *rows = maq__calloc(((size_t)worst->n + 1) * sizeof *rows);
+    uint32_t n = 0;
+    b->failed |= !rows;
+    for (uint32_t i = 0; rows && i < worst->n; i++) {
+        double error = fabs(worst->error(worst->of, i));
+        if (!isnan(error))
+            rows[n++] = (struct judged){error, i};
+    }
+    if (n > 0)
+        qsort(rows, n, sizeof *rows, by_error);
+    most = most < n ? most : n;
+    if (title)
+        maq_buf_addf(b, "\n  %s\n", title);
+    else
+        maq_buf_addf(b, "\n  worst %u\n", most);
+    for (uint32_t i = 0; i < most; i++)
+        worst->add(b, worst->of, rows[i].row);
+    free(rows);
 }

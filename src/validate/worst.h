@@ -1,24 +1,18 @@
-/* worst.h - the rows with the largest errors, of a report. */
+/* worst.h - the rows with the largest errors, in the text of a report. */
 #ifndef MAQ_VALIDATE_WORST_H
 #define MAQ_VALIDATE_WORST_H
 
 #include "base/str.h"
 
-/* Largest error first; of equal ones the first row. */
+/* The rows of a result. */
 struct maq_worst {
-    struct maq_worst_row {
-        double error; /* absolute */
-        uint32_t row;
-    } * at;
+    const void *of;
     uint32_t n;
-    bool failed; /* out of memory */
+    double (*error)(const void *of, uint32_t row); /* with or without sign; NaN: the row was not compared */
+    void (*add)(struct maq_buf *b, const void *of, uint32_t row);
 };
 
-/* Room for n rows; to be ended with maq_worst_fini(). */
-void maq_worst_init(struct maq_worst *w, uint32_t n);
-void maq_worst_add(struct maq_worst *w, uint32_t row, double error);
-/* Sorts them and heads a list of at most `most`; how many there are to list. b->failed where there was no memory. */
-uint32_t maq_worst_head(struct maq_worst *w, uint32_t most, struct maq_buf *b);
-void maq_worst_fini(struct maq_worst *w);
+/* A title ("worst 5" where it is NULL), then at most `most` rows: the largest error first; of equal ones the first row. */
+void maq__add_worst(struct maq_buf *b, const struct maq_worst *worst, const char *title, uint32_t most);
 
 #endif

@@ -126,24 +126,49 @@ static struct answers of_device(const char *device, const struct maq_costs *cost
     return answers;
 }
 
-/* The nearest relative that has a table; the first by name of two that are equally near. */
-static struct answers of_relative(const struct maq_device **from, const struct maq_device *device,
-                                  const struct maq_costs *costs, const struct maq_fit_key *key, enum maq_library narrow)
+/* The nearest device with tables, nearer than `within` and one that `speaks` (NULL: they all do); the first by name of two that are equally
+ * near. NULL = none. */
+static const struct maq_fit_device *nearest(const struct maq_device *device, double within,
+                                            bool (*speaks)(const struct maq_fit_device *d, void *of), void *of)
 {
-    struct answers best = {0};
-    double best_distance = (double)INFINITY;
+    const struct maq_fit_device *best = NULL;
     for (size_t i = 0; i < maq__fit_devices_count; i++) {
         double d = maq__other_device_distance(device, &maq__fit_devices[i].device);
-        struct answers answers = {0};
-        if (d < best_distance && (d < MAQ_CARRY_FAR || costs->library != MAQ_LIBRARY_TRAINING))
-            answers = of_device(maq__fit_devices[i].device.name, costs, key, narrow);
-        if (answers.n > 0) {
-            best = answers;
-            best_distance = d;
-            *from = &maq__fit_devices[i].device;
+        if (d < within && (!speaks || speaks(&maq__fit_devices[i], of))) {
+            best = &maq__fit_devices[i];
+            within = d;
         }
     }
     return best;
+}
+
+/* What a relative is asked, and what the last one said that knew something. */
+struct question {
+    const struct maq_costs *costs;
+    const struct maq_fit_key *key;
+    enum maq_library narrow;
+    struct answers answers;
+};
+
+static bool has_answers(const struct maq_fit_device *d, void *of)
+{
+    struct question *q = of;
+    struct answers answers = of_device(d->device.name, q->costs, q->key, q->narrow);
+    if (answers.n > 0)
+        q->answers = answers;
+    return answers.n > 0;
+}
+
+/* The nearest relative that has a table; for training only one of its generation. */
+static struct answers of_relative(const struct maq_device **from, const struct maq_device *device,
+                                  const struct maq_costs *costs, const struct maq_fit_key *key, enum maq_library narrow)
+{
+    struct question q = {.costs = costs, .key = key, .narrow = narrow};
+    double within = costs->library == MAQ_LIBRARY_TRAINING ? MAQ_CARRY_FAR : (double)INFINITY;
+    const struct maq_fit_device *relative = nearest(device, within, has_answers, &q);
+    if (relative)
+        *from = &relative->device;
+    return q.answers;
 }
 
 /* Sustained rate over that of a burst, where the device has no sustained figure: the mean of A100, H100, B200, GB200. */
@@ -157,21 +182,6 @@ static const struct maq_fit_device *fit_device(const char *name)
     return NULL;
 }
 
-/* Whose tables speak for a device without any: the nearest of its generation. NULL = nobody's. */
-static const struct maq_fit_device *nearest_of_generation(const struct maq_device *device)
-{
-    const struct maq_fit_device *nearest = NULL;
-    double least = MAQ_CARRY_FAR;
-    for (size_t i = 0; i < maq__fit_devices_count; i++) {
-        double d = maq__other_device_distance(device, &maq__fit_devices[i].device);
-        if (d < least) {
-            nearest = &maq__fit_devices[i];
-            least = d;
-        }
-    }
-    return nearest;
-}
-
 /*
  * The fastest product in a short loop: that of the tables of the device `table`, of the nearest one where it has none, or, in a
  * generation without any, what cost/analytical/generation_traits.c says. Of a board that is sold with a part of its die's rate it
@@ -179,7 +189,8 @@ static const struct maq_fit_device *nearest_of_generation(const struct maq_devic
  */
 static double best_burst(const struct maq_device *device, const char *table, enum maq_dtype dtype)
 {
-    const struct maq_fit_device *named = fit_device(table), *d = named ? named : nearest_of_generation(device);
+    const struct maq_fit_device *named = fit_device(table);
+    const struct maq_fit_device *d = named ? named : nearest(device, MAQ_CARRY_FAR, NULL, NULL); /* of its generation */
     double whole = maq__matrix_peak(device, dtype) / maq__matrix_part(device);
     if (d)
         return (dtype == MAQ_FP8 ? d->burst_narrow_flops : d->burst_flops) / d->device.peak_flops[dtype] * whole;

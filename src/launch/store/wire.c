@@ -420,7 +420,7 @@ enum maq_status maq_store_open(struct maq_store *s, struct maq_loop *loop, uint3
     int error = errno;
     if (fd >= 0)
         close(fd);
-    return maq_diag_fail(MAQ_IO, diag, MAQ_CODE_SESSION_SOCKET, (struct maq_span){0}, NULL,
+    return maq_diag_fail(MAQ_IO, diag, MAQ_CODE_LAUNCH_SOCKET, (struct maq_span){0}, NULL,
                          "cannot listen on the loopback for the ranks' store: %s", strerror(error));
 }
 

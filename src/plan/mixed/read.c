@@ -146,11 +146,6 @@ struct mixed_reader {
 #define FAIL(r, code, node, hint, ...)                                                                                 \
     maq_diag_fail(MAQ_BAD_INPUT, (r)->diag, MAQ_CODE_MIXED_##code, (node)->at, (hint), __VA_ARGS__)
 
-static enum maq_status worse(enum maq_status a, enum maq_status b)
-{
-    return a != MAQ_OK ? a : b;
-}
-
 /* Reads one map by its table and refuses keys that the table does not have. */
 static enum maq_status read_map(struct mixed_reader *r, void *target, const struct maq_field *fields,
                                 struct maq_node *map, const char *what)
@@ -158,8 +153,7 @@ static enum maq_status read_map(struct mixed_reader *r, void *target, const stru
     if (map->kind != MAQ_NODE_MAP)
         return FAIL(r, FORM, map, NULL, "a %s is a map", what);
     map->used = true;
-    enum maq_status status = maq_fields_read(target, fields, map, NULL, r->arena, r->diag);
-    return worse(status, maq_fields_check_keys(fields, NULL, map, what, r->diag));
+    return maq_fields_read_map(target, fields, map, what, r->arena, r->diag);
 }
 
 static enum maq_status is_list(struct mixed_reader *r, struct maq_node *list, const char *what)
@@ -181,7 +175,7 @@ static enum maq_status read_members(struct mixed_reader *r, struct maq_mixed_rep
     for (struct maq_node *n = list->first; n; n = n->next) {
         struct member_keys k = {0};
         enum maq_status one = read_map(r, &k, member_fields, n, "member");
-        status = worse(status, one);
+        status = maq_worse(status, one);
         if (one != MAQ_OK)
             continue;
         struct maq_mixed_member *m = &members[out->n_members++];
@@ -258,7 +252,7 @@ static enum maq_status read_replicas(struct mixed_reader *r, struct maq_mixed_st
     if (!entries || !counts)
         return maq_no_memory(r->diag, "the plan");
     for (struct maq_node *n = list->first; n; n = n->next, i++) {
-        status = worse(status, read_replica(r, &entries[i], &counts[i], n));
+        status = maq_worse(status, read_replica(r, &entries[i], &counts[i], n));
         total += counts[i];
     }
     MAQ_TRY(status);
@@ -434,7 +428,7 @@ static enum maq_status read_pipeline(struct mixed_reader *r, struct maq_mixed_pi
     *out = (struct maq_mixed_pipeline){.stages = stages, .microbatches = (uint32_t)k.microbatches};
     enum maq_status status = MAQ_OK;
     for (struct maq_node *n = k.stages->first; n; n = n->next)
-        status = worse(status, read_stage(r, &stages[out->n_stages++], n));
+        status = maq_worse(status, read_stage(r, &stages[out->n_stages++], n));
     return status != MAQ_OK ? status : check_chain(r, out, k.stages);
 }
 
@@ -448,7 +442,7 @@ static enum maq_status read_pipelines(struct mixed_reader *r, struct maq_node *l
     plan->pipelines = pipelines;
     enum maq_status status = MAQ_OK;
     for (struct maq_node *n = list->first; n; n = n->next)
-        status = worse(status, read_pipeline(r, &pipelines[plan->n_pipelines++], n));
+        status = maq_worse(status, read_pipeline(r, &pipelines[plan->n_pipelines++], n));
     MAQ_TRY(status);
     for (uint32_t p = 0; p < plan->n_pipelines; p++) {
         const struct maq_mixed_stage *last = &pipelines[p].stages[pipelines[p].n_stages - 1];

@@ -2,13 +2,14 @@
  * decided.c - which axes of a space the job decides, by the axis's own key or by one that goes with it, and the place
  * in the document that says so.
  */
+#include "planner/space/decided.h"
+
 #include "base/check.h"
 #include "plan/job_build.h"
-#include "planner/space/space.h"
 
 typedef bool sets_fn(const struct maq_loaded_job *box, const char *key);
 
-/* Keys that decide an axis besides its own key. */
+/* Keys that decide an axis beside its own. */
 static const char *const layout_keys[] = {"decoder_first_pipeline_num_layers", "decoder_last_pipeline_num_layers",
                                           "account_for_embedding_in_pipeline_split",
                                           "account_for_loss_in_pipeline_split"};

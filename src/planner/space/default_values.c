@@ -6,13 +6,14 @@
  * layers, of all; two rank orders. `full` adds other schedules, every number of virtual stages and of sharded copies, every set
  * of recomputed modules, offloading, sequence parallelism switched off, more rank orders and uneven ends.
  */
+#include "planner/space/default_values.h"
+
 #include <math.h>
 #include <string.h>
 
 #include "base/check.h"
 #include "plan/keys.h"
 #include "planner/space/layer_layouts.h"
-#include "planner/space/space.h"
 
 struct list {
     struct maq_axis_values *out;

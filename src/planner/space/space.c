@@ -1,12 +1,11 @@
 /*
- * space.c - axes by name, the user's lists of values, and values set in a plan or written as text.
+ * space.c - the values that a search may choose from, and the user's lists of them.
  *
  * A value comes from, strongest first: a `key=...` list of the caller, the `search:` section, a key that the document or a
  * flag sets, the defaults of default_values.c.
  */
 #include "planner/space/space.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,141 +15,13 @@
 #include "plan/job_build.h"
 #include "plan/keys.h"
 #include "planner/codes.h"
+#include "planner/space/decided.h"
+#include "planner/space/default_values.h"
 #include "planner/space/layer_layouts.h"
-
-static const struct axis_row {
-    const char *key;
-    size_t offset;
-} rows[MAQ_AXIS_COUNT] = {
-#define ROW(id, member, key) [MAQ_AXIS_##id] = {(key), offsetof(struct maq_plan, member)},
-    MAQ_AXIS_LIST(ROW)
-#undef ROW
-};
-
-const char *maq_axis_key(enum maq_axis axis)
-{
-    return rows[axis].key;
-}
-
-/* ---- values and the plan ---- */
-
-static void apply_recompute(struct maq_plan *plan, int32_t value)
-{
-    plan->recompute = MAQ_RECOMPUTE_NONE;
-    plan->recompute_method = MAQ_RECOMPUTE_UNIFORM;
-    plan->recompute_num_layers = 0;
-    plan->recompute_parts = 0;
-    plan->recompute_stages = (struct maq_str){0};
-    if (value & MAQ_RECOMPUTE_VALUE_PARTS) {
-        plan->recompute = MAQ_RECOMPUTE_SELECTIVE;
-        plan->recompute_parts = (uint32_t)(value & ~MAQ_RECOMPUTE_VALUE_PARTS);
-    } else if (value & MAQ_RECOMPUTE_VALUE_UNIFORM) {
-        int32_t layers = value & ~MAQ_RECOMPUTE_VALUE_UNIFORM;
-        plan->recompute = MAQ_RECOMPUTE_FULL;
-        plan->recompute_num_layers = layers > 1 ? layers : 0;
-    }
-}
-
-void maq_space_apply(struct maq_plan *plan, const struct maq_search_space *space, enum maq_axis axis, int32_t value)
-{
-    if (value == MAQ_VALUE_AS_WRITTEN)
-        return;
-    if (axis == MAQ_AXIS_ORDER) {
-        plan->rank_order = space->orders[value];
-    } else if (axis == MAQ_AXIS_HOST_OPTIM) {
-        plan->optimizer_offload = value / 1000.0;
-    } else if (axis == MAQ_AXIS_INPUTS) {
-        plan->offload_modules = (uint32_t)value;
-        plan->offload_inputs = value != 0;
-    } else if (axis == MAQ_AXIS_ETP) {
-        plan->etp = value == MAQ_VALUE_LIKE_TP ? plan->tp : value;
-    } else if (axis == MAQ_AXIS_RECOMPUTE) {
-        if (value != MAQ_RECOMPUTE_VALUE_BLOCK && value != MAQ_RECOMPUTE_VALUE_STAGES)
-            apply_recompute(plan, value);
-    } else if (axis != MAQ_AXIS_LAYOUT &&
-               axis != MAQ_AXIS_REPLICAS) { /* set by planner/uniform/leaves.c, since they depend on other axes */
-        memcpy((char *)plan + rows[axis].offset, &value, sizeof value);
-    }
-}
-
-bool maq_space_holds(const struct maq_plan *plan, const struct maq_search_space *space, enum maq_axis axis,
-                     int32_t value)
-{
-    struct maq_plan with = *plan;
-    if (axis == MAQ_AXIS_RECOMPUTE && (value == MAQ_RECOMPUTE_VALUE_BLOCK || value == MAQ_RECOMPUTE_VALUE_STAGES))
-        return plan->recompute == MAQ_RECOMPUTE_FULL && plan->recompute_method == MAQ_RECOMPUTE_BLOCK &&
-               (plan->recompute_stages.len > 0) == (value == MAQ_RECOMPUTE_VALUE_STAGES);
-    maq_space_apply(&with, space, axis, value);
-    if (axis == MAQ_AXIS_ORDER)
-        return maq_str_eq(with.rank_order, plan->rank_order);
-    if (axis == MAQ_AXIS_HOST_OPTIM)
-        return with.optimizer_offload == plan->optimizer_offload;
-    if (axis == MAQ_AXIS_RECOMPUTE)
-        return with.recompute == plan->recompute && with.recompute_method == plan->recompute_method &&
-               with.recompute_num_layers == plan->recompute_num_layers &&
-               with.recompute_parts == plan->recompute_parts &&
-               maq_str_eq(with.recompute_stages, plan->recompute_stages);
-    return memcmp((char *)&with + rows[axis].offset, (const char *)plan + rows[axis].offset, sizeof(int32_t)) == 0;
-}
-
-/* ---- words ---- */
-
-/* "core_attn+mlp" */
-static void bits_word(char buf[MAQ_SPACE_WORD], enum maq_plan_list list, uint32_t bits)
-{
-    struct maq_buf words;
-    maq_buf_init(&words, 4096);
-    maq_plan_add_bits(&words, list, bits, "+");
-    snprintf(buf, MAQ_SPACE_WORD, "%s", bits == 0 ? "none" : words.ptr ? words.ptr : "");
-    maq_buf_fini(&words);
-}
-
-const char *maq_space_word(char buf[MAQ_SPACE_WORD], const struct maq_search_space *space, enum maq_axis axis,
-                           int32_t value)
-{
-    const struct maq_field *field = maq_fields_find(maq_plan_fields, maq_str_of(rows[axis].key));
-    buf[0] = '\0';
-    if (axis == MAQ_AXIS_INPUTS) {
-        bits_word(buf, MAQ_PLAN_OFFLOAD_MODULES,
-                  value == MAQ_VALUE_AS_WRITTEN ? space->base.offload_modules : (uint32_t)value);
-    } else if (value == MAQ_VALUE_AS_WRITTEN) {
-        const struct maq_plan_doc doc = {.plan = space->base};
-        if (axis == MAQ_AXIS_LAYOUT && space->base.layout.len == 0)
-            snprintf(buf, MAQ_SPACE_WORD, "by its first and last stage");
-        else
-            maq_field_format(buf, field, &doc);
-    } else if (axis == MAQ_AXIS_ORDER)
-        snprintf(buf, MAQ_SPACE_WORD, "%.*s", (int)space->orders[value].len, space->orders[value].ptr);
-    else if (axis == MAQ_AXIS_LAYOUT && value == MAQ_LAYOUT_BY_WORK)
-        snprintf(buf, MAQ_SPACE_WORD, "work");
-    else if (axis == MAQ_AXIS_LAYOUT)
-        snprintf(buf, MAQ_SPACE_WORD, "E%dL%d", value / MAQ_LAYOUT_END, value % MAQ_LAYOUT_END);
-    else if (axis == MAQ_AXIS_HOST_OPTIM)
-        snprintf(buf, MAQ_SPACE_WORD, "%g", value / 1000.0);
-    else if (axis == MAQ_AXIS_ETP && value == MAQ_VALUE_LIKE_TP)
-        snprintf(buf, MAQ_SPACE_WORD, "tp");
-    else if (axis == MAQ_AXIS_REPLICAS && value == MAQ_VALUE_PER_DOMAIN)
-        snprintf(buf, MAQ_SPACE_WORD, "domain");
-    else if (axis == MAQ_AXIS_RECOMPUTE && value == MAQ_RECOMPUTE_VALUE_BLOCK)
-        snprintf(buf, MAQ_SPACE_WORD, "block");
-    else if (axis == MAQ_AXIS_RECOMPUTE && value == MAQ_RECOMPUTE_VALUE_STAGES)
-        snprintf(buf, MAQ_SPACE_WORD, "stages");
-    else if (axis == MAQ_AXIS_RECOMPUTE && (value & MAQ_RECOMPUTE_VALUE_PARTS))
-        bits_word(buf, MAQ_PLAN_RECOMPUTE_MODULES, (uint32_t)(value & ~MAQ_RECOMPUTE_VALUE_PARTS));
-    else if (axis == MAQ_AXIS_RECOMPUTE && value > MAQ_RECOMPUTE_VALUE_UNIFORM + 1)
-        snprintf(buf, MAQ_SPACE_WORD, "full:%d", value & ~MAQ_RECOMPUTE_VALUE_UNIFORM);
-    else if (axis == MAQ_AXIS_RECOMPUTE)
-        snprintf(buf, MAQ_SPACE_WORD, "%s", value == MAQ_RECOMPUTE_VALUE_NONE ? "none" : "full");
-    else if (field->type == MAQ_TYPE_ENUM)
-        snprintf(buf, MAQ_SPACE_WORD, "%s", field->names[value]);
-    else
-        snprintf(buf, MAQ_SPACE_WORD, "%d", value);
-    return buf;
-}
 
 /* ---- the user's lists ---- */
 
-/* Bits of the names in "core_attn+mlp"; false where a name is unknown. */
+/* Bits of the names of "core_attn+mlp"; false: one is none. */
 static bool read_bits(uint32_t *bits, enum maq_plan_list list, struct maq_str rest)
 {
     struct maq_str name;
@@ -249,7 +120,7 @@ static bool read_number(int32_t *out, enum maq_axis axis, const struct maq_field
 static bool read_value(int32_t *out, struct maq_search_space *space, enum maq_axis axis, struct maq_str word,
                        struct maq_arena *arena)
 {
-    const struct maq_field *field = maq_fields_find(maq_plan_fields, maq_str_of(rows[axis].key));
+    const struct maq_field *field = maq_fields_find(maq_plan_fields, maq_str_of(maq_axis_key(axis)));
     if (axis == MAQ_AXIS_RECOMPUTE)
         return read_recompute(out, word);
     if (axis == MAQ_AXIS_INPUTS)
@@ -268,7 +139,7 @@ static enum maq_axis axis_of(struct maq_str key)
 {
     const struct maq_field *field = maq_fields_find(maq_plan_fields, key);
     for (int a = 0; field && a < MAQ_AXIS_COUNT; a++)
-        if (strcmp(rows[a].key, field->key) == 0)
+        if (strcmp(maq_axis_key((enum maq_axis)a), field->key) == 0)
             return (enum maq_axis)a;
     return MAQ_AXIS_COUNT;
 }
@@ -284,7 +155,7 @@ static enum maq_status refuse_key(struct list_reader *r, struct maq_str key, str
     struct maq_buf known;
     maq_buf_init(&known, 4096);
     for (int a = 0; a < MAQ_AXIS_COUNT; a++)
-        maq_buf_addf(&known, "%s%s", a > 0 ? ", " : "known: ", rows[a].key);
+        maq_buf_addf(&known, "%s%s", a > 0 ? ", " : "known: ", maq_axis_key((enum maq_axis)a));
     maq_diag_add(r->diag, MAQ_ERROR, MAQ_CODE_SEARCH_AXIS, at, known.failed ? NULL : known.ptr,
                  "'%.*s' is no key of the plan that is searched", (int)key.len, key.ptr);
     maq_buf_fini(&known);
@@ -304,7 +175,7 @@ static enum maq_status refuse_value(struct list_reader *r, enum maq_axis axis, s
                                                      : "maquette plan --help shows the form");
     }
     maq_diag_add(r->diag, MAQ_ERROR, MAQ_CODE_SEARCH_VALUE, at, known.failed ? NULL : known.ptr,
-                 "'%.*s' is no value of %s", (int)word.len, word.ptr, rows[axis].key);
+                 "'%.*s' is no value of %s", (int)word.len, word.ptr, maq_axis_key(axis));
     maq_buf_fini(&known);
     return MAQ_BAD_INPUT;
 }
@@ -332,22 +203,19 @@ static enum maq_status read_list(struct list_reader *r, enum maq_axis axis, stru
     }
     return values->n > 0 ? MAQ_OK
                          : maq_diag_fail(MAQ_BAD_INPUT, r->diag, MAQ_CODE_SEARCH_VALUE, at, NULL,
-                                         "there are no values for %s", rows[axis].key);
+                                         "there are no values for %s", maq_axis_key(axis));
 }
 
-/*
- * Whether a flag sets the axis, which overrides the document's list. A flag that lists values for the same axis
- * contradicts it.
- */
+/* A flag sets the axis: that holds against the document's list. A list by a flag beside it says two things at once. */
 static enum maq_status held_by_flag(bool *out, const struct maq_loaded_job *box, const struct maq_node *list,
                                     enum maq_axis axis, struct maq_diag *diag)
 {
-    *out = maq_job_flag_sets(box, rows[axis].key);
+    *out = maq_job_flag_sets(box, maq_axis_key(axis));
     if (!*out || list->origin != MAQ_ORIGIN_FLAG)
         return MAQ_OK;
     return maq_diag_fail(MAQ_BAD_INPUT, diag, MAQ_CODE_SEARCH_AXIS, list->key_at,
                          "leave one out: a list of one value fixes it too", "a flag sets %s, and --space searches it",
-                         rows[axis].key);
+                         maq_axis_key(axis));
 }
 
 /* `search: {tp: [1, 2], recompute: none}` */

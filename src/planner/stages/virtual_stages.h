@@ -22,7 +22,7 @@
  *                    together, and the transfer from the last stage to the first. The excess over g b is waited for v - 1 times,
  *                    while the pipeline fills and drains
  *
- * Both are exact for the schedule where stages are even (tests/test_mixed_folded.c). The i-th stage from the end has begun 2 (i -
+ * Both are exact for the schedule where stages are even (tests/test_mixed_virtual_stages.c). The i-th stage from the end has begun 2 (i -
  * 1) + (v - 1) g + 1 chunks when its first gradient arrives (plan/schedule/schedule.h), and never holds more.
  *
  *   time     chunks of a stage are taken to be alike but for the output (shorter: a round whose chunk is longer in one stage holds

@@ -33,8 +33,8 @@ static void put_slices(struct maq_page *page, const struct maq_launch_capture *c
     maq_table_fini(&t);
 }
 
-enum maq_status maq_report_session_capture_text(char **out, const struct maq_launch *s,
-                                                const struct maq_report_opts *opts, struct maq_diag *diag)
+enum maq_status maq_report_launch_capture_text(char **out, const struct maq_launch *s,
+                                               const struct maq_report_opts *opts, struct maq_diag *diag)
 {
     const struct maq_launch_capture *c = &s->capture;
     struct maq_page page;
@@ -70,8 +70,8 @@ enum maq_status maq_report_session_capture_text(char **out, const struct maq_lau
     return maq_page_finish(out, &page, diag);
 }
 
-enum maq_status maq_report_session_capture_json(char **out, const struct maq_launch *s,
-                                                const struct maq_report_opts *opts, struct maq_diag *diag)
+enum maq_status maq_report_launch_capture_json(char **out, const struct maq_launch *s,
+                                               const struct maq_report_opts *opts, struct maq_diag *diag)
 {
     const struct maq_launch_capture *c = &s->capture;
     struct maq_json_document document;
@@ -79,16 +79,10 @@ enum maq_status maq_report_session_capture_json(char **out, const struct maq_lau
     maq_json_begin(&document, "maquette.capture/1");
     maq_json_text(document.root, "path", c->path);
     maq_json_text(document.root, "device", s->device);
-    maq_json_int(document.root, "world", s->world);
-    maq_json_int(document.root, "ranks_per_node", s->per_node);
-    maq_json_int(document.root, "classes", c->n_classes);
-    maq_json_int(document.root, "communicators", c->n_comms);
-    maq_json_int(document.root, "operators", c->n_operators);
-    maq_json_int(document.root, "unknown_ranks", c->n_unknown);
-    maq_json_int(document.root, "probed_ranks", c->n_probed);
-    maq_json_int(document.root, "verified_ranks", c->n_verified);
-    maq_json_int(document.root, "passes", c->passes);
-    maq_json_int(document.root, "contributions", (int64_t)c->contributions);
+    MAQ_JSON_INTS(document.root, {"world", s->world}, {"ranks_per_node", s->per_node}, {"classes", c->n_classes},
+                  {"communicators", c->n_comms}, {"operators", c->n_operators}, {"unknown_ranks", c->n_unknown},
+                  {"probed_ranks", c->n_probed}, {"verified_ranks", c->n_verified}, {"passes", c->passes},
+                  {"contributions", c->contributions});
     maq_json_bool(document.root, "stable", c->stable);
     struct maq_json list = maq_json_list(document.root, "slices");
     for (uint32_t i = 0; i < c->n_slices; i++) {

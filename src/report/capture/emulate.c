@@ -11,8 +11,8 @@ static double off(const struct maq_launch_live *l)
     return l->replayed_ns > 0 ? ((double)l->virtual_ns - (double)l->replayed_ns) / (double)l->replayed_ns : 0;
 }
 
-enum maq_status maq_report_session_emulate_text(char **out, const struct maq_launch *s,
-                                                const struct maq_report_opts *opts, struct maq_diag *diag)
+enum maq_status maq_report_launch_emulate_text(char **out, const struct maq_launch *s,
+                                               const struct maq_report_opts *opts, struct maq_diag *diag)
 {
     static const struct maq_table_column columns[] = {{"rank", true, false},           {"status", true, false},
                                                       {"virtual time", true, false},   {"full replay", true, false},
@@ -45,8 +45,8 @@ enum maq_status maq_report_session_emulate_text(char **out, const struct maq_lau
     return maq_page_finish(out, &page, diag);
 }
 
-enum maq_status maq_report_session_emulate_json(char **out, const struct maq_launch *s,
-                                                const struct maq_report_opts *opts, struct maq_diag *diag)
+enum maq_status maq_report_launch_emulate_json(char **out, const struct maq_launch *s,
+                                               const struct maq_report_opts *opts, struct maq_diag *diag)
 {
     struct maq_json_document document;
     (void)opts;
@@ -62,10 +62,8 @@ enum maq_status maq_report_session_emulate_json(char **out, const struct maq_lau
         maq_json_int(m, "status", s->rank[i].status);
         maq_json_real(m, "virtual_s", 1e-9 * (double)l->virtual_ns);
         maq_json_real(m, "replayed_s", 1e-9 * (double)l->replayed_ns);
-        maq_json_int(m, "device_peak_bytes", (int64_t)l->peak_bytes);
-        maq_json_int(m, "captured_peak_bytes", (int64_t)l->captured_peak_bytes);
-        maq_json_int(m, "records", (int64_t)l->records);
-        maq_json_int(m, "captured_records", (int64_t)l->captured_records);
+        MAQ_JSON_INTS(m, {"device_peak_bytes", l->peak_bytes}, {"captured_peak_bytes", l->captured_peak_bytes},
+                      {"records", l->records}, {"captured_records", l->captured_records});
         maq_json_bool(m, "compared", l->compared);
         maq_json_bool(m, "differs", l->differs);
         maq_json_int(m, "host_peak_bytes", (int64_t)s->rank[i].host_peak_bytes);

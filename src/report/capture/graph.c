@@ -126,11 +126,8 @@ static void add_classes(struct maq_json root, const struct maq_report_graph *g)
         maq__snprintf(signature, sizeof signature, "%016llx", (unsigned long long)c->signature);
         maq_json_text(item, "name", c->name);
         maq_json_text(item, "signature", signature);
-        maq_json_int(item, "ranks", c->n_ranks);
-        maq_json_int(item, "first_rank", c->n_ranks > 0 ? (int64_t)c->rank[0] : -1);
-        maq_json_int(item, "records", c->n_records);
-        maq_json_int(item, "streams", c->n_streams);
-        maq_json_int(item, "steps", g->stats->steps[i]);
+        MAQ_JSON_INTS(item, {"ranks", c->n_ranks}, {"first_rank", c->n_ranks > 0 ? (int64_t)c->rank[0] : -1},
+                      {"records", c->n_records}, {"streams", c->n_streams}, {"steps", g->stats->steps[i]});
         maq_json_count(item, "peak_bytes", (double)c->peak_bytes);
         maq_json_bool(item, "ran", c->probed);
     }
@@ -143,9 +140,8 @@ enum maq_status maq_report_graph_json(char **out, const struct maq_report_graph 
     struct maq_json_document document;
     (void)opts;
     maq_json_begin(&document, "maquette.graph/1");
-    maq_json_int(document.root, "ranks", graph->capture->world);
-    maq_json_int(document.root, "ranks_known", s->n_known);
-    maq_json_int(document.root, "ranks_per_node", graph->capture->per_node);
+    MAQ_JSON_INTS(document.root, {"ranks", graph->capture->world}, {"ranks_known", s->n_known},
+                  {"ranks_per_node", graph->capture->per_node});
     maq_json_text(document.root, "device", graph->capture->device);
     if (graph->checked)
         maq_json_bool(document.root, "meets", graph->meets);
@@ -154,12 +150,9 @@ enum maq_status maq_report_graph_json(char **out, const struct maq_report_graph 
     struct maq_json list = maq_json_list(document.root, "communicators"), item;
     for (uint32_t i = 0; i < s->n_axes; i++) {
         item = maq_json_item(list);
-        maq_json_int(item, "count", s->axis[i].count);
-        maq_json_int(item, "ranks", s->axis[i].size);
-        maq_json_int(item, "stride", s->axis[i].stride);
-        maq_json_real(item, "collectives_per_rank", s->axis[i].collectives);
-        maq_json_real(item, "messages_per_rank", s->axis[i].messages);
-        maq_json_real(item, "bytes_per_rank", s->axis[i].bytes);
+        MAQ_JSON_INTS(item, {"count", s->axis[i].count}, {"ranks", s->axis[i].size}, {"stride", s->axis[i].stride});
+        MAQ_JSON_REALS(item, {"collectives_per_rank", s->axis[i].collectives},
+                       {"messages_per_rank", s->axis[i].messages}, {"bytes_per_rank", s->axis[i].bytes});
     }
     item = maq_json_map(document.root, "records_by_kind");
     for (uint32_t i = 0; i < s->n_kinds; i++)

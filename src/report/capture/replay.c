@@ -139,12 +139,10 @@ enum maq_status maq_report_replay_json(char **out, const struct maq_report_repla
         maq_json_text(item, "name", c->name);
         maq_json_int(item, "ranks", c->n_ranks);
         maq_json_int(item, "last_rank", c->last_rank);
-        maq_json_real(item, "first_end_s", seconds(c->first_end_ns));
-        maq_json_real(item, "last_end_s", seconds(c->last_end_ns));
-        maq_json_real(item, "computing_s", seconds(c->mean.compute_ns));
-        maq_json_real(item, "moving_s", seconds(c->mean.communication_ns));
-        maq_json_real(item, "waiting_for_peers_s", seconds(c->mean.peers_ns));
-        maq_json_real(item, "waiting_for_host_s", seconds(c->mean.host_ns));
+        MAQ_JSON_REALS(item, {"first_end_s", seconds(c->first_end_ns)}, {"last_end_s", seconds(c->last_end_ns)},
+                       {"computing_s", seconds(c->mean.compute_ns)}, {"moving_s", seconds(c->mean.communication_ns)},
+                       {"waiting_for_peers_s", seconds(c->mean.peers_ns)},
+                       {"waiting_for_host_s", seconds(c->mean.host_ns)});
         maq_json_count(item, "peak_bytes", (double)c->peak_bytes);
     }
     if (r->failed) {

@@ -9,13 +9,9 @@ static void put_rank(struct maq_json list, const struct maq_launch_rank *r)
     maq_json_int(m, "rank", r->rank);
     maq_json_int(m, "status", r->status);
     maq_json_bool(m, "used_device", r->records);
-    maq_json_int(m, "calls", (int64_t)r->calls);
-    maq_json_int(m, "launches", (int64_t)r->launches);
-    maq_json_int(m, "collectives", (int64_t)r->collectives);
-    maq_json_int(m, "messages", (int64_t)r->messages);
-    maq_json_int(m, "exchanges", (int64_t)r->exchanges);
-    maq_json_int(m, "operators", r->operators);
-    maq_json_int(m, "communicators", r->communicators);
+    MAQ_JSON_INTS(m, {"calls", r->calls}, {"launches", r->launches}, {"collectives", r->collectives},
+                  {"messages", r->messages}, {"exchanges", r->exchanges}, {"operators", r->operators},
+                  {"communicators", r->communicators});
     maq_json_real(m, "virtual_s", 1e-9 * (double)r->virtual_ns);
     maq_json_real(m, "device_s", 1e-9 * (double)r->device_ns);
     struct maq_json by = maq_json_map(m, "device_s_by_provider");
@@ -32,18 +28,15 @@ static void put_rank(struct maq_json list, const struct maq_launch_rank *r)
     maq_json_real(m, "wall_s", r->wall_s);
 }
 
-enum maq_status maq_report_session_json(char **out, const struct maq_launch *s, const struct maq_report_opts *opts,
-                                        struct maq_diag *diag)
+enum maq_status maq_report_launch_json(char **out, const struct maq_launch *s, const struct maq_report_opts *opts,
+                                       struct maq_diag *diag)
 {
     struct maq_json_document document;
     (void)opts;
     maq_json_begin(&document, "maquette.run/1");
     maq_json_text(document.root, "device", s->device);
-    maq_json_int(document.root, "world", s->world);
-    maq_json_int(document.root, "ranks_per_node", s->per_node);
-    maq_json_int(document.root, "status", s->status);
-    maq_json_int(document.root, "store_requests", (int64_t)s->store_requests);
-    maq_json_int(document.root, "store_keys_invented", s->invented);
+    MAQ_JSON_INTS(document.root, {"world", s->world}, {"ranks_per_node", s->per_node}, {"status", s->status},
+                  {"store_requests", s->store_requests}, {"store_keys_invented", s->invented});
     struct maq_json ranks = maq_json_list(document.root, "ranks");
     for (uint32_t i = 0; i < s->n_ranks; i++)
         put_rank(ranks, &s->rank[i]);
@@ -55,9 +48,7 @@ enum maq_status maq_report_session_json(char **out, const struct maq_launch *s, 
         maq_json_bool(m, "collective", a->collective);
         if (a->collective)
             maq_json_int(m, "ranks", a->ranks);
-        maq_json_int(m, "bytes", (int64_t)a->bytes);
-        maq_json_int(m, "ns", (int64_t)a->ns);
-        maq_json_int(m, "launches", (int64_t)a->launches);
+        MAQ_JSON_INTS(m, {"bytes", a->bytes}, {"ns", a->ns}, {"launches", a->launches});
         maq_json_text(m, "provider",
                       a->provider == MAQ_PROVIDER_NONE ? "rule" : maq_provider_name((enum maq_provider)a->provider));
         maq_json_bool(m, "stream_of_bytes", a->modelled);

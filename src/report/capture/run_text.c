@@ -151,8 +151,8 @@ static void put_operators(struct maq_page *page, const struct maq_launch *s)
     maq_arena_fini(&arena);
 }
 
-enum maq_status maq_report_session_text(char **out, const struct maq_launch *s, const struct maq_report_opts *opts,
-                                        struct maq_diag *diag)
+enum maq_status maq_report_launch_text(char **out, const struct maq_launch *s, const struct maq_report_opts *opts,
+                                       struct maq_diag *diag)
 {
     struct maq_page page;
     char a[32];

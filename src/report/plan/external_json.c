@@ -7,39 +7,25 @@
 static void add_stage(struct maq_json list, const struct maq_slices_stage *s)
 {
     struct maq_json map = maq_json_item(list);
-    maq_json_int(map, "island", s->island);
-    maq_json_int(map, "piece", s->piece);
-    maq_json_int(map, "first_layer", s->first_layer);
-    maq_json_int(map, "layers", s->layers);
-    maq_json_int(map, "devices", s->devices);
-    maq_json_int(map, "replicas", s->replicas);
-    if (s->tp > 0) {
-        maq_json_int(map, "tensor_model_parallel_size", s->tp);
-        maq_json_int(map, "context_parallel_size", s->cp);
-        maq_json_int(map, "expert_model_parallel_size", s->ep);
-        maq_json_int(map, "micro_batch_size", s->micro_batch);
-    }
+    MAQ_JSON_INTS(map, {"island", s->island}, {"piece", s->piece}, {"first_layer", s->first_layer},
+                  {"layers", s->layers}, {"devices", s->devices}, {"replicas", s->replicas});
+    if (s->tp > 0)
+        MAQ_JSON_INTS(map, {"tensor_model_parallel_size", s->tp}, {"context_parallel_size", s->cp},
+                      {"expert_model_parallel_size", s->ep}, {"micro_batch_size", s->micro_batch});
     if (s->recompute >= 0)
         maq_json_text(map, "recompute", maq_words_recompute(s->recompute));
     if (s->sharding >= 0)
         maq_json_text(map, "sharding", maq_words_sharding(s->sharding));
-    maq_json_real(map, "compute_s", s->compute_s);
-    maq_json_real(map, "hop_s", s->hop_s);
-    maq_json_real(map, "sync_s", s->sync_s);
-    maq_json_real(map, "once_s", s->once_s);
-    maq_json_real(map, "memory_bytes", s->memory_bytes);
-    maq_json_real(map, "capacity_bytes", s->capacity_bytes);
+    MAQ_JSON_REALS(map, {"compute_s", s->compute_s}, {"hop_s", s->hop_s}, {"sync_s", s->sync_s}, {"once_s", s->once_s},
+                   {"memory_bytes", s->memory_bytes}, {"capacity_bytes", s->capacity_bytes});
     maq_json_int(map, "in_flight", s->in_flight);
 }
 
 static void add_piece(struct maq_json list, const struct maq_slices_piece *p)
 {
     struct maq_json map = maq_json_item(list);
-    maq_json_int(map, "island", p->island);
-    maq_json_int(map, "first_layer", p->first_layer);
-    maq_json_int(map, "layers", p->layers);
-    maq_json_int(map, "first_stage", p->first_stage);
-    maq_json_int(map, "stages", p->n_stages);
+    MAQ_JSON_INTS(map, {"island", p->island}, {"first_layer", p->first_layer}, {"layers", p->layers},
+                  {"first_stage", p->first_stage}, {"stages", p->n_stages});
     maq_json_text(map, "text", p->text);
 }
 
@@ -64,27 +50,17 @@ static void add_parallelizer(struct maq_json map, const struct maq_slices_result
 {
     const struct maq_slices_calls *c = &r->calls;
     maq_json_text(map, "name", r->parallelizer);
-    maq_json_int(map, "atoms", r->n_atoms);
-    maq_json_int(map, "slices", r->n_slices);
-    maq_json_int(map, "different_slices", r->n_distinct);
+    MAQ_JSON_INTS(map, {"atoms", r->n_atoms}, {"slices", r->n_slices}, {"different_slices", r->n_distinct});
     struct maq_json calls = maq_json_map(map, "calls");
-    maq_json_int(calls, "all", (int64_t)c->all);
-    maq_json_int(calls, "made", (int64_t)c->made);
-    maq_json_int(calls, "saved_by_redundancy", (int64_t)c->redundancy);
-    maq_json_int(calls, "saved_by_infeasibility", (int64_t)c->infeasibility);
-    maq_json_int(calls, "saved_by_imbalance", (int64_t)c->imbalance);
-    maq_json_int(calls, "saved_by_reuse", (int64_t)c->reuse);
-    maq_json_int(calls, "plans", (int64_t)c->plans);
-    maq_json_int(calls, "profiles", (int64_t)c->profiles);
+    MAQ_JSON_INTS(calls, {"all", c->all}, {"made", c->made}, {"saved_by_redundancy", c->redundancy},
+                  {"saved_by_infeasibility", c->infeasibility}, {"saved_by_imbalance", c->imbalance},
+                  {"saved_by_reuse", c->reuse}, {"plans", c->plans}, {"profiles", c->profiles});
 }
 
 static void add_counts(struct maq_json map, const struct maq_slices_counts *c)
 {
-    maq_json_int(map, "waves", (int64_t)c->waves);
-    maq_json_int(map, "waves_bounded", (int64_t)c->waves_bounded);
-    maq_json_int(map, "considered", (int64_t)c->considered);
-    maq_json_int(map, "bounded", (int64_t)c->bounded);
-    maq_json_int(map, "dominated", (int64_t)c->dominated);
+    MAQ_JSON_INTS(map, {"waves", c->waves}, {"waves_bounded", c->waves_bounded}, {"considered", c->considered},
+                  {"bounded", c->bounded}, {"dominated", c->dominated});
 }
 
 enum maq_status maq_report_slices_json(char **out, const struct maq_report_slices *p,
@@ -99,20 +75,14 @@ enum maq_status maq_report_slices_json(char **out, const struct maq_report_slice
     maq_json_bool(d, "fits", r->n_plans > 0);
     maq_json_bool(d, "exact", r->n_plans > 0 && r->exact);
     if (r->n_plans > 0) {
-        maq_json_real(d, "step_time_s", r->plans[0].step_s);
-        maq_json_real(d, "lower_bound_s", r->bound_s);
-        maq_json_real(d, "gap", r->gap);
+        MAQ_JSON_REALS(d, {"step_time_s", r->plans[0].step_s}, {"lower_bound_s", r->bound_s}, {"gap", r->gap});
     }
     add_parallelizer(maq_json_map(d, "parallelizer"), r);
     add_counts(maq_json_map(d, "counts"), &r->counts);
     struct maq_json islands = maq_json_list(d, "islands"), plans = maq_json_list(d, "plans");
-    for (uint32_t g = 0; g < r->n_islands; g++) {
-        struct maq_json map = maq_json_item(islands);
-        maq_json_text(map, "device", r->islands[g].device);
-        maq_json_int(map, "nodes", r->islands[g].nodes);
-        maq_json_int(map, "devices_per_node", r->islands[g].devices_per_node);
-        maq_json_int(map, "used", r->islands[g].used);
-    }
+    for (uint32_t g = 0; g < r->n_islands; g++)
+        (void)maq_json_island(islands, r->islands[g].device, r->islands[g].nodes, r->islands[g].devices_per_node,
+                              r->islands[g].used);
     for (uint32_t i = 0; i < r->n_plans; i++)
         add_plan(plans, &r->plans[i]);
     return maq_json_finish(out, &document, diag);

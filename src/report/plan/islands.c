@@ -78,10 +78,8 @@ enum maq_status maq_report_islands_json(char **out, const struct maq_islands *s,
             maq_json_word(names, s->nodes[island->nodes[k]].name);
         maq_json_text(item, "device", first->device);
         maq_json_int(item, "devices_per_node", first->devices);
-        maq_json_real(item, "flop_per_s", island->flops);
-        maq_json_real(item, "memory_bytes", island->mem_bytes);
-        maq_json_real(item, "bandwidth_bytes_per_s", island->bps);
-        maq_json_real(item, "network_bytes_per_s", island->link_bps);
+        MAQ_JSON_REALS(item, {"flop_per_s", island->flops}, {"memory_bytes", island->mem_bytes},
+                       {"bandwidth_bytes_per_s", island->bps}, {"network_bytes_per_s", island->link_bps});
     }
     maq_json_text(document.root, "cluster", s->document);
     return maq_json_finish(out, &document, diag);

@@ -15,10 +15,8 @@ static void add_stage(struct maq_json list, const struct maq_compose_problem *pr
         maq_json_int(part, "tensor_model_parallel_size", stage->parts[i].tp);
         maq_json_int(part, "replicas", stage->parts[i].replicas);
     }
-    maq_json_real(item, "compute_s", stage->compute_s);
-    maq_json_real(item, "hop_s", stage->hop_s);
-    maq_json_real(item, "reduce_s", stage->sync_s);
-    maq_json_real(item, "memory_share", stage->memory_share);
+    MAQ_JSON_REALS(item, {"compute_s", stage->compute_s}, {"hop_s", stage->hop_s}, {"reduce_s", stage->sync_s},
+                   {"memory_share", stage->memory_share});
     maq_json_int(item, "in_flight", stage->in_flight);
 }
 
@@ -28,9 +26,7 @@ static void add_plan(struct maq_json list, const struct maq_compose_problem *pro
     struct maq_json item = maq_json_item(list);
     maq_json_real(item, "step_time_s", plan->step_s);
     maq_json_int(item, "micro_batch_size", plan->micro_batch);
-    maq_json_real(item, "pipeline_s", plan->run_s);
-    maq_json_real(item, "reduce_s", plan->sync_s);
-    maq_json_real(item, "optimizer_s", plan->update_s);
+    MAQ_JSON_REALS(item, {"pipeline_s", plan->run_s}, {"reduce_s", plan->sync_s}, {"optimizer_s", plan->update_s});
     struct maq_json pipelines = maq_json_list(item, "pipelines");
     for (uint32_t p = 0; p < plan->n_pipelines; p++) {
         const struct maq_compose_pipeline *from = &plan->pipelines[p];
@@ -59,17 +55,12 @@ enum maq_status maq_report_compose_json(char **out, const struct maq_compose_pro
     maq_json_bool(d, "fits", r->n_plans > 0);
     maq_json_bool(d, "exact", r->exact);
     if (r->n_plans > 0) {
-        maq_json_real(d, "step_time_s", r->plans[0].step_s);
-        maq_json_real(d, "lower_bound_s", r->bound_s);
-        maq_json_real(d, "gap", r->gap);
+        MAQ_JSON_REALS(d, {"step_time_s", r->plans[0].step_s}, {"lower_bound_s", r->bound_s}, {"gap", r->gap});
     }
     struct maq_json counts = maq_json_map(d, "counts");
-    maq_json_int(counts, "considered", (int64_t)r->counts.considered);
-    maq_json_int(counts, "bounded", (int64_t)r->counts.bounded);
-    maq_json_int(counts, "dominated", (int64_t)r->counts.dominated);
-    maq_json_int(counts, "evaluated", (int64_t)r->counts.evaluated);
-    maq_json_int(counts, "cases", (int64_t)r->counts.cases);
-    maq_json_int(counts, "cases_bounded", (int64_t)r->counts.cases_bounded);
+    MAQ_JSON_INTS(counts, {"considered", r->counts.considered}, {"bounded", r->counts.bounded},
+                  {"dominated", r->counts.dominated}, {"evaluated", r->counts.evaluated}, {"cases", r->counts.cases},
+                  {"cases_bounded", r->counts.cases_bounded});
     struct maq_json plans = maq_json_list(d, "plans");
     for (uint32_t i = 0; i < r->n_plans; i++)
         add_plan(plans, problem, &r->plans[i]);

@@ -7,16 +7,10 @@
 static void add_stage(struct maq_json list, const struct maq_mixed_search_stage *s)
 {
     struct maq_json map = maq_json_item(list);
-    maq_json_int(map, "pipeline", s->pipeline);
-    maq_json_int(map, "island", s->island);
-    maq_json_int(map, "islands", s->islands);
-    maq_json_int(map, "first_layer", s->first_layer);
-    maq_json_int(map, "layers", s->layers);
-    maq_json_int(map, "tensor_model_parallel_size", s->tp);
-    maq_json_int(map, "context_parallel_size", s->cp);
-    maq_json_int(map, "expert_model_parallel_size", s->ep);
-    maq_json_int(map, "expert_tensor_parallel_size", s->etp);
-    maq_json_int(map, "replicas", s->replicas);
+    MAQ_JSON_INTS(map, {"pipeline", s->pipeline}, {"island", s->island}, {"islands", s->islands},
+                  {"first_layer", s->first_layer}, {"layers", s->layers}, {"tensor_model_parallel_size", s->tp},
+                  {"context_parallel_size", s->cp}, {"expert_model_parallel_size", s->ep},
+                  {"expert_tensor_parallel_size", s->etp}, {"replicas", s->replicas});
     maq_json_text(map, "recompute", maq_words_recompute(s->recompute));
     maq_json_words(map, MAQ_PLAN_RECOMPUTE_MODULES, s->recompute == MAQ_RECOMPUTE_SELECTIVE ? s->recompute_parts : 0);
     maq_json_real(map, "optimizer_offload_fraction", s->optimizer_offload);
@@ -24,11 +18,8 @@ static void add_stage(struct maq_json list, const struct maq_mixed_search_stage 
     maq_json_words(map, MAQ_PLAN_OFFLOAD_MODULES, s->offload_modules);
     maq_json_int(map, "num_distributed_optimizer_instances", s->optimizer_instances);
     maq_json_text(map, "sharding", maq_words_sharding(s->sharding));
-    maq_json_real(map, "compute_s", s->compute_s);
-    maq_json_real(map, "hop_s", s->hop_s);
-    maq_json_real(map, "sync_s", s->sync_s);
-    maq_json_real(map, "memory_bytes", s->memory_bytes);
-    maq_json_real(map, "capacity_bytes", s->capacity_bytes);
+    MAQ_JSON_REALS(map, {"compute_s", s->compute_s}, {"hop_s", s->hop_s}, {"sync_s", s->sync_s},
+                   {"memory_bytes", s->memory_bytes}, {"capacity_bytes", s->capacity_bytes});
     maq_json_int(map, "in_flight", s->in_flight);
     if (s->on_devices_of >= 0)
         maq_json_int(map, "on_devices_of", s->on_devices_of);
@@ -42,25 +33,20 @@ static void add_plan(struct maq_json list, const struct maq_mixed_search_plan *p
     maq_json_bool(map, "uniform", p->uniform != NULL);
     if (p->uniform)
         maq_json_plan(maq_json_map(map, "plan"), p->uniform);
-    maq_json_int(map, "micro_batch_size", p->micro_batch);
-    maq_json_int(map, "replicas", p->replicas);
-    maq_json_int(map, "microbatches", p->microbatches);
-    maq_json_int(map, "virtual_pipeline_model_parallel_size", p->chunks);
+    MAQ_JSON_INTS(map, {"micro_batch_size", p->micro_batch}, {"replicas", p->replicas},
+                  {"microbatches", p->microbatches}, {"virtual_pipeline_model_parallel_size", p->chunks});
     if (p->chunks > 1)
         maq_json_int(map, "microbatch_group_size_per_vp_stage", p->group);
     if (p->overlap_ep != MAQ_AUTO)
         maq_json_bool(map, "overlap_moe_expert_parallel_comm", p->overlap_ep == MAQ_ON);
     maq_json_real(map, "bottleneck_s", p->bottleneck_s);
     maq_json_int(map, "bottleneck_stage", p->bottleneck);
-    maq_json_real(map, "fill_s", p->fill_s);
-    maq_json_real(map, "wait_s", p->wait_s);
-    maq_json_real(map, "sync_s", p->sync_s);
+    MAQ_JSON_REALS(map, {"fill_s", p->fill_s}, {"wait_s", p->wait_s}, {"sync_s", p->sync_s});
     struct maq_json pipelines = maq_json_list(map, "pipelines");
     for (uint32_t i = 0; p->pipelines && i < p->n_pipelines; i++) {
         struct maq_json item = maq_json_item(pipelines);
-        maq_json_int(item, "replicas", p->pipelines[i].replicas);
-        maq_json_int(item, "microbatches", p->pipelines[i].microbatches);
-        maq_json_int(item, "replicas_with_one_less", p->pipelines[i].fewer);
+        MAQ_JSON_INTS(item, {"replicas", p->pipelines[i].replicas}, {"microbatches", p->pipelines[i].microbatches},
+                      {"replicas_with_one_less", p->pipelines[i].fewer});
     }
     struct maq_json stages = maq_json_list(map, "stages");
     for (uint32_t i = 0; i < p->n_stages; i++)
@@ -69,13 +55,9 @@ static void add_plan(struct maq_json list, const struct maq_mixed_search_plan *p
 
 static void add_counts(struct maq_json map, const struct maq_mixed_search_counts *c)
 {
-    maq_json_int(map, "waves", (int64_t)c->waves);
-    maq_json_int(map, "waves_bounded", (int64_t)c->waves_bounded);
-    maq_json_int(map, "programs", (int64_t)c->programs);
-    maq_json_int(map, "considered", (int64_t)c->considered);
-    maq_json_int(map, "bounded", (int64_t)c->bounded);
-    maq_json_int(map, "dominated", (int64_t)c->dominated);
-    maq_json_int(map, "evaluated", (int64_t)c->evaluated);
+    MAQ_JSON_INTS(map, {"waves", c->waves}, {"waves_bounded", c->waves_bounded}, {"programs", c->programs},
+                  {"considered", c->considered}, {"bounded", c->bounded}, {"dominated", c->dominated},
+                  {"evaluated", c->evaluated});
 }
 
 static void add_room(struct maq_json map, const struct maq_mixed_search_plan *plan, const struct maq_loaded_job *open)
@@ -132,11 +114,8 @@ enum maq_status maq_report_mixed_json(char **out, const struct maq_report_mixed 
     maq_json_bool(d, "complete", r->complete);
     maq_json_bool(d, "exact", r->complete && r->n_plans > 0 && r->bound_s > 0 && r->gap <= 1e-12);
     if (r->n_plans > 0) {
-        maq_json_real(d, "step_time_s", r->plans[0].step_s);
-        maq_json_real(d, "composed_s", r->plans[0].composed_s);
-        maq_json_real(d, "lower_bound_s", r->bound_s);
-        maq_json_real(d, "gap", r->gap);
-        maq_json_real(d, "search_gap", r->search_gap);
+        MAQ_JSON_REALS(d, {"step_time_s", r->plans[0].step_s}, {"composed_s", r->plans[0].composed_s},
+                       {"lower_bound_s", r->bound_s}, {"gap", r->gap}, {"search_gap", r->search_gap});
         add_room(maq_json_map(d, "room"), &r->plans[0], p->open);
     }
     add_counts(maq_json_map(d, "counts"), &r->counts);
@@ -144,15 +123,9 @@ enum maq_status maq_report_mixed_json(char **out, const struct maq_report_mixed 
     add_remedies(d, p->remedies);
     struct maq_json islands = maq_json_list(d, "islands"), plans = maq_json_list(d, "plans");
     for (uint32_t g = 0; g < r->n_islands; g++) {
-        struct maq_json map = maq_json_item(islands);
-        maq_json_text(map, "device", r->islands[g].device);
-        maq_json_int(map, "nodes", r->islands[g].nodes);
-        maq_json_int(map, "devices_per_node", r->islands[g].devices_per_node);
-        maq_json_int(map, "used", r->islands[g].used);
-        if (r->islands[g].alone_s > 0)
-            maq_json_real(map, "alone_s", r->islands[g].alone_s);
-        else
-            maq_json_null(map, "alone_s");
+        struct maq_json map = maq_json_island(islands, r->islands[g].device, r->islands[g].nodes,
+                                              r->islands[g].devices_per_node, r->islands[g].used);
+        maq_json_positive(map, "alone_s", r->islands[g].alone_s);
     }
     for (uint32_t i = 0; i < r->n_plans; i++)
         add_plan(plans, &r->plans[i]);

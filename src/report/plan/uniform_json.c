@@ -8,12 +8,8 @@
 
 static void add_counts(struct maq_json map, const struct maq_search_counts *c)
 {
-    maq_json_int(map, "considered", (int64_t)c->considered);
-    maq_json_int(map, "bounded", (int64_t)c->bounded);
-    maq_json_int(map, "impossible", (int64_t)c->impossible);
-    maq_json_int(map, "unfit", (int64_t)c->unfit);
-    maq_json_int(map, "scored", (int64_t)c->scored);
-    maq_json_int(map, "cells", c->branches);
+    MAQ_JSON_INTS(map, {"considered", c->considered}, {"bounded", c->bounded}, {"impossible", c->impossible},
+                  {"unfit", c->unfit}, {"scored", c->scored}, {"cells", c->branches});
 }
 
 static void add_scores(struct maq_json map, const struct maq_search_plan *p)
@@ -24,10 +20,8 @@ static void add_scores(struct maq_json map, const struct maq_search_plan *p)
 
 static void add_prediction(struct maq_json map, const struct maq_train_result *t)
 {
-    maq_json_real(map, "step_time_low_s", t->step_low_s);
-    maq_json_real(map, "step_time_high_s", t->step_high_s);
-    maq_json_real(map, "tokens_per_s", t->tokens_per_s);
-    maq_json_real(map, "mfu", t->mfu);
+    MAQ_JSON_REALS(map, {"step_time_low_s", t->step_low_s}, {"step_time_high_s", t->step_high_s},
+                   {"tokens_per_s", t->tokens_per_s}, {"mfu", t->mfu});
     maq_json_buckets(maq_json_map(map, "breakdown"), t->bucket_s);
 }
 
@@ -117,10 +111,9 @@ enum maq_status maq_report_plan_json(char **out, const struct maq_report_plan *p
     maq_json_bool(d, "fits", r->n_plans > 0);
     maq_json_bool(d, "complete", r->complete);
     if (r->n_plans > 0) {
-        maq_json_real(d, "step_time_s", r->plans[0].step_s);
-        maq_json_real(d, "lower_bound_s", r->bound_s);
-        maq_json_real(d, "gap", r->bound_s > 0 ? r->plans[0].step_s / r->bound_s - 1 : (double)NAN);
-        maq_json_real(d, "unproven_share", r->unproven_share);
+        MAQ_JSON_REALS(d, {"step_time_s", r->plans[0].step_s}, {"lower_bound_s", r->bound_s},
+                       {"gap", r->bound_s > 0 ? r->plans[0].step_s / r->bound_s - 1 : (double)NAN},
+                       {"unproven_share", r->unproven_share});
         if (p->megatron) {
             struct maq_json megatron = maq_json_map(d, "megatron");
             maq_json_real(megatron, "step_time_s", p->megatron->step_s);

@@ -22,15 +22,10 @@ enum maq_status maq_report_vary_json(char **out, const struct maq_search_variant
         maq_json_bool(item, "fits", v->train != NULL);
         if (!v->train)
             continue;
-        maq_json_real(item, "step_time_s", v->train->step_s);
-        maq_json_real(item, "mfu", v->train->mfu);
-        maq_json_real(item, "tokens_per_s", v->tokens_per_s);
-        maq_json_real(item, "days_per_trillion_tokens", v->days);
-        maq_json_real(item, "gpu_hours_per_trillion_tokens", v->gpu_hours);
-        if (v->usd > 0)
-            maq_json_real(item, "usd_per_trillion_tokens", v->usd);
-        else
-            maq_json_null(item, "usd_per_trillion_tokens");
+        MAQ_JSON_REALS(item, {"step_time_s", v->train->step_s}, {"mfu", v->train->mfu},
+                       {"tokens_per_s", v->tokens_per_s}, {"days_per_trillion_tokens", v->days},
+                       {"gpu_hours_per_trillion_tokens", v->gpu_hours});
+        maq_json_positive(item, "usd_per_trillion_tokens", v->usd);
         maq_json_bool(item, "pareto", v->pareto);
         maq_json_plan(maq_json_map(item, "plan"), &v->train->job->plan);
     }

@@ -7,38 +7,27 @@
 static void put_law(struct maq_json map, const struct maq_risk_law *law)
 {
     maq_json_text(map, "name", law->name);
-    maq_json_real(map, "shift_s", law->shift);
-    maq_json_real(map, "scale", law->scale);
-    maq_json_real(map, "shape", law->shape);
-    maq_json_real(map, "ks_distance", law->distance);
+    MAQ_JSON_REALS(map, {"shift_s", law->shift}, {"scale", law->scale}, {"shape", law->shape},
+                   {"ks_distance", law->distance});
     maq_json_bool(map, "accepted", law->accepted);
 }
 
 static void put_figure(struct maq_json map, const struct maq_risk_estimate *e)
 {
-    maq_json_real(map, "predicted", e->predicted);
-    maq_json_real(map, "low", e->low);
-    maq_json_real(map, "high", e->high);
-    maq_json_real(map, "next_low", e->next_low);
-    maq_json_real(map, "next_high", e->next_high);
-    maq_json_real(map, "observed", e->observed);
-    maq_json_real(map, "error", e->error);
+    MAQ_JSON_REALS(map, {"predicted", e->predicted}, {"low", e->low}, {"high", e->high}, {"next_low", e->next_low},
+                   {"next_high", e->next_high}, {"observed", e->observed}, {"error", e->error});
 }
 
 static void put_series(struct maq_json item, const struct maq_risk_series *s)
 {
     maq_json_text(item, "name", s->name);
-    maq_json_int(item, "steps", s->n);
-    maq_json_int(item, "fitted", s->fitted);
-    maq_json_int(item, "held_out", s->judged);
+    MAQ_JSON_INTS(item, {"steps", s->n}, {"fitted", s->fitted}, {"held_out", s->judged});
     for (int f = 0; f < MAQ_RISK_FIGURE_COUNT; f++)
         put_figure(maq_json_map(item, maq_risk_figure_name((enum maq_risk_figure)f)), &s->figure[f]);
     maq_json_real(item, "guarantee_s", s->guarantee_s);
     maq_json_int(item, "warm_up_steps", s->warm_up);
-    maq_json_real(item, "effective_steps", s->effective);
-    maq_json_real(item, "body_cv", s->cv);
-    maq_json_real(item, "neighbour_correlation", s->correlation);
-    maq_json_real(item, "drift", s->drift);
+    MAQ_JSON_REALS(item, {"effective_steps", s->effective}, {"body_cv", s->cv},
+                   {"neighbour_correlation", s->correlation}, {"drift", s->drift});
     maq_json_int(item, "stretch_steps", s->stretch);
     maq_json_int(item, "held_out_stretch_steps", s->held_stretch);
     struct maq_json spikes = maq_json_map(item, "spikes");
@@ -47,9 +36,7 @@ static void put_series(struct maq_json item, const struct maq_risk_series *s)
     maq_json_real(spikes, "rate", s->spike_rate);
     maq_json_real(spikes, "mean_s", s->spike_mean_s);
     struct maq_json slow = maq_json_map(item, "slow_mode");
-    maq_json_real(slow, "share", s->slow_share);
-    maq_json_real(slow, "ratio", s->slow_ratio);
-    maq_json_real(slow, "cv", s->mode_cv);
+    MAQ_JSON_REALS(slow, {"share", s->slow_share}, {"ratio", s->slow_ratio}, {"cv", s->mode_cv});
     maq_json_text(item, "law", s->pooled ? "pool" : s->laws[0].name);
     maq_json_real(item, "ks_floor", s->floor);
     struct maq_json laws = maq_json_list(item, "laws");
@@ -71,11 +58,8 @@ static void put_record(struct maq_json item, const struct maq_risk_record *r)
         maq_json_text(map, "name", k->name);
         maq_json_count(map, "runs", (double)k->runs);
         maq_json_int(map, "pools", k->pools);
-        maq_json_real(map, "share", k->share);
-        maq_json_real(map, "cv", k->cv + known);
-        maq_json_real(map, "slow_share", k->slow_share + known);
-        maq_json_real(map, "slow_ratio", k->slow_ratio + known);
-        maq_json_real(map, "waiting_share", k->waiting_share);
+        MAQ_JSON_REALS(map, {"share", k->share}, {"cv", k->cv + known}, {"slow_share", k->slow_share + known},
+                       {"slow_ratio", k->slow_ratio + known}, {"waiting_share", k->waiting_share});
         maq_json_text(map, "law", k->law);
         maq_json_real(map, "ks_distance", k->distance + known);
         maq_json_real(map, "ks_floor", k->floor + known);

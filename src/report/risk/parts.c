@@ -6,9 +6,7 @@
 
 void maq_risk_json_quantile(struct maq_json map, const struct maq_risk_quantile *q)
 {
-    maq_json_real(map, "value_s", q->value_s);
-    maq_json_real(map, "low_s", q->low_s);
-    maq_json_real(map, "high_s", q->high_s);
+    MAQ_JSON_REALS(map, {"value_s", q->value_s}, {"low_s", q->low_s}, {"high_s", q->high_s});
 }
 
 void maq_risk_json_members(struct maq_json map, const char *key, const struct maq_risk_quantile *q)

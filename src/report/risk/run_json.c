@@ -26,14 +26,10 @@ static void add_options(struct maq_json map, const struct maq_run_result *r)
     static const char *const survives[] = {"process", "node", "all"};
     const struct maq_run_opts *o = &r->opts;
     maq_json_count(map, "steps", o->steps);
-    maq_json_real(map, "step_time_s", o->step_s);
-    maq_json_real(map, "step_sigma", o->step_sigma);
-    maq_json_real(map, "step_noise", o->step_noise);
+    MAQ_JSON_REALS(map, {"step_time_s", o->step_s}, {"step_sigma", o->step_sigma}, {"step_noise", o->step_noise});
     maq_json_int(map, "devices", o->devices);
     maq_json_count(map, "nodes", r->nodes);
-    maq_json_int(map, "dp_replicas", o->dp_replicas);
-    maq_json_int(map, "spares", o->spares);
-    maq_json_int(map, "shared_nodes", o->shared_nodes);
+    MAQ_JSON_INTS(map, {"dp_replicas", o->dp_replicas}, {"spares", o->spares}, {"shared_nodes", o->shared_nodes});
     maq_json_text(map, "recovery", maq_run_recovery_name(o->recovery));
     maq_json_text(map, "failure_clock", maq_failure_clock_name(o->clock));
     maq_json_real(map, "checkpoint_interval_s", r->interval_s);
@@ -43,9 +39,8 @@ static void add_options(struct maq_json map, const struct maq_run_result *r)
         struct maq_json level = maq_json_item(levels);
         maq_json_int(level, "every", o->levels[i].every);
         maq_json_text(level, "survives", survives[o->levels[i].survives]);
-        maq_json_real(level, "save_s", o->levels[i].save_s);
-        maq_json_real(level, "persist_s", o->levels[i].persist_s);
-        maq_json_real(level, "restore_s", o->levels[i].restore_s);
+        MAQ_JSON_REALS(level, {"save_s", o->levels[i].save_s}, {"persist_s", o->levels[i].persist_s},
+                       {"restore_s", o->levels[i].restore_s});
     }
     maq_json_real(map, "evaluate_every_s", o->evaluate_every_s);
     maq_json_real(map, "evaluate_s", o->evaluate_s);
@@ -60,9 +55,8 @@ static void add_buckets(struct maq_json list, const struct maq_run_result *r)
         struct maq_json one = maq_json_item(list);
         maq_json_text(one, "bucket", info.name);
         maq_json_text(one, "category", info.category);
-        maq_json_real(one, "time_s", r->bucket_s[b]);
-        maq_json_real(one, "share", r->bucket_s[b] / r->wall_s);
-        maq_json_real(one, "gpu_hours", r->bucket_s[b] / 3600 * r->opts.devices);
+        MAQ_JSON_REALS(one, {"time_s", r->bucket_s[b]}, {"share", r->bucket_s[b] / r->wall_s},
+                       {"gpu_hours", r->bucket_s[b] / 3600 * r->opts.devices});
     }
 }
 
@@ -71,30 +65,22 @@ static void add_causes(struct maq_json list, const struct maq_run_result *r)
     for (uint32_t i = 0; i < r->n_causes; i++) {
         struct maq_json one = maq_json_item(list);
         maq_json_text(one, "cause", r->causes[i].name);
-        maq_json_real(one, "interruptions", r->causes[i].count);
-        maq_json_real(one, "lost_s", r->causes[i].lost_s);
-        maq_json_real(one, "lost_gpu_hours", r->causes[i].lost_s / 3600 * r->opts.devices);
+        MAQ_JSON_REALS(one, {"interruptions", r->causes[i].count}, {"lost_s", r->causes[i].lost_s},
+                       {"lost_gpu_hours", r->causes[i].lost_s / 3600 * r->opts.devices});
     }
 }
 
 static void add_result(struct maq_json map, const struct maq_run_result *r)
 {
-    maq_json_real(map, "ideal_s", r->ideal_s);
-    maq_json_real(map, "mean_s", r->wall_s);
-    maq_json_real(map, "mean_standard_error_s", r->wall_error_s);
-    maq_json_real(map, "sd_s", r->wall_sd_s);
+    MAQ_JSON_REALS(map, {"ideal_s", r->ideal_s}, {"mean_s", r->wall_s}, {"mean_standard_error_s", r->wall_error_s},
+                   {"sd_s", r->wall_sd_s});
     add_quantiles(maq_json_map(map, "done_after"), r->wall, "_s");
     maq_json_real(map, "guarantee_s", r->guarantee_s);
     maq_json_real(map, "goodput", r->goodput);
     add_quantiles(maq_json_map(map, "goodput_quantiles"), r->goodputs, "");
-    maq_json_real(map, "ettr", r->ettr);
-    maq_json_real(map, "mtbf_s", r->mtbf_s);
-    maq_json_real(map, "mttf_s", r->mttf_s);
-    maq_json_real(map, "interruptions", r->failures);
-    maq_json_real(map, "interruptions_sd", r->failures_sd);
-    maq_json_real(map, "nodes_lost", r->nodes_lost);
-    maq_json_real(map, "gpu_hours", r->gpu_hours);
-    maq_json_real(map, "spare_gpu_hours", r->wall_s / 3600 * r->opts.spares * r->opts.devices_per_node);
+    MAQ_JSON_REALS(map, {"ettr", r->ettr}, {"mtbf_s", r->mtbf_s}, {"mttf_s", r->mttf_s}, {"interruptions", r->failures},
+                   {"interruptions_sd", r->failures_sd}, {"nodes_lost", r->nodes_lost}, {"gpu_hours", r->gpu_hours},
+                   {"spare_gpu_hours", r->wall_s / 3600 * r->opts.spares * r->opts.devices_per_node});
     maq_json_int(map, "given_up", r->endless);
     add_buckets(maq_json_list(map, "buckets"), r);
     add_causes(maq_json_list(map, "causes"), r);
@@ -102,20 +88,15 @@ static void add_result(struct maq_json map, const struct maq_run_result *r)
 
 static void add_closed(struct maq_json map, const struct maq_checkpoint_run *c)
 {
-    maq_json_real(map, "mean_s", c->mean_s);
-    maq_json_real(map, "sd_s", c->sd_s);
-    maq_json_real(map, "interruptions", c->failures);
-    maq_json_real(map, "goodput", c->useful);
+    MAQ_JSON_REALS(map, {"mean_s", c->mean_s}, {"sd_s", c->sd_s}, {"interruptions", c->failures},
+                   {"goodput", c->useful});
 }
 
 static void add_promise(struct maq_json map, const struct maq_report_run *run)
 {
     const struct maq_run_result *r = run->run;
-    maq_json_real(map, "within_s", r->opts.promise_s);
-    maq_json_real(map, "wanted_share", r->opts.promise_share);
-    maq_json_real(map, "met_share", r->promise_met);
-    maq_json_real(map, "met_low", r->promise_low);
-    maq_json_real(map, "met_high", r->promise_high);
+    MAQ_JSON_REALS(map, {"within_s", r->opts.promise_s}, {"wanted_share", r->opts.promise_share},
+                   {"met_share", r->promise_met}, {"met_low", r->promise_low}, {"met_high", r->promise_high});
     if (run->least_spares == UINT32_MAX)
         maq_json_null(map, "least_spares");
     else

@@ -26,16 +26,10 @@ enum maq_status maq_report_risk_replay_json(char **out, const struct maq_risk_re
     (void)opts;
     maq_json_begin(&document, "maquette.risk.replay/1");
     struct maq_json root = document.root;
-    maq_json_int(root, "steps", r->n_steps);
-    maq_json_int(root, "dp_size", r->dp);
-    maq_json_int(root, "pp_size", r->pp);
-    maq_json_real(root, "recorded_step_mean_s", r->recorded_s);
-    maq_json_real(root, "step_mean_s", r->step_mean_s);
-    maq_json_real(root, "no_launch_delay_s", r->no_launch_delay_s);
-    maq_json_real(root, "ideal_s", r->ideal_s);
-    maq_json_real(root, "slowdown", r->slowdown);
-    maq_json_real(root, "slowest_workers_share", r->worker_share);
-    maq_json_real(root, "last_stage_share", r->last_stage_share);
+    MAQ_JSON_INTS(root, {"steps", r->n_steps}, {"dp_size", r->dp}, {"pp_size", r->pp});
+    MAQ_JSON_REALS(root, {"recorded_step_mean_s", r->recorded_s}, {"step_mean_s", r->step_mean_s},
+                   {"no_launch_delay_s", r->no_launch_delay_s}, {"ideal_s", r->ideal_s}, {"slowdown", r->slowdown},
+                   {"slowest_workers_share", r->worker_share}, {"last_stage_share", r->last_stage_share});
     put_parts(maq_json_list(root, "by_stage"), r->stage, r->pp, false, true);
     put_parts(maq_json_list(root, "by_dp_rank"), r->dp_rank, r->dp, true, false);
     maq_json_bool(root, "workers_estimated", r->workers_estimated);

@@ -26,13 +26,9 @@ static void json_failures(struct maq_json map, const struct maq_failures *f)
 {
     maq_json_text(map, "name", f->name);
     maq_json_text(map, "title", f->title);
-    maq_json_real(map, "per_1000_node_days", f->rate * THOUSAND_NODE_DAYS);
-    maq_json_real(map, "per_device_s", f->rate);
-    maq_json_real(map, "spread", f->spread);
-    maq_json_real(map, "shape", f->shape);
-    maq_json_real(map, "age_s", f->age_s);
-    maq_json_real(map, "together_share", f->together_share);
-    maq_json_real(map, "together_nodes", f->together_nodes);
+    MAQ_JSON_REALS(map, {"per_1000_node_days", f->rate * THOUSAND_NODE_DAYS}, {"per_device_s", f->rate},
+                   {"spread", f->spread}, {"shape", f->shape}, {"age_s", f->age_s},
+                   {"together_share", f->together_share}, {"together_nodes", f->together_nodes});
     json_delay(map, "detection", f->detection);
     json_delay(map, "requeue", f->requeue);
     json_delay(map, "restart", f->restart);

@@ -223,9 +223,7 @@ static void json_layer(struct maq_json map, const struct maq_layer *layer)
         const struct maq_module *m = &layer->modules[i];
         struct maq_json row = maq_json_item(list);
         maq_json_text(row, "module", m->name);
-        maq_json_int(row, "in_features", m->in);
-        maq_json_int(row, "out_features", m->out);
-        maq_json_int(row, "parameters", m->params);
+        MAQ_JSON_INTS(row, {"in_features", m->in}, {"out_features", m->out}, {"parameters", m->params});
         maq_json_text(row, "cut", shard_name(m->shard));
         if (geometry(shape, m)[0])
             maq_json_text(row, "shape", shape);

@@ -45,19 +45,16 @@ static void add_operators(struct maq_json document, const struct maq_train_resul
 static void add_provenance(struct maq_json document, const struct maq_train_result *r)
 {
     struct maq_json map = maq_json_map(document, "provenance");
-    maq_json_real(map, "measured_share", r->provider_share[MAQ_PROVIDER_MEASURED]);
-    maq_json_real(map, "fitted_share", r->provider_share[MAQ_PROVIDER_FITTED]);
-    maq_json_real(map, "analytical_share", r->provider_share[MAQ_PROVIDER_ANALYTICAL]);
-    maq_json_real(map, "relative_error", r->error);
+    MAQ_JSON_REALS(map, {"measured_share", r->provider_share[MAQ_PROVIDER_MEASURED]},
+                   {"fitted_share", r->provider_share[MAQ_PROVIDER_FITTED]},
+                   {"analytical_share", r->provider_share[MAQ_PROVIDER_ANALYTICAL]}, {"relative_error", r->error});
     if (!r->job->measured)
         return;
     struct maq_json file = maq_json_map(map, "measured");
     maq_json_text(file, "file", r->job->measured);
     maq_json_bool(file, "asked", r->measured.asked);
-    maq_json_int(file, "held", r->measured.held);
-    maq_json_int(file, "other_devices", r->measured.others);
-    maq_json_int(file, "items", r->measured.items);
-    maq_json_int(file, "hits", r->measured.hits);
+    MAQ_JSON_INTS(file, {"held", r->measured.held}, {"other_devices", r->measured.others}, {"items", r->measured.items},
+                  {"hits", r->measured.hits});
 }
 
 static void add_engine(struct maq_json document, const struct maq_report_engine *e)
@@ -95,19 +92,11 @@ static void add_origins(struct maq_json document, const char *lines)
 static void add_headline(struct maq_json d, const struct maq_train_result *r)
 {
     maq_json_bool(d, "fits", r->fits);
-    maq_json_real(d, "step_time_s", r->step_s);
-    maq_json_real(d, "step_time_low_s", r->step_low_s);
-    maq_json_real(d, "step_time_high_s", r->step_high_s);
-    maq_json_real(d, "memory_low", r->memory_low);
-    maq_json_real(d, "memory_high", r->memory_high);
-    maq_json_real(d, "tokens_per_s", r->tokens_per_s);
-    maq_json_real(d, "tokens_per_s_per_device", r->tokens_per_s_per_device);
-    maq_json_real(d, "mfu", r->mfu);
-    maq_json_real(d, "hfu", r->hfu);
-    maq_json_real(d, "model_flop", r->model_flop);
-    maq_json_real(d, "hardware_flop", r->hardware_flop);
-    maq_json_real(d, "model_flop_per_s_per_device", r->model_flops_per_device);
-    maq_json_real(d, "peak_flop_per_s", r->peak_flops);
+    MAQ_JSON_REALS(d, {"step_time_s", r->step_s}, {"step_time_low_s", r->step_low_s},
+                   {"step_time_high_s", r->step_high_s}, {"memory_low", r->memory_low}, {"memory_high", r->memory_high},
+                   {"tokens_per_s", r->tokens_per_s}, {"tokens_per_s_per_device", r->tokens_per_s_per_device},
+                   {"mfu", r->mfu}, {"hfu", r->hfu}, {"model_flop", r->model_flop}, {"hardware_flop", r->hardware_flop},
+                   {"model_flop_per_s_per_device", r->model_flops_per_device}, {"peak_flop_per_s", r->peak_flops});
     maq_json_int(d, "critical_stage", r->critical_stage);
     maq_json_real(d, "bubble_fraction", r->bubble_fraction);
     maq_json_int(d, "worst_memory_stage", r->worst_stage);

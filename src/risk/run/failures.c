@@ -21,20 +21,16 @@
 struct failures_reader {
     struct maq_failures f;
     int32_t devices_per_node;
-    struct maq_str name, title, source;
-    struct maq_node *base, *aliases, *rate, *lemons, *bursts, *together, *causes, *detection, *requeue, *restart,
-        *repair;
+    struct maq__entry_head head;
+    struct maq_node *rate, *lemons, *bursts, *together, *causes, *detection, *requeue, *restart, *repair;
 };
 
 #define ROW(kind_, member_, key_, ...) kind_(struct failures_reader, member_, key_, __VA_ARGS__)
 #define F(kind_, member_, key_, ...) kind_(struct maq_failures, member_, key_, __VA_ARGS__)
 
 static const struct maq_field failures_fields[] = {
-    ROW(MAQ_FIELD_NODE, base, "base", .doc = "failures to start from"),
-    ROW(MAQ_FIELD_STR, name, "name", .doc = "name in reports"),
-    ROW(MAQ_FIELD_NODE, aliases, "aliases", .doc = "other names in the catalogue"),
-    ROW(MAQ_FIELD_STR, title, "title", .doc = "what fleet and job it is"),
-    ROW(MAQ_FIELD_STR, source, "source", .doc = "where the figures come from"),
+    MAQ_ENTRY_HEAD(struct failures_reader, head, "failures to start from", "what fleet and job it is",
+                   "where the figures come from"),
     ROW(MAQ_FIELD_NODE, rate, "rate", .doc = "failures that interrupt the job: 3.79e-3/node/day, 1e-4/gpu/day"),
     ROW(MAQ_FIELD_DOUBLE, f.spread, "spread", .min = 0, .max = 3,
         .doc = "standard deviation of the logarithm of the rate: how well it is known"),
@@ -111,23 +107,9 @@ static const struct maq_failures nothing_said = {
     .causes = &any_cause,
 };
 
-static enum maq_status worse(enum maq_status a, enum maq_status b)
-{
-    return a != MAQ_OK ? a : b;
-}
-
 /* --- sections --- */
 
-static enum maq_status read_section(struct maq_failures *f, const struct maq_field *fields, struct maq_node *map,
-                                    const char *what, struct maq_diag *diag)
-{
-    if (!map)
-        return MAQ_OK;
-    if (map->kind != MAQ_NODE_MAP)
-        return maq_diag_fail(MAQ_BAD_INPUT, diag, MAQ_CODE_FAILURES_FORM, map->at, NULL, "`%s` must be a map", what);
-    return worse(maq_fields_read(f, fields, map, NULL, NULL, diag),
-                 maq_fields_check_keys(fields, NULL, map, what, diag));
-}
+#define SECTION(what) (what), MAQ_CODE_FAILURES_FORM, "`" what "` must be a map"
 
 static enum maq_status read_delay(struct maq_delay *out, struct maq_node *node, struct maq_diag *diag)
 {
@@ -142,8 +124,7 @@ static enum maq_status read_cause(struct maq_failure_cause *out, struct maq_node
     if (node->kind != MAQ_NODE_MAP)
         return maq_diag_fail(MAQ_BAD_INPUT, diag, MAQ_CODE_FAILURES_FORM, node->at, NULL,
                              "a cause is a map with name and share");
-    MAQ_TRY(worse(maq_fields_read(&r, cause_fields, node, NULL, arena, diag),
-                  maq_fields_check_keys(cause_fields, NULL, node, "cause", diag)));
+    MAQ_TRY(maq_fields_read_map(&r, cause_fields, node, "cause", arena, diag));
     *out = (struct maq_failure_cause){.share = r.share, .loses_node = r.loses_node};
     out->own_detection = r.detection != NULL;
     out->own_repair = r.repair != NULL;
@@ -169,7 +150,7 @@ static enum maq_status read_causes(struct maq_failures *f, struct maq_node *list
     enum maq_status status = MAQ_OK;
     list->used = true;
     for (struct maq_node *one = list->first; one; one = one->next) {
-        status = worse(status, read_cause(&causes[n], one, arena, diag));
+        status = maq_worse(status, read_cause(&causes[n], one, arena, diag));
         sum += causes[n++].share;
     }
     for (uint32_t i = 0; i < n; i++)
@@ -213,28 +194,23 @@ static enum maq_status lay(void *value, struct maq_node *map, struct maq_arena *
 {
     struct maq_failures *f = value;
     struct failures_reader r = {.f = *f, .devices_per_node = (int32_t)f->devices_per_node};
-    enum maq_status status = maq_fields_read(&r, failures_fields, map, NULL, arena, diag);
-    status = worse(status, maq_fields_check_keys(failures_fields, NULL, map, "failures", diag));
-    if (r.aliases)
-        maq_node_use_all(r.aliases);
+    enum maq_status status = maq__entry_read(&r, &r.head, failures_fields, "failures", map, arena, diag);
     MAQ_TRY(status);
     r.f.devices_per_node = (uint32_t)r.devices_per_node;
     status = r.rate ? maq__failure_rate_read(&r.f.rate, r.rate, r.devices_per_node, diag) : MAQ_OK;
-    status = worse(status, read_section(&r.f, lemon_fields, r.lemons, "lemons", diag));
-    status = worse(status, read_section(&r.f, burst_fields, r.bursts, "bursts", diag));
-    status = worse(status, read_section(&r.f, together_fields, r.together, "together", diag));
-    status = worse(status, read_delay(&r.f.detection, r.detection, diag));
-    status = worse(status, read_delay(&r.f.requeue, r.requeue, diag));
-    status = worse(status, read_delay(&r.f.restart, r.restart, diag));
-    status = worse(status, read_delay(&r.f.repair, r.repair, diag));
-    status = worse(status, read_causes(&r.f, r.causes, arena, diag));
+    status = maq_worse(status, maq__entry_section(&r.f, lemon_fields, r.lemons, SECTION("lemons"), arena, diag));
+    status = maq_worse(status, maq__entry_section(&r.f, burst_fields, r.bursts, SECTION("bursts"), arena, diag));
+    status = maq_worse(status, maq__entry_section(&r.f, together_fields, r.together, SECTION("together"), arena, diag));
+    status = maq_worse(status, read_delay(&r.f.detection, r.detection, diag));
+    status = maq_worse(status, read_delay(&r.f.requeue, r.requeue, diag));
+    status = maq_worse(status, read_delay(&r.f.restart, r.restart, diag));
+    status = maq_worse(status, read_delay(&r.f.repair, r.repair, diag));
+    status = maq_worse(status, read_causes(&r.f, r.causes, arena, diag));
     if (!r.causes && (r.detection || r.repair))
-        status = worse(status, lay_over_causes(&r.f, r.detection != NULL, r.repair != NULL, arena, diag));
+        status = maq_worse(status, lay_over_causes(&r.f, r.detection != NULL, r.repair != NULL, arena, diag));
     MAQ_TRY(status);
     MAQ_TRY(contradictions(&r.f, map->at, diag));
-    MAQ_TRY(maq__entry_keep(&r.f.name, r.name, arena, diag));
-    MAQ_TRY(maq__entry_keep(&r.f.title, r.title, arena, diag));
-    MAQ_TRY(maq__entry_keep(&r.f.source, r.source, arena, diag));
+    MAQ_TRY(maq__entry_keep_head(&r.f.name, &r.f.title, &r.f.source, &r.head, arena, diag));
     *f = r.f;
     return MAQ_OK;
 }

@@ -112,9 +112,7 @@ static enum maq_status read_kernel(struct maq_variation *v, struct maq_node *nod
     if (node->kind != MAQ_NODE_MAP)
         return maq_diag_fail(MAQ_BAD_INPUT, diag, MAQ_CODE_WRONG_TYPE, node->at, NULL,
                              "a kernel is a map with name and cv");
-    enum maq_status status = maq_fields_read(&r, kernel_fields, node, NULL, arena, diag);
-    enum maq_status keys = maq_fields_check_keys(kernel_fields, NULL, node, "kernel", diag);
-    MAQ_TRY(status != MAQ_OK ? status : keys);
+    MAQ_TRY(maq_fields_read_map(&r, kernel_fields, node, "kernel", arena, diag));
     MAQ_TRY(read_quantiles(&r.law, r.quantiles, diag));
     if (r.name.len >= sizeof r.law.name)
         r.name.len = sizeof r.law.name - 1;

@@ -12,7 +12,7 @@
 #include "base/text.h"
 #include "base/units.h"
 #include "maquette/validate.h"
-#include "report/json_util.h"
+#include "validate/error_table.h"
 #include "validate/plot.h"
 #include "validate/worst.h"
 
@@ -25,14 +25,6 @@ static bool compared(const struct maq_validate_coll_row *row)
 
 /* ---- text ---- */
 
-static void add_percent(struct maq_buf *b, double x, bool sign)
-{
-    if (isfinite(x))
-        maq_buf_addf(b, sign ? " %+7.1f" : " %7.1f", 100 * x);
-    else
-        maq_buf_addf(b, " %7s", "-");
-}
-
 static void add_group(struct maq_buf *b, const struct maq_validate_coll_group *g)
 {
     static const struct {
@@ -41,10 +33,7 @@ static void add_group(struct maq_buf *b, const struct maq_validate_coll_group *g
     for (size_t i = 0; i < MAQ_COUNT(words); i++)
         if (strcmp(g->distance, words[i].distance) == 0)
             maq_buf_addf(b, "  %-44.44s %6u", i == 0 ? g->name : words[i].text, g->stat.n);
-    add_percent(b, g->stat.median, false);
-    add_percent(b, g->stat.mean, false);
-    add_percent(b, g->stat.p90, false);
-    add_percent(b, g->stat.bias, true);
+    maq__add_errors(b, 7, &g->stat);
     maq_buf_adds(b, "\n");
 }
 
@@ -78,14 +67,21 @@ static void add_skips(struct maq_buf *b, const struct maq_validate_coll_result *
     uint32_t rows = 0;
     for (uint32_t i = 0; i < r->n_skips; i++)
         rows += r->skips[i].rows;
-    maq_buf_addf(b, "\n  %u of %u rows left out", rows, r->n_kept);
+    struct maq_left_out out = maq__left_out(b, rows, r->n_kept);
     for (uint32_t i = 0; i < r->n_skips; i++)
-        maq_buf_addf(b, "%s %u %s", i == 0 ? ":" : ",", r->skips[i].rows, r->skips[i].why);
-    maq_buf_adds(b, "\n");
+        maq__left_out_add(&out, r->skips[i].rows, r->skips[i].why);
+    maq__left_out_end(&out);
 }
 
-static void add_worst_row(struct maq_buf *b, const struct maq_validate_coll_row *row)
+static double error_of(const void *of, uint32_t i)
 {
+    const struct maq_validate_coll_result *r = of;
+    return compared(&r->rows[i]) ? r->rows[i].error : (double)NAN;
+}
+
+static void add_worst_row(struct maq_buf *b, const void *of, uint32_t i)
+{
+    const struct maq_validate_coll_row *row = &((const struct maq_validate_coll_result *)of)->rows[i];
     char size[32], measured[32], predicted[32];
     maq_buf_addf(b, "   %+7.1f %%  line %u, %s: %s of %s on %u x %s, %u in a node; measured %s, predicted %s\n",
                  100 * row->error, row->line, row->source, row->collective, maq_format_bytes(size, row->bytes),
@@ -93,19 +89,6 @@ static void add_worst_row(struct maq_buf *b, const struct maq_validate_coll_row 
                  maq_format_time(predicted, row->predicted_s));
     maq_buf_addf(b, "      predicted as %s; most of it: %s; stated error %.0f %%\n", row->how, row->largest,
                  100 * row->stated_error);
-}
-
-static void add_worst(struct maq_buf *b, const struct maq_validate_coll_result *r, uint32_t worst)
-{
-    struct maq_worst w;
-    maq_worst_init(&w, r->n_rows);
-    for (uint32_t i = 0; i < r->n_rows; i++)
-        if (compared(&r->rows[i]))
-            maq_worst_add(&w, i, r->rows[i].error);
-    uint32_t n = maq_worst_head(&w, worst, b);
-    for (uint32_t i = 0; i < n; i++)
-        add_worst_row(b, &r->rows[w.at[i].row]);
-    maq_worst_fini(&w);
 }
 
 char *maq_validate_coll_text(const struct maq_validate_coll_result *r, uint32_t worst)
@@ -122,7 +105,7 @@ char *maq_validate_coll_text(const struct maq_validate_coll_result *r, uint32_t 
         maq_buf_adds(&b, "\nnothing to compare\n");
     add_skips(&b, r);
     if (worst > 0)
-        add_worst(&b, r, worst);
+        maq__add_worst(&b, &(struct maq_worst){r, r->n_rows, error_of, add_worst_row}, NULL, worst);
     return maq_buf_take(&b);
 }
 
@@ -147,9 +130,7 @@ static void add_json_row(struct maq_json list, const struct maq_validate_coll_ro
         return;
     }
     maq_json_text(map, "distance", row->far ? "far" : "near");
-    maq_json_real(map, "measured", row->measured_s);
-    maq_json_real(map, "predicted", row->predicted_s);
-    maq_json_real(map, "error", row->error);
+    maq__json_compared(map, row->measured_s, row->predicted_s, row->error);
     maq_json_real(map, "stated_error", row->stated_error);
     maq_json_text(map, "algorithm", row->how);
     maq_json_text(map, "largest", row->largest);
@@ -161,17 +142,12 @@ static void add_json_group(struct maq_json list, const struct maq_validate_coll_
     maq_json_text(map, "by", g->by);
     maq_json_text(map, "name", g->name);
     maq_json_text(map, "distance", g->distance);
-    maq_json_int(map, "rows", g->stat.n);
-    maq_json_real(map, "median_ape", g->stat.median);
-    maq_json_real(map, "mean_ape", g->stat.mean);
-    maq_json_real(map, "p90_ape", g->stat.p90);
-    maq_json_real(map, "bias", g->stat.bias);
+    maq__json_errors(map, &g->stat);
 }
 
 char *maq_validate_coll_json(const struct maq_validate_coll_result *r)
 {
     struct maq_json_document document;
-    char *text = NULL;
     maq_json_begin(&document, "maquette.validate.collectives/1");
     maq_json_text(document.root, "table", r->table);
     struct maq_json rows = maq_json_list(document.root, "rows");
@@ -187,7 +163,7 @@ char *maq_validate_coll_json(const struct maq_validate_coll_result *r)
         maq_json_text(map, "why", r->skips[i].why);
         maq_json_int(map, "rows", r->skips[i].rows);
     }
-    return maq_json_finish(&text, &document, NULL) == MAQ_OK ? text : NULL;
+    return maq_json_take(&document);
 }
 
 /* ---- picture ---- */

@@ -14,7 +14,8 @@
 #include "cost/collective/collective.h"
 #include "validate/codes.h"
 #include "validate/collectives/row.h"
-#include "validate/train/validate_internal.h"
+#include "validate/input.h"
+#include "validate/stat.h"
 
 struct coll_owner {
     struct maq_validate_coll_result result; /* first: a pointer to it is one to the owner */

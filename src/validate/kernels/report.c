@@ -1,23 +1,14 @@
 /* report.c - a comparison with kernel tables as text for people, as a picture, and as JSON. */
-#include <math.h>
 #include <stdlib.h>
 
 #include "base/alloc.h"
 #include "base/str.h"
 #include "base/text.h"
 #include "maquette/validate.h"
-#include "report/json_util.h"
+#include "validate/error_table.h"
 #include "validate/plot.h"
 
 #define MAX_BYTES ((size_t)64 << 20)
-
-static void add_percent(struct maq_buf *b, double share, bool sign)
-{
-    if (isnan(share))
-        maq_buf_adds(b, "       -");
-    else
-        maq_buf_addf(b, sign ? " %+7.1f" : " %7.1f", 100.0 * share);
-}
 
 static void add_head(struct maq_buf *b, const char *what)
 {
@@ -27,12 +18,9 @@ static void add_head(struct maq_buf *b, const char *what)
 static void add_group(struct maq_buf *b, const char *name, const struct maq_kernel_group *g)
 {
     maq_buf_addf(b, "  %-40.40s %7u", name, g->rows);
-    add_percent(b, g->median_ape, false);
-    add_percent(b, g->mean_ape, false);
-    add_percent(b, g->p90_ape, false);
-    add_percent(b, g->bias, true);
-    add_percent(b, g->inside, false);
-    add_percent(b, g->fitted, false);
+    maq__add_errors(b, 7, &(struct maq_validate_stat){g->rows, 0, g->median_ape, g->mean_ape, g->p90_ape, g->bias, 0});
+    maq__add_percent(b, 7, g->inside, false);
+    maq__add_percent(b, 7, g->fitted, false);
     maq_buf_addc(b, '\n');
 }
 
@@ -131,12 +119,8 @@ static void add_stats(struct maq_json at, const struct maq_kernel_group *g)
     }
     maq_json_int(at, "rows", g->rows);
     maq_json_int(at, "left_out", g->skipped);
-    maq_json_real(at, "median_ape", g->median_ape);
-    maq_json_real(at, "p90_ape", g->p90_ape);
-    maq_json_real(at, "mean_ape", g->mean_ape);
-    maq_json_real(at, "bias", g->bias);
-    maq_json_real(at, "inside_80", g->inside);
-    maq_json_real(at, "fitted", g->fitted);
+    MAQ_JSON_REALS(at, {"median_ape", g->median_ape}, {"p90_ape", g->p90_ape}, {"mean_ape", g->mean_ape},
+                   {"bias", g->bias}, {"inside_80", g->inside}, {"fitted", g->fitted});
 }
 
 static void add_row(struct maq_json at, const struct maq_kernel_worst *w)
@@ -149,21 +133,16 @@ static void add_row(struct maq_json at, const struct maq_kernel_worst *w)
     maq_json_text(at, "dtype", w->is_coll ? NULL : maq_dtype_name((enum maq_dtype)w->op.dtype));
     maq_json_text(at, "kernel", w->kernel);
     maq_json_text(at, "provider", maq_provider_name(w->provider));
-    maq_json_real(at, "measured", w->measured_s);
-    maq_json_real(at, "predicted", w->predicted_s);
-    maq_json_real(at, "error", w->error);
+    maq__json_compared(at, w->measured_s, w->predicted_s, w->error);
     maq_json_text(at, "why", w->why);
 }
 
 char *maq_validate_kernels_json(const struct maq_validate_kernels *r)
 {
     struct maq_json_document doc;
-    char *out = NULL;
     maq_json_begin(&doc, "maquette.validate.kernels/1");
     maq_json_text(doc.root, "path", r->path);
-    maq_json_int(doc.root, "tables", r->n_files);
-    maq_json_int(doc.root, "other_files", r->n_other);
-    maq_json_int(doc.root, "row_count", (int64_t)r->n_rows);
+    MAQ_JSON_INTS(doc.root, {"tables", r->n_files}, {"other_files", r->n_other}, {"row_count", r->n_rows});
     struct maq_json list = maq_json_list(doc.root, "groups");
     for (uint32_t i = 0; i < r->n_by_op; i++)
         add_stats(maq_json_item(list), &r->by_op[i]);
@@ -178,5 +157,5 @@ char *maq_validate_kernels_json(const struct maq_validate_kernels *r)
     list = maq_json_list(doc.root, "rows"); /* the worst, as asked for */
     for (uint32_t i = 0; i < r->n_worst; i++)
         add_row(maq_json_item(list), &r->worst[i]);
-    return maq_json_finish(&out, &doc, NULL) == MAQ_OK ? out : NULL;
+    return maq_json_take(&doc);
 }

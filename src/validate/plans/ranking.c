@@ -20,9 +20,12 @@
 
 #include "base/alloc.h"
 #include "base/check.h"
+#include "base/stat/summary.h"
+#include "base/str.h"
 #include "base/text.h"
 #include "validate/codes.h"
-#include "validate/train/validate_internal.h"
+#include "validate/input.h"
+#include "validate/stat.h"
 
 enum { TP, DP, PP, MBS, PARTITION, MEASURED, RIVAL, COLUMNS };
 static const struct maq_csv_wanted wanted[COLUMNS] = {

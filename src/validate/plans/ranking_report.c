@@ -1,9 +1,10 @@
 /* ranking_report.c - ranked plans for people, as JSON ("maquette.validate.ranking/1"). */
+#include <math.h>
 #include <string.h>
 
 #include "base/str.h"
 #include "maquette/validate.h"
-#include "report/json_util.h"
+#include "validate/error_table.h"
 #include "validate/worst.h"
 
 #define MAX_BYTES ((size_t)64 << 20)
@@ -17,10 +18,10 @@ static bool compared(const struct maq_validate_plan *row)
 
 static void add_figure(struct maq_buf *b, double x, bool percent)
 {
-    if (isfinite(x))
-        maq_buf_addf(b, " %11.*f", percent ? 1 : 3, percent ? 100 * x : x);
+    if (percent || !isfinite(x))
+        maq__add_percent(b, 11, x, false);
     else
-        maq_buf_addf(b, " %11s", "-");
+        maq_buf_addf(b, " %11.3f", x);
 }
 
 static void add_measure(struct maq_buf *b, const char *what, double own, double rival, bool has_rival, bool percent)
@@ -37,8 +38,8 @@ static void add_skips(struct maq_buf *b, const struct maq_validate_plan_ranking 
     uint32_t left = 0;
     for (uint32_t i = 0; i < r->n_rows; i++)
         left += !r->rows[i].filtered && !compared(&r->rows[i]);
-    maq_buf_addf(b, "\n  %u of %u rows left out", left, r->n_kept);
-    for (uint32_t i = 0, said = 0; i < r->n_rows; i++) {
+    struct maq_left_out out = maq__left_out(b, left, r->n_kept);
+    for (uint32_t i = 0; i < r->n_rows; i++) {
         uint32_t rows = 0, first = i;
         if (r->rows[i].filtered || compared(&r->rows[i]))
             continue;
@@ -48,28 +49,25 @@ static void add_skips(struct maq_buf *b, const struct maq_validate_plan_ranking 
                 rows++;
             }
         if (first == i)
-            maq_buf_addf(b, "%s %u %s", said++ == 0 ? ":" : ",", rows, r->rows[i].why);
+            maq__left_out_add(&out, rows, r->rows[i].why);
     }
-    maq_buf_adds(b, "\n");
+    maq__left_out_end(&out);
     if (r->n_too_large > 0)
         maq_buf_addf(b, "  %u plans that ran are predicted not to fit in memory\n", r->n_too_large);
 }
 
-static void add_worst(struct maq_buf *b, const struct maq_validate_plan_ranking *r, uint32_t worst)
+static double error_of(const void *of, uint32_t i)
 {
-    struct maq_worst w;
-    maq_worst_init(&w, r->n_rows);
-    for (uint32_t i = 0; i < r->n_rows; i++)
-        if (compared(&r->rows[i]))
-            maq_worst_add(&w, i, r->rows[i].error);
-    uint32_t n = maq_worst_head(&w, worst, b);
-    for (uint32_t i = 0; i < n; i++) {
-        const struct maq_validate_plan *p = &r->rows[w.at[i].row];
-        maq_buf_addf(b, "   %+7.1f %%  line %u: tp%d dp%d pp%d, microbatch %d%s%s; measured %.3g s, predicted %.3g s\n",
-                     100 * p->error, p->line, p->tp, p->dp, p->pp, p->mbs, p->layout[0] ? ", layers " : "", p->layout,
-                     p->measured_s, p->predicted_s);
-    }
-    maq_worst_fini(&w);
+    const struct maq_validate_plan_ranking *r = of;
+    return compared(&r->rows[i]) ? r->rows[i].error : (double)NAN;
+}
+
+static void add_worst_row(struct maq_buf *b, const void *of, uint32_t i)
+{
+    const struct maq_validate_plan *p = &((const struct maq_validate_plan_ranking *)of)->rows[i];
+    maq_buf_addf(b, "   %+7.1f %%  line %u: tp%d dp%d pp%d, microbatch %d%s%s; measured %.3g s, predicted %.3g s\n",
+                 100 * p->error, p->line, p->tp, p->dp, p->pp, p->mbs, p->layout[0] ? ", layers " : "", p->layout,
+                 p->measured_s, p->predicted_s);
 }
 
 char *maq_validate_plan_ranking_report(const struct maq_validate_plan_ranking *r, uint32_t worst)
@@ -87,7 +85,7 @@ char *maq_validate_plan_ranking_report(const struct maq_validate_plan_ranking *r
     add_measure(&b, "                      with sign", r->own.error.bias, r->rival.error.bias, rival, true);
     add_skips(&b, r);
     if (worst > 0)
-        add_worst(&b, r, worst);
+        maq__add_worst(&b, &(struct maq_worst){r, r->n_rows, error_of, add_worst_row}, NULL, worst);
     return maq_buf_take(&b);
 }
 
@@ -96,30 +94,21 @@ char *maq_validate_plan_ranking_report(const struct maq_validate_plan_ranking *r
 static void add_order(struct maq_json map, const struct maq_validate_order *o)
 {
     maq_json_int(map, "rows", o->rows);
-    maq_json_real(map, "kendall_tau", o->tau);
-    maq_json_real(map, "spearman_rho", o->rho);
-    maq_json_real(map, "regret", o->regret);
-    maq_json_real(map, "median_ape", o->error.median);
-    maq_json_real(map, "mean_ape", o->error.mean);
-    maq_json_real(map, "bias", o->error.bias);
+    MAQ_JSON_REALS(map, {"kendall_tau", o->tau}, {"spearman_rho", o->rho}, {"regret", o->regret},
+                   {"median_ape", o->error.median}, {"mean_ape", o->error.mean}, {"bias", o->error.bias});
 }
 
 static void add_row(struct maq_json list, const struct maq_validate_plan *p)
 {
     struct maq_json map = maq_json_item(list);
-    maq_json_int(map, "line", p->line);
-    maq_json_int(map, "tensor_model_parallel_size", p->tp);
-    maq_json_int(map, "data_parallel_size", p->dp);
-    maq_json_int(map, "pipeline_model_parallel_size", p->pp);
-    maq_json_int(map, "micro_batch_size", p->mbs);
+    MAQ_JSON_INTS(map, {"line", p->line}, {"tensor_model_parallel_size", p->tp}, {"data_parallel_size", p->dp},
+                  {"pipeline_model_parallel_size", p->pp}, {"micro_batch_size", p->mbs});
     maq_json_text(map, "pipeline_model_parallel_layout", p->layout);
     if (!compared(p)) {
         maq_json_text(map, "skipped", p->why);
         return;
     }
-    maq_json_real(map, "measured", p->measured_s);
-    maq_json_real(map, "predicted", p->predicted_s);
-    maq_json_real(map, "error", p->error);
+    maq__json_compared(map, p->measured_s, p->predicted_s, p->error);
     maq_json_real(map, "rival", p->rival_s);
     maq_json_bool(map, "fits", p->fits);
 }
@@ -127,7 +116,6 @@ static void add_row(struct maq_json list, const struct maq_validate_plan *p)
 char *maq_validate_plan_ranking_json(const struct maq_validate_plan_ranking *r)
 {
     struct maq_json_document document;
-    char *text = NULL;
     maq_json_begin(&document, "maquette.validate.ranking/1");
     maq_json_text(document.root, "table", r->table);
     maq_json_text(document.root, "job", r->job);
@@ -140,5 +128,5 @@ char *maq_validate_plan_ranking_json(const struct maq_validate_plan_ranking *r)
     for (uint32_t i = 0; i < r->n_rows; i++)
         if (!r->rows[i].filtered)
             add_row(rows, &r->rows[i]);
-    return maq_json_finish(&text, &document, NULL) == MAQ_OK ? text : NULL;
+    return maq_json_take(&document);
 }

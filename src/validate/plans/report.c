@@ -7,25 +7,23 @@
 #include "base/text.h"
 #include "base/units.h"
 #include "maquette/validate.h"
-#include "report/json_util.h"
+#include "validate/error_table.h"
+#include "validate/worst.h"
 
 #define MAX_BYTES ((size_t)64 << 20)
 
-static void add_percent(struct maq_buf *b, double share, bool sign)
+/* Here bias is the median with sign. */
+static struct maq_validate_stat stat_of(const struct maq_plan_group *g, enum maq_plan_metric m)
 {
-    if (isnan(share))
-        maq_buf_adds(b, "       -");
-    else
-        maq_buf_addf(b, sign ? " %+7.1f" : " %7.1f", 100.0 * share);
+    struct maq_validate_stat s = g->stat[m];
+    s.bias = s.median_signed;
+    return s;
 }
 
-static void add_stat(struct maq_buf *b, const struct maq_plan_stat *s)
+static void add_stat(struct maq_buf *b, struct maq_validate_stat s)
 {
-    maq_buf_addf(b, " %5u", s->n);
-    add_percent(b, s->median_ape, false);
-    add_percent(b, s->mean_ape, false);
-    add_percent(b, s->p90_ape, false);
-    add_percent(b, s->bias, true);
+    maq_buf_addf(b, " %5u", s.n);
+    maq__add_errors(b, 7, &s);
 }
 
 static void add_groups(struct maq_buf *b, const struct maq_validate_plans *r)
@@ -34,51 +32,49 @@ static void add_groups(struct maq_buf *b, const struct maq_validate_plans *r)
                  "");
     for (uint32_t i = 0; i < r->n_groups; i++) {
         maq_buf_addf(b, "  %-24.24s   ", r->groups[i].name);
-        add_stat(b, &r->groups[i].stat[MAQ_PLAN_TIME]);
+        add_stat(b, stat_of(&r->groups[i], MAQ_PLAN_TIME));
         maq_buf_adds(b, "       ");
-        add_stat(b, &r->groups[i].stat[MAQ_PLAN_MEMORY]);
+        add_stat(b, stat_of(&r->groups[i], MAQ_PLAN_MEMORY));
         maq_buf_addc(b, '\n');
     }
 }
 
-/* The row with the n-th largest error of a metric; ties by order. NULL when there are fewer. */
-static const struct maq_plan_row *nth_worst(const struct maq_validate_plans *r, enum maq_plan_metric m, uint32_t n)
+struct worst_of {
+    const struct maq_validate_plans *result;
+    enum maq_plan_metric metric;
+};
+
+static double error_of(const void *of, uint32_t i)
 {
-    for (uint32_t i = 0; i < r->n_rows; i++) {
-        uint32_t before = 0;
-        double error = fabs(r->rows[i].points[m].error);
-        if (r->rows[i].why[0] != '\0' || isnan(error))
-            continue;
-        for (uint32_t j = 0; j < r->n_rows; j++) {
-            double other = r->rows[j].why[0] == '\0' ? fabs(r->rows[j].points[m].error) : -1;
-            before += other > error || (j < i && !(other < error) && !isnan(other));
-        }
-        if (before == n)
-            return &r->rows[i];
-    }
-    return NULL;
+    const struct worst_of *w = of;
+    const struct maq_plan_row *row = &w->result->rows[i];
+    return row->why[0] == '\0' ? row->points[w->metric].error : (double)NAN;
+}
+
+static void add_worst_row(struct maq_buf *b, const void *of, uint32_t i)
+{
+    const struct worst_of *w = of;
+    const struct maq_plan_row *row = &w->result->rows[i];
+    const struct maq_plan_point *p = &row->points[w->metric];
+    bool time = w->metric == MAQ_PLAN_TIME;
+    char measured[32], predicted[32], pipeline[32], reduce[32], update[32];
+    (time ? maq_format_time : maq_format_bytes)(measured, p->measured);
+    (time ? maq_format_time : maq_format_bytes)(predicted, p->predicted);
+    maq_buf_addf(b, "    %+6.1f %%  %s: measured %s, predicted %s\n", 100.0 * p->error, row->file, measured, predicted);
+    maq_buf_addf(b, "               %u devices, %u stages, %u replicas, batch %u of %u", row->devices, row->stages,
+                 row->replicas, row->global_batch, row->micro_batch);
+    if (time)
+        maq_buf_addf(b, "; pipeline %s, reduction %s, optimizer %s", maq_format_time(pipeline, row->pipeline_s),
+                     maq_format_time(reduce, row->reduce_s), maq_format_time(update, row->update_s));
+    maq_buf_addc(b, '\n');
 }
 
 static void add_worst(struct maq_buf *b, const struct maq_validate_plans *r, uint32_t worst)
 {
-    static const char *const names[] = {"time", "memory"};
-    char measured[32], predicted[32], pipeline[32], reduce[32], update[32];
+    static const char *const titles[MAQ_PLAN_METRIC_COUNT] = {"worst time", "worst memory"};
     for (int m = 0; worst > 0 && m < MAQ_PLAN_METRIC_COUNT; m++) {
-        const struct maq_plan_row *row;
-        maq_buf_addf(b, "\n  worst %s\n", names[m]);
-        for (uint32_t n = 0; n < worst && (row = nth_worst(r, (enum maq_plan_metric)m, n)) != NULL; n++) {
-            const struct maq_plan_point *p = &row->points[m];
-            (m == MAQ_PLAN_TIME ? maq_format_time : maq_format_bytes)(measured, p->measured);
-            (m == MAQ_PLAN_TIME ? maq_format_time : maq_format_bytes)(predicted, p->predicted);
-            maq_buf_addf(b, "    %+6.1f %%  %s: measured %s, predicted %s\n", 100.0 * p->error, row->file, measured,
-                         predicted);
-            maq_buf_addf(b, "               %u devices, %u stages, %u replicas, batch %u of %u", row->devices,
-                         row->stages, row->replicas, row->global_batch, row->micro_batch);
-            if (m == MAQ_PLAN_TIME)
-                maq_buf_addf(b, "; pipeline %s, reduction %s, optimizer %s", maq_format_time(pipeline, row->pipeline_s),
-                             maq_format_time(reduce, row->reduce_s), maq_format_time(update, row->update_s));
-            maq_buf_addc(b, '\n');
-        }
+        const struct worst_of of = {r, (enum maq_plan_metric)m};
+        maq__add_worst(b, &(struct maq_worst){&of, r->n_rows, error_of, add_worst_row}, titles[m], worst);
     }
 }
 
@@ -103,45 +99,27 @@ char *maq_validate_plans_text(const struct maq_validate_plans *r, uint32_t worst
 
 /* ---- JSON ---- */
 
-static void add_json_stat(struct maq_json at, const struct maq_plan_stat *s)
-{
-    maq_json_int(at, "rows", s->n);
-    maq_json_real(at, "median_ape", s->median_ape);
-    maq_json_real(at, "mean_ape", s->mean_ape);
-    maq_json_real(at, "p90_ape", s->p90_ape);
-    maq_json_real(at, "bias", s->bias);
-}
-
 static void add_json_row(struct maq_json at, const struct maq_plan_row *row)
 {
     const struct maq_plan_point *time = &row->points[MAQ_PLAN_TIME], *memory = &row->points[MAQ_PLAN_MEMORY];
     maq_json_text(at, "file", row->file);
     maq_json_text(at, "group", row->group);
     maq_json_text(at, "left_out", row->why[0] != '\0' ? row->why : NULL);
-    maq_json_int(at, "devices", row->devices);
-    maq_json_int(at, "pipelines", row->pipelines);
-    maq_json_int(at, "stages", row->stages);
-    maq_json_int(at, "replicas", row->replicas);
-    maq_json_int(at, "micro_batch_size", row->micro_batch);
-    maq_json_int(at, "global_batch_size", row->global_batch);
+    MAQ_JSON_INTS(at, {"devices", row->devices}, {"pipelines", row->pipelines}, {"stages", row->stages},
+                  {"replicas", row->replicas}, {"micro_batch_size", row->micro_batch},
+                  {"global_batch_size", row->global_batch});
     if (row->why[0] != '\0')
         return;
-    maq_json_real(at, "measured_step_time_s", time->measured);
-    maq_json_real(at, "step_time_s", time->predicted);
-    maq_json_real(at, "time_error", time->error);
-    maq_json_real(at, "pipeline_s", row->pipeline_s);
-    maq_json_real(at, "reduce_s", row->reduce_s);
-    maq_json_real(at, "measured_reduce_s", row->measured_reduce_s);
-    maq_json_real(at, "optimizer_s", row->update_s);
-    maq_json_real(at, "measured_memory_bytes", memory->measured);
-    maq_json_real(at, "memory_bytes", memory->predicted);
-    maq_json_real(at, "memory_error", memory->error);
+    MAQ_JSON_REALS(at, {"measured_step_time_s", time->measured}, {"step_time_s", time->predicted},
+                   {"time_error", time->error}, {"pipeline_s", row->pipeline_s}, {"reduce_s", row->reduce_s},
+                   {"measured_reduce_s", row->measured_reduce_s}, {"optimizer_s", row->update_s},
+                   {"measured_memory_bytes", memory->measured}, {"memory_bytes", memory->predicted},
+                   {"memory_error", memory->error});
 }
 
 char *maq_validate_plans_json(const struct maq_validate_plans *r)
 {
     struct maq_json_document doc;
-    char *out = NULL;
     maq_json_begin(&doc, "maquette.validate.plans/1");
     maq_json_text(doc.root, "path", r->path);
     maq_json_text(doc.root, "profile", r->profile);
@@ -151,12 +129,14 @@ char *maq_validate_plans_json(const struct maq_validate_plans *r)
     struct maq_json list = maq_json_list(doc.root, "groups");
     for (uint32_t i = 0; i < r->n_groups; i++) {
         struct maq_json at = maq_json_item(list);
+        struct maq_validate_stat time = stat_of(&r->groups[i], MAQ_PLAN_TIME);
+        struct maq_validate_stat memory = stat_of(&r->groups[i], MAQ_PLAN_MEMORY);
         maq_json_text(at, "name", r->groups[i].name);
-        add_json_stat(maq_json_map(at, "time"), &r->groups[i].stat[MAQ_PLAN_TIME]);
-        add_json_stat(maq_json_map(at, "memory"), &r->groups[i].stat[MAQ_PLAN_MEMORY]);
+        maq__json_errors(maq_json_map(at, "time"), &time);
+        maq__json_errors(maq_json_map(at, "memory"), &memory);
     }
     list = maq_json_list(doc.root, "rows");
     for (uint32_t i = 0; i < r->n_rows; i++)
         add_json_row(maq_json_item(list), &r->rows[i]);
-    return maq_json_finish(&out, &doc, NULL) == MAQ_OK ? out : NULL;
+    return maq_json_take(&doc);
 }

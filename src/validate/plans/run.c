@@ -17,6 +17,7 @@
 #include "train/profiled/profiled.h"
 #include "validate/codes.h"
 #include "validate/plans/files.h"
+#include "validate/stat.h"
 
 /* `result` comes first: a pointer to it is one to the owner. */
 struct owner {
@@ -166,21 +167,13 @@ static void summarize(struct maq_plan_group *g, const struct owner *o, const cha
 {
     g->name = name ? name : "total";
     for (int m = 0; m < MAQ_PLAN_METRIC_COUNT; m++) {
-        struct maq_plan_stat *s = &g->stat[m];
         uint32_t n = 0;
-        for (int pass = 0; pass < 2; pass++) { /* with sign, then without */
-            n = 0;
-            for (uint32_t i = 0; i < o->result.n_rows; i++) {
-                const struct maq_plan_row *row = &o->rows[i];
-                double error = row->points[m].error;
-                if (row->why[0] == '\0' && !isnan(error) && (!name || strcmp(name, row->group) == 0))
-                    scratch[n++] = pass == 0 ? error : fabs(error);
-            }
-            if (pass == 0)
-                s->bias = maq_quantile(scratch, n, 0.5);
+        for (uint32_t i = 0; i < o->result.n_rows; i++) {
+            const struct maq_plan_row *row = &o->rows[i];
+            if (row->why[0] == '\0' && !isnan(row->points[m].error) && (!name || strcmp(name, row->group) == 0))
+                scratch[n++] = row->points[m].error;
         }
-        *s = (struct maq_plan_stat){n, maq_quantile(scratch, n, 0.5), maq_quantile(scratch, n, 0.9),
-                                    maq_mean(scratch, n), s->bias};
+        g->stat[m] = maq__validate_stat(scratch, n);
     }
 }
 

@@ -55,12 +55,10 @@ char *maq_validate_risk_text(const struct maq_validate_risk *result)
 char *maq_validate_risk_json(const struct maq_validate_risk *result)
 {
     struct maq_json_document document;
-    char *out = NULL;
     maq_json_begin(&document, "maquette.validate.risk/1");
     maq_json_text(document.root, "folder", result->folder);
-    maq_json_int(document.root, "passed", result->n[MAQ_RISK_PASS]);
-    maq_json_int(document.root, "failed", result->n[MAQ_RISK_FAIL]);
-    maq_json_int(document.root, "skipped", result->n[MAQ_RISK_SKIP]);
+    MAQ_JSON_INTS(document.root, {"passed", result->n[MAQ_RISK_PASS]}, {"failed", result->n[MAQ_RISK_FAIL]},
+                  {"skipped", result->n[MAQ_RISK_SKIP]});
     struct maq_json list = maq_json_list(document.root, "rows");
     for (uint32_t i = 0; i < result->n_rows; i++) {
         const struct maq_validate_risk_row *r = &result->rows[i];
@@ -69,13 +67,10 @@ char *maq_validate_risk_json(const struct maq_validate_risk *result)
         maq_json_text(row, "what", r->what);
         maq_json_text(row, "unit", r->unit);
         maq_json_text(row, "source", r->source);
-        maq_json_real(row, "observed", r->observed);
-        maq_json_real(row, "low", r->low);
-        maq_json_real(row, "high", r->high);
-        maq_json_real(row, "predicted", r->predicted);
+        MAQ_JSON_REALS(row, {"observed", r->observed}, {"low", r->low}, {"high", r->high}, {"predicted", r->predicted});
         maq_json_text(row, "verdict", maq_risk_verdict_name(r->verdict));
         if (r->why[0] != '\0')
             maq_json_text(row, "why", r->why);
     }
-    return maq_json_finish(&out, &document, NULL) == MAQ_OK ? out : NULL;
+    return maq_json_take(&document);
 }

@@ -16,7 +16,7 @@
 
 #include "base/check.h"
 #include "base/stat/summary.h"
-#include "validate/train/validate_internal.h"
+#include "validate/train/run.h"
 
 /* One capped row. */
 struct entry {

@@ -53,10 +53,32 @@ static void add_number(struct maq_buf *b, double x)
     maq_buf_adds(b, isfinite(x) ? maq_format_double(buf, x) : "null");
 }
 
-static void add_member(struct maq_buf *b, const char *key, double x)
+/* Numbers under their keys, one behind the other. */
+struct figure {
+    const char *key;
+    double value;
+};
+
+static void add_figures(struct maq_buf *b, const struct figure *f, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        maq_buf_addf(b, "%s\"%s\": ", i > 0 ? ", " : "", f[i].key);
+        add_number(b, f[i].value);
+    }
+}
+#define ADD_FIGURES(b, ...)                                                                                            \
+    add_figures(b, (const struct figure[]){__VA_ARGS__}, MAQ_COUNT(((const struct figure[]){__VA_ARGS__})))
+
+static void add_named(struct maq_buf *b, const char *key, const char *text)
 {
     maq_buf_addf(b, "\"%s\": ", key);
-    add_number(b, x);
+    add_text(b, text);
+}
+
+/* Before an object of a list that has one on each line. */
+static void begin_item(struct maq_buf *b, uint32_t i, const char *indent)
+{
+    maq_buf_addf(b, "%s\n%s", i > 0 ? "," : "", indent);
 }
 
 /* ---- rows ---- */
@@ -69,9 +91,9 @@ static void add_detail(struct maq_buf *b, const struct maq_validate_row *row, en
     for (int i = 0; i < n; i++) {
         maq_buf_adds(b, i > 0 ? ", " : "");
         if (metric == MAQ_VALIDATE_TIME)
-            add_member(b, maq_bucket_name((enum maq_bucket)i), row->bucket_share[i]);
+            ADD_FIGURES(b, {maq_bucket_name((enum maq_bucket)i), row->bucket_share[i]});
         else
-            add_member(b, maq_mem_name((enum maq_mem_kind)i), row->mem_bytes[i]);
+            ADD_FIGURES(b, {maq_mem_name((enum maq_mem_kind)i), row->mem_bytes[i]});
     }
     maq_buf_adds(b, "}");
     if (metric == MAQ_VALIDATE_MEMORY)
@@ -98,7 +120,7 @@ static void add_interval(struct maq_buf *b, const struct maq_validate_row *row, 
     maq_buf_adds(b, ", \"regime\": {");
     for (int k = 0; k < MAQ_TRAIN_REGIME_COUNT; k++) {
         maq_buf_adds(b, k > 0 ? ", " : "");
-        add_member(b, maq_train_regime_name((enum maq_train_regime)k), row->regime[k]);
+        ADD_FIGURES(b, {maq_train_regime_name((enum maq_train_regime)k), row->regime[k]});
     }
     maq_buf_adds(b, "}");
 }
@@ -106,26 +128,21 @@ static void add_interval(struct maq_buf *b, const struct maq_validate_row *row, 
 static void add_row(struct maq_buf *b, const struct maq_validate_row *row, enum maq_validate_metric metric)
 {
     const struct maq_validate_point *p = &row->points[metric];
-    maq_buf_adds(b, "    {\"id\": ");
-    add_text(b, row->id);
-    maq_buf_adds(b, ", \"source\": ");
-    add_text(b, row->source);
-    maq_buf_addf(b, ", \"line\": %u, \"metric\": \"%s\", \"completeness\": ", row->line,
-                 maq_validate_metric_name(metric));
-    add_text(b, row->completeness);
+    maq_buf_adds(b, "    {");
+    add_named(b, "id", row->id);
+    maq_buf_adds(b, ", ");
+    add_named(b, "source", row->source);
+    maq_buf_addf(b, ", \"line\": %u, \"metric\": \"%s\", ", row->line, maq_validate_metric_name(metric));
+    add_named(b, "completeness", row->completeness);
     if (p->skip != MAQ_VALIDATE_SKIP_NONE) {
         maq_buf_addf(b, ", \"skipped\": \"%s\"", maq_validate_skip_text(p->skip));
         if (row->why[0]) {
-            maq_buf_adds(b, ", \"why\": ");
-            add_text(b, row->why);
+            maq_buf_adds(b, ", ");
+            add_named(b, "why", row->why);
         }
     } else {
         maq_buf_adds(b, ", ");
-        add_member(b, "measured", p->measured);
-        maq_buf_adds(b, ", ");
-        add_member(b, "predicted", p->predicted);
-        maq_buf_adds(b, ", ");
-        add_member(b, "error", p->error);
+        ADD_FIGURES(b, {"measured", p->measured}, {"predicted", p->predicted}, {"error", p->error});
         add_detail(b, row, metric);
         add_interval(b, row, metric);
     }
@@ -154,15 +171,8 @@ static void add_stat(struct maq_buf *b, const struct maq_validate_stat *s)
     maq_buf_addf(b, "{\"n\": %u, ", s->n);
     if (s->sources > 0)
         maq_buf_addf(b, "\"sources\": %u, ", s->sources);
-    add_member(b, "median", s->median);
-    maq_buf_adds(b, ", ");
-    add_member(b, "mean", s->mean);
-    maq_buf_adds(b, ", ");
-    add_member(b, "p90", s->p90);
-    maq_buf_adds(b, ", ");
-    add_member(b, "bias", s->bias);
-    maq_buf_adds(b, ", ");
-    add_member(b, "median_signed", s->median_signed);
+    ADD_FIGURES(b, {"median", s->median}, {"mean", s->mean}, {"p90", s->p90}, {"bias", s->bias},
+                {"median_signed", s->median_signed});
     maq_buf_adds(b, "}");
 }
 
@@ -183,8 +193,8 @@ static void add_coverage(struct maq_buf *b, const char *key, const struct maq_va
 
 static void add_group(struct maq_buf *b, const struct maq_validate_group *g, const char *indent)
 {
-    maq_buf_addf(b, "{\"name\": ");
-    add_text(b, g->name);
+    maq_buf_addc(b, '{');
+    add_named(b, "name", g->name);
     maq_buf_addf(b, ", \"rows\": %u", g->rows);
     for (int m = 0; m < MAQ_VALIDATE_METRIC_COUNT; m++) {
         bool first = true;
@@ -215,7 +225,7 @@ static void add_groups(struct maq_buf *b, const char *key, const struct maq_vali
 {
     maq_buf_addf(b, ",\n    \"%s\": [", key);
     for (uint32_t i = 0; i < g->n; i++) {
-        maq_buf_adds(b, i > 0 ? ",\n      " : "\n      ");
+        begin_item(b, i, "      ");
         add_group(b, &g->groups[i], "        ");
     }
     maq_buf_adds(b, "]");
@@ -235,23 +245,12 @@ static void add_totals(struct maq_buf *b, const char *key,
 
 static void add_rival(struct maq_buf *b, const struct maq_validate_rival *v)
 {
-    maq_buf_adds(b, "{\"name\": ");
-    add_text(b, v->name);
-    maq_buf_addf(b, ", \"n\": %u", v->n);
-    const struct {
-        const char *key;
-        double value;
-    } members[] = {{"maquette_mean", v->own_mean},
-                   {"maquette_median", v->own_median},
-                   {"fitted_mean", v->fitted_mean},
-                   {"fitted_median", v->fitted_median},
-                   {"model_left_out_mean", v->left_out_mean},
-                   {"model_left_out_median", v->left_out_median},
-                   {"utilisation", v->utilisation}};
-    for (size_t i = 0; i < MAQ_COUNT(members); i++) {
-        maq_buf_adds(b, ", ");
-        add_member(b, members[i].key, members[i].value);
-    }
+    maq_buf_addc(b, '{');
+    add_named(b, "name", v->name);
+    maq_buf_addf(b, ", \"n\": %u, ", v->n);
+    ADD_FIGURES(b, {"maquette_mean", v->own_mean}, {"maquette_median", v->own_median}, {"fitted_mean", v->fitted_mean},
+                {"fitted_median", v->fitted_median}, {"model_left_out_mean", v->left_out_mean},
+                {"model_left_out_median", v->left_out_median}, {"utilisation", v->utilisation});
     maq_buf_adds(b, "}");
 }
 
@@ -259,7 +258,7 @@ static void add_rivals(struct maq_buf *b, const char *key, const struct maq_vali
 {
     maq_buf_addf(b, ",\n      \"%s\": [", key);
     for (uint32_t i = 0; i < n; i++) {
-        maq_buf_adds(b, i > 0 ? ",\n        " : "\n        ");
+        begin_item(b, i, "        ");
         add_rival(b, &v[i]);
     }
     maq_buf_adds(b, "]");
@@ -276,29 +275,23 @@ static void add_baseline(struct maq_buf *b, const struct maq_validate_baseline *
 
 static void add_rank(struct maq_buf *b, const struct maq_validate_ranking *k)
 {
-    maq_buf_adds(b, "{\"name\": ");
-    add_text(b, k->name);
+    maq_buf_addc(b, '{');
+    add_named(b, "name", k->name);
     maq_buf_addf(b, ", \"sweeps\": %u, \"rows\": %u, ", k->sweeps, k->rows);
-    add_member(b, "mean_tau", k->mean_tau);
-    maq_buf_adds(b, ", ");
-    add_member(b, "least_tau", k->least_tau);
-    maq_buf_adds(b, ", ");
-    add_member(b, "mean_regret", k->mean_regret);
+    ADD_FIGURES(b, {"mean_tau", k->mean_tau}, {"least_tau", k->least_tau}, {"mean_regret", k->mean_regret});
     maq_buf_adds(b, "}");
 }
 
 static void add_sweep(struct maq_buf *b, const struct maq_validate_sweep *s)
 {
-    maq_buf_adds(b, "{\"source\": ");
-    add_text(b, s->source);
-    maq_buf_adds(b, ", \"model\": ");
-    add_text(b, s->model);
-    maq_buf_adds(b, ", \"device\": ");
-    add_text(b, s->device);
-    maq_buf_addf(b, ", \"devices\": %u, \"rows\": %u, ", s->devices, s->rows);
-    add_member(b, "tau", s->tau);
+    maq_buf_addc(b, '{');
+    add_named(b, "source", s->source);
     maq_buf_adds(b, ", ");
-    add_member(b, "regret", s->regret);
+    add_named(b, "model", s->model);
+    maq_buf_adds(b, ", ");
+    add_named(b, "device", s->device);
+    maq_buf_addf(b, ", \"devices\": %u, \"rows\": %u, ", s->devices, s->rows);
+    ADD_FIGURES(b, {"tau", s->tau}, {"regret", s->regret});
     maq_buf_adds(b, "}");
 }
 
@@ -308,12 +301,12 @@ static void add_ranking(struct maq_buf *b, const struct maq_validate_result *r)
     add_rank(b, &r->ranking);
     maq_buf_adds(b, ",\n      \"sources\": [");
     for (uint32_t i = 0; i < r->n_rankings; i++) {
-        maq_buf_adds(b, i > 0 ? ",\n        " : "\n        ");
+        begin_item(b, i, "        ");
         add_rank(b, &r->rankings[i]);
     }
     maq_buf_adds(b, "],\n      \"sweeps\": [");
     for (uint32_t i = 0; i < r->n_sweeps; i++) {
-        maq_buf_adds(b, i > 0 ? ",\n        " : "\n        ");
+        begin_item(b, i, "        ");
         add_sweep(b, &r->sweeps[i]);
     }
     maq_buf_adds(b, "]\n    }");

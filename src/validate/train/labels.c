@@ -6,7 +6,7 @@
 #include "base/check.h"
 #include "base/str.h"
 #include "base/text.h"
-#include "validate/train/validate_internal.h"
+#include "validate/train/run.h"
 
 static const struct {
     const char *key, *title;

@@ -354,15 +354,13 @@ static const struct rule default_rules[] = {
 /* Whether the profile of the row's framework settles a key. */
 static bool profile_sets(const struct maq_interpretation *in, const char *key)
 {
-    const struct maq_field *field = maq_fields_find(maq_plan_fields, maq_str_of(key));
-    return field && in->profile_plan && in->profile_plan->set[field - maq_plan_fields];
+    return in->profile_plan && maq_framework_sets(in->profile_plan, key);
 }
 
 static bool holds(const struct maq_interpretation *in, uint16_t when)
 {
     const char *backend = maq__setting(&in->plan, attention);
-    bool profile_unfused =
-        profile_sets(in, attention) && in->profile_plan->doc.plan.attention_backend == MAQ_ATTENTION_UNFUSED;
+    bool profile_unfused = in->profile_plan && maq_framework_is_unfused(in->profile_plan);
     bool unfused = backend ? strcmp(backend, "unfused") == 0 : profile_unfused;
     bool full = maq__phrase_in(maq_row_text(&in->row, MAQ_COLUMN_completeness), "full", NULL);
     bool pax = maq__phrase_in(maq_row_text(&in->row, MAQ_COLUMN_framework), "pax|paxml", NULL);

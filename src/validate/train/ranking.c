@@ -11,7 +11,7 @@
 
 #include "base/check.h"
 #include "base/stat/summary.h"
-#include "validate/train/validate_internal.h"
+#include "validate/train/run.h"
 
 struct candidate {
     const struct maq_validate_row *row;

@@ -14,7 +14,7 @@
 #include "base/text.h"
 #include "validate/phrase.h"
 #include "validate/train/interpret.h"
-#include "validate/train/validate_internal.h"
+#include "validate/train/run.h"
 
 struct run {
     const struct maq_row_table *table;

@@ -15,7 +15,8 @@
 #include "base/check.h"
 #include "base/stat/summary.h"
 #include "base/str.h"
-#include "validate/train/validate_internal.h"
+#include "validate/stat.h"
+#include "validate/train/run.h"
 
 static bool in_part(const struct maq_validate_row *row, int part)
 {

@@ -8,35 +8,27 @@
 
 #include "base/check.h"
 #include "base/str.h"
-#include "base/text.h"
-#include "validate/train/validate_internal.h"
+#include "validate/error_table.h"
+#include "validate/train/run.h"
 
 #define MAX_BYTES ((size_t)64 << 20)
-
-static const char *percent(char buf[24], double x, bool sign)
-{
-    if (!isfinite(x))
-        return "-";
-    maq__snprintf(buf, 24, sign ? "%+.1f" : "%.1f", 100 * x);
-    return buf;
-}
 
 /* ---- errors ---- */
 
 /* Count, median, mean, 90th percentile and bias. */
 static void add_stat(struct maq_buf *b, const struct maq_validate_stat *s)
 {
-    char p[4][24];
-    maq_buf_addf(b, "  %5u %6s %6s %6s %6s", s->n, percent(p[0], s->median, false), percent(p[1], s->mean, false),
-                 percent(p[2], s->p90, false), percent(p[3], s->bias, true));
+    maq_buf_addf(b, "  %5u", s->n);
+    maq__add_errors(b, 6, s);
 }
 
 /* Without the mean: there is no room for three of them. */
 static void add_short_stat(struct maq_buf *b, const struct maq_validate_stat *s)
 {
-    char p[3][24];
-    maq_buf_addf(b, "  %5u %6s %6s %6s", s->n, percent(p[0], s->median, false), percent(p[1], s->p90, false),
-                 percent(p[2], s->bias, true));
+    maq_buf_addf(b, "  %5u", s->n);
+    maq__add_percent(b, 6, s->median, false);
+    maq__add_percent(b, 6, s->p90, false);
+    maq__add_percent(b, 6, s->bias, true);
 }
 
 /* One line: all rows, then full and near. */
@@ -77,26 +69,22 @@ static void add_skips(struct maq_buf *b, const struct maq_validate_group *g, int
     uint32_t left_out = 0;
     for (int k = MAQ_VALIDATE_SKIP_PARTIAL; k < MAQ_VALIDATE_SKIP_COUNT; k++)
         left_out += g->skipped[metric][k];
-    maq_buf_addf(b, "\n  %u of %u rows left out", left_out, g->rows);
-    bool first = true;
+    struct maq_left_out out = maq__left_out(b, left_out, g->rows);
     for (int k = MAQ_VALIDATE_SKIP_PARTIAL; k < MAQ_VALIDATE_SKIP_COUNT; k++)
-        if (g->skipped[metric][k] > 0) {
-            maq_buf_addf(b, "%s %u %s", first ? ":" : ",", g->skipped[metric][k],
-                         maq_validate_skip_text((enum maq_validate_skip)k));
-            first = false;
-        }
-    maq_buf_adds(b, "\n");
+        maq__left_out_add(&out, g->skipped[metric][k], maq_validate_skip_text((enum maq_validate_skip)k));
+    maq__left_out_end(&out);
 }
 
 /* ---- the rival ---- */
 
 static void add_rival(struct maq_buf *b, const struct maq_validate_rival *v)
 {
-    char p[4][24];
-    maq_buf_addf(b, "  %-26.26s  %5u %8s %12s %12s", v->name, v->n, percent(p[0], v->own_mean, false),
-                 percent(p[1], v->fitted_mean, false), percent(p[2], v->left_out_mean, false));
+    maq_buf_addf(b, "  %-26.26s  %5u", v->name, v->n);
+    maq__add_percent(b, 8, v->own_mean, false);
+    maq__add_percent(b, 12, v->fitted_mean, false);
+    maq__add_percent(b, 12, v->left_out_mean, false);
     if (isfinite(v->utilisation))
-        maq_buf_addf(b, " %12s", percent(p[3], v->utilisation, false));
+        maq__add_percent(b, 12, v->utilisation, false);
     maq_buf_adds(b, "\n");
 }
 
@@ -158,9 +146,9 @@ static void add_ranking(struct maq_buf *b, const struct maq_validate_result *r)
         "choice (%)");
     for (uint32_t i = 0; i <= r->n_rankings; i++) {
         const struct maq_validate_ranking *k = i == 0 ? &r->ranking : &r->rankings[i - 1];
-        char regret[24];
-        maq_buf_addf(b, "  %-26.26s  %6u %5u %9.3f %9.3f %12s\n", k->name, k->sweeps, k->rows, k->mean_tau,
-                     k->least_tau, percent(regret, k->mean_regret, false));
+        maq_buf_addf(b, "  %-26.26s  %6u %5u %9.3f %9.3f", k->name, k->sweeps, k->rows, k->mean_tau, k->least_tau);
+        maq__add_percent(b, 12, k->mean_regret, false);
+        maq_buf_adds(b, "\n");
     }
 }
 

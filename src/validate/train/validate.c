@@ -1,18 +1,13 @@
 /*
  * validate.c - reads a table, keeps the rows that are asked for, and has them run and summarized.
  */
-#include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/alloc.h"
 #include "base/check.h"
-#include "base/str.h"
-#include "base/text.h"
-#include "spec/doc_internal.h"
 #include "validate/codes.h"
-#include "validate/train/validate_internal.h"
+#include "validate/input.h"
+#include "validate/train/run.h"
 
 const char *maq_validate_metric_name(enum maq_validate_metric metric)
 {
@@ -27,56 +22,6 @@ const char *maq_validate_skip_text(enum maq_validate_skip skip)
 #undef SKIP_TEXT
     };
     return (unsigned)skip < MAQ_VALIDATE_SKIP_COUNT ? texts[skip] : "?";
-}
-
-/* ---- filters ---- */
-
-static bool passes(struct maq_str cell, const char *value)
-{
-    struct maq_str want = maq_str_of(value);
-    bool prefix = want.len > 0 && want.ptr[want.len - 1] == '*';
-    want.len -= prefix;
-    return prefix ? cell.len >= want.len && memcmp(cell.ptr, want.ptr, want.len) == 0 : maq_str_eq(cell, want);
-}
-
-static enum maq_status no_column(const struct maq_csv *csv, struct maq_str name, struct maq_diag *diag)
-{
-    char show[MAQ_SHOW_SIZE], hint[MAQ_SHOW_SIZE + 64] = "a filter is COLUMN=VALUE, or COLUMN=PREFIX*";
-    struct maq_nearest near;
-    maq__nearest_init(&near, name);
-    for (uint32_t i = 0; i < csv->n_columns; i++)
-        maq__nearest_try(&near, csv->names[i].text);
-    if (near.best)
-        maq__snprintf(hint, sizeof hint, "did you mean '%s'?",
-                      maq_str_show(show, (struct maq_str){near.best, near.best_len}));
-    return maq_diag_fail(MAQ_BAD_INPUT, diag, MAQ_CODE_CSV_FILTER, (struct maq_span){0}, hint,
-                         "the table has no column '%s' to filter by", maq_str_show(show, name));
-}
-
-enum maq_status maq__validate_filter(bool *keep, const struct maq_csv *csv, const struct maq_validate_opts *opts,
-                                     struct maq_diag *diag)
-{
-    enum maq_status status = MAQ_OK;
-    for (uint32_t i = 0; i < csv->n_rows; i++)
-        keep[i] = true;
-    for (size_t f = 0; f < opts->n_where; f++) {
-        uint32_t column = maq_csv_column(csv, opts->where[f].column);
-        if (column == UINT32_MAX) {
-            status = no_column(csv, maq_str_of(opts->where[f].column), diag);
-            continue;
-        }
-        for (uint32_t i = 0; i < csv->n_rows; i++)
-            keep[i] &= passes(maq_csv_get(csv, i, column), opts->where[f].value);
-    }
-    return status;
-}
-
-struct maq_validate_opts maq__validate_opts(const struct maq_validate_opts *given)
-{
-    struct maq_validate_opts opts = MAQ_VALIDATE_OPTS_INIT;
-    if (given)
-        memcpy(&opts, given, given->size > 0 && given->size < sizeof opts ? given->size : sizeof opts);
-    return opts;
 }
 
 /* ---- the whole ---- */
@@ -143,53 +88,6 @@ void maq_validate_free(struct maq_validate_result *result)
         maq_arena_fini(&owner->workers[i]);
     maq_arena_fini(&owner->arena);
     free(owner);
-}
-
-/* ---- files ---- */
-
-enum maq_status maq__validate_read(char **text, size_t *len, const char *path, struct maq_diag *diag)
-{
-    bool std_in = strcmp(path, "-") == 0;
-    FILE *f = std_in ? stdin : fopen(path, "rb");
-    size_t size = 0, n = 0;
-    char *buf = NULL;
-    enum maq_status status = MAQ_OK;
-    if (!f)
-        return maq_diag_fail(MAQ_IO, diag, MAQ_CODE_CANNOT_READ, (struct maq_span){0}, NULL, "%s: %s", path,
-                             strerror(errno));
-    while (status == MAQ_OK) {
-        if (n == size) {
-            char *more = size > MAQ_CSV_MAX_BYTES ? NULL : maq__realloc(buf, size = size ? 2 * size : 65536);
-            if (!more) {
-                status = size > MAQ_CSV_MAX_BYTES ? MAQ_LIMIT : MAQ_NO_MEMORY;
-                break;
-            }
-            buf = more;
-        }
-        size_t got = fread(buf + n, 1, size - n, f);
-        n += got;
-        if (got == 0)
-            break;
-    }
-    int read_error = ferror(f) ? errno : 0;
-    if (!std_in)
-        fclose(f);
-    if (status == MAQ_OK && read_error)
-        status = maq_diag_fail(MAQ_IO, diag, MAQ_CODE_CANNOT_READ, (struct maq_span){0},
-                               read_error == EISDIR ? "a file is wanted: one table, with a line of column names" : NULL,
-                               "%s: %s", path, strerror(read_error));
-    else if (status == MAQ_LIMIT)
-        maq_diag_add(diag, MAQ_ERROR, MAQ_CODE_FILE_TOO_LARGE, (struct maq_span){0}, NULL,
-                     "%s: over the limit of 64 MiB", path);
-    else if (status == MAQ_NO_MEMORY)
-        maq_diag_add(diag, MAQ_ERROR, MAQ_CODE_NO_MEMORY, (struct maq_span){0}, NULL, "no memory for %s", path);
-    if (status != MAQ_OK) {
-        free(buf);
-        return status;
-    }
-    *text = buf;
-    *len = n;
-    return MAQ_OK;
 }
 
 enum maq_status maq_validate_train(struct maq_validate_result **out, const char *path,

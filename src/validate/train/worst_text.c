@@ -11,7 +11,7 @@
 #include "base/str.h"
 #include "base/text.h"
 #include "base/units.h"
-#include "validate/train/validate_internal.h"
+#include "validate/train/run.h"
 #include "validate/worst.h"
 
 static void add_amount(struct maq_buf *b, int metric, double x)
@@ -95,27 +95,37 @@ static void add_explanation(struct maq_buf *b, const struct maq_validate_row *ro
     maq_buf_adds(b, any ? "\n" : ": more than any part of the prediction\n");
 }
 
+struct worst_of {
+    const struct maq_validate_result *result;
+    int metric;
+};
+
+static double error_of(const void *of, uint32_t i)
+{
+    const struct worst_of *w = of;
+    const struct maq_validate_point *p = &w->result->rows[i].points[w->metric];
+    return p->skip == MAQ_VALIDATE_SKIP_NONE ? p->error : (double)NAN;
+}
+
+static void add_row(struct maq_buf *b, const void *of, uint32_t i)
+{
+    const struct worst_of *w = of;
+    const struct maq_validate_row *row = &w->result->rows[i];
+    const struct maq_validate_point *p = &row->points[w->metric];
+    maq_buf_addf(b, "    %+.1f %%  %s (line %u): %s on %u x %s, measured ", 100 * p->error, row->id, row->line,
+                 row->model, row->devices, row->gpu);
+    add_amount(b, w->metric, p->measured);
+    maq_buf_adds(b, ", predicted ");
+    add_amount(b, w->metric, p->predicted);
+    maq_buf_adds(b, "\n");
+    add_shares(b, row, w->metric);
+    add_explanation(b, row, w->metric);
+    for (uint32_t k = 0; k < row->n_assumed; k++)
+        maq_buf_addf(b, "      assumed: %s\n", row->assumed[k]);
+}
+
 void maq__validate_add_worst(struct maq_buf *b, const struct maq_validate_result *r, int metric, uint32_t worst)
 {
-    struct maq_worst w;
-    maq_worst_init(&w, r->n_rows);
-    for (uint32_t i = 0; i < r->n_rows; i++)
-        if (r->rows[i].points[metric].skip == MAQ_VALIDATE_SKIP_NONE)
-            maq_worst_add(&w, i, r->rows[i].points[metric].error);
-    uint32_t n = maq_worst_head(&w, worst, b);
-    for (uint32_t i = 0; i < n; i++) {
-        const struct maq_validate_row *row = &r->rows[w.at[i].row];
-        const struct maq_validate_point *p = &row->points[metric];
-        maq_buf_addf(b, "    %+.1f %%  %s (line %u): %s on %u x %s, measured ", 100 * p->error, row->id, row->line,
-                     row->model, row->devices, row->gpu);
-        add_amount(b, metric, p->measured);
-        maq_buf_adds(b, ", predicted ");
-        add_amount(b, metric, p->predicted);
-        maq_buf_adds(b, "\n");
-        add_shares(b, row, metric);
-        add_explanation(b, row, metric);
-        for (uint32_t k = 0; k < row->n_assumed; k++)
-            maq_buf_addf(b, "      assumed: %s\n", row->assumed[k]);
-    }
-    maq_worst_fini(&w);
+    const struct worst_of of = {r, metric};
+    maq__add_worst(b, &(struct maq_worst){&of, r->n_rows, error_of, add_row}, NULL, worst);
 }

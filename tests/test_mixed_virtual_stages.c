@@ -1,5 +1,5 @@
 /*
- * test_mixed_folded.c - plans with virtual stages over several node groups: the search leaves none out, and the step
+ * test_mixed_virtual_stages.c - plans with virtual stages over several node groups: the search leaves none out, and the step
  * that it says of a plan is the simulated one.
  *
  * Oracles: every composition of a small job by the tables' own formulas; the same written down as mixed plans and placed; the rounds of a

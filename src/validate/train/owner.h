@@ -1,8 +1,8 @@
 /*
  * owner.h - the result of a validation while it is made: what owns its memory, and which rows count in its totals.
  */
-#ifndef MAQ_VALIDATE_OWNER_H
-#define MAQ_VALIDATE_OWNER_H
+#ifndef MAQ_VALIDATE_TRAIN_OWNER_H
+#define MAQ_VALIDATE_TRAIN_OWNER_H
 
 #include "base/arena.h"
 #include "maquette/validate.h"

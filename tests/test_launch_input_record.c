@@ -1,4 +1,4 @@
-/* test_session_given.c - whether a slice would be told the same: exchanges, single contributions, keys of the store, damaged files. */
+/* test_launch_input_record.c - whether a slice would be told the same: exchanges, single contributions, keys of the store, damaged files. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
 /*
- * test_mixed_shares.c - pipelines of several node groups side by side: the shares found are the best there are, and
+ * test_mixed_data_parallel.c - pipelines of several node groups side by side: the shares found are the best there are, and
  * what is written is what was found.
  *
  * maq-test: threads

@@ -1,4 +1,4 @@
-/* test_seats.c - devices of a pool as replicas take them: none twice, groups in one room where there is one. */
+/* test_device_slots.c - devices of a pool as replicas take them: none twice, groups in one room where there is one. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

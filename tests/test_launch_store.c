@@ -1,5 +1,5 @@
 /*
- * test_session_store.c - the rendezvous store against a client of its protocol, in both dialects: real semantics where all ranks are
+ * test_launch_store.c - the rendezvous store against a client of its protocol, in both dialects: real semantics where all ranks are
  * live, made-up answers where they are not, and nonsense. maq-test: threads
  */
 #include <setjmp.h>

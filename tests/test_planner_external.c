@@ -1,5 +1,5 @@
 /*
- * test_slices.c - plans composed of what a parallelizer answers: the one that is built in finds what
+ * test_planner_external.c - plans composed of what a parallelizer answers: the one that is built in finds what
  * maq_mixed_search() finds, and no rule that saves calls changes the plan.
  *
  * maq-test: threads

@@ -1,5 +1,5 @@
 /*
- * test_session_folder.c - private folders of a run: they are taken away with all that is in them, also when the process that made them
+ * test_launch_folder.c - private folders of a run: they are taken away with all that is in them, also when the process that made them
  * is killed.
  */
 #include <setjmp.h>

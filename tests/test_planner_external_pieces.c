@@ -1,5 +1,5 @@
 /*
- * test_slices_search.c - composing pieces against brute force over every row of pieces, on random tables: pieces of several stages, several
+ * test_planner_external_pieces.c - composing pieces against brute force over every row of pieces, on random tables: pieces of several stages, several
  * pieces of a slice, devices and memory that bind.
  */
 #include <math.h>

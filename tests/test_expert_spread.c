@@ -1,4 +1,4 @@
-/* test_places.c - ranks and domains that a token's experts lie on, against every draw. */
+/* test_expert_spread.c - ranks and domains that a token's experts lie on, against every draw. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

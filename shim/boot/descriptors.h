@@ -1,0 +1,12 @@
+/*
+ * descriptors.h - descriptors of the host program behind which nobody real may be.
+ */
+#ifndef MAQ_SHIM_BOOT_DESCRIPTORS_H
+#define MAQ_SHIM_BOOT_DESCRIPTORS_H
+
+enum { VG_FDS = 1 << 17 }; /* descriptors that may be virtual: below */
+
+/* A new stream socket, also where a program was allowed less than the most descriptors. -1: errno says why. */
+int vg_new_socket(int flags);
+
+#endif

@@ -1,0 +1,20 @@
+/*
+ * decided.h - which axes of a space the job decides, and where it says so.
+ */
+#ifndef MAQ_PLANNER_SPACE_DECIDED_H
+#define MAQ_PLANNER_SPACE_DECIDED_H
+
+#include "base/arena.h"
+#include "planner/space/axis.h"
+
+/* Whether the job decides an axis, by its key or by others that go with it; `free`: its flags alone. */
+bool maq_space_decided(const struct maq_loaded_job *open, enum maq_axis axis, bool free);
+/* Takes from the plan what the document says beside an axis that is searched all the same. */
+void maq_space_release(struct maq_plan *base, const struct maq_loaded_job *open);
+/* One value, as the job has it. */
+enum maq_status maq_space_keep_written(struct maq_axis_values *out, const struct maq_loaded_job *open,
+                                       enum maq_axis axis, struct maq_arena *arena);
+/* Where the job sets a key of the plan; nowhere: it does not. */
+struct maq_span maq_space_place_of(const struct maq_loaded_job *open, const char *key);
+
+#endif
