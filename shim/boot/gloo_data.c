@@ -32,6 +32,7 @@
 #include <string.h>
 
 #include "shim/boot/beside.h"
+#include "shim/grow.h"
 
 enum { GATHER = 1, ALLGATHER, REDUCE, ALLREDUCE, SCATTER, BROADCAST, BARRIER, ALLTOALL };
 enum { CALLS_KEPT = 1024 };
@@ -51,7 +52,8 @@ struct vg_gloo_call {
     uint64_t announced, asked, open; /* open: requests that are not answered yet */
     uint64_t first;                  /* bytes of what was announced first */
     struct piece *sent;              /* of the kinds whose pieces come back */
-    uint64_t n_sent, room;
+    uint64_t n_sent;
+    uint32_t room;
     uintptr_t low, high; /* from where it sent */
     struct vg_gloo_answer *waiting;
 };
@@ -183,14 +185,10 @@ static void tell_halves(struct vg_gloo_call *call, uint32_t me)
 
 static bool keep(struct vg_gloo_call *call, struct piece piece)
 {
-    if (call->n_sent == call->room) {
-        uint64_t room = call->room ? call->room * 2 : 8;
-        struct piece *more = realloc(call->sent, room * sizeof *more);
-        if (!more)
-            return false;
-        call->sent = more;
-        call->room = room;
-    }
+    struct piece *more = vg_grown(call->sent, call->n_sent, &call->room, 8, sizeof *more);
+    if (more == NULL)
+        return false;
+    call->sent = more;
     call->sent[call->n_sent++] = piece;
     return true;
 }

@@ -11,6 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "shim/grow.h"
+
 static uint64_t last_id;
 
 static bool take_tips(struct vg_stream *s, const uint32_t *tips, uint32_t n)
@@ -21,14 +23,10 @@ static bool take_tips(struct vg_stream *s, const uint32_t *tips, uint32_t n)
             there = there || s->tips[k] == tips[i];
         if (there)
             continue;
-        if (s->n_tips == s->tips_room) {
-            uint32_t more = s->tips_room == 0 ? 4 : s->tips_room * 2;
-            uint32_t *bigger = realloc(s->tips, more * sizeof *s->tips);
-            if (bigger == NULL)
-                return false;
-            s->tips = bigger;
-            s->tips_room = more;
-        }
+        uint32_t *bigger = vg_grown(s->tips, s->n_tips, &s->tips_room, 4, sizeof *s->tips);
+        if (bigger == NULL)
+            return false;
+        s->tips = bigger;
         s->tips[s->n_tips++] = tips[i];
     }
     return true;

@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "shim/grow.h"
+
 struct vg_graph *vg_graph_new(void)
 {
     struct vg_graph *graph = calloc(1, sizeof *graph);
@@ -37,28 +39,20 @@ void vg_graph_free(struct vg_graph *graph)
 
 bool vg_node_depend(struct vg_node *node, uint32_t on)
 {
-    if (node->n_deps == node->deps_room) {
-        uint32_t more = node->deps_room == 0 ? 2 : node->deps_room * 2;
-        uint32_t *bigger = realloc(node->deps, more * sizeof *node->deps);
-        if (bigger == NULL)
-            return false;
-        node->deps = bigger;
-        node->deps_room = more;
-    }
+    uint32_t *bigger = vg_grown(node->deps, node->n_deps, &node->deps_room, 2, sizeof *node->deps);
+    if (bigger == NULL)
+        return false;
+    node->deps = bigger;
     node->deps[node->n_deps++] = on;
     return true;
 }
 
 struct vg_node *vg_graph_add(struct vg_graph *graph, enum vg_node_kind kind, const uint32_t *deps, uint32_t n_deps)
 {
-    if (graph->n == graph->room) {
-        uint32_t more = graph->room == 0 ? 16 : graph->room * 2;
-        struct vg_node **bigger = realloc(graph->nodes, more * sizeof(struct vg_node *));
-        if (bigger == NULL)
-            return NULL;
-        graph->nodes = bigger;
-        graph->room = more;
-    }
+    struct vg_node **bigger = vg_grown(graph->nodes, graph->n, &graph->room, 16, sizeof(struct vg_node *));
+    if (bigger == NULL)
+        return NULL;
+    graph->nodes = bigger;
     struct vg_node *node = calloc(1, sizeof *node);
     if (node == NULL)
         return NULL;

@@ -15,19 +15,16 @@
 
 #include "shim/core/enqueue.h"
 #include "shim/core/queue.h"
+#include "shim/grow.h"
 
 /* --- chains ------------------------------------------------------------------------------------------------------------- */
 
 static bool say(struct vg_exec *exec, int kind, uint32_t branch, uint32_t what)
 {
-    if (exec->n_steps == exec->room) {
-        uint32_t more = exec->room == 0 ? 64 : exec->room * 2;
-        struct vg_step *bigger = realloc(exec->steps, more * sizeof *exec->steps);
-        if (bigger == NULL)
-            return false;
-        exec->steps = bigger;
-        exec->room = more;
-    }
+    struct vg_step *bigger = vg_grown(exec->steps, exec->n_steps, &exec->room, 64, sizeof *exec->steps);
+    if (bigger == NULL)
+        return false;
+    exec->steps = bigger;
     exec->steps[exec->n_steps++] = (struct vg_step){.kind = kind, .branch = branch, .what = what};
     return true;
 }

@@ -16,13 +16,15 @@
  */
 #include "shim/core/memory.h"
 #include "shim/core/stream.h"
+#include "shim/grow.h"
 
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 
 static struct vg_mem *table; /* ascending in base */
-static size_t n_table, room;
+static size_t n_table;
+static uint32_t room;
 static uint32_t next_id;
 static struct {
     uint64_t charged, asked, peak;
@@ -56,14 +58,10 @@ struct vg_mem *vg_mem_at(const void *p)
 
 bool vg_mem_enter(const struct vg_mem *mem)
 {
-    if (n_table == room) {
-        size_t more = room == 0 ? 64 : room * 2;
-        struct vg_mem *bigger = realloc(table, more * sizeof *table);
-        if (bigger == NULL)
-            return false;
-        table = bigger;
-        room = more;
-    }
+    struct vg_mem *bigger = vg_grown(table, n_table, &room, 64, sizeof *table);
+    if (bigger == NULL)
+        return false;
+    table = bigger;
     size_t i = above(mem->base);
     memmove(&table[i + 1], &table[i], (n_table - i) * sizeof *table);
     table[i] = *mem;
@@ -207,7 +205,8 @@ struct shared {
     unsigned char used[GRAINS];
 };
 static struct shared **shares; /* in order of making; first fit */
-static size_t n_shares, shares_room;
+static size_t n_shares;
+static uint32_t shares_room;
 
 /* First run of n free grains, or GRAINS. */
 static unsigned fit(const struct shared *page, unsigned n)
@@ -225,14 +224,10 @@ static unsigned fit(const struct shared *page, unsigned n)
 
 static struct shared *another(unsigned device)
 {
-    if (n_shares == shares_room) {
-        size_t more = shares_room == 0 ? 16 : shares_room * 2;
-        struct shared **bigger = realloc(shares, more * sizeof *shares);
-        if (bigger == NULL)
-            return NULL;
-        shares = bigger;
-        shares_room = more;
-    }
+    struct shared **bigger = vg_grown(shares, n_shares, &shares_room, 16, sizeof *shares);
+    if (bigger == NULL)
+        return NULL;
+    shares = bigger;
     struct shared *page = calloc(1, sizeof *page);
     void *space = page != NULL ? vg_mem_space(VG_PAGE_BYTES, true) : NULL;
     if (space == NULL || !vg_mem_charge(device, VG_PAGE_BYTES, 0)) {

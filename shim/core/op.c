@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "shim/grow.h"
+
 struct op {
     struct maq_rec_op what;
     char *name;
@@ -42,14 +44,10 @@ static uint64_t hash_of(const struct maq_rec_op *what, const char *name)
 
 static bool room(void)
 {
-    if (n_ops == ops_room) {
-        uint32_t more = ops_room == 0 ? 128 : ops_room * 2;
-        struct op *bigger = realloc(ops, more * sizeof *ops);
-        if (bigger == NULL)
-            return false;
-        ops = bigger;
-        ops_room = more;
-    }
+    struct op *longer = vg_grown(ops, n_ops, &ops_room, 128, sizeof *ops);
+    if (longer == NULL)
+        return false;
+    ops = longer;
     if (n_ops * 2 < n_slots)
         return true;
     uint32_t more = n_slots == 0 ? 256 : n_slots * 2;

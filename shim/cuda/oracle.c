@@ -14,6 +14,7 @@
  */
 #include "shim/cuda/oracle.h"
 #include "shim/cuda/cuda.h"
+#include "shim/grow.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -28,14 +29,16 @@ struct line {
     unsigned char *value;
 };
 static struct line *lines;
-static size_t n_lines, room;
+static size_t n_lines;
+static uint32_t room;
 
 /* How often each place was read. */
 struct place {
     uint64_t allocation, offset, reads;
 };
 static struct place *places;
-static size_t n_places, places_room;
+static size_t n_places;
+static uint32_t places_room;
 
 static int64_t number(const char *text)
 {
@@ -78,13 +81,10 @@ static uint32_t value(const char *type, const char *text, unsigned char *out)
 
 static void keep(const struct line *line)
 {
-    if (n_lines == room) {
-        struct line *bigger = realloc(lines, (room == 0 ? 16 : room * 2) * sizeof *lines);
-        if (bigger == NULL)
-            return;
-        lines = bigger;
-        room = room == 0 ? 16 : room * 2;
-    }
+    struct line *bigger = vg_grown(lines, n_lines, &room, 16, sizeof *lines);
+    if (bigger == NULL)
+        return;
+    lines = bigger;
     lines[n_lines++] = *line;
 }
 
@@ -158,14 +158,10 @@ static uint64_t count(uint64_t allocation, uint64_t offset)
     for (size_t i = 0; i < n_places; i++)
         if (places[i].allocation == allocation && places[i].offset == offset)
             return places[i].reads++;
-    if (n_places == places_room) {
-        size_t more = places_room == 0 ? 64 : places_room * 2;
-        struct place *bigger = realloc(places, more * sizeof *places);
-        if (bigger == NULL)
-            return 0;
-        places = bigger;
-        places_room = more;
-    }
+    struct place *bigger = vg_grown(places, n_places, &places_room, 64, sizeof *places);
+    if (bigger == NULL)
+        return 0;
+    places = bigger;
     places[n_places++] = (struct place){allocation, offset, 1};
     return 0;
 }

@@ -24,6 +24,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "shim/grow.h"
+
 #define MIB ((uint64_t)1 << 20)
 
 enum {
@@ -151,14 +153,10 @@ static bool take(struct vg_comm *comm, uint64_t bytes)
     struct vg_buffers *b = comm->buffers;
     if (bytes == 0)
         return true;
-    if (b->n == b->room) {
-        uint32_t room = b->room ? 2 * b->room : 4;
-        void **grown = realloc(b->at, room * sizeof *grown);
-        if (!grown)
-            return false;
-        b->at = grown;
-        b->room = room;
-    }
+    void **grown = vg_grown(b->at, b->n, &b->room, 4, sizeof *grown);
+    if (grown == NULL)
+        return false;
+    b->at = grown;
     unsigned was = vg_device();
     vg_device_set(comm->device);
     void *p = vg_mem_alloc(bytes, MAQ_REC_DEVICE, NULL);

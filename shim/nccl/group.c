@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "shim/grow.h"
 #include "shim/nccl/comm.h"
 
 static _Thread_local struct {
@@ -17,18 +18,6 @@ static _Thread_local struct {
     struct vg_comm_job *jobs;
     uint32_t n_jobs, jobs_room;
 } group;
-
-/* An array with room for one more; NULL: no memory, and the old one is as it was. */
-static void *grown(void *array, uint32_t n, uint32_t *room, size_t bytes)
-{
-    if (n < *room)
-        return array;
-    uint32_t more = *room ? *room * 2 : 16;
-    void *bigger = realloc(array, more * bytes);
-    if (bigger)
-        *room = more;
-    return bigger;
-}
 
 static int keep(int result)
 {
@@ -60,7 +49,7 @@ int vg_group_job(const struct vg_comm_job *job)
     if (!group.depth) {
         return run_jobs(&now, 1, VG_NCCL_SUCCESS);
     }
-    struct vg_comm_job *jobs = grown(group.jobs, group.n_jobs, &group.jobs_room, sizeof *jobs);
+    struct vg_comm_job *jobs = vg_grown(group.jobs, group.n_jobs, &group.jobs_room, 16, sizeof *jobs);
     if (!jobs)
         return keep(VG_NCCL_SYSTEM_ERROR);
     group.jobs = jobs;
@@ -155,7 +144,7 @@ int vg_group_add(const struct vg_part *part)
     vg_call();
     if (!group.depth)
         return launch(&now, 1);
-    struct vg_part *parts = grown(group.parts, group.n_parts, &group.parts_room, sizeof *parts);
+    struct vg_part *parts = vg_grown(group.parts, group.n_parts, &group.parts_room, 16, sizeof *parts);
     if (!parts)
         return keep(VG_NCCL_SYSTEM_ERROR);
     group.parts = parts;

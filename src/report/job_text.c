@@ -4,10 +4,12 @@
  */
 #include "report/job_text.h"
 
+#include "base/units.h"
 #include "report/words.h"
 
-void maq_page_open_job(struct maq_page *page, const struct maq_job *job)
+static void open_job(struct maq_page *page, const struct maq_job *job, bool tokens)
 {
+    char t[32];
     struct maq_arena arena;
     struct maq_buf line;
     maq_arena_init(&arena, 0);
@@ -24,9 +26,21 @@ void maq_page_open_job(struct maq_page *page, const struct maq_job *job)
     maq_buf_fini(&line);
     maq_buf_init(&line, 1 << 16);
     maq_words_batch(&line, &job->workload);
+    if (tokens)
+        maq_buf_addf(&line, " (%s tokens)", maq_format_count(t, (double)job->workload.gbs * (double)job->workload.seq));
     maq_page_field(page, MAQ_JOB_LABEL, "workload", line.ptr ? line.ptr : "");
     maq_buf_fini(&line);
     maq_arena_fini(&arena);
+}
+
+void maq_page_open_job(struct maq_page *page, const struct maq_job *job)
+{
+    open_job(page, job, false);
+}
+
+void maq_page_open_job_of_tokens(struct maq_page *page, const struct maq_job *job)
+{
+    open_job(page, job, true);
 }
 
 static void put_block(struct maq_page *page, const char *title, const char *text)

@@ -9,6 +9,8 @@
 
 /* Title, model, cluster and workload. */
 void maq_page_open_job(struct maq_page *page, const struct maq_job *job);
+/* The same with the tokens of a step behind the workload. */
+void maq_page_open_job_of_tokens(struct maq_page *page, const struct maq_job *job);
 /* How to run a plan: the plan of the job file that maq_job_write() made, and Megatron-LM's arguments. Each may be NULL. */
 void maq_page_put_winner(struct maq_page *page, const char *document, const char *arguments);
 

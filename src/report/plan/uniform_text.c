@@ -14,37 +14,7 @@
 
 #define LABEL 12
 
-static const char *clean(struct maq_arena *arena, const struct maq_buf *text)
-{
-    return maq_text_clean(arena, text->ptr ? text->ptr : "");
-}
-
 /* ---- what was asked ---- */
-
-static void put_job(struct maq_page *page, const struct maq_job *job)
-{
-    struct maq_arena arena;
-    struct maq_buf line;
-    char t[32];
-    maq_arena_init(&arena, 0);
-    maq_page_putf(page, MAQ_INK_TITLE, "%.512s", maq_text_clean(&arena, job->name));
-    maq_buf_adds(&page->out, "\n\n");
-    maq_buf_init(&line, 1 << 16);
-    maq_buf_addf(&line, "%s: ", job->model.name);
-    maq_words_model(&line, &job->model);
-    maq_page_field(page, LABEL, "model", clean(&arena, &line));
-    maq_buf_fini(&line);
-    maq_buf_init(&line, 1 << 16);
-    maq_words_cluster(&line, &job->cluster);
-    maq_page_field(page, LABEL, "cluster", clean(&arena, &line));
-    maq_buf_fini(&line);
-    maq_buf_init(&line, 1 << 16);
-    maq_words_batch(&line, &job->workload);
-    maq_buf_addf(&line, " (%s tokens)", maq_format_count(t, (double)job->workload.gbs * (double)job->workload.seq));
-    maq_page_field(page, LABEL, "workload", line.ptr ? line.ptr : "");
-    maq_buf_fini(&line);
-    maq_arena_fini(&arena);
-}
 
 /* What the document decides is kept: say so, or a user wonders why it was not searched. */
 static void put_kept(struct maq_page *page, const struct maq_search_result *r)
@@ -438,7 +408,7 @@ enum maq_status maq_report_plan_text(char **out, const struct maq_report_plan *p
 {
     struct maq_page page;
     maq_page_init(&page, opts);
-    put_job(&page, maq_job_get(p->open));
+    maq_page_open_job_of_tokens(&page, maq_job_get(p->open));
     put_kept(&page, p->search);
     if (p->search->n_plans > 0) {
         put_list(&page, p);

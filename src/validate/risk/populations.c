@@ -60,22 +60,14 @@ static void add_stragglers(struct maq_risk_table *t)
         above += s >= 1.1 ? weight : 0;
         slow += s >= 1.1 ? weight * s : 0;
     }
-    maq_risk_add(t, (struct maq_validate_risk_row){.id = "O7",
-                                                   .what = "stragglers: GPU hours wasted, from two quantiles of jobs",
-                                                   .unit = "%",
-                                                   .source = STUDY,
-                                                   .observed = 10.4,
-                                                   .low = 7.4,
-                                                   .high = 13.4,
-                                                   .predicted = 100 * waste});
-    maq_risk_add(t, (struct maq_validate_risk_row){.id = "O7",
-                                                   .what = "stragglers: mean slowdown of jobs at 1.1 and above",
-                                                   .unit = "",
-                                                   .source = STUDY,
-                                                   .observed = 1.28,
-                                                   .low = 1.25,
-                                                   .high = 1.31,
-                                                   .predicted = slow / above});
+    maq_risk_compare(t,
+                     &(const struct maq_risk_published){
+                         "O7", "stragglers: GPU hours wasted, from two quantiles of jobs", "%", STUDY, 10.4, 7.4, 13.4},
+                     100 * waste);
+    maq_risk_compare(t,
+                     &(const struct maq_risk_published){"O7", "stragglers: mean slowdown of jobs at 1.1 and above", "",
+                                                        STUDY, 1.28, 1.25, 1.31},
+                     slow / above);
 }
 
 /* --- O8: a barrier over recorded GPUs --- */
@@ -313,15 +305,11 @@ static enum maq_status add_tails(struct maq_risk_table *t)
     maq_arena_fini(&arena);
     maq_job_free(box);
     MAQ_TRY(status);
-    maq_risk_add(t, (struct maq_validate_risk_row){
-                        .id = "O13",
-                        .what = "tails of ten times, 64 GPUs, ZeRO-1: place of all-gather or reduce-scatter",
-                        .unit = "",
-                        .source = "PRISM v1: they contribute most",
-                        .observed = 1,
-                        .low = 1,
-                        .high = 1,
-                        .predicted = place});
+    maq_risk_compare(t,
+                     &(const struct maq_risk_published){
+                         "O13", "tails of ten times, 64 GPUs, ZeRO-1: place of all-gather or reduce-scatter", "",
+                         "PRISM v1: they contribute most", 1, 1, 1},
+                     place);
     return MAQ_OK;
 }
 

@@ -131,14 +131,10 @@ static enum maq_status add_llama_goodput(struct maq_risk_table *t)
         struct maq_run_result *r;
         MAQ_TRY(run(&r, job(16384, 49, 15 * MINUTE, cases[i].save_s, cases[i].spares),
                     "llama3,detection=2min,requeue=1min,restart=6min", t->diag));
-        maq_risk_add(t, (struct maq_validate_risk_row){.id = "O3",
-                                                       .what = cases[i].what,
-                                                       .unit = "",
-                                                       .source = LLAMA ": > 90 %",
-                                                       .observed = i == 0 ? 0.90 : (double)NAN,
-                                                       .low = cases[i].low,
-                                                       .high = cases[i].high,
-                                                       .predicted = r->ettr});
+        maq_risk_compare(t,
+                         &(const struct maq_risk_published){"O3", cases[i].what, "", LLAMA ": > 90 %",
+                                                            i == 0 ? 0.90 : (double)NAN, cases[i].low, cases[i].high},
+                         r->ettr);
         maq_run_result_free(r);
     }
     return MAQ_OK;
@@ -178,14 +174,10 @@ static enum maq_status add_ettr(struct maq_risk_table *t)
     for (size_t i = 0; i < MAQ_COUNT(cases); i++) {
         double simulated, formula;
         MAQ_TRY(ettr(&simulated, &formula, cases[i].failures, cases[i].devices, cases[i].minutes * MINUTE, t->diag));
-        maq_risk_add(t, (struct maq_validate_risk_row){.id = "O4",
-                                                       .what = cases[i].what,
-                                                       .unit = "",
-                                                       .source = META,
-                                                       .observed = cases[i].seen,
-                                                       .low = cases[i].low,
-                                                       .high = cases[i].high,
-                                                       .predicted = simulated});
+        maq_risk_compare(t,
+                         &(const struct maq_risk_published){"O4", cases[i].what, "", META, cases[i].seen, cases[i].low,
+                                                            cases[i].high},
+                         simulated);
     }
     /* Where losses are large what was published is the formula's answer, an approximation for small ones; a run loses less. */
     double simulated, formula;
@@ -213,15 +205,11 @@ static enum maq_status add_formula(struct maq_risk_table *t)
             MAQ_TRY(ettr(&simulated, &formula, "rsc-1" FIVE_MINUTES, devices, minutes[i] * MINUTE, t->diag));
             worst = fmax(worst, fabs(formula / simulated - 1));
         }
-    maq_risk_add(t, (struct maq_validate_risk_row){
-                        .id = "O5",
-                        .what = "the published formula against simulation, 1,000 to 8,000 GPUs, at worst",
-                        .unit = "",
-                        .source = META,
-                        .observed = 0.05,
-                        .low = 0,
-                        .high = 0.05,
-                        .predicted = worst});
+    maq_risk_compare(
+        t,
+        &(const struct maq_risk_published){
+            "O5", "the published formula against simulation, 1,000 to 8,000 GPUs, at worst", "", META, 0.05, 0, 0.05},
+        worst);
     return MAQ_OK;
 }
 
@@ -231,16 +219,11 @@ static enum maq_status add_saves(struct maq_risk_table *t)
 {
     struct maq_run_result *r;
     MAQ_TRY(run(&r, job(384, 90, 3 * 3600, 40, 100), "bloom-2022", t->diag));
-    maq_risk_add(t, (struct maq_validate_risk_row){
-                        .id = "O14",
-                        .what = "BLOOM: share of the useful time that saving takes, 40 s every 3 h",
-                        .unit = "%",
-                        .source = "BigScience, chronicles",
-                        .observed = 0.37,
-                        .low = 0.35,
-                        .high = 0.39,
-                        .predicted = 100 * r->bucket_s[MAQ_RUN_SAVE] /
-                                     (r->bucket_s[MAQ_RUN_PRODUCTIVE] + r->bucket_s[MAQ_RUN_WASTED])});
+    maq_risk_compare(
+        t,
+        &(const struct maq_risk_published){"O14", "BLOOM: share of the useful time that saving takes, 40 s every 3 h",
+                                           "%", "BigScience, chronicles", 0.37, 0.35, 0.39},
+        100 * r->bucket_s[MAQ_RUN_SAVE] / (r->bucket_s[MAQ_RUN_PRODUCTIVE] + r->bucket_s[MAQ_RUN_WASTED]));
     maq_run_result_free(r);
     return MAQ_OK;
 }
@@ -251,15 +234,11 @@ static enum maq_status add_overlap(struct maq_risk_table *t)
     struct maq_run_result *r;
     MAQ_TRY(run(&r, job(1024, 30, 40 * MINUTE, 3.6 * MINUTE, 0), "none", t->diag));
     double stretches = r->bucket_s[MAQ_RUN_PRODUCTIVE] / (40 * MINUTE); /* what the last one leaves may not be saved */
-    maq_risk_add(t, (struct maq_validate_risk_row){
-                        .id = "O15",
-                        .what = "a checkpoint of 800 B parameters in 3.6 min, every 40 min: over the useful time",
-                        .unit = "%",
-                        .source = "VAST, 85,000 checkpoints of 40 runs",
-                        .observed = 9,
-                        .low = 9 * (1 - 1 / stretches) - 1e-9,
-                        .high = 9 + 1e-9,
-                        .predicted = 100 * r->bucket_s[MAQ_RUN_SAVE] / r->bucket_s[MAQ_RUN_PRODUCTIVE]});
+    maq_risk_compare(t,
+                     &(const struct maq_risk_published){
+                         "O15", "a checkpoint of 800 B parameters in 3.6 min, every 40 min: over the useful time", "%",
+                         "VAST, 85,000 checkpoints of 40 runs", 9, 9 * (1 - 1 / stretches) - 1e-9, 9 + 1e-9},
+                     100 * r->bucket_s[MAQ_RUN_SAVE] / r->bucket_s[MAQ_RUN_PRODUCTIVE]);
     maq_run_result_free(r);
     return MAQ_OK;
 }

@@ -127,15 +127,11 @@ static enum maq_status add_startups(struct maq_risk_table *t, const struct syste
         if (!(devices > 0))
             continue;
         double seen = maq_quantile(s->init_s, s->n_runs, 0.5);
-        maq_risk_add(t, (struct maq_validate_risk_row){
-                            .id = "start",
-                            .what = maq_arena_printf(t->arena, "start-up of GPT-3 on %.0f H100 (fitted)", devices),
-                            .unit = "s",
-                            .source = SOURCE,
-                            .observed = seen,
-                            .low = 0.95 * seen,
-                            .high = 1.05 * seen,
-                            .predicted = maq_startup_s(devices)});
+        maq_risk_compare(t,
+                         &(const struct maq_risk_published){
+                             "start", maq_arena_printf(t->arena, "start-up of GPT-3 on %.0f H100 (fitted)", devices),
+                             "s", SOURCE, seen, 0.95 * seen, 1.05 * seen},
+                         maq_startup_s(devices));
     }
     return MAQ_OK;
 }

@@ -18,6 +18,13 @@ struct maq_risk_table {
     uint32_t n;
 };
 
+/* What somebody observed: as in struct maq_validate_risk_row. */
+struct maq_risk_published {
+    const char *id, *what, *unit, *source;
+    double observed, low, high;
+};
+/* Adds it with what is predicted of it. */
+void maq_risk_compare(struct maq_risk_table *t, const struct maq_risk_published *p, double predicted);
 /* Adds a row; its verdict follows from predicted, low and high, or from `why`. */
 void maq_risk_add(struct maq_risk_table *t, struct maq_validate_risk_row row);
 /* folder/name in the arena, NULL when out of memory or when there is no such file. */

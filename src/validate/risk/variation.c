@@ -85,14 +85,11 @@ static enum maq_status add_series(struct maq_risk_table *t, const char *path)
             continue;
         const char *words = maq_arena_printf(t->arena, "second half of %.40s: %s, s", file ? file + 1 : path,
                                              maq_risk_figure_name((enum maq_risk_figure)f));
-        maq_risk_add(t, (struct maq_validate_risk_row){.id = "O9",
-                                                       .what = words ? words : "",
-                                                       .unit = "",
-                                                       .source = "Megatron-LM, records of its tests on H100",
-                                                       .observed = e->observed,
-                                                       .low = e->observed * (1 - bands[f]),
-                                                       .high = e->observed * (1 + bands[f]),
-                                                       .predicted = e->predicted});
+        maq_risk_compare(t,
+                         &(const struct maq_risk_published){"O9", words ? words : "", "",
+                                                            "Megatron-LM, records of its tests on H100", e->observed,
+                                                            e->observed * (1 - bands[f]), e->observed * (1 + bands[f])},
+                         e->predicted);
     }
     maq_risk_fit_free(fit);
     return MAQ_OK;

@@ -23,6 +23,18 @@ void maq_risk_add(struct maq_risk_table *t, struct maq_validate_risk_row row)
     t->rows[t->n++] = row;
 }
 
+void maq_risk_compare(struct maq_risk_table *t, const struct maq_risk_published *p, double predicted)
+{
+    maq_risk_add(t, (struct maq_validate_risk_row){.id = p->id,
+                                                   .what = p->what,
+                                                   .unit = p->unit,
+                                                   .source = p->source,
+                                                   .observed = p->observed,
+                                                   .low = p->low,
+                                                   .high = p->high,
+                                                   .predicted = predicted});
+}
+
 const char *maq_risk_file(struct maq_risk_table *t, const char *name)
 {
     char *path = maq_arena_printf(t->arena, "%s/%s", t->folder, name);
