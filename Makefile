@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # The usual things to do with maquette. `make` builds; the program is build/maquette.
 
 BUILD   ?= build

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * compose.c - how long composing pipelines takes, and what it finds.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * plan.c - what a search for the best plan costs: seconds, plans considered, bounded and scored.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * risk_run.c - how fast runs are simulated: 54 days on 2,048 nodes under Llama 3's failures, ten thousand times, with every delay drawn
  * from its law; and the same on one thread.

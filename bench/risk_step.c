@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * risk_step.c - how fast the distribution of a step is found: 10,000 sampled replicas of a job on 65,536 GPUs, 16
  * stages of 64 microbatches; the exact law of a job of one stage; and which kernels drive the first.

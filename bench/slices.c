@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * slices.c - how long composing plans from the built-in parallelizer's answers takes, what it finds, and which calls each rule saved.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * sweep.c - how many plans per second the fast path evaluates, for the 405B model on 16,384 GPUs.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * train.c - the speed of one prediction: 405B on 16,384 and on 65,536 GPUs from document to result, the whole step as
  * a graph, and the static engine.

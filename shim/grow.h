@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * grow.h - arrays of the shim that grow one by one.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * meet.c - the segment of meetings: see meet.h, and link.h for its layout and its rules.
  *

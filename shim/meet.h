@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * meet.h - the segment in which ranks that run at the same time meet: what link.h lays out, as calls.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * record.h - the trace of one rank: what a program asked of its device and of its peers, in the order it asked.
  *

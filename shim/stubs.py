@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Makes the trap stubs and the version script of one shared object from shim/names.
 
 usage: stubs.py CUDA_MAJOR STUBS.c SCRIPT.map LIST...

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * vgpu.h - inside the zero-GPU device: what its rooms say to each other.
  *

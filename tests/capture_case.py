@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the tests of `maquette capture` share: a folder for each case, the programs that are captured, and cases side by side."""
 import concurrent.futures
 import json

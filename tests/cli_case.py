@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What golden transcripts and documentation examples share: where a command runs and what of its output varies."""
 import os
 import pathlib

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * cubin.h - makes small fat binaries for tests, from the layout that shim/cuda/fatbin.c states: one ELF file with the
  * parameters of kernels, wrapped, and packed if asked for.

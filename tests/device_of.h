@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* device_of.h - a device of the database, for tests of what its kernels cost. */
 #ifndef MAQ_TESTS_DEVICE_OF_H
 #define MAQ_TESTS_DEVICE_OF_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* effects.h - step times with and without one thing: jobs whose host costs nothing but what a test adds. */
 #ifndef MAQ_TESTS_EFFECTS_H
 #define MAQ_TESTS_EFFECTS_H

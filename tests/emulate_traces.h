@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * emulate_traces.h - traces of small jobs, as a zero-GPU device would write them, and a simulator of them that shares nothing
  * with the engine: it goes over all records again and again until no time changes.

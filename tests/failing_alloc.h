@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* failing_alloc.h - for tests in which one allocation after the other fails: maq__set_alloc_gate(fail_nth). */
 #ifndef MAQ_TESTS_FAILING_ALLOC_H
 #define MAQ_TESTS_FAILING_ALLOC_H

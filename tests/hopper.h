@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* hopper.h - a device with an H100's figures that is none of the database, for tests of costs. */
 #ifndef MAQ_TESTS_HOPPER_H
 #define MAQ_TESTS_HOPPER_H

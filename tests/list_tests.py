@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Lists the tests in a folder for tests/meson.build, one `kind name suite length` per line, sorted.
 
 kinds:  unit    test_NAME.c     cmocka program

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * mixed_brute.h - a job given as text, searched over its node groups, and every composition of a small one.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* nccl_calls.h - NCCL's calls as the tests of the shim make them: handles are what shim/nccl has, enumerations are ints. */
 #ifndef MAQ_TESTS_NCCL_CALLS_H
 #define MAQ_TESTS_NCCL_CALLS_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* predict.h - a job given as text, predicted; a test that cannot predict its job fails with the diagnosis. */
 #ifndef MAQ_TESTS_PREDICT_H
 #define MAQ_TESTS_PREDICT_H

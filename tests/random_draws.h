@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* random_draws.h - reproducible numbers for tests that draw their cases: splitmix64 (Steele, Lea and Flood 2014). */
 #ifndef MAQ_TESTS_RANDOM_DRAWS_H
 #define MAQ_TESTS_RANDOM_DRAWS_H

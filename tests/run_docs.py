@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Runs every example in README.md and docs/ that stands in a ```console fence.
 
 A line that starts with `$ ` is a command (a trailing backslash continues it), what follows is its output, standard error

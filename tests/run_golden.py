@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Golden transcripts of the command line: see tests/golden/README.
 
 usage: run_golden.py [--bless] [NAME...]

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Runs one cmocka program and passes its TAP on, mended where cmocka 1.1.5 and TAP differ.
 
 cmocka prints a skipped test as `not ok N # SKIP`, and a program with several groups prints one plan per group. Here

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * sanitized.h - what a suite leaves out under a sanitizer, which has a program take five times as long or more: what would only say the
  * same again.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * shim_card.h - a test is itself a program on the zero-GPU device: its run card, and what it left in its trace.
  */

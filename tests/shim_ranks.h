@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * shim_ranks.h - starts ranks of a program under the zero-GPU device, for tests: each is this executable again, with a run
  * card and one word that says which program it is.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* shim_streams.h - streams of the zero-GPU device with work of a given length. */
 #ifndef MAQ_TESTS_SHIM_STREAMS_H
 #define MAQ_TESTS_SHIM_STREAMS_H

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Counts test cases in meson's testlog.json and prints `N passed, N failed[, N skipped]` as its last line.
 
 Every TAP case counts; a test program that ended badly without naming a failed case counts as one failed. With several

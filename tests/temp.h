@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* temp.h - files and folders of a test's own. */
 #ifndef MAQ_TESTS_TEMP_H
 #define MAQ_TESTS_TEMP_H

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """tools/fit-train-error, leave-one-out and accuracy on numbers made here: fits find what made the residuals, intervals
 hold what they say, pages are filled in."""
 import importlib.machinery

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * test_allocator.c - the caching allocator model: rounding, pools, splitting, joining; and the binned search against a plain one.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* test_arena.c - lifetimes, alignment, zeroing, caps, reuse and failure of arenas. */
 #include <setjmp.h>
 #include <stdarg.h>

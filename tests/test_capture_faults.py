@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """`maquette capture`: killed and called again, other jobs, programs that fail, move or never settle; several slices at a time."""
 # maq-test: long
 import json

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * test_capture_graph.c - captured jobs as execution graphs: the quotient by classes of ranks ends when the replay of all ranks
  * does, on jobs with tensor, pipeline, expert and data parallelism, and says where it is not exact.

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """`maquette capture`: a few ranks say what thousands do, and late ones are heard."""
 # maq-test: long
 import json

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """`maquette emulate` of captured jobs: live ranks that poll, among stragglers, that are not who was captured; and what they take to start."""
 # maq-test: long
 import json

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """`maquette capture`: slices say what all ranks at once say, to the byte.
 
 The truth is `maquette run --all`: every rank a process, meeting in a segment of memory. `maquette emulate` has to give its times for ranks

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* test_catalogue.c - lookups by name, alias and near miss; and the invariants of what was compiled in. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Chakra traces of ours, read by programs that are not: protoc with the part of the schema that is used, and, where it is installed, the
 feeder's classes of the `chakra` package. What is missing is skipped."""
 import os

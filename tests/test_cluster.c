@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* test_cluster.c - the two spellings of a cluster, their diagnostics, and placement against enumeration. */
 #include <setjmp.h>
 #include <stdarg.h>

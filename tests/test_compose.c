@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * test_compose.c - composing pipelines against oracles, on small random tables.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * test_compose_sailor.c - plans for Sailor's cases on Sailor's published profiles, by Sailor's published rule.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * test_cost_attention.c - attention as training calls it, against published times of single kernels, and what must hold between types,
  * masks and devices.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* test_cost_carry.c - times carried over from the device of a table to one that has none: what scales with what. */
 #include <math.h>
 #include <setjmp.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* test_cost_coll.c - closed forms of the algorithms, properties of collectives, and published nccl-tests figures. */
 #include <math.h>
 #include <setjmp.h>

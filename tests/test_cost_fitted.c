@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* test_cost_fitted.c - fitted tables: the surface between knots, which table answers, and what a step of training makes of it. */
 #include <math.h>
 #include <setjmp.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* test_cost_ops.c - exact work of operators; and the properties that their analytical cost must have on any device. */
 #include <math.h>
 #include <setjmp.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* test_device_slots.c - devices of a pool as replicas take them: none twice, groups in one room where there is one. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* test_devices.c - every device and fabric of the catalogue loads, and its figures make sense together. */
 #include <math.h>
 #include <setjmp.h>

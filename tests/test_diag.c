@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* test_diag.c - diagnostics: places, exact text, windows, hostile text, limits, running out of memory. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* test_doc.c - documents: trees, exact spans, every refusal with its text, --set, running out of memory. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * test_effects.c - what a step costs besides its kernels and collectives: the host, contention, transfers and borders, the
  * slowest device. Closed forms where there are any, signs and bounds where not.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * test_effects_facts.c - facts of frameworks, against the operators that they put into a step: what is fused, split, cast or
  * run apart, in layers, experts and the optimizer.

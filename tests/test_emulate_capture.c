@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* test_emulate_capture.c - traces of ranks into a captured job: damaged files, classes, ranks that did not run, what does not meet. */
 #include <setjmp.h>
 #include <stdarg.h>

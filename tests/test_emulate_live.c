@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * test_emulate_live.c - ranks that run among replayed ones end when a replay of all says they do. maq-test: threads
  *

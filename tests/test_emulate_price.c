@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* test_emulate_price.c - operators and collectives of a trace against the chain's own answers, and a user's kernel times. */
 #include <setjmp.h>
 #include <stdarg.h>

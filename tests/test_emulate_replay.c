@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* test_emulate_replay.c - the replay against a simulator that shares nothing with it, closed forms, and itself in other orders. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* test_emulate_steps.c - where the steps of programs are that mark none: as Megatron-LM, DDP, FSDP, llm.c and nccl-tests run. */
 #include <setjmp.h>
 #include <stdarg.h>

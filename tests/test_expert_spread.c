@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* test_expert_spread.c - ranks and domains that a token's experts lie on, against every draw. */
 #include <math.h>
 #include <setjmp.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* test_field.c - sections read by table: values, defaults, every fault with its text, origins, formatting. */
 #include <math.h>
 #include <setjmp.h>

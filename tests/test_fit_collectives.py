@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """fit-collectives: the coefficients in data/fitted are those that the program makes of the public measurements, where they
 are at hand (MAQ_SHARED). Their errors, which take another fit for every origin of rows, are not compared."""
 import os

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """fit-kernels: a known law comes back, the same rows give the same bytes, and the tables in data/fitted are those that the
 program makes of the public measurements, where they are at hand (MAQ_SHARED)."""
 import base64

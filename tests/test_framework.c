@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * test_framework.c - framework profiles: where they may be written, what they say of a plan, who wins, and their faults.
  */

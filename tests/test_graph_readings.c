@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * test_graph_readings.c - what is made of a graph with times: a table, a trace, a distribution. On the graph of
  * examples/profiler-trace.json, and on small ones whose distribution is known.

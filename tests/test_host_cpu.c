@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* test_host_cpu.c - the CPU beside the devices: what stands there usually, what a document says over it, what a step makes of it. */
 #include <math.h>
 #include <setjmp.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * test_import_chakra.c - captured jobs as Chakra execution traces and back: operators, dependencies, collectives and durations stay;
  * traces as others write them; hostile ones.

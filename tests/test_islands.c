@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * test_islands.c - measured nodes to islands: the three rules hold on random nodes, and nothing that may be joined stays apart.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* test_json_stream.c - JSON as a stream: the same values from bytes, a file and a compressed file, and every way to end. */
 #include <setjmp.h>
 #include <stdarg.h>

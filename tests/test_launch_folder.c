@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * test_launch_folder.c - private folders of a run: they are taken away with all that is in them, also when the process that made them
  * is killed.

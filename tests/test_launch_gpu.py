@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """`maquette emulate --libraries gpu`: a rank on a GPU whose peers are a table. The GPU here is a driver that runs on the host
 (tests/gpu/fake_driver.c): it shows that tables are written, found and walked; not how a real GPU keeps time.
 """

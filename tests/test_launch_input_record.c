@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* test_launch_input_record.c - whether a slice would be told the same: exchanges, single contributions, keys of the store, damaged files. */
 #include <setjmp.h>
 #include <stdarg.h>

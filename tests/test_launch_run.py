@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """`maquette run`: what a program is told, who answers it, how it ends, and that nothing of it is left."""
 import json
 import os

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * test_launch_store.c - the rendezvous store against a client of its protocol, in both dialects: real semantics where all ranks are
  * live, made-up answers where they are not, and nonsense. maq-test: threads

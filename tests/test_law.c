@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * test_law.c - special functions and laws. Reference values are from 40-digit arithmetic (mpmath), except where a closed form
  * is spelt out.

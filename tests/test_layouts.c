@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * test_layouts.c - how many layers virtual stages get: sums and ends, the shortest longest stage against dynamic programming, and the
  * search's choice against every way to cut a model.

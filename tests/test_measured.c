@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* test_measured.c - the file of measured kernels, and the first link of the cost chain. maq-test: threads */
 #include <math.h>
 #include <pthread.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * test_megatron_read.c - command lines of Megatron-LM scripts as jobs: what single arguments become, that what maquette
  * writes for Megatron-LM reads as the same job, what is refused and what is warned of.

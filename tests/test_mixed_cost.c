@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * test_mixed_cost.c - what mixed plans cost: closed forms over an invented profile, published figures over the published one.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * test_mixed_data_parallel.c - pipelines of several node groups side by side: the shares found are the best there are, and
  * what is written is what was found.

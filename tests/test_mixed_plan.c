@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * test_mixed_plan.c - mixed plans: the example of the documentation, defaults, faults with their places, writing and reading back,
  * and the form of Sailor's executed plans.

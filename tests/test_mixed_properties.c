@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * test_mixed_properties.c - what must hold of plans over several node groups, on random jobs: whatever allows more is not slower.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * test_mixed_search.c - plans over several node groups: nothing is left out, more devices never hurt, threads change nothing. threads
  *

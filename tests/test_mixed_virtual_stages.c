@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * test_mixed_virtual_stages.c - plans with virtual stages over several node groups: the search leaves none out, and the step
  * that it says of a plan is the simulated one.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * test_model.c - architectures as modules: what each family expands to, kinds, FLOP, documents good and bad.
  */

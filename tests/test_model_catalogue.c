@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * test_model_catalogue.c - every entry of data/models loads and has its published number of parameters; the shapes of
  * data/models.csv in the shared folder give the counts that were computed from them elsewhere.

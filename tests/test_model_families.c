@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * test_model_families.c - families of src/model/hf/dense.c, model/hf/moe.c and model/hf/hybrid.c: parameters of a small model of each, counted here by
  * hand from what its class has; the layers each of them has; and the types that are refused with a reason.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * test_model_more.c - further families (src/model/hf/dense.c, model/hf/moe.c): parameters of a small model of each, counted here by hand
  * from what the modelling code of the family has; and config.json files as tools write them.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* test_muon.c - the update by Muon against the products of every matrix, its share of the ranks, and its memory. */
 #include "effects.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * test_offload.c - inputs of modules that wait on the host from forward to backward: which bytes leave the device, what travels, what that
  * costs where the link to the host is slow, and what is refused.

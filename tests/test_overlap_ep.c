@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * test_overlap_ep.c - exchanges of experts under another microbatch: which plans have them, what is left where there is none, and that mixed
  * plans take what training steps take.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * test_parallelizer.c - parallelizers from outside: a shared object, a program, and everything that a program can do wrong. A fault is told
  * with its own code, and nothing that was started is left running.

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Processes that mpirun starts share the variants of `maquette plan`: the report of one process is that of several, to the byte."""
 import os
 import pathlib

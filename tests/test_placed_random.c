@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * test_placed_random.c - a plan whose stages are all alike takes as long, and as much memory, stage by stage (maq_mixed_place) as it does
  * as a job's plan (maq_train_predict): random jobs on one node group, dense and with experts, in nodes of one scale-up domain, of several

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * test_planner_external.c - plans composed of what a parallelizer answers: the one that is built in finds what
  * maq_mixed_search() finds, and no rule that saves calls changes the plan.

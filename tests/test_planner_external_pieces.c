@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * test_planner_external_pieces.c - composing pieces against brute force over every row of pieces, on random tables: pieces of several stages, several
  * pieces of a slice, devices and memory that bind.

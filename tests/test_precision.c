@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * test_precision.c - what a recipe of 8 or 4 bits leaves in 16, and what it takes beyond the products of the layers: layers at the ends,
  * the output layer, attention; what quantized weights hold in memory and on the wire.

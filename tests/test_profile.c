@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * test_profile.c - planning measurements, carrying them out on a backend that is made up, and predictions that then
  * look them up.

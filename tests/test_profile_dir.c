@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * test_profile_dir.c - foreign profiles: tables, links, faults with their places.
  *

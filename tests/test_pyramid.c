@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * test_pyramid.c - models whose layers differ in width and number of tokens: what they are made of, what they compute, what a pipeline
  * sends between them, and that the fast path, the graph and the engines still mean the same. Closed forms by hand.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * test_report.c - reports of a training step and of the catalogue: what is in the text, what is in the JSON, that both say the same,
  * and that docs/diagnostics.md lists every code.

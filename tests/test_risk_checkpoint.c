@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* test_risk_checkpoint.c - closed forms of checkpoint and restart against published values, definitions and each other. */
 #include "maquette/checkpoint.h"
 

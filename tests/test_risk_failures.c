@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* test_risk_failures.c - failures as they are written: catalogue, files, flags, and what is wrong with them. */
 #include "maquette/failures.h"
 

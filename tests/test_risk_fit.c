@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * test_risk_fit.c - laws by maximum likelihood, order statistics, and the law of recorded step times.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* test_risk_limit.c - the guarantee of a step: how often it holds, how few values give one, and that it is no looser than it must be. */
 #include "risk/step/tolerance_limit.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * test_risk_parts.c - which operations, parallel dimensions and stages drive a step's 95th percentile; kernels with laws of their own.
  * maq-test: threads

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* test_risk_quasi.c - points that fill the unit cube evenly: intervals, squares, scramblings, sums. */
 #include "base/stat/sobol.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * test_risk_queue.c - sums along streams and maxima where they join, against queueing theory.
  *

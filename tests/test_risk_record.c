@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* test_risk_record.c - what kernels vary by, learnt from traces and from measured kernels, written and read again. */
 #include "maquette/risk.h"
 

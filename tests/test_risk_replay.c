@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * test_risk_replay.c - recorded jobs replayed: a pipeline whose times are known by hand, broken records, and the two published
  * traces with their published answers (MAQ_SHARED).

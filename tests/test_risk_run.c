@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * test_risk_run.c - simulated runs against closed forms, against the definition played out second by second, and against what must hold
  * for every run: buckets add up, threads do not matter, worse is never sooner.

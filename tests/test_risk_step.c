@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * test_risk_step.c - the slowest of n, and the distribution of a step: closed forms, nothing varying, monotony, threads. maq-test: threads
  */

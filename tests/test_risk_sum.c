@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* test_risk_sum.c - sums of independent values: closed forms, the slowest of a group, chances, and what does not fit. */
 #include "base/stat/law_sum.h"
 

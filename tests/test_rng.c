@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* test_rng.c - keyed random numbers: the published answer, addresses, range, independence of what is drawn beside. */
 #include "base/stat/rng.h"
 

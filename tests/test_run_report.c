@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* test_run_report.c - the report of a run: dates, text and JSON from one result, options from a prediction, memory that runs out. */
 #include <jansson.h>
 #include <math.h>

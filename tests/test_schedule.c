@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * test_schedule.c - pipeline schedules: structure, memory, exact closed forms, and the evaluation against a slow
  * reference.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * test_search.c - the homogeneous search: bounds leave nothing out. maq-test: threads
  *
@@ -163,13 +164,26 @@ static uint64_t accounted(const struct maq_search_counts *c)
     return c->bounded + c->impossible + c->unfit + c->scored;
 }
 
+/* Jobs whose every plan is scored: under a sanitizer the smaller half of them. */
+#define SCORED (SANITIZED ? MAQ_COUNT(jobs) / 2 : MAQ_COUNT(jobs))
+
+/* A job with every plan scored, once for all tests. */
+static const struct searched *exhaustive(size_t i)
+{
+    static struct searched all[MAQ_COUNT(jobs)];
+    const struct maq_search_opts opts = {
+        .top = 8, .threads = 1, .full = jobs[i].full, .pareto_memory = true, .exhaustive = true};
+    if (!all[i].result)
+        all[i] = search(jobs[i].text, &opts);
+    return &all[i];
+}
+
 static void test_bounds_leave_nothing_out(void **unused)
 {
     (void)unused;
-    for (size_t i = 0; i < MAQ_COUNT(jobs); i++) {
-        struct maq_search_opts opts = {.top = 8, .threads = 1, .full = jobs[i].full}, all = opts;
-        all.exhaustive = true;
-        struct searched a = search(jobs[i].text, &opts), b = search(jobs[i].text, &all);
+    for (size_t i = 0; i < SCORED; i++) {
+        struct maq_search_opts opts = {.top = 8, .threads = 1, .full = jobs[i].full};
+        struct searched a = search(jobs[i].text, &opts), b = *exhaustive(i);
         expect_same(a.result, b.result, jobs[i].name);
         if (accounted(&a.result->counts) != a.result->counts.considered)
             fail_msg("%s: %llu plans of %llu are accounted for", jobs[i].name,
@@ -181,7 +195,6 @@ static void test_bounds_leave_nothing_out(void **unused)
         assert_true(a.result->counts.scored <= b.result->counts.scored);
         assert_true(a.result->bound_s == a.result->plans[0].step_s);
         done(&a);
-        done(&b);
     }
 }
 
@@ -230,10 +243,9 @@ static void test_room(void **unused)
 static void test_pareto(void **unused)
 {
     (void)unused;
-    for (size_t i = 0; i < MAQ_COUNT(jobs); i++) {
-        struct maq_search_opts opts = {.threads = 1, .full = jobs[i].full, .pareto_memory = true}, all = opts;
-        all.exhaustive = true;
-        struct searched a = search(jobs[i].text, &opts), b = search(jobs[i].text, &all);
+    for (size_t i = 0; i < SCORED; i++) {
+        struct maq_search_opts opts = {.top = 8, .threads = 1, .full = jobs[i].full, .pareto_memory = true};
+        struct searched a = search(jobs[i].text, &opts), b = *exhaustive(i);
         expect_same(a.result, b.result, jobs[i].name);
         if (a.result->n_pareto != b.result->n_pareto)
             fail_msg("%s: %u plans on the front, exhaustively %u", jobs[i].name, a.result->n_pareto,
@@ -246,7 +258,6 @@ static void test_pareto(void **unused)
         }
         assert_true(a.result->pareto[0].step_s == a.result->plans[0].step_s);
         done(&a);
-        done(&b);
     }
 }
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * test_search_random.c - the homogeneous search against scoring its whole space, on random jobs.
  *

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """shim/abi against the toolkit's headers: values, sizes and offsets are equal.
 
 The checks are compiled, not run: they are files of static assertions. SKIPPED where a header is missing.

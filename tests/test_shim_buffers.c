@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* test_shim_buffers.c - device memory that communicators take: NCCL's rule, a profile, the end of a device. */
 #include <setjmp.h>
 #include <stdarg.h>

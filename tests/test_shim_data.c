@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * test_shim_data.c - reductions over every element type, guesses about ranks that nobody ran, the file of contributions.
  */

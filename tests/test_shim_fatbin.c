@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * test_shim_fatbin.c - parameters of kernels from fat binaries: plain, packed, of several architectures, cut off anywhere.
  */

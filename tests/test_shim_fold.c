@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * test_shim_fold.c - reductions of whole numbers that the host knows are computed, and nothing else is.
  *

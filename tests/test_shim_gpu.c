@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What the GPU side of the shim does without a GPU: activities to records, the recursion of a timed wait, the data rules. */
 #include <setjmp.h>
 #include <stdarg.h>

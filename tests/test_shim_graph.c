@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * test_shim_graph.c - CUDA graphs: captured and built by hand, launched in virtual time against sums made by hand, updated,
  * copied, spoiled.

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """The two shared objects of the zero-GPU device from outside: names, version nodes, trap stubs, and the layout of device
 properties for either CUDA generation."""
 import os

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """A kernel with a list of tensors among its parameters is one operator, whatever lies in the list's unused places."""
 import os
 import pathlib

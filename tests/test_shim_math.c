@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * test_shim_math.c - the mathematical libraries of the zero-GPU device, called as programs call them: what they answer, and
  * what the trace says of it.

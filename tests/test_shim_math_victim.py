@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """A program that is linked to the toolkit's cuBLAS runs on the zero-GPU device, and its trace has the products it asked for."""
 import os
 import pathlib

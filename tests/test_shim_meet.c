@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * test_shim_meet.c - the segment of meetings: whoever comes first, the same times and the same contributions; slots and
  * payloads are given back; whoever waits in vain is told.

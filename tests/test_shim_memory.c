@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * test_shim_memory.c - memory of the zero-GPU device: capacity to the byte, what fails where, which bytes are real, what
  * the host may believe of what it reads back, virtual memory, pools, and copies.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * test_shim_nccl.c - NCCL's calls on the zero-GPU device: one rank of 8,192 alone, ranks that meet, what is carried out,
  * what is refused. Programs are this executable again under a run card.

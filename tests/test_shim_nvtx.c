@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * test_shim_nvtx.c - a program's NVTX finds the functions of the device, and its ranges are marks in the trace.
  *

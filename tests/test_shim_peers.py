@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Programs that were written for MPI and for real clocks, under the zero-GPU device: compiled here, run as ranks.
 
 The ABI files of shim/abi are compared with the real headers where there are some. A check whose compiler, header or library is

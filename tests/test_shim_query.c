@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * test_shim_query.c - asking whether something is done: free, and yet a loop that does nothing else comes to its end, which is when that
  * is done: the loop waits, however often it asks.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * test_shim_stream.c - virtual time: the clock, streams, events, the legacy stream, host functions, polling, and the records
  * they leave. Durations are given, so every expected time is added up by hand. maq-test: threads

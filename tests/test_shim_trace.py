@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """How a trace ends: by exit, by a signal, by a kill, with a fork on the way, with a second process of the same rank; where times come
 from (the socket of questions) and where invented values come from (the oracle's file)."""
 import os

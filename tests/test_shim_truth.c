@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * test_shim_truth.c - all ranks of a program at once over a segment with nobody behind it: the times that they find are
  * those of a closed form, whatever the host scheduler does, and two runs leave the same traces.

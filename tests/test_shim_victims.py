@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """CUDA programs of tests/victims run on the zero-GPU device: they end as they should, twice with the same trace, and its
 records are those of the file NAME.records beside the source (`--bless` writes it).
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* test_stats.c - weighted quantiles and rank correlation, against the definitions spelt out. */
 #include "base/stat/summary.h"
 

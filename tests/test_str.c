@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* test_str.c - slices, edit distance, numbers as text, UTF-8, growing buffers, small statistics. */
 #include <locale.h>
 #include <math.h>

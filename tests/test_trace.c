@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * test_trace.c - the trace writers, read back by decoders that share nothing with them: a small protobuf reader below, jansson
  * for JSON, zlib for .gz. tests/test_trace_decode.py looks at the same trace with protoc and, where it is installed, with

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """The sample trace of test_trace.c, read by programs that are not ours: Python's json, protoc, and, where they are installed, the
 protobuf classes of the `perfetto` package and Perfetto's trace_processor_shell. What is missing is skipped."""
 import gzip

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * test_train_closed.c - closed forms that a training step must meet exactly: activations, model states, FLOP,
  * bytes on the wire, degenerate plans, bubbles.

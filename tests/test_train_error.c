@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* test_train_error.c - how sure a step is: the shares that it is computed from, and the interval. */
 #include <math.h>
 #include <setjmp.h>

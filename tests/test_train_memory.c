@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * test_train_memory.c - memory beside model states and kept activations, against closed forms: gradients of the
  * optimizer step, DeepSpeed's flat copies, schedules of vocabulary parallelism, checkpointing by operator,

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * test_train_paths.c - one meaning, three ways: the fast path, the static engine on the whole graph, and the
  * dynamic engine without interference.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * test_train_relations.c - what must hold between a job and the same job with one thing changed, whatever the job is.
  *

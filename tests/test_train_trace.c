@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * test_train_trace.c - the trace of a training step, read back as Chrome JSON with jansson, against the graph it was drawn
  * from; and the memory timeline against the predicted peak.

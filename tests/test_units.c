@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* test_units.c - quantities: every unit, every refusal with its reason, exactness, human forms. */
 #include <math.h>
 #include <setjmp.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * test_validate.c - tables of measurements: reading them, what their prose means, and what is said about the errors.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * test_validate_coll.c - measured collectives: what a row says, what the kernel tables say, and the report.
  *

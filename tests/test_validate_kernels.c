@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* test_validate_kernels.c - comparison with kernel tables: rows, groups, filters, threads. maq-test: threads */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * test_validate_plans.c - executed plans against predictions: files, folders and archives, rows left out, groups; and how far off the
  * predictions of the published plans are, which are read when MAQ_SHARED names the folder that they lie in.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * test_validate_ranking.c - measured plans of one job: what a row says, how orders are measured, and AMP's published plans.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* test_validate_risk.c - published observations: all inside of their bands, with and without the recordings. */
 #include "maquette/validate.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * test_validate_stats.c - what `validate train` says about errors, over rows whose errors are known: totals, the
  * constant-utilisation rival, sweeps and their order. Rows are made here; nothing is simulated.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* validate_row.h - a table of one row, and the job that is read from it: for the tests of what tables say. */
 #ifndef MAQ_TESTS_VALIDATE_ROW_H
 #define MAQ_TESTS_VALIDATE_ROW_H

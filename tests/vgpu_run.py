@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Runs a program on the zero-GPU device as `maquette run` does, for tests of the shim alone, and reads its trace.
 
 A private folder of symbolic links stands in for CUDA's libraries; one inode, so one copy of the device's state.

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # build.sh FOLDER JOBS [MESON OPTION...]: configures FOLDER when that is needed, and builds. Quiet unless something is wrong.
 # CONFIGURE_ONLY=1 leaves the building to who follows: `meson test` builds what its tests need. TARGETS names what is built, if not all.
 #

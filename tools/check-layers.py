@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Floors: a file includes only from its own floor or a lower one.
 
 Reads the #include "..." and <maquette/...> lines of src/, include/ and shim/ and prints every violation as

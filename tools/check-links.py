@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """What pages, comments and scripts point at is there.
 
 Reads the pages (README.md and the others of the root, docs/), the C sources, and the scripts, build files and catalogue, and prints as

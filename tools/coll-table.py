@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Turns data/fitted/collectives.yaml into the static tables of src/cost/collective/collective.h.
 
     coll-table.py OUT.c collectives.yaml [PREFIX]

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Turns the fitted tables (data/fitted/*.json) into one C file.
 
     embed-fitted.py OUT.c DATA_DIR [--depfile FILE]

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Turns the catalogue (data/<section>/*.yaml) into one C file.
 
     embed.py OUT.c DATA_DIR [--depfile FILE]

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Installs what is missing to build and test maquette (`build`) or to run every check as well (`all`), on Debian 12 or a
 # system like it. Touches nothing when everything is there. Works as root or through sudo.
 set -euo pipefail

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# lint.sh [STEP...]: checks that need no running program. Steps: layers links names headers format exports tidy cppcheck. Every step runs, even
+# SPDX-License-Identifier: Apache-2.0
+# lint.sh [STEP...]: checks that need no running program. Steps: layers links licences names headers format exports tidy cppcheck. Every step runs, even
 # after one failed; the last line is `N passed, N failed`.
 set -uo pipefail
 cd "$(dirname "$0")/.."
@@ -22,6 +23,14 @@ format() {
         return 1
     fi
     rm -f "$build.format"
+}
+
+# Every file of code says under which licence it is.
+licences() {
+    local bare
+    bare=$(git ls-files -co --exclude-standard src include shim tests bench tools | grep -E '\.(c|h|cu|py|sh)$' |
+        grep -vE '^tests/(golden|data|fuzz/corpus)/' | xargs grep -L 'SPDX-License-Identifier: Apache-2.0')
+    [ -z "$bare" ] || { printf 'no SPDX line: %s\n' $bare; return 1; }
 }
 
 # A tag is one thing: no two files define a struct, enum or union of the same name.
@@ -73,7 +82,7 @@ exports() {
 
 passed=0 failed=0
 wanted=("$@")
-[ $# -gt 0 ] || wanted=(layers links names headers format exports tidy cppcheck)
+[ $# -gt 0 ] || wanted=(layers links licences names headers format exports tidy cppcheck)
 for step in "${wanted[@]}"; do
     run=$step
     [ "$step" = cppcheck ] && run=cppcheck_all

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the tools that read `maquette validate train --json` share."""
 import json
 import subprocess

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # same-bytes.sh PROGRAM PROGRAM: both give the same bytes for the same input (what names the compiler left out). One is built by gcc, the other by clang.
 set -euo pipefail
 cd "$(dirname "$0")/.."

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # test.sh FOLDER [MESON TEST OPTION...]: runs the tests of a build folder. What failed and why comes last but one; the last
 # line is `N passed, N failed`.
 set -uo pipefail

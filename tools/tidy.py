@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """clang-tidy over many files, remembering which of them had nothing to find.
 
     tools/tidy.py BUILD NODES FILE...

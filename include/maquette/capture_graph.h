@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * capture_graph.h - a captured job as an execution graph like any other, and as files for other tools.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * catalogue.h - what maquette knows by name: models, devices, fabrics, frameworks, failures of fleets, pipeline
  * schedules; and the words of its options.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * checkpoint.h - checkpoint, failure, restart: the closed forms.
  *

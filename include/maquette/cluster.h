@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * cluster.h - the machines: devices, nodes, links, and how a group of ranks lies on them.
  *

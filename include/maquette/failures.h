@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * failures.h - what fails, how often, and how long it takes to go on.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * framework.h - what a training framework does besides the plan: a profile.
  *

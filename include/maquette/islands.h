@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * islands.h - which measured nodes make up an island: a group of equal nodes that a planner may treat as one kind, near each other.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * job.h - model + cluster + plan + workload (+ cost): everything a simulation needs, checked.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * launch.h - running ranks of a real program, without its cluster and without a GPU.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* maquette.h - everything: a scale model of LLM clusters. */
 #ifndef MAQUETTE_MAQUETTE_H
 #define MAQUETTE_MAQUETTE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * measure.h - measuring the operators of a job on the GPU at hand, for the first link of the cost chain.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * mixed_plan.h - a plan for GPUs of several kinds: pipelines -> stages -> replicas, each placed on its own devices.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * mixed_step.h - a training step of a mixed plan (maquette/mixed_plan.h): time and memory of each stage, and the step time, from
  * measured layers of a foreign profile or from the cost chain on the node groups of a job.

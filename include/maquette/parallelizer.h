@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * parallelizer.h - somebody else's planner for one kind of GPU, as maquette asks it for parts of a plan.
  *

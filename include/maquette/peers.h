@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * peers.h - processes of this program that mpirun (or srun with PMI) started together, and that share its work.
  *

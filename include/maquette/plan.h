@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * plan.h - the strategy: how a model is cut over a cluster, in Megatron-LM's words.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * planner.h - the best plan of a job: what `maquette plan` finds.
  *

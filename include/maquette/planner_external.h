@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * planner_external.h - the best plan of a job over several node groups, composed of the plans that a parallelizer returns for each
  * of them.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * planner_measured.h - the best pipelines on GPUs of several kinds, from measured costs of layers.
  *

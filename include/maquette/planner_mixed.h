@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * planner_mixed.h - the best plan of a job over several node groups: how to cut a model into stages, and where each of them runs.
  *

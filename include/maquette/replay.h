@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * replay.h - the time line of a captured job: when every rank runs each of its operations, on the recorded hardware or
  * another, with stragglers, slow links and failures as edits.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * report.h - results as text for people and as JSON for programs, both from the one result struct.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * risk.h - how sure a duration is: what varies, learnt from records; what it does to a step.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * risk_run.h - when a training run will be done, and where its time goes: failures, checkpoints, spares.
  *

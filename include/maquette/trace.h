@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * trace.h - timelines for a trace viewer (ui.perfetto.dev, chrome://tracing).
  *

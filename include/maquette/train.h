@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * train.h - one training iteration of a job: how long, how much memory, where the time goes.
  *

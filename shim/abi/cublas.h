@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * cublas.h - the binary interface of cuBLAS and cuBLASLt, as far as the zero-GPU device answers it.
  *

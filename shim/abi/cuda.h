@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * abi/cuda.h - the part of CUDA's binary interface that the zero-GPU device speaks, in our own words: sizes, orders and
  * numbers as the CUDA C++ documentation of the runtime and driver API has them, so that nobody needs a toolkit. tests/

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * cudnn.h - the binary interface of cuDNN 9, as far as the zero-GPU device answers it.
  *

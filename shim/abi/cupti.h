@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* cupti.h - the results of CUPTI that the zero-GPU device answers with ("CUPTI API", NVIDIA, CUDA 13.0). */
 #ifndef MAQ_SHIM_ABI_CUPTI_H
 #define MAQ_SHIM_ABI_CUPTI_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * abi/mpi.h - what programs that were compiled against Open MPI 4 pass and expect, in our own words.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * abi/nccl.h - what programs that were compiled against NCCL 2 pass and expect: numbers and layouts, in our own words.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * nvml.h - the binary interface of NVIDIA's management library, as far as the zero-GPU device answers it.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* nvrtc.h - the results of NVRTC that the zero-GPU device answers with ("NVRTC", NVIDIA, CUDA 13.0). */
 #ifndef MAQ_SHIM_ABI_NVRTC_H
 #define MAQ_SHIM_ABI_NVRTC_H

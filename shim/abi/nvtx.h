@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * nvtx.h - the injection interface of NVTX 3 (NVIDIA Tools Extension, nvtxDetail/nvtxTypes.h and nvToolsExt.h of CUDA 13.0).
  *

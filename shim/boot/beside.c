@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * beside.c - finds the device that is loaded beside libmaquette-clock.so, and reads the run card for what only this library asks of it.
  *

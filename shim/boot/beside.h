@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * beside.h - what libmaquette-clock.so knows of the run: the device that is loaded beside it, and words of the run card.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * clock.c - the host's clocks follow the device's virtual time, for threads that drive the device.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * descriptors.c - sockets for connections with nobody real: a program of thousands of ranks opens more than it was allowed.
  *

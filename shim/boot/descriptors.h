@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * descriptors.h - descriptors of the host program behind which nobody real may be.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * gloo.c - connections of gloo, PyTorch's collectives on the host, with ranks that are not there.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * gloo.h - connections of gloo with ranks that are not there: for sockets.c.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * gloo_data.h - what ranks that are not there put into collectives of gloo: for gloo.c, which speaks for them.
  */

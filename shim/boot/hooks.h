@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * hooks.h - what libmaquette-clock.so needs of the zero-GPU device when that is loaded beside it.
  *

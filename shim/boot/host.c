@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * host.c - the names of hosts, by the node rule: rank r lives on node r / per_node, and that is called node00000, node00001,
  * ... Addresses of such names are this machine's.

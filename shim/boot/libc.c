@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * libc.c - the C library's own functions, found behind ours when the library is loaded: a first write() may come from a signal's
  * handler.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * libc.h - the C library's functions that stand behind those of libmaquette-clock.so.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * mpi.h - what the files of shim/boot share that answer as libmpi.so.40.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * mpi_collectives.c - MPI's collectives, all of them exchanges: everybody's bytes come to everybody, and each makes its own
  * result, in the order of ranks.

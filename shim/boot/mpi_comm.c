@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * mpi_comm.c - MPI's beginning and end, communicators, and what a process asks about itself.
  *

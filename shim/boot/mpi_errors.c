@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * mpi_errors.c - what MPI's errors are called, and what comes of one: the end of the program, unless it has asked for errors back.
  *

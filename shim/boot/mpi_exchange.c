@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * mpi_exchange.c - the exchanges under MPI's collectives and communicators: everybody's bytes come to everybody.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * mpi_messages.c - MPI's messages between two ranks: small ones, as programs send while they start.
  *

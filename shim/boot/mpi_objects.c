@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * mpi_objects.c - the objects that libmpi.so.40 exports, element types and reductions.
  *

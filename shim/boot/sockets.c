@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * sockets.c - the host program's calls on sockets: stands before the C library's, and asks who has a descriptor.
  *

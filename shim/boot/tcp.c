@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * tcp.c - rendezvous over TCP for a rank that runs alone: rank 0 listens, accepts all others and tells each of them
  * something (a unique id); the others connect and read it.

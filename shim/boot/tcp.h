@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * tcp.h - connections of a program's own rendezvous, on ports that the run card names: for sockets.c.
  */

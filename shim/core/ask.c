@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * ask.c - asks maquette how long an operator or a collective takes (link.h), each distinct question once.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * await.c - the host waits for what streams do, and streams go on while the host is elsewhere.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * await.h - the host waits for what streams do, or asks.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * capture.c - streams whose operations become nodes of a graph instead of running.
  *

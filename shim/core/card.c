@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * card.c - the run card: what maquette tells a program's device about itself (keys in link.h).
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * enqueue.c - what a program puts into its streams: launches and copies, collectives, functions of its host, events and waits for
  * them.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * enqueue.h - what goes into streams, beside what vgpu.h has.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * graph.c - CUDA graphs as a program builds them: nodes, what they do, and what they depend on.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * graph.h - CUDA graphs: what a capture makes, what a program builds by hand, what is launched.
  */

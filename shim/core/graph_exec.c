@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * graph_exec.c - CUDA graphs that are instantiated and launched.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * legacy.c - how CUDA orders streams with the legacy stream (handle NULL or 1): it waits for all work on streams made without
  * cudaStreamNonBlocking, and such streams wait for it.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * lock.c - the one lock of the device: of the calls that a program's threads make, one at a time is inside.
  *

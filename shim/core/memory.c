@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * memory.c - memory of the zero-GPU device: addresses that look like memory, and the bytes that the host can see.
  *

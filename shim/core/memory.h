@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * memory.h - the table of allocations, for the files of shim/core that fill it and those that copy.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * op.c - operators: equal launches are one operator, recorded and priced once.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * queue.h - the operations of streams in virtual time. With the lock held.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * real.c - the machine's own time, whatever the program is told: how long this library itself waits.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * stream.h - streams and events from the inside, for shim/core and shim/cuda.
  */

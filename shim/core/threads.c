@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * threads.c - what the kernel says of this process's threads: who runs, who sleeps, who has had how much of a processor.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * trap.c - a call that the zero-GPU device does not answer says so, once per name, and fails as its library fails.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * watch.c - what threads are told that only watch: process groups have one that asks now and then which works are over.
  *

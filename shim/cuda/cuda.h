@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * cuda.h - what the files of shim/cuda share: kernels and where they come from, errors, launches.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * driver.c - the documented functions of libcuda.so.1 that programs and Triton call directly: devices, contexts, launches. They share
  * streams, events, memory and kernels with the runtime, as in CUDA. A context is a device: its handle is that of the device's primary

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * driver_memory.c - memory and copies of libcuda.so.1: the runtime's, with addresses as numbers.
  */

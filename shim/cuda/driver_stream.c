@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * driver_stream.c - streams and events of libcuda.so.1: the runtime's.
  */

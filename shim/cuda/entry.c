@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * entry.c - entry points by name: cudaGetDriverEntryPoint() and cuGetProcAddress() hand out functions of this library.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * error.c - errors of the runtime: their names, and the last one of each thread.
  */

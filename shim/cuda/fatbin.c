@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * fatbin.c - the fat binary that nvcc embeds, and the cubin (ELF) in it.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * fatbin.h - reads the parameters of kernels from code that a program carries: fat binaries and cubins.
  *

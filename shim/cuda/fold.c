@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * fold.c - one number of whole numbers that the host knows, a sum, the least or the largest: the one thing that the device computes.
  *

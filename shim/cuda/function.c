@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * function.c - what a program may ask about a kernel: attributes, and how many blocks of it an SM holds.
  *

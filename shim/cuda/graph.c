@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * graph.c - the runtime's calls for CUDA graphs that a program builds by hand, and for looking at any.
  */

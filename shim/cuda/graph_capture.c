@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * graph_capture.c - the runtime's calls that capture a stream into a CUDA graph, and those that look into a capture.
  */

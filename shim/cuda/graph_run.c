@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * graph_run.c - the runtime's calls that instantiate, update and launch CUDA graphs, and for what lives as long as one.
  */

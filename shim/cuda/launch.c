@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * launch.c - launches of kernels: nothing runs, a record is written.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * memory.c - the runtime's calls for memory: allocation, pools, host memory, pointers, IPC.
  *

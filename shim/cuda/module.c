@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * module.c - code that is loaded at run time: modules and libraries of both APIs, and the driver's linker, which links
  * nothing. Compilers that run on the host (NVRTC, Triton's ptxas) give cubins with real names and parameters.

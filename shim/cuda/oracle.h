@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * oracle.h - values that the host reads back although no kernel ran: from a file that somebody recorded, or wrote.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * perthread.c - what programs call that were compiled with --default-stream per-thread: the same calls under names that end
  * in _ptsz (with a stream) or _ptds (without), where no stream means the thread's own.

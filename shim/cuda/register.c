@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * register.c - how a program tells its kernels and device variables to the runtime, and the table of them.
  *

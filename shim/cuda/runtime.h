@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * runtime.h - what the driver's functions (driver*.c) are made of: calls of the runtime with the same arguments and numbers.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * settings.c - calls that set or read what changes nothing here: attributes of streams and graph nodes, shared-memory banks
  * (CUDA 12), attributes of managed ranges, and older names of the same calls.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * stream.c - the runtime's calls for streams and events, and for what waits for them.
  */

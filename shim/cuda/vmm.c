@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * vmm.c - virtual memory management of the driver: address ranges, physical memory, and mappings between them. What
  * PyTorch's expandable segments are made of.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * activity.h - what a GPU and its driver did, as CUPTI reports it, put back into the order of the program.
  *

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """A file as a C array: bytes.py NAME IN OUT."""
 import sys
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * core.c - streams and memory of a real GPU, for shim/nccl: the other half of a drop-in libnccl.so.2 (the zero-GPU half is
  * core/stream.c and core/memory.c).

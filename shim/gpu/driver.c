@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* driver.c - libcuda.so.1 by dlopen, so that this library loads where there is no GPU; and a module of kernels per context. */
 #include "shim/gpu/driver.h"
 

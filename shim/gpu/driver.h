@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * driver.h - the documented driver calls that the GPU side needs, found in the real libcuda.so.1 of the machine, and our kernels.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * fill.c - the rules of fill.h, without a GPU.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * fill.h - what a buffer holds after a collective whose other members are virtual.
  *

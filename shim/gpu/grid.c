@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * grid.c - the grid of NCCL's kernels: see grid.h. Rules of NCCL 2.30.7 (Apache-2.0), by file.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* grid.h - how many blocks of how many threads NCCL's kernel would hold. */
 #ifndef MAQ_SHIM_GPU_GRID_H
 #define MAQ_SHIM_GPU_GRID_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * inject.h - tracing on a real GPU: this library, named in CUDA_INJECTION64_PATH, is loaded by the driver and asks CUPTI for
  * what happens. One CUPTI subscriber at a time, so not together with PyTorch's profiler.

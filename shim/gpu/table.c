@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* table.c - a file of waits, believed only after every offset of it was looked at. */
 #include "shim/gpu/table.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* table.h - the waits of a rank, from the file that maquette wrote (link.h). */
 #ifndef MAQ_SHIM_GPU_TABLE_H
 #define MAQ_SHIM_GPU_TABLE_H

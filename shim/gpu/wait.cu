@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * wait.cu - the timed wait and the data rules, as kernels.
  *

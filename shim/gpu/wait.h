@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * wait.h - a timed wait: what stands for a collective on a real GPU while the peers are virtual.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* waits.h - timed waits on the device: one state per communicator and context. */
 #ifndef MAQ_SHIM_GPU_WAITS_H
 #define MAQ_SHIM_GPU_WAITS_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* bag.c - see bag.h. */
 #include "shim/math/bag.h"
 

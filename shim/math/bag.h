@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * bag.h - descriptors whose members are set and read by number: cublasLt...SetAttribute and its like.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* blas.h - a cuBLAS handle, and what the files of cuBLAS share. */
 #ifndef MAQ_SHIM_MATH_BLAS_H
 #define MAQ_SHIM_MATH_BLAS_H

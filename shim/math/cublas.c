@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * cublas.c - handles of cuBLAS and what is set on them.
  *

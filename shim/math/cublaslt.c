@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * cublaslt.c - descriptors and heuristics of cuBLASLt.
  *

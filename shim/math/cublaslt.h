@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* cublaslt.h - what cuBLASLt's descriptors hold. They lie inside what the program set aside (abi/cublas.h). */
 #ifndef MAQ_SHIM_MATH_CUBLASLT_H
 #define MAQ_SHIM_MATH_CUBLASLT_H

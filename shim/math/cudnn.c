@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * cudnn.c - handles of cuDNN, and the backend API: descriptors are bags of attributes, whatever they are called.
  *

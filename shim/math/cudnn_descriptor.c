@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * cudnn_descriptor.c - descriptors of cuDNN's backend API: bags of attributes, whatever they are called.
  *

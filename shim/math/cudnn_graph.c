@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * cudnn_graph.c - what a graph of cuDNN's operations is, as an operator of the trace.
  *

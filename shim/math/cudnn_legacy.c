@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * cudnn_legacy.c - cuDNN's entry points from before the backend API, as far as PyTorch calls them: descriptors of tensors,
  * filters and convolutions; convolution in its three directions; batch normalisation; what is set up for dropout.

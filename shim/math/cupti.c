@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * cupti.c - CUPTI for a profiler that runs inside the program: it may subscribe and enable what it likes, and nothing
  * ever happens. No buffer is asked for and no record is delivered, so that PyTorch's profiler stays with what the host did.

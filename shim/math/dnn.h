@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* dnn.h - what the files of cuDNN share: the handle, descriptors of the backend API as bags of attributes. */
 #ifndef MAQ_SHIM_MATH_DNN_H
 #define MAQ_SHIM_MATH_DNN_H

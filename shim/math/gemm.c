@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * gemm.c - the products of cuBLAS: gemm of each type, its Ex, batched, strided and grouped forms, with 32- and 64-bit sizes.
  *

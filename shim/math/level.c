@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * level.c - the rest of cuBLAS that programs for training call: vectors, a matrix times a vector, triangular solves, the
  * batched factorisations. Each is an operator of a library: the bytes that it reads and writes, since all of them wait

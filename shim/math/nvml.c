@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * nvml.c - NVML over the zero-GPU device: the functions that programs call to find devices, memory, clocks and limits.
  *

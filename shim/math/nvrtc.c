@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * nvrtc.c - run-time compilation that compiles nothing: every program succeeds, and its kernels keep their names.
  *

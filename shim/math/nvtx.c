@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * nvtx.c - ranges and marks of NVTX (torch.cuda.nvtx, Megatron's timers) go into the trace, where they name parts of a step.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* operator.c - see operator.h. */
 #include "shim/math/operator.h"
 

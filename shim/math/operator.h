@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * operator.h - how a call of a mathematical library becomes an operator of the trace.
  *

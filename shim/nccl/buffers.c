@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * buffers.c - device memory that NCCL takes for a communicator.
  *

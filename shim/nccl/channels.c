@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * channels.c - how a communicator lies on nodes, and how many channels NCCL opens for it.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * comm.c - communicators: how they begin, what they say of themselves, how they end.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * comm.h - jobs that make communicators, for comm.c, split.c and group.c.
  *

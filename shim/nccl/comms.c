@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* comms.c - the communicators of a process, by the number that records have of them. */
 #include <stdlib.h>
 #include <string.h>

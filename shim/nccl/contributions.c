@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * contributions.c - what other ranks put into exchanges, as their slices recorded it: the file `peers` of the card (link.h).
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * data.c - reductions over element types, for collectives small enough to be carried out.
  *

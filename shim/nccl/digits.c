@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * digits.c - a number that every rank of an exchange says, as a sum over the digits of its rank.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* digits.h - what every rank of an exchange says, as a sum over the digits of its rank: see digits.c. */
 #ifndef MAQ_SHIM_NCCL_DIGITS_H
 #define MAQ_SHIM_NCCL_DIGITS_H

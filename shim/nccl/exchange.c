@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * exchange.c - exchanges: n members each put in some bytes and get everybody's.
  *

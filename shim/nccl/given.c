@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * given.c - writes down what this rank looked up in the contributions of others: the file `given` of the card (link.h).
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * group.c - groups: what a thread collects between ncclGroupStart and ncclGroupEnd, and what becomes of it.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * guess.c - what a rank that nobody has run yet would have put into an exchange.
  *

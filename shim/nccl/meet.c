@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * meet.c - meetings of this rank's streams with others': names, arrivals, ends (link.h has the rules).
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * nccl.h - what the files of shim/nccl share: communicators, parts of a group, exchanges in two steps, contributions.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * operations.c - collectives and messages as a program calls them: what is wrong with the call, otherwise a part of a group.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * payload.c - collectives and messages that are really carried out: small ones (<= 64 KiB from each member) over memory
  * that the host can see. Counts of tokens, flags, shapes, losses: what a program looks at and decides by.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * places.c - who is in a communicator of which this rank knows the size and its own place: where others of that size lie.
  *

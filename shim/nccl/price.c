@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * price.c - how long the parts of one kernel take, by the parent's cost chain (vg_ask_coll: each distinct question once).
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * registration.c - what programs call beside communication: version, texts of errors, memory, registered buffers,
  * reductions of their own. Registering changes how NCCL moves bytes and not what a program sees: a handle is given and taken back.

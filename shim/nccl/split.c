@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * split.c - communicators from communicators: ncclCommSplit, ncclCommShrink.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * alloc.c - malloc(), calloc() and realloc() behind a gate that tests can close, with a limit on one request; and
  * doubling of growing columns. See alloc.h.

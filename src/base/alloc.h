@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * alloc.h - the one door to the heap for src/base and src/spec, so that a test can close it.
  *

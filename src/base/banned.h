@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * banned.h - calls that have no place in the library, as compile errors.
  *

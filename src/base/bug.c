@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * bug.c - the end of the program at a broken invariant: calls the program's hook (maquette/diag.h), then aborts. See
  * bug.h.

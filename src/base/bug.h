@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* bug.h - assertions that stay in release builds. */
 #ifndef MAQ_BASE_BUG_H
 #define MAQ_BASE_BUG_H

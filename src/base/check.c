@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* check.c - the diagnostic "out of memory", with or without what it was for. See check.h. */
 #include "base/check.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* check.h - what every function checks: its invariants (bug.h), memory, and the calls it makes. */
 #ifndef MAQ_BASE_CHECK_H
 #define MAQ_BASE_CHECK_H

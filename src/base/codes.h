@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * codes.h - the numbers in `error[MAQ1021]`: stable, never reused, each documented in docs/diagnostics.md.
  *

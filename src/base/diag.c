@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * diag.c - the findings of one run and the sources they point into: see maquette/diag.h. diag_format.c prints them.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* diag_internal.h - what diag.c (collecting) and diag_format.c (printing) share. */
 #ifndef MAQ_BASE_DIAG_INTERNAL_H
 #define MAQ_BASE_DIAG_INTERNAL_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* hash.h - hashing of values without padding, for tables in memory. Never stored, never printed. */
 #ifndef MAQ_BASE_HASH_H
 #define MAQ_BASE_HASH_H

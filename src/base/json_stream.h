@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * json_stream.h - JSON of any length as a stream of values: yajl's callbacks over a file, plain or gzip, or over bytes.
  *

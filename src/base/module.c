@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * module.c - finds the shared object of a module next to the program, in a build folder or where it was installed,
  * and loads it with dlopen(). See module.h.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* module.h - parts of this program that are loaded when they are needed, for what they link is not everywhere. */
 #ifndef MAQ_BASE_MODULE_H
 #define MAQ_BASE_MODULE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * peers.c - peers of a program started by mpirun or Slurm: their number from the launcher's environment, and the MPI
  * module that is loaded only where there are several. See maquette/peers.h.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* peers_backend.h - the border to the module that speaks MPI. */
 #ifndef MAQ_BASE_PEERS_BACKEND_H
 #define MAQ_BASE_PEERS_BACKEND_H

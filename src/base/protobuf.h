@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * protobuf.h - the protobuf wire format, as far as writers and readers of traces need it.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * str.c - slices of text (comparison, trimming, splitting), edit distance with a limit, and growing buffers. See
  * str.h.

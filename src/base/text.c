@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * text.c - UTF-8 decoding and encoding, printing and reading numbers in the "C" locale, and cutting user text for
  * messages. See text.h.

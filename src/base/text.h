@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * text.h - characters: UTF-8, printing without a locale, and user text inside messages.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * build.c - merges the traces of ranks: one list of operators, texts and communicators, and classes of ranks by
  * signature.

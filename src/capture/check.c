@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * check.c - maq_capture_check(): whether collectives and messages match on all members.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * codes.h - the diagnostics of emulation, 1670 to 1689 of the range in base/codes.h: stable, never reused. Same form as
  * there. Up to 1679 traces, captured jobs and their replay; from 1680 on running programs

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * event_numbers.c - renumbers the events of a rank by their use, independently of the handles that the program used.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * intern.c - a hash table with open addressing, at most half full. Byte strings are copied into the arena. See
  * intern.h.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * intern.h - interning: equal byte strings get one number, counted from 0; and a map from byte strings to values. Keys
  * live in an arena.

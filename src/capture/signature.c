@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * signature.c - normalises a rank's records and hashes them to the signature of its class. Order within groups of
  * messages and of frees, polling waits and handles of events depend on timing and are made canonical; build.h lists

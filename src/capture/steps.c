@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * steps.c - the steps of a class's program, from its marks or from the period of its work.
  *

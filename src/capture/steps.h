@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* steps.h - finds the training steps in a class's program, by its marks or by its periodicity. */
 #ifndef MAQ_CAPTURE_STEPS_H
 #define MAQ_CAPTURE_STEPS_H

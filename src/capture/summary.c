@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * summary.c - maq_capture_stats(): counts of a captured job by kind of record, axis and operator.
  *

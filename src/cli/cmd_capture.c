@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* cmd_capture.c - `maquette capture`: what every rank of a real program does, from a few of them run one after another. */
 #include <string.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* cmd_emulate.c - `maquette emulate`: chosen ranks of a captured job live, all others replayed around them. */
 #include <stdlib.h>
 #include <string.h>

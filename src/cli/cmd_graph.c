@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* cmd_graph.c - `maquette graph`: what a captured job, or traces of ranks, hold; checked, and as one file. */
 #include <stdlib.h>
 

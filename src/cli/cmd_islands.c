@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* cmd_islands.c - `maquette islands`: which measured nodes make up an island, and the cluster that they make. */
 #include <stdlib.h>
 #include <string.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* cmd_plan.c - `maquette plan`: the best plan of a job. */
 #include <stdlib.h>
 #include <string.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * cmd_profile.c - `maquette profile`: measures what a job needs on the GPU at hand; shows, compares and imports
  * measurements.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* cmd_replay.c - `maquette replay`: a captured job at full scale, with stragglers, failures, slow links, other hardware. */
 #include <stdlib.h>
 #include <string.h>

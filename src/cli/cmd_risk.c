@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * cmd_risk.c - `maquette risk`: what varies and what it does to the step of a job. `fit` learns from step times,
  * `replay` from a recorded job.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* cmd_run.c - `maquette run`: a program as one rank of many, or as all of a few, without a GPU. */
 #include <string.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* cmd_show.c - `maquette show`: what the catalogue has. */
 #include "cli/cli.h"
 #include "cli/codes.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* cmd_train.c - `maquette train`: one training step of a job. */
 #include <stdlib.h>
 #include <string.h>

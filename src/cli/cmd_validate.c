@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * cmd_validate.c - `maquette validate WHAT TABLE`: predictions against published measurements.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * cmd_validate.h - what the validations share: their options, read once by cmd_validate.c.
  */

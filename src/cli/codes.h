@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * codes.h - the diagnostics of the command line, 1800 to 1889: stable, never reused. Same form as base/codes.h.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * graph_export.c - exports a captured job's graph as a Perfetto or Chakra trace, lists its times, and asks for the
  * distribution of its makespan. See graph_export.h.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * graph_export.h - what `maquette graph` and `maquette risk` write of a captured job: its execution graph for other tools, where
  * its time goes, and the distribution of its step time.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* help.c - --help, from the tables that parse. */
 #include <stdarg.h>
 #include <stdio.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * job_options.c - every key of plan and workload as an option of the command line.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * launch_options.c - the table of options that `run`, `capture` and `emulate` share, their values as
  * maq_launch_opts, and the progress line. See launch_options.h.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* launch_options.h - what the commands that run a program have in common. */
 #ifndef MAQ_CLI_LAUNCH_OPTIONS_H
 #define MAQ_CLI_LAUNCH_OPTIONS_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* print.c - formatted text and diagnostics of commands, and the refusal of a command line. See cli.h. */
 #include <stdarg.h>
 #include <stdio.h>

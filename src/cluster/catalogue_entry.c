@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * catalogue_entry.c - loads an entry by name, from a file or from a map over its chain of bases, and makes the hints
  * for unknown names. See catalogue_entry.h.

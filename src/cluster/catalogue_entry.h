@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * catalogue_entry.h - where a device or a fabric may be written: a catalogue name, a file, or a map, over a chain of `base`.
  *

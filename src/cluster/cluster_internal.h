@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * cluster_internal.h - what the two spellings of a cluster (synthetic line and document) share.
  *

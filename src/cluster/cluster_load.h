@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * cluster_load.h - from a document or a one-line string to a cluster.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * codes.h - the diagnostics of this floor, 1200 to 1299: stable, never reused.
  *

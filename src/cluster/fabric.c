@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * fabric.c - an inter-node network from the catalogue or from a map.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * group_links.c - the `links` of a cluster file: the network between two node groups where it is slower than the ports of either,
  * as between data halls, or in a cloud that limits it.

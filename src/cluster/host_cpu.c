@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * host_cpu.c - how fast a thread of the CPU beside the devices is.
  *

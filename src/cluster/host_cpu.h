@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * host_cpu.h - the CPU of a device, where its description leaves it out.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * islands.c - measured nodes from a document, and the cluster that their islands make.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * islands_find.c - clusters measured nodes into islands, by the rules R1 to R3 of maquette/islands.h.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* islands_find.h - the clustering behind maquette/islands.h. */
 #ifndef MAQ_CLUSTER_ISLANDS_FIND_H
 #define MAQ_CLUSTER_ISLANDS_FIND_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* node_kinds.c - whether the node groups of a cluster are one kind of node: by every figure that a prediction reads. */
 #include <stddef.h>
 #include <string.h>

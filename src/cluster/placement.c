@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * placement.c - how a process group lies on the nodes, and which links that gives it.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* codes.h - the diagnostics of measured costs, 1400 to 1449: stable, never reused. Same form as base/codes.h. */
 #ifndef MAQ_COST_CODES_H
 #define MAQ_COST_CODES_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * cost.c - the cost of an operator from the first source that has it, with the source's relative error.
  *

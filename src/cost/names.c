@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* names.c - the words for providers, libraries and collectives in documents and reports; those of operators are in op.c. */
 #include "maquette/cost.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * op.c - what an operator does: exact counts, independent of the device.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* allocator.c - see allocator.h. Blocks of a segment are a list in address order; the best-fitting free block
  * is taken, as PyTorch does. */
 #include "graph/allocator.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * allocator.h - a model of PyTorch's CUDA caching allocator: what is reserved for what is allocated.
  *

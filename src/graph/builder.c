@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * builder.c - columns of nodes and edges that double as they grow, the last node of each stream, and freezing. See
  * builder.h.

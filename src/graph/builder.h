@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * builder.h - writes an execution graph node by node, then freezes it.
  *

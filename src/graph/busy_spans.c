@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * busy_spans.c - lists the busy spans of a class. A collective is one node on the stream of one class, and a share on
  * the streams of the others. See busy_spans.h.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* busy_spans.h - what one class of ranks does when: every item of it that takes time, on the stream on which that class runs it. */
 #ifndef MAQ_GRAPH_BUSY_SPANS_H
 #define MAQ_GRAPH_BUSY_SPANS_H

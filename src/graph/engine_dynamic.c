@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * engine_dynamic.c - the dynamic engine: durations that depend on what else runs.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* item_text.c - an item as a line of text, for reports and traces. */
 #include <stdio.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * items.c - interns operators and collectives by the bytes of their values (zero-padded, see cost.h) and prices new
  * ones; also the expected slowest of n devices, which lengthens matrix kernels. See items.h.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * items.h - the distinct costed things of a job: operators and collectives, each held and costed once.
  *

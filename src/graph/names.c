@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* names.c - names of the streams and buckets of maquette/graph.h. */
 #include "maquette/graph.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * segment.c - writes the steps of a segment and evaluates it by list scheduling over at most a few dozen steps, with
  * the host's time of issue. See segment.h.

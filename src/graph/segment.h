@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * segment.h - a piece of a rank's program that is repeated: the forward or backward pass of one layer, an
  * optimizer step.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * time_breakdown.c - where the time of a class goes.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * capture.c - maq_launch_capture(): chooses the ranks that are run, and runs them until their programs are known and stable.
  *

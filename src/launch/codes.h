@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * codes.h - the diagnostics of running programs, 1680 to 1689 of the range in base/codes.h: stable, never reused. Same form as there.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * contributions.c - a growing table of contributions: read from traces, from stores and from its own file, sorted,
  * hashed and written. See contributions.h.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * contributions.h - contributions: what ranks put into exchanges (shim/link.h) and set in the rendezvous store, as
  * recorded in slices.

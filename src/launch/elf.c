@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * elf.c - the needed libraries of an ELF file, and the interpreter of a script: see elf.h.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * elf.h - reads ELF files: which generation of CUDA's libraries a program needs, and whether its CUDA runtime can be
  * replaced.

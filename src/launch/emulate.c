@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * emulate.c - maq_launch_emulate(): chosen ranks run for real while all others are replayed.
  *

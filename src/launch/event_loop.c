@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * event_loop.c - poll() over all sources, and buffered connections of servers: bytes received and not taken, and
  * bytes to be sent. See event_loop.h.

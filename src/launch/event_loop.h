@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * event_loop.h - an event loop over poll(): one thread that serves the ends of programs, price requests and the store.
  *

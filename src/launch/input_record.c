@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * input_record.c - compares the look-ups that a slice recorded with a settled table of contributions: entries, runs
  * of members, and keys of the store. See input_record.h.

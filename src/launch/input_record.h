@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * input_record.h - the input record of a slice (the file `given` of shim/link.h): everything that a run looked up in
  * the contributions of others.

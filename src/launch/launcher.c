@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * launcher.c - a table of launchers by name, and of modules of Python that are launchers (python -m). A launcher
  * called by a shell script is not found. See launcher.h.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * launcher.h - recognises programs that start the ranks of a job themselves (torchrun, mpirun, ...): maquette does
  * that, and two launchers would assign ranks twice.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * live_rank.c - a live rank: its run card, environment, price port and program; and the loop that serves ranks until
  * they end, with time-outs. See workspace.h.

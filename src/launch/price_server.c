@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * price_server.c - the table of price requests by hash, their mapping to the cost chain (capture/price/price.h), and
  * the protocol on the socket (shim/link.h). See price_server.h.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * price_server.h - the price server: answers how long an operator or collective takes, over a socket, by the cost
  * chain.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * private_folder.c - mkdtemp(), recursive removal by file descriptors without following links, and the guard process
  * at the end of a pipe. See private_folder.h.

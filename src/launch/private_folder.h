@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* private_folder.h - private folders: made for one run, and removed with everything in them. */
 #ifndef MAQ_LAUNCH_PRIVATE_FOLDER_H
 #define MAQ_LAUNCH_PRIVATE_FOLDER_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * probes.c - the work folder of a capture and the passes over its slices: which slices need another run, several
  * programs at a time, and the files that let a killed capture continue. See probes.h.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * probes.h - probes: slices of a capture. A slice is a rank that is run alone, with the contributions of the others
  * as recorded so far. Finished slices are files of the work folder, so that a capture that was killed continues with

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * program.c - the keeper process, and maquette's side of it: see program.h.
  *

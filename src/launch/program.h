@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * program.h - a program together with all processes that it starts: started, signalled and ended as one.
  *

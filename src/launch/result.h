@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* result.h - the result of a launch while it is filled in. */
 #ifndef MAQ_LAUNCH_RESULT_H
 #define MAQ_LAUNCH_RESULT_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * run.c - maq_launch_run(): a program as one rank of many, or as all ranks of a small job.
  *

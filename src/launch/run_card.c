@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * run_card.c - writes the run card (figures of the device, paths), the folder of links to the libraries by CUDA
  * generation, and the environment of a rank. See run_card.h.

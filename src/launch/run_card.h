@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * run_card.h - the inputs of a program: its run card (shim/link.h), its environment, and the libraries that replace CUDA's.
  *

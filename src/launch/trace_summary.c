@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * trace_summary.c - adds up a rank's trace with its virtual clocks: see trace_summary.h.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * trace_summary.h - sums of a rank's trace for the result of a launch: counts, times, memory.
  *

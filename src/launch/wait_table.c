@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * wait_table.c - replays a job and writes the wait table of a rank: see wait_table.h.
  *

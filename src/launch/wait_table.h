@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * wait_table.h - the wait table of a rank: arrivals of its peers at its meetings in a replay, as a file for a libnccl
  * on a real GPU (shim/link.h, "waits").

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * workspace.c - opens and closes a workspace: the cluster and its cost chain, the program's file, the libraries of
  * the zero-GPU device, folder and price server. See workspace.h.

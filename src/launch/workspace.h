@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * workspace.h - the workspace of a command that runs ranks: the machine that is emulated, a private folder, the event
  * loop, the price server; and a live rank in it.

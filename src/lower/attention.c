@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * attention.c - core attention, alone or across context-parallel ranks.
  *

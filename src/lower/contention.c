@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * contention.c - compute that overlaps with communication: how much of its time it loses.
  *

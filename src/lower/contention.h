@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * contention.h - interference: the compute time that kernels lose while communication kernels hold some of the SMs.
  * contention.c has the rule.

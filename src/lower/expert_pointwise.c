@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * expert_pointwise.c - biases and clamped activations of experts as PyTorch's pointwise kernels around the grouped products.
  *

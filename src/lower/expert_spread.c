@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* expert_spread.c - the mean number of places of a token's experts, by the sums of expert_spread.h. */
 #include "lower/expert_spread.h"
 

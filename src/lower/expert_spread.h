@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * expert_spread.h - the mean number of ranks, or of scale-up domains, over which the experts of one token are spread.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * host_rates.c - host time per operator that a framework issues, on the CPU of a device's node.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * linear.c - linears and the collectives of tensor and sequence parallelism.
  *

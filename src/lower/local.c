@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * local.c - the local shape of a module under the plan's cut: rows, widths, parameters, and the mean number of keys
  * per query where sequences hold several documents. See local.h.

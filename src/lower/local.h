@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * local.h - a module as one rank sees it: its rows and widths under the plan's cut, its parameters, and the operators and
  * collectives that are made of them.

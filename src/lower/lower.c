@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * lower.c - lowers one pass of a layer: its modules in the order of the pass, each by the file for its kind (modules.h),
  * recomputation before them, and the host time of issuing them.

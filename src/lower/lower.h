@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * lower.h - lowering: the modules of a layer, as the operators and collectives that one rank executes.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * modules.h - the lowering of each kind of module, a file for each: each writes the operators and collectives of a module in one
  * pass of a layer, and says what it keeps in memory.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * moe.c - routed experts: router, dispatch and combine of tokens, grouped linears.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * pointwise.c - modules that pass over their data once: norms, activations, residuals, lookups, losses, scans.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * backend.h - what measures: the border between the planner and a module that drives one kind of GPU.
  *

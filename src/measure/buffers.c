@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * buffers.c - the tensors of an operator, as a backend allocates them and as the plan counts them.
  *

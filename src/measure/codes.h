@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* codes.h - the diagnostics of measuring, 1450 to 1499: stable, never reused. Same form as base/codes.h. */
 #ifndef MAQ_MEASURE_CODES_H
 #define MAQ_MEASURE_CODES_H

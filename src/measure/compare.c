@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * compare.c - measured kernels against the other providers: `maquette profile compare`.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* device.c - the GPU at hand and the catalogue: the driver's names are aliases of the catalogue's entries. */
 #include "base/str.h"
 #include "cluster/cluster_load.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * grid.c - what is measured without a job: operators over the sizes that training programs have.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * import.c - measurements from elsewhere into a file: a CSV table whose columns are those of the file
  * (docs/profile.md).

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* json.h - members that the documents of plans and of files share. */
 #ifndef MAQ_MEASURE_JSON_H
 #define MAQ_MEASURE_JSON_H

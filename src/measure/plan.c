@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * plan.c - from a list of operators to a plan: prices, order, what is left out and why, estimates.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * repetitions.c - repetitions of one kernel, and when there are enough of them.
  *

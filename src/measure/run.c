@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * run.c - a plan carried out: operator by operator, each result written before the next one begins.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* show.c - what a file of measured kernels holds: `maquette profile show`. */
 #include <string.h>
 

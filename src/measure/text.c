@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* text.c - a plan of measurements and its outcome, as text for people and as JSON for programs. */
 #include <string.h>
 

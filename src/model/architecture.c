@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * architecture.c - from an architecture to a model: one kind per distinct layer, counts summed with overflow checks.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * architecture.h - an architecture as dimensions and per-layer patterns, before it is expanded into modules.
  *

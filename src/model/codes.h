@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * codes.h - the findings of src/model, 1100-1199: the rows that base/codes.h calls this floor's own list.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* first_last_bf16.c - copies the kinds of the layers at both ends and marks the copies `wide`. See first_last_bf16.h. */
 #include "model/first_last_bf16.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* first_last_bf16.h - layers at the ends of a model that recipes of 8 and 4 bits leave in 16. */
 #ifndef MAQ_MODEL_FIRST_LAST_BF16_H
 #define MAQ_MODEL_FIRST_LAST_BF16_H

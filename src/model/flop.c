@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * flop.c - model FLOP per token, forward and backward.
  *

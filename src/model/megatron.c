@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * megatron.c - `model_type: megatron`: an architecture in Megatron-LM's argument names, with the underscore of its
  * configuration or the hyphen of its command line (num_layers or num-layers). Four names of Hugging Face are

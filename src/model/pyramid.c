@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * pyramid.c - `model_type: pyramid`: a transformer whose layers differ in width and in the number of tokens, as vision backbones
  * and image generators are built (Swin, arXiv 2103.14030; PVT, 2102.12122; TransGAN, 2102.07074). No family of Hugging Face's text

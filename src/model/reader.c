@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * reader.c - looking keys up in the maps a model comes from, strongest last.
  */

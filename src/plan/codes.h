@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * codes.h - the diagnostics of plans, 1300 to 1399: stable, never reused. Same form as base/codes.h.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* cost_keys.c - the keys of the `cost` section, and the words for providers. See cost_keys.h. */
 #include "plan/cost_keys.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * cost_keys.h - the `cost` section of a document: the file of measured kernels, and the best provider of the cost chain
  * that may answer.

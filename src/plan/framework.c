@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * framework.c - a framework profile from the catalogue, a file or a map: see framework.h.
  *

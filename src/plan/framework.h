@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * framework.h - loading a framework profile, and its plan settings under those of a document.
  *

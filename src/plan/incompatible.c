@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * incompatible.c - combinations of settings that Megatron Core refuses: offloaded modules with recomputation or other
  * offloading, and overlapped expert all-to-all with recomputation, overlapped shared experts or a dispatcher that has

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * job.c - reads a job document (model, cluster, plan, workload, framework, cost) with its overrides, and completes the
  * job.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * job_build.h - the steps by which a job is completed once its four sections are read. Each checks what it
  * decides and reports every fault with the place of the key that caused it (plan_at); see resolve.c,

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * job_write.c - writes a job as a document: its sections as they were read, with a plan in place of the one that it
  * had.

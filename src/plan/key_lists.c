@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * key_lists.c - settings of a plan that are lists of words (recompute_modules, cuda_graph_scope, offload_modules):
  * reading them to bits and writing bits as words. See keys.h.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* keys.h - the option tables of a plan and of a workload: every key, its aliases, default, range and
  * one line of documentation. */
 #ifndef MAQ_PLAN_KEYS_H

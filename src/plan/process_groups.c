@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * process_groups.c - rank layout: the placement of a plan's process groups on the cluster.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * resolve.c - completes a plan: decides what it leaves open, and refuses what is impossible on the model and the
  * cluster.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* codes.h - the diagnostics of searches, 1620 to 1624 of the range in base/codes.h: stable, never reused. Same form as there. */
 #ifndef MAQ_PLANNER_CODES_H
 #define MAQ_PLANNER_CODES_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * deadlock.c - the diagnostic of a deadlock: for the first parked ranks, the collective or message that each waits
  * for, and a member that has not arrived.

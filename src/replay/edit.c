@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * edit.c - parses edits of a replay (--slow, --fail): see maquette/replay.h.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* live.h - a replay that stands in for all ranks of a job but the few that run for real (emulation). */
 #ifndef MAQ_REPLAY_LIVE_H
 #define MAQ_REPLAY_LIVE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * look_ahead.c - arrivals of parked ranks on their other streams: see engine.h.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * machine.c - reads a cluster and a cost chain from overrides: see machine.h.
  *

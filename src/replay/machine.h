@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * machine.h - the cluster and the cost chain of other hardware for a replay, from overrides of a job's `cluster` and
  * `cost` sections.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * matching.c - arriving at meetings, settling them, and waking the ranks parked there: see matching.h.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * matching.h - matching of collectives on a communicator and of messages on a channel. A meeting is one of them; a part is one
  * meeting of a kernel's group, a group all of them. The rules are those of shim/link.h.

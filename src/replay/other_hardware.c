@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * other_hardware.c - durations of a captured job on other hardware: see maquette/replay.h.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * program.c - compiles a class's records to instructions: composes launches, assigns events to registers by liveness,
  * numbers channels, and splits groups into parts. See program.h.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * program.h - a class's records compiled for the replay: runs of records that concern one stream and the host are one
  * instruction.

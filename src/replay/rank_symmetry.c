@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * rank_symmetry.c - colour refinement: of ranks that cannot differ only one is replayed.
  *

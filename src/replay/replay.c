@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * replay.c - maq_capture_replay(): runs the engine, with look-ahead where the worklist is empty, and repeats it with
  * longer rings where ranks run further ahead of each other than these allow. See engine.h.

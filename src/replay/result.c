@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * result.c - makes the result of a replay: ends and time shares by rank and class, ends of steps, and, where a rank
  * failed, the first collective that times out. See result.h.

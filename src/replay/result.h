@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* result.h - the result of a replay, made from the state of its engine. */
 #ifndef MAQ_REPLAY_RESULT_H
 #define MAQ_REPLAY_RESULT_H

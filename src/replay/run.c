@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * run.c - the interpreter: runs a rank's program until it ends, fails or is parked. See engine.h.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * setup.c - prepares a replay: programs, communicators and channels of all ranks, from a captured job and its edits. See engine.h.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* setup.h - the setup of a replay: state that is needed until the engine runs, and for its result. */
 #ifndef MAQ_REPLAY_SETUP_H
 #define MAQ_REPLAY_SETUP_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* build.c - what this library was built from. */
 #include "maq_build.h"
 #include "maquette/report.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * codes.h - the diagnostics of reports, 1890 to 1899: stable, never reused. Same form as base/codes.h.
  */

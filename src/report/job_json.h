@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* job_json.h - the resolved job, as part of a document. */
 #ifndef MAQ_REPORT_JOB_JSON_H
 #define MAQ_REPORT_JOB_JSON_H

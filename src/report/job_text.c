@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * job_text.c - the lines about model, cluster and workload at the head of a report, and the blocks that show how to
  * run a plan. See job_text.h.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* job_text.h - how reports of a job begin, and how they say how to run a plan of it. */
 #ifndef MAQ_REPORT_JOB_TEXT_H
 #define MAQ_REPORT_JOB_TEXT_H

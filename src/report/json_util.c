@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * json_util.c - a thin layer over jansson that keeps the first failure and writes numbers with 12 digits. See
  * json_util.h.

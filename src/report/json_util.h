@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * json_util.h - JSON documents that come out whole or not at all: the first failure is kept and told at the end.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* options.c - the words that an option takes, from the tables that read them. */
 #include <string.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* page.c - text, colours, bars and aligned tables of a page, counted in terminal cells. See page.h. */
 #include "report/page.h"
 

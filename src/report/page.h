@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * page.h - text for a terminal: a growing page, tables that line up, bars.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* step_json.c - seconds by bucket as a JSON map. See step_json.h. */
 #include "report/step_json.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* step_json.h - what documents about a step share: where its time goes, by bucket. */
 #ifndef MAQ_REPORT_STEP_JSON_H
 #define MAQ_REPORT_STEP_JSON_H

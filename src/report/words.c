@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* words.c - models, clusters, degrees, methods and workloads of a job as short text. See words.h. */
 #include "report/words.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * words.h - the nouns of a job as short text: "tp8 pp16 vp8 dp128", "2,048 nodes x 8 h100-sxm". For titles and
  * summaries; the exact values are in the JSON.

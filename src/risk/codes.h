@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * codes.h - the diagnostics of risk, 1630 to 1659 of the range in base/codes.h: stable, never reused. Same form as there.
  * From 1630 on variation of step times, from 1650 on failures and runs.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * csv_table.c - reads a table line by line with zlib (plain files too), and cuts records at commas outside of quotes.
  * See csv_table.h.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * csv_table.h - a table of comma-separated values, one record at a time: logs and traces of any length, plain or gzip.
  *

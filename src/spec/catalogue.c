@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * catalogue.c - lookups in the compiled-in documents: see catalogue.h.
  *

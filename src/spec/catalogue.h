@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * catalogue.h - the documents compiled into the program: data/<section>/<name>.yaml.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* catalogue_data.h - the table that tools/embed.py generates, and lookups in any such table (for tests). */
 #ifndef MAQ_SPEC_CATALOGUE_DATA_H
 #define MAQ_SPEC_CATALOGUE_DATA_H

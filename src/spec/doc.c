@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* doc.c - loads and parses documents, looks up nodes, and reports keys that were never read. See doc.h. */
 #include "spec/doc.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * doc.h - a document: YAML or JSON text as a tree of nodes that know their place.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* doc_internal.h - what the files of src/spec share: limits, prepared text, the parser's door, small helpers. */
 #ifndef MAQ_SPEC_DOC_INTERNAL_H
 #define MAQ_SPEC_DOC_INTERNAL_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * doc_parse.c - libyaml's events to a tree of nodes.
  *

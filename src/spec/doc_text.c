@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * doc_text.c - from the bytes of a file to text that libyaml accepts.
  *

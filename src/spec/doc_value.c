@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* doc_value.c - scalars as numbers and truth values, and the words of messages about them. */
 #include <math.h>
 #include <string.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * field.c - reads a section of a document by its table: see field.h. field_format.c prints values and ranges.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* field_format.c - values, ranges and types of fields as text. */
 #include <math.h>
 #include <string.h>

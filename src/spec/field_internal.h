@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* field_internal.h - words about a field, for field.c's messages. */
 #ifndef MAQ_SPEC_FIELD_INTERNAL_H
 #define MAQ_SPEC_FIELD_INTERNAL_H

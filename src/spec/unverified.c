@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* unverified.c - see unverified.h. */
 #include "spec/unverified.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * unverified.h - which figures of a catalogue entry nobody has read at their source.
  *

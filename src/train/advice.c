@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * advice.c - changes that would make a plan fit into memory, found by predicting them.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * atoms.h - what the atoms of a model cost one rank of a plan: the embedding, each layer, MTP, the output.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * cache.c - hash tables of blocks and schedule skeletons by the parts of a plan that they depend on.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * cache.h - the cache of a sweep: distinct operators with their costs, lowered blocks and schedule skeletons, shared
  * by many plans of a job.

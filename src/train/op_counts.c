@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * op_counts.c - adds up how often each distinct operator and collective of a step runs, over all pipeline stages.
  * Items that no pass of the schedule counts (the norm's all-reduce) count once. See op_counts.h.

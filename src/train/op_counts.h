@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * op_counts.h - the distinct operators and collectives of a training step and how often they run: the list that `maquette
  * profile` measures.

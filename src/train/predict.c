@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* predict.c - the fast path from a job to a result. */
 #include "train/predict.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* predict.h - the pieces of the fast path, shared by one prediction and by a sweep over many plans. */
 #ifndef MAQ_TRAIN_PREDICT_H
 #define MAQ_TRAIN_PREDICT_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * sweep.c - maq_train_sweep_eval(): step time and memory of many plans of one job.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* sweep.h - the state of a sweep over many plans of one job, for other code that costs with its cache. */
 #ifndef MAQ_TRAIN_SWEEP_H
 #define MAQ_TRAIN_SWEEP_H

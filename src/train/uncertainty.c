@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * uncertainty.c - the error and the 80 % interval of a step time.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * uncertainty_fit.h - written by tools/fit-train-error; see uncertainty.c for what the figures mean.
  *

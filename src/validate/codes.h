@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* codes.h - the numbers of the diagnostics of validation tables; ranges are in base/codes.h (1550-1569 of the workloads' range). */
 #ifndef MAQ_VALIDATE_CODES_H
 #define MAQ_VALIDATE_CODES_H

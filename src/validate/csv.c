@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * csv.c - one pass over the bytes: fields into a growing list, a check of the width at the end of each record.
  *

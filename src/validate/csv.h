@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * csv.h - a table in comma-separated values, as RFC 4180 writes it.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* error_table.c - see error_table.h. */
 #include "validate/error_table.h"
 

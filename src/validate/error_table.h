@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * error_table.h - how errors stand in reports of validation: columns of a table in text, members in JSON, and why rows were left out.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * input.h - the table that is validated against: its bytes, and the rows of it that are asked for.
  */

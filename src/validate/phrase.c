@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * phrase.c - matches phrases in notes: alternatives, terms, numbers, borders of words. Patterns come from tables in
  * this folder, texts from any source. See phrase.h.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * plot.c - predicted against measured, both logarithmic, as a picture.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* stat.c - statistics of a set of errors: median, 90th percentile, bias and mean. See stat.h. */
 #include "validate/stat.h"
 

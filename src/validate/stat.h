@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * stat.h - the figures that a set of errors comes to.
  */

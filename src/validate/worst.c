@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* worst.c - collects rows with their errors, and lists the largest. See worst.h. */
 #include "validate/worst.h"
 

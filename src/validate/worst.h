@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* worst.h - the rows with the largest errors, in the text of a report. */
 #ifndef MAQ_VALIDATE_WORST_H
 #define MAQ_VALIDATE_WORST_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* mpi_abi.c - shim/abi/mpi.h against the real header of Open MPI 4: compiling it is the test. */
 #include <stddef.h>
 

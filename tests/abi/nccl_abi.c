@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* nccl_abi.c - shim/abi/nccl.h against the real header: compiling it is the test. */
 #include <stddef.h>
 

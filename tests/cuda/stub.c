@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * stub.c - stands in for CUDA's runtime, cuBLASLt, cuDNN, NCCL and our own kernels, so that the module's host side
  * runs on a machine without a GPU: every tensor that a call names must have been allocated, and be as large as the

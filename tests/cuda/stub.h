@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* stub.h - what the stand-in for CUDA's libraries (stub.c) remembers, for test_module.c to look at. */
 #ifndef MAQ_TESTS_CUDA_STUB_H
 #define MAQ_TESTS_CUDA_STUB_H

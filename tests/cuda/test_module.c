@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * test_module.c - the host side of the module that measures on NVIDIA GPUs, over a stand-in for CUDA's libraries
  * (stub.c): every kind of operator is prepared, run and released; tensors are as large as the calls need; nothing is

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * fuzz_cluster.c - clusters from any bytes: the first byte chooses the synthetic line or a whole document; what
  * loads is placed on.

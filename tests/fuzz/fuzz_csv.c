@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * fuzz_csv.c - tables from any bytes: what parses is read by column, and what has the needed columns is made into jobs (not simulated).
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * fuzz_doc.c - any bytes at all as a document, and what a reader does with one.
  *

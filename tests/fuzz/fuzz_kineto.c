@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* fuzz_kineto.c - profiler traces from any bytes: what is read becomes a captured job, and that a graph with times. */
 #include <stddef.h>
 #include <stdint.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * fuzz_megatron.c - any words as the command line of a Megatron-LM script, and the job that they make.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * fuzz_mqt.c - a captured job from any bytes: what reads is checked, replayed and written again.
  *

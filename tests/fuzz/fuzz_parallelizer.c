@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* fuzz_parallelizer.c - any line as an answer of a parallelizer: a value or a reason, nothing else. */
 #include <stdint.h>
 #include <stdlib.h>

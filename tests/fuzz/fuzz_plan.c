@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * fuzz_plan.c - mixed plans from any bytes: what parses is written and read back, and the second writing has the bytes of the first.
  * Input that starts with '+' is put into the frame of an executed plan, so that a mutation reaches its replicas.

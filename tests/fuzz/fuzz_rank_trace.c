@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* fuzz_rank_trace.c - the trace of a rank from any bytes: what reads is made a job of one rank, checked and replayed. */
 #include <stddef.h>
 #include <stdint.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* fuzz_shim_fatbin.c - parameters of kernels from any bytes. */
 #include <stddef.h>
 #include <stdint.h>

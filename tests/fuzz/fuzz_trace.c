@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* fuzz_trace.c - traces of a profiler from any bytes: what parses is fitted, and what was learnt is a variation that reads. */
 #include <stddef.h>
 #include <stdint.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* fuzz_units.c - quantities from any bytes, in every dimension. */
 #include "base/units.h"
 #include <stddef.h>

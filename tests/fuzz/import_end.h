@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* import_end.h - the end of every fuzzed import: what was read has to be what may stand in a file, and becomes a graph with times. */
 #ifndef MAQ_TESTS_FUZZ_IMPORT_END_H
 #define MAQ_TESTS_FUZZ_IMPORT_END_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * standalone.c - runs a fuzz target once on every file of a corpus folder, as an ordinary test (TAP on stdout).
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * fake_driver.c - a libcuda.so.1 that runs our kernels on the host, for tests of the drop-in libnccl.so.2: memory is the
  * host's, streams have a clock each, and what was done in which order is written down.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A libnccl.so.2 for a real GPU, over a driver that runs on the host: rank 1 of 4 meets three virtual peers. What its streams' clocks
  * show, what its buffers hold, and in which order it was done.

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """A parallelizer that does one thing wrong: MAQ_FAULT says which."""
 import json
 import os

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * simple.c - a parallelizer for tests, loaded as a shared object and compiled into a test: the fastest of two ways that fits, as one stage
  * and, on an even number of devices, as two. It answers with the best alone, so it is asked for parts of islands and for positions.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Programs that have no package name: llm.c and nccl-tests, where the user has them.
 
     make test-programs LLMC=FOLDER NCCL_TESTS=FOLDER

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The GPT under DistributedDataParallel over NCCL; the launcher's environment says who is who."""
 import os
 

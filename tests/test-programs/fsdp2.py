@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The GPT under fully_shard (FSDP2) over NCCL, each block and the whole.
 
     fsdp2.py [--layers 2] [--width 256] [--heads 4] [--sequence 128] [--vocabulary 512] [--batch 8] [--no-autocast]

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The GPT on the host, over gloo: DistributedDataParallel or FSDP2, then what programs do with objects.
 
     gloo.py ddp|fsdp [broadcast]

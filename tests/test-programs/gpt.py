@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A small GPT, trained for some steps in each of the ways that the big ones are.
 
     gpt.py [--attention flash|efficient|math|cudnn] [--optimizer fused|foreach|loop] [--profile]

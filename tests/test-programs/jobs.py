@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Whole jobs of PyTorch and Megatron-Core: all ranks at once are the truth, and what is captured from slices has to be the same.
 
 For each job: `maquette run --all` runs every rank as a process; `maquette capture` runs them one after another; the captured job

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A GPT of Megatron-Core, dense or with experts, on mock data: every axis of parallelism that its flags name, the distributed
 optimizer or a plain one, two steps. The arguments have the names that Megatron-LM gives them.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """NVML through NVIDIA's own binding (nvidia-ml-py), which knows the layouts: the card's figures, and PyTorch's view of them."""
 import os
 

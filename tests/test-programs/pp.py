@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The GPT cut into stages (torch.distributed.pipelining, 1F1B), each stage cut by columns and rows: pipeline and tensor parallelism."""
 import os
 

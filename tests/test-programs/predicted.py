@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What `maquette train` says of a command line against what the program of that command line does.
 
 Megatron-Core allocates as it would on a GPU: on the zero-GPU device PyTorch's allocator is the real one, so its peak is the truth

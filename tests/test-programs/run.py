@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """`make test-programs`: PyTorch's stock CUDA wheel and Megatron-Core on the zero-GPU device, and what their traces have to say.
 
 usage: run.py [--python PYTHON] [NAME...]

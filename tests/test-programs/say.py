@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A line of a rank, in one write: ranks of a job share the output, and print() writes what it is given piece by piece."""
 import sys
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The least that a PyTorch program does on a device: find it, allocate, multiply, read a value back."""
 import torch
 

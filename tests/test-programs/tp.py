@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Tensor parallelism under fully_shard on a mesh of two dimensions: blocks cut by columns and rows, replicas in shards."""
 import os
 

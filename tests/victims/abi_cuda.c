@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * abi_cuda.c - holds shim/abi/cuda.h against the toolkit's own headers; it is compiled and never run
  * (tests/test_shim_abi.py).

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* axpy.cu - the kernel that driver.c loads. */
 extern "C" __global__ void axpy(const float *x, float *y, float a, int n)
 {

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* check.h - a victim ends with the call that failed. */
 #ifndef MAQ_TESTS_VICTIMS_CHECK_H
 #define MAQ_TESTS_VICTIMS_CHECK_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * driver.c - a program of the driver API: functions found by name, a module loaded from a cubin (argv[1]), launches with arguments
  * one by one and in one piece, memory that is reserved, created and mapped.

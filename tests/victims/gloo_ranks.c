@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * gloo_ranks.c - one rank of a group of four as gloo would be: connections with three ranks that are not there, and over them one
  * collective after another, by gloo's algorithms. Prints what they left.

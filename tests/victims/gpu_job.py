@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A job of all-reduces that runs on the zero-GPU device and, with FAKE_GPU set, over a driver that runs on the host (tests/gpu).
 
 It prints the nanoseconds from the end of its first all-reduce to the end of its last one.

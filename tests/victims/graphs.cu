@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * graphs.cu - a captured step with a side stream, launched, updated and launched again; a graph made by hand; a capture that fails.
  */

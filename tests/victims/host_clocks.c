@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * host_clocks.c - what the host's clocks say to a thread that drives the device, and to one that does not.
  *

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A small training job on CUDA's and NCCL's own interfaces, by ctypes: what `maquette run --all` and `maquette capture` are held against.
 
 usage: job.py KIND [--tp N] [--pp N] [--steps N] [--ids] [--tell] [--along] [--grow] [--poll] ; KIND: dp, zero, tp, pp, ep, 3d

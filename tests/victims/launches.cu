@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * launches.cu - kernels launched in every way that a program has: <<<>>>, by pointer, cooperative, with a configuration, by
  * structures that hold pointers; on the legacy stream, a stream of its own and one that does not block.

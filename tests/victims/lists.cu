@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * lists.cu - kernels that get a list of tensors by value, as optimizers and concatenations do: more than 4 KiB of
  * parameters, and places in the list that nobody filled. tests/test_shim_lists.py runs it and reads the trace.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * math.c - a program that multiplies: linked to the toolkit's cuBLAS, cuBLASLt and cudart as any is, so that it asks for their
  * symbols in their versions. tests/test_shim_math_victim.py runs it on the zero-GPU device and reads the trace.

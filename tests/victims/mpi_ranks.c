@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * mpi_ranks.c - an MPI program that checks what it gets: each collective, groups, messages, the host's name.
  *

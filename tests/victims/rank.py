@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A rank of a training job that never was: it speaks shim/record.h and shim/link.h itself, without a device, as the smallest program that
 `maquette run` and `maquette capture` can look after.
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * streams.cu - events, waits, polling, host functions, asynchronous copies, pools, and values read back.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * tcp_id.c - ranks find each other over TCP: rank 0 waits for all others and sends each the unique id of NCCL.
  *

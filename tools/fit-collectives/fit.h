@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * fit.h - what the parts of fit-collectives share: measured collectives, coefficients as a vector, the search.
  */

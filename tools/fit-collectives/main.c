@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * main.c - fit-collectives: coefficients of collectives from published measurements.
  *

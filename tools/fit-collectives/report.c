@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * report.c - what the fit is worth: tables for docs/accuracy-collectives.md, and the errors that answers carry.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * samples.c - measurements: a table of nccl-tests results, and the kernel tables about communication.
  */

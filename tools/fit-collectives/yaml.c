@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* yaml.c - the coefficients as data/fitted/collectives.yaml, which tools/coll-table.py reads. */
 #include <stdio.h>
 #include <string.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * fit.h - what the files of fit-kernels share: rows of measurements by table, and the fit of one table.
  */

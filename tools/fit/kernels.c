@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * kernels.c - fit-kernels: the fitted tables of data/fitted, from tables of measured kernels.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * narrow.c - the fastest product in 8 bits with one scale per tensor.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* surface.c - see surface.h. Everything is in a fixed order: the same points give the same bits. */
 #include "surface.h"
 

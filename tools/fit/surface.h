@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * surface.h - fits a piecewise multilinear surface to scattered points, and drops the knots it can do without.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * table.c - the surface of one table, and what it is worth on rows that it has not seen.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* write.c - a fitted table as an entry of its document (docs/fitted.md). */
 #include <math.h>
 #include <stdlib.h>

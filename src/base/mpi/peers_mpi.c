@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * peers_mpi.c - libmaquette-mpi.so: gathers texts of different lengths from all ranks to rank 0 with MPI, for
  * maquette/peers.h.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * law.h - laws of durations (and of other positive quantities): what a draw may be, and how likely.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * law_fit.c - laws of a weighted sample by maximum likelihood: see law_fit.h.
  *

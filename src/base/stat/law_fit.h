@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * law_fit.h - the laws that a weighted sample may follow, by maximum likelihood, and how far each is from it.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * law_sum.c - the fast Fourier transform, masses of laws on the grid, products of transforms, and quantiles of the
  * sum. law_sum.h has the equations.

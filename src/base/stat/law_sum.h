@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * law_sum.h - the law of a sum of independent values, on a grid.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * maximum.c - the slowest of n: see maximum.h.
  *

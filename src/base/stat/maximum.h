@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * maximum.h - the slowest of n: the largest of n independent draws of one law.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * order_statistics.c - the binomial distribution function by its logarithms, and ranks found by bisection on it. See
  * order_statistics.h.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * order_statistics.h - confidence of quantiles from order statistics: no law is assumed.
  *

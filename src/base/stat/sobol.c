@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* sobol.c - direction numbers, the scrambling matrices, and single points by their index. See sobol.h. */
 #include "base/stat/sobol.h"
 

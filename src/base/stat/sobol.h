@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * sobol.h - points that fill the unit cube more evenly than random ones: Sobol's sequence, scrambled.
  *

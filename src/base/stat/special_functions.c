@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * special_functions.c - the special functions that laws need: see special_functions.h.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * special_functions.h - the special functions that laws of durations need, with their relative accuracy kept in both tails.
  *

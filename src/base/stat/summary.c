@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * summary.c - sums, means, quantiles, and rank correlations (Kendall's tau by counting inversions in a merge sort,
  * Spearman's rho) of small samples. See summary.h.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* summary.h - summaries of small samples, in a fixed summation order. */
 #ifndef MAQ_BASE_STAT_SUMMARY_H
 #define MAQ_BASE_STAT_SUMMARY_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * class_quotient.c - which classes of ranks meet on which communicators: the quotient of a job by its classes.
  *

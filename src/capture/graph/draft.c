@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* draft.c - appends nodes, edges and names to the draft of a captured job's graph. See graph.h. */
 #include <string.h>
 

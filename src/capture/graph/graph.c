@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * graph.c - maq_capture_graph(): the programs of a captured job as nodes of an execution graph.
  *

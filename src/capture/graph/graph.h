@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * graph.h - the draft of a captured job's graph: nodes in the order in which programs are read, which is not yet
  * topological, edges as pairs, durations and names.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * node_names.c - names of the nodes of a captured job, their streams and their buckets.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * topological_order.c - a draft as a frozen graph: a topological order, items, names.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * codes.h - the diagnostics of imported traces, 1710 to 1729 (but for 1718) of the range in base/codes.h: stable, never reused. Same
  * form as there.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * collective_times.c - durations of collectives and messages of traced ranks without waiting.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * rank_classes.c - maq_import_finish(): makes a capture of a traced job. Every traced rank is a class, ranks that
  * were not traced join the class of the nearest similar one, and communicators are carried over by their stride. See

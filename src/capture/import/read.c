@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * read.c - maq_capture_read(): recognises the format of the files and calls its reader.
  *

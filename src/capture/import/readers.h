@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * readers.h - the readers of foreign traces, for the table of readers in maq_capture_read().
  *

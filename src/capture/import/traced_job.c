@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * traced_job.c - the job that readers of foreign traces fill in: interned operators and texts, ranks, communicators
  * and records, with one flag for out of memory. See traced_job.h.

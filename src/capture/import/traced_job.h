@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * traced_job.h - a captured job from traces of other tools: the structs that every reader fills in, and their conversion to a
  * capture.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * communicators.c - communicators of ranks that did not run.
  *

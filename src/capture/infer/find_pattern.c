@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * find_pattern.c - the pattern of a communicator: nested arithmetic progressions, read from its list of members, or
  * guessed (stride.c).

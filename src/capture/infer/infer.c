@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * infer.c - maq_capture_infer(): the programs and communicators of ranks that did not run, from those that did.
  *

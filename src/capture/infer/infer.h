@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * infer.h - inference of ranks that did not run, shared by infer.c (digits of a rank's number), rank_digits.c (the
  * class of a rank) and communicators.c (its communicators).

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* next_ranks.c - the list of ranks that have to run next, without repetitions. See infer.h. */
 #include "capture/infer/infer.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * pattern.c - compares patterns of communicators with each other, and with the positions that ranks recorded. See
  * pattern.h.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* pattern.h - the members of a class's communicator as a function of the rank: struct maq_pattern of shim/link.h. */
 #ifndef MAQ_CAPTURE_INFER_PATTERN_H
 #define MAQ_CAPTURE_INFER_PATTERN_H

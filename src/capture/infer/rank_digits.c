@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * rank_digits.c - the class of a rank that did not run, by the digits of its number.
  *

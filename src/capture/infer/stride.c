@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * stride.c - guesses the members of a communicator of which only the size and the positions of a few ranks are known.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * check_numbers.c - validates a capture from a file: ids, counts and ranks refer to existing things, ids are used in
  * the order of first use, and every rank has one place in a communicator. See mqt.h.

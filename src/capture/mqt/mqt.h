@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * mqt.h - the .mqt file: a captured job in one file of checksummed, compressed sections. docs/trace-format.md has the
  * format.

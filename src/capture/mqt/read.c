@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * read.c - reads a .mqt file: sections in order, each with its checksum and bounds on every size, since the file is
  * not trusted. See mqt.h.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * write.c - writes a .mqt file: see mqt.h.
  *

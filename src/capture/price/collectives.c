@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * collectives.c - maps collectives of a trace to collectives of the cost chain: see price.h.
  *

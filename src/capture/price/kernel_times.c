@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * kernel_times.c - reads a user's table of kernel times in CSV: see price.h.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * price.c - maps operators of a trace to operators of the cost chain: see price.h.
  *

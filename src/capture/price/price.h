@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * price.h - prices: the durations of operators, copies, collectives and messages of a trace, by the cost chain.
  *

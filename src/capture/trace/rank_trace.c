@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * rank_trace.c - reads the trace of a rank into arrays: definitions, records, members of communicators. See
  * rank_trace.h.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * rank_trace.h - the trace of one rank (shim/record.h), read record by record or whole.
  */

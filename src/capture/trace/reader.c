@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * reader.c - reads the trace of a rank record by record and validates each: kind, ids in order of first use, sizes,
  * payload inside the file. The file is not trusted. See rank_trace.h.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* external.c - `maquette plan --parallelizer`: plans composed of what a parallelizer answers. */
 #include "cli/plan/external.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* external.h - `maquette plan --parallelizer`. */
 #ifndef MAQ_CLI_PLAN_EXTERNAL_H
 #define MAQ_CLI_PLAN_EXTERNAL_H

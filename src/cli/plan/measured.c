@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * measured.c - `maquette plan --profile DIR --model NAME --cluster 'A100-40:4 x 8 + V100-16:4 x 24' --gbs N`.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* measured.h - `maquette plan --profile DIR`: composition from measured layers. */
 #ifndef MAQ_CLI_PLAN_MEASURED_H
 #define MAQ_CLI_PLAN_MEASURED_H

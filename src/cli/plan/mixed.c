@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * mixed.c - `maquette plan` over several node groups: a strategy of its own for each stage, or one for all of them, whichever is
  * faster. --write leaves the plan in a file: a mixed plan, or a job for `maquette train`.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* mixed.h - `maquette plan` over several node groups. */
 #ifndef MAQ_CLI_PLAN_MIXED_H
 #define MAQ_CLI_PLAN_MIXED_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * predict.c - `maquette plan --predict`: reads a mixed plan, predicts it on the job's node groups, and prints the
  * report. See predict.h.

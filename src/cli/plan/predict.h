@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* predict.h - `maquette plan --predict FILE`: a plan that was written down, on the job's node groups. */
 #ifndef MAQ_CLI_PLAN_PREDICT_H
 #define MAQ_CLI_PLAN_PREDICT_H

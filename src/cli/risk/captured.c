@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* captured.c - `maquette risk JOB.mqt`: how long all of a captured job takes, with given stragglers. */
 #include <stdlib.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* captured.h - `maquette risk JOB.mqt`. */
 #ifndef MAQ_CLI_RISK_CAPTURED_H
 #define MAQ_CLI_RISK_CAPTURED_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* run.c - `maquette risk JOB --tokens N`: when the run will be done. */
 #include "cli/risk/run.h"
 

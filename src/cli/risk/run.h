@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * run.h - the options of `maquette risk JOB --tokens N`: when a run will be done.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* collectives.c - `maquette validate collectives`: nccl-tests results. */
 #include "cli/cmd_validate.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* kernels.c - `maquette validate kernels`: tables of measured operators. */
 #include "cli/cmd_validate.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* plans.c - `maquette validate plans`: executed plans on GPUs of several kinds. */
 #include "cli/cmd_validate.h"
 #include "cli/codes.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* ranking.c - `maquette validate ranking`: are measured plans of one job ranked as they ran? */
 #include "cli/cmd_validate.h"
 

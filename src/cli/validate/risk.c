@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* risk.c - `maquette validate risk`: published failures, goodput and variation against predictions. */
 #include "cli/cmd_validate.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* train.c - `maquette validate train`: measured training runs. */
 #include <string.h>
 

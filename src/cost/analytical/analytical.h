@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * analytical.h - what the analytical provider's files share: the shares of the datasheet that a generation's kernels reach,
  * and the entry point of each kind of kernel.

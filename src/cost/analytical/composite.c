@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * composite.c - operators that are made of others: what the serving engines run as one call.
  *

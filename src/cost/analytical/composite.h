@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* composite.h - what an operator that is made of others consists of; see composite.c. */
 #ifndef MAQ_COST_ANALYTICAL_COMPOSITE_H
 #define MAQ_COST_ANALYTICAL_COMPOSITE_H

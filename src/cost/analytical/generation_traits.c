@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * generation_traits.c - what share of its datasheet each generation of accelerators reaches.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * memory_bound.c - kernels that memory bandwidth bounds, and the blocked scans.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * algorithms.c - NCCL's algorithms as latency and volume / bandwidth (LogGP without the small terms).
  *

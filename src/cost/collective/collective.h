@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * collective.h - collectives as NCCL runs them: what the algorithms see of a cluster, and how long each takes.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * coordinates.c - an operator in the coordinates of fitted tables, and the physical time that a table corrects.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * fitted.c - the fitted provider: which table answers, and under which conditions it was measured.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * other_device.c - what a table of one device says of another, which has none.
  *

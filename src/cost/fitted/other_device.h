@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * other_device.h - from the device of a table to another: which is near enough, and what a time there is here.
  */

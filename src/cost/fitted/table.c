@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * table.c - tables of fitted kernels: finding one, and its surface between knots.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * table.h - compact models of kernels, fitted to measured tables: what a fitted table is, and how it is asked.
  *

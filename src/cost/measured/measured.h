@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * measured.h - the first link of the cost chain: what was measured on the user's own device.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* op_key.c - operators and collectives by their words. */
 #include "cost/measured/op_key.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * op_key.h - operators and collectives by their words: what a file of measurements is keyed by and a person can read.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * store.c - the tables of measured kernels: opening, creating, writing. Reading is in store_read.c.
  *

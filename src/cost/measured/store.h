@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * store.h - measured kernels in a SQLite file: what `maquette profile` writes and the first provider of the cost chain
  * reads.

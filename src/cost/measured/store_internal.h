@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* store_internal.h - what writing (store.c) and reading (store_read.c) the file of measured kernels share. */
 #ifndef MAQ_COST_MEASURED_STORE_INTERNAL_H
 #define MAQ_COST_MEASURED_STORE_INTERNAL_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * store_read.c - all measurements of a file, checked, in an order that depends on nothing but what is in it.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * gloo.c - reads the values that ranks of gloo set in the store, and makes those of absent ranks.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * gloo.h - addresses of gloo in values of the rendezvous store, and values for ranks that are absent. Keys are
  * PREFIX/RANK, equal in a group but for the rank.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * store.c - the keys of the rendezvous store: a hash table with values, counters and queues, and the rules by which
  * entries of absent ranks are given, counted or invented. See store.h.

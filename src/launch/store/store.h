@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * store.h - the rendezvous store of torch.distributed, for live ranks whose peers are absent.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * wire.c - the store on a socket: the protocol of torch.distributed's TCPStore.
  *

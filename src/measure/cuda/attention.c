@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * attention.c - fused attention through cuDNN's backend interface, forward and backward.
  *

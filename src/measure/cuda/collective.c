@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * collective.c - collectives through NCCL, one process with a communicator per GPU.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * cuda_backend.h - what the files of the CUDA module share: the device's state, how a case is launched, failures.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* device.c - the module's door: opens the first GPU, prepares and releases cases. */
 #include <stdio.h>
 #include <stdlib.h>

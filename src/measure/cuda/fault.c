@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* fault.c - keeps why a case could not be measured. */
 #include <stdio.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * gemm.c - products through cuBLASLt, with the algorithm that its heuristics put first, as training frameworks take it.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * kernels.h - small kernels of our own, for operators that no library has and that memory bounds.
  *

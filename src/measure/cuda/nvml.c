@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * nvml.c - reads clocks, power and temperature through NVML. Constants are those of NVML's interface: clock domains,
  * sensors, 0 for success. See nvml.h.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * nvml.h - clocks, power and temperature from NVIDIA's management library, which is part of the driver.
  *

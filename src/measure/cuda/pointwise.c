@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * pointwise.c - operators that memory bounds, with kernels of our own (kernels.cu): which buffers each takes.
  *

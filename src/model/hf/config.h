@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * config.h - a Hugging Face config.json as numbers, before it becomes an architecture.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * dense.c - further Hugging Face families without experts and with softmax attention in every layer: what the class of each in
  * `transformers`, or the modelling file beside its weights, fixes over Llama or GPT-2. How a family is written is in llama.c.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * gpt.c - families that come from GPT-2: LayerNorm, a plain MLP of 4 x hidden, biases, and parallel residuals where
  * the class in `transformers` has them. llama.c has those that come from Llama, and how a family is written.

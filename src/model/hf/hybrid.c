@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * hybrid.c - Hugging Face families that mix attention with Mamba-2, the gated delta rule or short convolutions: what the class of
  * each in `transformers` fixes. Granite 4, Nemotron-H and Qwen3-Next are in llama.c, with how a family is written.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * ignored_keys.c - keys of a config.json that change neither cost nor memory, and what is said about all others.
  *

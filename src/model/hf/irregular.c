@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * irregular.c - families that the common path cannot tell by presets alone: Falcon, MPT, OPT, and hybrids of several
  * mixers.

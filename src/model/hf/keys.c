@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * keys.c - the keys of Hugging Face's config.json, by topic. Names are those of the configuration classes in
  * `transformers`; the bounds are far above any published model and keep products of two of them inside 64 bits.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * llama.c - the Hugging Face families that come from Llama: what their classes in `transformers` fix, and which
  * keys they read. gpt.c has those that come from GPT-2.

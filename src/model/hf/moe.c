@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * moe.c - further Hugging Face families with experts: what the class of each in `transformers`, or the modelling file beside its
  * weights, fixes over Llama or DeepSeek. How a family is written is in llama.c.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * unsupported.c - types of models that people have and that are not modelled, each with the reason.
  *

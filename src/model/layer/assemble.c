@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * assemble.c - what is put together from mixers and feed-forward parts: a layer, and the blocks at both ends.
  *

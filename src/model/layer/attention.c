@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * attention.c - softmax attention: multi-head, grouped-query and multi-query.
  *

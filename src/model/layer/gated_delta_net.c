@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * gated_delta_net.c - gated delta-rule linear attention (Gated DeltaNet, as in Qwen3-Next).
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * mamba2.c - the Mamba-2 mixer (state-space duality).
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * mla.c - multi-head latent attention (DeepSeek-V2 and later), as it is trained: the latent is expanded to full
  * heads.

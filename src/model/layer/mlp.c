@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * mlp.c - the dense feed-forward part: fc1, nonlinearity, fc2.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * module_list.c - appending modules to a layer, with overflow-checked counts.
  *

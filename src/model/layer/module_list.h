@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * module_list.h - the list of modules of one layer while it is being written down, and the writers of each family.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * moe.c - mixture of experts: router, exchange, grouped experts, shared experts.
  *

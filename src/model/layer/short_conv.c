@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * short_conv.c - the gated short convolution of LFM2.
  *

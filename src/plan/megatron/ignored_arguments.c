@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * ignored_arguments.c - arguments of Megatron-LM that change neither time nor memory of a training step.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * ignored_arguments.h - arguments of Megatron-LM's training scripts that change neither time nor memory of a step,
  * and are ignored.

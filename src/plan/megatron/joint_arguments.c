@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * joint_arguments.c - settings that follow from several arguments of Megatron-LM together: precision, numbers of
  * pipeline and virtual stages, dispatcher, attention backend, sharding, and the padded vocabulary. See reader.h.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * read_arguments.c - the arguments of a Megatron-LM training script as settings of a job.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * reader.h - the state of reading a command line of Megatron-LM: settings so far, and arguments that have a meaning only
  * together.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * settings.c - appends a setting of a Megatron-LM command line to the result, unless a search chooses it, and reports
  * faults of arguments. See reader.h.

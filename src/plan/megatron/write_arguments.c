@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * write_arguments.c - a plan as the arguments of Megatron-LM's training scripts.
  *

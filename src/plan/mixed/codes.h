@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * codes.h - the diagnostics of profiles and mixed plans, 1600 to 1619 of the range in base/codes.h: stable, never
  * reused. Same form as there.

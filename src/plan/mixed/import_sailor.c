@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * import_sailor.c - plans in the form of Sailor's executed ones (plan_config_*.json) as mixed plans.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * microbatch_counts.c - micro batches of a mixed plan, of its pipelines and of its replicas, where shares are equal
  * or given; and helpers of its readers. See mixed_plan.h.

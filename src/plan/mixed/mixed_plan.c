@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * mixed_plan.c - loading, parsing and freeing a mixed plan, in maquette's form or Sailor's. docs/plan-form.md describes
  * the document.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* mixed_plan.h - internals shared by the readers and the writer of mixed plans. maquette/mixed_plan.h has the terms. */
 #ifndef MAQ_PLAN_MIXED_MIXED_PLAN_H
 #define MAQ_PLAN_MIXED_MIXED_PLAN_H

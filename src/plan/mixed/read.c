@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * read.c - reads maquette's form of a mixed plan: keys, defaults, and the conditions that a plan must satisfy.
  *

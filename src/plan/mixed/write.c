@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* write.c - writes a mixed plan as a JSON document, with defaults left out; docs/plan-form.md describes it. */
 #include <jansson.h>
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * 1f1b.c - GPipe and 1F1B: one model chunk per stage, whole backwards.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * build.h - how a pipeline schedule is described: a rule, and the order of tasks of every stage.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * chunk_placement.c - placement of positions (virtual stages): the stage and chunk of each, and the positions of a
  * stage, by kind of schedule.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * dependencies.c - from the order of each stage to a topological order of all tasks, with the predecessors of each.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * dualpipe.c - DualPipe and DualPipeV: a forward of one microbatch overlaps a backward of another.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * evaluate.c - the makespan of a schedule: max-plus over the packed tasks, many duration vectors at once.
  *

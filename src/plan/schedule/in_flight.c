@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * in_flight.c - the activations that a stage holds at once: non-dominated combinations of microbatches per chunk.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * interleaved.c - interleaved 1F1B as Megatron-LM runs it.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * schedule.c - the table of pipeline schedules, and how one is built.
  *

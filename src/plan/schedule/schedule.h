@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * schedule.h - pipeline schedules: the order in which each stage runs its passes.
  *

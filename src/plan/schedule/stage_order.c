@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * stage_order.c - appends tasks to the order of a stage: a plain task, a backward that leaves its weight gradient for
  * later, an overlapped pair. See build.h.

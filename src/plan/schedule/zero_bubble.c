@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * zero_bubble.c - zero bubble schedules: the backward is split into the gradient of the input (B), which other stages
  * wait for, and the gradient of the weights (W), which no stage waits for and which therefore fills the gaps.

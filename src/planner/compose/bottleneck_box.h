@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * bottleneck_box.h - a box of branch and bound over compositions: a range of the bottleneck (the slowest stage) times
  * a range of the synchronization.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * cost_to_go.c - the dynamic program over the front of a pipeline with devices counted.
  *

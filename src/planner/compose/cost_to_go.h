@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * cost_to_go.h - cost to go of a pipeline's front: the least sum of stage times over the atoms in front, for a number
  * of device units left.

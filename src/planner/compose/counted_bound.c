@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * counted_bound.c - a relaxed program that counts devices.
  *

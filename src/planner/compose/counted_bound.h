@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * counted_bound.h - relaxed programs that count devices: the least sum of stage times of a box over compositions that
  * use no more devices than there are.

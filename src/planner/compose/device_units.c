@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * device_units.c - numbers devices for the programs that count them (counted_bound.c, cost_to_go.c).
  *

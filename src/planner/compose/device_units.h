@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * device_units.h - devices counted in units, and what stages use of them packed into one word.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * enumerate.c - branch and bound over boxes of bottleneck and synchronization: all compositions of a table below a
  * cutoff.

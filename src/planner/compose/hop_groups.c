@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * hop_groups.c - forms the groups by comparing rows of the hop tables, option by option, and fills tables of the hops
  * between groups as minima over their options. See hop_groups.h.

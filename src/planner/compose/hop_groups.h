@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * hop_groups.h - options of a stage grouped by what they send and receive.
  *

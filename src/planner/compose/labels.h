@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * labels.h - the best composition of a table, exactly: a label-setting dynamic program with bounds and dominance.
  *

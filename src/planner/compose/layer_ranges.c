@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * layer_ranges.c - works out layer_ranges.h for a table: the deepest position of each range by comparing prefix sums
  * with the memory, the least reduction by size (remembered, since layers are alike), the nearest neighbours' hops,

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * layer_ranges.h - the layer ranges of a stage table: for each range of atoms and each option, the facts that every
  * search of the table needs.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * parallel.c - threads take the jobs of a batch one by one from a shared counter; a thread that cannot be started
  * leaves its jobs to the others. See parallel.h.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* parallel.h - a batch of independent jobs on threads; what they compute does not depend on the number of threads. */
 #ifndef MAQ_PLANNER_COMPOSE_PARALLEL_H
 #define MAQ_PLANNER_COMPOSE_PARALLEL_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * pipelines.c - chooses several pipelines of different make-up by an unbounded knapsack; pipelines.h has the model.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * pipelines.h - several pipelines of different make-up that train one model together.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * pipelines_bound.c - lower bound of plans of several pipelines, by column generation over single pipelines.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * pipelines_bound.h - a lower bound of the step of every plan of several pipelines: column generation, then counting
  * (pipelines_bound.c has the proof).

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * pipelines_count.c - a bound of several pipelines by counting; pipelines_bound.c has the model.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * pipelines_count.h - a lower bound of plans of several pipelines with devices, micro batches and pipelines as whole
  * numbers: a knapsack over the table of the cost to go.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * pipelines_search.c - several pipelines of different make-up, over all micro batches and numbers of chains.
  *

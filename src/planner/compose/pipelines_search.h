@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * pipelines_search.h - the search for plans of several pipelines of different make-up, over all micro batches and numbers
  * of chains: candidates from tables, a knapsack over them, and a proven lower bound.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * predecessors.c - lists the predecessors of a stage: all options are tried over ever longer layer ranges, and an
  * option that has become too slow or no longer fits is not tried again. See predecessors.h.

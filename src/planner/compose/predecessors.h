@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * predecessors.h - the predecessors of a stage in the dynamic program that counts devices: the stages that may be put
  * in front of a back part of a pipeline.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * priced_bound.c - lower bounds of the compositions of a box by Lagrangian relaxation of the devices.
  *

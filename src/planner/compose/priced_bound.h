@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * priced_bound.h - relaxed programs that price devices (Lagrangian relaxation): a lower bound of the sum of stage
  * times of a box.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * search.c - the passes over all tables: rank them by their work, look for good compositions under a cutoff that
  * grows until one is found, then prove or search exactly every table that the best one does not refute.

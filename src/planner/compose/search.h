@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * search.h - the best compositions over many stage tables: one for each micro batch and number of replicas, or for each wave.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * stage_table.c - the step of a composition, by the formulas of stage_table.h as they are written there.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * stage_table.h - what a pipeline is composed of: the costs of every layer range of a model under every option of a stage.
  *

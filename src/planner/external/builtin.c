@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * builtin.c - maquette's own parallelizer: a slice as one stage, with costs of the cost chain (planner/stages/stage_costs.h).
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* codes.h - the diagnostics of parallelizers, 1660 to 1669 of the range in base/codes.h: stable, never reused. Same form as there. */
 #ifndef MAQ_PLANNER_EXTERNAL_CODES_H
 #define MAQ_PLANNER_EXTERNAL_CODES_H

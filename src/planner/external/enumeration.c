@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * enumeration.c - profiles every pair of slice class and island, asks the parallelizer for the pairs that a limit
  * leaves, and checks and copies its plans.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * enumeration.h - the calls of a parallelizer and its answers: slices x islands (and parts of them) x waves x positions.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * load.c - loads a parallelizer: a shared object by dlopen() and its entry symbol, anything else that is not
  * "builtin" as a program. The version, the size of the struct and its functions are checked before the first call.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* load.h - finds a parallelizer by its name: the built-in one, a shared object, or a program. */
 #ifndef MAQ_PLANNER_EXTERNAL_LOAD_H
 #define MAQ_PLANNER_EXTERNAL_LOAD_H

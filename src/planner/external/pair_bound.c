@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * pair_bound.c - the bounds by dynamic programs over atoms: for each vector of shares the cheapest rows of slices in
  * front of and behind every slice, and a few rounds in which shares are raised. See pair_bound.h.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * pair_bound.h - lower bounds of every pipeline that runs a slice on an island, from the parallelizer's profiles alone.
  *

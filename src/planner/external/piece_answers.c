@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * piece_answers.c - the answers of a parallelizer for a wave as a piece table (piece_table.h): a piece for each plan
  * that fits at some position, and the transfers between all hop classes of their stages priced by the cost chain.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * piece_bound.c - cheapest rows of pieces by dynamic programs over (atom, stages behind), for several vectors of
  * prices of each set of islands. Made when a set is first asked for. See piece_bound.h for the bounds.

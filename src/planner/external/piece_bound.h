@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * piece_bound.h - lower bounds of the front of a pipeline of pieces, for any number of devices left: Lagrangian relaxation of the
  * devices.

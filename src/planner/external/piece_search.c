@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * piece_search.c - labels over atoms in boxes of the bottleneck: extension, dominance, and best-first choice of
  * boxes. See piece_search.h.

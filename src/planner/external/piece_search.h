@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * piece_search.h - the best row of pieces for one wave: a label-setting dynamic program from the end of the model to
  * its front.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * piece_table.c - the step of a row of pieces by the formulas of piece_table.h, written down once, and the figures of
  * a piece that follow from its stages.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * piece_table.h - what a pipeline over islands is composed of: for every slice of a model its pieces, which are the plans that a
  * parallelizer returned.

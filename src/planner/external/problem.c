@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * problem.c - describes model and islands to a parallelizer: FLOP, parameters and activations of each layer, peaks
  * and links of each node group. FLOP are model FLOP; activations are those of the options of least TP that keep the

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * problem.h - an open job in the terms of a parallelizer: the model and the islands in numbers, the price of
  * transfers between stages, and the cost chain behind the built-in parallelizer.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * process.c - posix_spawn() in a process group of its own, poll() with a deadline and a look at the stop flag every
  * PAUSE_MS, and the end of the group. See process.h.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * process.h - a child process that answers lines with lines: started, sent requests with a time limit, ended together
  * with everything it started.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * program_parallelizer.c - the functions of a parallelizer over processes that speak JSON lines: see program_parallelizer.h.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * program_parallelizer.h - a parallelizer that is a program: the functions of maquette/parallelizer.h as requests and
  * answers in JSON lines (docs/parallelizer.md).

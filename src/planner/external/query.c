@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * query.c - jobs on the workers of a parallelizer, one thread for each state, and the report of their first fault.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * result_plan.c - rows of pieces as plans of a maq_slices_result, and such plans as mixed plans
  * (maquette/mixed_plan.h).

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * search.c - maq_slices_search(): waves, rounds of calling the parallelizer and composing its answers, the proof.
  *

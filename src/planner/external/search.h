@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * search.h - the state of a search over slices, shared by the public call (search.c), the writer of its plans
  * (result_plan.c) and the tests. maquette/planner_external.h has the terms.

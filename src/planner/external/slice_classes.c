@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * slice_classes.c - the atoms of a model as the parallelizer cuts it, its slices, and their classes: slices with the
  * same signature.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * wire.h - requests to a parallelizer and its answers as lines of JSON, in the form of docs/parallelizer.md.
  *

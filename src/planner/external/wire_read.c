@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * wire_read.c - reads the answers of a parallelizer from lines of JSON by tables of fields: name, type, and offset
  * into the struct. See wire.h.

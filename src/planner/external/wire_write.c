@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * wire_write.c - writes the requests to a parallelizer as lines of JSON, with numbers that read back exactly. See
  * wire.h.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * result_plan.c - compositions and sets of chains as plans of a maq_compose_result, and such plans as mixed plans
  * (maquette/mixed_plan.h).

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * search.c - maq_compose(): turns a problem given by names into stage tables, and the compositions found into a result with names.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * search.h - the state of a search with measured layers, shared by the public call (search.c) and the writer of its
  * result (result_plan.c). maquette/planner_measured.h has the terms.

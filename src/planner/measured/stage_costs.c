@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * stage_costs.c - stage tables from a foreign profile: measured layers summed into options, links fitted by message
  * size, and ring all-reduces in DeepSpeed's buckets. stage_costs.h has the rule and its source.

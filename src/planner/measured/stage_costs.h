@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * stage_costs.h - stage tables from a foreign profile (train/profiled/layer_profile.h), under the cost rule that Sailor publishes
  * with it.

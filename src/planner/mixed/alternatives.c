@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * alternatives.c - runs the other searches in turn and merges what they find: a plan enters the result where it is
  * faster than all plans before it, and the bound becomes the lesser of both. See alternatives.h.

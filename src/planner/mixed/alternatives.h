@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * alternatives.h - plans outside of the class of compositions, searched for as well and put among a run's plans where
  * they are faster.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * compositions.c - an open job becomes stage tables (planner/stages/stage_costs.h), and the compositions found
  * (planner/compose/search.h) become a result.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * compositions.h - the search for compositions of a job over several node groups: one pipeline over all groups,
  * groups alone, groups side by side as data-parallel pipelines, each with and without virtual stages; or the uniform

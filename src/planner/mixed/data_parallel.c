@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * data_parallel.c - searches sets of node groups that run data-parallel pipelines side by side: for each group the
  * most micro batches below a limit, by bisection over exact searches of its table, then every choice of numbers of

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * data_parallel.h - data parallelism across node groups: each group runs the whole model as a pipeline of its own, for its share of
  * the micro batches.

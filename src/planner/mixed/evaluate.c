@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * evaluate.c - maq_mixed_search_predict(): the step of a mixed plan that was written down, by the costs that the search uses for
  * the plans that it finds.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * feasibility.c - grows back parts of pipelines by their longest stages, with dominance, until one covers the model.
  * Speed is not looked at. See feasibility.h.

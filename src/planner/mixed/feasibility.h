@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * feasibility.h - whether any composition of a table fits in memory, without asking how fast it is.
  *

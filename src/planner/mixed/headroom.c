@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * headroom.c - headroom of a plan over several node groups: the reserve that would let its fullest stage peak at the
  * upper end of memory's 80 % interval. planner/uniform/headroom.c has the reasoning.

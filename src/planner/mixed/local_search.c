@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * local_search.c - hill climbing over the three moves of local_search.h: swap of two stages, shift of a layer,
  * another strategy. A neighbour whose closed form is more than MAY_LOSE behind is not simulated, and at most

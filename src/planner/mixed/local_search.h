@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * local_search.h - local search around a composition by simulation: moves to neighbours as long as one of them is
  * faster when simulated.

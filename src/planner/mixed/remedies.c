@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * remedies.c - when nothing fits on several node groups: the least memory, nodes or techniques with which something fits.
  *

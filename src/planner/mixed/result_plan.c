@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * result_plan.c - a plan that maq_mixed_search() found as a mixed plan (maquette/mixed_plan.h). Layer 0 is the
  * embedding, the last one the output; devices are numbered in the cluster's order.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * search.c - maq_mixed_search(): the search for compositions (compositions.h), then the alternatives to them
  * (alternatives.h).

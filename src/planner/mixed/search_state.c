@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * search_state.c - limits of a search, the sorted list of the best plans, and stages of compositions as stages of
  * plans. See search_state.h.

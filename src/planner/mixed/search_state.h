@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * search_state.h - the state of a search over node groups, shared by its parts, the writer of mixed plans and the
  * tests. maquette/planner_mixed.h has the terms.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * single_group.c - runs the search of one node group (maq_search()) on node groups of one kind as one, and on each
  * group alone, and turns its best plans into plans of stages.

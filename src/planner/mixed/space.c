@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * space.c - derives the space of a composition, axis by axis, from the space of the homogeneous search, refuses what
  * compositions cannot do, and restricts the space to the techniques of another planner where that is asked for. See

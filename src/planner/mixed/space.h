@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * space.h - the search space of compositions over node groups, from an open job.
  *

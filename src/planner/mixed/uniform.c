@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * uniform.c - enumerates the plans of one strategy for all stages over all node groups: every strategy of the largest
  * group and every number of stages, predicted in batches (train/sweep.h); the fastest that fits is kept. See uniform.h.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * uniform.h - plans of one strategy for all stages: those that planners for one kind of device enumerate over all
  * node groups (uniform.c), and those that the search of one node group finds (single_group.c).

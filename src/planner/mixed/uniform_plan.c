@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * uniform_plan.c - a plan of one strategy for all stages, resolved on a cluster, as a list of stages with their
  * devices. See uniform.h.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * virtual_stages.c - searches the tables of chunked waves with the composer, simulates the best compositions of each
  * number of virtual stages, and improves the fastest by local search. See virtual_stages.h.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * virtual_stages.h - compositions with virtual stages (interleaved pipelines) of a job over several node groups;
  * planner/stages/virtual_stages.h has their costs.

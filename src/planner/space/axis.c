@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * axis.c - axes by name, their values in words, and what a value sets in a plan.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * axis.h - the axes of a plan: what a search chooses along, one list of values for each.
  *

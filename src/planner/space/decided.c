@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * decided.c - which axes of a space the job decides, by the axis's own key or by one that goes with it, and the place
  * in the document that says so.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * decided.h - which axes of a space the job decides, and where it says so.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * default_values.c - the default values of axes that neither the document nor a flag nor a list sets.
  *

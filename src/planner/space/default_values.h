@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * default_values.h - the values of an axis that neither the document nor the user decides.
  */

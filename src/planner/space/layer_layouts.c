@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * layer_layouts.c - layers of each virtual stage: even but for the ends, or by work, where the longest stage is
  * minimized by bisection.

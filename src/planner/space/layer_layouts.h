@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * layer_layouts.h - the number of layers of each virtual stage of a pipeline: the values of the axis LAYOUT.
  *

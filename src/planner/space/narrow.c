@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * narrow.c - a small part of a space in which good plans are found soon.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * space.c - the values that a search may choose from, and the user's lists of them.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * space.h - what a search may choose from: a list of values for each axis of a plan.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* codes.h - the diagnostics of composition, 1625 to 1629 of the range in base/codes.h: stable, never reused. Same form as there. */
 #ifndef MAQ_PLANNER_STAGES_CODES_H
 #define MAQ_PLANNER_STAGES_CODES_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * column.c - fills a column from costs of layer ranges: prefix sums of time, states and activations, knots of the
  * synchronization, and the comparison by which a dominated column is dropped. column.h has the decomposition.

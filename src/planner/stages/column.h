@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * column.h - the costs of one strategy of a stage as sums over atoms: a column (option) of a stage table.
  *

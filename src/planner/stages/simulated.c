@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * simulated.c - a composition simulated pass by pass: the step of train/step/step_time.c, with a plan of its own for every stage.
  *

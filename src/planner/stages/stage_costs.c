@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * stage_costs.c - stage tables from the cost chain: strategies of each pool costed once for each wave, in parallel
  * and remembered, dominated ones dropped, and hops between all classes of options priced. stage_costs.h has the

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * stage_costs.h - stage tables from the cost chain: what layer ranges of a model cost on the node groups of a cluster.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * strategies.c - lists the strategies of a node group by nested loops over the axes of a space, without combinations
  * that contradict themselves.

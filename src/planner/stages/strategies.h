@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * strategies.h - the strategies in which a node group may run a stage: every combination of degrees and techniques
  * that a space and the group's nodes allow.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * virtual_stages.c - columns of virtual stages: sums of a column over the atoms of all chunks, as a mean or as the
  * heaviest chunk. virtual_stages.h has the model and its simplifications.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * virtual_stages.h - chunked stage tables: their compositions are interleaved pipelines (virtual stages).
  *

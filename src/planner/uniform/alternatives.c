@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * alternatives.c - the best plan with one axis changed, for every value of the space: shows why neighbouring plans lose.
  *

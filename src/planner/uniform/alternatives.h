@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * alternatives.h - alternatives to the best plan: plans that differ from it in one key, and their steps.
  * alternatives.c lists the values of the axes, unsearched_settings.c the settings that are no axis.

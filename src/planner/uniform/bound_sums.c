@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * bound_sums.c - prefix sums over the atoms of a branch, for every recomputation and with layers offloaded or not,
  * made when they are first asked for. They are what bounds.c takes differences of. See bounds.h.

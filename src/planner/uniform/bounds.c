@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * bounds.c - lower bounds of time and memory, see bounds.h.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * bounds.h - lower bounds of step time and memory of the plans of a branch, from sums over its atoms. The equations are
  * in branches.h and bounds.c.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * branches.c - enumerates the combinations of branch axes, drops repetitions, and bounds each branch by the work of
  * one microbatch (the equation of branches.h).

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * branches.h - branches of the branch and bound: the space cut by the axes that change what a layer computes, with a lower bound
  * of each branch.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * headroom.c - the reserve of memory for a peak above its prediction, and the best plan that leaves it.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * leaf_bounds.c - remembers the bounds of one pipeline by recomputation, offloading, number of recomputed layers and
  * sharding. See leaf_bounds.h.

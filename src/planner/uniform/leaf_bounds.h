@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * leaf_bounds.h - bounds of the plans under one pipeline of a branch (bounds.h), remembered, each worked out when it is first
  * asked for.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * leaves.c - explores the plans of a branch under bounds of time and memory; leaves.h has the order of the axes.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * leaves.h - leaves of the branch and bound, the plans of a branch: how its work is arranged over stages and replicas, and what is
  * kept in memory.

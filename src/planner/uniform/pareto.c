@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * pareto.c - the front as an array sorted by time, along which memory falls; binary search, insertion, and removal of
  * beaten plans. See pareto.h.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* pareto.h - the Pareto front of plans in time and memory: plans that no other beats in both. */
 #ifndef MAQ_PLANNER_UNIFORM_PARETO_H
 #define MAQ_PLANNER_UNIFORM_PARETO_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * pipeline_layouts.c - lists pipelines: loops over schedules, virtual stages and layouts, and drops those that repeat
  * another one. See pipeline_layouts.h.

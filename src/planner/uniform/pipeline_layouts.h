@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * pipeline_layouts.h - the pipelines of a space: every combination of schedule, virtual stages and layers of each
  * virtual stage, for each number of stages.

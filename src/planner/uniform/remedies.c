@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * remedies.c - when nothing fits: how much memory, how many nodes, or which offloading would change that.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * search.c - maq_search(): the best plans of a job, exactly, by branch and bound.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * stage_recompute.c - the least number of recomputed layers of every stage, by bisection in all stages at once: each trial
  * plan takes the midpoint of every stage.

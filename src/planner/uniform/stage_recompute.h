@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * stage_recompute.h - the number of recomputed layers of each stage of a pipeline, chosen for every stage by itself.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * unsearched_settings.c - settings that a search keeps as the job has them although other values compute the same and
  * may hide communication or save memory: the best plan with one such setting changed.

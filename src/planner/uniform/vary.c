@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * vary.c - maq_search_vary(): the best plan of every combination of models, workloads and devices.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * vary_lists.c - reads the section of a document that lists what is varied, and opens a job for every combination:
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* vary_lists.h - the combinations that a section `search: {vary: ...}` asks for. */
 #ifndef MAQ_PLANNER_UNIFORM_VARY_LISTS_H
 #define MAQ_PLANNER_UNIFORM_VARY_LISTS_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* capture.c - what a capture found and how: text, and JSON of schema "maquette.capture/1" (docs/json.md). */
 #include "base/check.h"
 #include "base/units.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* emulate.c - live ranks beside the replay of their job: text, and JSON of schema "maquette.emulate/1" (docs/json.md). */
 #include "base/check.h"
 #include "base/units.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* graph.c - what a captured job holds, as text and as JSON, schema "maquette.graph/1". */
 #include "base/check.h"
 #include "base/text.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* replay.c - a replayed job, as text and as JSON, schema "maquette.replay/1". */
 #include "base/check.h"
 #include "base/text.h"

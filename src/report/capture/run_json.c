@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* run_json.c - ranks of a program that ran, as JSON: schema "maquette.run/1" (docs/json.md). */
 #include "base/check.h"
 #include "maquette/report.h"

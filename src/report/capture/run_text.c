@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* run_text.c - ranks of a program that ran, as text: what they did, in what time, and who priced it. */
 #include <stdlib.h>
 #include <string.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* times.c - where the time of a graph goes: text, and schema "maquette.times/1" (docs/imports.md). */
 #include <stdlib.h>
 #include <string.h>

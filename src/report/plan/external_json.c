@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* external_json.c - plans composed of what a parallelizer answers as JSON, schema "maquette.plan.slices/1"; see docs/json.md. */
 #include "maquette/report.h"
 #include "report/job_json.h"

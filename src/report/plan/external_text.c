@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * external_text.c - the best plan that was composed of what a parallelizer answers, for a terminal: its stages, what
  * bounds it, what was asked for it, and the parallelizer's own words.

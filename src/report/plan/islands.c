@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* islands.c - the islands of measured nodes, as text with the cluster that they make, and as JSON, schema "maquette.islands/1". */
 #include "base/check.h"
 #include "base/text.h"

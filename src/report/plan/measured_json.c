@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* measured_json.c - composed pipelines as JSON, schema "maquette.plan.composed/1"; see docs/json.md. */
 #include "maquette/report.h"
 #include "report/json_util.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* measured_text.c - composed pipelines for a terminal: their stages, what they take, how sure it is that nothing is better. */
 #include <math.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* mixed_json.c - the best plans over several node groups as JSON, schema "maquette.plan.mixed/1"; see docs/json.md. */
 #include "maquette/report.h"
 #include "report/job_json.h"

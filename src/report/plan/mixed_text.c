@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * mixed_text.c - the best plan over several node groups for a terminal: its stages, what bounds it, how sure it is that nothing is
  * better, and what each group does alone.

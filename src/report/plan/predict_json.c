@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* predict_json.c - a mixed plan on the node groups of a job as JSON, schema "maquette.plan.predict/1"; see docs/json.md. */
 #include "maquette/report.h"
 #include "report/job_json.h"

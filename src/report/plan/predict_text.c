@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * predict_text.c - a mixed plan on the node groups of a job for a terminal: what each stage does and holds, what a step takes. Columns of
  * replicas that are alike are one row for each stage.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* uniform_json.c - the best plans of a job as JSON, schema "maquette.plan/1"; see docs/json.md. */
 #include <math.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * uniform_text.c - the best plans of a job for a terminal: the list, how sure it is that nothing is better, the winner in full,
  * why others lose, or what would make the job fit.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* vary_json.c - the best plan on other numbers and kinds of devices, schema "maquette.plan.vary/1"; see docs/json.md. */
 #include "maquette/report.h"
 #include "report/job_json.h"

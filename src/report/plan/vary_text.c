@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* vary_text.c - the best plan on other numbers and kinds of devices, as a table: speed, time and cost of 10^12 tokens. */
 #include <string.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * date.c - days of the civil calendar: see date.h.
  *

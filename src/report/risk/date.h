@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* date.h - days of the calendar, proleptic Gregorian, as "2026-12-31". */
 #ifndef MAQ_REPORT_RISK_DATE_H
 #define MAQ_REPORT_RISK_DATE_H

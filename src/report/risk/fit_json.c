@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* fit_json.c - the law of recorded step times, schema "maquette.risk.fit/1"; see docs/risk.md. */
 #include <math.h>
 

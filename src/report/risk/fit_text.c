@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* fit_text.c - the law of recorded step times, for people. */
 #include <math.h>
 

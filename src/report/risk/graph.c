@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* graph.c - the distribution of the time of a graph: text, and schema "maquette.risk.graph/1" (docs/imports.md). */
 #include <math.h>
 #include <string.h>

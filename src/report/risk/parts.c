@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* parts.c - quantiles with their intervals and sources of variation, as tables and as JSON. See parts.h. */
 #include "report/risk/parts.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* parts.h - what reports of distributions have in common: figures with their intervals, what varies. */
 #ifndef MAQ_REPORT_RISK_PARTS_H
 #define MAQ_REPORT_RISK_PARTS_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* run_json.c - when a run will be done, schema "maquette.risk.run/1"; see docs/json.md. */
 #include <math.h>
 

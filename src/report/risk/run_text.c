@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * run_text.c - when a run will be done, for a terminal: dates with their intervals, where the time goes, what interrupts it, what could be
  * changed, and what was assumed.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* step.c - the distribution of a job's step time: text, and schema "maquette.risk.step/1" (docs/risk.md). */
 #include <math.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* stragglers.c - a recorded job, replayed: text, and schema "maquette.risk.replay/1" (docs/risk.md). */
 #include "base/check.h"
 #include "base/text.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* cluster.c - devices and fabrics: the lists, and one of them with all its figures. */
 #include "base/check.h"
 #include "base/text.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* failures.c - failures of published fleets: the list, and one of them with its causes, times and source. */
 #include <math.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* framework.c - framework profiles: the list, and one of them with every fact it holds. */
 #include "plan/framework.h"
 #include "base/check.h"

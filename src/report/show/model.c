@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* model.c - models: the list, and one model down to its modules. */
 #include <string.h>
 

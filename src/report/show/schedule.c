@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* schedule.c - pipeline schedules: bubble, memory, what they need. */
 #include "plan/schedule/schedule.h"
 #include "base/check.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * show.c - finds what a name means: a kind of things, a thing in the catalogue, or a file with a model.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* show.h - the parts of `maquette show`: lists and details of what the catalogue has. */
 #ifndef MAQ_REPORT_SHOW_SHOW_H
 #define MAQ_REPORT_SHOW_SHOW_H

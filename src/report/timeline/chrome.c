@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * chrome.c - the Trace Event Format of chrome://tracing, as one JSON object.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* intern.c - a hash table of strings with a budget of entries and bytes. See intern.h. */
 #include "report/timeline/intern.h"
 

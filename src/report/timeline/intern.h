@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * intern.h - small numbers for repeated strings, within a fixed budget.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * perfetto.c - Perfetto's protobuf traces: Trace { repeated TracePacket packet = 1 } with TrackEvent packets.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * replay.c - a replayed job as a trace: see maquette/trace.h.
  *

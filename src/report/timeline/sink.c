@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* sink.c - a block buffer in front of a file, a stream or memory, with optional gzip. See sink.h. */
 #include "report/timeline/sink.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * sink.h - where the bytes of a trace go: a file, a stream or memory, compressed or not.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * train.c - the graph of a training step, with the times an engine put on it, as a trace.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * writer.c - the rows of a trace and the order of its slices; the encoding is the backend's.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * writer.h - timelines for a trace viewer, with no knowledge of what they show.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* json.c - a training step as a document, schema maquette.train/1: docs/json.md. */
 #include <string.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * text.c - a training step for a terminal: what was asked, how fast, where the time goes, memory, operators,
  * how sure.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * fit.c - the law of recorded step times, and how well it predicts what was held out.
  *

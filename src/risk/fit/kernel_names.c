@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * kernel_names.c - tables of words in kernel names and group names, of which the first match counts. See
  * kernel_names.h.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * kernel_names.h - classifies recorded kernels as operations, by their names.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * kernel_pools.c - collects durations in pools by key, separates waiting and slow runs, and fits a law to the ratios
  * of each operation. See kernel_pools.h.

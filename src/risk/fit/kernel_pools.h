@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * kernel_pools.h - recorded durations of kernels, in pools of equal runs, and the variation of each operation.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * measured_kernels.c - the variation of operations, from the file of `maquette profile`.
  *

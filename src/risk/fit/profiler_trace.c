@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * profiler_trace.c - durations of kernels and of steps from the JSON of PyTorch's profiler, as a stream.
  *

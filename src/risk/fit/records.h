@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * records.h - readers of kernel records that variation is learnt from: a profiler's trace, and the file of `maquette
  * profile`.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * series.h - decomposition of a series of step times: warm-up, spikes, a body that may have two modes, drift.
  */

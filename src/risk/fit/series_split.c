@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * series_split.c - warm-up, spikes, body and modes of a series of step times.
  *

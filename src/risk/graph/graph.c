@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * graph.c - the distribution of the makespan of a graph with durations, such as a captured job's.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * sample.c - draws durations of all nodes from the variation, by random numbers with addresses (class, operator,
  * draw), and evaluates eight draws at once with the static engine. See sample.h.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * sample.h - Monte Carlo draws of the makespan of a graph.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * checkpoint.c - expected time of a run that saves and fails, and the interval that makes it least: maquette/checkpoint.h.
  *

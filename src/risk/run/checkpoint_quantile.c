@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * checkpoint_quantile.c - quantiles of the wall clock of a run, from the transform of its segments.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * defaults.c - a run from the prediction of one of its steps: maquette/risk_run.h.
  *

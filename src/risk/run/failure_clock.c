@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * failure_clock.c - draws failure times by inversion: hazard over piecewise constant rates, or the minimum over
  * Weibull nodes of one age and a heap of renewed ones. See failure_clock.h.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * failure_clock.h - the time of the next failure: an exponential process with lemons and bursts, or Weibull for each node.
  *

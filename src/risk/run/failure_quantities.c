@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * failure_quantities.c - rates and delays as they are written: see failures.h.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * failures.c - failures from the catalogue, a file or a flag: see maquette/failures.h.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* failures.h - reading failures from nodes of a document: see maquette/failures.h. */
 #ifndef MAQ_RISK_RUN_FAILURES_H
 #define MAQ_RISK_RUN_FAILURES_H

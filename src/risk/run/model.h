@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * model.h - the model of a run for the simulation: times in whole nanoseconds, rates per nanosecond, laws ready to draw from.
  * Read-only while threads simulate.

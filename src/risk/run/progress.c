@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * progress.c - positions on the track in closed form: whole intervals by division, with a fast path where all
  * intervals are equal. See progress.h.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * progress.h - the progress of a run between failures: work, saves and evaluations as a function of time.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * run.c - maq_run_simulate(): simulates replicas of a run on threads and summarizes them.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * spare_pool.c - an event simulation of repairs and of other jobs' losses, with a binary heap of repair ends. See
  * spare_pool.h.

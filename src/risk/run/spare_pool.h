@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * spare_pool.h - spares and repairs, shared by the job and, if there are any, by other jobs.
  *

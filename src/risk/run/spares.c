@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * spares.c - how many nodes are in repair: maquette/checkpoint.h.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * startup.c - from the start of the programs to the first step: maquette/failures.h.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * startup_fit.h - written by tools/fit-startup; startup.c says what the figures mean.
  *

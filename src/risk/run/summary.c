@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * summary.c - quantiles by order statistics, shares by Wilson's interval, buckets and causes as means over replicas.
  * See summary.h.

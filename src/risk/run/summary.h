@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* summary.h - summary of simulated runs: quantiles with their confidence intervals, means summed in a fixed order. */
 #ifndef MAQ_RISK_RUN_SUMMARY_H
 #define MAQ_RISK_RUN_SUMMARY_H

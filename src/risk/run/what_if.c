@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * what_if.c - the same run with one thing changed, on the same failures; and the fewest spares that keep a promise.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * drivers.c - answers the questions about every operation, parallel dimension or stage with a tenth of the draws, and
  * lists the parts by their effect on the 95th percentile. See drivers.h.

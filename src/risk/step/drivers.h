@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * drivers.h - which parts of a step drive its 95th percentile: operations, parallel dimensions, stages.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * exact.c - tables the distribution of the passes of a stage times its lasting factor, by quadrature over the slowest
  * node and GPU of the lockstep group. See exact.h.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * exact.h - the law of a replica's end where no pipeline needs sampling: one stage, passes one after another.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * focus.c - shares of each pass that vary with the pass, by laws of their own or not at all, and tables of equally
  * likely values of the own laws' part. See focus.h.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * focus.h - restricts the variation of a step to a part of it, for a question about that part; and adds kernels with
  * laws of their own.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * job_law.c - quantiles of the slowest of all replicas from tabled laws of single ends with an exponential tail, and
  * the mixture over spikes, modes, hours and regimes. See job_law.h.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * job_law.h - the law of a job's step, from the law of the ends of single replicas.
  *

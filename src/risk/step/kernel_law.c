@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * kernel_law.c - the law of a kernel's body (lognormal or tabled quantiles), and its standard deviation with slow
  * runs. See variation.h.

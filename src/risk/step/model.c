@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * model.c - builds the model from the prediction: tasks of the schedule with their durations and predecessors,
  * distinct passes, exposed reductions, and the share of passes that wait for the slowest GPU. See model.h.

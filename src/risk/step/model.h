@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * model.h - the model of a training step for its variation: the pipeline of one replica, and the end of the step that joins
  * replicas.

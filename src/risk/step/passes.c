@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * passes.c - sorts the passes of a step by duration and microbatch, and convolves their laws on a grid, by microbatch
  * where work is uneven. See passes.h.

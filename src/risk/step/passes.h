@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * passes.h - the law of the passes of a replica of one stage: they run one after another.
  *

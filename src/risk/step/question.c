@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * question.c - draws or tables the ends of replicas for every regime and kind, combines them to the law of the step,
  * and computes the jackknife. See question.h.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * question.h - one question about a step: quantiles, mean and deviation under a given variation, from draws or, where possible,
  * from the exact law.

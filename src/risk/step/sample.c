@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * sample.c - maq_step_sample(): Monte Carlo draws of replicas of a step's pipeline.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * signature.c - finds the signatures of a step, counts their runs, and predicts the step once more for each with its
  * items longer, for the shares of passes and exposed reductions. See signature.h.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * signature.h - a step's composition by operation (signature): the operators of one kind, or the collectives of one kind on one
  * stream ("gemm", "all_reduce tp"), and how much longer each part of the step takes when they do.

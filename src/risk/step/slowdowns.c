@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * slowdowns.c - slow ranks, nodes, stages and links as factors of replicas: see slowdowns.h.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * slowdowns.h - parses --slow: "node:17=1.2x", "rank:4095=1.1x", "stage:3=1.1x", "link:rail3=0.5x".
  */

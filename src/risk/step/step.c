@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * step.c - maq_risk_step(): the distribution of a job's step time, its tolerance limit, its sources of variation, and
  * where a slow GPU costs most. question.h has how a single question is answered.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * tolerance_limit.c - combines independent draws to values of the slowest replica, and finds the limit by bisection
  * on the mean probability. See tolerance_limit.h.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * tolerance_limit.h - a distribution-free tolerance limit: a time that at most 5 % of steps exceed, with 95 % confidence.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * variation.c - reads a variation from the catalogue or a document, with the keys that it leaves out from "default",
  * and restricts it to some of its sources. See variation.h.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * variation.h - the variation of a training step, as a product of factors.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * variation_write.c - writes the variation learnt from records as a document for `--variation`.
  *

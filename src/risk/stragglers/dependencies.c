@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * dependencies.c - the dependency graph of a recorded step.
  *

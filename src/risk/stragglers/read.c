@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * read.c - a recorded job from a table of operations and a document with its shape.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * replay.c - the slowdown of a recorded job by stragglers, by part and by operation.
  *

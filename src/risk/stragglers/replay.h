@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * replay.h - a recorded job for what-if analysis of stragglers: its operations, and their dependencies.
  */

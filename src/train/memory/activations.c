@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * activations.c - activations: what a layer keeps from its forward to its backward pass on one rank, and its working set.
  *

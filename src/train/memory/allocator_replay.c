@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * allocator_replay.c - the memory that PyTorch's caching allocator reserves for a stage, from a replay of its allocations and
  * frees.

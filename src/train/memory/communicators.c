@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * communicators.c - device memory of one rank's communicators: what NCCL holds, and HybridEP's buffers.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * offload.c - maps the modules of a layer to Megatron Core's offload modules: the projection of queries, keys and
  * values, core attention, the output projection, the parts of experts, and the norms in front of them. See offload.h.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * offload.h - which inputs of a layer's modules are offloaded to the host between its passes (Megatron Core's offload_modules).
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * stage_memory.c - memory of each pipeline stage at its peak, by category.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * stage_memory.h - memory of a pipeline stage on one rank: model states, activations, the working set of a pass, the
  * update, communicators. stage_memory.c has the equations and their sources.

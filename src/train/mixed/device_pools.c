@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * device_pools.c - opens a sweep on each node group as a cluster of its own, and prices transfers by the job's cost
  * chain. See device_pools.h.

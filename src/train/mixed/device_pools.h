@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * device_pools.h - the node groups of a job as pools of devices, for plans over several of them: a sweep that costs
  * stages on each, and the price of transfers inside a group and between two groups.

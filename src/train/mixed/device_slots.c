@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * device_slots.c - counts taken devices by scale-up domain, and finds the first domain, or the first empty ones in a
  * row, for a replica. See device_slots.h.

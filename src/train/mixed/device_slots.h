@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * device_slots.h - placement: which devices of a pool the replicas of a stage take, its device slots.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * placed.c - maq_mixed_place(): devices and costs of a mixed plan on the node groups of a job, by the cost chain.
  *

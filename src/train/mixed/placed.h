@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * placed.h - the state of placing a mixed plan on the node groups of a job, shared by its files: placed_check.c
  * refuses plans that cannot be placed, placed.c takes devices and costs stages, placed_transfers.c prices transfers,

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * placed_check.c - which mixed plans can be placed on the node groups of a job. Refused, with the reason:
  *

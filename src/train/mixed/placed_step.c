@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * placed_step.c - the step of a placed plan: every column simulated pass by pass, then the end of the step over all columns.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * placed_transfers.c - transfers between the device slots of a placed plan, and how many devices of a node send at
  * the same time. See placed.h.

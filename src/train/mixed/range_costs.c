@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * range_costs.c - costs layer ranges with a blueprint of two stages on as many devices as that takes, whose first
  * stage holds one range after another. See range_costs.h.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * range_costs.h - costs of a pipeline stage that holds a layer range of a model, under a plan of its own.
  *

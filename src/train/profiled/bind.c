@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * bind.c - looks up the names of a mixed plan in a profile and fills in the tables of each replica, once for equal
  * replicas. See bind.h.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * bind.h - a mixed plan bound to a foreign profile: names become ids, and every replica gets its tables.
  *

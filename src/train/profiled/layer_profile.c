@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * layer_profile.c - lookups in the tables of a foreign profile (binary search by packed keys), and the rate of a link
  * by its quadratic fit. layer_profile.h has the layout and the formulas.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * layer_profile.h - a foreign profile: measured times of layers, their memory, and fits of the links between devices.
  *

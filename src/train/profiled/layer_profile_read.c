@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * layer_profile_read.c - the files of a profile folder become the tables of layer_profile.h.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* layer_profile_tables.h - the tables behind layer_profile.h, filled by layer_profile_read.c. */
 #ifndef MAQ_TRAIN_PROFILED_LAYER_PROFILE_TABLES_H
 #define MAQ_TRAIN_PROFILED_LAYER_PROFILE_TABLES_H

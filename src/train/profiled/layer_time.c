@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * layer_time.c - the time of a layer on a replica, from the profile.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * memory.c - memory of a device in a mixed plan, from the profile's sizes; FP32 as the profile is.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * pipeline.c - a pipeline of a mixed plan, simulated task by task on the execution graph.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * predict.c - maquette's own prediction of a mixed plan from a foreign profile.
  *

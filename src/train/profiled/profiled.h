@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * profiled.h - costs of a mixed plan from a foreign profile, by two rules with the same result struct
  * (maquette/mixed_step.h):

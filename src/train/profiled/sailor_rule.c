@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * sailor_rule.c - the cost rule of Sailor's simulator (SOSP'25; github eth-easl/sailor, branch sosp25_ae,
  * sailor/Planner/simulations/runtime_simulator.py), written anew from its formulas.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * block.c - builds a block from the lowering: the segments of each pass, with and without recomputation, parameters
  * and memory. Transfers of offloaded activations are added to the passes. See block.h.

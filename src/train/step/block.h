@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* block.h - a distinct layer kind on one rank: its segments for each pass, its parameters, what it keeps and what it works with. */
 #ifndef MAQ_TRAIN_STEP_BLOCK_H
 #define MAQ_TRAIN_STEP_BLOCK_H

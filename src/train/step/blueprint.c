@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * blueprint.c - assembles a blueprint: sets of blocks for each kind of device, programs of the virtual stages with
  * their buckets and pass times, transfers between positions, and the end of the step. See blueprint.h.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * blueprint.h - a training step as its repeated parts, from which both the fast path and the full graph are made.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * breakdown.c - the time of a stage by bucket, its operators, and the FLOP of a step.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * dp_comm.c - data-parallel communication of one virtual stage.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * dp_comm.h - data-parallel communication of a program: its buckets, their collectives, and the length of its passes
  * with them. See dp_comm.c.

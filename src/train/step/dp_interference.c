@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * dp_interference.c - estimates how much data-parallel communication overlaps with the compute of a program's passes,
  * and charges the loss by the shares of lower/contention.c. See dp_interference.h.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * dp_interference.h - compute that a program loses to concurrent data-parallel communication (lower/contention.h has
  * the law).

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * expand.c - the whole step as an execution graph, operator by operator.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * host.h - the host as the second clock of a rank: the time that it takes to issue a pass, and when the device waits
  * for it.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * muon.c - the update of weight matrices by Muon: lists the matrices of a stage by shape, deals them to ranks, and
  * writes their iterations as matrix products. See muon.h.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * muon.h - the update of weight matrices by Muon.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * optimizer.c - the end of a step on one rank: norm and clipping of the gradients, the update, its part on the host, zeroing of
  * gradients, 8- and 4-bit copies of the weights.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * optimizer.h - the end of a step on one rank as a segment: norm, clipping, update, quantized copies. See
  * optimizer.c.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * step_time.c - the step time of the fast path: a pipeline of whole passes, then the end of the step.
  *

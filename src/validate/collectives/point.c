@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* point.c - loads the machines that points name, once each. See point.h. */
 #include "validate/collectives/point.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * point.h - one measured collective: what ran, where, how long it took.
  *

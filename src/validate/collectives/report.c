@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * report.c - measured collectives against predictions for people, as JSON ("maquette.validate.collectives/1") and
  * as a picture.

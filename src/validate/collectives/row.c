@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * row.c - from a row of nccl-tests results to a collective on a cluster.
  *

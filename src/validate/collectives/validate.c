@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * validate.c - measured collectives against predictions: rows, and what they have in common.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* cell.c - values of a kernel table by column: from the row, or the table's constants. See table.h. */
 #include "base/str.h"
 #include "validate/kernels/table.h"

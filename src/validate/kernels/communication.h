@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * communication.h - rows of the kernel tables about communication: NCCL, all-reduce kernels of serving engines, and the
  * exchanges of expert parallelism.

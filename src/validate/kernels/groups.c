@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * groups.c - what the errors of many files say: by kind of operator, by kind and device, by table.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* report.c - a comparison with kernel tables as text for people, as a picture, and as JSON. */
 #include <stdlib.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * rows.c - what a row of a kernel table measured, as an operator: one function per kind of table.
  *

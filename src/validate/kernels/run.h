@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * run.h - what running over kernel tables and summing up share: a file with the errors of its rows, and the owner of
  * a result.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * table.c - reads a file of kernel times: its name, its comment, its columns, its rows.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * table.h - tables of measured kernels, as NVIDIA's aiconfigurator lays them out:
  *

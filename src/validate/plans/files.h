@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* files.h - the plan documents under a path: a file, the .json files of a folder and its folders, or those of a .tar[.gz]. */
 #ifndef MAQ_VALIDATE_PLANS_FILES_H
 #define MAQ_VALIDATE_PLANS_FILES_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* ranking_report.c - ranked plans for people, as JSON ("maquette.validate.ranking/1"). */
 #include <math.h>
 #include <string.h>

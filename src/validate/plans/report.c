@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* report.c - executed plans against their prediction, as text for people and as JSON. */
 #include <math.h>
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * populations.c - laws of whole populations: stragglers among jobs (O7), GPUs behind one barrier (O8), steps
  * of a very large job (O11), kernels (O13).

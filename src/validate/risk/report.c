@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* report.c - published observations and predictions for people, and as JSON ("maquette.validate.risk/1"). */
 #include <math.h>
 #include <stdlib.h>

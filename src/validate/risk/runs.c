@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * runs.c - published failures, goodput and effective training time, against the catalogue and simulated runs.
  *

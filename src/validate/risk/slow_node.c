@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * slow_node.c - a slow node in a pipeline (O12).
  *

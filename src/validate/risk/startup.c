@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * startup.c - MLPerf v3.1 logs of GPT-3: how long programs take to start, and how much whole runs vary.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * table.h - the table of `validate risk` while it is filled. A group of observations is a function that adds its rows; another
  * group is another line in validate.c.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* validate.c - published observations against predictions: the groups of rows, and who owns them. */
 #include <dirent.h>
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * variation.c - what varies: recorded jobs replayed (O6), and the second halves of recorded step times
  * predicted from the first (O9).

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* verdict.c - names of verdicts, rows of the table, and paths of the files that a line may need. See table.h. */
 #include <math.h>
 #include <unistd.h>

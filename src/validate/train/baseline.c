@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * baseline.c - a constant utilisation per device: the rival of every simulator.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * cluster_text.c - the cluster of a row, in maquette's one-line form.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * interpret.c - the order in which a row is read, and the job that is written from it.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * interpretation.c - the record of interpreting a row: settings, assumptions with their reasons, and why a row is
  * skipped. See interpret.h.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * json.c - a result as JSON, schema "maquette.validate.train/1". Numbers are written so that they read back exactly.
  */

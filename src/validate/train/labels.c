@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * labels.c - the groups that a row is in, one of each kind: its source, device, framework, size, ...
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * owner.h - the result of a validation while it is made: what owns its memory, and which rows count in its totals.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * plan_text.c - the plan of a row: its numbers, the few phrases that a table cannot read, and the tables of plan_rules.c.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * ranking.c - does the prediction put plans in the order in which they were measured?
  *

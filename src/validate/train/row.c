@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * row.c - finds the columns of a table of measurements by name and alias, and reads cells as text and numbers. See
  * row.h.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * row.h - one row of a table of measurements, by name: which columns there are, which are needed, and their values as numbers.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * run.h - the run over the rows of a table of training runs, and what is made of their errors.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * run_rows.c - from a row to a comparison, and all rows on a few threads.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* svg.c - predicted against measured runs as a picture, a series per source. */
 #include "maquette/validate.h"
 

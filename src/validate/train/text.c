@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * text.c - a result for people: a table per metric, why rows were left out, the worst rows, the rival and the ranking.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * validate.c - reads a table, keeps the rows that are asked for, and has them run and summarized.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * worst_text.c - the rows with the largest errors: what was predicted, what it would take to explain the residual, what was assumed.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * chakra.h - the form of Chakra execution traces (MLCommons), shared by their reader and their writer.
  *

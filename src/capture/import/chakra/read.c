@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * read.c - Chakra execution traces: bytes -> nodes, and files -> a captured job. See chakra.h for the form.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * read.h - a Chakra trace in memory, and its conversion to records.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * records.c - the nodes of a Chakra trace as the records of a rank.
  *

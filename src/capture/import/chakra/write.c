@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * write.c - maq_capture_write_chakra(): a rank of a captured job as a Chakra execution trace, node by node in program
  * order, with the mapping of chakra.h.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * events.c - the events of a profiler trace, collected value by value and interpreted at their end.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * events.h - shared state of the JSON stream (json.c) and the events (events.c): the position of the reader, and the
  * event being read.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * kernels.c - which operators, collectives and messages the kernels of a profiler trace are.
  *

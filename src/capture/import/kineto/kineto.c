@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * kineto.c - PyTorch-profiler traces, one file per rank, as a captured job.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * kineto.h - a trace of PyTorch's profiler in memory: the events that matter to a replay.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * timeline.c - the time line of a rank: from events with times to durations without waiting, and dependencies.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * timeline.h - the time line of a rank: timeline.c finds its dependencies and waits, records.c writes it as records.
  */
