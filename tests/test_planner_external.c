@@ -407,7 +407,7 @@ static bool gate(size_t bytes)
 /* Every allocation through the library's door fails once: an error, or what came out would have come out anyway. */
 static void memory_may_run_out(void **state)
 {
-    struct maq_loaded_job *job = load(rule_jobs[0]);
+    struct maq_loaded_job *job = load(JOB(4, 8, 1, 1, "mbs: 1")); /* small: searches times allocations */
     uint32_t failed = 0;
     for (size_t k = 0; k < MAQ_COUNT(parallelizers); k++) {
         struct maq_slices_opts opts = MAQ_SLICES_OPTS_INIT;
