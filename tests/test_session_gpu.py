@@ -2,6 +2,7 @@
 """`maquette emulate --libraries gpu`: a rank on a GPU whose peers are a table. The GPU here is a driver that runs on the host
 (tests/gpu/fake_driver.c): it shows that tables are written, found and walked; not how a real GPU keeps time.
 """
+import json
 import os
 import pathlib
 import subprocess
@@ -13,7 +14,8 @@ from cli_case import ROOT, Tap  # noqa: E402
 
 PROGRAM = os.environ.get("MAQ", "build/maquette")
 BUILD = pathlib.Path(os.environ.get("MAQ_BUILD_ROOT") or pathlib.Path(PROGRAM).resolve().parent)
-NEEDED = [BUILD / "shim/libmaquette-vgpu-13.so", BUILD / "shim/gpu/libmaquette-nccl.so", BUILD / "tests/libcuda.so.1"]
+NEEDED = [BUILD / "shim/libmaquette-vgpu-13.so", BUILD / "shim/gpu/libmaquette-nccl.so", BUILD / "tests/libcuda.so.1",
+          BUILD / "tests/libcupti.so.13"]
 JOB = ["--", sys.executable, "-S", str(ROOT / "tests/victims/gpu_job.py")]
 
 
@@ -36,6 +38,14 @@ def not_compared(folder):
         assert want in report and "as captured" not in report, report
 
 
+def traced(folder):
+    """What CUPTI saw (tests/gpu/fake_cupti.c) is in the rank's trace, behind what the libnccl recorded before: a kernel of 50 us, 32 MiB."""
+    on_gpu(folder, "--output", "report", "--json")
+    live = json.loads((pathlib.Path(folder) / "report").read_text())["live"][0]
+    assert live["device_peak_bytes"] == 32 << 20 and live["virtual_s"] > 50e-6, live
+    assert live["records"] > 8, live  # and the all-reduces
+
+
 def test(folder):
     maquette(folder, "capture", "--world", "4", "-o", "job.mqt", *JOB)
     truth = [int(x) for x in maquette(folder, "run", "--world", "4", "--all", *JOB).split()]
@@ -48,6 +58,7 @@ def test(folder):
     # a straggler that is this rank is none: it is as fast as it is
     assert on_gpu(folder, "--slow", "rank:1=3x") == time
     not_compared(folder)
+    traced(folder)
 
 
 def main():

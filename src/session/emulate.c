@@ -381,10 +381,11 @@ static enum maq_status report(struct emulation *e, struct maq_diag *diag)
     MAQ_TRY(maq_capture_replay(&replay, e->job, &opts, diag));
     enum maq_status status = MAQ_OK;
     for (uint32_t i = 0; i < e->n && status == MAQ_OK; i++) {
-        live[i] = (struct maq_session_live){.rank = e->opts->rank[i], .virtual_ns = e->live[i].port.ended_ns};
+        live[i] =
+            (struct maq_session_live){.rank = e->opts->rank[i], .virtual_ns = on_gpu(e) ? 0 : e->live[i].port.ended_ns};
         live[i].replayed_ns = (uint64_t)replay->end_ns[live[i].rank];
         status = maq_live_result(&e->box->rank[i], &e->live[i], diag);
-        if (live[i].virtual_ns == 0) /* on a GPU: what its trace adds up to */
+        if (live[i].virtual_ns == 0) /* on a GPU, whose clock is its own: what its trace adds up to */
             live[i].virtual_ns = e->box->rank[i].virtual_ns;
         if (status == MAQ_OK)
             status = compare(e, i, &live[i], diag);

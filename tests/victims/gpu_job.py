@@ -28,6 +28,7 @@ class Fake:
 
     def __init__(self):
         cuda = ctypes.CDLL("libcuda.so.1")
+        ctypes.CDLL(os.environ["CUDA_INJECTION64_PATH"]).InitializeInjection()  # as the driver does at its first call
         self.clock = (ctypes.c_int64 * 8).in_dll(cuda, "fake_stream_ns")
         self.memory = (ctypes.c_float * COUNT)()
         self.buffer, self.stream, self.ends = ctypes.addressof(self.memory), 2, []
