@@ -45,7 +45,7 @@ profile() {
     local name=$1
     shift
     maq profile "$@" --dry-run --json --output "ops-$name.json" || return
-    maq_cuda profile "$@" --file h100.db --json --output "profile-$name.json"
+    maq_cuda profile "$@" --file h100.db --budget 25 --json --output "profile-$name.json"
     local status=$?
     "$py" "$tools/say.py" counts "profile-$name.json"
     return $status
@@ -133,8 +133,9 @@ for word in "$@"; do
 done
 KIT=${KIT:-}
 for place in "$here/.." "$here/../build-on-gpu"; do
-    [ -n "$KIT" ] || [ ! -x "$place/maquette" ] || KIT=$(cd "$place" && pwd)
+    [ -n "$KIT" ] || [ ! -f "$place/maquette" ] || KIT=$(cd "$place" && pwd)
 done
+chmod +x "$KIT/maquette" 2>/dev/null
 [ -x "$KIT/maquette" ] || { echo "there is no kit: tools/on-gpu/pack.sh makes one" >&2; exit 4; }
 mkdir -p "$out" || exit 4
 out=$(cd "$out" && pwd)
@@ -178,21 +179,21 @@ step() {
 }
 
 # What nobody else can tell first; what can be done without is last.
-step machine 60 machine
+step machine 100 machine
 step module 60 module
 step check-kernels 60 kernels
 step check-nccl 60 nccl
 step expected 60 expected
 step train 90 train
 step profile-own 45 profile_own
-step profile-llama 60 profile_llama 1 2 4 8
+step profile-llama 120 profile_llama 1 2 4 8
 step profile-moe 30 profile_moe
 step attention 45 attention
 step profile-compare 15 compare_profile
 step emulate-one 75 emulate one 0
 step emulate-slow 75 emulate slow 0 --slow rank:2=1.5x
 step emulate-two 80 emulate two 0,5
-step micro 100 micro 85
+step micro 90 micro 70
 step compiled 120 compiled
 step graph 30 graph
 step compare 30 compare

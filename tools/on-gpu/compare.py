@@ -87,7 +87,7 @@ def training(f):
     if not real:
         return
     job = f.train()
-    measured_db = (f.path / "h100.db").exists() and f.train("--measured", str(f.path / "h100.db"))
+    measured_db = f.train("--measured", str(f.path / "h100.db")) if (f.path / "h100.db").exists() else None
     f.add("step, eager", "ms", real["step_ms"], "maquette train", job and 1e3 * job["step_time_s"])
     f.add("step, eager", "ms", real["step_ms"], "maquette train --measured", measured_db and 1e3 * measured_db["step_time_s"])
     f.add("step, eager", "ms", real["step_ms"], "the zero-GPU device", expected and expected["step_ms"])
