@@ -25,9 +25,10 @@ def maquette(folder, *arguments, **more):
     return run.stdout
 
 
-def on_gpu(folder, *arguments):
+def on_gpu(folder, *arguments, ranks="1", **more):
     path = f"{BUILD / 'tests'}:{os.environ.get('LD_LIBRARY_PATH', '')}"
-    return int(maquette(folder, "emulate", "job.mqt", "--rank", "1", "--libraries", "gpu", *arguments, *JOB, FAKE_GPU="1", LD_LIBRARY_PATH=path))
+    out = maquette(folder, "emulate", "job.mqt", "--rank", ranks, "--libraries", "gpu", *arguments, *JOB, FAKE_GPU="1", LD_LIBRARY_PATH=path, **more)
+    return int(out) if ranks == "1" else [int(x) for x in out.split()]
 
 
 def not_compared(folder):
@@ -46,6 +47,16 @@ def traced(folder):
     assert live["records"] > 8, live  # and the all-reduces
 
 
+def in_turn(folder, alone):
+    """Two live ranks run one after the other, since they would share the GPU; each finds its peers when it does alone."""
+    log = pathlib.Path(folder) / "ran"
+    times = on_gpu(folder, "--output", "report", "--json", ranks="3,1", GPU_JOB_LOG=str(log))
+    assert log.read_text().split() == ["begin3", "end3", "begin1", "end1"], log.read_text()
+    assert len(times) == 2 and all(abs(time - alone) <= 8 for time in times), (times, alone)
+    live = json.loads((pathlib.Path(folder) / "report").read_text())["live"]
+    assert [rank["rank"] for rank in live] == [3, 1] and all(rank["status"] == 0 for rank in live), live
+
+
 def test(folder):
     maquette(folder, "capture", "--world", "4", "-o", "job.mqt", *JOB)
     truth = [int(x) for x in maquette(folder, "run", "--world", "4", "--all", *JOB).split()]
@@ -59,6 +70,7 @@ def test(folder):
     assert on_gpu(folder, "--slow", "rank:1=3x") == time
     not_compared(folder)
     traced(folder)
+    in_turn(folder, time)
 
 
 def main():
