@@ -4,6 +4,7 @@
     check_kernels.py libmaquette-kernels.so     (kernels.cu, with its functions visible)
 """
 import ctypes
+import math
 import sys
 
 import torch
@@ -48,7 +49,8 @@ def checks(k, dtype, within):
     gx, gw = torch.autograd.grad(want, (x, w), dy.float())
     call("maq_cuda_norm", r, x, w, y, stats, B(False))
     yield near(f"norm {kind}", y, want, within)
-    call("maq_cuda_norm_bwd", r, dy, x, w, dx, dw, stats, B(False))
+    parts = torch.full((512, width), math.nan, device="cuda")
+    call("maq_cuda_norm_bwd", r, dy, x, w, dx, dw, stats, parts, B(False))
     yield near(f"norm_bwd {kind}, dx", dx, gx, within)
     yield near(f"norm_bwd {kind}, dw", dw, gw, within)
     wb = torch.randn(2, width, device="cuda").to(dtype)
@@ -129,9 +131,27 @@ def spins(k):
     return 2.95 < ms < 3.2
 
 
+def between_events(k):
+    """What two events around a launch cost by themselves: a kernel of 16 bytes, as timing.c launches it."""
+    small, flush = torch.empty(16, dtype=torch.uint8, device="cuda"), torch.empty(100 * 2**20, dtype=torch.uint8, device="cuda")
+    for cold in (False, True):
+        marks = [[torch.cuda.Event(enable_timing=True) for _ in range(2)] for _ in range(40)]
+        k.maq_cuda_spin(P(stream()), ctypes.c_ulonglong(5_000_000))
+        for begin, end in marks:
+            if cold:
+                flush.zero_()
+            begin.record()
+            k.maq_cuda_fill(P(stream()), P(small.data_ptr()), ctypes.c_size_t(16), I(BF16), ctypes.c_uint32(1))
+            end.record()
+        torch.cuda.synchronize()
+        us = sorted(1e3 * a.elapsed_time(b) for a, b in marks)
+        print(f"    a kernel of 16 bytes between events, {'cold' if cold else 'warm'}: {us[0]:.2f} to {us[-1]:.2f} us, median {us[20]:.2f}")
+
+
 def main():
     k = ctypes.CDLL(sys.argv[1])
     torch.manual_seed(0)
+    between_events(k)
     good = [spins(k), filled(k), quantized(k)]
     for dtype, within in ((torch.bfloat16, 1e-2), (torch.float16, 2e-3), (torch.float32, 2e-5)):
         good += list(checks(k, dtype, within))
