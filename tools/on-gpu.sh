@@ -5,11 +5,11 @@
 # changes no setting of the card. Each step has a time limit and a log, and one that fails stops no other. OUT has at most eight files, always
 # up to date, since the machine may be taken away at any time: summary.txt first, everything in on-gpu.tar.gz.
 #
-# LIMIT: seconds for all (460). ONLY: names of steps, the others are left out. PYTHON: the interpreter. LIBRARIES: folders of CUDA's.
+# LIMIT: seconds for all (480). ONLY: names of steps, the others are left out. PYTHON: the interpreter. LIBRARIES: folders of CUDA's.
 set -uo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 tools=$here/on-gpu
-py=${PYTHON:-python3} limit=${LIMIT:-460} only=${ONLY:-}
+py=${PYTHON:-python3} limit=${LIMIT:-480} only=${ONLY:-}
 
 # --- what the steps do, in the folder $WORK ---------------------------------------------------------------------------
 
@@ -58,9 +58,20 @@ profile_llama() {
     done
     return $status
 }
+# Attention without a mask, which cuDNN 9.17 has already.
+profile_both() {
+    profile both --model llada-8b --cluster h100-sxm:1 --seq 4096 --gbs 1 --mbs 1
+}
 profile_moe() { profile moe --model qwen3-30b-a3b --cluster h100-sxm:8 --seq 4096 --gbs 8 --mbs 1 --ep 8; }
+# Ranges of sizes.
+grid() {
+    maq_cuda profile --grid standard --device h100-sxm --file h100.db --budget "$1" --json --output profile-grid.json
+    local status=$?
+    "$py" "$tools/say.py" counts profile-grid.json
+    return $status
+}
 sustained() {
-    maq_cuda profile --model llama-3-8b --cluster h100-sxm:8 --seq 4096 --gbs 8 --mbs 1 --file h100.db --sustained --budget "$1" \
+    maq_cuda profile "$tools/llama.yaml" --file h100.db --sustained --budget "$1" \
         --json --output profile-sustained.json
     local status=$?
     "$py" "$tools/say.py" counts profile-sustained.json
@@ -99,10 +110,16 @@ graph() {
     done
     head -n 1 graph-eager.txt
 }
-# emulate NAME RANKS [OPTION...]: ranks on this GPU among a table of the others.
+# The same program with nobody: what its steps take where it waits for nothing.
+alone() {
+    RANK=0 LOCAL_RANK=0 WORLD_SIZE=1 MASTER_ADDR=127.0.0.1 MASTER_PORT=29511 "$py" "$tools/ddp.py" --out "$WORK/emulate-alone.lines"
+}
+# emulate NAME RANKS [OPTION...]: ranks on this GPU among a table of the others; their traces are kept.
 emulate() {
+    # shellcheck disable=SC2016 # for the other shell
     maq emulate expected/ddp.mqt --rank "$2" --libraries gpu --timeout 70 --json --output "emulate-$1.json" "${@:3}" \
-        -- "$py" "$tools/ddp.py" --out "$WORK/emulate-$1.lines"
+        -- /bin/sh -c '"$@"; s=$?; cp "$(sed -n "s/^trace //p" "$MAQUETTE_RUN")" "$0-$RANK.trace"; exit $s' "live-$1" \
+        "$py" "$tools/ddp.py" --out "$WORK/emulate-$1.lines"
     local status=$?
     head -c 4000 "emulate-$1.json"
     cat "emulate-$1.lines"
@@ -188,15 +205,18 @@ step train 90 train
 step profile-own 45 profile_own
 step profile-llama 120 profile_llama 1 2 4 8
 step profile-moe 30 profile_moe
+step profile-both 30 profile_both
 step attention 45 attention
-step profile-compare 15 compare_profile
+step alone 60 alone
 step emulate-one 75 emulate one 0
 step emulate-slow 75 emulate slow 0 --slow rank:2=1.5x
-step emulate-two 80 emulate two 0,5
+step emulate-two 120 emulate two 0,5
 step micro 90 micro 70
 step compiled 120 compiled
 step graph 30 graph
+step sustained 120 sustained 98
+step grid 120 grid 100
+step profile-compare 15 compare_profile
 step compare 30 compare
-step sustained 60 sustained 38
 cat "$summary"
 keep

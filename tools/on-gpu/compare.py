@@ -127,7 +127,7 @@ def replayed(f, *edits):
 
 
 def emulated(f):
-    for name, edits in (("one", []), ("slow", ["--slow", "rank:2=1.5x"]), ("two", [])):
+    for name, edits in (("alone", []), ("one", []), ("slow", ["--slow", "rank:2=1.5x"]), ("two", [])):
         path, report = f.path / f"emulate-{name}.lines", f.json(f"emulate-{name}.json")
         for line in path.read_text().splitlines() if path.exists() else []:
             rank = json.loads(line)

@@ -3,7 +3,7 @@
 
     ddp.py [--layers 4] [--batch 1] [--sequence 4096] [--vocabulary 32768] [--steps 8] [--out FILE]
 
-Prints, and appends to FILE, one line of JSON: the rank, the time of each step, the peak of the allocator.
+Prints, and appends to FILE, one line of JSON: the rank, the time of each step, what is allocated after each, and the peak.
 """
 import argparse
 import json
@@ -37,6 +37,7 @@ def main():
     model = DistributedDataParallel(llama.make("cuda", a.layers, vocabulary=a.vocabulary, sequence=a.sequence))
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4)
     tokens = torch.randint(a.vocabulary, (a.batch, a.sequence + 1), device="cuda")
+    allocated = []
     marks = [torch.cuda.Event(enable_timing=True) for _ in range(a.steps + 1)]
     marks[0].record()
     for mark in marks[1:]:
@@ -44,11 +45,12 @@ def main():
         optimizer.step()
         optimizer.zero_grad(set_to_none=True)
         mark.record()
+        allocated.append(torch.cuda.memory_allocated())
     torch.cuda.synchronize()
     ms = [x.elapsed_time(y) for x, y in zip(marks, marks[1:])]
     line = json.dumps({"rank": dist.get_rank(), "world": dist.get_world_size(), "steps_ms": ms,
                        "step_ms": statistics.median(ms[3:]), "peak": torch.cuda.max_memory_allocated(),
-                       "reserved": torch.cuda.max_memory_reserved()})
+                       "allocated": allocated, "reserved": torch.cuda.max_memory_reserved()})
     os.write(1, (line + "\n").encode())
     if a.out:
         fd = os.open(a.out, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)

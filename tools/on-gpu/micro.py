@@ -281,7 +281,56 @@ def sampling(table, quick):
                 table.add("sampling", what + ", eager", **size, note=said(fault))
 
 
-GROUPS = {"launch": launches, "copy": copy, "decode": decode, "skinny": skinny, "pointwise": pointwise, "sampling": sampling}
+def training(table, quick):
+    """What an eager framework runs beside products and attention, forward and backward."""
+    torch.set_grad_enabled(True)
+    width, ffn, vocabulary = 4096, 14336, 128256
+    for m in (512,) if quick else (512, 2048, 8192):
+        def some(*shape):
+            return [torch.randn(*shape, dtype=BF16, device="cuda", requires_grad=True) for _ in range(copies_of(2 * m * width))]
+        w = torch.ones(width, dtype=BF16, device="cuda", requires_grad=True)
+        x, g, both = some(m, width), torch.randn(m, width, dtype=BF16, device="cuda"), some(m, 2 * ffn)[:4]
+        y = [F.rms_norm(a, (width,), w, 1e-5) for a in x]
+        rows = dict(dtype="bf16", m=m)
+        guarded(table, "training", "rms_norm, torch", lambda: [lambda a=a: F.rms_norm(a, (width,), w, 1e-5) for a in x], n=width,
+                bytes=4 * m * width, **rows)
+        guarded(table, "training", "rms_norm backward, torch", lambda: [
+            lambda a=a, b=b: torch.autograd.grad(b, (a, w), g, retain_graph=True) for a, b in zip(x, y)], n=width,
+            bytes=6 * m * width, **rows)
+        act = [F.silu(a[:, :ffn]) * a[:, ffn:] for a in both]
+        ga = torch.randn(m, ffn, dtype=BF16, device="cuda")
+        guarded(table, "training", "silu_mul, torch (2 kernels)", lambda: [lambda a=a: F.silu(a[:, :ffn]) * a[:, ffn:] for a in both],
+                n=ffn, bytes=6 * m * ffn, **rows)
+        guarded(table, "training", "silu_mul backward, torch", lambda: [
+            lambda a=a, b=b: torch.autograd.grad(b, a, ga, retain_graph=True) for a, b in zip(both, act)], n=ffn, bytes=10 * m * ffn, **rows)
+        logits = torch.randn(m, vocabulary, device="cuda", requires_grad=True)
+        labels = torch.randint(vocabulary, (m,), device="cuda")
+        loss = F.cross_entropy(logits, labels)
+        guarded(table, "training", "cross_entropy, torch", lambda: [lambda: F.cross_entropy(logits, labels)], dtype="fp32", m=m, n=vocabulary,
+                bytes=4 * m * vocabulary)
+        guarded(table, "training", "cross_entropy backward, torch", lambda: [lambda: torch.autograd.grad(loss, logits, retain_graph=True)],
+                dtype="fp32", m=m, n=vocabulary, bytes=8 * m * vocabulary)
+        del x, y, both, act, logits, loss
+    for dtype, name in ((BF16, "bf16"), (torch.float32, "fp32")):
+        for fused in (True, False):
+            p = [torch.randn(4096, 4096, dtype=dtype, device="cuda", requires_grad=True) for _ in range(4 if quick else 30)]
+            for q in p:
+                q.grad = torch.randn_like(q)
+            n, size = sum(q.numel() for q in p), p[0].element_size()
+            what = f"AdamW, {'fused' if fused else 'foreach'}"
+            try:
+                optimizer = torch.optim.AdamW(p, lr=1e-4, fused=fused, foreach=not fused)
+                optimizer.step()
+                times = events(optimizer.step, 7)
+                table.add("training", what, dtype=name, n=n, median_s=statistics.median(times), min_s=min(times), runs=len(times),
+                          bytes=7 * size * n)
+            except RuntimeError as fault:
+                table.add("training", what, dtype=name, n=n, note=said(fault))
+            del p, optimizer
+            torch.cuda.empty_cache()
+
+
+GROUPS = {"launch": launches, "copy": copy, "decode": decode, "skinny": skinny, "pointwise": pointwise, "sampling": sampling, "training": training}
 
 
 def main():

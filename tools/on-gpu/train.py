@@ -52,7 +52,9 @@ def timed(run, steps):
 
 
 def profiled(run, path):
-    """Two steps of the profiler, after one that warms it up: what `maquette graph` reads."""
+    """Two steps of the profiler, after one that warms it up: what `maquette graph` reads. Written when they are over: the next cycle
+    of a profiler forgets the one before.
+    """
     from torch.profiler import ProfilerActivity, profile, schedule
     more = {}
     try:
@@ -61,12 +63,12 @@ def profiled(run, path):
     except (ImportError, TypeError):
         pass
     with profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA], record_shapes=True,
-                 schedule=schedule(wait=0, warmup=1, active=2), **more) as p:
+                 schedule=schedule(wait=0, warmup=1, active=2, repeat=1), on_trace_ready=lambda p: p.export_chrome_trace(path),
+                 **more) as p:
         for _ in range(3):
             run()
+            torch.cuda.synchronize()
             p.step()
-        torch.cuda.synchronize()
-    p.export_chrome_trace(path)
 
 
 def main():
