@@ -60,7 +60,7 @@ profile_llama() {
 }
 # Attention without a mask, which cuDNN 9.17 has already.
 profile_both() {
-    profile both --model llada-8b --cluster h100-sxm:1 --seq 4096 --gbs 1 --mbs 1
+    CUDNN_LOGLEVEL_DBG=1 CUDNN_LOGDEST_DBG=$WORK/cudnn.log profile both --model llada-8b --cluster h100-sxm:1 --seq 4096 --gbs 1 --mbs 1
 }
 profile_moe() { profile moe --model qwen3-30b-a3b --cluster h100-sxm:8 --seq 4096 --gbs 8 --mbs 1 --ep 8; }
 # Ranges of sizes.
@@ -96,7 +96,7 @@ expected() {
         return
     fi
     # shellcheck disable=SC2046 # words
-    maq run --world 1 --output expected/train-run.txt -- "$py" "$tools/train.py" expected/train.json $(small)
+    maq run --world 1 --output expected/train-run.json --json -- "$py" "$tools/train.py" expected/train.json $(small)
 }
 # shellcheck disable=SC2046
 train() { "$py" "$tools/train.py" train-eager.json $(small) --trace trace-eager.json.gz; }

@@ -17,7 +17,7 @@ KINDS = (  # of kernels, by their names; the first that fits
     ("gemm", r"nvjet|cutlass|gemm|xmma|cublas|splitK"),
     ("optimizer", r"multi_tensor"),
     ("cross entropy", r"softmax|nll_loss"),
-    ("embedding", r"embedding|indexSelect|index_select"),
+    ("embedding", r"embedding|index_?select|compute_grad_weight|sum_and_scatter|gather_kernel|radix_sort"),
     ("norm", r"rms|layer_norm|GammaBeta|RowwiseMoments|norm_kernel"),
     ("triton", r"triton"),
 )
@@ -27,7 +27,7 @@ PREDICTED = {"attention": "attention", "attention_bwd": "attention", "gemm": "ge
 
 
 def kind_of(name):
-    return next((kind for kind, pattern in KINDS if re.search(pattern, name)), "pointwise and other")
+    return next((kind for kind, pattern in KINDS if re.search(pattern, name, re.IGNORECASE)), "pointwise and other")
 
 
 class Folder:
@@ -74,12 +74,21 @@ def kernels_of(path):
     steps = {e["name"] for e in events if e.get("ph") == "X" and str(e.get("name", "")).startswith("ProfilerStep#")}
     total, count = {}, {}
     for e in events:
-        if e.get("ph") == "X" and e.get("cat") == "kernel":
+        if e.get("ph") == "X" and e.get("cat") in ("kernel", "gpu_memset", "gpu_memcpy"):
             kind = kind_of(e["name"])
             total[kind] = total.get(kind, 0) + e["dur"] / 1e3
             count[kind] = count.get(kind, 0) + 1
     n = max(1, len(steps))
     return {kind: (ms / n, count[kind] / n) for kind, ms in total.items()}
+
+
+def kernels_of_run(report, steps):
+    """Likewise, as `maquette run` priced them."""
+    total = {}
+    for o in report["operators"]:
+        kind = kind_of(o["name"])
+        total[kind] = total.get(kind, 0) + 1e-6 * o["launches"] * o["ns"] / steps
+    return total
 
 
 def training(f):
@@ -115,8 +124,11 @@ def training(f):
         for item in operators["items"]:
             kind = PREDICTED.get(item["kind"], "pointwise and other")
             predicted[kind] = predicted.get(kind, 0) + 1e3 * item["calls"] * item["predicted_s"]
+        run = f.json("expected/train-run.json")
+        priced = kernels_of_run(run, len(expected["steps_ms"]) + len(expected["first_ms"])) if run and expected else {}
         for kind, (ms, _) in sorted(kernels_of(trace).items(), key=lambda item: -item[1][0]):
             f.add(f"kernels of a step: {kind}", "ms", ms, "maquette train", predicted.get(kind, 0))
+            f.add(f"kernels of a step: {kind}", "ms", ms, "the zero-GPU device", priced.get(kind))
 
 
 def replayed(f, *edits):
@@ -127,12 +139,18 @@ def replayed(f, *edits):
 
 
 def emulated(f):
+    try:
+        lines = [json.loads(line) for line in (f.path / "expected/ddp.lines").read_text().splitlines()]
+    except (OSError, ValueError):
+        lines = []
+    virtual = {line["rank"]: line for line in lines}
     for name, edits in (("alone", []), ("one", []), ("slow", ["--slow", "rank:2=1.5x"]), ("two", [])):
         path, report = f.path / f"emulate-{name}.lines", f.json(f"emulate-{name}.json")
         for line in path.read_text().splitlines() if path.exists() else []:
             rank = json.loads(line)
             what = f"live: {name}, rank {rank['rank']}"
             f.add(f"{what}: step", "ms", rank["step_ms"], " ".join(["replay", *edits]), replayed(f, *edits))
+            f.add(f"{what}: allocated peak", "bytes", rank["peak"], "the zero-GPU device", virtual.get(0, {}).get("peak"))
             for live in (report or {}).get("live", []):
                 if live.get("rank") == rank["rank"]:
                     f.add(f"{what}: device memory", "bytes", live.get("device_peak_bytes"), "captured", live.get("captured_peak_bytes"))

@@ -289,28 +289,20 @@ def training(table, quick):
         def some(*shape):
             return [torch.randn(*shape, dtype=BF16, device="cuda", requires_grad=True) for _ in range(copies_of(2 * m * width))]
         w = torch.ones(width, dtype=BF16, device="cuda", requires_grad=True)
-        x, g, both = some(m, width), torch.randn(m, width, dtype=BF16, device="cuda"), some(m, 2 * ffn)[:4]
-        y = [F.rms_norm(a, (width,), w, 1e-5) for a in x]
-        rows = dict(dtype="bf16", m=m)
-        guarded(table, "training", "rms_norm, torch", lambda: [lambda a=a: F.rms_norm(a, (width,), w, 1e-5) for a in x], n=width,
-                bytes=4 * m * width, **rows)
-        guarded(table, "training", "rms_norm backward, torch", lambda: [
-            lambda a=a, b=b: torch.autograd.grad(b, (a, w), g, retain_graph=True) for a, b in zip(x, y)], n=width,
-            bytes=6 * m * width, **rows)
-        act = [F.silu(a[:, :ffn]) * a[:, ffn:] for a in both]
-        ga = torch.randn(m, ffn, dtype=BF16, device="cuda")
-        guarded(table, "training", "silu_mul, torch (2 kernels)", lambda: [lambda a=a: F.silu(a[:, :ffn]) * a[:, ffn:] for a in both],
-                n=ffn, bytes=6 * m * ffn, **rows)
-        guarded(table, "training", "silu_mul backward, torch", lambda: [
-            lambda a=a, b=b: torch.autograd.grad(b, a, ga, retain_graph=True) for a, b in zip(both, act)], n=ffn, bytes=10 * m * ffn, **rows)
-        logits = torch.randn(m, vocabulary, device="cuda", requires_grad=True)
+        x, both, logits = some(m, width), some(m, 2 * ffn)[:4], torch.randn(m, vocabulary, device="cuda", requires_grad=True)
+        g, ga = torch.randn(m, width, dtype=BF16, device="cuda"), torch.randn(m, ffn, dtype=BF16, device="cuda")
         labels = torch.randint(vocabulary, (m,), device="cuda")
-        loss = F.cross_entropy(logits, labels)
-        guarded(table, "training", "cross_entropy, torch", lambda: [lambda: F.cross_entropy(logits, labels)], dtype="fp32", m=m, n=vocabulary,
-                bytes=4 * m * vocabulary)
-        guarded(table, "training", "cross_entropy backward, torch", lambda: [lambda: torch.autograd.grad(loss, logits, retain_graph=True)],
-                dtype="fp32", m=m, n=vocabulary, bytes=8 * m * vocabulary)
-        del x, y, both, act, logits, loss
+        for what, forward, inputs, weights, grad, size in (
+                ("rms_norm", lambda a: F.rms_norm(a, (width,), w, 1e-5), x, (w,), g, dict(dtype="bf16", n=width, bytes=4 * m * width)),
+                ("silu_mul, 2 kernels", lambda a: F.silu(a[:, :ffn]) * a[:, ffn:], both, (), ga,
+                 dict(dtype="bf16", n=ffn, bytes=6 * m * ffn)),
+                ("cross_entropy", lambda a: F.cross_entropy(a, labels), [logits], (), None,
+                 dict(dtype="fp32", n=vocabulary, bytes=4 * m * vocabulary))):
+            guarded(table, "training", f"{what}, torch", lambda: [lambda a=a: forward(a) for a in inputs], m=m, **size)
+            # a backward pass runs on the stream of its forward pass: only both together can be captured
+            guarded(table, "training", f"{what} and its backward, torch", lambda: [
+                lambda a=a: torch.autograd.grad(forward(a), (a, *weights), grad) for a in inputs], m=m, **size)
+        del x, both, logits
     for dtype, name in ((BF16, "bf16"), (torch.float32, "fp32")):
         for fused in (True, False):
             p = [torch.randn(4096, 4096, dtype=dtype, device="cuda", requires_grad=True) for _ in range(4 if quick else 30)]

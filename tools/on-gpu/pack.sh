@@ -35,10 +35,12 @@ if [ -n "$python" ]; then
     cd "$kit/expected"
     "$python" -c 'import torch; print(torch.__version__)' >torch
     # Under the names that the programs have there, or the job would be another one.
-    "$kit/maquette" run --world 1 --output train-run.txt -- "$python" "$here/tools/on-gpu/train.py" train.json >train.txt
+    "$kit/maquette" run --world 1 --json --output train-run.json -- "$python" "$here/tools/on-gpu/train.py" train.json >train.txt
     if [ ! -f ddp.mqt ] || [ "$here/tools/on-gpu/ddp.py" -nt ddp.mqt ] || [ "$here/tools/on-gpu/llama.py" -nt ddp.mqt ]; then
         rm -rf ddp.mqt*
         "$kit/maquette" capture --world 8 -o ddp.mqt --jobs 2 -- "$python" "$here/tools/on-gpu/ddp.py"
+        rm -f ddp.lines
+        "$kit/maquette" run --world 8 --output /dev/null -- "$python" "$here/tools/on-gpu/ddp.py" --out "$PWD/ddp.lines"
     fi
 fi
 du -sh "$kit"
