@@ -129,7 +129,9 @@ void vg_mem_blank(void *p, uint64_t bytes);
 
 /* --- the trace. core/recorder.c ----------------------------------------------------------------------------------------- */
 void vg_record(struct maq_rec rec, const void *payload); /* payload: rec.bytes bytes, or NULL */
-uint32_t vg_text(const char *text, size_t bytes);        /* id of a DEF_TEXT */
+/* Opens the trace before its first record: what is registered with atexit() from here on runs before its end. */
+void vg_record_begin(void);
+uint32_t vg_text(const char *text, size_t bytes); /* id of a DEF_TEXT */
 
 /* --- questions. core/ask.c ---------------------------------------------------------------------------------------------- */
 /* The program ends at this virtual time. */

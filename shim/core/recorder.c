@@ -186,6 +186,14 @@ static void start(void)
     catch_signals();
 }
 
+void vg_record_begin(void)
+{
+    vg_lock();
+    if (state == NOT_YET)
+        start();
+    vg_unlock();
+}
+
 /* One record with its payload; `used` moves when both are whole. */
 static void append(const struct maq_rec *rec, const void *payload)
 {

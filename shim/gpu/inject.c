@@ -277,6 +277,7 @@ static void to_trace(void *to, struct maq_rec rec, const void *payload)
 static void write_trace(void)
 {
     cupti.flush(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED);
+    vg_drive(); /* or the host's time would count for nobody */
     pthread_mutex_lock(&injected.lock);
     injected.on = false;
     struct vg_sink sink = {.put = to_trace};
@@ -314,5 +315,6 @@ int InitializeInjection(void)
         if (cupti.enable(kinds[i]) != CUPTI_SUCCESS)
             return 0;
     injected.on = true;
+    vg_record_begin(); /* what is registered last runs first: the trace must not be ended before this is written */
     return atexit(write_trace) == 0;
 }

@@ -4,6 +4,9 @@
  *
  * A wait holds what NCCL's kernel would hold: as many blocks of as many threads, until its end. Block 0 finds the end and publishes
  * it; the others, which may start late when the device is full, read it. No block waits for a later one, so that none can hang.
+ *
+ * Waits of a communicator run one after another and have different numbers of blocks, so that no block can count them by itself: the
+ * number of the wait is one for all, and moves on when the last block leaves, by when every block has read it.
  */
 #include "shim/gpu/fill.h"
 #include "shim/gpu/wait.h"
@@ -28,33 +31,26 @@ static __device__ void wait_until(int64_t end)
 extern "C" __global__ void vg_timed_wait(struct vg_wait_state *s)
 {
     if (threadIdx.x == 0) {
-        int64_t arrival = device_clock(), end = arrival;
-        uint32_t turn = s->turn[blockIdx.x]++;
-        volatile uint32_t *published = &s->ring[turn % VG_WAIT_RING].turn;
-        volatile int64_t *ends = &s->ring[turn % VG_WAIT_RING].end_ns;
+        int64_t end = device_clock();
+        uint32_t turn = *(volatile uint32_t *)&s->turn;
+        volatile uint32_t *told = &s->told;
+        volatile int64_t *ends = &s->end_ns;
         if (s->n && blockIdx.x == 0) {
-            int64_t late, shift = s->shift_ns;
-            uint32_t at = vg_wait_at(turn, s->n, s->loop, s->period_ns, &late);
-            if (!s->begun) {
-                s->begun = 1;
-                s->origin_ns = arrival - s->entry[at].own_ns;
-            }
-            end = vg_wait_end(&s->entry[at], late, s->origin_ns, &shift, arrival);
-            s->shift_ns = shift;
-            if (turn < s->n_log) {
-                s->log[turn].arrival_ns = arrival;
-                s->log[turn].end_ns = end;
-            }
+            end = vg_wait_begin(s, turn, end);
             *ends = end;
             __threadfence();
-            *published = turn + 1;
+            *told = turn + 1;
         } else if (s->n) {
-            while (*published != turn + 1)
+            while (*told != turn + 1)
                 __nanosleep(200);
             __threadfence();
             end = *ends;
         }
         wait_until(end);
+        if (atomicAdd(&s->left, 1u) == gridDim.x - 1) {
+            s->left = 0;
+            s->turn = turn + 1;
+        }
     }
     __syncthreads(); /* the other threads hold their places until the wait is over */
 }

@@ -21,7 +21,6 @@
 #include "shim/link.h"
 
 #define VG_WAIT_BLOCKS 64 /* at most: MAXCHANNELS of NCCL (src/include/device.h of 2.30.7); grid.h has how many */
-#define VG_WAIT_RING 8    /* ends that are published at a time; one kernel of a communicator runs at a time */
 
 struct vg_wait_log {
     int64_t arrival_ns, end_ns; /* on the device's clock */
@@ -35,11 +34,10 @@ struct vg_wait_state {
     struct vg_wait_log *log;            /* [n_log], device memory */
     uint32_t n_log, begun;
     int64_t origin_ns, shift_ns;
-    uint32_t turn[VG_WAIT_BLOCKS]; /* waits that each block has been in */
-    struct {
-        uint32_t turn; /* + 1 of the wait that this is the end of */
-        int64_t end_ns;
-    } ring[VG_WAIT_RING];
+    uint32_t turn; /* waits that are over: the number of the one that runs, until its last block leaves */
+    uint32_t left; /* blocks that have left it */
+    uint32_t told; /* + 1 of the last one whose end is known */
+    int64_t end_ns;
 };
 
 /* The entry of the i-th wait, `late` the ns that its turn through the table adds. */
@@ -66,6 +64,24 @@ VG_WAIT_FN int64_t vg_wait_end(const struct maq_wait_entry *e, int64_t late, int
     int64_t end = (arrival > peers ? arrival : peers) + e->ns;
     int64_t traced = origin + late + (e->own_ns > e->peers_ns ? e->own_ns : e->peers_ns) + e->ns;
     *shift = end > traced ? end - traced : 0;
+    return end;
+}
+
+/* What one block of each wait does, once: finds the end of the turn-th, and keeps what the next ones need. */
+VG_WAIT_FN int64_t vg_wait_begin(struct vg_wait_state *s, uint32_t turn, int64_t arrival)
+{
+    int64_t late, shift = s->shift_ns;
+    uint32_t at = vg_wait_at(turn, s->n, s->loop, s->period_ns, &late);
+    if (!s->begun) {
+        s->begun = 1;
+        s->origin_ns = arrival - s->entry[at].own_ns;
+    }
+    int64_t end = vg_wait_end(&s->entry[at], late, s->origin_ns, &shift, arrival);
+    s->shift_ns = shift;
+    if (turn < s->n_log) {
+        s->log[turn].arrival_ns = arrival;
+        s->log[turn].end_ns = end;
+    }
     return end;
 }
 

@@ -224,31 +224,38 @@ static enum maq_status write_waits(struct emulation *e, struct maq_live_opts *li
     return maq_wait_table_write(live->waits, e->job, live->rank, e->edits, e->n_edits, diag);
 }
 
-static enum maq_status start(struct emulation *e, struct maq_diag *diag)
+/* What live ranks hear, and the names by which the segment or the table knows their communicators. */
+static enum maq_status prepare(struct emulation *e, const char **peers, struct maq_diag *diag)
 {
-    const char *peers = maq_arena_printf(&e->room.arena, "%s/peers", e->room.folder);
-    uint32_t n = e->opts->n_ranks;
-    e->live = MAQ_ARENA_NEW(&e->room.arena, struct maq_live, n);
-    e->list = MAQ_ARENA_NEW(&e->room.arena, struct maq_live *, n);
-    if (!peers || !e->live || !e->list)
+    *peers = maq_arena_printf(&e->room.arena, "%s/peers", e->room.folder);
+    e->live = MAQ_ARENA_NEW(&e->room.arena, struct maq_live, e->opts->n_ranks);
+    e->list = MAQ_ARENA_NEW(&e->room.arena, struct maq_live *, e->opts->n_ranks);
+    if (!*peers || !e->live || !e->list)
         return maq_no_memory(diag, "an emulation");
-    MAQ_TRY(maq_contributions_write(&e->said, peers, diag));
-    MAQ_TRY(name_communicators(e, peers, diag));
+    MAQ_TRY(maq_contributions_write(&e->said, *peers, diag));
+    return name_communicators(e, *peers, diag);
+}
+
+static enum maq_status open_store(struct emulation *e, const uint32_t *ranks, uint32_t n, struct maq_diag *diag)
+{
     MAQ_TRY(maq_store_open(&e->store, &e->room.loop, e->job->world, n, false, diag));
-    e->store.live_rank = e->opts->rank;
-    maq_contributions_give(&e->said, &e->store, n == 1 ? e->opts->rank[0] : UINT32_MAX);
-    for (uint32_t i = 0; i < n; i++) {
-        const char *trace = maq_arena_printf(&e->room.arena, "%s/rank-%u.trace", e->room.folder, e->opts->rank[i]);
-        struct maq_live_opts live = {
-            .rank = e->opts->rank[i], .store = &e->store, .trace = trace, .peers = peers, .meet = e->segment};
-        if (!trace)
-            return maq_no_memory(diag, "an emulation");
-        if (on_gpu(e))
-            MAQ_TRY(write_waits(e, &live, diag));
-        MAQ_TRY(maq_live_start(&e->live[i], &e->room, &live, diag));
-        e->list[i] = &e->live[i];
-        e->n++;
-    }
+    e->store.live_rank = ranks;
+    maq_contributions_give(&e->said, &e->store, n == 1 ? ranks[0] : UINT32_MAX);
+    return MAQ_OK;
+}
+
+static enum maq_status start(struct emulation *e, uint32_t i, const char *peers, struct maq_diag *diag)
+{
+    const char *trace = maq_arena_printf(&e->room.arena, "%s/rank-%u.trace", e->room.folder, e->opts->rank[i]);
+    struct maq_live_opts live = {
+        .rank = e->opts->rank[i], .store = &e->store, .trace = trace, .peers = peers, .meet = e->segment};
+    if (!trace)
+        return maq_no_memory(diag, "an emulation");
+    if (on_gpu(e))
+        MAQ_TRY(write_waits(e, &live, diag));
+    MAQ_TRY(maq_live_start(&e->live[i], &e->room, &live, diag));
+    e->list[i] = &e->live[i];
+    e->n++;
     return MAQ_OK;
 }
 
@@ -328,11 +335,40 @@ static enum maq_status play_together(struct emulation *e, struct maq_diag *diag)
     return status;
 }
 
-/* Serves live ranks without a replay: their peers are in their wait tables. */
-static enum maq_status serve_alone(struct emulation *e, struct maq_diag *diag)
+static enum maq_status play_all(struct emulation *e, struct maq_diag *diag)
+{
+    const char *peers;
+    MAQ_TRY(open_segment(e, diag));
+    MAQ_TRY(prepare(e, &peers, diag));
+    MAQ_TRY(open_store(e, e->opts->rank, e->opts->n_ranks, diag));
+    for (uint32_t i = 0; i < e->opts->n_ranks; i++)
+        MAQ_TRY(start(e, i, peers, diag));
+    return play_together(e, diag);
+}
+
+/*
+ * On a GPU a rank's peers are in its table, live ones too, so nobody has to be there with it: ranks run one after the other. Two at
+ * once would share the device, and each would take the other's kernels for its own slowness.
+ */
+static enum maq_status play_in_turn(struct emulation *e, struct maq_diag *diag)
 {
     struct maq_launch_progress at = {.phase = "live ranks on the GPU"};
-    return maq_workspace_serve(&e->room, e->list, e->n, true, &at, diag);
+    uint64_t requests = 0;
+    uint32_t invented = 0;
+    const char *peers;
+    MAQ_TRY(prepare(e, &peers, diag));
+    for (uint32_t i = 0; i < e->opts->n_ranks; i++) {
+        MAQ_TRY(open_store(e, &e->opts->rank[i], 1, diag));
+        MAQ_TRY(start(e, i, peers, diag));
+        MAQ_TRY(maq_workspace_serve(&e->room, &e->list[i], 1, true, &at, diag));
+        requests += e->store.requests;
+        invented += e->store.invented;
+        maq_live_end(&e->live[i]);
+        maq_store_close(&e->store);
+    }
+    e->store.requests = requests;
+    e->store.invented = invented;
+    return MAQ_OK;
 }
 
 /* ---- what came of it ---- */
@@ -385,10 +421,11 @@ static enum maq_status report(struct emulation *e, struct maq_diag *diag)
     MAQ_TRY(maq_capture_replay(&replay, e->job, &opts, diag));
     enum maq_status status = MAQ_OK;
     for (uint32_t i = 0; i < e->n && status == MAQ_OK; i++) {
-        live[i] = (struct maq_launch_live){.rank = e->opts->rank[i], .virtual_ns = e->live[i].port.ended_ns};
+        live[i] =
+            (struct maq_launch_live){.rank = e->opts->rank[i], .virtual_ns = on_gpu(e) ? 0 : e->live[i].port.ended_ns};
         live[i].replayed_ns = (uint64_t)replay->end_ns[live[i].rank];
         status = maq_live_result(&e->box->rank[i], &e->live[i], diag);
-        if (live[i].virtual_ns == 0) /* on a GPU: what its trace adds up to */
+        if (live[i].virtual_ns == 0) /* on a GPU, whose clock is its own: what its trace adds up to */
             live[i].virtual_ns = e->box->rank[i].virtual_ns;
         if (status == MAQ_OK)
             status = compare(e, i, &live[i], diag);
@@ -406,10 +443,7 @@ static enum maq_status emulate(struct emulation *e, struct maq_diag *diag)
 {
     MAQ_TRY(open_job(e, diag));
     MAQ_TRY(read_edits(e, diag));
-    if (!on_gpu(e))
-        MAQ_TRY(open_segment(e, diag));
-    MAQ_TRY(start(e, diag));
-    MAQ_TRY(on_gpu(e) ? serve_alone(e, diag) : play_together(e, diag));
+    MAQ_TRY(on_gpu(e) ? play_in_turn(e, diag) : play_all(e, diag));
     return report(e, diag);
 }
 

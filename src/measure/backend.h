@@ -12,9 +12,10 @@
 
 #include "maquette/cost.h"
 
-#define MAQ_PROFILE_ABI 1u
+#define MAQ_PROFILE_ABI 2u
 #define MAQ_PROFILE_WHY 256
 #define MAQ_PROFILE_BUFFERS 10
+#define MAQ_PROFILE_PARTS 512 /* of the sum over rows that is a norm's weight gradient: blocks, at most */
 
 /* One operator or collective to be run, with the sizes of its tensors in the order that buffers.c gives. */
 struct maq_profile_case {

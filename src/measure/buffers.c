@@ -130,8 +130,10 @@ static const char *fill_rows(struct maq_profile_case *c)
             add(c, n * e);
         add(c, weights);
         add(c, n * e);
-        if (back)
+        if (back) {
             add(c, columns * 8);
+            c->workspace_bytes = MAQ_PROFILE_PARTS * columns * 4;
+        }
         add(c, 4 * rows);
         break;
     case MAQ_OP_SOFTMAX:

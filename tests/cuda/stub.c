@@ -615,9 +615,10 @@ void maq_cuda_norm(const struct maq_cuda_rows *r, const void *x, const void *w, 
     stub.launches++;
 }
 void maq_cuda_norm_bwd(const struct maq_cuda_rows *r, const void *dy, const void *x, const void *w, void *dx, float *dw,
-                       const float *stats, bool centred)
+                       const float *stats, float *parts, bool centred)
 {
     (void)centred;
+    touch("norm_bwd, parts", parts, MAQ_PROFILE_PARTS * (size_t)r->columns * 4);
     touch("norm_bwd, dy", dy, row_bytes(r));
     touch("norm_bwd, x", x, row_bytes(r));
     touch("norm_bwd, weights", w, columns_bytes(r));

@@ -20,6 +20,7 @@
 int64_t fake_stream_ns[STREAMS];
 char fake_log[4096];
 unsigned fake_grid[2]; /* blocks and threads of the last wait */
+unsigned fake_apart;   /* blocks of waits that would have ended without the first one, or never */
 
 static void note(char what, CUstream stream)
 {
@@ -52,21 +53,24 @@ CUresult cuModuleGetFunction(CUfunction *out, CUmodule module, const char *name)
     return CUDA_SUCCESS;
 }
 
+/* As wait.cu, its blocks one after another. */
 static void wait_kernel(struct vg_wait_state *s, unsigned blocks, unsigned threads, CUstream stream)
 {
-    int64_t arrival = *clock_of(stream), end = arrival, late, shift = s->shift_ns;
-    uint32_t turn = s->turn[0];
-    for (unsigned b = 0; b < blocks; b++)
-        s->turn[b]++;
-    if (s->n) {
-        uint32_t at = vg_wait_at(turn, s->n, s->loop, s->period_ns, &late);
-        if (!s->begun) {
-            s->begun = 1;
-            s->origin_ns = arrival - s->entry[at].own_ns;
+    int64_t end = *clock_of(stream);
+    for (unsigned b = 0; b < blocks; b++) {
+        uint32_t turn = s->turn;
+        if (s->n && b == 0) {
+            s->end_ns = end = vg_wait_begin(s, turn, end);
+            s->told = turn + 1;
+        } else if (s->n) {
+            fake_apart += s->told != turn + 1 || s->end_ns != end;
         }
-        end = vg_wait_end(&s->entry[at], late, s->origin_ns, &shift, arrival);
-        s->shift_ns = shift;
+        if (s->left++ == blocks - 1) {
+            s->left = 0;
+            s->turn = turn + 1;
+        }
     }
+    fake_apart += s->left != 0;
     fake_grid[0] = blocks;
     fake_grid[1] = threads;
     *clock_of(stream) = end;

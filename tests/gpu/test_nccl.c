@@ -34,7 +34,7 @@ enum { FLOAT = MAQ_REC_F32, N = 6 };
 
 static int64_t *clocks;
 static char *done;
-static unsigned *grid; /* blocks and threads of the last wait */
+static unsigned *grid, *apart; /* blocks and threads of the last wait; blocks that did not end with the others */
 static struct comm *comm;
 
 static void *stream(unsigned i)
@@ -84,6 +84,8 @@ static int set_up(void **state)
     done = dlsym(cuda, "fake_log");
     assert_non_null(clocks);
     grid = dlsym(cuda, "fake_grid");
+    apart = dlsym(cuda, "fake_apart");
+    assert_non_null(apart);
     assert_non_null(done);
     assert_non_null(grid);
     assert_int_equal(ncclCommInitRank(&comm, 4, id, 1), 0);
@@ -181,6 +183,7 @@ static void test_grid(void **state)
     assert_grid(32, 544);
     unsetenv("NCCL_MAX_NCHANNELS");
     unsetenv("NCCL_MIN_NCHANNELS");
+    assert_int_equal(*apart, 0); /* all blocks of a wait end together, however many those before it had */
 }
 
 int main(void)

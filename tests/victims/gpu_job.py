@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A job of all-reduces that runs on the zero-GPU device and, with FAKE_GPU set, over a driver that runs on the host (tests/gpu).
 
-It prints the nanoseconds from the end of its first all-reduce to the end of its last one.
+It prints the nanoseconds from the end of its first all-reduce to the end of its last one. GPU_JOB_LOG is a file for when it began and ended.
 """
 import ctypes
 import os
@@ -29,6 +29,7 @@ class Fake:
 
     def __init__(self):
         cuda = ctypes.CDLL("libcuda.so.1")
+        ctypes.CDLL(os.environ["CUDA_INJECTION64_PATH"]).InitializeInjection()  # as the driver does at its first call
         self.clock = (ctypes.c_int64 * 8).in_dll(cuda, "fake_stream_ns")
         self.memory = (ctypes.c_float * COUNT)()
         self.buffer, self.stream, self.ends = ctypes.addressof(self.memory), 2, []
@@ -73,8 +74,15 @@ class Device:
         return round(ms.value * 1e6)
 
 
+def log(word):
+    if "GPU_JOB_LOG" in os.environ:
+        with open(os.environ["GPU_JOB_LOG"], "a") as file:
+            file.write(f"{word}\n")
+
+
 def main():
     rank, world = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
+    log(f"begin{rank}")
     gpu = Fake() if os.environ.get("FAKE_GPU") else Device()
     store, ident, comm = Store(), Id(), P()
     if rank == 0:
@@ -88,6 +96,7 @@ def main():
         assert nccl.ncclAllReduce(gpu.buffer, gpu.buffer, COUNT, F32, SUM, comm, gpu.stream) == 0
         gpu.mark()
     os.write(1, b"%d\n" % gpu.between())  # one write: ranks of `run --all` share the file
+    log(f"end{rank}")
 
 
 main()

@@ -41,8 +41,8 @@ static bool allocate(struct maq_cuda *s)
             return false;
         maq_cuda_fill(s->stream, s->buffers[i], bytes, (enum maq_dtype)c->op.dtype, i + 1);
     }
-    bool product = !c->is_coll && (c->op.kind == MAQ_OP_GEMM || c->op.kind == MAQ_OP_GROUPED_GEMM);
-    if (product && c->workspace_bytes > 0 && /* cuDNN's is as large as its engine says */
+    bool attention = !c->is_coll && (c->op.kind == MAQ_OP_ATTENTION || c->op.kind == MAQ_OP_ATTENTION_BWD);
+    if (!attention && c->workspace_bytes > 0 && /* cuDNN's is as large as its engine says */
         !maq_cuda_good(s, cudaMalloc(&s->workspace, (size_t)c->workspace_bytes), "memory for a workspace"))
         return false;
     if (host && !maq_cuda_good(s, cudaMallocHost(&s->host, (size_t)c->bytes[1]), "pinned memory of the host"))

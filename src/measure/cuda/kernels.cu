@@ -158,9 +158,9 @@ __global__ void norm(const T *x, const T *w, T *y, float *stats, int64_t columns
         stats[r] = scale;
 }
 
-/* A block takes several rows and adds its part of the weight gradient at the end. */
+/* A block takes several rows and leaves its part of the weight gradient. */
 template <typename T>
-__global__ void norm_bwd(const T *dy, const T *x, const T *w, T *dx, float *dw, const float *stats, int64_t rows,
+__global__ void norm_bwd(const T *dy, const T *x, const T *w, T *dx, float *parts, const float *stats, int64_t rows,
                          int64_t columns, bool centred)
 {
     Row<T> a, b;
@@ -198,7 +198,24 @@ __global__ void norm_bwd(const T *dy, const T *x, const T *w, T *dx, float *dw, 
     }
     EACH_VEC(i)
         EACH(j)
-            atomicAdd(&dw[Row<T>::at(i) + j], sum[i][j]);
+            parts[blockIdx.x * columns + Row<T>::at(i) + j] = sum[i][j];
+}
+
+/* The sum of the parts: a warp takes 32 columns of every 32nd part. */
+__global__ void norm_weights(const float *parts, float *dw, int n, int64_t columns)
+{
+    __shared__ float sums[kWarp][kWarp + 1];
+    const int64_t column = static_cast<int64_t>(blockIdx.x) * kWarp + threadIdx.x;
+    float sum = 0;
+    for (int i = threadIdx.y; i < n && column < columns; i += kWarp)
+        sum += parts[i * columns + column];
+    sums[threadIdx.y][threadIdx.x] = sum;
+    __syncthreads();
+    if (threadIdx.y > 0 || column >= columns)
+        return;
+    for (int i = 1; i < kWarp; i++)
+        sum += sums[i][threadIdx.x];
+    dw[column] = sum;
 }
 
 template <typename T> __global__ void softmax(const T *x, T *y, int64_t columns)
@@ -488,11 +505,14 @@ void maq_cuda_norm(const struct maq_cuda_rows *r, const void *x, const void *w, 
 }
 
 void maq_cuda_norm_bwd(const struct maq_cuda_rows *r, const void *dy, const void *x, const void *w, void *dx, float *dw,
-                       const float *stats, bool centred)
+                       const float *stats, float *parts, bool centred)
 {
-    const int64_t most = 2 * static_cast<int64_t>(r->sms), blocks = r->rows < most ? r->rows : most;
-    WITH_TYPE(r->dtype, norm_bwd<T><<<static_cast<unsigned>(blocks), row_threads<T>(r->columns), 0, r->stream>>>(
-                            IN(dy), IN(x), IN(w), OUT(dx), dw, stats, r->rows, r->columns, centred))
+    const int64_t most = r->sms < MAQ_PROFILE_PARTS / 4 ? 4 * r->sms : MAQ_PROFILE_PARTS;
+    const int blocks = static_cast<int>(r->rows < most ? r->rows : most);
+    WITH_TYPE(r->dtype, norm_bwd<T><<<blocks, row_threads<T>(r->columns), 0, r->stream>>>(
+                            IN(dy), IN(x), IN(w), OUT(dx), parts, stats, r->rows, r->columns, centred))
+    norm_weights<<<static_cast<unsigned>((r->columns + kWarp - 1) / kWarp), dim3(kWarp, kWarp), 0, r->stream>>>(
+        parts, dw, blocks, r->columns);
 }
 
 void maq_cuda_softmax(const struct maq_cuda_rows *r, const void *x, void *y)

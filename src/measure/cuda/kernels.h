@@ -13,7 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "maquette/cluster.h"
+#include "profile/backend.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -40,9 +40,9 @@ struct maq_cuda_rows {
 
 /* y = x / rms(x) w, or with `centred` (x - mean) / deviation w + b; w holds the weights, then the biases. */
 void maq_cuda_norm(const struct maq_cuda_rows *r, const void *x, const void *w, void *y, float *stats, bool centred);
-/* dx from dy and x; dw: sums over rows in 32 bits, weights and biases. */
+/* dx from dy and x; dw: sums over rows in 32 bits, of the weights. parts: MAQ_PROFILE_PARTS rows of such sums. */
 void maq_cuda_norm_bwd(const struct maq_cuda_rows *r, const void *dy, const void *x, const void *w, void *dx, float *dw,
-                       const float *stats, bool centred);
+                       const float *stats, float *parts, bool centred);
 void maq_cuda_softmax(const struct maq_cuda_rows *r, const void *x, void *y);
 void maq_cuda_softmax_bwd(const struct maq_cuda_rows *r, const void *dy, const void *y, void *dx);
 /* Loss of each row, and its gradient in place of the logits; a row is read twice. */

@@ -11,6 +11,7 @@
 #define CLOCK_SM 1
 #define CLOCK_MEMORY 2
 #define SENSOR_GPU 0
+#define POWER_INSTANT 186
 
 /* The address of a function through one of an object, which is how dlsym gives it. */
 static bool find(void *library, const char *name, void *function)
@@ -38,10 +39,22 @@ void maq_nvml_open(struct maq_nvml *nvml, const char *bus_id, char driver[32])
         memset(nvml, 0, sizeof *nvml);
         return;
     }
+    (void)find(nvml->library, "nvmlDeviceGetFieldValues", &nvml->fields);
     if (version(driver, 32) != 0)
         driver[0] = '\0';
     if (by_bus(bus_id, &nvml->device) != 0)
         nvml->device = NULL;
+}
+
+/* Of this moment where the driver has that: a burst is over long before a mean of a second knows of it. */
+static bool sense_power(const struct maq_nvml *nvml, unsigned *milliwatt)
+{
+    struct maq_nvml_field now = {.field = POWER_INSTANT};
+    if (nvml->fields && nvml->fields(nvml->device, 1, &now) == 0 && now.status == 0) {
+        *milliwatt = now.value.number;
+        return true;
+    }
+    return nvml->power(nvml->device, milliwatt) == 0;
 }
 
 void maq_nvml_sense(const struct maq_nvml *nvml, struct maq_profile_sense *out)
@@ -54,7 +67,7 @@ void maq_nvml_sense(const struct maq_nvml *nvml, struct maq_profile_sense *out)
         out->sm_hz = value * 1e6;
     if (nvml->clock(nvml->device, CLOCK_MEMORY, &value) == 0)
         out->memory_hz = value * 1e6;
-    if (nvml->power(nvml->device, &value) == 0)
+    if (sense_power(nvml, &value))
         out->power_w = value * 1e-3;
     if (nvml->temperature(nvml->device, SENSOR_GPU, &value) == 0)
         out->celsius = value;

@@ -12,10 +12,22 @@
 
 #include "measure/backend.h"
 
+/* A sensor by its number, as NVML lays it out. */
+struct maq_nvml_field {
+    unsigned field, scope;
+    long long timestamp, latency_us;
+    int type, status; /* 0: the value is there */
+    union {
+        unsigned number;
+        unsigned long long widest;
+    } value;
+};
+
 struct maq_nvml {
     void *library, *device; /* NULL: not there */
     int (*clock)(void *device, int domain, unsigned *mhz);
-    int (*power)(void *device, unsigned *milliwatt);
+    int (*power)(void *device, unsigned *milliwatt);                   /* from Ampere on the mean of a second */
+    int (*fields)(void *device, int n, struct maq_nvml_field *fields); /* NULL: an old driver's library has it not */
     int (*temperature)(void *device, int sensor, unsigned *celsius);
     int (*shutdown)(void);
 };

@@ -27,7 +27,7 @@ static bool launch_norm(struct maq_cuda *s)
     if (op->kind == MAQ_OP_NORM)
         maq_cuda_norm(&r, b[0], b[1], b[2], b[3], centred);
     else
-        maq_cuda_norm_bwd(&r, b[0], b[1], b[2], b[3], b[4], b[5], centred);
+        maq_cuda_norm_bwd(&r, b[0], b[1], b[2], b[3], b[4], b[5], s->workspace, centred);
     return launched(s);
 }
 

@@ -36,7 +36,10 @@ enum maq_status maq_report_launch_emulate_text(char **out, const struct maq_laun
         maq_table_cell(&t, "%d", s->rank[i].status);
         maq_table_cell(&t, "%s", maq_format_time(a, 1e-9 * (double)l->virtual_ns));
         maq_table_cell(&t, "%s", maq_format_time(a, 1e-9 * (double)l->replayed_ns));
-        maq_table_cell(&t, "%.3f %%", 100 * off(l));
+        if (l->compared)
+            maq_table_cell(&t, "%.3f %%", 100 * off(l));
+        else /* a GPU's time has the start of the program in it */
+            maq_table_cell(&t, "-");
         maq_table_cell(&t, "%s", maq_format_bytes(a, (double)l->peak_bytes));
         maq_table_cell(&t, "%s", maq_format_bytes(a, (double)l->captured_peak_bytes));
         maq_table_cell(&t, "%s", !l->compared ? "not compared" : l->differs ? "differs" : "as captured");
