@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """The libnccl.so.2 for a real GPU has every name of NCCL's: Python loads extensions with RTLD_NOW, so one that is missing is a program
 that does not start.
 """

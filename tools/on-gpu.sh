@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # on-gpu.sh [OUT] [--quick]: everything of maquette that drives a GPU, on a machine that has one, in eight minutes.
 #
 # Needs a driver, python3 with torch, and what tools/on-gpu/pack.sh made (KIT, or build-on-gpu beside this checkout); builds nothing and

@@ -100,7 +100,7 @@ enum maq_status maq_live_result(struct maq_launch_rank *out, struct maq_live *li
                              "cannot run '%.200s': %s", live->room->program, strerror(e->error));
     enum maq_status status =
         live->opts.trace ? maq_rank_trace_sum(out, live->opts.trace, &live->room->asks, diag) : MAQ_OK;
-    if (live->port.ended_ns > 0 && live->room->opts->libraries != MAQ_SESSION_GPU) /* its own clock, peers and all */
+    if (live->port.ended_ns > 0 && live->room->opts->libraries != MAQ_LAUNCH_GPU) /* its own clock, peers and all */
         out->virtual_ns = live->port.ended_ns;
     return status;
 }

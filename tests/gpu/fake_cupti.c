@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * fake_cupti.c - a libcupti.so.13 that saw a program allocate 32 MiB and launch a kernel of 50 us, and says so when it is flushed.
  */

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """The attention of training, measured through PyTorch, as a table for `maquette profile import`.
 
     attention.py OUT.csv PROFILE.json...        documents of `maquette profile --json`: which operators

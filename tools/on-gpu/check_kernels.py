@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """The kernels of src/measure/cuda/kernels.cu against PyTorch: what they compute, on the GPU.
 
     check_kernels.py libmaquette-kernels.so     (kernels.cu, with its functions visible)

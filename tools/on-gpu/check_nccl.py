@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """The libnccl.so.2 with virtual peers on a real GPU: what tests/gpu/test_nccl.c looks at over a driver that runs on the host.
 
     check_nccl.py libmaquette-nccl.so

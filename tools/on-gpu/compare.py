@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """What was measured beside what maquette says of it: compare.csv and compare.txt.
 
     compare.py FOLDER MAQUETTE TOOLS        FOLDER: the files that the steps of on-gpu.sh left

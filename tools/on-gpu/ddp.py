@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """A rank of a data-parallel job: the same program that `maquette capture` runs without a GPU and `maquette emulate` on one.
 
     ddp.py [--layers 4] [--batch 1] [--sequence 4096] [--vocabulary 32768] [--steps 8] [--out FILE]

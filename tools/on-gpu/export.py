@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """What `maquette profile` measured, as the table that `maquette profile import` reads.
 
     export.py KERNELS.db OUT.csv

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Pointwise kernels as serving engines fuse them, in Triton: a block per row."""
 import torch
 import triton

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A Llama in plain PyTorch, as small as it can be and with the shapes of the real one: what tools/on-gpu measures and maquette predicts.
 
 Weights, gradients and AdamW's moments are in bfloat16 (maquette's `pure_low_precision`): then the bytes of a parameter are eight, of which

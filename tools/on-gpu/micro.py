@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """What serving is made of, measured by PyTorch and CUDA events: decode attention, skinny products, launches, copies, small pointwise
 kernels, sampling.
 

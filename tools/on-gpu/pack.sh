@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # pack.sh BUILD KIT [PYTHON]: what tools/on-gpu.sh needs on a machine that can build nothing, in one folder.
 #
 # The program is linked anew with its libraries inside (their archives come with the -dev packages), so that only the C library is asked of

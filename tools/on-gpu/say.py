@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Small words of tools/on-gpu.sh.
 
     say.py libraries             folders of CUDA's libraries, PyTorch's own first

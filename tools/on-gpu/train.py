@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Training steps of a Llama on one GPU: how long they take, what the allocator holds, what the profiler saw.
 
     train.py OUT.json [--layers 8] [--batch 2] [--sequence 4096] [--vocabulary 128256] [--steps 12] [--warm-up 5] [--compile]

@@ -13,7 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "profile/backend.h"
+#include "measure/backend.h"
 
 #ifdef __cplusplus
 extern "C" {
