@@ -10,6 +10,7 @@ file share a folder, so that one can read what an earlier one wrote.
 
 usage: run_docs.py [FILE...]
 """
+import concurrent.futures
 import re
 import sys
 
@@ -51,25 +52,32 @@ def pattern(expected):
     return re.compile(r"\s*" + "".join(parts) + r"\s*")
 
 
+def outcomes(file):
+    """(name, whether it held, what to say) of each command of a page, in order: later ones may read what earlier ones wrote."""
+    found = []
+    with Scratch() as scratch:
+        for line, command, expected in examples(file.read_text(encoding="utf-8")):
+            name = f"{file.name}:{line} {command[:70].replace('#', ' ')}"
+            if SHOWN.match(command):
+                continue
+            out, _, status = scratch.run(command + " 2>&1")
+            expected = [scratch.normalise(l.encode()) for l in expected]
+            while expected and not expected[-1].strip():
+                expected.pop()
+            crashed = status >= 70
+            missing = not expected and status != 0
+            good = not crashed and not missing and (not expected or pattern(expected).fullmatch(out) is not None)
+            found.append((name, good, "" if good else f"exit status {status}; output:\n{out}"))
+    return found
+
+
 def main():
     files = [pathlib.Path(a) for a in sys.argv[1:]] or [ROOT / "README.md", *sorted((ROOT / "docs").glob("**/*.md"))]
     tap = Tap()
-    for file in files:
-        if not file.exists():
-            continue
-        with Scratch() as scratch:
-            for line, command, expected in examples(file.read_text(encoding="utf-8")):
-                name = f"{file.name}:{line} {command[:70].replace('#', ' ')}"
-                if SHOWN.match(command):
-                    continue
-                out, _, status = scratch.run(command + " 2>&1")
-                expected = [scratch.normalise(l.encode()) for l in expected]
-                while expected and not expected[-1].strip():
-                    expected.pop()
-                crashed = status >= 70
-                missing = not expected and status != 0
-                good = not crashed and not missing and (not expected or pattern(expected).fullmatch(out) is not None)
-                tap.result(good, name, "" if good else f"exit status {status}; output:\n{out}")
+    with concurrent.futures.ThreadPoolExecutor(2) as pool:
+        for found in pool.map(outcomes, [file for file in files if file.exists()]):
+            for name, good, detail in found:
+                tap.result(good, name, detail)
     return tap.done()
 
 

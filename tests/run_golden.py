@@ -4,6 +4,7 @@
 
 usage: run_golden.py [--bless] [NAME...]
 """
+import concurrent.futures
 import difflib
 import sys
 
@@ -29,28 +30,30 @@ def diff(what, want, got):
     return "\n".join(lines)
 
 
+def play(case):
+    """(stdout, stderr, status) of a transcript's command."""
+    extra = [f for f in sorted(case.iterdir()) if f.name not in OWN and not (f.is_dir() and (f / "cmd").exists())]
+    with Scratch(extra) as scratch:
+        stdin = case / "stdin"
+        return scratch.run(read(case / "cmd"), stdin.read_bytes() if stdin.exists() else b"")
+
+
 def main():
     args = sys.argv[1:]
     bless = "--bless" in args
     names = [a for a in args if not a.startswith("--")]
+    cases = [cmd.parent for cmd in sorted(GOLDEN.glob("**/cmd")) if not names or str(cmd.parent.relative_to(GOLDEN)) in names]
     tap = Tap()
-    for cmd in sorted(GOLDEN.glob("**/cmd")):
-        case = cmd.parent
-        name = str(case.relative_to(GOLDEN))
-        if names and name not in names:
-            continue
-        extra = [f for f in sorted(case.iterdir()) if f.name not in OWN and not (f.is_dir() and (f / "cmd").exists())]
-        with Scratch(extra) as scratch:
-            stdin = case / "stdin"
-            out, err, status = scratch.run(read(cmd), stdin.read_bytes() if stdin.exists() else b"")
-        if bless:
-            write(case / "stdout", out, "")
-            write(case / "stderr", err, "")
-            write(case / "status", f"{status}\n", "0\n")
-        wanted = (read(case / "stdout"), read(case / "stderr"), read(case / "status", "0\n"))
-        got = (out, err, f"{status}\n")
-        detail = "\n".join(diff(w, a, b) for w, a, b in zip(("stdout", "stderr", "status"), wanted, got) if a != b)
-        tap.result(wanted == got, name, detail)
+    with concurrent.futures.ThreadPoolExecutor(2) as pool:
+        for case, (out, err, status) in zip(cases, pool.map(play, cases)):
+            if bless:
+                write(case / "stdout", out, "")
+                write(case / "stderr", err, "")
+                write(case / "status", f"{status}\n", "0\n")
+            wanted = (read(case / "stdout"), read(case / "stderr"), read(case / "status", "0\n"))
+            got = (out, err, f"{status}\n")
+            detail = "\n".join(diff(w, a, b) for w, a, b in zip(("stdout", "stderr", "status"), wanted, got) if a != b)
+            tap.result(wanted == got, str(case.relative_to(GOLDEN)), detail)
     return tap.done()
 
 
