@@ -31,7 +31,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "shim/boot/beside.h"
+#include "shim/boot/device_lookup.h"
 #include "shim/boot/libc.h"
 
 #define READING_NS 25

@@ -32,9 +32,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "shim/boot/descriptors.h"
 #include "shim/boot/gloo_data.h"
 #include "shim/boot/libc.h"
+#include "shim/boot/virtual_descriptors.h"
 
 enum { BUFFER_DATA, DATA, SENDS, READY };
 struct message {

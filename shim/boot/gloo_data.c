@@ -32,7 +32,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "shim/boot/beside.h"
+#include "shim/boot/device_lookup.h"
 #include "shim/grow.h"
 
 enum { GATHER = 1, ALLGATHER, REDUCE, ALLREDUCE, SCATTER, BROADCAST, BARRIER, ALLTOALL };

@@ -8,7 +8,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "shim/boot/beside.h"
+#include "shim/boot/device_lookup.h"
 #include "shim/boot/libc.h"
 
 #define NAME_BYTES 16

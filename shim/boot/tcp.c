@@ -26,9 +26,9 @@
 #include <string.h>
 #include <sys/socket.h>
 
-#include "shim/boot/beside.h"
-#include "shim/boot/descriptors.h"
+#include "shim/boot/device_lookup.h"
 #include "shim/boot/libc.h"
+#include "shim/boot/virtual_descriptors.h"
 
 enum { PORTS = 8 };
 enum { REAL, TOLD, TELLS, READS }; /* a client nobody listens to; the first one; a connection to rank 0 */

@@ -31,7 +31,7 @@ void vg_mark_record(struct vg_event *e, struct vg_stream *s);
 void vg_mark_wait(struct vg_stream *s, struct vg_event *e);
 void vg_mark_unref(struct vg_mark *mark); /* NULL is nothing */
 
-/* --- legacy.c ----------------------------------------------------------------------------------------------------------- */
+/* --- legacy_stream.c ----------------------------------------------------------------------------------------------------------- */
 /* The rules of the legacy stream, before something on s: the joins that are due. */
 void vg_stream_join(struct vg_stream *s);
 

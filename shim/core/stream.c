@@ -4,7 +4,7 @@
  *
  * In a CUDA program: cudaStream_t.
  *
- * What a program puts into them goes through enqueue.c; how they are ordered with the legacy stream is in legacy.c.
+ * What a program puts into them goes through enqueue.c; how they are ordered with the legacy stream is in legacy_stream.c.
  */
 #include "shim/core/stream.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * legacy.c - how CUDA orders streams with the legacy stream (handle NULL or 1): it waits for all work on streams made without
+ * legacy_stream.c - how CUDA orders streams with the legacy stream (handle NULL or 1): it waits for all work on streams made without
  * cudaStreamNonBlocking, and such streams wait for it.
  *
  * In a CUDA program: nothing that it calls; the order that it gets where it names no stream.

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * descriptors.c - sockets for connections with nobody real: a program of thousands of ranks opens more than it was allowed.
+ * virtual_descriptors.c - sockets for connections with nobody real: a program of thousands of ranks opens more than it was allowed.
  *
  * In a host program: descriptors of sockets that it uses like any other.
  */
-#include "shim/boot/descriptors.h"
+#include "shim/boot/virtual_descriptors.h"
 
 #include <errno.h>
 #include <netinet/in.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * real.c - the machine's own time, whatever the program is told: how long this library itself waits.
+ * wall_time.c - the machine's own time, whatever the program is told: how long this library itself waits.
  *
  * In a CUDA program: nothing; these are waits of the library that stands in for the device.
  */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * descriptors.h - descriptors of the host program behind which nobody real may be.
+ * virtual_descriptors.h - descriptors of the host program behind which nobody real may be.
  */
-#ifndef MAQ_SHIM_BOOT_DESCRIPTORS_H
-#define MAQ_SHIM_BOOT_DESCRIPTORS_H
+#ifndef MAQ_SHIM_BOOT_VIRTUAL_DESCRIPTORS_H
+#define MAQ_SHIM_BOOT_VIRTUAL_DESCRIPTORS_H
 
 enum { VG_FDS = 1 << 17 }; /* descriptors that may be virtual: below */
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * beside.c - finds the device that is loaded beside libmaquette-clock.so, and reads the run card for what only this library asks of it.
+ * device_lookup.c - finds the device that is loaded beside libmaquette-clock.so, and reads the run card for what only this library asks of it.
  *
  * In a host program: its environment, that is whether maquette started it and how.
  */
-#include "shim/boot/beside.h"
+#include "shim/boot/device_lookup.h"
 
 #include <fcntl.h>
 #include <stdlib.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * beside.h - what libmaquette-clock.so knows of the run: the device that is loaded beside it, and words of the run card.
+ * device_lookup.h - what libmaquette-clock.so knows of the run: the device that is loaded beside it, and words of the run card.
  */
-#ifndef MAQ_SHIM_BOOT_BESIDE_H
-#define MAQ_SHIM_BOOT_BESIDE_H
+#ifndef MAQ_SHIM_BOOT_DEVICE_LOOKUP_H
+#define MAQ_SHIM_BOOT_DEVICE_LOOKUP_H
 
 #include "shim/boot/hooks.h"
 
