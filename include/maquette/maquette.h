@@ -34,5 +34,6 @@
 #include "maquette/trace.h"
 #include "maquette/train.h"
 #include "maquette/validate.h"
+#include "maquette/validate_serve.h"
 
 #endif

@@ -32,8 +32,8 @@ enum {
 #define MOST_LAYERS 65535u
 
 static const struct cli_validation *const validations[] = {
-    &cli_validate_train, &cli_validate_collectives, &cli_validate_kernels,
-    &cli_validate_plans, &cli_validate_ranking,     &cli_validate_risk,
+    &cli_validate_train,   &cli_validate_collectives, &cli_validate_kernels,  &cli_validate_plans,
+    &cli_validate_ranking, &cli_validate_risk,        &cli_validate_schedule,
 };
 
 static const char *const costs[] = {"analytical", "fitted", NULL};
@@ -148,13 +148,16 @@ static enum maq_status run(struct cli *cli)
     if (cli->n_args < 2)
         return cli_usage(cli, MAQ_CODE_CLI_ARGUMENT, "maquette validate WHAT TABLE", "there is no %s",
                          what ? "table" : "WHAT and no table");
+    if (cli->n_args > 2 && !what->many)
+        return cli_usage(cli, MAQ_CODE_CLI_ARGUMENT, "maquette validate WHAT TABLE", "one argument too many: '%.80s'",
+                         cli->args[2]);
     enum maq_status status = read_options(cli, &given);
     return status == MAQ_OK ? what->run(cli, cli->args[1], &given) : status;
 }
 
 const struct cli_command cli_validate = {
     .name = "validate",
-    .args = "WHAT TABLE [OPTION...]",
+    .args = "WHAT TABLE... [OPTION...]",
     .summary = "compare predictions with published measurements",
     .about =
         "Predicts every row of a table of measurements and says how far off the predictions are, by source, device and "
@@ -166,7 +169,10 @@ const struct cli_command cli_validate = {
         "  plans        executed plans on GPUs of several kinds: a plan, a folder or a .tar.gz, with --profile DIR\n"
         "  ranking      plans of one job (--job), each with its measured step: how well they are ranked\n"
         "  risk         published failures, goodput, start-up and variation, with the recordings of a folder; status 1 "
-        "when one is outside of its band\n",
+        "when one is outside of its band\n"
+        "  schedule     recordings of an engine's scheduler (one or several): is every decision the same? status 1 "
+        "when "
+        "one is not\n",
     .examples = "  maquette validate train measured.csv\n"
                 "  maquette validate kernels tables/ --where device=h100-sxm --worst 10\n"
                 "  maquette validate collectives nccl.csv --where collective=all_reduce --worst 10\n"
@@ -174,9 +180,10 @@ const struct cli_command cli_validate = {
                 "  maquette validate train measured.csv --where source=torchtitan --worst 5\n"
                 "  maquette validate ranking plans.csv --job job.yaml --worst 10\n"
                 "  maquette validate risk variability/\n"
+                "  maquette validate schedule recordings/*.jsonl.gz\n"
                 "  maquette validate train measured.csv --plot accuracy.svg --json --output accuracy.json\n",
     .options = options,
     .n_options = CLI_COUNT(options),
-    .max_args = 2,
+    .max_args = SIZE_MAX,
     .run = run,
 };

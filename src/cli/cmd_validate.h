@@ -7,6 +7,7 @@
 
 #include "cli/cli.h"
 #include "maquette/validate.h"
+#include "maquette/validate_serve.h"
 
 #define CLI_VALIDATE_FILTERS 32u
 
@@ -28,11 +29,12 @@ struct cli_validate_options {
 /* One thing that can be validated: a name for the command line, and what runs. MAQ_NO: no row could be compared. */
 struct cli_validation {
     const char *name;
+    bool many; /* takes several files */
     enum maq_status (*run)(struct cli *cli, const char *path, const struct cli_validate_options *options);
 };
 
 extern const struct cli_validation cli_validate_train, cli_validate_collectives, cli_validate_kernels,
-    cli_validate_plans, cli_validate_ranking, cli_validate_risk;
+    cli_validate_plans, cli_validate_ranking, cli_validate_risk, cli_validate_schedule;
 
 /* Takes `text` (free()); NULL is reported as out of memory. */
 enum maq_status cli_validate_write(struct cli *cli, char *text, const char *path);

@@ -17,7 +17,8 @@
     X(CSV_UNREAD, 1558, "columns that nothing is read from")                                                           \
     X(KERNEL_FILE, 1560, "a file that is not named like a table of kernels")                                           \
     X(PLAN_FILES, 1561, "no executed plans where they are expected, or an archive that cannot be read")                \
-    X(PLAN_PROFILE, 1562, "no profile to predict plans from")
+    X(PLAN_PROFILE, 1562, "no profile to predict plans from")                                                          \
+    X(RECORDING, 1563, "not a recording of a scheduler, or of one that maquette does not have")
 
 enum maq_validate_code {
 #define MAQ_CODE_ENUM(name, code, text) MAQ_CODE_##name = (code),

@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <zlib.h>
+
 #include "base/alloc.h"
 #include "base/check.h"
 #include "base/str.h"
@@ -109,4 +111,42 @@ enum maq_status maq__validate_read(char **text, size_t *len, const char *path, s
     *text = buf;
     *len = n;
     return MAQ_OK;
+}
+
+static enum maq_status unreadable(const char *path, const char *why, struct maq_diag *diag)
+{
+    return maq_diag_fail(MAQ_IO, diag, MAQ_CODE_CANNOT_READ, (struct maq_span){0}, NULL, "%s: %s", path, why);
+}
+
+enum maq_status maq__validate_unpack(struct maq_str *out, const char *path, struct maq_arena *arena,
+                                     struct maq_diag *diag)
+{
+    size_t size = (size_t)1 << 20, used = 0;
+    gzFile file = gzopen(path, "rb");
+    char *text = MAQ_ARENA_NEW(arena, char, size);
+    if (!file)
+        return unreadable(path, "cannot be opened", diag);
+    gzbuffer(file, 1 << 17);
+    while (text) {
+        int got = gzread(file, text + used, (unsigned)(size - used));
+        if (got <= 0) {
+            int code = Z_OK;
+            gzerror(file, &code);
+            bool bad = got < 0 || (code != Z_OK && code != Z_STREAM_END);
+            gzclose(file);
+            *out = (struct maq_str){text, used};
+            return bad ? unreadable(path, "damaged, or not complete", diag) : MAQ_OK;
+        }
+        used += (size_t)got;
+        if (used < size)
+            continue;
+        char *more = size < MAQ_CSV_MAX_BYTES ? MAQ_ARENA_NEW(arena, char, size * 2) : NULL;
+        if (more)
+            memcpy(more, text, used);
+        text = more;
+        size *= 2;
+    }
+    gzclose(file);
+    return maq_diag_fail(MAQ_LIMIT, diag, MAQ_CODE_CSV_SIZE, (struct maq_span){0}, NULL, "%s: larger than %zu MiB",
+                         path, MAQ_CSV_MAX_BYTES >> 20);
 }

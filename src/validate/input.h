@@ -11,6 +11,10 @@
 /* The bytes of a file, or of standard input for "-"; *text is owned by the caller (free()). */
 enum maq_status maq__validate_read(char **text, size_t *len, const char *path, struct maq_diag *diag);
 
+/* All of a file, unpacked where it is compressed (gzip), in the arena; at most MAQ_CSV_MAX_BYTES. */
+enum maq_status maq__validate_unpack(struct maq_str *out, const char *path, struct maq_arena *arena,
+                                     struct maq_diag *diag);
+
 /* keep[i]: whether record i passes all filters. A filter on a column that is not there is an error. */
 enum maq_status maq__validate_filter(bool *keep, const struct maq_csv *csv, const struct maq_validate_opts *opts,
                                      struct maq_diag *diag);

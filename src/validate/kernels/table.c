@@ -5,13 +5,13 @@
 #include "validate/kernels/table.h"
 
 #include <string.h>
-#include <zlib.h>
 
 #include "base/check.h"
 #include "base/codes.h"
 #include "base/str.h"
 #include "cluster/cluster_internal.h"
 #include "validate/codes.h"
+#include "validate/input.h"
 #include "validate/kernels/communication.h"
 
 static const char *const column_names[] = {
@@ -113,44 +113,6 @@ static enum maq_status find_device(struct maq_kernel_table *t, struct maq_str sy
 }
 
 /* ---- the file ---- */
-
-static enum maq_status unreadable(const char *path, const char *why, struct maq_diag *diag)
-{
-    return maq_diag_fail(MAQ_IO, diag, MAQ_CODE_CANNOT_READ, (struct maq_span){0}, NULL, "%s: %s", path, why);
-}
-
-/* All of a file, unpacked. */
-static enum maq_status slurp(struct maq_str *out, const char *path, struct maq_arena *arena, struct maq_diag *diag)
-{
-    size_t size = (size_t)1 << 20, used = 0;
-    gzFile file = gzopen(path, "rb");
-    char *text = MAQ_ARENA_NEW(arena, char, size);
-    if (!file)
-        return unreadable(path, "cannot be opened", diag);
-    gzbuffer(file, 1 << 17);
-    while (text) {
-        int got = gzread(file, text + used, (unsigned)(size - used));
-        if (got <= 0) {
-            int code = Z_OK;
-            gzerror(file, &code);
-            bool bad = got < 0 || (code != Z_OK && code != Z_STREAM_END);
-            gzclose(file);
-            *out = (struct maq_str){text, used};
-            return bad ? unreadable(path, "damaged, or not complete", diag) : MAQ_OK;
-        }
-        used += (size_t)got;
-        if (used < size)
-            continue;
-        char *more = size < MAQ_CSV_MAX_BYTES ? MAQ_ARENA_NEW(arena, char, size * 2) : NULL;
-        if (more)
-            memcpy(more, text, used);
-        text = more;
-        size *= 2;
-    }
-    gzclose(file);
-    return maq_diag_fail(MAQ_LIMIT, diag, MAQ_CODE_CSV_SIZE, (struct maq_span){0}, NULL, "%s: larger than %zu MiB",
-                         path, MAQ_CSV_MAX_BYTES >> 20);
-}
 
 /* `# source=PATH key=value;key=value`: constants for columns that the file lacks. The rest of the text is returned. */
 static struct maq_str read_comment(struct maq_kernel_table *t, struct maq_str text)
@@ -285,10 +247,11 @@ enum maq_status maq_kernel_table_read(struct maq_kernel_table *out, const char *
 {
     struct maq_str system, text, op, table, framework, folder, file = last_part(maq_str_of(path), &folder);
     if (!maq_kernel_table_name(out, &system, path, arena))
-        return unreadable(path, "not the name of a table of kernels", diag);
+        return maq_diag_fail(MAQ_IO, diag, MAQ_CODE_CANNOT_READ, (struct maq_span){0}, NULL,
+                             "%s: not the name of a table of kernels", path);
     split(split(split(file, &op), &table), &framework);
     MAQ_TRY(find_device(out, system, arena, diag));
-    MAQ_TRY(slurp(&text, path, arena, diag));
+    MAQ_TRY(maq__validate_unpack(&text, path, arena, diag));
     text = read_comment(out, text);
     MAQ_TRY(maq_csv_parse(&out->csv, path, text, arena, diag));
     for (int c = 0; c < MAQ_KERNEL_COLUMN_COUNT; c++)

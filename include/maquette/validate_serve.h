@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * validate_serve.h - serving, held against what engines did.
+ *
+ * A recording of a scheduler (JSON, one object a line) says what requests came and what a real engine decided, iteration by iteration.
+ * maq_validate_schedule() lets maquette's scheduler decide the same and compares: tokens given to each request, blocks that are free,
+ * requests that run and wait, who was preempted, who finished, and how much of a prompt was found in the prefix cache.
+ * docs/validate-serve.md has the format.
+ */
+#ifndef MAQUETTE_VALIDATE_SERVE_H
+#define MAQUETTE_VALIDATE_SERVE_H
+
+#include "maquette/diag.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct maq_validate_schedule_row {
+    const char *file;
+    const char *engine, *version; /* that was recorded */
+    uint32_t requests, steps, equal_steps;
+    int64_t first_difference; /* number of the first step that differs; -1: none does */
+    const char *difference;   /* what differs there; NULL: nothing */
+};
+
+struct maq_validate_schedule {
+    uint32_t n;
+    struct maq_validate_schedule_row *rows; /* [n], as the files were given */
+    uint32_t equal;                         /* recordings that are equal in every step */
+    void *owner;                            /* internal */
+};
+
+/*
+ * Replays recordings; .gz is unpacked. *out is owned by the caller (maq_validate_schedule_free). A recording that cannot be read, or
+ * whose engine or knobs maquette does not have, is an error: nothing is compared then.
+ */
+MAQ_API enum maq_status maq_validate_schedule(struct maq_validate_schedule **out, const char *const *paths, size_t n,
+                                              struct maq_diag *diag);
+MAQ_API void maq_validate_schedule_free(struct maq_validate_schedule *result);
+
+/* The result as text, and as a document (schema maquette.validate.schedule/1); owned by the caller (free()), NULL: out of memory. */
+MAQ_API char *maq_validate_schedule_text(const struct maq_validate_schedule *result);
+MAQ_API char *maq_validate_schedule_json(const struct maq_validate_schedule *result);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * block_pool.h - the paged blocks of a KV cache: which are free, in what order they are handed out again, and which hold a prefix
+ * that a later request can use.
+ *
+ * A block is a number; block 0 is never handed out and stands for "no block" in a request's table. Free blocks lie in one queue. New
+ * blocks come from its front, and what they held is forgotten then and not before: a free block keeps its key and can be taken out
+ * of the queue again by a request with the same prefix. Blocks that hold a key are put back at the end of the queue, so that the one
+ * unused for longest goes first; blocks without are put back at the front.
+ *
+ * Two blocks may have the same key, since requests that compute the same prefix side by side each have their own; the one that got it
+ * first is found.
+ *
+ * The rules are those of vLLM 0.33.0 (v1/core/block_pool.py); `maquette validate schedule` holds them to it.
+ */
+#ifndef MAQ_SERVE_KV_BLOCK_POOL_H
+#define MAQ_SERVE_KV_BLOCK_POOL_H
+
+#include "maquette/diag.h"
+
+#define MAQ_KV_NO_BLOCK 0u
+
+struct maq_kv_block {
+    uint64_t key;        /* of the prefix that ends with this block; 0 = none */
+    uint32_t prev, next; /* in the queue of free blocks */
+    uint32_t refs;       /* requests that hold it */
+    uint32_t bucket;     /* next first block of another key in the same bucket of the table */
+    uint32_t same, last; /* next block with the same key; of a first block: the last of them */
+};
+
+struct maq_block_pool {
+    struct maq_kv_block *at; /* [n + 1]; the last one is the head of the queue */
+    uint32_t n, n_free;      /* all blocks, block 0 counted; those in the queue */
+    uint32_t *table;         /* [mask + 1] first blocks by key, 0 = none */
+    uint32_t mask;
+    bool caching;
+};
+
+/* n >= 1 blocks, all free but block 0. */
+enum maq_status maq_block_pool_init(struct maq_block_pool *pool, uint32_t n, bool caching);
+void maq_block_pool_fini(struct maq_block_pool *pool);
+
+/* The block at the front of the queue, held once; there must be one. */
+uint32_t maq_block_pool_take(struct maq_block_pool *pool);
+/* Held by one more; a free one leaves the queue. Block 0 is passed over. */
+void maq_block_pool_hold(struct maq_block_pool *pool, uint32_t block);
+/*
+ * Held by one less, each of n blocks, of which those that nobody holds any more go back to the queue: the first one given is the
+ * first to be handed out again. Block 0 is passed over. The list is overwritten.
+ */
+void maq_block_pool_release(struct maq_block_pool *pool, uint32_t *blocks, uint32_t n);
+
+/* The first of the blocks with a key; MAQ_KV_NO_BLOCK when there is none. */
+uint32_t maq_block_pool_find(const struct maq_block_pool *pool, uint64_t key);
+/* Gives a block, which has none, a key (not 0). */
+void maq_block_pool_mark(struct maq_block_pool *pool, uint32_t block, uint64_t key);
+
+#endif

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* content.c - hashes of blocks, chained from the beginning of a request as engines chain them. */
+#include "serve/kv/content.h"
+
+/* The finalizer of splitmix64: a bijection, so that words never collapse before they are chained. */
+static uint64_t mix(uint64_t x)
+{
+    x += 0x9e3779b97f4a7c15u;
+    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
+    x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
+    return x ^ (x >> 31);
+}
+
+static uint64_t chain(uint64_t parent, uint64_t word)
+{
+    return mix(parent * 0xff51afd7ed558ccdu + mix(word));
+}
+
+uint64_t maq_content_hash(const struct maq_content *c, uint64_t parent, int64_t first, int32_t tokens)
+{
+    int64_t named = (int64_t)c->n_prefix * c->unit, unit = c->unit;
+    uint64_t h = chain(parent, (uint64_t)tokens);
+    if (unit > 0 && first + tokens <= named && first % unit + tokens <= unit) { /* inside of a run */
+        h = chain(chain(h, c->prefix[first / unit]), (uint64_t)(first % unit));
+    } else if (unit > 0 && first + tokens <= named && first % unit == 0 && tokens % unit == 0) { /* whole runs */
+        for (int64_t i = first / unit; i < (first + tokens) / unit; i++)
+            h = chain(chain(h, c->prefix[i]), 0);
+    } else {
+        h = chain(chain(h, c->own), ~(uint64_t)first);
+    }
+    return h ? h : 1;
+}

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * content.h - what the tokens of a request are, as far as a prefix cache can tell: which of its blocks are equal to blocks of others.
+ *
+ * A request begins with `n_prefix` runs of `unit` tokens that have names: runs of equal names, behind equal beginnings, are equal
+ * tokens. What follows, and what is generated, is the request's own. Recordings of a scheduler and traces with hashes of blocks
+ * (Mooncake: 512 tokens each) both say so much and no more.
+ */
+#ifndef MAQ_SERVE_KV_CONTENT_H
+#define MAQ_SERVE_KV_CONTENT_H
+
+#include <stdint.h>
+
+struct maq_content {
+    const uint64_t *prefix; /* [n_prefix], borrowed */
+    uint32_t n_prefix, unit;
+    uint64_t own; /* differs between requests */
+};
+
+/*
+ * The hash of `tokens` tokens from token `first` on (a multiple of `tokens`) behind a beginning with the hash `parent` (0 = none):
+ * never 0. Two blocks of equal content have equal hashes; others differ but for chance, 2^-64 for each pair.
+ */
+uint64_t maq_content_hash(const struct maq_content *content, uint64_t parent, int64_t first, int32_t tokens);
+
+#endif

@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* vllm.c - requests come, iterations end, requests go; deciding an iteration is in vllm_decide.c. */
+#include "serve/sched/vllm.h"
+
+#include <stdlib.h>
+
+#include "base/alloc.h"
+#include "base/check.h"
+
+bool maq_vllm_push(uint32_t **list, uint32_t *n, uint32_t *size, uint32_t value)
+{
+    if (!maq__grow((void **)list, size, *n, sizeof **list))
+        return false;
+    (*list)[(*n)++] = value;
+    return true;
+}
+
+void maq_iteration_fini(struct maq_iteration *it)
+{
+    free(it->scheduled);
+    free(it->preempted);
+    free(it->finished);
+    *it = (struct maq_iteration){0};
+}
+
+enum maq_status maq_vllm_init(struct maq_vllm *s, const struct maq_vllm_knobs *knobs, const struct maq_kv_options *kv)
+{
+    *s = (struct maq_vllm){.knobs = *knobs, .waiting = {.by_priority = knobs->priority}};
+    return maq_kv_init(&s->kv, kv);
+}
+
+void maq_vllm_fini(struct maq_vllm *s)
+{
+    for (uint32_t i = 0; i < s->n_slots; i++)
+        maq_kv_request_fini(&s->kv, &s->at[i].kv);
+    free(s->at);
+    free(s->free_slots);
+    free(s->running);
+    free(s->skipped);
+    maq_queue_fini(&s->waiting);
+    maq_kv_fini(&s->kv);
+    *s = (struct maq_vllm){0};
+}
+
+/* ---- coming and going ---- */
+
+static uint32_t new_slot(struct maq_vllm *s)
+{
+    if (s->n_free_slots > 0)
+        return s->free_slots[--s->n_free_slots];
+    if (!maq__grow((void **)&s->at, &s->slots_size, s->n_slots, sizeof *s->at))
+        return MAQ_NO_SLOT;
+    s->at[s->n_slots] = (struct maq_vllm_request){0};
+    return s->n_slots++;
+}
+
+uint32_t maq_vllm_add(struct maq_vllm *s, const struct maq_vllm_new *new)
+{
+    uint32_t slot = new_slot(s);
+    struct maq_vllm_request *r = slot == MAQ_NO_SLOT ? NULL : &s->at[slot];
+    if (!r || !maq_kv_request_begin(&s->kv, &r->kv, &new->content)) {
+        s->failed = true;
+        return MAQ_NO_SLOT;
+    }
+    *r = (struct maq_vllm_request){
+        .prompt = new->prompt, .most = new->output, .tokens = new->prompt, .status = MAQ_VLLM_WAITING, .kv = r->kv};
+    r->rank = (struct maq_waiting){new->priority, slot, new->arrival, new->order};
+    if (!maq_queue_push(&s->waiting, r->rank))
+        s->failed = true;
+    return slot;
+}
+
+void maq_vllm_free_request(struct maq_vllm *s, uint32_t slot)
+{
+    struct maq_vllm_request *r = &s->at[slot];
+    maq_kv_release(&s->kv, &r->kv);
+    r->status = MAQ_VLLM_FREE;
+    r->rank.order = UINT64_MAX;
+    if (!maq_vllm_push(&s->free_slots, &s->n_free_slots, &s->free_size, slot))
+        s->failed = true;
+}
+
+static void remove_running(struct maq_vllm *s, uint32_t slot)
+{
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < s->n_running; i++)
+        if (s->running[i] != slot)
+            s->running[kept++] = s->running[i];
+    s->n_running = kept;
+}
+
+void maq_vllm_abort(struct maq_vllm *s, uint32_t slot)
+{
+    if (s->at[slot].status == MAQ_VLLM_RUNNING)
+        remove_running(s, slot);
+    else
+        maq_queue_remove(&s->waiting, slot);
+    maq_vllm_free_request(s, slot);
+}
+
+/* ---- the end of an iteration ---- */
+
+/* The tokens of a request that its model does not know yet grow by those that were sampled, until it has enough. */
+static bool append(struct maq_vllm *s, struct maq_vllm_request *r, int32_t sampled, bool stale)
+{
+    bool stops = false;
+    int32_t n = 0;
+    while (n < sampled && !stops) {
+        n++;
+        r->tokens++;
+        stops = r->tokens >= s->knobs.max_model_len || r->tokens - r->prompt >= r->most;
+    }
+    if (stops && !stale)
+        r->computed -= sampled - n;
+    if (!stale && r->placeholders > 0)
+        r->placeholders -= sampled;
+    return stops;
+}
+
+static bool end_scheduled(struct maq_vllm *s, const struct maq_scheduled *w, int32_t sampled)
+{
+    struct maq_vllm_request *r = &s->at[w->slot];
+    bool stale = r->stale > 0, runs = r->status == MAQ_VLLM_RUNNING;
+    r->in_flight -= w->tokens;
+    if (stale)
+        r->stale -= w->tokens;
+    if (sampled == 0)
+        return false;
+    if (w->drafts > 0 && !stale) {
+        int32_t rejected = w->drafts - (sampled - 1);
+        r->computed -= r->computed > 0 ? rejected : 0;
+        r->placeholders -= r->placeholders > 0 ? rejected : 0;
+    }
+    bool awaited = r->placeholders > 0, stops = append(s, r, sampled, stale);
+    if (!stale && runs && (awaited || s->knobs.spec_tokens > 0))
+        maq_kv_keep(&s->kv, &r->kv, r->computed - r->in_flight, r->tokens);
+    return stops;
+}
+
+/* Those that finished leave the list of those that run in one pass. */
+static void remove_finished(struct maq_vllm *s, const struct maq_iteration *it)
+{
+    uint32_t kept = 0;
+    if (it->n_finished == 0)
+        return;
+    for (uint32_t i = 0; i < s->n_running; i++)
+        if (s->at[s->running[i]].status == MAQ_VLLM_RUNNING)
+            s->running[kept++] = s->running[i];
+    s->n_running = kept;
+}
+
+void maq_vllm_end(struct maq_vllm *s, struct maq_iteration *it, const int32_t *sampled)
+{
+    it->n_finished = 0;
+    for (uint32_t i = 0; i < it->n; i++) {
+        const struct maq_scheduled *w = &it->scheduled[i];
+        if (s->at[w->slot].rank.order != w->order) /* it was given up meanwhile */
+            continue;
+        if (!end_scheduled(s, w, sampled ? sampled[i] : w->samples))
+            continue;
+        if (s->at[w->slot].status != MAQ_VLLM_RUNNING)
+            maq_queue_remove(&s->waiting, w->slot);
+        maq_vllm_free_request(s, w->slot);
+        if (!maq_vllm_push(&it->finished, &it->n_finished, &it->finished_size, w->slot))
+            s->failed = true;
+    }
+    remove_finished(s, it);
+    s->failed |= s->kv.failed;
+}
+
+void maq_vllm_propose(struct maq_vllm *s, uint32_t slot, int32_t drafts)
+{
+    struct maq_vllm_request *r = &s->at[slot];
+    if (r->status != MAQ_VLLM_FREE)
+        r->drafts = r->partial ? 0 : drafts;
+}

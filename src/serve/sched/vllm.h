@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * vllm.h - the scheduler of vLLM V1: which tokens of which requests an iteration computes.
+ *
+ * There is no prefill and no decode. A request has `computed` tokens and `tokens` known ones (its prompt, what it sampled, drafts);
+ * each iteration hands out at most max_num_batched_tokens tokens to close the gap:
+ *
+ *   1. to requests that run, in their order. If blocks lack, the last one (or the least urgent one) is preempted: its blocks go back, it
+ *      waits at the front, and will be computed again from its beginning, or from what is left of it in the prefix cache;
+ *   2. if nobody was preempted, to requests that wait, in theirs, while max_num_seqs lasts and the whole prompt would find room. Who
+ *      does not fit stops the others.
+ *
+ * With async scheduling an iteration is decided before the outcome of the last one is known; a request then has placeholders for what
+ * that one will sample, and what a preempted request still has in flight arrives late.
+ *
+ * Held against vLLM 0.33.0 (v1/core/sched/scheduler.py, async_scheduler.py) step by step: `maquette validate schedule`.
+ */
+#ifndef MAQ_SERVE_SCHED_VLLM_H
+#define MAQ_SERVE_SCHED_VLLM_H
+
+#include "serve/kv/kv_cache.h"
+#include "serve/sched/queue.h"
+
+#define MAQ_NO_SLOT UINT32_MAX
+
+struct maq_vllm_knobs {
+    int32_t max_num_seqs, max_num_batched_tokens;
+    int64_t max_model_len;
+    int32_t long_prefill_token_threshold; /* 0 = none */
+    bool adaptive_long_prefill;           /* the threshold is at least a fair share of the tokens */
+    bool chunked_prefill, priority, async, reserve_full_isl;
+    int32_t spec_tokens;      /* drafts of a request in an iteration */
+    int32_t lookahead_tokens; /* slots beyond, for a draft model that has a cache of its own */
+    int32_t draft_slots;      /* of the batch, for each request */
+};
+
+enum maq_vllm_status { MAQ_VLLM_FREE, MAQ_VLLM_WAITING, MAQ_VLLM_RUNNING, MAQ_VLLM_PREEMPTED };
+
+struct maq_vllm_request {
+    int64_t prompt, most; /* tokens of the prompt; that it samples at most */
+    int64_t tokens, computed;
+    int32_t in_flight;    /* tokens of iterations that have not ended */
+    int32_t stale;        /* of them, those from before a preemption */
+    int32_t placeholders; /* tokens that iterations in flight will sample, drafts counted */
+    int32_t drafts;       /* proposed for the next iteration */
+    int32_t given;        /* tokens of the iteration that is being decided; 0 = none */
+    uint8_t status;       /* enum maq_vllm_status */
+    bool partial;         /* its last iteration did not reach the end of its known tokens */
+    uint32_t preemptions;
+    struct maq_waiting rank; /* priority, slot, arrival, order */
+    struct maq_kv_request kv;
+};
+
+/* What an iteration does for a request. */
+struct maq_scheduled {
+    uint32_t slot;
+    int32_t tokens, drafts; /* that it computes; how many of them are drafts */
+    int64_t computed;       /* before it */
+    uint64_t order;         /* of the request: the slot may have another one when the iteration ends */
+    int64_t hit;            /* tokens that were found cached when it was taken in; -1: it ran already */
+    bool samples;           /* its known tokens are computed to their end */
+};
+
+struct maq_iteration {
+    struct maq_scheduled *scheduled; /* [n] */
+    uint32_t n, size;
+    uint32_t *preempted; /* slots */
+    uint32_t n_preempted, preempted_size;
+    uint32_t *finished; /* slots that became free when it ended */
+    uint32_t n_finished, finished_size;
+    int64_t tokens;
+};
+void maq_iteration_fini(struct maq_iteration *it);
+
+struct maq_vllm {
+    struct maq_vllm_knobs knobs;
+    struct maq_kv_cache kv;
+    struct maq_vllm_request *at; /* slots */
+    uint32_t n_slots, slots_size, *free_slots, n_free_slots, free_size;
+    uint32_t *running, n_running, running_size;
+    struct maq_queue waiting;
+    struct maq_waiting *skipped; /* in one pass over those that wait */
+    uint32_t n_skipped, skipped_size;
+    bool failed; /* out of memory: look once after each iteration */
+};
+
+enum maq_status maq_vllm_init(struct maq_vllm *s, const struct maq_vllm_knobs *knobs, const struct maq_kv_options *kv);
+void maq_vllm_fini(struct maq_vllm *s);
+
+struct maq_vllm_new {
+    int64_t prompt, output; /* tokens; output: that it samples, at least 1 */
+    int32_t priority;
+    double arrival;
+    uint64_t order;
+    struct maq_content content;
+};
+/* A request that waits from now on; its slot is its own until it finishes. MAQ_NO_SLOT when out of memory. */
+uint32_t maq_vllm_add(struct maq_vllm *s, const struct maq_vllm_new *request);
+/* It is given up. */
+void maq_vllm_abort(struct maq_vllm *s, uint32_t slot);
+
+/* Decides the next iteration; it->n may be 0. */
+void maq_vllm_decide(struct maq_vllm *s, struct maq_iteration *it);
+/*
+ * An iteration has ended, in the order in which they were decided: sampled[i] tokens came out for it->scheduled[i], accepted drafts and one
+ * more; NULL: one where `samples`. Fills it->finished.
+ */
+void maq_vllm_end(struct maq_vllm *s, struct maq_iteration *it, const int32_t *sampled);
+/* Drafts that were proposed for a request after its last iteration; without async scheduling. */
+void maq_vllm_propose(struct maq_vllm *s, uint32_t slot, int32_t drafts);
+
+/* ---- within the scheduler ---- */
+
+bool maq_vllm_push(uint32_t **list, uint32_t *n, uint32_t *size, uint32_t value);
+/* Ends a request: gives back its blocks and its slot. */
+void maq_vllm_free_request(struct maq_vllm *s, uint32_t slot);
+
+#endif

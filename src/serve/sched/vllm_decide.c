@@ -1,0 +1,280 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * vllm_decide.c - one iteration: tokens to those that run, then to those that wait. See vllm.h for the rules; the names of budgets are
+ * the engine's.
+ */
+#include "base/alloc.h"
+#include "serve/sched/vllm.h"
+
+/* An iteration while it is decided. */
+struct deciding {
+    struct maq_vllm *s;
+    struct maq_iteration *it;
+    int64_t token_budget, input_budget;
+    int32_t long_prefill; /* tokens of one request at most; 0 = no such bound */
+    uint32_t ran;         /* requests that ran already and were given something */
+    bool partial_runs;    /* one of those that run is in the middle of its prompt */
+};
+
+static bool push_scheduled(struct deciding *d, const struct maq_scheduled *w)
+{
+    struct maq_iteration *it = d->it;
+    if (!maq__grow((void **)&it->scheduled, &it->size, it->n, sizeof *it->scheduled)) {
+        d->s->failed = true;
+        return false;
+    }
+    it->scheduled[it->n++] = *w;
+    d->token_budget -= w->tokens;
+    d->input_budget -= w->tokens + d->s->knobs.draft_slots;
+    d->s->at[w->slot].given = w->tokens;
+    return true;
+}
+
+/* Takes back what a request was given in this iteration. */
+static void withdraw(struct deciding *d, uint32_t slot)
+{
+    struct maq_iteration *it = d->it;
+    uint32_t kept = 0;
+    if (d->s->at[slot].given == 0)
+        return;
+    for (uint32_t i = 0; i < it->n; i++)
+        if (it->scheduled[i].slot != slot)
+            it->scheduled[kept++] = it->scheduled[i];
+    it->n = kept;
+    d->token_budget += d->s->at[slot].given;
+    d->input_budget += d->s->at[slot].given + d->s->knobs.draft_slots;
+    d->s->at[slot].given = 0;
+}
+
+static int64_t least(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* ---- those that run ---- */
+
+/* Who makes room: the last one to come, or the least urgent one. Its place in the list. */
+static uint32_t victim_of(const struct maq_vllm *s)
+{
+    uint32_t victim = s->n_running - 1;
+    if (!s->knobs.priority)
+        return victim;
+    victim = 0;
+    for (uint32_t i = 1; i < s->n_running; i++) { /* of equals the first one */
+        const struct maq_waiting *a = &s->at[s->running[victim]].rank, *b = &s->at[s->running[i]].rank;
+        if (b->priority > a->priority || (b->priority == a->priority && b->arrival > a->arrival))
+            victim = i;
+    }
+    return victim;
+}
+
+static void preempt(struct deciding *d, uint32_t place)
+{
+    struct maq_vllm *s = d->s;
+    uint32_t slot = s->running[place];
+    struct maq_vllm_request *r = &s->at[slot];
+    for (uint32_t i = place + 1; i < s->n_running; i++)
+        s->running[i - 1] = s->running[i];
+    s->n_running--;
+    withdraw(d, slot);
+    maq_kv_release(&s->kv, &r->kv);
+    r->status = MAQ_VLLM_PREEMPTED;
+    r->computed = 0;
+    r->drafts = 0;
+    r->stale = r->in_flight;
+    r->placeholders = 0;
+    r->preemptions++;
+    if (!maq_queue_push_front(&s->waiting, r->rank) ||
+        !maq_vllm_push(&d->it->preempted, &d->it->n_preempted, &d->it->preempted_size, slot))
+        s->failed = true;
+}
+
+/* Tokens that a running request could be given. */
+static int64_t wanted(const struct deciding *d, const struct maq_vllm_request *r)
+{
+    const struct maq_vllm_knobs *k = &d->s->knobs;
+    if (r->placeholders > 0 && r->computed + 2 - r->placeholders >= r->prompt + r->most)
+        return 0; /* it is sure to end with what is in flight */
+    int64_t n = r->tokens + r->drafts + r->placeholders - r->computed;
+    if (d->long_prefill > 0 && d->long_prefill < n)
+        n = d->long_prefill;
+    n = least(n, least(d->token_budget, d->input_budget - k->draft_slots));
+    return least(n, k->max_model_len - r->computed - 1);
+}
+
+/* Gives a running request its blocks, at the expense of others if need be. False: there are none for it. */
+static bool make_room(struct deciding *d, uint32_t *place, int64_t tokens)
+{
+    struct maq_vllm *s = d->s;
+    uint32_t slot = s->running[*place];
+    struct maq_vllm_request *r = &s->at[slot];
+    const struct maq_kv_need need = {.tokens = r->tokens,
+                                     .computed = r->computed,
+                                     .added = tokens,
+                                     .ahead = s->knobs.lookahead_tokens,
+                                     .in_flight = r->in_flight};
+    while (!maq_kv_allocate(&s->kv, &r->kv, &need)) {
+        uint32_t victim = victim_of(s), out = s->running[victim];
+        if (s->kv.failed)
+            return false;
+        if (victim < *place)
+            (*place)--;
+        preempt(d, victim);
+        if (out == slot)
+            return false;
+    }
+    return true;
+}
+
+static void decide_running(struct deciding *d)
+{
+    struct maq_vllm *s = d->s;
+    uint32_t place = 0;
+    while (place < s->n_running && d->token_budget > 0 && d->input_budget > s->knobs.draft_slots) {
+        uint32_t slot = s->running[place];
+        struct maq_vllm_request *r = &s->at[slot];
+        int64_t n = wanted(d, r);
+        if (n <= 0) {
+            place++;
+            continue;
+        }
+        if (!make_room(d, &place, n)) {
+            if (s->knobs.priority && !s->kv.failed)
+                continue; /* it gave way itself; others may still fit */
+            return;
+        }
+        int64_t drafts = n + r->computed - r->tokens - r->placeholders;
+        struct maq_scheduled w = {
+            .slot = slot, .tokens = (int32_t)n, .computed = r->computed, .order = r->rank.order, .hit = -1};
+        w.drafts = (int32_t)(drafts > 0 ? least(drafts, r->drafts) : 0);
+        r->drafts = 0;
+        d->partial_runs |= r->partial;
+        if (!push_scheduled(d, &w))
+            return;
+        place++;
+    }
+}
+
+/* ---- those that wait ---- */
+
+static bool skip(struct maq_vllm *s, struct maq_waiting w)
+{
+    if (!maq__grow((void **)&s->skipped, &s->skipped_size, s->n_skipped, sizeof *s->skipped)) {
+        s->failed = true;
+        return false;
+    }
+    s->skipped[s->n_skipped++] = w;
+    return true;
+}
+
+/*
+ * Tokens for a request that is taken in behind `computed` cached ones; 0: the pass over those that wait ends. A request with a single
+ * token to compute is filled up with drafts where all others have as many, so that the batch stays uniform.
+ */
+static int64_t first_tokens(const struct deciding *d, const struct maq_vllm_request *r, int64_t computed,
+                            int32_t *drafts)
+{
+    const struct maq_vllm_knobs *k = &d->s->knobs;
+    int64_t n = r->tokens - computed, budget = least(d->token_budget, d->input_budget - k->draft_slots),
+            padded = 1 + (int64_t)k->spec_tokens;
+    *drafts = 0;
+    if (k->spec_tokens > 0 && n == 1 && !d->partial_runs && (d->ran > 0 || computed > 0) &&
+        computed + padded + 1 <= k->max_model_len) {
+        if (padded > budget)
+            return 0;
+        n = padded;
+        *drafts = k->spec_tokens;
+    }
+    if (d->long_prefill > 0 && d->long_prefill < n)
+        n = d->long_prefill;
+    if (!k->chunked_prefill && n > budget)
+        return 0;
+    return least(n, budget);
+}
+
+/* Takes the first of those that wait in; false: it cannot be, and nobody overtakes it. */
+static bool take_in(struct deciding *d, struct maq_waiting first)
+{
+    struct maq_vllm *s = d->s;
+    struct maq_vllm_request *r = &s->at[first.slot];
+    int64_t found = maq_kv_find(&s->kv, &r->kv, r->tokens, r->tokens - 1);
+    struct maq_scheduled w = {.slot = first.slot, .computed = found, .order = first.order, .hit = found};
+    int64_t n = first_tokens(d, r, found, &w.drafts);
+    const struct maq_kv_need need = {.tokens = r->tokens,
+                                     .found = found,
+                                     .added = n,
+                                     .ahead = s->knobs.lookahead_tokens,
+                                     .in_flight = r->in_flight,
+                                     .whole_fits = s->knobs.reserve_full_isl,
+                                     .keeps_free = s->n_running > 0};
+    if (n <= 0 || !maq_kv_allocate(&s->kv, &r->kv, &need))
+        return false;
+    maq_queue_pop(&s->waiting);
+    if (!maq_vllm_push(&s->running, &s->n_running, &s->running_size, first.slot)) {
+        s->failed = true;
+        return false;
+    }
+    r->status = MAQ_VLLM_RUNNING;
+    r->computed = found;
+    w.tokens = (int32_t)n;
+    return push_scheduled(d, &w);
+}
+
+static void decide_waiting(struct deciding *d)
+{
+    struct maq_vllm *s = d->s;
+    s->n_skipped = 0;
+    while (d->token_budget > 0 && s->waiting.n > 0 && d->input_budget > s->knobs.draft_slots &&
+           s->n_running < (uint32_t)s->knobs.max_num_seqs) {
+        struct maq_waiting first = maq_queue_peek(&s->waiting);
+        if (s->at[first.slot].stale > 0) { /* what it sampled before it was preempted has not arrived */
+            maq_queue_pop(&s->waiting);
+            if (!skip(s, first))
+                break;
+            continue;
+        }
+        if (!take_in(d, first))
+            break;
+    }
+    while (s->n_skipped > 0)
+        if (!maq_queue_push_front(&s->waiting, s->skipped[--s->n_skipped]))
+            s->failed = true;
+}
+
+/* ---- the whole ---- */
+
+static void advance(struct maq_vllm *s, struct maq_scheduled *w)
+{
+    struct maq_vllm_request *r = &s->at[w->slot];
+    r->given = 0;
+    r->computed += w->tokens;
+    r->in_flight += w->tokens;
+    r->partial = r->computed < r->tokens + r->placeholders;
+    w->samples = !r->partial;
+    if (s->knobs.async && !r->partial) {
+        r->placeholders += 1 + w->drafts;
+        r->drafts = s->knobs.spec_tokens;
+    }
+}
+
+void maq_vllm_decide(struct maq_vllm *s, struct maq_iteration *it)
+{
+    const struct maq_vllm_knobs *k = &s->knobs;
+    struct deciding d = {
+        .s = s, .it = it, .token_budget = k->max_num_batched_tokens, .input_budget = k->max_num_batched_tokens};
+    uint32_t all = s->n_running + s->waiting.n;
+    d.long_prefill = all > 1 ? k->long_prefill_token_threshold : 0;
+    if (d.long_prefill > 0 && k->adaptive_long_prefill && k->max_num_batched_tokens / (int32_t)all > d.long_prefill)
+        d.long_prefill = k->max_num_batched_tokens / (int32_t)all;
+    it->n = it->n_preempted = it->n_finished = 0;
+    it->tokens = 0;
+    decide_running(&d);
+    d.ran = it->n;
+    if (it->n_preempted == 0)
+        decide_waiting(&d);
+    for (uint32_t i = 0; i < it->n; i++) {
+        it->tokens += it->scheduled[i].tokens;
+        advance(s, &it->scheduled[i]);
+    }
+    s->failed |= s->kv.failed;
+}

@@ -1,0 +1,260 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * recording.c - reads a recording. Lines are objects, told apart by their first member: "engine", "request", "step".
+ *
+ * Knobs that a file leaves out have the engine's defaults. Knobs that maquette does not know are an error, since a scheduler that was
+ * asked for something else decides something else; what a version does not have (`not_in_this_version`) does not count.
+ */
+#include "validate/serve/recording.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/check.h"
+#include "base/str.h"
+#include "validate/codes.h"
+#include "validate/input.h"
+
+struct reading {
+    struct maq_recording *out;
+    struct maq_arena *arena;
+    struct maq_diag *diag;
+    uint32_t line;
+    uint32_t requests_size, steps_size;
+};
+
+static enum maq_status bad(const struct reading *r, const char *hint, const char *what)
+{
+    return maq_diag_fail(MAQ_BAD_INPUT, r->diag, MAQ_CODE_RECORDING, (struct maq_span){0}, hint, "%s:%u: %s",
+                         r->out->path, r->line, what);
+}
+
+static int64_t integer(const json_t *map, const char *key, int64_t otherwise)
+{
+    const json_t *value = json_object_get(map, key);
+    return json_is_integer(value)   ? json_integer_value(value)
+           : json_is_boolean(value) ? json_is_true(value)
+                                    : otherwise;
+}
+
+/* ---- the header ---- */
+
+static const char *const known_knobs[] = {
+    "max_num_seqs",
+    "max_num_batched_tokens",
+    "max_model_len",
+    "block_size",
+    "blocks",
+    "chunked",
+    "caching",
+    "long_prefill_token_threshold",
+    "adaptive_long_prefill",
+    "max_num_partial_prefills",
+    "policy",
+    "not_in_this_version",
+    "async",
+    "spec_tokens",
+    "lookahead_tokens",
+    "draft_slots",
+    "eagle",
+    "watermark",
+    "reserve_full_isl",
+    "groups",
+    "max_in_flight_tokens",
+};
+
+static enum maq_status check_knobs(const struct reading *r, const json_t *knobs)
+{
+    const char *key;
+    const json_t *value;
+    json_object_foreach((json_t *)(uintptr_t)knobs, key, value)
+    {
+        bool known = false;
+        for (size_t i = 0; i < sizeof known_knobs / sizeof *known_knobs; i++)
+            known |= strcmp(key, known_knobs[i]) == 0;
+        if (!known)
+            return bad(r, NULL, maq_arena_printf(r->arena, "a knob that maquette does not have: '%.60s'", key));
+    }
+    return MAQ_OK;
+}
+
+static enum maq_status read_groups(struct reading *r, const json_t *list, int32_t block_size)
+{
+    static const char *const kinds[] = {"full", "window", "chunk", "state"};
+    struct maq_recording *out = r->out;
+    size_t n = json_array_size(list);
+    if (!list) {
+        out->groups[0] = (struct maq_kv_group){.kind = MAQ_KV_FULL, .block_size = block_size};
+        out->kv.n_groups = 1;
+        return MAQ_OK;
+    }
+    if (n == 0 || n > MAQ_KV_MOST_GROUPS)
+        return bad(r, NULL, "no groups of layers, or more than 32");
+    for (size_t i = 0; i < n; i++) {
+        const json_t *g = json_array_get(list, i);
+        const char *kind = json_string_value(json_object_get(g, "kind"));
+        uint8_t k = 0;
+        while (kind && k < 4 && strcmp(kind, kinds[k]) != 0)
+            k++;
+        out->groups[i] = (struct maq_kv_group){.kind = k,
+                                               .block_size = (int32_t)integer(g, "block_size", block_size),
+                                               .window = integer(g, "window", 0),
+                                               .spare = (int32_t)integer(g, "spare", 0)};
+        if (!kind || k == 4 || out->groups[i].block_size <= 0 ||
+            ((k == MAQ_KV_WINDOW || k == MAQ_KV_CHUNK) && out->groups[i].window <= 0))
+            return bad(r, "kinds are full, window, chunk, state",
+                       "a group of layers of no known kind, or without its sizes");
+    }
+    out->kv.n_groups = (uint32_t)n;
+    return MAQ_OK;
+}
+
+static enum maq_status read_header(struct reading *r, const json_t *line)
+{
+    struct maq_recording *out = r->out;
+    const json_t *knobs = json_object_get(line, "knobs"), *mark = json_object_get(knobs, "watermark");
+    const char *engine = json_string_value(json_object_get(line, "engine")),
+               *version = json_string_value(json_object_get(line, "version")),
+               *policy = json_string_value(json_object_get(knobs, "policy"));
+    if (!engine || strcmp(engine, "vllm") != 0)
+        return bad(r, "engines: vllm", "the scheduler of an engine that maquette does not have");
+    if (!json_is_object(knobs))
+        return bad(r, NULL, "a recording without knobs");
+    if (policy && strcmp(policy, "fcfs") != 0 && strcmp(policy, "priority") != 0)
+        return bad(r, "policies are fcfs, priority", "a policy that maquette does not have");
+    MAQ_TRY(check_knobs(r, knobs));
+    out->engine = "vllm";
+    out->version = maq_arena_strdup(r->arena, maq_str_of(version ? version : "?"));
+    out->knobs = (struct maq_vllm_knobs){
+        .max_num_seqs = (int32_t)integer(knobs, "max_num_seqs", 256),
+        .max_num_batched_tokens = (int32_t)integer(knobs, "max_num_batched_tokens", 2048),
+        .max_model_len = integer(knobs, "max_model_len", 8192),
+        .long_prefill_token_threshold = (int32_t)integer(knobs, "long_prefill_token_threshold", 0),
+        .adaptive_long_prefill = integer(knobs, "adaptive_long_prefill", 0) != 0,
+        .chunked_prefill = integer(knobs, "chunked", 1) != 0,
+        .priority = policy && strcmp(policy, "priority") == 0,
+        .async = integer(knobs, "async", 0) != 0,
+        .reserve_full_isl = integer(knobs, "reserve_full_isl", 1) != 0,
+        .spec_tokens = (int32_t)integer(knobs, "spec_tokens", 0),
+        .lookahead_tokens = (int32_t)integer(knobs, "lookahead_tokens", 0),
+        .draft_slots = (int32_t)integer(knobs, "draft_slots", 0),
+    };
+    out->kv = (struct maq_kv_options){
+        .groups = out->groups,
+        .blocks = (uint32_t)integer(knobs, "blocks", 0),
+        .caching = integer(knobs, "caching", 1) != 0,
+        .drops_last = integer(knobs, "eagle", 0) != 0,
+        .max_len = out->knobs.max_model_len,
+        .in_flight = integer(knobs, "max_in_flight_tokens",
+                             (int64_t)out->knobs.max_num_batched_tokens * (out->knobs.async ? 2 : 1)),
+        .watermark = json_number_value(mark),
+    };
+    int32_t block_size = (int32_t)integer(knobs, "block_size", 16);
+    if (out->kv.blocks < 2 || block_size < 1 || out->knobs.max_num_seqs < 1 || out->knobs.max_num_batched_tokens < 1)
+        return bad(r, NULL, "no blocks, or none of their sizes, or nobody may run");
+    return read_groups(r, json_object_get(knobs, "groups"), block_size);
+}
+
+/* ---- requests ---- */
+
+static enum maq_status read_request(struct reading *r, const json_t *map)
+{
+    struct maq_recording *out = r->out;
+    const json_t *prefix = json_object_get(map, "prefix"), *id = json_object_get(map, "id");
+    size_t n = json_array_size(prefix);
+    struct maq_recorded_request q = {.arrive_step = integer(map, "arrive_step", 0), .slot = MAQ_NO_SLOT};
+    uint64_t *names = MAQ_ARENA_NEW(r->arena, uint64_t, n);
+    if (!names || !maq__grow((void **)&out->requests, &r->requests_size, out->n_requests, sizeof q))
+        return maq_no_memory(r->diag, "a recording");
+    for (size_t i = 0; i < n; i++)
+        names[i] = (uint64_t)json_integer_value(json_array_get(prefix, i));
+    q.id = json_is_string(id) ? maq_arena_strdup(r->arena, maq_str_of(json_string_value(id))) : NULL;
+    q.request = (struct maq_vllm_new){.prompt = integer(map, "prompt", 0),
+                                      .output = integer(map, "output", 0),
+                                      .priority = (int32_t)integer(map, "priority", 0),
+                                      .content = {.prefix = names, .n_prefix = (uint32_t)n}};
+    if (!q.id || q.request.prompt < 1 || q.request.output < 1 || q.arrive_step < 0)
+        return bad(r, NULL, "a request without id, prompt or output");
+    out->requests[out->n_requests++] = q;
+    return MAQ_OK;
+}
+
+static int by_arrival(const void *a, const void *b)
+{
+    const struct maq_recorded_request *x = a, *y = b;
+    if (x->arrive_step != y->arrive_step)
+        return x->arrive_step < y->arrive_step ? -1 : 1;
+    return x->request.order < y->request.order ? -1 : x->request.order > y->request.order;
+}
+
+static enum maq_status number_requests(struct reading *r)
+{
+    struct maq_recording *out = r->out;
+    for (uint32_t i = 0; i < out->n_requests; i++)
+        out->requests[i].request.order = i;
+    qsort(out->requests, out->n_requests, sizeof *out->requests, by_arrival);
+    for (uint32_t i = 0; i < out->n_requests; i++) {
+        struct maq_vllm_new *q = &out->requests[i].request;
+        q->order = q->content.own = i;
+        q->arrival = i;
+        q->content.unit = (uint32_t)out->groups[0].block_size;
+        for (uint32_t g = 1; g < out->kv.n_groups; g++) /* prefixes are named in the smallest blocks */
+            if ((uint32_t)out->groups[g].block_size < q->content.unit)
+                q->content.unit = (uint32_t)out->groups[g].block_size;
+        if (json_object_set_new(out->by_id, out->requests[i].id, json_integer(i)) != 0)
+            return maq_no_memory(r->diag, "a recording");
+    }
+    return MAQ_OK;
+}
+
+/* ---- the file ---- */
+
+static enum maq_status read_line(struct reading *r, struct maq_str text)
+{
+    struct maq_recording *out = r->out;
+    json_error_t error;
+    if (maq_str_starts(text, "{\"step\"")) { /* read when its turn comes */
+        if (!maq__grow((void **)&out->steps, &r->steps_size, out->n_steps, sizeof text))
+            return maq_no_memory(r->diag, "a recording");
+        out->steps[out->n_steps++] = text;
+        return MAQ_OK;
+    }
+    json_t *line = json_loadb(text.ptr, text.len, JSON_REJECT_DUPLICATES, &error);
+    if (!line)
+        return bad(r, NULL, "not a JSON object");
+    enum maq_status status = json_object_get(line, "engine") ? read_header(r, line)
+                             : json_object_get(line, "request")
+                                 ? read_request(r, json_object_get(line, "request"))
+                                 : bad(r, NULL, "neither a header nor a request nor a step");
+    json_decref(line);
+    return status;
+}
+
+enum maq_status maq_recording_read(struct maq_recording *out, const char *path, struct maq_arena *arena,
+                                   struct maq_diag *diag)
+{
+    struct reading r = {.out = out, .arena = arena, .diag = diag};
+    struct maq_str text, line;
+    *out = (struct maq_recording){.path = path, .by_id = json_object()};
+    if (!out->by_id)
+        return maq_no_memory(diag, "a recording");
+    MAQ_TRY(maq__validate_unpack(&text, path, arena, diag));
+    while (text.ptr && text.len > 0) {
+        text = maq_str_split(text, '\n', &line);
+        r.line++;
+        if (maq_str_trim(line).len > 0)
+            MAQ_TRY(read_line(&r, maq_str_trim(line)));
+    }
+    if (!out->engine || out->n_steps == 0)
+        return bad(&r, "the first line names the engine, and every step has a line", "not a recording of a scheduler");
+    return number_requests(&r);
+}
+
+void maq_recording_fini(struct maq_recording *recording)
+{
+    json_decref(recording->by_id);
+    free(recording->requests);
+    free(recording->steps);
+    *recording = (struct maq_recording){0};
+}
