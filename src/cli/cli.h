@@ -110,7 +110,7 @@ extern const char *const cli_providers[]; /* words of --cost. job_options.c */
 extern const struct cli_command *const cli_commands[]; /* NULL-terminated */
 extern const struct cli_command cli_train, cli_plan, cli_islands, cli_risk, cli_show, cli_profile;
 extern const struct cli_command cli_run, cli_capture, cli_graph, cli_replay, cli_emulate;
-extern const struct cli_command cli_validate;
+extern const struct cli_command cli_validate, cli_serve;
 
 /* Options of the command into `cli`. All faults are reported; then MAQ_USAGE. options.c */
 enum maq_status cli_parse(struct cli *cli, const struct cli_command *command, int argc, char **argv);

@@ -19,8 +19,8 @@
 #define EXIT_BUG 70
 
 const struct cli_command *const cli_commands[] = {
-    &cli_train, &cli_plan,    &cli_islands, &cli_show,   &cli_validate, &cli_profile, &cli_risk,
-    &cli_run,   &cli_capture, &cli_graph,   &cli_replay, &cli_emulate,  NULL,
+    &cli_train, &cli_serve, &cli_plan,    &cli_islands, &cli_show,   &cli_validate, &cli_profile,
+    &cli_risk,  &cli_run,   &cli_capture, &cli_graph,   &cli_replay, &cli_emulate,  NULL,
 };
 
 _Noreturn static void on_bug(const char *what, const char *file, int line)

@@ -52,6 +52,7 @@ class Speculation:
         self.own_cache, self.drops_last = own_cache, drops_last
         self.max_num_new_slots_for_drafting = slots
         self.disable_eagle_block_drop = False
+        self.disable_lookahead_block_hashes = True
         self.draft_model_config = None
         self.parallel_drafting = self.use_heterogeneous_vocab = False
         self.method = "eagle" if own_cache else "ngram"
@@ -79,6 +80,7 @@ def random_knobs(rnd, kinds):
                  long_prefill_token_threshold=rnd.choice([0, 0, 0, 32, 128]), adaptive_long_prefill=int(rnd.random() < 0.2),
                  policy=rnd.choice(["fcfs", "fcfs", "priority"]), watermark=rnd.choice([0.0, 0.0, 0.0, 0.02]),
                  reserve_full_isl=int(rnd.random() < 0.8))
+    knobs["max_num_seqs"] = min(knobs["max_num_seqs"], knobs["max_num_batched_tokens"])
     if not knobs["chunked"]:
         knobs["max_num_batched_tokens"] = max(knobs["max_num_batched_tokens"], knobs["max_model_len"])
         knobs["long_prefill_token_threshold"] = 0

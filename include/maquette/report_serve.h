@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* report_serve.h - what became of requests, as text and as a document (schema maquette.serve/1). *out is owned by the caller (free()). */
+#ifndef MAQUETTE_REPORT_SERVE_H
+#define MAQUETTE_REPORT_SERVE_H
+
+#include "maquette/report.h"
+#include "maquette/serve.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+MAQ_API enum maq_status maq_report_serve_text(char **out, const struct maq_serve_result *result,
+                                              const struct maq_report_opts *opts, struct maq_diag *diag);
+MAQ_API enum maq_status maq_report_serve_json(char **out, const struct maq_serve_result *result,
+                                              const struct maq_report_opts *opts, struct maq_diag *diag);
+/* A row for each request: arrival, first and last token, lengths. */
+MAQ_API enum maq_status maq_report_serve_csv(char **out, const struct maq_serve_result *result,
+                                             const struct maq_requests *requests, struct maq_diag *diag);
+/* One batch alone (maq_serve_static). */
+MAQ_API enum maq_status maq_report_serve_batch_text(char **out, const struct maq_serve_result *plan,
+                                                    const struct maq_serve_batch *batch, int64_t size, int64_t prompt,
+                                                    int64_t output, const struct maq_report_opts *opts,
+                                                    struct maq_diag *diag);
+MAQ_API enum maq_status maq_report_serve_batch_json(char **out, const struct maq_serve_result *plan,
+                                                    const struct maq_serve_batch *batch, int64_t size, int64_t prompt,
+                                                    int64_t output, struct maq_diag *diag);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * serve.h - one deployment of one model under one serving engine: from requests to latencies, throughput and memory.
+ *
+ *   job (model, cluster, degrees)  +  options (engine, its limits)  +  requests   --maq_serve_run()-->   result
+ *
+ * Time goes on in iterations. Before each the engine's scheduler decides which tokens of which requests it computes; the iteration
+ * lasts as long as the passes through the model's layers that this takes, and as the host needs to prepare it. Where scheduling is
+ * asynchronous the host prepares an iteration while the one before it runs.
+ *
+ * Latencies are those of vLLM's benchmark client, in seconds: TTFT from a request's arrival to its first token, E2EL to its last, TPOT
+ * (E2EL - TTFT) / (tokens - 1) of a request with more than one, ITL every gap between tokens of all requests.
+ */
+#ifndef MAQUETTE_SERVE_H
+#define MAQUETTE_SERVE_H
+
+#include "maquette/job.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum maq_engine { MAQ_ENGINE_VLLM, MAQ_ENGINE_SGLANG, MAQ_ENGINE_TRTLLM, MAQ_ENGINE_COUNT };
+MAQ_API const char *maq_engine_name(enum maq_engine engine);
+
+/* What weights are in memory, and the arithmetic that goes with it. */
+/* clang-format off: one row, one line */
+/*    id         name           arithmetic, scales                                                                              */
+#define MAQ_WEIGHTS_LIST(X)                                                                                            \
+    X(BF16, "bf16") /* 16 bits                                                                                      */ \
+    X(FP8, "fp8")   /* 8 bits, a scale for a tensor, or a row                                                       */ \
+    X(FP8_BLOCK,                                                                                                       \
+      "fp8-block")  /* 8 bits, a scale for 128 x 128 weights and for 128 inputs (DeepSeek-V3, Qwen3 FP8)           */  \
+    X(INT8, "int8") /* weights alone; arithmetic in 16 bits                                                         */ \
+    X(INT4, "int4") /* weights alone, groups of 128 (AWQ, GPTQ); arithmetic in 16 bits                              */ \
+    X(MXFP4,                                                                                                           \
+      "mxfp4") /* weights alone, groups of 32 (gpt-oss); arithmetic in 16 bits                                 */      \
+    X(NVFP4, "nvfp4") /* 4 bits, groups of 16; arithmetic in 4 bits                                                   */
+/* clang-format on */
+enum maq_weights {
+#define MAQ_WEIGHTS_ENUM(id, name) MAQ_WEIGHTS_##id,
+    MAQ_WEIGHTS_LIST(MAQ_WEIGHTS_ENUM)
+#undef MAQ_WEIGHTS_ENUM
+        MAQ_WEIGHTS_COUNT
+};
+MAQ_API const char *maq_weights_name(enum maq_weights weights);
+
+/* Where the time of an iteration goes. */
+/* clang-format off: one row, one line */
+#define MAQ_SERVE_PART_LIST(X)                                                                                         \
+    X(GEMM, "gemm") /* dense products                                                                            */    \
+    X(ATTENTION,                                                                                                       \
+      "attention") /* with what goes with it: writing the cache; scans                                          */     \
+    X(EXPERTS,                                                                                                         \
+      "experts") /* router, routed experts                                                                    */       \
+    X(POINTWISE,                                                                                                       \
+      "pointwise") /* norms, activations, quantization, embedding                                               */     \
+    X(COMM,                                                                                                            \
+      "communication") /* collectives                                                                               */ \
+    X(SAMPLING,                                                                                                        \
+      "sampling") /* of logits, a token                                                                        */      \
+    X(LAUNCH,                                                                                                          \
+      "launch")     /* the device waits for launches where no CUDA graph holds them                              */    \
+    X(HOST, "host") /* the device waits for the scheduler and for inputs to be prepared                          */
+/* clang-format on */
+enum maq_serve_part {
+#define MAQ_SERVE_PART_ENUM(id, name) MAQ_SERVE_##id,
+    MAQ_SERVE_PART_LIST(MAQ_SERVE_PART_ENUM)
+#undef MAQ_SERVE_PART_ENUM
+        MAQ_SERVE_PART_COUNT
+};
+MAQ_API const char *maq_serve_part_name(enum maq_serve_part part);
+
+enum maq_serve_memory {
+    MAQ_SERVE_MEM_WEIGHTS,
+    MAQ_SERVE_MEM_ACTIVATIONS, /* the peak of the largest iteration */
+    MAQ_SERVE_MEM_GRAPHS,      /* CUDA graphs */
+    MAQ_SERVE_MEM_CONTEXT,     /* driver, libraries, communicators */
+    MAQ_SERVE_MEM_KV,
+    MAQ_SERVE_MEM_COUNT
+};
+MAQ_API const char *maq_serve_memory_name(enum maq_serve_memory kind);
+
+/* How an engine is started; zero where nothing is said: the engine's default, or what the model's config.json has. */
+struct maq_serve_options {
+    enum maq_engine engine;
+    const char *version; /* "0.19.0"; NULL = the newest that is known */
+    enum maq_weights weights, expert_weights;
+    bool kv_fp8;
+    int32_t ep;              /* ranks over which experts are spread; the others of a TP group cut them */
+    double expert_imbalance; /* rows of the busiest rank's experts over the mean, 1 = balanced */
+    bool offline;            /* requests come through the library and not over HTTP: other defaults */
+    int32_t max_num_seqs, max_num_batched_tokens;
+    int64_t max_model_len;
+    int32_t block_size;
+    double gpu_memory_utilization;
+    int64_t blocks; /* of the KV cache; 0 = as many as fit */
+    int32_t long_prefill_token_threshold;
+    bool no_prefix_caching, no_chunked_prefill, by_priority, enforce_eager;
+    int async_scheduling; /* enum maq_auto_bool */
+};
+
+/* A request. Its prompt begins with n_prefix runs of tokens that have names: equal names behind equal beginnings are equal tokens. */
+struct maq_request {
+    double arrival_s;
+    int64_t prompt, output; /* tokens */
+    int32_t priority;
+    uint32_t n_prefix;
+    const uint64_t *prefix;
+};
+
+struct maq_requests {
+    const struct maq_request *at; /* [n], by arrival */
+    uint32_t n;
+    uint32_t prefix_unit; /* tokens of a named run */
+    uint32_t
+        concurrency; /* 0: requests come when they come; else so many are under way, and arrival_s is not looked at */
+};
+
+/* Requests out of thin air. Zero where nothing is said. */
+struct maq_request_spec {
+    double rate;          /* requests a second; 0 = all at once */
+    double burstiness;    /* shape of the gamma distribution of the gaps: 0 and 1 = Poisson, large = even */
+    uint32_t concurrency; /* instead of a rate: so many are under way at all times */
+    uint32_t n;           /* requests; 0 = rate times duration */
+    double duration_s;
+    int64_t prompt, output; /* tokens; with `spread` drawn evenly from (1 - spread) to (1 + spread) times as many */
+    double spread;
+    int64_t shared_prefix; /* tokens of each prompt, the first ones, that all have in common */
+    uint64_t seed;
+};
+
+/* Requests and what they point to. */
+struct maq_request_set;
+MAQ_API enum maq_status maq_requests_generate(struct maq_request_set **out, const struct maq_request_spec *spec,
+                                              struct maq_diag *diag);
+/*
+ * Reads a file (plain or .gz; "-": standard input): a table with a line of column names, or JSON, an object a line. Known names:
+ *
+ *     arrival     arrival_s, timestamp (ms), TIMESTAMP (date), arrival_time (s), arrival_time_ns
+ *     prompt      prompt, input_length, ContextTokens, input_toks, prompt_len, prompt_tokens, isl
+ *     output      output, output_length, GeneratedTokens, output_toks, output_len, completion_tokens, osl
+ *     priority    priority
+ *     prefix      hash_ids: a name for each 512 tokens of the prompt (Mooncake)
+ *
+ * Arrivals count from the first and are divided by `speed` (0 = 1); at most `most` requests (0 = all).
+ */
+MAQ_API enum maq_status maq_requests_read(struct maq_request_set **out, const char *path, double speed, uint32_t most,
+                                          struct maq_diag *diag);
+MAQ_API const struct maq_requests *maq_requests_get(const struct maq_request_set *set); /* borrowed */
+MAQ_API void maq_requests_free(struct maq_request_set *set);
+
+struct maq_served {
+    double arrival_s, scheduled_s, first_s, last_s;
+    int64_t cached; /* tokens of the prompt that were in the prefix cache */
+    uint32_t preemptions;
+};
+
+struct maq_serve_quantiles {
+    double mean, p50, p90, p95, p99;
+};
+
+struct maq_serve_result {
+    const struct maq_job *job;        /* borrowed */
+    struct maq_serve_options options; /* as they were completed */
+    /* memory of the fullest rank, bytes */
+    double memory[MAQ_SERVE_MEM_COUNT], capacity_bytes, weights_bytes;
+    double kv_bytes_per_token; /* on one rank, where all layers keep a token */
+    int64_t blocks, kv_tokens; /* of the cache; tokens that it holds */
+    bool fits;
+    /* time */
+    uint32_t n_devices, n_requests, finished;
+    double duration_s; /* from the first arrival to the last token */
+    struct maq_serve_quantiles ttft_s, tpot_s, itl_s, e2el_s, queue_s;
+    double requests_per_s, input_tokens_per_s, output_tokens_per_s, total_tokens_per_s;
+    double part_s[MAQ_SERVE_PART_COUNT], busy_s; /* of all iterations */
+    uint64_t iterations, preemptions;
+    double mean_batch, mean_tokens; /* requests and tokens of an iteration */
+    double kv_peak, kv_mean;        /* share of the blocks in use, the mean over time */
+    double prefix_hit_rate;         /* tokens found cached over tokens of prompts */
+    struct maq_served *served;      /* [n_requests], owned by the result */
+};
+
+/* What a deployment holds in memory; no request runs. *out is owned by the caller (maq_serve_free). */
+MAQ_API enum maq_status maq_serve_plan(struct maq_serve_result **out, const struct maq_job *job,
+                                       const struct maq_serve_options *options, struct maq_diag *diag);
+/* Serves requests. A deployment that does not fit is a result (fits = false), not an error. */
+MAQ_API enum maq_status maq_serve_run(struct maq_serve_result **out, const struct maq_job *job,
+                                      const struct maq_serve_options *options, const struct maq_requests *requests,
+                                      struct maq_diag *diag);
+MAQ_API void maq_serve_free(struct maq_serve_result *result);
+
+/* One batch of equal requests, all at once: the pass over their prompts, and the passes that follow, a token each. */
+struct maq_serve_batch {
+    double prefill_s, decode_s; /* of the whole prompt; of all tokens behind the first */
+    double part_s[2][MAQ_SERVE_PART_COUNT];
+};
+MAQ_API enum maq_status maq_serve_static(struct maq_serve_batch *out, const struct maq_job *job,
+                                         const struct maq_serve_options *options, int64_t batch, int64_t prompt,
+                                         int64_t output, struct maq_diag *diag);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * options.c - reads them. Degrees are keys of a plan and go into the job; what an engine is told is read here.
+ */
+#include "cli/serve/options.h"
+
+#include <stddef.h>
+#include <string.h>
+
+#include "cli/codes.h"
+
+static const char *const weights[] = {"bf16", "fp8", "fp8-block", "int8", "int4", "mxfp4", "nvfp4", NULL};
+static const char *const kv_types[] = {"auto", "bf16", "fp8", NULL};
+static const char *const engines[] = {"vllm", "sglang", "trtllm", NULL};
+static const char *const policies[] = {"fcfs", "priority", NULL};
+static const char *const switches[] = {"auto", "on", "off", NULL};
+
+const struct cli_option cli_serve_table[] = {
+    [SERVE_MODEL] = CLI_OPTION_MODEL,
+    [SERVE_CLUSTER] = CLI_OPTION_CLUSTER,
+    [SERVE_SET] = CLI_OPTION_SET,
+    [SERVE_TP] = {"--tp", CLI_JOB, "N", "tensor parallelism (1)", "plan.tensor_model_parallel_size", NULL},
+    [SERVE_PP] = {"--pp", CLI_JOB, "N", "pipeline parallelism (1)", "plan.pipeline_model_parallel_size", NULL},
+    [SERVE_EP] = {"--ep", CLI_VALUE, "N", "of the TP ranks, so many spread the experts; the rest cut them (1)", NULL,
+                  NULL},
+    [SERVE_WEIGHTS] = {"--weights", CLI_VALUE, "TYPE", "what weights are in memory and how they are multiplied (bf16)",
+                       NULL, weights},
+    [SERVE_EXPERT_WEIGHTS] = {"--expert-weights", CLI_VALUE, "TYPE", "of routed experts, where that is another type",
+                              NULL, weights},
+    [SERVE_KV_DTYPE] = {"--kv-cache-dtype", CLI_VALUE, "TYPE", "of keys and values in the cache (16 bits)", NULL,
+                        kv_types},
+    [SERVE_ENGINE] = {"--engine", CLI_VALUE, "NAME", "whose kernels, defaults and host times (vllm)", NULL, engines},
+    [SERVE_VERSION] = {"--engine-version", CLI_VALUE, "VERSION", "of the engine (the newest that is known)", NULL,
+                       NULL},
+    [SERVE_SEQS] = {"--max-num-seqs", CLI_VALUE, "N", "requests that run at a time (by the GPU: 256 or 1,024)", NULL,
+                    NULL},
+    [SERVE_TOKENS] = {"--max-num-batched-tokens", CLI_VALUE, "N",
+                      "tokens of an iteration (by the GPU: 2,048 to 16,384)", NULL, NULL},
+    [SERVE_LEN] = {"--max-model-len", CLI_VALUE, "N", "tokens of a request, in and out (the model's)", NULL, NULL},
+    [SERVE_BLOCK] = {"--block-size", CLI_VALUE, "N", "tokens of a block of the KV cache (16)", NULL, NULL},
+    [SERVE_UTILIZATION] = {"--gpu-memory-utilization", CLI_VALUE, "SHARE", "of the GPU's memory (0.9)", NULL, NULL},
+    [SERVE_BLOCKS] = {"--num-gpu-blocks-override", CLI_VALUE, "N", "blocks of the KV cache (as many as fit)", NULL,
+                      NULL},
+    [SERVE_LONG_PREFILL] = {"--long-prefill-token-threshold", CLI_VALUE, "N",
+                            "tokens of one prompt in an iteration, where others are under way (0: no such limit)", NULL,
+                            NULL},
+    [SERVE_NO_CACHING] = {"--no-enable-prefix-caching", CLI_FLAG, NULL, "prefixes are not kept", NULL, NULL},
+    [SERVE_NO_CHUNKED] = {"--no-enable-chunked-prefill", CLI_FLAG, NULL, "a prompt is computed whole, or not yet", NULL,
+                          NULL},
+    [SERVE_EAGER] = {"--enforce-eager", CLI_FLAG, NULL, "no CUDA graphs", NULL, NULL},
+    [SERVE_POLICY] = {"--scheduling-policy", CLI_VALUE, "NAME", "who goes first (fcfs)", NULL, policies},
+    [SERVE_ASYNC] = {"--async-scheduling", CLI_VALUE, "auto|on|off",
+                     "the next iteration is prepared while one runs (auto: as the engine's version does)", NULL,
+                     switches},
+    [SERVE_ISL] = {"--isl", CLI_VALUE, "N", "tokens of a prompt (1,024)", NULL, NULL},
+    [SERVE_OSL] = {"--osl", CLI_VALUE, "N", "tokens that are generated (128)", NULL, NULL},
+    [SERVE_SPREAD] = {"--length-spread", CLI_VALUE, "SHARE",
+                      "lengths are drawn evenly from 1 - SHARE to 1 + SHARE times that (0)", NULL, NULL},
+    [SERVE_SHARED] = {"--shared-prefix", CLI_VALUE, "N", "tokens that all prompts begin with (0)", NULL, NULL},
+    [SERVE_RATE] = {"--rate", CLI_VALUE, "R", "requests a second", NULL, NULL},
+    [SERVE_BURSTINESS] = {"--burstiness", CLI_VALUE, "K",
+                          "shape of the gamma distribution of their gaps: 1 is Poisson, less is burstier (1)", NULL,
+                          NULL},
+    [SERVE_CONCURRENCY] = {"--concurrency", CLI_VALUE, "N",
+                           "instead of a rate: so many requests are under way at all times", NULL, NULL},
+    [SERVE_NUMBER] = {"--num-requests", CLI_VALUE, "N", "how many (10 for each of a concurrency, else 1,000)", NULL,
+                      NULL},
+    [SERVE_DURATION] = {"--duration", CLI_VALUE, "TIME", "how long they come, instead: 90s, 10m, 1h", NULL, NULL},
+    [SERVE_REQUESTS] =
+        {"--requests", CLI_VALUE, "FILE",
+         "requests from a table or lines of JSON: arrival_s, prompt, output, or the names of Azure's and Mooncake's "
+         "traces and of benchmark clients",
+         NULL, NULL},
+    [SERVE_SPEED] = {"--speed", CLI_VALUE, "X", "the file's requests come X times as fast (1)", NULL, NULL},
+    [SERVE_SEED] = {"--seed", CLI_VALUE, "N", "of what is drawn at random (0)", NULL, NULL},
+    [SERVE_BATCH] = {"--batch", CLI_VALUE, "N", "one batch of N equal requests alone: prefill, then a token at a time",
+                     NULL, NULL},
+    [SERVE_JSON] = {"--json", CLI_FLAG, NULL, "JSON instead of text (schema maquette.serve/1)", NULL, NULL},
+    [SERVE_PER_REQUEST] = {"--per-request", CLI_VALUE, "FILE.csv", "write each request's times", NULL, NULL},
+    [SERVE_OUTPUT] = CLI_OPTION_OUTPUT,
+};
+_Static_assert(CLI_COUNT(cli_serve_table) == SERVE_COUNT, "an option per number");
+_Static_assert(CLI_COUNT(cli_serve_table) <= CLI_OPTIONS_MAX, "a value per option");
+
+/* ---- the job ---- */
+
+/* A deployment is a replica: the batch only has to suit the ranks. */
+static const char *const batch_keys[] = {"workload.global_batch_size", "plan.micro_batch_size"};
+
+enum maq_status cli_serve_job(struct maq_loaded_job **box, struct cli *cli)
+{
+    const char *path = cli->n_args > 0 ? cli->args[0] : NULL;
+    struct maq_loaded_job *open;
+    enum maq_status status;
+    if (!path && cli->n_overrides == 0)
+        return cli_usage(cli, MAQ_CODE_CLI_ARGUMENT,
+                         "maquette serve --model llama-3.1-8b --cluster h100-sxm:8 --rate 4", "there is no deployment");
+    status = cli_add_override(cli, "serve", batch_keys[1], "1");
+    if (status == MAQ_OK)
+        status = cli_add_override(cli, "serve", batch_keys[0], "1");
+    if (status == MAQ_OK)
+        status = maq_job_load_open(&open, path, cli->overrides, cli->n_overrides, cli->diag);
+    if (status != MAQ_OK)
+        return status;
+    uint32_t devices = 0;
+    const struct maq_cluster *c = &maq_job_get(open)->cluster;
+    for (uint32_t g = 0; g < c->n_groups; g++)
+        devices += (uint32_t)c->groups[g].nodes * (uint32_t)c->groups[g].devices_per_node;
+    maq_job_free(open);
+    cli->n_overrides--;
+    const char *count = cli_printf(cli, "%u", devices);
+    if (!count)
+        return MAQ_NO_MEMORY;
+    status = cli_add_override(cli, "serve", batch_keys[0], count);
+    return status == MAQ_OK ? maq_job_load(box, path, cli->overrides, cli->n_overrides, cli->diag) : status;
+}
+
+/* ---- what the engine is told ---- */
+
+static enum maq_status number(struct cli *cli, double *out, int option, double least, double most, double otherwise)
+{
+    const char *text = cli->values[option];
+    bool time = option == SERVE_DURATION;
+    *out = otherwise;
+    if (!text)
+        return MAQ_OK;
+    size_t n = strlen(text);
+    if (time && n > 1 && text[n - 1] == 'm') /* as benchmark clients write minutes */
+        text = cli_printf(cli, "%sin", text);
+    if (!text)
+        return MAQ_NO_MEMORY;
+    if (!maq_quantity_read(out, text, time ? MAQ_QUANTITY_TIME : MAQ_QUANTITY_NUMBER) || !(*out >= least) ||
+        !(*out <= most))
+        return cli_usage(cli, MAQ_CODE_CLI_VALUE, time ? "for example 90s, 10m, 1h" : NULL,
+                         "%s takes a %s from %g to %g, not '%.60s'", cli_serve_table[option].name,
+                         time ? "time" : "number", least, most, cli->values[option]);
+    return MAQ_OK;
+}
+
+static int word(const struct cli *cli, int option, const char *const *words, int otherwise)
+{
+    for (int i = 0; cli->values[option] && words[i]; i++)
+        if (strcmp(cli->values[option], words[i]) == 0)
+            return i;
+    return otherwise;
+}
+
+static enum maq_status read_engine(struct maq_serve_options *o, struct cli *cli)
+{
+    double x;
+    uint32_t n;
+    enum maq_status worst = MAQ_OK, status;
+    static const struct {
+        int option;
+        size_t at; /* an int32_t */
+        uint32_t most;
+    } counts[] = {
+        {SERVE_EP, offsetof(struct maq_serve_options, ep), 4096},
+        {SERVE_SEQS, offsetof(struct maq_serve_options, max_num_seqs), 1 << 20},
+        {SERVE_TOKENS, offsetof(struct maq_serve_options, max_num_batched_tokens), 1 << 20},
+        {SERVE_BLOCK, offsetof(struct maq_serve_options, block_size), 1 << 16},
+        {SERVE_LONG_PREFILL, offsetof(struct maq_serve_options, long_prefill_token_threshold), 1 << 20},
+    };
+    for (size_t i = 0; i < CLI_COUNT(counts); i++) {
+        status = cli_count(cli, &n, (size_t)counts[i].option, 1, counts[i].most, 0);
+        *(int32_t *)(void *)((char *)o + counts[i].at) = (int32_t)n;
+        worst = cli_first_fault(worst, status);
+    }
+    worst = cli_first_fault(worst, cli_count(cli, &n, SERVE_LEN, 1, 1u << 30, 0));
+    o->max_model_len = n;
+    worst = cli_first_fault(worst, cli_count(cli, &n, SERVE_BLOCKS, 2, 1u << 28, 0));
+    o->blocks = n;
+    worst = cli_first_fault(worst, number(cli, &x, SERVE_UTILIZATION, 0.01, 1, 0));
+    o->gpu_memory_utilization = x;
+    o->engine = (enum maq_engine)word(cli, SERVE_ENGINE, engines, MAQ_ENGINE_VLLM);
+    o->version = cli->values[SERVE_VERSION];
+    o->weights = (enum maq_weights)word(cli, SERVE_WEIGHTS, weights, MAQ_WEIGHTS_BF16);
+    o->expert_weights = (enum maq_weights)word(cli, SERVE_EXPERT_WEIGHTS, weights, (int)o->weights);
+    o->kv_fp8 = word(cli, SERVE_KV_DTYPE, kv_types, 0) == 2;
+    o->no_prefix_caching = cli->values[SERVE_NO_CACHING] != NULL;
+    o->no_chunked_prefill = cli->values[SERVE_NO_CHUNKED] != NULL;
+    o->enforce_eager = cli->values[SERVE_EAGER] != NULL;
+    o->by_priority = word(cli, SERVE_POLICY, policies, 0) == 1;
+    static const int modes[] = {MAQ_AUTO, MAQ_ON, MAQ_OFF};
+    o->async_scheduling = modes[word(cli, SERVE_ASYNC, switches, 0)];
+    return worst;
+}
+
+static enum maq_status read_requests(struct serve_given *out, struct cli *cli)
+{
+    struct maq_request_spec *s = &out->spec;
+    uint32_t isl, osl, shared, batch, seed;
+    enum maq_status worst = cli_count(cli, &isl, SERVE_ISL, 1, 1u << 30, 1024);
+    worst = cli_first_fault(worst, cli_count(cli, &osl, SERVE_OSL, 1, 1u << 30, 128));
+    worst = cli_first_fault(worst, cli_count(cli, &shared, SERVE_SHARED, 1, 1u << 30, 0));
+    worst = cli_first_fault(worst, cli_count(cli, &s->concurrency, SERVE_CONCURRENCY, 1, 1u << 20, 0));
+    worst = cli_first_fault(worst, cli_count(cli, &s->n, SERVE_NUMBER, 1, 100000000, 0));
+    worst = cli_first_fault(worst, cli_count(cli, &batch, SERVE_BATCH, 1, 1u << 20, 0));
+    worst = cli_first_fault(worst, cli_count(cli, &seed, SERVE_SEED, 0, UINT32_MAX, 0));
+    worst = cli_first_fault(worst, number(cli, &s->rate, SERVE_RATE, 1e-9, 1e9, 0));
+    worst = cli_first_fault(worst, number(cli, &s->burstiness, SERVE_BURSTINESS, 1e-3, 1e9, 1));
+    worst = cli_first_fault(worst, number(cli, &s->duration_s, SERVE_DURATION, 1e-9, 1e9, 0));
+    worst = cli_first_fault(worst, number(cli, &s->spread, SERVE_SPREAD, 0, 1, 0));
+    worst = cli_first_fault(worst, number(cli, &out->speed, SERVE_SPEED, 1e-9, 1e9, 1));
+    s->prompt = isl;
+    s->output = osl;
+    s->shared_prefix = shared;
+    s->seed = seed;
+    out->batch = batch;
+    out->requests = cli->values[SERVE_REQUESTS];
+    if (worst == MAQ_OK && !out->requests && !batch && s->rate <= 0 && s->concurrency == 0)
+        return cli_usage(cli, MAQ_CODE_CLI_ARGUMENT, "--rate 8, --concurrency 64, --requests FILE or --batch 32",
+                         "nothing says how requests come");
+    if (s->rate > 0 && s->concurrency > 0)
+        return cli_usage(cli, MAQ_CODE_CLI_VALUE, NULL,
+                         "--rate and --concurrency: one of them decides when requests come");
+    if (s->n == 0 && s->duration_s <= 0 && !out->requests)
+        s->n = s->concurrency > 0 ? 10 * s->concurrency : 1000;
+    return worst;
+}
+
+enum maq_status cli_serve_options(struct serve_given *out, struct cli *cli, const struct maq_job *job)
+{
+    (void)job;
+    *out = (struct serve_given){0};
+    return cli_first_fault(read_engine(&out->options, cli), read_requests(out, cli));
+}

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* options.h - the options of `maquette serve`: a deployment, its engine's limits, its requests. */
+#ifndef MAQ_CLI_SERVE_OPTIONS_H
+#define MAQ_CLI_SERVE_OPTIONS_H
+
+#include "cli/cli.h"
+
+enum {
+    SERVE_MODEL,
+    SERVE_CLUSTER,
+    SERVE_SET,
+    SERVE_TP,
+    SERVE_PP,
+    SERVE_EP,
+    SERVE_WEIGHTS,
+    SERVE_EXPERT_WEIGHTS,
+    SERVE_KV_DTYPE,
+    SERVE_ENGINE,
+    SERVE_VERSION,
+    SERVE_SEQS,
+    SERVE_TOKENS,
+    SERVE_LEN,
+    SERVE_BLOCK,
+    SERVE_UTILIZATION,
+    SERVE_BLOCKS,
+    SERVE_LONG_PREFILL,
+    SERVE_NO_CACHING,
+    SERVE_NO_CHUNKED,
+    SERVE_EAGER,
+    SERVE_POLICY,
+    SERVE_ASYNC,
+    SERVE_ISL,
+    SERVE_OSL,
+    SERVE_SPREAD,
+    SERVE_SHARED,
+    SERVE_RATE,
+    SERVE_BURSTINESS,
+    SERVE_CONCURRENCY,
+    SERVE_NUMBER,
+    SERVE_DURATION,
+    SERVE_REQUESTS,
+    SERVE_SPEED,
+    SERVE_SEED,
+    SERVE_BATCH,
+    SERVE_JSON,
+    SERVE_PER_REQUEST,
+    SERVE_OUTPUT,
+    SERVE_COUNT
+};
+extern const struct cli_option cli_serve_table[];
+
+/* What was given, as the library takes it. */
+struct serve_given {
+    struct maq_serve_options options;
+    struct maq_request_spec spec;
+    const char *requests; /* a file; NULL = drawn at random */
+    double speed;
+    int64_t batch; /* one batch alone; 0 = not */
+};
+
+/* The job of a deployment: model, cluster and degrees, a batch that suits them. *box is owned by the caller (maq_job_free). */
+enum maq_status cli_serve_job(struct maq_loaded_job **box, struct cli *cli);
+enum maq_status cli_serve_options(struct serve_given *out, struct cli *cli, const struct maq_job *job);
+
+#endif

@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* json.c - a deployment and what became of its requests as a document, schema maquette.serve/1: docs/json.md; requests as a table. */
+#include "base/str.h"
+#include "base/text.h"
+#include "maquette/report_serve.h"
+#include "report/job_json.h"
+#include "report/json_util.h"
+
+#define CSV_MAX ((size_t)4 << 30)
+
+static void add_deployment(struct maq_json root, const struct maq_serve_result *r)
+{
+    const struct maq_serve_options *o = &r->options;
+    struct maq_json map = maq_json_map(root, "deployment");
+    maq_json_text(map, "model", r->job->model.name);
+    maq_json_text(map, "device", r->job->cluster.groups[r->job->stages[0].group].device.name);
+    maq_json_text(map, "engine", maq_engine_name(o->engine));
+    maq_json_text(map, "version", o->version);
+    MAQ_JSON_INTS(map, {"devices", r->n_devices}, {"tensor_parallel_size", r->job->plan.tp},
+                  {"pipeline_parallel_size", r->job->plan.pp}, {"expert_parallel_size", o->ep});
+    maq_json_text(map, "weights", maq_weights_name(o->weights));
+    maq_json_text(map, "expert_weights", maq_weights_name(o->expert_weights));
+    maq_json_text(map, "kv_cache_dtype", o->kv_fp8 ? "fp8" : "bf16");
+    MAQ_JSON_INTS(map, {"max_num_seqs", o->max_num_seqs}, {"max_num_batched_tokens", o->max_num_batched_tokens},
+                  {"max_model_len", o->max_model_len}, {"block_size", o->block_size});
+    maq_json_real(map, "gpu_memory_utilization", o->gpu_memory_utilization);
+    maq_json_bool(map, "prefix_caching", !o->no_prefix_caching);
+    maq_json_bool(map, "chunked_prefill", !o->no_chunked_prefill);
+    struct maq_json memory = maq_json_map(root, "memory");
+    maq_json_bool(memory, "fits", r->fits);
+    for (int i = 0; i < MAQ_SERVE_MEM_COUNT; i++) {
+        char key[40];
+        maq__snprintf(key, sizeof key, "%s_bytes", maq_serve_memory_name((enum maq_serve_memory)i));
+        maq_json_count(memory, key, r->memory[i]);
+    }
+    maq_json_count(memory, "capacity_bytes", r->capacity_bytes);
+    maq_json_real(memory, "kv_bytes_per_token", r->kv_bytes_per_token);
+    MAQ_JSON_INTS(memory, {"blocks", r->blocks}, {"kv_tokens", r->kv_tokens});
+}
+
+static void add_quantiles(struct maq_json map, const char *key, const struct maq_serve_quantiles *q)
+{
+    MAQ_JSON_REALS(maq_json_map(map, key), {"mean", q->mean}, {"p50", q->p50}, {"p90", q->p90}, {"p95", q->p95},
+                   {"p99", q->p99});
+}
+
+static void add_parts(struct maq_json map, const char *key, const double part_s[MAQ_SERVE_PART_COUNT])
+{
+    struct maq_json parts = maq_json_map(map, key);
+    for (int i = 0; i < MAQ_SERVE_PART_COUNT; i++) {
+        char name[40];
+        maq__snprintf(name, sizeof name, "%s_s", maq_serve_part_name((enum maq_serve_part)i));
+        maq_json_real(parts, name, part_s[i]);
+    }
+}
+
+enum maq_status maq_report_serve_json(char **out, const struct maq_serve_result *r, const struct maq_report_opts *opts,
+                                      struct maq_diag *diag)
+{
+    struct maq_json_document d;
+    (void)opts;
+    maq_json_begin(&d, "maquette.serve/1");
+    add_deployment(d.root, r);
+    if (r->finished > 0) {
+        struct maq_json load = maq_json_map(d.root, "throughput");
+        MAQ_JSON_INTS(load, {"requests", r->finished});
+        MAQ_JSON_REALS(load, {"duration_s", r->duration_s}, {"requests_per_s", r->requests_per_s},
+                       {"input_tokens_per_s", r->input_tokens_per_s}, {"output_tokens_per_s", r->output_tokens_per_s},
+                       {"total_tokens_per_s", r->total_tokens_per_s},
+                       {"output_tokens_per_s_per_device", r->output_tokens_per_s / r->n_devices});
+        struct maq_json latency = maq_json_map(d.root, "latency");
+        add_quantiles(latency, "ttft_s", &r->ttft_s);
+        add_quantiles(latency, "tpot_s", &r->tpot_s);
+        add_quantiles(latency, "itl_s", &r->itl_s);
+        add_quantiles(latency, "e2el_s", &r->e2el_s);
+        add_quantiles(latency, "queue_s", &r->queue_s);
+        struct maq_json engine = maq_json_map(d.root, "iterations");
+        MAQ_JSON_INTS(engine, {"count", (int64_t)r->iterations}, {"preemptions", (int64_t)r->preemptions});
+        MAQ_JSON_REALS(engine, {"mean_requests", r->mean_batch}, {"mean_tokens", r->mean_tokens},
+                       {"kv_mean", r->kv_mean}, {"kv_peak", r->kv_peak}, {"prefix_hit_rate", r->prefix_hit_rate});
+        add_parts(d.root, "breakdown", r->part_s);
+    }
+    return maq_json_finish(out, &d, diag);
+}
+
+enum maq_status maq_report_serve_batch_json(char **out, const struct maq_serve_result *plan,
+                                            const struct maq_serve_batch *b, int64_t size, int64_t prompt,
+                                            int64_t output, struct maq_diag *diag)
+{
+    struct maq_json_document d;
+    maq_json_begin(&d, "maquette.serve/1");
+    add_deployment(d.root, plan);
+    struct maq_json map = maq_json_map(d.root, "batch");
+    MAQ_JSON_INTS(map, {"requests", size}, {"isl", prompt}, {"osl", output});
+    MAQ_JSON_REALS(map, {"prefill_s", b->prefill_s}, {"decode_s", b->decode_s},
+                   {"token_s", output > 1 ? b->decode_s / (double)(output - 1) : 0});
+    add_parts(map, "prefill", b->part_s[0]);
+    add_parts(map, "decode", b->part_s[1]);
+    return maq_json_finish(out, &d, diag);
+}
+
+enum maq_status maq_report_serve_csv(char **out, const struct maq_serve_result *r, const struct maq_requests *requests,
+                                     struct maq_diag *diag)
+{
+    struct maq_buf b;
+    (void)diag;
+    maq_buf_init(&b, CSV_MAX);
+    maq_buf_adds(&b, "request,prompt,output,arrival_s,scheduled_s,first_token_s,last_token_s,cached,preemptions\n");
+    for (uint32_t i = 0; i < r->n_requests; i++) {
+        const struct maq_served *s = &r->served[i];
+        maq_buf_addf(&b, "%u,%lld,%lld,%.9f,%.9f,%.9f,%.9f,%lld,%u\n", i, (long long)requests->at[i].prompt,
+                     (long long)requests->at[i].output, s->arrival_s, s->scheduled_s, s->first_s, s->last_s,
+                     (long long)s->cached, s->preemptions);
+    }
+    *out = maq_buf_take(&b);
+    return *out ? MAQ_OK : MAQ_NO_MEMORY;
+}

@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * text.c - a deployment and what became of its requests, for a terminal: what it is, does it fit, latencies, throughput, where the time
+ * goes.
+ */
+#include "base/text.h"
+#include "base/units.h"
+#include "maquette/report_serve.h"
+#include "report/page.h"
+#include "report/words.h"
+
+#define LABEL 12
+#define BAR 30
+
+static void put(struct maq_page *page, const char *label, struct maq_buf *line)
+{
+    struct maq_arena arena;
+    maq_arena_init(&arena, 0);
+    maq_page_field(page, LABEL, label, maq_text_clean(&arena, line->ptr ? line->ptr : ""));
+    maq_arena_fini(&arena);
+    maq_buf_fini(line);
+    maq_buf_init(line, 1 << 16);
+}
+
+static void put_deployment(struct maq_page *page, struct maq_buf *line, const struct maq_serve_result *r)
+{
+    const struct maq_serve_options *o = &r->options;
+    const struct maq_job *job = r->job;
+    maq_buf_addf(line, "%s: ", job->model.name);
+    maq_words_model(line, &job->model);
+    put(page, "model", line);
+    maq_words_cluster(line, &job->cluster);
+    put(page, "cluster", line);
+    maq_buf_addf(line, "tp%d", job->plan.tp);
+    if (job->plan.pp > 1)
+        maq_buf_addf(line, " pp%d", job->plan.pp);
+    if (o->ep > 1)
+        maq_buf_addf(line, " ep%d", o->ep);
+    maq_buf_addf(line, " on %u GPU%s; weights %s", r->n_devices, maq_words_s(r->n_devices),
+                 maq_weights_name(o->weights));
+    if (o->expert_weights != o->weights)
+        maq_buf_addf(line, ", experts %s", maq_weights_name(o->expert_weights));
+    maq_buf_addf(line, ", KV cache %s", o->kv_fp8 ? "fp8" : "16 bits");
+    put(page, "deployment", line);
+    maq_buf_addf(
+        line, "%s %s: max_num_seqs %d, max_num_batched_tokens %d, max_model_len %lld, blocks of %d tokens, %s%s%s",
+        maq_engine_name(o->engine), o->version ? o->version : "", o->max_num_seqs, o->max_num_batched_tokens,
+        (long long)o->max_model_len, o->block_size, o->no_prefix_caching ? "no prefix caching" : "prefix caching",
+        o->no_chunked_prefill ? ", whole prompts" : ", chunked prefill",
+        o->async_scheduling == MAQ_ON ? ", asynchronous scheduling" : "");
+    put(page, "engine", line);
+}
+
+static void put_memory(struct maq_page *page, struct maq_buf *line, const struct maq_serve_result *r)
+{
+    char tokens[32];
+    maq_buf_addf(line, "%.1f of %.1f GiB: ", r->capacity_bytes * r->options.gpu_memory_utilization / MAQ_GIB,
+                 r->capacity_bytes / MAQ_GIB);
+    bool first = true;
+    for (int i = 0; i < MAQ_SERVE_MEM_COUNT; i++) {
+        if (r->memory[i] <= 0)
+            continue;
+        maq_buf_addf(line, "%s%s %.2f", first ? "" : ", ", maq_serve_memory_name((enum maq_serve_memory)i),
+                     r->memory[i] / MAQ_GIB);
+        first = false;
+    }
+    put(page, "memory", line);
+    if (!r->fits) {
+        double held = 0;
+        for (int i = 0; i < MAQ_SERVE_MEM_KV; i++)
+            held += r->memory[i];
+        maq_buf_addf(
+            line,
+            "does not fit: %.1f GiB without a KV cache, and %.1f GiB are for the engine. A higher --tp, narrower "
+            "--weights, or a larger GPU",
+            held / MAQ_GIB, r->capacity_bytes * r->options.gpu_memory_utilization / MAQ_GIB);
+        put(page, "", line);
+        return;
+    }
+    maq_buf_addf(line, "%lld blocks, %s tokens (%.0f bytes each on a GPU)", (long long)r->blocks,
+                 maq_words_integer(tokens, r->kv_tokens), r->kv_bytes_per_token);
+    put(page, "KV cache", line);
+}
+
+static void put_latencies(struct maq_page *page, const struct maq_serve_result *r)
+{
+    static const struct maq_table_column columns[] = {{"ms", false, false}, {"mean", true, false},
+                                                      {"p50", true, false}, {"p90", true, false},
+                                                      {"p95", true, false}, {"p99", true, false}};
+    const struct {
+        const char *name;
+        const struct maq_serve_quantiles *q;
+    } rows[] = {{"TTFT", &r->ttft_s},
+                {"TPOT", &r->tpot_s},
+                {"ITL", &r->itl_s},
+                {"E2EL", &r->e2el_s},
+                {"in the queue", &r->queue_s}};
+    struct maq_table t;
+    maq_table_init(&t, columns, sizeof columns / sizeof *columns);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        const double q[] = {rows[i].q->mean, rows[i].q->p50, rows[i].q->p90, rows[i].q->p95, rows[i].q->p99};
+        maq_table_row(&t, MAQ_INK_PLAIN);
+        maq_table_cell(&t, "%s", rows[i].name);
+        for (int k = 0; k < 5; k++)
+            maq_table_cell(&t, "%.2f", q[k] * 1e3);
+    }
+    maq_table_print(page, &t, 2);
+    maq_table_fini(&t);
+}
+
+static void put_load(struct maq_page *page, struct maq_buf *line, const struct maq_serve_result *r)
+{
+    maq_buf_addf(
+        line, "%u requests in %.1f s; %.2f requests/s, %.0f tokens/s out (%.0f per GPU, %.1f per user), %.0f in",
+        r->finished, r->duration_s, r->requests_per_s, r->output_tokens_per_s, r->output_tokens_per_s / r->n_devices,
+        r->tpot_s.mean > 0 ? 1 / r->tpot_s.mean : 0, r->input_tokens_per_s);
+    put(page, "throughput", line);
+    maq_buf_addf(
+        line,
+        "%llu iterations of %.1f requests and %.0f tokens; %llu preemptions; KV cache %.0f %% full, at most %.0f %%",
+        (unsigned long long)r->iterations, r->mean_batch, r->mean_tokens, (unsigned long long)r->preemptions,
+        100 * r->kv_mean, 100 * r->kv_peak);
+    if (r->prefix_hit_rate > 0)
+        maq_buf_addf(line, "; %.1f %% of prompts found cached", 100 * r->prefix_hit_rate);
+    put(page, "batches", line);
+}
+
+static void put_parts(struct maq_page *page, const struct maq_serve_result *r)
+{
+    maq_page_putf(page, MAQ_INK_HEAD, "where the time of an iteration goes\n");
+    for (int i = 0; i < MAQ_SERVE_PART_COUNT; i++) {
+        double share = r->busy_s > 0 ? r->part_s[i] / r->busy_s : 0;
+        if (r->part_s[i] <= 0)
+            continue;
+        maq_page_putf(page, MAQ_INK_PLAIN, "  %-14s %8.3f ms %5.1f %%  ", maq_serve_part_name((enum maq_serve_part)i),
+                      r->iterations ? r->part_s[i] / (double)r->iterations * 1e3 : 0, 100 * share);
+        maq_page_bar(page, share, BAR);
+        maq_buf_adds(&page->out, "\n");
+    }
+}
+
+enum maq_status maq_report_serve_text(char **out, const struct maq_serve_result *r, const struct maq_report_opts *opts,
+                                      struct maq_diag *diag)
+{
+    struct maq_page page;
+    struct maq_buf line;
+    maq_page_init(&page, opts);
+    maq_buf_init(&line, 1 << 16);
+    put_deployment(&page, &line, r);
+    put_memory(&page, &line, r);
+    if (r->finished > 0) {
+        put_load(&page, &line, r);
+        maq_buf_adds(&page.out, "\n");
+        put_latencies(&page, r);
+        maq_buf_adds(&page.out, "\n");
+        put_parts(&page, r);
+    }
+    maq_buf_fini(&line);
+    return maq_page_finish(out, &page, diag);
+}
+
+/* ---- one batch ---- */
+
+static void put_batch_parts(struct maq_page *page, const char *title, const double part_s[MAQ_SERVE_PART_COUNT],
+                            double passes)
+{
+    double sum = 0;
+    for (int i = 0; i < MAQ_SERVE_PART_COUNT; i++)
+        sum += part_s[i];
+    maq_page_putf(page, MAQ_INK_HEAD, "%s\n", title);
+    for (int i = 0; i < MAQ_SERVE_PART_COUNT; i++) {
+        if (part_s[i] <= 0)
+            continue;
+        maq_page_putf(page, MAQ_INK_PLAIN, "  %-14s %8.3f ms %5.1f %%  ", maq_serve_part_name((enum maq_serve_part)i),
+                      part_s[i] / passes * 1e3, 100 * part_s[i] / sum);
+        maq_page_bar(page, part_s[i] / sum, BAR);
+        maq_buf_adds(&page->out, "\n");
+    }
+}
+
+enum maq_status maq_report_serve_batch_text(char **out, const struct maq_serve_result *plan,
+                                            const struct maq_serve_batch *b, int64_t size, int64_t prompt,
+                                            int64_t output, const struct maq_report_opts *opts, struct maq_diag *diag)
+{
+    struct maq_page page;
+    struct maq_buf line;
+    double all = b->prefill_s + b->decode_s, passes = output > 1 ? (double)(output - 1) : 1;
+    maq_page_init(&page, opts);
+    maq_buf_init(&line, 1 << 16);
+    put_deployment(&page, &line, plan);
+    put_memory(&page, &line, plan);
+    maq_buf_addf(&line, "%lld prompts of %lld tokens in %.2f ms, then %lld tokens each at %.3f ms: %.3f s in all",
+                 (long long)size, (long long)prompt, b->prefill_s * 1e3, (long long)output, b->decode_s / passes * 1e3,
+                 all);
+    put(&page, "batch", &line);
+    maq_buf_addf(&line, "%.0f tokens/s out, %.0f in and out", (double)(size * output) / all,
+                 (double)(size * (prompt + output)) / all);
+    put(&page, "throughput", &line);
+    maq_buf_adds(&page.out, "\n");
+    put_batch_parts(&page, "prefill", b->part_s[0], 1);
+    if (output > 1)
+        put_batch_parts(&page, "a token", b->part_s[1], passes);
+    maq_buf_fini(&line);
+    return maq_page_finish(out, &page, diag);
+}

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* codes.h - the numbers of the diagnostics of serving; ranges are in base/codes.h (1570-1599 of the workloads' range). */
+#ifndef MAQ_SERVE_CODES_H
+#define MAQ_SERVE_CODES_H
+
+#include "base/codes.h"
+
+#define MAQ_CODE_LIST_SERVE(X)                                                                                         \
+    X(REQUEST_EMPTY, 1570, "a request without tokens")                                                                 \
+    X(REQUEST_LONG, 1571, "a request longer than the context")                                                         \
+    X(REQUEST_BLOCKS, 1572, "a request that the cache can never hold")                                                 \
+    X(REQUEST_ORDER, 1573, "requests that go back in time")                                                            \
+    X(REQUEST_FILE, 1574, "not a file of requests")                                                                    \
+    X(SERVE_OPTION, 1575, "an engine's option that is not known, or has no such value")
+
+enum maq_serve_code {
+#define MAQ_CODE_ENUM(name, code, text) MAQ_CODE_##name = (code),
+    MAQ_CODE_LIST_SERVE(MAQ_CODE_ENUM)
+#undef MAQ_CODE_ENUM
+};
+
+#endif

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * batch.c - the work of an iteration.
+ *
+ * A batch that a CUDA graph holds is padded to its size, and its kernels are launched at once. A larger one is launched kernel by
+ * kernel: the device then waits for what the launches take beyond its own time.
+ */
+#include "serve/engine/batch.h"
+
+#include "base/alloc.h"
+
+#include <stdlib.h>
+
+void maq_batch_of(struct maq_batch_writer *w, const struct maq_deployment *d, const struct maq_iteration *it)
+{
+    struct maq_pass_batch *b = &w->batch;
+    const struct maq_passes *p = &d->passes;
+    *b = (struct maq_pass_batch){.tokens = it->tokens, .queries = 1};
+    for (uint32_t i = 0; i < it->n; i++) {
+        const struct maq_scheduled *s = &it->scheduled[i];
+        b->sampled += s->samples;
+        if (s->tokens > 1) {
+            if (!maq__grow((void **)&w->chunks, &w->chunks_size, b->n_chunks, sizeof *w->chunks)) {
+                w->failed = true;
+                return;
+            }
+            w->chunks[b->n_chunks++] = (struct maq_pass_chunk){s->tokens, s->computed};
+            continue;
+        }
+        b->decodes++;
+        for (uint32_t k = 0; k < p->n_windows; k++) {
+            int64_t keys = s->computed + 1;
+            b->decode_keys[k] += p->windows[k] > 0 && keys > p->windows[k] ? p->windows[k] : keys;
+        }
+    }
+    b->chunks = w->chunks;
+    int64_t graph = maq_serve_graph_size(&d->options, b->tokens);
+    b->padded = graph > 0 ? graph : b->tokens;
+}
+
+void maq_batch_fini(struct maq_batch_writer *w)
+{
+    free(w->chunks);
+    *w = (struct maq_batch_writer){0};
+}
+
+double maq_batch_stage_s(struct maq_deployment *d, uint32_t stage, const struct maq_pass_batch *b,
+                         struct maq_pass_parts *parts)
+{
+    double sum = 0;
+    *parts = (struct maq_pass_parts){0};
+    maq_pass_add(&d->passes, stage, b, parts);
+    for (int i = 0; i < MAQ_SERVE_PART_COUNT; i++)
+        sum += parts->ns[i];
+    bool graph = maq_serve_graph_size(&d->options, b->tokens) > 0;
+    double launches =
+        graph ? d->host.graph_s * 1e9 : parts->kernels * d->host.launch_s * 1e9 / maq_device_host_speed(d->device);
+    if (launches > sum) {
+        parts->ns[MAQ_SERVE_LAUNCH] += launches - sum;
+        sum = launches;
+    }
+    return sum * 1e-9;
+}
+
+double maq_batch_host_s(const struct maq_deployment *d, uint32_t requests)
+{
+    return (d->host.iteration_s + d->host.request_s * requests) / maq_device_host_speed(d->device);
+}
+
+double maq_batch_transfer_s(const struct maq_deployment *d, int64_t tokens)
+{
+    struct maq_coll c = {.kind = MAQ_COLL_SEND_RECV,
+                         .sharers = 1,
+                         .bytes = (double)tokens * (double)d->job->model.hidden * 2 * 2, /* and the residual stream */
+                         .at = d->job->groups[MAQ_GROUP_PP]};
+    return maq_cost_coll(&d->passes.costs, &c, &d->job->cluster).seconds;
+}

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* batch.h - an iteration of a scheduler as passes: who decodes, which prompts, and how long the device and the host take. */
+#ifndef MAQ_SERVE_ENGINE_BATCH_H
+#define MAQ_SERVE_ENGINE_BATCH_H
+
+#include "serve/engine/deployment.h"
+#include "serve/sched/vllm.h"
+
+struct maq_batch_writer {
+    struct maq_pass_batch batch;
+    struct maq_pass_chunk *chunks;
+    uint32_t chunks_size;
+    bool failed;
+};
+
+void maq_batch_of(struct maq_batch_writer *w, const struct maq_deployment *d, const struct maq_iteration *it);
+void maq_batch_fini(struct maq_batch_writer *w);
+
+/* Time of an iteration on each stage, by part; seconds of device time of a stage. */
+double maq_batch_stage_s(struct maq_deployment *d, uint32_t stage, const struct maq_pass_batch *batch,
+                         struct maq_pass_parts *parts);
+/* Host time before a batch of `requests` can start. */
+double maq_batch_host_s(const struct maq_deployment *d, uint32_t requests);
+/* Time of a batch's border between stages on its way to the next one. */
+double maq_batch_transfer_s(const struct maq_deployment *d, int64_t tokens);
+
+#endif

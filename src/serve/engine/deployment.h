@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * deployment.h - a deployment before any request comes: its options completed, its memory, its KV cache, the times of its passes.
+ */
+#ifndef MAQ_SERVE_ENGINE_DEPLOYMENT_H
+#define MAQ_SERVE_ENGINE_DEPLOYMENT_H
+
+#include "serve/kv/kv_cache.h"
+#include "serve/pass/pass.h"
+
+/* What the host of an engine does for an iteration, in seconds on the reference host (framework.h). */
+struct maq_host_profile {
+    double iteration_s; /* scheduling, preparing inputs, taking results: whatever the batch */
+    double request_s;   /* and for each request of it */
+    double launch_s;    /* of one kernel outside of a CUDA graph */
+    double graph_s;     /* of a graph */
+    double respond_s;   /* from a sampled token to the client: detokenizer, API server */
+    bool async;         /* the next iteration is prepared while one runs */
+};
+
+struct maq_deployment {
+    const struct maq_job *job;
+    const struct maq_device *device;
+    struct maq_serve_options options; /* completed */
+    struct maq_host_profile host;
+    struct maq_passes passes;
+    struct maq_kv_group groups[MAQ_KV_MOST_GROUPS];
+    uint32_t n_groups;
+    double memory[MAQ_SERVE_MEM_COUNT], capacity_bytes;
+    double kv_bytes_per_token, block_bytes; /* on the fullest rank; of a block in one group */
+    int64_t blocks, kv_tokens;
+    bool fits;
+    struct maq_arena arena;
+};
+
+/* To be ended (maq_deployment_fini()) even on failure. */
+enum maq_status maq_deployment_init(struct maq_deployment *d, const struct maq_job *job,
+                                    const struct maq_serve_options *options, struct maq_diag *diag);
+void maq_deployment_fini(struct maq_deployment *d);
+
+/* ---- parts ---- */
+
+/* The engine's defaults for what is not said. defaults.c */
+enum maq_status maq_serve_complete(struct maq_serve_options *out, const struct maq_serve_options *given,
+                                   const struct maq_job *job, struct maq_diag *diag);
+/* CUDA graphs: the size that a batch of so many tokens is padded to; 0: none holds it. defaults.c */
+int64_t maq_serve_graph_size(const struct maq_serve_options *options, int64_t tokens);
+/* What the host of an engine costs. host.c */
+struct maq_host_profile maq_host_profile_of(const struct maq_serve_options *options);
+/* Groups of layers, blocks, memory. memory.c */
+void maq_deployment_memory(struct maq_deployment *d);
+
+#endif

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* latency.c - bins of a geometric scale from 0.1 us on: bin i holds times from START * STEP^i. */
+#include "serve/engine/latency.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#define START_S 1e-7
+#define LOG_STEP 0.002
+
+bool maq_latency_init(struct maq_latency *l)
+{
+    *l = (struct maq_latency){.bins = calloc(MAQ_LATENCY_BINS, sizeof *l->bins), .last = -1};
+    return l->bins != NULL;
+}
+
+void maq_latency_fini(struct maq_latency *l)
+{
+    free(l->bins);
+    *l = (struct maq_latency){0};
+}
+
+void maq_latency_add(struct maq_latency *l, double seconds)
+{
+    if (seconds < l->last || seconds > l->last) {
+        double i = seconds > START_S ? log(seconds / START_S) / LOG_STEP : 0;
+        l->last = seconds;
+        l->bin = i < MAQ_LATENCY_BINS - 1 ? (uint32_t)i : MAQ_LATENCY_BINS - 1;
+    }
+    l->bins[l->bin]++;
+    l->n++;
+    l->sum += seconds;
+}
+
+static double quantile(const struct maq_latency *l, double q)
+{
+    uint64_t rank = (uint64_t)(q * (double)(l->n - 1)), seen = 0;
+    for (uint32_t i = 0; i < MAQ_LATENCY_BINS; i++) {
+        seen += l->bins[i];
+        if (seen > rank)
+            return START_S * exp(((double)i + 0.5) * LOG_STEP);
+    }
+    return 0;
+}
+
+struct maq_serve_quantiles maq_latency_quantiles(const struct maq_latency *l)
+{
+    if (l->n == 0)
+        return (struct maq_serve_quantiles){0};
+    return (struct maq_serve_quantiles){.mean = l->sum / (double)l->n,
+                                        .p50 = quantile(l, 0.5),
+                                        .p90 = quantile(l, 0.9),
+                                        .p95 = quantile(l, 0.95),
+                                        .p99 = quantile(l, 0.99)};
+}

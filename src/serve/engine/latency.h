@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * latency.h - quantiles of many times without keeping each: counts in bins a fifth of a percent wide.
+ */
+#ifndef MAQ_SERVE_ENGINE_LATENCY_H
+#define MAQ_SERVE_ENGINE_LATENCY_H
+
+#include "maquette/serve.h"
+
+#define MAQ_LATENCY_BINS 12000u
+
+struct maq_latency {
+    uint64_t *bins; /* [MAQ_LATENCY_BINS] */
+    uint64_t n;
+    double sum;
+    double last; /* the time that `bin` is of: a batch has many of one length */
+    uint32_t bin;
+};
+
+bool maq_latency_init(struct maq_latency *l);
+void maq_latency_fini(struct maq_latency *l);
+void maq_latency_add(struct maq_latency *l, double seconds);
+struct maq_serve_quantiles maq_latency_quantiles(const struct maq_latency *l);
+
+#endif

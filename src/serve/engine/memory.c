@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * memory.c - what a rank holds, and what is left of its memory for keys and values.
+ *
+ *   weights       each module's share of its parameters, in the type that the weights have (head, router and norms in 16 bits)
+ *   activations   of the largest iteration, max_num_batched_tokens tokens, of which max_num_seqs are sampled from: the residual stream and
+ *                 a copy, what the widest module of a layer reads and writes, or logits in 16 and in 32 bits
+ *   context       driver and libraries
+ *   KV cache      gpu_memory_utilization of the device less all this, in blocks
+ *
+ * Layers that keep the same tokens are grouped so that all groups have as many layers (the least of any kind, or the most where that
+ * is less than 1.5 times the least), because a block has one size (vLLM, v1/core/kv_cache_planning.py).
+ */
+#include <string.h>
+
+#include "base/units.h"
+#include "lower/local.h"
+#include "serve/engine/deployment.h"
+
+/* Beside PyTorch's allocator an H100 has 787 MB in use (data/on-gpu/h100-sxm, November 2026). */
+#define CONTEXT_BYTES 787e6
+/* A state of a recurrent layer is kept in 32 bits. */
+#define STATE_BYTES 4.0
+
+static const struct maq_pass_type *type_of(const struct maq_passes *p, const struct maq_module *m)
+{
+    static const struct maq_pass_type plain = {.dtype = MAQ_BF16, .bytes = 2};
+    if (m->flags & (MAQ_MODULE_UNQUANTIZED | MAQ_MODULE_FP32))
+        return &plain;
+    return m->kind == MAQ_MODULE_LINEAR ? &p->linear : m->kind == MAQ_MODULE_EXPERT_LINEAR ? &p->experts : &plain;
+}
+
+static double layer_weights(const struct maq_passes *p, const struct maq_layer *layer)
+{
+    const struct maq_lower lower = {.job = &p->own, .plan = &p->own.plan, .vocab_cut = p->own.plan.tp};
+    double sum = 0;
+    for (uint32_t i = 0; i < layer->n_modules; i++)
+        sum += maq_lower_local_params(&lower, &layer->modules[i]) * type_of(p, &layer->modules[i])->bytes;
+    return sum;
+}
+
+static double stage_weights(const struct maq_passes *p, const struct maq_pass_stage *s)
+{
+    double sum = s->first ? layer_weights(p, &p->job->model.embedding) : 0;
+    sum += s->last ? layer_weights(p, &p->job->model.output) : 0;
+    if (s->last && !s->first && p->job->model.tied_embeddings)
+        sum += layer_weights(p, &p->job->model.embedding);
+    for (uint32_t k = 0; k < s->n_layers; k++)
+        sum += layer_weights(p, s->layers[k].layer) * s->layers[k].count;
+    return sum;
+}
+
+/* Bytes that a token's pass through a module has alive: what it reads and writes. */
+static double widest(const struct maq_passes *p, const struct maq_layer *layer)
+{
+    double most = 0, tp = p->own.plan.tp, topk = 1;
+    for (uint32_t i = 0; i < layer->n_modules; i++) {
+        const struct maq_module *m = &layer->modules[i];
+        if (m->kind == MAQ_MODULE_ROUTER)
+            topk = m->u.moe.topk;
+        double cut = m->shard == MAQ_SHARD_SEQUENCE ? 1
+                     : m->shard == MAQ_SHARD_EXPERT ? p->moe_tp
+                                                    : tp,
+               copies = m->shard == MAQ_SHARD_EXPERT ? topk / p->ep : 1,
+               width = (m->flags & MAQ_MODULE_REDUCE_OUT ? (double)m->in / cut + (double)m->out
+                                                         : (double)m->in + (double)m->out / cut);
+        if (m->kind == MAQ_MODULE_LINEAR || m->kind == MAQ_MODULE_EXPERT_LINEAR)
+            most = width * copies > most ? width * copies : most;
+    }
+    return most * 2;
+}
+
+static double activations(const struct maq_deployment *d)
+{
+    const struct maq_passes *p = &d->passes;
+    double tokens = d->options.max_num_batched_tokens, rows = d->options.max_num_seqs, most = 0;
+    for (uint32_t k = 0; k < d->job->model.n_kinds; k++) {
+        double width = widest(p, &d->job->model.kinds[k]);
+        most = width > most ? width : most;
+    }
+    rows = rows < tokens ? rows : tokens;
+    double layer = tokens * most, logits = rows * (double)d->job->model.vocab * (2.0 + 4.0);
+    return tokens * (double)d->job->model.hidden * 2 * 2 + (layer > logits ? layer : logits);
+}
+
+/* ---- the cache ---- */
+
+/* Bytes of a token in a layer on one rank, 0 where it keeps a state; then *state has that. */
+static double layer_kv(const struct maq_deployment *d, const struct maq_layer *layer, struct maq_kv_group *group,
+                       double *state)
+{
+    double bytes = 0, tp = d->job->plan.tp, width = d->options.kv_fp8 ? 1 : 2;
+    *state = 0;
+    *group = (struct maq_kv_group){.kind = MAQ_KV_FULL, .block_size = d->options.block_size};
+    for (uint32_t i = 0; i < layer->n_modules; i++) {
+        const struct maq_module *m = &layer->modules[i];
+        if (m->kind == MAQ_MODULE_ATTENTION) {
+            const struct maq_attention_geometry *g = &m->u.attention;
+            double heads = g->kv_heads / tp > 1 ? g->kv_heads / tp : 1;
+            bytes = heads * (g->qk_dim + g->v_dim) * width;
+            group->window = g->window > 0 ? g->window : g->chunk;
+            group->kind = g->window > 0 ? MAQ_KV_WINDOW : g->chunk > 0 ? MAQ_KV_CHUNK : MAQ_KV_FULL;
+        } else if (m->kind == MAQ_MODULE_SSM_SCAN || m->kind == MAQ_MODULE_DELTA_RULE) {
+            const struct maq_ssm_geometry *g = &m->u.ssm;
+            *state += (double)g->heads / tp * g->head_dim * g->state * STATE_BYTES;
+        } else if (m->kind == MAQ_MODULE_CONV1D) {
+            *state += (double)m->in / tp * (m->u.kernel - 1) * 2;
+        }
+    }
+    if (strcmp(layer->mixer, "mla") == 0) /* the latent and the rotated key, on every rank */
+        for (uint32_t i = 0; i < layer->n_modules; i++)
+            if (layer->modules[i].name && strcmp(layer->modules[i].name, "linear_kv_down_proj") == 0)
+                bytes = (double)layer->modules[i].out * width;
+    return bytes;
+}
+
+struct kinds {
+    struct maq_kv_group group[MAQ_KV_MOST_GROUPS];
+    double bytes[MAQ_KV_MOST_GROUPS]; /* of a token in one layer */
+    uint32_t layers[MAQ_KV_MOST_GROUPS];
+    uint32_t n;
+    double states; /* bytes of a request, all layers */
+};
+
+static void list_kinds(const struct maq_deployment *d, const struct maq_pass_stage *s, struct kinds *out)
+{
+    *out = (struct kinds){0};
+    for (uint32_t k = 0; k < s->n_layers; k++) {
+        struct maq_kv_group g;
+        double state, bytes = layer_kv(d, s->layers[k].layer, &g, &state);
+        uint32_t i = 0;
+        out->states += state * s->layers[k].count;
+        if (bytes <= 0)
+            continue;
+        while (i < out->n && (out->group[i].kind != g.kind || out->group[i].window != g.window))
+            i++;
+        if (i == out->n && i + 1 < MAQ_KV_MOST_GROUPS) {
+            out->group[out->n] = g;
+            out->bytes[out->n++] = bytes;
+        }
+        out->layers[i] += s->layers[k].count;
+    }
+}
+
+/* Layers of a group, the same in all. */
+static uint32_t layers_of_group(const struct kinds *k)
+{
+    uint32_t least = UINT32_MAX, most = 0;
+    for (uint32_t i = 0; i < k->n; i++) {
+        least = k->layers[i] < least ? k->layers[i] : least;
+        most = k->layers[i] > most ? k->layers[i] : most;
+    }
+    return most < 1.5 * least ? most : least;
+}
+
+static void make_groups(struct maq_deployment *d, const struct kinds *k)
+{
+    uint32_t each = k->n > 0 ? layers_of_group(k) : 1;
+    double widest_token = 0;
+    d->n_groups = 0;
+    for (uint32_t i = 0; i < k->n; i++) {
+        widest_token = k->bytes[i] > widest_token ? k->bytes[i] : widest_token;
+        d->kv_bytes_per_token += k->bytes[i] * k->layers[i];
+        for (uint32_t n = 0; n * each < k->layers[i] && d->n_groups < MAQ_KV_MOST_GROUPS; n++)
+            d->groups[d->n_groups++] = k->group[i];
+    }
+    d->block_bytes = widest_token * each * d->options.block_size;
+    if (d->n_groups == 0) { /* states alone: a block for a request */
+        d->groups[d->n_groups++] = (struct maq_kv_group){.kind = MAQ_KV_STATE, .block_size = d->options.block_size};
+        d->block_bytes = k->states;
+    }
+}
+
+void maq_deployment_memory(struct maq_deployment *d)
+{
+    double weights = 0;
+    struct kinds kinds, fullest = {0};
+    uint32_t most = 0;
+    for (uint32_t s = 0; s < d->passes.n_stages; s++) {
+        double w = stage_weights(&d->passes, &d->passes.stages[s]);
+        uint32_t layers = 0;
+        weights = w > weights ? w : weights;
+        list_kinds(d, &d->passes.stages[s], &kinds);
+        for (uint32_t i = 0; i < kinds.n; i++)
+            layers += kinds.layers[i];
+        if (s == 0 || layers > most) {
+            most = layers;
+            fullest = kinds;
+        }
+    }
+    make_groups(d, &fullest);
+    d->capacity_bytes = d->device->mem_bytes;
+    d->memory[MAQ_SERVE_MEM_WEIGHTS] = weights;
+    d->memory[MAQ_SERVE_MEM_ACTIVATIONS] = activations(d);
+    d->memory[MAQ_SERVE_MEM_CONTEXT] = CONTEXT_BYTES;
+    double states = fullest.n > 0 ? fullest.states * d->options.max_num_seqs : 0,
+           left = d->capacity_bytes * d->options.gpu_memory_utilization - weights -
+                  d->memory[MAQ_SERVE_MEM_ACTIVATIONS] - CONTEXT_BYTES - states;
+    d->blocks = d->options.blocks > 0                         ? d->options.blocks
+                : left > d->block_bytes && d->block_bytes > 0 ? (int64_t)(left / d->block_bytes)
+                                                              : 0;
+    if (d->blocks > UINT32_MAX / 4)
+        d->blocks = UINT32_MAX / 4;
+    d->memory[MAQ_SERVE_MEM_KV] = (double)d->blocks * d->block_bytes + states;
+    d->kv_tokens = d->blocks > 1 ? (d->blocks - 1) / d->n_groups * d->options.block_size : 0;
+    d->fits = d->blocks > d->n_groups;
+}

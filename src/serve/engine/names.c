@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* names.c - the words of serving. */
+#include "maquette/serve.h"
+
+const char *maq_engine_name(enum maq_engine engine)
+{
+    static const char *const names[MAQ_ENGINE_COUNT] = {"vllm", "sglang", "trtllm"};
+    return (unsigned)engine < MAQ_ENGINE_COUNT ? names[engine] : "unknown";
+}
+
+const char *maq_weights_name(enum maq_weights weights)
+{
+    static const char *const names[MAQ_WEIGHTS_COUNT] = {
+#define NAME(id, name) [MAQ_WEIGHTS_##id] = name,
+        MAQ_WEIGHTS_LIST(NAME)
+#undef NAME
+    };
+    return (unsigned)weights < MAQ_WEIGHTS_COUNT ? names[weights] : "unknown";
+}
+
+const char *maq_serve_part_name(enum maq_serve_part part)
+{
+    static const char *const names[MAQ_SERVE_PART_COUNT] = {
+#define NAME(id, name) [MAQ_SERVE_##id] = name,
+        MAQ_SERVE_PART_LIST(NAME)
+#undef NAME
+    };
+    return (unsigned)part < MAQ_SERVE_PART_COUNT ? names[part] : "unknown";
+}
+
+const char *maq_serve_memory_name(enum maq_serve_memory kind)
+{
+    static const char *const names[MAQ_SERVE_MEM_COUNT] = {[MAQ_SERVE_MEM_WEIGHTS] = "weights",
+                                                           [MAQ_SERVE_MEM_ACTIVATIONS] = "activations",
+                                                           [MAQ_SERVE_MEM_GRAPHS] = "graphs",
+                                                           [MAQ_SERVE_MEM_CONTEXT] = "context",
+                                                           [MAQ_SERVE_MEM_KV] = "kv_cache"};
+    return (unsigned)kind < MAQ_SERVE_MEM_COUNT ? names[kind] : "unknown";
+}

@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* serve.c - the public calls: what a deployment holds, what becomes of requests, one batch alone. */
+#include "maquette/serve.h"
+
+#include <stdlib.h>
+
+#include "base/check.h"
+#include "serve/codes.h"
+#include "serve/engine/batch.h"
+#include "serve/engine/run.h"
+
+static void fill_plan(struct maq_serve_result *out, const struct maq_deployment *d)
+{
+    out->job = d->job;
+    out->options = d->options;
+    for (int i = 0; i < MAQ_SERVE_MEM_COUNT; i++)
+        out->memory[i] = d->memory[i];
+    out->capacity_bytes = d->capacity_bytes;
+    out->weights_bytes = d->memory[MAQ_SERVE_MEM_WEIGHTS];
+    out->kv_bytes_per_token = d->kv_bytes_per_token;
+    out->blocks = d->blocks;
+    out->kv_tokens = d->kv_tokens;
+    out->fits = d->fits;
+    out->n_devices = (uint32_t)(d->job->plan.tp * d->job->plan.pp);
+}
+
+/* Requests that no scheduler could ever take in are named before any runs. */
+static enum maq_status check_requests(const struct maq_deployment *d, const struct maq_requests *q,
+                                      struct maq_diag *diag)
+{
+    double before = 0;
+    for (uint32_t i = 0; i < q->n; i++) {
+        const struct maq_request *r = &q->at[i];
+        int64_t tokens = r->prompt + r->output;
+        if (r->prompt < 1 || r->output < 1)
+            return maq_diag_fail(MAQ_BAD_INPUT, diag, MAQ_CODE_REQUEST_EMPTY, (struct maq_span){0}, NULL,
+                                 "request %u has %lld tokens in and %lld out: both are at least 1", i + 1,
+                                 (long long)r->prompt, (long long)r->output);
+        if (tokens > d->options.max_model_len)
+            return maq_diag_fail(MAQ_BAD_INPUT, diag, MAQ_CODE_REQUEST_LONG, (struct maq_span){0},
+                                 "--max-model-len, or shorter requests",
+                                 "request %u has %lld tokens in and %lld out, the context is %lld", i + 1,
+                                 (long long)r->prompt, (long long)r->output, (long long)d->options.max_model_len);
+        if (tokens > d->kv_tokens)
+            return maq_diag_fail(MAQ_NO, diag, MAQ_CODE_REQUEST_BLOCKS, (struct maq_span){0},
+                                 "more memory for the cache: a higher --tp, a narrower type, --gpu-memory-utilization",
+                                 "request %u needs room for %lld tokens, the cache holds %lld", i + 1,
+                                 (long long)tokens, (long long)d->kv_tokens);
+        if (q->concurrency == 0 && r->arrival_s < before)
+            return maq_diag_fail(MAQ_BAD_INPUT, diag, MAQ_CODE_REQUEST_ORDER, (struct maq_span){0},
+                                 "sort them by arrival", "request %u comes before request %u: time goes back", i + 1,
+                                 i);
+        before = r->arrival_s;
+    }
+    return MAQ_OK;
+}
+
+static enum maq_status serve(struct maq_serve_result **out, const struct maq_job *job,
+                             const struct maq_serve_options *options, const struct maq_requests *requests,
+                             struct maq_diag *diag)
+{
+    struct maq_deployment d;
+    struct maq_serve_result *r = calloc(1, sizeof *r);
+    enum maq_status status = maq_deployment_init(&d, job, options, diag);
+    if (!r)
+        status = maq_no_memory(diag, "a deployment");
+    if (status == MAQ_OK)
+        fill_plan(r, &d);
+    if (status == MAQ_OK && requests && d.fits) {
+        status = check_requests(&d, requests, diag);
+        if (status == MAQ_OK)
+            status = maq_serve_engine_run(r, &d, requests);
+        if (status == MAQ_LIMIT)
+            status = maq_diag_fail(MAQ_NO, diag, MAQ_CODE_REQUEST_BLOCKS, (struct maq_span){0}, NULL,
+                                   "requests wait that never find room in the cache");
+        else if (status == MAQ_NO_MEMORY)
+            status = maq_no_memory(diag, "requests under way");
+    }
+    maq_deployment_fini(&d);
+    if (status != MAQ_OK) {
+        maq_serve_free(r);
+        return status;
+    }
+    *out = r;
+    return MAQ_OK;
+}
+
+enum maq_status maq_serve_plan(struct maq_serve_result **out, const struct maq_job *job,
+                               const struct maq_serve_options *options, struct maq_diag *diag)
+{
+    return serve(out, job, options, NULL, diag);
+}
+
+enum maq_status maq_serve_run(struct maq_serve_result **out, const struct maq_job *job,
+                              const struct maq_serve_options *options, const struct maq_requests *requests,
+                              struct maq_diag *diag)
+{
+    return serve(out, job, options, requests, diag);
+}
+
+void maq_serve_free(struct maq_serve_result *result)
+{
+    if (result)
+        free(result->served);
+    free(result);
+}
+
+/* ---- one batch ---- */
+
+static double whole_pass(struct maq_deployment *d, const struct maq_pass_batch *b, double sum[MAQ_SERVE_PART_COUNT])
+{
+    double s = 0;
+    for (uint32_t stage = 0; stage < d->passes.n_stages; stage++) {
+        struct maq_pass_parts parts;
+        s += maq_batch_stage_s(d, stage, b, &parts);
+        s += stage > 0 ? maq_batch_transfer_s(d, b->tokens) : 0;
+        for (int i = 0; i < MAQ_SERVE_PART_COUNT; i++)
+            sum[i] += parts.ns[i] * 1e-9;
+    }
+    double host = maq_batch_host_s(d, (uint32_t)(b->decodes + b->n_chunks));
+    if (d->host.async)
+        host = host > s ? host - s : 0;
+    sum[MAQ_SERVE_HOST] += host;
+    return s + host;
+}
+
+/* Prompts in as many passes as max_num_batched_tokens asks for, then a pass for each further token. */
+enum maq_status maq_serve_static(struct maq_serve_batch *out, const struct maq_job *job,
+                                 const struct maq_serve_options *options, int64_t batch, int64_t prompt, int64_t output,
+                                 struct maq_diag *diag)
+{
+    struct maq_deployment d;
+    enum maq_status status = maq_deployment_init(&d, job, options, diag);
+    *out = (struct maq_serve_batch){0};
+    int64_t most = status == MAQ_OK ? d.options.max_num_batched_tokens : 1, left = batch * prompt, done = 0;
+    while (status == MAQ_OK && left > 0) { /* prompts one after another; a pass takes what fits of them */
+        struct maq_pass_chunk chunks[64];
+        struct maq_pass_batch b = {.chunks = chunks, .queries = 1};
+        while (b.n_chunks < 64 && b.tokens < most && left > 0) {
+            int64_t context = done % prompt, n = prompt - context;
+            n = n < most - b.tokens ? n : most - b.tokens;
+            chunks[b.n_chunks++] = (struct maq_pass_chunk){n, context};
+            b.sampled += context + n == prompt;
+            b.tokens += n;
+            done += n;
+            left -= n;
+        }
+        b.padded = b.tokens;
+        out->prefill_s += whole_pass(&d, &b, out->part_s[0]);
+    }
+    for (int64_t t = 1; status == MAQ_OK && t < output; t++) {
+        struct maq_pass_batch b = {.tokens = batch, .decodes = batch, .sampled = batch, .queries = 1};
+        int64_t graph = maq_serve_graph_size(&d.options, batch);
+        b.padded = graph > 0 ? graph : batch;
+        for (uint32_t w = 0; w < d.passes.n_windows; w++) {
+            int64_t keys = prompt + t, window = d.passes.windows[w];
+            b.decode_keys[w] = batch * (window > 0 && keys > window ? window : keys);
+        }
+        out->decode_s += whole_pass(&d, &b, out->part_s[1]);
+    }
+    maq_deployment_fini(&d);
+    return status;
+}

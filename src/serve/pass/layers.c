@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * layers.c - the kernels of a layer that see tokens one by one: products, norms, activations, experts, sums over the TP group.
+ *
+ * Bytes per element of the kernels that are chains of pointwise operations: a norm reads what a branch put out and the residual stream,
+ * and writes both; a gated activation is MAQ_OP_ACTIVATION; quantization of a product's input is a kernel of its own.
+ */
+#include "lower/local.h"
+#include "serve/pass/pass.h"
+
+struct walk {
+    const struct maq_passes *p;
+    const struct maq_layer *layer;
+    struct maq_lower lower;
+    int64_t tokens;
+    double times;
+    struct maq_pass_parts *out;
+};
+
+static const struct maq_pass_type plain = {.dtype = MAQ_BF16, .bytes = 2};
+
+static void linear(struct walk *w, const struct maq_module *m)
+{
+    const struct maq_passes *p = w->p;
+    struct maq_local d = maq_lower_local(&w->lower, w->layer, m);
+    bool narrow = !(m->flags & (MAQ_MODULE_UNQUANTIZED | MAQ_MODULE_FP32));
+    const struct maq_pass_type *type = narrow ? &p->linear : &plain;
+    bool shared = (m->flags & MAQ_MODULE_SHARED_INPUT) != 0;
+    if (type->quantizes && !shared) {
+        struct maq_op quantize = maq_pass_op(MAQ_OP_QUANTIZE, type, 0, w->tokens, d.in, 1, 0);
+        maq_pass_cost(p, &quantize, w->times, MAQ_SERVE_POINTWISE, w->out);
+    }
+    struct maq_op op =
+        maq_pass_op(MAQ_OP_GEMM, type, m->flags & MAQ_MODULE_BIAS ? MAQ_OP_BIAS : 0, w->tokens, d.out, d.in, 1);
+    maq_pass_cost(p, &op, w->times, MAQ_SERVE_GEMM, w->out);
+    /* shared experts are added to the routed ones before both are summed */
+    if (m->flags & MAQ_MODULE_REDUCE_OUT && m->part != MAQ_PART_SHARED_EXPERTS)
+        maq_pass_coll(p, MAQ_COLL_ALL_REDUCE, (double)w->tokens * (double)m->out * 2, w->times, w->out);
+}
+
+/* Rows that a rank's experts get of all tokens of its group, and of the busiest of them. */
+static void experts(struct walk *w, const struct maq_module *up)
+{
+    const struct maq_passes *p = w->p;
+    const struct maq_moe_geometry *g = &up->u.moe;
+    int64_t copies = w->tokens * g->topk, local = g->experts / p->ep > 0 ? g->experts / p->ep : 1,
+            rows = (int64_t)((double)copies / p->ep * (p->ep > 1 ? p->imbalance : 1.0) + 0.5);
+    bool gated = false;
+    int64_t ffn = 0;
+    for (uint32_t i = 0; i < w->layer->n_modules; i++)
+        if (w->layer->modules[i].kind == MAQ_MODULE_EXPERT_ACTIVATION) {
+            gated = (w->layer->modules[i].flags & MAQ_MODULE_GATED) != 0;
+            ffn = w->layer->modules[i].out / p->moe_tp;
+        }
+    struct maq_op op = maq_pass_op(MAQ_OP_EXPERTS, &p->experts, gated ? MAQ_OP_GATED : 0, rows > 1 ? rows : 1, up->in,
+                                   ffn > 0 ? ffn : 1, local);
+    op.d[5] = g->topk;
+    maq_pass_cost(p, &op, w->times, MAQ_SERVE_EXPERTS, w->out);
+}
+
+static void router(struct walk *w, const struct maq_module *m)
+{
+    struct maq_op gate = maq_pass_op(MAQ_OP_GEMM, &plain, 0, w->tokens, m->out, m->in, 1),
+                  topk = maq_pass_op(MAQ_OP_ROUTER, &plain, 0, w->tokens, m->out, m->u.moe.topk, 0);
+    topk.dtype = MAQ_FP32;
+    maq_pass_cost(w->p, &gate, w->times, MAQ_SERVE_EXPERTS, w->out);
+    maq_pass_cost(w->p, &topk, w->times, MAQ_SERVE_EXPERTS, w->out);
+}
+
+static void pointwise(struct walk *w, enum maq_op_kind kind, unsigned flags, int64_t d0, int64_t d1, int64_t d2)
+{
+    struct maq_op op = maq_pass_op(kind, &plain, flags, d0, d1, d2, 0);
+    if (d0 > 0)
+        maq_pass_cost(w->p, &op, w->times, MAQ_SERVE_POINTWISE, w->out);
+}
+
+static void module(struct walk *w, const struct maq_module *m)
+{
+    struct maq_local d = maq_lower_local(&w->lower, w->layer, m);
+    switch (m->kind) {
+    case MAQ_MODULE_LINEAR:
+        linear(w, m);
+        break;
+    case MAQ_MODULE_NORM: /* of the residual stream: with the addition in front of it */
+        if (d.in == w->layer->hidden)
+            pointwise(w, MAQ_OP_ELEMENTWISE, 0, w->tokens * d.in, 4, 4);
+        else
+            pointwise(w, MAQ_OP_NORM, 0, w->tokens, d.in, 0);
+        break;
+    case MAQ_MODULE_ROPE:
+        pointwise(w, MAQ_OP_ROPE, 0, w->tokens, d.in, 0);
+        break;
+    case MAQ_MODULE_ACTIVATION:
+        pointwise(w, MAQ_OP_ACTIVATION, m->flags & MAQ_MODULE_GATED ? MAQ_OP_GATED : 0, w->tokens, d.in, d.out);
+        break;
+    case MAQ_MODULE_GATE:
+        pointwise(w, MAQ_OP_ELEMENTWISE, 0, w->tokens * d.out, 4, 2);
+        break;
+    case MAQ_MODULE_ROUTER:
+        router(w, m);
+        break;
+    case MAQ_MODULE_EXPERT_LINEAR:
+        if (!(m->flags & MAQ_MODULE_REDUCE_OUT))
+            experts(w, m);
+        break;
+    case MAQ_MODULE_COMBINE:
+        maq_pass_coll(w->p, MAQ_COLL_ALL_REDUCE, (double)w->tokens * (double)m->in * 2, w->times, w->out);
+        break;
+    case MAQ_MODULE_EMBEDDING:
+        pointwise(w, MAQ_OP_EMBEDDING, 0, w->tokens, m->out, d.in);
+        if (m->flags & MAQ_MODULE_REDUCE_OUT)
+            maq_pass_coll(w->p, MAQ_COLL_ALL_REDUCE, (double)w->tokens * (double)m->out * 2, w->times, w->out);
+        break;
+    case MAQ_MODULE_RESIDUAL: /* in the norm behind it; shared experts are added in the kernel of the experts */
+    case MAQ_MODULE_DISPATCH:
+    case MAQ_MODULE_EXPERT_ACTIVATION:
+    case MAQ_MODULE_LOSS:
+    case MAQ_MODULE_ATTENTION: /* mixers.c */
+    case MAQ_MODULE_CONV1D:
+    case MAQ_MODULE_SSM_SCAN:
+    case MAQ_MODULE_DELTA_RULE:
+    case MAQ_MODULE_KIND_COUNT:
+        break;
+    }
+}
+
+static struct walk walk_of(const struct maq_passes *p, const struct maq_layer *layer, int64_t tokens, double times,
+                           struct maq_pass_parts *out)
+{
+    struct walk w = {.p = p, .layer = layer, .tokens = tokens, .times = times, .out = out};
+    w.lower = (struct maq_lower){.job = &p->own,
+                                 .plan = &p->own.plan,
+                                 .groups = p->own.groups,
+                                 .device = p->device,
+                                 .seq = tokens,
+                                 .tokens = tokens,
+                                 .tokens_region = tokens,
+                                 .store = MAQ_BF16,
+                                 .math = MAQ_BF16,
+                                 .store_bytes = 2,
+                                 .vocab_cut = p->own.plan.tp};
+    return w;
+}
+
+void maq_pass_layers(const struct maq_passes *p, const struct maq_pass_stage *stage, int64_t tokens,
+                     struct maq_pass_parts *out)
+{
+    if (stage->first) {
+        struct walk w = walk_of(p, &p->job->model.embedding, tokens, 1, out);
+        for (uint32_t i = 0; i < w.layer->n_modules; i++)
+            module(&w, &w.layer->modules[i]);
+    }
+    for (uint32_t k = 0; k < stage->n_layers; k++) {
+        struct walk w = walk_of(p, stage->layers[k].layer, tokens, stage->layers[k].count, out);
+        for (uint32_t i = 0; i < w.layer->n_modules; i++)
+            if (!maq_pass_is_mixer(w.layer, &w.layer->modules[i]))
+                module(&w, &w.layer->modules[i]);
+    }
+}
+
+/*
+ * Logits in the model's type, gathered over the TP group, widened to 32 bits, and reduced to a token: a pass that widens, one for the
+ * maximum, and small ones.
+ */
+void maq_pass_head(const struct maq_passes *p, int64_t rows, struct maq_pass_parts *out)
+{
+    struct walk w = walk_of(p, &p->job->model.output, rows, 1, out);
+    int64_t vocab = p->job->model.vocab;
+    if (rows <= 0)
+        return;
+    for (uint32_t i = 0; i < w.layer->n_modules; i++)
+        module(&w, &w.layer->modules[i]);
+    maq_pass_coll(p, MAQ_COLL_ALL_GATHER, (double)rows * (double)vocab * 2, 1, out);
+    struct maq_op widen = maq_pass_op(MAQ_OP_ELEMENTWISE, &plain, 0, rows * vocab, 2, 4, 0),
+                  largest = maq_pass_op(MAQ_OP_SOFTMAX, &plain, 0, rows, vocab, 0, 0);
+    largest.dtype = MAQ_FP32;
+    maq_pass_cost(p, &widen, 1, MAQ_SERVE_SAMPLING, out);
+    maq_pass_cost(p, &largest, 1, MAQ_SERVE_SAMPLING, out);
+}

@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * mixers.c - what mixes tokens: attention, latent attention with its projections, scans with state.
+ *
+ * Sequences that decode are one kernel: a query each (or one and its drafts), over the keys that they see in the mean. The prompts of a
+ * batch are one kernel each here; engines have one for all, which starts once.
+ */
+#include <string.h>
+
+#include "serve/pass/pass.h"
+
+static const struct maq_pass_type plain = {.dtype = MAQ_BF16, .bytes = 2};
+
+static int64_t share(int64_t n, int64_t by)
+{
+    return n / by > 0 ? n / by : 1;
+}
+
+static bool is_latent(const struct maq_layer *layer)
+{
+    return strcmp(layer->mixer, "mla") == 0;
+}
+
+bool maq_pass_is_mixer(const struct maq_layer *layer, const struct maq_module *m)
+{
+    if (m->kind == MAQ_MODULE_ATTENTION || m->kind == MAQ_MODULE_CONV1D || m->kind == MAQ_MODULE_SSM_SCAN ||
+        m->kind == MAQ_MODULE_DELTA_RULE)
+        return true;
+    /* MAQ_OP_MLA_BLOCK is the whole of latent attention but for the sum over the TP group */
+    return is_latent(layer) && (m->part == MAQ_PART_ATTENTION || m->part == MAQ_PART_MLA_UP);
+}
+
+static uint32_t window_index(const struct maq_passes *p, int64_t window)
+{
+    uint32_t i = 0;
+    while (i + 1 < p->n_windows && p->windows[i] != window)
+        i++;
+    return i;
+}
+
+/* Keys that the queries of a prompt see together: all before them, or the last `window`. */
+static double keys_of(const struct maq_pass_chunk *c, int64_t window)
+{
+    double n = (double)c->queries, past = (double)c->context, w = (double)window;
+    if (window <= 0 || past + n <= w)
+        return n * past + n * (n + 1) / 2;
+    double ramp = w - past > 0 ? (w - past < n ? w - past : n) : 0;
+    return ramp * (past + (ramp + 1) / 2) + (n - ramp) * w;
+}
+
+static int64_t rounded(double x)
+{
+    return x < 1 ? 1 : (int64_t)(x + 0.5);
+}
+
+static struct maq_op queries_of(const struct maq_passes *p, struct maq_op op, const struct maq_pass_batch *b,
+                                uint32_t window)
+{
+    op.flags |= p->windows[window] > 0 ? MAQ_OP_WINDOW : 0;
+    op.queries = (uint32_t)b->queries;
+    op.d[0] = b->decodes * b->queries;
+    op.d[1] = rounded((double)b->decode_keys[window] / (double)b->decodes);
+    return op;
+}
+
+static struct maq_op prompt_of(struct maq_op op, const struct maq_pass_chunk *c, int64_t window)
+{
+    bool windowed = window > 0 && c->context + c->queries > window;
+    op.flags |= windowed ? MAQ_OP_WINDOW : MAQ_OP_CAUSAL;
+    op.queries = c->queries > 1 || windowed ? (uint32_t)c->queries : 0;
+    op.d[0] = c->queries;
+    op.d[1] = rounded(keys_of(c, window) / (double)c->queries);
+    return op;
+}
+
+static void attention(const struct maq_passes *p, const struct maq_module *m, double times,
+                      const struct maq_pass_batch *b, struct maq_pass_parts *out)
+{
+    const struct maq_attention_geometry *g = &m->u.attention;
+    int64_t tp = p->own.plan.tp, kv = share(g->kv_heads, tp);
+    struct maq_op op =
+        maq_pass_op(MAQ_OP_ATTENTION, &p->attention, p->kv_fp8 ? MAQ_OP_KV_FP8 : 0, 0, 0, share(g->heads, tp), kv);
+    uint32_t window = window_index(p, g->window > 0 ? g->window : g->chunk);
+    op.d[4] = g->qk_dim;
+    op.d[5] = g->v_dim;
+    struct maq_op write =
+        maq_pass_op(MAQ_OP_ELEMENTWISE, &plain, 0, b->tokens * kv * (g->qk_dim + g->v_dim), 2, p->kv_fp8 ? 1 : 2, 0);
+    maq_pass_cost(p, &write, times, MAQ_SERVE_ATTENTION, out);
+    if (b->decodes > 0) {
+        struct maq_op decode = queries_of(p, op, b, window);
+        maq_pass_cost(p, &decode, times, MAQ_SERVE_ATTENTION, out);
+    }
+    for (uint32_t i = 0; i < b->n_chunks; i++) {
+        struct maq_op prompt = prompt_of(op, &b->chunks[i], p->windows[window]);
+        maq_pass_cost(p, &prompt, times, MAQ_SERVE_ATTENTION, out);
+    }
+}
+
+/* ---- latent attention ---- */
+
+static int64_t width_of(const struct maq_layer *layer, const char *name, bool out)
+{
+    for (uint32_t i = 0; i < layer->n_modules; i++)
+        if (layer->modules[i].name && strcmp(layer->modules[i].name, name) == 0)
+            return out ? layer->modules[i].out : layer->modules[i].in;
+    return 0;
+}
+
+static void latent(const struct maq_passes *p, const struct maq_layer *layer, const struct maq_module *m, double times,
+                   const struct maq_pass_batch *b, struct maq_pass_parts *out)
+{
+    int64_t heads = share(m->u.attention.heads, p->own.plan.tp), q_lora = width_of(layer, "linear_q_down_proj", true),
+            kv_lora = width_of(layer, "linear_kv_up_proj", false);
+    struct maq_op op =
+        maq_pass_op(MAQ_OP_MLA_BLOCK, &p->linear, p->kv_fp8 ? MAQ_OP_KV_FP8 : 0, 0, 0, heads, layer->hidden);
+    op.d[4] = q_lora > 0 ? q_lora : layer->hidden;
+    op.d[5] = kv_lora;
+    if (b->decodes > 0) {
+        struct maq_op decode = queries_of(p, op, b, 0);
+        maq_pass_cost(p, &decode, times, MAQ_SERVE_ATTENTION, out);
+    }
+    for (uint32_t i = 0; i < b->n_chunks; i++) {
+        struct maq_op prompt = prompt_of(op, &b->chunks[i], 0);
+        prompt.flags &= (uint8_t)~MAQ_OP_CAUSAL; /* always is */
+        maq_pass_cost(p, &prompt, times, MAQ_SERVE_ATTENTION, out);
+    }
+    maq_pass_coll(p, MAQ_COLL_ALL_REDUCE, (double)b->padded * (double)layer->hidden * 2, times, out);
+}
+
+/* ---- scans ---- */
+
+static void scan_once(const struct maq_passes *p, const struct maq_module *m, double times, int64_t tokens,
+                      int64_t queries, struct maq_pass_parts *out)
+{
+    const struct maq_ssm_geometry *g = &m->u.ssm;
+    int64_t tp = p->own.plan.tp;
+    enum maq_op_kind kind = m->kind == MAQ_MODULE_DELTA_RULE ? MAQ_OP_DELTA_RULE
+                            : m->kind == MAQ_MODULE_CONV1D   ? MAQ_OP_CONV1D
+                                                             : MAQ_OP_SSM_SCAN;
+    struct maq_op op = maq_pass_op(kind, &plain, 0, tokens, 0, 0, 0);
+    if (kind == MAQ_OP_CONV1D) {
+        op.d[1] = share(m->in, tp);
+        op.d[2] = m->u.kernel;
+        op.queries = (uint32_t)queries;
+    } else if (kind == MAQ_OP_DELTA_RULE || queries > 1) {
+        op.d[1] = share(g->heads, tp);
+        op.d[2] = g->head_dim;
+        op.d[3] = share(g->groups, tp);
+        op.d[4] = g->state;
+        op.queries = kind == MAQ_OP_DELTA_RULE ? (uint32_t)queries : 0;
+    } else { /* one step of a state-space layer: its state, in 4 bytes, is read and written */
+        op.kind = MAQ_OP_ELEMENTWISE;
+        op.d[0] = tokens * share(g->heads, tp) * g->head_dim * g->state;
+        op.d[1] = op.d[2] = 4;
+    }
+    maq_pass_cost(p, &op, times, MAQ_SERVE_ATTENTION, out);
+}
+
+static void scan(const struct maq_passes *p, const struct maq_module *m, double times, const struct maq_pass_batch *b,
+                 struct maq_pass_parts *out)
+{
+    if (b->decodes > 0)
+        scan_once(p, m, times, b->decodes * b->queries, 1, out);
+    for (uint32_t i = 0; i < b->n_chunks; i++)
+        scan_once(p, m, times, b->chunks[i].queries, b->chunks[i].queries > 1 ? b->chunks[i].queries : 2, out);
+}
+
+void maq_pass_mixer(const struct maq_passes *p, const struct maq_layer *layer, double times,
+                    const struct maq_pass_batch *b, struct maq_pass_parts *out)
+{
+    for (uint32_t i = 0; i < layer->n_modules; i++) {
+        const struct maq_module *m = &layer->modules[i];
+        if (m->kind == MAQ_MODULE_ATTENTION && is_latent(layer))
+            latent(p, layer, m, times, b, out);
+        else if (m->kind == MAQ_MODULE_ATTENTION)
+            attention(p, m, times, b, out);
+        else if (m->kind == MAQ_MODULE_CONV1D || m->kind == MAQ_MODULE_SSM_SCAN || m->kind == MAQ_MODULE_DELTA_RULE)
+            scan(p, m, times, b, out);
+    }
+}

@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* pass.c - the stages of a deployment as lists of layers, and passes through them. */
+#include "serve/pass/pass.h"
+
+#include "base/check.h"
+
+static const struct maq_pass_type types[MAQ_WEIGHTS_COUNT] = {
+    [MAQ_WEIGHTS_BF16] = {.dtype = MAQ_BF16, .bytes = 2},
+    [MAQ_WEIGHTS_FP8] = {.dtype = MAQ_FP8, .quantizes = true, .bytes = 1},
+    [MAQ_WEIGHTS_FP8_BLOCK] = {.dtype = MAQ_FP8,
+                               .flags = MAQ_OP_BLOCKS,
+                               .quantizes = true,
+                               .bytes = 1 + 4.0 / (128 * 128)},
+    [MAQ_WEIGHTS_INT8] = {.dtype = MAQ_BF16, .flags = MAQ_OP_WEIGHT8, .bytes = 1},
+    [MAQ_WEIGHTS_INT4] = {.dtype = MAQ_BF16, .flags = MAQ_OP_WEIGHT4, .bytes = 0.5 + 2.0 / 128},
+    [MAQ_WEIGHTS_MXFP4] = {.dtype = MAQ_BF16, .flags = MAQ_OP_WEIGHT4, .bytes = 0.5 + 1.0 / 32},
+    [MAQ_WEIGHTS_NVFP4] = {.dtype = MAQ_FP4, .quantizes = true, .bytes = 0.5 + 1.0 / 16},
+};
+
+struct maq_op maq_pass_op(enum maq_op_kind kind, const struct maq_pass_type *type, unsigned flags, int64_t d0,
+                          int64_t d1, int64_t d2, int64_t d3)
+{
+    return (struct maq_op){
+        .kind = (uint16_t)kind,
+        .dtype = (uint8_t)type->dtype,
+        .flags =
+            (uint8_t)(flags |
+                      (kind == MAQ_OP_GEMM || kind == MAQ_OP_EXPERTS || kind == MAQ_OP_MLA_BLOCK ? type->flags : 0)),
+        .d = {d0, d1, d2, d3}};
+}
+
+void maq_pass_cost(const struct maq_passes *p, const struct maq_op *op, double times, enum maq_serve_part part,
+                   struct maq_pass_parts *out)
+{
+    out->ns[part] += maq_cost_op(&p->costs, op, p->device).seconds * 1e9 * times;
+    out->kernels += times;
+}
+
+void maq_pass_coll(const struct maq_passes *p, enum maq_coll_kind kind, double bytes, double times,
+                   struct maq_pass_parts *out)
+{
+    struct maq_coll c = {.kind = (uint16_t)kind, .sharers = 1, .bytes = bytes, .at = p->job->groups[MAQ_GROUP_TP]};
+    if (p->job->plan.tp == 1)
+        return;
+    out->ns[MAQ_SERVE_COMM] += maq_cost_coll(&p->costs, &c, &p->job->cluster).seconds * 1e9 * times;
+    out->kernels += times;
+}
+
+/* ---- construction ---- */
+
+static enum maq_status list_layers(struct maq_passes *p, struct maq_pass_stage *s, uint32_t first, uint32_t n)
+{
+    const struct maq_model *m = &p->job->model;
+    s->layers = MAQ_ARENA_NEW(p->arena, struct maq_pass_layer, m->n_kinds);
+    if (!s->layers)
+        return MAQ_NO_MEMORY;
+    for (uint32_t i = first; i < first + n; i++) {
+        const struct maq_layer *layer = &m->kinds[m->kind_of[i]];
+        uint32_t k = 0;
+        while (k < s->n_layers && s->layers[k].layer != layer)
+            k++;
+        if (k == s->n_layers)
+            s->layers[s->n_layers++].layer = layer;
+        s->layers[k].count++;
+    }
+    return MAQ_OK;
+}
+
+/* Engines cut the layers evenly; what is left over goes to the stages before the last, which has the head. */
+static enum maq_status cut_stages(struct maq_passes *p)
+{
+    uint32_t pp = (uint32_t)p->job->plan.pp, layers = p->job->model.num_layers, first = 0, over = layers % pp;
+    p->n_stages = pp;
+    p->stages = MAQ_ARENA_NEW(p->arena, struct maq_pass_stage, pp);
+    if (!p->stages)
+        return MAQ_NO_MEMORY;
+    for (uint32_t s = 0; s < pp; s++) {
+        bool gets = over > 0 && pp > 1 && s + 1 + over >= pp && s + 1 < pp;
+        uint32_t n = layers / pp + (gets || (over > 0 && pp > 1 && over >= pp) ? 1 : 0);
+        if (s + 1 == pp)
+            n = layers - first;
+        p->stages[s].first = s == 0;
+        p->stages[s].last = s + 1 == pp;
+        MAQ_TRY(list_layers(p, &p->stages[s], first, n));
+        first += n;
+    }
+    return MAQ_OK;
+}
+
+static void list_windows(struct maq_passes *p)
+{
+    const struct maq_model *m = &p->job->model;
+    p->windows[0] = 0;
+    p->n_windows = 1;
+    for (uint32_t k = 0; k < m->n_kinds; k++)
+        for (uint32_t i = 0; i < m->kinds[k].n_modules; i++) {
+            const struct maq_module *module = &m->kinds[k].modules[i];
+            int64_t window = module->kind != MAQ_MODULE_ATTENTION ? 0
+                             : module->u.attention.window > 0     ? module->u.attention.window
+                                                                  : module->u.attention.chunk;
+            uint32_t w = 0;
+            while (w < p->n_windows && p->windows[w] != window)
+                w++;
+            if (w == p->n_windows && w < MAQ_PASS_WINDOWS)
+                p->windows[p->n_windows++] = window;
+        }
+}
+
+enum maq_status maq_passes_init(struct maq_passes *p, const struct maq_job *job, const struct maq_serve_options *o,
+                                int64_t most_tokens, struct maq_arena *arena)
+{
+    static const enum maq_library libraries[MAQ_ENGINE_COUNT] = {[MAQ_ENGINE_VLLM] = MAQ_LIBRARY_VLLM,
+                                                                 [MAQ_ENGINE_SGLANG] = MAQ_LIBRARY_SGLANG,
+                                                                 [MAQ_ENGINE_TRTLLM] = MAQ_LIBRARY_TRTLLM};
+    *p = (struct maq_passes){.job = job,
+                             .own = *job,
+                             .device = &job->cluster.groups[job->stages[0].group].device,
+                             .costs = {.library = libraries[o->engine]},
+                             .linear = types[o->weights],
+                             .experts = types[o->expert_weights],
+                             .attention = types[MAQ_WEIGHTS_BF16],
+                             .kv_fp8 = o->kv_fp8,
+                             .ep = o->ep > 1 ? o->ep : 1,
+                             .imbalance = o->expert_imbalance > 1 ? o->expert_imbalance : 1,
+                             .most_tokens = most_tokens,
+                             .arena = arena};
+    p->moe_tp = job->plan.tp / p->ep > 0 ? job->plan.tp / p->ep : 1;
+    p->own.plan.ep = p->ep;
+    p->own.plan.etp = p->moe_tp;
+    p->own.plan.sequence_parallel = MAQ_OFF;
+    list_windows(p);
+    MAQ_TRY(cut_stages(p));
+    p->by_tokens = MAQ_ARENA_NEW(arena, struct maq_pass_parts *, p->n_stages);
+    for (uint32_t s = 0; p->by_tokens && s < p->n_stages; s++) {
+        p->by_tokens[s] = MAQ_ARENA_NEW(arena, struct maq_pass_parts, (size_t)most_tokens + 1);
+        if (!p->by_tokens[s])
+            return MAQ_NO_MEMORY;
+        for (int64_t t = 0; t <= most_tokens; t++)
+            p->by_tokens[s][t].ns[0] = -1;
+    }
+    return p->by_tokens ? MAQ_OK : MAQ_NO_MEMORY;
+}
+
+void maq_pass_add(struct maq_passes *p, uint32_t stage, const struct maq_pass_batch *b, struct maq_pass_parts *out)
+{
+    const struct maq_pass_stage *s = &p->stages[stage];
+    MAQ_ASSERT(b->padded <= p->most_tokens);
+    struct maq_pass_parts *known = &p->by_tokens[stage][b->padded];
+    if (known->ns[0] < 0) {
+        *known = (struct maq_pass_parts){0};
+        maq_pass_layers(p, s, b->padded, known);
+    }
+    for (int i = 0; i < MAQ_SERVE_PART_COUNT; i++)
+        out->ns[i] += known->ns[i];
+    out->kernels += known->kernels;
+    for (uint32_t k = 0; k < s->n_layers; k++)
+        maq_pass_mixer(p, s->layers[k].layer, s->layers[k].count, b, out);
+    if (s->last)
+        maq_pass_head(p, b->sampled, out);
+}

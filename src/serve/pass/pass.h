@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * pass.h - how long a forward pass of a serving engine takes on one pipeline stage: prefill, decode, or both in one batch.
+ *
+ * The modules of a layer are those that training has, cut by the same rules (lower/local.h), and priced by the same chain. What differs
+ * is which kernels an engine makes of them:
+ *
+ *   - the addition of the residual stream is part of the next norm; a gate and its product are one kernel; positions are rotated, and
+ *     keys and values written into the cache, by a kernel each
+ *   - attention has a query for each sequence that decodes, and a run of queries behind older tokens for each prompt
+ *   - the experts of a rank are one operator; sums over a TP group are the engine's own all-reduce
+ *   - latent attention is absorbed into queries and outputs where one token is decoded, expanded where a prompt is
+ *   - only tokens that are sampled from pass the head; then logits are gathered and reduced to a token
+ *
+ * All but attention and what goes with it depends on the number of tokens alone and is added up once for each number.
+ */
+#ifndef MAQ_SERVE_PASS_PASS_H
+#define MAQ_SERVE_PASS_PASS_H
+
+#include "base/arena.h"
+#include "maquette/cost.h"
+#include "maquette/job.h"
+#include "maquette/serve.h"
+
+#define MAQ_PASS_WINDOWS 4u
+
+/* Numbers of an operator that depend on the type of the weights. */
+struct maq_pass_type {
+    int dtype;      /* enum maq_dtype of the arithmetic */
+    unsigned flags; /* enum maq_op_flag */
+    bool quantizes; /* inputs are quantized by a kernel in front */
+    double bytes;   /* of a weight, with its scales */
+};
+
+/* A kind of layer, as often as a stage has it. */
+struct maq_pass_layer {
+    const struct maq_layer *layer;
+    uint32_t count;
+};
+
+struct maq_pass_stage {
+    struct maq_pass_layer *layers;
+    uint32_t n_layers;
+    bool first, last; /* has the embedding; the head */
+};
+
+struct maq_pass_parts {
+    double ns[MAQ_SERVE_PART_COUNT];
+    double kernels; /* that are launched */
+};
+
+struct maq_passes {
+    const struct maq_job *job; /* its plan has the engine's degrees */
+    struct maq_job own;        /* a copy that says how experts are cut */
+    const struct maq_device *device;
+    struct maq_costs costs;
+    struct maq_pass_type linear, experts, attention;
+    bool kv_fp8;
+    int32_t ep, moe_tp;
+    double imbalance;
+    struct maq_pass_stage *stages;
+    uint32_t n_stages;
+    int64_t windows[MAQ_PASS_WINDOWS]; /* distinct ones of attention layers; [0] = 0: none */
+    uint32_t n_windows;
+    struct maq_pass_parts **by_tokens; /* [stages] [tokens]: ns[0] < 0: not yet computed */
+    int64_t most_tokens;
+    struct maq_arena *arena;
+};
+
+/* Queries of one prompt in a pass, behind `context` tokens that are in the cache. */
+struct maq_pass_chunk {
+    int64_t queries, context;
+};
+
+struct maq_pass_batch {
+    int64_t tokens;  /* of all requests */
+    int64_t padded;  /* that the kernels but attention compute: `tokens`, or the size of the CUDA graph */
+    int64_t sampled; /* requests that sample */
+    int64_t decodes; /* requests with one query, or with one and its drafts */
+    int64_t queries; /* of them, each: 1, or more with drafts */
+    int64_t decode_keys[MAQ_PASS_WINDOWS]; /* that they see together, at each window */
+    const struct maq_pass_chunk *chunks;
+    uint32_t n_chunks;
+};
+
+/* Everything is in the arena. most_tokens: of a pass. */
+enum maq_status maq_passes_init(struct maq_passes *p, const struct maq_job *job,
+                                const struct maq_serve_options *options, int64_t most_tokens, struct maq_arena *arena);
+
+/* Adds the time of a pass through stage `stage`, by part. */
+void maq_pass_add(struct maq_passes *p, uint32_t stage, const struct maq_pass_batch *batch, struct maq_pass_parts *out);
+
+/* ---- layers.c: what depends on the number of tokens alone ---- */
+void maq_pass_layers(const struct maq_passes *p, const struct maq_pass_stage *stage, int64_t tokens,
+                     struct maq_pass_parts *out);
+/* The head, for tokens that are sampled from. */
+void maq_pass_head(const struct maq_passes *p, int64_t rows, struct maq_pass_parts *out);
+/* ---- mixers.c: attention, recurrent layers ---- */
+void maq_pass_mixer(const struct maq_passes *p, const struct maq_layer *layer, double times,
+                    const struct maq_pass_batch *batch, struct maq_pass_parts *out);
+/* Whether a module is left to maq_pass_mixer(). */
+bool maq_pass_is_mixer(const struct maq_layer *layer, const struct maq_module *module);
+
+/* ---- shared ---- */
+struct maq_op maq_pass_op(enum maq_op_kind kind, const struct maq_pass_type *type, unsigned flags, int64_t d0,
+                          int64_t d1, int64_t d2, int64_t d3);
+void maq_pass_cost(const struct maq_passes *p, const struct maq_op *op, double times, enum maq_serve_part part,
+                   struct maq_pass_parts *out);
+void maq_pass_coll(const struct maq_passes *p, enum maq_coll_kind kind, double bytes, double times,
+                   struct maq_pass_parts *out);
+
+#endif

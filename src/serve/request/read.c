@@ -1,0 +1,279 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * read.c - requests from a file: tables and lines of JSON, by the names that public traces and benchmark clients give to their columns.
+ */
+#include <jansson.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <zlib.h>
+
+#include "base/alloc.h"
+#include "base/check.h"
+#include "base/str.h"
+#include "serve/codes.h"
+#include "serve/request/set.h"
+
+#define NAMED_RUN 512 /* tokens of a named run in Mooncake's traces */
+#define LINE_MOST ((size_t)64 << 20)
+
+enum column { ARRIVAL, PROMPT, OUTPUT, PRIORITY, PREFIX, COLUMNS };
+
+/* What a column is called, and what its numbers are multiplied with for seconds. */
+static const struct {
+    const char *name;
+    enum column column;
+    double unit_s;
+} known[] = {
+    {"arrival_s", ARRIVAL, 1},
+    {"arrived_at", ARRIVAL, 1},
+    {"arrival_time", ARRIVAL, 1},
+    {"arrival_time_ns", ARRIVAL, 1e-9},
+    {"timestamp", ARRIVAL, 1e-3},
+    {"TIMESTAMP", ARRIVAL, 1},
+    {"prompt", PROMPT, 0},
+    {"input_length", PROMPT, 0},
+    {"ContextTokens", PROMPT, 0},
+    {"input_toks", PROMPT, 0},
+    {"prompt_len", PROMPT, 0},
+    {"prompt_tokens", PROMPT, 0},
+    {"num_prefill_tokens", PROMPT, 0},
+    {"isl", PROMPT, 0},
+    {"output", OUTPUT, 0},
+    {"output_length", OUTPUT, 0},
+    {"GeneratedTokens", OUTPUT, 0},
+    {"output_toks", OUTPUT, 0},
+    {"output_len", OUTPUT, 0},
+    {"completion_tokens", OUTPUT, 0},
+    {"num_decode_tokens", OUTPUT, 0},
+    {"osl", OUTPUT, 0},
+    {"priority", PRIORITY, 0},
+    {"hash_ids", PREFIX, 0},
+};
+
+struct reading {
+    struct maq_request_set *set;
+    const char *path;
+    uint32_t line, most;
+    double first_s, speed;
+    bool begun;
+    struct maq_diag *diag;
+    /* of a table */
+    uint32_t at[COLUMNS];
+    double unit_s;
+};
+
+static enum maq_status bad(const struct reading *r, const char *what, const char *hint)
+{
+    return maq_diag_fail(MAQ_BAD_INPUT, r->diag, MAQ_CODE_REQUEST_FILE, (struct maq_span){0}, hint, "%s:%u: %s",
+                         r->path, r->line, what);
+}
+
+static int find(struct maq_str name)
+{
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        if (maq_str_is(name, known[i].name))
+            return (int)i;
+    return -1;
+}
+
+/* Days since the first of March of the year 0 of the Gregorian calendar. */
+static double days_of(double year, double month, double day)
+{
+    double y = month <= 2 ? year - 1 : year, m = month <= 2 ? month + 9 : month - 3;
+    return 365 * y + floor(y / 4) - floor(y / 100) + floor(y / 400) + floor((153 * m + 2) / 5) + day;
+}
+
+/* "2023-11-16 18:15:46.6805900" in seconds; a number as it is. */
+static bool read_time(double *out, struct maq_str text)
+{
+    static const char ends[6] = {'-', '-', ' ', ':', ':', '\0'};
+    double part[6];
+    if (maq_str_to_double(out, text))
+        return true;
+    for (int i = 0; i < 6; i++) {
+        struct maq_str word = text;
+        if (i < 5)
+            text = maq_str_split(text, ends[i], &word);
+        while (word.len > 1 && word.ptr[0] == '0' && word.ptr[1] != '.')
+            word = (struct maq_str){word.ptr + 1, word.len - 1};
+        if (!maq_str_to_double(&part[i], word))
+            return false;
+    }
+    *out = ((days_of(part[0], part[1], part[2]) * 24 + part[3]) * 60 + part[4]) * 60 + part[5];
+    return true;
+}
+
+static enum maq_status add(struct reading *r, struct maq_request q)
+{
+    if (!r->begun)
+        r->first_s = q.arrival_s;
+    r->begun = true;
+    q.arrival_s = (q.arrival_s - r->first_s) / r->speed;
+    if (r->set->n > 0 && q.arrival_s < r->set->at[r->set->n - 1].arrival_s)
+        return bad(r, "this request comes before the one above it: time goes back", "sort the file by arrival");
+    if (q.prompt < 1 || q.output < 1)
+        return bad(r, "a request has at least one token in and one out", NULL);
+    struct maq_request *to = maq_request_set_add(r->set);
+    if (!to)
+        return maq_no_memory(r->diag, "requests");
+    *to = q;
+    return MAQ_OK;
+}
+
+/* ---- JSON ---- */
+
+static enum maq_status read_prefix(struct reading *r, struct maq_request *q, const json_t *list)
+{
+    size_t n = json_array_size(list), whole = (size_t)(q->prompt / NAMED_RUN);
+    n = n < whole ? n : whole; /* the last name is of what is left of the prompt */
+    uint64_t *names = MAQ_ARENA_NEW(&r->set->arena, uint64_t, n);
+    if (!names)
+        return maq_no_memory(r->diag, "requests");
+    for (size_t i = 0; i < n; i++)
+        names[i] = (uint64_t)json_integer_value(json_array_get(list, i));
+    q->prefix = names;
+    q->n_prefix = (uint32_t)n;
+    r->set->requests.prefix_unit = NAMED_RUN;
+    return MAQ_OK;
+}
+
+static enum maq_status read_json(struct reading *r, struct maq_str text)
+{
+    struct maq_request q = {0};
+    bool seen[COLUMNS] = {false};
+    const char *key;
+    json_t *value, *map = json_loadb(text.ptr, text.len, 0, NULL);
+    if (!json_is_object(map)) {
+        json_decref(map);
+        return bad(r, "not a JSON object", "one object a line, with the tokens in and out of a request");
+    }
+    json_object_foreach(map, key, value)
+    {
+        int i = find(maq_str_of(key));
+        if (i < 0 || known[i].column == PREFIX || !json_is_number(value))
+            continue;
+        double x = json_number_value(value);
+        seen[known[i].column] = true;
+        if (known[i].column == ARRIVAL)
+            q.arrival_s = x * known[i].unit_s;
+        else if (known[i].column == PRIORITY)
+            q.priority = (int32_t)x;
+        else
+            *(known[i].column == PROMPT ? &q.prompt : &q.output) = (int64_t)x;
+    }
+    enum maq_status status = MAQ_OK;
+    if (!seen[PROMPT] || !seen[OUTPUT])
+        status = bad(r, "no tokens in, or no tokens out",
+                     "input_length and output_length, or other names: maquette serve --help");
+    if (status == MAQ_OK && json_is_array(json_object_get(map, "hash_ids")))
+        status = read_prefix(r, &q, json_object_get(map, "hash_ids"));
+    json_decref(map);
+    return status == MAQ_OK ? add(r, q) : status;
+}
+
+/* ---- tables ---- */
+
+static enum maq_status read_names(struct reading *r, struct maq_str text)
+{
+    struct maq_str word;
+    for (int c = 0; c < COLUMNS; c++)
+        r->at[c] = UINT32_MAX;
+    for (uint32_t i = 0; text.ptr; i++) {
+        text = maq_str_split(text, ',', &word);
+        int k = find(maq_str_trim(word));
+        if (k < 0 || r->at[known[k].column] != UINT32_MAX)
+            continue;
+        r->at[known[k].column] = i;
+        if (known[k].column == ARRIVAL)
+            r->unit_s = known[k].unit_s;
+    }
+    if (r->at[PROMPT] == UINT32_MAX || r->at[OUTPUT] == UINT32_MAX)
+        return bad(r, "no column of tokens in, or of tokens out",
+                   "the first line names the columns: prompt,output,arrival_s, or other names: maquette serve --help");
+    return MAQ_OK;
+}
+
+static enum maq_status read_row(struct reading *r, struct maq_str text)
+{
+    struct maq_request q = {0};
+    struct maq_str word;
+    double x;
+    for (uint32_t i = 0; text.ptr; i++) {
+        text = maq_str_split(text, ',', &word);
+        word = maq_str_trim(word);
+        if (i == r->at[ARRIVAL]) {
+            if (!read_time(&x, word))
+                return bad(r, "not a time", NULL);
+            q.arrival_s = x * r->unit_s;
+        } else if (i == r->at[PROMPT] || i == r->at[OUTPUT] || i == r->at[PRIORITY]) {
+            if (!maq_str_to_double(&x, word))
+                return bad(r, "not a number", NULL);
+            if (i == r->at[PRIORITY])
+                q.priority = (int32_t)x;
+            else
+                *(i == r->at[PROMPT] ? &q.prompt : &q.output) = (int64_t)x;
+        }
+    }
+    return add(r, q);
+}
+
+/* ---- the file ---- */
+
+static enum maq_status read_lines(struct reading *r, gzFile file)
+{
+    char *line = NULL;
+    uint32_t size = 0;
+    size_t n = 0;
+    enum maq_status status = MAQ_OK;
+    bool json = false;
+    for (int c; status == MAQ_OK && (r->most == 0 || r->set->n < r->most);) {
+        c = gzgetc(file);
+        if (c != -1 && c != '\n') {
+            if (n > LINE_MOST || !maq__grow((void **)&line, &size, (uint32_t)n, 1)) {
+                status = maq_no_memory(r->diag, "a line of requests");
+                break;
+            }
+            line[n++] = (char)c;
+            continue;
+        }
+        struct maq_str text = maq_str_trim((struct maq_str){line, n});
+        r->line++;
+        n = 0;
+        if (text.len > 0) {
+            if (r->line == 1)
+                json = text.ptr[0] == '{';
+            status = json ? read_json(r, text) : r->line == 1 ? read_names(r, text) : read_row(r, text);
+        }
+        if (c == -1)
+            break;
+    }
+    free(line);
+    return status;
+}
+
+enum maq_status maq_requests_read(struct maq_request_set **out, const char *path, double speed, uint32_t most,
+                                  struct maq_diag *diag)
+{
+    struct reading r = {
+        .set = maq_request_set_new(), .path = path, .most = most, .speed = speed > 0 ? speed : 1, .diag = diag};
+    gzFile file = strcmp(path, "-") == 0 ? gzdopen(0, "rb") : gzopen(path, "rb");
+    enum maq_status status = r.set ? MAQ_OK : maq_no_memory(diag, "requests");
+    if (!file)
+        status =
+            maq_diag_fail(MAQ_IO, diag, MAQ_CODE_CANNOT_READ, (struct maq_span){0}, NULL, "%s: cannot be opened", path);
+    if (status == MAQ_OK)
+        status = read_lines(&r, file);
+    if (file)
+        gzclose(file);
+    if (status == MAQ_OK && r.set->n == 0)
+        status = maq_diag_fail(MAQ_BAD_INPUT, diag, MAQ_CODE_REQUEST_FILE, (struct maq_span){0}, NULL,
+                               "%s: no requests", path);
+    if (status != MAQ_OK) {
+        maq_requests_free(r.set);
+        return status;
+    }
+    maq_request_set_close(r.set);
+    *out = r.set;
+    return MAQ_OK;
+}

@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* set.c - requests drawn at random. */
+#include "serve/request/set.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "base/alloc.h"
+#include "base/check.h"
+#include "base/stat/rng.h"
+#include "serve/codes.h"
+
+#define MOST_REQUESTS 100000000u
+
+struct maq_request_set *maq_request_set_new(void)
+{
+    struct maq_request_set *set = calloc(1, sizeof *set);
+    if (set)
+        maq_arena_init(&set->arena, 0);
+    return set;
+}
+
+struct maq_request *maq_request_set_add(struct maq_request_set *set)
+{
+    if (set->n >= MOST_REQUESTS || !maq__grow((void **)&set->at, &set->size, set->n, sizeof *set->at))
+        return NULL;
+    set->at[set->n] = (struct maq_request){0};
+    return &set->at[set->n++];
+}
+
+void maq_request_set_close(struct maq_request_set *set)
+{
+    set->requests.at = set->at;
+    set->requests.n = set->n;
+}
+
+const struct maq_requests *maq_requests_get(const struct maq_request_set *set)
+{
+    return &set->requests;
+}
+
+void maq_requests_free(struct maq_request_set *set)
+{
+    if (!set)
+        return;
+    free(set->at);
+    maq_arena_fini(&set->arena);
+    free(set);
+}
+
+/* ---- gaps between arrivals ---- */
+
+static double normal(struct maq_rng *r)
+{
+    double u = maq_rng_next(r), v = maq_rng_next(r); /* Box and Muller (1958) */
+    return sqrt(-2 * log(u)) * cos(2 * acos(-1.0) * v);
+}
+
+/* A draw from the gamma distribution of shape k and mean 1: Marsaglia and Tsang (2000), for k < 1 with their power of a uniform. */
+static double gamma_of_mean_one(struct maq_rng *r, double k)
+{
+    double shape = k < 1 ? k + 1 : k, d = shape - 1.0 / 3, c = 1 / sqrt(9 * d);
+    for (;;) {
+        double x = normal(r), v = 1 + c * x, u = maq_rng_next(r);
+        v = v * v * v;
+        if (v > 0 && log(u) < x * x / 2 + d - d * v + d * log(v))
+            return d * v * (k < 1 ? pow(maq_rng_next(r), 1 / k) : 1) / k;
+    }
+}
+
+static int64_t length(struct maq_rng *r, int64_t mean, double spread)
+{
+    if (spread <= 0)
+        return mean;
+    double low = ceil((double)mean * (1 - spread)), high = floor((double)mean * (1 + spread)), u = maq_rng_next(r);
+    double n = floor(low + u * (high - low + 1));
+    return n < 1 ? 1 : (int64_t)n;
+}
+
+static enum maq_status fill(struct maq_request_set *set, const struct maq_request_spec *s, uint32_t n)
+{
+    struct maq_rng gaps = maq_rng_of(s->seed, MAQ_RNG_REQUEST, 0), lengths = maq_rng_of(s->seed, MAQ_RNG_REQUEST, 1);
+    double at = 0, shape = s->burstiness > 0 ? s->burstiness : 1;
+    static const uint64_t shared = 1;
+    for (uint32_t i = 0; i < n; i++) {
+        struct maq_request *q = maq_request_set_add(set);
+        if (!q)
+            return MAQ_NO_MEMORY;
+        q->arrival_s = at;
+        q->prompt = length(&lengths, s->prompt, s->spread);
+        q->output = length(&lengths, s->output, s->spread);
+        if (s->shared_prefix > 0 && q->prompt > s->shared_prefix) {
+            q->prefix = &shared;
+            q->n_prefix = 1;
+        }
+        if (s->rate > 0)
+            at += gamma_of_mean_one(&gaps, shape) / s->rate;
+    }
+    return MAQ_OK;
+}
+
+enum maq_status maq_requests_generate(struct maq_request_set **out, const struct maq_request_spec *s,
+                                      struct maq_diag *diag)
+{
+    double n = s->n > 0 ? s->n : s->rate > 0 && s->duration_s > 0 ? floor(s->rate * s->duration_s + 0.5) : 1;
+    struct maq_request_set *set = maq_request_set_new();
+    if (!set)
+        return maq_no_memory(diag, "requests");
+    enum maq_status status = n <= MOST_REQUESTS ? fill(set, s, (uint32_t)(n < 1 ? 1 : n)) : MAQ_LIMIT;
+    if (status != MAQ_OK) {
+        maq_requests_free(set);
+        return status == MAQ_LIMIT ? maq_diag_fail(MAQ_LIMIT, diag, MAQ_CODE_REQUEST_FILE, (struct maq_span){0}, NULL,
+                                                   "%.0f requests are more than %u", n, MOST_REQUESTS)
+                                   : maq_no_memory(diag, "requests");
+    }
+    maq_request_set_close(set);
+    set->requests.concurrency = s->concurrency;
+    set->requests.prefix_unit = (uint32_t)s->shared_prefix;
+    *out = set;
+    return MAQ_OK;
+}
