@@ -138,7 +138,17 @@ enum maq_status maq_passes_init(struct maq_passes *p, const struct maq_job *job,
         for (int64_t t = 0; t <= most_tokens; t++)
             p->by_tokens[s][t].ns[0] = -1;
     }
-    return p->by_tokens ? MAQ_OK : MAQ_NO_MEMORY;
+    p->by_rows = MAQ_ARENA_NEW(arena, struct maq_pass_parts, (size_t)most_tokens + 1);
+    for (int64_t t = 0; p->by_rows && t <= most_tokens; t++)
+        p->by_rows[t].ns[0] = -1;
+    return p->by_tokens && p->by_rows ? MAQ_OK : MAQ_NO_MEMORY;
+}
+
+static void add_parts(struct maq_pass_parts *to, const struct maq_pass_parts *more)
+{
+    for (int i = 0; i < MAQ_SERVE_PART_COUNT; i++)
+        to->ns[i] += more->ns[i];
+    to->kernels += more->kernels;
 }
 
 void maq_pass_add(struct maq_passes *p, uint32_t stage, const struct maq_pass_batch *b, struct maq_pass_parts *out)
@@ -150,11 +160,15 @@ void maq_pass_add(struct maq_passes *p, uint32_t stage, const struct maq_pass_ba
         *known = (struct maq_pass_parts){0};
         maq_pass_layers(p, s, b->padded, known);
     }
-    for (int i = 0; i < MAQ_SERVE_PART_COUNT; i++)
-        out->ns[i] += known->ns[i];
-    out->kernels += known->kernels;
+    add_parts(out, known);
     for (uint32_t k = 0; k < s->n_layers; k++)
         maq_pass_mixer(p, s->layers[k].layer, s->layers[k].count, b, out);
-    if (s->last)
-        maq_pass_head(p, b->sampled, out);
+    struct maq_pass_parts *head = &p->by_rows[b->sampled];
+    if (!s->last)
+        return;
+    if (head->ns[0] < 0) {
+        *head = (struct maq_pass_parts){0};
+        maq_pass_head(p, b->sampled, head);
+    }
+    add_parts(out, head);
 }

@@ -63,6 +63,7 @@ struct maq_passes {
     int64_t windows[MAQ_PASS_WINDOWS]; /* distinct ones of attention layers; [0] = 0: none */
     uint32_t n_windows;
     struct maq_pass_parts **by_tokens; /* [stages] [tokens]: ns[0] < 0: not yet computed */
+    struct maq_pass_parts *by_rows;    /* of the head, [most_tokens + 1] */
     int64_t most_tokens;
     struct maq_arena *arena;
 };
