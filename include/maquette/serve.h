@@ -98,6 +98,7 @@ struct maq_serve_options {
     int32_t long_prefill_token_threshold;
     bool no_prefix_caching, no_chunked_prefill, by_priority, enforce_eager;
     int async_scheduling; /* enum maq_auto_bool */
+    bool one_by_one;      /* no iterations are done at once, for tests: the outcome is the same */
 };
 
 /* A request. Its prompt begins with n_prefix runs of tokens that have names: equal names behind equal beginnings are equal tokens. */

@@ -10,7 +10,7 @@
 #ifndef MAQUETTE_VALIDATE_SERVE_H
 #define MAQUETTE_VALIDATE_SERVE_H
 
-#include "maquette/diag.h"
+#include "maquette/validate.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -42,6 +42,55 @@ MAQ_API void maq_validate_schedule_free(struct maq_validate_schedule *result);
 /* The result as text, and as a document (schema maquette.validate.schedule/1); owned by the caller (free()), NULL: out of memory. */
 MAQ_API char *maq_validate_schedule_text(const struct maq_validate_schedule *result);
 MAQ_API char *maq_validate_schedule_json(const struct maq_validate_schedule *result);
+
+/* ---- measured runs ---- */
+
+enum maq_validate_serve_metric {
+    MAQ_VALIDATE_SERVE_TPOT, /* seconds */
+    MAQ_VALIDATE_SERVE_TTFT,
+    MAQ_VALIDATE_SERVE_THROUGHPUT, /* tokens a second */
+    MAQ_VALIDATE_SERVE_METRICS
+};
+MAQ_API const char *maq_validate_serve_metric_name(enum maq_validate_serve_metric metric);
+
+struct maq_validate_serve_row {
+    const char *id, *source, *framework, *version, *model, *device, *kind, *precision;
+    bool complete; /* it says the engine's version and the precision */
+    int32_t tp, ep;
+    double isl, osl, load;
+    enum maq_validate_serve_metric metric;
+    double measured, predicted, error; /* predicted / measured - 1 */
+};
+
+struct maq_validate_serve_group {
+    const char *kind;
+    enum maq_validate_serve_metric metric;
+    bool complete;
+    struct maq_validate_stat stat;
+};
+
+#define MAQ_VALIDATE_SERVE_REASONS 32u
+
+struct maq_validate_serve {
+    uint32_t n, n_table; /* comparisons; rows of the table that were asked for */
+    struct maq_validate_serve_row *rows;
+    uint32_t n_groups;
+    struct maq_validate_serve_group *groups;
+    uint32_t n_left_out;
+    struct {
+        const char *why;
+        uint32_t rows;
+    } left_out[MAQ_VALIDATE_SERVE_REASONS];
+    void *owner; /* internal */
+};
+
+/* Predicts every row of a table of measured serving runs. *out is owned by the caller (maq_validate_serve_free). */
+MAQ_API enum maq_status maq_validate_serve(struct maq_validate_serve **out, const char *path,
+                                           const struct maq_validate_opts *opts, struct maq_diag *diag);
+MAQ_API void maq_validate_serve_free(struct maq_validate_serve *result);
+/* Text, with the `worst` worst comparisons; a document (schema maquette.validate.serve/1). Owned by the caller (free()). */
+MAQ_API char *maq_validate_serve_text(const struct maq_validate_serve *result, uint32_t worst);
+MAQ_API char *maq_validate_serve_json(const struct maq_validate_serve *result);
 
 #ifdef __cplusplus
 }

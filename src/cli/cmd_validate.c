@@ -33,7 +33,7 @@ enum {
 
 static const struct cli_validation *const validations[] = {
     &cli_validate_train,   &cli_validate_collectives, &cli_validate_kernels,  &cli_validate_plans,
-    &cli_validate_ranking, &cli_validate_risk,        &cli_validate_schedule,
+    &cli_validate_ranking, &cli_validate_risk,        &cli_validate_schedule, &cli_validate_serve,
 };
 
 static const char *const costs[] = {"analytical", "fitted", NULL};
@@ -170,6 +170,7 @@ const struct cli_command cli_validate = {
         "  ranking      plans of one job (--job), each with its measured step: how well they are ranked\n"
         "  risk         published failures, goodput, start-up and variation, with the recordings of a folder; status 1 "
         "when one is outside of its band\n"
+        "  serve        serving runs: time per token, time to the first one, throughput\n"
         "  schedule     recordings of an engine's scheduler (one or several): is every decision the same? status 1 "
         "when "
         "one is not\n",

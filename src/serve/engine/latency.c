@@ -22,14 +22,20 @@ void maq_latency_fini(struct maq_latency *l)
 
 void maq_latency_add(struct maq_latency *l, double seconds)
 {
+    maq_latency_add_n(l, seconds, 1);
+}
+
+void maq_latency_add_n(struct maq_latency *l, double seconds, uint64_t n)
+{
     if (seconds < l->last || seconds > l->last) {
         double i = seconds > START_S ? log(seconds / START_S) / LOG_STEP : 0;
         l->last = seconds;
         l->bin = i < MAQ_LATENCY_BINS - 1 ? (uint32_t)i : MAQ_LATENCY_BINS - 1;
     }
-    l->bins[l->bin]++;
-    l->n++;
-    l->sum += seconds;
+    l->bins[l->bin] += n;
+    l->n += n;
+    for (; n > 0; n--) /* as if they had been added one by one, to the bit */
+        l->sum += seconds;
 }
 
 static double quantile(const struct maq_latency *l, double q)

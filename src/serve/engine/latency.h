@@ -20,6 +20,7 @@ struct maq_latency {
 bool maq_latency_init(struct maq_latency *l);
 void maq_latency_fini(struct maq_latency *l);
 void maq_latency_add(struct maq_latency *l, double seconds);
+void maq_latency_add_n(struct maq_latency *l, double seconds, uint64_t n);
 struct maq_serve_quantiles maq_latency_quantiles(const struct maq_latency *l);
 
 #endif

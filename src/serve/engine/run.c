@@ -1,53 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * run.c - the event loop: requests arrive, iterations are decided, run and end.
- *
- * Up to `most_flying` iterations are under way at once: one, or one more where the next is prepared while one runs, or one for each
- * stage of a pipeline. An iteration starts on a stage when its host is ready, when it has left the stage before, and when the one
- * before it has left this stage. Its tokens are known when it has left the last.
- */
+/* run.c - the event loop: requests arrive, iterations are decided, run and end. */
 #include <stdlib.h>
 
 #include "base/check.h"
-#include "serve/engine/batch.h"
-#include "serve/engine/latency.h"
+#include "serve/engine/engine.h"
 #include "serve/engine/run.h"
 
-#define MOST_FLYING 72u
-
-/* What the engine knows of the request in a slot. */
-struct riding {
-    uint32_t request;
-    bool seen, sampled;
-    double last_s; /* its last token */
-};
-
-struct engine {
-    struct maq_deployment *d;
-    struct maq_vllm sched;
-    const struct maq_requests *requests;
-    struct maq_serve_result *out;
-    struct maq_iteration it[MOST_FLYING];
-    double ends_s[MOST_FLYING];
-    uint32_t first, flying, most_flying; /* ring */
-    double now_s, *stage_free_s;
-    uint32_t next, arrived; /* request to come; under way */
-    struct riding *riding;
-    uint32_t riding_size;
-    struct maq_batch_writer batch;
-    struct maq_latency itl, ttft, tpot, e2el, queue;
-    double kv_area_s, kv_since_s, first_arrival_s;
-    uint64_t batch_requests, batch_tokens, cached;
-};
-
-static bool engine_failed(const struct engine *e)
+static bool engine_failed(const struct maq_serve_engine *e)
 {
     return e->sched.failed || e->batch.failed;
 }
 
 /* ---- requests ---- */
 
-static bool admit(struct engine *e, double arrival_s)
+static bool admit(struct maq_serve_engine *e, double arrival_s)
 {
     const struct maq_request *r = &e->requests->at[e->next];
     const struct maq_vllm_new new = {.prompt = r->prompt,
@@ -61,13 +27,13 @@ static bool admit(struct engine *e, double arrival_s)
         return false;
     if (slot >= e->riding_size) {
         uint32_t size = slot * 2 + 64;
-        struct riding *p = realloc(e->riding, size * sizeof *p);
+        struct maq_riding *p = realloc(e->riding, size * sizeof *p);
         if (!p)
             return false;
         e->riding = p;
         e->riding_size = size;
     }
-    e->riding[slot] = (struct riding){.request = e->next};
+    e->riding[slot] = (struct maq_riding){.request = e->next};
     e->out->served[e->next] =
         (struct maq_served){.arrival_s = arrival_s, .scheduled_s = -1, .first_s = -1, .last_s = -1};
     e->next++;
@@ -75,7 +41,7 @@ static bool admit(struct engine *e, double arrival_s)
     return true;
 }
 
-static bool admit_all(struct engine *e)
+static bool admit_all(struct maq_serve_engine *e)
 {
     const struct maq_requests *q = e->requests;
     bool ok = true;
@@ -88,115 +54,23 @@ static bool admit_all(struct engine *e)
     return ok;
 }
 
-/* ---- iterations ---- */
-
-static void count_kv(struct engine *e)
-{
-    double all = (double)e->sched.kv.pool.n - 1, used = all - e->sched.kv.pool.n_free, share = all > 0 ? used / all : 0;
-    e->kv_area_s += share * (e->now_s - e->kv_since_s);
-    e->kv_since_s = e->now_s;
-    e->out->kv_peak = share > e->out->kv_peak ? share : e->out->kv_peak;
-}
-
-static void launch(struct engine *e, struct maq_iteration *it)
-{
-    struct maq_deployment *d = e->d;
-    struct maq_serve_result *out = e->out;
-    struct maq_pass_parts parts;
-    maq_batch_of(&e->batch, d, it);
-    double ready = e->now_s + maq_batch_host_s(d, it->n), at = ready, transfer = 0;
-    if (d->passes.n_stages > 1)
-        transfer = maq_batch_transfer_s(d, it->tokens);
-    for (uint32_t s = 0; s < d->passes.n_stages; s++) {
-        double free = e->stage_free_s[s], runs = maq_batch_stage_s(d, s, &e->batch.batch, &parts);
-        if (s == 0 && free > 0 && ready > free && free >= e->now_s - ready + free)
-            out->part_s[MAQ_SERVE_HOST] += ready - (free > e->now_s ? free : e->now_s);
-        at = (at > free ? at : free) + runs;
-        e->stage_free_s[s] = at;
-        at += s + 1 < d->passes.n_stages ? transfer : 0;
-        for (int i = 0; i < MAQ_SERVE_PART_COUNT; i++)
-            out->part_s[i] += parts.ns[i] * 1e-9;
-    }
-    e->ends_s[(e->first + e->flying) % MOST_FLYING] = at;
-    e->flying++;
-    e->now_s = ready;
-    out->iterations++;
-    out->preemptions += it->n_preempted;
-    e->batch_requests += it->n;
-    e->batch_tokens += (uint64_t)it->tokens;
-    for (uint32_t i = 0; i < it->n_preempted; i++)
-        out->served[e->riding[it->preempted[i]].request].preemptions++;
-    for (uint32_t i = 0; i < it->n; i++) {
-        struct riding *r = &e->riding[it->scheduled[i].slot];
-        if (r->seen)
-            continue;
-        r->seen = true;
-        out->served[r->request].scheduled_s = ready;
-        out->served[r->request].cached = it->scheduled[i].hit > 0 ? it->scheduled[i].hit : 0;
-        e->cached += (uint64_t)out->served[r->request].cached;
-    }
-}
-
-static void token(struct engine *e, struct riding *r, double at)
-{
-    struct maq_served *s = &e->out->served[r->request];
-    if (!r->sampled) {
-        s->first_s = at;
-        r->sampled = true;
-    } else {
-        maq_latency_add(&e->itl, at - r->last_s);
-    }
-    r->last_s = at;
-    s->last_s = at;
-}
-
-static void finish(struct engine *e, uint32_t slot)
-{
-    const struct riding *r = &e->riding[slot];
-    const struct maq_served *s = &e->out->served[r->request];
-    int64_t tokens = e->requests->at[r->request].output;
-    maq_latency_add(&e->ttft, s->first_s - s->arrival_s);
-    maq_latency_add(&e->e2el, s->last_s - s->arrival_s);
-    maq_latency_add(&e->queue, s->scheduled_s - s->arrival_s);
-    if (tokens > 1)
-        maq_latency_add(&e->tpot, (s->last_s - s->first_s) / (double)(tokens - 1));
-    e->out->finished++;
-    e->arrived--;
-    e->out->duration_s = s->last_s > e->out->duration_s ? s->last_s : e->out->duration_s;
-}
-
-/* The oldest iteration under way has left the last stage. */
-static void land(struct engine *e)
-{
-    struct maq_iteration *it = &e->it[e->first];
-    double end = e->ends_s[e->first], client = end + e->d->host.respond_s / maq_device_host_speed(e->d->device);
-    e->now_s = end > e->now_s ? end : e->now_s;
-    for (uint32_t i = 0; i < it->n; i++)
-        if (it->scheduled[i].samples && e->sched.at[it->scheduled[i].slot].rank.order == it->scheduled[i].order)
-            token(e, &e->riding[it->scheduled[i].slot], client);
-    maq_vllm_end(&e->sched, it, NULL);
-    for (uint32_t i = 0; i < it->n_finished; i++)
-        finish(e, it->finished[i]);
-    e->first = (e->first + 1) % MOST_FLYING;
-    e->flying--;
-    count_kv(e);
-}
-
-static enum maq_status loop(struct engine *e)
+static enum maq_status loop(struct maq_serve_engine *e)
 {
     while (e->out->finished < e->requests->n) {
         if (!admit_all(e) || engine_failed(e))
             return MAQ_NO_MEMORY;
+        if (!e->d->options.one_by_one && maq_engine_coast(e))
+            continue;
         if (e->flying < e->most_flying) {
-            struct maq_iteration *it = &e->it[(e->first + e->flying) % MOST_FLYING];
+            struct maq_iteration *it = &e->it[(e->first + e->flying) % MAQ_MOST_FLYING];
             maq_vllm_decide(&e->sched, it);
             if (it->n > 0) {
-                launch(e, it);
+                maq_engine_launch(e, it);
                 continue;
             }
         }
         if (e->flying > 0)
-            land(e);
+            maq_engine_land(e);
         else if (e->requests->concurrency == 0 && e->next < e->requests->n)
             e->now_s = e->requests->at[e->next].arrival_s > e->now_s ? e->requests->at[e->next].arrival_s : e->now_s;
         else
@@ -207,7 +81,7 @@ static enum maq_status loop(struct engine *e)
 
 /* ---- the whole ---- */
 
-static void fill(struct engine *e)
+static void fill(struct maq_serve_engine *e)
 {
     struct maq_serve_result *out = e->out;
     double in = 0, output = 0;
@@ -237,7 +111,7 @@ static void fill(struct engine *e)
     }
 }
 
-static enum maq_status begin(struct engine *e)
+static enum maq_status begin(struct maq_serve_engine *e)
 {
     const struct maq_serve_options *o = &e->d->options;
     const struct maq_vllm_knobs knobs = {.max_num_seqs = o->max_num_seqs,
@@ -249,6 +123,7 @@ static enum maq_status begin(struct engine *e)
                                          .async = e->d->host.async,
                                          .reserve_full_isl = true};
     uint32_t stages = e->d->passes.n_stages;
+    e->respond_s = e->d->host.respond_s / maq_device_host_speed(e->d->device);
     e->most_flying = e->d->host.async && stages == 1 ? 2 : stages;
     const struct maq_kv_options kv = {.groups = e->d->groups,
                                       .n_groups = e->d->n_groups,
@@ -263,9 +138,9 @@ static enum maq_status begin(struct engine *e)
     return ok ? MAQ_OK : MAQ_NO_MEMORY;
 }
 
-static void end(struct engine *e)
+static void end(struct maq_serve_engine *e)
 {
-    for (uint32_t i = 0; i < MOST_FLYING; i++)
+    for (uint32_t i = 0; i < MAQ_MOST_FLYING; i++)
         maq_iteration_fini(&e->it[i]);
     maq_vllm_fini(&e->sched);
     maq_batch_fini(&e->batch);
@@ -279,16 +154,16 @@ static void end(struct engine *e)
 }
 
 enum maq_status maq_serve_engine_run(struct maq_serve_result *out, struct maq_deployment *d,
-                               const struct maq_requests *requests)
+                                     const struct maq_requests *requests)
 {
-    struct engine *e = calloc(1, sizeof *e);
+    struct maq_serve_engine *e = calloc(1, sizeof *e);
     enum maq_status status = e ? MAQ_OK : MAQ_NO_MEMORY;
     out->served = calloc(requests->n ? requests->n : 1, sizeof *out->served);
     if (!e || !out->served) {
         free(e);
         return MAQ_NO_MEMORY;
     }
-    *e = (struct engine){.d = d, .requests = requests, .out = out};
+    *e = (struct maq_serve_engine){.d = d, .requests = requests, .out = out};
     e->first_arrival_s = requests->n > 0 && requests->concurrency == 0 ? requests->at[0].arrival_s : 0;
     status = begin(e);
     if (status == MAQ_OK)

@@ -7,6 +7,6 @@
 
 /* Fills what requests decide of *out, and out->served (free()). MAQ_LIMIT: some request never finds room. */
 enum maq_status maq_serve_engine_run(struct maq_serve_result *out, struct maq_deployment *d,
-                               const struct maq_requests *requests);
+                                     const struct maq_requests *requests);
 
 #endif

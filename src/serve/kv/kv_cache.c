@@ -329,6 +329,16 @@ bool maq_kv_allocate(struct maq_kv_cache *c, struct maq_kv_request *r, const str
     return true;
 }
 
+bool maq_kv_extend(struct maq_kv_cache *c, struct maq_kv_request *r, int64_t n)
+{
+    struct maq_kv_table *t = &r->table[0];
+    if (!grow(c, t, n))
+        return false;
+    while (t->n < n)
+        t->block[t->n++] = maq_block_pool_take(&c->pool);
+    return true;
+}
+
 void maq_kv_release(struct maq_kv_cache *c, struct maq_kv_request *r)
 {
     for (uint32_t g = 0; g < c->n_groups; g++) {

@@ -105,6 +105,9 @@ struct maq_kv_need {
 /* Gives a request the blocks that it needs for a step, or returns false and changes nothing but what it gives back. */
 bool maq_kv_allocate(struct maq_kv_cache *cache, struct maq_kv_request *request, const struct maq_kv_need *need);
 
+/* Blocks of the only group until the request has n; false when out of memory. There must be enough. */
+bool maq_kv_extend(struct maq_kv_cache *cache, struct maq_kv_request *request, int64_t n);
+
 /* Offers the first `computed` of `tokens` known tokens to the prefix cache: what is full of them. */
 void maq_kv_keep(struct maq_kv_cache *cache, struct maq_kv_request *request, int64_t computed, int64_t tokens);
 

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * inference.h - a table of measured serving runs: rows, what is made of them, how they are compared.
+ */
+#ifndef MAQ_VALIDATE_SERVE_INFERENCE_H
+#define MAQ_VALIDATE_SERVE_INFERENCE_H
+
+#include "base/arena.h"
+#include "maquette/serve.h"
+#include "maquette/validate_serve.h"
+#include "validate/csv.h"
+
+/* A record of the table as it says it. */
+struct maq_inference_row {
+    struct maq_str id, source, framework, version, model, gpu, precision, kv_precision, notes;
+    int32_t tp, pp, ep, dp, gpus;
+    double isl, osl, load;               /* tokens; concurrency or batch, 0 = as many as fit */
+    double ttft_s, tpot_s, tokens_per_s; /* 0 = not measured */
+    bool total_tokens, input_tokens;     /* that throughput counts */
+    const char *kind;                    /* "serving", ...; NULL = none that is compared */
+    const char *left_out;                /* why; NULL = it is not */
+};
+
+void maq_inference_read(struct maq_inference_row *out, const struct maq_csv *csv, uint32_t row,
+                        struct maq_arena *arena);
+
+/* What is predicted of a row; times in seconds, 0 where it was not asked. */
+struct maq_inference_prediction {
+    double ttft_s, tpot_s, tokens_per_s;
+    const char *why_not; /* NULL: it could be predicted */
+    const char *device;
+};
+void maq_inference_predict(struct maq_inference_prediction *out, const struct maq_inference_row *row,
+                           struct maq_arena *arena);
+
+#endif

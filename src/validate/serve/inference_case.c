@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * inference_case.c - a row as a deployment and its requests, and what is predicted of it.
+ *
+ * Where a row leaves things open:
+ *
+ *   precision    none: 16 bits; fp8: a scale for a tensor, or blocks where the model is published so (DeepSeek, Qwen3, MiniMax);
+ *                fp4: MXFP4 experts for gpt-oss, NVFP4 for others; KV cache in 16 bits, in 8 bits with NVFP4 under TensorRT-LLM
+ *   requests     ten waves of a concurrency (the public clients' convention), or four where that is a long run; InferenceMAX's client
+ *                draws lengths evenly from 0.8 to 1 times the nominal ones
+ *   saturated    as many requests as the batch has places, over and over, with prompts of a chat
+ */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/check.h"
+#include "base/str.h"
+#include "base/text.h"
+#include "validate/phrase.h"
+#include "validate/serve/inference.h"
+
+#define MOST_TRIES 6
+#define CHAT_PROMPT 300 /* tokens of a prompt where a row does not say: short against what is generated */
+
+static bool in(struct maq_str text, const char *phrase)
+{
+    return maq__phrase_in(text, phrase, NULL);
+}
+
+static enum maq_engine engine_of(struct maq_str framework)
+{
+    return maq_str_starts(framework, "sglang")                                         ? MAQ_ENGINE_SGLANG
+           : maq_str_starts(framework, "tensorrt") || maq_str_starts(framework, "trt") ? MAQ_ENGINE_TRTLLM
+                                                                                       : MAQ_ENGINE_VLLM;
+}
+
+static void set_types(struct maq_serve_options *o, const struct maq_inference_row *r)
+{
+    bool blocks = in(r->model, "*DeepSeek*|*Qwen3*|*MiniMax*");
+    o->weights = in(r->precision, "*fp8*")                   ? blocks ? MAQ_WEIGHTS_FP8_BLOCK : MAQ_WEIGHTS_FP8
+                 : in(r->precision, "*fp4*|*nvfp4*|*mxfp4*") ? MAQ_WEIGHTS_NVFP4
+                 : in(r->precision, "*int8*|*w8a16*")        ? MAQ_WEIGHTS_INT8
+                 : in(r->precision, "*int4*|*awq*|*gptq*")   ? MAQ_WEIGHTS_INT4
+                                                             : MAQ_WEIGHTS_BF16;
+    o->expert_weights = o->weights;
+    if (in(r->model, "*gpt-oss*")) {
+        o->weights = MAQ_WEIGHTS_BF16;
+        o->expert_weights = MAQ_WEIGHTS_MXFP4;
+    }
+    o->kv_fp8 = in(r->kv_precision, "*fp8*") || (o->engine == MAQ_ENGINE_TRTLLM && o->weights == MAQ_WEIGHTS_NVFP4);
+}
+
+/* ---- the job ---- */
+
+/* Names under which the catalogue may have a model: as it is, without its owner, without what says a precision or a tuning. */
+static uint32_t names_of(const char *out[MOST_TRIES], struct maq_str model, struct maq_arena *arena)
+{
+    static const char *const tails[] = {"-NVFP4", "-FP8", "-Instruct", "-hf", "-Instruct-2507"};
+    uint32_t n = 0;
+    char *name = maq_arena_strdup(arena, model), *slash = name ? strrchr(name, '/') : NULL;
+    if (!name)
+        return 0;
+    out[n++] = name;
+    name = maq_arena_strdup(arena, maq_str_of(slash ? slash + 1 : name));
+    for (size_t i = 0; name && i <= sizeof tails / sizeof *tails && n < MOST_TRIES; i++) {
+        out[n++] = maq_arena_strdup(arena, maq_str_of(name));
+        size_t len = strlen(name), tail = i < sizeof tails / sizeof *tails ? strlen(tails[i]) : 0;
+        if (tail > 0 && len > tail && strcmp(name + len - tail, tails[i]) == 0)
+            name[len - tail] = '\0';
+    }
+    return n;
+}
+
+static enum maq_status load(struct maq_loaded_job **box, const struct maq_inference_row *r, struct maq_arena *arena)
+{
+    struct maq_str gpu = r->gpu;
+    for (size_t i = 0; i < gpu.len; i++) /* "A100-SXM4-40GB (Polaris; see paper)" */
+        if (gpu.ptr[i] == ' ')
+            gpu.len = i;
+    const char *names[MOST_TRIES], *tp = maq_arena_printf(arena, "%d", r->tp),
+                                   *pp = maq_arena_printf(arena, "%d", r->pp),
+                                   *cluster = maq_arena_printf(arena, "%.*s:%d", (int)gpu.len, gpu.ptr, r->tp * r->pp);
+    uint32_t n = names_of(names, r->model, arena);
+    enum maq_status status = MAQ_NO;
+    for (uint32_t i = 0; i < n && status != MAQ_OK; i++) {
+        struct maq_diag *diag = maq_diag_new();
+        const struct maq_override o[] = {{"model", "model", names[i]},
+                                         {"cluster", "cluster", cluster},
+                                         {"tp", "plan.tensor_model_parallel_size", tp},
+                                         {"pp", "plan.pipeline_model_parallel_size", pp},
+                                         {"batch", "workload.global_batch_size", "1"},
+                                         {"batch", "plan.micro_batch_size", "1"}};
+        status = names[i] && cluster && diag ? maq_job_load(box, NULL, o, sizeof o / sizeof *o, diag) : MAQ_NO_MEMORY;
+        maq_diag_free(diag);
+    }
+    return status;
+}
+
+/* ---- predictions ---- */
+
+static void one_batch(struct maq_inference_prediction *out, const struct maq_job *job,
+                      const struct maq_serve_options *o, const struct maq_inference_row *r, struct maq_diag *diag)
+{
+    struct maq_serve_batch b;
+    double size = r->load > 1 ? r->load : 1, passes = r->osl > 1 ? r->osl - 1 : 1;
+    if (maq_serve_static(&b, job, o, (int64_t)size, (int64_t)r->isl, (int64_t)(r->osl > 1 ? r->osl : 1), diag) !=
+        MAQ_OK) {
+        out->why_not = "it cannot be simulated";
+        return;
+    }
+    out->ttft_s = b.prefill_s;
+    out->tpot_s = r->osl > 1 ? b.decode_s / passes : 0;
+    out->tokens_per_s = size * (r->total_tokens ? r->isl + r->osl : r->osl) / (b.prefill_s + b.decode_s);
+}
+
+/* Requests that keep `load` under way; or all at once, as many as fill the cache several times. */
+static struct maq_request_spec requests_of(const struct maq_inference_row *r, const struct maq_serve_result *plan)
+{
+    bool max = in(r->source, "*InferenceMAX*|*InferenceX*"), saturated = strcmp(r->kind, "serving_saturated") == 0;
+    double isl = r->isl > 0 ? r->isl : CHAT_PROMPT, mean = max ? 0.9 : 1, tokens = isl + r->osl;
+    struct maq_request_spec s = {.prompt = (int64_t)ceil(isl * mean),
+                                 .output = (int64_t)ceil(r->osl * mean),
+                                 .spread = max         ? 1.0 / 9
+                                           : saturated ? 0.9
+                                                       : 0,
+                                 .seed = 1};
+    if (r->load > 0) {
+        s.concurrency = (uint32_t)r->load;
+        s.n = s.concurrency * (r->load * r->osl > 100000 ? 3 : 8);
+    } else {
+        double at_once = fmin((double)plan->kv_tokens / tokens, plan->options.max_num_seqs);
+        s.n = (uint32_t)(3 * at_once) + 1;
+        s.concurrency = s.n;
+    }
+    return s;
+}
+
+static void serve(struct maq_inference_prediction *out, const struct maq_job *job, const struct maq_serve_options *o,
+                  const struct maq_inference_row *r, struct maq_diag *diag)
+{
+    struct maq_serve_result *plan, *result = NULL;
+    struct maq_request_set *set = NULL;
+    out->why_not = "it cannot be simulated";
+    if (maq_serve_plan(&plan, job, o, diag) != MAQ_OK)
+        return;
+    struct maq_request_spec spec = requests_of(r, plan);
+    bool fits = plan->fits;
+    maq_serve_free(plan);
+    if (!fits) {
+        out->why_not = "it does not fit";
+        return;
+    }
+    if (maq_requests_generate(&set, &spec, diag) == MAQ_OK &&
+        maq_serve_run(&result, job, o, maq_requests_get(set), diag) == MAQ_OK) {
+        out->why_not = NULL;
+        out->ttft_s = result->ttft_s.p50;
+        out->tpot_s = strcmp(r->kind, "serving_saturated") == 0 ? result->itl_s.p50 : result->tpot_s.p50;
+        out->tokens_per_s = r->total_tokens   ? result->total_tokens_per_s
+                            : r->input_tokens ? result->input_tokens_per_s
+                                              : result->output_tokens_per_s;
+    }
+    maq_serve_free(result);
+    maq_requests_free(set);
+}
+
+void maq_inference_predict(struct maq_inference_prediction *out, const struct maq_inference_row *r,
+                           struct maq_arena *arena)
+{
+    struct maq_loaded_job *box;
+    struct maq_diag *diag = maq_diag_new();
+    *out = (struct maq_inference_prediction){0};
+    if (!diag || load(&box, r, arena) != MAQ_OK) {
+        out->why_not = "no such model or device, or they do not go together";
+        maq_diag_free(diag);
+        return;
+    }
+    const struct maq_job *job = maq_job_get(box);
+    struct maq_serve_options o = {.engine = engine_of(r->framework),
+                                  .version = r->version.len > 0 ? maq_arena_strdup(arena, r->version) : NULL,
+                                  .ep = r->ep > 1 ? r->ep : 1,
+                                  .no_prefix_caching = true};
+    set_types(&o, r);
+    out->device = maq_arena_strdup(arena, maq_str_of(job->cluster.groups[0].device.name));
+    double tokens = (r->isl > 0 ? r->isl : CHAT_PROMPT) + r->osl;
+    if (job->model.max_seq > 0 && tokens > (double)job->model.max_seq)
+        o.max_model_len = (int64_t)tokens + 64;
+    if (strcmp(r->kind, "serving_saturated") == 0 && r->load > 0)
+        o.max_num_seqs = (int32_t)r->load;
+    if (strcmp(r->kind, "static_batch") == 0)
+        one_batch(out, job, &o, r, diag);
+    else
+        serve(out, job, &o, r, diag);
+    maq_job_free(box);
+    maq_diag_free(diag);
+}
