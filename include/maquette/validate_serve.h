@@ -92,6 +92,34 @@ MAQ_API void maq_validate_serve_free(struct maq_validate_serve *result);
 MAQ_API char *maq_validate_serve_text(const struct maq_validate_serve *result, uint32_t worst);
 MAQ_API char *maq_validate_serve_json(const struct maq_validate_serve *result);
 
+/* ---- recorded runs ---- */
+
+struct maq_validate_serve_log_figures {
+    double tpot_mean_s, ttft_mean_s, tokens_per_s; /* throughput: generated tokens, first arrival to last token */
+};
+
+struct maq_validate_serve_log_row {
+    const char *folder, *model, *device, *version;
+    const char *left_out; /* why; NULL = it was compared */
+    uint32_t requests;
+    struct maq_validate_serve_log_figures measured, predicted;
+    double ks; /* of the end-to-end latencies: the largest difference between the two distributions, 0 to 1 */
+};
+
+struct maq_validate_serve_log {
+    uint32_t n;
+    struct maq_validate_serve_log_row *rows;
+    void *owner; /* internal */
+};
+
+/* Every recorded run in a folder and those below it. *out is owned by the caller (maq_validate_serve_log_free). */
+MAQ_API enum maq_status maq_validate_serve_log(struct maq_validate_serve_log **out, const char *path,
+                                               struct maq_diag *diag);
+MAQ_API void maq_validate_serve_log_free(struct maq_validate_serve_log *result);
+/* Text, and a document (schema maquette.validate.serve-log/1). Owned by the caller (free()). */
+MAQ_API char *maq_validate_serve_log_text(const struct maq_validate_serve_log *result);
+MAQ_API char *maq_validate_serve_log_json(const struct maq_validate_serve_log *result);
+
 #ifdef __cplusplus
 }
 #endif

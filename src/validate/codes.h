@@ -18,7 +18,8 @@
     X(KERNEL_FILE, 1560, "a file that is not named like a table of kernels")                                           \
     X(PLAN_FILES, 1561, "no executed plans where they are expected, or an archive that cannot be read")                \
     X(PLAN_PROFILE, 1562, "no profile to predict plans from")                                                          \
-    X(RECORDING, 1563, "not a recording of a scheduler, or of one that maquette does not have")
+    X(RECORDING, 1563, "not a recording of a scheduler, or of one that maquette does not have")                        \
+    X(SERVE_LOG, 1564, "no recorded run of an engine, or one that cannot be read")
 
 enum maq_validate_code {
 #define MAQ_CODE_ENUM(name, code, text) MAQ_CODE_##name = (code),

@@ -119,9 +119,7 @@ bool maq_engine_coast(struct maq_serve_engine *e)
     uint32_t block = most > 1 ? (uint32_t)s->kv.group[0].block_size : 1, phases[256], free = s->kv.pool.n_free;
     if (most < 2 || block > 256)
         return false;
-    double last_s = -1, used = (double)s->kv.pool.n - 1 - free,
-           until =
-               e->requests->concurrency == 0 && e->next < e->requests->n ? e->requests->at[e->next].arrival_s : 1e300;
+    double last_s = -1, used = (double)s->kv.pool.n - 1 - free, until = maq_engine_next_arrival(e);
     struct maq_pass_batch b = {.tokens = s->n_running, .decodes = s->n_running, .sampled = s->n_running, .queries = 1};
     int64_t graph = maq_serve_graph_size(&e->d->options, b.tokens);
     b.padded = graph > 0 ? graph : b.tokens;

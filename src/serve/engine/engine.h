@@ -30,7 +30,8 @@ struct maq_serve_engine {
     double ends_s[MAQ_MOST_FLYING];
     uint32_t first, flying, most_flying; /* ring */
     double now_s, *stage_free_s;
-    uint32_t next, arrived; /* request to come; under way */
+    uint32_t next, sent; /* request that enters the scheduler next; that a client sends next */
+    double entered_s;    /* the last one that was sent reaches the scheduler */
     struct maq_riding *riding;
     uint32_t riding_size;
     struct maq_batch_writer batch;
@@ -38,6 +39,13 @@ struct maq_serve_engine {
     double kv_area_s, kv_since_s, first_arrival_s, respond_s;
     uint64_t batch_requests, batch_tokens, cached;
 };
+
+/* ---- run.c ---- */
+
+/* A client sends the next request: when it will reach the scheduler is known then. */
+void maq_engine_send(struct maq_serve_engine *e, double at_s);
+/* When somebody reaches the scheduler next; infinity: nobody that is known of. */
+double maq_engine_next_arrival(struct maq_serve_engine *e);
 
 /* ---- iterate.c ---- */
 

@@ -89,7 +89,8 @@ static void finish(struct maq_serve_engine *e, uint32_t slot)
     if (tokens > 1)
         maq_latency_add(&e->tpot, (s->last_s - s->first_s) / (double)(tokens - 1));
     e->out->finished++;
-    e->arrived--;
+    if (e->requests->concurrency > 0 && e->sent < e->requests->n)
+        maq_engine_send(e, s->last_s);
     e->out->duration_s = s->last_s > e->out->duration_s ? s->last_s : e->out->duration_s;
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* run.c - the event loop: requests arrive, iterations are decided, run and end. */
+#include <math.h>
 #include <stdlib.h>
 
 #include "base/check.h"
@@ -13,13 +14,32 @@ static bool engine_failed(const struct maq_serve_engine *e)
 
 /* ---- requests ---- */
 
-static bool admit(struct maq_serve_engine *e, double arrival_s)
+void maq_engine_send(struct maq_serve_engine *e, double at_s)
+{
+    const struct maq_request *r = &e->requests->at[e->sent];
+    double begins = e->entered_s > at_s ? e->entered_s : at_s;
+    e->entered_s = begins + (e->d->host.enter_s + e->d->host.enter_token_s * (double)r->prompt) /
+                                maq_device_host_speed(e->d->device);
+    e->out->served[e->sent] =
+        (struct maq_served){.arrival_s = at_s, .scheduled_s = e->entered_s, .first_s = -1, .last_s = -1};
+    e->sent++;
+}
+
+/* Until it is scheduled, scheduled_s of a request is when it reaches the scheduler. */
+double maq_engine_next_arrival(struct maq_serve_engine *e)
+{
+    if (e->requests->concurrency == 0 && e->next == e->sent && e->sent < e->requests->n)
+        maq_engine_send(e, e->requests->at[e->sent].arrival_s);
+    return e->next < e->sent ? e->out->served[e->next].scheduled_s : (double)INFINITY;
+}
+
+static bool admit(struct maq_serve_engine *e)
 {
     const struct maq_request *r = &e->requests->at[e->next];
     const struct maq_vllm_new new = {.prompt = r->prompt,
                                      .output = r->output,
                                      .priority = r->priority,
-                                     .arrival = arrival_s,
+                                     .arrival = e->out->served[e->next].arrival_s,
                                      .order = e->next,
                                      .content = {r->prefix, r->n_prefix, e->requests->prefix_unit, e->next}};
     uint32_t slot = maq_vllm_add(&e->sched, &new);
@@ -33,31 +53,16 @@ static bool admit(struct maq_serve_engine *e, double arrival_s)
         e->riding = p;
         e->riding_size = size;
     }
-    e->riding[slot] = (struct maq_riding){.request = e->next};
-    e->out->served[e->next] =
-        (struct maq_served){.arrival_s = arrival_s, .scheduled_s = -1, .first_s = -1, .last_s = -1};
-    e->next++;
-    e->arrived++;
+    e->riding[slot] = (struct maq_riding){.request = e->next++};
     return true;
-}
-
-static bool admit_all(struct maq_serve_engine *e)
-{
-    const struct maq_requests *q = e->requests;
-    bool ok = true;
-    if (q->concurrency > 0)
-        while (ok && e->next < q->n && e->arrived < q->concurrency)
-            ok = admit(e, e->now_s);
-    else
-        while (ok && e->next < q->n && q->at[e->next].arrival_s <= e->now_s)
-            ok = admit(e, q->at[e->next].arrival_s);
-    return ok;
 }
 
 static enum maq_status loop(struct maq_serve_engine *e)
 {
     while (e->out->finished < e->requests->n) {
-        if (!admit_all(e) || engine_failed(e))
+        while (maq_engine_next_arrival(e) <= e->now_s && admit(e))
+            ;
+        if (engine_failed(e))
             return MAQ_NO_MEMORY;
         if (!e->d->options.one_by_one && maq_engine_coast(e))
             continue;
@@ -71,8 +76,8 @@ static enum maq_status loop(struct maq_serve_engine *e)
         }
         if (e->flying > 0)
             maq_engine_land(e);
-        else if (e->requests->concurrency == 0 && e->next < e->requests->n)
-            e->now_s = e->requests->at[e->next].arrival_s > e->now_s ? e->requests->at[e->next].arrival_s : e->now_s;
+        else if (maq_engine_next_arrival(e) < (double)INFINITY)
+            e->now_s = maq_engine_next_arrival(e);
         else
             return MAQ_LIMIT; /* those that wait never fit */
     }
@@ -166,6 +171,8 @@ enum maq_status maq_serve_engine_run(struct maq_serve_result *out, struct maq_de
     *e = (struct maq_serve_engine){.d = d, .requests = requests, .out = out};
     e->first_arrival_s = requests->n > 0 && requests->concurrency == 0 ? requests->at[0].arrival_s : 0;
     status = begin(e);
+    for (uint32_t i = 0; status == MAQ_OK && i < requests->concurrency && i < requests->n; i++)
+        maq_engine_send(e, 0);
     if (status == MAQ_OK)
         status = loop(e);
     if (status == MAQ_OK)

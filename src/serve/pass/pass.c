@@ -32,7 +32,12 @@ struct maq_op maq_pass_op(enum maq_op_kind kind, const struct maq_pass_type *typ
 void maq_pass_cost(const struct maq_passes *p, const struct maq_op *op, double times, enum maq_serve_part part,
                    struct maq_pass_parts *out)
 {
-    out->ns[part] += maq_cost_op(&p->costs, op, p->device).seconds * 1e9 * times;
+    /* what the table of vLLM's products with blocks of scales has is its host's launches; SGLang's are the same kernels in a graph */
+    bool launches = p->costs.library == MAQ_LIBRARY_VLLM && op->kind == MAQ_OP_GEMM && (op->flags & MAQ_OP_BLOCKS);
+    struct maq_costs costs = p->costs;
+    if (launches)
+        costs.library = MAQ_LIBRARY_SGLANG;
+    out->ns[part] += maq_cost_op(&costs, op, p->device).seconds * 1e9 * times;
     out->kernels += times;
 }
 

@@ -21,6 +21,7 @@
 #include "validate/serve/inference.h"
 
 #define MOST_TRIES 6
+#define LENGTH_SPREAD 0.1
 #define CHAT_PROMPT 300 /* tokens of a prompt where a row does not say: short against what is generated */
 
 static bool in(struct maq_str text, const char *phrase)
@@ -121,9 +122,7 @@ static struct maq_request_spec requests_of(const struct maq_inference_row *r, co
     double isl = r->isl > 0 ? r->isl : CHAT_PROMPT, mean = max ? 0.9 : 1, tokens = isl + r->osl;
     struct maq_request_spec s = {.prompt = (int64_t)ceil(isl * mean),
                                  .output = (int64_t)ceil(r->osl * mean),
-                                 .spread = max         ? 1.0 / 9
-                                           : saturated ? 0.9
-                                                       : 0,
+                                 .spread = max ? 1.0 / 9 : saturated ? 0.9 : LENGTH_SPREAD,
                                  .seed = 1};
     if (r->load > 0) {
         s.concurrency = (uint32_t)r->load;
@@ -154,8 +153,8 @@ static void serve(struct maq_inference_prediction *out, const struct maq_job *jo
     if (maq_requests_generate(&set, &spec, diag) == MAQ_OK &&
         maq_serve_run(&result, job, o, maq_requests_get(set), diag) == MAQ_OK) {
         out->why_not = NULL;
-        out->ttft_s = result->ttft_s.p50;
-        out->tpot_s = strcmp(r->kind, "serving_saturated") == 0 ? result->itl_s.p50 : result->tpot_s.p50;
+        out->ttft_s = result->ttft_s.mean;
+        out->tpot_s = strcmp(r->kind, "serving_saturated") == 0 ? result->itl_s.p50 : result->tpot_s.mean;
         out->tokens_per_s = r->total_tokens   ? result->total_tokens_per_s
                             : r->input_tokens ? result->input_tokens_per_s
                                               : result->output_tokens_per_s;
