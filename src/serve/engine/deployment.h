@@ -10,14 +10,15 @@
 
 /* What the host of an engine does for an iteration, in seconds on the reference host (framework.h). */
 struct maq_host_profile {
-    double iteration_s;   /* scheduling, preparing inputs, taking results: whatever the batch */
-    double request_s;     /* and for each request of it */
-    double launch_s;      /* of one kernel outside of a CUDA graph */
-    double graph_s;       /* of a graph */
-    double respond_s;     /* from a sampled token to the client: detokenizer, API server */
-    double enter_s;       /* of a request before it reaches the scheduler, one after another: API server, tokenizer */
-    double enter_token_s; /* and for each token of its prompt */
-    bool async;           /* the next iteration is prepared while one runs */
+    double iteration_s; /* scheduling, preparing inputs, taking results: whatever the batch */
+    double request_s;   /* and for each request of it */
+    double launch_s;    /* of one kernel outside of a CUDA graph */
+    double graph_s;     /* of a graph */
+    double respond_s;   /* from a sampled token to the client: detokenizer, API server */
+    double arrive_s,
+        arrive_token_s; /* until a request is with the engine: HTTP, tokenizer; for each token of its prompt */
+    double enter_s;     /* of a request before it reaches the scheduler, one after another */
+    bool async;         /* the next iteration is prepared while one runs */
 };
 
 struct maq_deployment {

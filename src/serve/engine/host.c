@@ -1,12 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * host.c - what an engine's host does for an iteration, by engine and release.
+ * host.c - what an engine's host does, by engine and release: for an iteration, and for a request on its way in and out.
  *
- * Times are those of the reference host. tools/fit-serve fits them to public measurements (docs/serving.md has the errors).
+ * Times are those of the reference host (framework.h). They are medians of what public runs leave over when the kernels are taken off, of
+ * many models, GPUs and degrees together (docs/serving.md says which, and the errors with each source left out).
  */
+#include "base/str.h"
 #include "serve/engine/deployment.h"
 
-#include "base/str.h"
+/* "0.18.0" as 18, "1.2.0rc2" as 1002: releases by their order; what has none (a nightly build, NULL) is the newest. */
+static int32_t release_of(const char *version)
+{
+    struct maq_str rest = version ? maq_str_of(version) : MAQ_STR(""), major, minor;
+    double a, b;
+    rest = maq_str_split(rest, '.', &major);
+    (void)maq_str_split(rest, '.', &minor);
+    if (!maq_str_to_double(&a, major) || !maq_str_to_double(&b, minor) || !(a >= 0 && a < 100 && b >= 0 && b < 1000))
+        return INT32_MAX;
+    return (int32_t)a * 1000 + (int32_t)b;
+}
 
 struct maq_host_profile maq_host_profile_of(const struct maq_serve_options *o)
 {
@@ -15,8 +27,27 @@ struct maq_host_profile maq_host_profile_of(const struct maq_serve_options *o)
                                  .launch_s = 6e-6,
                                  .graph_s = 10e-6,
                                  .respond_s = 1e-3,
-                                 .enter_s = 1e-3,
-                                 .enter_token_s = 1e-6};
-    h.async = o->async_scheduling == MAQ_ON || (o->async_scheduling == MAQ_AUTO && o->engine != MAQ_ENGINE_VLLM);
+                                 .enter_s = 1e-3};
+    switch (o->engine) {
+    case MAQ_ENGINE_VLLM: /* asynchronous scheduling is the default since 0.14 */
+        h.async = release_of(o->version) >= 14;
+        h.arrive_s = 15e-3;
+        h.arrive_token_s = 15e-6;
+        break;
+    case MAQ_ENGINE_SGLANG:
+        h.async = true;
+        h.arrive_s = 150e-3;
+        h.arrive_token_s = 50e-6;
+        break;
+    case MAQ_ENGINE_TRTLLM:
+        h.async = true;
+        h.arrive_s = 60e-3;
+        h.arrive_token_s = 15e-6;
+        break;
+    case MAQ_ENGINE_COUNT:
+        break;
+    }
+    if (o->async_scheduling != MAQ_AUTO)
+        h.async = o->async_scheduling == MAQ_ON;
     return h;
 }

@@ -17,9 +17,11 @@ static bool engine_failed(const struct maq_serve_engine *e)
 void maq_engine_send(struct maq_serve_engine *e, double at_s)
 {
     const struct maq_request *r = &e->requests->at[e->sent];
-    double begins = e->entered_s > at_s ? e->entered_s : at_s;
-    e->entered_s = begins + (e->d->host.enter_s + e->d->host.enter_token_s * (double)r->prompt) /
-                                maq_device_host_speed(e->d->device);
+    const struct maq_host_profile *h = &e->d->host;
+    double speed = maq_device_host_speed(e->d->device),
+           there = at_s + (h->arrive_s + h->arrive_token_s * (double)r->prompt) / speed,
+           begins = e->entered_s > there ? e->entered_s : there;
+    e->entered_s = begins + h->enter_s / speed;
     e->out->served[e->sent] =
         (struct maq_served){.arrival_s = at_s, .scheduled_s = e->entered_s, .first_s = -1, .last_s = -1};
     e->sent++;

@@ -25,8 +25,10 @@ static void linear(struct walk *w, const struct maq_module *m)
     struct maq_local d = maq_lower_local(&w->lower, w->layer, m);
     bool narrow = !(m->flags & (MAQ_MODULE_UNQUANTIZED | MAQ_MODULE_FP32));
     const struct maq_pass_type *type = narrow ? &p->linear : &plain;
-    bool shared = (m->flags & MAQ_MODULE_SHARED_INPUT) != 0;
-    if (type->quantizes && !shared) {
+    const struct maq_module *front = m > w->layer->modules ? m - 1 : NULL;
+    bool fused = (m->flags & MAQ_MODULE_SHARED_INPUT) || p->fuses_quantization ||
+                 (front && (front->kind == MAQ_MODULE_NORM || front->kind == MAQ_MODULE_ACTIVATION));
+    if (type->quantizes && !fused) {
         struct maq_op quantize = maq_pass_op(MAQ_OP_QUANTIZE, type, 0, w->tokens, d.in, 1, 0);
         maq_pass_cost(p, &quantize, w->times, MAQ_SERVE_POINTWISE, w->out);
     }
@@ -82,6 +84,8 @@ static void module(struct walk *w, const struct maq_module *m)
         linear(w, m);
         break;
     case MAQ_MODULE_NORM: /* of the residual stream: with the addition in front of it */
+        if (d.in == w->layer->hidden && w->p->fuses_norm)
+            break;
         if (d.in == w->layer->hidden)
             pointwise(w, MAQ_OP_ELEMENTWISE, 0, w->tokens * d.in, 4, 4);
         else

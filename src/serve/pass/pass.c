@@ -29,14 +29,22 @@ struct maq_op maq_pass_op(enum maq_op_kind kind, const struct maq_pass_type *typ
         .d = {d0, d1, d2, d3}};
 }
 
+/*
+ * Whose table has the kernels that an engine runs. That of vLLM's products with blocks of scales has its host's launches in it, and that of
+ * TensorRT-LLM's 8-bit products the quantization of their input, which its engine does in the kernel before: SGLang's has neither.
+ */
+static enum maq_library whose_table(enum maq_library engine, const struct maq_op *op)
+{
+    bool narrow = op->kind == MAQ_OP_GEMM && op->dtype == MAQ_FP8, blocks = (op->flags & MAQ_OP_BLOCKS) != 0;
+    bool other = narrow && ((engine == MAQ_LIBRARY_VLLM && blocks) || (engine == MAQ_LIBRARY_TRTLLM && !blocks));
+    return other ? MAQ_LIBRARY_SGLANG : engine;
+}
+
 void maq_pass_cost(const struct maq_passes *p, const struct maq_op *op, double times, enum maq_serve_part part,
                    struct maq_pass_parts *out)
 {
-    /* what the table of vLLM's products with blocks of scales has is its host's launches; SGLang's are the same kernels in a graph */
-    bool launches = p->costs.library == MAQ_LIBRARY_VLLM && op->kind == MAQ_OP_GEMM && (op->flags & MAQ_OP_BLOCKS);
     struct maq_costs costs = p->costs;
-    if (launches)
-        costs.library = MAQ_LIBRARY_SGLANG;
+    costs.library = whose_table(p->costs.library, op);
     out->ns[part] += maq_cost_op(&costs, op, p->device).seconds * 1e9 * times;
     out->kernels += times;
 }
@@ -129,6 +137,10 @@ enum maq_status maq_passes_init(struct maq_passes *p, const struct maq_job *job,
                              .imbalance = o->expert_imbalance > 1 ? o->expert_imbalance : 1,
                              .most_tokens = most_tokens,
                              .arena = arena};
+    if (o->expert_weights == MAQ_WEIGHTS_MXFP4 && p->device->arch >= MAQ_ARCH_BLACKWELL)
+        p->experts.dtype = MAQ_FP8; /* inputs in MXFP8 */
+    p->fuses_norm = o->engine == MAQ_ENGINE_TRTLLM && job->plan.tp > 1;
+    p->fuses_quantization = o->engine == MAQ_ENGINE_TRTLLM;
     p->moe_tp = job->plan.tp / p->ep > 0 ? job->plan.tp / p->ep : 1;
     p->own.plan.ep = p->ep;
     p->own.plan.etp = p->moe_tp;

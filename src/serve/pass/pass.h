@@ -56,6 +56,9 @@ struct maq_passes {
     struct maq_costs costs;
     struct maq_pass_type linear, experts, attention;
     bool kv_fp8;
+    bool fuses_norm; /* the sum over the TP group, the residual stream and its norm are one kernel (TensorRT-LLM) */
+    bool
+        fuses_quantization; /* every input is quantized by the kernel that writes it; else by norms and activations alone */
     int32_t ep, moe_tp;
     double imbalance;
     struct maq_pass_stage *stages;
