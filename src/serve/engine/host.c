@@ -41,8 +41,8 @@ struct maq_host_profile maq_host_profile_of(const struct maq_serve_options *o)
         break;
     case MAQ_ENGINE_TRTLLM:
         h.async = true;
-        h.arrive_s = 60e-3;
-        h.arrive_token_s = 15e-6;
+        if (release_of(o->version) <= 1000) /* trtllm-serve until 1.0 */
+            h.arrive_s = 75e-3;
         break;
     case MAQ_ENGINE_COUNT:
         break;

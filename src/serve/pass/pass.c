@@ -30,14 +30,13 @@ struct maq_op maq_pass_op(enum maq_op_kind kind, const struct maq_pass_type *typ
 }
 
 /*
- * Whose table has the kernels that an engine runs. That of vLLM's products with blocks of scales has its host's launches in it, and that of
- * TensorRT-LLM's 8-bit products the quantization of their input, which its engine does in the kernel before: SGLang's has neither.
+ * Whose table has the kernels that an engine runs. Products in 8 bits are the same libraries' in all engines. vLLM's table has its host's
+ * launches in those with blocks of scales, and kernels that its releases did not choose in others; TensorRT-LLM's has the quantization of
+ * the input, which its engine does in the kernel before. SGLang's has neither.
  */
 static enum maq_library whose_table(enum maq_library engine, const struct maq_op *op)
 {
-    bool narrow = op->kind == MAQ_OP_GEMM && op->dtype == MAQ_FP8, blocks = (op->flags & MAQ_OP_BLOCKS) != 0;
-    bool other = narrow && ((engine == MAQ_LIBRARY_VLLM && blocks) || (engine == MAQ_LIBRARY_TRTLLM && !blocks));
-    return other ? MAQ_LIBRARY_SGLANG : engine;
+    return op->kind == MAQ_OP_GEMM && op->dtype == MAQ_FP8 ? MAQ_LIBRARY_SGLANG : engine;
 }
 
 void maq_pass_cost(const struct maq_passes *p, const struct maq_op *op, double times, enum maq_serve_part part,

@@ -6,8 +6,10 @@
  *
  *   precision    none: 16 bits; fp8: a scale for a tensor, or blocks where the model is published so (DeepSeek, Qwen3, MiniMax);
  *                fp4: MXFP4 experts for gpt-oss, NVFP4 for others; KV cache in 16 bits, in 8 bits with NVFP4 under TensorRT-LLM
- *   requests     ten waves of a concurrency (the public clients' convention), or four where that is a long run; InferenceMAX's client
- *                draws lengths evenly from 0.8 to 1 times the nominal ones
+ *   requests     eight waves of a concurrency (clients send ten; three where that is a long run), of which the first comes at once; lengths
+ *                are drawn evenly from 0.9 to 1.1 times the nominal ones, from 0.8 to 1 by InferenceMAX's client. Means are compared:
+ *                sources do not say whether theirs are means or medians, and with medians a first token is predicted 25 to 40 % too early
+ *                in all of them
  *   saturated    as many requests as the batch has places, over and over, with prompts of a chat
  */
 #include <math.h>
@@ -122,7 +124,9 @@ static struct maq_request_spec requests_of(const struct maq_inference_row *r, co
     double isl = r->isl > 0 ? r->isl : CHAT_PROMPT, mean = max ? 0.9 : 1, tokens = isl + r->osl;
     struct maq_request_spec s = {.prompt = (int64_t)ceil(isl * mean),
                                  .output = (int64_t)ceil(r->osl * mean),
-                                 .spread = max ? 1.0 / 9 : saturated ? 0.9 : LENGTH_SPREAD,
+                                 .spread = max         ? 1.0 / 9
+                                           : saturated ? 0.9
+                                                       : LENGTH_SPREAD,
                                  .seed = 1};
     if (r->load > 0) {
         s.concurrency = (uint32_t)r->load;
