@@ -6,7 +6,7 @@ kinds:  unit    test_NAME.c     cmocka program
         script  test_NAME.py    prints TAP
         fuzz    fuzz/fuzz_NAME.c  defines LLVMFuzzerTestOneInput
 suite:  `threads` when the file has a line that contains `maq-test: threads` (such tests also run under TSan), else `plain`
-length: `long` with a line that contains `maq-test: long` (half a minute and more: begun first, so that it does not end alone), else
+length: `long` with a line that contains `maq-test: long` (ten seconds of CPU and more: begun first, so that it does not end alone), else
         `short`
 """
 import pathlib

@@ -5,7 +5,7 @@
  * Brute force enumerates every composition of a table; a MILP goes through COIN-OR's cbc where it is installed. Tables are drawn so
  * that devices and memory bind, costs have no pattern, and all classes occur: stages of two options and uneven shares.
  *
- * maq-test: threads
+ * maq-test: threads maq-test: long
  */
 #include <math.h>
 #include <setjmp.h>

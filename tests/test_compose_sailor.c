@@ -3,7 +3,7 @@
  * test_compose_sailor.c - plans for Sailor's cases on Sailor's published profiles, by Sailor's published rule.
  *
  * What other planners find there (seconds per step, by the same rule with every stage's compute counted): docs/plan-measured.md. The
- * profiles are read when MAQ_SHARED names the folder they lie in. maq-test: long
+ * profiles are read when MAQ_SHARED names the folder they lie in. Several pipelines: test_compose_pipelines.c.
  */
 #include <math.h>
 #include <setjmp.h>
@@ -18,7 +18,6 @@
 
 #include "base/str.h"
 #include "maquette/planner_measured.h"
-#include "sanitized.h"
 #include "train/profiled/profiled.h"
 
 static char folder[4096];
@@ -122,70 +121,6 @@ static void different_degrees(void **ignored)
     maq_compose_result_free(r);
 }
 
-static void too_slow(void)
-{
-    print_message("half a minute of search takes too long under a sanitizer\n");
-    skip();
-}
-
-/* Several pipelines: better than any one; every device is used once, every sample is done. */
-static void several_pipelines(void **ignored)
-{
-    if (SANITIZED)
-        too_slow();
-    need_profiles();
-    struct maq_compose_result *r = compose("OPT-350", 1024, 16, 16, MAQ_COMPOSE_PIPELINES);
-    const struct maq_compose_plan *plan = &r->plans[0];
-    uint32_t used[2] = {0}, samples = 0;
-    for (uint32_t k = 0; k < plan->n_pipelines; k++) {
-        const struct maq_compose_pipeline *p = &plan->pipelines[k];
-        samples += p->count * p->microbatches * plan->micro_batch;
-        for (uint32_t i = 0; i < p->n_stages; i++)
-            for (uint32_t j = 0; j < p->stages[i].n_parts; j++)
-                used[p->stages[i].parts[j].pool] += p->stages[i].parts[j].tp * p->stages[i].parts[j].replicas;
-    }
-    assert_true(used[0] <= 16 && used[1] <= 16 && samples >= 1024);
-    assert_true(plan->n_pipelines > 1 && plan->step_s <= 12.0);
-    assert_true(judged(r).fits);
-    maq_compose_result_free(r);
-}
-
-/* Pipelines that split their micro batches in the front, one that does not: better than any plan of one make-up. */
-static void pipelines_beat_the_best_one(void **ignored)
-{
-    if (SANITIZED)
-        too_slow();
-    need_profiles();
-    struct maq_compose_result *r = compose("OPT-350", 1024, 32, 96, MAQ_COMPOSE_PIPELINES);
-    struct maq_loaded_mixed_plan *box;
-    assert_true(r->plans[0].step_s <= 4.90);
-    assert_int_equal(maq_compose_mixed_plan(&box, r, 0, NULL), MAQ_NO); /* it splits micro batches */
-    maq_compose_result_free(r);
-}
-
-/* Which plan is found and what it took to find it does not depend on threads. */
-static void threads_change_nothing(void **ignored)
-{
-    need_profiles();
-    const struct maq_compose_pool pools[] = {{.device = "A100-40", .count = SANITIZED ? 2 : 4},
-                                             {.device = "V100-16", .count = SANITIZED ? 4 : 8}};
-    struct maq_compose_problem problem = MAQ_COMPOSE_PROBLEM_INIT;
-    struct maq_compose_result *r[2];
-    problem.folder = folder;
-    problem.model = "OPT-350";
-    problem.pools = pools;
-    problem.n_pools = 2;
-    problem.of = MAQ_COMPOSE_PIPELINES;
-    for (uint32_t i = 0; i < 2; i++) {
-        problem.threads = i == 0 ? 1 : 3;
-        assert_int_equal(maq_compose(&r[i], &problem, NULL), MAQ_OK);
-    }
-    assert_true(r[0]->plans[0].step_s == r[1]->plans[0].step_s && r[0]->bound_s == r[1]->bound_s);
-    assert_memory_equal(&r[0]->counts, &r[1]->counts, sizeof r[0]->counts);
-    maq_compose_result_free(r[0]);
-    maq_compose_result_free(r[1]);
-}
-
 static void says_what_is_wrong(void **ignored)
 {
     need_profiles();
@@ -212,9 +147,9 @@ static void says_what_is_wrong(void **ignored)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(class_optima),           cmocka_unit_test(mixed_is_no_worse),
-        cmocka_unit_test(different_degrees),      cmocka_unit_test(several_pipelines),
-        cmocka_unit_test(threads_change_nothing), cmocka_unit_test(pipelines_beat_the_best_one),
+        cmocka_unit_test(class_optima),
+        cmocka_unit_test(mixed_is_no_worse),
+        cmocka_unit_test(different_degrees),
         cmocka_unit_test(says_what_is_wrong),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """fit-collectives: the coefficients in data/fitted are those that the program makes of the public measurements, where they
 are at hand (MAQ_SHARED). Their errors, which take another fit for every origin of rows, are not compared."""
+# maq-test: long
 import os
 import pathlib
 import re

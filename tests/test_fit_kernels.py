@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """fit-kernels: a known law comes back, the same rows give the same bytes, and the tables in data/fitted are those that the
 program makes of the public measurements, where they are at hand (MAQ_SHARED)."""
+# maq-test: long
 import base64
 import json
 import math

@@ -3,7 +3,7 @@
  * test_mixed_search.c - plans over several node groups: nothing is left out, more devices never hurt, threads change nothing. threads
  *
  * Oracles: every composition of a tiny job costed by the table's own formulas (maq_composition_cost); a homogeneous plan written down as
- * a composition of one pool, and what maq_train_predict() says of it.
+ * a composition of one pool, and what maq_train_predict() says of it. maq-test: long
  */
 #include <math.h>
 #include <setjmp.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * test_risk_parts.c - which operations, parallel dimensions and stages drive a step's 95th percentile; kernels with laws of their own.
- * maq-test: threads
+ * maq-test: threads maq-test: long
  */
 #include "maquette/risk.h"
 

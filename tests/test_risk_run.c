@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * test_risk_run.c - simulated runs against closed forms, against the definition played out second by second, and against what must hold
- * for every run: buckets add up, threads do not matter, worse is never sooner.
+ * for every run: buckets add up, threads do not matter, worse is never sooner. maq-test: long
  */
 #include "maquette/risk_run.h"
 

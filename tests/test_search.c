@@ -3,7 +3,7 @@
  * test_search.c - the homogeneous search: bounds leave nothing out. maq-test: threads
  *
  * Three ways to the same answer: the search, the search that scores every plan of its space, and loops written here that
- * predict every plan with maq_train_predict().
+ * predict every plan with maq_train_predict(). maq-test: long
  */
 #include <math.h>
 #include <setjmp.h>

@@ -15,7 +15,7 @@
  *   length      sequences twice as long, half as many, with as many tokens in a microbatch, take no less time
  *   graphs      a step whose launches are replayed is not slower
  *
- * Each relation has its exceptions where the real thing has them; they stand at the relation, with the reason.
+ * Each relation has its exceptions where the real thing has them; they stand at the relation, with the reason. maq-test: long
  */
 #include <math.h>
 #include <setjmp.h>

@@ -3,7 +3,7 @@
  * test_validate.c - tables of measurements: reading them, what their prose means, and what is said about the errors.
  *
  * tests/data/validate/small.csv is invented. The published table is read when MAQ_SHARED names the folder it lies in.
- * maq-test: threads
+ * maq-test: threads maq-test: long
  */
 #include "maquette/validate.h"
 

@@ -28,12 +28,22 @@
 #define SHORT 4u            /* a kind of this stride or less has short runs of allowed codes */
 #define ROUNDED (1 - 1e-5f) /* 128 additions of floats are off by 128 x 6e-8 at most */
 
+/* A stage over some layer range: the cheapest of the options that use the same devices. */
+struct stage_cost {
+    double cost;
+    uint32_t option;
+};
+
 struct maq_cost_to_go {
     const struct maq_layer_ranges *layer_ranges;
     const struct maq_units *units;
     uint32_t rows;
-    float *cost;   /* [rows + 1][atoms + 1][codes] */
-    float *barred; /* [option][codes]: HUGE_VALF where the option uses more than u */
+    float *cost;        /* [rows + 1][atoms + 1][codes] */
+    float *barred;      /* [option][codes]: HUGE_VALF where the option uses more than u */
+    uint32_t *farthest; /* [atoms + 1], in the box: maq_farthest_starts() */
+    /* Of the range at hand, [option]: the least cost of the first option with these devices, and those that can run it. */
+    double *least;
+    struct stage_cost *list;
 };
 
 bool maq_cost_to_go_new(struct maq_cost_to_go **out, const struct maq_layer_ranges *layer_ranges,
@@ -49,8 +59,11 @@ bool maq_cost_to_go_new(struct maq_cost_to_go **out, const struct maq_layer_rang
                                     .units = units,
                                     .rows = rows,
                                     .cost = MAQ_ARENA_NEW(arena, float, cells),
-                                    .barred = MAQ_ARENA_NEW(arena, float, (size_t)t->n_options * units->codes)};
-    if (!left->cost || !left->barred)
+                                    .barred = MAQ_ARENA_NEW(arena, float, (size_t)t->n_options * units->codes),
+                                    .farthest = MAQ_ARENA_NEW(arena, uint32_t, t->n_atoms + 1),
+                                    .least = MAQ_ARENA_NEW(arena, double, t->n_options),
+                                    .list = MAQ_ARENA_NEW(arena, struct stage_cost, t->n_options)};
+    if (!left->cost || !left->barred || !left->farthest || !left->least || !left->list)
         return false;
     for (uint32_t o = 0; o < t->n_options; o++) {
         uint32_t kind = t->options[o].kind, used = units->code[o] / units->stride[kind];
@@ -62,19 +75,20 @@ bool maq_cost_to_go_new(struct maq_cost_to_go **out, const struct maq_layer_rang
     return true;
 }
 
-/* Relaxes a row by one stage; codes with too few devices add HUGE_VALF. */
+/* Relaxes n codes of a row by one stage; codes with too few devices add HUGE_VALF. All three begin where the stage's own code is used:
+ * with one index the loop is loads of whole vectors. */
 static void relax_all(float *restrict into, const float *restrict from, const float *restrict barred, float cost,
-                      uint32_t code, uint32_t codes)
+                      size_t n)
 {
-    for (uint32_t u = code; u < codes; u++) {
-        float c = cost + barred[u] + from[u - code];
+    for (size_t u = 0; u < n; u++) {
+        float c = cost + barred[u] + from[u];
         into[u] = c < into[u] ? c : into[u];
     }
 }
 
-static void relax_run(float *restrict into, const float *restrict from, float cost, uint32_t n)
+static void relax_run(float *restrict into, const float *restrict from, float cost, size_t n)
 {
-    for (uint32_t u = 0; u < n; u++) {
+    for (size_t u = 0; u < n; u++) {
         float c = cost + from[u];
         into[u] = c < into[u] ? c : into[u];
     }
@@ -90,74 +104,76 @@ static void relax(const struct maq_cost_to_go *left, float *into, const float *f
     uint32_t kind = left->layer_ranges->table->options[option].kind, code = units->code[option], codes = units->codes;
     uint32_t whole = units->stride[kind] * units->radix[kind];
     if (units->stride[kind] < SHORT) {
-        relax_all(into, from, left->barred + (size_t)option * codes, cost, code, codes);
+        if (code < codes)
+            relax_all(into + code, from, left->barred + (size_t)option * codes + code, cost, codes - code);
         return;
     }
     for (uint32_t u = 0; u < codes && code < whole; u += whole)
         relax_run(into + u + code, from + u, cost, whole - code);
 }
 
-/* Whether no option of the kind takes as little time on fewer devices. */
-static bool is_worth(const struct maq_cost_to_go *left, const double *least, uint32_t option)
+/* Whether no stage of the kind takes as little time on fewer devices. */
+static bool is_worth(const struct maq_cost_to_go *left, uint32_t n, uint32_t at)
 {
-    const struct maq_stage_table *t = left->layer_ranges->table;
-    const uint32_t *code = left->units->code;
-    for (uint32_t o = 0; o < t->n_options; o++)
-        if (t->options[o].kind == t->options[option].kind && o != option && code[o] <= code[option] &&
-            least[o] <= least[option] && (code[o] < code[option] || least[o] < least[option] || o < option))
+    const struct stage_cost *list = left->list;
+    const struct maq_stage_option *options = left->layer_ranges->table->options;
+    const uint32_t *code = left->units->code, mine = code[list[at].option];
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t other = code[list[i].option];
+        if (options[list[i].option].kind == options[list[at].option].kind && i != at && other <= mine &&
+            list[i].cost <= list[at].cost && (other < mine || list[i].cost < list[at].cost || i < at))
             return false;
+    }
     return true;
 }
 
-/* All stages over [first, end); of options that use the same devices, the cheapest. */
-static bool relax_range(struct maq_cost_to_go *left, const struct maq_bottleneck_box *box, uint32_t behind,
-                        uint32_t first, uint32_t end, const double *priced, float *into)
+/* Lists the stages over [first, end) that fit into the box with so many behind them, by option. Returns their number. */
+static uint32_t list_stages(struct maq_cost_to_go *left, const struct maq_bottleneck_box *box, uint32_t behind,
+                            uint32_t first, uint32_t end, const double *priced)
 {
     const struct maq_layer_ranges *a = left->layer_ranges;
     const struct maq_stage_table *t = a->table;
-    uint32_t codes = left->units->codes, next = behind < left->rows ? behind + 1 : left->rows;
-    const float *from = left->cost + ((size_t)next * (t->n_atoms + 1) + first) * codes;
+    const size_t layer_range = maq_layer_range_index(t, 0, first, end);
     double forward = maq_forward_weight(t, behind, first == 0), backward = maq_backward_weight(t, behind, first == 0);
-    double least[MAQ_STAGE_OPTIONS];
-    bool any = false, reached = from[codes - 1] < HUGE_VALF; /* with all devices available */
+    double *least = left->least;
+    uint32_t n = 0;
     for (uint32_t o = 0; o < t->n_options; o++)
         least[o] = HUGE_VAL;
     for (uint32_t o = 0; o < t->n_options; o++) {
-        size_t layer_range = maq_layer_range_index(t, o, first, end);
-        double s = maq_layer_range_compute(t, o, first, end);
-        any = any || s <= box->bottleneck_hi;
-        double hops =
-                   forward * a->forward_s[o * t->n_atoms + end - 1] + backward * a->backward_s[o * t->n_atoms + first],
-               pace = maq_stage_pace(t, s, hops);
-        s += hops;
-        if (a->deepest[layer_range] > behind && pace <= box->bottleneck_hi && a->sync_s[layer_range] <= box->sync_hi)
-            least[left->units->like[o]] = fmin(least[left->units->like[o]], s + priced[o]);
+        if (a->deepest[layer_range + o] <= behind || a->sync_s[layer_range + o] > box->sync_hi)
+            continue;
+        double s = maq_layer_range_compute(t, o, first, end), hops = forward * a->forward_s[o * t->n_atoms + end - 1] +
+                                                                     backward * a->backward_s[o * t->n_atoms + first];
+        if (maq_stage_pace(t, s, hops) <= box->bottleneck_hi)
+            least[left->units->like[o]] = fmin(least[left->units->like[o]], s + hops + priced[o]);
     }
-    for (uint32_t o = 0; o < t->n_options && reached; o++)
-        if (least[o] < HUGE_VAL && left->units->code[o] < codes && is_worth(left, least, o))
-            relax(left, into, from, o, (float)least[o]);
-    return any;
+    for (uint32_t o = 0; o < t->n_options; o++)
+        if (least[o] < HUGE_VAL && left->units->code[o] < left->units->codes)
+            left->list[n++] = (struct stage_cost){least[o], o};
+    return n;
 }
 
-/* Atoms of the longest stage that any option can run inside the box. */
-static uint32_t longest_stage(const struct maq_layer_ranges *a, const struct maq_bottleneck_box *box)
+/* All stages over [first, end); of options that use the same devices, the cheapest. */
+static void relax_range(struct maq_cost_to_go *left, const struct maq_bottleneck_box *box, uint32_t behind,
+                        uint32_t first, uint32_t end, const double *priced, float *into)
 {
-    const struct maq_stage_table *t = a->table;
-    uint32_t longest = 0;
-    for (uint32_t o = 0; o < t->n_options; o++)
-        for (uint32_t first = 0, end = 0; first < t->n_atoms; first++) {
-            while (end < t->n_atoms && maq_layer_range_compute(t, o, first, end + 1) <= box->bottleneck_hi)
-                end++;
-            longest = end > first && end - first > longest ? end - first : longest;
-            end = end > first ? end : first + 1;
-        }
-    return longest;
+    uint32_t codes = left->units->codes, next = behind < left->rows ? behind + 1 : left->rows;
+    const float *from = left->cost + ((size_t)next * (left->layer_ranges->table->n_atoms + 1) + first) * codes;
+    if (from[codes - 1] == HUGE_VALF) /* not with all devices */
+        return;
+    uint32_t n = list_stages(left, box, behind, first, end, priced);
+    for (uint32_t i = 0; i < n; i++)
+        if (is_worth(left, n, i))
+            relax(left, into, from, left->list[i].option, (float)left->list[i].cost);
 }
 
 void maq_cost_to_go_fill(struct maq_cost_to_go *left, const struct maq_bottleneck_box *box, const double *priced)
 {
     const struct maq_layer_ranges *a = left->layer_ranges;
-    uint32_t n = a->table->n_atoms, codes = left->units->codes, longest = longest_stage(a, box);
+    uint32_t n = a->table->n_atoms, codes = left->units->codes, longest = 0;
+    maq_farthest_starts(left->farthest, a->table, box->bottleneck_hi);
+    for (uint32_t l = 0; l <= n; l++)
+        longest = l - left->farthest[l] > longest ? l - left->farthest[l] : longest;
     for (uint32_t k = left->rows + 1; k-- > 0;) {
         /* the k stages behind cover at most so many atoms; the last row stands for more stages */
         uint32_t least = k < left->rows && n > k * longest ? n - k * longest : 0, most = n > k ? n - k : 0;
@@ -165,9 +181,8 @@ void maq_cost_to_go_fill(struct maq_cost_to_go *left, const struct maq_bottlenec
             float *into = left->cost + ((size_t)k * (n + 1) + l) * codes;
             for (uint32_t u = 0; u < codes; u++)
                 into[u] = l > 0 ? HUGE_VALF : 0;
-            for (uint32_t first = l; first-- > 0 && l >= least && l <= most;)
-                if (!relax_range(left, box, k, first, l, priced, into))
-                    break;
+            for (uint32_t first = l; l >= least && l <= most && first-- > left->farthest[l];)
+                relax_range(left, box, k, first, l, priced, into);
         }
     }
 }

@@ -200,6 +200,18 @@ bool maq_layer_ranges_init(struct maq_layer_ranges *layer_ranges, const struct m
     return true;
 }
 
+void maq_farthest_starts(uint32_t *farthest, const struct maq_stage_table *table, double most_s)
+{
+    for (uint32_t end = 0; end <= table->n_atoms; end++)
+        farthest[end] = end;
+    for (uint32_t o = 0; o < table->n_options; o++)
+        for (uint32_t first = 0, end = 1; end <= table->n_atoms; end++) {
+            while (first < end && maq_layer_range_compute(table, o, first, end) > most_s)
+                first++; /* for longer ranges too: no atom takes less than nothing */
+            farthest[end] = first < farthest[end] ? first : farthest[end];
+        }
+}
+
 /* Time of one atom under an option. A stage pays each_s once for all of its atoms, so a bound by atoms leaves it out. */
 static double of_atom(const struct maq_stage_option *o, uint32_t atom)
 {

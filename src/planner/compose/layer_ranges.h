@@ -74,6 +74,12 @@ bool maq_layer_ranges_init(struct maq_layer_ranges *layer_ranges, const struct m
                            struct maq_arena *arena);
 
 /*
+ * farthest [atoms + 1]: for each end of a range the least first atom with which some option computes it in at most `most_s`
+ * seconds; the end itself where none does. Every shorter range up to that end has such an option too.
+ */
+void maq_farthest_starts(uint32_t *farthest, const struct maq_stage_table *table, double most_s);
+
+/*
  * Lower bounds from the work alone, in seconds: of the bottleneck, with all devices busy all the time, and of the step. Neither
  * looks at cuts or memory, so both are cheap.
  */

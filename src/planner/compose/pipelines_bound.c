@@ -101,6 +101,7 @@ static void set_ranks(struct bounding *b, uint32_t chains)
     b->ranks = chains;
     for (uint32_t o = 0; o < b->table->n_options; o++)
         cut_pieces(b, o);
+    maq_priced_bound_forget(b->priced); /* the first box of every value is the same */
 }
 
 /* ---- pricing ---- */

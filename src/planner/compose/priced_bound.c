@@ -46,9 +46,11 @@ struct choice {
 /* The options that may run each layer range in the middle of a pipeline inside a box; independent of prices. */
 struct within {
     double hi, sync_hi; /* the box's; below 0: no box yet */
+    uint32_t box;       /* number of the box */
+    uint32_t *listed;   /* [first * (atoms + 1) + end]: box whose options are listed */
     uint16_t *fits;     /* options by maq_layer_range_index(), the first n of a layer range */
     uint16_t *n;        /* [first * (atoms + 1) + end] */
-    uint32_t *farthest; /* [atoms + 1]: where the longest layer range that ends here begins */
+    uint32_t *farthest; /* [atoms + 1]: maq_farthest_starts() */
 };
 
 struct maq_priced_bound {
@@ -57,7 +59,10 @@ struct maq_priced_bound {
     uint16_t *cut; /* the same: where the stage that ends here begins */
     uint16_t *option;
     struct choice
-        *choices; /* [atoms * (atoms + 1) * (CHOICES + 1)]: lists, closed by one without cost that fits anywhere */
+        *choices;     /* [atoms * (atoms + 1) * (CHOICES + 1)]: lists, closed by one without cost that fits anywhere */
+    uint32_t program; /* number of the program */
+    uint32_t
+        *chosen; /* [first * (atoms + 1) + end]: program whose prices the list is for; most lists are never asked for */
     struct within within;
     double used[MAQ_STAGE_KINDS]; /* of the path found */
     struct asked {                /* of the last program */
@@ -71,47 +76,41 @@ static double range_cost(const struct maq_priced_bound *p, const struct maq_bott
 {
     const struct maq_layer_ranges *a = p->layer_ranges;
     const struct maq_stage_table *t = a->table;
+    if (a->sync_s[maq_layer_range_index(t, o, first, end)] > box->sync_hi)
+        return HUGE_VAL;
     double compute = maq_layer_range_compute(t, o, first, end),
            hops = forward * a->forward_s[o * t->n_atoms + end - 1] + backward * a->backward_s[o * t->n_atoms + first];
-    if (maq_stage_pace(t, compute, hops) > box->bottleneck_hi ||
-        a->sync_s[maq_layer_range_index(t, o, first, end)] > box->sync_hi)
-        return HUGE_VAL;
-    return compute + hops + priced[o];
+    return maq_stage_pace(t, compute, hops) > box->bottleneck_hi ? HUGE_VAL : compute + hops + priced[o];
 }
 
-/* The options of one layer range. false: no option is fast enough for it, nor for a longer one. */
-static bool list_within(struct maq_priced_bound *p, const struct maq_bottleneck_box *box, uint32_t first, uint32_t end)
+/* The options of one layer range. */
+static void list_within(struct maq_priced_bound *p, const struct maq_bottleneck_box *box, uint32_t first, uint32_t end)
 {
-    const struct maq_stage_table *t = p->layer_ranges->table;
+    const struct maq_layer_ranges *a = p->layer_ranges;
+    const struct maq_stage_table *t = a->table;
     const size_t layer_range = maq_layer_range_index(t, 0, first, end);
     uint16_t *list = p->within.fits + layer_range;
     uint32_t n = 0;
-    bool any = false;
     for (uint32_t o = 0; o < t->n_options; o++) {
+        if (a->through_s[layer_range + o] == HUGE_VAL || a->sync_s[layer_range + o] > box->sync_hi)
+            continue;
         double compute = maq_layer_range_compute(t, o, first, end),
-               hops = p->layer_ranges->forward_s[o * t->n_atoms + end - 1] +
-                      p->layer_ranges->backward_s[o * t->n_atoms + first];
-        any = any || compute <= box->bottleneck_hi;
-        if (p->layer_ranges->through_s[layer_range + o] < HUGE_VAL &&
-            maq_stage_pace(t, compute, hops) <= box->bottleneck_hi &&
-            p->layer_ranges->sync_s[layer_range + o] <= box->sync_hi)
+               hops = a->forward_s[o * t->n_atoms + end - 1] + a->backward_s[o * t->n_atoms + first];
+        if (maq_stage_pace(t, compute, hops) <= box->bottleneck_hi)
             list[n++] = (uint16_t)o;
     }
     p->within.n[(size_t)first * (t->n_atoms + 1) + end] = (uint16_t)n;
-    return any;
 }
 
-/* Programs of one box differ in prices alone, so the options within it are listed once. */
-static void list_all_within(struct maq_priced_bound *p, const struct maq_bottleneck_box *box)
+/* Begins a program of a box. Programs of one box differ in prices alone, so the options within it are listed once. */
+static void begin(struct maq_priced_bound *p, const struct maq_bottleneck_box *box)
 {
     struct within *w = &p->within;
+    p->program++;
     if (w->hi == box->bottleneck_hi && w->sync_hi == box->sync_hi)
         return;
-    for (uint32_t end = 1; end <= p->layer_ranges->table->n_atoms; end++) {
-        w->farthest[end] = end;
-        while (w->farthest[end] > 0 && list_within(p, box, w->farthest[end] - 1, end))
-            w->farthest[end]--;
-    }
+    maq_farthest_starts(w->farthest, p->layer_ranges->table, box->bottleneck_hi);
+    w->box++;
     w->hi = box->bottleneck_hi;
     w->sync_hi = box->sync_hi;
 }
@@ -150,12 +149,19 @@ static void choose(struct maq_priced_bound *p, const double *priced, uint32_t fi
     list[n] = (struct choice){HUGE_VAL, 0, UINT16_MAX};
 }
 
-static void choose_all(struct maq_priced_bound *p, const struct maq_bottleneck_box *box, const double *priced)
+/* The list of a range in the middle of a pipeline, at the prices of this program. */
+static const struct choice *choices_of(struct maq_priced_bound *p, const struct maq_bottleneck_box *box,
+                                       const double *priced, uint32_t first, uint32_t end)
 {
-    list_all_within(p, box);
-    for (uint32_t end = 1; end <= p->layer_ranges->table->n_atoms; end++)
-        for (uint32_t first = end; first-- > p->within.farthest[end];)
-            choose(p, priced, first, end);
+    const size_t range = (size_t)first * (p->layer_ranges->table->n_atoms + 1) + end;
+    if (p->chosen[range] != p->program) {
+        if (p->within.listed[range] != p->within.box)
+            list_within(p, box, first, end);
+        choose(p, priced, first, end);
+        p->within.listed[range] = p->within.box;
+        p->chosen[range] = p->program;
+    }
+    return &p->choices[range * (CHOICES + 1)];
 }
 
 /* The stage at either end of a pipeline, whose hops have weights of their own. */
@@ -227,7 +233,7 @@ static void relax_row(struct maq_priced_bound *p, const struct maq_bottleneck_bo
             } else if (behind == 0 || first == 0) {
                 cost = end_stage(p, box, priced, behind, first, end, &option);
             } else {
-                const struct choice *c = &p->choices[((size_t)first * (n + 1) + end) * (CHOICES + 1)];
+                const struct choice *c = choices_of(p, box, priced, first, end);
                 while (c->deepest <= behind)
                     c++;
                 cost = c->cost;
@@ -279,7 +285,7 @@ static double relax(struct maq_priced_bound *p, const struct maq_bottleneck_box 
         for (uint32_t l = 1; l <= n; l++)
             row[l] = HUGE_VAL;
     }
-    choose_all(p, box, priced);
+    begin(p, box);
     if (deep)
         relax_row(p, box, priced, paid, rows);
     for (uint32_t behind = worth < rows ? worth : rows; behind-- > 0;)
@@ -411,6 +417,12 @@ double maq_priced_bound_least(struct maq_priced_bound *p, struct maq_priced_path
     return value + paid;
 }
 
+void maq_priced_bound_forget(struct maq_priced_bound *p)
+{
+    p->within.hi = p->within.sync_hi = -1;
+    p->asked.hi = -1;
+}
+
 bool maq_priced_bound_new(struct maq_priced_bound **out, const struct maq_layer_ranges *layer_ranges,
                           struct maq_arena *arena)
 {
@@ -424,8 +436,14 @@ bool maq_priced_bound_new(struct maq_priced_bound **out, const struct maq_layer_
         .cut = MAQ_ARENA_NEW(arena, uint16_t, cells),
         .option = MAQ_ARENA_NEW(arena, uint16_t, cells),
         .choices = MAQ_ARENA_RAW(arena, struct choice, ranges * (CHOICES + 1)),
-        .within = {-1, -1, MAQ_ARENA_RAW(arena, uint16_t, ranges * layer_ranges->table->n_options),
-                   MAQ_ARENA_RAW(arena, uint16_t, ranges), MAQ_ARENA_NEW(arena, uint32_t, n + 1)}};
+        .chosen = MAQ_ARENA_NEW(arena, uint32_t, ranges),
+        .within = {.hi = -1,
+                   .sync_hi = -1,
+                   .listed = MAQ_ARENA_NEW(arena, uint32_t, ranges),
+                   .fits = MAQ_ARENA_RAW(arena, uint16_t, ranges * layer_ranges->table->n_options),
+                   .n = MAQ_ARENA_RAW(arena, uint16_t, ranges),
+                   .farthest = MAQ_ARENA_NEW(arena, uint32_t, n + 1)}};
     *out = p;
-    return p->rest && p->cut && p->option && p->choices && p->within.fits && p->within.n && p->within.farthest;
+    return p->rest && p->cut && p->option && p->choices && p->chosen && p->within.listed && p->within.fits &&
+           p->within.n && p->within.farthest;
 }

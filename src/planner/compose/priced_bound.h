@@ -14,6 +14,9 @@ struct maq_priced_bound;
 bool maq_priced_bound_new(struct maq_priced_bound **out, const struct maq_layer_ranges *layer_ranges,
                           struct maq_arena *arena);
 
+/* Forgets which options a box holds: for who has changed the synchronization of the layer ranges (`sync_s`). */
+void maq_priced_bound_forget(struct maq_priced_bound *priced);
+
 /*
  * Raises box->price[0] until the box is refuted (the result is `wanted` or more) or steps gain little. Returns the lower bound of
  * sum t_i.

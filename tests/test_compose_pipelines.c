@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * test_compose_pipelines.c - several pipelines of different make-up on Sailor's published profiles, beside the best plan of one make-up.
+ *
+ * Sizes at which a search of that class takes seconds; docs/plan-measured.md has those of Sailor's cases. The profiles are read when
+ * MAQ_SHARED names the folder they lie in. maq-test: long
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/str.h"
+#include "maquette/planner_measured.h"
+#include "sanitized.h"
+#include "train/profiled/profiled.h"
+
+static char folder[4096];
+
+static void need_profiles(void)
+{
+    const char *shared = getenv("MAQ_SHARED");
+    if (!shared) {
+        print_message("no published profile: set MAQ_SHARED to the folder that has data/planners/sailor\n");
+        skip();
+    }
+    snprintf(folder, sizeof folder, "%s/data/planners/sailor", shared);
+}
+
+static struct maq_compose_result *compose(uint32_t gbs, uint32_t a100, uint32_t v100, enum maq_compose_class of)
+{
+    const struct maq_compose_pool pools[] = {{.device = "A100-40", .count = a100},
+                                             {.device = "V100-16", .count = v100}};
+    struct maq_compose_problem problem = MAQ_COMPOSE_PROBLEM_INIT;
+    struct maq_compose_result *r = NULL;
+    problem.folder = folder;
+    problem.model = "OPT-350";
+    problem.pools = pools;
+    problem.n_pools = 2;
+    problem.global_batch = gbs;
+    problem.of = of;
+    assert_int_equal(maq_compose(&r, &problem, NULL), MAQ_OK);
+    assert_true(r->n_plans > 0);
+    assert_true(r->bound_s <= r->plans[0].step_s * (1 + 1e-12));
+    return r;
+}
+
+/* Whether the published rule says that a plan of the result, written and read back as JSON, fits. */
+static bool judged_fits(const struct maq_compose_result *r)
+{
+    struct maq_loaded_mixed_plan *box, *back;
+    struct maq_profile_dir *profile;
+    struct maq_mixed_cost cost;
+    char *json;
+    assert_int_equal(maq_compose_mixed_plan(&box, r, 0, NULL), MAQ_OK);
+    assert_int_equal(maq_mixed_plan_write(&json, maq_mixed_plan_get(box), NULL), MAQ_OK);
+    assert_int_equal(maq_mixed_plan_parse(&back, "plan", maq_str_of(json), NULL), MAQ_OK);
+    assert_int_equal(maq_profile_dir_load(&profile, folder, NULL), MAQ_OK);
+    assert_int_equal(maq_mixed_judge_sailor(&cost, maq_mixed_plan_get(back), profile, NULL), MAQ_OK);
+    maq_profile_dir_free(profile);
+    maq_mixed_plan_free(back);
+    maq_mixed_plan_free(box);
+    free(json);
+    return cost.fits;
+}
+
+static void too_slow(void)
+{
+    print_message("seconds of search take too long under a sanitizer\n");
+    skip();
+}
+
+/* Seconds of the best plan of one make-up. */
+static double best_of_one(uint32_t gbs, uint32_t a100, uint32_t v100)
+{
+    struct maq_compose_result *r = compose(gbs, a100, v100, MAQ_COMPOSE_UNIFORM);
+    double step_s = r->plans[0].step_s;
+    assert_true(r->exact);
+    maq_compose_result_free(r);
+    return step_s;
+}
+
+/* Several pipelines: better than any one; every device is used once, every sample is done. */
+static void several_pipelines(void **ignored)
+{
+    if (SANITIZED)
+        too_slow();
+    need_profiles();
+    struct maq_compose_result *r = compose(512, 8, 8, MAQ_COMPOSE_PIPELINES);
+    const struct maq_compose_plan *plan = &r->plans[0];
+    uint32_t used[2] = {0}, samples = 0;
+    for (uint32_t k = 0; k < plan->n_pipelines; k++) {
+        const struct maq_compose_pipeline *p = &plan->pipelines[k];
+        samples += p->count * p->microbatches * plan->micro_batch;
+        for (uint32_t i = 0; i < p->n_stages; i++)
+            for (uint32_t j = 0; j < p->stages[i].n_parts; j++)
+                used[p->stages[i].parts[j].pool] += p->stages[i].parts[j].tp * p->stages[i].parts[j].replicas;
+    }
+    assert_true(used[0] <= 8 && used[1] <= 8 && samples >= 512);
+    assert_true(plan->n_pipelines > 1 && plan->step_s < 0.99 * best_of_one(512, 8, 8));
+    assert_true(judged_fits(r));
+    maq_compose_result_free(r);
+}
+
+/* Pipelines that split their micro batches in the front, one that does not: better than any plan of one make-up. */
+static void pipelines_beat_the_best_one(void **ignored)
+{
+    if (SANITIZED)
+        too_slow();
+    need_profiles();
+    struct maq_compose_result *r = compose(1024, 8, 24, MAQ_COMPOSE_PIPELINES);
+    struct maq_loaded_mixed_plan *box;
+    assert_true(r->plans[0].step_s < 0.98 * best_of_one(1024, 8, 24));
+    assert_int_equal(maq_compose_mixed_plan(&box, r, 0, NULL), MAQ_NO); /* it splits micro batches */
+    maq_compose_result_free(r);
+}
+
+static void published(uint32_t a100, uint32_t v100, double most_s)
+{
+    struct maq_compose_result *r = compose(1024, a100, v100, MAQ_COMPOSE_PIPELINES);
+    assert_true(r->plans[0].step_s <= most_s);
+    maq_compose_result_free(r);
+}
+
+/* What docs/plan-measured.md says of Sailor's own sizes: a minute of search, so only where MAQ_LONG is set. */
+static void published_sizes(void **ignored)
+{
+    if (!getenv("MAQ_LONG")) {
+        print_message("a minute of search: set MAQ_LONG\n");
+        skip();
+    }
+    need_profiles();
+    published(16, 16, 11.874);
+    published(32, 96, 4.8985);
+}
+
+/* Which plan is found and what it took to find it does not depend on threads. */
+static void threads_change_nothing(void **ignored)
+{
+    need_profiles();
+    const struct maq_compose_pool pools[] = {{.device = "A100-40", .count = SANITIZED ? 2 : 4},
+                                             {.device = "V100-16", .count = SANITIZED ? 4 : 8}};
+    struct maq_compose_problem problem = MAQ_COMPOSE_PROBLEM_INIT;
+    struct maq_compose_result *r[2];
+    problem.folder = folder;
+    problem.model = "OPT-350";
+    problem.pools = pools;
+    problem.n_pools = 2;
+    problem.of = MAQ_COMPOSE_PIPELINES;
+    for (uint32_t i = 0; i < 2; i++) {
+        problem.threads = i == 0 ? 1 : 3;
+        assert_int_equal(maq_compose(&r[i], &problem, NULL), MAQ_OK);
+    }
+    assert_true(r[0]->plans[0].step_s == r[1]->plans[0].step_s && r[0]->bound_s == r[1]->bound_s);
+    assert_memory_equal(&r[0]->counts, &r[1]->counts, sizeof r[0]->counts);
+    maq_compose_result_free(r[0]);
+    maq_compose_result_free(r[1]);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(several_pipelines),
+        cmocka_unit_test(threads_change_nothing),
+        cmocka_unit_test(pipelines_beat_the_best_one),
+        cmocka_unit_test(published_sizes),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
