@@ -51,11 +51,14 @@ static enum maq_status read_ranks(struct maq_capture **out, const char *const *p
 static const struct {
     bool (*probe)(const unsigned char *head, size_t n);
     enum maq_status (*read)(struct maq_capture **out, const char *const *paths, uint32_t n, struct maq_diag *diag);
+    /* one that asks for what the files do not say, instead */
+    enum maq_status (*read_with)(struct maq_capture **out, const char *const *paths, uint32_t n,
+                                 const struct maq_capture_read_opts *opts, struct maq_diag *diag);
 } readers[] = {
-    {maq_mqt_probe, maq_mqt_read},
-    {probe_rank, read_ranks},
-    {maq_import_kineto_probe, maq_import_kineto},
-    {maq_import_chakra_probe, maq_import_chakra},
+    {maq_mqt_probe, maq_mqt_read, NULL},
+    {probe_rank, read_ranks, NULL},
+    {maq_import_kineto_probe, maq_import_kineto, NULL},
+    {maq_import_chakra_probe, NULL, maq_import_chakra},
 };
 
 static size_t read_front(const char *path, unsigned char *head)
@@ -129,7 +132,7 @@ static void add_folder(struct list *l, const char *folder)
 }
 
 static enum maq_status read_list(struct maq_capture **out, const struct list *l, const char *first,
-                                 struct maq_diag *diag)
+                                 const struct maq_capture_read_opts *opts, struct maq_diag *diag)
 {
     if (l->failed)
         return maq_no_memory(diag, NULL);
@@ -145,11 +148,18 @@ static enum maq_status read_list(struct maq_capture **out, const struct list *l,
         if (reader_of(l->path[i]) != reader)
             return maq_diag_fail(MAQ_BAD_INPUT, diag, MAQ_CODE_CAPTURE_RANKS, (struct maq_span){0}, NULL,
                                  "%s: another kind of file than %s", l->path[i], l->path[0]);
-    return readers[reader].read(out, l->path, l->n, diag);
+    return readers[reader].read ? readers[reader].read(out, l->path, l->n, diag)
+                                : readers[reader].read_with(out, l->path, l->n, opts, diag);
 }
 
 enum maq_status maq_capture_read(struct maq_capture **out, const char *const *paths, uint32_t n_paths,
                                  struct maq_diag *diag)
+{
+    return maq_capture_read_with(out, paths, n_paths, NULL, diag);
+}
+
+enum maq_status maq_capture_read_with(struct maq_capture **out, const char *const *paths, uint32_t n_paths,
+                                      const struct maq_capture_read_opts *opts, struct maq_diag *diag)
 {
     struct list l = {0};
     struct stat s;
@@ -166,7 +176,7 @@ enum maq_status maq_capture_read(struct maq_capture **out, const char *const *pa
             add_path(&l, paths[i]);
     }
     if (status == MAQ_OK)
-        status = read_list(out, &l, paths[0], diag);
+        status = read_list(out, &l, paths[0], opts, diag);
     maq_arena_fini(&l.arena);
     return status;
 }
