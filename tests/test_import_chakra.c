@@ -492,7 +492,7 @@ static void test_dropped_nodes(void **state)
         } else {
             assert_int_equal(status, MAQ_OK);
             assert_int_equal(note->severity, MAQ_NOTE);
-            assert_non_null(strstr(note->msg.ptr, "2 control dependencies"));
+            assert_non_null(strstr(note->msg.ptr, "leave them: 2 (the first"));
             assert_non_null(strstr(note->msg.ptr, "node 21 on node 5"));
             struct ends e;
             ends_of(&e, c);
@@ -508,6 +508,40 @@ static void test_dropped_nodes(void **state)
     }
 }
 
+/* Control dependencies in a circle: 1 -> 2 -> 3 -> 1, where 3 needs the data of 2. The file's first goes first. */
+static void test_circle(void **state)
+{
+    struct maq_buf file, m;
+    maq_buf_init(&file, 1 << 16);
+    maq_buf_init(&m, 4096);
+    put_message(&file, &m);
+    for (uint64_t id = 1; id <= 3; id++) {
+        maq_pb_uint(&m, MAQ_CHAKRA_NODE_ID, id);
+        maq_pb_bytes(&m, MAQ_CHAKRA_NODE_NAME, "n", 1);
+        maq_pb_uint(&m, MAQ_CHAKRA_NODE_TYPE, MAQ_CHAKRA_COMP);
+        maq_pb_uint(&m, id == 3 ? MAQ_CHAKRA_NODE_DATA : MAQ_CHAKRA_NODE_CTRL, id == 1 ? 3 : id - 1);
+        maq_pb_uint(&m, MAQ_CHAKRA_NODE_DURATION, 10 * id);
+        put_message(&file, &m);
+    }
+    struct maq_chakra c;
+    struct maq_arena arena;
+    uint32_t *order;
+    uint64_t against = 0;
+    maq_arena_init(&arena, 0);
+    assert_int_equal(maq_chakra_parse(&c, "f", file.ptr, file.len, &arena, NULL), MAQ_OK);
+    for (uint32_t e = 0; e < c.n_deps; e++)
+        c.dep[e].node--; /* ids to places */
+    assert_int_equal(maq_chakra_order(&order, &c, &arena, &against), MAQ_OK);
+    assert_int_equal(against, 1);
+    assert_int_equal(c.node[0].n_deps, 0);
+    for (uint32_t i = 0; i < 3; i++)
+        assert_int_equal(order[i], i);
+    maq_chakra_fini(&c);
+    maq_arena_fini(&arena);
+    maq_buf_fini(&file);
+    maq_buf_fini(&m);
+}
+
 static void test_hostile(void **state)
 {
     static const struct {
@@ -521,7 +555,7 @@ static void test_hostile(void **state)
         {"\x00\x02\x0a\x7f", 4, 1712},                                              /* a text longer than its message */
         {"\x00\x04\x08\x01\x18\x04\x04\x08\x01\x18\x04", 11, 1717},                 /* an id twice */
         {"\x00\x06\x08\x01\x18\x04\x28\x02", 8, 1717},                              /* waits for nobody */
-        {"\x00\x06\x08\x01\x18\x04\x28\x02\x06\x08\x02\x18\x04\x28\x01", 15, 1717}, /* a circle */
+        {"\x00\x06\x08\x01\x18\x04\x28\x02\x06\x08\x02\x18\x04\x28\x01", 15, 1717}, /* a circle of data */
         {"\x00\x0e\x08\x01\x18\x04\x38\xff\xff\xff\xff\xff\xff\xff\xff\x7f", 16, 1716}, /* a duration of 292 years */
     };
     for (uint32_t i = 0; i < MAQ_COUNT(cases); i++) {
@@ -547,7 +581,7 @@ int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_round_trip),    cmocka_unit_test(test_foreign), cmocka_unit_test(test_comm_size),
-        cmocka_unit_test(test_dropped_nodes), cmocka_unit_test(test_hostile),
+        cmocka_unit_test(test_dropped_nodes), cmocka_unit_test(test_circle),  cmocka_unit_test(test_hostile),
     };
     if (argc == 3 && strcmp(argv[1], "--write") == 0) { /* for test_chakra_decode.py */
         struct maq_capture *c = make(1);

@@ -454,11 +454,15 @@ static void tell(const struct maq_chakra_tally *t, struct maq_diag *diag)
                              "rank's whole input, "
                              "as Chakra's converter writes it and ASTRA-sim reads it",
                      t->shared_out);
+    if (t->n_against > 0)
+        maq_diag_add(diag, MAQ_NOTE, MAQ_CODE_IMPORT_DEPENDENCY, nowhere, NULL,
+                     "control dependencies in a circle that are left out: %llu; data dependencies are kept",
+                     (unsigned long long)t->n_against);
     if (t->n_missing > 0)
         maq_diag_add(diag, MAQ_NOTE, MAQ_CODE_IMPORT_DEPENDENCY, nowhere, NULL,
-                     "%llu control dependencies are on nodes that are not in the trace (the first: %s, node %llu on "
-                     "node %llu), as filters "
-                     "leave them; the order of the file is the host's there",
+                     "control dependencies on nodes that are not in the trace, as filters leave them: %llu (the first: "
+                     "%s, node %llu on node "
+                     "%llu); the order of the file is the host's there",
                      (unsigned long long)t->n_missing, t->path, (unsigned long long)t->waiting,
                      (unsigned long long)t->missing);
 }

@@ -50,6 +50,7 @@ struct maq_chakra {
 struct maq_chakra_tally {
     enum maq_chakra_comm_size sized_by; /* of the file that is read */
     uint32_t shared_out;                /* collectives whose size is what the writer was taken to mean */
+    uint64_t n_against;                 /* control dependencies against the order (order.c) */
     uint64_t n_missing;                 /* control dependencies on nodes that their file does not have */
     uint64_t waiting, missing;          /* the first of them: ids */
     const char *path;                   /* its file, in the job's arena */
@@ -61,6 +62,11 @@ enum maq_status maq_chakra_read(struct maq_chakra *out, const char *path, struct
 enum maq_status maq_chakra_parse(struct maq_chakra *out, const char *path, const void *bytes, size_t n,
                                  struct maq_arena *arena, struct maq_diag *diag);
 void maq_chakra_fini(struct maq_chakra *c);
+
+/* Places of the nodes in the order in which one host takes them. Control dependencies against it are taken out of the nodes, and *n_against
+ * grows by how many. MAQ_NO: data dependencies lead in a circle. In scratch. order.c */
+enum maq_status maq_chakra_order(uint32_t **order, struct maq_chakra *c, struct maq_arena *scratch,
+                                 uint64_t *n_against);
 
 /* Adds the records of a rank, with nodes in topological order. tally->sized_by says what comm_size is of. records.c */
 enum maq_status maq_chakra_records(struct maq_import_job *job, struct maq_import_rank *rank, struct maq_chakra *c,

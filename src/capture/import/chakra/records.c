@@ -2,8 +2,7 @@
 /*
  * records.c - the nodes of a Chakra trace as the records of a rank.
  *
- * A program has one host that does things in order, so nodes are taken in a topological order, the first in the file among those
- * that can be taken. What an edge becomes depends on its ends:
+ * A program has one host that does things in order, so nodes are taken one after another (order.c). What an edge becomes depends on its ends:
  *
  *   host -> host, host -> device        nothing: the host's order says it
  *   device -> device, same stream       nothing: the stream's order says it
@@ -50,12 +49,6 @@ static bool on_host(const struct maq_chakra_node *v)
 }
 
 /* --- order ---------------------------------------------------------------------------------------------------------------- */
-
-static enum maq_status circle(const struct linker *l, const char *what)
-{
-    return maq_diag_fail(MAQ_BAD_INPUT, l->job->diag, MAQ_CODE_IMPORT_DEPENDENCY, nowhere, NULL, "%s: %s", l->c->path,
-                         what);
-}
 
 static enum maq_status find_places(struct linker *l, struct maq_intern_map *places)
 {
@@ -117,63 +110,13 @@ static enum maq_status link_nodes(struct linker *l)
     return status;
 }
 
-static void sink(uint32_t *heap, uint32_t n, uint32_t i)
-{
-    for (uint32_t child; (child = 2 * i + 1) < n; i = child) {
-        child += child + 1 < n && heap[child + 1] < heap[child];
-        if (heap[i] <= heap[child])
-            break;
-        uint32_t x = heap[i];
-        heap[i] = heap[child];
-        heap[child] = x;
-    }
-}
-
-static void rise(uint32_t *heap, uint32_t i)
-{
-    for (; i > 0 && heap[i] < heap[(i - 1) / 2]; i = (i - 1) / 2) {
-        uint32_t x = heap[i];
-        heap[i] = heap[(i - 1) / 2];
-        heap[(i - 1) / 2] = x;
-    }
-}
-
-/* Kahn's algorithm; of the nodes that are ready the first in the file comes next. */
 static enum maq_status order_nodes(struct linker *l)
 {
-    struct maq_chakra *c = l->c;
-    uint32_t *at = MAQ_ARENA_NEW(&l->scratch, uint32_t, (size_t)c->n + 2), n_heap = 0, n = 0;
-    uint32_t *next = MAQ_ARENA_NEW(&l->scratch, uint32_t, c->n_deps),
-             *heap = MAQ_ARENA_NEW(&l->scratch, uint32_t, c->n);
-    uint32_t *waits = MAQ_ARENA_NEW(&l->scratch, uint32_t, c->n);
-    l->order = MAQ_ARENA_NEW(&l->scratch, uint32_t, c->n);
-    if (!at || !next || !heap || !waits || !l->order)
-        return MAQ_NO_MEMORY;
-    for (uint32_t i = 0; i < c->n; i++)
-        for (uint32_t e = 0; e < c->node[i].n_deps; e++)
-            at[c->dep[c->node[i].dep + e].node + 2]++;
-    for (uint32_t i = 2; i < c->n + 2; i++)
-        at[i] += at[i - 1];
-    for (uint32_t i = 0; i < c->n; i++) {
-        waits[i] = c->node[i].n_deps;
-        for (uint32_t e = 0; e < c->node[i].n_deps; e++)
-            next[at[c->dep[c->node[i].dep + e].node + 1]++] = i;
-        if (waits[i] == 0) {
-            heap[n_heap] = i;
-            rise(heap, n_heap++);
-        }
-    }
-    while (n_heap > 0) {
-        uint32_t v = l->order[n++] = heap[0];
-        heap[0] = heap[--n_heap];
-        sink(heap, n_heap, 0);
-        for (uint32_t e = at[v]; e < at[v + 1]; e++)
-            if (--waits[next[e]] == 0) {
-                heap[n_heap] = next[e];
-                rise(heap, n_heap++);
-            }
-    }
-    return n == c->n ? MAQ_OK : circle(l, "nodes wait for each other in a circle");
+    enum maq_status status = maq_chakra_order(&l->order, l->c, &l->scratch, &l->tally->n_against);
+    return status != MAQ_NO
+               ? status
+               : maq_diag_fail(MAQ_BAD_INPUT, l->job->diag, MAQ_CODE_IMPORT_DEPENDENCY, nowhere, NULL,
+                               "%s: nodes wait for each other in a circle of data dependencies", l->c->path);
 }
 
 /* --- streams and events ------------------------------------------------------------------------------------------------------ */
