@@ -54,6 +54,8 @@ static const struct maq_field group_fields[] = {
                    .doc = "core of the nodes' CPUs; usual for the device"),
     MAQ_FIELD_QTY(struct group_reader, spec.host_clock_hz, "host_clock", MAQ_DIM_FREQ, .min = MAQ_MIN_CLOCK_HZ,
                   .max = MAQ_MAX_CLOCK_HZ, .doc = "clock that their busy cores reach; usual for the core"),
+    MAQ_FIELD_QTY(struct group_reader, spec.host_mem_bps, "host_memory_bandwidth", MAQ_DIM_RATE, .min = 1e9,
+                  .max = 1e15, .doc = "peak of the memory of a node's host; usual for the device"),
     ROW(MAQ_FIELD_BOOL, spec.rail, "rail_optimized", .doc = "device i of every node is cabled to rail i"),
     MAQ_FIELD_END};
 
