@@ -118,7 +118,7 @@ static enum maq_status check_any_ended(const struct maq_run_result *r, const str
         return MAQ_OK;
     return maq_diag_fail(
         MAQ_NO, diag, MAQ_CODE_RUN_ENDLESS, (struct maq_span){0},
-        "fewer failures, a shorter recovery, or more frequent checkpoints",
+        "fewer failures, spares, a shorter recovery, or more frequent checkpoints",
         "none of %u runs comes to its end: each was given up after %.3g s, where %.3g s are enough if nothing "
         "stops it",
         r->opts.replicas, r->opts.give_up * r->ideal_s, r->ideal_s + r->startup_s);
