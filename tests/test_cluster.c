@@ -691,6 +691,46 @@ static void test_placement_examples(void **state)
     unload(&l);
 }
 
+/* Every path has all its links: no device sends more than its own PCIe link holds, and another port never makes it slower. */
+static void test_links_are_capped(void **state)
+{
+    struct maq_node_group groups[5];
+    struct maq_cluster c;
+    uint32_t capped = 0;
+    (void)state;
+    for (int round = 0; round < 400; round++) {
+        random_cluster(&c, groups, 4);
+        for (uint32_t i = 0; i < c.n_groups && round % 2; i++)
+            groups[i].device.host_bps /= 8;
+        for (int k = 0; k < 20; k++) {
+            uint32_t size = 1 + random_below(c.devices), sharers = 1 + random_below(4);
+            struct maq_placement at = maq_cluster_place(&c, random_below(c.devices - size + 1), size, 1);
+            struct maq_node_group *g = &groups[at.group];
+            double most = g->device.host_bps, before = maq_cluster_links(&c, &at, sharers).far.bps;
+            assert_true(before <= most);
+            assert_true(maq_node_group_network_bps(g) <= most);
+            capped += before >= most;
+            g->nics_per_node++;
+            double after = maq_cluster_links(&c, &at, sharers).far.bps;
+            assert_true(after >= before && after <= most);
+            g->device.pcie_bps = 2 * most; /* its ports hang on a wider link than the host's */
+            assert_true(maq_cluster_links(&c, &at, sharers).far.bps >= after);
+            g->device.pcie_bps = 0;
+            g->nics_per_node--;
+        }
+    }
+    assert_true(capped > 100);
+    struct loaded l;
+    load(&l, "h100:1 x 4, nics 8 x 400G");
+    struct maq_placement at = maq_cluster_place(&l.cluster, 0, 4, 1);
+    assert_true(maq_cluster_links(&l.cluster, &at, 1).far.bps == 63e9);
+    unload(&l);
+    load(&l, "b300:8 x 4"); /* 800 Gb/s a port, on PCIe 6.0 */
+    at = maq_cluster_place(&l.cluster, 0, 32, 1);
+    assert_true(maq_cluster_links(&l.cluster, &at, 1).far.bps > 63e9);
+    unload(&l);
+}
+
 static void test_links(void **state)
 {
     struct loaded l;
@@ -843,6 +883,7 @@ int main(void)
         cmocka_unit_test(test_placement_against_enumeration),
         cmocka_unit_test(test_placement_examples),
         cmocka_unit_test(test_links),
+        cmocka_unit_test(test_links_are_capped),
         cmocka_unit_test(test_group_links),
         cmocka_unit_test(test_group_link_faults),
         cmocka_unit_test(test_dtypes),

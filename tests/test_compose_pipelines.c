@@ -120,25 +120,6 @@ static void pipelines_beat_the_best_one(void **ignored)
     maq_compose_result_free(r);
 }
 
-static void published(uint32_t a100, uint32_t v100, double most_s)
-{
-    struct maq_compose_result *r = compose(1024, a100, v100, MAQ_COMPOSE_PIPELINES);
-    assert_true(r->plans[0].step_s <= most_s);
-    maq_compose_result_free(r);
-}
-
-/* What docs/plan-measured.md says of Sailor's own sizes: a minute of search, so only where MAQ_LONG is set. */
-static void published_sizes(void **ignored)
-{
-    if (!getenv("MAQ_LONG")) {
-        print_message("a minute of search: set MAQ_LONG\n");
-        skip();
-    }
-    need_profiles();
-    published(16, 16, 11.874);
-    published(32, 96, 4.8985);
-}
-
 /* Which plan is found and what it took to find it does not depend on threads. */
 static void threads_change_nothing(void **ignored)
 {
@@ -168,7 +149,6 @@ int main(void)
         cmocka_unit_test(several_pipelines),
         cmocka_unit_test(threads_change_nothing),
         cmocka_unit_test(pipelines_beat_the_best_one),
-        cmocka_unit_test(published_sizes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -329,8 +329,8 @@ static void test_unverified(void **state)
 {
     struct fixture *f = *state;
     struct maq_device d;
-#define BASE "{base: h100-sxm, power: 600 W, l2: 40 MiB, peak: {fp8: 1500 TFLOP/s}, unverified: [power, l2, peak.fp8]}"
-    assert_null(device(f, "h100-sxm").unverified);
+#define BASE "{base: h100-pcie, power: 600 W, l2: 40 MiB, peak: {fp8: 1500 TFLOP/s}, unverified: [power, l2, peak.fp8]}"
+    assert_null(device(f, "h100-pcie").unverified);
     assert_int_equal(load(f, &d, BASE), MAQ_OK);
     assert_string_equal(d.unverified, "power, l2, peak.fp8");
     assert_int_equal(load(f, &d, "{base: " BASE ", l2: 50 MiB, clock: 1.7 GHz, unverified: [clock]}"), MAQ_OK);

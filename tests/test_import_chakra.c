@@ -19,6 +19,7 @@
 #include "base/stat/rng.h"
 #include "base/str.h"
 #include "capture/import/chakra/read.h"
+#include "capture/import/codes.h"
 #include "capture/import/readers.h"
 #include "maquette/maquette.h"
 #include "maquette/replay.h"
@@ -272,7 +273,7 @@ static void test_round_trip(void **state)
         drawn++;
         struct maq_diag *diag = maq_diag_new();
         assert_int_equal(maq_capture_write_chakra(a, folder, "job", true, diag), MAQ_OK);
-        if (maq_import_chakra(&b, paths, WORLD, diag) != MAQ_OK)
+        if (maq_import_chakra(&b, paths, WORLD, NULL, diag) != MAQ_OK)
             fail_msg("%s", maq_diag_format(diag, 0, false));
         assert_int_equal(b->world, WORLD);
         assert_int_equal(b->per_node, 2);
@@ -330,11 +331,12 @@ static void test_foreign(void **state)
     assert_false(maq_import_kineto_probe((unsigned char *)file.ptr, file.len));
     struct maq_import_job job;
     struct maq_chakra c;
+    struct maq_chakra_tally tally = {0};
     struct maq_capture *capture = NULL;
     assert_int_equal(maq_import_begin(&job, NULL), MAQ_OK);
     job.world = 2;
     assert_int_equal(maq_chakra_parse(&c, "f", file.ptr, file.len, job.arena, NULL), MAQ_OK);
-    assert_int_equal(maq_chakra_records(&job, maq_import_add_rank(&job, "f", 0), &c), MAQ_OK);
+    assert_int_equal(maq_chakra_records(&job, maq_import_add_rank(&job, "f", 0), &c, &tally), MAQ_OK);
     maq_chakra_fini(&c);
     assert_int_equal(maq_import_finish(&capture, &job), MAQ_OK);
     struct ends e;
@@ -345,6 +347,197 @@ static void test_foreign(void **state)
     free(e.end);
     maq_captured_graph_free(&e.g);
     maq_capture_free(capture);
+    maq_buf_fini(&file);
+    maq_buf_fini(&m);
+}
+
+/* A number or a text as an attribute of the message. */
+static void attr(struct maq_buf *to, uint32_t field, const char *name, int64_t v, const char *text)
+{
+    struct maq_buf m;
+    maq_buf_init(&m, 4096);
+    maq_pb_bytes(&m, MAQ_CHAKRA_ATTR_NAME, name, strlen(name));
+    if (text)
+        maq_pb_bytes(&m, MAQ_CHAKRA_ATTR_STRING, text, strlen(text));
+    else
+        maq_pb_int(&m, MAQ_CHAKRA_ATTR_INT64, v);
+    maq_pb_message(to, field, &m);
+    maq_buf_fini(&m);
+}
+
+/* The file of a rank with one collective of each type, of comm_size bytes. */
+static void write_collectives(const char *path, bool ours, const char *size_of, int64_t comm_size)
+{
+    struct maq_buf file, m;
+    maq_buf_init(&file, 1 << 16);
+    maq_buf_init(&m, 4096);
+    if (ours)
+        attr(&m, MAQ_CHAKRA_META_ATTR, "per_node", 2, NULL);
+    if (size_of)
+        attr(&m, MAQ_CHAKRA_META_ATTR, "comm_size_of", 0, size_of);
+    put_message(&file, &m);
+    for (int64_t type = 0; type <= 7; type++) {
+        maq_pb_uint(&m, MAQ_CHAKRA_NODE_ID, (uint64_t)type + 1);
+        maq_pb_bytes(&m, MAQ_CHAKRA_NODE_NAME, "n", 1);
+        maq_pb_uint(&m, MAQ_CHAKRA_NODE_TYPE, MAQ_CHAKRA_COLL);
+        attr(&m, MAQ_CHAKRA_NODE_ATTR, "comm_type", type, NULL);
+        attr(&m, MAQ_CHAKRA_NODE_ATTR, "comm_size", comm_size, NULL);
+        put_message(&file, &m);
+    }
+    FILE *f = fopen(path, "wb");
+    assert_non_null(f);
+    assert_int_equal(fwrite(file.ptr, 1, file.len, f), file.len);
+    assert_int_equal(fclose(f), 0);
+    maq_buf_fini(&file);
+    maq_buf_fini(&m);
+}
+
+static const struct maq_diag_item *said(const struct maq_diag *diag, uint16_t code)
+{
+    for (size_t i = 0; i < maq_diag_count(diag); i++)
+        if (maq_diag_at(diag, i)->code == code)
+            return maq_diag_at(diag, i);
+    return NULL;
+}
+
+/*
+ * comm_size is of a rank's whole input, as the converter writes it and ASTRA-sim takes it, unless who wrote the file or the user says
+ * otherwise: of reduce-scatter, scatter and all-to-all a record then has its share.
+ */
+static void test_comm_size(void **state)
+{
+    enum { SIZE = 1 << 20, RANKS = 16 };
+    static const struct {
+        bool ours;
+        const char *size_of;
+        enum maq_chakra_comm_size chosen;
+        uint64_t parts;   /* bytes of a record of what is shared out */
+        const char *note; /* in it; NULL = none */
+    } cases[] = {
+        {false, NULL, MAQ_CHAKRA_SIZE_BY_WRITER, SIZE / RANKS, "size of a rank's whole input"},
+        {true, NULL, MAQ_CHAKRA_SIZE_BY_WRITER, SIZE, "NCCL's count"},
+        {true, "input", MAQ_CHAKRA_SIZE_BY_WRITER, SIZE / RANKS, NULL},
+        {true, "count", MAQ_CHAKRA_SIZE_BY_WRITER, SIZE, NULL},
+        {false, NULL, MAQ_CHAKRA_SIZE_COUNT, SIZE, NULL},
+        {true, NULL, MAQ_CHAKRA_SIZE_INPUT, SIZE / RANKS, NULL},
+    };
+    char text[RANKS][128];
+    const char *paths[RANKS];
+    for (uint32_t i = 0; i < MAQ_COUNT(cases); i++) {
+        for (uint32_t rank = 0; rank < RANKS; rank++) {
+            snprintf(text[rank], sizeof text[rank], "/tmp/maq-comm-size-%ld.%u.et", (long)getpid(), rank);
+            paths[rank] = text[rank];
+            write_collectives(paths[rank], cases[i].ours, cases[i].size_of, SIZE);
+        }
+        struct maq_diag *diag = maq_diag_new();
+        struct maq_capture_read_opts opts = {cases[i].chosen};
+        struct maq_capture *c = NULL;
+        if (maq_capture_read_with(&c, paths, RANKS, &opts, diag) != MAQ_OK)
+            fail_msg("%s", maq_diag_format(diag, 0, false));
+        const struct maq_rank_class *k = &c->class_of_ranks[0];
+        uint32_t n = 0;
+        for (uint32_t r = 0; r < k->n_records; r++) {
+            if (k->record[r].kind != MAQ_REC_COLL)
+                continue;
+            unsigned kind = MAQ_REC_COLL_KIND(k->record[r].id);
+            bool parts = kind == MAQ_REC_REDUCE_SCATTER || kind == MAQ_REC_ALL_TO_ALL || kind == MAQ_REC_SCATTER;
+            assert_int_equal(k->record[r].bytes, parts ? cases[i].parts : SIZE);
+            n++;
+        }
+        assert_int_equal(n, 8);
+        const struct maq_diag_item *note = said(diag, MAQ_CODE_IMPORT_COMM_SIZE);
+        assert_int_equal(note != NULL, cases[i].note != NULL);
+        assert_true(!note || (note->severity == MAQ_NOTE && strstr(note->msg.ptr, cases[i].note)));
+        maq_capture_free(c);
+        maq_diag_free(diag);
+        for (uint32_t rank = 0; rank < RANKS; rank++)
+            unlink(paths[rank]);
+    }
+}
+
+/* A dependency on a node that a filter took out: of control it is counted, and said with the ids of the first; of data it is a fault. */
+static void test_dropped_nodes(void **state)
+{
+    for (int data = 0; data < 2; data++) {
+        struct maq_buf file, m;
+        maq_buf_init(&file, 1 << 16);
+        maq_buf_init(&m, 4096);
+        put_message(&file, &m);
+        for (uint64_t id = 20; id < 24; id++) {
+            maq_pb_uint(&m, MAQ_CHAKRA_NODE_ID, id);
+            maq_pb_bytes(&m, MAQ_CHAKRA_NODE_NAME, "gemm", 4);
+            maq_pb_uint(&m, MAQ_CHAKRA_NODE_TYPE, MAQ_CHAKRA_COMP);
+            if (id != 20)
+                maq_pb_uint(&m, MAQ_CHAKRA_NODE_CTRL, id == 23 ? 20 : id - 16); /* 5, 6, and one that is there */
+            if (data && id == 22)
+                maq_pb_uint(&m, MAQ_CHAKRA_NODE_DATA, 7);
+            maq_pb_uint(&m, MAQ_CHAKRA_NODE_DURATION, 10);
+            put_message(&file, &m);
+        }
+        char path[128];
+        snprintf(path, sizeof path, "/tmp/maq-dropped-%ld.0.et", (long)getpid());
+        FILE *f = fopen(path, "wb");
+        assert_non_null(f);
+        assert_int_equal(fwrite(file.ptr, 1, file.len, f), file.len);
+        assert_int_equal(fclose(f), 0);
+        struct maq_diag *diag = maq_diag_new();
+        struct maq_capture *c = NULL;
+        const char *paths[] = {path};
+        enum maq_status status = maq_capture_read(&c, paths, 1, diag);
+        const struct maq_diag_item *note = said(diag, MAQ_CODE_IMPORT_DEPENDENCY);
+        assert_non_null(note);
+        if (data) {
+            assert_int_equal(status, MAQ_BAD_INPUT);
+            assert_non_null(strstr(note->msg.ptr, "node 22 'gemm' has a data dependency on node 7"));
+        } else {
+            assert_int_equal(status, MAQ_OK);
+            assert_int_equal(note->severity, MAQ_NOTE);
+            assert_non_null(strstr(note->msg.ptr, "leave them: 2 (the first"));
+            assert_non_null(strstr(note->msg.ptr, "node 21 on node 5"));
+            struct ends e;
+            ends_of(&e, c);
+            assert_true(e.makespan == 40000);
+            free(e.end);
+            maq_captured_graph_free(&e.g);
+            maq_capture_free(c);
+        }
+        maq_diag_free(diag);
+        unlink(path);
+        maq_buf_fini(&file);
+        maq_buf_fini(&m);
+    }
+}
+
+/* Control dependencies in a circle: 1 -> 2 -> 3 -> 1, where 3 needs the data of 2. The file's first goes first. */
+static void test_circle(void **state)
+{
+    struct maq_buf file, m;
+    maq_buf_init(&file, 1 << 16);
+    maq_buf_init(&m, 4096);
+    put_message(&file, &m);
+    for (uint64_t id = 1; id <= 3; id++) {
+        maq_pb_uint(&m, MAQ_CHAKRA_NODE_ID, id);
+        maq_pb_bytes(&m, MAQ_CHAKRA_NODE_NAME, "n", 1);
+        maq_pb_uint(&m, MAQ_CHAKRA_NODE_TYPE, MAQ_CHAKRA_COMP);
+        maq_pb_uint(&m, id == 3 ? MAQ_CHAKRA_NODE_DATA : MAQ_CHAKRA_NODE_CTRL, id == 1 ? 3 : id - 1);
+        maq_pb_uint(&m, MAQ_CHAKRA_NODE_DURATION, 10 * id);
+        put_message(&file, &m);
+    }
+    struct maq_chakra c;
+    struct maq_arena arena;
+    uint32_t *order;
+    uint64_t against = 0;
+    maq_arena_init(&arena, 0);
+    assert_int_equal(maq_chakra_parse(&c, "f", file.ptr, file.len, &arena, NULL), MAQ_OK);
+    for (uint32_t e = 0; e < c.n_deps; e++)
+        c.dep[e].node--; /* ids to places */
+    assert_int_equal(maq_chakra_order(&order, &c, &arena, &against), MAQ_OK);
+    assert_int_equal(against, 1);
+    assert_int_equal(c.node[0].n_deps, 0);
+    for (uint32_t i = 0; i < 3; i++)
+        assert_int_equal(order[i], i);
+    maq_chakra_fini(&c);
+    maq_arena_fini(&arena);
     maq_buf_fini(&file);
     maq_buf_fini(&m);
 }
@@ -362,17 +555,18 @@ static void test_hostile(void **state)
         {"\x00\x02\x0a\x7f", 4, 1712},                                              /* a text longer than its message */
         {"\x00\x04\x08\x01\x18\x04\x04\x08\x01\x18\x04", 11, 1717},                 /* an id twice */
         {"\x00\x06\x08\x01\x18\x04\x28\x02", 8, 1717},                              /* waits for nobody */
-        {"\x00\x06\x08\x01\x18\x04\x28\x02\x06\x08\x02\x18\x04\x28\x01", 15, 1717}, /* a circle */
+        {"\x00\x06\x08\x01\x18\x04\x28\x02\x06\x08\x02\x18\x04\x28\x01", 15, 1717}, /* a circle of data */
         {"\x00\x0e\x08\x01\x18\x04\x38\xff\xff\xff\xff\xff\xff\xff\xff\x7f", 16, 1716}, /* a duration of 292 years */
     };
     for (uint32_t i = 0; i < MAQ_COUNT(cases); i++) {
         struct maq_diag *diag = maq_diag_new();
         struct maq_import_job job;
         struct maq_chakra c;
+        struct maq_chakra_tally tally = {0};
         assert_int_equal(maq_import_begin(&job, diag), MAQ_OK);
         enum maq_status status = maq_chakra_parse(&c, "f", cases[i].bytes, cases[i].n, job.arena, diag);
         if (status == MAQ_OK)
-            status = maq_chakra_records(&job, maq_import_add_rank(&job, "f", 0), &c);
+            status = maq_chakra_records(&job, maq_import_add_rank(&job, "f", 0), &c, &tally);
         assert_int_not_equal(status, MAQ_OK);
         assert_int_equal(maq_diag_count(diag), 1);
         if (maq_diag_at(diag, 0)->code != cases[i].code)
@@ -386,9 +580,8 @@ static void test_hostile(void **state)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_round_trip),
-        cmocka_unit_test(test_foreign),
-        cmocka_unit_test(test_hostile),
+        cmocka_unit_test(test_round_trip),    cmocka_unit_test(test_foreign), cmocka_unit_test(test_comm_size),
+        cmocka_unit_test(test_dropped_nodes), cmocka_unit_test(test_circle),  cmocka_unit_test(test_hostile),
     };
     if (argc == 3 && strcmp(argv[1], "--write") == 0) { /* for test_chakra_decode.py */
         struct maq_capture *c = make(1);

@@ -18,6 +18,7 @@
 #include "base/check.h"
 #include "base/stat/rng.h"
 #include "base/str.h"
+#include "capture/import/codes.h"
 #include "capture/import/kineto/kineto.h"
 #include "capture/import/readers.h"
 #include "maquette/maquette.h"
@@ -77,6 +78,17 @@ static double time_of(const struct run *r, enum maq_item_sort sort)
     return ns;
 }
 
+static double gap_after(const struct run *r, double from)
+{
+    double ns = 0;
+    for (uint32_t v = 0; v < r->g.timed.graph.n_nodes; v++) {
+        uint32_t item = r->g.timed.graph.item[v];
+        if (r->g.timed.item_sort[item] == MAQ_ITEM_GAP && r->finish[v] > from)
+            ns += r->g.timed.dur_ns[item];
+    }
+    return ns;
+}
+
 static void check_times(const struct run *r)
 {
     struct maq_graph_times t;
@@ -111,6 +123,7 @@ struct file {
     char path[128];
     FILE *f;
     int64_t correlation;
+    int64_t from; /* the recording begins here: no call before it, no work of the device that has ended by then [ns] */
 };
 
 static void file_open(struct file *t, uint32_t number, const char *facts)
@@ -131,6 +144,8 @@ static void file_close(struct file *t)
 /* Nanoseconds as the profiler writes them, a day after the epoch. */
 static void event(struct file *t, const char *cat, const char *name, int64_t ns, int64_t dur, const char *args)
 {
+    if (strcmp(cat, "kernel") == 0 ? ns + dur <= t->from : ns < t->from)
+        return;
     ns += INT64_C(86400) * 1000000000;
     fprintf(t->f,
             ",\n    {\"ph\": \"X\", \"cat\": \"%s\", \"name\": \"%s\", \"pid\": 1, \"tid\": 7, \"ts\": %lld.%03lld, "
@@ -164,12 +179,14 @@ static int by_value(const void *a, const void *b)
 
 /*
  * A program drawn at random: one host, up to four streams, kernels with launch latency and gaps, waits between streams and of
- * the host; in half of the traces with cuda_sync events, which say who waits for whom.
+ * the host; in half of the traces with cuda_sync events, which say who waits for whom. Half of the recordings begin in the middle of the
+ * program, with the device at work.
  */
 static void test_random_programs(void **state)
 {
     enum { STREAMS = 4, STEPS = 400 };
-    for (uint32_t seed = 0; seed < 60; seed++) {
+    uint32_t in_flight = 0;
+    for (uint32_t seed = 0; seed < 120; seed++) {
         struct maq_rng rng = maq_rng_of(5, MAQ_RNG_TEST, seed);
         struct file t;
         bool told = seed % 2;
@@ -178,6 +195,7 @@ static void test_random_programs(void **state)
         uint32_t event_stream = 0, n = 0;
         double *ends = calloc(STEPS, sizeof *ends);
         file_open(&t, 0, "");
+        t.from = seed < 60 ? 0 : 400000 + (int64_t)(maq_rng_next(&rng) * 100000);
         for (uint32_t i = 0; i < STEPS; i++) {
             double what = maq_rng_next(&rng);
             uint32_t s = (uint32_t)(maq_rng_next(&rng) * STREAMS);
@@ -189,7 +207,9 @@ static void test_random_programs(void **state)
                 start += (int64_t)(maq_rng_next(&rng) * 1500);
                 end[s] = start + 1000 + (int64_t)(maq_rng_next(&rng) * 30000);
                 kernel(&t, i % 3 ? "sgemm" : "relu", s + 7, start, end[s] - start, "");
-                ends[n++] = (double)end[s];
+                if (end[s] > t.from)
+                    ends[n++] = (double)end[s];
+                in_flight += begin < t.from && end[s] > t.from;
                 last = end[s] > last ? end[s] : last;
             } else if (what < 0.83) {
                 call(&t, "cudaEventRecord", begin, host - begin);
@@ -237,8 +257,8 @@ static void test_random_programs(void **state)
         qsort(ends, n, sizeof *ends, by_value);
         for (uint32_t i = 0; i < n; i++)
             assert_true(got[i] == ends[i]);
-        if (told) /* nothing is left that the trace does not explain */
-            assert_true(time_of(&r, MAQ_ITEM_GAP) == 0);
+        if (told) /* nothing is left that the trace does not explain, once the streams have their first work */
+            assert_true(gap_after(&r, t.from > 0 ? (double)(t.from - shift) + 10000 : 0) == 0);
         run_close(&r);
         free(got);
         free(ends);
@@ -247,6 +267,7 @@ static void test_random_programs(void **state)
         maq_capture_free(c);
         unlink(t.path);
     }
+    assert_true(in_flight > 60);
 }
 
 /* A kernel of another stream starts when one ends, behind a cudaStreamWaitEvent that names neither: it is taken to wait. */
@@ -275,6 +296,116 @@ static void test_inferred_wait(void **state)
     assert_string_equal(c->op[find(k, MAQ_REC_LAUNCH, 2)->id].name, "gap that the trace does not explain");
     maq_capture_free(c);
     unlink(t.path);
+}
+
+/* --- work without a launch --------------------------------------------------------------------------------------------------- */
+
+static bool said(const struct maq_diag *diag, uint32_t code, const char *text)
+{
+    for (size_t i = 0; i < maq_diag_count(diag); i++)
+        if (maq_diag_at(diag, i)->code == code && strstr(maq_diag_at(diag, i)->msg.ptr, text))
+            return true;
+    return false;
+}
+
+/* A recording that begins while three kernels are in flight on one stream, two of them behind the first call that it has. */
+static void test_in_flight(void **state)
+{
+    struct file t;
+    file_open(&t, 0, "");
+    t.from = 1000000;
+    for (int i = 0; i < 3; i++)
+        call(&t, "cudaLaunchKernel", 900000 + 10000 * i, 5000);
+    t.correlation = 0;
+    for (int i = 0; i < 3; i++) {
+        static const int64_t at[] = {1000000, 1400000, 1900000, 2000000};
+        t.correlation++;
+        kernel(&t, "before", 7, at[i], at[i + 1] - at[i], "");
+    }
+    call(&t, "cudaLaunchKernel", 1005000, 5000);
+    kernel(&t, "now_a", 7, 2000000, 300000, "");
+    call(&t, "cudaLaunchKernel", 1015000, 5000);
+    kernel(&t, "now_b", 7, 2300000, 200000, "");
+    file_close(&t);
+    struct maq_diag *diag = maq_diag_new();
+    const char *path = t.path;
+    struct maq_capture *c = NULL;
+    struct run r;
+    assert_int_equal(maq_import_kineto(&c, &path, 1, diag), MAQ_OK);
+    assert_true(said(diag, MAQ_CODE_IMPORT_UNLAUNCHED, "3 of 5 events of the device, 1 of 1.5 ms"));
+    run_open(&r, c);
+    assert_true(r.end == 1500000);
+    assert_true(time_of(&r, MAQ_ITEM_GAP) == 0 && time_of(&r, MAQ_ITEM_COMPUTE) == 1500000);
+    static const uint64_t ns[] = {400000, 500000, 100000, 300000, 200000};
+    for (uint32_t i = 0; i < MAQ_COUNT(ns); i++)
+        assert_int_equal(find(&c->class_of_ranks[0], MAQ_REC_LAUNCH, i)->ns, ns[i]);
+    check_times(&r);
+    check_replay(&r, c);
+    run_close(&r);
+    maq_capture_free(c);
+    maq_diag_free(diag);
+    unlink(t.path);
+}
+
+/* A kernel in flight on another stream that waited for one on the first: the calls that say so are before the recording too. */
+static void test_in_flight_wait(void **state)
+{
+    struct file t;
+    file_open(&t, 0, "");
+    t.correlation = 1;
+    kernel(&t, "backward", 7, 0, 500000, "");
+    t.correlation = 2;
+    kernel(&t, "ncclDevKernel_AllReduce_Sum_bf16_RING_LL", 20, 502000, 300000, "");
+    t.correlation = 2;
+    call(&t, "cudaLaunchKernel", 10000, 5000);
+    kernel(&t, "now", 7, 500000, 900000, "");
+    call(&t, "cudaDeviceSynchronize", 20000, 1390000);
+    file_close(&t);
+    const char *path = t.path;
+    struct maq_capture *c = import(&path, 1);
+    struct run r;
+    const struct maq_rank_class *k = &c->class_of_ranks[0];
+    assert_int_equal(count(k, MAQ_REC_STREAM_WAIT), 1);
+    run_open(&r, c);
+    assert_true(r.end == 1410000 && time_of(&r, MAQ_ITEM_GAP) == 0);
+    check_replay(&r, c);
+    run_close(&r);
+    maq_capture_free(c);
+    unlink(t.path);
+}
+
+/* A launch lost in the middle keeps its place; and in a trace of the device alone everything starts when it did. */
+static void test_lost_launches(void **state)
+{
+    for (int alone = 0; alone < 2; alone++) {
+        struct file t;
+        file_open(&t, 0, "");
+        for (int i = 0; i < 4; i++) {
+            if (!alone && i != 2)
+                call(&t, "cudaLaunchKernel", 1000 * i, 500);
+            else
+                t.correlation++;
+            kernel(&t, "k", 7, 5000 + 100000 * (int64_t)i, 100000, "");
+        }
+        file_close(&t);
+        struct maq_diag *diag = maq_diag_new();
+        const char *path = t.path;
+        struct maq_capture *c = NULL;
+        struct run r;
+        assert_int_equal(maq_import_kineto(&c, &path, 1, diag), MAQ_OK);
+        assert_true(said(diag, MAQ_CODE_IMPORT_UNLAUNCHED,
+                         alone ? "no launch of any of its 4 events" : "launches of 1 of 4 events"));
+        run_open(&r, c);
+        assert_true(time_of(&r, MAQ_ITEM_GAP) == 0);
+        for (uint32_t i = alone ? 0 : 1; i < 4; i++)
+            assert_int_equal(find(&c->class_of_ranks[0], MAQ_REC_LAUNCH, i)->ns, 100000);
+        check_times(&r);
+        check_replay(&r, c);
+        run_close(&r);
+        maq_capture_free(c);
+        maq_diag_free(diag);
+        unlink(t.path);
+    }
 }
 
 /* --- what kernels are ------------------------------------------------------------------------------------------------------ */
@@ -696,7 +827,8 @@ static void test_deepseek(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_random_programs), cmocka_unit_test(test_inferred_wait), cmocka_unit_test(test_shapes),
+        cmocka_unit_test(test_random_programs), cmocka_unit_test(test_inferred_wait), cmocka_unit_test(test_in_flight),
+        cmocka_unit_test(test_in_flight_wait),  cmocka_unit_test(test_lost_launches), cmocka_unit_test(test_shapes),
         cmocka_unit_test(test_two_ranks),       cmocka_unit_test(test_steps),         cmocka_unit_test(test_symmetry),
         cmocka_unit_test(test_messages),        cmocka_unit_test(test_hostile),       cmocka_unit_test(test_times),
         cmocka_unit_test(test_out_of_memory),   cmocka_unit_test(test_deepseek),

@@ -181,12 +181,59 @@ static void test_refused(void **unused)
     }
 }
 
+/* A step with all of the optimizer on the host less one without it, on `cluster`. */
+static double host_update(const char *cluster, double *on_device)
+{
+    double step[2];
+    for (int k = 0; k < 2; k++) {
+        char text[512];
+        snprintf(text, sizeof text,
+                 "model: llama-3.1-8b\ncluster: %s\nplan: {mbs: 1, zero: optim, optimizer_offload_fraction: %d, "
+                 "recompute: full}\n"
+                 "workload: {seq: 4096, gbs: 8}\nframework: {" FREE_HOST_BUT("expert: 0 s, " REST_FREE) "}\n",
+                 cluster, k);
+        struct prediction p = predict_text(text);
+        step[k] = p.result->step_s;
+        *on_device = k == 0 ? p.result->optimizer_s : *on_device;
+        drop(&p);
+    }
+    return step[1] - step[0];
+}
+
+/*
+ * Adam on the host: gradients of 4 bytes down, 4 + 2 x 12 + 2 bytes a parameter through memory that all ranks of the node share, weights of
+ * 2 bytes up, each rank with an eighth of the parameters; less what the update took on the device.
+ */
+static void test_host_is_shared(void **unused)
+{
+    (void)unused;
+    const double params = 8030261248.0;
+    static const struct {
+        const char *cluster;
+        double memory, link; /* bytes/s of the node, and of each device where all copy */
+    } cases[] = {
+        {"h100-sxm:8", 614.4e9, 0.8 * 614.4e9 / 8}, /* the memory gives less than PCIe 5.0 */
+        {"{device: h100-sxm, nodes: 1, host_memory_bandwidth: 2 TB/s}", 2e12, 63e9},
+        {"{device: {base: h100-sxm, host_devices: 2}, nodes: 1, host_memory_bandwidth: 2 TB/s}", 2e12, 31.5e9},
+        {"{device: h100-sxm, nodes: 1, host_cpu: zen4}", 921.6e9,
+         63e9}, /* two sockets of twelve channels of DDR5-4800 */
+    };
+    for (size_t i = 0; i < MAQ_COUNT(cases); i++) {
+        double device = 0, more = host_update(cases[i].cluster, &device);
+        double host = params / 8 * (4 + 2) / cases[i].link + params * (4 + 24 + 2) / (0.8 * cases[i].memory);
+        if (!(more > host - device - 1e-3 && more < host))
+            fail_msg("%s: %.4f s more, %.4f s on the host for %.4f s on the device", cases[i].cluster, more, host,
+                     device);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_what_leaves),       cmocka_unit_test(test_what_travels),
-        cmocka_unit_test(test_layers_of_experts), cmocka_unit_test(test_peak),
-        cmocka_unit_test(test_refused),           cmocka_unit_test(test_choices_add_up),
+        cmocka_unit_test(test_host_is_shared), cmocka_unit_test(test_what_leaves),
+        cmocka_unit_test(test_what_travels),   cmocka_unit_test(test_layers_of_experts),
+        cmocka_unit_test(test_peak),           cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_choices_add_up),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -17,7 +17,7 @@
 
 static void test_mean(void **state)
 {
-    assert_true(maq_limit_mean(MAQ_RISK_GUARANTEE_LEAST) >= 0 && maq_limit_mean(MAQ_RISK_GUARANTEE_LEAST - 1) < 0);
+    assert_true(maq_limit_mean(MAQ_RISK_BOUND_LEAST) >= 0 && maq_limit_mean(MAQ_RISK_BOUND_LEAST - 1) < 0);
     static const uint32_t n[] = {60, 200, 5000, 1000000};
     for (size_t i = 0; i < MAQ_COUNT(n); i++) {
         double m = maq_limit_mean(n[i]);
@@ -98,7 +98,7 @@ static void test_draws(void **state)
     struct maq_arena arena;
     maq_arena_init(&arena, 0);
     draw(end, &law, DRAWS, 1);
-    assert_true(maq_step_limit_draws(&job, MAQ_RISK_GUARANTEE_LEAST) == DRAWS);
+    assert_true(maq_step_limit_draws(&job, MAQ_RISK_BOUND_LEAST) == DRAWS);
     job.draws = DRAWS;
     assert_true(maq_step_limit(&limit, &job, &arena) && !isnan(limit.limit_ns) && limit.values == 59);
     job.draws--;

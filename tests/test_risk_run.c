@@ -18,6 +18,7 @@
 #include "base/stat/order_statistics.h"
 #include "base/stat/special_functions.h"
 #include "predict.h"
+#include "risk/codes.h"
 #include "risk/run/model.h"
 #include "risk/run/spare_pool.h"
 #include "risk/run/summary.h"
@@ -792,9 +793,54 @@ static void test_refusals(void **state)
     maq_diag_free(diag);
 }
 
+/* A run of one step starts, does its step and saves; its length is none of its steps alone. */
+static void test_a_few_steps(void **state)
+{
+    struct maq_failures f = plain(30 * DAY, 600);
+    f.restart = (struct maq_delay){300, 300};
+    struct maq_run_opts o = job(&f, 1, 3600, 5);
+    struct maq_run_result *r = simulate(&o);
+    assert_int_equal(r->endless, 0);
+    assert_true(r->wall[1].value > 250 && r->wall[1].value < 400);
+    assert_true(r->wall[1].value < maq_run_late_s(r) && r->bound_s >= r->wall[1].value);
+    maq_run_result_free(r);
+}
+
+/*
+ * Of runs that are given up nothing is known but that they take longer. A failure loses a node for years: as many runs are given up as fail
+ * once, e^-1 of them do not. With many failures none comes to its end, and that is the answer, unless who asks has set the limit.
+ */
+static void test_given_up(void **state)
+{
+    struct maq_failures f = plain(1000, 1);
+    f.causes = &hard;
+    f.repair = (struct maq_delay){1e9, 1e9};
+    struct maq_run_opts o = job(&f, 1000, 10000, 0);
+    struct maq_run_result *r = simulate(&o);
+    double n = r->opts.replicas, kept = exp(-1);
+    assert_z(r->endless / n, 1 - kept, sqrt(kept * (1 - kept) / n), "given up");
+    assert_true(r->wall[0].value < maq_run_late_s(r) && r->wall[1].value >= maq_run_late_s(r));
+    assert_true(isnan(r->bound_s));
+    maq_run_result_free(r);
+
+    f.rate *= 20;
+    o.interval_s = 10;
+    struct maq_diag *diag = maq_diag_new();
+    assert_int_equal(maq_run_simulate(&r, &o, diag), MAQ_NO);
+    assert_int_equal(maq_diag_at(diag, 0)->code, MAQ_CODE_RUN_ENDLESS);
+    assert_non_null(strstr(maq_diag_at(diag, 0)->msg.ptr, "comes to its end"));
+    maq_diag_free(diag);
+    o.give_up = 10;
+    r = simulate(&o);
+    assert_int_equal(r->endless, r->opts.replicas);
+    maq_run_result_free(r);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_a_few_steps),
+        cmocka_unit_test(test_given_up),
         cmocka_unit_test(test_closed_forms),
         cmocka_unit_test(test_conventions),
         cmocka_unit_test(test_quantiles),

@@ -286,9 +286,9 @@ static void test_threads(void **state)
     }
     assert_memory_equal(step[0]->figure, step[1]->figure, sizeof step[0]->figure);
     assert_memory_equal(step[0]->source, step[1]->source, sizeof step[0]->source);
-    assert_true(step[0]->guarantee_s == step[1]->guarantee_s && step[0]->guarantee_steps >= 59);
-    assert_true(step[0]->guarantee_s > step[0]->figure[MAQ_RISK_P95].value_s);
-    assert_true(step[0]->guarantee_s < 1.02 * step[0]->figure[MAQ_RISK_P99].value_s);
+    assert_true(step[0]->bound_s == step[1]->bound_s && step[0]->bound_steps >= 59);
+    assert_true(step[0]->bound_s > step[0]->figure[MAQ_RISK_P95].value_s);
+    assert_true(step[0]->bound_s < 1.02 * step[0]->figure[MAQ_RISK_P99].value_s);
     assert_true(step[0]->figure[MAQ_RISK_P95].value_s != step[2]->figure[MAQ_RISK_P95].value_s);
     /* two seeds agree within their intervals, widened to four standard errors of a difference */
     double apart = fabs(step[0]->figure[MAQ_RISK_P95].value_s - step[2]->figure[MAQ_RISK_P95].value_s),
@@ -566,10 +566,10 @@ static void test_exact(void **state)
         opts.sampled = true;
         struct maq_risk_step *sampled = step_of(maq_job_get(box), opts);
         assert_true(exact->exact && exact->draws == 0 && !sampled->exact && sampled->draws == 20000);
-        assert_true(exact->guarantee_s == exact->figure[MAQ_RISK_P95].value_s && exact->guarantee_steps == 0);
+        assert_true(exact->bound_s == exact->figure[MAQ_RISK_P95].value_s && exact->bound_steps == 0);
         if (i < 3) {
-            assert_true(sampled->guarantee_s > exact->guarantee_s); /* 59 steps of at most 64 replicas */
-            assert_int_equal(sampled->guarantee_steps, fmin(1000, floor(20000 / sampled->replicas)));
+            assert_true(sampled->bound_s > exact->bound_s); /* 59 steps of at most 64 replicas */
+            assert_int_equal(sampled->bound_steps, fmin(1000, floor(20000 / sampled->replicas)));
         }
         for (int f = -1; f < MAQ_RISK_FIGURE_COUNT; f++) {
             const struct maq_risk_quantile *a = f < 0 ? &exact->p5 : &exact->figure[f],

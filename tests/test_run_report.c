@@ -109,7 +109,7 @@ static void test_text_and_json(void **state)
     const json_t *bucket, *cause;
     size_t i;
     double sum = 0, share = 0, hours = 0, interruptions = 0;
-    assert_string_equal(json_string_value(json_object_get(d, "schema")), "maquette.risk.run/1");
+    assert_string_equal(json_string_value(json_object_get(d, "schema")), "maquette.risk.run/2");
     json_array_foreach(json_object_get(d, "buckets"), i, bucket)
     {
         sum += number(bucket, "time_s");
@@ -132,7 +132,7 @@ static void test_text_and_json(void **state)
         assert_true(number(q, "value_s") >= last);
         last = number(q, "value_s");
     }
-    assert_true(number(d, "guarantee_s") > number(json_object_get(json_object_get(d, "done_after"), "p95"), "value_s"));
+    assert_true(number(d, "bound_s") > number(json_object_get(json_object_get(d, "done_after"), "p95"), "value_s"));
     assert_non_null(strstr(text, "with 95 % confidence at most 5 % of runs take longer than "));
     assert_non_null(strstr(text, " to -")); /* the bound that there is none of */
     assert_non_null(strstr(text, "\nWhere the time goes\n"));

@@ -462,7 +462,7 @@ static void test_remedy_of_the_host(void **unused)
 {
     (void)unused;
     const char text[] =
-        "{model: qwen3-30b-a3b, cluster: 'a100-40gb:8', workload: {seq: 8192, gbs: 64},"
+        "{model: qwen3-30b-a3b, cluster: {device: {base: a100-40gb, host_devices: 1}}, workload: {seq: 8192, gbs: 64},"
         " plan: {recompute: none, mbs: 1, overlap_ep: false}, search: {vp: 1, order: tp-cp-ep-dp-pp, layout: E0L0}}";
     const char *lists[] = {"cpu_offloading_num_layers=0,4,16,64", "optimizer_offload_fraction=0,1"};
     struct maq_search_opts opts = {.threads = 1}, coarse = {.threads = 1, .lists = lists, .n_lists = MAQ_COUNT(lists)};
@@ -714,9 +714,56 @@ static void test_vary_workload(void **unused)
     maq_diag_free(diag);
 }
 
+/* Shards of one rank are no shards: a plan without replicas is searched once, and is the one without sharding. */
+static void test_nobody_to_share_with(void **unused)
+{
+    (void)unused;
+    struct maq_search_opts opts = {.threads = 1, .top = 4};
+    struct searched s[2];
+    for (int k = 0; k < 2; k++) {
+        char text[512];
+        snprintf(text, sizeof text,
+                 "{model: llama-3.1-8b, cluster: 'rtx-4090:8', workload: {seq: 4096, gbs: 16}, search: {tp: [2, 4], "
+                 "pp: [2, 4], "
+                 "cp: 1, mbs: 1, vp: 1, recompute: full, hsdp_replicas: 1, zero: [%s]}}",
+                 k == 0 ? "0" : "0, 1, 2, 3");
+        s[k] = search(text, &opts);
+        assert_true(s[k].result->n_plans > 0);
+        for (uint32_t i = 0; i < s[k].result->n_plans; i++) {
+            const struct maq_plan *p = &s[k].result->plans[i].plan;
+            if (p->tp * p->pp == 8)
+                assert_int_equal(p->sharding, MAQ_SHARDING_NONE);
+        }
+    }
+    double plain = HUGE_VAL, shared = HUGE_VAL;
+    for (uint32_t i = 0; i < s[0].result->n_plans; i++)
+        if (s[0].result->plans[i].plan.tp == 2 && s[0].result->plans[i].plan.pp == 4)
+            plain = s[0].result->plans[i].step_s;
+    for (uint32_t i = 0; i < s[1].result->n_plans; i++)
+        if (s[1].result->plans[i].plan.tp == 2 && s[1].result->plans[i].plan.pp == 4)
+            shared = s[1].result->plans[i].step_s;
+    assert_true(plain < HUGE_VAL && plain == shared);
+    done(&s[0]);
+    done(&s[1]);
+    struct searched alone[2];
+    for (int k = 0; k < 2; k++) {
+        char text[512];
+        snprintf(text, sizeof text,
+                 "{model: llama-3.1-8b, cluster: 'rtx-4090:8', workload: {seq: 4096, gbs: 16}, search: {tp: 2, pp: 4, "
+                 "cp: 1, mbs: "
+                 "1, vp: 1, zero: [%s]}}",
+                 k == 0 ? "0" : "0, 1, 2, 3");
+        alone[k] = search(text, &opts);
+    }
+    assert_int_equal(alone[0].result->counts.considered, alone[1].result->counts.considered);
+    done(&alone[0]);
+    done(&alone[1]);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_nobody_to_share_with),
         cmocka_unit_test(test_bounds_leave_nothing_out),
         cmocka_unit_test(test_pareto),
         cmocka_unit_test(test_room),

@@ -27,6 +27,8 @@ FOREIGN = {
     # Megatron-LM, Megatron-Bridge, PyTorch, AMP
     "examples/sc21", "fused_kernels/scaled_masked_softmax.h", "src/megatron/bridge/perf_recipes", "src/megatron/bridge/recipes",
     "tools/autograd/derivatives.yaml", "BinaryInternal.h", "src/het_cluster.py", "examples/ds_pretrain_transgan_pipe.sh",
+    # Chakra, TraceLens
+    "src/converter/pytorch_node.py", "src/feeder/et_feeder.cpp", "tests/traces/mi300/resnet_act_checkpoint.json.gz",
     # CUDA, zlib; llm.c is a program
     "library_types.h", "nvToolsExt.h", "nvtxDetail/nvtxTypes.h", "zlib.h", "llm.c",
     # ROCm's documentation

@@ -90,6 +90,22 @@ struct maq_capture {
  */
 MAQ_API enum maq_status maq_capture_read(struct maq_capture **out, const char *const *paths, uint32_t n_paths,
                                          struct maq_diag *diag);
+/* What comm_size is of in a Chakra trace, for reduce-scatter, scatter and all-to-all (docs/imports.md). */
+enum maq_chakra_comm_size {
+    MAQ_CHAKRA_SIZE_BY_WRITER, /* by who wrote the file: its metadata says it, or maquette wrote it (count), or others (input) */
+    MAQ_CHAKRA_SIZE_INPUT, /* of all that a rank puts in: the schema's converter, ASTRA-sim */
+    MAQ_CHAKRA_SIZE_COUNT  /* of a rank's part, as NCCL counts */
+};
+struct maq_capture_read_opts {
+    enum maq_chakra_comm_size comm_size;
+};
+#define MAQ_CAPTURE_READ_OPTS_INIT                                                                                     \
+    {                                                                                                                  \
+        MAQ_CHAKRA_SIZE_BY_WRITER                                                                                      \
+    }
+/* The same, with what the files do not say; opts NULL: nothing. */
+MAQ_API enum maq_status maq_capture_read_with(struct maq_capture **out, const char *const *paths, uint32_t n_paths,
+                                              const struct maq_capture_read_opts *opts, struct maq_diag *diag);
 /* Whether the content of a file is one of these. */
 MAQ_API bool maq_capture_probe(const char *path);
 /* Writes a .mqt file, as a temporary file that is then renamed. The same capture gives the same bytes. */

@@ -9,7 +9,7 @@
  *   domain   the scale-up domain: NVLink/NVSwitch, xGMI, or PCIe when there is none; may be a part of a node (a pair
  *            of PCIe cards under an NVLink bridge), a node, or span nodes (NVL72)
  *   host     PCIe between the domains of one node, where a node has several
- *   network  NICs: per-device rate = nic_bps * nics_per_node / devices_per_node
+ *   network  NICs: per-device rate = nic_bps * nics_per_node / devices_per_node, and no more than the device's own PCIe
  *   spine    above a leaf of `nodes_per_switch`, the per-device rate is divided by `oversubscription`
  *
  * A leaf is a run of `nodes_per_switch` nodes in rank order: one leaf switch, or with rail-optimised cabling one leaf
@@ -109,12 +109,18 @@ struct maq_device {
     /* PCIe: the rate of each of n devices that send falls with n/2 to this power; 0 = each keeps it, < 0 = not known. */
     double domain_contention;
     double host_bps;          /* PCIe or C2C to the CPU, per direction, line rate after its coding */
+    double pcie_bps;          /* the device's own PCIe link, where its NICs hang on that; 0 = host_bps */
+    int32_t host_devices;     /* devices behind one link to the host: the uplink of a PCIe switch */
+    double host_mem_bps;      /* memory of the host of a usual node, peak of its channels; 0 = by its core */
     int host_cpu;             /* enum maq_host_cpu; never USUAL in a device that was loaded */
     double host_clock_hz;     /* what its busy cores reach */
     double usd_per_hour;      /* 0 = unknown */
     int32_t devices_per_node; /* as it is usually sold; a domain larger than this spans nodes */
     const char *fabric;       /* catalogue name of the network it is usually sold with; NULL = none */
     double nics_per_device;   /* ports of that network; 0 = as many as the fabric usually has */
+    /* In a node group, what each of its devices gets of what they share, all at once; 0 elsewhere. */
+    double host_copy_bps;   /* to or from the host: its link, its part of an uplink and of the host's memory */
+    double host_stream_bps; /* its part of what the host's memory streams */
 };
 
 /*
@@ -250,7 +256,7 @@ struct maq_links {
 /*
  * Links of a placement. `sharers` groups (1 = this one alone) lie alike on the same nodes and send at the same
  * time: the ports of a node serve per_node * sharers devices, but no device drives more than its own (at least
- * one).
+ * one), nor more than its PCIe link holds.
  */
 MAQ_API struct maq_links maq_cluster_links(const struct maq_cluster *cluster, const struct maq_placement *at,
                                            uint32_t sharers);

@@ -148,7 +148,7 @@ MAQ_API enum maq_status maq_report_risk_replay_json(char **out, const struct maq
 /* The distribution of a job's step time. */
 MAQ_API enum maq_status maq_report_risk_step_text(char **out, const struct maq_risk_step *step,
                                                   const struct maq_report_opts *opts, struct maq_diag *diag);
-/* Schema "maquette.risk.step/1". */
+/* Schema "maquette.risk.step/2". */
 MAQ_API enum maq_status maq_report_risk_step_json(char **out, const struct maq_risk_step *step,
                                                   const struct maq_report_opts *opts, struct maq_diag *diag);
 
@@ -181,7 +181,7 @@ struct maq_report_run {
 };
 MAQ_API enum maq_status maq_report_run_text(char **out, const struct maq_report_run *run,
                                             const struct maq_report_opts *opts, struct maq_diag *diag);
-/* Schema "maquette.risk.run/1". */
+/* Schema "maquette.risk.run/2". */
 MAQ_API enum maq_status maq_report_run_json(char **out, const struct maq_report_run *run,
                                             const struct maq_report_opts *opts, struct maq_diag *diag);
 

@@ -175,8 +175,8 @@ struct maq_risk_quantile {
     double value_s, low_s, high_s; /* with the 95 % interval of what sampling leaves open */
 };
 
-/* The fewest steps from which a guarantee follows; each is of as many draws as the job has replicas. */
-#define MAQ_RISK_GUARANTEE_LEAST 59u
+/* The fewest steps from which a bound follows; each is of as many draws as the job has replicas. */
+#define MAQ_RISK_BOUND_LEAST 59u
 
 /* A source of variation: what it does to the 95th percentile. Not additive: the sources do not add up to the whole. */
 struct maq_risk_source {
@@ -209,13 +209,14 @@ struct maq_risk_step {
     double base_s;             /* when nothing varies: maq_train_predict()'s step_s, bit for bit */
     struct maq_risk_quantile p5, figure[MAQ_RISK_FIGURE_COUNT];
     double sd_s;
-    double
-        guarantee_s; /* with 95 % confidence at most 5 % of steps exceed it, whatever their law; NaN: too few draws */
-    uint32_t guarantee_steps; /* whole steps that it was counted from; 0 where the law is exact */
-    double replicas;          /* pipelines that meet once a step */
-    double lockstep;          /* devices of a stage that wait for each other in every layer */
-    uint32_t stages, draws;   /* sampled replicas, for each regime */
-    bool exact;               /* nothing was sampled */
+    /* With 95 % confidence at most 5 % of steps exceed it, whatever their law, if base_s is right: the prediction's own error is not in it.
+     * NaN: too few draws. */
+    double bound_s;
+    uint32_t bound_steps;   /* whole steps that it was counted from; 0 where the law is exact */
+    double replicas;        /* pipelines that meet once a step */
+    double lockstep;        /* devices of a stage that wait for each other in every layer */
+    uint32_t stages, draws; /* sampled replicas, for each regime */
+    bool exact;             /* nothing was sampled */
     double
         tail_share; /* of a replica's ends, above which its law is continued beyond the draws; 0 = that was not needed */
     uint32_t n_sources;

@@ -104,7 +104,8 @@ struct maq_run_opts {
     uint32_t replicas; /* 0 = 10,000 */
     uint64_t seed;
     uint32_t threads; /* 0 = one per core; the result does not depend on it */
-    double give_up; /* times the ideal length at which a run is given up and counts as that long; 0 = MAQ_RUN_GIVE_UP */
+    double
+        give_up; /* times the ideal length with start and last save, at which a run is given up; 0 = MAQ_RUN_GIVE_UP */
     double promise_s, promise_share; /* a date to keep in so many of the cases; 0 = none */
 };
 #define MAQ_RUN_GIVE_UP 10.0
@@ -149,7 +150,9 @@ struct maq_run_result {
     double interval_s, optimal_interval_s;  /* INFINITY = none */
     double wall_s, wall_sd_s, wall_error_s; /* mean, standard deviation, standard error of the mean */
     struct maq_run_quantile wall[MAQ_RUN_QUANTILES];
-    double guarantee_s; /* with 95 % confidence at most 5 % of runs take longer; NaN: below 59 runs, too few to say */
+    /* With 95 % confidence at most 5 % of runs take longer, if their step times are drawn right: the error of a predicted step is in it where
+     * opts.step_sigma is (--step-error). NaN: below 59 runs, too few to say, or so many given up that there is none. */
+    double bound_s;
     double bucket_s[MAQ_RUN_BUCKET_COUNT]; /* means; they add up to wall_s */
     double goodput;                        /* productive over wall clock, of the means */
     struct maq_run_quantile goodputs[MAQ_RUN_QUANTILES];
@@ -169,6 +172,11 @@ struct maq_run_result {
 /* *out is owned by the caller (maq_run_result_free). */
 MAQ_API enum maq_status maq_run_simulate(struct maq_run_result **out, const struct maq_run_opts *opts,
                                          struct maq_diag *diag);
+/* From this wall clock on runs were given up: a quantile that reaches it is a lower bound. */
+static inline double maq_run_late_s(const struct maq_run_result *result)
+{
+    return 0.9999 * result->opts.give_up * result->ideal_s;
+}
 MAQ_API void maq_run_result_free(struct maq_run_result *result);
 
 /*

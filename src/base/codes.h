@@ -40,7 +40,8 @@
     X(UNUSED_KEY, 1028, "a key that nothing reads")                                                                    \
     X(PEERS, 1029, "processes that were started together and cannot work together")                                    \
     X(CANNOT_READ, 1030, "a file cannot be read")                                                                      \
-    X(FILE_TOO_LARGE, 1031, "a file over the size limit")
+    X(FILE_TOO_LARGE, 1031, "a file over the size limit")                                                              \
+    X(FOREIGN_FILE, 1032, "a file of another tool, where something else is expected")
 
 enum maq_code {
 #define MAQ_CODE_ENUM(name, code, text) MAQ_CODE_##name = (code),

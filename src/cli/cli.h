@@ -90,6 +90,13 @@ struct cli_option {
     {                                                                                                                  \
         "--output", CLI_VALUE, "FILE", "write the report to FILE, not to standard output", NULL, NULL                  \
     }
+#define CLI_OPTION_COMM_SIZE                                                                                           \
+    {                                                                                                                  \
+        "--comm-size", CLI_VALUE, "input|count",                                                                       \
+            "what comm_size is of in Chakra traces: a rank's whole input, or its part as NCCL counts (by who wrote "   \
+            "them)",                                                                                                   \
+            NULL, cli_comm_sizes                                                                                       \
+    }
 
 struct cli_command {
     const char *name, *args, *summary; /* "train", "[JOB.yaml] [OPTION...]", one line */
@@ -111,6 +118,10 @@ extern const struct cli_command *const cli_commands[]; /* NULL-terminated */
 extern const struct cli_command cli_train, cli_plan, cli_islands, cli_risk, cli_show, cli_profile;
 extern const struct cli_command cli_run, cli_capture, cli_graph, cli_replay, cli_emulate;
 extern const struct cli_command cli_validate, cli_serve;
+
+extern const char *const cli_comm_sizes[]; /* words of --comm-size. captures.c */
+/* The captured job, or the traces, that the arguments name; `comm_size` is the value of --comm-size, or NULL. captures.c */
+enum maq_status cli_read_capture(struct cli *cli, struct maq_capture **out, const char *comm_size);
 
 /* Options of the command into `cli`. All faults are reported; then MAQ_USAGE. options.c */
 enum maq_status cli_parse(struct cli *cli, const struct cli_command *command, int argc, char **argv);

@@ -17,6 +17,7 @@ enum {
     OPT_KERNELS,
     OPT_TRACE,
     OPT_RANK,
+    OPT_COMM_SIZE,
     OPT_JSON,
     OPT_OUTPUT
 };
@@ -45,6 +46,7 @@ static const struct cli_option options[] = {
     [OPT_TRACE] = {"--trace", CLI_VALUE, "FILE",
                    "write the time line: Perfetto's format, Chrome's where FILE ends in .json", NULL, NULL},
     [OPT_RANK] = {"--rank", CLI_LIST, "R,...", "with --trace: these ranks (the first of each class)", NULL, NULL},
+    [OPT_COMM_SIZE] = CLI_OPTION_COMM_SIZE,
     [OPT_JSON] = {"--json", CLI_FLAG, NULL, "JSON instead of text", NULL, NULL},
     [OPT_OUTPUT] = CLI_OPTION_OUTPUT,
 };
@@ -152,10 +154,7 @@ static enum maq_status read_and_replay(struct cli *cli, const struct maq_capture
 static enum maq_status run(struct cli *cli)
 {
     struct maq_capture *capture;
-    if (cli->n_args == 0)
-        return cli_usage(cli, MAQ_CODE_CLI_ARGUMENT, "maquette replay job.mqt",
-                         "there is no captured job and no trace");
-    enum maq_status status = maq_capture_read(&capture, cli->args, (uint32_t)cli->n_args, cli->diag);
+    enum maq_status status = cli_read_capture(cli, &capture, cli->values[OPT_COMM_SIZE]);
     if (status != MAQ_OK)
         return status;
     struct maq_edit *edit = calloc(EDITS_MOST, sizeof *edit);

@@ -12,10 +12,14 @@
  * With one group its keys may stand at the top, without `groups`. A scalar is the synthetic form or the name of
  * a file that holds either form.
  */
+#include <sys/stat.h>
+
 #include "base/check.h"
 #include "cluster/cluster_internal.h"
 #include "cluster/host_cpu.h"
+#include "spec/catalogue.h"
 #include "spec/field.h"
+#include "spec/foreign_file.h"
 
 struct group_reader {
     struct maq__group_spec spec;
@@ -50,6 +54,8 @@ static const struct maq_field group_fields[] = {
                    .doc = "core of the nodes' CPUs; usual for the device"),
     MAQ_FIELD_QTY(struct group_reader, spec.host_clock_hz, "host_clock", MAQ_DIM_FREQ, .min = MAQ_MIN_CLOCK_HZ,
                   .max = MAQ_MAX_CLOCK_HZ, .doc = "clock that their busy cores reach; usual for the core"),
+    MAQ_FIELD_QTY(struct group_reader, spec.host_mem_bps, "host_memory_bandwidth", MAQ_DIM_RATE, .min = 1e9,
+                  .max = 1e15, .doc = "peak of the memory of a node's host; usual for the device"),
     ROW(MAQ_FIELD_BOOL, spec.rail, "rail_optimized", .doc = "device i of every node is cabled to rail i"),
     MAQ_FIELD_END};
 
@@ -242,6 +248,28 @@ static enum maq_status read_file(struct maq_cluster *out, const struct maq_node 
     return status;
 }
 
+/* One line that is no line but the name of a file: one of another tool, or without the ending that files here have. */
+static enum maq_status refuse_path(const struct maq_node *node, struct maq_arena *arena, struct maq_diag *diag)
+{
+    struct stat st;
+    const char *path = maq_arena_strdup(arena, node->text);
+    if (!path)
+        return maq_no_memory(diag, NULL);
+    if (maq_catalogue_find("devices", node->text) || stat(path, &st) != 0 || !S_ISREG(st.st_mode))
+        return MAQ_OK;
+    MAQ_TRY(maq_foreign_refuse(maq_foreign_file(path), path, "a cluster", node->at, diag));
+    return maq_diag_fail(MAQ_BAD_INPUT, diag, MAQ_CODE_CLUSTER_FORM, node->at,
+                         "give a file that holds a cluster one of these endings",
+                         "%.200s is a file, and files of clusters end in .yaml, .yml or .json", path);
+}
+
+static enum maq_status read_line(struct maq_cluster *out, const struct maq_node *node, struct maq_arena *arena,
+                                 struct maq_diag *diag)
+{
+    MAQ_TRY(refuse_path(node, arena, diag));
+    return maq__cluster_synthetic(out, node, arena, diag);
+}
+
 enum maq_status maq_cluster_load(struct maq_cluster *out, struct maq_node *node, struct maq_arena *arena,
                                  struct maq_diag *diag)
 {
@@ -250,8 +278,8 @@ enum maq_status maq_cluster_load(struct maq_cluster *out, struct maq_node *node,
     node->used = true;
     switch (node->kind) {
     case MAQ_NODE_SCALAR:
-        status = maq__is_document_path(node->text) ? read_file(&c, node, arena, diag)
-                                                   : maq__cluster_synthetic(&c, node, arena, diag);
+        status =
+            maq__is_document_path(node->text) ? read_file(&c, node, arena, diag) : read_line(&c, node, arena, diag);
         break;
     case MAQ_NODE_MAP:
         status = read_map(&c, node, arena, diag);

@@ -7,7 +7,7 @@
  *   domain             the device's own. One that is sold to span nodes (larger than the usual node: NVL72) becomes
  *                      the largest multiple of this group's node in it; any other becomes the largest divisor of the
  *                      node in it. So `a100-80gb:4` has domains of 4, `h100-pcie:8` of 2, `gb200:4` of 72
- *   host CPU           the device's; its clock is lost where the core is another one
+ *   host CPU           the device's; its clock and the bandwidth of its memory are lost where the core is another one
  *   fabric             the device's usual; with a rate, that kind of fabric at that rate: ib-ndr at 200G is ib-hdr
  *   ports              one per device on rails; else, per device, as many as the device usually has on its own
  *                      fabric, or as the fabric usually has; at least one
@@ -121,7 +121,10 @@ static void set_host(struct maq_device *device, const struct maq__group_spec *sp
     if (spec->host_cpu != MAQ_HOST_CPU_USUAL && spec->host_cpu != device->host_cpu) {
         device->host_cpu = spec->host_cpu;
         device->host_clock_hz = 0;
+        device->host_mem_bps = 0;
     }
+    if (spec->host_mem_bps > 0)
+        device->host_mem_bps = spec->host_mem_bps;
     if (spec->host_clock_hz > 0)
         device->host_clock_hz = spec->host_clock_hz;
     maq__host_cpu_complete(device);
@@ -152,6 +155,7 @@ enum maq_status maq__group_finish(struct maq_node_group *out, const struct maq__
     g.domain_multicast = spec->multicast < 0 ? device->domain_multicast : spec->multicast != 0;
     g.rail_optimized = spec->rail;
     set_host(&g.device, spec);
+    maq__host_share(&g.device, g.devices_per_node);
     enum maq_status status = check_domain(g.domain_devices, g.devices_per_node, spec->domain_at, arena, diag);
     enum maq_status fabric = choose_fabric(&g.fabric, spec, arena, diag);
     if (status != MAQ_OK)

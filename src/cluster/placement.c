@@ -218,9 +218,17 @@ const struct maq_node_group *maq_cluster_group_of(const struct maq_cluster *clus
     return &cluster->groups[lo];
 }
 
+/* What a device can send towards ports, whatever these add up to: its own PCIe link. */
+static double to_ports_bps(const struct maq_device *device)
+{
+    double bps = device->pcie_bps > 0 ? device->pcie_bps : device->host_bps;
+    return bps > 0 ? bps : HUGE_VAL;
+}
+
 double maq_node_group_network_bps(const struct maq_node_group *group)
 {
-    return group->fabric.nic_bps * group->fabric.efficiency * group->nics_per_node / group->devices_per_node;
+    double ports = group->fabric.nic_bps * group->fabric.efficiency * group->nics_per_node / group->devices_per_node;
+    return fmin(ports, to_ports_bps(&group->device));
 }
 
 #define PCIE_MOST_BPS 128e9 /* 16 lanes of PCIe 6.0 have 121 GB/s */
@@ -257,5 +265,6 @@ struct maq_links maq_cluster_links(const struct maq_cluster *cluster, const stru
     }
     if (at->crosses_switch)
         links.far.bps /= cluster->oversubscription;
+    links.far.bps = fmin(links.far.bps, to_ports_bps(&group->device));
     return links;
 }

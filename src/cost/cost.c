@@ -49,7 +49,7 @@ static double op_s(const struct maq_op *op, const struct maq_device *device, flo
         return maq__scan_s(op, device);
     case MAQ_OP_HOST_COPY:
         *error = 0.15f;
-        return maq__over(maq__count(op, 0), device->host_bps);
+        return maq__over(maq__count(op, 0), device->host_copy_bps > 0.0 ? device->host_copy_bps : device->host_bps);
     case MAQ_OP_GAP:
         *error = 0.0f;
         return maq__count(op, 0) * 1e-9;

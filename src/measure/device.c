@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* device.c - the GPU at hand and the catalogue: the driver's names are aliases of the catalogue's entries. */
+/* device.c - the GPU at hand and the catalogue. */
 #include "base/str.h"
 #include "cluster/cluster_load.h"
+#include "cluster/device_name.h"
 #include "measure/codes.h"
 #include "measure/plan.h"
-#include "spec/catalogue.h"
 
 const char *maq_profile_device_named(const char *gpu)
 {
-    const struct maq_catalogue_entry *e = maq_catalogue_find("devices", maq_str_of(gpu));
+    const struct maq_catalogue_entry *e = maq_device_named(maq_str_of(gpu));
     return e ? e->name : NULL;
 }
 

@@ -46,6 +46,10 @@ const char *maq_offload_conflict(const struct maq_plan *plan, const char **remed
 const char *maq_overlap_ep_conflict(const struct maq_plan *plan, const char **remedy);
 bool maq_plan_pairs_passes(const struct maq_plan *plan);
 
+/* Whether sharding has nobody to share with in a stage of so many devices: groups of shards of one rank each, inside of experts and
+ * outside. Such a plan is that without sharding, and maq_job_resolve() makes it so. */
+bool maq_sharding_is_moot(const struct maq_plan *plan, const struct maq_model *model, int64_t stage_devices);
+
 /* The attention backend on a device: that of the plan; where the plan leaves it open (node groups that differ), the best that
  * the device has. */
 int maq_attention_on(const struct maq_plan *plan, const struct maq_device *device);

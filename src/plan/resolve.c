@@ -72,6 +72,24 @@ static void resolve_dp(struct resolver *r)
     p->dp = r->job->dp;
 }
 
+bool maq_sharding_is_moot(const struct maq_plan *p, const struct maq_model *model, int64_t stage_devices)
+{
+    int64_t etp = p->etp > 0 ? p->etp : p->ep > 1 ? 1 : p->tp;
+    bool alone = stage_devices / p->tp == p->num_optimizer_instances;
+    return alone && (!maq_model_find_module(model, MAQ_MODULE_ROUTER, MAQ_PART_COUNT) || stage_devices == etp * p->ep);
+}
+
+/* Shards of one rank are no shards: nothing is gathered, cast for it or held otherwise. What is refused as it is written comes before. */
+static void resolve_sharding(struct resolver *r)
+{
+    struct maq_plan *p = &r->job->plan;
+    if (r->failed || p->sharding == MAQ_SHARDING_NONE ||
+        !maq_sharding_is_moot(p, &r->job->model, (int64_t)p->tp * p->cp * r->job->dp))
+        return;
+    p->sharding = MAQ_SHARDING_NONE;
+    p->num_optimizer_instances = 1;
+}
+
 /* One vector per sequence enters a pyramid, and tokens change in number on the way: there is nothing that CP or sequence
  * parallelism could cut alike everywhere. */
 static void check_pyramid(struct resolver *r)
@@ -508,8 +526,8 @@ static void resolve_switches(struct resolver *r)
 enum maq_status maq_job_resolve(struct maq_job *job, const struct maq_job_places *at, struct maq_diag *diag)
 {
     static void (*const steps[])(struct resolver *) = {
-        resolve_dp,      resolve_switches,  resolve_batch,   resolve_schedule,   resolve_precision, resolve_update,
-        resolve_experts, resolve_recompute, resolve_offload, resolve_overlap_ep, check_pyramid};
+        resolve_dp,        resolve_update,  resolve_sharding,  resolve_switches, resolve_batch,      resolve_schedule,
+        resolve_precision, resolve_experts, resolve_recompute, resolve_offload,  resolve_overlap_ep, check_pyramid};
     struct resolver r = {.job = job, .at = at, .diag = diag};
     for (size_t i = 0; i < MAQ_COUNT(steps); i++) {
         steps[i](&r);

@@ -10,6 +10,7 @@
 #include "base/codes.h"
 #include "base/str.h"
 #include "spec/doc_internal.h"
+#include "spec/foreign_file.h"
 
 #define ARENA_CAP ((size_t)1 << 30)
 
@@ -101,11 +102,22 @@ enum maq_status maq__doc_read(struct maq_buf *text, const char *path, struct maq
     return status;
 }
 
+/* What was read is another tool's file; one that is compressed is looked into again. */
+static const struct maq_foreign *foreign(const struct maq_buf *text, const char *path)
+{
+    struct maq_str head = {text->ptr ? text->ptr : "", text->len};
+    bool compressed = head.len >= 2 && memcmp(head.ptr, "\x1f\x8b", 2) == 0;
+    return compressed ? maq_foreign_file(path) : maq_foreign_bytes(head);
+}
+
 enum maq_status maq_doc_load(struct maq_doc *out, const char *path, enum maq_origin origin, struct maq_diag *diag)
 {
     struct maq_buf text;
     doc_init(out);
     enum maq_status status = maq__doc_read(&text, path, diag);
+    if (status == MAQ_OK && origin == MAQ_ORIGIN_DOCUMENT)
+        status = maq_foreign_refuse(foreign(&text, path), maq__doc_name(path), "a document of maquette",
+                                    (struct maq_span){0}, diag);
     if (status == MAQ_OK)
         status =
             maq_doc_parse(out, maq__doc_name(path), (struct maq_str){text.ptr ? text.ptr : "", text.len}, origin, diag);

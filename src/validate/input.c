@@ -14,6 +14,7 @@
 #include "base/str.h"
 #include "base/text.h"
 #include "spec/doc_internal.h"
+#include "spec/foreign_file.h"
 #include "validate/codes.h"
 
 /* ---- filters ---- */
@@ -104,6 +105,9 @@ enum maq_status maq__validate_read(char **text, size_t *len, const char *path, s
                      "%s: over the limit of 64 MiB", path);
     else if (status == MAQ_NO_MEMORY)
         maq_diag_add(diag, MAQ_ERROR, MAQ_CODE_NO_MEMORY, (struct maq_span){0}, NULL, "no memory for %s", path);
+    else
+        status = maq_foreign_refuse(maq_foreign_bytes((struct maq_str){buf, n}), path, "a table", (struct maq_span){0},
+                                    diag);
     if (status != MAQ_OK) {
         free(buf);
         return status;

@@ -16,9 +16,12 @@
     X(IMPORT_LIMIT, 1715, "an imported trace with more of something than can be held")                                 \
     X(IMPORT_NUMBER, 1716, "an imported trace with a time or a size that cannot be")                                   \
     X(IMPORT_DEPENDENCY, 1717,                                                                                         \
-      "a Chakra trace whose nodes wait for each other in a circle, or for a node that is not there")                   \
+      "a Chakra trace whose nodes wait for each other in a circle, or for nodes that are not there")                   \
     X(GRAPH_FOLDER, 1719, "a folder that exported traces cannot be written to")                                        \
-    X(IMPORT_FILLED, 1720, "ranks of an imported job that were not traced")
+    X(IMPORT_FILLED, 1720, "ranks of an imported job that were not traced")                                            \
+    X(IMPORT_UNLAUNCHED, 1721, "work of the device whose launch is not in the trace")                                  \
+    X(IMPORT_DEVICE, 1722, "a trace of a device that the catalogue does not have")                                     \
+    X(IMPORT_COMM_SIZE, 1723, "sizes of collectives in a Chakra trace that does not say what they are of")
 
 enum maq_import_code {
 #define MAQ_CODE_ENUM(name, code, text) MAQ_CODE_##name = (code),

@@ -21,8 +21,10 @@
 #include "capture/import/readers.h"
 #include "capture/mqt/mqt.h"
 #include "maquette/capture.h"
+#include "spec/foreign_file.h"
 
 #define PROBE 4096u
+#define EXPECTED "a captured job or a trace of a kind that is read"
 
 static bool probe_rank(const unsigned char *head, size_t n)
 {
@@ -51,11 +53,14 @@ static enum maq_status read_ranks(struct maq_capture **out, const char *const *p
 static const struct {
     bool (*probe)(const unsigned char *head, size_t n);
     enum maq_status (*read)(struct maq_capture **out, const char *const *paths, uint32_t n, struct maq_diag *diag);
+    /* one that asks for what the files do not say, instead */
+    enum maq_status (*read_with)(struct maq_capture **out, const char *const *paths, uint32_t n,
+                                 const struct maq_capture_read_opts *opts, struct maq_diag *diag);
 } readers[] = {
-    {maq_mqt_probe, maq_mqt_read},
-    {probe_rank, read_ranks},
-    {maq_import_kineto_probe, maq_import_kineto},
-    {maq_import_chakra_probe, maq_import_chakra},
+    {maq_mqt_probe, maq_mqt_read, NULL},
+    {probe_rank, read_ranks, NULL},
+    {maq_import_kineto_probe, maq_import_kineto, NULL},
+    {maq_import_chakra_probe, NULL, maq_import_chakra},
 };
 
 static size_t read_front(const char *path, unsigned char *head)
@@ -71,6 +76,9 @@ static size_t reader_of(const char *path)
 {
     unsigned char head[PROBE];
     size_t n = read_front(path, head), i = 0;
+    const struct maq_foreign *f = maq_foreign_file(path);
+    if (f && !f->is_profile)
+        return MAQ_COUNT(readers);
     while (i < MAQ_COUNT(readers) && !readers[i].probe(head, n))
         i++;
     return i;
@@ -85,6 +93,7 @@ struct list {
     struct maq_arena arena;
     const char **path;
     uint32_t n, room;
+    const char *foreign; /* a file of a folder that another tool wrote and no reader takes; NULL */
     bool failed;
 };
 
@@ -119,8 +128,12 @@ static void add_folder(struct list *l, const char *folder)
     while (dir && !l->failed && (entry = readdir(dir))) {
         const char *path = maq_arena_printf(&l->arena, "%s/%s", folder, entry->d_name);
         l->failed |= !path;
-        if (path && stat(path, &s) == 0 && S_ISREG(s.st_mode) && reader_of(path) < MAQ_COUNT(readers))
+        if (!path || stat(path, &s) != 0 || !S_ISREG(s.st_mode))
+            continue;
+        if (reader_of(path) < MAQ_COUNT(readers))
             add_path(l, path);
+        else if (maq_foreign_file(path) && (!l->foreign || strcmp(path, l->foreign) < 0))
+            l->foreign = path;
     }
     if (dir)
         (void)closedir(dir);
@@ -129,14 +142,18 @@ static void add_folder(struct list *l, const char *folder)
 }
 
 static enum maq_status read_list(struct maq_capture **out, const struct list *l, const char *first,
-                                 struct maq_diag *diag)
+                                 const struct maq_capture_read_opts *opts, struct maq_diag *diag)
 {
     if (l->failed)
         return maq_no_memory(diag, NULL);
+    if (l->n == 0 && l->foreign)
+        return maq_foreign_refuse(maq_foreign_file(l->foreign), l->foreign, EXPECTED, (struct maq_span){0}, diag);
     if (l->n == 0)
         return maq_diag_fail(MAQ_BAD_INPUT, diag, MAQ_CODE_CAPTURE_FORM, (struct maq_span){0},
                              "`maquette run` and `maquette capture` write them", "%s: no trace in it", first);
     size_t reader = reader_of(l->path[0]);
+    if (reader == MAQ_COUNT(readers))
+        MAQ_TRY(maq_foreign_refuse(maq_foreign_file(l->path[0]), l->path[0], EXPECTED, (struct maq_span){0}, diag));
     if (reader == MAQ_COUNT(readers))
         return maq_diag_fail(MAQ_BAD_INPUT, diag, MAQ_CODE_CAPTURE_FORM, (struct maq_span){0},
                              "`maquette run` and `maquette capture` write them",
@@ -145,11 +162,18 @@ static enum maq_status read_list(struct maq_capture **out, const struct list *l,
         if (reader_of(l->path[i]) != reader)
             return maq_diag_fail(MAQ_BAD_INPUT, diag, MAQ_CODE_CAPTURE_RANKS, (struct maq_span){0}, NULL,
                                  "%s: another kind of file than %s", l->path[i], l->path[0]);
-    return readers[reader].read(out, l->path, l->n, diag);
+    return readers[reader].read ? readers[reader].read(out, l->path, l->n, diag)
+                                : readers[reader].read_with(out, l->path, l->n, opts, diag);
 }
 
 enum maq_status maq_capture_read(struct maq_capture **out, const char *const *paths, uint32_t n_paths,
                                  struct maq_diag *diag)
+{
+    return maq_capture_read_with(out, paths, n_paths, NULL, diag);
+}
+
+enum maq_status maq_capture_read_with(struct maq_capture **out, const char *const *paths, uint32_t n_paths,
+                                      const struct maq_capture_read_opts *opts, struct maq_diag *diag)
 {
     struct list l = {0};
     struct stat s;
@@ -166,7 +190,7 @@ enum maq_status maq_capture_read(struct maq_capture **out, const char *const *pa
             add_path(&l, paths[i]);
     }
     if (status == MAQ_OK)
-        status = read_list(out, &l, paths[0], diag);
+        status = read_list(out, &l, paths[0], opts, diag);
     maq_arena_fini(&l.arena);
     return status;
 }

@@ -20,6 +20,6 @@ enum maq_status maq_import_kineto(struct maq_capture **out, const char *const *p
 /* Chakra execution traces. */
 bool maq_import_chakra_probe(const unsigned char *head, size_t n);
 enum maq_status maq_import_chakra(struct maq_capture **out, const char *const *paths, uint32_t n,
-                                  struct maq_diag *diag);
+                                  const struct maq_capture_read_opts *opts, struct maq_diag *diag);
 
 #endif

@@ -11,8 +11,8 @@
 #include "base/alloc.h"
 #include "base/check.h"
 #include "base/str.h"
-
-/* --- maps -------------------------------------------------------------------------------------------------------------- */
+#include "capture/import/codes.h"
+#include "cluster/device_name.h"
 
 /* --- a job ----------------------------------------------------------------------------------------------------------- */
 
@@ -51,6 +51,19 @@ struct maq_import_rank *maq_import_add_rank(struct maq_import_job *job, const ch
     *out = (struct maq_import_rank){.rank = rank, .path = maq_arena_strdup(job->arena, maq_str_of(path))};
     job->failed |= !out->path;
     return out;
+}
+
+void maq_import_device(struct maq_import_job *job, const char *name)
+{
+    if (!name || !name[0] || job->device || job->device_said)
+        return;
+    const struct maq_catalogue_entry *e = maq_device_named(maq_str_of(name));
+    job->device = e ? e->name : NULL;
+    job->device_said = true;
+    if (!e)
+        maq_diag_add(job->diag, MAQ_NOTE, MAQ_CODE_IMPORT_DEVICE, (struct maq_span){0},
+                     "`maquette show gpus` lists the names; --cluster says what to replay on",
+                     "the catalogue has no device '%.80s', which the trace is of", name);
 }
 
 uint32_t maq_import_op(struct maq_import_job *job, const struct maq_rec_op *what, struct maq_str name)

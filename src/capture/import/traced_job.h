@@ -47,6 +47,7 @@ struct maq_import_job {
     struct maq_diag *diag;
     uint32_t world, per_node; /* 0 = unknown */
     const char *device;       /* name in the catalogue; NULL = unknown */
+    bool device_said;         /* a trace names one */
     struct maq_intern op, text;
     uint32_t n_ranks, rank_size;
     struct maq_import_rank *rank;
@@ -62,6 +63,8 @@ void maq_import_drop(struct maq_import_job *job);
 
 /* The rank that a reader fills next; its place may move when another is added. NULL when out of memory. */
 struct maq_import_rank *maq_import_add_rank(struct maq_import_job *job, const char *path, uint32_t rank);
+/* The device of the job, as a driver or a profiler calls it (NULL = not said). One that the catalogue lacks is said to be so, once. */
+void maq_import_device(struct maq_import_job *job, const char *name);
 /* Ids; 0 when out of memory. */
 uint32_t maq_import_op(struct maq_import_job *job, const struct maq_rec_op *what, struct maq_str name);
 uint32_t maq_import_text(struct maq_import_job *job, struct maq_str text);

@@ -17,6 +17,7 @@
 #include "cost/codes.h"
 #include "cost/measured/op_key.h"
 #include "cost/measured/store_internal.h"
+#include "spec/foreign_file.h"
 
 #define WAIT_MS 60000 /* for another program's transaction, which takes milliseconds */
 
@@ -70,6 +71,7 @@ enum maq_status maq__store_fail(sqlite3 *db, int rc, const char *path, struct ma
         return maq_diag_fail(MAQ_NO_MEMORY, diag, MAQ_CODE_KERNELS_NO_MEMORY, nowhere, NULL,
                              "out of memory for the measured kernels of %s", path);
     case SQLITE_NOTADB:
+        MAQ_TRY(maq_foreign_refuse(maq_foreign_file(path), path, "a file of measured kernels", nowhere, diag));
         return maq_diag_fail(MAQ_BAD_INPUT, diag, MAQ_CODE_KERNELS_FORM, nowhere,
                              "such files are written by `maquette profile`", "%s is no file of measured kernels: %s",
                              path, why);

@@ -75,18 +75,24 @@ static int sharding_of(const struct maq_search_space *space, uint32_t i)
 struct way {
     uint32_t sharding, replicas;
     int32_t copies;
+    int is; /* enum maq_sharding */
 };
 
-/* Lists the shardings of a branch in `out`, where it is not NULL; returns how many. */
+/* Lists the shardings of a branch in `out`, where it is not NULL; returns how many. Where there is nobody to share with all are one. */
 static uint32_t list_strategies(struct way *out, const struct maq_search_space *space, const struct maq_job *job,
                                 const struct maq_plan *plan)
 {
-    uint32_t n = 0;
-    for (uint32_t s = 0; s < space->axis[MAQ_AXIS_SHARDING].n; s++)
+    bool moot = maq_sharding_is_moot(plan, &job->model, job->cluster.devices / plan->pp);
+    uint32_t n = 0, n_shardings = moot ? 1 : space->axis[MAQ_AXIS_SHARDING].n;
+    for (uint32_t s = 0; s < n_shardings; s++)
         for (uint32_t r = 0; r < space->axis[MAQ_AXIS_REPLICAS].n; r++) {
-            int32_t copies = replicas_of(space, job, plan, sharding_of(space, s), r);
+            int is = sharding_of(space, s);
+            if (moot &&
+                !(plan->update == MAQ_UPDATE_MUON && is > MAQ_SHARDING_OPTIM)) /* that is refused as it is written */
+                is = MAQ_SHARDING_NONE;
+            int32_t copies = replicas_of(space, job, plan, is, r);
             if (copies > 0 && out)
-                out[n] = (struct way){s, r, copies};
+                out[n] = (struct way){s, r, copies, is};
             n += copies > 0;
         }
     return n;
@@ -457,7 +463,7 @@ static enum maq_status sharded(struct explorer *e, const struct way *way)
 {
     struct maq_leaf_search *s = e->s;
     const struct maq_axis_values *hosts = &s->space->axis[MAQ_AXIS_HOST_OPTIM];
-    e->base.sharding = sharding_of(s->space, way->sharding);
+    e->base.sharding = way->is;
     e->base.num_optimizer_instances = way->copies;
     e->group_left = saving_count(s->space, e->bounds.pipeline);
     e->sync_bound_s = e->tail_s = 0;

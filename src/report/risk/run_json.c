@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* run_json.c - when a run will be done, schema "maquette.risk.run/1"; see docs/json.md. */
+/* run_json.c - when a run will be done, schema "maquette.risk.run/2"; see docs/json.md. */
 #include <math.h>
 
 #include "base/text.h"
@@ -76,7 +76,7 @@ static void add_result(struct maq_json map, const struct maq_run_result *r)
     MAQ_JSON_REALS(map, {"ideal_s", r->ideal_s}, {"mean_s", r->wall_s}, {"mean_standard_error_s", r->wall_error_s},
                    {"sd_s", r->wall_sd_s});
     add_quantiles(maq_json_map(map, "done_after"), r->wall, "_s");
-    maq_json_real(map, "guarantee_s", r->guarantee_s);
+    maq_json_real(map, "bound_s", r->bound_s);
     maq_json_real(map, "goodput", r->goodput);
     add_quantiles(maq_json_map(map, "goodput_quantiles"), r->goodputs, "");
     MAQ_JSON_REALS(map, {"ettr", r->ettr}, {"mtbf_s", r->mtbf_s}, {"mttf_s", r->mttf_s}, {"interruptions", r->failures},
@@ -122,7 +122,7 @@ enum maq_status maq_report_run_json(char **out, const struct maq_report_run *run
     struct maq_json_document document;
     char date[16];
     (void)opts;
-    maq_json_begin(&document, "maquette.risk.run/1");
+    maq_json_begin(&document, "maquette.risk.run/2");
     struct maq_json root = document.root;
     maq_json_job(maq_json_map(root, "job"), run->job);
     maq_json_count(root, "tokens", run->tokens);

@@ -20,8 +20,16 @@ static const char *days(char buf[32], double s)
     if (isnan(s))
         return "-";
     double d = s / DAY;
+    if (d > 0 && d < 0.01) /* a few steps */
+        return maq_format_time(buf, s);
     maq__snprintf(buf, 32, "%.*f d", d < 9.995 ? 3 : d < 99.95 ? 2 : 1, d);
     return buf;
+}
+
+/* Given up: later than that. */
+static const char *later(const struct maq_run_result *run, double s)
+{
+    return s >= maq_run_late_s(run) ? "> " : "";
 }
 
 static const char *length(char buf[32], double s)
@@ -136,7 +144,7 @@ static void put_quantiles(struct maq_page *page, const struct maq_report_run *r)
         const struct maq_run_quantile *q = &run->wall[i];
         maq_table_row(&t, MAQ_INK_PLAIN);
         maq_table_cell(&t, "p%.0f", 100 * q->q);
-        maq_table_cell(&t, "%s", days(a, q->value));
+        maq_table_cell(&t, "%s%s", later(run, q->value), days(a, q->value));
         maq_table_cell(&t, "%s to %s", days(a, q->low), days(b, q->high));
         maq_table_cell(&t, "%.2f %%", 100 * run->ideal_s / q->value);
         put_date(&t, r, q->value);
@@ -158,10 +166,14 @@ static void put_figures(struct maq_page *page, const struct maq_report_run *r)
     const struct maq_run_result *run = r->run;
     char text[256], n[32], m[32];
     maq_page_putf(page, MAQ_INK_PLAIN, "\n");
-    if (!isnan(run->guarantee_s)) {
-        maq__snprintf(text, sizeof text, "with 95 %% confidence at most 5 %% of runs take longer than %s",
-                      days(n, run->guarantee_s));
-        maq_page_field(page, LABEL, "guarantee", text);
+    if (!isnan(run->bound_s)) {
+        bool predicted = r->train != NULL, in_it = run->opts.step_sigma > 0;
+        maq__snprintf(text, sizeof text, "with 95 %% confidence at most 5 %% of runs take longer than %s%s",
+                      days(n, run->bound_s),
+                      in_it       ? ", the error of the step time included"
+                      : predicted ? ", if a step takes what is predicted"
+                                  : ", if a step takes what is given");
+        maq_page_field(page, LABEL, "bound", text);
     }
     maq__snprintf(text, sizeof text, "%.2f %% goodput, %.2f %% effective training time (evaluations count)",
                   100 * run->goodput, 100 * run->ettr);
@@ -191,8 +203,9 @@ static void put_figures(struct maq_page *page, const struct maq_report_run *r)
         maq_page_field(page, LABEL, "", text);
     }
     if (run->endless > 0) {
-        maq__snprintf(text, sizeof text, "%u of %u runs were given up at a thousand times the ideal length",
-                      run->endless, run->opts.replicas);
+        maq__snprintf(text, sizeof text,
+                      "%u of %u runs were given up after %s, and take longer: what they reach (>) is a lower bound",
+                      run->endless, run->opts.replicas, days(n, run->opts.give_up * run->ideal_s));
         maq_page_field(page, LABEL, "warning", text);
     }
 }
@@ -265,10 +278,9 @@ static void put_variant(struct maq_table *t, const struct maq_run_variants *v, u
         maq_table_cell(t, "%u spares", r->opts.spares);
     else
         maq_table_cell(t, "%s", maq_run_recovery_name(r->opts.recovery));
-    double most = 0.9999 * r->opts.give_up * r->ideal_s; /* given up: later than that */
     for (int q = 1; q <= 2; q++) {
         char b[32];
-        maq_table_cell(t, "%s%s", r->wall[q].value > most ? "> " : "", days(a, r->wall[q].value));
+        maq_table_cell(t, "%s%s", later(r, r->wall[q].value), days(a, r->wall[q].value));
         maq_table_cell(t, "%s to %s", days(a, r->wall[q].low), days(b, r->wall[q].high));
     }
     maq_table_cell(t, "%+.3f d", (r->wall[2].value - v->results[v->best]->wall[2].value) / DAY);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* step.c - the distribution of a job's step time: text, and schema "maquette.risk.step/1" (docs/risk.md). */
+/* step.c - the distribution of a job's step time: text, and schema "maquette.risk.step/2" (docs/risk.md). */
 #include <math.h>
 
 #include "base/check.h"
@@ -23,14 +23,14 @@ enum maq_status maq_report_risk_step_json(char **out, const struct maq_risk_step
 {
     struct maq_json_document document;
     (void)opts;
-    maq_json_begin(&document, "maquette.risk.step/1");
+    maq_json_begin(&document, "maquette.risk.step/2");
     struct maq_json root = document.root;
     maq_json_job(maq_json_map(root, "job"), step->job);
     maq_json_real(root, "base_s", step->base_s);
     maq_risk_json_figures(root, &step->p5, step->figure);
     maq_json_real(root, "sd_s", step->sd_s);
-    maq_json_real(root, "guarantee_s", step->guarantee_s);
-    maq_json_int(root, "guarantee_steps", step->guarantee_steps);
+    maq_json_real(root, "bound_s", step->bound_s);
+    maq_json_int(root, "bound_steps", step->bound_steps);
     maq_json_count(root, "replicas", step->replicas);
     maq_json_count(root, "lockstep_devices", step->lockstep);
     maq_json_int(root, "stages", step->stages);
@@ -59,19 +59,21 @@ enum maq_status maq_report_risk_step_json(char **out, const struct maq_risk_step
     return maq_json_finish(out, &document, diag);
 }
 
-/* What holds whatever the law. */
-static void put_guarantee(struct maq_page *page, const struct maq_risk_step *step)
+/* What holds whatever the law, if the base is right. */
+static void put_bound(struct maq_page *page, const struct maq_risk_step *step)
 {
     char n[32];
-    if (isnan(step->guarantee_s))
-        maq_page_putf(page, MAQ_INK_FAINT, "\na guarantee that holds for every law takes --draws %s\n",
-                      maq_words_integer(n, (int64_t)(MAQ_RISK_GUARANTEE_LEAST * step->replicas)));
+    if (isnan(step->bound_s))
+        maq_page_putf(page, MAQ_INK_FAINT, "\na bound that holds for every law takes --draws %s\n",
+                      maq_words_integer(n, (int64_t)(MAQ_RISK_BOUND_LEAST * step->replicas)));
     else if (step->exact)
-        maq_page_putf(page, MAQ_INK_PLAIN, "\nat most 5 %% of steps exceed %#.5g s\n", step->guarantee_s);
+        maq_page_putf(page, MAQ_INK_PLAIN, "\nif the base is right, at most 5 %% of steps exceed %#.5g s\n",
+                      step->bound_s);
     else
-        maq_page_putf(page, MAQ_INK_PLAIN,
-                      "\nwith 95 %% confidence at most 5 %% of steps exceed %#.5g s (%s whole steps)\n",
-                      step->guarantee_s, maq_words_integer(n, step->guarantee_steps));
+        maq_page_putf(
+            page, MAQ_INK_PLAIN,
+            "\nif the base is right, with 95 %% confidence at most 5 %% of steps exceed %#.5g s (%s whole steps)\n",
+            step->bound_s, maq_words_integer(n, step->bound_steps));
 }
 
 /* Where a slow GPU does least harm. */
@@ -158,7 +160,7 @@ enum maq_status maq_report_risk_step_text(char **out, const struct maq_risk_step
     maq_page_init(&page, opts);
     put_job(&page, step);
     maq_risk_page_figures(&page, "step", &step->p5, step->figure, step->base_s);
-    put_guarantee(&page, step);
+    put_bound(&page, step);
     if (step->place)
         put_places(&page, step);
     for (int k = 0; k < MAQ_RISK_PARTS; k++)

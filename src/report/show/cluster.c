@@ -130,12 +130,17 @@ static void text_device(struct maq_show *s, const struct maq_device *d)
     field(page, "scale-up domain", "%d GPUs, %s per GPU and direction, %s per message%s", d->domain_devices,
           maq_format_rate(a, d->domain_bps), maq_format_time(b, d->domain_latency_s),
           d->domain_multicast ? ", switch reduces and multicasts" : "");
-    field(page, "host link", "%s per direction", maq_format_rate(a, d->host_bps));
+    field(page, "host link", d->host_devices > 1 ? "%s per direction, %d GPUs behind one" : "%s per direction",
+          maq_format_rate(a, d->host_bps), d->host_devices);
+    if (d->pcie_bps > 0)
+        field(page, "PCIe", "%s per direction, to its network ports", maq_format_rate(a, d->pcie_bps));
     if (d->domain_contention >= 0)
         field(page, "PCIe", "the rate of each of n GPUs that send falls with n/2 to the power %.4g",
               d->domain_contention);
     field(page, "host CPU", "%s at %.4g GHz", maq_host_cpu_name((enum maq_host_cpu)d->host_cpu),
           d->host_clock_hz * 1e-9);
+    if (d->host_mem_bps > 0)
+        field(page, "host memory", "%s in a usual node, shared by its GPUs", maq_format_rate(a, d->host_mem_bps));
     field(page, "usual node", "%d GPUs%s%s", d->devices_per_node, d->fabric ? ", network " : "",
           d->fabric ? d->fabric : "");
     if (d->usd_per_hour > 0)

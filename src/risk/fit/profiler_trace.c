@@ -22,6 +22,7 @@
 #include "risk/codes.h"
 #include "risk/fit/kernel_pools.h"
 #include "risk/fit/records.h"
+#include "spec/foreign_file.h"
 
 #define MOST_TEXT 1024u
 #define MOST_STEPS (1u << 24)
@@ -315,6 +316,9 @@ static int by_start(const void *pa, const void *pb)
 static enum maq_status finish(struct maq_risk_record *out, double **steps_s, uint32_t *n_steps, struct reader *r,
                               struct maq_arena *arena)
 {
+    const struct maq_foreign *f = r->pools.n == 0 && r->n_steps == 0 ? maq_foreign_file(r->path) : NULL;
+    if (f && !f->is_profile)
+        return maq_foreign_refuse(f, r->path, "a trace of a profiler", (struct maq_span){0}, r->diag);
     if (r->pools.n == 0 && r->n_steps == 0)
         return maq_diag_fail(MAQ_BAD_INPUT, r->diag, MAQ_CODE_RISK_PROFILE, (struct maq_span){0},
                              "record with activities=[ProfilerActivity.CUDA], and call prof.step() in each step",

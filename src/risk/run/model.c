@@ -251,7 +251,9 @@ enum maq_status maq_run_model_build(struct maq_run_model *m, const struct maq_ru
     m->restart = m->startup = delay_of(start);
     m->reconfigure_ns = ns(o->reconfigure_s);
     m->rejoin_ns = ns(o->rejoin_s);
-    m->most_ns = (int64_t)fmin(m->work_ns * (o->give_up > 0 ? o->give_up : MAQ_RUN_GIVE_UP), 4e18);
+    double once =
+        m->startup.mean_ns + (o->n_levels > 0 ? (double)(ns(o->levels[0].save_s) + ns(o->levels[0].persist_s)) : 0);
+    m->most_ns = (int64_t)fmin((m->work_ns + once) * (o->give_up > 0 ? o->give_up : MAQ_RUN_GIVE_UP), 4e18);
     m->together_nodes = f->together_nodes > 1 ? (int64_t)(f->together_nodes + 0.5) : 1;
     MAQ_TRY(build_causes(m, arena, diag));
     build_levels(m, o);

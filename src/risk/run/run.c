@@ -110,6 +110,20 @@ static enum maq_status check_end(const struct maq_run_result *r, const struct ma
         r->mtbf_s, mean_recovery_s(m), r->opts.give_up);
 }
 
+/* Nothing is known of when a run is done, then. Who sets the limit asks how many are late, and is told. */
+static enum maq_status check_any_ended(const struct maq_run_result *r, const struct maq_run_opts *opts,
+                                       struct maq_diag *diag)
+{
+    if (r->endless < r->opts.replicas || opts->give_up > 0)
+        return MAQ_OK;
+    return maq_diag_fail(
+        MAQ_NO, diag, MAQ_CODE_RUN_ENDLESS, (struct maq_span){0},
+        "fewer failures, spares, a shorter recovery, or more frequent checkpoints",
+        "none of %u runs comes to its end: each was given up after %.3g s, where %.3g s are enough if nothing "
+        "stops it",
+        r->opts.replicas, r->opts.give_up * r->ideal_s, r->ideal_s + r->startup_s);
+}
+
 static void fill(struct maq_run_result *r, const struct maq_run_opts *opts, const struct maq_run_model *m)
 {
     r->opts = *opts;
@@ -150,7 +164,7 @@ static enum maq_status simulate(struct maq_run_box *box, const struct maq_run_op
         maq_run_summarize(r, causes, b.outcomes, b.tallies, n, room);
     }
     maq_arena_fini(&scratch);
-    return whole ? MAQ_OK
+    return whole ? check_any_ended(r, opts, diag)
                  : maq_diag_fail(MAQ_NO_MEMORY, diag, MAQ_CODE_RUN_NO_MEMORY, (struct maq_span){0}, NULL,
                                  "out of memory for %u runs", n);
 }

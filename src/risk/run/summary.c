@@ -95,7 +95,9 @@ void maq_run_summarize(struct maq_run_result *out, struct maq_run_cause *causes,
     out->wall_sd_s = deviation(x, n, out->wall_s, other);
     out->wall_error_s = out->wall_sd_s / sqrt(n);
     quantiles(out->wall, x, n);
-    out->guarantee_s = maq_order_guarantee(x, n);
+    out->bound_s = maq_order_guarantee(x, n);
+    if (out->bound_s >= maq_run_late_s(out)) /* of runs that were given up nothing is known but that they take longer */
+        out->bound_s = (double)NAN;
     out->goodput = out->bucket_s[MAQ_RUN_PRODUCTIVE] / out->wall_s;
     out->ettr = (out->bucket_s[MAQ_RUN_PRODUCTIVE] + out->bucket_s[MAQ_RUN_EVALUATION]) / out->wall_s;
     out->mttf_s = out->failures > 0 ? out->wall_s / out->failures : (double)INFINITY;

@@ -14,7 +14,7 @@
 
 #define POINTS 256u
 #define PARTS MAQ_STEP_ASK_PARTS
-#define LIMIT_VALUES 1000u /* more make the guarantee little tighter */
+#define LIMIT_VALUES 1000u /* more make the bound little tighter */
 
 static const double levels[] = {0.05, 0.5, 0.95, 0.99};
 enum { LEVELS = 4 };
@@ -224,7 +224,7 @@ static enum maq_status find_limit(const struct maq_step_question *w, const struc
     if (!count)
         return MAQ_NO_MEMORY;
     *w->limit = (struct maq_step_limit){.limit_ns = (double)NAN};
-    if (w->draws < maq_step_limit_draws(&job, MAQ_RISK_GUARANTEE_LEAST))
+    if (w->draws < maq_step_limit_draws(&job, MAQ_RISK_BOUND_LEAST))
         return MAQ_OK;
     job.draws = (uint32_t)fmin(w->draws, maq_step_limit_draws(&job, LIMIT_VALUES));
     for (uint32_t r = 0; r < n_regimes; r++) {

@@ -85,7 +85,7 @@ static enum maq_status ask_places(struct maq_risk_step *out, struct maq_step_que
     return MAQ_OK;
 }
 
-/* The distribution itself, and the guarantee. */
+/* The distribution itself, and the bound that holds whatever its law. */
 static enum maq_status ask_whole(struct maq_risk_step *out, struct maq_step_question *w, const struct maq_variation *v)
 {
     struct maq_step_answer answer;
@@ -95,8 +95,8 @@ static enum maq_status ask_whole(struct maq_risk_step *out, struct maq_step_ques
     MAQ_TRY(maq_step_question(&answer, &asked, v));
     asked.limit = NULL;
     *w = asked; /* with what was found about it */
-    out->guarantee_s = limit.limit_ns * 1e-9;
-    out->guarantee_steps = limit.values;
+    out->bound_s = limit.limit_ns * 1e-9;
+    out->bound_steps = limit.values;
     out->p5 = maq_step_answer_quantile(&answer, MAQ_STEP_ASK_P5);
     for (int f = 0; f < MAQ_RISK_FIGURE_COUNT; f++)
         out->figure[f] = maq_step_answer_quantile(&answer, (enum maq_step_question_figure)(f + 1));

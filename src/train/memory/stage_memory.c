@@ -380,6 +380,10 @@ void maq_stage_memory(struct maq_stage_result *st, const struct maq_blueprint *b
         st->bytes[MAQ_MEM_GRADIENTS] = before ? 0 : st->bytes[MAQ_MEM_GRADIENTS];
         transient = before ? transient : update;
     }
+    if (fmax(transient, update) < 0) { /* at the update, and less than the activations that are gone by then */
+        transient = update = update + st->bytes[MAQ_MEM_ACTIVATIONS];
+        st->bytes[MAQ_MEM_ACTIVATIONS] = 0;
+    }
     st->bytes[MAQ_MEM_TRANSIENT] = fmax(transient, update) + WORKSPACE_BYTES;
     st->bytes[MAQ_MEM_CONTEXT] = context_bytes(job);
     st->bytes[MAQ_MEM_NCCL] = bp->nccl_bytes;

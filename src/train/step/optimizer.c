@@ -94,6 +94,24 @@ static void put_update(struct maq_segment_writer *w, const struct maq_blueprint 
         put_pass(w, on_device, t.master, t.store);
 }
 
+/*
+ * Parameters that the host updates: their gradients go down, the optimizer reads those and reads and writes master and moments (with g = 2 bytes
+ * and Adam's 12, 26 bytes, and the weight that goes up is written: 28), the weights go up. The ranks of a node share what its memory streams,
+ * and the links to it (cluster/host_cpu.c); cores are enough for that.
+ */
+static void put_host_update(struct maq_segment_writer *w, const struct maq_blueprint *bp, double params)
+{
+    const struct maq_plan *p = &bp->job->plan;
+    const struct optimizer_types t = optimizer_types(bp);
+    double g = maq_dtype_bytes((enum maq_dtype)p->grad_dtype), moments = p->update == MAQ_UPDATE_SGD ? 1 : 2;
+    double state = (t.master > 0 ? t.master : t.store) + moments * t.moment,
+           bytes = params * (g + 2 * state + (t.master > 0 ? t.store : 0)), stream = bp->items->device->host_stream_bps;
+    maq_segment_join(w, maq_segment_copy(w, params * g, MAQ_STEP_NONE));
+    if (stream > 0)
+        maq_segment_gap(w, bytes / stream * 1e9);
+    maq_segment_join(w, maq_segment_copy(w, params * bp->lower.store_bytes, w->on[MAQ_STREAM_COMPUTE]));
+}
+
 /* The end of the step on one rank of a stage, in the order of the head of this file. */
 const struct maq_segment *maq_blueprint_optimizer(struct maq_blueprint *bp, const struct maq_program *const *programs,
                                                   uint32_t n)
@@ -120,11 +138,8 @@ const struct maq_segment *maq_blueprint_optimizer(struct maq_blueprint *bp, cons
     }
     double mine = dense + expert, g = maq_dtype_bytes((enum maq_dtype)p->grad_dtype);
     put_update(&w, bp, mine, matrices[0] + matrices[1], programs, n);
-    if (p->optimizer_offload >
-        0) { /* gradients down, weights up; the host's Adam runs at its memory bandwidth, about that of the link */
-        uint16_t moved = maq_segment_copy(&w, mine * p->optimizer_offload * (g + bp->lower.store_bytes), MAQ_STEP_NONE);
-        maq_segment_join(&w, moved);
-    }
+    if (p->optimizer_offload > 0)
+        put_host_update(&w, bp, mine * p->optimizer_offload);
     put_pass(&w, all, 0, g);
     int math = bp->job->math_dtype;
     if (math == MAQ_FP8 || math == MAQ_FP4) { /* weights quantized once per step */

@@ -19,7 +19,7 @@
 #include "base/check.h"
 #include "base/str.h"
 #include "base/text.h"
-#include "spec/catalogue.h"
+#include "cluster/device_name.h"
 #include "validate/phrase.h"
 #include "validate/train/interpret.h"
 
@@ -166,7 +166,7 @@ const char *maq__coll_row(struct maq_coll_point *out, const struct maq_coll_tabl
     double n = number(table, row, MAQ_COLL_COLUMN_num_gpus),
            per_node = number(table, row, MAQ_COLL_COLUMN_gpus_per_node),
            bytes = number(table, row, MAQ_COLL_COLUMN_size_bytes);
-    const struct maq_catalogue_entry *device = maq__find_device(maq__coll_cell(table, row, MAQ_COLL_COLUMN_gpu));
+    const struct maq_catalogue_entry *device = maq_device_named(maq__coll_cell(table, row, MAQ_COLL_COLUMN_gpu));
     if (!device)
         return "device missing or unknown";
     if (!read_kind(&kind, maq__coll_cell(table, row, MAQ_COLL_COLUMN_collective)))

@@ -22,6 +22,7 @@
 #include "base/check.h"
 #include "base/text.h"
 #include "cluster/cluster_load.h"
+#include "cluster/device_name.h"
 #include "spec/catalogue.h"
 #include "validate/phrase.h"
 
@@ -257,92 +258,6 @@ static void choose_nodes(struct maq_interpretation *in, int64_t usual)
     in->nodes = in->devices / per_node;
 }
 
-/*
- * A name of a GPU is words between blanks, and those again are parts between hyphens and underscores: first the longest run of words that
- * the catalogue knows ("NVIDIA H100 80GB HBM3"), the one further in front where two are equally long; failing that, the same of parts
- * ("DGX-H100", "H100-80GB-SXM-custom"). How many there are ("8x", "x8") is said elsewhere.
- */
-#define MAX_WORDS 32
-
-struct words {
-    struct maq_str at[MAX_WORDS];
-    size_t n;
-};
-
-static bool separates(char c, bool parts)
-{
-    return (c >= 0 && c <= ' ') || (c != '\0' && strchr("()[]/,;+@", c)) || (parts && (c == '-' || c == '_'));
-}
-
-/* "8xH100" and "H100x8" without the count; a count alone becomes nothing. */
-static struct maq_str without_count(struct maq_str word)
-{
-    size_t n = 0;
-    while (n < word.len && is_digit(word.ptr[n]))
-        n++;
-    if (n > 0 && n < word.len && maq_char_lower(word.ptr[n]) == 'x')
-        return (struct maq_str){word.ptr + n + 1, word.len - n - 1};
-    n = word.len;
-    while (n > 0 && is_digit(word.ptr[n - 1]))
-        n--;
-    if (n > 0 && n < word.len && (word.ptr[n - 1] == 'x' || (n == 1 && word.ptr[0] == 'X')))
-        return (struct maq_str){word.ptr, n - 1};
-    return word;
-}
-
-static void split_name(struct words *w, struct maq_str gpu, bool parts)
-{
-    w->n = 0;
-    while (gpu.len > 0 && w->n < MAX_WORDS) {
-        size_t n = 0;
-        while (n < gpu.len && !separates(gpu.ptr[n], parts))
-            n++;
-        struct maq_str word = without_count((struct maq_str){gpu.ptr, n});
-        if (word.len > 0 && !maq_str_ieq(word, "x"))
-            w->at[w->n++] = word;
-        n += n < gpu.len;
-        gpu = (struct maq_str){gpu.ptr + n, gpu.len - n};
-    }
-}
-
-/* Words [from, from + n) joined by blanks, as the catalogue looks them up. */
-static const struct maq_catalogue_entry *find_run(const struct words *w, size_t from, size_t n)
-{
-    char name[128];
-    size_t len = 0;
-    for (size_t i = from; i < from + n; i++) {
-        if (len + w->at[i].len + 1 > sizeof name)
-            return NULL;
-        if (i > from)
-            name[len++] = ' ';
-        memcpy(name + len, w->at[i].ptr, w->at[i].len);
-        len += w->at[i].len;
-    }
-    return maq_catalogue_find("devices", (struct maq_str){name, len});
-}
-
-static const struct maq_catalogue_entry *find_longest(const struct words *w)
-{
-    for (size_t n = w->n; n > 0; n--)
-        for (size_t from = 0; from + n <= w->n; from++) {
-            const struct maq_catalogue_entry *entry = find_run(w, from, n);
-            if (entry)
-                return entry;
-        }
-    return NULL;
-}
-
-const struct maq_catalogue_entry *maq__find_device(struct maq_str gpu)
-{
-    struct words w;
-    split_name(&w, gpu, false);
-    const struct maq_catalogue_entry *entry = find_longest(&w);
-    if (entry)
-        return entry;
-    split_name(&w, gpu, true);
-    return find_longest(&w);
-}
-
 /* A name that says more than the entry: another memory, or another board. The entry is taken all the same, with a remark. */
 static void compare_name(struct maq_interpretation *in, struct maq_str gpu, const struct maq_catalogue_entry *entry,
                          const struct maq_device *device)
@@ -399,7 +314,7 @@ static void add_domain(struct maq_interpretation *in, struct maq_buf *b)
 void maq__interpret_cluster(struct maq_interpretation *in)
 {
     struct maq_str gpu = maq_row_text(&in->row, MAQ_COLUMN_gpu);
-    const struct maq_catalogue_entry *device = maq__find_device(gpu);
+    const struct maq_catalogue_entry *device = maq_device_named(gpu);
     char show[MAQ_SHOW_SIZE];
     if (!device) {
         maq__give_up(in, MAQ_VALIDATE_SKIP_NO_DEVICE, "gpu '%s' is none of the catalogue (maquette show gpus)",

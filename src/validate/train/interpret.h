@@ -64,9 +64,6 @@ enum maq_validate_memory maq_interpret_memory(const struct maq_table_row *row, d
 
 /* --- parts: cluster_text.c, model_family.c, plan_text.c --- */
 void maq__interpret_cluster(struct maq_interpretation *in);
-
-/* "NVIDIA H100 80GB HBM3", "DGX H100", "GH200 120GB (Alps)": the longest run of words that the catalogue knows; NULL = none. */
-const struct maq_catalogue_entry *maq__find_device(struct maq_str gpu);
 /* Dimensions of the catalogue's model where a row has a name and none of its own; before anything asks for them. */
 void maq__interpret_model_name(struct maq_interpretation *in);
 void maq__interpret_model(struct maq_interpretation *in);

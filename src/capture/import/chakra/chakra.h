@@ -17,8 +17,19 @@
  *
  *   ctrl_deps  the host's node before it          data_deps  the one before it on its stream, and what its stream waits for
  *
- * comm_size is what shim/record.h counts; duration_micros is duration_ns, rounded. GlobalMetadata has rank, world_size, per_node
- * and device, and for each communicator the attribute "pg:NAME" with its members.
+ * duration_micros is duration_ns, rounded. GlobalMetadata has rank, world_size, per_node and device, and for each communicator the
+ * attribute "pg:NAME" with its members.
+ *
+ * comm_size of a collective, in bytes. The schema does not say what of; its converter from PyTorch (src/converter/pytorch_node.py) writes the
+ * sum of the input tensors, and ASTRA-sim takes it so (native_collectives/collective_algorithm/Ring.cc: a part of a reduce-scatter and of an
+ * all-to-all is data_size / nodes). NCCL's calls count otherwise (shim/record.h), and what maquette wrote before it said so in the metadata,
+ * as "comm_size_of", counted as they do:
+ *
+ *                              "input"                       "count"
+ *   all-reduce, broadcast,     what a rank puts in           the same
+ *   reduce, all-gather, gather
+ *   reduce-scatter, scatter    all of what is scattered      what one rank receives: input / ranks
+ *   all-to-all                 all that a rank sends         what it sends to one other: input / ranks
  */
 #ifndef MAQ_CAPTURE_IMPORT_CHAKRA_CHAKRA_H
 #define MAQ_CAPTURE_IMPORT_CHAKRA_CHAKRA_H
@@ -59,6 +70,16 @@ enum maq_chakra_type {
     MAQ_CHAKRA_RECV,
     MAQ_CHAKRA_COLL
 };
+
+#define MAQ_CHAKRA_SIZE_OF "comm_size_of"
+#define MAQ_CHAKRA_OF_INPUT "input"
+#define MAQ_CHAKRA_OF_COUNT "count"
+
+/* Whether the two conventions of comm_size differ for a collective. */
+static inline bool maq_chakra_is_shared_out(unsigned coll)
+{
+    return coll == MAQ_REC_REDUCE_SCATTER || coll == MAQ_REC_SCATTER || coll == MAQ_REC_ALL_TO_ALL;
+}
 
 /* CollectiveCommType of a collective, and back (REDUCE_SCATTER_BLOCK is reduce-scatter, BARRIER an all-reduce of nothing). */
 static inline int64_t maq_chakra_of_coll(unsigned coll)

@@ -133,11 +133,11 @@ static bool node_attr(struct maq_chakra *c, struct maq_chakra_node *v, const str
 
 /* --- messages ----------------------------------------------------------------------------------------------------------- */
 
-static bool add_dep(struct maq_chakra *c, struct maq_chakra_node *v, uint64_t id)
+static bool add_dep(struct maq_chakra *c, struct maq_chakra_node *v, bool control, uint64_t id)
 {
     if (!maq__grow((void **)&c->dep, &c->dep_size, c->n_deps, sizeof *c->dep))
         return false;
-    c->dep[c->n_deps++] = id;
+    c->dep[c->n_deps++] = (struct maq_chakra_dep){id, control};
     v->n_deps++;
     return true;
 }
@@ -145,11 +145,12 @@ static bool add_dep(struct maq_chakra *c, struct maq_chakra_node *v, uint64_t id
 /* Dependencies are packed by current writers, and single in old ones. */
 static bool add_deps(struct maq_chakra *c, struct maq_chakra_node *v, struct maq_pb_field *f)
 {
+    bool control = f->number == MAQ_CHAKRA_NODE_CTRL;
     uint64_t id;
     if (f->type == MAQ_PB_VARINT)
-        return add_dep(c, v, f->v);
+        return add_dep(c, v, control, f->v);
     while (f->bytes.len > 0)
-        if (!maq_pb_get_varint(&id, &f->bytes) || !add_dep(c, v, id))
+        if (!maq_pb_get_varint(&id, &f->bytes) || !add_dep(c, v, control, id))
             return false;
     return true;
 }
@@ -242,11 +243,14 @@ static enum maq_status take_metadata(struct maq_chakra *c, struct maq_str s, str
             c->world = a.v;
         else if (maq_str_is(a.name, "per_node"))
             c->per_node = a.v;
+        else if (maq_str_is(a.name, MAQ_CHAKRA_SIZE_OF))
+            c->stated = maq_str_is(a.text, MAQ_CHAKRA_OF_COUNT) ? MAQ_CHAKRA_SIZE_COUNT : MAQ_CHAKRA_SIZE_INPUT;
         else if (maq_str_is(a.name, "device"))
             memory = (c->device = maq_arena_strdup(c->arena, a.text)) != NULL;
         else if (maq_str_starts(a.name, "pg:"))
             memory = take_group(c, &a);
     }
+    c->ours = c->per_node >= 0; /* no other writer has it */
     if (!memory)
         return no_memory(diag, c->path);
     return s.ptr ? MAQ_OK
@@ -396,8 +400,18 @@ static int64_t rank_in_name(const char *path)
                                                                                                                  : -1;
 }
 
+/* What comm_size is of in a file: as the user says, as the file says, or by who wrote it (chakra.h). */
+static enum maq_chakra_comm_size size_of(const struct maq_chakra *c, enum maq_chakra_comm_size chosen)
+{
+    if (chosen != MAQ_CHAKRA_SIZE_BY_WRITER)
+        return chosen;
+    if (c->stated != MAQ_CHAKRA_SIZE_BY_WRITER)
+        return c->stated;
+    return c->ours ? MAQ_CHAKRA_SIZE_COUNT : MAQ_CHAKRA_SIZE_INPUT;
+}
+
 static enum maq_status add_file(struct maq_import_job *job, const char *path, uint32_t place, uint32_t n,
-                                struct maq_chakra *c)
+                                enum maq_chakra_comm_size chosen, struct maq_chakra *c, struct maq_chakra_tally *tally)
 {
     MAQ_TRY(maq_chakra_read(c, path, job->arena, job->diag));
     int64_t rank = c->rank >= 0 ? c->rank : rank_in_name(path) >= 0 ? rank_in_name(path) : place;
@@ -410,25 +424,65 @@ static enum maq_status add_file(struct maq_import_job *job, const char *path, ui
     job->world = job->world > (uint32_t)world ? job->world : (uint32_t)world;
     if (c->per_node > 0 && c->per_node <= world)
         job->per_node = (uint32_t)c->per_node;
-    job->device = job->device ? job->device : c->device;
+    if (!c->ours)
+        maq_import_device(job, c->device);
+    else if (!job->device)
+        job->device = c->device; /* of the catalogue, or of a file of the user's */
     struct maq_import_rank *r = maq_import_add_rank(job, path, (uint32_t)rank);
     if (!r || job->failed)
         return no_memory(job->diag, path);
-    return maq_chakra_records(job, r, c);
+    uint32_t before = tally->shared_out;
+    tally->sized_by = size_of(c, chosen);
+    MAQ_TRY(maq_chakra_records(job, r, c, tally));
+    if (c->stated != MAQ_CHAKRA_SIZE_BY_WRITER || chosen != MAQ_CHAKRA_SIZE_BY_WRITER)
+        tally->shared_out = before; /* there is nothing to say: the file says it, or the user did */
+    return MAQ_OK;
 }
 
-enum maq_status maq_import_chakra(struct maq_capture **out, const char *const *paths, uint32_t n, struct maq_diag *diag)
+/* What was taken to be so, once for all files. */
+static void tell(const struct maq_chakra_tally *t, struct maq_diag *diag)
+{
+    bool count = t->sized_by == MAQ_CHAKRA_SIZE_COUNT;
+    if (t->shared_out > 0)
+        maq_diag_add(diag, MAQ_NOTE, MAQ_CODE_IMPORT_COMM_SIZE, nowhere,
+                     count ? "--comm-size input: it is the size of a rank's whole input"
+                           : "--comm-size count: it is NCCL's count, a rank's part",
+                     count ? "comm_size of %u reduce-scatters, scatters and all-to-alls is taken for NCCL's count, as "
+                             "maquette wrote it "
+                             "before it said so in the file"
+                           : "comm_size of %u reduce-scatters, scatters and all-to-alls is taken for the size of a "
+                             "rank's whole input, "
+                             "as Chakra's converter writes it and ASTRA-sim reads it",
+                     t->shared_out);
+    if (t->n_against > 0)
+        maq_diag_add(diag, MAQ_NOTE, MAQ_CODE_IMPORT_DEPENDENCY, nowhere, NULL,
+                     "control dependencies in a circle that are left out: %llu; data dependencies are kept",
+                     (unsigned long long)t->n_against);
+    if (t->n_missing > 0)
+        maq_diag_add(diag, MAQ_NOTE, MAQ_CODE_IMPORT_DEPENDENCY, nowhere, NULL,
+                     "control dependencies on nodes that are not in the trace, as filters leave them: %llu (the first: "
+                     "%s, node %llu on node "
+                     "%llu); the order of the file is the host's there",
+                     (unsigned long long)t->n_missing, t->path, (unsigned long long)t->waiting,
+                     (unsigned long long)t->missing);
+}
+
+enum maq_status maq_import_chakra(struct maq_capture **out, const char *const *paths, uint32_t n,
+                                  const struct maq_capture_read_opts *opts, struct maq_diag *diag)
 {
     struct maq_import_job job;
+    struct maq_chakra_tally tally = {0};
     MAQ_TRY(maq_import_begin(&job, diag));
     for (uint32_t i = 0; i < n; i++) {
         struct maq_chakra c = {0};
-        enum maq_status status = add_file(&job, paths[i], i, n, &c);
+        enum maq_status status =
+            add_file(&job, paths[i], i, n, opts ? opts->comm_size : MAQ_CHAKRA_SIZE_BY_WRITER, &c, &tally);
         maq_chakra_fini(&c);
         if (status != MAQ_OK) {
             maq_import_drop(&job);
             return status;
         }
     }
+    tell(&tally, diag);
     return maq_import_finish(out, &job);
 }

@@ -2,8 +2,7 @@
 /*
  * records.c - the nodes of a Chakra trace as the records of a rank.
  *
- * A program has one host that does things in order, so nodes are taken in a topological order, the first in the file among those
- * that can be taken. What an edge becomes depends on its ends:
+ * A program has one host that does things in order, so nodes are taken one after another (order.c). What an edge becomes depends on its ends:
  *
  *   host -> host, host -> device        nothing: the host's order says it
  *   device -> device, same stream       nothing: the stream's order says it
@@ -30,6 +29,7 @@ struct linker {
     struct maq_import_job *job;
     struct maq_import_rank *rank;
     struct maq_chakra *c;
+    struct maq_chakra_tally *tally;
     struct maq_arena scratch;
     struct maq_intern_map streams; /* key -> ordinal + 1 */
     uint32_t *order;               /* [n] places in the file */
@@ -50,96 +50,73 @@ static bool on_host(const struct maq_chakra_node *v)
 
 /* --- order ---------------------------------------------------------------------------------------------------------------- */
 
-static enum maq_status circle(const struct linker *l, const char *what)
+static enum maq_status find_places(struct linker *l, struct maq_intern_map *places)
 {
-    return maq_diag_fail(MAQ_BAD_INPUT, l->job->diag, MAQ_CODE_IMPORT_DEPENDENCY, nowhere, NULL, "%s: %s", l->c->path,
-                         what);
+    struct maq_chakra *c = l->c;
+    for (uint32_t i = 0; i < c->n; i++) {
+        uint64_t *at = maq_intern_map_at(places, &l->scratch, &c->node[i].id, sizeof c->node[i].id);
+        if (!at)
+            return MAQ_NO_MEMORY;
+        if (*at > 0)
+            return maq_diag_fail(MAQ_BAD_INPUT, l->job->diag, MAQ_CODE_IMPORT_DEPENDENCY, nowhere, NULL,
+                                 "%s: two nodes have the id %llu: '%.80s' and '%.80s'", c->path,
+                                 (unsigned long long)c->node[i].id, c->node[*at - 1].name, c->node[i].name);
+        *at = i + UINT64_C(1);
+    }
+    return MAQ_OK;
 }
 
-/* Dependencies as places in the file. */
+/* A dependency on a node that the file does not have. Control dependencies are the order of a host, and filters (of the converter, of
+ * who takes a few ranks or a few operators out of a trace) leave them where they drop the node: the order of the file takes their place.
+ * A data dependency is what makes the time, so that one has to be there. */
+static enum maq_status missing(struct linker *l, const struct maq_chakra_node *v, const struct maq_chakra_dep *d)
+{
+    struct maq_chakra_tally *t = l->tally;
+    if (!d->control)
+        return maq_diag_fail(MAQ_BAD_INPUT, l->job->diag, MAQ_CODE_IMPORT_DEPENDENCY, nowhere,
+                             "was the trace cut or filtered? data_deps have to stay in it",
+                             "%s: node %llu '%.80s' has a data dependency on node %llu, which is not there", l->c->path,
+                             (unsigned long long)v->id, v->name, (unsigned long long)d->node);
+    if (t->n_missing++ == 0) {
+        t->waiting = v->id;
+        t->missing = d->node;
+        t->path = l->rank->path;
+    }
+    return MAQ_OK;
+}
+
+/* Dependencies as places in the file; those on nodes that were filtered out are taken away. */
 static enum maq_status link_nodes(struct linker *l)
 {
     struct maq_chakra *c = l->c;
     struct maq_intern_map places = {0};
-    enum maq_status status = MAQ_OK;
+    enum maq_status status = find_places(l, &places);
     for (uint32_t i = 0; i < c->n && status == MAQ_OK; i++) {
-        uint64_t *at = maq_intern_map_at(&places, &l->scratch, &c->node[i].id, sizeof c->node[i].id);
-        if (!at)
-            status = MAQ_NO_MEMORY;
-        else if (*at > 0)
-            status = circle(l, "two nodes have the same id");
-        else
-            *at = i + UINT64_C(1);
-    }
-    for (uint32_t e = 0; e < c->n_deps && status == MAQ_OK; e++) {
-        uint64_t *at = maq_intern_map_at(&places, &l->scratch, &c->dep[e], sizeof c->dep[e]);
-        if (!at)
-            status = MAQ_NO_MEMORY;
-        else if (*at == 0)
-            status = circle(l, "a node waits for one that is not there");
-        else
-            c->dep[e] = *at - 1;
+        struct maq_chakra_node *v = &c->node[i];
+        uint32_t kept = 0;
+        for (uint32_t e = 0; e < v->n_deps && status == MAQ_OK; e++) {
+            struct maq_chakra_dep *d = &c->dep[v->dep + e];
+            uint64_t *at = maq_intern_map_at(&places, &l->scratch, &d->node, sizeof d->node);
+            if (!at)
+                status = MAQ_NO_MEMORY;
+            else if (*at == 0)
+                status = missing(l, v, d);
+            else
+                c->dep[v->dep + kept++] = (struct maq_chakra_dep){*at - 1, d->control};
+        }
+        v->n_deps = kept;
     }
     maq_intern_map_fini(&places);
     return status;
 }
 
-static void sink(uint32_t *heap, uint32_t n, uint32_t i)
-{
-    for (uint32_t child; (child = 2 * i + 1) < n; i = child) {
-        child += child + 1 < n && heap[child + 1] < heap[child];
-        if (heap[i] <= heap[child])
-            break;
-        uint32_t x = heap[i];
-        heap[i] = heap[child];
-        heap[child] = x;
-    }
-}
-
-static void rise(uint32_t *heap, uint32_t i)
-{
-    for (; i > 0 && heap[i] < heap[(i - 1) / 2]; i = (i - 1) / 2) {
-        uint32_t x = heap[i];
-        heap[i] = heap[(i - 1) / 2];
-        heap[(i - 1) / 2] = x;
-    }
-}
-
-/* Kahn's algorithm; of the nodes that are ready the first in the file comes next. */
 static enum maq_status order_nodes(struct linker *l)
 {
-    struct maq_chakra *c = l->c;
-    uint32_t *at = MAQ_ARENA_NEW(&l->scratch, uint32_t, (size_t)c->n + 2), n_heap = 0, n = 0;
-    uint32_t *next = MAQ_ARENA_NEW(&l->scratch, uint32_t, c->n_deps),
-             *heap = MAQ_ARENA_NEW(&l->scratch, uint32_t, c->n);
-    uint32_t *waits = MAQ_ARENA_NEW(&l->scratch, uint32_t, c->n);
-    l->order = MAQ_ARENA_NEW(&l->scratch, uint32_t, c->n);
-    if (!at || !next || !heap || !waits || !l->order)
-        return MAQ_NO_MEMORY;
-    for (uint32_t e = 0; e < c->n_deps; e++)
-        at[c->dep[e] + 2]++;
-    for (uint32_t i = 2; i < c->n + 2; i++)
-        at[i] += at[i - 1];
-    for (uint32_t i = 0; i < c->n; i++) {
-        waits[i] = c->node[i].n_deps;
-        for (uint32_t e = 0; e < c->node[i].n_deps; e++)
-            next[at[c->dep[c->node[i].dep + e] + 1]++] = i;
-        if (waits[i] == 0) {
-            heap[n_heap] = i;
-            rise(heap, n_heap++);
-        }
-    }
-    while (n_heap > 0) {
-        uint32_t v = l->order[n++] = heap[0];
-        heap[0] = heap[--n_heap];
-        sink(heap, n_heap, 0);
-        for (uint32_t e = at[v]; e < at[v + 1]; e++)
-            if (--waits[next[e]] == 0) {
-                heap[n_heap] = next[e];
-                rise(heap, n_heap++);
-            }
-    }
-    return n == c->n ? MAQ_OK : circle(l, "nodes wait for each other in a circle");
+    enum maq_status status = maq_chakra_order(&l->order, l->c, &l->scratch, &l->tally->n_against);
+    return status != MAQ_NO
+               ? status
+               : maq_diag_fail(MAQ_BAD_INPUT, l->job->diag, MAQ_CODE_IMPORT_DEPENDENCY, nowhere, NULL,
+                               "%s: nodes wait for each other in a circle of data dependencies", l->c->path);
 }
 
 /* --- streams and events ------------------------------------------------------------------------------------------------------ */
@@ -187,7 +164,7 @@ static void want_events(struct linker *l)
         uint32_t i = l->order[k];
         const struct maq_chakra_node *v = &c->node[i];
         for (uint32_t e = 0; e < v->n_deps; e++) {
-            uint32_t u = (uint32_t)c->dep[v->dep + e];
+            uint32_t u = (uint32_t)c->dep[v->dep + e].node;
             if (l->stream[u] == NONE || l->stream[u] == l->stream[i])
                 continue;
             if (l->stream[i] != NONE || l->last[l->stream[u]] != u)
@@ -214,7 +191,7 @@ static void put_waits(struct linker *l, uint32_t i)
 {
     const struct maq_chakra_node *v = &l->c->node[i];
     for (uint32_t e = 0; e < v->n_deps; e++) {
-        uint32_t u = (uint32_t)l->c->dep[v->dep + e];
+        uint32_t u = (uint32_t)l->c->dep[v->dep + e].node;
         if (l->stream[u] == NONE || l->stream[u] == l->stream[i])
             continue;
         if (l->stream[i] != NONE) {
@@ -262,6 +239,16 @@ static uint32_t position_in(const struct maq_import_comm *m, int64_t rank)
     return MAQ_REC_NONE;
 }
 
+/* Bytes of a collective as records count them. */
+static uint64_t coll_bytes(struct linker *l, const struct maq_chakra_node *v, enum maq_rec_coll kind, uint32_t ranks)
+{
+    uint64_t bytes = v->bytes > 0 ? (uint64_t)v->bytes : 0;
+    if (!maq_chakra_is_shared_out(kind) || bytes == 0 || ranks == 0)
+        return bytes;
+    l->tally->shared_out++;
+    return l->tally->sized_by == MAQ_CHAKRA_SIZE_COUNT ? bytes : bytes / ranks + (bytes % ranks > 0);
+}
+
 /* A collective or a message; false: it names ranks that its communicator does not have, and it becomes a kernel. */
 static bool put_meeting(struct linker *l, const struct maq_chakra_node *v)
 {
@@ -278,7 +265,7 @@ static bool put_meeting(struct linker *l, const struct maq_chakra_node *v)
     struct maq_rec *r = put(l, coll ? MAQ_REC_COLL : sends ? MAQ_REC_SEND : MAQ_REC_RECV);
     r->id = MAQ_REC_COLL(ordinal, 0, v->dtype, kind);
     r->arg = arg;
-    r->bytes = v->bytes > 0 ? (uint64_t)v->bytes : 0;
+    r->bytes = coll_bytes(l, v, kind, m->size);
     r->flags = v->group_continues ? MAQ_REC_MORE : 0;
     return true;
 }
@@ -382,9 +369,10 @@ static enum maq_status put_all(struct linker *l)
     return l->job->failed ? MAQ_NO_MEMORY : MAQ_OK;
 }
 
-enum maq_status maq_chakra_records(struct maq_import_job *job, struct maq_import_rank *rank, struct maq_chakra *c)
+enum maq_status maq_chakra_records(struct maq_import_job *job, struct maq_import_rank *rank, struct maq_chakra *c,
+                                   struct maq_chakra_tally *tally)
 {
-    struct linker l = {.job = job, .rank = rank, .c = c};
+    struct linker l = {.job = job, .rank = rank, .c = c, .tally = tally};
     maq_arena_init(&l.scratch, 0);
     enum maq_status status = link_nodes(&l);
     if (status == MAQ_OK)

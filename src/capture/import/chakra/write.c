@@ -230,6 +230,14 @@ static const struct maq_captured_comm *comm_of(const struct writer *w, uint32_t 
     return &w->c->comm[id];
 }
 
+/* comm_size as others read it: of all that a rank puts in (chakra.h). */
+static int64_t comm_size(const struct maq_rec *r, uint32_t ranks)
+{
+    bool parts = r->kind == MAQ_REC_COLL && maq_chakra_is_shared_out(MAQ_REC_COLL_KIND(r->id));
+    uint64_t most = INT64_MAX / (parts && ranks > 0 ? ranks : 1);
+    return (int64_t)((r->bytes < most ? r->bytes : most) * (parts && ranks > 0 ? ranks : 1));
+}
+
 static void put_meeting(struct writer *w, const struct maq_rec *r, const struct deps *before, struct deps *after)
 {
     char pg[32];
@@ -242,7 +250,7 @@ static void put_meeting(struct writer *w, const struct maq_rec *r, const struct 
     const char *name = r->kind == MAQ_REC_COLL ? "ncclCollective" : sends ? "ncclSend" : "ncclRecv";
     uint64_t id = begin(w, type, name, (int64_t)r->ns, w->host, before);
     attr_bool(w, "is_cpu_op", false);
-    attr_int(w, "comm_size", (int64_t)r->bytes);
+    attr_int(w, "comm_size", comm_size(r, m->size));
     attr_text(w, MAQ_CHAKRA_NODE_ATTR, "pg_name", pg);
     attr_int(w, "stream", r->stream);
     attr_int(w, "comm_dtype", MAQ_REC_COLL_TYPE(r->id));
@@ -347,6 +355,7 @@ static void put_metadata(struct writer *w, uint32_t rank)
     meta_int(w, "rank", rank);
     meta_int(w, "world_size", w->c->world);
     meta_int(w, "per_node", w->c->per_node);
+    attr_text(w, MAQ_CHAKRA_META_ATTR, MAQ_CHAKRA_SIZE_OF, MAQ_CHAKRA_OF_INPUT);
     if (w->c->device)
         attr_text(w, MAQ_CHAKRA_META_ATTR, "device", w->c->device);
     for (uint32_t o = 0; o < w->k->n_comms; o++) {

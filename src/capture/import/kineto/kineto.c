@@ -32,36 +32,6 @@ bool maq_import_kineto_probe(const unsigned char *head, size_t n)
     return i < n && (head[i] == '{' || head[i] == '[') && found;
 }
 
-/* Name in the catalogue of what the driver calls "NVIDIA H800" or "NVIDIA H100 80GB HBM3"; NULL. */
-static const char *device_of(const char *name)
-{
-    static const struct {
-        const char *word, *device;
-    } known[] = {{"GB300", "gb300"},
-                 {"GB200", "gb200"},
-                 {"B300", "b300"},
-                 {"B200", "b200"},
-                 {"GH200 144G", "gh200-144gb"},
-                 {"GH200", "gh200-96gb"},
-                 {"H200", "h200"},
-                 {"H800", "h800"},
-                 {"H20", "h20"},
-                 {"H100 PCIe", "h100-pcie"},
-                 {"H100 NVL", "h100-nvl"},
-                 {"H100", "h100-sxm"},
-                 {"A800-SXM4-80GB", "a800-80gb"},
-                 {"A100-SXM4-80GB", "a100-80gb"},
-                 {"A100-SXM4-40GB", "a100-40gb"},
-                 {"A100 80GB PCIe", "a100-80gb-pcie"},
-                 {"A100-PCIE-40GB", "a100-40gb-pcie"},
-                 {"V100-SXM2-32GB", "v100-32gb"},
-                 {"V100-SXM2-16GB", "v100-16gb"}};
-    for (size_t i = 0; name && i < MAQ_COUNT(known); i++)
-        if (strstr(name, known[i].word))
-            return known[i].device;
-    return NULL;
-}
-
 static enum maq_status add_file(struct maq_import_job *job, const char *path, uint32_t place, bool alone,
                                 struct maq_kineto *k)
 {
@@ -76,7 +46,7 @@ static enum maq_status add_file(struct maq_import_job *job, const char *path, ui
             MAQ_BAD_INPUT, job->diag, MAQ_CODE_IMPORT_RANK, nowhere, "give the traces of one job at a time",
             "%s is of a job of %lld ranks, the ones before of %u", path, (long long)k->world, job->world);
     if (!job->device)
-        job->device = device_of(k->device);
+        maq_import_device(job, k->device);
     if (job->per_node == 0)
         job->per_node = k->n_devices;
     struct maq_import_rank *rank = maq_import_add_rank(job, path, k->rank >= 0 ? (uint32_t)k->rank : alone ? 0 : place);

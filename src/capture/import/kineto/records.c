@@ -130,7 +130,7 @@ static void put_launch(struct writer *w, struct maq_kineto_step *s)
     uint16_t stream = (uint16_t)maq_kineto_stream(t, s->stream);
     uint64_t *at = e->correlation >= 0 ? maq_intern_map_at(&t->call, &t->scratch, &e->correlation, 8) : NULL;
     uint32_t above = NONE;
-    bool backward = false;
+    bool backward = s->unlaunched && w->in_backward;
     if (at && *at > 0) {
         call = &w->k->event[*at - 1];
         above = t->above[*at - 1];
@@ -240,6 +240,8 @@ enum maq_status maq_kineto_records(struct maq_import_job *job, struct maq_import
     maq_arena_init(&t.scratch, 0);
     struct writer w = {.t = &t, .job = job, .rank = rank, .k = k};
     bool ok = maq_kineto_steps(&t) && put_all(&w);
+    if (ok)
+        maq_kineto_tell_unlaunched(&t);
     maq_kineto_timeline_fini(&t);
     return ok ? MAQ_OK
               : maq_diag_fail(MAQ_NO_MEMORY, job->diag, MAQ_CODE_NO_MEMORY, nowhere, NULL, "%s: out of memory",

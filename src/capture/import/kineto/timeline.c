@@ -11,13 +11,14 @@
  *     ns    = end - ready                                                             [ns]
  *     host  = T_i - T_{i-1}, or after a call that waited T_i - max(T_{i-1}, end of what it waited for)
  *
- * so a replay of the records without edits puts every end where the trace has it. c is the median, over kernels that found their
+ * so a replay of the records without edits puts every end where the trace has it. Work whose launch is not in the trace gets its
+ * moment in launches.c. c is the median, over kernels that found their
  * stream idle, of start - end of the launching call. What of `start - ready` is longer than MAQ_KINETO_GAP_NS is no property of the
  * kernel: it becomes an operator of its own, "gap that the trace does not explain".
  *
  * Dependencies between streams. Newer traces (cuda_sync events) say which stream waits for which record of an event.
  * In others only the calls of cudaStreamWaitEvent are seen, without stream and event; then a kernel that starts
- * within MAQ_KINETO_GAP_NS after the end of a kernel of another stream, and later than its own stream and launch
+ * within MAQ_KINETO_WAIT_NS after the end of a kernel of another stream, and later than its own stream and launch
  * allow, is taken to wait for it, if there was such a call between the two launches. Likewise a synchronising call
  * waits for the last end on the device that lies in it. Dependencies that cost nothing in the trace cannot be seen
  * and are lost.
@@ -77,6 +78,7 @@ static void add_launch(struct maq_kineto_timeline *t, uint32_t event)
     s->event = event;
     s->stream = e->stream;
     s->tie = e->start;
+    s->unlaunched = !call;
     s->at = call && call->start <= e->start ? call->start : e->start;
     s->end = call && call->start <= e->start ? call->end : e->start;
     s->waits = e->kind == MAQ_KINETO_MEMCPY && call && call->end >= e->end;
@@ -116,12 +118,32 @@ static void add_span(struct maq_kineto_timeline *t, uint32_t event)
     s->at = s->end = e->end;
 }
 
+/* Of steps at one moment: annotations, then launches, then what may wait for them. */
+static int turn(const struct maq_kineto_step *s)
+{
+    switch ((enum maq_kineto_step_kind)s->kind) {
+    case MAQ_STEP_PUSH:
+    case MAQ_STEP_POP:
+    case MAQ_STEP_MARK:
+        return 0;
+    case MAQ_STEP_LAUNCH:
+        return 1;
+    case MAQ_STEP_SYNC:
+    case MAQ_STEP_WAIT:
+    case MAQ_STEP_RECORD:
+        break;
+    }
+    return 2;
+}
+
 static int by_time(const void *a, const void *b)
 {
     const struct maq_kineto_step *x = a, *y = b;
     if (x->at != y->at)
         return x->at < y->at ? -1 : 1;
-    if (x->kind == MAQ_STEP_LAUNCH && y->kind == MAQ_STEP_LAUNCH && x->tie != y->tie) /* nodes of a CUDA graph */
+    if (turn(x) != turn(y))
+        return turn(x) < turn(y) ? -1 : 1;
+    if (turn(x) == 1 && x->tie != y->tie) /* nodes of a CUDA graph; what was in flight when the recording began */
         return x->tie < y->tie ? -1 : 1;
     return (x->seq > y->seq) - (x->seq < y->seq);
 }
@@ -145,9 +167,10 @@ static bool add_steps(struct maq_kineto_timeline *t)
         else if (k->event[i].kind == MAQ_KINETO_SPAN)
             add_span(t, i);
     }
-    if (!t->failed)
-        qsort(t->step, t->n, sizeof *t->step, by_time);
-    return !t->failed;
+    if (t->failed || !maq_kineto_place_launches(t))
+        return false;
+    qsort(t->step, t->n, sizeof *t->step, by_time);
+    return true;
 }
 
 /* --- what is above a call ----------------------------------------------------------------------------------------------- */
@@ -263,7 +286,8 @@ static bool launch_latency(struct maq_kineto_timeline *t, int64_t *out)
         return false;
     for (uint32_t i = 0; i < t->n; i++) {
         const struct maq_kineto_step *s = &t->step[i];
-        if (s->kind != MAQ_STEP_LAUNCH || s->at == start_of(t, i) || (t->on[i] != NONE && end_of(t, t->on[i]) > s->end))
+        if (s->kind != MAQ_STEP_LAUNCH || s->unlaunched || s->at == start_of(t, i) ||
+            (t->on[i] != NONE && end_of(t, t->on[i]) > s->end))
             continue;
         int64_t d = start_of(t, i) - s->end;
         if (d >= 0 && d <= 2 * MAQ_KINETO_GAP_NS)
@@ -334,7 +358,8 @@ static uint32_t ended_last(const struct maq_kineto_timeline *t, const struct end
     return NONE;
 }
 
-/* Infers the dependency of a kernel that started later than its stream and its launch allow. */
+/* Infers the dependency of a kernel that started later than its stream and its launch allow. The calls that tell its stream to
+ * wait are with its launch: where that is not in the trace they are not either. */
 static void infer_wait(struct maq_kineto_timeline *t, const struct ends *e, const uint32_t *waits_before, uint32_t i)
 {
     int64_t start = start_of(t, i), ready = t->step[i].t;
@@ -342,9 +367,9 @@ static void infer_wait(struct maq_kineto_timeline *t, const struct ends *e, cons
         ready = end_of(t, t->on[i]);
     if (start - ready <= MAQ_KINETO_GAP_NS)
         return;
-    int64_t from = start - MAQ_KINETO_GAP_NS > ready ? start - MAQ_KINETO_GAP_NS : ready;
+    int64_t from = start - MAQ_KINETO_WAIT_NS > ready ? start - MAQ_KINETO_WAIT_NS : ready;
     uint32_t y = ended_last(t, e, i, from, start, t->step[i].stream);
-    if (y == NONE || waits_before[i] == waits_before[y])
+    if (y == NONE || (waits_before[i] == waits_before[y] && !t->step[i].unlaunched))
         return;
     t->step[i].until = y;
     t->step[y].recorded = 1;
@@ -413,14 +438,15 @@ static bool find_waits(struct maq_kineto_timeline *t)
     uint32_t *waits_before = MAQ_ARENA_NEW(&t->scratch, uint32_t, (size_t)t->n + 1);
     if (!waits_before || !sort_ends(t, &e))
         return false;
-    for (uint32_t i = 0; i < t->n; i++)
-        waits_before[i + 1] = waits_before[i] + (t->step[i].kind == MAQ_STEP_WAIT);
     if (t->says_waits && !told(t))
         return false;
+    for (uint32_t i = 0; i < t->n;
+         i++) /* of which the trace does not say what for: the event may be from before it began */
+        waits_before[i + 1] = waits_before[i] + (t->step[i].kind == MAQ_STEP_WAIT && t->step[i].until == NONE);
     for (uint32_t i = 0; i < t->n; i++) {
         if (t->step[i].kind == MAQ_STEP_SYNC)
             infer_sync(t, &e, i);
-        else if (t->step[i].kind == MAQ_STEP_LAUNCH && !t->says_waits)
+        else if (t->step[i].kind == MAQ_STEP_LAUNCH)
             infer_wait(t, &e, waits_before, i);
     }
     return true;
