@@ -20,6 +20,7 @@ struct cli {
     struct maq_diag *diag;
     const struct cli_command *command;
     bool color_out, color_err, unicode;
+    bool wrote;       /* something is on standard output */
     bool quiet;       /* another process of several reports */
     bool reader_gone; /* who read standard output closed it: nobody is left to tell */
     uint32_t columns;
@@ -170,7 +171,13 @@ enum maq_status cli_job_set(struct cli *cli, const char *assignment);
 enum maq_status cli_job_list(struct cli *cli, const struct cli_option *option, const char *assignment);
 /* Lays the words of a Megatron-LM script's command line under the options. */
 enum maq_status cli_job_megatron(struct cli *cli, const char *const *words, size_t n_words);
+/* Loads the job that a file (NULL: none) and the options describe, and refuses settings that have no effect. `open`: for a search. */
+enum maq_status cli_load_job(struct maq_loaded_job **out, struct cli *cli, const char *path, bool open);
 enum maq_status cli_add_override(struct cli *cli, const char *flag, const char *path, const char *value);
+
+/* Hint for another program's word for an option, its name without dashes; name of the command meant by a word. NULL: none. meant.c */
+const char *cli_meant_option(const char *name, size_t len);
+const char *cli_meant_command(const char *name);
 
 /* Nearest word, for "did you mean". nearest.c */
 struct cli_nearest {

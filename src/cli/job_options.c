@@ -139,3 +139,19 @@ enum maq_status cli_job_list(struct cli *cli, const struct cli_option *option, c
                *list = cli_printf(cli, "[%s]", assignment + n + 1);
     return path && list ? cli_add_override(cli, option->name, path, list) : MAQ_NO_MEMORY;
 }
+
+enum maq_status cli_load_job(struct maq_loaded_job **out, struct cli *cli, const char *path, bool open)
+{
+    struct maq_loaded_job *box;
+    enum maq_status status = open ? maq_job_load_open(&box, path, cli->overrides, cli->n_overrides, cli->diag)
+                                  : maq_job_load(&box, path, cli->overrides, cli->n_overrides, cli->diag);
+    if (status != MAQ_OK)
+        return status;
+    status = maq_job_check_effects(box, cli->megatron, cli->diag);
+    if (status != MAQ_OK) {
+        maq_job_free(box);
+        return status;
+    }
+    *out = box;
+    return MAQ_OK;
+}

@@ -405,6 +405,7 @@ void maq_lower_linear(struct maq_lowering *l, const struct maq_module *m, enum m
         forward(l, m, d, math);
     else
         backward(l, m, d, math, pass);
-    if (maq_lower_adapted(l->lower, m))
-        adapter(l, d, pass);
+    int64_t out[MAQ_LORA_SPANS];
+    for (uint32_t a = 0, n = maq_lower_adapters(out, l->lower, l->layer, m); a < n; a++)
+        adapter(l, (struct maq_local){d.rows, d.in, out[a]}, pass);
 }

@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "base/units.h"
 #include "plan/keys.h"
+#include "plan/lora_targets.h"
 
 const char *maq_words_integer(char buf[32], int64_t n)
 {
@@ -221,6 +222,12 @@ static void words_offload(struct maq_buf *b, const struct maq_plan *p)
     maq_buf_adds(b, " offloaded");
 }
 
+static void words_adapters(struct maq_buf *b, const struct maq_plan *p)
+{
+    maq_buf_addf(b, ", LoRA rank %d on ", p->lora_rank);
+    maq_lora_add_names(b, p->lora_sites, ", ");
+}
+
 void maq_words_methods(struct maq_buf *b, const struct maq_job *job)
 {
     const struct maq_plan *p = &job->plan;
@@ -251,7 +258,7 @@ void maq_words_methods(struct maq_buf *b, const struct maq_job *job)
     if (p->offload_modules != 0)
         words_offload(b, p);
     if (p->lora_rank > 0)
-        maq_buf_addf(b, ", LoRA rank %d", p->lora_rank);
+        words_adapters(b, p);
 }
 
 void maq_words_batch(struct maq_buf *b, const struct maq_workload *w)

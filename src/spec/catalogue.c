@@ -77,11 +77,35 @@ const struct maq_catalogue_entry *maq__catalogue_find_in(const struct maq_catalo
     return NULL;
 }
 
-/* The first entry whose name, else one of whose aliases, begins with the word; failing that by edit distance over both. */
+/* Of names that begin with a word the shortest: "megatron" is megatron-lm before megatron-bridge. */
+struct beginning {
+    const char *entry; /* NULL: none yet */
+    size_t len;
+};
+
+static void try_beginning(struct beginning *b, struct maq_str name, struct maq_str word, const char *entry)
+{
+    if (begins_with(name, word) && (!b->entry || name.len < b->len))
+        *b = (struct beginning){entry, name.len};
+}
+
+/* Whether a name ends with the word, behind a dash: "megatron-deepspeed" with "deepspeed". */
+static bool ends_with(struct maq_str name, struct maq_str word)
+{
+    if (word.len < 4 || name.len <= word.len || name.ptr[name.len - word.len - 1] != '-')
+        return false;
+    return maq_str_same((struct maq_str){name.ptr + name.len - word.len, word.len}, word);
+}
+
+/*
+ * The entry whose name, else one of whose aliases, begins with the word; failing that by edit distance over both; failing that one
+ * whose name ends with it.
+ */
 const char *maq__catalogue_nearest_in(const struct maq_catalogue_entry *entries, size_t n, const char *section,
                                       struct maq_str name)
 {
-    const char *nearest = NULL, *begins = NULL, *alias_begins = NULL;
+    const char *nearest = NULL, *ends = NULL;
+    struct beginning begins = {0}, alias_begins = {0};
     struct maq_nearest near;
     maq__nearest_init(&near, name);
     for (size_t i = 0; i < n; i++) {
@@ -94,17 +118,18 @@ const char *maq__catalogue_nearest_in(const struct maq_catalogue_entry *entries,
         while (rest.ptr) {
             rest = maq_str_split(rest, '|', &alias);
             maq__nearest_try(&near, alias);
-            if (!alias_begins && name.len >= 3 && begins_with(alias, name))
-                alias_begins = e->name;
+            if (name.len >= 3)
+                try_beginning(&alias_begins, alias, name, e->name);
         }
         if (near.distance < before)
             nearest = e->name;
-        if (!begins && name.len >= 2 && begins_with(maq_str_of(e->name), name))
-            begins = e->name;
+        ends = !ends && ends_with(maq_str_of(e->name), name) ? e->name : ends;
+        if (name.len >= 2)
+            try_beginning(&begins, maq_str_of(e->name), name, e->name);
     }
     /* "h100" begins "h100-sxm", and "v100-sxm" another name of v100-32gb; "a100" one letter away is not what was meant. */
-    begins = begins ? begins : alias_begins;
-    return begins ? begins : nearest;
+    nearest = nearest ? nearest : ends;
+    return begins.entry ? begins.entry : alias_begins.entry ? alias_begins.entry : nearest;
 }
 
 const struct maq_catalogue_entry *maq_catalogue_find(const char *section, struct maq_str name)
