@@ -58,7 +58,12 @@ static enum maq_status unknown_command(struct cli *cli, const char *name)
     cli_nearest_init(&near, name, strlen(name));
     for (size_t i = 0; cli_commands[i]; i++)
         cli_nearest_try(&near, cli_commands[i]->name, strlen(cli_commands[i]->name));
-    if (near.best)
+    const char *meant = cli_meant_command(name);
+    for (size_t i = 0; !meant && cli_commands[i] && strlen(name) >= 2; i++)
+        meant = strncmp(cli_commands[i]->name, name, strlen(name)) == 0 ? cli_commands[i]->name : NULL;
+    if (meant)
+        (void)snprintf(hint, sizeof hint, "did you mean '%s'?", meant);
+    else if (near.best)
         (void)snprintf(hint, sizeof hint, "did you mean '%s'?", near.best);
     else
         (void)snprintf(hint, sizeof hint, "maquette --help lists the commands");
@@ -107,6 +112,24 @@ static enum maq_status run(struct cli *cli, int argc, char **argv)
     return status == MAQ_OK ? command->run(cli) : status;
 }
 
+/* `--json` among the options, whether they were read to their end or not. */
+static bool asks_for_json(int argc, char **argv)
+{
+    for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++)
+        if (strcmp(argv[i], "--json") == 0)
+            return true;
+    return false;
+}
+
+/* In place of the document that there is not: one of what is wrong. Standard error has it, too. */
+static void print_error_json(struct cli *cli, enum maq_status status)
+{
+    char *text;
+    if (cli->wrote || cli->quiet || cli->reader_gone || maq_report_error_json(&text, status, cli->diag) != MAQ_OK)
+        return;
+    (void)cli_write(cli, text, NULL);
+}
+
 int main(int argc, char **argv)
 {
     struct cli cli = {0};
@@ -122,6 +145,8 @@ int main(int argc, char **argv)
     enum maq_status status = run(&cli, argc, argv);
     if (status != MAQ_OK && status != MAQ_NO && maq_diag_errors(cli.diag) == 0 && !cli.reader_gone)
         (void)maq_diag_fail(status, cli.diag, 0, (struct maq_span){0}, NULL, "%s", maq_status_text(status));
+    if (status != MAQ_OK && status != MAQ_NO && asks_for_json(argc, argv))
+        print_error_json(&cli, status);
     cli_print_diag(&cli);
     maq_diag_free(cli.diag);
     cli_fini(&cli);

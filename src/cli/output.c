@@ -34,6 +34,7 @@ enum maq_status cli_write(struct cli *cli, char *text, const char *path)
     enum maq_status status = MAQ_OK;
     size_t n = strlen(text);
     errno = 0;
+    cli->wrote |= !path;
     FILE *stream = path ? fopen(path, "wb") : stdout;
     if (!stream)
         status = fail(cli, path, errno);
