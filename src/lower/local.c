@@ -7,6 +7,7 @@
 
 #include <string.h>
 
+#include "base/check.h"
 #include "base/str.h"
 
 struct maq_op maq_op_make(enum maq_op_kind kind, int dtype, unsigned flags, int64_t d0, int64_t d1, int64_t d2,
@@ -144,9 +145,9 @@ double maq_lower_local_params(const struct maq_lower *lower, const struct maq_mo
     return (double)m->params;
 }
 
-/* ---- adapters ---- */
+/* ---- products that are one here and several in other programs ---- */
 
-/* Local widths out of q, k and v in a linear_qkv: a rank that has no key/value head of its own has a copy of one. */
+/* Local widths of q, k and v in a linear_qkv: a rank that has no key/value head of its own has a copy of one. */
 static void qkv_widths(int64_t out[MAQ_LORA_SPANS], const struct maq_lower *lower, const struct maq_layer *layer,
                        int64_t width)
 {
@@ -163,18 +164,51 @@ static void qkv_widths(int64_t out[MAQ_LORA_SPANS], const struct maq_lower *lowe
     }
 }
 
+/* Local widths of a linear and of what is fused in it: 0 where it has no such part. */
+static void span_widths(int64_t of[MAQ_LORA_SPANS], const struct maq_lower *lower, const struct maq_layer *layer,
+                        const struct maq_module *m)
+{
+    int64_t width = maq_lower_local(lower, layer, m).out;
+    bool gated = m + 1 < layer->modules + layer->n_modules && (m[1].flags & MAQ_MODULE_GATED);
+    for (int s = 0; s < MAQ_LORA_SPANS; s++)
+        of[s] = 0;
+    of[MAQ_LORA_WHOLE] = width;
+    if (strcmp(m->name, "linear_qkv") == 0)
+        qkv_widths(of, lower, layer, width);
+    of[MAQ_LORA_GATE] = gated ? width / 2 : 0;
+    of[MAQ_LORA_UP] = width - of[MAQ_LORA_GATE];
+}
+
+uint32_t maq_lower_products(int64_t out[MAQ_LORA_SPANS], const struct maq_lower *lower, const struct maq_layer *layer,
+                            const struct maq_module *m)
+{
+    static const enum maq_lora_span parts[] = {MAQ_LORA_QUERIES, MAQ_LORA_KEYS, MAQ_LORA_VALUES};
+    int64_t of[MAQ_LORA_SPANS];
+    uint32_t n = 0;
+    span_widths(of, lower, layer, m);
+    for (size_t i = 0; i < MAQ_COUNT(parts); i++)
+        if (of[parts[i]] > 0)
+            out[n++] = of[parts[i]];
+    if (n == 0 && of[MAQ_LORA_GATE] > 0)
+        out[n++] = of[MAQ_LORA_GATE];
+    if (n == 0 || of[MAQ_LORA_GATE] > 0)
+        out[n++] = of[MAQ_LORA_GATE] > 0 ? of[MAQ_LORA_UP] : of[MAQ_LORA_WHOLE];
+    return n;
+}
+
+bool maq_lower_product_is_kept(uint32_t *products)
+{
+    return ++*products % 2 == 1;
+}
+
 uint32_t maq_lower_adapters(int64_t out[MAQ_LORA_SPANS], const struct maq_lower *lower, const struct maq_layer *layer,
                             const struct maq_module *m)
 {
     uint32_t n = 0, spans = lower->plan->lora_rank > 0 ? maq_lora_spans(lower->plan->lora_sites, m) : 0;
+    int64_t of[MAQ_LORA_SPANS];
     if (spans == 0)
         return 0;
-    int64_t width = maq_lower_local(lower, layer, m).out, of[MAQ_LORA_SPANS] = {[MAQ_LORA_WHOLE] = width};
-    if (spans & (1u << MAQ_LORA_QUERIES | 1u << MAQ_LORA_KEYS | 1u << MAQ_LORA_VALUES))
-        qkv_widths(of, lower, layer, width);
-    bool gated = m + 1 < layer->modules + layer->n_modules && (m[1].flags & MAQ_MODULE_GATED);
-    of[MAQ_LORA_GATE] = gated ? width / 2 : 0;
-    of[MAQ_LORA_UP] = width - of[MAQ_LORA_GATE];
+    span_widths(of, lower, layer, m);
     for (int s = 0; s < MAQ_LORA_SPANS; s++)
         if (spans & 1u << s && of[s] > 0)
             out[n++] = of[s];

@@ -27,6 +27,13 @@ double maq_lower_narrow_bytes(const struct maq_plan *plan);
 bool maq_lower_adapted(const struct maq_lower *lower, const struct maq_module *m);
 bool maq_lower_trained(const struct maq_lower *lower);
 
+/* The products that a linear is in a program without fused weights: q, k and v, gate and up; else one. Local widths, how many. */
+uint32_t maq_lower_products(int64_t out[MAQ_LORA_SPANS], const struct maq_lower *lower, const struct maq_layer *layer,
+                            const struct maq_module *m);
+
+/* By operator: whether the output of the next product of a linear is kept; *products counts them through a layer. */
+bool maq_lower_product_is_kept(uint32_t *products);
+
 /* How many adapters a linear has on this rank, and how wide each is on the side where it leaves. */
 uint32_t maq_lower_adapters(int64_t out[MAQ_LORA_SPANS], const struct maq_lower *lower, const struct maq_layer *layer,
                             const struct maq_module *m);

@@ -146,9 +146,11 @@ const struct maq_field maq_plan_fields[] = {
      .doc = "list of attn_norm, qkv_linear, core_attn, attn_proj, mlp_norm, expert_fc1, moe_act, fused_group_mlp"},
     DOUBLE(optimizer_offload, "optimizer_offload_fraction", .def = "0", .min = 0, .max = 1,
            .doc = "share of the optimizer that lives and runs on the host"),
-    ENUM(selective_ac, "selective_ac_option", selective_ac_names, .slips = "ops=op|1=layer|2=layer", .def = "layer",
-         .doc = "torchtitan: op keeps attention and every second matrix product of all layers; the time is that of "
-                "recompute_num_layers"),
+    ENUM(selective_ac, "selective_ac_option", selective_ac_names, .slips = "ops=op|operator=op|per-op=op",
+         .def = "layer",
+         .doc = "selective: layer recomputes recompute_modules; op, torchtitan's, keeps attention, reduce-scatters and "
+                "every "
+                "second matrix product, and recomputes the rest"),
     ENUM(loss_function, "loss_function", loss_function_names,
          .slips = "pytorch=cross_entropy|torch=cross_entropy|megatron=vocab_parallel_cross_entropy",
          .def = "vocab_parallel_cross_entropy",

@@ -28,9 +28,9 @@ static bool not_full(const struct maq_job *job)
     return !full(&job->plan);
 }
 
-static bool not_recomputed(const struct maq_job *job)
+static bool not_selective(const struct maq_job *job)
 {
-    return job->plan.recompute == MAQ_RECOMPUTE_NONE;
+    return job->plan.recompute != MAQ_RECOMPUTE_SELECTIVE;
 }
 
 static bool not_zero3(const struct maq_job *job)
@@ -117,7 +117,7 @@ static const struct rule {
      .searched = true},
     {"recompute_method", not_full, "without recompute_granularity full", "set recompute_granularity: full",
      .searched = true, .always = true},
-    {"selective_ac_option", not_recomputed, "without recomputation",
+    {"selective_ac_option", not_selective, "without recompute_granularity selective",
      "set recompute_granularity: selective, as torchtitan's mode selective", .searched = true},
     {"fsdp_prefetch", not_zero3, "below ZeRO-3", "set data_parallel_sharding_strategy: optim_grads_params (ZeRO-3)",
      .searched = true},

@@ -208,11 +208,13 @@ static void words_precision(struct maq_buf *b, const struct maq_plan *p)
 static void words_recompute(struct maq_buf *b, const struct maq_plan *p)
 {
     maq_buf_addf(b, ", recompute %s", maq_words_recompute(p->recompute));
-    if (p->recompute != MAQ_RECOMPUTE_SELECTIVE || p->recompute_parts == 0)
-        return;
-    maq_buf_adds(b, " (");
-    maq_plan_add_words(b, p, MAQ_PLAN_RECOMPUTE_MODULES, ", ");
-    maq_buf_addc(b, ')');
+    if (p->recompute == MAQ_RECOMPUTE_SELECTIVE && p->selective_ac == MAQ_SELECTIVE_AC_OP)
+        maq_buf_adds(b, " by operator");
+    else if (p->recompute == MAQ_RECOMPUTE_SELECTIVE && p->recompute_parts != 0) {
+        maq_buf_adds(b, " (");
+        maq_plan_add_words(b, p, MAQ_PLAN_RECOMPUTE_MODULES, ", ");
+        maq_buf_addc(b, ')');
+    }
 }
 
 static void words_offload(struct maq_buf *b, const struct maq_plan *p)

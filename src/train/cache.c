@@ -136,7 +136,7 @@ static void fill_key(struct block_key *k, const struct maq_blueprint *bp, const 
     k->graph_scope = (uint8_t)p->graph_scope;
     k->sp = (uint8_t)p->sequence_parallel;
     k->cp_comm = (uint8_t)p->cp_comm;
-    k->recompute = (uint8_t)p->recompute;
+    k->recompute = (uint8_t)(p->recompute | p->selective_ac << 4);
     k->precision = (uint8_t)p->precision;
     k->fp8_output = p->fp8_output;
     k->fp8_attention = p->fp8_attention;
