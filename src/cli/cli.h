@@ -22,6 +22,7 @@ struct cli {
     bool color_out, color_err, unicode;
     bool wrote;       /* something is on standard output */
     bool quiet;       /* another process of several reports */
+    bool told;        /* diagnostics are on standard error already */
     bool reader_gone; /* who read standard output closed it: nobody is left to tell */
     uint32_t columns;
     /* options of the command, as parsed */
@@ -116,6 +117,8 @@ extern const struct cli_command cli_validate;
 /* Options of the command into `cli`. All faults are reported; then MAQ_USAGE. options.c */
 enum maq_status cli_parse(struct cli *cli, const struct cli_command *command, int argc, char **argv);
 void cli_fini(struct cli *cli);
+/* Refuses names of files that say another format than what is written into them. file_names.c */
+enum maq_status cli_check_file_names(struct cli *cli);
 /* The whole number that an option has, `otherwise` where it is not given. */
 enum maq_status cli_count(struct cli *cli, uint32_t *out, size_t option, uint32_t least, uint32_t most,
                           uint32_t otherwise);

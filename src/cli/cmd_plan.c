@@ -425,7 +425,7 @@ static enum maq_status run(struct cli *cli)
     if (status == MAQ_OK)
         status = run_with(cli, &peers);
     cli_print_diag(cli); /* before they part: mpirun ends all when the first one ends with a fault, said or not */
-    cli->quiet = true;
+    cli->told = true;
     maq_peers_close(&peers);
     return status;
 }

@@ -109,6 +109,8 @@ static enum maq_status run(struct cli *cli, int argc, char **argv)
     if (help || asks_for_help(argc - 2, argv + 2))
         return cli_help_command(cli, command);
     enum maq_status status = cli_parse(cli, command, argc - 2, argv + 2);
+    if (status == MAQ_OK)
+        status = cli_check_file_names(cli);
     return status == MAQ_OK ? command->run(cli) : status;
 }
 
@@ -121,11 +123,18 @@ static bool asks_for_json(int argc, char **argv)
     return false;
 }
 
+/* Commands whose standard output is a program's. */
+static bool runs_a_program(const struct cli *cli)
+{
+    return cli->command == &cli_run || cli->command == &cli_capture || cli->command == &cli_emulate;
+}
+
 /* In place of the document that there is not: one of what is wrong. Standard error has it, too. */
 static void print_error_json(struct cli *cli, enum maq_status status)
 {
     char *text;
-    if (cli->wrote || cli->quiet || cli->reader_gone || maq_report_error_json(&text, status, cli->diag) != MAQ_OK)
+    if (runs_a_program(cli) || cli->wrote || cli->quiet || cli->reader_gone ||
+        maq_report_error_json(&text, status, cli->diag) != MAQ_OK)
         return;
     (void)cli_write(cli, text, NULL);
 }

@@ -6,6 +6,7 @@
 #include "report/json_util.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/check.h"
@@ -180,6 +181,33 @@ enum maq_status maq_json_finish(char **out, struct maq_json_document *document, 
     }
     maq_buf_fini(&text);
     return maq_no_memory(diag, "a report");
+}
+
+char *maq_json_with_findings(char *json, const struct maq_diag *diag)
+{
+    static const char end[] = "\n}\n";
+    struct maq_json_document document = {.root = {json_object(), &document}};
+    size_t n = json ? strlen(json) : 0, tail = sizeof end - 1;
+    char *list = NULL;
+    put_findings(document.root, diag);
+    bool any = json_object_size(document.root.at) > 0, whole = n > tail && strcmp(json + n - tail, end) == 0;
+    if (any && whole && !document.failed)
+        list = json_dumps(document.root.at, JSON_INDENT(2));
+    json_decref(document.root.at);
+    if (!list) {
+        if (any && whole) { /* out of memory: no document rather than half of one */
+            free(json);
+            return NULL;
+        }
+        return json;
+    }
+    struct maq_buf text;
+    maq_buf_init(&text, JSON_MAX);
+    maq_buf_add(&text, json, n - tail);
+    maq_buf_addf(&text, ",%s\n", list + 1); /* its first character is '{' */
+    free(list);
+    free(json);
+    return maq_buf_take(&text);
 }
 
 char *maq_json_take(struct maq_json_document *document)
