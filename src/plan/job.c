@@ -94,6 +94,15 @@ static enum maq_status leave_open(struct maq_loaded_job *box, const struct maq_j
     return MAQ_OK;
 }
 
+/* Of a job that is at fault already: only whether there is such a profile. */
+static enum maq_status look_at_framework(struct maq_loaded_job *box, struct maq_node *node, struct maq_diag *diag)
+{
+    struct maq_framework unused;
+    struct maq_framework_plan settings;
+    const struct maq_framework_facts none = {0};
+    return maq_framework_load(&unused, &settings, node, &none, &box->arena, diag);
+}
+
 /* A key of one section in another, or beside them all: where it belongs. */
 static enum maq_status check_places(const struct maq_node *map, const struct maq_field *own, const char *what,
                                     struct maq_diag *diag)
@@ -163,6 +172,8 @@ static enum maq_status read_sections(struct maq_loaded_job *box, struct maq_diag
          maq_fields_read(&job->workload, maq_workload_fields, doc.workload, box->workload_origins, &box->arena, diag));
     if (status == MAQ_OK) /* conditions of a profile ask for model and cluster */
         status = read_framework(box, &doc, &plan, diag);
+    else
+        note(&status, look_at_framework(box, doc.framework, diag));
     note(&status, maq_fields_check_keys(maq_cost_fields, NULL, doc.cost, "cost", diag));
     note(&status, maq_fields_read(&box->cost, maq_cost_fields, doc.cost, box->cost_origins, &box->arena, diag));
     job->measured = box->cost.measured.len > 0 ? maq_arena_strdup(&box->arena, box->cost.measured) : NULL;

@@ -38,6 +38,11 @@ static bool not_zero3(const struct maq_job *job)
     return job->plan.sharding != MAQ_SHARDING_PARAMS;
 }
 
+static bool not_sharded(const struct maq_job *job)
+{
+    return job->plan.sharding == MAQ_SHARDING_NONE;
+}
+
 static bool whole_vocabulary(const struct maq_job *job)
 {
     return !job->plan.vocab_parallel_pipeline;
@@ -127,6 +132,8 @@ static const struct rule {
      "set data_parallel_sharding_strategy: optim_grads_params (ZeRO-3)", .searched = true},
     {"reduce_once_per_step", not_zero3, "below ZeRO-3",
      "set data_parallel_sharding_strategy: optim_grads_params (ZeRO-3)", .searched = true},
+    {"overlap_param_gather", not_sharded, "without shards of parameters or optimizer",
+     "set data_parallel_sharding_strategy: optim (ZeRO-1) or more", .searched = true},
     {"disable_backward_fusion", whole_vocabulary, "without vocab_parallel_pipeline",
      "set vocab_parallel_pipeline: true", .searched = false},
     {"use_interlaced_schedule", whole_vocabulary, "without vocab_parallel_pipeline",
