@@ -139,7 +139,8 @@ MAQ_API bool maq_megatron_knows(const char *name);
 /*
  * Settings of the document and of flags that change nothing beside the others (recompute_method without full recomputation): an
  * error for each, and MAQ_BAD_INPUT. Not in question: defaults, what a framework profile sets, and what `line` sets (NULL: none),
- * another program's command line, which carries such by right. Of an open job: what a search cannot change.
+ * another program's command line, which carries such by right. Of an open job: what a search cannot change. And warnings of what
+ * the job as it is written would not do: sequences longer than a table of positions, adapters of routed experts.
  */
 MAQ_API enum maq_status maq_job_check_effects(const struct maq_loaded_job *box, const struct maq_megatron *line,
                                               struct maq_diag *diag);

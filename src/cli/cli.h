@@ -29,7 +29,8 @@ struct cli {
     const char *values[CLI_OPTIONS_MAX]; /* by the number of the option in the command's table; NULL = not given */
     struct maq_override *overrides;      /* job keys, in the order given */
     size_t n_overrides, overrides_size;
-    const char **args; /* what is no option */
+    const char *behind, *behind_flag; /* the word behind the last option that takes no value, and that option */
+    const char **args;                /* what is no option */
     size_t n_args;
     size_t n_before;               /* of them before a `--` */
     int exit_status;               /* of a program that was run; 0 = maquette's own */

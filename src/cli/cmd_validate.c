@@ -5,7 +5,6 @@
  * What can be validated is a row of `validations`, a file each; this one reads the options that they share.
  */
 #include "cli/cmd_validate.h"
-#include "report/json_util.h"
 
 #include <string.h>
 
@@ -91,7 +90,7 @@ static enum maq_status read_filters(struct cli *cli, struct maq_validate_filter 
 enum maq_status cli_validate_write(struct cli *cli, char *text, const char *path)
 {
     if (text && text[0] == '{')
-        text = maq_json_with_findings(text, cli->diag);
+        text = maq_report_add_diagnostics(text, cli->diag);
     if (!text)
         return maq_diag_fail(MAQ_NO_MEMORY, cli->diag, MAQ_CODE_CLI_NO_MEMORY, (struct maq_span){0}, NULL,
                              "out of memory for the report");

@@ -9,6 +9,7 @@
  */
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "cli/cli.h"
 #include "cli/codes.h"
@@ -143,6 +144,11 @@ enum maq_status cli_job_list(struct cli *cli, const struct cli_option *option, c
 enum maq_status cli_load_job(struct maq_loaded_job **out, struct cli *cli, const char *path, bool open)
 {
     struct maq_loaded_job *box;
+    struct stat st;
+    if (path && path == cli->behind && strcmp(path, "-") != 0 && stat(path, &st) != 0)
+        return cli_usage(cli, MAQ_CODE_CLI_ARGUMENT,
+                         strcmp(cli->behind_flag, "--json") == 0 ? "--output FILE writes to a file" : NULL,
+                         "no job file is named '%.80s', and %s takes no value", path, cli->behind_flag);
     enum maq_status status = open ? maq_job_load_open(&box, path, cli->overrides, cli->n_overrides, cli->diag)
                                   : maq_job_load(&box, path, cli->overrides, cli->n_overrides, cli->diag);
     if (status != MAQ_OK)

@@ -76,6 +76,17 @@ static bool knows(const struct cli_command *command, const char *name, size_t le
     return find_option(command, &a) || find_job_option(&job, command, &a);
 }
 
+/* One dash for two. */
+static bool undashed(struct unknown *u, size_t dashes)
+{
+    char name[72];
+    (void)snprintf(name, sizeof name, "--%.*s", (int)(u->len < 64 ? u->len : 64), u->name);
+    if (dashes != 1 || !knows(u->command, name, strlen(name)))
+        return false;
+    (void)snprintf(u->hint, sizeof u->hint, "did you mean '%s'?", name);
+    return true;
+}
+
 /* Other programs' word for it, when what it is here is this command's. */
 static bool meant(struct unknown *u)
 {
@@ -183,7 +194,7 @@ static enum maq_status unknown_option(struct cli *cli, const struct argument *a)
 {
     size_t dashes = a->name_len > 1 && a->text[1] == '-' ? 2 : 1;
     struct unknown u = {cli->command, a->text + dashes, a->name_len - dashes, ""};
-    if (!meant(&u) && !megatrons(&u) && !begun(&u) && !neighbours(&u) && !misspelt(&u))
+    if (!undashed(&u, dashes) && !meant(&u) && !megatrons(&u) && !begun(&u) && !neighbours(&u) && !misspelt(&u))
         (void)snprintf(u.hint, sizeof u.hint, "maquette %s --help lists them", cli->command->name);
     int n = (int)(a->name_len < SHOWN ? a->name_len : SHOWN);
     return cli_usage(cli, MAQ_CODE_CLI_OPTION, u.hint, "unknown option '%.*s'", n, a->text);
@@ -265,6 +276,8 @@ static enum maq_status read_own_option(struct cli *cli, const struct cli_option 
         if (a->value)
             return cli_usage(cli, MAQ_CODE_CLI_VALUE, NULL, "%s takes no value", option->name);
         cli->values[number] = "";
+        cli->behind = *i + 1 < argc ? argv[*i + 1] : NULL;
+        cli->behind_flag = option->name;
         return MAQ_OK;
     }
     const char *value = take_value(a, argc, argv, i);
@@ -288,9 +301,20 @@ static enum maq_status read_own_option(struct cli *cli, const struct cli_option 
     return MAQ_OK;
 }
 
+/* What the shell cut off a cluster that has no quotes around it. */
+static bool of_a_cluster(const char *text)
+{
+    static const char *const words[] = {"x", "X", "+", "*", "rail", "nics", "domain", "leaf", NULL};
+    return is_word(words, text) || (*text && text[strspn(text, "0123456789")] == '\0');
+}
+
 static enum maq_status read_argument(struct cli *cli, const char *text)
 {
     char hint[128];
+    const struct maq_override *last = cli->n_overrides > 0 ? &cli->overrides[cli->n_overrides - 1] : NULL;
+    if (last && strcmp(last->flag, "--cluster") == 0 && of_a_cluster(text))
+        return cli_usage(cli, MAQ_CODE_CLI_ARGUMENT, "put the cluster in quotes: --cluster 'h100-sxm:8 x 4, rail 400G'",
+                         "'%.*s' stands apart from the cluster", SHOWN, text);
     if (cli->n_args < cli->command->max_args) {
         cli->args[cli->n_args++] = text;
         return MAQ_OK;

@@ -113,7 +113,13 @@ static struct meant read(struct maq_str text)
 {
     struct meant m = {0};
     size_t from = 0;
-    for (size_t i = 0; i <= text.len; i++)
+    for (size_t i = text.len; i > 0 && !m.device.ptr; i--) /* a name of several words: "rtx 4090" */
+        if (memchr(text.ptr, ' ', i) && (i == text.len || text.ptr[i] == ' ' || text.ptr[i] == ':') &&
+            known((struct maq_str){text.ptr, i})) {
+            m.device = (struct maq_str){text.ptr, i};
+            from = i;
+        }
+    for (size_t i = from; i <= text.len; i++)
         if (i == text.len || text.ptr[i] == ' ' || text.ptr[i] == '\t' || text.ptr[i] == ':') {
             take(&m, (struct maq_str){text.ptr + from, i - from});
             from = i + 1;

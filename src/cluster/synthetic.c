@@ -495,7 +495,8 @@ static const char *head_meant(struct scanner *s, const struct group_reader *g, s
         n++;
     bool counted = g->spec.per_node > 0 || g->spec.nodes > 0;
     const char *near = counted ? NULL : maq_catalogue_nearest("devices", maq_str_trim((struct maq_str){line.ptr, n}));
-    return near ? maq_arena_printf(s->arena, "did you mean '%s'?", near) : NULL;
+    return near ? maq_arena_printf(s->arena, "did you mean '%s'?", near)
+                : "the form is DEVICE:PER_NODE x NODES, PROPERTY, ...: 'h100-sxm:8 x 4, rail 400G'";
 }
 
 static bool read_head(struct scanner *s, struct group_reader *g)

@@ -94,7 +94,8 @@ const struct maq_field maq_plan_fields[] = {
          .slips = "fsdp=optim_grads_params|fsdp2=optim_grads_params|full_shard=optim_grads_params|hybrid_shard=optim_"
                   "grads_params|zero3=optim_grads_params|zero-3=optim_grads_params|stage3=optim_grads_params|shard_"
                   "grad_op=optim_grads|zero2=optim_grads|zero-2=optim_grads|zero1=optim|zero-1=optim|true=optim|ddp=no_"
-                  "shard|none=no_shard|false=no_shard|zero0=no_shard|zero-0=no_shard",
+                  "shard|none=no_shard|false=no_shard|z1=optim|z2=optim_grads|z3=optim_grads_params|three=optim_grads_"
+                  "params|two=optim_grads|one=optim|zero0=no_shard|zero-0=no_shard",
          .aliases = "zero|sharding", .def = "optim", .numbered = true,
          .doc =
              "what DP ranks share, or ZeRO's number: nothing (0), optimizer (1), gradients (2), parameters (3, FSDP)"),

@@ -183,7 +183,7 @@ enum maq_status maq_json_finish(char **out, struct maq_json_document *document, 
     return maq_no_memory(diag, "a report");
 }
 
-char *maq_json_with_findings(char *json, const struct maq_diag *diag)
+char *maq_report_add_diagnostics(char *json, const struct maq_diag *diag)
 {
     static const char end[] = "\n}\n";
     struct maq_json_document document = {.root = {json_object(), &document}};

@@ -29,8 +29,6 @@ void maq_json_begin(struct maq_json_document *document, const char *schema);
 enum maq_status maq_json_finish(char **out, struct maq_json_document *document, struct maq_diag *diag);
 /* The same, NULL where it failed. */
 char *maq_json_take(struct maq_json_document *document);
-/* Adds what was said on the way to a document that is text already. Takes `json` (free()); NULL when out of memory. */
-char *maq_json_with_findings(char *json, const struct maq_diag *diag);
 
 /* New members of an object. */
 void maq_json_text(struct maq_json map, const char *key, const char *value); /* NULL: null */

@@ -89,23 +89,61 @@ static void try_beginning(struct beginning *b, struct maq_str name, struct maq_s
         *b = (struct beginning){entry, name.len};
 }
 
-/* Whether a name ends with the word, behind a dash: "megatron-deepspeed" with "deepspeed". */
-static bool ends_with(struct maq_str name, struct maq_str word)
+static bool divides(char c)
 {
-    if (word.len < 4 || name.len <= word.len || name.ptr[name.len - word.len - 1] != '-')
+    return c == '-' || c == '_' || c == ' ';
+}
+
+/* The next letters up to a dash. */
+static struct maq_str next_word(struct maq_str *rest)
+{
+    size_t n = 0;
+    while (rest->len > 0 && divides(rest->ptr[0]))
+        *rest = (struct maq_str){rest->ptr + 1, rest->len - 1};
+    while (n < rest->len && !divides(rest->ptr[n]))
+        n++;
+    struct maq_str word = {rest->ptr, n};
+    *rest = (struct maq_str){rest->ptr + n, rest->len - n};
+    return word;
+}
+
+/* Whether a name has all words of another, in their order: "llama-3-8b" those of "llama-8b", "megatron-deepspeed" "deepspeed". */
+static bool has_words(struct maq_str name, struct maq_str words)
+{
+    struct maq_str want = next_word(&words), has;
+    if (words.len + want.len < 3)
         return false;
-    return maq_str_same((struct maq_str){name.ptr + name.len - word.len, word.len}, word);
+    while (want.len > 0 && (has = next_word(&name)).len > 0)
+        if (maq_str_same(has, want))
+            want = next_word(&words);
+    return want.len == 0;
+}
+
+/* Whether two names are one but for dashes: "gpt-3" and "gpt3". */
+static bool same_letters(struct maq_str a, struct maq_str b)
+{
+    size_t i = 0, k = 0;
+    for (;;) {
+        while (i < a.len && divides(a.ptr[i]))
+            i++;
+        while (k < b.len && divides(b.ptr[k]))
+            k++;
+        if (i == a.len || k == b.len)
+            return i == a.len && k == b.len && i > 0;
+        if (maq_char_lower(a.ptr[i++]) != maq_char_lower(b.ptr[k++]))
+            return false;
+    }
 }
 
 /*
- * The entry whose name, else one of whose aliases, begins with the word; failing that by edit distance over both; failing that one
- * whose name ends with it.
+ * The entry that is called so but for dashes; else one whose name, else one of whose aliases, begins with the word; else the shortest
+ * name with all its words; else by edit distance over names and aliases.
  */
 const char *maq__catalogue_nearest_in(const struct maq_catalogue_entry *entries, size_t n, const char *section,
                                       struct maq_str name)
 {
-    const char *nearest = NULL, *ends = NULL;
-    struct beginning begins = {0}, alias_begins = {0};
+    const char *nearest = NULL, *same = NULL;
+    struct beginning begins = {0}, alias_begins = {0}, words = {0};
     struct maq_nearest near;
     maq__nearest_init(&near, name);
     for (size_t i = 0; i < n; i++) {
@@ -118,17 +156,22 @@ const char *maq__catalogue_nearest_in(const struct maq_catalogue_entry *entries,
         while (rest.ptr) {
             rest = maq_str_split(rest, '|', &alias);
             maq__nearest_try(&near, alias);
+            same = same_letters(alias, name) ? e->name : same;
             if (name.len >= 3)
                 try_beginning(&alias_begins, alias, name, e->name);
         }
         if (near.distance < before)
             nearest = e->name;
-        ends = !ends && ends_with(maq_str_of(e->name), name) ? e->name : ends;
+        same = same_letters(maq_str_of(e->name), name) ? e->name : same;
+        if (has_words(maq_str_of(e->name), name) && (!words.entry || strlen(e->name) < words.len))
+            words = (struct beginning){e->name, strlen(e->name)};
         if (name.len >= 2)
             try_beginning(&begins, maq_str_of(e->name), name, e->name);
     }
     /* "h100" begins "h100-sxm", and "v100-sxm" another name of v100-32gb; "a100" one letter away is not what was meant. */
-    nearest = nearest ? nearest : ends;
+    if (same)
+        return same;
+    nearest = words.entry ? words.entry : nearest;
     return begins.entry ? begins.entry : alias_begins.entry ? alias_begins.entry : nearest;
 }
 

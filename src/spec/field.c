@@ -297,8 +297,13 @@ static enum maq_status read_enum(void *target, const struct maq_field *field, st
         list_add(&list, field->names[i]);
     }
     name_meant(&near, field, text);
-    maq_diag_add(diag, MAQ_ERROR, MAQ_CODE_BAD_ENUM, node->at,
-                 finish_hint(&hint, &near, field->numbered ? "a number from 0, or one of" : "one of", &list),
+    int last = -1;
+    while (field->names[last + 1])
+        last++;
+    char title[48] = "one of";
+    if (field->numbered)
+        maq__snprintf(title, sizeof title, "0 to %d, or one of", last);
+    maq_diag_add(diag, MAQ_ERROR, MAQ_CODE_BAD_ENUM, node->at, finish_hint(&hint, &near, title, &list),
                  "unknown value '%s' for %s", maq_str_show(show, text), maq__node_label(label, node));
     maq_buf_fini(&hint);
     return MAQ_BAD_INPUT;
