@@ -30,6 +30,8 @@ struct cli {
     struct maq_override *overrides;      /* job keys, in the order given */
     size_t n_overrides, overrides_size;
     const char *behind, *behind_flag; /* the word behind the last option that takes no value, and that option */
+    const char *torn;                 /* the word behind a cluster without quotes, */
+    bool torn_told;                   /* and whether that was said */
     const char **args;                /* what is no option */
     size_t n_args;
     size_t n_before;               /* of them before a `--` */

@@ -286,6 +286,8 @@ static enum maq_status read_own_option(struct cli *cli, const struct cli_option 
     if (option->words && !is_word(option->words, value))
         return cli_usage(cli, MAQ_CODE_CLI_VALUE, word_list(hint, option->words), "%s does not take '%.*s'",
                          option->name, SHOWN, value);
+    if (option->kind == CLI_JOB && strcmp(option->name, "--cluster") == 0)
+        cli->torn = *i + 1 < argc ? argv[*i + 1] : NULL;
     if (option->kind == CLI_JOB)
         return cli_add_override(cli, option->name, option->path, value);
     if (option->kind == CLI_SET)
@@ -308,13 +310,19 @@ static bool of_a_cluster(const char *text)
     return is_word(words, text) || (*text && text[strspn(text, "0123456789")] == '\0');
 }
 
-static enum maq_status read_argument(struct cli *cli, const char *text)
+/* `next` is the word behind it; NULL: it is the last. */
+static enum maq_status read_argument(struct cli *cli, const char *text, const char *next)
 {
     char hint[128];
-    const struct maq_override *last = cli->n_overrides > 0 ? &cli->overrides[cli->n_overrides - 1] : NULL;
-    if (last && strcmp(last->flag, "--cluster") == 0 && of_a_cluster(text))
+    if (text == cli->torn && of_a_cluster(text)) {
+        bool first = !cli->torn_told;
+        cli->torn = next;
+        cli->torn_told = true;
+        if (!first)
+            return MAQ_OK;
         return cli_usage(cli, MAQ_CODE_CLI_ARGUMENT, "put the cluster in quotes: --cluster 'h100-sxm:8 x 4, rail 400G'",
                          "'%.*s' stands apart from the cluster", SHOWN, text);
+    }
     if (cli->n_args < cli->command->max_args) {
         cli->args[cli->n_args++] = text;
         return MAQ_OK;
@@ -347,7 +355,7 @@ enum maq_status cli_parse(struct cli *cli, const struct cli_command *command, in
         struct argument a = split(argv[i]);
         enum maq_status status = MAQ_OK;
         if (only_arguments || a.text[0] != '-' || a.text[1] == '\0')
-            status = read_argument(cli, argv[i]);
+            status = read_argument(cli, argv[i], i + 1 < argc ? argv[i + 1] : NULL);
         else if (strcmp(a.text, "--") == 0) {
             only_arguments = true;
             cli->n_before = cli->n_args;

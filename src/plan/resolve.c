@@ -401,10 +401,13 @@ static void resolve_recompute(struct resolver *r)
 {
     struct maq_plan *p = &r->job->plan;
     r->failed |= maq_plan_read_lists(p, r->at->list, r->diag) != MAQ_OK;
-    if (p->recompute == MAQ_RECOMPUTE_SELECTIVE && p->recompute_parts == 0)
-        p->recompute_parts = 1u << MAQ_PART_CORE_ATTENTION;
     const struct maq_node *list = r->at->list[MAQ_PLAN_RECOMPUTE_MODULES];
-    if (p->recompute == MAQ_RECOMPUTE_SELECTIVE && p->selective_ac == MAQ_SELECTIVE_AC_OP && list)
+    bool by_op = p->recompute == MAQ_RECOMPUTE_SELECTIVE && p->selective_ac == MAQ_SELECTIVE_AC_OP;
+    if (by_op)
+        p->recompute_parts = 0;
+    else if (p->recompute == MAQ_RECOMPUTE_SELECTIVE && p->recompute_parts == 0)
+        p->recompute_parts = 1u << MAQ_PART_CORE_ATTENTION;
+    if (by_op && list)
         REFUSE(r, MAQ_CODE_PLAN_RECOMPUTE, "recompute_modules", "leave one of the two out",
                "selective_ac_option op chooses what is recomputed by operators, recompute_modules by modules");
     if (p->recompute != MAQ_RECOMPUTE_SELECTIVE && p->recompute_parts != 0)
