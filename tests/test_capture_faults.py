@@ -57,6 +57,19 @@ def failing(s):
     assert code == 3 and "has exit status 1 and said nothing" in err, err
 
 
+def mended(s):
+    """A program that failed, mistyped or not yet right, is in nobody's way when it is called again."""
+    script = s.path / "later.py"
+    for attempt in ("missing.py", "later.py"):
+        script.write_text("import sys; sys.exit(3)\n")
+        job = ("--world", 2, "--libraries", "none", "--", sys.executable, "-S")
+        code, _, err = s.run("capture", "-o", "job.mqt", *job, s.path / attempt)
+        assert code == 3 and "MAQ1686" in err and list((s.path / "job.mqt.slices").glob("*.log")), (code, err)
+        script.write_text(f"import os\nos.execv({RANK[0]!r}, {RANK!r})\n")
+        s.capture(*job, script)
+        assert not (s.path / "job.mqt.slices").exists()
+
+
 def elsewhere(s):
     """A program that changes its folder leaves its trace where it belongs."""
     found = s.capture("--world", 2, "--libraries", "none", "--", "sh", "-c", 'cd / && exec "$@"', "sh", *RANK)
@@ -80,7 +93,7 @@ def same_for_jobs(s):
         assert (s.path / f"a.mqt{suffix}").read_bytes() == (s.path / f"b.mqt{suffix}").read_bytes(), suffix
 
 
-CASES = [resumes, other_job, failing, elsewhere, never, same_for_jobs]
+CASES = [resumes, other_job, failing, mended, elsewhere, never, same_for_jobs]
 
 if __name__ == "__main__":
     sys.exit(run_cases(CASES))

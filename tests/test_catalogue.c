@@ -47,7 +47,8 @@ static void test_nearest(void **state)
     (void)state;
     assert_string_equal(maq__catalogue_nearest_in(table, N, "devices", MAQ_STR("h100_smx")), "h100-sxm");
     assert_string_equal(maq__catalogue_nearest_in(table, N, "devices", MAQ_STR("H100-PCI")), "h100-pcie");
-    assert_string_equal(maq__catalogue_nearest_in(table, N, "devices", MAQ_STR("h100")), "h100-pcie");   /* begins it */
+    assert_string_equal(maq__catalogue_nearest_in(table, N, "devices", MAQ_STR("h100")),
+                        "h100-sxm"); /* begins it, and no shorter one does */
     assert_string_equal(maq__catalogue_nearest_in(table, N, "devices", MAQ_STR("hgx-h10")), "h100-sxm"); /* an alias */
     assert_string_equal(maq__catalogue_nearest_in(table, N, "fabrics", MAQ_STR("infini")),
                         "ib-ndr"); /* begins an alias */

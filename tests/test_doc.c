@@ -530,7 +530,7 @@ static void test_typed_reads(void **state)
     } expected[] = {
         {1020, "'l' must be a whole number, not a list", NULL},
         {1024, "'d' must be a whole number, not '1e6'", "write 1000000"},
-        {1024, "'k' must be a whole number, not '4k'", "write it in full: 4000"},
+        {1024, "'k' must be a whole number, not '4k'", "write it in full: 4096 (4 x 1024), or 4000"},
         {1024, "'c' must be a whole number, not '16,384'", "write 16384"},
         {1024, "'x' must be a whole number, not '1e99'", NULL},
         {1023, "'big' is 99999999999999999999, too large for a whole number", NULL},

@@ -40,6 +40,47 @@ static void test_experts(void **unused)
     assert_true(step[0][0] - step[0][1] > 0.9 * reads_s && step[0][0] - step[0][1] < 3 * reads_s);
 }
 
+/* Time of recomputation in a step of a small GPT-2 (8 layers of 768, one microbatch), without what a host costs. */
+static double recomputed_s(const char *plan)
+{
+    char text[768];
+    snprintf(text, sizeof text,
+             "model: {base: gpt2, num_hidden_layers: 8}\ncluster: 'a100-80gb:1'\nplan: {mbs: 16, %s}\n"
+             "workload: {seq: 1024, gbs: 16}\nframework: {" FREE_HOST_BUT(REST_FREE) "}\n",
+             plan);
+    struct prediction p = predict_text(text);
+    double s = p.result->bucket_s[MAQ_BUCKET_RECOMPUTE];
+    drop(&p);
+    return s;
+}
+
+static double product_s(int64_t out, int64_t in)
+{
+    struct prediction p = predict_text("model: gpt2\ncluster: 'a100-80gb:1'\n");
+    struct maq_op op = {.kind = MAQ_OP_GEMM, .dtype = MAQ_BF16, .flags = MAQ_OP_BIAS, .d = {16 * 1024, out, in, 1}};
+    double s = maq_cost_op(NULL, &op, &maq_job_get(p.job)->cluster.groups[0].device).seconds;
+    drop(&p);
+    return s;
+}
+
+/*
+ * torchtitan's selective checkpointing by operator: of q, k, v, proj, fc1 and fc2 the first, third and fifth are kept, and fused
+ * attention; unfused attention is not on the list.
+ */
+static void test_recompute_by_op(void **unused)
+{
+    (void)unused;
+    double kept = 8 * (product_s(3 * 768, 768) - product_s(768, 768) + product_s(4 * 768, 768));
+    const char op[] = "recompute: selective, selective_ac_option: op", full[] = "recompute: full";
+    char unfused[2][128];
+    snprintf(unfused[0], sizeof unfused[0], "%s, attention_backend: unfused", op);
+    snprintf(unfused[1], sizeof unfused[1], "%s, attention_backend: unfused", full);
+    assert_close(recomputed_s(unfused[1]) - recomputed_s(unfused[0]), kept, kept * 1e-6, "products that are kept");
+    assert_true(recomputed_s(full) - recomputed_s(op) > 1.05 * kept);
+    assert_true(recomputed_s(op) > recomputed_s("recompute: selective, attention_backend: unfused, recompute_modules: "
+                                                "[layernorm]"));
+}
+
 #define UNFUSED "attention_backend: unfused"
 #define HALF_SOFTMAX ", attention_softmax_in_fp32: false"
 
@@ -430,12 +471,19 @@ static void test_lookup_by_product(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_experts),           cmocka_unit_test(test_facts),
-        cmocka_unit_test(test_optimizer_casts),   cmocka_unit_test(test_softmax_chain),
-        cmocka_unit_test(test_forward_calls),     cmocka_unit_test(test_pruned_experts),
-        cmocka_unit_test(test_expert_loops),      cmocka_unit_test(test_expert_pointwise),
-        cmocka_unit_test(test_rowwise_scales),    cmocka_unit_test(test_layer_facts),
-        cmocka_unit_test(test_lookup_by_product), cmocka_unit_test(test_graph_scope),
+        cmocka_unit_test(test_experts),
+        cmocka_unit_test(test_recompute_by_op),
+        cmocka_unit_test(test_facts),
+        cmocka_unit_test(test_optimizer_casts),
+        cmocka_unit_test(test_softmax_chain),
+        cmocka_unit_test(test_forward_calls),
+        cmocka_unit_test(test_pruned_experts),
+        cmocka_unit_test(test_expert_loops),
+        cmocka_unit_test(test_expert_pointwise),
+        cmocka_unit_test(test_rowwise_scales),
+        cmocka_unit_test(test_layer_facts),
+        cmocka_unit_test(test_lookup_by_product),
+        cmocka_unit_test(test_graph_scope),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -187,6 +187,7 @@ static void test_all_faults_at_once(void **state)
         "t.yaml:7:7: error[MAQ1020]: 'fast' must be true or false, not '1'\n"
         "  7 | fast: 1\n"
         "    |       ^\n"
+        "hint: write true\n"
         "\n"
         "t.yaml:8:7: error[MAQ1020]: 'name' must be a text, not a list\n"
         "  8 | name: [x]\n"

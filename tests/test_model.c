@@ -593,6 +593,52 @@ static void test_newer_layers(void **state)
     (void)state;
 }
 
+/* Nemotron-H as transformers 5 writes it: a word a layer, and no number of layers. */
+static void test_layers_block_type(void **state)
+{
+    static const char *const models[] = {
+        "{base: nemotron-h-8b, num_hidden_layers: 4, hybrid_override_pattern: 'M*-M'}",
+        "{base: nemotron-h-8b, num_hidden_layers: 4, layers_block_type: [mamba, attention, mlp, mamba]}",
+        "{base: nemotron-3-nano-30b-a3b, num_hidden_layers: 2, hybrid_override_pattern: ME, num_nextn_predict_layers: "
+        "1, "
+        "mtp_hybrid_override_pattern: '*E'}",
+        "{base: nemotron-3-nano-30b-a3b, num_hidden_layers: 2, layers_block_type: [mamba, moe], "
+        "num_nextn_predict_layers: 1, "
+        "mtp_layers_block_type: [attention, moe]}"};
+    int64_t params[4], mtp[4];
+    for (int i = 0; i < 4; i++) {
+        char text[512];
+        snprintf(text, sizeof text, "model: %s\n", models[i]);
+        struct fixture f = load(text);
+        assert_int_equal(f.status, MAQ_OK);
+        assert_int_equal(maq_diag_count(f.diag), 0);
+        params[i] = f.model.params;
+        mtp[i] = f.model.mtp.params;
+        done(&f);
+    }
+    assert_true(params[0] == params[1] && params[2] == params[3] && mtp[2] == mtp[3] && mtp[2] > 0);
+    (void)state;
+}
+
+/* Whole files that are written so, where they are at hand; the counts are those of the same layers as a pattern. */
+static void test_layers_block_type_files(void **state)
+{
+    static const struct {
+        const char *file;
+        int64_t params;
+    } files[] = {{"config.json", 31577940288}, {"ultra.json", 549308993536}};
+    const char *shared = getenv("MAQ_SHARED");
+    for (size_t i = 0; shared && i < sizeof files / sizeof *files; i++) {
+        char text[1024];
+        snprintf(text, sizeof text, "model: %s/data/field/b_nemotron_h_layers_block_type/%s\n", shared, files[i].file);
+        struct fixture f = load(text);
+        assert_int_equal(f.status, MAQ_OK);
+        assert_int_equal(f.model.params, files[i].params);
+        done(&f);
+    }
+    (void)state;
+}
+
 /* config.json files in tests/data/hf, loaded from disk as a user would. */
 static void test_config_json(void **state)
 {
@@ -674,6 +720,8 @@ static const struct refusal refusals[] = {
      "letter 2 of the hybrid pattern is 'X', which is no kind of layer"},
     {"model: {base: nemotron-h-8b, hybrid_override_pattern: ME, num_hidden_layers: 2}\n", 1110, 1, 55,
      "the hybrid pattern has experts, the model none"},
+    {"model: {base: nemotron-h-8b, layers_block_type: [mamba, conv], num_hidden_layers: 2}\n", 1111, 1, 49,
+     "'conv' in layers_block_type is no kind of layer"},
     {"model: {base: gpt-oss-20b, layer_types: [full_attention]}\n", 1111, 1, 41,
      "layer_types has 1 entries for 24 layers"},
     {"model: {base: gpt-oss-20b, num_hidden_layers: 1, layer_types: [round_attention]}\n", 1111, 1, 64,
@@ -787,6 +835,8 @@ int main(void)
         cmocka_unit_test(test_newer_layers),
         cmocka_unit_test(test_megatron_keys),
         cmocka_unit_test(test_megatron_equals_hf),
+        cmocka_unit_test(test_layers_block_type),
+        cmocka_unit_test(test_layers_block_type_files),
         cmocka_unit_test(test_config_json),
         cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_many_faults),

@@ -117,13 +117,14 @@ static void test_vocabulary_schedules(void **state)
     assert_near(act[2], 6 * layers + output, 1e-9);
 }
 
-/* A layer of width h, MLP 4 h: input h, half of the products (3 h + h + 4 h + h) / 2, attention's h, 4 bytes of log-sum-exp per head. */
+/* A layer of width h, MLP 4 h: input h; of q, k, v, proj, fc1, fc2 the first, third and fifth, h + h + 4 h; attention's h, 4 bytes of
+ * log-sum-exp per head. */
 static void test_checkpoint_by_op(void **state)
 {
     static const char all[] = "recompute_granularity: full",
-                      op[] = "recompute_granularity: full, selective_ac_option: op";
+                      op[] = "recompute_granularity: selective, selective_ac_option: op";
     struct maq_stage_result whole = stage_of(GPT, "a100-sxm:1", all, 0), by_op = stage_of(GPT, "a100-sxm:1", op, 0);
-    double tokens = 2048, h = 2048, layer = tokens * (h * 2 * (1 + 4.5 + 1) + 4 * 16);
+    double tokens = 2048, h = 2048, layer = tokens * (h * 2 * (1 + 6 + 1) + 4 * 16);
     assert_near(by_op.bytes[MAQ_MEM_ACTIVATIONS] - whole.bytes[MAQ_MEM_ACTIVATIONS], 8 * (layer - tokens * h * 2),
                 1e-9);
 }
@@ -346,7 +347,7 @@ static void test_copied_heads(void **state)
         double kept;
     } cases[] = {{"fused_kernels: false", 1},
                  {"fused_kernels: true", 0},
-                 {"fused_kernels: false, recompute: full, selective_ac_option: op", 0}};
+                 {"fused_kernels: false, recompute: selective, selective_ac_option: op", 0}};
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         double bytes[2];

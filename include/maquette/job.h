@@ -133,6 +133,17 @@ MAQ_API enum maq_status maq_megatron_read(struct maq_megatron **out, const char 
 /* Leaves out what the line says of the model: something else says which it is. */
 MAQ_API void maq_megatron_drop_model(struct maq_megatron *read);
 MAQ_API void maq_megatron_free(struct maq_megatron *read);
+/* Whether a word is the name of an argument that maq_megatron_read() knows ("num-layers", without its dashes). */
+MAQ_API bool maq_megatron_knows(const char *name);
+
+/*
+ * Settings of the document and of flags that change nothing beside the others (recompute_method without full recomputation): an
+ * error for each, and MAQ_BAD_INPUT. Not in question: defaults, what a framework profile sets, and what `line` sets (NULL: none),
+ * another program's command line, which carries such by right. Of an open job: what a search cannot change. And warnings of what
+ * the job as it is written would not do: sequences longer than a table of positions, adapters of routed experts.
+ */
+MAQ_API enum maq_status maq_job_check_effects(const struct maq_loaded_job *box, const struct maq_megatron *line,
+                                              struct maq_diag *diag);
 
 /* Every value of plan and workload with where it came from, as `key = value  (origin)` lines; owned by the
  * caller (free()). */

@@ -204,6 +204,7 @@ struct maq_plan {
     /* fine-tuning */
     int32_t lora_rank;           /* 0 = all parameters are trained */
     struct maq_str lora_targets; /* comma list of module names; empty = the linears of attention and MLP */
+    uint32_t lora_sites;         /* what they are in the model (plan/lora_targets.h); derived when a job is completed */
 };
 
 /* A batch of training. */

@@ -209,6 +209,12 @@ MAQ_API enum maq_status maq_report_replay_text(char **out, const struct maq_repo
 MAQ_API enum maq_status maq_report_replay_json(char **out, const struct maq_report_replay *replay,
                                                const struct maq_report_opts *opts, struct maq_diag *diag);
 
+/* What a command that failed has to say, in place of its document. Schema "maquette.error/1". */
+MAQ_API enum maq_status maq_report_error_json(char **out, enum maq_status status, struct maq_diag *diag);
+
+/* Adds what was said on the way to a document that is text already. Takes `json` (free()); NULL when out of memory. */
+MAQ_API char *maq_report_add_diagnostics(char *json, const struct maq_diag *diag);
+
 /* "2027-01-31" as days after 1970-01-01; false where it is no day. */
 MAQ_API bool maq_date_read(int64_t *day, const char *text);
 

@@ -20,14 +20,19 @@ struct cli {
     struct maq_diag *diag;
     const struct cli_command *command;
     bool color_out, color_err, unicode;
+    bool wrote;       /* something is on standard output */
     bool quiet;       /* another process of several reports */
+    bool told;        /* diagnostics are on standard error already */
     bool reader_gone; /* who read standard output closed it: nobody is left to tell */
     uint32_t columns;
     /* options of the command, as parsed */
     const char *values[CLI_OPTIONS_MAX]; /* by the number of the option in the command's table; NULL = not given */
     struct maq_override *overrides;      /* job keys, in the order given */
     size_t n_overrides, overrides_size;
-    const char **args; /* what is no option */
+    const char *behind, *behind_flag; /* the word behind the last option that takes no value, and that option */
+    const char *torn;                 /* the word behind a cluster without quotes, */
+    bool torn_told;                   /* and whether that was said */
+    const char **args;                /* what is no option */
     size_t n_args;
     size_t n_before;               /* of them before a `--` */
     int exit_status;               /* of a program that was run; 0 = maquette's own */
@@ -126,6 +131,8 @@ enum maq_status cli_read_capture(struct cli *cli, struct maq_capture **out, cons
 /* Options of the command into `cli`. All faults are reported; then MAQ_USAGE. options.c */
 enum maq_status cli_parse(struct cli *cli, const struct cli_command *command, int argc, char **argv);
 void cli_fini(struct cli *cli);
+/* Refuses names of files that say another format than what is written into them. file_names.c */
+enum maq_status cli_check_file_names(struct cli *cli);
 /* The whole number that an option has, `otherwise` where it is not given. */
 enum maq_status cli_count(struct cli *cli, uint32_t *out, size_t option, uint32_t least, uint32_t most,
                           uint32_t otherwise);
@@ -181,7 +188,13 @@ enum maq_status cli_job_set(struct cli *cli, const char *assignment);
 enum maq_status cli_job_list(struct cli *cli, const struct cli_option *option, const char *assignment);
 /* Lays the words of a Megatron-LM script's command line under the options. */
 enum maq_status cli_job_megatron(struct cli *cli, const char *const *words, size_t n_words);
+/* Loads the job that a file (NULL: none) and the options describe, and refuses settings that have no effect. `open`: for a search. */
+enum maq_status cli_load_job(struct maq_loaded_job **out, struct cli *cli, const char *path, bool open);
 enum maq_status cli_add_override(struct cli *cli, const char *flag, const char *path, const char *value);
+
+/* Hint for another program's word for an option, its name without dashes; name of the command meant by a word. NULL: none. meant.c */
+const char *cli_meant_option(const char *name, size_t len);
+const char *cli_meant_command(const char *name);
 
 /* Nearest word, for "did you mean". nearest.c */
 struct cli_nearest {

@@ -408,7 +408,7 @@ static enum maq_status run_with(struct cli *cli, struct maq_peers *peers)
         status = refuse_options(cli, (const int[]){OPT_WORKERS, OPT_TIMEOUT, -1}, "leave it out",
                                 "means nothing without --parallelizer");
     if (status == MAQ_OK)
-        status = maq_job_load_open(&open, path, cli->overrides, cli->n_overrides, cli->diag);
+        status = cli_load_job(&open, cli, path, true);
     if (status != MAQ_OK)
         return status;
     status = plan_open(cli, open, &opts, peers);
@@ -425,7 +425,7 @@ static enum maq_status run(struct cli *cli)
     if (status == MAQ_OK)
         status = run_with(cli, &peers);
     cli_print_diag(cli); /* before they part: mpirun ends all when the first one ends with a fault, said or not */
-    cli->quiet = true;
+    cli->told = true;
     maq_peers_close(&peers);
     return status;
 }

@@ -146,7 +146,7 @@ static enum maq_status run_measure(struct cli *cli)
                          "one argument too many: '%.80s'", cli->args[1]);
     enum maq_status status = MAQ_OK;
     if (path || cli->n_overrides > 0)
-        status = maq_job_load(&box, path, cli->overrides, cli->n_overrides, cli->diag);
+        status = cli_load_job(&box, cli, path, false);
     if (status == MAQ_OK)
         status = measure(cli, box ? maq_job_get(box) : NULL);
     maq_job_free(box);

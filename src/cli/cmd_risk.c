@@ -317,7 +317,7 @@ static enum maq_status run_job(struct cli *cli)
     if (status == MAQ_OK && path && maq_capture_probe(path))
         return run_captured(cli, seed);
     if (status == MAQ_OK)
-        status = maq_job_load(&box, path, cli->overrides, cli->n_overrides, cli->diag);
+        status = cli_load_job(&box, cli, path, false);
     if (status != MAQ_OK)
         return status;
     status = cli->values[OPT_RUN + CLI_RUN_TOKENS] ? run_whole(cli, maq_job_get(box), seed)

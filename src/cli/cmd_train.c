@@ -137,7 +137,7 @@ static enum maq_status run(struct cli *cli)
         return cli_usage(cli, MAQ_CODE_CLI_ARGUMENT,
                          "maquette train JOB.yaml, or maquette train --model llama-3.1-8b --cluster h100-sxm:8",
                          "there is no job");
-    enum maq_status status = maq_job_load(&box, path, cli->overrides, cli->n_overrides, cli->diag);
+    enum maq_status status = cli_load_job(&box, cli, path, false);
     if (status != MAQ_OK)
         return status;
     status = simulate(cli, box);

@@ -90,6 +90,8 @@ static enum maq_status read_filters(struct cli *cli, struct maq_validate_filter 
 
 enum maq_status cli_validate_write(struct cli *cli, char *text, const char *path)
 {
+    if (text && text[0] == '{')
+        text = maq_report_add_diagnostics(text, cli->diag);
     if (!text)
         return maq_diag_fail(MAQ_NO_MEMORY, cli->diag, MAQ_CODE_CLI_NO_MEMORY, (struct maq_span){0}, NULL,
                              "out of memory for the report");

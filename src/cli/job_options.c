@@ -9,6 +9,7 @@
  */
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "cli/cli.h"
 #include "cli/codes.h"
@@ -138,4 +139,25 @@ enum maq_status cli_job_list(struct cli *cli, const struct cli_option *option, c
     const char *path = cli_printf(cli, "%s.%.*s", option->path, (int)n, assignment),
                *list = cli_printf(cli, "[%s]", assignment + n + 1);
     return path && list ? cli_add_override(cli, option->name, path, list) : MAQ_NO_MEMORY;
+}
+
+enum maq_status cli_load_job(struct maq_loaded_job **out, struct cli *cli, const char *path, bool open)
+{
+    struct maq_loaded_job *box;
+    struct stat st;
+    if (path && path == cli->behind && strcmp(path, "-") != 0 && stat(path, &st) != 0)
+        return cli_usage(cli, MAQ_CODE_CLI_ARGUMENT,
+                         strcmp(cli->behind_flag, "--json") == 0 ? "--output FILE writes to a file" : NULL,
+                         "no job file is named '%.80s', and %s takes no value", path, cli->behind_flag);
+    enum maq_status status = open ? maq_job_load_open(&box, path, cli->overrides, cli->n_overrides, cli->diag)
+                                  : maq_job_load(&box, path, cli->overrides, cli->n_overrides, cli->diag);
+    if (status != MAQ_OK)
+        return status;
+    status = maq_job_check_effects(box, cli->megatron, cli->diag);
+    if (status != MAQ_OK) {
+        maq_job_free(box);
+        return status;
+    }
+    *out = box;
+    return MAQ_OK;
 }

@@ -58,7 +58,12 @@ static enum maq_status unknown_command(struct cli *cli, const char *name)
     cli_nearest_init(&near, name, strlen(name));
     for (size_t i = 0; cli_commands[i]; i++)
         cli_nearest_try(&near, cli_commands[i]->name, strlen(cli_commands[i]->name));
-    if (near.best)
+    const char *meant = cli_meant_command(name);
+    for (size_t i = 0; !meant && cli_commands[i] && strlen(name) >= 2; i++)
+        meant = strncmp(cli_commands[i]->name, name, strlen(name)) == 0 ? cli_commands[i]->name : NULL;
+    if (meant)
+        (void)snprintf(hint, sizeof hint, "did you mean '%s'?", meant);
+    else if (near.best)
         (void)snprintf(hint, sizeof hint, "did you mean '%s'?", near.best);
     else
         (void)snprintf(hint, sizeof hint, "maquette --help lists the commands");
@@ -104,7 +109,34 @@ static enum maq_status run(struct cli *cli, int argc, char **argv)
     if (help || asks_for_help(argc - 2, argv + 2))
         return cli_help_command(cli, command);
     enum maq_status status = cli_parse(cli, command, argc - 2, argv + 2);
+    if (status == MAQ_OK)
+        status = cli_check_file_names(cli);
     return status == MAQ_OK ? command->run(cli) : status;
+}
+
+/* `--json` among the options, whether they were read to their end or not. */
+static bool asks_for_json(int argc, char **argv)
+{
+    for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++)
+        if (strcmp(argv[i], "--json") == 0)
+            return true;
+    return false;
+}
+
+/* Commands whose standard output is a program's. */
+static bool runs_a_program(const struct cli *cli)
+{
+    return cli->command == &cli_run || cli->command == &cli_capture || cli->command == &cli_emulate;
+}
+
+/* In place of the document that there is not: one of what is wrong. Standard error has it, too. */
+static void print_error_json(struct cli *cli, enum maq_status status)
+{
+    char *text;
+    if (runs_a_program(cli) || cli->wrote || cli->quiet || cli->reader_gone ||
+        maq_report_error_json(&text, status, cli->diag) != MAQ_OK)
+        return;
+    (void)cli_write(cli, text, NULL);
 }
 
 int main(int argc, char **argv)
@@ -122,6 +154,8 @@ int main(int argc, char **argv)
     enum maq_status status = run(&cli, argc, argv);
     if (status != MAQ_OK && status != MAQ_NO && maq_diag_errors(cli.diag) == 0 && !cli.reader_gone)
         (void)maq_diag_fail(status, cli.diag, 0, (struct maq_span){0}, NULL, "%s", maq_status_text(status));
+    if (status != MAQ_OK && status != MAQ_NO && asks_for_json(argc, argv))
+        print_error_json(&cli, status);
     cli_print_diag(&cli);
     maq_diag_free(cli.diag);
     cli_fini(&cli);

@@ -59,32 +59,145 @@ static bool find_job_option(struct cli_job_option *out, const struct cli_command
     return false;
 }
 
-static enum maq_status unknown_option(struct cli *cli, const struct argument *a)
+/* ---- an unknown option ---- */
+
+/* Its name without dashes, and what may stand in the hint. */
+struct unknown {
+    const struct cli_command *command;
+    const char *name;
+    size_t len;
+    char hint[256];
+};
+
+static bool knows(const struct cli_command *command, const char *name, size_t len)
 {
-    const struct cli_command *command = cli->command;
-    struct cli_nearest near;
     struct cli_job_option job;
-    size_t dashes = a->name_len > 1 && a->text[1] == '-' ? 2 : 1;
-    cli_nearest_init(&near, a->text + dashes, a->name_len - dashes);
-    for (size_t i = 0; i < command->n_options; i++)
-        cli_nearest_try(&near, command->options[i].name + 2, strlen(command->options[i].name) - 2);
-    for (size_t i = 0; command->job && cli_job_option(i, &job); i++) {
-        cli_nearest_try(&near, job.option.key, strlen(job.option.key));
+    const struct argument a = {.text = name, .name_len = len};
+    return find_option(command, &a) || find_job_option(&job, command, &a);
+}
+
+/* One dash for two. */
+static bool undashed(struct unknown *u, size_t dashes)
+{
+    char name[72];
+    (void)snprintf(name, sizeof name, "--%.*s", (int)(u->len < 64 ? u->len : 64), u->name);
+    if (dashes != 1 || !knows(u->command, name, strlen(name)))
+        return false;
+    (void)snprintf(u->hint, sizeof u->hint, "did you mean '%s'?", name);
+    return true;
+}
+
+/* Other programs' word for it, when what it is here is this command's. */
+static bool meant(struct unknown *u)
+{
+    const char *hint = cli_meant_option(u->name, u->len);
+    if (!hint || (strncmp(hint, "--", 2) == 0 ? !knows(u->command, hint, strcspn(hint, " ,")) : !u->command->job))
+        return false;
+    (void)snprintf(u->hint, sizeof u->hint, "%s", hint);
+    return true;
+}
+
+/* Of names that begin with the word the shortest. */
+static void begins(const struct unknown *u, struct cli_nearest *best, const char *name, size_t n)
+{
+    size_t i = 0;
+    while (i < u->len && i < n && (u->name[i] == '_' ? '-' : u->name[i]) == (name[i] == '_' ? '-' : name[i]))
+        i++;
+    if (i == u->len && (!best->best || n < best->best_len)) {
+        best->best = name;
+        best->best_len = n;
+    }
+}
+
+/* Every name that an option of the command goes by. */
+static void each_name(const struct unknown *u, struct cli_nearest *best,
+                      void (*look)(const struct unknown *, struct cli_nearest *, const char *, size_t))
+{
+    struct cli_job_option job;
+    look(u, best, "help", 4);
+    for (size_t i = 0; i < u->command->n_options; i++)
+        look(u, best, u->command->options[i].name + 2, strlen(u->command->options[i].name) - 2);
+    for (size_t i = 0; u->command->job && cli_job_option(i, &job); i++) {
+        look(u, best, job.option.key, strlen(job.option.key));
         for (const char *at = job.option.aliases; *at;) {
             size_t n = strcspn(at, "|");
-            cli_nearest_try(&near, at, n);
+            look(u, best, at, n);
             at += n + (at[n] == '|');
         }
     }
-    char hint[128];
-    if (near.best)
-        (void)snprintf(hint, sizeof hint, "did you mean '--%.*s'?", (int)near.best_len, near.best);
-    else
-        (void)snprintf(hint, sizeof hint, "maquette %s --help lists them", command->name);
-    for (char *c = hint; near.best && *c; c++)
+}
+
+static void near(const struct unknown *u, struct cli_nearest *best, const char *name, size_t n)
+{
+    (void)u;
+    cli_nearest_try(best, name, n);
+}
+
+static bool found(struct unknown *u, const struct cli_nearest *best)
+{
+    if (!best->best)
+        return false;
+    (void)snprintf(u->hint, sizeof u->hint, "did you mean '--%.*s'?", (int)best->best_len, best->best);
+    for (char *c = u->hint; *c; c++)
         *c = *c == '_' ? '-' : *c;
+    return true;
+}
+
+static bool begun(struct unknown *u)
+{
+    struct cli_nearest best = {0};
+    if (u->len >= 3)
+        each_name(u, &best, begins);
+    return found(u, &best);
+}
+
+/* What stands behind `--` where it is said, and Megatron-LM's own words before it. */
+static bool megatrons(struct unknown *u)
+{
+    char name[64];
+    if (u->command->megatron == CLI_MEGATRON_NONE || u->len >= sizeof name)
+        return false;
+    (void)snprintf(name, sizeof name, "%.*s", (int)u->len, u->name);
+    if (!maq_megatron_knows(name))
+        return false;
+    (void)snprintf(u->hint, sizeof u->hint,
+                   "an argument of Megatron-LM: its command line goes behind `--`: maquette %s --cluster CLUSTER -- "
+                   "pretrain_gpt.py --%s ...; a key of the model is set by --set model.KEY=VALUE",
+                   u->command->name, name);
+    return true;
+}
+
+/* The commands that have such an option. */
+static bool neighbours(struct unknown *u)
+{
+    size_t at = 0;
+    for (size_t i = 0; cli_commands[i]; i++) {
+        const struct cli_command *other = cli_commands[i];
+        char option[72];
+        (void)snprintf(option, sizeof option, "--%.*s", (int)(u->len < 64 ? u->len : 64), u->name);
+        if (other != u->command && knows(other, option, strlen(option)) && at < sizeof u->hint / 2)
+            at += (size_t)snprintf(u->hint + at, sizeof u->hint - at, "%s%s", at > 0 ? ", " : "an option of maquette ",
+                                   other->name);
+    }
+    return at > 0;
+}
+
+static bool misspelt(struct unknown *u)
+{
+    struct cli_nearest best;
+    cli_nearest_init(&best, u->name, u->len);
+    each_name(u, &best, near);
+    return found(u, &best);
+}
+
+static enum maq_status unknown_option(struct cli *cli, const struct argument *a)
+{
+    size_t dashes = a->name_len > 1 && a->text[1] == '-' ? 2 : 1;
+    struct unknown u = {cli->command, a->text + dashes, a->name_len - dashes, ""};
+    if (!undashed(&u, dashes) && !meant(&u) && !megatrons(&u) && !begun(&u) && !neighbours(&u) && !misspelt(&u))
+        (void)snprintf(u.hint, sizeof u.hint, "maquette %s --help lists them", cli->command->name);
     int n = (int)(a->name_len < SHOWN ? a->name_len : SHOWN);
-    return cli_usage(cli, MAQ_CODE_CLI_OPTION, hint, "unknown option '%.*s'", n, a->text);
+    return cli_usage(cli, MAQ_CODE_CLI_OPTION, u.hint, "unknown option '%.*s'", n, a->text);
 }
 
 static bool is_word(const char *const *words, const char *text)
@@ -112,8 +225,11 @@ static bool is_switch(const char *const *words)
 
 static bool says_truth(const char *text)
 {
-    static const char *const truth[] = {"true", "false", "yes", "no", "on", "off", "auto", NULL};
-    return is_word(truth, text);
+    static const char *const truth[] = {"true", "false", "yes", "no", "on", "off", "auto", "1", "0", NULL};
+    for (size_t i = 0; truth[i]; i++)
+        if (strcasecmp(truth[i], text) == 0)
+            return true;
+    return false;
 }
 
 /* The value of an option: behind '=', or the next argument. */
@@ -160,6 +276,8 @@ static enum maq_status read_own_option(struct cli *cli, const struct cli_option 
         if (a->value)
             return cli_usage(cli, MAQ_CODE_CLI_VALUE, NULL, "%s takes no value", option->name);
         cli->values[number] = "";
+        cli->behind = *i + 1 < argc ? argv[*i + 1] : NULL;
+        cli->behind_flag = option->name;
         return MAQ_OK;
     }
     const char *value = take_value(a, argc, argv, i);
@@ -168,6 +286,8 @@ static enum maq_status read_own_option(struct cli *cli, const struct cli_option 
     if (option->words && !is_word(option->words, value))
         return cli_usage(cli, MAQ_CODE_CLI_VALUE, word_list(hint, option->words), "%s does not take '%.*s'",
                          option->name, SHOWN, value);
+    if (option->kind == CLI_JOB && strcmp(option->name, "--cluster") == 0)
+        cli->torn = *i + 1 < argc ? argv[*i + 1] : NULL;
     if (option->kind == CLI_JOB)
         return cli_add_override(cli, option->name, option->path, value);
     if (option->kind == CLI_SET)
@@ -183,9 +303,26 @@ static enum maq_status read_own_option(struct cli *cli, const struct cli_option 
     return MAQ_OK;
 }
 
-static enum maq_status read_argument(struct cli *cli, const char *text)
+/* What the shell cut off a cluster that has no quotes around it. */
+static bool of_a_cluster(const char *text)
+{
+    static const char *const words[] = {"x", "X", "+", "*", "rail", "nics", "domain", "leaf", NULL};
+    return is_word(words, text) || (*text && text[strspn(text, "0123456789")] == '\0');
+}
+
+/* `next` is the word behind it; NULL: it is the last. */
+static enum maq_status read_argument(struct cli *cli, const char *text, const char *next)
 {
     char hint[128];
+    if (text == cli->torn && of_a_cluster(text)) {
+        bool first = !cli->torn_told;
+        cli->torn = next;
+        cli->torn_told = true;
+        if (!first)
+            return MAQ_OK;
+        return cli_usage(cli, MAQ_CODE_CLI_ARGUMENT, "put the cluster in quotes: --cluster 'h100-sxm:8 x 4, rail 400G'",
+                         "'%.*s' stands apart from the cluster", SHOWN, text);
+    }
     if (cli->n_args < cli->command->max_args) {
         cli->args[cli->n_args++] = text;
         return MAQ_OK;
@@ -218,7 +355,7 @@ enum maq_status cli_parse(struct cli *cli, const struct cli_command *command, in
         struct argument a = split(argv[i]);
         enum maq_status status = MAQ_OK;
         if (only_arguments || a.text[0] != '-' || a.text[1] == '\0')
-            status = read_argument(cli, argv[i]);
+            status = read_argument(cli, argv[i], i + 1 < argc ? argv[i + 1] : NULL);
         else if (strcmp(a.text, "--") == 0) {
             only_arguments = true;
             cli->n_before = cli->n_args;

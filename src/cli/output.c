@@ -34,6 +34,7 @@ enum maq_status cli_write(struct cli *cli, char *text, const char *path)
     enum maq_status status = MAQ_OK;
     size_t n = strlen(text);
     errno = 0;
+    cli->wrote |= !path;
     FILE *stream = path ? fopen(path, "wb") : stdout;
     if (!stream)
         status = fail(cli, path, errno);
@@ -47,7 +48,7 @@ enum maq_status cli_write(struct cli *cli, char *text, const char *path)
 
 void cli_print_diag(const struct cli *cli)
 {
-    if (cli->quiet || maq_diag_count(cli->diag) == 0)
+    if (cli->quiet || cli->told || maq_diag_count(cli->diag) == 0)
         return;
     char *text = maq_diag_format(cli->diag, 0, cli->color_err);
     if (text)

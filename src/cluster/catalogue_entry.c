@@ -110,7 +110,9 @@ static enum maq_status load_catalogue(struct maq__entry e, struct maq_str name, 
     const struct maq_catalogue_entry *entry = maq_catalogue_find(e.kind->section, name);
     if (!entry) {
         char show[MAQ_SHOW_SIZE];
-        const char *hint = maq__catalogue_hint(e.kind->section, name, arena);
+        struct maq_str slip = maq_field_slip(e.kind->slips, name);
+        const char *hint = slip.len ? maq_arena_printf(arena, "did you mean '%.*s'?", (int)slip.len, slip.ptr)
+                                    : maq__catalogue_hint(e.kind->section, name, arena);
         return maq_diag_fail(MAQ_BAD_INPUT, diag, e.kind->unknown_code, at, hint, "unknown %s '%s'", e.kind->noun,
                              maq_str_show(show, name));
     }

@@ -16,6 +16,7 @@ struct maq__entry_kind {
     const char *section;   /* of the catalogue: "devices" */
     const char *noun;      /* "device" */
     uint16_t unknown_code; /* of a name that the catalogue lacks */
+    const char *slips;     /* other names that people have for entries, as struct maq_field has them; NULL = none */
     /* Lays what a map writes over *value; the base is there already. */
     enum maq_status (*lay)(void *value, struct maq_node *map, struct maq_arena *arena, struct maq_diag *diag);
 };

@@ -27,7 +27,8 @@
     X(NO_FABRIC, 1214, "several nodes without a network")                                                              \
     X(FABRIC_LACKS, 1215, "a fabric without a figure that is needed")                                                  \
     X(GROUP_LINK, 1216, "a link that does not join two node groups of the cluster")                                    \
-    X(ISLANDS, 1217, "measured nodes that make no islands: a node or a link that is missing, named twice or wrong")
+    X(ISLANDS, 1217, "measured nodes that make no islands: a node or a link that is missing, named twice or wrong")    \
+    X(UNUSUAL_NODES, 1218, "nodes that nobody sells, or that were probably meant to be devices")
 
 enum maq_cluster_code {
 #define MAQ_CODE_ENUM(name, code, text) MAQ_CODE_##name = (code),

@@ -26,6 +26,7 @@
 
 #define MAX_TEXT 65536
 #define WORDS "rail, nics, domain, cpu, leaf, oversubscription"
+static const char *const property_words[] = {"rail", "nics", "domain", "cpu", "leaf", "oversubscription"};
 
 struct scanner {
     struct maq_str text;
@@ -128,8 +129,8 @@ static bool fail(struct scanner *s, uint16_t code, struct maq_str where, const c
     return false;
 }
 
-/* "expected WHAT, not 'xyz'" at the next word. */
-static bool expected(struct scanner *s, const char *what)
+/* "expected WHAT, not 'xyz'" at the next word; the hint may be NULL. */
+static bool expected_but(struct scanner *s, const char *what, const char *hint)
 {
     struct maq_str word = peek_word(s);
     skip_blanks(s);
@@ -140,12 +141,17 @@ static bool expected(struct scanner *s, const char *what)
     s->bad = true;
     if (word.len == 0) {
         at = span_of(s, (struct maq_str){s->text.ptr + s->text.len, 0});
-        maq_diag_add(s->diag, MAQ_ERROR, MAQ_CODE_CLUSTER_SYNTAX, at, NULL, "expected %s, not the end", what);
+        maq_diag_add(s->diag, MAQ_ERROR, MAQ_CODE_CLUSTER_SYNTAX, at, hint, "expected %s, not the end", what);
     } else {
-        maq_diag_add(s->diag, MAQ_ERROR, MAQ_CODE_CLUSTER_SYNTAX, at, NULL, "expected %s, not '%s'", what,
+        maq_diag_add(s->diag, MAQ_ERROR, MAQ_CODE_CLUSTER_SYNTAX, at, hint, "expected %s, not '%s'", what,
                      maq_str_show(show, word));
     }
     return false;
+}
+
+static bool expected(struct scanner *s, const char *what)
+{
+    return expected_but(s, what, NULL);
 }
 
 /* After a fault: on to the next ',' or '+'. */
@@ -257,23 +263,48 @@ static bool twice(struct scanner *s, struct maq_str word, const char *what)
     return false;
 }
 
+/* A rate, the scale-up link's own name, or a network's other name in place of a property. */
+static const char *property_meant(const struct scanner *s, struct maq_str word)
+{
+    static const char *const links[] = {"nvlink", "nvswitch", "nvl", "xgmi", "infinity-fabric"};
+    static const struct {
+        const char *word, *kind;
+    } kinds[] = {{"infiniband", "ib"}, {"hdr", "ib"},         {"ndr", "ib"},       {"xdr", "ib"},
+                 {"edr", "ib"},        {"rocev2", "roce"},    {"roce-v2", "roce"}, {"ethernet", "roce"},
+                 {"eth", "roce"},      {"spectrum-x", "roce"}};
+    double rate;
+    const char *why;
+    if (short_rate(&rate, word) || maq_quantity_parse(&rate, word, MAQ_DIM_RATE, &why))
+        return maq_arena_printf(s->arena, "did you mean 'rail %.*s', one port per device, or 'nics 4 x %.*s'?",
+                                (int)word.len, word.ptr, (int)word.len, word.ptr);
+    for (size_t i = 0; i < MAQ_COUNT(links); i++)
+        if (maq_str_ieq(word, links[i]))
+            return "the scale-up link is the device's own; 'domain 8 450GB/s' says another: devices, and bytes each "
+                   "way";
+    for (size_t i = 0; i < MAQ_COUNT(kinds); i++)
+        if (maq_str_ieq(word, kinds[i].word))
+            return maq_arena_printf(s->arena, "did you mean 'rail 400G %s'?", kinds[i].kind);
+    return NULL;
+}
+
 static bool unknown_word(struct scanner *s, struct maq_str word)
 {
-    static const char *const words[] = {"rail", "nics", "domain", "cpu", "leaf", "oversubscription"};
     uint32_t limit = word.len < 4 ? 2 : 3, best = limit;
     const char *near = NULL;
-    for (size_t i = 0; i < MAQ_COUNT(words); i++) {
-        uint32_t d = maq_str_distance(word, maq_str_of(words[i]), limit);
+    for (size_t i = 0; i < MAQ_COUNT(property_words); i++) {
+        uint32_t d = maq_str_distance(word, maq_str_of(property_words[i]), limit);
         if (d < best) {
             best = d;
-            near = words[i];
+            near = property_words[i];
         }
     }
     if (!near)
         near = maq_catalogue_nearest("fabrics", word);
+    const char *meant = property_meant(s, word);
     const char *hint =
-        maq_arena_printf(s->arena, "%s%s%swords: " WORDS ", or a fabric: %s", near ? "did you mean '" : "",
-                         near ? near : "", near ? "'? " : "", maq__catalogue_names("fabrics", s->arena));
+        meant ? meant
+              : maq_arena_printf(s->arena, "%s%s%swords: " WORDS ", or a fabric: %s", near ? "did you mean '" : "",
+                                 near ? near : "", near ? "'? " : "", maq__catalogue_names("fabrics", s->arena));
     char show[MAQ_SHOW_SIZE];
     maq_diag_add(s->diag, MAQ_ERROR, MAQ_CODE_CLUSTER_WORD, span_of(s, word), hint, "unknown word '%s'",
                  maq_str_show(show, word));
@@ -440,11 +471,48 @@ static bool read_property(struct scanner *s, struct group_reader *g)
 
 /* --- groups -------------------------------------------------------------------------------------------------- */
 
+static bool is_property(struct maq_str word)
+{
+    for (size_t i = 0; i < MAQ_COUNT(property_words); i++)
+        if (maq_str_ieq(word, property_words[i]))
+            return true;
+    return is_fabric(word);
+}
+
+/* What the head of a group was meant to be: a line in other words, a device of two words, a rate without its property. */
+static const char *head_meant(struct scanner *s, const struct group_reader *g, struct maq_str line)
+{
+    const char *meant = maq__cluster_meant(line, s->arena);
+    struct maq_str rest = peek_word(s);
+    if (meant || rest.len == 0)
+        return meant;
+    if (looks_like_number(rest) && (meant = property_meant(s, rest)) != NULL)
+        return meant;
+    if (is_property(rest) || rest.ptr[0] == ';')
+        return "properties stand behind commas: 'h100-sxm:8 x 8, rail 400G'";
+    size_t n = 0;
+    while (n < line.len && line.ptr[n] != ':' && line.ptr[n] != ',' && line.ptr[n] != '+')
+        n++;
+    bool counted = g->spec.per_node > 0 || g->spec.nodes > 0;
+    const char *near = counted ? NULL : maq_catalogue_nearest("devices", maq_str_trim((struct maq_str){line.ptr, n}));
+    return near ? maq_arena_printf(s->arena, "did you mean '%s'?", near)
+                : "the form is DEVICE:PER_NODE x NODES, PROPERTY, ...: 'h100-sxm:8 x 4, rail 400G'";
+}
+
 static bool read_head(struct scanner *s, struct group_reader *g)
 {
-    struct maq_str name = take_name(s);
+    skip_blanks(s);
+    struct maq_str line = {s->text.ptr + s->pos, s->text.len - s->pos}, name = take_name(s);
+    const char *meant = maq__cluster_meant(line, s->arena);
     if (name.len == 0)
-        return expected(s, "a device");
+        return expected_but(s, "a device", meant);
+    if (meant && !maq_catalogue_find("devices", name)) {
+        char show[MAQ_SHOW_SIZE];
+        maq_diag_add(s->diag, MAQ_ERROR, MAQ_CODE_UNKNOWN_DEVICE, span_of(s, name), meant, "unknown device '%s'",
+                     maq_str_show(show, name));
+        s->bad = true;
+        return false;
+    }
     g->spec.at = g->spec.domain_at = g->spec.fabric_at = g->spec.rate_at = span_of(s, name);
     bool known = maq__device_by_name(&g->spec.device, name, g->spec.at, s->arena, s->diag) == MAQ_OK;
     if (!known)
@@ -458,10 +526,23 @@ static bool read_head(struct scanner *s, struct group_reader *g)
     if (take_times(s) && !take_count(s, &g->spec.nodes, "number of nodes", MAQ_MAX_NODES))
         return false;
     if (!at_end_of_property(s))
-        return expected(s, g->spec.nodes > 0      ? "',' or '+'"
-                           : g->spec.per_node > 0 ? "'x' and a number of nodes, or ','"
-                                                  : "':' and devices per node, 'x' and a number of nodes, or ','");
+        return expected_but(s,
+                            g->spec.nodes > 0      ? "',' or '+'"
+                            : g->spec.per_node > 0 ? "'x' and a number of nodes, or ','"
+                                                   : "':' and devices per node, 'x' and a number of nodes, or ','",
+                            head_meant(s, g, line));
     return known;
+}
+
+/* "roce 100G": the rate stands before the fabric, behind the word that says whose it is. */
+static const char *rate_meant(struct scanner *s, const struct group_reader *g)
+{
+    struct maq_str rate = peek_word(s), fabric = g->spec.fabric_name;
+    if (!looks_like_number(rate) || fabric.len == 0)
+        return NULL;
+    return maq_arena_printf(s->arena, "did you mean 'rail %.*s %.*s'? 'nics 4 x %.*s %.*s' is four ports of a node",
+                            (int)rate.len, rate.ptr, (int)fabric.len, fabric.ptr, (int)rate.len, rate.ptr,
+                            (int)fabric.len, fabric.ptr);
 }
 
 static enum maq_status read_group(struct scanner *s, struct maq_node_group *out)
@@ -477,13 +558,16 @@ static enum maq_status read_group(struct scanner *s, struct maq_node_group *out)
         if (!read_property(s, &g)) {
             recover(s);
         } else if (!at_end_of_property(s)) {
-            expected(s, "',' or '+'");
+            expected_but(s, "',' or '+'", rate_meant(s, &g));
             recover(s);
         }
     }
     bool bad = s->bad;
     s->bad = bad || bad_before;
-    return bad ? MAQ_BAD_INPUT : maq__group_finish(out, &g.spec, s->arena, s->diag);
+    enum maq_status status = bad ? MAQ_BAD_INPUT : maq__group_finish(out, &g.spec, s->arena, s->diag);
+    if (status == MAQ_OK)
+        maq__group_warn(out, &g.spec, s->arena, s->diag);
+    return status;
 }
 
 static uint32_t count_groups(struct maq_str text)

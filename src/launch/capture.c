@@ -157,7 +157,7 @@ static const char *last_words(char *text, size_t n)
     return at + strspn(at, " ");
 }
 
-static enum maq_status program_failed(const struct capture *c, const struct maq_probe *slice, struct maq_diag *diag)
+static enum maq_status program_failed(struct capture *c, const struct maq_probe *slice, struct maq_diag *diag)
 {
     char *text = NULL, how[32], hint[512];
     size_t n = 0;
@@ -169,6 +169,7 @@ static enum maq_status program_failed(const struct capture *c, const struct maq_
         maq__snprintf(how, sizeof how, "has exit status %d", slice->status);
     maq__snprintf(hint, sizeof hint, "its output is in %.300s.slices%s; `maquette run --rank %u` runs it by itself",
                   c->opts->path, strrchr(slice->log, '/'), slice->rank);
+    maq_probes_failed(&c->slices);
     enum maq_status status = maq_diag_fail(MAQ_BAD_INPUT, diag, MAQ_CODE_LAUNCH_FAILED, (struct maq_span){0}, hint,
                                            "the program as rank %u %s%s%s", slice->rank, how,
                                            words[0] != '\0' ? "; the last it said: " : " and said nothing", words);

@@ -5,6 +5,7 @@
  */
 #include "launch/probes.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,8 +20,47 @@
 #include "launch/private_folder.h"
 
 #define JOBS_MAX 64u
+#define FAILED "failed" /* in the work folder: its capture ended because a program failed */
 
 /* ---- the work folder ---- */
+
+/* Files that a capture makes there: p1-r0.trace and its siblings, p1.peers, and those of the whole. */
+static bool is_ours(const char *name)
+{
+    static const char *const ends[] = {".trace", ".log", ".given", ".keys", ".done", ".peers"};
+    const char *dot = strrchr(name, '.');
+    if (strcmp(name, "job") == 0 || strcmp(name, FAILED) == 0)
+        return true;
+    for (size_t i = 0; i < MAQ_COUNT(ends) && dot; i++)
+        if (name[0] == 'p' && name[1] >= '0' && name[1] <= '9' && strcmp(dot, ends[i]) == 0)
+            return true;
+    return false;
+}
+
+/*
+ * What a capture left that ended because its program failed is of no use to the next one, be it the same command, whose program
+ * may have been mended, or another. Its outputs were there to be read until now.
+ */
+static enum maq_status clear_failed(struct maq_probes *s, struct maq_diag *diag)
+{
+    const char *mark = maq_arena_printf(&s->room->arena, "%s/" FAILED, s->folder);
+    DIR *dir = mark && access(mark, F_OK) == 0 ? opendir(s->folder) : NULL;
+    enum maq_status status = mark ? MAQ_OK : maq_no_memory(diag, "a capture");
+    for (const struct dirent *e; dir && (e = readdir(dir)) != NULL;)
+        if (is_ours(e->d_name) && unlinkat(dirfd(dir), e->d_name, 0) != 0 && errno != ENOENT)
+            status = maq_diag_fail(MAQ_IO, diag, MAQ_CODE_LAUNCH_FOLDER, (struct maq_span){0}, "remove it",
+                                   "cannot empty the work folder '%.200s': %s", s->folder, strerror(errno));
+    if (dir)
+        closedir(dir);
+    return status;
+}
+
+void maq_probes_failed(struct maq_probes *s)
+{
+    const char *mark = maq_arena_printf(&s->room->arena, "%s/" FAILED, s->folder);
+    if (mark)
+        (void)maq_folder_write(mark, "", 0, NULL);
+}
 
 enum maq_status maq_probes_open(struct maq_probes *s, struct maq_workspace *room, const char *folder,
                                 struct maq_diag *diag)
@@ -37,6 +77,7 @@ enum maq_status maq_probes_open(struct maq_probes *s, struct maq_workspace *room
     const char *path = maq_arena_printf(&room->arena, "%s/job", s->folder);
     if (!path)
         return MAQ_NO_MEMORY;
+    MAQ_TRY(clear_failed(s, diag));
     MAQ_TRY(maq_folder_read(&has, &n, path, 4096, diag));
     bool other = has && strcmp(has, want) != 0;
     free(has);

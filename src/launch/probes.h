@@ -47,10 +47,12 @@ struct maq_probes {
     uint32_t done;                 /* slices run or resumed */
 };
 
-/* Makes the work folder, or opens an existing one: MAQ_USAGE when it is of another capture. */
+/* Makes the work folder, or opens an existing one: MAQ_USAGE when it is of another capture. One that failed is emptied. */
 enum maq_status maq_probes_open(struct maq_probes *s, struct maq_workspace *room, const char *folder,
                                 struct maq_diag *diag);
 void maq_probes_close(struct maq_probes *s);
+/* The program failed: what is in the work folder stays to be read, until another capture opens it. */
+void maq_probes_failed(struct maq_probes *s);
 /*
  * Adds a rank to probe, and returns its slice, which may exist already; NULL when out of memory. `why` is static or lives in the
  * workspace.

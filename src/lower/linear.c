@@ -287,16 +287,19 @@ static void forward(struct maq_lowering *l, const struct maq_module *m, struct m
                                    d.rows, d.out, d.in, 1, 0, 0);
     if (math != lo->store)
         quantize(l, m, m->flags & MAQ_MODULE_GATHER_IN && sp ? lo->tokens_region : d.rows, d.in, true);
-    bool gather = sp && (m->flags & MAQ_MODULE_GATHER_IN), reduce = (m->flags & MAQ_MODULE_REDUCE_OUT) != 0;
+    bool gather = sp && (m->flags & MAQ_MODULE_GATHER_IN),
+         reduce = (m->flags & MAQ_MODULE_REDUCE_OUT) != 0 && !(l->by_op && sp); /* what that scattered is kept */
     /* quantized before it is gathered, where the scale is known beforehand or travels with the block */
     bool narrow = math != lo->store && !by_rows(lo, math);
     double gathered = (double)lo->tokens * (double)m->in * (narrow ? 1.0 : lo->store_bytes);
     struct maq_coll in = maq_coll_make(lo, MAQ_COLL_ALL_GATHER, MAQ_GROUP_TP, gathered);
     struct maq_coll out = maq_coll_make(lo, sp ? MAQ_COLL_REDUCE_SCATTER : MAQ_COLL_ALL_REDUCE, MAQ_GROUP_TP,
                                         (double)lo->tokens * (double)m->out * lo->store_bytes);
-    bool in_pieces = lo->plan->tp > 1 && overlap && (gather || (reduce && sp));
+    bool in_pieces = lo->plan->tp > 1 && overlap && (gather || (reduce && sp)) && d.out > 0;
     if (gather && !in_pieces)
         gather_sequence(l, &in, m->in, narrow ? 1 : (int64_t)lo->store_bytes);
+    if (d.out == 0) /* all of it is kept */
+        return;
     quantize_for_forward(l, m, d, math);
     if (in_pieces) {
         overlapped(l, &op, gather ? in : out, gather);
@@ -397,14 +400,26 @@ static void backward(struct maq_lowering *l, const struct maq_module *m, struct 
     }
 }
 
+/* Of a linear that is computed again operator by operator, the width of the products that were not kept. */
+static int64_t computed_again(struct maq_lowering *l, const struct maq_module *m)
+{
+    int64_t out[MAQ_LORA_SPANS], sum = 0;
+    for (uint32_t i = 0, n = maq_lower_products(out, l->lower, l->layer, m); i < n; i++)
+        sum += maq_lower_product_is_kept(&l->products) ? 0 : out[i];
+    return sum;
+}
+
 void maq_lower_linear(struct maq_lowering *l, const struct maq_module *m, enum maq_pass pass)
 {
     struct maq_local d = maq_lower_local(l->lower, l->layer, m);
     int math = maq_lower_quantized(l->lower, m) ? l->lower->math : l->lower->store;
+    if (l->by_op)
+        d.out = computed_again(l, m);
     if (pass == MAQ_PASS_FORWARD)
         forward(l, m, d, math);
     else
         backward(l, m, d, math, pass);
-    if (maq_lower_adapted(l->lower, m))
-        adapter(l, d, pass);
+    int64_t out[MAQ_LORA_SPANS];
+    for (uint32_t a = 0, n = maq_lower_adapters(out, l->lower, l->layer, m); a < n; a++)
+        adapter(l, (struct maq_local){d.rows, d.in, out[a]}, pass);
 }

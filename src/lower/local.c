@@ -7,6 +7,7 @@
 
 #include <string.h>
 
+#include "base/check.h"
 #include "base/str.h"
 
 struct maq_op maq_op_make(enum maq_op_kind kind, int dtype, unsigned flags, int64_t d0, int64_t d1, int64_t d2,
@@ -67,21 +68,6 @@ double maq_lower_narrow_bytes(const struct maq_plan *plan)
 bool maq_lower_trained(const struct maq_lower *lower)
 {
     return lower->plan->lora_rank == 0;
-}
-
-bool maq_lower_adapted(const struct maq_lower *lower, const struct maq_module *m)
-{
-    if (lower->plan->lora_rank == 0 || m->kind != MAQ_MODULE_LINEAR || m->part == MAQ_PART_OUTPUT)
-        return false;
-    struct maq_str targets = lower->plan->lora_targets, word;
-    if (targets.len == 0)
-        targets = MAQ_STR("linear_qkv,linear_proj,linear_fc1,linear_fc2");
-    while (targets.ptr) {
-        targets = maq_str_split(targets, ',', &word);
-        if (maq_str_is(maq_str_trim(word), m->name))
-            return true;
-    }
-    return false;
 }
 
 /* Key/value heads are copied when there are fewer than TP ranks: what linear_qkv puts out beyond its even share. */
@@ -157,6 +143,81 @@ double maq_lower_local_params(const struct maq_lower *lower, const struct maq_mo
         return (double)m->params / ((double)p->ep * p->etp);
     }
     return (double)m->params;
+}
+
+/* ---- products that are one here and several in other programs ---- */
+
+/* Local widths of q, k and v in a linear_qkv: a rank that has no key/value head of its own has a copy of one. */
+static void qkv_widths(int64_t out[MAQ_LORA_SPANS], const struct maq_lower *lower, const struct maq_layer *layer,
+                       int64_t width)
+{
+    int64_t tp = lower->plan->tp;
+    for (uint32_t i = 0; i < layer->n_modules; i++) {
+        const struct maq_attention_geometry *g = &layer->modules[i].u.attention;
+        if (layer->modules[i].kind != MAQ_MODULE_ATTENTION)
+            continue;
+        int64_t heads = g->kv_heads < tp ? 1 : g->kv_heads / tp;
+        out[MAQ_LORA_KEYS] = heads * g->qk_dim;
+        out[MAQ_LORA_VALUES] = heads * g->v_dim;
+        out[MAQ_LORA_QUERIES] = width - out[MAQ_LORA_KEYS] - out[MAQ_LORA_VALUES];
+        return;
+    }
+}
+
+/* Local widths of a linear and of what is fused in it: 0 where it has no such part. */
+static void span_widths(int64_t of[MAQ_LORA_SPANS], const struct maq_lower *lower, const struct maq_layer *layer,
+                        const struct maq_module *m)
+{
+    int64_t width = maq_lower_local(lower, layer, m).out;
+    bool gated = m + 1 < layer->modules + layer->n_modules && (m[1].flags & MAQ_MODULE_GATED);
+    for (int s = 0; s < MAQ_LORA_SPANS; s++)
+        of[s] = 0;
+    of[MAQ_LORA_WHOLE] = width;
+    if (strcmp(m->name, "linear_qkv") == 0)
+        qkv_widths(of, lower, layer, width);
+    of[MAQ_LORA_GATE] = gated ? width / 2 : 0;
+    of[MAQ_LORA_UP] = width - of[MAQ_LORA_GATE];
+}
+
+uint32_t maq_lower_products(int64_t out[MAQ_LORA_SPANS], const struct maq_lower *lower, const struct maq_layer *layer,
+                            const struct maq_module *m)
+{
+    static const enum maq_lora_span parts[] = {MAQ_LORA_QUERIES, MAQ_LORA_KEYS, MAQ_LORA_VALUES};
+    int64_t of[MAQ_LORA_SPANS];
+    uint32_t n = 0;
+    span_widths(of, lower, layer, m);
+    for (size_t i = 0; i < MAQ_COUNT(parts); i++)
+        if (of[parts[i]] > 0)
+            out[n++] = of[parts[i]];
+    if (n == 0 && of[MAQ_LORA_GATE] > 0)
+        out[n++] = of[MAQ_LORA_GATE];
+    if (n == 0 || of[MAQ_LORA_GATE] > 0)
+        out[n++] = of[MAQ_LORA_GATE] > 0 ? of[MAQ_LORA_UP] : of[MAQ_LORA_WHOLE];
+    return n;
+}
+
+bool maq_lower_product_is_kept(uint32_t *products)
+{
+    return ++*products % 2 == 1;
+}
+
+uint32_t maq_lower_adapters(int64_t out[MAQ_LORA_SPANS], const struct maq_lower *lower, const struct maq_layer *layer,
+                            const struct maq_module *m)
+{
+    uint32_t n = 0, spans = lower->plan->lora_rank > 0 ? maq_lora_spans(lower->plan->lora_sites, m) : 0;
+    int64_t of[MAQ_LORA_SPANS];
+    if (spans == 0)
+        return 0;
+    span_widths(of, lower, layer, m);
+    for (int s = 0; s < MAQ_LORA_SPANS; s++)
+        if (spans & 1u << s && of[s] > 0)
+            out[n++] = of[s];
+    return n;
+}
+
+bool maq_lower_adapted(const struct maq_lower *lower, const struct maq_module *m)
+{
+    return lower->plan->lora_rank > 0 && maq_lora_spans(lower->plan->lora_sites, m) != 0;
 }
 
 /* ---- documents in a sequence ---- */

@@ -7,6 +7,7 @@
 #define MAQ_LOWER_LOCAL_H
 
 #include "lower/lower.h"
+#include "plan/lora_targets.h"
 
 /* Rows and local widths of a module on this rank. */
 struct maq_local {
@@ -22,9 +23,20 @@ double maq_lower_local_params(const struct maq_lower *lower, const struct maq_mo
 bool maq_lower_quantized(const struct maq_lower *lower, const struct maq_module *m);
 double maq_lower_narrow_bytes(const struct maq_plan *plan);
 
-/* Whether a linear has a LoRA adapter; whether a module's own weights are trained. */
+/* Whether a linear has LoRA adapters; whether a module's own weights are trained. */
 bool maq_lower_adapted(const struct maq_lower *lower, const struct maq_module *m);
 bool maq_lower_trained(const struct maq_lower *lower);
+
+/* The products that a linear is in a program without fused weights: q, k and v, gate and up; else one. Local widths, how many. */
+uint32_t maq_lower_products(int64_t out[MAQ_LORA_SPANS], const struct maq_lower *lower, const struct maq_layer *layer,
+                            const struct maq_module *m);
+
+/* By operator: whether the output of the next product of a linear is kept; *products counts them through a layer. */
+bool maq_lower_product_is_kept(uint32_t *products);
+
+/* How many adapters a linear has on this rank, and how wide each is on the side where it leaves. */
+uint32_t maq_lower_adapters(int64_t out[MAQ_LORA_SPANS], const struct maq_lower *lower, const struct maq_layer *layer,
+                            const struct maq_module *m);
 
 struct maq_op maq_op_make(enum maq_op_kind kind, int dtype, unsigned flags, int64_t d0, int64_t d1, int64_t d2,
                           int64_t d3, int64_t d4, int64_t d5);

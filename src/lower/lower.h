@@ -67,6 +67,9 @@ enum maq_pass {
 /* What is recomputed before a layer's backward pass. */
 enum maq_redo { MAQ_REDO_NOTHING, MAQ_REDO_PARTS, MAQ_REDO_LAYER };
 
+/* Selective checkpointing by operator: outputs of some operators are kept, all else is computed again (lower.c). */
+bool maq_lower_by_op(const struct maq_lower *lower);
+
 /* One pass of a layer on one rank as a segment in lower->arena. */
 struct maq_segment *maq_lower_layer(struct maq_lower *lower, const struct maq_layer *layer, enum maq_pass pass,
                                     enum maq_redo redo);

@@ -13,7 +13,9 @@ struct maq_lowering {
     const struct maq_layer *layer;
     struct maq_segment_writer w;
     enum maq_pass pass;
-    bool pruned; /* a recomputation that leaves out what the backward pass does not need */
+    bool by_op;        /* a recomputation that finds the outputs of some operators kept (lower.c); */
+    uint32_t products; /* matrix products so far then */
+    bool pruned;       /* a recomputation that leaves out what the backward pass does not need */
     void (*beside)(
         struct maq_lowering *l); /* writes the operators that overlap with the next expert all-to-all; NULL: none */
 };

@@ -70,6 +70,7 @@ static enum maq_status add_file(struct load *l, const char *path)
     MAQ_TRY(maq_doc_load(doc, path, MAQ_ORIGIN_DOCUMENT, l->r.diag));
     if (!doc->root || doc->root->kind != MAQ_NODE_MAP)
         return BAD(l, MAQ_CODE_MODEL_NOT_A_MAP, l->r.at, NULL, "'%s' does not hold a map", path);
+    l->r.at = (struct maq_span){doc->root->at.file, doc->root->at.off, 1}; /* what it lacks, it lacks there */
     size_t n = maq_str_of(path).len;
     bool lenient = n >= 5 && maq_str_is((struct maq_str){path + n - 5, 5}, ".json");
     l->name = path;
@@ -178,6 +179,25 @@ static const struct maq_family *family_of_class(struct maq_str name)
     return NULL;
 }
 
+#define KEYS_OF_A_FAMILY 4 /* fewer say nothing */
+
+/* The type whose keys the model has: a family that reads other keys makes another model of it. */
+static const char *type_meant(struct load *l, struct maq_str given)
+{
+    uint32_t read, all;
+    struct maq_str type;
+    const struct maq_family *near = maq__reader_nearest_family(&l->r, given, &read, &all);
+    if (!near || read < KEYS_OF_A_FAMILY)
+        return "see docs/models.md for the list, or give sizes under model_type: megatron";
+    maq_str_split(maq_str_of(near->type), '|', &type);
+    const char *hint =
+        maq_arena_printf(l->r.arena,
+                         "its keys are those of '%.*s', which reads %u of the %u: --set model.model_type=%.*s, if "
+                         "its layers are the same",
+                         (int)type.len, type.ptr, read, all, (int)type.len, type.ptr);
+    return hint ? hint : "";
+}
+
 /* By model_type, the strongest one; else by the first of `architectures`. */
 static enum maq_status choose_family(const struct maq_family **out, struct maq_str *type, struct load *l)
 {
@@ -202,9 +222,8 @@ static enum maq_status choose_family(const struct maq_family **out, struct maq_s
     if (why)
         return BAD(l, MAQ_CODE_MODEL_REFUSED, node->at, NULL, "model_type '%.*s' is not modelled: %s",
                    (int)node->text.len, node->text.ptr, why);
-    return BAD(l, MAQ_CODE_MODEL_UNKNOWN_TYPE, node->at,
-               "describe it with model_type: megatron, or see docs/models.md for the list",
-               "model_type '%.*s' is not known", (int)node->text.len, node->text.ptr);
+    return BAD(l, MAQ_CODE_MODEL_UNKNOWN_TYPE, node->at, type_meant(l, node->text), "model_type '%.*s' is not known",
+               (int)node->text.len, node->text.ptr);
 }
 
 static enum maq_status build(struct maq_model *out, struct load *l)
@@ -234,7 +253,8 @@ enum maq_status maq_model_load(struct maq_model *out, struct maq_node *node, str
         return maq_diag_fail(MAQ_BAD_INPUT, diag, MAQ_CODE_MODEL_NOT_A_MAP, (struct maq_span){0}, NULL,
                              "no model is given");
     node->used = true;
-    l.r.at = node->at;
+    if (node->kind == MAQ_NODE_SCALAR || node->origin != MAQ_ORIGIN_FLAG) /* a map that --set has made is no place */
+        l.r.at = node->at;
     status = node->kind == MAQ_NODE_SCALAR ? add_named(&l, node) : add_map(&l, node, false);
     if (status == MAQ_OK)
         status = build(out, &l);

@@ -143,11 +143,11 @@ const char *maq_model_megatron_key(struct maq_str name)
 
 static bool check(struct megatron *g, struct maq_model_reader *r)
 {
-    bool ok = MAQ_READER_CHECK(r, g->layers > 0, MAQ_CODE_MODEL_MISSING, NULL, NULL, "the model has no num_layers");
-    ok &= MAQ_READER_CHECK(r, g->hidden > 0, MAQ_CODE_MODEL_MISSING, NULL, NULL, "the model has no hidden_size");
+    bool ok = maq__reader_needs(r, g->layers > 0, "num_layers");
+    ok &= maq__reader_needs(r, g->hidden > 0, "hidden_size");
     ok &= MAQ_READER_CHECK(r, g->vocab > 0, MAQ_CODE_MODEL_MISSING, NULL,
                            "give the number of tokens that its tokenizer knows", "the model has no vocab_size");
-    ok &= MAQ_READER_CHECK(r, g->heads > 0, MAQ_CODE_MODEL_MISSING, NULL, NULL, "the model has no num_attention_heads");
+    ok &= maq__reader_needs(r, g->heads > 0, "num_attention_heads");
     ok &= MAQ_READER_CHECK(r, g->position <= POSITION_YARN, MAQ_CODE_MODEL_VALUE,
                            "position_embedding_type|position-embedding-type", NULL,
                            "relative positions are not modelled");

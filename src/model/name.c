@@ -65,7 +65,7 @@ static bool repository_of(struct maq_str *owner, struct maq_str *repository, con
 static bool has_name(const struct maq_catalogue_entry *e, struct maq_str repository, struct maq_str name)
 {
     struct maq_str rest = maq_str_of(e->aliases), alias;
-    if (same_but_tuning(name, repository))
+    if (same_but_tuning(name, repository) || same_but_tuning(name, maq_str_of(e->name)))
         return true;
     while (rest.ptr && rest.len > 0) {
         rest = maq_str_split(rest, '|', &alias);

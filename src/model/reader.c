@@ -68,6 +68,15 @@ void maq__reader_error(struct maq_model_reader *r, uint16_t code, const char *ke
     r->bad = true;
 }
 
+bool maq__reader_needs(struct maq_model_reader *r, bool there, const char *key)
+{
+    if (there)
+        return true;
+    const char *hint = maq_arena_printf(r->arena, "give it beside the others, or --set model.%s=...", key);
+    maq__reader_error(r, MAQ_CODE_MODEL_MISSING, NULL, hint, "the model has no %s", key);
+    return false;
+}
+
 int64_t *maq__reader_i64_list(struct maq_model_reader *r, struct maq_node *node, uint32_t *n)
 {
     *n = 0;

@@ -39,6 +39,9 @@ void maq__reader_error(struct maq_model_reader *r, uint16_t code, const char *ke
 /* The same as an expression: reports unless `ok`; returns ok. */
 #define MAQ_READER_CHECK(r, ok, ...) ((ok) ? true : (maq__reader_error((r), __VA_ARGS__), false))
 
+/* Reports a key that a model cannot do without, unless it is `there`; returns that. */
+bool maq__reader_needs(struct maq_model_reader *r, bool there, const char *key);
+
 /* Reads the integers of a sequence node; NULL (reported) when it is none. *n receives the count. */
 int64_t *maq__reader_i64_list(struct maq_model_reader *r, struct maq_node *node, uint32_t *n);
 
@@ -59,6 +62,13 @@ struct maq_family {
     void (*settle)(struct maq_hf *hf, struct maq_model_reader *r);
     void (*adapt)(struct maq_architecture *arch, struct maq_hf *hf, struct maq_model_reader *r);
 };
+
+/*
+ * The Hugging Face family that reads most of the keys, *read of *all that any reads; of several the one whose name is most like the
+ * unknown `type`, or llama.
+ */
+const struct maq_family *maq__reader_nearest_family(const struct maq_model_reader *r, struct maq_str type,
+                                                    uint32_t *read, uint32_t *all);
 
 /* Reports keys that no table of the family and no list of ignored keys knows. */
 void maq__reader_unknown_keys(struct maq_model_reader *r, const struct maq_family *family, const char *type);

@@ -20,6 +20,8 @@
     X(UNKNOWN_FRAMEWORK, 1310, "a framework that the catalogue does not have")                                         \
     X(FRAMEWORK_FORM, 1311, "a framework profile of the wrong form")                                                   \
     X(PLAN_OVERLAP, 1312, "communication that cannot run under compute so")                                            \
+    X(PLAN_ADAPTERS, 1313, "targets of LoRA that name nothing in the model")                                           \
+    X(PLAN_NO_EFFECT, 1314, "a setting that has no effect beside the others")                                          \
     X(MEGATRON_FORM, 1320, "an argument of Megatron-LM that does not read so")                                         \
     X(MEGATRON_UNKNOWN, 1321, "arguments of Megatron-LM that are not known here")                                      \
     X(MEGATRON_VOCABULARY, 1322, "a vocabulary that Megatron-LM would take from a tokenizer")                          \

@@ -292,7 +292,14 @@ static enum maq_status lay(void *value, struct maq_node *map, struct maq_arena *
 }
 
 static const struct maq__entry_kind framework_kind = {
-    .section = "frameworks", .noun = "framework", .unknown_code = MAQ_CODE_UNKNOWN_FRAMEWORK, .lay = lay};
+    .section = "frameworks",
+    .noun = "framework",
+    .unknown_code = MAQ_CODE_UNKNOWN_FRAMEWORK,
+    .lay = lay,
+    .slips =
+        "hf=pytorch-fsdp|huggingface=pytorch-fsdp|transformers=pytorch-fsdp|accelerate=pytorch-fsdp|trl=pytorch-fsdp|"
+        "axolotl=pytorch-fsdp|lightning=pytorch-fsdp|torch=pytorch-fsdp|torchtune=pytorch-fsdp|mosaic=llm-foundry|"
+        "composer=llm-foundry|flax=jax|t5x=paxml|titan=torchtitan|mbridge=megatron-bridge"};
 
 enum maq_status maq_framework_load(struct maq_framework *out, struct maq_framework_plan *plan, struct maq_node *node,
                                    const struct maq_framework_facts *facts, struct maq_arena *arena,

@@ -7,10 +7,12 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/check.h"
 #include "base/codes.h"
 #include "base/str.h"
+#include "base/text.h"
 #include "cluster/cluster_load.h"
 #include "model/first_last_bf16.h"
 #include "model/load.h"
@@ -19,6 +21,7 @@
 #include "plan/framework.h"
 #include "plan/job_build.h"
 #include "plan/keys.h"
+#include "spec/catalogue.h"
 #include "spec/doc.h"
 #include "spec/field.h"
 #include "spec/unverified.h"
@@ -83,11 +86,61 @@ static enum maq_status leave_open(struct maq_loaded_job *box, const struct maq_j
 {
     struct maq_job *job = &box->job;
     MAQ_TRY(maq_plan_read_lists(&job->plan, at->list, diag));
+    MAQ_TRY(maq_job_place_adapters(job, at, diag));
     job->workload.seq = maq_job_default_seq(job);
     if (job->workload.gbs == 0)
         return maq_diag_fail(MAQ_BAD_INPUT, diag, MAQ_CODE_PLAN_BATCH, maq_place_of(at->workload, "global_batch_size"),
                              "set global_batch_size (--gbs)", "a search needs the global batch size");
     return MAQ_OK;
+}
+
+/* Of a job that is at fault already: only whether there is such a profile. */
+static enum maq_status look_at_framework(struct maq_loaded_job *box, struct maq_node *node, struct maq_diag *diag)
+{
+    struct maq_framework unused;
+    struct maq_framework_plan settings;
+    const struct maq_framework_facts none = {0};
+    return maq_framework_load(&unused, &settings, node, &none, &box->arena, diag);
+}
+
+/* A key of one section in another, or beside them all: where it belongs. */
+static enum maq_status check_places(const struct maq_node *map, const struct maq_field *own, const char *what,
+                                    struct maq_diag *diag)
+{
+    static const struct {
+        const char *section;
+        const struct maq_field *fields;
+    } sections[] = {{"plan", maq_plan_fields}, {"workload", maq_workload_fields}};
+    enum maq_status status = MAQ_OK;
+    for (struct maq_node *n = map && map->kind == MAQ_NODE_MAP ? map->first : NULL; n; n = n->next)
+        for (size_t i = 0; i < MAQ_COUNT(sections) && !maq_fields_find(own, n->key); i++) {
+            char hint[128];
+            if (!maq_fields_find(sections[i].fields, n->key))
+                continue;
+            maq__snprintf(hint, sizeof hint, "it belongs under `%s:` (--set %s.%.*s=...)", sections[i].section,
+                          sections[i].section, (int)n->key.len, n->key.ptr);
+            status = maq_diag_fail(MAQ_BAD_INPUT, diag, MAQ_CODE_UNKNOWN_KEY, n->key_at, hint,
+                                   "unknown key '%.*s' in %s", (int)n->key.len, n->key.ptr, what);
+            maq_node_use_all(n);
+            break;
+        }
+    return status;
+}
+
+/* A config.json in place of a job. */
+static bool is_model(const struct maq_node *root)
+{
+    bool typed = maq_node_peek(root, "model_type") || maq_node_peek(root, "architectures");
+    return !maq_node_peek(root, "model") && (typed || maq_node_peek(root, "hidden_size"));
+}
+
+static enum maq_status refuse_model(const struct maq_node *root, struct maq_diag *diag)
+{
+    char hint[256];
+    const struct maq_span at = {root->at.file, root->at.off, 1};
+    maq__snprintf(hint, sizeof hint, "give it as the model of a job: --model %s --cluster h100-sxm:8",
+                  maq_diag_place(diag, at).name);
+    return maq_diag_fail(MAQ_BAD_INPUT, diag, MAQ_CODE_WRONG_TYPE, at, hint, "this is a model, not a job");
 }
 
 static enum maq_status read_sections(struct maq_loaded_job *box, struct maq_diag *diag)
@@ -99,21 +152,28 @@ static enum maq_status read_sections(struct maq_loaded_job *box, struct maq_diag
     if (box->doc.root && box->doc.root->kind != MAQ_NODE_MAP)
         return maq_diag_fail(MAQ_BAD_INPUT, diag, MAQ_CODE_WRONG_TYPE, box->doc.root->at,
                              "a job has the keys model, cluster, plan, workload, cost", "a job is a map");
+    if (box->doc.root && is_model(box->doc.root))
+        return refuse_model(box->doc.root, diag);
     if (box->doc.root)
         box->doc.root->used = true;
+    note(&status, check_places(box->doc.root, job_fields, "job", diag));
     note(&status, maq_fields_check_keys(job_fields, NULL, box->doc.root, "job", diag));
     note(&status, maq_fields_read(&doc, job_fields, box->doc.root, NULL, &box->arena, diag));
     if (doc.model)
         note(&status, maq_model_load(&job->model, doc.model, &box->arena, diag));
     if (doc.cluster)
         note(&status, maq_cluster_load(&job->cluster, doc.cluster, &box->arena, diag));
+    note(&status, check_places(doc.plan, maq_plan_fields, "plan", diag));
     note(&status, maq_fields_check_keys(maq_plan_fields, NULL, doc.plan, "plan", diag));
     note(&status, maq_fields_read(&plan, maq_plan_fields, doc.plan, box->plan_origins, &box->arena, diag));
+    note(&status, check_places(doc.workload, maq_workload_fields, "workload", diag));
     note(&status, maq_fields_check_keys(maq_workload_fields, NULL, doc.workload, "workload", diag));
     note(&status,
          maq_fields_read(&job->workload, maq_workload_fields, doc.workload, box->workload_origins, &box->arena, diag));
     if (status == MAQ_OK) /* conditions of a profile ask for model and cluster */
         status = read_framework(box, &doc, &plan, diag);
+    else
+        note(&status, look_at_framework(box, doc.framework, diag));
     note(&status, maq_fields_check_keys(maq_cost_fields, NULL, doc.cost, "cost", diag));
     note(&status, maq_fields_read(&box->cost, maq_cost_fields, doc.cost, box->cost_origins, &box->arena, diag));
     job->measured = box->cost.measured.len > 0 ? maq_arena_strdup(&box->arena, box->cost.measured) : NULL;
@@ -190,9 +250,29 @@ static struct maq_loaded_job *new_box(bool open)
     return box;
 }
 
+/* Files are tried first: what stands in place of one may be the name of a model or a cluster. */
+static enum maq_status refuse_name(const char *path, struct maq_diag *diag)
+{
+    const struct maq_str name = maq_str_of(path);
+    struct maq_str device;
+    char hint[256];
+    struct stat st;
+    if (strcmp(path, "-") == 0 || stat(path, &st) == 0)
+        return MAQ_OK;
+    maq_str_split(name, ':', &device);
+    bool model = maq_model_entry(name) != NULL;
+    if (!model && !maq_catalogue_find("devices", device))
+        return MAQ_OK;
+    maq__snprintf(hint, sizeof hint, "name it by an option: %s '%.160s'", model ? "--model" : "--cluster", path);
+    return maq_diag_fail(MAQ_IO, diag, MAQ_CODE_CANNOT_READ, (struct maq_span){0}, hint,
+                         "no job file is named '%.80s', which is a %s", path, model ? "model" : "cluster");
+}
+
 static enum maq_status load(struct maq_loaded_job **out, bool open, const char *path,
                             const struct maq_override *overrides, size_t n_overrides, struct maq_diag *diag)
 {
+    if (path)
+        MAQ_TRY(refuse_name(path, diag));
     struct maq_loaded_job *box = new_box(open);
     if (!box)
         return MAQ_NO_MEMORY;
@@ -256,6 +336,16 @@ struct maq_job_places maq_job_written(const struct maq_loaded_job *open)
     struct maq_job_places at = open ? open->places : (struct maq_job_places){0};
     at.searched = true;
     return at;
+}
+
+struct maq_job_places maq_job_sections(const struct maq_loaded_job *box)
+{
+    return box->places;
+}
+
+bool maq_job_is_open(const struct maq_loaded_job *box)
+{
+    return box->open;
 }
 
 enum maq_status maq_job_complete(struct maq_loaded_job **out, const struct maq_loaded_job *open,

@@ -21,16 +21,22 @@ struct maq_job_places {
     bool layers_only;
 };
 
-/* Place of a key of a section (value, else section, else nowhere). */
-struct maq_span maq_place_of(struct maq_node *section, const char *key);
-/* Place of a plan key by any of its names. */
+/* Place of a key of the workload by any of its names: the value, else the section in its document, else nowhere. */
+struct maq_span maq_place_of(const struct maq_node *workload, const char *key);
+/* The same of the plan. */
 struct maq_span maq_place_of_plan(const struct maq_job_places *at, const char *key);
 
 /* Places in the document of an open job, for the plans of a search; its lists are not read again. NULL: nowhere. */
 struct maq_job_places maq_job_written(const struct maq_loaded_job *open);
+/* The sections of a job's document, and whether its plan is left to a search. */
+struct maq_job_places maq_job_sections(const struct maq_loaded_job *box);
+bool maq_job_is_open(const struct maq_loaded_job *box);
 
 /* Defaults, degrees, precision, batch: fills plan, dp, edp, microbatches, dtypes. */
 enum maq_status maq_job_resolve(struct maq_job *job, const struct maq_job_places *at, struct maq_diag *diag);
+
+/* Where LoRA's adapters sit in the model: fills plan.lora_sites, or says which target names nothing. */
+enum maq_status maq_job_place_adapters(struct maq_job *job, const struct maq_job_places *at, struct maq_diag *diag);
 
 /*
  * Why a plan's offload_modules are refused, by themselves or together with what else the plan recomputes or offloads, and in

@@ -8,6 +8,7 @@
 #include "base/check.h"
 #include "base/codes.h"
 #include "base/str.h"
+#include "base/text.h"
 #include "plan/codes.h"
 #include "plan/keys.h"
 
@@ -71,13 +72,20 @@ static const char *offloaded(int module)
 const struct maq_plan_words maq_plan_words[MAQ_PLAN_LISTS] = {
     {"recompute_modules", offsetof(struct maq_plan, recompute_parts), MAQ_PART_COUNT, recomputed,
      "is not a module that can be recomputed",
-     "known: core_attn, layernorm, mla_up_proj, mlp, moe, moe_act, shared_experts"},
+     "known: core_attn, layernorm, mla_up_proj, mlp, moe, moe_act, shared_experts",
+     "attention=core_attn|attn=core_attn|self_attn=core_attn|core_attention=core_attn|sdpa=core_attn|norm=layernorm|"
+     "norms=layernorm|rmsnorm=layernorm|layer_norm=layernorm|ffn=mlp|feed_forward=mlp|experts=moe|moe_layer=moe|"
+     "act=moe_act|activation=moe_act|swiglu=moe_act|up_proj=mla_up_proj|shared=shared_experts"},
     {"cuda_graph_scope", offsetof(struct maq_plan, graph_scope), MAQ_GRAPH_COUNT, graphed,
      "is no part of a layer that can be a graph",
-     "known: attn, mamba, mlp, moe_router, moe_preprocess, moe, full_iteration"},
+     "known: attn, mamba, mlp, moe_router, moe_preprocess, moe, full_iteration",
+     "attention=attn|self_attn=attn|ssm=mamba|ffn=mlp|router=moe_router|full=full_iteration|all=full_iteration|experts="
+     "moe"},
     {"offload_modules", offsetof(struct maq_plan, offload_modules), MAQ_OFFLOAD_COUNT, offloaded,
      "is not a module whose input can be offloaded",
-     "known: attn_norm, qkv_linear, core_attn, attn_proj, mlp_norm, expert_fc1, moe_act, fused_group_mlp"},
+     "known: attn_norm, qkv_linear, core_attn, attn_proj, mlp_norm, expert_fc1, moe_act, fused_group_mlp",
+     "attention=core_attn|attn=core_attn|qkv=qkv_linear|linear_qkv=qkv_linear|linear_proj=attn_proj|o_proj=attn_proj|"
+     "proj=attn_proj|input_layernorm=attn_norm|norm=attn_norm|activation=moe_act|experts=fused_group_mlp"},
 };
 
 uint32_t maq_plan_bits(const struct maq_plan *plan, enum maq_plan_list list)
@@ -123,9 +131,13 @@ static void refuse(struct reader *r, enum maq_plan_list list, const struct maq_n
     static const uint16_t codes[MAQ_PLAN_LISTS] = {MAQ_CODE_PLAN_RECOMPUTE, MAQ_CODE_PLAN_GRAPHS,
                                                    MAQ_CODE_PLAN_OFFLOAD};
     const struct maq_plan_words *words = &maq_plan_words[list];
+    struct maq_str meant = maq_field_slip(words->slips, item->text);
+    char hint[256];
     r->status = MAQ_BAD_INPUT;
-    maq_diag_add(r->diag, MAQ_ERROR, codes[list], item->at, words->known, "'%.*s' %s", (int)item->text.len,
-                 item->text.ptr, words->wrong);
+    maq__snprintf(hint, sizeof hint, "%s%.*s%s%s", meant.len ? "did you mean '" : "", (int)meant.len,
+                  meant.ptr ? meant.ptr : "", meant.len ? "'? " : "", words->known);
+    maq_diag_add(r->diag, MAQ_ERROR, codes[list], item->at, hint, "'%.*s' %s", (int)item->text.len, item->text.ptr,
+                 words->wrong);
 }
 
 static void add(struct reader *r, enum maq_plan_list list, const struct maq_node *item)

@@ -27,13 +27,16 @@ static const char *const update_names[] = {"adam", "sgd", "muon", NULL};
 static const char *const muon_tp_names[] = {"duplicated", "blockwise", NULL};
 static const char *const attention_names[] = {"auto", "flash", "flash2", "flash1", "triton", "unfused", NULL};
 
+#define DTYPE_SLIPS "bfloat16=bf16|half=fp16|float16=fp16|float=fp32|float32=fp32|float8=fp8"
+
 #define P(member) plan.member
 #define I32(m, k, ...) MAQ_FIELD_I32(struct maq_plan_doc, P(m), k, __VA_ARGS__)
 #define BOOL(m, k, ...) MAQ_FIELD_BOOL(struct maq_plan_doc, P(m), k, __VA_ARGS__)
 #define DOUBLE(m, k, ...) MAQ_FIELD_DOUBLE(struct maq_plan_doc, P(m), k, __VA_ARGS__)
 #define ENUM(m, k, names, ...) MAQ_FIELD_ENUM(struct maq_plan_doc, P(m), k, names, __VA_ARGS__)
 #define STR(m, k, ...) MAQ_FIELD_STR(struct maq_plan_doc, P(m), k, __VA_ARGS__)
-#define AUTO(m, k, ...) ENUM(m, k, maq_auto_bool_names, .def = "auto", __VA_ARGS__)
+#define AUTO(m, k, ...)                                                                                                \
+    ENUM(m, k, maq_auto_bool_names, .slips = "1=true|0=false|y=true|n=false", .def = "auto", __VA_ARGS__)
 
 const struct maq_field maq_plan_fields[] = {
     /* degrees */
@@ -55,12 +58,16 @@ const struct maq_field maq_plan_fields[] = {
          .doc = "norms and residuals cut along the sequence inside a TP group; auto = when TP > 1"),
     STR(rank_order, "rank_order", .aliases = "order", .def = "tp-cp-ep-dp-pp",
         .doc = "rank numbering, fastest dimension first"),
-    ENUM(cp_comm, "cp_comm_type", cp_comm_names, .def = "p2p", .doc = "how attention crosses CP ranks"),
+    ENUM(cp_comm, "cp_comm_type", cp_comm_names,
+         .slips = "ring=p2p|allgather=all_gather|all-to-all=a2a|alltoall=a2a|ulysses=a2a|hybrid=a2a+p2p|usp=a2a+p2p",
+         .def = "p2p", .doc = "how attention crosses CP ranks"),
     I32(cp_a2a, "hierarchical_cp_a2a_size", .def = "0", .min = 0, .max = 1024,
         .doc = "a2a+p2p: size of the inner all-to-all group; 0 = what fits in a domain"),
     /* pipeline */
-    ENUM(schedule, "pipeline_schedule", schedule_names, .aliases = "schedule", .def = "auto",
-         .doc = "order of the pipeline; auto = 1f1b or interleaved"),
+    ENUM(schedule, "pipeline_schedule", schedule_names,
+         .slips = "zero-bubble=zb-h1|zb=zb-h1|zbh1=zb-h1|zbv=zb-v|ZBVZeroBubble=zb-v|interleaved1f1b=interleaved|"
+                  "interleaved-1f1b=interleaved|fill-drain=gpipe|dual-pipe=dualpipe|dualpipev=dualpipe-v",
+         .aliases = "schedule", .def = "auto", .doc = "order of the pipeline; auto = 1f1b or interleaved"),
     BOOL(account_for_embedding, "account_for_embedding_in_pipeline_split", .def = "false",
          .doc = "the embedding counts as a layer in the even split"),
     BOOL(account_for_loss, "account_for_loss_in_pipeline_split", .def = "false",
@@ -83,8 +90,13 @@ const struct maq_field maq_plan_fields[] = {
     I32(microbatch_group, "microbatch_group_size_per_vp_stage", .def = "0", .min = 0, .max = 65535,
         .doc = "microbatches per interleaving group; 0 = PP"),
     /* data parallelism */
-    ENUM(sharding, "data_parallel_sharding_strategy", sharding_names, .aliases = "zero|sharding", .def = "optim",
-         .numbered = true,
+    ENUM(sharding, "data_parallel_sharding_strategy", sharding_names,
+         .slips = "fsdp=optim_grads_params|fsdp2=optim_grads_params|full_shard=optim_grads_params|hybrid_shard=optim_"
+                  "grads_params|zero3=optim_grads_params|zero-3=optim_grads_params|stage3=optim_grads_params|shard_"
+                  "grad_op=optim_grads|zero2=optim_grads|zero-2=optim_grads|zero1=optim|zero-1=optim|true=optim|ddp=no_"
+                  "shard|none=no_shard|false=no_shard|z1=optim|z2=optim_grads|z3=optim_grads_params|three=optim_grads_"
+                  "params|two=optim_grads|one=optim|zero0=no_shard|zero-0=no_shard",
+         .aliases = "zero|sharding", .def = "optim", .numbered = true,
          .doc =
              "what DP ranks share, or ZeRO's number: nothing (0), optimizer (1), gradients (2), parameters (3, FSDP)"),
     I32(num_optimizer_instances, "num_distributed_optimizer_instances", .aliases = "hsdp_replicas", .def = "1",
@@ -109,9 +121,12 @@ const struct maq_field maq_plan_fields[] = {
     I32(mbs, "micro_batch_size", .aliases = "mbs", .def = "1", .min = 1, .max = 65536,
         .doc = "sequences per microbatch"),
     /* memory */
-    ENUM(recompute, "recompute_granularity", recompute_names, .aliases = "recompute", .def = "none",
-         .doc = "activation recomputation"),
-    ENUM(recompute_method, "recompute_method", recompute_method_names, .def = "uniform",
+    ENUM(recompute, "recompute_granularity", recompute_names,
+         .slips = "true=full|yes=full|on=full|all=full|block=full|uniform=full|false=none|no=none|off=none|core_attn="
+                  "selective|op=selective|layer=selective",
+         .aliases = "recompute", .def = "none", .doc = "activation recomputation"),
+    ENUM(recompute_method, "recompute_method", recompute_method_names,
+         .slips = "layer=uniform|full=uniform|stage=block", .def = "uniform",
          .doc = "full: every recompute_num_layers, or the first of each virtual stage"),
     I32(recompute_num_layers, "recompute_num_layers", .def = "0", .min = 0, .max = 65535,
         .doc = "uniform: layers per checkpoint (0 = 1); block: recomputed layers per virtual stage (0 = all)"),
@@ -132,25 +147,35 @@ const struct maq_field maq_plan_fields[] = {
      .doc = "list of attn_norm, qkv_linear, core_attn, attn_proj, mlp_norm, expert_fc1, moe_act, fused_group_mlp"},
     DOUBLE(optimizer_offload, "optimizer_offload_fraction", .def = "0", .min = 0, .max = 1,
            .doc = "share of the optimizer that lives and runs on the host"),
-    ENUM(selective_ac, "selective_ac_option", selective_ac_names, .def = "layer",
-         .doc = "torchtitan: op keeps attention and every second matrix product of all layers; the time is that of "
-                "recompute_num_layers"),
-    ENUM(loss_function, "loss_function", loss_function_names, .def = "vocab_parallel_cross_entropy",
+    ENUM(selective_ac, "selective_ac_option", selective_ac_names, .slips = "ops=op|operator=op|per-op=op",
+         .def = "layer",
+         .doc = "selective: layer recomputes recompute_modules; op, torchtitan's, keeps attention, reduce-scatters and "
+                "every "
+                "second matrix product, and recomputes the rest"),
+    ENUM(loss_function, "loss_function", loss_function_names,
+         .slips = "pytorch=cross_entropy|torch=cross_entropy|megatron=vocab_parallel_cross_entropy",
+         .def = "vocab_parallel_cross_entropy",
          .doc = "cross_entropy is PyTorch's, which makes a new tensor of logits at every turn"),
     BOOL(fp32_upcast, "fp32_upcast", .def = "true", .doc = "cross_entropy: logits in 4 bytes (NeMo AutoModel)"),
     ENUM(cuda_module_loading, "cuda_module_loading", module_loading_names, .def = "lazy",
          .doc = "CUDA_MODULE_LOADING: eager, the only one before CUDA 11.7, keeps every kernel in device memory"),
     /* the update */
-    ENUM(update, "optimizer", update_names, .def = "adam",
+    ENUM(update, "optimizer", update_names,
+         .slips = "adamw=adam|fused_adam=adam|fusedadam=adam|momentum=sgd|dist_muon=muon", .def = "adam",
          .doc = "sgd keeps a momentum; muon orthogonalizes matrices and leaves the rest to Adam"),
     ENUM(muon_tp_mode, "muon_tp_mode", muon_tp_names, .def = "duplicated",
          .doc = "muon: every TP rank does whole matrices, or its part of them"),
     I32(muon_steps, "muon_num_ns_steps", .def = "5", .min = 1, .max = 64, .doc = "muon: iterations of a matrix"),
     /* precision */
-    ENUM(precision, "precision", precision_names, .def = "auto",
-         .doc = "recipe; auto = bf16 where the device has it, else fp16"),
-    ENUM(grad_dtype, "main_grads_dtype", dtype_names, .def = "fp32", .doc = "type gradients are kept in"),
-    ENUM(grad_reduce_dtype, "grad_reduce_dtype", dtype_names, .def = "fp32",
+    ENUM(precision, "precision", precision_names,
+         .slips =
+             "bfloat16=bf16|bf16-mixed=bf16|half=fp16|float16=fp16|f16=fp16|fp16-mixed=fp16|16=fp16|float=fp32|float32="
+             "fp32|f32=fp32|32=fp32|tf32=fp32|fp8=fp8-current|8=fp8-current|float8=fp8-current|tensorwise=fp8-current|"
+             "rowwise=fp8-rowwise|blockwise=fp8-blockwise|delayed=fp8-delayed|hybrid=fp8-delayed|fp4=nvfp4|mxfp4=nvfp4",
+         .def = "auto", .doc = "recipe; auto = bf16 where the device has it, else fp16"),
+    ENUM(grad_dtype, "main_grads_dtype", dtype_names, .slips = DTYPE_SLIPS, .def = "fp32",
+         .doc = "type gradients are kept in"),
+    ENUM(grad_reduce_dtype, "grad_reduce_dtype", dtype_names, .slips = DTYPE_SLIPS, .def = "fp32",
          .doc = "type gradients travel in (bf16 = grad_reduce_in_bf16)"),
     BOOL(fp8_param_gather, "fp8_param_gather", .def = "false", .doc = "parameters gathered in 8 bits"),
     BOOL(wide_ends, "first_last_layers_bf16", .def = "false",
@@ -162,12 +187,14 @@ const struct maq_field maq_plan_fields[] = {
     BOOL(fp8_output, "fp8_output_proj", .def = "false", .doc = "mxfp8: the output layer as well"),
     BOOL(fp8_attention, "fp8_dot_product_attention", .def = "false",
          .doc = "scores and values of attention in 8 bits (cuDNN)"),
-    ENUM(optimizer_dtype, "exp_avg_dtype", dtype_names, .def = "fp32", .doc = "type of the optimizer's moments"),
+    ENUM(optimizer_dtype, "exp_avg_dtype", dtype_names, .slips = DTYPE_SLIPS, .def = "fp32",
+         .doc = "type of the optimizer's moments"),
     BOOL(pure_low_precision, "pure_low_precision", .def = "false",
          .doc = "weights, gradients and moments in 16 bits, no FP32 copy (maquette)"),
     /* mixture of experts */
-    ENUM(dispatcher, "moe_token_dispatcher_type", dispatcher_names, .aliases = "dispatcher", .def = "alltoall",
-         .doc = "how tokens reach their experts"),
+    ENUM(dispatcher, "moe_token_dispatcher_type", dispatcher_names,
+         .slips = "all-to-all=alltoall|a2a=alltoall|all-gather=allgather|flex=deepep|deep-ep=deepep|hybrid-ep=hybridep",
+         .aliases = "dispatcher", .def = "alltoall", .doc = "how tokens reach their experts"),
     I32(flex_sms, "moe_flex_dispatcher_num_sms", .aliases = "flex_sms|moe_deepep_num_sms|moe_hybridep_num_sms",
         .def = "0", .min = 0, .max = 1024, .doc = "SMs of an exchange by deepep or hybridep; 0 = 20 and 16"),
     DOUBLE(capacity_factor, "moe_expert_capacity_factor", .aliases = "capacity_factor", .def = "0", .min = 0,
@@ -180,7 +207,11 @@ const struct maq_field maq_plan_fields[] = {
          .doc = "shared experts run under the dispatch"),
     /* kernels and overlap inside a layer */
     AUTO(overlap_tp, "tp_comm_overlap", .doc = "TP collectives cut in pieces under the GEMMs; auto = off"),
-    ENUM(attention_backend, "attention_backend", attention_names, .def = "auto",
+    ENUM(attention_backend, "attention_backend", attention_names,
+         .slips = "fa=flash|flash-attn=flash|flash-attention=flash|fused=flash|cudnn=flash|fa3=flash|flash3=flash|"
+                  "flash-attention-3=flash|fa2=flash2|flash-attention-2=flash2|flash-attn-2=flash2|sdpa=flash2|fa1="
+                  "flash1|eager=unfused|local=unfused|math=unfused",
+         .def = "auto",
          .doc = "flash: the generation's best fused kernels; flash2: FlashAttention-2; flash1, triton: the first one, "
                 "in CUDA and in Triton; "
                 "auto = flash from Ampere on"),
@@ -207,7 +238,11 @@ const struct maq_field maq_plan_fields[] = {
     /* fine-tuning */
     I32(lora_rank, "lora_rank", .aliases = "lora_dim|lora_r", .def = "0", .min = 0, .max = 65536,
         .doc = "rank of LoRA adapters; 0 = all parameters are trained"),
-    STR(lora_targets, "lora_target_modules", .def = "", .doc = "comma list of adapted modules"),
+    STR(lora_targets, "lora_target_modules", .def = "",
+        .doc =
+            "comma list of adapted modules, in NeMo's words (linear_qkv, linear_q, linear_k, linear_v, linear_proj, "
+            "linear_fc1, linear_fc1_gate, linear_fc1_up, linear_fc2, ...) or PEFT's (q_proj, ..., all-linear); none = "
+            "linear_qkv, linear_proj, linear_fc1, linear_fc2"),
     MAQ_FIELD_END};
 
 #undef I32

@@ -31,6 +31,7 @@ struct maq_plan_words {
     int n;                        /* bits, of which some may have no word */
     const char *(*word)(int bit); /* NULL: it has none */
     const char *wrong, *known;    /* for messages: what an unknown word is not, and the list of known words */
+    const char *slips;            /* as struct maq_field has them */
 };
 extern const struct maq_plan_words maq_plan_words[MAQ_PLAN_LISTS];
 uint32_t maq_plan_bits(const struct maq_plan *plan, enum maq_plan_list list);

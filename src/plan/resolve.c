@@ -7,6 +7,7 @@
  * shows all faults.
  */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/check.h"
@@ -14,26 +15,32 @@
 #include "plan/codes.h"
 #include "plan/job_build.h"
 #include "plan/keys.h"
+#include "plan/lora_targets.h"
 #include "plan/schedule/schedule.h"
 
 #define MOST_TOKENS 1073741824.0 /* of a level: as seq_length */
 
-struct maq_span maq_place_of(struct maq_node *section, const char *key)
+/* The value of a row by any of its names; else the section, unless a flag of another setting made that. */
+static struct maq_span place_in(const struct maq_node *section, const struct maq_field *fields, const char *key)
 {
-    const struct maq_node *value = section && section->kind == MAQ_NODE_MAP ? maq_node_peek(section, key) : NULL;
-    if (value)
-        return value->at;
-    return section ? section->at : (struct maq_span){0, 0, 0};
+    const struct maq_field *f = maq_fields_find(fields, maq_str_of(key));
+    bool map = section && section->kind == MAQ_NODE_MAP;
+    for (const struct maq_node *n = map && f ? section->first : NULL; n; n = n->next)
+        if (maq_fields_find(fields, n->key) == f)
+            return n->at;
+    return section && section->origin != MAQ_ORIGIN_FLAG ? section->at : (struct maq_span){0, 0, 0};
+}
+
+struct maq_span maq_place_of(const struct maq_node *workload, const char *key)
+{
+    return place_in(workload, maq_workload_fields, key);
 }
 
 struct maq_span maq_place_of_plan(const struct maq_job_places *at, const char *key)
 {
-    const struct maq_field *f = maq_fields_find(maq_plan_fields, maq_str_of(key));
-    bool map = at->plan && at->plan->kind == MAQ_NODE_MAP;
-    for (const struct maq_node *n = map && f ? at->plan->first : NULL; n; n = n->next)
-        if (maq_fields_find(maq_plan_fields, n->key) == f)
-            return n->at;
-    return at->plan && !at->searched ? at->plan->at : (struct maq_span){0, 0, 0};
+    struct maq_span place = place_in(at->plan, maq_plan_fields, key);
+    bool whole = at->plan && place.file == at->plan->at.file && place.off == at->plan->at.off;
+    return whole && at->searched ? (struct maq_span){0, 0, 0} : place;
 }
 
 struct resolver {
@@ -51,12 +58,30 @@ struct resolver {
 
 /* ---- degrees ---- */
 
+/* The degree that is to blame where their product does not divide the devices: the first that does not by itself, else the last. */
+static const char *culprit(const struct maq_plan *p, int64_t devices)
+{
+    const struct {
+        const char *key;
+        int32_t n;
+    } degrees[] = {{"tensor_model_parallel_size", p->tp},
+                   {"context_parallel_size", p->cp},
+                   {"pipeline_model_parallel_size", p->pp}};
+    const char *last = degrees[0].key;
+    for (size_t i = 0; i < MAQ_COUNT(degrees); i++) {
+        if (devices % degrees[i].n != 0)
+            return degrees[i].key;
+        last = degrees[i].n > 1 ? degrees[i].key : last;
+    }
+    return last;
+}
+
 static void resolve_dp(struct resolver *r)
 {
     struct maq_plan *p = &r->job->plan;
     int64_t devices = r->job->cluster.devices, model = (int64_t)p->tp * p->cp * p->pp;
     if (model > devices || devices % model != 0) {
-        REFUSE(r, MAQ_CODE_PLAN_DEGREES, p->pp > 1 ? "pipeline_model_parallel_size" : "tensor_model_parallel_size",
+        REFUSE(r, MAQ_CODE_PLAN_DEGREES, culprit(p, devices),
                model > devices ? "take smaller degrees or more nodes"
                                : "choose degrees whose product divides the number of devices",
                "tp %d x cp %d x pp %d = %lld does not divide the cluster's %lld devices", p->tp, p->cp, p->pp,
@@ -357,14 +382,52 @@ static void resolve_update(struct resolver *r)
                "Muon's products do not run on the host");
 }
 
+/* ---- adapters ---- */
+
+enum maq_status maq_job_place_adapters(struct maq_job *job, const struct maq_job_places *at, struct maq_diag *diag)
+{
+    struct maq_plan *p = &job->plan;
+    struct maq_str wrong;
+    bool known;
+    p->lora_sites = p->lora_rank > 0 ? maq_lora_sites(p->lora_targets, &job->model, &wrong, &known) : 0;
+    if (p->lora_rank == 0 || p->lora_sites != 0)
+        return MAQ_OK;
+    struct maq_buf hint;
+    const struct maq_module *expert = maq_model_find_module(&job->model, MAQ_MODULE_EXPERT_LINEAR, MAQ_PART_COUNT);
+    maq_buf_init(&hint, 1024);
+    maq_buf_addf(&hint, "%s has all-linear, ", job->model.name);
+    maq_lora_add_names(&hint, maq_lora_model_sites(&job->model), ", ");
+    maq_buf_addf(&hint, "; PEFT's names (q_proj) mean the same%s",
+                 expert ? "; routed experts get no adapters here" : "");
+    char *text = maq_buf_take(&hint);
+    maq_diag_add(diag, MAQ_ERROR, MAQ_CODE_PLAN_ADAPTERS, maq_place_of_plan(at, "lora_target_modules"), text,
+                 known ? "'%.*s' is in other models, but nothing in %s"
+                       : "'%.*s' is no module that LoRA could adapt in %s",
+                 (int)wrong.len, wrong.ptr, job->model.name);
+    free(text);
+    return MAQ_BAD_INPUT;
+}
+
+static void resolve_adapters(struct resolver *r)
+{
+    r->failed |= maq_job_place_adapters(r->job, r->at, r->diag) != MAQ_OK;
+}
+
 /* ---- memory techniques ---- */
 
 static void resolve_recompute(struct resolver *r)
 {
     struct maq_plan *p = &r->job->plan;
     r->failed |= maq_plan_read_lists(p, r->at->list, r->diag) != MAQ_OK;
-    if (p->recompute == MAQ_RECOMPUTE_SELECTIVE && p->recompute_parts == 0)
+    const struct maq_node *list = r->at->list[MAQ_PLAN_RECOMPUTE_MODULES];
+    bool by_op = p->recompute == MAQ_RECOMPUTE_SELECTIVE && p->selective_ac == MAQ_SELECTIVE_AC_OP;
+    if (by_op)
+        p->recompute_parts = 0;
+    else if (p->recompute == MAQ_RECOMPUTE_SELECTIVE && p->recompute_parts == 0)
         p->recompute_parts = 1u << MAQ_PART_CORE_ATTENTION;
+    if (by_op && list)
+        REFUSE(r, MAQ_CODE_PLAN_RECOMPUTE, "recompute_modules", "leave one of the two out",
+               "selective_ac_option op chooses what is recomputed by operators, recompute_modules by modules");
     if (p->recompute != MAQ_RECOMPUTE_SELECTIVE && p->recompute_parts != 0)
         REFUSE(r, MAQ_CODE_PLAN_RECOMPUTE, "recompute_modules", "set recompute_granularity: selective",
                "recompute_modules has no effect with recompute_granularity %s",
@@ -526,8 +589,9 @@ static void resolve_switches(struct resolver *r)
 enum maq_status maq_job_resolve(struct maq_job *job, const struct maq_job_places *at, struct maq_diag *diag)
 {
     static void (*const steps[])(struct resolver *) = {
-        resolve_dp,        resolve_update,  resolve_sharding,  resolve_switches, resolve_batch,      resolve_schedule,
-        resolve_precision, resolve_experts, resolve_recompute, resolve_offload,  resolve_overlap_ep, check_pyramid};
+        resolve_dp,       resolve_update,     resolve_sharding, resolve_switches, resolve_batch,
+        resolve_schedule, resolve_precision,  resolve_adapters, resolve_experts,  resolve_recompute,
+        resolve_offload,  resolve_overlap_ep, check_pyramid};
     struct resolver r = {.job = job, .at = at, .diag = diag};
     for (size_t i = 0; i < MAQ_COUNT(steps); i++) {
         steps[i](&r);

@@ -6,10 +6,12 @@
 #include "report/json_util.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/check.h"
 #include "base/str.h"
+#include "base/text.h"
 #include "maquette/report.h"
 
 #define DIGITS 12
@@ -126,10 +128,49 @@ static int append(const char *bytes, size_t n, void *user)
     return out->failed ? -1 : 0;
 }
 
+static void put_finding(struct maq_json list, const struct maq_diag *diag, const struct maq_diag_item *item)
+{
+    static const char *const severities[] = {[MAQ_ERROR] = "error", [MAQ_WARNING] = "warning", [MAQ_NOTE] = "note"};
+    struct maq_json map = maq_json_item(list);
+    struct maq_place place = maq_diag_place(diag, item->at);
+    char code[16];
+    maq_json_text(map, "severity", severities[item->severity]);
+    maq__snprintf(code, sizeof code, "MAQ%04u", (unsigned)item->code);
+    maq_json_text(map, "code", item->code ? code : NULL);
+    maq_json_text(map, "file", place.line > 0 ? place.name : NULL);
+    MAQ_JSON_INTS(map, {"line", place.line}, {"column", place.column});
+    maq_json_slice(map, "message", item->msg);
+    if (item->hint.len > 0)
+        maq_json_slice(map, "hint", item->hint);
+    else
+        maq_json_null(map, "hint");
+}
+
+/* What was said on the way, warnings and notes of a result too; nothing where nothing was. */
+static void put_findings(struct maq_json map, const struct maq_diag *diag)
+{
+    size_t n = diag ? maq_diag_count(diag) : 0;
+    if (n == 0)
+        return;
+    struct maq_json list = maq_json_list(map, "diagnostics");
+    for (size_t i = 0; i < n; i++)
+        put_finding(list, diag, maq_diag_at(diag, i));
+}
+
+enum maq_status maq_report_error_json(char **out, enum maq_status status, struct maq_diag *diag)
+{
+    struct maq_json_document document;
+    maq_json_begin(&document, "maquette.error/1");
+    maq_json_text(document.root, "status", maq_status_text(status));
+    maq_json_int(document.root, "exit_status", maq_status_exit_code(status));
+    return maq_json_finish(out, &document, diag);
+}
+
 enum maq_status maq_json_finish(char **out, struct maq_json_document *document, struct maq_diag *diag)
 {
     struct maq_buf text;
     maq_buf_init(&text, JSON_MAX);
+    put_findings(document->root, diag);
     size_t flags = JSON_INDENT(2) | JSON_REAL_PRECISION(DIGITS);
     bool good = !document->failed && json_dump_callback(document->root.at, append, &text, flags) == 0;
     json_decref(document->root.at);
@@ -140,6 +181,33 @@ enum maq_status maq_json_finish(char **out, struct maq_json_document *document, 
     }
     maq_buf_fini(&text);
     return maq_no_memory(diag, "a report");
+}
+
+char *maq_report_add_diagnostics(char *json, const struct maq_diag *diag)
+{
+    static const char end[] = "\n}\n";
+    struct maq_json_document document = {.root = {json_object(), &document}};
+    size_t n = json ? strlen(json) : 0, tail = sizeof end - 1;
+    char *list = NULL;
+    put_findings(document.root, diag);
+    bool any = json_object_size(document.root.at) > 0, whole = n > tail && strcmp(json + n - tail, end) == 0;
+    if (any && whole && !document.failed)
+        list = json_dumps(document.root.at, JSON_INDENT(2));
+    json_decref(document.root.at);
+    if (!list) {
+        if (any && whole) { /* out of memory: no document rather than half of one */
+            free(json);
+            return NULL;
+        }
+        return json;
+    }
+    struct maq_buf text;
+    maq_buf_init(&text, JSON_MAX);
+    maq_buf_add(&text, json, n - tail);
+    maq_buf_addf(&text, ",%s\n", list + 1); /* its first character is '{' */
+    free(list);
+    free(json);
+    return maq_buf_take(&text);
 }
 
 char *maq_json_take(struct maq_json_document *document)

@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "base/units.h"
 #include "plan/keys.h"
+#include "plan/lora_targets.h"
 
 const char *maq_words_integer(char buf[32], int64_t n)
 {
@@ -207,11 +208,13 @@ static void words_precision(struct maq_buf *b, const struct maq_plan *p)
 static void words_recompute(struct maq_buf *b, const struct maq_plan *p)
 {
     maq_buf_addf(b, ", recompute %s", maq_words_recompute(p->recompute));
-    if (p->recompute != MAQ_RECOMPUTE_SELECTIVE || p->recompute_parts == 0)
-        return;
-    maq_buf_adds(b, " (");
-    maq_plan_add_words(b, p, MAQ_PLAN_RECOMPUTE_MODULES, ", ");
-    maq_buf_addc(b, ')');
+    if (p->recompute == MAQ_RECOMPUTE_SELECTIVE && p->selective_ac == MAQ_SELECTIVE_AC_OP)
+        maq_buf_adds(b, " by operator");
+    else if (p->recompute == MAQ_RECOMPUTE_SELECTIVE && p->recompute_parts != 0) {
+        maq_buf_adds(b, " (");
+        maq_plan_add_words(b, p, MAQ_PLAN_RECOMPUTE_MODULES, ", ");
+        maq_buf_addc(b, ')');
+    }
 }
 
 static void words_offload(struct maq_buf *b, const struct maq_plan *p)
@@ -219,6 +222,12 @@ static void words_offload(struct maq_buf *b, const struct maq_plan *p)
     maq_buf_adds(b, ", inputs of ");
     maq_plan_add_words(b, p, MAQ_PLAN_OFFLOAD_MODULES, ", ");
     maq_buf_adds(b, " offloaded");
+}
+
+static void words_adapters(struct maq_buf *b, const struct maq_plan *p)
+{
+    maq_buf_addf(b, ", LoRA rank %d on ", p->lora_rank);
+    maq_lora_add_names(b, p->lora_sites, ", ");
 }
 
 void maq_words_methods(struct maq_buf *b, const struct maq_job *job)
@@ -251,7 +260,7 @@ void maq_words_methods(struct maq_buf *b, const struct maq_job *job)
     if (p->offload_modules != 0)
         words_offload(b, p);
     if (p->lora_rank > 0)
-        maq_buf_addf(b, ", LoRA rank %d", p->lora_rank);
+        words_adapters(b, p);
 }
 
 void maq_words_batch(struct maq_buf *b, const struct maq_workload *w)

@@ -77,11 +77,73 @@ const struct maq_catalogue_entry *maq__catalogue_find_in(const struct maq_catalo
     return NULL;
 }
 
-/* The first entry whose name, else one of whose aliases, begins with the word; failing that by edit distance over both. */
+/* Of names that begin with a word the shortest: "megatron" is megatron-lm before megatron-bridge. */
+struct beginning {
+    const char *entry; /* NULL: none yet */
+    size_t len;
+};
+
+static void try_beginning(struct beginning *b, struct maq_str name, struct maq_str word, const char *entry)
+{
+    if (begins_with(name, word) && (!b->entry || name.len < b->len))
+        *b = (struct beginning){entry, name.len};
+}
+
+static bool divides(char c)
+{
+    return c == '-' || c == '_' || c == ' ';
+}
+
+/* The next letters up to a dash. */
+static struct maq_str next_word(struct maq_str *rest)
+{
+    size_t n = 0;
+    while (rest->len > 0 && divides(rest->ptr[0]))
+        *rest = (struct maq_str){rest->ptr + 1, rest->len - 1};
+    while (n < rest->len && !divides(rest->ptr[n]))
+        n++;
+    struct maq_str word = {rest->ptr, n};
+    *rest = (struct maq_str){rest->ptr + n, rest->len - n};
+    return word;
+}
+
+/* Whether a name has all words of another, in their order: "llama-3-8b" those of "llama-8b", "megatron-deepspeed" "deepspeed". */
+static bool has_words(struct maq_str name, struct maq_str words)
+{
+    struct maq_str want = next_word(&words), has;
+    if (words.len + want.len < 3)
+        return false;
+    while (want.len > 0 && (has = next_word(&name)).len > 0)
+        if (maq_str_same(has, want))
+            want = next_word(&words);
+    return want.len == 0;
+}
+
+/* Whether two names are one but for dashes: "gpt-3" and "gpt3". */
+static bool same_letters(struct maq_str a, struct maq_str b)
+{
+    size_t i = 0, k = 0;
+    for (;;) {
+        while (i < a.len && divides(a.ptr[i]))
+            i++;
+        while (k < b.len && divides(b.ptr[k]))
+            k++;
+        if (i == a.len || k == b.len)
+            return i == a.len && k == b.len && i > 0;
+        if (maq_char_lower(a.ptr[i++]) != maq_char_lower(b.ptr[k++]))
+            return false;
+    }
+}
+
+/*
+ * The entry that is called so but for dashes; else one whose name, else one of whose aliases, begins with the word; else the shortest
+ * name with all its words; else by edit distance over names and aliases.
+ */
 const char *maq__catalogue_nearest_in(const struct maq_catalogue_entry *entries, size_t n, const char *section,
                                       struct maq_str name)
 {
-    const char *nearest = NULL, *begins = NULL, *alias_begins = NULL;
+    const char *nearest = NULL, *same = NULL;
+    struct beginning begins = {0}, alias_begins = {0}, words = {0};
     struct maq_nearest near;
     maq__nearest_init(&near, name);
     for (size_t i = 0; i < n; i++) {
@@ -94,17 +156,23 @@ const char *maq__catalogue_nearest_in(const struct maq_catalogue_entry *entries,
         while (rest.ptr) {
             rest = maq_str_split(rest, '|', &alias);
             maq__nearest_try(&near, alias);
-            if (!alias_begins && name.len >= 3 && begins_with(alias, name))
-                alias_begins = e->name;
+            same = same_letters(alias, name) ? e->name : same;
+            if (name.len >= 3)
+                try_beginning(&alias_begins, alias, name, e->name);
         }
         if (near.distance < before)
             nearest = e->name;
-        if (!begins && name.len >= 2 && begins_with(maq_str_of(e->name), name))
-            begins = e->name;
+        same = same_letters(maq_str_of(e->name), name) ? e->name : same;
+        if (has_words(maq_str_of(e->name), name) && (!words.entry || strlen(e->name) < words.len))
+            words = (struct beginning){e->name, strlen(e->name)};
+        if (name.len >= 2)
+            try_beginning(&begins, maq_str_of(e->name), name, e->name);
     }
     /* "h100" begins "h100-sxm", and "v100-sxm" another name of v100-32gb; "a100" one letter away is not what was meant. */
-    begins = begins ? begins : alias_begins;
-    return begins ? begins : nearest;
+    if (same)
+        return same;
+    nearest = words.entry ? words.entry : nearest;
+    return begins.entry ? begins.entry : alias_begins.entry ? alias_begins.entry : nearest;
 }
 
 const struct maq_catalogue_entry *maq_catalogue_find(const char *section, struct maq_str name)

@@ -65,7 +65,10 @@ struct maq_nearest {
     const char *best;
     size_t best_len;
     uint32_t distance;
+    bool begun; /* `best` begins with the word */
 };
+/* Equal words, case and the choice of '-' or '_' aside. */
+bool maq__same_but_dashes(struct maq_str a, struct maq_str b);
 void maq__nearest_init(struct maq_nearest *n, struct maq_str word);
 void maq__nearest_try(struct maq_nearest *n, struct maq_str candidate);
 

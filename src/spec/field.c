@@ -69,6 +69,17 @@ static void store_int(void *target, const struct maq_field *field, int value)
     memcpy(member(target, field), &value, sizeof(value));
 }
 
+/* A switch that may be left open has false and true among its names: other words for the two are as good as of a BOOL. */
+static int switch_name(const struct maq_field *field, struct maq_str text)
+{
+    static const char *const words[][2] = {{"no", "false"}, {"off", "false"}, {"yes", "true"}, {"on", "true"}};
+    for (size_t w = 0; w < MAQ_COUNT(words); w++)
+        for (int i = 0; maq_str_ieq(text, words[w][0]) && field->names[i]; i++)
+            if (strcmp(field->names[i], words[w][1]) == 0)
+                return i;
+    return -1;
+}
+
 int maq_field_name(const struct maq_field *field, struct maq_str text)
 {
     for (int i = 0; field->names[i]; i++)
@@ -80,7 +91,7 @@ int maq_field_name(const struct maq_field *field, struct maq_str text)
     for (int i = 0; field->numbered && field->names[i]; i++)
         if (text.len == 1 && text.ptr[0] == '0' + i)
             return i;
-    return -1;
+    return switch_name(field, text);
 }
 
 static bool is_auto(const struct maq_field *field, struct maq_str text)
@@ -233,6 +244,36 @@ static const char *finish_hint(struct maq_buf *out, const struct maq_nearest *ne
     return out->failed ? NULL : out->ptr;
 }
 
+struct maq_str maq_field_slip(const char *slips, struct maq_str text)
+{
+    struct maq_str rest = maq_str_of(slips), pair, word;
+    while (rest.ptr) {
+        rest = maq_str_split(rest, '|', &pair);
+        struct maq_str name = maq_str_split(pair, '=', &word);
+        if (maq__same_but_dashes(word, text))
+            return name;
+    }
+    return (struct maq_str){NULL, 0};
+}
+
+/* What people write for a name, and a word that one name alone begins with, are better than what is near by its letters. */
+static void name_meant(struct maq_nearest *near, const struct maq_field *field, struct maq_str text)
+{
+    const char *only = NULL;
+    for (int i = 0, n = 0; field->names[i] && text.len >= 2; i++) {
+        const char *name = field->names[i];
+        bool begins = strlen(name) > text.len && strncasecmp(name, text.ptr, text.len) == 0;
+        n += begins;
+        only = begins && n == 1 ? name : n > 1 ? NULL : only;
+    }
+    struct maq_str found = maq_field_slip(field->slips, text);
+    found = found.len > 0 ? found : maq_str_of(only);
+    if (found.len > 0) {
+        near->best = found.ptr;
+        near->best_len = found.len;
+    }
+}
+
 static enum maq_status read_enum(void *target, const struct maq_field *field, struct maq_node *node,
                                  struct maq_diag *diag)
 {
@@ -255,8 +296,14 @@ static enum maq_status read_enum(void *target, const struct maq_field *field, st
         maq__nearest_try(&near, maq_str_of(field->names[i]));
         list_add(&list, field->names[i]);
     }
-    maq_diag_add(diag, MAQ_ERROR, MAQ_CODE_BAD_ENUM, node->at,
-                 finish_hint(&hint, &near, field->numbered ? "a number from 0, or one of" : "one of", &list),
+    name_meant(&near, field, text);
+    int last = -1;
+    while (field->names[last + 1])
+        last++;
+    char title[48] = "one of";
+    if (field->numbered)
+        maq__snprintf(title, sizeof title, "0 to %d, or one of", last);
+    maq_diag_add(diag, MAQ_ERROR, MAQ_CODE_BAD_ENUM, node->at, finish_hint(&hint, &near, title, &list),
                  "unknown value '%s' for %s", maq_str_show(show, text), maq__node_label(label, node));
     maq_buf_fini(&hint);
     return MAQ_BAD_INPUT;

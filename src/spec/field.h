@@ -40,6 +40,7 @@ struct maq_field {
     size_t offset;
     enum maq_dim dim;         /* QTY */
     const char *const *names; /* ENUM: NULL-terminated */
+    const char *slips;        /* ENUM: "bfloat16=bf16|half=fp16": what people write for a name, for "did you mean" */
     bool numbered;            /* ENUM: a name's place, from 0, is as good as the name (ZeRO's stages) */
     const char *def;          /* as it would be written in a document; NULL = leave the target as it is (zero) */
     double min, max;          /* inclusive; both 0 = no range */
@@ -95,6 +96,9 @@ size_t maq_fields_count(const struct maq_field *fields);
 
 /* Place of the name of an ENUM, as documents may write it; -1 when it is none. */
 int maq_field_name(const struct maq_field *field, struct maq_str text);
+
+/* The name that a word stands for in `slips` (may be NULL), "-" and "_" alike; empty when it stands for none. */
+struct maq_str maq_field_slip(const char *slips, struct maq_str text);
 
 /* The value of a row as text, in the form a document would have it (for --explain and dumps), into buf;
  * returns buf. */

@@ -18,9 +18,8 @@ struct block_key {
     const struct maq_layer *layer;
     double capacity, imbalance;
     struct maq_placement groups[7];
-    struct maq_str lora_targets;
     int32_t tp, cp, ep, etp, mbs, cp_a2a, lora_rank, vocab_cut;
-    uint32_t recompute_parts, offload_modules;
+    uint32_t recompute_parts, offload_modules, lora_sites;
     int32_t flex_sms;
     uint8_t sp, cp_comm, recompute, precision, dispatcher, overlap_ep, overlap_tp, attention, graphs, fused, wgrad,
         grad_dtype;
@@ -122,7 +121,6 @@ static void fill_key(struct block_key *k, const struct maq_blueprint *bp, const 
     for (int i = 0; i < 7; i++) /* stages exchange inside a layer only where they share the vocabulary */
         if (used[i] != MAQ_GROUP_PP || p->vocab_parallel_pipeline)
             memcpy(&k->groups[i], &bp->lower.groups[used[i]], sizeof k->groups[i]);
-    k->lora_targets = p->lora_targets;
     k->tp = p->tp;
     k->cp = p->cp;
     k->ep = p->ep;
@@ -130,6 +128,7 @@ static void fill_key(struct block_key *k, const struct maq_blueprint *bp, const 
     k->mbs = p->mbs;
     k->cp_a2a = p->cp_a2a;
     k->lora_rank = p->lora_rank;
+    k->lora_sites = p->lora_sites;
     k->vocab_cut = (int32_t)bp->lower.vocab_cut;
     k->recompute_parts = p->recompute_parts;
     k->offload_modules = p->offload_modules;
@@ -137,7 +136,7 @@ static void fill_key(struct block_key *k, const struct maq_blueprint *bp, const 
     k->graph_scope = (uint8_t)p->graph_scope;
     k->sp = (uint8_t)p->sequence_parallel;
     k->cp_comm = (uint8_t)p->cp_comm;
-    k->recompute = (uint8_t)p->recompute;
+    k->recompute = (uint8_t)(p->recompute | p->selective_ac << 4);
     k->precision = (uint8_t)p->precision;
     k->fp8_output = p->fp8_output;
     k->fp8_attention = p->fp8_attention;

@@ -18,13 +18,29 @@
 #define KV_KEYS "num_key_value_heads|multi_query_group_num|num_kv_heads|n_head_kv"
 #define TOPK_KEYS "num_experts_per_tok|num_experts_per_token|experts_per_token|num_selected_experts"
 
-static bool check_size(const struct maq_hf *hf, struct maq_model_reader *r)
+/* Whether the width of the MLP will be missing as well: what a family makes of other keys it makes of any sizes. */
+static bool lacks_width(const struct maq_hf *hf, const struct maq_model_reader *r, const struct maq_family *family)
 {
-    bool ok = MAQ_READER_CHECK(r, hf->hidden > 0, MAQ_CODE_MODEL_MISSING, NULL, NULL, "the model has no hidden_size");
-    ok &= MAQ_READER_CHECK(r, hf->layers > 0, MAQ_CODE_MODEL_MISSING, NULL, NULL, "the model has no num_hidden_layers");
-    ok &=
-        MAQ_READER_CHECK(r, hf->heads > 0, MAQ_CODE_MODEL_MISSING, NULL, NULL, "the model has no num_attention_heads");
-    ok &= MAQ_READER_CHECK(r, hf->vocab > 0, MAQ_CODE_MODEL_MISSING, NULL, NULL, "the model has no vocab_size");
+    struct maq_hf trial = *hf;
+    struct maq_model_reader silent = *r;
+    int64_t *const sizes[] = {&trial.hidden, &trial.layers, &trial.heads, &trial.vocab};
+    silent.diag = NULL;
+    for (size_t i = 0; i < MAQ_COUNT(sizes); i++)
+        *sizes[i] = *sizes[i] > 0 ? *sizes[i] : 1;
+    if (family->settle)
+        family->settle(&trial, &silent);
+    return trial.ffn <= 0 && trial.moe_ffn <= 0 && !(trial.expansion > 0);
+}
+
+/* All that is missing is told at once. */
+static bool check_size(const struct maq_hf *hf, struct maq_model_reader *r, const struct maq_family *family)
+{
+    bool ok = maq__reader_needs(r, hf->hidden > 0, "hidden_size");
+    ok &= maq__reader_needs(r, hf->layers > 0, "num_hidden_layers");
+    ok &= maq__reader_needs(r, hf->heads > 0, "num_attention_heads");
+    ok &= maq__reader_needs(r, hf->vocab > 0, "vocab_size");
+    if (!ok && lacks_width(hf, r, family))
+        (void)maq__reader_needs(r, false, "intermediate_size");
     return ok;
 }
 
@@ -298,8 +314,8 @@ static void check_widths(const struct maq_architecture *arch, const struct maq_h
 {
     for (int64_t i = 0; i < arch->num_layers; i++) {
         bool dense = arch->layers[i].ffn == MAQ_FFN_DENSE, moe = arch->layers[i].ffn == MAQ_FFN_MOE;
-        if (!MAQ_READER_CHECK(r, !(dense && arch->layers[i].ffn_width <= 0) && !(moe && arch->moe.ffn <= 0),
-                              MAQ_CODE_MODEL_MISSING, NULL, NULL, "the model has no intermediate_size"))
+        if (!maq__reader_needs(r, !(dense && arch->layers[i].ffn_width <= 0) && !(moe && arch->moe.ffn <= 0),
+                               "intermediate_size"))
             return;
     }
     MAQ_READER_CHECK(r, !hf->learned_positions || hf->max_pos > 0, MAQ_CODE_MODEL_MISSING, NULL, NULL,
@@ -312,7 +328,9 @@ void maq__hf_read(struct maq_architecture *arch, struct maq_model_reader *r, con
     family->preset(&hf);
     for (size_t i = 0; family->tables[i]; i++)
         maq__reader_fields(r, &hf, family->tables[i]);
-    if (r->bad || !check_size(&hf, r))
+    if (hf.layers == 0 && hf.blocks && hf.blocks->kind == MAQ_NODE_SEQ) /* NemotronHConfig counts its words */
+        hf.layers = hf.blocks->count;
+    if (r->bad || !check_size(&hf, r, family))
         return;
     if (hf.ffn == 0 && hf.expansion > 0.0)
         hf.ffn = (int64_t)((double)hf.hidden * hf.expansion);

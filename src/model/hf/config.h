@@ -70,6 +70,7 @@ struct maq_hf {
     struct maq_node *ffn_config;                              /* DBRX */
     struct maq_node *attention_words;                         /* GPT-Neo: "global" or "local" for each layer */
     struct maq_node *topk_list, *moe_ffn_list, *shared_list;  /* Hunyuan */
+    struct maq_node *blocks, *mtp_blocks;                     /* Nemotron-H: a word for each letter of its patterns */
 
     /* what the class fixes and no key changes */
     enum maq_norm norm;
@@ -92,7 +93,7 @@ extern const struct maq_field maq__hf_core[], maq__hf_attention[], maq__hf_windo
     maq__hf_moe[], maq__hf_moe_dense[], maq__hf_moe_step[], maq__hf_llama4[], maq__hf_gemma3[], maq__hf_mamba[],
     maq__hf_delta[], maq__hf_opt[], maq__hf_neox[], maq__hf_falcon[], maq__hf_mpt[], maq__hf_mpt_attention[],
     maq__hf_bias[], maq__hf_qk_norm[], maq__hf_gptj[], maq__hf_exaone4[], maq__hf_seed_oss[], maq__hf_smollm3[],
-    maq__hf_ernie[], maq__hf_granite[];
+    maq__hf_ernie[], maq__hf_granite[], maq__hf_nemotron_h[];
 
 /* Why a model_type that people have is not modelled; NULL for all others. */
 const char *maq__hf_refusal(struct maq_str type);

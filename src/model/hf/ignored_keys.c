@@ -260,6 +260,20 @@ static bool anyone_knows(struct maq_str key)
     return family_knows(&maq__megatron_family, key) || family_knows(&maq__pyramid_family, key);
 }
 
+/* The shortest key that has the word in it, between its dashes: num_hidden_layers for "layers". */
+static struct maq_str around(const struct maq_family *family, struct maq_str word)
+{
+    struct maq_str best = {0};
+    for (size_t t = 0; family->tables[t] && word.len >= 4; t++)
+        for (const struct maq_field *f = family->tables[t]; f->type != MAQ_TYPE_END; f++) {
+            const char *at = memmem(f->key, strlen(f->key), word.ptr, word.len);
+            bool whole = at && (at == f->key || at[-1] == '_') && (at[word.len] == '\0' || at[word.len] == '_');
+            if (whole && (best.len == 0 || strlen(f->key) < best.len))
+                best = maq_str_of(f->key);
+        }
+    return best;
+}
+
 /* The nearest key (or alias) that the family reads; an empty slice when none is within two edits. */
 static struct maq_str nearest(const struct maq_family *family, struct maq_str key)
 {
@@ -273,6 +287,44 @@ static struct maq_str nearest(const struct maq_family *family, struct maq_str ke
                 best = maq_str_of(f->key);
             }
         }
+    return best.len ? best : around(family, key);
+}
+
+/* Keys of the maps that somebody reads, and of these the ones that the family does (NULL: anybody). */
+static uint32_t count_read(const struct maq_model_reader *r, const struct maq_family *family)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < r->n_maps; i++)
+        for (const struct maq_node *c = r->maps[i]->first; c; c = c->next)
+            n += !is_ignored(c->key) && (family ? family_knows(family, c->key) : anyone_knows(c->key));
+    return n;
+}
+
+/* Letters that a family's first name begins with alike; one more for llama, whose keys most others have taken over. */
+static uint32_t resemblance(const struct maq_family *family, struct maq_str type)
+{
+    struct maq_str name;
+    uint32_t n = 0;
+    maq_str_split(maq_str_of(family->type), '|', &name);
+    while (n < name.len && n < type.len && maq_char_lower(name.ptr[n]) == maq_char_lower(type.ptr[n]))
+        n++;
+    n = n < 3 ? 0 : n; /* by chance */
+    return 2 * n + maq_str_is(name, "llama");
+}
+
+const struct maq_family *maq__reader_nearest_family(const struct maq_model_reader *r, struct maq_str type,
+                                                    uint32_t *read, uint32_t *all)
+{
+    const struct maq_family *f, *best = NULL;
+    *all = count_read(r, NULL);
+    *read = 0;
+    for (size_t i = 0; (f = maq__hf_family(i)) != NULL; i++) {
+        uint32_t n = count_read(r, f);
+        if (n > *read || (best && n == *read && resemblance(f, type) > resemblance(best, type))) {
+            *read = n;
+            best = f;
+        }
+    }
     return best;
 }
 

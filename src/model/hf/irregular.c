@@ -5,6 +5,7 @@
  */
 #include "model/hf/config.h"
 
+#include "base/check.h"
 #include "base/str.h"
 #include "model/codes.h"
 
@@ -176,13 +177,40 @@ void maq__hybrid_mtp(struct maq_architecture *arch, struct maq_model_reader *r, 
     }
 }
 
+/* A list of words as the pattern that they spell (transformers 5 writes the former, NemotronHConfig before it the latter). */
+static struct maq_str spell(struct maq_node *list, const char *key, struct maq_model_reader *r)
+{
+    static const struct {
+        const char *word;
+        char letter;
+    } words[] = {{"mamba", 'M'}, {"attention", '*'}, {"mlp", '-'}, {"moe", 'E'}};
+    struct maq_str none = {NULL, 0};
+    char *text = list->kind == MAQ_NODE_SEQ ? MAQ_ARENA_NEW(r->arena, char, (size_t)list->count + 1) : NULL;
+    size_t n = 0;
+    if (!MAQ_READER_CHECK(r, text != NULL, MAQ_CODE_MODEL_LAYER_LIST, key, NULL, "%s must be a list of words", key))
+        return none;
+    for (struct maq_node *c = list->first; c; c = c->next) {
+        c->used = true;
+        for (size_t w = 0; w < MAQ_COUNT(words); w++)
+            if (maq_str_is(c->text, words[w].word))
+                text[n] = words[w].letter;
+        if (!MAQ_READER_CHECK(r, text[n] != '\0', MAQ_CODE_MODEL_LAYER_LIST, key, "mamba, attention, mlp or moe",
+                              "'%.*s' in %s is no kind of layer", (int)c->text.len, c->text.ptr, key))
+            return none;
+        n++;
+    }
+    return (struct maq_str){text, n};
+}
+
 void maq__hf_adapt_hybrid(struct maq_architecture *arch, struct maq_hf *hf, struct maq_model_reader *r)
 {
-    if (!MAQ_READER_CHECK(r, hf->pattern.len > 0, MAQ_CODE_MODEL_MISSING, NULL, NULL,
-                          "the model has no hybrid_override_pattern"))
+    static const char words[] = "layers_block_type", mtp_words[] = "mtp_layers_block_type";
+    struct maq_str pattern = hf->blocks ? spell(hf->blocks, words, r) : hf->pattern,
+                   mtp = hf->mtp_blocks ? spell(hf->mtp_blocks, mtp_words, r) : hf->mtp_pattern;
+    if (r->bad || !maq__reader_needs(r, pattern.len > 0, "hybrid_override_pattern"))
         return;
     arch->mamba.proj_bias |= hf->use_bias;
-    maq__hybrid_pattern(arch, r, hf->pattern, hf->ffn, "hybrid_override_pattern");
-    if (hf->mtp_layers > 0 && hf->mtp_pattern.len > 0)
-        maq__hybrid_mtp(arch, r, hf->mtp_pattern, hf->ffn, "mtp_hybrid_override_pattern");
+    maq__hybrid_pattern(arch, r, pattern, hf->ffn, hf->blocks ? words : "hybrid_override_pattern");
+    if (hf->mtp_layers > 0 && mtp.len > 0)
+        maq__hybrid_mtp(arch, r, mtp, hf->ffn, hf->mtp_blocks ? mtp_words : "mtp_hybrid_override_pattern");
 }

@@ -146,6 +146,11 @@ const struct maq_field maq__hf_mamba[] = {
     I64(mtp_layers, "num_nextn_predict_layers", .min = 0, .max = 64, .doc = "multi-token-prediction depths"),
     MAQ_FIELD_END};
 
+const struct maq_field maq__hf_nemotron_h[] = {
+    NODE(blocks, "layers_block_type",
+         .doc = "mamba, attention, mlp or moe for each layer: hybrid_override_pattern in words"),
+    NODE(mtp_blocks, "mtp_layers_block_type", .doc = "the same of one multi-token-prediction depth"), MAQ_FIELD_END};
+
 const struct maq_field maq__hf_exaone4[] = {
     STR(window_letters, "sliding_window_pattern", .doc = "every n-th layer sees everything; or a letter for each"),
     MAQ_FIELD_END};

@@ -497,7 +497,7 @@ static const struct maq_family families[] = {
     {.type = "nemotron_h",
      .read = maq__hf_read,
      .architectures = "NemotronHForCausalLM",
-     .tables = TABLES(maq__hf_bias, maq__hf_dropout, maq__hf_moe, maq__hf_mamba),
+     .tables = TABLES(maq__hf_bias, maq__hf_dropout, maq__hf_moe, maq__hf_mamba, maq__hf_nemotron_h),
      .preset = preset_nemotron_h,
      .adapt = maq__hf_adapt_hybrid},
 };

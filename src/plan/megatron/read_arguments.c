@@ -199,6 +199,29 @@ static bool says_nothing(const struct maq_megatron_argument *a)
     return maq__megatron_says_nothing(a->name);
 }
 
+static bool among_fields(struct maq_str name, const char *section)
+{
+    struct maq_option option;
+    for (size_t i = 0; maq_job_option(section, i, &option); i++)
+        if (maq__megatron_same(name, option.key))
+            return true;
+    return false;
+}
+
+bool maq_megatron_knows(const char *text)
+{
+    const struct maq_str name = maq_str_of(text);
+    const char *key;
+    for (size_t i = 0; i < MAQ_COUNT(rules); i++)
+        if (maq__megatron_same(name, rules[i].name))
+            return true;
+    for (size_t i = 0; (key = maq__megatron_kept_name(i)) != NULL; i++)
+        if (maq__megatron_same(name, key))
+            return true;
+    return among_fields(name, "plan") || among_fields(name, "workload") || maq_model_megatron_key(name) ||
+           maq__megatron_says_nothing(name);
+}
+
 /* Keeps the nearer of two names; two slips of the pen are too many for a short one. */
 static void nearer(const char **best, uint32_t *least, struct maq_str name, const char *key)
 {

@@ -157,6 +157,8 @@ static void memory(struct maq_buf *b, const struct maq_job *job)
     if (p->recompute == MAQ_RECOMPUTE_SELECTIVE) {
         maq_buf_adds(b, "--recompute-granularity selective\n");
         words(b, p, MAQ_PLAN_RECOMPUTE_MODULES, "recompute-modules");
+        if (p->selective_ac == MAQ_SELECTIVE_AC_OP)
+            maq_buf_adds(b, "# selective_ac_option op is torchtitan's: not in Megatron-LM\n");
     } else if (p->recompute == MAQ_RECOMPUTE_FULL) {
         bool block = p->recompute_method == MAQ_RECOMPUTE_BLOCK;
         maq_buf_addf(b, "--recompute-granularity full\n--recompute-method %s\n", block ? "block" : "uniform");

@@ -19,6 +19,7 @@
 #include "planner/space/decided.h"
 #include "planner/space/default_values.h"
 #include "planner/space/layer_layouts.h"
+#include "spec/doc_internal.h"
 
 /* ---- the user's lists ---- */
 
@@ -151,10 +152,27 @@ struct list_reader {
     struct maq_diag *diag;
 };
 
+static void try_names(struct maq_nearest *near, const char *key)
+{
+    const struct maq_field *field = maq_fields_find(maq_plan_fields, maq_str_of(key));
+    struct maq_str rest = maq_str_of(field ? field->aliases : NULL), alias;
+    maq__nearest_try(near, maq_str_of(key));
+    while (rest.ptr) {
+        rest = maq_str_split(rest, '|', &alias);
+        maq__nearest_try(near, alias);
+    }
+}
+
 static enum maq_status refuse_key(struct list_reader *r, struct maq_str key, struct maq_span at)
 {
     struct maq_buf known;
+    struct maq_nearest near;
     maq_buf_init(&known, 4096);
+    maq__nearest_init(&near, key);
+    for (int a = 0; a < MAQ_AXIS_COUNT; a++)
+        try_names(&near, maq_axis_key((enum maq_axis)a));
+    if (near.best)
+        maq_buf_addf(&known, "did you mean '%.*s'? ", (int)near.best_len, near.best);
     for (int a = 0; a < MAQ_AXIS_COUNT; a++)
         maq_buf_addf(&known, "%s%s", a > 0 ? ", " : "known: ", maq_axis_key((enum maq_axis)a));
     maq_diag_add(r->diag, MAQ_ERROR, MAQ_CODE_SEARCH_AXIS, at, known.failed ? NULL : known.ptr,
@@ -165,15 +183,23 @@ static enum maq_status refuse_key(struct list_reader *r, struct maq_str key, str
 
 static enum maq_status refuse_value(struct list_reader *r, enum maq_axis axis, struct maq_str word, struct maq_span at)
 {
+    const struct maq_field *field = maq_fields_find(maq_plan_fields, maq_str_of(maq_axis_key(axis)));
     bool inputs = axis == MAQ_AXIS_INPUTS;
     struct maq_buf known;
     maq_buf_init(&known, 4096);
     if (inputs || axis == MAQ_AXIS_RECOMPUTE) {
         maq_buf_addf(&known, "%s, or joined by +: ", inputs ? "none" : "none, full, full:N, block, stages");
         maq_plan_add_bits(&known, inputs ? MAQ_PLAN_OFFLOAD_MODULES : MAQ_PLAN_RECOMPUTE_MODULES, UINT32_MAX, ", ");
+    } else if (field && field->type == MAQ_TYPE_ENUM) {
+        struct maq_str meant = maq_field_slip(field->slips, word);
+        if (meant.len > 0)
+            maq_buf_addf(&known, "did you mean '%.*s'? ", (int)meant.len, meant.ptr);
+        for (int i = 0; field->names[i]; i++)
+            maq_buf_addf(&known, "%s%s", i > 0 ? ", " : "one of: ", field->names[i]);
     } else {
-        maq_buf_adds(&known, axis == MAQ_AXIS_LAYOUT ? "layers that embedding and output count for, E0L2, or work"
-                                                     : "maquette plan --help shows the form");
+        maq_buf_adds(&known, axis == MAQ_AXIS_LAYOUT
+                                 ? "layers that embedding and output count for, E0L2, or work"
+                                 : "its values stand apart by commas: tp=2,4,8; maquette plan --help shows them");
     }
     maq_diag_add(r->diag, MAQ_ERROR, MAQ_CODE_SEARCH_VALUE, at, known.failed ? NULL : known.ptr,
                  "'%.*s' is no value of %s", (int)word.len, word.ptr, maq_axis_key(axis));

@@ -63,6 +63,8 @@ static void recomputed(struct maq_buf *b, const struct maq_plan *p)
     bool block = p->recompute_method == MAQ_RECOMPUTE_BLOCK && p->recompute_num_layers > 0;
     if (p->recompute == MAQ_RECOMPUTE_NONE)
         maq_buf_adds(b, "-");
+    else if (p->recompute == MAQ_RECOMPUTE_SELECTIVE && p->selective_ac == MAQ_SELECTIVE_AC_OP)
+        maq_buf_adds(b, "by operator");
     else if (p->recompute == MAQ_RECOMPUTE_FULL && p->recompute_stages.len > 0)
         maq_buf_addf(b, "%.*s layers", (int)p->recompute_stages.len, p->recompute_stages.ptr);
     else if (p->recompute == MAQ_RECOMPUTE_FULL && block)

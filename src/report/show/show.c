@@ -18,24 +18,24 @@
 #include "spec/unverified.h"
 
 static const struct kind {
-    const char *name, *also; /* the list, and another word for it */
+    const char *name, *also; /* the list, and other words for it */
     const char *section;     /* of the catalogue */
     const char *list_schema, *schema;
     enum maq_status (*list)(struct maq_show *s);
     enum maq_status (*one)(struct maq_show *s, const char *name);
 } kinds[] = {
-    [MAQ_CATALOGUE_MODELS] = {"models", "model", "models", "maquette.models/1", "maquette.model/1", maq_show_models,
-                              maq_show_model},
-    [MAQ_CATALOGUE_GPUS] = {"gpus", "devices", "devices", "maquette.gpus/1", "maquette.gpu/1", maq_show_gpus,
-                            maq_show_gpu},
-    [MAQ_CATALOGUE_FABRICS] = {"fabrics", "networks", "fabrics", "maquette.fabrics/1", "maquette.fabric/1",
-                               maq_show_fabrics, maq_show_fabric},
-    [MAQ_CATALOGUE_FRAMEWORKS] = {"frameworks", "framework", "frameworks", "maquette.frameworks/1",
+    [MAQ_CATALOGUE_MODELS] = {"models", "model|llms|architectures", "models", "maquette.models/1", "maquette.model/1",
+                              maq_show_models, maq_show_model},
+    [MAQ_CATALOGUE_GPUS] = {"gpus", "gpu|devices|device|accelerators|cards|hardware", "devices", "maquette.gpus/1",
+                            "maquette.gpu/1", maq_show_gpus, maq_show_gpu},
+    [MAQ_CATALOGUE_FABRICS] = {"fabrics", "fabric|networks|network|nics|interconnects", "fabrics", "maquette.fabrics/1",
+                               "maquette.fabric/1", maq_show_fabrics, maq_show_fabric},
+    [MAQ_CATALOGUE_FRAMEWORKS] = {"frameworks", "framework|trainers|profiles", "frameworks", "maquette.frameworks/1",
                                   "maquette.framework/1", maq_show_frameworks, maq_show_framework},
-    [MAQ_CATALOGUE_FAILURES] = {"failures", "failure", "variability/failures", "maquette.failures/1",
+    [MAQ_CATALOGUE_FAILURES] = {"failures", "failure|reliability", "variability/failures", "maquette.failures/1",
                                 "maquette.failure/1", maq_show_failures, maq_show_failure},
-    [MAQ_CATALOGUE_SCHEDULES] = {"schedules", "schedule", NULL, "maquette.schedules/1", "maquette.schedule/1",
-                                 maq_show_schedules, NULL},
+    [MAQ_CATALOGUE_SCHEDULES] = {"schedules", "schedule|pipelines|pipeline", NULL, "maquette.schedules/1",
+                                 "maquette.schedule/1", maq_show_schedules, NULL},
 };
 _Static_assert(sizeof kinds / sizeof kinds[0] == MAQ_CATALOGUE_KIND_COUNT, "a row per kind");
 
@@ -68,16 +68,13 @@ static const char *nearest(struct maq_str word)
 {
     struct maq_nearest near;
     const char *name;
-    for (size_t k = 0; k < MAQ_COUNT(kinds) && word.len >= 3;
-         k++) /* "llama-3.1" is nearer to its sizes than to llama-30b */
-        for (size_t i = 0; (name = maq_catalogue_name((enum maq_catalogue_kind)k, i)) != NULL; i++)
-            if (strlen(name) > word.len && strncasecmp(name, word.ptr, word.len) == 0)
-                return name;
     maq__nearest_init(&near, word);
     for (size_t k = 0; k < MAQ_COUNT(kinds); k++) {
         maq__nearest_try(&near, maq_str_of(kinds[k].name));
         for (size_t i = 0; (name = maq_catalogue_name((enum maq_catalogue_kind)k, i)) != NULL; i++)
             maq__nearest_try(&near, maq_str_of(name));
+        if (near.begun) /* "llama" is a model's before it is that of recorded failures */
+            return near.best;
     }
     if (near.best)
         return near.best;
@@ -85,6 +82,17 @@ static const char *nearest(struct maq_str word)
         if (kinds[k].section && (name = maq_catalogue_nearest(kinds[k].section, word)) != NULL)
             return name;
     return NULL;
+}
+
+static bool among(const char *words, struct maq_str word)
+{
+    struct maq_str rest = maq_str_of(words), one;
+    while (rest.ptr) {
+        rest = maq_str_split(rest, '|', &one);
+        if (maq_str_same(word, one))
+            return true;
+    }
+    return false;
 }
 
 static bool has_entry(const char *section, struct maq_str word)
@@ -99,7 +107,7 @@ static enum maq_status find(struct found *out, const char *what, struct maq_diag
     char show[MAQ_SHOW_SIZE], hint[256];
     const struct maq_schedule_info *info;
     for (size_t k = 0; k < MAQ_COUNT(kinds); k++)
-        if (maq_str_ieq(word, kinds[k].name) || maq_str_ieq(word, kinds[k].also)) {
+        if (maq_str_ieq(word, kinds[k].name) || among(kinds[k].also, word)) {
             *out = (struct found){.kind = &kinds[k]};
             return MAQ_OK;
         }
@@ -118,7 +126,10 @@ static enum maq_status find(struct found *out, const char *what, struct maq_diag
         return MAQ_OK;
     }
     const char *near = nearest(word);
-    if (near)
+    if (maq_str_ieq(word, "cluster") || maq_str_ieq(word, "clusters"))
+        maq__snprintf(hint, sizeof hint,
+                      "a cluster is written, \"h100-sxm:8 x 4, rail 400G\": gpus and fabrics list its parts");
+    else if (near)
         maq__snprintf(hint, sizeof hint, "did you mean '%s'?", near);
     else
         maq__snprintf(hint, sizeof hint,

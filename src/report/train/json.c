@@ -7,6 +7,7 @@
 #include "maquette/report.h"
 #include "report/job_json.h"
 #include "report/step_json.h"
+#include "report/train/assumed.h"
 
 static void add_stage(struct maq_json list, const struct maq_stage_result *st, uint32_t number)
 {
@@ -56,6 +57,15 @@ static void add_provenance(struct maq_json document, const struct maq_train_resu
     maq_json_bool(file, "asked", r->measured.asked);
     MAQ_JSON_INTS(file, {"held", r->measured.held}, {"other_devices", r->measured.others}, {"items", r->measured.items},
                   {"hits", r->measured.hits});
+}
+
+static void add_assumed(struct maq_json document, const struct maq_train_result *r)
+{
+    char text[MAQ_ASSUMED][MAQ_ASSUMED_SIZE];
+    size_t n = maq_train_assumed(text, r);
+    struct maq_json list = maq_json_list(document, "assumptions");
+    for (size_t i = 0; i < n; i++)
+        maq_json_word(list, text[i]);
 }
 
 static void add_engine(struct maq_json document, const struct maq_report_engine *e)
@@ -120,6 +130,7 @@ enum maq_status maq_report_train_json(char **out, const struct maq_train_result 
         add_stage(stages, &result->stages[s], s);
     add_operators(d, result);
     add_provenance(d, result);
+    add_assumed(d, result);
     add_origins(d, opts ? opts->explain : NULL);
     return maq_json_finish(out, &document, diag);
 }

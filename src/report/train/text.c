@@ -11,6 +11,7 @@
 #include "base/text.h"
 #include "base/units.h"
 #include "report/page.h"
+#include "report/train/assumed.h"
 #include "report/words.h"
 
 #define LABEL 12    /* width of the labels on the left */
@@ -178,50 +179,12 @@ static void put_engine(struct maq_page *page, const struct maq_train_result *r, 
 
 /* --- where the step goes -------------------------------------------------------------------------------------- */
 
-#define HOST_MATTERS 0.01 /* of the step */
-#define PCIE_MATTERS 0.05 /* exposed communication, of the step */
-
-/* Whom it waits for: an assumption where the cluster does not say. */
-static void put_host(struct maq_page *page, const struct maq_cluster *cluster)
-{
-    const struct maq_device *d = &cluster->groups[0].device;
-    for (uint32_t g = 1; g < cluster->n_groups; g++)
-        if (maq_device_host_speed(&cluster->groups[g].device) < maq_device_host_speed(d))
-            d = &cluster->groups[g].device;
-    maq_page_putf(page, MAQ_INK_FAINT, "  host: one thread of %s at %.4g GHz (host_cpu, host_clock of the cluster)\n",
-                  maq_host_cpu_name((enum maq_host_cpu)d->host_cpu), d->host_clock_hz * 1e-9);
-}
-
-/* The first node group whose devices share PCIe in a way that is assumed; NULL = none. */
-static const struct maq_node_group *pcie_assumed(const struct maq_cluster *cluster)
-{
-    for (uint32_t g = 0; g < cluster->n_groups; g++) {
-        const struct maq_node_group *group = &cluster->groups[g];
-        int32_t domains = group->devices_per_node / group->domain_devices; /* 0: a domain spans nodes */
-        int32_t senders = domains > 1 ? domains : maq_node_group_domain_is_pcie(group) ? group->domain_devices : 0;
-        if (group->domain_contention < 0 && senders > 2) /* two have it for themselves */
-            return group;
-    }
-    return NULL;
-}
-
-static double exposed_s(const struct maq_train_result *r)
-{
-    return r->bucket_s[MAQ_BUCKET_TP] + r->bucket_s[MAQ_BUCKET_CP] + r->bucket_s[MAQ_BUCKET_EP] +
-           r->bucket_s[MAQ_BUCKET_PP] + r->bucket_s[MAQ_BUCKET_DP];
-}
-
 /* Assumptions that a part of the step rests on. */
 static void put_assumed(struct maq_page *page, const struct maq_train_result *r)
 {
-    const struct maq_cluster *cluster = &r->job->cluster;
-    const struct maq_node_group *pcie = pcie_assumed(cluster);
-    if (r->bucket_s[MAQ_BUCKET_HOST] >= HOST_MATTERS * r->step_s)
-        put_host(page, cluster);
-    if (pcie && exposed_s(r) >= PCIE_MATTERS * r->step_s)
-        maq_page_putf(page, MAQ_INK_FAINT,
-                      "  PCIe: how %s share it was not measured (domain_contention of the cluster)\n",
-                      pcie->device.name);
+    char text[MAQ_ASSUMED][MAQ_ASSUMED_SIZE];
+    for (size_t i = 0, n = maq_train_assumed(text, r); i < n; i++)
+        maq_page_putf(page, MAQ_INK_FAINT, "  %s\n", text[i]);
 }
 
 static void put_breakdown(struct maq_page *page, const struct maq_train_result *r)

@@ -26,8 +26,8 @@
  * PyTorch's makes the logarithm of the probabilities (kept), and on the way back its gradient and that of the 4-byte
  * logits.
  *
- * Selective checkpointing by operator (torchtitan, selective_ac_option: op): a layer keeps its input, what attention
- * returns and every second matrix product; here half of each product.
+ * Selective checkpointing by operator (selective_ac_option: op): a layer keeps its input, what attention returns, what
+ * reduce-scatters return, and every second matrix product (lower.c has which).
  *
  * A recomputed module's output is not kept, except core attention's (only its inside is dropped, as in
  * Megatron-LM). A recomputed layer keeps its input alone.
@@ -378,32 +378,45 @@ static struct maq_walk walk_layer(const struct tally *t, double missing)
 
 static double widest_module(const struct tally *t, bool backward);
 
-/* Of a module's output, what is kept. */
-static double kept_by_op(const struct tally *t, const struct maq_module *m)
+/* Of a linear's output, the products that are kept, and what a reduce-scatter made of all of it. */
+static double kept_of_linear(const struct tally *t, const struct maq_module *m, uint32_t *products)
 {
-    bool product = m->kind == MAQ_MODULE_LINEAR || m->kind == MAQ_MODULE_EXPERT_LINEAR;
-    if (m->kind == MAQ_MODULE_ATTENTION)
+    const struct maq_lower *lo = t->lower;
+    int64_t out[MAQ_LORA_SPANS], width = 0;
+    bool scattered =
+        lo->plan->tp > 1 && lo->plan->sequence_parallel == MAQ_ON && (m->flags & MAQ_MODULE_REDUCE_OUT) != 0;
+    for (uint32_t i = 0, n = maq_lower_products(out, lo, t->layer, m); i < n; i++)
+        width += maq_lower_product_is_kept(products) ? out[i] : 0;
+    return lo->store_bytes *
+           (rows_of(lo, t->layer, m) * (double)width + (scattered ? (double)lo->tokens_region * (double)m->out : 0));
+}
+
+/* Of a module's output, what is kept. */
+static double kept_by_op(const struct tally *t, const struct maq_module *m, uint32_t *products)
+{
+    if (m->kind == MAQ_MODULE_ATTENTION && t->lower->attention != MAQ_ATTENTION_UNFUSED)
         return output_bytes(t, m) + attention_inside(t->lower, m);
-    return product ? output_bytes(t, m) / 2 : 0;
+    return m->kind == MAQ_MODULE_LINEAR ? kept_of_linear(t, m, products) : 0;
 }
 
 static bool by_op(const struct maq_lower *lo, const struct maq_layer *layer)
 {
     const struct maq_model *m = &lo->job->model;
     bool repeats = layer >= m->kinds && layer < m->kinds + m->n_kinds;
-    return repeats && lo->plan->recompute == MAQ_RECOMPUTE_FULL && lo->plan->selective_ac == MAQ_SELECTIVE_AC_OP;
+    return repeats && maq_lower_by_op(lo);
 }
 
 static void keep_by_op(struct maq_block *block, const struct tally *t, double all)
 {
     struct maq_walk_step *steps = MAQ_ARENA_NEW(t->lower->arena, struct maq_walk_step, t->layer->n_modules);
     double sum = (double)t->lower->tokens_region * (double)t->layer->hidden * t->lower->store_bytes;
+    uint32_t products = 0;
     if (!steps) {
         t->lower->failed = true;
         return;
     }
     for (uint32_t i = 0; i < t->layer->n_modules; i++) {
-        double kept = kept_by_op(t, &t->layer->modules[i]);
+        double kept = kept_by_op(t, &t->layer->modules[i], &products);
         sum += kept;
         steps[i] = block->walk[0].steps[i];
         steps[i].keep = kept;

@@ -199,7 +199,7 @@ static void backward_layer(struct replay *r, const struct maq_walk *w, uint32_t 
 static bool whole_layer(const struct replay *r, const struct maq_entry *e)
 {
     const struct maq_plan *p = &r->bp->job->plan;
-    return e->redo && p->recompute == MAQ_RECOMPUTE_FULL && p->selective_ac != MAQ_SELECTIVE_AC_OP;
+    return e->redo && p->recompute == MAQ_RECOMPUTE_FULL;
 }
 
 static void forward(struct replay *r, const struct maq_program *pr, struct stack *s)

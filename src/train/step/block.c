@@ -19,10 +19,9 @@ static void count_params(struct maq_block *b, const struct maq_lower *lo)
             *(expert ? &b->expert_matrices : &b->dense_matrices) += p;
         if (maq_lower_quantized(lo, m))
             *(expert ? &b->expert_narrow : &b->dense_narrow) += p;
-        if (maq_lower_adapted(lo, m)) {
-            struct maq_local d = maq_lower_local(lo, b->layer, m);
-            b->adapter_params += (double)lo->plan->lora_rank * (double)(d.in + d.out);
-        }
+        int64_t out[MAQ_LORA_SPANS];
+        for (uint32_t a = 0, n = maq_lower_adapters(out, lo, b->layer, m); a < n; a++)
+            b->adapter_params += (double)lo->plan->lora_rank * (double)(maq_lower_local(lo, b->layer, m).in + out[a]);
     }
 }
 

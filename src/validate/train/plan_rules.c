@@ -202,13 +202,10 @@ static const struct rule text_rules[] = {
     IN(recompute, "selective layer", recompute, "full", STATED), /* torchtitan: every second layer is checkpointed */
     IN(recompute, "selective layer", method, "block", STATED),
     IN(recompute, "selective layer", re_layers, "%1/2", STATED),
-    /* torchtitan's selective op: every second matrix product is recomputed; of a gated MLP and GQA attention that is about 3/8
-     * of the products' FLOP (wk, wo, w3), and a little over half of what a layer keeps. Whole layers stand in for parts of all
-     * layers. */
-    IN(recompute, PER_OP, recompute, "full", STATED),
-    IN(recompute, PER_OP, method, "block", STATED),
-    IN(recompute, PER_OP, re_layers, "%3/8", "per-op checkpointing as 3/8 of the layers, recomputed whole", 0, 0, 0),
+    IN(recompute, PER_OP, recompute, "selective", STATED), /* torchtitan's selective op */
     IN(recompute, PER_OP, selective_ac, "op", STATED),
+    IN(recompute, PER_OP, method, "uniform", STATED), /* no layers are chosen, whatever is said below of "SAC" */
+    IN(recompute, PER_OP, re_layers, "0", STATED),
     IN(recompute, "selective ac|sac", recompute, "full", STATED),
     IN(recompute, "selective ac|sac", method, "block", STATED),
     IN(recompute, "selective ac|sac", re_layers, "%1/2", "half of the layers are recomputed: the share is not stated",
