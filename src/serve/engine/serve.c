@@ -4,6 +4,7 @@
 
 #include <stdlib.h>
 
+#include "base/alloc.h"
 #include "base/check.h"
 #include "serve/codes.h"
 #include "serve/engine/batch.h"
@@ -60,7 +61,7 @@ static enum maq_status serve(struct maq_serve_result **out, const struct maq_job
                              struct maq_diag *diag)
 {
     struct maq_deployment d;
-    struct maq_serve_result *r = calloc(1, sizeof *r);
+    struct maq_serve_result *r = maq__calloc(sizeof *r);
     enum maq_status status = maq_deployment_init(&d, job, options, diag);
     if (!r)
         status = maq_no_memory(diag, "a deployment");
