@@ -538,6 +538,30 @@ static void test_window_beside_full(void **state)
     maq_kv_fini(&c);
 }
 
+/* Blocks of 8 beside a window of 4 in blocks of 4: only each second of them can be the end of a prefix, and that one is kept. */
+static void test_blocks_of_two_sizes(void **state)
+{
+    (void)state;
+    const struct maq_kv_group groups[] = {{MAQ_KV_FULL, 8, 0, 0}, {MAQ_KV_WINDOW, 4, 4, 0}};
+    static const struct {
+        int64_t tokens, found;
+    } cases[] = {{40, 32}, {33, 32}, {32, 24}, {25, 24}, {24, 16}, {9, 8}, {8, 0}};
+    struct maq_kv_cache c = small_cache(groups, 2, 40, false);
+    struct maq_kv_request a = {0}, b = {0};
+    const struct maq_content same = {eight, 8, 4, 2};
+    assert_true(c.step == 8 && c.hash_block == 4);
+    compute(&c, &a, 1, 33);
+    for (uint32_t i = 0; i < 8; i++)
+        assert_true((c.pool.at[a.table[1].block[i]].key != 0) == (i % 2 == 1));
+    for (size_t i = 0; i < MAQ_COUNT(cases); i++) {
+        assert_true(maq_kv_request_begin(&c, &b, &same));
+        assert_int_equal(maq_kv_find(&c, &b, cases[i].tokens, cases[i].tokens - 1), cases[i].found);
+    }
+    maq_kv_request_fini(&c, &a);
+    maq_kv_request_fini(&c, &b);
+    maq_kv_fini(&c);
+}
+
 /* A state is one block whatever the length, with those to spare. */
 static void test_states(void **state)
 {
@@ -645,6 +669,7 @@ int main(void)
         cmocka_unit_test(test_prefix_by_hand),
         cmocka_unit_test(test_ends_go_first),
         cmocka_unit_test(test_window_beside_full),
+        cmocka_unit_test(test_blocks_of_two_sizes),
         cmocka_unit_test(test_states),
         cmocka_unit_test(test_admission),
         cmocka_unit_test(test_memory_runs_out),
