@@ -82,9 +82,9 @@ static enum maq_status loop(struct maq_serve_engine *e)
         else if (maq_engine_next_arrival(e) < (double)INFINITY)
             e->now_s = maq_engine_next_arrival(e);
         else
-            return MAQ_LIMIT; /* those that wait never fit */
+            return engine_failed(e) ? MAQ_NO_MEMORY : MAQ_LIMIT; /* those that wait never fit */
     }
-    return MAQ_OK;
+    return engine_failed(e) ? MAQ_NO_MEMORY : MAQ_OK;
 }
 
 /* ---- the whole ---- */
