@@ -41,8 +41,8 @@ static int64_t integer(const json_t *map, const char *key, int64_t otherwise)
 
 /* ---- the header ---- */
 
-#define MOST_TOKENS ((int64_t)1 << 30) /* of a request, a batch, a context */
-#define MOST_BLOCKS ((int64_t)1 << 28)
+#define MOST_TOKENS ((int64_t)1 << 24) /* of a request, a batch, a context */
+#define MOST_BLOCKS ((int64_t)1 << 24)
 #define MOST_DRAFTS 1024
 #define MOST_STEP ((int64_t)1 << 20) /* least common multiple of the groups' blocks */
 
