@@ -33,10 +33,10 @@
 #include "planner/external/codes.h"
 #include "planner/stages/codes.h"
 #include "report/codes.h"
-#include "serve/codes.h"
 #include "report/page.h"
 #include "report/timeline/codes.h"
 #include "risk/codes.h"
+#include "serve/codes.h"
 #if __has_include("validate/codes.h")
 #include "validate/codes.h"
 #endif
