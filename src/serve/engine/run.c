@@ -51,8 +51,10 @@ static bool admit(struct maq_serve_engine *e)
     if (slot >= e->riding_size) {
         uint32_t size = slot * 2 + 64;
         struct maq_riding *p = maq__realloc(e->riding, size * sizeof *p);
-        if (!p)
+        if (!p) {
+            e->sched.failed = true;
             return false;
+        }
         e->riding = p;
         e->riding_size = size;
     }
