@@ -434,8 +434,8 @@ static void test_wild_steps(void **state)
         "{\"step\": -7, \"scheduled\": []}\n",
         "{\"step\": 99999999, \"scheduled\": {\"a\": 5}, \"sampled\": {\"a\": 2000000000}}\n",
         "{\"step\": 0, \"scheduled\": {\"a\": 5}, \"sampled\": {\"a\": -1}, \"drafts\": {\"a\": 2000000000}}\n",
-        "{\"step\": 0, \"scheduled\": {\"a\": 5}, \"sampled\": {\"b\": 1}, \"drafts\": {\"b\": 1}, \"aborted\": "
-        "[\"b\", 1]}\n",
+        "{\"step\": 0, \"scheduled\": {\"a\": 5}, \"sampled\": {\"b\": 1}, \"aborted\": [\"b\", 1]}\n",
+        "{\"step\": 0, \"scheduled\": {\"a\": 5}, \"drafts\": {\"b\": 1}}\n",
         "{\"step\": 0, \"scheduled\": 1, \"free\": \"x\", \"hits\": 2, \"finished\": {}, \"preempted\": 1}\n",
         "{\"step\": 0, \"aborted\": [\"a\", \"a\"]}\n",
     };
