@@ -37,7 +37,9 @@ static bool differs(struct replay *p, const char *what, int64_t recorded, int64_
 {
     if (recorded == ours)
         return false;
-    if (p->what[0] == '\0')
+    if (p->what[0] == '\0' && recorded < 0)
+        maq__snprintf(p->what, sizeof p->what, "%s: none recorded, %lld here", what, (long long)ours);
+    else if (p->what[0] == '\0')
         maq__snprintf(p->what, sizeof p->what, "%s: %lld recorded, %lld here", what, (long long)recorded,
                       (long long)ours);
     return true;
