@@ -86,5 +86,12 @@ fuzz: deps-all
 test-programs: build
 	@MAQ_BUILD_ROOT=$(BUILD) LLMC=$(LLMC) NCCL_TESTS=$(NCCL_TESTS) tests/test-programs/run.py
 
+# What vLLM's own scheduler decides on RECORDINGS random lists of requests, and whether maquette's decides the same. Installs vllm by its
+# name (about 10 GB, once) unless MAQ_VLLM_PYTHON is an interpreter that has it.
+RECORDINGS ?= 50
+.PHONY: vllm-truth
+vllm-truth: build
+	@tools/vllm-truth/run.py --build $(BUILD) --count $(RECORDINGS)
+
 clean:
 	rm -rf build build-asan build-tsan build-fuzz build-ci-gcc build-ci-clang

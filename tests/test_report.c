@@ -36,6 +36,7 @@
 #include "report/page.h"
 #include "report/timeline/codes.h"
 #include "risk/codes.h"
+#include "serve/codes.h"
 #if __has_include("validate/codes.h")
 #include "validate/codes.h"
 #endif
@@ -533,7 +534,7 @@ static const struct code_row {
             MAQ_CODE_LIST_COST(ROW) MAQ_CODE_LIST_PROFILE(ROW) MAQ_CODE_LIST_TRACE(ROW) MAQ_CODE_LIST_CLI(ROW)
                 MAQ_CODE_LIST_REPORT(ROW) MAQ_CODE_LIST_SEARCH(ROW) MAQ_CODE_LIST_MIXED(ROW) MAQ_CODE_LIST_STAGES(ROW)
                     MAQ_CODE_LIST_RISK(ROW) MAQ_CODE_LIST_SLICES(ROW) MAQ_CODE_LIST_CAPTURE(ROW)
-                        MAQ_CODE_LIST_IMPORT(ROW) MAQ_CODE_LIST_LAUNCH(ROW)
+                        MAQ_CODE_LIST_IMPORT(ROW) MAQ_CODE_LIST_LAUNCH(ROW) MAQ_CODE_LIST_SERVE(ROW)
 #undef ROW
 };
 

@@ -42,12 +42,13 @@ static void put_deployment(struct maq_page *page, struct maq_buf *line, const st
         maq_buf_addf(line, ", experts %s", maq_weights_name(o->expert_weights));
     maq_buf_addf(line, ", KV cache %s", o->kv_fp8 ? "fp8" : "16 bits");
     put(page, "deployment", line);
-    maq_buf_addf(
-        line, "%s %s: max_num_seqs %d, max_num_batched_tokens %d, max_model_len %lld, blocks of %d tokens, %s%s%s",
-        maq_engine_name(o->engine), o->version ? o->version : "", o->max_num_seqs, o->max_num_batched_tokens,
-        (long long)o->max_model_len, o->block_size, o->no_prefix_caching ? "no prefix caching" : "prefix caching",
-        o->no_chunked_prefill ? ", whole prompts" : ", chunked prefill",
-        o->async_scheduling == MAQ_ON ? ", asynchronous scheduling" : "");
+    maq_buf_addf(line,
+                 "%s%s%s: max_num_seqs %d, max_num_batched_tokens %d, max_model_len %lld, blocks of %d tokens, %s%s%s",
+                 maq_engine_name(o->engine), o->version ? " " : "", o->version ? o->version : "", o->max_num_seqs,
+                 o->max_num_batched_tokens, (long long)o->max_model_len, o->block_size,
+                 o->no_prefix_caching ? "no prefix caching" : "prefix caching",
+                 o->no_chunked_prefill ? ", whole prompts" : ", chunked prefill",
+                 o->async_scheduling == MAQ_ON ? ", asynchronous scheduling" : "");
     put(page, "engine", line);
 }
 
@@ -189,9 +190,11 @@ enum maq_status maq_report_serve_batch_text(char **out, const struct maq_serve_r
     maq_buf_init(&line, 1 << 16);
     put_deployment(&page, &line, plan);
     put_memory(&page, &line, plan);
-    maq_buf_addf(&line, "%lld prompts of %lld tokens in %.2f ms, then %lld tokens each at %.3f ms: %.3f s in all",
-                 (long long)size, (long long)prompt, b->prefill_s * 1e3, (long long)output, b->decode_s / passes * 1e3,
-                 all);
+    maq_buf_addf(&line, "%lld prompt%s of %lld tokens in %.2f ms", (long long)size, maq_words_s(size),
+                 (long long)prompt, b->prefill_s * 1e3);
+    if (output > 1) /* the first token comes out of the prompt */
+        maq_buf_addf(&line, ", then %lld more tokens each at %.3f ms: %.3f s in all", (long long)(output - 1),
+                     b->decode_s / passes * 1e3, all);
     put(&page, "batch", &line);
     maq_buf_addf(&line, "%.0f tokens/s out, %.0f in and out", (double)(size * output) / all,
                  (double)(size * (prompt + output)) / all);

@@ -103,7 +103,7 @@ bool maq_step_exact_find(struct maq_step_exact *e, const struct maq_step_model *
                          struct maq_arena *arena)
 {
     bool varies = v->pass_cv > 0 || v->microbatch_cv > 0 || v->gpu_cv > 0 || v->gpu_outlier_share > 0 || v->node_cv > 0;
-    if (m->stages != 1 || m->tied_ns > 0 || !varies || !maq_passes_find(&e->passes, m, v, arena))
+    if (m->stages != 1 || m->tied_ns > 0 || !varies || !maq_step_passes_find(&e->passes, m, v, arena))
         return false;
     find_factors(e, m, v);
     return true;
@@ -114,7 +114,7 @@ bool maq_step_exact_find(struct maq_step_exact *e, const struct maq_step_model *
 /* The range of passes x factor. */
 static void find_range(double *low, double *high, const struct maq_step_exact *e, double slow)
 {
-    const struct maq_passes *p = &e->passes;
+    const struct maq_step_passes *p = &e->passes;
     double fast = e->value[0], late = e->value[e->factors - 1], begin = 0, end = 0; /* ascending */
     for (uint32_t k = 0; k < p->firsts; k++) {
         double first = fmax(slow * fast * p->first[k].first_ns, p->ready_ns) + slow * fast * p->first[k].after_ns,
@@ -149,7 +149,7 @@ bool maq_step_exact_table(struct maq_exact_table *out, const struct maq_step_exa
     double step = (high - low) / (LEVELS - 1);
     for (uint32_t k = 0; k < e->factors; k++)
         for (uint32_t i = 0; i < LEVELS; i++)
-            above[i] += e->weight[k] * maq_passes_above(&e->passes, slow * e->value[k], low + step * i);
+            above[i] += e->weight[k] * maq_step_passes_above(&e->passes, slow * e->value[k], low + step * i);
     for (uint32_t i = 0; i < LEVELS; i++)
         above[i] = fmin(above[i], 1);
     *out = (struct maq_exact_table){low, step, above};

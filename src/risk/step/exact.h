@@ -24,7 +24,7 @@
 #define MAQ_EXACT_FACTORS 160u
 
 struct maq_step_exact {
-    struct maq_passes passes;
+    struct maq_step_passes passes;
     uint32_t factors;
     double value[MAQ_EXACT_FACTORS], weight[MAQ_EXACT_FACTORS]; /* of G */
 };

@@ -169,8 +169,8 @@ static bool sum_batches(struct maq_grid *out, const struct sorted *s, double pas
 }
 
 /* The first pass where it waits: equally likely values of its noise, times the work of its microbatch. */
-static void find_firsts(struct maq_passes *p, const struct maq_step_task *waits, double pass_sigma, double work_sigma,
-                        double group, double rest_ns)
+static void find_firsts(struct maq_step_passes *p, const struct maq_step_task *waits, double pass_sigma,
+                        double work_sigma, double group, double rest_ns)
 {
     struct maq_law law = maq_law_lognormal(waits->dur_ns, pass_sigma);
     p->ready_ns = waits->ready_ns;
@@ -184,13 +184,13 @@ static void find_firsts(struct maq_passes *p, const struct maq_step_task *waits,
         }
 }
 
-bool maq_passes_find(struct maq_passes *p, const struct maq_step_model *m, const struct maq_variation *v,
-                     struct maq_arena *arena)
+bool maq_step_passes_find(struct maq_step_passes *p, const struct maq_step_model *m, const struct maq_variation *v,
+                          struct maq_arena *arena)
 {
     struct sorted s;
     double cv = fmax(v->pass_cv, LEAST_CV), pass_sigma = maq_lognormal_sigma(cv),
            work_sigma = maq_lognormal_sigma(v->microbatch_cv), rest_ns = 0;
-    *p = (struct maq_passes){.firsts = 0};
+    *p = (struct maq_step_passes){.firsts = 0};
     if (!sort_passes(&s, m, work_sigma > 0, arena))
         return false;
     if (work_sigma > 0 ? !sum_batches(&p->sum, &s, pass_sigma, work_sigma, m->lockstep, &rest_ns, arena)
@@ -209,7 +209,7 @@ bool maq_passes_find(struct maq_passes *p, const struct maq_step_model *m, const
 }
 
 /* Linear inside a cell. */
-static inline double sum_above(const struct maq_passes *p, double at)
+static inline double sum_above(const struct maq_step_passes *p, double at)
 {
     if (at < 0)
         return 1;
@@ -219,7 +219,7 @@ static inline double sum_above(const struct maq_passes *p, double at)
     return p->above[cell] + (at - cell) * (p->above[cell + 1] - p->above[cell]);
 }
 
-double maq_passes_above(const struct maq_passes *p, double factor, double x_ns)
+double maq_step_passes_above(const struct maq_step_passes *p, double factor, double x_ns)
 {
     double per_cell = 1 / (factor * p->sum.h), first = (double)p->sum.first, sum = 0;
     if (p->firsts == 0)

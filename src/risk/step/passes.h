@@ -24,7 +24,7 @@ extern const double maq_three_points[MAQ_THREE_POINTS], maq_three_weights[MAQ_TH
 
 #define MAQ_PASSES_FIRSTS 24u
 
-struct maq_passes {
+struct maq_step_passes {
     struct maq_grid sum;
     double *above; /* [sum.n + 1] probability above a cell's middle */
     double ready_ns;
@@ -38,10 +38,10 @@ struct maq_passes {
  * In `arena`. false: more kinds of passes or microbatches than it knows, passes that wait behind the first, or a sum
  * too wide for a grid.
  */
-bool maq_passes_find(struct maq_passes *out, const struct maq_step_model *m, const struct maq_variation *v,
-                     struct maq_arena *arena);
+bool maq_step_passes_find(struct maq_step_passes *out, const struct maq_step_model *m, const struct maq_variation *v,
+                          struct maq_arena *arena);
 
 /* P(passes > x) where all of them take `factor` times as long. */
-double maq_passes_above(const struct maq_passes *p, double factor, double x_ns);
+double maq_step_passes_above(const struct maq_step_passes *p, double factor, double x_ns);
 
 #endif

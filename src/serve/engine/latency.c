@@ -5,12 +5,14 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "base/alloc.h"
+
 #define START_S 1e-7
 #define LOG_STEP 0.002
 
 bool maq_latency_init(struct maq_latency *l)
 {
-    *l = (struct maq_latency){.bins = calloc(MAQ_LATENCY_BINS, sizeof *l->bins), .last = -1};
+    *l = (struct maq_latency){.bins = maq__calloc(MAQ_LATENCY_BINS * sizeof *l->bins), .last = -1};
     return l->bins != NULL;
 }
 

@@ -3,6 +3,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "base/alloc.h"
 #include "base/check.h"
 #include "serve/engine/engine.h"
 #include "serve/engine/run.h"
@@ -49,9 +50,11 @@ static bool admit(struct maq_serve_engine *e)
         return false;
     if (slot >= e->riding_size) {
         uint32_t size = slot * 2 + 64;
-        struct maq_riding *p = realloc(e->riding, size * sizeof *p);
-        if (!p)
+        struct maq_riding *p = maq__realloc(e->riding, size * sizeof *p);
+        if (!p) {
+            e->sched.failed = true;
             return false;
+        }
         e->riding = p;
         e->riding_size = size;
     }
@@ -81,9 +84,9 @@ static enum maq_status loop(struct maq_serve_engine *e)
         else if (maq_engine_next_arrival(e) < (double)INFINITY)
             e->now_s = maq_engine_next_arrival(e);
         else
-            return MAQ_LIMIT; /* those that wait never fit */
+            return engine_failed(e) ? MAQ_NO_MEMORY : MAQ_LIMIT; /* those that wait never fit */
     }
-    return MAQ_OK;
+    return engine_failed(e) ? MAQ_NO_MEMORY : MAQ_OK;
 }
 
 /* ---- the whole ---- */
@@ -139,7 +142,7 @@ static enum maq_status begin(struct maq_serve_engine *e)
                                       .max_len = o->max_model_len,
                                       .in_flight = (int64_t)o->max_num_batched_tokens * e->most_flying};
     MAQ_TRY(maq_vllm_init(&e->sched, &knobs, &kv));
-    e->stage_free_s = calloc(stages, sizeof *e->stage_free_s);
+    e->stage_free_s = maq__calloc(stages * sizeof *e->stage_free_s);
     bool ok = e->stage_free_s && maq_latency_init(&e->itl) && maq_latency_init(&e->ttft) &&
               maq_latency_init(&e->tpot) && maq_latency_init(&e->e2el) && maq_latency_init(&e->queue);
     return ok ? MAQ_OK : MAQ_NO_MEMORY;
@@ -163,9 +166,9 @@ static void end(struct maq_serve_engine *e)
 enum maq_status maq_serve_engine_run(struct maq_serve_result *out, struct maq_deployment *d,
                                      const struct maq_requests *requests)
 {
-    struct maq_serve_engine *e = calloc(1, sizeof *e);
+    struct maq_serve_engine *e = maq__calloc(sizeof *e);
     enum maq_status status = e ? MAQ_OK : MAQ_NO_MEMORY;
-    out->served = calloc(requests->n ? requests->n : 1, sizeof *out->served);
+    out->served = maq__calloc((requests->n ? requests->n : 1u) * sizeof *out->served);
     if (!e || !out->served) {
         free(e);
         return MAQ_NO_MEMORY;

@@ -4,6 +4,7 @@
 
 #include <stdlib.h>
 
+#include "base/alloc.h"
 #include "base/check.h"
 #include "serve/codes.h"
 #include "serve/engine/batch.h"
@@ -60,7 +61,7 @@ static enum maq_status serve(struct maq_serve_result **out, const struct maq_job
                              struct maq_diag *diag)
 {
     struct maq_deployment d;
-    struct maq_serve_result *r = calloc(1, sizeof *r);
+    struct maq_serve_result *r = maq__calloc(sizeof *r);
     enum maq_status status = maq_deployment_init(&d, job, options, diag);
     if (!r)
         status = maq_no_memory(diag, "a deployment");
@@ -124,30 +125,43 @@ static double whole_pass(struct maq_deployment *d, const struct maq_pass_batch *
     return s + host;
 }
 
+/*
+ * The pass that comes next over `prompts`, of which `done` tokens are computed: the prompts one after another, as much as fits. An
+ * iteration as the scheduler would have it, so that a batch alone and one under way cost the same. Returns its time.
+ */
+static double prompt_pass(struct maq_deployment *d, struct maq_batch_writer *w, int64_t prompts, int64_t prompt,
+                          int64_t *done, double sum[MAQ_SERVE_PART_COUNT])
+{
+    struct maq_scheduled list[64];
+    struct maq_iteration it = {.scheduled = list};
+    int64_t most = d->options.max_num_batched_tokens;
+    while (it.n < MAQ_COUNT(list) && it.tokens < most && *done < prompts * prompt) {
+        int64_t context = *done % prompt, n = prompt - context;
+        n = n < most - it.tokens ? n : most - it.tokens;
+        list[it.n++] =
+            (struct maq_scheduled){.tokens = (int32_t)n, .computed = context, .samples = context + n == prompt};
+        it.tokens += n;
+        *done += n;
+    }
+    maq_batch_of(w, d, &it);
+    return whole_pass(d, &w->batch, sum);
+}
+
 /* Prompts in as many passes as max_num_batched_tokens asks for, then a pass for each further token. */
 enum maq_status maq_serve_static(struct maq_serve_batch *out, const struct maq_job *job,
                                  const struct maq_serve_options *options, int64_t batch, int64_t prompt, int64_t output,
                                  struct maq_diag *diag)
 {
     struct maq_deployment d;
+    struct maq_batch_writer writer = {0};
     enum maq_status status = maq_deployment_init(&d, job, options, diag);
     *out = (struct maq_serve_batch){0};
-    int64_t most = status == MAQ_OK ? d.options.max_num_batched_tokens : 1, left = batch * prompt, done = 0;
-    while (status == MAQ_OK && left > 0) { /* prompts one after another; a pass takes what fits of them */
-        struct maq_pass_chunk chunks[64];
-        struct maq_pass_batch b = {.chunks = chunks, .queries = 1};
-        while (b.n_chunks < 64 && b.tokens < most && left > 0) {
-            int64_t context = done % prompt, n = prompt - context;
-            n = n < most - b.tokens ? n : most - b.tokens;
-            chunks[b.n_chunks++] = (struct maq_pass_chunk){n, context};
-            b.sampled += context + n == prompt;
-            b.tokens += n;
-            done += n;
-            left -= n;
-        }
-        b.padded = b.tokens;
-        out->prefill_s += whole_pass(&d, &b, out->part_s[0]);
+    for (int64_t done = 0; status == MAQ_OK && done < batch * prompt;) {
+        out->prefill_s += prompt_pass(&d, &writer, batch, prompt, &done, out->part_s[0]);
+        if (writer.failed)
+            status = maq_no_memory(diag, "a batch");
     }
+    maq_batch_fini(&writer);
     for (int64_t t = 1; status == MAQ_OK && t < output; t++) {
         struct maq_pass_batch b = {.tokens = batch, .decodes = batch, .sampled = batch, .queries = 1};
         int64_t graph = maq_serve_graph_size(&d.options, batch);

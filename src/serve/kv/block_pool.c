@@ -7,6 +7,7 @@
 
 #include <stdlib.h>
 
+#include "base/alloc.h"
 #include "base/check.h"
 
 enum maq_status maq_block_pool_init(struct maq_block_pool *pool, uint32_t n, bool caching)
@@ -15,8 +16,8 @@ enum maq_status maq_block_pool_init(struct maq_block_pool *pool, uint32_t n, boo
     while (caching && buckets < n && buckets < (1u << 30))
         buckets *= 2;
     *pool = (struct maq_block_pool){.n = n, .n_free = n - 1, .mask = buckets - 1, .caching = caching};
-    pool->at = calloc((size_t)n + 1, sizeof *pool->at);
-    pool->table = calloc(buckets, sizeof *pool->table);
+    pool->at = maq__calloc(((size_t)n + 1) * sizeof *pool->at);
+    pool->table = maq__calloc(buckets * sizeof *pool->table);
     if (!pool->at || !pool->table) {
         maq_block_pool_fini(pool);
         return MAQ_NO_MEMORY;

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/alloc.h"
 #include "base/check.h"
 
 /* ---- construction ---- */
@@ -75,7 +76,7 @@ void maq_kv_fini(struct maq_kv_cache *c)
 bool maq_kv_request_begin(struct maq_kv_cache *c, struct maq_kv_request *r, const struct maq_content *content)
 {
     if (!r->table)
-        r->table = calloc(c->n_groups, sizeof *r->table);
+        r->table = maq__calloc(c->n_groups * sizeof *r->table);
     if (!r->table)
         return false;
     r->content = *content;
@@ -104,7 +105,7 @@ static bool hash_up_to(struct maq_kv_cache *c, struct maq_kv_request *r, int64_t
     uint32_t n = (uint32_t)(tokens / c->hash_block);
     if (n > r->hash_size) {
         uint32_t size = n + n / 2 + 16;
-        uint64_t *p = realloc(r->hashes, size * sizeof *p);
+        uint64_t *p = maq__realloc(r->hashes, size * sizeof *p);
         if (!p) {
             c->failed = true;
             return false;
@@ -205,7 +206,7 @@ void maq_kv_keep(struct maq_kv_cache *c, struct maq_kv_request *r, int64_t compu
 static uint32_t *scratch(struct maq_kv_cache *c, uint32_t n)
 {
     if (n > c->scratch_size) {
-        uint32_t *p = realloc(c->scratch, ((size_t)n + 256) * sizeof *p);
+        uint32_t *p = maq__realloc(c->scratch, ((size_t)n + 256) * sizeof *p);
         if (!p) {
             c->failed = true;
             return NULL;
@@ -269,7 +270,7 @@ static bool grow(struct maq_kv_cache *c, struct maq_kv_table *t, int64_t n)
 {
     if (n <= t->size)
         return true;
-    uint32_t size = (uint32_t)(n + n / 2 + 8), *p = realloc(t->block, size * sizeof *p);
+    uint32_t size = (uint32_t)(n + n / 2 + 8), *p = maq__realloc(t->block, size * sizeof *p);
     if (!p) {
         c->failed = true;
         return false;

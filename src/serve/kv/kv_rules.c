@@ -9,6 +9,7 @@
  */
 #include <stdlib.h>
 
+#include "base/alloc.h"
 #include "serve/kv/kv_cache.h"
 
 static int64_t blocks_of(int64_t tokens, int64_t block)
@@ -158,7 +159,7 @@ static bool room_for_hits(struct maq_kv_cache *c, uint32_t first, int64_t n)
     for (uint32_t g = first; g < c->n_groups; g++) {
         if (c->alike[g] != first || c->hit[g].size >= n)
             continue;
-        uint32_t size = (uint32_t)n + 64, *p = realloc(c->hit[g].block, size * sizeof *p);
+        uint32_t size = (uint32_t)n + 64, *p = maq__realloc(c->hit[g].block, size * sizeof *p);
         if (!p)
             return false;
         c->hit[g].block = p;

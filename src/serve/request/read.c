@@ -16,6 +16,7 @@
 
 #define NAMED_RUN 512 /* tokens of a named run in Mooncake's traces */
 #define LINE_MOST ((size_t)64 << 20)
+#define TOKENS_MOST ((double)(1 << 30))
 
 enum column { ARRIVAL, PROMPT, OUTPUT, PRIORITY, PREFIX, COLUMNS };
 
@@ -56,7 +57,7 @@ struct reading {
     const char *path;
     uint32_t line, most;
     double first_s, speed;
-    bool begun;
+    bool begun, headed, json; /* a request was read; the first line that is not empty; it was an object */
     struct maq_diag *diag;
     /* of a table */
     uint32_t at[COLUMNS];
@@ -100,7 +101,8 @@ static bool read_time(double *out, struct maq_str text)
         if (!maq_str_to_double(&part[i], word))
             return false;
     }
-    *out = ((days_of(part[0], part[1], part[2]) * 24 + part[3]) * 60 + part[4]) * 60 + part[5];
+    /* from a day of our time on, so that microseconds are left */
+    *out = (((days_of(part[0], part[1], part[2]) - days_of(2000, 1, 1)) * 24 + part[3]) * 60 + part[4]) * 60 + part[5];
     return true;
 }
 
@@ -121,6 +123,28 @@ static enum maq_status add(struct reading *r, struct maq_request q)
     return MAQ_OK;
 }
 
+/* A number of tokens or a priority into its column; false: it is none. */
+static bool put(struct maq_request *q, enum column column, double x)
+{
+    if (!(x >= -TOKENS_MOST) || !(x <= TOKENS_MOST) || x < floor(x) || x > floor(x))
+        return false;
+    if (column == PRIORITY)
+        q->priority = (int32_t)x;
+    else
+        *(column == PROMPT ? &q->prompt : &q->output) = (int64_t)x;
+    return true;
+}
+
+static enum maq_status bad_number(const struct reading *r, enum column column)
+{
+    static const char *const what[COLUMNS] = {[ARRIVAL] = "an arrival that is no time",
+                                              [PROMPT] = "tokens in that are no whole number",
+                                              [OUTPUT] = "tokens out that are no whole number",
+                                              [PRIORITY] = "a priority that is no whole number",
+                                              [PREFIX] = "hash_ids that are no whole numbers"};
+    return bad(r, what[column], NULL);
+}
+
 /* ---- JSON ---- */
 
 static enum maq_status read_prefix(struct reading *r, struct maq_request *q, const json_t *list)
@@ -130,8 +154,11 @@ static enum maq_status read_prefix(struct reading *r, struct maq_request *q, con
     uint64_t *names = MAQ_ARENA_NEW(&r->set->arena, uint64_t, n);
     if (!names)
         return maq_no_memory(r->diag, "requests");
-    for (size_t i = 0; i < n; i++)
+    for (size_t i = 0; i < n; i++) {
+        if (!json_is_integer(json_array_get(list, i)))
+            return bad_number(r, PREFIX);
         names[i] = (uint64_t)json_integer_value(json_array_get(list, i));
+    }
     q->prefix = names;
     q->n_prefix = (uint32_t)n;
     r->set->requests.prefix_unit = NAMED_RUN;
@@ -142,6 +169,7 @@ static enum maq_status read_json(struct reading *r, struct maq_str text)
 {
     struct maq_request q = {0};
     bool seen[COLUMNS] = {false};
+    enum column faulty = COLUMNS;
     const char *key;
     json_t *value, *map = json_loadb(text.ptr, text.len, 0, NULL);
     if (!json_is_object(map)) {
@@ -157,15 +185,15 @@ static enum maq_status read_json(struct reading *r, struct maq_str text)
         seen[known[i].column] = true;
         if (known[i].column == ARRIVAL)
             q.arrival_s = x * known[i].unit_s;
-        else if (known[i].column == PRIORITY)
-            q.priority = (int32_t)x;
-        else
-            *(known[i].column == PROMPT ? &q.prompt : &q.output) = (int64_t)x;
+        else if (!put(&q, known[i].column, x))
+            faulty = known[i].column;
     }
     enum maq_status status = MAQ_OK;
     if (!seen[PROMPT] || !seen[OUTPUT])
         status = bad(r, "no tokens in, or no tokens out",
                      "input_length and output_length, or other names: maquette serve --help");
+    if (status == MAQ_OK && faulty < COLUMNS)
+        status = bad_number(r, faulty);
     if (status == MAQ_OK && json_is_array(json_object_get(map, "hash_ids")))
         status = read_prefix(r, &q, json_object_get(map, "hash_ids"));
     json_decref(map);
@@ -203,16 +231,13 @@ static enum maq_status read_row(struct reading *r, struct maq_str text)
         text = maq_str_split(text, ',', &word);
         word = maq_str_trim(word);
         if (i == r->at[ARRIVAL]) {
-            if (!read_time(&x, word))
-                return bad(r, "not a time", NULL);
+            if (!read_time(&x, word) || !isfinite(x))
+                return bad_number(r, ARRIVAL);
             q.arrival_s = x * r->unit_s;
         } else if (i == r->at[PROMPT] || i == r->at[OUTPUT] || i == r->at[PRIORITY]) {
-            if (!maq_str_to_double(&x, word))
-                return bad(r, "not a number", NULL);
-            if (i == r->at[PRIORITY])
-                q.priority = (int32_t)x;
-            else
-                *(i == r->at[PROMPT] ? &q.prompt : &q.output) = (int64_t)x;
+            enum column column = i == r->at[PROMPT] ? PROMPT : i == r->at[OUTPUT] ? OUTPUT : PRIORITY;
+            if (!maq_str_to_double(&x, word) || !put(&q, column, x))
+                return bad_number(r, column);
         }
     }
     return add(r, q);
@@ -220,13 +245,29 @@ static enum maq_status read_row(struct reading *r, struct maq_str text)
 
 /* ---- the file ---- */
 
+static enum maq_status read_line(struct reading *r, struct maq_str text)
+{
+    bool first = !r->headed;
+    r->headed = true;
+    if (first)
+        r->json = text.ptr[0] == '{';
+    return r->json ? read_json(r, text) : first ? read_names(r, text) : read_row(r, text);
+}
+
+/* At its end: whether there is more that cannot be unpacked. */
+static bool damaged(gzFile file)
+{
+    int code = Z_OK;
+    gzerror(file, &code);
+    return code != Z_OK && code != Z_STREAM_END;
+}
+
 static enum maq_status read_lines(struct reading *r, gzFile file)
 {
     char *line = NULL;
     uint32_t size = 0;
     size_t n = 0;
     enum maq_status status = MAQ_OK;
-    bool json = false;
     for (int c; status == MAQ_OK && (r->most == 0 || r->set->n < r->most);) {
         c = gzgetc(file);
         if (c != -1 && c != '\n') {
@@ -240,11 +281,11 @@ static enum maq_status read_lines(struct reading *r, gzFile file)
         struct maq_str text = maq_str_trim((struct maq_str){line, n});
         r->line++;
         n = 0;
-        if (text.len > 0) {
-            if (r->line == 1)
-                json = text.ptr[0] == '{';
-            status = json ? read_json(r, text) : r->line == 1 ? read_names(r, text) : read_row(r, text);
-        }
+        if (c == -1 && damaged(file))
+            status = maq_diag_fail(MAQ_IO, r->diag, MAQ_CODE_CANNOT_READ, (struct maq_span){0}, NULL,
+                                   "%s: damaged, or not complete", r->path);
+        else if (text.len > 0)
+            status = read_line(r, text);
         if (c == -1)
             break;
     }

@@ -14,7 +14,7 @@
 
 struct maq_request_set *maq_request_set_new(void)
 {
-    struct maq_request_set *set = calloc(1, sizeof *set);
+    struct maq_request_set *set = maq__calloc(sizeof *set);
     if (set)
         maq_arena_init(&set->arena, 0);
     return set;

@@ -4,6 +4,7 @@
 
 #include <stdlib.h>
 
+#include "base/alloc.h"
 #include "base/check.h"
 
 void maq_queue_fini(struct maq_queue *q)
@@ -26,7 +27,7 @@ static bool grow(struct maq_queue *q)
     if (q->n < q->size)
         return true;
     uint32_t size = q->size ? q->size * 2 : 64;
-    struct maq_waiting *at = malloc(size * sizeof *at);
+    struct maq_waiting *at = maq__malloc(size * sizeof *at);
     if (!at)
         return false;
     for (uint32_t i = 0; i < q->n; i++)

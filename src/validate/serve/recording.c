@@ -3,7 +3,8 @@
  * recording.c - reads a recording. Lines are objects, told apart by their first member: "engine", "request", "step".
  *
  * Knobs that a file leaves out have the engine's defaults. Knobs that maquette does not know are an error, since a scheduler that was
- * asked for something else decides something else; what a version does not have (`not_in_this_version`) does not count.
+ * asked for something else decides something else; what a version does not have (`not_in_this_version`) does not count. Numbers have
+ * bounds, so that no file makes the scheduler count beyond its types.
  */
 #include "validate/serve/recording.h"
 
@@ -40,43 +41,80 @@ static int64_t integer(const json_t *map, const char *key, int64_t otherwise)
 
 /* ---- the header ---- */
 
-static const char *const known_knobs[] = {
-    "max_num_seqs",
-    "max_num_batched_tokens",
-    "max_model_len",
-    "block_size",
-    "blocks",
-    "chunked",
-    "caching",
-    "long_prefill_token_threshold",
-    "adaptive_long_prefill",
-    "max_num_partial_prefills",
-    "policy",
-    "not_in_this_version",
-    "async",
-    "spec_tokens",
-    "lookahead_tokens",
-    "draft_slots",
-    "eagle",
-    "watermark",
-    "reserve_full_isl",
-    "groups",
-    "max_in_flight_tokens",
+#define MOST_TOKENS ((int64_t)1 << 24) /* of a request, a batch, a context */
+#define MOST_BLOCKS ((int64_t)1 << 24)
+#define MOST_DRAFTS 1024
+#define MOST_STEP ((int64_t)1 << 20) /* least common multiple of the groups' blocks */
+
+/* Knobs that are numbers, with their bounds; `most` < `least`: it is no number. */
+static const struct {
+    const char *name;
+    int64_t least, most;
+} known_knobs[] = {
+    {"max_num_seqs", 1, MOST_TOKENS},
+    {"max_num_batched_tokens", 1, MOST_TOKENS},
+    {"max_model_len", 1, MOST_TOKENS},
+    {"block_size", 1, MOST_STEP},
+    {"blocks", 2, MOST_BLOCKS},
+    {"chunked", 0, 1},
+    {"caching", 0, 1},
+    {"long_prefill_token_threshold", 0, MOST_TOKENS},
+    {"adaptive_long_prefill", 0, 1},
+    {"max_num_partial_prefills", 0, MOST_TOKENS},
+    {"policy", 0, -1},
+    {"not_in_this_version", 0, -1},
+    {"async", 0, 1},
+    {"spec_tokens", 0, MOST_DRAFTS},
+    {"lookahead_tokens", 0, MOST_DRAFTS},
+    {"draft_slots", 0, MOST_DRAFTS},
+    {"eagle", 0, 1},
+    {"watermark", 0, 1},
+    {"reserve_full_isl", 0, 1},
+    {"groups", 0, -1},
+    {"max_in_flight_tokens", 0, 256 * MOST_TOKENS},
 };
+
+static enum maq_status check_knob(const struct reading *r, const char *key, const json_t *value)
+{
+    size_t i = 0;
+    while (i < MAQ_COUNT(known_knobs) && strcmp(key, known_knobs[i].name) != 0)
+        i++;
+    if (i == MAQ_COUNT(known_knobs))
+        return bad(r, NULL, maq_arena_printf(r->arena, "a knob that maquette does not have: '%.60s'", key));
+    double x = json_is_boolean(value) ? json_is_true(value) : json_number_value(value);
+    if (known_knobs[i].most >= known_knobs[i].least &&
+        (!(json_is_number(value) || json_is_boolean(value)) || !(x >= (double)known_knobs[i].least) ||
+         !(x <= (double)known_knobs[i].most)))
+        return bad(r, NULL,
+                   maq_arena_printf(r->arena, "knob '%s' is a number from %lld to %lld", key,
+                                    (long long)known_knobs[i].least, (long long)known_knobs[i].most));
+    return MAQ_OK;
+}
 
 static enum maq_status check_knobs(const struct reading *r, const json_t *knobs)
 {
     const char *key;
     const json_t *value;
-    json_object_foreach((json_t *)(uintptr_t)knobs, key, value)
-    {
-        bool known = false;
-        for (size_t i = 0; i < sizeof known_knobs / sizeof *known_knobs; i++)
-            known |= strcmp(key, known_knobs[i]) == 0;
-        if (!known)
-            return bad(r, NULL, maq_arena_printf(r->arena, "a knob that maquette does not have: '%.60s'", key));
-    }
+    json_object_foreach((json_t *)(uintptr_t)knobs, key, value) MAQ_TRY(check_knob(r, key, value));
     return MAQ_OK;
+}
+
+/* Sizes of blocks have a common multiple in which prefixes are counted. */
+static bool sizes_agree(const struct maq_kv_group *groups, size_t n)
+{
+    int64_t step = 1;
+    for (size_t i = 0; i < n; i++) {
+        int64_t a = step, b = groups[i].block_size;
+        while (b != 0) {
+            int64_t rest = a % b;
+            a = b;
+            b = rest;
+        }
+        step = step / a * groups[i].block_size;
+        if (step > MOST_STEP)
+            return false;
+    }
+    return true;
 }
 
 static enum maq_status read_groups(struct reading *r, const json_t *list, int32_t block_size)
@@ -94,18 +132,20 @@ static enum maq_status read_groups(struct reading *r, const json_t *list, int32_
     for (size_t i = 0; i < n; i++) {
         const json_t *g = json_array_get(list, i);
         const char *kind = json_string_value(json_object_get(g, "kind"));
+        int64_t size = integer(g, "block_size", block_size), window = integer(g, "window", 0),
+                spare = integer(g, "spare", 0);
         uint8_t k = 0;
         while (kind && k < 4 && strcmp(kind, kinds[k]) != 0)
             k++;
-        out->groups[i] = (struct maq_kv_group){.kind = k,
-                                               .block_size = (int32_t)integer(g, "block_size", block_size),
-                                               .window = integer(g, "window", 0),
-                                               .spare = (int32_t)integer(g, "spare", 0)};
-        if (!kind || k == 4 || out->groups[i].block_size <= 0 ||
-            ((k == MAQ_KV_WINDOW || k == MAQ_KV_CHUNK) && out->groups[i].window <= 0))
+        out->groups[i] =
+            (struct maq_kv_group){.kind = k, .block_size = (int32_t)size, .window = window, .spare = (int32_t)spare};
+        if (!kind || k == 4 || size < 1 || size > MOST_STEP || spare < 0 || spare > MOST_DRAFTS ||
+            window > MOST_TOKENS || ((k == MAQ_KV_WINDOW || k == MAQ_KV_CHUNK) && window < 1))
             return bad(r, "kinds are full, window, chunk, state",
                        "a group of layers of no known kind, or without its sizes");
     }
+    if (!sizes_agree(out->groups, n))
+        return bad(r, NULL, "blocks of groups whose least common multiple is too large");
     out->kv.n_groups = (uint32_t)n;
     return MAQ_OK;
 }
@@ -117,6 +157,8 @@ static enum maq_status read_header(struct reading *r, const json_t *line)
     const char *engine = json_string_value(json_object_get(line, "engine")),
                *version = json_string_value(json_object_get(line, "version")),
                *policy = json_string_value(json_object_get(knobs, "policy"));
+    if (out->engine)
+        return bad(r, NULL, "a second header");
     if (!engine || strcmp(engine, "vllm") != 0)
         return bad(r, "engines: vllm", "the scheduler of an engine that maquette does not have");
     if (!json_is_object(knobs))
@@ -126,6 +168,8 @@ static enum maq_status read_header(struct reading *r, const json_t *line)
     MAQ_TRY(check_knobs(r, knobs));
     out->engine = "vllm";
     out->version = maq_arena_strdup(r->arena, maq_str_of(version ? version : "?"));
+    if (!out->version)
+        return maq_no_memory(r->diag, "a recording");
     out->knobs = (struct maq_vllm_knobs){
         .max_num_seqs = (int32_t)integer(knobs, "max_num_seqs", 256),
         .max_num_batched_tokens = (int32_t)integer(knobs, "max_num_batched_tokens", 2048),
@@ -151,8 +195,8 @@ static enum maq_status read_header(struct reading *r, const json_t *line)
         .watermark = json_number_value(mark),
     };
     int32_t block_size = (int32_t)integer(knobs, "block_size", 16);
-    if (out->kv.blocks < 2 || block_size < 1 || out->knobs.max_num_seqs < 1 || out->knobs.max_num_batched_tokens < 1)
-        return bad(r, NULL, "no blocks, or none of their sizes, or nobody may run");
+    if (out->kv.blocks < 2)
+        return bad(r, NULL, "no blocks");
     return read_groups(r, json_object_get(knobs, "groups"), block_size);
 }
 
@@ -169,12 +213,14 @@ static enum maq_status read_request(struct reading *r, const json_t *map)
         return maq_no_memory(r->diag, "a recording");
     for (size_t i = 0; i < n; i++)
         names[i] = (uint64_t)json_integer_value(json_array_get(prefix, i));
-    q.id = json_is_string(id) ? maq_arena_strdup(r->arena, maq_str_of(json_string_value(id))) : NULL;
+    if (json_is_string(id) && !(q.id = maq_arena_strdup(r->arena, maq_str_of(json_string_value(id)))))
+        return maq_no_memory(r->diag, "a recording");
     q.request = (struct maq_vllm_new){.prompt = integer(map, "prompt", 0),
                                       .output = integer(map, "output", 0),
                                       .priority = (int32_t)integer(map, "priority", 0),
                                       .content = {.prefix = names, .n_prefix = (uint32_t)n}};
-    if (!q.id || q.request.prompt < 1 || q.request.output < 1 || q.arrive_step < 0)
+    if (!q.id || q.request.prompt < 1 || q.request.prompt > MOST_TOKENS || q.request.output < 1 ||
+        q.request.output > MOST_TOKENS || q.arrive_step < 0)
         return bad(r, NULL, "a request without id, prompt or output");
     out->requests[out->n_requests++] = q;
     return MAQ_OK;
@@ -196,13 +242,18 @@ static enum maq_status number_requests(struct reading *r)
     qsort(out->requests, out->n_requests, sizeof *out->requests, by_arrival);
     for (uint32_t i = 0; i < out->n_requests; i++) {
         struct maq_vllm_new *q = &out->requests[i].request;
+        const char *id = out->requests[i].id;
+        if (q->prompt > out->knobs.max_model_len)
+            return bad(r, NULL, maq_arena_printf(r->arena, "request '%.60s' is longer than max_model_len", id));
+        if (json_object_get(out->by_id, id))
+            return bad(r, NULL, maq_arena_printf(r->arena, "two requests are called '%.60s'", id));
         q->order = q->content.own = i;
         q->arrival = i;
         q->content.unit = (uint32_t)out->groups[0].block_size;
         for (uint32_t g = 1; g < out->kv.n_groups; g++) /* prefixes are named in the smallest blocks */
             if ((uint32_t)out->groups[g].block_size < q->content.unit)
                 q->content.unit = (uint32_t)out->groups[g].block_size;
-        if (json_object_set_new(out->by_id, out->requests[i].id, json_integer(i)) != 0)
+        if (json_object_set_new(out->by_id, id, json_integer(i)) != 0)
             return maq_no_memory(r->diag, "a recording");
     }
     return MAQ_OK;

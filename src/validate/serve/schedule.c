@@ -37,7 +37,9 @@ static bool differs(struct replay *p, const char *what, int64_t recorded, int64_
 {
     if (recorded == ours)
         return false;
-    if (p->what[0] == '\0')
+    if (p->what[0] == '\0' && recorded < 0)
+        maq__snprintf(p->what, sizeof p->what, "%s: none recorded, %lld here", what, (long long)ours);
+    else if (p->what[0] == '\0')
         maq__snprintf(p->what, sizeof p->what, "%s: %lld recorded, %lld here", what, (long long)recorded,
                       (long long)ours);
     return true;
@@ -193,7 +195,8 @@ static enum maq_status replay(struct maq_validate_schedule_row *row, const char 
 {
     struct replay p = {.diag = diag};
     enum maq_status status = maq_recording_read(&p.recording, path, arena, diag);
-    if (status == MAQ_OK)
+    bool read = status == MAQ_OK;
+    if (read)
         status = maq_vllm_init(&p.vllm, &p.recording.knobs, &p.recording.kv);
     *row = (struct maq_validate_schedule_row){.file = maq_arena_strdup(arena, maq_str_of(path)),
                                               .engine = p.recording.engine,
@@ -201,11 +204,15 @@ static enum maq_status replay(struct maq_validate_schedule_row *row, const char 
                                               .requests = p.recording.n_requests,
                                               .steps = p.recording.n_steps,
                                               .first_difference = -1};
+    if (read && !row->file)
+        status = MAQ_NO_MEMORY;
     for (uint32_t i = 0; status == MAQ_OK && i < p.recording.n_steps; i++) {
         status = one_step(&p, row, i);
-        if (p.what[0] != '\0' && !row->difference)
-            row->difference = maq_arena_strdup(arena, maq_str_of(p.what));
+        if (p.what[0] != '\0' && !row->difference && !(row->difference = maq_arena_strdup(arena, maq_str_of(p.what))))
+            status = MAQ_NO_MEMORY;
     }
+    if (read && status == MAQ_NO_MEMORY)
+        (void)maq_no_memory(diag, "a recording");
     maq_iteration_fini(&p.at[0]);
     maq_iteration_fini(&p.at[1]);
     free(p.sampled);

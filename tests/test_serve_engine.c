@@ -1,0 +1,600 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * test_serve_engine.c - a deployment from its requests to its latencies, against what can be said of it by hand.
+ *
+ * One request alone takes the sum of its passes. With room for one at a time an engine is a queue with one server: each wait follows
+ * from the one before it (Lindley 1952), its mean from the first two moments of the service (Pollaczek 1930, Khinchin 1932; with constant service
+ * rho / (2 mu (1 - rho)), with exponential service rho / (mu (1 - rho))). Iterations that are done at once have the same outcome as one by
+ * one. Bytes of the cache are closed forms.
+ */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/alloc.h"
+#include "base/check.h"
+#include "base/str.h"
+#include "failing_alloc.h"
+#include "maquette/report_serve.h"
+#include "maquette/serve.h"
+#include "random_draws.h"
+#include "serve/codes.h"
+#include "serve/engine/batch.h"
+
+/* ---- jobs ---- */
+
+static struct maq_loaded_job *load(const char *model, const char *cluster, const char *plan, int devices)
+{
+    char text[512];
+    struct maq_loaded_job *box = NULL;
+    struct maq_diag *diag = maq_diag_new();
+    snprintf(text, sizeof text,
+             "{model: %s, cluster: '%s', plan: {micro_batch_size: 1%s}, workload: {global_batch_size: %d}}", model,
+             cluster, plan, devices);
+    if (maq_job_parse(&box, "test", maq_str_of(text), NULL, 0, diag) != MAQ_OK)
+        fail_msg("%s\n%s", text, maq_diag_format(diag, 0, false));
+    maq_diag_free(diag);
+    return box;
+}
+
+static struct maq_serve_result *serve(const struct maq_loaded_job *job, const struct maq_serve_options *o,
+                                      const struct maq_requests *q)
+{
+    struct maq_serve_result *r = NULL;
+    struct maq_diag *diag = maq_diag_new();
+    if (maq_serve_run(&r, maq_job_get(job), o, q, diag) != MAQ_OK)
+        fail_msg("%s", maq_diag_format(diag, 0, false));
+    maq_diag_free(diag);
+    return r;
+}
+
+static void expect_close(double got, double want, double tolerance, const char *what)
+{
+    if (!(fabs(got - want) <= tolerance * fabs(want)))
+        fail_msg("%s: got %.12g, want %.12g", what, got, want);
+}
+
+/* ---- one request alone ---- */
+
+/* A pass by hand, with the host's part of it. */
+static double pass_s(struct maq_deployment *d, int64_t queries, int64_t context, bool samples)
+{
+    const struct maq_pass_chunk chunk = {queries, context};
+    struct maq_pass_batch b = {.tokens = queries, .sampled = samples, .queries = 1};
+    struct maq_pass_parts parts;
+    double sum = maq_batch_host_s(d, 1);
+    if (queries > 1) {
+        b.chunks = &chunk;
+        b.n_chunks = 1;
+    } else {
+        b.decodes = 1;
+        for (uint32_t w = 0; w < d->passes.n_windows; w++)
+            b.decode_keys[w] =
+                d->passes.windows[w] > 0 && context + 1 > d->passes.windows[w] ? d->passes.windows[w] : context + 1;
+    }
+    int64_t graph = maq_serve_graph_size(&d->options, queries);
+    b.padded = graph > 0 ? graph : queries;
+    for (uint32_t s = 0; s < d->passes.n_stages; s++)
+        sum += maq_batch_stage_s(d, s, &b, &parts) + (s > 0 ? maq_batch_transfer_s(d, queries) : 0);
+    return sum;
+}
+
+/* When a request that is sent at `at` reaches the scheduler: alone through HTTP and the tokenizer, then one after another. */
+static double reaches(const struct maq_deployment *d, double at, int64_t prompt, double *entered_s)
+{
+    double speed = maq_device_host_speed(d->device),
+           there = at + (d->host.arrive_s + d->host.arrive_token_s * (double)prompt) / speed;
+    *entered_s = (there > *entered_s ? there : *entered_s) + d->host.enter_s / speed;
+    return *entered_s;
+}
+
+static void one_request(const char *model, const char *cluster, const char *plan, int devices, int64_t prompt,
+                        int64_t output, const struct maq_serve_options *o)
+{
+    struct maq_loaded_job *job = load(model, cluster, plan, devices);
+    struct maq_deployment d;
+    const struct maq_request request = {.arrival_s = 3, .prompt = prompt, .output = output};
+    const struct maq_requests requests = {.at = &request, .n = 1};
+    struct maq_serve_result *r = serve(job, o, &requests);
+    struct maq_serve_batch batch;
+    assert_int_equal(maq_deployment_init(&d, maq_job_get(job), o, NULL), MAQ_OK);
+    double first = 0, all, entered = 0, way = reaches(&d, 3, prompt, &entered) - 3;
+    double client = way + d.host.respond_s / maq_device_host_speed(d.device);
+    int64_t most = d.options.max_num_batched_tokens, passes = 0;
+    for (int64_t done = 0; done < prompt; done += most, passes++)
+        first += pass_s(&d, prompt - done < most ? prompt - done : most, done, prompt - done <= most);
+    all = first;
+    for (int64_t k = 1; k < output; k++, passes++)
+        all += pass_s(&d, 1, prompt + k - 1, true);
+    assert_int_equal(r->finished, 1);
+    assert_int_equal(r->iterations, passes);
+    expect_close(r->served[0].first_s - 3, first + client, 1e-9, "TTFT");
+    expect_close(r->served[0].last_s - 3, all + client, 1e-9, "E2EL");
+    expect_close(r->duration_s, all + client, 1e-9, "duration");
+    expect_close(r->ttft_s.mean, first + client, 1e-9, "mean TTFT");
+    expect_close(r->ttft_s.p99, first + client, 2e-3, "p99 TTFT"); /* bins are a fifth of a percent wide */
+    if (output > 1) {
+        expect_close(r->tpot_s.mean, (all - first) / (double)(output - 1), 1e-9, "TPOT");
+        expect_close(r->itl_s.mean, (all - first) / (double)(output - 1), 1e-9, "ITL");
+    }
+    expect_close(r->output_tokens_per_s, (double)output / (all + client), 1e-9, "tokens out");
+    expect_close(r->input_tokens_per_s, (double)prompt / (all + client), 1e-9, "tokens in");
+    if (d.passes.n_stages == 1) /* where time goes is all of the time; the first iteration has no device that waits */
+        expect_close(r->busy_s, all - maq_batch_host_s(&d, 1), 1e-9, "sum of the parts");
+    /* a batch of one is the same */
+    assert_int_equal(maq_serve_static(&batch, maq_job_get(job), o, 1, prompt, output, NULL), MAQ_OK);
+    expect_close(batch.prefill_s, first, 1e-9, "prefill of a batch");
+    if (output > 1)
+        expect_close(batch.decode_s, all - first, 1e-9, "tokens of a batch");
+    maq_deployment_fini(&d);
+    maq_serve_free(r);
+    maq_job_free(job);
+}
+
+static void test_one_request_alone(void **state)
+{
+    (void)state;
+    const struct maq_serve_options plain = {.async_scheduling = MAQ_OFF},
+                                   pieces = {.async_scheduling = MAQ_OFF, .max_num_batched_tokens = 512},
+                                   eager = {.async_scheduling = MAQ_OFF, .enforce_eager = true},
+                                   one = {.async_scheduling = MAQ_OFF, .one_by_one = true};
+    one_request("llama-3.1-8b", "h100-sxm:8", "", 8, 2000, 100, &plain);
+    one_request("llama-3.1-8b", "h100-sxm:8", "", 8, 2000, 100, &one);
+    one_request("llama-3.1-8b", "h100-sxm:8", "", 8, 100, 1, &plain); /* a prompt that a CUDA graph holds */
+    one_request("llama-3.1-8b", "h100-sxm:8", "", 8, 1, 300, &plain);
+    one_request("llama-3.1-8b", "h100-sxm:8", "", 8, 2000, 10, &pieces);
+    one_request("llama-3.1-8b", "h100-sxm:8", "", 8, 1025, 3, &pieces); /* the last piece is one token */
+    one_request("llama-3.1-8b", "h100-sxm:8", "", 8, 300, 40, &eager);
+    one_request("llama-3.1-8b", "h100-sxm:8", ", tp: 4", 8, 700, 30, &plain);
+    one_request("llama-3.1-8b", "h100-sxm:8", ", pp: 2", 8, 700, 30, &plain);
+    one_request("gpt-oss-20b", "h100-sxm:8", "", 8, 700, 60, &plain); /* windows of 128 */
+}
+
+/* ---- one server ---- */
+
+/* Service by tokens out of a request that is alone in the engine. */
+static double *service_times(const struct maq_loaded_job *job, const struct maq_serve_options *o, int64_t prompt,
+                             int64_t most)
+{
+    struct maq_deployment d;
+    double *s = calloc((size_t)most + 1, sizeof *s);
+    assert_non_null(s);
+    assert_int_equal(maq_deployment_init(&d, maq_job_get(job), o, NULL), MAQ_OK);
+    s[1] = pass_s(&d, prompt, 0, true);
+    for (int64_t k = 2; k <= most; k++)
+        s[k] = s[k - 1] + pass_s(&d, 1, prompt + k - 2, true);
+    maq_deployment_fini(&d);
+    return s;
+}
+
+/* Starts of requests one after another, each by the one before; returns the mean of what they wait beyond their way in. */
+static double expect_lindley(const struct maq_serve_result *r, const struct maq_requests *q, const double *service_s,
+                             const struct maq_deployment *d)
+{
+    double ends = 0, entered = 0, sum = 0;
+    for (uint32_t i = 0; i < q->n; i++) {
+        double at = q->at[i].arrival_s, alone = 0, starts = reaches(d, at, q->at[i].prompt, &entered);
+        starts = starts > ends ? starts : ends;
+        ends = starts + service_s[q->at[i].output];
+        double got = r->served[i].scheduled_s - maq_batch_host_s(d, 1);
+        if (fabs(got - starts) > 1e-6)
+            fail_msg("request %u starts at %.9f, not at %.9f", i, got, starts);
+        sum += starts - reaches(d, at, q->at[i].prompt, &alone);
+    }
+    return sum / q->n;
+}
+
+static void test_constant_service(void **state)
+{
+    (void)state;
+    static const double loads[] = {0.3, 0.6, 0.8};
+    struct maq_loaded_job *job = load("llama-3.1-8b", "h100-sxm:8", "", 8);
+    const struct maq_serve_options o = {.async_scheduling = MAQ_OFF, .max_num_seqs = 1};
+    double *service = service_times(job, &o, 800, 1);
+    struct maq_deployment d;
+    assert_int_equal(maq_deployment_init(&d, maq_job_get(job), &o, NULL), MAQ_OK);
+    assert_true(service[1] > d.host.enter_s / maq_device_host_speed(d.device));
+    for (size_t i = 0; i < MAQ_COUNT(loads); i++) {
+        struct maq_request_set *set = NULL;
+        const struct maq_request_spec spec = {.rate = loads[i] / service[1], .n = 60000, .prompt = 800, .output = 1};
+        assert_int_equal(maq_requests_generate(&set, &spec, NULL), MAQ_OK);
+        struct maq_serve_result *r = serve(job, &o, maq_requests_get(set));
+        /* two servers behind each other, both of constant time, make wait as the slower one alone (Friedman 1965) */
+        double mean = expect_lindley(r, maq_requests_get(set), service, &d), entered = 0;
+        expect_close(mean, loads[i] * service[1] / (2 * (1 - loads[i])), 0.05, "mean wait of M/D/1");
+        expect_close(r->queue_s.mean - maq_batch_host_s(&d, 1) - reaches(&d, 0, 800, &entered), mean, 1e-6,
+                     "mean time in the queue");
+        assert_int_equal(r->iterations, spec.n);
+        maq_serve_free(r);
+        maq_requests_free(set);
+    }
+    maq_deployment_fini(&d);
+    free(service);
+    maq_job_free(job);
+}
+
+/* Tokens out are drawn from a geometric distribution: service is nearly exponential. */
+static void test_exponential_service(void **state)
+{
+    (void)state;
+    enum { N = 30000, MEAN = 60, MOST = 1200 };
+    const double load_of = 0.7;
+    struct maq_loaded_job *job = load("llama-3.1-8b", "h100-sxm:8", "", 8);
+    const struct maq_serve_options o = {.async_scheduling = MAQ_OFF, .max_num_seqs = 1};
+    double *service = service_times(job, &o, 16, MOST), first = 0, second = 0, at = 0;
+    struct maq_request *list = calloc(N, sizeof *list);
+    struct maq_deployment d;
+    uint64_t draws = 11;
+    assert_non_null(list);
+    for (int i = 0; i < N; i++) {
+        int64_t n = 1 + (int64_t)(log(uniform(&draws, 1e-12, 1)) / log(1 - 1.0 / MEAN));
+        list[i] = (struct maq_request){.prompt = 16, .output = n < MOST ? n : MOST};
+        first += service[list[i].output] / N;
+        second += service[list[i].output] * service[list[i].output] / N;
+    }
+    double rate = load_of / first;
+    for (int i = 0; i < N; i++) {
+        list[i].arrival_s = at;
+        at -= log(uniform(&draws, 1e-12, 1)) / rate;
+    }
+    const struct maq_requests q = {.at = list, .n = N};
+    struct maq_serve_result *r = serve(job, &o, &q);
+    assert_int_equal(maq_deployment_init(&d, maq_job_get(job), &o, NULL), MAQ_OK);
+    double mean = expect_lindley(r, &q, service, &d);
+    expect_close(mean, rate * second / (2 * (1 - load_of)), 0.06, "mean wait by Pollaczek and Khinchin");
+    expect_close(mean, load_of * first / (1 - load_of), 0.10, "mean wait of M/M/1");
+    maq_deployment_fini(&d);
+    maq_serve_free(r);
+    free(list);
+    free(service);
+    maq_job_free(job);
+}
+
+/* ---- a closed loop ---- */
+
+static void test_concurrency_is_held(void **state)
+{
+    (void)state;
+    static const uint32_t many[] = {1, 7, 32};
+    struct maq_loaded_job *job = load("llama-3.1-8b", "h100-sxm:8", "", 8);
+    for (size_t i = 0; i < MAQ_COUNT(many); i++)
+        for (int async = 0; async < 2; async++) {
+            const struct maq_request_spec spec = {
+                .concurrency = many[i], .n = 300, .prompt = 500, .output = 60, .spread = 0.8};
+            const struct maq_serve_options o = {.async_scheduling = async ? MAQ_ON : MAQ_OFF};
+            struct maq_request_set *set = NULL;
+            assert_int_equal(maq_requests_generate(&set, &spec, NULL), MAQ_OK);
+            struct maq_serve_result *r = serve(job, &o, maq_requests_get(set));
+            for (uint32_t k = 0; k < 300; k++) { /* whenever one comes, so many are there */
+                uint32_t there = 0;
+                double now = r->served[k].arrival_s;
+                for (uint32_t n = 0; n < 300; n++)
+                    there += r->served[n].arrival_s <= now && r->served[n].last_s > now + 1e-9;
+                assert_int_equal(there, many[i]);
+                assert_true(k < many[i] ? now <= 0 : now > 0);
+            }
+            assert_int_equal(r->finished, 300);
+            maq_serve_free(r);
+            maq_requests_free(set);
+        }
+    maq_job_free(job);
+}
+
+/* ---- at once, and one by one; the same bytes ---- */
+
+static struct maq_requests draw_requests(struct maq_request *list, uint32_t n, uint64_t *draws)
+{
+    static const uint64_t names[] = {3, 1, 4, 1, 5, 9, 2, 6};
+    double at = 0, gap = draw(draws, 0, 1) ? 0.01 : uniform(draws, 0, 0.3);
+    uint32_t most_in = draw(draws, 0, 1) ? 100 : draw(draws, 2, 3000), most_out = draw(draws, 1, 1500);
+    for (uint32_t i = 0; i < n; i++) {
+        list[i] = (struct maq_request){.arrival_s = at,
+                                       .prompt = draw(draws, 1, most_in),
+                                       .output = draw(draws, 1, most_out),
+                                       .priority = (int32_t)draw(draws, 0, 2)};
+        list[i].prefix = names + draw(draws, 0, 1);
+        uint32_t whole = (uint32_t)list[i].prompt / 256, named = draw(draws, 0, 7);
+        list[i].n_prefix = named < whole ? named : whole;
+        at += draw(draws, 0, 3) ? uniform(draws, 0, 2) * gap : 0;
+    }
+    return (struct maq_requests){
+        .at = list, .n = n, .prefix_unit = 256, .concurrency = draw(draws, 0, 2) ? 0 : draw(draws, 1, 20)};
+}
+
+static void expect_same(const struct maq_serve_result *a, const struct maq_serve_result *b, double tolerance)
+{
+    assert_int_equal(a->n_requests, b->n_requests);
+    for (uint32_t i = 0; i < a->n_requests; i++) {
+        const struct maq_served *x = &a->served[i], *y = &b->served[i];
+        if (fabs(x->last_s - y->last_s) > tolerance || fabs(x->first_s - y->first_s) > tolerance ||
+            fabs(x->scheduled_s - y->scheduled_s) > tolerance || fabs(x->arrival_s - y->arrival_s) > tolerance)
+            fail_msg("request %u: %.9f %.9f %.9f and %.9f %.9f %.9f", i, x->scheduled_s, x->first_s, x->last_s,
+                     y->scheduled_s, y->first_s, y->last_s);
+        assert_int_equal(x->cached, y->cached);
+        assert_int_equal(x->preemptions, y->preemptions);
+    }
+    assert_int_equal(a->iterations, b->iterations);
+    assert_int_equal(a->preemptions, b->preemptions);
+    expect_close(a->busy_s, b->busy_s, 1e-9, "busy");
+    expect_close(a->mean_batch, b->mean_batch, 1e-9, "requests of an iteration");
+    expect_close(a->kv_mean, b->kv_mean, 1e-6, "mean share of blocks");
+    expect_close(a->kv_peak, b->kv_peak, 1e-9, "largest share of blocks");
+    expect_close(a->itl_s.mean, b->itl_s.mean, 1e-9, "ITL");
+    expect_close(a->itl_s.p95, b->itl_s.p95, 1e-9, "p95 of ITL");
+    expect_close(a->ttft_s.p50, b->ttft_s.p50, 1e-9, "p50 of TTFT");
+}
+
+static void test_at_once_is_one_by_one(void **state)
+{
+    (void)state;
+    static struct maq_request list[80];
+    struct maq_loaded_job *jobs[] = {
+        load("llama-3.1-8b", "h100-sxm:8", "", 8), load("llama-3.1-8b", "h100-sxm:8", ", tp: 2", 8),
+        load("gpt-oss-20b", "h100-sxm:8", "", 8), load("llama-3.1-8b", "h100-sxm:8", ", pp: 2", 8)};
+    uint64_t preemptions = 0;
+    double cached = 0;
+    for (uint64_t seed = 1; seed <= 80; seed++) {
+        uint64_t draws = seed;
+        struct maq_serve_options o = {
+            .async_scheduling = draw(&draws, 0, 1) ? MAQ_ON : MAQ_OFF,
+            .max_num_seqs = (int32_t)draw(&draws, 1, 40),
+            .max_num_batched_tokens = (int32_t)draw(&draws, 64, 4096),
+            .max_model_len = 8192,
+            .block_size = (int32_t)draw(&draws, 0, 1) * 32,
+            .blocks = draw(&draws, 0, 2) ? draw(&draws, 600, 900) : 0,
+            .no_prefix_caching = draw(&draws, 0, 2) == 0,
+            .by_priority = draw(&draws, 0, 2) == 0,
+        };
+        const struct maq_requests q = draw_requests(list, draw(&draws, 1, 80), &draws);
+        const struct maq_loaded_job *job = jobs[draw(&draws, 0, MAQ_COUNT(jobs) - 1)];
+        struct maq_serve_result *a = serve(job, &o, &q), *c = serve(job, &o, &q);
+        o.one_by_one = true;
+        struct maq_serve_result *b = serve(job, &o, &q);
+        assert_int_equal(a->finished, q.n);
+        expect_same(a, b, 1e-9);
+        assert_memory_equal(a->served, c->served, q.n * sizeof *a->served);
+        preemptions += a->preemptions;
+        cached += a->prefix_hit_rate;
+        maq_serve_free(a);
+        maq_serve_free(b);
+        maq_serve_free(c);
+    }
+    print_message("%llu preemptions, %.2f of prompts cached\n", (unsigned long long)preemptions, cached / 80);
+    assert_true(preemptions > 100 && cached > 8);
+    for (size_t i = 0; i < MAQ_COUNT(jobs); i++)
+        maq_job_free(jobs[i]);
+}
+
+static void test_same_bytes(void **state)
+{
+    (void)state;
+    struct maq_loaded_job *job = load("llama-3.1-8b", "h100-sxm:8", ", tp: 2", 8);
+    const struct maq_request_spec spec = {.rate = 30, .n = 400, .prompt = 700, .output = 90, .spread = 0.5, .seed = 3};
+    const struct maq_serve_options o = {.async_scheduling = MAQ_ON};
+    struct maq_request_set *set = NULL;
+    char *text[2];
+    assert_int_equal(maq_requests_generate(&set, &spec, NULL), MAQ_OK);
+    for (int i = 0; i < 2; i++) {
+        struct maq_serve_result *r = serve(job, &o, maq_requests_get(set));
+        assert_int_equal(maq_report_serve_json(&text[i], r, NULL, NULL), MAQ_OK);
+        maq_serve_free(r);
+    }
+    assert_string_equal(text[0], text[1]);
+    free(text[0]);
+    free(text[1]);
+    maq_requests_free(set);
+    maq_job_free(job);
+}
+
+/* ---- prefixes ---- */
+
+/* The 512 tokens that all have in common are computed once, where the first request is done before the others come. */
+static void test_shared_prefix(void **state)
+{
+    (void)state;
+    struct maq_loaded_job *job = load("llama-3.1-8b", "h100-sxm:8", "", 8);
+    const struct maq_request_spec spec = {
+        .rate = 0.01, .burstiness = 1e6, .n = 10, .prompt = 700, .output = 5, .shared_prefix = 512};
+    struct maq_request_set *set = NULL;
+    assert_int_equal(maq_requests_generate(&set, &spec, NULL), MAQ_OK);
+    for (int caching = 0; caching < 2; caching++) {
+        const struct maq_serve_options o = {.no_prefix_caching = caching == 0};
+        struct maq_serve_result *r = serve(job, &o, maq_requests_get(set));
+        for (uint32_t i = 0; i < 10; i++)
+            assert_int_equal(r->served[i].cached, caching && i > 0 ? 512 : 0);
+        expect_close(r->prefix_hit_rate + 1, 1 + (caching ? 9 * 512.0 / 7000 : 0), 1e-12, "hit rate");
+        if (caching)
+            assert_true(r->served[1].first_s - r->served[1].arrival_s < r->served[0].first_s - r->served[0].arrival_s);
+        maq_serve_free(r);
+    }
+    maq_requests_free(set);
+    maq_job_free(job);
+}
+
+/* ---- memory ---- */
+
+static void expect_kv(const char *model, const char *cluster, const char *plan, int devices, bool fp8, double bytes)
+{
+    struct maq_loaded_job *job = load(model, cluster, plan, devices);
+    const struct maq_serve_options o = {.kv_fp8 = fp8};
+    struct maq_serve_result *r = NULL;
+    assert_int_equal(maq_serve_plan(&r, maq_job_get(job), &o, NULL), MAQ_OK);
+    if (fabs(r->kv_bytes_per_token - bytes) > 1e-6)
+        fail_msg("%s {%s}: %.3f bytes for a token, not %.3f", model, plan, r->kv_bytes_per_token, bytes);
+    maq_serve_free(r);
+    maq_job_free(job);
+}
+
+static void test_bytes_per_token(void **state)
+{
+    (void)state;
+    /* layers x heads x (keys and values) x bytes */
+    expect_kv("gpt2", "h100-sxm:8", "", 8, false, 12.0 * 12 * 128 * 2);                 /* MHA */
+    expect_kv("llama-2-7b", "h100-sxm:8", "", 8, false, 32.0 * 32 * 256 * 2);           /* MHA */
+    expect_kv("llama-3.1-8b", "h100-sxm:8", "", 8, false, 32.0 * 8 * 256 * 2);          /* GQA */
+    expect_kv("llama-3.1-8b", "h100-sxm:8", "", 8, true, 32.0 * 8 * 256);               /* fp8 */
+    expect_kv("llama-3.1-8b", "h100-sxm:8", ", tp: 4", 8, false, 32.0 * 2 * 256 * 2);   /* heads are shared */
+    expect_kv("llama-3.1-8b", "h100-sxm:8", ", tp: 8", 8, false, 32.0 * 256 * 2);       /* one is left */
+    expect_kv("llama-3.1-8b", "h100-sxm:8 x 2", ", tp: 16", 16, false, 32.0 * 256 * 2); /* and copied */
+    expect_kv("llama-3.1-8b", "h100-sxm:8", ", pp: 4", 8, false, 8.0 * 8 * 256 * 2);    /* of the fullest stage */
+    expect_kv("deepseek-v3", "h200:8", ", tp: 8", 8, false, 61.0 * (512 + 64) * 2);     /* MLA, on every rank */
+    expect_kv("deepseek-v3", "h200:8", ", tp: 8", 8, true, 61.0 * (512 + 64));
+    expect_kv("gpt-oss-20b", "h100-sxm:8", "", 8, false, 24.0 * 8 * 128 * 2); /* half of the layers for 128 tokens */
+}
+
+static void test_blocks(void **state)
+{
+    (void)state;
+    static const int32_t sizes[] = {0, 16, 32, 128};
+    struct maq_loaded_job *job = load("llama-3.1-8b", "h100-sxm:8", "", 8),
+                          *half = load("gpt-oss-20b", "h100-sxm:8", "", 8);
+    for (size_t i = 0; i < MAQ_COUNT(sizes); i++)
+        for (int share = 5; share <= 9; share++) {
+            const struct maq_serve_options o = {.block_size = sizes[i], .gpu_memory_utilization = share / 10.0};
+            struct maq_serve_result *r = NULL;
+            double all = 0, block = 131072.0 * (sizes[i] ? sizes[i] : 16);
+            assert_int_equal(maq_serve_plan(&r, maq_job_get(job), &o, NULL), MAQ_OK);
+            for (int k = 0; k < MAQ_SERVE_MEM_COUNT; k++)
+                all += r->memory[k];
+            assert_true(r->fits);
+            assert_int_equal(r->n_devices, 1);
+            expect_close(r->memory[MAQ_SERVE_MEM_KV], block * (double)r->blocks, 1e-12, "bytes of the cache");
+            assert_int_equal(r->kv_tokens, (r->blocks - 1) * (sizes[i] ? sizes[i] : 16));
+            /* as many as fit: one more would not */
+            assert_true(all <= r->capacity_bytes * share / 10.0 && all + block > r->capacity_bytes * share / 10.0);
+            assert_int_equal((int64_t)r->weights_bytes, 8030261248 * 2); /* 8.03 B parameters */
+            maq_serve_free(r);
+        }
+    /* what is asked for */
+    const struct maq_serve_options some = {.blocks = 1000};
+    struct maq_serve_result *r = NULL;
+    assert_int_equal(maq_serve_plan(&r, maq_job_get(job), &some, NULL), MAQ_OK);
+    assert_true(r->blocks == 1000 && r->kv_tokens == 999 * 16);
+    maq_serve_free(r);
+    /* two groups of 12 layers share the blocks: a token takes one of each */
+    assert_int_equal(maq_serve_plan(&r, maq_job_get(half), &some, NULL), MAQ_OK);
+    assert_int_equal(r->kv_tokens, 999 / 2 * 16);
+    expect_close(r->memory[MAQ_SERVE_MEM_KV], 1000.0 * 16 * 12 * 8 * 128 * 2, 1e-12,
+                 "bytes of the cache of two groups");
+    maq_serve_free(r);
+    maq_job_free(job);
+    maq_job_free(half);
+}
+
+/* A deployment that does not fit is a result. */
+static void test_does_not_fit(void **state)
+{
+    (void)state;
+    struct maq_loaded_job *job = load("llama-3.1-405b", "h100-sxm:8", "", 8);
+    const struct maq_request request = {.prompt = 5, .output = 5};
+    const struct maq_requests q = {.at = &request, .n = 1};
+    const struct maq_serve_options o = {0};
+    struct maq_serve_result *r = serve(job, &o, &q);
+    assert_false(r->fits);
+    assert_true(r->finished == 0 && r->blocks == 0 && r->weights_bytes > r->capacity_bytes);
+    maq_serve_free(r);
+    maq_job_free(job);
+}
+
+/* ---- requests that cannot be served ---- */
+
+static void test_refused(void **state)
+{
+    (void)state;
+    static const struct {
+        struct maq_request request[2];
+        int code;
+        enum maq_status status;
+    } cases[] = {
+        {{{.prompt = 5, .output = 5}, {.prompt = 0, .output = 5}}, MAQ_CODE_REQUEST_EMPTY, MAQ_BAD_INPUT},
+        {{{.prompt = 5, .output = 5}, {.prompt = 5, .output = 0}}, MAQ_CODE_REQUEST_EMPTY, MAQ_BAD_INPUT},
+        {{{.prompt = 5, .output = 5}, {.prompt = 996, .output = 5}}, MAQ_CODE_REQUEST_LONG, MAQ_BAD_INPUT},
+        {{{.prompt = 5, .output = 5}, {.prompt = 700, .output = 5}}, MAQ_CODE_REQUEST_BLOCKS, MAQ_NO},
+        {{{.arrival_s = 1, .prompt = 5, .output = 5}, {.prompt = 5, .output = 5}},
+         MAQ_CODE_REQUEST_ORDER,
+         MAQ_BAD_INPUT},
+    };
+    struct maq_loaded_job *job = load("llama-3.1-8b", "h100-sxm:8", "", 8);
+    const struct maq_serve_options o = {.max_model_len = 1000, .blocks = 41};
+    for (size_t i = 0; i < MAQ_COUNT(cases); i++) {
+        struct maq_requests q = {.at = cases[i].request, .n = 2};
+        struct maq_serve_result *r = NULL;
+        struct maq_diag *diag = maq_diag_new();
+        assert_int_equal(maq_serve_run(&r, maq_job_get(job), &o, &q, diag), cases[i].status);
+        assert_null(r);
+        assert_int_equal(maq_diag_at(diag, 0)->code, cases[i].code);
+        maq_diag_free(diag);
+        q.concurrency = 1; /* then nobody looks at arrivals */
+        enum maq_status status = maq_serve_run(&r, maq_job_get(job), &o, &q, NULL);
+        assert_int_equal(status, cases[i].code == MAQ_CODE_REQUEST_ORDER ? MAQ_OK : cases[i].status);
+        maq_serve_free(r);
+    }
+    /* the largest that fit: 995 and 5 in a context of 1,000; 640 tokens in 40 blocks, alone */
+    const struct maq_request longest = {.prompt = 995, .output = 5}, fullest = {.prompt = 635, .output = 5};
+    const struct maq_serve_options more = {.max_model_len = 1000};
+    struct maq_requests q = {.at = &longest, .n = 1};
+    struct maq_serve_result *r = serve(job, &more, &q);
+    assert_int_equal(r->finished, 1);
+    maq_serve_free(r);
+    q.at = &fullest;
+    r = serve(job, &o, &q);
+    assert_int_equal(r->finished, 1);
+    maq_serve_free(r);
+    maq_job_free(job);
+}
+
+/* ---- allocations ---- */
+
+static void test_memory_runs_out(void **state)
+{
+    (void)state;
+    struct maq_loaded_job *job = load("gpt2", "h100-sxm:8", "", 8);
+    const struct maq_serve_options o = {.max_num_batched_tokens = 64, .max_num_seqs = 80, .blocks = 600};
+    struct maq_request list[90];
+    for (uint32_t i = 0; i < 90; i++)
+        list[i] = (struct maq_request){.prompt = 5 + i % 7, .output = 40};
+    const struct maq_requests q = {.at = list, .n = 90};
+    struct maq_serve_result *r = NULL;
+    asked = fail_at = 0;
+    maq__set_alloc_gate(fail_nth);
+    assert_int_equal(maq_serve_run(&r, maq_job_get(job), &o, &q, NULL), MAQ_OK);
+    maq_serve_free(r);
+    size_t all = asked;
+    assert_true(all > 20);
+    for (size_t i = 1; i <= all; i++) {
+        r = NULL;
+        asked = 0;
+        fail_at = i;
+        enum maq_status status = maq_serve_run(&r, maq_job_get(job), &o, &q, NULL);
+        if (status != MAQ_NO_MEMORY || r)
+            fail_msg("allocation %zu of %zu failed: status %d", i, all, (int)status);
+    }
+    maq__set_alloc_gate(NULL);
+    maq_job_free(job);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_one_request_alone),
+        cmocka_unit_test(test_constant_service),
+        cmocka_unit_test(test_exponential_service),
+        cmocka_unit_test(test_concurrency_is_held),
+        cmocka_unit_test(test_at_once_is_one_by_one),
+        cmocka_unit_test(test_same_bytes),
+        cmocka_unit_test(test_shared_prefix),
+        cmocka_unit_test(test_bytes_per_token),
+        cmocka_unit_test(test_blocks),
+        cmocka_unit_test(test_does_not_fit),
+        cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_memory_runs_out),
+    };
+    return cmocka_run_group_tests_name("serving engine", tests, NULL, NULL);
+}
