@@ -8,25 +8,37 @@ ends and the amount of blanks between words do not matter, nor what bars are mad
 the reader's shell (make, git, cd, sudo, pip, python3, curl, docker, ssh, srun) are shown, not run. The examples of one
 file share a folder, so that one can read what an earlier one wrote.
 
+Every line of README.md's other fences that begins with `maquette` is run too, and has to succeed. Those that run a real program are
+left out (SKIP) where python3 has no PyTorch: they need it, and minutes; `make test-programs` has it.
+
 usage: run_docs.py [FILE...]
 """
 import concurrent.futures
+import importlib.util
 import re
 import sys
 
 from cli_case import ROOT, Scratch, Tap, pathlib
 
+TORCH = importlib.util.find_spec("torch") is not None
 SHOWN = re.compile(r"^(make|git|cd|sudo|pip|python3?|curl|docker|ssh|srun|apt-get|mpirun|torchrun)\b")
 BAR = re.compile("[\u2588-\u258f]+")
-FENCE = re.compile(r"^```console[^\n]*\n(.*?)^```", re.MULTILINE | re.DOTALL)
+REAL = re.compile(r"^maquette (run|capture|replay job\.mqt|emulate)\b")
+FENCE = re.compile(r"^```([^\n]*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
+
+
+def fences(text, language):
+    """(line number, text) of each fence of a language."""
+    for block in FENCE.finditer(text):
+        if block.group(1).split(" ")[0] == language:
+            yield text.count("\n", 0, block.start(2)) + 1, block.group(2)
 
 
 def examples(text):
     """(line number, command, expected lines) of each command in a document."""
-    for block in FENCE.finditer(text):
-        at = text.count("\n", 0, block.start(1)) + 1
+    for at, block in fences(text, "console"):
         command, expected, start = None, [], at
-        for i, line in enumerate(block.group(1).splitlines()):
+        for i, line in enumerate(block.splitlines()):
             if command is not None and command.endswith("\\") and not expected:
                 command = command[:-1] + line.strip()
             elif line.startswith("$ "):
@@ -37,6 +49,14 @@ def examples(text):
                 expected.append(line)
         if command is not None:
             yield start, command, expected
+
+
+def plain(text):
+    """The same of the lines that begin with `maquette` in fences of no language: commands without an output to compare."""
+    for at, block in fences(text, ""):
+        for i, line in enumerate(block.splitlines()):
+            if line.startswith("maquette "):
+                yield at + i, re.sub(r"\s+# .*", "", line), []
 
 
 def pattern(expected):
@@ -53,12 +73,16 @@ def pattern(expected):
 
 
 def outcomes(file):
-    """(name, whether it held, what to say) of each command of a page, in order: later ones may read what earlier ones wrote."""
+    """(name, whether it held or None, what to say) of each command of a page, in order: later ones may read what earlier ones wrote."""
     found = []
+    text = file.read_text(encoding="utf-8")
     with Scratch() as scratch:
-        for line, command, expected in examples(file.read_text(encoding="utf-8")):
+        for line, command, expected in [*examples(text), *(plain(text) if file.resolve() == (ROOT / "README.md").resolve() else ())]:
             name = f"{file.name}:{line} {command[:70].replace('#', ' ')}"
             if SHOWN.match(command):
+                continue
+            if REAL.match(command) and not TORCH:
+                found.append((name, None, "python3 has no PyTorch"))
                 continue
             out, _, status = scratch.run(command + " 2>&1")
             expected = [scratch.normalise(l.encode()) for l in expected]
@@ -67,7 +91,7 @@ def outcomes(file):
             crashed = status >= 70
             missing = not expected and status != 0
             good = not crashed and not missing and (not expected or pattern(expected).fullmatch(out) is not None)
-            found.append((name, good, "" if good else f"exit status {status}; output:\n{out}"))
+            found.append((name, good, "" if good else f"exit status {status}; output:\n{out[-8000:]}"))
     return found
 
 
@@ -77,7 +101,10 @@ def main():
     with concurrent.futures.ThreadPoolExecutor(2) as pool:
         for found in pool.map(outcomes, [file for file in files if file.exists()]):
             for name, good, detail in found:
-                tap.result(good, name, detail)
+                if good is None:
+                    tap.skip(name, detail)
+                else:
+                    tap.result(good, name, detail)
     return tap.done()
 
 

@@ -173,10 +173,7 @@ struct maq_run_result {
 MAQ_API enum maq_status maq_run_simulate(struct maq_run_result **out, const struct maq_run_opts *opts,
                                          struct maq_diag *diag);
 /* From this wall clock on runs were given up: a quantile that reaches it is a lower bound. */
-static inline double maq_run_late_s(const struct maq_run_result *result)
-{
-    return 0.9999 * result->opts.give_up * result->ideal_s;
-}
+MAQ_API double maq_run_late_s(const struct maq_run_result *result);
 MAQ_API void maq_run_result_free(struct maq_run_result *result);
 
 /*

@@ -10,8 +10,7 @@
     X(REQUEST_LONG, 1571, "a request longer than the context")                                                         \
     X(REQUEST_BLOCKS, 1572, "a request that the cache can never hold")                                                 \
     X(REQUEST_ORDER, 1573, "requests that go back in time")                                                            \
-    X(REQUEST_FILE, 1574, "not a file of requests")                                                                    \
-    X(SERVE_OPTION, 1575, "an engine's option that is not known, or has no such value")
+    X(REQUEST_FILE, 1574, "not a file of requests")
 
 enum maq_serve_code {
 #define MAQ_CODE_ENUM(name, code, text) MAQ_CODE_##name = (code),

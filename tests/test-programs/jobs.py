@@ -134,6 +134,7 @@ def megatron(world, live, *arguments, values=None):
 
 CASES = [
     ("ddp-captured", "torch", inferred(20, script("ddp.py"), world=64)),
+    ("example-captured", "torch", inferred(20, script("../../examples/train.py"), world=64)),
     ("fsdp2-captured", "torch", truth((0, 5), script("fsdp2.py"), world=8)),
     ("tp-captured", "torch", truth((0, 6), script("tp.py"), world=8)),
     ("pp-at-once", "torch", at_once(script("pp.py"), world=8)),

@@ -19,6 +19,11 @@ static int ascending(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
+double maq_run_late_s(const struct maq_run_result *result)
+{
+    return 0.9999 * result->opts.give_up * result->ideal_s;
+}
+
 struct maq_run_quantile maq_run_quantile_of(const double *x, uint32_t n, double q)
 {
     double at = q * (n - 1);

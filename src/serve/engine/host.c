@@ -3,7 +3,7 @@
  * host.c - what an engine's host does, by engine and release: for an iteration, and for a request on its way in and out.
  *
  * Times are those of the reference host (framework.h). They are medians of what public runs leave over when the kernels are taken off, of
- * many models, GPUs and degrees together (docs/serving.md says which, and the errors with each source left out).
+ * many models, GPUs and degrees together; docs/validate-serve.md says which, and how far off the result is by source.
  */
 #include "base/str.h"
 #include "serve/engine/deployment.h"
