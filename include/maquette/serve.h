@@ -171,6 +171,9 @@ struct maq_serve_result {
     bool fits;
     /* time */
     uint32_t n_devices, n_requests, finished;
+    uint32_t waiting; /* of them had not begun when the last one arrived */
+    bool
+        overloaded; /* they are so many that requests come faster than they are served: latencies grow with n_requests */
     double duration_s; /* from the first arrival to the last token */
     struct maq_serve_quantiles ttft_s, tpot_s, itl_s, e2el_s, queue_s;
     double requests_per_s, input_tokens_per_s, output_tokens_per_s, total_tokens_per_s;

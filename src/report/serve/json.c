@@ -63,7 +63,8 @@ enum maq_status maq_report_serve_json(char **out, const struct maq_serve_result 
     add_deployment(d.root, r);
     if (r->finished > 0) {
         struct maq_json load = maq_json_map(d.root, "throughput");
-        MAQ_JSON_INTS(load, {"requests", r->finished});
+        MAQ_JSON_INTS(load, {"requests", r->finished}, {"waiting_at_last_arrival", r->waiting});
+        maq_json_bool(load, "overloaded", r->overloaded);
         MAQ_JSON_REALS(load, {"duration_s", r->duration_s}, {"requests_per_s", r->requests_per_s},
                        {"input_tokens_per_s", r->input_tokens_per_s}, {"output_tokens_per_s", r->output_tokens_per_s},
                        {"total_tokens_per_s", r->total_tokens_per_s},

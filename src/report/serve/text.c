@@ -124,6 +124,13 @@ static void put_load(struct maq_page *page, struct maq_buf *line, const struct m
     if (r->prefix_hit_rate > 0)
         maq_buf_addf(line, "; %.1f %% of prompts found cached", 100 * r->prefix_hit_rate);
     put(page, "batches", line);
+    if (r->overloaded) {
+        maq_buf_addf(line,
+                     "%u of %u requests had not begun when the last one arrived: they come faster than this deployment "
+                     "serves them, and latencies grow with their number",
+                     r->waiting, r->n_requests);
+        put(page, "overloaded", line);
+    }
 }
 
 static void put_parts(struct maq_page *page, const struct maq_serve_result *r)
