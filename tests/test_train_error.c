@@ -92,6 +92,41 @@ static void test_chain_of_a_dense_model(void **state)
     drop(&p);
 }
 
+/* What has to be there on the fullest device; the job on devices of so much memory. */
+static double needed_with(struct prediction *p, double memory_bytes)
+{
+    char text[512];
+    snprintf(text, sizeof text,
+             "{model: llama-3.1-8b, cluster: {device: {base: h100-sxm, name: own, memory: %.0f B}, nodes: 1, "
+             "devices_per_node: 8}, plan: {tensor_model_parallel_size: 2}, workload: {global_batch_size: 64, "
+             "seq_length: 4096}}",
+             memory_bytes);
+    *p = predict_text(text);
+    const struct maq_stage_result *st = &p->result->stages[p->result->worst_stage];
+    return st->allocated_bytes + st->bytes[MAQ_MEM_CONTEXT] + st->bytes[MAQ_MEM_NCCL];
+}
+
+/* The probability to fit is the share of the measured / predicted that a device leaves room for: at their quantiles, known. */
+static void test_fit_probability(void **state)
+{
+    static const double q[] = MAQ_TRAIN_MEMORY_QUANTILES;
+    const size_t last = sizeof q / sizeof *q - 1;
+    struct prediction p;
+    double needed = needed_with(&p, 85e9);
+    assert_true(p.result->fits && p.result->fit_probability == 1);
+    drop(&p);
+    for (size_t i = 0; i <= last; i++) {
+        assert_true(i == 0 || q[i] > q[i - 1]);
+        (void)needed_with(&p, ceil(needed * q[i]));
+        assert_true(fabs(p.result->fit_probability - (double)i / (double)last) < 1e-3);
+        assert_true(p.result->fits == (q[i] >= 1));
+        drop(&p);
+    }
+    (void)needed_with(&p, needed * q[0] * 0.99);
+    assert_true(p.result->fit_probability == 0);
+    drop(&p);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -99,6 +134,7 @@ int main(void)
         cmocka_unit_test(test_far),
         cmocka_unit_test(test_experts_and_bubble),
         cmocka_unit_test(test_host),
+        cmocka_unit_test(test_fit_probability),
         cmocka_unit_test(test_chain_of_a_dense_model),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

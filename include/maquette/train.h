@@ -99,9 +99,10 @@ struct maq_train_result {
     uint32_t critical_stage;           /* the one with the least bubble */
     double bubble_fraction;            /* of the critical stage */
     uint32_t n_stages;
-    struct maq_stage_result *stages; /* owned by the result */
-    uint32_t worst_stage;            /* by memory over capacity */
-    bool fits;
+    struct maq_stage_result *stages;           /* owned by the result */
+    uint32_t worst_stage;                      /* by memory over capacity */
+    bool fits;                                 /* what has to be there is no more than the capacity, as predicted */
+    double fit_probability;                    /* that it fits indeed, by the measured / predicted of published peaks */
     double provider_share[MAQ_PROVIDER_COUNT]; /* of the critical stage's costed time */
     struct maq_train_measured measured;
     uint32_t n_ops;

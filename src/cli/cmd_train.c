@@ -18,6 +18,7 @@ enum {
     OPT_ENGINE,
     OPT_MEASURED,
     OPT_COST,
+    OPT_MIN_FIT,
     OPT_OUTPUT
 };
 
@@ -40,6 +41,11 @@ static const struct cli_option options[] = {
                     NULL, engines},
     [OPT_MEASURED] = CLI_OPTION_MEASURED,
     [OPT_COST] = CLI_OPTION_COST,
+    [OPT_MIN_FIT] =
+        {"--min-fit-probability", CLI_VALUE, "P",
+         "exit status 1 where the plan is less likely to fit in memory: 0.9 (else: where it does not fit as "
+         "predicted)",
+         NULL, NULL},
     [OPT_OUTPUT] = CLI_OPTION_OUTPUT,
 };
 _Static_assert(CLI_COUNT(options) <= CLI_OPTIONS_MAX, "a value per option");
@@ -106,6 +112,15 @@ static enum maq_status report(struct cli *cli, const struct maq_loaded_job *box,
     return status == MAQ_OK ? cli_write(cli, text, file) : status;
 }
 
+static enum maq_status read_min_fit(double *out, struct cli *cli)
+{
+    const char *text = cli->values[OPT_MIN_FIT];
+    if (text && (!maq_quantity_read(out, text, MAQ_QUANTITY_NUMBER) || !(*out >= 0) || !(*out <= 1)))
+        return cli_usage(cli, MAQ_CODE_CLI_VALUE, "0.9 for a plan that runs out of memory in one run of ten at most",
+                         "--min-fit-probability takes a number from 0 to 1, not '%.60s'", text);
+    return MAQ_OK;
+}
+
 static enum maq_status simulate(struct cli *cli, const struct maq_loaded_job *box)
 {
     const struct maq_job *job = maq_job_get(box);
@@ -113,7 +128,11 @@ static enum maq_status simulate(struct cli *cli, const struct maq_loaded_job *bo
     bool checked = engine && strcmp(engine, "fast") != 0;
     struct maq_train_result *result;
     struct timeline timeline = {0};
-    enum maq_status status = maq_train_predict(&result, job, cli->diag);
+    double min_fit = 0;
+    enum maq_status status = read_min_fit(&min_fit, cli);
+    if (status != MAQ_OK)
+        return status;
+    status = maq_train_predict(&result, job, cli->diag);
     if (status != MAQ_OK)
         return status;
     if (checked || cli->values[OPT_TRACE])
@@ -122,7 +141,7 @@ static enum maq_status simulate(struct cli *cli, const struct maq_loaded_job *bo
         status = write_trace(cli, &timeline, job);
     if (status == MAQ_OK)
         status = report(cli, box, result, checked ? &timeline.engine : NULL);
-    if (status == MAQ_OK && !result->fits)
+    if (status == MAQ_OK && (cli->values[OPT_MIN_FIT] ? result->fit_probability < min_fit : !result->fits))
         status = MAQ_NO;
     free_timeline(&timeline);
     maq_train_result_free(result);

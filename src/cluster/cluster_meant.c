@@ -168,7 +168,7 @@ const char *maq__cluster_meant(struct maq_str text, struct maq_arena *arena)
         return maq_arena_printf(arena, "a cluster names its devices: 'h100-sxm:8 x 2' is 2 nodes of 8");
     if (!m.device.ptr)
         return rented(head, arena);
-    if (!m.device.ptr || m.strange || (m.n == 0 && !m.boxes) ||
+    if (m.strange || (m.n == 0 && !m.boxes) ||
         maq__device_by_name(&device, m.device, (struct maq_span){0}, arena, NULL) != MAQ_OK)
         return NULL;
     int64_t usual = device.devices_per_node > 0 ? device.devices_per_node : 8, per = usual, nodes;

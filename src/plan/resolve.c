@@ -387,8 +387,8 @@ static void resolve_update(struct resolver *r)
 enum maq_status maq_job_place_adapters(struct maq_job *job, const struct maq_job_places *at, struct maq_diag *diag)
 {
     struct maq_plan *p = &job->plan;
-    struct maq_str wrong;
-    bool known;
+    struct maq_str wrong = {0};
+    bool known = false;
     p->lora_sites = p->lora_rank > 0 ? maq_lora_sites(p->lora_targets, &job->model, &wrong, &known) : 0;
     if (p->lora_rank == 0 || p->lora_sites != 0)
         return MAQ_OK;

@@ -19,11 +19,12 @@
  * the coefficients had not seen, so that the interval holds for runs that are new; they are not -1.28 and 1.28 because errors have
  * heavy tails and what is left out always costs time.
  *
- * Memory has no such regimes in the few programs whose peak was published: its interval is the middle 80 % of their measured /
- * predicted.
+ * Memory has no such regimes in the few programs whose peak was published: its distribution is that of their measured / predicted,
+ * and its interval the middle 80 %.
  */
 #include <math.h>
 
+#include "base/count.h"
 #include "train/predict.h"
 #include "train/uncertainty_fit.h"
 
@@ -93,6 +94,25 @@ static void add_buckets(double x[MAQ_TRAIN_REGIME_COUNT], const struct maq_train
     x[MAQ_TRAIN_REGIME_HOST] = r->bucket_s[MAQ_BUCKET_HOST] / r->step_s;
 }
 
+/* P(measured / predicted <= x): the quantiles, straight between them. */
+static double memory_below(double x)
+{
+    static const double q[] = MAQ_TRAIN_MEMORY_QUANTILES;
+    size_t last = MAQ_COUNT(q) - 1, i = 0;
+    if (!(x >= q[0]))
+        return 0;
+    while (i < last && x >= q[i + 1])
+        i++;
+    return i == last ? 1 : ((double)i + (x - q[i]) / (q[i + 1] - q[i])) / (double)last;
+}
+
+/* Of what has to be there: cached blocks can be given back. One error is common to all stages. */
+static double fit_probability(const struct maq_stage_result *st)
+{
+    double needed = st->allocated_bytes + st->bytes[MAQ_MEM_CONTEXT] + st->bytes[MAQ_MEM_NCCL];
+    return needed > 0 ? memory_below(st->capacity_bytes / needed) : 1;
+}
+
 void maq_step_error(struct maq_train_result *r, const struct maq_blueprint *bp, const double *times)
 {
     double squares = MAQ_TRAIN_ERROR_BASE * MAQ_TRAIN_ERROR_BASE;
@@ -106,6 +126,9 @@ void maq_step_error(struct maq_train_result *r, const struct maq_blueprint *bp, 
     r->step_low_s = r->step_s * exp(MAQ_TRAIN_ERROR_Z10 * r->error);
     r->step_high_s = r->step_s * exp(MAQ_TRAIN_ERROR_Z90 * r->error);
     maq_train_memory_interval(&r->memory_low, &r->memory_high);
+    r->fit_probability = 1;
+    for (uint32_t s = 0; s < r->n_stages; s++)
+        r->fit_probability = fmin(r->fit_probability, fit_probability(&r->stages[s]));
 }
 
 void maq_train_memory_interval(double *low, double *high)

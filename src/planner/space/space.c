@@ -368,8 +368,8 @@ enum maq_status maq_space_init(struct maq_search_space *out, const struct maq_lo
                                const struct maq_job *job, const struct maq_search_opts *opts, struct maq_arena *arena,
                                struct maq_diag *diag)
 {
-    struct list_reader r = {out, arena, diag};
     *out = (struct maq_search_space){.base = job->plan};
+    struct list_reader r = {out, arena, diag};
     if (opts->free)
         maq_space_release(&out->base, open);
     MAQ_TRY(read_section(&r, open));

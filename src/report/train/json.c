@@ -105,8 +105,9 @@ static void add_headline(struct maq_json d, const struct maq_train_result *r)
     maq_json_bool(d, "fits", r->fits);
     MAQ_JSON_REALS(d, {"step_time_s", r->step_s}, {"step_time_low_s", r->step_low_s},
                    {"step_time_high_s", r->step_high_s}, {"memory_low", r->memory_low}, {"memory_high", r->memory_high},
-                   {"tokens_per_s", r->tokens_per_s}, {"tokens_per_s_per_device", r->tokens_per_s_per_device},
-                   {"mfu", r->mfu}, {"hfu", r->hfu}, {"model_flop", r->model_flop}, {"hardware_flop", r->hardware_flop},
+                   {"fit_probability", r->fit_probability}, {"tokens_per_s", r->tokens_per_s},
+                   {"tokens_per_s_per_device", r->tokens_per_s_per_device}, {"mfu", r->mfu}, {"hfu", r->hfu},
+                   {"model_flop", r->model_flop}, {"hardware_flop", r->hardware_flop},
                    {"model_flop_per_s_per_device", r->model_flops_per_device}, {"peak_flop_per_s", r->peak_flops});
     maq_json_int(d, "critical_stage", r->critical_stage);
     maq_json_real(d, "bubble_fraction", r->bubble_fraction);

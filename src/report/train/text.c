@@ -89,6 +89,12 @@ static const char *device_of(const struct maq_cluster *cluster, const struct maq
     return cluster->groups[0].device.name;
 }
 
+/* A hundred peaks were measured: of the last percents they say nothing. */
+static bool odds_matter(const struct maq_train_result *r)
+{
+    return r->fit_probability > 0.01 && r->fit_probability < 0.95;
+}
+
 static void put_verdict(struct maq_page *page, const struct maq_train_result *r)
 {
     char need[32], have[32], over[32], advice[256];
@@ -107,7 +113,13 @@ static void put_verdict(struct maq_page *page, const struct maq_train_result *r)
         maq_page_putf(page, MAQ_INK_BAD,
                       "\nfits, but only just: stage %u needs %s of %s; the allocator has to give cached blocks back\n",
                       r->worst_stage, need, have);
+    } else if (odds_matter(r)) {
+        maq_buf_addc(&page->out, '\n');
     }
+    if (odds_matter(r))
+        maq_page_putf(page, MAQ_INK_PLAIN,
+                      "as far off as published peaks were from predicted ones, it fits in %.0f of 100 runs\n",
+                      100 * r->fit_probability);
 }
 
 /* --- headline ------------------------------------------------------------------------------------------------ */

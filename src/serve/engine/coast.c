@@ -9,6 +9,7 @@
  * What one by one does in between and nobody sees is left out: which of the free blocks a request takes, and when its full blocks are
  * offered to the prefix cache, which is looked up only when somebody comes.
  */
+#include "base/bug.h"
 #include "serve/engine/engine.h"
 
 /* Iterations that all running requests have before one of them samples its last token. */
@@ -69,6 +70,7 @@ static void count_keys(struct maq_pass_batch *b, const struct maq_serve_engine *
 /* Requests by how full their last block is: how many take a block in the iteration in which it is full. */
 static void count_phases(uint32_t *phase, const struct maq_vllm *s, uint32_t block)
 {
+    MAQ_ASSERT(block > 0);
     for (uint32_t i = 0; i < block; i++)
         phase[i] = 0;
     for (uint32_t i = 0; i < s->n_running; i++) {

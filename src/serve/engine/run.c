@@ -98,7 +98,7 @@ static enum maq_status loop(struct maq_serve_engine *e)
 /* What waits when the last request arrives; where all arrive at once that is no sign of anything. */
 static void count_waiting(struct maq_serve_result *out)
 {
-    double first_s = INFINITY, last_s = -INFINITY;
+    double first_s = (double)INFINITY, last_s = -(double)INFINITY;
     for (uint32_t i = 0; i < out->n_requests; i++) {
         first_s = fmin(first_s, out->served[i].arrival_s);
         last_s = fmax(last_s, out->served[i].arrival_s);
@@ -186,7 +186,6 @@ enum maq_status maq_serve_engine_run(struct maq_serve_result *out, struct maq_de
                                      const struct maq_requests *requests)
 {
     struct maq_serve_engine *e = maq__calloc(sizeof *e);
-    enum maq_status status = e ? MAQ_OK : MAQ_NO_MEMORY;
     out->served = maq__calloc((requests->n ? requests->n : 1u) * sizeof *out->served);
     if (!e || !out->served) {
         free(e);
@@ -194,7 +193,7 @@ enum maq_status maq_serve_engine_run(struct maq_serve_result *out, struct maq_de
     }
     *e = (struct maq_serve_engine){.d = d, .requests = requests, .out = out};
     e->first_arrival_s = requests->n > 0 && requests->concurrency == 0 ? requests->at[0].arrival_s : 0;
-    status = begin(e);
+    enum maq_status status = begin(e);
     for (uint32_t i = 0; status == MAQ_OK && i < requests->concurrency && i < requests->n; i++)
         maq_engine_send(e, 0);
     if (status == MAQ_OK)
