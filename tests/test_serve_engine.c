@@ -554,6 +554,37 @@ static void test_refused(void **state)
     maq_job_free(job);
 }
 
+/* One batch is held to the same limits: iterations, the context, the cache. */
+static void test_batch_refused(void **state)
+{
+    (void)state;
+    static const struct {
+        int64_t batch, prompt, output;
+        int code;
+        enum maq_status status;
+    } cases[] = {
+        {33, 5, 5, MAQ_CODE_REQUEST_LONG, MAQ_BAD_INPUT},
+        {1 << 20, 5, 5, MAQ_CODE_REQUEST_LONG, MAQ_BAD_INPUT},
+        {1, 996, 5, MAQ_CODE_REQUEST_LONG, MAQ_BAD_INPUT},
+        {1, 700, 5, MAQ_CODE_REQUEST_BLOCKS, MAQ_NO},
+        {21, 27, 5, MAQ_CODE_REQUEST_BLOCKS, MAQ_NO}, /* two blocks each, of 40 */
+        {20, 27, 5, 0, MAQ_OK},
+        {32, 11, 5, 0, MAQ_OK},
+    };
+    struct maq_loaded_job *job = load("llama-3.1-8b", "h100-sxm:8", "", 8);
+    const struct maq_serve_options o = {.max_model_len = 1000, .blocks = 41, .max_num_seqs = 32};
+    for (size_t i = 0; i < MAQ_COUNT(cases); i++) {
+        struct maq_serve_batch b;
+        struct maq_diag *diag = maq_diag_new();
+        assert_int_equal(
+            maq_serve_static(&b, maq_job_get(job), &o, cases[i].batch, cases[i].prompt, cases[i].output, diag),
+            cases[i].status);
+        assert_true(cases[i].status == MAQ_OK ? b.decode_s > 0 : maq_diag_at(diag, 0)->code == cases[i].code);
+        maq_diag_free(diag);
+    }
+    maq_job_free(job);
+}
+
 /* ---- allocations ---- */
 
 static void test_memory_runs_out(void **state)
@@ -598,6 +629,7 @@ int main(void)
         cmocka_unit_test(test_blocks),
         cmocka_unit_test(test_does_not_fit),
         cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_batch_refused),
         cmocka_unit_test(test_memory_runs_out),
     };
     return cmocka_run_group_tests_name("serving engine", tests, NULL, NULL);

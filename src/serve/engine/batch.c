@@ -11,6 +11,12 @@
 
 #include <stdlib.h>
 
+static int64_t padded(const struct maq_deployment *d, int64_t tokens)
+{
+    int64_t graph = maq_serve_graph_size(&d->options, tokens);
+    return graph > 0 ? graph : tokens;
+}
+
 void maq_batch_of(struct maq_batch_writer *w, const struct maq_deployment *d, const struct maq_iteration *it)
 {
     struct maq_pass_batch *b = &w->batch;
@@ -28,14 +34,17 @@ void maq_batch_of(struct maq_batch_writer *w, const struct maq_deployment *d, co
             continue;
         }
         b->decodes++;
-        for (uint32_t k = 0; k < p->n_windows; k++) {
-            int64_t keys = s->computed + 1;
-            b->decode_keys[k] += p->windows[k] > 0 && keys > p->windows[k] ? p->windows[k] : keys;
-        }
+        for (uint32_t k = 0; k < p->n_windows; k++)
+            b->decode_keys[k] += maq_pass_keys(p, k, s->computed + 1);
     }
     b->chunks = w->chunks;
-    int64_t graph = maq_serve_graph_size(&d->options, b->tokens);
-    b->padded = graph > 0 ? graph : b->tokens;
+    b->padded = padded(d, b->tokens);
+}
+
+struct maq_pass_batch maq_batch_decodes(const struct maq_deployment *d, uint32_t requests)
+{
+    return (struct maq_pass_batch){
+        .tokens = requests, .padded = padded(d, requests), .decodes = requests, .sampled = requests, .queries = 1};
 }
 
 void maq_batch_fini(struct maq_batch_writer *w)

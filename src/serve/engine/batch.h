@@ -14,6 +14,8 @@ struct maq_batch_writer {
 };
 
 void maq_batch_of(struct maq_batch_writer *w, const struct maq_deployment *d, const struct maq_iteration *it);
+/* So many requests that decode a token each; what keys they see is the caller's to say. */
+struct maq_pass_batch maq_batch_decodes(const struct maq_deployment *d, uint32_t requests);
 void maq_batch_fini(struct maq_batch_writer *w);
 
 /* Time of an iteration on each stage, by part; seconds of device time of a stage. */

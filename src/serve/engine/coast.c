@@ -60,10 +60,8 @@ static void count_keys(struct maq_pass_batch *b, const struct maq_serve_engine *
             continue;
         }
         b->decode_keys[w] = 0;
-        for (uint32_t i = 0; i < e->sched.n_running; i++) {
-            int64_t keys = e->sched.at[e->sched.running[i]].computed + step + 1;
-            b->decode_keys[w] += p->windows[w] > 0 && keys > p->windows[w] ? p->windows[w] : keys;
-        }
+        for (uint32_t i = 0; i < e->sched.n_running; i++)
+            b->decode_keys[w] += maq_pass_keys(p, w, e->sched.at[e->sched.running[i]].computed + step + 1);
     }
 }
 
@@ -122,9 +120,7 @@ bool maq_engine_coast(struct maq_serve_engine *e)
     if (most < 2 || block > 256)
         return false;
     double last_s = -1, used = (double)s->kv.pool.n - 1 - free, until = maq_engine_next_arrival(e);
-    struct maq_pass_batch b = {.tokens = s->n_running, .decodes = s->n_running, .sampled = s->n_running, .queries = 1};
-    int64_t graph = maq_serve_graph_size(&e->d->options, b.tokens);
-    b.padded = graph > 0 ? graph : b.tokens;
+    struct maq_pass_batch b = maq_batch_decodes(e->d, s->n_running);
     count_phases(phases, s, block);
     for (; step < most && e->now_s < until && phases[step % block] <= free; step++) {
         free -= phases[step % block];

@@ -40,10 +40,8 @@ static void other_limits(struct maq_serve_options *o)
         o->max_num_seqs = 2048;
 }
 
-enum maq_status maq_serve_complete(struct maq_serve_options *out, const struct maq_serve_options *given,
-                                   const struct maq_job *job, struct maq_diag *diag)
+void maq_serve_complete(struct maq_serve_options *o, const struct maq_serve_options *given, const struct maq_job *job)
 {
-    struct maq_serve_options *o = out;
     const struct maq_device *device = &job->cluster.groups[job->stages[0].group].device;
     *o = *given;
     if (o->engine == MAQ_ENGINE_VLLM)
@@ -60,8 +58,6 @@ enum maq_status maq_serve_complete(struct maq_serve_options *out, const struct m
         o->ep = 1;
     if (o->no_chunked_prefill && o->max_num_batched_tokens < o->max_model_len)
         o->max_num_batched_tokens = (int32_t)(o->max_model_len < INT32_MAX ? o->max_model_len : INT32_MAX);
-    (void)diag;
-    return MAQ_OK;
 }
 
 int64_t maq_serve_graph_size(const struct maq_serve_options *o, int64_t tokens)

@@ -9,7 +9,7 @@ enum maq_status maq_deployment_init(struct maq_deployment *d, const struct maq_j
 {
     *d = (struct maq_deployment){.job = job, .device = &job->cluster.groups[job->stages[0].group].device};
     maq_arena_init(&d->arena, 0);
-    MAQ_TRY(maq_serve_complete(&d->options, options, job, diag));
+    maq_serve_complete(&d->options, options, job);
     d->host = maq_host_profile_of(&d->options);
     int64_t most = d->options.max_num_batched_tokens;
     if (maq_passes_init(&d->passes, job, &d->options, most > 1024 ? most : 1024, &d->arena) != MAQ_OK)

@@ -44,8 +44,8 @@ void maq_deployment_fini(struct maq_deployment *d);
 /* ---- parts ---- */
 
 /* The engine's defaults for what is not said. defaults.c */
-enum maq_status maq_serve_complete(struct maq_serve_options *out, const struct maq_serve_options *given,
-                                   const struct maq_job *job, struct maq_diag *diag);
+void maq_serve_complete(struct maq_serve_options *out, const struct maq_serve_options *given,
+                        const struct maq_job *job);
 /* CUDA graphs: the size that a batch of so many tokens is padded to; 0: none holds it. defaults.c */
 int64_t maq_serve_graph_size(const struct maq_serve_options *options, int64_t tokens);
 /* What the host of an engine costs. host.c */

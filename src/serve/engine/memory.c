@@ -24,10 +24,9 @@
 
 static const struct maq_pass_type *type_of(const struct maq_passes *p, const struct maq_module *m)
 {
-    static const struct maq_pass_type plain = {.dtype = MAQ_BF16, .bytes = 2};
     if (m->flags & (MAQ_MODULE_UNQUANTIZED | MAQ_MODULE_FP32))
-        return &plain;
-    return m->kind == MAQ_MODULE_LINEAR ? &p->linear : m->kind == MAQ_MODULE_EXPERT_LINEAR ? &p->experts : &plain;
+        return &p->plain;
+    return m->kind == MAQ_MODULE_LINEAR ? &p->linear : m->kind == MAQ_MODULE_EXPERT_LINEAR ? &p->experts : &p->plain;
 }
 
 static double layer_weights(const struct maq_passes *p, const struct maq_layer *layer)
@@ -98,7 +97,7 @@ static double layer_kv(const struct maq_deployment *d, const struct maq_layer *l
             const struct maq_attention_geometry *g = &m->u.attention;
             double heads = g->kv_heads / tp > 1 ? g->kv_heads / tp : 1;
             bytes = heads * (g->qk_dim + g->v_dim) * width;
-            group->window = g->window > 0 ? g->window : g->chunk;
+            group->window = maq_pass_window(g);
             group->kind = g->window > 0 ? MAQ_KV_WINDOW : g->chunk > 0 ? MAQ_KV_CHUNK : MAQ_KV_FULL;
         } else if (m->kind == MAQ_MODULE_SSM_SCAN || m->kind == MAQ_MODULE_DELTA_RULE) {
             const struct maq_ssm_geometry *g = &m->u.ssm;

@@ -147,6 +147,32 @@ static double prompt_pass(struct maq_deployment *d, struct maq_batch_writer *w, 
     return whole_pass(d, &w->batch, sum);
 }
 
+/* A batch that no iteration could hold is refused; where the deployment itself does not fit, times are said all the same. */
+static enum maq_status check_batch(const struct maq_deployment *d, int64_t batch, int64_t prompt, int64_t output,
+                                   struct maq_diag *diag)
+{
+    int64_t tokens = prompt + output, most = d->options.max_num_seqs;
+    if (most > d->options.max_num_batched_tokens)
+        most = d->options.max_num_batched_tokens;
+    if (batch > most)
+        return maq_diag_fail(MAQ_BAD_INPUT, diag, MAQ_CODE_REQUEST_LONG, (struct maq_span){0},
+                             "--max-num-seqs and --max-num-batched-tokens, or a smaller batch",
+                             "a batch of %lld requests: the engine takes %lld into an iteration", (long long)batch,
+                             (long long)most);
+    if (tokens > d->options.max_model_len)
+        return maq_diag_fail(MAQ_BAD_INPUT, diag, MAQ_CODE_REQUEST_LONG, (struct maq_span){0},
+                             "--max-model-len, or shorter requests",
+                             "a request has %lld tokens in and %lld out, the context is %lld", (long long)prompt,
+                             (long long)output, (long long)d->options.max_model_len);
+    int64_t block = d->options.block_size, room = (tokens + block - 1) / block * block;
+    if (d->fits && batch * room > d->kv_tokens)
+        return maq_diag_fail(MAQ_NO, diag, MAQ_CODE_REQUEST_BLOCKS, (struct maq_span){0},
+                             "more memory for the cache: a higher --tp, a narrower type, --gpu-memory-utilization",
+                             "a batch of %lld requests of %lld tokens: the cache holds %lld tokens", (long long)batch,
+                             (long long)tokens, (long long)d->kv_tokens);
+    return MAQ_OK;
+}
+
 /* Prompts in as many passes as max_num_batched_tokens asks for, then a pass for each further token. */
 enum maq_status maq_serve_static(struct maq_serve_batch *out, const struct maq_job *job,
                                  const struct maq_serve_options *options, int64_t batch, int64_t prompt, int64_t output,
@@ -155,6 +181,8 @@ enum maq_status maq_serve_static(struct maq_serve_batch *out, const struct maq_j
     struct maq_deployment d;
     struct maq_batch_writer writer = {0};
     enum maq_status status = maq_deployment_init(&d, job, options, diag);
+    if (status == MAQ_OK)
+        status = check_batch(&d, batch, prompt, output, diag);
     *out = (struct maq_serve_batch){0};
     for (int64_t done = 0; status == MAQ_OK && done < batch * prompt;) {
         out->prefill_s += prompt_pass(&d, &writer, batch, prompt, &done, out->part_s[0]);
@@ -163,13 +191,9 @@ enum maq_status maq_serve_static(struct maq_serve_batch *out, const struct maq_j
     }
     maq_batch_fini(&writer);
     for (int64_t t = 1; status == MAQ_OK && t < output; t++) {
-        struct maq_pass_batch b = {.tokens = batch, .decodes = batch, .sampled = batch, .queries = 1};
-        int64_t graph = maq_serve_graph_size(&d.options, batch);
-        b.padded = graph > 0 ? graph : batch;
-        for (uint32_t w = 0; w < d.passes.n_windows; w++) {
-            int64_t keys = prompt + t, window = d.passes.windows[w];
-            b.decode_keys[w] = batch * (window > 0 && keys > window ? window : keys);
-        }
+        struct maq_pass_batch b = maq_batch_decodes(&d, (uint32_t)batch);
+        for (uint32_t w = 0; w < d.passes.n_windows; w++)
+            b.decode_keys[w] = batch * maq_pass_keys(&d.passes, w, prompt + t);
         out->decode_s += whole_pass(&d, &b, out->part_s[1]);
     }
     maq_deployment_fini(&d);

@@ -17,14 +17,12 @@ struct walk {
     struct maq_pass_parts *out;
 };
 
-static const struct maq_pass_type plain = {.dtype = MAQ_BF16, .bytes = 2};
-
 static void linear(struct walk *w, const struct maq_module *m)
 {
     const struct maq_passes *p = w->p;
     struct maq_local d = maq_lower_local(&w->lower, w->layer, m);
     bool narrow = !(m->flags & (MAQ_MODULE_UNQUANTIZED | MAQ_MODULE_FP32));
-    const struct maq_pass_type *type = narrow ? &p->linear : &plain;
+    const struct maq_pass_type *type = narrow ? &p->linear : &p->plain;
     const struct maq_module *front = m > w->layer->modules ? m - 1 : NULL;
     bool fused = (m->flags & MAQ_MODULE_SHARED_INPUT) || p->fuses_quantization ||
                  (front && (front->kind == MAQ_MODULE_NORM || front->kind == MAQ_MODULE_ACTIVATION));
@@ -62,8 +60,8 @@ static void experts(struct walk *w, const struct maq_module *up)
 
 static void router(struct walk *w, const struct maq_module *m)
 {
-    struct maq_op gate = maq_pass_op(MAQ_OP_GEMM, &plain, 0, w->tokens, m->out, m->in, 1),
-                  topk = maq_pass_op(MAQ_OP_ROUTER, &plain, 0, w->tokens, m->out, m->u.moe.topk, 0);
+    struct maq_op gate = maq_pass_op(MAQ_OP_GEMM, &w->p->plain, 0, w->tokens, m->out, m->in, 1),
+                  topk = maq_pass_op(MAQ_OP_ROUTER, &w->p->plain, 0, w->tokens, m->out, m->u.moe.topk, 0);
     topk.dtype = MAQ_FP32;
     maq_pass_cost(w->p, &gate, w->times, MAQ_SERVE_EXPERTS, w->out);
     maq_pass_cost(w->p, &topk, w->times, MAQ_SERVE_EXPERTS, w->out);
@@ -71,7 +69,7 @@ static void router(struct walk *w, const struct maq_module *m)
 
 static void pointwise(struct walk *w, enum maq_op_kind kind, unsigned flags, int64_t d0, int64_t d1, int64_t d2)
 {
-    struct maq_op op = maq_pass_op(kind, &plain, flags, d0, d1, d2, 0);
+    struct maq_op op = maq_pass_op(kind, &w->p->plain, flags, d0, d1, d2, 0);
     if (d0 > 0)
         maq_pass_cost(w->p, &op, w->times, MAQ_SERVE_POINTWISE, w->out);
 }
@@ -175,8 +173,8 @@ void maq_pass_head(const struct maq_passes *p, int64_t rows, struct maq_pass_par
     for (uint32_t i = 0; i < w.layer->n_modules; i++)
         module(&w, &w.layer->modules[i]);
     maq_pass_coll(p, MAQ_COLL_ALL_GATHER, (double)rows * (double)vocab * 2, 1, out);
-    struct maq_op widen = maq_pass_op(MAQ_OP_ELEMENTWISE, &plain, 0, rows * vocab, 2, 4, 0),
-                  largest = maq_pass_op(MAQ_OP_SOFTMAX, &plain, 0, rows, vocab, 0, 0);
+    struct maq_op widen = maq_pass_op(MAQ_OP_ELEMENTWISE, &p->plain, 0, rows * vocab, 2, 4, 0),
+                  largest = maq_pass_op(MAQ_OP_SOFTMAX, &p->plain, 0, rows, vocab, 0, 0);
     largest.dtype = MAQ_FP32;
     maq_pass_cost(p, &widen, 1, MAQ_SERVE_SAMPLING, out);
     maq_pass_cost(p, &largest, 1, MAQ_SERVE_SAMPLING, out);

@@ -9,8 +9,6 @@
 
 #include "serve/pass/pass.h"
 
-static const struct maq_pass_type plain = {.dtype = MAQ_BF16, .bytes = 2};
-
 static int64_t share(int64_t n, int64_t by)
 {
     return n / by > 0 ? n / by : 1;
@@ -79,12 +77,12 @@ static void attention(const struct maq_passes *p, const struct maq_module *m, do
     const struct maq_attention_geometry *g = &m->u.attention;
     int64_t tp = p->own.plan.tp, kv = share(g->kv_heads, tp);
     struct maq_op op =
-        maq_pass_op(MAQ_OP_ATTENTION, &p->attention, p->kv_fp8 ? MAQ_OP_KV_FP8 : 0, 0, 0, share(g->heads, tp), kv);
-    uint32_t window = window_index(p, g->window > 0 ? g->window : g->chunk);
+        maq_pass_op(MAQ_OP_ATTENTION, &p->plain, p->kv_fp8 ? MAQ_OP_KV_FP8 : 0, 0, 0, share(g->heads, tp), kv);
+    uint32_t window = window_index(p, maq_pass_window(g));
     op.d[4] = g->qk_dim;
     op.d[5] = g->v_dim;
     struct maq_op write =
-        maq_pass_op(MAQ_OP_ELEMENTWISE, &plain, 0, b->tokens * kv * (g->qk_dim + g->v_dim), 2, p->kv_fp8 ? 1 : 2, 0);
+        maq_pass_op(MAQ_OP_ELEMENTWISE, &p->plain, 0, b->tokens * kv * (g->qk_dim + g->v_dim), 2, p->kv_fp8 ? 1 : 2, 0);
     maq_pass_cost(p, &write, times, MAQ_SERVE_ATTENTION, out);
     if (b->decodes > 0) {
         struct maq_op decode = queries_of(p, op, b, window);
@@ -137,7 +135,7 @@ static void scan_once(const struct maq_passes *p, const struct maq_module *m, do
     enum maq_op_kind kind = m->kind == MAQ_MODULE_DELTA_RULE ? MAQ_OP_DELTA_RULE
                             : m->kind == MAQ_MODULE_CONV1D   ? MAQ_OP_CONV1D
                                                              : MAQ_OP_SSM_SCAN;
-    struct maq_op op = maq_pass_op(kind, &plain, 0, tokens, 0, 0, 0);
+    struct maq_op op = maq_pass_op(kind, &p->plain, 0, tokens, 0, 0, 0);
     if (kind == MAQ_OP_CONV1D) {
         op.d[1] = share(m->in, tp);
         op.d[2] = m->u.kernel;

@@ -107,9 +107,7 @@ static void list_windows(struct maq_passes *p)
     for (uint32_t k = 0; k < m->n_kinds; k++)
         for (uint32_t i = 0; i < m->kinds[k].n_modules; i++) {
             const struct maq_module *module = &m->kinds[k].modules[i];
-            int64_t window = module->kind != MAQ_MODULE_ATTENTION ? 0
-                             : module->u.attention.window > 0     ? module->u.attention.window
-                                                                  : module->u.attention.chunk;
+            int64_t window = module->kind == MAQ_MODULE_ATTENTION ? maq_pass_window(&module->u.attention) : 0;
             uint32_t w = 0;
             while (w < p->n_windows && p->windows[w] != window)
                 w++;
@@ -130,7 +128,7 @@ enum maq_status maq_passes_init(struct maq_passes *p, const struct maq_job *job,
                              .costs = {.library = libraries[o->engine]},
                              .linear = types[o->weights],
                              .experts = types[o->expert_weights],
-                             .attention = types[MAQ_WEIGHTS_BF16],
+                             .plain = types[MAQ_WEIGHTS_BF16],
                              .kv_fp8 = o->kv_fp8,
                              .ep = o->ep > 1 ? o->ep : 1,
                              .imbalance = o->expert_imbalance > 1 ? o->expert_imbalance : 1,

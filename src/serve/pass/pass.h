@@ -54,7 +54,8 @@ struct maq_passes {
     struct maq_job own;        /* a copy that says how experts are cut */
     const struct maq_device *device;
     struct maq_costs costs;
-    struct maq_pass_type linear, experts, attention;
+    struct maq_pass_type linear, experts;
+    struct maq_pass_type plain; /* of what is in 16 bits whatever the weights are: attention, norms, head, router */
     bool kv_fp8;
     bool fuses_norm; /* the sum over the TP group, the residual stream and its norm are one kernel (TensorRT-LLM) */
     bool
@@ -86,6 +87,18 @@ struct maq_pass_batch {
     const struct maq_pass_chunk *chunks;
     uint32_t n_chunks;
 };
+
+/* What a layer's queries see: the last so many keys, 0: all. A chunk counts as a window: a query sees up to it. */
+static inline int64_t maq_pass_window(const struct maq_attention_geometry *g)
+{
+    return g->window > 0 ? g->window : g->chunk;
+}
+
+/* Of `keys` that there are, those at window `w` of the list. */
+static inline int64_t maq_pass_keys(const struct maq_passes *p, uint32_t w, int64_t keys)
+{
+    return p->windows[w] > 0 && keys > p->windows[w] ? p->windows[w] : keys;
+}
 
 /* Everything is in the arena. most_tokens: of a pass. */
 enum maq_status maq_passes_init(struct maq_passes *p, const struct maq_job *job,
