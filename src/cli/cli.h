@@ -124,15 +124,15 @@ extern const struct cli_command cli_train, cli_plan, cli_islands, cli_risk, cli_
 extern const struct cli_command cli_run, cli_capture, cli_graph, cli_replay, cli_emulate;
 extern const struct cli_command cli_validate, cli_serve;
 
-extern const char *const cli_comm_sizes[]; /* words of --comm-size. captures.c */
-/* The captured job, or the traces, that the arguments name; `comm_size` is the value of --comm-size, or NULL. captures.c */
+extern const char *const cli_comm_sizes[]; /* words of --comm-size. read_capture.c */
+/* The captured job, or the traces, that the arguments name; `comm_size` is the value of --comm-size, or NULL. read_capture.c */
 enum maq_status cli_read_capture(struct cli *cli, struct maq_capture **out, const char *comm_size);
 
 /* Options of the command into `cli`. All faults are reported; then MAQ_USAGE. options.c */
 enum maq_status cli_parse(struct cli *cli, const struct cli_command *command, int argc, char **argv);
 void cli_fini(struct cli *cli);
-/* Refuses names of files that say another format than what is written into them. file_names.c */
-enum maq_status cli_check_file_names(struct cli *cli);
+/* Refuses names of files that say another format than what is written into them. output_names.c */
+enum maq_status cli_check_output_names(struct cli *cli);
 /* The whole number that an option has, `otherwise` where it is not given. */
 enum maq_status cli_count(struct cli *cli, uint32_t *out, size_t option, uint32_t least, uint32_t most,
                           uint32_t otherwise);
@@ -192,9 +192,9 @@ enum maq_status cli_job_megatron(struct cli *cli, const char *const *words, size
 enum maq_status cli_load_job(struct maq_loaded_job **out, struct cli *cli, const char *path, bool open);
 enum maq_status cli_add_override(struct cli *cli, const char *flag, const char *path, const char *value);
 
-/* Hint for another program's word for an option, its name without dashes; name of the command meant by a word. NULL: none. meant.c */
-const char *cli_meant_option(const char *name, size_t len);
-const char *cli_meant_command(const char *name);
+/* Hint for another program's word for an option, its name without dashes; name of the command meant by a word. NULL: none. synonyms.c */
+const char *cli_option_synonym(const char *name, size_t len);
+const char *cli_command_synonym(const char *name);
 
 /* Nearest word, for "did you mean". nearest.c */
 struct cli_nearest {

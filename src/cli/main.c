@@ -58,7 +58,7 @@ static enum maq_status unknown_command(struct cli *cli, const char *name)
     cli_nearest_init(&near, name, strlen(name));
     for (size_t i = 0; cli_commands[i]; i++)
         cli_nearest_try(&near, cli_commands[i]->name, strlen(cli_commands[i]->name));
-    const char *meant = cli_meant_command(name);
+    const char *meant = cli_command_synonym(name);
     for (size_t i = 0; !meant && cli_commands[i] && strlen(name) >= 2; i++)
         meant = strncmp(cli_commands[i]->name, name, strlen(name)) == 0 ? cli_commands[i]->name : NULL;
     if (meant)
@@ -110,7 +110,7 @@ static enum maq_status run(struct cli *cli, int argc, char **argv)
         return cli_help_command(cli, command);
     enum maq_status status = cli_parse(cli, command, argc - 2, argv + 2);
     if (status == MAQ_OK)
-        status = cli_check_file_names(cli);
+        status = cli_check_output_names(cli);
     return status == MAQ_OK ? command->run(cli) : status;
 }
 

@@ -90,7 +90,7 @@ static bool undashed(struct unknown *u, size_t dashes)
 /* Other programs' word for it, when what it is here is this command's. */
 static bool meant(struct unknown *u)
 {
-    const char *hint = cli_meant_option(u->name, u->len);
+    const char *hint = cli_option_synonym(u->name, u->len);
     if (!hint || (strncmp(hint, "--", 2) == 0 ? !knows(u->command, hint, strcspn(hint, " ,")) : !u->command->job))
         return false;
     (void)snprintf(u->hint, sizeof u->hint, "%s", hint);

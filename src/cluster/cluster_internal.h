@@ -81,12 +81,12 @@ const char *maq__catalogue_hint(const char *section, struct maq_str name, struct
 
 /*
  * Hint for a cluster in one line that does not follow the grammar and says which device and how many all the same: "did you mean
- * 'h100-sxm:8 x 8, rail 400G'?" for "64 h100, rail 400G". NULL: it does not. Lives in `arena`. cluster_meant.c
+ * 'h100-sxm:8 x 8, rail 400G'?" for "64 h100, rail 400G". NULL: it does not. Lives in `arena`. cluster_hint.c
  */
-const char *maq__cluster_meant(struct maq_str text, struct maq_arena *arena);
-/* Warns of a group that follows it and was hardly meant: nodes for devices, or a node that nobody sells. */
-void maq__group_warn(const struct maq_node_group *g, const struct maq__group_spec *spec, struct maq_arena *arena,
-                     struct maq_diag *diag);
+const char *maq__cluster_hint(struct maq_str text, struct maq_arena *arena);
+/* Warns of a group that follows it and was hardly meant: nodes for devices, or a node that nobody sells. unusual_nodes.c */
+void maq__warn_of_unusual_nodes(const struct maq_node_group *g, const struct maq__group_spec *spec,
+                                struct maq_arena *arena, struct maq_diag *diag);
 
 /* A path rather than a name: ends in .yaml, .yml or .json. */
 bool maq__is_document_path(struct maq_str text);

@@ -482,7 +482,7 @@ static bool is_property(struct maq_str word)
 /* What the head of a group was meant to be: a line in other words, a device of two words, a rate without its property. */
 static const char *head_meant(struct scanner *s, const struct group_reader *g, struct maq_str line)
 {
-    const char *meant = maq__cluster_meant(line, s->arena);
+    const char *meant = maq__cluster_hint(line, s->arena);
     struct maq_str rest = peek_word(s);
     if (meant || rest.len == 0)
         return meant;
@@ -503,7 +503,7 @@ static bool read_head(struct scanner *s, struct group_reader *g)
 {
     skip_blanks(s);
     struct maq_str line = {s->text.ptr + s->pos, s->text.len - s->pos}, name = take_name(s);
-    const char *meant = maq__cluster_meant(line, s->arena);
+    const char *meant = maq__cluster_hint(line, s->arena);
     if (name.len == 0)
         return expected_but(s, "a device", meant);
     if (meant && !maq_catalogue_find("devices", name)) {
@@ -566,7 +566,7 @@ static enum maq_status read_group(struct scanner *s, struct maq_node_group *out)
     s->bad = bad || bad_before;
     enum maq_status status = bad ? MAQ_BAD_INPUT : maq__group_finish(out, &g.spec, s->arena, s->diag);
     if (status == MAQ_OK)
-        maq__group_warn(out, &g.spec, s->arena, s->diag);
+        maq__warn_of_unusual_nodes(out, &g.spec, s->arena, s->diag);
     return status;
 }
 

@@ -7,7 +7,7 @@
 #include "maquette/report.h"
 #include "report/job_json.h"
 #include "report/step_json.h"
-#include "report/train/assumed.h"
+#include "report/train/assumptions.h"
 
 static void add_stage(struct maq_json list, const struct maq_stage_result *st, uint32_t number)
 {
@@ -61,8 +61,8 @@ static void add_provenance(struct maq_json document, const struct maq_train_resu
 
 static void add_assumed(struct maq_json document, const struct maq_train_result *r)
 {
-    char text[MAQ_ASSUMED][MAQ_ASSUMED_SIZE];
-    size_t n = maq_train_assumed(text, r);
+    char text[MAQ_ASSUMPTIONS][MAQ_ASSUMPTION_SIZE];
+    size_t n = maq_train_assumptions(text, r);
     struct maq_json list = maq_json_list(document, "assumptions");
     for (size_t i = 0; i < n; i++)
         maq_json_word(list, text[i]);

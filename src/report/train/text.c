@@ -11,7 +11,7 @@
 #include "base/text.h"
 #include "base/units.h"
 #include "report/page.h"
-#include "report/train/assumed.h"
+#include "report/train/assumptions.h"
 #include "report/words.h"
 
 #define LABEL 12    /* width of the labels on the left */
@@ -194,8 +194,8 @@ static void put_engine(struct maq_page *page, const struct maq_train_result *r, 
 /* Assumptions that a part of the step rests on. */
 static void put_assumed(struct maq_page *page, const struct maq_train_result *r)
 {
-    char text[MAQ_ASSUMED][MAQ_ASSUMED_SIZE];
-    for (size_t i = 0, n = maq_train_assumed(text, r); i < n; i++)
+    char text[MAQ_ASSUMPTIONS][MAQ_ASSUMPTION_SIZE];
+    for (size_t i = 0, n = maq_train_assumptions(text, r); i < n; i++)
         maq_page_putf(page, MAQ_INK_FAINT, "  %s\n", text[i]);
 }
 

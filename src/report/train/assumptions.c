@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * assumed.c - the host's thread where the step waits for it, and how GPUs without a link of their own share PCIe. See assumed.h.
+ * assumptions.c - the host's thread where the step waits for it, and how GPUs without a link of their own share PCIe. See assumptions.h.
  *
  * A measured way to share PCIe is that of the machine it was measured on: the exponent of one board is not another's, and of
  * the same board on another main board it is a guess.
  */
-#include "report/train/assumed.h"
+#include "report/train/assumptions.h"
 
 #include "base/text.h"
 
 #define HOST_MATTERS 0.01 /* of the step */
 #define PCIE_MATTERS 0.05 /* exposed communication, of the step */
 
-static size_t host(char text[MAQ_ASSUMED_SIZE], const struct maq_train_result *r)
+static size_t host(char text[MAQ_ASSUMPTION_SIZE], const struct maq_train_result *r)
 {
     const struct maq_cluster *cluster = &r->job->cluster;
     const struct maq_device *d = &cluster->groups[0].device;
@@ -21,7 +21,7 @@ static size_t host(char text[MAQ_ASSUMED_SIZE], const struct maq_train_result *r
     for (uint32_t g = 1; g < cluster->n_groups; g++)
         if (maq_device_host_speed(&cluster->groups[g].device) < maq_device_host_speed(d))
             d = &cluster->groups[g].device;
-    maq__snprintf(text, MAQ_ASSUMED_SIZE, "host: one thread of %s at %.4g GHz (host_cpu, host_clock of the cluster)",
+    maq__snprintf(text, MAQ_ASSUMPTION_SIZE, "host: one thread of %s at %.4g GHz (host_cpu, host_clock of the cluster)",
                   maq_host_cpu_name((enum maq_host_cpu)d->host_cpu), d->host_clock_hz * 1e-9);
     return 1;
 }
@@ -46,7 +46,7 @@ static double exposed_s(const struct maq_train_result *r)
            r->bucket_s[MAQ_BUCKET_PP] + r->bucket_s[MAQ_BUCKET_DP];
 }
 
-static size_t pcie(char text[MAQ_ASSUMED_SIZE], const struct maq_train_result *r)
+static size_t pcie(char text[MAQ_ASSUMPTION_SIZE], const struct maq_train_result *r)
 {
     const struct maq_cluster *cluster = &r->job->cluster;
     if (exposed_s(r) < PCIE_MATTERS * r->step_s)
@@ -56,7 +56,7 @@ static size_t pcie(char text[MAQ_ASSUMED_SIZE], const struct maq_train_result *r
         if (senders(group) <= 2 || (group->domain_contention >= 0 && !of_one_machine(group)))
             continue;
         maq__snprintf(
-            text, MAQ_ASSUMED_SIZE,
+            text, MAQ_ASSUMPTION_SIZE,
             group->domain_contention < 0
                 ? "PCIe: how %s share it was not measured (domain_contention of the cluster)"
                 : "PCIe: how %s share it was measured on one machine, and yours may differ (domain_contention of the "
@@ -67,7 +67,7 @@ static size_t pcie(char text[MAQ_ASSUMED_SIZE], const struct maq_train_result *r
     return 0;
 }
 
-size_t maq_train_assumed(char text[MAQ_ASSUMED][MAQ_ASSUMED_SIZE], const struct maq_train_result *r)
+size_t maq_train_assumptions(char text[MAQ_ASSUMPTIONS][MAQ_ASSUMPTION_SIZE], const struct maq_train_result *r)
 {
     size_t n = host(text[0], r);
     return n + pcie(text[n], r);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * cluster_meant.c - what a cluster in one line was probably meant to be: "64 h100", "h100x64", "2 nodes of 8 a100" and the
+ * cluster_hint.c - what a cluster in one line was probably meant to be: "64 h100", "h100x64", "2 nodes of 8 a100" and the
  * like, all of which say which device and how many.
  *
  * A text is cut into numbers and words; where a cut falls inside a word ("8xh100", "h100-64") is found by what the catalogue
@@ -156,7 +156,7 @@ static const char *rented(struct maq_str word, struct maq_arena *arena)
     return NULL;
 }
 
-const char *maq__cluster_meant(struct maq_str text, struct maq_arena *arena)
+const char *maq__cluster_hint(struct maq_str text, struct maq_arena *arena)
 {
     struct maq_device device;
     size_t end = 0;
@@ -190,37 +190,4 @@ const char *maq__cluster_meant(struct maq_str text, struct maq_arena *arena)
                ? maq_arena_printf(arena, "did you mean '%s:%lld x %lld%.*s'?", name, (long long)per, (long long)nodes,
                                   (int)rest.len, rest.ptr)
                : maq_arena_printf(arena, "did you mean '%s:%lld%.*s'?", name, (long long)per, (int)rest.len, rest.ptr);
-}
-
-/* More devices than any node that is sold has: 16 (HGX-2, HGX A100 of two boards), but for one scale-up domain of a rack. */
-#define MOST_PER_NODE 16
-
-void maq__group_warn(const struct maq_node_group *g, const struct maq__group_spec *spec, struct maq_arena *arena,
-                     struct maq_diag *diag)
-{
-    const char *name = g->device.name;
-    int per = (int)g->devices_per_node, nodes = (int)g->nodes, usual = (int)g->device.devices_per_node;
-    if ((int64_t)per * nodes > MAQ_MAX_DEVICES)
-        return;
-    if (spec->per_node == 0 && spec->domain == 0 && nodes > 1 && per > 1) {
-        const char *meant = nodes % per == 0 ? maq_arena_printf(arena, "%s:%d x %d", name, per, nodes / per)
-                            : nodes < per    ? maq_arena_printf(arena, "%s:%d", name, nodes)
-                                             : NULL;
-        const char *hint = meant ? maq_arena_printf(arena, "%d GPUs are '%s'; '%s:%d x %d' says that it is nodes",
-                                                    nodes, meant, name, per, nodes)
-                                 : maq_arena_printf(arena, "'%s:%d x %d' says that it is nodes", name, per, nodes);
-        maq_diag_add(diag, MAQ_WARNING, MAQ_CODE_UNUSUAL_NODES, spec->at, hint, "%d nodes of %d are %lld x %s", nodes,
-                     per, (long long)nodes * per, name);
-    }
-    if (per > MOST_PER_NODE && g->domain_devices < per) {
-        const char *hint =
-            usual > 0 && per % usual == 0
-                ? maq_arena_printf(arena, "%lld GPUs in nodes of %d are '%s:%d x %lld'", (long long)per * nodes, usual,
-                                   name, usual, (long long)per / usual * nodes)
-                : NULL;
-        maq_diag_add(
-            diag, MAQ_WARNING, MAQ_CODE_UNUSUAL_NODES, spec->at, hint,
-            "a node of %d x %s: no machine that is sold has so many, and its %d scale-up domains are joined by PCIe",
-            per, name, per / (int)g->domain_devices);
-    }
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * meant.c - words of other programs for what maquette has: the hint when somebody writes one of them.
+ * synonyms.c - words of other programs for what maquette has: the hint when somebody writes one of them.
  *
  * "Did you mean" by letters finds slips of the pen. What stands here are words that people bring along, from Megatron-LM, DeepSpeed,
  * torchtitan, Hugging Face and torchrun, and from other simulators; nothing in their letters says what they are here.
@@ -82,6 +82,7 @@ static const struct meant commands[] = {
     {"list|ls|info|describe|catalogue|catalog|models|gpus|gpu|devices|fabrics|frameworks|schedules|failures|print|"
      "explain",
      "show"},
+    {"serving|inference|infer|generate|deploy|latency|throughput|vllm|sglang|trtllm", "serve"},
     {"benchmark|bench|measure|microbenchmark|calibrate", "profile"},
     {"compare|check|accuracy|evaluate|eval|verify|test", "validate"},
     {"trace|record|import|convert", "capture"},
@@ -116,12 +117,12 @@ static const char *look_up(const struct meant *table, size_t rows, const char *n
     return NULL;
 }
 
-const char *cli_meant_option(const char *name, size_t len)
+const char *cli_option_synonym(const char *name, size_t len)
 {
     return look_up(options, CLI_COUNT(options), name, len);
 }
 
-const char *cli_meant_command(const char *name)
+const char *cli_command_synonym(const char *name)
 {
     return look_up(commands, CLI_COUNT(commands), name, strlen(name));
 }

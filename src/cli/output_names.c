@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * file_names.c - files that a command writes, by their names: a name that says another format than the one that is written is
+ * output_names.c - files that a command writes, by their names: a name that says another format than the one that is written is
  * refused before anything is computed.
  *
  * A name without an ending says nothing. `.gz` is not looked at where what is written is compressed by it (time lines).
@@ -76,7 +76,7 @@ static enum maq_status check(struct cli *cli, const struct named *rule)
                      path, (int)len, end);
 }
 
-enum maq_status cli_check_file_names(struct cli *cli)
+enum maq_status cli_check_output_names(struct cli *cli)
 {
     enum maq_status status = MAQ_OK;
     const char *output = given(cli, "--output");

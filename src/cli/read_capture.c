@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* captures.c - the captured jobs and traces that `graph` and `replay` are given. */
+/* read_capture.c - the captured jobs and traces that `graph` and `replay` are given. */
 #include <string.h>
 
 #include "cli/cli.h"
