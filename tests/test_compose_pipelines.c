@@ -15,59 +15,8 @@
 
 #include <cmocka.h>
 
-#include "base/str.h"
-#include "maquette/planner_measured.h"
+#include "sailor_profiles.h"
 #include "sanitized.h"
-#include "train/profiled/profiled.h"
-
-static char folder[4096];
-
-static void need_profiles(void)
-{
-    const char *shared = getenv("MAQ_SHARED");
-    if (!shared) {
-        print_message("no published profile: set MAQ_SHARED to the folder that has data/planners/sailor\n");
-        skip();
-    }
-    snprintf(folder, sizeof folder, "%s/data/planners/sailor", shared);
-}
-
-static struct maq_compose_result *compose(uint32_t gbs, uint32_t a100, uint32_t v100, enum maq_compose_class of)
-{
-    const struct maq_compose_pool pools[] = {{.device = "A100-40", .count = a100},
-                                             {.device = "V100-16", .count = v100}};
-    struct maq_compose_problem problem = MAQ_COMPOSE_PROBLEM_INIT;
-    struct maq_compose_result *r = NULL;
-    problem.folder = folder;
-    problem.model = "OPT-350";
-    problem.pools = pools;
-    problem.n_pools = 2;
-    problem.global_batch = gbs;
-    problem.of = of;
-    assert_int_equal(maq_compose(&r, &problem, NULL), MAQ_OK);
-    assert_true(r->n_plans > 0);
-    assert_true(r->bound_s <= r->plans[0].step_s * (1 + 1e-12));
-    return r;
-}
-
-/* Whether the published rule says that a plan of the result, written and read back as JSON, fits. */
-static bool judged_fits(const struct maq_compose_result *r)
-{
-    struct maq_loaded_mixed_plan *box, *back;
-    struct maq_profile_dir *profile;
-    struct maq_mixed_cost cost;
-    char *json;
-    assert_int_equal(maq_compose_mixed_plan(&box, r, 0, NULL), MAQ_OK);
-    assert_int_equal(maq_mixed_plan_write(&json, maq_mixed_plan_get(box), NULL), MAQ_OK);
-    assert_int_equal(maq_mixed_plan_parse(&back, "plan", maq_str_of(json), NULL), MAQ_OK);
-    assert_int_equal(maq_profile_dir_load(&profile, folder, NULL), MAQ_OK);
-    assert_int_equal(maq_mixed_judge_sailor(&cost, maq_mixed_plan_get(back), profile, NULL), MAQ_OK);
-    maq_profile_dir_free(profile);
-    maq_mixed_plan_free(back);
-    maq_mixed_plan_free(box);
-    free(json);
-    return cost.fits;
-}
 
 static void too_slow(void)
 {
@@ -78,7 +27,7 @@ static void too_slow(void)
 /* Seconds of the best plan of one make-up. */
 static double best_of_one(uint32_t gbs, uint32_t a100, uint32_t v100)
 {
-    struct maq_compose_result *r = compose(gbs, a100, v100, MAQ_COMPOSE_UNIFORM);
+    struct maq_compose_result *r = compose("OPT-350", gbs, a100, v100, MAQ_COMPOSE_UNIFORM);
     double step_s = r->plans[0].step_s;
     assert_true(r->exact);
     maq_compose_result_free(r);
@@ -91,7 +40,7 @@ static void several_pipelines(void **ignored)
     if (SANITIZED)
         too_slow();
     need_profiles();
-    struct maq_compose_result *r = compose(512, 8, 8, MAQ_COMPOSE_PIPELINES);
+    struct maq_compose_result *r = compose("OPT-350", 512, 8, 8, MAQ_COMPOSE_PIPELINES);
     const struct maq_compose_plan *plan = &r->plans[0];
     uint32_t used[2] = {0}, samples = 0;
     for (uint32_t k = 0; k < plan->n_pipelines; k++) {
@@ -103,7 +52,7 @@ static void several_pipelines(void **ignored)
     }
     assert_true(used[0] <= 8 && used[1] <= 8 && samples >= 512);
     assert_true(plan->n_pipelines > 1 && plan->step_s < 0.99 * best_of_one(512, 8, 8));
-    assert_true(judged_fits(r));
+    assert_true(judged(r).fits);
     maq_compose_result_free(r);
 }
 
@@ -113,7 +62,7 @@ static void pipelines_beat_the_best_one(void **ignored)
     if (SANITIZED)
         too_slow();
     need_profiles();
-    struct maq_compose_result *r = compose(1024, 8, 24, MAQ_COMPOSE_PIPELINES);
+    struct maq_compose_result *r = compose("OPT-350", 1024, 8, 24, MAQ_COMPOSE_PIPELINES);
     struct maq_loaded_mixed_plan *box;
     assert_true(r->plans[0].step_s < 0.98 * best_of_one(1024, 8, 24));
     assert_int_equal(maq_compose_mixed_plan(&box, r, 0, NULL), MAQ_NO); /* it splits micro batches */

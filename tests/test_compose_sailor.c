@@ -16,59 +16,7 @@
 
 #include <cmocka.h>
 
-#include "base/str.h"
-#include "maquette/planner_measured.h"
-#include "train/profiled/profiled.h"
-
-static char folder[4096];
-
-static void need_profiles(void)
-{
-    const char *shared = getenv("MAQ_SHARED");
-    if (!shared) {
-        print_message("no published profile: set MAQ_SHARED to the folder that has data/planners/sailor\n");
-        skip();
-    }
-    snprintf(folder, sizeof folder, "%s/data/planners/sailor", shared);
-}
-
-static struct maq_compose_result *compose(const char *model, uint32_t gbs, uint32_t a100, uint32_t v100,
-                                          enum maq_compose_class of)
-{
-    const struct maq_compose_pool pools[] = {{.device = "A100-40", .count = a100},
-                                             {.device = "V100-16", .count = v100}};
-    struct maq_compose_problem problem = MAQ_COMPOSE_PROBLEM_INIT;
-    struct maq_compose_result *r = NULL;
-    problem.folder = folder;
-    problem.model = model;
-    problem.pools = pools;
-    problem.n_pools = v100 > 0 ? 2 : 1;
-    problem.global_batch = gbs;
-    problem.of = of;
-    assert_int_equal(maq_compose(&r, &problem, NULL), MAQ_OK);
-    assert_true(r->n_plans > 0);
-    assert_true(r->bound_s <= r->plans[0].step_s * (1 + 1e-12));
-    return r;
-}
-
-/* What the published rule says of a plan of the result, written and read back as JSON. */
-static struct maq_mixed_cost judged(const struct maq_compose_result *r)
-{
-    struct maq_loaded_mixed_plan *box, *back;
-    struct maq_profile_dir *profile;
-    struct maq_mixed_cost cost;
-    char *json;
-    assert_int_equal(maq_compose_mixed_plan(&box, r, 0, NULL), MAQ_OK);
-    assert_int_equal(maq_mixed_plan_write(&json, maq_mixed_plan_get(box), NULL), MAQ_OK);
-    assert_int_equal(maq_mixed_plan_parse(&back, "plan", maq_str_of(json), NULL), MAQ_OK);
-    assert_int_equal(maq_profile_dir_load(&profile, folder, NULL), MAQ_OK);
-    assert_int_equal(maq_mixed_judge_sailor(&cost, maq_mixed_plan_get(back), profile, NULL), MAQ_OK);
-    maq_profile_dir_free(profile);
-    maq_mixed_plan_free(back);
-    maq_mixed_plan_free(box);
-    free(json);
-    return cost;
-}
+#include "sailor_profiles.h"
 
 /* One kind of device per stage, one number of replicas: exact, and the judge agrees to the last digits. `known`: a class optimum that was
  * found before (by a prototype; rounded to 1 ms); where this search has found less, the better one. */
