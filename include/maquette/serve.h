@@ -23,48 +23,39 @@ extern "C" {
 enum maq_engine { MAQ_ENGINE_VLLM, MAQ_ENGINE_SGLANG, MAQ_ENGINE_TRTLLM, MAQ_ENGINE_COUNT };
 MAQ_API const char *maq_engine_name(enum maq_engine engine);
 
-/* What weights are in memory, and the arithmetic that goes with it. */
-/* clang-format off: one row, one line */
-/*    id         name           arithmetic, scales                                                                              */
+/* What weights are in memory, and the arithmetic that goes with it: identifier, name, in words. */
+/* clang-format off */
 #define MAQ_WEIGHTS_LIST(X)                                                                                            \
-    X(BF16, "bf16") /* 16 bits                                                                                      */ \
-    X(FP8, "fp8")   /* 8 bits, a scale for a tensor, or a row                                                       */ \
-    X(FP8_BLOCK,                                                                                                       \
-      "fp8-block")  /* 8 bits, a scale for 128 x 128 weights and for 128 inputs (DeepSeek-V3, Qwen3 FP8)           */  \
-    X(INT8, "int8") /* weights alone; arithmetic in 16 bits                                                         */ \
-    X(INT4, "int4") /* weights alone, groups of 128 (AWQ, GPTQ); arithmetic in 16 bits                              */ \
-    X(MXFP4,                                                                                                           \
-      "mxfp4") /* weights alone, groups of 32 (gpt-oss); arithmetic in 16 bits                                 */      \
-    X(NVFP4, "nvfp4") /* 4 bits, groups of 16; arithmetic in 4 bits                                                   */
+    X(BF16,      "bf16",      "16 bits")                                                                               \
+    X(FP8,       "fp8",       "8 bits, a scale for a tensor or a row")                                                 \
+    X(FP8_BLOCK, "fp8-block", "8 bits, a scale for 128 x 128 weights and for 128 inputs (DeepSeek-V3, Qwen3 FP8)")     \
+    X(INT8,      "int8",      "8 bits, weights alone; arithmetic in 16 bits")                                          \
+    X(INT4,      "int4",      "4 bits, weights alone, groups of 128 (AWQ, GPTQ); arithmetic in 16 bits")               \
+    X(MXFP4,     "mxfp4",     "4 bits, weights alone, groups of 32 (gpt-oss); arithmetic in 16 bits, 8 on Blackwell")  \
+    X(NVFP4,     "nvfp4",     "4 bits, groups of 16; arithmetic in 4 bits")
 /* clang-format on */
 enum maq_weights {
-#define MAQ_WEIGHTS_ENUM(id, name) MAQ_WEIGHTS_##id,
+#define MAQ_WEIGHTS_ENUM(id, name, what) MAQ_WEIGHTS_##id,
     MAQ_WEIGHTS_LIST(MAQ_WEIGHTS_ENUM)
 #undef MAQ_WEIGHTS_ENUM
         MAQ_WEIGHTS_COUNT
 };
 MAQ_API const char *maq_weights_name(enum maq_weights weights);
 
-/* Where the time of an iteration goes. */
-/* clang-format off: one row, one line */
+/* Where the time of an iteration goes: identifier, name, what is in it. */
+/* clang-format off */
 #define MAQ_SERVE_PART_LIST(X)                                                                                         \
-    X(GEMM, "gemm") /* dense products                                                                            */    \
-    X(ATTENTION,                                                                                                       \
-      "attention") /* with what goes with it: writing the cache; scans                                          */     \
-    X(EXPERTS,                                                                                                         \
-      "experts") /* router, routed experts                                                                    */       \
-    X(POINTWISE,                                                                                                       \
-      "pointwise") /* norms, activations, quantization, embedding                                               */     \
-    X(COMM,                                                                                                            \
-      "communication") /* collectives                                                                               */ \
-    X(SAMPLING,                                                                                                        \
-      "sampling") /* of logits, a token                                                                        */      \
-    X(LAUNCH,                                                                                                          \
-      "launch")     /* the device waits for launches where no CUDA graph holds them                              */    \
-    X(HOST, "host") /* the device waits for the scheduler and for inputs to be prepared                          */
+    X(GEMM,      "gemm",          "dense products")                                                                    \
+    X(ATTENTION, "attention",     "with writing the cache; scans of recurrent layers")                                 \
+    X(EXPERTS,   "experts",       "router, routed experts")                                                            \
+    X(POINTWISE, "pointwise",     "norms, activations, quantization, embedding")                                       \
+    X(COMM,      "communication", "collectives")                                                                       \
+    X(SAMPLING,  "sampling",      "a token of its logits")                                                             \
+    X(LAUNCH,    "launch",        "the device waits for launches where no CUDA graph holds them")                      \
+    X(HOST,      "host",          "the device waits for the scheduler, and for inputs to be prepared")
 /* clang-format on */
 enum maq_serve_part {
-#define MAQ_SERVE_PART_ENUM(id, name) MAQ_SERVE_##id,
+#define MAQ_SERVE_PART_ENUM(id, name, what) MAQ_SERVE_##id,
     MAQ_SERVE_PART_LIST(MAQ_SERVE_PART_ENUM)
 #undef MAQ_SERVE_PART_ENUM
         MAQ_SERVE_PART_COUNT
@@ -114,8 +105,7 @@ struct maq_requests {
     const struct maq_request *at; /* [n], by arrival */
     uint32_t n;
     uint32_t prefix_unit; /* tokens of a named run */
-    uint32_t
-        concurrency; /* 0: requests come when they come; else so many are under way, and arrival_s is not looked at */
+    uint32_t concurrency; /* 0: by arrival_s; else so many are under way at all times, and arrival_s is not looked at */
 };
 
 /* Requests out of thin air. Zero where nothing is said. */

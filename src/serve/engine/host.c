@@ -2,8 +2,14 @@
 /*
  * host.c - what an engine's host does, by engine and release: for an iteration, and for a request on its way in and out.
  *
- * Times are those of the reference host (framework.h). They are medians of what public runs leave over when the kernels are taken off, of
- * many models, GPUs and degrees together; docs/validate-serve.md says which, and how far off the result is by source.
+ * Times are those of the reference host (framework.h). Two kinds:
+ *
+ *   arrive_s, arrive_token_s   until a request is with the engine, read off published TTFT of many models, GPUs and degrees together;
+ *                              tools/leave-one-out-serve says what is left of them where the source has not been seen
+ *   all others                 assumed: round figures of the size that an iteration, a launch and a request take a Python process on
+ *                              that host. Nothing here was measured, and nothing was fitted
+ *
+ * docs/validate-serve.md has the errors.
  */
 #include "base/str.h"
 #include "serve/engine/deployment.h"

@@ -11,7 +11,7 @@ const char *maq_engine_name(enum maq_engine engine)
 const char *maq_weights_name(enum maq_weights weights)
 {
     static const char *const names[MAQ_WEIGHTS_COUNT] = {
-#define NAME(id, name) [MAQ_WEIGHTS_##id] = name,
+#define NAME(id, name, what) [MAQ_WEIGHTS_##id] = name,
         MAQ_WEIGHTS_LIST(NAME)
 #undef NAME
     };
@@ -21,7 +21,7 @@ const char *maq_weights_name(enum maq_weights weights)
 const char *maq_serve_part_name(enum maq_serve_part part)
 {
     static const char *const names[MAQ_SERVE_PART_COUNT] = {
-#define NAME(id, name) [MAQ_SERVE_##id] = name,
+#define NAME(id, name, what) [MAQ_SERVE_##id] = name,
         MAQ_SERVE_PART_LIST(NAME)
 #undef NAME
     };

@@ -58,8 +58,7 @@ struct maq_passes {
     struct maq_pass_type plain; /* of what is in 16 bits whatever the weights are: attention, norms, head, router */
     bool kv_fp8;
     bool fuses_norm; /* the sum over the TP group, the residual stream and its norm are one kernel (TensorRT-LLM) */
-    bool
-        fuses_quantization; /* every input is quantized by the kernel that writes it; else by norms and activations alone */
+    bool fuses_quantization; /* whichever kernel writes an input quantizes it; else norms and activations do */
     int32_t ep, moe_tp;
     double imbalance;
     struct maq_pass_stage *stages;
@@ -88,7 +87,7 @@ struct maq_pass_batch {
     uint32_t n_chunks;
 };
 
-/* What a layer's queries see: the last so many keys, 0: all. A chunk counts as a window: a query sees up to it. */
+/* What a layer's queries see: the last so many keys, 0: all. A chunk counts as a window (docs/serving.md). */
 static inline int64_t maq_pass_window(const struct maq_attention_geometry *g)
 {
     return g->window > 0 ? g->window : g->chunk;
