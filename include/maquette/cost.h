@@ -163,6 +163,7 @@ struct maq_coll {
     uint32_t flags; /* enum maq_coll_flag, MAQ_COLL_TURNS */
     double bytes, far_bytes, rows, row_bytes;
     struct maq_placement at;
+    uint32_t zero; /* always 0, and no padding: collectives compare and hash byte for byte */
 };
 
 enum maq_provider {

@@ -26,6 +26,7 @@
 #include "cost/fitted/table.h"
 
 #include <math.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -63,6 +64,10 @@ static uint64_t hash_device(const char *device)
 }
 
 _Static_assert(sizeof(struct maq_op) % 8 == 0 && sizeof(struct maq_coll) % 8 == 0, "hashed by words");
+_Static_assert(offsetof(struct maq_coll, zero) == sizeof(struct maq_coll) - sizeof(uint32_t) &&
+                   offsetof(struct maq_coll, zero) == offsetof(struct maq_coll, at) + sizeof(struct maq_placement) &&
+                   sizeof(struct maq_placement) == 4 * sizeof(uint32_t) + 4,
+               "compared and hashed byte for byte: no byte is padding");
 
 static uint64_t hash_op(const struct maq_op *op, const char *device)
 {
