@@ -157,6 +157,28 @@ static void test_one_request_alone(void **state)
     one_request("gpt-oss-20b", "h100-sxm:8", "", 8, 700, 60, &plain); /* windows of 128 */
 }
 
+/* As many iterations are under way as there are stages: equal prompts that fill one each leave the last stage one after another, the
+ * time of the slowest stage apart. */
+static void test_long_pipeline(void **state)
+{
+    (void)state;
+    enum { REQUESTS = 120, PROMPT = 64 };
+    struct maq_loaded_job *job = load("llama-3.1-405b", "h100-sxm:6 x 21", ", pp: 126", 1);
+    const struct maq_serve_options o = {
+        .async_scheduling = MAQ_OFF, .max_num_batched_tokens = PROMPT, .max_num_seqs = 2 * REQUESTS};
+    struct maq_request at[REQUESTS];
+    for (int i = 0; i < REQUESTS; i++)
+        at[i] = (struct maq_request){.prompt = PROMPT, .output = 2};
+    const struct maq_requests q = {.at = at, .n = REQUESTS};
+    struct maq_serve_result *r = serve(job, &o, &q);
+    double apart = r->served[1].first_s - r->served[0].first_s;
+    assert_true(apart > 0);
+    for (int i = 2; i < REQUESTS; i++)
+        expect_close(r->served[i].first_s - r->served[i - 1].first_s, apart, 1e-6, "time between first tokens");
+    maq_serve_free(r);
+    maq_job_free(job);
+}
+
 /* ---- one server ---- */
 
 /* Service by tokens out of a request that is alone in the engine. */
@@ -618,19 +640,13 @@ static void test_memory_runs_out(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_one_request_alone),
-        cmocka_unit_test(test_constant_service),
-        cmocka_unit_test(test_exponential_service),
-        cmocka_unit_test(test_concurrency_is_held),
-        cmocka_unit_test(test_at_once_is_one_by_one),
-        cmocka_unit_test(test_same_bytes),
-        cmocka_unit_test(test_shared_prefix),
-        cmocka_unit_test(test_bytes_per_token),
-        cmocka_unit_test(test_blocks),
-        cmocka_unit_test(test_does_not_fit),
-        cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_batch_refused),
-        cmocka_unit_test(test_memory_runs_out),
+        cmocka_unit_test(test_one_request_alone),   cmocka_unit_test(test_long_pipeline),
+        cmocka_unit_test(test_constant_service),    cmocka_unit_test(test_exponential_service),
+        cmocka_unit_test(test_concurrency_is_held), cmocka_unit_test(test_at_once_is_one_by_one),
+        cmocka_unit_test(test_same_bytes),          cmocka_unit_test(test_shared_prefix),
+        cmocka_unit_test(test_bytes_per_token),     cmocka_unit_test(test_blocks),
+        cmocka_unit_test(test_does_not_fit),        cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_batch_refused),       cmocka_unit_test(test_memory_runs_out),
     };
     return cmocka_run_group_tests_name("serving engine", tests, NULL, NULL);
 }

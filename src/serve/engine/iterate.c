@@ -29,8 +29,8 @@ void maq_engine_start(struct maq_serve_engine *e, const struct maq_pass_batch *b
         for (int i = 0; i < MAQ_SERVE_PART_COUNT; i++)
             out->part_s[i] += parts.ns[i] * 1e-9;
     }
-    e->ends_s[(e->first + e->flying) % MAQ_MOST_FLYING] = at;
-    e->flying++;
+    e->ends_s[(e->first + e->in_flight) % e->most_in_flight] = at;
+    e->in_flight++;
     e->now_s = ready;
     out->iterations++;
     e->batch_requests += requests;
@@ -41,8 +41,8 @@ double maq_engine_end(struct maq_serve_engine *e)
 {
     double end = e->ends_s[e->first];
     e->now_s = end > e->now_s ? end : e->now_s;
-    e->first = (e->first + 1) % MAQ_MOST_FLYING;
-    e->flying--;
+    e->first = (e->first + 1) % e->most_in_flight;
+    e->in_flight--;
     return end;
 }
 
@@ -53,9 +53,9 @@ void maq_engine_launch(struct maq_serve_engine *e, struct maq_iteration *it)
     maq_engine_start(e, &e->batch.batch, it->n);
     out->preemptions += it->n_preempted;
     for (uint32_t i = 0; i < it->n_preempted; i++)
-        out->served[e->riding[it->preempted[i]].request].preemptions++;
+        out->served[e->slots[it->preempted[i]].request].preemptions++;
     for (uint32_t i = 0; i < it->n; i++) {
-        struct maq_riding *r = &e->riding[it->scheduled[i].slot];
+        struct maq_engine_slot *r = &e->slots[it->scheduled[i].slot];
         if (r->seen)
             continue;
         r->seen = true;
@@ -65,7 +65,7 @@ void maq_engine_launch(struct maq_serve_engine *e, struct maq_iteration *it)
     }
 }
 
-static void token(struct maq_serve_engine *e, struct maq_riding *r, double at)
+static void token(struct maq_serve_engine *e, struct maq_engine_slot *r, double at)
 {
     struct maq_served *s = &e->out->served[r->request];
     if (!r->sampled) {
@@ -80,7 +80,7 @@ static void token(struct maq_serve_engine *e, struct maq_riding *r, double at)
 
 static void finish(struct maq_serve_engine *e, uint32_t slot)
 {
-    const struct maq_riding *r = &e->riding[slot];
+    const struct maq_engine_slot *r = &e->slots[slot];
     const struct maq_served *s = &e->out->served[r->request];
     int64_t tokens = e->requests->at[r->request].output;
     maq_latency_add(&e->ttft, s->first_s - s->arrival_s);
@@ -94,13 +94,13 @@ static void finish(struct maq_serve_engine *e, uint32_t slot)
     e->out->duration_s = s->last_s > e->out->duration_s ? s->last_s : e->out->duration_s;
 }
 
-void maq_engine_land(struct maq_serve_engine *e)
+void maq_engine_retire(struct maq_serve_engine *e)
 {
     struct maq_iteration *it = &e->it[e->first];
     double client = maq_engine_end(e) + e->respond_s;
     for (uint32_t i = 0; i < it->n; i++)
         if (it->scheduled[i].samples && e->sched.at[it->scheduled[i].slot].rank.order == it->scheduled[i].order)
-            token(e, &e->riding[it->scheduled[i].slot], client);
+            token(e, &e->slots[it->scheduled[i].slot], client);
     maq_vllm_end(&e->sched, it, NULL);
     for (uint32_t i = 0; i < it->n_finished; i++)
         finish(e, it->finished[i]);

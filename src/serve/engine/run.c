@@ -48,17 +48,17 @@ static bool admit(struct maq_serve_engine *e)
     uint32_t slot = maq_vllm_add(&e->sched, &new);
     if (slot == MAQ_NO_SLOT)
         return false;
-    if (slot >= e->riding_size) {
+    if (slot >= e->slots_size) {
         uint32_t size = slot * 2 + 64;
-        struct maq_riding *p = maq__realloc(e->riding, size * sizeof *p);
+        struct maq_engine_slot *p = maq__realloc(e->slots, size * sizeof *p);
         if (!p) {
             e->sched.failed = true;
             return false;
         }
-        e->riding = p;
-        e->riding_size = size;
+        e->slots = p;
+        e->slots_size = size;
     }
-    e->riding[slot] = (struct maq_riding){.request = e->next++};
+    e->slots[slot] = (struct maq_engine_slot){.request = e->next++};
     return true;
 }
 
@@ -69,18 +69,18 @@ static enum maq_status loop(struct maq_serve_engine *e)
             ;
         if (engine_failed(e))
             return MAQ_NO_MEMORY;
-        if (!e->d->options.one_by_one && maq_engine_coast(e))
+        if (!e->d->options.one_by_one && maq_engine_fast_forward(e))
             continue;
-        if (e->flying < e->most_flying) {
-            struct maq_iteration *it = &e->it[(e->first + e->flying) % MAQ_MOST_FLYING];
+        if (e->in_flight < e->most_in_flight) {
+            struct maq_iteration *it = &e->it[(e->first + e->in_flight) % e->most_in_flight];
             maq_vllm_decide(&e->sched, it);
             if (it->n > 0) {
                 maq_engine_launch(e, it);
                 continue;
             }
         }
-        if (e->flying > 0)
-            maq_engine_land(e);
+        if (e->in_flight > 0)
+            maq_engine_retire(e);
         else if (maq_engine_next_arrival(e) < (double)INFINITY)
             e->now_s = maq_engine_next_arrival(e);
         else
@@ -153,27 +153,31 @@ static enum maq_status begin(struct maq_serve_engine *e)
                                          .reserve_full_isl = true};
     uint32_t stages = e->d->passes.n_stages;
     e->respond_s = e->d->host.respond_s / maq_device_host_speed(e->d->device);
-    e->most_flying = e->d->host.async && stages == 1 ? 2 : stages;
+    e->most_in_flight = e->d->host.async && stages == 1 ? 2 : stages;
     const struct maq_kv_options kv = {.groups = e->d->groups,
                                       .n_groups = e->d->n_groups,
                                       .blocks = (uint32_t)e->d->blocks,
                                       .caching = !o->no_prefix_caching,
                                       .max_len = o->max_model_len,
-                                      .in_flight = (int64_t)o->max_num_batched_tokens * e->most_flying};
+                                      .in_flight = (int64_t)o->max_num_batched_tokens * e->most_in_flight};
     MAQ_TRY(maq_vllm_init(&e->sched, &knobs, &kv));
     e->stage_free_s = maq__calloc(stages * sizeof *e->stage_free_s);
-    bool ok = e->stage_free_s && maq_latency_init(&e->itl) && maq_latency_init(&e->ttft) &&
+    e->it = maq__calloc(e->most_in_flight * sizeof *e->it);
+    e->ends_s = maq__calloc(e->most_in_flight * sizeof *e->ends_s);
+    bool ok = e->stage_free_s && e->it && e->ends_s && maq_latency_init(&e->itl) && maq_latency_init(&e->ttft) &&
               maq_latency_init(&e->tpot) && maq_latency_init(&e->e2el) && maq_latency_init(&e->queue);
     return ok ? MAQ_OK : MAQ_NO_MEMORY;
 }
 
 static void end(struct maq_serve_engine *e)
 {
-    for (uint32_t i = 0; i < MAQ_MOST_FLYING; i++)
+    for (uint32_t i = 0; e->it && i < e->most_in_flight; i++)
         maq_iteration_fini(&e->it[i]);
+    free(e->it);
+    free(e->ends_s);
     maq_vllm_fini(&e->sched);
     maq_batch_fini(&e->batch);
-    free(e->riding);
+    free(e->slots);
     free(e->stage_free_s);
     maq_latency_fini(&e->itl);
     maq_latency_fini(&e->ttft);
