@@ -141,29 +141,31 @@ static void one_stage_ties_nothing(void **ignored)
     done(&s);
 }
 
-/* What is told to be left free leaves every stage the room for its peak, and costs no less. */
+/* Asked to fit in nine of ten runs, every stage leaves the room for it, and the plan is no faster. */
 static void room_is_left(void **ignored)
 {
-    static const char *const texts[] = {
+    static const char text[] =
         "{model: {base: llama-2-7b, num_hidden_layers: 10}, workload: {seq: 2048, gbs: 16}, plan: {precision: fp16}, "
         "cluster: {groups: [{device: v100-16gb, nodes: 1, devices_per_node: 4}, {device: t4, nodes: 1, "
-        "devices_per_node: 4}]}}",
-        "{model: {base: llama-2-7b, num_hidden_layers: 10}, workload: {seq: 2048, gbs: 16}, plan: {precision: fp16}, "
-        "cluster: {groups: [{device: v100-16gb, nodes: 1, devices_per_node: 4}, {device: t4, nodes: 1, "
-        "devices_per_node: 4}]}, search: {reserve: 1.1 GiB}}"};
+        "devices_per_node: 4}]}}";
     struct maq_mixed_search_opts opts = MAQ_MIXED_SEARCH_OPTS_INIT;
     opts.threads = 1;
-    struct searched full = search_groups(texts[0], &opts), roomy = search_groups(texts[1], &opts);
-    assert_true(full.result->n_plans > 0 && roomy.result->n_plans > 0);
-    struct maq_mixed_search_headroom room = maq_mixed_search_headroom(&full.result->plans[0], full.job);
-    assert_true(room.reserve_bytes > 0 &&
-                room.reserve_bytes <= 1.1 * MAQ_GIB * (1 + 1e-12)); /* what the second leaves */
-    assert_true(room.stage < full.result->plans[0].n_stages &&
-                room.needed_bytes * room.memory_high > room.device_bytes);
-    assert_true(maq_mixed_search_headroom(&roomy.result->plans[0], roomy.job).reserve_bytes == 0);
+    struct searched full = search_groups(text, &opts);
+    opts.min_fit_probability = 0.9;
+    struct searched roomy = search_groups(text, &opts);
+    opts.as_predicted = true;
+    struct searched again = search_groups(text, &opts);
+    assert_true(full.result->n_plans > 0 && roomy.result->n_plans > 0 && again.result->n_plans > 0);
+    struct maq_mixed_search_headroom h = maq_mixed_search_headroom(full.result, 0, full.job);
+    assert_true(h.stage < full.result->plans[0].n_stages && h.fit_probability < 0.9);
+    assert_true(h.fit_probability == maq_train_fit_probability(h.needed_bytes, h.device_bytes));
+    assert_true(maq_mixed_search_headroom(roomy.result, 0, roomy.job).fit_probability >= 0.9 - 1e-12);
     assert_true(roomy.result->plans[0].step_s >= full.result->plans[0].step_s);
+    assert_true(roomy.result->min_fit_probability == 0.9 && again.result->min_fit_probability == 0);
+    assert_true(again.result->plans[0].step_s == full.result->plans[0].step_s);
     done(&full);
     done(&roomy);
+    done(&again);
 }
 
 int main(void)

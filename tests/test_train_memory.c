@@ -423,86 +423,26 @@ static void test_side_by_side(void **state)
     assert_near(both, attention + scan - mlp - 2 * u - inner, 1e-12);
 }
 
-static double needed(const struct maq_train_result *r)
-{
-    const struct maq_stage_result *st = &r->stages[r->worst_stage];
-    return st->allocated_bytes + st->bytes[MAQ_MEM_CONTEXT] + st->bytes[MAQ_MEM_NCCL];
-}
-
-/* A job with the settings that words name: "mbs: 2, recompute_granularity: full ". */
-static struct prediction follow(const char *text, char *words)
-{
-    struct maq_override changes[3];
-    char paths[3][64], *rest;
-    struct prediction p;
-    size_t n = 0;
-    for (char *key = strtok_r(words, ",", &rest); key; key = strtok_r(NULL, ",", &rest), n++) {
-        char *value = strstr(key, ": ");
-        assert_true(value && n < 3);
-        *value = '\0';
-        snprintf(paths[n], sizeof paths[n], "plan.%s", key + strspn(key, " "));
-        value[2 + strcspn(value + 2, " ")] = '\0';
-        changes[n] = (struct maq_override){"--set", paths[n], value + 2};
-    }
-    assert_int_equal(maq_job_parse(&p.job, "test", maq_str_of(text), changes, n, NULL), MAQ_OK);
-    assert_int_equal(maq_train_predict(&p.result, maq_job_get(p.job), NULL), MAQ_OK);
-    return p;
-}
-
-/*
- * Who does what the advice says gets a plan that fits, in as much memory as it says; where it knows of none that fits, less than before.
- */
-static void test_advice(void **state)
-{
-    static const char *const jobs[] = {
-        "model: llama-3.1-8b, cluster: 'h100-sxm:8'",
-        ("model: llama-3.1-8b, cluster: 'h100-sxm:8', plan: {recompute: selective, sharding: optim_grads_params}, "
-         "workload: {seq: 65536}"),
-        "model: llama-3.1-8b, cluster: 'h100-sxm:1'",
-        "model: llama-3.1-70b, cluster: 'h100-sxm:8 x 2', plan: {tp: 4}, workload: {gbs: 64}",
-        "model: llama-3.1-70b, cluster: 'h100-sxm:8', plan: {tp: 8, sharding: no_shard}",
-        "model: llama-2-7b, cluster: 'a100-40gb:8', plan: {mbs: 8}, workload: {seq: 4096, gbs: 64}",
-        "model: llama-3.1-8b, cluster: 'h100-sxm:8', workload: {seq: 10000000}",
-        "model: deepseek-v2-lite, cluster: 'a100-40gb:8', plan: {ep: 8}, workload: {seq: 4096, gbs: 64}",
-        "model: mixtral-8x7b, cluster: 'h100-sxm:8 x 4', plan: {ep: 8}, workload: {seq: 4096, gbs: 64}",
-        "model: opt-6.7b, cluster: 'v100-16gb:8', plan: {mbs: 4, attention_backend: unfused}, workload: {gbs: 64}"};
-    uint32_t helped = 0, nearest = 0;
-    for (size_t i = 0; i < MAQ_COUNT(jobs); i++) {
-        char text[512], advice[256], said[32], got[32], *at, *end;
-        snprintf(text, sizeof text, "{%s}", jobs[i]);
-        struct prediction before = predict_text(text), after;
-        assert_false(before.result->fits);
-        maq_train_advice(advice, before.result);
-        print_message("%s\n", advice);
-        bool fits = strstr(advice, "; try ");
-        at = fits ? strstr(advice, "; try ") + 6 : strstr(advice, " nearest is ") + 12;
-        assert_non_null(end = strchr(at, '('));
-        snprintf(said, sizeof said, "%.*s", (int)strcspn(end + 1, ")"), end + 1);
-        *end = '\0';
-        after = follow(text, at);
-        assert_int_equal(after.result->fits, fits);
-        assert_string_equal(maq_format_bytes(got, needed(after.result)), said);
-        assert_true(needed(after.result) < needed(before.result));
-        helped += fits;
-        nearest += !fits;
-        drop(&after);
-        drop(&before);
-    }
-    assert_true(helped >= 5 && nearest >= 1);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_step_gradients),       cmocka_unit_test(test_flat_gradients),
-        cmocka_unit_test(test_side_by_side),         cmocka_unit_test(test_advice),
-        cmocka_unit_test(test_vocabulary_schedules), cmocka_unit_test(test_checkpoint_by_op),
-        cmocka_unit_test(test_cross_entropy),        cmocka_unit_test(test_context_and_communicators),
-        cmocka_unit_test(test_gathered_parameters),  cmocka_unit_test(test_kept_whole),
-        cmocka_unit_test(test_coming_gradients),     cmocka_unit_test(test_copied_heads),
-        cmocka_unit_test(test_cache_is_capped),      cmocka_unit_test(test_widened_softmax),
-        cmocka_unit_test(test_roots_of_lists),       cmocka_unit_test(test_logits_are_gone),
-        cmocka_unit_test(test_scores_apart),         cmocka_unit_test(test_fsdp_at_the_loss),
+        cmocka_unit_test(test_step_gradients),
+        cmocka_unit_test(test_flat_gradients),
+        cmocka_unit_test(test_side_by_side),
+        cmocka_unit_test(test_vocabulary_schedules),
+        cmocka_unit_test(test_checkpoint_by_op),
+        cmocka_unit_test(test_cross_entropy),
+        cmocka_unit_test(test_context_and_communicators),
+        cmocka_unit_test(test_gathered_parameters),
+        cmocka_unit_test(test_kept_whole),
+        cmocka_unit_test(test_coming_gradients),
+        cmocka_unit_test(test_copied_heads),
+        cmocka_unit_test(test_cache_is_capped),
+        cmocka_unit_test(test_widened_softmax),
+        cmocka_unit_test(test_roots_of_lists),
+        cmocka_unit_test(test_logits_are_gone),
+        cmocka_unit_test(test_scores_apart),
+        cmocka_unit_test(test_fsdp_at_the_loss),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

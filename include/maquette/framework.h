@@ -103,6 +103,11 @@ struct maq_framework {
     /* NVFP4: what weight gradients read goes through a random Hadamard transform and is quantized by a kernel of its own,
      * besides the one for the other products (Transformer Engine until 2.13). */
     bool hadamard_apart;
+    /*
+     * Switches that it has: tokens sent to their experts by DeepEP's or HybridEP's kernels, and TP collectives cut in pieces under
+     * the GEMMs by Transformer Engine's userbuffers. A search opens them (planner/space/default_values.c).
+     */
+    bool has_fused_exchange, has_tp_overlap;
     bool launches_block; /* CUDA_LAUNCH_BLOCKING: the host waits for every kernel */
     /* What the backward pass does not need is not recomputed: the last product of a layer (XLA, PyTorch's early stop). */
     bool recompute_prunes;

@@ -96,6 +96,10 @@ MAQ_API enum maq_status maq_job_load_open(struct maq_loaded_job **out, const cha
 MAQ_API enum maq_status maq_job_parse_open(struct maq_loaded_job **out, const char *name, struct maq_str text,
                                            const struct maq_override *overrides, size_t n_overrides,
                                            struct maq_diag *diag);
+/* The open job of a complete one, for a search of it: the plan as it was written. *out must not outlive `job`, whose it borrows. */
+MAQ_API enum maq_status maq_job_reopen(struct maq_loaded_job **out, const struct maq_loaded_job *job,
+                                       struct maq_diag *diag);
+
 /* An open job with a plan, completed and checked. *out is owned by the caller and must not outlive `open`, whose model and
  * cluster it borrows. */
 MAQ_API enum maq_status maq_job_complete(struct maq_loaded_job **out, const struct maq_loaded_job *open,

@@ -42,22 +42,33 @@ struct maq_search_progress {
 
 /* One `key=value,value` list: the values that an axis may take. */
 struct maq_search_opts {
-    uint32_t top;             /* how many plans to report, each with other degrees; 0 = 5 */
-    bool pareto_memory;       /* also every plan that no other beats in both time and memory */
-    bool full;                /* every axis over all its values, not only what Megatron-LM runs */
-    bool free;                /* what the document says of the plan is searched too; flags and lists hold */
+    uint32_t top;       /* how many plans to report, each with other degrees; 0 = 5 */
+    bool pareto_memory; /* also every plan that no other beats in both time and memory */
+    bool full;          /* every axis over all its values, not only what Megatron-LM runs */
+    bool
+        keep_switches; /* moe_token_dispatcher_type and tp_comm_overlap, which hide communication, stay as the job has them */
+    bool free;         /* what the document says of the plan is searched too; flags and lists hold */
+    bool quick;        /* nothing that is said of the plan is kept, and of each axis a few values that are often good */
     bool exhaustive;          /* score everything: the answer must not change (tests) */
     const char *const *lists; /* "tp=1,2,4"; short and long keys */
     size_t n_lists;
     uint32_t threads;     /* 0 = as many as there are processors */
     double reserve_bytes; /* of each device that a plan may not use; the job's own reserve where that is more */
-    double memory_bytes;  /* what each device is taken to have; 0 = what it has */
+    /*
+     * A plan fits when it fits as predicted and, as far off as published peaks were from predicted ones, in this share of runs
+     * (maq_train_fit_probability) of what the reserve leaves. The job's own value goes first; 0 = as predicted.
+     */
+    double min_fit_probability;
+    bool as_predicted;                 /* fitting as predicted is enough, whatever is said of a probability */
+    double memory_bytes;               /* what each device is taken to have; 0 = what it has */
     const volatile sig_atomic_t *stop; /* set by a signal handler: the best so far is the result; NULL = never */
     void (*progress)(void *context, const struct maq_search_progress *at); /* now and then; NULL = none */
     void *context;
     uint32_t more_nodes; /* times as many nodes in the first group; 0 = 1 */
     uint32_t only_group; /* 1 and up: that node group alone; 0 = the cluster */
 };
+/* What `maquette plan` asks for where nothing is said: that one run in ten at most runs out of memory. */
+#define MAQ_SEARCH_FIT_PROBABILITY 0.9
 #define MAQ_SEARCH_OPTS_INIT                                                                                           \
     {                                                                                                                  \
         0                                                                                                              \
@@ -126,38 +137,40 @@ MAQ_API enum maq_status maq_search_settings(struct maq_search_alternatives *out,
 MAQ_API void maq_search_alternatives_free(struct maq_search_alternatives *alternatives);
 
 /*
- * Headroom for a peak of memory above its prediction. A search takes memory as predicted, and one run in ten peaks at `memory_high`
- * times that or above. Where the best plan would not fit then, a reserve of `reserve_bytes` of each device (search.reserve,
- * --reserve) leaves the headroom in any plan.
+ * Of a plan that does not fit: what takes most of the memory of its worst stage, and the fastest plan that fits in nine of ten
+ * runs among few (maq_search_opts.quick), as the settings to give. "" for a plan that fits. `job` is the complete job of
+ * the result. It takes milliseconds.
  */
-struct maq_search_headroom {
-    double memory_high;   /* upper end of memory's 80 % interval, over the prediction */
-    double reserve_bytes; /* a multiple of a tenth of a gibibyte; 0: the best plan has that headroom */
-    struct maq_search_result
-        *search; /* with that reserve, complete; NULL: not asked for, not needed, or stopped. It may have no plans */
-};
-/*
- * For a result that has a best plan; `search`: also find the best plan with that reserve. To be freed by
- * maq_search_headroom_free().
- */
-MAQ_API enum maq_status maq_search_find_headroom(struct maq_search_headroom *out, const struct maq_loaded_job *open,
-                                                 const struct maq_search_result *result,
-                                                 const struct maq_search_opts *opts, bool search,
-                                                 struct maq_diag *diag);
-MAQ_API void maq_search_headroom_free(struct maq_search_headroom *room);
-/* The reserve of a device with `device_bytes`; 0 where a plan that needs `needed_bytes` leaves it anyway. */
-MAQ_API double maq_search_headroom_reserve(double device_bytes, double needed_bytes);
+#define MAQ_ADVICE_BYTES 512
+MAQ_API const char *maq_search_advice(char buf[MAQ_ADVICE_BYTES], const struct maq_loaded_job *job,
+                                      const struct maq_train_result *result);
 
-/* Nothing fits: the least memory, nodes or offloading that would change that, each by itself. */
+/* Headroom that a search leaves for a peak of memory above its prediction, and what it costs. */
+struct maq_search_headroom {
+    double min_fit_probability; /* that a plan had to have; 0: it had to fit as predicted */
+    double fit_probability;     /* of the best plan, in what the reserve leaves */
+    double bytes;               /* of the smallest device that no plan may need as predicted; without the reserve */
+    bool searched;              /* whether a faster plan without headroom was looked for, and the search not stopped */
+    struct maq_search_plan without; /* that plan; step_s = 0: there is none. Its strings live with the result */
+    double without_probability;     /* of its fitting */
+};
+/* For a result that has a best plan, once: the search of a complete one goes on with all memory. */
+MAQ_API enum maq_status maq_search_find_headroom(struct maq_search_headroom *out, const struct maq_loaded_job *open,
+                                                 struct maq_search_result *result, const struct maq_search_opts *opts,
+                                                 struct maq_diag *diag);
+
+/* Nothing fits: the least memory, nodes or offloading that would change that, or less certainty, each by itself. */
 struct maq_search_remedies {
     double memory_bytes;         /* of each device, to a gibibyte; 0 = none up to 64 times as much */
     uint32_t nodes;              /* of the first node group, doubled; 0 = none up to 64 times as many */
     bool offload;                /* activations and optimizer on the host */
+    double fit_probability;      /* of a plan that fits as predicted and too seldom; 0 = there is none */
     struct maq_plan with_memory; /* the plans that then fit best */
     struct maq_plan with_nodes;
     struct maq_plan with_offload;
-    double with_memory_s, with_nodes_s, with_offload_s; /* their steps */
-    void *owner;                                        /* internal */
+    struct maq_plan with_risk;
+    double with_memory_s, with_nodes_s, with_offload_s, with_risk_s; /* their steps */
+    void *owner;                                                     /* internal */
 };
 MAQ_API enum maq_status maq_search_find_remedies(struct maq_search_remedies *out, const struct maq_loaded_job *open,
                                                  const struct maq_search_opts *opts, struct maq_diag *diag);

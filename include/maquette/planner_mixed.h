@@ -62,9 +62,11 @@ struct maq_mixed_search_opts {
     uint32_t threads;         /* 0 = one per core */
     const char *const *lists; /* "tp=1,2,4", as struct maq_search_opts */
     size_t n_lists;
-    bool together_only; /* no search on each node group alone */
-    bool one_pipeline;  /* no pipelines of several node groups side by side */
-    int planner;        /* enum maq_mixed_planner */
+    bool together_only;         /* no search on each node group alone */
+    bool one_pipeline;          /* no pipelines of several node groups side by side */
+    int planner;                /* enum maq_mixed_planner */
+    double min_fit_probability; /* as struct maq_search_opts */
+    bool as_predicted;
     /*
      * Added to the cluster of the document: memory of every device, and nodes of one node group. No node group is then searched by
      * maq_search(), alone or with others of its kind.
@@ -160,8 +162,9 @@ struct maq_mixed_search_result {
     bool exact;        /* composed_s is the least of the class */
     bool complete;     /* false when the search was stopped */
     int planner;       /* enum maq_mixed_planner */
-    uint32_t n_layers; /* embedding, layers, MTP, output */
-    bool alone;        /* islands were planned alone too */
+    double reserve_bytes, min_fit_probability; /* as the job and the options have them */
+    uint32_t n_layers;                         /* embedding, layers, MTP, output */
+    bool alone;                                /* islands were planned alone too */
     uint32_t n_islands;
     const struct maq_mixed_search_island *islands;
     struct maq_mixed_search_counts counts; /* of the search over all node groups */
@@ -173,15 +176,14 @@ MAQ_API enum maq_status maq_mixed_search(struct maq_mixed_search_result **out, c
                                          const struct maq_mixed_search_opts *opts, struct maq_diag *diag);
 MAQ_API void maq_mixed_search_free(struct maq_mixed_search_result *result);
 
-/* Headroom for a peak above its prediction (maq_search_headroom), of the fullest stage; the same reserve is left on all devices. */
+/* How full the fullest stage of a plan is. */
 struct maq_mixed_search_headroom {
-    double memory_high;   /* upper end of memory's 80 % interval, over the prediction */
-    double reserve_bytes; /* 0: every stage has that headroom */
     uint32_t stage;
     double needed_bytes, device_bytes; /* of its devices */
+    double fit_probability;            /* in what the reserve leaves */
 };
-MAQ_API struct maq_mixed_search_headroom maq_mixed_search_headroom(const struct maq_mixed_search_plan *plan,
-                                                                   const struct maq_loaded_job *open);
+MAQ_API struct maq_mixed_search_headroom maq_mixed_search_headroom(const struct maq_mixed_search_result *result,
+                                                                   uint32_t plan, const struct maq_loaded_job *open);
 
 /* What would make a job fit that does not; 0 = nothing of that kind within the limits tried. MAQ_BAD_INPUT where nothing helps
  * because what the job fixes is possible on no node group. */
@@ -190,6 +192,7 @@ struct maq_mixed_search_remedies {
     char techniques[3]
                    [88]; /* lists that add techniques, as few as suffice together: "optimizer_offload_fraction=0,1" */
     double more_bytes;   /* on every device */
+    bool as_predicted;   /* something fits as predicted, in fewer runs than was asked for */
     uint32_t n_islands;
     struct {
         const char *device; /* borrowed from the job */

@@ -37,6 +37,7 @@ struct maq_report_opts {
     bool unicode;        /* block characters in bars, "±"; otherwise ASCII. Text only */
     const char *explain; /* text of maq_job_explain(), to list every setting with its origin; NULL = not */
     const struct maq_report_engine *engine; /* NULL = none was run */
+    const char *advice; /* of maq_search_advice(), for a plan that does not fit; NULL = not asked for */
 };
 #define MAQ_REPORT_OPTS_INIT                                                                                           \
     {                                                                                                                  \
@@ -59,7 +60,7 @@ struct maq_report_plan {
     const struct maq_search_alternatives *alternatives; /* NULL = not asked for */
     const struct maq_search_alternatives *settings;     /* that are no axis; NULL = not asked for */
     const struct maq_search_remedies *remedies;         /* where nothing fits; NULL = none */
-    const struct maq_search_headroom *room;             /* for the best plan's peak; NULL = not known */
+    const struct maq_search_headroom *headroom;         /* of the best plan; NULL = not known */
     const struct maq_train_result
         *megatron; /* the best under the profile megatron-lm, where the job names none; NULL = not known */
 };
@@ -92,6 +93,7 @@ struct maq_report_mixed {
     const struct maq_mixed_search_remedies *remedies;      /* NULL: not looked for */
     const struct maq_mixed_search_result *const *planners; /* [n_planners] what other planners would choose */
     uint32_t n_planners;
+    const struct maq_mixed_search_result *without; /* the same search with fitting as predicted; NULL = not made */
     const char *document, *arguments; /* where the winner is uniform: as in struct maq_report_plan; NULL = it is not */
 };
 MAQ_API enum maq_status maq_report_mixed_text(char **out, const struct maq_report_mixed *plan,

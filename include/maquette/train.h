@@ -38,7 +38,8 @@ struct maq_stage_result {
     double bytes[MAQ_MEM_COUNT];
     double allocated_bytes; /* what the framework's allocator has handed out at the peak */
     double reserved_bytes;  /* allocated + fragmentation */
-    double total_bytes;     /* what nvidia-smi shows */
+    double total_bytes;     /* what nvidia-smi shows: reserved, context, communicators */
+    double needed_bytes;    /* total without cached blocks, which can be given back: what decides whether it fits */
     double capacity_bytes;
     bool returns_cache;                /* the allocator has to give cached blocks back to the driver */
     double busy_s;                     /* compute stream */
@@ -115,18 +116,19 @@ struct maq_train_result {
  * src/train/uncertainty.c).
  */
 MAQ_API void maq_train_memory_interval(double *low, double *high);
+/*
+ * Out of the same published peaks: measured over predicted memory that a share `p` of them (0 to 1) does not exceed, and its
+ * inverse, the share of runs in which a device that predicts `needed_bytes` (without cached blocks) needs no more than
+ * `capacity_bytes`.
+ */
+MAQ_API double maq_train_memory_quantile(double p);
+MAQ_API double maq_train_fit_probability(double needed_bytes, double capacity_bytes);
 
 /* *out is owned by the caller (maq_train_result_free). A plan that does not fit in memory is a result (fits =
  * false), not an error. */
 MAQ_API enum maq_status maq_train_predict(struct maq_train_result **out, const struct maq_job *job,
                                           struct maq_diag *diag);
 MAQ_API void maq_train_result_free(struct maq_train_result *result);
-
-/*
- * What would make the plan fit: a sentence with numbers into buf; empty when it fits. Changes of one to three settings are
- * predicted on the job of the result, which must not have been freed: this takes milliseconds, tens of them for many new shapes.
- */
-MAQ_API const char *maq_train_advice(char buf[256], const struct maq_train_result *result);
 
 /*
  * Many plans of one model, cluster and workload, for planners and scans over settings. Only step time and memory are

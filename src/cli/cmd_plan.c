@@ -24,6 +24,7 @@ enum {
     OPT_TOP,
     OPT_PARETO,
     OPT_RESERVE,
+    OPT_MIN_FIT,
     OPT_EXPLAIN,
     OPT_WRITE,
     OPT_JSON,
@@ -72,6 +73,10 @@ static const struct cli_option options[] = {
                     NULL, pareto_words},
     [OPT_RESERVE] = {"--reserve", CLI_JOB, "SIZE", "memory of each device that a plan may not use, \"2 GiB\" (0)",
                      "search.reserve", NULL},
+    [OPT_MIN_FIT] = {"--min-fit-probability", CLI_JOB, "P",
+                     "how likely a plan has to fit, 0 to 1, as far off as published peaks were from predicted ones; 0: "
+                     "as predicted (0.9)",
+                     "search.min_fit_probability", NULL},
     [OPT_EXPLAIN] = {"--explain", CLI_FLAG, NULL,
                      "the winner with one thing changed: why other plans lose; on several node groups what other "
                      "planners would choose",
@@ -119,6 +124,7 @@ static enum maq_status read_options(struct cli *cli, struct maq_search_opts *opt
     *opts = (struct maq_search_opts){.full = cli->values[OPT_FULL] != NULL,
                                      .free = cli->values[OPT_FREE] != NULL,
                                      .pareto_memory = cli->values[OPT_PARETO] != NULL,
+                                     .min_fit_probability = MAQ_SEARCH_FIT_PROBABILITY,
                                      .progress = show_progress,
                                      .context = cli};
     enum maq_status status = cli_count(cli, &opts->top, OPT_TOP, 1, 1000, 0);
@@ -134,7 +140,7 @@ struct answer {
     struct maq_train_result **trains;
     struct maq_search_alternatives alternatives, settings;
     struct maq_search_remedies remedies;
-    struct maq_search_headroom room;
+    struct maq_search_headroom headroom;
     char *document, *arguments;
     struct maq_train_result *megatron; /* the best under the profile of the framework that the arguments are for */
 };
@@ -151,7 +157,6 @@ static void free_answer(struct answer *a)
     maq_search_alternatives_free(&a->alternatives);
     maq_search_alternatives_free(&a->settings);
     maq_search_remedies_free(&a->remedies);
-    maq_search_headroom_free(&a->room);
     free(a->document);
     free(a->arguments);
     maq_search_result_free(a->search);
@@ -203,7 +208,7 @@ static enum maq_status find(struct cli *cli, struct answer *a, const struct maq_
         status = maq_search_settings(&a->settings, open, a->search, opts, cli->diag);
     }
     if (status == MAQ_OK && fits)
-        status = maq_search_find_headroom(&a->room, open, a->search, opts, cli->values[OPT_EXPLAIN] != NULL, cli->diag);
+        status = maq_search_find_headroom(&a->headroom, open, a->search, opts, cli->diag);
     if (status == MAQ_OK && fits && cli->values[OPT_EXPLAIN])
         status = maq_search_alternatives(&a->alternatives, open, a->search, opts, cli->diag);
     else if (status == MAQ_OK && !fits && a->search->complete)
@@ -224,7 +229,7 @@ static enum maq_status report(struct cli *cli, struct answer *a, const struct ma
                                    .megatron = a->megatron,
                                    .alternatives = a->alternatives.owner ? &a->alternatives : NULL,
                                    .settings = a->settings.owner ? &a->settings : NULL,
-                                   .room = a->search->n_plans > 0 ? &a->room : NULL,
+                                   .headroom = a->search->n_plans > 0 ? &a->headroom : NULL,
                                    .remedies = a->remedies.owner ? &a->remedies : NULL};
     char *text;
     enum maq_status status = cli->values[OPT_JSON] ? maq_report_plan_json(&text, &plan, &opts, cli->diag)
@@ -280,9 +285,8 @@ static enum maq_status vary(struct cli *cli, const struct maq_loaded_job *open, 
 
 static enum maq_status compose(struct cli *cli, const struct maq_search_opts *opts)
 {
-    static const int unused[] = {OPT_FULL,    OPT_FREE,         OPT_PARETO,  OPT_EXPLAIN, OPT_ONE_PIPELINE,
-                                 OPT_PLANNER, OPT_PARALLELIZER, OPT_WORKERS, OPT_TIMEOUT, OPT_PREDICT,
-                                 -1};
+    static const int unused[] = {OPT_FULL,         OPT_FREE,    OPT_PARETO,  OPT_EXPLAIN, OPT_ONE_PIPELINE, OPT_PLANNER,
+                                 OPT_PARALLELIZER, OPT_WORKERS, OPT_TIMEOUT, OPT_PREDICT, OPT_MIN_FIT,      -1};
     const char *class_name = cli->values[OPT_CLASS];
     struct cli_compose_options o = {.folder = cli->values[OPT_PROFILE],
                                     .class_name = class_name ? class_name : "degrees",
@@ -325,7 +329,7 @@ static enum maq_status plan_slices(struct cli *cli, const struct maq_loaded_job 
                                    const struct maq_search_opts *opts)
 {
     static const int unused[] = {OPT_FULL,    OPT_FREE,         OPT_PARETO,  OPT_EXPLAIN, OPT_VARY,
-                                 OPT_PLANNER, OPT_ONE_PIPELINE, OPT_THREADS, -1};
+                                 OPT_PLANNER, OPT_ONE_PIPELINE, OPT_THREADS, OPT_MIN_FIT, -1};
     struct cli_slices_options o = {.parallelizer = cli->values[OPT_PARALLELIZER],
                                    .output = cli->values[OPT_OUTPUT],
                                    .write = cli->values[OPT_WRITE],
@@ -344,9 +348,9 @@ static enum maq_status plan_slices(struct cli *cli, const struct maq_loaded_job 
 
 static enum maq_status predict(struct cli *cli, const struct maq_loaded_job *open)
 {
-    static const int unused[] = {OPT_SPACE,        OPT_VARY,    OPT_FREE,    OPT_FULL,    OPT_TOP,     OPT_PARETO,
-                                 OPT_RESERVE,      OPT_EXPLAIN, OPT_WRITE,   OPT_THREADS, OPT_PLANNER, OPT_ONE_PIPELINE,
-                                 OPT_PARALLELIZER, OPT_WORKERS, OPT_TIMEOUT, -1};
+    static const int unused[] = {OPT_SPACE,        OPT_VARY,         OPT_FREE,    OPT_FULL,    OPT_TOP,     OPT_PARETO,
+                                 OPT_RESERVE,      OPT_MIN_FIT,      OPT_EXPLAIN, OPT_WRITE,   OPT_THREADS, OPT_PLANNER,
+                                 OPT_ONE_PIPELINE, OPT_PARALLELIZER, OPT_WORKERS, OPT_TIMEOUT, -1};
     const struct cli_predict_options o = {
         .file = cli->values[OPT_PREDICT], .output = cli->values[OPT_OUTPUT], .json = cli->values[OPT_JSON] != NULL};
     enum maq_status status =

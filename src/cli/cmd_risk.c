@@ -195,22 +195,24 @@ static enum maq_status predict_step(struct cli *cli, struct maq_risk_step **step
 }
 
 /* A plan that does not fit in memory has no step. */
-static enum maq_status check_fits(struct cli *cli, const struct maq_job *job)
+static enum maq_status check_fits(struct cli *cli, const struct maq_loaded_job *box)
 {
     struct maq_train_result *train;
-    char advice[256];
-    enum maq_status status = maq_train_predict(&train, job, cli->diag);
+    char advice[MAQ_ADVICE_BYTES];
+    enum maq_status status = maq_train_predict(&train, maq_job_get(box), cli->diag);
     if (status != MAQ_OK)
         return status;
     if (!train->fits)
-        status = maq_diag_fail(MAQ_NO, cli->diag, MAQ_CODE_CLI_VALUE, (struct maq_span){0},
-                               maq_train_advice(advice, train), "the plan does not fit in memory: there is no step");
+        status =
+            maq_diag_fail(MAQ_NO, cli->diag, MAQ_CODE_CLI_VALUE, (struct maq_span){0},
+                          maq_search_advice(advice, box, train), "the plan does not fit in memory: there is no step");
     maq_train_result_free(train);
     return status;
 }
 
-static enum maq_status run_step(struct cli *cli, const struct maq_job *job, uint32_t seed)
+static enum maq_status run_step(struct cli *cli, const struct maq_loaded_job *box, uint32_t seed)
 {
+    const struct maq_job *job = maq_job_get(box);
     const char *file = cli->values[OPT_OUTPUT];
     struct maq_risk_step *step;
     enum maq_status status = predict_step(cli, &step, job, seed, cli->values[OPT_NO_SOURCES] == NULL);
@@ -218,7 +220,7 @@ static enum maq_status run_step(struct cli *cli, const struct maq_job *job, uint
         return status;
     char *text = NULL;
     const struct maq_report_opts look = cli_report_opts(cli, file != NULL);
-    status = check_fits(cli, job); /* after the options, so that what is wrong with these is said first */
+    status = check_fits(cli, box); /* after the options, so that what is wrong with these is said first */
     if (status == MAQ_OK)
         status = cli->values[OPT_JSON] ? maq_report_risk_step_json(&text, step, &look, cli->diag)
                                        : maq_report_risk_step_text(&text, step, &look, cli->diag);
@@ -227,9 +229,11 @@ static enum maq_status run_step(struct cli *cli, const struct maq_job *job, uint
 }
 
 /* --tokens: the whole run. Where it is said what varies, or what is slow, its steps are those of the distribution. */
-static enum maq_status run_whole(struct cli *cli, const struct maq_job *job, uint32_t seed)
+static enum maq_status run_whole(struct cli *cli, const struct maq_loaded_job *box, uint32_t seed)
 {
+    const struct maq_job *job = maq_job_get(box);
     struct cli_risk_run run = {.job = job,
+                               .loaded = box,
                                .values = cli->values + OPT_RUN,
                                .seed = seed,
                                .json = cli->values[OPT_JSON] != NULL,
@@ -320,8 +324,7 @@ static enum maq_status run_job(struct cli *cli)
         status = cli_load_job(&box, cli, path, false);
     if (status != MAQ_OK)
         return status;
-    status = cli->values[OPT_RUN + CLI_RUN_TOKENS] ? run_whole(cli, maq_job_get(box), seed)
-                                                   : run_step(cli, maq_job_get(box), seed);
+    status = cli->values[OPT_RUN + CLI_RUN_TOKENS] ? run_whole(cli, box, seed) : run_step(cli, box, seed);
     maq_job_free(box);
     return status;
 }

@@ -101,11 +101,12 @@ static enum maq_status report(struct cli *cli, const struct maq_loaded_job *box,
 {
     const char *file = cli->values[OPT_OUTPUT];
     struct maq_report_opts opts = cli_report_opts(cli, file != NULL);
-    char *text, *explain = cli->values[OPT_EXPLAIN] ? maq_job_explain(box) : NULL;
+    char *text, *explain = cli->values[OPT_EXPLAIN] ? maq_job_explain(box) : NULL, advice[MAQ_ADVICE_BYTES];
     if (cli->values[OPT_EXPLAIN] && !explain)
         return MAQ_NO_MEMORY;
     opts.explain = explain;
     opts.engine = engine;
+    opts.advice = result->fits ? NULL : maq_search_advice(advice, box, result);
     enum maq_status status = cli->values[OPT_JSON] ? maq_report_train_json(&text, result, &opts, cli->diag)
                                                    : maq_report_train_text(&text, result, &opts, cli->diag);
     free(explain);

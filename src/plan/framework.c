@@ -43,6 +43,8 @@ const struct maq_framework maq_framework_default = {
     .p2p_synchronizes = true,
     .step_synchronizes = true,
     .moe_synchronizes = true,
+    .has_fused_exchange = true,
+    .has_tp_overlap = true,
     .forward_calls = 1,
 };
 
@@ -101,6 +103,10 @@ struct framework_reader {
                        .doc = "what an activation writes is quantized by a kernel of its own"),                        \
         MAQ_FIELD_BOOL(T, at hadamard_apart, "hadamard_apart",                                                         \
                        .doc = "NVFP4: what weight gradients read is quantized by a kernel of its own"),                \
+        MAQ_FIELD_BOOL(T, at has_fused_exchange, "has_fused_exchange",                                                 \
+                       .doc = "tokens may go to their experts by DeepEP or HybridEP"),                                 \
+        MAQ_FIELD_BOOL(T, at has_tp_overlap, "has_tp_overlap",                                                         \
+                       .doc = "TP collectives may be cut in pieces under the GEMMs"),                                  \
         MAQ_FIELD_BOOL(T, at launches_block, "launches_block",                                                         \
                        .doc = "the host waits for every kernel (CUDA_LAUNCH_BLOCKING)"),                               \
         MAQ_FIELD_BOOL(T, at recompute_prunes, "recompute_prunes",                                                     \

@@ -34,6 +34,7 @@ struct maq_loaded_job {
     bool open; /* the plan is left as it is written, for a search that completes it */
     struct maq_node *search;
     struct maq_job_places places;
+    struct maq_job written; /* not open: before the plan was resolved, for maq_job_reopen() */
     uint8_t plan_origins[MAQ_PLAN_FIELDS_MAX], workload_origins[MAQ_WORKLOAD_FIELDS_MAX], cost_origins[MAQ_COST_FIELDS];
 };
 
@@ -193,6 +194,8 @@ static enum maq_status read_sections(struct maq_loaded_job *box, struct maq_diag
     if (box->open)
         return leave_open(box, &at, diag);
     maq_node_use_all(doc.search); /* maquette plan reads it */
+    box->written = *job;
+    memcpy(box->places.list, at.list, sizeof at.list);
     MAQ_TRY(maq_job_resolve(job, &at, diag));
     MAQ_TRY(maq_job_split_layers(job, &at, &box->arena, diag));
     MAQ_TRY(maq_job_place_groups(job, &at, &box->arena, diag));
@@ -346,6 +349,30 @@ struct maq_job_places maq_job_sections(const struct maq_loaded_job *box)
 bool maq_job_is_open(const struct maq_loaded_job *box)
 {
     return box->open;
+}
+
+enum maq_status maq_job_reopen(struct maq_loaded_job **out, const struct maq_loaded_job *box, struct maq_diag *diag)
+{
+    struct maq_loaded_job *again = new_box(true);
+    MAQ_ASSERT(!box->open);
+    if (!again)
+        return MAQ_NO_MEMORY;
+    again->job = box->written;
+    again->job.workload = box->job.workload; /* its defaults are known by now */
+    again->cost = box->cost;
+    again->search = box->search;
+    again->places = box->places;
+    memcpy(again->plan_origins, box->plan_origins, sizeof box->plan_origins);
+    memcpy(again->workload_origins, box->workload_origins, sizeof box->workload_origins);
+    memcpy(again->cost_origins, box->cost_origins, sizeof box->cost_origins);
+    enum maq_status status = leave_open(again, &again->places, diag);
+    memset(again->places.list, 0, sizeof again->places.list); /* read: what completes the job has lists of its own */
+    if (status != MAQ_OK) {
+        maq_job_free(again);
+        return status;
+    }
+    *out = again;
+    return MAQ_OK;
 }
 
 enum maq_status maq_job_complete(struct maq_loaded_job **out, const struct maq_loaded_job *open,

@@ -29,15 +29,17 @@ const char *maq_words_seconds(char buf[32], double s)
     return buf;
 }
 
-void maq_words_headroom(struct maq_buf *b, double needed_bytes, double device_bytes, double memory_high,
-                        double reserve_bytes)
+#define MOST_CERTAIN 0.95 /* a hundred peaks were measured: of the last percents they say nothing */
+
+void maq_words_fit(struct maq_buf *b, double needed_bytes, double device_bytes, double fit_probability)
 {
     char need[32], has[32];
-    maq_buf_addf(b,
-                 "%s of %s as predicted, and one run in ten peaks %.0f %% higher, or more: --reserve %.1fGiB leaves "
-                 "room for it",
-                 maq_format_bytes(need, needed_bytes), maq_format_bytes(has, device_bytes), 100 * (memory_high - 1),
-                 reserve_bytes / MAQ_GIB);
+    maq_buf_addf(b, "%s of %s without cached blocks: it fits in ", maq_format_bytes(need, needed_bytes),
+                 maq_format_bytes(has, device_bytes));
+    if (fit_probability > MOST_CERTAIN)
+        maq_buf_addf(b, "more than %.0f of 100 runs", 100 * MOST_CERTAIN);
+    else
+        maq_buf_addf(b, "%.0f of 100 runs", 100 * fit_probability);
 }
 
 const char *maq_words_bit_rate(char buf[32], double bytes_per_s)

@@ -33,7 +33,7 @@ static void fill_rates(struct maq_train_result *r, const struct maq_blueprint *b
 /* The allocator returns unused blocks to the driver before an allocation fails, so it never holds more than the device has. */
 static void add_fragmentation(struct maq_stage_result *st, double bytes)
 {
-    double room = st->capacity_bytes - st->allocated_bytes - st->bytes[MAQ_MEM_CONTEXT] - st->bytes[MAQ_MEM_NCCL];
+    double room = st->capacity_bytes - st->needed_bytes;
     st->returns_cache = bytes > room;
     if (st->returns_cache)
         bytes = room > 0 ? room : 0;

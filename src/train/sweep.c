@@ -105,7 +105,7 @@ static void fill_memory(struct maq_train_quick *out, const struct maq_blueprint 
     for (uint32_t st = 0; st < bp->schedule->stages; st++) {
         struct maq_stage_result stage;
         maq_stage_memory(&stage, bp, st);
-        out->needed_bytes = stage.total_bytes > out->needed_bytes ? stage.total_bytes : out->needed_bytes;
+        out->needed_bytes = fmax(out->needed_bytes, stage.needed_bytes);
         out->fits = out->fits && maq_stage_fits(&stage);
     }
     for (uint32_t st = 0; st < bp->schedule->stages; st++) {

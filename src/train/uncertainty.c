@@ -94,23 +94,26 @@ static void add_buckets(double x[MAQ_TRAIN_REGIME_COUNT], const struct maq_train
     x[MAQ_TRAIN_REGIME_HOST] = r->bucket_s[MAQ_BUCKET_HOST] / r->step_s;
 }
 
-/* P(measured / predicted <= x): the quantiles, straight between them. */
-static double memory_below(double x)
+/* Measured over predicted memory at 0, 1 / LAST, ... 1; the distribution is straight between them. */
+static const double memory_quantiles[] = MAQ_TRAIN_MEMORY_QUANTILES;
+#define LAST (MAQ_COUNT(memory_quantiles) - 1)
+
+double maq_train_memory_quantile(double p)
 {
-    static const double q[] = MAQ_TRAIN_MEMORY_QUANTILES;
-    size_t last = MAQ_COUNT(q) - 1, i = 0;
-    if (!(x >= q[0]))
-        return 0;
-    while (i < last && x >= q[i + 1])
-        i++;
-    return i == last ? 1 : ((double)i + (x - q[i]) / (q[i + 1] - q[i])) / (double)last;
+    double at = fmin(fmax(p, 0), 1) * (double)LAST;
+    size_t i = at < (double)LAST ? (size_t)at : LAST - 1;
+    return memory_quantiles[i] + (at - (double)i) * (memory_quantiles[i + 1] - memory_quantiles[i]);
 }
 
-/* Of what has to be there: cached blocks can be given back. One error is common to all stages. */
-static double fit_probability(const struct maq_stage_result *st)
+double maq_train_fit_probability(double needed_bytes, double capacity_bytes)
 {
-    double needed = st->allocated_bytes + st->bytes[MAQ_MEM_CONTEXT] + st->bytes[MAQ_MEM_NCCL];
-    return needed > 0 ? memory_below(st->capacity_bytes / needed) : 1;
+    const double *q = memory_quantiles, x = needed_bytes > 0 ? capacity_bytes / needed_bytes : HUGE_VAL;
+    size_t i = 0;
+    if (!(x >= q[0]))
+        return 0;
+    while (i < LAST && x >= q[i + 1])
+        i++;
+    return i == LAST ? 1 : ((double)i + (x - q[i]) / (q[i + 1] - q[i])) / (double)LAST;
 }
 
 void maq_step_error(struct maq_train_result *r, const struct maq_blueprint *bp, const double *times)
@@ -126,9 +129,10 @@ void maq_step_error(struct maq_train_result *r, const struct maq_blueprint *bp, 
     r->step_low_s = r->step_s * exp(MAQ_TRAIN_ERROR_Z10 * r->error);
     r->step_high_s = r->step_s * exp(MAQ_TRAIN_ERROR_Z90 * r->error);
     maq_train_memory_interval(&r->memory_low, &r->memory_high);
-    r->fit_probability = 1;
+    r->fit_probability = 1; /* one error is common to all stages */
     for (uint32_t s = 0; s < r->n_stages; s++)
-        r->fit_probability = fmin(r->fit_probability, fit_probability(&r->stages[s]));
+        r->fit_probability =
+            fmin(r->fit_probability, maq_train_fit_probability(r->stages[s].needed_bytes, r->stages[s].capacity_bytes));
 }
 
 void maq_train_memory_interval(double *low, double *high)

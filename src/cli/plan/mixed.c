@@ -10,7 +10,7 @@
 
 /* What the report is made of. */
 struct answer {
-    struct maq_mixed_search_result *found, *others[MAQ_MIXED_PLANNER_COUNT];
+    struct maq_mixed_search_result *found, *without, *others[MAQ_MIXED_PLANNER_COUNT];
     struct maq_mixed_search_remedies remedies;
     char *document, *arguments; /* of a uniform winner */
     uint32_t n_others;
@@ -22,6 +22,7 @@ static void free_answer(struct answer *a)
     for (uint32_t i = 0; i < a->n_others; i++)
         maq_mixed_search_free(a->others[i]);
     maq_mixed_search_free(a->found);
+    maq_mixed_search_free(a->without);
     free(a->document);
     free(a->arguments);
 }
@@ -58,6 +59,16 @@ static enum maq_status write_uniform(struct answer *a, const struct maq_loaded_j
     return a->document && a->arguments ? MAQ_OK : MAQ_NO_MEMORY;
 }
 
+/* The best plan that needs only fit as predicted: what the memory that is left free would buy. */
+static enum maq_status search_without_headroom(struct answer *a, struct cli *cli, const struct maq_loaded_job *open,
+                                               const struct maq_mixed_search_opts *opts)
+{
+    struct maq_mixed_search_opts all = *opts;
+    all.top = 1;
+    all.as_predicted = true;
+    return maq_mixed_search(&a->without, open, &all, cli->diag);
+}
+
 static enum maq_status find(struct answer *a, struct cli *cli, const struct maq_loaded_job *open,
                             const struct maq_mixed_search_opts *opts, bool explain)
 {
@@ -69,6 +80,8 @@ static enum maq_status find(struct answer *a, struct cli *cli, const struct maq_
         return maq_mixed_search_find_remedies(&a->remedies, open, opts, cli->diag);
     if (a->found->n_plans > 0 && explain)
         status = ask_planners(a, cli, open, opts);
+    if (status == MAQ_OK && a->found->n_plans > 0 && explain && a->found->min_fit_probability > 0)
+        status = search_without_headroom(a, cli, open, opts);
     if (status == MAQ_OK && a->found->n_plans > 0 && a->found->plans[0].uniform)
         status = write_uniform(a, open, cli->diag);
     return status;
@@ -100,6 +113,7 @@ static enum maq_status report(struct answer *a, struct cli *cli, const struct ma
                                           .remedies = a->helpless ? &a->remedies : NULL,
                                           .planners = (const struct maq_mixed_search_result *const *)a->others,
                                           .n_planners = a->n_others,
+                                          .without = a->without,
                                           .document = a->document,
                                           .arguments = a->arguments};
     char *text;
@@ -127,6 +141,7 @@ enum maq_status cli_plan_mixed(struct cli *cli, const struct maq_loaded_job *ope
     opts.threads = o->threads;
     opts.stop = o->stop;
     opts.one_pipeline = o->one_pipeline;
+    opts.min_fit_probability = MAQ_SEARCH_FIT_PROBABILITY;
     opts.progress = show_progress;
     opts.context = cli;
     for (int p = 0; o->planner && p < MAQ_MIXED_PLANNER_COUNT; p++)

@@ -276,9 +276,10 @@ enum maq_status cli_risk_run(struct cli *cli, const struct cli_risk_run *run)
         .cli = cli, .values = run->values, .given = run, .opts = MAQ_RUN_OPTS_INIT, .report.job = run->job};
     enum maq_status status = maq_train_predict(&r.train, run->job, cli->diag);
     if (status == MAQ_OK && !r.train->fits) {
-        char advice[256];
+        char advice[MAQ_ADVICE_BYTES];
         status = maq_diag_fail(MAQ_NO, cli->diag, MAQ_CODE_CLI_VALUE, (struct maq_span){0},
-                               maq_train_advice(advice, r.train), "the plan does not fit in memory: there is no run");
+                               maq_search_advice(advice, run->loaded, r.train),
+                               "the plan does not fit in memory: there is no run");
     }
     if (status == MAQ_OK)
         status = read_options(&r);

@@ -64,7 +64,8 @@ enum cli_run_option {
 /* What the command hands over. */
 struct cli_risk_run {
     const struct maq_job *job;
-    const char *const *values; /* [CLI_RUN_OPTION_COUNT] */
+    const struct maq_loaded_job *loaded; /* whose job that is */
+    const char *const *values;           /* [CLI_RUN_OPTION_COUNT] */
     uint32_t seed;
     bool json;
     const char *file;              /* to write to; NULL = standard output */

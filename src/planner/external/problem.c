@@ -138,7 +138,7 @@ enum maq_status maq_slices_chain_init(struct maq_slices_chain *chain, const stru
                                       const char *const *lists, size_t n_lists, struct maq_arena *arena,
                                       struct maq_diag *diag)
 {
-    const struct maq_mixed_space_lists space_lists = {.lists = lists, .n = n_lists};
+    const struct maq_mixed_space_lists space_lists = {.lists = lists, .n = n_lists, .as_predicted = true};
     struct maq_job resolved = {.name = NULL};
     *chain = (struct maq_slices_chain){.arena = arena};
     MAQ_TRY(maq_mixed_space_init(&chain->space, open, &space_lists, arena, diag));

@@ -24,6 +24,7 @@
 #include "planner/mixed/space.h"
 #include "planner/mixed/uniform.h"
 #include "planner/mixed/virtual_stages.h"
+#include "planner/space/space.h"
 
 #define LABELS_OF_TWO (1u << 16) /* labels with two node groups; with more groups a label costs more */
 #define LABELS_OF_MORE (1u << 14)
@@ -333,12 +334,22 @@ static enum maq_status open_costs(struct maq_mixed_run *run, struct maq_mixed_se
     return list_waves(run, diag);
 }
 
+static enum maq_status note_memory(struct maq_mixed_run *run, const struct maq_loaded_job *open,
+                                   const struct maq_mixed_search_opts *given, struct maq_diag *diag)
+{
+    const struct maq_search_opts opts = {.min_fit_probability = given->min_fit_probability,
+                                         .as_predicted = given->as_predicted};
+    MAQ_TRY(maq_search_memory(&run->memory, open, &opts, diag));
+    run->result.reserve_bytes = run->memory.reserve_bytes;
+    run->result.min_fit_probability = run->memory.min_fit_probability;
+    return MAQ_OK;
+}
+
 enum maq_status maq_mixed_compositions(struct maq_mixed_search_result **out, const struct maq_loaded_job *open,
                                        const struct maq_mixed_search_opts *given, struct maq_diag *diag)
 {
     struct maq_mixed_search_opts opts = *given;
-    const struct maq_mixed_space_lists lists = {opts.lists,      opts.n_lists,    opts.planner,
-                                                opts.more_bytes, opts.more_nodes, opts.more_nodes_of};
+    const struct maq_mixed_space_lists lists = maq_mixed_lists(&opts);
     struct maq_mixed_run *run = maq__calloc(sizeof *run);
     if (!run)
         return maq_no_memory(diag, "the search");
@@ -346,6 +357,8 @@ enum maq_status maq_mixed_compositions(struct maq_mixed_search_result **out, con
     run->result.owner = run;
     run->result.planner = opts.planner;
     enum maq_status status = maq_mixed_space_init(&run->space, open, &lists, &run->arena, diag);
+    if (status == MAQ_OK)
+        status = note_memory(run, open, &opts, diag);
     if (status == MAQ_OK)
         status = open_costs(run, &opts, diag);
     bool uniform = opts.planner == MAQ_MIXED_PLANNER_UNIFORM;

@@ -325,7 +325,7 @@ static enum maq_status predict_shares(struct maq_mixed_search_predicted *out, co
 enum maq_status maq_mixed_search_predict(struct maq_mixed_search_predicted *out, const struct maq_mixed_plan *plan,
                                          const struct maq_loaded_job *open, struct maq_diag *diag)
 {
-    const struct maq_mixed_space_lists lists = {.n = 0};
+    const struct maq_mixed_space_lists lists = {.as_predicted = true};
     struct maq_chain_space *space;
     struct maq_chain_costs costs;
     struct maq_arena arena;

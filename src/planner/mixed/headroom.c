@@ -1,28 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * headroom.c - headroom of a plan over several node groups: the reserve that would let its fullest stage peak at the
- * upper end of memory's 80 % interval. planner/uniform/headroom.c has the reasoning.
+ * headroom.c - how full the fullest stage of a plan over several node groups is. planner/uniform/headroom.c has the reasoning.
  */
-#include <math.h>
-
-#include "maquette/planner.h"
 #include "maquette/planner_mixed.h"
+#include "maquette/train.h"
 
-struct maq_mixed_search_headroom maq_mixed_search_headroom(const struct maq_mixed_search_plan *plan,
+struct maq_mixed_search_headroom maq_mixed_search_headroom(const struct maq_mixed_search_result *result, uint32_t plan,
                                                            const struct maq_loaded_job *open)
 {
     const struct maq_cluster *cluster = &maq_job_get(open)->cluster;
-    struct maq_mixed_search_headroom room = {.device_bytes = 1};
-    double low;
-    maq_train_memory_interval(&low, &room.memory_high);
-    for (uint32_t i = 0; i < plan->n_stages; i++) {
-        double needed = plan->stages[i].memory_bytes, device = cluster->groups[plan->stages[i].island].device.mem_bytes;
-        room.reserve_bytes = fmax(room.reserve_bytes, maq_search_headroom_reserve(device, needed));
-        if (needed / device > room.needed_bytes / room.device_bytes) {
-            room.stage = i;
-            room.needed_bytes = needed;
-            room.device_bytes = device;
+    const struct maq_mixed_search_plan *p = &result->plans[plan];
+    struct maq_mixed_search_headroom h = {.device_bytes = 1, .fit_probability = 1};
+    for (uint32_t i = 0; i < p->n_stages; i++) {
+        double needed = p->stages[i].memory_bytes, device = cluster->groups[p->stages[i].island].device.mem_bytes;
+        double probability = maq_train_fit_probability(needed, device - result->reserve_bytes);
+        if (needed / device > h.needed_bytes / h.device_bytes) {
+            h.stage = i;
+            h.needed_bytes = needed;
+            h.device_bytes = device;
         }
+        h.fit_probability = probability < h.fit_probability ? probability : h.fit_probability;
     }
-    return room;
+    return h;
 }

@@ -45,8 +45,7 @@ static enum maq_status fits(bool *out, struct maq_mixed_run *run, struct maq_dia
 static enum maq_status try(bool *out, const struct maq_loaded_job *open, const struct maq_mixed_search_opts *opts,
                            struct maq_diag *diag)
 {
-    const struct maq_mixed_space_lists lists = {opts->lists,      opts->n_lists,    opts->planner,
-                                                opts->more_bytes, opts->more_nodes, opts->more_nodes_of};
+    const struct maq_mixed_space_lists lists = maq_mixed_lists(opts);
     struct maq_mixed_run run = {.n_waves = 0};
     maq_arena_init(&run.arena, 0);
     enum maq_status status = maq_mixed_space_init(&run.space, open, &lists, &run.arena, diag);
@@ -231,10 +230,13 @@ enum maq_status maq_mixed_search_find_remedies(struct maq_mixed_search_remedies 
     const struct dial memory = {MOST_BYTES / MAQ_GIB, turn_memory};
     double gibs = 0;
     *out = (struct maq_mixed_search_remedies){.n_islands = 0};
+    one.as_predicted = true;
+    MAQ_TRY(try(&out->as_predicted, open, &one, diag));
+    one.as_predicted = opts->as_predicted;
     MAQ_TRY(techniques(out, open, &one, diag));
     MAQ_TRY(least(&gibs, &memory, open, one, diag));
     out->more_bytes = gibs * MAQ_GIB;
-    bool helps = gibs > 0 || out->n_techniques > 0;
+    bool helps = gibs > 0 || out->n_techniques > 0 || out->as_predicted;
     const struct maq_cluster *c = &maq_job_get(open)->cluster;
     for (uint32_t g = 0; g < c->n_groups && g < MAQ_COUNT(out->islands); g++) {
         const struct dial nodes = {MOST_NODES * (double)c->groups[g].nodes, turn_nodes};

@@ -82,7 +82,7 @@ void maq_mixed_run_stage(struct maq_mixed_search_stage *out, const struct maq_mi
                                            .hop_s = s->hop_s,
                                            .sync_s = s->sync_s,
                                            .memory_bytes = s->memory_share * capacity,
-                                           .capacity_bytes = capacity,
+                                           .capacity_bytes = maq_search_device_bytes(&run->memory, capacity),
                                            .in_flight = s->in_flight,
                                            .on_devices_of = -1};
 }

@@ -8,6 +8,7 @@
 
 #include "maquette/planner_mixed.h"
 #include "planner/compose/search.h"
+#include "planner/space/space.h"
 #include "planner/stages/stage_costs.h"
 
 /* Owns a result and everything it points to. */
@@ -20,6 +21,7 @@ struct maq_mixed_run {
     bool blind;                         /* `seen` differs from `space`: the planner takes all devices for the slowest */
     struct maq_mixed_search_plan *plans;     /* the result's plans, writable */
     struct maq_mixed_search_island *islands; /* the result's islands, writable */
+    struct maq_search_memory memory;         /* of which devices of `space` have what a plan may use */
     uint32_t n_waves, n_folded;
     struct maq_chain_wave *waves, *chunked; /* 1F1B; with virtual stages (virtual_stages.c) */
 };

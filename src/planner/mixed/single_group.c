@@ -46,6 +46,8 @@ static enum maq_status search(struct maq_search_result **out, const struct maq_l
                                           .n_lists = opts->n_lists,
                                           .threads = opts->threads,
                                           .stop = opts->stop,
+                                          .min_fit_probability = opts->min_fit_probability,
+                                          .as_predicted = opts->as_predicted,
                                           .only_group = only_group};
     *out = NULL;
     enum maq_status status = maq_search(out, open, &whole, NULL);

@@ -369,13 +369,14 @@ bool maq_mixed_space_blind(struct maq_chain_space *space, struct maq_arena *aren
     return true;
 }
 
-/* What the options add to the cluster of the document. */
-static void enlarge(struct maq_cluster *c, const struct maq_mixed_space_lists *lists)
+/* What the options add to the cluster of the document; `memory`: of which a plan may use a part. */
+static void enlarge(struct maq_cluster *c, const struct maq_mixed_space_lists *lists, const struct maq_cluster *written,
+                    const struct maq_search_memory *memory)
 {
     c->devices = 0;
     for (uint32_t g = 0; g < c->n_groups; g++) {
         struct maq_node_group *group = &c->groups[g];
-        group->device.mem_bytes += lists->more_bytes;
+        group->device.mem_bytes = maq_search_usable(memory, written->groups[g].device.mem_bytes + lists->more_bytes);
         group->nodes += g == lists->more_nodes_of ? (int32_t)lists->more_nodes : 0;
         group->first_rank = c->devices;
         c->devices += (uint32_t)(group->nodes * group->devices_per_node);
@@ -386,11 +387,16 @@ enum maq_status maq_mixed_space_init(struct maq_chain_space *out, const struct m
                                      const struct maq_mixed_space_lists *lists, struct maq_arena *arena,
                                      struct maq_diag *diag)
 {
-    const struct maq_search_opts opts = {.lists = lists->lists, .n_lists = lists->n};
+    const struct maq_search_opts opts = {.lists = lists->lists,
+                                         .n_lists = lists->n,
+                                         .min_fit_probability = lists->min_fit_probability,
+                                         .as_predicted = lists->as_predicted};
     struct maq_search_space space;
+    struct maq_search_memory memory;
     *out = (struct maq_chain_space){.n_tp = 0};
     MAQ_TRY(maq_search_job(&out->job, open, &opts, arena, diag)); /* its node groups are its own */
-    enlarge(&out->job.cluster, lists);
+    MAQ_TRY(maq_search_memory(&memory, open, &opts, diag));
+    enlarge(&out->job.cluster, lists, &maq_job_get(open)->cluster, &memory);
     MAQ_TRY(maq_space_init(&space, open, &out->job, &opts, arena, diag));
     MAQ_TRY(check_settled(&space, open, diag));
     MAQ_TRY(take_common(out, &space, diag));

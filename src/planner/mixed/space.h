@@ -12,6 +12,7 @@
 #ifndef MAQ_PLANNER_MIXED_SPACE_H
 #define MAQ_PLANNER_MIXED_SPACE_H
 
+#include "maquette/planner_mixed.h"
 #include "planner/stages/stage_costs.h"
 
 struct maq_mixed_space_lists {
@@ -20,7 +21,21 @@ struct maq_mixed_space_lists {
     int planner; /* enum maq_mixed_planner: whose techniques */
     double more_bytes;
     uint32_t more_nodes, more_nodes_of;
+    double min_fit_probability; /* as struct maq_search_opts */
+    bool as_predicted;
 };
+
+static inline struct maq_mixed_space_lists maq_mixed_lists(const struct maq_mixed_search_opts *opts)
+{
+    return (struct maq_mixed_space_lists){.lists = opts->lists,
+                                          .n = opts->n_lists,
+                                          .planner = opts->planner,
+                                          .more_bytes = opts->more_bytes,
+                                          .more_nodes = opts->more_nodes,
+                                          .more_nodes_of = opts->more_nodes_of,
+                                          .min_fit_probability = opts->min_fit_probability,
+                                          .as_predicted = opts->as_predicted};
+}
 
 /* Faults of the user's lists are reported. Lives in the arena. */
 enum maq_status maq_mixed_space_init(struct maq_chain_space *out, const struct maq_loaded_job *open,

@@ -71,6 +71,7 @@ static struct maq_mixed_search_stage *fill_plan(struct maq_mixed_search_plan *ou
     for (uint32_t k = 0; k < n; k++) {
         fill_stage(&stages[k], job, k, run->result.n_layers);
         stages[k].memory_bytes = found->needed_bytes;
+        stages[k].capacity_bytes = maq_search_device_bytes(&run->memory, stages[k].capacity_bytes);
     }
     *out = (struct maq_mixed_search_plan){.micro_batch = (uint32_t)job->plan.mbs,
                                           .replicas = (uint32_t)job->plan.dp,

@@ -37,23 +37,40 @@ static const char *deciding(const struct maq_loaded_job *box, enum maq_axis axis
     return NULL;
 }
 
-bool maq_space_decided(const struct maq_loaded_job *box, enum maq_axis axis, bool free)
+static sets_fn *setter(enum maq_space_kept kept)
 {
-    bool modules = axis == MAQ_AXIS_RECOMPUTE && !free && maq_job_get(box)->plan.recompute_parts != 0;
-    return modules || deciding(box, axis, free ? maq_job_flag_sets : maq_job_sets) != NULL;
+    return kept == MAQ_KEPT_FLAGS ? maq_job_flag_sets : maq_job_sets;
 }
 
-void maq_space_release(struct maq_plan *base, const struct maq_loaded_job *box)
+bool maq_space_decided(const struct maq_loaded_job *box, enum maq_axis axis, enum maq_space_kept kept)
 {
-    if (!maq_job_flag_sets(box, "data_parallel_size"))
+    bool modules = axis == MAQ_AXIS_RECOMPUTE && kept == MAQ_KEPT_ALL && maq_job_get(box)->plan.recompute_parts != 0;
+    return kept != MAQ_KEPT_NOTHING && (modules || deciding(box, axis, setter(kept)) != NULL);
+}
+
+static bool keeps(const struct maq_loaded_job *box, const char *key, enum maq_space_kept kept)
+{
+    return kept != MAQ_KEPT_NOTHING && setter(kept)(box, key);
+}
+
+void maq_space_release(struct maq_plan *base, const struct maq_loaded_job *box, enum maq_space_kept kept)
+{
+    if (!keeps(box, "data_parallel_size", kept))
         base->dp = 0;
-    if (!maq_space_decided(box, MAQ_AXIS_LAYOUT, true)) {
+    if (!maq_space_decided(box, MAQ_AXIS_LAYOUT, kept)) {
         base->first_stage_layers = base->last_stage_layers = 0;
         base->account_for_embedding = base->account_for_loss = false;
     }
-    if (!maq_job_flag_sets(box, "microbatch_group_size_per_vp_stage"))
+    if (!maq_space_decided(box, MAQ_AXIS_RECOMPUTE, kept)) {
+        base->recompute = MAQ_RECOMPUTE_NONE;
+        base->recompute_method = MAQ_RECOMPUTE_UNIFORM;
+        base->recompute_num_layers = 0;
+        base->recompute_parts = 0;
+        base->recompute_stages = (struct maq_str){0};
+    }
+    if (!keeps(box, "microbatch_group_size_per_vp_stage", kept))
         base->microbatch_group = 0;
-    if (!maq_job_flag_sets(box, "hierarchical_cp_a2a_size"))
+    if (!keeps(box, "hierarchical_cp_a2a_size", kept))
         base->cp_a2a = 0;
 }
 

@@ -4,7 +4,7 @@
  *
  * Without `full` they are what Megatron-LM runs and people use: 1F1B and interleaved pipelines; optimizer sharding and FSDP,
  * over all data-parallel ranks or one copy in each scale-up domain; recomputation of nothing, of one or all cheap modules, of N
- * layers, of all; two rank orders. `full` adds other schedules, every number of virtual stages and of sharded copies, every set
+ * layers, of all; two rank orders; and, where framework and devices have them, switches that hide communication. `full` adds other schedules, every number of virtual stages and of sharded copies, every set
  * of recomputed modules, offloading, sequence parallelism switched off, more rank orders and uneven ends.
  */
 #include "planner/space/default_values.h"
@@ -164,6 +164,42 @@ static void recompute_values(struct list *l, const struct maq_job *job, bool ful
         add(l, MAQ_RECOMPUTE_VALUE_UNIFORM + n);
 }
 
+/* ---- switches that hide communication ---- */
+
+/* Whether all devices are NVIDIA's of data centres, of this generation or a later one, with NVLink between them. */
+static bool has_nvlink(const struct maq_job *job, enum maq_device_arch oldest)
+{
+    bool all = true;
+    for (uint32_t g = 0; g < job->cluster.n_groups; g++) {
+        const struct maq_node_group *group = &job->cluster.groups[g];
+        int arch = group->device.arch;
+        all = all && !maq_node_group_domain_is_pcie(group) && group->domain_devices > 1 &&
+              (arch == MAQ_ARCH_BLACKWELL || arch == MAQ_ARCH_HOPPER ||
+               (arch == MAQ_ARCH_AMPERE && oldest == MAQ_ARCH_AMPERE));
+    }
+    return all;
+}
+
+/* DeepEP; HybridEP, which is made for domains of more than a node, where they are. */
+static void dispatcher_values(struct list *l, const struct maq_search_space *space, const struct maq_job *job,
+                              bool open)
+{
+    const struct maq_node_group *g = &job->cluster.groups[0];
+    int32_t fused = g->domain_devices > g->devices_per_node ? MAQ_DISPATCHER_HYBRIDEP : MAQ_DISPATCHER_DEEPEP;
+    add(l, space->base.dispatcher);
+    if (open && job->framework.has_fused_exchange && find(job, MAQ_MODULE_ROUTER) && has_nvlink(job, MAQ_ARCH_HOPPER) &&
+        space->base.dispatcher == MAQ_DISPATCHER_ALLTOALL)
+        add(l, fused);
+}
+
+static void overlap_tp_values(struct list *l, const struct maq_search_space *space, const struct maq_job *job,
+                              bool open)
+{
+    add(l, space->base.overlap_tp);
+    if (open && job->framework.has_tp_overlap && has_nvlink(job, MAQ_ARCH_AMPERE) && space->base.overlap_tp == MAQ_AUTO)
+        add(l, MAQ_ON);
+}
+
 static void offload_values(struct list *l, const struct maq_job *job, bool full)
 {
     add(l, 0);
@@ -192,15 +228,21 @@ static void order_values(struct list *l, struct maq_search_space *space, bool fu
 }
 
 enum maq_status maq_space_default(struct maq_axis_values *out, struct maq_search_space *space,
-                                  const struct maq_job *job, enum maq_axis axis, bool full, struct maq_arena *arena)
+                                  const struct maq_job *job, enum maq_axis axis, const struct maq_search_opts *opts,
+                                  struct maq_arena *arena)
 {
+    const bool full = opts->full;
     struct list l = {.out = out, .arena = arena};
     switch (axis) {
     case MAQ_AXIS_PRECISION: /* a matter of convergence: left to the user */
     case MAQ_AXIS_INPUTS: /* each set of modules is a search of its own, and only Megatron Core of 2025 has them: likewise */
-    case MAQ_AXIS_DISPATCHER: /* needs another library */
-    case MAQ_AXIS_OVERLAP_TP:
         add(&l, MAQ_VALUE_AS_WRITTEN);
+        break;
+    case MAQ_AXIS_DISPATCHER:
+        dispatcher_values(&l, space, job, !opts->keep_switches);
+        break;
+    case MAQ_AXIS_OVERLAP_TP:
+        overlap_tp_values(&l, space, job, !opts->keep_switches);
         break;
     case MAQ_AXIS_OVERLAP_EP: /* not every plan can have it: also where a profile does */
         add(&l, space->base.overlap_ep);

@@ -258,8 +258,8 @@ static enum maq_status read_section(struct list_reader *r, const struct maq_load
     for (struct maq_node *n = section->first; n; n = n->next) {
         struct maq_buf text;
         enum maq_axis axis = axis_of(n->key);
-        if (maq_str_is(n->key, "reserve") ||
-            maq_str_is(n->key, "vary")) { /* maq_search_job(), planner/uniform/vary.c */
+        if (maq_str_is(n->key, "reserve") || maq_str_is(n->key, "min_fit_probability") ||
+            maq_str_is(n->key, "vary")) { /* maq_search_memory(), planner/uniform/vary.c */
             maq_node_use_all(n);
             continue;
         }
@@ -311,26 +311,59 @@ static void sort(struct maq_axis_values *values)
     qsort(values->at, values->n, sizeof *values->at, by_value);
 }
 
-/* `search: {reserve: 2 GiB}` */
-static enum maq_status read_reserve(double *out, struct maq_node *section, struct maq_diag *diag)
+/* A quantity of the section; *out stays where there is none. */
+static enum maq_status read_quantity(double *out, const struct maq_loaded_job *open, const char *key, enum maq_dim dim,
+                                     const char *hint, const char *what, struct maq_diag *diag)
 {
+    struct maq_node *section = maq_job_search_node(open);
     bool map = section && section->kind == MAQ_NODE_MAP;
-    struct maq_node *node = map ? maq_node_get(section, "reserve") : NULL;
-    const char *why = "not a size";
+    struct maq_node *node = map ? maq_node_get(section, key) : NULL;
+    const char *why = "not a number";
     if (!node)
         return MAQ_OK;
-    if (node->kind != MAQ_NODE_SCALAR || !maq_quantity_parse(out, node->text, MAQ_DIM_BYTES, &why))
-        return maq_diag_fail(MAQ_BAD_INPUT, diag, MAQ_CODE_SEARCH_VALUE, node->at, "write it with its unit: 2 GiB",
-                             "the reserve is no size of memory: %s", why);
+    if (node->kind != MAQ_NODE_SCALAR || !maq_quantity_parse(out, node->text, dim, &why))
+        return maq_diag_fail(MAQ_BAD_INPUT, diag, MAQ_CODE_SEARCH_VALUE, node->at, hint, "%s: %s", what, why);
+    if (dim == MAQ_DIM_NONE && (*out < 0 || *out > 1))
+        return maq_diag_fail(MAQ_BAD_INPUT, diag, MAQ_CODE_SEARCH_VALUE, node->at, hint, "%s: not from 0 to 1", what);
     return MAQ_OK;
+}
+
+enum maq_status maq_search_memory(struct maq_search_memory *out, const struct maq_loaded_job *open,
+                                  const struct maq_search_opts *opts, struct maq_diag *diag)
+{
+    *out = (struct maq_search_memory){.min_fit_probability = opts->min_fit_probability};
+    MAQ_TRY(read_quantity(&out->reserve_bytes, open, "reserve", MAQ_DIM_BYTES, "write it with its unit: 2 GiB",
+                          "the reserve is no size of memory", diag));
+    out->reserve_bytes = out->reserve_bytes > opts->reserve_bytes ? out->reserve_bytes : opts->reserve_bytes;
+    MAQ_TRY(read_quantity(&out->min_fit_probability, open, "min_fit_probability", MAQ_DIM_NONE,
+                          "0.9 for a plan that runs out of memory in one run of ten at most",
+                          "min_fit_probability is no probability", diag));
+    out->min_fit_probability = opts->as_predicted ? 0 : out->min_fit_probability;
+    return MAQ_OK;
+}
+
+/* A peak over its prediction that has to fit. */
+static double peak_of(const struct maq_search_memory *memory)
+{
+    double peak = memory->min_fit_probability > 0 ? maq_train_memory_quantile(memory->min_fit_probability) : 1;
+    return peak > 1 ? peak : 1;
+}
+
+double maq_search_usable(const struct maq_search_memory *memory, double device_bytes)
+{
+    return (device_bytes - memory->reserve_bytes) / peak_of(memory);
+}
+
+double maq_search_device_bytes(const struct maq_search_memory *memory, double usable_bytes)
+{
+    return usable_bytes * peak_of(memory) + memory->reserve_bytes;
 }
 
 enum maq_status maq_search_job(struct maq_job *out, const struct maq_loaded_job *open,
                                const struct maq_search_opts *opts, struct maq_arena *arena, struct maq_diag *diag)
 {
-    double reserve = 0;
-    MAQ_TRY(read_reserve(&reserve, maq_job_search_node(open), diag));
-    reserve = reserve > opts->reserve_bytes ? reserve : opts->reserve_bytes;
+    struct maq_search_memory memory;
+    MAQ_TRY(maq_search_memory(&memory, open, opts, diag));
     *out = *maq_job_get(open);
     struct maq_cluster *c = &out->cluster;
     struct maq_node_group *groups = MAQ_ARENA_NEW(arena, struct maq_node_group, c->n_groups);
@@ -348,9 +381,8 @@ enum maq_status maq_search_job(struct maq_job *out, const struct maq_loaded_job 
         groups[g].nodes *= g == 0 && opts->more_nodes > 1 ? (int32_t)opts->more_nodes : 1;
         groups[g].first_rank = c->devices;
         c->devices += (uint32_t)(groups[g].nodes * groups[g].devices_per_node);
-        if (opts->memory_bytes > 0)
-            groups[g].device.mem_bytes = opts->memory_bytes;
-        groups[g].device.mem_bytes -= reserve;
+        double has = opts->memory_bytes > 0 ? opts->memory_bytes : groups[g].device.mem_bytes;
+        groups[g].device.mem_bytes = maq_search_usable(&memory, has);
     }
     return MAQ_OK;
 }
@@ -369,19 +401,22 @@ enum maq_status maq_space_init(struct maq_search_space *out, const struct maq_lo
                                struct maq_diag *diag)
 {
     *out = (struct maq_search_space){.base = job->plan};
+    const enum maq_space_kept kept = opts->quick ? MAQ_KEPT_NOTHING : opts->free ? MAQ_KEPT_FLAGS : MAQ_KEPT_ALL;
     struct list_reader r = {out, arena, diag};
-    if (opts->free)
-        maq_space_release(&out->base, open);
+    if (kept != MAQ_KEPT_ALL)
+        maq_space_release(&out->base, open, kept);
     MAQ_TRY(read_section(&r, open));
     MAQ_TRY(read_options(&r, opts));
     for (int a = 0; a < MAQ_AXIS_COUNT; a++) {
         struct maq_axis_values *values = &out->axis[a];
         if (values->n > 0)
             continue;
-        MAQ_TRY(maq_space_decided(open, (enum maq_axis)a, opts->free)
+        MAQ_TRY(maq_space_decided(open, (enum maq_axis)a, kept)
                     ? maq_space_keep_written(values, open, (enum maq_axis)a, arena)
-                    : maq_space_default(values, out, job, (enum maq_axis)a, opts->full, arena));
+                    : maq_space_default(values, out, job, (enum maq_axis)a, opts, arena));
     }
+    if (opts->quick)
+        maq_space_quick(out, job);
     sort(&out->axis[MAQ_AXIS_OFFLOAD]); /* planner/uniform/leaves.c takes them in turn and stops early */
     sort(&out->axis[MAQ_AXIS_HOST_OPTIM]);
     return maq_job_check_unused(open, diag);

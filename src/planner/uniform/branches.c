@@ -73,7 +73,7 @@ static bool same_order(const struct maq_plan *p, const struct maq_job *job, stru
     return true;
 }
 
-/* Values that say the same as an earlier one of their axis under this plan. */
+/* Values that say the same as an earlier one of their axis under this plan, or that it cannot have. */
 static bool repeats(const struct maq_search_space *space, const struct maq_job *job, const struct maq_plan *p,
                     const uint32_t *at, bool moe)
 {
@@ -81,9 +81,11 @@ static bool repeats(const struct maq_search_space *space, const struct maq_job *
         return true;
     if (p->tp == 1 && (at[MAQ_AXIS_SP] > 0 || at[MAQ_AXIS_OVERLAP_TP] > 0))
         return true;
+    if (p->tp > job->cluster.groups[0].domain_devices && at[MAQ_AXIS_OVERLAP_TP] > 0) /* as far as NVLink reaches */
+        return true;
     if (!moe && (at[MAQ_AXIS_DISPATCHER] > 0 || at[MAQ_AXIS_OVERLAP_EP] > 0))
         return true;
-    if (p->ep == 1 && at[MAQ_AXIS_OVERLAP_EP] > 0)
+    if (p->ep == 1 && (at[MAQ_AXIS_OVERLAP_EP] > 0 || at[MAQ_AXIS_DISPATCHER] > 0))
         return true;
     const struct maq_axis_values *etp = &space->axis[MAQ_AXIS_ETP];
     for (uint32_t i = 0; i < at[MAQ_AXIS_ETP]; i++)

@@ -15,7 +15,7 @@
 #define MOST_LISTS 64
 
 struct owner {
-    struct maq_search_result *with_memory, *with_nodes, *with_offload;
+    struct maq_search_result *with_memory, *with_nodes, *with_offload, *with_risk;
 };
 
 /*
@@ -99,6 +99,24 @@ static enum maq_status offloading(struct maq_search_remedies *out, struct owner 
     return try(&o->with_offload, &out->offload, open, &opts, diag);
 }
 
+/* What fits as predicted, and in fewer runs than was asked for. */
+static enum maq_status more_risk(struct maq_search_remedies *out, struct owner *o, const struct maq_loaded_job *open,
+                                 struct maq_search_opts opts, struct maq_diag *diag)
+{
+    struct maq_search_memory memory;
+    bool fits;
+    MAQ_TRY(maq_search_memory(&memory, open, &opts, diag));
+    if (memory.min_fit_probability <= 0)
+        return MAQ_OK;
+    opts.as_predicted = true;
+    MAQ_TRY(try(&o->with_risk, &fits, open, &opts, diag));
+    if (fits)
+        out->fit_probability =
+            maq_train_fit_probability(o->with_risk->plans[0].needed_bytes,
+                                      maq_job_get(open)->cluster.groups[0].device.mem_bytes - memory.reserve_bytes);
+    return MAQ_OK;
+}
+
 enum maq_status maq_search_find_remedies(struct maq_search_remedies *out, const struct maq_loaded_job *open,
                                          const struct maq_search_opts *opts, struct maq_diag *diag)
 {
@@ -115,6 +133,8 @@ enum maq_status maq_search_find_remedies(struct maq_search_remedies *out, const 
         status = more_nodes(out, o, open, one, diag);
     if (status == MAQ_OK)
         status = offloading(out, o, open, one, diag);
+    if (status == MAQ_OK)
+        status = more_risk(out, o, open, one, diag);
     if (status != MAQ_OK) {
         maq_search_remedies_free(out);
         return status;
@@ -125,7 +145,8 @@ enum maq_status maq_search_find_remedies(struct maq_search_remedies *out, const 
         double *step_s;
     } rows[] = {{o->with_memory, &out->with_memory, &out->with_memory_s},
                 {o->with_nodes, &out->with_nodes, &out->with_nodes_s},
-                {o->with_offload, &out->with_offload, &out->with_offload_s}};
+                {o->with_offload, &out->with_offload, &out->with_offload_s},
+                {o->with_risk, &out->with_risk, &out->with_risk_s}};
     for (size_t i = 0; i < MAQ_COUNT(rows); i++)
         if (rows[i].from) {
             *rows[i].plan = rows[i].from->plans[0].plan;
@@ -141,6 +162,7 @@ void maq_search_remedies_free(struct maq_search_remedies *r)
         maq_search_result_free(o->with_memory);
         maq_search_result_free(o->with_nodes);
         maq_search_result_free(o->with_offload);
+        maq_search_result_free(o->with_risk);
         free(o);
     }
     *r = (struct maq_search_remedies){0};

@@ -24,6 +24,7 @@
 #include "plan/job_build.h"
 #include "planner/codes.h"
 #include "planner/uniform/leaves.h"
+#include "planner/uniform/search.h"
 
 #define MOST_THREADS 64
 #define FIRST_ROUND 4
@@ -70,6 +71,7 @@ struct search {
     struct maq_refused refused;
     struct maq_pareto front;
     struct maq_search_counts counts, small; /* small: of the small part */
+    double limit_s;                         /* plans that take no less are of no interest; 0 = none */
 };
 
 /* ---- the best so far ---- */
@@ -95,6 +97,7 @@ static double limit_among(const struct maq_search_plan *best, uint32_t n, uint32
 static double limit_for(const struct search *s, const struct maq_plan *plan)
 {
     double now = limit_among(s->best, s->n_best, s->top, plan);
+    now = s->limit_s > 0 ? fmin(now, s->limit_s) : now;
     return s->n_first == 0 ? now : fmin(now, nextafter(limit_among(s->first, s->n_first, s->top, plan), HUGE_VAL));
 }
 
@@ -529,6 +532,31 @@ enum maq_status maq_search(struct maq_search_result **out, const struct maq_load
         status = finish(out, s, reached);
     if (status != MAQ_OK)
         end(s);
+    return status;
+}
+
+enum maq_status maq_search_with_memory(struct maq_search_plan *out, bool *complete, struct maq_search_result *result,
+                                       const struct maq_search_opts *opts, double more)
+{
+    struct search *s = result->owner;
+    struct maq_search_opts one = *opts;
+    struct maq_search_plan best = {.step_s = 0};
+    uint32_t reached = 0;
+    MAQ_ASSERT(result->complete && result->n_plans > 0);
+    one.progress = NULL;
+    one.pareto_memory = false;
+    s->opts = &one;
+    s->limit_s = result->plans[0].step_s;
+    s->top = 1;
+    s->best = &best;
+    s->n_best = 0;
+    for (uint32_t g = 0; g < s->job.cluster.n_groups; g++)
+        s->job.cluster.groups[g].device.mem_bytes *= more;
+    enum maq_status status = explore_all(s, &reached);
+    *complete = reached >= s->branches.n;
+    *out = s->n_best > 0 ? best : (struct maq_search_plan){.step_s = 0};
+    s->opts = opts;
+    s->best = result->plans;
     return status;
 }
 

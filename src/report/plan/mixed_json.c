@@ -61,12 +61,18 @@ static void add_counts(struct maq_json map, const struct maq_mixed_search_counts
                   {"evaluated", c->evaluated});
 }
 
-static void add_room(struct maq_json map, const struct maq_mixed_search_plan *plan, const struct maq_loaded_job *open)
+static void add_headroom(struct maq_json map, const struct maq_report_mixed *p)
 {
-    const struct maq_mixed_search_headroom room = maq_mixed_search_headroom(plan, open);
-    maq_json_real(map, "memory_high", room.memory_high);
-    maq_json_real(map, "reserve_bytes", room.reserve_bytes);
-    maq_json_int(map, "stage", room.stage);
+    const struct maq_mixed_search_headroom h = maq_mixed_search_headroom(p->search, 0, p->open);
+    const struct maq_mixed_search_result *w = p->without;
+    MAQ_JSON_REALS(map, {"min_fit_probability", p->search->min_fit_probability},
+                   {"fit_probability", h.fit_probability});
+    maq_json_int(map, "stage", h.stage);
+    if (w && w->n_plans > 0) {
+        struct maq_json without = maq_json_map(map, "without");
+        maq_json_real(without, "step_time_s", w->plans[0].step_s);
+        maq_json_real(without, "fit_probability", maq_mixed_search_headroom(w, 0, p->open).fit_probability);
+    }
 }
 
 static void add_planners(struct maq_json d, const struct maq_report_mixed *p)
@@ -94,6 +100,7 @@ static void add_remedies(struct maq_json d, const struct maq_mixed_search_remedi
     for (uint32_t i = 0; i < r->n_techniques; i++)
         maq_json_word(space, r->techniques[i]);
     maq_json_real(map, "more_bytes", r->more_bytes);
+    maq_json_bool(map, "as_predicted", r->as_predicted);
     for (uint32_t g = 0; g < r->n_islands; g++) {
         struct maq_json item = maq_json_item(nodes);
         maq_json_text(item, "device", r->islands[g].device);
@@ -117,7 +124,7 @@ enum maq_status maq_report_mixed_json(char **out, const struct maq_report_mixed 
     if (r->n_plans > 0) {
         MAQ_JSON_REALS(d, {"step_time_s", r->plans[0].step_s}, {"composed_s", r->plans[0].composed_s},
                        {"lower_bound_s", r->bound_s}, {"gap", r->gap}, {"search_gap", r->search_gap});
-        add_room(maq_json_map(d, "room"), &r->plans[0], p->open);
+        add_headroom(maq_json_map(d, "headroom"), p);
     }
     add_counts(maq_json_map(d, "counts"), &r->counts);
     add_planners(d, p);

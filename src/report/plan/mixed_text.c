@@ -238,15 +238,22 @@ static void put_step(struct maq_page *page, const struct maq_mixed_search_result
         maq_page_field(page, LABEL, r->complete ? "proven" : "stopped", line);
 }
 
-static void put_room(struct maq_page *page, const struct maq_report_mixed *p)
+static void put_memory(struct maq_page *page, const struct maq_report_mixed *p)
 {
-    const struct maq_mixed_search_headroom room = maq_mixed_search_headroom(&p->search->plans[0], p->open);
+    const struct maq_mixed_search_headroom h = maq_mixed_search_headroom(p->search, 0, p->open);
+    const struct maq_mixed_search_result *w = p->without;
+    char step[32];
     struct maq_buf line;
-    if (room.reserve_bytes <= 0)
-        return;
     maq_buf_init(&line, 1 << 12);
-    maq_buf_addf(&line, "stage %u: ", room.stage);
-    maq_words_headroom(&line, room.needed_bytes, room.device_bytes, room.memory_high, room.reserve_bytes);
+    maq_buf_addf(&line, "stage %u: ", h.stage);
+    maq_words_fit(&line, h.needed_bytes, h.device_bytes, h.fit_probability);
+    if (w && w->n_plans > 0 && w->plans[0].step_s < p->search->plans[0].step_s)
+        maq_buf_addf(&line, "; --min-fit-probability 0 takes %s (%+.1f %%) and fits in %.0f",
+                     maq_words_seconds(step, w->plans[0].step_s),
+                     100 * (w->plans[0].step_s / p->search->plans[0].step_s - 1),
+                     100 * maq_mixed_search_headroom(w, 0, p->open).fit_probability);
+    else if (w)
+        maq_buf_adds(&line, "; with what is left free for that nothing is faster");
     if (!line.failed)
         maq_page_field(page, LABEL, "memory", line.ptr);
     maq_buf_fini(&line);
@@ -357,10 +364,12 @@ static void put_planners(struct maq_page *page, const struct maq_report_mixed *p
 static void put_remedies(struct maq_page *page, const struct maq_mixed_search_remedies *r)
 {
     char bytes[32];
-    bool any = false;
+    bool any = r && r->as_predicted;
     if (!r)
         return;
     maq_page_putf(page, MAQ_INK_PLAIN, "it would fit with one of\n");
+    if (r->as_predicted)
+        maq_page_putf(page, MAQ_INK_PLAIN, "  --min-fit-probability 0: as predicted, in fewer runs\n");
     for (uint32_t i = 0; i < r->n_techniques; i++)
         maq_page_putf(page, MAQ_INK_PLAIN, "  %s--space %s\n", i > 0 ? "and " : "", r->techniques[i]);
     if (r->more_bytes > 0)
@@ -385,7 +394,7 @@ enum maq_status maq_report_mixed_text(char **out, const struct maq_report_mixed 
     if (r->n_plans > 0) {
         put_stages(&page, r);
         put_step(&page, r);
-        put_room(&page, p);
+        put_memory(&page, p);
         put_islands(&page, r);
         put_others(&page, r);
         put_planners(&page, p);

@@ -44,19 +44,20 @@ static void add_plans(struct maq_json d, const struct maq_report_plan *p)
     }
 }
 
-static void add_room(struct maq_json d, const struct maq_search_headroom *room)
+static void add_headroom(struct maq_json d, const struct maq_search_headroom *h)
 {
-    if (!room)
+    if (!h)
         return;
-    struct maq_json map = maq_json_map(d, "room");
-    maq_json_real(map, "memory_high", room->memory_high);
-    maq_json_real(map, "reserve_bytes", room->reserve_bytes);
-    if (room->search && room->search->n_plans > 0) {
-        struct maq_json best = maq_json_map(map, "best");
-        add_scores(best, &room->search->plans[0]);
-        maq_json_plan(maq_json_map(best, "plan"), &room->search->plans[0].plan);
-    } else if (room->search) {
-        maq_json_null(map, "best");
+    struct maq_json map = maq_json_map(d, "headroom");
+    MAQ_JSON_REALS(map, {"min_fit_probability", h->min_fit_probability}, {"fit_probability", h->fit_probability});
+    maq_json_count(map, "bytes", h->bytes);
+    if (h->searched && h->without.step_s > 0) {
+        struct maq_json without = maq_json_map(map, "without");
+        add_scores(without, &h->without);
+        maq_json_real(without, "fit_probability", h->without_probability);
+        maq_json_plan(maq_json_map(without, "plan"), &h->without.plan);
+    } else if (h->searched) {
+        maq_json_null(map, "without");
     }
 }
 
@@ -97,6 +98,8 @@ static void add_remedies(struct maq_json d, const struct maq_search_remedies *r)
     add_remedy(map, "memory", r->memory_bytes > 0, "device_memory_bytes", r->memory_bytes, &r->with_memory,
                r->with_memory_s);
     add_remedy(map, "nodes", r->nodes > 0, "nodes", r->nodes, &r->with_nodes, r->with_nodes_s);
+    add_remedy(map, "risk", r->fit_probability > 0, "fit_probability", r->fit_probability, &r->with_risk,
+               r->with_risk_s);
     add_remedy(map, "offload", r->offload, NULL, 0, &r->with_offload, r->with_offload_s);
 }
 
@@ -130,7 +133,7 @@ enum maq_status maq_report_plan_json(char **out, const struct maq_report_plan *p
         maq_json_bool(axis, "fixed", r->axes[i].fixed);
     }
     add_plans(d, p);
-    add_room(d, p->room);
+    add_headroom(d, p->headroom);
     add_alternatives(d, "alternatives", p->alternatives);
     add_alternatives(d, "settings", p->settings);
     add_remedies(d, p->remedies);

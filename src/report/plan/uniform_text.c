@@ -157,8 +157,23 @@ static void put_list(struct maq_page *page, const struct maq_report_plan *p)
     maq_table_fini(&table);
 }
 
-static void put_proof(struct maq_page *page, const struct maq_search_result *r)
+/* "none of these plans fits", "no other of these plans is faster and fits in 90 of 100 runs": of what is searched. */
+static void add_proven(struct maq_buf *line, const struct maq_report_plan *p)
 {
+    const struct maq_search_result *r = p->search;
+    double asked = p->headroom ? p->headroom->min_fit_probability : 0;
+    maq_buf_adds(line, r->n_plans > 0 ? "no other of these plans is faster and fits" : "none of these plans fits");
+    if (r->n_plans > 0 && asked > 0)
+        maq_buf_addf(line, " in %.4g of 100 runs", 100 * asked);
+    if (r->n_plans > 0 && r->unproven_share > 0)
+        maq_buf_addf(line, ", but for offloading that gains under %.2g %%", 100 * r->unproven_share);
+    else if (r->n_plans > 0)
+        maq_buf_adds(line, " (gap 0 %)");
+}
+
+static void put_proof(struct maq_page *page, const struct maq_report_plan *p)
+{
+    const struct maq_search_result *r = p->search;
     char considered[32], bounded[32], other[32], unfit[32], scored[32], step[32], line[512];
     const struct maq_search_counts *c = &r->counts;
     maq__snprintf(line, sizeof line, "%s plans: %s left out by bounds, %s cannot be, %s do not fit, %s timed",
@@ -167,14 +182,11 @@ static void put_proof(struct maq_page *page, const struct maq_search_result *r)
                   maq_words_integer(unfit, (int64_t)c->unfit), maq_words_integer(scored, (int64_t)c->scored));
     maq_buf_adds(&page->out, "\n");
     maq_page_field(page, LABEL, "searched", line);
-    if (r->complete && r->n_plans == 0)
-        maq__snprintf(line, sizeof line, "no plan of this space fits");
-    else if (r->complete && r->unproven_share > 0)
-        maq__snprintf(line, sizeof line,
-                      "no other plan of this space is faster and fits, but for offloading that gains under %.2g %%",
-                      100 * r->unproven_share);
-    else if (r->complete)
-        maq__snprintf(line, sizeof line, "no other plan of this space is faster and fits (gap 0 %%)");
+    struct maq_buf proven;
+    maq_buf_init(&proven, sizeof line - 1);
+    add_proven(&proven, p);
+    if (r->complete)
+        maq__snprintf(line, sizeof line, "%s", proven.ptr ? proven.ptr : "");
     else if (r->n_plans > 0 && r->bound_s == 0)
         maq__snprintf(line, sizeof line,
                       "stopped early: the best of the space without --full; nothing is proven of the rest");
@@ -184,6 +196,7 @@ static void put_proof(struct maq_page *page, const struct maq_search_result *r)
     else
         maq__snprintf(line, sizeof line, "stopped early: no plan that fits was found yet");
     maq_page_field(page, LABEL, "proven", line);
+    maq_buf_fini(&proven);
 }
 
 /* ---- the winner ---- */
@@ -315,6 +328,10 @@ static void put_remedies(struct maq_page *page, const struct maq_search_remedies
         put_remedy(&table, what, &r->with_nodes, r->with_nodes_s,
                    (int64_t)r->nodes * cluster->groups[0].devices_per_node);
     }
+    if (r->fit_probability > 0) {
+        maq__snprintf(what, sizeof what, "%.0f of 100 runs: --min-fit-probability 0", 100 * r->fit_probability);
+        put_remedy(&table, what, &r->with_risk, r->with_risk_s, cluster->devices);
+    }
     if (r->offload)
         put_remedy(&table, "the host", &r->with_offload, r->with_offload_s, cluster->devices);
     if (table.n_rows > 0)
@@ -360,31 +377,39 @@ static void put_settings(struct maq_page *page, const struct maq_report_plan *p)
     maq_buf_fini(&line);
 }
 
-/* Of a best plan that fits as predicted, and in one run of ten would not. */
-static void put_room(struct maq_page *page, const struct maq_report_plan *p)
+/* Degrees, sharding and recomputation, where they differ from another plan's. */
+static void add_plan(struct maq_buf *line, const struct maq_plan *plan, const struct maq_plan *other, int64_t devices)
 {
-    const struct maq_search_headroom *room = p->room;
-    char step[32];
-    if (!room || room->reserve_bytes <= 0)
-        return;
+    add_degrees(line, plan, dp_of(plan, devices));
+    if (plan->sharding != other->sharding)
+        maq_buf_addf(line, ", %s", maq_words_sharding(plan->sharding));
+    if (plan->recompute != MAQ_RECOMPUTE_NONE || plan->offload_layers > 0) {
+        maq_buf_adds(line, ", recomputing ");
+        recomputed(line, plan);
+    }
+}
+
+/* How likely the best plan is to fit, and what the memory would buy that it leaves free for that. */
+static void put_memory(struct maq_page *page, const struct maq_report_plan *p)
+{
+    const struct maq_search_headroom *h = p->headroom;
     const struct maq_search_plan *own = &p->search->plans[0];
+    const struct maq_cluster *cluster = &maq_job_get(p->open)->cluster;
+    char size[32], step[32];
     struct maq_buf line;
+    if (!h)
+        return;
     maq_buf_init(&line, 1 << 12);
-    maq_words_headroom(&line, own->needed_bytes, maq_job_get(p->open)->cluster.groups[0].device.mem_bytes,
-                       room->memory_high, room->reserve_bytes);
-    if (room->search && room->search->n_plans > 0) {
-        const struct maq_search_plan *roomy = &room->search->plans[0];
-        maq_buf_addf(&line, "; the best plan then takes %s (%+.1f %%): ", maq_words_seconds(step, roomy->step_s),
-                     100 * (roomy->step_s / own->step_s - 1));
-        add_degrees(&line, &roomy->plan, dp_of(&roomy->plan, maq_job_get(p->open)->cluster.devices));
-        if (roomy->plan.sharding != own->plan.sharding)
-            maq_buf_addf(&line, ", %s", maq_words_sharding(roomy->plan.sharding));
-        if (roomy->plan.recompute != MAQ_RECOMPUTE_NONE || roomy->plan.offload_layers > 0) {
-            maq_buf_adds(&line, ", recomputing ");
-            recomputed(&line, &roomy->plan);
-        }
-    } else if (room->search) {
-        maq_buf_adds(&line, "; no plan fits then");
+    maq_words_fit(&line, own->needed_bytes, cluster->groups[0].device.mem_bytes, h->fit_probability);
+    if (h->searched)
+        maq_buf_addf(&line, "; the last %s would buy ", maq_format_bytes(size, h->bytes));
+    if (h->searched && h->without.step_s > 0) {
+        maq_buf_addf(&line, "%.1f %%: --min-fit-probability 0 takes %s and fits in %.0f of 100 runs: ",
+                     100 * (1 - h->without.step_s / own->step_s), maq_words_seconds(step, h->without.step_s),
+                     100 * h->without_probability);
+        add_plan(&line, &h->without.plan, &own->plan, cluster->devices);
+    } else if (h->searched) {
+        maq_buf_adds(&line, "nothing");
     }
     if (!line.failed)
         maq_page_field(page, LABEL, "memory", line.ptr);
@@ -415,8 +440,8 @@ enum maq_status maq_report_plan_text(char **out, const struct maq_report_plan *p
     put_kept(&page, p->search);
     if (p->search->n_plans > 0) {
         put_list(&page, p);
-        put_proof(&page, p->search);
-        put_room(&page, p);
+        put_proof(&page, p);
+        put_memory(&page, p);
         put_settings(&page, p);
         put_framework(&page, p);
         put_pareto(&page, p->search, maq_job_get(p->open)->cluster.devices);
@@ -425,7 +450,7 @@ enum maq_status maq_report_plan_text(char **out, const struct maq_report_plan *p
     } else {
         put_frugal(&page, p);
         put_remedies(&page, p->remedies, &maq_job_get(p->open)->cluster);
-        put_proof(&page, p->search);
+        put_proof(&page, p);
     }
     return maq_page_finish(out, &page, diag);
 }

@@ -24,6 +24,7 @@ static void add_stage(struct maq_json list, const struct maq_stage_result *st, u
     maq_json_count(memory, "allocated_bytes", st->allocated_bytes);
     maq_json_count(memory, "reserved_bytes", st->reserved_bytes);
     maq_json_count(memory, "total_bytes", st->total_bytes);
+    maq_json_count(memory, "needed_bytes", st->needed_bytes);
     maq_json_count(memory, "capacity_bytes", st->capacity_bytes);
     maq_json_real(stage, "busy_s", st->busy_s);
     maq_json_buckets(maq_json_map(stage, "breakdown"), st->bucket_s);
@@ -117,13 +118,12 @@ static void add_headline(struct maq_json d, const struct maq_train_result *r)
 enum maq_status maq_report_train_json(char **out, const struct maq_train_result *result,
                                       const struct maq_report_opts *opts, struct maq_diag *diag)
 {
-    char advice[256];
     struct maq_json_document document;
     maq_json_begin(&document, "maquette.train/1");
     struct maq_json d = document.root;
     maq_json_job(maq_json_map(d, "job"), result->job);
     add_headline(d, result);
-    maq_json_text(d, "advice", result->fits ? NULL : maq_train_advice(advice, result));
+    maq_json_text(d, "advice", opts ? opts->advice : NULL);
     add_engine(d, opts ? opts->engine : NULL);
     maq_json_buckets(maq_json_map(d, "breakdown"), result->bucket_s);
     struct maq_json stages = maq_json_list(d, "stages");

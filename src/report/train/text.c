@@ -74,12 +74,6 @@ static void put_job(struct maq_page *page, const struct maq_job *job)
 
 /* --- does it fit --------------------------------------------------------------------------------------------- */
 
-/* What cannot be given back: without the blocks that the caching allocator holds unused. */
-static double needed_bytes(const struct maq_stage_result *st)
-{
-    return st->allocated_bytes + st->bytes[MAQ_MEM_CONTEXT] + st->bytes[MAQ_MEM_NCCL];
-}
-
 /* The device of a stage: that with its capacity. */
 static const char *device_of(const struct maq_cluster *cluster, const struct maq_stage_result *st)
 {
@@ -95,21 +89,22 @@ static bool odds_matter(const struct maq_train_result *r)
     return r->fit_probability > 0.01 && r->fit_probability < 0.95;
 }
 
-static void put_verdict(struct maq_page *page, const struct maq_train_result *r)
+static void put_verdict(struct maq_page *page, const struct maq_train_result *r, const char *advice)
 {
-    char need[32], have[32], over[32], advice[256];
+    char need[32], have[32], over[32];
     const struct maq_stage_result *st = &r->stages[r->worst_stage];
     const char *device = device_of(&r->job->cluster, st);
-    double excess = needed_bytes(st) - st->capacity_bytes;
+    double excess = st->needed_bytes - st->capacity_bytes;
     maq_format_bytes(have, st->capacity_bytes);
     if (!r->fits) {
-        maq_format_bytes(need, needed_bytes(st));
+        maq_format_bytes(need, st->needed_bytes);
         maq_page_putf(page, MAQ_INK_BAD,
                       "\ndoes not fit: stage %u needs %s without cached blocks, %s has %s: %s too much\n",
                       r->worst_stage, need, device, have, maq_format_bytes(over, excess));
-        maq_page_putf(page, MAQ_INK_PLAIN, "%s\n", maq_train_advice(advice, r));
+        if (advice)
+            maq_page_putf(page, MAQ_INK_PLAIN, "%s\n", advice);
     } else if (st->returns_cache) {
-        maq_format_bytes(need, needed_bytes(st));
+        maq_format_bytes(need, st->needed_bytes);
         maq_page_putf(page, MAQ_INK_BAD,
                       "\nfits, but only just: stage %u needs %s of %s; the allocator has to give cached blocks back\n",
                       r->worst_stage, need, have);
@@ -176,6 +171,10 @@ static void put_headline(struct maq_page *page, const struct maq_train_result *r
     maq_page_putf(page, MAQ_INK_PLAIN, ", 80 %% interval %s to %s\n",
                   maq_format_bytes(a, r->memory_low * st->total_bytes),
                   maq_format_bytes(b, r->memory_high * st->total_bytes));
+    if (st->total_bytes > st->needed_bytes) {
+        put_label(page, "");
+        maq_page_putf(page, MAQ_INK_PLAIN, "%s without cached blocks\n", maq_format_bytes(a, st->needed_bytes));
+    }
 }
 
 static void put_engine(struct maq_page *page, const struct maq_train_result *r, const struct maq_report_engine *e)
@@ -251,7 +250,7 @@ static void gib_cell(struct maq_table *t, double bytes)
 static void add_memory_row(struct maq_table *t, const struct maq_train_result *r, uint32_t first, uint32_t end)
 {
     const struct maq_stage_result *st = &r->stages[first];
-    bool over = needed_bytes(st) > st->capacity_bytes, worst = r->worst_stage >= first && r->worst_stage < end;
+    bool over = st->needed_bytes > st->capacity_bytes, worst = r->worst_stage >= first && r->worst_stage < end;
     maq_table_row(t, over ? MAQ_INK_BAD : MAQ_INK_PLAIN);
     if (end - first > 1)
         maq_table_cell(t, "%u-%u", first, end - 1);
@@ -422,7 +421,7 @@ enum maq_status maq_report_train_text(char **out, const struct maq_train_result 
     struct maq_page page;
     maq_page_init(&page, opts);
     put_job(&page, result->job);
-    put_verdict(&page, result);
+    put_verdict(&page, result, opts ? opts->advice : NULL);
     put_headline(&page, result);
     put_engine(&page, result, opts ? opts->engine : NULL);
     put_breakdown(&page, result);

@@ -391,7 +391,7 @@ void maq_stage_memory(struct maq_stage_result *st, const struct maq_blueprint *b
         st->allocated_bytes += st->bytes[k];
     /* fragmentation is known only from a replay (allocator_replay.c) */
     st->reserved_bytes = st->allocated_bytes;
-    st->total_bytes = st->reserved_bytes + st->bytes[MAQ_MEM_CONTEXT] + st->bytes[MAQ_MEM_NCCL];
+    st->total_bytes = st->needed_bytes = st->reserved_bytes + st->bytes[MAQ_MEM_CONTEXT] + st->bytes[MAQ_MEM_NCCL];
     st->capacity_bytes = job->stages[stage].capacity_bytes;
 }
 
@@ -405,7 +405,7 @@ double maq_stage_gradient_pool(const struct maq_stage_result *st, const struct m
 
 bool maq_stage_fits(const struct maq_stage_result *st)
 {
-    return st->allocated_bytes + st->bytes[MAQ_MEM_CONTEXT] + st->bytes[MAQ_MEM_NCCL] <= st->capacity_bytes;
+    return st->needed_bytes <= st->capacity_bytes;
 }
 
 const char *maq_mem_name(enum maq_mem_kind kind)
