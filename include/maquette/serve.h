@@ -15,6 +15,7 @@
 #define MAQUETTE_SERVE_H
 
 #include "maquette/job.h"
+#include "maquette/slo.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -173,6 +174,7 @@ struct maq_serve_result {
     double kv_peak, kv_mean;        /* share of the blocks in use, the mean over time */
     double prefix_hit_rate;         /* tokens found cached over tokens of prompts */
     struct maq_served *served;      /* [n_requests], owned by the result */
+    struct maq_slo_outcome slo;     /* the caller's, by maq_slo_judge(): reports show it */
 };
 
 /* What a deployment holds in memory; no request runs. *out is owned by the caller (maq_serve_free). */

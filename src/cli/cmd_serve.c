@@ -54,13 +54,15 @@ static enum maq_status with_requests(struct cli *cli, const struct maq_job *job,
         return status;
     status = maq_serve_run(&r, job, &given->options, maq_requests_get(set), cli->diag);
     if (status == MAQ_OK) {
+        if (r->fits)
+            maq_slo_judge(&r->slo, &given->slo, r, maq_requests_get(set));
         status = cli->values[SERVE_JSON] ? maq_report_serve_json(&text, r, &opts, cli->diag)
                                          : maq_report_serve_text(&text, r, &opts, cli->diag);
         if (status == MAQ_OK)
             status = cli_write(cli, text, cli->values[SERVE_OUTPUT]);
         if (status == MAQ_OK && r->fits)
             status = write_requests(cli, r, maq_requests_get(set));
-        if (status == MAQ_OK && !r->fits)
+        if (status == MAQ_OK && (!r->fits || !r->slo.all_met))
             status = MAQ_NO;
         maq_serve_free(r);
     }
@@ -93,11 +95,12 @@ const struct cli_command cli_serve = {
              "Latencies are "
              "those of vLLM's benchmark client. With --batch one batch of equal requests is timed alone. Exit status 1 "
              "when the "
-             "deployment does not fit in memory.\n",
+             "deployment does not fit in memory, or a bound of --slo is missed.\n",
     .examples =
         "  maquette serve --model llama-3.1-70b --cluster 'h200:8' --tp 4 --isl 3000 --osl 500 --rate 8 --duration "
         "10m\n"
         "  maquette serve --model llama-3.1-8b --cluster h100-sxm:8 --concurrency 64 --isl 1024 --osl 1024\n"
+        "  maquette serve --model llama-3.1-8b --cluster h100-sxm:8 --rate 20 --slo 'ttft_p95<500ms, tpot_p95<40ms'\n"
         "  maquette serve --model llama-3.1-8b --cluster h100-sxm:8 --requests azure.csv --per-request out.csv\n"
         "  maquette serve --model llama-3.1-8b --cluster h100-sxm:8 --batch 32 --isl 2048 --osl 256\n",
     .options = cli_serve_table,

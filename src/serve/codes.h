@@ -10,7 +10,10 @@
     X(REQUEST_LONG, 1571, "a request longer than the context")                                                         \
     X(REQUEST_BLOCKS, 1572, "a request that the cache can never hold")                                                 \
     X(REQUEST_ORDER, 1573, "requests that go back in time")                                                            \
-    X(REQUEST_FILE, 1574, "not a file of requests")
+    X(REQUEST_FILE, 1574, "not a file of requests")                                                                    \
+    X(SLO_FORM, 1575, "a bound on a latency that does not read so")                                                    \
+    X(SLO_METRIC, 1576, "a bound on something that is no latency")                                                     \
+    X(SLO_TWICE, 1577, "two bounds on one figure")
 
 enum maq_serve_code {
 #define MAQ_CODE_ENUM(name, code, text) MAQ_CODE_##name = (code),

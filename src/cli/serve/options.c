@@ -75,6 +75,10 @@ const struct cli_option cli_serve_table[] = {
     [SERVE_SEED] = {"--seed", CLI_VALUE, "N", "of what is drawn at random (0)", NULL, NULL},
     [SERVE_BATCH] = {"--batch", CLI_VALUE, "N", "one batch of N equal requests alone: prefill, then a token at a time",
                      NULL, NULL},
+    [SERVE_SLO] = {"--slo", CLI_LIST, "BOUNDS",
+                   "exit status 1 where one is missed, and the goodput: 'ttft_p95<500ms, tpot_p95<40ms'; ttft, tpot, "
+                   "itl or e2el, with _mean, _p50, _p90, _p95 or _p99",
+                   NULL, NULL},
     [SERVE_JSON] = {"--json", CLI_FLAG, NULL, "JSON instead of text (schema maquette.serve/1)", NULL, NULL},
     [SERVE_PER_REQUEST] = {"--per-request", CLI_VALUE, "FILE.csv", "write each request's times", NULL, NULL},
     [SERVE_OUTPUT] = CLI_OPTION_OUTPUT,
@@ -219,9 +223,21 @@ static enum maq_status read_requests(struct serve_given *out, struct cli *cli)
     return worst;
 }
 
+/* What is asked of requests that come; of one batch alone there is no such figure. */
+static enum maq_status read_asked(struct serve_given *out, struct cli *cli)
+{
+    if (!cli->values[SERVE_SLO])
+        return MAQ_OK;
+    if (cli->values[SERVE_BATCH])
+        return cli_usage(cli, MAQ_CODE_CLI_VALUE, "--rate, --concurrency or --requests, in place of --batch",
+                         "--slo: one batch alone has no requests that wait and come");
+    return maq_slo_read(&out->slo, cli->values[SERVE_SLO], cli->diag);
+}
+
 enum maq_status cli_serve_options(struct serve_given *out, struct cli *cli, const struct maq_job *job)
 {
     (void)job;
     *out = (struct serve_given){0};
-    return cli_first_fault(read_engine(&out->options, cli), read_requests(out, cli));
+    enum maq_status status = cli_first_fault(read_engine(&out->options, cli), read_requests(out, cli));
+    return cli_first_fault(status, read_asked(out, cli));
 }

@@ -42,6 +42,7 @@ enum {
     SERVE_SPEED,
     SERVE_SEED,
     SERVE_BATCH,
+    SERVE_SLO,
     SERVE_JSON,
     SERVE_PER_REQUEST,
     SERVE_OUTPUT,
@@ -56,6 +57,7 @@ struct serve_given {
     const char *requests; /* a file; NULL = drawn at random */
     double speed;
     int64_t batch; /* one batch alone; 0 = not */
+    struct maq_slo slo;
 };
 
 /* The job of a deployment: model, cluster and degrees, a batch that suits them. *box is owned by the caller (maq_job_free). */

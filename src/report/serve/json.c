@@ -54,6 +54,41 @@ static void add_parts(struct maq_json map, const char *key, const double part_s[
     }
 }
 
+/* "ttft_s": what a limit on one request is. */
+static void add_limit(struct maq_json map, const char *metric, const struct maq_slo_limit *limit)
+{
+    struct maq_json of = maq_json_map(map, metric);
+    maq_json_real(of, "bound_s", limit->most_s);
+    maq_json_bool(of, "inclusive", limit->inclusive);
+}
+
+static void add_slo(struct maq_json root, const struct maq_slo_outcome *o)
+{
+    struct maq_json map = maq_json_map(root, "slo");
+    maq_json_bool(map, "met", o->all_met);
+    struct maq_json list = maq_json_list(map, "bounds");
+    for (uint32_t i = 0; i < o->slo.n; i++) {
+        const struct maq_slo_bound *b = &o->slo.at[i];
+        struct maq_json item = maq_json_item(list);
+        maq_json_text(item, "metric", maq_slo_metric_name(b->metric));
+        maq_json_text(item, "statistic", maq_slo_statistic_name(b->statistic));
+        maq_json_real(item, "bound_s", b->limit.most_s);
+        maq_json_bool(item, "inclusive", b->limit.inclusive);
+        maq_json_real(item, "value_s", o->value_s[i]);
+        maq_json_bool(item, "met", o->met[i]);
+    }
+    if (!o->of_requests) {
+        maq_json_null(map, "goodput");
+        return;
+    }
+    struct maq_json goodput = maq_json_map(map, "goodput"), request = maq_json_map(goodput, "of_a_request");
+    for (int m = 0; m < MAQ_SLO_REQUEST_METRICS; m++)
+        if (o->limited[m])
+            add_limit(request, maq_slo_metric_name((enum maq_slo_metric)m), &o->request[m]);
+    maq_json_int(goodput, "requests", o->good);
+    maq_json_real(goodput, "requests_per_s", o->goodput_per_s);
+}
+
 enum maq_status maq_report_serve_json(char **out, const struct maq_serve_result *r, const struct maq_report_opts *opts,
                                       struct maq_diag *diag)
 {
@@ -69,6 +104,9 @@ enum maq_status maq_report_serve_json(char **out, const struct maq_serve_result 
                        {"input_tokens_per_s", r->input_tokens_per_s}, {"output_tokens_per_s", r->output_tokens_per_s},
                        {"total_tokens_per_s", r->total_tokens_per_s},
                        {"output_tokens_per_s_per_device", r->output_tokens_per_s / r->n_devices});
+        maq_json_positive(load, "output_tokens_per_s_per_user", r->tpot_s.mean > 0 ? 1 / r->tpot_s.mean : 0);
+        if (r->slo.slo.n > 0)
+            add_slo(d.root, &r->slo);
         struct maq_json latency = maq_json_map(d.root, "latency");
         add_quantiles(latency, "ttft_s", &r->ttft_s);
         add_quantiles(latency, "tpot_s", &r->tpot_s);

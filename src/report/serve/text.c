@@ -133,6 +133,45 @@ static void put_load(struct maq_page *page, struct maq_buf *line, const struct m
     }
 }
 
+/* "500 ms", as exact as it was written. */
+static void add_limit(struct maq_buf *line, const char *name, const struct maq_slo_limit *limit)
+{
+    char time[64];
+    maq_buf_addf(line, "%s %s %s", name, limit->inclusive ? "<=" : "<",
+                 maq_quantity_format(time, limit->most_s, MAQ_DIM_TIME));
+}
+
+/* A line for each bound with its figure, and of requests, how many are within them. */
+static void put_slo(struct maq_page *page, struct maq_buf *line, const struct maq_serve_result *r)
+{
+    const struct maq_slo_outcome *o = &r->slo;
+    for (uint32_t i = 0; i < o->slo.n; i++) {
+        const struct maq_slo_bound *b = &o->slo.at[i];
+        char name[32], time[32];
+        maq__snprintf(name, sizeof name, "%s_%s", maq_slo_metric_name(b->metric), maq_slo_statistic_name(b->statistic));
+        add_limit(line, name, &b->limit);
+        maq_buf_addf(line, ": %s, %s", o->met[i] ? "met" : "missed", maq_format_time(time, o->value_s[i]));
+        if (!o->met[i])
+            maq_buf_addf(line, ", %.1f %% over", 100 * (o->value_s[i] / b->limit.most_s - 1));
+        put(page, i == 0 ? "slo" : "", line);
+    }
+    if (!o->of_requests) {
+        maq_buf_adds(line, "not known: the gaps between tokens are no figure of a request");
+        put(page, "goodput", line);
+        return;
+    }
+    maq_buf_addf(line, "%.2f requests/s: %u of %u requests have ", o->goodput_per_s, o->good, r->n_requests);
+    bool first = true;
+    for (int m = 0; m < MAQ_SLO_REQUEST_METRICS; m++) {
+        if (!o->limited[m])
+            continue;
+        maq_buf_adds(line, first ? "" : " and ");
+        add_limit(line, maq_slo_metric_name((enum maq_slo_metric)m), &o->request[m]);
+        first = false;
+    }
+    put(page, "goodput", line);
+}
+
 static void put_parts(struct maq_page *page, const struct maq_serve_result *r)
 {
     maq_page_putf(page, MAQ_INK_HEAD, "where the time of an iteration goes\n");
@@ -158,6 +197,8 @@ enum maq_status maq_report_serve_text(char **out, const struct maq_serve_result 
     put_memory(&page, &line, r);
     if (r->finished > 0) {
         put_load(&page, &line, r);
+        if (r->slo.slo.n > 0)
+            put_slo(&page, &line, r);
         maq_buf_adds(&page.out, "\n");
         put_latencies(&page, r);
         maq_buf_adds(&page.out, "\n");
