@@ -31,8 +31,8 @@ FOREIGN = {
     "src/converter/pytorch_node.py", "src/feeder/et_feeder.cpp", "tests/traces/mi300/resnet_act_checkpoint.json.gz",
     # CUDA, zlib; llm.c is a program
     "library_types.h", "nvToolsExt.h", "nvtxDetail/nvtxTypes.h", "zlib.h", "llm.c",
-    # ROCm's documentation
-    "docs/conceptual/gpu-arch/mi250.md",
+    # ROCm's and SGLang's documentation
+    "docs/conceptual/gpu-arch/mi250.md", "docs/advanced_features/server_arguments.md",
     # the measurements, which lie beside the repository
     "data/measured/training.csv", "data/models.csv",
     # a wing to come

@@ -86,6 +86,9 @@ struct maq_serve_options {
     int64_t max_model_len;
     int32_t block_size;
     double gpu_memory_utilization;
+    /* or, in the words of other engines, of which gpu_memory_utilization follows: weights and cache have this share of what is free at the
+     * start (SGLang's mem_fraction_static); the cache has this share of what all else leaves (TensorRT-LLM's free_gpu_memory_fraction) */
+    double static_memory_share, free_memory_share;
     int64_t blocks; /* of the KV cache; 0 = as many as fit */
     int32_t long_prefill_token_threshold;
     bool no_prefix_caching, no_chunked_prefill, by_priority, enforce_eager;

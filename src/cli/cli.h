@@ -34,11 +34,12 @@ struct cli {
     bool torn_told;                   /* and whether that was said */
     const char **args;                /* what is no option */
     size_t n_args;
-    size_t n_before;               /* of them before a `--` */
-    int exit_status;               /* of a program that was run; 0 = maquette's own */
-    double started_s, shown_s;     /* of the progress line; 0 = not begun, not shown */
-    struct maq_megatron *megatron; /* what the words behind `--` say; NULL = none */
-    char **owned;                  /* strings made while parsing */
+    size_t n_before;                  /* of them before a `--` */
+    int exit_status;                  /* of a program that was run; 0 = maquette's own */
+    double started_s, shown_s;        /* of the progress line; 0 = not begun, not shown */
+    struct maq_megatron *megatron;    /* what the words behind `--` say; NULL = none */
+    struct maq_serve_command *served; /* the same, of a serving engine */
+    char **owned;                     /* strings made while parsing */
     size_t n_owned, owned_size;
 };
 
@@ -114,6 +115,7 @@ struct cli_command {
     bool job_in_help; /* whose --help describes them; that of the others says where they are described */
     /* behind `--` the arguments of a Megatron-LM script, whole or without what a search decides */
     enum { CLI_MEGATRON_NONE, CLI_MEGATRON_WHOLE, CLI_MEGATRON_OPEN } megatron;
+    bool engine; /* behind `--` the command line of a serving engine */
     enum maq_status (*run)(struct cli *cli);
 };
 
@@ -188,6 +190,8 @@ enum maq_status cli_job_set(struct cli *cli, const char *assignment);
 enum maq_status cli_job_list(struct cli *cli, const struct cli_option *option, const char *assignment);
 /* Lays the words of a Megatron-LM script's command line under the options. */
 enum maq_status cli_job_megatron(struct cli *cli, const char *const *words, size_t n_words);
+/* Lays what the command line of a serving engine says of the job under the options. */
+enum maq_status cli_job_engine(struct cli *cli, const char *const *words, size_t n_words);
 /* Loads the job that a file (NULL: none) and the options describe, and refuses settings that have no effect. `open`: for a search. */
 enum maq_status cli_load_job(struct maq_loaded_job **out, struct cli *cli, const char *path, bool open);
 enum maq_status cli_add_override(struct cli *cli, const char *flag, const char *path, const char *value);

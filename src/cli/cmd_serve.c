@@ -87,13 +87,15 @@ static enum maq_status run(struct cli *cli)
 
 const struct cli_command cli_serve = {
     .name = "serve",
-    .args = "[JOB.yaml] [OPTION...]",
+    .args = "[JOB.yaml] [OPTION...] [-- vllm serve MODEL ARGUMENT...]",
     .summary = "predict a serving deployment: latencies, throughput, memory, where the time goes",
     .about = "Predicts what becomes of requests to one deployment of a model under a serving engine: requests come at "
              "a rate, at a "
              "concurrency, or out of a file; the engine's scheduler decides each iteration as the real one does. "
              "Latencies are "
-             "those of vLLM's benchmark client. With --batch one batch of equal requests is timed alone. Exit status 1 "
+             "those of vLLM's benchmark client. With --batch one batch of equal requests is timed alone. Behind `--` "
+             "may stand the command line of vLLM, SGLang or "
+             "TensorRT-LLM, as it is; options win. Exit status 1 "
              "when the "
              "deployment does not fit in memory, or a bound of --slo is missed.\n",
     .examples =
@@ -102,9 +104,12 @@ const struct cli_command cli_serve = {
         "  maquette serve --model llama-3.1-8b --cluster h100-sxm:8 --concurrency 64 --isl 1024 --osl 1024\n"
         "  maquette serve --model llama-3.1-8b --cluster h100-sxm:8 --rate 20 --slo 'ttft_p95<500ms, tpot_p95<40ms'\n"
         "  maquette serve --model llama-3.1-8b --cluster h100-sxm:8 --requests azure.csv --per-request out.csv\n"
-        "  maquette serve --model llama-3.1-8b --cluster h100-sxm:8 --batch 32 --isl 2048 --osl 256\n",
+        "  maquette serve --model llama-3.1-8b --cluster h100-sxm:8 --batch 32 --isl 2048 --osl 256\n"
+        "  maquette serve --cluster h100-sxm:8 --rate 4 -- vllm serve meta-llama/Llama-3.1-70B-Instruct "
+        "--tensor-parallel-size 4\n",
     .options = cli_serve_table,
     .n_options = SERVE_COUNT,
     .max_args = 1,
+    .engine = true,
     .run = run,
 };

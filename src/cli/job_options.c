@@ -77,6 +77,25 @@ enum maq_status cli_add_override(struct cli *cli, const char *flag, const char *
     return MAQ_OK;
 }
 
+/* Before all that the options say, which win. */
+static enum maq_status lay_under(struct cli *cli, const struct maq_override *overrides, size_t n)
+{
+    size_t size = cli->n_overrides + n;
+    struct maq_override *both = malloc((size + 1) * sizeof *both);
+    if (!both)
+        return maq_diag_fail(MAQ_NO_MEMORY, cli->diag, MAQ_CODE_CLI_NO_MEMORY, (struct maq_span){0}, NULL,
+                             "out of memory");
+    if (n > 0)
+        memcpy(both, overrides, n * sizeof *both);
+    if (cli->n_overrides > 0)
+        memcpy(both + n, cli->overrides, cli->n_overrides * sizeof *both);
+    free(cli->overrides);
+    cli->overrides = both;
+    cli->n_overrides = size;
+    cli->overrides_size = size + 1;
+    return MAQ_OK;
+}
+
 enum maq_status cli_job_megatron(struct cli *cli, const char *const *words, size_t n_words)
 {
     enum maq_status status =
@@ -86,19 +105,13 @@ enum maq_status cli_job_megatron(struct cli *cli, const char *const *words, size
     for (size_t i = 0; i < cli->n_overrides; i++)
         if (strcmp(cli->overrides[i].path, "model") == 0)
             maq_megatron_drop_model(cli->megatron);
-    size_t n = cli->megatron->n_overrides, size = cli->n_overrides + n;
-    struct maq_override *both = malloc((size + 1) * sizeof *both);
-    if (!both)
-        return maq_diag_fail(MAQ_NO_MEMORY, cli->diag, MAQ_CODE_CLI_NO_MEMORY, (struct maq_span){0}, NULL,
-                             "out of memory");
-    memcpy(both, cli->megatron->overrides, n * sizeof *both);
-    if (cli->n_overrides > 0)
-        memcpy(both + n, cli->overrides, cli->n_overrides * sizeof *both);
-    free(cli->overrides);
-    cli->overrides = both;
-    cli->n_overrides = size;
-    cli->overrides_size = size + 1;
-    return MAQ_OK;
+    return lay_under(cli, cli->megatron->overrides, cli->megatron->n_overrides);
+}
+
+enum maq_status cli_job_engine(struct cli *cli, const char *const *words, size_t n_words)
+{
+    enum maq_status status = maq_serve_command_read(&cli->served, words, n_words, cli->diag);
+    return status == MAQ_OK ? lay_under(cli, cli->served->overrides, cli->served->n_overrides) : status;
 }
 
 enum maq_status cli_job_override(struct cli *cli, const struct cli_job_option *option, const char *flag,

@@ -24,6 +24,7 @@ void cli_fini(struct cli *cli)
     free(cli->owned);
     free(cli->overrides);
     maq_megatron_free(cli->megatron);
+    maq_serve_command_free(cli->served);
     free(cli->args);
 }
 
@@ -167,6 +168,27 @@ static bool megatrons(struct unknown *u)
     return true;
 }
 
+/* The same of a serving engine. */
+static bool engines(struct unknown *u)
+{
+    static const char *const starts[MAQ_ENGINE_COUNT] = {"vllm serve MODEL", "python -m sglang.launch_server",
+                                                         "trtllm-serve MODEL"};
+    char name[64];
+    if (!u->command->engine || u->len >= sizeof name)
+        return false;
+    (void)snprintf(name, sizeof name, "%.*s", (int)u->len, u->name);
+    for (int e = 0; e < MAQ_ENGINE_COUNT; e++) {
+        if (!maq_serve_command_knows((enum maq_engine)e, name))
+            continue;
+        (void)snprintf(
+            u->hint, sizeof u->hint,
+            "an option of %s: its command line goes behind `--`: maquette %s --cluster CLUSTER -- %s --%s ...",
+            maq_engine_name((enum maq_engine)e), u->command->name, starts[e], name);
+        return true;
+    }
+    return false;
+}
+
 /* The commands that have such an option. */
 static bool neighbours(struct unknown *u)
 {
@@ -194,7 +216,8 @@ static enum maq_status unknown_option(struct cli *cli, const struct argument *a)
 {
     size_t dashes = a->name_len > 1 && a->text[1] == '-' ? 2 : 1;
     struct unknown u = {cli->command, a->text + dashes, a->name_len - dashes, ""};
-    if (!undashed(&u, dashes) && !meant(&u) && !megatrons(&u) && !begun(&u) && !neighbours(&u) && !misspelt(&u))
+    if (!undashed(&u, dashes) && !meant(&u) && !megatrons(&u) && !engines(&u) && !begun(&u) && !neighbours(&u) &&
+        !misspelt(&u))
         (void)snprintf(u.hint, sizeof u.hint, "maquette %s --help lists them", cli->command->name);
     int n = (int)(a->name_len < SHOWN ? a->name_len : SHOWN);
     return cli_usage(cli, MAQ_CODE_CLI_OPTION, u.hint, "unknown option '%.*s'", n, a->text);
@@ -359,8 +382,10 @@ enum maq_status cli_parse(struct cli *cli, const struct cli_command *command, in
         else if (strcmp(a.text, "--") == 0) {
             only_arguments = true;
             cli->n_before = cli->n_args;
-            if (command->megatron) {
-                status = cli_job_megatron(cli, (const char *const *)argv + i + 1, (size_t)(argc - i - 1));
+            const char *const *words = (const char *const *)argv + i + 1;
+            size_t n_words = (size_t)(argc - i - 1);
+            if (command->megatron || command->engine) {
+                status = command->engine ? cli_job_engine(cli, words, n_words) : cli_job_megatron(cli, words, n_words);
                 i = argc;
             }
         } else

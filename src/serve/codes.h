@@ -13,7 +13,13 @@
     X(REQUEST_FILE, 1574, "not a file of requests")                                                                    \
     X(SLO_FORM, 1575, "a bound on a latency that does not read so")                                                    \
     X(SLO_METRIC, 1576, "a bound on something that is no latency")                                                     \
-    X(SLO_TWICE, 1577, "two bounds on one figure")
+    X(SLO_TWICE, 1577, "two bounds on one figure")                                                                     \
+    X(COMMAND_ENGINE, 1580, "a command line that starts no serving engine")                                            \
+    X(COMMAND_OPTION, 1581, "an option that a serving engine does not have")                                           \
+    X(COMMAND_VALUE, 1582, "an option of a serving engine with a value that it does not take")                         \
+    X(COMMAND_SAID, 1583, "options of a serving engine that are not modelled")                                         \
+    X(COMMAND_REPLICAS, 1584, "replicas, of which one is predicted")                                                   \
+    X(COMMAND_CHECKPOINT, 1585, "weights by the name of a checkpoint")
 
 enum maq_serve_code {
 #define MAQ_CODE_ENUM(name, code, text) MAQ_CODE_##name = (code),

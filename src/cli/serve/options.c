@@ -149,6 +149,25 @@ static int word(const struct cli *cli, int option, const char *const *words, int
     return otherwise;
 }
 
+/* What is a word or a switch; what is not given is left as it is. */
+static void read_words(struct maq_serve_options *o, struct cli *cli)
+{
+    static const int modes[] = {MAQ_AUTO, MAQ_ON, MAQ_OFF};
+    bool experts = cli->served && cli->served->weights_said && !cli->values[SERVE_WEIGHTS];
+    o->engine = (enum maq_engine)word(cli, SERVE_ENGINE, engines, (int)o->engine);
+    o->version = cli->values[SERVE_VERSION];
+    o->weights = (enum maq_weights)word(cli, SERVE_WEIGHTS, weights, (int)o->weights);
+    o->expert_weights =
+        (enum maq_weights)word(cli, SERVE_EXPERT_WEIGHTS, weights, experts ? (int)o->expert_weights : (int)o->weights);
+    o->kv_fp8 = word(cli, SERVE_KV_DTYPE, kv_types, o->kv_fp8 ? 2 : 0) == 2;
+    o->no_prefix_caching |= cli->values[SERVE_NO_CACHING] != NULL;
+    o->no_chunked_prefill |= cli->values[SERVE_NO_CHUNKED] != NULL;
+    o->enforce_eager |= cli->values[SERVE_EAGER] != NULL;
+    o->by_priority = word(cli, SERVE_POLICY, policies, o->by_priority) == 1;
+    if (cli->values[SERVE_ASYNC])
+        o->async_scheduling = modes[word(cli, SERVE_ASYNC, switches, 0)];
+}
+
 static enum maq_status read_engine(struct maq_serve_options *o, struct cli *cli)
 {
     double x;
@@ -166,27 +185,20 @@ static enum maq_status read_engine(struct maq_serve_options *o, struct cli *cli)
         {SERVE_LONG_PREFILL, offsetof(struct maq_serve_options, long_prefill_token_threshold), 1 << 20},
     };
     for (size_t i = 0; i < CLI_COUNT(counts); i++) {
-        status = cli_count(cli, &n, (size_t)counts[i].option, 1, counts[i].most, 0);
-        *(int32_t *)(void *)((char *)o + counts[i].at) = (int32_t)n;
+        int32_t *at = (int32_t *)(void *)((char *)o + counts[i].at);
+        status = cli_count(cli, &n, (size_t)counts[i].option, 1, counts[i].most, (uint32_t)*at);
+        *at = (int32_t)n;
         worst = cli_first_fault(worst, status);
     }
-    worst = cli_first_fault(worst, cli_count(cli, &n, SERVE_LEN, 1, 1u << 30, 0));
+    worst = cli_first_fault(worst, cli_count(cli, &n, SERVE_LEN, 1, 1u << 30, (uint32_t)o->max_model_len));
     o->max_model_len = n;
-    worst = cli_first_fault(worst, cli_count(cli, &n, SERVE_BLOCKS, 2, 1u << 28, 0));
+    worst = cli_first_fault(worst, cli_count(cli, &n, SERVE_BLOCKS, 2, 1u << 28, (uint32_t)o->blocks));
     o->blocks = n;
-    worst = cli_first_fault(worst, number(cli, &x, SERVE_UTILIZATION, 0.01, 1, 0));
+    worst = cli_first_fault(worst, number(cli, &x, SERVE_UTILIZATION, 0.01, 1, o->gpu_memory_utilization));
+    if (cli->values[SERVE_UTILIZATION])
+        o->static_memory_share = o->free_memory_share = 0;
     o->gpu_memory_utilization = x;
-    o->engine = (enum maq_engine)word(cli, SERVE_ENGINE, engines, MAQ_ENGINE_VLLM);
-    o->version = cli->values[SERVE_VERSION];
-    o->weights = (enum maq_weights)word(cli, SERVE_WEIGHTS, weights, MAQ_WEIGHTS_BF16);
-    o->expert_weights = (enum maq_weights)word(cli, SERVE_EXPERT_WEIGHTS, weights, (int)o->weights);
-    o->kv_fp8 = word(cli, SERVE_KV_DTYPE, kv_types, 0) == 2;
-    o->no_prefix_caching = cli->values[SERVE_NO_CACHING] != NULL;
-    o->no_chunked_prefill = cli->values[SERVE_NO_CHUNKED] != NULL;
-    o->enforce_eager = cli->values[SERVE_EAGER] != NULL;
-    o->by_priority = word(cli, SERVE_POLICY, policies, 0) == 1;
-    static const int modes[] = {MAQ_AUTO, MAQ_ON, MAQ_OFF};
-    o->async_scheduling = modes[word(cli, SERVE_ASYNC, switches, 0)];
+    read_words(o, cli);
     return worst;
 }
 
@@ -234,10 +246,29 @@ static enum maq_status read_asked(struct serve_given *out, struct cli *cli)
     return maq_slo_read(&out->slo, cli->values[SERVE_SLO], cli->diag);
 }
 
+/* Experts that can be spread. */
+static bool has_experts(const struct maq_job *job)
+{
+    for (uint32_t k = 0; k < job->model.n_kinds; k++)
+        for (uint32_t i = 0; i < job->model.kinds[k].n_modules; i++)
+            if (job->model.kinds[k].modules[i].kind == MAQ_MODULE_EXPERT_LINEAR)
+                return true;
+    return false;
+}
+
 enum maq_status cli_serve_options(struct serve_given *out, struct cli *cli, const struct maq_job *job)
 {
-    (void)job;
     *out = (struct serve_given){0};
+    if (cli->served) {
+        out->options = cli->served->options;
+        if (cli->served->expert_parallel && has_experts(job))
+            out->options.ep = job->plan.tp;
+    }
     enum maq_status status = cli_first_fault(read_engine(&out->options, cli), read_requests(out, cli));
+    if (out->options.engine != MAQ_ENGINE_VLLM)
+        maq_diag_add(cli->diag, MAQ_WARNING, MAQ_CODE_CLI_SCHEDULER, (struct maq_span){0}, NULL,
+                     "kernels, limits and host times are those of %s; which requests an iteration takes is decided as "
+                     "vLLM's scheduler does",
+                     maq_engine_name(out->options.engine));
     return cli_first_fault(status, read_asked(out, cli));
 }

@@ -170,6 +170,19 @@ static void make_groups(struct maq_deployment *d, const struct kinds *k)
     }
 }
 
+/* The share of the GPU that all has together, where another share is given; `held`: all but the cache. */
+static void set_utilization(struct maq_deployment *d, double held)
+{
+    struct maq_serve_options *o = &d->options;
+    double all = d->capacity_bytes, around = d->memory[MAQ_SERVE_MEM_ACTIVATIONS] + CONTEXT_BYTES, share = 0;
+    if (o->static_memory_share > 0)
+        share = (o->static_memory_share * (all - CONTEXT_BYTES) + around) / all;
+    if (o->free_memory_share > 0)
+        share = (held + o->free_memory_share * (all - held)) / all;
+    if (share > 0)
+        o->gpu_memory_utilization = share < 1 ? share : 1;
+}
+
 void maq_deployment_memory(struct maq_deployment *d)
 {
     double weights = 0;
@@ -193,8 +206,9 @@ void maq_deployment_memory(struct maq_deployment *d)
     d->memory[MAQ_SERVE_MEM_ACTIVATIONS] = activations(d);
     d->memory[MAQ_SERVE_MEM_CONTEXT] = CONTEXT_BYTES;
     double states = fullest.n > 0 ? fullest.states * d->options.max_num_seqs : 0,
-           left = d->capacity_bytes * d->options.gpu_memory_utilization - weights -
-                  d->memory[MAQ_SERVE_MEM_ACTIVATIONS] - CONTEXT_BYTES - states;
+           held = weights + d->memory[MAQ_SERVE_MEM_ACTIVATIONS] + CONTEXT_BYTES + states;
+    set_utilization(d, held);
+    double left = d->capacity_bytes * d->options.gpu_memory_utilization - held;
     d->blocks = d->options.blocks > 0                         ? d->options.blocks
                 : left > d->block_bytes && d->block_bytes > 0 ? (int64_t)(left / d->block_bytes)
                                                               : 0;

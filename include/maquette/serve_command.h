@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * serve_command.h - the command line of a serving engine, as people have it in their scripts, as a deployment.
+ *
+ *   vllm serve MODEL --tensor-parallel-size 4 --max-num-seqs 128        also python -m vllm.entrypoints.openai.api_server --model MODEL
+ *   python -m sglang.launch_server --model-path MODEL --tp-size 4
+ *   trtllm-serve MODEL --tp_size 4 --max_batch_size 128
+ *
+ * Each option of an engine is one of three: it sets something of the deployment; it changes nothing that is predicted (a port, a log) and
+ * is passed over; or it changes the prediction and is not modelled, which a warning says. A word that the engine does not have is a fault,
+ * with the nearest that it has.
+ */
+#ifndef MAQUETTE_SERVE_COMMAND_H
+#define MAQUETTE_SERVE_COMMAND_H
+
+#include "maquette/serve.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct maq_serve_command {
+    struct maq_serve_options options; /* zero where nothing is said */
+    bool weights_said;                /* options.weights and options.expert_weights are */
+    bool expert_parallel; /* experts are spread over all ranks of a TP group: options.ep follows from the degree */
+    const struct maq_override *overrides;
+    size_t n_overrides; /* of the job: its model, its degrees */
+};
+
+/* All faults are said. What is set points into `words`, which must outlive it. *out is owned by the caller (maq_serve_command_free). */
+MAQ_API enum maq_status maq_serve_command_read(struct maq_serve_command **out, const char *const *words, size_t n_words,
+                                               struct maq_diag *diag);
+MAQ_API void maq_serve_command_free(struct maq_serve_command *command);
+/* Whether an engine has an option of that name, without its dashes ("max-num-seqs"). */
+MAQ_API bool maq_serve_command_knows(enum maq_engine engine, const char *name);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

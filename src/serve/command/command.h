@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * command.h - an engine's options as a table, and the state of reading a command line by it.
+ *
+ *   vllm_options.c sglang_options.c trtllm_options.c   the tables
+ *   options.c       looks a word up in one
+ *   read.c          splits the words of a command line into options
+ *   set.c           what an option sets
+ *   checkpoint.c    what the name of a checkpoint says of its weights
+ */
+#ifndef MAQ_SERVE_COMMAND_COMMAND_H
+#define MAQ_SERVE_COMMAND_COMMAND_H
+
+#include "base/arena.h"
+#include "base/str.h"
+#include "maquette/serve_command.h"
+
+enum maq_command_takes {
+    MAQ_TAKES_NONE,
+    MAQ_TAKES_ONE,
+    MAQ_TAKES_MAYBE, /* one or none */
+    MAQ_TAKES_SOME,  /* one and more */
+    MAQ_TAKES_SWITCH /* none, and has a form that switches it off: --no-x; --disable-x for --enable-x, and the other way round */
+};
+
+enum maq_command_effect {
+    MAQ_COMMAND_PASSED,   /* changes nothing that is predicted */
+    MAQ_COMMAND_SAID,     /* would change it, and is not modelled */
+    MAQ_COMMAND_SAID_OFF, /* switched off it would */
+    MAQ_COMMAND_MODEL,
+    MAQ_COMMAND_TP,
+    MAQ_COMMAND_PP,
+    MAQ_COMMAND_DP,
+    MAQ_COMMAND_EP,
+    MAQ_COMMAND_EP_ALL,
+    MAQ_COMMAND_DTYPE,
+    MAQ_COMMAND_QUANTIZATION,
+    MAQ_COMMAND_KV_DTYPE,
+    MAQ_COMMAND_LEN,
+    MAQ_COMMAND_SEQS,
+    MAQ_COMMAND_TOKENS,
+    MAQ_COMMAND_CHUNK, /* SGLang: tokens of a piece of a prompt, -1: whole */
+    MAQ_COMMAND_BLOCK,
+    MAQ_COMMAND_BLOCKS,
+    MAQ_COMMAND_POOL, /* SGLang: tokens of the cache */
+    MAQ_COMMAND_UTILIZATION,
+    MAQ_COMMAND_STATIC_SHARE,
+    MAQ_COMMAND_FREE_SHARE,
+    MAQ_COMMAND_LONG_PREFILL,
+    MAQ_COMMAND_CACHING,
+    MAQ_COMMAND_NO_CACHING,
+    MAQ_COMMAND_CHUNKED,
+    MAQ_COMMAND_EAGER,
+    MAQ_COMMAND_ASYNC,
+    MAQ_COMMAND_NO_ASYNC,
+    MAQ_COMMAND_POLICY,
+    MAQ_COMMAND_LEVEL /* vLLM's -O */
+};
+
+/* Options that are alike; a blank between two, a bar between the names of one: "tensor-parallel-size|-tp". */
+struct maq_command_row {
+    enum maq_command_takes takes;
+    enum maq_command_effect effect;
+    const char *names;
+};
+
+struct maq_command_engine {
+    enum maq_engine engine;
+    const char *name; /* "vllm serve" */
+    bool prefixes;    /* a name may be cut short where one option alone begins so (argparse) */
+    const struct maq_command_row *rows;
+    size_t n_rows;
+};
+extern const struct maq_command_engine maq__command_vllm, maq__command_sglang, maq__command_trtllm;
+const struct maq_command_engine *maq_command_engine(enum maq_engine engine);
+
+/* A form in which an option may be written. */
+struct maq_command_form {
+    const struct maq_command_row *row;
+    struct maq_str option; /* in row->names, with all its names */
+    char text[80];         /* "--no-enable-prefix-caching" */
+    bool off;
+};
+/* Every form of every option in turn, `at` begins as 0; false at the end. */
+struct maq_command_cursor {
+    size_t row, at, form;
+};
+bool maq_command_next(struct maq_command_form *out, const struct maq_command_engine *e, struct maq_command_cursor *c);
+/* The form that a word is, or is the beginning of where no other option has one; false: none. */
+bool maq_command_find(struct maq_command_form *out, const struct maq_command_engine *e, struct maq_str word);
+/* The nearest form to a word; false: none is near. */
+bool maq_command_nearest(struct maq_command_form *out, const struct maq_command_engine *e, struct maq_str word);
+
+struct maq_loaded_command {
+    struct maq_serve_command read; /* first member: what is handed out */
+    struct maq_arena arena;
+    struct maq_override overrides[3];
+};
+
+struct maq_command_reader {
+    const struct maq_command_engine *engine;
+    struct maq_loaded_command *box;
+    struct maq_diag *diag;
+    uint32_t file;
+    const uint32_t *offset; /* [words] where each begins in the source */
+    const char *const *words;
+    enum maq_status status;
+    struct maq_buf said; /* options that are not modelled */
+    const char *model;
+    size_t model_at;
+    bool quantized; /* what weights are is said */
+    int32_t block;
+    int64_t pool;
+};
+
+/* An option as it stands: words[at], its values behind it (in `value`, where it is behind '='). */
+struct maq_command_argument {
+    struct maq_command_form form;
+    size_t at;
+    const char *value; /* NULL: none; the first of several */
+    size_t value_at;   /* the word that has it */
+};
+
+/* What it sets. set.c */
+void maq_command_set(struct maq_command_reader *r, const struct maq_command_argument *a);
+/* What the name of the model says, where nothing else does. checkpoint.c */
+void maq_command_checkpoint(struct maq_command_reader *r);
+
+struct maq_span maq_command_span(const struct maq_command_reader *r, size_t word);
+void maq_command_override(struct maq_command_reader *r, const char *flag, const char *path, const char *value);
+
+#endif

@@ -1,0 +1,375 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * set.c - what an option of an engine sets: a number, a type, a switch.
+ *
+ * Types of weights are named as vLLM and SGLang name them (QuantizationMethods of model_executor/layers/quantization; SGLang's table of
+ * --quantization). Those of which a checkpoint says more than the word does (compressed-tensors, quark), and those without a kind here, are
+ * said to be not modelled: weights are then what --weights says.
+ */
+#include <stddef.h>
+#include <string.h>
+
+#include "base/check.h"
+#include "base/text.h"
+#include "serve/codes.h"
+#include "serve/command/command.h"
+
+static void bad(struct maq_command_reader *r, const struct maq_command_argument *a, const char *hint, const char *why)
+{
+    r->status = maq_diag_fail(MAQ_BAD_INPUT, r->diag, MAQ_CODE_COMMAND_VALUE, maq_command_span(r, a->value_at), hint,
+                              "%s takes %s, not '%.60s'", a->form.text, why, a->value);
+}
+
+static void say_value(struct maq_command_reader *r, const struct maq_command_argument *a)
+{
+    maq_buf_addf(&r->said, "%s%s %.60s", r->said.len > 0 ? ", " : "", a->form.text, a->value);
+}
+
+/* ---- numbers ---- */
+
+/* "32k" is 32,000 and "32K" 32,768, as vLLM reads them. */
+static bool read_count(int64_t *out, const char *text, bool suffixes)
+{
+    static const struct {
+        char letter;
+        double times;
+    } known[] = {{'k', 1e3}, {'K', 1024}, {'m', 1e6}, {'M', 1024.0 * 1024}, {'g', 1e9}, {'G', 1024.0 * 1024 * 1024}};
+    size_t n = strlen(text);
+    double x;
+    if (maq_str_to_i64(out, maq_str_of(text)))
+        return true;
+    for (size_t i = 0; suffixes && n > 1 && i < MAQ_COUNT(known); i++) {
+        bool decimal = known[i].letter >= 'a';
+        if (text[n - 1] != known[i].letter || !maq_str_to_double(&x, (struct maq_str){text, n - 1}) ||
+            (!decimal && memchr(text, '.', n)) || !(x >= 0 && x < 1e9))
+            continue;
+        *out = (int64_t)(x * known[i].times);
+        return true;
+    }
+    return false;
+}
+
+static bool number(struct maq_command_reader *r, const struct maq_command_argument *a, int64_t *out, int64_t least,
+                   int64_t most)
+{
+    bool vllm = r->engine->engine == MAQ_ENGINE_VLLM;
+    char why[64];
+    if (read_count(out, a->value, vllm) && *out >= least && *out <= most)
+        return true;
+    maq__snprintf(why, sizeof why, "a number from %lld to %lld", (long long)least, (long long)most);
+    bad(r, a, NULL, why);
+    return false;
+}
+
+static const struct {
+    enum maq_command_effect effect;
+    size_t at; /* an int32_t of the options */
+    int64_t least, most;
+} counts[] = {
+    {MAQ_COMMAND_EP, offsetof(struct maq_serve_options, ep), 1, 4096},
+    {MAQ_COMMAND_SEQS, offsetof(struct maq_serve_options, max_num_seqs), 1, 1 << 20},
+    {MAQ_COMMAND_TOKENS, offsetof(struct maq_serve_options, max_num_batched_tokens), 1, 1 << 20},
+    {MAQ_COMMAND_LONG_PREFILL, offsetof(struct maq_serve_options, long_prefill_token_threshold), 0, 1 << 20},
+};
+
+static const struct {
+    enum maq_command_effect effect;
+    size_t at; /* a double of the options */
+} shares[] = {
+    {MAQ_COMMAND_UTILIZATION, offsetof(struct maq_serve_options, gpu_memory_utilization)},
+    {MAQ_COMMAND_STATIC_SHARE, offsetof(struct maq_serve_options, static_memory_share)},
+    {MAQ_COMMAND_FREE_SHARE, offsetof(struct maq_serve_options, free_memory_share)},
+};
+
+static const struct {
+    enum maq_command_effect effect;
+    const char *path;
+} degrees[] = {
+    {MAQ_COMMAND_TP, "plan.tensor_model_parallel_size"},
+    {MAQ_COMMAND_PP, "plan.pipeline_model_parallel_size"},
+};
+
+/* Numbers that are a member of the options, or a key of the job; false: the option is none of those. */
+static bool plain_number(struct maq_command_reader *r, const struct maq_command_argument *a)
+{
+    char *o = (char *)&r->box->read.options;
+    enum maq_command_effect effect = a->form.row->effect;
+    int64_t n;
+    double x;
+    for (size_t i = 0; i < MAQ_COUNT(counts); i++)
+        if (counts[i].effect == effect) {
+            if (number(r, a, &n, counts[i].least, counts[i].most))
+                *(int32_t *)(void *)(o + counts[i].at) = (int32_t)n;
+            return true;
+        }
+    for (size_t i = 0; i < MAQ_COUNT(shares); i++)
+        if (shares[i].effect == effect) {
+            if (maq_str_to_double(&x, maq_str_of(a->value)) && x >= 0.01 && x <= 1)
+                *(double *)(void *)(o + shares[i].at) = x;
+            else
+                bad(r, a, NULL, "a share from 0.01 to 1");
+            return true;
+        }
+    for (size_t i = 0; i < MAQ_COUNT(degrees); i++)
+        if (degrees[i].effect == effect) {
+            const char *flag = maq_arena_strdup(&r->box->arena, maq_str_of(a->form.text));
+            if (!flag)
+                r->status = maq_no_memory(r->diag, "options");
+            else if (number(r, a, &n, 1, 1 << 20))
+                maq_command_override(r, flag, degrees[i].path, a->value);
+            return true;
+        }
+    return false;
+}
+
+/* ---- types ---- */
+
+#define AS_WEIGHTS (-1) /* experts are as the other weights */
+#define NOT_MODELLED (-2)
+
+static const struct type {
+    const char *word;
+    int weights, experts;
+} types[] = {
+    {"fp8", MAQ_WEIGHTS_FP8, AS_WEIGHTS},
+    {"fp8_per_tensor", MAQ_WEIGHTS_FP8, AS_WEIGHTS},
+    {"fp8_per_channel", MAQ_WEIGHTS_FP8, AS_WEIGHTS},
+    {"fbgemm_fp8", MAQ_WEIGHTS_FP8, AS_WEIGHTS},
+    {"ptpc_fp8", MAQ_WEIGHTS_FP8, AS_WEIGHTS},
+    {"modelopt", MAQ_WEIGHTS_FP8, AS_WEIGHTS},
+    {"modelopt_fp8", MAQ_WEIGHTS_FP8, AS_WEIGHTS},
+    {"w8a8_fp8", MAQ_WEIGHTS_FP8, AS_WEIGHTS},
+    {"fp8_per_block", MAQ_WEIGHTS_FP8_BLOCK, AS_WEIGHTS},
+    {"deepseek_v4_fp8", MAQ_WEIGHTS_FP8_BLOCK, AS_WEIGHTS},
+    {"int8_per_channel_weight_only", MAQ_WEIGHTS_INT8, AS_WEIGHTS},
+    {"experts_int8", MAQ_WEIGHTS_BF16, MAQ_WEIGHTS_INT8},
+    {"awq", MAQ_WEIGHTS_INT4, AS_WEIGHTS},
+    {"auto_awq", MAQ_WEIGHTS_INT4, AS_WEIGHTS},
+    {"awq_marlin", MAQ_WEIGHTS_INT4, AS_WEIGHTS},
+    {"gptq", MAQ_WEIGHTS_INT4, AS_WEIGHTS},
+    {"auto_gptq", MAQ_WEIGHTS_INT4, AS_WEIGHTS},
+    {"gptq_marlin", MAQ_WEIGHTS_INT4, AS_WEIGHTS},
+    {"marlin", MAQ_WEIGHTS_INT4, AS_WEIGHTS},
+    {"mxfp4", MAQ_WEIGHTS_BF16, MAQ_WEIGHTS_MXFP4}, /* routed experts alone, as gpt-oss has them */
+    {"gpt_oss_mxfp4", MAQ_WEIGHTS_BF16, MAQ_WEIGHTS_MXFP4},
+    {"modelopt_fp4", MAQ_WEIGHTS_NVFP4, AS_WEIGHTS},
+    {"nvfp4_per_token", MAQ_WEIGHTS_NVFP4, AS_WEIGHTS},
+    {"nvfp4_online", MAQ_WEIGHTS_NVFP4, AS_WEIGHTS},
+    {"petit_nvfp4", MAQ_WEIGHTS_NVFP4, AS_WEIGHTS},
+    {"moe_wna16", MAQ_WEIGHTS_BF16, MAQ_WEIGHTS_INT4},
+    {"unquant", MAQ_WEIGHTS_BF16, AS_WEIGHTS},
+    {"auto-round", NOT_MODELLED, 0},
+    {"bitsandbytes", NOT_MODELLED, 0},
+    {"compressed-tensors", NOT_MODELLED, 0},
+    {"fp_quant", NOT_MODELLED, 0},
+    {"gguf", NOT_MODELLED, 0},
+    {"humming", NOT_MODELLED, 0},
+    {"inc", NOT_MODELLED, 0},
+    {"modelopt_mixed", NOT_MODELLED, 0},
+    {"modelopt_mxfp8", NOT_MODELLED, 0},
+    {"mxfp8", NOT_MODELLED, 0},
+    {"online", NOT_MODELLED, 0},
+    {"qoq", NOT_MODELLED, 0},
+    {"quark", NOT_MODELLED, 0},
+    {"quark_int4fp8_moe", NOT_MODELLED, 0},
+    {"torchao", NOT_MODELLED, 0},
+    {"w4afp8", NOT_MODELLED, 0},
+    {"w8a8_int8", NOT_MODELLED, 0},
+};
+
+static void set_weights(struct maq_command_reader *r, const struct maq_command_argument *a)
+{
+    struct maq_serve_command *c = &r->box->read;
+    const struct maq_str word = maq_str_of(a->value);
+    const char *near = NULL;
+    char hint[80];
+    uint32_t least = 4;
+    r->quantized = true;
+    for (size_t i = 0; i < MAQ_COUNT(types); i++) {
+        if (maq_str_ieq(word, types[i].word)) {
+            if (types[i].weights == NOT_MODELLED) {
+                say_value(r, a);
+                return;
+            }
+            int experts = types[i].experts == AS_WEIGHTS ? types[i].weights : types[i].experts;
+            c->options.weights = (enum maq_weights)types[i].weights;
+            c->options.expert_weights = (enum maq_weights)experts;
+            c->weights_said = true;
+            return;
+        }
+        uint32_t d = maq_str_distance(word, maq_str_of(types[i].word), least);
+        if (d < least) {
+            least = d;
+            near = types[i].word;
+        }
+    }
+    maq__snprintf(hint, sizeof hint, "did you mean '%s'?", near ? near : "");
+    bad(r, a, near ? hint : "fp8, awq, gptq, modelopt_fp4, mxfp4, ...", "a quantization");
+}
+
+/* What words of an option say; `word` NULL ends them. */
+struct meaning {
+    const char *word;
+    int is;
+};
+
+static int meaning_of(struct maq_command_reader *r, const struct maq_command_argument *a, const struct meaning *words,
+                      const char *what)
+{
+    char hint[160];
+    size_t n = 0;
+    for (const struct meaning *m = words; m->word; m++)
+        if (strcmp(a->value, m->word) == 0)
+            return m->is;
+    for (const struct meaning *m = words; m->word && n + 24 < sizeof hint; m++)
+        n += (size_t)maq__snprintf(hint + n, sizeof hint - n, "%s%s", n > 0 ? ", " : "one of: ", m->word);
+    bad(r, a, hint, what);
+    return -1;
+}
+
+enum { USUAL, OTHER, NOT_KNOWN_HERE };
+
+static const struct meaning widths[] = {{"auto", USUAL}, {"bfloat16", USUAL},       {"float16", USUAL},
+                                        {"half", USUAL}, {"float", NOT_KNOWN_HERE}, {"float32", NOT_KNOWN_HERE},
+                                        {NULL, 0}},
+                            kv[] = {{"auto", USUAL},
+                                    {"bfloat16", USUAL},
+                                    {"bf16", USUAL},
+                                    {"float16", USUAL},
+                                    {"fp8", OTHER},
+                                    {"fp8_e4m3", OTHER},
+                                    {"fp8_e5m2", OTHER},
+                                    {"fp8_inc", OTHER},
+                                    {"fp8_ds_mla", OTHER},
+                                    {"fp8_per_token_head", OTHER},
+                                    {"nvfp4", NOT_KNOWN_HERE},
+                                    {"nvfp4_4over6", NOT_KNOWN_HERE},
+                                    {"nvfp4_ds_mla", NOT_KNOWN_HERE},
+                                    {"fp4_e2m1", NOT_KNOWN_HERE},
+                                    {"int4_per_token_head", NOT_KNOWN_HERE},
+                                    {"int8_per_token_head", NOT_KNOWN_HERE},
+                                    {"turboquant_k8v4", NOT_KNOWN_HERE},
+                                    {"turboquant_4bit_nc", NOT_KNOWN_HERE},
+                                    {"turboquant_k3v4_nc", NOT_KNOWN_HERE},
+                                    {"turboquant_3bit_nc", NOT_KNOWN_HERE},
+                                    {"octave_k3v4", NOT_KNOWN_HERE},
+                                    {"octave_k3v3", NOT_KNOWN_HERE},
+                                    {"octave_k3v3_compact", NOT_KNOWN_HERE},
+                                    {"ultraquant_4bit", NOT_KNOWN_HERE},
+                                    {NULL, 0}},
+                            vllm_policies[] = {{"fcfs", USUAL}, {"priority", OTHER}, {NULL, 0}},
+                            sglang_policies[] = {{"fcfs", USUAL},
+                                                 {"lpm", NOT_KNOWN_HERE},
+                                                 {"dfs-weight", NOT_KNOWN_HERE},
+                                                 {"lof", NOT_KNOWN_HERE},
+                                                 {"random", NOT_KNOWN_HERE},
+                                                 {"priority", NOT_KNOWN_HERE},
+                                                 {"routing-key", NOT_KNOWN_HERE},
+                                                 {NULL, 0}},
+                            levels[] = {{"0", OTHER}, {"1", NOT_KNOWN_HERE}, {"2", USUAL}, {"3", USUAL}, {NULL, 0}};
+
+static void set_word(struct maq_command_reader *r, const struct maq_command_argument *a)
+{
+    struct maq_serve_options *o = &r->box->read.options;
+    enum maq_command_effect effect = a->form.row->effect;
+    int is = -1;
+    if (effect == MAQ_COMMAND_DTYPE)
+        is = meaning_of(r, a, widths, "a type");
+    if (effect == MAQ_COMMAND_KV_DTYPE)
+        o->kv_fp8 = (is = meaning_of(r, a, kv, "a type")) == OTHER;
+    if (effect == MAQ_COMMAND_POLICY)
+        o->by_priority = (is = meaning_of(r, a, r->engine->engine == MAQ_ENGINE_VLLM ? vllm_policies : sglang_policies,
+                                          "a policy")) == OTHER;
+    if (effect == MAQ_COMMAND_LEVEL && (is = meaning_of(r, a, levels, "a level")) == OTHER)
+        o->enforce_eager = true;
+    if (is == NOT_KNOWN_HERE)
+        say_value(r, a);
+}
+
+/* ---- the rest ---- */
+
+static void set_length(struct maq_command_reader *r, const struct maq_command_argument *a)
+{
+    int64_t n = 0;
+    bool own = r->engine->engine == MAQ_ENGINE_VLLM && (strcmp(a->value, "auto") == 0 || strcmp(a->value, "-1") == 0);
+    if (own || number(r, a, &n, 1, 1 << 30)) /* auto: the model's, as far as it fits */
+        r->box->read.options.max_model_len = n;
+}
+
+static void set_chunk(struct maq_command_reader *r, const struct maq_command_argument *a)
+{
+    struct maq_serve_options *o = &r->box->read.options;
+    int64_t n;
+    if (!number(r, a, &n, -1, 1 << 20))
+        return;
+    o->no_chunked_prefill = n <= 0;
+    o->max_num_batched_tokens = n > 0 ? (int32_t)n : 0;
+}
+
+static void set_replicas(struct maq_command_reader *r, const struct maq_command_argument *a)
+{
+    int64_t n;
+    if (number(r, a, &n, 1, 1 << 20) && n > 1)
+        maq_diag_add(
+            r->diag, MAQ_WARNING, MAQ_CODE_COMMAND_REPLICAS, maq_command_span(r, a->value_at),
+            "give it its share of the requests: a rate, a concurrency",
+            "one of %lld replicas is predicted; that they share experts or wait for each other is not modelled",
+            (long long)n);
+}
+
+static void set_blocks(struct maq_command_reader *r, const struct maq_command_argument *a)
+{
+    int64_t n;
+    if (!number(r, a, &n, 1, 1 << 28))
+        return;
+    if (a->form.row->effect == MAQ_COMMAND_BLOCKS)
+        r->box->read.options.blocks = n;
+    if (a->form.row->effect == MAQ_COMMAND_POOL)
+        r->pool = n;
+    if (a->form.row->effect == MAQ_COMMAND_BLOCK)
+        r->block = n <= 1 << 16 ? (int32_t)n : 1 << 16;
+}
+
+static void set_switch(struct maq_command_reader *r, const struct maq_command_argument *a)
+{
+    struct maq_serve_options *o = &r->box->read.options;
+    enum maq_command_effect effect = a->form.row->effect;
+    bool on = !a->form.off;
+    if (effect == MAQ_COMMAND_CACHING)
+        o->no_prefix_caching = !on;
+    if (effect == MAQ_COMMAND_NO_CACHING)
+        o->no_prefix_caching = on;
+    if (effect == MAQ_COMMAND_CHUNKED)
+        o->no_chunked_prefill = !on;
+    if (effect == MAQ_COMMAND_EAGER)
+        o->enforce_eager = on;
+    if (effect == MAQ_COMMAND_EP_ALL)
+        r->box->read.expert_parallel = on;
+    if (effect == MAQ_COMMAND_ASYNC)
+        o->async_scheduling = on ? MAQ_ON : MAQ_OFF;
+    if (effect == MAQ_COMMAND_NO_ASYNC)
+        o->async_scheduling = MAQ_OFF;
+}
+
+void maq_command_set(struct maq_command_reader *r, const struct maq_command_argument *a)
+{
+    enum maq_command_effect effect = a->form.row->effect;
+    if (effect == MAQ_COMMAND_MODEL) {
+        r->model = a->value;
+        r->model_at = a->value_at;
+    } else if (effect == MAQ_COMMAND_QUANTIZATION) {
+        set_weights(r, a);
+    } else if (effect == MAQ_COMMAND_LEN) {
+        set_length(r, a);
+    } else if (effect == MAQ_COMMAND_CHUNK) {
+        set_chunk(r, a);
+    } else if (effect == MAQ_COMMAND_DP) {
+        set_replicas(r, a);
+    } else if (effect == MAQ_COMMAND_BLOCK || effect == MAQ_COMMAND_BLOCKS || effect == MAQ_COMMAND_POOL) {
+        set_blocks(r, a);
+    } else if (!a->value) {
+        set_switch(r, a);
+    } else if (!plain_number(r, a)) {
+        set_word(r, a);
+    }
+}

@@ -1,0 +1,401 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * test_serve_command.c - command lines of serving engines as deployments.
+ *
+ * Each option that sets something is set, in every form that its parser takes; what is passed over, what is said and what is refused are
+ * told apart; faults have their places. Shares of memory in other engines' words are closed forms of the deployment that comes out.
+ */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/alloc.h"
+#include "base/check.h"
+#include "base/str.h"
+#include "failing_alloc.h"
+#include "maquette/serve_command.h"
+#include "serve/codes.h"
+
+#define MOST_WORDS 32
+
+/* A line cut at blanks, which lives as long as the words are looked at. */
+struct line {
+    char text[512];
+    const char *words[MOST_WORDS];
+    size_t n;
+};
+
+static void cut(struct line *l, const char *text)
+{
+    snprintf(l->text, sizeof l->text, "%s", text);
+    l->n = 0;
+    for (char *at = l->text; *at;) {
+        l->words[l->n++] = at;
+        at += strcspn(at, " ");
+        if (*at)
+            *at++ = '\0';
+        assert_true(l->n < MOST_WORDS);
+    }
+}
+
+static struct maq_serve_command *read(struct line *l, const char *text)
+{
+    struct maq_serve_command *c = NULL;
+    struct maq_diag *diag = maq_diag_new();
+    cut(l, text);
+    if (maq_serve_command_read(&c, l->words, l->n, diag) != MAQ_OK)
+        fail_msg("%s\n%s", text, maq_diag_format(diag, 0, false));
+    maq_diag_free(diag);
+    return c;
+}
+
+static const char * override(const struct maq_serve_command *c, const char *path)
+{
+    for (size_t i = 0; i < c->n_overrides; i++)
+        if (strcmp(c->overrides[i].path, path) == 0)
+            return c->overrides[i].value;
+    return NULL;
+}
+
+static void expect_override(const struct maq_serve_command *c, const char *path, const char *value)
+{
+    const char *got = override(c, path);
+    if (!got || strcmp(got, value) != 0)
+        fail_msg("%s is %s and not %s", path, got ? got : "missing", value);
+}
+
+/* ---- the program ---- */
+
+static const struct {
+    const char *line;
+    enum maq_engine engine;
+} programs[] = {
+    {"vllm serve m", MAQ_ENGINE_VLLM},
+    {"/opt/venv/bin/vllm serve --enforce-eager m", MAQ_ENGINE_VLLM},
+    {"CUDA_VISIBLE_DEVICES=0,1 VLLM_USE_V1=1 uv run vllm serve --model m", MAQ_ENGINE_VLLM},
+    {"python -m vllm.entrypoints.openai.api_server --model m", MAQ_ENGINE_VLLM},
+    {"python3 -u -m vllm.entrypoints.openai.api_server --model=m", MAQ_ENGINE_VLLM},
+    {"python vllm/entrypoints/openai/api_server.py --model m", MAQ_ENGINE_VLLM},
+    {"python -m sglang.launch_server --model-path m", MAQ_ENGINE_SGLANG},
+    {"python3 -m sglang.launch_server --model m", MAQ_ENGINE_SGLANG},
+    {"sglang serve --model-path m", MAQ_ENGINE_SGLANG},
+    {"trtllm-serve m", MAQ_ENGINE_TRTLLM},
+    {"mpirun -n 8 trtllm-serve serve m", MAQ_ENGINE_TRTLLM},
+};
+
+static void test_programs(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < MAQ_COUNT(programs); i++) {
+        struct line l;
+        struct maq_serve_command *c = read(&l, programs[i].line);
+        assert_int_equal(c->options.engine, programs[i].engine);
+        expect_override(c, "model", "m");
+        assert_int_equal(c->n_overrides, 1);
+        maq_serve_command_free(c);
+    }
+}
+
+/* ---- what is set ---- */
+
+static void test_vllm(void **state)
+{
+    (void)state;
+    struct line l;
+    struct maq_serve_command *c =
+        read(&l, "vllm serve m -tp 4 --pipeline_parallel_size=2 --max-num-seqs 128 --max-num-batched-tokens 8K "
+                 "--max-model-len 32k --block-size 32 --gpu-memory-utilization 0.95 --num-gpu-blocks-override 1000 "
+                 "--long-prefill-token-threshold 512 --no-enable-prefix-caching --scheduling-policy priority "
+                 "--kv-cache-dtype fp8_e4m3 -ep");
+    const struct maq_serve_options *o = &c->options;
+    expect_override(c, "plan.tensor_model_parallel_size", "4");
+    expect_override(c, "plan.pipeline_model_parallel_size", "2");
+    assert_int_equal(o->max_num_seqs, 128);
+    assert_int_equal(o->max_num_batched_tokens, 8192);
+    assert_int_equal(o->max_model_len, 32000);
+    assert_int_equal(o->block_size, 32);
+    assert_int_equal(o->blocks, 1000);
+    assert_int_equal(o->long_prefill_token_threshold, 512);
+    assert_true(fabs(o->gpu_memory_utilization - 0.95) < 1e-12);
+    assert_true(o->no_prefix_caching && o->by_priority && o->kv_fp8 && c->expert_parallel && !o->no_chunked_prefill);
+    assert_true(!c->weights_said && !o->enforce_eager && o->async_scheduling == MAQ_AUTO);
+    maq_serve_command_free(c);
+
+    c = read(&l, "vllm serve m --disable-chunked-prefill --enforce-eager --no-async-scheduling --max-model-len auto");
+    assert_true(c->options.no_chunked_prefill && c->options.enforce_eager && c->options.max_model_len == 0);
+    assert_int_equal(c->options.async_scheduling, MAQ_OFF);
+    maq_serve_command_free(c);
+
+    c = read(&l, "vllm serve m --async-scheduling -O0 --max-model-len -1 --tensor-parallel 8 --enable-expert-parallel "
+                 "--no-enable-expert-parallel -tp 2"); /* cut short; of two the last */
+    assert_true(c->options.enforce_eager && c->options.async_scheduling == MAQ_ON && !c->expert_parallel);
+    expect_override(c, "plan.tensor_model_parallel_size", "2");
+    maq_serve_command_free(c);
+}
+
+static void test_sglang(void **state)
+{
+    (void)state;
+    struct line l;
+    struct maq_serve_command *c =
+        read(&l, "python -m sglang.launch_server --model-path m --tp 8 --pp-size 2 --ep 4 --max-running-requests 64 "
+                 "--chunked-prefill-size 4096 --context-length 16384 --page-size 16 --max-total-tokens 160000 "
+                 "--mem-fraction-static 0.85 --disable-radix-cache --disable-cuda-graph --disable-overlap-schedule "
+                 "--kv-cache-dtype fp8_e5m2");
+    const struct maq_serve_options *o = &c->options;
+    expect_override(c, "plan.tensor_model_parallel_size", "8");
+    expect_override(c, "plan.pipeline_model_parallel_size", "2");
+    assert_true(o->ep == 4 && o->max_num_seqs == 64 && o->max_num_batched_tokens == 4096 && o->max_model_len == 16384);
+    assert_true(o->block_size == 16 && o->blocks == 10000 && fabs(o->static_memory_share - 0.85) < 1e-12);
+    assert_true(o->no_prefix_caching && o->enforce_eager && o->async_scheduling == MAQ_OFF && o->kv_fp8);
+    maq_serve_command_free(c);
+
+    c = read(&l, "python -m sglang.launch_server --model-path m --chunked-prefill-size -1 --max-total-tokens 5000");
+    assert_true(c->options.no_chunked_prefill && c->options.max_num_batched_tokens == 0 && c->options.blocks == 5000);
+    maq_serve_command_free(c);
+}
+
+static void test_trtllm(void **state)
+{
+    (void)state;
+    struct line l;
+    struct maq_serve_command *c =
+        read(&l, "trtllm-serve m --tp_size 4 --pp_size 2 --ep_size 2 --max_batch_size 256 --max_num_tokens 4096 "
+                 "--max_seq_len 8192 --kv_cache_free_gpu_memory_fraction 0.8 --host 0.0.0.0 --trust_remote_code");
+    const struct maq_serve_options *o = &c->options;
+    expect_override(c, "plan.tensor_model_parallel_size", "4");
+    expect_override(c, "plan.pipeline_model_parallel_size", "2");
+    assert_true(o->ep == 2 && o->max_num_seqs == 256 && o->max_num_batched_tokens == 4096 && o->max_model_len == 8192);
+    assert_true(fabs(o->free_memory_share - 0.8) < 1e-12);
+    maq_serve_command_free(c);
+}
+
+static void test_weights(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *line, *model;
+        bool said;
+        enum maq_weights weights, experts;
+    } rows[] = {
+        {"vllm serve Qwen/Qwen3-32B", "Qwen/Qwen3-32B", false, MAQ_WEIGHTS_BF16, MAQ_WEIGHTS_BF16},
+        {"vllm serve Qwen/Qwen3-32B -q fp8", "Qwen/Qwen3-32B", true, MAQ_WEIGHTS_FP8, MAQ_WEIGHTS_FP8},
+        {"vllm serve m --quantization=AWQ", "m", true, MAQ_WEIGHTS_INT4, MAQ_WEIGHTS_INT4},
+        {"vllm serve m --quantization experts_int8", "m", true, MAQ_WEIGHTS_BF16, MAQ_WEIGHTS_INT8},
+        {"vllm serve m --quantization modelopt_fp4", "m", true, MAQ_WEIGHTS_NVFP4, MAQ_WEIGHTS_NVFP4},
+        {"vllm serve RedHatAI/Llama-3.1-8B-Instruct-FP8", "Llama-3.1-8B-Instruct", true, MAQ_WEIGHTS_FP8,
+         MAQ_WEIGHTS_FP8},
+        {"vllm serve Qwen/Qwen3-32B-AWQ -q awq_marlin", "Qwen3-32B", true, MAQ_WEIGHTS_INT4, MAQ_WEIGHTS_INT4},
+        {"vllm serve openai/gpt-oss-120b", "openai/gpt-oss-120b", true, MAQ_WEIGHTS_BF16, MAQ_WEIGHTS_MXFP4},
+        {"vllm serve deepseek-ai/DeepSeek-R1", "deepseek-ai/DeepSeek-R1", true, MAQ_WEIGHTS_FP8_BLOCK,
+         MAQ_WEIGHTS_FP8_BLOCK},
+        {"vllm serve deepseek-ai/DeepSeek-R1-Distill-Llama-70B", "deepseek-ai/DeepSeek-R1-Distill-Llama-70B", false,
+         MAQ_WEIGHTS_BF16, MAQ_WEIGHTS_BF16},
+        {"vllm serve /models/x-FP8", "/models/x-FP8", false, MAQ_WEIGHTS_BF16, MAQ_WEIGHTS_BF16},
+        {"vllm serve m --quantization compressed-tensors", "m", false, MAQ_WEIGHTS_BF16, MAQ_WEIGHTS_BF16},
+    };
+    for (size_t i = 0; i < MAQ_COUNT(rows); i++) {
+        struct line l;
+        struct maq_serve_command *c = read(&l, rows[i].line);
+        expect_override(c, "model", rows[i].model);
+        if (c->weights_said != rows[i].said || c->options.weights != rows[i].weights ||
+            c->options.expert_weights != rows[i].experts)
+            fail_msg("%s: %s, %s", rows[i].line, maq_weights_name(c->options.weights),
+                     maq_weights_name(c->options.expert_weights));
+        maq_serve_command_free(c);
+    }
+}
+
+/* ---- what is said, and what is not ---- */
+
+static const struct {
+    const char *line;
+    unsigned code;    /* of the one finding; 0: none */
+    const char *text; /* in its message */
+} told[] = {
+    {"vllm serve m --host 0.0.0.0 --port 8000 --api-key a b --served-model-name x y --chat-template t", 0, ""},
+    {"vllm serve m --no-enable-log-requests --disable-log-stats --trust-remote-code --swap-space 4", 0, ""},
+    {"vllm serve m --speculative-config {\"method\":\"ngram\"}", MAQ_CODE_COMMAND_SAID, ": --speculative-config"},
+    {"vllm serve m --compilation-config.mode 3", MAQ_CODE_COMMAND_SAID, ": --compilation-config"},
+    {"vllm serve m -cc.mode=3", MAQ_CODE_COMMAND_SAID, ": -cc"},
+    {"vllm serve m --enable-eplb --cpu-offload-gb 4", MAQ_CODE_COMMAND_SAID, ": --enable-eplb, --cpu-offload-gb"},
+    {"vllm serve m --no-enable-eplb --cpu-offload-gb 0 --attention-backend auto -O2 -O 3 -O=2", 0, ""},
+    {"vllm serve m --scheduler-reserve-full-isl", 0, ""},
+    {"vllm serve m --no-scheduler-reserve-full-isl", MAQ_CODE_COMMAND_SAID, ": --no-scheduler-reserve-full-isl"},
+    {"vllm serve m --dtype float32", MAQ_CODE_COMMAND_SAID, ": --dtype float32"},
+    {"vllm serve m --dtype bfloat16", 0, ""},
+    {"vllm serve m --kv-cache-dtype nvfp4", MAQ_CODE_COMMAND_SAID, ": --kv-cache-dtype nvfp4"},
+    {"vllm serve m -q compressed-tensors", MAQ_CODE_COMMAND_SAID, ": -q compressed-tensors"},
+    {"vllm serve m -O1", MAQ_CODE_COMMAND_SAID, ": -O 1"},
+    {"vllm serve m -dp 1", 0, ""},
+    {"vllm serve m -dp 4", MAQ_CODE_COMMAND_REPLICAS, "one of 4 replicas"},
+    {"vllm serve m-FP8", MAQ_CODE_COMMAND_CHECKPOINT, "weights in fp8;"},
+    {"vllm serve gpt-oss-20b", MAQ_CODE_COMMAND_CHECKPOINT, "routed experts in mxfp4"},
+    {"python -m sglang.launch_server --model m --schedule-policy lpm", MAQ_CODE_COMMAND_SAID, "--schedule-policy lpm"},
+    {"trtllm-serve m --config x.yaml", MAQ_CODE_COMMAND_SAID, ": --config"},
+    {"trtllm-serve m --backend pytorch --max_beam_width 1", 0, ""},
+};
+
+static void test_told(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < MAQ_COUNT(told); i++) {
+        struct line l;
+        struct maq_serve_command *c = NULL;
+        struct maq_diag *diag = maq_diag_new();
+        cut(&l, told[i].line);
+        assert_int_equal(maq_serve_command_read(&c, l.words, l.n, diag), MAQ_OK);
+        assert_int_equal(maq_diag_errors(diag), 0);
+        if (maq_diag_count(diag) != (told[i].code > 0) ||
+            (told[i].code > 0 &&
+             (maq_diag_at(diag, 0)->code != told[i].code || !strstr(maq_diag_at(diag, 0)->msg.ptr, told[i].text))))
+            fail_msg("%s\n%s", told[i].line, maq_diag_format(diag, 0, false));
+        maq_serve_command_free(c);
+        maq_diag_free(diag);
+    }
+}
+
+static const struct {
+    const char *line;
+    unsigned code, column;
+    const char *hint;
+} faults[] = {
+    {"", MAQ_CODE_COMMAND_ENGINE, 0, "vllm serve"},
+    {"python train.py --x 1", MAQ_CODE_COMMAND_ENGINE, 0, "trtllm-serve"},
+    {"vllm bench m", MAQ_CODE_COMMAND_ENGINE, 0, ""},
+    {"vllm serve m --tensor-paralel-size 4", MAQ_CODE_COMMAND_OPTION, 14, "'--tensor-parallel-size'"},
+    {"vllm serve m --max-num-sequences=4", MAQ_CODE_COMMAND_OPTION, 14, "'--max-num-seqs'"},
+    {"vllm serve m --no-enable-prefix-cachin", 0, 0, ""}, /* a beginning is enough */
+    {"vllm serve m --data-parallel 4 --x", MAQ_CODE_COMMAND_OPTION, 14, "'--data-parallel-"}, /* of several */
+    {"vllm serve m --qqqqqqqqqq", MAQ_CODE_COMMAND_OPTION, 14, ""},
+    {"vllm serve m -tq 4", MAQ_CODE_COMMAND_OPTION, 14, "'-tp'"},
+    {"vllm serve m n", MAQ_CODE_COMMAND_OPTION, 14, ""},
+    {"vllm serve m --port", MAQ_CODE_COMMAND_VALUE, 14, ""},
+    {"vllm serve m --port --host x", MAQ_CODE_COMMAND_VALUE, 14, ""},
+    {"vllm serve m --enforce-eager=1", MAQ_CODE_COMMAND_VALUE, 14, ""},
+    {"vllm serve m --max-num-seqs 0", MAQ_CODE_COMMAND_VALUE, 29, ""},
+    {"vllm serve m --max-num-seqs=4.5", MAQ_CODE_COMMAND_VALUE, 14, ""},
+    {"vllm serve m --max-model-len 4.5K", MAQ_CODE_COMMAND_VALUE, 30, ""},
+    {"vllm serve m --gpu-memory-utilization 90", MAQ_CODE_COMMAND_VALUE, 39, ""},
+    {"vllm serve m --quantization fb8", MAQ_CODE_COMMAND_VALUE, 29, "'fp8'"},
+    {"vllm serve m --dtype int8", MAQ_CODE_COMMAND_VALUE, 22, "bfloat16"},
+    {"vllm serve m -tp x", MAQ_CODE_COMMAND_VALUE, 18, ""},
+    {"python -m sglang.launch_server m", MAQ_CODE_COMMAND_OPTION, 32, ""},
+    {"python -m sglang.launch_server --model m --max-num-seqs 4", MAQ_CODE_COMMAND_OPTION, 42, ""},
+    {"trtllm-serve m --max_batchsize 4", MAQ_CODE_COMMAND_OPTION, 16, "'--max_batch_size'"},
+    {"trtllm-serve m --max_batch 4", MAQ_CODE_COMMAND_OPTION, 16, "'--max_batch_size'"}, /* click takes no beginnings */
+};
+
+static void test_faults(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < MAQ_COUNT(faults); i++) {
+        struct line l;
+        struct maq_serve_command *c = NULL;
+        struct maq_diag *diag = maq_diag_new();
+        cut(&l, faults[i].line);
+        enum maq_status status = maq_serve_command_read(&c, l.words, l.n, diag);
+        if (faults[i].code == 0) {
+            assert_int_equal(status, MAQ_OK);
+            maq_serve_command_free(c);
+            maq_diag_free(diag);
+            continue;
+        }
+        assert_int_equal(status, MAQ_BAD_INPUT);
+        const struct maq_diag_item *item = maq_diag_at(diag, 0);
+        struct maq_place place = maq_diag_place(diag, item->at);
+        if (item->code != faults[i].code || place.column != faults[i].column ||
+            (faults[i].hint[0] && (item->hint.len == 0 || !strstr(item->hint.ptr, faults[i].hint))))
+            fail_msg("%s\n%s", faults[i].line, maq_diag_format(diag, 0, false));
+        maq_diag_free(diag);
+    }
+}
+
+static void test_names(void **state)
+{
+    (void)state;
+    assert_true(maq_serve_command_knows(MAQ_ENGINE_VLLM, "tensor-parallel-size"));
+    assert_true(maq_serve_command_knows(MAQ_ENGINE_VLLM, "tensor_parallel_size"));
+    assert_true(maq_serve_command_knows(MAQ_ENGINE_VLLM, "disable-prefix-caching"));
+    assert_true(maq_serve_command_knows(MAQ_ENGINE_SGLANG, "mem-fraction-static"));
+    assert_true(maq_serve_command_knows(MAQ_ENGINE_TRTLLM, "max_batch_size"));
+    assert_false(maq_serve_command_knows(MAQ_ENGINE_VLLM, "mem-fraction-static"));
+    assert_false(maq_serve_command_knows(MAQ_ENGINE_SGLANG, "max-num-seqs"));
+    assert_false(maq_serve_command_knows(MAQ_ENGINE_VLLM, "tensor-parallel"));
+}
+
+static void test_memory_runs_out(void **state)
+{
+    (void)state;
+    struct line l;
+    cut(&l, "vllm serve x/m-FP8 -tp 4 --speculative-config x -q awq");
+    asked = fail_at = 0;
+    maq__set_alloc_gate(fail_nth);
+    for (fail_at = 1; fail_at < 100; fail_at++) {
+        struct maq_serve_command *c = NULL;
+        asked = 0;
+        enum maq_status status = maq_serve_command_read(&c, l.words, l.n, NULL);
+        assert_true(status == MAQ_OK || status == MAQ_NO_MEMORY);
+        if (status == MAQ_OK)
+            maq_serve_command_free(c);
+        if (asked < fail_at)
+            break;
+    }
+    maq__set_alloc_gate(NULL);
+    assert_true(fail_at > 2 && fail_at < 100);
+}
+
+/* ---- shares of memory ---- */
+
+static struct maq_serve_result *plan(const struct maq_serve_options *o)
+{
+    const char *text = "{model: llama-3.1-8b, cluster: 'h100-sxm:8', plan: {micro_batch_size: 1}, "
+                       "workload: {global_batch_size: 8}}";
+    struct maq_loaded_job *job = NULL;
+    struct maq_serve_result *r = NULL;
+    assert_int_equal(maq_job_parse(&job, "test", maq_str_of(text), NULL, 0, NULL), MAQ_OK);
+    assert_int_equal(maq_serve_plan(&r, maq_job_get(job), o, NULL), MAQ_OK);
+    maq_job_free(job);
+    return r;
+}
+
+static void test_shares(void **state)
+{
+    (void)state;
+    static const double shares[] = {0.3, 0.5, 0.8, 0.9};
+    for (size_t i = 0; i < MAQ_COUNT(shares); i++) {
+        struct maq_serve_result *r = plan(&(struct maq_serve_options){.free_memory_share = shares[i]});
+        double held = r->memory[MAQ_SERVE_MEM_WEIGHTS] + r->memory[MAQ_SERVE_MEM_ACTIVATIONS] +
+                      r->memory[MAQ_SERVE_MEM_CONTEXT],
+               block = r->memory[MAQ_SERVE_MEM_KV] / (double)r->blocks, want = shares[i] * (r->capacity_bytes - held);
+        assert_true(r->memory[MAQ_SERVE_MEM_KV] <= want * (1 + 1e-9) && r->memory[MAQ_SERVE_MEM_KV] > want - 2 * block);
+        maq_serve_free(r);
+
+        r = plan(&(struct maq_serve_options){.static_memory_share = shares[i]});
+        double both = r->memory[MAQ_SERVE_MEM_WEIGHTS] + r->memory[MAQ_SERVE_MEM_KV];
+        want = shares[i] * (r->capacity_bytes - r->memory[MAQ_SERVE_MEM_CONTEXT]);
+        assert_true(both <= want * (1 + 1e-9) && both > want - 2 * block);
+        maq_serve_free(r);
+    }
+    struct maq_serve_result *r = plan(&(struct maq_serve_options){.static_memory_share = 1}); /* more than there is */
+    assert_true(r->options.gpu_memory_utilization <= 1 && r->fits);
+    maq_serve_free(r);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_programs), cmocka_unit_test(test_vllm),    cmocka_unit_test(test_sglang),
+        cmocka_unit_test(test_trtllm),   cmocka_unit_test(test_weights), cmocka_unit_test(test_told),
+        cmocka_unit_test(test_faults),   cmocka_unit_test(test_names),   cmocka_unit_test(test_memory_runs_out),
+        cmocka_unit_test(test_shares),
+    };
+    return cmocka_run_group_tests_name("command", tests, NULL, NULL);
+}
