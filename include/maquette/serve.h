@@ -73,6 +73,21 @@ enum maq_serve_memory {
 };
 MAQ_API const char *maq_serve_memory_name(enum maq_serve_memory kind);
 
+/* An iteration, when it is launched: what it computes, who is there, and when it runs on each stage of the pipeline. */
+struct maq_serve_iteration {
+    uint64_t number;   /* from 0 */
+    uint32_t requests; /* in it */
+    uint32_t
+        prompts; /* of them, those that compute more than one token: of their prompt, or again what was preempted */
+    int64_t tokens;
+    uint32_t running, waiting; /* requests, once it is decided */
+    double used_blocks;        /* of the KV cache */
+    double decided_s;
+    uint32_t n_stages;
+    const double *starts_s, *ends_s; /* [n_stages], for the call */
+};
+typedef void maq_serve_watch(const struct maq_serve_iteration *iteration, void *user);
+
 /* How an engine is started; zero where nothing is said: the engine's default, or what the model's config.json has. */
 struct maq_serve_options {
     enum maq_engine engine;
@@ -92,8 +107,10 @@ struct maq_serve_options {
     int64_t blocks; /* of the KV cache; 0 = as many as fit */
     int32_t long_prefill_token_threshold;
     bool no_prefix_caching, no_chunked_prefill, by_priority, enforce_eager;
-    int async_scheduling; /* enum maq_auto_bool */
-    bool one_by_one;      /* no iterations are done at once, for tests: the outcome is the same */
+    int async_scheduling;   /* enum maq_auto_bool */
+    bool one_by_one;        /* no iterations are done at once, for tests: the outcome is the same */
+    maq_serve_watch *watch; /* is called for each iteration, in their order; NULL = nobody looks */
+    void *watch_user;
 };
 
 /* A request. Its prompt begins with n_prefix runs of tokens that have names: equal names behind equal beginnings are equal tokens. */

@@ -9,6 +9,7 @@
 #define MAQUETTE_TRACE_H
 
 #include "maquette/replay.h"
+#include "maquette/serve.h"
 #include "maquette/train.h"
 
 #ifdef __cplusplus
@@ -30,6 +31,15 @@ MAQ_API enum maq_status maq_trace_train(const char *path, const struct maq_train
 MAQ_API enum maq_status maq_trace_replay(const char *path, struct maq_replay **out, const struct maq_capture *capture,
                                          const struct maq_replay_opts *opts, const uint32_t *ranks, uint32_t n_ranks,
                                          struct maq_diag *diag);
+
+/*
+ * A deployment while it serves: as maq_serve_run(), and what happened as a timeline: the engine with its iterations on each pipeline stage
+ * and what it holds, and each request's way through it. Long runs are drawn from their beginning; a note says what is left out.
+ * A deployment that does not fit has no timeline: nothing is written.
+ */
+MAQ_API enum maq_status maq_trace_serve(const char *path, struct maq_serve_result **out, const struct maq_job *job,
+                                        const struct maq_serve_options *options, const struct maq_requests *requests,
+                                        struct maq_diag *diag);
 
 /*
  * Any graph with times, a captured job's for instance: one process per class, one thread per stream, the host's work included

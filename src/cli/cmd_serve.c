@@ -52,7 +52,9 @@ static enum maq_status with_requests(struct cli *cli, const struct maq_job *job,
                                  : maq_requests_generate(&set, &given->spec, cli->diag);
     if (status != MAQ_OK)
         return status;
-    status = maq_serve_run(&r, job, &given->options, maq_requests_get(set), cli->diag);
+    const char *trace = cli->values[SERVE_TRACE];
+    status = trace ? maq_trace_serve(trace, &r, job, &given->options, maq_requests_get(set), cli->diag)
+                   : maq_serve_run(&r, job, &given->options, maq_requests_get(set), cli->diag);
     if (status == MAQ_OK) {
         if (r->fits)
             maq_slo_judge(&r->slo, &given->slo, r, maq_requests_get(set));

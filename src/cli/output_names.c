@@ -21,7 +21,7 @@ static const struct named {
     const char *ends; /* between bars */
     const char *hint;
 } rules[] = {
-    {"train|replay", "--trace", ONLY, "json|pftrace|perfetto-trace|perfetto|pb|proto|trace",
+    {"train|replay|serve", "--trace", ONLY, "json|pftrace|perfetto-trace|perfetto|pb|proto|trace",
      "a time line is Perfetto's (FILE.pftrace) or Chrome's (FILE.json), for ui.perfetto.dev; FILE.gz compressed"},
     {"validate", "--plot", ONLY, "svg", "a plot is an SVG: FILE.svg"},
     {"risk|islands", "--write", ONLY, "yaml|yml", "what is written is YAML: FILE.yaml"},

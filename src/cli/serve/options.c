@@ -79,6 +79,10 @@ const struct cli_option cli_serve_table[] = {
                    "exit status 1 where one is missed, and the goodput: 'ttft_p95<500ms, tpot_p95<40ms'; ttft, tpot, "
                    "itl or e2el, with _mean, _p50, _p90, _p95 or _p99",
                    NULL, NULL},
+    [SERVE_TRACE] =
+        {"--trace", CLI_VALUE, "FILE",
+         "timeline of iterations and requests for ui.perfetto.dev; FILE.json for Chrome's format, FILE.gz compressed",
+         NULL, NULL},
     [SERVE_JSON] = {"--json", CLI_FLAG, NULL, "JSON instead of text (schema maquette.serve/1)", NULL, NULL},
     [SERVE_PER_REQUEST] = {"--per-request", CLI_VALUE, "FILE.csv", "write each request's times", NULL, NULL},
     [SERVE_OUTPUT] = CLI_OPTION_OUTPUT,
@@ -238,12 +242,12 @@ static enum maq_status read_requests(struct serve_given *out, struct cli *cli)
 /* What is asked of requests that come; of one batch alone there is no such figure. */
 static enum maq_status read_asked(struct serve_given *out, struct cli *cli)
 {
-    if (!cli->values[SERVE_SLO])
-        return MAQ_OK;
-    if (cli->values[SERVE_BATCH])
-        return cli_usage(cli, MAQ_CODE_CLI_VALUE, "--rate, --concurrency or --requests, in place of --batch",
-                         "--slo: one batch alone has no requests that wait and come");
-    return maq_slo_read(&out->slo, cli->values[SERVE_SLO], cli->diag);
+    static const int asked[] = {SERVE_SLO, SERVE_TRACE};
+    for (size_t i = 0; cli->values[SERVE_BATCH] && i < CLI_COUNT(asked); i++)
+        if (cli->values[asked[i]])
+            return cli_usage(cli, MAQ_CODE_CLI_VALUE, "--rate, --concurrency or --requests, in place of --batch",
+                             "%s: one batch alone has no requests that wait and come", cli_serve_table[asked[i]].name);
+    return cli->values[SERVE_SLO] ? maq_slo_read(&out->slo, cli->values[SERVE_SLO], cli->diag) : MAQ_OK;
 }
 
 /* Experts that can be spread. */

@@ -11,7 +11,8 @@
 #define MAQ_CODE_LIST_TRACE(X)                                                                                         \
     X(TRACE_OPEN, 1700, "a trace file cannot be opened")                                                               \
     X(TRACE_WRITE, 1701, "a trace cannot be written to its end")                                                       \
-    X(TRACE_ORDER, 1702, "slices of one thread that are out of order or overlap")
+    X(TRACE_ORDER, 1702, "slices of one thread that are out of order or overlap")                                      \
+    X(TRACE_LEFT_OUT, 1703, "a timeline of the beginning of a long run")
 
 enum maq_trace_code {
 #define MAQ_CODE_ENUM(name, code, text) MAQ_CODE_##name = (code),

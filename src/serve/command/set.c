@@ -231,8 +231,8 @@ enum { USUAL, OTHER, NOT_KNOWN_HERE };
 
 static const struct meaning widths[] = {{"auto", USUAL}, {"bfloat16", USUAL},       {"float16", USUAL},
                                         {"half", USUAL}, {"float", NOT_KNOWN_HERE}, {"float32", NOT_KNOWN_HERE},
-                                        {NULL, 0}},
-                            kv[] = {{"auto", USUAL},
+                                        {NULL, 0}};
+static const struct meaning kv[] = {{"auto", USUAL},
                                     {"bfloat16", USUAL},
                                     {"bf16", USUAL},
                                     {"float16", USUAL},
@@ -256,17 +256,17 @@ static const struct meaning widths[] = {{"auto", USUAL}, {"bfloat16", USUAL},   
                                     {"octave_k3v3", NOT_KNOWN_HERE},
                                     {"octave_k3v3_compact", NOT_KNOWN_HERE},
                                     {"ultraquant_4bit", NOT_KNOWN_HERE},
-                                    {NULL, 0}},
-                            vllm_policies[] = {{"fcfs", USUAL}, {"priority", OTHER}, {NULL, 0}},
-                            sglang_policies[] = {{"fcfs", USUAL},
+                                    {NULL, 0}};
+static const struct meaning vllm_policies[] = {{"fcfs", USUAL}, {"priority", OTHER}, {NULL, 0}};
+static const struct meaning sglang_policies[] = {{"fcfs", USUAL},
                                                  {"lpm", NOT_KNOWN_HERE},
                                                  {"dfs-weight", NOT_KNOWN_HERE},
                                                  {"lof", NOT_KNOWN_HERE},
                                                  {"random", NOT_KNOWN_HERE},
                                                  {"priority", NOT_KNOWN_HERE},
                                                  {"routing-key", NOT_KNOWN_HERE},
-                                                 {NULL, 0}},
-                            levels[] = {{"0", OTHER}, {"1", NOT_KNOWN_HERE}, {"2", USUAL}, {"3", USUAL}, {NULL, 0}};
+                                                 {NULL, 0}};
+static const struct meaning levels[] = {{"0", OTHER}, {"1", NOT_KNOWN_HERE}, {"2", USUAL}, {"3", USUAL}, {NULL, 0}};
 
 static void set_word(struct maq_command_reader *r, const struct maq_command_argument *a)
 {

@@ -28,8 +28,9 @@ struct maq_serve_engine {
     double *ends_s;           /* [most_in_flight] */
     uint32_t first, in_flight, most_in_flight;
     double now_s, *stage_free_s;
-    uint32_t next, sent; /* request that enters the scheduler next; that a client sends next */
-    double entered_s;    /* the last one that was sent reaches the scheduler */
+    double *stage_start_s; /* of the iteration that is launched */
+    uint32_t next, sent;   /* request that enters the scheduler next; that a client sends next */
+    double entered_s;      /* the last one that was sent reaches the scheduler */
     struct maq_engine_slot *slots;
     uint32_t slots_size;
     struct maq_batch_writer batch;
@@ -50,8 +51,11 @@ double maq_engine_next_arrival(struct maq_serve_engine *e);
 /* An iteration that was decided is launched; the oldest one under way ends. */
 void maq_engine_launch(struct maq_serve_engine *e, struct maq_iteration *it);
 void maq_engine_retire(struct maq_serve_engine *e);
-/* The times of a launch: when a batch whose host needs `host_s` leaves each stage. The end is noted. */
-void maq_engine_start(struct maq_serve_engine *e, const struct maq_pass_batch *batch, uint32_t requests);
+/* The times of a launch: when a batch leaves each stage. The end is noted. `used_blocks`: of the cache, for who watches. */
+void maq_engine_start(struct maq_serve_engine *e, const struct maq_pass_batch *batch, uint32_t requests,
+                      double used_blocks);
+/* Blocks of the cache that requests hold. */
+double maq_engine_used_blocks(const struct maq_serve_engine *e);
 /* When the oldest iteration under way ends; the clock goes there. */
 double maq_engine_end(struct maq_serve_engine *e);
 void maq_engine_count_kv(struct maq_serve_engine *e, double used_blocks);

@@ -126,7 +126,7 @@ bool maq_engine_fast_forward(struct maq_serve_engine *e)
         free -= phases[step % block];
         used += phases[step % block];
         count_keys(&b, e, step);
-        maq_engine_start(e, &b, s->n_running);
+        maq_engine_start(e, &b, s->n_running, used);
         tokens_of_all(e, maq_engine_end(e) + e->respond_s, &last_s);
         maq_engine_count_kv(e, used);
     }

@@ -10,7 +10,31 @@ void maq_engine_count_kv(struct maq_serve_engine *e, double used)
     e->out->kv_peak = share > e->out->kv_peak ? share : e->out->kv_peak;
 }
 
-void maq_engine_start(struct maq_serve_engine *e, const struct maq_pass_batch *b, uint32_t requests)
+double maq_engine_used_blocks(const struct maq_serve_engine *e)
+{
+    return (double)e->sched.kv.pool.n - 1 - e->sched.kv.pool.n_free;
+}
+
+static void show(const struct maq_serve_engine *e, const struct maq_pass_batch *b, uint32_t requests,
+                 double used_blocks, double decided_s)
+{
+    const struct maq_serve_options *o = &e->d->options;
+    if (o->watch)
+        o->watch(&(struct maq_serve_iteration){.number = e->out->iterations,
+                                               .requests = requests,
+                                               .prompts = b->n_chunks,
+                                               .tokens = b->tokens,
+                                               .running = e->sched.n_running,
+                                               .waiting = (uint32_t)e->sched.waiting.n,
+                                               .used_blocks = used_blocks,
+                                               .decided_s = decided_s,
+                                               .n_stages = e->d->passes.n_stages,
+                                               .starts_s = e->stage_start_s,
+                                               .ends_s = e->stage_free_s},
+                 o->watch_user);
+}
+
+void maq_engine_start(struct maq_serve_engine *e, const struct maq_pass_batch *b, uint32_t requests, double used_blocks)
 {
     struct maq_deployment *d = e->d;
     struct maq_serve_result *out = e->out;
@@ -23,7 +47,8 @@ void maq_engine_start(struct maq_serve_engine *e, const struct maq_pass_batch *b
         out->part_s[MAQ_SERVE_HOST] += ready - (idle_from > e->now_s ? idle_from : e->now_s);
     for (uint32_t s = 0; s < d->passes.n_stages; s++) {
         double free = e->stage_free_s[s], runs = maq_batch_stage_s(d, s, b, &parts);
-        at = (at > free ? at : free) + runs;
+        e->stage_start_s[s] = at > free ? at : free;
+        at = e->stage_start_s[s] + runs;
         e->stage_free_s[s] = at;
         at += s + 1 < d->passes.n_stages ? transfer : 0;
         for (int i = 0; i < MAQ_SERVE_PART_COUNT; i++)
@@ -31,6 +56,7 @@ void maq_engine_start(struct maq_serve_engine *e, const struct maq_pass_batch *b
     }
     e->ends_s[(e->first + e->in_flight) % e->most_in_flight] = at;
     e->in_flight++;
+    show(e, b, requests, used_blocks, e->now_s);
     e->now_s = ready;
     out->iterations++;
     e->batch_requests += requests;
@@ -50,7 +76,7 @@ void maq_engine_launch(struct maq_serve_engine *e, struct maq_iteration *it)
 {
     struct maq_serve_result *out = e->out;
     maq_batch_of(&e->batch, e->d, it);
-    maq_engine_start(e, &e->batch.batch, it->n);
+    maq_engine_start(e, &e->batch.batch, it->n, maq_engine_used_blocks(e));
     out->preemptions += it->n_preempted;
     for (uint32_t i = 0; i < it->n_preempted; i++)
         out->served[e->slots[it->preempted[i]].request].preemptions++;
@@ -104,5 +130,5 @@ void maq_engine_retire(struct maq_serve_engine *e)
     maq_vllm_end(&e->sched, it, NULL);
     for (uint32_t i = 0; i < it->n_finished; i++)
         finish(e, it->finished[i]);
-    maq_engine_count_kv(e, (double)e->sched.kv.pool.n - 1 - e->sched.kv.pool.n_free);
+    maq_engine_count_kv(e, maq_engine_used_blocks(e));
 }

@@ -162,10 +162,12 @@ static enum maq_status begin(struct maq_serve_engine *e)
                                       .in_flight = (int64_t)o->max_num_batched_tokens * e->most_in_flight};
     MAQ_TRY(maq_vllm_init(&e->sched, &knobs, &kv));
     e->stage_free_s = maq__calloc(stages * sizeof *e->stage_free_s);
+    e->stage_start_s = maq__calloc(stages * sizeof *e->stage_start_s);
     e->it = maq__calloc(e->most_in_flight * sizeof *e->it);
     e->ends_s = maq__calloc(e->most_in_flight * sizeof *e->ends_s);
-    bool ok = e->stage_free_s && e->it && e->ends_s && maq_latency_init(&e->itl) && maq_latency_init(&e->ttft) &&
-              maq_latency_init(&e->tpot) && maq_latency_init(&e->e2el) && maq_latency_init(&e->queue);
+    bool ok = e->stage_free_s && e->stage_start_s && e->it && e->ends_s && maq_latency_init(&e->itl) &&
+              maq_latency_init(&e->ttft) && maq_latency_init(&e->tpot) && maq_latency_init(&e->e2el) &&
+              maq_latency_init(&e->queue);
     return ok ? MAQ_OK : MAQ_NO_MEMORY;
 }
 
@@ -179,6 +181,7 @@ static void end(struct maq_serve_engine *e)
     maq_batch_fini(&e->batch);
     free(e->slots);
     free(e->stage_free_s);
+    free(e->stage_start_s);
     maq_latency_fini(&e->itl);
     maq_latency_fini(&e->ttft);
     maq_latency_fini(&e->tpot);
