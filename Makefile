@@ -34,10 +34,15 @@ golden: build
 	MAQ=$(PROGRAM) tests/run_golden.py
 
 # The interval of a prediction, from what this build is off by; to be run when predictions have changed.
-.PHONY: fit-error
+.PHONY: fit-error fit-serve-error
 fit-error: build
 	@tools/fit-train-error $(PROGRAM) $(SHARED)/data/measured/training.csv >$(BUILD)/train_error_fit.h
 	@mv $(BUILD)/train_error_fit.h src/train/uncertainty_fit.h
+
+# The same of serving's latencies; minutes.
+fit-serve-error: build
+	@tools/fit-serve-error $(PROGRAM) $(SHARED)/data/measured/inference.csv >$(BUILD)/serve_error_fit.h
+	@mv $(BUILD)/serve_error_fit.h src/serve/engine/uncertainty_fit.h
 
 # docs/accuracy.md, its plots and the figures of README.md, from the measurements in SHARED.
 accuracy: build

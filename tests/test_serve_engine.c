@@ -179,6 +179,28 @@ static void test_long_pipeline(void **state)
     maq_job_free(job);
 }
 
+/* Intervals are factors on the mean; a request's whole time is its first token and the others, both off at once. */
+static void test_intervals(void **state)
+{
+    (void)state;
+    struct maq_loaded_job *job = load("llama-3.1-8b", "h100-sxm:8", "", 8);
+    const struct maq_request at[] = {{.prompt = 1000, .output = 50}, {.arrival_s = 0.1, .prompt = 300, .output = 80}};
+    const struct maq_requests q = {.at = at, .n = 2};
+    const struct maq_serve_options o = {.engine = MAQ_ENGINE_VLLM};
+    struct maq_serve_result *r = serve(job, &o, &q);
+    double t[2], p[2];
+    maq_serve_interval(&t[0], &t[1], MAQ_SERVE_TTFT);
+    maq_serve_interval(&p[0], &p[1], MAQ_SERVE_TPOT);
+    assert_true(t[0] < p[0] && p[0] < 1 && 1 < p[1] && p[1] < t[1]);
+    assert_true(r->ttft_s.low == t[0] * r->ttft_s.mean && r->ttft_s.high == t[1] * r->ttft_s.mean);
+    assert_true(r->queue_s.high == t[1] * r->queue_s.mean && r->itl_s.low == p[0] * r->itl_s.mean);
+    assert_true(r->tpot_s.low == p[0] * r->tpot_s.mean && r->tpot_s.high == p[1] * r->tpot_s.mean);
+    expect_close(r->e2el_s.low, t[0] * r->ttft_s.mean + p[0] * (r->e2el_s.mean - r->ttft_s.mean), 1e-12, "E2EL");
+    expect_close(r->e2el_s.high, t[1] * r->ttft_s.mean + p[1] * (r->e2el_s.mean - r->ttft_s.mean), 1e-12, "E2EL");
+    maq_serve_free(r);
+    maq_job_free(job);
+}
+
 /* ---- one server ---- */
 
 /* Service by tokens out of a request that is alone in the engine. */
@@ -640,13 +662,21 @@ static void test_memory_runs_out(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_one_request_alone),   cmocka_unit_test(test_long_pipeline),
-        cmocka_unit_test(test_constant_service),    cmocka_unit_test(test_exponential_service),
-        cmocka_unit_test(test_concurrency_is_held), cmocka_unit_test(test_at_once_is_one_by_one),
-        cmocka_unit_test(test_same_bytes),          cmocka_unit_test(test_shared_prefix),
-        cmocka_unit_test(test_bytes_per_token),     cmocka_unit_test(test_blocks),
-        cmocka_unit_test(test_does_not_fit),        cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_batch_refused),       cmocka_unit_test(test_memory_runs_out),
+        cmocka_unit_test(test_one_request_alone),
+        cmocka_unit_test(test_long_pipeline),
+        cmocka_unit_test(test_intervals),
+        cmocka_unit_test(test_constant_service),
+        cmocka_unit_test(test_exponential_service),
+        cmocka_unit_test(test_concurrency_is_held),
+        cmocka_unit_test(test_at_once_is_one_by_one),
+        cmocka_unit_test(test_same_bytes),
+        cmocka_unit_test(test_shared_prefix),
+        cmocka_unit_test(test_bytes_per_token),
+        cmocka_unit_test(test_blocks),
+        cmocka_unit_test(test_does_not_fit),
+        cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_batch_refused),
+        cmocka_unit_test(test_memory_runs_out),
     };
     return cmocka_run_group_tests_name("serving engine", tests, NULL, NULL);
 }

@@ -170,7 +170,14 @@ struct maq_served {
 
 struct maq_serve_quantiles {
     double mean, p50, p90, p95, p99;
+    double low,
+        high; /* 80 % interval of the mean: four of five published runs were that far off (maq_serve_interval) */
 };
+
+/* What measured over predicted has a distribution of its own for. */
+enum maq_serve_latency { MAQ_SERVE_TTFT, MAQ_SERVE_TPOT };
+/* The 80 % interval of a latency as factors on the prediction, the same for every deployment (src/serve/engine/uncertainty.c). */
+MAQ_API void maq_serve_interval(double *low, double *high, enum maq_serve_latency of);
 
 struct maq_serve_result {
     const struct maq_job *job;        /* borrowed */

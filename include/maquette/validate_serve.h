@@ -67,6 +67,8 @@ struct maq_validate_serve_group {
     enum maq_validate_serve_metric metric;
     bool complete;
     struct maq_validate_stat stat;
+    double
+        inside; /* share of rows inside the stated 80 % interval; latencies of kind serving and serving_saturated, else NAN */
 };
 
 #define MAQ_VALIDATE_SERVE_REASONS 32u

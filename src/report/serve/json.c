@@ -40,8 +40,8 @@ static void add_deployment(struct maq_json root, const struct maq_serve_result *
 
 static void add_quantiles(struct maq_json map, const char *key, const struct maq_serve_quantiles *q)
 {
-    MAQ_JSON_REALS(maq_json_map(map, key), {"mean", q->mean}, {"p50", q->p50}, {"p90", q->p90}, {"p95", q->p95},
-                   {"p99", q->p99});
+    MAQ_JSON_REALS(maq_json_map(map, key), {"mean", q->mean}, {"mean_low", q->low}, {"mean_high", q->high},
+                   {"p50", q->p50}, {"p90", q->p90}, {"p95", q->p95}, {"p99", q->p99});
 }
 
 static void add_parts(struct maq_json map, const char *key, const double part_s[MAQ_SERVE_PART_COUNT])

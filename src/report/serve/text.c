@@ -85,9 +85,10 @@ static void put_memory(struct maq_page *page, struct maq_buf *line, const struct
 
 static void put_latencies(struct maq_page *page, const struct maq_serve_result *r)
 {
-    static const struct maq_table_column columns[] = {{"ms", false, false}, {"mean", true, false},
-                                                      {"p50", true, false}, {"p90", true, false},
-                                                      {"p95", true, false}, {"p99", true, false}};
+    static const struct maq_table_column columns[] = {
+        {"ms", false, false}, {"mean", true, false}, {"80 % interval", true, false},
+        {"p50", true, false}, {"p90", true, false},  {"p95", true, false},
+        {"p99", true, false}};
     const struct {
         const char *name;
         const struct maq_serve_quantiles *q;
@@ -102,8 +103,11 @@ static void put_latencies(struct maq_page *page, const struct maq_serve_result *
         const double q[] = {rows[i].q->mean, rows[i].q->p50, rows[i].q->p90, rows[i].q->p95, rows[i].q->p99};
         maq_table_row(&t, MAQ_INK_PLAIN);
         maq_table_cell(&t, "%s", rows[i].name);
-        for (int k = 0; k < 5; k++)
+        for (int k = 0; k < 5; k++) {
             maq_table_cell(&t, "%.2f", q[k] * 1e3);
+            if (k == 0)
+                maq_table_cell(&t, "%.1f to %.1f", rows[i].q->low * 1e3, rows[i].q->high * 1e3);
+        }
     }
     maq_table_print(page, &t, 2);
     maq_table_fini(&t);

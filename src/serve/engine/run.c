@@ -7,6 +7,7 @@
 #include "base/check.h"
 #include "serve/engine/engine.h"
 #include "serve/engine/run.h"
+#include "serve/engine/uncertainty.h"
 
 static bool engine_failed(const struct maq_serve_engine *e)
 {
@@ -130,6 +131,7 @@ static void fill(struct maq_serve_engine *e)
     out->itl_s = maq_latency_quantiles(&e->itl);
     out->e2el_s = maq_latency_quantiles(&e->e2el);
     out->queue_s = maq_latency_quantiles(&e->queue);
+    maq_serve_intervals(out);
     out->prefix_hit_rate = in > 0 ? (double)e->cached / in : 0;
     out->kv_mean = e->now_s > 0 ? e->kv_area_s / e->now_s : 0;
     for (int i = 0; i < MAQ_SERVE_PART_COUNT; i++)

@@ -107,6 +107,23 @@ static void leave_out(struct maq_validate_serve *r, const char *why)
     r->left_out[i].rows++;
 }
 
+static bool is_of(const struct maq_validate_serve_row *row, const struct maq_validate_serve_group *g)
+{
+    return strcmp(row->kind, g->kind) == 0 && row->metric == g->metric && row->complete == g->complete;
+}
+
+/* Of the rows of a group, whose errors these are: predicted / measured - 1. */
+static double share_inside(const struct maq_validate_serve_group *g, const double *errors, uint32_t n)
+{
+    double low, high, inside = 0;
+    if (strncmp(g->kind, "serving", 7) != 0 || g->metric == MAQ_VALIDATE_SERVE_THROUGHPUT)
+        return (double)NAN;
+    maq_serve_interval(&low, &high, g->metric == MAQ_VALIDATE_SERVE_TTFT ? MAQ_SERVE_TTFT : MAQ_SERVE_TPOT);
+    for (uint32_t i = 0; i < n; i++)
+        inside += low * (1 + errors[i]) <= 1 && high * (1 + errors[i]) >= 1;
+    return inside / n;
+}
+
 /* Errors of the rows of a kind and metric. */
 static void summarize(struct maq_validate_serve *r, struct maq_arena *a)
 {
@@ -118,14 +135,17 @@ static void summarize(struct maq_validate_serve *r, struct maq_arena *a)
     for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++)
         for (int m = 0; m < MAQ_VALIDATE_SERVE_METRICS; m++)
             for (int complete = 1; complete >= 0; complete--) {
+                struct maq_validate_serve_group g = {
+                    .kind = kinds[k], .metric = (enum maq_validate_serve_metric)m, .complete = complete != 0};
                 uint32_t n = 0;
                 for (uint32_t i = 0; i < r->n; i++)
-                    if (r->rows[i].kind == kinds[k] || strcmp(r->rows[i].kind, kinds[k]) == 0)
-                        if ((int)r->rows[i].metric == m && r->rows[i].complete == (complete != 0))
-                            errors[n++] = r->rows[i].error;
-                if (n > 0)
-                    r->groups[r->n_groups++] = (struct maq_validate_serve_group){
-                        kinds[k], (enum maq_validate_serve_metric)m, complete != 0, maq__validate_stat(errors, n)};
+                    if (is_of(&r->rows[i], &g))
+                        errors[n++] = r->rows[i].error;
+                if (n == 0)
+                    continue;
+                g.inside = share_inside(&g, errors, n);
+                g.stat = maq__validate_stat(errors, n);
+                r->groups[r->n_groups++] = g;
             }
 }
 

@@ -30,12 +30,14 @@ char *maq_validate_serve_text(const struct maq_validate_serve *r, uint32_t worst
 {
     struct maq_buf b;
     maq_buf_init(&b, REPORT_MAX);
-    maq_buf_adds(&b, "  errors in %                                     rows  median   mean    p90   bias\n");
+    maq_buf_adds(&b, "  errors in %                                     rows  median   mean    p90   bias  inside\n");
     for (uint32_t i = 0; i < r->n_groups; i++) {
         const struct maq_validate_serve_group *g = &r->groups[i];
         maq_buf_addf(&b, "  %-22s %-10s %-13s %6u", g->kind, maq_validate_serve_metric_name(g->metric),
                      g->complete ? "" : "(incomplete)", g->stat.n);
         maq__add_errors(&b, 7, &g->stat);
+        if (!isnan(g->inside))
+            maq_buf_addf(&b, " %7.1f", 100 * g->inside);
         maq_buf_adds(&b, "\n");
     }
     uint32_t left = 0;
@@ -79,6 +81,7 @@ char *maq_validate_serve_json(const struct maq_validate_serve *r)
         maq_json_text(item, "metric", maq_validate_serve_metric_name(r->groups[i].metric));
         maq_json_bool(item, "complete", r->groups[i].complete);
         maq__json_errors(item, &r->groups[i].stat);
+        maq_json_real(item, "inside", r->groups[i].inside);
     }
     struct maq_json left = maq_json_map(d.root, "left_out");
     for (uint32_t i = 0; i < r->n_left_out; i++)
