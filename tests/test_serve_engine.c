@@ -631,6 +631,59 @@ static void test_batch_refused(void **state)
 
 /* ---- allocations ---- */
 
+/*
+ * Requests that outgrow a small cache: vLLM takes all in and preempts, TensorRT-LLM takes in whom the cache holds to the end, and never
+ * preempts. As many tokens come out; a cache that holds them all makes no difference.
+ */
+static void test_guaranteed_no_evict(void **state)
+{
+    (void)state;
+    enum { REQUESTS = 24, PROMPT = 200, OUTPUT = 600 };
+    struct maq_loaded_job *job = load("llama-3.1-8b", "h100-sxm:8", "", 8);
+    struct maq_request at[REQUESTS];
+    for (int i = 0; i < REQUESTS; i++)
+        at[i] = (struct maq_request){.prompt = PROMPT, .output = OUTPUT - i};
+    const struct maq_requests q = {.at = at, .n = REQUESTS};
+    for (int small = 0; small < 2; small++) {
+        struct maq_serve_options o = {.block_size = 32, .blocks = small ? 8 * (PROMPT + OUTPUT) / 32 + 1 : 4000};
+        struct maq_serve_result *vllm = serve(job, &o, &q);
+        o.engine = MAQ_ENGINE_TRTLLM;
+        struct maq_serve_result *trtllm = serve(job, &o, &q);
+        assert_true(vllm->finished == REQUESTS && trtllm->finished == REQUESTS);
+        assert_true((vllm->preemptions > 0) == small && trtllm->preemptions == 0);
+        assert_true(small ? trtllm->mean_batch <= 8 : trtllm->mean_batch > 20);
+        assert_true(trtllm->options.no_chunked_prefill && !vllm->options.no_chunked_prefill);
+        maq_serve_free(vllm);
+        maq_serve_free(trtllm);
+    }
+    maq_job_free(job);
+}
+
+/* TensorRT-LLM computes prompts whole unless it is told to cut them: a longer one than an iteration is refused. */
+static void test_whole_prompts(void **state)
+{
+    (void)state;
+    struct maq_loaded_job *job = load("llama-3.1-8b", "h100-sxm:8", "", 8);
+    const struct maq_request at[] = {{.prompt = 9000, .output = 5}};
+    const struct maq_requests q = {.at = at, .n = 1};
+    struct maq_serve_options o = {.engine = MAQ_ENGINE_TRTLLM};
+    struct maq_serve_result *r = NULL;
+    struct maq_diag *diag = maq_diag_new();
+    assert_int_equal(maq_serve_run(&r, maq_job_get(job), &o, &q, diag), MAQ_BAD_INPUT);
+    assert_int_equal(maq_diag_at(diag, 0)->code, MAQ_CODE_REQUEST_LONG);
+    maq_diag_free(diag);
+    o.chunked_prefill = true;
+    r = serve(job, &o, &q);
+    assert_int_equal(r->iterations, 2 + 4);
+    maq_serve_free(r);
+    o.chunked_prefill = false;
+    o.max_num_batched_tokens = 9000;
+    r = serve(job, &o, &q);
+    assert_int_equal(r->iterations, 1 + 4);
+    maq_serve_free(r);
+    maq_job_free(job);
+}
+
 static void test_memory_runs_out(void **state)
 {
     (void)state;
@@ -676,6 +729,8 @@ int main(void)
         cmocka_unit_test(test_does_not_fit),
         cmocka_unit_test(test_refused),
         cmocka_unit_test(test_batch_refused),
+        cmocka_unit_test(test_guaranteed_no_evict),
+        cmocka_unit_test(test_whole_prompts),
         cmocka_unit_test(test_memory_runs_out),
     };
     return cmocka_run_group_tests_name("serving engine", tests, NULL, NULL);

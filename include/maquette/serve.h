@@ -107,6 +107,7 @@ struct maq_serve_options {
     int64_t blocks; /* of the KV cache; 0 = as many as fit */
     int32_t long_prefill_token_threshold;
     bool no_prefix_caching, no_chunked_prefill, by_priority, enforce_eager;
+    bool chunked_prefill;   /* where the engine's default is whole prompts: TensorRT-LLM */
     int async_scheduling;   /* enum maq_auto_bool */
     bool one_by_one;        /* no iterations are done at once, for tests: the outcome is the same */
     maq_serve_watch *watch; /* is called for each iteration, in their order; NULL = nobody looks */

@@ -340,7 +340,7 @@ static void set_switch(struct maq_command_reader *r, const struct maq_command_ar
     if (effect == MAQ_COMMAND_NO_CACHING)
         o->no_prefix_caching = on;
     if (effect == MAQ_COMMAND_CHUNKED)
-        o->no_chunked_prefill = !on;
+        o->no_chunked_prefill = !(o->chunked_prefill = on);
     if (effect == MAQ_COMMAND_EAGER)
         o->enforce_eager = on;
     if (effect == MAQ_COMMAND_EP_ALL)

@@ -21,11 +21,11 @@ static const struct maq_command_row rows[] = {
      "backend max_beam_width context_parallel_size|cp_size moe_cluster_parallel_size|cluster_size "
      "config|extra_llm_api_options server_role disagg_cluster_uri num_postprocess_workers"},
 
+    {MAQ_TAKES_NONE, MAQ_COMMAND_CHUNKED, "enable_chunked_prefill"},
     {MAQ_TAKES_ONE, MAQ_COMMAND_PASSED,
      "tokenizer custom_tokenizer host port custom_module_dirs log_level gpus_per_node revision reasoning_parser "
      "tool_parser metadata_server_config_file otlp_traces_endpoint media_io_kwargs chat_template"},
-    {MAQ_TAKES_NONE, MAQ_COMMAND_PASSED,
-     "help trust_remote_code fail_fast_on_attention_window_too_large enable_chunked_prefill"}, /* the last is how serve does it */
+    {MAQ_TAKES_NONE, MAQ_COMMAND_PASSED, "help trust_remote_code fail_fast_on_attention_window_too_large"},
 };
 
 const struct maq_command_engine maq__command_trtllm = {

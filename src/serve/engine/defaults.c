@@ -13,7 +13,8 @@
  * CUDA graphs for 1, 2, 4, multiples of 8 below 256, then of 16 up to min(2 max_num_seqs, 512) tokens; 1,024 on data-centre Blackwell.
  *
  * The other engines' limits are theirs as far as they differ: SGLang runs up to what its cache holds and cuts prompts into pieces of
- * 8,192 tokens (server_args.py); TensorRT-LLM has max_batch_size 2,048 and max_num_tokens 8,192 (llmapi/llm_args.py).
+ * 8,192 tokens (server_args.py); TensorRT-LLM has max_batch_size 2,048 and max_num_tokens 8,192, computes prompts whole, and its cache has 0.9
+ * of the memory that weights and activations leave (llmapi/llm_args.py).
  */
 #include <string.h>
 
@@ -50,13 +51,17 @@ void maq_serve_complete(struct maq_serve_options *o, const struct maq_serve_opti
         other_limits(o);
     if (o->block_size == 0)
         o->block_size = o->engine == MAQ_ENGINE_TRTLLM ? 32 : o->engine == MAQ_ENGINE_SGLANG ? 1 : 16;
+    if (o->engine == MAQ_ENGINE_TRTLLM && o->gpu_memory_utilization <= 0 && o->free_memory_share <= 0)
+        o->free_memory_share = 0.9;
     if (o->gpu_memory_utilization <= 0)
         o->gpu_memory_utilization = 0.9;
     if (o->max_model_len == 0)
         o->max_model_len = job->model.max_seq > 0 ? job->model.max_seq : 8192;
     if (o->ep == 0)
         o->ep = 1;
-    if (o->no_chunked_prefill && o->max_num_batched_tokens < o->max_model_len)
+    if (o->engine == MAQ_ENGINE_TRTLLM && !o->chunked_prefill)
+        o->no_chunked_prefill = true;
+    if (o->engine != MAQ_ENGINE_TRTLLM && o->no_chunked_prefill && o->max_num_batched_tokens < o->max_model_len)
         o->max_num_batched_tokens = (int32_t)(o->max_model_len < INT32_MAX ? o->max_model_len : INT32_MAX);
 }
 

@@ -152,7 +152,8 @@ static enum maq_status begin(struct maq_serve_engine *e)
                                          .chunked_prefill = !o->no_chunked_prefill,
                                          .priority = o->by_priority,
                                          .async = e->d->host.async,
-                                         .reserve_full_isl = true};
+                                         .reserve_full_isl = true,
+                                         .guaranteed_no_evict = o->engine == MAQ_ENGINE_TRTLLM};
     uint32_t stages = e->d->passes.n_stages;
     e->respond_s = e->d->host.respond_s / maq_device_host_speed(e->d->device);
     e->most_in_flight = e->d->host.async && stages == 1 ? 2 : stages;

@@ -42,6 +42,11 @@ static enum maq_status check_requests(const struct maq_deployment *d, const stru
                                  "--max-model-len, or shorter requests",
                                  "request %u has %lld tokens in and %lld out, the context is %lld", i + 1,
                                  (long long)r->prompt, (long long)r->output, (long long)d->options.max_model_len);
+        if (d->options.no_chunked_prefill && r->prompt > d->options.max_num_batched_tokens)
+            return maq_diag_fail(MAQ_BAD_INPUT, diag, MAQ_CODE_REQUEST_LONG, (struct maq_span){0},
+                                 "--max-num-batched-tokens, or shorter prompts",
+                                 "request %u has %lld tokens in, which are computed at once, an iteration has %d",
+                                 i + 1, (long long)r->prompt, d->options.max_num_batched_tokens);
         if (tokens > d->kv_tokens)
             return maq_diag_fail(MAQ_NO, diag, MAQ_CODE_REQUEST_BLOCKS, (struct maq_span){0},
                                  "more memory for the cache: a higher --tp, a narrower type, --gpu-memory-utilization",

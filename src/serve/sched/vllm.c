@@ -70,9 +70,23 @@ uint32_t maq_vllm_add(struct maq_vllm *s, const struct maq_vllm_new *new)
     return slot;
 }
 
+int64_t maq_vllm_whole_blocks(const struct maq_vllm *s, const struct maq_vllm_request *r)
+{
+    int64_t tokens = r->prompt + r->most, blocks = 0;
+    if (tokens > s->knobs.max_model_len)
+        tokens = s->knobs.max_model_len;
+    for (uint32_t g = 0; g < s->kv.n_groups; g++) {
+        int64_t n = (tokens + s->kv.group[g].block_size - 1) / s->kv.group[g].block_size;
+        blocks += s->kv.cap[g] > 0 && s->kv.cap[g] < n ? s->kv.cap[g] : n;
+    }
+    return blocks;
+}
+
 void maq_vllm_free_request(struct maq_vllm *s, uint32_t slot)
 {
     struct maq_vllm_request *r = &s->at[slot];
+    if (s->knobs.guaranteed_no_evict && r->status == MAQ_VLLM_RUNNING)
+        s->promised -= maq_vllm_whole_blocks(s, r);
     maq_kv_release(&s->kv, &r->kv);
     r->status = MAQ_VLLM_FREE;
     r->rank.order = UINT64_MAX;

@@ -13,6 +13,9 @@
  * With async scheduling an iteration is decided before the outcome of the last one is known; a request then has placeholders for what
  * that one will sample, and what a preempted request still has in flight arrives late.
  *
+ * TensorRT-LLM's default differs in one rule of admission, guaranteed_no_evict (capacityScheduler.cpp, GUARANTEED_NO_EVICT; what its other scheduler
+ * decides, which pieces of prompts an iteration takes, is that of chunked_prefill).
+ *
  * Held against vLLM 0.33.0 (v1/core/sched/scheduler.py, async_scheduler.py) step by step: `maquette validate schedule`.
  */
 #ifndef MAQ_SERVE_SCHED_VLLM_H
@@ -29,6 +32,8 @@ struct maq_vllm_knobs {
     int32_t long_prefill_token_threshold; /* 0 = none */
     bool adaptive_long_prefill;           /* the threshold is at least a fair share of the tokens */
     bool chunked_prefill, priority, async, reserve_full_isl;
+    bool
+        guaranteed_no_evict; /* TensorRT-LLM: who is taken in finds room to its end, whatever it samples, so that nobody is preempted */
     int32_t spec_tokens;      /* drafts of a request in an iteration */
     int32_t lookahead_tokens; /* slots beyond, for a draft model that has a cache of its own */
     int32_t draft_slots;      /* of the batch, for each request */
@@ -81,7 +86,8 @@ struct maq_vllm {
     struct maq_queue waiting;
     struct maq_waiting *skipped; /* in one pass over those that wait */
     uint32_t n_skipped, skipped_size;
-    bool failed; /* out of memory: look once after each iteration */
+    int64_t promised; /* blocks that those that run may come to hold, with guaranteed_no_evict */
+    bool failed;      /* out of memory: look once after each iteration */
 };
 
 enum maq_status maq_vllm_init(struct maq_vllm *s, const struct maq_vllm_knobs *knobs, const struct maq_kv_options *kv);
@@ -114,5 +120,7 @@ void maq_vllm_propose(struct maq_vllm *s, uint32_t slot, int32_t drafts);
 bool maq_vllm_push(uint32_t **list, uint32_t *n, uint32_t *size, uint32_t value);
 /* Ends a request: gives back its blocks and its slot. */
 void maq_vllm_free_request(struct maq_vllm *s, uint32_t slot);
+/* Blocks of a request at its end, if it samples all it may. */
+int64_t maq_vllm_whole_blocks(const struct maq_vllm *s, const struct maq_vllm_request *r);
 
 #endif

@@ -78,6 +78,7 @@ static void preempt(struct deciding *d, uint32_t place)
     s->n_running--;
     withdraw(d, slot);
     maq_kv_release(&s->kv, &r->kv);
+    s->promised -= s->knobs.guaranteed_no_evict ? maq_vllm_whole_blocks(s, r) : 0;
     r->status = MAQ_VLLM_PREEMPTED;
     r->computed = 0;
     r->drafts = 0;
@@ -207,8 +208,12 @@ static bool take_in(struct deciding *d, struct maq_waiting first)
                                      .in_flight = r->in_flight,
                                      .whole_fits = s->knobs.reserve_full_isl,
                                      .keeps_free = s->n_running > 0};
+    int64_t whole = s->knobs.guaranteed_no_evict ? maq_vllm_whole_blocks(s, r) : 0;
+    if (whole > 0 && s->promised + whole >= s->kv.pool.n) /* block 0 is nobody's */
+        return false;
     if (n <= 0 || !maq_kv_allocate(&s->kv, &r->kv, &need))
         return false;
+    s->promised += whole;
     maq_queue_pop(&s->waiting);
     if (!maq_vllm_push(&s->running, &s->n_running, &s->running_size, first.slot)) {
         s->failed = true;

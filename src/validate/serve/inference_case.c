@@ -4,12 +4,14 @@
  *
  * Where a row leaves things open:
  *
- *   precision    none: 16 bits; fp8: a scale for a tensor, or blocks where the model is published so (DeepSeek, Qwen3, MiniMax);
- *                fp4: MXFP4 experts for gpt-oss, NVFP4 for others; KV cache in 16 bits, in 8 bits with NVFP4 under TensorRT-LLM
+ *   precision    none: 16 bits; fp8: a scale for a tensor, or blocks where the model is published so (DeepSeek, Qwen3, MiniMax), but not in
+ *                TensorRT-LLM's own table, which is of NVIDIA's checkpoints (perf-overview.md); fp4: MXFP4 experts for gpt-oss, NVFP4 for
+ *                others; KV cache in 16 bits, in 8 bits with FP8 by tensors and NVFP4 under TensorRT-LLM (trtllm-bench forces it, and
+ *                those checkpoints)
  *   requests     eight waves of a concurrency (clients send ten; three where that is a long run), of which the first comes at once; lengths
  *                are drawn evenly from 0.9 to 1.1 times the nominal ones, from 0.8 to 1 by InferenceMAX's client. Means are compared:
  *                sources do not say whether theirs are means or medians, and with medians a first token is predicted 25 to 40 % too early
- *                in all of them
+ *                in all of them. All equal and at once where the most throughput was measured (perf-overview.md)
  *   one batch    is taken to have been in the cache and in the context, whatever is predicted of them: it was run. Where it had not
  *                room at once its engine took it in parts, and no row says so
  *   saturated    as many requests as the batch has places, over and over, with prompts of a chat
@@ -42,7 +44,9 @@ static enum maq_engine engine_of(struct maq_str framework)
 
 static void set_types(struct maq_serve_options *o, const struct maq_inference_row *r)
 {
-    bool blocks = in(r->model, "*DeepSeek*|*Qwen3*|*MiniMax*");
+    /* As the model's owner publishes it; TensorRT-LLM's own table is of NVIDIA's checkpoints, with a scale for a tensor. */
+    bool own = o->engine == MAQ_ENGINE_TRTLLM && strcmp(r->kind, "offline_max_throughput") == 0;
+    bool blocks = in(r->model, "*DeepSeek*") || (!own && in(r->model, "*Qwen3*|*MiniMax*"));
     o->weights = in(r->precision, "*fp8*")                   ? blocks ? MAQ_WEIGHTS_FP8_BLOCK : MAQ_WEIGHTS_FP8
                  : in(r->precision, "*fp4*|*nvfp4*|*mxfp4*") ? MAQ_WEIGHTS_NVFP4
                  : in(r->precision, "*int8*|*w8a16*")        ? MAQ_WEIGHTS_INT8
@@ -53,7 +57,9 @@ static void set_types(struct maq_serve_options *o, const struct maq_inference_ro
         o->weights = MAQ_WEIGHTS_BF16;
         o->expert_weights = MAQ_WEIGHTS_MXFP4;
     }
-    o->kv_fp8 = in(r->kv_precision, "*fp8*") || (o->engine == MAQ_ENGINE_TRTLLM && o->weights == MAQ_WEIGHTS_NVFP4);
+    bool checkpoint =
+        o->engine == MAQ_ENGINE_TRTLLM && (o->weights == MAQ_WEIGHTS_NVFP4 || o->weights == MAQ_WEIGHTS_FP8);
+    o->kv_fp8 = in(r->kv_precision, "*fp8*") || (checkpoint && r->kv_precision.len == 0);
 }
 
 /* ---- the job ---- */
@@ -125,12 +131,14 @@ static void one_batch(struct maq_inference_prediction *out, const struct maq_job
 /* Requests that keep `load` under way; or all at once, as many as fill the cache several times. */
 static struct maq_request_spec requests_of(const struct maq_inference_row *r, const struct maq_serve_result *plan)
 {
-    bool max = in(r->source, "*InferenceMAX*|*InferenceX*"), saturated = strcmp(r->kind, "serving_saturated") == 0;
+    bool max = in(r->source, "*InferenceMAX*|*InferenceX*"), saturated = strcmp(r->kind, "serving_saturated") == 0,
+         offline = strcmp(r->kind, "offline_max_throughput") == 0;
     double isl = r->isl > 0 ? r->isl : CHAT_PROMPT, mean = max ? 0.9 : 1, tokens = isl + r->osl;
     struct maq_request_spec s = {.prompt = (int64_t)ceil(isl * mean),
                                  .output = (int64_t)ceil(r->osl * mean),
                                  .spread = max         ? 1.0 / 9
                                            : saturated ? 0.9
+                                           : offline   ? 0
                                                        : LENGTH_SPREAD,
                                  .seed = 1};
     if (r->load > 0) {
@@ -193,6 +201,10 @@ void maq_inference_predict(struct maq_inference_prediction *out, const struct ma
     double tokens = (r->isl > 0 ? r->isl : CHAT_PROMPT) + r->osl;
     if (job->model.max_seq > 0 && tokens > (double)job->model.max_seq)
         o.max_model_len = (int64_t)tokens + 64;
+    double most =
+        r->isl * (1 + LENGTH_SPREAD) + r->load; /* prompts are computed whole: who runs it makes room for one */
+    if (o.engine == MAQ_ENGINE_TRTLLM && most > 8192)
+        o.max_num_batched_tokens = (int32_t)most;
     if (strcmp(r->kind, "serving_saturated") == 0 && r->load > 0)
         o.max_num_seqs = (int32_t)r->load;
     if (strcmp(r->kind, "static_batch") == 0)
