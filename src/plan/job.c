@@ -35,6 +35,7 @@ struct maq_loaded_job {
     struct maq_node *search;
     struct maq_job_places places;
     struct maq_job written; /* not open: before the plan was resolved, for maq_job_reopen() */
+    bool framework_may_set[MAQ_PLAN_FIELDS_MAX]; /* keys of the plan that the profile settles in some case */
     uint8_t plan_origins[MAQ_PLAN_FIELDS_MAX], workload_origins[MAQ_WORKLOAD_FIELDS_MAX], cost_origins[MAQ_COST_FIELDS];
 };
 
@@ -79,6 +80,7 @@ static enum maq_status read_framework(struct maq_loaded_job *box, const struct j
     };
     MAQ_TRY(maq_framework_load(&box->job.framework, &settings, doc->framework, &facts, &box->arena, diag));
     maq_framework_underlay(plan, box->plan_origins, &settings);
+    memcpy(box->framework_may_set, settings.may_set, sizeof box->framework_may_set);
     return MAQ_OK;
 }
 
@@ -332,6 +334,12 @@ bool maq_job_sets(const struct maq_loaded_job *box, const char *key)
 bool maq_job_flag_sets(const struct maq_loaded_job *box, const char *key)
 {
     return origin_of(box, key) == MAQ_ORIGIN_FLAG;
+}
+
+bool maq_job_framework_may_set(const struct maq_loaded_job *box, const char *key)
+{
+    const struct maq_field *f = maq_fields_find(maq_plan_fields, maq_str_of(key));
+    return f && box->framework_may_set[f - maq_plan_fields];
 }
 
 struct maq_job_places maq_job_written(const struct maq_loaded_job *open)

@@ -137,7 +137,7 @@ enum maq_status maq_report_mixed_json(char **out, const struct maq_report_mixed 
     }
     for (uint32_t i = 0; i < r->n_plans; i++)
         add_plan(plans, &r->plans[i]);
-    maq_json_text(d, "megatron_arguments", p->arguments);
+    maq_json_framework_words(d, p->words, NULL, maq_job_get(p->open)->framework.vocabulary);
     maq_json_text(d, "document", p->document);
     return maq_json_finish(out, &document, diag);
 }

@@ -398,7 +398,7 @@ enum maq_status maq_report_mixed_text(char **out, const struct maq_report_mixed 
         put_islands(&page, r);
         put_others(&page, r);
         put_planners(&page, p);
-        maq_page_put_winner(&page, p->document, p->arguments);
+        maq_page_put_winner(&page, p->document, p->words, NULL);
     } else {
         maq_buf_adds(&page.out, "\n");
         maq_page_putf(&page, MAQ_INK_BAD, "no plan fits on these node groups, together or alone\n");

@@ -416,18 +416,18 @@ static void put_memory(struct maq_page *page, const struct maq_report_plan *p)
     maq_buf_fini(&line);
 }
 
-/* The best plan's arguments are printed, and Megatron-LM does more than a job that names no framework says. */
+/* Where no framework is named the best plan's words are Megatron-LM's, and that does more than such a job says. */
 static void put_framework(struct maq_page *page, const struct maq_report_plan *p)
 {
     char step[32], line[160];
-    if (!p->megatron)
+    if (!p->said || maq_job_get(p->open)->framework.named || p->words->n_unsaid > 0)
         return;
-    double more = p->megatron->step_s / p->search->plans[0].step_s - 1;
-    if (p->megatron->fits && more < WORTH && more > -WORTH)
+    double more = p->said->step_s / p->search->plans[0].step_s - 1;
+    if (p->said->fits && more < WORTH && more > -WORTH)
         return;
     maq__snprintf(line, sizeof line, "none is named; in Megatron-LM the best plan takes %s (%+.1f %%)%s: %s",
-                  maq_words_seconds(step, p->megatron->step_s), 100 * more,
-                  p->megatron->fits ? "" : " and does not fit", "--framework megatron-lm");
+                  maq_words_seconds(step, p->said->step_s), 100 * more, p->said->fits ? "" : " and does not fit",
+                  "--framework megatron-lm");
     maq_page_field(page, LABEL, "framework", line);
 }
 
@@ -446,7 +446,7 @@ enum maq_status maq_report_plan_text(char **out, const struct maq_report_plan *p
         put_framework(&page, p);
         put_pareto(&page, p->search, maq_job_get(p->open)->cluster.devices);
         put_alternatives(&page, p);
-        maq_page_put_winner(&page, p->document, p->arguments);
+        maq_page_put_winner(&page, p->document, p->words, p->said);
     } else {
         put_frugal(&page, p);
         put_remedies(&page, p->remedies, &maq_job_get(p->open)->cluster);
