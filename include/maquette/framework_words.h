@@ -36,6 +36,11 @@ struct maq_framework_words {
  */
 MAQ_API enum maq_status maq_framework_words(struct maq_framework_words **out, const struct maq_loaded_job *open,
                                             const struct maq_job *job, struct maq_diag *diag);
+/*
+ * Whether frameworks with these words (enum maq_framework_vocabulary) run the value that `plan` has of a key: what a search
+ * leaves out where they do not. Values in combination are not looked at.
+ */
+MAQ_API bool maq_framework_runs(int vocabulary, const struct maq_plan *plan, const char *key);
 MAQ_API void maq_framework_words_free(struct maq_framework_words *words);
 
 #ifdef __cplusplus

@@ -23,8 +23,40 @@ const struct maq_vocabulary *maq_vocabulary_of(int vocabulary)
     static const struct maq_vocabulary megatron = {.title = "Megatron-LM"};
     static const struct maq_vocabulary *const all[MAQ_VOCABULARY_COUNT] = {
         [MAQ_VOCABULARY_MEGATRON] = &megatron,
+        [MAQ_VOCABULARY_TORCHTITAN] = &maq_words_torchtitan,
+        [MAQ_VOCABULARY_FSDP] = &maq_words_fsdp,
+        [MAQ_VOCABULARY_MAXTEXT] = &maq_words_maxtext,
     };
     return (unsigned)vocabulary < MAQ_VOCABULARY_COUNT ? all[vocabulary] : NULL;
+}
+
+bool maq_words_common_runs(const struct maq_plan *p, const char *key)
+{
+    bool modules = p->recompute == MAQ_RECOMPUTE_SELECTIVE && p->selective_ac != MAQ_SELECTIVE_AC_OP;
+    bool some = p->recompute == MAQ_RECOMPUTE_FULL &&
+                (p->recompute_method == MAQ_RECOMPUTE_BLOCK || p->recompute_num_layers > 1);
+    const struct {
+        const char *key;
+        bool runs;
+    } rules[] = {
+        {"recompute_granularity", !modules && !some},
+        {"rank_order", maq_str_is(p->rank_order, "tp-cp-ep-dp-pp")},
+        {"cpu_offloading_num_layers", p->offload_layers == 0},
+        {"optimizer_offload_fraction", p->optimizer_offload <= 0},
+        {"offload_modules", p->offload_modules == 0},
+        {"sequence_parallel", p->sequence_parallel != MAQ_OFF},
+        {"overlap_moe_expert_parallel_comm", p->overlap_ep != MAQ_ON},
+    };
+    for (size_t i = 0; i < MAQ_COUNT(rules); i++)
+        if (strcmp(key, rules[i].key) == 0)
+            return rules[i].runs;
+    return true;
+}
+
+bool maq_framework_runs(int vocabulary, const struct maq_plan *plan, const char *key)
+{
+    const struct maq_vocabulary *v = maq_vocabulary_of(vocabulary);
+    return !v || !v->runs || v->runs(plan, key);
 }
 
 static const char *keep(struct owner *o, struct maq_buf *b)

@@ -6,6 +6,7 @@
  *   words.c         a plan in words, read back and compared
  *   table.c         rows of a table: written, and read
  *   differences.c   settings in which two jobs differ
+ *   torchtitan.c, fsdp.c, maxtext.c   their tables
  *   megatron.c      Megatron-LM, whose arguments have a writer and a reader of their own (plan/megatron)
  *
  * A row is a word with what it is of a plan. Where a word without a value means something (`def`), the writer leaves that
@@ -33,6 +34,24 @@ struct maq_word {
     void (*read)(struct maq_words_reader *r, const struct maq_word *row, struct maq_str text);
 };
 
+/* A word that is a setting by itself; the same with pairs of texts; one that is said and read by functions; the end. */
+#define MAQ_WORD(word_, path_, def_)                                                                                   \
+    {                                                                                                                  \
+        .word = (word_), .path = (path_), .def = (def_)                                                                \
+    }
+#define MAQ_WORD_MAPPED(word_, path_, def_, values_)                                                                   \
+    {                                                                                                                  \
+        .word = (word_), .path = (path_), .def = (def_), .values = (values_)                                           \
+    }
+#define MAQ_WORD_JOINT(word_, def_, ...)                                                                               \
+    {                                                                                                                  \
+        .word = (word_), .def = (def_), __VA_ARGS__                                                                    \
+    }
+#define MAQ_WORD_END                                                                                                   \
+    {                                                                                                                  \
+        .word = NULL                                                                                                   \
+    }
+
 /* The text of a word that is a switch: the word stands alone on its line. */
 #define MAQ_WORD_SWITCH "@"
 
@@ -48,6 +67,9 @@ struct maq_vocabulary {
 /* By enum maq_framework_vocabulary; NULL: no words are known. */
 const struct maq_vocabulary *maq_vocabulary_of(int vocabulary);
 extern const struct maq_vocabulary maq_words_torchtitan, maq_words_fsdp, maq_words_maxtext;
+
+/* For `runs`: false for what Megatron Core alone has, of recomputation, offloading, orders of ranks and the like. */
+bool maq_words_common_runs(const struct maq_plan *plan, const char *key);
 
 /* ---- table.c ---- */
 
