@@ -30,6 +30,7 @@ enum {
     OPT_JSON,
     OPT_MEASURED,
     OPT_COST,
+    OPT_PRICE,
     OPT_PROFILE,
     OPT_CLASS,
     OPT_PARALLELIZER,
@@ -85,6 +86,7 @@ static const struct cli_option options[] = {
     [OPT_JSON] = {"--json", CLI_FLAG, NULL, "JSON instead of text (schema maquette.plan/1)", NULL, NULL},
     [OPT_MEASURED] = CLI_OPTION_MEASURED,
     [OPT_COST] = CLI_OPTION_COST,
+    [OPT_PRICE] = CLI_OPTION_PRICE,
     [OPT_PROFILE] =
         {"--profile", CLI_VALUE, "DIR",
          "mixed GPUs from measured layers: a folder as docs/planning.md says; model and devices by its names", NULL,

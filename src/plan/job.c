@@ -181,6 +181,8 @@ static enum maq_status read_sections(struct maq_loaded_job *box, struct maq_diag
     note(&status, maq_fields_read(&box->cost, maq_cost_fields, doc.cost, box->cost_origins, &box->arena, diag));
     job->measured = box->cost.measured.len > 0 ? maq_arena_strdup(&box->arena, box->cost.measured) : NULL;
     job->cost_provider = box->cost.provider + 1;
+    for (uint32_t g = 0; box->cost.usd_per_hour > 0 && g < job->cluster.n_groups; g++)
+        job->cluster.groups[g].device.usd_per_hour = box->cost.usd_per_hour;
     job->plan = plan.plan;
     if (status == MAQ_OK && job->plan.wide_ends)
         status = maq_model_widen_ends(&job->model, job->plan.wide_at_start, job->plan.wide_at_end, &box->arena);

@@ -5,6 +5,7 @@
 #include "maquette/report.h"
 #include "report/job_json.h"
 #include "report/json_util.h"
+#include "report/money.h"
 #include "report/step_json.h"
 
 static void add_counts(struct maq_json map, const struct maq_search_counts *c)
@@ -35,6 +36,7 @@ static void add_plans(struct maq_json d, const struct maq_report_plan *p)
         add_scores(item, &r->plans[i]);
         maq_json_real(item, "loss", r->plans[i].step_s / r->plans[0].step_s - 1);
         add_prediction(item, p->trains[i]);
+        maq_json_money(item, maq_money_of_train(p->trains[i]));
         maq_json_plan(maq_json_map(item, "plan"), &p->trains[i]->job->plan);
     }
     for (uint32_t i = 0; i < r->n_pareto; i++) {

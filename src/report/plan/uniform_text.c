@@ -3,6 +3,7 @@
  * uniform_text.c - the best plans of a job for a terminal: the list, how sure it is that nothing is better, the winner in full,
  * why others lose, or what would make the job fit.
  */
+#include <math.h>
 #include <string.h>
 
 #include "base/check.h"
@@ -10,6 +11,7 @@
 #include "base/units.h"
 #include "plan/keys.h"
 #include "report/job_text.h"
+#include "report/money.h"
 #include "report/page.h"
 #include "report/words.h"
 
@@ -125,9 +127,11 @@ static void put_list(struct maq_page *page, const struct maq_report_plan *p)
     static const struct maq_table_column columns[] = {
         {"", true, false},          {"plan", false, false}, {"sharding", false, false},
         {"recompute", false, true}, {"step", true, false},  {"loss", true, false},
-        {"MFU %", true, false},     {"GiB", true, false},   {"besides compute", false, true}};
+        {"MFU %", true, false},     {"GiB", true, false},   {"besides compute", false, true},
+        {"USD/T", true, false}};
     struct maq_table table;
-    maq_table_init(&table, columns, MAQ_COUNT(columns));
+    bool priced = maq_cluster_usd_per_hour(&maq_job_get(p->open)->cluster) > 0; /* T: 10^12 tokens */
+    maq_table_init(&table, columns, MAQ_COUNT(columns) - (priced ? 0 : 1));
     table.wraps = true;
     for (uint32_t i = 0; i < p->search->n_plans; i++) {
         const struct maq_search_plan *plan = &p->search->plans[i];
@@ -151,6 +155,8 @@ static void put_list(struct maq_page *page, const struct maq_report_plan *p)
         maq_table_cell(&table, "%.1f", 100 * t->mfu);
         maq_table_cell(&table, "%.1f", plan->needed_bytes / MAQ_GIB);
         put_words(&table, &waits);
+        if (priced)
+            maq_table_cell(&table, "%s", maq_words_integer(step, llround(maq_money_of_train(t).per_trillion_tokens)));
     }
     maq_buf_adds(&page->out, "\n");
     maq_table_print(page, &table, 0);
