@@ -13,7 +13,10 @@
 
 #include <cmocka.h>
 
+#include "base/alloc.h"
+#include "base/arena.h"
 #include "base/check.h"
+#include "failing_alloc.h"
 #include "maquette/planner.h"
 #include "maquette/train.h"
 #include "plan/words/words.h"
@@ -329,6 +332,32 @@ static void test_searched(void **state)
     assert_true(10 * said >= 8 * plans);
 }
 
+/* Wherever memory ends, that is said and nothing is left. */
+static void test_no_memory(void **state)
+{
+    static const char *const frameworks[] = {"megatron-lm", "torchtitan", "pytorch-fsdp", "maxtext"};
+    (void)state;
+    for (size_t i = 0; i < MAQ_COUNT(frameworks); i++) {
+        struct written w = {0};
+        char around[TEXT];
+        enum maq_status status = MAQ_NO_MEMORY;
+        snprintf(around, sizeof around, "%s, framework: %s", LLAMA, frameworks[i]);
+        load(&w, around, "zero: 3, pp: 2, vp: 2, layout: \"7,9,9,7\", recompute: full", true);
+        for (fail_at = 1; status == MAQ_NO_MEMORY; fail_at += 1 + fail_at / 40) {
+            struct maq_framework_words *words = NULL;
+            asked = 0;
+            maq__set_alloc_gate(fail_nth);
+            status = maq_framework_words(&words, w.open, maq_job_get(w.whole), NULL);
+            maq__set_alloc_gate(NULL);
+            assert_int_equal(status == MAQ_OK, words != NULL);
+            if (status == MAQ_OK)
+                maq_framework_words_free(words);
+        }
+        assert_int_equal(status, MAQ_OK);
+        forget(&w);
+    }
+}
+
 /* Repetitions of repetitions are read no further than any model goes. */
 static void test_layout_is_bounded(void **state)
 {
@@ -346,8 +375,8 @@ static void test_layout_is_bounded(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_layout_is_bounded), cmocka_unit_test(test_known), cmocka_unit_test(test_searched),
-        cmocka_unit_test(test_documents),         cmocka_unit_test(test_words),
+        cmocka_unit_test(test_layout_is_bounded), cmocka_unit_test(test_known),     cmocka_unit_test(test_no_memory),
+        cmocka_unit_test(test_searched),          cmocka_unit_test(test_documents), cmocka_unit_test(test_words),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -176,7 +176,9 @@ static void read_pipeline(struct maq_words_reader *r, const struct maq_word *row
     for (int64_t i = 0; i < s.stages; i++)
         maq_buf_addf(&layers, "%s%lld", i > 0 ? "," : "", (long long)layers_of(&s, i));
     maq_words_set_number(r, "plan.virtual_pipeline_model_parallel_size", s.stages / pp);
-    maq_words_set(r, "plan.pipeline_model_parallel_layout", layers.ptr);
+    r->failed |= layers.failed;
+    if (!layers.failed)
+        maq_words_set(r, "plan.pipeline_model_parallel_layout", layers.ptr);
     maq_buf_fini(&layers);
 }
 
