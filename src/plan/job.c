@@ -34,7 +34,7 @@ struct maq_loaded_job {
     bool open; /* the plan is left as it is written, for a search that completes it */
     struct maq_node *search;
     struct maq_job_places places;
-    struct maq_job written; /* not open: before the plan was resolved, for maq_job_reopen() */
+    struct maq_job written;                      /* not open: before the plan was resolved, for maq_job_reopen() */
     bool framework_may_set[MAQ_PLAN_FIELDS_MAX]; /* keys of the plan that the profile settles in some case */
     uint8_t plan_origins[MAQ_PLAN_FIELDS_MAX], workload_origins[MAQ_WORKLOAD_FIELDS_MAX], cost_origins[MAQ_COST_FIELDS];
 };
