@@ -266,7 +266,7 @@ char *maq_job_megatron_arguments(const struct maq_job *job)
     precision(&b, &job->plan);
     experts(&b, job);
     kernels(&b, job);
-    flag(&b, job->plan.overlap_tp == MAQ_ON, "tp-comm-overlap");
+    flag(&b, job->plan.overlap_tp == MAQ_ON && job->plan.tp > 1, "tp-comm-overlap"); /* refused without TP */
     flag(&b, job->plan.cuda_graphs, "enable-cuda-graph");
     words(&b, &job->plan, MAQ_PLAN_GRAPH_SCOPE, "cuda-graph-scope");
     return maq_buf_take(&b);
