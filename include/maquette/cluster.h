@@ -123,6 +123,10 @@ struct maq_device {
     double host_stream_bps; /* its part of what the host's memory streams */
 };
 
+struct maq_cluster;
+/* What all devices of a cluster cost, USD an hour; 0: the price of some is not known. */
+MAQ_API double maq_cluster_usd_per_hour(const struct maq_cluster *cluster);
+
 /*
  * Speed of one thread of the device's host over the reference, Zen 2 at 3.4 GHz, on which the host times of framework
  * profiles are stated. An estimate from clock and instructions per cycle.

@@ -45,9 +45,20 @@ enum maq_optimizer_kernels {
     MAQ_OPTIMIZER_FOREACH, /* one kernel per step of Adam over lists of tensors (PyTorch foreach) */
 };
 
+/* Whose words a plan is written in for it: framework_words.h. */
+enum maq_framework_vocabulary {
+    MAQ_VOCABULARY_NONE, /* none are known here */
+    MAQ_VOCABULARY_MEGATRON,
+    MAQ_VOCABULARY_TORCHTITAN,
+    MAQ_VOCABULARY_FSDP, /* PyTorch's FSDP2 and what goes with it */
+    MAQ_VOCABULARY_MAXTEXT,
+    MAQ_VOCABULARY_COUNT
+};
+
 struct maq_framework {
     const char *name, *title, *source;
-    bool named; /* the job names one */
+    bool named;     /* the job names one */
+    int vocabulary; /* enum maq_framework_vocabulary */
     struct maq_host_costs host;
     int optimizer; /* enum maq_optimizer_kernels */
     /*

@@ -117,8 +117,8 @@ MAQ_API void maq_job_free(struct maq_loaded_job *box);
  */
 MAQ_API char *maq_job_write(const struct maq_loaded_job *open, const struct maq_plan *plan);
 
-/* A completed job as the arguments of Megatron-LM's training scripts, one per line, and behind '#' what it has no argument
- * for. Owned by the caller (free()); NULL when out of memory. */
+/* A completed job as the arguments of Megatron-LM's training scripts, one per line; what it has no argument for is left out, and
+ * named by maq_framework_words(). Owned by the caller (free()); NULL when out of memory. */
 MAQ_API char *maq_job_megatron_arguments(const struct maq_job *job);
 
 /*

@@ -12,6 +12,7 @@
 #include "maquette/diag.h"
 #include "maquette/failures.h"
 #include "maquette/framework.h"
+#include "maquette/framework_words.h"
 #include "maquette/graph.h"
 #include "maquette/islands.h"
 #include "maquette/job.h"

@@ -9,6 +9,7 @@
 #ifndef MAQUETTE_REPORT_H
 #define MAQUETTE_REPORT_H
 
+#include "maquette/framework_words.h"
 #include "maquette/islands.h"
 #include "maquette/launch.h"
 #include "maquette/planner.h"
@@ -55,14 +56,14 @@ MAQ_API enum maq_status maq_report_train_json(char **out, const struct maq_train
 struct maq_report_plan {
     const struct maq_loaded_job *open;
     const struct maq_search_result *search;
-    struct maq_train_result *const *trains; /* [search->n_plans] each plan predicted */
-    const char *document, *arguments; /* of the best: maq_job_write(), maq_job_megatron_arguments(); NULL = none */
+    struct maq_train_result *const *trains;  /* [search->n_plans] each plan predicted */
+    const char *document;                    /* of the best: maq_job_write(); NULL = none */
+    const struct maq_framework_words *words; /* and what is said of it to its framework; NULL = none */
+    const struct maq_train_result *said;     /* what those words describe, under its profile; NULL = not known */
     const struct maq_search_alternatives *alternatives; /* NULL = not asked for */
     const struct maq_search_alternatives *settings;     /* that are no axis; NULL = not asked for */
     const struct maq_search_remedies *remedies;         /* where nothing fits; NULL = none */
     const struct maq_search_headroom *headroom;         /* of the best plan; NULL = not known */
-    const struct maq_train_result
-        *megatron; /* the best under the profile megatron-lm, where the job names none; NULL = not known */
 };
 MAQ_API enum maq_status maq_report_plan_text(char **out, const struct maq_report_plan *plan,
                                              const struct maq_report_opts *opts, struct maq_diag *diag);
@@ -94,7 +95,8 @@ struct maq_report_mixed {
     const struct maq_mixed_search_result *const *planners; /* [n_planners] what other planners would choose */
     uint32_t n_planners;
     const struct maq_mixed_search_result *without; /* the same search with fitting as predicted; NULL = not made */
-    const char *document, *arguments; /* where the winner is uniform: as in struct maq_report_plan; NULL = it is not */
+    const char *document; /* where the winner is uniform: as in struct maq_report_plan; NULL = it is not */
+    const struct maq_framework_words *words;
 };
 MAQ_API enum maq_status maq_report_mixed_text(char **out, const struct maq_report_mixed *plan,
                                               const struct maq_report_opts *opts, struct maq_diag *diag);

@@ -48,6 +48,7 @@ enum cli_option_kind {
     CLI_VALUE, /* takes one */
     CLI_LIST,  /* takes one or several, cut at commas; may be given again, which adds to it */
     CLI_JOB,   /* takes one, which is laid over the job document at `path` */
+    CLI_PRICE, /* the same, and a number without a unit is US dollars an hour */
     CLI_SET,   /* path=value, likewise */
     CLI_SPACE  /* key=value,value: a list of the job's section at `path` */
 };
@@ -91,6 +92,10 @@ struct cli_option {
     {                                                                                                                  \
         "--cost", CLI_JOB, "analytical|fitted|measured", "the best kind of cost that may be used (measured)",          \
             "cost.provider", cli_providers                                                                             \
+    }
+#define CLI_OPTION_PRICE                                                                                               \
+    {                                                                                                                  \
+        "--price", CLI_PRICE, "USD", "US dollars an hour for each device: what tokens cost", "cost.price", NULL        \
     }
 #define CLI_OPTION_OUTPUT                                                                                              \
     {                                                                                                                  \

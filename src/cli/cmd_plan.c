@@ -30,6 +30,7 @@ enum {
     OPT_JSON,
     OPT_MEASURED,
     OPT_COST,
+    OPT_PRICE,
     OPT_PROFILE,
     OPT_CLASS,
     OPT_PARALLELIZER,
@@ -85,6 +86,7 @@ static const struct cli_option options[] = {
     [OPT_JSON] = {"--json", CLI_FLAG, NULL, "JSON instead of text (schema maquette.plan/1)", NULL, NULL},
     [OPT_MEASURED] = CLI_OPTION_MEASURED,
     [OPT_COST] = CLI_OPTION_COST,
+    [OPT_PRICE] = CLI_OPTION_PRICE,
     [OPT_PROFILE] =
         {"--profile", CLI_VALUE, "DIR",
          "mixed GPUs from measured layers: a folder as docs/planning.md says; model and devices by its names", NULL,
@@ -141,8 +143,9 @@ struct answer {
     struct maq_search_alternatives alternatives, settings;
     struct maq_search_remedies remedies;
     struct maq_search_headroom headroom;
-    char *document, *arguments;
-    struct maq_train_result *megatron; /* the best under the profile of the framework that the arguments are for */
+    char *document;
+    struct maq_framework_words *words; /* the best in its framework's words */
+    struct maq_train_result *said;     /* what those describe, under the framework's profile */
 };
 
 static void free_answer(struct answer *a)
@@ -151,14 +154,14 @@ static void free_answer(struct answer *a)
         maq_train_result_free(a->trains ? a->trains[i] : NULL);
         maq_job_free(a->jobs ? a->jobs[i] : NULL);
     }
-    maq_train_result_free(a->megatron);
+    maq_train_result_free(a->said);
+    maq_framework_words_free(a->words);
     free(a->trains);
     free(a->jobs);
     maq_search_alternatives_free(&a->alternatives);
     maq_search_alternatives_free(&a->settings);
     maq_search_remedies_free(&a->remedies);
     free(a->document);
-    free(a->arguments);
     maq_search_result_free(a->search);
 }
 
@@ -178,22 +181,14 @@ static enum maq_status predict_all(struct answer *a, const struct maq_loaded_job
     if (n == 0 || status != MAQ_OK)
         return status;
     a->document = maq_job_write(open, &a->search->plans[0].plan);
-    a->arguments = maq_job_megatron_arguments(maq_job_get(a->jobs[0]));
-    return a->document && a->arguments ? MAQ_OK : MAQ_NO_MEMORY;
+    return a->document ? maq_framework_words(&a->words, open, maq_job_get(a->jobs[0]), diag) : MAQ_NO_MEMORY;
 }
 
-/* The document with Megatron-LM's profile, whose settings stand under its own. What that refuses is not told. */
-static void predict_megatron(struct answer *a)
+/* What is printed for the framework, read back. What cannot be predicted is not told. */
+static void predict_words(struct answer *a)
 {
-    static const struct maq_override profile = {"--framework", "framework", "megatron-lm"};
-    const struct maq_str text = {a->document, strlen(a->document)};
-    struct maq_loaded_job *box;
-    if (maq_job_get(a->jobs[0])->framework.named ||
-        maq_job_parse(&box, "the winner", text, &profile, 1, NULL) != MAQ_OK)
-        return;
-    if (maq_train_predict(&a->megatron, maq_job_get(box), NULL) != MAQ_OK)
-        a->megatron = NULL;
-    maq_job_free(box);
+    if (a->words->back && maq_train_predict(&a->said, maq_job_get(a->words->back), NULL) != MAQ_OK)
+        a->said = NULL;
 }
 
 static enum maq_status find(struct cli *cli, struct answer *a, const struct maq_loaded_job *open,
@@ -204,7 +199,7 @@ static enum maq_status find(struct cli *cli, struct answer *a, const struct maq_
         status = predict_all(a, open, cli->diag);
     bool fits = status == MAQ_OK && a->search->n_plans > 0;
     if (fits) {
-        predict_megatron(a);
+        predict_words(a);
         status = maq_search_settings(&a->settings, open, a->search, opts, cli->diag);
     }
     if (status == MAQ_OK && fits)
@@ -225,8 +220,8 @@ static enum maq_status report(struct cli *cli, struct answer *a, const struct ma
                                    .search = a->search,
                                    .trains = a->trains,
                                    .document = a->document,
-                                   .arguments = a->arguments,
-                                   .megatron = a->megatron,
+                                   .words = a->words,
+                                   .said = a->said,
                                    .alternatives = a->alternatives.owner ? &a->alternatives : NULL,
                                    .settings = a->settings.owner ? &a->settings : NULL,
                                    .headroom = a->search->n_plans > 0 ? &a->headroom : NULL,

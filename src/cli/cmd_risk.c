@@ -30,6 +30,7 @@ enum {
     OPT_SET,
     OPT_MEASURED,
     OPT_COST,
+    OPT_PRICE,
     OPT_JSON,
     OPT_OUTPUT,
     OPT_RUN /* the first of CLI_RUN_OPTION_LIST */
@@ -65,6 +66,7 @@ static const struct cli_option options[] = {
     [OPT_SET] = CLI_OPTION_SET,
     [OPT_MEASURED] = CLI_OPTION_MEASURED,
     [OPT_COST] = CLI_OPTION_COST,
+    [OPT_PRICE] = CLI_OPTION_PRICE,
     [OPT_JSON] = {"--json", CLI_FLAG, NULL, "JSON instead of text", NULL, NULL},
     [OPT_OUTPUT] = CLI_OPTION_OUTPUT,
 #define CLI_RUN_OPTION_ROW(id, name, kind, value, words, doc)                                                          \

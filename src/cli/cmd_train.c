@@ -18,6 +18,7 @@ enum {
     OPT_ENGINE,
     OPT_MEASURED,
     OPT_COST,
+    OPT_PRICE,
     OPT_MIN_FIT,
     OPT_OUTPUT
 };
@@ -41,6 +42,7 @@ static const struct cli_option options[] = {
                     NULL, engines},
     [OPT_MEASURED] = CLI_OPTION_MEASURED,
     [OPT_COST] = CLI_OPTION_COST,
+    [OPT_PRICE] = CLI_OPTION_PRICE,
     [OPT_MIN_FIT] =
         {"--min-fit-probability", CLI_VALUE, "P",
          "exit status 1 where the plan is less likely to fit in memory: 0.9 (else: where it does not fit as "

@@ -290,6 +290,19 @@ static enum maq_status read_job_option(struct cli *cli, const struct cli_job_opt
     return cli_job_override(cli, job, flag, value);
 }
 
+/* People write 2.5; documents have units. */
+static enum maq_status read_price(struct cli *cli, const struct cli_option *option, const char *value)
+{
+    double number;
+    bool bare = maq_quantity_read(&number, value, MAQ_QUANTITY_NUMBER);
+    if (bare && !(number > 0))
+        return cli_usage(cli, MAQ_CODE_CLI_VALUE, "--price 2.5 for 2.50 USD an hour and device",
+                         "%s takes a price above 0, not '%.*s'", option->name, SHOWN, value);
+    if (bare)
+        value = cli_printf(cli, "%s USD/h", value);
+    return value ? cli_add_override(cli, option->name, option->path, value) : MAQ_NO_MEMORY;
+}
+
 static enum maq_status read_own_option(struct cli *cli, const struct cli_option *option, const struct argument *a,
                                        int argc, char **argv, int *i)
 {
@@ -311,6 +324,8 @@ static enum maq_status read_own_option(struct cli *cli, const struct cli_option 
                          option->name, SHOWN, value);
     if (option->kind == CLI_JOB && strcmp(option->name, "--cluster") == 0)
         cli->torn = *i + 1 < argc ? argv[*i + 1] : NULL;
+    if (option->kind == CLI_PRICE)
+        return read_price(cli, option, value);
     if (option->kind == CLI_JOB)
         return cli_add_override(cli, option->name, option->path, value);
     if (option->kind == CLI_SET)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* node_kinds.c - whether the node groups of a cluster are one kind of node: by every figure that a prediction reads. */
+/* node_kinds.c - whether the node groups of a cluster are one kind of node: by every figure that a prediction reads; and their price. */
 #include <stddef.h>
 #include <string.h>
 
@@ -64,4 +64,16 @@ bool maq_cluster_one_kind(const struct maq_cluster *cluster)
     for (uint32_t g = 1; g < cluster->n_groups; g++)
         one = one && same_node(&cluster->groups[0], &cluster->groups[g]);
     return one;
+}
+
+double maq_cluster_usd_per_hour(const struct maq_cluster *c)
+{
+    double sum = 0;
+    for (uint32_t g = 0; g < c->n_groups; g++) {
+        const struct maq_node_group *group = &c->groups[g];
+        if (group->device.usd_per_hour <= 0)
+            return 0;
+        sum += group->device.usd_per_hour * (double)group->nodes * group->devices_per_node;
+    }
+    return sum;
 }

@@ -10,4 +10,6 @@ const struct maq_field maq_cost_fields[] = {
                   .doc = "file of measured kernels, written by maquette profile"),
     MAQ_FIELD_ENUM(struct maq_cost_doc, provider, "provider", provider_names, .def = "measured",
                    .doc = "the best provider that may answer for a cost"),
+    MAQ_FIELD_QTY(struct maq_cost_doc, usd_per_hour, "price", MAQ_DIM_MONEY, .def = "0 USD/h", .min = 0, .max = 1e6,
+                  .doc = "rent of each device, whatever the devices say"),
     MAQ_FIELD_END};

@@ -39,6 +39,7 @@ const struct maq_framework maq_framework_default = {
              .pass_s = 1.5e-3,
              .step_s = 1e-3,
              .read_s = 30e-6},
+    .vocabulary = MAQ_VOCABULARY_MEGATRON,
     .optimizer = MAQ_OPTIMIZER_FUSED,
     .p2p_synchronizes = true,
     .step_synchronizes = true,
@@ -48,6 +49,7 @@ const struct maq_framework maq_framework_default = {
     .forward_calls = 1,
 };
 
+static const char *const vocabulary_names[] = {"none", "megatron-lm", "torchtitan", "pytorch-fsdp", "maxtext", NULL};
 static const char *const optimizer_names[] = {"fused", "foreach", NULL};
 
 /* The profile being read, and what is not in it in the form of the document. */
@@ -61,8 +63,10 @@ struct framework_reader {
 
 /* What is one scalar, in whatever struct holds the profile at `at`. */
 #define BEHAVIOUR(T, at)                                                                                               \
-    MAQ_FIELD_ENUM(T, at optimizer, "optimizer", optimizer_names,                                                      \
-                   .doc = "fused: one kernel over all tensors; foreach: one per step of Adam"),                        \
+    MAQ_FIELD_ENUM(T, at vocabulary, "words", vocabulary_names,                                                        \
+                   .doc = "whose settings `maquette plan` writes a plan in"),                                          \
+        MAQ_FIELD_ENUM(T, at optimizer, "optimizer", optimizer_names,                                                  \
+                       .doc = "fused: one kernel over all tensors; foreach: one per step of Adam"),                    \
         MAQ_FIELD_BOOL(T, at optimizer_casts_apart, "optimizer_casts_apart",                                           \
                        .doc = "gradients are widened and master weights narrowed around the optimizer's kernel"),      \
         MAQ_FIELD_BOOL(T, at p2p_synchronizes, "p2p_synchronizes",                                                     \
@@ -178,8 +182,20 @@ static enum maq_status lay_plan(struct loading *l, struct maq_node *map, struct 
         one[0].def = NULL;
         status = maq_worse(status, maq_fields_read(&l->plan->doc, one, map, NULL, arena, diag));
         l->plan->set[field - maq_plan_fields] = true;
+        l->plan->may_set[field - maq_plan_fields] = true;
     }
     return status;
+}
+
+/* A case that does not hold for this job, and may for the plan that a search finds for it. */
+static void pass_over(struct loading *l, struct maq_node *plan)
+{
+    for (const struct maq_node *n = plan->first; n; n = n->next) {
+        const struct maq_field *field = maq_fields_find(maq_plan_fields, n->key);
+        if (field)
+            l->plan->may_set[field - maq_plan_fields] = true;
+    }
+    maq_node_use_all(plan);
 }
 
 static bool known_precision(struct maq_str precision, const char *name)
@@ -276,7 +292,7 @@ static enum maq_status lay_cases(struct loading *l, struct maq_node *list, struc
         if (holds)
             MAQ_TRY(lay_plan(l, plan, arena, diag));
         else
-            maq_node_use_all(plan);
+            pass_over(l, plan);
     }
     return MAQ_OK;
 }

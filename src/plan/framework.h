@@ -25,6 +25,7 @@ struct maq_framework_facts {
 struct maq_framework_plan {
     struct maq_plan_doc doc;
     bool set[MAQ_PLAN_FIELDS_MAX];
+    bool may_set[MAQ_PLAN_FIELDS_MAX]; /* and those that it sets in some case, whether it holds or not */
     /* every case of the profile in words, whether it holds or not: "fp16: main_grads_dtype = fp16" */
     const char *cases[MAQ_FRAMEWORK_CASES];
     uint32_t n_cases;

@@ -34,7 +34,8 @@ struct maq_loaded_job {
     bool open; /* the plan is left as it is written, for a search that completes it */
     struct maq_node *search;
     struct maq_job_places places;
-    struct maq_job written; /* not open: before the plan was resolved, for maq_job_reopen() */
+    struct maq_job written;                      /* not open: before the plan was resolved, for maq_job_reopen() */
+    bool framework_may_set[MAQ_PLAN_FIELDS_MAX]; /* keys of the plan that the profile settles in some case */
     uint8_t plan_origins[MAQ_PLAN_FIELDS_MAX], workload_origins[MAQ_WORKLOAD_FIELDS_MAX], cost_origins[MAQ_COST_FIELDS];
 };
 
@@ -79,6 +80,7 @@ static enum maq_status read_framework(struct maq_loaded_job *box, const struct j
     };
     MAQ_TRY(maq_framework_load(&box->job.framework, &settings, doc->framework, &facts, &box->arena, diag));
     maq_framework_underlay(plan, box->plan_origins, &settings);
+    memcpy(box->framework_may_set, settings.may_set, sizeof box->framework_may_set);
     return MAQ_OK;
 }
 
@@ -179,6 +181,8 @@ static enum maq_status read_sections(struct maq_loaded_job *box, struct maq_diag
     note(&status, maq_fields_read(&box->cost, maq_cost_fields, doc.cost, box->cost_origins, &box->arena, diag));
     job->measured = box->cost.measured.len > 0 ? maq_arena_strdup(&box->arena, box->cost.measured) : NULL;
     job->cost_provider = box->cost.provider + 1;
+    for (uint32_t g = 0; box->cost.usd_per_hour > 0 && g < job->cluster.n_groups; g++)
+        job->cluster.groups[g].device.usd_per_hour = box->cost.usd_per_hour;
     job->plan = plan.plan;
     if (status == MAQ_OK && job->plan.wide_ends)
         status = maq_model_widen_ends(&job->model, job->plan.wide_at_start, job->plan.wide_at_end, &box->arena);
@@ -332,6 +336,12 @@ bool maq_job_sets(const struct maq_loaded_job *box, const char *key)
 bool maq_job_flag_sets(const struct maq_loaded_job *box, const char *key)
 {
     return origin_of(box, key) == MAQ_ORIGIN_FLAG;
+}
+
+bool maq_job_framework_may_set(const struct maq_loaded_job *box, const char *key)
+{
+    const struct maq_field *f = maq_fields_find(maq_plan_fields, maq_str_of(key));
+    return f && box->framework_may_set[f - maq_plan_fields];
 }
 
 struct maq_job_places maq_job_written(const struct maq_loaded_job *open)

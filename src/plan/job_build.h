@@ -31,6 +31,8 @@ struct maq_job_places maq_job_written(const struct maq_loaded_job *open);
 /* The sections of a job's document, and whether its plan is left to a search. */
 struct maq_job_places maq_job_sections(const struct maq_loaded_job *box);
 bool maq_job_is_open(const struct maq_loaded_job *box);
+/* Whether the framework's profile settles a key of the plan, for this plan or for another one of the job. */
+bool maq_job_framework_may_set(const struct maq_loaded_job *box, const char *key);
 
 /* Defaults, degrees, precision, batch: fills plan, dp, edp, microbatches, dtypes. */
 enum maq_status maq_job_resolve(struct maq_job *job, const struct maq_job_places *at, struct maq_diag *diag);
@@ -60,8 +62,17 @@ bool maq_sharding_is_moot(const struct maq_plan *plan, const struct maq_model *m
  * the device has. */
 int maq_attention_on(const struct maq_plan *plan, const struct maq_device *device);
 
+/* Whether a key of the plan does nothing in a completed job, whatever its value. no_effect.c */
+bool maq_setting_is_idle(const char *key, const struct maq_job *job);
+
 /* Tokens per sequence: the workload's, or the model's maximum up to 8192. */
 int64_t maq_job_default_seq(const struct maq_job *job);
+
+/*
+ * The sections of an open job's document but its plan; of that what is no setting but a fact of the data (moe_imbalance). NULL
+ * when out of memory.
+ */
+char *maq_job_write_around(const struct maq_loaded_job *open);
 
 /* The whole document of a job, with its overrides, as text that reads back as the same. Owned by the caller (free()). */
 char *maq_job_text(const struct maq_loaded_job *box);
@@ -75,6 +86,9 @@ enum maq_status maq_job_check_unused(const struct maq_loaded_job *box, struct ma
 /* Which layers each virtual stage holds: fills n_virtual, virtual_stages. */
 enum maq_status maq_job_split_layers(struct maq_job *job, const struct maq_job_places *at, struct maq_arena *arena,
                                      struct maq_diag *diag);
+
+/* Virtual stages of a layout in Megatron's language; 0: it cannot be read. */
+uint32_t maq_layout_stages(struct maq_str layout);
 
 /* Placement of every process group and stage: fills groups, stages. */
 enum maq_status maq_job_place_groups(struct maq_job *job, const struct maq_job_places *at, struct maq_arena *arena,

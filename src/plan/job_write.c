@@ -116,7 +116,8 @@ static void write_plan(struct maq_buf *out, const struct maq_loaded_job *open, c
     for (const struct maq_field *f = maq_plan_fields; f->type != MAQ_TYPE_END && !out->failed; f++) {
         if (f->type == MAQ_TYPE_NODE) {
             write_list(out, plan, f->key);
-        } else if (differs(f, &doc, &defaults) || maq_job_sets(open, f->key)) {
+        } else if (differs(f, &doc, &defaults) || maq_job_sets(open, f->key) ||
+                   maq_job_framework_may_set(open, f->key)) {
             maq_buf_addf(out, "  %s: ", f->key);
             write_value(out, f, &doc);
             maq_buf_addc(out, '\n');
@@ -137,20 +138,34 @@ char *maq_job_text(const struct maq_loaded_job *box)
     return maq_buf_take(&out);
 }
 
-char *maq_job_write(const struct maq_loaded_job *open, const struct maq_plan *plan)
+static void write_sections(struct maq_buf *out, const struct maq_loaded_job *open)
 {
     static const char *const sections[] = {"name", "model", "cluster", "workload", "framework", "cost"};
     const struct maq_node *root = maq_job_document(open);
-    struct maq_buf out;
-    maq_buf_init(&out, LARGEST_DOCUMENT);
     for (size_t i = 0; root && i < sizeof sections / sizeof sections[0]; i++) {
         const struct maq_node *section = maq_node_peek(root, sections[i]);
         if (!section || maq_node_is_null(section))
             continue;
-        maq_buf_addf(&out, "%s: ", sections[i]);
-        write_node(&out, section);
-        maq_buf_addc(&out, '\n');
+        maq_buf_addf(out, "%s: ", sections[i]);
+        write_node(out, section);
+        maq_buf_addc(out, '\n');
     }
+}
+
+char *maq_job_write(const struct maq_loaded_job *open, const struct maq_plan *plan)
+{
+    struct maq_buf out;
+    maq_buf_init(&out, LARGEST_DOCUMENT);
+    write_sections(&out, open);
     write_plan(&out, open, plan);
+    return maq_buf_take(&out);
+}
+
+char *maq_job_write_around(const struct maq_loaded_job *open)
+{
+    struct maq_buf out;
+    maq_buf_init(&out, LARGEST_DOCUMENT);
+    write_sections(&out, open);
+    maq_buf_addf(&out, "plan: {moe_imbalance: %.17g}\n", maq_job_get(open)->plan.imbalance);
     return maq_buf_take(&out);
 }

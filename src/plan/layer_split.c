@@ -34,15 +34,24 @@ static enum maq_status refuse(struct maq_diag *diag, const struct maq_job_places
 
 /* ---- Megatron's layout string: a recursive-descent reader over E t m L | ( ) * n ---- */
 
+#define MOST_READ 1000000
+
 struct layout_reader {
     struct maq_str text;
     size_t at;
     struct split *out;
     uint32_t stage;
-    uint32_t embeddings, outputs, mtp;
+    uint32_t embeddings, outputs, mtp, read;
     int32_t layers;
     const char *why; /* first fault */
 };
+
+/* Repetitions multiply: a short text can mean more than anybody counts to. */
+static void layout_count(struct layout_reader *r)
+{
+    if (++r->read > MOST_READ)
+        r->why = "it repeats more than any model has layers";
+}
 
 static void layout_put(struct layout_reader *r, char c)
 {
@@ -50,6 +59,8 @@ static void layout_put(struct layout_reader *r, char c)
         r->stage++;
         return;
     }
+    if (!r->out) /* only counted */
+        return;
     if (r->stage >= r->out->n) {
         r->why = "it has more stages than pipeline size times virtual stages";
         return;
@@ -89,6 +100,7 @@ static void layout_items(struct layout_reader *r, int depth)
 {
     while (!r->why && r->at < r->text.len) {
         char c = r->text.ptr[r->at++];
+        layout_count(r);
         if (c == ',' || c == ' ')
             continue;
         if (c == ')') {
@@ -114,14 +126,23 @@ static void layout_items(struct layout_reader *r, int depth)
             r->at = end;
         } else if (c == 'E' || c == 't' || c == 'm' || c == 'L' || c == '|') {
             uint32_t n = layout_repeat(r);
-            for (uint32_t i = 0; i < n && !r->why; i++)
+            for (uint32_t i = 0; i < n && !r->why; i++) {
+                layout_count(r);
                 layout_put(r, c);
+            }
         } else {
             r->why = "only E t m L | ( ) * and digits are known";
         }
     }
     if (depth > 0 && !r->why && (r->at == 0 || r->text.ptr[r->at - 1] != ')'))
         r->why = "'(' without ')'";
+}
+
+uint32_t maq_layout_stages(struct maq_str layout)
+{
+    struct layout_reader r = {.text = layout};
+    layout_items(&r, 0);
+    return r.why ? 0 : r.stage + 1;
 }
 
 static enum maq_status split_by_megatron_layout(struct split *s, const struct maq_job *job,

@@ -175,6 +175,72 @@ static const struct rule workload_rules[] = {
     {"packed", no_lengths, "without length_mean", "set length_mean: tokens of a document", .searched = false},
 };
 
+/* ---- of groups of one rank ---- */
+
+static bool no_pipeline(const struct maq_job *job)
+{
+    return job->plan.pp == 1;
+}
+
+static bool no_chunks(const struct maq_job *job)
+{
+    return job->plan.vp == 1;
+}
+
+static bool no_tp(const struct maq_job *job)
+{
+    return job->plan.tp == 1;
+}
+
+static bool no_cp(const struct maq_job *job)
+{
+    return job->plan.cp == 1;
+}
+
+static bool no_ep(const struct maq_job *job)
+{
+    return job->plan.ep == 1;
+}
+
+static bool no_dp(const struct maq_job *job)
+{
+    return (int64_t)job->dp * job->plan.cp == 1;
+}
+
+static bool not_fused(const struct maq_job *job)
+{
+    return !job->plan.fused_kernels;
+}
+
+/* Allowed, since what is tried over several degrees stays the same command; they do nothing all the same. */
+static const struct {
+    const char *key;
+    bool (*idle)(const struct maq_job *job);
+} lonely[] = {
+    {"overlap_p2p_comm", no_pipeline},
+    {"scatter_gather_tensors_in_pipeline", no_pipeline},
+    {"scatter_gather_tensors_in_pipeline", no_tp},
+    {"microbatch_group_size_per_vp_stage", no_chunks},
+    {"tp_comm_overlap", no_tp},
+    {"cp_comm_type", no_cp},
+    {"hierarchical_cp_a2a_size", no_cp},
+    {"overlap_moe_expert_parallel_comm", no_ep},
+    {"overlap_grad_reduce", no_dp},
+    {"overlap_param_gather", no_dp},
+    {"cross_entropy_loss_fusion", not_fused},
+};
+
+bool maq_setting_is_idle(const char *key, const struct maq_job *job)
+{
+    for (size_t i = 0; i < MAQ_COUNT(plan_rules); i++)
+        if (strcmp(key, plan_rules[i].key) == 0 && plan_rules[i].idle(job))
+            return true;
+    for (size_t i = 0; i < MAQ_COUNT(lonely); i++)
+        if (strcmp(key, lonely[i].key) == 0 && lonely[i].idle(job))
+            return true;
+    return false;
+}
+
 /* ---- what is given ---- */
 
 /* The value that somebody wrote, by whatever name of the key; NULL: none. */

@@ -232,3 +232,33 @@ void maq_json_job(struct maq_json map, const struct maq_job *job)
     maq_json_text(cost, "provider", maq_provider_name((enum maq_provider)job->cost_provider));
     maq_json_int(map, "microbatches", job->microbatches);
 }
+
+static void add_unsaid(struct maq_json map, const struct maq_framework_words *words)
+{
+    struct maq_json list = maq_json_list(map, "without_words");
+    for (uint32_t i = 0; i < words->n_unsaid; i++) {
+        struct maq_json item = maq_json_item(list);
+        maq_json_text(item, "key", words->unsaid[i].key);
+        maq_json_text(item, "value", words->unsaid[i].value);
+        maq_json_text(item, "instead", words->unsaid[i].instead);
+    }
+}
+
+void maq_json_framework_words(struct maq_json map, const struct maq_framework_words *words,
+                              const struct maq_train_result *said, int vocabulary)
+{
+    maq_json_text(map, "megatron_arguments", words && vocabulary == MAQ_VOCABULARY_MEGATRON ? words->text : NULL);
+    if (!words) {
+        maq_json_null(map, "framework_words");
+        return;
+    }
+    struct maq_json own = maq_json_map(map, "framework_words");
+    maq_json_text(own, "framework", words->title);
+    maq_json_text(own, "text", words->text);
+    maq_json_text(own, "refused", words->refused);
+    add_unsaid(own, words);
+    if (said) {
+        maq_json_real(own, "step_time_s", said->step_s);
+        maq_json_bool(own, "fits", said->fits);
+    }
+}

@@ -3,7 +3,8 @@
 #ifndef MAQ_REPORT_JOB_JSON_H
 #define MAQ_REPORT_JOB_JSON_H
 
-#include "maquette/job.h"
+#include "maquette/framework_words.h"
+#include "maquette/train.h"
 #include "plan/keys.h"
 #include "report/json_util.h"
 
@@ -21,6 +22,12 @@ void maq_json_open_job(struct maq_json map, const struct maq_job *job);
 void maq_json_model(struct maq_json map, const struct maq_model *model); /* figures of the whole, no layers */
 void maq_json_device(struct maq_json map, const struct maq_device *device);
 void maq_json_framework(struct maq_json map, const struct maq_framework *framework);
+/*
+ * Adds `framework_words`, what is said of a plan to its framework, and `megatron_arguments`, the same where it is Megatron-LM;
+ * null where `words` is NULL. `said`: what those words take; may be NULL.
+ */
+void maq_json_framework_words(struct maq_json map, const struct maq_framework_words *words,
+                              const struct maq_train_result *said, int vocabulary);
 /* A new item of a list of islands, and how many of its devices a plan uses. */
 struct maq_json maq_json_island(struct maq_json list, const char *device, int64_t nodes, int64_t devices_per_node,
                                 int64_t used);

@@ -5,6 +5,9 @@
  */
 #include "report/job_text.h"
 
+#include <string.h>
+
+#include "base/text.h"
 #include "base/units.h"
 #include "report/words.h"
 
@@ -31,6 +34,12 @@ static void open_job(struct maq_page *page, const struct maq_job *job, bool toke
         maq_buf_addf(&line, " (%s tokens)", maq_format_count(t, (double)job->workload.gbs * (double)job->workload.seq));
     maq_page_field(page, MAQ_JOB_LABEL, "workload", line.ptr ? line.ptr : "");
     maq_buf_fini(&line);
+    if (job->framework.named) {
+        maq_buf_init(&line, 1 << 16);
+        maq_buf_addf(&line, "%s: %s", job->framework.name, job->framework.title);
+        maq_page_field(page, MAQ_JOB_LABEL, "framework", maq_text_clean(&arena, line.ptr ? line.ptr : ""));
+        maq_buf_fini(&line);
+    }
     maq_arena_fini(&arena);
 }
 
@@ -44,28 +53,86 @@ void maq_page_open_job_of_tokens(struct maq_page *page, const struct maq_job *jo
     open_job(page, job, true);
 }
 
-static void put_block(struct maq_page *page, const char *title, const char *text)
+static void put_lines(struct maq_page *page, struct maq_str text)
 {
-    if (!text)
-        return;
-    maq_buf_adds(&page->out, "\n");
-    maq_page_putf(page, MAQ_INK_HEAD, "%s", title);
-    maq_buf_adds(&page->out, "\n");
-    struct maq_str rest = maq_str_of(text), line;
-    while (rest.ptr && rest.len > 0) {
-        rest = maq_str_split(rest, '\n', &line);
+    struct maq_str line;
+    while (text.ptr && text.len > 0) {
+        text = maq_str_split(text, '\n', &line);
         maq_buf_addf(&page->out, "  %.*s\n", (int)line.len, line.ptr);
     }
 }
 
-static const char *document_plan(const char *document)
+static void put_title(struct maq_page *page, const char *title)
 {
-    const char *plan = document ? strstr(document, "\nplan:\n") : NULL;
-    return plan ? plan + 1 : NULL;
+    maq_buf_adds(&page->out, "\n");
+    maq_page_putf(page, MAQ_INK_HEAD, "%s", title);
+    maq_buf_adds(&page->out, "\n");
 }
 
-void maq_page_put_winner(struct maq_page *page, const char *document, const char *arguments)
+/* A section of a document that begins a line and goes to the end of it; empty: there is none. */
+static struct maq_str section_line(const char *document, const char *key)
 {
-    put_block(page, "The winner, for a job file (--write FILE writes all of it)", document_plan(document));
-    put_block(page, "The winner, for Megatron-LM", arguments);
+    struct maq_str rest = maq_str_of(document), line;
+    while (rest.ptr && rest.len > 0) {
+        rest = maq_str_split(rest, '\n', &line);
+        if (maq_str_starts(line, key))
+            return line;
+    }
+    return (struct maq_str){0};
+}
+
+static void put_document(struct maq_page *page, const char *document)
+{
+    const char *plan = document ? strstr(document, "\nplan:\n") : NULL;
+    if (!plan)
+        return;
+    put_title(page, "The winner, for a job file (--write FILE writes all of it)");
+    put_lines(page, section_line(document, "framework: "));
+    put_lines(page, maq_str_of(plan + 1));
+}
+
+/* A setting that is left out of the command makes it another plan: which ones, and what is left of the winner. */
+static void put_unsaid(struct maq_page *page, const struct maq_framework_words *words,
+                       const struct maq_train_result *said)
+{
+    char step[32], title[160];
+    maq__snprintf(title, sizeof title, "For %s, which has no words for", words->title);
+    put_title(page, title);
+    for (uint32_t i = 0; i < words->n_unsaid; i++)
+        maq_buf_addf(&page->out, "  %s: %s (left to it: %s)\n", words->unsaid[i].key, words->unsaid[i].value,
+                     words->unsaid[i].instead);
+    if (said)
+        maq_buf_addf(&page->out, "without %s it is not the winner: %s a step%s\n",
+                     words->n_unsaid == 1 ? "this setting" : "these settings", maq_words_seconds(step, said->step_s),
+                     said->fits ? "" : ", and does not fit");
+}
+
+static void put_words(struct maq_page *page, const struct maq_framework_words *words,
+                      const struct maq_train_result *said)
+{
+    char title[256];
+    if (!words->text) {
+        maq__snprintf(title, sizeof title, "The settings of %s are not known here: the job file is what there is",
+                      words->title);
+        put_title(page, title);
+        return;
+    }
+    if (words->refused) {
+        maq__snprintf(title, sizeof title, "For %s, whose words are not enough: %s", words->title, words->refused);
+        put_title(page, title);
+    } else if (words->n_unsaid > 0) {
+        put_unsaid(page, words, said);
+    } else {
+        maq__snprintf(title, sizeof title, "The winner, for %s", words->title);
+        put_title(page, title);
+    }
+    put_lines(page, maq_str_of(words->text));
+}
+
+void maq_page_put_winner(struct maq_page *page, const char *document, const struct maq_framework_words *words,
+                         const struct maq_train_result *said)
+{
+    put_document(page, document);
+    if (words)
+        put_words(page, words, said);
 }

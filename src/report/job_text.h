@@ -3,7 +3,8 @@
 #ifndef MAQ_REPORT_JOB_TEXT_H
 #define MAQ_REPORT_JOB_TEXT_H
 
-#include "maquette/job.h"
+#include "maquette/framework_words.h"
+#include "maquette/train.h"
 #include "report/page.h"
 
 #define MAQ_JOB_LABEL 12 /* cells of the labels in front of its lines */
@@ -12,7 +13,11 @@
 void maq_page_open_job(struct maq_page *page, const struct maq_job *job);
 /* The same with the tokens of a step behind the workload. */
 void maq_page_open_job_of_tokens(struct maq_page *page, const struct maq_job *job);
-/* How to run a plan: the plan of the job file that maq_job_write() made, and Megatron-LM's arguments. Each may be NULL. */
-void maq_page_put_winner(struct maq_page *page, const char *document, const char *arguments);
+/*
+ * How to run a plan: the framework and the plan of the job file that maq_job_write() made, and what is said of it to its
+ * framework. `said`: what that takes where it is not the whole plan. Each may be NULL.
+ */
+void maq_page_put_winner(struct maq_page *page, const char *document, const struct maq_framework_words *words,
+                         const struct maq_train_result *said);
 
 #endif

@@ -12,7 +12,8 @@
 struct answer {
     struct maq_mixed_search_result *found, *without, *others[MAQ_MIXED_PLANNER_COUNT];
     struct maq_mixed_search_remedies remedies;
-    char *document, *arguments; /* of a uniform winner */
+    char *document; /* of a uniform winner */
+    struct maq_framework_words *words;
     uint32_t n_others;
     bool helpless; /* nothing fits, and all was looked at */
 };
@@ -24,7 +25,7 @@ static void free_answer(struct answer *a)
     maq_mixed_search_free(a->found);
     maq_mixed_search_free(a->without);
     free(a->document);
-    free(a->arguments);
+    maq_framework_words_free(a->words);
 }
 
 /* What each planner but the one that was asked for would find. */
@@ -54,9 +55,9 @@ static enum maq_status write_uniform(struct answer *a, const struct maq_loaded_j
     if (status != MAQ_OK)
         return status;
     a->document = maq_job_write(open, uniform);
-    a->arguments = maq_job_megatron_arguments(maq_job_get(whole));
+    status = a->document ? maq_framework_words(&a->words, open, maq_job_get(whole), diag) : MAQ_NO_MEMORY;
     maq_job_free(whole);
-    return a->document && a->arguments ? MAQ_OK : MAQ_NO_MEMORY;
+    return status;
 }
 
 /* The best plan that needs only fit as predicted: what the memory that is left free would buy. */
@@ -115,7 +116,7 @@ static enum maq_status report(struct answer *a, struct cli *cli, const struct ma
                                           .n_planners = a->n_others,
                                           .without = a->without,
                                           .document = a->document,
-                                          .arguments = a->arguments};
+                                          .words = a->words};
     char *text;
     enum maq_status status = o->json ? maq_report_mixed_json(&text, &plan, &opts, cli->diag)
                                      : maq_report_mixed_text(&text, &plan, &opts, cli->diag);

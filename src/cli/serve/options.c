@@ -19,6 +19,7 @@ const struct cli_option cli_serve_table[] = {
     [SERVE_MODEL] = CLI_OPTION_MODEL,
     [SERVE_CLUSTER] = CLI_OPTION_CLUSTER,
     [SERVE_SET] = CLI_OPTION_SET,
+    [SERVE_PRICE] = CLI_OPTION_PRICE,
     [SERVE_TP] = {"--tp", CLI_JOB, "N", "tensor parallelism (1)", "plan.tensor_model_parallel_size", NULL},
     [SERVE_PP] = {"--pp", CLI_JOB, "N", "pipeline parallelism (1)", "plan.pipeline_model_parallel_size", NULL},
     [SERVE_EP] = {"--ep", CLI_VALUE, "N", "of the TP ranks, so many spread the experts; the rest cut them (1)", NULL,

@@ -9,6 +9,7 @@ enum {
     SERVE_MODEL,
     SERVE_CLUSTER,
     SERVE_SET,
+    SERVE_PRICE,
     SERVE_TP,
     SERVE_PP,
     SERVE_EP,

@@ -42,6 +42,7 @@ static const char *const patterns[] = {
     "eod-mask-loss",
     "eval-*",
     "exit-*",
+    "exp-avg-sq-dtype", /* there is one type for both moments: that of --exp-avg-dtype */
     "finetune",
     "flight-recorder-*",
     "fp8-amax-*",
@@ -144,6 +145,7 @@ static const char *const patterns[] = {
     "use-mcore-models",
     "use-mp-args-from-checkpoint-args",
     "use-persistent-ckpt-worker",
+    "use-precision-aware-optimizer", /* what makes types of moments and gradients count */
     "use-pytorch-profiler",
     "use-rope-scaling",
     "use-tokenizer-model-from-checkpoint-args",

@@ -9,6 +9,7 @@
 #include "base/check.h"
 #include "model/load.h"
 #include "plan/codes.h"
+#include "plan/job_build.h"
 #include "plan/megatron/reader.h"
 
 #define GPT2_TOKENS 50257 /* entries of the vocabulary that GPT-2 was published with */
@@ -33,6 +34,13 @@ static const struct {
     {"moe-token-dispatcher-type", IS(FORM_WORD, dispatcher)},
     {"moe-flex-dispatcher-backend", IS(FORM_WORD, flex)},
     {"attention-backend", IS(FORM_WORD, backend)},
+    {"pipeline-model-parallel-layout", IS(FORM_WORD, layout)},
+    {"no-bias-gelu-fusion", IS(FORM_FLAG, no_gelu)},
+    {"no-bias-swiglu-fusion", IS(FORM_FLAG, no_swiglu)},
+    {"no-bias-dropout-fusion", IS(FORM_FLAG, no_dropout)},
+    {"no-rope-fusion", IS(FORM_FLAG, no_rope)},
+    {"optimizer-cpu-offload", IS(FORM_FLAG, offload)},
+    {"optimizer-offload-fraction", IS(FORM_WORD, offload_fraction)},
     {"tokenizer-type", IS(FORM_WORD, tokenizer_type)},
     {"tokenizer-model", IS(FORM_WORD, tokenizer)},
     {"num-layers", IS(FORM_NUMBER, layers)},
@@ -120,6 +128,48 @@ static void conclude_stages(struct maq_megatron_reader *r, int64_t tp, int64_t p
         set_number(r, flag, "plan.virtual_pipeline_model_parallel_size", k->layers / (pp * k->layers_per_chunk));
 }
 
+/* A layout says how many virtual stages there are; where it cannot be read, who splits the layers says why. */
+static void conclude_layout(struct maq_megatron_reader *r, int64_t pp)
+{
+    const struct maq_megatron_kept *k = &r->kept;
+    const char *flag = "--pipeline-model-parallel-layout";
+    if (!k->layout)
+        return;
+    uint32_t stages = maq_layout_stages(maq_str_of(k->layout));
+    maq__megatron_set(r, flag, "plan.pipeline_model_parallel_layout", k->layout);
+    if (k->layers_per_chunk == 0 && !k->chunks && stages > 0 && stages % pp == 0 && stages > pp)
+        set_number(r, flag, "plan.virtual_pipeline_model_parallel_size", stages / pp);
+}
+
+/* One setting here, several there: all of them, or they are named as what nothing here knows. */
+static void conclude_fusion(struct maq_megatron_reader *r)
+{
+    const struct maq_megatron_kept *k = &r->kept;
+    const struct {
+        bool given;
+        const char *name;
+    } flags[] = {{k->no_gelu, "no-bias-gelu-fusion"},
+                 {k->no_swiglu, "no-bias-swiglu-fusion"},
+                 {k->no_dropout, "no-bias-dropout-fusion"},
+                 {k->no_rope, "no-rope-fusion"}};
+    if ((k->no_gelu || k->no_swiglu) && k->no_dropout && k->no_rope) {
+        maq__megatron_set(r, "--no-bias-dropout-fusion", "plan.fused_kernels", "false");
+        return;
+    }
+    for (size_t i = 0; i < MAQ_COUNT(flags); i++)
+        if (flags[i].given)
+            maq_buf_addf(&r->unknown, "%s--%s", r->unknown.len ? ", " : "", flags[i].name);
+}
+
+/* The share of the optimizer on the host is all of it unless something else is said, and nothing without the switch. */
+static void conclude_offload(struct maq_megatron_reader *r)
+{
+    const struct maq_megatron_kept *k = &r->kept;
+    if (k->offload)
+        maq__megatron_set(r, "--optimizer-cpu-offload", "plan.optimizer_offload_fraction",
+                          k->offload_fraction ? k->offload_fraction : "1");
+}
+
 /* Backends by the names that a plan has for them; the sharding that takes effect. */
 static void conclude_backends(struct maq_megatron_reader *r)
 {
@@ -186,7 +236,10 @@ void maq__megatron_conclude(struct maq_megatron_reader *r)
                                       : "--bf16",
                       "plan.precision", precision_of(k));
     conclude_stages(r, tp, pp);
+    conclude_layout(r, pp);
     conclude_backends(r);
+    conclude_fusion(r);
+    conclude_offload(r);
     if (k->layers > 0)
         conclude_vocabulary(r, tp);
 }

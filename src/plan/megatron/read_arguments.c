@@ -24,6 +24,7 @@
 #include "plan/megatron/reader.h"
 
 #define LONGEST_LIST 65536
+#define NUMBER_OF_CHUNKS "num-virtual-stages-per-pipeline-rank"
 
 /* What an argument makes of the words behind it. */
 enum take {
@@ -46,7 +47,7 @@ static const struct rule {
     {"use-tp-pp-dp-mapping", TAKE_FIXED, "plan.rank_order", "tp-cp-ep-pp-dp"},
     {"moe-deepep-num-sms", TAKE_WORD, "plan.moe_flex_dispatcher_num_sms", NULL},
     {"moe-hybridep-num-sms", TAKE_WORD, "plan.moe_flex_dispatcher_num_sms", NULL},
-    {"num-virtual-stages-per-pipeline-rank", TAKE_WORD, "plan.virtual_pipeline_model_parallel_size", NULL},
+    {NUMBER_OF_CHUNKS, TAKE_WORD, "plan.virtual_pipeline_model_parallel_size", NULL},
     {"microbatch-group-size-per-virtual-pipeline-stage", TAKE_WORD, "plan.microbatch_group_size_per_vp_stage", NULL},
     {"no-overlap-p2p-communication", TAKE_FIXED, "plan.overlap_p2p_comm", "false"},
     {"no-scatter-gather-tensors-in-pipeline", TAKE_FIXED, "plan.scatter_gather_tensors_in_pipeline", "false"},
@@ -137,6 +138,7 @@ static bool by_rule(struct maq_megatron_reader *r, const struct maq_megatron_arg
         const struct rule *rule = &rules[i];
         if (!maq__megatron_same(a->name, rule->name))
             continue;
+        r->kept.chunks |= strcmp(rule->name, NUMBER_OF_CHUNKS) == 0;
         if (rule->take != TAKE_FIXED && a->n == 0)
             maq__megatron_bad(r, a->flag, "takes a value", NULL);
         else if (rule->take == TAKE_FIXED && a->n > 0)
@@ -311,7 +313,7 @@ static struct maq_loaded_megatron *new_box(size_t n_words)
     if (!box)
         return NULL;
     maq_arena_init(&box->arena, 0);
-    box->size = n_words + MAQ_COUNT(defaults) + 16; /* of maq__megatron_conclude() */
+    box->size = n_words + MAQ_COUNT(defaults) + 24; /* of maq__megatron_conclude() */
     box->read.overrides = MAQ_ARENA_NEW(&box->arena, struct maq_override, box->size);
     if (!box->read.overrides) {
         free(box);

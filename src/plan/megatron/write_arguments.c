@@ -2,8 +2,9 @@
 /*
  * write_arguments.c - a plan as the arguments of Megatron-LM's training scripts.
  *
- * Names and meanings are those of megatron/training/arguments.py and transformer_config.py (core 0.12 and later). A
- * setting that Megatron-LM does not have is written as a comment, never left out.
+ * Names and meanings are those of megatron/training/arguments.py and transformer_config.py (core 0.12 and later; d98e8a6 of
+ * August 2026 for what came since). A setting that Megatron-LM does not have is left out here, and named by who reads the
+ * arguments back (plan/words).
  */
 #include <math.h>
 #include <string.h>
@@ -43,9 +44,6 @@ static void degrees(struct maq_buf *b, const struct maq_job *job)
     number(b, p->ep > 1 || p->etp != p->tp, "expert-tensor-parallel-size", p->etp);
     if (maq_str_is(p->rank_order, "tp-cp-ep-pp-dp"))
         maq_buf_adds(b, "--use-tp-pp-dp-mapping\n");
-    else if (!maq_str_is(p->rank_order, "tp-cp-ep-dp-pp"))
-        maq_buf_addf(b, "# rank order %.*s: no argument; initialize_model_parallel(order=...)\n",
-                     (int)p->rank_order.len, p->rank_order.ptr);
 }
 
 /* One virtual stage in Megatron's layout language. */
@@ -69,13 +67,19 @@ static bool alike(const struct maq_virtual_stage *a, const struct maq_virtual_st
     return a->n_layers == b->n_layers && a->embedding == b->embedding && a->output == b->output && a->mtp == b->mtp;
 }
 
-static void layout(struct maq_buf *b, const struct maq_job *job)
+/* MTP alone in front of the last stage is no even split either. */
+static bool even(const struct maq_job *job)
 {
     bool even = true;
-    for (uint32_t i = 1; i < job->n_virtual; i++)
-        even &= job->virtual_stages[i].n_layers == job->virtual_stages[0].n_layers;
-    if (even || job->plan.schedule == MAQ_SCHEDULE_DUALPIPE)
-        return;
+    for (uint32_t i = 0; i < job->n_virtual; i++)
+        even &= job->virtual_stages[i].n_layers == job->virtual_stages[0].n_layers &&
+                (!job->virtual_stages[i].mtp || i + 1 == job->n_virtual);
+    return even;
+}
+
+/* It says how many virtual stages there are, too: arguments.py takes no number of them beside it. */
+static void layout(struct maq_buf *b, const struct maq_job *job)
+{
     maq_buf_adds(b, "--pipeline-model-parallel-layout \"");
     for (uint32_t i = 0, run; i < job->n_virtual; i += run) {
         const struct maq_virtual_stage *v = &job->virtual_stages[i];
@@ -98,20 +102,23 @@ static void pipeline(struct maq_buf *b, const struct maq_job *job)
     const struct maq_plan *p = &job->plan;
     if (p->pp == 1)
         return;
-    if (p->schedule != MAQ_SCHEDULE_1F1B && p->schedule != MAQ_SCHEDULE_INTERLEAVED)
-        maq_buf_addf(b, "# pipeline schedule %s: not in Megatron-LM\n",
-                     maq_schedule_name((enum maq_schedule_kind)p->schedule));
-    number(b, p->vp > 1, "num-virtual-stages-per-pipeline-rank", p->vp);
+    bool plain = even(job) || p->schedule == MAQ_SCHEDULE_DUALPIPE;
+    number(b, plain && p->vp > 1, "num-virtual-stages-per-pipeline-rank", p->vp);
     number(b, p->vp > 1 && p->microbatch_group != p->pp, "microbatch-group-size-per-virtual-pipeline-stage",
            p->microbatch_group);
     flag(b, p->vp > 1 && p->overlap_p2p == MAQ_OFF, "no-overlap-p2p-communication");
-    layout(b, job);
+    flag(b, !p->scatter_gather_p2p, "no-scatter-gather-tensors-in-pipeline");
+    if (!plain)
+        layout(b, job);
 }
 
 static void data_parallel(struct maq_buf *b, const struct maq_plan *p)
 {
+    bool keeps = p->sharding == MAQ_SHARDING_PARAMS && !p->reshard_after_forward;
     if (p->sharding == MAQ_SHARDING_OPTIM) {
         flag(b, true, "use-distributed-optimizer");
+    } else if (keeps && p->pp == 1 && p->ep == 1) { /* what it is for; Megatron-FSDP always drops them */
+        maq_buf_adds(b, "--use-torch-fsdp2\n--torch-fsdp2-no-reshard-after-forward\n");
     } else if (p->sharding != MAQ_SHARDING_NONE) {
         flag(b, true, "use-megatron-fsdp");
         maq_buf_addf(b, "--data-parallel-sharding-strategy %s\n",
@@ -126,6 +133,22 @@ static void data_parallel(struct maq_buf *b, const struct maq_plan *p)
     flag(b, p->overlap_param_gather == MAQ_ON, "overlap-param-gather");
     number(b, p->num_optimizer_instances > 1, "num-distributed-optimizer-instances", p->num_optimizer_instances);
     flag(b, p->grad_reduce_dtype == MAQ_BF16, "grad-reduce-in-bf16");
+}
+
+/* Types of what the optimizer keeps are those of its precision-aware form alone; so is its place on the host. */
+static void optimizer_state(struct maq_buf *b, const struct maq_plan *p)
+{
+    bool moments = p->optimizer_dtype == MAQ_FP16 || p->optimizer_dtype == MAQ_BF16 || p->optimizer_dtype == MAQ_FP8;
+    bool grads = p->grad_dtype == MAQ_BF16;
+    flag(b, moments || grads || p->optimizer_offload > 0, "use-precision-aware-optimizer");
+    if (moments) {
+        const char *name = maq_dtype_name((enum maq_dtype)p->optimizer_dtype);
+        maq_buf_addf(b, "--exp-avg-dtype %s\n--exp-avg-sq-dtype %s\n", name, name);
+    }
+    if (grads)
+        maq_buf_adds(b, "--main-grads-dtype bf16\n");
+    if (p->optimizer_offload > 0)
+        maq_buf_addf(b, "--optimizer-cpu-offload\n--optimizer-offload-fraction %g\n", p->optimizer_offload);
 }
 
 static void words(struct maq_buf *b, const struct maq_plan *p, enum maq_plan_list list, const char *argument)
@@ -157,8 +180,6 @@ static void memory(struct maq_buf *b, const struct maq_job *job)
     if (p->recompute == MAQ_RECOMPUTE_SELECTIVE) {
         maq_buf_adds(b, "--recompute-granularity selective\n");
         words(b, p, MAQ_PLAN_RECOMPUTE_MODULES, "recompute-modules");
-        if (p->selective_ac == MAQ_SELECTIVE_AC_OP)
-            maq_buf_adds(b, "# selective_ac_option op is torchtitan's: not in Megatron-LM\n");
     } else if (p->recompute == MAQ_RECOMPUTE_FULL) {
         bool block = p->recompute_method == MAQ_RECOMPUTE_BLOCK;
         maq_buf_addf(b, "--recompute-granularity full\n--recompute-method %s\n", block ? "block" : "uniform");
@@ -166,16 +187,11 @@ static void memory(struct maq_buf *b, const struct maq_job *job)
                block                         ? block_layers(job)
                : p->recompute_num_layers > 0 ? p->recompute_num_layers
                                              : 1);
-        if (p->recompute_stages.len > 0)
-            maq_buf_addf(b, "# %.*s of the stages: one number for all in Megatron-LM, here the largest\n",
-                         (int)p->recompute_stages.len, p->recompute_stages.ptr);
     }
     if (p->offload_layers > 0)
         maq_buf_addf(b, "--cpu-offloading-num-layers %d\n", p->offload_layers);
     flag(b, p->offload_inputs, "fine-grained-activation-offloading");
     words(b, p, MAQ_PLAN_OFFLOAD_MODULES, "offload-modules");
-    if (p->optimizer_offload > 0)
-        maq_buf_addf(b, "--optimizer-cpu-offload\n--optimizer-offload-fraction %g\n", p->optimizer_offload);
 }
 
 static void precision(struct maq_buf *b, const struct maq_plan *p)
@@ -197,8 +213,6 @@ static void precision(struct maq_buf *b, const struct maq_plan *p)
     number(b, p->wide_ends, "num-layers-at-start-in-bf16", p->wide_at_start);
     number(b, p->wide_ends, "num-layers-at-end-in-bf16", p->wide_at_end);
     flag(b, p->fp8_output, "fp8-output-proj");
-    if (p->fp8_attention)
-        maq_buf_adds(b, "# fp8_dot_product_attention: no argument of the command line, a field of TransformerConfig\n");
 }
 
 static void experts(struct maq_buf *b, const struct maq_job *job)
@@ -218,6 +232,23 @@ static void experts(struct maq_buf *b, const struct maq_job *job)
         maq_buf_addf(b, "--moe-expert-capacity-factor %g\n", p->capacity_factor);
     flag(b, p->overlap_ep == MAQ_ON, "overlap-moe-expert-parallel-comm");
     flag(b, p->overlap_shared_experts, "moe-shared-expert-overlap");
+    flag(b, p->op_fuser, "use-transformer-engine-op-fuser");
+}
+
+/* Of a layer's kernels. */
+static void kernels(struct maq_buf *b, const struct maq_job *job)
+{
+    const struct maq_plan *p = &job->plan;
+    struct maq_plan open = *p;
+    open.attention_backend = MAQ_ATTENTION_AUTO;
+    bool unfused = p->attention_backend == MAQ_ATTENTION_UNFUSED;
+    if (unfused && maq_attention_on(&open, &job->cluster.groups[0].device) != MAQ_ATTENTION_UNFUSED)
+        maq_buf_adds(b, "--attention-backend unfused\n");
+    flag(b, !p->softmax_fusion, "no-masked-softmax-fusion");
+    flag(b, !p->weight_grad_fusion, "no-gradient-accumulation-fusion");
+    flag(b, p->loss_fusion, "cross-entropy-loss-fusion");
+    if (!p->fused_kernels)
+        maq_buf_adds(b, "--no-bias-gelu-fusion\n--no-bias-swiglu-fusion\n--no-bias-dropout-fusion\n--no-rope-fusion\n");
 }
 
 char *maq_job_megatron_arguments(const struct maq_job *job)
@@ -230,10 +261,12 @@ char *maq_job_megatron_arguments(const struct maq_job *job)
     number(&b, true, "global-batch-size", job->workload.gbs);
     number(&b, true, "seq-length", job->workload.seq);
     data_parallel(&b, &job->plan);
+    optimizer_state(&b, &job->plan);
     memory(&b, job);
     precision(&b, &job->plan);
     experts(&b, job);
-    flag(&b, job->plan.overlap_tp == MAQ_ON, "tp-comm-overlap");
+    kernels(&b, job);
+    flag(&b, job->plan.overlap_tp == MAQ_ON && job->plan.tp > 1, "tp-comm-overlap"); /* refused without TP */
     flag(&b, job->plan.cuda_graphs, "enable-cuda-graph");
     words(&b, &job->plan, MAQ_PLAN_GRAPH_SCOPE, "cuda-graph-scope");
     return maq_buf_take(&b);

@@ -13,6 +13,7 @@
 #include "base/check.h"
 #include "base/str.h"
 #include "base/units.h"
+#include "maquette/framework_words.h"
 #include "plan/job_build.h"
 #include "plan/keys.h"
 #include "planner/codes.h"
@@ -396,6 +397,34 @@ void maq_search_join(struct maq_job *job)
     c->n_groups = 1;
 }
 
+/* The plan with a value of an axis, as far as that says what it is. */
+static struct maq_plan with_value(const struct maq_search_space *space, enum maq_axis axis, int32_t value)
+{
+    struct maq_plan plan = space->base;
+    plan.tp = axis == MAQ_AXIS_ETP ? 2 : plan.tp; /* where "like TP" and 1 are two things */
+    if (axis == MAQ_AXIS_RECOMPUTE && (value == MAQ_RECOMPUTE_VALUE_BLOCK || value == MAQ_RECOMPUTE_VALUE_STAGES)) {
+        plan.recompute = MAQ_RECOMPUTE_FULL;
+        plan.recompute_method = MAQ_RECOMPUTE_BLOCK;
+        plan.recompute_stages = value == MAQ_RECOMPUTE_VALUE_STAGES ? MAQ_STR("1") : (struct maq_str){0};
+    } else {
+        maq_space_apply(&plan, space, axis, value);
+    }
+    return plan;
+}
+
+/* Leaves out what the job's framework does not run (docs/frameworks.md); of an axis with nothing else the first value stays. */
+static void keep_what_runs(struct maq_search_space *space, enum maq_axis axis, int vocabulary)
+{
+    struct maq_axis_values *values = &space->axis[axis];
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < values->n; i++) {
+        const struct maq_plan plan = with_value(space, axis, values->at[i]);
+        if (maq_framework_runs(vocabulary, &plan, maq_axis_key(axis)))
+            values->at[n++] = values->at[i];
+    }
+    values->n = n > 0 ? n : 1;
+}
+
 enum maq_status maq_space_init(struct maq_search_space *out, const struct maq_loaded_job *open,
                                const struct maq_job *job, const struct maq_search_opts *opts, struct maq_arena *arena,
                                struct maq_diag *diag)
@@ -411,9 +440,11 @@ enum maq_status maq_space_init(struct maq_search_space *out, const struct maq_lo
         struct maq_axis_values *values = &out->axis[a];
         if (values->n > 0)
             continue;
-        MAQ_TRY(maq_space_decided(open, (enum maq_axis)a, kept)
-                    ? maq_space_keep_written(values, open, (enum maq_axis)a, arena)
-                    : maq_space_default(values, out, job, (enum maq_axis)a, opts, arena));
+        bool decided = maq_space_decided(open, (enum maq_axis)a, kept);
+        MAQ_TRY(decided ? maq_space_keep_written(values, open, (enum maq_axis)a, arena)
+                        : maq_space_default(values, out, job, (enum maq_axis)a, opts, arena));
+        if (!decided)
+            keep_what_runs(out, (enum maq_axis)a, job->framework.vocabulary);
     }
     if (opts->quick)
         maq_space_quick(out, job);

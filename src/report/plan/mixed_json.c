@@ -3,6 +3,7 @@
 #include "maquette/report.h"
 #include "report/job_json.h"
 #include "report/json_util.h"
+#include "report/money.h"
 #include "report/words.h"
 
 static void add_stage(struct maq_json list, const struct maq_mixed_search_stage *s)
@@ -125,6 +126,7 @@ enum maq_status maq_report_mixed_json(char **out, const struct maq_report_mixed 
         MAQ_JSON_REALS(d, {"step_time_s", r->plans[0].step_s}, {"composed_s", r->plans[0].composed_s},
                        {"lower_bound_s", r->bound_s}, {"gap", r->gap}, {"search_gap", r->search_gap});
         add_headroom(maq_json_map(d, "headroom"), p);
+        maq_json_money(d, maq_money_of_mixed(maq_job_get(p->open), r));
     }
     add_counts(maq_json_map(d, "counts"), &r->counts);
     add_planners(d, p);
@@ -137,7 +139,7 @@ enum maq_status maq_report_mixed_json(char **out, const struct maq_report_mixed 
     }
     for (uint32_t i = 0; i < r->n_plans; i++)
         add_plan(plans, &r->plans[i]);
-    maq_json_text(d, "megatron_arguments", p->arguments);
+    maq_json_framework_words(d, p->words, NULL, maq_job_get(p->open)->framework.vocabulary);
     maq_json_text(d, "document", p->document);
     return maq_json_finish(out, &document, diag);
 }

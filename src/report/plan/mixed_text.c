@@ -9,6 +9,7 @@
 #include "maquette/report.h"
 #include "plan/keys.h"
 #include "report/job_text.h"
+#include "report/money.h"
 #include "report/page.h"
 #include "report/words.h"
 
@@ -195,6 +196,18 @@ static void say_proof(char *line, size_t size, const struct maq_mixed_search_res
                       "by that form no plan of the class is faster than %s: the best by it is at most %.1f %% off, and "
                       "slower as played than this one, which is at most %.1f %% off",
                       bound, 100 * r->search_gap, 100 * r->gap);
+}
+
+static void put_money(struct maq_page *page, const struct maq_report_mixed *p)
+{
+    const struct maq_money m = maq_money_of_mixed(maq_job_get(p->open), p->search);
+    char line[192], hour[48], step[48], tokens[48];
+    if (m.per_hour <= 0)
+        return;
+    maq__snprintf(line, sizeof line, "%s for 10^12 tokens, %s a step, %s an hour of the devices that it uses",
+                  maq_words_usd(tokens, m.per_trillion_tokens), maq_words_usd(step, m.per_step),
+                  maq_words_usd(hour, m.per_hour));
+    maq_page_field(page, LABEL, "cost", line);
 }
 
 static void put_step(struct maq_page *page, const struct maq_mixed_search_result *r)
@@ -394,11 +407,12 @@ enum maq_status maq_report_mixed_text(char **out, const struct maq_report_mixed 
     if (r->n_plans > 0) {
         put_stages(&page, r);
         put_step(&page, r);
+        put_money(&page, p);
         put_memory(&page, p);
         put_islands(&page, r);
         put_others(&page, r);
         put_planners(&page, p);
-        maq_page_put_winner(&page, p->document, p->arguments);
+        maq_page_put_winner(&page, p->document, p->words, NULL);
     } else {
         maq_buf_adds(&page.out, "\n");
         maq_page_putf(&page, MAQ_INK_BAD, "no plan fits on these node groups, together or alone\n");

@@ -5,6 +5,7 @@
 #include "maquette/report.h"
 #include "report/job_json.h"
 #include "report/json_util.h"
+#include "report/money.h"
 #include "report/step_json.h"
 
 static void add_counts(struct maq_json map, const struct maq_search_counts *c)
@@ -35,6 +36,7 @@ static void add_plans(struct maq_json d, const struct maq_report_plan *p)
         add_scores(item, &r->plans[i]);
         maq_json_real(item, "loss", r->plans[i].step_s / r->plans[0].step_s - 1);
         add_prediction(item, p->trains[i]);
+        maq_json_money(item, maq_money_of_train(p->trains[i]));
         maq_json_plan(maq_json_map(item, "plan"), &p->trains[i]->job->plan);
     }
     for (uint32_t i = 0; i < r->n_pareto; i++) {
@@ -118,10 +120,10 @@ enum maq_status maq_report_plan_json(char **out, const struct maq_report_plan *p
         MAQ_JSON_REALS(d, {"step_time_s", r->plans[0].step_s}, {"lower_bound_s", r->bound_s},
                        {"gap", r->bound_s > 0 ? r->plans[0].step_s / r->bound_s - 1 : (double)NAN},
                        {"unproven_share", r->unproven_share});
-        if (p->megatron) {
+        if (p->said && !maq_job_get(p->open)->framework.named) {
             struct maq_json megatron = maq_json_map(d, "megatron");
-            maq_json_real(megatron, "step_time_s", p->megatron->step_s);
-            maq_json_bool(megatron, "fits", p->megatron->fits);
+            maq_json_real(megatron, "step_time_s", p->said->step_s);
+            maq_json_bool(megatron, "fits", p->said->fits);
         }
     }
     add_counts(maq_json_map(d, "counts"), &r->counts);
@@ -137,7 +139,7 @@ enum maq_status maq_report_plan_json(char **out, const struct maq_report_plan *p
     add_alternatives(d, "alternatives", p->alternatives);
     add_alternatives(d, "settings", p->settings);
     add_remedies(d, p->remedies);
-    maq_json_text(d, "megatron_arguments", p->arguments);
+    maq_json_framework_words(d, p->words, p->said, maq_job_get(p->open)->framework.vocabulary);
     maq_json_text(d, "document", p->document);
     return maq_json_finish(out, &document, diag);
 }

@@ -3,6 +3,7 @@
  * uniform_text.c - the best plans of a job for a terminal: the list, how sure it is that nothing is better, the winner in full,
  * why others lose, or what would make the job fit.
  */
+#include <math.h>
 #include <string.h>
 
 #include "base/check.h"
@@ -10,6 +11,7 @@
 #include "base/units.h"
 #include "plan/keys.h"
 #include "report/job_text.h"
+#include "report/money.h"
 #include "report/page.h"
 #include "report/words.h"
 
@@ -125,9 +127,11 @@ static void put_list(struct maq_page *page, const struct maq_report_plan *p)
     static const struct maq_table_column columns[] = {
         {"", true, false},          {"plan", false, false}, {"sharding", false, false},
         {"recompute", false, true}, {"step", true, false},  {"loss", true, false},
-        {"MFU %", true, false},     {"GiB", true, false},   {"besides compute", false, true}};
+        {"MFU %", true, false},     {"GiB", true, false},   {"besides compute", false, true},
+        {"USD/T", true, false}};
     struct maq_table table;
-    maq_table_init(&table, columns, MAQ_COUNT(columns));
+    bool priced = maq_cluster_usd_per_hour(&maq_job_get(p->open)->cluster) > 0; /* T: 10^12 tokens */
+    maq_table_init(&table, columns, MAQ_COUNT(columns) - (priced ? 0 : 1));
     table.wraps = true;
     for (uint32_t i = 0; i < p->search->n_plans; i++) {
         const struct maq_search_plan *plan = &p->search->plans[i];
@@ -151,6 +155,8 @@ static void put_list(struct maq_page *page, const struct maq_report_plan *p)
         maq_table_cell(&table, "%.1f", 100 * t->mfu);
         maq_table_cell(&table, "%.1f", plan->needed_bytes / MAQ_GIB);
         put_words(&table, &waits);
+        if (priced)
+            maq_table_cell(&table, "%s", maq_words_integer(step, llround(maq_money_of_train(t).per_trillion_tokens)));
     }
     maq_buf_adds(&page->out, "\n");
     maq_table_print(page, &table, 0);
@@ -416,18 +422,18 @@ static void put_memory(struct maq_page *page, const struct maq_report_plan *p)
     maq_buf_fini(&line);
 }
 
-/* The best plan's arguments are printed, and Megatron-LM does more than a job that names no framework says. */
+/* Where no framework is named the best plan's words are Megatron-LM's, and that does more than such a job says. */
 static void put_framework(struct maq_page *page, const struct maq_report_plan *p)
 {
     char step[32], line[160];
-    if (!p->megatron)
+    if (!p->said || maq_job_get(p->open)->framework.named || p->words->n_unsaid > 0)
         return;
-    double more = p->megatron->step_s / p->search->plans[0].step_s - 1;
-    if (p->megatron->fits && more < WORTH && more > -WORTH)
+    double more = p->said->step_s / p->search->plans[0].step_s - 1;
+    if (p->said->fits && more < WORTH && more > -WORTH)
         return;
     maq__snprintf(line, sizeof line, "none is named; in Megatron-LM the best plan takes %s (%+.1f %%)%s: %s",
-                  maq_words_seconds(step, p->megatron->step_s), 100 * more,
-                  p->megatron->fits ? "" : " and does not fit", "--framework megatron-lm");
+                  maq_words_seconds(step, p->said->step_s), 100 * more, p->said->fits ? "" : " and does not fit",
+                  "--framework megatron-lm");
     maq_page_field(page, LABEL, "framework", line);
 }
 
@@ -446,7 +452,7 @@ enum maq_status maq_report_plan_text(char **out, const struct maq_report_plan *p
         put_framework(&page, p);
         put_pareto(&page, p->search, maq_job_get(p->open)->cluster.devices);
         put_alternatives(&page, p);
-        maq_page_put_winner(&page, p->document, p->arguments);
+        maq_page_put_winner(&page, p->document, p->words, p->said);
     } else {
         put_frugal(&page, p);
         put_remedies(&page, p->remedies, &maq_job_get(p->open)->cluster);

@@ -5,6 +5,7 @@
 #include "base/text.h"
 #include "maquette/report.h"
 #include "report/job_json.h"
+#include "report/money.h"
 #include "report/risk/date.h"
 
 static void add_quantiles(struct maq_json map, const struct maq_run_quantile *q, const char *unit)
@@ -71,7 +72,26 @@ static void add_causes(struct maq_json list, const struct maq_run_result *r)
     }
 }
 
-static void add_result(struct maq_json map, const struct maq_run_result *r)
+/* As long as the run takes all that it holds is paid for. */
+static void add_money(struct maq_json map, const struct maq_job *job, const struct maq_run_result *r)
+{
+    double per_hour = maq_money_run_per_hour(job, r), own = maq_cluster_usd_per_hour(&job->cluster);
+    struct maq_run_quantile usd[MAQ_RUN_QUANTILES];
+    if (per_hour <= 0)
+        return;
+    for (int i = 0; i < MAQ_RUN_QUANTILES; i++)
+        usd[i] = (struct maq_run_quantile){.q = r->wall[i].q,
+                                           .value = per_hour / 3600 * r->wall[i].value,
+                                           .low = per_hour / 3600 * r->wall[i].low,
+                                           .high = per_hour / 3600 * r->wall[i].high};
+    struct maq_json money = maq_json_map(map, "money");
+    MAQ_JSON_REALS(money, {"usd_per_hour", per_hour}, {"spares_usd_per_hour", per_hour - own},
+                   {"mean_usd", per_hour / 3600 * r->wall_s},
+                   {"mean_standard_error_usd", per_hour / 3600 * r->wall_error_s});
+    add_quantiles(maq_json_map(money, "quantiles"), usd, "_usd");
+}
+
+static void add_result(struct maq_json map, const struct maq_job *job, const struct maq_run_result *r)
 {
     MAQ_JSON_REALS(map, {"ideal_s", r->ideal_s}, {"mean_s", r->wall_s}, {"mean_standard_error_s", r->wall_error_s},
                    {"sd_s", r->wall_sd_s});
@@ -82,6 +102,7 @@ static void add_result(struct maq_json map, const struct maq_run_result *r)
     MAQ_JSON_REALS(map, {"ettr", r->ettr}, {"mtbf_s", r->mtbf_s}, {"mttf_s", r->mttf_s}, {"interruptions", r->failures},
                    {"interruptions_sd", r->failures_sd}, {"nodes_lost", r->nodes_lost}, {"gpu_hours", r->gpu_hours},
                    {"spare_gpu_hours", r->wall_s / 3600 * r->opts.spares * r->opts.devices_per_node});
+    add_money(map, job, r);
     maq_json_int(map, "given_up", r->endless);
     add_buckets(maq_json_list(map, "buckets"), r);
     add_causes(maq_json_list(map, "causes"), r);
@@ -104,7 +125,7 @@ static void add_promise(struct maq_json map, const struct maq_report_run *run)
         maq_json_int(map, "least_spares", run->least_spares);
 }
 
-static void add_variants(struct maq_json map, const struct maq_run_variants *v)
+static void add_variants(struct maq_json map, const struct maq_job *job, const struct maq_run_variants *v)
 {
     maq_json_text(map, "what", maq_run_what_name(v->what));
     maq_json_int(map, "best", v->best);
@@ -112,7 +133,7 @@ static void add_variants(struct maq_json map, const struct maq_run_variants *v)
     for (uint32_t i = 0; i < v->n; i++) {
         struct maq_json one = maq_json_item(list);
         add_options(maq_json_map(one, "options"), v->results[i]);
-        add_result(one, v->results[i]);
+        add_result(one, job, v->results[i]);
     }
 }
 
@@ -139,7 +160,7 @@ enum maq_status maq_report_run_json(char **out, const struct maq_report_run *run
             maq_json_text(dates, names[i],
                           maq_date_text(date, run->start_day + (int64_t)ceil(run->run->wall[i].value / 86400)));
     }
-    add_result(root, run->run);
+    add_result(root, run->job, run->run);
     if (run->run->has_closed)
         add_closed(maq_json_map(root, "closed_form"), &run->run->closed);
     else
@@ -147,6 +168,6 @@ enum maq_status maq_report_run_json(char **out, const struct maq_report_run *run
     if (run->promised)
         add_promise(maq_json_map(root, "promise"), run);
     if (run->what_if)
-        add_variants(maq_json_map(root, "what_if"), run->what_if);
+        add_variants(maq_json_map(root, "what_if"), run->job, run->what_if);
     return maq_json_finish(out, &document, diag);
 }

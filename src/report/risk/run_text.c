@@ -8,12 +8,14 @@
 #include "base/check.h"
 #include "base/text.h"
 #include "base/units.h"
+#include "report/money.h"
 #include "report/page.h"
 #include "report/risk/date.h"
 #include "report/words.h"
 
 #define LABEL 12
 #define DAY 86400.0
+#define HOUR 3600.0
 
 static const char *days(char buf[32], double s)
 {
@@ -129,17 +131,38 @@ static void put_date(struct maq_table *t, const struct maq_report_run *r, double
         maq_table_cell(t, "%s", maq_date_text(date, r->start_day + (int64_t)ceil(s / DAY)));
 }
 
+static const char *dollars(char buf[32], double usd_per_hour, double s)
+{
+    return isfinite(s) ? maq_words_integer(buf, llround(usd_per_hour * s / HOUR)) : "-";
+}
+
+/* All that is held is paid for as long as the run takes: money has the quantiles of time. */
+static void put_usd(struct maq_table *t, const struct maq_run_result *run, double usd_per_hour, double s, double low,
+                    double high)
+{
+    char a[32], b[32];
+    if (usd_per_hour <= 0)
+        return;
+    maq_table_cell(t, "%s%s", later(run, s), dollars(a, usd_per_hour, s));
+    maq_table_cell(t, "%s to %s", dollars(a, usd_per_hour, low), dollars(b, usd_per_hour, high));
+}
+
 static void put_quantiles(struct maq_page *page, const struct maq_report_run *r)
 {
-    static const struct maq_table_column columns[] = {{"", false, false},
-                                                      {"done after", true, false},
-                                                      {"95 % interval", true, false},
-                                                      {"goodput", true, false},
-                                                      {"on", false, false}};
+    static const struct maq_table_column columns[] = {
+        {"", false, false},       {"done after", true, false}, {"95 % interval", true, false},
+        {"goodput", true, false}, {"USD", true, false},        {"95 % interval", true, false},
+        {"on", false, false}};
     const struct maq_run_result *run = r->run;
+    struct maq_table_column shown[MAQ_COUNT(columns)];
     struct maq_table t;
     char a[32], b[32];
-    maq_table_init(&t, columns, r->dated ? MAQ_COUNT(columns) : MAQ_COUNT(columns) - 1);
+    const double usd = maq_money_run_per_hour(r->job, run);
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < MAQ_COUNT(columns); i++)
+        if ((i != 4 && i != 5) || usd > 0)
+            shown[n++] = columns[i];
+    maq_table_init(&t, shown, r->dated ? n : n - 1);
     for (int i = 0; i < MAQ_RUN_QUANTILES; i++) {
         const struct maq_run_quantile *q = &run->wall[i];
         maq_table_row(&t, MAQ_INK_PLAIN);
@@ -147,6 +170,7 @@ static void put_quantiles(struct maq_page *page, const struct maq_report_run *r)
         maq_table_cell(&t, "%s%s", later(run, q->value), days(a, q->value));
         maq_table_cell(&t, "%s to %s", days(a, q->low), days(b, q->high));
         maq_table_cell(&t, "%.2f %%", 100 * run->ideal_s / q->value);
+        put_usd(&t, run, usd, q->value, q->low, q->high);
         put_date(&t, r, q->value);
     }
     maq_table_row(&t, MAQ_INK_PLAIN);
@@ -155,10 +179,23 @@ static void put_quantiles(struct maq_page *page, const struct maq_report_run *r)
     maq_table_cell(&t, "%s to %s", days(a, run->wall_s - 1.96 * run->wall_error_s),
                    days(b, run->wall_s + 1.96 * run->wall_error_s));
     maq_table_cell(&t, "%.2f %%", 100 * run->goodput);
+    put_usd(&t, run, usd, run->wall_s, run->wall_s - 1.96 * run->wall_error_s, run->wall_s + 1.96 * run->wall_error_s);
     put_date(&t, r, run->wall_s);
     maq_page_putf(page, MAQ_INK_PLAIN, "\n");
     maq_table_print(page, &t, 0);
     maq_table_fini(&t);
+}
+
+static void put_rate(struct maq_page *page, const struct maq_report_run *r)
+{
+    const double usd = maq_money_run_per_hour(r->job, r->run), job = maq_cluster_usd_per_hour(&r->job->cluster);
+    char text[256], all[48], own[48], spares[48];
+    if (usd <= 0)
+        return;
+    maq__snprintf(text, sizeof text, "%s an hour: %s of the job, %s of spares that are held%s", maq_words_usd(all, usd),
+                  maq_words_usd(own, job), maq_words_usd(spares, usd - job),
+                  r->run->opts.shared_nodes > 0 ? ", its part of the shared ones" : "");
+    maq_page_field(page, LABEL, "", text);
 }
 
 static void put_figures(struct maq_page *page, const struct maq_report_run *r)
@@ -186,6 +223,7 @@ static void put_figures(struct maq_page *page, const struct maq_report_run *r)
         maq_words_integer(n, (int64_t)(run->gpu_hours + 0.5)),
         maq_words_integer(m, (int64_t)(run->wall_s / 3600 * run->opts.spares * run->opts.devices_per_node + 0.5)));
     maq_page_field(page, LABEL, "cost", text);
+    put_rate(page, r);
     if (run->has_closed) {
         maq__snprintf(text, sizeof text, "%s, sd %s, %.1f failures (nodes never waited for, first start not counted)",
                       days(n, run->closed.mean_s), days(m, run->closed.sd_s), run->closed.failures);

@@ -5,6 +5,7 @@
 #include "maquette/report_serve.h"
 #include "report/job_json.h"
 #include "report/json_util.h"
+#include "report/money.h"
 
 #define CSV_MAX ((size_t)4 << 30)
 
@@ -107,6 +108,11 @@ enum maq_status maq_report_serve_json(char **out, const struct maq_serve_result 
         maq_json_positive(load, "output_tokens_per_s_per_user", r->tpot_s.mean > 0 ? 1 / r->tpot_s.mean : 0);
         if (r->slo.slo.n > 0)
             add_slo(d.root, &r->slo);
+        const struct maq_serve_money m = maq_money_of_serve(r);
+        if (m.per_hour > 0)
+            MAQ_JSON_REALS(maq_json_map(d.root, "money"), {"usd_per_hour", m.per_hour},
+                           {"usd_per_million_output_tokens", m.per_million_output_tokens},
+                           {"usd_per_million_tokens", m.per_million_tokens});
         struct maq_json latency = maq_json_map(d.root, "latency");
         add_quantiles(latency, "ttft_s", &r->ttft_s);
         add_quantiles(latency, "tpot_s", &r->tpot_s);

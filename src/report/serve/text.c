@@ -6,6 +6,7 @@
 #include "base/text.h"
 #include "base/units.h"
 #include "maquette/report_serve.h"
+#include "report/money.h"
 #include "report/page.h"
 #include "report/words.h"
 
@@ -113,6 +114,18 @@ static void put_latencies(struct maq_page *page, const struct maq_serve_result *
     maq_table_fini(&t);
 }
 
+static void put_money(struct maq_page *page, struct maq_buf *line, const struct maq_serve_result *r)
+{
+    const struct maq_serve_money m = maq_money_of_serve(r);
+    char hour[48], out[48], all[48];
+    if (m.per_hour <= 0)
+        return;
+    maq_buf_addf(line, "%s for 10^6 tokens out, %s for 10^6 in and out; %s an hour",
+                 maq_words_usd(out, m.per_million_output_tokens), maq_words_usd(all, m.per_million_tokens),
+                 maq_words_usd(hour, m.per_hour));
+    put(page, "cost", line);
+}
+
 static void put_load(struct maq_page *page, struct maq_buf *line, const struct maq_serve_result *r)
 {
     maq_buf_addf(
@@ -120,6 +133,7 @@ static void put_load(struct maq_page *page, struct maq_buf *line, const struct m
         r->finished, r->duration_s, r->requests_per_s, r->output_tokens_per_s, r->output_tokens_per_s / r->n_devices,
         r->tpot_s.mean > 0 ? 1 / r->tpot_s.mean : 0, r->input_tokens_per_s);
     put(page, "throughput", line);
+    put_money(page, line, r);
     maq_buf_addf(
         line,
         "%llu iterations of %.1f requests and %.0f tokens; %llu preemptions; KV cache %.0f %% full, at most %.0f %%",

@@ -6,6 +6,7 @@
 #include "base/text.h"
 #include "maquette/report.h"
 #include "report/job_json.h"
+#include "report/money.h"
 #include "report/step_json.h"
 #include "report/train/assumptions.h"
 
@@ -123,6 +124,7 @@ enum maq_status maq_report_train_json(char **out, const struct maq_train_result 
     struct maq_json d = document.root;
     maq_json_job(maq_json_map(d, "job"), result->job);
     add_headline(d, result);
+    maq_json_money(d, maq_money_of_train(result));
     maq_json_text(d, "advice", opts ? opts->advice : NULL);
     add_engine(d, opts ? opts->engine : NULL);
     maq_json_buckets(maq_json_map(d, "breakdown"), result->bucket_s);

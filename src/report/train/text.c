@@ -10,6 +10,7 @@
 #include "base/check.h"
 #include "base/text.h"
 #include "base/units.h"
+#include "report/money.h"
 #include "report/page.h"
 #include "report/train/assumptions.h"
 #include "report/words.h"
@@ -175,6 +176,18 @@ static void put_headline(struct maq_page *page, const struct maq_train_result *r
         put_label(page, "");
         maq_page_putf(page, MAQ_INK_PLAIN, "%s without cached blocks\n", maq_format_bytes(a, st->needed_bytes));
     }
+}
+
+static void put_money(struct maq_page *page, const struct maq_train_result *r)
+{
+    const struct maq_money m = maq_money_of_train(r);
+    char hour[48], step[48], tokens[48];
+    if (m.per_hour <= 0)
+        return;
+    put_label(page, "cost");
+    maq_page_putf(page, MAQ_INK_TITLE, "%s for 10^12 tokens", maq_words_usd(tokens, m.per_trillion_tokens));
+    maq_page_putf(page, MAQ_INK_PLAIN, ", %s a step, %s an hour\n", maq_words_usd(step, m.per_step),
+                  maq_words_usd(hour, m.per_hour));
 }
 
 static void put_engine(struct maq_page *page, const struct maq_train_result *r, const struct maq_report_engine *e)
@@ -423,6 +436,7 @@ enum maq_status maq_report_train_text(char **out, const struct maq_train_result 
     put_job(&page, result->job);
     put_verdict(&page, result, opts ? opts->advice : NULL);
     put_headline(&page, result);
+    put_money(&page, result);
     put_engine(&page, result, opts ? opts->engine : NULL);
     put_breakdown(&page, result);
     put_memory(&page, result);
