@@ -166,10 +166,10 @@ static struct maq_slo_outcome judge(const char *text)
     const struct maq_serve_result r = {.served = served,
                                        .n_requests = 4,
                                        .duration_s = 4.75,
-                                       .ttft_s = {0.75, 0.25, 2, 2, 2},
-                                       .tpot_s = {0.5, 0.1, 1.5, 1.5, 1.5},
-                                       .e2el_s = {1.875, 1.75, 2.25, 2.25, 2.25},
-                                       .itl_s = {0.2, 0.1, 0.3, 0.4, 0.5}};
+                                       .ttft_s = {.mean = 0.75, .p50 = 0.25, .p90 = 2, .p95 = 2, .p99 = 2},
+                                       .tpot_s = {.mean = 0.5, .p50 = 0.1, .p90 = 1.5, .p95 = 1.5, .p99 = 1.5},
+                                       .e2el_s = {.mean = 1.875, .p50 = 1.75, .p90 = 2.25, .p95 = 2.25, .p99 = 2.25},
+                                       .itl_s = {.mean = 0.2, .p50 = 0.1, .p90 = 0.3, .p95 = 0.4, .p99 = 0.5}};
     const struct maq_slo slo = read(text);
     struct maq_slo_outcome o;
     maq_slo_judge(&o, &slo, &r, &requests);
