@@ -96,12 +96,12 @@ static void add_buckets(double x[MAQ_TRAIN_REGIME_COUNT], const struct maq_train
 
 /* Measured over predicted memory at 0, 1 / LAST, ... 1; the distribution is straight between them. */
 static const double memory_quantiles[] = MAQ_TRAIN_MEMORY_QUANTILES;
-#define LAST (MAQ_COUNT(memory_quantiles) - 1)
+enum { LAST = MAQ_COUNT(memory_quantiles) - 1 };
 
 double maq_train_memory_quantile(double p)
 {
-    double at = fmin(fmax(p, 0), 1) * (double)LAST;
-    size_t i = at < (double)LAST ? (size_t)at : LAST - 1;
+    double at = fmin(fmax(p, 0), 1) * LAST;
+    size_t i = at < LAST ? (size_t)at : LAST - 1;
     return memory_quantiles[i] + (at - (double)i) * (memory_quantiles[i + 1] - memory_quantiles[i]);
 }
 
@@ -113,7 +113,7 @@ double maq_train_fit_probability(double needed_bytes, double capacity_bytes)
         return 0;
     while (i < LAST && x >= q[i + 1])
         i++;
-    return i == LAST ? 1 : ((double)i + (x - q[i]) / (q[i + 1] - q[i])) / (double)LAST;
+    return i == LAST ? 1 : ((double)i + (x - q[i]) / (q[i + 1] - q[i])) / LAST;
 }
 
 void maq_step_error(struct maq_train_result *r, const struct maq_blueprint *bp, const double *times)
