@@ -207,6 +207,8 @@ static char *narrow_table(bool wraps)
     maq_table_cell(&table, "t4");
     maq_table_cell(&table, "-");
     maq_table_cell(&table, "93 %%");
+    maq_table_row(&table, MAQ_INK_PLAIN);
+    maq_table_cell(&table, "l4"); /* and no more */
     maq_table_print(&page, &table, 2);
     maq_table_fini(&table);
     assert_int_equal(maq_page_finish(&text, &page, NULL), MAQ_OK);
@@ -220,14 +222,16 @@ static void test_narrow_tables(void **state)
     assert_tidy(wrapped, 40);
     assert_string_equal(cut, "  on             kept              share\n"
                              "  a100-80gb tp4  layernorm+cor...    7 %\n"
-                             "  t4             -                  93 %\n");
+                             "  t4             -                  93 %\n"
+                             "  l4\n");
     assert_string_equal(wrapped, "  on             kept              share\n"
                                  "  a100-80gb tp4  layernorm+          7 %\n"
                                  "                 core_attn+mlp,\n"
                                  "                 bubble 12 %,\n"
                                  "                 a_word_of_twenty\n"
                                  "                 _one_c\n"
-                                 "  t4             -                  93 %\n");
+                                 "  t4             -                  93 %\n"
+                                 "  l4\n");
     free(cut);
     free(wrapped);
 }

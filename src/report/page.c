@@ -111,6 +111,8 @@ static size_t line_bytes(struct maq_str s, size_t cells)
 /* Takes what goes into the next line off `rest`. */
 static struct maq_str take_line(struct maq_str *rest, size_t cells)
 {
+    if (rest->len == 0) /* a row may have fewer cells than columns */
+        return (struct maq_str){0};
     struct maq_str line = {rest->ptr, line_bytes(*rest, cells)};
     size_t taken = line.len;
     while (taken < rest->len && rest->ptr[taken] == ' ')
