@@ -369,15 +369,18 @@ static void test_brute_force(void **unused)
     for (size_t i = 0; i < MAQ_COUNT(cases); i++) {
         char text[1024];
         uint32_t n = 0;
+        if (SANITIZED && i % 3 != 0)
+            continue;
         double best = brute_force(cases[i].rest, cases[i].more, &n);
-        if (strstr(cases[i].rest, "100")) { /* which have NVLink: TP may be overlapped */
+        const bool overlaps = strstr(cases[i].rest, "h100") != NULL;
+        if (overlaps) {
             snprintf(text, sizeof text, "%s, tp_comm_overlap: true", cases[i].more);
             double overlapped = brute_force(cases[i].rest, text, &n);
             n_overlapped += overlapped < best;
             best = fmin(best, overlapped);
         }
         snprintf(text, sizeof text, "{%s, plan: {%s}}", cases[i].rest, cases[i].more[0] ? cases[i].more + 2 : "");
-        struct maq_search_opts opts = {.lists = lists, .n_lists = MAQ_COUNT(lists)};
+        struct maq_search_opts opts = {.lists = lists, .n_lists = MAQ_COUNT(lists), .keep_switches = !overlaps};
         struct searched s = search(text, &opts);
         print_message("# %u plans predicted one by one\n", n);
         assert_true(n > 50 && s.result->n_plans > 0);
@@ -393,20 +396,20 @@ static void test_switches(void **unused)
 {
     (void)unused;
 #define MOE(cluster, rest)                                                                                             \
-    "{model: {base: qwen3-30b-a3b, num_hidden_layers: 8}, cluster: '" cluster "', workload: {seq: 4096, gbs: 64}" rest \
+    "{model: {base: qwen3-30b-a3b, num_hidden_layers: 2}, workload: {seq: 1024, gbs: 32}, cluster: '" cluster "'" rest \
     "}"
     static const struct {
         const char *text, *dispatchers, *overlaps;
     } cases[] = {
-        {MOE("h100-sxm:8 x 2", ""), "alltoall, deepep", "auto, true"},
-        {MOE("gb200-nvl72:4 x 4", ""), "alltoall, hybridep", "auto, true"},
-        {MOE("a100-80gb:8 x 2", ""), "alltoall", "auto, true"},
-        {MOE("rtx-4090:8 x 2", ""), "alltoall", "auto"},
-        {MOE("mi300x:8 x 2", ""), "alltoall", "auto"},
-        {MOE("h100-sxm:8 x 2", ", framework: torchtitan"), "alltoall", "auto"},
-        {MOE("h100-sxm:8 x 2", ", plan: {moe_token_dispatcher_type: alltoall, tp_comm_overlap: false}"), "alltoall",
+        {MOE("h100-sxm:4 x 2", ""), "alltoall, deepep", "auto, true"},
+        {MOE("gb200-nvl72:4 x 2", ""), "alltoall, hybridep", "auto, true"},
+        {MOE("a100-80gb:4 x 2", ""), "alltoall", "auto, true"},
+        {MOE("rtx-4090:4 x 2", ""), "alltoall", "auto"},
+        {MOE("mi300x:4 x 2", ""), "alltoall", "auto"},
+        {MOE("h100-sxm:4 x 2", ", framework: torchtitan"), "alltoall", "auto"},
+        {MOE("h100-sxm:4 x 2", ", plan: {moe_token_dispatcher_type: alltoall, tp_comm_overlap: false}"), "alltoall",
          "false"},
-        {MOE("h100-sxm:8 x 2", ", framework: megatron-bridge"), "deepep", "true"},
+        {MOE("h100-sxm:4 x 2", ", framework: megatron-bridge"), "deepep", "true"},
     };
 #undef MOE
     for (size_t i = 0; i < MAQ_COUNT(cases); i++) {

@@ -21,10 +21,11 @@
 #include "maquette/train.h"
 #include "plan/words/words.h"
 #include "random_draws.h"
+#include "sanitized.h"
 #include "spec/catalogue.h"
 
 #define TEXT 2048
-#define DRAWS 400
+#define DRAWS (SANITIZED ? 80 : 400)
 
 /* A job with its plan, and the same without one. */
 struct written {
