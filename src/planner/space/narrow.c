@@ -69,7 +69,7 @@ static bool quick(enum maq_axis axis, int32_t value, const struct maq_job *job)
     case MAQ_AXIS_EP:
         return power_of_two(value);
     case MAQ_AXIS_VP:
-        return value == 1 || value == 2 || value == 4;
+        return value == 1 || value == 2 || (value == 4 && !moe);
     case MAQ_AXIS_MBS:
         return value <= (moe ? 1 : 2); /* an expert's part of one is what is left to the axis EP */
     case MAQ_AXIS_RECOMPUTE:
