@@ -10,25 +10,10 @@
 #include <string.h>
 
 #include "base/str.h"
+#include "command_words.h"
 #include "maquette/job.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-#define WORDS 256
-
-static void require(bool holds)
-{
-    if (!holds)
-        abort();
-}
-
-static size_t cut(const char *words[WORDS], char *text)
-{
-    size_t n = 0;
-    for (char *at = strtok(text, " \t\r\n"); at && n < WORDS; at = strtok(NULL, " \t\r\n"))
-        words[n++] = at;
-    return n;
-}
 
 static void read_job(const struct maq_megatron *m, struct maq_diag *diag)
 {

@@ -9,25 +9,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "command_words.h"
 #include "maquette/serve_command.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-#define WORDS 256
-
-static void require(bool holds)
-{
-    if (!holds)
-        abort();
-}
-
-static size_t cut(const char *words[WORDS], char *text)
-{
-    size_t n = 0;
-    for (char *at = strtok(text, " \t\r\n"); at && n < WORDS; at = strtok(NULL, " \t\r\n"))
-        words[n++] = at;
-    return n;
-}
 
 static void check_command(const struct maq_serve_command *c)
 {
