@@ -273,7 +273,8 @@ enum maq_status cli_serve_options(struct serve_given *out, struct cli *cli, cons
     if (out->options.engine != MAQ_ENGINE_VLLM)
         maq_diag_add(cli->diag, MAQ_WARNING, MAQ_CODE_CLI_SCHEDULER, (struct maq_span){0}, NULL,
                      "kernels, limits and host times are those of %s; which requests an iteration takes is decided as "
-                     "vLLM's scheduler does",
-                     maq_engine_name(out->options.engine));
+                     "vLLM's scheduler does%s",
+                     maq_engine_name(out->options.engine),
+                     out->options.engine == MAQ_ENGINE_TRTLLM ? ", but for whom it takes in" : "");
     return cli_first_fault(status, read_asked(out, cli));
 }
