@@ -47,7 +47,7 @@ enum maq_status maq_space_narrow(struct maq_search_space *out, const struct maq_
     return MAQ_OK;
 }
 
-/* ---- the smaller one: for advice in milliseconds ---- */
+/* ---- the smaller one: for advice in milliseconds. What is in it decides how good the advice is, and nothing else ---- */
 
 #define QUICK_TOKENS 8192 /* of a sequence on a rank: fewer are not worth context parallelism */
 

@@ -28,7 +28,8 @@
 
 #define MOST_TRIES 6
 #define LENGTH_SPREAD 0.1
-#define CHAT_PROMPT 300 /* tokens of a prompt where a row does not say: short against what is generated */
+#define TRTLLM_MAX_NUM_TOKENS 8192 /* its default, as in serve/engine/defaults.c */
+#define CHAT_PROMPT 300            /* tokens of a prompt where a row does not say: short against what is generated */
 
 static bool in(struct maq_str text, const char *phrase)
 {
@@ -203,7 +204,7 @@ void maq_inference_predict(struct maq_inference_prediction *out, const struct ma
         o.max_model_len = (int64_t)tokens + 64;
     double most =
         r->isl * (1 + LENGTH_SPREAD) + r->load; /* prompts are computed whole: who runs it makes room for one */
-    if (o.engine == MAQ_ENGINE_TRTLLM && most > 8192)
+    if (o.engine == MAQ_ENGINE_TRTLLM && most > TRTLLM_MAX_NUM_TOKENS)
         o.max_num_batched_tokens = (int32_t)most;
     if (strcmp(r->kind, "serving_saturated") == 0 && r->load > 0)
         o.max_num_seqs = (int32_t)r->load;
