@@ -319,16 +319,5 @@ static const struct maq_word words[] = {
     MAQ_WORD_MAPPED("optimizer.name", "plan.optimizer", "AdamW", "adam=AdamW"),
     MAQ_WORD_END};
 
-static bool runs(const struct maq_plan *p, const char *key)
-{
-    if (strcmp(key, "data_parallel_sharding_strategy") == 0)
-        return p->sharding == MAQ_SHARDING_PARAMS;
-    if (strcmp(key, "cp_comm_type") == 0)
-        return p->cp_comm == MAQ_CP_P2P || p->cp_comm == MAQ_CP_ALL_GATHER;
-    if (strcmp(key, "pipeline_schedule") == 0)
-        return p->schedule != MAQ_SCHEDULE_ZB_H1 && p->schedule != MAQ_SCHEDULE_DUALPIPE;
-    return maq_words_common_runs(p, key);
-}
-
 const struct maq_vocabulary maq_words_torchtitan = {
-    .title = "torchtitan", .before = "--", .between = " ", .words = words, .runs = runs};
+    .title = "torchtitan", .before = "--", .between = " ", .words = words, .runs = maq_words_pytorch_runs};

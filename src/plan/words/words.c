@@ -53,6 +53,17 @@ bool maq_words_common_runs(const struct maq_plan *p, const char *key)
     return true;
 }
 
+bool maq_words_pytorch_runs(const struct maq_plan *p, const char *key)
+{
+    if (strcmp(key, "data_parallel_sharding_strategy") == 0)
+        return p->sharding == MAQ_SHARDING_PARAMS;
+    if (strcmp(key, "cp_comm_type") == 0)
+        return p->cp_comm == MAQ_CP_P2P || p->cp_comm == MAQ_CP_ALL_GATHER;
+    if (strcmp(key, "pipeline_schedule") == 0)
+        return p->schedule != MAQ_SCHEDULE_ZB_H1 && p->schedule != MAQ_SCHEDULE_DUALPIPE;
+    return maq_words_common_runs(p, key);
+}
+
 bool maq_framework_runs(int vocabulary, const struct maq_plan *plan, const char *key)
 {
     const struct maq_vocabulary *v = maq_vocabulary_of(vocabulary);

@@ -4,9 +4,9 @@
  * written is read by it.
  *
  *   words.c         a plan in words, read back and compared
- *   table.c         rows of a table: written, and read
- *   differences.c   settings in which two jobs differ
- *   torchtitan.c, fsdp.c, maxtext.c   their tables
+ *   vocabulary.c    rows of a table: written, and read
+ *   plan_differences.c  settings in which two jobs differ
+ *   torchtitan.c, pytorch_fsdp.c, maxtext.c   their tables
  *   megatron.c      Megatron-LM, whose arguments have a writer and a reader of their own (plan/megatron)
  *
  * A row is a word with what it is of a plan. Where a word without a value means something (`def`), the writer leaves that
@@ -70,8 +70,10 @@ extern const struct maq_vocabulary maq_words_torchtitan, maq_words_fsdp, maq_wor
 
 /* For `runs`: false for what Megatron Core alone has, of recomputation, offloading, orders of ranks and the like. */
 bool maq_words_common_runs(const struct maq_plan *plan, const char *key);
+/* The same for what is built on PyTorch's FSDP2, context parallelism and pipelines. */
+bool maq_words_pytorch_runs(const struct maq_plan *plan, const char *key);
 
-/* ---- table.c ---- */
+/* ---- vocabulary.c ---- */
 
 /* What words say of a job, as overrides of a document. */
 struct maq_words_reader {
@@ -96,7 +98,7 @@ int64_t maq_words_number(const struct maq_words_reader *r, const char *word, int
 void maq_words_set(struct maq_words_reader *r, const char *path, const char *value);
 void maq_words_set_number(struct maq_words_reader *r, const char *path, int64_t value);
 
-/* ---- differences.c ---- */
+/* ---- plan_differences.c ---- */
 
 /*
  * Settings that `own` and `other` have otherwise, in the order of the plan's keys: what has an effect in one of the two. They

@@ -5,8 +5,8 @@
  *   vllm_options.c sglang_options.c trtllm_options.c   the tables
  *   options.c       looks a word up in one
  *   read.c          splits the words of a command line into options
- *   set.c           what an option sets
- *   checkpoint.c    what the name of a checkpoint says of its weights
+ *   apply_option.c  what an option sets
+ *   checkpoint_name.c  what the name of a checkpoint says of its weights
  */
 #ifndef MAQ_SERVE_COMMAND_COMMAND_H
 #define MAQ_SERVE_COMMAND_COMMAND_H
@@ -121,9 +121,9 @@ struct maq_command_argument {
     size_t value_at;   /* the word that has it */
 };
 
-/* What it sets. set.c */
+/* What it sets. apply_option.c */
 void maq_command_set(struct maq_command_reader *r, const struct maq_command_argument *a);
-/* What the name of the model says, where nothing else does. checkpoint.c */
+/* What the name of the model says, where nothing else does. checkpoint_name.c */
 void maq_command_checkpoint(struct maq_command_reader *r);
 
 struct maq_span maq_command_span(const struct maq_command_reader *r, size_t word);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * table.c - a framework's table of words: a plan written by it, and what was written read by it. See words.h.
+ * vocabulary.c - a framework's table of words: a plan written by it, and what was written read by it. See words.h.
  */
 #include <string.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * differences.c - the settings in which two plans of one job differ, where that means something.
+ * plan_differences.c - the settings in which two plans of one job differ, where that means something.
  *
  * Both are resolved, so that what is left out has its value. How layers are shared by the stages can be written in several
  * ways: what counts is what the stages hold. A setting that is idle in both (no_effect.c; a ring of one rank) does not count.

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* set.c - requests drawn at random. */
+/* generate.c - requests drawn at random. */
 #include "serve/request/set.h"
 
 #include <math.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * checkpoint.c - what the name of a checkpoint says of its weights, where no option does.
+ * checkpoint_name.c - what the name of a checkpoint says of its weights, where no option does.
  *
  * An engine reads the type of weights from the checkpoint; here is only its name. Publishers write the type behind it
  * (Qwen3-32B-FP8, ...-AWQ, ...-NVFP4), and of some models the only published weights are quantized (quantization_config of their

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * fsdp.c - a script around PyTorch's FSDP2, as the arguments of the calls that it makes.
+ * pytorch_fsdp.c - a script around PyTorch's FSDP2, as the arguments of the calls that it makes.
  *
  * Names and defaults are those of PyTorch 2.6: torch/distributed/fsdp/_fully_shard (fully_shard, MixedPrecisionPolicy,
  * FSDPModule), torch/distributed/device_mesh.py, torch/distributed/pipelining/schedules.py,
@@ -267,17 +267,11 @@ static const struct maq_word words[] = {
 
 static bool runs(const struct maq_plan *p, const char *key)
 {
-    if (strcmp(key, "data_parallel_sharding_strategy") == 0)
-        return p->sharding == MAQ_SHARDING_PARAMS;
-    if (strcmp(key, "cp_comm_type") == 0)
-        return p->cp_comm == MAQ_CP_P2P || p->cp_comm == MAQ_CP_ALL_GATHER;
-    if (strcmp(key, "pipeline_schedule") == 0)
-        return p->schedule != MAQ_SCHEDULE_ZB_H1 && p->schedule != MAQ_SCHEDULE_DUALPIPE;
     if (strcmp(key, "expert_model_parallel_size") == 0)
         return p->ep == 1;
     if (strcmp(key, "recompute_granularity") == 0 && p->recompute_method == MAQ_RECOMPUTE_BLOCK)
         return p->recompute_stages.len == 0;
-    return strcmp(key, "sequence_parallel") == 0 || maq_words_common_runs(p, key);
+    return strcmp(key, "sequence_parallel") == 0 || maq_words_pytorch_runs(p, key);
 }
 
 const struct maq_vocabulary maq_words_fsdp = {

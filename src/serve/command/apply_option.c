@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * set.c - what an option of an engine sets: a number, a type, a switch.
+ * apply_option.c - what an option of an engine sets: a number, a type, a switch.
  *
  * Types of weights are named as vLLM and SGLang name them (QuantizationMethods of model_executor/layers/quantization; SGLang's table of
  * --quantization). Those of which a checkpoint says more than the word does (compressed-tensors, quark), and those without a kind here, are
