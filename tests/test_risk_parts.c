@@ -51,7 +51,7 @@ static struct maq_risk_step *ask(const char *job, const char *variation, uint32_
     struct maq_diag *diag = maq_diag_new();
     bool document = variation[0] == '{';
     opts.variation = document ? temp_text(path, variation) : variation;
-    opts.draws = SANITIZED && threads > 0 ? 150 : 1600; /* who sets threads compares bytes, not statistics */
+    opts.draws = SANITIZED && threads > 0 ? 64 : 1600; /* who sets threads compares bytes, not statistics */
     opts.threads = threads;
     opts.no_sources = true;
     opts.parts = parts;

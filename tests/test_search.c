@@ -412,7 +412,7 @@ static void test_switches(void **unused)
         {MOE("h100-sxm:4 x 2", ", framework: megatron-bridge"), "deepep", "true"},
     };
 #undef MOE
-    for (size_t i = 0; i < MAQ_COUNT(cases); i++) {
+    for (size_t i = 0; i < MAQ_COUNT(cases); i += SANITIZED ? 3 : 1) {
         struct maq_search_opts opts = {.top = 1};
         struct searched s = search(cases[i].text, &opts);
         const struct maq_search_result *r = s.result;

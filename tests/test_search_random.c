@@ -19,8 +19,9 @@
 #include "base/check.h"
 #include "base/str.h"
 #include "maquette/planner.h"
+#include "sanitized.h"
 
-#define JOBS 60
+#define JOBS (SANITIZED ? 20 : 60)
 #define TEXT 2048
 
 struct dice {
