@@ -56,7 +56,7 @@ MAQ_API const char *maq_validate_serve_metric_name(enum maq_validate_serve_metri
 struct maq_validate_serve_row {
     const char *id, *source, *framework, *version, *model, *device, *kind, *precision;
     bool complete; /* it says the engine's version and the precision */
-    int32_t tp, ep;
+    int32_t tp, pp, ep;
     double isl, osl, load;
     enum maq_validate_serve_metric metric;
     double measured, predicted, error; /* predicted / measured - 1 */
@@ -93,6 +93,44 @@ MAQ_API void maq_validate_serve_free(struct maq_validate_serve *result);
 /* Text, with the `worst` worst comparisons; a document (schema maquette.validate.serve/1). Owned by the caller (free()). */
 MAQ_API char *maq_validate_serve_text(const struct maq_validate_serve *result, uint32_t worst);
 MAQ_API char *maq_validate_serve_json(const struct maq_validate_serve *result);
+
+/* ---- choosing ---- */
+
+/*
+ * Whether the best of several deployments is chosen by what is predicted of them. A group is the measured runs of one model, GPU,
+ * engine, precision and lengths, with at least two deployments (degrees of parallelism), at any load. Throughput of a run is
+ * generated tokens per second and GPU, by Little's law load x osl / (TTFT + (osl - 1) TPOT) / GPUs.
+ *
+ * A case is a group and a target: TPOT at most a quartile of the group's measured ones, with TTFT below 2 s or without, as long as
+ * some measured run holds it. Chosen is the run of the highest predicted throughput among those predicted to hold it; it is judged by
+ * its measurement.
+ */
+struct maq_validate_choice_group {
+    const char *model, *device, *framework, *precision;
+    double isl, osl;
+    uint32_t runs, deployments, cases, none, violates;
+    double regret_sum;
+    uint64_t pairs, discordant;
+};
+
+struct maq_validate_choice {
+    uint32_t n_groups;
+    struct maq_validate_choice_group *groups;
+    uint32_t cases, none,
+        violates; /* nothing is predicted to hold the target; the chosen one breaks it by more than 5 % */
+    double
+        regret_mean; /* of the other cases: share of the best throughput that holds the target, given away; NAN: none */
+    uint64_t pairs,
+        discordant; /* of runs of a group, of different deployments: those that are ranked the other way round */
+    double tau;     /* Kendall's, over those pairs; NAN: there is none */
+};
+
+/* *out is owned by the caller (free()); its texts are the rows'. Rows of other kinds than serving, and without a load, do not count. */
+MAQ_API enum maq_status maq_validate_choice(struct maq_validate_choice **out, const struct maq_validate_serve *rows,
+                                            struct maq_diag *diag);
+/* Text; a document (schema maquette.validate.choice/1). Owned by the caller (free()). */
+MAQ_API char *maq_validate_choice_text(const struct maq_validate_choice *result);
+MAQ_API char *maq_validate_choice_json(const struct maq_validate_choice *result);
 
 /* ---- recorded runs ---- */
 

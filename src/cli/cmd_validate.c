@@ -32,9 +32,9 @@ enum {
 #define MOST_LAYERS 65535u
 
 static const struct cli_validation *const validations[] = {
-    &cli_validate_train,    &cli_validate_collectives, &cli_validate_kernels,
-    &cli_validate_plans,    &cli_validate_ranking,     &cli_validate_risk,
-    &cli_validate_schedule, &cli_validate_serve,       &cli_validate_serve_log,
+    &cli_validate_train,     &cli_validate_collectives, &cli_validate_kernels,  &cli_validate_plans,
+    &cli_validate_ranking,   &cli_validate_risk,        &cli_validate_schedule, &cli_validate_serve,
+    &cli_validate_serve_log, &cli_validate_choice,
 };
 
 static const char *const costs[] = {"analytical", "fitted", NULL};
@@ -174,6 +174,7 @@ const struct cli_command cli_validate = {
         "  risk         published failures, goodput, start-up and variation, with the recordings of a folder; status 1 "
         "when one is outside of its band\n"
         "  serve        serving runs: time per token, time to the first one, throughput\n"
+        "  choice       the same table: how good a deployment is chosen by what is predicted of them\n"
         "  serve-log    recorded runs of an engine, request by request: a folder DEVICE/MODEL/vllm, or one that holds "
         "such\n"
         "  schedule     recordings of an engine's scheduler (one or several): is every decision the same? status 1 "

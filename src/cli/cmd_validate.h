@@ -35,7 +35,7 @@ struct cli_validation {
 
 extern const struct cli_validation cli_validate_train, cli_validate_collectives, cli_validate_kernels,
     cli_validate_plans, cli_validate_ranking, cli_validate_risk, cli_validate_schedule, cli_validate_serve,
-    cli_validate_serve_log;
+    cli_validate_serve_log, cli_validate_choice;
 
 /* Takes `text` (free()); NULL is reported as out of memory. */
 enum maq_status cli_validate_write(struct cli *cli, char *text, const char *path);

@@ -101,10 +101,12 @@ struct maq_cost maq_cost_op(const struct maq_costs *costs, const struct maq_op *
         return cost;
     cost = (struct maq_cost){.provider = MAQ_PROVIDER_ANALYTICAL};
     bool attention = op->kind == MAQ_OP_ATTENTION || op->kind == MAQ_OP_ATTENTION_BWD;
-    struct maq_device loop = costs->burst || attention ? maq__device_in_bursts(device) : *device;
+    struct maq_device loop = costs->burst || attention ? maq__device_in_bursts(device)
+                             : costs->minutes          ? maq__device_for_minutes(device)
+                                                       : *device;
     double s = op_s(op, &loop, &cost.error);
     if (attention && !costs->burst)
-        s = maq__in_training_s(s, op, device);
+        s = maq__under_load_s(s, op, device, costs);
     cost.seconds = s >= 0.0 ? maq__min(s, MAQ_FOREVER_S) : s < 0.0 ? 0.0 : MAQ_FOREVER_S; /* the last for a NaN */
     return cost;
 }

@@ -16,7 +16,7 @@
  *
  *   f = min(1, c s / u^(1/3)),   t = max(t_table / f, compulsory bytes / memory bandwidth)
  *
- * with c for the difference between a sustained rate and weeks of training (cost/analytical/analytical.h); kernels that memory
+ * with c for the difference between a sustained rate and weeks of training (cost/analytical/analytical.h; 1 in runs of minutes); kernels that memory
  * bounds keep their clock. Attention that no table holds (all of its backward pass) follows the same law, with u of its analytical
  * rate. The fastest product of a device without tables is that of the nearest of its generation, share of the peak by share.
  *
@@ -198,23 +198,37 @@ static double best_burst(const struct maq_device *device, const char *table, enu
     return maq__min(maq__kernel_traits(device)->sustained_share / SUSTAINED_SHARE, 1.0) * whole;
 }
 
-/* What a step of training makes of a time measured in a short loop; `table` is the device that it was measured on. */
-static double in_training_s(double burst_s, const struct maq_op *op, const struct maq_device *device, const char *table)
+/*
+ * The fastest product of the operator's own type: one in 4 bits takes a part of the power that it would take in 16, so that it is the
+ * share of what its own units reach that says how far the limit lowers the clock. Tables have no sustained rate in 4 bits; that of 8
+ * bits stands for it, share of the peak by share.
+ */
+static double best_of_type(const struct maq_op *op, const struct maq_device *device, double best)
+{
+    double eight = device->peak_flops[MAQ_FP8], four = device->peak_flops[MAQ_FP4];
+    return op->dtype == MAQ_FP4 && eight > 0.0 && four > 0.0 ? best * four / eight : best;
+}
+
+/* What the power limit makes of a time measured in a short loop; `table` is the device that it was measured on. */
+static double under_load_s(double burst_s, const struct maq_op *op, const struct maq_device *device, const char *table,
+                           const struct maq_costs *costs)
 {
     struct maq_work work = maq_op_work(op);
-    enum maq_dtype rates = is_narrow(op) || is_rowwise(op, device) ? MAQ_FP8 : MAQ_BF16;
+    enum maq_dtype rates = is_narrow(op) || is_rowwise(op, device) || op->dtype == MAQ_FP4 ? MAQ_FP8 : MAQ_BF16;
     double best = best_burst(device, table, rates), held = device->sustained_flops[rates];
     double share = best > 0.0 && held > 0.0 ? maq__min(held / best, 1.0) : SUSTAINED_SHARE;
     if (maq__matrix_part(device) < 1.0 && best > 0.0) /* may be over 1: of the whole die */
         share = maq__powered_rate(device, rates) / best;
-    double rate = best > 0.0 && burst_s > 0.0 ? maq__min(work.matrix_flop / burst_s / best, 1.0) : 0.0;
-    double slower = maq__max(1.0, cbrt(rate) / (share * MAQ_CONTINUOUS_SHARE));
+    double own = best_of_type(op, device, best), held_for_long = costs->minutes ? 1.0 : MAQ_CONTINUOUS_SHARE;
+    double rate = best > 0.0 && burst_s > 0.0 ? maq__min(work.matrix_flop / burst_s / own, 1.0) : 0.0;
+    double slower = maq__max(1.0, cbrt(rate) / (share * held_for_long));
     return maq__max(burst_s * slower, maq__over(work.bytes, device->mem_bps));
 }
 
-double maq__in_training_s(double burst_s, const struct maq_op *op, const struct maq_device *device)
+double maq__under_load_s(double burst_s, const struct maq_op *op, const struct maq_device *device,
+                         const struct maq_costs *costs)
 {
-    return in_training_s(burst_s, op, device, device->name);
+    return under_load_s(burst_s, op, device, device->name, costs);
 }
 
 /* Time by a table, where it was measured. */
@@ -324,7 +338,7 @@ bool maq__fitted_op(struct maq_cost *out, const struct maq_costs *costs, const s
                                                              &(struct maq_other_device){from, &there},
                                                              &(struct maq_other_device){device, &here}));
     if (!costs->burst)
-        seconds = in_training_s(seconds, op, device, table->device);
+        seconds = under_load_s(seconds, op, device, table->device, costs);
     seconds += maq__wide_store_s(op, device);
     if (!(seconds < MAQ_FOREVER_S))
         return false;

@@ -106,7 +106,8 @@ double maq__fit_surface(const struct maq_fit_table *table, const double x[MAQ_FI
 /* --- fitted.c: the provider --- */
 
 /* What a step of training makes of a time that was measured on this device in a short loop: no less than that. */
-double maq__in_training_s(double burst_s, const struct maq_op *op, const struct maq_device *device);
+double maq__under_load_s(double burst_s, const struct maq_op *op, const struct maq_device *device,
+                         const struct maq_costs *costs);
 
 /* False when no table answers. */
 bool maq__fitted_op(struct maq_cost *out, const struct maq_costs *costs, const struct maq_op *op,

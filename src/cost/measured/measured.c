@@ -202,7 +202,7 @@ bool maq_measured_op(struct maq_cost *out, const struct maq_costs *costs, const 
     if (row)
         *out = cost_of(row, costs->burst);
     if (row && !costs->burst && row->mode != MAQ_KERNEL_SUSTAINED && maq_op_work(op).matrix_flop > 0)
-        out->seconds = maq__in_training_s(out->seconds, op, device);
+        out->seconds = maq__under_load_s(out->seconds, op, device, costs);
     return row != NULL;
 }
 

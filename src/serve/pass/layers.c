@@ -5,6 +5,9 @@
  * Bytes per element of the kernels that are chains of pointwise operations: a norm reads what a branch put out and the residual stream,
  * and writes both; a gated activation is MAQ_OP_ACTIVATION; quantization of a product's input is a kernel of its own.
  */
+#include <math.h>
+
+#include "base/stat/special_functions.h"
 #include "lower/local.h"
 #include "serve/pass/pass.h"
 
@@ -38,13 +41,26 @@ static void linear(struct walk *w, const struct maq_module *m)
         maq_pass_coll(p, MAQ_COLL_ALL_REDUCE, (double)w->tokens * (double)m->out * 2, w->times, w->out);
 }
 
-/* Rows that a rank's experts get of all tokens of its group, and of the busiest of them. */
+/* Above the mean of `n` alike draws of a normal distribution is the largest by so many standard deviations (Blom 1958). */
+static double largest_of(int32_t n)
+{
+    return n > 1 ? maq_normal_quantile((n - 0.375) / (n + 0.25)) : 0;
+}
+
+/*
+ * The experts of the rank that the others wait for. Each token chooses k of E experts by itself, here evenly: of a rank's E/ep experts
+ * those that no token chose are not read, a share of (1 - k/E)^tokens, so that 16 tokens of 8 experts each read 82 of 128 and not all
+ * of them, as a batch would that is dealt evenly. Both the experts that are read and the rows differ between ranks as draws do.
+ */
 static void experts(struct walk *w, const struct maq_module *up)
 {
     const struct maq_passes *p = w->p;
     const struct maq_moe_geometry *g = &up->u.moe;
-    int64_t copies = w->tokens * g->topk, local = g->experts / p->ep > 0 ? g->experts / p->ep : 1,
-            rows = (int64_t)((double)copies / p->ep * (p->ep > 1 ? p->imbalance : 1.0) + 0.5);
+    double copies = (double)(w->tokens * g->topk), part = 1.0 / p->ep, late = largest_of(p->ep),
+           local = fmax(1, (double)g->experts * part),
+           unread = pow(1 - fmin(1, (double)g->topk / (double)g->experts), (double)w->tokens),
+           read = local * (1 - unread) + late * sqrt(local * unread * (1 - unread)),
+           rows = copies * part + late * sqrt(copies * part * (1 - part));
     bool gated = false;
     int64_t ffn = 0;
     for (uint32_t i = 0; i < w->layer->n_modules; i++)
@@ -52,8 +68,10 @@ static void experts(struct walk *w, const struct maq_module *up)
             gated = (w->layer->modules[i].flags & MAQ_MODULE_GATED) != 0;
             ffn = w->layer->modules[i].out / p->moe_tp;
         }
-    struct maq_op op = maq_pass_op(MAQ_OP_EXPERTS, &p->experts, gated ? MAQ_OP_GATED : 0, rows > 1 ? rows : 1, up->in,
-                                   ffn > 0 ? ffn : 1, local);
+    rows = fmin(copies, p->ep > 1 ? fmax(rows, copies * part * p->imbalance) : rows);
+    read = fmin(fmin(read, local), rows);
+    struct maq_op op = maq_pass_op(MAQ_OP_EXPERTS, &p->experts, gated ? MAQ_OP_GATED : 0, (int64_t)fmax(1, rows + 0.5),
+                                   up->in, ffn > 0 ? ffn : 1, (int64_t)fmax(1, read + 0.5));
     op.d[5] = g->topk;
     maq_pass_cost(p, &op, w->times, MAQ_SERVE_EXPERTS, w->out);
 }

@@ -61,13 +61,28 @@ static struct maq_op queries_of(const struct maq_passes *p, struct maq_op op, co
     return op;
 }
 
-static struct maq_op prompt_of(struct maq_op op, const struct maq_pass_chunk *c, int64_t window)
+/*
+ * The prompts of a pass as one operator, as kernels for sequences of unlike lengths take them. Queries and what each of them sees are
+ * those of all prompts; the length of a sequence, which decides what share of a tile is filled, is that which a query finds in the mean.
+ */
+static struct maq_op prompts_of(const struct maq_passes *p, struct maq_op op, const struct maq_pass_batch *b,
+                                uint32_t window)
 {
-    bool windowed = window > 0 && c->context + c->queries > window;
-    op.flags |= windowed ? MAQ_OP_WINDOW : MAQ_OP_CAUSAL;
-    op.queries = c->queries > 1 || windowed ? (uint32_t)c->queries : 0;
-    op.d[0] = c->queries;
-    op.d[1] = rounded(keys_of(c, window) / (double)c->queries);
+    double queries = 0, squares = 0, keys = 0;
+    bool windowed = false;
+    for (uint32_t i = 0; i < b->n_chunks; i++) {
+        const struct maq_pass_chunk *c = &b->chunks[i];
+        double n = (double)c->queries;
+        queries += n;
+        squares += n * n;
+        keys += keys_of(c, p->windows[window]);
+        windowed = windowed || (p->windows[window] > 0 && c->context + c->queries > p->windows[window]);
+    }
+    op.queries = (uint32_t)rounded(squares / queries);
+    if (op.queries > 1)
+        op.flags |= windowed ? MAQ_OP_WINDOW : MAQ_OP_CAUSAL;
+    op.d[0] = rounded(queries);
+    op.d[1] = rounded(keys / queries);
     return op;
 }
 
@@ -88,9 +103,9 @@ static void attention(const struct maq_passes *p, const struct maq_module *m, do
         struct maq_op decode = queries_of(p, op, b, window);
         maq_pass_cost(p, &decode, times, MAQ_SERVE_ATTENTION, out);
     }
-    for (uint32_t i = 0; i < b->n_chunks; i++) {
-        struct maq_op prompt = prompt_of(op, &b->chunks[i], p->windows[window]);
-        maq_pass_cost(p, &prompt, times, MAQ_SERVE_ATTENTION, out);
+    if (b->n_chunks > 0) {
+        struct maq_op prompts = prompts_of(p, op, b, window);
+        maq_pass_cost(p, &prompts, times, MAQ_SERVE_ATTENTION, out);
     }
 }
 
@@ -117,10 +132,10 @@ static void latent(const struct maq_passes *p, const struct maq_layer *layer, co
         struct maq_op decode = queries_of(p, op, b, 0);
         maq_pass_cost(p, &decode, times, MAQ_SERVE_ATTENTION, out);
     }
-    for (uint32_t i = 0; i < b->n_chunks; i++) {
-        struct maq_op prompt = prompt_of(op, &b->chunks[i], 0);
-        prompt.flags &= (uint8_t)~MAQ_OP_CAUSAL; /* always is */
-        maq_pass_cost(p, &prompt, times, MAQ_SERVE_ATTENTION, out);
+    if (b->n_chunks > 0) {
+        struct maq_op prompts = prompts_of(p, op, b, 0);
+        prompts.flags &= (uint8_t)~MAQ_OP_CAUSAL; /* always is */
+        maq_pass_cost(p, &prompts, times, MAQ_SERVE_ATTENTION, out);
     }
     maq_pass_coll(p, MAQ_COLL_ALL_REDUCE, (double)b->padded * (double)layer->hidden * 2, times, out);
 }
@@ -159,8 +174,10 @@ static void scan(const struct maq_passes *p, const struct maq_module *m, double 
 {
     if (b->decodes > 0)
         scan_once(p, m, times, b->decodes * b->queries, 1, out);
-    for (uint32_t i = 0; i < b->n_chunks; i++)
-        scan_once(p, m, times, b->chunks[i].queries, b->chunks[i].queries > 1 ? b->chunks[i].queries : 2, out);
+    if (b->n_chunks > 0) {
+        struct maq_op prompts = prompts_of(p, (struct maq_op){0}, b, 0);
+        scan_once(p, m, times, prompts.d[0], prompts.queries > 1 ? prompts.queries : 2, out);
+    }
 }
 
 void maq_pass_mixer(const struct maq_passes *p, const struct maq_layer *layer, double times,

@@ -84,6 +84,7 @@ static void compare(struct maq_validate_serve *r, struct maq_arena *a, const str
                                               .precision = keep(a, row->precision),
                                               .complete = row->version.len > 0 && row->precision.len > 0,
                                               .tp = row->tp,
+                                              .pp = row->pp > 1 ? row->pp : 1,
                                               .ep = row->ep,
                                               .isl = row->isl,
                                               .osl = row->osl,
