@@ -215,10 +215,10 @@ static enum maq_status read_request(struct reading *r, const json_t *map)
         names[i] = (uint64_t)json_integer_value(json_array_get(prefix, i));
     if (json_is_string(id) && !(q.id = maq_arena_strdup(r->arena, maq_str_of(json_string_value(id)))))
         return maq_no_memory(r->diag, "a recording");
-    q.request = (struct maq_vllm_new){.prompt = integer(map, "prompt", 0),
-                                      .output = integer(map, "output", 0),
-                                      .priority = (int32_t)integer(map, "priority", 0),
-                                      .content = {.prefix = names, .n_prefix = (uint32_t)n}};
+    q.request = (struct maq_scheduler_request){.prompt = integer(map, "prompt", 0),
+                                               .output = integer(map, "output", 0),
+                                               .priority = (int32_t)integer(map, "priority", 0),
+                                               .content = {.prefix = names, .n_prefix = (uint32_t)n}};
     if (!q.id || q.request.prompt < 1 || q.request.prompt > MOST_TOKENS || q.request.output < 1 ||
         q.request.output > MOST_TOKENS || q.arrive_step < 0)
         return bad(r, NULL, "a request without id, prompt or output");
@@ -241,7 +241,7 @@ static enum maq_status number_requests(struct reading *r)
         out->requests[i].request.order = i;
     qsort(out->requests, out->n_requests, sizeof *out->requests, by_arrival);
     for (uint32_t i = 0; i < out->n_requests; i++) {
-        struct maq_vllm_new *q = &out->requests[i].request;
+        struct maq_scheduler_request *q = &out->requests[i].request;
         const char *id = out->requests[i].id;
         if (q->prompt > out->knobs.max_model_len)
             return bad(r, NULL, maq_arena_printf(r->arena, "request '%.60s' is longer than max_model_len", id));

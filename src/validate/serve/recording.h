@@ -13,9 +13,9 @@
 struct maq_recorded_request {
     const char *id;
     int64_t arrive_step;
-    struct maq_vllm_new request; /* arrival and order: its place among all */
-    uint32_t slot;               /* MAQ_NO_SLOT: not there yet, or gone */
-    bool shown;                  /* what was found of it in the cache has been compared */
+    struct maq_scheduler_request request; /* arrival and order: its place among all */
+    uint32_t slot;                        /* MAQ_NO_SLOT: not there yet, or gone */
+    bool shown;                           /* what was found of it in the cache has been compared */
 };
 
 struct maq_recording {

@@ -187,7 +187,7 @@ static enum maq_status one_step(struct replay *p, struct maq_validate_schedule_r
         row->equal_steps++;
     }
     json_decref(line);
-    return p->vllm.failed ? MAQ_NO_MEMORY : status;
+    return p->vllm.base.failed ? MAQ_NO_MEMORY : status;
 }
 
 static enum maq_status replay(struct maq_validate_schedule_row *row, const char *path, struct maq_arena *arena,
