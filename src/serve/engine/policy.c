@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* policy.c - which scheduler an engine has, and what it is told. */
 #include "serve/engine/engine.h"
+#include "serve/sched/sglang.h"
 #include "serve/sched/trtllm.h"
 #include "serve/sched/vllm.h"
 
@@ -17,6 +18,40 @@ static struct maq_vllm_knobs vllm_knobs(const struct maq_deployment *d)
                                    .reserve_full_isl = true};
 }
 
+static struct maq_sglang_knobs sglang_knobs(const struct maq_deployment *d)
+{
+    const struct maq_serve_options *o = &d->options;
+    const struct maq_sglang_options *g = &o->sglang;
+    int64_t half = d->kv_tokens / 2, running = o->max_num_seqs < half ? o->max_num_seqs : half;
+    int32_t page = o->block_size, chunk = o->max_num_batched_tokens / page * page;
+    return (struct maq_sglang_knobs){.tokens = d->kv_tokens,
+                                     .page = page,
+                                     .max_running = running > 1 ? (int32_t)running : 1,
+                                     .max_prefill = g->max_prefill_tokens,
+                                     .chunk = o->no_chunked_prefill ? 0
+                                              : chunk > page        ? chunk
+                                                                    : page,
+                                     .max_requests = g->prefill_max_requests,
+                                     .lanes = (int32_t)d->passes.n_stages,
+                                     .conservativeness = g->conservativeness,
+                                     .policy = g->policy,
+                                     .eviction = g->eviction,
+                                     .caching = !o->no_prefix_caching,
+                                     .overlap = d->host.async,
+                                     .mixed = g->mixed_chunk,
+                                     .by_priority = o->by_priority,
+                                     .low_first = true};
+}
+
+/* A model of states alone has no tokens that a tree could keep: vLLM's blocks of states decide for it. */
+static bool keeps_tokens(const struct maq_deployment *d)
+{
+    for (uint32_t g = 0; g < d->n_groups; g++)
+        if (d->groups[g].kind != MAQ_KV_STATE)
+            return true;
+    return false;
+}
+
 enum maq_status maq_engine_scheduler(struct maq_scheduler **out, const struct maq_deployment *d,
                                      uint32_t most_in_flight)
 {
@@ -28,5 +63,9 @@ enum maq_status maq_engine_scheduler(struct maq_scheduler **out, const struct ma
                                       .caching = !o->no_prefix_caching,
                                       .max_len = o->max_model_len,
                                       .in_flight = (int64_t)o->max_num_batched_tokens * most_in_flight};
+    if (o->engine == MAQ_ENGINE_SGLANG && keeps_tokens(d)) {
+        const struct maq_sglang_knobs sglang = sglang_knobs(d);
+        return maq_sglang_new(out, &sglang);
+    }
     return o->engine == MAQ_ENGINE_TRTLLM ? maq_trtllm_new(out, &knobs, &kv) : maq_vllm_new(out, &knobs, &kv);
 }

@@ -42,6 +42,7 @@ static bool admit(struct maq_serve_engine *e)
     const struct maq_request *r = &e->requests->at[e->next];
     const struct maq_scheduler_request new = {.prompt = r->prompt,
                                               .output = r->output,
+                                              .limit = r->max_tokens,
                                               .priority = r->priority,
                                               .arrival = e->out->served[e->next].arrival_s,
                                               .order = e->next,

@@ -45,6 +45,7 @@ struct maq_scheduled {
     uint64_t order;         /* of the request: the slot may have another one when the iteration ends */
     int64_t hit;            /* tokens that were found cached when it was taken in; -1: it ran already */
     bool samples;           /* its known tokens are computed to their end */
+    bool prefill;           /* of its prompt, or again what was lost, where the scheduler tells that from decoding */
     int32_t came;           /* tokens that reached its client when the iteration ended; 0 also where they were lost */
 };
 

@@ -8,6 +8,7 @@
 #include <jansson.h>
 
 #include "base/arena.h"
+#include "serve/sched/sglang.h"
 #include "serve/sched/vllm.h"
 
 struct maq_recorded_request {
@@ -20,6 +21,8 @@ struct maq_recorded_request {
 
 struct maq_recording {
     const char *path, *engine, *version;
+    bool is_sglang; /* what is asked of it is in `sglang`, else in `knobs`, `kv` and `groups` */
+    struct maq_sglang_knobs sglang;
     struct maq_vllm_knobs knobs;
     struct maq_kv_options kv;
     struct maq_kv_group groups[MAQ_KV_MOST_GROUPS];
@@ -28,6 +31,7 @@ struct maq_recording {
     json_t *by_id;         /* id -> index, owned */
     struct maq_str *steps; /* [n_steps] lines */
     uint32_t n_steps;
+    bool late;            /* the outcome of a step is known one step later */
     bool records_sampled; /* steps say what was sampled; otherwise one token where a request's end is reached */
 };
 
