@@ -69,6 +69,7 @@ bool maq_slots_push(uint32_t **list, uint32_t *n, uint32_t *size, uint32_t value
 struct maq_scheduler_load {
     uint32_t running, waiting;
     int64_t used, all; /* of the KV cache, in what it is cut into; what is only kept for later requests is not in use */
+    int64_t kept;      /* for later requests alone; -1 = not told */
 };
 
 #define MAQ_STRETCH_PERIOD 256u

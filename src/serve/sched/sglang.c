@@ -242,6 +242,7 @@ static struct maq_scheduler_load load(const struct maq_scheduler *base)
     const struct maq_sglang *s = (const struct maq_sglang *)base;
     struct maq_scheduler_load l = {.waiting = s->n_waiting,
                                    .all = s->knobs.tokens,
+                                   .kept = maq_radix_evictable(&s->tree),
                                    .used = s->knobs.tokens - s->available - maq_radix_evictable(&s->tree)};
     for (int32_t i = 0; i < s->knobs.lanes; i++)
         l.running += s->lanes[i].n_running;

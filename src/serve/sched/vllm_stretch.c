@@ -117,7 +117,8 @@ static struct maq_scheduler_load load(const struct maq_scheduler *base)
     return (struct maq_scheduler_load){.running = s->n_running,
                                        .waiting = s->waiting.n,
                                        .used = (int64_t)s->kv.pool.n - 1 - s->kv.pool.n_free,
-                                       .all = (int64_t)s->kv.pool.n - 1};
+                                       .all = (int64_t)s->kv.pool.n - 1,
+                                       .kept = -1};
 }
 
 static int64_t computed(const struct maq_scheduler *s, uint32_t slot)

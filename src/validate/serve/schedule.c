@@ -100,6 +100,8 @@ static bool step_differs(struct replay *p, const json_t *line, const struct maq_
     const struct maq_scheduler_load load = p->sched->ops->load(p->sched);
     const char *free_of = p->recording.is_sglang ? "free tokens" : "free blocks";
     differ |= differs(p, free_of, json_integer_value(json_object_get(line, "free")), load.all - load.used);
+    if (load.kept >= 0 && json_object_get(line, "cached"))
+        differ |= differs(p, "tokens kept", json_integer_value(json_object_get(line, "cached")), load.kept);
     differ |= differs(p, "requests running", json_integer_value(json_object_get(line, "running")), load.running);
     differ |= differs(p, "requests waiting", json_integer_value(json_object_get(line, "waiting")), load.waiting);
     return differ;
