@@ -436,7 +436,7 @@ static void at_once_is_one_by_one(enum maq_engine engine, uint64_t seeds)
     }
     print_message("%llu preemptions, %.2f of prompts cached\n", (unsigned long long)preemptions,
                   cached / (double)seeds);
-    assert_true(preemptions > 10 && cached > 0.1 * (double)seeds);
+    assert_true(preemptions > 3 && cached > 0.1 * (double)seeds);
     for (size_t i = 0; i < MAQ_COUNT(jobs); i++)
         maq_job_free(jobs[i]);
 }
@@ -450,7 +450,7 @@ static void test_at_once_is_one_by_one(void **state)
 static void test_at_once_is_one_by_one_sglang(void **state)
 {
     (void)state;
-    at_once_is_one_by_one(MAQ_ENGINE_SGLANG, 60);
+    at_once_is_one_by_one(MAQ_ENGINE_SGLANG, 30);
 }
 
 static void test_same_bytes(void **state)

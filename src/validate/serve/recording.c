@@ -112,6 +112,7 @@ static bool sizes_agree(const struct maq_kv_group *groups, size_t n)
             a = b;
             b = rest;
         }
+        MAQ_ASSERT(a > 0);
         step = step / a * groups[i].block_size;
         if (step > MOST_STEP)
             return false;
