@@ -98,5 +98,10 @@ RECORDINGS ?= 50
 vllm-truth: build
 	@tools/vllm-truth/run.py --build $(BUILD) --count $(RECORDINGS)
 
+# The same of SGLang's scheduler (about 8 GB, once), unless MAQ_SGLANG_PYTHON is an interpreter that has it.
+.PHONY: sglang-truth
+sglang-truth: build
+	@tools/sglang-truth/run.py --build $(BUILD) --count $(RECORDINGS)
+
 clean:
 	rm -rf build build-asan build-tsan build-fuzz build-ci-gcc build-ci-clang

@@ -160,6 +160,16 @@ static void test_sglang(void **state)
     c = read(&l, "python -m sglang.launch_server --model-path m --chunked-prefill-size -1 --max-total-tokens 5000");
     assert_true(c->options.no_chunked_prefill && c->options.max_num_batched_tokens == 0 && c->options.blocks == 5000);
     maq_serve_command_free(c);
+
+    c = read(
+        &l, "python -m sglang.launch_server --model-path m --schedule-policy dfs-weight --radix-eviction-policy lfu "
+            "--schedule-conservativeness 0.3 --max-prefill-tokens 8000 --prefill-max-requests 7 --cuda-graph-max-bs 96 "
+            "--enable-mixed-chunk");
+    const struct maq_sglang_options *g = &c->options.sglang;
+    assert_true(g->policy == MAQ_SGLANG_DFS_WEIGHT && g->eviction == MAQ_RADIX_LFU && g->mixed_chunk);
+    assert_true(fabs(g->conservativeness - 0.3) < 1e-12 && g->max_prefill_tokens == 8000 &&
+                g->prefill_max_requests == 7 && g->graph_max_requests == 96);
+    maq_serve_command_free(c);
 }
 
 static void test_trtllm(void **state)
@@ -238,7 +248,11 @@ static const struct {
     {"vllm serve m -dp 4", MAQ_CODE_COMMAND_REPLICAS, "one of 4 replicas"},
     {"vllm serve m-FP8", MAQ_CODE_COMMAND_CHECKPOINT, "weights in fp8;"},
     {"vllm serve gpt-oss-20b", MAQ_CODE_COMMAND_CHECKPOINT, "routed experts in mxfp4"},
-    {"python -m sglang.launch_server --model m --schedule-policy lpm", MAQ_CODE_COMMAND_SAID, "--schedule-policy lpm"},
+    {"python -m sglang.launch_server --model m --schedule-policy hrrn", MAQ_CODE_COMMAND_SAID,
+     "--schedule-policy hrrn"},
+    {"python -m sglang.launch_server --model m --schedule-policy lpm", 0, ""},
+    {"python -m sglang.launch_server --model m --radix-eviction-policy tlru", MAQ_CODE_COMMAND_SAID,
+     "--radix-eviction-policy tlru"},
     {"trtllm-serve m --config x.yaml", MAQ_CODE_COMMAND_SAID, ": --config"},
     {"trtllm-serve m --backend pytorch --max_beam_width 1", 0, ""},
 };
@@ -288,6 +302,9 @@ static const struct {
     {"vllm serve m --dtype int8", MAQ_CODE_COMMAND_VALUE, 22, "bfloat16"},
     {"vllm serve m -tp x", MAQ_CODE_COMMAND_VALUE, 18, ""},
     {"python -m sglang.launch_server m", MAQ_CODE_COMMAND_OPTION, 32, ""},
+    {"python -m sglang.launch_server --model m --schedule-policy lfo", MAQ_CODE_COMMAND_VALUE, 60, "lof"},
+    {"python -m sglang.launch_server --model m --radix-eviction-policy x", MAQ_CODE_COMMAND_VALUE, 66, "lru"},
+    {"python -m sglang.launch_server --model m --schedule-conservativeness 0", MAQ_CODE_COMMAND_VALUE, 70, ""},
     {"python -m sglang.launch_server --model m --max-num-seqs 4", MAQ_CODE_COMMAND_OPTION, 42, ""},
     {"trtllm-serve m --max_batchsize 4", MAQ_CODE_COMMAND_OPTION, 16, "'--max_batch_size'"},
     {"trtllm-serve m --max_batch 4", MAQ_CODE_COMMAND_OPTION, 16, "'--max_batch_size'"}, /* click takes no beginnings */

@@ -139,12 +139,12 @@ static uint32_t add(struct hand *h, int64_t prompt, int64_t output, int32_t prio
 {
     static const uint64_t names[] = {1, 2, 3, 4, 5, 6, 7, 8};
     uint32_t named = prompt / 4 < 8 ? (uint32_t)(prompt / 4) : 8;
-    const struct maq_vllm_new new = {.prompt = prompt,
-                                     .output = output,
-                                     .priority = priority,
-                                     .arrival = (double)h->came,
-                                     .order = h->came,
-                                     .content = {names, named, 4, h->came}};
+    const struct maq_scheduler_request new = {.prompt = prompt,
+                                              .output = output,
+                                              .priority = priority,
+                                              .arrival = (double)h->came,
+                                              .order = h->came,
+                                              .content = {names, named, 4, h->came}};
     h->came++;
     uint32_t slot = maq_vllm_add(&h->s, &new);
     assert_true(slot != MAQ_NO_SLOT);
@@ -170,7 +170,7 @@ static void expect_step(struct hand *h, const char *want)
 {
     assert_string_equal(decided(h, &h->it), want);
     maq_vllm_end(&h->s, &h->it, NULL);
-    assert_false(h->s.failed);
+    assert_false(h->s.base.failed);
 }
 
 static void test_nobody(void **state)
@@ -280,8 +280,12 @@ static void test_preemption(void **state)
         struct hand h;
         open_hand(&h, (struct ask){.tokens = 16}, 4, caching);
         uint64_t own = 0;
-        const struct maq_vllm_new a = {.prompt = 8, .output = 4, .order = 0, .content = {&own, 0, 0, 1}},
-                                  b = {.prompt = 7, .output = 2, .order = 1, .arrival = 1, .content = {&own, 0, 0, 2}};
+        const struct maq_scheduler_request a = {.prompt = 8, .output = 4, .order = 0, .content = {&own, 0, 0, 1}},
+                                           b = {.prompt = 7,
+                                                .output = 2,
+                                                .order = 1,
+                                                .arrival = 1,
+                                                .content = {&own, 0, 0, 2}};
         assert_true(maq_vllm_add(&h.s, &a) == 0 && maq_vllm_add(&h.s, &b) == 1);
         expect_step(&h, "0:8+ 1:7+");
         expect_step(&h, "0:1+ !1");
@@ -564,12 +568,12 @@ static void come(struct world *w)
     b->output = draw(d, 0, 3) ? draw(d, 1, 60) : 1;
     b->priority = (int32_t)draw(d, 0, 2);
     b->arrival = w->next;
-    const struct maq_vllm_new new = {.prompt = b->prompt,
-                                     .output = b->output,
-                                     .priority = b->priority,
-                                     .arrival = b->arrival,
-                                     .order = w->next,
-                                     .content = {w->names[draw(d, 0, 2)], named, unit, w->next}};
+    const struct maq_scheduler_request new = {.prompt = b->prompt,
+                                              .output = b->output,
+                                              .priority = b->priority,
+                                              .arrival = b->arrival,
+                                              .order = w->next,
+                                              .content = {w->names[draw(d, 0, 2)], named, unit, w->next}};
     b->slot = maq_vllm_add(&w->s, &new);
     assert_true(b->slot < MOST_SLOTS);
     b->came = true;
@@ -705,7 +709,7 @@ static void live(struct world *w)
         expect_blocks(w);
         if (step + 1 >= w->depth)
             land(w, &w->it[oldest], w->entries[oldest]);
-        assert_false(w->s.failed);
+        assert_false(w->s.base.failed);
         expect_blocks(w);
     }
 }
@@ -758,15 +762,15 @@ static enum maq_status many_at_once(void)
         return MAQ_NO_MEMORY;
     }
     for (uint32_t i = 0; i < 120 && !failed; i++) {
-        const struct maq_vllm_new new = {.prompt = 8, .output = 6, .order = i, .content = {&name, 1, 4, i}};
-        failed = maq_vllm_add(&s, &new) == MAQ_NO_SLOT || s.failed;
+        const struct maq_scheduler_request new = {.prompt = 8, .output = 6, .order = i, .content = {&name, 1, 4, i}};
+        failed = maq_vllm_add(&s, &new) == MAQ_NO_SLOT || s.base.failed;
     }
     for (int i = 0; i < 60 && !failed; i++) {
         maq_vllm_decide(&s, &it);
-        failed |= s.failed;
+        failed |= s.base.failed;
         if (!failed)
             maq_vllm_end(&s, &it, NULL);
-        failed |= s.failed;
+        failed |= s.base.failed;
     }
     maq_iteration_fini(&it);
     maq_vllm_fini(&s);

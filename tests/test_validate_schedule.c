@@ -3,7 +3,7 @@
  * test_validate_schedule.c - the scheduler against recordings of a real one.
  *
  * The recordings of tests/data/serving_schedules are small ones of vLLM 0.33.0 that cover what knobs ask for: hybrid groups, drafts,
- * asynchronous iterations, requests given up, priorities, no caching, whole prompts. Every step is equal; and a recording in which one
+ * asynchronous iterations, requests given up, priorities, no caching, whole prompts; those of serving_schedules_sglang are of SGLang 0.5.23. Every step is equal; and a recording in which one
  * number is changed differs at that step. Longer ones are read where MAQ_SHARED has them.
  */
 #include <glob.h>
@@ -29,6 +29,7 @@
 #include "validate/codes.h"
 
 #define RECORDINGS 25u
+#define SGLANG_RECORDINGS 18u
 
 /* ---- files ---- */
 
@@ -39,10 +40,15 @@ static bool list(glob_t *out, const char *root, const char *folder)
     return glob(pattern, 0, NULL, out) == 0;
 }
 
-static void list_small(glob_t *out)
+static void list_of(glob_t *out, const char *folder)
 {
     const char *root = getenv("MAQ_SOURCE_ROOT");
-    assert_true(list(out, root ? root : "..", "tests/data/serving_schedules"));
+    assert_true(list(out, root ? root : "..", folder));
+}
+
+static void list_small(glob_t *out)
+{
+    list_of(out, "tests/data/serving_schedules");
 }
 
 /* A recording as lines; free() the result. */
@@ -78,7 +84,7 @@ static struct maq_validate_schedule *compare_text(const char *text)
     return r;
 }
 
-static void expect_all_equal(const glob_t *files)
+static void expect_all_equal(const glob_t *files, const char *engine)
 {
     struct maq_validate_schedule *r = NULL;
     struct maq_diag *diag = maq_diag_new();
@@ -90,7 +96,7 @@ static void expect_all_equal(const glob_t *files)
         if (row->first_difference >= 0)
             print_message("%s: step %lld: %s\n", row->file, (long long)row->first_difference, row->difference);
         assert_string_equal(row->file, files->gl_pathv[i]);
-        assert_string_equal(row->engine, "vllm");
+        assert_string_equal(row->engine, engine);
         assert_true(row->steps > 0 && row->requests > 0);
         assert_int_equal(row->equal_steps, row->steps);
         assert_null(row->difference);
@@ -146,7 +152,7 @@ static void test_small_recordings(void **state)
     bool has[HAS_COUNT] = {false};
     list_small(&files);
     assert_int_equal(files.gl_pathc, RECORDINGS);
-    expect_all_equal(&files);
+    expect_all_equal(&files, "vllm");
     for (size_t i = 0; i < files.gl_pathc; i++) {
         char *text = unpacked(files.gl_pathv[i]);
         look_at(has, text);
@@ -166,16 +172,21 @@ static void test_shared_recordings(void **state)
         print_message("no data/serving_schedules in MAQ_SHARED\n");
         skip();
     }
-    expect_all_equal(&files);
+    expect_all_equal(&files, "vllm");
     globfree(&files);
 }
 
 /* ---- one number changed ---- */
 
 enum change { FREE, RUNNING, WAITING, TOKENS, WHO, PREEMPTED, FINISHED, HITS, CHANGES };
-static const char *const said[CHANGES] = {"free blocks",         "requests running",    "requests waiting",
-                                          "tokens of a request", "tokens of a request", "requests preempted",
-                                          "requests finished",   "requests taken in"};
+static const char *const said[CHANGES] = {"free ",
+                                          "requests running",
+                                          "requests waiting",
+                                          "tokens of a request",
+                                          "tokens of a request",
+                                          "requests preempted",
+                                          "requests finished",
+                                          "requests taken in"};
 
 static void add_to(json_t *map, const char *key, int64_t more)
 {
@@ -267,15 +278,12 @@ static void expect_found(const char *text, uint32_t number, enum change what)
     free(other);
 }
 
-static void test_a_changed_number_is_found(void **state)
+static void change_all(const glob_t *files)
 {
-    (void)state;
-    glob_t files;
     uint64_t draws = 1;
-    list_small(&files);
-    for (size_t i = 0; i < files.gl_pathc; i++) {
-        char *text = unpacked(files.gl_pathv[i]);
-        struct maq_validate_schedule *r = compare(files.gl_pathv[i]);
+    for (size_t i = 0; i < files->gl_pathc; i++) {
+        char *text = unpacked(files->gl_pathv[i]);
+        struct maq_validate_schedule *r = compare(files->gl_pathv[i]);
         for (int what = 0; what < CHANGES; what++) {
             expect_found(text, draw(&draws, 0, r->rows[0].steps - 1), (enum change)what);
             expect_found(text, r->rows[0].steps - 1, (enum change)what);
@@ -283,6 +291,52 @@ static void test_a_changed_number_is_found(void **state)
         maq_validate_schedule_free(r);
         free(text);
     }
+}
+
+static void test_a_changed_number_is_found(void **state)
+{
+    (void)state;
+    glob_t files;
+    list_small(&files);
+    change_all(&files);
+    globfree(&files);
+}
+
+/* ---- SGLang's ---- */
+
+static void test_sglang_recordings(void **state)
+{
+    (void)state;
+    static const char *const words[] = {"\"policy\":\"fcfs\"",
+                                        "\"policy\":\"lpm\"",
+                                        "\"policy\":\"dfs-weight\"",
+                                        "\"policy\":\"lof\"",
+                                        "\"overlap\":1",
+                                        "\"overlap\":0",
+                                        "\"mixed\":1",
+                                        "\"priority\":1,",
+                                        "\"caching\":0",
+                                        "\"chunked_prefill_size\":0",
+                                        "\"page_size\":1,",
+                                        "\"page_size\":16",
+                                        "\"eviction\":\"lfu\"",
+                                        "\"eviction\":\"fifo\"",
+                                        "\"preempted\":[\""};
+    bool has[MAQ_COUNT(words)] = {false};
+    glob_t files;
+    list_of(&files, "tests/data/serving_schedules_sglang");
+    assert_int_equal(files.gl_pathc, SGLANG_RECORDINGS);
+    expect_all_equal(&files, "sglang");
+    for (size_t i = 0; i < files.gl_pathc; i++) {
+        char *text = unpacked(files.gl_pathv[i]);
+        for (size_t k = 0; k < MAQ_COUNT(words); k++)
+            has[k] |= strstr(text, words[k]) != NULL;
+        free(text);
+    }
+    for (size_t k = 0; k < MAQ_COUNT(words); k++)
+        if (!has[k])
+            fail_msg("no recording has %s", words[k]);
+    change_all(&files);
     globfree(&files);
 }
 
@@ -363,7 +417,12 @@ static void test_no_recordings(void **state)
         {HEAD "[1]\n", ":2: "},
         {HEAD ASKED "{\"step\": 0,\n", "step 0 is not a JSON object"},
         {HEAD ASKED "{\"step\": 0, 1}\n", "step 0 is not a JSON object"},
-        {"{\"engine\": \"sglang\", " KNOBS "}\n", ":1: the scheduler of an engine"},
+        {"{\"engine\": \"trtllm\", " KNOBS "}\n", ":1: the scheduler of an engine"},
+        {"{\"engine\": \"sglang\", \"knobs\": {\"tokens\": 99, \"blocks\": 9}}\n", "'blocks'"},
+        {"{\"engine\": \"sglang\", \"knobs\": {\"tokens\": 0}}\n", "'tokens'"},
+        {"{\"engine\": \"sglang\", \"knobs\": {}}\n", "no tokens"},
+        {"{\"engine\": \"sglang\", \"knobs\": {\"tokens\": 99, \"policy\": \"lifo\"}}\n", "a policy"},
+        {"{\"engine\": \"sglang\", \"knobs\": {\"tokens\": 99, \"eviction\": \"never\"}}\n", "an eviction"},
         {"{\"engine\": 1, " KNOBS "}\n", ":1: the scheduler of an engine"},
         {"{\"engine\": \"vllm\"}\n", "without knobs"},
         {"{\"engine\": \"vllm\", \"knobs\": {\"blocks\": 9, \"speed\": 1}}\n", "'speed'"},
@@ -515,6 +574,7 @@ int main(void)
         cmocka_unit_test(test_small_recordings),
         cmocka_unit_test(test_shared_recordings),
         cmocka_unit_test(test_a_changed_number_is_found),
+        cmocka_unit_test(test_sglang_recordings),
         cmocka_unit_test(test_a_changed_knob_is_found),
         cmocka_unit_test(test_no_recordings),
         cmocka_unit_test(test_truncated),

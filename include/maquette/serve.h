@@ -88,6 +88,38 @@ struct maq_serve_iteration {
 };
 typedef void maq_serve_watch(const struct maq_serve_iteration *iteration, void *user);
 
+/* In which order SGLang tries those that wait. */
+enum maq_sglang_policy {
+    MAQ_SGLANG_FCFS,
+    MAQ_SGLANG_LPM,        /* the longest cached prefix first */
+    MAQ_SGLANG_DFS_WEIGHT, /* depth first through the tree of prefixes, where most wait */
+    MAQ_SGLANG_LOF,        /* the longest output first */
+    MAQ_SGLANG_RANDOM,
+    MAQ_SGLANG_POLICIES
+};
+
+/* What its prefix cache forgets first: src/serve/kv/radix_tree.h. */
+enum maq_radix_eviction {
+    MAQ_RADIX_LRU,
+    MAQ_RADIX_LFU,
+    MAQ_RADIX_FIFO,
+    MAQ_RADIX_MRU,
+    MAQ_RADIX_FILO,
+    MAQ_RADIX_SLRU,
+    MAQ_RADIX_PRIORITY,
+    MAQ_RADIX_EVICTIONS
+};
+
+/* What SGLang alone is told; zero: its default. */
+struct maq_sglang_options {
+    uint8_t policy, eviction;     /* enum maq_sglang_policy, enum maq_radix_eviction */
+    bool mixed_chunk;             /* decodes go along with a prefill */
+    int32_t max_prefill_tokens;   /* of a prefill batch */
+    int32_t prefill_max_requests; /* of a prefill batch */
+    int32_t graph_max_requests;   /* of a CUDA graph */
+    double conservativeness;      /* scales what those that run are expected to sample yet */
+};
+
 /* How an engine is started; zero where nothing is said: the engine's default, or what the model's config.json has. */
 struct maq_serve_options {
     enum maq_engine engine;
@@ -107,8 +139,9 @@ struct maq_serve_options {
     int64_t blocks; /* of the KV cache; 0 = as many as fit */
     int32_t long_prefill_token_threshold;
     bool no_prefix_caching, no_chunked_prefill, by_priority, enforce_eager;
-    bool chunked_prefill;   /* where the engine's default is whole prompts: TensorRT-LLM */
-    int async_scheduling;   /* enum maq_auto_bool */
+    bool chunked_prefill; /* where the engine's default is whole prompts: TensorRT-LLM */
+    int async_scheduling; /* enum maq_auto_bool */
+    struct maq_sglang_options sglang;
     bool one_by_one;        /* no iterations are done at once, for tests: the outcome is the same */
     maq_serve_watch *watch; /* is called for each iteration, in their order; NULL = nobody looks */
     void *watch_user;
@@ -118,6 +151,8 @@ struct maq_serve_options {
 struct maq_request {
     double arrival_s;
     int64_t prompt, output; /* tokens */
+    int64_t
+        max_tokens; /* that it may sample; more than `output`: it stops by itself. 0 = output, and its engine knows */
     int32_t priority;
     uint32_t n_prefix;
     const uint64_t *prefix;
@@ -153,6 +188,7 @@ MAQ_API enum maq_status maq_requests_generate(struct maq_request_set **out, cons
  *     arrival     arrival_s, timestamp (ms), TIMESTAMP (date), arrival_time (s), arrival_time_ns
  *     prompt      prompt, input_length, ContextTokens, input_toks, prompt_len, prompt_tokens, isl
  *     output      output, output_length, GeneratedTokens, output_toks, output_len, completion_tokens, osl
+ *     most        max_tokens: that it may sample at most (struct maq_request)
  *     priority    priority
  *     prefix      hash_ids: a name for each 512 tokens of the prompt (Mooncake)
  *

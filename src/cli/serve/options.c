@@ -270,11 +270,10 @@ enum maq_status cli_serve_options(struct serve_given *out, struct cli *cli, cons
             out->options.ep = job->plan.tp;
     }
     enum maq_status status = cli_first_fault(read_engine(&out->options, cli), read_requests(out, cli));
-    if (out->options.engine != MAQ_ENGINE_VLLM)
+    if (out->options.engine == MAQ_ENGINE_TRTLLM)
         maq_diag_add(cli->diag, MAQ_WARNING, MAQ_CODE_CLI_SCHEDULER, (struct maq_span){0}, NULL,
                      "kernels, limits and host times are those of %s; which requests an iteration takes is decided as "
-                     "vLLM's scheduler does%s",
-                     maq_engine_name(out->options.engine),
-                     out->options.engine == MAQ_ENGINE_TRTLLM ? ", but for whom it takes in" : "");
+                     "vLLM's scheduler does, but for whom it takes in",
+                     maq_engine_name(out->options.engine));
     return cli_first_fault(status, read_asked(out, cli));
 }

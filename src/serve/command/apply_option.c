@@ -70,6 +70,9 @@ static const struct {
     {MAQ_COMMAND_SEQS, offsetof(struct maq_serve_options, max_num_seqs), 1, 1 << 20},
     {MAQ_COMMAND_TOKENS, offsetof(struct maq_serve_options, max_num_batched_tokens), 1, 1 << 20},
     {MAQ_COMMAND_LONG_PREFILL, offsetof(struct maq_serve_options, long_prefill_token_threshold), 0, 1 << 20},
+    {MAQ_COMMAND_MAX_PREFILL, offsetof(struct maq_serve_options, sglang.max_prefill_tokens), 1, 1 << 20},
+    {MAQ_COMMAND_PREFILL_REQUESTS, offsetof(struct maq_serve_options, sglang.prefill_max_requests), 1, 1 << 20},
+    {MAQ_COMMAND_GRAPH_REQUESTS, offsetof(struct maq_serve_options, sglang.graph_max_requests), 1, 1 << 20},
 };
 
 static const struct {
@@ -258,14 +261,20 @@ static const struct meaning kv[] = {{"auto", USUAL},
                                     {"ultraquant_4bit", NOT_KNOWN_HERE},
                                     {NULL, 0}};
 static const struct meaning vllm_policies[] = {{"fcfs", USUAL}, {"priority", OTHER}, {NULL, 0}};
-static const struct meaning sglang_policies[] = {{"fcfs", USUAL},
-                                                 {"lpm", NOT_KNOWN_HERE},
-                                                 {"dfs-weight", NOT_KNOWN_HERE},
-                                                 {"lof", NOT_KNOWN_HERE},
-                                                 {"random", NOT_KNOWN_HERE},
-                                                 {"priority", NOT_KNOWN_HERE},
-                                                 {"routing-key", NOT_KNOWN_HERE},
+static const struct meaning sglang_policies[] = {{"fcfs", MAQ_SGLANG_FCFS},
+                                                 {"lpm", MAQ_SGLANG_LPM},
+                                                 {"dfs-weight", MAQ_SGLANG_DFS_WEIGHT},
+                                                 {"lof", MAQ_SGLANG_LOF},
+                                                 {"random", MAQ_SGLANG_RANDOM},
+                                                 {"priority", MAQ_SGLANG_POLICIES},
+                                                 {"routing-key", MAQ_SGLANG_POLICIES},
+                                                 {"hrrn", MAQ_SGLANG_POLICIES},
+                                                 {"shortest-prefill-first", MAQ_SGLANG_POLICIES},
                                                  {NULL, 0}};
+static const struct meaning evictions[] = {
+    {"lru", MAQ_RADIX_LRU},           {"lfu", MAQ_RADIX_LFU},        {"fifo", MAQ_RADIX_FIFO},
+    {"mru", MAQ_RADIX_MRU},           {"filo", MAQ_RADIX_FILO},      {"slru", MAQ_RADIX_SLRU},
+    {"priority", MAQ_RADIX_PRIORITY}, {"tlru", MAQ_RADIX_EVICTIONS}, {NULL, 0}};
 static const struct meaning levels[] = {{"0", OTHER}, {"1", NOT_KNOWN_HERE}, {"2", USUAL}, {"3", USUAL}, {NULL, 0}};
 
 static void set_word(struct maq_command_reader *r, const struct maq_command_argument *a)
@@ -277,13 +286,39 @@ static void set_word(struct maq_command_reader *r, const struct maq_command_argu
         is = meaning_of(r, a, widths, "a type");
     if (effect == MAQ_COMMAND_KV_DTYPE)
         o->kv_fp8 = (is = meaning_of(r, a, kv, "a type")) == OTHER;
-    if (effect == MAQ_COMMAND_POLICY)
-        o->by_priority = (is = meaning_of(r, a, r->engine->engine == MAQ_ENGINE_VLLM ? vllm_policies : sglang_policies,
-                                          "a policy")) == OTHER;
+    if (effect == MAQ_COMMAND_POLICY && r->engine->engine == MAQ_ENGINE_VLLM)
+        o->by_priority = (is = meaning_of(r, a, vllm_policies, "a policy")) == OTHER;
     if (effect == MAQ_COMMAND_LEVEL && (is = meaning_of(r, a, levels, "a level")) == OTHER)
         o->enforce_eager = true;
     if (is == NOT_KNOWN_HERE)
         say_value(r, a);
+}
+
+/* What only SGLang has words for; false: the option is none of those. */
+static bool set_sglang(struct maq_command_reader *r, const struct maq_command_argument *a)
+{
+    struct maq_sglang_options *o = &r->box->read.options.sglang;
+    enum maq_command_effect effect = a->form.row->effect;
+    bool policy = effect == MAQ_COMMAND_POLICY && r->engine->engine == MAQ_ENGINE_SGLANG;
+    double x;
+    if (effect == MAQ_COMMAND_MIXED) {
+        o->mixed_chunk = !a->form.off;
+    } else if (effect == MAQ_COMMAND_CONSERVATIVENESS) {
+        if (maq_str_to_double(&x, maq_str_of(a->value)) && x > 0 && x <= 100)
+            o->conservativeness = x;
+        else
+            bad(r, a, NULL, "a factor above 0, at most 100");
+    } else if (policy || effect == MAQ_COMMAND_EVICTION) {
+        int none = policy ? (int)MAQ_SGLANG_POLICIES : (int)MAQ_RADIX_EVICTIONS,
+            is = policy ? meaning_of(r, a, sglang_policies, "a policy") : meaning_of(r, a, evictions, "an eviction");
+        if (is == none)
+            say_value(r, a);
+        else if (is >= 0)
+            *(policy ? &o->policy : &o->eviction) = (uint8_t)is;
+    } else {
+        return false;
+    }
+    return true;
 }
 
 /* ---- the rest ---- */
@@ -365,6 +400,8 @@ void maq_command_set(struct maq_command_reader *r, const struct maq_command_argu
         set_chunk(r, a);
     } else if (effect == MAQ_COMMAND_DP) {
         set_replicas(r, a);
+    } else if (set_sglang(r, a)) {
+        return;
     } else if (effect == MAQ_COMMAND_BLOCK || effect == MAQ_COMMAND_BLOCKS || effect == MAQ_COMMAND_POOL) {
         set_blocks(r, a);
     } else if (!a->value) {

@@ -29,11 +29,17 @@ static const struct maq_command_row rows[] = {
     {MAQ_TAKES_NONE, MAQ_COMMAND_EAGER, "disable-cuda-graph"},
     {MAQ_TAKES_NONE, MAQ_COMMAND_NO_ASYNC, "disable-overlap-schedule"},
     {MAQ_TAKES_ONE, MAQ_COMMAND_POLICY, "schedule-policy"},
+    {MAQ_TAKES_ONE, MAQ_COMMAND_CONSERVATIVENESS, "schedule-conservativeness"},
+    {MAQ_TAKES_ONE, MAQ_COMMAND_EVICTION, "radix-eviction-policy"},
+    {MAQ_TAKES_ONE, MAQ_COMMAND_MAX_PREFILL, "max-prefill-tokens"},
+    {MAQ_TAKES_ONE, MAQ_COMMAND_PREFILL_REQUESTS, "prefill-max-requests"},
+    {MAQ_TAKES_ONE, MAQ_COMMAND_GRAPH_REQUESTS, "cuda-graph-max-bs"},
+    {MAQ_TAKES_NONE, MAQ_COMMAND_MIXED, "enable-mixed-chunk"},
 
     /* ---- what changes the prediction and is not modelled ---- */
     {MAQ_TAKES_ONE, MAQ_COMMAND_SAID,
-     "config model-impl modelopt-quant max-queued-requests prefill-max-requests max-prefill-tokens "
-     "priority-scheduling-preemption-threshold schedule-conservativeness swa-full-tokens-ratio radix-eviction-policy "
+     "config model-impl modelopt-quant max-queued-requests "
+     "priority-scheduling-preemption-threshold swa-full-tokens-ratio "
      "prefill-delayer-max-delay-passes prefill-delayer-token-usage-low-watermark prefill-delayer-queue-min-ratio "
      "prefill-delayer-max-delay-ms attention-context-parallel-size|attn-cp-size moe-data-parallel-size|moe-dp-size "
      "pp-max-micro-batch-size pp-async-batch-depth stream-interval json-model-override-args max-lora-rank "
@@ -54,7 +60,7 @@ static const struct maq_command_row rows[] = {
      "hicache-mem-layout hicache-storage-backend hicache-storage-prefetch-policy hicache-storage-backend-extra-config "
      "hierarchical-sparse-attention-extra-config kt-weight-path kt-method kt-cpuinfer kt-threadpool-count "
      "kt-num-gpu-experts kt-max-deferred-experts-per-token dllm-algorithm dllm-algorithm-config cpu-offload-gb "
-     "offload-group-size offload-num-in-group offload-prefetch-step offload-mode cuda-graph-max-bs "
+     "offload-group-size offload-num-in-group offload-prefetch-step offload-mode "
      "tbo-token-distribution-threshold piecewise-cuda-graph-tokens piecewise-cuda-graph-compiler torch-compile-max-bs "
      "piecewise-cuda-graph-max-tokens torchao-config triton-attention-num-kv-splits triton-attention-split-tile-size "
      "num-continuous-decode-steps scheduler-recv-interval dsa-prefill-cp-mode|nsa-prefill-cp-mode "
@@ -69,7 +75,7 @@ static const struct maq_command_row rows[] = {
      "enable-flashinfer-allreduce-fusion enable-aiter-allreduce-fusion enable-fused-grouped-gemm-combine enable-eplb "
      "enable-elastic-expert-backup enable-deepep-waterfill enable-hierarchical-cache enable-lmcache "
      "disable-cuda-graph-padding enable-nccl-nvls enable-symm-mem disable-flashinfer-cutlass-moe-fp4-allgather "
-     "disable-custom-all-reduce enable-mscclpp enable-torch-symm-mem enable-mixed-chunk enable-dp-attention "
+     "disable-custom-all-reduce enable-mscclpp enable-torch-symm-mem enable-dp-attention "
      "enable-dp-lm-head enable-two-batch-overlap enable-single-batch-overlap enable-torch-compile "
      "disable-piecewise-cuda-graph enforce-piecewise-cuda-graph triton-attention-reduce-in-fp32 "
      "flashinfer-mla-disable-ragged disable-shared-experts-fusion disable-chunked-prefix-cache "

@@ -11,9 +11,17 @@
 
 #include <stdlib.h>
 
-static int64_t padded(const struct maq_deployment *d, int64_t tokens)
+/* The size of the graph that holds a batch; 0 = none. SGLang's hold decodes alone. */
+static int64_t graph_of(const struct maq_deployment *d, int64_t tokens, uint32_t prompts)
 {
-    int64_t graph = maq_serve_graph_size(&d->options, tokens);
+    if (d->options.engine == MAQ_ENGINE_SGLANG && prompts > 0)
+        return 0;
+    return maq_serve_graph_size(&d->options, tokens);
+}
+
+static int64_t padded(const struct maq_deployment *d, int64_t tokens, uint32_t prompts)
+{
+    int64_t graph = graph_of(d, tokens, prompts);
     return graph > 0 ? graph : tokens;
 }
 
@@ -38,13 +46,13 @@ void maq_batch_of(struct maq_batch_writer *w, const struct maq_deployment *d, co
             b->decode_keys[k] += maq_pass_keys(p, k, s->computed + 1);
     }
     b->chunks = w->chunks;
-    b->padded = padded(d, b->tokens);
+    b->padded = padded(d, b->tokens, b->n_chunks);
 }
 
 struct maq_pass_batch maq_batch_decodes(const struct maq_deployment *d, uint32_t requests)
 {
     return (struct maq_pass_batch){
-        .tokens = requests, .padded = padded(d, requests), .decodes = requests, .sampled = requests, .queries = 1};
+        .tokens = requests, .padded = padded(d, requests, 0), .decodes = requests, .sampled = requests, .queries = 1};
 }
 
 void maq_batch_fini(struct maq_batch_writer *w)
@@ -61,7 +69,7 @@ double maq_batch_stage_s(struct maq_deployment *d, uint32_t stage, const struct 
     maq_pass_add(&d->passes, stage, b, parts);
     for (int i = 0; i < MAQ_SERVE_PART_COUNT; i++)
         sum += parts->ns[i];
-    bool graph = maq_serve_graph_size(&d->options, b->tokens) > 0;
+    bool graph = graph_of(d, b->tokens, b->n_chunks) > 0;
     double launches =
         graph ? d->host.graph_s * 1e9 : parts->kernels * d->host.launch_s * 1e9 / maq_device_host_speed(d->device);
     if (launches > sum) {

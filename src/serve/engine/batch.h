@@ -4,7 +4,7 @@
 #define MAQ_SERVE_ENGINE_BATCH_H
 
 #include "serve/engine/deployment.h"
-#include "serve/sched/vllm.h"
+#include "serve/sched/scheduler.h"
 
 struct maq_batch_writer {
     struct maq_pass_batch batch;

@@ -12,9 +12,22 @@
  *
  * CUDA graphs for 1, 2, 4, multiples of 8 below 256, then of 16 up to min(2 max_num_seqs, 512) tokens; 1,024 on data-centre Blackwell.
  *
- * The other engines' limits are theirs as far as they differ: SGLang runs up to what its cache holds and cuts prompts into pieces of
- * 8,192 tokens (server_args.py); TensorRT-LLM has max_batch_size 2,048 and max_num_tokens 8,192, computes prompts whole, and its cache has 0.9
- * of the memory that weights and activations leave (llmapi/llm_args.py).
+ * SGLang (0.5.23: arg_groups/memory_hook.py, arg_groups/cuda_graph_hook.py, arg_groups/fields/schedule.py): 2,048 requests at most, prefill batches of
+ * 16,384 tokens at most, and by the memory of the GPU
+ *
+ *                    chunked_prefill_size    requests of a CUDA graph, tp < 4 / tp >= 4
+ *     below 20 GiB    2,048                    8 /   8
+ *     below 35 GiB    4,096                   48 / 160
+ *     below 60 GiB    4,096                   32 / 160
+ *     below 160 GiB   8,192                  256 / 512
+ *     others         16,384                  512 / 512
+ *
+ * Weights and cache have what is left of the GPU (mem_fraction_static, to three digits) when 512 MiB, 1.5 MiB for each token of a chunk (2,048 at
+ * least), GPUs / 8 GiB and the graphs are taken off, which together are at least 10 GiB on more than 60 GiB. Graphs: 2 MiB for each request of the largest,
+ * 8 MiB for each size of a prefill or 1.5 GiB with latent attention. Decodes are padded to 1, 2, 4, 8, 12, multiples of 8 to 256, of 16 below 512, of 32 from there on.
+ *
+ * TensorRT-LLM has max_batch_size 2,048 and max_num_tokens 8,192, computes prompts whole, and its cache has 0.9 of the memory that weights and
+ * activations leave (llmapi/llm_args.py).
  */
 #include <string.h>
 
@@ -41,12 +54,98 @@ static void other_limits(struct maq_serve_options *o)
         o->max_num_seqs = 2048;
 }
 
+/* ---- SGLang ---- */
+
+static bool has_latent_attention(const struct maq_job *job)
+{
+    return job->model.n_kinds > 0 && strcmp(job->model.kinds[0].mixer, "mla") == 0;
+}
+
+/* Sizes of a prefill for which there is a graph (cuda_graph_hook.py, generate_prefill_cuda_graph_batch_sizes). */
+static double prefill_sizes(double most)
+{
+    static const double steps[][2] = {{32, 4}, {256, 16}, {512, 32}, {1024, 64}, {4096, 256}, {1e9, 512}};
+    double at = 0, n = 0;
+    for (size_t i = 0; i < MAQ_COUNT(steps) && at < most; i++) {
+        double end = steps[i][0] < most ? steps[i][0] : most;
+        n += (end - at) / steps[i][1];
+        at = end;
+    }
+    return n;
+}
+
+/* mem_fraction_static, which the engine has to three digits. */
+static double static_share(const struct maq_serve_options *o, const struct maq_job *job, double memory)
+{
+    const double mib = 1024.0 * 1024, gpus = (double)job->plan.tp * job->plan.pp;
+    double chunk = o->no_chunked_prefill ? o->sglang.max_prefill_tokens : o->max_num_batched_tokens,
+           reserved = 512 + (chunk > 2048 ? chunk : 2048) * 1.5 + gpus / 8 * 1024;
+    if (!o->enforce_eager) {
+        reserved += o->sglang.graph_max_requests * 2.0;
+        reserved += has_latent_attention(job) ? 1.5 * 1024 : prefill_sizes(chunk) * 8;
+    }
+    if (memory > 60 * MAQ_GIB && reserved < 10 * 1024)
+        reserved = 10 * 1024;
+    double share = (double)(int64_t)((memory - reserved * mib) / memory * 1000 + 0.5) / 1000;
+    return share > 0.01 ? share : 0.01;
+}
+
+static void sglang_limits(struct maq_serve_options *o, const struct maq_job *job, const struct maq_device *device)
+{
+    static const struct {
+        double below;
+        int32_t chunk, graph, graph_tp4;
+    } classes[] = {{20 * MAQ_GIB, 2048, 8, 8},
+                   {35 * MAQ_GIB, 4096, 48, 160},
+                   {60 * MAQ_GIB, 4096, 32, 160},
+                   {160 * MAQ_GIB, 8192, 256, 512},
+                   {1e300, 16384, 512, 512}};
+    size_t c = 0;
+    while (device->mem_bytes >= classes[c].below)
+        c++;
+    if (o->max_num_batched_tokens == 0)
+        o->max_num_batched_tokens = classes[c].chunk;
+    if (o->sglang.graph_max_requests == 0) {
+        o->sglang.graph_max_requests = job->plan.tp < 4 ? classes[c].graph : classes[c].graph_tp4;
+        if (o->max_num_seqs > 0 && o->max_num_seqs < o->sglang.graph_max_requests)
+            o->sglang.graph_max_requests = o->max_num_seqs;
+    }
+    if (o->max_num_seqs == 0)
+        o->max_num_seqs = 2048;
+    if (o->sglang.max_prefill_tokens == 0)
+        o->sglang.max_prefill_tokens = 16384;
+    if (o->sglang.conservativeness <= 0)
+        o->sglang.conservativeness = 1;
+    if (o->gpu_memory_utilization <= 0 && o->static_memory_share <= 0 && o->free_memory_share <= 0)
+        o->static_memory_share = static_share(o, job, device->mem_bytes);
+}
+
+static int64_t sglang_graph_size(const struct maq_serve_options *o, int64_t requests)
+{
+    int64_t most = o->sglang.graph_max_requests, size;
+    if (requests > most)
+        return 0;
+    if (requests <= 2)
+        size = requests;
+    else if (requests <= 16)
+        size = (requests + 3) / 4 * 4;
+    else if (requests <= 256)
+        size = (requests + 7) / 8 * 8;
+    else
+        size = requests <= 512 ? (requests + 15) / 16 * 16 : (requests + 31) / 32 * 32;
+    return size < most ? size : most;
+}
+
+/* ---- all ---- */
+
 void maq_serve_complete(struct maq_serve_options *o, const struct maq_serve_options *given, const struct maq_job *job)
 {
     const struct maq_device *device = &job->cluster.groups[job->stages[0].group].device;
     *o = *given;
     if (o->engine == MAQ_ENGINE_VLLM)
         vllm_limits(o, device);
+    else if (o->engine == MAQ_ENGINE_SGLANG)
+        sglang_limits(o, job, device);
     else
         other_limits(o);
     if (o->block_size == 0)
@@ -68,6 +167,8 @@ void maq_serve_complete(struct maq_serve_options *o, const struct maq_serve_opti
 int64_t maq_serve_graph_size(const struct maq_serve_options *o, int64_t tokens)
 {
     int64_t most = 2 * (int64_t)o->max_num_seqs < 512 ? 2 * (int64_t)o->max_num_seqs : 512, size;
+    if (o->engine == MAQ_ENGINE_SGLANG)
+        return o->enforce_eager ? 0 : sglang_graph_size(o, tokens);
     if (o->enforce_eager || tokens > most)
         return 0;
     if (tokens <= 2)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * engine.h - an engine while it serves: the scheduler, what is under way, the clock, what was counted.
+ * engine.h - an engine while it serves: the scheduler (whichever, scheduler.h), what is under way, the clock, what was counted.
  *
  * Up to `most_in_flight` iterations are under way at once: one, or one more where the next is prepared while one runs, or one for each
  * stage of a pipeline. An iteration starts on a stage when its host is ready, when it has left the stage before, and when the one
@@ -21,7 +21,7 @@ struct maq_engine_slot {
 
 struct maq_serve_engine {
     struct maq_deployment *d;
-    struct maq_vllm sched;
+    struct maq_scheduler *sched;
     const struct maq_requests *requests;
     struct maq_serve_result *out;
     struct maq_iteration *it; /* [most_in_flight], a ring: those under way, the oldest is `first` */
@@ -46,19 +46,23 @@ void maq_engine_send(struct maq_serve_engine *e, double at_s);
 /* When somebody reaches the scheduler next; infinity: nobody that is known of. */
 double maq_engine_next_arrival(struct maq_serve_engine *e);
 
+/* ---- policy.c ---- */
+
+/* The scheduler of a deployment's engine; up to `most_in_flight` iterations are under way. To be ended by its operations even on failure, if *out. */
+enum maq_status maq_engine_scheduler(struct maq_scheduler **out, const struct maq_deployment *d,
+                                     uint32_t most_in_flight);
+
 /* ---- iterate.c ---- */
 
 /* An iteration that was decided is launched; the oldest one under way ends. */
 void maq_engine_launch(struct maq_serve_engine *e, struct maq_iteration *it);
 void maq_engine_retire(struct maq_serve_engine *e);
-/* The times of a launch: when a batch leaves each stage. The end is noted. `used_blocks`: of the cache, for who watches. */
+/* The times of a launch: when a batch leaves each stage. The end is noted. `load`: for who watches. */
 void maq_engine_start(struct maq_serve_engine *e, const struct maq_pass_batch *batch, uint32_t requests,
-                      double used_blocks);
-/* Blocks of the cache that requests hold. */
-double maq_engine_used_blocks(const struct maq_serve_engine *e);
+                      struct maq_scheduler_load load);
 /* When the oldest iteration under way ends; the clock goes there. */
 double maq_engine_end(struct maq_serve_engine *e);
-void maq_engine_count_kv(struct maq_serve_engine *e, double used_blocks);
+void maq_engine_count_kv(struct maq_serve_engine *e, struct maq_scheduler_load load);
 
 /* ---- fast_forward.c ---- */
 

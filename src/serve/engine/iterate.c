@@ -2,21 +2,16 @@
 /* iterate.c - one iteration: its times on the stages, the tokens that come out of it, who ends with it. */
 #include "serve/engine/engine.h"
 
-void maq_engine_count_kv(struct maq_serve_engine *e, double used)
+void maq_engine_count_kv(struct maq_serve_engine *e, struct maq_scheduler_load load)
 {
-    double all = (double)e->sched.kv.pool.n - 1, share = all > 0 ? used / all : 0;
+    double share = load.all > 0 ? (double)load.used / (double)load.all : 0;
     e->kv_area_s += share * (e->now_s - e->kv_since_s);
     e->kv_since_s = e->now_s;
     e->out->kv_peak = share > e->out->kv_peak ? share : e->out->kv_peak;
 }
 
-double maq_engine_used_blocks(const struct maq_serve_engine *e)
-{
-    return (double)e->sched.kv.pool.n - 1 - e->sched.kv.pool.n_free;
-}
-
 static void show(const struct maq_serve_engine *e, const struct maq_pass_batch *b, uint32_t requests,
-                 double used_blocks, double decided_s)
+                 struct maq_scheduler_load load, double decided_s)
 {
     const struct maq_serve_options *o = &e->d->options;
     if (o->watch)
@@ -24,9 +19,9 @@ static void show(const struct maq_serve_engine *e, const struct maq_pass_batch *
                                                .requests = requests,
                                                .prompts = b->n_chunks,
                                                .tokens = b->tokens,
-                                               .running = e->sched.n_running,
-                                               .waiting = (uint32_t)e->sched.waiting.n,
-                                               .used_blocks = used_blocks,
+                                               .running = load.running,
+                                               .waiting = load.waiting,
+                                               .used_blocks = (double)load.used,
                                                .decided_s = decided_s,
                                                .n_stages = e->d->passes.n_stages,
                                                .starts_s = e->stage_start_s,
@@ -34,7 +29,8 @@ static void show(const struct maq_serve_engine *e, const struct maq_pass_batch *
                  o->watch_user);
 }
 
-void maq_engine_start(struct maq_serve_engine *e, const struct maq_pass_batch *b, uint32_t requests, double used_blocks)
+void maq_engine_start(struct maq_serve_engine *e, const struct maq_pass_batch *b, uint32_t requests,
+                      struct maq_scheduler_load load)
 {
     struct maq_deployment *d = e->d;
     struct maq_serve_result *out = e->out;
@@ -56,7 +52,7 @@ void maq_engine_start(struct maq_serve_engine *e, const struct maq_pass_batch *b
     }
     e->ends_s[(e->first + e->in_flight) % e->most_in_flight] = at;
     e->in_flight++;
-    show(e, b, requests, used_blocks, e->now_s);
+    show(e, b, requests, load, e->now_s);
     e->now_s = ready;
     out->iterations++;
     e->batch_requests += requests;
@@ -76,7 +72,7 @@ void maq_engine_launch(struct maq_serve_engine *e, struct maq_iteration *it)
 {
     struct maq_serve_result *out = e->out;
     maq_batch_of(&e->batch, e->d, it);
-    maq_engine_start(e, &e->batch.batch, it->n, maq_engine_used_blocks(e));
+    maq_engine_start(e, &e->batch.batch, it->n, e->sched->ops->load(e->sched));
     out->preemptions += it->n_preempted;
     for (uint32_t i = 0; i < it->n_preempted; i++)
         out->served[e->slots[it->preempted[i]].request].preemptions++;
@@ -124,11 +120,11 @@ void maq_engine_retire(struct maq_serve_engine *e)
 {
     struct maq_iteration *it = &e->it[e->first];
     double client = maq_engine_end(e) + e->respond_s;
+    e->sched->ops->end(e->sched, it, NULL);
     for (uint32_t i = 0; i < it->n; i++)
-        if (it->scheduled[i].samples && e->sched.at[it->scheduled[i].slot].rank.order == it->scheduled[i].order)
+        if (it->scheduled[i].came > 0)
             token(e, &e->slots[it->scheduled[i].slot], client);
-    maq_vllm_end(&e->sched, it, NULL);
     for (uint32_t i = 0; i < it->n_finished; i++)
         finish(e, it->finished[i]);
-    maq_engine_count_kv(e, maq_engine_used_blocks(e));
+    maq_engine_count_kv(e, e->sched->ops->load(e->sched));
 }

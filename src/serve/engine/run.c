@@ -11,7 +11,7 @@
 
 static bool engine_failed(const struct maq_serve_engine *e)
 {
-    return e->sched.failed || e->batch.failed;
+    return e->sched->failed || e->batch.failed;
 }
 
 /* ---- requests ---- */
@@ -40,20 +40,21 @@ double maq_engine_next_arrival(struct maq_serve_engine *e)
 static bool admit(struct maq_serve_engine *e)
 {
     const struct maq_request *r = &e->requests->at[e->next];
-    const struct maq_vllm_new new = {.prompt = r->prompt,
-                                     .output = r->output,
-                                     .priority = r->priority,
-                                     .arrival = e->out->served[e->next].arrival_s,
-                                     .order = e->next,
-                                     .content = {r->prefix, r->n_prefix, e->requests->prefix_unit, e->next}};
-    uint32_t slot = maq_vllm_add(&e->sched, &new);
+    const struct maq_scheduler_request new = {.prompt = r->prompt,
+                                              .output = r->output,
+                                              .limit = r->max_tokens,
+                                              .priority = r->priority,
+                                              .arrival = e->out->served[e->next].arrival_s,
+                                              .order = e->next,
+                                              .content = {r->prefix, r->n_prefix, e->requests->prefix_unit, e->next}};
+    uint32_t slot = e->sched->ops->add(e->sched, &new);
     if (slot == MAQ_NO_SLOT)
         return false;
     if (slot >= e->slots_size) {
         uint32_t size = slot * 2 + 64;
         struct maq_engine_slot *p = maq__realloc(e->slots, size * sizeof *p);
         if (!p) {
-            e->sched.failed = true;
+            e->sched->failed = true;
             return false;
         }
         e->slots = p;
@@ -74,7 +75,7 @@ static enum maq_status loop(struct maq_serve_engine *e)
             continue;
         if (e->in_flight < e->most_in_flight) {
             struct maq_iteration *it = &e->it[(e->first + e->in_flight) % e->most_in_flight];
-            maq_vllm_decide(&e->sched, it);
+            e->sched->ops->decide(e->sched, it);
             if (it->n > 0) {
                 maq_engine_launch(e, it);
                 continue;
@@ -144,26 +145,10 @@ static void fill(struct maq_serve_engine *e)
 
 static enum maq_status begin(struct maq_serve_engine *e)
 {
-    const struct maq_serve_options *o = &e->d->options;
-    const struct maq_vllm_knobs knobs = {.max_num_seqs = o->max_num_seqs,
-                                         .max_num_batched_tokens = o->max_num_batched_tokens,
-                                         .max_model_len = o->max_model_len,
-                                         .long_prefill_token_threshold = o->long_prefill_token_threshold,
-                                         .chunked_prefill = !o->no_chunked_prefill,
-                                         .priority = o->by_priority,
-                                         .async = e->d->host.async,
-                                         .reserve_full_isl = true,
-                                         .guaranteed_no_evict = o->engine == MAQ_ENGINE_TRTLLM};
     uint32_t stages = e->d->passes.n_stages;
     e->respond_s = e->d->host.respond_s / maq_device_host_speed(e->d->device);
     e->most_in_flight = e->d->host.async && stages == 1 ? 2 : stages;
-    const struct maq_kv_options kv = {.groups = e->d->groups,
-                                      .n_groups = e->d->n_groups,
-                                      .blocks = (uint32_t)e->d->blocks,
-                                      .caching = !o->no_prefix_caching,
-                                      .max_len = o->max_model_len,
-                                      .in_flight = (int64_t)o->max_num_batched_tokens * e->most_in_flight};
-    MAQ_TRY(maq_vllm_init(&e->sched, &knobs, &kv));
+    MAQ_TRY(maq_engine_scheduler(&e->sched, e->d, e->most_in_flight));
     e->stage_free_s = maq__calloc(stages * sizeof *e->stage_free_s);
     e->stage_start_s = maq__calloc(stages * sizeof *e->stage_start_s);
     e->it = maq__calloc(e->most_in_flight * sizeof *e->it);
@@ -180,7 +165,8 @@ static void end(struct maq_serve_engine *e)
         maq_iteration_fini(&e->it[i]);
     free(e->it);
     free(e->ends_s);
-    maq_vllm_fini(&e->sched);
+    if (e->sched)
+        e->sched->ops->fini(e->sched);
     maq_batch_fini(&e->batch);
     free(e->slots);
     free(e->stage_free_s);

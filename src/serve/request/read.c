@@ -18,7 +18,7 @@
 #define LINE_MOST ((size_t)64 << 20)
 #define TOKENS_MOST ((double)(1 << 30))
 
-enum column { ARRIVAL, PROMPT, OUTPUT, PRIORITY, PREFIX, COLUMNS };
+enum column { ARRIVAL, PROMPT, OUTPUT, MOST, PRIORITY, PREFIX, COLUMNS };
 
 /* What a column is called, and what its numbers are multiplied with for seconds. */
 static const struct {
@@ -48,6 +48,7 @@ static const struct {
     {"completion_tokens", OUTPUT, 0},
     {"num_decode_tokens", OUTPUT, 0},
     {"osl", OUTPUT, 0},
+    {"max_tokens", MOST, 0},
     {"priority", PRIORITY, 0},
     {"hash_ids", PREFIX, 0},
 };
@@ -131,17 +132,16 @@ static bool put(struct maq_request *q, enum column column, double x)
     if (column == PRIORITY)
         q->priority = (int32_t)x;
     else
-        *(column == PROMPT ? &q->prompt : &q->output) = (int64_t)x;
+        *(column == PROMPT ? &q->prompt : column == OUTPUT ? &q->output : &q->max_tokens) = (int64_t)x;
     return true;
 }
 
 static enum maq_status bad_number(const struct reading *r, enum column column)
 {
-    static const char *const what[COLUMNS] = {[ARRIVAL] = "an arrival that is no time",
-                                              [PROMPT] = "tokens in that are no whole number",
-                                              [OUTPUT] = "tokens out that are no whole number",
-                                              [PRIORITY] = "a priority that is no whole number",
-                                              [PREFIX] = "hash_ids that are no whole numbers"};
+    static const char *const what[COLUMNS] = {
+        [ARRIVAL] = "an arrival that is no time",          [PROMPT] = "tokens in that are no whole number",
+        [OUTPUT] = "tokens out that are no whole number",  [MOST] = "max_tokens that are no whole number",
+        [PRIORITY] = "a priority that is no whole number", [PREFIX] = "hash_ids that are no whole numbers"};
     return bad(r, what[column], NULL);
 }
 
@@ -234,8 +234,11 @@ static enum maq_status read_row(struct reading *r, struct maq_str text)
             if (!read_time(&x, word) || !isfinite(x))
                 return bad_number(r, ARRIVAL);
             q.arrival_s = x * r->unit_s;
-        } else if (i == r->at[PROMPT] || i == r->at[OUTPUT] || i == r->at[PRIORITY]) {
-            enum column column = i == r->at[PROMPT] ? PROMPT : i == r->at[OUTPUT] ? OUTPUT : PRIORITY;
+        } else if (i == r->at[PROMPT] || i == r->at[OUTPUT] || i == r->at[MOST] || i == r->at[PRIORITY]) {
+            enum column column = i == r->at[PROMPT]   ? PROMPT
+                                 : i == r->at[OUTPUT] ? OUTPUT
+                                 : i == r->at[MOST]   ? MOST
+                                                      : PRIORITY;
             if (!maq_str_to_double(&x, word) || !put(&q, column, x))
                 return bad_number(r, column);
         }

@@ -7,25 +7,9 @@
 #include "base/alloc.h"
 #include "base/check.h"
 
-bool maq_vllm_push(uint32_t **list, uint32_t *n, uint32_t *size, uint32_t value)
-{
-    if (!maq__grow((void **)list, size, *n, sizeof **list))
-        return false;
-    (*list)[(*n)++] = value;
-    return true;
-}
-
-void maq_iteration_fini(struct maq_iteration *it)
-{
-    free(it->scheduled);
-    free(it->preempted);
-    free(it->finished);
-    *it = (struct maq_iteration){0};
-}
-
 enum maq_status maq_vllm_init(struct maq_vllm *s, const struct maq_vllm_knobs *knobs, const struct maq_kv_options *kv)
 {
-    *s = (struct maq_vllm){.knobs = *knobs, .waiting = {.by_priority = knobs->priority}};
+    *s = (struct maq_vllm){.base.ops = &maq_vllm_ops, .knobs = *knobs, .waiting = {.by_priority = knobs->priority}};
     return maq_kv_init(&s->kv, kv);
 }
 
@@ -42,6 +26,16 @@ void maq_vllm_fini(struct maq_vllm *s)
     *s = (struct maq_vllm){0};
 }
 
+enum maq_status maq_vllm_new(struct maq_scheduler **out, const struct maq_vllm_knobs *knobs,
+                             const struct maq_kv_options *kv)
+{
+    struct maq_vllm *s = maq__malloc(sizeof *s);
+    if (!s)
+        return MAQ_NO_MEMORY;
+    *out = &s->base;
+    return maq_vllm_init(s, knobs, kv);
+}
+
 /* ---- coming and going ---- */
 
 static uint32_t new_slot(struct maq_vllm *s)
@@ -54,44 +48,32 @@ static uint32_t new_slot(struct maq_vllm *s)
     return s->n_slots++;
 }
 
-uint32_t maq_vllm_add(struct maq_vllm *s, const struct maq_vllm_new *new)
+uint32_t maq_vllm_add(struct maq_vllm *s, const struct maq_scheduler_request *new)
 {
     uint32_t slot = new_slot(s);
     struct maq_vllm_request *r = slot == MAQ_NO_SLOT ? NULL : &s->at[slot];
     if (!r || !maq_kv_request_begin(&s->kv, &r->kv, &new->content)) {
-        s->failed = true;
+        s->base.failed = true;
         return MAQ_NO_SLOT;
     }
     *r = (struct maq_vllm_request){
         .prompt = new->prompt, .most = new->output, .tokens = new->prompt, .status = MAQ_VLLM_WAITING, .kv = r->kv};
     r->rank = (struct maq_waiting){new->priority, slot, new->arrival, new->order};
     if (!maq_queue_push(&s->waiting, r->rank))
-        s->failed = true;
+        s->base.failed = true;
     return slot;
-}
-
-int64_t maq_vllm_whole_blocks(const struct maq_vllm *s, const struct maq_vllm_request *r)
-{
-    int64_t tokens = r->prompt + r->most, blocks = 0;
-    if (tokens > s->knobs.max_model_len)
-        tokens = s->knobs.max_model_len;
-    for (uint32_t g = 0; g < s->kv.n_groups; g++) {
-        int64_t n = (tokens + s->kv.group[g].block_size - 1) / s->kv.group[g].block_size;
-        blocks += s->kv.cap[g] > 0 && s->kv.cap[g] < n ? s->kv.cap[g] : n;
-    }
-    return blocks;
 }
 
 void maq_vllm_free_request(struct maq_vllm *s, uint32_t slot)
 {
     struct maq_vllm_request *r = &s->at[slot];
-    if (s->knobs.guaranteed_no_evict && r->status == MAQ_VLLM_RUNNING)
-        s->promised -= maq_vllm_whole_blocks(s, r);
+    if (s->admission && r->status == MAQ_VLLM_RUNNING)
+        s->admission->left(s, r);
     maq_kv_release(&s->kv, &r->kv);
     r->status = MAQ_VLLM_FREE;
     r->rank.order = UINT64_MAX;
-    if (!maq_vllm_push(&s->free_slots, &s->n_free_slots, &s->free_size, slot))
-        s->failed = true;
+    if (!maq_slots_push(&s->free_slots, &s->n_free_slots, &s->free_size, slot))
+        s->base.failed = true;
 }
 
 static void remove_running(struct maq_vllm *s, uint32_t slot)
@@ -167,19 +149,21 @@ void maq_vllm_end(struct maq_vllm *s, struct maq_iteration *it, const int32_t *s
 {
     it->n_finished = 0;
     for (uint32_t i = 0; i < it->n; i++) {
-        const struct maq_scheduled *w = &it->scheduled[i];
+        struct maq_scheduled *w = &it->scheduled[i];
+        w->came = 0;
         if (s->at[w->slot].rank.order != w->order) /* it was given up meanwhile */
             continue;
-        if (!end_scheduled(s, w, sampled ? sampled[i] : w->samples))
+        w->came = sampled ? sampled[i] : w->samples;
+        if (!end_scheduled(s, w, w->came))
             continue;
         if (s->at[w->slot].status != MAQ_VLLM_RUNNING)
             maq_queue_remove(&s->waiting, w->slot);
         maq_vllm_free_request(s, w->slot);
-        if (!maq_vllm_push(&it->finished, &it->n_finished, &it->finished_size, w->slot))
-            s->failed = true;
+        if (!maq_slots_push(&it->finished, &it->n_finished, &it->finished_size, w->slot))
+            s->base.failed = true;
     }
     remove_finished(s, it);
-    s->failed |= s->kv.failed;
+    s->base.failed |= s->kv.failed;
 }
 
 void maq_vllm_propose(struct maq_vllm *s, uint32_t slot, int32_t drafts)

@@ -13,9 +13,6 @@
  * With async scheduling an iteration is decided before the outcome of the last one is known; a request then has placeholders for what
  * that one will sample, and what a preempted request still has in flight arrives late.
  *
- * TensorRT-LLM's default differs in one rule of admission, guaranteed_no_evict (capacityScheduler.cpp, GUARANTEED_NO_EVICT; what its other scheduler
- * decides, which pieces of prompts an iteration takes, is that of chunked_prefill).
- *
  * Held against vLLM 0.33.0 (v1/core/sched/scheduler.py, async_scheduler.py) step by step: `maquette validate schedule`.
  */
 #ifndef MAQ_SERVE_SCHED_VLLM_H
@@ -23,8 +20,7 @@
 
 #include "serve/kv/kv_cache.h"
 #include "serve/sched/queue.h"
-
-#define MAQ_NO_SLOT UINT32_MAX
+#include "serve/sched/scheduler.h"
 
 struct maq_vllm_knobs {
     int32_t max_num_seqs, max_num_batched_tokens;
@@ -32,8 +28,6 @@ struct maq_vllm_knobs {
     int32_t long_prefill_token_threshold; /* 0 = none */
     bool adaptive_long_prefill;           /* the threshold is at least a fair share of the tokens */
     bool chunked_prefill, priority, async, reserve_full_isl;
-    bool
-        guaranteed_no_evict; /* TensorRT-LLM: who is taken in finds room to its end, whatever it samples, so that nobody is preempted */
     int32_t spec_tokens;      /* drafts of a request in an iteration */
     int32_t lookahead_tokens; /* slots beyond, for a draft model that has a cache of its own */
     int32_t draft_slots;      /* of the batch, for each request */
@@ -56,29 +50,19 @@ struct maq_vllm_request {
     struct maq_kv_request kv;
 };
 
-/* What an iteration does for a request. */
-struct maq_scheduled {
-    uint32_t slot;
-    int32_t tokens, drafts; /* that it computes; how many of them are drafts */
-    int64_t computed;       /* before it */
-    uint64_t order;         /* of the request: the slot may have another one when the iteration ends */
-    int64_t hit;            /* tokens that were found cached when it was taken in; -1: it ran already */
-    bool samples;           /* its known tokens are computed to their end */
-};
+struct maq_vllm;
 
-struct maq_iteration {
-    struct maq_scheduled *scheduled; /* [n] */
-    uint32_t n, size;
-    uint32_t *preempted; /* slots */
-    uint32_t n_preempted, preempted_size;
-    uint32_t *finished; /* slots that became free when it ended */
-    uint32_t n_finished, finished_size;
-    int64_t tokens;
+/* Another engine's rule of who is taken in, beside those above. All of them or none. */
+struct maq_vllm_admission {
+    bool (*admits)(const struct maq_vllm *s, const struct maq_vllm_request *r);
+    void (*taken_in)(struct maq_vllm *s, const struct maq_vllm_request *r);
+    void (*left)(struct maq_vllm *s, const struct maq_vllm_request *r); /* it ended, was preempted or given up */
 };
-void maq_iteration_fini(struct maq_iteration *it);
 
 struct maq_vllm {
+    struct maq_scheduler base;
     struct maq_vllm_knobs knobs;
+    const struct maq_vllm_admission *admission; /* NULL = vLLM's own rules and no other */
     struct maq_kv_cache kv;
     struct maq_vllm_request *at; /* slots */
     uint32_t n_slots, slots_size, *free_slots, n_free_slots, free_size;
@@ -86,22 +70,16 @@ struct maq_vllm {
     struct maq_queue waiting;
     struct maq_waiting *skipped; /* in one pass over those that wait */
     uint32_t n_skipped, skipped_size;
-    int64_t promised; /* blocks that those that run may come to hold, with guaranteed_no_evict */
-    bool failed;      /* out of memory: look once after each iteration */
 };
 
 enum maq_status maq_vllm_init(struct maq_vllm *s, const struct maq_vllm_knobs *knobs, const struct maq_kv_options *kv);
 void maq_vllm_fini(struct maq_vllm *s);
+/* The same on the heap, for an engine: ended by its operations. */
+enum maq_status maq_vllm_new(struct maq_scheduler **out, const struct maq_vllm_knobs *knobs,
+                             const struct maq_kv_options *kv);
 
-struct maq_vllm_new {
-    int64_t prompt, output; /* tokens; output: that it samples, at least 1 */
-    int32_t priority;
-    double arrival;
-    uint64_t order;
-    struct maq_content content;
-};
 /* A request that waits from now on; its slot is its own until it finishes. MAQ_NO_SLOT when out of memory. */
-uint32_t maq_vllm_add(struct maq_vllm *s, const struct maq_vllm_new *request);
+uint32_t maq_vllm_add(struct maq_vllm *s, const struct maq_scheduler_request *request);
 /* It is given up. */
 void maq_vllm_abort(struct maq_vllm *s, uint32_t slot);
 
@@ -117,10 +95,9 @@ void maq_vllm_propose(struct maq_vllm *s, uint32_t slot, int32_t drafts);
 
 /* ---- within the scheduler ---- */
 
-bool maq_vllm_push(uint32_t **list, uint32_t *n, uint32_t *size, uint32_t value);
 /* Ends a request: gives back its blocks and its slot. */
 void maq_vllm_free_request(struct maq_vllm *s, uint32_t slot);
-/* Blocks of a request at its end, if it samples all it may. */
-int64_t maq_vllm_whole_blocks(const struct maq_vllm *s, const struct maq_vllm_request *r);
+/* Operations of struct maq_scheduler. vllm_stretch.c */
+extern const struct maq_scheduler_ops maq_vllm_ops;
 
 #endif

@@ -18,12 +18,10 @@ struct deciding {
 
 static bool push_scheduled(struct deciding *d, const struct maq_scheduled *w)
 {
-    struct maq_iteration *it = d->it;
-    if (!maq__grow((void **)&it->scheduled, &it->size, it->n, sizeof *it->scheduled)) {
-        d->s->failed = true;
+    if (!maq_iteration_add(d->it, w)) {
+        d->s->base.failed = true;
         return false;
     }
-    it->scheduled[it->n++] = *w;
     d->token_budget -= w->tokens;
     d->input_budget -= w->tokens + d->s->knobs.draft_slots;
     d->s->at[w->slot].given = w->tokens;
@@ -78,7 +76,8 @@ static void preempt(struct deciding *d, uint32_t place)
     s->n_running--;
     withdraw(d, slot);
     maq_kv_release(&s->kv, &r->kv);
-    s->promised -= s->knobs.guaranteed_no_evict ? maq_vllm_whole_blocks(s, r) : 0;
+    if (s->admission)
+        s->admission->left(s, r);
     r->status = MAQ_VLLM_PREEMPTED;
     r->computed = 0;
     r->drafts = 0;
@@ -86,8 +85,8 @@ static void preempt(struct deciding *d, uint32_t place)
     r->placeholders = 0;
     r->preemptions++;
     if (!maq_queue_push_front(&s->waiting, r->rank) ||
-        !maq_vllm_push(&d->it->preempted, &d->it->n_preempted, &d->it->preempted_size, slot))
-        s->failed = true;
+        !maq_slots_push(&d->it->preempted, &d->it->n_preempted, &d->it->preempted_size, slot))
+        s->base.failed = true;
 }
 
 /* Tokens that a running request could be given. */
@@ -161,7 +160,7 @@ static void decide_running(struct deciding *d)
 static bool skip(struct maq_vllm *s, struct maq_waiting w)
 {
     if (!maq__grow((void **)&s->skipped, &s->skipped_size, s->n_skipped, sizeof *s->skipped)) {
-        s->failed = true;
+        s->base.failed = true;
         return false;
     }
     s->skipped[s->n_skipped++] = w;
@@ -208,15 +207,15 @@ static bool take_in(struct deciding *d, struct maq_waiting first)
                                      .in_flight = r->in_flight,
                                      .whole_fits = s->knobs.reserve_full_isl,
                                      .keeps_free = s->n_running > 0};
-    int64_t whole = s->knobs.guaranteed_no_evict ? maq_vllm_whole_blocks(s, r) : 0;
-    if (whole > 0 && s->promised + whole >= s->kv.pool.n) /* block 0 is nobody's */
+    if (s->admission && !s->admission->admits(s, r))
         return false;
     if (n <= 0 || !maq_kv_allocate(&s->kv, &r->kv, &need))
         return false;
-    s->promised += whole;
+    if (s->admission)
+        s->admission->taken_in(s, r);
     maq_queue_pop(&s->waiting);
-    if (!maq_vllm_push(&s->running, &s->n_running, &s->running_size, first.slot)) {
-        s->failed = true;
+    if (!maq_slots_push(&s->running, &s->n_running, &s->running_size, first.slot)) {
+        s->base.failed = true;
         return false;
     }
     r->status = MAQ_VLLM_RUNNING;
@@ -243,7 +242,7 @@ static void decide_waiting(struct deciding *d)
     }
     while (s->n_skipped > 0)
         if (!maq_queue_push_front(&s->waiting, s->skipped[--s->n_skipped]))
-            s->failed = true;
+            s->base.failed = true;
 }
 
 /* ---- the whole ---- */
@@ -271,8 +270,7 @@ void maq_vllm_decide(struct maq_vllm *s, struct maq_iteration *it)
     d.long_prefill = all > 1 ? k->long_prefill_token_threshold : 0;
     if (d.long_prefill > 0 && k->adaptive_long_prefill && k->max_num_batched_tokens / (int32_t)all > d.long_prefill)
         d.long_prefill = k->max_num_batched_tokens / (int32_t)all;
-    it->n = it->n_preempted = it->n_finished = 0;
-    it->tokens = 0;
+    maq_iteration_clear(it);
     decide_running(&d);
     d.ran = it->n;
     if (it->n_preempted == 0)
@@ -281,5 +279,5 @@ void maq_vllm_decide(struct maq_vllm *s, struct maq_iteration *it)
         it->tokens += it->scheduled[i].tokens;
         advance(s, &it->scheduled[i]);
     }
-    s->failed |= s->kv.failed;
+    s->base.failed |= s->kv.failed;
 }

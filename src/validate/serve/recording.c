@@ -47,10 +47,10 @@ static int64_t integer(const json_t *map, const char *key, int64_t otherwise)
 #define MOST_STEP ((int64_t)1 << 20) /* least common multiple of the groups' blocks */
 
 /* Knobs that are numbers, with their bounds; `most` < `least`: it is no number. */
-static const struct {
+static const struct known_knob {
     const char *name;
     int64_t least, most;
-} known_knobs[] = {
+} vllm_knobs[] = {
     {"max_num_seqs", 1, MOST_TOKENS},
     {"max_num_batched_tokens", 1, MOST_TOKENS},
     {"max_model_len", 1, MOST_TOKENS},
@@ -74,12 +74,13 @@ static const struct {
     {"max_in_flight_tokens", 0, 256 * MOST_TOKENS},
 };
 
-static enum maq_status check_knob(const struct reading *r, const char *key, const json_t *value)
+static enum maq_status check_knob(const struct reading *r, const struct known_knob *known_knobs, size_t n,
+                                  const char *key, const json_t *value)
 {
     size_t i = 0;
-    while (i < MAQ_COUNT(known_knobs) && strcmp(key, known_knobs[i].name) != 0)
+    while (i < n && strcmp(key, known_knobs[i].name) != 0)
         i++;
-    if (i == MAQ_COUNT(known_knobs))
+    if (i == n)
         return bad(r, NULL, maq_arena_printf(r->arena, "a knob that maquette does not have: '%.60s'", key));
     double x = json_is_boolean(value) ? json_is_true(value) : json_number_value(value);
     if (known_knobs[i].most >= known_knobs[i].least &&
@@ -91,11 +92,12 @@ static enum maq_status check_knob(const struct reading *r, const char *key, cons
     return MAQ_OK;
 }
 
-static enum maq_status check_knobs(const struct reading *r, const json_t *knobs)
+static enum maq_status check_knobs(const struct reading *r, const struct known_knob *known_knobs, size_t n,
+                                   const json_t *knobs)
 {
     const char *key;
     const json_t *value;
-    json_object_foreach((json_t *)(uintptr_t)knobs, key, value) MAQ_TRY(check_knob(r, key, value));
+    json_object_foreach((json_t *)(uintptr_t)knobs, key, value) MAQ_TRY(check_knob(r, known_knobs, n, key, value));
     return MAQ_OK;
 }
 
@@ -110,6 +112,7 @@ static bool sizes_agree(const struct maq_kv_group *groups, size_t n)
             a = b;
             b = rest;
         }
+        MAQ_ASSERT(a > 0);
         step = step / a * groups[i].block_size;
         if (step > MOST_STEP)
             return false;
@@ -150,26 +153,28 @@ static enum maq_status read_groups(struct reading *r, const json_t *list, int32_
     return MAQ_OK;
 }
 
-static enum maq_status read_header(struct reading *r, const json_t *line)
+/* The place of a word in a list that ends with NULL; -1 = it is not there. `otherwise`: where a file says nothing. */
+static int word(const json_t *knobs, const char *key, const char *const *words, int otherwise)
 {
+    const json_t *value = json_object_get(knobs, key);
+    const char *text = json_string_value(value);
+    int i = 0;
+    if (!value)
+        return otherwise;
+    while (words[i] && (!text || strcmp(words[i], text) != 0))
+        i++;
+    return words[i] ? i : -1;
+}
+
+static enum maq_status read_vllm(struct reading *r, const json_t *knobs)
+{
+    static const char *const policies[] = {"fcfs", "priority", NULL};
     struct maq_recording *out = r->out;
-    const json_t *knobs = json_object_get(line, "knobs"), *mark = json_object_get(knobs, "watermark");
-    const char *engine = json_string_value(json_object_get(line, "engine")),
-               *version = json_string_value(json_object_get(line, "version")),
-               *policy = json_string_value(json_object_get(knobs, "policy"));
-    if (out->engine)
-        return bad(r, NULL, "a second header");
-    if (!engine || strcmp(engine, "vllm") != 0)
-        return bad(r, "engines: vllm", "the scheduler of an engine that maquette does not have");
-    if (!json_is_object(knobs))
-        return bad(r, NULL, "a recording without knobs");
-    if (policy && strcmp(policy, "fcfs") != 0 && strcmp(policy, "priority") != 0)
+    const json_t *mark = json_object_get(knobs, "watermark");
+    int policy = word(knobs, "policy", policies, 0);
+    if (policy < 0)
         return bad(r, "policies are fcfs, priority", "a policy that maquette does not have");
-    MAQ_TRY(check_knobs(r, knobs));
-    out->engine = "vllm";
-    out->version = maq_arena_strdup(r->arena, maq_str_of(version ? version : "?"));
-    if (!out->version)
-        return maq_no_memory(r->diag, "a recording");
+    MAQ_TRY(check_knobs(r, vllm_knobs, MAQ_COUNT(vllm_knobs), knobs));
     out->knobs = (struct maq_vllm_knobs){
         .max_num_seqs = (int32_t)integer(knobs, "max_num_seqs", 256),
         .max_num_batched_tokens = (int32_t)integer(knobs, "max_num_batched_tokens", 2048),
@@ -177,7 +182,7 @@ static enum maq_status read_header(struct reading *r, const json_t *line)
         .long_prefill_token_threshold = (int32_t)integer(knobs, "long_prefill_token_threshold", 0),
         .adaptive_long_prefill = integer(knobs, "adaptive_long_prefill", 0) != 0,
         .chunked_prefill = integer(knobs, "chunked", 1) != 0,
-        .priority = policy && strcmp(policy, "priority") == 0,
+        .priority = policy == 1,
         .async = integer(knobs, "async", 0) != 0,
         .reserve_full_isl = integer(knobs, "reserve_full_isl", 1) != 0,
         .spec_tokens = (int32_t)integer(knobs, "spec_tokens", 0),
@@ -194,10 +199,90 @@ static enum maq_status read_header(struct reading *r, const json_t *line)
                              (int64_t)out->knobs.max_num_batched_tokens * (out->knobs.async ? 2 : 1)),
         .watermark = json_number_value(mark),
     };
+    out->late = out->knobs.async;
     int32_t block_size = (int32_t)integer(knobs, "block_size", 16);
     if (out->kv.blocks < 2)
         return bad(r, NULL, "no blocks");
     return read_groups(r, json_object_get(knobs, "groups"), block_size);
+}
+
+/* ---- the header, SGLang's ---- */
+
+static const struct known_knob sglang_knobs[] = {
+    {"tokens", 1, MOST_BLOCKS},
+    {"page_size", 1, MOST_STEP},
+    {"unit", 1, MOST_STEP},
+    {"context", 0, MOST_TOKENS},
+    {"max_running_requests", 1, MOST_TOKENS},
+    {"max_prefill_tokens", 1, MOST_TOKENS},
+    {"chunked_prefill_size", 0, MOST_TOKENS},
+    {"prefill_max_requests", 0, MOST_TOKENS},
+    {"conservativeness", 0, 1000},
+    {"caching", 0, 1},
+    {"overlap", 0, 1},
+    {"mixed", 0, 1},
+    {"priority", 0, 1},
+    {"low_priority_first", 0, 1},
+    {"policy", 0, -1},
+    {"eviction", 0, -1},
+};
+
+static enum maq_status read_sglang(struct reading *r, const json_t *knobs)
+{
+    static const char *const policies[] = {"fcfs", "lpm", "dfs-weight", "lof", NULL};
+    static const char *const evictions[] = {"lru", "lfu", "fifo", "mru", "filo", "slru", "priority", NULL};
+    struct maq_recording *out = r->out;
+    int policy = word(knobs, "policy", policies, 0), eviction = word(knobs, "eviction", evictions, 0);
+    const json_t *conservativeness = json_object_get(knobs, "conservativeness");
+    if (policy < 0)
+        return bad(r, "policies are fcfs, lpm, dfs-weight, lof", "a policy that maquette does not have");
+    if (eviction < 0)
+        return bad(r, "they are lru, lfu, fifo, mru, filo, slru, priority", "an eviction that maquette does not have");
+    MAQ_TRY(check_knobs(r, sglang_knobs, MAQ_COUNT(sglang_knobs), knobs));
+    out->is_sglang = true;
+    out->sglang = (struct maq_sglang_knobs){
+        .tokens = integer(knobs, "tokens", 0),
+        .page = (int32_t)integer(knobs, "page_size", 1),
+        .max_running = (int32_t)integer(knobs, "max_running_requests", 2048),
+        .max_prefill = (int32_t)integer(knobs, "max_prefill_tokens", 16384),
+        .chunk = (int32_t)integer(knobs, "chunked_prefill_size", 8192),
+        .max_requests = (int32_t)integer(knobs, "prefill_max_requests", 0),
+        .conservativeness = json_is_number(conservativeness) ? json_number_value(conservativeness) : 1,
+        .policy = (uint8_t)policy,
+        .eviction = (uint8_t)eviction,
+        .caching = integer(knobs, "caching", 1) != 0,
+        .overlap = integer(knobs, "overlap", 1) != 0,
+        .mixed = integer(knobs, "mixed", 0) != 0,
+        .by_priority = integer(knobs, "priority", 0) != 0,
+        .low_first = integer(knobs, "low_priority_first", 0) != 0,
+    };
+    out->late = out->sglang.overlap;
+    out->knobs.max_model_len = MOST_TOKENS;
+    out->kv.n_groups = 1;
+    out->groups[0].block_size = (int32_t)integer(knobs, "unit", out->sglang.page);
+    if (out->sglang.tokens < 1)
+        return bad(r, NULL, "no tokens in the cache");
+    return MAQ_OK;
+}
+
+static enum maq_status read_header(struct reading *r, const json_t *line)
+{
+    struct maq_recording *out = r->out;
+    const json_t *knobs = json_object_get(line, "knobs");
+    const char *engine = json_string_value(json_object_get(line, "engine")),
+               *version = json_string_value(json_object_get(line, "version"));
+    bool sglang = engine && strcmp(engine, "sglang") == 0;
+    if (out->engine)
+        return bad(r, NULL, "a second header");
+    if (!engine || (!sglang && strcmp(engine, "vllm") != 0))
+        return bad(r, "engines: vllm, sglang", "the scheduler of an engine that maquette does not have");
+    if (!json_is_object(knobs))
+        return bad(r, NULL, "a recording without knobs");
+    out->engine = sglang ? "sglang" : "vllm";
+    out->version = maq_arena_strdup(r->arena, maq_str_of(version ? version : "?"));
+    if (!out->version)
+        return maq_no_memory(r->diag, "a recording");
+    return sglang ? read_sglang(r, knobs) : read_vllm(r, knobs);
 }
 
 /* ---- requests ---- */
@@ -215,12 +300,13 @@ static enum maq_status read_request(struct reading *r, const json_t *map)
         names[i] = (uint64_t)json_integer_value(json_array_get(prefix, i));
     if (json_is_string(id) && !(q.id = maq_arena_strdup(r->arena, maq_str_of(json_string_value(id)))))
         return maq_no_memory(r->diag, "a recording");
-    q.request = (struct maq_vllm_new){.prompt = integer(map, "prompt", 0),
-                                      .output = integer(map, "output", 0),
-                                      .priority = (int32_t)integer(map, "priority", 0),
-                                      .content = {.prefix = names, .n_prefix = (uint32_t)n}};
+    q.request = (struct maq_scheduler_request){.prompt = integer(map, "prompt", 0),
+                                               .output = integer(map, "output", 0),
+                                               .limit = integer(map, "limit", 0),
+                                               .priority = (int32_t)integer(map, "priority", 0),
+                                               .content = {.prefix = names, .n_prefix = (uint32_t)n}};
     if (!q.id || q.request.prompt < 1 || q.request.prompt > MOST_TOKENS || q.request.output < 1 ||
-        q.request.output > MOST_TOKENS || q.arrive_step < 0)
+        q.request.output > MOST_TOKENS || q.request.limit < 0 || q.request.limit > MOST_TOKENS || q.arrive_step < 0)
         return bad(r, NULL, "a request without id, prompt or output");
     out->requests[out->n_requests++] = q;
     return MAQ_OK;
@@ -241,7 +327,7 @@ static enum maq_status number_requests(struct reading *r)
         out->requests[i].request.order = i;
     qsort(out->requests, out->n_requests, sizeof *out->requests, by_arrival);
     for (uint32_t i = 0; i < out->n_requests; i++) {
-        struct maq_vllm_new *q = &out->requests[i].request;
+        struct maq_scheduler_request *q = &out->requests[i].request;
         const char *id = out->requests[i].id;
         if (q->prompt > out->knobs.max_model_len)
             return bad(r, NULL, maq_arena_printf(r->arena, "request '%.60s' is longer than max_model_len", id));

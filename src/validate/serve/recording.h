@@ -8,18 +8,21 @@
 #include <jansson.h>
 
 #include "base/arena.h"
+#include "serve/sched/sglang.h"
 #include "serve/sched/vllm.h"
 
 struct maq_recorded_request {
     const char *id;
     int64_t arrive_step;
-    struct maq_vllm_new request; /* arrival and order: its place among all */
-    uint32_t slot;               /* MAQ_NO_SLOT: not there yet, or gone */
-    bool shown;                  /* what was found of it in the cache has been compared */
+    struct maq_scheduler_request request; /* arrival and order: its place among all */
+    uint32_t slot;                        /* MAQ_NO_SLOT: not there yet, or gone */
+    bool shown;                           /* what was found of it in the cache has been compared */
 };
 
 struct maq_recording {
     const char *path, *engine, *version;
+    bool is_sglang; /* what is asked of it is in `sglang`, else in `knobs`, `kv` and `groups` */
+    struct maq_sglang_knobs sglang;
     struct maq_vllm_knobs knobs;
     struct maq_kv_options kv;
     struct maq_kv_group groups[MAQ_KV_MOST_GROUPS];
@@ -28,6 +31,7 @@ struct maq_recording {
     json_t *by_id;         /* id -> index, owned */
     struct maq_str *steps; /* [n_steps] lines */
     uint32_t n_steps;
+    bool late;            /* the outcome of a step is known one step later */
     bool records_sampled; /* steps say what was sampled; otherwise one token where a request's end is reached */
 };
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * schedule.c - `validate schedule`: a recorded engine's requests before maquette's scheduler, and every decision compared.
+ * schedule.c - `validate schedule`: a recorded engine's requests before maquette's scheduler of that engine, and every decision compared.
  *
  * With async scheduling the outcome of a step is known one step later, in the replay as in the recording.
  */
@@ -20,7 +20,7 @@ struct owner {
 
 struct replay {
     struct maq_recording recording;
-    struct maq_vllm vllm;
+    struct maq_scheduler *sched;
     struct maq_iteration at[2]; /* this step's, and the one before it that has not ended */
     int32_t *sampled;
     uint32_t sampled_size;
@@ -97,9 +97,13 @@ static bool step_differs(struct replay *p, const json_t *line, const struct maq_
     if (ended)
         differ |=
             lists_differ(p, "requests finished", json_object_get(line, "finished"), ended->finished, ended->n_finished);
-    differ |= differs(p, "free blocks", json_integer_value(json_object_get(line, "free")), p->vllm.kv.pool.n_free);
-    differ |= differs(p, "requests running", json_integer_value(json_object_get(line, "running")), p->vllm.n_running);
-    differ |= differs(p, "requests waiting", json_integer_value(json_object_get(line, "waiting")), p->vllm.waiting.n);
+    const struct maq_scheduler_load load = p->sched->ops->load(p->sched);
+    const char *free_of = p->recording.is_sglang ? "free tokens" : "free blocks";
+    differ |= differs(p, free_of, json_integer_value(json_object_get(line, "free")), load.all - load.used);
+    if (load.kept >= 0 && json_object_get(line, "cached"))
+        differ |= differs(p, "tokens kept", json_integer_value(json_object_get(line, "cached")), load.kept);
+    differ |= differs(p, "requests running", json_integer_value(json_object_get(line, "running")), load.running);
+    differ |= differs(p, "requests waiting", json_integer_value(json_object_get(line, "waiting")), load.waiting);
     return differ;
 }
 
@@ -108,7 +112,7 @@ static bool step_differs(struct replay *p, const json_t *line, const struct maq_
 static enum maq_status arrive(struct replay *p, uint32_t index)
 {
     struct maq_recorded_request *q = &p->recording.requests[index];
-    q->slot = maq_vllm_add(&p->vllm, &q->request);
+    q->slot = p->sched->ops->add(p->sched, &q->request);
     if (q->slot == MAQ_NO_SLOT)
         return MAQ_NO_MEMORY;
     if (q->slot >= p->owners) {
@@ -130,8 +134,10 @@ static void give_up(struct replay *p, const json_t *ids)
     {
         int64_t index = json_is_string(id) ? recorded(p->recording.by_id, json_string_value(id)) : -1;
         struct maq_recorded_request *q = index >= 0 ? &p->recording.requests[index] : NULL;
-        if (q && q->slot != MAQ_NO_SLOT && p->vllm.at[q->slot].rank.order == q->request.order)
-            maq_vllm_abort(&p->vllm, q->slot);
+        if (!q || q->slot == MAQ_NO_SLOT)
+            continue;
+        p->sched->ops->abort(p->sched, q->slot);
+        q->slot = MAQ_NO_SLOT;
     }
 }
 
@@ -150,15 +156,17 @@ static enum maq_status end_step(struct replay *p, struct maq_iteration *it, cons
         int64_t n = recorded(sampled, p->recording.requests[it->scheduled[i].order].id);
         p->sampled[i] = n > 0 ? (int32_t)n : 0;
     }
-    maq_vllm_end(&p->vllm, it, sampled ? p->sampled : NULL);
+    p->sched->ops->end(p->sched, it, sampled ? p->sampled : NULL);
+    for (uint32_t i = 0; i < it->n_finished; i++)
+        p->recording.requests[p->owner_of[it->finished[i]]].slot = MAQ_NO_SLOT;
     const char *id;
     const json_t *n;
     json_object_foreach(json_object_get(line, "drafts"), id, n)
     {
         int64_t index = recorded(p->recording.by_id, id);
         const struct maq_recorded_request *q = index >= 0 ? &p->recording.requests[index] : NULL;
-        if (q && q->slot != MAQ_NO_SLOT && p->vllm.at[q->slot].rank.order == q->request.order)
-            maq_vllm_propose(&p->vllm, q->slot, (int32_t)json_integer_value(n));
+        if (q && q->slot != MAQ_NO_SLOT && !p->recording.is_sglang)
+            maq_vllm_propose((struct maq_vllm *)p->sched, q->slot, (int32_t)json_integer_value(n));
     }
     return MAQ_OK;
 }
@@ -176,8 +184,8 @@ static enum maq_status one_step(struct replay *p, struct maq_validate_schedule_r
     while (status == MAQ_OK && p->next < r->n_requests && r->requests[p->next].arrive_step <= step)
         status = arrive(p, p->next++);
     give_up(p, json_object_get(line, "aborted"));
-    maq_vllm_decide(&p->vllm, now);
-    struct maq_iteration *ends = !r->knobs.async ? now : n > 0 ? before : NULL;
+    p->sched->ops->decide(p->sched, now);
+    struct maq_iteration *ends = !r->late ? now : n > 0 ? before : NULL;
     if (status == MAQ_OK && ends)
         status = end_step(p, ends, line);
     if (step_differs(p, line, now, ends)) {
@@ -187,7 +195,7 @@ static enum maq_status one_step(struct replay *p, struct maq_validate_schedule_r
         row->equal_steps++;
     }
     json_decref(line);
-    return p->vllm.failed ? MAQ_NO_MEMORY : status;
+    return p->sched->failed ? MAQ_NO_MEMORY : status;
 }
 
 static enum maq_status replay(struct maq_validate_schedule_row *row, const char *path, struct maq_arena *arena,
@@ -197,7 +205,8 @@ static enum maq_status replay(struct maq_validate_schedule_row *row, const char 
     enum maq_status status = maq_recording_read(&p.recording, path, arena, diag);
     bool read = status == MAQ_OK;
     if (read)
-        status = maq_vllm_init(&p.vllm, &p.recording.knobs, &p.recording.kv);
+        status = p.recording.is_sglang ? maq_sglang_new(&p.sched, &p.recording.sglang)
+                                       : maq_vllm_new(&p.sched, &p.recording.knobs, &p.recording.kv);
     *row = (struct maq_validate_schedule_row){.file = maq_arena_strdup(arena, maq_str_of(path)),
                                               .engine = p.recording.engine,
                                               .version = p.recording.version,
@@ -217,8 +226,8 @@ static enum maq_status replay(struct maq_validate_schedule_row *row, const char 
     maq_iteration_fini(&p.at[1]);
     free(p.sampled);
     free(p.owner_of);
-    if (p.vllm.kv.n_groups > 0)
-        maq_vllm_fini(&p.vllm);
+    if (p.sched)
+        p.sched->ops->fini(p.sched);
     maq_recording_fini(&p.recording);
     return status;
 }

@@ -1,0 +1,404 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * radix_tree.c - nodes in one array; children are found by a chained hash of parent and first page, leaves that can be evicted lie in
+ * a binary heap that knows their places. A use is a tick of a clock, of which the nodes of a path that is looked up share one: the deeper goes later.
+ */
+#include "serve/kv/radix_tree.h"
+
+#include <stdlib.h>
+
+#include "base/alloc.h"
+#include "base/check.h"
+
+#define TICK ((int64_t)1 << 20) /* more than a path has nodes */
+
+/* ---- what tokens are ---- */
+
+static uint64_t mix(uint64_t x)
+{
+    x += 0x9e3779b97f4a7c15u;
+    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
+    x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
+    return x ^ (x >> 31);
+}
+
+static int64_t named(const struct maq_content *c)
+{
+    return (int64_t)c->n_prefix * c->unit;
+}
+
+int64_t maq_content_common(const struct maq_content *a, const struct maq_content *b, int64_t most)
+{
+    if (a->own == b->own)
+        return most;
+    uint32_t n = a->n_prefix < b->n_prefix ? a->n_prefix : b->n_prefix, i = 0;
+    if (a->prefix == b->prefix)
+        i = n;
+    while (i < n && a->prefix[i] == b->prefix[i] && (int64_t)i * a->unit < most)
+        i++;
+    return (int64_t)i * a->unit < most ? (int64_t)i * a->unit : most;
+}
+
+uint64_t maq_content_page(const struct maq_content *c, int64_t first, int32_t tokens)
+{
+    uint64_t h = mix((uint64_t)tokens);
+    int64_t at = first, end = first + tokens;
+    while (at < end && at < named(c)) {
+        int64_t run = (at / c->unit + 1) * c->unit, stop = run < end ? run : end;
+        h = mix(h * 0xff51afd7ed558ccdu + mix(c->prefix[at / c->unit]) + (uint64_t)(at % c->unit));
+        at = stop;
+    }
+    return at < end ? mix(h * 0xff51afd7ed558ccdu + mix(c->own) + ~(uint64_t)at) : h;
+}
+
+static uint64_t key_of(uint32_t parent, const struct maq_content *c, int64_t first, int32_t page)
+{
+    return mix(maq_content_page(c, first, page) + ((uint64_t)parent << 32));
+}
+
+/* ---- leaves that can be evicted ---- */
+
+static int64_t rank(const struct maq_radix_tree *t, const struct maq_radix_node *n)
+{
+    switch ((enum maq_radix_eviction)t->eviction) {
+    case MAQ_RADIX_LFU:
+        return n->hits;
+    case MAQ_RADIX_FIFO:
+        return n->came;
+    case MAQ_RADIX_MRU:
+        return -n->used;
+    case MAQ_RADIX_FILO:
+        return -n->came;
+    case MAQ_RADIX_SLRU:
+        return n->hits >= 2;
+    case MAQ_RADIX_PRIORITY:
+        return n->priority;
+    case MAQ_RADIX_LRU:
+    case MAQ_RADIX_EVICTIONS:
+        break;
+    }
+    return 0;
+}
+
+static bool goes_before(const struct maq_radix_tree *t, uint32_t a, uint32_t b)
+{
+    int64_t x = rank(t, &t->at[a]), y = rank(t, &t->at[b]);
+    return x != y ? x < y : t->at[a].used < t->at[b].used;
+}
+
+static void put(struct maq_radix_tree *t, uint32_t place, uint32_t node)
+{
+    t->heap[place] = node;
+    t->at[node].heap = place + 1;
+}
+
+/* Moves a node from a place where it may be wrong to where it belongs. */
+static void settle(struct maq_radix_tree *t, uint32_t place, uint32_t node)
+{
+    while (place > 0 && goes_before(t, node, t->heap[(place - 1) / 2])) {
+        put(t, place, t->heap[(place - 1) / 2]);
+        place = (place - 1) / 2;
+    }
+    for (;;) {
+        uint32_t c = 2 * place + 1;
+        if (c + 1 < t->n_heap && goes_before(t, t->heap[c + 1], t->heap[c]))
+            c++;
+        if (c >= t->n_heap || !goes_before(t, t->heap[c], node))
+            break;
+        put(t, place, t->heap[c]);
+        place = c;
+    }
+    put(t, place, node);
+}
+
+static void leave_heap(struct maq_radix_tree *t, uint32_t node)
+{
+    uint32_t place = t->at[node].heap;
+    if (place == 0)
+        return;
+    t->at[node].heap = 0;
+    uint32_t last = t->heap[--t->n_heap];
+    if (last != node)
+        settle(t, place - 1, last);
+}
+
+/* After anything about a node has changed that decides whether and when it is evicted. */
+static void update_leaf(struct maq_radix_tree *t, uint32_t node)
+{
+    const struct maq_radix_node *n = &t->at[node];
+    bool leaf = node != MAQ_RADIX_ROOT && n->locks == 0 && n->child == MAQ_RADIX_NONE;
+    if (!leaf) {
+        leave_heap(t, node);
+        return;
+    }
+    if (n->heap > 0) {
+        settle(t, n->heap - 1, node);
+        return;
+    }
+    if (!maq__grow((void **)&t->heap, &t->heap_size, t->n_heap, sizeof *t->heap)) {
+        t->failed = true;
+        return;
+    }
+    t->n_heap++;
+    settle(t, t->n_heap - 1, node);
+}
+
+/* ---- nodes ---- */
+
+static bool rehash(struct maq_radix_tree *t, uint32_t mask)
+{
+    uint32_t *table = maq__malloc(((size_t)mask + 1) * sizeof *table);
+    if (!table) {
+        t->failed = true;
+        return false;
+    }
+    for (uint32_t i = 0; i <= mask; i++)
+        table[i] = MAQ_RADIX_NONE;
+    for (uint32_t i = 0; t->table && i <= t->mask; i++)
+        for (uint32_t n = t->table[i], next; n != MAQ_RADIX_NONE; n = next) {
+            next = t->at[n].bucket;
+            t->at[n].bucket = table[t->at[n].key & mask];
+            table[t->at[n].key & mask] = n;
+        }
+    free(t->table);
+    t->table = table;
+    t->mask = mask;
+    return true;
+}
+
+static void enter_table(struct maq_radix_tree *t, uint32_t node, uint64_t key)
+{
+    t->at[node].key = key;
+    t->at[node].bucket = t->table[key & t->mask];
+    t->table[key & t->mask] = node;
+}
+
+static void leave_table(struct maq_radix_tree *t, uint32_t node)
+{
+    uint32_t *at = &t->table[t->at[node].key & t->mask];
+    while (*at != node)
+        at = &t->at[*at].bucket;
+    *at = t->at[node].bucket;
+}
+
+static uint32_t find_child(const struct maq_radix_tree *t, uint32_t parent, const struct maq_content *c, int64_t first)
+{
+    uint64_t key = key_of(parent, c, first, t->page);
+    uint32_t node = t->table[key & t->mask];
+    while (node != MAQ_RADIX_NONE && t->at[node].key != key)
+        node = t->at[node].bucket;
+    return node;
+}
+
+static uint32_t new_node(struct maq_radix_tree *t)
+{
+    uint32_t node = t->free;
+    if (node != MAQ_RADIX_NONE)
+        t->free = t->at[node].next;
+    else if (maq__grow((void **)&t->at, &t->size, t->n, sizeof *t->at))
+        node = t->n++;
+    if (node == MAQ_RADIX_NONE || (t->entries >= t->mask && !rehash(t, t->mask * 2 + 1))) {
+        t->failed = true;
+        return MAQ_RADIX_NONE;
+    }
+    t->entries++;
+    t->at[node] = (struct maq_radix_node){.parent = MAQ_RADIX_NONE,
+                                          .bucket = MAQ_RADIX_NONE,
+                                          .child = MAQ_RADIX_NONE,
+                                          .last_child = MAQ_RADIX_NONE,
+                                          .prev = MAQ_RADIX_NONE,
+                                          .next = MAQ_RADIX_NONE,
+                                          .used = t->clock++ * TICK,
+                                          .came = t->clock++};
+    return node;
+}
+
+static void append_child(struct maq_radix_tree *t, uint32_t parent, uint32_t node)
+{
+    struct maq_radix_node *p = &t->at[parent];
+    t->at[node].parent = parent;
+    t->at[node].prev = p->last_child;
+    t->at[node].next = MAQ_RADIX_NONE;
+    *(p->last_child == MAQ_RADIX_NONE ? &p->child : &t->at[p->last_child].next) = node;
+    p->last_child = node;
+}
+
+/* The node in front takes its place among its siblings and its key, and has it as its only child. */
+static uint32_t split(struct maq_radix_tree *t, uint32_t node, int64_t at)
+{
+    uint32_t front = new_node(t);
+    if (front == MAQ_RADIX_NONE)
+        return node;
+    struct maq_radix_node *n = &t->at[node], *f = &t->at[front];
+    f->content = n->content;
+    f->begin = n->begin;
+    f->end = n->begin = at;
+    f->locks = n->locks;
+    f->hits = n->hits;
+    f->priority = n->priority;
+    f->came = n->came;
+    f->parent = n->parent;
+    f->prev = n->prev;
+    f->next = n->next;
+    *(f->prev == MAQ_RADIX_NONE ? &t->at[f->parent].child : &t->at[f->prev].next) = front;
+    *(f->next == MAQ_RADIX_NONE ? &t->at[f->parent].last_child : &t->at[f->next].prev) = front;
+    leave_table(t, node);
+    enter_table(t, front, n->key);
+    append_child(t, front, node);
+    enter_table(t, node, key_of(front, &n->content, at, t->page));
+    n->used = t->clock++ * TICK;
+    update_leaf(t, node);
+    return front;
+}
+
+enum maq_status maq_radix_init(struct maq_radix_tree *t, int32_t page, enum maq_radix_eviction eviction)
+{
+    *t = (struct maq_radix_tree){.page = page, .eviction = (uint8_t)eviction, .free = MAQ_RADIX_NONE, .clock = 1};
+    if (!rehash(t, 255) || new_node(t) == MAQ_RADIX_NONE)
+        return MAQ_NO_MEMORY;
+    t->at[MAQ_RADIX_ROOT].priority = INT64_MIN;
+    return MAQ_OK;
+}
+
+void maq_radix_fini(struct maq_radix_tree *t)
+{
+    free(t->at);
+    free(t->table);
+    free(t->heap);
+    *t = (struct maq_radix_tree){0};
+}
+
+/* ---- looking up and adding ---- */
+
+/* Tokens of a node that a content of `tokens` tokens has too, in whole pages. */
+static int64_t shared(const struct maq_radix_tree *t, uint32_t node, const struct maq_content *c, int64_t tokens)
+{
+    const struct maq_radix_node *n = &t->at[node];
+    int64_t most = n->end < tokens ? n->end : tokens;
+    return (maq_content_common(&n->content, c, most) - n->begin) / t->page * t->page;
+}
+
+int64_t maq_radix_match(struct maq_radix_tree *t, const struct maq_content *c, int64_t tokens, uint32_t *node)
+{
+    int64_t at = 0;
+    *node = MAQ_RADIX_ROOT;
+    tokens = tokens / t->page * t->page;
+    if (tokens <= 0)
+        return 0;
+    while (at < tokens) {
+        uint32_t child = find_child(t, *node, c, at);
+        if (child == MAQ_RADIX_NONE)
+            break;
+        int64_t n = shared(t, child, c, tokens);
+        if (n <= 0)
+            break;
+        at += n;
+        *node = at < t->at[child].end ? split(t, child, at) : child;
+        if (at < t->at[child].end)
+            break;
+    }
+    int64_t tick = t->clock++ * TICK;
+    for (uint32_t n = *node; n != MAQ_RADIX_NONE; n = t->at[n].parent) {
+        t->at[n].used = tick--;
+        update_leaf(t, n);
+    }
+    return at;
+}
+
+static void count_hit(struct maq_radix_tree *t, uint32_t node, const struct maq_radix_insert *w)
+{
+    struct maq_radix_node *n = &t->at[node];
+    n->priority = n->priority > w->priority ? n->priority : w->priority;
+    n->hits += n->end > w->inserted;
+    update_leaf(t, node);
+}
+
+static uint32_t add_leaf(struct maq_radix_tree *t, uint32_t parent, const struct maq_content *c, int64_t begin,
+                         const struct maq_radix_insert *w)
+{
+    uint32_t leaf = new_node(t);
+    if (leaf == MAQ_RADIX_NONE)
+        return parent;
+    t->at[leaf].content = *c;
+    t->at[leaf].begin = begin;
+    t->at[leaf].end = w->tokens;
+    t->at[leaf].priority = w->priority;
+    append_child(t, parent, leaf);
+    enter_table(t, leaf, key_of(parent, c, begin, t->page));
+    t->tokens += w->tokens - begin;
+    update_leaf(t, parent);
+    count_hit(t, leaf, w);
+    return leaf;
+}
+
+int64_t maq_radix_insert(struct maq_radix_tree *t, const struct maq_content *c, const struct maq_radix_insert *w,
+                         uint32_t *node)
+{
+    int64_t at = 0;
+    *node = MAQ_RADIX_ROOT;
+    t->at[MAQ_RADIX_ROOT].used = t->clock++ * TICK;
+    while (at < w->tokens) {
+        uint32_t child = find_child(t, *node, c, at);
+        int64_t n = child == MAQ_RADIX_NONE ? 0 : shared(t, child, c, w->tokens);
+        if (n <= 0)
+            break;
+        t->at[child].used = t->clock++ * TICK;
+        update_leaf(t, child);
+        at += n;
+        *node = at < t->at[child].end ? split(t, child, at) : child;
+        count_hit(t, *node, w);
+    }
+    if (at < w->tokens)
+        *node = add_leaf(t, *node, c, at, w);
+    return at;
+}
+
+/* ---- locks and eviction ---- */
+
+void maq_radix_lock(struct maq_radix_tree *t, uint32_t node)
+{
+    for (; node != MAQ_RADIX_ROOT; node = t->at[node].parent) {
+        struct maq_radix_node *n = &t->at[node];
+        if (n->locks++ > 0)
+            continue;
+        t->locked += n->end - n->begin;
+        leave_heap(t, node);
+    }
+}
+
+void maq_radix_unlock(struct maq_radix_tree *t, uint32_t node)
+{
+    for (; node != MAQ_RADIX_ROOT; node = t->at[node].parent) {
+        struct maq_radix_node *n = &t->at[node];
+        MAQ_ASSERT(n->locks > 0);
+        if (--n->locks > 0)
+            continue;
+        t->locked -= n->end - n->begin;
+        update_leaf(t, node);
+    }
+}
+
+int64_t maq_radix_evictable(const struct maq_radix_tree *t)
+{
+    return t->tokens - t->locked;
+}
+
+int64_t maq_radix_evict(struct maq_radix_tree *t)
+{
+    if (t->n_heap == 0)
+        return 0;
+    uint32_t node = t->heap[0];
+    struct maq_radix_node *n = &t->at[node];
+    int64_t tokens = n->end - n->begin;
+    leave_heap(t, node);
+    leave_table(t, node);
+    *(n->prev == MAQ_RADIX_NONE ? &t->at[n->parent].child : &t->at[n->prev].next) = n->next;
+    *(n->next == MAQ_RADIX_NONE ? &t->at[n->parent].last_child : &t->at[n->next].prev) = n->prev;
+    t->tokens -= tokens;
+    t->entries--;
+    uint32_t parent = n->parent;
+    n->next = t->free;
+    t->free = node;
+    update_leaf(t, parent);
+    return tokens;
+}

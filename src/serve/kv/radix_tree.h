@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * radix_tree.h - the prefix cache of SGLang: a tree of runs of tokens, of which a request uses the path that equals its beginning.
+ *
+ * A node holds the tokens [begin, end) of some content, a whole number of pages. Children begin with different pages. Looking a beginning up splits the
+ * node in which it ends. A request locks the path that it uses; leaves that nobody locks are what can be evicted, and then
+ * their parents. Which goes first is the policy's:
+ *
+ *   LRU    the one unused for longest           MRU    the one used last
+ *   FIFO   the one that came first              FILO   the one that came last
+ *   LFU    the one inserted least often         SLRU   those inserted once before others, then as LRU
+ *   PRIORITY  the least priority (of the requests that inserted it), then as LRU
+ *
+ * The rules, and what counts as a use, are those of SGLang 0.5.23 (mem_cache/unified_cache/unified_tree_core.py, components/full.py,
+ * mem_cache/evict_policy.py).
+ */
+#ifndef MAQ_SERVE_KV_RADIX_TREE_H
+#define MAQ_SERVE_KV_RADIX_TREE_H
+
+#include "maquette/serve.h"
+#include "serve/kv/content.h"
+
+#define MAQ_RADIX_ROOT 0u
+#define MAQ_RADIX_NONE UINT32_MAX
+
+struct maq_radix_node {
+    struct maq_content content;
+    int64_t begin, end; /* tokens of the content */
+    uint64_t key;       /* of its first page and its parent */
+    uint32_t parent, bucket;
+    uint32_t child, last_child, prev, next; /* children in the order in which they came */
+    uint32_t locks;
+    uint32_t heap; /* its place among leaves that can be evicted, from 1 on; 0 = not there */
+    int64_t used, came, hits, priority;
+};
+
+struct maq_radix_tree {
+    struct maq_radix_node *at; /* [n] */
+    uint32_t n, size, free;    /* free: first of the nodes that are none, linked by `next` */
+    uint32_t *table;           /* [mask + 1] nodes by key */
+    uint32_t mask, entries;
+    uint32_t *heap; /* leaves that can be evicted, the next one first */
+    uint32_t n_heap, heap_size;
+    int64_t clock, tokens, locked; /* of all nodes; of those that are locked */
+    int32_t page;
+    uint8_t eviction; /* enum maq_radix_eviction */
+    bool failed;      /* out of memory */
+};
+
+enum maq_status maq_radix_init(struct maq_radix_tree *t, int32_t page, enum maq_radix_eviction eviction);
+void maq_radix_fini(struct maq_radix_tree *t);
+
+/* The longest beginning of at most `tokens` tokens that is there: its length, and the node that it ends with. */
+int64_t maq_radix_match(struct maq_radix_tree *t, const struct maq_content *content, int64_t tokens, uint32_t *node);
+
+struct maq_radix_insert {
+    int64_t tokens; /* a whole number of pages */
+    int64_t priority;
+    int64_t inserted; /* of them by the same request before: they do not count again */
+};
+/* Adds a beginning; how much of it was there. *node: the one that it ends with. */
+int64_t maq_radix_insert(struct maq_radix_tree *t, const struct maq_content *content,
+                         const struct maq_radix_insert *what, uint32_t *node);
+
+/* A node and all above it. */
+void maq_radix_lock(struct maq_radix_tree *t, uint32_t node);
+void maq_radix_unlock(struct maq_radix_tree *t, uint32_t node);
+
+/* Evicts the next leaf: its tokens; 0 = there is none. */
+int64_t maq_radix_evict(struct maq_radix_tree *t);
+/* Tokens that could be evicted. */
+int64_t maq_radix_evictable(const struct maq_radix_tree *t);
+
+/* Tokens that two contents have in common, at most `most`. */
+int64_t maq_content_common(const struct maq_content *a, const struct maq_content *b, int64_t most);
+/* What `tokens` tokens from token `first` on are, whatever is before them. */
+uint64_t maq_content_page(const struct maq_content *content, int64_t first, int32_t tokens);
+
+#endif

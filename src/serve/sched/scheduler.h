@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * scheduler.h - what an engine asks of a scheduler, whichever it is: which tokens of which requests the next iteration computes.
+ *
+ *   request --add()--> [ waits ] --decide()--> [ an iteration under way ] --end()--> tokens for clients, requests that ended
+ *                          ^                             |
+ *                          +------- preempted -----------+
+ *
+ * A scheduler owns its requests from add() until they end, the order in which they wait and run, and the KV cache. The engine owns time, clients,
+ * passes and what they cost, and latencies. It calls
+ *
+ *   add()       when a request has reached the engine; the slot is the request's until an iteration in which it ended has ended
+ *   decide()    when it could launch another iteration. Nobody in it: there is nothing to do until one ends or somebody comes
+ *   end()       in the order of decide(), with up to `most_in_flight` iterations decided and not ended
+ *   load()      to show who runs, who waits, how much of the cache is in use
+ *   stretch()   before decide(): may many iterations be done at once, in which only decode lengths grow? skip() then does them
+ *
+ * A new policy is a struct that begins with `struct maq_scheduler`, a table of operations (`static const struct maq_scheduler_ops`), a constructor, and its
+ * case in src/serve/engine/policy.c. Policies that there are: vllm.h, and trtllm.h, which is vllm.h with another rule of admission.
+ */
+#ifndef MAQ_SERVE_SCHED_SCHEDULER_H
+#define MAQ_SERVE_SCHED_SCHEDULER_H
+
+#include "maquette/diag.h"
+#include "serve/kv/content.h"
+
+#define MAQ_NO_SLOT UINT32_MAX
+
+/* A request that comes. */
+struct maq_scheduler_request {
+    int64_t prompt, output; /* tokens; output: that it samples, at least 1 */
+    int64_t
+        limit; /* tokens that it may sample at most, as far as the engine knows; 0 = output, of which it then knows */
+    int32_t priority;
+    double arrival;
+    uint64_t order;             /* tells it from all others */
+    struct maq_content content; /* its names stay where they are as long as the scheduler lives */
+};
+
+/* What an iteration does for a request. */
+struct maq_scheduled {
+    uint32_t slot;
+    int32_t tokens, drafts; /* that it computes; how many of them are drafts */
+    int64_t computed;       /* before it */
+    uint64_t order;         /* of the request: the slot may have another one when the iteration ends */
+    int64_t hit;            /* tokens that were found cached when it was taken in; -1: it ran already */
+    bool samples;           /* its known tokens are computed to their end */
+    bool prefill;           /* of its prompt, or again what was lost, where the scheduler tells that from decoding */
+    int32_t came;           /* tokens that reached its client when the iteration ended; 0 also where they were lost */
+};
+
+struct maq_iteration {
+    struct maq_scheduled *scheduled; /* [n] */
+    uint32_t n, size;
+    uint32_t *preempted; /* slots */
+    uint32_t n_preempted, preempted_size;
+    uint32_t *finished; /* slots that became free when it ended */
+    uint32_t n_finished, finished_size;
+    int64_t tokens;
+};
+void maq_iteration_fini(struct maq_iteration *it);
+/* Nobody is in it any more; what it holds stays for the next use. */
+void maq_iteration_clear(struct maq_iteration *it);
+/* False when out of memory. */
+bool maq_iteration_add(struct maq_iteration *it, const struct maq_scheduled *s);
+/* One more to a list of slots, which grows; false when out of memory. */
+bool maq_slots_push(uint32_t **list, uint32_t *n, uint32_t *size, uint32_t value);
+
+struct maq_scheduler_load {
+    uint32_t running, waiting;
+    int64_t used, all; /* of the KV cache, in what it is cut into; what is only kept for later requests is not in use */
+    int64_t kept;      /* for later requests alone; -1 = not told */
+};
+
+#define MAQ_STRETCH_PERIOD 256u
+
+/* Iterations that differ in nothing but lengths: all of `slots` decode a token in each, in this order. */
+struct maq_stretch {
+    const uint32_t *slots; /* [n], the scheduler's */
+    uint32_t n;
+    int64_t most;                       /* before one of them samples its last token */
+    int64_t free;                       /* of the cache, that may be taken before somebody has to give way */
+    uint32_t period;                    /* iteration i takes taken[i % period] of it */
+    uint32_t taken[MAQ_STRETCH_PERIOD]; /* [period] */
+};
+
+struct maq_scheduler;
+
+struct maq_scheduler_ops {
+    const char *name;
+    void (*fini)(struct maq_scheduler *s);
+    /* A request that waits from now on. MAQ_NO_SLOT when out of memory. */
+    uint32_t (*add)(struct maq_scheduler *s, const struct maq_scheduler_request *request);
+    /* It is given up. */
+    void (*abort)(struct maq_scheduler *s, uint32_t slot);
+    /* Decides the next iteration; it->n may be 0. */
+    void (*decide)(struct maq_scheduler *s, struct maq_iteration *it);
+    /* sampled[i] tokens came out for it->scheduled[i]; NULL: one where `samples`. Fills it->finished and what `came`. */
+    void (*end)(struct maq_scheduler *s, struct maq_iteration *it, const int32_t *sampled);
+    struct maq_scheduler_load (*load)(const struct maq_scheduler *s);
+    /* Tokens of a request that are computed, or are in iterations under way. */
+    int64_t (*computed)(const struct maq_scheduler *s, uint32_t slot);
+    /* False: the next iteration has to be decided. What is under way is the engine's to look at. */
+    bool (*stretch)(const struct maq_scheduler *s, struct maq_stretch *out);
+    /* Does `steps` iterations of a stretch. What of it nobody sees is left out: which part of the cache each takes. */
+    void (*skip)(struct maq_scheduler *s, const struct maq_stretch *stretch, int64_t steps);
+};
+
+/* The beginning of every scheduler. */
+struct maq_scheduler {
+    const struct maq_scheduler_ops *ops;
+    bool failed; /* out of memory: what was decided is not to be relied on; look once after each iteration */
+};
+
+#endif

@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * sglang.h - the scheduler of SGLang: prompts before tokens, a prefix cache that is a radix tree.
+ *
+ * Every iteration is one of two kinds, and a prefill goes first:
+ *
+ *   prefill   of those that wait, in the order of the policy, as long as each finds room for its prompt and for what all that run may yet
+ *             sample, under two budgets of tokens (max_prefill_tokens, chunked_prefill_size). The last one may be cut; it goes on first in
+ *             the next prefill, and there is at most one such at a time. Who does not fit stops the others, and nobody is tried again until somebody
+ *             that runs has ended (`full`)
+ *   decode    a token of all that run. If the cache lacks room, those with the least output (of equals the longest prompts) are retracted, until it
+ *             does not: what they have beyond the tree is given back, they wait at the end, and are computed again with what they sampled
+ *
+ * With mixed chunks a prefill takes the decodes along. What those that run may yet sample is limit - sampled (4,096 at most) times new_token_ratio, or
+ * all of it for those of which the engine knows that they stop there and not before; the ratio falls with each decode, is
+ * estimated anew at a retraction, and starts over when there is nobody.
+ *
+ * With overlap an iteration is decided before the one before it has ended: who is sure to end with that is left out, others are computed once too often,
+ * and what a retracted request has under way is lost.
+ *
+ * Pipeline stages have a batch of their own each (`lanes`), without overlap, which is less than scheduler_pp_mixin.py does.
+ *
+ * The rules are those of SGLang 0.5.23 (managers/scheduler.py, schedule_batch.py, schedule_policy.py, mem_cache/prefill_budget.py, mem_cache/allocation.py,
+ * managers/scheduler_components/). Not here: speculation, LoRA, host caches, disaggregation, preemption by priority, sliding-window pools.
+ */
+#ifndef MAQ_SERVE_SCHED_SGLANG_H
+#define MAQ_SERVE_SCHED_SGLANG_H
+
+#include "serve/kv/radix_tree.h"
+#include "serve/sched/scheduler.h"
+
+struct maq_sglang_knobs {
+    int64_t tokens;       /* of the cache */
+    int32_t page;         /* tokens that it gives at once */
+    int32_t max_running;  /* requests */
+    int32_t max_prefill;  /* tokens of a prefill batch */
+    int32_t chunk;        /* of them, prompts cut; 0 = prompts are computed whole */
+    int32_t max_requests; /* of a prefill batch; 0 = no such bound */
+    int32_t lanes;        /* pipeline stages; 0 = 1 */
+    double conservativeness;
+    uint8_t policy, eviction; /* enum maq_sglang_policy, enum maq_radix_eviction */
+    bool caching, overlap, mixed;
+    bool by_priority, low_first; /* before the policy, by priority: the highest first, or the lowest */
+};
+
+enum maq_sglang_status { MAQ_SGLANG_FREE, MAQ_SGLANG_WAITING, MAQ_SGLANG_TAKEN };
+
+struct maq_sglang_request {
+    int64_t prompt, output, limit;
+    int64_t sampled;   /* that the scheduler knows of */
+    int64_t prefix;    /* computed before its prefill */
+    int64_t end;       /* of its prefill */
+    int64_t held;      /* tokens for which it has slots; 0 = none */
+    int64_t tree_owns; /* of them, those of the tree */
+    int64_t inserted;  /* in the tree by it */
+    int64_t matched;   /* of it that the tree was found to hold, while it waits */
+    uint64_t entered, order;
+    uint32_t node, lock; /* where its prefix ends in the tree; what it locked, MAQ_RADIX_NONE = nothing */
+    uint32_t flying;     /* iterations under way that sample for it */
+    uint32_t preemptions;
+    int32_t priority;
+    uint8_t status;
+    bool stops_known; /* it samples `limit` tokens and the engine knows */
+    bool retracted;   /* what it has under way is lost */
+    bool seen;        /* it was in an iteration */
+    struct maq_content content;
+};
+
+/* A batch that runs, and the last one decided. */
+struct maq_sglang_lane {
+    uint32_t *running, n_running, running_size;
+    uint32_t *last, n_last, last_size; /* of a prefill */
+    uint32_t last_chunked;
+    uint32_t flying; /* iterations under way */
+    bool last_prefill, full, idle;
+};
+
+struct maq_sglang {
+    struct maq_scheduler base;
+    struct maq_sglang_knobs knobs;
+    struct maq_radix_tree tree;
+    struct maq_sglang_request *at; /* slots */
+    uint32_t n_slots, slots_size, *free_slots, n_free_slots, free_size;
+    uint32_t *waiting, n_waiting, waiting_size;
+    uint32_t *taken, n_taken, taken_size; /* of a prefill that is decided */
+    void *sorting;                        /* [sorting_size] of those that wait */
+    uint32_t sorting_size;
+    struct maq_sglang_lane *lanes;
+    uint32_t lane, *flights, n_flights, flights_size; /* whose turn it is; of iterations under way, the oldest first */
+    uint32_t chunked;                                 /* slot whose prompt was cut; MAQ_NO_SLOT */
+    uint32_t rows;                                    /* requests that hold slots of the cache */
+    int64_t available;                                /* tokens that nobody holds, nor the tree */
+    double ratio, ratio_first, ratio_least, ratio_step;
+    uint64_t entries, refreshes, draws;
+};
+
+enum maq_status maq_sglang_new(struct maq_scheduler **out, const struct maq_sglang_knobs *knobs);
+/* Tokens that a request has to leave free in an empty cache, so that it is taken in. */
+int64_t maq_sglang_room(int64_t prompt, int64_t output, int32_t page);
+
+/* ---- within the scheduler ---- */
+
+static inline int64_t maq_sglang_pages(const struct maq_sglang *s, int64_t tokens)
+{
+    return (tokens + s->knobs.page - 1) / s->knobs.page * s->knobs.page;
+}
+/* Evicts until so many tokens are available, or nothing is left to evict. */
+void maq_sglang_evict(struct maq_sglang *s, int64_t tokens);
+/* Offers what is computed of a request to the tree, which then owns it in whole pages. */
+void maq_sglang_keep(struct maq_sglang *s, struct maq_sglang_request *r, int64_t tokens);
+/* Gives back all that a request holds; keep: what is computed goes to the tree. */
+void maq_sglang_release(struct maq_sglang *s, struct maq_sglang_request *r, bool keep);
+bool maq_sglang_wait(struct maq_sglang *s, uint32_t slot);
+/* Puts those that wait in the order of the policy. sglang_order.c */
+void maq_sglang_sort(struct maq_sglang *s);
+/* The prefix of a request in the tree, of at most `most` tokens. */
+void maq_sglang_look_up(struct maq_sglang *s, struct maq_sglang_request *r, int64_t most);
+/* A prefill into s->taken, with slots for all of it; its tokens, 0 = none. `cut`: the one whose prompt is cut. sglang_admit.c */
+int64_t maq_sglang_admit(struct maq_sglang *s, struct maq_sglang_lane *lane);
+/* sglang_decide.c */
+void maq_sglang_decide(struct maq_scheduler *base, struct maq_iteration *it);
+bool maq_sglang_has_room(struct maq_sglang *s, const uint32_t *slots, uint32_t n);
+bool maq_sglang_stretch(const struct maq_scheduler *base, struct maq_stretch *out);
+void maq_sglang_skip(struct maq_scheduler *base, const struct maq_stretch *stretch, int64_t steps);
+
+#endif

@@ -1,0 +1,314 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * sglang_decide.c - the next iteration: a prefill, or else a token of all that run (scheduler.py, get_next_batch_to_run, update_running_batch;
+ * schedule_batch.py, retract_decode), and many of the latter at once.
+ */
+#include <stdlib.h>
+
+#include "base/alloc.h"
+#include "serve/sched/sglang.h"
+
+#define RETRACT_STEPS 20 /* SGLANG_RETRACT_DECODE_STEPS */
+
+static void put(struct maq_sglang *s, struct maq_iteration *it, const struct maq_scheduled *w)
+{
+    if (!maq_iteration_add(it, w))
+        s->base.failed = true;
+    it->tokens += w->tokens;
+    s->at[w->slot].flying += w->samples;
+}
+
+/* ---- what was decided last ---- */
+
+/* A prompt that was cut goes to the tree as far as it is; a prefill's others run from now on. */
+static void merge_last(struct maq_sglang *s, struct maq_sglang_lane *l)
+{
+    uint32_t left = 0;
+    if (s->chunked != MAQ_NO_SLOT && s->at[s->chunked].end > s->at[s->chunked].prefix) {
+        struct maq_sglang_request *r = &s->at[s->chunked];
+        maq_sglang_keep(s, r, r->end);
+        r->prefix = r->end;
+    }
+    if (!l->last_prefill)
+        return;
+    bool ran = l->n_running > 0;
+    for (uint32_t i = 0; i < l->n_last; i++) {
+        if (l->last[i] == s->chunked || l->last[i] == l->last_chunked) {
+            left++;
+            continue;
+        }
+        if (!maq_slots_push(&l->running, &l->n_running, &l->running_size, l->last[i]))
+            s->base.failed = true;
+    }
+    if (left > 0 || (!ran && l->n_running > 0))
+        l->full = false;
+    l->n_last = 0;
+    l->last_prefill = false;
+}
+
+/* ---- decoding ---- */
+
+static int64_t new_pages(const struct maq_sglang *s, const uint32_t *slots, uint32_t n)
+{
+    int64_t pages = 0;
+    for (uint32_t i = 0; i < n; i++)
+        pages += s->at[slots[i]].held % s->knobs.page == 0;
+    return pages * s->knobs.page;
+}
+
+bool maq_sglang_has_room(struct maq_sglang *s, const uint32_t *slots, uint32_t n)
+{
+    int64_t tokens = new_pages(s, slots, n);
+    maq_sglang_evict(s, tokens);
+    return s->available >= tokens;
+}
+
+/* Those that are sure to end with what is under way are left out; how many. They stand in *slots behind the others. */
+static uint32_t leave_ending(struct maq_sglang *s, struct maq_sglang_lane *l)
+{
+    uint32_t kept = 0, before = l->n_running;
+    for (uint32_t i = 0; i < before; i++) {
+        const struct maq_sglang_request *r = &s->at[l->running[i]];
+        if (!(s->knobs.overlap && r->flying > 0 && r->sampled + 1 >= r->limit))
+            l->running[kept++] = l->running[i];
+    }
+    l->n_running = kept;
+    return before - kept;
+}
+
+static void decode_one(struct maq_sglang *s, struct maq_iteration *it, uint32_t slot)
+{
+    struct maq_sglang_request *r = &s->at[slot];
+    const struct maq_scheduled w = {
+        .slot = slot, .tokens = 1, .computed = r->held, .order = r->order, .hit = -1, .samples = true};
+    s->available -= r->held % s->knobs.page == 0 ? s->knobs.page : 0;
+    r->held++;
+    put(s, it, &w);
+}
+
+static void decode_all(struct maq_sglang *s, struct maq_sglang_lane *l, struct maq_iteration *it)
+{
+    maq_sglang_evict(s, (int64_t)l->n_running * s->knobs.page);
+    for (uint32_t i = 0; i < l->n_running; i++)
+        decode_one(s, it, l->running[i]);
+}
+
+/* ---- retraction ---- */
+
+struct keeping {
+    int64_t sampled, prompt;
+    uint32_t place, slot;
+};
+
+/* Those first that are kept: with the longest output, of equals the shortest prompt, of equals the first. */
+static int by_worth(const void *a, const void *b)
+{
+    const struct keeping *x = a, *y = b;
+    if (x->sampled != y->sampled)
+        return x->sampled > y->sampled ? -1 : 1;
+    if (x->prompt != y->prompt)
+        return x->prompt < y->prompt ? -1 : 1;
+    return x->place < y->place ? -1 : x->place > y->place;
+}
+
+static bool sort_running(struct maq_sglang *s, struct maq_sglang_lane *l)
+{
+    struct keeping *list = maq__malloc(l->n_running * sizeof *list);
+    if (!list) {
+        s->base.failed = true;
+        return false;
+    }
+    for (uint32_t i = 0; i < l->n_running; i++) {
+        const struct maq_sglang_request *r = &s->at[l->running[i]];
+        list[i] = (struct keeping){r->sampled, r->prompt, i, l->running[i]};
+    }
+    qsort(list, l->n_running, sizeof *list, by_worth);
+    for (uint32_t i = 0; i < l->n_running; i++)
+        l->running[i] = list[i].slot;
+    free(list);
+    return true;
+}
+
+static void retract_one(struct maq_sglang *s, struct maq_sglang_lane *l, struct maq_iteration *it)
+{
+    uint32_t slot = l->running[--l->n_running];
+    struct maq_sglang_request *r = &s->at[slot];
+    maq_sglang_release(s, r, false);
+    maq_sglang_evict(s, (int64_t)l->n_running * RETRACT_STEPS);
+    r->prefix = r->inserted = r->matched = 0;
+    r->node = MAQ_RADIX_ROOT;
+    r->retracted = true;
+    r->preemptions++;
+    if (!maq_slots_push(&it->preempted, &it->n_preempted, &it->preempted_size, slot))
+        s->base.failed = true;
+}
+
+/* At least one, and until the others have room. The last one stays, where the engine would give it up. */
+static void retract(struct maq_sglang *s, struct maq_sglang_lane *l, struct maq_iteration *it)
+{
+    int64_t sampled = 0, limits = 0;
+    if (!sort_running(s, l))
+        return;
+    do {
+        if (l->n_running == 1)
+            break;
+        retract_one(s, l, it);
+    } while (!maq_sglang_has_room(s, l->running, l->n_running));
+    if (!maq_sglang_has_room(s, l->running, l->n_running)) /* the rest of a prompt holds too much: it waits, too */
+        retract_one(s, l, it);
+    for (uint32_t i = 0; i < l->n_running; i++) {
+        sampled += s->at[l->running[i]].sampled;
+        limits += s->at[l->running[i]].limit;
+    }
+    double ratio = (double)(sampled + (int64_t)RETRACT_STEPS * l->n_running) / (double)(limits + 1);
+    s->ratio = ratio < 1 ? ratio : 1;
+    for (uint32_t i = 0; i < it->n_preempted; i++)
+        (void)maq_sglang_wait(s, it->preempted[i]);
+}
+
+static void decode(struct maq_sglang *s, struct maq_sglang_lane *l, struct maq_iteration *it)
+{
+    uint32_t before = l->n_running, ending = leave_ending(s, l);
+    if (l->n_running == 0) {
+        l->full = false;
+        return;
+    }
+    bool fits = maq_sglang_has_room(s, l->running, l->n_running);
+    if (!fits && ending > 0) { /* what is under way gives back enough, perhaps */
+        l->full = false;
+        return;
+    }
+    if (fits)
+        s->ratio = s->ratio - s->ratio_step > s->ratio_least ? s->ratio - s->ratio_step : s->ratio_least;
+    else
+        retract(s, l, it);
+    l->full = l->full && l->n_running == before;
+    decode_all(s, l, it);
+}
+
+/* ---- a prefill ---- */
+
+static void prefill(struct maq_sglang *s, struct maq_sglang_lane *l, struct maq_iteration *it)
+{
+    l->n_last = 0;
+    for (uint32_t i = 0; i < s->n_taken; i++) {
+        uint32_t slot = s->taken[i];
+        struct maq_sglang_request *r = &s->at[slot];
+        const struct maq_scheduled w = {.slot = slot,
+                                        .tokens = (int32_t)(r->end - r->prefix),
+                                        .computed = r->prefix,
+                                        .order = r->order,
+                                        .hit = r->seen ? -1 : r->prefix,
+                                        .samples = slot != s->chunked,
+                                        .prefill = true};
+        r->seen = true;
+        r->retracted = false;
+        put(s, it, &w);
+        if (!maq_slots_push(&l->last, &l->n_last, &l->last_size, slot))
+            s->base.failed = true;
+    }
+    l->last_prefill = true;
+    l->last_chunked = s->chunked;
+    if (!s->knobs.mixed || s->knobs.chunk == 0 || l->n_running == 0)
+        return;
+    if (leave_ending(s, l) > 0)
+        l->full = false;
+    if (l->n_running == 0 || !maq_sglang_has_room(s, l->running, l->n_running))
+        return;
+    decode_all(s, l, it);
+    for (uint32_t i = 0; i < l->n_running; i++)
+        if (!maq_slots_push(&l->last, &l->n_last, &l->last_size, l->running[i]))
+            s->base.failed = true;
+    l->n_running = 0;
+}
+
+/* ---- the whole ---- */
+
+static bool nobody_is_there(const struct maq_sglang *s)
+{
+    uint32_t n = s->n_waiting + s->n_flights + (s->chunked != MAQ_NO_SLOT);
+    for (int32_t i = 0; i < s->knobs.lanes; i++)
+        n += s->lanes[i].n_running + s->lanes[i].n_last;
+    return n == 0;
+}
+
+static void decide_lane(struct maq_sglang *s, struct maq_sglang_lane *l, struct maq_iteration *it)
+{
+    bool was_idle = l->idle;
+    merge_last(s, l);
+    if (maq_sglang_admit(s, l) > 0)
+        prefill(s, l, it);
+    else if (l->n_running > 0)
+        decode(s, l, it);
+    l->idle = it->n == 0;
+    if (l->idle && (was_idle || !s->knobs.overlap) && nobody_is_there(s))
+        s->ratio = s->ratio_first;
+}
+
+void maq_sglang_decide(struct maq_scheduler *base, struct maq_iteration *it)
+{
+    struct maq_sglang *s = (struct maq_sglang *)base;
+    uint32_t most = s->knobs.overlap ? 2 : 1, lanes = (uint32_t)s->knobs.lanes;
+    maq_iteration_clear(it);
+    for (uint32_t i = 0; i < lanes && it->n == 0; i++) {
+        uint32_t turn = (s->lane + i) % lanes;
+        if (s->lanes[turn].flying >= most)
+            continue;
+        decide_lane(s, &s->lanes[turn], it);
+        if (it->n == 0)
+            continue;
+        s->lane = (turn + 1) % lanes;
+        s->lanes[turn].flying++;
+        if (!maq_slots_push(&s->flights, &s->n_flights, &s->flights_size, turn))
+            base->failed = true;
+    }
+    base->failed |= s->tree.failed;
+}
+
+/* ---- many iterations at once ---- */
+
+/*
+ * Nobody is tried while `full`, and nothing changes it but somebody's end. What is taken from the tree on the way is the same at once as one by one: the
+ * next leaf is evicted when too little is left, whoever asks.
+ */
+bool maq_sglang_stretch(const struct maq_scheduler *base, struct maq_stretch *out)
+{
+    const struct maq_sglang *s = (const struct maq_sglang *)base;
+    const struct maq_sglang_lane *l = &s->lanes[0];
+    uint32_t page = (uint32_t)s->knobs.page;
+    if (s->knobs.lanes > 1 || l->last_prefill || s->chunked != MAQ_NO_SLOT || l->n_running == 0 ||
+        (s->n_waiting > 0 && !l->full) || page > MAQ_STRETCH_PERIOD)
+        return false;
+    *out = (struct maq_stretch){.slots = l->running,
+                                .n = l->n_running,
+                                .most = INT64_MAX,
+                                .free = s->available + maq_radix_evictable(&s->tree),
+                                .period = page};
+    for (uint32_t i = 0; i < l->n_running; i++) {
+        const struct maq_sglang_request *r = &s->at[l->running[i]];
+        int64_t left = r->output - r->sampled - r->flying - 1;
+        if (r->retracted)
+            return false;
+        out->most = left < out->most ? left : out->most;
+        out->taken[(page - (uint32_t)(r->held % page)) % page] += page;
+    }
+    return out->most >= 2;
+}
+
+void maq_sglang_skip(struct maq_scheduler *base, const struct maq_stretch *stretch, int64_t steps)
+{
+    struct maq_sglang *s = (struct maq_sglang *)base;
+    int64_t page = s->knobs.page, before_last = 0, all = 0;
+    for (uint32_t i = 0; i < stretch->n; i++) {
+        struct maq_sglang_request *r = &s->at[stretch->slots[i]];
+        int64_t pages = maq_sglang_pages(s, r->held), last = r->held + steps - 1;
+        before_last += maq_sglang_pages(s, last) - pages;
+        r->held += steps;
+        r->sampled += steps;
+        all += maq_sglang_pages(s, r->held) - pages;
+    }
+    maq_sglang_evict(s, before_last + (int64_t)stretch->n * page);
+    s->available -= all;
+    for (int64_t i = 0; i < steps && s->ratio > s->ratio_least; i++)
+        s->ratio = s->ratio - s->ratio_step > s->ratio_least ? s->ratio - s->ratio_step : s->ratio_least;
+}

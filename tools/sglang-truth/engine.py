@@ -1,0 +1,248 @@
+# SPDX-License-Identifier: Apache-2.0
+"""SGLang's own scheduler on a machine without a GPU: its classes, with what they import and never use replaced by nothing.
+
+Real are the loop's decisions (Scheduler.get_next_batch_to_run and all below it: SchedulePolicy, PrefillAdder, the radix cache, the allocator,
+ScheduleBatch) and what a result does (SchedulerBatchResultProcessor). Made up are the configuration, the tokens and the model's answers.
+"""
+import importlib.abc
+import importlib.machinery
+import os
+import sys
+import types
+import warnings
+
+warnings.filterwarnings("ignore")
+os.environ.setdefault("HF_HUB_OFFLINE", "1")
+os.environ.setdefault("CUDA_VISIBLE_DEVICES", "")
+# The tree of the same release in Python: the one in Rust is built against one release of torch.
+os.environ.setdefault("SGLANG_UNIFIED_RADIX_TREE_CORE_BACKEND", "python")
+
+
+class Nothing(types.ModuleType):
+    """A package that is not installed: whatever is imported of it is a class that takes anything."""
+
+    __path__ = []
+    __version__ = "0.0"
+
+    def __getattr__(self, name):
+        if name.startswith("__"):
+            raise AttributeError(name)
+        value = type(name, (Thing,), {"__module__": self.__name__})
+        setattr(self, name, value)
+        return value
+
+
+class ThingKind(type):
+    def __getattr__(cls, name):
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return Thing
+
+
+class Thing(metaclass=ThingKind):
+    def __init__(self, *a, **k):
+        pass
+
+    def __call__(self, *a, **k):
+        return a[0] if len(a) == 1 and callable(a[0]) else self
+
+    def __getattr__(self, name):
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return Thing()
+
+    def __init_subclass__(cls, **k):
+        pass
+
+    def __class_getitem__(cls, item):
+        return cls
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, *a):
+        from pydantic_core import core_schema
+        return core_schema.any_schema()
+
+
+class Absent(importlib.abc.MetaPathFinder, importlib.abc.Loader):
+    """Comes last: what nobody else finds and SGLang asks for."""
+
+    def find_spec(self, name, path, target=None):
+        top = name.split(".")[0]
+        if top == "sglang" or top in sys.stdlib_module_names:
+            return None
+        if not isinstance(sys.modules.get(top), Nothing):
+            frame = sys._getframe(1)
+            while frame and "importlib" in frame.f_code.co_filename:
+                frame = frame.f_back
+            if "." in name or not frame or not frame.f_globals.get("__name__", "").startswith("sglang"):
+                return None
+        return importlib.machinery.ModuleSpec(name, self, is_package=True)
+
+    def create_module(self, spec):
+        return Nothing(spec.name)
+
+    def exec_module(self, module):
+        pass
+
+
+sys.meta_path.append(Absent())
+
+import logging  # noqa: E402
+from array import array  # noqa: E402
+from collections import deque  # noqa: E402
+
+import torch  # noqa: E402
+
+logging.disable(logging.CRITICAL)
+import sglang.srt.runtime_context as runtime_context  # noqa: E402
+
+
+class Off:
+    """A setting that nobody made: false, and so is everything in it."""
+
+    def __getattr__(self, name):
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return Off()
+
+    def __bool__(self):
+        return False
+
+    def __call__(self, *a, **k):
+        return None
+
+
+class Settings(Off):
+    def __init__(self, **values):
+        self.__dict__.update(values)
+
+
+BAGS = {}
+PARALLEL = Settings(pp_size=1, tp_size=1, pp_rank=0, tp_rank=0, attn_tp_size=1, attn_tp_rank=0, attn_dp_size=1, dcp_size=1)
+runtime_context.RuntimeContext.config_bag = lambda self, name: BAGS.setdefault(name, Settings())
+runtime_context.RuntimeContext.is_config_namespace_published = lambda self, name: False
+runtime_context.get_parallel = lambda: PARALLEL
+from sglang.srt.managers import schedule_batch, schedule_policy, scheduler as scheduler_module  # noqa: E402
+from sglang.srt.managers.schedule_batch import Req, ScheduleBatch  # noqa: E402
+from sglang.srt.managers.schedule_policy import PrefillAdder, SchedulePolicy  # noqa: E402
+from sglang.srt.managers.scheduler import Scheduler  # noqa: E402
+from sglang.srt.managers.scheduler_components import new_token_ratio_tracker as ratio_module  # noqa: E402
+from sglang.srt.managers.scheduler_components import batch_result_processor as result_module  # noqa: E402
+from sglang.srt.mem_cache import allocation, common  # noqa: E402
+from sglang.srt.mem_cache.allocator.paged import PagedTokenToKVPoolAllocator  # noqa: E402
+from sglang.srt.mem_cache.allocator.token import TokenToKVPoolAllocator  # noqa: E402
+from sglang.srt.mem_cache.cache_init_params import CacheInitParams  # noqa: E402
+from sglang.srt.mem_cache.memory_pool import ReqToTokenPool  # noqa: E402
+from sglang.srt.mem_cache.unified_cache.component_type import ComponentType  # noqa: E402
+from sglang.srt.mem_cache.unified_radix_cache import UnifiedRadixCache  # noqa: E402
+from sglang.srt.sampling.sampling_params import SamplingParams  # noqa: E402
+from sglang.srt.speculative.spec_info import SpeculativeAlgorithm  # noqa: E402
+
+EOS = 7
+VOCAB = 1 << 60
+
+
+class NoSampling:
+    """What a batch says of its sampling, which decides nothing."""
+
+    def __init__(self):
+        self.penalizer_orchestrator = Settings(is_required=False)
+
+    def filter_batch(self, *a):
+        pass
+
+    def merge_batch(self, *a):
+        pass
+
+
+schedule_batch.SamplingBatchInfo.from_schedule_batch = classmethod(lambda cls, batch, vocab: NoSampling())
+
+
+def write_indices(out_cache_loc, rows, rows_cpu, prefix, prefix_cpu, seq, seq_cpu, extend, extend_cpu, prefixes, pool):
+    at = 0
+    for i, row in enumerate(rows_cpu.tolist()):
+        begin, end = int(prefix_cpu[i]), int(seq_cpu[i])
+        pool.write((row, slice(0, begin)), prefixes[i].to(torch.int32))
+        pool.write((row, slice(begin, end)), out_cache_loc[at:at + end - begin].to(torch.int32))
+        at += end - begin
+
+
+allocation.write_cache_indices = write_indices
+
+
+class Engine(Scheduler):
+    """The scheduler without a worker, without sockets, without a model."""
+
+    def __init__(self, knobs):
+        page = knobs["page_size"]
+        caching = bool(knobs["caching"])
+        overlap = bool(knobs["overlap"])
+        BAGS.clear()
+        BAGS["schedule"] = Settings(
+            schedule_policy=knobs["policy"], chunked_prefill_size=knobs["chunked_prefill_size"] or None,
+            schedule_conservativeness=knobs["conservativeness"], prefill_max_requests=knobs["prefill_max_requests"] or None,
+            schedule_low_priority_values_first=bool(knobs["low_priority_first"]), disable_priority_preemption=True,
+            retraction_policy="length", prefill_decode_interval=0)
+        BAGS["memory"] = Settings(radix_eviction_policy=knobs["eviction"])
+        BAGS["disagg"] = Settings(disaggregation_mode="null", disaggregation_decode_retraction_backup="none")
+        BAGS["spec"] = Settings(speculative_algorithm=None)
+        PARALLEL.pp_max_micro_batch_size = knobs["max_running_requests"]
+        self.page_size = page
+        self.device = "cpu"
+        self.req_to_token_pool = ReqToTokenPool(knobs["max_running_requests"], knobs["context"] + 8, "cpu", False)
+        self.req_to_token_pool.alloc_aux_to_lengths = lambda **k: None
+        kv = Settings()
+        if page == 1:
+            self.token_to_kv_pool_allocator = TokenToKVPoolAllocator(knobs["tokens"], torch.bfloat16, "cpu", kv, False)
+        else:
+            self.token_to_kv_pool_allocator = PagedTokenToKVPoolAllocator(knobs["tokens"], page, torch.bfloat16, "cpu", kv, False)
+        self.tree_cache = UnifiedRadixCache(CacheInitParams(
+            disable=not caching, req_to_token_pool=self.req_to_token_pool, token_to_kv_pool_allocator=self.token_to_kv_pool_allocator,
+            page_size=page, eviction_policy=knobs["eviction"], tree_components=(ComponentType.FULL,)))
+        self.chunked_prefill_size = knobs["chunked_prefill_size"] or None
+        self.max_prefill_tokens = knobs["max_prefill_tokens"]
+        self.max_running_requests = knobs["max_running_requests"]
+        self.is_mixed_chunk = bool(knobs["mixed"]) and self.chunked_prefill_size is not None
+        self.enable_overlap = self.enable_skip_finishing_decode = overlap
+        self.enable_priority_scheduling = bool(knobs["priority"])
+        self.enable_priority_preemption = False
+        self.schedule_low_priority_values_first = bool(knobs["low_priority_first"])
+        self.priority_scheduling_preemption_threshold = 10
+        self.waiting_queue = []
+        self.running_batch = ScheduleBatch(reqs=[], batch_is_full=False)
+        self.last_batch = None
+        self.result_queue = deque()
+        self.chunked_req = self._pending_chunked_abort_req = None
+        self.new_token_ratio_tracker = ratio_module.NewTokenRatioTracker.from_config()
+        self.policy = SchedulePolicy(knobs["policy"], self.tree_cache, False, self.enable_priority_scheduling,
+                                     self.schedule_low_priority_values_first)
+        self.spec_algorithm = SpeculativeAlgorithm.NONE
+        self.model_config = Settings(vocab_size=VOCAB, is_encoder_decoder=False)
+        self.disaggregation_mode = scheduler_module.DisaggregationMode.NULL
+        self.prefill_delayer = self.min_free_slots_delayer = self.dllm_config = self.dynamic_chunk_sizer = None
+        self.decode_offload_manager = self.hisparse_coordinator = self.truncation_align_size = self.scheduler_stage_metrics = None
+        for name in ("enable_lora enable_hicache_storage enable_lmcache enable_hierarchical_cache enable_hisparse is_hybrid_swa "
+                     "enable_unified_cache_external_linker require_mlp_sync is_hybrid_ssm").split():
+            setattr(self, name, False)
+        self.max_prefill_bs = self.processed_tokens_counter = self.prefill_decode_interval = 0
+        self._prefill_decode_interval_remaining = self.forward_ct = 0
+        self.tp_worker = Settings(model_runner=Settings(attn_backend=object(), prefill_aware_swa=False))
+        self.grammar_manager = Settings(has_waiting_grammars=lambda: False)
+        self.beam_coordinator = Settings(pending_member_rows=lambda batch: 0, retire_group=lambda req: None,
+                                         commit_decode=lambda batch: set())
+        self.dp_attn_adapter = Settings(maybe_prepare_mlp_sync_batch=lambda batch, **k: batch,
+                                        maybe_convert_decode_to_extend=lambda batch: batch)
+        self.ngram_embedding_manager = Settings(prepare_for_forward=lambda batch, **k: batch)
+        self.metrics_reporter = Settings(num_generated_tokens=0, forward_ct_decode=0)
+        self.load_inquirer = Settings(_get_num_pending_tokens=lambda **k: 0)
+        self.refused = []
+        self.send_abort_output = lambda recv, req: self.refused.append(req)
+        self.results = result_module.SchedulerBatchResultProcessor.__new__(result_module.SchedulerBatchResultProcessor)
+        for name, value in dict(is_generation=True, enable_overlap=overlap, enable_overlap_mlx=False, tree_cache=self.tree_cache,
+                                token_to_kv_pool_allocator=self.token_to_kv_pool_allocator, metrics_reporter=self.metrics_reporter,
+                                beam_coordinator=self.beam_coordinator, draft_worker=None, model_worker=object(),
+                                model_config=self.model_config, output_streamer=Settings(), req_to_token_pool=self.req_to_token_pool).items():
+            object.__setattr__(self.results, name, value)
+        self._set_or_validate_priority = lambda req: True
+        self._abort_on_queued_limit = lambda req: False
+        self._prefetch_kvcache = lambda req: None

@@ -1,0 +1,197 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Records what SGLang's own scheduler decides on random requests under random knobs, for `maquette validate schedule`.
+
+usage: record.py --out DIR [--first N] [--count N]
+
+Needs sglang (PyPI, without its dependencies; seen with 0.5.23), torch, numpy and transformers. No model is loaded and no GPU is used; engine.py says
+what is real. Recording N depends on N alone. docs/validate-serve.md has the format. What the engine itself cannot survive (it runs out of
+memory in a prompt, or gives a request up) is drawn again.
+"""
+import argparse
+import gzip
+import importlib.metadata
+import json
+import pathlib
+import random
+
+from engine import EOS, Engine, Off, PrefillAdder, Req, SamplingParams, Settings, array, schedule_policy, torch
+
+MOST_STEPS = 30000
+UNIT = 16
+
+
+class GivesUp(Exception):
+    pass
+
+
+def random_knobs(rnd, tight):
+    page = rnd.choice([1, 1, 1, 16, 64, 8])
+    tokens = rnd.choice([600, 1000, 1500, 3000, 6000, 20000]) // page * page
+    knobs = dict(page_size=page, tokens=tokens, context=min(4000, tokens - 2 * page - 2), caching=int(rnd.random() < 0.8),
+                 overlap=int(rnd.random() < 0.7), policy=rnd.choice(["fcfs", "fcfs", "fcfs", "lpm", "lpm", "dfs-weight", "lof"]),
+                 chunked_prefill_size=rnd.choice([64, 128, 256, 512, 2048, 0]) // page * page,
+                 max_prefill_tokens=rnd.choice([256, 1024, 16384]), max_running_requests=rnd.choice([2, 8, 16, 64, 64, 200]),
+                 conservativeness=rnd.choice([1.0, 0.3, 0.1, 1.4]), prefill_max_requests=rnd.choice([0, 0, 0, 2]),
+                 eviction=rnd.choice(["lru", "lru", "lfu", "fifo", "mru", "filo", "slru", "priority"]), mixed=0, priority=0,
+                 low_priority_first=int(rnd.random() < 0.5))
+    if knobs["chunked_prefill_size"] >= 256 and rnd.random() < 0.25:
+        knobs["mixed"] = 1
+        knobs["max_running_requests"] = min(knobs["max_running_requests"], 64)
+        knobs["max_prefill_tokens"] = max(knobs["max_prefill_tokens"], 1024)
+    if tight:  # those that run are expected to sample next to nothing, and the cache runs out
+        knobs.update(tokens=rnd.choice([600, 1000, 2000]) // page * page, conservativeness=0.1, prefill_max_requests=0,
+                     max_running_requests=rnd.choice([16, 64]))
+        knobs["context"] = knobs["tokens"] - 2 * page - 2
+    if knobs["policy"] in ("fcfs", "lof") and rnd.random() < 0.3:
+        knobs["priority"] = 1
+    return knobs
+
+
+def random_requests(rnd, knobs, tight):
+    trees = [[rnd.randrange(1, 10**6) for _ in range(rnd.randrange(1, 30))] for _ in range(rnd.randrange(1, 5))]
+    most = min(knobs["context"], knobs["tokens"]) - knobs["page_size"] - 2
+    rows, step, shared = [], 0, rnd.random() * 0.9
+    pace = rnd.choice([[0, 0, 0, 1], [0, 1, 3, 30], [0, 5, 20, 100]])
+    stops = 1 if tight else rnd.choice([0, 0.5, 1, 1])
+    for i in range(rnd.choice([rnd.randrange(5, 50), rnd.randrange(5, 50), rnd.randrange(50, 140)])):
+        prefix = rnd.choice(trees)[:rnd.randrange(0, 30)] if rnd.random() < shared else []
+        own = rnd.choice([rnd.randrange(1, 40), rnd.randrange(40, 400), rnd.randrange(400, 1500)])
+        if tight:
+            own = rnd.randrange(1, 60)
+        prompt = min(len(prefix) * UNIT + own, max(2, most * (1 if tight else 2) // (5 if tight else 3)))
+        output = min(rnd.choice([1, rnd.randrange(2, 40), rnd.randrange(40, 160), rnd.randrange(40, 160)]), max(1, most - prompt - 1))
+        if tight:
+            output = min(rnd.randrange(30, 200), max(1, (most - prompt) // 2))
+        limit = output
+        if rnd.random() < stops:
+            limit = min(output + rnd.choice([1, 1, 20] if tight else [1, 1, 50, 2000]), max(output, most - prompt - 1))
+        rows.append(dict(id=str(i), arrive_step=step, prompt=prompt, output=output, limit=limit, priority=rnd.randrange(3),
+                         prefix=prefix[:prompt // UNIT]))
+        step += rnd.choice(pace) if rnd.random() < 0.9 else rnd.randrange(60)
+    return rows
+
+
+def tokens_of(row):
+    named = [(1 << 40) + name * 64 + i for name in row["prefix"] for i in range(UNIT)]
+    own = (2 << 40) + int(row["id"]) * (1 << 20)
+    return array("q", named + [own + i for i in range(row["prompt"] - len(named))])
+
+
+class Replay:
+    def __init__(self, knobs, rows):
+        self.engine, self.rows = Engine(knobs), rows
+        self.row_of = {row["id"]: row for row in rows}
+        self.shown, self.ended, self.live = set(), [], {}
+
+    def add(self, row):
+        params = SamplingParams(max_new_tokens=row["limit"], ignore_eos=row["limit"] == row["output"], temperature=0)
+        params.normalize(None)
+        req = Req(row["id"], "", tokens_of(row), params, eos_token_ids={EOS}, vocab_size=1 << 60)
+        req.priority = row["priority"]
+        self.live[row["id"]] = req
+        self.engine._add_request_to_queue(req)
+
+    def answer(self, batch):
+        """The model's: a token for each request, the last one where its output is complete."""
+        out = []
+        for req in batch.reqs:
+            row = self.row_of[req.rid]
+            last = len(req.output_ids) + 1 == row["output"]
+            out.append(EOS if last and row["limit"] > row["output"] else (3 << 40) + int(row["id"]) * (1 << 20) + len(req.output_ids))
+        return torch.tensor(out, dtype=torch.int64)
+
+    def process(self, batch):
+        result = Settings(copy_done=None, logits_output=None, next_token_ids=self.answer(batch), can_run_cuda_graph=False,
+                          routed_experts_output=None, indexer_topk_output=None, auxiliary_host_output=None,
+                          extend_input_len_per_req=None, extend_logprob_start_len_per_req=None, num_correct_drafts=0,
+                          get_num_generated_tokens=lambda n: n)
+        if batch.forward_mode.is_decode():
+            self.engine.results.process_batch_result_decode(batch, result)
+        else:
+            self.engine.results.process_batch_result_prefill(batch, result)
+        for req in batch.reqs:
+            if req.finished() and req.rid in self.live:
+                del self.live[req.rid]
+                self.ended.append(req.rid)
+
+    def step(self, number):
+        e, self.ended = self.engine, []
+        before = {rid: req.retraction_count for rid, req in self.live.items()}
+        plan = e.get_next_batch_to_run(running_batch=e.running_batch, last_batch=e.last_batch)
+        e.running_batch, batch = plan.running_batch, plan.batch_to_run
+        if e.refused:
+            raise GivesUp
+        scheduled, hits = {}, {}
+        if batch:
+            decode = batch.forward_mode.is_decode()
+            for i, req in enumerate(batch.reqs):
+                scheduled[req.rid] = 1 if decode else batch.extend_lens[i]
+                if req.rid not in self.shown:
+                    self.shown.add(req.rid)
+                    hits[req.rid] = batch.prefix_lens[i]
+        retracted = [rid for rid, req in self.live.items() if req.retraction_count > before[rid]]
+        if e.enable_overlap:
+            if batch:
+                e.result_queue.append((batch.copy(), None))
+            if e.last_batch:
+                self.process(e.result_queue.popleft()[0])
+        elif batch:
+            self.process(batch)
+        if not batch and not (e.enable_overlap and e.last_batch) and not self.live:
+            e.new_token_ratio_tracker.reset()
+        e.last_batch = batch
+        tree = e.tree_cache
+        return {"step": number, "scheduled": scheduled, "free": e.token_to_kv_pool_allocator.available_size() + tree.evictable_size(),
+                "cached": tree.evictable_size(), "running": sum(not req.finished() for req in e.running_batch.reqs), "waiting": len(e.waiting_queue),
+                "preempted": retracted, "finished": self.ended, "hits": hits, "ratio": e.new_token_ratio_tracker.current}
+
+    def run(self):
+        steps, at = [], 0
+        while at < len(self.rows) or self.live:
+            while at < len(self.rows) and self.rows[at]["arrive_step"] <= len(steps):
+                self.add(self.rows[at])
+                at += 1
+            try:
+                steps.append(self.step(len(steps)))
+            except RuntimeError as error:
+                if "out of memory" not in str(error).lower():
+                    raise
+                raise GivesUp from None
+            if len(steps) > MOST_STEPS:
+                raise GivesUp
+        return steps
+
+
+def record(number):
+    for attempt in range(50):
+        rnd = random.Random(f"{number}.{attempt}")
+        tight = rnd.random() < 0.4
+        knobs = random_knobs(rnd, tight)
+        rows = random_requests(rnd, knobs, tight)
+        try:
+            return knobs, rows, Replay(knobs, rows).run()
+        except GivesUp:
+            continue
+    raise SystemExit(f"recording {number}: no draw comes to its end")
+
+
+def main():
+    p = argparse.ArgumentParser()
+    p.add_argument("--out", type=pathlib.Path, required=True)
+    p.add_argument("--first", type=int, default=0)
+    p.add_argument("--count", type=int, default=1)
+    a = p.parse_args()
+    a.out.mkdir(parents=True, exist_ok=True)
+    version = importlib.metadata.version("sglang")
+    for number in range(a.first, a.first + a.count):
+        knobs, rows, steps = record(number)
+        lines = [{"engine": "sglang", "version": version, "knobs": dict(knobs, unit=UNIT)}]
+        lines += [{"request": row} for row in rows] + steps
+        name = f"{number:05d}-{knobs['policy']}{'-mixed' if knobs['mixed'] else ''}{'-overlap' if knobs['overlap'] else ''}.jsonl.gz"
+        with open(a.out / name, "wb") as f, gzip.GzipFile(fileobj=f, mode="wb", mtime=0) as z:
+            z.write("".join(json.dumps(line, separators=(",", ":")) + "\n" for line in lines).encode())
+
+
+if __name__ == "__main__":
+    main()
