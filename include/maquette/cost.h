@@ -53,6 +53,8 @@ extern "C" {
     X(SSM_SCAN_BWD, "ssm_scan_bwd")   /* the same                                                                                   */ \
     X(DELTA_RULE, "delta_rule")       /* tokens     heads      head_dim   key heads  key dim    chunk (0 = 64)                      */ \
     X(DELTA_RULE_BWD, "delta_rule_bwd") /* the same                                                                                 */ \
+    X(SELECTIVE_SCAN, "selective_scan") /* tokens   channels   state: Mamba-1, a state for each channel                             */ \
+    X(SELECTIVE_SCAN_BWD, "selective_scan_bwd") /* the same                                                                         */ \
     X(OPTIMIZER, "optimizer")         /* parameters bytes per parameter read, written                                               */ \
     X(EXPERTS, "experts")             /* rows       hidden     ffn        groups     rows of the busiest group   topk: a rank's experts */ \
     X(MLA_BLOCK, "mla_block")         /* tokens     keys       heads      hidden     q_lora     kv_lora; see `queries`               */ \
