@@ -3,8 +3,8 @@
  * llama.c - the Hugging Face families that come from Llama: what their classes in `transformers` fix, and which
  * keys they read. gpt.c has those that come from GPT-2.
  *
- * A new family is a preset of a few lines and a row of the table at the end. Defaults follow the configuration
- * classes; sizes have no defaults here: a config.json states them.
+ * A new family is a row of the table at the end, whose facts say in words what its class fixes (facts.c); older ones have a preset of a few
+ * lines. Defaults follow the configuration classes; the sizes that every model has have none: a config.json states them.
  */
 #include <inttypes.h>
 
