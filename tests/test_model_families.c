@@ -363,7 +363,6 @@ static void test_refused(void **state)
     assert_refused("{model_type: longcat_flash, " SIZE "}", 1120, "two attentions");
     assert_refused("{model_type: mllama, text_config: {model_type: mllama_text_model, " SIZE "}}", 1120,
                    "image encoder");
-    assert_refused("{model_type: deepseek_v4, " SIZE "}", 1120, "compressed keys");
     assert_refused("{model_type: gemma4_text, head_dim: 32, enable_moe_block: true, " SIZE "}", 1119, "beside an MLP");
     assert_refused("{model_type: bert, add_cross_attention: true, " SIZE "}", 1119, "attention to an encoder");
     assert_refused("{model_type: gemma4_text, head_dim: 32, per_layer_config: {7: {head_dim: 64}}, " SIZE "}", 1111,

@@ -65,6 +65,9 @@ enum maq_gate {
 /* How sparse attention chooses its keys; heads 0: it does not choose. */
 struct maq_arch_index {
     int64_t heads, dim, selected;
+    int64_t
+        stride; /* one key for so many tokens, pooled by a second projection and learned positions; 0 = one for each */
+    int64_t key_width;  /* numbers that a pooled key is made of; 0 = dim */
     int64_t query_rank; /* width that its queries are projected from; 0 = hidden */
     bool weighs;        /* each head's scores have a weight that is projected from hidden */
     enum maq_norm norm; /* of its keys */
@@ -83,6 +86,10 @@ struct maq_arch_attention {
     int64_t selected; /* keys at most, chosen by this layer's index or an earlier one's; 0 = all */
     bool shares_kv;   /* keys and values of an earlier layer: only queries are projected */
     bool keys_are_values;
+    int64_t stride;     /* beside the window, one key for so many tokens; 0 = none */
+    int64_t pool_width; /* numbers that such a key is made of, by two projections and learned positions */
+    /* The output is projected to out_groups x out_rank first, each from its share of the heads; 0: at once. */
+    int64_t out_groups, out_rank;
     int64_t input;       /* features that are projected; 0 = hidden (Zamba: the embedding besides) */
     int64_t core_params; /* learned numbers of the core beside sinks */
     bool dropout;        /* on the attention probabilities */

@@ -64,6 +64,8 @@ struct maq_hf {
     struct maq_node *index_types;
     int64_t index_block, index_blocks, index_every, index_offset;
     struct maq_node *sparse_types;
+    struct maq_node *rates, *hash_types; /* DeepSeek-V4 */
+    int64_t out_groups, out_rank, rate_sparse, rate_heavy, hash_layers;
     int64_t streams, gate_rank; /* residual streams; width that gates and decays are projected through */
     struct maq_hf_swa {         /* of layers with a window (dots3, MiMo-V2) */
         int64_t heads, kv_heads, head_dim, q_lora, kv_lora, nope_dim, v_dim;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * hybrid.c - Hugging Face families that mix attention with Mamba-2, the gated delta rule or short convolutions: what the class of
- * each in `transformers` fixes. Granite 4, Nemotron-H and Qwen3-Next are in llama.c, with how a family is written.
+ * each in `transformers` fixes. Qwen3-Next is in llama.c, with how a family is written.
  */
 #include <inttypes.h>
 
@@ -233,6 +233,44 @@ static void adapt_lfm2(struct maq_architecture *arch, struct maq_hf *hf, struct 
     maq__hf_set_mixer(arch, hf->attention_layers, MAQ_MIXER_ATTENTION, r);
 }
 
+static void preset_granite_hybrid(struct maq_hf *hf)
+{
+    maq__hf_preset_llama(hf);
+    hf->mamba = (struct maq_arch_ssm){
+        .heads = 128, .groups = 1, .state = 256, .conv_kernel = 4, .chunk = 256, .conv_bias = true};
+}
+
+/* The class has attention_bias and no biases in attention; a window holds for all layers with attention. */
+static void settle_nemotron_h(struct maq_hf *hf, struct maq_model_reader *r)
+{
+    (void)r;
+    hf->attention_bias = false;
+    hf->window_rule = hf->window > 0 ? MAQ_HF_WINDOW_ALL : MAQ_HF_WINDOW_NONE;
+}
+
+static void preset_nemotron_h(struct maq_hf *hf)
+{
+    maq__hf_preset_llama(hf);
+    hf->gated = false;
+    hf->act = MAQ_HF_ACT_RELU2;
+    hf->no_rope = true;
+    hf->router_bias = true;
+    hf->mamba = (struct maq_arch_ssm){
+        .head_dim = 64, .groups = 8, .state = 128, .conv_kernel = 4, .chunk = 256, .conv_bias = true};
+}
+
+/* Every layer has the shared MLP; without experts it is all there is. */
+static void settle_granite_hybrid(struct maq_hf *hf, struct maq_model_reader *r)
+{
+    struct maq_arch_ssm *m = &hf->mamba;
+    hf->no_rope = !maq_str_is(hf->position_type, "rope");
+    hf->dense_ffn = hf->shared_ffn;
+    MAQ_READER_CHECK(r, m->groups > 0 && m->heads % m->groups == 0, MAQ_CODE_MODEL_SCAN, "mamba_n_groups", NULL,
+                     "%" PRId64 " Mamba-2 heads cannot share %" PRId64 " groups evenly", m->heads, m->groups);
+    if (m->head_dim == 0)
+        m->head_dim = maq__hf_scan_width(hf) / m->heads;
+}
+
 #undef TABLES
 #define TABLES(...) ((const struct maq_field *const[]){maq__hf_core, __VA_ARGS__, NULL})
 #define PLAIN maq__hf_attention, maq__hf_bias, maq__hf_dropout
@@ -296,5 +334,23 @@ const struct maq_family maq__hf_hybrid_families[] = {
      .facts = "num_key_value_heads: 8, num_experts: 32, num_experts_per_tok: 4, moe_intermediate_size: 1792",
      .preset = preset_lfm2_moe,
      .adapt = adapt_lfm2},
+    {.type = "granitemoehybrid",
+     .read = maq__hf_read,
+     .architectures = "GraniteMoeHybridForCausalLM",
+     .tables = TABLES(maq__hf_attention, maq__hf_bias, maq__hf_dropout, maq__hf_moe, maq__hf_mamba, maq__hf_granite),
+     .facts = "num_local_experts: 8, num_experts_per_tok: 2, shared_intermediate_size: 1024",
+     .preset = preset_granite_hybrid,
+     .settle = settle_granite_hybrid,
+     .adapt = maq__hf_adapt_granite},
+    {.type = "nemotron_h",
+     .read = maq__hf_read,
+     .architectures = "NemotronHForCausalLM",
+     .tables = TABLES(maq__hf_attention, maq__hf_bias, maq__hf_dropout, maq__hf_moe, maq__hf_mamba, maq__hf_nemotron_h),
+     .facts = "never_tied: true, num_key_value_heads: 8, attention_head_dim: 128, n_routed_experts: 8, "
+              "num_experts_per_tok: 2, "
+              "moe_intermediate_size: 7688, moe_shared_expert_intermediate_size: 7688, mamba_num_heads: 128",
+     .preset = preset_nemotron_h,
+     .settle = settle_nemotron_h,
+     .adapt = maq__hf_adapt_hybrid},
     {.type = NULL},
 };

@@ -223,36 +223,10 @@ static void preset_dots1(struct maq_hf *hf)
     hf->max_window_layers = 62;
 }
 
-static void preset_granite_hybrid(struct maq_hf *hf)
-{
-    maq__hf_preset_llama(hf);
-    hf->mamba = (struct maq_arch_ssm){
-        .heads = 128, .groups = 1, .state = 256, .conv_kernel = 4, .chunk = 256, .conv_bias = true};
-}
-
 static void preset_internlm(struct maq_hf *hf)
 {
     maq__hf_preset_llama(hf);
     hf->bias = true;
-}
-
-/* The class has attention_bias and no biases in attention; a window holds for all layers with attention. */
-static void settle_nemotron_h(struct maq_hf *hf, struct maq_model_reader *r)
-{
-    (void)r;
-    hf->attention_bias = false;
-    hf->window_rule = hf->window > 0 ? MAQ_HF_WINDOW_ALL : MAQ_HF_WINDOW_NONE;
-}
-
-static void preset_nemotron_h(struct maq_hf *hf)
-{
-    maq__hf_preset_llama(hf);
-    hf->gated = false;
-    hf->act = MAQ_HF_ACT_RELU2;
-    hf->no_rope = true;
-    hf->router_bias = true;
-    hf->mamba = (struct maq_arch_ssm){
-        .head_dim = 64, .groups = 8, .state = 128, .conv_kernel = 4, .chunk = 256, .conv_bias = true};
 }
 
 int64_t maq__hf_scan_width(const struct maq_hf *hf)
@@ -300,18 +274,6 @@ static void settle_ernie(struct maq_hf *hf, struct maq_model_reader *r)
     hf->bias = hf->mlp_bias = hf->use_bias; /* not of routed experts */
     hf->head_bias = hf->use_bias && hf->experts > 0;
     hf->dense_tail = hf->moe_end >= 0 && hf->moe_end < hf->layers - 1 ? hf->layers - 1 - hf->moe_end : 0;
-}
-
-/* Every layer has the shared MLP; without experts it is all there is. */
-static void settle_granite_hybrid(struct maq_hf *hf, struct maq_model_reader *r)
-{
-    struct maq_arch_ssm *m = &hf->mamba;
-    hf->no_rope = !maq_str_is(hf->position_type, "rope");
-    hf->dense_ffn = hf->shared_ffn;
-    MAQ_READER_CHECK(r, m->groups > 0 && m->heads % m->groups == 0, MAQ_CODE_MODEL_SCAN, "mamba_n_groups", NULL,
-                     "%" PRId64 " Mamba-2 heads cannot share %" PRId64 " groups evenly", m->heads, m->groups);
-    if (m->head_dim == 0)
-        m->head_dim = maq__hf_scan_width(hf) / m->heads;
 }
 
 /* use_qk_norm decides where a family has the key. */
@@ -577,14 +539,6 @@ static const struct maq_family families[] = {
      .tables = TABLES(maq__hf_bias, maq__hf_dropout, maq__hf_moe),
      .facts = "num_local_experts: 8, num_experts_per_tok: 2",
      .preset = maq__hf_preset_llama},
-    {.type = "granitemoehybrid",
-     .read = maq__hf_read,
-     .architectures = "GraniteMoeHybridForCausalLM",
-     .tables = TABLES(maq__hf_bias, maq__hf_dropout, maq__hf_moe, maq__hf_mamba, maq__hf_granite),
-     .facts = "num_local_experts: 8, num_experts_per_tok: 2, shared_intermediate_size: 1024",
-     .preset = preset_granite_hybrid,
-     .settle = settle_granite_hybrid,
-     .adapt = maq__hf_adapt_granite},
     {.type = "internlm",
      .read = maq__hf_read,
      .architectures = "InternLMForCausalLM",
@@ -596,16 +550,6 @@ static const struct maq_family families[] = {
      .architectures = "InternLM2ForCausalLM",
      .tables = LLAMA_TABLES,
      .preset = maq__hf_preset_llama},
-    {.type = "nemotron_h",
-     .read = maq__hf_read,
-     .architectures = "NemotronHForCausalLM",
-     .tables = TABLES(maq__hf_bias, maq__hf_dropout, maq__hf_moe, maq__hf_mamba, maq__hf_nemotron_h),
-     .facts = "never_tied: true, num_key_value_heads: 8, attention_head_dim: 128, n_routed_experts: 8, "
-              "num_experts_per_tok: 2, "
-              "moe_intermediate_size: 7688, moe_shared_expert_intermediate_size: 7688, mamba_num_heads: 128",
-     .preset = preset_nemotron_h,
-     .settle = settle_nemotron_h,
-     .adapt = maq__hf_adapt_hybrid},
 };
 
 const struct maq_family *maq__hf_family(size_t i)

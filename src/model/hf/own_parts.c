@@ -14,7 +14,7 @@
 static bool same_attention(const struct maq_arch_attention *a, const struct maq_arch_attention *b)
 {
     return a->heads == b->heads && a->kv_heads == b->kv_heads && a->head_dim == b->head_dim && a->v_dim == b->v_dim &&
-           a->rope_dim == b->rope_dim && a->sinks == b->sinks && a->selected == b->selected &&
+           a->rope_dim == b->rope_dim && a->sinks == b->sinks && a->selected == b->selected && a->stride == b->stride &&
            a->shares_kv == b->shares_kv && a->keys_are_values == b->keys_are_values && a->gate == b->gate &&
            a->qk_norm == b->qk_norm && a->index.heads == b->index.heads;
 }

@@ -138,6 +138,127 @@ static void adapt_dots3(struct maq_architecture *arch, struct maq_hf *hf, struct
     }
 }
 
+/*
+ * DeepSeek-V4: one key, which is its value too, for all heads; a window, and beside it keys that are pooled of several tokens: of many
+ * (heavily_compressed_attention, all of them seen), or of a few whose best an index chooses (compressed_sparse_attention). The output
+ * is projected in groups. Every layer has experts; in the first ones a token's number chooses them.
+ */
+static const struct maq_field v4_keys[] = {
+    I64(q_lora, "q_lora_rank", WIDTH, .doc = "latent width of queries"),
+    I64(shared_count, "n_shared_experts", SOME, .doc = "shared experts of width moe_intermediate_size"),
+    I64(out_groups, "o_groups", COUNT, .doc = "groups that the output is projected in"),
+    I64(out_rank, "o_lora_rank", WIDTH, .doc = "width that each is projected to"),
+    I64(window, "sliding_window", .min = 1, .max = 1e12, .doc = "tokens that a query sees one by one"),
+    I64(streams, "hc_mult", COUNT, .doc = "residual streams"),
+    I64(index.heads, "index_n_heads", COUNT, .doc = "heads of the index"),
+    I64(index.dim, "index_head_dim", .min = 1, .max = 65536, .doc = "width of one"),
+    I64(index.selected, "index_topk", .min = 1, .max = 1e12, .doc = "pooled keys that a query attends to"),
+    I64(mtp_layers, "num_nextn_predict_layers", .aliases = "num_mtp_layers", .min = 0, .max = 64,
+        .doc = "multi-token-prediction depths"),
+    I64(rope_dim, "qk_rope_head_dim", .min = 0, .max = 65536, .doc = "rotated features of a head"),
+    I64(rate_sparse, "compress_rate_csa", COUNT, .doc = "tokens of a pooled key that is chosen"),
+    I64(rate_heavy, "compress_rate_hca", COUNT, .doc = "tokens of one that all see"),
+    I64(hash_layers, "num_hash_layers", LAYERS, .doc = "layers at the start whose experts a token's number chooses"),
+    NODE(rates, "compress_rates", .doc = "both rates, by the kind of layer"),
+    NODE(sparse_types, "layer_types", .doc = "sliding_attention, or one of the two kinds for each layer"),
+    NODE(hash_types, "mlp_layer_types", .doc = "hash_moe or moe for each layer"),
+    REAL(ignored_dropout, "compress_rope_theta", .min = 0, .max = 1e12, .doc = "accepted"),
+    MAQ_FIELD_END};
+
+static const char csa[] = "compressed_sparse_attention", hca[] = "heavily_compressed_attention";
+
+static void read_rate(int64_t *rate, struct maq_node *map, const char *kind, struct maq_model_reader *r)
+{
+    struct maq_node *node = map && map->kind == MAQ_NODE_MAP ? maq_node_get(map, kind) : NULL;
+    if (node && (!maq_node_i64(rate, node, r->diag) || *rate < 1 || *rate > 1000000))
+        r->bad = true;
+}
+
+static void settle_v4(struct maq_hf *hf, struct maq_model_reader *r)
+{
+    read_rate(&hf->rate_sparse, hf->rates, csa, r);
+    read_rate(&hf->rate_heavy, hf->rates, hca, r);
+    if (hf->rates)
+        maq_node_use_all(hf->rates);
+    hf->kv_heads = 1;
+    hf->shared_count =
+        hf->shared_count > 0 ? 1 : 0; /* the class has one, as wide as a routed one, whatever the number */
+    hf->rotary_dim = hf->rope_dim > 0 ? hf->rope_dim : hf->head_dim / 8;
+    hf->attention_bias = false;
+    MAQ_READER_CHECK(r, hf->q_lora > 0 && hf->heads * hf->head_dim % hf->out_groups == 0, MAQ_CODE_MODEL_LATENT,
+                     "q_lora_rank|o_groups", NULL,
+                     "queries come from a rank, and the heads' features are shared evenly by o_groups");
+}
+
+/* Its attention when it pools `rate` tokens to a key. */
+static struct maq_arch_attention pooling(const struct maq_architecture *arch, const struct maq_hf *hf, int64_t rate,
+                                         bool chooses)
+{
+    struct maq_arch_attention a = arch->attention;
+    a.stride = rate;
+    a.pool_width = chooses ? 2 * hf->head_dim : hf->head_dim; /* windows that overlap by half */
+    if (!chooses)
+        return a;
+    a.index = hf->index;
+    a.index.query_rank = hf->q_lora;
+    a.index.stride = rate;
+    a.index.key_width = 2 * hf->index.dim;
+    a.selected = hf->index.selected;
+    return a;
+}
+
+static void set_v4_layer(struct maq_architecture *arch, const struct maq_hf *hf, int64_t i, struct maq_str word,
+                         struct maq_model_reader *r)
+{
+    bool sparse = word.ptr ? maq_str_is(word, csa) : i > 1 && i % 2 == 1,
+         heavy = word.ptr ? maq_str_is(word, hca) : !sparse;
+    struct maq_arch_attention own = pooling(arch, hf, sparse ? hf->rate_sparse : hf->rate_heavy, sparse);
+    MAQ_READER_CHECK(r, sparse || heavy || maq_str_is(word, "sliding_attention"), MAQ_CODE_MODEL_LAYER_LIST,
+                     "layer_types", NULL, "layer type '%.*s' is not known", (int)word.len, word.ptr);
+    arch->layers[i].window = hf->window;
+    if (sparse || heavy)
+        maq__hf_own_attention(arch, i, &own, r);
+}
+
+static void adapt_v4(struct maq_architecture *arch, struct maq_hf *hf, struct maq_model_reader *r)
+{
+    struct maq_node *list = hf->sparse_types, *c = list && list->kind == MAQ_NODE_SEQ ? list->first : NULL,
+                    *hash = hf->hash_types && hf->hash_types->kind == MAQ_NODE_SEQ ? hf->hash_types->first : NULL;
+    struct maq_arch_attention *a = &arch->attention;
+    struct maq_arch_moe *hashed = MAQ_ARENA_NEW(r->arena, struct maq_arch_moe, 1);
+    if (!MAQ_READER_CHECK(r, hashed != NULL, MAQ_CODE_MODEL_NO_MEMORY, NULL, NULL, "no memory for a layer") ||
+        !MAQ_READER_CHECK(r,
+                          (!list || (int64_t)list->count == arch->num_layers) &&
+                              (!hf->hash_types || (int64_t)hf->hash_types->count == arch->num_layers),
+                          MAQ_CODE_MODEL_LAYER_LIST, "layer_types|mlp_layer_types", NULL,
+                          "layer_types and mlp_layer_types have a word for each of %" PRId64 " layers",
+                          arch->num_layers))
+        return;
+    a->q_rank = hf->q_lora;
+    a->keys_are_values = true;
+    a->index = (struct maq_arch_index){0};
+    a->selected = 0;
+    a->out_groups = hf->out_groups;
+    a->out_rank = hf->out_rank;
+    *hashed = arch->moe;
+    hashed->router_bias = false;
+    for (int64_t i = 0; i < arch->num_layers; i++) {
+        set_v4_layer(arch, hf, i, c ? c->text : (struct maq_str){NULL, 0}, r);
+        if (hash ? maq_str_is(hash->text, "hash_moe") : i < hf->hash_layers)
+            arch->layers[i].moe = hashed;
+        for (int k = 0; k < 2; k++) {
+            struct maq_node **n = k ? &hash : &c;
+            if (*n) {
+                (*n)->used = true;
+                *n = (*n)->next;
+            }
+        }
+    }
+    arch->mtp_layer = arch->layers[arch->num_layers - 1];
+    maq__hf_extra_norm(arch, "kv_layernorm", MAQ_PLACE_QUERIES, hf->head_dim, MAQ_SHARD_SEQUENCE, 0);
+    maq__hf_streams(arch, hf, hf->streams * (2 + hf->streams), 3);
+}
+
 /* MiniMax M3: grouped queries; layers called minimax_m3_sparse see the best blocks of keys, chosen by an index without weights. */
 static const struct maq_field m3_keys[] = {
     I64(index.heads, "index_n_heads", COUNT, .doc = "heads of the index that chooses blocks of keys"),
@@ -236,5 +357,18 @@ const struct maq_family maq__hf_sparse_families[] = {
               "dense_intermediate_size: 12288, rotary_dim: 64, index_n_heads: 4, index_head_dim: 128, "
               "index_block_size: 128, index_topk_blocks: 16, index_norms_queries: true",
      .adapt = adapt_m3},
+    {.type = "deepseek_v4",
+     .read = maq__hf_read,
+     .architectures = "DeepseekV4ForCausalLM",
+     .tables = TABLES(maq__hf_bias, maq__hf_dropout, maq__hf_moe, v4_keys),
+     .facts =
+         "sinks: true, router_bias: true, clamped_experts: true, index_weights: true, head_dim: 512, q_lora_rank: "
+         "1024, "
+         "num_experts_per_tok: 6, n_routed_experts: 256, n_shared_experts: 1, moe_intermediate_size: 2048, o_groups: "
+         "8, "
+         "o_lora_rank: 1024, sliding_window: 128, hc_mult: 4, index_n_heads: 64, index_head_dim: 128, index_topk: 512, "
+         "compress_rate_csa: 4, compress_rate_hca: 128, num_hash_layers: 3",
+     .settle = settle_v4,
+     .adapt = adapt_v4},
     {.type = NULL},
 };

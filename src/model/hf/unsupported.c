@@ -16,7 +16,6 @@ static const struct {
      "some of its layers attend to the tokens of an image encoder, whose number is not that of the sequence"},
     {"phi4_multimodal", "its encoders of images and sound, and their adapters in every layer, are not modelled"},
     {"step3p5|step3p7|decilm|deci|nemotron-nas|openelm", "its layers differ in their heads or widths"},
-    {"deepseek_v4", "it has compressed keys of several lengths, and projects its output in groups"},
     {"longcat_flash", "its layers have two attentions beside experts, some of which do nothing"},
     {"bailing_moe_linear", "its linear attention has no kernel that is modelled"},
     {"recurrent_gemma|rwkv|rwkv7|xlstm|retnet", "its recurrence has no cost model"},

@@ -64,6 +64,7 @@ static void write_core(struct maq_block_writer *b, const struct maq_arch_attenti
         .window = layer->window,
         .chunk = layer->chunk,
         .selected = a->selected,
+        .stride = a->stride,
         .shares_kv = a->shares_kv,
         .causal = !a->bidirectional,
         .sinks = a->sinks,
@@ -78,7 +79,8 @@ static void write_low_rank(struct maq_block_writer *b, const struct maq_architec
     const struct maq_arch_attention *a = &arch->attention;
     const enum maq_part part = MAQ_PART_ATTENTION;
     maq__block_linear(b, "linear_q_down_proj", part, MAQ_SHARD_SEQUENCE, arch->hidden, a->q_rank, 0);
-    maq__block_linear(b, "linear_kv", part, MAQ_SHARD_COLUMN, arch->hidden, a->kv_heads * (a->head_dim + a->v_dim),
+    maq__block_linear(b, "linear_kv", part, MAQ_SHARD_COLUMN, arch->hidden,
+                      a->kv_heads * (a->keys_are_values ? a->head_dim : a->head_dim + a->v_dim),
                       MAQ_MODULE_GATHER_IN | MAQ_MODULE_SHARED_INPUT);
     maq__block_norm(b, "q_layernorm", part, MAQ_SHARD_SEQUENCE, arch->norm, a->q_rank, a->q_rank);
     maq__block_linear(b, "linear_q_up_proj", part, MAQ_SHARD_COLUMN, a->q_rank, a->heads * a->head_dim,
@@ -107,6 +109,17 @@ void maq__write_gate(struct maq_block_writer *b, const struct maq_architecture *
     maq__block_plain(b, MAQ_MODULE_GATE, "output_gate", MAQ_PART_ATTENTION, MAQ_SHARD_HEADS, out + gates, out, 0);
 }
 
+/* One key for `stride` tokens: two projections, of which the second weighs the first with learned positions, and a norm. */
+static void write_pool(struct maq_block_writer *b, const struct maq_architecture *arch, const char *kv,
+                       const char *gate, const char *pool, int64_t stride, int64_t width, int64_t out)
+{
+    const enum maq_part part = MAQ_PART_ATTENTION;
+    maq__block_linear(b, kv, part, MAQ_SHARD_SEQUENCE, arch->hidden, width, MAQ_MODULE_SHARED_INPUT);
+    maq__block_linear(b, gate, part, MAQ_SHARD_SEQUENCE, arch->hidden, width, MAQ_MODULE_SHARED_INPUT);
+    maq__block_plain(b, MAQ_MODULE_GATE, pool, part, MAQ_SHARD_SEQUENCE, 2 * width, width, 0)->params =
+        maq__block_add(b, maq__block_mul(b, stride, width), out); /* positions; the norm, over fewer rows */
+}
+
 void maq__write_index(struct maq_block_writer *b, const struct maq_architecture *arch, const struct maq_arch_index *x)
 {
     const enum maq_part part = MAQ_PART_ATTENTION;
@@ -114,10 +127,14 @@ void maq__write_index(struct maq_block_writer *b, const struct maq_architecture 
     if (x->heads == 0)
         return;
     maq__block_linear(b, "index_q", part, MAQ_SHARD_SEQUENCE, from, queries, MAQ_MODULE_SHARED_INPUT);
-    maq__block_linear(b, "index_k", part, MAQ_SHARD_SEQUENCE, arch->hidden, x->dim, MAQ_MODULE_SHARED_INPUT);
     if (x->norms_queries)
         maq__block_norm(b, "index_q_norm", part, MAQ_SHARD_SEQUENCE, x->norm, queries, x->dim);
-    maq__block_norm(b, "index_k_norm", part, MAQ_SHARD_SEQUENCE, x->norm, x->dim, x->dim);
+    if (x->stride > 0) {
+        write_pool(b, arch, "index_k", "index_k_gate", "index_k_pool", x->stride, x->key_width, x->dim);
+    } else {
+        maq__block_linear(b, "index_k", part, MAQ_SHARD_SEQUENCE, arch->hidden, x->dim, MAQ_MODULE_SHARED_INPUT);
+        maq__block_norm(b, "index_k_norm", part, MAQ_SHARD_SEQUENCE, x->norm, x->dim, x->dim);
+    }
     if (x->weighs)
         maq__block_linear(b, "index_weights", part, MAQ_SHARD_SEQUENCE, arch->hidden, x->heads,
                           MAQ_MODULE_SHARED_INPUT);
@@ -147,10 +164,17 @@ void maq__write_attention(struct maq_block_writer *b, const struct maq_architect
         maq__block_plain(b, MAQ_MODULE_ROPE, "rotary_pos_emb", MAQ_PART_ATTENTION, MAQ_SHARD_HEADS, rotated, rotated,
                          0);
     }
+    if (a->stride > 0)
+        write_pool(b, arch, "pooled_kv", "pooled_kv_gate", "pooled_kv_pool", a->stride, a->pool_width, a->head_dim);
     maq__write_index(b, arch, &a->index);
     write_core(b, a, layer);
     maq__write_gate(b, arch, a->gate, a->heads, a->v_dim);
     maq__block_extras(b, arch, MAQ_PLACE_CORE, layer);
+    if (a->out_groups > 0) {
+        maq__block_linear(b, "linear_o_down_proj", MAQ_PART_ATTENTION, MAQ_SHARD_COLUMN, out / a->out_groups,
+                          a->out_groups * a->out_rank, 0);
+        out = a->out_groups * a->out_rank;
+    }
     maq__block_linear(b, "linear_proj", MAQ_PART_ATTENTION, MAQ_SHARD_ROW, out, arch->hidden,
                       leave | (a->out_bias ? MAQ_MODULE_BIAS : 0u));
 }
