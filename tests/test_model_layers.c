@@ -185,11 +185,40 @@ static void test_facts(void **state)
     }
 }
 
+/* The page lists the keys that are accepted without effect: each of them, and no other. */
+static void test_page(void **state)
+{
+    enum { PAGE = 1 << 18 };
+    char path[1024], word[128], *text = calloc(1, PAGE);
+    const char *root = getenv("MAQ_SOURCE_ROOT"), *key;
+    (void)state;
+    snprintf(path, sizeof path, "%s/docs/models.md", root ? root : ".");
+    FILE *f = fopen(path, "r");
+    assert_non_null(text);
+    assert_non_null(f);
+    assert_in_range(fread(text, 1, PAGE - 1, f), 1, PAGE - 2);
+    fclose(f);
+    char *list = strstr(text, "## Keys of config.json that are accepted without effect");
+    assert_non_null(list);
+    for (size_t i = 0; (key = maq__hf_ignored_key(i)) != NULL; i++) {
+        snprintf(word, sizeof word, "`%s`", key);
+        if (!strstr(list, word))
+            fail_msg("docs/models.md does not list %s", word);
+    }
+    for (char *at = strchr(list, '`'), *end; at && (end = strchr(at + 1, '`')) != NULL; at = strchr(end + 1, '`')) {
+        struct maq_str name = {at + 1, (size_t)(end - at - 1)};
+        if (!maq__hf_key_is_ignored(name))
+            fail_msg("docs/models.md lists %.*s", (int)name.len, name.ptr);
+    }
+    free(text);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_keys),      cmocka_unit_test(test_index),      cmocka_unit_test(test_shared_keys),
         cmocka_unit_test(test_own_heads), cmocka_unit_test(test_used_again), cmocka_unit_test(test_facts),
+        cmocka_unit_test(test_page),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -170,6 +170,8 @@ extern const struct maq_field maq__hf_core[], maq__hf_attention[], maq__hf_windo
 
 /* Whether a key of any config.json changes neither cost nor memory. */
 bool maq__hf_key_is_ignored(struct maq_str key);
+/* Those that are listed by name, i from 0 until NULL. */
+const char *maq__hf_ignored_key(size_t i);
 
 /* Why a model_type that people have is not modelled; NULL for all others. */
 const char *maq__hf_refusal(struct maq_str type);

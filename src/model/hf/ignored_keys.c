@@ -314,6 +314,11 @@ static bool ends_with(struct maq_str s, const char *end)
     return s.len >= e.len && maq_str_eq((struct maq_str){s.ptr + s.len - e.len, e.len}, e);
 }
 
+const char *maq__hf_ignored_key(size_t i)
+{
+    return i < MAQ_COUNT(ignored) ? ignored[i] : NULL;
+}
+
 bool maq__hf_key_is_ignored(struct maq_str key)
 {
     for (size_t i = 0; ignored[i]; i++)
