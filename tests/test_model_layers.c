@@ -56,7 +56,7 @@ static bool close_to(double a, double b)
     return (d < 0 ? -d : d) <= 1e-9 * (scale > 1 ? scale : 1);
 }
 
-/* k chosen keys are as many as those of a window of k; keys made of several tokens count like tokens, beside those of the window. */
+/* k chosen keys are as many as those of a window of k; a key of several tokens is there for the queries from its last one on. */
 static void test_keys(void **state)
 {
     const struct maq_attention_geometry chosen = {.selected = 4, .causal = true},
@@ -66,8 +66,9 @@ static void test_keys(void **state)
     assert_true(close_to(maq_attention_mean_keys(&chosen, 8, false), (1 + 2 + 3 + 4 * 5) / 8.0));
     assert_true(close_to(maq_attention_mean_keys(&chosen, 8, true), 4));
     assert_true(close_to(maq_attention_mean_keys(&chosen, 3, false), 2));
-    assert_true(close_to(maq_attention_mean_keys(&strided, 16, false), (1 + 2 + 3 + 4) / 4.0 + (1 + 15 * 2) / 16.0));
-    assert_true(close_to(maq_attention_mean_keys(&few, 16, false), (1 + 2 + 2 + 2) / 4.0));
+    assert_true(close_to(maq_attention_mean_keys(&strided, 16, false),
+                         (4 * 1 + 4 * 2 + 4 * 3 + 4) / 16.0 + (1 + 15 * 2) / 16.0));
+    assert_true(close_to(maq_attention_mean_keys(&few, 16, false), (4 * 1 + 9 * 2) / 16.0));
 }
 
 /* An index: queries from the rank, one key for all heads with a LayerNorm, a weight per head; scores of all keys, attention of k. */

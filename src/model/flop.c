@@ -17,8 +17,8 @@
  * Mean keys in a sequence of s tokens, w the smaller of s and the window:
  *   causal    (w (w + 1) / 2 + (s - w) w) / s, which is (s + 1) / 2 without a window
  *   full      w
- * Keys that an indexer chooses, k of them, are as many as those of a window of k. Keys made of several tokens each are counted like
- * tokens, beside those of the window.
+ * Keys that an indexer chooses, k of them, are as many as those of a window of k. Of keys made of r tokens each, m at most, besides:
+ *   causal    (m (s + 1) - r m (m + 1) / 2) / s
  * Chunks of c tokens: as a sequence of c tokens, the last one shorter; averaged over all tokens.
  */
 #include "base/check.h"
@@ -30,13 +30,12 @@ static double keys_sum(int64_t tokens, int64_t window, bool causal)
     return causal ? w * (w + 1.0) / 2.0 + (s - w) * w : s * w;
 }
 
-/* Of keys made of `stride` tokens each, `selected` at most. A query sees those that are complete. */
+/* Of keys made of `stride` tokens each, `selected` at most. The k-th is there for the queries from token k stride on. */
 static double strided_keys(const struct maq_attention_geometry *g, int64_t seq, bool causal)
 {
-    double all = (double)(seq / g->stride), most = g->selected > 0 && g->selected < seq ? (double)g->selected : all;
-    if (!causal)
-        return all < most ? all : most;
-    return all > 0 ? keys_sum((int64_t)all, (int64_t)most, true) / all : 0.0;
+    int64_t all = seq / g->stride, most = g->selected > 0 && g->selected < all ? g->selected : all;
+    double m = (double)most, s = (double)seq;
+    return causal ? (m * (s + 1.0) - (double)g->stride * m * (m + 1.0) / 2.0) / s : m;
 }
 
 double maq_attention_mean_keys(const struct maq_attention_geometry *g, int64_t seq, bool full)
