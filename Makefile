@@ -103,5 +103,12 @@ vllm-truth: build
 sglang-truth: build
 	@tools/sglang-truth/run.py --build $(BUILD) --count $(RECORDINGS)
 
+# Parameters of small models of random sizes, of every family, as the transformers library counts them, and whether maquette counts the same.
+# MAQ_TRANSFORMERS_PYTHON is an interpreter that has torch and transformers; skipped without one. TRUTH=--write renews the test's table.
+MODELS ?= 6
+.PHONY: model-truth
+model-truth: build
+	@tools/model-truth/run.py --build $(BUILD) --count $(MODELS) $(TRUTH)
+
 clean:
 	rm -rf build build-asan build-tsan build-fuzz build-ci-gcc build-ci-clang

@@ -67,6 +67,9 @@ static struct maq_op typical(enum maq_op_kind kind)
     case MAQ_OP_DELTA_RULE:
     case MAQ_OP_DELTA_RULE_BWD:
         return make(kind, 8192, 32, 128, 16, 128, 64);
+    case MAQ_OP_SELECTIVE_SCAN:
+    case MAQ_OP_SELECTIVE_SCAN_BWD:
+        return make(kind, 8192, 8192, 16, 0, 0, 0);
     case MAQ_OP_OPTIMIZER:
         return make(kind, 100000000, 16, 14, 0, 0, 0);
     case MAQ_OP_EXPERTS:

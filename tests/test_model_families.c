@@ -111,6 +111,8 @@ static void test_dense(void **state)
          "32, vocab_size: 1000, no_bias: true, seq_length: 2048}",
          L * (4 * (int64_t)H * H + 3 * H + gated + norms) + H + 2 * table},
         {"{model_type: stablelm, " SIZE "}", L * (attention + gated + 2 * norms) + 2 * H + 2 * table},
+        {"{model_type: stablelm, qk_layernorm: true, " SIZE "}",
+         L * (attention + Q + K + gated + 2 * norms) + 2 * H + 2 * table},
         {"{model_type: stablelm, use_qkv_bias: true, " SIZE "}",
          L * (attention + bias_q + gated + 2 * norms) + 2 * H + 2 * table},
         /* side by side behind one norm */
@@ -123,7 +125,7 @@ static void test_dense(void **state)
         {"{model_type: codegen, n_layer: 4, n_embd: 256, n_head: 8, vocab_size: 1000, n_positions: 2048, rotary_dim: "
          "16}",
          L * (4 * (int64_t)H * H + 8 * (int64_t)H * H + 5 * H + norms) + 2 * H + 2 * table + V},
-        {"{model_type: glm, " SIZE "}", L * (attention + bias_q + gated + norms) + H + 2 * table},
+        {"{model_type: glm, head_dim: 32, " SIZE "}", L * (attention + bias_q + gated + norms) + H + 2 * table},
         {"{model_type: nemotron, " SIZE "}", L * (attention + plain + 2 * norms) + 2 * H + 2 * table},
         {"{model_type: ministral3, head_dim: 64, " SIZE "}", L * (2 * attention + gated + norms) + H + 2 * table},
     };
@@ -357,12 +359,19 @@ static void assert_refused(const char *text, uint16_t code, const char *says)
 static void test_refused(void **state)
 {
     (void)state;
-    assert_refused("{model_type: jamba, " SIZE "}", 1120,
-                   "'jamba' is not modelled: the selective scan of its Mamba-1 layers");
-    assert_refused("{model_type: zamba2, " SIZE "}", 1120, "shared between layers");
+    assert_refused("{model_type: rwkv, " SIZE "}", 1120, "recurrence");
+    assert_refused("{model_type: longcat_flash, " SIZE "}", 1120, "two attentions");
     assert_refused("{model_type: mllama, text_config: {model_type: mllama_text_model, " SIZE "}}", 1120,
                    "image encoder");
-    assert_refused("{model_type: deepseek_v32, " SIZE "}", 1120, "an indexer chooses");
+    assert_refused("{model_type: gemma4_text, head_dim: 32, enable_moe_block: true, " SIZE "}", 1119, "beside an MLP");
+    assert_refused("{model_type: bert, add_cross_attention: true, " SIZE "}", 1119, "attention to an encoder");
+    assert_refused("{model_type: gemma4_text, head_dim: 32, per_layer_config: {7: {head_dim: 64}}, " SIZE "}", 1111,
+                   "names '7'");
+    assert_refused("{model_type: gemma4_text, head_dim: 32, per_layer_config: {2: {hidden_size: 64}}, " SIZE "}", 1119,
+                   "'hidden_size' of its own");
+    assert_refused("{model_type: helium, num_hidden_layers: 4, hidden_size: 256, intermediate_size: 640, "
+                   "num_attention_heads: 8, num_key_value_heads: 8, vocab_size: 1000}",
+                   1106, "do not make hidden_size 256");
     assert_refused("{model_type: nobody_knows, " SIZE "}", 1102, "is not known");
     assert_refused("{model_type: falcon_h1, mamba_d_ssm: 400, " SCAN ", " SIZE "}", 1117, "are not mamba_d_ssm 400");
     assert_refused("{model_type: falcon_h1, mamba_n_heads: 15, mamba_n_groups: 2, " SIZE "}", 1117, "cannot share");
@@ -380,9 +389,8 @@ static void test_refused(void **state)
         "{model_type: qwen, num_hidden_layers: 4, hidden_size: 256, intermediate_size: 641, num_attention_heads: 8, "
         "vocab_size: 1000}",
         1119, "counts gate and up");
-    assert_refused("{model_type: stablelm, qk_layernorm: true, " SIZE "}", 1119, "LayerNorm of its own");
     assert_refused("{model_type: apertus, post_norm: true, " SIZE "}", 1119, "behind the branches");
-    assert_refused("{model_type: minicpm3, " SIZE "}", 1116, "latent attention needs");
+    assert_refused("{model_type: mistral4, " SIZE "}", 1116, "latent attention needs");
     assert_refused("{model_type: gpt_neo, num_layers: 4, hidden_size: 256, num_heads: 8, vocab_size: 1000, "
                    "max_position_embeddings: "
                    "2048, attention_layers: [local, global]}",

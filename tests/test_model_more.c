@@ -97,10 +97,12 @@ static void test_counts(void **state)
          "{kv_n_heads: 2, clip_qkv: 8}, ffn_config: {ffn_hidden_size: 96, moe_num_experts: 4, moe_top_k: 2}}",
          L * (attention + moe + 2 * H) + H + 2 * table},
         {"{model_type: exaone, " SIZE "}", L * (attention + gated + 2 * H) + H + 2 * table},
-        {"{model_type: internlm3, " SIZE ", qkv_bias: true}", L * (attention + bias_q + gated + 2 * H) + H + 2 * table},
+        {"{model_type: internlm3, head_dim: 32, " SIZE ", qkv_bias: true}",
+         L * (attention + bias_q + gated + 2 * H) + H + 2 * table},
         /* norms inside each head, tied */
-        {"{model_type: hunyuan_v1_dense, " SIZE "}", L * (attention + 2 * HEAD + gated + 2 * H) + H + table},
-        {"{model_type: hunyuan_v1_moe, " SIZE
+        {"{model_type: hunyuan_v1_dense, tie_word_embeddings: true, " SIZE "}",
+         L * (attention + 2 * HEAD + gated + 2 * H) + H + table},
+        {"{model_type: hunyuan_v1_moe, tie_word_embeddings: true, " SIZE
          ", num_experts: 4, moe_topk: [2, 2, 2], moe_intermediate_size: [96, 96, 96], "
          "num_shared_expert: [1, 1, 1], use_qk_norm: false}",
          L * (attention + moe + 3 * (int64_t)H * FE + 2 * H) + H + table},
@@ -141,9 +143,12 @@ static void test_multi_token_prediction(void **state)
 static void test_refused(void **state)
 {
     static const char *const texts[] = {
-        "{model_type: hunyuan_v1_moe, " SIZE ", num_experts: 4, moe_topk: [2, 1, 2], moe_intermediate_size: 96}",
-        "{model_type: hunyuan_v1_moe, " SIZE ", num_experts: 4, moe_topk: [], moe_intermediate_size: 96}",
-        "{model_type: hunyuan_v1_moe, " SIZE ", num_experts: 4, moe_topk: -1, moe_intermediate_size: 96}",
+        "{model_type: hunyuan_v1_moe, tie_word_embeddings: true, " SIZE
+        ", num_experts: 4, moe_topk: [2, 1, 2], moe_intermediate_size: 96}",
+        "{model_type: hunyuan_v1_moe, tie_word_embeddings: true, " SIZE
+        ", num_experts: 4, moe_topk: [], moe_intermediate_size: 96}",
+        "{model_type: hunyuan_v1_moe, tie_word_embeddings: true, " SIZE
+        ", num_experts: 4, moe_topk: -1, moe_intermediate_size: 96}",
         "{model_type: dbrx, n_layers: 3, d_model: 256, n_heads: 8, vocab_size: 1000}",
         "{model_type: dbrx, n_layers: 3, d_model: 256, n_heads: 8, vocab_size: 1000, attn_config: 3, ffn_config: [1]}",
         "{model_type: dbrx, n_layers: 3, d_model: 256, n_heads: 8, vocab_size: 9, ffn_config: {moe_num_experts: -4}}",

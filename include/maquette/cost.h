@@ -22,6 +22,8 @@ extern "C" {
  * Kinds. d[] not named is 0. Elements are maq_dtype_bytes(dtype) wide unless said otherwise; products of 8-
  * and 4-bit types are written in 16 bits. The exact counts are at the head of src/cost/op.c.
  *
+ * New kinds come last: tools/fit draws the rows that a fit leaves out by their numbers.
+ *
  *        kind             text               d[0]      d[1]      d[2]      d[3]      d[4]      d[5]
  */
 /* clang-format off */
@@ -57,7 +59,9 @@ extern "C" {
     X(EXPERTS, "experts")             /* rows       hidden     ffn        groups     rows of the busiest group   topk: a rank's experts */ \
     X(MLA_BLOCK, "mla_block")         /* tokens     keys       heads      hidden     q_lora     kv_lora; see `queries`               */ \
     X(HOST_COPY, "host_copy")         /* bytes between device and host                                                              */ \
-    X(GAP, "pause")                   /* nanoseconds in which the compute stream stands still, why (enum maq_gap)                   */
+    X(GAP, "pause")                   /* nanoseconds in which the compute stream stands still, why (enum maq_gap)                   */ \
+    X(SELECTIVE_SCAN, "selective_scan") /* tokens   channels   state: Mamba-1, a state for each channel                             */ \
+    X(SELECTIVE_SCAN_BWD, "selective_scan_bwd") /* the same                                                                         */
 /* clang-format on */
 
 enum maq_op_kind {

@@ -39,6 +39,8 @@ enum maq_module_kind {
     MAQ_MODULE_CONV1D,            /* causal depthwise convolution over `in` channels */
     MAQ_MODULE_SSM_SCAN,          /* Mamba-2 state-space scan; geometry in u.ssm */
     MAQ_MODULE_DELTA_RULE,        /* gated delta-rule linear attention; geometry in u.ssm */
+    MAQ_MODULE_SELECTIVE_SCAN,    /* Mamba-1 scan: a state for each channel; u.ssm has heads = channels of width 1 */
+    MAQ_MODULE_INDEXER,           /* scores of all keys by which those of sparse attention are chosen; u.attention */
     MAQ_MODULE_LOSS,              /* cross-entropy over `in` = vocabulary logits */
     MAQ_MODULE_KIND_COUNT
 };
@@ -92,7 +94,11 @@ struct maq_attention_geometry {
     int32_t qk_dim, v_dim;   /* per head */
     int64_t window;          /* sliding window in tokens; 0 = none */
     int64_t chunk;           /* attention inside chunks of this many tokens (Llama 4); 0 = none */
+    int64_t selected;        /* keys at most that a query attends to, chosen by an indexer; 0 = all that it sees */
+    /* Beside the window, one key that is made of each `stride` tokens; `selected` is of these then. 0 = none. */
+    int64_t stride;
     bool causal, sinks, dropout;
+    bool shares_kv; /* keys and values are those of an earlier layer */
     bool
         position_bias; /* a learned number for each pair of positions is added to the scores, which are scaled by a kernel of
                            their own (vision transformers) */
@@ -186,7 +192,7 @@ MAQ_API double maq_layer_flop_per_token(const struct maq_layer *layer, int64_t s
 /*
  * Mean number of keys a query attends to in a sequence of `seq` tokens under geometry g. A causal window of w
  * keys: the first w queries see 1, 2, ... w, all others w. full = ignore causality: min(w, seq) for every
- * query. A chunk counts as a sequence of its own.
+ * query. A chunk counts as a sequence of its own; k chosen keys as a window of k.
  */
 MAQ_API double maq_attention_mean_keys(const struct maq_attention_geometry *g, int64_t seq, bool full);
 

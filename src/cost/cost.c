@@ -70,6 +70,8 @@ static double op_s(const struct maq_op *op, const struct maq_device *device, flo
     case MAQ_OP_QUANTIZE:
     case MAQ_OP_CONV1D:
     case MAQ_OP_CONV1D_BWD:
+    case MAQ_OP_SELECTIVE_SCAN:
+    case MAQ_OP_SELECTIVE_SCAN_BWD:
     case MAQ_OP_OPTIMIZER:
         *error = 0.30f;
         return maq__pointwise_s(op, device);

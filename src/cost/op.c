@@ -17,7 +17,8 @@
  *   DELTA_RULE     per token and head  2 C (3 a + 2 v) + 6 a v + C^2 / 3
  *                  C chunk, a key width, v value width: K K^T, Q K^T, W, U, the chunk's output, the state's update and
  *                  two uses, the triangular inverse [Yang et al. 2024, arXiv:2412.06464, section 3]
- *   backward of both scans: 2.5 times (two products for each one, and half of the forward again)
+ *   SELECTIVE_SCAN vector operations only: 9 per token, channel and state [Gu and Dao 2023, arXiv:2312.00752]; backward twice that
+ *   backward of both other scans: 2.5 times (two products for each one, and half of the forward again)
  */
 #include "maquette/cost.h"
 
@@ -128,6 +129,18 @@ static struct maq_work scan_work(const struct maq_op *op)
     double scale = backward ? 2.5 : 1.0, traffic = backward ? 2.0 : 1.0;
     return (struct maq_work){scale * tokens * flop, scale * tokens * heads * (width + 2.0 * chunk),
                              traffic * tokens * bytes};
+}
+
+/* Per token, channel and state: decay and its exponential, two products into the state, its use. A channel's input, its step and its
+ * output besides, and the two projections of the state that all channels share. Backward recomputes the states. */
+#define SELECTIVE_FLOP 9.0
+
+static struct maq_work selective_work(const struct maq_op *op)
+{
+    double tokens = maq__count(op, 0), channels = maq__count(op, 1), state = maq__count(op, 2);
+    double e = element_bytes((enum maq_dtype)op->dtype), scale = op->kind == MAQ_OP_SELECTIVE_SCAN_BWD ? 2.0 : 1.0;
+    return (struct maq_work){0, scale * SELECTIVE_FLOP * tokens * channels * state,
+                             scale * tokens * e * (3.0 * channels + 2.0 * state)};
 }
 
 /* Row-wise kinds: per element of rows x columns. */
@@ -244,6 +257,9 @@ struct maq_work maq_op_work(const struct maq_op *op)
     case MAQ_OP_DELTA_RULE:
     case MAQ_OP_DELTA_RULE_BWD:
         return scan_work(op);
+    case MAQ_OP_SELECTIVE_SCAN:
+    case MAQ_OP_SELECTIVE_SCAN_BWD:
+        return selective_work(op);
     case MAQ_OP_ACTIVATION:
         return activation_work(op, false);
     case MAQ_OP_ACTIVATION_BWD:

@@ -82,6 +82,10 @@ static void lower_module(struct maq_lowering *l, const struct maq_module *m, enu
         if (pass != MAQ_PASS_BACKWARD_WEIGHT)
             maq_lower_attention(l, m, pass);
         break;
+    case MAQ_MODULE_INDEXER:
+        if (pass != MAQ_PASS_BACKWARD_WEIGHT)
+            maq_lower_indexer(l, m, pass != MAQ_PASS_FORWARD);
+        break;
     case MAQ_MODULE_ROUTER:
     case MAQ_MODULE_EXPERT_LINEAR:
     case MAQ_MODULE_EXPERT_ACTIVATION:
@@ -104,6 +108,7 @@ static void lower_module(struct maq_lowering *l, const struct maq_module *m, enu
     case MAQ_MODULE_CONV1D:
     case MAQ_MODULE_SSM_SCAN:
     case MAQ_MODULE_DELTA_RULE:
+    case MAQ_MODULE_SELECTIVE_SCAN:
     case MAQ_MODULE_LOSS:
     case MAQ_MODULE_KIND_COUNT:
         if (pass != MAQ_PASS_BACKWARD_WEIGHT)

@@ -55,6 +55,11 @@ bool maq_lower_softmax_fused(const struct maq_lower *lower, const struct maq_att
 /* Whether scores become 4-byte ones for a softmax that is no kernel with their conversion, and 16-bit ones again behind it. */
 bool maq_lower_softmax_widens(const struct maq_lower *lower, const struct maq_attention_geometry *g);
 
+/* ---- indexer.c ---- */
+
+/* The scores of all keys by which sparse attention chooses its own, and the choice. */
+void maq_lower_indexer(struct maq_lowering *l, const struct maq_module *m, bool backward);
+
 /* ---- moe.c ---- */
 
 void maq_lower_expert(struct maq_lowering *l, const struct maq_module *m, enum maq_pass pass);

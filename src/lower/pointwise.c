@@ -139,6 +139,9 @@ void maq_lower_pointwise(struct maq_lowering *l, const struct maq_module *m, boo
     case MAQ_MODULE_DELTA_RULE:
         lower_scan(l, m, backward);
         break;
+    case MAQ_MODULE_SELECTIVE_SCAN:
+        put(l, backward ? MAQ_OP_SELECTIVE_SCAN_BWD : MAQ_OP_SELECTIVE_SCAN, 0, local.rows, local.out, m->u.ssm.state);
+        break;
     case MAQ_MODULE_LOSS:
         lower_loss(l, m, backward);
         break;
@@ -147,6 +150,7 @@ void maq_lower_pointwise(struct maq_lowering *l, const struct maq_module *m, boo
         break;
     case MAQ_MODULE_LINEAR:
     case MAQ_MODULE_ATTENTION:
+    case MAQ_MODULE_INDEXER:
     case MAQ_MODULE_ROUTER:
     case MAQ_MODULE_DISPATCH:
     case MAQ_MODULE_EXPERT_LINEAR:

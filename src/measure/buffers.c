@@ -283,6 +283,8 @@ const char *maq_profile_fill_case(struct maq_profile_case *c)
     case MAQ_OP_SSM_SCAN_BWD:
     case MAQ_OP_DELTA_RULE:
     case MAQ_OP_DELTA_RULE_BWD:
+    case MAQ_OP_SELECTIVE_SCAN:
+    case MAQ_OP_SELECTIVE_SCAN_BWD:
         return "there is no kernel of it in this program";
     case MAQ_OP_EXPERTS:
     case MAQ_OP_MLA_BLOCK:

@@ -19,13 +19,18 @@ static struct maq_arch_layer normalized(const struct maq_architecture *arch, con
         l.rope = false;
     if (!attends)
         l.window = l.chunk = 0;
+    l.attention = attends ? l.attention : NULL;
+    l.mla = l.mixer == MAQ_MIXER_MLA ? l.mla : NULL;
+    l.moe = l.ffn == MAQ_FFN_MOE ? l.moe : NULL;
     return l;
 }
 
 static bool same_layer(const struct maq_arch_layer *a, const struct maq_arch_layer *b)
 {
     return a->level == b->level && a->enters == b->enters && a->mixer == b->mixer && a->ffn == b->ffn &&
-           a->ffn_width == b->ffn_width && a->window == b->window && a->chunk == b->chunk && a->rope == b->rope;
+           a->ffn_width == b->ffn_width && a->window == b->window && a->chunk == b->chunk && a->rope == b->rope &&
+           a->attention == b->attention && a->mla == b->mla && a->moe == b->moe && a->marks == b->marks &&
+           a->bare == b->bare && a->reuses == b->reuses;
 }
 
 static const char *mixer_name(const struct maq_architecture *arch, enum maq_mixer mixer)
@@ -45,6 +50,12 @@ static const char *mixer_name(const struct maq_architecture *arch, enum maq_mixe
         return "conv";
     case MAQ_MIXER_PARALLEL:
         return "attn+mamba2";
+    case MAQ_MIXER_MAMBA1:
+        return "mamba";
+    case MAQ_MIXER_KDA:
+        return "kda";
+    case MAQ_MIXER_LIGHTNING:
+        return "lightning";
     case MAQ_MIXER_NONE:
         break;
     }
@@ -68,10 +79,14 @@ struct build {
     bool overflow;
 };
 
-/* The architecture as a layer of one level sees it. */
-static struct maq_architecture at_level(const struct maq_architecture *arch, const struct maq_arch_level *level)
+/* The architecture as one layer sees it: with parts of its own, or of its level. */
+static struct maq_architecture seen_by(const struct maq_architecture *arch, const struct maq_arch_layer *layer)
 {
+    const struct maq_arch_level *level = layer->level;
     struct maq_architecture a = *arch;
+    a.attention = layer->attention ? *layer->attention : a.attention;
+    a.mla = layer->mla ? *layer->mla : a.mla;
+    a.moe = layer->moe ? *layer->moe : a.moe;
     if (level) {
         a.hidden = level->hidden;
         a.attention.heads = a.attention.kv_heads = level->heads;
@@ -91,13 +106,15 @@ static void set_size(struct maq_layer *out, const struct maq_architecture *arch,
 static int32_t kind_of_layer(struct build *s, const struct maq_arch_layer *layer)
 {
     struct maq_arch_layer l = normalized(s->arch, layer);
-    const struct maq_architecture arch = at_level(s->arch, l.level);
+    const struct maq_architecture arch = seen_by(s->arch, &l);
     struct maq_block_writer b = {0};
     for (uint32_t i = 0; i < s->n_kinds; i++)
         if (same_layer(&s->seen[i], &l))
             return (int32_t)i;
     s->seen[s->n_kinds] = l;
     maq__write_layer(&b, &arch, &l);
+    if (l.reuses)
+        maq__block_reuse(&b);
     if (!maq__block_finish(&s->kinds[s->n_kinds], &b, mixer_name(&arch, l.mixer), s->arena))
         return -1;
     set_size(&s->kinds[s->n_kinds], s->arch, arch.hidden, l.level ? l.level->tokens : s->arch->tokens);

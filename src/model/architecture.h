@@ -37,6 +37,7 @@ enum maq_qk_norm {
     MAQ_QK_NORM_HEAD,  /* inside each head, one weight per head feature, shared by the heads */
     MAQ_QK_NORM_WIDE,  /* over all heads at once */
     MAQ_QK_NORM_PLAIN, /* inside each head, without weights (Llama 4 Scout) */
+    MAQ_QK_NORM_EACH,  /* a LayerNorm without bias inside each head, with weights of its own (StableLM 2 12B) */
 };
 
 enum maq_mixer {
@@ -47,8 +48,31 @@ enum maq_mixer {
     MAQ_MIXER_DELTA,
     MAQ_MIXER_CONV,     /* a gated short convolution: LFM2 */
     MAQ_MIXER_PARALLEL, /* attention and Mamba-2 behind one norm, added: Falcon-H1 */
+    MAQ_MIXER_MAMBA1,
+    MAQ_MIXER_KDA,       /* delta rule that decays every channel by itself: Kimi Linear */
+    MAQ_MIXER_LIGHTNING, /* linear attention with a decay that each head has fixed: MiniMax-01 */
 };
 enum maq_ffn { MAQ_FFN_NONE, MAQ_FFN_DENSE, MAQ_FFN_MOE };
+
+/* A gate on what attention returns. */
+enum maq_gate {
+    MAQ_GATE_NONE,
+    MAQ_GATE_WITH_QUERIES, /* as wide as the output, from the projection of queries (Qwen3-Next) */
+    MAQ_GATE_FULL,         /* the same from a projection of its own */
+    MAQ_GATE_HEAD,         /* one number for each head, from a projection of its own */
+};
+
+/* How sparse attention chooses its keys; heads 0: it does not choose. */
+struct maq_arch_index {
+    int64_t heads, dim, selected;
+    int64_t
+        stride; /* one key for so many tokens, pooled by a second projection and learned positions; 0 = one for each */
+    int64_t key_width;  /* numbers that a pooled key is made of; 0 = dim */
+    int64_t query_rank; /* width that its queries are projected from; 0 = hidden */
+    bool weighs;        /* each head's scores have a weight that is projected from hidden */
+    enum maq_norm norm; /* of its keys */
+    bool norms_queries;
+};
 
 struct maq_arch_attention {
     int64_t heads, kv_heads, head_dim, v_dim;
@@ -56,16 +80,31 @@ struct maq_arch_attention {
     int64_t q_rank;   /* queries come from a projection of this width, with a norm (Step-3); 0 = straight from hidden */
     enum maq_qk_norm qk_norm;
     bool qkv_bias, out_bias;
-    bool sinks;       /* one learned logit per head */
-    bool output_gate; /* sigmoid gate from a second query projection (Qwen3-Next) */
-    bool dropout;     /* on the attention probabilities */
+    bool sinks; /* one learned logit per head */
+    enum maq_gate gate;
+    struct maq_arch_index index;
+    int64_t selected; /* keys at most, chosen by this layer's index or an earlier one's; 0 = all */
+    bool shares_kv;   /* keys and values of an earlier layer: only queries are projected */
+    bool keys_are_values;
+    int64_t stride;     /* beside the window, one key for so many tokens; 0 = none */
+    int64_t pool_width; /* numbers that such a key is made of, by two projections and learned positions */
+    /* The output is projected to out_groups x out_rank first, each from its share of the heads; 0: at once. */
+    int64_t out_groups, out_rank;
+    int64_t input;       /* features that are projected; 0 = hidden (Zamba: the embedding besides) */
+    int64_t core_params; /* learned numbers of the core beside sinks */
+    bool dropout;        /* on the attention probabilities */
     bool bidirectional;
     bool position_bias; /* relative positions within a square window of tokens, added to the scores */
 };
 
 struct maq_arch_mla {
     int64_t heads, q_lora, kv_lora, nope_dim, rope_dim, v_dim; /* q_lora 0: queries are projected directly */
-    bool bias, dropout;
+    bool bias, dropout, sinks;
+    bool norms_rotated_key;
+    bool queries_twice; /* projected up from the rank's numbers before and behind their norm */
+    enum maq_gate gate;
+    struct maq_arch_index index;
+    int64_t selected;
 };
 
 struct maq_arch_mlp {
@@ -80,17 +119,27 @@ struct maq_arch_moe {
     int64_t latent;             /* routed experts work at this width, between two shared projections; 0 = hidden */
     bool gated, squared_relu;
     bool bias;        /* in the experts */
+    bool shared_bias; /* in the shared ones alone */
     bool clamped;     /* the input of their activation is */
     bool router_bias; /* one per expert: a learned one, or the load-balancing correction of DeepSeek-V3 */
     bool shared_gate; /* a scalar gate on the shared experts (Qwen2-MoE) */
 };
 
-struct maq_arch_ssm { /* Mamba-2 or gated delta rule; see struct maq_ssm_geometry */
+struct maq_arch_mamba1 {
+    int64_t inner, state, dt_rank, conv_kernel;
+    int64_t heads; /* that have projections of their own (Zamba); else 1 */
+    bool conv_bias, proj_bias;
+    bool norms; /* on what the state's input, output and step are projected to (Jamba) */
+};
+
+struct maq_arch_ssm { /* Mamba-2, gated delta rule, or linear attention; see struct maq_ssm_geometry */
     int64_t heads, head_dim, groups, state;
     int64_t conv_kernel, chunk;
     bool conv_bias, proj_bias;
-    bool out_bias; /* in the output projection alone */
-    bool no_norm;  /* Mamba-2: only the gate in front of the output projection */
+    bool out_bias;     /* in the output projection besides; */
+    bool apart;        /* and there only that one decides (Falcon-H1) */
+    bool no_norm;      /* Mamba-2: only the gate in front of the output projection */
+    int64_t gate_rank; /* KDA: decays and output gate are projected through this width; 0 = at once */
 };
 
 struct maq_arch_conv { /* gated short convolution, as wide as the residual stream */
@@ -104,8 +153,44 @@ struct maq_arch_level {
     int64_t tokens; /* of a sequence of arch->tokens */
 };
 
-/* What may differ between layers. Equal ones share a kind. */
+/*
+ * Modules that a family has beside those of its mixers and feed-forward parts: a norm, a linear, learned numbers. Each stands at one
+ * place in all layers, or in those that carry its mark.
+ */
+enum maq_layer_place {
+    MAQ_PLACE_EMBEDDING, /* behind the token table */
+    MAQ_PLACE_MIXER_IN,  /* in front of a mixer, behind its norm */
+    MAQ_PLACE_QUERIES,   /* behind the projections of queries, keys and values */
+    MAQ_PLACE_CORE,      /* between core attention and its output projection */
+    MAQ_PLACE_MIXER_OUT, /* behind a mixer, in front of the addition */
+    MAQ_PLACE_FFN_MID,   /* between activation and second product of an MLP */
+    MAQ_PLACE_FFN_OUT,   /* behind a feed-forward part, in front of the addition */
+    MAQ_PLACE_LAYER_OUT, /* behind a layer */
+    MAQ_PLACE_FINAL,     /* in front of the final norm */
+    MAQ_PLACE_HEAD,      /* in front of the head */
+};
+
+struct maq_arch_extra {
+    const char *name; /* static */
+    enum maq_layer_place place;
+    enum maq_module_kind kind;
+    enum maq_shard shard;
+    uint32_t flags;
+    int64_t in, out;
+    int64_t params; /* of all kinds but linears */
+    uint32_t mark;  /* in layers that have it among their marks; 0 = in all */
+};
+
+enum { MAQ_ARCH_EXTRAS = 24 };
+
+/* What may differ between layers. Equal ones share a kind. Pointers are equal where what they point to is. */
 struct maq_arch_layer {
+    const struct maq_arch_attention *attention; /* NULL: the model's; so are the next ones */
+    const struct maq_arch_mla *mla;
+    const struct maq_arch_moe *moe;
+    uint32_t marks;                     /* see struct maq_arch_extra */
+    bool bare;                          /* no norm in front of its mixer */
+    bool reuses;                        /* its weights are those of an earlier layer, which it has run before */
     const struct maq_arch_level *level; /* NULL: width, heads and tokens of the model */
     int32_t enters; /* levels that begin in front of it, the last one its own: they may have no layers */
     enum maq_mixer mixer;
@@ -137,8 +222,11 @@ struct maq_architecture {
     struct maq_arch_mla mla;
     struct maq_arch_mlp mlp;
     struct maq_arch_moe moe;
-    struct maq_arch_ssm mamba, delta;
+    struct maq_arch_ssm mamba, delta, lightning;
+    struct maq_arch_mamba1 mamba1;
     struct maq_arch_conv conv;
+    struct maq_arch_extra extras[MAQ_ARCH_EXTRAS];
+    uint32_t n_extras;
     int64_t mtp_layers;
     struct maq_arch_layer mtp_layer;
     int64_t num_layers;

@@ -6,6 +6,8 @@
  *   routed experts    2 in out topk
  *   attention         2 heads (qk + v) keys      keys: mean number of keys a query meets
  *   Mamba-2 scan      7 inner state        as Megatron-LM counts it
+ *   indexer           2 heads width keys   of all keys that a query could see
+ *   Mamba-1 scan      none: it has no products of matrices
  *   delta rule        8 heads state v      four products of state x v per head: K K^T, V K^T, S (I - b K K^T), S Q
  *
  * each times 3 (backward is two more products). A multi-token-prediction depth adds its block and the head. Routers,
@@ -15,6 +17,8 @@
  * Mean keys in a sequence of s tokens, w the smaller of s and the window:
  *   causal    (w (w + 1) / 2 + (s - w) w) / s, which is (s + 1) / 2 without a window
  *   full      w
+ * Keys that an indexer chooses, k of them, are as many as those of a window of k. Of keys made of r tokens each, m at most, besides:
+ *   causal    (m (s + 1) - r m (m + 1) / 2) / s
  * Chunks of c tokens: as a sequence of c tokens, the last one shorter; averaged over all tokens.
  */
 #include "base/check.h"
@@ -26,11 +30,23 @@ static double keys_sum(int64_t tokens, int64_t window, bool causal)
     return causal ? w * (w + 1.0) / 2.0 + (s - w) * w : s * w;
 }
 
+/* Of keys made of `stride` tokens each, `selected` at most. The k-th is there for the queries from token k stride on. */
+static double strided_keys(const struct maq_attention_geometry *g, int64_t seq, bool causal)
+{
+    int64_t all = seq / g->stride, most = g->selected > 0 && g->selected < all ? g->selected : all;
+    double m = (double)most, s = (double)seq;
+    return causal ? (m * (s + 1.0) - (double)g->stride * m * (m + 1.0) / 2.0) / s : m;
+}
+
 double maq_attention_mean_keys(const struct maq_attention_geometry *g, int64_t seq, bool full)
 {
     bool causal = g->causal && !full;
     if (seq <= 0)
         return 0.0;
+    if (g->stride > 0)
+        return strided_keys(g, seq, causal) + (g->window > 0 ? keys_sum(seq, g->window, causal) / (double)seq : 0.0);
+    if (g->selected > 0) /* the first queries have fewer to choose from */
+        return keys_sum(seq, g->selected, causal) / (double)seq;
     if (g->chunk <= 0 || g->chunk >= seq)
         return keys_sum(seq, g->window, causal) / (double)seq;
     int64_t whole = seq / g->chunk;
@@ -58,6 +74,11 @@ static double module_flop(const struct maq_module *m, int64_t seq, bool causal)
         return 7.0 * out * m->u.ssm.state;
     case MAQ_MODULE_DELTA_RULE:
         return 8.0 * out * m->u.ssm.state;
+    case MAQ_MODULE_INDEXER: { /* scores alone, of all keys */
+        struct maq_attention_geometry g = m->u.attention;
+        g.selected = 0;
+        return 2.0 * g.heads * g.qk_dim * maq_attention_mean_keys(&g, seq, !causal);
+    }
     case MAQ_MODULE_EMBEDDING:
     case MAQ_MODULE_NORM:
     case MAQ_MODULE_ROPE:
@@ -69,6 +90,7 @@ static double module_flop(const struct maq_module *m, int64_t seq, bool causal)
     case MAQ_MODULE_EXPERT_ACTIVATION:
     case MAQ_MODULE_COMBINE:
     case MAQ_MODULE_CONV1D:
+    case MAQ_MODULE_SELECTIVE_SCAN: /* no product of matrices */
     case MAQ_MODULE_LOSS:
     case MAQ_MODULE_KIND_COUNT:
         break;

@@ -123,6 +123,9 @@ static enum maq_status push(struct load *l, struct maq_node *map, bool lenient)
 static enum maq_status add_map(struct load *l, struct maq_node *map, bool lenient)
 {
     static const char *const nested[] = {"text_config", "language_config", "llm_config", NULL};
+    static const struct {
+        const char *key, *what;
+    } encoders[] = {{"vision_config", "vision"}, {"audio_config", "audio"}};
     struct maq_node *inner, *entry = NULL;
     if (!map || map->kind != MAQ_NODE_MAP)
         return BAD(l, MAQ_CODE_MODEL_NOT_A_MAP, map ? map->at : l->r.at, NULL,
@@ -150,10 +153,10 @@ static enum maq_status add_map(struct load *l, struct maq_node *map, bool lenien
         if (inner && inner->kind == MAQ_NODE_MAP)
             MAQ_TRY(push(l, inner, lenient));
     }
-    inner = maq_node_peek(map, "vision_config");
-    if (inner)
-        maq_diag_add(l->r.diag, MAQ_WARNING, MAQ_CODE_MODEL_TEXT_ONLY, inner->key_at, NULL,
-                     "only the text model is modelled, not the vision encoder");
+    for (size_t i = 0; i < MAQ_COUNT(encoders); i++)
+        if ((inner = maq_node_peek(map, encoders[i].key)) != NULL)
+            maq_diag_add(l->r.diag, MAQ_WARNING, MAQ_CODE_MODEL_TEXT_ONLY, inner->key_at, NULL,
+                         "only the text model is modelled, not the %s encoder", encoders[i].what);
     return MAQ_OK;
 }
 
@@ -198,12 +201,26 @@ static const char *type_meant(struct load *l, struct maq_str given)
     return hint ? hint : "";
 }
 
+/* The family of a map around the others whose type decides; NULL: none, the strongest map's does. */
+static struct maq_node *wrapping_type(struct load *l)
+{
+    for (uint32_t i = 0; i < l->r.n_maps; i++) {
+        struct maq_node *node = maq_node_peek(l->r.maps[i], "model_type");
+        const struct maq_family *f = node && node->kind == MAQ_NODE_SCALAR ? family_of_type(node->text) : NULL;
+        if (f && f->wraps)
+            return node;
+    }
+    return NULL;
+}
+
 /* By model_type, the strongest one; else by the first of `architectures`. */
 static enum maq_status choose_family(const struct maq_family **out, struct maq_str *type, struct load *l)
 {
     struct maq_node *node = maq__reader_find(&l->r, "model_type");
     struct maq_node *classes = maq__reader_find(&l->r, "architectures");
     struct maq_node *first = classes && classes->kind == MAQ_NODE_SEQ ? classes->first : NULL;
+    struct maq_node *around = wrapping_type(l);
+    node = around ? around : node;
     if (node && node->kind == MAQ_NODE_SCALAR) {
         *type = node->text;
         *out = family_of_type(node->text);

@@ -202,7 +202,7 @@ static void fill_mixers(struct maq_architecture *arch, const struct megatron *g)
         .qk_norm = g->qk_norm ? MAQ_QK_NORM_HEAD : MAQ_QK_NORM_NONE,
         .qkv_bias = g->bias || g->qkv_bias,
         .out_bias = g->bias,
-        .output_gate = g->output_gate,
+        .gate = g->output_gate ? MAQ_GATE_WITH_QUERIES : MAQ_GATE_NONE,
         .dropout = g->attention_dropout > 0.0,
     };
     arch->mla = (struct maq_arch_mla){.heads = g->heads,

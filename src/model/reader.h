@@ -57,7 +57,12 @@ struct maq_family {
     const char *architectures;             /* class names of config.json's `architectures`: "LlamaForCausalLM|..." */
     const struct maq_field *const *tables; /* NULL-terminated: the keys it understands */
     void (*read)(struct maq_architecture *arch, struct maq_model_reader *r, const struct maq_family *family);
-    /* Hugging Face families: class defaults, before the keys are read; corrections after that; oddities at the end. */
+    /*
+     * Hugging Face families: what the class fixes, and its defaults, as the inside of a map: "norm: layer, head_dim: 64"; a preset
+     * where words do not reach (NULL: a Llama's); corrections after the keys are read; oddities at the end.
+     */
+    const char *facts;
+    bool wraps; /* it decides although a nested text_config has a type of its own */
     void (*preset)(struct maq_hf *hf);
     void (*settle)(struct maq_hf *hf, struct maq_model_reader *r);
     void (*adapt)(struct maq_architecture *arch, struct maq_hf *hf, struct maq_model_reader *r);

@@ -41,7 +41,9 @@ static const struct kernel_shape shapes[MAQ_OP_KIND_COUNT] = {
     [MAQ_OP_QUANTIZE] = {1, 1.0f, 0.85f, 3, 1.6f}, /* unfused: largest value first */
     [MAQ_OP_CONV1D] = {1, 1.0f, 0.75f, 1, 1.0f},
     [MAQ_OP_CONV1D_BWD] = {2, 1.0f, 0.60f, 2, 1.0f},
-    [MAQ_OP_OPTIMIZER] = {1, 1.0f, 0.90f, 12, 3.0f}, /* unfused: one kernel per step of Adam */
+    [MAQ_OP_SELECTIVE_SCAN] = {1, 1.0f, 0.75f, 1, 1.0f},     /* as a convolution: not measured */
+    [MAQ_OP_SELECTIVE_SCAN_BWD] = {2, 1.0f, 0.60f, 2, 1.0f}, /* the same */
+    [MAQ_OP_OPTIMIZER] = {1, 1.0f, 0.90f, 12, 3.0f},         /* unfused: one kernel per step of Adam */
 };
 
 double maq__pointwise_s(const struct maq_op *op, const struct maq_device *device)

@@ -7,14 +7,7 @@
 
 #include "base/str.h"
 #include "model/codes.h"
-#include "model/hf/config.h"
-
-#define I64(member, key, ...) MAQ_FIELD_I64(struct maq_hf, member, key, __VA_ARGS__)
-#define BOOL(member, key, ...) MAQ_FIELD_BOOL(struct maq_hf, member, key, __VA_ARGS__)
-#define REAL(member, key, ...) MAQ_FIELD_DOUBLE(struct maq_hf, member, key, __VA_ARGS__)
-#define NODE(member, key, ...) MAQ_FIELD_NODE(struct maq_hf, member, key, __VA_ARGS__)
-#define WIDTH .min = 1, .max = 16777216
-#define COUNT .min = 1, .max = 65536
+#include "model/hf/rows.h"
 
 /* Apertus: norms on queries and keys, a plain MLP whose nonlinearity has two learned numbers (xIELU). */
 static void preset_apertus(struct maq_hf *hf)
@@ -120,8 +113,9 @@ static void preset_stablelm(struct maq_hf *hf)
 
 static void settle_stablelm(struct maq_hf *hf, struct maq_model_reader *r)
 {
-    MAQ_READER_CHECK(r, !hf->use_qk_norm, MAQ_CODE_MODEL_VALUE, "qk_layernorm", NULL,
-                     "a LayerNorm of its own for each head is not modelled");
+    (void)r;
+    if (hf->use_qk_norm)
+        hf->qk_norm = MAQ_QK_NORM_EACH;
     if (hf->parallel_residual)
         hf->residual = MAQ_RESIDUAL_PARALLEL;
 }
@@ -255,7 +249,6 @@ static void settle_cohere(struct maq_hf *hf, struct maq_model_reader *r)
 {
     (void)r;
     hf->qk_norm = hf->use_qk_norm ? MAQ_QK_NORM_WIDE : MAQ_QK_NORM_NONE;
-    hf->tie = true; /* the classes tie whatever the key says: the checkpoints have no head */
 }
 
 /* Command R7B and A: every 4th layer sees everything and does not rotate. */
@@ -270,7 +263,6 @@ static void preset_cohere2(struct maq_hf *hf)
 static void settle_cohere2(struct maq_hf *hf, struct maq_model_reader *r)
 {
     (void)r;
-    hf->tie = true;
     hf->no_rope_interval = hf->window_pattern;
 }
 
@@ -301,13 +293,12 @@ static void adapt_llada(struct maq_architecture *arch, struct maq_hf *hf, struct
     arch->attention.bidirectional = true;
 }
 
-#define TABLES(...) ((const struct maq_field *const[]){maq__hf_core, maq__hf_attention, __VA_ARGS__, NULL})
 #define LLAMA_TABLES maq__hf_bias, maq__hf_window, maq__hf_dropout
 
 const struct maq_family maq__hf_dense_families[] = {
-    {.type = "apertus",
+    {.type = "apertus|apertus1p5_text",
      .read = maq__hf_read,
-     .architectures = "ApertusForCausalLM",
+     .architectures = "ApertusForCausalLM|Apertus1p5TextForCausalLM",
      .tables = TABLES(LLAMA_TABLES, apertus_keys),
      .preset = preset_apertus,
      .settle = settle_apertus},
@@ -325,11 +316,13 @@ const struct maq_family maq__hf_dense_families[] = {
      .read = maq__hf_read,
      .architectures = "CwmForCausalLM",
      .tables = TABLES(LLAMA_TABLES),
+     .facts = "num_key_value_heads: 8",
      .preset = preset_cwm},
     {.type = "vaultgemma",
      .read = maq__hf_read,
      .architectures = "VaultGemmaForCausalLM",
      .tables = TABLES(LLAMA_TABLES),
+     .facts = "num_key_value_heads: 4",
      .preset = preset_vaultgemma},
     {.type = "minicpm",
      .read = maq__hf_read,
@@ -340,6 +333,7 @@ const struct maq_family maq__hf_dense_families[] = {
      .read = maq__hf_read,
      .architectures = "MiniCPM3ForCausalLM",
      .tables = TABLES(LLAMA_TABLES, maq__hf_mla),
+     .facts = "kv_lora_rank: 256, q_lora_rank: 768, qk_nope_head_dim: 64, qk_rope_head_dim: 32",
      .preset = preset_minicpm,
      .settle = settle_minicpm3},
     {.type = "qwen",
@@ -352,6 +346,7 @@ const struct maq_family maq__hf_dense_families[] = {
      .read = maq__hf_read,
      .architectures = "StableLmForCausalLM|StableLMEpochForCausalLM",
      .tables = TABLES(maq__hf_dropout, maq__hf_qk_norm, maq__hf_neox, stablelm_keys),
+     .facts = "num_key_value_heads: 32",
      .preset = preset_stablelm,
      .settle = settle_stablelm},
     {.type = "gpt_neo",
@@ -374,6 +369,7 @@ const struct maq_family maq__hf_dense_families[] = {
      .read = maq__hf_read,
      .architectures = "Starcoder2ForCausalLM",
      .tables = TABLES(LLAMA_TABLES, starcoder2_keys),
+     .facts = "num_key_value_heads: 2",
      .preset = preset_starcoder2,
      .settle = settle_starcoder2},
     {.type = "gpt_bigcode",
@@ -404,11 +400,13 @@ const struct maq_family maq__hf_dense_families[] = {
      .read = maq__hf_read,
      .architectures = "ExaoneForCausalLM",
      .tables = TABLES(LLAMA_TABLES),
+     .facts = "num_key_value_heads: 8",
      .preset = maq__hf_preset_llama},
     {.type = "internlm3",
      .read = maq__hf_read,
      .architectures = "InternLM3ForCausalLM",
      .tables = TABLES(LLAMA_TABLES),
+     .facts = "num_key_value_heads: 2, head_dim: 128",
      .preset = maq__hf_preset_llama},
     {.type = "llada",
      .read = maq__hf_read,

@@ -1,19 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * hybrid.c - Hugging Face families that mix attention with Mamba-2, the gated delta rule or short convolutions: what the class of
- * each in `transformers` fixes. Granite 4, Nemotron-H and Qwen3-Next are in llama.c, with how a family is written.
+ * each in `transformers` fixes. Qwen3-Next is in llama.c, with how a family is written.
  */
 #include <inttypes.h>
 
 #include "base/str.h"
 #include "model/codes.h"
-#include "model/hf/config.h"
-
-#define I64(member, key, ...) MAQ_FIELD_I64(struct maq_hf, member, key, __VA_ARGS__)
-#define BOOL(member, key, ...) MAQ_FIELD_BOOL(struct maq_hf, member, key, __VA_ARGS__)
-#define NODE(member, key, ...) MAQ_FIELD_NODE(struct maq_hf, member, key, __VA_ARGS__)
-#define WIDTH .min = 1, .max = 16777216
-#define COUNT .min = 1, .max = 65536
+#include "model/hf/rows.h"
 
 static void check_scan(const struct maq_arch_ssm *m, const char *heads, struct maq_model_reader *r)
 {
@@ -41,13 +35,14 @@ static const struct maq_field falcon_h1_keys[] = {
 static void settle_falcon_h1(struct maq_hf *hf, struct maq_model_reader *r)
 {
     struct maq_arch_ssm *m = &hf->mamba;
-    int64_t inner = hf->mamba_inner > 0 ? hf->mamba_inner : 2 * hf->hidden;
+    int64_t inner = hf->mamba_inner > 0 ? hf->mamba_inner : maq__hf_scan_width(hf);
     check_scan(m, "mamba_n_heads", r);
     if (m->head_dim == 0)
         m->head_dim = inner / m->heads;
     MAQ_READER_CHECK(r, m->head_dim * m->heads == inner, MAQ_CODE_MODEL_SCAN, "mamba_d_head|mamba_d_ssm", NULL,
                      "%" PRId64 " heads of %" PRId64 " are not mamba_d_ssm %" PRId64, m->heads, m->head_dim, inner);
     m->no_norm = !hf->mamba_norm;
+    m->apart = true;
 }
 
 static void adapt_falcon_h1(struct maq_architecture *arch, struct maq_hf *hf, struct maq_model_reader *r)
@@ -72,7 +67,7 @@ static void settle_bamba(struct maq_hf *hf, struct maq_model_reader *r)
 {
     check_scan(&hf->mamba, "mamba_n_heads", r);
     if (hf->mamba.head_dim == 0)
-        hf->mamba.head_dim = 2 * hf->hidden / hf->mamba.heads;
+        hf->mamba.head_dim = maq__hf_scan_width(hf) / hf->mamba.heads;
 }
 
 static void set_all(struct maq_architecture *arch, enum maq_mixer mixer)
@@ -172,6 +167,8 @@ static void settle_olmo_hybrid(struct maq_hf *hf, struct maq_model_reader *r)
 {
     struct maq_arch_ssm *d = &hf->delta;
     (void)r;
+    if (hf->layers < hf->full_interval) /* one layer attends at least */
+        hf->full_interval = hf->layers;
     d->heads = d->heads > 0 ? d->heads : hf->heads;
     d->groups = d->groups > 0 ? d->groups : hf->heads;
     d->state = d->state > 0 ? d->state : 3 * hf->hidden / (4 * d->groups);
@@ -236,6 +233,45 @@ static void adapt_lfm2(struct maq_architecture *arch, struct maq_hf *hf, struct 
     maq__hf_set_mixer(arch, hf->attention_layers, MAQ_MIXER_ATTENTION, r);
 }
 
+static void preset_granite_hybrid(struct maq_hf *hf)
+{
+    maq__hf_preset_llama(hf);
+    hf->mamba = (struct maq_arch_ssm){
+        .heads = 128, .groups = 1, .state = 256, .conv_kernel = 4, .chunk = 256, .conv_bias = true};
+}
+
+/* The class has attention_bias and no biases in attention; a window holds for all layers with attention. */
+static void settle_nemotron_h(struct maq_hf *hf, struct maq_model_reader *r)
+{
+    (void)r;
+    hf->attention_bias = false;
+    hf->window_rule = hf->window > 0 ? MAQ_HF_WINDOW_ALL : MAQ_HF_WINDOW_NONE;
+}
+
+static void preset_nemotron_h(struct maq_hf *hf)
+{
+    maq__hf_preset_llama(hf);
+    hf->gated = false;
+    hf->act = MAQ_HF_ACT_RELU2;
+    hf->no_rope = true;
+    hf->router_bias = true;
+    hf->mamba = (struct maq_arch_ssm){
+        .head_dim = 64, .groups = 8, .state = 128, .conv_kernel = 4, .chunk = 256, .conv_bias = true};
+}
+
+/* Every layer has the shared MLP; without experts it is all there is. */
+static void settle_granite_hybrid(struct maq_hf *hf, struct maq_model_reader *r)
+{
+    struct maq_arch_ssm *m = &hf->mamba;
+    hf->no_rope = !maq_str_is(hf->position_type, "rope");
+    hf->dense_ffn = hf->shared_ffn;
+    MAQ_READER_CHECK(r, m->groups > 0 && m->heads % m->groups == 0, MAQ_CODE_MODEL_SCAN, "mamba_n_groups", NULL,
+                     "%" PRId64 " Mamba-2 heads cannot share %" PRId64 " groups evenly", m->heads, m->groups);
+    if (m->head_dim == 0)
+        m->head_dim = maq__hf_scan_width(hf) / m->heads;
+}
+
+#undef TABLES
 #define TABLES(...) ((const struct maq_field *const[]){maq__hf_core, __VA_ARGS__, NULL})
 #define PLAIN maq__hf_attention, maq__hf_bias, maq__hf_dropout
 
@@ -244,6 +280,7 @@ const struct maq_family maq__hf_hybrid_families[] = {
      .read = maq__hf_read,
      .architectures = "FalconH1ForCausalLM",
      .tables = TABLES(PLAIN, maq__hf_mamba, falcon_h1_keys),
+     .facts = "num_key_value_heads: 8, mamba_d_ssm: 1024",
      .preset = preset_falcon_h1,
      .settle = settle_falcon_h1,
      .adapt = adapt_falcon_h1},
@@ -251,6 +288,7 @@ const struct maq_family maq__hf_hybrid_families[] = {
      .read = maq__hf_read,
      .architectures = "BambaForCausalLM",
      .tables = TABLES(PLAIN, maq__hf_mamba, bamba_keys),
+     .facts = "num_key_value_heads: 8",
      .preset = preset_bamba,
      .settle = settle_bamba,
      .adapt = adapt_bamba},
@@ -265,6 +303,7 @@ const struct maq_family maq__hf_hybrid_families[] = {
      .read = maq__hf_read,
      .architectures = "Qwen3_5ForCausalLM|Qwen3_5ForConditionalGeneration",
      .tables = TABLES(PLAIN, maq__hf_window, maq__hf_delta, qwen3_5_keys),
+     .facts = "num_key_value_heads: 4",
      .preset = preset_qwen3_5,
      .adapt = adapt_qwen3_5},
     {.type = "qwen3_5_moe|qwen3_5_moe_text",
@@ -284,6 +323,7 @@ const struct maq_family maq__hf_hybrid_families[] = {
      .read = maq__hf_read,
      .architectures = "Lfm2ForCausalLM",
      .tables = TABLES(maq__hf_attention, maq__hf_dropout, lfm2_conv_keys, lfm2_keys),
+     .facts = "num_key_value_heads: 8",
      .preset = preset_lfm2,
      .settle = settle_lfm2,
      .adapt = adapt_lfm2},
@@ -291,7 +331,26 @@ const struct maq_family maq__hf_hybrid_families[] = {
      .read = maq__hf_read,
      .architectures = "Lfm2MoeForCausalLM",
      .tables = TABLES(maq__hf_attention, maq__hf_dropout, maq__hf_moe, lfm2_conv_keys, lfm2_moe_keys),
+     .facts = "num_key_value_heads: 8, num_experts: 32, num_experts_per_tok: 4, moe_intermediate_size: 1792",
      .preset = preset_lfm2_moe,
      .adapt = adapt_lfm2},
+    {.type = "granitemoehybrid",
+     .read = maq__hf_read,
+     .architectures = "GraniteMoeHybridForCausalLM",
+     .tables = TABLES(maq__hf_attention, maq__hf_bias, maq__hf_dropout, maq__hf_moe, maq__hf_mamba, maq__hf_granite),
+     .facts = "num_local_experts: 8, num_experts_per_tok: 2, shared_intermediate_size: 1024",
+     .preset = preset_granite_hybrid,
+     .settle = settle_granite_hybrid,
+     .adapt = maq__hf_adapt_granite},
+    {.type = "nemotron_h",
+     .read = maq__hf_read,
+     .architectures = "NemotronHForCausalLM",
+     .tables = TABLES(maq__hf_attention, maq__hf_bias, maq__hf_dropout, maq__hf_moe, maq__hf_mamba, maq__hf_nemotron_h),
+     .facts = "never_tied: true, num_key_value_heads: 8, attention_head_dim: 128, n_routed_experts: 8, "
+              "num_experts_per_tok: 2, "
+              "moe_intermediate_size: 7688, moe_shared_expert_intermediate_size: 7688, mamba_num_heads: 128",
+     .preset = preset_nemotron_h,
+     .settle = settle_nemotron_h,
+     .adapt = maq__hf_adapt_hybrid},
     {.type = NULL},
 };

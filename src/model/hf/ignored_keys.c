@@ -47,6 +47,16 @@ static const char *const ignored[] = {
     "use_bfloat16",
     "tokenizer_class",
     "prefix",
+    "chunk_size_feed_forward",
+    "tie_last_hidden_states",
+    "num_labels",
+    "sep_token_id",
+    "_sliding_window_pattern",
+    "use_bidirectional_attention",
+    "max_batch_size",
+    "encoder_no_repeat_ngram_size",
+    "layerdrop",
+    "scale_embedding",
     /* numerics and initialisation */
     "initializer_range",
     "init_std",
@@ -82,10 +92,46 @@ static const char *const ignored[] = {
     "norm_type",
     "logit_scale",
     "verbose",
+    "residual_fp32",
+    "gelu_activation",
+    "embed_init_std",
+    "embedding_initializer_range",
+    "initializer_cutoff_factor",
+    "hidden_mamba_act",
+    "time_step_scale",
+    "time_step_init_scheme",
+    "use_mambapy",
+    "use_falcon_mambapy",
+    "use_associative_scan",
+    "use_mem_eff_path",
+    "mixer_rms_eps",
+    "swiglu_alpha",
+    "hc_sinkhorn_iters",
+    "hc_eps",
+    "hc_magnitude",
+    "learnable_sink_init",
+    "lambda_std_dev",
+    "final_logit_softcapping",
+    "activation_sparsity_pattern",
+    "altup_active_idx",
+    "altup_coef_clip",
+    "altup_correct_scale",
+    "full_attn_alpha_factor",
+    "full_attn_beta_factor",
+    "linear_attn_alpha_factor",
+    "linear_attn_beta_factor",
+    "mlp_alpha_factor",
+    "mlp_beta_factor",
+    "attention_value_scale",
+    "prefix_lm",
+    "kda_safe_gate",
+    "kda_lower_bound",
+    "mtp_loss_scaling_factor",
     /* positions */
+    "layer_rope_theta",
+    "use_long_context",
     "rope_theta",
     "rope_scaling",
-    "rope_parameters",
     "rope_ratio",
     "rope_local_base_freq",
     "rope_interleave",
@@ -140,6 +186,17 @@ static const char *const ignored[] = {
     "dim_model_base",
     /* routing that keeps the number of experts per token */
     "norm_topk_prob",
+    "moe_renormalize",
+    "moe_norm_min",
+    "moe_routed_scaling_factor",
+    "moe_apply_router_weight_on_input",
+    "moe_router_logit_softcapping",
+    "moe_router_activation_func",
+    "expert_selection_fn",
+    "shared_expert_combination_strategy",
+    "z_loss_coefficient",
+    "router_z_loss_coef",
+    "index_local_blocks",
     "router_aux_loss_coef",
     "output_router_logits",
     "router_jitter_noise",
@@ -161,6 +218,24 @@ static const char *const ignored[] = {
     "enable_moe_fp32_combine",
     "is_moe_layer",
     "use_grouped_mm",
+    /* of encoders: what the heads of other tasks have */
+    "summary_last_dropout",
+    "classifier_activation",
+    "classifier_dropout_prob",
+    "adapter_reuse_layer_norm",
+    "ln_before_adapter",
+    "default_language",
+    "rotary_value",
+    "start_n_top",
+    "end_n_top",
+    "lang_id",
+    "unk_index",
+    "mask_index",
+    "bos_index",
+    "eos_index",
+    "pad_index",
+    "is_encoder",
+    "max_pos_embed",
     /* execution, and flags of older classes */
     "pretraining_tp",
     "attn_implementation",
@@ -217,6 +292,13 @@ static const char *const ignored[] = {
     "moe_every_n_layer",
     /* beside the text model */
     "projector_hidden_act",
+    "projector_bias",
+    "image_size",
+    "image_seq_length",
+    "audio_merge_size",
+    "audio_chunk_size",
+    "vision_soft_tokens_per_image",
+    "audio_soft_tokens_per_image",
     "multimodal_projector_bias",
     "spatial_merge_size",
     "vision_feature_layer",
@@ -232,7 +314,12 @@ static bool ends_with(struct maq_str s, const char *end)
     return s.len >= e.len && maq_str_eq((struct maq_str){s.ptr + s.len - e.len, e.len}, e);
 }
 
-static bool is_ignored(struct maq_str key)
+const char *maq__hf_ignored_key(size_t i)
+{
+    return i < MAQ_COUNT(ignored) ? ignored[i] : NULL;
+}
+
+bool maq__hf_key_is_ignored(struct maq_str key)
 {
     for (size_t i = 0; ignored[i]; i++)
         if (maq_str_is(key, ignored[i]))
@@ -296,7 +383,7 @@ static uint32_t count_read(const struct maq_model_reader *r, const struct maq_fa
     uint32_t n = 0;
     for (uint32_t i = 0; i < r->n_maps; i++)
         for (const struct maq_node *c = r->maps[i]->first; c; c = c->next)
-            n += !is_ignored(c->key) && (family ? family_knows(family, c->key) : anyone_knows(c->key));
+            n += !maq__hf_key_is_ignored(c->key) && (family ? family_knows(family, c->key) : anyone_knows(c->key));
     return n;
 }
 
@@ -328,29 +415,76 @@ const struct maq_family *maq__reader_nearest_family(const struct maq_model_reade
     return best;
 }
 
+/* Words in the names of keys that say how a model is made, and not how it is computed or saved. */
+static bool names_a_shape(struct maq_str key)
+{
+    static const char *const words[] = {"layer",    "head",   "expert", "dim",   "size",  "rank",   "width",
+                                        "num",      "bias",   "norm",   "block", "group", "kernel", "share",
+                                        "channels", "hidden", "embed",  "tie",   "types", "cross",  "vocab",
+                                        "pattern",  "state",  "lora",   "index", "mtp",   NULL};
+    for (size_t i = 0; words[i]; i++)
+        if (memmem(key.ptr, key.len, words[i], strlen(words[i])))
+            return true;
+    return false;
+}
+
+/* A value that takes something away or says nothing: no, none of it, an empty list. */
+static bool is_off(const struct maq_node *node)
+{
+    if (node->kind != MAQ_NODE_SCALAR)
+        return node->count == 0;
+    static const char *const off[] = {"false", "False", "0", "0.0", "none", "None", "", NULL};
+    for (size_t i = 0; off[i]; i++)
+        if (maq_str_is(node->text, off[i]))
+            return true;
+    return maq_node_is_null(node);
+}
+
+/* In a file from disk a key that could change the shape of the model is an error as well; another one only a warning. */
+static enum maq_severity severity_of(const struct maq_node *node, bool lenient)
+{
+    if (!lenient)
+        return MAQ_ERROR;
+    return names_a_shape(node->key) ? MAQ_ERROR : MAQ_WARNING;
+}
+
 static void report(struct maq_model_reader *r, struct maq_node *node, const struct maq_family *family, const char *type,
                    bool lenient)
 {
-    enum maq_severity severity = lenient ? MAQ_WARNING : MAQ_ERROR;
+    enum maq_severity severity = severity_of(node, lenient);
     struct maq_str key = node->key, near = nearest(family, key);
-    if (!lenient)
+    bool shape = lenient && severity == MAQ_ERROR;
+    const char *anyway = shape ? maq_arena_printf(r->arena, "if its class does not read it: --set model.%.*s=null",
+                                                  (int)key.len, key.ptr)
+                               : NULL;
+    if (severity == MAQ_ERROR)
         r->bad = true;
     if (anyone_knows(key)) {
-        maq_diag_add(r->diag, severity, MAQ_CODE_MODEL_FOREIGN_KEY, node->key_at, NULL,
+        maq_diag_add(r->diag, severity, MAQ_CODE_MODEL_FOREIGN_KEY, node->key_at, anyway,
                      "key '%.*s' means nothing to model_type '%s'", (int)key.len, key.ptr, type);
         return;
     }
     const char *hint = near.len ? maq_arena_printf(r->arena, "did you mean '%.*s'?", (int)near.len, near.ptr) : NULL;
-    maq_diag_add(r->diag, severity, MAQ_CODE_MODEL_UNKNOWN_KEY, node->key_at, hint, "unknown key '%.*s' in model",
-                 (int)key.len, key.ptr);
+    maq_diag_add(r->diag, severity, MAQ_CODE_MODEL_UNKNOWN_KEY, node->key_at, shape ? anyway : hint,
+                 "unknown key '%.*s' in model%s", (int)key.len, key.ptr, shape ? ", which may change its shape" : "");
+}
+
+/* Whether a stronger map takes the key away. */
+static bool taken_away(const struct maq_model_reader *r, uint32_t map, struct maq_str key)
+{
+    for (uint32_t i = map + 1; i < r->n_maps; i++)
+        for (const struct maq_node *c = r->maps[i]->first; c; c = c->next)
+            if (maq_str_eq(c->key, key) && maq_node_is_null(c))
+                return true;
+    return false;
 }
 
 void maq__reader_unknown_keys(struct maq_model_reader *r, const struct maq_family *family, const char *type)
 {
     for (uint32_t i = 0; i < r->n_maps; i++)
         for (struct maq_node *c = r->maps[i]->first; c; c = c->next) {
-            bool known = family_knows(family, c->key);
-            if (!known && !is_ignored(c->key) && !maq_node_is_null(c))
+            bool known = family_knows(family, c->key) || maq__hf_key_is_ignored(c->key) || maq_node_is_null(c);
+            if (!known && !(r->lenient[i] && (is_off(c) || taken_away(r, i, c->key))))
                 report(r, c, family, type, r->lenient[i]);
             maq_node_use_all(c);
         }

@@ -21,10 +21,11 @@ void maq__hf_settle_falcon(struct maq_hf *hf, struct maq_model_reader *r)
     if (!hf->new_decoder)
         hf->kv_heads = hf->multi_query ? 1 : hf->heads;
     hf->no_rope = hf->alibi;
-    if (hf->new_decoder)
-        hf->residual = hf->parallel_norms == 1 ? MAQ_RESIDUAL_PARALLEL : MAQ_RESIDUAL_PARALLEL_TWO_NORMS;
+    bool two = hf->parallel_norms == 2 || (hf->parallel_norms == 0 && hf->new_decoder);
+    if (two)
+        hf->residual = MAQ_RESIDUAL_PARALLEL_TWO_NORMS;
     else
-        hf->residual = hf->parallel_attention ? MAQ_RESIDUAL_PARALLEL : MAQ_RESIDUAL_SEQUENTIAL;
+        hf->residual = hf->new_decoder || hf->parallel_attention ? MAQ_RESIDUAL_PARALLEL : MAQ_RESIDUAL_SEQUENTIAL;
 }
 
 /* Keys of attn_config that cost nothing or are covered by the others. */
@@ -48,7 +49,7 @@ static const char *const mpt_attention_ignored[] = {
     NULL,
 };
 
-/* MPT: attention settings in a map of their own; no_bias takes the bias from norms too; ALiBi replaces the position
+/* MPT: attention settings in a map of their own; no biases, which no_bias: false does not change in transformers; ALiBi replaces the position
  * table. */
 void maq__hf_settle_mpt(struct maq_hf *hf, struct maq_model_reader *r)
 {
@@ -59,15 +60,21 @@ void maq__hf_settle_mpt(struct maq_hf *hf, struct maq_model_reader *r)
         struct maq_node *node = maq_node_get(map, "rope");
         if (node && !maq_node_bool(&rope, node, r->diag))
             r->bad = true;
-        if (maq_fields_read(hf, maq__hf_mpt_attention, map, NULL, r->arena, r->diag) != MAQ_OK ||
-            maq_fields_check_keys(maq__hf_mpt_attention, mpt_attention_ignored, map, "attn_config", r->diag) != MAQ_OK)
+        if (maq_fields_read(hf, maq__hf_mpt_attention, map, NULL, r->arena, r->diag) != MAQ_OK)
             r->bad = true;
-        for (struct maq_node *c = map->first; c; c = c->next)
+        for (struct maq_node *c = map->first; c;
+             c = c->next) { /* in transformers 5 it has what every config has as well */
+            bool known = maq_fields_find(maq__hf_mpt_attention, c->key) || maq__hf_key_is_ignored(c->key);
+            for (size_t i = 0; !known && mpt_attention_ignored[i]; i++)
+                known = maq_str_is(c->key, mpt_attention_ignored[i]);
+            MAQ_READER_CHECK(r, known || maq_node_is_null(c), MAQ_CODE_MODEL_UNKNOWN_KEY, "attn_config", NULL,
+                             "unknown key '%.*s' in attn_config", (int)c->key.len, c->key.ptr);
             maq_node_use_all(c);
+        }
         hf->no_rope = !rope;
     }
-    hf->bias = !hf->no_bias;
-    hf->norm = hf->no_bias ? MAQ_NORM_LAYER_NO_BIAS : MAQ_NORM_LAYER;
+    hf->bias = false;
+    hf->norm = MAQ_NORM_LAYER_NO_BIAS;
     hf->qk_norm = hf->use_qk_norm ? MAQ_QK_NORM_WIDE : MAQ_QK_NORM_NONE;
     hf->learned_positions = hf->learned_positions && !hf->alibi && hf->no_rope;
 }
@@ -183,7 +190,8 @@ static struct maq_str spell(struct maq_node *list, const char *key, struct maq_m
     static const struct {
         const char *word;
         char letter;
-    } words[] = {{"mamba", 'M'}, {"attention", '*'}, {"mlp", '-'}, {"moe", 'E'}};
+    } words[] = {{"mamba", 'M'}, {"linear_attention", 'M'}, {"attention", '*'}, {"full_attention", '*'}, {"mlp", '-'},
+                 {"moe", 'E'}};
     struct maq_str none = {NULL, 0};
     char *text = list->kind == MAQ_NODE_SEQ ? MAQ_ARENA_NEW(r->arena, char, (size_t)list->count + 1) : NULL;
     size_t n = 0;
@@ -194,7 +202,8 @@ static struct maq_str spell(struct maq_node *list, const char *key, struct maq_m
         for (size_t w = 0; w < MAQ_COUNT(words); w++)
             if (maq_str_is(c->text, words[w].word))
                 text[n] = words[w].letter;
-        if (!MAQ_READER_CHECK(r, text[n] != '\0', MAQ_CODE_MODEL_LAYER_LIST, key, "mamba, attention, mlp or moe",
+        if (!MAQ_READER_CHECK(r, text[n] != '\0', MAQ_CODE_MODEL_LAYER_LIST, key,
+                              "mamba (linear_attention), attention (full_attention), mlp or moe",
                               "'%.*s' in %s is no kind of layer", (int)c->text.len, c->text.ptr, key))
             return none;
         n++;
@@ -209,7 +218,7 @@ void maq__hf_adapt_hybrid(struct maq_architecture *arch, struct maq_hf *hf, stru
                    mtp = hf->mtp_blocks ? spell(hf->mtp_blocks, mtp_words, r) : hf->mtp_pattern;
     if (r->bad || !maq__reader_needs(r, pattern.len > 0, "hybrid_override_pattern"))
         return;
-    arch->mamba.proj_bias |= hf->use_bias;
+    arch->mamba.proj_bias = hf->use_bias; /* the class does not read mamba_proj_bias */
     maq__hybrid_pattern(arch, r, pattern, hf->ffn, hf->blocks ? words : "hybrid_override_pattern");
     if (hf->mtp_layers > 0 && mtp.len > 0)
         maq__hybrid_mtp(arch, r, mtp, hf->ffn, hf->mtp_blocks ? mtp_words : "mtp_hybrid_override_pattern");

@@ -3,17 +3,7 @@
  * keys.c - the keys of Hugging Face's config.json, by topic. Names are those of the configuration classes in
  * `transformers`; the bounds are far above any published model and keep products of two of them inside 64 bits.
  */
-#include "model/hf/config.h"
-
-#define WIDTH .min = 1, .max = 16777216 /* a feature width: up to 2^24 */
-#define COUNT .min = 1, .max = 65536    /* heads, experts, groups */
-#define OPTIONAL .min = 0, .max = 16777216
-
-#define I64(member, key, ...) MAQ_FIELD_I64(struct maq_hf, member, key, __VA_ARGS__)
-#define BOOL(member, key, ...) MAQ_FIELD_BOOL(struct maq_hf, member, key, __VA_ARGS__)
-#define REAL(member, key, ...) MAQ_FIELD_DOUBLE(struct maq_hf, member, key, __VA_ARGS__)
-#define STR(member, key, ...) MAQ_FIELD_STR(struct maq_hf, member, key, __VA_ARGS__)
-#define NODE(member, key, ...) MAQ_FIELD_NODE(struct maq_hf, member, key, __VA_ARGS__)
+#include "model/hf/rows.h"
 
 /* In the order of enum maq_hf_act; all but relu2 cost the same. */
 static const char *const activations[] = {
@@ -37,7 +27,12 @@ const struct maq_field maq__hf_core[] = {
     I64(hidden, "n_embed", WIDTH, .doc = "hidden_size in the words of BLOOM"),
     I64(layers, "num_layers", .min = 1, .max = MAQ_ARCH_LAYERS_MAX, .doc = "num_hidden_layers in the words of ChatGLM"),
     I64(vocab, "padded_vocab_size", .min = 1, .max = 134217728, .doc = "vocab_size in the words of ChatGLM"),
-    BOOL(tie, "tie_word_embeddings", .doc = "the head uses the token table"), MAQ_FIELD_END};
+    BOOL(tie, "tie_word_embeddings", .doc = "the head uses the token table"),
+    NODE(rope, "rope_parameters", .doc = "of the rotation: which share of a head rotates"), MAQ_FIELD_END};
+
+const struct maq_field maq__hf_per_layer[] = {
+    NODE(per_layer, "per_layer_config", .doc = "sizes that some layers have of their own, by the layer's number"),
+    MAQ_FIELD_END};
 
 const struct maq_field maq__hf_attention[] = {
     I64(kv_heads, "num_key_value_heads", .aliases = "multi_query_group_num", COUNT, .doc = "key and value heads"),
@@ -58,7 +53,7 @@ const struct maq_field maq__hf_qk_norm[] = {
     BOOL(use_qk_norm, "use_qk_norm", .aliases = "qk_layernorm", .doc = "norms on queries and keys"), MAQ_FIELD_END};
 
 const struct maq_field maq__hf_window[] = {
-    I64(window, "sliding_window", .min = 1, .max = 1e12, .doc = "tokens a query sees"),
+    I64(window, "sliding_window", .min = 0, .max = 1e12, .doc = "tokens a query sees"),
     BOOL(use_window, "use_sliding_window", .doc = "whether sliding_window is used at all"),
     I64(max_window_layers, "max_window_layers", .min = 0, .max = MAQ_ARCH_LAYERS_MAX,
         .doc = "layers below this one see everything"),
@@ -98,9 +93,23 @@ const struct maq_field maq__hf_moe_dense[] = {
         .doc = "shared experts of width moe_intermediate_size"),
     I64(first_dense, "first_k_dense_replace", .min = 0, .max = MAQ_ARCH_LAYERS_MAX, .doc = "dense layers at the start"),
     I64(layer_freq, "moe_layer_freq", .min = 1, .max = MAQ_ARCH_LAYERS_MAX, .doc = "experts in every n-th layer"),
-    I64(mtp_layers, "num_nextn_predict_layers", .min = 0, .max = 64, .doc = "multi-token-prediction depths"),
+    I64(mtp_layers, "num_nextn_predict_layers", .aliases = "num_mtp_layers", .min = 0, .max = 64,
+        .doc = "multi-token-prediction depths"),
     STR(topk_method, "topk_method", .doc = "noaux_tc adds one correction bias per expert"),
     MAQ_FIELD_END};
+
+/* One word for each layer, as transformers 5 writes it; where a family has a rule besides, the list decides. */
+const struct maq_field maq__hf_layers[] = {
+    NODE(layer_types, "layer_types", .doc = "full_attention, linear_attention, ... for each layer"), MAQ_FIELD_END};
+const struct maq_field maq__hf_mlp_types[] = {
+    NODE(mlp_types, "mlp_layer_types", .doc = "dense or sparse for each layer"), MAQ_FIELD_END};
+
+/* The index of DeepSeek-V3.2 and its descendants. */
+const struct maq_field maq__hf_index[] = {
+    I64(index.heads, "index_n_heads", COUNT, .doc = "heads of the index that chooses keys"),
+    I64(index.dim, "index_head_dim", .min = 1, .max = 65536, .doc = "width of one"),
+    I64(index.selected, "index_topk", .min = 1, .max = 1e12, .doc = "keys that a query attends to"),
+    NODE(index_types, "indexer_types", .doc = "full, or shared: with the choice of an earlier layer"), MAQ_FIELD_END};
 
 const struct maq_field maq__hf_moe_step[] = {
     I64(shared_ffn, "shared_expert_intermediate_size", OPTIONAL, .doc = "width of the shared expert"),
@@ -138,6 +147,7 @@ const struct maq_field maq__hf_mamba[] = {
     I64(mamba.chunk, "chunk_size", .aliases = "mamba_chunk_size", .min = 1, .max = 65536,
         .doc = "tokens of a scan block"),
     BOOL(mamba.conv_bias, "use_conv_bias", .aliases = "mamba_conv_bias", .doc = "bias in the convolution"),
+    REAL(scan_expand, "mamba_expand", .min = 0.001, .max = 1024, .doc = "width of the scan over hidden"),
     BOOL(mamba.proj_bias, "mamba_proj_bias", .doc = "biases in the projections of the scan"),
     BOOL(use_bias, "use_bias", .doc = "the same, in the words of NemotronHConfig"),
     I64(shared_ffn, "moe_shared_expert_intermediate_size", OPTIONAL, .doc = "width of the shared expert"),
@@ -149,6 +159,7 @@ const struct maq_field maq__hf_mamba[] = {
 const struct maq_field maq__hf_nemotron_h[] = {
     NODE(blocks, "layers_block_type",
          .doc = "mamba, attention, mlp or moe for each layer: hybrid_override_pattern in words"),
+    I64(window, "sliding_window", .min = 0, .max = 1e12, .doc = "tokens a query sees"),
     NODE(mtp_blocks, "mtp_layers_block_type", .doc = "the same of one multi-token-prediction depth"), MAQ_FIELD_END};
 
 const struct maq_field maq__hf_exaone4[] = {

@@ -7,15 +7,7 @@
 
 #include "base/str.h"
 #include "model/codes.h"
-#include "model/hf/config.h"
-
-#define I64(member, key, ...) MAQ_FIELD_I64(struct maq_hf, member, key, __VA_ARGS__)
-#define BOOL(member, key, ...) MAQ_FIELD_BOOL(struct maq_hf, member, key, __VA_ARGS__)
-#define STR(member, key, ...) MAQ_FIELD_STR(struct maq_hf, member, key, __VA_ARGS__)
-#define NODE(member, key, ...) MAQ_FIELD_NODE(struct maq_hf, member, key, __VA_ARGS__)
-#define WIDTH .min = 1, .max = 16777216
-#define COUNT .min = 1, .max = 65536
-#define SOME .min = 0, .max = 65536
+#include "model/hf/rows.h"
 
 /* Shared experts, dense layers at the start and depths, in the words of LG, Arcee and Tencent. */
 static const struct maq_field shared_keys[] = {
@@ -68,7 +60,7 @@ static void preset_afmoe(struct maq_hf *hf)
     maq__hf_preset_llama(hf);
     hf->norm_place = MAQ_NORM_SANDWICH;
     hf->qk_norm = MAQ_QK_NORM_HEAD;
-    hf->output_gate = true;
+    hf->gate = MAQ_GATE_FULL;
     hf->head_dim = 128;
     hf->window = 1024;
     hf->window_rule = MAQ_HF_WINDOW_PATTERN;
@@ -250,8 +242,10 @@ static void one_of_all(int64_t *out, struct maq_node *node, const char *key, str
 
 static void settle_hunyuan(struct maq_hf *hf, struct maq_model_reader *r)
 {
+    hf->topk = 1;
     one_of_all(&hf->topk, hf->topk_list, "moe_topk", r);
     one_of_all(&hf->moe_ffn, hf->moe_ffn_list, "moe_intermediate_size", r);
+    hf->shared_count = 1;
     one_of_all(&hf->shared_count, hf->shared_list, "num_shared_expert", r);
     maq__hf_settle_qk_norm(hf, r);
     MAQ_READER_CHECK(r,
@@ -277,7 +271,6 @@ static const struct maq_field bailing_keys[] = {
     BOOL(bias, "use_bias", .doc = "biases in all linears"),
     MAQ_FIELD_END};
 
-#define TABLES(...) ((const struct maq_field *const[]){maq__hf_core, maq__hf_attention, __VA_ARGS__, NULL})
 #define LLAMA_TABLES maq__hf_bias, maq__hf_window, maq__hf_dropout
 #define PLAIN maq__hf_bias, maq__hf_dropout, maq__hf_moe
 
@@ -290,46 +283,56 @@ const struct maq_family maq__hf_expert_families[] = {
     {.type = "glm4_moe_lite",
      .read = maq__hf_read,
      .architectures = "Glm4MoeLiteForCausalLM",
-     .tables = TABLES(PLAIN, maq__hf_mla, maq__hf_moe_dense),
+     .tables = TABLES(PLAIN, maq__hf_mla, maq__hf_moe_dense, maq__hf_mlp_types),
      .preset = preset_glm4_moe_lite,
+     .facts = "first_k_dense_replace: 1, n_routed_experts: 64, num_experts_per_tok: 4, moe_intermediate_size: 1536, "
+              "n_shared_experts: 1, kv_lora_rank: 512, q_lora_rank: 768, qk_nope_head_dim: 192, qk_rope_head_dim: 64, "
+              "v_head_dim: 256",
      .settle = maq__hf_settle_latent},
     {.type = "mistral4",
      .read = maq__hf_read,
      .architectures = "Mistral4ForCausalLM",
-     .tables = TABLES(PLAIN, maq__hf_mla, maq__hf_moe_dense),
+     .tables = TABLES(PLAIN, maq__hf_mla, maq__hf_moe_dense, maq__hf_mlp_types),
      .preset = preset_deepseek_moe,
      .settle = maq__hf_settle_latent},
     {.type = "solar_open",
      .read = maq__hf_read,
      .architectures = "SolarOpenForCausalLM",
      .tables = TABLES(PLAIN, maq__hf_moe_dense),
+     .facts = "num_key_value_heads: 8, n_routed_experts: 128, num_experts_per_tok: 8, moe_intermediate_size: 1280, "
+              "n_shared_experts: 1",
      .preset = preset_solar_open},
     {.type = "exaone_moe",
      .read = maq__hf_read,
      .architectures = "ExaoneMoeForCausalLM|ExaoneMoEForCausalLM",
      .tables = TABLES(PLAIN, maq__hf_window, maq__hf_exaone4, shared_keys),
+     .facts = "num_key_value_heads: 32, num_experts: 64, num_experts_per_tok: 8, moe_intermediate_size: 1024",
      .preset = preset_exaone_moe,
      .settle = maq__hf_settle_exaone4},
     {.type = "afmoe",
      .read = maq__hf_read,
      .architectures = "AfmoeForCausalLM",
      .tables = TABLES(PLAIN, maq__hf_window, shared_keys, afmoe_keys),
+     .facts = "num_experts: 64, num_experts_per_tok: 6, moe_intermediate_size: 1408, num_shared_experts: 2",
      .preset = preset_afmoe,
      .adapt = adapt_afmoe},
     {.type = "hy_v3",
      .read = maq__hf_read,
      .architectures = "HYV3ForCausalLM",
      .tables = TABLES(PLAIN, shared_keys),
+     .facts = "num_key_value_heads: 8, num_experts: 192, num_experts_per_tok: 8, moe_intermediate_size: 1536",
      .preset = preset_hy_v3},
     {.type = "flex_olmo",
      .read = maq__hf_read,
      .architectures = "FlexOlmoForCausalLM",
      .tables = TABLES(PLAIN, maq__hf_window),
+     .facts = "num_experts: 7, num_experts_per_tok: 5",
      .preset = preset_flex_olmo},
     {.type = "granitemoeshared",
      .read = maq__hf_read,
      .architectures = "GraniteMoeSharedForCausalLM",
      .tables = TABLES(PLAIN, maq__hf_granite),
+     .facts = "num_local_experts: 8, num_experts_per_tok: 2",
      .preset = maq__hf_preset_llama},
     {.type = "step3_text|step3_vl|step3",
      .read = maq__hf_read,
@@ -341,11 +344,13 @@ const struct maq_family maq__hf_expert_families[] = {
      .read = maq__hf_read,
      .architectures = "OlmoeForCausalLM",
      .tables = TABLES(LLAMA_TABLES, maq__hf_moe),
+     .facts = "num_experts: 64, num_experts_per_tok: 8",
      .preset = preset_olmoe},
     {.type = "phimoe",
      .read = maq__hf_read,
      .architectures = "PhiMoEForCausalLM|PhimoeForCausalLM",
      .tables = TABLES(LLAMA_TABLES, maq__hf_moe, phimoe_keys),
+     .facts = "num_key_value_heads: 8, num_local_experts: 16, num_experts_per_tok: 2",
      .preset = preset_phimoe},
     {.type = "dbrx",
      .read = maq__hf_read,
@@ -357,12 +362,14 @@ const struct maq_family maq__hf_expert_families[] = {
      .read = maq__hf_read,
      .architectures = "HunYuanDenseV1ForCausalLM",
      .tables = TABLES(LLAMA_TABLES, maq__hf_qk_norm),
+     .facts = "tie_word_embeddings: false",
      .preset = preset_hunyuan,
      .settle = maq__hf_settle_qk_norm},
     {.type = "hunyuan_v1_moe",
      .read = maq__hf_read,
      .architectures = "HunYuanMoEV1ForCausalLM",
      .tables = TABLES(LLAMA_TABLES, maq__hf_qk_norm, hunyuan_keys),
+     .facts = "tie_word_embeddings: false, num_experts: 1",
      .preset = preset_hunyuan,
      .settle = settle_hunyuan},
     {.type = "bailing_moe|bailing_moe_v2",

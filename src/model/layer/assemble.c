@@ -15,6 +15,11 @@
  */
 #include "model/layer/module_list.h"
 
+static bool norm_before(const struct maq_architecture *arch)
+{
+    return arch->norm_place == MAQ_NORM_PRE || arch->norm_place == MAQ_NORM_SANDWICH;
+}
+
 static void write_norm(struct maq_block_writer *b, const struct maq_architecture *arch, const char *name,
                        bool shared_input)
 {
@@ -22,6 +27,16 @@ static void write_norm(struct maq_block_writer *b, const struct maq_architecture
         maq__block_norm(b, name, MAQ_PART_NORM, MAQ_SHARD_SEQUENCE, arch->norm, arch->hidden, arch->hidden);
     if (shared_input)
         m->flags |= MAQ_MODULE_SHARED_INPUT;
+}
+
+/* In front of a mixer, whose attention may read more than the residual stream. */
+static void write_mixer_norm(struct maq_block_writer *b, const struct maq_architecture *arch,
+                             const struct maq_arch_layer *layer)
+{
+    bool wide = layer->mixer == MAQ_MIXER_ATTENTION && arch->attention.input > 0;
+    int64_t width = wide ? arch->attention.input : arch->hidden;
+    if (norm_before(arch) && !layer->bare)
+        maq__block_norm(b, "input_layernorm", MAQ_PART_NORM, MAQ_SHARD_SEQUENCE, arch->norm, width, width);
 }
 
 static void write_residual(struct maq_block_writer *b, const struct maq_architecture *arch, const char *name)
@@ -40,7 +55,7 @@ static void write_mixer(struct maq_block_writer *b, const struct maq_architectur
         maq__write_attention(b, arch, layer, branch);
         break;
     case MAQ_MIXER_MLA:
-        maq__write_mla(b, arch);
+        maq__write_mla(b, arch, layer);
         break;
     case MAQ_MIXER_MAMBA2:
         maq__write_mamba(b, arch, branch);
@@ -55,6 +70,15 @@ static void write_mixer(struct maq_block_writer *b, const struct maq_architectur
         maq__write_attention(b, arch, layer, (struct maq_branch){.keep_partial = true});
         maq__write_mamba(b, arch, (struct maq_branch){.shared_input = true});
         break;
+    case MAQ_MIXER_MAMBA1:
+        maq__write_mamba1(b, arch);
+        break;
+    case MAQ_MIXER_KDA:
+        maq__write_kda(b, arch);
+        break;
+    case MAQ_MIXER_LIGHTNING:
+        maq__write_lightning(b, arch);
+        break;
     }
 }
 
@@ -62,14 +86,9 @@ static void write_ffn(struct maq_block_writer *b, const struct maq_architecture 
                       const struct maq_arch_layer *layer, struct maq_branch branch)
 {
     if (layer->ffn == MAQ_FFN_MOE)
-        maq__write_moe(b, arch);
+        maq__write_moe(b, arch, branch);
     else if (layer->ffn == MAQ_FFN_DENSE)
-        maq__write_mlp(b, arch, layer->ffn_width, branch);
-}
-
-static bool norm_before(const struct maq_architecture *arch)
-{
-    return arch->norm_place == MAQ_NORM_PRE || arch->norm_place == MAQ_NORM_SANDWICH;
+        maq__write_mlp(b, arch, layer, branch);
 }
 
 static bool norm_on_branch(const struct maq_architecture *arch)
@@ -82,9 +101,10 @@ static void write_sequential(struct maq_block_writer *b, const struct maq_archit
 {
     const struct maq_branch alone = {0};
     if (layer->mixer != MAQ_MIXER_NONE) {
-        if (norm_before(arch))
-            write_norm(b, arch, "input_layernorm", false);
+        write_mixer_norm(b, arch, layer);
+        maq__block_extras(b, arch, MAQ_PLACE_MIXER_IN, layer);
         write_mixer(b, arch, layer, alone);
+        maq__block_extras(b, arch, MAQ_PLACE_MIXER_OUT, layer);
         if (norm_on_branch(arch))
             write_norm(b, arch, "post_attention_layernorm", false);
         write_residual(b, arch, "self_attn_bda");
@@ -95,6 +115,7 @@ static void write_sequential(struct maq_block_writer *b, const struct maq_archit
         if (norm_before(arch))
             write_norm(b, arch, "pre_mlp_layernorm", false);
         write_ffn(b, arch, layer, alone);
+        maq__block_extras(b, arch, MAQ_PLACE_FFN_OUT, layer);
         if (norm_on_branch(arch))
             write_norm(b, arch, "post_mlp_layernorm", false);
         write_residual(b, arch, "mlp_bda");
@@ -108,7 +129,8 @@ static void write_parallel(struct maq_block_writer *b, const struct maq_architec
 {
     bool one_norm = arch->residual == MAQ_RESIDUAL_PARALLEL;
     write_norm(b, arch, "input_layernorm", false);
-    write_mixer(b, arch, layer, (struct maq_branch){.keep_partial = true});
+    /* experts have an exchange of their own, which partial sums of attention are no part of */
+    write_mixer(b, arch, layer, (struct maq_branch){.keep_partial = layer->ffn == MAQ_FFN_DENSE});
     if (!one_norm)
         write_norm(b, arch, "pre_mlp_layernorm", true);
     write_ffn(b, arch, layer, (struct maq_branch){.shared_input = one_norm});
@@ -133,11 +155,12 @@ void maq__write_layer(struct maq_block_writer *b, const struct maq_architecture 
 {
     for (int32_t i = layer->enters; i-- > 0;)
         write_level(b, layer->level - i, layer->level);
-    bool both = layer->mixer == MAQ_MIXER_ATTENTION && layer->ffn == MAQ_FFN_DENSE;
+    bool both = layer->mixer == MAQ_MIXER_ATTENTION && layer->ffn != MAQ_FFN_NONE;
     if (arch->residual != MAQ_RESIDUAL_SEQUENTIAL && both)
         write_parallel(b, arch, layer);
     else
         write_sequential(b, arch, layer);
+    maq__block_extras(b, arch, MAQ_PLACE_LAYER_OUT, layer);
 }
 
 /* One vector per sequence becomes all its tokens, whose positions have a table: rows of these modules are sequences. */
@@ -171,6 +194,7 @@ void maq__write_embedding(struct maq_block_writer *b, const struct maq_architect
     }
     if (arch->hidden_dropout)
         m->flags |= MAQ_MODULE_DROPOUT;
+    maq__block_extras(b, arch, MAQ_PLACE_EMBEDDING, NULL);
     if (arch->embedding_norm)
         maq__block_norm(b, "embedding_layernorm", part, MAQ_SHARD_SEQUENCE, arch->norm, arch->hidden, arch->hidden);
 }
@@ -187,10 +211,12 @@ void maq__write_output(struct maq_block_writer *b, const struct maq_architecture
     int64_t width = arch->embedding_dim > 0 ? arch->embedding_dim : arch->hidden;
     uint32_t flags = MAQ_MODULE_GATHER_IN | MAQ_MODULE_UNQUANTIZED | (arch->tied ? MAQ_MODULE_TIED : 0u) |
                      (arch->head_bias ? MAQ_MODULE_BIAS : 0u);
+    maq__block_extras(b, arch, MAQ_PLACE_FINAL, NULL);
     if (arch->final_norm)
         maq__block_norm(b, "final_layernorm", part, MAQ_SHARD_SEQUENCE, arch->norm, arch->hidden, arch->hidden);
     if (width != arch->hidden)
         maq__block_linear(b, "project_out", part, MAQ_SHARD_SEQUENCE, arch->hidden, width, 0);
+    maq__block_extras(b, arch, MAQ_PLACE_HEAD, NULL);
     maq__block_linear(b, "output_layer", part, MAQ_SHARD_COLUMN, width, arch->vocab, flags);
     maq__block_plain(b, MAQ_MODULE_LOSS, "cross_entropy", part, MAQ_SHARD_VOCAB, arch->vocab, 1, 0);
 }

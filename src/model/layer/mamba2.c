@@ -19,7 +19,8 @@ void maq__write_mamba(struct maq_block_writer *b, const struct maq_architecture 
     const enum maq_part part = MAQ_PART_SSM;
     int64_t inner = s->heads * s->head_dim;
     int64_t conv = inner + 2 * s->groups * s->state;
-    uint32_t bias = s->proj_bias ? MAQ_MODULE_BIAS : 0u, out_bias = bias | (s->out_bias ? MAQ_MODULE_BIAS : 0u);
+    uint32_t bias = s->proj_bias ? MAQ_MODULE_BIAS : 0u,
+             out_bias = (s->apart ? 0u : bias) | (s->out_bias ? MAQ_MODULE_BIAS : 0u);
     uint32_t enter = branch.shared_input ? MAQ_MODULE_SHARED_INPUT : MAQ_MODULE_GATHER_IN;
     uint32_t leave = branch.keep_partial ? 0u : MAQ_MODULE_REDUCE_OUT;
 

@@ -7,9 +7,10 @@
  */
 #include "model/layer/module_list.h"
 
-void maq__write_mlp(struct maq_block_writer *b, const struct maq_architecture *arch, int64_t width,
+void maq__write_mlp(struct maq_block_writer *b, const struct maq_architecture *arch, const struct maq_arch_layer *layer,
                     struct maq_branch branch)
 {
+    int64_t width = layer->ffn_width;
     const struct maq_arch_mlp *mlp = &arch->mlp;
     int64_t fc1 = mlp->gated ? 2 * width : width;
     uint32_t bias = mlp->bias ? MAQ_MODULE_BIAS : 0u;
@@ -20,5 +21,6 @@ void maq__write_mlp(struct maq_block_writer *b, const struct maq_architecture *a
     maq__block_linear(b, "linear_fc1", MAQ_PART_MLP, MAQ_SHARD_COLUMN, arch->hidden, fc1, bias | enter);
     maq__block_plain(b, MAQ_MODULE_ACTIVATION, "activation_func", MAQ_PART_MLP, MAQ_SHARD_HEADS, fc1, width, act)
         ->params = mlp->act_params;
+    maq__block_extras(b, arch, MAQ_PLACE_FFN_MID, layer);
     maq__block_linear(b, "linear_fc2", MAQ_PART_MLP, MAQ_SHARD_ROW, width, arch->hidden, bias | leave);
 }

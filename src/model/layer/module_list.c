@@ -68,6 +68,44 @@ struct maq_module *maq__block_norm(struct maq_block_writer *b, const char *name,
     return m;
 }
 
+static enum maq_part part_of(enum maq_layer_place place)
+{
+    static const enum maq_part parts[] = {
+        [MAQ_PLACE_EMBEDDING] = MAQ_PART_EMBEDDING, [MAQ_PLACE_MIXER_IN] = MAQ_PART_ATTENTION,
+        [MAQ_PLACE_QUERIES] = MAQ_PART_ATTENTION,   [MAQ_PLACE_CORE] = MAQ_PART_ATTENTION,
+        [MAQ_PLACE_MIXER_OUT] = MAQ_PART_ATTENTION, [MAQ_PLACE_FFN_MID] = MAQ_PART_MLP,
+        [MAQ_PLACE_FFN_OUT] = MAQ_PART_NORM,        [MAQ_PLACE_LAYER_OUT] = MAQ_PART_RESIDUAL,
+        [MAQ_PLACE_FINAL] = MAQ_PART_OUTPUT,        [MAQ_PLACE_HEAD] = MAQ_PART_OUTPUT,
+    };
+    return parts[place];
+}
+
+void maq__block_extras(struct maq_block_writer *b, const struct maq_architecture *arch, enum maq_layer_place place,
+                       const struct maq_arch_layer *layer)
+{
+    for (uint32_t i = 0; i < arch->n_extras; i++) {
+        const struct maq_arch_extra *x = &arch->extras[i];
+        if (x->place != place || (x->mark && !(layer && layer->marks & x->mark)))
+            continue;
+        b->own |= 1ull << b->n;
+        if (x->kind == MAQ_MODULE_LINEAR)
+            maq__block_linear(b, x->name, part_of(place), x->shard, x->in, x->out, x->flags);
+        else
+            maq__block_plain(b, x->kind, x->name, part_of(place), x->shard, x->in, x->out, x->flags)->params =
+                x->params;
+    }
+}
+
+void maq__block_reuse(struct maq_block_writer *b)
+{
+    for (uint32_t i = 0; i < b->n; i++) {
+        if (b->own & 1ull << i)
+            continue;
+        b->modules[i].params = 0;
+        b->modules[i].flags |= MAQ_MODULE_TIED;
+    }
+}
+
 /* The share of a module's parameters that one token meets. The count is a multiple of `experts`. */
 static int64_t active_of(const struct maq_module *m)
 {

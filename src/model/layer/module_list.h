@@ -17,6 +17,7 @@ enum {
 struct maq_block_writer {
     struct maq_module modules[MAQ_BLOCK_MODULES];
     uint32_t n;
+    uint64_t own; /* bit i: module i is none that a layer takes over from an earlier one */
     bool overflow;
     bool moe;
 };
@@ -38,6 +39,12 @@ struct maq_module *maq__block_norm(struct maq_block_writer *b, const char *name,
 struct maq_module *maq__block_plain(struct maq_block_writer *b, enum maq_module_kind kind, const char *name,
                                     enum maq_part part, enum maq_shard shard, int64_t in, int64_t out, uint32_t flags);
 
+/* The modules of the architecture that stand at this place of a layer (NULL: of the embedding or output). */
+void maq__block_extras(struct maq_block_writer *b, const struct maq_architecture *arch, enum maq_layer_place place,
+                       const struct maq_arch_layer *layer);
+/* All weights written so far, but of modules besides, are those of an earlier layer: used, but neither counted nor held again. */
+void maq__block_reuse(struct maq_block_writer *b);
+
 /* Copies the modules into the arena and sums up. mixer is static. False when out of memory. */
 bool maq__block_finish(struct maq_layer *out, struct maq_block_writer *b, const char *mixer, struct maq_arena *arena);
 
@@ -52,13 +59,22 @@ struct maq_branch {
 
 void maq__write_attention(struct maq_block_writer *b, const struct maq_architecture *arch,
                           const struct maq_arch_layer *layer, struct maq_branch branch);
-void maq__write_mla(struct maq_block_writer *b, const struct maq_architecture *arch);
+void maq__write_mla(struct maq_block_writer *b, const struct maq_architecture *arch,
+                    const struct maq_arch_layer *layer);
+/* How attention chooses its keys, from `hidden` and the narrower tensor that queries come from. */
+void maq__write_index(struct maq_block_writer *b, const struct maq_architecture *arch, const struct maq_arch_index *x);
+/* A gate on what attention returned, `heads` of `width`. */
+void maq__write_gate(struct maq_block_writer *b, const struct maq_architecture *arch, enum maq_gate gate, int64_t heads,
+                     int64_t width);
+void maq__write_mamba1(struct maq_block_writer *b, const struct maq_architecture *arch);
+void maq__write_kda(struct maq_block_writer *b, const struct maq_architecture *arch);
+void maq__write_lightning(struct maq_block_writer *b, const struct maq_architecture *arch);
 void maq__write_mamba(struct maq_block_writer *b, const struct maq_architecture *arch, struct maq_branch branch);
 void maq__write_delta(struct maq_block_writer *b, const struct maq_architecture *arch);
 void maq__write_conv(struct maq_block_writer *b, const struct maq_architecture *arch);
-void maq__write_mlp(struct maq_block_writer *b, const struct maq_architecture *arch, int64_t width,
+void maq__write_mlp(struct maq_block_writer *b, const struct maq_architecture *arch, const struct maq_arch_layer *layer,
                     struct maq_branch branch);
-void maq__write_moe(struct maq_block_writer *b, const struct maq_architecture *arch);
+void maq__write_moe(struct maq_block_writer *b, const struct maq_architecture *arch, struct maq_branch branch);
 void maq__write_layer(struct maq_block_writer *b, const struct maq_architecture *arch,
                       const struct maq_arch_layer *layer);
 void maq__write_embedding(struct maq_block_writer *b, const struct maq_architecture *arch);

@@ -62,7 +62,7 @@ static void write_shared(struct maq_block_writer *b, const struct maq_architectu
     const struct maq_arch_moe *moe = &arch->moe;
     const enum maq_part part = MAQ_PART_SHARED_EXPERTS;
     int64_t fc1 = moe->gated ? 2 * moe->shared_ffn : moe->shared_ffn;
-    uint32_t bias = moe->bias ? MAQ_MODULE_BIAS : 0u;
+    uint32_t bias = moe->bias || moe->shared_bias ? MAQ_MODULE_BIAS : 0u;
 
     maq__block_linear(b, "shared_experts.linear_fc1", part, MAQ_SHARD_COLUMN, arch->hidden, fc1,
                       bias | MAQ_MODULE_GATHER_IN | MAQ_MODULE_SHARED_INPUT);
@@ -80,7 +80,7 @@ static void write_shared(struct maq_block_writer *b, const struct maq_architectu
                      0);
 }
 
-void maq__write_moe(struct maq_block_writer *b, const struct maq_architecture *arch)
+void maq__write_moe(struct maq_block_writer *b, const struct maq_architecture *arch, struct maq_branch branch)
 {
     const struct maq_arch_moe *moe = &arch->moe;
     bool limited = moe->group_topk > 0 && moe->group_topk < moe->groups;
@@ -91,6 +91,8 @@ void maq__write_moe(struct maq_block_writer *b, const struct maq_architecture *a
     struct maq_module *router = maq__block_plain(b, MAQ_MODULE_ROUTER, "router", MAQ_PART_ROUTER, MAQ_SHARD_SEQUENCE,
                                                  arch->hidden, moe->experts, MAQ_MODULE_FP32 | MAQ_MODULE_UNQUANTIZED);
     router->params = maq__block_mul(b, arch->hidden + (moe->router_bias ? 1 : 0), moe->experts);
+    if (branch.shared_input)
+        router->flags |= MAQ_MODULE_SHARED_INPUT;
     if (moe->router_bias)
         router->flags |= MAQ_MODULE_BIAS;
     router->u.moe = g;

@@ -84,6 +84,17 @@ static const char *shard_name(enum maq_shard shard)
     return (size_t)shard < MAQ_COUNT(names) ? names[shard] : "?";
 }
 
+/* Which keys sparse attention sees, and whose. */
+static void add_choice(struct maq_buf *b, const struct maq_attention_geometry *g)
+{
+    if (g->stride > 0)
+        maq_buf_addf(b, ", one of %lld keys", (long long)g->stride);
+    if (g->selected > 0)
+        maq_buf_addf(b, ", %lld chosen", (long long)g->selected);
+    if (g->shares_kv)
+        maq_buf_adds(b, ", keys of another layer");
+}
+
 /* What the widths do not say: heads, windows, states, experts. Returns buf. */
 static const char *geometry(char buf[96], const struct maq_module *m)
 {
@@ -98,6 +109,14 @@ static const char *geometry(char buf[96], const struct maq_module *m)
             maq_buf_addf(&b, ", window %lld", (long long)m->u.attention.window);
         if (m->u.attention.chunk > 0)
             maq_buf_addf(&b, ", chunk %lld", (long long)m->u.attention.chunk);
+        add_choice(&b, &m->u.attention);
+        break;
+    case MAQ_MODULE_INDEXER:
+        maq_buf_addf(&b, "%d heads of %d", m->u.attention.heads, m->u.attention.qk_dim);
+        add_choice(&b, &m->u.attention);
+        break;
+    case MAQ_MODULE_SELECTIVE_SCAN:
+        maq_buf_addf(&b, "%d channels, states of %d", m->u.ssm.heads, m->u.ssm.state);
         break;
     case MAQ_MODULE_SSM_SCAN:
     case MAQ_MODULE_DELTA_RULE:

@@ -3,12 +3,27 @@
 #include "serve/engine/deployment.h"
 
 #include "base/check.h"
+#include "serve/codes.h"
+
+/* Keys that are pooled of several tokens are kept and read by kernels of their own. */
+static enum maq_status check_layers(const struct maq_model *m, struct maq_diag *diag)
+{
+    for (uint32_t k = 0; k < m->n_kinds; k++)
+        for (uint32_t i = 0; i < m->kinds[k].n_modules; i++)
+            if (m->kinds[k].modules[i].kind == MAQ_MODULE_ATTENTION && m->kinds[k].modules[i].u.attention.stride > 0)
+                return maq_diag_fail(MAQ_BAD_INPUT, diag, MAQ_CODE_SERVE_LAYERS, (struct maq_span){0}, NULL,
+                                     "attention to keys that are made of several tokens each (%s) is trained, but not "
+                                     "served here",
+                                     m->name);
+    return MAQ_OK;
+}
 
 enum maq_status maq_deployment_init(struct maq_deployment *d, const struct maq_job *job,
                                     const struct maq_serve_options *options, struct maq_diag *diag)
 {
     *d = (struct maq_deployment){.job = job, .device = &job->cluster.groups[job->stages[0].group].device};
     maq_arena_init(&d->arena, 0);
+    MAQ_TRY(check_layers(&job->model, diag));
     maq_serve_complete(&d->options, options, job);
     d->host = maq_host_profile_of(&d->options);
     int64_t most = d->options.max_num_batched_tokens;

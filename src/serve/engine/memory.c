@@ -88,7 +88,7 @@ static double activations(const struct maq_deployment *d)
 static double layer_kv(const struct maq_deployment *d, const struct maq_layer *layer, struct maq_kv_group *group,
                        double *state)
 {
-    double bytes = 0, tp = d->job->plan.tp, width = d->options.kv_fp8 ? 1 : 2;
+    double bytes = 0, index = 0, tp = d->job->plan.tp, width = d->options.kv_fp8 ? 1 : 2;
     *state = 0;
     *group = (struct maq_kv_group){.kind = MAQ_KV_FULL, .block_size = d->options.block_size};
     for (uint32_t i = 0; i < layer->n_modules; i++) {
@@ -96,10 +96,13 @@ static double layer_kv(const struct maq_deployment *d, const struct maq_layer *l
         if (m->kind == MAQ_MODULE_ATTENTION) {
             const struct maq_attention_geometry *g = &m->u.attention;
             double heads = g->kv_heads / tp > 1 ? g->kv_heads / tp : 1;
-            bytes = heads * (g->qk_dim + g->v_dim) * width;
-            group->window = maq_pass_window(g);
+            bytes = g->shares_kv ? 0 : heads * (g->qk_dim + g->v_dim) * width;
+            group->window = g->window > 0 ? g->window : g->chunk; /* of chosen keys all have to be there */
             group->kind = g->window > 0 ? MAQ_KV_WINDOW : g->chunk > 0 ? MAQ_KV_CHUNK : MAQ_KV_FULL;
-        } else if (m->kind == MAQ_MODULE_SSM_SCAN || m->kind == MAQ_MODULE_DELTA_RULE) {
+        } else if (m->kind == MAQ_MODULE_INDEXER) {
+            index = (double)m->u.attention.qk_dim * width;
+        } else if (m->kind == MAQ_MODULE_SSM_SCAN || m->kind == MAQ_MODULE_DELTA_RULE ||
+                   m->kind == MAQ_MODULE_SELECTIVE_SCAN) {
             const struct maq_ssm_geometry *g = &m->u.ssm;
             *state += (double)g->heads / tp * g->head_dim * g->state * STATE_BYTES;
         } else if (m->kind == MAQ_MODULE_CONV1D) {
@@ -110,7 +113,7 @@ static double layer_kv(const struct maq_deployment *d, const struct maq_layer *l
         for (uint32_t i = 0; i < layer->n_modules; i++)
             if (layer->modules[i].name && strcmp(layer->modules[i].name, "linear_kv_down_proj") == 0)
                 bytes = (double)layer->modules[i].out * width;
-    return bytes;
+    return bytes > 0 ? bytes + index : 0; /* an index has a key of its own for each token, on every rank */
 }
 
 struct kinds {
@@ -131,7 +134,8 @@ static void list_kinds(const struct maq_deployment *d, const struct maq_pass_sta
         out->states += state * s->layers[k].count;
         if (bytes <= 0)
             continue;
-        while (i < out->n && (out->group[i].kind != g.kind || out->group[i].window != g.window))
+        while (i < out->n &&
+               (out->group[i].kind != g.kind || out->group[i].window != g.window || out->bytes[i] != bytes))
             i++;
         if (i == out->n && i + 1 < MAQ_KV_MOST_GROUPS) {
             out->group[out->n] = g;

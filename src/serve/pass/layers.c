@@ -139,6 +139,8 @@ static void module(struct walk *w, const struct maq_module *m)
     case MAQ_MODULE_CONV1D:
     case MAQ_MODULE_SSM_SCAN:
     case MAQ_MODULE_DELTA_RULE:
+    case MAQ_MODULE_SELECTIVE_SCAN:
+    case MAQ_MODULE_INDEXER:
     case MAQ_MODULE_KIND_COUNT:
         break;
     }

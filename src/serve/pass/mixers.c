@@ -7,6 +7,7 @@
  */
 #include <string.h>
 
+#include "base/check.h"
 #include "serve/pass/pass.h"
 
 static int64_t share(int64_t n, int64_t by)
@@ -19,13 +20,28 @@ static bool is_latent(const struct maq_layer *layer)
     return strcmp(layer->mixer, "mla") == 0;
 }
 
+/* MAQ_OP_MLA_BLOCK is the whole of latent attention but for the sum over the TP group; not an index or a gate beside it. */
+static bool in_latent_block(const struct maq_module *m)
+{
+    static const char *const names[] = {"linear_q_",    "linear_kv_",       "linear_proj",   "q_layernorm",
+                                        "kv_layernorm", "k_rope_layernorm", "rotary_pos_emb"};
+    for (size_t i = 0; i < MAQ_COUNT(names); i++)
+        if (m->name && strncmp(m->name, names[i], strlen(names[i])) == 0)
+            return m->part == MAQ_PART_ATTENTION || m->part == MAQ_PART_MLA_UP;
+    return false;
+}
+
+static bool is_scan(const struct maq_module *m)
+{
+    return m->kind == MAQ_MODULE_CONV1D || m->kind == MAQ_MODULE_SSM_SCAN || m->kind == MAQ_MODULE_DELTA_RULE ||
+           m->kind == MAQ_MODULE_SELECTIVE_SCAN;
+}
+
 bool maq_pass_is_mixer(const struct maq_layer *layer, const struct maq_module *m)
 {
-    if (m->kind == MAQ_MODULE_ATTENTION || m->kind == MAQ_MODULE_CONV1D || m->kind == MAQ_MODULE_SSM_SCAN ||
-        m->kind == MAQ_MODULE_DELTA_RULE)
+    if (m->kind == MAQ_MODULE_ATTENTION || m->kind == MAQ_MODULE_INDEXER || is_scan(m))
         return true;
-    /* MAQ_OP_MLA_BLOCK is the whole of latent attention but for the sum over the TP group */
-    return is_latent(layer) && (m->part == MAQ_PART_ATTENTION || m->part == MAQ_PART_MLA_UP);
+    return is_latent(layer) && in_latent_block(m);
 }
 
 static uint32_t window_index(const struct maq_passes *p, int64_t window)
@@ -128,16 +144,44 @@ static void latent(const struct maq_passes *p, const struct maq_layer *layer, co
         maq_pass_op(MAQ_OP_MLA_BLOCK, &p->linear, p->kv_fp8 ? MAQ_OP_KV_FP8 : 0, 0, 0, heads, layer->hidden);
     op.d[4] = q_lora > 0 ? q_lora : layer->hidden;
     op.d[5] = kv_lora;
+    uint32_t window = window_index(p, maq_pass_window(&m->u.attention));
     if (b->decodes > 0) {
-        struct maq_op decode = queries_of(p, op, b, 0);
+        struct maq_op decode = queries_of(p, op, b, window);
+        decode.flags &= (uint8_t)~MAQ_OP_WINDOW; /* its keys say it */
         maq_pass_cost(p, &decode, times, MAQ_SERVE_ATTENTION, out);
     }
     if (b->n_chunks > 0) {
-        struct maq_op prompts = prompts_of(p, op, b, 0);
-        prompts.flags &= (uint8_t)~MAQ_OP_CAUSAL; /* always is */
+        struct maq_op prompts = prompts_of(p, op, b, window);
+        prompts.flags &= (uint8_t) ~(MAQ_OP_CAUSAL | MAQ_OP_WINDOW); /* always is causal */
         maq_pass_cost(p, &prompts, times, MAQ_SERVE_ATTENTION, out);
     }
     maq_pass_coll(p, MAQ_COLL_ALL_REDUCE, (double)b->padded * (double)layer->hidden * 2, times, out);
+}
+
+/* ---- the choice of keys ---- */
+
+/* Scores of all keys, priced as attention whose values are one number wide; and a pass over them in 4 bytes. */
+static void choose_once(const struct maq_passes *p, const struct maq_attention_geometry *g, double times,
+                        struct maq_op op, struct maq_pass_parts *out)
+{
+    op.d[2] = g->heads;
+    op.d[3] = 1;
+    op.d[4] = g->qk_dim;
+    op.d[5] = 1;
+    struct maq_op choice = maq_pass_op(MAQ_OP_SOFTMAX, &p->plain, 0, op.d[0], op.d[1], 0, 0);
+    choice.dtype = MAQ_FP32;
+    maq_pass_cost(p, &op, times, MAQ_SERVE_ATTENTION, out);
+    maq_pass_cost(p, &choice, times, MAQ_SERVE_ATTENTION, out);
+}
+
+static void choose(const struct maq_passes *p, const struct maq_module *m, double times, const struct maq_pass_batch *b,
+                   struct maq_pass_parts *out)
+{
+    struct maq_op op = maq_pass_op(MAQ_OP_ATTENTION, &p->plain, p->kv_fp8 ? MAQ_OP_KV_FP8 : 0, 0, 0, 0, 0);
+    if (b->decodes > 0)
+        choose_once(p, &m->u.attention, times, queries_of(p, op, b, 0), out);
+    if (b->n_chunks > 0)
+        choose_once(p, &m->u.attention, times, prompts_of(p, op, b, 0), out);
 }
 
 /* ---- scans ---- */
@@ -147,14 +191,18 @@ static void scan_once(const struct maq_passes *p, const struct maq_module *m, do
 {
     const struct maq_ssm_geometry *g = &m->u.ssm;
     int64_t tp = p->own.plan.tp;
-    enum maq_op_kind kind = m->kind == MAQ_MODULE_DELTA_RULE ? MAQ_OP_DELTA_RULE
-                            : m->kind == MAQ_MODULE_CONV1D   ? MAQ_OP_CONV1D
-                                                             : MAQ_OP_SSM_SCAN;
+    enum maq_op_kind kind = m->kind == MAQ_MODULE_DELTA_RULE       ? MAQ_OP_DELTA_RULE
+                            : m->kind == MAQ_MODULE_CONV1D         ? MAQ_OP_CONV1D
+                            : m->kind == MAQ_MODULE_SELECTIVE_SCAN ? MAQ_OP_SELECTIVE_SCAN
+                                                                   : MAQ_OP_SSM_SCAN;
     struct maq_op op = maq_pass_op(kind, &p->plain, 0, tokens, 0, 0, 0);
     if (kind == MAQ_OP_CONV1D) {
         op.d[1] = share(m->in, tp);
         op.d[2] = m->u.kernel;
         op.queries = (uint32_t)queries;
+    } else if (kind == MAQ_OP_SELECTIVE_SCAN && queries > 1) {
+        op.d[1] = share(g->heads, tp);
+        op.d[2] = g->state;
     } else if (kind == MAQ_OP_DELTA_RULE || queries > 1) {
         op.d[1] = share(g->heads, tp);
         op.d[2] = g->head_dim;
@@ -189,7 +237,9 @@ void maq_pass_mixer(const struct maq_passes *p, const struct maq_layer *layer, d
             latent(p, layer, m, times, b, out);
         else if (m->kind == MAQ_MODULE_ATTENTION)
             attention(p, m, times, b, out);
-        else if (m->kind == MAQ_MODULE_CONV1D || m->kind == MAQ_MODULE_SSM_SCAN || m->kind == MAQ_MODULE_DELTA_RULE)
+        else if (m->kind == MAQ_MODULE_INDEXER)
+            choose(p, m, times, b, out);
+        else if (is_scan(m))
             scan(p, m, times, b, out);
     }
 }

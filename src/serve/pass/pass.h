@@ -87,10 +87,10 @@ struct maq_pass_batch {
     uint32_t n_chunks;
 };
 
-/* What a layer's queries see: the last so many keys, 0: all. A chunk counts as a window (docs/serving.md). */
+/* What a layer's queries see: so many keys, 0: all. A chunk counts as a window (docs/serving.md), and chosen keys as the last ones. */
 static inline int64_t maq_pass_window(const struct maq_attention_geometry *g)
 {
-    return g->window > 0 ? g->window : g->chunk;
+    return g->window > 0 ? g->window : g->chunk > 0 ? g->chunk : g->selected;
 }
 
 /* Of `keys` that there are, those at window `w` of the list. */

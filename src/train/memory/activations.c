@@ -12,6 +12,7 @@
  *                                        per row (e without dropout); where no kernel has the conversions in it, the
  *                                        softmax in 4 bytes besides what the product reads; copies of k and v for the
  *                                        query heads that share them, where autograd keeps what its kernels read
+ *   indexer                              r * in * e, and the place of each chosen key in 4 bytes
  *   residual, embedding with dropout     one byte per element for the mask
  *   activation of experts                what kernels apart from it keep: its clamped input, what the probabilities multiply
  *   loss                                 logits in 4 bytes, in 2 without fp32_upcast
@@ -197,6 +198,8 @@ static double input_bytes(const struct tally *t, const struct maq_module *m)
     case MAQ_MODULE_ATTENTION:
         e = maq_lower_attention_kept(lo);
         break;
+    case MAQ_MODULE_INDEXER: /* what the scores are made of, and the places of the chosen keys */
+        return rows * ((double)d.in * e + 4.0 * (double)m->u.attention.selected);
     case MAQ_MODULE_EXPERT_ACTIVATION:
     case MAQ_MODULE_NORM:
     case MAQ_MODULE_ACTIVATION:
@@ -205,6 +208,7 @@ static double input_bytes(const struct tally *t, const struct maq_module *m)
     case MAQ_MODULE_CONV1D:
     case MAQ_MODULE_SSM_SCAN:
     case MAQ_MODULE_DELTA_RULE:
+    case MAQ_MODULE_SELECTIVE_SCAN:
     case MAQ_MODULE_KIND_COUNT:
         break;
     }
