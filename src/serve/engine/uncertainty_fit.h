@@ -8,10 +8,10 @@
 #define MAQ_SERVE_ENGINE_UNCERTAINTY_FIT_H
 
 /* time to the first token */
-#define MAQ_SERVE_TTFT_LOW 0.486
-#define MAQ_SERVE_TTFT_HIGH 2.15
+#define MAQ_SERVE_TTFT_LOW 0.522
+#define MAQ_SERVE_TTFT_HIGH 2.27
 /* time per token behind it */
-#define MAQ_SERVE_TPOT_LOW 0.828
-#define MAQ_SERVE_TPOT_HIGH 1.36
+#define MAQ_SERVE_TPOT_LOW 0.864
+#define MAQ_SERVE_TPOT_HIGH 1.42
 
 #endif

@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* test_serve_pass.c - the kernels of a pass: experts that tokens chose, prompts side by side, products in 4 bits. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "base/check.h"
+#include "base/str.h"
+#include "maquette/job.h"
+#include "maquette/serve.h"
+#include "serve/codes.h"
+#include "serve/pass/pass.h"
+
+#define MOST 4096
+
+static struct maq_loaded_job *load(const char *model, const char *cluster, int tp)
+{
+    char text[512];
+    struct maq_loaded_job *box = NULL;
+    struct maq_diag *diag = maq_diag_new();
+    snprintf(text, sizeof text, "{model: %s, cluster: '%s', plan: {tp: %d, micro_batch_size: 1}, workload: {gbs: 8}}",
+             model, cluster, tp);
+    if (maq_job_parse(&box, "test", maq_str_of(text), NULL, 0, diag) != MAQ_OK)
+        fail_msg("%s\n%s", text, maq_diag_format(diag, 0, false));
+    maq_diag_free(diag);
+    return box;
+}
+
+static double part_s(struct maq_passes *p, const struct maq_pass_batch *b, enum maq_serve_part part)
+{
+    struct maq_pass_parts parts = {0};
+    maq_pass_add(p, 0, b, &parts);
+    return parts.ns[part] * 1e-9;
+}
+
+static double experts_s(struct maq_passes *p, int64_t tokens)
+{
+    const struct maq_pass_batch b = {
+        .tokens = tokens, .padded = tokens, .sampled = 1, .decodes = tokens, .queries = 1, .decode_keys = {tokens}};
+    return part_s(p, &b, MAQ_SERVE_EXPERTS);
+}
+
+/*
+ * Sixteen tokens of 8 experts each choose 82 of 128 in the mean: the kernel reads so many, and takes 0.64 of what it takes where all
+ * are read, more or less what does not depend on that. Dealt evenly they would choose all 128.
+ */
+static void test_experts_that_are_read(void **state)
+{
+    (void)state;
+    struct maq_loaded_job *job = load("qwen3-30b-a3b", "h100-sxm:8", 1);
+    const struct maq_serve_options o = {.engine = MAQ_ENGINE_VLLM};
+    struct maq_arena arena;
+    struct maq_passes p;
+    maq_arena_init(&arena, 0);
+    assert_int_equal(maq_passes_init(&p, maq_job_get(job), &o, MOST, &arena), MAQ_OK);
+    double all = experts_s(&p, 256), last = 0;
+    for (int64_t tokens = 1; tokens <= 256; tokens *= 2) { /* more tokens never take less */
+        double s = experts_s(&p, tokens);
+        assert_true(s >= last);
+        last = s;
+    }
+    double read = 1 - pow(1 - 8.0 / 128, 16), s = experts_s(&p, 16);
+    assert_true(fabs(read - 0.644) < 0.001);
+    assert_true(s > 0.85 * read * all && s < 1.15 * read * all);
+    maq_arena_fini(&arena);
+    maq_job_free(job);
+}
+
+/* The ranks of EP wait for the one whose experts were chosen most: it has more than its part, and never more than all. */
+static void test_the_slowest_rank(void **state)
+{
+    (void)state;
+    double s[2];
+    for (int i = 0; i < 2; i++) {
+        struct maq_loaded_job *job = load("qwen3-30b-a3b", "h100-sxm:8", 8);
+        const struct maq_serve_options o = {.engine = MAQ_ENGINE_VLLM, .ep = 8, .expert_imbalance = i ? 1.5 : 0};
+        struct maq_arena arena;
+        struct maq_passes p;
+        maq_arena_init(&arena, 0);
+        assert_int_equal(maq_passes_init(&p, maq_job_get(job), &o, MOST, &arena), MAQ_OK);
+        s[i] = experts_s(&p, 2048);
+        maq_arena_fini(&arena);
+        maq_job_free(job);
+    }
+    assert_true(s[1] > 1.1 * s[0]); /* what the user says of the imbalance counts where it is more than chance */
+}
+
+/* Prompts of one pass are one kernel: more of them take longer, by less than a kernel for each would. */
+static void test_prompts_side_by_side(void **state)
+{
+    (void)state;
+    static const char *const models[] = {"llama-3.1-8b", "deepseek-v2-lite", "gpt-oss-20b"};
+    for (size_t m = 0; m < MAQ_COUNT(models); m++) {
+        struct maq_loaded_job *job = load(models[m], "h100-sxm:8", 1);
+        const struct maq_serve_options o = {.engine = MAQ_ENGINE_VLLM};
+        struct maq_pass_chunk chunks[16];
+        struct maq_arena arena;
+        struct maq_passes p;
+        maq_arena_init(&arena, 0);
+        assert_int_equal(maq_passes_init(&p, maq_job_get(job), &o, MOST, &arena), MAQ_OK);
+        for (int i = 0; i < 16; i++)
+            chunks[i] = (struct maq_pass_chunk){64, i % 2 ? 256 : 0};
+        double one = 0, last = 0;
+        for (uint32_t n = 1; n <= 16; n *= 2) {
+            const struct maq_pass_batch b = {
+                .tokens = 64 * n, .padded = 64 * n, .sampled = n, .queries = 1, .chunks = chunks, .n_chunks = n};
+            double s = part_s(&p, &b, MAQ_SERVE_ATTENTION);
+            assert_true(s > last);
+            one = n == 1 ? s : one;
+            last = s;
+        }
+        assert_true(last < 12 * one);
+        /* a prompt of one token beside others, and alone */
+        chunks[0].queries = 1;
+        const struct maq_pass_batch b = {
+            .tokens = 1, .padded = 1, .sampled = 1, .queries = 1, .chunks = chunks, .n_chunks = 1};
+        double least = part_s(&p, &b, MAQ_SERVE_ATTENTION);
+        assert_true(least > 0 && least <= 1.5 * one);
+        maq_arena_fini(&arena);
+        maq_job_free(job);
+    }
+}
+
+/* What the power limit takes off a product goes by its share of what its own type reaches: in a run of minutes a product in 4 bits of few
+ * rows, which memory bounds, is as long as in a loop; and runs of minutes are between loops and weeks. */
+static void test_power(void **state)
+{
+    (void)state;
+    struct maq_loaded_job *job = load("llama-3.1-8b", "b200:8", 1);
+    const struct maq_device *d = &maq_job_get(job)->cluster.groups[0].device;
+    const struct maq_costs loop = {.library = MAQ_LIBRARY_TRTLLM, .burst = true},
+                           minutes = {.library = MAQ_LIBRARY_TRTLLM, .minutes = true},
+                           weeks = {.library = MAQ_LIBRARY_TRTLLM};
+    for (int64_t m = 16; m <= 16384; m *= 4)
+        for (int t = 0; t < 3; t++) {
+            const int types[] = {MAQ_BF16, MAQ_FP8, MAQ_FP4};
+            const struct maq_op op = {.kind = MAQ_OP_GEMM, .dtype = (uint8_t)types[t], .d = {m, 8192, 8192, 1}};
+            double a = maq_cost_op(&loop, &op, d).seconds, b = maq_cost_op(&minutes, &op, d).seconds,
+                   c = maq_cost_op(&weeks, &op, d).seconds;
+            assert_true(a <= b * (1 + 1e-12) && b <= c * (1 + 1e-12));
+            if (types[t] == MAQ_FP4 && m <= 256)
+                assert_true(c < 1.02 * a);
+        }
+    maq_job_free(job);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_experts_that_are_read),
+        cmocka_unit_test(test_the_slowest_rank),
+        cmocka_unit_test(test_prompts_side_by_side),
+        cmocka_unit_test(test_power),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
