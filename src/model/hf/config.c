@@ -106,8 +106,9 @@ static void fill_attention(struct maq_architecture *arch, const struct maq_hf *h
                                      .qk_norm = hf->qk_norm,
                                      .sinks = hf->sinks,
                                      .gate = hf->gate,
-                                     .index = hf->kv_lora > 0 ? (struct maq_arch_index){0} : hf->index,
                                      .dropout = hf->attention_dropout > 0.0};
+    if (hf->kv_lora <= 0) /* latent attention has its own, below */
+        a->index = hf->index;
     a->qkv_bias = hf->attention_bias || hf->qkv_bias || hf->bias;
     a->out_bias = (hf->attention_bias && !hf->out_bias_never) || hf->out_bias || hf->bias;
     if (hf->rotary_dim > 0)
@@ -235,7 +236,7 @@ static void read_rope(struct maq_hf *hf, struct maq_model_reader *r)
 
 void maq__hf_read(struct maq_architecture *arch, struct maq_model_reader *r, const struct maq_family *family)
 {
-    struct maq_hf hf;
+    struct maq_hf hf = {0};
     (family->preset ? family->preset : maq__hf_preset_llama)(&hf);
     maq__hf_read_facts(&hf, family, r);
     for (uint32_t i = 0; i < r->n_maps; i++)
