@@ -11,7 +11,7 @@
 #define MAQ_SERVE_TTFT_LOW 0.522
 #define MAQ_SERVE_TTFT_HIGH 2.27
 /* time per token behind it */
-#define MAQ_SERVE_TPOT_LOW 0.864
-#define MAQ_SERVE_TPOT_HIGH 1.42
+#define MAQ_SERVE_TPOT_LOW 0.863
+#define MAQ_SERVE_TPOT_HIGH 1.34
 
 #endif
