@@ -14,6 +14,7 @@
 
 #include <cmocka.h>
 
+#include "base/stat/maximum.h"
 #include "base/str.h"
 #include "effects.h"
 #include "graph/items.h"

@@ -167,7 +167,7 @@ static void test_used_again(void **state)
     maq_arena_fini(&arena);
 }
 
-/* Every word of a family's facts is one of facts.c or one of its keys, with a value that it may have. */
+/* Every word of a family's facts is one of class_facts.c or one of its keys, with a value that it may have. */
 static void test_facts(void **state)
 {
     const struct maq_family *f;

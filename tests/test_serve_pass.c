@@ -135,7 +135,7 @@ static void test_power(void **state)
     struct maq_loaded_job *job = load("llama-3.1-8b", "b200:8", 1);
     const struct maq_device *d = &maq_job_get(job)->cluster.groups[0].device;
     const struct maq_costs loop = {.library = MAQ_LIBRARY_TRTLLM, .burst = true},
-                           minutes = {.library = MAQ_LIBRARY_TRTLLM, .minutes = true},
+                           minutes = {.library = MAQ_LIBRARY_TRTLLM, .short_run = true},
                            weeks = {.library = MAQ_LIBRARY_TRTLLM};
     for (int64_t m = 16; m <= 16384; m *= 4)
         for (int t = 0; t < 3; t++) {

@@ -104,7 +104,7 @@ struct maq_cost maq_cost_op(const struct maq_costs *costs, const struct maq_op *
     cost = (struct maq_cost){.provider = MAQ_PROVIDER_ANALYTICAL};
     bool attention = op->kind == MAQ_OP_ATTENTION || op->kind == MAQ_OP_ATTENTION_BWD;
     struct maq_device loop = costs->burst || attention ? maq__device_in_bursts(device)
-                             : costs->minutes          ? maq__device_for_minutes(device)
+                             : costs->short_run        ? maq__device_in_short_run(device)
                                                        : *device;
     double s = op_s(op, &loop, &cost.error);
     if (attention && !costs->burst)

@@ -10,6 +10,7 @@
 
 #include "base/check.h"
 #include "base/hash.h"
+#include "base/stat/maximum.h"
 
 _Static_assert(sizeof(struct maq_op) % 8 == 0, "hashed by words");
 _Static_assert(sizeof(struct maq_coll) % 8 == 0, "hashed by words");
@@ -24,22 +25,6 @@ _Static_assert(sizeof(struct maq_coll) % 8 == 0, "hashed by words");
  *   pace = 1 + spread E[N],  E[N] = quantile((N - 0.375) / (N + 0.25)) of the normal distribution (Blom 1958)
  */
 #define DEVICE_SPREAD 0.0112
-
-/* Quantile of the standard normal distribution, p in [0.5, 1): Newton's steps from Tukey's lambda. */
-static double normal_quantile(double p)
-{
-    double x = (pow(p, 0.135) - pow(1 - p, 0.135)) / 0.1975;
-    for (int i = 0; i < 3; i++) {
-        double above = 0.5 * erfc(x / sqrt(2.0)), density = exp(-0.5 * x * x) / sqrt(2 * 3.14159265358979323846);
-        x += (above - (1 - p)) / density;
-    }
-    return x;
-}
-
-double maq_expected_maximum(uint32_t n)
-{
-    return n > 1 ? normal_quantile((n - 0.375) / (n + 0.25)) : 0.0;
-}
 
 bool maq_item_is_paced(const struct maq_item *it)
 {

@@ -68,9 +68,6 @@ uint16_t maq_items_name(struct maq_items *items, const char *name);
 /* Does it take as long as on the slowest device (maq_items.pace)? Kernels of matrix units do. */
 bool maq_item_is_paced(const struct maq_item *it);
 
-/* Mean of the largest of n draws from the standard normal distribution. */
-double maq_expected_maximum(uint32_t n);
-
 /* What an item is, as text ("gemm 8192x14336x4096 bf16"). */
 const char *maq_item_describe(char buf[96], const struct maq_item *it);
 

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/check.h"
+#include "base/stat/maximum.h"
 
 void maq_segment_begin(struct maq_segment_writer *w, struct maq_segment *out, struct maq_items *items,
                        struct maq_arena *arena)

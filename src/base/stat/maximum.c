@@ -9,11 +9,18 @@
 
 #include <math.h>
 
+#include "base/stat/special_functions.h"
+
 /* ln P(max <= x), from the side of the law that keeps its digits. */
 static double log_cdf(const struct maq_law *law, double n, double x)
 {
     double sf = maq_law_sf(law, x);
     return n * (sf < 0.5 ? log1p(-sf) : log(maq_law_cdf(law, x)));
+}
+
+double maq_expected_maximum(uint32_t n)
+{
+    return n > 1 ? maq_normal_quantile((n - 0.375) / (n + 0.25)) : 0.0;
 }
 
 double maq_max_cdf(const struct maq_law *law, double n, double x)

@@ -10,6 +10,9 @@
 
 #include "base/stat/law.h"
 
+/* Mean of the largest of n draws from the standard normal distribution (Blom 1958). */
+double maq_expected_maximum(uint32_t n);
+
 double maq_max_cdf(const struct maq_law *law, double n, double x);
 double maq_max_sf(const struct maq_law *law, double n, double x);
 double maq_max_quantile(const struct maq_law *law, double n, double p);

@@ -81,7 +81,7 @@ double maq__held_share(const struct maq_device *device, enum maq_dtype dtype);
 /* The same device as kernels in a short loop find it: no power limit lowers its clock. */
 struct maq_device maq__device_in_bursts(const struct maq_device *device);
 /* The same device as kernels of a run of minutes find it: MAQ_CONTINUOUS_SHARE takes nothing off. */
-struct maq_device maq__device_for_minutes(const struct maq_device *device);
+struct maq_device maq__device_in_short_run(const struct maq_device *device);
 double maq__vector_rate(const struct maq_device *device);
 /* Seconds to move `bytes` through memory, once each: what fits the last-level cache moves at the cache's rate. */
 double maq__memory_s(const struct maq_device *device, double bytes, double share);

@@ -164,7 +164,7 @@ double maq__matrix_rate(const struct maq_device *device, enum maq_dtype dtype)
     return maq__min(powered, maq__matrix_peak(device, dtype) * maq__share_of_part(device, typical));
 }
 
-struct maq_device maq__device_for_minutes(const struct maq_device *device)
+struct maq_device maq__device_in_short_run(const struct maq_device *device)
 {
     struct maq_device d = *device;
     for (int t = 0; t < MAQ_DTYPE_COUNT; t++)

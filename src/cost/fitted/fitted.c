@@ -219,7 +219,7 @@ static double under_load_s(double burst_s, const struct maq_op *op, const struct
     double share = best > 0.0 && held > 0.0 ? maq__min(held / best, 1.0) : SUSTAINED_SHARE;
     if (maq__matrix_part(device) < 1.0 && best > 0.0) /* may be over 1: of the whole die */
         share = maq__powered_rate(device, rates) / best;
-    double own = best_of_type(op, device, best), held_for_long = costs->minutes ? 1.0 : MAQ_CONTINUOUS_SHARE;
+    double own = best_of_type(op, device, best), held_for_long = costs->short_run ? 1.0 : MAQ_CONTINUOUS_SHARE;
     double rate = best > 0.0 && burst_s > 0.0 ? maq__min(work.matrix_flop / burst_s / own, 1.0) : 0.0;
     double slower = maq__max(1.0, cbrt(rate) / (share * held_for_long));
     return maq__max(burst_s * slower, maq__over(work.bytes, device->mem_bps));

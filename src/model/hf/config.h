@@ -129,14 +129,14 @@ struct maq_hf {
     bool no_final_norm, bias_twice, never_tied;
 };
 
-/* What a class fixes and what its keys are where they are left out, in the words of maq__hf_class and of config.json (facts.c). */
+/* What a class fixes and what its keys are where they are left out, in the words of maq__hf_class and of config.json (class_facts.c). */
 void maq__hf_read_facts(struct maq_hf *hf, const struct maq_family *family, struct maq_model_reader *r);
 extern const struct maq_field maq__hf_class[];
 
 /* Each layer by the rules and lists of hf (layers.c). */
 void maq__hf_fill_layers(struct maq_architecture *arch, const struct maq_hf *hf, struct maq_model_reader *r);
 
-/* What sets layers apart (own_parts.c): layer i gets an attention of its own, the same for all that have equal ones. */
+/* What sets layers apart (layer_overrides.c): layer i gets an attention of its own, the same for all that have equal ones. */
 void maq__hf_own_attention(struct maq_architecture *arch, int64_t i, const struct maq_arch_attention *own,
                            struct maq_model_reader *r);
 void maq__hf_own_mla(struct maq_architecture *arch, int64_t i, const struct maq_arch_mla *own,
@@ -158,7 +158,7 @@ void maq__hf_extra_numbers(struct maq_architecture *arch, const char *name, enum
 const struct maq_family *maq__hf_family(size_t i);
 extern const struct maq_family maq__hf_gpt_families[], maq__hf_dense_families[], maq__hf_expert_families[],
     maq__hf_hybrid_families[], maq__hf_variant_families[], maq__hf_sparse_families[], maq__hf_recurrent_families[],
-    maq__hf_encoder_families[], maq__hf_uneven_families[];
+    maq__hf_encoder_families[], maq__hf_unlike_layers_families[];
 extern const struct maq_family maq__megatron_family, maq__pyramid_family;
 
 extern const struct maq_field maq__hf_core[], maq__hf_attention[], maq__hf_window[], maq__hf_dropout[], maq__hf_mla[],

@@ -7,7 +7,7 @@
 
 #include "base/str.h"
 #include "model/codes.h"
-#include "model/hf/rows.h"
+#include "model/hf/family_rows.h"
 
 /* Apertus: norms on queries and keys, a plain MLP whose nonlinearity has two learned numbers (xIELU). */
 static void preset_apertus(struct maq_hf *hf)

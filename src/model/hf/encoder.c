@@ -13,7 +13,7 @@
 #include "base/check.h"
 #include "base/str.h"
 #include "model/codes.h"
-#include "model/hf/rows.h"
+#include "model/hf/family_rows.h"
 
 static const struct maq_field bert_keys[] = {
     I64(token_types, "type_vocab_size", .min = 0, .max = 1048576, .doc = "rows of the table of token types"),

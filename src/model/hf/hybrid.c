@@ -7,7 +7,7 @@
 
 #include "base/str.h"
 #include "model/codes.h"
-#include "model/hf/rows.h"
+#include "model/hf/family_rows.h"
 
 static void check_scan(const struct maq_arch_ssm *m, const char *heads, struct maq_model_reader *r)
 {

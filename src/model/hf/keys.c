@@ -3,7 +3,7 @@
  * keys.c - the keys of Hugging Face's config.json, by topic. Names are those of the configuration classes in
  * `transformers`; the bounds are far above any published model and keep products of two of them inside 64 bits.
  */
-#include "model/hf/rows.h"
+#include "model/hf/family_rows.h"
 
 /* In the order of enum maq_hf_act; all but relu2 cost the same. */
 static const char *const activations[] = {

@@ -3,14 +3,14 @@
  * llama.c - the Hugging Face families that come from Llama: what their classes in `transformers` fix, and which
  * keys they read. gpt.c has those that come from GPT-2.
  *
- * A new family is a row of the table at the end, whose facts say in words what its class fixes (facts.c); older ones have a preset of a few
+ * A new family is a row of the table at the end, whose facts say in words what its class fixes (class_facts.c); older ones have a preset of a few
  * lines. Defaults follow the configuration classes; the sizes that every model has have none: a config.json states them.
  */
 #include <inttypes.h>
 
 #include "base/str.h"
 #include "model/codes.h"
-#include "model/hf/rows.h"
+#include "model/hf/family_rows.h"
 
 void maq__hf_preset_llama(struct maq_hf *hf)
 {
@@ -555,9 +555,9 @@ static const struct maq_family families[] = {
 const struct maq_family *maq__hf_family(size_t i)
 {
     const struct maq_family *const lists[] = {
-        maq__hf_gpt_families,       maq__hf_dense_families,   maq__hf_expert_families,
-        maq__hf_hybrid_families,    maq__hf_variant_families, maq__hf_sparse_families,
-        maq__hf_recurrent_families, maq__hf_uneven_families,  maq__hf_encoder_families};
+        maq__hf_gpt_families,       maq__hf_dense_families,         maq__hf_expert_families,
+        maq__hf_hybrid_families,    maq__hf_variant_families,       maq__hf_sparse_families,
+        maq__hf_recurrent_families, maq__hf_unlike_layers_families, maq__hf_encoder_families};
     if (i < sizeof families / sizeof *families)
         return &families[i];
     i -= sizeof families / sizeof *families;

@@ -7,7 +7,7 @@
 
 #include "base/str.h"
 #include "model/codes.h"
-#include "model/hf/rows.h"
+#include "model/hf/family_rows.h"
 
 /* Shared experts, dense layers at the start and depths, in the words of LG, Arcee and Tencent. */
 static const struct maq_field shared_keys[] = {

@@ -8,7 +8,7 @@
 #include "base/check.h"
 #include "base/str.h"
 #include "model/codes.h"
-#include "model/hf/rows.h"
+#include "model/hf/family_rows.h"
 
 /* ---- Mamba-1 ---- */
 

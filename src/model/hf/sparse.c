@@ -10,7 +10,7 @@
 #include "base/check.h"
 #include "base/str.h"
 #include "model/codes.h"
-#include "model/hf/rows.h"
+#include "model/hf/family_rows.h"
 
 /* index_topk_freq of n: every n-th layer has an index, from index_skip_topk_offset on; all before it have one. */
 static const struct maq_field glm_dsa_keys[] = {

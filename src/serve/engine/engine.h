@@ -46,7 +46,7 @@ void maq_engine_send(struct maq_serve_engine *e, double at_s);
 /* When somebody reaches the scheduler next; infinity: nobody that is known of. */
 double maq_engine_next_arrival(struct maq_serve_engine *e);
 
-/* ---- policy.c ---- */
+/* ---- choose_scheduler.c ---- */
 
 /* The scheduler of a deployment's engine; up to `most_in_flight` iterations are under way. To be ended by its operations even on failure, if *out. */
 enum maq_status maq_engine_scheduler(struct maq_scheduler **out, const struct maq_deployment *d,

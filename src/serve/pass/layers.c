@@ -7,7 +7,7 @@
  */
 #include <math.h>
 
-#include "base/stat/special_functions.h"
+#include "base/stat/maximum.h"
 #include "lower/local.h"
 #include "serve/pass/pass.h"
 
@@ -41,22 +41,17 @@ static void linear(struct walk *w, const struct maq_module *m)
         maq_pass_coll(p, MAQ_COLL_ALL_REDUCE, (double)w->tokens * (double)m->out * 2, w->times, w->out);
 }
 
-/* Above the mean of `n` alike draws of a normal distribution is the largest by so many standard deviations (Blom 1958). */
-static double largest_of(int32_t n)
-{
-    return n > 1 ? maq_normal_quantile((n - 0.375) / (n + 0.25)) : 0;
-}
-
 /*
  * The experts of the rank that the others wait for. Each token chooses k of E experts by itself, here evenly: of a rank's E/ep experts
  * those that no token chose are not read, a share of (1 - k/E)^tokens, so that 16 tokens of 8 experts each read 82 of 128 and not all
- * of them, as a batch would that is dealt evenly. Both the experts that are read and the rows differ between ranks as draws do.
+ * of them, as a batch would that is dealt evenly. Both the experts that are read and the rows differ between ranks as draws
+ * do: `late` is by how many standard deviations the largest of them lies above the mean.
  */
 static void experts(struct walk *w, const struct maq_module *up)
 {
     const struct maq_passes *p = w->p;
     const struct maq_moe_geometry *g = &up->u.moe;
-    double copies = (double)(w->tokens * g->topk), part = 1.0 / p->ep, late = largest_of(p->ep),
+    double copies = (double)(w->tokens * g->topk), part = 1.0 / p->ep, late = maq_expected_maximum((uint32_t)p->ep),
            local = fmax(1, (double)g->experts * part),
            unread = pow(1 - fmin(1, (double)g->topk / (double)g->experts), (double)w->tokens),
            read = local * (1 - unread) + late * sqrt(local * unread * (1 - unread)),

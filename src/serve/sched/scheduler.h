@@ -16,7 +16,7 @@
  *   stretch()   before decide(): may many iterations be done at once, in which only decode lengths grow? skip() then does them
  *
  * A new policy is a struct that begins with `struct maq_scheduler`, a table of operations (`static const struct maq_scheduler_ops`), a constructor, and its
- * case in src/serve/engine/policy.c. Policies that there are: vllm.h, and trtllm.h, which is vllm.h with another rule of admission.
+ * case in src/serve/engine/choose_scheduler.c. Policies that there are: vllm.h, and trtllm.h, which is vllm.h with another rule of admission.
  */
 #ifndef MAQ_SERVE_SCHED_SCHEDULER_H
 #define MAQ_SERVE_SCHED_SCHEDULER_H

@@ -23,6 +23,8 @@ char *maq_validate_choice_text(const struct maq_validate_choice *r)
                      g->cases, g->none, g->violates, 100 * regret_of(g), g->model, g->device, g->framework,
                      g->precision, g->isl, g->osl);
     }
+    if (r->n_groups == 0)
+        maq_buf_adds(&b, "no two deployments of one model, GPU, engine, precision and lengths were measured\n");
     if (r->cases > 0)
         maq_buf_addf(
             &b,

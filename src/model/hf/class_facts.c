@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * facts.c - what the class of a family fixes, in words.
+ * class_facts.c - what the class of a family fixes, in words.
  *
  * A family is a row of a table: the keys that it reads, and a text with what holds where the keys say nothing:
  *
@@ -11,7 +11,7 @@
  */
 #include "base/str.h"
 #include "model/codes.h"
-#include "model/hf/rows.h"
+#include "model/hf/family_rows.h"
 
 #define ENUM(member, key, names, ...) MAQ_FIELD_ENUM(struct maq_hf, member, key, names, __VA_ARGS__)
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * rows.h - how rows of families and of their keys are written: a key is a member of struct maq_hf under the name that config.json has for it.
+ * family_rows.h - how rows of families and of their keys are written: a key is a member of struct maq_hf under the name that config.json has for it.
  */
-#ifndef MAQ_MODEL_HF_ROWS_H
-#define MAQ_MODEL_HF_ROWS_H
+#ifndef MAQ_MODEL_HF_FAMILY_ROWS_H
+#define MAQ_MODEL_HF_FAMILY_ROWS_H
 
 #include "model/hf/config.h"
 

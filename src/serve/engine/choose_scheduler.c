@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* policy.c - which scheduler an engine has, and what it is told. */
+/* choose_scheduler.c - which scheduler an engine has, and what it is told. */
 #include "serve/engine/engine.h"
 #include "serve/sched/sglang.h"
 #include "serve/sched/trtllm.h"

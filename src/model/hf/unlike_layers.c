@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * uneven.c - Hugging Face families whose layers differ in their heads, share keys and values, or get an embedding of their own: MiMo-V2,
+ * unlike_layers.c - Hugging Face families whose layers differ in their heads, share keys and values, or get an embedding of their own: MiMo-V2,
  * Laguna, Gemma 3n, Gemma 4.
  */
 #include <inttypes.h>
@@ -8,7 +8,7 @@
 #include "base/check.h"
 #include "base/str.h"
 #include "model/codes.h"
-#include "model/hf/rows.h"
+#include "model/hf/family_rows.h"
 
 /* MiMo-V2-Flash: values narrower than keys; layers with a window have twice the key and value heads, and sinks. */
 static const struct maq_field mimo_v2_keys[] = {I64(v_dim, "v_head_dim", COUNT, .doc = "width of a value head"),
@@ -217,7 +217,7 @@ static void adapt_gemma3n(struct maq_architecture *arch, struct maq_hf *hf, stru
 
 #define GEMMA "norms: sandwich, norms_of_queries_and_keys: head, tie_word_embeddings: true, head_dim: 256, "
 
-const struct maq_family maq__hf_uneven_families[] = {
+const struct maq_family maq__hf_unlike_layers_families[] = {
     {.type = "mimo_v2_flash|mimo_v2",
      .read = maq__hf_read,
      .architectures = "MiMoV2FlashForCausalLM",

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * variants.c - Hugging Face families that are a Llama, a Qwen 3 or a GLM but for a word or two: rows whose facts say all, or nearly. Words
- * are explained in facts.c. Defaults are those of the configuration classes in `transformers`, in models/NAME.
+ * llama_variants.c - Hugging Face families that are a Llama, a Qwen 3 or a GLM but for a word or two: rows whose facts say all, or nearly. Words
+ * are explained in class_facts.c. Defaults are those of the configuration classes in `transformers`, in models/NAME.
  */
 #include "base/str.h"
 #include "model/codes.h"
-#include "model/hf/rows.h"
+#include "model/hf/family_rows.h"
 
 /* ---- dense ---- */
 

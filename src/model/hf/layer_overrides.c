@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * own_parts.c - what sets one layer apart from the others: an attention of its own, modules besides, and sizes in per_layer_config.
+ * layer_overrides.c - what sets one layer apart from the others: an attention of its own, modules besides, and sizes in per_layer_config.
  *
  * Layers with equal parts point to the same one, so that they are one kind.
  */
@@ -9,7 +9,7 @@
 #include "base/check.h"
 #include "base/str.h"
 #include "model/codes.h"
-#include "model/hf/rows.h"
+#include "model/hf/family_rows.h"
 
 static bool same_attention(const struct maq_arch_attention *a, const struct maq_arch_attention *b)
 {
