@@ -13,7 +13,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "planner/compose/parallel.h"
+#include "base/parallel.h"
 #include "planner/compose/pipelines_bound.h"
 
 struct chain_job {

@@ -13,10 +13,10 @@
 #include <string.h>
 
 #include "base/check.h"
+#include "base/parallel.h"
 #include "planner/compose/enumerate.h"
 #include "planner/compose/labels.h"
 #include "planner/compose/layer_ranges.h"
-#include "planner/compose/parallel.h"
 
 #define FIRST_CUTOFF 1.25 /* over the least work bound */
 #define NEXT_CUTOFF 1.12  /* how it grows while nothing is found */

@@ -44,6 +44,8 @@
 
 #include "maquette/diag.h"
 
+#define MAQ_BATCH 8u /* tables that are worked on at a time: what they find is used from the next ones on */
+
 #define MAQ_STAGE_KINDS 8u      /* kinds of devices (islands) in a table */
 #define MAQ_STAGE_PARTS 2u      /* options that share a stage */
 #define MAQ_STAGE_OPTIONS 4096u /* options of a table */

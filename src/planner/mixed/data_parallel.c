@@ -9,9 +9,9 @@
 #include <math.h>
 
 #include "base/check.h"
+#include "base/parallel.h"
 #include "plan/mixed/mixed_plan.h"
 #include "planner/compose/layer_ranges.h"
-#include "planner/compose/parallel.h"
 #include "planner/mixed/virtual_stages.h"
 
 #define BELOW (1 - 1e-9) /* of a limit: steps that differ by less than this count as equal */

@@ -3,16 +3,14 @@
  * parallel.c - threads take the jobs of a batch one by one from a shared counter; a thread that cannot be started
  * leaves its jobs to the others. See parallel.h.
  */
-#include "planner/compose/parallel.h"
+#include "base/parallel.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
 #include <unistd.h>
 
-#define MAX_THREADS MAQ_BATCH
-
 struct batch {
-    maq_batch_work *work;
+    maq_parallel_work *work;
     void *user;
     uint32_t end;
     atomic_uint next;
@@ -34,16 +32,16 @@ static void *worker(void *ptr)
     return NULL;
 }
 
-bool maq_parallel_run(maq_batch_work *work, void *user, uint32_t from, uint32_t n, uint32_t threads)
+bool maq_parallel_run(maq_parallel_work *work, void *user, uint32_t from, uint32_t n, uint32_t threads)
 {
     struct batch batch = {.work = work, .user = user, .end = from + n, .next = from};
-    pthread_t ids[MAX_THREADS];
+    pthread_t ids[MAQ_PARALLEL_MOST];
     long cores = sysconf(_SC_NPROCESSORS_ONLN);
     uint32_t started = 1;
     if (threads == 0)
         threads = cores > 0 ? (uint32_t)cores : 1;
     threads = threads < n ? threads : n;
-    threads = threads < MAX_THREADS ? threads : MAX_THREADS;
+    threads = threads < MAQ_PARALLEL_MOST ? threads : MAQ_PARALLEL_MOST;
     while (started < threads && pthread_create(&ids[started], NULL, worker, &batch) == 0)
         started++; /* fewer threads than wanted do the same work */
     worker(&batch);
