@@ -245,7 +245,6 @@ static const struct {
     {"vllm serve m -q compressed-tensors", MAQ_CODE_COMMAND_SAID, ": -q compressed-tensors"},
     {"vllm serve m -O1", MAQ_CODE_COMMAND_SAID, ": -O 1"},
     {"vllm serve m -dp 1", 0, ""},
-    {"vllm serve m -dp 4", MAQ_CODE_COMMAND_REPLICAS, "one of 4 replicas"},
     {"vllm serve m-FP8", MAQ_CODE_COMMAND_CHECKPOINT, "weights in fp8;"},
     {"vllm serve gpt-oss-20b", MAQ_CODE_COMMAND_CHECKPOINT, "routed experts in mxfp4"},
     {"python -m sglang.launch_server --model m --schedule-policy hrrn", MAQ_CODE_COMMAND_SAID,

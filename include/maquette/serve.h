@@ -88,6 +88,24 @@ struct maq_serve_iteration {
 };
 typedef void maq_serve_watch(const struct maq_serve_iteration *iteration, void *user);
 
+/* How tokens of ranks that have requests of their own reach experts that are spread over all of them: identifier, name, what it is. */
+/* clang-format off */
+#define MAQ_SERVE_EXCHANGE_LIST(X)                                                                                     \
+    X(AUTO,               "auto",               "as the engine does by default")                                       \
+    X(GATHER,             "allgather",          "all ranks gather all tokens, and sum by reduce-scatter")              \
+    X(DEEPEP,             "deepep",             "DeepEP: its low-latency kernels where all tokens are decoded")        \
+    X(DEEPEP_NORMAL,      "deepep-normal",      "DeepEP's kernels for throughput alone")                               \
+    X(DEEPEP_LOW_LATENCY, "deepep-low-latency", "DeepEP's low-latency kernels alone")                                  \
+    X(ONE_SIDED,          "one-sided",          "TensorRT-LLM's one-sided exchange over NVLink")
+/* clang-format on */
+enum maq_serve_exchange {
+#define MAQ_SERVE_EXCHANGE_ENUM(id, name, what) MAQ_EXCHANGE_##id,
+    MAQ_SERVE_EXCHANGE_LIST(MAQ_SERVE_EXCHANGE_ENUM)
+#undef MAQ_SERVE_EXCHANGE_ENUM
+        MAQ_EXCHANGE_COUNT
+};
+MAQ_API const char *maq_serve_exchange_name(enum maq_serve_exchange exchange);
+
 /* In which order SGLang tries those that wait. */
 enum maq_sglang_policy {
     MAQ_SGLANG_FCFS,
@@ -126,9 +144,11 @@ struct maq_serve_options {
     const char *version; /* "0.19.0"; NULL = the newest that is known */
     enum maq_weights weights, expert_weights;
     bool kv_fp8;
-    int32_t ep;              /* ranks over which experts are spread; the others of a TP group cut them */
-    double expert_imbalance; /* rows of the busiest rank's experts over the mean, 1 = balanced */
-    bool offline;            /* requests come through the library and not over HTTP: other defaults */
+    int32_t dp; /* ranks (TP groups) of attention, each with requests and a cache of its own, that share the experts */
+    int32_t ep; /* ranks over which experts are spread, of all dp * tp; the others cut them */
+    enum maq_serve_exchange exchange; /* with dp > 1 */
+    double expert_imbalance;          /* rows of the busiest rank's experts over the mean, 1 = balanced */
+    bool offline;                     /* requests come through the library and not over HTTP: other defaults */
     int32_t max_num_seqs, max_num_batched_tokens;
     int64_t max_model_len;
     int32_t block_size;
@@ -155,6 +175,7 @@ struct maq_request {
         max_tokens; /* that it may sample; more than `output`: it stops by itself. 0 = output, and its engine knows */
     int32_t priority;
     uint32_t n_prefix;
+    uint64_t session; /* equal ones belong together; 0 = to none */
     const uint64_t *prefix;
 };
 
@@ -190,6 +211,7 @@ MAQ_API enum maq_status maq_requests_generate(struct maq_request_set **out, cons
  *     output      output, output_length, GeneratedTokens, output_toks, output_len, completion_tokens, osl
  *     most        max_tokens: that it may sample at most (struct maq_request)
  *     priority    priority
+ *     session     session, session_id, conversation_id, chat_id: a number, or text
  *     prefix      hash_ids: a name for each 512 tokens of the prompt (Mooncake)
  *
  * Arrivals count from the first and are divided by `speed` (0 = 1); at most `most` requests (0 = all).
@@ -203,6 +225,7 @@ struct maq_served {
     double arrival_s, scheduled_s, first_s, last_s;
     int64_t cached; /* tokens of the prompt that were in the prefix cache */
     uint32_t preemptions;
+    uint32_t replica; /* that served it */
 };
 
 struct maq_serve_quantiles {
@@ -215,6 +238,14 @@ struct maq_serve_quantiles {
 enum maq_serve_latency { MAQ_SERVE_TTFT, MAQ_SERVE_TPOT };
 /* The 80 % interval of a latency as factors on the prediction, the same for every deployment (src/serve/engine/uncertainty.c). */
 MAQ_API void maq_serve_interval(double *low, double *high, enum maq_serve_latency of);
+
+/* One of several engines that serve the same stream (serve_fleet.h). */
+struct maq_served_replica {
+    uint32_t member;                  /* of the fleet: what it is a replica of */
+    uint32_t requests;                /* that it was sent */
+    double output_tokens, busy_share; /* busy_share: of the time until its last token, an iteration ran; 1 = always */
+    double kv_peak, kv_mean, prefix_hit_rate;
+};
 
 struct maq_serve_result {
     const struct maq_job *job;        /* borrowed */
@@ -239,7 +270,15 @@ struct maq_serve_result {
     double prefix_hit_rate;         /* tokens found cached over tokens of prompts */
     struct maq_served *served;      /* [n_requests], owned by the result */
     struct maq_slo_outcome slo;     /* the caller's, by maq_slo_judge(): reports show it */
+    uint32_t n_replicas;            /* engines that served them */
+    const char *router;             /* NULL: there is only one */
+    const struct maq_capacity
+        *capacity; /* the caller's, of maq_fleet_capacity(): reports show it; NULL = nobody asked */
+    struct maq_served_replica *replicas; /* [n_replicas], owned by the result; NULL: there is only one */
 };
+
+/* Whether a model has routed experts, which ranks can share. */
+MAQ_API bool maq_model_has_experts(const struct maq_model *model);
 
 /* What a deployment holds in memory; no request runs. *out is owned by the caller (maq_serve_free). */
 MAQ_API enum maq_status maq_serve_plan(struct maq_serve_result **out, const struct maq_job *job,

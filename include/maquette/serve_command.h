@@ -22,7 +22,10 @@ extern "C" {
 struct maq_serve_command {
     struct maq_serve_options options; /* zero where nothing is said */
     bool weights_said;                /* options.weights and options.expert_weights are */
-    bool expert_parallel; /* experts are spread over all ranks of a TP group: options.ep follows from the degree */
+    bool expert_parallel; /* experts are spread over all ranks that share them: options.ep follows from the degrees */
+    int32_t
+        dp; /* vLLM: ranks that share the experts where the model has any, else engines of their own; 0 = not said */
+    int32_t replicas; /* engines of their own, of which this is one; 0 = not said */
     const struct maq_override *overrides;
     size_t n_overrides; /* of the job: its model, its degrees */
 };

@@ -56,7 +56,7 @@ MAQ_API const char *maq_validate_serve_metric_name(enum maq_validate_serve_metri
 struct maq_validate_serve_row {
     const char *id, *source, *framework, *version, *model, *device, *kind, *precision;
     bool complete; /* it says the engine's version and the precision */
-    int32_t tp, pp, ep;
+    int32_t tp, pp, ep, dp;
     double isl, osl, load;
     enum maq_validate_serve_metric metric;
     double measured, predicted, error; /* predicted / measured - 1 */

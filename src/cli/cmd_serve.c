@@ -7,6 +7,11 @@
 #include "cli/codes.h"
 #include "cli/serve/options.h"
 
+#define RATE_TOLERANCE 0.01
+#define LENGTH_TRIES 3
+#define LENGTH_STAYS 10.0
+#define LENGTH_MOST 200000u
+
 static enum maq_status write_requests(struct cli *cli, const struct maq_serve_result *r, const struct maq_requests *q)
 {
     char *text;
@@ -41,21 +46,86 @@ static enum maq_status one_batch(struct cli *cli, const struct maq_job *job, con
     return status;
 }
 
+/* Draw number `draw` of the requests that were asked for; of a file there is one. */
+static enum maq_status draw_requests(struct maq_request_set **out, struct cli *cli, const struct serve_given *given,
+                                     uint32_t draw)
+{
+    struct maq_request_spec spec = given->spec;
+    if (given->requests)
+        return maq_requests_read(out, given->requests, given->speed, given->spec.n, cli->diag);
+    spec.seed += draw;
+    return maq_requests_generate(out, &spec, cli->diag);
+}
+
+/* --find-rate with `wanted` streams of requests as `asked` has them; then *set are requests at the rate that was found. */
+static enum maq_status find_rate_of(struct maq_capacity *out, struct maq_request_set **set, struct cli *cli,
+                                    const struct maq_fleet *fleet, struct serve_given asked, uint32_t wanted)
+{
+    struct maq_request_set *sets[MAQ_CAPACITY_DRAWS];
+    const struct maq_requests *draws[MAQ_CAPACITY_DRAWS];
+    uint32_t n = 0;
+    enum maq_status status = MAQ_OK;
+    asked.spec.rate = 1;
+    for (; n < wanted && (status = draw_requests(&sets[n], cli, &asked, n)) == MAQ_OK; n++)
+        draws[n] = maq_requests_get(sets[n]);
+    if (status == MAQ_OK && draws[0]->n < 2)
+        status = cli_usage(cli, MAQ_CODE_CLI_VALUE, "--num-requests 1000", "--find-rate: one request has no rate");
+    if (status == MAQ_OK)
+        status = maq_fleet_capacity(out, fleet, draws, n, &asked.slo, RATE_TOLERANCE, cli->diag);
+    if (status == MAQ_OK) {
+        double span = draws[0]->at[draws[0]->n - 1].arrival_s - draws[0]->at[0].arrival_s;
+        bool found = out->rate > 0 && !out->unbounded && span > 0;
+        asked.spec.rate = found ? out->rate : 1;
+        asked.speed *= found ? out->rate * span / (draws[0]->n - 1) : 1;
+        status = draw_requests(set, cli, &asked, 0);
+    }
+    for (uint32_t i = 0; i < n; i++)
+        maq_requests_free(sets[i]);
+    return status;
+}
+
+/*
+ * Where nobody says how many requests there are, so many that they come for ten times as long as one stays: in a shorter run most find the
+ * fleet emptier than it will be.
+ */
+static enum maq_status find_rate(struct maq_capacity *out, struct maq_request_set **set, struct cli *cli,
+                                 const struct maq_fleet *fleet, const struct serve_given *given)
+{
+    struct serve_given asked = *given;
+    bool said = given->requests || cli->values[SERVE_NUMBER] || cli->values[SERVE_DURATION];
+    for (int i = 0; i < LENGTH_TRIES && !said; i++) {
+        enum maq_status status = find_rate_of(out, set, cli, fleet, asked, 1);
+        if (status != MAQ_OK)
+            return status;
+        double wanted = LENGTH_STAYS * out->rate * out->e2el_s;
+        maq_requests_free(*set);
+        *set = NULL;
+        if (!(out->rate > 0) || out->unbounded || wanted <= asked.spec.n)
+            break;
+        asked.spec.n = wanted < LENGTH_MOST ? (uint32_t)wanted : LENGTH_MOST;
+    }
+    return find_rate_of(out, set, cli, fleet, asked, given->requests ? 1 : given->draws);
+}
+
 static enum maq_status with_requests(struct cli *cli, const struct maq_job *job, const struct serve_given *given)
 {
     struct maq_request_set *set = NULL;
     struct maq_serve_result *r;
+    struct maq_capacity capacity;
     struct maq_report_opts opts = cli_report_opts(cli, cli->values[SERVE_OUTPUT] != NULL);
+    const struct maq_fleet_member member = {job, &given->options, given->replicas};
+    const struct maq_fleet fleet = {
+        .members = &member, .n_members = 1, .router = given->router, .seed = given->spec.seed};
     char *text;
-    enum maq_status status = given->requests
-                                 ? maq_requests_read(&set, given->requests, given->speed, given->spec.n, cli->diag)
-                                 : maq_requests_generate(&set, &given->spec, cli->diag);
+    enum maq_status status =
+        given->find_rate ? find_rate(&capacity, &set, cli, &fleet, given) : draw_requests(&set, cli, given, 0);
     if (status != MAQ_OK)
         return status;
     const char *trace = cli->values[SERVE_TRACE];
     status = trace ? maq_trace_serve(trace, &r, job, &given->options, maq_requests_get(set), cli->diag)
-                   : maq_serve_run(&r, job, &given->options, maq_requests_get(set), cli->diag);
+                   : maq_fleet_run(&r, &fleet, maq_requests_get(set), cli->diag);
     if (status == MAQ_OK) {
+        r->capacity = given->find_rate ? &capacity : NULL;
         if (r->fits)
             maq_slo_judge(&r->slo, &given->slo, r, maq_requests_get(set));
         status = cli->values[SERVE_JSON] ? maq_report_serve_json(&text, r, &opts, cli->diag)
@@ -91,20 +161,25 @@ const struct cli_command cli_serve = {
     .name = "serve",
     .args = "[JOB.yaml] [OPTION...] [-- vllm serve MODEL ARGUMENT...]",
     .summary = "predict a serving deployment: latencies, throughput, memory, where the time goes",
-    .about = "Predicts what becomes of requests to one deployment of a model under a serving engine: requests come at "
-             "a rate, at a "
-             "concurrency, or out of a file; the engine's scheduler decides each iteration as the real one does. "
-             "Latencies are "
-             "those of vLLM's benchmark client. With --batch one batch of equal requests is timed alone. Behind `--` "
-             "may stand the command line of vLLM, SGLang or "
-             "TensorRT-LLM, as it is; options win. Exit status 1 "
-             "when the "
-             "deployment does not fit in memory, or a bound of --slo is missed.\n",
+    .about =
+        "Predicts what becomes of requests to a deployment of a model under a serving engine, or to several behind a "
+        "router: requests come at "
+        "a rate, at a "
+        "concurrency, or out of a file; the engine's scheduler decides each iteration as the real one does. "
+        "Latencies are "
+        "those of vLLM's benchmark client. With --batch one batch of equal requests is timed alone. Behind `--` "
+        "may stand the command line of vLLM, SGLang or "
+        "TensorRT-LLM, as it is; options win. Exit status 1 "
+        "when the "
+        "deployment does not fit in memory, or a bound of --slo is missed.\n",
     .examples =
         "  maquette serve --model llama-3.1-70b --cluster 'h200:8' --tp 4 --isl 3000 --osl 500 --rate 8 --duration "
         "10m\n"
         "  maquette serve --model llama-3.1-8b --cluster h100-sxm:8 --concurrency 64 --isl 1024 --osl 1024\n"
         "  maquette serve --model llama-3.1-8b --cluster h100-sxm:8 --rate 20 --slo 'ttft_p95<500ms, tpot_p95<40ms'\n"
+        "  maquette serve --model llama-3.1-8b --cluster h100-sxm:8 --replicas 8 --router least-requests --find-rate "
+        "--slo "
+        "'ttft_p95<500ms'\n"
         "  maquette serve --model llama-3.1-8b --cluster h100-sxm:8 --requests azure.csv --per-request out.csv\n"
         "  maquette serve --model llama-3.1-8b --cluster h100-sxm:8 --batch 32 --isl 2048 --osl 256\n"
         "  maquette serve --cluster h100-sxm:8 --rate 4 -- vllm serve meta-llama/Llama-3.1-70B-Instruct "

@@ -18,9 +18,9 @@
     X(COMMAND_OPTION, 1581, "an option that a serving engine does not have")                                           \
     X(COMMAND_VALUE, 1582, "an option of a serving engine with a value that it does not take")                         \
     X(COMMAND_SAID, 1583, "options of a serving engine that are not modelled")                                         \
-    X(COMMAND_REPLICAS, 1584, "replicas, of which one is predicted")                                                   \
     X(COMMAND_CHECKPOINT, 1585, "weights by the name of a checkpoint")                                                 \
-    X(SERVE_LAYERS, 1586, "layers that no serving engine here has kernels for")
+    X(SERVE_LAYERS, 1586, "layers that no serving engine here has kernels for")                                        \
+    X(SERVE_RANKS, 1587, "degrees of a deployment that do not go together")
 
 enum maq_serve_code {
 #define MAQ_CODE_ENUM(name, code, text) MAQ_CODE_##name = (code),

@@ -29,6 +29,7 @@ enum maq_rng_stream {
     MAQ_RNG_REPAIR,     /* how long detection, restart and repair take */
     MAQ_RNG_CHECKPOINT, /* how long saving takes */
     MAQ_RNG_REQUEST,    /* when requests come, and how long they are */
+    MAQ_RNG_ROUTER,     /* to which of several replicas they go */
 };
 
 /* Four words of 32 bits: block `block` of an entity. Draws 2 b and 2 b + 1 come from block b. */

@@ -11,6 +11,16 @@
 
 static const char *const weights[] = {"bf16", "fp8", "fp8-block", "int8", "int4", "mxfp4", "nvfp4", NULL};
 static const char *const kv_types[] = {"auto", "bf16", "fp8", NULL};
+static const char *const exchanges[] = {
+#define EXCHANGE(id, name, what) [MAQ_EXCHANGE_##id] = name,
+    MAQ_SERVE_EXCHANGE_LIST(EXCHANGE)
+#undef EXCHANGE
+        [MAQ_EXCHANGE_COUNT] = NULL};
+static const char *const routers[] = {
+#define ROUTER(id, name, what) [MAQ_ROUTER_##id] = name,
+    MAQ_ROUTER_LIST(ROUTER)
+#undef ROUTER
+        [MAQ_ROUTER_COUNT] = NULL};
 static const char *const engines[] = {"vllm", "sglang", "trtllm", NULL};
 static const char *const policies[] = {"fcfs", "priority", NULL};
 static const char *const switches[] = {"auto", "on", "off", NULL};
@@ -22,8 +32,20 @@ const struct cli_option cli_serve_table[] = {
     [SERVE_PRICE] = CLI_OPTION_PRICE,
     [SERVE_TP] = {"--tp", CLI_JOB, "N", "tensor parallelism (1)", "plan.tensor_model_parallel_size", NULL},
     [SERVE_PP] = {"--pp", CLI_JOB, "N", "pipeline parallelism (1)", "plan.pipeline_model_parallel_size", NULL},
-    [SERVE_EP] = {"--ep", CLI_VALUE, "N", "of the TP ranks, so many spread the experts; the rest cut them (1)", NULL,
+    [SERVE_DP] = {"--dp", CLI_VALUE, "N",
+                  "attention data parallelism: so many TP groups, each with requests and a cache of its own, share the "
+                  "experts (1)",
+                  NULL, NULL},
+    [SERVE_EP] = {"--ep", CLI_VALUE, "N",
+                  "of the ranks (tp x dp), so many spread the experts; the rest cut them (1; with --dp all)", NULL,
                   NULL},
+    [SERVE_EXCHANGE] = {"--expert-exchange", CLI_VALUE, "NAME",
+                        "how tokens reach experts with --dp (auto: as the engine does)", NULL, exchanges},
+    [SERVE_REPLICAS] = {"--replicas", CLI_VALUE, "N", "so many such deployments behind a router (1)", NULL, NULL},
+    [SERVE_ROUTER] = {"--router", CLI_VALUE, "NAME",
+                      "to which of them a request goes (round-robin); prefix: where the most of its prompt was sent "
+                      "before",
+                      NULL, routers},
     [SERVE_WEIGHTS] = {"--weights", CLI_VALUE, "TYPE", "what weights are in memory and how they are multiplied (bf16)",
                        NULL, weights},
     [SERVE_EXPERT_WEIGHTS] = {"--expert-weights", CLI_VALUE, "TYPE", "of routed experts, where that is another type",
@@ -80,6 +102,12 @@ const struct cli_option cli_serve_table[] = {
                    "exit status 1 where one is missed, and the goodput: 'ttft_p95<500ms, tpot_p95<40ms'; ttft, tpot, "
                    "itl or e2el, with _mean, _p50, _p90, _p95 or _p99",
                    NULL, NULL},
+    [SERVE_FIND_RATE] = {"--find-rate", CLI_FLAG, NULL,
+                         "the most traffic that holds --slo (without: that is served as fast as it comes), and what "
+                         "becomes of it",
+                         NULL, NULL},
+    [SERVE_DRAWS] = {"--draws", CLI_VALUE, "N", "streams of requests that --find-rate tries, for its interval (6)",
+                     NULL, NULL},
     [SERVE_TRACE] =
         {"--trace", CLI_VALUE, "FILE",
          "timeline of iterations and requests for ui.perfetto.dev; FILE.json for Chrome's format, FILE.gz compressed",
@@ -159,6 +187,7 @@ static void read_words(struct maq_serve_options *o, struct cli *cli)
 {
     static const int modes[] = {MAQ_AUTO, MAQ_ON, MAQ_OFF};
     bool experts = cli->served && cli->served->weights_said && !cli->values[SERVE_WEIGHTS];
+    o->exchange = (enum maq_serve_exchange)word(cli, SERVE_EXCHANGE, exchanges, (int)o->exchange);
     o->engine = (enum maq_engine)word(cli, SERVE_ENGINE, engines, (int)o->engine);
     o->version = cli->values[SERVE_VERSION];
     o->weights = (enum maq_weights)word(cli, SERVE_WEIGHTS, weights, (int)o->weights);
@@ -183,6 +212,7 @@ static enum maq_status read_engine(struct maq_serve_options *o, struct cli *cli)
         size_t at; /* an int32_t */
         uint32_t most;
     } counts[] = {
+        {SERVE_DP, offsetof(struct maq_serve_options, dp), 4096},
         {SERVE_EP, offsetof(struct maq_serve_options, ep), 4096},
         {SERVE_SEQS, offsetof(struct maq_serve_options, max_num_seqs), 1 << 20},
         {SERVE_TOKENS, offsetof(struct maq_serve_options, max_num_batched_tokens), 1 << 20},
@@ -229,7 +259,8 @@ static enum maq_status read_requests(struct serve_given *out, struct cli *cli)
     s->seed = seed;
     out->batch = batch;
     out->requests = cli->values[SERVE_REQUESTS];
-    if (worst == MAQ_OK && !out->requests && !batch && s->rate <= 0 && s->concurrency == 0)
+    out->find_rate = cli->values[SERVE_FIND_RATE] != NULL;
+    if (worst == MAQ_OK && !out->requests && !batch && !out->find_rate && s->rate <= 0 && s->concurrency == 0)
         return cli_usage(cli, MAQ_CODE_CLI_ARGUMENT, "--rate 8, --concurrency 64, --requests FILE or --batch 32",
                          "nothing says how requests come");
     if (s->rate > 0 && s->concurrency > 0)
@@ -237,6 +268,28 @@ static enum maq_status read_requests(struct serve_given *out, struct cli *cli)
                          "--rate and --concurrency: one of them decides when requests come");
     if (s->n == 0 && s->duration_s <= 0 && !out->requests)
         s->n = s->concurrency > 0 ? 10 * s->concurrency : 1000;
+    return worst;
+}
+
+/* Replicas, and how much they carry. */
+static enum maq_status read_fleet(struct serve_given *out, struct cli *cli)
+{
+    enum maq_status worst = cli_count(cli, &out->replicas, SERVE_REPLICAS, 1, 65536, out->replicas);
+    worst = cli_first_fault(worst, cli_count(cli, &out->draws, SERVE_DRAWS, 1, MAQ_CAPACITY_DRAWS, 6));
+    out->router = (enum maq_router)word(cli, SERVE_ROUTER, routers, (int)out->router);
+    if (cli->values[SERVE_ROUTER] && out->replicas == 1)
+        return cli_usage(cli, MAQ_CODE_CLI_VALUE, "--replicas 4", "--router: there is one replica, to which all goes");
+    if (cli->values[SERVE_DRAWS] && (!out->find_rate || out->requests))
+        return cli_usage(cli, MAQ_CODE_CLI_VALUE, "--find-rate, without --requests",
+                         "--draws: nothing is drawn more than once");
+    if (out->find_rate && (out->spec.concurrency > 0 || out->spec.rate > 0 || out->batch > 0))
+        return cli_usage(cli, MAQ_CODE_CLI_VALUE, "without --rate, --concurrency and --batch",
+                         "--find-rate: the rate is what is looked for");
+    if ((out->find_rate || out->replicas > 1) && cli->values[SERVE_TRACE])
+        return cli_usage(cli, MAQ_CODE_CLI_VALUE, "one deployment at one rate",
+                         "--trace shows one run of one deployment");
+    if (out->replicas > 1 && out->batch > 0)
+        return cli_usage(cli, MAQ_CODE_CLI_VALUE, NULL, "--batch times one deployment: without --replicas");
     return worst;
 }
 
@@ -251,29 +304,41 @@ static enum maq_status read_asked(struct serve_given *out, struct cli *cli)
     return cli->values[SERVE_SLO] ? maq_slo_read(&out->slo, cli->values[SERVE_SLO], cli->diag) : MAQ_OK;
 }
 
-/* Experts that can be spread. */
-static bool has_experts(const struct maq_job *job)
+/* What the engine's own command line says; ranks that share experts need a model that has some. */
+static void read_command(struct serve_given *out, struct cli *cli, const struct maq_job *job)
 {
-    for (uint32_t k = 0; k < job->model.n_kinds; k++)
-        for (uint32_t i = 0; i < job->model.kinds[k].n_modules; i++)
-            if (job->model.kinds[k].modules[i].kind == MAQ_MODULE_EXPERT_LINEAR)
-                return true;
-    return false;
+    const struct maq_serve_command *c = cli->served;
+    bool experts = maq_model_has_experts(&job->model);
+    int32_t replicas = c->replicas;
+    out->options = c->options;
+    if (c->dp > 1 && experts)
+        out->options.dp = c->dp;
+    else if (c->dp > 1)
+        replicas = c->dp;
+    if (out->options.dp > 1 && out->options.ep == 0)
+        out->options.ep = 1; /* as the engine cuts them where it is not told to spread them */
+    if (c->expert_parallel && experts)
+        out->options.ep = job->plan.tp * (out->options.dp > 1 ? out->options.dp : 1);
+    out->replicas = replicas > 1 ? (uint32_t)replicas : 1;
+    if (out->options.engine == MAQ_ENGINE_VLLM) /* its front end sends where the fewest wait and run */
+        out->router = MAQ_ROUTER_LEAST_REQUESTS;
 }
 
 enum maq_status cli_serve_options(struct serve_given *out, struct cli *cli, const struct maq_job *job)
 {
-    *out = (struct serve_given){0};
-    if (cli->served) {
-        out->options = cli->served->options;
-        if (cli->served->expert_parallel && has_experts(job))
-            out->options.ep = job->plan.tp;
-    }
+    *out = (struct serve_given){.replicas = 1};
+    if (cli->served)
+        read_command(out, cli, job);
+    bool ep_said = out->options.ep > 0 || cli->values[SERVE_EP];
     enum maq_status status = cli_first_fault(read_engine(&out->options, cli), read_requests(out, cli));
+    if (out->options.dp > 1 && !ep_said)
+        out->options.ep = out->options.dp * job->plan.tp;
     if (out->options.engine == MAQ_ENGINE_TRTLLM)
         maq_diag_add(cli->diag, MAQ_WARNING, MAQ_CODE_CLI_SCHEDULER, (struct maq_span){0}, NULL,
                      "kernels, limits and host times are those of %s; which requests an iteration takes is decided as "
                      "vLLM's scheduler does, but for whom it takes in",
                      maq_engine_name(out->options.engine));
+    if (status == MAQ_OK)
+        status = read_fleet(out, cli);
     return cli_first_fault(status, read_asked(out, cli));
 }

@@ -4,6 +4,7 @@
 #define MAQ_CLI_SERVE_OPTIONS_H
 
 #include "cli/cli.h"
+#include "maquette/serve_fleet.h"
 
 enum {
     SERVE_MODEL,
@@ -12,7 +13,11 @@ enum {
     SERVE_PRICE,
     SERVE_TP,
     SERVE_PP,
+    SERVE_DP,
     SERVE_EP,
+    SERVE_EXCHANGE,
+    SERVE_REPLICAS,
+    SERVE_ROUTER,
     SERVE_WEIGHTS,
     SERVE_EXPERT_WEIGHTS,
     SERVE_KV_DTYPE,
@@ -44,6 +49,8 @@ enum {
     SERVE_SEED,
     SERVE_BATCH,
     SERVE_SLO,
+    SERVE_FIND_RATE,
+    SERVE_DRAWS,
     SERVE_TRACE,
     SERVE_JSON,
     SERVE_PER_REQUEST,
@@ -58,7 +65,11 @@ struct serve_given {
     struct maq_request_spec spec;
     const char *requests; /* a file; NULL = drawn at random */
     double speed;
-    int64_t batch; /* one batch alone; 0 = not */
+    uint32_t replicas;
+    enum maq_router router;
+    bool find_rate;
+    uint32_t draws; /* of requests, for --find-rate */
+    int64_t batch;  /* one batch alone; 0 = not */
     struct maq_slo slo;
 };
 

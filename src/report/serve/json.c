@@ -3,6 +3,7 @@
 #include "base/str.h"
 #include "base/text.h"
 #include "maquette/report_serve.h"
+#include "maquette/serve_fleet.h"
 #include "report/job_json.h"
 #include "report/json_util.h"
 #include "report/money.h"
@@ -18,7 +19,8 @@ static void add_deployment(struct maq_json root, const struct maq_serve_result *
     maq_json_text(map, "engine", maq_engine_name(o->engine));
     maq_json_text(map, "version", o->version);
     MAQ_JSON_INTS(map, {"devices", r->n_devices}, {"tensor_parallel_size", r->job->plan.tp},
-                  {"pipeline_parallel_size", r->job->plan.pp}, {"expert_parallel_size", o->ep});
+                  {"pipeline_parallel_size", r->job->plan.pp}, {"data_parallel_size", o->dp},
+                  {"expert_parallel_size", o->ep});
     maq_json_text(map, "weights", maq_weights_name(o->weights));
     maq_json_text(map, "expert_weights", maq_weights_name(o->expert_weights));
     maq_json_text(map, "kv_cache_dtype", o->kv_fp8 ? "fp8" : "bf16");
@@ -90,6 +92,33 @@ static void add_slo(struct maq_json root, const struct maq_slo_outcome *o)
     maq_json_real(goodput, "requests_per_s", o->goodput_per_s);
 }
 
+static void add_fleet(struct maq_json root, const struct maq_serve_result *r)
+{
+    struct maq_json map = maq_json_map(root, "fleet");
+    maq_json_text(map, "router", r->router);
+    struct maq_json list = maq_json_list(map, "replicas");
+    for (uint32_t i = 0; i < r->n_replicas; i++) {
+        const struct maq_served_replica *p = &r->replicas[i];
+        struct maq_json item = maq_json_item(list);
+        MAQ_JSON_INTS(item, {"member", p->member}, {"requests", p->requests});
+        MAQ_JSON_REALS(item, {"output_tokens", p->output_tokens}, {"busy_share", p->busy_share},
+                       {"kv_mean", p->kv_mean}, {"kv_peak", p->kv_peak}, {"prefix_hit_rate", p->prefix_hit_rate});
+    }
+}
+
+/* `requests_per_s` is null where there is no such rate. */
+static void add_capacity(struct maq_json root, const struct maq_capacity *c)
+{
+    struct maq_json map = maq_json_map(root, "capacity");
+    maq_json_bool(map, "unbounded", c->unbounded);
+    MAQ_JSON_INTS(map, {"draws", c->n_draws}, {"runs", c->runs});
+    if (c->unbounded) {
+        maq_json_null(map, "requests_per_s");
+        return;
+    }
+    MAQ_JSON_REALS(map, {"requests_per_s", c->rate}, {"low", c->low}, {"high", c->high}, {"confidence", c->confidence});
+}
+
 enum maq_status maq_report_serve_json(char **out, const struct maq_serve_result *r, const struct maq_report_opts *opts,
                                       struct maq_diag *diag)
 {
@@ -97,6 +126,10 @@ enum maq_status maq_report_serve_json(char **out, const struct maq_serve_result 
     (void)opts;
     maq_json_begin(&d, "maquette.serve/1");
     add_deployment(d.root, r);
+    if (r->capacity && r->fits)
+        add_capacity(d.root, r->capacity);
+    if (r->replicas)
+        add_fleet(d.root, r);
     if (r->finished > 0) {
         struct maq_json load = maq_json_map(d.root, "throughput");
         MAQ_JSON_INTS(load, {"requests", r->finished}, {"waiting_at_last_arrival", r->waiting});
@@ -150,12 +183,16 @@ enum maq_status maq_report_serve_csv(char **out, const struct maq_serve_result *
     struct maq_buf b;
     (void)diag;
     maq_buf_init(&b, CSV_MAX);
-    maq_buf_adds(&b, "request,prompt,output,arrival_s,scheduled_s,first_token_s,last_token_s,cached,preemptions\n");
+    maq_buf_addf(&b, "request,prompt,output,arrival_s,scheduled_s,first_token_s,last_token_s,cached,preemptions%s\n",
+                 r->replicas ? ",replica" : "");
     for (uint32_t i = 0; i < r->n_requests; i++) {
         const struct maq_served *s = &r->served[i];
-        maq_buf_addf(&b, "%u,%lld,%lld,%.9f,%.9f,%.9f,%.9f,%lld,%u\n", i, (long long)requests->at[i].prompt,
+        maq_buf_addf(&b, "%u,%lld,%lld,%.9f,%.9f,%.9f,%.9f,%lld,%u", i, (long long)requests->at[i].prompt,
                      (long long)requests->at[i].output, s->arrival_s, s->scheduled_s, s->first_s, s->last_s,
                      (long long)s->cached, s->preemptions);
+        if (r->replicas)
+            maq_buf_addf(&b, ",%u", s->replica);
+        maq_buf_adds(&b, "\n");
     }
     *out = maq_buf_take(&b);
     return *out ? MAQ_OK : MAQ_NO_MEMORY;

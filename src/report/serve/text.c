@@ -6,6 +6,7 @@
 #include "base/text.h"
 #include "base/units.h"
 #include "maquette/report_serve.h"
+#include "maquette/serve_fleet.h"
 #include "report/money.h"
 #include "report/page.h"
 #include "report/words.h"
@@ -35,10 +36,12 @@ static void put_deployment(struct maq_page *page, struct maq_buf *line, const st
     maq_buf_addf(line, "tp%d", job->plan.tp);
     if (job->plan.pp > 1)
         maq_buf_addf(line, " pp%d", job->plan.pp);
+    if (o->dp > 1)
+        maq_buf_addf(line, " dp%d", o->dp);
     if (o->ep > 1)
         maq_buf_addf(line, " ep%d", o->ep);
-    maq_buf_addf(line, " on %u GPU%s; weights %s", r->n_devices, maq_words_s(r->n_devices),
-                 maq_weights_name(o->weights));
+    uint32_t devices = (uint32_t)(job->plan.tp * job->plan.pp * o->dp);
+    maq_buf_addf(line, " on %u GPU%s; weights %s", devices, maq_words_s(devices), maq_weights_name(o->weights));
     if (o->expert_weights != o->weights)
         maq_buf_addf(line, ", experts %s", maq_weights_name(o->expert_weights));
     maq_buf_addf(line, ", KV cache %s", o->kv_fp8 ? "fp8" : "16 bits");
@@ -79,8 +82,9 @@ static void put_memory(struct maq_page *page, struct maq_buf *line, const struct
         put(page, "", line);
         return;
     }
-    maq_buf_addf(line, "%lld blocks, %s tokens (%.0f bytes each on a GPU)", (long long)r->blocks,
-                 maq_words_integer(tokens, r->kv_tokens), r->kv_bytes_per_token);
+    maq_buf_addf(line, "%lld blocks, %s tokens (%.0f bytes each on a GPU)%s", (long long)r->blocks,
+                 maq_words_integer(tokens, r->kv_tokens), r->kv_bytes_per_token,
+                 r->options.dp > 1 ? " in each of the caches" : "");
     put(page, "KV cache", line);
 }
 
@@ -112,6 +116,42 @@ static void put_latencies(struct maq_page *page, const struct maq_serve_result *
     }
     maq_table_print(page, &t, 2);
     maq_table_fini(&t);
+}
+
+static void put_fleet(struct maq_page *page, struct maq_buf *line, const struct maq_serve_result *r)
+{
+    uint32_t least = UINT32_MAX, most = 0;
+    double busy = 0, idlest = 1, busiest = 0;
+    for (uint32_t i = 0; i < r->n_replicas; i++) {
+        const struct maq_served_replica *p = &r->replicas[i];
+        least = p->requests < least ? p->requests : least;
+        most = p->requests > most ? p->requests : most;
+        busy += p->busy_share / r->n_replicas;
+        idlest = p->busy_share < idlest ? p->busy_share : idlest;
+        busiest = p->busy_share > busiest ? p->busy_share : busiest;
+    }
+    maq_buf_addf(line,
+                 "%u replicas on %u GPUs, router %s: %u to %u requests each, busy %.0f %% of the time (%.0f to %.0f)",
+                 r->n_replicas, r->n_devices, r->router, least, most, 100 * busy, 100 * idlest, 100 * busiest);
+    put(page, "fleet", line);
+}
+
+static void put_capacity(struct maq_page *page, struct maq_buf *line, const struct maq_capacity *c, bool bounds)
+{
+    const char *what = bounds ? "holds the bounds" : "is served as fast as it comes";
+    if (!(c->rate > 0)) {
+        maq_buf_adds(line, "none: the bounds are missed however slowly requests come");
+    } else if (c->unbounded) {
+        maq_buf_adds(line,
+                     "the bounds hold with all requests at once: more requests (--num-requests) would have a rate");
+    } else {
+        maq_buf_addf(line, "%.3g requests/s %s", c->rate, what);
+        if (c->n_draws > 1)
+            maq_buf_addf(line, "; %.3g to %.3g over %u streams of requests, which hold the median of all with %.1f %%",
+                         c->low, c->high, c->n_draws, 100 * c->confidence);
+        maq_buf_adds(line, ". What follows is the first of them at that rate");
+    }
+    put(page, "capacity", line);
 }
 
 static void put_money(struct maq_page *page, struct maq_buf *line, const struct maq_serve_result *r)
@@ -213,6 +253,10 @@ enum maq_status maq_report_serve_text(char **out, const struct maq_serve_result 
     maq_buf_init(&line, 1 << 16);
     put_deployment(&page, &line, r);
     put_memory(&page, &line, r);
+    if (r->capacity && r->fits)
+        put_capacity(&page, &line, r->capacity, r->slo.slo.n > 0);
+    if (r->replicas)
+        put_fleet(&page, &line, r);
     if (r->finished > 0) {
         put_load(&page, &line, r);
         if (r->slo.slo.n > 0)

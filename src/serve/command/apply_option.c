@@ -97,7 +97,7 @@ static bool plain_number(struct maq_command_reader *r, const struct maq_command_
 {
     char *o = (char *)&r->box->read.options;
     enum maq_command_effect effect = a->form.row->effect;
-    int64_t n;
+    int64_t n = 0;
     double x;
     for (size_t i = 0; i < MAQ_COUNT(counts); i++)
         if (counts[i].effect == effect) {
@@ -120,6 +120,8 @@ static bool plain_number(struct maq_command_reader *r, const struct maq_command_
                 r->status = maq_no_memory(r->diag, "options");
             else if (number(r, a, &n, 1, 1 << 20))
                 maq_command_override(r, flag, degrees[i].path, a->value);
+            if (effect == MAQ_COMMAND_TP)
+                r->tp = (int32_t)n;
             return true;
         }
     return false;
@@ -341,15 +343,88 @@ static void set_chunk(struct maq_command_reader *r, const struct maq_command_arg
     o->max_num_batched_tokens = n > 0 ? (int32_t)n : 0;
 }
 
-static void set_replicas(struct maq_command_reader *r, const struct maq_command_argument *a)
+/* ---- ranks that have requests of their own ---- */
+
+static const struct meaning exchanges[] = {{"naive", MAQ_EXCHANGE_GATHER},
+                                           {"none", MAQ_EXCHANGE_AUTO},
+                                           {"allgather_reducescatter", MAQ_EXCHANGE_GATHER},
+                                           {"deepep", MAQ_EXCHANGE_DEEPEP},
+                                           {"deepep_high_throughput", MAQ_EXCHANGE_DEEPEP_NORMAL},
+                                           {"deepep_low_latency", MAQ_EXCHANGE_DEEPEP_LOW_LATENCY},
+                                           {"flashinfer_nvlink_one_sided", MAQ_EXCHANGE_ONE_SIDED},
+                                           {"flashinfer", MAQ_EXCHANGE_ONE_SIDED},
+                                           {"pplx", MAQ_EXCHANGE_COUNT},
+                                           {"deepep_v2", MAQ_EXCHANGE_COUNT},
+                                           {"mori", MAQ_EXCHANGE_COUNT},
+                                           {"mori_high_throughput", MAQ_EXCHANGE_COUNT},
+                                           {"mori_low_latency", MAQ_EXCHANGE_COUNT},
+                                           {"moonep", MAQ_EXCHANGE_COUNT},
+                                           {"nixl", MAQ_EXCHANGE_COUNT},
+                                           {"nixl_ep", MAQ_EXCHANGE_COUNT},
+                                           {"mooncake", MAQ_EXCHANGE_COUNT},
+                                           {"flashinfer_all2allv", MAQ_EXCHANGE_COUNT},
+                                           {"flashinfer_nvlink_two_sided", MAQ_EXCHANGE_COUNT},
+                                           {"passthrough", MAQ_EXCHANGE_COUNT},
+                                           {"megamoe", MAQ_EXCHANGE_COUNT},
+                                           {"flashinfer_megamoe", MAQ_EXCHANGE_COUNT},
+                                           {"ascend_fuseep", MAQ_EXCHANGE_COUNT},
+                                           {"ascend_tp", MAQ_EXCHANGE_COUNT},
+                                           {NULL, 0}};
+static const struct meaning deepep_modes[] = {{"auto", MAQ_EXCHANGE_DEEPEP},
+                                              {"normal", MAQ_EXCHANGE_DEEPEP_NORMAL},
+                                              {"low_latency", MAQ_EXCHANGE_DEEPEP_LOW_LATENCY},
+                                              {NULL, 0}};
+
+/* False: the option says nothing of such ranks. */
+static bool set_ranks(struct maq_command_reader *r, const struct maq_command_argument *a)
 {
+    enum maq_command_effect effect = a->form.row->effect;
     int64_t n;
-    if (number(r, a, &n, 1, 1 << 20) && n > 1)
-        maq_diag_add(
-            r->diag, MAQ_WARNING, MAQ_CODE_COMMAND_REPLICAS, maq_command_span(r, a->value_at),
-            "give it its share of the requests: a rate, a concurrency",
-            "one of %lld replicas is predicted; that they share experts or wait for each other is not modelled",
-            (long long)n);
+    if (effect == MAQ_COMMAND_DP_ATTENTION) {
+        r->shares = true;
+    } else if (effect == MAQ_COMMAND_DP || effect == MAQ_COMMAND_DP_ATTENTION_RANKS) {
+        if (number(r, a, &n, 1, 4096))
+            *(effect == MAQ_COMMAND_DP ? &r->dp : &r->shared) = (int32_t)n;
+    } else if (effect == MAQ_COMMAND_DEEPEP_MODE) {
+        r->deepep_mode = meaning_of(r, a, deepep_modes, "a mode");
+    } else if (effect == MAQ_COMMAND_EXCHANGE) {
+        int is = meaning_of(r, a, exchanges, "a way to the experts");
+        if (is == MAQ_EXCHANGE_COUNT)
+            say_value(r, a);
+        else if (is >= 0)
+            r->box->read.options.exchange = (enum maq_serve_exchange)is;
+    } else {
+        return false;
+    }
+    return true;
+}
+
+void maq_command_conclude_ranks(struct maq_command_reader *r)
+{
+    struct maq_serve_command *c = &r->box->read;
+    struct maq_serve_options *o = &c->options;
+    if (r->shares && r->shared == 0) {
+        r->shared = r->dp;
+        r->dp = 0;
+    }
+    if (o->exchange == MAQ_EXCHANGE_DEEPEP && r->deepep_mode > 0)
+        o->exchange = (enum maq_serve_exchange)r->deepep_mode;
+    if (r->engine->engine == MAQ_ENGINE_VLLM)
+        c->dp = r->dp;
+    else
+        c->replicas = r->dp;
+    if (r->shared <= 1)
+        return;
+    int32_t tp = r->tp > 0 ? r->tp : 1; /* SGLang's tp is all ranks, of which those of one attention have a part */
+    const char *own = maq_arena_printf(&r->box->arena, "%d", tp / r->shared);
+    if (tp % r->shared != 0)
+        r->status = maq_diag_fail(MAQ_BAD_INPUT, r->diag, MAQ_CODE_COMMAND_VALUE, (struct maq_span){0}, NULL,
+                                  "%d ranks of attention do not divide --tp-size %d", r->shared, tp);
+    else if (!own)
+        r->status = maq_no_memory(r->diag, "options");
+    else
+        maq_command_override(r, "--tp-size", "plan.tensor_model_parallel_size", own);
+    o->dp = r->shared;
 }
 
 static void set_blocks(struct maq_command_reader *r, const struct maq_command_argument *a)
@@ -398,9 +473,7 @@ void maq_command_set(struct maq_command_reader *r, const struct maq_command_argu
         set_length(r, a);
     } else if (effect == MAQ_COMMAND_CHUNK) {
         set_chunk(r, a);
-    } else if (effect == MAQ_COMMAND_DP) {
-        set_replicas(r, a);
-    } else if (set_sglang(r, a)) {
+    } else if (set_ranks(r, a) || set_sglang(r, a)) {
         return;
     } else if (effect == MAQ_COMMAND_BLOCK || effect == MAQ_COMMAND_BLOCKS || effect == MAQ_COMMAND_POOL) {
         set_blocks(r, a);

@@ -31,6 +31,10 @@ enum maq_command_effect {
     MAQ_COMMAND_TP,
     MAQ_COMMAND_PP,
     MAQ_COMMAND_DP,
+    MAQ_COMMAND_DP_ATTENTION,       /* SGLang: the replicas that --dp-size says share the GPUs of TP, and the experts */
+    MAQ_COMMAND_DP_ATTENTION_RANKS, /* SGLang: so many ranks do */
+    MAQ_COMMAND_EXCHANGE,
+    MAQ_COMMAND_DEEPEP_MODE,
     MAQ_COMMAND_EP,
     MAQ_COMMAND_EP_ALL,
     MAQ_COMMAND_DTYPE,
@@ -117,6 +121,9 @@ struct maq_command_reader {
     bool quantized; /* what weights are is said */
     int32_t block;
     int64_t pool;
+    int32_t tp, dp, shared; /* as they are said; 0 = not. shared: SGLang's ranks of attention */
+    bool shares;            /* what dp says is ranks of attention */
+    int deepep_mode;        /* enum maq_serve_exchange */
 };
 
 /* An option as it stands: words[at], its values behind it (in `value`, where it is behind '='). */
@@ -129,6 +136,8 @@ struct maq_command_argument {
 
 /* What it sets. apply_option.c */
 void maq_command_set(struct maq_command_reader *r, const struct maq_command_argument *a);
+/* What the ranks that were said come to, once all is read. apply_option.c */
+void maq_command_conclude_ranks(struct maq_command_reader *r);
 /* What the name of the model says, where nothing else does. checkpoint_name.c */
 void maq_command_checkpoint(struct maq_command_reader *r);
 

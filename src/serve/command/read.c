@@ -212,6 +212,7 @@ static void conclude(struct maq_command_reader *r)
     struct maq_serve_options *o = &r->box->read.options;
     if (r->model)
         maq_command_checkpoint(r);
+    maq_command_conclude_ranks(r);
     if (r->pool > 0)
         o->blocks = r->pool / (r->block > 0 ? r->block : 1);
     o->block_size = r->block;

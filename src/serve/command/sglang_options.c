@@ -15,6 +15,10 @@ static const struct maq_command_row rows[] = {
     {MAQ_TAKES_ONE, MAQ_COMMAND_PP, "pipeline-parallel-size|pp-size|pp"},
     {MAQ_TAKES_ONE, MAQ_COMMAND_DP, "data-parallel-size|dp-size|dp"},
     {MAQ_TAKES_ONE, MAQ_COMMAND_EP, "expert-parallel-size|ep-size|ep"},
+    {MAQ_TAKES_NONE, MAQ_COMMAND_DP_ATTENTION, "enable-dp-attention"},
+    {MAQ_TAKES_ONE, MAQ_COMMAND_DP_ATTENTION_RANKS, "attn-dp-size|attention-data-parallel-size"},
+    {MAQ_TAKES_ONE, MAQ_COMMAND_EXCHANGE, "moe-a2a-backend"},
+    {MAQ_TAKES_ONE, MAQ_COMMAND_DEEPEP_MODE, "deepep-mode"},
     {MAQ_TAKES_NONE, MAQ_COMMAND_EP_ALL, "enable-ep-moe"},
     {MAQ_TAKES_ONE, MAQ_COMMAND_DTYPE, "dtype"},
     {MAQ_TAKES_ONE, MAQ_COMMAND_QUANTIZATION, "quantization"},
@@ -51,8 +55,8 @@ static const struct maq_command_row rows[] = {
      "speculative-accept-threshold-acc speculative-token-map speculative-attention-mode "
      "speculative-draft-attention-backend speculative-moe-runner-backend speculative-moe-a2a-backend "
      "speculative-draft-model-quantization speculative-ngram-min-bfs-breadth speculative-ngram-max-bfs-breadth "
-     "speculative-ngram-match-type speculative-ngram-max-trie-depth speculative-ngram-capacity moe-a2a-backend "
-     "moe-runner-backend flashinfer-mxfp4-moe-precision deepep-mode deepep-dispatcher-output-dtype "
+     "speculative-ngram-match-type speculative-ngram-max-trie-depth speculative-ngram-capacity "
+     "moe-runner-backend flashinfer-mxfp4-moe-precision deepep-dispatcher-output-dtype "
      "ep-num-redundant-experts ep-dispatch-algorithm init-expert-location eplb-algorithm "
      "eplb-rebalance-num-iterations eplb-rebalance-layers-per-chunk eplb-min-rebalancing-utilization-threshold "
      "deepep-config moe-dense-tp-size elastic-ep-backend max-mamba-cache-size mamba-ssm-dtype mamba-full-memory-ratio "
@@ -75,7 +79,7 @@ static const struct maq_command_row rows[] = {
      "enable-flashinfer-allreduce-fusion enable-aiter-allreduce-fusion enable-fused-grouped-gemm-combine enable-eplb "
      "enable-elastic-expert-backup enable-deepep-waterfill enable-hierarchical-cache enable-lmcache "
      "disable-cuda-graph-padding enable-nccl-nvls enable-symm-mem disable-flashinfer-cutlass-moe-fp4-allgather "
-     "disable-custom-all-reduce enable-mscclpp enable-torch-symm-mem enable-dp-attention "
+     "disable-custom-all-reduce enable-mscclpp enable-torch-symm-mem "
      "enable-dp-lm-head enable-two-batch-overlap enable-single-batch-overlap enable-torch-compile "
      "disable-piecewise-cuda-graph enforce-piecewise-cuda-graph triton-attention-reduce-in-fp32 "
      "flashinfer-mla-disable-ragged disable-shared-experts-fusion disable-chunked-prefix-cache "

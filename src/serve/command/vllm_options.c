@@ -16,6 +16,7 @@ static const struct maq_command_row rows[] = {
     {MAQ_TAKES_ONE, MAQ_COMMAND_PP, "pipeline-parallel-size|-pp"},
     {MAQ_TAKES_ONE, MAQ_COMMAND_DP, "data-parallel-size|-dp"},
     {MAQ_TAKES_SWITCH, MAQ_COMMAND_EP_ALL, "enable-expert-parallel|-ep"},
+    {MAQ_TAKES_ONE, MAQ_COMMAND_EXCHANGE, "all2all-backend"},
     {MAQ_TAKES_ONE, MAQ_COMMAND_DTYPE, "dtype"},
     {MAQ_TAKES_ONE, MAQ_COMMAND_QUANTIZATION, "quantization|-q"},
     {MAQ_TAKES_ONE, MAQ_COMMAND_KV_DTYPE, "kv-cache-dtype"},
@@ -38,7 +39,7 @@ static const struct maq_command_row rows[] = {
      "config api-server-count|-asc runner convert quantization-config hf-config-path hf-overrides "
      "model-class-overrides "
      "pooler-config model-impl attention-backend mamba-backend mamba-ssu-algorithm decode-context-parallel-size|-dcp "
-     "dcp-comm-backend prefill-context-parallel-size|-pcp all2all-backend ubatch-size elastic-ep-max-dp-size "
+     "dcp-comm-backend prefill-context-parallel-size|-pcp ubatch-size elastic-ep-max-dp-size "
      "dbo-decode-token-threshold dbo-prefill-token-threshold eplb-config expert-placement-strategy "
      "kv-cache-memory-bytes prefix-cache-retention-interval mamba-cache-dtype mamba-ssm-cache-dtype mamba-block-size "
      "prefix-match-unit mamba-cache-mode replayssm-buffer-len kv-offloading-size kv-offloading-backend offload-backend "

@@ -61,15 +61,36 @@ void maq_batch_fini(struct maq_batch_writer *w)
     *w = (struct maq_batch_writer){0};
 }
 
-double maq_batch_stage_s(struct maq_deployment *d, uint32_t stage, const struct maq_pass_batch *b,
+/* The largest batch of all ranks decides, and a prompt in any. */
+static int64_t common_graph(const struct maq_deployment *d, const struct maq_pass_batch *batches)
+{
+    int64_t most = 1;
+    uint32_t prompts = 0;
+    for (int32_t r = 0; r < d->passes.dp; r++) {
+        most = batches[r].tokens > most ? batches[r].tokens : most;
+        prompts += batches[r].n_chunks;
+    }
+    return graph_of(d, most, prompts);
+}
+
+void maq_batch_pad(const struct maq_deployment *d, struct maq_pass_batch *batches)
+{
+    if (d->passes.dp == 1)
+        return;
+    int64_t graph = common_graph(d, batches);
+    for (int32_t r = 0; r < d->passes.dp; r++)
+        batches[r].padded = graph > 0 ? graph : batches[r].tokens > 0 ? batches[r].tokens : 1;
+}
+
+double maq_batch_stage_s(struct maq_deployment *d, uint32_t stage, const struct maq_pass_batch *batches,
                          struct maq_pass_parts *parts)
 {
     double sum = 0;
     *parts = (struct maq_pass_parts){0};
-    maq_pass_add(&d->passes, stage, b, parts);
+    maq_pass_add(&d->passes, stage, batches, parts);
     for (int i = 0; i < MAQ_SERVE_PART_COUNT; i++)
         sum += parts->ns[i];
-    bool graph = graph_of(d, b->tokens, b->n_chunks) > 0;
+    bool graph = common_graph(d, batches) > 0;
     double launches =
         graph ? d->host.graph_s * 1e9 : parts->kernels * d->host.launch_s * 1e9 / maq_device_host_speed(d->device);
     if (launches > sum) {

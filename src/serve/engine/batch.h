@@ -18,10 +18,12 @@ void maq_batch_of(struct maq_batch_writer *w, const struct maq_deployment *d, co
 struct maq_pass_batch maq_batch_decodes(const struct maq_deployment *d, uint32_t requests);
 void maq_batch_fini(struct maq_batch_writer *w);
 
+/* Batches of several ranks, batches[dp], are padded alike where a CUDA graph holds the largest; a rank without any has a token of nobody. */
+void maq_batch_pad(const struct maq_deployment *d, struct maq_pass_batch *batches);
 /* Time of an iteration on each stage, by part; seconds of device time of a stage. */
-double maq_batch_stage_s(struct maq_deployment *d, uint32_t stage, const struct maq_pass_batch *batch,
+double maq_batch_stage_s(struct maq_deployment *d, uint32_t stage, const struct maq_pass_batch *batches,
                          struct maq_pass_parts *parts);
-/* Host time before a batch of `requests` can start. */
+/* Host time before a batch of `requests` can start: of several, the most. */
 double maq_batch_host_s(const struct maq_deployment *d, uint32_t requests);
 /* Time of a batch's border between stages on its way to the next one. */
 double maq_batch_transfer_s(const struct maq_deployment *d, int64_t tokens);

@@ -52,6 +52,29 @@ static bool keeps_tokens(const struct maq_deployment *d)
     return false;
 }
 
+/*
+ * vLLM's front end scores an engine by the requests that it runs and four times those that wait, and takes the first with the least
+ * (v1/engine/core_client.py, DPLBAsyncMPClient); TensorRT-LLM the one with the fewest (_torch/pyexecutor, _balance_requests_across_ranks); SGLang's
+ * controller goes round (managers/data_parallel_controller.py).
+ */
+uint32_t maq_engine_choose_rank(struct maq_serve_engine *e)
+{
+    uint32_t best = 0, least = UINT32_MAX;
+    if (e->n_ranks == 1)
+        return 0;
+    if (e->d->options.engine == MAQ_ENGINE_SGLANG)
+        return e->next_rank++ % e->n_ranks;
+    for (uint32_t r = 0; r < e->n_ranks; r++) {
+        struct maq_scheduler_load load = e->ranks[r].sched->ops->load(e->ranks[r].sched);
+        uint32_t score = (e->d->options.engine == MAQ_ENGINE_VLLM ? 4 : 1) * load.waiting + load.running;
+        if (score < least) {
+            least = score;
+            best = r;
+        }
+    }
+    return best;
+}
+
 enum maq_status maq_engine_scheduler(struct maq_scheduler **out, const struct maq_deployment *d,
                                      uint32_t most_in_flight)
 {

@@ -22,7 +22,7 @@
  *     below 160 GiB   8,192                  256 / 512
  *     others         16,384                  512 / 512
  *
- * Weights and cache have what is left of the GPU (mem_fraction_static, to three digits) when 512 MiB, 1.5 MiB for each token of a chunk (2,048 at
+ * With attention data parallelism requests and chunk are divided by its ranks (server_args.py). Weights and cache have what is left of the GPU (mem_fraction_static, to three digits) when 512 MiB, 1.5 MiB for each token of a chunk (2,048 at
  * least), GPUs / 8 GiB and the graphs are taken off, which together are at least 10 GiB on more than 60 GiB. Graphs: 2 MiB for each request of the largest,
  * 8 MiB for each size of a prefill or 1.5 GiB with latent attention. Decodes are padded to 1, 2, 4, 8, 12, multiples of 8 to 256, of 16 below 512, of 32 from there on.
  *
@@ -77,7 +77,7 @@ static double prefill_sizes(double most)
 /* mem_fraction_static, which the engine has to three digits. */
 static double static_share(const struct maq_serve_options *o, const struct maq_job *job, double memory)
 {
-    const double mib = 1024.0 * 1024, gpus = (double)job->plan.tp * job->plan.pp;
+    const double mib = 1024.0 * 1024, gpus = (double)job->plan.tp * job->plan.pp * o->dp;
     double chunk = o->no_chunked_prefill ? o->sglang.max_prefill_tokens : o->max_num_batched_tokens,
            reserved = 512 + (chunk > 2048 ? chunk : 2048) * 1.5 + gpus / 8 * 1024;
     if (!o->enforce_eager) {
@@ -103,10 +103,10 @@ static void sglang_limits(struct maq_serve_options *o, const struct maq_job *job
     size_t c = 0;
     while (device->mem_bytes >= classes[c].below)
         c++;
-    if (o->max_num_batched_tokens == 0)
-        o->max_num_batched_tokens = classes[c].chunk;
+    o->max_num_seqs = o->max_num_seqs > o->dp ? o->max_num_seqs / o->dp : o->max_num_seqs;
+    o->max_num_batched_tokens = (o->max_num_batched_tokens > 0 ? o->max_num_batched_tokens : classes[c].chunk) / o->dp;
     if (o->sglang.graph_max_requests == 0) {
-        o->sglang.graph_max_requests = job->plan.tp < 4 ? classes[c].graph : classes[c].graph_tp4;
+        o->sglang.graph_max_requests = job->plan.tp * o->dp < 4 ? classes[c].graph : classes[c].graph_tp4;
         if (o->max_num_seqs > 0 && o->max_num_seqs < o->sglang.graph_max_requests)
             o->sglang.graph_max_requests = o->max_num_seqs;
     }
@@ -142,6 +142,8 @@ void maq_serve_complete(struct maq_serve_options *o, const struct maq_serve_opti
 {
     const struct maq_device *device = &job->cluster.groups[job->stages[0].group].device;
     *o = *given;
+    o->dp = o->dp > 1 ? o->dp : 1;
+    o->ep = o->ep > 1 ? o->ep : 1;
     if (o->engine == MAQ_ENGINE_VLLM)
         vllm_limits(o, device);
     else if (o->engine == MAQ_ENGINE_SGLANG)
@@ -156,8 +158,6 @@ void maq_serve_complete(struct maq_serve_options *o, const struct maq_serve_opti
         o->gpu_memory_utilization = 0.9;
     if (o->max_model_len == 0)
         o->max_model_len = job->model.max_seq > 0 ? job->model.max_seq : 8192;
-    if (o->ep == 0)
-        o->ep = 1;
     if (o->engine == MAQ_ENGINE_TRTLLM && !o->chunked_prefill)
         o->no_chunked_prefill = true;
     if (o->engine != MAQ_ENGINE_TRTLLM && o->no_chunked_prefill && o->max_num_batched_tokens < o->max_model_len)

@@ -18,6 +18,35 @@ static enum maq_status check_layers(const struct maq_model *m, struct maq_diag *
     return MAQ_OK;
 }
 
+bool maq_model_has_experts(const struct maq_model *m)
+{
+    for (uint32_t k = 0; k < m->n_kinds; k++)
+        for (uint32_t i = 0; i < m->kinds[k].n_modules; i++)
+            if (m->kinds[k].modules[i].kind == MAQ_MODULE_EXPERT_LINEAR)
+                return true;
+    return false;
+}
+
+static enum maq_status check_ranks(const struct maq_job *job, const struct maq_serve_options *o, struct maq_diag *diag)
+{
+    int64_t ranks = (int64_t)job->plan.tp * o->dp, all = ranks * job->plan.pp;
+    if (o->dp > 1 && !maq_model_has_experts(&job->model))
+        return maq_diag_fail(MAQ_BAD_INPUT, diag, MAQ_CODE_SERVE_RANKS, (struct maq_span){0},
+                             "predict one engine with its share of the requests, or a higher --tp",
+                             "%s has no experts that %d ranks could share: they are engines of their own",
+                             job->model.name, o->dp);
+    if (o->ep > ranks || ranks % o->ep != 0)
+        return maq_diag_fail(
+            MAQ_BAD_INPUT, diag, MAQ_CODE_SERVE_RANKS, (struct maq_span){0}, NULL,
+            "experts are spread over %d ranks, which does not divide the %lld that there are (tp x dp)", o->ep,
+            (long long)ranks);
+    if (all > job->cluster.devices)
+        return maq_diag_fail(
+            MAQ_BAD_INPUT, diag, MAQ_CODE_SERVE_RANKS, (struct maq_span){0}, "a larger --cluster, or lower degrees",
+            "the deployment has %lld GPUs (tp x dp x pp), the cluster %u", (long long)all, job->cluster.devices);
+    return MAQ_OK;
+}
+
 enum maq_status maq_deployment_init(struct maq_deployment *d, const struct maq_job *job,
                                     const struct maq_serve_options *options, struct maq_diag *diag)
 {
@@ -25,6 +54,7 @@ enum maq_status maq_deployment_init(struct maq_deployment *d, const struct maq_j
     maq_arena_init(&d->arena, 0);
     MAQ_TRY(check_layers(&job->model, diag));
     maq_serve_complete(&d->options, options, job);
+    MAQ_TRY(check_ranks(job, &d->options, diag));
     d->host = maq_host_profile_of(&d->options);
     int64_t most = d->options.max_num_batched_tokens;
     if (maq_passes_init(&d->passes, job, &d->options, most > 1024 ? most : 1024, &d->arena) != MAQ_OK)

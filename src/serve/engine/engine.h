@@ -1,16 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * engine.h - an engine while it serves: the scheduler (whichever, scheduler.h), what is under way, the clock, what was counted.
+ * engine.h - an engine while it serves: its schedulers (whichever, scheduler.h), what is under way, the clock, what was counted.
+ *
+ * It has a scheduler, a KV cache and a batch for each rank of attention data parallelism, without it one. All ranks launch an iteration
+ * together and wait for each other in it; who has nothing to do goes along.
  *
  * Up to `most_in_flight` iterations are under way at once: one, or one more where the next is prepared while one runs, or one for each
  * stage of a pipeline. An iteration starts on a stage when its host is ready, when it has left the stage before, and when the one
  * before it has left this stage. Its tokens are known when it has left the last.
+ *
+ *   send() --> [ inbox: on the way to the scheduler ] --step()--> [ a rank's scheduler ] --> tokens for clients
  */
 #ifndef MAQ_SERVE_ENGINE_ENGINE_H
 #define MAQ_SERVE_ENGINE_ENGINE_H
 
 #include "serve/engine/batch.h"
-#include "serve/engine/latency.h"
+#include "serve/engine/clients.h"
 
 /* What the engine knows of the request in a slot. */
 struct maq_engine_slot {
@@ -19,57 +24,93 @@ struct maq_engine_slot {
     double last_s; /* its last token */
 };
 
-struct maq_serve_engine {
-    struct maq_deployment *d;
+/* One that decides for itself which requests it computes. */
+struct maq_engine_rank {
     struct maq_scheduler *sched;
-    const struct maq_requests *requests;
-    struct maq_serve_result *out;
-    struct maq_iteration *it; /* [most_in_flight], a ring: those under way, the oldest is `first` */
-    double *ends_s;           /* [most_in_flight] */
-    uint32_t first, in_flight, most_in_flight;
-    double now_s, *stage_free_s;
-    double *stage_start_s; /* of the iteration that is launched */
-    uint32_t next, sent;   /* request that enters the scheduler next; that a client sends next */
-    double entered_s;      /* the last one that was sent reaches the scheduler */
+    struct maq_iteration *it; /* [most_in_flight], a ring: those under way, the oldest is `first` of the engine */
     struct maq_engine_slot *slots;
     uint32_t slots_size;
     struct maq_batch_writer batch;
-    struct maq_latency itl, ttft, tpot, e2el, queue;
-    double kv_area_s, kv_since_s, first_arrival_s, respond_s;
-    uint64_t batch_requests, batch_tokens, cached;
+    struct maq_stretch stretch; /* room for fast_forward.c */
+};
+
+/* A request on its way to the scheduler. */
+struct maq_engine_arrival {
+    uint32_t request;
+    double enters_s;
+};
+
+struct maq_serve_engine {
+    struct maq_deployment *d;
+    struct maq_clients *clients;
+    struct maq_engine_rank *ranks;
+    uint32_t n_ranks, next_rank;
+    struct maq_pass_batch *batches; /* [n_ranks], of the iteration that is launched */
+    double *ends_s;                 /* [most_in_flight], a ring */
+    uint32_t first, in_flight, most_in_flight;
+    double now_s, *stage_free_s;
+    double *stage_start_s; /* of the iteration that is launched */
+    bool asked;            /* the schedulers had nothing to launch, and nothing has happened since */
+    bool failed;           /* out of memory */
+    struct maq_engine_arrival *inbox;
+    uint32_t inbox_first, inbox_end, inbox_size;
+    double entered_s; /* the last of them enters */
+    double respond_s;
+    /* counted */
+    double part_s[MAQ_SERVE_PART_COUNT];
+    double kv_area_s, kv_since_s, kv_peak;
+    uint64_t iterations, preemptions, batch_requests, batch_tokens;
+    double busy_s;        /* of the first stage */
+    uint32_t replica;     /* which of a fleet's */
+    uint32_t outstanding; /* requests that were sent and have not ended */
+    int64_t outstanding_tokens;
 };
 
 /* ---- run.c ---- */
 
-/* A client sends the next request: when it will reach the scheduler is known then. */
-void maq_engine_send(struct maq_serve_engine *e, double at_s);
-/* When somebody reaches the scheduler next; infinity: nobody that is known of. */
-double maq_engine_next_arrival(struct maq_serve_engine *e);
+/* To be ended even on failure. */
+enum maq_status maq_engine_init(struct maq_serve_engine *e, struct maq_deployment *d, struct maq_clients *clients);
+void maq_engine_fini(struct maq_serve_engine *e);
+/* Out of memory: what it did is not to be relied on. */
+bool maq_engine_failed(const struct maq_serve_engine *e);
+/* A client has sent a request (maq_clients_send()), which will be with the scheduler when host and queue have let it. */
+void maq_engine_send(struct maq_serve_engine *e, uint32_t request);
+/* When somebody reaches a scheduler next; infinity: nobody is on the way. */
+double maq_engine_next_arrival(const struct maq_serve_engine *e);
+/* What happens next, if it does before `until_s`: false: nothing. Not to be called after a failure. */
+bool maq_engine_step(struct maq_serve_engine *e, double until_s);
+/* When step() would next do something, at the earliest; infinity: not before another request is sent. */
+double maq_engine_next_s(const struct maq_serve_engine *e);
+/* What `n` engines counted together, in *out. */
+void maq_engine_fill(const struct maq_serve_engine *engines, uint32_t n, struct maq_serve_result *out);
 
 /* ---- choose_scheduler.c ---- */
 
 /* The scheduler of a deployment's engine; up to `most_in_flight` iterations are under way. To be ended by its operations even on failure, if *out. */
 enum maq_status maq_engine_scheduler(struct maq_scheduler **out, const struct maq_deployment *d,
                                      uint32_t most_in_flight);
+/* The rank that a request goes to. */
+uint32_t maq_engine_choose_rank(struct maq_serve_engine *e);
 
 /* ---- iterate.c ---- */
 
-/* An iteration that was decided is launched; the oldest one under way ends. */
-void maq_engine_launch(struct maq_serve_engine *e, struct maq_iteration *it);
+/* The iteration that each rank has decided, in its place behind those under way, is launched; the oldest one under way ends. */
+void maq_engine_launch(struct maq_serve_engine *e);
 void maq_engine_retire(struct maq_serve_engine *e);
-/* The times of a launch: when a batch leaves each stage. The end is noted. `load`: for who watches. */
-void maq_engine_start(struct maq_serve_engine *e, const struct maq_pass_batch *batch, uint32_t requests,
-                      struct maq_scheduler_load load);
+/* The times of a launch of `batches`: when it leaves each stage. The end is noted. `load`: for who watches. */
+void maq_engine_start(struct maq_serve_engine *e, struct maq_scheduler_load load);
 /* When the oldest iteration under way ends; the clock goes there. */
 double maq_engine_end(struct maq_serve_engine *e);
+/* Of all ranks together. */
+struct maq_scheduler_load maq_engine_load(const struct maq_serve_engine *e);
 void maq_engine_count_kv(struct maq_serve_engine *e, struct maq_scheduler_load load);
 
 /* ---- fast_forward.c ---- */
 
 /*
  * While nobody comes and nobody ends, all that changes from one iteration to the next is that each request is a token longer. Does as many
- * such iterations at once as there are, with the same outcome as one by one; false: none.
+ * such iterations at once as are launched before `until_s`, with the same outcome as one by one; false: none.
  */
-bool maq_engine_fast_forward(struct maq_serve_engine *e);
+bool maq_engine_fast_forward(struct maq_serve_engine *e, double until_s);
 
 #endif

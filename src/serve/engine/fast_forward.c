@@ -7,11 +7,12 @@
  */
 #include "serve/engine/engine.h"
 
-/* What is under way is one token of each of those that decode. */
-static bool same_in_flight(const struct maq_serve_engine *e, const struct maq_stretch *s)
+/* What is under way of a rank is one token of each of those that decode. */
+static bool same_in_flight(const struct maq_serve_engine *e, const struct maq_engine_rank *rank)
 {
+    const struct maq_stretch *s = &rank->stretch;
     for (uint32_t f = 0; f < e->in_flight; f++) {
-        const struct maq_iteration *it = &e->it[(e->first + f) % e->most_in_flight];
+        const struct maq_iteration *it = &rank->it[(e->first + f) % e->most_in_flight];
         if (it->n != s->n || it->tokens != it->n || it->n_preempted > 0)
             return false;
         for (uint32_t i = 0; i < it->n; i++)
@@ -21,11 +22,25 @@ static bool same_in_flight(const struct maq_serve_engine *e, const struct maq_st
     return true;
 }
 
+/* Whether all ranks only decode; one that has nobody goes along. */
+static bool all_stretch(struct maq_serve_engine *e)
+{
+    bool any = false;
+    for (uint32_t r = 0; r < e->n_ranks; r++) {
+        struct maq_engine_rank *rank = &e->ranks[r];
+        if (!rank->sched->ops->stretch(rank->sched, &rank->stretch) || !same_in_flight(e, rank))
+            return false;
+        any = any || rank->stretch.n > 0;
+    }
+    return any;
+}
+
 /* Sums of keys at each window for one more token of each. */
-static void count_keys(struct maq_pass_batch *b, const struct maq_serve_engine *e, const struct maq_stretch *s,
+static void count_keys(struct maq_pass_batch *b, const struct maq_serve_engine *e, const struct maq_engine_rank *rank,
                        int64_t step)
 {
     const struct maq_passes *p = &e->d->passes;
+    const struct maq_stretch *s = &rank->stretch;
     for (uint32_t w = 0; w < p->n_windows; w++) {
         if (step > 0 && p->windows[w] == 0) {
             b->decode_keys[w] += b->decodes;
@@ -33,56 +48,83 @@ static void count_keys(struct maq_pass_batch *b, const struct maq_serve_engine *
         }
         b->decode_keys[w] = 0;
         for (uint32_t i = 0; i < s->n; i++)
-            b->decode_keys[w] += maq_pass_keys(p, w, e->sched->ops->computed(e->sched, s->slots[i]) + step + 1);
+            b->decode_keys[w] += maq_pass_keys(p, w, rank->sched->ops->computed(rank->sched, s->slots[i]) + step + 1);
     }
+}
+
+/* Whether every rank finds room for a further step, and has somebody who does not end with it; then it is taken. */
+static bool take_step(struct maq_serve_engine *e, int64_t step, struct maq_scheduler_load *load)
+{
+    for (uint32_t r = 0; r < e->n_ranks; r++) {
+        const struct maq_stretch *s = &e->ranks[r].stretch;
+        if (step >= s->most || s->taken[step % s->period] > s->free)
+            return false;
+    }
+    for (uint32_t r = 0; r < e->n_ranks; r++) {
+        struct maq_stretch *s = &e->ranks[r].stretch;
+        s->free -= s->taken[step % s->period];
+        load->used += s->taken[step % s->period];
+        count_keys(&e->batches[r], e, &e->ranks[r], step);
+    }
+    return true;
 }
 
 /* Tokens of an iteration that ends: of all that run, each as long after its last as all others. */
-static void tokens_of_all(struct maq_serve_engine *e, const struct maq_stretch *s, double client_s, double *last_s)
+static void tokens_of_rank(struct maq_serve_engine *e, struct maq_engine_rank *rank, double client_s, double last_s)
 {
-    if (*last_s >= 0) {
-        maq_latency_add_n(&e->itl, client_s - *last_s, s->n);
-    } else {
-        for (uint32_t i = 0; i < s->n; i++) {
-            struct maq_engine_slot *r = &e->slots[s->slots[i]];
-            if (!r->sampled)
-                e->out->served[r->request].first_s = client_s;
-            else
-                maq_latency_add(&e->itl, client_s - r->last_s);
-            r->sampled = true;
-        }
+    const struct maq_stretch *s = &rank->stretch;
+    if (last_s >= 0) {
+        maq_latency_add_n(&e->clients->itl, client_s - last_s, s->n);
+        return;
     }
-    *last_s = client_s;
+    for (uint32_t i = 0; i < s->n; i++) {
+        struct maq_engine_slot *r = &rank->slots[s->slots[i]];
+        if (!r->sampled)
+            e->clients->served[r->request].first_s = client_s;
+        else
+            maq_latency_add(&e->clients->itl, client_s - r->last_s);
+        r->sampled = true;
+    }
 }
 
-bool maq_engine_fast_forward(struct maq_serve_engine *e)
+/* The schedulers learn of `steps` iterations, and the requests when their last token came. */
+static void catch_up(struct maq_serve_engine *e, uint32_t first, int64_t steps, double last_s)
 {
-    struct maq_stretch s;
-    const uint32_t first = e->first;
-    if (e->d->passes.n_stages > 1 || e->in_flight + 1 != e->most_in_flight || !e->sched->ops->stretch(e->sched, &s) ||
-        !same_in_flight(e, &s))
-        return false;
-    double last_s = -1, until = maq_engine_next_arrival(e);
-    struct maq_scheduler_load load = e->sched->ops->load(e->sched);
-    struct maq_pass_batch b = maq_batch_decodes(e->d, s.n);
-    int64_t step = 0, free = s.free;
-    for (; step < s.most && e->now_s < until && s.taken[step % s.period] <= free; step++) {
-        free -= s.taken[step % s.period];
-        load.used += s.taken[step % s.period];
-        count_keys(&b, e, &s, step);
-        maq_engine_start(e, &b, s.n, load);
-        tokens_of_all(e, &s, maq_engine_end(e) + e->respond_s, &last_s);
-        maq_engine_count_kv(e, load);
-    }
-    if (step == 0)
-        return false;
     if (e->in_flight > 0) /* what is under way stands for the last of them, in its place of the ring */
         e->ends_s[first] = e->ends_s[e->first];
     e->first = first;
-    for (uint32_t i = 0; i < s.n; i++) {
-        struct maq_engine_slot *r = &e->slots[s.slots[i]];
-        r->last_s = e->out->served[r->request].last_s = last_s;
+    e->asked = false;
+    for (uint32_t k = 0; k < e->n_ranks; k++) {
+        struct maq_engine_rank *rank = &e->ranks[k];
+        const struct maq_stretch *s = &rank->stretch;
+        for (uint32_t i = 0; i < s->n; i++) {
+            struct maq_engine_slot *r = &rank->slots[s->slots[i]];
+            r->last_s = e->clients->served[r->request].last_s = last_s;
+        }
+        if (s->n > 0)
+            rank->sched->ops->skip(rank->sched, s, steps);
     }
-    e->sched->ops->skip(e->sched, &s, step);
-    return true;
+}
+
+bool maq_engine_fast_forward(struct maq_serve_engine *e, double until_s)
+{
+    const uint32_t first = e->first;
+    if (e->d->passes.n_stages > 1 || e->in_flight + 1 != e->most_in_flight || !all_stretch(e))
+        return false;
+    double last_s = -1, next_s = maq_engine_next_arrival(e), until = next_s < until_s ? next_s : until_s;
+    struct maq_scheduler_load load = maq_engine_load(e);
+    for (uint32_t r = 0; r < e->n_ranks; r++)
+        e->batches[r] = maq_batch_decodes(e->d, e->ranks[r].stretch.n);
+    int64_t step = 0;
+    for (; e->now_s < until && take_step(e, step, &load); step++) {
+        maq_engine_start(e, load);
+        double client_s = maq_engine_end(e) + e->respond_s;
+        for (uint32_t r = 0; r < e->n_ranks; r++)
+            tokens_of_rank(e, &e->ranks[r], client_s, last_s);
+        last_s = client_s;
+        maq_engine_count_kv(e, load);
+    }
+    if (step > 0)
+        catch_up(e, first, step, last_s);
+    return step > 0;
 }

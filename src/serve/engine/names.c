@@ -18,6 +18,16 @@ const char *maq_weights_name(enum maq_weights weights)
     return (unsigned)weights < MAQ_WEIGHTS_COUNT ? names[weights] : "unknown";
 }
 
+const char *maq_serve_exchange_name(enum maq_serve_exchange exchange)
+{
+    static const char *const names[MAQ_EXCHANGE_COUNT] = {
+#define NAME(id, name, what) [MAQ_EXCHANGE_##id] = name,
+        MAQ_SERVE_EXCHANGE_LIST(NAME)
+#undef NAME
+    };
+    return (unsigned)exchange < MAQ_EXCHANGE_COUNT ? names[exchange] : "unknown";
+}
+
 const char *maq_serve_part_name(enum maq_serve_part part)
 {
     static const char *const names[MAQ_SERVE_PART_COUNT] = {

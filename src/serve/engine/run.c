@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* run.c - the event loop: requests arrive, iterations are decided, run and end. */
+/* run.c - what happens to an engine, one event after another: requests arrive, iterations are decided, run and end. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -7,196 +7,246 @@
 #include "base/check.h"
 #include "serve/engine/engine.h"
 #include "serve/engine/run.h"
-#include "serve/engine/uncertainty.h"
 
-static bool engine_failed(const struct maq_serve_engine *e)
+bool maq_engine_failed(const struct maq_serve_engine *e)
 {
-    return e->sched->failed || e->batch.failed;
+    bool failed = e->failed || e->clients->failed;
+    for (uint32_t r = 0; r < e->n_ranks; r++)
+        failed = failed || e->ranks[r].sched->failed || e->ranks[r].batch.failed;
+    return failed;
 }
 
 /* ---- requests ---- */
 
-void maq_engine_send(struct maq_serve_engine *e, double at_s)
+/* Room behind the last; those that have entered leave theirs when they are half of it. */
+static bool grow_inbox(struct maq_serve_engine *e)
 {
-    const struct maq_request *r = &e->requests->at[e->sent];
+    uint32_t n = e->inbox_end - e->inbox_first;
+    if (e->inbox_end < e->inbox_size)
+        return true;
+    if (e->inbox_first > n) {
+        for (uint32_t i = 0; i < n; i++)
+            e->inbox[i] = e->inbox[e->inbox_first + i];
+        e->inbox_first = 0;
+        e->inbox_end = n;
+        return true;
+    }
+    return maq__grow((void **)&e->inbox, &e->inbox_size, e->inbox_end, sizeof *e->inbox);
+}
+
+void maq_engine_send(struct maq_serve_engine *e, uint32_t request)
+{
+    const struct maq_request *r = &e->clients->requests->at[request];
     const struct maq_host_profile *h = &e->d->host;
-    double speed = maq_device_host_speed(e->d->device),
+    double speed = maq_device_host_speed(e->d->device), at_s = e->clients->served[request].arrival_s,
            there = at_s + (h->arrive_s + h->arrive_token_s * (double)r->prompt) / speed,
            begins = e->entered_s > there ? e->entered_s : there;
     e->entered_s = begins + h->enter_s / speed;
-    e->out->served[e->sent] =
-        (struct maq_served){.arrival_s = at_s, .scheduled_s = e->entered_s, .first_s = -1, .last_s = -1};
-    e->sent++;
+    if (!grow_inbox(e)) {
+        e->failed = true;
+        return;
+    }
+    e->inbox[e->inbox_end++] = (struct maq_engine_arrival){request, e->entered_s};
+    e->clients->served[request].replica = e->replica;
+    e->outstanding++;
+    e->outstanding_tokens += r->prompt + r->output;
 }
 
-/* Until it is scheduled, scheduled_s of a request is when it reaches the scheduler. */
-double maq_engine_next_arrival(struct maq_serve_engine *e)
+double maq_engine_next_arrival(const struct maq_serve_engine *e)
 {
-    if (e->requests->concurrency == 0 && e->next == e->sent && e->sent < e->requests->n)
-        maq_engine_send(e, e->requests->at[e->sent].arrival_s);
-    return e->next < e->sent ? e->out->served[e->next].scheduled_s : (double)INFINITY;
+    return e->inbox_first < e->inbox_end ? e->inbox[e->inbox_first].enters_s : (double)INFINITY;
 }
 
-static bool admit(struct maq_serve_engine *e)
+static void admit(struct maq_serve_engine *e)
 {
-    const struct maq_request *r = &e->requests->at[e->next];
+    const struct maq_requests *q = e->clients->requests;
+    const uint32_t request = e->inbox[e->inbox_first++].request;
+    const struct maq_request *r = &q->at[request];
     const struct maq_scheduler_request new = {.prompt = r->prompt,
                                               .output = r->output,
                                               .limit = r->max_tokens,
                                               .priority = r->priority,
-                                              .arrival = e->out->served[e->next].arrival_s,
-                                              .order = e->next,
-                                              .content = {r->prefix, r->n_prefix, e->requests->prefix_unit, e->next}};
-    uint32_t slot = e->sched->ops->add(e->sched, &new);
-    if (slot == MAQ_NO_SLOT)
-        return false;
-    if (slot >= e->slots_size) {
-        uint32_t size = slot * 2 + 64;
-        struct maq_engine_slot *p = maq__realloc(e->slots, size * sizeof *p);
-        if (!p) {
-            e->sched->failed = true;
-            return false;
-        }
-        e->slots = p;
-        e->slots_size = size;
+                                              .arrival = e->clients->served[request].arrival_s,
+                                              .order = request,
+                                              .content = {r->prefix, r->n_prefix, q->prefix_unit, request}};
+    struct maq_engine_rank *rank = &e->ranks[maq_engine_choose_rank(e)];
+    uint32_t slot = rank->sched->ops->add(rank->sched, &new);
+    e->asked = false;
+    if (slot == MAQ_NO_SLOT) {
+        e->failed = true;
+        return;
     }
-    e->slots[slot] = (struct maq_engine_slot){.request = e->next++};
+    if (slot >= rank->slots_size) {
+        uint32_t size = slot * 2 + 64;
+        struct maq_engine_slot *p = maq__realloc(rank->slots, size * sizeof *p);
+        if (!p) {
+            e->failed = true;
+            return;
+        }
+        rank->slots = p;
+        rank->slots_size = size;
+    }
+    rank->slots[slot] = (struct maq_engine_slot){.request = request};
+}
+
+/* ---- events ---- */
+
+/* Asks the schedulers for another iteration; false: none of them has anything to do. */
+static bool decide(struct maq_serve_engine *e)
+{
+    bool any = false;
+    for (uint32_t r = 0; r < e->n_ranks; r++) {
+        struct maq_engine_rank *rank = &e->ranks[r];
+        struct maq_iteration *it = &rank->it[(e->first + e->in_flight) % e->most_in_flight];
+        rank->sched->ops->decide(rank->sched, it);
+        any = any || it->n > 0;
+    }
+    e->asked = !any;
+    return any;
+}
+
+bool maq_engine_step(struct maq_serve_engine *e, double until_s)
+{
+    if (e->now_s >= until_s)
+        return false;
+    while (maq_engine_next_arrival(e) <= e->now_s) {
+        admit(e);
+        if (maq_engine_failed(e))
+            return false;
+    }
+    if (!e->d->options.one_by_one && maq_engine_fast_forward(e, until_s))
+        return true;
+    if (!e->asked && e->in_flight < e->most_in_flight && decide(e)) {
+        maq_engine_launch(e);
+        return true;
+    }
+    if (e->in_flight > 0) {
+        if (e->ends_s[e->first] >= until_s)
+            return false;
+        maq_engine_retire(e);
+        e->asked = false;
+        return true;
+    }
+    if (maq_engine_next_arrival(e) >= until_s)
+        return false;
+    e->now_s = maq_engine_next_arrival(e);
     return true;
 }
 
-static enum maq_status loop(struct maq_serve_engine *e)
+double maq_engine_next_s(const struct maq_serve_engine *e)
 {
-    while (e->out->finished < e->requests->n) {
-        while (maq_engine_next_arrival(e) <= e->now_s && admit(e))
-            ;
-        if (engine_failed(e))
-            return MAQ_NO_MEMORY;
-        if (!e->d->options.one_by_one && maq_engine_fast_forward(e))
-            continue;
-        if (e->in_flight < e->most_in_flight) {
-            struct maq_iteration *it = &e->it[(e->first + e->in_flight) % e->most_in_flight];
-            e->sched->ops->decide(e->sched, it);
-            if (it->n > 0) {
-                maq_engine_launch(e, it);
-                continue;
-            }
-        }
-        if (e->in_flight > 0)
-            maq_engine_retire(e);
-        else if (maq_engine_next_arrival(e) < (double)INFINITY)
-            e->now_s = maq_engine_next_arrival(e);
-        else
-            return engine_failed(e) ? MAQ_NO_MEMORY : MAQ_LIMIT; /* those that wait never fit */
-    }
-    return engine_failed(e) ? MAQ_NO_MEMORY : MAQ_OK;
+    double next = maq_engine_next_arrival(e);
+    if (next <= e->now_s || (!e->asked && e->in_flight < e->most_in_flight))
+        return e->now_s;
+    if (e->in_flight == 0)
+        return next;
+    return e->ends_s[e->first] > e->now_s ? e->ends_s[e->first] : e->now_s;
 }
 
-/* ---- the whole ---- */
+/* ---- begin and end ---- */
 
-/* With one server, requests that come a tenth faster than they are served leave a tenth of them waiting when the last one arrives. */
-#define OVERLOADED_SHARE 0.1
-#define OVERLOADED_LEAST 16
-
-/* What waits when the last request arrives; where all arrive at once that is no sign of anything. */
-static void count_waiting(struct maq_serve_result *out)
+void maq_engine_fill(const struct maq_serve_engine *engines, uint32_t n, struct maq_serve_result *out)
 {
-    double first_s = (double)INFINITY, last_s = -(double)INFINITY;
-    for (uint32_t i = 0; i < out->n_requests; i++) {
-        first_s = fmin(first_s, out->served[i].arrival_s);
-        last_s = fmax(last_s, out->served[i].arrival_s);
+    uint64_t requests = 0, tokens = 0;
+    double kv = 0;
+    for (uint32_t r = 0; r < n; r++) {
+        const struct maq_serve_engine *e = &engines[r];
+        out->iterations += e->iterations;
+        out->preemptions += e->preemptions;
+        out->kv_peak = e->kv_peak > out->kv_peak ? e->kv_peak : out->kv_peak;
+        kv += e->now_s > 0 ? e->kv_area_s / e->now_s : 0;
+        requests += e->batch_requests;
+        tokens += e->batch_tokens;
+        for (int i = 0; i < MAQ_SERVE_PART_COUNT; i++)
+            out->part_s[i] += e->part_s[i];
     }
-    for (uint32_t i = 0; i < out->n_requests; i++)
-        out->waiting += out->served[i].arrival_s < last_s && out->served[i].scheduled_s > last_s;
-    out->overloaded =
-        first_s < last_s && out->waiting >= OVERLOADED_LEAST && out->waiting > OVERLOADED_SHARE * out->n_requests;
-}
-
-static void fill(struct maq_serve_engine *e)
-{
-    struct maq_serve_result *out = e->out;
-    double in = 0, output = 0;
-    for (uint32_t i = 0; i < e->requests->n; i++) {
-        in += (double)e->requests->at[i].prompt;
-        output += (double)e->requests->at[i].output;
-    }
-    out->n_requests = e->requests->n;
-    count_waiting(out);
-    out->duration_s -= e->first_arrival_s;
-    double t = out->duration_s > 0 ? out->duration_s : 1;
-    out->requests_per_s = out->finished / t;
-    out->input_tokens_per_s = in / t;
-    out->output_tokens_per_s = output / t;
-    out->total_tokens_per_s = (in + output) / t;
-    out->ttft_s = maq_latency_quantiles(&e->ttft);
-    out->tpot_s = maq_latency_quantiles(&e->tpot);
-    out->itl_s = maq_latency_quantiles(&e->itl);
-    out->e2el_s = maq_latency_quantiles(&e->e2el);
-    out->queue_s = maq_latency_quantiles(&e->queue);
-    maq_serve_intervals(out);
-    out->prefix_hit_rate = in > 0 ? (double)e->cached / in : 0;
-    out->kv_mean = e->now_s > 0 ? e->kv_area_s / e->now_s : 0;
+    out->kv_mean = kv / n;
     for (int i = 0; i < MAQ_SERVE_PART_COUNT; i++)
         out->busy_s += out->part_s[i];
     if (out->iterations > 0) {
-        out->mean_batch = (double)e->batch_requests / (double)out->iterations;
-        out->mean_tokens = (double)e->batch_tokens / (double)out->iterations;
+        out->mean_batch = (double)requests / (double)out->iterations;
+        out->mean_tokens = (double)tokens / (double)out->iterations;
     }
 }
 
-static enum maq_status begin(struct maq_serve_engine *e)
+enum maq_status maq_engine_init(struct maq_serve_engine *e, struct maq_deployment *d, struct maq_clients *clients)
 {
-    uint32_t stages = e->d->passes.n_stages;
-    e->respond_s = e->d->host.respond_s / maq_device_host_speed(e->d->device);
-    e->most_in_flight = e->d->host.async && stages == 1 ? 2 : stages;
-    MAQ_TRY(maq_engine_scheduler(&e->sched, e->d, e->most_in_flight));
+    uint32_t stages = d->passes.n_stages, ranks = (uint32_t)d->passes.dp;
+    *e = (struct maq_serve_engine){.d = d, .clients = clients};
+    e->respond_s = d->host.respond_s / maq_device_host_speed(d->device);
+    e->most_in_flight = d->host.async && stages == 1 ? 2 : stages;
     e->stage_free_s = maq__calloc(stages * sizeof *e->stage_free_s);
     e->stage_start_s = maq__calloc(stages * sizeof *e->stage_start_s);
-    e->it = maq__calloc(e->most_in_flight * sizeof *e->it);
     e->ends_s = maq__calloc(e->most_in_flight * sizeof *e->ends_s);
-    bool ok = e->stage_free_s && e->stage_start_s && e->it && e->ends_s && maq_latency_init(&e->itl) &&
-              maq_latency_init(&e->ttft) && maq_latency_init(&e->tpot) && maq_latency_init(&e->e2el) &&
-              maq_latency_init(&e->queue);
-    return ok ? MAQ_OK : MAQ_NO_MEMORY;
+    e->ranks = maq__calloc(ranks * sizeof *e->ranks);
+    e->batches = maq__calloc(ranks * sizeof *e->batches);
+    if (!e->stage_free_s || !e->stage_start_s || !e->ends_s || !e->ranks || !e->batches)
+        return MAQ_NO_MEMORY;
+    for (uint32_t r = 0; r < ranks; r++) {
+        MAQ_TRY(maq_engine_scheduler(&e->ranks[r].sched, d, e->most_in_flight));
+        e->ranks[r].it = maq__calloc(e->most_in_flight * sizeof *e->ranks[r].it);
+        if (!e->ranks[r].it)
+            return MAQ_NO_MEMORY;
+        e->n_ranks = r + 1;
+    }
+    return MAQ_OK;
 }
 
-static void end(struct maq_serve_engine *e)
+void maq_engine_fini(struct maq_serve_engine *e)
 {
-    for (uint32_t i = 0; e->it && i < e->most_in_flight; i++)
-        maq_iteration_fini(&e->it[i]);
-    free(e->it);
+    for (uint32_t r = 0; e->ranks && r < (uint32_t)e->d->passes.dp; r++) {
+        struct maq_engine_rank *rank = &e->ranks[r];
+        for (uint32_t i = 0; rank->it && i < e->most_in_flight; i++)
+            maq_iteration_fini(&rank->it[i]);
+        free(rank->it);
+        if (rank->sched)
+            rank->sched->ops->fini(rank->sched);
+        maq_batch_fini(&rank->batch);
+        free(rank->slots);
+    }
+    free(e->ranks);
+    free(e->batches);
     free(e->ends_s);
-    if (e->sched)
-        e->sched->ops->fini(e->sched);
-    maq_batch_fini(&e->batch);
-    free(e->slots);
     free(e->stage_free_s);
     free(e->stage_start_s);
-    maq_latency_fini(&e->itl);
-    maq_latency_fini(&e->ttft);
-    maq_latency_fini(&e->tpot);
-    maq_latency_fini(&e->e2el);
-    maq_latency_fini(&e->queue);
+    free(e->inbox);
+}
+
+/* ---- one engine alone ---- */
+
+/* Nobody decides where a request goes, so it may be on its way before it is sent: all that have been by now, and the next one. */
+static enum maq_status loop(struct maq_serve_engine *e, struct maq_clients *c)
+{
+    while (c->finished < c->requests->n) {
+        while (maq_clients_next_s(c) <= e->now_s || (maq_clients_next_s(c) < (double)INFINITY &&
+                                                     (c->requests->concurrency > 0 || e->inbox_first == e->inbox_end)))
+            maq_engine_send(e, maq_clients_send(c));
+        bool moved = !maq_engine_failed(e) && maq_engine_step(e, (double)INFINITY);
+        if (maq_engine_failed(e))
+            return MAQ_NO_MEMORY;
+        if (!moved && e->inbox_first == e->inbox_end)
+            return MAQ_LIMIT; /* those that wait never fit */
+    }
+    return MAQ_OK;
 }
 
 enum maq_status maq_serve_engine_run(struct maq_serve_result *out, struct maq_deployment *d,
                                      const struct maq_requests *requests)
 {
-    struct maq_serve_engine *e = maq__calloc(sizeof *e);
+    struct maq_clients clients;
+    struct maq_serve_engine e;
     out->served = maq__calloc((requests->n ? requests->n : 1u) * sizeof *out->served);
-    if (!e || !out->served) {
-        free(e);
-        return MAQ_NO_MEMORY;
+    bool ok = maq_clients_init(&clients, requests, out->served) && out->served;
+    enum maq_status status = maq_engine_init(&e, d, &clients);
+    if (!ok)
+        status = MAQ_NO_MEMORY;
+    if (status == MAQ_OK)
+        status = loop(&e, &clients);
+    if (status == MAQ_OK) {
+        maq_clients_fill(&clients, out);
+        maq_engine_fill(&e, 1, out);
     }
-    *e = (struct maq_serve_engine){.d = d, .requests = requests, .out = out};
-    e->first_arrival_s = requests->n > 0 && requests->concurrency == 0 ? requests->at[0].arrival_s : 0;
-    enum maq_status status = begin(e);
-    for (uint32_t i = 0; status == MAQ_OK && i < requests->concurrency && i < requests->n; i++)
-        maq_engine_send(e, 0);
-    if (status == MAQ_OK)
-        status = loop(e);
-    if (status == MAQ_OK)
-        fill(e);
-    end(e);
-    free(e);
+    maq_engine_fini(&e);
+    maq_clients_fini(&clients);
     return status;
 }

@@ -15,7 +15,9 @@ struct walk {
     const struct maq_passes *p;
     const struct maq_layer *layer;
     struct maq_lower lower;
+    enum maq_pass_scope scope;
     int64_t tokens;
+    bool decodes;
     double times;
     struct maq_pass_parts *out;
 };
@@ -71,6 +73,30 @@ static void experts(struct walk *w, const struct maq_module *up)
     maq_pass_cost(p, &op, w->times, MAQ_SERVE_EXPERTS, w->out);
 }
 
+/* Tokens of all ranks on their way to the experts, or what comes of them on its way back. */
+static void exchange(struct walk *w, const struct maq_module *m, bool back)
+{
+    const struct maq_passes *p = w->p;
+    double tokens = (double)w->tokens, bytes = back ? 2 : p->exchange_bytes;
+    struct maq_coll c = {.kind = back ? MAQ_COLL_REDUCE_SCATTER : MAQ_COLL_ALL_GATHER,
+                         .bytes = tokens * (double)m->in * bytes};
+    if (p->exchange != MAQ_EXCHANGE_GATHER) {
+        double copies = tokens * m->u.moe.topk / p->dp / p->job->plan.tp;
+        bool fast =
+            p->exchange == MAQ_EXCHANGE_DEEPEP_LOW_LATENCY || (p->exchange == MAQ_EXCHANGE_DEEPEP && w->decodes);
+        c = (struct maq_coll){.kind = back ? MAQ_COLL_COMBINE : MAQ_COLL_DISPATCH,
+                              .flags = p->exchange == MAQ_EXCHANGE_ONE_SIDED ? MAQ_COLL_ONE_SIDED
+                                       : fast                                ? MAQ_COLL_LOW_LATENCY
+                                                                             : 0,
+                              .bytes = copies * (double)m->in * bytes,
+                              .rows = copies,
+                              .row_bytes = (double)m->in * bytes};
+    }
+    maq_pass_exchange(p, c, w->times, w->out);
+    if (back && p->job->plan.tp > 1) /* each rank has its part of the tokens of its TP group */
+        maq_pass_coll(p, MAQ_COLL_ALL_GATHER, tokens / p->dp * (double)m->in * 2, w->times, w->out);
+}
+
 static void router(struct walk *w, const struct maq_module *m)
 {
     struct maq_op gate = maq_pass_op(MAQ_OP_GEMM, &w->p->plain, 0, w->tokens, m->out, m->in, 1),
@@ -118,8 +144,15 @@ static void module(struct walk *w, const struct maq_module *m)
         if (!(m->flags & MAQ_MODULE_REDUCE_OUT))
             experts(w, m);
         break;
+    case MAQ_MODULE_DISPATCH:
+        if (w->scope == MAQ_PASS_EXPERTS)
+            exchange(w, m, false);
+        break;
     case MAQ_MODULE_COMBINE:
-        maq_pass_coll(w->p, MAQ_COLL_ALL_REDUCE, (double)w->tokens * (double)m->in * 2, w->times, w->out);
+        if (w->scope == MAQ_PASS_EXPERTS)
+            exchange(w, m, true);
+        else
+            maq_pass_coll(w->p, MAQ_COLL_ALL_REDUCE, (double)w->tokens * (double)m->in * 2, w->times, w->out);
         break;
     case MAQ_MODULE_EMBEDDING:
         pointwise(w, MAQ_OP_EMBEDDING, 0, w->tokens, m->out, d.in);
@@ -127,7 +160,6 @@ static void module(struct walk *w, const struct maq_module *m)
             maq_pass_coll(w->p, MAQ_COLL_ALL_REDUCE, (double)w->tokens * (double)m->out * 2, w->times, w->out);
         break;
     case MAQ_MODULE_RESIDUAL: /* in the norm behind it; shared experts are added in the kernel of the experts */
-    case MAQ_MODULE_DISPATCH:
     case MAQ_MODULE_EXPERT_ACTIVATION:
     case MAQ_MODULE_LOSS:
     case MAQ_MODULE_ATTENTION: /* mixers.c */
@@ -159,18 +191,33 @@ static struct walk walk_of(const struct maq_passes *p, const struct maq_layer *l
     return w;
 }
 
-void maq_pass_layers(const struct maq_passes *p, const struct maq_pass_stage *stage, int64_t tokens,
-                     struct maq_pass_parts *out)
+/* Whether a module is of the experts, which the tokens of all ranks pass. */
+static bool in_experts(const struct maq_module *m)
 {
-    if (stage->first) {
+    return m->kind == MAQ_MODULE_EXPERT_LINEAR || m->kind == MAQ_MODULE_DISPATCH || m->kind == MAQ_MODULE_COMBINE;
+}
+
+static bool in_scope(const struct maq_layer *layer, const struct maq_module *m, enum maq_pass_scope scope)
+{
+    if (maq_pass_is_mixer(layer, m))
+        return false;
+    return scope == MAQ_PASS_WHOLE || in_experts(m) == (scope == MAQ_PASS_EXPERTS);
+}
+
+void maq_pass_layers(const struct maq_passes *p, const struct maq_pass_stage *stage, enum maq_pass_scope scope,
+                     int64_t tokens, bool decodes, struct maq_pass_parts *out)
+{
+    if (stage->first && scope != MAQ_PASS_EXPERTS) {
         struct walk w = walk_of(p, &p->job->model.embedding, tokens, 1, out);
         for (uint32_t i = 0; i < w.layer->n_modules; i++)
             module(&w, &w.layer->modules[i]);
     }
     for (uint32_t k = 0; k < stage->n_layers; k++) {
         struct walk w = walk_of(p, stage->layers[k].layer, tokens, stage->layers[k].count, out);
+        w.scope = scope;
+        w.decodes = decodes;
         for (uint32_t i = 0; i < w.layer->n_modules; i++)
-            if (!maq_pass_is_mixer(w.layer, &w.layer->modules[i]))
+            if (in_scope(w.layer, &w.layer->modules[i], scope))
                 module(&w, &w.layer->modules[i]);
     }
 }

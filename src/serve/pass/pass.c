@@ -58,6 +58,14 @@ void maq_pass_coll(const struct maq_passes *p, enum maq_coll_kind kind, double b
     out->kernels += times;
 }
 
+void maq_pass_exchange(const struct maq_passes *p, struct maq_coll coll, double times, struct maq_pass_parts *out)
+{
+    coll.sharers = 1;
+    coll.at = p->wide;
+    out->ns[MAQ_SERVE_COMM] += maq_cost_coll(&p->costs, &coll, &p->job->cluster).seconds * 1e9 * times;
+    out->kernels += times;
+}
+
 /* ---- construction ---- */
 
 static enum maq_status list_layers(struct maq_passes *p, struct maq_pass_stage *s, uint32_t first, uint32_t n)
@@ -116,6 +124,36 @@ static void list_windows(struct maq_passes *p)
         }
 }
 
+/*
+ * How tokens reach the experts where nothing is said: gathered by all and summed by reduce-scatter, in 16 bits (vLLM's
+ * allgather_reducescatter, SGLang without an a2a backend); TensorRT-LLM gathers what NVFP4 has quantized already, and has
+ * exchanged one-sided since 1.2 (_torch/modules/fused_moe).
+ */
+static void choose_exchange(struct maq_passes *p, const struct maq_serve_options *o)
+{
+    p->exchange = o->exchange;
+    if (p->exchange == MAQ_EXCHANGE_AUTO)
+        p->exchange = MAQ_EXCHANGE_GATHER;
+    bool narrow = p->exchange != MAQ_EXCHANGE_GATHER || o->engine == MAQ_ENGINE_TRTLLM;
+    p->exchange_bytes = 2;
+    if (narrow && o->expert_weights == MAQ_WEIGHTS_NVFP4)
+        p->exchange_bytes = types[MAQ_WEIGHTS_NVFP4].bytes;
+    else if (p->exchange != MAQ_EXCHANGE_GATHER && p->experts.dtype == MAQ_FP8)
+        p->exchange_bytes = 1 + 4.0 / 128;
+}
+
+/* Times that are known, for each stage, of up to n batches. */
+static struct maq_pass_parts **new_table(struct maq_passes *p, size_t n)
+{
+    struct maq_pass_parts **t = MAQ_ARENA_NEW(p->arena, struct maq_pass_parts *, p->n_stages);
+    for (uint32_t s = 0; t && s < p->n_stages; s++) {
+        t[s] = MAQ_ARENA_NEW(p->arena, struct maq_pass_parts, n);
+        if (!t[s])
+            return NULL;
+    }
+    return t;
+}
+
 enum maq_status maq_passes_init(struct maq_passes *p, const struct maq_job *job, const struct maq_serve_options *o,
                                 int64_t most_tokens, struct maq_arena *arena)
 {
@@ -132,30 +170,27 @@ enum maq_status maq_passes_init(struct maq_passes *p, const struct maq_job *job,
                              .kv_fp8 = o->kv_fp8,
                              .ep = o->ep > 1 ? o->ep : 1,
                              .imbalance = o->expert_imbalance > 1 ? o->expert_imbalance : 1,
+                             .dp = o->dp > 1 ? o->dp : 1,
                              .most_tokens = most_tokens,
                              .arena = arena};
     if (o->expert_weights == MAQ_WEIGHTS_MXFP4 && p->device->arch >= MAQ_ARCH_BLACKWELL)
         p->experts.dtype = MAQ_FP8; /* inputs in MXFP8 */
     p->fuses_norm = o->engine == MAQ_ENGINE_TRTLLM && job->plan.tp > 1;
     p->fuses_quantization = o->engine == MAQ_ENGINE_TRTLLM;
-    p->moe_tp = job->plan.tp / p->ep > 0 ? job->plan.tp / p->ep : 1;
+    int32_t ranks = job->plan.tp * p->dp;
+    p->moe_tp = ranks / p->ep > 0 ? ranks / p->ep : 1;
+    p->wide = maq_cluster_place(&job->cluster, 0, (uint32_t)ranks, 1);
+    choose_exchange(p, o);
     p->own.plan.ep = p->ep;
     p->own.plan.etp = p->moe_tp;
     p->own.plan.sequence_parallel = MAQ_OFF;
     list_windows(p);
     MAQ_TRY(cut_stages(p));
-    p->by_tokens = MAQ_ARENA_NEW(arena, struct maq_pass_parts *, p->n_stages);
-    for (uint32_t s = 0; p->by_tokens && s < p->n_stages; s++) {
-        p->by_tokens[s] = MAQ_ARENA_NEW(arena, struct maq_pass_parts, (size_t)most_tokens + 1);
-        if (!p->by_tokens[s])
-            return MAQ_NO_MEMORY;
-        for (int64_t t = 0; t <= most_tokens; t++)
-            p->by_tokens[s][t].ns[0] = -1;
-    }
-    p->by_rows = MAQ_ARENA_NEW(arena, struct maq_pass_parts, (size_t)most_tokens + 1);
-    for (int64_t t = 0; p->by_rows && t <= most_tokens; t++)
-        p->by_rows[t].ns[0] = -1;
-    return p->by_tokens && p->by_rows ? MAQ_OK : MAQ_NO_MEMORY;
+    size_t n = (size_t)most_tokens + 1;
+    p->by_tokens = new_table(p, n);
+    p->by_all = p->dp > 1 ? new_table(p, 2 * n) : NULL;
+    p->by_rows = MAQ_ARENA_NEW(arena, struct maq_pass_parts, n);
+    return p->by_tokens && p->by_rows && (p->by_all || p->dp == 1) ? MAQ_OK : MAQ_NO_MEMORY;
 }
 
 static void add_parts(struct maq_pass_parts *to, const struct maq_pass_parts *more)
@@ -165,24 +200,69 @@ static void add_parts(struct maq_pass_parts *to, const struct maq_pass_parts *mo
     to->kernels += more->kernels;
 }
 
-void maq_pass_add(struct maq_passes *p, uint32_t stage, const struct maq_pass_batch *b, struct maq_pass_parts *out)
+/* The layers' mixers, which no other rank's batch changes; of several ranks all wait for the one that takes longest. */
+static void add_mixers(const struct maq_passes *p, const struct maq_pass_stage *s, const struct maq_pass_batch *batches,
+                       struct maq_pass_parts *out)
+{
+    struct maq_pass_parts longest = {0};
+    double most = -1;
+    for (int32_t r = 0; r < p->dp; r++) {
+        struct maq_pass_parts own = p->dp > 1 ? (struct maq_pass_parts){0} : *out;
+        double sum = 0;
+        for (uint32_t k = 0; k < s->n_layers; k++)
+            maq_pass_mixer(p, s->layers[k].layer, s->layers[k].count, &batches[r], &own);
+        if (p->dp == 1) {
+            *out = own;
+            return;
+        }
+        for (int i = 0; i < MAQ_SERVE_PART_COUNT; i++)
+            sum += own.ns[i];
+        if (sum > most) {
+            most = sum;
+            longest = own;
+        }
+    }
+    add_parts(out, &longest);
+}
+
+/* What the tokens of all ranks pass together: as many of each as brings their sum up to it. */
+static void add_experts(struct maq_passes *p, uint32_t stage, const struct maq_pass_batch *batches,
+                        struct maq_pass_parts *out)
+{
+    int64_t all = 0;
+    bool decodes = true;
+    for (int32_t r = 0; r < p->dp; r++) {
+        all += batches[r].padded;
+        decodes = decodes && batches[r].n_chunks == 0;
+    }
+    int64_t each = (all + p->dp - 1) / p->dp;
+    struct maq_pass_parts *known = &p->by_all[stage][2 * each + decodes];
+    if (known->kernels <= 0)
+        maq_pass_layers(p, &p->stages[stage], MAQ_PASS_EXPERTS, each * p->dp, decodes, known);
+    add_parts(out, known);
+}
+
+void maq_pass_add(struct maq_passes *p, uint32_t stage, const struct maq_pass_batch *batches,
+                  struct maq_pass_parts *out)
 {
     const struct maq_pass_stage *s = &p->stages[stage];
-    MAQ_ASSERT(b->padded <= p->most_tokens);
-    struct maq_pass_parts *known = &p->by_tokens[stage][b->padded];
-    if (known->ns[0] < 0) {
-        *known = (struct maq_pass_parts){0};
-        maq_pass_layers(p, s, b->padded, known);
+    int64_t padded = 0, sampled = 0;
+    for (int32_t r = 0; r < p->dp; r++) {
+        padded = batches[r].padded > padded ? batches[r].padded : padded;
+        sampled = batches[r].sampled > sampled ? batches[r].sampled : sampled;
     }
+    MAQ_ASSERT(padded <= p->most_tokens);
+    struct maq_pass_parts *known = &p->by_tokens[stage][padded];
+    if (known->kernels <= 0)
+        maq_pass_layers(p, s, p->dp > 1 ? MAQ_PASS_OWN : MAQ_PASS_WHOLE, padded, false, known);
     add_parts(out, known);
-    for (uint32_t k = 0; k < s->n_layers; k++)
-        maq_pass_mixer(p, s->layers[k].layer, s->layers[k].count, b, out);
-    struct maq_pass_parts *head = &p->by_rows[b->sampled];
+    if (p->dp > 1)
+        add_experts(p, stage, batches, out);
+    add_mixers(p, s, batches, out);
+    struct maq_pass_parts *head = &p->by_rows[sampled];
     if (!s->last)
         return;
-    if (head->ns[0] < 0) {
-        *head = (struct maq_pass_parts){0};
-        maq_pass_head(p, b->sampled, head);
-    }
+    if (head->kernels <= 0)
+        maq_pass_head(p, sampled, head);
     add_parts(out, head);
 }

@@ -12,6 +12,9 @@
  *   - latent attention is absorbed into queries and outputs where one token is decoded, expanded where a prompt is
  *   - only tokens that are sampled from pass the head; then logits are gathered and reduced to a token
  *
+ *   - with attention data parallelism (`dp` of the options) each rank has a batch of its own; they meet in the experts of every layer, so a
+ *     pass takes as long as the rank with most tokens, the longest attention, and the experts' work for the tokens of all of them
+ *
  * All but attention and what goes with it depends on the number of tokens alone and is added up once for each number.
  */
 #ifndef MAQ_SERVE_PASS_PASS_H
@@ -61,12 +64,18 @@ struct maq_passes {
     bool fuses_quantization; /* whichever kernel writes an input quantizes it; else norms and activations do */
     int32_t ep, moe_tp;
     double imbalance;
+    int32_t dp;                       /* batches that meet in the experts */
+    struct maq_placement wide;        /* the dp * tp ranks that the experts are cut over */
+    enum maq_serve_exchange exchange; /* how tokens get to them, with dp > 1; never AUTO */
+    double exchange_bytes;            /* of an element on its way there */
     struct maq_pass_stage *stages;
     uint32_t n_stages;
     int64_t windows[MAQ_PASS_WINDOWS]; /* distinct ones of attention layers; [0] = 0: none */
     uint32_t n_windows;
-    struct maq_pass_parts **by_tokens; /* [stages] [tokens]: ns[0] < 0: not yet computed */
-    struct maq_pass_parts *by_rows;    /* of the head, [most_tokens + 1] */
+    struct maq_pass_parts **by_tokens; /* [stages] [tokens]: kernels 0: not yet computed */
+    struct maq_pass_parts *
+        *by_all; /* of all ranks' experts, dp > 1: [stages] [2 * (tokens of a rank + 1) + whether all decode] */
+    struct maq_pass_parts *by_rows; /* of the head, [most_tokens + 1] */
     int64_t most_tokens;
     struct maq_arena *arena;
 };
@@ -103,12 +112,17 @@ static inline int64_t maq_pass_keys(const struct maq_passes *p, uint32_t w, int6
 enum maq_status maq_passes_init(struct maq_passes *p, const struct maq_job *job,
                                 const struct maq_serve_options *options, int64_t most_tokens, struct maq_arena *arena);
 
-/* Adds the time of a pass through stage `stage`, by part. */
-void maq_pass_add(struct maq_passes *p, uint32_t stage, const struct maq_pass_batch *batch, struct maq_pass_parts *out);
+/* Adds the time of a pass through stage `stage`, by part: of the batches of all ranks, batches[dp]. */
+void maq_pass_add(struct maq_passes *p, uint32_t stage, const struct maq_pass_batch *batches,
+                  struct maq_pass_parts *out);
 
 /* ---- layers.c: what depends on the number of tokens alone ---- */
-void maq_pass_layers(const struct maq_passes *p, const struct maq_pass_stage *stage, int64_t tokens,
-                     struct maq_pass_parts *out);
+
+/* Of a rank's layers: all that is not a mixer; or with dp > 1 what its own tokens pass, and what those of all ranks do. */
+enum maq_pass_scope { MAQ_PASS_WHOLE, MAQ_PASS_OWN, MAQ_PASS_EXPERTS };
+/* `decodes`: all tokens are decoded, which decides between kernels of an exchange. */
+void maq_pass_layers(const struct maq_passes *p, const struct maq_pass_stage *stage, enum maq_pass_scope scope,
+                     int64_t tokens, bool decodes, struct maq_pass_parts *out);
 /* The head, for tokens that are sampled from. */
 void maq_pass_head(const struct maq_passes *p, int64_t rows, struct maq_pass_parts *out);
 /* ---- mixers.c: attention, recurrent layers ---- */
@@ -122,7 +136,10 @@ struct maq_op maq_pass_op(enum maq_op_kind kind, const struct maq_pass_type *typ
                           int64_t d1, int64_t d2, int64_t d3);
 void maq_pass_cost(const struct maq_passes *p, const struct maq_op *op, double times, enum maq_serve_part part,
                    struct maq_pass_parts *out);
+/* Over the TP group of a rank. */
 void maq_pass_coll(const struct maq_passes *p, enum maq_coll_kind kind, double bytes, double times,
                    struct maq_pass_parts *out);
+/* To and from the experts of all ranks: `coll` but for who takes part. */
+void maq_pass_exchange(const struct maq_passes *p, struct maq_coll coll, double times, struct maq_pass_parts *out);
 
 #endif

@@ -18,7 +18,7 @@
 #define LINE_MOST ((size_t)64 << 20)
 #define TOKENS_MOST ((double)(1 << 30))
 
-enum column { ARRIVAL, PROMPT, OUTPUT, MOST, PRIORITY, PREFIX, COLUMNS };
+enum column { ARRIVAL, PROMPT, OUTPUT, MOST, PRIORITY, SESSION, PREFIX, COLUMNS };
 
 /* What a column is called, and what its numbers are multiplied with for seconds. */
 static const struct {
@@ -50,6 +50,10 @@ static const struct {
     {"osl", OUTPUT, 0},
     {"max_tokens", MOST, 0},
     {"priority", PRIORITY, 0},
+    {"session", SESSION, 0},
+    {"session_id", SESSION, 0},
+    {"conversation_id", SESSION, 0},
+    {"chat_id", SESSION, 0},
     {"hash_ids", PREFIX, 0},
 };
 
@@ -124,6 +128,18 @@ static enum maq_status add(struct reading *r, struct maq_request q)
     return MAQ_OK;
 }
 
+/* A name that only has to differ from others: a number is itself, any other text a hash of it (FNV-1a); none is 0. */
+static uint64_t session_of(struct maq_str name)
+{
+    int64_t n;
+    uint64_t h = 0xcbf29ce484222325u;
+    if (maq_str_to_i64(&n, name))
+        return (uint64_t)n;
+    for (size_t i = 0; i < name.len; i++)
+        h = (h ^ (unsigned char)name.ptr[i]) * 0x100000001b3u;
+    return name.len > 0 ? h : 0;
+}
+
 /* A number of tokens or a priority into its column; false: it is none. */
 static bool put(struct maq_request *q, enum column column, double x)
 {
@@ -131,6 +147,8 @@ static bool put(struct maq_request *q, enum column column, double x)
         return false;
     if (column == PRIORITY)
         q->priority = (int32_t)x;
+    else if (column == SESSION)
+        q->session = (uint64_t)(int64_t)x;
     else
         *(column == PROMPT ? &q->prompt : column == OUTPUT ? &q->output : &q->max_tokens) = (int64_t)x;
     return true;
@@ -179,6 +197,8 @@ static enum maq_status read_json(struct reading *r, struct maq_str text)
     json_object_foreach(map, key, value)
     {
         int i = find(maq_str_of(key));
+        if (i >= 0 && known[i].column == SESSION && json_is_string(value))
+            q.session = session_of(maq_str_of(json_string_value(value)));
         if (i < 0 || known[i].column == PREFIX || !json_is_number(value))
             continue;
         double x = json_number_value(value);
@@ -234,6 +254,8 @@ static enum maq_status read_row(struct reading *r, struct maq_str text)
             if (!read_time(&x, word) || !isfinite(x))
                 return bad_number(r, ARRIVAL);
             q.arrival_s = x * r->unit_s;
+        } else if (i == r->at[SESSION]) {
+            q.session = session_of(word);
         } else if (i == r->at[PROMPT] || i == r->at[OUTPUT] || i == r->at[MOST] || i == r->at[PRIORITY]) {
             enum column column = i == r->at[PROMPT]   ? PROMPT
                                  : i == r->at[OUTPUT] ? OUTPUT

@@ -84,6 +84,12 @@ struct maq_stretch {
     uint32_t taken[MAQ_STRETCH_PERIOD]; /* [period] */
 };
 
+/* Of a scheduler without requests. */
+static inline struct maq_stretch maq_stretch_of_nobody(void)
+{
+    return (struct maq_stretch){.most = INT64_MAX, .period = 1};
+}
+
 struct maq_scheduler;
 
 struct maq_scheduler_ops {
@@ -100,7 +106,8 @@ struct maq_scheduler_ops {
     struct maq_scheduler_load (*load)(const struct maq_scheduler *s);
     /* Tokens of a request that are computed, or are in iterations under way. */
     int64_t (*computed)(const struct maq_scheduler *s, uint32_t slot);
-    /* False: the next iteration has to be decided. What is under way is the engine's to look at. */
+    /* False: the next iteration has to be decided. What is under way is the engine's to look at. With n = 0: nobody is there, and to
+     * decide any number of iterations would change nothing. */
     bool (*stretch)(const struct maq_scheduler *s, struct maq_stretch *out);
     /* Does `steps` iterations of a stretch. What of it nobody sees is left out: which part of the cache each takes. */
     void (*skip)(struct maq_scheduler *s, const struct maq_stretch *stretch, int64_t steps);

@@ -276,6 +276,10 @@ bool maq_sglang_stretch(const struct maq_scheduler *base, struct maq_stretch *ou
     const struct maq_sglang *s = (const struct maq_sglang *)base;
     const struct maq_sglang_lane *l = &s->lanes[0];
     uint32_t page = (uint32_t)s->knobs.page;
+    if (l->idle && s->ratio >= s->ratio_first && nobody_is_there(s)) {
+        *out = maq_stretch_of_nobody();
+        return true;
+    }
     if (s->knobs.lanes > 1 || l->last_prefill || s->chunked != MAQ_NO_SLOT || l->n_running == 0 ||
         (s->n_waiting > 0 && !l->full) || page > MAQ_STRETCH_PERIOD)
         return false;

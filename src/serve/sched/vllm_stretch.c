@@ -53,6 +53,10 @@ static void count_phases(uint32_t *phase, const struct maq_vllm *s, uint32_t blo
 static bool stretch(const struct maq_scheduler *base, struct maq_stretch *out)
 {
     const struct maq_vllm *s = const_of(base);
+    if (s->waiting.n == 0 && s->n_running == 0) {
+        *out = maq_stretch_of_nobody();
+        return true;
+    }
     if (s->waiting.n > 0 || s->n_running == 0 || s->kv.n_groups != 1 || s->kv.group[0].kind != MAQ_KV_FULL ||
         s->kv.group[0].block_size > (int32_t)MAQ_STRETCH_PERIOD ||
         s->n_running > (uint32_t)s->knobs.max_num_batched_tokens || s->knobs.spec_tokens > 0)

@@ -40,6 +40,8 @@ static int by_deployment(const struct maq_validate_serve_row *a, const struct ma
     int c = (a->tp > b->tp) - (a->tp < b->tp);
     if (c == 0)
         c = (a->pp > b->pp) - (a->pp < b->pp);
+    if (c == 0)
+        c = (a->dp > b->dp) - (a->dp < b->dp);
     return c != 0 ? c : (a->ep > b->ep) - (a->ep < b->ep);
 }
 
@@ -54,7 +56,7 @@ static int compare_runs(const void *x, const void *y)
 
 static double rate_of(const struct maq_validate_serve_row *row, double ttft_s, double tpot_s)
 {
-    return row->load * row->osl / (ttft_s + (row->osl - 1) * tpot_s) / (row->tp * row->pp);
+    return row->load * row->osl / (ttft_s + (row->osl - 1) * tpot_s) / (row->tp * row->pp * row->dp);
 }
 
 /* A run's latencies stand in rows behind each other. */

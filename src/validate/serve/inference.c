@@ -86,6 +86,7 @@ static void compare(struct maq_validate_serve *r, struct maq_arena *a, const str
                                               .tp = row->tp,
                                               .pp = row->pp > 1 ? row->pp : 1,
                                               .ep = row->ep,
+                                              .dp = row->dp,
                                               .isl = row->isl,
                                               .osl = row->osl,
                                               .load = row->load,

@@ -90,9 +90,10 @@ static enum maq_status load(struct maq_loaded_job **box, const struct maq_infere
     for (size_t i = 0; i < gpu.len; i++) /* "A100-SXM4-40GB (Polaris; see paper)" */
         if (gpu.ptr[i] == ' ')
             gpu.len = i;
-    const char *names[MOST_TRIES], *tp = maq_arena_printf(arena, "%d", r->tp),
-                                   *pp = maq_arena_printf(arena, "%d", r->pp),
-                                   *cluster = maq_arena_printf(arena, "%.*s:%d", (int)gpu.len, gpu.ptr, r->tp * r->pp);
+    const char *names[MOST_TRIES],
+        *tp = maq_arena_printf(arena, "%d", r->tp), *pp = maq_arena_printf(arena, "%d", r->pp),
+        *dp = maq_arena_printf(arena, "%d", r->dp),
+        *cluster = maq_arena_printf(arena, "%.*s:%d", (int)gpu.len, gpu.ptr, r->tp * r->pp * r->dp);
     uint32_t n = names_of(names, r->model, arena);
     enum maq_status status = MAQ_NO;
     for (uint32_t i = 0; i < n && status != MAQ_OK; i++) {
@@ -101,7 +102,7 @@ static enum maq_status load(struct maq_loaded_job **box, const struct maq_infere
                                          {"cluster", "cluster", cluster},
                                          {"tp", "plan.tensor_model_parallel_size", tp},
                                          {"pp", "plan.pipeline_model_parallel_size", pp},
-                                         {"batch", "workload.global_batch_size", "1"},
+                                         {"batch", "workload.global_batch_size", dp},
                                          {"batch", "plan.micro_batch_size", "1"}};
         status = names[i] && cluster && diag ? maq_job_load(box, NULL, o, sizeof o / sizeof *o, diag) : MAQ_NO_MEMORY;
         maq_diag_free(diag);
@@ -195,7 +196,8 @@ void maq_inference_predict(struct maq_inference_prediction *out, const struct ma
     const struct maq_job *job = maq_job_get(box);
     struct maq_serve_options o = {.engine = engine_of(r->framework),
                                   .version = r->version.len > 0 ? maq_arena_strdup(arena, r->version) : NULL,
-                                  .ep = r->ep > 1 ? r->ep : 1,
+                                  .dp = r->dp,
+                                  .ep = r->ep,
                                   .no_prefix_caching = true};
     set_types(&o, r);
     out->device = maq_arena_strdup(arena, maq_str_of(job->cluster.groups[0].device.name));

@@ -70,7 +70,7 @@ char *maq_validate_serve_json(const struct maq_validate_serve *r)
         maq_json_text(item, "model", row->model);
         maq_json_text(item, "device", row->device);
         maq_json_text(item, "precision", row->precision);
-        MAQ_JSON_INTS(item, {"tp", row->tp}, {"pp", row->pp}, {"ep", row->ep});
+        MAQ_JSON_INTS(item, {"tp", row->tp}, {"pp", row->pp}, {"ep", row->ep}, {"dp", row->dp});
         MAQ_JSON_REALS(item, {"isl", row->isl}, {"osl", row->osl}, {"load", row->load});
         maq__json_compared(item, row->measured, row->predicted, row->error);
     }

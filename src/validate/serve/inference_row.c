@@ -57,8 +57,8 @@ static const char *reason(const struct maq_inference_row *r)
         return "nothing was measured";
     if (r->tp < 1)
         return "its degrees are not said";
-    if (r->ep > r->tp || r->dp > 1)
-        return "data-parallel attention";
+    if (r->ep > r->tp * r->dp)
+        return "its degrees are not said";
     if (strcmp(r->kind, "serving") == 0 && r->ttft_s > 0 && r->tpot_s > 0 && r->ttft_s > 0.35 * whole)
         return "a queue is most of it";
     if (r->isl <= 0 && strcmp(r->kind, "serving_saturated") != 0)
@@ -92,6 +92,9 @@ void maq_inference_read(struct maq_inference_row *out, const struct maq_csv *csv
     out->total_tokens = says(out, "tput=total");
     out->input_tokens = says(out, "tput=input");
     out->pp = out->pp > 1 ? out->pp : 1;
+    out->dp = out->dp > 1 ? out->dp : 1;
+    if (out->tokens_per_s <= 0)
+        out->tokens_per_s = number(csv, row, "throughput_tok_s_gpu") * out->gpus;
     if (out->tp < 1 && out->gpus == 1)
         out->tp = 1;
     out->kind = kind_of(out);

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * serve_fleet.h - replicas of deployments behind a router, and the most traffic that they carry.
+ *
+ *   requests --> router --> replica 0: a serving engine with its own scheduler and cache
+ *                  |------> replica 1: ...
+ *
+ * A router decides for each request when it is sent, by what it knows then of each replica: requests that it has sent there and that
+ * have not ended, and tokens of prompts that it has sent there before. It does not look into engines. Replicas may be unlike each other.
+ */
+#ifndef MAQUETTE_SERVE_FLEET_H
+#define MAQUETTE_SERVE_FLEET_H
+
+#include "maquette/serve.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* To whom a request goes: identifier, name, what it is. Ties go to the first replica. */
+/* clang-format off */
+#define MAQ_ROUTER_LIST(X)                                                                                             \
+    X(ROUND_ROBIN,    "round-robin",    "each in turn")                                                                \
+    X(RANDOM,         "random",         "any")                                                                         \
+    X(LEAST_REQUESTS, "least-requests", "fewest requests that have not ended")                                         \
+    X(LEAST_TOKENS,   "least-tokens",   "fewest tokens of such requests, in and out")                                  \
+    X(POWER_OF_TWO,   "power-of-two",   "of two at random the one with fewer requests")                                \
+    X(PREFIX,         "prefix",         "the longest prefix that was sent there, unless its load is out of balance")   \
+    X(SESSION,        "session",        "all of a session to one; without a session any")
+/* clang-format on */
+enum maq_router {
+#define MAQ_ROUTER_ENUM(id, name, what) MAQ_ROUTER_##id,
+    MAQ_ROUTER_LIST(MAQ_ROUTER_ENUM)
+#undef MAQ_ROUTER_ENUM
+        MAQ_ROUTER_COUNT
+};
+MAQ_API const char *maq_router_name(enum maq_router router);
+
+/* Replicas that are alike. */
+struct maq_fleet_member {
+    const struct maq_job *job;
+    const struct maq_serve_options *options;
+    uint32_t replicas; /* at least 1 */
+};
+
+struct maq_fleet {
+    const struct maq_fleet_member *members; /* [n_members], at least one */
+    uint32_t n_members;
+    enum maq_router router;
+    uint64_t seed; /* of what a router draws */
+};
+
+/*
+ * Serves requests. Latencies and throughput of *out are those of the whole fleet, memory and options those of the first member;
+ * out->replicas has each of them. *out is owned by the caller (maq_serve_free). A member that does not fit is a result, as with
+ * maq_serve_run(): nothing is served then, and out->fits is false. One replica: the result of maq_serve_run(), to the bit.
+ */
+MAQ_API enum maq_status maq_fleet_run(struct maq_serve_result **out, const struct maq_fleet *fleet,
+                                      const struct maq_requests *requests, struct maq_diag *diag);
+
+/* The most traffic under which a fleet holds its bounds. */
+#define MAQ_CAPACITY_DRAWS 64u
+struct maq_capacity {
+    double rate; /* requests a second: the median of the draws; 0: the bounds are missed however slowly they come */
+    double low,
+        high; /* the least and the most of them, which hold the median of all draws there are with a probability of */
+    double confidence; /* 1 - 2^(1 - n_draws), whatever their law is; 0 where there is one */
+    double of_draw[MAQ_CAPACITY_DRAWS];
+    uint32_t n_draws, runs;
+    double e2el_s; /* mean of one draw at its rate */
+    bool fits;
+    bool unbounded; /* all of a draw at once are served within the bounds: there is no such rate */
+};
+
+/*
+ * Finds it for each of `n_draws` streams of requests by bisection: the times between their arrivals are scaled, all else stays as it is.
+ * A rate is that between the first and the last arrival. Without bounds (slo->n = 0) it is the most traffic that does not overload the
+ * fleet (struct maq_serve_result). To `tolerance`, relative (0 = 0.001). Streams have arrival times (concurrency 0), at least two each.
+ */
+MAQ_API enum maq_status maq_fleet_capacity(struct maq_capacity *out, const struct maq_fleet *fleet,
+                                           const struct maq_requests *const *draws, uint32_t n_draws,
+                                           const struct maq_slo *slo, double tolerance, struct maq_diag *diag);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

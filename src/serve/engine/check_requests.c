@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* check_requests.c - whether a deployment can ever serve requests, and what it says of itself. */
+#include "serve/codes.h"
+#include "serve/engine/deployment.h"
+#include "serve/sched/sglang.h"
+
+void maq_deployment_fill(struct maq_serve_result *out, const struct maq_deployment *d)
+{
+    out->job = d->job;
+    out->options = d->options;
+    for (int i = 0; i < MAQ_SERVE_MEM_COUNT; i++)
+        out->memory[i] = d->memory[i];
+    out->capacity_bytes = d->capacity_bytes;
+    out->weights_bytes = d->memory[MAQ_SERVE_MEM_WEIGHTS];
+    out->kv_bytes_per_token = d->kv_bytes_per_token;
+    out->blocks = d->blocks;
+    out->kv_tokens = d->kv_tokens;
+    out->fits = d->fits;
+    out->n_replicas = 1;
+    out->n_devices = (uint32_t)(d->job->plan.tp * d->job->plan.pp * d->options.dp);
+}
+
+/* Requests that no scheduler could ever take in are named before any runs. */
+enum maq_status maq_deployment_check(const struct maq_deployment *d, const struct maq_requests *q,
+                                     struct maq_diag *diag)
+{
+    double before = 0;
+    for (uint32_t i = 0; i < q->n; i++) {
+        const struct maq_request *r = &q->at[i];
+        int64_t tokens = r->prompt + r->output, room = tokens;
+        if (d->options.engine == MAQ_ENGINE_SGLANG)
+            room = maq_sglang_room(r->prompt, r->output, d->options.block_size);
+        if (r->prompt < 1 || r->output < 1)
+            return maq_diag_fail(MAQ_BAD_INPUT, diag, MAQ_CODE_REQUEST_EMPTY, (struct maq_span){0}, NULL,
+                                 "request %u has %lld tokens in and %lld out: both are at least 1", i + 1,
+                                 (long long)r->prompt, (long long)r->output);
+        if (tokens > d->options.max_model_len)
+            return maq_diag_fail(MAQ_BAD_INPUT, diag, MAQ_CODE_REQUEST_LONG, (struct maq_span){0},
+                                 "--max-model-len, or shorter requests",
+                                 "request %u has %lld tokens in and %lld out, the context is %lld", i + 1,
+                                 (long long)r->prompt, (long long)r->output, (long long)d->options.max_model_len);
+        if (d->options.no_chunked_prefill && d->options.engine != MAQ_ENGINE_SGLANG &&
+            r->prompt > d->options.max_num_batched_tokens)
+            return maq_diag_fail(MAQ_BAD_INPUT, diag, MAQ_CODE_REQUEST_LONG, (struct maq_span){0},
+                                 "--max-num-batched-tokens, or shorter prompts",
+                                 "request %u has %lld tokens in, which are computed at once, an iteration has %d",
+                                 i + 1, (long long)r->prompt, d->options.max_num_batched_tokens);
+        if (room > d->kv_tokens)
+            return maq_diag_fail(MAQ_NO, diag, MAQ_CODE_REQUEST_BLOCKS, (struct maq_span){0},
+                                 "more memory for the cache: a higher --tp, a narrower type, --gpu-memory-utilization",
+                                 "request %u needs room for %lld tokens, the cache holds %lld", i + 1, (long long)room,
+                                 (long long)d->kv_tokens);
+        if (q->concurrency == 0 && r->arrival_s < before)
+            return maq_diag_fail(MAQ_BAD_INPUT, diag, MAQ_CODE_REQUEST_ORDER, (struct maq_span){0},
+                                 "sort them by arrival", "request %u comes before request %u: time goes back", i + 1,
+                                 i);
+        before = r->arrival_s;
+    }
+    return MAQ_OK;
+}

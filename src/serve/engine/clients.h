@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * clients.h - those who send requests and take their tokens, and what they have seen of them.
+ *
+ * Requests are sent at their arrival times; or, where a concurrency is kept, each at the end of another. To which engine a request goes is the
+ * caller's to say, who asks when the next one is sent.
+ */
+#ifndef MAQ_SERVE_ENGINE_CLIENTS_H
+#define MAQ_SERVE_ENGINE_CLIENTS_H
+
+#include "serve/engine/latency.h"
+
+struct maq_clients {
+    const struct maq_requests *requests;
+    struct maq_served *served; /* [requests->n], the caller's */
+    uint32_t sent, finished;
+    double *due_s; /* [n_due], a heap: when further ones are sent, where a concurrency is kept */
+    uint32_t n_due, due_size;
+    bool failed;            /* out of memory */
+    double first_s, last_s; /* the first arrival; the last token */
+    uint64_t cached;        /* tokens of prompts */
+    struct maq_latency itl, ttft, tpot, e2el, queue;
+};
+
+/* To be ended even on failure, which is false: out of memory. */
+bool maq_clients_init(struct maq_clients *c, const struct maq_requests *requests, struct maq_served *served);
+void maq_clients_fini(struct maq_clients *c);
+
+/* When the next request is sent, as far as is known by now; infinity: none is. */
+double maq_clients_next_s(const struct maq_clients *c);
+/* It is sent. Its number. */
+uint32_t maq_clients_send(struct maq_clients *c);
+/* A request has had its last token, of which served[request] has the times. */
+void maq_clients_finish(struct maq_clients *c, uint32_t request);
+/* What they have seen, in *out. */
+void maq_clients_fill(const struct maq_clients *c, struct maq_serve_result *out);
+
+#endif

@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * fleet.c - replicas in one time.
+ *
+ * Engines know nothing of each other: between two requests each goes on by itself. Before a request is sent, all have to have done what
+ * happens before it, since that is what its router sees. Where clients keep a concurrency, the end of a request sends another, and
+ * nobody may go past the next event of anybody else.
+ */
+#include <math.h>
+#include <stdlib.h>
+
+#include "base/alloc.h"
+#include "base/check.h"
+#include "serve/codes.h"
+#include "serve/fleet/router.h"
+
+struct run {
+    const struct maq_fleet *fleet;
+    const struct maq_requests *requests;
+    struct maq_deployment *deployments; /* [n_members] */
+    uint32_t n_deployments;             /* that are begun */
+    struct maq_serve_engine *engines;   /* [n] */
+    uint32_t n, n_engines;              /* n_engines: that are begun */
+    double *next_s;                     /* [n] when each would do something */
+    uint32_t *heap, *place;             /* [n] replicas, the one that is next in front; [replica] where it is in it */
+    struct maq_clients clients;
+    struct maq_routing routing;
+};
+
+/* ---- who is next ---- */
+
+static bool before(const struct run *r, uint32_t a, uint32_t b)
+{
+    return r->next_s[a] < r->next_s[b] || (r->next_s[a] <= r->next_s[b] && a < b);
+}
+
+static void swap(struct run *r, uint32_t i, uint32_t j)
+{
+    uint32_t a = r->heap[i], b = r->heap[j];
+    r->heap[i] = b;
+    r->heap[j] = a;
+    r->place[a] = j;
+    r->place[b] = i;
+}
+
+static void settle(struct run *r, uint32_t i)
+{
+    for (uint32_t child; (child = 2 * i + 1) < r->n; i = child) {
+        if (child + 1 < r->n && before(r, r->heap[child + 1], r->heap[child]))
+            child++;
+        if (!before(r, r->heap[child], r->heap[i]))
+            return;
+        swap(r, i, child);
+    }
+}
+
+/* What is sent to a replica can only bring its next event forward. */
+static void brought_forward(struct run *r, uint32_t replica)
+{
+    for (uint32_t i = r->place[replica]; i > 0 && before(r, r->heap[i], r->heap[(i - 1) / 2]); i = (i - 1) / 2)
+        swap(r, i, (i - 1) / 2);
+}
+
+/* When anybody but the first would do something. */
+static double second_s(const struct run *r)
+{
+    double s = (double)INFINITY;
+    for (uint32_t i = 1; i < 3 && i < r->n; i++)
+        s = fmin(s, r->next_s[r->heap[i]]);
+    return s;
+}
+
+/* ---- the loop ---- */
+
+static enum maq_status loop(struct run *r)
+{
+    struct maq_clients *c = &r->clients;
+    while (c->finished < r->requests->n) {
+        double send_s = maq_clients_next_s(c);
+        uint32_t first = r->heap[0];
+        struct maq_serve_engine *e = &r->engines[first];
+        bool failed = c->failed || r->routing.failed;
+        if (r->next_s[first] < send_s) {
+            double until_s = r->requests->concurrency > 0 ? fmin(send_s, second_s(r)) : send_s;
+            if (until_s <= r->next_s[first]) /* two at the same time: one after the other */
+                until_s = nextafter(r->next_s[first], (double)INFINITY);
+            maq_engine_step(e, until_s);
+            r->next_s[first] = maq_engine_next_s(e);
+            failed |= maq_engine_failed(e);
+            settle(r, 0);
+        } else if (send_s < (double)INFINITY) {
+            uint32_t request = maq_clients_send(c), to = maq_routing_choose(&r->routing, request);
+            maq_engine_send(&r->engines[to], request);
+            failed |= r->engines[to].failed;
+            r->next_s[to] = maq_engine_next_s(&r->engines[to]);
+            brought_forward(r, to);
+        } else {
+            return MAQ_LIMIT; /* those that wait never fit */
+        }
+        if (failed)
+            return MAQ_NO_MEMORY;
+    }
+    return MAQ_OK;
+}
+
+/* ---- what came of it ---- */
+
+static enum maq_status fill(struct run *r, struct maq_serve_result *out)
+{
+    struct maq_served_replica *list = maq__calloc(r->n * sizeof *list);
+    double *prompts = maq__calloc(r->n * sizeof *prompts);
+    out->replicas = list;
+    if (!list || !prompts) {
+        free(prompts);
+        return MAQ_NO_MEMORY;
+    }
+    maq_clients_fill(&r->clients, out);
+    maq_engine_fill(r->engines, r->n, out);
+    out->n_replicas = r->n;
+    out->router = maq_router_name(r->fleet->router);
+    out->n_devices = 0;
+    for (uint32_t i = 0; i < r->requests->n; i++) {
+        struct maq_served_replica *to = &list[out->served[i].replica];
+        to->requests++;
+        to->output_tokens += (double)r->requests->at[i].output;
+        to->prefix_hit_rate += (double)out->served[i].cached;
+        prompts[out->served[i].replica] += (double)r->requests->at[i].prompt;
+    }
+    uint32_t k = 0;
+    for (uint32_t m = 0; m < r->fleet->n_members; m++)
+        for (uint32_t i = 0; i < r->fleet->members[m].replicas; i++, k++) {
+            const struct maq_serve_engine *e = &r->engines[k];
+            const struct maq_job *job = r->fleet->members[m].job;
+            list[k].member = m;
+            list[k].busy_share = out->duration_s > 0 ? e->busy_s / out->duration_s : 0;
+            list[k].kv_peak = e->kv_peak;
+            list[k].kv_mean = e->now_s > 0 ? e->kv_area_s / e->now_s : 0;
+            list[k].prefix_hit_rate /= prompts[k] > 0 ? prompts[k] : 1;
+            out->n_devices += (uint32_t)(job->plan.tp * job->plan.pp * e->d->options.dp);
+        }
+    free(prompts);
+    return MAQ_OK;
+}
+
+/* ---- begin and end ---- */
+
+static enum maq_status begin_deployments(struct run *r, struct maq_serve_result *out, struct maq_diag *diag)
+{
+    const struct maq_fleet *f = r->fleet;
+    r->deployments = maq__calloc(f->n_members * sizeof *r->deployments);
+    if (!r->deployments)
+        return MAQ_NO_MEMORY;
+    for (uint32_t m = 0; m < f->n_members; m++) {
+        r->n_deployments = m + 1;
+        MAQ_TRY(maq_deployment_init(&r->deployments[m], f->members[m].job, f->members[m].options, diag));
+        r->n += f->members[m].replicas;
+        if (m == 0 || !r->deployments[m].fits)
+            maq_deployment_fill(out, &r->deployments[m]);
+        if (!r->deployments[m].fits)
+            return MAQ_OK;
+    }
+    for (uint32_t m = 0; m < f->n_members; m++)
+        MAQ_TRY(maq_deployment_check(&r->deployments[m], r->requests, diag));
+    return MAQ_OK;
+}
+
+static enum maq_status begin_engines(struct run *r, struct maq_serve_result *out)
+{
+    out->served = maq__calloc((r->requests->n ? r->requests->n : 1u) * sizeof *out->served);
+    r->engines = maq__calloc(r->n * sizeof *r->engines);
+    r->next_s = maq__calloc(r->n * sizeof *r->next_s);
+    r->heap = maq__calloc(r->n * sizeof *r->heap);
+    r->place = maq__calloc(r->n * sizeof *r->place);
+    if (!out->served || !r->engines || !r->next_s || !r->heap || !r->place ||
+        !maq_clients_init(&r->clients, r->requests, out->served))
+        return MAQ_NO_MEMORY;
+    uint32_t k = 0;
+    for (uint32_t m = 0; m < r->fleet->n_members; m++)
+        for (uint32_t i = 0; i < r->fleet->members[m].replicas; i++, k++) {
+            r->n_engines = k + 1;
+            MAQ_TRY(maq_engine_init(&r->engines[k], &r->deployments[m], &r->clients));
+            r->engines[k].replica = k;
+            r->engines[k].asked = true; /* there is nothing to do before a request is sent */
+            r->next_s[k] = maq_engine_next_s(&r->engines[k]);
+            r->heap[k] = r->place[k] = k;
+        }
+    return maq_routing_init(&r->routing, r->fleet, r->engines, r->n, r->requests) ? MAQ_OK : MAQ_NO_MEMORY;
+}
+
+static void end(struct run *r)
+{
+    for (uint32_t i = 0; i < r->n_engines; i++)
+        maq_engine_fini(&r->engines[i]);
+    for (uint32_t m = 0; m < r->n_deployments; m++)
+        maq_deployment_fini(&r->deployments[m]);
+    maq_clients_fini(&r->clients);
+    maq_routing_fini(&r->routing);
+    free(r->engines);
+    free(r->deployments);
+    free(r->next_s);
+    free(r->heap);
+    free(r->place);
+}
+
+enum maq_status maq_fleet_run(struct maq_serve_result **out, const struct maq_fleet *fleet,
+                              const struct maq_requests *requests, struct maq_diag *diag)
+{
+    if (fleet->n_members == 1 && fleet->members[0].replicas == 1)
+        return maq_serve_run(out, fleet->members[0].job, fleet->members[0].options, requests, diag);
+    struct run r = {.fleet = fleet, .requests = requests};
+    struct maq_serve_result *result = maq__calloc(sizeof *result);
+    enum maq_status status = result ? begin_deployments(&r, result, diag) : MAQ_NO_MEMORY;
+    if (status == MAQ_OK && result->fits) {
+        status = begin_engines(&r, result);
+        if (status == MAQ_OK)
+            status = loop(&r);
+        if (status == MAQ_OK)
+            status = fill(&r, result);
+    }
+    end(&r);
+    if (status == MAQ_LIMIT)
+        status = maq_diag_fail(MAQ_NO, diag, MAQ_CODE_REQUEST_BLOCKS, (struct maq_span){0}, NULL,
+                               "requests wait that never find room in the cache");
+    if (status == MAQ_NO_MEMORY)
+        status = maq_no_memory(diag, "a fleet");
+    if (status != MAQ_OK) {
+        maq_serve_free(result);
+        return status;
+    }
+    *out = result;
+    return MAQ_OK;
+}

@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* router.c - policies of a router. */
+#include "serve/fleet/router.h"
+
+#include <stdlib.h>
+
+#include "base/alloc.h"
+
+#define IMBALANCE_REQUESTS 64
+#define IMBALANCE_RATIO 1.5
+#define PREFIX_SHARE 0.3
+
+const char *maq_router_name(enum maq_router router)
+{
+    static const char *const names[MAQ_ROUTER_COUNT] = {
+#define NAME(id, name, what) [MAQ_ROUTER_##id] = name,
+        MAQ_ROUTER_LIST(NAME)
+#undef NAME
+    };
+    return (unsigned)router < MAQ_ROUTER_COUNT ? names[router] : "unknown";
+}
+
+/* ---- prefixes ---- */
+
+static uint64_t chain(uint64_t parent, uint64_t name)
+{
+    uint64_t x = (parent ^ (name + 0x9e3779b97f4a7c15u)) * 0xff51afd7ed558ccdu;
+    x = (x ^ (x >> 32)) * 0x94d049bb133111ebu;
+    x ^= x >> 29;
+    return x ? x : 1;
+}
+
+static uint32_t place_of(const struct maq_prefix_marks *p, uint64_t key)
+{
+    uint32_t i = (uint32_t)(key >> 20) & (p->size - 1);
+    while (p->key[i] != 0 && p->key[i] != key)
+        i = (i + 1) & (p->size - 1);
+    return i;
+}
+
+static bool marks_grow(struct maq_prefix_marks *p)
+{
+    struct maq_prefix_marks old = *p;
+    if (p->n * 2 < p->size)
+        return true;
+    p->size = old.size ? old.size * 2 : 1024;
+    p->key = maq__calloc(p->size * sizeof *p->key);
+    p->marks = maq__calloc((size_t)p->size * p->words * sizeof *p->marks);
+    if (!p->key || !p->marks) {
+        free(p->key);
+        free(p->marks);
+        *p = old;
+        return false;
+    }
+    for (uint32_t i = 0; i < old.size; i++) {
+        if (old.key[i] == 0)
+            continue;
+        uint32_t to = place_of(p, old.key[i]);
+        p->key[to] = old.key[i];
+        for (uint32_t w = 0; w < p->words; w++)
+            p->marks[(size_t)to * p->words + w] = old.marks[(size_t)i * p->words + w];
+    }
+    free(old.key);
+    free(old.marks);
+    return true;
+}
+
+/* Names that some replica was sent in one piece, from the first on; both[] says which were sent that many. */
+static uint32_t longest_match(struct maq_prefix_marks *p, const struct maq_request *q)
+{
+    uint64_t key = 0;
+    for (uint32_t i = 0; i < q->n_prefix; i++) {
+        key = chain(key, q->prefix[i]);
+        uint32_t at = p->size > 0 ? place_of(p, key) : 0;
+        uint64_t any = 0;
+        for (uint32_t w = 0; w < p->words && p->size > 0 && p->key[at] != 0; w++)
+            any |= (i == 0 ? UINT64_MAX : p->both[w]) & p->marks[(size_t)at * p->words + w];
+        if (any == 0)
+            return i;
+        for (uint32_t w = 0; w < p->words; w++)
+            p->both[w] = (i == 0 ? UINT64_MAX : p->both[w]) & p->marks[(size_t)at * p->words + w];
+    }
+    return q->n_prefix;
+}
+
+static bool mark(struct maq_prefix_marks *p, const struct maq_request *q, uint32_t replica)
+{
+    uint64_t key = 0;
+    for (uint32_t i = 0; i < q->n_prefix; i++) {
+        if (!marks_grow(p))
+            return false;
+        key = chain(key, q->prefix[i]);
+        uint32_t at = place_of(p, key);
+        p->n += p->key[at] == 0;
+        p->key[at] = key;
+        p->marks[(size_t)at * p->words + replica / 64] |= (uint64_t)1 << replica % 64;
+    }
+    return true;
+}
+
+/* ---- loads ---- */
+
+/* `among`: a bit for each replica that may be taken; NULL: all may. */
+static uint32_t emptiest(const struct maq_routing *r, const uint64_t *among, bool by_tokens)
+{
+    uint32_t best = UINT32_MAX;
+    int64_t least = INT64_MAX;
+    for (uint32_t i = 0; i < r->n; i++) {
+        const struct maq_serve_engine *e = &r->engines[i];
+        int64_t load = by_tokens ? e->outstanding_tokens : e->outstanding;
+        if ((!among || among[i / 64] >> i % 64 & 1) && load < least) {
+            least = load;
+            best = i;
+        }
+    }
+    return best;
+}
+
+static bool is_unbalanced(const struct maq_routing *r)
+{
+    uint32_t most = 0, least = UINT32_MAX;
+    for (uint32_t i = 0; i < r->n; i++) {
+        uint32_t load = r->engines[i].outstanding;
+        most = load > most ? load : most;
+        least = load < least ? load : least;
+    }
+    return most - least > IMBALANCE_REQUESTS && most > IMBALANCE_RATIO * least;
+}
+
+static uint32_t by_prefix(struct maq_routing *r, const struct maq_request *q)
+{
+    uint32_t matched = longest_match(&r->prefixes, q), to;
+    bool enough = (double)matched * r->requests->prefix_unit > PREFIX_SHARE * (double)q->prompt;
+    to = emptiest(r, enough && !is_unbalanced(r) ? r->prefixes.both : NULL, false);
+    if (!mark(&r->prefixes, q, to))
+        r->failed = true;
+    return to;
+}
+
+static uint32_t any(struct maq_routing *r)
+{
+    uint32_t i = (uint32_t)(maq_rng_next(&r->rng) * r->n);
+    return i < r->n ? i : r->n - 1;
+}
+
+static uint32_t by_session(struct maq_routing *r, const struct maq_request *q)
+{
+    return q->session ? (uint32_t)(chain(0, q->session) % r->n) : any(r);
+}
+
+static uint32_t of_two(struct maq_routing *r)
+{
+    uint32_t a = any(r), b = any(r);
+    return r->engines[b].outstanding < r->engines[a].outstanding ? b : a;
+}
+
+uint32_t maq_routing_choose(struct maq_routing *r, uint32_t request)
+{
+    const struct maq_request *q = &r->requests->at[request];
+    switch (r->policy) {
+    case MAQ_ROUTER_RANDOM:
+        return any(r);
+    case MAQ_ROUTER_LEAST_REQUESTS:
+        return emptiest(r, NULL, false);
+    case MAQ_ROUTER_LEAST_TOKENS:
+        return emptiest(r, NULL, true);
+    case MAQ_ROUTER_POWER_OF_TWO:
+        return of_two(r);
+    case MAQ_ROUTER_PREFIX:
+        return by_prefix(r, q);
+    case MAQ_ROUTER_SESSION:
+        return by_session(r, q);
+    case MAQ_ROUTER_ROUND_ROBIN:
+    case MAQ_ROUTER_COUNT:
+        break;
+    }
+    return r->next++ % r->n;
+}
+
+/* ---- begin and end ---- */
+
+bool maq_routing_init(struct maq_routing *r, const struct maq_fleet *fleet, const struct maq_serve_engine *engines,
+                      uint32_t n, const struct maq_requests *requests)
+{
+    *r = (struct maq_routing){.policy = fleet->router,
+                              .engines = engines,
+                              .n = n,
+                              .requests = requests,
+                              .rng = maq_rng_of(fleet->seed, MAQ_RNG_ROUTER, 0),
+                              .prefixes.words = (n + 63) / 64};
+    r->prefixes.both = maq__calloc(r->prefixes.words * sizeof *r->prefixes.both);
+    return r->prefixes.both != NULL;
+}
+
+void maq_routing_fini(struct maq_routing *r)
+{
+    free(r->prefixes.key);
+    free(r->prefixes.marks);
+    free(r->prefixes.both);
+}
