@@ -6,6 +6,7 @@
  * Apache-2.0), as far as notes and numbers confirm it.
  */
 #include <math.h>
+#include <string.h>
 
 #include "base/str.h"
 #include "validate/kernels/table.h"
@@ -227,10 +228,34 @@ static bool experts_of(struct maq_op *op, struct maq_kernel_line *row, int64_t r
     return set_type(op, TEXT(moe_dtype)) && op->d[2] > 0;
 }
 
+/*
+ * Rows of several ranks in which the measured rank does not have its share, whatever their `distribution` says: a rank of 16 takes as long as one of 2.
+ *
+ *   DeepSeek-V3's experts, vLLM and SGLang    its router takes 4 of 8 groups of experts; even logits are ties, and the first groups win
+ *   SGLang's Triton kernels, 2816 x 704       copies for other ranks' experts are computed by expert 0 (collector/sglang/collect_moe.py
+ *                                             of aiconfigurator, 095f58a: topk_ids.clamp(min=0))
+ *   SGLang on A100 (0.5.10)                   so with all shapes
+ *   vLLM on L40S, 8 bits                      so with all shapes; why is not known
+ */
+static bool is_no_share(struct maq_kernel_line *row)
+{
+    const struct maq_kernel_table *t = row->table;
+    struct maq_str type = TEXT(moe_dtype);
+    int64_t hidden = NUMBER(hidden_size), ffn = NUMBER(inter_size);
+    bool sglang = t->library == MAQ_LIBRARY_SGLANG, vllm = t->library == MAQ_LIBRARY_VLLM;
+    if ((sglang || vllm) && hidden == 7168 && ffn == 2048 && NUMBER(num_experts) == 256)
+        return true;
+    if (sglang && (strcmp(t->device.name, "a100-80gb") == 0 || (hidden == 2816 && ffn == 704)))
+        return true;
+    return vllm && strcmp(t->device.name, "l40s") == 0 && maq_str_starts(type, "fp8");
+}
+
 /* num_tokens are those of all ranks; a rank gets its share of their copies. */
 static bool moe_row(struct maq_op *op, struct maq_kernel_line *row)
 {
     int64_t ep = NUMBER(moe_ep_size), copies = NUMBER(num_tokens) * NUMBER(topk);
+    if (ep > 1 && is_no_share(row))
+        return false;
     return ep > 0 && experts_of(op, row, (copies + ep - 1) / ep, NUMBER(num_experts));
 }
 
