@@ -26,6 +26,7 @@ need_library cmocka libcmocka-dev
 if [ "$what" = all ]; then
     need_command gcc gcc
     need_command clang clang
+    need_command ld.lld lld
     need_command ccache ccache
     can_link clang -fsanitize=address,undefined || missing+=(clang libclang-rt-14-dev)
     need_command clang-format-14 clang-format-14
