@@ -196,7 +196,7 @@ static void test_nearby(void **state)
     unsigned drawn = 0, better = 0, settled = 0;
     assert_non_null(c);
     assert_true(maq_mixed_run_table(&table, run, 0, &run->arena));
-    for (int t = 0; t < 400; t++) {
+    for (int t = 0; t < (SANITIZED ? 120 : 400); t++) {
         if (!draw_pipeline(c, &seed, &table, run->waves[0].replicas))
             continue;
         const double form_s = c->step_s, before = play(run, &run->waves[0], c, &table);
@@ -840,7 +840,7 @@ static void test_fits(void **state)
     struct searched s = search(TINY, 1, 1);
     const struct maq_mixed_run *run = s.result->owner;
     uint32_t fit = 0, not = 0;
-    for (uint32_t w = 0; w < run->n_waves; w++)
+    for (uint32_t w = 0; w < run->n_waves; w += SANITIZED ? 2 : 1)
         for (double share = 1; share > 0.05; share *= SANITIZED ? 0.5 : 0.85) {
             struct maq_arena arena;
             struct maq_stage_table table;

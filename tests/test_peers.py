@@ -17,7 +17,7 @@ SWEEP = """
 model: gpt2
 cluster: 'a100-80gb:8'
 workload: {seq: 1024, gbs: 64}
-search: {cp: 1, vary: {gpus: '8..32:x2', gpu: [a100-80gb, h100-sxm], gbs: [64, 128], seq: [512, 1024]}}
+search: {tp: [1, 2], cp: 1, pp: [1, 2], vp: 1, vary: {gpus: '8..32:x2', gpu: [a100-80gb, h100-sxm], gbs: [64, 128], seq: [512, 1024]}}
 """
 
 

@@ -23,6 +23,12 @@ static void test_known_answer(void **state)
     assert_int_equal(w[1], 0x41c83b0eu);
     assert_int_equal(w[2], 0xa20bc7c6u);
     assert_int_equal(w[3], 0x6d5451fdu);
+    maq_rng_block(w, 0x299f31d0a4093822u, 0x03707344u, 0x13198a2eu,
+                  0x85a308d3243f6a88u); /* and the third: digits of pi */
+    assert_int_equal(w[0], 0xd16cfe09u);
+    assert_int_equal(w[1], 0x94fdccebu);
+    assert_int_equal(w[2], 0x5001e420u);
+    assert_int_equal(w[3], 0x24126ea1u);
 }
 
 static void test_range(void **state)

@@ -21,7 +21,7 @@
 #include "maquette/planner.h"
 #include "sanitized.h"
 
-#define JOBS (SANITIZED ? 20 : 60)
+#define JOBS (SANITIZED ? 12 : 60)
 #define TEXT 2048
 
 struct dice {

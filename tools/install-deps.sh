@@ -9,7 +9,6 @@ missing=()
 
 need_command() { command -v "$1" >/dev/null 2>&1 || missing+=("$2"); }
 need_library() { command -v pkg-config >/dev/null 2>&1 && pkg-config --exists "$1" || missing+=("$2"); }
-has_header() { echo "#include <$1>" | "${CC:-cc}" -fsyntax-only -x c - 2>/dev/null; }
 can_link() { echo 'int main(void) { return 0; }' | "$@" -x c - -o /dev/null 2>/dev/null; }
 
 can_link "${CC:-cc}" || missing+=(gcc libc6-dev)
@@ -24,10 +23,10 @@ need_library yajl libyajl-dev
 need_library zlib zlib1g-dev
 need_library sqlite3 libsqlite3-dev
 need_library cmocka libcmocka-dev
-has_header Random123/philox.h || missing+=(librandom123-dev)
 if [ "$what" = all ]; then
     need_command gcc gcc
     need_command clang clang
+    need_command ld.lld lld
     need_command ccache ccache
     can_link clang -fsanitize=address,undefined || missing+=(clang libclang-rt-14-dev)
     need_command clang-format-14 clang-format-14

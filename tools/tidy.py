@@ -5,16 +5,17 @@
     tools/tidy.py BUILD NODES FILE...
 
 Prints findings (not the paths to them: `clang-tidy-14 -p BUILD FILE` shows those) and exits with 1 when there is one. Nearly all of the
-time is the path search of clang-analyzer, which NODES bounds per function; a file whose preprocessed text, comments included, was clean
-under the same checks and bound is not searched again. What was clean is kept as empty files in a cache folder, by hash, for a month.
+time is the path search of clang-analyzer, which NODES bounds per function; a file that was clean is not searched again under the same
+checks, bound and command while neither it nor a header changes that its compiler read (BUILD knows them, once it is built). What was
+clean is kept as empty files in a cache folder, by hash, for a month.
 """
 import concurrent.futures
+import functools
 import hashlib
 import json
 import os
 import pathlib
 import re
-import shlex
 import subprocess
 import sys
 import time
@@ -24,22 +25,44 @@ KEEP_S = 30 * 24 * 3600
 FINDING = re.compile(r"(error|warning):")
 
 
-def preprocessed(command, folder):
-    """The text that the compiler sees, with comments, as bytes; None where that fails (clang-tidy will say why)."""
-    words = [w for w in shlex.split(command) if w != "ccache"]
-    drop = {"-o", "-MF", "-MQ", "-MT"}
-    kept = [words[0]]
-    for before, word in zip(words, words[1:]):
-        if word not in drop | {"-c", "-MD"} and before not in drop:
-            kept.append(word)
-    run = subprocess.run(kept + ["-E", "-C", "-P"], cwd=folder, capture_output=True, check=False)
-    return run.stdout if run.returncode == 0 else None
+def read_by_object(build):
+    """Object -> the files that its compiler read, as ninja wrote them down; {} where it did not."""
+    run = subprocess.run(["ninja", "-C", build, "-t", "deps"], capture_output=True, text=True, check=False)
+    read, names = {}, []
+    for line in run.stdout.splitlines():
+        if line.startswith(" "):
+            names.append(line.strip())
+        elif ": #deps" in line:
+            names = read.setdefault(line.split(": #deps")[0], [])
+    return read
 
 
-def check(file, entry, build, nodes, salt, cache):
+@functools.lru_cache(maxsize=None)
+def digest_of(path):
+    return hashlib.sha256(pathlib.Path(path).read_bytes()).digest()
+
+
+def seen_by_compiler(entry, read):
+    """A hash of the command and of all that it read, wherever the checkout lies; None where that is not known: a file that was not
+    compiled, or has gone."""
+    here = os.getcwd()
+    names = read.get(entry["output"])
+    if not names:
+        return None
+    seen = hashlib.sha256(entry["command"].replace(here, "").encode())
+    try:
+        for name in names:
+            path = os.path.realpath(os.path.join(entry["directory"], name))
+            seen.update(name.replace(here, "").encode() + digest_of(path))
+    except OSError:
+        return None
+    return seen.digest()
+
+
+def check(file, entry, build, nodes, salt, cache, read):
     """Findings of one file; an empty list also where it is known to be clean."""
-    text = preprocessed(entry["command"], entry["directory"]) if entry else None
-    known = cache / hashlib.sha256(salt + text).hexdigest() if text else None
+    seen = seen_by_compiler(entry, read) if entry else None
+    known = cache / hashlib.sha256(salt + seen).hexdigest() if seen else None
     if known and known.exists():
         os.utime(known)
         return [], False
@@ -64,9 +87,10 @@ def main():
     salt = version + pathlib.Path(".clang-tidy").read_bytes() + nodes.encode()
     with open(pathlib.Path(build) / "compile_commands.json", encoding="utf-8") as commands:
         entries = {os.path.realpath(os.path.join(e["directory"], e["file"])): e for e in json.load(commands)}
+    read = read_by_object(build)
     findings, searched = set(), 0
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-        jobs = [pool.submit(check, file, entries.get(os.path.realpath(file)), build, nodes, salt, cache) for file in files]
+        jobs = [pool.submit(check, file, entries.get(os.path.realpath(file)), build, nodes, salt, cache, read) for file in files]
         for job in jobs:
             found, ran = job.result()
             findings.update(found)
