@@ -72,7 +72,7 @@ static bool means_something(const struct maq_plan *p, enum setting setting)
 static bool exists(const struct maq_job *job, bool moe, enum setting setting)
 {
     const struct maq_framework *f = &job->framework;
-    return setting == OVERLAP_SHARED ? f->has_shared_expert_overlap
+    return setting == OVERLAP_SHARED ? f->has_shared_overlap
            : setting == CUDA_GRAPHS  ? f->has_cuda_graphs && (!moe || job->plan.capacity_factor > 0)
                                      : true;
 }
