@@ -133,8 +133,8 @@ static void test_refused(void **unused)
                           "cuda_graph_scope: [moe]"},
                *const taken[] = {"cuda_graph_scope: full_iteration, recompute: full",
                                  "cuda_graph_scope: full_iteration, cpu_offloading_num_layers: 1",
-                                 "cuda_graph_scope: [attn, moe_router, moe_preprocess], recompute: selective, "
-                                 "recompute_modules: [moe_act]",
+                                 ("cuda_graph_scope: [attn, moe_router, moe_preprocess], recompute: selective, "
+                                  "recompute_modules: [moe_act]"),
                                  "cuda_graph_scope: [attn, moe], moe_expert_capacity_factor: 1.25"};
     for (size_t i = 0; i < MAQ_COUNT(plans) + MAQ_COUNT(taken); i++) {
         const char *plan = i < MAQ_COUNT(plans) ? plans[i] : taken[i - MAQ_COUNT(plans)];

@@ -210,8 +210,7 @@ static bool has_shared_experts(const struct maq_job *job)
 static void shared_values(struct list *l, const struct maq_search_space *space, const struct maq_job *job, bool open)
 {
     add(l, space->base.overlap_shared_experts);
-    if (open && job->framework.has_shared_overlap && has_shared_experts(job) &&
-        !space->base.overlap_shared_experts)
+    if (open && job->framework.has_shared_overlap && has_shared_experts(job) && !space->base.overlap_shared_experts)
         add(l, true);
 }
 

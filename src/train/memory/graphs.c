@@ -41,7 +41,7 @@
  *
  * Not in it: blocks that several streams used are not lent again before a capture ends, so overlapped communication may keep more
  * (PyTorch's record_stream()); graphs of validation; NCCL's records of captured collectives. NVIDIA puts parts of layers at "a few
- * gigabytes", and above 10 GB with a pipeline (Megatron-Bridge at 067f987, docs/performance-guide.md).
+ * gigabytes", and above 10 GB with a pipeline (the performance guide of Megatron-Bridge, at 067f987).
  */
 #include "train/memory/graphs.h"
 
