@@ -170,7 +170,7 @@ static void test_arguments(void **unused)
     for (size_t i = 0; i < MAQ_COUNT(cases); i++) {
         char text[1024];
         struct maq_loaded_job *job;
-        struct maq_framework_words *words;
+        struct maq_framework_words *words = NULL;
         struct maq_diag *diag = maq_diag_new();
         snprintf(
             text, sizeof text,

@@ -6,6 +6,7 @@
  * The order is the order of questions: the first screen answers them, the rest is for whoever wants to know why.
  */
 #include <math.h>
+#include <string.h>
 
 #include "base/check.h"
 #include "base/text.h"
