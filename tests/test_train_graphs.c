@@ -146,10 +146,12 @@ static void test_refused(void **unused)
         enum maq_status status = maq_job_parse(&job, "test", maq_str_of(text), NULL, 0, diag);
         if ((status == MAQ_OK) != (i >= MAQ_COUNT(plans)))
             fail_msg("%s: %s", plan, status == MAQ_OK ? "taken" : maq_diag_format(diag, 0, false));
+        char *said = maq_diag_format(diag, 0, false);
         if (status == MAQ_OK)
             maq_job_free(job);
         else
-            assert_non_null(strstr(maq_diag_format(diag, 0, false), "MAQ1308"));
+            assert_non_null(strstr(said, "MAQ1308"));
+        free(said);
         maq_diag_free(diag);
     }
 }
