@@ -122,6 +122,36 @@ static void test_followed(void **state)
     }
 }
 
+/*
+ * Advice comes in milliseconds because few plans are looked at, however large the batch and so the schedules of each: 15,360 sequences
+ * are 1,920 microbatches in 32 virtual stages.
+ */
+static void test_few_plans(void **state)
+{
+    static const char *const batches[] = {"1024", "15360"};
+    (void)state;
+    for (size_t i = 0; i < COUNT(batches); i++) {
+        char text[512];
+        struct maq_loaded_job *open;
+        struct maq_search_result *r;
+        const struct maq_search_opts opts = {.top = 1,
+                                             .threads = 1,
+                                             .quick = true,
+                                             .keep_switches = true,
+                                             .min_fit_probability = MAQ_SEARCH_FIT_PROBABILITY};
+        snprintf(text, sizeof text,
+                 "{model: deepseek-v3, cluster: 'h800-sxm:8 x 32, rail 400G', workload: {seq: 4096, gbs: %s}}",
+                 batches[i]);
+        assert_int_equal(maq_job_parse_open(&open, "test", maq_str_of(text), NULL, 0, NULL), MAQ_OK);
+        assert_int_equal(maq_search(&r, open, &opts, NULL), MAQ_OK);
+        print_message("# gbs %s: %llu plans timed, %llu do not fit\n", batches[i], (unsigned long long)r->counts.scored,
+                      (unsigned long long)r->counts.unfit);
+        assert_true(r->n_plans == 1 && r->counts.scored + r->counts.unfit <= 100);
+        maq_search_result_free(r);
+        maq_job_free(open);
+    }
+}
+
 /* A plan that fits needs none. */
 static void test_none(void **state)
 {
@@ -162,6 +192,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_followed),
+        cmocka_unit_test(test_few_plans),
         cmocka_unit_test(test_none),
         cmocka_unit_test(test_reopened),
     };

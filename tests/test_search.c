@@ -365,7 +365,7 @@ static void test_brute_force(void **unused)
                                         "mbs=1,2,4",       "zero=0,1,2,3",
                                         "hsdp_replicas=1", "recompute=none,core_attn,full",
                                         "layout=E0L0",     "order=tp-cp-ep-dp-pp"};
-    uint32_t n_overlapped = 0;
+    uint32_t n_overlapped = 0, n_graphs = 0;
     for (size_t i = 0; i < MAQ_COUNT(cases); i++) {
         char text[1024];
         uint32_t n = 0;
@@ -378,6 +378,13 @@ static void test_brute_force(void **unused)
             double overlapped = brute_force(cases[i].rest, text, &n);
             n_overlapped += overlapped < best;
             best = fmin(best, overlapped);
+            for (int tp = 0; tp < 2; tp++) {
+                snprintf(text, sizeof text, "%s, tp_comm_overlap: %s, enable_cuda_graph: true", cases[i].more,
+                         tp ? "true" : "false");
+                double graphs = brute_force(cases[i].rest, text, &n);
+                n_graphs += graphs < best;
+                best = fmin(best, graphs);
+            }
         }
         snprintf(text, sizeof text, "{%s, plan: {%s}}", cases[i].rest, cases[i].more[0] ? cases[i].more + 2 : "");
         struct maq_search_opts opts = {.lists = lists, .n_lists = MAQ_COUNT(lists), .keep_switches = !overlaps};
@@ -388,29 +395,110 @@ static void test_brute_force(void **unused)
             fail_msg("searched %.9f s, brute force %.9f s", s.result->plans[0].step_s, best);
         done(&s);
     }
-    assert_true(n_overlapped > 0);
+    assert_true(n_overlapped > 0 && n_graphs > 0);
+}
+
+/* Every combination of the switches of a layer with experts, in every plan of a small space. */
+static void test_brute_force_switches(void **unused)
+{
+    (void)unused;
+    static const char rest[] =
+        "model: {base: deepseek-v2-lite, num_hidden_layers: 4}, cluster: 'h100-sxm:4', workload: "
+        "{seq: 2048, gbs: 16}",
+                      *const dispatchers[] = {"alltoall", "deepep"}, *const onoff[] = {"false", "true"},
+                      *const graphs[] = {"none", "attn, mlp, moe_router, moe_preprocess"},
+                      *const some_recomputes[] = {"none", "selective, recompute_modules: [moe_act]", "full"};
+    static const int eps[] = {1, 2, 4}, some_vps[] = {1, 2}, some_pps[] = {1, 2}, some_tps[] = {1, 2};
+    double best = INFINITY, without = INFINITY;
+    for (size_t i = 0; i < (size_t)3 * 2 * 2 * 2 * 3 * 2 * 2 * 2 * 2; i++) {
+        char text[1024], scope[96] = "";
+        size_t k = i;
+        const int ep = DIGIT(eps), vp = (NEXT(eps), DIGIT(some_vps)), pp = (NEXT(some_vps), DIGIT(some_pps)),
+                  tp = (NEXT(some_pps), DIGIT(some_tps));
+        const char *redo = (NEXT(some_tps), DIGIT(some_recomputes)),
+                   *dispatcher = (NEXT(some_recomputes), DIGIT(dispatchers)),
+                   *shared = (NEXT(dispatchers), DIGIT(onoff)), *overlap = (NEXT(onoff), DIGIT(onoff)),
+                   *parts = (NEXT(onoff), DIGIT(graphs));
+        if (parts != graphs[0])
+            snprintf(scope, sizeof scope, ", cuda_graph_scope: [%s]", parts);
+        /* Megatron Core until 2026 overlaps shared experts with its all-to-all alone (planner/uniform/branches.c) */
+        if (strcmp(shared, "true") == 0 && dispatcher != dispatchers[0])
+            continue;
+        snprintf(text, sizeof text,
+                 "{%s, plan: {tp: %d, pp: %d, vp: %d, ep: %d, etp: 1, cp: 1, mbs: 1, zero: optim, recompute: %s, "
+                 "layout: balanced, "
+                 "moe_token_dispatcher_type: %s, moe_shared_expert_overlap: %s, overlap_ep: %s%s}}",
+                 rest, tp, pp, vp, ep, redo, dispatcher, shared, overlap, scope);
+        struct maq_loaded_job *box;
+        struct maq_train_result *r;
+        if (maq_job_parse(&box, "brute force", maq_str_of(text), NULL, 0, NULL) != MAQ_OK)
+            continue;
+        if (maq_train_predict(&r, maq_job_get(box), NULL) == MAQ_OK) {
+            double step = fitting_step_s(r);
+            bool bare = strcmp(shared, "false") == 0 && !scope[0];
+            best = fmin(best, step);
+            without = bare ? fmin(without, step) : without;
+            maq_train_result_free(r);
+        }
+        maq_job_free(box);
+    }
+    static const char *const lists[] = {"tp=1,2",
+                                        "cp=1",
+                                        "pp=1,2",
+                                        "vp=1,2",
+                                        "mbs=1",
+                                        "zero=optim",
+                                        "hsdp_replicas=1",
+                                        "recompute=none,moe_act,full",
+                                        "layout=E0L0",
+                                        "order=tp-cp-ep-dp-pp",
+                                        "ep=1,2,4",
+                                        "etp=1",
+                                        "tp_comm_overlap=auto"};
+    struct maq_search_opts opts = {.lists = lists, .n_lists = MAQ_COUNT(lists)};
+    char text[256];
+    snprintf(text, sizeof text, "{%s}", rest);
+    struct searched s = search(text, &opts);
+    assert_true(s.result->n_plans > 0 && best < without);
+    if (s.result->plans[0].step_s != best)
+        fail_msg("searched %.9f s, brute force %.9f s", s.result->plans[0].step_s, best);
+    done(&s);
 }
 
 /* Switches that hide communication are searched where framework and devices have them, and kept where the job sets them. */
 static void test_switches(void **unused)
 {
     (void)unused;
+#define PARTS "none, attn+moe_router+moe_preprocess"
 #define MOE(cluster, rest)                                                                                             \
     "{model: {base: qwen3-30b-a3b, num_hidden_layers: 2}, workload: {seq: 1024, gbs: 32}, search: {cp: 1, mbs: 1, "    \
     "vp: 1}, cluster: '" cluster "'" rest "}"
     static const struct {
-        const char *text, *dispatchers, *overlaps;
+        const char *text, *dispatchers, *overlaps, *graphs, *shared;
     } cases[] = {
-        {MOE("h100-sxm:4 x 2", ""), "alltoall, deepep", "auto, true"},
-        {MOE("gb200-nvl72:4 x 2", ""), "alltoall, hybridep", "auto, true"},
-        {MOE("a100-80gb:4 x 2", ""), "alltoall", "auto, true"},
-        {MOE("rtx-4090:4 x 2", ""), "alltoall", "auto"},
-        {MOE("mi300x:4 x 2", ""), "alltoall", "auto"},
-        {MOE("h100-sxm:4 x 2", ", framework: torchtitan"), "alltoall", "auto"},
-        {MOE("h100-sxm:4 x 2", ", plan: {moe_token_dispatcher_type: alltoall, tp_comm_overlap: false}"), "alltoall",
-         "false"},
-        {MOE("h100-sxm:4 x 2", ", framework: megatron-bridge"), "deepep", "true"},
+        {MOE("h100-sxm:4 x 2", ""), "alltoall, deepep", "auto, true", PARTS, "false"},
+        {MOE("gb200-nvl72:4 x 2", ""), "alltoall, hybridep", "auto, true", PARTS, "false"},
+        {MOE("a100-80gb:4 x 2", ""), "alltoall", "auto, true", PARTS, "false"},
+        {MOE("rtx-4090:4 x 2", ""), "alltoall", "auto", PARTS, "false"},
+        {MOE("mi300x:4 x 2", ""), "alltoall", "auto", "none", "false"},
+        {MOE("h100-sxm:4 x 2", ", framework: torchtitan"), "alltoall", "auto", "none", "false"},
+        {MOE("h100-sxm:4 x 2",
+             ", plan: {moe_token_dispatcher_type: alltoall, tp_comm_overlap: false, enable_cuda_graph: "
+             "false}"),
+         "alltoall", "false", "none", "false"},
+        {MOE("h100-sxm:4 x 2", ", framework: megatron-bridge"), "deepep", "true", PARTS, "false"},
+        {MOE("h100-sxm:4 x 2", ", plan: {moe_expert_capacity_factor: 1}"), "alltoall, deepep", "auto, true",
+         "none, full_iteration", "false"},
+        {"{model: {base: deepseek-v2-lite, num_hidden_layers: 2}, workload: {seq: 1024, gbs: 32}, cluster: "
+         "'h100-sxm:4'}",
+         "alltoall, deepep", "auto, true", "none, attn+mlp+moe_router+moe_preprocess", "false, true"},
+        {"{model: {base: gpt2, num_hidden_layers: 2}, workload: {seq: 1024, gbs: 32}, cluster: 'h100-sxm:4'}",
+         "alltoall", "auto, true", "none, full_iteration", "false"},
+        {"{model: {base: gpt2, num_hidden_layers: 2}, workload: {seq: 1024, gbs: 32}, cluster: 'h100-sxm:4', plan: "
+         "{cuda_graph_scope: [attn]}}",
+         "alltoall", "auto, true", "attn", "false"},
     };
+#undef PARTS
 #undef MOE
     for (size_t i = 0; i < MAQ_COUNT(cases); i += SANITIZED ? 3 : 1) {
         struct maq_search_opts opts = {.top = 1};
@@ -421,6 +509,10 @@ static void test_switches(void **unused)
                 assert_string_equal(r->axes[a].values, cases[i].dispatchers);
             if (strcmp(r->axes[a].key, "tp_comm_overlap") == 0)
                 assert_string_equal(r->axes[a].values, cases[i].overlaps);
+            if (strcmp(r->axes[a].key, "cuda_graph_scope") == 0)
+                assert_string_equal(r->axes[a].values, cases[i].graphs);
+            if (strcmp(r->axes[a].key, "moe_shared_expert_overlap") == 0)
+                assert_string_equal(r->axes[a].values, cases[i].shared);
         }
         opts.keep_switches = true;
         struct searched kept = search(cases[i].text, &opts);
@@ -829,6 +921,7 @@ int main(void)
         cmocka_unit_test(test_fit_probability),
         cmocka_unit_test(test_threads),
         cmocka_unit_test(test_brute_force),
+        cmocka_unit_test(test_brute_force_switches),
         cmocka_unit_test(test_switches),
         cmocka_unit_test(test_remedies),
         cmocka_unit_test(test_remedy_of_the_host),

@@ -21,7 +21,7 @@
 #include "maquette/planner.h"
 #include "sanitized.h"
 
-#define JOBS (SANITIZED ? 12 : 60)
+#define JOBS (SANITIZED ? 12 : 40)
 #define TEXT 2048
 
 struct dice {
@@ -47,6 +47,12 @@ static const char *const recomputes[] = {"none, core_attn, block", "none, core_a
 static const char *const inputs[] = {"none, qkv_linear+core_attn+attn_proj", "none, core_attn", "none, qkv_linear",
                                      "none, core_attn+attn_proj, qkv_linear+core_attn"};
 
+/* CUDA graphs: of a plan that recomputes whole layers or offloads some, only those of whole iterations can be. */
+static const char *const dense_graphs[] = {"none", "none, full_iteration", "none, attn+mlp",
+                                           "mlp, full_iteration, none"};
+static const char *const expert_graphs[] = {"none", "none, attn+moe_router+moe_preprocess", "attn, none",
+                                            "none, full_iteration"};
+
 static void random_dense(char out[TEXT], uint32_t seed)
 {
     struct dice d = {seed * 7919ull + 1};
@@ -64,7 +70,8 @@ static void random_dense(char out[TEXT], uint32_t seed)
         snprintf(moved, sizeof moved, "offload_modules: [%s],", may_be_none ? all : all + strlen("none, "));
     }
     bool kept = roll(&d, 4) == 0; /* the job recomputes, the search does not choose */
-    const char *plan = kept ? "recompute_granularity: selective, recompute_modules: [core_attn]" : "";
+    const char *graphs = PICK(&d, dense_graphs),
+               *plan = kept ? "recompute_granularity: selective, recompute_modules: [core_attn]" : "";
     if (!kept)
         snprintf(searched, sizeof searched, "recompute_granularity: [%s],", recompute);
     snprintf(
@@ -74,10 +81,11 @@ static void random_dense(char out[TEXT], uint32_t seed)
         " workload: {seq: %u, gbs: %u}, search: {tp: [1, 2], pp: [1, 2], mbs: [1, 2], vp: [1, 2],"
         " cpu_offloading_num_layers: [%s], data_parallel_sharding_strategy: [%s], %s %s"
         " num_distributed_optimizer_instances: [1, 2], optimizer_offload_fraction: [0, 1], cp: 1, ep: 1,"
-        " cp_comm_type: p2p, sequence_parallel: true, rank_order: [tp-cp-ep-dp-pp, tp-cp-ep-pp-dp],"
+        " cp_comm_type: p2p, sequence_parallel: true, cuda_graph_scope: [%s], rank_order: [tp-cp-ep-dp-pp, "
+        "tp-cp-ep-pp-dp],"
         " pipeline_schedule: [1f1b, interleaved], pipeline_model_parallel_layout: [E0L0, E0L1, E1L0, E1L1]}}",
         hidden, layers, hidden / 128, 4 * hidden, device, per_node, nodes, plan, seq, gbs, offload, sharding, searched,
-        moved);
+        moved, graphs);
 }
 
 static const char *const wide[] = {"a100-80gb", "h100-sxm", "l40s", "h200", "b200", "h100-pcie"};
@@ -110,7 +118,8 @@ static void random_experts(char out[TEXT], uint32_t seed)
     const char *sharding = whole ? "no_shard, optim" : PICK(&d, shardings);
     const char *part = PICK(&d, parts), *framework = PICK(&d, frameworks), *also = PICK(&d, beside),
                *offload = roll(&d, 3) ? "0" : "0, 2, 4", *recompute = PICK(&d, expert_recomputes),
-               *comm = PICK(&d, comms), *schedule = PICK(&d, schedules), *host = whole ? "0" : "0, 1";
+               *comm = PICK(&d, comms), *schedule = PICK(&d, schedules), *host = whole ? "0" : "0, 1",
+               *graphs = PICK(&d, expert_graphs), *shared = roll(&d, 2) ? "false" : "false, true";
     snprintf(
         out, TEXT,
         "{model: {model_type: megatron, hidden_size: %u, num_layers: %u, num_attention_heads: %u, ffn_hidden_size: %u,"
@@ -121,10 +130,11 @@ static void random_experts(char out[TEXT], uint32_t seed)
         " gbs: %u}, search: {tp: [1, 2], cp: [1, 2], pp: [1, 2], ep: [1, 2, 4], etp: [1, tp], mbs: [1, 2], vp: [1, 2],"
         " cpu_offloading_num_layers: [%s], data_parallel_sharding_strategy: [%s], recompute_granularity: [%s],"
         " num_distributed_optimizer_instances: [1, 2], optimizer_offload_fraction: [%s], cp_comm_type: [%s],"
-        " sequence_parallel: true, rank_order: tp-cp-ep-dp-pp, pipeline_schedule: [%s],"
+        " sequence_parallel: true, rank_order: tp-cp-ep-dp-pp, pipeline_schedule: [%s], cuda_graph_scope: [%s],"
+        " moe_shared_expert_overlap: [%s],"
         " pipeline_model_parallel_layout: [E0L0, E1L1]}}",
         hidden, layers, hidden / 128, 4 * hidden, experts, 2 * hidden, part, device, per_node, nodes, framework,
-        precision, update, also, seq, gbs, offload, sharding, recompute, host, comm, schedule);
+        precision, update, also, seq, gbs, offload, sharding, recompute, host, comm, schedule, graphs, shared);
 }
 
 /* All axes have lists, so that `full` widens nothing: it only has a small part searched first. */

@@ -115,10 +115,11 @@ struct maq_framework {
      * besides the one for the other products (Transformer Engine until 2.13). */
     bool hadamard_apart;
     /*
-     * Switches that it has: tokens sent to their experts by DeepEP's or HybridEP's kernels, and TP collectives cut in pieces under
-     * the GEMMs by Transformer Engine's userbuffers. A search opens them (planner/space/default_values.c).
+     * Switches that it has: tokens sent to their experts by DeepEP's or HybridEP's kernels, TP collectives cut in pieces under
+     * the GEMMs by Transformer Engine's userbuffers, shared experts under the exchange of tokens, and CUDA graphs of parts of a
+     * layer or of all passes of a step. A search opens them (planner/space/default_values.c).
      */
-    bool has_fused_exchange, has_tp_overlap;
+    bool has_fused_exchange, has_tp_overlap, has_shared_overlap, has_cuda_graphs;
     bool launches_block; /* CUDA_LAUNCH_BLOCKING: the host waits for every kernel */
     /* What the backward pass does not need is not recomputed: the last product of a layer (XLA, PyTorch's early stop). */
     bool recompute_prunes;

@@ -30,15 +30,25 @@ enum maq_mem_kind {
     MAQ_MEM_FRAGMENTATION, /* held by PyTorch's caching allocator, not in use */
     MAQ_MEM_CONTEXT,       /* driver context, library workspaces */
     MAQ_MEM_NCCL,          /* communicator buffers */
+    MAQ_MEM_GRAPHS,        /* what CUDA graphs take besides: struct maq_stage_graphs */
     MAQ_MEM_COUNT
 };
 MAQ_API const char *maq_mem_name(enum maq_mem_kind kind);
 
+/* Memory of CUDA graphs (train/memory/graphs.c); all zero without them. */
+struct maq_stage_graphs {
+    double nodes;        /* kernels, copies and collectives that they hold */
+    double driver_bytes; /* the driver's, for the nodes */
+    double buffer_bytes; /* inputs and outputs at fixed addresses */
+    double pool_bytes;   /* free in the pool of the graphs or in the other one, and not to be lent between them */
+};
+
 struct maq_stage_result {
     double bytes[MAQ_MEM_COUNT];
+    struct maq_stage_graphs graphs;
     double allocated_bytes; /* what the framework's allocator has handed out at the peak */
     double reserved_bytes;  /* allocated + fragmentation */
-    double total_bytes;     /* what nvidia-smi shows: reserved, context, communicators */
+    double total_bytes;     /* what nvidia-smi shows: reserved, context, communicators, CUDA graphs */
     double needed_bytes;    /* total without cached blocks, which can be given back: what decides whether it fits */
     double capacity_bytes;
     bool returns_cache;                /* the allocator has to give cached blocks back to the driver */

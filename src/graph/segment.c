@@ -99,6 +99,12 @@ static uint8_t bucket_of_stream(enum maq_stream stream)
     return of[stream];
 }
 
+static void count(struct maq_segment_writer *w, uint32_t launches)
+{
+    w->out->launches += launches;
+    w->out->graphed += w->graph ? launches : 0;
+}
+
 /* A collective begins when the last host of its group has issued it. */
 static void issue_collective(struct maq_segment_writer *w, const struct maq_coll *coll)
 {
@@ -108,7 +114,7 @@ static void issue_collective(struct maq_segment_writer *w, const struct maq_coll
         items->group_maximum = maq_expected_maximum(coll->at.size);
     }
     w->out->issue_ns += w->collective_ns + w->skew_ns * items->group_maximum;
-    w->out->launches++;
+    count(w, 1);
 }
 
 /* Kernels that a framework without a fused one launches for a chain: those of cost/analytical/memory_bound.c. */
@@ -174,7 +180,7 @@ static uint16_t put_op(struct maq_segment_writer *w, const struct maq_op *op, ui
     uint16_t wait = w->sync;
     w->sync = MAQ_STEP_NONE;
     w->out->issue_ns += w->launch_ns + (launches - 1) * each_ns;
-    w->out->launches += launches;
+    count(w, launches);
     return put(w, item, MAQ_STREAM_COMPUTE, w->bucket, wait, MAQ_STEP_NONE);
 }
 

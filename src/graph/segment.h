@@ -38,6 +38,7 @@ struct maq_segment {
     /* the host: how long it takes to issue the segment, see train/step/host.c */
     double issue_ns;                       /* after the first read, or all of it */
     double launches;                       /* operators and collectives */
+    double graphed;                        /* of those, in CUDA graphs */
     bool reads;                            /* it waits for a value of the device: */
     double issue_before_ns, run_before_ns; /* host and device time before the first read */
     double read_ns;                        /* the read itself */
@@ -63,6 +64,7 @@ struct maq_segment_writer {
     double skew_ns;                /* spread of the hosts of a group at a collective */
     double collective_ns;          /* per collective */
     const double *contention;      /* [MAQ_STREAM_COUNT] share of compute lost beside communication; NULL = none */
+    bool graph;                    /* what follows is captured in a CUDA graph */
     bool failed;
 };
 

@@ -152,7 +152,7 @@ static bool ends_layer(const struct maq_module *m)
  * Where a layer's second half begins, MLP or experts: with the norm in front of the first module of either. The norm of a layer
  * that has both branches side by side is the first half's.
  */
-static uint32_t second_half(const struct maq_layer *layer)
+uint32_t maq_lower_second_half(const struct maq_layer *layer)
 {
     const uint32_t parts =
         1u << MAQ_PART_MLP | 1u << MAQ_PART_ROUTER | 1u << MAQ_PART_MOE | 1u << MAQ_PART_SHARED_EXPERTS;
@@ -173,17 +173,18 @@ static bool is_mamba(const struct maq_layer *layer)
     return scans;
 }
 
-/* Whether a module is in a graph that covers a part of its layer (Megatron Core, transformer_layer.py and its cuda_graph_scope). */
-static bool captured(const struct maq_lowering *l, const struct maq_module *m, uint32_t second)
+bool maq_lower_graphed(const struct maq_plan *plan, const struct maq_layer *layer, uint32_t module, uint32_t second)
 {
-    const uint32_t scope = l->lower->plan->graph_scope, at = (uint32_t)(m - l->layer->modules);
-    if (scope == 0)
-        return false;
-    if (at < second)
-        return scope & (is_mamba(l->layer) ? 1u << MAQ_GRAPH_MAMBA : 1u << MAQ_GRAPH_ATTN);
-    if (!l->layer->moe)
+    const struct maq_module *m = &layer->modules[module];
+    const uint32_t scope = plan->graph_scope;
+    if (scope == 0 || plan->cuda_graphs)
+        return plan->cuda_graphs;
+    if (module < second)
+        return scope & (is_mamba(layer) ? 1u << MAQ_GRAPH_MAMBA : 1u << MAQ_GRAPH_ATTN);
+    if (!layer->moe)
         return scope & 1u << MAQ_GRAPH_MLP;
-    bool routes = at == second || m->kind == MAQ_MODULE_ROUTER || m->part == MAQ_PART_SHARED_EXPERTS;
+    bool shared = m->part == MAQ_PART_SHARED_EXPERTS && !plan->overlap_shared_experts,
+         routes = module == second || m->kind == MAQ_MODULE_ROUTER || shared;
     return scope & ((routes ? 1u << MAQ_GRAPH_MOE_ROUTER : 0) | 1u << MAQ_GRAPH_MOE);
 }
 
@@ -197,6 +198,7 @@ static void set_host(struct maq_lowering *l, enum maq_pass pass, bool graph, boo
     double launch = pass == MAQ_PASS_FORWARD ? h->forward_ns : h->backward_ns;
     if (begins)
         maq_segment_host(&l->w, launch);
+    l->w.graph = graph || l->lower->plan->cuda_graphs;
     l->w.launch_ns = graph ? 0 : launch;
     l->w.kernel_ns = graph ? 0 : h->kernel_ns;
     l->w.expert_ns = graph ? 0 : h->expert_ns;
@@ -211,15 +213,15 @@ static void walk(struct maq_lowering *l, enum maq_pass pass, uint32_t parts)
                   (parts & moe) == moe;
     l->pass = pass;
     l->beside = beside ? lower_shared : NULL;
-    const uint32_t second = second_half(l->layer);
-    bool graph = false;
+    const uint32_t second = maq_lower_second_half(l->layer);
+    bool graph = false, parted = l->lower->plan->graph_scope != 0 && !l->lower->plan->cuda_graphs && l->lower->repeats;
     for (uint32_t i = 0; i < l->layer->n_modules; i++) {
         const struct maq_module *m = module_at(l, i);
         bool later = beside && m->part == MAQ_PART_SHARED_EXPERTS, before = graph;
         bool kept = l->by_op && m->kind == MAQ_MODULE_ATTENTION && l->lower->attention != MAQ_ATTENTION_UNFUSED;
         if (!(parts & (1u << m->part)) || later || kept || (l->pruned && ends_layer(m)))
             continue;
-        graph = captured(l, m, second);
+        graph = parted && maq_lower_graphed(l->lower->plan, l->layer, (uint32_t)(m - l->layer->modules), second);
         set_host(l, pass, graph, graph && !before);
         lower_module(l, m, pass);
     }

@@ -70,6 +70,14 @@ enum maq_redo { MAQ_REDO_NOTHING, MAQ_REDO_PARTS, MAQ_REDO_LAYER };
 /* Selective checkpointing by operator: outputs of some operators are kept, all else is computed again (lower.c). */
 bool maq_lower_by_op(const struct maq_lower *lower);
 
+/* The module that begins a layer's second half, MLP or experts: the norm in front of it. */
+uint32_t maq_lower_second_half(const struct maq_layer *layer);
+/*
+ * Whether a module runs out of a CUDA graph: of all passes, or of the part of its layer that the plan's graph_scope names (Megatron
+ * Core, transformer_layer.py). `second`: where the layer's second half begins.
+ */
+bool maq_lower_graphed(const struct maq_plan *plan, const struct maq_layer *layer, uint32_t module, uint32_t second);
+
 /* One pass of a layer on one rank as a segment in lower->arena. */
 struct maq_segment *maq_lower_layer(struct maq_lower *lower, const struct maq_layer *layer, enum maq_pass pass,
                                     enum maq_redo redo);

@@ -15,7 +15,7 @@
     X(PLAN_RECOMPUTE, 1305, "a recomputation that means nothing")                                                      \
     X(PLAN_RANK_ORDER, 1306, "an order that is not one of the five dimensions")                                        \
     X(PLAN_UPDATE, 1307, "an optimizer that cannot work so")                                                           \
-    X(PLAN_GRAPHS, 1308, "a part of a layer that is no CUDA graph")                                                    \
+    X(PLAN_GRAPHS, 1308, "parts of a layer that are no CUDA graphs")                                                   \
     X(PLAN_OFFLOAD, 1309, "activations that cannot be offloaded so")                                                   \
     X(UNKNOWN_FRAMEWORK, 1310, "a framework that the catalogue does not have")                                         \
     X(FRAMEWORK_FORM, 1311, "a framework profile of the wrong form")                                                   \

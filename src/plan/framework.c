@@ -46,6 +46,8 @@ const struct maq_framework maq_framework_default = {
     .moe_synchronizes = true,
     .has_fused_exchange = true,
     .has_tp_overlap = true,
+    .has_shared_overlap = true,
+    .has_cuda_graphs = true,
     .forward_calls = 1,
 };
 
@@ -111,6 +113,10 @@ struct framework_reader {
                        .doc = "tokens may go to their experts by DeepEP or HybridEP"),                                 \
         MAQ_FIELD_BOOL(T, at has_tp_overlap, "has_tp_overlap",                                                         \
                        .doc = "TP collectives may be cut in pieces under the GEMMs"),                                  \
+        MAQ_FIELD_BOOL(T, at has_shared_overlap, "has_shared_overlap",                                                 \
+                       .doc = "shared experts may run under the exchange of tokens"),                                  \
+        MAQ_FIELD_BOOL(T, at has_cuda_graphs, "has_cuda_graphs",                                                       \
+                       .doc = "parts of a layer, or all passes of a step, may be CUDA graphs"),                        \
         MAQ_FIELD_BOOL(T, at launches_block, "launches_block",                                                         \
                        .doc = "the host waits for every kernel (CUDA_LAUNCH_BLOCKING)"),                               \
         MAQ_FIELD_BOOL(T, at recompute_prunes, "recompute_prunes",                                                     \

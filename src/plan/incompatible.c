@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * incompatible.c - combinations of settings that Megatron Core refuses: offloaded modules with recomputation or other
- * offloading, and overlapped expert all-to-all with recomputation, overlapped shared experts or a dispatcher that has
- * no all-to-all. See job_build.h.
+ * offloading, overlapped expert all-to-all with recomputation, overlapped shared experts or a dispatcher that has
+ * no all-to-all, and CUDA graphs of parts of layers with what takes tensors away from under them. See job_build.h.
  */
 #include "plan/job_build.h"
 
@@ -73,6 +73,40 @@ const char *maq_overlap_ep_conflict(const struct maq_plan *plan, const char **re
     if (plan->dispatcher == MAQ_DISPATCHER_ALLGATHER) {
         *remedy = "use moe_token_dispatcher_type alltoall, deepep or hybridep";
         return "the dispatcher allgather has no exchange that could run apart";
+    }
+    return NULL;
+}
+
+const char *maq_graphs_conflict(const struct maq_plan *plan, const char **remedy)
+{
+    uint32_t scope = plan->cuda_graphs ? 0 : plan->graph_scope;
+    if (scope == 0)
+        return NULL;
+    if (plan->offload_layers > 0) {
+        *remedy = "use one of the two";
+        return "graphs of parts of layers have their tensors at fixed addresses, and cpu_offloading_num_layers takes "
+               "them "
+               "away";
+    }
+    if (plan->recompute == MAQ_RECOMPUTE_FULL) {
+        *remedy = "use recompute_granularity: selective, or enable_cuda_graph for all passes of a step";
+        return "a layer that is recomputed as a whole has no graphs of its parts";
+    }
+    if (scope & 1u << MAQ_GRAPH_MOE_ROUTER && plan->recompute_parts & 1u << MAQ_PART_MOE) {
+        *remedy = "leave moe out of recompute_modules, or moe_router out of this";
+        return "a router that is a graph cannot be recomputed with its experts";
+    }
+    if (scope & 1u << MAQ_GRAPH_MOE_ROUTER && scope & 1u << MAQ_GRAPH_MOE) {
+        *remedy = "leave moe_router out";
+        return "moe has moe_router in it";
+    }
+    if (scope & 1u << MAQ_GRAPH_MOE_PREPROCESS && !(scope & 1u << MAQ_GRAPH_MOE_ROUTER)) {
+        *remedy = "add moe_router";
+        return "moe_preprocess goes with moe_router alone";
+    }
+    if (scope & 1u << MAQ_GRAPH_MOE && plan->capacity_factor <= 0) {
+        *remedy = "set moe_expert_capacity_factor, or use moe_router, moe_preprocess";
+        return "how many tokens an expert gets is not known when a graph is captured, unless a capacity says so";
     }
     return NULL;
 }

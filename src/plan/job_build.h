@@ -54,6 +54,9 @@ const char *maq_offload_conflict(const struct maq_plan *plan, const char **remed
 const char *maq_overlap_ep_conflict(const struct maq_plan *plan, const char **remedy);
 bool maq_plan_pairs_passes(const struct maq_plan *plan);
 
+/* The same for cuda_graph_scope. */
+const char *maq_graphs_conflict(const struct maq_plan *plan, const char **remedy);
+
 /* Whether sharding has nobody to share with in a stage of so many devices: groups of shards of one rank each, inside of experts and
  * outside. Such a plan is that without sharding, and maq_job_resolve() makes it so. */
 bool maq_sharding_is_moot(const struct maq_plan *plan, const struct maq_model *model, int64_t stage_devices);

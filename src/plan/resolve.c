@@ -466,6 +466,13 @@ static void resolve_offload(struct resolver *r)
         REFUSE(r, MAQ_CODE_PLAN_OFFLOAD, key, remedy, "%s", wrong);
 }
 
+static void resolve_graphs(struct resolver *r)
+{
+    const char *remedy, *wrong = maq_graphs_conflict(&r->job->plan, &remedy);
+    if (wrong)
+        REFUSE(r, MAQ_CODE_PLAN_GRAPHS, "cuda_graph_scope", remedy, "%s", wrong);
+}
+
 /* What Megatron Core refuses (transformer_config.py). */
 static void resolve_overlap_ep(struct resolver *r)
 {
@@ -591,7 +598,7 @@ enum maq_status maq_job_resolve(struct maq_job *job, const struct maq_job_places
     static void (*const steps[])(struct resolver *) = {
         resolve_dp,       resolve_update,     resolve_sharding, resolve_switches, resolve_batch,
         resolve_schedule, resolve_precision,  resolve_adapters, resolve_experts,  resolve_recompute,
-        resolve_offload,  resolve_overlap_ep, check_pyramid};
+        resolve_offload,  resolve_overlap_ep, resolve_graphs,   check_pyramid};
     struct resolver r = {.job = job, .at = at, .diag = diag};
     for (size_t i = 0; i < MAQ_COUNT(steps); i++) {
         steps[i](&r);

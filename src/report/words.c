@@ -226,6 +226,16 @@ static void words_offload(struct maq_buf *b, const struct maq_plan *p)
     maq_buf_adds(b, " offloaded");
 }
 
+static void words_graphs(struct maq_buf *b, const struct maq_plan *p)
+{
+    if (p->cuda_graphs)
+        maq_buf_adds(b, ", CUDA graphs of all passes");
+    else if (p->graph_scope != 0) {
+        maq_buf_adds(b, ", CUDA graphs of ");
+        maq_plan_add_words(b, p, MAQ_PLAN_GRAPH_SCOPE, ", ");
+    }
+}
+
 static void words_adapters(struct maq_buf *b, const struct maq_plan *p)
 {
     maq_buf_addf(b, ", LoRA rank %d on ", p->lora_rank);
@@ -257,6 +267,11 @@ void maq_words_methods(struct maq_buf *b, const struct maq_job *job)
         maq_buf_adds(b, ", PP overlap");
     if (p->ep > 1 && p->overlap_ep == MAQ_ON)
         maq_buf_adds(b, ", EP overlap");
+    if (p->ep > 1 && (p->dispatcher == MAQ_DISPATCHER_DEEPEP || p->dispatcher == MAQ_DISPATCHER_HYBRIDEP))
+        maq_buf_adds(b, p->dispatcher == MAQ_DISPATCHER_DEEPEP ? ", DeepEP" : ", HybridEP");
+    if (p->overlap_shared_experts)
+        maq_buf_adds(b, ", shared experts overlapped");
+    words_graphs(b, p);
     if (p->offload_layers > 0)
         maq_buf_addf(b, ", %d layers offloaded", p->offload_layers);
     if (p->offload_modules != 0)

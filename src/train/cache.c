@@ -133,7 +133,7 @@ static void fill_key(struct block_key *k, const struct maq_blueprint *bp, const 
     k->recompute_parts = p->recompute_parts;
     k->offload_modules = p->offload_modules;
     k->flex_sms = p->flex_sms;
-    k->graph_scope = (uint8_t)p->graph_scope;
+    k->graph_scope = use == MAQ_BLOCK_ENDS || p->cuda_graphs ? 0 : (uint8_t)p->graph_scope;
     k->sp = (uint8_t)p->sequence_parallel;
     k->cp_comm = (uint8_t)p->cp_comm;
     k->recompute = (uint8_t)(p->recompute | p->selective_ac << 4);
@@ -145,7 +145,7 @@ static void fill_key(struct block_key *k, const struct maq_blueprint *bp, const 
     k->overlap_tp = (uint8_t)p->overlap_tp;
     k->attention = (uint8_t)bp->lower.attention;
     k->graphs = p->cuda_graphs;
-    k->shared_overlap = p->overlap_shared_experts;
+    k->shared_overlap = p->overlap_shared_experts && layer->moe;
     k->fused = p->fused_kernels;
     k->loss_fusion = p->loss_fusion;
     k->softmax_fusion = p->softmax_fusion;

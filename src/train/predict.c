@@ -39,7 +39,8 @@ static void add_fragmentation(struct maq_stage_result *st, double bytes)
         bytes = room > 0 ? room : 0;
     st->bytes[MAQ_MEM_FRAGMENTATION] = bytes;
     st->reserved_bytes = st->allocated_bytes + bytes;
-    st->total_bytes = st->reserved_bytes + st->bytes[MAQ_MEM_CONTEXT] + st->bytes[MAQ_MEM_NCCL];
+    st->total_bytes =
+        st->reserved_bytes + st->bytes[MAQ_MEM_CONTEXT] + st->bytes[MAQ_MEM_NCCL] + st->bytes[MAQ_MEM_GRAPHS];
 }
 
 /* The allocator is replayed for the stages at the ends and the fullest one; those between are like the fullest. */

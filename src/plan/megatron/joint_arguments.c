@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * joint_arguments.c - settings that follow from several arguments of Megatron-LM together: precision, numbers of
- * pipeline and virtual stages, dispatcher, attention backend, sharding, and the padded vocabulary. See reader.h.
+ * pipeline and virtual stages, dispatcher, attention backend, sharding, CUDA graphs, and the padded vocabulary. See reader.h.
  */
 #include <stddef.h>
 #include <string.h>
@@ -41,6 +41,9 @@ static const struct {
     {"no-rope-fusion", IS(FORM_FLAG, no_rope)},
     {"optimizer-cpu-offload", IS(FORM_FLAG, offload)},
     {"optimizer-offload-fraction", IS(FORM_WORD, offload_fraction)},
+    {"enable-cuda-graph", IS(FORM_FLAG, graphs)},
+    {"external-cuda-graph", IS(FORM_FLAG, external_graphs)},
+    {"cuda-graph-impl", IS(FORM_WORD, graph_impl)},
     {"tokenizer-type", IS(FORM_WORD, tokenizer_type)},
     {"tokenizer-model", IS(FORM_WORD, tokenizer)},
     {"num-layers", IS(FORM_NUMBER, layers)},
@@ -170,6 +173,15 @@ static void conclude_offload(struct maq_megatron_reader *r)
                           k->offload_fraction ? k->offload_fraction : "1");
 }
 
+/* Whoever makes the graphs: without parts of a layer to choose they take all of it. */
+static void conclude_graphs(struct maq_megatron_reader *r)
+{
+    const struct maq_megatron_kept *k = &r->kept;
+    bool made = k->graphs || k->external_graphs || (k->graph_impl && strcmp(k->graph_impl, "none") != 0);
+    if (made && !k->graph_scope)
+        maq__megatron_set(r, "--cuda-graph-impl", "plan.enable_cuda_graph", "true");
+}
+
 /* Backends by the names that a plan has for them; the sharding that takes effect. */
 static void conclude_backends(struct maq_megatron_reader *r)
 {
@@ -240,6 +252,7 @@ void maq__megatron_conclude(struct maq_megatron_reader *r)
     conclude_backends(r);
     conclude_fusion(r);
     conclude_offload(r);
+    conclude_graphs(r);
     if (k->layers > 0)
         conclude_vocabulary(r, tp);
 }

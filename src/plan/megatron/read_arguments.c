@@ -24,6 +24,7 @@
 #include "plan/megatron/reader.h"
 
 #define LONGEST_LIST 65536
+#define GRAPH_SCOPE "plan.cuda_graph_scope"
 #define NUMBER_OF_CHUNKS "num-virtual-stages-per-pipeline-rank"
 
 /* What an argument makes of the words behind it. */
@@ -58,13 +59,12 @@ static const struct rule {
     {"grad-reduce-in-bf16", TAKE_FIXED, "plan.grad_reduce_dtype", "bf16"},
     {"recompute-activations", TAKE_FIXED, "plan.recompute_granularity", "selective"},
     {"recompute-modules", TAKE_LIST, "plan.recompute_modules", NULL},
-    {"cuda-graph-scope", TAKE_LIST, "plan.cuda_graph_scope", NULL},
+    {"cuda-graph-scope", TAKE_LIST, GRAPH_SCOPE, NULL},
+    {"cuda-graph-modules", TAKE_LIST, GRAPH_SCOPE, NULL},
     {"offload-modules", TAKE_LIST, "plan.offload_modules", NULL},
     {"use-flash-attn", TAKE_FIXED, "plan.attention_backend", "flash"},
     {"tp-comm-overlap", TAKE_FIXED, "plan.tp_comm_overlap", "true"},
     {"overlap-moe-expert-parallel-comm", TAKE_FIXED, "plan.overlap_moe_expert_parallel_comm", "true"},
-    {"enable-cuda-graph", TAKE_FIXED, "plan.enable_cuda_graph", "true"},
-    {"external-cuda-graph", TAKE_FIXED, "plan.enable_cuda_graph", "true"},
     {"no-masked-softmax-fusion", TAKE_FIXED, "plan.masked_softmax_fusion", "false"},
     {"no-gradient-accumulation-fusion", TAKE_FIXED, "plan.gradient_accumulation_fusion", "false"},
 };
@@ -139,6 +139,7 @@ static bool by_rule(struct maq_megatron_reader *r, const struct maq_megatron_arg
         if (!maq__megatron_same(a->name, rule->name))
             continue;
         r->kept.chunks |= strcmp(rule->name, NUMBER_OF_CHUNKS) == 0;
+        r->kept.graph_scope |= strcmp(rule->path, GRAPH_SCOPE) == 0;
         if (rule->take != TAKE_FIXED && a->n == 0)
             maq__megatron_bad(r, a->flag, "takes a value", NULL);
         else if (rule->take == TAKE_FIXED && a->n > 0)

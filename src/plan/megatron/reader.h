@@ -23,9 +23,10 @@ struct maq_loaded_megatron {
 /* Arguments that are kept until the end of the command line. Zero or NULL: not given. */
 struct maq_megatron_kept {
     bool bf16, fp16, fsdp, torch_fsdp, offload, no_gelu, no_swiglu, no_dropout, no_rope;
-    bool chunks; /* the number of virtual stages is given */
+    bool chunks;                               /* the number of virtual stages is given */
+    bool graphs, external_graphs, graph_scope; /* the last: parts of layers that are graphs are given */
     const char *fp8_format, *fp8_recipe, *fp4_format, *strategy, *dispatcher, *flex, *backend, *tokenizer_type,
-        *tokenizer, *layout, *offload_fraction;
+        *tokenizer, *layout, *offload_fraction, *graph_impl;
     int64_t layers, tp, pp, layers_per_chunk, multiple, vocabulary, padded;
 };
 

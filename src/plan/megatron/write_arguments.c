@@ -251,6 +251,19 @@ static void kernels(struct maq_buf *b, const struct maq_job *job)
         maq_buf_adds(b, "--no-bias-gelu-fusion\n--no-bias-swiglu-fusion\n--no-bias-dropout-fusion\n--no-rope-fusion\n");
 }
 
+/* Names of core 0.15, which later releases take as well; graphs need generators of random numbers that can be captured. */
+static void graphs(struct maq_buf *b, const struct maq_plan *p)
+{
+    if (p->cuda_graphs)
+        maq_buf_adds(b, "--cuda-graph-impl local\n--cuda-graph-scope full_iteration\n"
+                        "--no-check-for-nan-in-loss-and-grad\n--te-rng-tracker\n");
+    else if (p->graph_scope != 0) {
+        maq_buf_adds(b, "--cuda-graph-impl transformer_engine\n");
+        words(b, p, MAQ_PLAN_GRAPH_SCOPE, "cuda-graph-scope");
+        maq_buf_adds(b, "--te-rng-tracker\n");
+    }
+}
+
 char *maq_job_megatron_arguments(const struct maq_job *job)
 {
     struct maq_buf b;
@@ -267,7 +280,6 @@ char *maq_job_megatron_arguments(const struct maq_job *job)
     experts(&b, job);
     kernels(&b, job);
     flag(&b, job->plan.overlap_tp == MAQ_ON && job->plan.tp > 1, "tp-comm-overlap"); /* refused without TP */
-    flag(&b, job->plan.cuda_graphs, "enable-cuda-graph");
-    words(&b, &job->plan, MAQ_PLAN_GRAPH_SCOPE, "cuda-graph-scope");
+    graphs(&b, &job->plan);
     return maq_buf_take(&b);
 }

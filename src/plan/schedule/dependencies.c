@@ -11,6 +11,8 @@
  * Every schedule of the table advances in each round until it is done; one that does not would hang on a real
  * cluster, and is a bug here.
  */
+#include <string.h>
+
 #include "base/check.h"
 #include "plan/schedule/build.h"
 
@@ -24,6 +26,7 @@ struct linker {
     uint32_t *f, *b;       /* [microbatch * n_positions + position]: the task that runs that F or B */
     uint32_t *next, *last; /* [stage]: next step to run; task run last */
     uint32_t *last_grad;   /* [direction * n_positions + position]: the last task that completes gradients, from 1 on */
+    uint16_t *sends[2];    /* [direction * n_positions + position]: what a forward pass, a backward pass there sends */
 };
 
 static uint32_t stage_of(const struct maq_schedule *s, uint32_t position, uint32_t direction)
@@ -95,6 +98,27 @@ static uint32_t completes(const struct maq_schedule *s, const struct maq_task *t
     return t->kind == MAQ_TASK_W || whole ? (uint32_t)t->direction * s->n_positions + t->position : MAQ_NO_TASK;
 }
 
+/* As maq_task_sends(), of a position's forward or backward pass. */
+static uint32_t position_sends(const struct maq_schedule *s, uint32_t position, uint32_t direction, bool backward)
+{
+    uint32_t own = stage_of(s, position, direction);
+    if (backward)
+        return position > 0 && stage_of(s, position - 1, direction) != own ? position : 0;
+    return position + 1 < s->n_positions && stage_of(s, position + 1, direction) != own ? position + 1 : 0;
+}
+
+/* maq_task_sends() for every task, of which there are many more than positions. */
+static uint32_t sends(const struct linker *l, const struct maq_task *t)
+{
+    uint32_t n = l->s->n_positions, ahead = 0;
+    bool pair = t->kind == MAQ_TASK_FB;
+    if (t->kind == MAQ_TASK_F || pair)
+        ahead = l->sends[0][t->direction * n + t->position];
+    if (ahead > 0 || t->kind == MAQ_TASK_F || t->kind == MAQ_TASK_W)
+        return ahead;
+    return pair ? l->sends[1][t->b_direction * n + t->b_position] : l->sends[1][t->direction * n + t->position];
+}
+
 uint32_t maq_task_sends(const struct maq_schedule *s, const struct maq_task *t)
 {
     if ((t->kind == MAQ_TASK_F || t->kind == MAQ_TASK_FB) && t->position + 1u < s->n_positions &&
@@ -123,13 +147,14 @@ static void pack(struct linker *l, uint32_t id)
     const struct maq_schedule *s = l->s;
     bool is_f = t->kind == MAQ_TASK_F || t->kind == MAQ_TASK_FB;
 
+    *h = (struct maq_task_hot){0};
     h->previous = t->previous;
     h->pred =
         is_f ? remote(&h->hop, t, 0, t->position, t->previous) : remote(&h->hop, t, 1, t->position + 1u, t->previous);
     if (t->previous == MAQ_NO_TASK)
         h->previous = h->pred;
     else
-        h->stall = (uint16_t)maq_task_sends(s, &l->tasks[t->previous]);
+        h->stall = (uint16_t)sends(l, &l->tasks[t->previous]);
     h->dur = (uint16_t)((is_f ? MAQ_TASK_F : t->kind) * s->n_positions + t->position);
     h->pair = t->kind == MAQ_TASK_FB;
     h->first = t->kind == MAQ_TASK_F && t->microbatch == (t->direction ? s->microbatches / 2 : 0);
@@ -227,15 +252,21 @@ enum maq_status maq__schedule_link(struct maq_schedule *out, const struct maq_or
 {
     struct linker l = linker_of(out, o, arrays);
     size_t cells = (size_t)out->n_positions * out->microbatches;
-    l.f = MAQ_ARENA_NEW(scratch, uint32_t, cells);
-    l.b = MAQ_ARENA_NEW(scratch, uint32_t, cells);
+    l.f = MAQ_ARENA_RAW(scratch, uint32_t, cells);
+    l.b = MAQ_ARENA_RAW(scratch, uint32_t, cells);
     l.next = MAQ_ARENA_NEW(scratch, uint32_t, out->stages);
     l.last_grad = MAQ_ARENA_NEW(scratch, uint32_t, 2 * (size_t)out->n_positions);
     l.last = arrays->stage_last;
-    if (!l.f || !l.b || !l.next || !l.last_grad)
+    for (int backward = 0; backward < 2; backward++)
+        l.sends[backward] = MAQ_ARENA_NEW(scratch, uint16_t, 2 * (size_t)out->n_positions);
+    if (!l.f || !l.b || !l.next || !l.last_grad || !l.sends[0] || !l.sends[1])
         return MAQ_NO_MEMORY;
-    for (size_t i = 0; i < cells; i++)
-        l.f[i] = l.b[i] = MAQ_NO_TASK;
+    memset(l.f, 0xff, cells * sizeof *l.f); /* MAQ_NO_TASK */
+    memset(l.b, 0xff, cells * sizeof *l.b);
+    for (uint32_t i = 0; i < 2 * out->n_positions; i++)
+        for (int backward = 0; backward < 2; backward++)
+            l.sends[backward][i] =
+                (uint16_t)position_sends(out, i % out->n_positions, i / out->n_positions, backward != 0);
     for (uint32_t s = 0; s < out->stages; s++) {
         l.next[s] = o->first[s];
         l.last[s] = MAQ_NO_TASK;

@@ -77,16 +77,21 @@ static bool offer(struct pareto *p, const uint16_t *live, uint32_t stage)
     return true;
 }
 
-static uint32_t chunk_of(const struct maq_schedule *s, uint32_t position, uint32_t direction)
+/* The chunk of every position, by direction. */
+static uint16_t *list_chunks(const struct maq_schedule *s, struct maq_arena *arena)
 {
-    uint16_t stage, chunk;
-    maq_schedule_locate(&stage, &chunk, s->kind, s->stages, position, direction);
-    return chunk;
+    uint32_t n = 2 * s->n_positions;
+    uint16_t stage, *chunks = MAQ_ARENA_NEW(arena, uint16_t, n);
+    for (uint32_t i = 0; i < n && chunks; i++)
+        maq_schedule_locate(&stage, &chunks[i], s->kind, s->stages, i % s->n_positions, i / s->n_positions);
+    return chunks;
 }
 
 /* Walks one stage. A combination is offered when something is about to be released, and at the end. */
-static enum maq_status walk(struct pareto *p, uint16_t *live, const struct maq_schedule *s, uint32_t stage)
+static enum maq_status walk(struct pareto *p, uint16_t *live, const uint16_t *chunks, const struct maq_schedule *s,
+                            uint32_t stage)
 {
+    const uint32_t n = s->n_positions;
     memset(live, 0, s->chunks * sizeof(*live));
     p->begin = p->n;
     p->hint = 0;
@@ -94,7 +99,7 @@ static enum maq_status walk(struct pareto *p, uint16_t *live, const struct maq_s
     for (uint32_t id = s->stage_first[stage]; id != MAQ_NO_TASK; id = s->next_on_stage[id]) {
         const struct maq_task *t = &s->tasks[id];
         if (t->kind == MAQ_TASK_F || t->kind == MAQ_TASK_FB) {
-            uint32_t c = chunk_of(s, t->position, t->direction);
+            uint32_t c = chunks[t->direction * n + t->position];
             if (live[c] == UINT16_MAX)
                 return MAQ_LIMIT;
             live[c]++;
@@ -105,7 +110,7 @@ static enum maq_status walk(struct pareto *p, uint16_t *live, const struct maq_s
             if (higher && !offer(p, live, stage))
                 return MAQ_NO_MEMORY;
             higher = false;
-            live[pair ? chunk_of(s, t->b_position, t->b_direction) : chunk_of(s, t->position, t->direction)]--;
+            live[pair ? chunks[t->b_direction * n + t->b_position] : chunks[t->direction * n + t->position]]--;
         }
     }
     return MAQ_OK;
@@ -141,9 +146,10 @@ enum maq_status maq__schedule_inflight(struct maq_schedule *out, struct maq_aren
 {
     struct pareto p = {.arena = arena, .chunks = out->chunks};
     uint16_t *live = MAQ_ARENA_NEW(arena, uint16_t, out->chunks);
-    enum maq_status status = live ? MAQ_OK : MAQ_NO_MEMORY;
+    const uint16_t *chunks = list_chunks(out, arena);
+    enum maq_status status = live && chunks ? MAQ_OK : MAQ_NO_MEMORY;
     for (uint32_t s = 0; s < out->stages && status == MAQ_OK; s++)
-        status = walk(&p, live, out, s);
+        status = walk(&p, live, chunks, out, s);
     if (status == MAQ_OK && !publish(out, &p))
         status = MAQ_NO_MEMORY;
     if (status == MAQ_LIMIT)

@@ -134,22 +134,22 @@ const char *maq_schedule_refuse(char buf[160], int kind, uint32_t stages, uint32
 
 /* ---- building ---- */
 
-/* The result's arrays, for up to o->capacity tasks; then the orders, which are scratch. */
+/* The result's arrays, for up to o->capacity tasks, each of which is written as a whole; then the orders, which are scratch. */
 static bool allocate(struct maq__schedule_arrays *a, struct maq_orders *o, bool pairs, struct maq_arena *arena,
                      struct maq_arena_mark *scratch)
 {
     size_t n = o->capacity;
-    a->tasks = MAQ_ARENA_NEW(arena, struct maq_task, n);
-    a->next_on_stage = MAQ_ARENA_NEW(arena, uint32_t, n);
+    a->tasks = MAQ_ARENA_RAW(arena, struct maq_task, n);
+    a->next_on_stage = MAQ_ARENA_RAW(arena, uint32_t, n);
     a->stage_first = MAQ_ARENA_NEW(arena, uint32_t, o->stages);
     a->stage_last = MAQ_ARENA_NEW(arena, uint32_t, o->stages);
-    a->hot = MAQ_ARENA_NEW(arena, struct maq_task_hot, n);
+    a->hot = MAQ_ARENA_RAW(arena, struct maq_task_hot, n);
     if (pairs)
-        a->pair = MAQ_ARENA_NEW(arena, struct maq_task_pair, n);
+        a->pair = MAQ_ARENA_RAW(arena, struct maq_task_pair, n);
     if (!a->tasks || !a->next_on_stage || !a->stage_first || !a->stage_last || !a->hot || (pairs && !a->pair))
         return false;
     *scratch = maq_arena_mark(arena);
-    o->steps = MAQ_ARENA_NEW(arena, struct maq_order_step, n);
+    o->steps = MAQ_ARENA_RAW(arena, struct maq_order_step, n);
     o->first = MAQ_ARENA_NEW(arena, uint32_t, o->stages + 1);
     return o->steps && o->first;
 }

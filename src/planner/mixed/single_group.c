@@ -48,6 +48,8 @@ static enum maq_status search(struct maq_search_result **out, const struct maq_l
                                           .stop = opts->stop,
                                           .min_fit_probability = opts->min_fit_probability,
                                           .as_predicted = opts->as_predicted,
+                                          /* alone it is simulated as stages, which have the job's switches (play()) */
+                                          .keep_switches = only_group > 0,
                                           .only_group = only_group};
     *out = NULL;
     enum maq_status status = maq_search(out, open, &whole, NULL);

@@ -57,8 +57,9 @@ static enum maq_status check_settled(const struct maq_search_space *space, const
 static enum maq_status take_common(struct maq_chain_space *out, const struct maq_search_space *space,
                                    struct maq_diag *diag)
 {
-    static const enum maq_axis common[] = {MAQ_AXIS_PRECISION, MAQ_AXIS_SP, MAQ_AXIS_DISPATCHER, MAQ_AXIS_OVERLAP_EP,
-                                           MAQ_AXIS_OVERLAP_TP};
+    static const enum maq_axis common[] = {MAQ_AXIS_PRECISION,  MAQ_AXIS_SP,     MAQ_AXIS_DISPATCHER,
+                                           MAQ_AXIS_OVERLAP_EP, MAQ_AXIS_SHARED, MAQ_AXIS_OVERLAP_TP,
+                                           MAQ_AXIS_GRAPHS};
     struct maq_plan *plan = &out->job.plan;
     for (size_t i = 0; i < MAQ_COUNT(common); i++) {
         const struct maq_axis_values *axis = &space->axis[common[i]];

@@ -45,6 +45,11 @@ static void apply_recompute(struct maq_plan *plan, int32_t value)
     }
 }
 
+int32_t maq_space_graphs_of(const struct maq_plan *plan)
+{
+    return plan->cuda_graphs ? MAQ_GRAPHS_VALUE_ITERATION : (int32_t)plan->graph_scope;
+}
+
 void maq_space_apply(struct maq_plan *plan, const struct maq_search_space *space, enum maq_axis axis, int32_t value)
 {
     if (value == MAQ_VALUE_AS_WRITTEN)
@@ -56,6 +61,11 @@ void maq_space_apply(struct maq_plan *plan, const struct maq_search_space *space
     } else if (axis == MAQ_AXIS_INPUTS) {
         plan->offload_modules = (uint32_t)value;
         plan->offload_inputs = value != 0;
+    } else if (axis == MAQ_AXIS_SHARED) {
+        plan->overlap_shared_experts = value != 0;
+    } else if (axis == MAQ_AXIS_GRAPHS) {
+        plan->cuda_graphs = value == MAQ_GRAPHS_VALUE_ITERATION;
+        plan->graph_scope = plan->cuda_graphs ? 0 : (uint32_t)value;
     } else if (axis == MAQ_AXIS_ETP) {
         plan->etp = value == MAQ_VALUE_LIKE_TP ? plan->tp : value;
     } else if (axis == MAQ_AXIS_RECOMPUTE) {
@@ -79,6 +89,10 @@ bool maq_space_holds(const struct maq_plan *plan, const struct maq_search_space 
         return maq_str_eq(with.rank_order, plan->rank_order);
     if (axis == MAQ_AXIS_HOST_OPTIM)
         return with.optimizer_offload == plan->optimizer_offload;
+    if (axis == MAQ_AXIS_SHARED)
+        return with.overlap_shared_experts == plan->overlap_shared_experts;
+    if (axis == MAQ_AXIS_GRAPHS)
+        return maq_space_graphs_of(&with) == maq_space_graphs_of(plan);
     if (axis == MAQ_AXIS_RECOMPUTE)
         return with.recompute == plan->recompute && with.recompute_method == plan->recompute_method &&
                with.recompute_num_layers == plan->recompute_num_layers &&
@@ -107,6 +121,12 @@ const char *maq_space_word(char buf[MAQ_SPACE_WORD], const struct maq_search_spa
     if (axis == MAQ_AXIS_INPUTS) {
         bits_word(buf, MAQ_PLAN_OFFLOAD_MODULES,
                   value == MAQ_VALUE_AS_WRITTEN ? space->base.offload_modules : (uint32_t)value);
+    } else if (axis == MAQ_AXIS_GRAPHS) {
+        int32_t graphs = value == MAQ_VALUE_AS_WRITTEN ? maq_space_graphs_of(&space->base) : value;
+        if (graphs == MAQ_GRAPHS_VALUE_ITERATION)
+            snprintf(buf, MAQ_SPACE_WORD, "full_iteration");
+        else
+            bits_word(buf, MAQ_PLAN_GRAPH_SCOPE, (uint32_t)graphs);
     } else if (value == MAQ_VALUE_AS_WRITTEN) {
         const struct maq_plan_doc doc = {.plan = space->base};
         if (axis == MAQ_AXIS_LAYOUT && space->base.layout.len == 0)
@@ -137,6 +157,8 @@ const char *maq_space_word(char buf[MAQ_SPACE_WORD], const struct maq_search_spa
         snprintf(buf, MAQ_SPACE_WORD, "%s", value == MAQ_RECOMPUTE_VALUE_NONE ? "none" : "full");
     else if (field->type == MAQ_TYPE_ENUM)
         snprintf(buf, MAQ_SPACE_WORD, "%s", field->names[value]);
+    else if (field->type == MAQ_TYPE_BOOL)
+        snprintf(buf, MAQ_SPACE_WORD, "%s", value ? "true" : "false");
     else
         snprintf(buf, MAQ_SPACE_WORD, "%d", value);
     return buf;

@@ -2,8 +2,9 @@
 /*
  * axis.h - the axes of a plan: what a search chooses along, one list of values for each.
  *
- * An axis is a key of the plan (two stand for more than their key: `recompute_granularity` also for the parts of a layer and the
- * number of layers, `pipeline_model_parallel_layout` for how many layers the ends of the pipeline count).
+ * An axis is a key of the plan (three stand for more than their key: `recompute_granularity` also for the parts of a layer and the
+ * number of layers, `pipeline_model_parallel_layout` for how many layers the ends of the pipeline count, `cuda_graph_scope` also for
+ * `enable_cuda_graph`).
  *
  * A plan of the space is one value for each axis. The axes up to MAQ_AXIS_BRANCHES decide what a rank computes for a microbatch:
  * together they are a branch of branch and bound, whose layers are costed once (planner/uniform/branches.c). The others, its
@@ -30,7 +31,9 @@
     X(INPUTS, offload_modules, "offload_modules")                                                                      \
     X(DISPATCHER, dispatcher, "moe_token_dispatcher_type")                                                             \
     X(OVERLAP_EP, overlap_ep, "overlap_moe_expert_parallel_comm")                                                      \
+    X(SHARED, overlap_shared_experts, "moe_shared_expert_overlap")                                                     \
     X(OVERLAP_TP, overlap_tp, "tp_comm_overlap")                                                                       \
+    X(GRAPHS, graph_scope, "cuda_graph_scope")                                                                         \
     X(SCHEDULE, schedule, "pipeline_schedule")                                                                         \
     X(VP, vp, "virtual_pipeline_model_parallel_size")                                                                  \
     X(LAYOUT, layout, "pipeline_model_parallel_layout")                                                                \
@@ -52,7 +55,8 @@ const char *maq_axis_key(enum maq_axis axis);
 
 /*
  * Values are numbers: of ORDER, an index into `orders`; of LAYOUT, see layer_layouts.h; of INPUTS, bits of enum maq_offload_module;
- * of HOST_OPTIM, thousandths; of RECOMPUTE, see below; of the others, the value in the plan.
+ * of HOST_OPTIM, thousandths; of RECOMPUTE, see below; of GRAPHS, bits of enum maq_graphed_part or MAQ_GRAPHS_VALUE_ITERATION; of the
+ * others, the value in the plan.
  */
 struct maq_axis_values {
     int32_t *at; /* [n] */
@@ -64,6 +68,7 @@ struct maq_axis_values {
 #define MAQ_VALUE_AS_WRITTEN INT32_MIN /* what the document or the framework says */
 #define MAQ_VALUE_LIKE_TP (-1)         /* ETP: as many as TP */
 #define MAQ_VALUE_PER_DOMAIN (-1)      /* REPLICAS: one copy of the sharded state in each scale-up domain */
+#define MAQ_GRAPHS_VALUE_ITERATION (1 << MAQ_GRAPH_COUNT) /* all passes of a step: enable_cuda_graph */
 #define MAQ_RECOMPUTE_VALUE_NONE 0
 #define MAQ_RECOMPUTE_VALUE_BLOCK (-1) /* full, the first N layers of each virtual stage: every N */
 #define MAQ_RECOMPUTE_VALUE_STAGES                                                                                     \
@@ -77,6 +82,9 @@ struct maq_search_space {
     uint32_t n_orders;
     struct maq_plan base; /* values of the keys that are no axis */
 };
+
+/* The value of GRAPHS that a plan has. */
+int32_t maq_space_graphs_of(const struct maq_plan *plan);
 
 /* Sets the axis of a plan to a value of it; LAYOUT, BLOCK and STAGES depend on more and are set by planner/uniform/leaves.c. */
 void maq_space_apply(struct maq_plan *plan, const struct maq_search_space *space, enum maq_axis axis, int32_t value);

@@ -16,6 +16,7 @@ static const char *const layout_keys[] = {"decoder_first_pipeline_num_layers", "
                                           "account_for_loss_in_pipeline_split"};
 static const char *const recompute_keys[] = {"recompute_method", "recompute_num_layers"};
 static const char *const inputs_keys[] = {"fine_grained_activation_offloading"};
+static const char *const graphs_keys[] = {"enable_cuda_graph"};
 
 static const struct {
     const char *const *keys;
@@ -24,6 +25,7 @@ static const struct {
     [MAQ_AXIS_LAYOUT] = {layout_keys, MAQ_COUNT(layout_keys)},
     [MAQ_AXIS_RECOMPUTE] = {recompute_keys, MAQ_COUNT(recompute_keys)},
     [MAQ_AXIS_INPUTS] = {inputs_keys, MAQ_COUNT(inputs_keys)},
+    [MAQ_AXIS_GRAPHS] = {graphs_keys, MAQ_COUNT(graphs_keys)},
 };
 
 /* The first key that decides an axis; NULL: none does. */

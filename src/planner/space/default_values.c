@@ -4,8 +4,9 @@
  *
  * Without `full` they are what Megatron-LM runs and people use: 1F1B and interleaved pipelines; optimizer sharding and FSDP,
  * over all data-parallel ranks or one copy in each scale-up domain; recomputation of nothing, of one or all cheap modules, of N
- * layers, of all; two rank orders; and, where framework and devices have them, switches that hide communication. `full` adds other schedules, every number of virtual stages and of sharded copies, every set
- * of recomputed modules, offloading, sequence parallelism switched off, more rank orders and uneven ends.
+ * layers, of all; two rank orders; and, where framework and devices have them, switches that hide communication or launches. `full`
+ * adds other schedules, every number of virtual stages and of sharded copies, every set of recomputed modules, offloading, sequence
+ * parallelism switched off, more rank orders and uneven ends.
  */
 #include "planner/space/default_values.h"
 
@@ -164,7 +165,7 @@ static void recompute_values(struct list *l, const struct maq_job *job, bool ful
         add(l, MAQ_RECOMPUTE_VALUE_UNIFORM + n);
 }
 
-/* ---- switches that hide communication ---- */
+/* ---- switches that hide communication or launches ---- */
 
 /* Whether all devices are NVIDIA's of data centres, of this generation or a later one, with NVLink between them. */
 static bool has_nvlink(const struct maq_job *job, enum maq_device_arch oldest)
@@ -198,6 +199,58 @@ static void overlap_tp_values(struct list *l, const struct maq_search_space *spa
     add(l, space->base.overlap_tp);
     if (open && job->framework.has_tp_overlap && has_nvlink(job, MAQ_ARCH_AMPERE) && space->base.overlap_tp == MAQ_AUTO)
         add(l, MAQ_ON);
+}
+
+static bool has_shared_experts(const struct maq_job *job)
+{
+    return maq_model_find_module(&job->model, MAQ_MODULE_LINEAR, MAQ_PART_SHARED_EXPERTS) != NULL;
+}
+
+/* Shared experts under the exchange of tokens; which plans cannot have it, the branches say. */
+static void shared_values(struct list *l, const struct maq_search_space *space, const struct maq_job *job, bool open)
+{
+    add(l, space->base.overlap_shared_experts);
+    if (open && job->framework.has_shared_overlap && has_shared_experts(job) && !space->base.overlap_shared_experts)
+        add(l, true);
+}
+
+/* Parts of the model's layers whose shapes do not change from step to step. */
+static uint32_t graph_parts(const struct maq_job *job)
+{
+    uint32_t parts = 0;
+    for (uint32_t k = 0; k < job->model.n_kinds; k++) {
+        const struct maq_layer *layer = &job->model.kinds[k];
+        bool mlp = false, attends = false, scans = false;
+        for (uint32_t i = 0; i < layer->n_modules; i++) {
+            mlp |= layer->modules[i].part == MAQ_PART_MLP;
+            attends |= layer->modules[i].kind == MAQ_MODULE_ATTENTION;
+            scans |= layer->modules[i].kind == MAQ_MODULE_SSM_SCAN;
+        }
+        parts |= attends ? 1u << MAQ_GRAPH_ATTN : scans ? 1u << MAQ_GRAPH_MAMBA : 0;
+        parts |= layer->moe ? 1u << MAQ_GRAPH_MOE_ROUTER | 1u << MAQ_GRAPH_MOE_PREPROCESS
+                 : mlp      ? 1u << MAQ_GRAPH_MLP
+                            : 0;
+    }
+    return parts;
+}
+
+/*
+ * CUDA graphs, on NVIDIA's devices: of all passes of a step where shapes are fixed, that is without experts or with a capacity for
+ * them; of parts of layers where they are not. Packed sequences have lengths that no graph knows beforehand.
+ */
+static void graph_values(struct list *l, const struct maq_search_space *space, const struct maq_job *job, bool open)
+{
+    int32_t base = maq_space_graphs_of(&space->base);
+    bool nvidia = true, fixed = !find(job, MAQ_MODULE_ROUTER) || space->base.capacity_factor > 0;
+    for (uint32_t g = 0; g < job->cluster.n_groups; g++)
+        nvidia &= job->cluster.groups[g].device.arch < MAQ_ARCH_CDNA2; /* those before it are NVIDIA's */
+    add(l, base);
+    if (!open || base != 0 || !nvidia || !job->framework.has_cuda_graphs ||
+        (job->workload.packed && job->workload.length_mean > 0))
+        return;
+    int32_t value = fixed ? MAQ_GRAPHS_VALUE_ITERATION : (int32_t)graph_parts(job);
+    if (value != 0)
+        add(l, value);
 }
 
 static void offload_values(struct list *l, const struct maq_job *job, bool full)
@@ -243,6 +296,12 @@ enum maq_status maq_space_default(struct maq_axis_values *out, struct maq_search
         break;
     case MAQ_AXIS_OVERLAP_TP:
         overlap_tp_values(&l, space, job, !opts->keep_switches);
+        break;
+    case MAQ_AXIS_SHARED:
+        shared_values(&l, space, job, !opts->keep_switches);
+        break;
+    case MAQ_AXIS_GRAPHS:
+        graph_values(&l, space, job, !opts->keep_switches);
         break;
     case MAQ_AXIS_OVERLAP_EP: /* not every plan can have it: also where a profile does */
         add(&l, space->base.overlap_ep);

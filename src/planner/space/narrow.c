@@ -88,7 +88,9 @@ static bool quick(enum maq_axis axis, int32_t value, const struct maq_job *job)
     case MAQ_AXIS_INPUTS:
     case MAQ_AXIS_DISPATCHER:
     case MAQ_AXIS_OVERLAP_EP:
+    case MAQ_AXIS_SHARED:
     case MAQ_AXIS_OVERLAP_TP:
+    case MAQ_AXIS_GRAPHS:
     case MAQ_AXIS_REPLICAS:
     case MAQ_AXIS_OFFLOAD:
     case MAQ_AXIS_HOST_OPTIM:

@@ -73,6 +73,17 @@ static bool read_inputs(int32_t *out, struct maq_str word)
     return ok;
 }
 
+static bool read_graphs(int32_t *out, struct maq_str word)
+{
+    uint32_t parts = 0;
+    *out = MAQ_GRAPHS_VALUE_ITERATION;
+    if (maq_str_is(word, "full_iteration"))
+        return true;
+    bool ok = maq_str_is(word, "none") || read_bits(&parts, MAQ_PLAN_GRAPH_SCOPE, word);
+    *out = (int32_t)parts;
+    return ok;
+}
+
 /* "E1L2", "work" */
 static bool read_layout(int32_t *out, struct maq_str word)
 {
@@ -128,8 +139,14 @@ static bool read_value(int32_t *out, struct maq_search_space *space, enum maq_ax
         return read_recompute(out, word);
     if (axis == MAQ_AXIS_INPUTS)
         return read_inputs(out, word);
+    if (axis == MAQ_AXIS_GRAPHS)
+        return read_graphs(out, word);
     if (axis == MAQ_AXIS_LAYOUT)
         return read_layout(out, word);
+    if (field->type == MAQ_TYPE_BOOL) {
+        *out = maq_str_is(word, "true");
+        return *out || maq_str_is(word, "false");
+    }
     if (axis == MAQ_AXIS_ORDER)
         return word.len > 0 && read_order(out, space, word, arena);
     if (field->type != MAQ_TYPE_ENUM)
@@ -185,12 +202,23 @@ static enum maq_status refuse_key(struct list_reader *r, struct maq_str key, str
 static enum maq_status refuse_value(struct list_reader *r, enum maq_axis axis, struct maq_str word, struct maq_span at)
 {
     const struct maq_field *field = maq_fields_find(maq_plan_fields, maq_str_of(maq_axis_key(axis)));
-    bool inputs = axis == MAQ_AXIS_INPUTS;
+    const struct {
+        enum maq_axis axis;
+        const char *words;
+        enum maq_plan_list list;
+    } lists[] = {{MAQ_AXIS_INPUTS, "none", MAQ_PLAN_OFFLOAD_MODULES},
+                 {MAQ_AXIS_GRAPHS, "none, full_iteration", MAQ_PLAN_GRAPH_SCOPE},
+                 {MAQ_AXIS_RECOMPUTE, "none, full, full:N, block, stages", MAQ_PLAN_RECOMPUTE_MODULES}};
     struct maq_buf known;
+    size_t l = 0;
     maq_buf_init(&known, 4096);
-    if (inputs || axis == MAQ_AXIS_RECOMPUTE) {
-        maq_buf_addf(&known, "%s, or joined by +: ", inputs ? "none" : "none, full, full:N, block, stages");
-        maq_plan_add_bits(&known, inputs ? MAQ_PLAN_OFFLOAD_MODULES : MAQ_PLAN_RECOMPUTE_MODULES, UINT32_MAX, ", ");
+    while (l < MAQ_COUNT(lists) && lists[l].axis != axis)
+        l++;
+    if (l < MAQ_COUNT(lists)) {
+        maq_buf_addf(&known, "%s, or joined by +: ", lists[l].words);
+        maq_plan_add_bits(&known, lists[l].list, UINT32_MAX, ", ");
+    } else if (field && field->type == MAQ_TYPE_BOOL) {
+        maq_buf_adds(&known, "true, false");
     } else if (field && field->type == MAQ_TYPE_ENUM) {
         struct maq_str meant = maq_field_slip(field->slips, word);
         if (meant.len > 0)

@@ -63,7 +63,8 @@ static bool conflicts(const struct maq_chain_space *s, const struct maq_stage_st
 {
     const char *remedy;
     const struct maq_plan plan = maq_strategy_plan(s, strategy, 1);
-    return maq_offload_conflict(&plan, &remedy) || maq_overlap_ep_conflict(&plan, &remedy);
+    return maq_offload_conflict(&plan, &remedy) || maq_overlap_ep_conflict(&plan, &remedy) ||
+           maq_graphs_conflict(&plan, &remedy);
 }
 
 /* Shards without copies where nothing is sharded; copies that do not divide the ranks are refused where a stage is costed. */

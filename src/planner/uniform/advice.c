@@ -8,6 +8,7 @@
  */
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/check.h"
 #include "base/str.h"
@@ -17,7 +18,7 @@
 #include "plan/keys.h"
 #include "planner/space/axis.h"
 
-#define MOST_THREADS 4 /* a search of milliseconds */
+#define MOST_THREADS 4 /* a search of milliseconds; each makes schedules and layers of its own */
 
 /* What a plan has beside its axes, and that a job may have set for another plan. */
 static const char *const beside[] = {"data_parallel_size",
@@ -131,11 +132,17 @@ static void add_settings(struct maq_buf *out, const struct change *c)
     }
 }
 
+static uint32_t threads(void)
+{
+    long n = sysconf(_SC_NPROCESSORS_ONLN);
+    return n > 0 && n < MOST_THREADS ? (uint32_t)n : MOST_THREADS;
+}
+
 /* The fastest of the few that fits in nine of ten runs; if none does, as predicted. NULL: none. */
 static struct maq_search_result *search(const struct maq_loaded_job *open)
 {
     struct maq_search_opts opts = {.top = 1,
-                                   .threads = MOST_THREADS,
+                                   .threads = threads(),
                                    .quick = true,
                                    .keep_switches = true,
                                    .min_fit_probability = MAQ_SEARCH_FIT_PROBABILITY};

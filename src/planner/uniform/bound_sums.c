@@ -89,7 +89,8 @@ static void make_endless(struct maq_atoms *atoms)
 static bool conflicts(const struct maq_plan *plan)
 {
     const char *remedy;
-    return maq_offload_conflict(plan, &remedy) || maq_overlap_ep_conflict(plan, &remedy);
+    return maq_offload_conflict(plan, &remedy) || maq_overlap_ep_conflict(plan, &remedy) ||
+           maq_graphs_conflict(plan, &remedy);
 }
 
 /*
@@ -120,6 +121,7 @@ static enum maq_status prepare(struct maq_branch_bounds *f, struct maq_bound_sum
     if (never) {
         maq_space_apply(&plan, f->space, MAQ_AXIS_INPUTS, 0);
         plan.overlap_ep = MAQ_OFF;
+        plan.graph_scope = 0;
     }
     MAQ_TRY(maq_train_sweep_atoms(&atoms, f->sweep, &plan, f->arena));
     if (never)

@@ -37,14 +37,18 @@ int32_t maq_branch_microbatches(const struct maq_job *job, const struct maq_plan
 
 /* ---- which branches there are ---- */
 
+static int32_t etp_of(const struct maq_plan *p)
+{
+    return p->etp > 0 ? p->etp : p->ep > 1 ? 1 : p->tp;
+}
+
 static bool degrees_fit(const struct maq_plan *p, const struct maq_job *job)
 {
     int64_t model = (int64_t)p->tp * p->cp * p->pp, devices = job->cluster.devices;
     if (devices % model != 0 || (p->dp > 0 && p->dp != devices / model))
         return false;
     int64_t stage = devices / p->pp, per_step = devices / model * p->mbs;
-    int32_t etp = p->etp > 0 ? p->etp : p->ep > 1 ? 1 : p->tp;
-    return job->workload.gbs % per_step == 0 && stage % ((int64_t)etp * p->ep) == 0;
+    return job->workload.gbs % per_step == 0 && stage % ((int64_t)etp_of(p) * p->ep) == 0;
 }
 
 static int32_t degree_of(const struct maq_plan *p, const struct maq_job *job, struct maq_str dim)
@@ -73,6 +77,16 @@ static bool same_order(const struct maq_plan *p, const struct maq_job *job, stru
     return true;
 }
 
+/*
+ * Whether shared experts have no exchange to run under: of the experts' ranks, or of their TP ranks; DeepEP's kernels and another
+ * microbatch's compute leave no room beside (Megatron Core allowed its all-to-all alone until 2026, transformer_config.py).
+ */
+static bool no_exchange(const struct maq_plan *p, bool moe)
+{
+    return !moe || p->dispatcher != MAQ_DISPATCHER_ALLTOALL || (p->overlap_ep == MAQ_ON && p->ep > 1) ||
+           (p->ep == 1 && etp_of(p) == 1);
+}
+
 /* Values that say the same as an earlier one of their axis under this plan, or that it cannot have. */
 static bool repeats(const struct maq_search_space *space, const struct maq_job *job, const struct maq_plan *p,
                     const uint32_t *at, bool moe)
@@ -86,6 +100,8 @@ static bool repeats(const struct maq_search_space *space, const struct maq_job *
     if (!moe && (at[MAQ_AXIS_DISPATCHER] > 0 || at[MAQ_AXIS_OVERLAP_EP] > 0))
         return true;
     if (p->ep == 1 && (at[MAQ_AXIS_OVERLAP_EP] > 0 || at[MAQ_AXIS_DISPATCHER] > 0))
+        return true;
+    if (at[MAQ_AXIS_SHARED] > 0 && no_exchange(p, moe))
         return true;
     const struct maq_axis_values *etp = &space->axis[MAQ_AXIS_ETP];
     for (uint32_t i = 0; i < at[MAQ_AXIS_ETP]; i++)
@@ -199,6 +215,8 @@ enum maq_status maq_branch_bound(struct maq_search_branch *branch, const struct 
     plan.vp = 1;
     enum maq_status status = check_inputs(&plan, sweep, scratch);
     maq_space_apply(&plan, space, MAQ_AXIS_INPUTS, 0);
+    /* no pass is longer for its graphs: with all of it in one, branches that differ in theirs alone lower the same layers */
+    plan.cuda_graphs |= space->axis[MAQ_AXIS_GRAPHS].n > 1;
     for (int passes = 0; passes < MAQ_PASSES_COUNT && status == MAQ_OK; passes++)
         status = least_work(&ns, space, plan, sweep, scratch, (enum maq_passes)passes);
     maq_arena_reset(scratch, mark);

@@ -216,7 +216,7 @@ static void block_plan(struct maq_plan *out, const struct maq_plan *plan, int32_
     out->recompute_stages = (struct maq_str){0};
 }
 
-/* Every number of layers that is of use. */
+/* Every number of layers that is of use: more of them need no more memory, but for the nodes of a graph that holds all passes. */
 static enum maq_status every_block(struct explorer *e, const struct maq_plan *plan, uint32_t recompute,
                                    uint32_t offload)
 {
@@ -318,7 +318,7 @@ static enum maq_status recomputations(struct explorer *e, const struct choice *c
             MAQ_TRY(least_of_stages(e, c->plan));
             continue;
         }
-        bool every = c->all || !maq_leaf_recompute_adds(&e->bounds, i, c->offload);
+        bool every = c->all || c->plan->cuda_graphs || !maq_leaf_recompute_adds(&e->bounds, i, c->offload);
         MAQ_TRY(every ? every_block(e, c->plan, i, c->offload) : least_block(e, c->plan, i, c->offload));
     }
     return look(e);

@@ -24,10 +24,10 @@ static const struct {
     [DISPATCHER] = {"moe_token_dispatcher_type", MAQ_AXIS_DISPATCHER, MAQ_DISPATCHER_ALLTOALL, MAQ_DISPATCHER_HYBRIDEP,
                     true},
     [OVERLAP_EP] = {"overlap_moe_expert_parallel_comm", MAQ_AXIS_OVERLAP_EP, MAQ_ON, MAQ_ON, true},
-    [OVERLAP_SHARED] = {"moe_shared_expert_overlap", NO_AXIS, true, true, true},
+    [OVERLAP_SHARED] = {"moe_shared_expert_overlap", MAQ_AXIS_SHARED, true, true, true},
     [OVERLAP_TP] = {"tp_comm_overlap", MAQ_AXIS_OVERLAP_TP, MAQ_ON, MAQ_ON, false},
     [LOSS_FUSION] = {"cross_entropy_loss_fusion", NO_AXIS, true, true, false},
-    [CUDA_GRAPHS] = {"enable_cuda_graph", NO_AXIS, true, true, false},
+    [CUDA_GRAPHS] = {"enable_cuda_graph", MAQ_AXIS_GRAPHS, true, true, false},
 };
 
 static void set(struct maq_plan *plan, enum setting setting, int32_t value)
@@ -50,6 +50,7 @@ static void set(struct maq_plan *plan, enum setting setting, int32_t value)
         break;
     case CUDA_GRAPHS:
         plan->cuda_graphs = value;
+        plan->graph_scope = 0;
         break;
     case SETTINGS:
         break;
@@ -65,6 +66,15 @@ static bool means_something(const struct maq_plan *p, enum setting setting)
     if (setting == OVERLAP_SHARED)
         return p->dispatcher == MAQ_DISPATCHER_ALLTOALL && p->overlap_ep != MAQ_ON;
     return setting != OVERLAP_EP || p->ep > 1;
+}
+
+/* Whether the framework has the switch, and the model shapes for it: a whole iteration is a graph where no expert's batch varies. */
+static bool exists(const struct maq_job *job, bool moe, enum setting setting)
+{
+    const struct maq_framework *f = &job->framework;
+    return setting == OVERLAP_SHARED ? f->has_shared_overlap
+           : setting == CUDA_GRAPHS  ? f->has_cuda_graphs && (!moe || job->plan.capacity_factor > 0)
+                                     : true;
 }
 
 static const char *word(char buf[64], const struct maq_plan *plan, enum setting setting)
@@ -96,7 +106,7 @@ static enum maq_status list(struct maq_search_alternatives *out, const struct ma
     bool moe = maq_model_find_module(&o->job.model, MAQ_MODULE_ROUTER, MAQ_PART_COUNT) != NULL;
     for (int i = 0; i < SETTINGS; i++) {
         bool searched = settings[i].axis != NO_AXIS && o->space.axis[settings[i].axis].n > 1;
-        if (!searched && (moe || !settings[i].experts))
+        if (!searched && (moe || !settings[i].experts) && exists(&o->job, moe, (enum setting)i))
             MAQ_TRY(list_values(out, best, (enum setting)i));
     }
     return MAQ_OK;

@@ -6,6 +6,7 @@
  * The order is the order of questions: the first screen answers them, the rest is for whoever wants to know why.
  */
 #include <math.h>
+#include <string.h>
 
 #include "base/check.h"
 #include "base/text.h"
@@ -254,6 +255,11 @@ static uint32_t run_end(const struct maq_train_result *r, uint32_t first)
     return end;
 }
 
+static bool has_graphs(const struct maq_train_result *r)
+{
+    return r->stages[r->worst_stage].bytes[MAQ_MEM_GRAPHS] > 0;
+}
+
 static void gib_cell(struct maq_table *t, double bytes)
 {
     double x = bytes / MAQ_GIB;
@@ -271,6 +277,8 @@ static void add_memory_row(struct maq_table *t, const struct maq_train_result *r
         maq_table_cell(t, "%u", first);
     for (int k = 0; k < MAQ_MEM_CONTEXT; k++)
         gib_cell(t, st->bytes[k]);
+    if (has_graphs(r))
+        gib_cell(t, st->bytes[MAQ_MEM_GRAPHS]);
     gib_cell(t, st->bytes[MAQ_MEM_CONTEXT] + st->bytes[MAQ_MEM_NCCL]);
     gib_cell(t, st->total_bytes);
     maq_table_cell(t, "%.0f %%", 100 * st->total_bytes / st->capacity_bytes);
@@ -279,21 +287,18 @@ static void add_memory_row(struct maq_table *t, const struct maq_train_result *r
 
 static void put_memory(struct maq_page *page, const struct maq_train_result *r)
 {
-    static const struct maq_table_column columns[] = {{"stage", false, false},
-                                                      {"weights", true, false},
-                                                      {"gradients", true, false},
-                                                      {"optimizer", true, false},
-                                                      {"activations", true, false},
-                                                      {"transient", true, false},
-                                                      {"cached", true, false},
-                                                      {"runtime", true, false},
-                                                      {"total", true, false},
-                                                      {"used", true, false},
-                                                      {"", false, false}};
+    static const char *const numbers[] = {"weights", "gradients", "optimizer", "activations", "transient",
+                                          "cached",  "graphs",    "runtime",   "total",       "used"};
+    struct maq_table_column columns[MAQ_COUNT(numbers) + 2] = {{"stage", false, false}};
+    uint32_t n = 1;
+    for (size_t i = 0; i < MAQ_COUNT(numbers); i++)
+        if (strcmp(numbers[i], "graphs") != 0 || has_graphs(r))
+            columns[n++] = (struct maq_table_column){numbers[i], true, false};
+    columns[n++] = (struct maq_table_column){"", false, false};
     const struct maq_stage_result *st = &r->stages[r->worst_stage];
     struct maq_table t;
     uint32_t runs = 0, at = 0, left_out = 0;
-    maq_table_init(&t, columns, MAQ_COUNT(columns));
+    maq_table_init(&t, columns, n);
     for (uint32_t s = 0; s < r->n_stages; s = run_end(r, s))
         runs++;
     for (uint32_t s = 0; s < r->n_stages; at++) {
@@ -313,6 +318,11 @@ static void put_memory(struct maq_page *page, const struct maq_train_result *r)
     if (left_out > 0)
         maq_page_putf(page, MAQ_INK_FAINT, "; %u rows between are not shown", left_out);
     maq_buf_addc(&page->out, '\n');
+    if (has_graphs(r))
+        maq_page_putf(page, MAQ_INK_FAINT,
+                      "  graphs: driver %.2f for %.0f nodes, static buffers %.2f, not shared between two pools %.2f\n",
+                      st->graphs.driver_bytes / MAQ_GIB, st->graphs.nodes, st->graphs.buffer_bytes / MAQ_GIB,
+                      st->graphs.pool_bytes / MAQ_GIB);
     maq_table_fini(&t);
 }
 

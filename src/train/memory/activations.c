@@ -244,15 +244,28 @@ static double kept_inside(const struct tally *t, const struct maq_module *m)
     return (attends ? attention_inside(t->lower, m) + kept_copies(t, m) : 0) + activation_apart(t, m);
 }
 
-static double kept_bytes(const struct tally *t)
+/* Modules that a sum is over. */
+enum which { ALL, IN_GRAPHS, OUTSIDE };
+
+static bool counts(const struct tally *t, uint32_t module, enum which which)
+{
+    if (which == ALL)
+        return true;
+    bool graphed =
+        maq_lower_graphed(t->lower->plan, t->layer, module, maq_lower_second_half(t->layer)) && t->lower->repeats;
+    return graphed == (which == IN_GRAPHS);
+}
+
+static double kept_bytes(const struct tally *t, enum which which)
 {
     const struct maq_module *producer = NULL; /* of the tensor that the next module reads */
     double sum = 0;
     for (uint32_t i = 0; i < t->layer->n_modules; i++) {
         const struct maq_module *m = &t->layer->modules[i];
-        if (!(m->flags & MAQ_MODULE_SHARED_INPUT) && input_present(t, producer))
+        bool counted = counts(t, i, which);
+        if (counted && !(m->flags & MAQ_MODULE_SHARED_INPUT) && input_present(t, producer))
             sum += input_bytes(t, m);
-        sum += kept_inside(t, m) + attention_output(t, m);
+        sum += counted ? kept_inside(t, m) + attention_output(t, m) : 0;
         producer = m;
     }
     return sum;
@@ -380,7 +393,7 @@ static struct maq_walk walk_layer(const struct tally *t, double missing)
 
 /* ---- selective checkpointing by operator ---- */
 
-static double widest_module(const struct tally *t, bool backward);
+static double widest_module(const struct tally *t, bool backward, enum which which);
 
 /* Of a linear's output, the products that are kept, and what a reduce-scatter made of all of it. */
 static double kept_of_linear(const struct tally *t, const struct maq_module *m, uint32_t *products)
@@ -429,12 +442,12 @@ static void keep_by_op(struct maq_block *block, const struct tally *t, double al
     for (int redone = 0; redone < 2; redone++) {
         block->act_bytes[redone] = sum;
         block->walk[redone] = (struct maq_walk){steps, t->layer->n_modules, all - sum};
-        block->backward_transient[redone] = all - sum + widest_module(t, true);
+        block->backward_transient[redone] = all - sum + widest_module(t, true, ALL);
     }
 }
 
 /* Largest input + output of one module that is not kept: gradients and temporaries of a pass. */
-static double widest_module(const struct tally *t, bool backward)
+static double widest_module(const struct tally *t, bool backward, enum which which)
 {
     double widest = 0;
     for (uint32_t i = 0; i < t->layer->n_modules; i++) {
@@ -455,9 +468,38 @@ static double widest_module(const struct tally *t, bool backward)
         bytes += passing_copies(t, m, backward);
         if (m->kind == MAQ_MODULE_ATTENTION && backward && t->lower->attention == MAQ_ATTENTION_UNFUSED)
             bytes += attention_scratch(t->lower, &m->u.attention, true);
-        widest = bytes > widest ? bytes : widest;
+        widest = bytes > widest && counts(t, i, which) ? bytes : widest;
     }
     return widest;
+}
+
+/*
+ * Hidden states that lie in memory of the graphs' own: each part that is captured reads its input from there, a copy of what the
+ * layer before, or the part before, has written; where the other part runs outside, the residual and what the norm returned are
+ * left there for it.
+ */
+static uint32_t graph_tensors(const struct tally *t)
+{
+    uint32_t second = maq_lower_second_half(t->layer), n = t->layer->n_modules;
+    bool first = second > 0 && counts(t, 0, IN_GRAPHS), behind = second < n && counts(t, second, IN_GRAPHS),
+         rest = n > 0 && counts(t, n - 1, IN_GRAPHS);
+    return (first || behind ? 1 : 0) + ((first || behind) && !rest ? 1 : 0) + (behind && !rest ? 1 : 0);
+}
+
+static void graph_memory(struct maq_block *block, const struct tally *plain, const struct tally *chosen)
+{
+    struct maq_block_graphs *g = &block->graphs;
+    bool whole = plain->lower->plan->recompute == MAQ_RECOMPUTE_FULL; /* refused beside them: plan/incompatible.c */
+    double all = kept_bytes(plain, IN_GRAPHS), outside = kept_bytes(plain, OUTSIDE);
+    g->hidden_bytes = (double)plain->lower->tokens_region * (double)plain->layer->hidden * plain->lower->store_bytes;
+    g->buffer_bytes = graph_tensors(plain) * g->hidden_bytes;
+    g->act_bytes[0] = all;
+    g->act_bytes[1] = whole ? 0 : kept_bytes(chosen, IN_GRAPHS);
+    for (int redone = 0; redone < 2; redone++) {
+        g->working[redone] = widest_module(plain, true, IN_GRAPHS) + (redone ? all - g->act_bytes[1] : 0);
+        g->apart[redone] =
+            widest_module(plain, true, OUTSIDE) + (redone ? outside - (whole ? 0 : kept_bytes(chosen, OUTSIDE)) : 0);
+    }
 }
 
 void maq_block_memory(struct maq_block *block, struct maq_lower *lower)
@@ -466,23 +508,25 @@ void maq_block_memory(struct maq_block *block, struct maq_lower *lower)
     if (selective & (1u << MAQ_PART_MOE))
         selective |= 1u << MAQ_PART_ROUTER | 1u << MAQ_PART_MOE_ACT | 1u << MAQ_PART_SHARED_EXPERTS;
     struct tally plain = {lower, block->layer, 0}, chosen = {lower, block->layer, selective};
-    double all = kept_bytes(&plain);
+    double all = kept_bytes(&plain, ALL);
     block->act_bytes[0] = all;
     block->moved[0] = moved_bytes(&plain);
     block->walk[0] = walk_layer(&plain, 0);
-    block->forward_transient = widest_module(&plain, false);
-    block->backward_transient[0] = widest_module(&plain, true);
+    block->forward_transient = widest_module(&plain, false, ALL);
+    block->backward_transient[0] = widest_module(&plain, true, ALL);
     if (lower->plan->recompute == MAQ_RECOMPUTE_FULL) {
         /* only the layer's input is kept; the rest is recomputed in the backward pass */
         block->act_bytes[1] = (double)lower->tokens_region * (double)block->layer->hidden * lower->store_bytes;
         block->walk[1] = block->walk[0];
         block->backward_transient[1] = all + block->backward_transient[0];
     } else {
-        block->act_bytes[1] = kept_bytes(&chosen);
+        block->act_bytes[1] = kept_bytes(&chosen, ALL);
         block->moved[1] = moved_bytes(&chosen);
         block->walk[1] = walk_layer(&chosen, all - block->act_bytes[1]);
         block->backward_transient[1] = all - block->act_bytes[1] + block->backward_transient[0];
     }
+    if (lower->plan->graph_scope != 0 && !lower->plan->cuda_graphs)
+        graph_memory(block, &plain, &chosen);
     if (by_op(lower, block->layer) && block->walk[0].steps)
         keep_by_op(block, &plain, all);
 }

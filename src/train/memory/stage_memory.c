@@ -34,6 +34,7 @@
 
 #include "base/units.h"
 #include "lower/local.h"
+#include "train/memory/graphs.h"
 #include "train/step/muon.h"
 
 /* A CUDA context, and cuBLAS' workspace. With kernels loaded when they are first used, nvidia-smi of an idle training process
@@ -345,6 +346,7 @@ void maq_program_memory(struct maq_program_bytes *out, const struct maq_blueprin
                   maq_state_bytes(job, &job->plan, pr->expert_params, pr->expert_narrow, job->edp);
     out->states += second_moment(&job->plan, pr->dense_params - pr->dense_matrices, shards) +
                    second_moment(&job->plan, pr->expert_params - pr->expert_matrices, job->edp);
+    out->states += maq_program_graph_bytes(bp, pr);
     out->working = pr->transient_bytes;
     out->update = updated_params(bp, pr->dense_params, pr->expert_params, pr->adapter_params) * each +
                   coming_gradients(job, pr->dense_params, pr->expert_params, false);
@@ -373,7 +375,10 @@ void maq_stage_memory(struct maq_stage_result *st, const struct maq_blueprint *b
     st->bytes[MAQ_MEM_ACTIVATIONS] = peak_activations(bp, stage, programs, n, &st->peak_microbatches);
     double each = maq_step_update_bytes(bp) + (job->plan.reduce_bucket_size > 0 ? bp->lower.store_bytes : 0);
     double working = job->plan.update == MAQ_UPDATE_MUON ? maq_muon_working_bytes(bp, programs, n) : 0;
-    double update = updated_params(bp, dense, expert, adapters) * each + working - st->bytes[MAQ_MEM_ACTIVATIONS];
+    double at_update = updated_params(bp, dense, expert, adapters) * each + working,
+           update = at_update - st->bytes[MAQ_MEM_ACTIVATIONS];
+    st->bytes[MAQ_MEM_GRAPHS] =
+        maq_stage_graphs(st, bp, stage, programs, n, st->bytes[MAQ_MEM_ACTIVATIONS], transient, at_update);
     if (gradients_come(job,
                        &job->plan)) { /* the peak is in front of the backward pass, without them, or at the update */
         bool before = transient >= update + st->bytes[MAQ_MEM_GRADIENTS];
@@ -391,7 +396,8 @@ void maq_stage_memory(struct maq_stage_result *st, const struct maq_blueprint *b
         st->allocated_bytes += st->bytes[k];
     /* fragmentation is known only from a replay (allocator_replay.c) */
     st->reserved_bytes = st->allocated_bytes;
-    st->total_bytes = st->needed_bytes = st->reserved_bytes + st->bytes[MAQ_MEM_CONTEXT] + st->bytes[MAQ_MEM_NCCL];
+    st->total_bytes = st->needed_bytes =
+        st->reserved_bytes + st->bytes[MAQ_MEM_CONTEXT] + st->bytes[MAQ_MEM_NCCL] + st->bytes[MAQ_MEM_GRAPHS];
     st->capacity_bytes = job->stages[stage].capacity_bytes;
 }
 
@@ -410,7 +416,7 @@ bool maq_stage_fits(const struct maq_stage_result *st)
 
 const char *maq_mem_name(enum maq_mem_kind kind)
 {
-    static const char *const names[MAQ_MEM_COUNT] = {"weights",   "gradients",     "optimizer", "activations",
-                                                     "transient", "fragmentation", "context",   "nccl"};
+    static const char *const names[MAQ_MEM_COUNT] = {
+        "weights", "gradients", "optimizer", "activations", "transient", "fragmentation", "context", "nccl", "graphs"};
     return (unsigned)kind < MAQ_MEM_COUNT ? names[kind] : "?";
 }

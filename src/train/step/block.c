@@ -39,6 +39,9 @@ static void keep_all(struct maq_block *b)
     b->backward_transient[1] = b->backward_transient[0];
     b->walk[1] = b->walk[0];
     b->moved[1] = b->moved[0];
+    b->graphs.act_bytes[1] = b->graphs.act_bytes[0];
+    b->graphs.working[1] = b->graphs.working[0];
+    b->graphs.apart[1] = b->graphs.apart[0];
 }
 
 enum maq_status maq_block_lower(struct maq_block *b, struct maq_lower *lo, const struct maq_layer *layer,

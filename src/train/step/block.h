@@ -32,6 +32,14 @@ struct maq_moved {
     double freed, travels;
 };
 
+/* Of a layer whose parts are CUDA graphs: what their pool holds, and what stays outside (train/memory/graphs.c). */
+struct maq_block_graphs {
+    double act_bytes[2];         /* of act_bytes, in graphs [recomputed] */
+    double working[2], apart[2]; /* working set of the graphs, and of what runs outside of them [recomputed] */
+    double hidden_bytes;         /* of hidden states, on this rank */
+    double buffer_bytes;         /* hidden states of a microbatch that lie in buffers besides */
+};
+
 struct maq_block {
     const struct maq_layer *layer;
     const struct maq_segment *forward[2];               /* [recomputed]: they differ only in what is offloaded */
@@ -44,6 +52,7 @@ struct maq_block {
     struct maq_moved moved[2];                          /* inputs of modules that the plan offloads, [recomputed] */
     struct maq_walk walk[2];                            /* the tensors of a pass, [recomputed] */
     double forward_transient, backward_transient[2];
+    struct maq_block_graphs graphs;
 };
 
 /*

@@ -11,6 +11,7 @@
 #include "base/check.h"
 #include "lower/local.h"
 #include "train/cache.h"
+#include "train/memory/graphs.h"
 #include "train/memory/stage_memory.h"
 #include "train/step/dp_comm.h"
 #include "train/step/dp_interference.h"
@@ -190,6 +191,7 @@ enum maq_status maq_blueprint_program(struct maq_program *pr, struct maq_bluepri
     if (outputs)
         add_entry(bp, pr, set->output, false, UINT16_MAX);
     maq_program_transient(pr, bp);
+    maq_program_graphs(pr, bp);
     MAQ_TRY(maq_blueprint_sync(bp, pr));
     time_passes(bp, pr, bp->sync_every_pass);
     return bp->sync_last_pass ? add_last(bp, pr) : MAQ_OK;

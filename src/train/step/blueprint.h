@@ -43,6 +43,14 @@ struct maq_bucket_sync {
     double done_ns;                            /* scratch of a pass's evaluation: end of its compute */
 };
 
+/* Of a program with CUDA graphs, for one microbatch: train/memory/graphs.c. All zero without. */
+struct maq_program_graphs {
+    double nodes;                     /* kernels, copies and collectives of its graphs */
+    double act_bytes;                 /* of what it keeps, in the pool of the graphs */
+    double buffer_bytes, lying_bytes; /* hidden states in buffers; gradients in buffers that all graphs share */
+    double working, apart;            /* working set of the graphs, of what runs outside of them */
+};
+
 /* The program of a virtual stage; virtual stages that hold the same layers share one. */
 struct maq_program {
     struct maq_entry *entries;
@@ -60,6 +68,7 @@ struct maq_program {
     double transient_bytes;                 /* working set of the heaviest moment of a pass, beyond act_bytes */
     /* FSDP: of the stream that gathers, two entries one after the other, less what is in the above */
     double gather_bytes;
+    struct maq_program_graphs graphs;
     double gather_ns, reduce_ns; /* sums over the buckets */
     double forward_gap_ns, backward_gap_ns,
         weight_gap_ns; /* wait for the host at the end of a pass; included in the makespans */
