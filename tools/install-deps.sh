@@ -9,6 +9,7 @@ missing=()
 
 need_command() { command -v "$1" >/dev/null 2>&1 || missing+=("$2"); }
 need_library() { command -v pkg-config >/dev/null 2>&1 && pkg-config --exists "$1" || missing+=("$2"); }
+has_header() { echo "#include <$1>" | "${CC:-cc}" -fsyntax-only -x c - 2>/dev/null; }
 can_link() { echo 'int main(void) { return 0; }' | "$@" -x c - -o /dev/null 2>/dev/null; }
 
 can_link "${CC:-cc}" || missing+=(gcc libc6-dev)
@@ -23,6 +24,7 @@ need_library yajl libyajl-dev
 need_library zlib zlib1g-dev
 need_library sqlite3 libsqlite3-dev
 need_library cmocka libcmocka-dev
+has_header Random123/philox.h || missing+=(librandom123-dev)
 if [ "$what" = all ]; then
     need_command gcc gcc
     need_command clang clang

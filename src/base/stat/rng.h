@@ -3,9 +3,8 @@
  * rng.h - random numbers that have an address.
  *
  * A number is a pure function of (seed, stream, entity, draw): Philox4x32-10 with the seed as its key and the rest as its
- * counter (Salmon, Moraes, Dror, Shaw, "Parallel random numbers: as easy as 1, 2, 3", SC'11; the same bits as their library Random123,
- * whose header brings 25,000 lines of vector intrinsics with it). So a new entity or another number of threads shifts nobody else's
- * numbers, and two runs that differ in one thing share all the others.
+ * counter (Salmon, Moraes, Dror, Shaw, "Parallel random numbers: as easy as 1, 2, 3", SC'11; library Random123). So a new
+ * entity or another number of threads shifts nobody else's numbers, and two runs that differ in one thing share all the others.
  *
  *   seed     of the whole run
  *   stream   what the number is for; each user of random numbers has its own (enum maq_rng_stream)
@@ -15,6 +14,7 @@
 #ifndef MAQ_BASE_STAT_RNG_H
 #define MAQ_BASE_STAT_RNG_H
 
+#include <Random123/philox.h>
 #include <stdint.h>
 
 /* Stable: the same seed gives the same bytes in every version. */
@@ -32,23 +32,14 @@ enum maq_rng_stream {
     MAQ_RNG_ROUTER,     /* to which of several replicas they go */
 };
 
-/* Four words of 32 bits: block `block` of an entity. Draws 2 b and 2 b + 1 come from block b. Ten rounds; each multiplies two of the words,
- * and the halves of the products, with the other two words and the key, are the next four. */
+/* Four words of 32 bits: block `block` of an entity. Draws 2 b and 2 b + 1 come from block b. */
 static inline void maq_rng_block(uint32_t out[4], uint64_t seed, uint32_t stream, uint32_t entity, uint64_t block)
 {
-    uint32_t a = (uint32_t)block, b = (uint32_t)(block >> 32), c = entity, d = stream;
-    uint32_t low = (uint32_t)seed, high = (uint32_t)(seed >> 32);
-    for (int round = 0; round < 10; round++, low += 0x9E3779B9u, high += 0xBB67AE85u) {
-        uint64_t p = (uint64_t)0xD2511F53u * a, q = (uint64_t)0xCD9E8D57u * c;
-        a = (uint32_t)(q >> 32) ^ b ^ low;
-        b = (uint32_t)q;
-        c = (uint32_t)(p >> 32) ^ d ^ high;
-        d = (uint32_t)p;
-    }
-    out[0] = a;
-    out[1] = b;
-    out[2] = c;
-    out[3] = d;
+    philox4x32_key_t key = {{(uint32_t)seed, (uint32_t)(seed >> 32)}};
+    philox4x32_ctr_t at = {{(uint32_t)block, (uint32_t)(block >> 32), entity, stream}};
+    philox4x32_ctr_t r = philox4x32_R(10, at, key);
+    for (int i = 0; i < 4; i++)
+        out[i] = r.v[i];
 }
 
 /* 52 of 64 bits and a half: a multiple of 2^-53 in (0, 1), never 0 or 1, with mean 1/2. */
