@@ -55,6 +55,15 @@ static double cached_bytes(const struct maq_stage_result *st, const struct maq_b
     return r->whole ? fmax(whole, 0) : empty;
 }
 
+/* Ends of blocks count as allocated, as PyTorch counts them. A plan is held against the device without them. */
+static void count_waste(struct maq_stage_result *st, const struct maq_replayed *r)
+{
+    if (!r->whole)
+        return;
+    st->bytes[MAQ_MEM_TRANSIENT] += r->waste;
+    st->allocated_bytes += r->waste;
+}
+
 /* The allocator is replayed for the stages at the ends and the fullest one; those between are like the fullest. */
 static enum maq_status replay_allocator(struct maq_train_result *r, const struct maq_blueprint *bp)
 {
@@ -69,6 +78,7 @@ static enum maq_status replay_allocator(struct maq_train_result *r, const struct
         struct maq_replayed replayed_stage;
         if (!maq_replay_stage(&replayed_stage, bp, replayed[i], &held))
             return MAQ_NO_MEMORY;
+        count_waste(st, &replayed_stage);
         add_fragmentation(st, cached_bytes(st, bp, replayed[i], &replayed_stage));
     }
     for (uint32_t s = 1; s < last; s++)

@@ -32,6 +32,7 @@ struct maq_held_states {
 };
 struct maq_replayed {
     double allocated, reserved; /* peaks of the stream of the passes */
+    double waste;               /* of what is allocated: ends of blocks that nobody asked for */
     double gather_pool;         /* what FSDP's stream of gathers reserves besides */
     bool whole;                 /* all that the program allocates is in it, and not the sequence of a pass alone */
 };

@@ -252,7 +252,9 @@ static bool input_present(const struct tally *t, const struct maq_module *produc
 static double kept_inside(const struct tally *t, const struct maq_module *m)
 {
     bool attends = m->kind == MAQ_MODULE_ATTENTION && !redone(t, m);
-    double gate = redone(t, m) ? 0 : rows_of(t->lower, t->layer, m) * maq_gate_bytes(t->lower, t->layer, m);
+    double gate = redone(t, m) ? 0
+                               : rows_of(t->lower, t->layer, m) *
+                                     (maq_gate_bytes(t->lower, t->layer, m) + maq_scored_bytes(t->lower, t->layer, m));
     return (attends ? attention_inside(t->lower, m) + kept_copies(t, m) : 0) + activation_apart(t, m) + gate +
            maq_weight_copy_bytes(t->lower, t->layer, m);
 }

@@ -281,15 +281,19 @@ static void backward(struct replay *r, const struct maq_program *pr, struct stac
             for (uint32_t k = 0; k < p.n; k++)
                 give(r, p.blocks[k]);
         }
-        if (r->bp->job->plan.sharding == MAQ_SHARDING_PARAMS && r->bp->job->plan.lora_rank == 0)
+        bool whole = r->bp->job->plan.sharding == MAQ_SHARDING_PARAMS && r->bp->job->plan.lora_rank == 0,
+             loss = r->tensors && b->layer->modules[b->layer->n_modules - 1].kind == MAQ_MODULE_LOSS;
+        if (whole && !loss)
             hold_params(r, &grads, b, r->bp->lower.store_bytes);
         backward_layer(r, &b->walk[e->redo], i, &gradient, s);
         if (bucket == 0 && r->bp->job->framework.reduce_bucket_held)
             bucket = take(r, r->bp->job->plan.reduce_bucket_size * r->bp->lower.store_bytes);
+        if (whole && loss) /* it comes before all gradients */
+            hold_params(r, &grads, b, r->bp->lower.store_bytes);
         give(r, missing);
         pop(r, s, i, NO_STEP);
         reduce(r, &grads, b);
-        if (r->tensors && r->bp->job->plan.sharding == MAQ_SHARDING_NONE)
+        if (r->tensors && r->bp->job->plan.sharding <= MAQ_SHARDING_OPTIM)
             hold_params(r, &r->grads, b, maq_dtype_bytes((enum maq_dtype)r->bp->job->plan.grad_dtype));
         let_go(r, &own);
     }
@@ -449,7 +453,8 @@ bool maq_replay_stage(struct maq_replayed *out, const struct maq_blueprint *bp, 
     bool done = false;
     if (!r.failed) {
         struct maq_allocator_stats stats = maq_allocator_stats(r.a);
-        *out = (struct maq_replayed){stats.peak_allocated, stats.peak_reserved, gather_pool(bp, stage), r.tensors};
+        *out = (struct maq_replayed){stats.peak_allocated, stats.peak_reserved, stats.peak_waste,
+                                     gather_pool(bp, stage), r.tensors};
         done = true;
     }
     for (uint32_t i = 0; r.live && i < slots; i++)

@@ -182,7 +182,8 @@ static struct states lora_states(const struct maq_blueprint *bp, double held, do
  */
 static bool gradients_come(const struct maq_job *job, const struct maq_plan *p)
 {
-    bool tensors = p->sharding == MAQ_SHARDING_PARAMS ||
+    bool zero = p->sharding == MAQ_SHARDING_OPTIM || p->sharding == MAQ_SHARDING_GRADS;
+    bool tensors = p->sharding == MAQ_SHARDING_PARAMS || (zero && job->framework.reduce_bucket_held) ||
                    (p->sharding == MAQ_SHARDING_NONE && job->framework.gradient_buckets == MAQ_BUCKETS_APART);
     return job->framework.frees_gradients && tensors && p->lora_rank == 0 && job->microbatches == 1;
 }
@@ -201,7 +202,7 @@ double maq_state_bytes(const struct maq_job *job, const struct maq_plan *plan, d
 static double coming_gradients(const struct maq_job *job, double dense, double expert, bool reduced)
 {
     double shards = job->groups[MAQ_GROUP_SHARD].size, sum = 0;
-    if (!gradients_come(job, &job->plan) || (reduced && job->plan.sharding == MAQ_SHARDING_NONE))
+    if (!gradients_come(job, &job->plan) || (reduced && job->plan.sharding != MAQ_SHARDING_PARAMS))
         return 0;
     if (!reduced || shards > 1)
         sum += model_states(job, &job->plan, dense, 0, shards).gradients;
@@ -291,8 +292,29 @@ static void add_bucket(struct moments *m, const struct maq_blueprint *bp, const 
         return;
     double bucket = p->reduce_bucket_size * bp->lower.store_bytes;
     bool loss = b->layer->modules[b->layer->n_modules - 1].kind == MAQ_MODULE_LOSS; /* it comes before all gradients */
-    m->working += loss ? 0 : bucket;
+    bool stays = p->sharding == MAQ_SHARDING_OPTIM && bp->job->microbatches > 1; /* gradients of the step are in it */
+    m->working += loss && !stays ? 0 : bucket;
     m->ending += bucket + held_params(b) * bp->lower.store_bytes;
+}
+
+/*
+ * Whole gradients that an entry leaves for the rest of the backward pass; shards are few, and count where it is over. A table that is
+ * the output's weight as well has a gradient from there, which waits for that of the lookup; the sum is a third one (autograd's
+ * input buffer, torch/csrc/autograd/input_buffer.cpp).
+ */
+static double whole_gradients(struct moments *m, const struct maq_blueprint *bp, const struct maq_program *pr,
+                              uint32_t entry)
+{
+    const struct maq_block *b = block_at(bp, pr, entry), *first = block_at(bp, pr, 0);
+    if (bp->job->plan.sharding > MAQ_SHARDING_OPTIM)
+        return 0;
+    double own = coming_gradients(bp->job, b->dense_params, b->expert_params, false);
+    bool tied = bp->job->model.tied_embeddings && at_an_end(&pr->entries[0]) && pr->n_entries > 1;
+    if (tied && entry == 0)
+        m->working += 2 * own;
+    if (tied && entry + 1 == pr->n_entries)
+        own += coming_gradients(bp->job, first->dense_params, 0, false);
+    return own;
 }
 
 /*
@@ -314,9 +336,7 @@ void maq_program_transient(struct maq_program *pr, const struct maq_blueprint *b
         if (p->sharding == MAQ_SHARDING_PARAMS)
             add_fsdp(&m, bp, pr, i);
         add_bucket(&m, bp, b);
-        /* whole ones, as the backward pass comes to them; shards are few, and count where the backward pass is over */
-        double grads =
-            p->sharding == MAQ_SHARDING_NONE ? coming_gradients(bp->job, b->dense_params, b->expert_params, false) : 0;
+        double grads = whole_gradients(&m, bp, pr, i);
         double here = fmax(m.working, m.ending - act), later = most - act + grads;
         ahead = here > later ? m.ahead : ahead;
         most = fmax(later, here);

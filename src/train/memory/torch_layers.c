@@ -14,6 +14,9 @@
  *
  * Gated activations (LlamaMLP.forward(): act(gate) * up): the product keeps both factors, the activation its input.
  *
+ * Experts (transformers, integrations/moe.py, grouped_mm_experts_forward()): what they return is multiplied by the router's
+ * probabilities, whose gradient needs it.
+ *
  * Adapters (peft/tuners/lora/layer.py, Linear.forward()): A and B are in 4 bytes (autocast_adapter_dtype), and each casts its input
  * anew (_cast_input_dtype()); the frozen product keeps nothing. Under autocast the widened one is narrowed again for the product.
  */
@@ -77,8 +80,17 @@ double maq_weight_copy_bytes(const struct maq_lower *lo, const struct maq_layer 
 
 double maq_gate_bytes(const struct maq_lower *lo, const struct maq_layer *layer, const struct maq_module *m)
 {
-    bool apart = lo->job->framework.gate_apart && !lo->plan->fused_kernels;
-    if (!apart || m->kind != MAQ_MODULE_ACTIVATION || !(m->flags & MAQ_MODULE_GATED))
+    bool apart = lo->job->framework.gate_apart && !lo->plan->fused_kernels,
+         activates = m->kind == MAQ_MODULE_ACTIVATION || m->kind == MAQ_MODULE_EXPERT_ACTIVATION;
+    if (!apart || !activates || !(m->flags & MAQ_MODULE_GATED))
+        return 0;
+    return (double)maq_lower_local(lo, layer, m).out * lo->store_bytes;
+}
+
+double maq_scored_bytes(const struct maq_lower *lo, const struct maq_layer *layer, const struct maq_module *m)
+{
+    bool scores = lo->job->framework.norms_apart && !lo->plan->fused_kernels && m->kind == MAQ_MODULE_EXPERT_LINEAR;
+    if (!scores || m + 1 >= layer->modules + layer->n_modules || m[1].kind != MAQ_MODULE_COMBINE)
         return 0;
     return (double)maq_lower_local(lo, layer, m).out * lo->store_bytes;
 }

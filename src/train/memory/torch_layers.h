@@ -27,4 +27,7 @@ double maq_weight_copy_bytes(const struct maq_lower *lower, const struct maq_lay
 /* What an activation keeps besides its input. */
 double maq_gate_bytes(const struct maq_lower *lower, const struct maq_layer *layer, const struct maq_module *m);
 
+/* What the last product of experts returns, where that is kept for the gradient of the probabilities that multiply it. */
+double maq_scored_bytes(const struct maq_lower *lower, const struct maq_layer *layer, const struct maq_module *m);
+
 #endif
