@@ -5,7 +5,7 @@
  * Autocast (torch/csrc, aten/src/ATen/autocast_mode.cpp): parameters and the residual stream are in 4 bytes. A product casts its
  * weight, once for each forward pass (cached_cast()), and its input, each product anew: q, k and v keep three copies of one tensor.
  * Autograd keeps the weight's copy for the input gradient, so it stays as long as the activations. What products return is in 16
- * bits. With FSDP parameters come in 16 bits, and nothing is left to cast.
+ * bits. With FSDP parameters come in 16 bits, and nothing is left to cast; ZeRO-1 and 2 are DeepSpeed's, whose module is in 16 bits itself.
  *
  * Norms of the transformers library (LlamaRMSNorm.forward() and its siblings): the input is widened; its square and its product
  * with the root keep the widened one, the product with the weight what was narrowed again: 4 + e. Under autocast the input is wide
@@ -35,8 +35,8 @@ static bool narrow_store(const struct maq_job *job)
 bool maq_autocasts(const struct maq_job *job)
 {
     const struct maq_plan *p = &job->plan;
-    return job->framework.autocast && narrow_store(job) && p->sharding != MAQ_SHARDING_PARAMS &&
-           !p->pure_low_precision && p->lora_rank == 0;
+    return job->framework.autocast && narrow_store(job) && p->sharding == MAQ_SHARDING_NONE && !p->pure_low_precision &&
+           p->lora_rank == 0;
 }
 
 double maq_stream_bytes(const struct maq_lower *lo)
