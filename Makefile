@@ -92,6 +92,13 @@ fuzz: deps-all
 test-programs: build
 	@MAQ_BUILD_ROOT=$(BUILD) LLMC=$(LLMC) NCCL_TESTS=$(NCCL_TESTS) tests/test-programs/run.py
 
+# Peaks of memory of some 140 small training programs on the zero-GPU device, and what `maquette train` says of the same jobs. MAQ_MEMORY_PYTHON
+# is an interpreter that has torch, transformers, accelerate, peft and deepspeed; without one the figures that are kept are compared.
+# TRUTH=--again runs them all anew; TRUTH=--jobs has a line for each.
+.PHONY: memory-truth
+memory-truth: build
+	@tests/memory-truth/run.py --build $(BUILD) $(TRUTH)
+
 # What vLLM's own scheduler decides on RECORDINGS random lists of requests, and whether maquette's decides the same. Installs vllm by its
 # name (about 10 GB, once) unless MAQ_VLLM_PYTHON is an interpreter that has it.
 RECORDINGS ?= 50

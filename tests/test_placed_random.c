@@ -118,7 +118,7 @@ static struct taken trained(const char *text, struct maq_diag *diag)
         maq_train_predict(&r, maq_job_get(box), diag) == MAQ_OK)
         out.step_s = r->step_s;
     for (uint32_t i = 0; r && i < r->n_stages; i++)
-        out.bytes = fmax(out.bytes, r->stages[i].total_bytes - r->stages[i].bytes[MAQ_MEM_FRAGMENTATION]);
+        out.bytes = fmax(out.bytes, r->stages[i].needed_bytes);
     if (r)
         maq_train_result_free(r);
     maq_job_free(box);

@@ -18,6 +18,7 @@
 #include "predict.h"
 
 #define MIB (1024.0 * 1024.0)
+#define WORKSPACES (2 * 8320 * 1024.0) /* of two threads, before Hopper */
 
 #define GPT                                                                                                            \
     "{model_type: megatron, num_layers: 8, hidden_size: 2048, ffn_hidden_size: 8192, num_attention_heads: 16, "        \
@@ -55,7 +56,8 @@ static void test_step_gradients(void **state)
     /* here the passes need more than 4 P / 8 */
     assert_near(two.bytes[MAQ_MEM_TRANSIENT], four.bytes[MAQ_MEM_TRANSIENT], 1e-12);
     struct maq_stage_result alone = stage_of(GPT, "a100-sxm:1", with, 0);
-    assert_near(alone.bytes[MAQ_MEM_TRANSIENT] + alone.bytes[MAQ_MEM_ACTIVATIONS], 4 * alone.params + 32 * MIB, 1e-12);
+    assert_near(alone.bytes[MAQ_MEM_TRANSIENT] + alone.bytes[MAQ_MEM_ACTIVATIONS], 4 * alone.params + WORKSPACES,
+                1e-12);
 }
 
 /* Adam over lists of tensors has the roots of all second moments at once: 4 P / N, beside gradients in 4 bytes where those are copies. */
@@ -79,7 +81,7 @@ static void test_roots_of_lists(void **state)
                  cases[i].gradients);
         struct prediction p = predict_text(buf);
         struct maq_stage_result s = p.result->stages[0];
-        assert_near(s.bytes[MAQ_MEM_TRANSIENT] + s.bytes[MAQ_MEM_ACTIVATIONS], cases[i].each * s.params + 32 * MIB,
+        assert_near(s.bytes[MAQ_MEM_TRANSIENT] + s.bytes[MAQ_MEM_ACTIVATIONS], cases[i].each * s.params + WORKSPACES,
                     1e-12);
         assert_true(s.reserved_bytes >= s.allocated_bytes);
         drop(&p);
@@ -141,7 +143,7 @@ static void test_cross_entropy(void **state)
         struct maq_stage_result s = stage_of(GPT, "a100-sxm:1", plans[i], 0);
         base = i == 0 ? s.bytes[MAQ_MEM_ACTIVATIONS] : base;
         assert_near(s.bytes[MAQ_MEM_ACTIVATIONS], base + (kept[i] - 4) * logits, 1e-9);
-        assert_near(s.bytes[MAQ_MEM_TRANSIENT], beside[i] * logits + (i == 0 ? read : 0) + 32 * MIB, 1e-9);
+        assert_near(s.bytes[MAQ_MEM_TRANSIENT], beside[i] * logits + (i == 0 ? read : 0) + WORKSPACES, 1e-9);
     }
 }
 
@@ -221,7 +223,7 @@ static void test_fsdp_at_the_loss(void **state)
         char text[256];
         snprintf(text, sizeof text, plan, "optim_grads_params", ahead);
         struct maq_stage_result s = stage_of(model, "a100-sxm:8", text, 0);
-        assert_near(s.bytes[MAQ_MEM_TRANSIENT], 2 * logits + read + 2 * (output + ahead * layer) + 32 * MIB, 1e-12);
+        assert_near(s.bytes[MAQ_MEM_TRANSIENT], 2 * logits + read + 2 * (output + ahead * layer) + WORKSPACES, 1e-12);
         assert_true(s.reserved_bytes - s.allocated_bytes >= 2 * (output + layer - ahead * layer) * (1 - 1e-12));
     }
 }
@@ -301,7 +303,7 @@ static void test_coming_gradients(void **state)
             char text[1024];
             snprintf(text, sizeof text,
                      "{model: %s, cluster: \"a100-sxm:8\", plan: {%s}, framework: {base: pytorch-fsdp, "
-                     "frees_gradients: %s}, "
+                     "root_unit: false, frees_gradients: %s}, "
                      "workload: {global_batch_size: %d, seq_length: %d}}",
                      GPT, cases[i].plan, frees ? "true" : "false", i == 2 ? 4 : 32, i == 2 ? 64 : 2048);
             struct prediction p = predict_text(text);
@@ -312,7 +314,8 @@ static void test_coming_gradients(void **state)
         assert_true(gradients > 0);
         assert_near(s[1].bytes[MAQ_MEM_GRADIENTS], cases[i].left * gradients, 1e-12);
         assert_near(s[0].allocated_bytes - s[1].allocated_bytes, (1 - cases[i].left) * gradients, 1e-9);
-        assert_near(s[1].reserved_bytes, s[0].reserved_bytes, 5e-3);
+        assert_in_range(s[1].reserved_bytes / s[0].reserved_bytes * 1000, 950,
+                        1005); /* replayed with them and without */
     }
 }
 

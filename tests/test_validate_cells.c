@@ -336,6 +336,7 @@ static void test_frameworks(void **state)
         {"levanter", "2024", "jax"},
         {"Hugging Face Trainer", "2024", "pytorch-fsdp"},
         {"HF accelerate", "2024", "pytorch-fsdp"},
+        {"HF accelerate", "2026", "huggingface"},
         {"axolotl", "2024", "pytorch-fsdp"},
         {"DeepSpeed", "2023", "pytorch-fsdp"},
         {"PyTorch DDP", "2023", "pytorch-fsdp"},

@@ -45,6 +45,13 @@ enum maq_optimizer_kernels {
     MAQ_OPTIMIZER_FOREACH, /* one kernel per step of Adam over lists of tensors (PyTorch foreach) */
 };
 
+/* Buffers of DistributedDataParallel, out of which gradients are reduced. */
+enum maq_gradient_buckets {
+    MAQ_BUCKETS_NONE,
+    MAQ_BUCKETS_APART, /* copies of the gradients, which live as long as the model */
+    MAQ_BUCKETS_VIEWS, /* gradients are views of them (gradient_as_bucket_view), and so stay as well */
+};
+
 /* Whose words a plan is written in for it: framework_words.h. */
 enum maq_framework_vocabulary {
     MAQ_VOCABULARY_NONE, /* none are known here */
@@ -123,8 +130,21 @@ struct maq_framework {
     bool launches_block; /* CUDA_LAUNCH_BLOCKING: the host waits for every kernel */
     /* What the backward pass does not need is not recomputed: the last product of a layer (XLA, PyTorch's early stop). */
     bool recompute_prunes;
-    /* Gradients of sharded parameters are no buffers: zero_grad() frees them behind the update (PyTorch since 2.0, set_to_none). */
+    /* Gradients are no buffers: zero_grad() frees them behind the update (PyTorch since 2.0, set_to_none). Of FSDP's shards; without
+     * sharding where gradient_buckets says what DistributedDataParallel does. */
     bool frees_gradients;
+    /*
+     * Memory of PyTorch's programs; none of these changes a time (src/train/memory/torch_layers.h).
+     *
+     * autocast: parameters that are not sharded stay in 4 bytes, and products read copies of them in 16 bits (torch.autocast).
+     * norms_apart: a norm is written out in pointwise operations, which keep a copy in 4 bytes and what is scaled by the weight
+     * (the models of Hugging Face). gate_apart: the activated half of a gated activation is kept besides its inputs. root_unit:
+     * FSDP wraps layers, and what is left, embedding, last norm and output, is one unit that is gathered from the first
+     * operation to the last. reduce_bucket_held: the flat buffer that gradients are reduced in is there all through the backward
+     * pass. adapters_widen: an adapter in 4 bytes reads a widened copy of its input.
+     */
+    bool autocast, norms_apart, gate_apart, root_unit, reduce_bucket_held, adapters_widen;
+    int gradient_buckets; /* enum maq_gradient_buckets */
     /* ZeRO-1 and -2: members of a shard group broadcast what they updated, one after the other, instead of an all-gather. */
     bool broadcasts_parameters;
     /* Times that a layer's forward pass runs: 1; 2 where something asks for its result once more. */

@@ -49,7 +49,7 @@ struct maq_stage_result {
     double allocated_bytes; /* what the framework's allocator has handed out at the peak */
     double reserved_bytes;  /* allocated + fragmentation */
     double total_bytes;     /* what nvidia-smi shows: reserved, context, communicators, CUDA graphs */
-    double needed_bytes;    /* total without cached blocks, which can be given back: what decides whether it fits */
+    double needed_bytes;    /* total without cached blocks and ends of blocks: what decides whether it fits */
     double capacity_bytes;
     bool returns_cache;                /* the allocator has to give cached blocks back to the driver */
     double busy_s;                     /* compute stream */

@@ -16,7 +16,7 @@
 #define LARGE_ROUND (2 * MIB)
 
 struct block {
-    double size;
+    double size, asked;
     uint32_t segment, left, right; /* neighbours in the segment; 0 = none */
     uint32_t next_free, prev_free; /* list of free blocks of its pool */
     bool free, small;
@@ -167,9 +167,13 @@ uint32_t maq_allocator_alloc(struct maq_allocator *a, double bytes)
     unlink_free(a, id); /* before its size changes: bins are by size */
     if (!split(a, id, size))
         return 0;
+    a->at[id].asked = size;
     a->stats.allocated += a->at[id].size;
-    if (a->stats.allocated > a->stats.peak_allocated)
+    a->stats.waste += a->at[id].size - size;
+    if (a->stats.allocated > a->stats.peak_allocated) {
         a->stats.peak_allocated = a->stats.allocated;
+        a->stats.peak_waste = a->stats.waste;
+    }
     return id;
 }
 
@@ -193,6 +197,7 @@ static void join_right(struct maq_allocator *a, uint32_t id)
 void maq_allocator_release(struct maq_allocator *a, uint32_t block)
 {
     a->stats.allocated -= a->at[block].size;
+    a->stats.waste -= a->at[block].size - a->at[block].asked;
     link_free(a, block);
     join_right(a, block);
     if (a->at[block].left)

@@ -27,6 +27,8 @@ uint32_t maq_allocator_alloc(struct maq_allocator *a, double bytes);
 void maq_allocator_release(struct maq_allocator *a, uint32_t block);
 struct maq_allocator_stats {
     double allocated, reserved, peak_allocated, peak_reserved;
+    double waste,
+        peak_waste; /* of what is allocated, bytes that nobody asked for: ends too small to be split off; at its peak */
 };
 struct maq_allocator_stats maq_allocator_stats(const struct maq_allocator *a);
 

@@ -52,6 +52,7 @@ const struct maq_framework maq_framework_default = {
 };
 
 static const char *const vocabulary_names[] = {"none", "megatron-lm", "torchtitan", "pytorch-fsdp", "maxtext", NULL};
+static const char *const bucket_names[] = {"none", "apart", "views", NULL};
 static const char *const optimizer_names[] = {"fused", "foreach", NULL};
 
 /* The profile being read, and what is not in it in the form of the document. */
@@ -123,6 +124,19 @@ struct framework_reader {
                        .doc = "recomputation leaves out what the backward pass does not need"),                        \
         MAQ_FIELD_BOOL(T, at frees_gradients, "frees_gradients",                                                       \
                        .doc = "FSDP: gradients are freed behind the update and come with the backward pass"),          \
+        MAQ_FIELD_BOOL(T, at autocast, "autocast",                                                                     \
+                       .doc = "parameters that are not sharded stay in 4 bytes, products read 16-bit copies"),         \
+        MAQ_FIELD_BOOL(T, at norms_apart, "norms_apart",                                                               \
+                       .doc = "norms keep a copy of their input in 4 bytes and what they scale"),                      \
+        MAQ_FIELD_BOOL(T, at gate_apart, "gate_apart",                                                                 \
+                       .doc = "unfused, the activated half of a gated activation is kept"),                            \
+        MAQ_FIELD_BOOL(T, at root_unit, "root_unit", .doc = "FSDP: embedding, last norm and output are one unit"),     \
+        MAQ_FIELD_BOOL(T, at reduce_bucket_held, "reduce_bucket_held",                                                 \
+                       .doc = "reduce_bucket_size is there all through the backward pass"),                            \
+        MAQ_FIELD_BOOL(T, at adapters_widen, "adapters_widen",                                                         \
+                       .doc = "LoRA: an adapter keeps a copy of its input in 4 bytes"),                                \
+        MAQ_FIELD_ENUM(T, at gradient_buckets, "gradient_buckets", bucket_names,                                       \
+                       .doc = "what DistributedDataParallel reduces gradients out of"),                                \
         MAQ_FIELD_BOOL(T, at broadcasts_parameters, "broadcasts_parameters",                                           \
                        .doc = "ranks broadcast the parameters that they updated, in turn"),                            \
         MAQ_FIELD_I32(T, at forward_calls, "forward_calls", .min = 1, .max = 16,                                       \

@@ -2,6 +2,7 @@
 /* predict.c - the fast path from a job to a result. */
 #include "train/predict.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -43,6 +44,27 @@ static void add_fragmentation(struct maq_stage_result *st, double bytes)
         st->reserved_bytes + st->bytes[MAQ_MEM_CONTEXT] + st->bytes[MAQ_MEM_NCCL] + st->bytes[MAQ_MEM_GRAPHS];
 }
 
+/*
+ * What is reserved beyond what is allocated: where the replay has all that a program allocates, its peak less the stage's; else what
+ * stands empty at the replay's own peak.
+ */
+static double cached_bytes(const struct maq_stage_result *st, const struct maq_blueprint *bp, uint32_t stage,
+                           const struct maq_replayed *r)
+{
+    double ahead = maq_stage_ahead_bytes(bp, stage), pools = r->gather_pool + maq_stage_gradient_pool(st, bp, stage);
+    double empty = r->reserved - r->allocated + pools - ahead, whole = r->reserved + pools - st->allocated_bytes;
+    return r->whole ? fmax(whole, 0) : empty;
+}
+
+/* Ends of blocks count as allocated, as PyTorch counts them. A plan is held against the device without them. */
+static void count_waste(struct maq_stage_result *st, const struct maq_replayed *r)
+{
+    if (!r->whole)
+        return;
+    st->bytes[MAQ_MEM_TRANSIENT] += r->waste;
+    st->allocated_bytes += r->waste;
+}
+
 /* The allocator is replayed for the stages at the ends and the fullest one; those between are like the fullest. */
 static enum maq_status replay_allocator(struct maq_train_result *r, const struct maq_blueprint *bp)
 {
@@ -51,12 +73,14 @@ static enum maq_status replay_allocator(struct maq_train_result *r, const struct
         struct maq_stage_result *st = &r->stages[replayed[i]];
         if (i > 0 && st->bytes[MAQ_MEM_FRAGMENTATION] > 0)
             continue;
-        double states = st->bytes[MAQ_MEM_WEIGHTS] + st->bytes[MAQ_MEM_GRADIENTS] + st->bytes[MAQ_MEM_OPTIMIZER],
-               peak = 0;
-        double reserved = maq_replay_reserved(bp, replayed[i], states, &peak);
-        if (reserved < 0)
+        double buckets = maq_stage_bucket_bytes(bp, replayed[i]);
+        struct maq_held_states held = {st->bytes[MAQ_MEM_WEIGHTS] + st->bytes[MAQ_MEM_GRADIENTS] - buckets,
+                                       st->bytes[MAQ_MEM_OPTIMIZER], buckets};
+        struct maq_replayed replayed_stage;
+        if (!maq_replay_stage(&replayed_stage, bp, replayed[i], &held))
             return MAQ_NO_MEMORY;
-        add_fragmentation(st, reserved - peak + maq_stage_gradient_pool(st, bp, replayed[i]));
+        count_waste(st, &replayed_stage);
+        add_fragmentation(st, cached_bytes(st, bp, replayed[i], &replayed_stage));
     }
     for (uint32_t s = 1; s < last; s++)
         if (s != r->worst_stage)

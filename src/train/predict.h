@@ -26,9 +26,19 @@ enum maq_status maq_step_times(struct maq_step_times *out, const struct maq_blue
 /* Exposed gathering of a program's parameters at the end of the step, ns. */
 double maq_program_exposed_gather(const struct maq_blueprint *bp, const struct maq_program *program);
 
-/* Peak of what PyTorch's allocator reserves for a stage, and of what it hands out, its allocations replayed; negative when
- * out of memory. train/memory/allocator_replay.c */
-double maq_replay_reserved(const struct maq_blueprint *bp, uint32_t stage, double states_bytes, double *peak_allocated);
+/* A replay of the allocations of a stage through PyTorch's caching allocator. train/memory/allocator_replay.c */
+struct maq_held_states {
+    double weights, optimizer, buckets; /* with gradients that are buffers; DistributedDataParallel's */
+};
+struct maq_replayed {
+    double allocated, reserved; /* peaks of the stream of the passes */
+    double waste;               /* of what is allocated: ends of blocks that nobody asked for */
+    double gather_pool;         /* what FSDP's stream of gathers reserves besides */
+    bool whole;                 /* all that the program allocates is in it, and not the sequence of a pass alone */
+};
+/* False when out of memory. */
+bool maq_replay_stage(struct maq_replayed *out, const struct maq_blueprint *bp, uint32_t stage,
+                      const struct maq_held_states *held);
 
 /* Where the time of every stage goes, the critical stage, its operators and provenance. */
 enum maq_status maq_stage_breakdown(struct maq_train_result *result, const struct maq_blueprint *bp,

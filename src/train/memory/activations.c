@@ -14,6 +14,7 @@
  *                                        query heads that share them, where autograd keeps what its kernels read
  *   indexer                              r * in * e, and the place of each chosen key in 4 bytes
  *   residual, embedding with dropout     one byte per element for the mask
+ *   norm, linear, activation             more where PyTorch's layers do, torch_layers.h
  *   activation of experts                what kernels apart from it keep: its clamped input, what the probabilities multiply
  *   loss                                 logits in 4 bytes, in 2 without fp32_upcast
  *
@@ -37,6 +38,7 @@
 #include "lower/local.h"
 #include "lower/modules.h"
 #include "train/memory/offload.h"
+#include "train/memory/torch_layers.h"
 #include "train/step/block.h"
 
 struct tally {
@@ -124,6 +126,12 @@ static bool torch_loss(const struct maq_lower *lo)
     return lo->plan->loss_function == MAQ_LOSS_TORCH;
 }
 
+/* Whether it is the sequence of kernels that torch.nn.functional.cross_entropy has, and not what a compiler made of it. */
+static bool eager_loss(const struct maq_lower *lo)
+{
+    return torch_loss(lo) && !lo->plan->fused_kernels;
+}
+
 /* Of an element of the logits as the loss keeps it. */
 static double loss_element(const struct maq_lower *lo)
 {
@@ -153,8 +161,10 @@ static bool redone(const struct tally *t, const struct maq_module *m)
 static bool output_stays(const struct tally *t, const struct maq_module *m)
 {
     const struct maq_module *last = t->layer->modules + t->layer->n_modules - 1;
-    return m->kind == MAQ_MODULE_ATTENTION && t->lower->attention != MAQ_ATTENTION_UNFUSED && m != last &&
-           !redone(t, m) && quantized(t->lower, m + 1);
+    bool fused = m->kind == MAQ_MODULE_ATTENTION && t->lower->attention != MAQ_ATTENTION_UNFUSED;
+    if (!fused || m == last || redone(t, m))
+        return false;
+    return quantized(t->lower, m + 1) || (t->lower->plan->lora_rank > 0 && t->lower->job->framework.adapters_widen);
 }
 
 static bool returns_narrow(const struct maq_lower *lo)
@@ -194,14 +204,15 @@ static double input_bytes(const struct tally *t, const struct maq_module *m)
     case MAQ_MODULE_LINEAR:
         if (!maq_lower_trained(lo) && !maq_lower_adapted(lo, m))
             return 0; /* frozen: its input gradient needs only the weight */
-        return rows * (double)d.in * e;
+        return rows * (double)d.in * (quantized(lo, m) ? e : maq_linear_bytes(lo, t->layer, m));
+    case MAQ_MODULE_NORM:
+        return rows * (double)d.in * maq_norm_bytes(lo, m);
     case MAQ_MODULE_ATTENTION:
         e = maq_lower_attention_kept(lo);
         break;
     case MAQ_MODULE_INDEXER: /* what the scores are made of, and the places of the chosen keys */
         return rows * ((double)d.in * e + 4.0 * (double)m->u.attention.selected);
     case MAQ_MODULE_EXPERT_ACTIVATION:
-    case MAQ_MODULE_NORM:
     case MAQ_MODULE_ACTIVATION:
     case MAQ_MODULE_GATE:
     case MAQ_MODULE_EXPERT_LINEAR:
@@ -241,7 +252,11 @@ static bool input_present(const struct tally *t, const struct maq_module *produc
 static double kept_inside(const struct tally *t, const struct maq_module *m)
 {
     bool attends = m->kind == MAQ_MODULE_ATTENTION && !redone(t, m);
-    return (attends ? attention_inside(t->lower, m) + kept_copies(t, m) : 0) + activation_apart(t, m);
+    double gate = redone(t, m) ? 0
+                               : rows_of(t->lower, t->layer, m) *
+                                     (maq_gate_bytes(t->lower, t->layer, m) + maq_scored_bytes(t->lower, t->layer, m));
+    return (attends ? attention_inside(t->lower, m) + kept_copies(t, m) : 0) + activation_apart(t, m) + gate +
+           maq_weight_copy_bytes(t->lower, t->layer, m);
 }
 
 /* Modules that a sum is over. */
@@ -326,7 +341,7 @@ static double output_bytes(const struct tally *t, const struct maq_module *m)
     const struct maq_lower *lo = t->lower;
     struct maq_local d = maq_lower_local(lo, t->layer, m);
     if (m->kind == MAQ_MODULE_RESIDUAL || m->kind == MAQ_MODULE_EMBEDDING)
-        return (double)lo->tokens_region * (double)m->out * lo->store_bytes;
+        return (double)lo->tokens_region * (double)m->out * maq_stream_bytes(lo);
     if (m->kind == MAQ_MODULE_LOSS)
         return 0; /* a number per token; the 4-byte logits are kept */
     return rows_of(lo, t->layer, m) * (double)d.out * lo->store_bytes;
@@ -341,8 +356,11 @@ static double scratch_bytes(const struct tally *t, const struct maq_module *m, b
         return attention_scratch(lo, &m->u.attention, backward);
     if (m->kind == MAQ_MODULE_ATTENTION)
         return passing_copies(t, m, backward);
-    if (m->kind == MAQ_MODULE_LOSS && torch_loss(lo))
-        return rows_of(lo, t->layer, m) * (double)maq_lower_local(lo, t->layer, m).in * 2 * loss_element(lo);
+    if (m->kind == MAQ_MODULE_LOSS && torch_loss(lo)) /* a copy in the type of the loss; two gradients */
+        return rows_of(lo, t->layer, m) * (double)maq_lower_local(lo, t->layer, m).in *
+               (backward || !eager_loss(lo) ? 2 * loss_element(lo)
+                : lo->plan->fp32_upcast     ? loss_element(lo)
+                                            : 0);
     return 0;
 }
 
@@ -350,7 +368,11 @@ static double scratch_bytes(const struct tally *t, const struct maq_module *m, b
 static bool keeps_copy(const struct tally *t, const struct maq_module *m)
 {
     bool attends_narrow = m->kind == MAQ_MODULE_ATTENTION && maq_lower_attends_narrow(t->lower);
-    return quantized(t->lower, m) || attends_narrow || m->kind == MAQ_MODULE_RESIDUAL ||
+    bool casts = m->kind == MAQ_MODULE_NORM ? maq_norm_is_apart(t->lower, m)
+                                            : m->kind == MAQ_MODULE_LINEAR &&
+                                                  (maq_autocasts(t->lower->job) ||
+                                                   maq_linear_bytes(t->lower, t->layer, m) != t->lower->store_bytes);
+    return quantized(t->lower, m) || attends_narrow || casts || m->kind == MAQ_MODULE_RESIDUAL ||
            m->kind == MAQ_MODULE_EMBEDDING || m->kind == MAQ_MODULE_LOSS;
 }
 
@@ -363,6 +385,8 @@ static struct maq_walk_step walk_step(const struct tally *t, const struct maq_mo
     double kept = shares || !input_present(t, producer) ? 0 : input_bytes(t, m);
     struct maq_walk_step s = {.out = output_bytes(t, m),
                               .scratch = {scratch_bytes(t, m, false), scratch_bytes(t, m, true)},
+                              .pieces = {1, m->kind == MAQ_MODULE_LOSS && eager_loss(lo) ? 2 : 1},
+                              .multiplies = linear,
                               .shares_input = shares};
     double away = input_leaving(t, m, kept), inside = inside_leaving(t, m);
     s.input_stays = kept > 0 && away == 0 && !keeps_copy(t, m);
@@ -458,7 +482,7 @@ static double widest_module(const struct tally *t, bool backward, enum which whi
         if (m->kind == MAQ_MODULE_LOSS)
             bytes = rows * (double)d.in * loss_transient(t->lower, backward);
         else if (m->kind == MAQ_MODULE_RESIDUAL || m->kind == MAQ_MODULE_EMBEDDING)
-            bytes = (double)t->lower->tokens_region * (double)m->out * e;
+            bytes = (double)t->lower->tokens_region * (double)m->out * maq_stream_bytes(t->lower);
         if (backward)
             bytes += m->kind == MAQ_MODULE_LOSS || m->kind == MAQ_MODULE_EMBEDDING ? 0 : rows * (double)d.in * e;
         if (m->kind == MAQ_MODULE_LINEAR && (m->flags & MAQ_MODULE_GATHER_IN))
@@ -516,7 +540,7 @@ void maq_block_memory(struct maq_block *block, struct maq_lower *lower)
     block->backward_transient[0] = widest_module(&plain, true, ALL);
     if (lower->plan->recompute == MAQ_RECOMPUTE_FULL) {
         /* only the layer's input is kept; the rest is recomputed in the backward pass */
-        block->act_bytes[1] = (double)lower->tokens_region * (double)block->layer->hidden * lower->store_bytes;
+        block->act_bytes[1] = (double)lower->tokens_region * (double)block->layer->hidden * maq_stream_bytes(lower);
         block->walk[1] = block->walk[0];
         block->backward_transient[1] = all + block->backward_transient[0];
     } else {

@@ -25,7 +25,8 @@
 #define FEWEST_TASKS 24
 #define MOST_TASKS 384
 #define STEPS 2
-#define MOST_PENDING 8 /* tensors that wait for one reader */
+#define BUCKET_BYTES (25.0 * 1024 * 1024) /* DistributedDataParallel's bucket_cap_mb */
+#define MOST_PENDING 8                    /* tensors that wait for one reader */
 
 /* A block that waits for the backward pass of a module: (entry, step) of its program. */
 struct waiting {
@@ -38,11 +39,21 @@ struct stack {
     uint32_t n, room;
 };
 
+/* Blocks that are freed together. */
+struct held {
+    uint32_t *blocks;
+    uint32_t n, room;
+};
+
 struct replay {
     const struct maq_blueprint *bp;
     struct maq_allocator *a;
-    struct stack *live; /* [slot] of (position, microbatch) */
-    uint32_t wire;      /* gradients of an entry that are being reduced */
+    struct stack *live;    /* [slot] of (position, microbatch) */
+    uint32_t wire;         /* gradients of an entry that are being reduced */
+    bool tensors;          /* gradients without a buffer: they come with the backward pass and go behind the update; */
+    struct held grads;     /* those that came, where nothing is sharded; */
+    uint32_t workspace[2]; /* of the thread of forward passes, of autograd's; they stay where they were made first */
+    struct held state;     /* and optimizer states, which come with the first update */
     bool failed;
 };
 
@@ -97,12 +108,6 @@ static void add_pending(struct replay *r, struct pending *p, uint32_t block)
         give(r, block);
 }
 
-/* Blocks that are freed together. */
-struct held {
-    uint32_t *blocks;
-    uint32_t n, room;
-};
-
 static void hold(struct replay *r, struct held *h, double bytes)
 {
     if (h->n == h->room) {
@@ -137,10 +142,19 @@ static void hold_params(struct replay *r, struct held *h, const struct maq_block
 }
 
 /* Gathered parameters, a tensor each; the gather's own buffer is in the pool of another stream. */
-static void gather(struct replay *r, struct held *h, const struct maq_block *b)
+static void gather(struct replay *r, struct held *h, const struct maq_entry *e)
 {
-    if (r->bp->gather_backward)
-        hold_params(r, h, b, r->bp->lower.store_bytes);
+    if (r->bp->gather_backward && !(r->bp->job->framework.root_unit && e->layer == UINT16_MAX))
+        hold_params(r, h, r->bp->blocks[e->block], r->bp->lower.store_bytes);
+}
+
+/* What is in no layer, all through a pass. */
+static void gather_root(struct replay *r, struct held *h, const struct maq_program *pr)
+{
+    if (r->bp->gather_backward && r->bp->job->framework.root_unit)
+        for (uint32_t i = 0; i < pr->n_entries; i++)
+            if (pr->entries[i].layer == UINT16_MAX)
+                hold_params(r, h, r->bp->blocks[pr->entries[i].block], r->bp->lower.store_bytes);
 }
 
 /* The whole gradients of an entry, copied for the reduction when that of the entry behind it is over. */
@@ -156,6 +170,13 @@ static void reduce(struct replay *r, struct held *grads, const struct maq_block 
 
 /* ---- passes of a layer ---- */
 
+/* What the first product of a thread takes. */
+static void work(struct replay *r, bool backward)
+{
+    if (r->tensors && r->workspace[backward] == 0)
+        r->workspace[backward] = take(r, maq_workspace_bytes(r->bp->job));
+}
+
 #define NO_STEP UINT32_MAX /* of the input of a recomputed layer */
 
 /* Forward; the stack gets what stays. With `keep` false nothing does: the pass of a layer that will be recomputed. */
@@ -165,6 +186,8 @@ static void forward_layer(struct replay *r, const struct maq_walk *w, uint32_t e
     for (uint32_t i = 0; i < w->n; i++) {
         const struct maq_walk_step *m = &w->steps[i];
         uint32_t scratch = take(r, m->scratch[0]), kept = take(r, m->keep), out = take(r, m->out);
+        if (m->multiplies)
+            work(r, false);
         give(r, scratch);
         for (uint32_t k = 0; k < p->n && !m->shares_input; k++)
             if (keep && m->input_stays)
@@ -187,7 +210,17 @@ static void backward_layer(struct replay *r, const struct maq_walk *w, uint32_t 
 {
     for (uint32_t i = w->n; i-- > 0;) {
         const struct maq_walk_step *m = &w->steps[i];
-        uint32_t scratch = take(r, m->scratch[1]), input = take(r, m->gradient);
+        uint32_t scratch = take(r, m->scratch[1] / m->pieces[1]);
+        if (m->pieces[1] >
+            1) { /* the second is made of the first and of what was kept, and the input's of the second */
+            uint32_t second = take(r, m->scratch[1] / m->pieces[1]);
+            give(r, scratch);
+            pop(r, s, entry, i);
+            scratch = second;
+        }
+        uint32_t input = take(r, m->gradient);
+        if (m->multiplies)
+            work(r, true);
         give(r, take(r, m->weight));
         give(r, scratch);
         give(r, *gradient);
@@ -205,6 +238,8 @@ static bool whole_layer(const struct replay *r, const struct maq_entry *e)
 static void forward(struct replay *r, const struct maq_program *pr, struct stack *s)
 {
     struct pending p = {.n = 0};
+    struct held root = {0};
+    gather_root(r, &root, pr);
     for (uint32_t i = 0; i < pr->n_entries; i++) {
         const struct maq_entry *e = &pr->entries[i];
         bool again = whole_layer(r, e);
@@ -216,12 +251,13 @@ static void forward(struct replay *r, const struct maq_program *pr, struct stack
             p.n = 0;
         }
         struct held own = {0};
-        gather(r, &own, r->bp->blocks[e->block]);
+        gather(r, &own, e);
         forward_layer(r, &r->bp->blocks[e->block]->walk[e->redo], i, !again, &p, s);
         let_go(r, &own);
     }
     for (uint32_t k = 0; k < p.n; k++) /* sent to the next stage */
         give(r, p.blocks[k]);
+    let_go(r, &root);
 }
 
 static void backward(struct replay *r, const struct maq_program *pr, struct stack *s)
@@ -229,12 +265,15 @@ static void backward(struct replay *r, const struct maq_program *pr, struct stac
     uint32_t gradient = 0;
     if (s->n == 0)
         return;
+    struct held root = {0};
+    uint32_t bucket = 0;
+    gather_root(r, &root, pr);
     for (uint32_t i = pr->n_entries; i-- > 0;) {
         const struct maq_entry *e = &pr->entries[i];
         const struct maq_block *b = r->bp->blocks[e->block];
         bool again = whole_layer(r, e);
         struct held own = {0}, grads = {0};
-        gather(r, &own, b);
+        gather(r, &own, e);
         uint32_t missing = take(r, b->walk[e->redo].missing);
         if (again) {
             struct pending p = {.n = 0};
@@ -242,16 +281,26 @@ static void backward(struct replay *r, const struct maq_program *pr, struct stac
             for (uint32_t k = 0; k < p.n; k++)
                 give(r, p.blocks[k]);
         }
-        if (r->bp->job->plan.sharding == MAQ_SHARDING_PARAMS && r->bp->job->plan.lora_rank == 0)
+        bool whole = r->bp->job->plan.sharding == MAQ_SHARDING_PARAMS && r->bp->job->plan.lora_rank == 0,
+             loss = r->tensors && b->layer->modules[b->layer->n_modules - 1].kind == MAQ_MODULE_LOSS;
+        if (whole && !loss)
             hold_params(r, &grads, b, r->bp->lower.store_bytes);
         backward_layer(r, &b->walk[e->redo], i, &gradient, s);
+        if (bucket == 0 && r->bp->job->framework.reduce_bucket_held)
+            bucket = take(r, r->bp->job->plan.reduce_bucket_size * r->bp->lower.store_bytes);
+        if (whole && loss) /* it comes before all gradients */
+            hold_params(r, &grads, b, r->bp->lower.store_bytes);
         give(r, missing);
         pop(r, s, i, NO_STEP);
         reduce(r, &grads, b);
+        if (r->tensors && r->bp->job->plan.sharding <= MAQ_SHARDING_OPTIM)
+            hold_params(r, &r->grads, b, maq_dtype_bytes((enum maq_dtype)r->bp->job->plan.grad_dtype));
         let_go(r, &own);
     }
+    let_go(r, &root);
     give(r, gradient);
     give(r, r->wire);
+    give(r, bucket);
     r->wire = 0;
 }
 
@@ -286,7 +335,7 @@ static double walk_parameters(struct replay *r, struct held *h, uint32_t stage, 
     return sum;
 }
 
-static void update(struct replay *r, uint32_t stage)
+static void work_of_update(struct replay *r, uint32_t stage)
 {
     const struct maq_plan *p = &r->bp->job->plan;
     double each = maq_step_update_bytes(r->bp), store = r->bp->lower.store_bytes;
@@ -296,13 +345,25 @@ static void update(struct replay *r, uint32_t stage)
     if (p->reduce_bucket_size <= 0) {
         walk_parameters(r, &h, stage, each);
     } else {
-        give(r, take(r, p->reduce_bucket_size * store));
+        if (!r->bp->job->framework.reduce_bucket_held)
+            give(r, take(r, p->reduce_bucket_size * store));
         double mine = walk_parameters(r, &h, stage, 0);
         hold(r, &h, mine * store);
         if (each > 0)
             hold(r, &h, mine * each);
     }
     let_go(r, &h);
+}
+
+/* PyTorch's optimizers make a parameter's states when they first meet its gradient (torch/optim/adam.py, _init_group()). */
+static void update(struct replay *r, uint32_t stage, double states)
+{
+    double params = walk_parameters(r, &r->state, stage, 0);
+    if (r->state.n == 0 && states > 0 && params > 0)
+        for (int moment = 0; moment < 2; moment++)
+            walk_parameters(r, &r->state, stage, states / params / 2);
+    work_of_update(r, stage);
+    let_go(r, &r->grads);
 }
 
 static uint32_t slot_of(const struct maq_schedule *s, uint32_t position, uint32_t microbatch)
@@ -340,7 +401,7 @@ static void run_step(struct replay *r, uint32_t stage)
         backward(r, r->bp->programs[i / s->microbatches], &r->live[i]);
 }
 
-/* Bytes of the other stream's pool beyond what counts as allocated. */
+/* Bytes of the pool of the stream that gathers. */
 static double gather_pool(const struct maq_blueprint *bp, uint32_t stage)
 {
     uint16_t at[MAQ_MAX_STAGES];
@@ -351,27 +412,54 @@ static double gather_pool(const struct maq_blueprint *bp, uint32_t stage)
     return most;
 }
 
-double maq_replay_reserved(const struct maq_blueprint *bp, uint32_t stage, double states_bytes, double *peak_allocated)
+/* DistributedDataParallel starts with one bucket, and makes those of its usual size in the second step, when it has seen the order of
+ * the gradients (reducer.cpp, rebuild_buckets()). */
+static uint32_t rebuild_buckets(struct replay *r, struct held *small, uint32_t whole, double bytes)
 {
-    struct replay r = {.bp = bp, .a = maq_allocator_new()};
+    for (double left = bytes; left > 0; left -= BUCKET_BYTES)
+        hold(r, small, left < BUCKET_BYTES ? left : BUCKET_BYTES);
+    give(r, whole);
+    return 0;
+}
+
+static void run_steps(struct replay *r, uint32_t stage, const struct maq_held_states *held)
+{
+    struct held small = {0};
+    take(r, held->weights + (r->tensors ? 0 : held->optimizer));
+    uint32_t whole = take(r, held->buckets);
+    for (int step = 0; step < STEPS && !r->failed; step++) {
+        if (step == 1 && whole != 0)
+            whole = rebuild_buckets(r, &small, whole, held->buckets);
+        run_step(r, stage);
+        update(r, stage, r->tensors ? held->optimizer : 0);
+    }
+    let_go(r, &r->state);
+    let_go(r, &r->grads);
+    let_go(r, &small);
+    give(r, r->workspace[0]);
+    give(r, r->workspace[1]);
+}
+
+bool maq_replay_stage(struct maq_replayed *out, const struct maq_blueprint *bp, uint32_t stage,
+                      const struct maq_held_states *held)
+{
+    struct replay r = {
+        .bp = bp, .a = maq_allocator_new(), .tensors = maq_gradients_come(bp->job) && !bp->job->plan.fused_kernels};
     uint32_t slots = bp->schedule->n_positions * bp->schedule->microbatches;
     r.live = calloc(slots, sizeof *r.live);
     r.failed = !r.a || !r.live;
     if (!r.failed)
-        take(&r, states_bytes);
-    for (int step = 0; step < STEPS && !r.failed; step++) {
-        run_step(&r, stage);
-        update(&r, stage);
-    }
-    double reserved = -1;
+        run_steps(&r, stage, held);
+    bool done = false;
     if (!r.failed) {
         struct maq_allocator_stats stats = maq_allocator_stats(r.a);
-        reserved = stats.peak_reserved + gather_pool(bp, stage);
-        *peak_allocated = stats.peak_allocated;
+        *out = (struct maq_replayed){stats.peak_allocated, stats.peak_reserved, stats.peak_waste,
+                                     gather_pool(bp, stage), r.tensors};
+        done = true;
     }
     for (uint32_t i = 0; r.live && i < slots; i++)
         free(r.live[i].at);
     free(r.live);
     maq_allocator_free(r.a);
-    return reserved;
+    return done;
 }

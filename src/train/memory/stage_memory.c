@@ -35,14 +35,22 @@
 #include "base/units.h"
 #include "lower/local.h"
 #include "train/memory/graphs.h"
+#include "train/memory/torch_layers.h"
 #include "train/step/muon.h"
 
-/* A CUDA context, and cuBLAS' workspace. With kernels loaded when they are first used, nvidia-smi of an idle training process
+/* A CUDA context. With kernels loaded when they are first used, nvidia-smi of an idle training process
  * shows 0.5 to 0.8 GiB; with all kernels of PyTorch, cuBLAS and cuDNN loaded at the start 1,573 MiB (BigScience's chronicle of
  * the preparations for BLOOM, on an A100). */
 #define CONTEXT_LAZY_BYTES (0.6 * MAQ_GIB)
 #define CONTEXT_EAGER_BYTES (1573.0 * 1024 * 1024)
+
+/*
+ * PyTorch gives each thread that has a cuBLAS handle a workspace out of its allocator (aten/src/ATen/cuda/CublasHandlePool.cpp,
+ * parseChosenWorkspaceSize()): 32 MiB on Hopper, 8,320 KiB before it. Forward passes run on one thread, backward passes on autograd's.
+ */
 #define WORKSPACE_BYTES (32.0 * 1024 * 1024)
+#define WORKSPACE_BYTES_BEFORE_HOPPER (8320.0 * 1024)
+#define WORKSPACE_THREADS 2
 
 uint32_t maq_stage_programs(const struct maq_program **programs, const struct maq_blueprint *bp, uint32_t stage)
 {
@@ -75,9 +83,28 @@ int32_t maq_layers_per_checkpoint(const struct maq_plan *p)
     return uniform && p->recompute_num_layers > 1 ? p->recompute_num_layers : 1;
 }
 
+double maq_workspace_bytes(const struct maq_job *job)
+{
+    bool hopper = false;
+    for (uint32_t g = 0; g < job->cluster.n_groups; g++)
+        hopper |= job->cluster.groups[g].device.arch >= MAQ_ARCH_HOPPER;
+    return hopper ? WORKSPACE_BYTES : WORKSPACE_BYTES_BEFORE_HOPPER;
+}
+
 struct states {
     double weights, gradients, optimizer;
 };
+
+/*
+ * DistributedDataParallel copies gradients into buckets for the reduction (torch/csrc/distributed/c10d/reducer.cpp, initialize_buckets()),
+ * which live as long as it does.
+ */
+static double bucket_bytes(const struct maq_job *job, const struct maq_plan *p, double trained)
+{
+    bool copies = job->framework.gradient_buckets == MAQ_BUCKETS_APART && p->sharding == MAQ_SHARDING_NONE &&
+                  job->groups[MAQ_GROUP_SHARD].size > 1;
+    return copies ? trained * maq_dtype_bytes((enum maq_dtype)p->grad_dtype) : 0;
+}
 
 /* Moments of every parameter; with Muon what is no matrix has a second one (second_moment()). */
 static double least_moments(const struct maq_plan *p)
@@ -113,9 +140,10 @@ static double copy_bytes(const struct maq_job *job, const struct maq_plan *p)
 static struct states model_states(const struct maq_job *job, const struct maq_plan *p, double held, double narrow,
                                   double shards)
 {
-    double w = maq_dtype_bytes((enum maq_dtype)job->store_dtype), g = maq_dtype_bytes((enum maq_dtype)p->grad_dtype),
-           m = maq_dtype_bytes((enum maq_dtype)p->optimizer_dtype);
-    double master = p->pure_low_precision || job->store_dtype == MAQ_FP32 ? 0 : 4;
+    bool wide = maq_autocasts(job); /* the weights are the master ones */
+    double w = wide ? 4 : maq_dtype_bytes((enum maq_dtype)job->store_dtype),
+           g = maq_dtype_bytes((enum maq_dtype)p->grad_dtype), m = maq_dtype_bytes((enum maq_dtype)p->optimizer_dtype);
+    double master = p->pure_low_precision || job->store_dtype == MAQ_FP32 || wide ? 0 : 4;
     double moments = least_moments(p), o = (master + moments * m) * (1 - p->optimizer_offload);
     double weights = held * w + narrow * (copy_bytes(job, p) - (p->fp8_param_gather ? w : 0)),
            gathered = held * w + narrow * (p->fp8_param_gather ? 1 - w : 0);
@@ -133,7 +161,10 @@ static struct states model_states(const struct maq_job *job, const struct maq_pl
     /* whole gradients add up in the type of the wire (torch/distributed/fsdp/_fully_shard: to_accumulated_grad_if_needed) */
     bool whole = (p->gather_once || p->reduce_once) && job->microbatches > 1 && shards > 1;
     double wire = maq_dtype_bytes((enum maq_dtype)p->grad_reduce_dtype);
-    return (struct states){held * (master > 0 ? master : w) / shards + kept, whole ? held * wire : held * g / shards,
+    /* a shard's gradient is cast to the type of the parameter (_fully_shard/_fsdp_collectives.py, foreach_reduce()) */
+    double shard = p->pure_low_precision && job->framework.frees_gradients ? w : g;
+    return (struct states){held * (master > 0 ? master : w) / shards + kept,
+                           whole ? held * wire : held * shard / shards,
                            held * moments * m * (1 - p->optimizer_offload) / shards};
 }
 
@@ -152,15 +183,17 @@ static struct states lora_states(const struct maq_blueprint *bp, double held, do
  */
 static bool gradients_come(const struct maq_job *job, const struct maq_plan *p)
 {
-    return job->framework.frees_gradients && p->sharding == MAQ_SHARDING_PARAMS && p->lora_rank == 0 &&
-           job->microbatches == 1;
+    bool zero = p->sharding == MAQ_SHARDING_OPTIM || p->sharding == MAQ_SHARDING_GRADS;
+    bool tensors = p->sharding == MAQ_SHARDING_PARAMS || (zero && job->framework.reduce_bucket_held) ||
+                   (p->sharding == MAQ_SHARDING_NONE && job->framework.gradient_buckets == MAQ_BUCKETS_APART);
+    return job->framework.frees_gradients && tensors && p->lora_rank == 0 && job->microbatches == 1;
 }
 
 double maq_state_bytes(const struct maq_job *job, const struct maq_plan *plan, double params, double narrow,
                        double shards)
 {
     struct states s = model_states(job, plan, params, narrow, shards);
-    return s.weights + s.optimizer + (gradients_come(job, plan) ? 0 : s.gradients);
+    return s.weights + s.optimizer + (gradients_come(job, plan) ? 0 : s.gradients) + bucket_bytes(job, plan, params);
 }
 
 /*
@@ -170,7 +203,7 @@ double maq_state_bytes(const struct maq_job *job, const struct maq_plan *plan, d
 static double coming_gradients(const struct maq_job *job, double dense, double expert, bool reduced)
 {
     double shards = job->groups[MAQ_GROUP_SHARD].size, sum = 0;
-    if (!gradients_come(job, &job->plan))
+    if (!gradients_come(job, &job->plan) || (reduced && job->plan.sharding != MAQ_SHARDING_PARAMS))
         return 0;
     if (!reduced || shards > 1)
         sum += model_states(job, &job->plan, dense, 0, shards).gradients;
@@ -211,6 +244,25 @@ static double gathered_ahead(const struct maq_blueprint *bp, const struct maq_pr
     return params * bp->lower.store_bytes;
 }
 
+/* Embedding, last norm and output. */
+static bool at_an_end(const struct maq_entry *e)
+{
+    return e->layer == UINT16_MAX;
+}
+
+/* FSDP's unit of all that is in no layer: parameters that the other entries of it have, and the gradients that wait in it. */
+static double root_bytes(const struct maq_blueprint *bp, const struct maq_program *pr, uint32_t entry, bool gradients)
+{
+    double params = 0;
+    if (!bp->job->framework.root_unit)
+        return 0;
+    for (uint32_t i = gradients ? entry + 1 : 0; i < pr->n_entries; i++)
+        if (i != entry && at_an_end(&pr->entries[i]))
+            params +=
+                gradients ? trained_params(&bp->job->plan, block_at(bp, pr, i)) : held_params(block_at(bp, pr, i));
+    return params * bp->lower.store_bytes;
+}
+
 /* Parameters gathered, unless they stay and are states; whole gradients of the entry, and those of the one behind it on their way
  * (torch/distributed/fsdp/_fully_shard: the input of a reduction lives until the next one begins). */
 static void add_fsdp(struct moments *m, const struct maq_blueprint *bp, const struct maq_program *pr, uint32_t entry)
@@ -218,13 +270,52 @@ static void add_fsdp(struct moments *m, const struct maq_blueprint *bp, const st
     const struct maq_plan *p = &bp->job->plan;
     const struct maq_block *b = block_at(bp, pr, entry);
     double e = bp->lower.store_bytes, wire = maq_dtype_bytes((enum maq_dtype)p->grad_reduce_dtype),
-           own = trained_params(p, b),
-           behind = entry + 1 < pr->n_entries ? trained_params(p, block_at(bp, pr, entry + 1)) : 0;
+           own = trained_params(p, b), behind = 0;
+    bool waits = bp->job->framework.root_unit && entry + 1 < pr->n_entries && at_an_end(&pr->entries[entry + 1]);
+    if (entry + 1 < pr->n_entries && !waits)
+        behind = trained_params(p, block_at(bp, pr, entry + 1));
     bool loss = b->layer->modules[b->layer->n_modules - 1].kind == MAQ_MODULE_LOSS; /* it comes before all gradients */
     m->ahead = bp->gather_backward ? gathered_ahead(bp, pr, entry) : 0;
-    double gathered = bp->gather_backward ? m->ahead + held_params(b) * e : 0;
-    m->working += gathered + (loss ? 0 : own * e + behind * wire);
-    m->ending += gathered + own * (e + wire);
+    double gathered = bp->gather_backward ? m->ahead + held_params(b) * e + root_bytes(bp, pr, entry, false) : 0,
+           root = root_bytes(bp, pr, entry, true);
+    bool reduces = !bp->job->framework.root_unit || !at_an_end(&pr->entries[entry]) || entry == 0;
+    m->working += gathered + (loss ? 0 : own * e + behind * wire + root);
+    m->ending += gathered + root + own * (reduces ? e + wire : e) + (entry == 0 && root > 0 ? root / e * wire : 0);
+}
+
+/* DeepSpeed's flat buffer for gradients comes with the first of them (stage_1_and_2.py, setup_buckets()) and stays to the end of the
+ * backward pass. */
+static void add_bucket(struct moments *m, const struct maq_blueprint *bp, const struct maq_block *b)
+{
+    const struct maq_plan *p = &bp->job->plan;
+    bool zero = p->sharding == MAQ_SHARDING_OPTIM || p->sharding == MAQ_SHARDING_GRADS;
+    if (!bp->job->framework.reduce_bucket_held || !zero)
+        return;
+    double bucket = p->reduce_bucket_size * bp->lower.store_bytes;
+    bool loss = b->layer->modules[b->layer->n_modules - 1].kind == MAQ_MODULE_LOSS; /* it comes before all gradients */
+    bool stays = p->sharding == MAQ_SHARDING_OPTIM && bp->job->microbatches > 1; /* gradients of the step are in it */
+    m->working += loss && !stays ? 0 : bucket;
+    m->ending += bucket + held_params(b) * bp->lower.store_bytes;
+}
+
+/*
+ * Whole gradients that an entry leaves for the rest of the backward pass; shards are few, and count where it is over. A table that is
+ * the output's weight as well has a gradient from there, which waits for that of the lookup; the sum is a third one (autograd's
+ * input buffer, torch/csrc/autograd/input_buffer.cpp).
+ */
+static double whole_gradients(struct moments *m, const struct maq_blueprint *bp, const struct maq_program *pr,
+                              uint32_t entry)
+{
+    const struct maq_block *b = block_at(bp, pr, entry), *first = block_at(bp, pr, 0);
+    if (bp->job->plan.sharding > MAQ_SHARDING_OPTIM)
+        return 0;
+    double own = coming_gradients(bp->job, b->dense_params, b->expert_params, false);
+    bool tied = bp->job->model.tied_embeddings && at_an_end(&pr->entries[0]) && pr->n_entries > 1;
+    if (tied && entry == 0)
+        m->working += 2 * own;
+    if (tied && entry + 1 == pr->n_entries)
+        own += coming_gradients(bp->job, first->dense_params, 0, false);
+    return own;
 }
 
 /*
@@ -235,6 +326,7 @@ void maq_program_transient(struct maq_program *pr, const struct maq_blueprint *b
 {
     const struct maq_plan *p = &bp->job->plan;
     double most = 0, ahead = 0, pool = 0, before = 0;
+    const double root = root_bytes(bp, pr, pr->n_entries, false);
     for (uint32_t i = 0; i < pr->n_entries; i++) {
         const struct maq_entry *e = &pr->entries[i];
         const struct maq_block *b = block_at(bp, pr, i);
@@ -244,14 +336,18 @@ void maq_program_transient(struct maq_program *pr, const struct maq_blueprint *b
         struct moments m = {.working = fmax(working, b->forward_transient)};
         if (p->sharding == MAQ_SHARDING_PARAMS)
             add_fsdp(&m, bp, pr, i);
-        double here = fmax(m.working, m.ending - act);
-        ahead = here > most - act ? m.ahead : ahead;
-        most = fmax(most - act, here);
-        pool = fmax(pool, before + held_params(b));
-        before = held_params(b);
+        add_bucket(&m, bp, b);
+        double grads = whole_gradients(&m, bp, pr, i);
+        double here = fmax(m.working, m.ending - act), later = most - act + grads;
+        ahead = here > later ? m.ahead : ahead;
+        most = fmax(later, here);
+        double unit = root > 0 && at_an_end(e) ? 0 : held_params(b);
+        pool = fmax(pool, before + unit);
+        before = unit;
     }
     pr->transient_bytes = most;
-    pr->gather_bytes = bp->gather_backward ? fmax(pool * bp->lower.store_bytes - ahead, 0) : 0;
+    pr->gather_bytes = bp->gather_backward ? fmax(root + pool * bp->lower.store_bytes, ahead) : 0;
+    pr->ahead_bytes = ahead;
 }
 
 double maq_step_update_bytes(const struct maq_blueprint *bp)
@@ -334,7 +430,7 @@ static double context_bytes(const struct maq_job *job)
 
 double maq_fixed_bytes(const struct maq_job *job)
 {
-    return context_bytes(job) + WORKSPACE_BYTES + maq_communicator_bytes(job);
+    return context_bytes(job) + WORKSPACE_THREADS * maq_workspace_bytes(job) + maq_communicator_bytes(job);
 }
 
 void maq_program_memory(struct maq_program_bytes *out, const struct maq_blueprint *bp, const struct maq_program *pr)
@@ -389,7 +485,8 @@ void maq_stage_memory(struct maq_stage_result *st, const struct maq_blueprint *b
         transient = update = update + st->bytes[MAQ_MEM_ACTIVATIONS];
         st->bytes[MAQ_MEM_ACTIVATIONS] = 0;
     }
-    st->bytes[MAQ_MEM_TRANSIENT] = fmax(transient, update) + WORKSPACE_BYTES;
+    st->bytes[MAQ_MEM_GRADIENTS] += maq_stage_bucket_bytes(bp, stage);
+    st->bytes[MAQ_MEM_TRANSIENT] = fmax(transient, update) + WORKSPACE_THREADS * maq_workspace_bytes(job);
     st->bytes[MAQ_MEM_CONTEXT] = context_bytes(job);
     st->bytes[MAQ_MEM_NCCL] = bp->nccl_bytes;
     for (int k = 0; k < MAQ_MEM_FRAGMENTATION; k++)
@@ -399,6 +496,32 @@ void maq_stage_memory(struct maq_stage_result *st, const struct maq_blueprint *b
     st->total_bytes = st->needed_bytes =
         st->reserved_bytes + st->bytes[MAQ_MEM_CONTEXT] + st->bytes[MAQ_MEM_NCCL] + st->bytes[MAQ_MEM_GRAPHS];
     st->capacity_bytes = job->stages[stage].capacity_bytes;
+}
+
+double maq_stage_bucket_bytes(const struct maq_blueprint *bp, uint32_t stage)
+{
+    const struct maq_program *programs[MAQ_MAX_STAGES];
+    const uint32_t n = maq_stage_programs(programs, bp, stage);
+    const struct maq_owned_params held = maq_owned_by(programs, n);
+    bool lora = bp->job->plan.lora_rank > 0;
+    return bucket_bytes(bp->job, &bp->job->plan, lora ? held.adapters : held.dense + held.expert);
+}
+
+double maq_stage_ahead_bytes(const struct maq_blueprint *bp, uint32_t stage)
+{
+    const struct maq_program *programs[MAQ_MAX_STAGES];
+    const uint32_t n = maq_stage_programs(programs, bp, stage);
+    double most = 0, ahead = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        ahead = programs[i]->gather_bytes > most ? programs[i]->ahead_bytes : ahead;
+        most = fmax(most, programs[i]->gather_bytes);
+    }
+    return ahead;
+}
+
+bool maq_gradients_come(const struct maq_job *job)
+{
+    return gradients_come(job, &job->plan);
 }
 
 double maq_stage_gradient_pool(const struct maq_stage_result *st, const struct maq_blueprint *bp, uint32_t stage)

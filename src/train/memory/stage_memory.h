@@ -22,7 +22,7 @@ struct maq_owned_params maq_owned_by(const struct maq_program *const *programs, 
 /* Layers that share one kept input where whole ones are recomputed: a checkpoint of recompute_num_layers of them; else 1. */
 int32_t maq_layers_per_checkpoint(const struct maq_plan *plan);
 
-/* Fills in transient_bytes and gather_bytes. */
+/* Fills in transient_bytes, gather_bytes and ahead_bytes. */
 void maq_program_transient(struct maq_program *program, const struct maq_blueprint *bp);
 
 /* Memory of a stage that is one program, without activations: model states, the working set of its heaviest pass, the memory of
@@ -37,6 +37,12 @@ void maq_program_memory(struct maq_program_bytes *out, const struct maq_blueprin
 void maq_stage_memory(struct maq_stage_result *out, const struct maq_blueprint *bp, uint32_t stage);
 /* Sharded gradients that are not allocated at the stage's peak; their memory pool stays reserved from the step before. */
 double maq_stage_gradient_pool(const struct maq_stage_result *st, const struct maq_blueprint *bp, uint32_t stage);
+/* Copies of gradients in the buckets of DistributedDataParallel; they are among the stage's gradients. */
+double maq_stage_bucket_bytes(const struct maq_blueprint *bp, uint32_t stage);
+/* What of the pool of FSDP's gathers counts as allocated. */
+double maq_stage_ahead_bytes(const struct maq_blueprint *bp, uint32_t stage);
+/* Whether gradients are tensors that the backward pass makes and the end of the step frees. */
+bool maq_gradients_come(const struct maq_job *job);
 /*
  * Bytes that a rank holds throughout a step for `params` parameters of a resolved job, sharded over `shards` ranks, `narrow` of
  * which the recipe quantizes, under the sharding, types and offloading of `plan`: weights, optimizer state, and gradients, unless
@@ -44,6 +50,8 @@ double maq_stage_gradient_pool(const struct maq_stage_result *st, const struct m
  */
 double maq_state_bytes(const struct maq_job *job, const struct maq_plan *plan, double params, double narrow,
                        double shards);
+/* cuBLAS' workspace of one thread. */
+double maq_workspace_bytes(const struct maq_job *job);
 /* Bytes that every rank holds: context, workspace, communicators of the job's groups. */
 double maq_fixed_bytes(const struct maq_job *job);
 

@@ -11,10 +11,12 @@ struct maq_walk_step {
     double keep; /* kept for its backward pass besides its input, where that stays: masks, scores, quantized copies */
     double scratch
         [2]; /* temporaries of its forward pass, of its backward pass: gathered input, raw scores, their gradients */
-    double gradient;   /* of its input */
-    double weight;     /* of its weights, where it is not added to the main gradient in one kernel */
-    bool input_stays;  /* its input is kept for the backward pass */
-    bool shares_input; /* with the module before it */
+    uint32_t pieces[2]; /* tensors that these are, of one size */
+    double gradient;    /* of its input */
+    double weight;      /* of its weights, where it is not added to the main gradient in one kernel */
+    bool input_stays;   /* its input is kept for the backward pass */
+    bool multiplies;    /* a product of cuBLAS */
+    bool shares_input;  /* with the module before it */
 };
 
 /* The modules of a layer in forward order. */

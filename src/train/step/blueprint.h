@@ -66,8 +66,9 @@ struct maq_program {
     double dense_narrow, expert_narrow;     /* of those, what the recipe quantizes */
     double act_bytes;                       /* kept per microbatch */
     double transient_bytes;                 /* working set of the heaviest moment of a pass, beyond act_bytes */
-    /* FSDP: of the stream that gathers, two entries one after the other, less what is in the above */
-    double gather_bytes;
+    /* FSDP: of the stream that gathers, two entries one after the other, and the unit of what is in no layer; what of it is in
+     * the above */
+    double gather_bytes, ahead_bytes;
     struct maq_program_graphs graphs;
     double gather_ns, reduce_ns; /* sums over the buckets */
     double forward_gap_ns, backward_gap_ns,

@@ -331,6 +331,9 @@ static const struct profile_rule {
     {"*megatron*|mcore|primus*|mindspeed*", "megatron-lm", 2023, 0},
     {"*megatron*|mcore", "megatron-lm-2022", 0, 0},
     {"*fsdp*|olmo*|torchtune", "pytorch-fsdp", 0, 0},
+    {"hugging face*|huggingface*|hf|accelerate|transformers|trl|axolotl|llama-factory|llama "
+     "factory|llamafactory|ms-swift|swift",
+     "huggingface", 2025, 0},
     /* Programs around the models of Hugging Face, or DeepSpeed without Megatron: eager modules, a hook for every gather. */
     {"deepspeed*|hugging face*|huggingface*|hf|accelerate|transformers|trl|axolotl|llama-factory|llama factory|"
      "llamafactory|unsloth|ms-swift|swift|fairscale|fairseq|metaseq|llama-recipes|pytorch*|torch",
@@ -513,8 +516,9 @@ void maq__choose_profile(struct maq_interpretation *in)
         .precision = maq_str_of(precision_stated ? precision_stated : ""),
     };
     const char *known = profile_of(in);
-    /* the programs of that profile have no pipeline, and it would gather all parameters in every microbatch */
-    bool fits = known && (strcmp(known, "pytorch-fsdp") != 0 || in->pp == 1 || names_fsdp(in));
+    /* the programs of these profiles have no pipeline, and it would gather all parameters in every microbatch */
+    bool without = known && (strcmp(known, "pytorch-fsdp") == 0 || strcmp(known, "huggingface") == 0);
+    bool fits = known && (!without || in->pp == 1 || names_fsdp(in));
     in->profile = fits ? known : likely_profile(in);
     in->profile_plan = NULL;
     struct maq_node name = {.kind = MAQ_NODE_SCALAR, .text = maq_str_of(in->profile)};

@@ -1,0 +1,144 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""`make memory-truth`: peaks of memory of real training programs on the zero-GPU device, and what `maquette train` says of the same jobs.
+
+usage: run.py [--build FOLDER] [--python PYTHON] [--only PART] [--again] [--table] [--jobs]
+
+PYTHON (or MAQ_MEMORY_PYTHON) has torch, transformers, accelerate, peft and deepspeed. What it found is kept in tests/data/memory_truth.json
+with the versions; a job that is there is not run again without --again. --table only compares, without PYTHON. --jobs adds a line for each
+job that is not held out.
+"""
+import argparse
+import collections
+import json
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+
+import table
+
+HERE = pathlib.Path(__file__).resolve().parent
+KEPT = HERE.parent / "data/memory_truth.json"
+# Is nothing packed, is the mask all true? transformers' masking_utils.py asks the device, and takes a no for documents that it has to part.
+VALUES = "after and_kernel_cuda 1 u8 1\nafter Compare 1 u8 1\n"  # of several sequences, of one
+LIBRARIES = ("torch", "transformers", "accelerate", "peft", "deepspeed")
+
+
+def versions(python):
+    ask = f"import importlib.metadata as m; print(*('%s=%s' % (x, m.version(x)) for x in {LIBRARIES!r}))"
+    done = subprocess.run([python, "-c", ask], capture_output=True, text=True, check=False)
+    return dict(x.split("=") for x in done.stdout.split()) if done.returncode == 0 else None
+
+
+def measure(maquette, python, job):
+    """The program's figures, or why there are none."""
+    with tempfile.TemporaryDirectory(prefix="maq-memory-") as folder:
+        path = pathlib.Path(folder) / "job.json"
+        path.write_text(json.dumps(job))
+        path.with_name("values").write_text(VALUES)
+        command = [maquette, "run", "--world", job["world"], "--rank", 1, "--device", "h100-sxm", "--output", path.with_name("report"), "--values",
+                   path.with_name("values"), "--",
+                   python, HERE / "program.py", path]
+        try:
+            done = subprocess.run([str(x) for x in command], env={**os.environ, "TMPDIR": folder, "TOKENIZERS_PARALLELISM": "false"},
+                                  cwd=folder, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=300, check=False)
+        except subprocess.TimeoutExpired:
+            return {"skipped": "not done in 300 s"}
+    said = re.search(r"^FIGURES (.*)$", done.stdout, re.M)
+    if not said:
+        errors = [x for x in done.stderr.splitlines() if "Error" in x]
+        return {"skipped": (errors or done.stderr.splitlines() or ["nothing said"])[0][:200]}
+    figures = json.loads(said[1])
+    figures.pop("phases", None)
+    return figures
+
+
+def predict(maquette, job):
+    done = subprocess.run([str(maquette), "train", "--json", "-"], input=json.dumps(table.document(job)), capture_output=True, text=True,
+                          check=False)
+    if not done.stdout:
+        return {"refused": done.stderr.strip()}
+    return json.loads(done.stdout)["stages"][0]["memory"]
+
+
+def quantile(values, q):
+    values = sorted(values)
+    at = q * (len(values) - 1)
+    low = int(at)
+    return values[low] + (at - low) * (values[min(low + 1, len(values) - 1)] - values[low])
+
+
+def error(predicted, truth):
+    return 100 * (predicted / truth - 1)
+
+
+def summary(title, rows):
+    if not rows:
+        return
+    allocated, reserved = ([r[k] for r in rows] for k in ("allocated", "reserved"))
+    size = [abs(x) for x in allocated]
+    print(f"  {title:<28}{len(rows):>4}{quantile(size, 0.5):>10.1f}{quantile(size, 0.9):>8.1f}{sum(allocated) / len(rows):>+8.1f}"
+          f"{quantile([abs(x) for x in reserved], 0.5):>10.1f}{quantile([abs(x) for x in reserved], 0.9):>8.1f}")
+
+
+def keep(truth):
+    """A line for each job."""
+    lines = [f"{json.dumps(n)}: {json.dumps(j, sort_keys=True)}" for n, j in sorted(truth["jobs"].items())]
+    KEPT.write_text('{"jobs": {\n' + ",\n".join(lines) + '\n},\n"versions": ' + json.dumps(truth["versions"], sort_keys=True) + "}\n")
+
+
+def compare(maquette, truth, show_jobs):
+    groups = collections.defaultdict(list)
+    for job in table.JOBS:
+        known = truth["jobs"].get(job["name"])
+        if not known or "skipped" in known:
+            continue
+        guess, half = predict(maquette, job), "held out" if table.held_out(job["name"]) else "seen"
+        if "refused" in guess:
+            print(f"refused: {job['name']}: {guess['refused']}")
+            continue
+        row = {"allocated": error(guess["allocated_bytes"], known["allocated"]), "reserved": error(guess["reserved_bytes"], known["reserved"])}
+        groups[half, job["way"]].append(row)
+        groups[half, "all"].append(row)
+        if show_jobs and half == "seen":
+            print(f"  {job['name']:<58}{known['allocated'] / 2**20:>9.0f} MiB{row['allocated']:>+8.1f} %  reserved {row['reserved']:>+7.1f} %")
+    print("errors in %: allocated peak                    median     p90    bias  reserved     p90")
+    for half in ("seen", "held out"):
+        for way in sorted({w for h, w in groups if h == half and w != "all"}) + ["all"]:
+            summary(f"{half}: {way}", groups[half, way])
+    skipped = [(n, j["skipped"]) for n, j in truth["jobs"].items() if "skipped" in j]
+    for name, why in skipped:
+        print(f"SKIPPED: {name}: {why}")
+
+
+def main():
+    args = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    args.add_argument("--build", type=pathlib.Path, default=HERE.parent.parent / "build")
+    args.add_argument("--python", default=os.environ.get("MAQ_MEMORY_PYTHON", sys.executable))
+    args.add_argument("--only", default="")
+    args.add_argument("--again", action="store_true")
+    args.add_argument("--table", action="store_true")
+    args.add_argument("--jobs", action="store_true")
+    a = args.parse_args()
+    maquette = (a.build / "maquette").resolve()
+    truth = json.loads(KEPT.read_text()) if KEPT.exists() else {"versions": {}, "jobs": {}}
+    found = None if a.table else versions(a.python)
+    if not a.table and not found:
+        print(f"SKIPPED: {a.python} has not all of {', '.join(LIBRARIES)}: compared with the figures that are kept")
+    for job in sorted(table.JOBS, key=table.order) if found else []:
+        known = truth["jobs"].get(job["name"])
+        if a.only not in job["name"] or (known and "skipped" not in known and not a.again):
+            continue
+        truth["versions"] = found
+        truth["jobs"][job["name"]] = measure(maquette, a.python, job)
+        print(job["name"], truth["jobs"][job["name"]].get("skipped", "measured"), flush=True)
+        keep(truth)
+    compare(maquette, truth, a.jobs)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
