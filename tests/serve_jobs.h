@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * serve_jobs.h - what tests of serving have in common: deployments, runs of them, requests and options by chance, equal outcomes. To be included after
- * cmocka.h, by files that use all of it.
+ * cmocka's header.
  */
 #ifndef MAQ_TESTS_SERVE_JOBS_H
 #define MAQ_TESTS_SERVE_JOBS_H

@@ -405,13 +405,85 @@ static void test_shares(void **state)
     maq_serve_free(r);
 }
 
+/* ---- ranks that have requests of their own ---- */
+
+#define SGLANG "python -m sglang.launch_server --model-path m "
+
+static void test_ranks(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *line;
+        int32_t dp, replicas, shared; /* shared: options.dp */
+        const char *tp;
+        enum maq_serve_exchange exchange;
+        bool spread;
+    } cases[] = {
+        {"vllm serve m -tp 2 -dp 4 -ep", 4, 0, 0, "2", MAQ_EXCHANGE_AUTO, true},
+        {"vllm serve m -dp 8 --all2all-backend deepep_low_latency", 8, 0, 0, NULL, MAQ_EXCHANGE_DEEPEP_LOW_LATENCY,
+         false},
+        {SGLANG "--tp 8 --dp 2", 0, 2, 0, "8", MAQ_EXCHANGE_AUTO, false},
+        {SGLANG "--tp 8 --dp 4 --enable-dp-attention", 0, 0, 4, "2", MAQ_EXCHANGE_AUTO, false},
+        {SGLANG "--attn-dp-size 8 --tp 8 --dp 2", 0, 2, 8, "1", MAQ_EXCHANGE_AUTO, false},
+        {SGLANG "--tp 8 --attn-dp-size 8 --moe-a2a-backend deepep", 0, 0, 8, "1", MAQ_EXCHANGE_DEEPEP, false},
+        {SGLANG "--tp 8 --attn-dp-size 8 --deepep-mode normal --moe-a2a-backend deepep", 0, 0, 8, "1",
+         MAQ_EXCHANGE_DEEPEP_NORMAL, false},
+    };
+    for (size_t i = 0; i < MAQ_COUNT(cases); i++) {
+        struct line l;
+        struct maq_serve_command *c = read(&l, cases[i].line);
+        assert_int_equal(c->dp, cases[i].dp);
+        assert_int_equal(c->replicas, cases[i].replicas);
+        assert_int_equal(c->options.dp, cases[i].shared);
+        assert_int_equal(c->options.exchange, cases[i].exchange);
+        assert_int_equal(c->expert_parallel, cases[i].spread);
+        if (cases[i].tp)
+            expect_override(c, "plan.tensor_model_parallel_size", cases[i].tp);
+        maq_serve_command_free(c);
+    }
+    struct line l;
+    struct maq_serve_command *c = NULL;
+    cut(&l, SGLANG "--tp 8 --attn-dp-size 3");
+    assert_int_equal(maq_serve_command_read(&c, l.words, l.n, NULL), MAQ_BAD_INPUT);
+}
+
+/* ---- names of checkpoints ---- */
+
+static void test_checkpoint_names(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name, *model; /* model: NULL = the whole name */
+        bool said;
+        enum maq_weights weights, experts;
+    } cases[] = {
+        {"Qwen/Qwen3-32B-FP8", "Qwen3-32B", true, MAQ_WEIGHTS_FP8_BLOCK, MAQ_WEIGHTS_FP8_BLOCK},
+        {"nvidia/Llama-3.1-8B-Instruct-FP8", "Llama-3.1-8B-Instruct", true, MAQ_WEIGHTS_FP8, MAQ_WEIGHTS_FP8},
+        {"x-NVFP4", "x", true, MAQ_WEIGHTS_NVFP4, MAQ_WEIGHTS_NVFP4},
+        {"deepseek-v3", NULL, true, MAQ_WEIGHTS_FP8_BLOCK, MAQ_WEIGHTS_FP8_BLOCK},
+        {"openai/gpt-oss-120b", NULL, true, MAQ_WEIGHTS_BF16, MAQ_WEIGHTS_MXFP4},
+        {"llama-3.1-8b", NULL, false, MAQ_WEIGHTS_BF16, MAQ_WEIGHTS_BF16},
+        {"./models/x-FP8", NULL, false, MAQ_WEIGHTS_BF16, MAQ_WEIGHTS_BF16},
+        {"-FP8", NULL, false, MAQ_WEIGHTS_BF16, MAQ_WEIGHTS_BF16},
+    };
+    for (size_t i = 0; i < MAQ_COUNT(cases); i++) {
+        struct maq_checkpoint_name n = {0};
+        assert_int_equal(maq_checkpoint_name(&n, cases[i].name), cases[i].said);
+        assert_int_equal(n.weights, cases[i].weights);
+        assert_int_equal(n.expert_weights, cases[i].experts);
+        assert_int_equal(n.model_len, cases[i].model ? strlen(cases[i].model) : 0);
+        if (cases[i].model)
+            assert_memory_equal(cases[i].name + n.model_at, cases[i].model, n.model_len);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_programs), cmocka_unit_test(test_vllm),    cmocka_unit_test(test_sglang),
         cmocka_unit_test(test_trtllm),   cmocka_unit_test(test_weights), cmocka_unit_test(test_told),
         cmocka_unit_test(test_faults),   cmocka_unit_test(test_names),   cmocka_unit_test(test_memory_runs_out),
-        cmocka_unit_test(test_shares),
+        cmocka_unit_test(test_shares),   cmocka_unit_test(test_ranks),   cmocka_unit_test(test_checkpoint_names),
     };
     return cmocka_run_group_tests_name("command", tests, NULL, NULL);
 }

@@ -75,7 +75,7 @@ static void test_whole_iterations(void **unused)
     /* Gradients of 16 bits become 4-byte ones at the update, where activations are gone without graphs and lie still with them. */
     const char *narrow = "zero: no_shard, main_grads_dtype: bf16, cuda_graph_scope: full_iteration";
     struct maq_stage_result update = stage_of(GPT, "h100-sxm:1", narrow, 4, 0);
-    double passes = few.bytes[MAQ_MEM_ACTIVATIONS] + few.bytes[MAQ_MEM_TRANSIENT] - 32.0 * 1024 * 1024;
+    double passes = few.bytes[MAQ_MEM_ACTIVATIONS] + few.bytes[MAQ_MEM_TRANSIENT] - WORKSPACES;
     adds_up(&update);
     near(update.graphs.pool_bytes, fmin(passes, 4 * update.params), "passes and update, less the larger");
 }

@@ -34,6 +34,19 @@ struct maq_serve_command {
 MAQ_API enum maq_status maq_serve_command_read(struct maq_serve_command **out, const char *const *words, size_t n_words,
                                                struct maq_diag *diag);
 MAQ_API void maq_serve_command_free(struct maq_serve_command *command);
+/*
+ * What the name of a checkpoint says of its weights: "Qwen/Qwen3-32B-FP8" is "Qwen3-32B" in 8 bits, and some models are published
+ * quantized under their own name (DeepSeek-V3, gpt-oss).
+ */
+struct maq_checkpoint_name {
+    enum maq_weights weights, expert_weights;
+    size_t model_at, model_len; /* the part of the name that is the model's; model_len = 0: all of it */
+};
+/* False: nothing. Names of files say nothing. */
+MAQ_API bool maq_checkpoint_name(struct maq_checkpoint_name *out, const char *name);
+/* The warning that says what was taken of it; `otherwise`: the option that says otherwise. */
+MAQ_API void maq_checkpoint_warn(const struct maq_checkpoint_name *name, struct maq_span span, const char *otherwise,
+                                 struct maq_diag *diag);
 /* Whether an engine has an option of that name, without its dashes ("max-num-seqs"). */
 MAQ_API bool maq_serve_command_knows(enum maq_engine engine, const char *name);
 

@@ -146,10 +146,11 @@ static enum maq_status run(struct cli *cli)
 {
     struct maq_loaded_job *box;
     struct serve_given given;
-    enum maq_status status = cli_serve_job(&box, cli);
+    struct serve_checkpoint checkpoint;
+    enum maq_status status = cli_serve_job(&box, &checkpoint, cli);
     if (status != MAQ_OK)
         return status;
-    status = cli_serve_options(&given, cli, maq_job_get(box));
+    status = cli_serve_options(&given, &checkpoint, cli, maq_job_get(box));
     if (status == MAQ_OK)
         status =
             given.batch > 0 ? one_batch(cli, maq_job_get(box), &given) : with_requests(cli, maq_job_get(box), &given);

@@ -124,7 +124,26 @@ _Static_assert(CLI_COUNT(cli_serve_table) <= CLI_OPTIONS_MAX, "a value per optio
 /* A deployment is a replica: the batch only has to suit the ranks. */
 static const char *const batch_keys[] = {"workload.global_batch_size", "plan.micro_batch_size"};
 
-enum maq_status cli_serve_job(struct maq_loaded_job **box, struct cli *cli)
+/* "--model Qwen/Qwen3-32B-FP8": the catalogue has the model without what is said of its weights. */
+static enum maq_status read_checkpoint(struct serve_checkpoint *out, struct cli *cli)
+{
+    *out = (struct serve_checkpoint){.said = false};
+    for (size_t i = 0; i < cli->n_overrides; i++) {
+        struct maq_override *o = &cli->overrides[i];
+        if (strcmp(o->path, "model") != 0 || strcmp(o->flag, cli_serve_table[SERVE_MODEL].name) != 0 ||
+            (cli->served && cli->served->weights_said) || !maq_checkpoint_name(&out->name, o->value))
+            continue;
+        out->said = true;
+        if (out->name.model_len == 0)
+            continue;
+        o->value = cli_printf(cli, "%.*s", (int)out->name.model_len, o->value + out->name.model_at);
+        if (!o->value)
+            return MAQ_NO_MEMORY;
+    }
+    return MAQ_OK;
+}
+
+enum maq_status cli_serve_job(struct maq_loaded_job **box, struct serve_checkpoint *checkpoint, struct cli *cli)
 {
     const char *path = cli->n_args > 0 ? cli->args[0] : NULL;
     struct maq_loaded_job *open;
@@ -132,7 +151,9 @@ enum maq_status cli_serve_job(struct maq_loaded_job **box, struct cli *cli)
     if (!path && cli->n_overrides == 0)
         return cli_usage(cli, MAQ_CODE_CLI_ARGUMENT,
                          "maquette serve --model llama-3.1-8b --cluster h100-sxm:8 --rate 4", "there is no deployment");
-    status = cli_add_override(cli, "serve", batch_keys[1], "1");
+    status = read_checkpoint(checkpoint, cli);
+    if (status == MAQ_OK)
+        status = cli_add_override(cli, "serve", batch_keys[1], "1");
     if (status == MAQ_OK)
         status = cli_add_override(cli, "serve", batch_keys[0], "1");
     if (status == MAQ_OK)
@@ -183,10 +204,10 @@ static int word(const struct cli *cli, int option, const char *const *words, int
 }
 
 /* What is a word or a switch; what is not given is left as it is. */
-static void read_words(struct maq_serve_options *o, struct cli *cli)
+static void read_words(struct maq_serve_options *o, bool weights_said, struct cli *cli)
 {
     static const int modes[] = {MAQ_AUTO, MAQ_ON, MAQ_OFF};
-    bool experts = cli->served && cli->served->weights_said && !cli->values[SERVE_WEIGHTS];
+    bool experts = weights_said && !cli->values[SERVE_WEIGHTS];
     o->exchange = (enum maq_serve_exchange)word(cli, SERVE_EXCHANGE, exchanges, (int)o->exchange);
     o->engine = (enum maq_engine)word(cli, SERVE_ENGINE, engines, (int)o->engine);
     o->version = cli->values[SERVE_VERSION];
@@ -202,8 +223,9 @@ static void read_words(struct maq_serve_options *o, struct cli *cli)
         o->async_scheduling = modes[word(cli, SERVE_ASYNC, switches, 0)];
 }
 
-static enum maq_status read_engine(struct maq_serve_options *o, struct cli *cli)
+static enum maq_status read_engine(struct serve_given *given, struct cli *cli)
 {
+    struct maq_serve_options *o = &given->options;
     double x;
     uint32_t n;
     enum maq_status worst = MAQ_OK, status;
@@ -233,7 +255,7 @@ static enum maq_status read_engine(struct maq_serve_options *o, struct cli *cli)
     if (cli->values[SERVE_UTILIZATION])
         o->static_memory_share = o->free_memory_share = 0;
     o->gpu_memory_utilization = x;
-    read_words(o, cli);
+    read_words(o, given->weights_said, cli);
     return worst;
 }
 
@@ -311,6 +333,7 @@ static void read_command(struct serve_given *out, struct cli *cli, const struct 
     bool experts = maq_model_has_experts(&job->model);
     int32_t replicas = c->replicas;
     out->options = c->options;
+    out->weights_said = c->weights_said;
     if (c->dp > 1 && experts)
         out->options.dp = c->dp;
     else if (c->dp > 1)
@@ -324,13 +347,20 @@ static void read_command(struct serve_given *out, struct cli *cli, const struct 
         out->router = MAQ_ROUTER_LEAST_REQUESTS;
 }
 
-enum maq_status cli_serve_options(struct serve_given *out, struct cli *cli, const struct maq_job *job)
+enum maq_status cli_serve_options(struct serve_given *out, const struct serve_checkpoint *checkpoint, struct cli *cli,
+                                  const struct maq_job *job)
 {
     *out = (struct serve_given){.replicas = 1};
     if (cli->served)
         read_command(out, cli, job);
+    if (checkpoint->said && !cli->values[SERVE_WEIGHTS]) {
+        out->options.weights = checkpoint->name.weights;
+        out->options.expert_weights = checkpoint->name.expert_weights;
+        out->weights_said = true;
+        maq_checkpoint_warn(&checkpoint->name, (struct maq_span){0}, "--weights", cli->diag);
+    }
     bool ep_said = out->options.ep > 0 || cli->values[SERVE_EP];
-    enum maq_status status = cli_first_fault(read_engine(&out->options, cli), read_requests(out, cli));
+    enum maq_status status = cli_first_fault(read_engine(out, cli), read_requests(out, cli));
     if (out->options.dp > 1 && !ep_said)
         out->options.ep = out->options.dp * job->plan.tp;
     if (out->options.engine == MAQ_ENGINE_TRTLLM)

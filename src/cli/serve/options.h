@@ -4,6 +4,7 @@
 #define MAQ_CLI_SERVE_OPTIONS_H
 
 #include "cli/cli.h"
+#include "maquette/serve_command.h"
 #include "maquette/serve_fleet.h"
 
 enum {
@@ -62,6 +63,7 @@ extern const struct cli_option cli_serve_table[];
 /* What was given, as the library takes it. */
 struct serve_given {
     struct maq_serve_options options;
+    bool weights_said; /* options.weights and options.expert_weights are */
     struct maq_request_spec spec;
     const char *requests; /* a file; NULL = drawn at random */
     double speed;
@@ -73,8 +75,15 @@ struct serve_given {
     struct maq_slo slo;
 };
 
+/* What --model says of the weights, by its name. */
+struct serve_checkpoint {
+    bool said;
+    struct maq_checkpoint_name name;
+};
+
 /* The job of a deployment: model, cluster and degrees, a batch that suits them. *box is owned by the caller (maq_job_free). */
-enum maq_status cli_serve_job(struct maq_loaded_job **box, struct cli *cli);
-enum maq_status cli_serve_options(struct serve_given *out, struct cli *cli, const struct maq_job *job);
+enum maq_status cli_serve_job(struct maq_loaded_job **box, struct serve_checkpoint *checkpoint, struct cli *cli);
+enum maq_status cli_serve_options(struct serve_given *out, const struct serve_checkpoint *checkpoint, struct cli *cli,
+                                  const struct maq_job *job);
 
 #endif

@@ -30,6 +30,9 @@ static const struct mark {
     {"-FP4", MAQ_WEIGHTS_NVFP4, MAQ_WEIGHTS_NVFP4},
 };
 
+/* Qwen's own: weight_block_size [128, 128] in their config.json. */
+static const struct mark in_blocks = {"-FP8", MAQ_WEIGHTS_FP8_BLOCK, MAQ_WEIGHTS_FP8_BLOCK};
+
 /* Beginnings of names without their owner; their config.json has quant_method fp8 with weight_block_size [128, 128], or mxfp4. */
 static const struct mark natives[] = {
     {"DeepSeek-V3", MAQ_WEIGHTS_FP8_BLOCK, MAQ_WEIGHTS_FP8_BLOCK},
@@ -45,7 +48,8 @@ static const struct mark *mark_of(struct maq_str name, size_t *cut)
         size_t n = strlen(endings[i].text);
         if (name.len > n && maq_str_ieq((struct maq_str){name.ptr + name.len - n, n}, endings[i].text)) {
             *cut = n;
-            return &endings[i];
+            bool blocks = endings[i].weights == MAQ_WEIGHTS_FP8 && maq_str_starts(name, "Qwen3");
+            return blocks ? &in_blocks : &endings[i];
         }
     }
     for (size_t i = 0; i < MAQ_COUNT(natives); i++) {
@@ -56,30 +60,51 @@ static const struct mark *mark_of(struct maq_str name, size_t *cut)
     return maq_str_ieq(name, "DeepSeek-R1") ? &natives[0] : NULL;
 }
 
+bool maq_checkpoint_name(struct maq_checkpoint_name *out, const char *text)
+{
+    const char *slash = strrchr(text, '/');
+    size_t cut, at = slash ? (size_t)(slash + 1 - text) : 0;
+    bool path = text[0] == '/' || text[0] == '.';
+    struct maq_str name = maq_str_of(text + at);
+    const struct mark *mark = path ? NULL : mark_of(name, &cut);
+    if (!mark)
+        return false;
+    *out = (struct maq_checkpoint_name){.weights = mark->weights, .expert_weights = mark->experts};
+    if (cut > 0) { /* the model by its own name: the owner may be who quantized it */
+        out->model_at = at;
+        out->model_len = name.len - cut;
+    }
+    return true;
+}
+
 void maq_command_checkpoint(struct maq_command_reader *r)
 {
     struct maq_serve_command *c = &r->box->read;
-    const char *slash = strrchr(r->model, '/'), *model = r->model;
-    size_t cut;
-    bool path = r->model[0] == '/' || r->model[0] == '.';
-    struct maq_str name = maq_str_of(slash ? slash + 1 : r->model);
-    const struct mark *mark = path ? NULL : mark_of(name, &cut);
-    if (mark && cut > 0) /* the model by its own name: the owner may be who quantized it */
-        model = maq_arena_strdup(&r->box->arena, (struct maq_str){name.ptr, name.len - cut});
+    struct maq_checkpoint_name n;
+    const char *model = r->model;
+    bool said = maq_checkpoint_name(&n, model);
+    if (said && n.model_len > 0)
+        model = maq_arena_strdup(&r->box->arena, (struct maq_str){model + n.model_at, n.model_len});
     if (!model) {
         r->status = maq_no_memory(r->diag, "a model's name");
         return;
     }
     maq_command_override(r, "--model", "model", model);
-    if (!mark || r->quantized)
+    if (!said || r->quantized)
         return;
-    c->options.weights = mark->weights;
-    c->options.expert_weights = mark->experts;
+    c->options.weights = n.weights;
+    c->options.expert_weights = n.expert_weights;
     c->weights_said = true;
+    maq_checkpoint_warn(&n, maq_command_span(r, r->model_at), "--weights before the `--`", r->diag);
+}
+
+void maq_checkpoint_warn(const struct maq_checkpoint_name *n, struct maq_span span, const char *otherwise,
+                         struct maq_diag *diag)
+{
     char experts[64] = "";
-    if (mark->experts != mark->weights)
-        maq__snprintf(experts, sizeof experts, ", routed experts in %s", maq_weights_name(mark->experts));
-    maq_diag_add(r->diag, MAQ_WARNING, MAQ_CODE_COMMAND_CHECKPOINT, maq_command_span(r, r->model_at), NULL,
-                 "by its name this checkpoint has weights in %s%s; --weights before the `--` says otherwise",
-                 maq_weights_name(mark->weights), experts);
+    if (n->expert_weights != n->weights)
+        maq__snprintf(experts, sizeof experts, ", routed experts in %s", maq_weights_name(n->expert_weights));
+    maq_diag_add(diag, MAQ_WARNING, MAQ_CODE_COMMAND_CHECKPOINT, span, NULL,
+                 "by its name this checkpoint has weights in %s%s; %s says otherwise", maq_weights_name(n->weights),
+                 experts, otherwise);
 }

@@ -15,6 +15,7 @@
 #include "maquette/serve_fleet.h"
 
 #define DEFAULT_TOLERANCE 0.001
+#define NEAR_STEP 1.03
 #define MOST_STEPS 40 /* halvings and doublings */
 
 struct trial {
@@ -24,6 +25,7 @@ struct trial {
     struct maq_request *scaled; /* [draw->n] */
     double own_rate;            /* of the draw as it is */
     double tolerance;
+    double guess; /* where it is looked for first: the capacity of another draw; 0 = nobody knows */
     /* what is known */
     double low, high;       /* at low the bounds hold, or it is 0; at high they do not, or it is infinity */
     double served_per_s;    /* with all at once */
@@ -63,16 +65,16 @@ static bool search(void *user, uint32_t draw, struct maq_arena *scratch)
 {
     struct trial *t = &((struct trial *)user)[draw];
     (void)scratch;
+    double step = t->guess > 0 ? NEAR_STEP : 2;
     if (!t->fits || isinf(t->low))
         return true;
-    if (!try_rate(t, t->served_per_s, NULL))
+    if (!try_rate(t, t->guess > 0 ? t->guess : t->served_per_s, NULL))
         return true;
-    for (int i = 0; i < MOST_STEPS && isinf(t->high); i++)
-        if (!try_rate(t, t->low * 2, NULL))
+    for (int i = 0; i < MOST_STEPS && (isinf(t->high) || t->low <= 0); i++) {
+        if (!try_rate(t, t->low > 0 ? t->low * step : t->high / step, NULL))
             return true;
-    for (int i = 0; i < MOST_STEPS && t->low <= 0; i++)
-        if (!try_rate(t, t->high / 2, NULL))
-            return true;
+        step = step * step < 2 ? step * step : 2;
+    }
     while (t->low > 0 && !isinf(t->high) && t->high > t->low * (1 + t->tolerance))
         if (!try_rate(t, sqrt(t->low * t->high), NULL))
             return true;
@@ -122,7 +124,11 @@ enum maq_status maq_fleet_capacity(struct maq_capacity *out, const struct maq_fl
             (struct trial){.fleet = fleet, .slo = slo, .tolerance = tolerance > 0 ? tolerance : DEFAULT_TOLERANCE};
         status = begin(&trials[i], draws[i], diag);
     }
-    if (status == MAQ_OK && !maq_parallel_run(search, trials, 0, n_draws, 0))
+    if (status == MAQ_OK)
+        search(trials, 0, NULL);
+    for (uint32_t i = 1; i < n_draws; i++)
+        trials[i].guess = isinf(trials[0].low) ? 0 : trials[0].low;
+    if (status == MAQ_OK && n_draws > 1 && !maq_parallel_run(search, trials, 1, n_draws - 1, 0))
         status = maq_no_memory(diag, "a search");
     for (uint32_t i = 0; i < n_draws; i++) {
         status = status == MAQ_OK ? trials[i].status : status;

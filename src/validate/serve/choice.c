@@ -56,7 +56,8 @@ static int compare_runs(const void *x, const void *y)
 
 static double rate_of(const struct maq_validate_serve_row *row, double ttft_s, double tpot_s)
 {
-    return row->load * row->osl / (ttft_s + (row->osl - 1) * tpot_s) / (row->tp * row->pp * row->dp);
+    return row->load * row->osl / (ttft_s + (row->osl - 1) * tpot_s) /
+           (row->tp * row->pp * (row->dp > 1 ? row->dp : 1));
 }
 
 /* A run's latencies stand in rows behind each other. */

@@ -93,6 +93,9 @@ void maq_inference_read(struct maq_inference_row *out, const struct maq_csv *csv
     out->input_tokens = says(out, "tput=input");
     out->pp = out->pp > 1 ? out->pp : 1;
     out->dp = out->dp > 1 ? out->dp : 1;
+    /* One engine, whose batch is that of max_num_seqs, on GPUs of which only EP is said: vLLM spreads experts over a TP group. */
+    if (out->tp == 1 && out->dp == 1 && out->ep > 1 && out->ep == out->gpus)
+        out->tp = out->ep;
     if (out->tokens_per_s <= 0)
         out->tokens_per_s = number(csv, row, "throughput_tok_s_gpu") * out->gpus;
     if (out->tp < 1 && out->gpus == 1)

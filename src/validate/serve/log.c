@@ -136,8 +136,8 @@ static enum maq_status load(struct maq_loaded_job **box, const struct maq_serve_
     const char *text = maq_arena_printf(
         arena,
         "model: %s\ncluster:\n  groups:\n  - {device: {base: %s%s}, nodes: 1, devices_per_node: %d%s}\n"
-        "plan: {tensor_model_parallel_size: %d, micro_batch_size: 1}\nworkload: {global_batch_size: 1}\n",
-        log->model, log->device, memory ? memory : "", log->tp, link ? link : "", log->tp);
+        "plan: {tensor_model_parallel_size: %d, micro_batch_size: 1}\nworkload: {global_batch_size: %d}\n",
+        log->model, log->device, memory ? memory : "", log->tp * log->dp, link ? link : "", log->tp, log->dp);
     return text ? maq_job_parse(box, log->folder, maq_str_of(text), NULL, 0, diag) : maq_no_memory(diag, "a log");
 }
 
@@ -150,10 +150,6 @@ static enum maq_status one_run(struct maq_validate_serve_log_row *row, const cha
     MAQ_TRY(maq_serve_log_read(&log, folder, arena, diag));
     *row = (struct maq_validate_serve_log_row){
         .folder = log.folder, .model = log.model, .device = log.device, .version = log.version};
-    if (log.dp > 1) {
-        row->left_out = "data-parallel attention";
-        return MAQ_OK;
-    }
     struct maq_request *requests = MAQ_ARENA_NEW(arena, struct maq_request, log.n);
     if (!requests)
         return maq_no_memory(diag, "a log");

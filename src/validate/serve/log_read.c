@@ -58,6 +58,8 @@ static enum maq_status read_meta(struct maq_serve_log *log, const char *path, st
     log->options = (struct maq_serve_options){.engine = MAQ_ENGINE_VLLM,
                                               .version = log->version,
                                               .offline = true,
+                                              .dp = log->dp,
+                                              .ep = log->ep ? log->tp * log->dp : 1,
                                               .kv_fp8 = kv && strncmp(kv, "fp8", 3) == 0,
                                               .max_num_seqs = integer(args, "max_num_seqs"),
                                               .max_num_batched_tokens = integer(args, "max_num_batched_tokens"),
