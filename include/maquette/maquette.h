@@ -35,6 +35,7 @@
 #include "maquette/risk_run.h"
 #include "maquette/serve.h"
 #include "maquette/serve_command.h"
+#include "maquette/serve_fleet.h"
 #include "maquette/slo.h"
 #include "maquette/trace.h"
 #include "maquette/train.h"
