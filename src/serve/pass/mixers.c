@@ -73,7 +73,7 @@ static struct maq_op queries_of(const struct maq_passes *p, struct maq_op op, co
     op.flags |= p->windows[window] > 0 ? MAQ_OP_WINDOW : 0;
     op.queries = (uint32_t)b->queries;
     op.d[0] = b->decodes * b->queries;
-    op.d[1] = rounded((double)b->decode_keys[window] / (double)b->decodes);
+    op.d[1] = maq_pass_mean_keys(b, window);
     return op;
 }
 

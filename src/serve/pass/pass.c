@@ -2,7 +2,11 @@
 /* pass.c - the stages of a deployment as lists of layers, and passes through them. */
 #include "serve/pass/pass.h"
 
+#include <stddef.h>
+#include <string.h>
+
 #include "base/check.h"
+#include "base/hash.h"
 
 static const struct maq_pass_type types[MAQ_WEIGHTS_COUNT] = {
     [MAQ_WEIGHTS_BF16] = {.dtype = MAQ_BF16, .bytes = 2},
@@ -190,7 +194,13 @@ enum maq_status maq_passes_init(struct maq_passes *p, const struct maq_job *job,
     p->by_tokens = new_table(p, n);
     p->by_all = p->dp > 1 ? new_table(p, 2 * n) : NULL;
     p->by_rows = MAQ_ARENA_NEW(arena, struct maq_pass_parts, n);
-    return p->by_tokens && p->by_rows && (p->by_all || p->dp == 1) ? MAQ_OK : MAQ_NO_MEMORY;
+    p->decodes = MAQ_ARENA_NEW(arena, struct maq_pass_decode *, p->n_stages);
+    for (uint32_t s = 0; p->decodes && s < p->n_stages; s++) {
+        p->decodes[s] = MAQ_ARENA_NEW(arena, struct maq_pass_decode, MAQ_PASS_DECODES);
+        if (!p->decodes[s])
+            return MAQ_NO_MEMORY;
+    }
+    return p->by_tokens && p->by_rows && p->decodes && (p->by_all || p->dp == 1) ? MAQ_OK : MAQ_NO_MEMORY;
 }
 
 static void add_parts(struct maq_pass_parts *to, const struct maq_pass_parts *more)
@@ -200,21 +210,54 @@ static void add_parts(struct maq_pass_parts *to, const struct maq_pass_parts *mo
     to->kernels += more->kernels;
 }
 
+static struct maq_pass_decode shape_of(const struct maq_passes *p, const struct maq_pass_batch *b)
+{
+    struct maq_pass_decode s = {.decodes = b->decodes, .padded = b->padded, .queries = b->queries};
+    for (uint32_t w = 0; w < p->n_windows; w++)
+        s.keys[w] = maq_pass_mean_keys(b, w);
+    return s;
+}
+
+static bool same_shape(const struct maq_pass_decode *a, const struct maq_pass_decode *b)
+{
+    return a->decodes == b->decodes && a->padded == b->padded && a->queries == b->queries &&
+           memcmp(a->keys, b->keys, sizeof a->keys) == 0;
+}
+
+/* Adds the mixers of one batch. */
+static void add_batch(struct maq_passes *p, uint32_t stage, const struct maq_pass_batch *b, struct maq_pass_parts *out)
+{
+    const struct maq_pass_stage *s = &p->stages[stage];
+    bool decodes = b->n_chunks == 0 && b->decodes > 0;
+    struct maq_pass_decode shape, *known = NULL;
+    struct maq_pass_parts sum = {0};
+    if (decodes) {
+        shape = shape_of(p, b);
+        known = &p->decodes[stage][maq_hash_words(&shape, offsetof(struct maq_pass_decode, parts)) % MAQ_PASS_DECODES];
+        if (same_shape(known, &shape)) {
+            add_parts(out, &known->parts);
+            return;
+        }
+    }
+    for (uint32_t k = 0; k < s->n_layers; k++)
+        maq_pass_mixer(p, s->layers[k].layer, s->layers[k].count, b, &sum);
+    add_parts(out, &sum);
+    if (known) {
+        shape.parts = sum;
+        *known = shape;
+    }
+}
+
 /* The layers' mixers, which no other rank's batch changes; of several ranks all wait for the one that takes longest. */
-static void add_mixers(const struct maq_passes *p, const struct maq_pass_stage *s, const struct maq_pass_batch *batches,
+static void add_mixers(struct maq_passes *p, uint32_t stage, const struct maq_pass_batch *batches,
                        struct maq_pass_parts *out)
 {
     struct maq_pass_parts longest = {0};
     double most = -1;
     for (int32_t r = 0; r < p->dp; r++) {
-        struct maq_pass_parts own = p->dp > 1 ? (struct maq_pass_parts){0} : *out;
+        struct maq_pass_parts own = {0};
         double sum = 0;
-        for (uint32_t k = 0; k < s->n_layers; k++)
-            maq_pass_mixer(p, s->layers[k].layer, s->layers[k].count, &batches[r], &own);
-        if (p->dp == 1) {
-            *out = own;
-            return;
-        }
+        add_batch(p, stage, &batches[r], &own);
         for (int i = 0; i < MAQ_SERVE_PART_COUNT; i++)
             sum += own.ns[i];
         if (sum > most) {
@@ -258,7 +301,7 @@ void maq_pass_add(struct maq_passes *p, uint32_t stage, const struct maq_pass_ba
     add_parts(out, known);
     if (p->dp > 1)
         add_experts(p, stage, batches, out);
-    add_mixers(p, s, batches, out);
+    add_mixers(p, stage, batches, out);
     struct maq_pass_parts *head = &p->by_rows[sampled];
     if (!s->last)
         return;

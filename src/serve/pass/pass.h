@@ -76,8 +76,18 @@ struct maq_passes {
     struct maq_pass_parts *
         *by_all; /* of all ranks' experts, dp > 1: [stages] [2 * (tokens of a rank + 1) + whether all decode] */
     struct maq_pass_parts *by_rows; /* of the head, [most_tokens + 1] */
+    struct maq_pass_decode *
+        *decodes; /* [stages] [MAQ_PASS_DECODES]: a place for each batch, of which the last one stays */
     int64_t most_tokens;
     struct maq_arena *arena;
+};
+
+/* Mixers of a batch in which all decode: their time depends on how many there are and on how many keys each sees in the mean. */
+#define MAQ_PASS_DECODES 4096u
+struct maq_pass_decode {
+    int64_t decodes, padded, queries; /* decodes = 0: nothing is known */
+    int64_t keys[MAQ_PASS_WINDOWS];   /* of one, rounded */
+    struct maq_pass_parts parts;
 };
 
 /* Queries of one prompt in a pass, behind `context` tokens that are in the cache. */
@@ -106,6 +116,13 @@ static inline int64_t maq_pass_window(const struct maq_attention_geometry *g)
 static inline int64_t maq_pass_keys(const struct maq_passes *p, uint32_t w, int64_t keys)
 {
     return p->windows[w] > 0 && keys > p->windows[w] ? p->windows[w] : keys;
+}
+
+/* Keys that one of those that decode sees in the mean, at window `w`. */
+static inline int64_t maq_pass_mean_keys(const struct maq_pass_batch *b, uint32_t w)
+{
+    double mean = (double)b->decode_keys[w] / (double)b->decodes;
+    return mean < 1 ? 1 : (int64_t)(mean + 0.5);
 }
 
 /* Everything is in the arena. most_tokens: of a pass. */
