@@ -72,14 +72,37 @@ static double second_s(const struct run *r)
 
 /* ---- the loop ---- */
 
+/* The next request is sent; false: out of memory. */
+static bool send(struct run *r)
+{
+    uint32_t request = maq_clients_send(&r->clients), to = maq_routing_choose(&r->routing, request);
+    maq_engine_send(&r->engines[to], request);
+    r->next_s[to] = maq_engine_next_s(&r->engines[to]);
+    brought_forward(r, to);
+    return !r->engines[to].failed && !r->routing.failed;
+}
+
+/* A router that does not look at loads has decided before anything happens: then no replica has to wait for others. */
+static bool send_all(struct run *r)
+{
+    bool blind = r->fleet->router == MAQ_ROUTER_ROUND_ROBIN || r->fleet->router == MAQ_ROUTER_RANDOM ||
+                 r->fleet->router == MAQ_ROUTER_SESSION,
+         ok = true;
+    while (ok && blind && r->requests->concurrency == 0 && maq_clients_next_s(&r->clients) < (double)INFINITY)
+        ok = send(r);
+    return ok;
+}
+
 static enum maq_status loop(struct run *r)
 {
     struct maq_clients *c = &r->clients;
+    if (!send_all(r))
+        return MAQ_NO_MEMORY;
     while (c->finished < r->requests->n) {
         double send_s = maq_clients_next_s(c);
         uint32_t first = r->heap[0];
         struct maq_serve_engine *e = &r->engines[first];
-        bool failed = c->failed || r->routing.failed;
+        bool failed = c->failed;
         if (r->next_s[first] < send_s) {
             double until_s = r->requests->concurrency > 0 ? fmin(send_s, second_s(r)) : send_s;
             if (until_s <= r->next_s[first]) /* two at the same time: one after the other */
@@ -89,11 +112,7 @@ static enum maq_status loop(struct run *r)
             failed |= maq_engine_failed(e);
             settle(r, 0);
         } else if (send_s < (double)INFINITY) {
-            uint32_t request = maq_clients_send(c), to = maq_routing_choose(&r->routing, request);
-            maq_engine_send(&r->engines[to], request);
-            failed |= r->engines[to].failed;
-            r->next_s[to] = maq_engine_next_s(&r->engines[to]);
-            brought_forward(r, to);
+            failed |= !send(r);
         } else {
             return MAQ_LIMIT; /* those that wait never fit */
         }
