@@ -68,7 +68,7 @@ static enum maq_status find_rate_of(struct maq_capacity *out, struct maq_request
     asked.spec.rate = 1;
     for (; n < wanted && (status = draw_requests(&sets[n], cli, &asked, n)) == MAQ_OK; n++)
         draws[n] = maq_requests_get(sets[n]);
-    if (status == MAQ_OK && draws[0]->n < 2)
+    if (status == MAQ_OK && (n == 0 || draws[0]->n < 2))
         status = cli_usage(cli, MAQ_CODE_CLI_VALUE, "--num-requests 1000", "--find-rate: one request has no rate");
     if (status == MAQ_OK)
         status = maq_fleet_capacity(out, fleet, draws, n, &asked.slo, RATE_TOLERANCE, cli->diag);

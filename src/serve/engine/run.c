@@ -60,6 +60,7 @@ double maq_engine_next_arrival(const struct maq_serve_engine *e)
 static void admit(struct maq_serve_engine *e)
 {
     const struct maq_requests *q = e->clients->requests;
+    MAQ_ASSERT(e->inbox && e->inbox_first < e->inbox_end);
     const uint32_t request = e->inbox[e->inbox_first++].request;
     const struct maq_request *r = &q->at[request];
     const struct maq_scheduler_request new = {.prompt = r->prompt,

@@ -31,7 +31,7 @@ struct run {
 
 static bool before(const struct run *r, uint32_t a, uint32_t b)
 {
-    return r->next_s[a] < r->next_s[b] || (r->next_s[a] <= r->next_s[b] && a < b);
+    return r->next_s[a] < r->next_s[b] || (a < b && r->next_s[a] <= r->next_s[b]);
 }
 
 static void swap(struct run *r, uint32_t i, uint32_t j)

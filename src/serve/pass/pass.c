@@ -229,7 +229,7 @@ static void add_batch(struct maq_passes *p, uint32_t stage, const struct maq_pas
 {
     const struct maq_pass_stage *s = &p->stages[stage];
     bool decodes = b->n_chunks == 0 && b->decodes > 0;
-    struct maq_pass_decode shape, *known = NULL;
+    struct maq_pass_decode shape = {0}, *known = NULL;
     struct maq_pass_parts sum = {0};
     if (decodes) {
         shape = shape_of(p, b);
