@@ -62,21 +62,23 @@ static enum maq_status find_rate_of(struct maq_capacity *out, struct maq_request
                                     const struct maq_fleet *fleet, struct serve_given asked, uint32_t wanted)
 {
     struct maq_request_set *sets[MAQ_CAPACITY_DRAWS];
-    const struct maq_requests *draws[MAQ_CAPACITY_DRAWS];
+    const struct maq_requests *draws[MAQ_CAPACITY_DRAWS] = {NULL}, *first = NULL;
     uint32_t n = 0;
     enum maq_status status = MAQ_OK;
     asked.spec.rate = 1;
-    for (; n < wanted && (status = draw_requests(&sets[n], cli, &asked, n)) == MAQ_OK; n++)
+    for (; n < wanted && (status = draw_requests(&sets[n], cli, &asked, n)) == MAQ_OK; n++) {
         draws[n] = maq_requests_get(sets[n]);
-    if (status == MAQ_OK && (n == 0 || draws[0]->n < 2))
+        first = n == 0 ? draws[n] : first;
+    }
+    if (status == MAQ_OK && (!first || first->n < 2))
         status = cli_usage(cli, MAQ_CODE_CLI_VALUE, "--num-requests 1000", "--find-rate: one request has no rate");
     if (status == MAQ_OK)
         status = maq_fleet_capacity(out, fleet, draws, n, &asked.slo, RATE_TOLERANCE, cli->diag);
-    if (status == MAQ_OK) {
-        double span = draws[0]->at[draws[0]->n - 1].arrival_s - draws[0]->at[0].arrival_s;
+    if (status == MAQ_OK && first) {
+        double span = first->at[first->n - 1].arrival_s - first->at[0].arrival_s;
         bool found = out->rate > 0 && !out->unbounded && span > 0;
         asked.spec.rate = found ? out->rate : 1;
-        asked.speed *= found ? out->rate * span / (draws[0]->n - 1) : 1;
+        asked.speed *= found ? out->rate * span / (first->n - 1) : 1;
         status = draw_requests(set, cli, &asked, 0);
     }
     for (uint32_t i = 0; i < n; i++)
