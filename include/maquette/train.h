@@ -35,7 +35,7 @@ enum maq_mem_kind {
 };
 MAQ_API const char *maq_mem_name(enum maq_mem_kind kind);
 
-/* Memory of CUDA graphs (train/memory/graphs.c); all zero without them. */
+/* Memory of CUDA graphs (train/memory/cuda_graphs.c); all zero without them. */
 struct maq_stage_graphs {
     double nodes;        /* kernels, copies and collectives that they hold */
     double driver_bytes; /* the driver's, for the nodes */

@@ -13,7 +13,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/parallel.h"
+#include "base/threads.h"
 #include "planner/compose/pipelines_bound.h"
 
 struct chain_job {

@@ -13,7 +13,7 @@
 #include <string.h>
 
 #include "base/check.h"
-#include "base/parallel.h"
+#include "base/threads.h"
 #include "planner/compose/enumerate.h"
 #include "planner/compose/labels.h"
 #include "planner/compose/layer_ranges.h"

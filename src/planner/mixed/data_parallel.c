@@ -9,7 +9,7 @@
 #include <math.h>
 
 #include "base/check.h"
-#include "base/parallel.h"
+#include "base/threads.h"
 #include "plan/mixed/mixed_plan.h"
 #include "planner/compose/layer_ranges.h"
 #include "planner/mixed/virtual_stages.h"

@@ -11,7 +11,7 @@
 
 #include "base/alloc.h"
 #include "base/check.h"
-#include "base/parallel.h"
+#include "base/threads.h"
 #include "maquette/serve_fleet.h"
 
 #define DEFAULT_TOLERANCE 0.001

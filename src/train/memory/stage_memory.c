@@ -34,7 +34,7 @@
 
 #include "base/units.h"
 #include "lower/local.h"
-#include "train/memory/graphs.h"
+#include "train/memory/cuda_graphs.h"
 #include "train/memory/torch_layers.h"
 #include "train/step/muon.h"
 

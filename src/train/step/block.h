@@ -34,7 +34,7 @@ struct maq_moved {
     double freed, travels;
 };
 
-/* Of a layer whose parts are CUDA graphs: what their pool holds, and what stays outside (train/memory/graphs.c). */
+/* Of a layer whose parts are CUDA graphs: what their pool holds, and what stays outside (train/memory/cuda_graphs.c). */
 struct maq_block_graphs {
     double act_bytes[2];         /* of act_bytes, in graphs [recomputed] */
     double working[2], apart[2]; /* working set of the graphs, and of what runs outside of them [recomputed] */

@@ -11,7 +11,7 @@
 #include "base/check.h"
 #include "lower/local.h"
 #include "train/cache.h"
-#include "train/memory/graphs.h"
+#include "train/memory/cuda_graphs.h"
 #include "train/memory/stage_memory.h"
 #include "train/step/dp_comm.h"
 #include "train/step/dp_interference.h"

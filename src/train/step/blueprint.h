@@ -43,7 +43,7 @@ struct maq_bucket_sync {
     double done_ns;                            /* scratch of a pass's evaluation: end of its compute */
 };
 
-/* Of a program with CUDA graphs, for one microbatch: train/memory/graphs.c. All zero without. */
+/* Of a program with CUDA graphs, for one microbatch: train/memory/cuda_graphs.c. All zero without. */
 struct maq_program_graphs {
     double nodes;                     /* kernels, copies and collectives of its graphs */
     double act_bytes;                 /* of what it keeps, in the pool of the graphs */

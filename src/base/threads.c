@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * parallel.c - threads take the jobs of a batch one by one from a shared counter; a thread that cannot be started
- * leaves its jobs to the others. See parallel.h.
+ * threads.c - threads take the jobs of a batch one by one from a shared counter; a thread that cannot be started
+ * leaves its jobs to the others. See threads.h.
  */
-#include "base/parallel.h"
+#include "base/threads.h"
 
 #include <pthread.h>
 #include <stdatomic.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * graphs.c - what CUDA graphs hold on the device beyond what the same step takes without them: the driver's own memory, buffers at
+ * cuda_graphs.c - what CUDA graphs hold on the device beyond what the same step takes without them: the driver's own memory, buffers at
  * fixed addresses, and blocks that two pools of PyTorch's allocator cannot lend each other.
  *
  *   driver   nodes * 36 KiB, a node for each kernel, copy and collective of a graph
@@ -43,7 +43,7 @@
  * (PyTorch's record_stream()); graphs of validation; NCCL's records of captured collectives. NVIDIA puts parts of layers at "a few
  * gigabytes", and above 10 GB with a pipeline (the performance guide of Megatron-Bridge, at 067f987).
  */
-#include "train/memory/graphs.h"
+#include "train/memory/cuda_graphs.h"
 
 #include <math.h>
 

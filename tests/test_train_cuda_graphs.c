@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * test_train_graphs.c - what CUDA graphs hold on the device, against closed forms: nodes, buffers, and blocks that two pools cannot
+ * test_train_cuda_graphs.c - what CUDA graphs hold on the device, against closed forms: nodes, buffers, and blocks that two pools cannot
  * lend each other; which parts of a layer can be graphs beside what; and the arguments that make them.
  */
 #include <math.h>

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* graphs.h - memory that CUDA graphs hold on a rank beside what the same step takes without them. graphs.c has the equations. */
-#ifndef MAQ_TRAIN_MEMORY_GRAPHS_H
-#define MAQ_TRAIN_MEMORY_GRAPHS_H
+/* cuda_graphs.h - memory that CUDA graphs hold on a rank beside what the same step takes without them. cuda_graphs.c has the equations. */
+#ifndef MAQ_TRAIN_MEMORY_CUDA_GRAPHS_H
+#define MAQ_TRAIN_MEMORY_CUDA_GRAPHS_H
 
 #include "maquette/train.h"
 #include "train/step/blueprint.h"
 
-/* What the driver holds on the device for graphs of so many kernels, copies and collectives, in training or in serving. */
+/* What the driver holds on the device for graphs of so many kernels, copies and collectives. */
 double maq_graph_driver_bytes(double nodes);
 
 /* Fills in pr->graphs, of a program whose entries are there. */

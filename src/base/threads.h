@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* parallel.h - independent jobs on threads; what they compute does not depend on the number of threads. */
-#ifndef MAQ_BASE_PARALLEL_H
-#define MAQ_BASE_PARALLEL_H
+/* threads.h - independent jobs on threads; what they compute does not depend on the number of threads. */
+#ifndef MAQ_BASE_THREADS_H
+#define MAQ_BASE_THREADS_H
 
 #include "base/arena.h"
 
