@@ -20,6 +20,7 @@
 #include "base/check.h"
 #include "failing_alloc.h"
 #include "maquette/serve_fleet.h"
+#include "serve/codes.h"
 #include "serve/engine/deployment.h"
 #include "serve_jobs.h"
 
@@ -226,6 +227,26 @@ static void test_members(void **state)
     maq_job_free(large);
 }
 
+static void test_larger_than_its_cluster(void **state)
+{
+    (void)state;
+    struct maq_loaded_job *job = load("llama-3.1-8b", "h100-sxm:8", ", tp: 2", 8);
+    const struct maq_request request = {.prompt = 10, .output = 2};
+    const struct maq_requests q = {.at = &request, .n = 1};
+    const struct maq_serve_options o = {0};
+    struct maq_fleet_member member = {maq_job_get(job), &o, 4};
+    const struct maq_fleet fleet = {.members = &member, .n_members = 1};
+    struct maq_serve_result *r = run(&fleet, &q);
+    assert_int_equal(r->n_devices, 8);
+    maq_serve_free(r);
+    struct maq_diag *diag = maq_diag_new();
+    member.replicas = 5;
+    assert_int_equal(maq_fleet_run(&r, &fleet, &q, diag), MAQ_BAD_INPUT);
+    assert_int_equal(maq_diag_at(diag, 0)->code, MAQ_CODE_SERVE_RANKS);
+    maq_diag_free(diag);
+    maq_job_free(job);
+}
+
 /* ---- capacity ---- */
 
 static void test_capacity_of_one_server(void **state)
@@ -332,6 +353,7 @@ int main(void)
         cmocka_unit_test(test_routers),
         cmocka_unit_test(test_what_routers_are_for),
         cmocka_unit_test(test_members),
+        cmocka_unit_test(test_larger_than_its_cluster),
         cmocka_unit_test(test_capacity_of_one_server),
         cmocka_unit_test(test_capacity_grows),
         cmocka_unit_test(test_memory_runs_out),

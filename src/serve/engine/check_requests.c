@@ -1,24 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* check_requests.c - whether a deployment can ever serve requests, and what it says of itself. */
+/* check_requests.c - whether a deployment can ever serve requests. */
 #include "serve/codes.h"
 #include "serve/engine/deployment.h"
 #include "serve/sched/sglang.h"
-
-void maq_deployment_fill(struct maq_serve_result *out, const struct maq_deployment *d)
-{
-    out->job = d->job;
-    out->options = d->options;
-    for (int i = 0; i < MAQ_SERVE_MEM_COUNT; i++)
-        out->memory[i] = d->memory[i];
-    out->capacity_bytes = d->capacity_bytes;
-    out->weights_bytes = d->memory[MAQ_SERVE_MEM_WEIGHTS];
-    out->kv_bytes_per_token = d->kv_bytes_per_token;
-    out->blocks = d->blocks;
-    out->kv_tokens = d->kv_tokens;
-    out->fits = d->fits;
-    out->n_replicas = 1;
-    out->n_devices = (uint32_t)(d->job->plan.tp * d->job->plan.pp * d->options.dp);
-}
 
 /* Requests that no scheduler could ever take in are named before any runs. */
 enum maq_status maq_deployment_check(const struct maq_deployment *d, const struct maq_requests *q,

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* choose_scheduler.c - which scheduler an engine has, and what it is told. */
+#include <math.h>
+
 #include "serve/engine/engine.h"
 #include "serve/sched/sglang.h"
 #include "serve/sched/trtllm.h"
@@ -52,21 +54,32 @@ static bool keeps_tokens(const struct maq_deployment *d)
     return false;
 }
 
+/* vLLM: requests, and those that wait count more, up to four times, where more than half of the cache is in use. */
+static double score_of(const struct maq_serve_engine *e, uint32_t rank)
+{
+    const struct maq_scheduler_load load = e->ranks[rank].sched->ops->load(e->ranks[rank].sched);
+    double full = load.all > 0 ? (double)load.used / (double)load.all : 0, score = (double)load.waiting + load.running;
+    if (e->d->options.engine == MAQ_ENGINE_VLLM && full > 0.5)
+        score += load.waiting * 6.0 * (full - 0.5);
+    return score;
+}
+
 /*
- * vLLM's front end scores an engine by the requests that it runs and four times those that wait, and takes the first with the least
- * (v1/engine/core_client.py, DPLBAsyncMPClient); TensorRT-LLM the one with the fewest (_torch/pyexecutor, _balance_requests_across_ranks); SGLang's
- * controller goes round (managers/data_parallel_controller.py).
+ * vLLM's front end (0.33.0, v1/engine/core_client.py, DPLBAsyncMPClient) takes the engine with the least score, of equals the first from
+ * one on that is the next with each request; TensorRT-LLM the one with the fewest requests (_torch/pyexecutor,
+ * _balance_requests_across_ranks); SGLang's controller goes round (managers/data_parallel_controller.py).
  */
 uint32_t maq_engine_choose_rank(struct maq_serve_engine *e)
 {
-    uint32_t best = 0, least = UINT32_MAX;
-    if (e->n_ranks == 1)
-        return 0;
-    if (e->d->options.engine == MAQ_ENGINE_SGLANG)
-        return e->next_rank++ % e->n_ranks;
-    for (uint32_t r = 0; r < e->n_ranks; r++) {
-        struct maq_scheduler_load load = e->ranks[r].sched->ops->load(e->ranks[r].sched);
-        uint32_t score = (e->d->options.engine == MAQ_ENGINE_VLLM ? 4 : 1) * load.waiting + load.running;
+    double least = (double)INFINITY;
+    uint32_t first = e->next_rank++ % e->n_ranks, best = first;
+    if (e->n_ranks == 1 || e->d->options.engine == MAQ_ENGINE_SGLANG)
+        return first;
+    if (e->d->options.engine == MAQ_ENGINE_TRTLLM)
+        first = 0;
+    for (uint32_t i = 0; i < e->n_ranks; i++) {
+        uint32_t r = (first + i) % e->n_ranks;
+        double score = score_of(e, r);
         if (score < least) {
             least = score;
             best = r;

@@ -22,7 +22,8 @@
  *     below 160 GiB   8,192                  256 / 512
  *     others         16,384                  512 / 512
  *
- * With attention data parallelism requests and chunk are divided by its ranks (server_args.py). Weights and cache have what is left of the GPU (mem_fraction_static, to three digits) when 512 MiB, 1.5 MiB for each token of a chunk (2,048 at
+ * With attention data parallelism requests and chunk are divided by its ranks, and 3 MiB are taken off for each of its ranks and each request of the
+ * largest graph, 4.5 where that has more than 300. Weights and cache have what is left of the GPU (mem_fraction_static, to three digits) when 512 MiB, 1.5 MiB for each token of a chunk (2,048 at
  * least), GPUs / 8 GiB and the graphs are taken off, which together are at least 10 GiB on more than 60 GiB. Graphs: 2 MiB for each request of the largest,
  * 8 MiB for each size of a prefill or 1.5 GiB with latent attention. Decodes are padded to 1, 2, 4, 8, 12, multiples of 8 to 256, of 16 below 512, of 32 from there on.
  *
@@ -80,6 +81,8 @@ static double static_share(const struct maq_serve_options *o, const struct maq_j
     const double mib = 1024.0 * 1024, gpus = (double)job->plan.tp * job->plan.pp * o->dp;
     double chunk = o->no_chunked_prefill ? o->sglang.max_prefill_tokens : o->max_num_batched_tokens,
            reserved = 512 + (chunk > 2048 ? chunk : 2048) * 1.5 + gpus / 8 * 1024;
+    if (o->dp > 1)
+        reserved += o->sglang.graph_max_requests * o->dp * (o->sglang.graph_max_requests > 300 ? 4.5 : 3);
     if (!o->enforce_eager) {
         reserved += o->sglang.graph_max_requests * 2.0;
         reserved += has_latent_attention(job) ? 1.5 * 1024 : prefill_sizes(chunk) * 8;

@@ -32,7 +32,7 @@ static enum maq_status check_ranks(const struct maq_job *job, const struct maq_s
     int64_t ranks = (int64_t)job->plan.tp * o->dp, all = ranks * job->plan.pp;
     if (o->dp > 1 && !maq_model_has_experts(&job->model))
         return maq_diag_fail(MAQ_BAD_INPUT, diag, MAQ_CODE_SERVE_RANKS, (struct maq_span){0},
-                             "predict one engine with its share of the requests, or a higher --tp",
+                             "--replicas behind a router, or a higher --tp",
                              "%s has no experts that %d ranks could share: they are engines of their own",
                              job->model.name, o->dp);
     if (o->ep > ranks || ranks % o->ep != 0)
@@ -66,4 +66,20 @@ enum maq_status maq_deployment_init(struct maq_deployment *d, const struct maq_j
 void maq_deployment_fini(struct maq_deployment *d)
 {
     maq_arena_fini(&d->arena);
+}
+
+void maq_deployment_fill(struct maq_serve_result *out, const struct maq_deployment *d)
+{
+    out->job = d->job;
+    out->options = d->options;
+    for (int i = 0; i < MAQ_SERVE_MEM_COUNT; i++)
+        out->memory[i] = d->memory[i];
+    out->capacity_bytes = d->capacity_bytes;
+    out->weights_bytes = d->memory[MAQ_SERVE_MEM_WEIGHTS];
+    out->kv_bytes_per_token = d->kv_bytes_per_token;
+    out->blocks = d->blocks;
+    out->kv_tokens = d->kv_tokens;
+    out->fits = d->fits;
+    out->n_replicas = 1;
+    out->n_devices = (uint32_t)(d->job->plan.tp * d->job->plan.pp * d->options.dp);
 }

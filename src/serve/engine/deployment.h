@@ -41,7 +41,7 @@ enum maq_status maq_deployment_init(struct maq_deployment *d, const struct maq_j
                                     const struct maq_serve_options *options, struct maq_diag *diag);
 void maq_deployment_fini(struct maq_deployment *d);
 
-/* What is known of it before any request comes, in *out. check_requests.c */
+/* What is known of it before any request comes, in *out. */
 void maq_deployment_fill(struct maq_serve_result *out, const struct maq_deployment *d);
 /* Requests that it could never serve are faults. check_requests.c */
 enum maq_status maq_deployment_check(const struct maq_deployment *d, const struct maq_requests *requests,

@@ -163,6 +163,19 @@ static enum maq_status fill(struct run *r, struct maq_serve_result *out)
 
 /* ---- begin and end ---- */
 
+static enum maq_status check_devices(const struct maq_fleet_member *m, const struct maq_deployment *d,
+                                     struct maq_diag *diag)
+{
+    uint64_t each = (uint64_t)m->job->plan.tp * (uint64_t)m->job->plan.pp * (uint64_t)d->options.dp,
+             all = each * m->replicas;
+    if (all <= m->job->cluster.devices)
+        return MAQ_OK;
+    return maq_diag_fail(MAQ_BAD_INPUT, diag, MAQ_CODE_SERVE_RANKS, (struct maq_span){0},
+                         "a larger --cluster, or fewer --replicas",
+                         "%u replicas of %llu GPUs each have %llu, the cluster %u", m->replicas,
+                         (unsigned long long)each, (unsigned long long)all, m->job->cluster.devices);
+}
+
 static enum maq_status begin_deployments(struct run *r, struct maq_serve_result *out, struct maq_diag *diag)
 {
     const struct maq_fleet *f = r->fleet;
@@ -172,6 +185,7 @@ static enum maq_status begin_deployments(struct run *r, struct maq_serve_result 
     for (uint32_t m = 0; m < f->n_members; m++) {
         r->n_deployments = m + 1;
         MAQ_TRY(maq_deployment_init(&r->deployments[m], f->members[m].job, f->members[m].options, diag));
+        MAQ_TRY(check_devices(&f->members[m], &r->deployments[m], diag));
         r->n += f->members[m].replicas;
         if (m == 0 || !r->deployments[m].fits)
             maq_deployment_fill(out, &r->deployments[m]);

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 
 #include "base/alloc.h"
+#include "base/hash.h"
+#include "serve/kv/content.h"
 
 #define IMBALANCE_REQUESTS 64
 #define IMBALANCE_RATIO 1.5
@@ -22,12 +24,11 @@ const char *maq_router_name(enum maq_router router)
 
 /* ---- prefixes ---- */
 
-static uint64_t chain(uint64_t parent, uint64_t name)
+/* Of the first `names` names of a request, from the key of one fewer. */
+static uint64_t key_of(const struct maq_routing *r, const struct maq_request *q, uint64_t fewer, uint32_t names)
 {
-    uint64_t x = (parent ^ (name + 0x9e3779b97f4a7c15u)) * 0xff51afd7ed558ccdu;
-    x = (x ^ (x >> 32)) * 0x94d049bb133111ebu;
-    x ^= x >> 29;
-    return x ? x : 1;
+    const struct maq_content c = {q->prefix, q->n_prefix, r->requests->prefix_unit, 0};
+    return maq_content_hash(&c, fewer, (int64_t)(names - 1) * c.unit, (int32_t)c.unit);
 }
 
 static uint32_t place_of(const struct maq_prefix_marks *p, uint64_t key)
@@ -66,11 +67,12 @@ static bool marks_grow(struct maq_prefix_marks *p)
 }
 
 /* Names that some replica was sent in one piece, from the first on; both[] says which were sent that many. */
-static uint32_t longest_match(struct maq_prefix_marks *p, const struct maq_request *q)
+static uint32_t longest_match(struct maq_routing *r, const struct maq_request *q)
 {
+    struct maq_prefix_marks *p = &r->prefixes;
     uint64_t key = 0;
     for (uint32_t i = 0; i < q->n_prefix; i++) {
-        key = chain(key, q->prefix[i]);
+        key = key_of(r, q, key, i + 1);
         uint32_t at = p->size > 0 ? place_of(p, key) : 0;
         uint64_t any = 0;
         for (uint32_t w = 0; w < p->words && p->size > 0 && p->key[at] != 0; w++)
@@ -83,13 +85,14 @@ static uint32_t longest_match(struct maq_prefix_marks *p, const struct maq_reque
     return q->n_prefix;
 }
 
-static bool mark(struct maq_prefix_marks *p, const struct maq_request *q, uint32_t replica)
+static bool mark(struct maq_routing *r, const struct maq_request *q, uint32_t replica)
 {
+    struct maq_prefix_marks *p = &r->prefixes;
     uint64_t key = 0;
     for (uint32_t i = 0; i < q->n_prefix; i++) {
         if (!marks_grow(p))
             return false;
-        key = chain(key, q->prefix[i]);
+        key = key_of(r, q, key, i + 1);
         uint32_t at = place_of(p, key);
         p->n += p->key[at] == 0;
         p->key[at] = key;
@@ -129,10 +132,10 @@ static bool is_unbalanced(const struct maq_routing *r)
 
 static uint32_t by_prefix(struct maq_routing *r, const struct maq_request *q)
 {
-    uint32_t matched = longest_match(&r->prefixes, q), to;
+    uint32_t matched = longest_match(r, q), to;
     bool enough = (double)matched * r->requests->prefix_unit > PREFIX_SHARE * (double)q->prompt;
     to = emptiest(r, enough && !is_unbalanced(r) ? r->prefixes.both : NULL, false);
-    if (!mark(&r->prefixes, q, to))
+    if (!mark(r, q, to))
         r->failed = true;
     return to;
 }
@@ -145,7 +148,7 @@ static uint32_t any(struct maq_routing *r)
 
 static uint32_t by_session(struct maq_routing *r, const struct maq_request *q)
 {
-    return q->session ? (uint32_t)(chain(0, q->session) % r->n) : any(r);
+    return q->session ? (uint32_t)(maq_hash_words(&q->session, sizeof q->session) % r->n) : any(r);
 }
 
 static uint32_t of_two(struct maq_routing *r)

@@ -130,8 +130,8 @@ static void list_windows(struct maq_passes *p)
 
 /*
  * How tokens reach the experts where nothing is said: gathered by all and summed by reduce-scatter, in 16 bits (vLLM's
- * allgather_reducescatter, SGLang without an a2a backend); TensorRT-LLM gathers what NVFP4 has quantized already, and has
- * exchanged one-sided since 1.2 (_torch/modules/fused_moe).
+ * allgather_reducescatter, SGLang without an a2a backend); TensorRT-LLM gathers what NVFP4 has quantized already
+ * (_torch/modules/fused_moe). Its one-sided exchange, which newer releases choose by topology, is taken only where it is asked for.
  */
 static void choose_exchange(struct maq_passes *p, const struct maq_serve_options *o)
 {
