@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* rate_trial.c - a stream of requests, faster and slower. */
+#include "serve/fleet/rate_trial.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "base/alloc.h"
+#include "base/check.h"
+
+#define NEAR_STEP 1.03
+#define MOST_STEPS 40 /* halvings and doublings */
+
+enum maq_status maq_rate_trial_begin(struct maq_rate_trial *t, struct maq_diag *diag)
+{
+    MAQ_ASSERT(t->draw->n > 0);
+    double span = t->draw->at[t->draw->n - 1].arrival_s - t->draw->at[0].arrival_s;
+    t->own_rate = span > 0 ? (t->draw->n - 1) / span : 1;
+    t->high = (double)INFINITY;
+    t->fits = true;
+    t->scaled = maq__calloc(t->draw->n * sizeof *t->scaled);
+    return t->scaled ? MAQ_OK : maq_no_memory(diag, "requests");
+}
+
+void maq_rate_trial_end(struct maq_rate_trial *t)
+{
+    free(t->scaled);
+    t->scaled = NULL;
+}
+
+static void learn(struct maq_rate_trial *t, double rate, bool held, const struct maq_serve_result *r,
+                  const struct maq_slo_outcome *o)
+{
+    if (held) {
+        t->low = rate;
+        t->e2el_s = r->e2el_s.mean;
+        t->ttft_s = r->ttft_s.mean;
+        t->tpot_s = r->tpot_s.mean;
+    } else {
+        t->high = rate;
+        t->missed = *o;
+        t->overloaded = r->overloaded;
+    }
+}
+
+bool maq_rate_try(struct maq_rate_trial *t, double rate, struct maq_diag *diag)
+{
+    struct maq_requests q = *t->draw;
+    struct maq_serve_result *r;
+    struct maq_slo_outcome o;
+    for (uint32_t i = 0; i < q.n; i++) {
+        t->scaled[i] = t->draw->at[i];
+        t->scaled[i].arrival_s = (t->draw->at[i].arrival_s - t->draw->at[0].arrival_s) * (t->own_rate / rate);
+    }
+    q.at = t->scaled;
+    t->status = maq_fleet_run(&r, t->fleet, &q, diag);
+    if (t->status != MAQ_OK)
+        return false;
+    maq_slo_judge(&o, t->slo, r, &q);
+    bool looks = t->steady || t->slo->n == 0; /* at whether it is overloaded */
+    t->runs++;
+    t->fits = r->fits;
+    t->served_per_s = isinf(rate) ? r->requests_per_s : t->served_per_s;
+    learn(t, rate, o.all_met && r->fits && !(looks && (r->overloaded || isinf(rate))), r, &o);
+    maq_serve_free(r);
+    return true;
+}
+
+bool maq_rate_narrow(struct maq_rate_trial *t, double guess, bool near)
+{
+    double step = near ? NEAR_STEP : 2;
+    if (!maq_rate_try(t, guess, NULL))
+        return false;
+    for (int i = 0; i < MOST_STEPS && (isinf(t->high) || t->low <= 0); i++) {
+        if (!maq_rate_try(t, t->low > 0 ? t->low * step : t->high / step, NULL))
+            return false;
+        step = step * step < 2 ? step * step : 2;
+    }
+    while (t->low > 0 && !isinf(t->high) && t->high > t->low * (1 + t->tolerance))
+        if (!maq_rate_try(t, sqrt(t->low * t->high), NULL))
+            return false;
+    return true;
+}
