@@ -107,6 +107,28 @@ static void one_request(const char *model, const char *cluster, const char *plan
     maq_job_free(job);
 }
 
+/* Where the host works ahead, tokens of a request are as far apart as a pass takes, and no closer. */
+static void tokens_apart(const char *model, const char *cluster, const char *plan, int devices,
+                         const struct maq_serve_options *o)
+{
+    struct maq_loaded_job *job = load(model, cluster, plan, devices);
+    struct maq_deployment d;
+    const struct maq_request request = {.prompt = 200, .output = 40};
+    const struct maq_requests requests = {.at = &request, .n = 1};
+    struct maq_serve_result *r = serve(job, o, &requests);
+    assert_int_equal(maq_deployment_init(&d, maq_job_get(job), o, NULL), MAQ_OK);
+    double least = 0, most = 0;
+    for (int64_t k = 1; k < 40; k++) {
+        most += pass_s(&d, 1, 200 + k - 1, true);
+        least += pass_s(&d, 1, 200 + k - 1, true) - maq_batch_host_s(&d, 1);
+    }
+    double took = r->served[0].last_s - r->served[0].first_s;
+    assert_true(took > least * (1 - 1e-9) && took < most * (1 + 1e-9));
+    maq_deployment_fini(&d);
+    maq_serve_free(r);
+    maq_job_free(job);
+}
+
 static void test_one_request_alone(void **state)
 {
     (void)state;
@@ -124,6 +146,9 @@ static void test_one_request_alone(void **state)
     one_request("llama-3.1-8b", "h100-sxm:8", ", tp: 4", 8, 700, 30, &plain);
     one_request("llama-3.1-8b", "h100-sxm:8", ", pp: 2", 8, 700, 30, &plain);
     one_request("gpt-oss-20b", "h100-sxm:8", "", 8, 700, 60, &plain); /* windows of 128 */
+    const struct maq_serve_options on = {.async_scheduling = MAQ_ON}, trtllm = {.engine = MAQ_ENGINE_TRTLLM};
+    one_request("llama-3.1-8b", "h100-sxm:8", ", pp: 4", 8, 700, 30, &trtllm); /* a token waits for the one before it */
+    tokens_apart("llama-3.1-8b", "h100-sxm:8", ", pp: 4", 8, &on);
 }
 
 /* As many iterations are under way as there are stages: equal prompts that fill one each leave the last stage one after another, the

@@ -17,6 +17,7 @@ static struct maq_vllm_knobs vllm_knobs(const struct maq_deployment *d)
                                    .chunked_prefill = !o->no_chunked_prefill,
                                    .priority = o->by_priority,
                                    .async = d->host.async,
+                                   .stagger = (int32_t)d->passes.n_stages,
                                    .reserve_full_isl = true};
 }
 

@@ -56,6 +56,7 @@ enum maq_status maq_deployment_init(struct maq_deployment *d, const struct maq_j
     maq_serve_complete(&d->options, options, job);
     MAQ_TRY(check_ranks(job, &d->options, diag));
     d->host = maq_host_profile_of(&d->options);
+    d->host.async &= job->plan.pp == 1 || d->host.async_pipeline;
     int64_t most = d->options.max_num_batched_tokens;
     if (maq_passes_init(&d->passes, job, &d->options, most > 1024 ? most : 1024, &d->arena) != MAQ_OK)
         return maq_no_memory(diag, "a deployment");

@@ -7,7 +7,7 @@
  *
  * Up to `most_in_flight` iterations are under way at once: one, or one more where the next is prepared while one runs, or one for each
  * stage of a pipeline. An iteration starts on a stage when its host is ready, when it has left the stage before, and when the one
- * before it has left this stage. Its tokens are known when it has left the last.
+ * before it has left this stage. Its tokens are known when it has left the last, and an iteration that goes on with them starts then.
  *
  *   send() --> [ inbox: on the way to the scheduler ] --step()--> [ a rank's scheduler ] --> tokens for clients
  */
@@ -21,7 +21,8 @@
 struct maq_engine_slot {
     uint32_t request;
     bool seen, sampled;
-    double last_s; /* its last token */
+    double last_s;  /* its last token */
+    double known_s; /* when the token that its last iteration samples is known, which the next one begins with */
 };
 
 /* One that decides for itself which requests it computes. */
@@ -50,6 +51,7 @@ struct maq_serve_engine {
     uint32_t first, in_flight, most_in_flight;
     double now_s, *stage_free_s;
     double *stage_start_s; /* of the iteration that is launched */
+    double known_s;        /* it begins with tokens that are not known before */
     bool asked;            /* the schedulers had nothing to launch, and nothing has happened since */
     bool failed;           /* out of memory */
     struct maq_engine_arrival *inbox;

@@ -68,7 +68,7 @@ void maq_engine_start(struct maq_serve_engine *e, struct maq_scheduler_load load
     struct maq_deployment *d = e->d;
     struct maq_pass_parts parts;
     const struct counts c = count(e);
-    double ready = e->now_s + maq_batch_host_s(d, c.most), at = ready, transfer = 0, idle_from = e->stage_free_s[0];
+    double ready = e->now_s + maq_batch_host_s(d, c.most), at = ready > e->known_s ? ready : e->known_s, transfer = 0, idle_from = e->stage_free_s[0];
     if (d->passes.n_stages > 1)
         transfer = maq_batch_transfer_s(d, c.most_tokens);
     if (e->iterations > 0 &&
@@ -103,13 +103,25 @@ double maq_engine_end(struct maq_serve_engine *e)
     return end;
 }
 
-static void launch_rank(struct maq_serve_engine *e, struct maq_engine_rank *rank, const struct maq_iteration *it)
+/* Who decodes begins with the token of the iteration before. */
+static void wait_for_tokens(struct maq_serve_engine *e, const struct maq_engine_rank *rank,
+                            const struct maq_iteration *it)
+{
+    for (uint32_t i = 0; i < it->n; i++) {
+        double known = rank->slots[it->scheduled[i].slot].known_s;
+        e->known_s = known > e->known_s ? known : e->known_s;
+    }
+}
+
+static void launch_rank(struct maq_serve_engine *e, struct maq_engine_rank *rank, const struct maq_iteration *it,
+                        double ends_s)
 {
     e->preemptions += it->n_preempted;
     for (uint32_t i = 0; i < it->n_preempted; i++)
         e->clients->served[rank->slots[it->preempted[i]].request].preemptions++;
     for (uint32_t i = 0; i < it->n; i++) {
         struct maq_engine_slot *r = &rank->slots[it->scheduled[i].slot];
+        r->known_s = it->scheduled[i].samples ? ends_s : r->known_s;
         if (r->seen)
             continue;
         r->seen = true;
@@ -126,9 +138,13 @@ void maq_engine_launch(struct maq_serve_engine *e)
         maq_batch_of(&e->ranks[r].batch, e->d, &e->ranks[r].it[place]);
         e->batches[r] = e->ranks[r].batch.batch;
     }
+    bool pipeline = e->d->passes.n_stages > 1 && e->d->host.async; /* on one stage iterations follow each other */
+    for (uint32_t r = 0; pipeline && r < e->n_ranks; r++)
+        wait_for_tokens(e, &e->ranks[r], &e->ranks[r].it[place]);
     maq_engine_start(e, maq_engine_load(e));
+    e->known_s = 0;
     for (uint32_t r = 0; r < e->n_ranks; r++)
-        launch_rank(e, &e->ranks[r], &e->ranks[r].it[place]);
+        launch_rank(e, &e->ranks[r], &e->ranks[r].it[place], e->ends_s[place]);
 }
 
 static void token(struct maq_serve_engine *e, struct maq_engine_slot *r, double at)

@@ -175,7 +175,7 @@ enum maq_status maq_engine_init(struct maq_serve_engine *e, struct maq_deploymen
     uint32_t stages = d->passes.n_stages, ranks = (uint32_t)d->passes.dp;
     *e = (struct maq_serve_engine){.d = d, .clients = clients};
     e->respond_s = d->host.respond_s / maq_device_host_speed(d->device);
-    e->most_in_flight = d->host.async && stages == 1 ? 2 : stages;
+    e->most_in_flight = stages + d->host.async;
     e->stage_free_s = maq__calloc(stages * sizeof *e->stage_free_s);
     e->stage_start_s = maq__calloc(stages * sizeof *e->stage_start_s);
     e->ends_s = maq__calloc(e->most_in_flight * sizeof *e->ends_s);
@@ -218,7 +218,7 @@ void maq_engine_fini(struct maq_serve_engine *e)
 /* Nobody decides where a request goes, so it may be on its way before it is sent: all that have been by now, and the next one. */
 static enum maq_status loop(struct maq_serve_engine *e, struct maq_clients *c)
 {
-    while (c->finished < c->requests->n) {
+    while (c->finished < c->requests->n && !c->hope.lost) {
         while (maq_clients_next_s(c) <= e->now_s || (maq_clients_next_s(c) < (double)INFINITY &&
                                                      (c->requests->concurrency > 0 || e->inbox_first == e->inbox_end)))
             maq_engine_send(e, maq_clients_send(c));

@@ -31,6 +31,7 @@ struct maq_vllm_knobs {
     int32_t spec_tokens;      /* drafts of a request in an iteration */
     int32_t lookahead_tokens; /* slots beyond, for a draft model that has a cache of its own */
     int32_t draft_slots;      /* of the batch, for each request */
+    int32_t stagger; /* async: so many iterations on, one that decodes may again: the stages of a pipeline; 0 and 1: the next */
 };
 
 enum maq_vllm_status { MAQ_VLLM_FREE, MAQ_VLLM_WAITING, MAQ_VLLM_RUNNING, MAQ_VLLM_PREEMPTED };
@@ -43,6 +44,7 @@ struct maq_vllm_request {
     int32_t placeholders; /* tokens that iterations in flight will sample, drafts counted */
     int32_t drafts;       /* proposed for the next iteration */
     int32_t given;        /* tokens of the iteration that is being decided; 0 = none */
+    uint64_t eligible;    /* it decodes again in that iteration at the earliest */
     uint8_t status;       /* enum maq_vllm_status */
     bool partial;         /* its last iteration did not reach the end of its known tokens */
     uint32_t preemptions;
@@ -70,6 +72,7 @@ struct maq_vllm {
     struct maq_queue waiting;
     struct maq_waiting *skipped; /* in one pass over those that wait */
     uint32_t n_skipped, skipped_size;
+    uint64_t step; /* iterations that were asked for */
 };
 
 enum maq_status maq_vllm_init(struct maq_vllm *s, const struct maq_vllm_knobs *knobs, const struct maq_kv_options *kv);

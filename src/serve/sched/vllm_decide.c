@@ -95,6 +95,8 @@ static int64_t wanted(const struct deciding *d, const struct maq_vllm_request *r
     const struct maq_vllm_knobs *k = &d->s->knobs;
     if (r->placeholders > 0 && r->computed + 2 - r->placeholders >= r->prompt + r->most)
         return 0; /* it is sure to end with what is in flight */
+    if (d->s->step < r->eligible)
+        return 0;
     int64_t n = r->tokens + r->drafts + r->placeholders - r->computed;
     if (d->long_prefill > 0 && d->long_prefill < n)
         n = d->long_prefill;
@@ -256,12 +258,13 @@ static void advance(struct maq_vllm *s, struct maq_scheduled *w)
     r->partial = r->computed < r->tokens + r->placeholders;
     w->samples = !r->partial;
     if (s->knobs.async && !r->partial) {
+        r->eligible = s->step + (s->knobs.stagger > 1 ? (uint64_t)s->knobs.stagger : 1);
         r->placeholders += 1 + w->drafts;
         r->drafts = s->knobs.spec_tokens;
     }
 }
 
-void maq_vllm_decide(struct maq_vllm *s, struct maq_iteration *it)
+static void decide(struct maq_vllm *s, struct maq_iteration *it)
 {
     const struct maq_vllm_knobs *k = &s->knobs;
     struct deciding d = {
@@ -280,4 +283,27 @@ void maq_vllm_decide(struct maq_vllm *s, struct maq_iteration *it)
         advance(s, &it->scheduled[i]);
     }
     s->base.failed |= s->kv.failed;
+}
+
+/* Nobody may decode yet, and nothing is in flight to wait for: the engine asks until somebody may. */
+static bool skip_steps(struct maq_vllm *s)
+{
+    uint64_t first = UINT64_MAX;
+    for (uint32_t i = 0; s->knobs.stagger > 1 && i < s->n_running; i++) {
+        const struct maq_vllm_request *r = &s->at[s->running[i]];
+        if (r->in_flight > 0)
+            return false;
+        first = r->eligible < first ? r->eligible : first;
+    }
+    bool later = first != UINT64_MAX && first > s->step;
+    s->step = later ? first : s->step;
+    return later;
+}
+
+void maq_vllm_decide(struct maq_vllm *s, struct maq_iteration *it)
+{
+    s->step++;
+    decide(s, it);
+    if (it->n == 0 && skip_steps(s))
+        decide(s, it);
 }
