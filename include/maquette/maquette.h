@@ -36,6 +36,7 @@
 #include "maquette/serve.h"
 #include "maquette/serve_command.h"
 #include "maquette/serve_fleet.h"
+#include "maquette/serve_planner.h"
 #include "maquette/slo.h"
 #include "maquette/trace.h"
 #include "maquette/train.h"

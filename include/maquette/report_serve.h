@@ -5,6 +5,7 @@
 
 #include "maquette/report.h"
 #include "maquette/serve.h"
+#include "maquette/serve_planner.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -25,6 +26,18 @@ MAQ_API enum maq_status maq_report_serve_batch_text(char **out, const struct maq
 MAQ_API enum maq_status maq_report_serve_batch_json(char **out, const struct maq_serve_result *plan,
                                                     const struct maq_serve_batch *batch, int64_t size, int64_t prompt,
                                                     int64_t output, struct maq_diag *diag);
+
+/* The best deployment (schema maquette.serve.plan/1). */
+struct maq_report_serve_plan {
+    const struct maq_loaded_job *open;
+    const struct maq_serve_search_result *search;
+    const struct maq_serve_search_opts *opts;
+    const struct maq_serve_result *best; /* of maq_fleet_run() with the best fleet; NULL: there is none */
+};
+MAQ_API enum maq_status maq_report_serve_plan_text(char **out, const struct maq_report_serve_plan *plan,
+                                                   const struct maq_report_opts *opts, struct maq_diag *diag);
+MAQ_API enum maq_status maq_report_serve_plan_json(char **out, const struct maq_report_serve_plan *plan,
+                                                   const struct maq_report_opts *opts, struct maq_diag *diag);
 
 #ifdef __cplusplus
 }

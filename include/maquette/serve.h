@@ -184,6 +184,9 @@ struct maq_requests {
     uint32_t n;
     uint32_t prefix_unit; /* tokens of a named run */
     uint32_t concurrency; /* 0: by arrival_s; else so many are under way at all times, and arrival_s is not looked at */
+    /* A run ends once it can no longer hold these: result->finished is less than n then, and latencies are those of the finished.
+     * NULL: it goes to its end */
+    const struct maq_slo *give_up;
 };
 
 /* Requests out of thin air. Zero where nothing is said. */

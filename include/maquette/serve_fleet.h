@@ -41,6 +41,7 @@ struct maq_fleet_member {
     const struct maq_job *job;
     const struct maq_serve_options *options;
     uint32_t replicas; /* at least 1 */
+    double weight;     /* of each, for routers that count requests or tokens: they divide by it; 0 = 1 */
 };
 
 struct maq_fleet {

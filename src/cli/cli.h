@@ -12,7 +12,7 @@
 
 #include "maquette/maquette.h"
 
-#define CLI_OPTIONS_MAX 64
+#define CLI_OPTIONS_MAX 96
 #define CLI_COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
 /* One run of the program. */
@@ -115,6 +115,8 @@ struct cli_command {
     const char *examples;              /* lines; each ends with \n */
     const struct cli_option *options;
     size_t n_options;
+    const size_t *
+        leaves_out; /* of them, those that are another command's: numbers that grow, n_options at the end; NULL = none */
     size_t max_args;
     bool job;         /* takes every key of plan and workload as an option too */
     bool job_in_help; /* whose --help describes them; that of the others says where they are described */
@@ -129,12 +131,14 @@ extern const char *const cli_providers[]; /* words of --cost. job_options.c */
 extern const struct cli_command *const cli_commands[]; /* NULL-terminated */
 extern const struct cli_command cli_train, cli_plan, cli_islands, cli_risk, cli_show, cli_profile;
 extern const struct cli_command cli_run, cli_capture, cli_graph, cli_replay, cli_emulate;
-extern const struct cli_command cli_validate, cli_serve;
+extern const struct cli_command cli_validate, cli_serve, cli_serve_plan;
 
 extern const char *const cli_comm_sizes[]; /* words of --comm-size. read_capture.c */
 /* The captured job, or the traces, that the arguments name; `comm_size` is the value of --comm-size, or NULL. read_capture.c */
 enum maq_status cli_read_capture(struct cli *cli, struct maq_capture **out, const char *comm_size);
 
+/* Whether the command has that row of its table. options.c */
+bool cli_takes(const struct cli_command *command, size_t option);
 /* Options of the command into `cli`. All faults are reported; then MAQ_USAGE. options.c */
 enum maq_status cli_parse(struct cli *cli, const struct cli_command *command, int argc, char **argv);
 void cli_fini(struct cli *cli);

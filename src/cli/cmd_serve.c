@@ -77,8 +77,9 @@ static enum maq_status find_rate_of(struct maq_capacity *out, struct maq_request
     if (status == MAQ_OK && first) {
         double span = first->at[first->n - 1].arrival_s - first->at[0].arrival_s;
         bool found = out->rate > 0 && !out->unbounded && span > 0;
-        asked.spec.rate = found ? out->rate : 1;
-        asked.speed *= found ? out->rate * span / (first->n - 1) : 1;
+        double faster = found ? out->rate * span / (first->n - 1) : 1;
+        asked.spec.rate *= faster;
+        asked.speed *= faster;
         status = draw_requests(set, cli, &asked, 0);
     }
     for (uint32_t i = 0; i < n; i++)
@@ -115,7 +116,7 @@ static enum maq_status with_requests(struct cli *cli, const struct maq_job *job,
     struct maq_serve_result *r;
     struct maq_capacity capacity;
     struct maq_report_opts opts = cli_report_opts(cli, cli->values[SERVE_OUTPUT] != NULL);
-    const struct maq_fleet_member member = {job, &given->options, given->replicas};
+    const struct maq_fleet_member member = {.job = job, .options = &given->options, .replicas = given->replicas};
     const struct maq_fleet fleet = {
         .members = &member, .n_members = 1, .router = given->router, .seed = given->spec.seed};
     char *text;
@@ -152,13 +153,16 @@ static enum maq_status run(struct cli *cli)
     enum maq_status status = cli_serve_job(&box, &checkpoint, cli);
     if (status != MAQ_OK)
         return status;
-    status = cli_serve_options(&given, &checkpoint, cli, maq_job_get(box));
+    status = cli_serve_options(&given, &checkpoint, cli, maq_job_get(box), false);
     if (status == MAQ_OK)
         status =
             given.batch > 0 ? one_batch(cli, maq_job_get(box), &given) : with_requests(cli, maq_job_get(box), &given);
     maq_job_free(box);
     return status;
 }
+
+static const size_t of_plan[] = {SERVE_SPACE,    SERVE_WRITE,   SERVE_COMMAND, SERVE_MANIFEST,
+                                 SERVE_NO_FRONT, SERVE_THREADS, SERVE_COUNT};
 
 const struct cli_command cli_serve = {
     .name = "serve",
@@ -189,6 +193,7 @@ const struct cli_command cli_serve = {
         "--tensor-parallel-size 4\n",
     .options = cli_serve_table,
     .n_options = SERVE_COUNT,
+    .leaves_out = of_plan,
     .max_args = 1,
     .engine = true,
     .run = run,

@@ -189,7 +189,8 @@ enum maq_status cli_help_command(struct cli *cli, const struct cli_command *comm
     put_about(&h, command->about, cli->columns);
     put(&h, "\noptions:\n");
     for (size_t i = 0; i < command->n_options; i++)
-        put_option(&h, &command->options[i], cli->columns);
+        if (cli_takes(command, i))
+            put_option(&h, &command->options[i], cli->columns);
     if (command->job && command->job_in_help)
         put_job_options(&h, cli->columns);
     else if (command->job)

@@ -19,8 +19,8 @@
 #define EXIT_BUG 70
 
 const struct cli_command *const cli_commands[] = {
-    &cli_train, &cli_serve, &cli_plan,    &cli_islands, &cli_show,   &cli_validate, &cli_profile,
-    &cli_risk,  &cli_run,   &cli_capture, &cli_graph,   &cli_replay, &cli_emulate,  NULL,
+    &cli_train, &cli_serve, &cli_serve_plan, &cli_plan,  &cli_islands, &cli_show,    &cli_validate, &cli_profile,
+    &cli_risk,  &cli_run,   &cli_capture,    &cli_graph, &cli_replay,  &cli_emulate, NULL,
 };
 
 _Noreturn static void on_bug(const char *what, const char *file, int line)
@@ -43,12 +43,22 @@ static void hold_standard_streams(void)
             (void)open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY);
 }
 
-static const struct cli_command *find_command(const char *name)
+/* The command of the most words that the arguments begin with; *words has how many. */
+static const struct cli_command *find_command(int *words, int argc, char **argv)
 {
-    for (size_t i = 0; cli_commands[i]; i++)
-        if (strcmp(cli_commands[i]->name, name) == 0)
-            return cli_commands[i];
-    return NULL;
+    const struct cli_command *found = NULL;
+    for (size_t i = 0; cli_commands[i]; i++) {
+        const char *name = cli_commands[i]->name, *space = strchr(name, ' ');
+        size_t first = space ? (size_t)(space - name) : strlen(name);
+        bool two = space && argc > 1 && strcmp(space + 1, argv[1]) == 0;
+        if (strlen(argv[0]) != first || strncmp(name, argv[0], first) != 0 || (space && !two))
+            continue;
+        if (!found || two) {
+            found = cli_commands[i];
+            *words = two ? 2 : 1;
+        }
+    }
+    return found;
 }
 
 static enum maq_status unknown_command(struct cli *cli, const char *name)
@@ -101,14 +111,13 @@ static enum maq_status run(struct cli *cli, int argc, char **argv)
         return cli_help(cli);
     if (asks(argv[1], "--version", "-V"))
         return version(cli);
-    bool help = strcmp(argv[1], "help") == 0;
-    const char *name = help ? argv[2] : argv[1];
-    const struct cli_command *command = find_command(name);
+    int at = strcmp(argv[1], "help") == 0 ? 2 : 1, words = 1;
+    const struct cli_command *command = find_command(&words, argc - at, argv + at);
     if (!command)
-        return unknown_command(cli, name);
-    if (help || asks_for_help(argc - 2, argv + 2))
+        return unknown_command(cli, argv[at]);
+    if (at == 2 || asks_for_help(argc - at - words, argv + at + words))
         return cli_help_command(cli, command);
-    enum maq_status status = cli_parse(cli, command, argc - 2, argv + 2);
+    enum maq_status status = cli_parse(cli, command, argc - at - words, argv + at + words);
     if (status == MAQ_OK)
         status = cli_check_output_names(cli);
     return status == MAQ_OK ? command->run(cli) : status;

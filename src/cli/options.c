@@ -42,9 +42,19 @@ static struct argument split(const char *text)
     return (struct argument){text, equals + 1, (size_t)(equals - text)};
 }
 
+bool cli_takes(const struct cli_command *command, size_t option)
+{
+    const size_t *out = command->leaves_out;
+    while (out && *out < option)
+        out++;
+    return !out || *out != option;
+}
+
 static const struct cli_option *find_option(const struct cli_command *command, const struct argument *a)
 {
     for (size_t i = 0; i < command->n_options; i++) {
+        if (!cli_takes(command, i))
+            continue;
         const char *name = command->options[i].name;
         if (strlen(name) == a->name_len && memcmp(name, a->text, a->name_len) == 0)
             return &command->options[i];
@@ -117,7 +127,8 @@ static void each_name(const struct unknown *u, struct cli_nearest *best,
     struct cli_job_option job;
     look(u, best, "help", 4);
     for (size_t i = 0; i < u->command->n_options; i++)
-        look(u, best, u->command->options[i].name + 2, strlen(u->command->options[i].name) - 2);
+        if (cli_takes(u->command, i))
+            look(u, best, u->command->options[i].name + 2, strlen(u->command->options[i].name) - 2);
     for (size_t i = 0; u->command->job && cli_job_option(i, &job); i++) {
         look(u, best, job.option.key, strlen(job.option.key));
         for (const char *at = job.option.aliases; *at;) {

@@ -115,6 +115,16 @@ const struct cli_option cli_serve_table[] = {
     [SERVE_JSON] = {"--json", CLI_FLAG, NULL, "JSON instead of text (schema maquette.serve/1)", NULL, NULL},
     [SERVE_PER_REQUEST] = {"--per-request", CLI_VALUE, "FILE.csv", "write each request's times", NULL, NULL},
     [SERVE_OUTPUT] = CLI_OPTION_OUTPUT,
+    [SERVE_SPACE] = {"--space", CLI_JOB, "KEY=V,V",
+                     "values of an axis: tp, pp, dp, ep, engine, weights, kv-cache-dtype, max-num-seqs, "
+                     "max-num-batched-tokens; may be given again",
+                     "space", NULL},
+    [SERVE_WRITE] = {"--write", CLI_VALUE, "FILE", "the best deployment as a job file for maquette serve", NULL, NULL},
+    [SERVE_COMMAND] = {"--write-command", CLI_VALUE, "FILE", "the same as the engine's command line", NULL, NULL},
+    [SERVE_MANIFEST] = {"--write-manifest", CLI_VALUE, "FILE", "the same as a manifest for Kubernetes", NULL, NULL},
+    [SERVE_NO_FRONT] = {"--no-front", CLI_FLAG, NULL, "throughput against latency is not shown", NULL, NULL},
+    [SERVE_THREADS] = {"--threads", CLI_VALUE, "N", "threads (one per core); the result does not depend on it", NULL,
+                       NULL},
 };
 _Static_assert(CLI_COUNT(cli_serve_table) == SERVE_COUNT, "an option per number");
 _Static_assert(CLI_COUNT(cli_serve_table) <= CLI_OPTIONS_MAX, "a value per option");
@@ -143,10 +153,9 @@ static enum maq_status read_checkpoint(struct serve_checkpoint *out, struct cli 
     return MAQ_OK;
 }
 
-enum maq_status cli_serve_job(struct maq_loaded_job **box, struct serve_checkpoint *checkpoint, struct cli *cli)
+enum maq_status cli_serve_open_job(struct maq_loaded_job **box, struct serve_checkpoint *checkpoint, struct cli *cli)
 {
     const char *path = cli->n_args > 0 ? cli->args[0] : NULL;
-    struct maq_loaded_job *open;
     enum maq_status status;
     if (!path && cli->n_overrides == 0)
         return cli_usage(cli, MAQ_CODE_CLI_ARGUMENT,
@@ -157,7 +166,15 @@ enum maq_status cli_serve_job(struct maq_loaded_job **box, struct serve_checkpoi
     if (status == MAQ_OK)
         status = cli_add_override(cli, "serve", batch_keys[0], "1");
     if (status == MAQ_OK)
-        status = maq_job_load_open(&open, path, cli->overrides, cli->n_overrides, cli->diag);
+        status = maq_job_load_open(box, path, cli->overrides, cli->n_overrides, cli->diag);
+    return status;
+}
+
+enum maq_status cli_serve_job(struct maq_loaded_job **box, struct serve_checkpoint *checkpoint, struct cli *cli)
+{
+    const char *path = cli->n_args > 0 ? cli->args[0] : NULL;
+    struct maq_loaded_job *open;
+    enum maq_status status = cli_serve_open_job(&open, checkpoint, cli);
     if (status != MAQ_OK)
         return status;
     uint32_t devices = 0;
@@ -259,7 +276,7 @@ static enum maq_status read_engine(struct serve_given *given, struct cli *cli)
     return worst;
 }
 
-static enum maq_status read_requests(struct serve_given *out, struct cli *cli)
+static enum maq_status read_requests(struct serve_given *out, struct cli *cli, bool open)
 {
     struct maq_request_spec *s = &out->spec;
     uint32_t isl, osl, shared, batch, seed;
@@ -282,13 +299,13 @@ static enum maq_status read_requests(struct serve_given *out, struct cli *cli)
     out->batch = batch;
     out->requests = cli->values[SERVE_REQUESTS];
     out->find_rate = cli->values[SERVE_FIND_RATE] != NULL;
-    if (worst == MAQ_OK && !out->requests && !batch && !out->find_rate && s->rate <= 0 && s->concurrency == 0)
+    if (worst == MAQ_OK && !open && !out->requests && !batch && !out->find_rate && s->rate <= 0 && s->concurrency == 0)
         return cli_usage(cli, MAQ_CODE_CLI_ARGUMENT, "--rate 8, --concurrency 64, --requests FILE or --batch 32",
                          "nothing says how requests come");
     if (s->rate > 0 && s->concurrency > 0)
         return cli_usage(cli, MAQ_CODE_CLI_VALUE, NULL,
                          "--rate and --concurrency: one of them decides when requests come");
-    if (s->n == 0 && s->duration_s <= 0 && !out->requests)
+    if (s->n == 0 && s->duration_s <= 0 && !out->requests && !open)
         s->n = s->concurrency > 0 ? 10 * s->concurrency : 1000;
     return worst;
 }
@@ -327,7 +344,7 @@ static enum maq_status read_asked(struct serve_given *out, struct cli *cli)
 }
 
 /* What the engine's own command line says; ranks that share experts need a model that has some. */
-static void read_command(struct serve_given *out, struct cli *cli, const struct maq_job *job)
+static void read_command(struct serve_given *out, struct cli *cli, const struct maq_job *job, bool open)
 {
     const struct maq_serve_command *c = cli->served;
     bool experts = maq_model_has_experts(&job->model);
@@ -338,9 +355,9 @@ static void read_command(struct serve_given *out, struct cli *cli, const struct 
         out->options.dp = c->dp;
     else if (c->dp > 1)
         replicas = c->dp;
-    if (out->options.dp > 1 && out->options.ep == 0)
+    if (out->options.dp > 1 && out->options.ep == 0 && !open)
         out->options.ep = 1; /* as the engine cuts them where it is not told to spread them */
-    if (c->expert_parallel && experts)
+    if (c->expert_parallel && experts && !open)
         out->options.ep = job->plan.tp * (out->options.dp > 1 ? out->options.dp : 1);
     out->replicas = replicas > 1 ? (uint32_t)replicas : 1;
     if (out->options.engine == MAQ_ENGINE_VLLM) /* its front end sends where the fewest wait and run */
@@ -348,11 +365,11 @@ static void read_command(struct serve_given *out, struct cli *cli, const struct 
 }
 
 enum maq_status cli_serve_options(struct serve_given *out, const struct serve_checkpoint *checkpoint, struct cli *cli,
-                                  const struct maq_job *job)
+                                  const struct maq_job *job, bool open)
 {
     *out = (struct serve_given){.replicas = 1};
     if (cli->served)
-        read_command(out, cli, job);
+        read_command(out, cli, job, open);
     if (checkpoint->said && !cli->values[SERVE_WEIGHTS]) {
         out->options.weights = checkpoint->name.weights;
         out->options.expert_weights = checkpoint->name.expert_weights;
@@ -360,15 +377,17 @@ enum maq_status cli_serve_options(struct serve_given *out, const struct serve_ch
         maq_checkpoint_warn(&checkpoint->name, (struct maq_span){0}, "--weights", cli->diag);
     }
     bool ep_said = out->options.ep > 0 || cli->values[SERVE_EP];
-    enum maq_status status = cli_first_fault(read_engine(out, cli), read_requests(out, cli));
-    if (out->options.dp > 1 && !ep_said)
+    enum maq_status status = cli_first_fault(read_engine(out, cli), read_requests(out, cli, open));
+    if (out->options.dp > 1 && !ep_said && !open)
         out->options.ep = out->options.dp * job->plan.tp;
     if (out->options.engine == MAQ_ENGINE_TRTLLM)
         maq_diag_add(cli->diag, MAQ_WARNING, MAQ_CODE_CLI_SCHEDULER, (struct maq_span){0}, NULL,
                      "kernels, limits and host times are those of %s; which requests an iteration takes is decided as "
                      "vLLM's scheduler does, but for whom it takes in",
                      maq_engine_name(out->options.engine));
-    if (status == MAQ_OK)
+    if (status == MAQ_OK && !open)
         status = read_fleet(out, cli);
+    if (status == MAQ_OK && open)
+        out->router = (enum maq_router)word(cli, SERVE_ROUTER, routers, MAQ_ROUTER_LEAST_REQUESTS);
     return cli_first_fault(status, read_asked(out, cli));
 }

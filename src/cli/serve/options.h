@@ -56,6 +56,13 @@ enum {
     SERVE_JSON,
     SERVE_PER_REQUEST,
     SERVE_OUTPUT,
+    /* of `serve plan` alone */
+    SERVE_SPACE,
+    SERVE_WRITE,
+    SERVE_COMMAND,
+    SERVE_MANIFEST,
+    SERVE_NO_FRONT,
+    SERVE_THREADS,
     SERVE_COUNT
 };
 extern const struct cli_option cli_serve_table[];
@@ -83,7 +90,9 @@ struct serve_checkpoint {
 
 /* The job of a deployment: model, cluster and degrees, a batch that suits them. *box is owned by the caller (maq_job_free). */
 enum maq_status cli_serve_job(struct maq_loaded_job **box, struct serve_checkpoint *checkpoint, struct cli *cli);
+/* The same for a search: what nobody says of the degrees is left open. */
+enum maq_status cli_serve_open_job(struct maq_loaded_job **box, struct serve_checkpoint *checkpoint, struct cli *cli);
 enum maq_status cli_serve_options(struct serve_given *out, const struct serve_checkpoint *checkpoint, struct cli *cli,
-                                  const struct maq_job *job);
+                                  const struct maq_job *job, bool open);
 
 #endif

@@ -65,6 +65,7 @@ void maq_clients_finish(struct maq_clients *c, uint32_t request)
     if (tokens > 1)
         maq_latency_add(&c->tpot, (s->last_s - s->first_s) / (double)(tokens - 1));
     c->finished++;
+    maq_slo_hope_add(&c->hope, s, tokens);
     c->cached += (uint64_t)s->cached;
     if (c->requests->concurrency > 0 && c->sent + c->n_due < c->requests->n)
         due(c, s->last_s);
@@ -118,7 +119,8 @@ void maq_clients_fill(const struct maq_clients *c, struct maq_serve_result *out)
 
 bool maq_clients_init(struct maq_clients *c, const struct maq_requests *requests, struct maq_served *served)
 {
-    *c = (struct maq_clients){.requests = requests, .served = served};
+    *c = (struct maq_clients){
+        .requests = requests, .served = served, .hope = {.slo = requests->give_up, .n = requests->n}};
     c->first_s = requests->n > 0 && requests->concurrency == 0 ? requests->at[0].arrival_s : 0;
     for (uint32_t i = 0; i < requests->concurrency && i < requests->n; i++)
         due(c, 0);

@@ -9,6 +9,7 @@
 #define MAQ_SERVE_ENGINE_CLIENTS_H
 
 #include "serve/engine/latency.h"
+#include "serve/slo/hopeless.h"
 
 struct maq_clients {
     const struct maq_requests *requests;
@@ -20,6 +21,7 @@ struct maq_clients {
     double first_s, last_s; /* the first arrival; the last token */
     uint64_t cached;        /* tokens of prompts */
     struct maq_latency itl, ttft, tpot, e2el, queue;
+    struct maq_slo_hope hope;
 };
 
 /* To be ended even on failure, which is false: out of memory. */

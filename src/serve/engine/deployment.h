@@ -16,9 +16,9 @@ struct maq_host_profile {
     double graph_s;     /* of a graph */
     double respond_s;   /* from a sampled token to the client: detokenizer, API server */
     double arrive_s,
-        arrive_token_s; /* until a request is with the engine: HTTP, tokenizer; for each token of its prompt */
-    double enter_s;     /* of a request before it reaches the scheduler, one after another */
-    bool async;         /* the next iteration is prepared while one runs */
+        arrive_token_s;  /* until a request is with the engine: HTTP, tokenizer; for each token of its prompt */
+    double enter_s;      /* of a request before it reaches the scheduler, one after another */
+    bool async;          /* the next iteration is prepared while one runs */
     bool async_pipeline; /* with several stages, too; else what is in flight is waited for before its requests go on */
 };
 

@@ -64,6 +64,7 @@ struct maq_serve_engine {
     uint64_t iterations, preemptions, batch_requests, batch_tokens;
     double busy_s;        /* of the first stage */
     uint32_t replica;     /* which of a fleet's */
+    double weight;        /* of it for a router */
     uint32_t outstanding; /* requests that were sent and have not ended */
     int64_t outstanding_tokens;
 };

@@ -41,7 +41,8 @@ struct maq_host_profile maq_host_profile_of(const struct maq_serve_options *o)
     case MAQ_ENGINE_VLLM: /* asynchronous scheduling is the default since 0.14 */
         h.request_s = 30e-6;
         h.async = release_of(o->version) >= 14;
-        h.async_pipeline = release_of(o->version) >= 33; /* its second model runner; the first does not (config/vllm.py) */
+        h.async_pipeline =
+            release_of(o->version) >= 33; /* its second model runner; the first does not (config/vllm.py) */
         h.arrive_s = 15e-3;
         h.arrive_token_s = 15e-6;
         break;

@@ -68,7 +68,8 @@ void maq_engine_start(struct maq_serve_engine *e, struct maq_scheduler_load load
     struct maq_deployment *d = e->d;
     struct maq_pass_parts parts;
     const struct counts c = count(e);
-    double ready = e->now_s + maq_batch_host_s(d, c.most), at = ready > e->known_s ? ready : e->known_s, transfer = 0, idle_from = e->stage_free_s[0];
+    double ready = e->now_s + maq_batch_host_s(d, c.most), at = ready > e->known_s ? ready : e->known_s, transfer = 0,
+           idle_from = e->stage_free_s[0];
     if (d->passes.n_stages > 1)
         transfer = maq_batch_transfer_s(d, c.most_tokens);
     if (e->iterations > 0 &&

@@ -4,12 +4,18 @@
  *
  * So many requests decode at all times. In the mean an iteration has a token of each, and as many tokens of prompts as keep their number
  * up: each request has `output` - 1 iterations behind its first token, so b of them need b prompt / (output - 1) tokens of an iteration.
+ * Those do not come evenly: an engine computes as much of a prompt at once as an iteration takes. So one iteration in so many has a piece
+ * of a prompt and lasts longer, and
  *
- *   even     every iteration has that many. No order of the same work is faster where the time of a pass grows convexly with its tokens:
- *            the weights are read once for all of them. What an engine does can come near it and not below
- *   whole    prompts go in as large pieces as an iteration takes, as engines do: one iteration in so many has one and lasts longer
+ *   TPOT = mean iteration,    requests/s = b / ((output - 1) * TPOT)
  *
- *   requests/s = b / ((output - 1) * iteration),    TPOT = iteration
+ *   likely   a piece of one prompt in it
+ *   least    the pieces of one, two, four ... prompts, whichever is least. The time of a pass grows convexly with its tokens but for steps
+ *            of kernels, and requests that differ in length do not go faster than their mean: what an engine does comes near it and not
+ *            below
+ *
+ * Ranks that share experts have theirs independently of each other, as no engine sends requests so that they would come together. All wait
+ * for any that has some.
  *
  * A pipeline has as many batches under way as stages: an iteration comes back to a batch when it has passed all of them, and not before
  * the slowest stage has had each batch.
@@ -26,12 +32,12 @@ struct maq_steady_load {
 };
 
 struct maq_steady {
-    uint32_t batch;      /* requests that decode in an iteration of one rank */
-    uint32_t concurrent; /* in the whole deployment: times ranks and batches under way */
-    double even_s, whole_s; /* TPOT */
-    double most_per_s;      /* requests a second, even */
-    double per_s;           /* whole */
-    bool held;              /* an iteration takes their tokens, the cache theirs */
+    uint32_t batch;           /* requests that decode in an iteration of one rank */
+    uint32_t concurrent;      /* in the whole deployment: times ranks and batches under way */
+    double least_s, likely_s; /* TPOT */
+    double most_per_s;        /* requests a second, with the least time */
+    double likely_per_s;
+    bool held; /* the engine takes so many requests, the cache their tokens */
 };
 
 /* ranks: room for [dp] batches. */

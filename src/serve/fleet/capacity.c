@@ -26,7 +26,8 @@ static bool search(void *user, uint32_t draw, struct maq_arena *scratch)
     struct maq_rate_trial *t = &s->of[draw];
     (void)scratch;
     if (t->fits && !isinf(t->low))
-        (void)maq_rate_narrow(t, s->guess > 0 ? s->guess : t->served_per_s, s->guess > 0); /* t->status has what failed */
+        (void)maq_rate_narrow(t, s->guess > 0 ? s->guess : t->served_per_s,
+                              s->guess > 0); /* t->status has what failed */
     return true;
 }
 
@@ -63,10 +64,8 @@ enum maq_status maq_fleet_capacity(struct maq_capacity *out, const struct maq_fl
     MAQ_ASSERT(n_draws > 0 && n_draws <= MAQ_CAPACITY_DRAWS);
     *out = (struct maq_capacity){.n_draws = n_draws, .fits = true};
     for (uint32_t i = 0; i < n_draws && status == MAQ_OK; i++) {
-        streams.of[i] = (struct maq_rate_trial){.fleet = fleet,
-                                                .slo = slo,
-                                                .draw = draws[i],
-                                                .tolerance = tolerance > 0 ? tolerance : DEFAULT_TOLERANCE};
+        streams.of[i] = (struct maq_rate_trial){
+            .fleet = fleet, .slo = slo, .draw = draws[i], .tolerance = tolerance > 0 ? tolerance : DEFAULT_TOLERANCE};
         status = begin(&streams.of[i], diag);
     }
     if (status == MAQ_OK)

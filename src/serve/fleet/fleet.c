@@ -98,7 +98,7 @@ static enum maq_status loop(struct run *r)
     struct maq_clients *c = &r->clients;
     if (!send_all(r))
         return MAQ_NO_MEMORY;
-    while (c->finished < r->requests->n) {
+    while (c->finished < r->requests->n && !c->hope.lost) {
         double send_s = maq_clients_next_s(c);
         uint32_t first = r->heap[0];
         struct maq_serve_engine *e = &r->engines[first];
@@ -213,6 +213,7 @@ static enum maq_status begin_engines(struct run *r, struct maq_serve_result *out
             r->n_engines = k + 1;
             MAQ_TRY(maq_engine_init(&r->engines[k], &r->deployments[m], &r->clients));
             r->engines[k].replica = k;
+            r->engines[k].weight = r->fleet->members[m].weight > 0 ? r->fleet->members[m].weight : 1;
             r->engines[k].asked = true; /* there is nothing to do before a request is sent */
             r->next_s[k] = maq_engine_next_s(&r->engines[k]);
             r->heap[k] = r->place[k] = k;

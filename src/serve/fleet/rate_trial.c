@@ -28,11 +28,31 @@ void maq_rate_trial_end(struct maq_rate_trial *t)
     t->scaled = NULL;
 }
 
+/*
+ * Those that are there at the last arrival, less those at half of the time: more than so many of the requests that came meanwhile is a fleet
+ * that does not keep up, even if its latencies have not grown beyond their bounds yet.
+ */
+#define GROWS_SHARE 0.05
+#define GROWS_LEAST 16
+
+static bool grows(const struct maq_serve_result *r, const struct maq_requests *q)
+{
+    double end = q->at[q->n - 1].arrival_s, middle = (q->at[0].arrival_s + end) / 2;
+    int64_t more = 0, came = 0;
+    for (uint32_t i = 0; i < q->n; i++) {
+        bool there = r->served[i].last_s > end, was = q->at[i].arrival_s <= middle && r->served[i].last_s > middle;
+        came += q->at[i].arrival_s > middle;
+        more += there - was;
+    }
+    return more >= GROWS_LEAST && (double)more > GROWS_SHARE * (double)came;
+}
+
 static void learn(struct maq_rate_trial *t, double rate, bool held, const struct maq_serve_result *r,
                   const struct maq_slo_outcome *o)
 {
     if (held) {
         t->low = rate;
+        t->met = *o;
         t->e2el_s = r->e2el_s.mean;
         t->ttft_s = r->ttft_s.mean;
         t->tpot_s = r->tpot_s.mean;
@@ -53,15 +73,19 @@ bool maq_rate_try(struct maq_rate_trial *t, double rate, struct maq_diag *diag)
         t->scaled[i].arrival_s = (t->draw->at[i].arrival_s - t->draw->at[0].arrival_s) * (t->own_rate / rate);
     }
     q.at = t->scaled;
+    q.give_up = isinf(rate) ? NULL : t->slo; /* all at once tell how fast they are served */
     t->status = maq_fleet_run(&r, t->fleet, &q, diag);
     if (t->status != MAQ_OK)
         return false;
     maq_slo_judge(&o, t->slo, r, &q);
-    bool looks = t->steady || t->slo->n == 0; /* at whether it is overloaded */
+    bool looks = t->steady || t->slo->n == 0,
+         whole = r->fits && r->finished == r->n_requests; /* at whether it keeps up */
+    if (t->steady && whole && !isinf(rate))
+        r->overloaded |= grows(r, &q);
     t->runs++;
     t->fits = r->fits;
     t->served_per_s = isinf(rate) ? r->requests_per_s : t->served_per_s;
-    learn(t, rate, o.all_met && r->fits && !(looks && (r->overloaded || isinf(rate))), r, &o);
+    learn(t, rate, o.all_met && whole && !(looks && (r->overloaded || isinf(rate))), r, &o);
     maq_serve_free(r);
     return true;
 }

@@ -17,13 +17,13 @@ struct maq_rate_trial {
     double tolerance;
     bool steady; /* a rate that overloads the fleet is not held, whatever its latencies are in so short a run */
     /* what is known */
-    double low, high;               /* at low the bounds hold, or it is 0; at high they do not, or it is infinity */
-    struct maq_slo_outcome missed;  /* at high */
-    double served_per_s;            /* with all at once */
-    double e2el_s, ttft_s, tpot_s;  /* in the mean, at low */
-    enum maq_status status;         /* of its last run */
+    double low, high;                   /* at low the bounds hold, or it is 0; at high they do not, or it is infinity */
+    struct maq_slo_outcome met, missed; /* at low, at high */
+    double served_per_s;                /* with all at once */
+    double e2el_s, ttft_s, tpot_s;      /* in the mean, at low */
+    enum maq_status status;             /* of its last run */
     uint32_t runs;
-    bool fits, overloaded; /* overloaded: at high */
+    bool fits, overloaded;      /* overloaded: at high */
     struct maq_request *scaled; /* [draw->n] */
     double own_rate;            /* of the draw as it is */
 };

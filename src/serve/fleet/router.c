@@ -2,6 +2,7 @@
 /* router.c - policies of a router. */
 #include "serve/fleet/router.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 #include "base/alloc.h"
@@ -103,14 +104,19 @@ static bool mark(struct maq_routing *r, const struct maq_request *q, uint32_t re
 
 /* ---- loads ---- */
 
+/* In proportion to what it is meant to take. */
+static double load_with_one_more(const struct maq_serve_engine *e, bool by_tokens)
+{
+    return (double)((by_tokens ? e->outstanding_tokens : e->outstanding) + 1) / e->weight;
+}
+
 /* `among`: a bit for each replica that may be taken; NULL: all may. */
 static uint32_t emptiest(const struct maq_routing *r, const uint64_t *among, bool by_tokens)
 {
     uint32_t best = UINT32_MAX;
-    int64_t least = INT64_MAX;
+    double least = (double)INFINITY;
     for (uint32_t i = 0; i < r->n; i++) {
-        const struct maq_serve_engine *e = &r->engines[i];
-        int64_t load = by_tokens ? e->outstanding_tokens : e->outstanding;
+        double load = load_with_one_more(&r->engines[i], by_tokens);
         if ((!among || among[i / 64] >> i % 64 & 1) && load < least) {
             least = load;
             best = i;
@@ -154,7 +160,7 @@ static uint32_t by_session(struct maq_routing *r, const struct maq_request *q)
 static uint32_t of_two(struct maq_routing *r)
 {
     uint32_t a = any(r), b = any(r);
-    return r->engines[b].outstanding < r->engines[a].outstanding ? b : a;
+    return load_with_one_more(&r->engines[b], false) < load_with_one_more(&r->engines[a], false) ? b : a;
 }
 
 uint32_t maq_routing_choose(struct maq_routing *r, uint32_t request)

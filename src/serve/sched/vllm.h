@@ -31,7 +31,8 @@ struct maq_vllm_knobs {
     int32_t spec_tokens;      /* drafts of a request in an iteration */
     int32_t lookahead_tokens; /* slots beyond, for a draft model that has a cache of its own */
     int32_t draft_slots;      /* of the batch, for each request */
-    int32_t stagger; /* async: so many iterations on, one that decodes may again: the stages of a pipeline; 0 and 1: the next */
+    int32_t
+        stagger; /* async: so many iterations on, one that decodes may again: the stages of a pipeline; 0 and 1: the next */
 };
 
 enum maq_vllm_status { MAQ_VLLM_FREE, MAQ_VLLM_WAITING, MAQ_VLLM_RUNNING, MAQ_VLLM_PREEMPTED };

@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* plan.c - `maquette serve plan`: the best deployment of a model for requests and bounds. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/cli.h"
+#include "cli/codes.h"
+#include "cli/serve/options.h"
+#include "maquette/serve_planner.h"
+
+#define LISTS_MOST 32u
+#define THREADS_MOST 64u
+
+/* What was asked, found, and simulated of it. */
+struct answer {
+    struct maq_loaded_job *open;
+    struct serve_given given;
+    struct maq_serve_search_opts opts;
+    const char *lists[LISTS_MOST];
+    struct maq_request_set *requests; /* of a file; NULL */
+    struct maq_serve_search_result *search;
+    struct maq_fleet_member *members;
+    struct maq_request_set *drawn;
+    struct maq_serve_result *best; /* the fleet under its rate; NULL: there is none */
+};
+
+static void end(struct answer *a)
+{
+    maq_serve_free(a->best);
+    maq_requests_free(a->drawn);
+    free(a->members);
+    maq_serve_search_free(a->search);
+    maq_requests_free(a->requests);
+    if (a->open)
+        maq_job_free(a->open);
+}
+
+/* --space is no key of the job. */
+static enum maq_status take_lists(struct answer *a, struct cli *cli)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < cli->n_overrides; i++) {
+        if (strcmp(cli->overrides[i].flag, cli_serve_table[SERVE_SPACE].name) != 0) {
+            cli->overrides[n++] = cli->overrides[i];
+            continue;
+        }
+        if (a->opts.n_lists == LISTS_MOST)
+            return cli_usage(cli, MAQ_CODE_CLI_VALUE, NULL, "at most %u --space", LISTS_MOST);
+        a->lists[a->opts.n_lists++] = cli->overrides[i].value;
+    }
+    cli->n_overrides = n;
+    return MAQ_OK;
+}
+
+/* A file has a rate of its own, unless the most is looked for. */
+static enum maq_status read_file(struct answer *a, struct cli *cli)
+{
+    const struct serve_given *g = &a->given;
+    if (!g->requests)
+        return g->find_rate ? cli_usage(cli, MAQ_CODE_CLI_VALUE, "leave it out",
+                                        "--find-rate: without --rate and --requests the most is looked for anyway")
+                            : MAQ_OK;
+    enum maq_status status = maq_requests_read(&a->requests, g->requests, g->speed, g->spec.n, cli->diag);
+    if (status != MAQ_OK)
+        return status;
+    const struct maq_requests *q = a->opts.requests = maq_requests_get(a->requests);
+    double span = q->n > 1 ? q->at[q->n - 1].arrival_s - q->at[0].arrival_s : 0;
+    if (!(span > 0))
+        return maq_diag_fail(MAQ_BAD_INPUT, cli->diag, MAQ_CODE_CLI_VALUE, (struct maq_span){0}, NULL,
+                             "%.200s: requests that come all at once have no rate", g->requests);
+    if (a->opts.rate <= 0 && !g->find_rate)
+        a->opts.rate = (q->n - 1) / span;
+    return MAQ_OK;
+}
+
+static void show_progress(void *context, uint32_t done, uint32_t all)
+{
+    cli_progress(context, "%u of %u deployments", done, all);
+}
+
+static enum maq_status ask(struct answer *a, struct cli *cli)
+{
+    struct serve_checkpoint checkpoint;
+    enum maq_status status = take_lists(a, cli);
+    if (status == MAQ_OK)
+        status = cli_serve_open_job(&a->open, &checkpoint, cli);
+    if (status == MAQ_OK)
+        status = cli_serve_options(&a->given, &checkpoint, cli, maq_job_get(a->open), true);
+    if (status == MAQ_OK)
+        status = cli_count(cli, &a->opts.threads, SERVE_THREADS, 1, THREADS_MOST, 0);
+    if (status != MAQ_OK)
+        return status;
+    a->opts.options = &a->given.options;
+    a->opts.lists = a->lists;
+    a->opts.spec = &a->given.spec;
+    a->opts.rate = a->given.spec.rate;
+    a->opts.slo = &a->given.slo;
+    a->opts.router = a->given.router;
+    a->opts.stop = cli_catch_interrupts();
+    a->opts.progress = show_progress;
+    a->opts.context = cli;
+    return read_file(a, cli);
+}
+
+/* The best fleet once more, for all that is to be said of it. */
+static enum maq_status simulate(struct answer *a, struct cli *cli)
+{
+    const struct maq_serve_search_result *s = a->search;
+    if (s->n_fleet == 0)
+        return MAQ_OK;
+    a->members = calloc(s->n_fleet, sizeof *a->members);
+    if (!a->members)
+        return cli_no_memory(cli);
+    const struct maq_fleet fleet = maq_serve_search_fleet(s, &a->opts, a->members);
+    enum maq_status status = maq_serve_search_requests(&a->drawn, s, &a->opts, cli->diag);
+    if (status == MAQ_OK)
+        status = maq_fleet_run(&a->best, &fleet, maq_requests_get(a->drawn), cli->diag);
+    if (status == MAQ_OK)
+        maq_slo_judge(&a->best->slo, &a->given.slo, a->best, maq_requests_get(a->drawn));
+    return status;
+}
+
+static enum maq_status report(struct answer *a, struct cli *cli)
+{
+    struct maq_report_opts opts = cli_report_opts(cli, cli->values[SERVE_OUTPUT] != NULL);
+    const struct maq_report_serve_plan what = {.open = a->open, .search = a->search, .opts = &a->opts, .best = a->best};
+    char *text;
+    enum maq_status status = cli->values[SERVE_JSON] ? maq_report_serve_plan_json(&text, &what, &opts, cli->diag)
+                                                     : maq_report_serve_plan_text(&text, &what, &opts, cli->diag);
+    return status == MAQ_OK ? cli_write(cli, text, cli->values[SERVE_OUTPUT]) : status;
+}
+
+static enum maq_status run(struct cli *cli)
+{
+    struct answer a = {0};
+    enum maq_status status = ask(&a, cli);
+    if (status == MAQ_OK)
+        status = maq_serve_search(&a.search, a.open, &a.opts, cli->diag);
+    if (status == MAQ_OK && !cli->values[SERVE_NO_FRONT])
+        status = maq_serve_front(a.search, &a.opts, cli->diag);
+    if (status == MAQ_OK)
+        status = simulate(&a, cli);
+    cli_progress(cli, "%s", "");
+    if (status == MAQ_OK)
+        status = report(&a, cli);
+    if (status == MAQ_OK && !a.search->carries)
+        status = MAQ_NO;
+    end(&a);
+    return status;
+}
+
+static const size_t of_serve[] = {SERVE_REPLICAS, SERVE_CONCURRENCY, SERVE_BATCH, SERVE_DRAWS,
+                                  SERVE_TRACE,    SERVE_PER_REQUEST, SERVE_COUNT};
+
+const struct cli_command cli_serve_plan = {
+    .name = "serve plan",
+    .args = "[JOB.yaml] [OPTION...] [-- vllm serve MODEL ARGUMENT...]",
+    .summary = "find the best serving deployment: GPUs, degrees, limits, replicas",
+    .about =
+        "Finds what a model is to be served by. With --rate, or requests out of a file, the cheapest fleet that "
+        "carries "
+        "them within the bounds of --slo; without, the deployment that carries the most on the cluster. What is said "
+        "of the deployment holds, all else is searched; --space names values. Each candidate that could win is "
+        "simulated. Also shown: what throughput costs in latency, whatever the bounds. Exit status 1 when nothing "
+        "holds the bounds.\n",
+    .examples =
+        "  maquette serve plan --model llama-3.1-70b --cluster 'h100-sxm:8' --isl 3000 --osl 500 --slo "
+        "'ttft_p95<2s, tpot_p95<50ms'\n"
+        "  maquette serve plan --model deepseek-v3 --cluster 'h200-sxm:8 x 8' --isl 4096 --osl 1024 --slo "
+        "'ttft_p95<5s, tpot_p95<50ms' --rate 40\n"
+        "  maquette serve plan --model llama-3.1-70b --cluster 'h100-sxm:8 x 2 + l40s:8 x 4' --requests azure.csv "
+        "--slo 'tpot_p95<80ms'\n"
+        "  maquette serve plan --model llama-3.1-8b --cluster h100-sxm:8 --rate 20 --space weights=bf16,fp8\n",
+    .options = cli_serve_table,
+    .n_options = SERVE_COUNT,
+    .leaves_out = of_serve,
+    .max_args = 1,
+    .engine = true,
+    .run = run,
+};

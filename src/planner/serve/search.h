@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* search.h - a search of deployments while it goes on. */
+#ifndef MAQ_PLANNER_SERVE_SEARCH_H
+#define MAQ_PLANNER_SERVE_SEARCH_H
+
+#include "planner/serve/bounds.h"
+#include "serve/fleet/rate_trial.h"
+
+struct maq_serve_owner { /* of a result */
+    struct maq_arena arena;
+    struct maq_request_set *drawn; /* NULL: the requests are the caller's */
+};
+
+struct maq_serve_searching {
+    struct maq_serve_search_result *out;
+    const struct maq_serve_search_opts *opts;
+    struct maq_serve_asked asked;
+    const struct maq_requests *stream; /* that all candidates serve, faster and slower */
+    double rate;                       /* that has to be carried; 0 = as much as can be */
+    /* the best so far of the group that is searched */
+    uint32_t best; /* UINT32_MAX: none */
+    double best_carried, best_gpus, best_slack;
+};
+
+/* One candidate against the best so far; what is found is in it. trial.c */
+enum maq_status maq_serve_look_into(const struct maq_serve_searching *s, struct maq_serve_candidate *c);
+/* Whether a fleet of [n] members carries a rate; *t says what was found. trial.c */
+enum maq_status maq_serve_holds(struct maq_rate_trial *t, const struct maq_serve_searching *s,
+                                const struct maq_fleet_member *members, uint32_t n, double rate);
+/* Requests that a replica has at its rate in the mean: its part where a router counts them. */
+static inline double maq_serve_weight(const struct maq_serve_candidate *c)
+{
+    return c->rate / c->replicas * c->e2el_s;
+}
+/* Value over limit of the bound that is nearest to being missed. trial.c */
+double maq_serve_slack(const struct maq_slo_outcome *o);
+
+/* The best candidate of a node group; s->best and what goes with it. search.c */
+enum maq_status maq_serve_search_group(struct maq_serve_searching *s, uint32_t group);
+/* The fleet of the best candidates of the groups, bests[n], UINT32_MAX: it has none. compose.c */
+enum maq_status maq_serve_compose(struct maq_serve_searching *s, const uint32_t *bests, uint32_t n);
+
+#endif

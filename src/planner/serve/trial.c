@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* trial.c - a candidate is simulated: first whether it would be better than the best so far, then by how much. */
+#include <math.h>
+
+#include "base/check.h"
+#include "planner/serve/search.h"
+
+#define ALONE 0.02 /* requests that are under way in the mean, when they are practically alone */
+#define FIRST_GUESS 0.9
+#define NEXT_STEP 1.03
+
+double maq_serve_slack(const struct maq_slo_outcome *o)
+{
+    double most = 0;
+    for (uint32_t i = 0; i < o->slo.n; i++)
+        most = fmax(most, o->value_s[i] / o->slo.at[i].limit.most_s);
+    return most;
+}
+
+static struct maq_rate_trial new_trial(const struct maq_serve_searching *s, const struct maq_fleet *fleet)
+{
+    return (struct maq_rate_trial){.fleet = fleet,
+                                   .slo = s->opts->slo,
+                                   .draw = s->stream,
+                                   .steady = true,
+                                   .tolerance = MAQ_SERVE_SEARCH_TOLERANCE};
+}
+
+/* What a trial has found, in the candidate. */
+static void keep(struct maq_serve_candidate *c, const struct maq_rate_trial *t, uint32_t replicas, double carried)
+{
+    c->runs += t->runs;
+    if (t->low > 0) {
+        c->verdict = MAQ_SERVE_VERDICT_BEATEN;
+        c->replicas = replicas;
+        c->rate = carried;
+        c->ttft_s = t->ttft_s;
+        c->tpot_s = t->tpot_s;
+        c->e2el_s = t->e2el_s;
+        c->slack = maq_serve_slack(&t->met);
+    } else {
+        c->verdict = MAQ_SERVE_VERDICT_MISSED;
+        c->missed = t->missed;
+        c->missed_rate = t->high;
+        c->missed_overloaded = t->overloaded;
+    }
+}
+
+/* ---- as much as can be carried ---- */
+
+/* One replica; the others on its node group carry as much. */
+static enum maq_status most(const struct maq_serve_searching *s, struct maq_serve_candidate *c)
+{
+    const struct maq_fleet_member member = {.job = c->job, .options = &c->options, .replicas = 1};
+    const struct maq_fleet fleet = {.members = &member, .n_members = 1, .router = s->opts->router};
+    struct maq_rate_trial t = new_trial(s, &fleet);
+    uint32_t room = maq_serve_group_devices(c) / c->gpus;
+    MAQ_TRY(maq_rate_trial_begin(&t, NULL));
+    bool ok = true;
+    if (s->best != UINT32_MAX) {
+        ok = maq_rate_try(&t, s->best_carried / room * (1 + MAQ_SERVE_SEARCH_TOLERANCE), NULL);
+        if (ok && t.low > 0)
+            ok = maq_rate_narrow(&t, t.low * NEXT_STEP, true);
+    } else {
+        double guess = c->likely_per_s * FIRST_GUESS, alone = fmin(ALONE / c->stay_s, guess / 2);
+        ok = maq_rate_try(&t, guess, NULL);
+        if (ok && t.low <= 0)
+            ok = maq_rate_try(&t, alone, NULL);
+        if (ok && t.low > 0)
+            ok = maq_rate_narrow(&t, isinf(t.high) ? t.low * NEXT_STEP : sqrt(t.low * t.high), isinf(t.high) != 0);
+    }
+    if (ok)
+        keep(c, &t, room, t.low * room);
+    if (ok && t.low <= 0 && s->best == UINT32_MAX)
+        c->verdict = MAQ_SERVE_VERDICT_SLOW;
+    c->missed_replicas = 1;
+    maq_rate_trial_end(&t);
+    return ok ? MAQ_OK : t.status;
+}
+
+/* ---- a rate with as few as possible ---- */
+
+enum maq_status maq_serve_holds(struct maq_rate_trial *t, const struct maq_serve_searching *s,
+                                const struct maq_fleet_member *members, uint32_t n, double rate)
+{
+    const struct maq_fleet fleet = {.members = members, .n_members = n, .router = s->opts->router};
+    *t = new_trial(s, &fleet);
+    MAQ_TRY(maq_rate_trial_begin(t, NULL));
+    bool ok = maq_rate_try(t, rate, NULL);
+    maq_rate_trial_end(t);
+    t->fleet = NULL;
+    return ok ? MAQ_OK : t->status;
+}
+
+static enum maq_status holds(bool *out, const struct maq_serve_searching *s, struct maq_serve_candidate *c,
+                             uint32_t replicas)
+{
+    const struct maq_fleet_member member = {.job = c->job, .options = &c->options, .replicas = replicas};
+    struct maq_rate_trial t;
+    MAQ_TRY(maq_serve_holds(&t, s, &member, 1, s->rate));
+    *out = t.low > 0;
+    if (*out || c->rate <= 0)
+        keep(c, &t, replicas, s->rate);
+    else
+        c->runs += t.runs;
+    if (!*out)
+        c->missed_replicas = replicas;
+    return MAQ_OK;
+}
+
+static enum maq_status fewest(const struct maq_serve_searching *s, struct maq_serve_candidate *c)
+{
+    uint32_t room = maq_serve_group_devices(c) / c->gpus,
+             likely = (uint32_t)fmin(ceil(s->rate / c->likely_per_s), room), high = room,
+             low = s->opts->exhaustive ? 0 : (uint32_t)fmin(s->rate / (c->most_per_s * MAQ_SERVE_SEARCH_MARGIN), room);
+    bool held = false;
+    if (s->best != UINT32_MAX)
+        high = (uint32_t)fmin(s->best_gpus / c->gpus, room);
+    /* low replicas do not do; of the others as many as there is room for, or as would be as good as the best, are asked first */
+    if (high > low)
+        MAQ_TRY(holds(&held, s, c, high));
+    while (held && high - low > 1) {
+        bool fewer;
+        uint32_t at = likely > low && likely < high ? likely : low + (high - low) / 2;
+        MAQ_TRY(holds(&fewer, s, c, at));
+        *(fewer ? &high : &low) = at;
+        likely = 0;
+    }
+    return MAQ_OK;
+}
+
+enum maq_status maq_serve_look_into(const struct maq_serve_searching *s, struct maq_serve_candidate *c)
+{
+    return s->rate > 0 ? fewest(s, c) : most(s, c);
+}

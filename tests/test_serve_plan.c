@@ -1,0 +1,378 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * test_serve_plan.c - the best deployment.
+ *
+ * What the search says is held against simulating: no candidate carries more than its closed form, none that is drawn by chance beats the
+ * winner, and the answer is that of simulating every candidate. A run that gives up would have missed its bounds.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/check.h"
+#include "maquette/serve_planner.h"
+#include "sanitized.h"
+#include "serve/fleet/rate_trial.h"
+#include "serve_jobs.h"
+
+#define SMALLER (SANITIZED ? 4u : 1u)
+
+static struct maq_loaded_job *load_open(const char *model, const char *cluster, const char *plan)
+{
+    char text[512];
+    struct maq_loaded_job *box = NULL;
+    struct maq_diag *diag = maq_diag_new();
+    snprintf(text, sizeof text, "{model: %s, cluster: '%s', plan: {%s}, workload: {global_batch_size: 1}}", model,
+             cluster, plan);
+    if (maq_job_parse_open(&box, "test", maq_str_of(text), NULL, 0, diag) != MAQ_OK)
+        fail_msg("%s\n%s", text, maq_diag_format(diag, 0, false));
+    maq_diag_free(diag);
+    return box;
+}
+
+static struct maq_serve_search_result *search(const struct maq_loaded_job *open,
+                                              const struct maq_serve_search_opts *opts)
+{
+    struct maq_serve_search_result *r = NULL;
+    struct maq_diag *diag = maq_diag_new();
+    if (maq_serve_search(&r, open, opts, diag) != MAQ_OK)
+        fail_msg("%s", maq_diag_format(diag, 0, false));
+    maq_diag_free(diag);
+    return r;
+}
+
+static struct maq_slo bounds(const char *text)
+{
+    struct maq_slo slo = {0};
+    if (*text)
+        assert_int_equal(maq_slo_read(&slo, text, NULL), MAQ_OK);
+    return slo;
+}
+
+/* ---- the closed form ---- */
+
+struct scene {
+    const char *model, *cluster, *slo;
+    int64_t prompt, output;
+    double spread;
+    enum maq_engine engine;
+    enum maq_weights weights;
+};
+
+static const struct scene scenes[] = {
+    {"llama-3.1-8b", "h100-sxm:8", "ttft_p95<500ms, tpot_p95<15ms", 500, 50, 0, MAQ_ENGINE_VLLM, MAQ_WEIGHTS_BF16},
+    {"llama-3.1-8b", "a100-sxm:4", "tpot_mean<30ms, ttft_mean<1s", 300, 60, 0.8, MAQ_ENGINE_VLLM, MAQ_WEIGHTS_BF16},
+    {"llama-3.1-70b", "h100-sxm:8", "ttft_p90<2s, tpot_p95<60ms", 1000, 40, 0, MAQ_ENGINE_VLLM, MAQ_WEIGHTS_FP8},
+    {"llama-3.1-70b", "h200-sxm:8", "ttft_p95<2s", 700, 30, 0.5, MAQ_ENGINE_SGLANG, MAQ_WEIGHTS_FP8},
+    {"qwen3-30b-a3b", "h100-sxm:4", "tpot_p95<40ms, ttft_mean<1s", 500, 50, 0.2, MAQ_ENGINE_VLLM, MAQ_WEIGHTS_BF16},
+    {"llama-3.1-8b", "h100-sxm:2", "", 2000, 20, 0, MAQ_ENGINE_TRTLLM, MAQ_WEIGHTS_BF16},
+};
+
+struct setting {
+    struct maq_loaded_job *open;
+    struct maq_serve_options options;
+    struct maq_request_spec spec;
+    struct maq_slo slo;
+    struct maq_serve_search_opts opts;
+};
+
+/* Few limits, for the time that it takes. */
+static const char *const limits[] = {"max-num-seqs=default,32", "max-num-batched-tokens=default,2048"};
+
+static void begin(struct setting *out, const struct scene *s)
+{
+    out->open = load_open(s->model, s->cluster, "");
+    out->options = (struct maq_serve_options){.engine = s->engine, .weights = s->weights, .expert_weights = s->weights};
+    out->spec = (struct maq_request_spec){
+        .prompt = s->prompt, .output = s->output, .spread = s->spread, .burstiness = 1, .n = 500};
+    out->slo = bounds(s->slo);
+    out->opts = (struct maq_serve_search_opts){.options = &out->options,
+                                               .lists = limits,
+                                               .n_lists = MAQ_COUNT(limits),
+                                               .spec = &out->spec,
+                                               .slo = &out->slo,
+                                               .router = MAQ_ROUTER_LEAST_REQUESTS};
+}
+
+/* Whether a replica holds the bounds at a rate, in the search's own stream. */
+static bool holds(const struct maq_serve_candidate *c, uint32_t replicas, const struct maq_serve_search_opts *opts,
+                  const struct maq_requests *q, double rate)
+{
+    const struct maq_fleet_member member = {.job = c->job, .options = &c->options, .replicas = replicas};
+    const struct maq_fleet fleet = {.members = &member, .n_members = 1, .router = opts->router};
+    struct maq_rate_trial t = {.fleet = &fleet, .slo = opts->slo, .draw = q, .steady = true, .tolerance = 0.01};
+    assert_int_equal(maq_rate_trial_begin(&t, NULL), MAQ_OK);
+    assert_true(maq_rate_try(&t, rate, NULL));
+    maq_rate_trial_end(&t);
+    return t.low > 0;
+}
+
+/* The search's stream, at no rate of its own. Owned by the caller (maq_requests_free). */
+static struct maq_request_set *stream_of(const struct maq_serve_search_opts *opts)
+{
+    struct maq_request_set *set;
+    struct maq_request_spec spec = *opts->spec;
+    spec.rate = 1;
+    assert_int_equal(maq_requests_generate(&set, &spec, NULL), MAQ_OK);
+    return set;
+}
+
+static void test_nobody_carries_more(void **state)
+{
+    (void)state;
+    uint64_t draws = 5;
+    for (size_t i = 0; i < MAQ_COUNT(scenes); i += 2) {
+        struct setting s;
+        begin(&s, &scenes[i]);
+        struct maq_serve_search_result *r = search(s.open, &s.opts);
+        struct maq_request_set *set = stream_of(&s.opts);
+        for (uint32_t tried = 0; tried < 8 / SMALLER;) {
+            const struct maq_serve_candidate *c = &r->candidates[draw(&draws, 0, r->n - 1)];
+            if (c->most_per_s <= 0)
+                continue;
+            if (holds(c, 1, &s.opts, maq_requests_get(set), c->most_per_s * MAQ_SERVE_SEARCH_MARGIN))
+                fail_msg("%s tp%d pp%d dp%d, %d requests, %d tokens: carries more than %g requests/s", scenes[i].model,
+                         c->job->plan.tp, c->job->plan.pp, c->options.dp, c->options.max_num_seqs,
+                         c->options.max_num_batched_tokens, c->most_per_s);
+            tried++;
+        }
+        maq_requests_free(set);
+        maq_serve_search_free(r);
+        maq_job_free(s.open);
+    }
+}
+
+/* ---- the winner ---- */
+
+/* None of many that are drawn by chance carries more on all devices. */
+static void test_random_ones_are_not_better(void **state)
+{
+    (void)state;
+    uint64_t draws = 11;
+    for (size_t i = 1; i < MAQ_COUNT(scenes); i += 2) {
+        struct setting s;
+        begin(&s, &scenes[i]);
+        struct maq_serve_search_result *r = search(s.open, &s.opts);
+        struct maq_request_set *set = stream_of(&s.opts);
+        assert_int_equal(r->n_fleet, 1);
+        const struct maq_serve_candidate *best = &r->candidates[r->fleet[0].candidate];
+        assert_int_equal(best->verdict, MAQ_SERVE_VERDICT_BEST);
+        assert_true(holds(best, 1, &s.opts, maq_requests_get(set), best->rate / best->replicas));
+        for (uint32_t k = 0; k < 34 / SMALLER; k++) {
+            const struct maq_serve_candidate *c = &r->candidates[draw(&draws, 0, r->n - 1)];
+            double room = c->job ? (double)(c->job->cluster.devices / c->gpus) : 0;
+            if (c->verdict == MAQ_SERVE_VERDICT_IMPOSSIBLE || c->verdict == MAQ_SERVE_VERDICT_UNFIT)
+                continue;
+            if (holds(c, 1, &s.opts, maq_requests_get(set), best->rate / room * 1.03))
+                fail_msg("%s tp%d pp%d, %d requests, %d tokens (%s) is better than tp%d pp%d", scenes[i].model,
+                         c->job->plan.tp, c->job->plan.pp, c->options.max_num_seqs, c->options.max_num_batched_tokens,
+                         maq_serve_verdict_name(c->verdict), best->job->plan.tp, best->job->plan.pp);
+        }
+        maq_requests_free(set);
+        maq_serve_search_free(r);
+        maq_job_free(s.open);
+    }
+}
+
+/* As few GPUs as do: the winner with one replica less does not, nor does any other on fewer GPUs. */
+static void test_fewest(void **state)
+{
+    (void)state;
+    uint64_t draws = 7;
+    for (size_t i = 0; i < 2; i++) {
+        struct setting s;
+        begin(&s, &scenes[i]);
+        struct maq_serve_search_result *all = search(s.open, &s.opts);
+        s.opts.rate = 0.55 * all->rate;
+        maq_serve_search_free(all);
+        struct maq_serve_search_result *r = search(s.open, &s.opts);
+        struct maq_request_set *set = stream_of(&s.opts);
+        const struct maq_requests *q = maq_requests_get(set);
+        assert_int_equal(r->n_fleet, 1);
+        const struct maq_serve_candidate *best = &r->candidates[r->fleet[0].candidate];
+        uint32_t gpus = r->fleet[0].replicas * best->gpus;
+        assert_int_equal(gpus, r->gpus);
+        assert_true(holds(best, r->fleet[0].replicas, &s.opts, q, s.opts.rate));
+        if (r->fleet[0].replicas > 1)
+            assert_false(holds(best, r->fleet[0].replicas - 1, &s.opts, q, s.opts.rate));
+        for (uint32_t k = 0; k < 20 / SMALLER; k++) {
+            const struct maq_serve_candidate *c = &r->candidates[draw(&draws, 0, r->n - 1)];
+            if (c->most_per_s > 0 && c->gpus < gpus && holds(c, (gpus - 1) / c->gpus, &s.opts, q, s.opts.rate))
+                fail_msg("%u of tp%d pp%d do as well", (gpus - 1) / c->gpus, c->job->plan.tp, c->job->plan.pp);
+        }
+        maq_requests_free(set);
+        maq_serve_search_free(r);
+        maq_job_free(s.open);
+    }
+}
+
+static void expect_same_answer(const struct maq_serve_search_result *a, const struct maq_serve_search_result *b,
+                               double tolerance)
+{
+    assert_int_equal(a->n, b->n);
+    assert_int_equal(a->n_fleet, b->n_fleet);
+    expect_close(a->rate, b->rate, tolerance, "rate");
+    for (uint32_t i = 0; i < a->n && tolerance <= 0; i++) {
+        const struct maq_serve_candidate *x = &a->candidates[i], *y = &b->candidates[i];
+        assert_int_equal(x->verdict, y->verdict);
+        assert_true(x->rate == y->rate && x->most_per_s == y->most_per_s && x->slack == y->slack);
+    }
+}
+
+/* The same on any number of threads; and by simulating everything, to the tolerance of a rate. */
+static void test_same_answer(void **state)
+{
+    (void)state;
+    struct setting s;
+    begin(&s, &scenes[0]);
+    const char *const lists[] = {"tp=1,2,4", "pp=1,2", "max-num-seqs=default,64,16",
+                                 "max-num-batched-tokens=default,2048"};
+    s.opts.lists = lists;
+    s.opts.n_lists = MAQ_COUNT(lists);
+    s.opts.threads = 1;
+    struct maq_serve_search_result *one = search(s.open, &s.opts);
+    s.opts.threads = 5;
+    struct maq_serve_search_result *five = search(s.open, &s.opts);
+    s.opts.exhaustive = true;
+    struct maq_serve_search_result *every = search(s.open, &s.opts);
+    assert_int_equal(one->n, 36);
+    expect_same_answer(one, five, 0);
+    expect_same_answer(one, every, 2 * MAQ_SERVE_SEARCH_TOLERANCE);
+    assert_int_equal(every->counts[MAQ_SERVE_VERDICT_BOUNDED], 0);
+    assert_true(every->runs > one->runs);
+    maq_serve_search_free(one);
+    maq_serve_search_free(five);
+    maq_serve_search_free(every);
+    maq_job_free(s.open);
+}
+
+/* ---- node groups ---- */
+
+/* A rate that neither group carries alone takes both; a small one the cheaper of them. */
+static void test_two_kinds(void **state)
+{
+    (void)state;
+    struct maq_serve_options o = {.engine = MAQ_ENGINE_VLLM};
+    struct maq_request_spec spec = {.prompt = 500, .output = 50, .burstiness = 1, .n = 500};
+    struct maq_slo slo = bounds("ttft_p95<1s, tpot_p95<40ms");
+    struct maq_serve_search_opts opts = {
+        .options = &o, .spec = &spec, .slo = &slo, .router = MAQ_ROUTER_LEAST_REQUESTS};
+    struct maq_loaded_job *open = load_open("llama-3.1-8b", "h100-sxm:2 + l40s:4", "tp: 1, pp: 1");
+    struct maq_serve_search_result *all = search(open, &opts);
+    assert_int_equal(all->n_fleet, 2);
+    assert_int_equal(all->gpus, 6);
+    const struct maq_serve_candidate *a = &all->candidates[all->fleet[0].candidate],
+                                     *b = &all->candidates[all->fleet[1].candidate];
+    expect_close(all->rate, a->rate + b->rate, 1e-12, "sum of both");
+    double more = a->rate > b->rate ? a->rate : b->rate;
+    opts.rate = more + 0.2 * (all->rate - more);
+    struct maq_serve_search_result *both = search(open, &opts);
+    assert_int_equal(both->n_fleet, 2);
+    assert_true(both->gpus < 6);
+    opts.rate = 0.2 * b->rate / b->replicas;
+    struct maq_serve_search_result *few = search(open, &opts);
+    assert_int_equal(few->n_fleet, 1);
+    assert_int_equal(few->gpus, 1);
+    maq_serve_search_free(all);
+    maq_serve_search_free(both);
+    maq_serve_search_free(few);
+    maq_job_free(open);
+}
+
+/* ---- what cannot be ---- */
+
+static void expect_refused(const char *list, const char *word)
+{
+    struct setting s;
+    begin(&s, &scenes[0]);
+    struct maq_serve_search_result *r;
+    struct maq_diag *diag = maq_diag_new();
+    s.opts.lists = &list;
+    s.opts.n_lists = 1;
+    assert_int_equal(maq_serve_search(&r, s.open, &s.opts, diag), MAQ_BAD_INPUT);
+    if (!strstr(maq_diag_format(diag, 0, false), word))
+        fail_msg("%s", maq_diag_format(diag, 0, false));
+    maq_diag_free(diag);
+    maq_job_free(s.open);
+}
+
+static void test_refused(void **state)
+{
+    (void)state;
+    expect_refused("tp=0", "'0' is no value of tp");
+    expect_refused("tp=1,,2", "'' is no value of tp");
+    expect_refused("weights=fp7", "'fp7' is no value of weights");
+    expect_refused("mbs=1", "not searched along 'mbs'");
+    expect_refused("tp=3", "no deployment is possible");
+}
+
+/* Bounds that nobody holds are an answer. */
+static void test_nothing_holds(void **state)
+{
+    (void)state;
+    struct setting s;
+    begin(&s, &scenes[0]);
+    s.slo = bounds("tpot_p95<1ms");
+    struct maq_serve_search_result *r = search(s.open, &s.opts);
+    assert_int_equal(r->n_fleet, 0);
+    assert_int_equal(r->counts[MAQ_SERVE_VERDICT_BEST], 0);
+    assert_true(r->counts[MAQ_SERVE_VERDICT_SLOW] > 0);
+    maq_serve_search_free(r);
+    maq_job_free(s.open);
+}
+
+/* ---- giving up ---- */
+
+/* A run that ends before its end would have missed its bounds; one that does not is the same as without. */
+static void test_hopeless(void **state)
+{
+    (void)state;
+    static const char *const slos[] = {"ttft_p95<300ms", "tpot_mean<12ms, ttft_mean<400ms", "e2el_p50<2s",
+                                       "tpot_p99<30ms, itl_p95<20ms"};
+    static struct maq_request list[120];
+    struct maq_loaded_job *job = load("llama-3.1-8b", "h100-sxm:8", "", 8);
+    uint32_t ended = 0, went_on = 0;
+    for (uint64_t seed = 1; seed <= 60 / SMALLER; seed++) {
+        uint64_t draws = seed;
+        const struct maq_serve_options o = draw_options(&draws, MAQ_ENGINE_VLLM);
+        struct maq_requests q = draw_requests(list, 120, &draws);
+        const struct maq_slo slo = bounds(slos[seed % MAQ_COUNT(slos)]);
+        struct maq_slo_outcome outcome;
+        struct maq_serve_result *whole = serve(job, &o, &q);
+        maq_slo_judge(&outcome, &slo, whole, &q);
+        q.give_up = &slo;
+        struct maq_serve_result *r = serve(job, &o, &q);
+        if (r->finished < r->n_requests) {
+            assert_false(outcome.all_met);
+            ended++;
+        } else {
+            expect_same(whole, r, 0);
+            went_on++;
+        }
+        maq_serve_free(whole);
+        maq_serve_free(r);
+    }
+    assert_true(ended > 5 / SMALLER && went_on > 5 / SMALLER);
+    maq_job_free(job);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_nobody_carries_more),
+        cmocka_unit_test(test_random_ones_are_not_better),
+        cmocka_unit_test(test_fewest),
+        cmocka_unit_test(test_same_answer),
+        cmocka_unit_test(test_two_kinds),
+        cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_nothing_holds),
+        cmocka_unit_test(test_hopeless),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
