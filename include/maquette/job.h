@@ -7,6 +7,7 @@
  *   plan: {tensor_model_parallel_size: 8, pipeline_model_parallel_size: 16, micro_batch_size: 1}
  *   workload: {global_batch_size: 2048, seq_length: 8192}
  *   framework: megatron-lm                     # what runs it: optional, see framework.h
+ *   serve: {engine: vllm, rate: 8}             # optional: options of maquette serve, without dashes
  *   cost: {measured: kernels.db}               # optional: kernels that were measured, and who may answer
  *
  * A job is frozen once loaded: read-only, any thread.
@@ -148,6 +149,14 @@ MAQ_API bool maq_megatron_knows(const char *name);
  */
 MAQ_API enum maq_status maq_job_check_effects(const struct maq_loaded_job *box, const struct maq_megatron *line,
                                               struct maq_diag *diag);
+
+/* An entry of the section `serve`: an option of `maquette serve` without its dashes. False: there are no more. Borrowed from the job. */
+struct maq_serve_entry {
+    struct maq_str key, value;
+    bool is_text; /* else a list or a map */
+    struct maq_span key_at, at;
+};
+MAQ_API bool maq_job_serve_entry(struct maq_serve_entry *out, const struct maq_loaded_job *box, size_t i);
 
 /* Every value of plan and workload with where it came from, as `key = value  (origin)` lines; owned by the
  * caller (free()). */

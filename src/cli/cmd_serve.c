@@ -153,7 +153,9 @@ static enum maq_status run(struct cli *cli)
     enum maq_status status = cli_serve_job(&box, &checkpoint, cli);
     if (status != MAQ_OK)
         return status;
-    status = cli_serve_options(&given, &checkpoint, cli, maq_job_get(box), false);
+    status = cli_serve_section(cli, box);
+    if (status == MAQ_OK)
+        status = cli_serve_options(&given, &checkpoint, cli, maq_job_get(box), false);
     if (status == MAQ_OK)
         status =
             given.batch > 0 ? one_batch(cli, maq_job_get(box), &given) : with_requests(cli, maq_job_get(box), &given);

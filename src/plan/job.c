@@ -32,7 +32,7 @@ struct maq_loaded_job {
     struct maq_doc doc;
     struct maq_cost_doc cost;
     bool open; /* the plan is left as it is written, for a search that completes it */
-    struct maq_node *search;
+    struct maq_node *search, *serve;
     struct maq_job_places places;
     struct maq_job written;                      /* not open: before the plan was resolved, for maq_job_reopen() */
     bool framework_may_set[MAQ_PLAN_FIELDS_MAX]; /* keys of the plan that the profile settles in some case */
@@ -41,7 +41,7 @@ struct maq_loaded_job {
 
 struct job_doc {
     struct maq_str name;
-    struct maq_node *model, *cluster, *plan, *workload, *framework, *cost, *search;
+    struct maq_node *model, *cluster, *plan, *workload, *framework, *cost, *search, *serve;
 };
 
 static const struct maq_field job_fields[] = {
@@ -55,6 +55,7 @@ static const struct maq_field job_fields[] = {
     MAQ_FIELD_NODE(struct job_doc, framework, "framework", .doc = "what runs the job: a profile's name, file or map"),
     MAQ_FIELD_NODE(struct job_doc, cost, "cost", .doc = "measured kernels, and who may answer for a cost"),
     MAQ_FIELD_NODE(struct job_doc, search, "search", .doc = "what maquette plan may choose from"),
+    MAQ_FIELD_NODE(struct job_doc, serve, "serve", .doc = "options of maquette serve"),
     MAQ_FIELD_END};
 
 /* Keeps going after a fault, so that all sections report theirs; remembers the worst. */
@@ -191,6 +192,8 @@ static enum maq_status read_sections(struct maq_loaded_job *box, struct maq_diag
         return status;
 
     box->search = doc.search;
+    box->serve = doc.serve;
+    maq_node_use_all(doc.serve); /* maquette serve reads it */
     box->places =
         (struct maq_job_places){.plan = doc.plan, .workload = doc.workload, .model = doc.model, .cluster = doc.cluster};
     struct maq_job_places at = box->places;
@@ -414,6 +417,17 @@ enum maq_status maq_job_complete(struct maq_loaded_job **out, const struct maq_l
 const struct maq_node *maq_job_document(const struct maq_loaded_job *box)
 {
     return box->doc.root;
+}
+
+bool maq_job_serve_entry(struct maq_serve_entry *out, const struct maq_loaded_job *box, size_t i)
+{
+    const struct maq_node *n = box->serve && box->serve->kind == MAQ_NODE_MAP ? box->serve->first : NULL;
+    for (; n && i > 0; i--)
+        n = n->next;
+    if (n)
+        *out = (struct maq_serve_entry){
+            .key = n->key, .value = n->text, .is_text = n->kind == MAQ_NODE_SCALAR, .key_at = n->key_at, .at = n->at};
+    return n != NULL;
 }
 
 struct maq_node *maq_job_search_node(const struct maq_loaded_job *box)

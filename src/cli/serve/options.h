@@ -92,6 +92,8 @@ struct serve_checkpoint {
 enum maq_status cli_serve_job(struct maq_loaded_job **box, struct serve_checkpoint *checkpoint, struct cli *cli);
 /* The same for a search: what nobody says of the degrees is left open. */
 enum maq_status cli_serve_open_job(struct maq_loaded_job **box, struct serve_checkpoint *checkpoint, struct cli *cli);
+/* Options that the job's section `serve` has and the command line does not. section.c */
+enum maq_status cli_serve_section(struct cli *cli, const struct maq_loaded_job *box);
 enum maq_status cli_serve_options(struct serve_given *out, const struct serve_checkpoint *checkpoint, struct cli *cli,
                                   const struct maq_job *job, bool open);
 

@@ -85,6 +85,8 @@ static enum maq_status ask(struct answer *a, struct cli *cli)
     if (status == MAQ_OK)
         status = cli_serve_open_job(&a->open, &checkpoint, cli);
     if (status == MAQ_OK)
+        status = cli_serve_section(cli, a->open);
+    if (status == MAQ_OK)
         status = cli_serve_options(&a->given, &checkpoint, cli, maq_job_get(a->open), true);
     if (status == MAQ_OK)
         status = cli_count(cli, &a->opts.threads, SERVE_THREADS, 1, THREADS_MOST, 0);
@@ -120,6 +122,31 @@ static enum maq_status simulate(struct answer *a, struct cli *cli)
     return status;
 }
 
+/* The best fleet, in the forms that were asked for; nothing where there is none. */
+static enum maq_status write_files(struct cli *cli, const struct maq_report_serve_plan *plan)
+{
+    static const struct {
+        size_t option;
+        enum maq_status (*write)(char **out, const struct maq_report_serve_plan *plan, struct maq_diag *diag);
+    } files[] = {{SERVE_WRITE, maq_report_serve_plan_job},
+                 {SERVE_COMMAND, maq_report_serve_plan_command},
+                 {SERVE_MANIFEST, maq_report_serve_plan_manifest}};
+    if (cli->values[SERVE_WRITE] && plan->search->n_fleet > 1)
+        return cli_usage(cli, MAQ_CODE_CLI_VALUE, "--write-command or --write-manifest",
+                         "--write: a job has one kind of replica, the best fleet %u", plan->search->n_fleet);
+    for (size_t i = 0; i < CLI_COUNT(files) && plan->search->n_fleet > 0; i++) {
+        char *text;
+        if (!cli->values[files[i].option])
+            continue;
+        enum maq_status status = files[i].write(&text, plan, cli->diag);
+        if (status == MAQ_OK)
+            status = cli_write(cli, text, cli->values[files[i].option]);
+        if (status != MAQ_OK)
+            return status;
+    }
+    return MAQ_OK;
+}
+
 static enum maq_status report(struct answer *a, struct cli *cli)
 {
     struct maq_report_opts opts = cli_report_opts(cli, cli->values[SERVE_OUTPUT] != NULL);
@@ -127,7 +154,9 @@ static enum maq_status report(struct answer *a, struct cli *cli)
     char *text;
     enum maq_status status = cli->values[SERVE_JSON] ? maq_report_serve_plan_json(&text, &what, &opts, cli->diag)
                                                      : maq_report_serve_plan_text(&text, &what, &opts, cli->diag);
-    return status == MAQ_OK ? cli_write(cli, text, cli->values[SERVE_OUTPUT]) : status;
+    if (status == MAQ_OK)
+        status = cli_write(cli, text, cli->values[SERVE_OUTPUT]);
+    return status == MAQ_OK ? write_files(cli, &what) : status;
 }
 
 static enum maq_status run(struct cli *cli)

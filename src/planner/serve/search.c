@@ -231,7 +231,7 @@ static enum maq_status stream(struct maq_serve_searching *s, struct maq_diag *di
 
 static enum maq_status check(const struct maq_serve_search_result *r, struct maq_diag *diag)
 {
-    const char *why = "there is no candidate";
+    const char *why = "the degrees (tp x pp x dp) do not go together with the devices of any node group";
     for (uint32_t i = 0; i < r->n; i++) {
         if (r->candidates[i].verdict != MAQ_SERVE_VERDICT_IMPOSSIBLE)
             return MAQ_OK;

@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * plan_write.c - the best fleet as what starts it: a job for maquette, the engine's command line, a manifest for NVIDIA Dynamo.
+ *
+ * A manifest has the form of the v1beta1 examples of ai-dynamo/dynamo (of its backends, agg.yaml). Which image it is, and what the
+ * cluster calls its secret, are the reader's to fill in. Of TensorRT-LLM Dynamo reads a file in place of options.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/str.h"
+#include "base/text.h"
+#include "report/serve/engine_arguments.h"
+#include "report/serve/plan_words.h"
+
+#define LARGEST ((size_t)1 << 20)
+
+static const struct maq_serve_candidate *of_part(const struct maq_report_serve_plan *p, uint32_t part)
+{
+    return &p->search->candidates[p->search->fleet[part].candidate];
+}
+
+/* ---- the engine's command line ---- */
+
+static void put_command(struct maq_buf *b, const struct maq_serve_candidate *c)
+{
+    struct maq_engine_arguments a;
+    maq_engine_arguments(&a, c->job, &c->options);
+    for (uint32_t i = 0; i < 4 && a.program[i]; i++)
+        maq_buf_addf(b, "%s%s", i > 0 ? " " : "", a.program[i]);
+    maq_buf_addf(b, " %s%s%s", a.model ? a.model : "", a.model ? " " : "", c->job->model.name);
+    for (uint32_t i = 0; i < a.n; i++)
+        maq_buf_addf(b, " %s%s%s", a.at[i].flag, a.at[i].value[0] ? " " : "", a.at[i].value);
+    if (a.n_config > 0)
+        maq_buf_adds(b, " --config config.yaml");
+    maq_buf_adds(b, "\n");
+    for (uint32_t i = 0; i < a.n_config; i++)
+        maq_buf_addf(b, "# config.yaml: %s\n", a.config[i]);
+    if (a.other_checkpoint)
+        maq_buf_addf(b, "# of a checkpoint whose weights are %s\n", maq_weights_name(c->options.weights));
+}
+
+enum maq_status maq_report_serve_plan_command(char **out, const struct maq_report_serve_plan *p, struct maq_diag *diag)
+{
+    struct maq_buf b;
+    (void)diag;
+    maq_buf_init(&b, LARGEST);
+    for (uint32_t i = 0; i < p->search->n_fleet; i++) {
+        const struct maq_serve_candidate *c = of_part(p, i);
+        uint32_t n = p->search->fleet[i].replicas;
+        maq_buf_addf(&b, "# %u time%s, each on %u x %s\n", n, n == 1 ? "" : "s", c->gpus,
+                     c->job->cluster.groups[0].device.name);
+        put_command(&b, c);
+    }
+    *out = maq_buf_take(&b);
+    return *out ? MAQ_OK : MAQ_NO_MEMORY;
+}
+
+/* ---- a job ---- */
+
+static void put_serve(struct maq_buf *b, const struct maq_report_serve_plan *p)
+{
+    const struct maq_serve_candidate *c = of_part(p, 0);
+    const struct maq_serve_options *o = &c->options;
+    uint32_t replicas = p->search->fleet[0].replicas;
+    maq_buf_addf(b, "serve:\n  engine: %s\n  weights: %s\n", maq_engine_name(o->engine), maq_weights_name(o->weights));
+    if (o->version)
+        maq_buf_addf(b, "  engine_version: \"%s\"\n", o->version);
+    if (o->expert_weights != o->weights)
+        maq_buf_addf(b, "  expert_weights: %s\n", maq_weights_name(o->expert_weights));
+    const struct {
+        const char *key;
+        int64_t n, plain;
+    } counts[] = {{"dp", o->dp, 1},
+                  {"ep", o->ep, 1},
+                  {"replicas", replicas, 1},
+                  {"max_num_seqs", o->max_num_seqs, 0},
+                  {"max_num_batched_tokens", o->max_num_batched_tokens, 0},
+                  {"max_model_len", o->max_model_len, 0},
+                  {"block_size", o->block_size, 0},
+                  {"num_gpu_blocks_override", o->blocks, 0},
+                  {"long_prefill_token_threshold", o->long_prefill_token_threshold, 0}};
+    for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
+        if (counts[i].n > counts[i].plain)
+            maq_buf_addf(b, "  %s: %lld\n", counts[i].key, (long long)counts[i].n);
+    if (o->dp > 1 && o->ep == 1)
+        maq_buf_adds(b, "  ep: 1\n");
+    if (o->exchange != MAQ_EXCHANGE_AUTO)
+        maq_buf_addf(b, "  expert_exchange: %s\n", maq_serve_exchange_name(o->exchange));
+    if (replicas > 1)
+        maq_buf_addf(b, "  router: %s\n", maq_router_name(p->opts->router));
+    if (o->gpu_memory_utilization > 0)
+        maq_buf_addf(b, "  gpu_memory_utilization: %.4g\n", o->gpu_memory_utilization);
+    const struct {
+        const char *key;
+        bool said;
+    } switches[] = {{"no_enable_prefix_caching", o->no_prefix_caching},
+                    {"no_enable_chunked_prefill", o->no_chunked_prefill},
+                    {"enforce_eager", o->enforce_eager}};
+    for (size_t i = 0; i < sizeof switches / sizeof *switches; i++)
+        if (switches[i].said)
+            maq_buf_addf(b, "  %s: true\n", switches[i].key);
+    maq_buf_addf(b, "%s%s%s", o->kv_fp8 ? "  kv_cache_dtype: fp8\n" : "",
+                 o->by_priority ? "  scheduling_policy: priority\n" : "",
+                 o->async_scheduling == MAQ_OFF  ? "  async_scheduling: \"off\"\n"
+                 : o->async_scheduling == MAQ_ON ? "  async_scheduling: \"on\"\n"
+                                                 : "");
+}
+
+/* What was asked, so that the job alone says it again. */
+static void put_requests(struct maq_buf *b, const struct maq_report_serve_plan *p)
+{
+    const struct maq_request_spec *s = p->opts->spec;
+    struct maq_buf slo;
+    maq_buf_init(&slo, LARGEST);
+    maq_words_slo(&slo, p->opts->slo);
+    if (slo.len > 0)
+        maq_buf_addf(b, "  slo: \"%s\"\n", slo.ptr);
+    maq_buf_fini(&slo);
+    if (p->opts->requests)
+        return;
+    maq_buf_addf(b, "  isl: %lld\n  osl: %lld\n  rate: %.6g\n", (long long)s->prompt, (long long)s->output,
+                 p->search->rate);
+    if (s->spread > 0)
+        maq_buf_addf(b, "  length_spread: %.6g\n", s->spread);
+    if (s->shared_prefix > 0)
+        maq_buf_addf(b, "  shared_prefix: %lld\n", (long long)s->shared_prefix);
+    if (s->burstiness > 0 && (s->burstiness < 1 || s->burstiness > 1))
+        maq_buf_addf(b, "  burstiness: %.6g\n", s->burstiness);
+}
+
+/* An open job has a batch, which serving does not look at. */
+static void add_without_batch(struct maq_buf *b, const char *text)
+{
+    static const char *const lines[] = {"workload: {global_batch_size: 1}\n", "  micro_batch_size: 1\n"};
+    while (*text) {
+        size_t n = strcspn(text, "\n") + (text[strcspn(text, "\n")] == '\n');
+        bool drop = false;
+        for (size_t i = 0; i < sizeof lines / sizeof *lines; i++)
+            drop = drop || (strlen(lines[i]) == n && strncmp(text, lines[i], n) == 0);
+        if (!drop)
+            maq_buf_add(b, text, n);
+        text += n;
+    }
+}
+
+enum maq_status maq_report_serve_plan_job(char **out, const struct maq_report_serve_plan *p, struct maq_diag *diag)
+{
+    struct maq_buf b;
+    const struct maq_serve_candidate *c = of_part(p, 0);
+    struct maq_plan plan = maq_job_get(p->open)->plan;
+    (void)diag;
+    plan.tp = c->job->plan.tp;
+    plan.pp = c->job->plan.pp;
+    char *text = maq_job_write(p->open, &plan);
+    maq_buf_init(&b, LARGEST);
+    add_without_batch(&b, text ? text : "");
+    b.failed |= !text;
+    free(text);
+    put_serve(&b, p);
+    put_requests(&b, p);
+    *out = maq_buf_take(&b);
+    return *out ? MAQ_OK : MAQ_NO_MEMORY;
+}
+
+/* ---- a manifest ---- */
+
+static void put_arguments(struct maq_buf *b, const struct maq_serve_candidate *c, const struct maq_engine_arguments *a)
+{
+    maq_buf_addf(b, "        - args:\n          - %s\n          - \"%s\"\n",
+                 c->options.engine == MAQ_ENGINE_VLLM ? "--model" : "--model-path", c->job->model.name);
+    for (uint32_t i = 0; i < a->n && c->options.engine != MAQ_ENGINE_TRTLLM; i++) {
+        maq_buf_addf(b, "          - %s\n", a->at[i].flag);
+        if (a->at[i].value[0])
+            maq_buf_addf(b, "          - \"%s\"\n", a->at[i].value);
+    }
+    if (c->options.engine != MAQ_ENGINE_TRTLLM)
+        return;
+    maq_buf_adds(b, "          - --extra-engine-args\n          - config.yaml\n");
+    for (uint32_t i = 0; i < a->n; i++)
+        maq_buf_addf(b, "          # config.yaml: %s: %s\n", a->at[i].flag + 2,
+                     a->at[i].value[0] ? a->at[i].value : "true");
+    for (uint32_t i = 0; i < a->n_config; i++)
+        maq_buf_addf(b, "          # config.yaml: %s\n", a->config[i]);
+}
+
+static void put_component(struct maq_buf *b, const struct maq_report_serve_plan *p, uint32_t part)
+{
+    const struct maq_serve_candidate *c = of_part(p, part);
+    const struct maq_node_group *g = &c->job->cluster.groups[0];
+    uint32_t per_node = (uint32_t)g->devices_per_node, nodes = (c->gpus + per_node - 1) / per_node;
+    struct maq_engine_arguments a;
+    maq_engine_arguments(&a, c->job, &c->options);
+    maq_buf_adds(b, "  - ");
+    if (nodes > 1)
+        maq_buf_addf(b, "multinode:\n      nodeCount: %u\n    ", nodes);
+    maq_buf_addf(b, "name: worker-%u\n    type: worker\n    replicas: %u\n", part, p->search->fleet[part].replicas);
+    maq_buf_addf(b, "    podTemplate:\n      spec:\n        # %s\n        containers:\n", g->device.name);
+    put_arguments(b, c, &a);
+    maq_buf_addf(
+        b,
+        "          command: [python3, -m, %s]\n          envFrom:\n          - secretRef:\n              name: "
+        "hf-token-secret\n          image: %s-runtime # of your registry\n          name: main\n          "
+        "resources:\n            limits:\n              nvidia.com/gpu: \"%u\"\n",
+        a.dynamo, maq_engine_name(c->options.engine), c->gpus < per_node ? c->gpus : per_node);
+}
+
+enum maq_status maq_report_serve_plan_manifest(char **out, const struct maq_report_serve_plan *p, struct maq_diag *diag)
+{
+    struct maq_buf b;
+    const char *engine = maq_engine_name(of_part(p, 0)->options.engine);
+    (void)diag;
+    maq_buf_init(&b, LARGEST);
+    maq_buf_addf(&b,
+                 "apiVersion: nvidia.com/v1beta1\nkind: DynamoGraphDeployment\nmetadata:\n  name: serve\nspec:\n  "
+                 "backendFramework: %s\n  components:\n  - name: Frontend\n    type: frontend\n    replicas: 1\n    "
+                 "podTemplate:\n      spec:\n        containers:\n        - image: %s-runtime # of your registry\n"
+                 "          name: main\n",
+                 engine, engine);
+    for (uint32_t i = 0; i < p->search->n_fleet; i++)
+        put_component(&b, p, i);
+    *out = maq_buf_take(&b);
+    return *out ? MAQ_OK : MAQ_NO_MEMORY;
+}
