@@ -51,7 +51,7 @@ static void test_all_to_one(void **state)
         for (uint32_t i = 0; i < q.n; i++)
             list[i].session = 7;
         o.one_by_one = draw(&draws, 0, 2) == 0;
-        const struct maq_fleet_member member = {maq_job_get(job), &o, 2};
+        const struct maq_fleet_member member = {.job = maq_job_get(job), .options = &o, .replicas = 2};
         const struct maq_fleet fleet = {.members = &member, .n_members = 1, .router = MAQ_ROUTER_SESSION};
         struct maq_serve_result *a = serve(job, &o, &q), *b = run(&fleet, &q);
         uint32_t at = b->served[0].replica;
@@ -83,7 +83,7 @@ static struct outcome serve_many(const struct maq_loaded_job *job, struct maq_se
                                  uint32_t replicas, const struct maq_requests *q)
 {
     struct maq_deployment d;
-    const struct maq_fleet_member member = {maq_job_get(job), o, replicas};
+    const struct maq_fleet_member member = {.job = maq_job_get(job), .options = o, .replicas = replicas};
     const struct maq_fleet fleet = {.members = &member, .n_members = 1, .router = router, .seed = 5};
     struct outcome out = {.r = run(&fleet, q)};
     assert_int_equal(maq_deployment_init(&d, maq_job_get(job), o, NULL), MAQ_OK);
@@ -212,7 +212,8 @@ static void test_members(void **state)
     const struct maq_request_spec spec = {.rate = 12, .n = 400, .prompt = 900, .output = 120, .seed = 2};
     struct maq_request_set *set;
     const struct maq_serve_options o = {0};
-    const struct maq_fleet_member members[] = {{maq_job_get(small), &o, 2}, {maq_job_get(large), &o, 1}};
+    const struct maq_fleet_member members[] = {{.job = maq_job_get(small), .options = &o, .replicas = 2},
+                                               {.job = maq_job_get(large), .options = &o, .replicas = 1}};
     const struct maq_fleet fleet = {.members = members, .n_members = 2, .router = MAQ_ROUTER_LEAST_REQUESTS};
     assert_int_equal(maq_requests_generate(&set, &spec, NULL), MAQ_OK);
     struct maq_serve_result *r = run(&fleet, maq_requests_get(set));
@@ -234,7 +235,7 @@ static void test_larger_than_its_cluster(void **state)
     const struct maq_request request = {.prompt = 10, .output = 2};
     const struct maq_requests q = {.at = &request, .n = 1};
     const struct maq_serve_options o = {0};
-    struct maq_fleet_member member = {maq_job_get(job), &o, 4};
+    struct maq_fleet_member member = {.job = maq_job_get(job), .options = &o, .replicas = 4};
     const struct maq_fleet fleet = {.members = &member, .n_members = 1};
     struct maq_serve_result *r = run(&fleet, &q);
     assert_int_equal(r->n_devices, 8);
@@ -267,7 +268,7 @@ static void test_capacity_of_one_server(void **state)
     double service = two->served[1].last_s - two->served[0].last_s;
     struct maq_slo slo = {.n = 1};
     slo.at[0] = (struct maq_slo_bound){MAQ_SLO_E2EL, MAQ_SLO_P99, {slow->e2el_s.p99 * 1.02, false}};
-    const struct maq_fleet_member member = {maq_job_get(job), &o, 1};
+    const struct maq_fleet_member member = {.job = maq_job_get(job), .options = &o, .replicas = 1};
     const struct maq_fleet fleet = {.members = &member, .n_members = 1};
     struct maq_capacity c;
     assert_int_equal(maq_fleet_capacity(&c, &fleet, draws, 1, &slo, 1e-4, NULL), MAQ_OK);
@@ -303,7 +304,7 @@ static void test_capacity_grows(void **state)
     struct maq_slo slo = {.n = 1};
     slo.at[0] = (struct maq_slo_bound){MAQ_SLO_TTFT, MAQ_SLO_P90, {0.2, false}};
     struct maq_capacity one, two;
-    struct maq_fleet_member member = {maq_job_get(job), &o, 1};
+    struct maq_fleet_member member = {.job = maq_job_get(job), .options = &o, .replicas = 1};
     const struct maq_fleet fleet = {.members = &member, .n_members = 1, .router = MAQ_ROUTER_LEAST_REQUESTS};
     assert_int_equal(maq_fleet_capacity(&one, &fleet, draws, 5, &slo, 0.01, NULL), MAQ_OK);
     member.replicas = 2;
@@ -326,7 +327,7 @@ static void test_memory_runs_out(void **state)
     for (uint32_t i = 0; i < 20; i++)
         list[i] = (struct maq_request){.prompt = 20, .output = 10, .n_prefix = 1, .prefix = &name};
     const struct maq_requests q = {.at = list, .n = 20, .prefix_unit = 16, .concurrency = 10};
-    const struct maq_fleet_member member = {maq_job_get(job), &o, 3};
+    const struct maq_fleet_member member = {.job = maq_job_get(job), .options = &o, .replicas = 3};
     const struct maq_fleet fleet = {.members = &member, .n_members = 1, .router = MAQ_ROUTER_PREFIX};
     struct maq_serve_result *r = NULL;
     asked = fail_at = 0;

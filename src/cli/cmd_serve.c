@@ -115,7 +115,7 @@ static enum maq_status with_requests(struct cli *cli, const struct maq_job *job,
     struct maq_serve_result *r;
     struct maq_capacity capacity;
     struct maq_report_opts opts = cli_report_opts(cli, cli->values[SERVE_OUTPUT] != NULL);
-    const struct maq_fleet_member member = {job, &given->options, given->replicas};
+    const struct maq_fleet_member member = {.job = job, .options = &given->options, .replicas = given->replicas};
     const struct maq_fleet fleet = {
         .members = &member, .n_members = 1, .router = given->router, .seed = given->spec.seed};
     char *text;

@@ -238,6 +238,10 @@ static void end(struct run *r)
 enum maq_status maq_fleet_run(struct maq_serve_result **out, const struct maq_fleet *fleet,
                               const struct maq_requests *requests, struct maq_diag *diag)
 {
+    for (uint32_t m = 0; m < fleet->n_members; m++)
+        if (fleet->members[m].role != MAQ_ROLE_BOTH)
+            return maq_diag_fail(MAQ_BAD_INPUT, diag, MAQ_CODE_SERVE_POOLS, (struct maq_span){0}, NULL,
+                                 "replicas with roles are not served yet");
     if (fleet->n_members == 1 && fleet->members[0].replicas == 1)
         return maq_serve_run(out, fleet->members[0].job, fleet->members[0].options, requests, diag);
     struct run r = {.fleet = fleet, .requests = requests};

@@ -22,6 +22,16 @@ const char *maq_router_name(enum maq_router router)
     return (unsigned)router < MAQ_ROUTER_COUNT ? names[router] : "unknown";
 }
 
+const char *maq_kv_transfer_name(enum maq_kv_transfer transfer)
+{
+    static const char *const names[MAQ_KV_TRANSFER_COUNT] = {
+#define NAME(id, name, what) [MAQ_KV_TRANSFER_##id] = name,
+        MAQ_KV_TRANSFER_LIST(NAME)
+#undef NAME
+    };
+    return (unsigned)transfer < MAQ_KV_TRANSFER_COUNT ? names[transfer] : "unknown";
+}
+
 /* ---- prefixes ---- */
 
 /* Of the first `names` names of a request, from the key of one fewer. */
