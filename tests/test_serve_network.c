@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Transfers over shared ports: closed forms of one, two and staggered ones, growth, fairness, and that bytes and ports are respected. */
-// clang-format off
+#include <math.h>
+#include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <setjmp.h>
 #include <stdint.h>
-#include <cmocka.h>
-// clang-format on
 
-#include <math.h>
+#include <cmocka.h>
 
 #include "base/alloc.h"
 #include "random_draws.h"

@@ -130,12 +130,13 @@ enum maq_radix_eviction {
 
 /* What SGLang alone is told; zero: its default. */
 struct maq_sglang_options {
-    uint8_t policy, eviction;     /* enum maq_sglang_policy, enum maq_radix_eviction */
-    bool mixed_chunk;             /* decodes go along with a prefill */
-    int32_t max_prefill_tokens;   /* of a prefill batch */
-    int32_t prefill_max_requests; /* of a prefill batch */
-    int32_t graph_max_requests;   /* of a CUDA graph */
-    double conservativeness;      /* scales what those that run are expected to sample yet */
+    uint8_t policy, eviction;       /* enum maq_sglang_policy, enum maq_radix_eviction */
+    bool mixed_chunk;               /* decodes go along with a prefill */
+    int32_t max_prefill_tokens;     /* of a prefill batch */
+    int32_t prefill_max_requests;   /* of a prefill batch */
+    int32_t graph_max_requests;     /* of a CUDA graph */
+    double conservativeness;        /* scales what those that run are expected to sample yet */
+    int32_t reserved_decode_tokens; /* of a server that decodes alone, for each request that is there */
 };
 
 /* How an engine is started; zero where nothing is said: the engine's default, or what the model's config.json has. */

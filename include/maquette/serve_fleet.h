@@ -46,8 +46,8 @@ enum maq_router {
 MAQ_API const char *maq_router_name(enum maq_router router);
 
 /*
- * When keys and values go from prefill to decode, and who starts it: identifier, name, what it is. With the first one decode has blocks for them only then,
- * with all others before prefill begins, or prefill waits.
+ * When keys and values go from prefill to decode, and who starts it: identifier, name, what it is. PULL: decode hears of a request, and takes blocks for it,
+ * when its prompt is computed. With the others it hears of it at once; with CHUNK prefill waits until decode has the blocks.
  */
 /* clang-format off */
 #define MAQ_KV_TRANSFER_LIST(X)                                                                                        \
@@ -73,7 +73,6 @@ struct maq_handover {
     /* prompts with at most so many tokens that decode has not cached are computed by decode itself (Dynamo's and TensorRT-LLM's
      * max_local_prefill_length); 0 = none */
     int64_t max_local_prefill;
-    int32_t reserved_decode_tokens; /* SGLang's num_reserved_decode_tokens; 0 = 512 */
 };
 
 /*

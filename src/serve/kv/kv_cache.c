@@ -302,7 +302,7 @@ static bool take_hits(struct maq_kv_cache *c, struct maq_kv_request *r, int64_t 
 
 bool maq_kv_allocate(struct maq_kv_cache *c, struct maq_kv_request *r, const struct maq_kv_need *need)
 {
-    int64_t computed = need->computed + need->found, margin = need->keeps_free ? c->watermark : 0;
+    int64_t computed = need->computed + need->found, margin = (need->keeps_free ? c->watermark : 0) + need->spared;
     int64_t total = computed < c->max_len ? computed : c->max_len;
     bool hits = need->found > 0;
     if (need->whole_fits) {
@@ -313,9 +313,11 @@ bool maq_kv_allocate(struct maq_kv_cache *c, struct maq_kv_request *r, const str
     int64_t slots = total + need->added + need->ahead;
     slots = slots < c->max_len ? slots : c->max_len;
     give_back_skipped(c, r, total - need->in_flight);
-    if (blocks_needed(c, r, slots, computed, hits, false) + margin > c->pool.n_free)
+    int64_t behind =
+        need->filled_later ? slots : computed; /* what others computed is not asked for where nobody will look at it */
+    if (blocks_needed(c, r, slots, behind, hits, false) + margin > c->pool.n_free)
         return false;
-    if (hits && !take_hits(c, r, computed))
+    if ((hits || need->filled_later) && !take_hits(c, r, behind))
         return false;
     for (uint32_t g = 0; g < c->n_groups; g++) {
         struct maq_kv_table *t = &r->table[g];
@@ -326,6 +328,8 @@ bool maq_kv_allocate(struct maq_kv_cache *c, struct maq_kv_request *r, const str
             t->block[t->n++] = maq_block_pool_take(&c->pool);
     }
     int64_t done = total + need->added;
+    if (need->filled_later)
+        return true;
     maq_kv_keep(c, r, done < need->tokens ? done : need->tokens, need->tokens);
     return true;
 }
