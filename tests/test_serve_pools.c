@@ -594,7 +594,7 @@ static void test_refused(void **state)
     struct pools x = one_each(job, MAQ_ENGINE_VLLM);
     x.n_prefill = 5;
     x.n_decode = 4;
-    expect_refused(&x, MAQ_CODE_SERVE_POOLS, "fewer GPUs");
+    expect_refused(&x, MAQ_CODE_SERVE_POOLS, "need 9 GPUs, the cluster has 8");
     x = one_each(job, MAQ_ENGINE_VLLM);
     x.p.kv_fp8 = true;
     expect_refused(&x, MAQ_CODE_SERVE_POOLS, "8 on the other");

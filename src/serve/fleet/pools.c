@@ -16,7 +16,7 @@
 
 static void begin(struct maq_fleet_run *r, uint32_t request, double now_s, double from_s)
 {
-    struct maq_pools *p = r->pools;
+    struct maq_fleet_pools *p = r->pools;
     struct maq_handing *h = &p->handing[request];
     struct maq_handed *x = &p->handed[request];
     const struct maq_handover *o = &r->fleet->handover;
@@ -95,7 +95,7 @@ static void choose_decode(struct maq_fleet_run *r, uint32_t request)
 
 static void on_reserved(struct maq_fleet_run *r, const struct maq_engine_note *n)
 {
-    struct maq_pools *p = r->pools;
+    struct maq_fleet_pools *p = r->pools;
     struct maq_handing *h = &p->handing[n->request];
     h->reserved = true;
     h->decode_rank = n->rank;
@@ -112,7 +112,7 @@ static void on_reserved(struct maq_fleet_run *r, const struct maq_engine_note *n
 
 static void on_computed(struct maq_fleet_run *r, const struct maq_engine_note *n)
 {
-    struct maq_pools *p = r->pools;
+    struct maq_fleet_pools *p = r->pools;
     struct maq_handing *h = &p->handing[n->request];
     h->computed = true;
     p->handed[n->request].computed_s = n->at_s;
@@ -129,7 +129,7 @@ static void on_computed(struct maq_fleet_run *r, const struct maq_engine_note *n
 
 static void on_note(struct maq_fleet_run *r, const struct maq_engine_note *n, double now_s)
 {
-    struct maq_pools *p = r->pools;
+    struct maq_fleet_pools *p = r->pools;
     struct maq_handing *h = &p->handing[n->request];
     if (n->kind == MAQ_NOTE_RESERVED) {
         on_reserved(r, n);
@@ -166,7 +166,7 @@ static void take_notes(struct maq_fleet_run *r, struct maq_serve_engine *e, doub
 
 static void on_arrived(struct maq_fleet_run *r, uint32_t request)
 {
-    struct maq_pools *p = r->pools;
+    struct maq_fleet_pools *p = r->pools;
     struct maq_handing *h = &p->handing[request];
     double at_s = p->network.now_s;
     p->handed[request].ends_s = at_s;
@@ -190,7 +190,7 @@ static bool is_local(struct maq_fleet_run *r, uint32_t request)
 
 static void send(struct maq_fleet_run *r)
 {
-    struct maq_pools *p = r->pools;
+    struct maq_fleet_pools *p = r->pools;
     uint32_t request = maq_clients_send(&r->clients);
     struct maq_handing *h = &p->handing[request];
     double at_s = r->clients.served[request].arrival_s;

@@ -29,7 +29,7 @@ struct maq_handing {
     struct maq_cut_bytes bytes;
 };
 
-struct maq_pools {
+struct maq_fleet_pools {
     enum maq_kv_transfer mode; /* never AUTO */
     uint32_t n_prefill;        /* engines [0, n_prefill) compute prompts, the others decode */
     struct maq_routing prefill;
@@ -43,7 +43,7 @@ struct maq_pools {
     uint32_t n_begun;
 };
 
-static inline uint32_t maq_pools_port(const struct maq_pools *p, uint32_t engine, uint32_t rank, bool sends,
+static inline uint32_t maq_pools_port(const struct maq_fleet_pools *p, uint32_t engine, uint32_t rank, bool sends,
                                       enum maq_distance distance)
 {
     return p->ports[engine] + (rank * 2 + sends) * (uint32_t)MAQ_DISTANCES + (uint32_t)distance;
@@ -52,12 +52,12 @@ static inline uint32_t maq_pools_port(const struct maq_pools *p, uint32_t engine
 bool maq_fleet_has_roles(const struct maq_fleet *fleet);
 /* Whether pools can hand over to each other, once deployments are begun. pools_check.c */
 enum maq_status maq_pools_check(struct maq_fleet_run *r, struct maq_diag *diag);
-/* Where replicas stand: places[r->n] in the order of engines; false: the cluster is too small. */
-bool maq_pools_place(const struct maq_fleet_run *r, struct maq_stand *places, uint32_t *needed);
+/* Where replicas stand: places[r->n] in the order of engines. A cluster that is too small, and how many GPUs are needed of it; else NULL. */
+const struct maq_cluster *maq_pools_place(const struct maq_fleet_run *r, struct maq_stand *places, uint64_t *needed);
 enum maq_kv_transfer maq_pools_mode(const struct maq_fleet *fleet);
 /* Once engines are begun. */
 enum maq_status maq_pools_begin(struct maq_fleet_run *r, uint32_t n_prefill, struct maq_diag *diag);
-void maq_pools_end(struct maq_pools *p);
+void maq_pools_end(struct maq_fleet_pools *p);
 /* MAQ_LIMIT: some requests never find room. pools.c */
 enum maq_status maq_pools_loop(struct maq_fleet_run *r);
 /* What prefill replicas have done, in the list; all of the result that is about pools. pools_fill.c */

@@ -122,15 +122,15 @@ static enum maq_status check_two(const struct maq_deployment *p, const struct ma
 
 /* ---- where they stand ---- */
 
-/* Replicas in the order of members; one that fits into a node does not straddle two. */
-bool maq_pools_place(const struct maq_fleet_run *r, struct maq_stand *places, uint32_t *needed)
+/* Replicas in the order of members; one that fits into a node does not straddle two. Members of one cluster have equal ones, in jobs of their own. */
+const struct maq_cluster *maq_pools_place(const struct maq_fleet_run *r, struct maq_stand *places, uint64_t *needed)
 {
     const struct maq_fleet *f = r->fleet;
-    uint32_t next = 0, id = 0, decode = 0, prefill = 0;
+    const struct maq_cluster *small = NULL;
+    uint64_t next = 0;
+    uint32_t id = 0, small_id = 0, decode = 0, prefill = 0;
     for (uint32_t m = 0; m < f->n_members; m++)
-        prefill += f->members[m].role == MAQ_ROLE_PREFILL ? f->members[m].replicas : 0;
-    decode = prefill;
-    prefill = 0;
+        decode += f->members[m].role == MAQ_ROLE_PREFILL ? f->members[m].replicas : 0;
     for (uint32_t m = 0; m < f->n_members; m++) {
         const struct maq_job *job = f->members[m].job;
         uint32_t size = maq_deployment_devices(&r->deployments[m]),
@@ -143,28 +143,32 @@ bool maq_pools_place(const struct maq_fleet_run *r, struct maq_stand *places, ui
             if (size <= node && next % node + size > node)
                 next += node - next % node;
             uint32_t k = f->members[m].role == MAQ_ROLE_PREFILL ? prefill++ : decode++;
-            places[k] = (struct maq_stand){&job->cluster, id, next, size, job->plan.tp, job->plan.pp};
+            places[k] = (struct maq_stand){&job->cluster, id, (uint32_t)next, size, job->plan.tp, job->plan.pp};
             next += size;
-            *needed = next;
-            if (next > job->cluster.devices)
-                return false;
+            if (next > job->cluster.devices && (!small || small_id == id)) {
+                small = &job->cluster;
+                small_id = id;
+                *needed = next;
+            }
         }
     }
-    return true;
+    return small;
 }
 
 static enum maq_status check_places(struct maq_fleet_run *r, struct maq_diag *diag)
 {
     struct maq_stand *places = maq__calloc(r->n * sizeof *places);
-    uint32_t needed = 0;
+    uint64_t needed = 0;
     if (!places)
         return MAQ_NO_MEMORY;
-    bool fits = maq_pools_place(r, places, &needed);
+    const struct maq_cluster *small = maq_pools_place(r, places, &needed);
     free(places);
-    if (fits)
+    if (!small)
         return MAQ_OK;
-    return refuse(diag, "a larger cluster, fewer replicas, or lower degrees",
-                  "the cluster has fewer GPUs than the replicas of its pools");
+    return maq_diag_fail(MAQ_BAD_INPUT, diag, MAQ_CODE_SERVE_POOLS, (struct maq_span){0},
+                         "a larger cluster, fewer replicas, or lower degrees",
+                         "the replicas of its pools need %llu GPUs, the cluster has %u", (unsigned long long)needed,
+                         small->devices);
 }
 
 enum maq_status maq_pools_check(struct maq_fleet_run *r, struct maq_diag *diag)
@@ -191,9 +195,10 @@ enum maq_status maq_pools_check(struct maq_fleet_run *r, struct maq_diag *diag)
 
 /* ---- begin and end ---- */
 
-static enum maq_status begin_network(struct maq_fleet_run *r, struct maq_pools *p)
+static enum maq_status begin_network(struct maq_fleet_run *r, struct maq_fleet_pools *p)
 {
-    uint32_t n_ports = 0, needed;
+    uint32_t n_ports = 0;
+    uint64_t needed;
     double bps = r->fleet->handover.bps;
     for (uint32_t k = 0; k < r->n; k++) {
         p->ports[k] = n_ports;
@@ -212,7 +217,7 @@ static enum maq_status begin_network(struct maq_fleet_run *r, struct maq_pools *
 enum maq_status maq_pools_begin(struct maq_fleet_run *r, uint32_t n_prefill, struct maq_diag *diag)
 {
     const struct maq_fleet *f = r->fleet;
-    struct maq_pools *p = maq__calloc(sizeof *p);
+    struct maq_fleet_pools *p = maq__calloc(sizeof *p);
     size_t requests = r->requests->n ? r->requests->n : 1u;
     (void)diag;
     r->pools = p;
@@ -240,7 +245,7 @@ enum maq_status maq_pools_begin(struct maq_fleet_run *r, uint32_t n_prefill, str
     return begin_network(r, p);
 }
 
-void maq_pools_end(struct maq_pools *p)
+void maq_pools_end(struct maq_fleet_pools *p)
 {
     if (!p)
         return;

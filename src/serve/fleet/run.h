@@ -5,7 +5,7 @@
 
 #include "serve/fleet/router.h"
 
-struct maq_pools;
+struct maq_fleet_pools;
 
 struct maq_fleet_run {
     const struct maq_fleet *fleet;
@@ -18,8 +18,8 @@ struct maq_fleet_run {
     double *next_s;                     /* [n] when each would do something */
     uint32_t *heap, *place;             /* [n] replicas, the one that is next in front; [replica] where it is in it */
     struct maq_clients clients;
-    struct maq_routing routing; /* of those that decode, where there are roles */
-    struct maq_pools *pools;    /* NULL: there are none */
+    struct maq_routing routing;    /* of those that decode, where there are roles */
+    struct maq_fleet_pools *pools; /* NULL: there are none */
 };
 
 /* The first of the heap has done something. */
