@@ -460,6 +460,52 @@ static void test_little(void **state)
     maq_job_free(job);
 }
 
+/*
+ * Who decodes is whoever has the fewest requests when a prompt is computed: worked out again from when prompts were computed and requests ended. So nobody who
+ * goes ahead of others, or stays behind them, is seen as he was at another time.
+ */
+static void test_fewest_requests(void **state)
+{
+    enum { N = 600, K = 3 };
+    static struct maq_request list[N];
+    (void)state;
+    struct maq_loaded_job *job = load("llama-3.1-8b", "h100-sxm:8", "", 8);
+    struct pools x = one_each(job, MAQ_ENGINE_VLLM);
+    uint64_t draws = 5;
+    uint32_t looked_at = 0;
+    double at = 0;
+    for (uint32_t i = 0; i < N; i++) {
+        at += uniform(&draws, 0, 0.06);
+        list[i] =
+            (struct maq_request){.arrival_s = at, .prompt = draw(&draws, 100, 2900), .output = draw(&draws, 10, 300)};
+    }
+    const struct maq_requests q = {.at = list, .n = N};
+    x.n_prefill = 2;
+    x.n_decode = K;
+    x.router = MAQ_ROUTER_LEAST_REQUESTS;
+    double respond_s = times_of(job, &x.d, 1, 100, 2).respond_s;
+    struct maq_serve_result *r = run(&x, &q);
+    for (uint32_t i = 0; i < N; i++) {
+        uint32_t load[K] = {0}, best = 0, at_once = 0;
+        double t = r->pools->handed[i].computed_s, nearest = 1;
+        for (uint32_t j = 0; j < N; j++) {
+            double end_s = r->served[j].last_s - respond_s, computed_s = r->pools->handed[j].computed_s;
+            load[r->served[j].replica - x.n_prefill] += computed_s < t && end_s > t;
+            nearest = fmin(nearest, fabs(end_s - t));
+            at_once += fabs(computed_s - t) <= 0;
+        }
+        for (uint32_t k = 1; k < K; k++)
+            best = load[k] < load[best] ? k : best;
+        if (at_once > 1 || nearest < 2e-3) /* the host takes a while to see an end */
+            continue;
+        looked_at++;
+        assert_int_equal(r->served[i].replica - x.n_prefill, best);
+    }
+    assert_true(looked_at > N / 2);
+    maq_serve_free(r);
+    maq_job_free(job);
+}
+
 /* All prompts are short enough for decode: prefill has nothing to do, and decode is a fleet without roles. */
 static void test_all_local(void **state)
 {
@@ -704,6 +750,7 @@ int main(void)
         cmocka_unit_test(test_layers),
         cmocka_unit_test(test_conserved),
         cmocka_unit_test(test_little),
+        cmocka_unit_test(test_fewest_requests),
         cmocka_unit_test(test_all_local),
         cmocka_unit_test(test_local_behind_a_prefix),
         cmocka_unit_test(test_prefill_waits_for_room),

@@ -212,12 +212,16 @@ static void send(struct maq_fleet_run *r)
         send_to_prefill(r, request, at_s);
 }
 
-/* The next event that may concern an engine, besides its own. */
+/*
+ * How far an engine may go: to the next event of anybody. One that is quiet only to that of those who are not: nobody looks at it before they do something, and
+ * then all have done what comes before.
+ */
 static double horizon_s(const struct maq_fleet_run *r, uint32_t engine, double send_s)
 {
+    bool alone = r->requests->concurrency == 0 && maq_engine_is_quiet(&r->engines[engine]);
     double s = fmin(send_s, r->pools->network.next_s);
     for (uint32_t i = 0; i < r->n; i++)
-        if (i != engine && r->next_s[i] < s && (r->requests->concurrency > 0 || !maq_engine_is_quiet(&r->engines[i])))
+        if (i != engine && r->next_s[i] < s && !(alone && maq_engine_is_quiet(&r->engines[i])))
             s = r->next_s[i];
     return s;
 }
