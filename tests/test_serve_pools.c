@@ -660,6 +660,10 @@ static void test_refused(void **state)
     x.decode = two;
     x.apart = true;
     expect_refused(&x, MAQ_CODE_SERVE_POOLS, "do not come out even");
+    struct maq_loaded_job *mixed = load("llama-3.1-8b", "h100-sxm:8 + h20:8", "", 16);
+    x = one_each(mixed, MAQ_ENGINE_VLLM);
+    expect_refused(&x, MAQ_CODE_SERVE_POOLS, "several kinds");
+    maq_job_free(mixed);
     x = one_each(job, MAQ_ENGINE_SGLANG);
     x.decode = stages;
     expect_refused(&x, MAQ_CODE_SERVE_POOLS, "stage");

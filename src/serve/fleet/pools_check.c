@@ -183,6 +183,10 @@ enum maq_status maq_pools_check(struct maq_fleet_run *r, struct maq_diag *diag)
         return refuse(diag, "a pool of each",
                       "a pool that computes prompts needs one that decodes, and the other way round");
     MAQ_TRY(check_mode(f, diag));
+    for (uint32_t m = 0; m < f->n_members; m++)
+        if (!maq_cluster_one_kind(&f->members[m].job->cluster))
+            return refuse(diag, "a cluster for each pool: --prefill-cluster",
+                          "pools on a cluster of several kinds of nodes: which of them stands where is not said");
     for (uint32_t d = 0; d < f->n_members; d++)
         if (f->members[d].role == MAQ_ROLE_DECODE)
             MAQ_TRY(check_local(&f->handover, &r->deployments[d], diag));
