@@ -109,7 +109,7 @@ enum maq_status maq_engine_scheduler(struct maq_scheduler **out, const struct ma
                                      uint32_t most_in_flight, enum maq_role role)
 {
     const struct maq_serve_options *o = &d->options;
-    const struct maq_vllm_knobs knobs = vllm_knobs(d);
+    struct maq_vllm_knobs knobs = vllm_knobs(d);
     const struct maq_kv_options kv = {.groups = d->groups,
                                       .n_groups = d->n_groups,
                                       .blocks = (uint32_t)d->blocks,
@@ -121,5 +121,6 @@ enum maq_status maq_engine_scheduler(struct maq_scheduler **out, const struct ma
         set_part(&sglang, o, role);
         return maq_sglang_new(out, &sglang);
     }
+    knobs.defers_frees = role == MAQ_ROLE_DECODE && most_in_flight > 1;
     return o->engine == MAQ_ENGINE_TRTLLM ? maq_trtllm_new(out, &knobs, &kv) : maq_vllm_new(out, &knobs, &kv);
 }

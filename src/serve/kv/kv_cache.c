@@ -217,8 +217,8 @@ static uint32_t *scratch(struct maq_kv_cache *c, uint32_t n)
     return c->scratch;
 }
 
-/* Gives back what a request no longer looks at, from the last such block to the first that still is one. */
-static void give_back_skipped(struct maq_kv_cache *c, struct maq_kv_request *r, int64_t computed)
+/* From the last such block to the first that still is one. */
+void maq_kv_trim(struct maq_kv_cache *c, struct maq_kv_request *r, int64_t computed)
 {
     for (uint32_t g = 0; g < c->n_groups; g++) {
         struct maq_kv_table *t = &r->table[g];
@@ -305,16 +305,16 @@ bool maq_kv_allocate(struct maq_kv_cache *c, struct maq_kv_request *r, const str
     int64_t computed = need->computed + need->found, margin = (need->keeps_free ? c->watermark : 0) + need->spared;
     int64_t total = computed < c->max_len ? computed : c->max_len;
     bool hits = need->found > 0;
-    if (need->whole_fits) {
-        int64_t whole = need->tokens < c->max_len ? need->tokens : c->max_len;
-        if (blocks_needed(c, r, whole, total, hits, true) + margin > c->pool.n_free)
-            return false;
-    }
     int64_t slots = total + need->added + need->ahead;
     slots = slots < c->max_len ? slots : c->max_len;
-    give_back_skipped(c, r, total - need->in_flight);
-    int64_t behind =
-        need->filled_later ? slots : computed; /* what others computed is not asked for where nobody will look at it */
+    /* what others compute is not asked for where nobody will look at it */
+    int64_t behind = need->filled_later ? slots : computed;
+    if (need->whole_fits) {
+        int64_t whole = need->tokens < c->max_len ? need->tokens : c->max_len;
+        if (blocks_needed(c, r, whole, need->filled_later ? behind : total, hits, true) + margin > c->pool.n_free)
+            return false;
+    }
+    maq_kv_trim(c, r, total - need->in_flight);
     if (blocks_needed(c, r, slots, behind, hits, false) + margin > c->pool.n_free)
         return false;
     if ((hits || need->filled_later) && !take_hits(c, r, behind))

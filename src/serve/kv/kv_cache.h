@@ -114,6 +114,9 @@ bool maq_kv_extend(struct maq_kv_cache *cache, struct maq_kv_request *request, i
 /* Offers the first `computed` of `tokens` known tokens to the prefix cache: what is full of them. */
 void maq_kv_keep(struct maq_kv_cache *cache, struct maq_kv_request *request, int64_t computed, int64_t tokens);
 
+/* Gives back what nobody looks at any more when `computed` tokens are computed. */
+void maq_kv_trim(struct maq_kv_cache *cache, struct maq_kv_request *request, int64_t computed);
+
 /* Gives all blocks of a request back, the last ones to be reused first. */
 void maq_kv_release(struct maq_kv_cache *cache, struct maq_kv_request *request);
 

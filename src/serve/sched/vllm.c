@@ -169,10 +169,13 @@ void maq_vllm_end(struct maq_vllm *s, struct maq_iteration *it, const int32_t *s
             continue;
         if (s->at[w->slot].status != MAQ_VLLM_RUNNING)
             maq_queue_remove(&s->waiting, w->slot);
-        if (s->at[w->slot].part == MAQ_PART_PREFILL && s->at[w->slot].status == MAQ_VLLM_RUNNING)
-            s->at[w->slot].status = MAQ_VLLM_HELD;
-        else
+        struct maq_vllm_request *r = &s->at[w->slot];
+        if (r->part == MAQ_PART_PREFILL && r->status == MAQ_VLLM_RUNNING) {
+            r->status = MAQ_VLLM_HELD;
+            maq_kv_trim(&s->kv, &r->kv, r->computed - r->in_flight);
+        } else {
             maq_vllm_free_request(s, w->slot);
+        }
         if (!maq_slots_push(&it->finished, &it->n_finished, &it->finished_size, w->slot))
             s->base.failed = true;
     }

@@ -33,6 +33,8 @@ struct maq_vllm_knobs {
     int32_t long_prefill_token_threshold; /* 0 = none */
     bool adaptive_long_prefill;           /* the threshold is at least a fair share of the tokens */
     bool chunked_prefill, priority, async, reserve_full_isl;
+    bool
+        defers_frees; /* blocks that an iteration under way writes cannot be given to a load: nobody who is in one is preempted */
     int32_t spec_tokens;      /* drafts of a request in an iteration */
     int32_t lookahead_tokens; /* slots beyond, for a draft model that has a cache of its own */
     int32_t draft_slots;      /* of the batch, for each request */
@@ -114,6 +116,8 @@ void maq_vllm_propose(struct maq_vllm *s, uint32_t slot, int32_t drafts);
 /* The keys and values of a request that stands aside are there; those of one that has ended are not needed any more. vllm_remote.c */
 void maq_vllm_arrived(struct maq_vllm *s, uint32_t slot);
 void maq_vllm_release(struct maq_vllm *s, uint32_t slot);
+/* Whether a request is one that waits for either. */
+bool maq_vllm_awaits(const struct maq_vllm *s, uint32_t slot);
 int64_t maq_vllm_cached(struct maq_vllm *s, const struct maq_content *content, int64_t prompt);
 
 /* ---- within the scheduler ---- */

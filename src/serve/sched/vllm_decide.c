@@ -115,7 +115,7 @@ static bool make_room(struct deciding *d, uint32_t *place, int64_t tokens)
                                      .in_flight = r->in_flight};
     while (!maq_kv_allocate(&s->kv, &r->kv, &need)) {
         uint32_t victim = victim_of(s), out = s->running[victim];
-        if (s->kv.failed)
+        if (s->kv.failed || (s->knobs.defers_frees && s->at[out].in_flight > 0))
             return false;
         if (victim < *place)
             (*place)--;
@@ -139,7 +139,7 @@ static void decide_running(struct deciding *d)
             continue;
         }
         if (!make_room(d, &place, n)) {
-            if (s->knobs.priority && !s->kv.failed)
+            if (s->knobs.priority && !s->kv.failed && r->status == MAQ_VLLM_PREEMPTED)
                 continue; /* it gave way itself; others may still fit */
             return;
         }
@@ -198,6 +198,7 @@ static bool take_loaded(struct deciding *d, uint32_t slot)
     struct maq_vllm *s = d->s;
     struct maq_vllm_request *r = &s->at[slot];
     int64_t known = r->tokens + r->first_known;
+    maq_kv_keep(&s->kv, &r->kv, r->tokens, r->tokens); /* only now, when its turn has come */
     if (r->first_known && r->most == 1) {
         maq_vllm_free_request(s, slot);
         return maq_iteration_show(d->it, slot, true);
@@ -326,7 +327,7 @@ void maq_vllm_decide(struct maq_vllm *s, struct maq_iteration *it)
     const struct maq_vllm_knobs *k = &s->knobs;
     struct deciding d = {
         .s = s, .it = it, .token_budget = k->max_num_batched_tokens, .input_budget = k->max_num_batched_tokens};
-    uint32_t all = s->n_running + s->waiting.n;
+    uint32_t all = s->n_running + s->waiting.n + s->n_loading;
     d.long_prefill = all > 1 ? k->long_prefill_token_threshold : 0;
     if (d.long_prefill > 0 && k->adaptive_long_prefill && k->max_num_batched_tokens / (int32_t)all > d.long_prefill)
         d.long_prefill = k->max_num_batched_tokens / (int32_t)all;

@@ -14,12 +14,26 @@ static int64_t promised(const struct maq_vllm *s)
     int64_t sum = 0;
     for (uint32_t i = 0; i < s->n_running; i++) {
         const struct maq_vllm_request *r = &s->at[s->running[i]];
-        for (uint32_t g = 0; r->partial && g < s->kv.n_groups; g++) {
+        bool partial = r->partial || (r->given > 0 && r->computed + r->given < r->tokens);
+        for (uint32_t g = 0; partial && g < s->kv.n_groups; g++) {
             int64_t block = s->kv.group[g].block_size, all = (r->tokens + block - 1) / block, held = r->kv.table[g].n;
+            all = s->kv.cap[g] > 0 && s->kv.cap[g] < all ? s->kv.cap[g] : all;
             sum += all > held ? all - held : 0;
         }
     }
     return sum;
+}
+
+/* Behind all others, or where its priority says. */
+static bool stand_aside(struct maq_vllm *s, uint32_t slot)
+{
+    if (!maq_slots_push(&s->loading, &s->n_loading, &s->loading_size, slot))
+        return false;
+    uint32_t i = s->n_loading - 1;
+    for (; s->knobs.priority && i > 0 && maq_waiting_before(&s->at[slot].rank, &s->at[s->loading[i - 1]].rank); i--)
+        s->loading[i] = s->loading[i - 1];
+    s->loading[i] = slot;
+    return true;
 }
 
 bool maq_vllm_reserve(struct maq_vllm *s, struct maq_iteration *it, struct maq_waiting first)
@@ -39,8 +53,7 @@ bool maq_vllm_reserve(struct maq_vllm *s, struct maq_iteration *it, struct maq_w
         s->admission->taken_in(s, r);
     maq_queue_pop(&s->waiting);
     r->status = MAQ_VLLM_LOADING;
-    if (maq_slots_push(&s->loading, &s->n_loading, &s->loading_size, first.slot) &&
-        maq_iteration_load(it, first.slot, found))
+    if (stand_aside(s, first.slot) && maq_iteration_load(it, first.slot, found))
         return true;
     s->base.failed = true;
     return false;
@@ -50,7 +63,6 @@ void maq_vllm_arrived(struct maq_vllm *s, uint32_t slot)
 {
     struct maq_vllm_request *r = &s->at[slot];
     MAQ_ASSERT(r->status == MAQ_VLLM_LOADING);
-    maq_kv_keep(&s->kv, &r->kv, r->tokens, r->tokens);
     r->status = MAQ_VLLM_LOADED;
     s->n_loaded++;
 }
@@ -59,6 +71,11 @@ void maq_vllm_release(struct maq_vllm *s, uint32_t slot)
 {
     MAQ_ASSERT(s->at[slot].status == MAQ_VLLM_HELD);
     maq_vllm_free_request(s, slot);
+}
+
+bool maq_vllm_awaits(const struct maq_vllm *s, uint32_t slot)
+{
+    return s->at[slot].status == MAQ_VLLM_LOADING || s->at[slot].status == MAQ_VLLM_HELD;
 }
 
 int64_t maq_vllm_cached(struct maq_vllm *s, const struct maq_content *content, int64_t prompt)
