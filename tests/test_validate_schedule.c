@@ -28,7 +28,7 @@
 #include "temp.h"
 #include "validate/codes.h"
 
-#define RECORDINGS 25u
+#define RECORDINGS 34u
 #define SGLANG_RECORDINGS 18u
 
 /* ---- files ---- */
@@ -123,6 +123,11 @@ enum has {
     ABORT,
     PREEMPT,
     MARK,
+    PREFILL,
+    DECODE,
+    ARRIVED,
+    SENT,
+    DEFERS,
     HAS_COUNT
 };
 
@@ -131,10 +136,23 @@ static void look_at(bool has[HAS_COUNT], const char *text)
     static const struct {
         enum has what;
         const char *word;
-    } words[] = {{CHUNKED, "\"chunked\": 1"},  {WHOLE, "\"chunked\": 0"},        {UNCACHED, "\"caching\": 0"},
-                 {PRIORITY, "\"priority\", "}, {ASYNC, "\"async\": 1"},          {SPEC, "\"spec_tokens\": "},
-                 {EAGLE, "\"eagle\": 1"},      {HYBRID, "\"kind\": \"window\""}, {CHUNKS, "\"kind\": \"chunk\""},
-                 {ABORT, "\"aborted\": [\""},  {PREEMPT, "\"preempted\": [\""},  {MARK, "\"watermark\": 0.02"}};
+    } words[] = {{CHUNKED, "\"chunked\": 1"},
+                 {WHOLE, "\"chunked\": 0"},
+                 {UNCACHED, "\"caching\": 0"},
+                 {PRIORITY, "\"priority\", "},
+                 {ASYNC, "\"async\": 1"},
+                 {SPEC, "\"spec_tokens\": "},
+                 {EAGLE, "\"eagle\": 1"},
+                 {HYBRID, "\"kind\": \"window\""},
+                 {CHUNKS, "\"kind\": \"chunk\""},
+                 {ABORT, "\"aborted\": [\""},
+                 {PREEMPT, "\"preempted\": [\""},
+                 {MARK, "\"watermark\": 0.02"},
+                 {PREFILL, "\"part\": 1"},
+                 {DECODE, "\"part\": 2"},
+                 {ARRIVED, "\"arrived\": [\""},
+                 {SENT, "\"sent\": [\""},
+                 {DEFERS, "\"defer_block_free\": 1"}};
     for (size_t i = 0; i < MAQ_COUNT(words); i++)
         has[words[i].what] |= strstr(text, words[i].word) != NULL;
     json_t *header = json_loads(text, JSON_DISABLE_EOF_CHECK, NULL);

@@ -130,12 +130,13 @@ enum maq_radix_eviction {
 
 /* What SGLang alone is told; zero: its default. */
 struct maq_sglang_options {
-    uint8_t policy, eviction;     /* enum maq_sglang_policy, enum maq_radix_eviction */
-    bool mixed_chunk;             /* decodes go along with a prefill */
-    int32_t max_prefill_tokens;   /* of a prefill batch */
-    int32_t prefill_max_requests; /* of a prefill batch */
-    int32_t graph_max_requests;   /* of a CUDA graph */
-    double conservativeness;      /* scales what those that run are expected to sample yet */
+    uint8_t policy, eviction;       /* enum maq_sglang_policy, enum maq_radix_eviction */
+    bool mixed_chunk;               /* decodes go along with a prefill */
+    int32_t max_prefill_tokens;     /* of a prefill batch */
+    int32_t prefill_max_requests;   /* of a prefill batch */
+    int32_t graph_max_requests;     /* of a CUDA graph */
+    double conservativeness;        /* scales what those that run are expected to sample yet */
+    int32_t reserved_decode_tokens; /* of a server that decodes alone, for each request that is there */
 };
 
 /* How an engine is started; zero where nothing is said: the engine's default, or what the model's config.json has. */
@@ -228,7 +229,21 @@ struct maq_served {
     double arrival_s, scheduled_s, first_s, last_s;
     int64_t cached; /* tokens of the prompt that were in the prefix cache */
     uint32_t preemptions;
-    uint32_t replica; /* that served it */
+    uint32_t replica; /* that served it; of two pools the one that decoded it */
+};
+
+/* What a replica does of a request. */
+enum maq_role { MAQ_ROLE_BOTH, MAQ_ROLE_PREFILL, MAQ_ROLE_DECODE, MAQ_ROLE_COUNT };
+MAQ_API const char *maq_role_name(enum maq_role role);
+
+/* How a request got from one pool to the other; times as those of struct maq_served. */
+struct maq_handed {
+    bool local;                  /* it did not: decode computed its prompt. The rest is zero then */
+    uint32_t replica;            /* that computed its prompt */
+    double reserved_s;           /* decode has room for it */
+    double computed_s;           /* its prompt is */
+    double begins_s, ends_s;     /* of the transfer: its first byte could go; its last one has come */
+    double bytes, written_bytes; /* over all links; what prefill wrote of the tokens that were sent */
 };
 
 struct maq_serve_quantiles {
@@ -236,6 +251,24 @@ struct maq_serve_quantiles {
     double low,
         high; /* 80 % interval of the mean: four of five published runs were that far off (maq_serve_interval) */
 };
+
+/* Where the time to the first token goes with two pools, in the order in which it goes there: identifier, name, what it is. */
+/* clang-format off */
+#define MAQ_HANDOVER_PART_LIST(X)                                                                                      \
+    X(RESERVE,  "reserve",  "until decode has room for the request, where prefill waits for that")                     \
+    X(QUEUE,    "queue",    "until its first iteration")                                                               \
+    X(PREFILL,  "prefill",  "until its prompt is computed")                                                            \
+    X(ROOM,     "room",     "until the transfer begins, where decode has to have room by then")                        \
+    X(TRANSFER, "transfer", "until all of it has come, as far as it goes on behind the prompt")                        \
+    X(RESUME,   "resume",   "until its first token: decode takes it in, and computes the last token of the prompt where that is the rule")
+/* clang-format on */
+enum maq_handover_part {
+#define MAQ_HANDOVER_PART_ENUM(id, name, what) MAQ_HANDOVER_##id,
+    MAQ_HANDOVER_PART_LIST(MAQ_HANDOVER_PART_ENUM)
+#undef MAQ_HANDOVER_PART_ENUM
+        MAQ_HANDOVER_PART_COUNT
+};
+MAQ_API const char *maq_handover_part_name(enum maq_handover_part part);
 
 /* What measured over predicted has a distribution of its own for. */
 enum maq_serve_latency { MAQ_SERVE_TTFT, MAQ_SERVE_TPOT };
@@ -245,9 +278,25 @@ MAQ_API void maq_serve_interval(double *low, double *high, enum maq_serve_latenc
 /* One of several engines that serve the same stream (serve_fleet.h). */
 struct maq_served_replica {
     uint32_t member;                  /* of the fleet: what it is a replica of */
+    enum maq_role role;               /* those that compute prompts come first */
     uint32_t requests;                /* that it was sent */
     double output_tokens, busy_share; /* busy_share: of the time until its last token, an iteration ran; 1 = always */
     double kv_peak, kv_mean, prefix_hit_rate;
+};
+
+/* Two pools and what went between them. */
+struct maq_serve_pools {
+    const char *transfer, *prefill_router; /* their names */
+    uint32_t prefill_replicas, decode_replicas;
+    struct maq_serve_result
+        *prefill;              /* the pool: deployment, memory, iterations; n_devices of the pool, no latencies */
+    struct maq_handed *handed; /* [n_requests] */
+    uint32_t n, local;         /* requests that were handed over; that decode computed by itself */
+    double bytes, written_bytes;
+    double bps;                             /* of a transfer that has its ports for itself, the mean */
+    struct maq_serve_quantiles transfer_s;  /* begins_s to ends_s */
+    double part_s[MAQ_HANDOVER_PART_COUNT]; /* means over those that were handed over; they add up to their TTFT */
+    double held_share;                      /* of the prefill pool's cache, by prompts that are computed: the mean */
 };
 
 struct maq_serve_result {
@@ -278,6 +327,8 @@ struct maq_serve_result {
     const struct maq_capacity
         *capacity; /* the caller's, of maq_fleet_capacity(): reports show it; NULL = nobody asked */
     struct maq_served_replica *replicas; /* [n_replicas], owned by the result; NULL: there is only one */
+    struct maq_serve_pools
+        *pools; /* owned by the result; NULL: replicas have no roles. Then iterations, parts and cache are decode's */
 };
 
 /* Whether a model has routed experts, which ranks can share. */

@@ -7,6 +7,15 @@
  *
  * A router decides for each request when it is sent, by what it knows then of each replica: requests that it has sent there and that
  * have not ended, and tokens of prompts that it has sent there before. It does not look into engines. Replicas may be unlike each other.
+ *
+ * Replicas may have roles (disaggregation): those of one pool compute prompts, those of the other go on from their keys and values.
+ *
+ *   requests --> router --> prefill replica  ==KV transfer==>  decode replica --> tokens
+ *                  |            its blocks stay until all is over      ^  its blocks are there before the first byte
+ *                  +------- prompts of at most max_local_prefill ------+
+ *
+ * Who computes the first token is the engine's: with vLLM decode computes the last token of the prompt again and samples from it; with SGLang and
+ * TensorRT-LLM prefill samples it, and it reaches the client through decode when the transfer is over. docs/disaggregation.md has the rules.
  */
 #ifndef MAQUETTE_SERVE_FLEET_H
 #define MAQUETTE_SERVE_FLEET_H
@@ -36,24 +45,64 @@ enum maq_router {
 };
 MAQ_API const char *maq_router_name(enum maq_router router);
 
-/* Replicas that are alike. */
+/*
+ * When keys and values go from prefill to decode, and who starts it: identifier, name, what it is. PULL: decode hears of a request, and takes blocks for it,
+ * when its prompt is computed. With the others it hears of it at once; with CHUNK prefill waits until decode has the blocks.
+ */
+/* clang-format off */
+#define MAQ_KV_TRANSFER_LIST(X)                                                                                        \
+    X(AUTO,  "auto",  "as the engine does by default")                                                                 \
+    X(PULL,  "pull",  "decode reads them when the prompt is computed: vLLM's NixlConnector, TensorRT-LLM")             \
+    X(PUSH,  "push",  "prefill writes them when the prompt is computed: vLLM's MooncakeConnector, NixlPushConnector")  \
+    X(CHUNK, "chunk", "prefill writes what each of its iterations computed when it ends: SGLang")                      \
+    X(LAYER, "layer", "prefill writes each layer as the last iteration of the prompt goes: vLLM's MoRIIOConnector")
+/* clang-format on */
+enum maq_kv_transfer {
+#define MAQ_KV_TRANSFER_ENUM(id, name, what) MAQ_KV_TRANSFER_##id,
+    MAQ_KV_TRANSFER_LIST(MAQ_KV_TRANSFER_ENUM)
+#undef MAQ_KV_TRANSFER_ENUM
+        MAQ_KV_TRANSFER_COUNT
+};
+MAQ_API const char *maq_kv_transfer_name(enum maq_kv_transfer transfer);
+
+/* How pools hand requests over; zero where nothing is said. */
+struct maq_handover {
+    enum maq_kv_transfer transfer;
+    double bps; /* of the port of each GPU, each direction, bytes/s, where the clusters do not say it; infinity: free */
+    double latency_s; /* of one transfer, beside it; 0 = of the link */
+    /* prompts with at most so many tokens that decode has not cached are computed by decode itself (Dynamo's and TensorRT-LLM's
+     * max_local_prefill_length); 0 = none */
+    int64_t max_local_prefill;
+};
+
+/*
+ * Replicas that are alike. Roles are BOTH for all members of a fleet, or PREFILL for some and DECODE for the others, at least one each. Those of
+ * two pools have one model, engine and type of cache, and degrees that divide each other.
+ */
 struct maq_fleet_member {
     const struct maq_job *job;
     const struct maq_serve_options *options;
     uint32_t replicas; /* at least 1 */
     double weight;     /* of each, for routers that count requests or tokens: they divide by it; 0 = 1 */
+    enum maq_role role;
+    /* With roles, members stand on one cluster, one behind another, and job->cluster is the same for all; this one begins a
+     * cluster of its own, on which those behind it stand, too. Between clusters are their networks and nothing else. */
+    bool own_cluster;
 };
 
 struct maq_fleet {
     const struct maq_fleet_member *members; /* [n_members], at least one */
     uint32_t n_members;
-    enum maq_router router;
-    uint64_t seed; /* of what a router draws */
+    enum maq_router router; /* of the decode pool, where there are roles */
+    uint64_t seed;          /* of what a router draws */
+    enum maq_router prefill_router;
+    struct maq_handover handover; /* where there are roles */
 };
 
 /*
  * Serves requests. Latencies and throughput of *out are those of the whole fleet, memory and options those of the first member;
- * out->replicas has each of them. *out is owned by the caller (maq_serve_free). A member that does not fit is a result, as with
+ * out->replicas has each of them. With roles memory and options are those of the first member that decodes, and out->pools has more
+ * (serve.h). *out is owned by the caller (maq_serve_free). A member that does not fit is a result, as with
  * maq_serve_run(): nothing is served then, and out->fits is false. One replica: the result of maq_serve_run(), to the bit.
  */
 MAQ_API enum maq_status maq_fleet_run(struct maq_serve_result **out, const struct maq_fleet *fleet,

@@ -110,15 +110,28 @@ static enum maq_status find_rate(struct maq_capacity *out, struct maq_request_se
     return find_rate_of(out, set, cli, fleet, asked, given->requests ? 1 : given->draws);
 }
 
-static enum maq_status with_requests(struct cli *cli, const struct maq_job *job, const struct serve_given *given)
+static enum maq_status with_requests(struct cli *cli, const struct maq_job *job, const struct maq_job *prefill,
+                                     const struct serve_given *given)
 {
     struct maq_request_set *set = NULL;
     struct maq_serve_result *r;
     struct maq_capacity capacity;
     struct maq_report_opts opts = cli_report_opts(cli, cli->values[SERVE_OUTPUT] != NULL);
-    const struct maq_fleet_member member = {.job = job, .options = &given->options, .replicas = given->replicas};
-    const struct maq_fleet fleet = {
-        .members = &member, .n_members = 1, .router = given->router, .seed = given->spec.seed};
+    const struct maq_fleet_member members[] = {{.job = job,
+                                                .options = &given->options,
+                                                .replicas = given->replicas,
+                                                .role = prefill ? MAQ_ROLE_DECODE : MAQ_ROLE_BOTH},
+                                               {.job = prefill,
+                                                .options = &given->prefill,
+                                                .replicas = given->prefill_replicas,
+                                                .role = MAQ_ROLE_PREFILL,
+                                                .own_cluster = given->own_cluster}};
+    const struct maq_fleet fleet = {.members = members,
+                                    .n_members = prefill ? 2 : 1,
+                                    .router = given->router,
+                                    .seed = given->spec.seed,
+                                    .prefill_router = given->prefill_router,
+                                    .handover = given->handover};
     char *text;
     enum maq_status status =
         given->find_rate ? find_rate(&capacity, &set, cli, &fleet, given) : draw_requests(&set, cli, given, 0);
@@ -147,7 +160,7 @@ static enum maq_status with_requests(struct cli *cli, const struct maq_job *job,
 
 static enum maq_status run(struct cli *cli)
 {
-    struct maq_loaded_job *box;
+    struct maq_loaded_job *box, *prefill = NULL;
     struct serve_given given;
     struct serve_checkpoint checkpoint;
     enum maq_status status = cli_serve_job(&box, &checkpoint, cli);
@@ -157,8 +170,11 @@ static enum maq_status run(struct cli *cli)
     if (status == MAQ_OK)
         status = cli_serve_options(&given, &checkpoint, cli, maq_job_get(box), false);
     if (status == MAQ_OK)
-        status =
-            given.batch > 0 ? one_batch(cli, maq_job_get(box), &given) : with_requests(cli, maq_job_get(box), &given);
+        status = cli_serve_pools(&given, &prefill, cli, maq_job_get(box));
+    if (status == MAQ_OK)
+        status = given.batch > 0 ? one_batch(cli, maq_job_get(box), &given)
+                                 : with_requests(cli, maq_job_get(box), prefill ? maq_job_get(prefill) : NULL, &given);
+    maq_job_free(prefill);
     maq_job_free(box);
     return status;
 }

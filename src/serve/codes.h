@@ -20,7 +20,8 @@
     X(COMMAND_SAID, 1583, "options of a serving engine that are not modelled")                                         \
     X(COMMAND_CHECKPOINT, 1585, "weights by the name of a checkpoint")                                                 \
     X(SERVE_LAYERS, 1586, "layers that no serving engine here has kernels for")                                        \
-    X(SERVE_RANKS, 1587, "degrees of a deployment that do not go together")
+    X(SERVE_RANKS, 1587, "degrees of a deployment that do not go together")                                            \
+    X(SERVE_POOLS, 1588, "pools that cannot hand requests over to each other")
 
 enum maq_serve_code {
 #define MAQ_CODE_ENUM(name, code, text) MAQ_CODE_##name = (code),

@@ -11,6 +11,8 @@ the model. Recording N depends on N alone. docs/validate-serve.md has the format
   spec    draft tokens, of which a random number is accepted; with a draft model's own cache or without
   async   an iteration is decided before the last one has ended
   abort   requests that are given up
+  remote  requests whose prompts another engine computes, and prompts that are computed for others, with a connector that moves nothing: when something
+          has arrived or was read is drawn
 """
 import argparse
 import gzip
@@ -24,7 +26,9 @@ os.environ.setdefault("HF_HUB_OFFLINE", "1")
 os.environ.setdefault("VLLM_LOGGING_LEVEL", "ERROR")
 import torch
 import vllm
-from vllm.config import CacheConfig, DeviceConfig, ModelConfig, ParallelConfig, SchedulerConfig, VllmConfig
+from vllm.config import CacheConfig, DeviceConfig, KVTransferConfig, ModelConfig, ParallelConfig, SchedulerConfig, VllmConfig
+from vllm.distributed.kv_transfer.kv_connector.v1 import KVConnectorBase_V1
+from vllm.distributed.kv_transfer.kv_connector.v1.base import KVConnectorMetadata, SupportsHMA
 from vllm.sampling_params import SamplingParams
 from vllm.utils.hashing import sha256
 from vllm.v1.core.kv_cache_utils import get_request_block_hasher, init_none_hash
@@ -32,7 +36,7 @@ from vllm.v1.core.sched.async_scheduler import AsyncScheduler
 from vllm.v1.core.sched.scheduler import Scheduler
 from vllm.v1.kv_cache_interface import (ChunkedLocalAttentionSpec, FullAttentionSpec, KVCacheConfig, KVCacheGroupSpec,
                                         SlidingWindowSpec)
-from vllm.v1.outputs import DraftTokenIds, ModelRunnerOutput
+from vllm.v1.outputs import DraftTokenIds, KVConnectorOutput, ModelRunnerOutput
 from vllm.v1.request import Request, RequestStatus
 from vllm.v1.structured_output import StructuredOutputManager
 
@@ -70,6 +74,51 @@ class Speculation:
         if name.startswith(("use_", "uses_", "is_", "has_")):
             return lambda *a, **k: False
         raise AttributeError(name)
+
+
+class Moves(KVConnectorBase_V1, SupportsHMA):
+    """A connector for both sides: requests say by their kv_transfer_params which part of them is computed here."""
+
+    def __init__(self, vllm_config, role, kv_cache_config=None):
+        super().__init__(vllm_config, role, kv_cache_config)
+        self.loads, self.held = {}, []
+
+    def get_num_new_matched_tokens(self, request, num_computed_tokens):
+        if (request.kv_transfer_params or {}).get("do_remote_prefill"):
+            return request.num_prompt_tokens - num_computed_tokens, True
+        return 0, False
+
+    def update_state_after_alloc(self, request, blocks, num_external_tokens):
+        params = request.kv_transfer_params or {}
+        if params.get("do_remote_prefill") and num_external_tokens > 0:
+            params["do_remote_prefill"] = False
+            self.loads[request.request_id] = request.num_prompt_tokens - num_external_tokens
+
+    def build_connector_meta(self, scheduler_output):
+        return KVConnectorMetadata()
+
+    def request_finished(self, request, block_ids):
+        held = bool((request.kv_transfer_params or {}).get("do_remote_decode")) and any(block_ids)
+        if held:
+            self.held.append(request.request_id)
+        return held, None
+
+    request_finished_all_groups = request_finished
+
+    def start_load_kv(self, forward_context, **kwargs):
+        pass
+
+    def wait_for_layer_load(self, layer_name):
+        pass
+
+    def save_kv_layer(self, layer_name, kv_layer, attn_metadata, **kwargs):
+        pass
+
+    def wait_for_save(self):
+        pass
+
+
+PARTS = [None, {"do_remote_decode": True}, {"do_remote_prefill": True}]
 
 
 def random_knobs(rnd, kinds):
@@ -121,7 +170,7 @@ def gcd_lcm(sizes):
     return math.gcd(*sizes), math.lcm(*sizes)
 
 
-def scheduler_of(knobs, folder):
+def scheduler_of(knobs, folder, moves=False):
     groups = knobs.get("groups") or [dict(kind="full", block_size=knobs["block_size"])]
     hash_block, step = gcd_lcm([g["block_size"] for g in groups])
     model = ModelConfig(model=folder, skip_tokenizer_init=True, dtype="bfloat16", seed=0, max_model_len=knobs["max_model_len"])
@@ -136,6 +185,8 @@ def scheduler_of(knobs, folder):
     config = VllmConfig(model_config=model, cache_config=cache, scheduler_config=scheduling, parallel_config=ParallelConfig(),
                         device_config=DeviceConfig("cpu"))
     config.scheduler_config.async_scheduling = bool(knobs.get("async"))
+    if moves:
+        config.kv_transfer_config = KVTransferConfig(kv_connector="Moves", kv_role="kv_both", kv_connector_module_path="record")
     if knobs.get("spec_tokens"):
         config.speculative_config = Speculation(knobs["spec_tokens"], knobs["lookahead_tokens"] > 0, bool(knobs["eagle"]),
                                                 knobs["draft_slots"])
@@ -174,19 +225,31 @@ def record(number, kinds, folder):
     """The lines of a recording; None when the requests do not end."""
     rnd = random.Random(number)
     knobs = random_knobs(rnd, kinds)
-    scheduler, unit, groups = scheduler_of(knobs, folder)
+    moves = "remote" in kinds
+    if moves and knobs.get("async"):
+        knobs["defer_block_free"] = 1
+    scheduler, unit, groups = scheduler_of(knobs, folder, moves)
     rows = random_requests(rnd, knobs, unit, groups)
+    if moves:
+        share = rnd.choice([[0, 1, 4], [0, 1, 0], [1, 2, 3]])
+        for row in rows:
+            row["part"] = rnd.choices([0, 1, 2], share)[0]
+            row["output"] = 1 if row["part"] == 1 else row["output"]
+    part_of = {row["id"]: row.get("part", 0) for row in rows}
+    arrives, read = {}, {}
     hasher = get_request_block_hasher(unit, sha256) if knobs["caching"] else None
     lines = [{"engine": "vllm", "version": vllm.__version__, "knobs": knobs}] + [{"request": r} for r in rows]
     requests, flight, shown, preemptions = {}, [], set(), {}
     came = step = 0
-    while came < len(rows) or scheduler.has_requests() or flight:
+    while came < len(rows) or scheduler.has_requests() or flight or read:
         while came < len(rows) and rows[came]["arrive_step"] <= step:
             row = rows[came]
             requests[row["id"]] = Request(
                 request_id=row["id"], prompt_token_ids=tokens_of(row, unit), pooling_params=None, arrival_time=float(came),
                 sampling_params=SamplingParams(max_tokens=row["output"], ignore_eos=True, temperature=0), priority=row["priority"],
                 block_hasher=hasher)
+            if moves:
+                requests[row["id"]].kv_transfer_params = dict(PARTS[row["part"]] or {})
             scheduler.add_request(requests[row["id"]])
             came += 1
         aborted = []
@@ -201,18 +264,28 @@ def record(number, kinds, folder):
         answers = {i: 0 if requests[i].is_prefill_chunk else 1 + rnd.randrange(drafts.get(i, 0) + 1) for i in ids}
         hits = {}
         for new in decided.scheduled_new_reqs:
-            if new.req_id not in shown:
+            if new.req_id not in shown and part_of[new.req_id] != 2:
                 shown.add(new.req_id)
                 hits[new.req_id] = new.num_computed_tokens
         flight.append((decided, answers))
         line = {"step": step, "scheduled": dict(decided.num_scheduled_tokens)}
         ended = []
+        if moves:
+            line["loads"], scheduler.connector.loads = scheduler.connector.loads, {}
+            arrives.update({i: step + 1 + rnd.choice([0, 1, rnd.randrange(20)]) for i in line["loads"]})
         if not knobs.get("async") or len(flight) > 1:
             past, said = flight.pop(0)
+            told = {}
+            if moves:
+                line["arrived"] = [i for i, at in arrives.items() if at <= step]
+                line["sent"] = [i for i, at in read.items() if at <= step]
+                told = {"kv_connector_output": KVConnectorOutput(finished_recving=line["arrived"], finished_sending=line["sent"])}
+                arrives = {i: at for i, at in arrives.items() if at > step}
+                read = {i: at for i, at in read.items() if at > step}
             past_ids = list(past.num_scheduled_tokens)
             scheduler.update_from_output(past, ModelRunnerOutput(
                 req_ids=past_ids, req_id_to_index={r: k for k, r in enumerate(past_ids)},
-                sampled_token_ids=[[SAMPLED] * said[i] for i in past_ids], logprobs=None, prompt_logprobs_dict={}, pooler_output=[]))
+                sampled_token_ids=[[SAMPLED] * said[i] for i in past_ids], logprobs=None, prompt_logprobs_dict={}, pooler_output=[], **told))
             line["sampled"] = {i: n for i, n in said.items() if n}
             if knobs.get("spec_tokens") and not knobs.get("async"):
                 proposed = {i: rnd.randrange(knobs["spec_tokens"] + 1) for i in past_ids
@@ -220,19 +293,22 @@ def record(number, kinds, folder):
                 scheduler.update_draft_token_ids(DraftTokenIds(list(proposed), [[5] * n for n in proposed.values()]))
                 line["drafts"] = proposed
             ended = [i for i, r in requests.items() if r.is_finished()]
+            if moves:
+                read.update({i: step + 1 + rnd.choice([0, 3, rnd.randrange(30)]) for i in scheduler.connector.held})
+                scheduler.connector.held = []
         gone = [i for i, r in requests.items() if r.num_preemptions > preemptions.get(i, 0)]
         preemptions.update({i: requests[i].num_preemptions for i in gone})
         for i in ended:
             del requests[i]
         line.update({"free": scheduler.kv_cache_manager.block_pool.get_num_free_blocks(), "running": len(scheduler.running),
-                     "waiting": len(scheduler.waiting), "preempted": gone, "finished": ended, "hits": hits})
+                     "waiting": len(scheduler.waiting) + len(scheduler.kv_holding_waiting), "preempted": gone, "finished": ended, "hits": hits})
         if aborted:
             line["aborted"] = aborted
         lines.append(line)
         step += 1
         if step > MOST_STEPS:
             return None
-        if knobs.get("async") and not scheduler.has_requests() and came == len(rows):
+        if knobs.get("async") and not scheduler.has_requests() and came == len(rows) and not read:
             break
     return lines
 

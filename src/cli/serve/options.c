@@ -16,11 +16,16 @@ static const char *const exchanges[] = {
     MAQ_SERVE_EXCHANGE_LIST(EXCHANGE)
 #undef EXCHANGE
         [MAQ_EXCHANGE_COUNT] = NULL};
-static const char *const routers[] = {
+const char *const cli_serve_routers[] = {
 #define ROUTER(id, name, what) [MAQ_ROUTER_##id] = name,
     MAQ_ROUTER_LIST(ROUTER)
 #undef ROUTER
         [MAQ_ROUTER_COUNT] = NULL};
+const char *const cli_serve_transfers[] = {
+#define TRANSFER(id, name, what) [MAQ_KV_TRANSFER_##id] = name,
+    MAQ_KV_TRANSFER_LIST(TRANSFER)
+#undef TRANSFER
+        [MAQ_KV_TRANSFER_COUNT] = NULL};
 static const char *const engines[] = {"vllm", "sglang", "trtllm", NULL};
 static const char *const policies[] = {"fcfs", "priority", NULL};
 static const char *const switches[] = {"auto", "on", "off", NULL};
@@ -45,7 +50,29 @@ const struct cli_option cli_serve_table[] = {
     [SERVE_ROUTER] = {"--router", CLI_VALUE, "NAME",
                       "to which of them a request goes (round-robin); prefix: where the most of its prompt was sent "
                       "before",
-                      NULL, routers},
+                      NULL, cli_serve_routers},
+    [SERVE_PREFILL_REPLICAS] = {"--prefill-replicas", CLI_VALUE, "N",
+                                "so many more compute prompts, and --replicas go on from their keys and values (0)",
+                                NULL, NULL},
+    [SERVE_PREFILL_TP] = {"--prefill-tp", CLI_VALUE, "N", "tensor parallelism of those (as --tp)", NULL, NULL},
+    [SERVE_PREFILL_PP] = {"--prefill-pp", CLI_VALUE, "N", "pipeline parallelism (as --pp)", NULL, NULL},
+    [SERVE_PREFILL_DP] = {"--prefill-dp", CLI_VALUE, "N", "attention data parallelism (as --dp)", NULL, NULL},
+    [SERVE_PREFILL_EP] = {"--prefill-ep", CLI_VALUE, "N", "expert parallelism (as --ep)", NULL, NULL},
+    [SERVE_PREFILL_CLUSTER] = {"--prefill-cluster", CLI_VALUE, "CLUSTER",
+                               "they have a cluster of their own (--cluster; of one with two kinds of nodes the first)",
+                               NULL, NULL},
+    [SERVE_PREFILL_TOKENS] = {"--prefill-max-num-batched-tokens", CLI_VALUE, "N",
+                              "tokens of their iterations (as --max-num-batched-tokens)", NULL, NULL},
+    [SERVE_PREFILL_ROUTER] = {"--prefill-router", CLI_VALUE, "NAME", "to which of them a request goes (as --router)",
+                              NULL, cli_serve_routers},
+    [SERVE_KV_TRANSFER] = {"--kv-transfer", CLI_VALUE, "NAME",
+                           "when keys and values go over (auto: vllm and trtllm pull, sglang chunk)", NULL,
+                           cli_serve_transfers},
+    [SERVE_KV_BANDWIDTH] = {"--kv-transfer-bandwidth", CLI_VALUE, "GB/S",
+                            "of each GPU, each way (its NICs', or its NVLink's in a domain); inf: free", NULL, NULL},
+    [SERVE_LOCAL_PREFILL] = {"--max-local-prefill-length", CLI_VALUE, "N",
+                             "prompts with at most so many tokens that decode has not cached are computed there (0)",
+                             NULL, NULL},
     [SERVE_WEIGHTS] = {"--weights", CLI_VALUE, "TYPE", "what weights are in memory and how they are multiplied (bf16)",
                        NULL, weights},
     [SERVE_EXPERT_WEIGHTS] = {"--expert-weights", CLI_VALUE, "TYPE", "of routed experts, where that is another type",
@@ -153,28 +180,20 @@ static enum maq_status read_checkpoint(struct serve_checkpoint *out, struct cli 
     return MAQ_OK;
 }
 
-enum maq_status cli_serve_open_job(struct maq_loaded_job **box, struct serve_checkpoint *checkpoint, struct cli *cli)
+/* Whatever the batch is: it has to be something. */
+static enum maq_status load_open(struct maq_loaded_job **box, struct cli *cli)
 {
     const char *path = cli->n_args > 0 ? cli->args[0] : NULL;
-    enum maq_status status;
-    if (!path && cli->n_overrides == 0)
-        return cli_usage(cli, MAQ_CODE_CLI_ARGUMENT,
-                         "maquette serve --model llama-3.1-8b --cluster h100-sxm:8 --rate 4", "there is no deployment");
-    status = read_checkpoint(checkpoint, cli);
-    if (status == MAQ_OK)
-        status = cli_add_override(cli, "serve", batch_keys[1], "1");
+    enum maq_status status = cli_add_override(cli, "serve", batch_keys[1], "1");
     if (status == MAQ_OK)
         status = cli_add_override(cli, "serve", batch_keys[0], "1");
-    if (status == MAQ_OK)
-        status = maq_job_load_open(box, path, cli->overrides, cli->n_overrides, cli->diag);
-    return status;
+    return status == MAQ_OK ? maq_job_load_open(box, path, cli->overrides, cli->n_overrides, cli->diag) : status;
 }
 
-enum maq_status cli_serve_job(struct maq_loaded_job **box, struct serve_checkpoint *checkpoint, struct cli *cli)
+enum maq_status cli_serve_load(struct maq_loaded_job **box, struct cli *cli)
 {
-    const char *path = cli->n_args > 0 ? cli->args[0] : NULL;
     struct maq_loaded_job *open;
-    enum maq_status status = cli_serve_open_job(&open, checkpoint, cli);
+    enum maq_status status = load_open(&open, cli);
     if (status != MAQ_OK)
         return status;
     uint32_t devices = 0;
@@ -187,12 +206,36 @@ enum maq_status cli_serve_job(struct maq_loaded_job **box, struct serve_checkpoi
     if (!count)
         return MAQ_NO_MEMORY;
     status = cli_add_override(cli, "serve", batch_keys[0], count);
-    return status == MAQ_OK ? maq_job_load(box, path, cli->overrides, cli->n_overrides, cli->diag) : status;
+    return status == MAQ_OK
+               ? maq_job_load(box, cli->n_args > 0 ? cli->args[0] : NULL, cli->overrides, cli->n_overrides, cli->diag)
+               : status;
+}
+
+static enum maq_status begin(struct serve_checkpoint *checkpoint, struct cli *cli)
+{
+    if (cli->n_args == 0 && cli->n_overrides == 0)
+        return cli_usage(cli, MAQ_CODE_CLI_ARGUMENT,
+                         "maquette serve --model llama-3.1-8b --cluster h100-sxm:8 --rate 4", "there is no deployment");
+    return read_checkpoint(checkpoint, cli);
+}
+
+enum maq_status cli_serve_job(struct maq_loaded_job **box, struct serve_checkpoint *checkpoint, struct cli *cli)
+{
+    enum maq_status status = begin(checkpoint, cli);
+    if (status == MAQ_OK)
+        status = cli_serve_split_cluster(cli);
+    return status == MAQ_OK ? cli_serve_load(box, cli) : status;
+}
+
+enum maq_status cli_serve_open_job(struct maq_loaded_job **box, struct serve_checkpoint *checkpoint, struct cli *cli)
+{
+    enum maq_status status = begin(checkpoint, cli);
+    return status == MAQ_OK ? load_open(box, cli) : status;
 }
 
 /* ---- what the engine is told ---- */
 
-static enum maq_status number(struct cli *cli, double *out, int option, double least, double most, double otherwise)
+enum maq_status cli_serve_number(struct cli *cli, double *out, int option, double least, double most, double otherwise)
 {
     const char *text = cli->values[option];
     bool time = option == SERVE_DURATION;
@@ -212,7 +255,7 @@ static enum maq_status number(struct cli *cli, double *out, int option, double l
     return MAQ_OK;
 }
 
-static int word(const struct cli *cli, int option, const char *const *words, int otherwise)
+int cli_serve_word(const struct cli *cli, int option, const char *const *words, int otherwise)
 {
     for (int i = 0; cli->values[option] && words[i]; i++)
         if (strcmp(cli->values[option], words[i]) == 0)
@@ -225,19 +268,19 @@ static void read_words(struct maq_serve_options *o, bool weights_said, struct cl
 {
     static const int modes[] = {MAQ_AUTO, MAQ_ON, MAQ_OFF};
     bool experts = weights_said && !cli->values[SERVE_WEIGHTS];
-    o->exchange = (enum maq_serve_exchange)word(cli, SERVE_EXCHANGE, exchanges, (int)o->exchange);
-    o->engine = (enum maq_engine)word(cli, SERVE_ENGINE, engines, (int)o->engine);
+    o->exchange = (enum maq_serve_exchange)cli_serve_word(cli, SERVE_EXCHANGE, exchanges, (int)o->exchange);
+    o->engine = (enum maq_engine)cli_serve_word(cli, SERVE_ENGINE, engines, (int)o->engine);
     o->version = cli->values[SERVE_VERSION];
-    o->weights = (enum maq_weights)word(cli, SERVE_WEIGHTS, weights, (int)o->weights);
-    o->expert_weights =
-        (enum maq_weights)word(cli, SERVE_EXPERT_WEIGHTS, weights, experts ? (int)o->expert_weights : (int)o->weights);
-    o->kv_fp8 = word(cli, SERVE_KV_DTYPE, kv_types, o->kv_fp8 ? 2 : 0) == 2;
+    o->weights = (enum maq_weights)cli_serve_word(cli, SERVE_WEIGHTS, weights, (int)o->weights);
+    o->expert_weights = (enum maq_weights)cli_serve_word(cli, SERVE_EXPERT_WEIGHTS, weights,
+                                                         experts ? (int)o->expert_weights : (int)o->weights);
+    o->kv_fp8 = cli_serve_word(cli, SERVE_KV_DTYPE, kv_types, o->kv_fp8 ? 2 : 0) == 2;
     o->no_prefix_caching |= cli->values[SERVE_NO_CACHING] != NULL;
     o->no_chunked_prefill |= cli->values[SERVE_NO_CHUNKED] != NULL;
     o->enforce_eager |= cli->values[SERVE_EAGER] != NULL;
-    o->by_priority = word(cli, SERVE_POLICY, policies, o->by_priority) == 1;
+    o->by_priority = cli_serve_word(cli, SERVE_POLICY, policies, o->by_priority) == 1;
     if (cli->values[SERVE_ASYNC])
-        o->async_scheduling = modes[word(cli, SERVE_ASYNC, switches, 0)];
+        o->async_scheduling = modes[cli_serve_word(cli, SERVE_ASYNC, switches, 0)];
 }
 
 static enum maq_status read_engine(struct serve_given *given, struct cli *cli)
@@ -268,7 +311,7 @@ static enum maq_status read_engine(struct serve_given *given, struct cli *cli)
     o->max_model_len = n;
     worst = cli_first_fault(worst, cli_count(cli, &n, SERVE_BLOCKS, 2, 1u << 28, (uint32_t)o->blocks));
     o->blocks = n;
-    worst = cli_first_fault(worst, number(cli, &x, SERVE_UTILIZATION, 0.01, 1, o->gpu_memory_utilization));
+    worst = cli_first_fault(worst, cli_serve_number(cli, &x, SERVE_UTILIZATION, 0.01, 1, o->gpu_memory_utilization));
     if (cli->values[SERVE_UTILIZATION])
         o->static_memory_share = o->free_memory_share = 0;
     o->gpu_memory_utilization = x;
@@ -287,11 +330,11 @@ static enum maq_status read_requests(struct serve_given *out, struct cli *cli, b
     worst = cli_first_fault(worst, cli_count(cli, &s->n, SERVE_NUMBER, 1, 100000000, 0));
     worst = cli_first_fault(worst, cli_count(cli, &batch, SERVE_BATCH, 1, 1u << 20, 0));
     worst = cli_first_fault(worst, cli_count(cli, &seed, SERVE_SEED, 0, UINT32_MAX, 0));
-    worst = cli_first_fault(worst, number(cli, &s->rate, SERVE_RATE, 1e-9, 1e9, 0));
-    worst = cli_first_fault(worst, number(cli, &s->burstiness, SERVE_BURSTINESS, 1e-3, 1e9, 1));
-    worst = cli_first_fault(worst, number(cli, &s->duration_s, SERVE_DURATION, 1e-9, 1e9, 0));
-    worst = cli_first_fault(worst, number(cli, &s->spread, SERVE_SPREAD, 0, 1, 0));
-    worst = cli_first_fault(worst, number(cli, &out->speed, SERVE_SPEED, 1e-9, 1e9, 1));
+    worst = cli_first_fault(worst, cli_serve_number(cli, &s->rate, SERVE_RATE, 1e-9, 1e9, 0));
+    worst = cli_first_fault(worst, cli_serve_number(cli, &s->burstiness, SERVE_BURSTINESS, 1e-3, 1e9, 1));
+    worst = cli_first_fault(worst, cli_serve_number(cli, &s->duration_s, SERVE_DURATION, 1e-9, 1e9, 0));
+    worst = cli_first_fault(worst, cli_serve_number(cli, &s->spread, SERVE_SPREAD, 0, 1, 0));
+    worst = cli_first_fault(worst, cli_serve_number(cli, &out->speed, SERVE_SPEED, 1e-9, 1e9, 1));
     s->prompt = isl;
     s->output = osl;
     s->shared_prefix = shared;
@@ -315,8 +358,8 @@ static enum maq_status read_fleet(struct serve_given *out, struct cli *cli)
 {
     enum maq_status worst = cli_count(cli, &out->replicas, SERVE_REPLICAS, 1, 65536, out->replicas);
     worst = cli_first_fault(worst, cli_count(cli, &out->draws, SERVE_DRAWS, 1, MAQ_CAPACITY_DRAWS, 6));
-    out->router = (enum maq_router)word(cli, SERVE_ROUTER, routers, (int)out->router);
-    if (cli->values[SERVE_ROUTER] && out->replicas == 1)
+    out->router = (enum maq_router)cli_serve_word(cli, SERVE_ROUTER, cli_serve_routers, (int)out->router);
+    if (cli->values[SERVE_ROUTER] && out->replicas == 1 && !cli->values[SERVE_PREFILL_REPLICAS])
         return cli_usage(cli, MAQ_CODE_CLI_VALUE, "--replicas 4", "--router: there is one replica, to which all goes");
     if (cli->values[SERVE_DRAWS] && (!out->find_rate || out->requests))
         return cli_usage(cli, MAQ_CODE_CLI_VALUE, "--find-rate, without --requests",
@@ -388,6 +431,6 @@ enum maq_status cli_serve_options(struct serve_given *out, const struct serve_ch
     if (status == MAQ_OK && !open)
         status = read_fleet(out, cli);
     if (status == MAQ_OK && open)
-        out->router = (enum maq_router)word(cli, SERVE_ROUTER, routers, MAQ_ROUTER_LEAST_REQUESTS);
+        out->router = (enum maq_router)cli_serve_word(cli, SERVE_ROUTER, cli_serve_routers, MAQ_ROUTER_LEAST_REQUESTS);
     return cli_first_fault(status, read_asked(out, cli));
 }

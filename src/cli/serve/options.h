@@ -19,6 +19,17 @@ enum {
     SERVE_EXCHANGE,
     SERVE_REPLICAS,
     SERVE_ROUTER,
+    SERVE_PREFILL_REPLICAS,
+    SERVE_PREFILL_TP,
+    SERVE_PREFILL_PP,
+    SERVE_PREFILL_DP,
+    SERVE_PREFILL_EP,
+    SERVE_PREFILL_CLUSTER,
+    SERVE_PREFILL_TOKENS,
+    SERVE_PREFILL_ROUTER,
+    SERVE_KV_TRANSFER,
+    SERVE_KV_BANDWIDTH,
+    SERVE_LOCAL_PREFILL,
     SERVE_WEIGHTS,
     SERVE_EXPERT_WEIGHTS,
     SERVE_KV_DTYPE,
@@ -80,6 +91,12 @@ struct serve_given {
     uint32_t draws; /* of requests, for --find-rate */
     int64_t batch;  /* one batch alone; 0 = not */
     struct maq_slo slo;
+    /* a pool that computes prompts for the one above; 0 = none. pools.c */
+    uint32_t prefill_replicas;
+    struct maq_serve_options prefill;
+    enum maq_router prefill_router;
+    struct maq_handover handover;
+    bool own_cluster; /* it stands on one of its own */
 };
 
 /* What --model says of the weights, by its name. */
@@ -94,6 +111,21 @@ enum maq_status cli_serve_job(struct maq_loaded_job **box, struct serve_checkpoi
 enum maq_status cli_serve_open_job(struct maq_loaded_job **box, struct serve_checkpoint *checkpoint, struct cli *cli);
 /* Options that the job's section `serve` has and the command line does not. section.c */
 enum maq_status cli_serve_section(struct cli *cli, const struct maq_loaded_job *box);
+/* The words of an option's list: the place of its value there, `otherwise` where it is not given. */
+int cli_serve_word(const struct cli *cli, int option, const char *const *words, int otherwise);
+enum maq_status cli_serve_number(struct cli *cli, double *out, int option, double least, double most, double otherwise);
+/* The job of the options as they are. */
+enum maq_status cli_serve_load(struct maq_loaded_job **box, struct cli *cli);
+extern const char *const cli_serve_routers[], *const cli_serve_transfers[];
+
+/* ---- pools.c ---- */
+
+/* Where a cluster of two kinds of nodes is given, the first one's are prefill's: before the job is loaded. */
+enum maq_status cli_serve_split_cluster(struct cli *cli);
+/* What is said of the pool that computes prompts, of which `job` is the other one's; the job of it: *box is owned by the caller, NULL: there is no such pool. */
+enum maq_status cli_serve_pools(struct serve_given *out, struct maq_loaded_job **box, struct cli *cli,
+                                const struct maq_job *job);
+
 enum maq_status cli_serve_options(struct serve_given *out, const struct serve_checkpoint *checkpoint, struct cli *cli,
                                   const struct maq_job *job, bool open);
 

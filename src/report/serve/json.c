@@ -100,10 +100,50 @@ static void add_fleet(struct maq_json root, const struct maq_serve_result *r)
     for (uint32_t i = 0; i < r->n_replicas; i++) {
         const struct maq_served_replica *p = &r->replicas[i];
         struct maq_json item = maq_json_item(list);
+        if (r->pools)
+            maq_json_text(item, "role", maq_role_name(p->role));
         MAQ_JSON_INTS(item, {"member", p->member}, {"requests", p->requests});
         MAQ_JSON_REALS(item, {"output_tokens", p->output_tokens}, {"busy_share", p->busy_share},
                        {"kv_mean", p->kv_mean}, {"kv_peak", p->kv_peak}, {"prefix_hit_rate", p->prefix_hit_rate});
     }
+}
+
+static void add_iterations(struct maq_json root, const struct maq_serve_result *r)
+{
+    struct maq_json engine = maq_json_map(root, "iterations");
+    MAQ_JSON_INTS(engine, {"count", (int64_t)r->iterations}, {"preemptions", (int64_t)r->preemptions});
+    MAQ_JSON_REALS(engine, {"mean_requests", r->mean_batch}, {"mean_tokens", r->mean_tokens}, {"kv_mean", r->kv_mean},
+                   {"kv_peak", r->kv_peak}, {"prefix_hit_rate", r->prefix_hit_rate});
+}
+
+/* What the pool is that computes prompts, and what goes to the other one, which all else is about. */
+static void add_pools(struct maq_json root, const struct maq_serve_pools *p)
+{
+    struct maq_json map = maq_json_map(root, "pools");
+    maq_json_text(map, "kv_transfer", p->transfer);
+    MAQ_JSON_INTS(map, {"prefill_replicas", p->prefill_replicas}, {"decode_replicas", p->decode_replicas},
+                  {"requests", p->n}, {"local_requests", p->local});
+    maq_json_count(map, "bytes", p->bytes);
+    maq_json_count(map, "written_bytes", p->written_bytes);
+    maq_json_positive(map, "bytes_per_s_alone", p->bps < 1e18 ? p->bps : 0);
+    const struct maq_serve_quantiles *t = &p->transfer_s;
+    MAQ_JSON_REALS(maq_json_map(map, "transfer_s"), {"mean", t->mean}, {"p50", t->p50}, {"p90", t->p90},
+                   {"p95", t->p95}, {"p99", t->p99});
+    struct maq_json parts = maq_json_map(map, "ttft_parts");
+    double ttft = 0;
+    for (int i = 0; i < MAQ_HANDOVER_PART_COUNT; i++) {
+        char name[40];
+        maq__snprintf(name, sizeof name, "%s_s", maq_handover_part_name((enum maq_handover_part)i));
+        maq_json_real(parts, name, p->part_s[i]);
+        ttft += p->part_s[i];
+    }
+    MAQ_JSON_REALS(map, {"transfer_share_of_ttft", ttft > 0 ? p->part_s[MAQ_HANDOVER_TRANSFER] / ttft : 0},
+                   {"prefill_kv_held_share", p->held_share});
+    struct maq_json prefill = maq_json_map(map, "prefill");
+    maq_json_text(prefill, "router", p->prefill_router);
+    add_deployment(prefill, p->prefill);
+    add_iterations(prefill, p->prefill);
+    add_parts(prefill, "breakdown", p->prefill->part_s);
 }
 
 /* `requests_per_s` is null where there is no such rate. */
@@ -130,6 +170,8 @@ enum maq_status maq_report_serve_json(char **out, const struct maq_serve_result 
         add_capacity(d.root, r->capacity);
     if (r->replicas)
         add_fleet(d.root, r);
+    if (r->pools)
+        add_pools(d.root, r->pools);
     if (r->finished > 0) {
         struct maq_json load = maq_json_map(d.root, "throughput");
         MAQ_JSON_INTS(load, {"requests", r->finished}, {"waiting_at_last_arrival", r->waiting});
@@ -152,10 +194,7 @@ enum maq_status maq_report_serve_json(char **out, const struct maq_serve_result 
         add_quantiles(latency, "itl_s", &r->itl_s);
         add_quantiles(latency, "e2el_s", &r->e2el_s);
         add_quantiles(latency, "queue_s", &r->queue_s);
-        struct maq_json engine = maq_json_map(d.root, "iterations");
-        MAQ_JSON_INTS(engine, {"count", (int64_t)r->iterations}, {"preemptions", (int64_t)r->preemptions});
-        MAQ_JSON_REALS(engine, {"mean_requests", r->mean_batch}, {"mean_tokens", r->mean_tokens},
-                       {"kv_mean", r->kv_mean}, {"kv_peak", r->kv_peak}, {"prefix_hit_rate", r->prefix_hit_rate});
+        add_iterations(d.root, r);
         add_parts(d.root, "breakdown", r->part_s);
     }
     return maq_json_finish(out, &d, diag);
@@ -177,14 +216,26 @@ enum maq_status maq_report_serve_batch_json(char **out, const struct maq_serve_r
     return maq_json_finish(out, &d, diag);
 }
 
+/* Of a request that decode computed from its beginning nothing is known. */
+static void add_handed(struct maq_buf *b, const struct maq_handed *x)
+{
+    if (x->local)
+        maq_buf_adds(b, ",,,,,,0");
+    else
+        maq_buf_addf(b, ",%u,%.9f,%.9f,%.9f,%.9f,%.0f", x->replica, x->reserved_s, x->computed_s, x->begins_s,
+                     x->ends_s, x->bytes);
+}
+
 enum maq_status maq_report_serve_csv(char **out, const struct maq_serve_result *r, const struct maq_requests *requests,
                                      struct maq_diag *diag)
 {
     struct maq_buf b;
     (void)diag;
     maq_buf_init(&b, CSV_MAX);
-    maq_buf_addf(&b, "request,prompt,output,arrival_s,scheduled_s,first_token_s,last_token_s,cached,preemptions%s\n",
-                 r->replicas ? ",replica" : "");
+    maq_buf_addf(&b, "request,prompt,output,arrival_s,scheduled_s,first_token_s,last_token_s,cached,preemptions%s%s\n",
+                 r->replicas ? ",replica" : "",
+                 r->pools ? ",prefill_replica,reserved_s,computed_s,transfer_begins_s,transfer_ends_s,transfer_bytes"
+                          : "");
     for (uint32_t i = 0; i < r->n_requests; i++) {
         const struct maq_served *s = &r->served[i];
         maq_buf_addf(&b, "%u,%lld,%lld,%.9f,%.9f,%.9f,%.9f,%lld,%u", i, (long long)requests->at[i].prompt,
@@ -192,6 +243,8 @@ enum maq_status maq_report_serve_csv(char **out, const struct maq_serve_result *
                      (long long)s->cached, s->preemptions);
         if (r->replicas)
             maq_buf_addf(&b, ",%u", s->replica);
+        if (r->pools)
+            add_handed(&b, &r->pools->handed[i]);
         maq_buf_adds(&b, "\n");
     }
     *out = maq_buf_take(&b);

@@ -118,22 +118,89 @@ static void put_latencies(struct maq_page *page, const struct maq_serve_result *
     maq_table_fini(&t);
 }
 
-static void put_fleet(struct maq_page *page, struct maq_buf *line, const struct maq_serve_result *r)
+/* "4 replicas on 8 GPUs, router random: 70 to 80 requests each, busy ..." of n replicas from `first` on. */
+static void add_replicas(struct maq_buf *line, const struct maq_serve_result *r, uint32_t first, uint32_t n,
+                         uint32_t devices, const char *router)
 {
     uint32_t least = UINT32_MAX, most = 0;
     double busy = 0, idlest = 1, busiest = 0;
-    for (uint32_t i = 0; i < r->n_replicas; i++) {
+    for (uint32_t i = first; i < first + n; i++) {
         const struct maq_served_replica *p = &r->replicas[i];
         least = p->requests < least ? p->requests : least;
         most = p->requests > most ? p->requests : most;
-        busy += p->busy_share / r->n_replicas;
+        busy += p->busy_share / n;
         idlest = p->busy_share < idlest ? p->busy_share : idlest;
         busiest = p->busy_share > busiest ? p->busy_share : busiest;
     }
-    maq_buf_addf(line,
-                 "%u replicas on %u GPUs, router %s: %u to %u requests each, busy %.0f %% of the time (%.0f to %.0f)",
-                 r->n_replicas, r->n_devices, r->router, least, most, 100 * busy, 100 * idlest, 100 * busiest);
+    maq_buf_addf(line, "%u replica%s on %u GPU%s, router %s: ", n, maq_words_s(n), devices, maq_words_s(devices),
+                 router);
+    if (n == 1)
+        maq_buf_addf(line, "%u requests, busy %.0f %% of the time", least, 100 * busy);
+    else
+        maq_buf_addf(line, "%u to %u requests each, busy %.0f %% of the time (%.0f to %.0f)", least, most, 100 * busy,
+                     100 * idlest, 100 * busiest);
+}
+
+static void put_fleet(struct maq_page *page, struct maq_buf *line, const struct maq_serve_result *r)
+{
+    add_replicas(line, r, 0, r->n_replicas, r->n_devices, r->router);
     put(page, "fleet", line);
+}
+
+/* What the pool is that computes prompts, where it is another than the one above. */
+static void put_prefill(struct maq_page *page, struct maq_buf *line, const struct maq_serve_result *r)
+{
+    const struct maq_serve_pools *p = r->pools;
+    const struct maq_serve_result *x = p->prefill;
+    char tokens[32];
+    add_replicas(line, r, 0, p->prefill_replicas, x->n_devices, p->prefill_router);
+    put(page, "prefill", line);
+    maq_buf_addf(line, "%s, tp%d", x->job->cluster.groups[x->job->stages[0].group].device.name, x->job->plan.tp);
+    if (x->job->plan.pp > 1)
+        maq_buf_addf(line, " pp%d", x->job->plan.pp);
+    if (x->options.dp > 1)
+        maq_buf_addf(line, " dp%d", x->options.dp);
+    maq_buf_addf(line,
+                 "; max_num_batched_tokens %d; KV cache %s tokens, %.0f %% full, %.0f %% by prompts that are computed; "
+                 "%llu iterations of %.1f requests and %.0f tokens",
+                 x->options.max_num_batched_tokens, maq_words_integer(tokens, x->kv_tokens), 100 * x->kv_mean,
+                 100 * p->held_share, (unsigned long long)x->iterations, x->mean_batch, x->mean_tokens);
+    put(page, "", line);
+    add_replicas(line, r, p->prefill_replicas, p->decode_replicas, r->n_devices - x->n_devices, r->router);
+    put(page, "decode", line);
+}
+
+/* Transfers, and where the time to the first token goes. */
+static void put_handover(struct maq_page *page, struct maq_buf *line, const struct maq_serve_result *r)
+{
+    const struct maq_serve_pools *p = r->pools;
+    const struct maq_serve_quantiles *t = &p->transfer_s;
+    double ttft = 0;
+    if (p->local > 0)
+        maq_buf_addf(line, "%u of %u prompts are computed by decode; ", p->local, p->n + p->local);
+    if (p->n == 0) {
+        maq_buf_adds(line, "nothing is handed over");
+        put(page, "KV transfer", line);
+        return;
+    }
+    maq_buf_addf(line, "%s: %.1f MB for a request in the mean", p->transfer, p->bytes / p->n / 1e6);
+    if (p->bps < 1e18)
+        maq_buf_addf(line, ", %.1f GB/s for one alone", p->bps / 1e9);
+    maq_buf_addf(line, "; %.2f ms (p50 %.2f, p95 %.2f, p99 %.2f)", t->mean * 1e3, t->p50 * 1e3, t->p95 * 1e3,
+                 t->p99 * 1e3);
+    put(page, "KV transfer", line);
+    for (int i = 0; i < MAQ_HANDOVER_PART_COUNT; i++)
+        ttft += p->part_s[i];
+    maq_buf_addf(line, "%.2f ms:", ttft * 1e3);
+    const char *comma = "";
+    for (int i = 0; i < MAQ_HANDOVER_PART_COUNT; i++) {
+        if (!(p->part_s[i] > 0))
+            continue;
+        maq_buf_addf(line, "%s %s %.2f (%.0f %%)", comma, maq_handover_part_name((enum maq_handover_part)i),
+                     p->part_s[i] * 1e3, 100 * p->part_s[i] / ttft);
+        comma = ",";
+    }
+    put(page, "first token", line);
 }
 
 static void put_capacity(struct maq_page *page, struct maq_buf *line, const struct maq_capacity *c, bool bounds)
@@ -255,8 +322,12 @@ enum maq_status maq_report_serve_text(char **out, const struct maq_serve_result 
     put_memory(&page, &line, r);
     if (r->capacity && r->fits)
         put_capacity(&page, &line, r->capacity, r->slo.slo.n > 0);
-    if (r->replicas)
+    if (r->pools) {
+        put_prefill(&page, &line, r);
+        put_handover(&page, &line, r);
+    } else if (r->replicas) {
         put_fleet(&page, &line, r);
+    }
     if (r->finished > 0) {
         put_load(&page, &line, r);
         if (r->slo.slo.n > 0)

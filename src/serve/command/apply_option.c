@@ -72,6 +72,7 @@ static const struct {
     {MAQ_COMMAND_LONG_PREFILL, offsetof(struct maq_serve_options, long_prefill_token_threshold), 0, 1 << 20},
     {MAQ_COMMAND_MAX_PREFILL, offsetof(struct maq_serve_options, sglang.max_prefill_tokens), 1, 1 << 20},
     {MAQ_COMMAND_PREFILL_REQUESTS, offsetof(struct maq_serve_options, sglang.prefill_max_requests), 1, 1 << 20},
+    {MAQ_COMMAND_RESERVED_DECODE, offsetof(struct maq_serve_options, sglang.reserved_decode_tokens), 1, 1 << 20},
     {MAQ_COMMAND_GRAPH_REQUESTS, offsetof(struct maq_serve_options, sglang.graph_max_requests), 1, 1 << 20},
 };
 

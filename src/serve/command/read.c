@@ -97,6 +97,16 @@ static void say(struct maq_command_reader *r, const struct maq_command_argument 
     maq_buf_addf(&r->said, "%s%s", r->said.len > 0 ? ", " : "", a->form.text);
 }
 
+/* What one server of a pool is told is what maquette's own options say of both pools. */
+static const char *hint_of(const char *said)
+{
+    static const char *const words[] = {"disaggregation-mode", "kv-transfer-config", "server_role"};
+    for (size_t i = 0; i < MAQ_COUNT(words); i++)
+        if (strstr(said, words[i]))
+            return "pools of prefill and decode: --prefill-replicas and --kv-transfer in front of the command line";
+    return NULL;
+}
+
 static void unknown(struct maq_command_reader *r, size_t at, struct maq_str name)
 {
     struct maq_command_form near;
@@ -219,7 +229,7 @@ static void conclude(struct maq_command_reader *r)
     if (r->said.failed)
         r->status = maq_no_memory(r->diag, "options");
     else if (r->said.len > 0 && r->status == MAQ_OK)
-        maq_diag_add(r->diag, MAQ_WARNING, MAQ_CODE_COMMAND_SAID, (struct maq_span){0}, NULL,
+        maq_diag_add(r->diag, MAQ_WARNING, MAQ_CODE_COMMAND_SAID, (struct maq_span){0}, hint_of(r->said.ptr),
                      "options of %s that change what is predicted and are not modelled: %s", r->engine->name,
                      r->said.ptr);
 }

@@ -37,6 +37,7 @@ static const struct maq_command_row rows[] = {
     {MAQ_TAKES_ONE, MAQ_COMMAND_EVICTION, "radix-eviction-policy"},
     {MAQ_TAKES_ONE, MAQ_COMMAND_MAX_PREFILL, "max-prefill-tokens"},
     {MAQ_TAKES_ONE, MAQ_COMMAND_PREFILL_REQUESTS, "prefill-max-requests"},
+    {MAQ_TAKES_ONE, MAQ_COMMAND_RESERVED_DECODE, "num-reserved-decode-tokens"},
     {MAQ_TAKES_ONE, MAQ_COMMAND_GRAPH_REQUESTS, "cuda-graph-max-bs"},
     {MAQ_TAKES_NONE, MAQ_COMMAND_MIXED, "enable-mixed-chunk"},
 
@@ -69,7 +70,7 @@ static const struct maq_command_row rows[] = {
      "piecewise-cuda-graph-max-tokens torchao-config triton-attention-num-kv-splits triton-attention-split-tile-size "
      "num-continuous-decode-steps scheduler-recv-interval dsa-prefill-cp-mode|nsa-prefill-cp-mode "
      "dynamic-batch-tokenizer-batch-size dynamic-batch-tokenizer-batch-timeout disaggregation-mode "
-     "disaggregation-transfer-backend num-reserved-decode-tokens disaggregation-decode-polling-interval "
+     "disaggregation-transfer-backend disaggregation-decode-polling-interval "
      "pdmux-config-path sm-group-num hybrid-kvcache-ratio forward-hooks tokenizer-worker-num"},
     {MAQ_TAKES_SOME, MAQ_COMMAND_SAID, "lora-target-modules lora-paths cuda-graph-bs"},
     {MAQ_TAKES_NONE, MAQ_COMMAND_SAID,

@@ -4,16 +4,26 @@
 #include "serve/engine/deployment.h"
 #include "serve/sched/sglang.h"
 
+/* Tokens of the cache that a scheduler wants to see free for a request before it takes it in, or that it comes to hold. */
+static int64_t room_of(const struct maq_deployment *d, const struct maq_request *r, enum maq_role role)
+{
+    int64_t output = role == MAQ_ROLE_PREFILL ? 1 : r->output, page = d->options.block_size, most = r->prompt + output;
+    if (d->options.engine != MAQ_ENGINE_SGLANG)
+        return most;
+    if (role != MAQ_ROLE_DECODE)
+        return maq_sglang_room(r->prompt, output, d->options.block_size);
+    int64_t first = (r->prompt + page - 1) / page * page + d->options.sglang.reserved_decode_tokens;
+    return first > most ? first : most;
+}
+
 /* Requests that no scheduler could ever take in are named before any runs. */
-enum maq_status maq_deployment_check(const struct maq_deployment *d, const struct maq_requests *q,
+enum maq_status maq_deployment_check(const struct maq_deployment *d, const struct maq_requests *q, enum maq_role role,
                                      struct maq_diag *diag)
 {
     double before = 0;
     for (uint32_t i = 0; i < q->n; i++) {
         const struct maq_request *r = &q->at[i];
-        int64_t tokens = r->prompt + r->output, room = tokens;
-        if (d->options.engine == MAQ_ENGINE_SGLANG)
-            room = maq_sglang_room(r->prompt, r->output, d->options.block_size);
+        int64_t tokens = r->prompt + r->output, room = room_of(d, r, role);
         if (r->prompt < 1 || r->output < 1)
             return maq_diag_fail(MAQ_BAD_INPUT, diag, MAQ_CODE_REQUEST_EMPTY, (struct maq_span){0}, NULL,
                                  "request %u has %lld tokens in and %lld out: both are at least 1", i + 1,
@@ -23,7 +33,7 @@ enum maq_status maq_deployment_check(const struct maq_deployment *d, const struc
                                  "--max-model-len, or shorter requests",
                                  "request %u has %lld tokens in and %lld out, the context is %lld", i + 1,
                                  (long long)r->prompt, (long long)r->output, (long long)d->options.max_model_len);
-        if (d->options.no_chunked_prefill && d->options.engine != MAQ_ENGINE_SGLANG &&
+        if (role != MAQ_ROLE_DECODE && d->options.no_chunked_prefill && d->options.engine != MAQ_ENGINE_SGLANG &&
             r->prompt > d->options.max_num_batched_tokens)
             return maq_diag_fail(MAQ_BAD_INPUT, diag, MAQ_CODE_REQUEST_LONG, (struct maq_span){0},
                                  "--max-num-batched-tokens, or shorter prompts",

@@ -21,6 +21,23 @@ static struct maq_vllm_knobs vllm_knobs(const struct maq_deployment *d)
                                    .reserve_full_isl = true};
 }
 
+/* A server that decodes alone has no tree, and rows for those on the way where it was told to run few (pd_disaggregation_hook.py). */
+#define FEW_RUNNING 32
+
+static void set_part(struct maq_sglang_knobs *k, const struct maq_serve_options *o, enum maq_role role)
+{
+    if (role == MAQ_ROLE_BOTH)
+        return;
+    k->part = role == MAQ_ROLE_PREFILL ? MAQ_PART_PREFILL : MAQ_PART_DECODE;
+    k->mixed = false;
+    if (role == MAQ_ROLE_PREFILL)
+        return;
+    k->caching = false;
+    k->policy = MAQ_SGLANG_FCFS;
+    k->reserved = o->sglang.reserved_decode_tokens;
+    k->spare_rows = o->max_num_seqs <= FEW_RUNNING ? 2 * o->max_num_seqs : 0;
+}
+
 static struct maq_sglang_knobs sglang_knobs(const struct maq_deployment *d)
 {
     const struct maq_serve_options *o = &d->options;
@@ -90,10 +107,10 @@ uint32_t maq_engine_choose_rank(struct maq_serve_engine *e)
 }
 
 enum maq_status maq_engine_scheduler(struct maq_scheduler **out, const struct maq_deployment *d,
-                                     uint32_t most_in_flight)
+                                     uint32_t most_in_flight, enum maq_role role)
 {
     const struct maq_serve_options *o = &d->options;
-    const struct maq_vllm_knobs knobs = vllm_knobs(d);
+    struct maq_vllm_knobs knobs = vllm_knobs(d);
     const struct maq_kv_options kv = {.groups = d->groups,
                                       .n_groups = d->n_groups,
                                       .blocks = (uint32_t)d->blocks,
@@ -101,8 +118,10 @@ enum maq_status maq_engine_scheduler(struct maq_scheduler **out, const struct ma
                                       .max_len = o->max_model_len,
                                       .in_flight = (int64_t)o->max_num_batched_tokens * most_in_flight};
     if (o->engine == MAQ_ENGINE_SGLANG && keeps_tokens(d)) {
-        const struct maq_sglang_knobs sglang = sglang_knobs(d);
+        struct maq_sglang_knobs sglang = sglang_knobs(d);
+        set_part(&sglang, o, role);
         return maq_sglang_new(out, &sglang);
     }
+    knobs.defers_frees = role == MAQ_ROLE_DECODE && most_in_flight > 1;
     return o->engine == MAQ_ENGINE_TRTLLM ? maq_trtllm_new(out, &knobs, &kv) : maq_vllm_new(out, &knobs, &kv);
 }

@@ -86,8 +86,12 @@ static void count_waiting(struct maq_serve_result *out)
     }
     for (uint32_t i = 0; i < out->n_requests; i++)
         out->waiting += out->served[i].arrival_s < last_s && out->served[i].scheduled_s > last_s;
-    out->overloaded =
-        first_s < last_s && out->waiting >= OVERLOADED_LEAST && out->waiting > OVERLOADED_SHARE * out->n_requests;
+    out->overloaded = first_s < last_s && maq_clients_overloaded(out);
+}
+
+bool maq_clients_overloaded(const struct maq_serve_result *r)
+{
+    return r->waiting >= OVERLOADED_LEAST && r->waiting > OVERLOADED_SHARE * r->n_requests;
 }
 
 void maq_clients_fill(const struct maq_clients *c, struct maq_serve_result *out)

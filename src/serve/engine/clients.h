@@ -34,6 +34,8 @@ double maq_clients_next_s(const struct maq_clients *c);
 uint32_t maq_clients_send(struct maq_clients *c);
 /* A request has had its last token, of which served[request] has the times. */
 void maq_clients_finish(struct maq_clients *c, uint32_t request);
+/* Whether so many waited when the last one came that requests come faster than they are served. */
+bool maq_clients_overloaded(const struct maq_serve_result *r);
 /* What they have seen, in *out. */
 void maq_clients_fill(const struct maq_clients *c, struct maq_serve_result *out);
 

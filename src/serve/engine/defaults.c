@@ -13,7 +13,7 @@
  * CUDA graphs for 1, 2, 4, multiples of 8 below 256, then of 16 up to min(2 max_num_seqs, 512) tokens; 1,024 on data-centre Blackwell.
  *
  * SGLang (0.5.23: arg_groups/memory_hook.py, arg_groups/cuda_graph_hook.py, arg_groups/fields/schedule.py): 2,048 requests at most, prefill batches of
- * 16,384 tokens at most, and by the memory of the GPU
+ * 16,384 tokens at most, 512 tokens reserved for each request of a server that decodes alone, and by the memory of the GPU
  *
  *                    chunked_prefill_size    requests of a CUDA graph, tp < 4 / tp >= 4
  *     below 20 GiB    2,048                    8 /   8
@@ -119,6 +119,8 @@ static void sglang_limits(struct maq_serve_options *o, const struct maq_job *job
         o->sglang.max_prefill_tokens = 16384;
     if (o->sglang.conservativeness <= 0)
         o->sglang.conservativeness = 1;
+    if (o->sglang.reserved_decode_tokens <= 0)
+        o->sglang.reserved_decode_tokens = 512;
     if (o->gpu_memory_utilization <= 0 && o->static_memory_share <= 0 && o->free_memory_share <= 0)
         o->static_memory_share = static_share(o, job, device->mem_bytes);
 }

@@ -82,5 +82,5 @@ void maq_deployment_fill(struct maq_serve_result *out, const struct maq_deployme
     out->kv_tokens = d->kv_tokens;
     out->fits = d->fits;
     out->n_replicas = 1;
-    out->n_devices = (uint32_t)(d->job->plan.tp * d->job->plan.pp * d->options.dp);
+    out->n_devices = maq_deployment_devices(d);
 }

@@ -42,11 +42,17 @@ enum maq_status maq_deployment_init(struct maq_deployment *d, const struct maq_j
                                     const struct maq_serve_options *options, struct maq_diag *diag);
 void maq_deployment_fini(struct maq_deployment *d);
 
+/* GPUs of a replica. */
+static inline uint32_t maq_deployment_devices(const struct maq_deployment *d)
+{
+    return (uint32_t)(d->job->plan.tp * d->job->plan.pp * d->options.dp);
+}
+
 /* What is known of it before any request comes, in *out. */
 void maq_deployment_fill(struct maq_serve_result *out, const struct maq_deployment *d);
-/* Requests that it could never serve are faults. check_requests.c */
+/* Requests that it could never serve, or its part of them, are faults. check_requests.c */
 enum maq_status maq_deployment_check(const struct maq_deployment *d, const struct maq_requests *requests,
-                                     struct maq_diag *diag);
+                                     enum maq_role role, struct maq_diag *diag);
 
 /* ---- parts ---- */
 
@@ -57,6 +63,9 @@ void maq_serve_complete(struct maq_serve_options *out, const struct maq_serve_op
 int64_t maq_serve_graph_size(const struct maq_serve_options *options, int64_t tokens);
 /* What the host of an engine costs. host.c */
 struct maq_host_profile maq_host_profile_of(const struct maq_serve_options *options);
+/* Bytes of a token in a layer on one rank, and its rule in *group; 0 where it keeps a state, of *state bytes for a request. memory.c */
+double maq_deployment_layer_kv(const struct maq_deployment *d, const struct maq_layer *layer,
+                               struct maq_kv_group *group, double *state);
 /* Groups of layers, blocks, memory. memory.c */
 void maq_deployment_memory(struct maq_deployment *d);
 

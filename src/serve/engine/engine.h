@@ -10,6 +10,9 @@
  * before it has left this stage. Its tokens are known when it has left the last, and an iteration that goes on with them starts then.
  *
  *   send() --> [ inbox: on the way to the scheduler ] --step()--> [ a rank's scheduler ] --> tokens for clients
+ *
+ * An engine of a pool (`role`) does a part of a request, and does not know others: what they have to know stands in its notes, which whoever
+ * steps it takes after each step, and what it has to know of keys and values on their way comes as notices. pool.c
  */
 #ifndef MAQ_SERVE_ENGINE_ENGINE_H
 #define MAQ_SERVE_ENGINE_ENGINE_H
@@ -41,6 +44,26 @@ struct maq_engine_arrival {
     double enters_s;
 };
 
+/* What an engine of a pool has done. */
+enum maq_note_kind {
+    MAQ_NOTE_RESERVED, /* decode has room for a request, of which it found `tokens` in its cache */
+    MAQ_NOTE_LAST,     /* prefill has launched the last iteration of a prompt, from from_s to at_s */
+    MAQ_NOTE_CHUNK,    /* prefill has computed `tokens` of a prompt */
+    MAQ_NOTE_COMPUTED  /* and its end; what it holds is not given back */
+};
+struct maq_engine_note {
+    uint8_t kind; /* enum maq_note_kind */
+    uint32_t request, rank, slot;
+    int64_t tokens;
+    double from_s, at_s;
+};
+
+/* What an engine of a pool is told: of a request in a slot, at a time, in their order. */
+struct maq_engine_notice {
+    double at_s;
+    uint32_t rank, slot;
+};
+
 struct maq_serve_engine {
     struct maq_deployment *d;
     struct maq_clients *clients;
@@ -56,7 +79,14 @@ struct maq_serve_engine {
     bool failed;           /* out of memory */
     struct maq_engine_arrival *inbox;
     uint32_t inbox_first, inbox_end, inbox_size;
-    double entered_s; /* the last of them enters */
+    double entered_s;                /* the last of them enters */
+    uint8_t role;                    /* enum maq_role */
+    bool first_known;                /* decode gets the first token of a request with its keys and values */
+    const struct maq_handed *handed; /* [requests], of a pool */
+    struct maq_engine_note *notes;
+    uint32_t n_notes, notes_size;
+    struct maq_engine_notice *notices;
+    uint32_t notices_first, notices_end, notices_size;
     double respond_s;
     /* counted */
     double part_s[MAQ_SERVE_PART_COUNT];
@@ -72,13 +102,16 @@ struct maq_serve_engine {
 /* ---- run.c ---- */
 
 /* To be ended even on failure. */
-enum maq_status maq_engine_init(struct maq_serve_engine *e, struct maq_deployment *d, struct maq_clients *clients);
+enum maq_status maq_engine_init(struct maq_serve_engine *e, struct maq_deployment *d, struct maq_clients *clients,
+                                enum maq_role role);
 void maq_engine_fini(struct maq_serve_engine *e);
 /* Out of memory: what it did is not to be relied on. */
 bool maq_engine_failed(const struct maq_serve_engine *e);
 /* A client has sent a request (maq_clients_send()), which will be with the scheduler when host and queue have let it. */
 void maq_engine_send(struct maq_serve_engine *e, uint32_t request);
-/* When somebody reaches a scheduler next; infinity: nobody is on the way. */
+/* The same, sent to it at at_s and with the scheduler not before ready_s. */
+void maq_engine_send_at(struct maq_serve_engine *e, uint32_t request, double at_s, double ready_s);
+/* When somebody reaches a scheduler next, or a notice does; infinity: nobody is on the way. */
 double maq_engine_next_arrival(const struct maq_serve_engine *e);
 /* What happens next, if it does before `until_s`: false: nothing. Not to be called after a failure. */
 bool maq_engine_step(struct maq_serve_engine *e, double until_s);
@@ -87,11 +120,30 @@ double maq_engine_next_s(const struct maq_serve_engine *e);
 /* What `n` engines counted together, in *out. */
 void maq_engine_fill(const struct maq_serve_engine *engines, uint32_t n, struct maq_serve_result *out);
 
+/* ---- pool.c ---- */
+
+/* Prefill: keys and values of a request have been read. Decode: they are there. */
+void maq_engine_notice(struct maq_serve_engine *e, double at_s, uint32_t rank, uint32_t slot);
+/* The next notice. */
+void maq_engine_take_notice(struct maq_serve_engine *e);
+/* Whether it is this engine that decides when the prompt is computed, and its client that sees the first token. */
+bool maq_engine_computes(const struct maq_serve_engine *e, uint32_t request);
+/* What a scheduler has decided beside an iteration; what has been launched; what has ended. */
+void maq_engine_note_decided(struct maq_serve_engine *e, uint32_t rank, const struct maq_iteration *it);
+void maq_engine_note_launched(struct maq_serve_engine *e, uint32_t rank, const struct maq_iteration *it);
+void maq_engine_note_ended(struct maq_serve_engine *e, uint32_t rank, const struct maq_iteration *it);
+/* Whether all that it does next, if nobody comes, is to end requests. */
+bool maq_engine_is_quiet(const struct maq_serve_engine *e);
+/* Tokens of a request's prompt that its cache has, on the rank that has the most. */
+int64_t maq_engine_cached(struct maq_serve_engine *e, uint32_t request);
+/* A request has ended, or the part of it that this engine does. */
+void maq_engine_ended(struct maq_serve_engine *e, uint32_t request);
+
 /* ---- choose_scheduler.c ---- */
 
 /* The scheduler of a deployment's engine; up to `most_in_flight` iterations are under way. To be ended by its operations even on failure, if *out. */
 enum maq_status maq_engine_scheduler(struct maq_scheduler **out, const struct maq_deployment *d,
-                                     uint32_t most_in_flight);
+                                     uint32_t most_in_flight, enum maq_role role);
 /* The rank that a request goes to. */
 uint32_t maq_engine_choose_rank(struct maq_serve_engine *e);
 

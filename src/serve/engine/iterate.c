@@ -9,6 +9,7 @@ struct maq_scheduler_load maq_engine_load(const struct maq_serve_engine *e)
         struct maq_scheduler_load more = e->ranks[r].sched->ops->load(e->ranks[r].sched);
         sum.running += more.running;
         sum.waiting += more.waiting;
+        sum.aside += more.aside;
         sum.used += more.used;
         sum.all += more.all;
     }
@@ -126,6 +127,8 @@ static void launch_rank(struct maq_serve_engine *e, struct maq_engine_rank *rank
         if (r->seen)
             continue;
         r->seen = true;
+        if (!maq_engine_computes(e, r->request))
+            continue;
         struct maq_served *s = &e->clients->served[r->request];
         s->scheduled_s = e->now_s;
         s->cached = it->scheduled[i].hit > 0 ? it->scheduled[i].hit : 0;
@@ -144,8 +147,11 @@ void maq_engine_launch(struct maq_serve_engine *e)
         wait_for_tokens(e, &e->ranks[r], &e->ranks[r].it[place]);
     maq_engine_start(e, maq_engine_load(e));
     e->known_s = 0;
-    for (uint32_t r = 0; r < e->n_ranks; r++)
+    for (uint32_t r = 0; r < e->n_ranks; r++) {
         launch_rank(e, &e->ranks[r], &e->ranks[r].it[place], e->ends_s[place]);
+        if (e->role == MAQ_ROLE_PREFILL)
+            maq_engine_note_launched(e, r, &e->ranks[r].it[place]);
+    }
 }
 
 static void token(struct maq_serve_engine *e, struct maq_engine_slot *r, double at)
@@ -169,16 +175,13 @@ void maq_engine_retire(struct maq_serve_engine *e)
         struct maq_engine_rank *rank = &e->ranks[k];
         struct maq_iteration *it = &rank->it[place];
         rank->sched->ops->end(rank->sched, it, NULL);
-        for (uint32_t i = 0; i < it->n; i++)
+        if (e->role == MAQ_ROLE_PREFILL)
+            maq_engine_note_ended(e, k, it);
+        for (uint32_t i = 0; i < it->n && e->role != MAQ_ROLE_PREFILL; i++)
             if (it->scheduled[i].came > 0)
                 token(e, &rank->slots[it->scheduled[i].slot], client);
-        for (uint32_t i = 0; i < it->n_finished; i++) {
-            uint32_t request = rank->slots[it->finished[i]].request;
-            const struct maq_request *r = &e->clients->requests->at[request];
-            maq_clients_finish(e->clients, request);
-            e->outstanding--;
-            e->outstanding_tokens -= r->prompt + r->output;
-        }
+        for (uint32_t i = 0; i < it->n_finished; i++)
+            maq_engine_ended(e, rank->slots[it->finished[i]].request);
     }
     maq_engine_count_kv(e, maq_engine_load(e));
 }

@@ -84,9 +84,8 @@ static double activations(const struct maq_deployment *d)
 
 /* ---- the cache ---- */
 
-/* Bytes of a token in a layer on one rank, 0 where it keeps a state; then *state has that. */
-static double layer_kv(const struct maq_deployment *d, const struct maq_layer *layer, struct maq_kv_group *group,
-                       double *state)
+double maq_deployment_layer_kv(const struct maq_deployment *d, const struct maq_layer *layer,
+                               struct maq_kv_group *group, double *state)
 {
     double bytes = 0, index = 0, tp = d->job->plan.tp, width = d->options.kv_fp8 ? 1 : 2;
     *state = 0;
@@ -129,7 +128,7 @@ static void list_kinds(const struct maq_deployment *d, const struct maq_pass_sta
     *out = (struct kinds){0};
     for (uint32_t k = 0; k < s->n_layers; k++) {
         struct maq_kv_group g;
-        double state, bytes = layer_kv(d, s->layers[k].layer, &g, &state);
+        double state, bytes = maq_deployment_layer_kv(d, s->layers[k].layer, &g, &state);
         uint32_t i = 0;
         out->states += state * s->layers[k].count;
         if (bytes <= 0)

@@ -47,3 +47,19 @@ const char *maq_serve_memory_name(enum maq_serve_memory kind)
                                                            [MAQ_SERVE_MEM_KV] = "kv_cache"};
     return (unsigned)kind < MAQ_SERVE_MEM_COUNT ? names[kind] : "unknown";
 }
+
+const char *maq_role_name(enum maq_role role)
+{
+    static const char *const names[MAQ_ROLE_COUNT] = {"both", "prefill", "decode"};
+    return (unsigned)role < MAQ_ROLE_COUNT ? names[role] : "unknown";
+}
+
+const char *maq_handover_part_name(enum maq_handover_part part)
+{
+    static const char *const names[MAQ_HANDOVER_PART_COUNT] = {
+#define NAME(id, name, what) [MAQ_HANDOVER_##id] = name,
+        MAQ_HANDOVER_PART_LIST(NAME)
+#undef NAME
+    };
+    return (unsigned)part < MAQ_HANDOVER_PART_COUNT ? names[part] : "unknown";
+}

@@ -36,36 +36,72 @@ static bool grow_inbox(struct maq_serve_engine *e)
 
 void maq_engine_send(struct maq_serve_engine *e, uint32_t request)
 {
+    double at_s = e->clients->served[request].arrival_s;
+    e->clients->served[request].replica = e->replica;
+    maq_engine_send_at(e, request, at_s, at_s);
+}
+
+void maq_engine_send_at(struct maq_serve_engine *e, uint32_t request, double at_s, double ready_s)
+{
     const struct maq_request *r = &e->clients->requests->at[request];
     const struct maq_host_profile *h = &e->d->host;
-    double speed = maq_device_host_speed(e->d->device), at_s = e->clients->served[request].arrival_s,
+    double speed = maq_device_host_speed(e->d->device),
            there = at_s + (h->arrive_s + h->arrive_token_s * (double)r->prompt) / speed,
            begins = e->entered_s > there ? e->entered_s : there;
     e->entered_s = begins + h->enter_s / speed;
+    e->entered_s = ready_s > e->entered_s ? ready_s : e->entered_s;
     if (!grow_inbox(e)) {
         e->failed = true;
         return;
     }
     e->inbox[e->inbox_end++] = (struct maq_engine_arrival){request, e->entered_s};
-    e->clients->served[request].replica = e->replica;
     e->outstanding++;
-    e->outstanding_tokens += r->prompt + r->output;
+    e->outstanding_tokens += r->prompt + (e->role == MAQ_ROLE_PREFILL ? 0 : r->output);
 }
 
-double maq_engine_next_arrival(const struct maq_serve_engine *e)
+void maq_engine_ended(struct maq_serve_engine *e, uint32_t request)
+{
+    const struct maq_request *r = &e->clients->requests->at[request];
+    e->outstanding--;
+    e->outstanding_tokens -= r->prompt + (e->role == MAQ_ROLE_PREFILL ? 0 : r->output);
+    if (e->role != MAQ_ROLE_PREFILL)
+        maq_clients_finish(e->clients, request);
+}
+
+static double next_request(const struct maq_serve_engine *e)
 {
     return e->inbox_first < e->inbox_end ? e->inbox[e->inbox_first].enters_s : (double)INFINITY;
 }
 
+static double next_notice(const struct maq_serve_engine *e)
+{
+    return e->notices_first < e->notices_end ? e->notices[e->notices_first].at_s : (double)INFINITY;
+}
+
+double maq_engine_next_arrival(const struct maq_serve_engine *e)
+{
+    double request = next_request(e), notice = next_notice(e);
+    return notice < request ? notice : request;
+}
+
 static void admit(struct maq_serve_engine *e)
 {
+    if (next_notice(e) <= next_request(e)) {
+        maq_engine_take_notice(e);
+        return;
+    }
     const struct maq_requests *q = e->clients->requests;
     MAQ_ASSERT(e->inbox && e->inbox_first < e->inbox_end);
     const uint32_t request = e->inbox[e->inbox_first++].request;
     const struct maq_request *r = &q->at[request];
+    bool prefill = e->role == MAQ_ROLE_PREFILL;
     const struct maq_scheduler_request new = {.prompt = r->prompt,
-                                              .output = r->output,
-                                              .limit = r->max_tokens,
+                                              .output = prefill ? 1 : r->output,
+                                              .limit = prefill ? 1 : r->max_tokens,
+                                              .part = prefill                           ? MAQ_PART_PREFILL
+                                                      : maq_engine_computes(e, request) ? MAQ_PART_WHOLE
+                                                                                        : MAQ_PART_DECODE,
+                                              .first_known = e->first_known && !maq_engine_computes(e, request),
                                               .priority = r->priority,
                                               .arrival = e->clients->served[request].arrival_s,
                                               .order = request,
@@ -96,10 +132,14 @@ static void admit(struct maq_serve_engine *e)
 static bool decide(struct maq_serve_engine *e)
 {
     bool any = false;
+    if (e->role != MAQ_ROLE_BOTH && e->in_flight == 0) /* until now it was as it is */
+        maq_engine_count_kv(e, maq_engine_load(e));
     for (uint32_t r = 0; r < e->n_ranks; r++) {
         struct maq_engine_rank *rank = &e->ranks[r];
         struct maq_iteration *it = &rank->it[(e->first + e->in_flight) % e->most_in_flight];
         rank->sched->ops->decide(rank->sched, it);
+        if (e->role == MAQ_ROLE_DECODE)
+            maq_engine_note_decided(e, r, it);
         any = any || it->n > 0;
     }
     e->asked = !any;
@@ -170,10 +210,11 @@ void maq_engine_fill(const struct maq_serve_engine *engines, uint32_t n, struct 
     }
 }
 
-enum maq_status maq_engine_init(struct maq_serve_engine *e, struct maq_deployment *d, struct maq_clients *clients)
+enum maq_status maq_engine_init(struct maq_serve_engine *e, struct maq_deployment *d, struct maq_clients *clients,
+                                enum maq_role role)
 {
     uint32_t stages = d->passes.n_stages, ranks = (uint32_t)d->passes.dp;
-    *e = (struct maq_serve_engine){.d = d, .clients = clients};
+    *e = (struct maq_serve_engine){.d = d, .clients = clients, .role = (uint8_t)role};
     e->respond_s = d->host.respond_s / maq_device_host_speed(d->device);
     e->most_in_flight = stages + d->host.async;
     e->stage_free_s = maq__calloc(stages * sizeof *e->stage_free_s);
@@ -184,7 +225,7 @@ enum maq_status maq_engine_init(struct maq_serve_engine *e, struct maq_deploymen
     if (!e->stage_free_s || !e->stage_start_s || !e->ends_s || !e->ranks || !e->batches)
         return MAQ_NO_MEMORY;
     for (uint32_t r = 0; r < ranks; r++) {
-        MAQ_TRY(maq_engine_scheduler(&e->ranks[r].sched, d, e->most_in_flight));
+        MAQ_TRY(maq_engine_scheduler(&e->ranks[r].sched, d, e->most_in_flight, role));
         e->ranks[r].it = maq__calloc(e->most_in_flight * sizeof *e->ranks[r].it);
         if (!e->ranks[r].it)
             return MAQ_NO_MEMORY;
@@ -211,6 +252,8 @@ void maq_engine_fini(struct maq_serve_engine *e)
     free(e->stage_free_s);
     free(e->stage_start_s);
     free(e->inbox);
+    free(e->notes);
+    free(e->notices);
 }
 
 /* ---- one engine alone ---- */
@@ -238,7 +281,7 @@ enum maq_status maq_serve_engine_run(struct maq_serve_result *out, struct maq_de
     struct maq_serve_engine e;
     out->served = maq__calloc((requests->n ? requests->n : 1u) * sizeof *out->served);
     bool ok = maq_clients_init(&clients, requests, out->served) && out->served;
-    enum maq_status status = maq_engine_init(&e, d, &clients);
+    enum maq_status status = maq_engine_init(&e, d, &clients, MAQ_ROLE_BOTH);
     if (!ok)
         status = MAQ_NO_MEMORY;
     if (status == MAQ_OK)

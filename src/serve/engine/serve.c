@@ -22,7 +22,7 @@ static enum maq_status serve(struct maq_serve_result **out, const struct maq_job
     if (status == MAQ_OK)
         maq_deployment_fill(r, &d);
     if (status == MAQ_OK && requests && d.fits) {
-        status = maq_deployment_check(&d, requests, diag);
+        status = maq_deployment_check(&d, requests, MAQ_ROLE_BOTH, diag);
         if (status == MAQ_OK)
             status = maq_serve_engine_run(r, &d, requests);
         if (status == MAQ_LIMIT)
@@ -58,6 +58,11 @@ void maq_serve_free(struct maq_serve_result *result)
     if (result) {
         free(result->served);
         free(result->replicas);
+        if (result->pools) {
+            maq_serve_free(result->pools->prefill);
+            free(result->pools->handed);
+        }
+        free(result->pools);
     }
     free(result);
 }

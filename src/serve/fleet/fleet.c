@@ -12,29 +12,16 @@
 #include "base/alloc.h"
 #include "base/check.h"
 #include "serve/codes.h"
-#include "serve/fleet/router.h"
-
-struct run {
-    const struct maq_fleet *fleet;
-    const struct maq_requests *requests;
-    struct maq_deployment *deployments; /* [n_members] */
-    uint32_t n_deployments;             /* that are begun */
-    struct maq_serve_engine *engines;   /* [n] */
-    uint32_t n, n_engines;              /* n_engines: that are begun */
-    double *next_s;                     /* [n] when each would do something */
-    uint32_t *heap, *place;             /* [n] replicas, the one that is next in front; [replica] where it is in it */
-    struct maq_clients clients;
-    struct maq_routing routing;
-};
+#include "serve/fleet/pools.h"
 
 /* ---- who is next ---- */
 
-static bool before(const struct run *r, uint32_t a, uint32_t b)
+static bool before(const struct maq_fleet_run *r, uint32_t a, uint32_t b)
 {
     return r->next_s[a] < r->next_s[b] || (a < b && r->next_s[a] <= r->next_s[b]);
 }
 
-static void swap(struct run *r, uint32_t i, uint32_t j)
+static void swap(struct maq_fleet_run *r, uint32_t i, uint32_t j)
 {
     uint32_t a = r->heap[i], b = r->heap[j];
     r->heap[i] = b;
@@ -43,7 +30,7 @@ static void swap(struct run *r, uint32_t i, uint32_t j)
     r->place[b] = i;
 }
 
-static void settle(struct run *r, uint32_t i)
+static void settle(struct maq_fleet_run *r, uint32_t i)
 {
     for (uint32_t child; (child = 2 * i + 1) < r->n; i = child) {
         if (child + 1 < r->n && before(r, r->heap[child + 1], r->heap[child]))
@@ -54,15 +41,20 @@ static void settle(struct run *r, uint32_t i)
     }
 }
 
-/* What is sent to a replica can only bring its next event forward. */
-static void brought_forward(struct run *r, uint32_t replica)
+void maq_fleet_settle(struct maq_fleet_run *r)
 {
+    settle(r, 0);
+}
+
+void maq_fleet_brought_forward(struct maq_fleet_run *r, uint32_t replica)
+{
+    r->next_s[replica] = maq_engine_next_s(&r->engines[replica]);
     for (uint32_t i = r->place[replica]; i > 0 && before(r, r->heap[i], r->heap[(i - 1) / 2]); i = (i - 1) / 2)
         swap(r, i, (i - 1) / 2);
 }
 
 /* When anybody but the first would do something. */
-static double second_s(const struct run *r)
+static double second_s(const struct maq_fleet_run *r)
 {
     double s = (double)INFINITY;
     for (uint32_t i = 1; i < 3 && i < r->n; i++)
@@ -73,17 +65,16 @@ static double second_s(const struct run *r)
 /* ---- the loop ---- */
 
 /* The next request is sent; false: out of memory. */
-static bool send(struct run *r)
+static bool send(struct maq_fleet_run *r)
 {
     uint32_t request = maq_clients_send(&r->clients), to = maq_routing_choose(&r->routing, request);
     maq_engine_send(&r->engines[to], request);
-    r->next_s[to] = maq_engine_next_s(&r->engines[to]);
-    brought_forward(r, to);
+    maq_fleet_brought_forward(r, to);
     return !r->engines[to].failed && !r->routing.failed;
 }
 
 /* A router that does not look at loads has decided before anything happens: then no replica has to wait for others. */
-static bool send_all(struct run *r)
+static bool send_all(struct maq_fleet_run *r)
 {
     bool blind = r->fleet->router == MAQ_ROUTER_ROUND_ROBIN || r->fleet->router == MAQ_ROUTER_RANDOM ||
                  r->fleet->router == MAQ_ROUTER_SESSION,
@@ -93,7 +84,7 @@ static bool send_all(struct run *r)
     return ok;
 }
 
-static enum maq_status loop(struct run *r)
+static enum maq_status loop(struct maq_fleet_run *r)
 {
     struct maq_clients *c = &r->clients;
     if (!send_all(r))
@@ -124,7 +115,7 @@ static enum maq_status loop(struct run *r)
 
 /* ---- what came of it ---- */
 
-static enum maq_status fill(struct run *r, struct maq_serve_result *out)
+static enum maq_status fill(struct maq_fleet_run *r, struct maq_serve_result *out)
 {
     struct maq_served_replica *list = maq__calloc(r->n * sizeof *list);
     double *prompts = maq__calloc(r->n * sizeof *prompts);
@@ -134,7 +125,6 @@ static enum maq_status fill(struct run *r, struct maq_serve_result *out)
         return MAQ_NO_MEMORY;
     }
     maq_clients_fill(&r->clients, out);
-    maq_engine_fill(r->engines, r->n, out);
     out->n_replicas = r->n;
     out->router = maq_router_name(r->fleet->router);
     out->n_devices = 0;
@@ -145,19 +135,22 @@ static enum maq_status fill(struct run *r, struct maq_serve_result *out)
         to->prefix_hit_rate += (double)out->served[i].cached;
         prompts[out->served[i].replica] += (double)r->requests->at[i].prompt;
     }
-    uint32_t k = 0;
-    for (uint32_t m = 0; m < r->fleet->n_members; m++)
-        for (uint32_t i = 0; i < r->fleet->members[m].replicas; i++, k++) {
-            const struct maq_serve_engine *e = &r->engines[k];
-            const struct maq_job *job = r->fleet->members[m].job;
-            list[k].member = m;
-            list[k].busy_share = out->duration_s > 0 ? e->busy_s / out->duration_s : 0;
-            list[k].kv_peak = e->kv_peak;
-            list[k].kv_mean = e->now_s > 0 ? e->kv_area_s / e->now_s : 0;
-            list[k].prefix_hit_rate /= prompts[k] > 0 ? prompts[k] : 1;
-            out->n_devices += (uint32_t)(job->plan.tp * job->plan.pp * e->d->options.dp);
-        }
+    if (r->pools)
+        maq_pools_count(r, list, prompts);
+    for (uint32_t k = 0; k < r->n; k++) {
+        const struct maq_serve_engine *e = &r->engines[k];
+        list[k].member = r->member_of[k];
+        list[k].role = (enum maq_role)e->role;
+        list[k].busy_share = out->duration_s > 0 ? e->busy_s / out->duration_s : 0;
+        list[k].kv_peak = e->kv_peak;
+        list[k].kv_mean = e->now_s > 0 ? e->kv_area_s / e->now_s : 0;
+        list[k].prefix_hit_rate /= prompts[k] > 0 ? prompts[k] : 1;
+        out->n_devices += maq_deployment_devices(e->d);
+    }
     free(prompts);
+    if (r->pools)
+        return maq_pools_fill(r, out);
+    maq_engine_fill(r->engines, r->n, out);
     return MAQ_OK;
 }
 
@@ -166,8 +159,7 @@ static enum maq_status fill(struct run *r, struct maq_serve_result *out)
 static enum maq_status check_devices(const struct maq_fleet_member *m, const struct maq_deployment *d,
                                      struct maq_diag *diag)
 {
-    uint64_t each = (uint64_t)m->job->plan.tp * (uint64_t)m->job->plan.pp * (uint64_t)d->options.dp,
-             all = each * m->replicas;
+    uint64_t each = maq_deployment_devices(d), all = each * m->replicas;
     if (all <= m->job->cluster.devices)
         return MAQ_OK;
     return maq_diag_fail(MAQ_BAD_INPUT, diag, MAQ_CODE_SERVE_RANKS, (struct maq_span){0},
@@ -176,52 +168,75 @@ static enum maq_status check_devices(const struct maq_fleet_member *m, const str
                          (unsigned long long)each, (unsigned long long)all, m->job->cluster.devices);
 }
 
-static enum maq_status begin_deployments(struct run *r, struct maq_serve_result *out, struct maq_diag *diag)
+/* What is reported is the first member, of those that decode where there are such, or one that does not fit. */
+static enum maq_status begin_deployments(struct maq_fleet_run *r, struct maq_serve_result *out, struct maq_diag *diag)
 {
     const struct maq_fleet *f = r->fleet;
+    bool roles = maq_fleet_has_roles(f), shown = false;
     r->deployments = maq__calloc(f->n_members * sizeof *r->deployments);
     if (!r->deployments)
         return MAQ_NO_MEMORY;
     for (uint32_t m = 0; m < f->n_members; m++) {
+        struct maq_deployment *d = &r->deployments[m];
         r->n_deployments = m + 1;
-        MAQ_TRY(maq_deployment_init(&r->deployments[m], f->members[m].job, f->members[m].options, diag));
-        MAQ_TRY(check_devices(&f->members[m], &r->deployments[m], diag));
+        MAQ_TRY(maq_deployment_init(d, f->members[m].job, f->members[m].options, diag));
+        if (!roles)
+            MAQ_TRY(check_devices(&f->members[m], d, diag));
         r->n += f->members[m].replicas;
-        if (m == 0 || !r->deployments[m].fits)
-            maq_deployment_fill(out, &r->deployments[m]);
-        if (!r->deployments[m].fits)
+        bool first = !shown && f->members[m].role != MAQ_ROLE_PREFILL;
+        shown |= first;
+        if (first || !d->fits)
+            maq_deployment_fill(out, d);
+        if (!d->fits)
             return MAQ_OK;
     }
+    if (roles)
+        MAQ_TRY(maq_pools_check(r, diag));
     for (uint32_t m = 0; m < f->n_members; m++)
-        MAQ_TRY(maq_deployment_check(&r->deployments[m], r->requests, diag));
+        MAQ_TRY(maq_deployment_check(&r->deployments[m], r->requests, f->members[m].role, diag));
     return MAQ_OK;
 }
 
-static enum maq_status begin_engines(struct run *r, struct maq_serve_result *out)
+/* The replicas of a role, behind those that are begun. */
+static enum maq_status begin_role(struct maq_fleet_run *r, enum maq_role role)
 {
-    out->served = maq__calloc((r->requests->n ? r->requests->n : 1u) * sizeof *out->served);
-    r->engines = maq__calloc(r->n * sizeof *r->engines);
-    r->next_s = maq__calloc(r->n * sizeof *r->next_s);
-    r->heap = maq__calloc(r->n * sizeof *r->heap);
-    r->place = maq__calloc(r->n * sizeof *r->place);
-    if (!out->served || !r->engines || !r->next_s || !r->heap || !r->place ||
-        !maq_clients_init(&r->clients, r->requests, out->served))
-        return MAQ_NO_MEMORY;
-    uint32_t k = 0;
     for (uint32_t m = 0; m < r->fleet->n_members; m++)
-        for (uint32_t i = 0; i < r->fleet->members[m].replicas; i++, k++) {
-            r->n_engines = k + 1;
-            MAQ_TRY(maq_engine_init(&r->engines[k], &r->deployments[m], &r->clients));
+        for (uint32_t i = 0; i < r->fleet->members[m].replicas && r->fleet->members[m].role == role; i++) {
+            uint32_t k = r->n_engines++;
+            MAQ_TRY(maq_engine_init(&r->engines[k], &r->deployments[m], &r->clients, role));
             r->engines[k].replica = k;
             r->engines[k].weight = r->fleet->members[m].weight > 0 ? r->fleet->members[m].weight : 1;
             r->engines[k].asked = true; /* there is nothing to do before a request is sent */
+            r->member_of[k] = m;
             r->next_s[k] = maq_engine_next_s(&r->engines[k]);
             r->heap[k] = r->place[k] = k;
         }
-    return maq_routing_init(&r->routing, r->fleet, r->engines, r->n, r->requests) ? MAQ_OK : MAQ_NO_MEMORY;
+    return MAQ_OK;
 }
 
-static void end(struct run *r)
+static enum maq_status begin_engines(struct maq_fleet_run *r, struct maq_serve_result *out, struct maq_diag *diag)
+{
+    out->served = maq__calloc((r->requests->n ? r->requests->n : 1u) * sizeof *out->served);
+    r->engines = maq__calloc(r->n * sizeof *r->engines);
+    r->member_of = maq__calloc(r->n * sizeof *r->member_of);
+    r->next_s = maq__calloc(r->n * sizeof *r->next_s);
+    r->heap = maq__calloc(r->n * sizeof *r->heap);
+    r->place = maq__calloc(r->n * sizeof *r->place);
+    if (!out->served || !r->engines || !r->member_of || !r->next_s || !r->heap || !r->place ||
+        !maq_clients_init(&r->clients, r->requests, out->served))
+        return MAQ_NO_MEMORY;
+    MAQ_TRY(begin_role(r, MAQ_ROLE_BOTH));
+    MAQ_TRY(begin_role(r, MAQ_ROLE_PREFILL));
+    uint32_t first =
+        r->n_engines < r->n ? r->n_engines : 0; /* that a request is routed to when its tokens are asked for */
+    MAQ_TRY(begin_role(r, MAQ_ROLE_DECODE));
+    if (!maq_routing_init(&r->routing, r->fleet->router, maq_rng_of(r->fleet->seed, MAQ_RNG_ROUTER, 0),
+                          r->engines + first, r->n - first, r->requests))
+        return MAQ_NO_MEMORY;
+    return first > 0 ? maq_pools_begin(r, first, diag) : MAQ_OK;
+}
+
+static void end(struct maq_fleet_run *r)
 {
     for (uint32_t i = 0; i < r->n_engines; i++)
         maq_engine_fini(&r->engines[i]);
@@ -229,7 +244,9 @@ static void end(struct run *r)
         maq_deployment_fini(&r->deployments[m]);
     maq_clients_fini(&r->clients);
     maq_routing_fini(&r->routing);
+    maq_pools_end(r->pools);
     free(r->engines);
+    free(r->member_of);
     free(r->deployments);
     free(r->next_s);
     free(r->heap);
@@ -239,15 +256,15 @@ static void end(struct run *r)
 enum maq_status maq_fleet_run(struct maq_serve_result **out, const struct maq_fleet *fleet,
                               const struct maq_requests *requests, struct maq_diag *diag)
 {
-    if (fleet->n_members == 1 && fleet->members[0].replicas == 1)
+    if (fleet->n_members == 1 && fleet->members[0].replicas == 1 && !maq_fleet_has_roles(fleet))
         return maq_serve_run(out, fleet->members[0].job, fleet->members[0].options, requests, diag);
-    struct run r = {.fleet = fleet, .requests = requests};
+    struct maq_fleet_run r = {.fleet = fleet, .requests = requests};
     struct maq_serve_result *result = maq__calloc(sizeof *result);
     enum maq_status status = result ? begin_deployments(&r, result, diag) : MAQ_NO_MEMORY;
     if (status == MAQ_OK && result->fits) {
-        status = begin_engines(&r, result);
+        status = begin_engines(&r, result, diag);
         if (status == MAQ_OK)
-            status = loop(&r);
+            status = r.pools ? maq_pools_loop(&r) : loop(&r);
         if (status == MAQ_OK)
             status = fill(&r, result);
     }

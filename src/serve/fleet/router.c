@@ -23,6 +23,16 @@ const char *maq_router_name(enum maq_router router)
     return (unsigned)router < MAQ_ROUTER_COUNT ? names[router] : "unknown";
 }
 
+const char *maq_kv_transfer_name(enum maq_kv_transfer transfer)
+{
+    static const char *const names[MAQ_KV_TRANSFER_COUNT] = {
+#define NAME(id, name, what) [MAQ_KV_TRANSFER_##id] = name,
+        MAQ_KV_TRANSFER_LIST(NAME)
+#undef NAME
+    };
+    return (unsigned)transfer < MAQ_KV_TRANSFER_COUNT ? names[transfer] : "unknown";
+}
+
 /* ---- prefixes ---- */
 
 /* Of the first `names` names of a request, from the key of one fewer. */
@@ -188,14 +198,14 @@ uint32_t maq_routing_choose(struct maq_routing *r, uint32_t request)
 
 /* ---- begin and end ---- */
 
-bool maq_routing_init(struct maq_routing *r, const struct maq_fleet *fleet, const struct maq_serve_engine *engines,
-                      uint32_t n, const struct maq_requests *requests)
+bool maq_routing_init(struct maq_routing *r, enum maq_router policy, struct maq_rng rng,
+                      const struct maq_serve_engine *engines, uint32_t n, const struct maq_requests *requests)
 {
-    *r = (struct maq_routing){.policy = fleet->router,
+    *r = (struct maq_routing){.policy = policy,
                               .engines = engines,
                               .n = n,
                               .requests = requests,
-                              .rng = maq_rng_of(fleet->seed, MAQ_RNG_ROUTER, 0),
+                              .rng = rng,
                               .prefixes.words = (n + 63) / 64};
     r->prefixes.both = maq__calloc(r->prefixes.words * sizeof *r->prefixes.both);
     return r->prefixes.both != NULL;

@@ -35,10 +35,10 @@ struct maq_routing {
 };
 
 /* False: out of memory. To be ended even then. */
-bool maq_routing_init(struct maq_routing *r, const struct maq_fleet *fleet, const struct maq_serve_engine *engines,
-                      uint32_t n, const struct maq_requests *requests);
+bool maq_routing_init(struct maq_routing *r, enum maq_router policy, struct maq_rng rng,
+                      const struct maq_serve_engine *engines, uint32_t n, const struct maq_requests *requests);
 void maq_routing_fini(struct maq_routing *r);
-/* The replica that a request is sent to, now. */
+/* The replica that a request is sent to, now: its place among the engines. */
 uint32_t maq_routing_choose(struct maq_routing *r, uint32_t request);
 
 #endif

@@ -217,8 +217,8 @@ static uint32_t *scratch(struct maq_kv_cache *c, uint32_t n)
     return c->scratch;
 }
 
-/* Gives back what a request no longer looks at, from the last such block to the first that still is one. */
-static void give_back_skipped(struct maq_kv_cache *c, struct maq_kv_request *r, int64_t computed)
+/* From the last such block to the first that still is one. */
+void maq_kv_trim(struct maq_kv_cache *c, struct maq_kv_request *r, int64_t computed)
 {
     for (uint32_t g = 0; g < c->n_groups; g++) {
         struct maq_kv_table *t = &r->table[g];
@@ -302,20 +302,22 @@ static bool take_hits(struct maq_kv_cache *c, struct maq_kv_request *r, int64_t 
 
 bool maq_kv_allocate(struct maq_kv_cache *c, struct maq_kv_request *r, const struct maq_kv_need *need)
 {
-    int64_t computed = need->computed + need->found, margin = need->keeps_free ? c->watermark : 0;
+    int64_t computed = need->computed + need->found, margin = (need->keeps_free ? c->watermark : 0) + need->spared;
     int64_t total = computed < c->max_len ? computed : c->max_len;
     bool hits = need->found > 0;
-    if (need->whole_fits) {
-        int64_t whole = need->tokens < c->max_len ? need->tokens : c->max_len;
-        if (blocks_needed(c, r, whole, total, hits, true) + margin > c->pool.n_free)
-            return false;
-    }
     int64_t slots = total + need->added + need->ahead;
     slots = slots < c->max_len ? slots : c->max_len;
-    give_back_skipped(c, r, total - need->in_flight);
-    if (blocks_needed(c, r, slots, computed, hits, false) + margin > c->pool.n_free)
+    /* what others compute is not asked for where nobody will look at it */
+    int64_t behind = need->filled_later ? slots : computed;
+    if (need->whole_fits) {
+        int64_t whole = need->tokens < c->max_len ? need->tokens : c->max_len;
+        if (blocks_needed(c, r, whole, need->filled_later ? behind : total, hits, true) + margin > c->pool.n_free)
+            return false;
+    }
+    maq_kv_trim(c, r, total - need->in_flight);
+    if (blocks_needed(c, r, slots, behind, hits, false) + margin > c->pool.n_free)
         return false;
-    if (hits && !take_hits(c, r, computed))
+    if ((hits || need->filled_later) && !take_hits(c, r, behind))
         return false;
     for (uint32_t g = 0; g < c->n_groups; g++) {
         struct maq_kv_table *t = &r->table[g];
@@ -326,6 +328,8 @@ bool maq_kv_allocate(struct maq_kv_cache *c, struct maq_kv_request *r, const str
             t->block[t->n++] = maq_block_pool_take(&c->pool);
     }
     int64_t done = total + need->added;
+    if (need->filled_later)
+        return true;
     maq_kv_keep(c, r, done < need->tokens ? done : need->tokens, need->tokens);
     return true;
 }

@@ -101,6 +101,9 @@ struct maq_kv_need {
     int64_t in_flight; /* of `computed`: tokens of steps whose end has not been seen */
     bool whole_fits;   /* only if all known tokens would find room */
     bool keeps_free;   /* and the watermark stays free */
+    int64_t spared;    /* and so many blocks that others are sure to ask for */
+    bool
+        filled_later; /* what is added is offered to the prefix cache when it is there, by maq_kv_keep(), and not now */
 };
 /* Gives a request the blocks that it needs for a step, or returns false and changes nothing but what it gives back. */
 bool maq_kv_allocate(struct maq_kv_cache *cache, struct maq_kv_request *request, const struct maq_kv_need *need);
@@ -110,6 +113,9 @@ bool maq_kv_extend(struct maq_kv_cache *cache, struct maq_kv_request *request, i
 
 /* Offers the first `computed` of `tokens` known tokens to the prefix cache: what is full of them. */
 void maq_kv_keep(struct maq_kv_cache *cache, struct maq_kv_request *request, int64_t computed, int64_t tokens);
+
+/* Gives back what nobody looks at any more when `computed` tokens are computed. */
+void maq_kv_trim(struct maq_kv_cache *cache, struct maq_kv_request *request, int64_t computed);
 
 /* Gives all blocks of a request back, the last ones to be reused first. */
 void maq_kv_release(struct maq_kv_cache *cache, struct maq_kv_request *request);

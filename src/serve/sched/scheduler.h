@@ -15,6 +15,13 @@
  *   load()      to show who runs, who waits, how much of the cache is in use
  *   stretch()   before decide(): may many iterations be done at once, in which only decode lengths grow? skip() then does them
  *
+ * Where prompts and tokens are computed by different engines, a request is a part of one here:
+ *
+ *   PREFILL     ends with its first token, and what it holds of the cache stays until release()
+ *   DECODE      add() --decide(): it->loads--> [ has room; its keys and values are on the way ] --arrived()--> goes on as one that waits
+ *
+ * it->loads and it->shown are to be looked at after decide() even where nobody is in the iteration.
+ *
  * A new policy is a struct that begins with `struct maq_scheduler`, a table of operations (`static const struct maq_scheduler_ops`), a constructor, and its
  * case in src/serve/engine/choose_scheduler.c. Policies that there are: vllm.h, and trtllm.h, which is vllm.h with another rule of admission.
  */
@@ -26,6 +33,8 @@
 
 #define MAQ_NO_SLOT UINT32_MAX
 
+enum maq_request_part { MAQ_PART_WHOLE, MAQ_PART_PREFILL, MAQ_PART_DECODE };
+
 /* A request that comes. */
 struct maq_scheduler_request {
     int64_t prompt, output; /* tokens; output: that it samples, at least 1 */
@@ -35,6 +44,20 @@ struct maq_scheduler_request {
     double arrival;
     uint64_t order;             /* tells it from all others */
     struct maq_content content; /* its names stay where they are as long as the scheduler lives */
+    uint8_t part;               /* enum maq_request_part */
+    bool first_known;           /* of a DECODE: its first token comes with its keys and values */
+};
+
+/* A DECODE that has got room for its keys and values, of which it found `found` tokens. */
+struct maq_load {
+    uint32_t slot;
+    int64_t found;
+};
+
+/* A DECODE whose first token was known and is shown to its client now. */
+struct maq_shown {
+    uint32_t slot;
+    bool ended; /* it was its last one, too: the slot is free */
 };
 
 /* What an iteration does for a request. */
@@ -56,6 +79,10 @@ struct maq_iteration {
     uint32_t n_preempted, preempted_size;
     uint32_t *finished; /* slots that became free when it ended */
     uint32_t n_finished, finished_size;
+    struct maq_load *loads;
+    uint32_t n_loads, loads_size;
+    struct maq_shown *shown;
+    uint32_t n_shown, shown_size;
     int64_t tokens;
 };
 void maq_iteration_fini(struct maq_iteration *it);
@@ -63,11 +90,13 @@ void maq_iteration_fini(struct maq_iteration *it);
 void maq_iteration_clear(struct maq_iteration *it);
 /* False when out of memory. */
 bool maq_iteration_add(struct maq_iteration *it, const struct maq_scheduled *s);
+bool maq_iteration_load(struct maq_iteration *it, uint32_t slot, int64_t found);
+bool maq_iteration_show(struct maq_iteration *it, uint32_t slot, bool ended);
 /* One more to a list of slots, which grows; false when out of memory. */
 bool maq_slots_push(uint32_t **list, uint32_t *n, uint32_t *size, uint32_t value);
 
 struct maq_scheduler_load {
-    uint32_t running, waiting;
+    uint32_t running, waiting, aside; /* aside: of those that wait, DECODEs that have got room */
     int64_t used, all; /* of the KV cache, in what it is cut into; what is only kept for later requests is not in use */
     int64_t kept;      /* for later requests alone; -1 = not told */
 };
@@ -104,6 +133,12 @@ struct maq_scheduler_ops {
     /* sampled[i] tokens came out for it->scheduled[i]; NULL: one where `samples`. Fills it->finished and what `came`. */
     void (*end)(struct maq_scheduler *s, struct maq_iteration *it, const int32_t *sampled);
     struct maq_scheduler_load (*load)(const struct maq_scheduler *s);
+    /* A DECODE that was in it->loads: its keys and values are there. */
+    void (*arrived)(struct maq_scheduler *s, uint32_t slot);
+    /* A PREFILL that has ended: what it holds is not needed any more, and its slot is free. */
+    void (*release)(struct maq_scheduler *s, uint32_t slot);
+    /* Tokens of a prompt that are in the cache, of a request that has not come. */
+    int64_t (*cached)(struct maq_scheduler *s, const struct maq_content *content, int64_t prompt);
     /* Tokens of a request that are computed, or are in iterations under way. */
     int64_t (*computed)(const struct maq_scheduler *s, uint32_t slot);
     /* False: the next iteration has to be decided. What is under way is the engine's to look at. With n = 0: nobody is there, and to

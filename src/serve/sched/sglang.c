@@ -131,7 +131,7 @@ static bool take_out(uint32_t *list, uint32_t *n, uint32_t slot)
     return kept < before;
 }
 
-static void free_request(struct maq_sglang *s, uint32_t slot)
+void maq_sglang_free_request(struct maq_sglang *s, uint32_t slot)
 {
     s->at[slot].status = MAQ_SGLANG_FREE;
     s->at[slot].order = UINT64_MAX;
@@ -143,6 +143,9 @@ static void give_up(struct maq_scheduler *base, uint32_t slot)
 {
     struct maq_sglang *s = of(base);
     (void)take_out(s->waiting, &s->n_waiting, slot);
+    (void)take_out(s->ready, &s->n_ready, slot);
+    (void)take_out(s->retracted, &s->n_retracted, slot);
+    s->n_loading -= s->at[slot].status == MAQ_SGLANG_LOADING;
     for (int32_t i = 0; i < s->knobs.lanes; i++) {
         struct maq_sglang_lane *l = &s->lanes[i];
         if (take_out(l->running, &l->n_running, slot) || take_out(l->last, &l->n_last, slot))
@@ -151,7 +154,7 @@ static void give_up(struct maq_scheduler *base, uint32_t slot)
     }
     s->chunked = s->chunked == slot ? MAQ_NO_SLOT : s->chunked;
     maq_sglang_release(s, &s->at[slot], false);
-    free_request(s, slot);
+    maq_sglang_free_request(s, slot);
 }
 
 /* ---- the end of an iteration ---- */
@@ -161,7 +164,7 @@ static void remove_ended(const struct maq_sglang *s, uint32_t *list, uint32_t *n
 {
     uint32_t kept = 0;
     for (uint32_t i = 0; i < *n; i++)
-        if (s->at[list[i]].status != MAQ_SGLANG_FREE)
+        if (s->at[list[i]].status != MAQ_SGLANG_FREE && s->at[list[i]].status != MAQ_SGLANG_HELD)
             list[kept++] = list[i];
     *full = *full && kept == *n;
     *n = kept;
@@ -176,6 +179,10 @@ static bool end_scheduled(struct maq_sglang *s, struct maq_scheduled *w, int32_t
         return false;
     w->came = 1;
     r->sampled++;
+    if (s->knobs.part == MAQ_PART_PREFILL) {
+        maq_sglang_keep(s, r, r->end);
+        return true;
+    }
     if (r->sampled >= r->output) {
         maq_sglang_release(s, r, true);
         return true;
@@ -206,7 +213,10 @@ static void end(struct maq_scheduler *base, struct maq_iteration *it, const int3
             continue;
         if (!end_scheduled(s, w, sampled ? sampled[i] : w->samples))
             continue;
-        free_request(s, w->slot);
+        if (s->knobs.part == MAQ_PART_PREFILL)
+            s->at[w->slot].status = MAQ_SGLANG_HELD;
+        else
+            maq_sglang_free_request(s, w->slot);
         if (!maq_slots_push(&it->finished, &it->n_finished, &it->finished_size, w->slot))
             base->failed = true;
     }
@@ -232,6 +242,8 @@ static void fini(struct maq_scheduler *base)
     free(s->waiting);
     free(s->taken);
     free(s->sorting);
+    free(s->ready);
+    free(s->retracted);
     free(s->flights);
     maq_radix_fini(&s->tree);
     free(s);
@@ -240,7 +252,9 @@ static void fini(struct maq_scheduler *base)
 static struct maq_scheduler_load load(const struct maq_scheduler *base)
 {
     const struct maq_sglang *s = (const struct maq_sglang *)base;
-    struct maq_scheduler_load l = {.waiting = s->n_waiting,
+    uint32_t aside = s->n_loading + s->n_ready + s->n_retracted;
+    struct maq_scheduler_load l = {.waiting = s->n_waiting + aside,
+                                   .aside = aside,
                                    .all = s->knobs.tokens,
                                    .kept = maq_radix_evictable(&s->tree),
                                    .used = s->knobs.tokens - s->available - maq_radix_evictable(&s->tree)};
@@ -261,6 +275,9 @@ static const struct maq_scheduler_ops sglang_ops = {.name = "sglang",
                                                     .decide = maq_sglang_decide,
                                                     .end = end,
                                                     .load = load,
+                                                    .arrived = maq_sglang_arrived,
+                                                    .release = maq_sglang_done,
+                                                    .cached = maq_sglang_cached,
                                                     .computed = computed,
                                                     .stretch = maq_sglang_stretch,
                                                     .skip = maq_sglang_skip};

@@ -20,8 +20,17 @@
  *
  * Pipeline stages have a batch of their own each (`lanes`), without overlap, which is less than scheduler_pp_mixin.py does.
  *
+ * A server of one kind alone (struct maq_sglang_knobs, part), with disaggregation/prefill.py and decode.py:
+ *
+ *   PREFILL   prefills alone. Who is done leaves the batch and keeps what it has until release(); then it goes to the tree
+ *   DECODE    no prefills, no tree. Those that wait get slots for their prompts in their order, while these and reserved_decode_tokens fit beside as many
+ *             for each that is here, and what those that run may sample at the most fits, too. When its keys and values are there a request
+ *             runs, as long as max_running lasts. Who is retracted keeps what it has on the host, and returns before anybody gets slots; the
+ *             copies to the host and back are not counted
+ *
  * The rules are those of SGLang 0.5.23 (managers/scheduler.py, schedule_batch.py, schedule_policy.py, mem_cache/prefill_budget.py, mem_cache/allocation.py,
- * managers/scheduler_components/). Not here: speculation, LoRA, host caches, disaggregation, preemption by priority, sliding-window pools.
+ * managers/scheduler_components/). Not here: speculation, LoRA, host caches, preemption by priority, sliding-window pools; of disaggregation optimistic
+ * prefills and a tree on the side of decode.
  */
 #ifndef MAQ_SERVE_SCHED_SGLANG_H
 #define MAQ_SERVE_SCHED_SGLANG_H
@@ -39,11 +48,14 @@ struct maq_sglang_knobs {
     int32_t lanes;        /* pipeline stages; 0 = 1 */
     double conservativeness;
     uint8_t policy, eviction; /* enum maq_sglang_policy, enum maq_radix_eviction */
+    uint8_t part;             /* enum maq_request_part: of all its requests */
+    int32_t reserved,
+        spare_rows; /* DECODE: tokens for each request that is here; rows for those whose keys and values come */
     bool caching, overlap, mixed;
     bool by_priority, low_first; /* before the policy, by priority: the highest first, or the lowest */
 };
 
-enum maq_sglang_status { MAQ_SGLANG_FREE, MAQ_SGLANG_WAITING, MAQ_SGLANG_TAKEN };
+enum maq_sglang_status { MAQ_SGLANG_FREE, MAQ_SGLANG_WAITING, MAQ_SGLANG_TAKEN, MAQ_SGLANG_LOADING, MAQ_SGLANG_HELD };
 
 struct maq_sglang_request {
     int64_t prompt, output, limit;
@@ -86,6 +98,9 @@ struct maq_sglang {
     void *sorting;                        /* [sorting_size] of those that wait */
     uint32_t sorting_size;
     struct maq_sglang_lane *lanes;
+    uint32_t *ready, n_ready, ready_size;             /* DECODE: their keys and values are there */
+    uint32_t *retracted, n_retracted, retracted_size; /* they are on the host */
+    uint32_t n_loading;                               /* they are on the way */
     uint32_t lane, *flights, n_flights, flights_size; /* whose turn it is; of iterations under way, the oldest first */
     uint32_t chunked;                                 /* slot whose prompt was cut; MAQ_NO_SLOT */
     uint32_t rows;                                    /* requests that hold slots of the cache */
@@ -119,6 +134,15 @@ void maq_sglang_look_up(struct maq_sglang *s, struct maq_sglang_request *r, int6
 int64_t maq_sglang_admit(struct maq_sglang *s, struct maq_sglang_lane *lane);
 /* sglang_decide.c */
 void maq_sglang_decide(struct maq_scheduler *base, struct maq_iteration *it);
+/* A token of all that run. */
+void maq_sglang_decode(struct maq_sglang *s, struct maq_sglang_lane *l, struct maq_iteration *it);
+/* sglang_remote.c: a DECODE server's next iteration; who is retracted there; operations of the scheduler. */
+void maq_sglang_decide_remote(struct maq_sglang *s, struct maq_sglang_lane *l, struct maq_iteration *it);
+void maq_sglang_set_aside(struct maq_sglang *s, uint32_t slot);
+void maq_sglang_arrived(struct maq_scheduler *base, uint32_t slot);
+void maq_sglang_done(struct maq_scheduler *base, uint32_t slot);
+int64_t maq_sglang_cached(struct maq_scheduler *base, const struct maq_content *content, int64_t prompt);
+void maq_sglang_free_request(struct maq_sglang *s, uint32_t slot);
 bool maq_sglang_has_room(struct maq_sglang *s, const uint32_t *slots, uint32_t n);
 bool maq_sglang_stretch(const struct maq_scheduler *base, struct maq_stretch *out);
 void maq_sglang_skip(struct maq_scheduler *base, const struct maq_stretch *stretch, int64_t steps);

@@ -33,7 +33,7 @@ static void merge_last(struct maq_sglang *s, struct maq_sglang_lane *l)
         return;
     bool ran = l->n_running > 0;
     for (uint32_t i = 0; i < l->n_last; i++) {
-        if (l->last[i] == s->chunked || l->last[i] == l->last_chunked) {
+        if (l->last[i] == s->chunked || l->last[i] == l->last_chunked || s->knobs.part == MAQ_PART_PREFILL) {
             left++;
             continue;
         }
@@ -163,10 +163,13 @@ static void retract(struct maq_sglang *s, struct maq_sglang_lane *l, struct maq_
     double ratio = (double)(sampled + (int64_t)RETRACT_STEPS * l->n_running) / (double)(limits + 1);
     s->ratio = ratio < 1 ? ratio : 1;
     for (uint32_t i = 0; i < it->n_preempted; i++)
-        (void)maq_sglang_wait(s, it->preempted[i]);
+        if (s->knobs.part == MAQ_PART_DECODE)
+            maq_sglang_set_aside(s, it->preempted[i]);
+        else
+            (void)maq_sglang_wait(s, it->preempted[i]);
 }
 
-static void decode(struct maq_sglang *s, struct maq_sglang_lane *l, struct maq_iteration *it)
+void maq_sglang_decode(struct maq_sglang *s, struct maq_sglang_lane *l, struct maq_iteration *it)
 {
     uint32_t before = l->n_running, ending = leave_ending(s, l);
     if (l->n_running == 0) {
@@ -226,7 +229,7 @@ static void prefill(struct maq_sglang *s, struct maq_sglang_lane *l, struct maq_
 
 static bool nobody_is_there(const struct maq_sglang *s)
 {
-    uint32_t n = s->n_waiting + s->n_flights + (s->chunked != MAQ_NO_SLOT);
+    uint32_t n = s->n_waiting + s->n_loading + s->n_ready + s->n_retracted + s->n_flights + (s->chunked != MAQ_NO_SLOT);
     for (int32_t i = 0; i < s->knobs.lanes; i++)
         n += s->lanes[i].n_running + s->lanes[i].n_last;
     return n == 0;
@@ -235,11 +238,14 @@ static bool nobody_is_there(const struct maq_sglang *s)
 static void decide_lane(struct maq_sglang *s, struct maq_sglang_lane *l, struct maq_iteration *it)
 {
     bool was_idle = l->idle;
+    l->full = l->full && s->knobs.part != MAQ_PART_PREFILL;
     merge_last(s, l);
-    if (maq_sglang_admit(s, l) > 0)
+    if (s->knobs.part == MAQ_PART_DECODE)
+        maq_sglang_decide_remote(s, l, it);
+    else if (maq_sglang_admit(s, l) > 0)
         prefill(s, l, it);
     else if (l->n_running > 0)
-        decode(s, l, it);
+        maq_sglang_decode(s, l, it);
     l->idle = it->n == 0;
     if (l->idle && (was_idle || !s->knobs.overlap) && nobody_is_there(s))
         s->ratio = s->ratio_first;
@@ -281,7 +287,8 @@ bool maq_sglang_stretch(const struct maq_scheduler *base, struct maq_stretch *ou
         return true;
     }
     if (s->knobs.lanes > 1 || l->last_prefill || s->chunked != MAQ_NO_SLOT || l->n_running == 0 ||
-        (s->n_waiting > 0 && !l->full) || page > MAQ_STRETCH_PERIOD)
+        (s->n_waiting > 0 && (!l->full || s->knobs.part == MAQ_PART_DECODE)) || s->n_ready + s->n_retracted > 0 ||
+        page > MAQ_STRETCH_PERIOD)
         return false;
     *out = (struct maq_stretch){.slots = l->running,
                                 .n = l->n_running,

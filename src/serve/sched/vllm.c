@@ -17,10 +17,12 @@ void maq_vllm_fini(struct maq_vllm *s)
 {
     for (uint32_t i = 0; i < s->n_slots; i++)
         maq_kv_request_fini(&s->kv, &s->at[i].kv);
+    maq_kv_request_fini(&s->kv, &s->probe);
     free(s->at);
     free(s->free_slots);
     free(s->running);
     free(s->skipped);
+    free(s->loading);
     maq_queue_fini(&s->waiting);
     maq_kv_fini(&s->kv);
     *s = (struct maq_vllm){0};
@@ -56,8 +58,13 @@ uint32_t maq_vllm_add(struct maq_vllm *s, const struct maq_scheduler_request *ne
         s->base.failed = true;
         return MAQ_NO_SLOT;
     }
-    *r = (struct maq_vllm_request){
-        .prompt = new->prompt, .most = new->output, .tokens = new->prompt, .status = MAQ_VLLM_WAITING, .kv = r->kv};
+    *r = (struct maq_vllm_request){.prompt = new->prompt,
+                                   .most = new->output,
+                                   .tokens = new->prompt,
+                                   .status = MAQ_VLLM_WAITING,
+                                   .kv = r->kv,
+                                   .part = new->part,
+                                   .first_known = new->first_known};
     r->rank = (struct maq_waiting){new->priority, slot, new->arrival, new->order};
     if (!maq_queue_push(&s->waiting, r->rank))
         s->base.failed = true;
@@ -67,7 +74,7 @@ uint32_t maq_vllm_add(struct maq_vllm *s, const struct maq_scheduler_request *ne
 void maq_vllm_free_request(struct maq_vllm *s, uint32_t slot)
 {
     struct maq_vllm_request *r = &s->at[slot];
-    if (s->admission && r->status == MAQ_VLLM_RUNNING)
+    if (s->admission && r->status != MAQ_VLLM_WAITING && r->status != MAQ_VLLM_PREEMPTED)
         s->admission->left(s, r);
     maq_kv_release(&s->kv, &r->kv);
     r->status = MAQ_VLLM_FREE;
@@ -76,20 +83,22 @@ void maq_vllm_free_request(struct maq_vllm *s, uint32_t slot)
         s->base.failed = true;
 }
 
-static void remove_running(struct maq_vllm *s, uint32_t slot)
+static void take_out(uint32_t *list, uint32_t *n, uint32_t slot)
 {
     uint32_t kept = 0;
-    for (uint32_t i = 0; i < s->n_running; i++)
-        if (s->running[i] != slot)
-            s->running[kept++] = s->running[i];
-    s->n_running = kept;
+    for (uint32_t i = 0; i < *n; i++)
+        if (list[i] != slot)
+            list[kept++] = list[i];
+    *n = kept;
 }
 
 void maq_vllm_abort(struct maq_vllm *s, uint32_t slot)
 {
-    if (s->at[slot].status == MAQ_VLLM_RUNNING)
-        remove_running(s, slot);
-    else
+    uint8_t status = s->at[slot].status;
+    take_out(s->running, &s->n_running, slot);
+    take_out(s->loading, &s->n_loading, slot);
+    s->n_loaded -= status == MAQ_VLLM_LOADED;
+    if (status == MAQ_VLLM_WAITING || status == MAQ_VLLM_PREEMPTED)
         maq_queue_remove(&s->waiting, slot);
     maq_vllm_free_request(s, slot);
 }
@@ -154,11 +163,19 @@ void maq_vllm_end(struct maq_vllm *s, struct maq_iteration *it, const int32_t *s
         if (s->at[w->slot].rank.order != w->order) /* it was given up meanwhile */
             continue;
         w->came = sampled ? sampled[i] : w->samples;
+        if (s->at[w->slot].part == MAQ_PART_PREFILL && s->at[w->slot].stale > 0)
+            w->came = 0; /* it was preempted, and there is nothing to hand over: it is computed again */
         if (!end_scheduled(s, w, w->came))
             continue;
         if (s->at[w->slot].status != MAQ_VLLM_RUNNING)
             maq_queue_remove(&s->waiting, w->slot);
-        maq_vllm_free_request(s, w->slot);
+        struct maq_vllm_request *r = &s->at[w->slot];
+        if (r->part == MAQ_PART_PREFILL && r->status == MAQ_VLLM_RUNNING) {
+            r->status = MAQ_VLLM_HELD;
+            maq_kv_trim(&s->kv, &r->kv, r->computed - r->in_flight);
+        } else {
+            maq_vllm_free_request(s, w->slot);
+        }
         if (!maq_slots_push(&it->finished, &it->n_finished, &it->finished_size, w->slot))
             s->base.failed = true;
     }

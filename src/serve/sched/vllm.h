@@ -13,6 +13,11 @@
  * With async scheduling an iteration is decided before the outcome of the last one is known; a request then has placeholders for what
  * that one will sample, and what a preempted request still has in flight arrives late.
  *
+ * A request whose prompt another engine computes (scheduler.h, DECODE) takes the blocks of its whole prompt, behind what it finds cached, when its turn
+ * comes among those that wait, and no tokens of an iteration. Then it stands aside (WAITING_FOR_REMOTE_KVS) until its keys and values are there, and goes
+ * before all others that wait: with the last token of its prompt, which is computed again, or with its first token where that is known. Preempted,
+ * it is computed here from its beginning. One whose prompt alone is computed here (PREFILL) leaves those that run when it ends, and its blocks stay.
+ *
  * Held against vLLM 0.33.0 (v1/core/sched/scheduler.py, async_scheduler.py) step by step: `maquette validate schedule`.
  */
 #ifndef MAQ_SERVE_SCHED_VLLM_H
@@ -28,6 +33,8 @@ struct maq_vllm_knobs {
     int32_t long_prefill_token_threshold; /* 0 = none */
     bool adaptive_long_prefill;           /* the threshold is at least a fair share of the tokens */
     bool chunked_prefill, priority, async, reserve_full_isl;
+    bool
+        defers_frees; /* blocks that an iteration under way writes cannot be given to a load: nobody who is in one is preempted */
     int32_t spec_tokens;      /* drafts of a request in an iteration */
     int32_t lookahead_tokens; /* slots beyond, for a draft model that has a cache of its own */
     int32_t draft_slots;      /* of the batch, for each request */
@@ -35,7 +42,15 @@ struct maq_vllm_knobs {
         stagger; /* async: so many iterations on, one that decodes may again: the stages of a pipeline; 0 and 1: the next */
 };
 
-enum maq_vllm_status { MAQ_VLLM_FREE, MAQ_VLLM_WAITING, MAQ_VLLM_RUNNING, MAQ_VLLM_PREEMPTED };
+enum maq_vllm_status {
+    MAQ_VLLM_FREE,
+    MAQ_VLLM_WAITING,
+    MAQ_VLLM_RUNNING,
+    MAQ_VLLM_PREEMPTED,
+    MAQ_VLLM_LOADING, /* its keys and values are on the way */
+    MAQ_VLLM_LOADED,  /* they are there */
+    MAQ_VLLM_HELD     /* it has ended, and others read its blocks */
+};
 
 struct maq_vllm_request {
     int64_t prompt, most; /* tokens of the prompt; that it samples at most */
@@ -47,7 +62,9 @@ struct maq_vllm_request {
     int32_t given;        /* tokens of the iteration that is being decided; 0 = none */
     uint64_t eligible;    /* it decodes again in that iteration at the earliest */
     uint8_t status;       /* enum maq_vllm_status */
-    bool partial;         /* its last iteration did not reach the end of its known tokens */
+    uint8_t part;         /* enum maq_request_part; WHOLE as soon as what is not computed here is there */
+    bool first_known;
+    bool partial; /* its last iteration did not reach the end of its known tokens */
     uint32_t preemptions;
     struct maq_waiting rank; /* priority, slot, arrival, order */
     struct maq_kv_request kv;
@@ -74,6 +91,9 @@ struct maq_vllm {
     struct maq_waiting *skipped; /* in one pass over those that wait */
     uint32_t n_skipped, skipped_size;
     uint64_t step; /* iterations that were asked for */
+    uint32_t *loading, n_loading, loading_size,
+        n_loaded; /* who stands aside, in the order of their turns; those that may go on */
+    struct maq_kv_request probe;
 };
 
 enum maq_status maq_vllm_init(struct maq_vllm *s, const struct maq_vllm_knobs *knobs, const struct maq_kv_options *kv);
@@ -97,7 +117,17 @@ void maq_vllm_end(struct maq_vllm *s, struct maq_iteration *it, const int32_t *s
 /* Drafts that were proposed for a request after its last iteration; without async scheduling. */
 void maq_vllm_propose(struct maq_vllm *s, uint32_t slot, int32_t drafts);
 
+/* The keys and values of a request that stands aside are there; those of one that has ended are not needed any more. vllm_remote.c */
+void maq_vllm_arrived(struct maq_vllm *s, uint32_t slot);
+void maq_vllm_release(struct maq_vllm *s, uint32_t slot);
+/* Whether a request is one that waits for either. */
+bool maq_vllm_awaits(const struct maq_vllm *s, uint32_t slot);
+int64_t maq_vllm_cached(struct maq_vllm *s, const struct maq_content *content, int64_t prompt);
+
 /* ---- within the scheduler ---- */
+
+/* The first of those that wait gets blocks for its whole prompt and stands aside; false: there are none. vllm_remote.c */
+bool maq_vllm_reserve(struct maq_vllm *s, struct maq_iteration *it, struct maq_waiting first);
 
 /* Ends a request: gives back its blocks and its slot. */
 void maq_vllm_free_request(struct maq_vllm *s, uint32_t slot);

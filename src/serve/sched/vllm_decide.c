@@ -117,7 +117,7 @@ static bool make_room(struct deciding *d, uint32_t *place, int64_t tokens)
                                      .in_flight = r->in_flight};
     while (!maq_kv_allocate(&s->kv, &r->kv, &need)) {
         uint32_t victim = victim_of(s), out = s->running[victim];
-        if (s->kv.failed)
+        if (s->kv.failed || (s->knobs.defers_frees && s->at[out].in_flight > 0))
             return false;
         if (victim < *place)
             (*place)--;
@@ -141,7 +141,7 @@ static void decide_running(struct deciding *d)
             continue;
         }
         if (!make_room(d, &place, n)) {
-            if (s->knobs.priority && !s->kv.failed)
+            if (s->knobs.priority && !s->kv.failed && r->status == MAQ_VLLM_PREEMPTED)
                 continue; /* it gave way itself; others may still fit */
             return;
         }
@@ -194,6 +194,65 @@ static int64_t first_tokens(const struct deciding *d, const struct maq_vllm_requ
     return least(n, budget);
 }
 
+/* One that stood aside runs from now on, or has ended with the token that it came with; false: there is no room for it. */
+static bool take_loaded(struct deciding *d, uint32_t slot)
+{
+    struct maq_vllm *s = d->s;
+    struct maq_vllm_request *r = &s->at[slot];
+    int64_t known = r->tokens + r->first_known;
+    maq_kv_keep(&s->kv, &r->kv, r->tokens, r->tokens); /* only now, when its turn has come */
+    if (r->first_known && r->most == 1) {
+        maq_vllm_free_request(s, slot);
+        return maq_iteration_show(d->it, slot, true);
+    }
+    struct maq_scheduled w = {.slot = slot, .computed = known - 1, .order = r->rank.order, .hit = -1};
+    const struct maq_kv_need need = {.tokens = known,
+                                     .computed = known - 1,
+                                     .added = 1,
+                                     .ahead = s->knobs.lookahead_tokens,
+                                     .whole_fits = s->knobs.reserve_full_isl,
+                                     .keeps_free = s->n_running > 0};
+    if (!maq_kv_allocate(&s->kv, &r->kv, &need))
+        return false;
+    r->tokens = known;
+    r->computed = known - 1;
+    r->status = MAQ_VLLM_RUNNING;
+    r->part = MAQ_PART_WHOLE;
+    w.tokens = 1;
+    if (!maq_slots_push(&s->running, &s->n_running, &s->running_size, slot) ||
+        (r->first_known && !maq_iteration_show(d->it, slot, false))) {
+        s->base.failed = true;
+        return false;
+    }
+    return push_scheduled(d, &w);
+}
+
+static bool has_budget(const struct deciding *d)
+{
+    const struct maq_vllm_knobs *k = &d->s->knobs;
+    return d->token_budget > 0 && d->input_budget > k->draft_slots && d->s->n_running < (uint32_t)k->max_num_seqs;
+}
+
+/* Those that stood aside and may go on; false: one of them does not fit, and nobody overtakes it. */
+static bool decide_loaded(struct deciding *d)
+{
+    struct maq_vllm *s = d->s;
+    uint32_t kept = 0;
+    bool fits = true;
+    for (uint32_t i = 0; i < s->n_loading; i++) {
+        uint32_t slot = s->loading[i];
+        if (s->at[slot].status == MAQ_VLLM_LOADED && fits && has_budget(d)) {
+            fits = take_loaded(d, slot);
+            s->n_loaded -= fits;
+            if (fits)
+                continue;
+        }
+        s->loading[kept++] = slot;
+    }
+    s->n_loading = kept;
+    return fits;
+}
+
 /* Takes the first of those that wait in; false: it cannot be, and nobody overtakes it. */
 static bool take_in(struct deciding *d, struct maq_waiting first)
 {
@@ -230,8 +289,9 @@ static void decide_waiting(struct deciding *d)
 {
     struct maq_vllm *s = d->s;
     s->n_skipped = 0;
-    while (d->token_budget > 0 && s->waiting.n > 0 && d->input_budget > s->knobs.draft_slots &&
-           s->n_running < (uint32_t)s->knobs.max_num_seqs) {
+    if (s->n_loaded > 0 && !decide_loaded(d))
+        return;
+    while (s->waiting.n > 0 && has_budget(d)) {
         struct maq_waiting first = maq_queue_peek(&s->waiting);
         if (s->at[first.slot].stale > 0) { /* what it sampled before it was preempted has not arrived */
             maq_queue_pop(&s->waiting);
@@ -239,7 +299,8 @@ static void decide_waiting(struct deciding *d)
                 break;
             continue;
         }
-        if (!take_in(d, first))
+        bool taken = s->at[first.slot].part == MAQ_PART_DECODE ? maq_vllm_reserve(s, d->it, first) : take_in(d, first);
+        if (!taken)
             break;
     }
     while (s->n_skipped > 0)
@@ -269,7 +330,7 @@ static void decide(struct maq_vllm *s, struct maq_iteration *it)
     const struct maq_vllm_knobs *k = &s->knobs;
     struct deciding d = {
         .s = s, .it = it, .token_budget = k->max_num_batched_tokens, .input_budget = k->max_num_batched_tokens};
-    uint32_t all = s->n_running + s->waiting.n;
+    uint32_t all = s->n_running + s->waiting.n + s->n_loading;
     d.long_prefill = all > 1 ? k->long_prefill_token_threshold : 0;
     if (d.long_prefill > 0 && k->adaptive_long_prefill && k->max_num_batched_tokens / (int32_t)all > d.long_prefill)
         d.long_prefill = k->max_num_batched_tokens / (int32_t)all;

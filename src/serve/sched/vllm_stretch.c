@@ -53,12 +53,12 @@ static void count_phases(uint32_t *phase, const struct maq_vllm *s, uint32_t blo
 static bool stretch(const struct maq_scheduler *base, struct maq_stretch *out)
 {
     const struct maq_vllm *s = const_of(base);
-    if (s->waiting.n == 0 && s->n_running == 0) {
+    if (s->waiting.n == 0 && s->n_running == 0 && s->n_loaded == 0) {
         *out = maq_stretch_of_nobody();
         return true;
     }
-    if (s->waiting.n > 0 || s->n_running == 0 || s->kv.n_groups != 1 || s->kv.group[0].kind != MAQ_KV_FULL ||
-        s->kv.group[0].block_size > (int32_t)MAQ_STRETCH_PERIOD ||
+    if (s->waiting.n > 0 || s->n_loaded > 0 || s->n_running == 0 || s->kv.n_groups != 1 ||
+        s->kv.group[0].kind != MAQ_KV_FULL || s->kv.group[0].block_size > (int32_t)MAQ_STRETCH_PERIOD ||
         s->n_running > (uint32_t)s->knobs.max_num_batched_tokens || s->knobs.spec_tokens > 0)
         return false;
     out->most = before_end(s);
@@ -119,10 +119,26 @@ static struct maq_scheduler_load load(const struct maq_scheduler *base)
 {
     const struct maq_vllm *s = const_of(base);
     return (struct maq_scheduler_load){.running = s->n_running,
-                                       .waiting = s->waiting.n,
+                                       .waiting = s->waiting.n + s->n_loading,
+                                       .aside = s->n_loading,
                                        .used = (int64_t)s->kv.pool.n - 1 - s->kv.pool.n_free,
                                        .all = (int64_t)s->kv.pool.n - 1,
                                        .kept = -1};
+}
+
+static void arrived(struct maq_scheduler *s, uint32_t slot)
+{
+    maq_vllm_arrived(of(s), slot);
+}
+
+static void release(struct maq_scheduler *s, uint32_t slot)
+{
+    maq_vllm_release(of(s), slot);
+}
+
+static int64_t cached(struct maq_scheduler *s, const struct maq_content *content, int64_t prompt)
+{
+    return maq_vllm_cached(of(s), content, prompt);
 }
 
 static int64_t computed(const struct maq_scheduler *s, uint32_t slot)
@@ -137,6 +153,9 @@ const struct maq_scheduler_ops maq_vllm_ops = {.name = "vllm",
                                                .decide = decide,
                                                .end = end,
                                                .load = load,
+                                               .arrived = arrived,
+                                               .release = release,
+                                               .cached = cached,
                                                .computed = computed,
                                                .stretch = stretch,
                                                .skip = skip};

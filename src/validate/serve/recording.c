@@ -72,6 +72,7 @@ static const struct known_knob {
     {"reserve_full_isl", 0, 1},
     {"groups", 0, -1},
     {"max_in_flight_tokens", 0, 256 * MOST_TOKENS},
+    {"defer_block_free", 0, 1},
 };
 
 static enum maq_status check_knob(const struct reading *r, const struct known_knob *known_knobs, size_t n,
@@ -188,6 +189,7 @@ static enum maq_status read_vllm(struct reading *r, const json_t *knobs)
         .spec_tokens = (int32_t)integer(knobs, "spec_tokens", 0),
         .lookahead_tokens = (int32_t)integer(knobs, "lookahead_tokens", 0),
         .draft_slots = (int32_t)integer(knobs, "draft_slots", 0),
+        .defers_frees = integer(knobs, "defer_block_free", 0) != 0,
     };
     out->kv = (struct maq_kv_options){
         .groups = out->groups,
@@ -304,9 +306,11 @@ static enum maq_status read_request(struct reading *r, const json_t *map)
                                                .output = integer(map, "output", 0),
                                                .limit = integer(map, "limit", 0),
                                                .priority = (int32_t)integer(map, "priority", 0),
+                                               .part = (uint8_t)integer(map, "part", MAQ_PART_WHOLE),
                                                .content = {.prefix = names, .n_prefix = (uint32_t)n}};
     if (!q.id || q.request.prompt < 1 || q.request.prompt > MOST_TOKENS || q.request.output < 1 ||
-        q.request.output > MOST_TOKENS || q.request.limit < 0 || q.request.limit > MOST_TOKENS || q.arrive_step < 0)
+        q.request.output > MOST_TOKENS || integer(map, "part", 0) < 0 || integer(map, "part", 0) > MAQ_PART_DECODE ||
+        q.request.limit < 0 || q.request.limit > MOST_TOKENS || q.arrive_step < 0)
         return bad(r, NULL, "a request without id, prompt or output");
     out->requests[out->n_requests++] = q;
     return MAQ_OK;

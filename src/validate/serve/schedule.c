@@ -75,6 +75,16 @@ static bool lists_differ(struct replay *p, const char *what, const json_t *list,
     return differ;
 }
 
+/* Requests that got room for what another engine computes. */
+static bool loads_differ(struct replay *p, const json_t *loads, const struct maq_iteration *now)
+{
+    bool differ = differs(p, "requests that get room", (int64_t)json_object_size(loads), now->n_loads);
+    for (uint32_t i = 0; i < now->n_loads; i++)
+        differ |= differs(p, "tokens found of one whose prompt comes", recorded(loads, id_of(p, now->loads[i].slot)),
+                          now->loads[i].found);
+    return differ;
+}
+
 static bool step_differs(struct replay *p, const json_t *line, const struct maq_iteration *now,
                          const struct maq_iteration *ended)
 {
@@ -85,13 +95,14 @@ static bool step_differs(struct replay *p, const json_t *line, const struct maq_
         const struct maq_scheduled *w = &now->scheduled[i];
         struct maq_recorded_request *q = &p->recording.requests[p->owner_of[w->slot]];
         differ |= differs(p, "tokens of a request", recorded(scheduled, q->id), w->tokens);
-        if (w->hit >= 0 && !q->shown) {
+        if (w->hit >= 0 && !q->shown && q->request.part != MAQ_PART_DECODE) {
             differ |= differs(p, "tokens found in the prefix cache", recorded(hits, q->id), w->hit);
             q->shown = true;
             shown++;
         }
     }
     differ |= differs(p, "requests taken in", (int64_t)json_object_size(hits), shown);
+    differ |= loads_differ(p, json_object_get(line, "loads"), now);
     differ |=
         lists_differ(p, "requests preempted", json_object_get(line, "preempted"), now->preempted, now->n_preempted);
     if (ended)
@@ -141,6 +152,22 @@ static void give_up(struct replay *p, const json_t *ids)
     }
 }
 
+/* Keys and values are there, or have been read, of those that are listed; a request that is not so far differs by that. */
+static void hear(struct replay *p, const json_t *ids, void (*what)(struct maq_scheduler *s, uint32_t slot))
+{
+    size_t i;
+    const json_t *id;
+    json_array_foreach((json_t *)(uintptr_t)ids, i, id)
+    {
+        int64_t index = json_is_string(id) ? recorded(p->recording.by_id, json_string_value(id)) : -1;
+        struct maq_recorded_request *q = index >= 0 ? &p->recording.requests[index] : NULL;
+        if (!q || q->slot == MAQ_NO_SLOT || !maq_vllm_awaits((const struct maq_vllm *)p->sched, q->slot))
+            continue;
+        what(p->sched, q->slot);
+        q->slot = what == p->sched->ops->release ? MAQ_NO_SLOT : q->slot;
+    }
+}
+
 /* A step ends with what the recording says was sampled, or with a token for each request whose end was reached. */
 static enum maq_status end_step(struct replay *p, struct maq_iteration *it, const json_t *line)
 {
@@ -157,8 +184,12 @@ static enum maq_status end_step(struct replay *p, struct maq_iteration *it, cons
         p->sampled[i] = n > 0 ? (int32_t)n : 0;
     }
     p->sched->ops->end(p->sched, it, sampled ? p->sampled : NULL);
-    for (uint32_t i = 0; i < it->n_finished; i++)
-        p->recording.requests[p->owner_of[it->finished[i]]].slot = MAQ_NO_SLOT;
+    for (uint32_t i = 0; i < it->n_finished; i++) {
+        struct maq_recorded_request *q = &p->recording.requests[p->owner_of[it->finished[i]]];
+        q->slot = q->request.part == MAQ_PART_PREFILL ? q->slot : MAQ_NO_SLOT;
+    }
+    hear(p, json_object_get(line, "arrived"), p->sched->ops->arrived);
+    hear(p, json_object_get(line, "sent"), p->sched->ops->release);
     const char *id;
     const json_t *n;
     json_object_foreach(json_object_get(line, "drafts"), id, n)

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * vllm_remote.c - requests whose prompts other engines compute, and prompts that are computed for other engines.
+ *
+ * vLLM 0.33.0, v1/core/sched/scheduler.py: the asynchronous load of a connector in schedule(), _inflight_prefill_reserved_blocks(),
+ * _update_waiting_for_remote_kv(), _connector_finished() and _update_from_kv_xfer_finished().
+ */
+#include "base/bug.h"
+#include "serve/sched/vllm.h"
+
+/* Blocks that those in the middle of their prompts are sure to ask for: a load holds its own for long and cannot be preempted. */
+static int64_t promised(const struct maq_vllm *s)
+{
+    int64_t sum = 0;
+    for (uint32_t i = 0; i < s->n_running; i++) {
+        const struct maq_vllm_request *r = &s->at[s->running[i]];
+        bool partial = r->partial || (r->given > 0 && r->computed + r->given < r->tokens);
+        for (uint32_t g = 0; partial && g < s->kv.n_groups; g++) {
+            int64_t block = s->kv.group[g].block_size, all = (r->tokens + block - 1) / block, held = r->kv.table[g].n;
+            all = s->kv.cap[g] > 0 && s->kv.cap[g] < all ? s->kv.cap[g] : all;
+            sum += all > held ? all - held : 0;
+        }
+    }
+    return sum;
+}
+
+/* Behind all others, or where its priority says. */
+static bool stand_aside(struct maq_vllm *s, uint32_t slot)
+{
+    if (!maq_slots_push(&s->loading, &s->n_loading, &s->loading_size, slot))
+        return false;
+    uint32_t i = s->n_loading - 1;
+    for (; s->knobs.priority && i > 0 && maq_waiting_before(&s->at[slot].rank, &s->at[s->loading[i - 1]].rank); i--)
+        s->loading[i] = s->loading[i - 1];
+    s->loading[i] = slot;
+    return true;
+}
+
+bool maq_vllm_reserve(struct maq_vllm *s, struct maq_iteration *it, struct maq_waiting first)
+{
+    struct maq_vllm_request *r = &s->at[first.slot];
+    int64_t found = maq_kv_find(&s->kv, &r->kv, r->tokens, r->tokens - 1);
+    const struct maq_kv_need need = {.tokens = r->tokens,
+                                     .found = found,
+                                     .added = r->tokens - found,
+                                     .whole_fits = s->knobs.reserve_full_isl,
+                                     .keeps_free = s->n_running > 0,
+                                     .spared = promised(s),
+                                     .filled_later = true};
+    if ((s->admission && !s->admission->admits(s, r)) || !maq_kv_allocate(&s->kv, &r->kv, &need))
+        return false;
+    if (s->admission)
+        s->admission->taken_in(s, r);
+    maq_queue_pop(&s->waiting);
+    r->status = MAQ_VLLM_LOADING;
+    if (stand_aside(s, first.slot) && maq_iteration_load(it, first.slot, found))
+        return true;
+    s->base.failed = true;
+    return false;
+}
+
+void maq_vllm_arrived(struct maq_vllm *s, uint32_t slot)
+{
+    struct maq_vllm_request *r = &s->at[slot];
+    MAQ_ASSERT(r->status == MAQ_VLLM_LOADING);
+    r->status = MAQ_VLLM_LOADED;
+    s->n_loaded++;
+}
+
+void maq_vllm_release(struct maq_vllm *s, uint32_t slot)
+{
+    MAQ_ASSERT(s->at[slot].status == MAQ_VLLM_HELD);
+    maq_vllm_free_request(s, slot);
+}
+
+bool maq_vllm_awaits(const struct maq_vllm *s, uint32_t slot)
+{
+    return s->at[slot].status == MAQ_VLLM_LOADING || s->at[slot].status == MAQ_VLLM_HELD;
+}
+
+int64_t maq_vllm_cached(struct maq_vllm *s, const struct maq_content *content, int64_t prompt)
+{
+    if (!maq_kv_request_begin(&s->kv, &s->probe, content)) {
+        s->base.failed = true;
+        return 0;
+    }
+    return maq_kv_find(&s->kv, &s->probe, prompt, prompt - 1);
+}
