@@ -187,6 +187,58 @@ static void test_trtllm(void **state)
     maq_serve_command_free(c);
 }
 
+/* Speculative decoding in the words of each engine. */
+static void test_drafts(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *line;
+        enum maq_draft_method method;
+        int32_t tokens, branches, verified;
+        const char *drafter, *acceptance;
+    } rows[] = {
+        {"vllm serve m --speculative-config {\"method\":\"eagle3\",\"model\":\"x/e\",\"num_speculative_tokens\":3}",
+         MAQ_DRAFT_EAGLE3, 3, 0, 0, "x/e", NULL},
+        {"vllm serve m -sc {\"model\":\"yuhuili/EAGLE-LLaMA3-Instruct-8B\",\"num_speculative_tokens\":2}",
+         MAQ_DRAFT_EAGLE, 2, 0, 0, "yuhuili/EAGLE-LLaMA3-Instruct-8B", NULL},
+        {"vllm serve m --spec-model yuhuili/EAGLE3-LLaMA3.1-Instruct-8B --spec-tokens 4", MAQ_DRAFT_EAGLE3, 4, 0, 0,
+         "yuhuili/EAGLE3-LLaMA3.1-Instruct-8B", NULL},
+        {"vllm serve m --speculative-model x/tiny --num-speculative-tokens 5", MAQ_DRAFT_MODEL, 5, 0, 0, "x/tiny",
+         NULL},
+        {"vllm serve m --speculative-model [ngram] --num-speculative-tokens 5", MAQ_DRAFT_NGRAM, 5, 0, 0, NULL, NULL},
+        {"vllm serve m --speculative-config.method deepseek_mtp --speculative-config.num_speculative_tokens 1",
+         MAQ_DRAFT_MTP, 1, 0, 0, NULL, NULL},
+        {"vllm serve m -sc "
+         "{\"method\":\"ngram\",\"num_speculative_tokens\":2,\"synthetic_acceptance_rates\":[0.5,0.25]}",
+         MAQ_DRAFT_NGRAM, 2, 0, 0, NULL, "0.5,0.25"},
+        {"python -m sglang.launch_server --model m --speculative-algorithm EAGLE3 --speculative-draft-model-path x/e "
+         "--speculative-num-steps 5 --speculative-eagle-topk 4 --speculative-num-draft-tokens 8",
+         MAQ_DRAFT_EAGLE3, 5, 4, 8, "x/e", NULL},
+        {"python -m sglang.launch_server --model m --speculative-algorithm EAGLE --speculative-num-steps 3 "
+         "--speculative-eagle-topk 1 --speculative-num-draft-tokens 9",
+         MAQ_DRAFT_MTP, 3, 1, 0, NULL, NULL},
+        {"python -m sglang.launch_server --model m --speculative-algorithm STANDALONE --speculative-draft-model x/t "
+         "--speculative-num-steps 3",
+         MAQ_DRAFT_MODEL, 3, 0, 0, "x/t", NULL},
+        {"python -m sglang.launch_server --model m --speculative-algorithm NGRAM", MAQ_DRAFT_NGRAM, 11, 0, 12, NULL,
+         NULL},
+        {"vllm serve m -sc {\"method\":\"suffix\",\"num_speculative_tokens\":2}", MAQ_DRAFT_NONE, 0, 0, 0, NULL, NULL},
+    };
+    for (size_t i = 0; i < MAQ_COUNT(rows); i++) {
+        struct line l;
+        struct maq_serve_command *c = read(&l, rows[i].line);
+        const struct maq_speculation *s = &c->options.speculation;
+        const char *drafter = c->drafter ? c->drafter : "", *acceptance = c->acceptance ? c->acceptance : "";
+        if (s->method != rows[i].method || s->tokens != rows[i].tokens || s->branches != rows[i].branches ||
+            s->verified != rows[i].verified || (c->speculates != NULL) != (s->method != MAQ_DRAFT_NONE) ||
+            strcmp(drafter, rows[i].drafter ? rows[i].drafter : "") != 0 ||
+            strcmp(acceptance, rows[i].acceptance ? rows[i].acceptance : "") != 0)
+            fail_msg("%s: %s %d %d %d '%s' '%s'", rows[i].line, maq_draft_method_name(s->method), s->tokens,
+                     s->branches, s->verified, drafter, acceptance);
+        maq_serve_command_free(c);
+    }
+}
+
 static void test_weights(void **state)
 {
     (void)state;
@@ -232,7 +284,11 @@ static const struct {
 } told[] = {
     {"vllm serve m --host 0.0.0.0 --port 8000 --api-key a b --served-model-name x y --chat-template t", 0, ""},
     {"vllm serve m --no-enable-log-requests --disable-log-stats --trust-remote-code --swap-space 4", 0, ""},
-    {"vllm serve m --speculative-config {\"method\":\"ngram\"}", MAQ_CODE_COMMAND_SAID, ": --speculative-config"},
+    {"vllm serve m --speculative-config {\"method\":\"ngram\"}", 0, ""},
+    {"vllm serve m --speculative-config {\"method\":\"suffix\"}", MAQ_CODE_COMMAND_SAID,
+     ": --speculative-config suffix"},
+    {"vllm serve m --speculative-config {\"method\":\"eagle\",\"parallel_drafting\":true}", MAQ_CODE_COMMAND_SAID,
+     ": --speculative-config.parallel_drafting"},
     {"vllm serve m --compilation-config.mode 3", MAQ_CODE_COMMAND_SAID, ": --compilation-config"},
     {"vllm serve m -cc.mode=3", MAQ_CODE_COMMAND_SAID, ": -cc"},
     {"vllm serve m --enable-eplb --cpu-offload-gb 4", MAQ_CODE_COMMAND_SAID, ": --enable-eplb, --cpu-offload-gb"},
@@ -300,6 +356,8 @@ static const struct {
     {"vllm serve m --quantization fb8", MAQ_CODE_COMMAND_VALUE, 29, "'fp8'"},
     {"vllm serve m --dtype int8", MAQ_CODE_COMMAND_VALUE, 22, "bfloat16"},
     {"vllm serve m -tp x", MAQ_CODE_COMMAND_VALUE, 18, ""},
+    {"vllm serve m --speculative-config ngram", MAQ_CODE_COMMAND_VALUE, 35, "eagle3"},
+    {"vllm serve m --spec-tokens 0", MAQ_CODE_COMMAND_VALUE, 28, ""},
     {"python -m sglang.launch_server m", MAQ_CODE_COMMAND_OPTION, 32, ""},
     {"python -m sglang.launch_server --model m --schedule-policy lfo", MAQ_CODE_COMMAND_VALUE, 60, "lof"},
     {"python -m sglang.launch_server --model m --radix-eviction-policy x", MAQ_CODE_COMMAND_VALUE, 66, "lru"},
@@ -351,7 +409,7 @@ static void test_memory_runs_out(void **state)
 {
     (void)state;
     struct line l;
-    cut(&l, "vllm serve x/m-FP8 -tp 4 --speculative-config x -q awq");
+    cut(&l, "vllm serve x/m-FP8 -tp 4 --speculative-config {\"method\":\"ngram\"} -q awq");
     asked = fail_at = 0;
     maq__set_alloc_gate(fail_nth);
     for (fail_at = 1; fail_at < 100; fail_at++) {
@@ -480,10 +538,19 @@ static void test_checkpoint_names(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_programs), cmocka_unit_test(test_vllm),    cmocka_unit_test(test_sglang),
-        cmocka_unit_test(test_trtllm),   cmocka_unit_test(test_weights), cmocka_unit_test(test_told),
-        cmocka_unit_test(test_faults),   cmocka_unit_test(test_names),   cmocka_unit_test(test_memory_runs_out),
-        cmocka_unit_test(test_shares),   cmocka_unit_test(test_ranks),   cmocka_unit_test(test_checkpoint_names),
+        cmocka_unit_test(test_programs),
+        cmocka_unit_test(test_vllm),
+        cmocka_unit_test(test_sglang),
+        cmocka_unit_test(test_trtllm),
+        cmocka_unit_test(test_drafts),
+        cmocka_unit_test(test_weights),
+        cmocka_unit_test(test_told),
+        cmocka_unit_test(test_faults),
+        cmocka_unit_test(test_names),
+        cmocka_unit_test(test_memory_runs_out),
+        cmocka_unit_test(test_shares),
+        cmocka_unit_test(test_ranks),
+        cmocka_unit_test(test_checkpoint_names),
     };
     return cmocka_run_group_tests_name("command", tests, NULL, NULL);
 }

@@ -15,6 +15,7 @@
 #define MAQUETTE_SERVE_H
 
 #include "maquette/job.h"
+#include "maquette/serve_draft.h"
 #include "maquette/slo.h"
 
 #ifdef __cplusplus
@@ -53,7 +54,8 @@ MAQ_API const char *maq_weights_name(enum maq_weights weights);
     X(COMM,      "communication", "collectives")                                                                       \
     X(SAMPLING,  "sampling",      "a token of its logits")                                                             \
     X(LAUNCH,    "launch",        "the device waits for launches where no CUDA graph holds them")                      \
-    X(HOST,      "host",          "the device waits for the scheduler, and for inputs to be prepared")
+    X(HOST,      "host",          "the device waits for the scheduler, and for inputs to be prepared")                 \
+    X(DRAFT,     "draft",         "passes of what drafts, with its own launches; none without speculative decoding")
 /* clang-format on */
 enum maq_serve_part {
 #define MAQ_SERVE_PART_ENUM(id, name, what) MAQ_SERVE_##id,
@@ -162,6 +164,7 @@ struct maq_serve_options {
     bool chunked_prefill; /* where the engine's default is whole prompts: TensorRT-LLM */
     int async_scheduling; /* enum maq_auto_bool */
     struct maq_sglang_options sglang;
+    struct maq_speculation speculation;
     bool one_by_one;        /* no iterations are done at once, for tests: the outcome is the same */
     maq_serve_watch *watch; /* is called for each iteration, in their order; NULL = nobody looks */
     void *watch_user;
@@ -268,10 +271,11 @@ struct maq_serve_result {
     double mean_batch, mean_tokens; /* requests and tokens of an iteration */
     double kv_peak, kv_mean;        /* share of the blocks in use, the mean over time */
     double prefix_hit_rate;         /* tokens found cached over tokens of prompts */
-    struct maq_served *served;      /* [n_requests], owned by the result */
-    struct maq_slo_outcome slo;     /* the caller's, by maq_slo_judge(): reports show it */
-    uint32_t n_replicas;            /* engines that served them */
-    const char *router;             /* NULL: there is only one */
+    struct maq_speculated speculated;
+    struct maq_served *served;  /* [n_requests], owned by the result */
+    struct maq_slo_outcome slo; /* the caller's, by maq_slo_judge(): reports show it */
+    uint32_t n_replicas;        /* engines that served them */
+    const char *router;         /* NULL: there is only one */
     const struct maq_capacity
         *capacity; /* the caller's, of maq_fleet_capacity(): reports show it; NULL = nobody asked */
     struct maq_served_replica *replicas; /* [n_replicas], owned by the result; NULL: there is only one */

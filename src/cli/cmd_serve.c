@@ -156,6 +156,8 @@ static enum maq_status run(struct cli *cli)
     if (status == MAQ_OK)
         status =
             given.batch > 0 ? one_batch(cli, maq_job_get(box), &given) : with_requests(cli, maq_job_get(box), &given);
+    if (given.drafter)
+        maq_job_free(given.drafter);
     maq_job_free(box);
     return status;
 }
@@ -185,6 +187,9 @@ const struct cli_command cli_serve = {
         "'ttft_p95<500ms'\n"
         "  maquette serve --model llama-3.1-8b --cluster h100-sxm:8 --requests azure.csv --per-request out.csv\n"
         "  maquette serve --model llama-3.1-8b --cluster h100-sxm:8 --batch 32 --isl 2048 --osl 256\n"
+        "  maquette serve --model llama-3.1-70b --cluster h100-sxm:8 --tp 4 --concurrency 16 --speculative-method "
+        "eagle3 "
+        "--num-speculative-tokens 3 --acceptance 0.75,0.52,0.36\n"
         "  maquette serve --cluster h100-sxm:8 --rate 4 -- vllm serve meta-llama/Llama-3.1-70B-Instruct "
         "--tensor-parallel-size 4\n",
     .options = cli_serve_table,

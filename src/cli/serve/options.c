@@ -21,6 +21,11 @@ static const char *const routers[] = {
     MAQ_ROUTER_LIST(ROUTER)
 #undef ROUTER
         [MAQ_ROUTER_COUNT] = NULL};
+static const char *const drafts[] = {
+#define DRAFT(id, name, what) [MAQ_DRAFT_##id] = name,
+    MAQ_DRAFT_LIST(DRAFT)
+#undef DRAFT
+        [MAQ_DRAFT_COUNT] = NULL};
 static const char *const engines[] = {"vllm", "sglang", "trtllm", NULL};
 static const char *const policies[] = {"fcfs", "priority", NULL};
 static const char *const switches[] = {"auto", "on", "off", NULL};
@@ -75,6 +80,20 @@ const struct cli_option cli_serve_table[] = {
     [SERVE_ASYNC] = {"--async-scheduling", CLI_VALUE, "auto|on|off",
                      "the next iteration is prepared while one runs (auto: as the engine's version does)", NULL,
                      switches},
+    [SERVE_DRAFT_METHOD] = {"--speculative-method", CLI_VALUE, "NAME",
+                            "speculative decoding: who drafts (draft-model, where a model is named)", NULL, drafts},
+    [SERVE_DRAFT_MODEL] = {"--speculative-model", CLI_VALUE, "MODEL",
+                           "the smaller model that drafts, or one whose last layer an EAGLE head is like (the model's "
+                           "own)",
+                           NULL, NULL},
+    [SERVE_DRAFT_TOKENS] = {"--num-speculative-tokens", CLI_VALUE, "K", "drafts of a request in an iteration", NULL,
+                            NULL},
+    [SERVE_DRAFT_TP] = {"--speculative-tp", CLI_VALUE, "N", "ranks that a smaller model is cut over (as --tp)", NULL,
+                        NULL},
+    [SERVE_ACCEPTANCE] = {"--acceptance", CLI_VALUE, "SHARES",
+                          "of drafts: 0.7 of each behind accepted ones, 0.8,0.6,0.4 of all verifications at each "
+                          "place (as vLLM logs it), or a file with the columns position and accepted",
+                          NULL, NULL},
     [SERVE_ISL] = {"--isl", CLI_VALUE, "N", "tokens of a prompt (1,024)", NULL, NULL},
     [SERVE_OSL] = {"--osl", CLI_VALUE, "N", "tokens that are generated (128)", NULL, NULL},
     [SERVE_SPREAD] = {"--length-spread", CLI_VALUE, "SHARE",
@@ -361,6 +380,8 @@ enum maq_status cli_serve_options(struct serve_given *out, const struct serve_ch
     }
     bool ep_said = out->options.ep > 0 || cli->values[SERVE_EP];
     enum maq_status status = cli_first_fault(read_engine(out, cli), read_requests(out, cli));
+    if (status == MAQ_OK)
+        status = cli_serve_speculation(out, cli, job);
     if (out->options.dp > 1 && !ep_said)
         out->options.ep = out->options.dp * job->plan.tp;
     if (out->options.engine == MAQ_ENGINE_TRTLLM)

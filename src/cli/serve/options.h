@@ -36,6 +36,11 @@ enum {
     SERVE_EAGER,
     SERVE_POLICY,
     SERVE_ASYNC,
+    SERVE_DRAFT_METHOD,
+    SERVE_DRAFT_MODEL,
+    SERVE_DRAFT_TOKENS,
+    SERVE_DRAFT_TP,
+    SERVE_ACCEPTANCE,
     SERVE_ISL,
     SERVE_OSL,
     SERVE_SPREAD,
@@ -73,6 +78,7 @@ struct serve_given {
     uint32_t draws; /* of requests, for --find-rate */
     int64_t batch;  /* one batch alone; 0 = not */
     struct maq_slo slo;
+    struct maq_loaded_job *drafter; /* a model that drafts, as a job; owned by the caller; NULL = none */
 };
 
 /* What --model says of the weights, by its name. */
@@ -83,6 +89,8 @@ struct serve_checkpoint {
 
 /* The job of a deployment: model, cluster and degrees, a batch that suits them. *box is owned by the caller (maq_job_free). */
 enum maq_status cli_serve_job(struct maq_loaded_job **box, struct serve_checkpoint *checkpoint, struct cli *cli);
+/* Speculative decoding, once the requests are read: speculation.c */
+enum maq_status cli_serve_speculation(struct serve_given *out, struct cli *cli, const struct maq_job *job);
 enum maq_status cli_serve_options(struct serve_given *out, const struct serve_checkpoint *checkpoint, struct cli *cli,
                                   const struct maq_job *job);
 

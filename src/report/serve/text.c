@@ -56,6 +56,24 @@ static void put_deployment(struct maq_page *page, struct maq_buf *line, const st
     put(page, "engine", line);
 }
 
+static void put_speculation(struct maq_page *page, struct maq_buf *line, const struct maq_serve_result *r)
+{
+    const struct maq_speculation *o = &r->options.speculation;
+    const struct maq_speculated *s = &r->speculated;
+    if (o->method == MAQ_DRAFT_NONE)
+        return;
+    maq_buf_addf(line, "%s%s%s: %d draft%s of a request in an iteration", maq_draft_method_name(o->method),
+                 o->draft ? " " : "", o->draft ? o->draft->model.name : "", o->tokens, maq_words_s(o->tokens));
+    if (o->verified != o->tokens + 1)
+        maq_buf_addf(line, ", in trees of %d", o->verified - 1);
+    maq_buf_addf(line, "; %.2f tokens of a verification expected", maq_acceptance_length(o));
+    if (s->verifications > 0)
+        maq_buf_addf(line, ", %.2f had: %llu of %llu drafts accepted; drafting takes %.1f %% of the time",
+                     1 + (double)s->accepted / (double)s->verifications, (unsigned long long)s->accepted,
+                     (unsigned long long)s->drafted, r->busy_s > 0 ? 100 * s->draft_s / r->busy_s : 0);
+    put(page, "drafts", line);
+}
+
 static void put_memory(struct maq_page *page, struct maq_buf *line, const struct maq_serve_result *r)
 {
     char tokens[32];
@@ -253,6 +271,7 @@ enum maq_status maq_report_serve_text(char **out, const struct maq_serve_result 
     maq_buf_init(&line, 1 << 16);
     put_deployment(&page, &line, r);
     put_memory(&page, &line, r);
+    put_speculation(&page, &line, r);
     if (r->capacity && r->fits)
         put_capacity(&page, &line, r->capacity, r->slo.slo.n > 0);
     if (r->replicas)
@@ -300,6 +319,7 @@ enum maq_status maq_report_serve_batch_text(char **out, const struct maq_serve_r
     maq_buf_init(&line, 1 << 16);
     put_deployment(&page, &line, plan);
     put_memory(&page, &line, plan);
+    put_speculation(&page, &line, plan);
     maq_buf_addf(&line, "%lld prompt%s of %lld tokens in %.2f ms", (long long)size, maq_words_s(size),
                  (long long)prompt, b->prefill_s * 1e3);
     if (output > 1) /* the first token comes out of the prompt */

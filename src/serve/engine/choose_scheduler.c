@@ -10,6 +10,7 @@
 static struct maq_vllm_knobs vllm_knobs(const struct maq_deployment *d)
 {
     const struct maq_serve_options *o = &d->options;
+    const struct maq_speculation *s = &o->speculation;
     return (struct maq_vllm_knobs){.max_num_seqs = o->max_num_seqs,
                                    .max_num_batched_tokens = o->max_num_batched_tokens,
                                    .max_model_len = o->max_model_len,
@@ -17,7 +18,25 @@ static struct maq_vllm_knobs vllm_knobs(const struct maq_deployment *d)
                                    .chunked_prefill = !o->no_chunked_prefill,
                                    .priority = o->by_priority,
                                    .async = d->host.async,
-                                   .reserve_full_isl = true};
+                                   .reserve_full_isl = true,
+                                   .spec_tokens = s->method == MAQ_DRAFT_NONE ? 0 : s->tokens,
+                                   .lookahead_tokens = maq_deployment_has_drafter(d) ? s->tokens : 0,
+                                   .draft_slots = s->method == MAQ_DRAFT_MODEL};
+}
+
+/*
+ * Twice the slots that a decode may fill, since a decode is decided before the one before it ended (mem_cache/allocation_sizing.py): all that is verified, or what
+ * a tree's steps fill, where each of its branches begins in a page of its own.
+ */
+static int64_t sglang_reserve(const struct maq_serve_options *o)
+{
+    const struct maq_speculation *s = &o->speculation;
+    int64_t page = o->block_size, tree = (int64_t)s->tokens * s->branches;
+    if (s->method == MAQ_DRAFT_NONE)
+        return 0;
+    if (page > 1 && s->branches > 1 && s->method != MAQ_DRAFT_NGRAM)
+        tree = (page - 1 + s->tokens + page - 1) / page * page * s->branches;
+    return 2 * (tree > s->verified ? tree : s->verified);
 }
 
 static struct maq_sglang_knobs sglang_knobs(const struct maq_deployment *d)
@@ -38,9 +57,12 @@ static struct maq_sglang_knobs sglang_knobs(const struct maq_deployment *d)
                                      .conservativeness = g->conservativeness,
                                      .policy = g->policy,
                                      .eviction = g->eviction,
+                                     .verified = o->speculation.verified,
+                                     .drafts = o->speculation.tokens,
+                                     .reserve = sglang_reserve(o),
                                      .caching = !o->no_prefix_caching,
                                      .overlap = d->host.async,
-                                     .mixed = g->mixed_chunk,
+                                     .mixed = g->mixed_chunk && o->speculation.method != MAQ_DRAFT_NGRAM,
                                      .by_priority = o->by_priority,
                                      .low_first = true};
 }
@@ -88,6 +110,13 @@ uint32_t maq_engine_choose_rank(struct maq_serve_engine *e)
     return best;
 }
 
+/* EAGLE's and MTP's keys at a place are made of the next token too, so that those of a prefix's last block may be another text's. */
+static bool reads_next_token(const struct maq_deployment *d)
+{
+    enum maq_draft_method m = d->options.speculation.method;
+    return m == MAQ_DRAFT_EAGLE || m == MAQ_DRAFT_EAGLE3 || m == MAQ_DRAFT_MTP;
+}
+
 enum maq_status maq_engine_scheduler(struct maq_scheduler **out, const struct maq_deployment *d,
                                      uint32_t most_in_flight)
 {
@@ -97,6 +126,7 @@ enum maq_status maq_engine_scheduler(struct maq_scheduler **out, const struct ma
                                       .n_groups = d->n_groups,
                                       .blocks = (uint32_t)d->blocks,
                                       .caching = !o->no_prefix_caching,
+                                      .drops_last = reads_next_token(d),
                                       .max_len = o->max_model_len,
                                       .in_flight = (int64_t)o->max_num_batched_tokens * most_in_flight};
     if (o->engine == MAQ_ENGINE_SGLANG && keeps_tokens(d)) {

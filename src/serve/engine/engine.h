@@ -21,7 +21,8 @@
 struct maq_engine_slot {
     uint32_t request;
     bool seen, sampled;
-    double last_s; /* its last token */
+    double last_s;  /* its last token */
+    int64_t tokens; /* that it has had */
 };
 
 /* One that decides for itself which requests it computes. */
@@ -32,6 +33,8 @@ struct maq_engine_rank {
     uint32_t slots_size;
     struct maq_batch_writer batch;
     struct maq_stretch stretch; /* room for fast_forward.c */
+    int32_t *verdicts;          /* [verdicts_size] tokens that come out for each of an iteration, drafts accepted */
+    uint32_t verdicts_size;
 };
 
 /* A request on its way to the scheduler. */
@@ -46,6 +49,7 @@ struct maq_serve_engine {
     struct maq_engine_rank *ranks;
     uint32_t n_ranks, next_rank;
     struct maq_pass_batch *batches; /* [n_ranks], of the iteration that is launched */
+    struct maq_draft_batch *drafts; /* [n_ranks], behind it */
     double *ends_s;                 /* [most_in_flight], a ring */
     uint32_t first, in_flight, most_in_flight;
     double now_s, *stage_free_s;
@@ -60,6 +64,7 @@ struct maq_serve_engine {
     double part_s[MAQ_SERVE_PART_COUNT];
     double kv_area_s, kv_since_s, kv_peak;
     uint64_t iterations, preemptions, batch_requests, batch_tokens;
+    struct maq_speculated speculated;
     double busy_s;        /* of the first stage */
     uint32_t replica;     /* which of a fleet's */
     uint32_t outstanding; /* requests that were sent and have not ended */

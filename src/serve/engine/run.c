@@ -158,6 +158,10 @@ void maq_engine_fill(const struct maq_serve_engine *engines, uint32_t n, struct 
         kv += e->now_s > 0 ? e->kv_area_s / e->now_s : 0;
         requests += e->batch_requests;
         tokens += e->batch_tokens;
+        out->speculated.verifications += e->speculated.verifications;
+        out->speculated.drafted += e->speculated.drafted;
+        out->speculated.accepted += e->speculated.accepted;
+        out->speculated.draft_s += e->speculated.draft_s;
         for (int i = 0; i < MAQ_SERVE_PART_COUNT; i++)
             out->part_s[i] += e->part_s[i];
     }
@@ -181,7 +185,8 @@ enum maq_status maq_engine_init(struct maq_serve_engine *e, struct maq_deploymen
     e->ends_s = maq__calloc(e->most_in_flight * sizeof *e->ends_s);
     e->ranks = maq__calloc(ranks * sizeof *e->ranks);
     e->batches = maq__calloc(ranks * sizeof *e->batches);
-    if (!e->stage_free_s || !e->stage_start_s || !e->ends_s || !e->ranks || !e->batches)
+    e->drafts = maq__calloc(ranks * sizeof *e->drafts);
+    if (!e->stage_free_s || !e->stage_start_s || !e->ends_s || !e->ranks || !e->batches || !e->drafts)
         return MAQ_NO_MEMORY;
     for (uint32_t r = 0; r < ranks; r++) {
         MAQ_TRY(maq_engine_scheduler(&e->ranks[r].sched, d, e->most_in_flight));
@@ -204,9 +209,11 @@ void maq_engine_fini(struct maq_serve_engine *e)
             rank->sched->ops->fini(rank->sched);
         maq_batch_fini(&rank->batch);
         free(rank->slots);
+        free(rank->verdicts);
     }
     free(e->ranks);
     free(e->batches);
+    free(e->drafts);
     free(e->ends_s);
     free(e->stage_free_s);
     free(e->stage_start_s);

@@ -43,12 +43,17 @@ static enum maq_library whose_table(enum maq_library engine, const struct maq_op
     return op->kind == MAQ_OP_GEMM && op->dtype == MAQ_FP8 ? MAQ_LIBRARY_SGLANG : engine;
 }
 
-void maq_pass_cost(const struct maq_passes *p, const struct maq_op *op, double times, enum maq_serve_part part,
-                   struct maq_pass_parts *out)
+double maq_pass_seconds(const struct maq_passes *p, const struct maq_op *op)
 {
     struct maq_costs costs = p->costs;
     costs.library = whose_table(p->costs.library, op);
-    out->ns[part] += maq_cost_op(&costs, op, p->device).seconds * 1e9 * times;
+    return maq_cost_op(&costs, op, p->device).seconds;
+}
+
+void maq_pass_cost(const struct maq_passes *p, const struct maq_op *op, double times, enum maq_serve_part part,
+                   struct maq_pass_parts *out)
+{
+    out->ns[part] += maq_pass_seconds(p, op) * 1e9 * times;
     out->kernels += times;
 }
 

@@ -151,6 +151,7 @@ bool maq_pass_is_mixer(const struct maq_layer *layer, const struct maq_module *m
 /* ---- shared ---- */
 struct maq_op maq_pass_op(enum maq_op_kind kind, const struct maq_pass_type *type, unsigned flags, int64_t d0,
                           int64_t d1, int64_t d2, int64_t d3);
+double maq_pass_seconds(const struct maq_passes *p, const struct maq_op *op);
 void maq_pass_cost(const struct maq_passes *p, const struct maq_op *op, double times, enum maq_serve_part part,
                    struct maq_pass_parts *out);
 /* Over the TP group of a rank. */

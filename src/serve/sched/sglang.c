@@ -47,13 +47,14 @@ void maq_sglang_release(struct maq_sglang *s, struct maq_sglang_request *r, bool
     if (r->held == 0)
         return;
     int64_t known = r->prompt + r->sampled;
+    int64_t computed = s->knobs.verified > 0 ? r->committed : r->held;
     if (keep)
-        maq_sglang_keep(s, r, r->held < known ? r->held : known);
+        maq_sglang_keep(s, r, computed < known ? computed : known);
     s->available += maq_sglang_pages(s, r->held) - r->tree_owns;
     if (r->lock != MAQ_RADIX_NONE)
         maq_radix_unlock(&s->tree, r->lock);
     r->lock = MAQ_RADIX_NONE;
-    r->held = r->tree_owns = 0;
+    r->held = r->committed = r->tree_owns = 0;
     s->rows--;
 }
 
@@ -174,8 +175,10 @@ static bool end_scheduled(struct maq_sglang *s, struct maq_scheduled *w, int32_t
     r->flying -= w->samples;
     if (!w->samples || r->retracted || sampled <= 0)
         return false;
-    w->came = 1;
-    r->sampled++;
+    int64_t left = r->output - r->sampled;
+    w->came = (int32_t)(sampled < left ? sampled : left);
+    r->committed += w->prefill ? 0 : sampled;
+    r->sampled += w->came;
     if (r->sampled >= r->output) {
         maq_sglang_release(s, r, true);
         return true;

@@ -18,10 +18,14 @@
  * With overlap an iteration is decided before the one before it has ended: who is sure to end with that is left out, others are computed once too often,
  * and what a retracted request has under way is lost.
  *
+ * With speculative decoding an iteration of decodes verifies `verified` tokens of each that runs, and the cache holds `reserve` slots behind what is known to be
+ * computed of it, so much that the next iteration can be decided before this one ended (mem_cache/allocation_sizing.py). Decodes that go along
+ * with a prefill sample a token.
+ *
  * Pipeline stages have a batch of their own each (`lanes`), without overlap, which is less than scheduler_pp_mixin.py does.
  *
  * The rules are those of SGLang 0.5.23 (managers/scheduler.py, schedule_batch.py, schedule_policy.py, mem_cache/prefill_budget.py, mem_cache/allocation.py,
- * managers/scheduler_components/). Not here: speculation, LoRA, host caches, disaggregation, preemption by priority, sliding-window pools.
+ * managers/scheduler_components/). Not here: LoRA, host caches, disaggregation, preemption by priority, sliding-window pools.
  */
 #ifndef MAQ_SERVE_SCHED_SGLANG_H
 #define MAQ_SERVE_SCHED_SGLANG_H
@@ -39,6 +43,9 @@ struct maq_sglang_knobs {
     int32_t lanes;        /* pipeline stages; 0 = 1 */
     double conservativeness;
     uint8_t policy, eviction; /* enum maq_sglang_policy, enum maq_radix_eviction */
+    int32_t verified,
+        drafts;      /* tokens of a request in a decode, and drafts behind each other among them; 0 = one token */
+    int64_t reserve; /* slots behind what is computed, for a decode */
     bool caching, overlap, mixed;
     bool by_priority, low_first; /* before the policy, by priority: the highest first, or the lowest */
 };
@@ -51,6 +58,7 @@ struct maq_sglang_request {
     int64_t prefix;    /* computed before its prefill */
     int64_t end;       /* of its prefill */
     int64_t held;      /* tokens for which it has slots; 0 = none */
+    int64_t committed; /* of them, those that are known to be computed and to stay: with speculative decoding */
     int64_t tree_owns; /* of them, those of the tree */
     int64_t inserted;  /* in the tree by it */
     int64_t matched;   /* of it that the tree was found to hold, while it waits */
@@ -118,6 +126,8 @@ void maq_sglang_look_up(struct maq_sglang *s, struct maq_sglang_request *r, int6
 /* A prefill into s->taken, with slots for all of it; its tokens, 0 = none. `cut`: the one whose prompt is cut. sglang_admit.c */
 int64_t maq_sglang_admit(struct maq_sglang *s, struct maq_sglang_lane *lane);
 /* sglang_decide.c */
+/* Tokens that have slots behind the next decode. */
+int64_t maq_sglang_held_next(const struct maq_sglang *s, const struct maq_sglang_request *r);
 void maq_sglang_decide(struct maq_scheduler *base, struct maq_iteration *it);
 bool maq_sglang_has_room(struct maq_sglang *s, const uint32_t *slots, uint32_t n);
 bool maq_sglang_stretch(const struct maq_scheduler *base, struct maq_stretch *out);

@@ -96,8 +96,8 @@ void maq_vllm_abort(struct maq_vllm *s, uint32_t slot)
 
 /* ---- the end of an iteration ---- */
 
-/* The tokens of a request that its model does not know yet grow by those that were sampled, until it has enough. */
-static bool append(struct maq_vllm *s, struct maq_vllm_request *r, int32_t sampled, bool stale)
+/* The tokens of a request that its model does not know yet grow by those that were sampled, until it has enough: *came of them. */
+static bool append(struct maq_vllm *s, struct maq_vllm_request *r, int32_t sampled, bool stale, int32_t *came)
 {
     bool stops = false;
     int32_t n = 0;
@@ -110,10 +110,11 @@ static bool append(struct maq_vllm *s, struct maq_vllm_request *r, int32_t sampl
         r->computed -= sampled - n;
     if (!stale && r->placeholders > 0)
         r->placeholders -= sampled;
+    *came = n;
     return stops;
 }
 
-static bool end_scheduled(struct maq_vllm *s, const struct maq_scheduled *w, int32_t sampled)
+static bool end_scheduled(struct maq_vllm *s, struct maq_scheduled *w, int32_t sampled)
 {
     struct maq_vllm_request *r = &s->at[w->slot];
     bool stale = r->stale > 0, runs = r->status == MAQ_VLLM_RUNNING;
@@ -127,7 +128,7 @@ static bool end_scheduled(struct maq_vllm *s, const struct maq_scheduled *w, int
         r->computed -= r->computed > 0 ? rejected : 0;
         r->placeholders -= r->placeholders > 0 ? rejected : 0;
     }
-    bool awaited = r->placeholders > 0, stops = append(s, r, sampled, stale);
+    bool awaited = r->placeholders > 0, stops = append(s, r, sampled, stale, &w->came);
     if (!stale && runs && (awaited || s->knobs.spec_tokens > 0))
         maq_kv_keep(&s->kv, &r->kv, r->computed - r->in_flight, r->tokens);
     return stops;
@@ -153,8 +154,7 @@ void maq_vllm_end(struct maq_vllm *s, struct maq_iteration *it, const int32_t *s
         w->came = 0;
         if (s->at[w->slot].rank.order != w->order) /* it was given up meanwhile */
             continue;
-        w->came = sampled ? sampled[i] : w->samples;
-        if (!end_scheduled(s, w, w->came))
+        if (!end_scheduled(s, w, sampled ? sampled[i] : w->samples))
             continue;
         if (s->at[w->slot].status != MAQ_VLLM_RUNNING)
             maq_queue_remove(&s->waiting, w->slot);

@@ -250,6 +250,7 @@ static void decide_waiting(struct deciding *d)
 static void advance(struct maq_vllm *s, struct maq_scheduled *w)
 {
     struct maq_vllm_request *r = &s->at[w->slot];
+    w->last = r->tokens - r->prompt + 1 + (r->placeholders > 0) >= r->most; /* Scheduler._drafts_unused() */
     r->given = 0;
     r->computed += w->tokens;
     r->in_flight += w->tokens;
