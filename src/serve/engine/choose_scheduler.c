@@ -24,47 +24,43 @@ static struct maq_vllm_knobs vllm_knobs(const struct maq_deployment *d)
                                    .draft_slots = s->method == MAQ_DRAFT_MODEL};
 }
 
-/*
- * Twice the slots that a decode may fill, since a decode is decided before the one before it ended (mem_cache/allocation_sizing.py): all that is verified, or what
- * a tree's steps fill, where each of its branches begins in a page of its own.
- */
-static int64_t sglang_reserve(const struct maq_serve_options *o)
+/* EAGLE's and MTP's keys at a place are made of the next token too, so that those of a prefix's last block may be another text's. */
+static bool reads_next_token(const struct maq_deployment *d)
 {
-    const struct maq_speculation *s = &o->speculation;
-    int64_t page = o->block_size, tree = (int64_t)s->tokens * s->branches;
-    if (s->method == MAQ_DRAFT_NONE)
-        return 0;
-    if (page > 1 && s->branches > 1 && s->method != MAQ_DRAFT_NGRAM)
-        tree = (page - 1 + s->tokens + page - 1) / page * page * s->branches;
-    return 2 * (tree > s->verified ? tree : s->verified);
+    enum maq_draft_method m = d->options.speculation.method;
+    return m == MAQ_DRAFT_EAGLE || m == MAQ_DRAFT_EAGLE3 || m == MAQ_DRAFT_MTP;
 }
 
 static struct maq_sglang_knobs sglang_knobs(const struct maq_deployment *d)
 {
     const struct maq_serve_options *o = &d->options;
     const struct maq_sglang_options *g = &o->sglang;
+    const struct maq_speculation *s = &o->speculation;
     int64_t half = d->kv_tokens / 2, running = o->max_num_seqs < half ? o->max_num_seqs : half;
     int32_t page = o->block_size, chunk = o->max_num_batched_tokens / page * page;
-    return (struct maq_sglang_knobs){.tokens = d->kv_tokens,
-                                     .page = page,
-                                     .max_running = running > 1 ? (int32_t)running : 1,
-                                     .max_prefill = g->max_prefill_tokens,
-                                     .chunk = o->no_chunked_prefill ? 0
-                                              : chunk > page        ? chunk
-                                                                    : page,
-                                     .max_requests = g->prefill_max_requests,
-                                     .lanes = (int32_t)d->passes.n_stages,
-                                     .conservativeness = g->conservativeness,
-                                     .policy = g->policy,
-                                     .eviction = g->eviction,
-                                     .verified = o->speculation.verified,
-                                     .drafts = o->speculation.tokens,
-                                     .reserve = sglang_reserve(o),
-                                     .caching = !o->no_prefix_caching,
-                                     .overlap = d->host.async,
-                                     .mixed = g->mixed_chunk && o->speculation.method != MAQ_DRAFT_NGRAM,
-                                     .by_priority = o->by_priority,
-                                     .low_first = true};
+    return (struct maq_sglang_knobs){
+        .tokens = d->kv_tokens,
+        .page = page,
+        .max_running = running > 1 ? (int32_t)running : 1,
+        .max_prefill = g->max_prefill_tokens,
+        .chunk = o->no_chunked_prefill ? 0
+                 : chunk > page        ? chunk
+                                       : page,
+        .max_requests = g->prefill_max_requests,
+        .lanes = (int32_t)d->passes.n_stages,
+        .conservativeness = g->conservativeness,
+        .policy = g->policy,
+        .eviction = g->eviction,
+        .verified = s->verified,
+        .drafts = s->tokens,
+        .reserve = maq_sglang_reserve(&(struct maq_sglang_tree_of_drafts){s->tokens, s->branches, s->verified,
+                                                                          s->method != MAQ_DRAFT_NGRAM, page}),
+        .pairs = reads_next_token(d),
+        .caching = !o->no_prefix_caching,
+        .overlap = d->host.async,
+        .mixed = g->mixed_chunk && s->method != MAQ_DRAFT_NGRAM && s->method != MAQ_DRAFT_MODEL,
+        .by_priority = o->by_priority,
+        .low_first = true};
 }
 
 /* A model of states alone has no tokens that a tree could keep: vLLM's blocks of states decide for it. */
@@ -108,13 +104,6 @@ uint32_t maq_engine_choose_rank(struct maq_serve_engine *e)
         }
     }
     return best;
-}
-
-/* EAGLE's and MTP's keys at a place are made of the next token too, so that those of a prefix's last block may be another text's. */
-static bool reads_next_token(const struct maq_deployment *d)
-{
-    enum maq_draft_method m = d->options.speculation.method;
-    return m == MAQ_DRAFT_EAGLE || m == MAQ_DRAFT_EAGLE3 || m == MAQ_DRAFT_MTP;
 }
 
 enum maq_status maq_engine_scheduler(struct maq_scheduler **out, const struct maq_deployment *d,

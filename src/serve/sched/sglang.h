@@ -46,6 +46,7 @@ struct maq_sglang_knobs {
     int32_t verified,
         drafts;      /* tokens of a request in a decode, and drafts behind each other among them; 0 = one token */
     int64_t reserve; /* slots behind what is computed, for a decode */
+    bool pairs;      /* the prefix cache is a tree of pairs of tokens */
     bool caching, overlap, mixed;
     bool by_priority, low_first; /* before the policy, by priority: the highest first, or the lowest */
 };
@@ -102,6 +103,17 @@ struct maq_sglang {
     uint64_t entries, refreshes, draws;
 };
 
+/* Drafts of a request in a decode. */
+struct maq_sglang_tree_of_drafts {
+    int32_t steps, branches, verified;
+    bool has_cache; /* what drafts writes keys and values */
+    int32_t page;
+};
+/*
+ * Slots that a decode reserves behind what is computed: twice what it may fill, since it is decided before the one before it ended. That is all that is verified,
+ * or what the steps of a tree fill, where each of its branches begins in a page of its own. 0: nobody drafts (mem_cache/allocation_sizing.py).
+ */
+int64_t maq_sglang_reserve(const struct maq_sglang_tree_of_drafts *tree);
 enum maq_status maq_sglang_new(struct maq_scheduler **out, const struct maq_sglang_knobs *knobs);
 /* Tokens that a request has to leave free in an empty cache, so that it is taken in. */
 int64_t maq_sglang_room(int64_t prompt, int64_t output, int32_t page);

@@ -109,7 +109,9 @@ static void decode_all(struct maq_sglang *s, struct maq_sglang_lane *l, struct m
 {
     int64_t wanted = (int64_t)l->n_running * s->knobs.page;
     if (s->knobs.verified > 0) {
-        int64_t slots = all_new_slots(s, l->running, l->n_running);
+        int64_t slots = 0; /* what is left of a page counts too */
+        for (uint32_t i = 0; i < l->n_running; i++)
+            slots += maq_sglang_held_next(s, &s->at[l->running[i]]) - s->at[l->running[i]].held;
         wanted = slots == 0 ? 0 : s->knobs.page > 1 ? wanted + slots : slots;
     }
     maq_sglang_evict(s, wanted);
