@@ -162,6 +162,7 @@ struct maq_serve_options {
     int32_t long_prefill_token_threshold;
     bool no_prefix_caching, no_chunked_prefill, by_priority, enforce_eager;
     bool chunked_prefill; /* where the engine's default is whole prompts: TensorRT-LLM */
+    bool max_utilization; /* TensorRT-LLM: its capacity scheduler MAX_UTILIZATION, not GUARANTEED_NO_EVICT */
     int async_scheduling; /* enum maq_auto_bool */
     struct maq_sglang_options sglang;
     struct maq_speculation speculation;

@@ -28,6 +28,7 @@ static const char *const drafts[] = {
         [MAQ_DRAFT_COUNT] = NULL};
 static const char *const engines[] = {"vllm", "sglang", "trtllm", NULL};
 static const char *const policies[] = {"fcfs", "priority", NULL};
+static const char *const capacities[] = {"guaranteed-no-evict", "max-utilization", NULL};
 static const char *const switches[] = {"auto", "on", "off", NULL};
 
 const struct cli_option cli_serve_table[] = {
@@ -77,6 +78,9 @@ const struct cli_option cli_serve_table[] = {
                           NULL},
     [SERVE_EAGER] = {"--enforce-eager", CLI_FLAG, NULL, "no CUDA graphs", NULL, NULL},
     [SERVE_POLICY] = {"--scheduling-policy", CLI_VALUE, "NAME", "who goes first (fcfs)", NULL, policies},
+    [SERVE_CAPACITY] = {"--capacity-scheduler-policy", CLI_VALUE, "NAME",
+                        "TensorRT-LLM: whom it takes in: who finds room to the end (guaranteed-no-evict), or now", NULL,
+                        capacities},
     [SERVE_ASYNC] = {"--async-scheduling", CLI_VALUE, "auto|on|off",
                      "the next iteration is prepared while one runs (auto: as the engine's version does)", NULL,
                      switches},
@@ -238,6 +242,7 @@ static void read_words(struct maq_serve_options *o, bool weights_said, struct cl
     o->no_chunked_prefill |= cli->values[SERVE_NO_CHUNKED] != NULL;
     o->enforce_eager |= cli->values[SERVE_EAGER] != NULL;
     o->by_priority = word(cli, SERVE_POLICY, policies, o->by_priority) == 1;
+    o->max_utilization = word(cli, SERVE_CAPACITY, capacities, o->max_utilization) == 1;
     if (cli->values[SERVE_ASYNC])
         o->async_scheduling = modes[word(cli, SERVE_ASYNC, switches, 0)];
 }
@@ -384,6 +389,10 @@ enum maq_status cli_serve_options(struct serve_given *out, const struct serve_ch
         status = cli_serve_speculation(out, cli, job);
     if (out->options.dp > 1 && !ep_said)
         out->options.ep = out->options.dp * job->plan.tp;
+    if (cli->values[SERVE_CAPACITY] && out->options.engine != MAQ_ENGINE_TRTLLM)
+        status = cli_first_fault(status, cli_usage(cli, MAQ_CODE_CLI_VALUE, "--engine trtllm",
+                                                   "--capacity-scheduler-policy is TensorRT-LLM's, not %s's",
+                                                   maq_engine_name(out->options.engine)));
     if (out->options.engine == MAQ_ENGINE_TRTLLM)
         maq_diag_add(cli->diag, MAQ_WARNING, MAQ_CODE_CLI_SCHEDULER, (struct maq_span){0}, NULL,
                      "kernels, limits and host times are those of %s; which requests an iteration takes is decided as "

@@ -468,6 +468,10 @@ void maq_command_set(struct maq_command_reader *r, const struct maq_command_argu
     if (effect == MAQ_COMMAND_MODEL) {
         r->model = a->value;
         r->model_at = a->value_at;
+    } else if (effect == MAQ_COMMAND_CONFIG) {
+        r->config = a->value;
+        r->config_at = a->value_at;
+        maq__snprintf(r->config_option, sizeof r->config_option, "%s", a->form.text);
     } else if (effect == MAQ_COMMAND_QUANTIZATION) {
         set_weights(r, a);
     } else if (effect == MAQ_COMMAND_LEN) {

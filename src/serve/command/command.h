@@ -6,6 +6,7 @@
  *   options.c       looks a word up in one
  *   read.c          splits the words of a command line into options
  *   apply_option.c  what an option sets
+ *   trtllm_config.c the file of TensorRT-LLM's --config
  *   speculation.c   what options of speculative decoding set
  *   checkpoint_name.c  what the name of a checkpoint says of its weights
  */
@@ -65,6 +66,7 @@ enum maq_command_effect {
     MAQ_COMMAND_PREFILL_REQUESTS,
     MAQ_COMMAND_GRAPH_REQUESTS,
     MAQ_COMMAND_MIXED,
+    MAQ_COMMAND_CONFIG,      /* TensorRT-LLM: a file that lies over the options */
     MAQ_COMMAND_SPEC_CONFIG, /* of speculative decoding: vLLM's object */
     MAQ_COMMAND_SPEC_METHOD,
     MAQ_COMMAND_SPEC_MODEL,
@@ -139,6 +141,9 @@ struct maq_command_reader {
     bool shares;            /* what dp says is ranks of attention */
     int deepep_mode;        /* enum maq_serve_exchange */
     struct maq_command_drafts drafts;
+    const char *config; /* a file of further options; NULL = none. config_at: the word that names it */
+    size_t config_at;
+    char config_option[80];
 };
 
 /* An option as it stands: words[at], its values behind it (in `value`, where it is behind '='). */
@@ -160,6 +165,8 @@ bool maq_command_number(struct maq_command_reader *r, const struct maq_command_a
 /* Options of speculative decoding; false: it is none. What they come to. speculation.c */
 bool maq_command_set_drafts(struct maq_command_reader *r, const struct maq_command_argument *a);
 void maq_command_conclude_drafts(struct maq_command_reader *r);
+/* Reads r->config. trtllm_config.c */
+void maq_command_read_config(struct maq_command_reader *r);
 /* What the ranks that were said come to, once all is read. apply_option.c */
 void maq_command_conclude_ranks(struct maq_command_reader *r);
 /* What the name of the model says, where nothing else does. checkpoint_name.c */

@@ -211,6 +211,8 @@ static bool register_line(struct maq_command_reader *r, const char *const *words
 static void conclude(struct maq_command_reader *r)
 {
     struct maq_serve_options *o = &r->box->read.options;
+    if (r->config)
+        maq_command_read_config(r);
     if (r->model)
         maq_command_checkpoint(r);
     maq_command_conclude_ranks(r);

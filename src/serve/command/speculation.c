@@ -8,6 +8,7 @@
  *   SGLang   --speculative-algorithm, --speculative-num-steps, --speculative-eagle-topk, --speculative-num-draft-tokens,
  *            --speculative-draft-model-path. EAGLE without a draft model is the model's own layer for multi-token prediction, as is NEXTN
  *            (0.5.23, arg_groups/speculative_hook.py)
+ *   TensorRT-LLM  speculative_config of its file (trtllm_config.c): decoding_type MTP, Eagle, Eagle3, NGram or Draft_Target
  */
 #include <jansson.h>
 #include <string.h>
@@ -32,7 +33,7 @@ static const struct {
     {"mimo_mtp", MAQ_DRAFT_MTP},       {"glm4_moe_mtp", MAQ_DRAFT_MTP},
     {"ernie_mtp", MAQ_DRAFT_MTP},      {"qwen3_next_mtp", MAQ_DRAFT_MTP},
     {"qwen3_5_mtp", MAQ_DRAFT_MTP},    {"longcat_flash_mtp", MAQ_DRAFT_MTP},
-    {"nemotron_h_mtp", MAQ_DRAFT_MTP},
+    {"nemotron_h_mtp", MAQ_DRAFT_MTP}, {"draft_target", MAQ_DRAFT_MODEL},
 };
 
 static int method_of(const char *word)

@@ -122,5 +122,8 @@ enum maq_status maq_engine_scheduler(struct maq_scheduler **out, const struct ma
         const struct maq_sglang_knobs sglang = sglang_knobs(d);
         return maq_sglang_new(out, &sglang);
     }
-    return o->engine == MAQ_ENGINE_TRTLLM ? maq_trtllm_new(out, &knobs, &kv) : maq_vllm_new(out, &knobs, &kv);
+    if (o->engine == MAQ_ENGINE_TRTLLM)
+        return maq_trtllm_new(out, &knobs, &kv,
+                              o->max_utilization ? MAQ_TRTLLM_MAX_UTILIZATION : MAQ_TRTLLM_NO_EVICT);
+    return maq_vllm_new(out, &knobs, &kv);
 }

@@ -9,7 +9,8 @@
 
 enum maq_status maq_vllm_init(struct maq_vllm *s, const struct maq_vllm_knobs *knobs, const struct maq_kv_options *kv)
 {
-    *s = (struct maq_vllm){.base.ops = &maq_vllm_ops, .knobs = *knobs, .waiting = {.by_priority = knobs->priority}};
+    *s = (struct maq_vllm){
+        .base.ops = &maq_vllm_ops, .knobs = *knobs, .waiting = {.by_priority = knobs->priority || knobs->by_arrival}};
     return maq_kv_init(&s->kv, kv);
 }
 
@@ -58,7 +59,7 @@ uint32_t maq_vllm_add(struct maq_vllm *s, const struct maq_scheduler_request *ne
     }
     *r = (struct maq_vllm_request){
         .prompt = new->prompt, .most = new->output, .tokens = new->prompt, .status = MAQ_VLLM_WAITING, .kv = r->kv};
-    r->rank = (struct maq_waiting){new->priority, slot, new->arrival, new->order};
+    r->rank = (struct maq_waiting){s->knobs.by_arrival ? 0 : new->priority, slot, new->arrival, new->order};
     if (!maq_queue_push(&s->waiting, r->rank))
         s->base.failed = true;
     return slot;
