@@ -256,10 +256,9 @@ static void test_memory_runs_out(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_pause_by_hand),   cmocka_unit_test(test_no_evict_by_hand),
-        cmocka_unit_test(test_order_by_hand),   cmocka_unit_test(test_random_requests),
-        cmocka_unit_test(test_at_once_is_one_by_one),
-        cmocka_unit_test(test_memory_runs_out),
+        cmocka_unit_test(test_pause_by_hand),         cmocka_unit_test(test_no_evict_by_hand),
+        cmocka_unit_test(test_order_by_hand),         cmocka_unit_test(test_random_requests),
+        cmocka_unit_test(test_at_once_is_one_by_one), cmocka_unit_test(test_memory_runs_out),
     };
     return cmocka_run_group_tests_name("TensorRT-LLM's capacity schedulers", tests, NULL, NULL);
 }

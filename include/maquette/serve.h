@@ -251,6 +251,8 @@ struct maq_served_replica {
     double kv_peak, kv_mean, prefix_hit_rate;
 };
 
+struct maq_serve_power;
+
 struct maq_serve_result {
     const struct maq_job *job;        /* borrowed */
     struct maq_serve_options options; /* as they were completed */
@@ -268,6 +270,8 @@ struct maq_serve_result {
     struct maq_serve_quantiles ttft_s, tpot_s, itl_s, e2el_s, queue_s;
     double requests_per_s, input_tokens_per_s, output_tokens_per_s, total_tokens_per_s;
     double part_s[MAQ_SERVE_PART_COUNT], busy_s; /* of all iterations */
+    /* Of a GPU, over duration_s: what its products would take at the peak of their types, its traffic at that of its memory. */
+    double matrix_share, memory_share;
     uint64_t iterations, preemptions;
     double mean_batch, mean_tokens; /* requests and tokens of an iteration */
     double kv_peak, kv_mean;        /* share of the blocks in use, the mean over time */
@@ -279,8 +283,21 @@ struct maq_serve_result {
     const char *router;         /* NULL: there is only one */
     const struct maq_capacity
         *capacity; /* the caller's, of maq_fleet_capacity(): reports show it; NULL = nobody asked */
+    const struct maq_serve_power *power; /* the caller's, of maq_serve_power(): reports show it; NULL = nobody asked */
     struct maq_served_replica *replicas; /* [n_replicas], owned by the result; NULL: there is only one */
 };
+
+/*
+ * Electric power of a deployment's GPUs while it serves, in the mean over the run: a share of the board's power that grows with how busy its matrix units
+ * and its memory are (src/serve/engine/power.c). Low and high: 80 % interval, as measured runs were off.
+ */
+struct maq_serve_power {
+    double watts, low_watts, high_watts; /* of a GPU */
+    double joules_per_output_token, joules_per_token;
+    double matrix_share, memory_share; /* of the time, at the peak of its types and of its memory */
+};
+/* False: the power of the device is not known, or nothing was served. */
+MAQ_API bool maq_serve_power(struct maq_serve_power *out, const struct maq_serve_result *result);
 
 /* Whether a model has routed experts, which ranks can share. */
 MAQ_API bool maq_model_has_experts(const struct maq_model *model);

@@ -114,6 +114,7 @@ static enum maq_status with_requests(struct cli *cli, const struct maq_job *job,
     struct maq_request_set *set = NULL;
     struct maq_serve_result *r;
     struct maq_capacity capacity;
+    struct maq_serve_power power;
     struct maq_report_opts opts = cli_report_opts(cli, cli->values[SERVE_OUTPUT] != NULL);
     const struct maq_fleet_member member = {job, &given->options, given->replicas};
     const struct maq_fleet fleet = {
@@ -128,6 +129,7 @@ static enum maq_status with_requests(struct cli *cli, const struct maq_job *job,
                    : maq_fleet_run(&r, &fleet, maq_requests_get(set), cli->diag);
     if (status == MAQ_OK) {
         r->capacity = given->find_rate ? &capacity : NULL;
+        r->power = cli->values[SERVE_POWER] && maq_serve_power(&power, r) ? &power : NULL;
         if (r->fits)
             maq_slo_judge(&r->slo, &given->slo, r, maq_requests_get(set));
         status = cli->values[SERVE_JSON] ? maq_report_serve_json(&text, r, &opts, cli->diag)

@@ -131,6 +131,7 @@ const struct cli_option cli_serve_table[] = {
                          NULL, NULL},
     [SERVE_DRAWS] = {"--draws", CLI_VALUE, "N", "streams of requests that --find-rate tries, for its interval (6)",
                      NULL, NULL},
+    [SERVE_POWER] = {"--power", CLI_FLAG, NULL, "watts of a GPU while it serves, and joules of a token", NULL, NULL},
     [SERVE_TRACE] =
         {"--trace", CLI_VALUE, "FILE",
          "timeline of iterations and requests for ui.perfetto.dev; FILE.json for Chrome's format, FILE.gz compressed",
@@ -342,7 +343,7 @@ static enum maq_status read_fleet(struct serve_given *out, struct cli *cli)
 /* What is asked of requests that come; of one batch alone there is no such figure. */
 static enum maq_status read_asked(struct serve_given *out, struct cli *cli)
 {
-    static const int asked[] = {SERVE_SLO, SERVE_TRACE};
+    static const int asked[] = {SERVE_SLO, SERVE_TRACE, SERVE_POWER};
     for (size_t i = 0; cli->values[SERVE_BATCH] && i < CLI_COUNT(asked); i++)
         if (cli->values[asked[i]])
             return cli_usage(cli, MAQ_CODE_CLI_VALUE, "--rate, --concurrency or --requests, in place of --batch",

@@ -181,6 +181,13 @@ enum maq_status maq_report_serve_json(char **out, const struct maq_serve_result 
             MAQ_JSON_REALS(maq_json_map(d.root, "money"), {"usd_per_hour", m.per_hour},
                            {"usd_per_million_output_tokens", m.per_million_output_tokens},
                            {"usd_per_million_tokens", m.per_million_tokens});
+        if (r->power)
+            MAQ_JSON_REALS(maq_json_map(d.root, "power"), {"watts_per_device", r->power->watts},
+                           {"watts_per_device_low", r->power->low_watts},
+                           {"watts_per_device_high", r->power->high_watts},
+                           {"joules_per_output_token", r->power->joules_per_output_token},
+                           {"joules_per_token", r->power->joules_per_token}, {"matrix_share", r->power->matrix_share},
+                           {"memory_share", r->power->memory_share});
         struct maq_json latency = maq_json_map(d.root, "latency");
         add_quantiles(latency, "ttft_s", &r->ttft_s);
         add_quantiles(latency, "tpot_s", &r->tpot_s);

@@ -184,6 +184,19 @@ static void put_money(struct maq_page *page, struct maq_buf *line, const struct 
     put(page, "cost", line);
 }
 
+static void put_power(struct maq_page *page, struct maq_buf *line, const struct maq_serve_result *r)
+{
+    const struct maq_serve_power *p = r->power;
+    if (!p)
+        return;
+    maq_buf_addf(line,
+                 "%.0f W a GPU (80 %% interval %.0f to %.0f), %.3g J for a token out, %.3g J for one in or out; matrix "
+                 "units %.0f %% busy, memory %.0f %%",
+                 p->watts, p->low_watts, p->high_watts, p->joules_per_output_token, p->joules_per_token,
+                 100 * p->matrix_share, 100 * p->memory_share);
+    put(page, "power", line);
+}
+
 static void put_load(struct maq_page *page, struct maq_buf *line, const struct maq_serve_result *r)
 {
     maq_buf_addf(
@@ -192,6 +205,7 @@ static void put_load(struct maq_page *page, struct maq_buf *line, const struct m
         r->tpot_s.mean > 0 ? 1 / r->tpot_s.mean : 0, r->input_tokens_per_s);
     put(page, "throughput", line);
     put_money(page, line, r);
+    put_power(page, line, r);
     maq_buf_addf(
         line,
         "%llu iterations of %.1f requests and %.0f tokens; %llu preemptions; KV cache %.0f %% full, at most %.0f %%",

@@ -39,9 +39,9 @@ double maq_batch_stage_s(struct maq_deployment *d, uint32_t stage, const struct 
                          struct maq_pass_parts *parts);
 /* Whether a CUDA graph holds them. */
 bool maq_batch_in_graph(const struct maq_deployment *d, const struct maq_pass_batch *batches);
-/* Time of the passes that draft behind an iteration, drafts[dp] of all ranks; seconds of device time.
+/* Time of the passes that draft behind an iteration, drafts[dp] of all ranks; seconds of device time. What they work is added to *work.
  * `graph`: a CUDA graph holds the iteration. draft_passes.c */
-double maq_draft_s(struct maq_deployment *d, struct maq_draft_batch *drafts, bool graph);
+double maq_draft_s(struct maq_deployment *d, struct maq_draft_batch *drafts, bool graph, struct maq_pass_parts *work);
 /* Requests that a further pass of so many is padded to. */
 int64_t maq_draft_padded(const struct maq_deployment *d, int64_t requests);
 /* Host time before a batch of `requests` can start: of several, the most. */

@@ -123,7 +123,6 @@ enum maq_status maq_engine_scheduler(struct maq_scheduler **out, const struct ma
         return maq_sglang_new(out, &sglang);
     }
     if (o->engine == MAQ_ENGINE_TRTLLM)
-        return maq_trtllm_new(out, &knobs, &kv,
-                              o->max_utilization ? MAQ_TRTLLM_MAX_UTILIZATION : MAQ_TRTLLM_NO_EVICT);
+        return maq_trtllm_new(out, &knobs, &kv, o->max_utilization ? MAQ_TRTLLM_MAX_UTILIZATION : MAQ_TRTLLM_NO_EVICT);
     return maq_vllm_new(out, &knobs, &kv);
 }

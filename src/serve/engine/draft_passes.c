@@ -78,7 +78,7 @@ int64_t maq_draft_padded(const struct maq_deployment *d, int64_t requests)
 
 /* A pass over one batch of each rank, in *batches; with what is launched in front of it. */
 static double pass_s(struct maq_deployment *d, const struct maq_pass_batch *batches, bool graph,
-                     const struct maq_pass_parts *front)
+                     const struct maq_pass_parts *front, struct maq_pass_parts *work)
 {
     struct maq_pass_parts parts = *front;
     double sum = 0;
@@ -86,6 +86,7 @@ static double pass_s(struct maq_deployment *d, const struct maq_pass_batch *batc
     for (int i = 0; i < MAQ_SERVE_PART_COUNT; i++)
         sum += parts.ns[i];
     sum *= 1e-9;
+    maq_pass_sum(work, &parts);
     double launches = graph ? d->host.graph_s : parts.kernels * d->host.launch_s / maq_device_host_speed(d->device);
     return launches > sum ? launches : sum;
 }
@@ -116,7 +117,7 @@ static double search_s(const struct maq_deployment *d, const struct maq_draft_ba
     return launches > s ? launches : s;
 }
 
-double maq_draft_s(struct maq_deployment *d, struct maq_draft_batch *drafts, bool graph)
+double maq_draft_s(struct maq_deployment *d, struct maq_draft_batch *drafts, bool graph, struct maq_pass_parts *work)
 {
     struct maq_pass_batch *batches = d->draft_batches;
     const struct maq_pass_parts none = {0};
@@ -132,7 +133,7 @@ double maq_draft_s(struct maq_deployment *d, struct maq_draft_batch *drafts, boo
         return 0;
     maq_batch_pad(d, batches);
     struct maq_pass_parts front = combining(d, batches);
-    double s = pass_s(d, batches, graph && has_graphs(d), &front);
+    double s = pass_s(d, batches, graph && has_graphs(d), &front, work);
     int64_t most = 1;
     for (int32_t r = 0; r < d->draft.dp; r++) {
         batches[r] = drafts[r].further;
@@ -144,5 +145,9 @@ double maq_draft_s(struct maq_deployment *d, struct maq_draft_batch *drafts, boo
     for (int32_t r = 0; r < d->draft.dp; r++)
         batches[r].padded = most;
     bool held = has_graphs(d) && maq_serve_graph_size(&d->options, most / d->options.speculation.branches, 0) > 0;
-    return s + (passes - 1) * pass_s(d, batches, held, &none);
+    struct maq_pass_parts one = {0};
+    double each = pass_s(d, batches, held, &none, &one);
+    work->matrix_ns += (passes - 1) * one.matrix_ns;
+    work->memory_ns += (passes - 1) * one.memory_ns;
+    return s + (passes - 1) * each;
 }

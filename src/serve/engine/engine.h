@@ -62,6 +62,7 @@ struct maq_serve_engine {
     double respond_s;
     /* counted */
     double part_s[MAQ_SERVE_PART_COUNT];
+    double matrix_s, memory_s; /* of all stages: as in struct maq_pass_parts */
     double kv_area_s, kv_since_s, kv_peak;
     uint64_t iterations, preemptions, batch_requests, batch_tokens;
     struct maq_speculated speculated;

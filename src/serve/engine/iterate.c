@@ -76,7 +76,10 @@ static double draft(struct maq_serve_engine *e, double at)
     uint32_t last = d->passes.n_stages - 1;
     if (d->options.speculation.method == MAQ_DRAFT_NONE)
         return at;
-    double runs = maq_draft_s(d, e->drafts, maq_batch_in_graph(d, e->batches));
+    struct maq_pass_parts work = {0};
+    double runs = maq_draft_s(d, e->drafts, maq_batch_in_graph(d, e->batches), &work);
+    e->matrix_s += work.matrix_ns * 1e-9;
+    e->memory_s += work.memory_ns * 1e-9;
     bool early = d->host.async && d->options.engine == MAQ_ENGINE_VLLM;
     e->stage_free_s[last] += runs;
     e->part_s[MAQ_SERVE_DRAFT] += runs;
@@ -104,6 +107,8 @@ void maq_engine_start(struct maq_serve_engine *e, struct maq_scheduler_load load
         e->stage_free_s[s] = at;
         e->busy_s += s == 0 ? runs : 0;
         at += s + 1 < d->passes.n_stages ? transfer : 0;
+        e->matrix_s += parts.matrix_ns * 1e-9;
+        e->memory_s += parts.memory_ns * 1e-9;
         for (int i = 0; i < MAQ_SERVE_PART_COUNT; i++)
             e->part_s[i] += parts.ns[i] * 1e-9;
     }

@@ -149,9 +149,10 @@ double maq_engine_next_s(const struct maq_serve_engine *e)
 void maq_engine_fill(const struct maq_serve_engine *engines, uint32_t n, struct maq_serve_result *out)
 {
     uint64_t requests = 0, tokens = 0;
-    double kv = 0;
+    double kv = 0, gpus_s = 0;
     for (uint32_t r = 0; r < n; r++) {
         const struct maq_serve_engine *e = &engines[r];
+        gpus_s += e->d->passes.n_stages; /* all ranks of a stage work alike */
         out->iterations += e->iterations;
         out->preemptions += e->preemptions;
         out->kv_peak = e->kv_peak > out->kv_peak ? e->kv_peak : out->kv_peak;
@@ -164,7 +165,12 @@ void maq_engine_fill(const struct maq_serve_engine *engines, uint32_t n, struct 
         out->speculated.draft_s += e->speculated.draft_s;
         for (int i = 0; i < MAQ_SERVE_PART_COUNT; i++)
             out->part_s[i] += e->part_s[i];
+        out->matrix_share += e->matrix_s;
+        out->memory_share += e->memory_s;
     }
+    gpus_s *= out->duration_s;
+    out->matrix_share = gpus_s > 0 ? out->matrix_share / gpus_s : 0;
+    out->memory_share = gpus_s > 0 ? out->memory_share / gpus_s : 0;
     out->kv_mean = kv / n;
     for (int i = 0; i < MAQ_SERVE_PART_COUNT; i++)
         out->busy_s += out->part_s[i];

@@ -78,7 +78,8 @@ static double drafting_s(struct maq_deployment *d, const struct alone *a)
         return 0;
     for (int32_t r = 0; r < d->passes.dp; r++)
         a->drafts[r] = a->writer.draft;
-    return maq_draft_s(d, a->drafts, maq_batch_in_graph(d, a->ranks));
+    struct maq_pass_parts work = {0};
+    return maq_draft_s(d, a->drafts, maq_batch_in_graph(d, a->ranks), &work);
 }
 
 static double whole_pass(struct maq_deployment *d, const struct maq_pass_batch *b, const struct alone *a,

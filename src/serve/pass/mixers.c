@@ -162,7 +162,14 @@ static void latent_drafts(const struct maq_passes *p, struct maq_op block, int64
     double grows = maq_pass_seconds(p, &several) / maq_pass_seconds(p, &one),
            core = maq_pass_seconds(p, &block) - maq_pass_seconds(p, &shallow),
            all = maq_pass_seconds(p, &tokens) + (core > 0 ? core : 0) * grows;
+    struct maq_pass_parts more = {0}, less = {0};
+    maq_pass_cost(p, &tokens, times, MAQ_SERVE_ATTENTION, &more);
+    maq_pass_cost(p, &shallow, times, MAQ_SERVE_ATTENTION, &less);
+    maq_pass_cost(p, &several, times, MAQ_SERVE_ATTENTION, &more);
+    maq_pass_cost(p, &one, times, MAQ_SERVE_ATTENTION, &less);
     out->ns[MAQ_SERVE_ATTENTION] += (all - maq_pass_seconds(p, &block)) * 1e9 * times;
+    out->matrix_ns += more.matrix_ns - less.matrix_ns;
+    out->memory_ns += more.memory_ns - less.memory_ns;
 }
 
 static void latent(const struct maq_passes *p, const struct maq_layer *layer, const struct maq_module *m, double times,
