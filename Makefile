@@ -34,7 +34,7 @@ golden: build
 	MAQ=$(PROGRAM) tests/run_golden.py
 
 # The interval of a prediction, from what this build is off by; to be run when predictions have changed.
-.PHONY: fit-error fit-serve-error
+.PHONY: fit-error fit-serve-error fit-serve-power
 fit-error: build
 	@tools/fit-train-error $(PROGRAM) $(SHARED)/data/measured/training.csv >$(BUILD)/train_error_fit.h
 	@mv $(BUILD)/train_error_fit.h src/train/uncertainty_fit.h
@@ -43,6 +43,11 @@ fit-error: build
 fit-serve-error: build
 	@tools/fit-serve-error $(PROGRAM) $(SHARED)/data/measured/inference.csv >$(BUILD)/serve_error_fit.h
 	@mv $(BUILD)/serve_error_fit.h src/serve/engine/uncertainty_fit.h
+
+# What a GPU draws while it serves; half a minute.
+fit-serve-power: build
+	@tools/fit-serve-power $(PROGRAM) $(SHARED)/data/measured/inference.csv >$(BUILD)/power_fit.h
+	@mv $(BUILD)/power_fit.h src/serve/engine/power_fit.h
 
 # docs/accuracy.md, its plots and the figures of README.md, from the measurements in SHARED.
 accuracy: build

@@ -22,6 +22,7 @@
 #include "failing_alloc.h"
 #include "maquette/serve_command.h"
 #include "serve/codes.h"
+#include "temp.h"
 
 #define MOST_WORDS 32
 
@@ -45,7 +46,7 @@ static void cut(struct line *l, const char *text)
     }
 }
 
-static struct maq_serve_command *read(struct line *l, const char *text)
+static struct maq_serve_command *taken(struct line *l, const char *text)
 {
     struct maq_serve_command *c = NULL;
     struct maq_diag *diag = maq_diag_new();
@@ -95,7 +96,7 @@ static void test_programs(void **state)
     (void)state;
     for (size_t i = 0; i < MAQ_COUNT(programs); i++) {
         struct line l;
-        struct maq_serve_command *c = read(&l, programs[i].line);
+        struct maq_serve_command *c = taken(&l, programs[i].line);
         assert_int_equal(c->options.engine, programs[i].engine);
         expect_override(c, "model", "m");
         assert_int_equal(c->n_overrides, 1);
@@ -110,10 +111,10 @@ static void test_vllm(void **state)
     (void)state;
     struct line l;
     struct maq_serve_command *c =
-        read(&l, "vllm serve m -tp 4 --pipeline_parallel_size=2 --max-num-seqs 128 --max-num-batched-tokens 8K "
-                 "--max-model-len 32k --block-size 32 --gpu-memory-utilization 0.95 --num-gpu-blocks-override 1000 "
-                 "--long-prefill-token-threshold 512 --no-enable-prefix-caching --scheduling-policy priority "
-                 "--kv-cache-dtype fp8_e4m3 -ep");
+        taken(&l, "vllm serve m -tp 4 --pipeline_parallel_size=2 --max-num-seqs 128 --max-num-batched-tokens 8K "
+                  "--max-model-len 32k --block-size 32 --gpu-memory-utilization 0.95 --num-gpu-blocks-override 1000 "
+                  "--long-prefill-token-threshold 512 --no-enable-prefix-caching --scheduling-policy priority "
+                  "--kv-cache-dtype fp8_e4m3 -ep");
     const struct maq_serve_options *o = &c->options;
     expect_override(c, "plan.tensor_model_parallel_size", "4");
     expect_override(c, "plan.pipeline_model_parallel_size", "2");
@@ -128,13 +129,13 @@ static void test_vllm(void **state)
     assert_true(!c->weights_said && !o->enforce_eager && o->async_scheduling == MAQ_AUTO);
     maq_serve_command_free(c);
 
-    c = read(&l, "vllm serve m --disable-chunked-prefill --enforce-eager --no-async-scheduling --max-model-len auto");
+    c = taken(&l, "vllm serve m --disable-chunked-prefill --enforce-eager --no-async-scheduling --max-model-len auto");
     assert_true(c->options.no_chunked_prefill && c->options.enforce_eager && c->options.max_model_len == 0);
     assert_int_equal(c->options.async_scheduling, MAQ_OFF);
     maq_serve_command_free(c);
 
-    c = read(&l, "vllm serve m --async-scheduling -O0 --max-model-len -1 --tensor-parallel 8 --enable-expert-parallel "
-                 "--no-enable-expert-parallel -tp 2"); /* cut short; of two the last */
+    c = taken(&l, "vllm serve m --async-scheduling -O0 --max-model-len -1 --tensor-parallel 8 --enable-expert-parallel "
+                  "--no-enable-expert-parallel -tp 2"); /* cut short; of two the last */
     assert_true(c->options.enforce_eager && c->options.async_scheduling == MAQ_ON && !c->expert_parallel);
     expect_override(c, "plan.tensor_model_parallel_size", "2");
     maq_serve_command_free(c);
@@ -145,10 +146,10 @@ static void test_sglang(void **state)
     (void)state;
     struct line l;
     struct maq_serve_command *c =
-        read(&l, "python -m sglang.launch_server --model-path m --tp 8 --pp-size 2 --ep 4 --max-running-requests 64 "
-                 "--chunked-prefill-size 4096 --context-length 16384 --page-size 16 --max-total-tokens 160000 "
-                 "--mem-fraction-static 0.85 --disable-radix-cache --disable-cuda-graph --disable-overlap-schedule "
-                 "--kv-cache-dtype fp8_e5m2");
+        taken(&l, "python -m sglang.launch_server --model-path m --tp 8 --pp-size 2 --ep 4 --max-running-requests 64 "
+                  "--chunked-prefill-size 4096 --context-length 16384 --page-size 16 --max-total-tokens 160000 "
+                  "--mem-fraction-static 0.85 --disable-radix-cache --disable-cuda-graph --disable-overlap-schedule "
+                  "--kv-cache-dtype fp8_e5m2");
     const struct maq_serve_options *o = &c->options;
     expect_override(c, "plan.tensor_model_parallel_size", "8");
     expect_override(c, "plan.pipeline_model_parallel_size", "2");
@@ -157,11 +158,11 @@ static void test_sglang(void **state)
     assert_true(o->no_prefix_caching && o->enforce_eager && o->async_scheduling == MAQ_OFF && o->kv_fp8);
     maq_serve_command_free(c);
 
-    c = read(&l, "python -m sglang.launch_server --model-path m --chunked-prefill-size -1 --max-total-tokens 5000");
+    c = taken(&l, "python -m sglang.launch_server --model-path m --chunked-prefill-size -1 --max-total-tokens 5000");
     assert_true(c->options.no_chunked_prefill && c->options.max_num_batched_tokens == 0 && c->options.blocks == 5000);
     maq_serve_command_free(c);
 
-    c = read(
+    c = taken(
         &l, "python -m sglang.launch_server --model-path m --schedule-policy dfs-weight --radix-eviction-policy lfu "
             "--schedule-conservativeness 0.3 --max-prefill-tokens 8000 --prefill-max-requests 7 --cuda-graph-max-bs 96 "
             "--enable-mixed-chunk");
@@ -177,14 +178,116 @@ static void test_trtllm(void **state)
     (void)state;
     struct line l;
     struct maq_serve_command *c =
-        read(&l, "trtllm-serve m --tp_size 4 --pp_size 2 --ep_size 2 --max_batch_size 256 --max_num_tokens 4096 "
-                 "--max_seq_len 8192 --kv_cache_free_gpu_memory_fraction 0.8 --host 0.0.0.0 --trust_remote_code");
+        taken(&l, "trtllm-serve m --tp_size 4 --pp_size 2 --ep_size 2 --max_batch_size 256 --max_num_tokens 4096 "
+                  "--max_seq_len 8192 --kv_cache_free_gpu_memory_fraction 0.8 --host 0.0.0.0 --trust_remote_code");
     const struct maq_serve_options *o = &c->options;
     expect_override(c, "plan.tensor_model_parallel_size", "4");
     expect_override(c, "plan.pipeline_model_parallel_size", "2");
     assert_true(o->ep == 2 && o->max_num_seqs == 256 && o->max_num_batched_tokens == 4096 && o->max_model_len == 8192);
     assert_true(fabs(o->free_memory_share - 0.8) < 1e-12);
     maq_serve_command_free(c);
+}
+
+/* Speculative decoding in the words of each engine. */
+static void test_drafts(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *line;
+        enum maq_draft_method method;
+        int32_t tokens, branches, verified;
+        const char *drafter, *acceptance;
+    } rows[] = {
+        {"vllm serve m --speculative-config {\"method\":\"eagle3\",\"model\":\"x/e\",\"num_speculative_tokens\":3}",
+         MAQ_DRAFT_EAGLE3, 3, 0, 0, "x/e", NULL},
+        {"vllm serve m -sc {\"model\":\"yuhuili/EAGLE-LLaMA3-Instruct-8B\",\"num_speculative_tokens\":2}",
+         MAQ_DRAFT_EAGLE, 2, 0, 0, "yuhuili/EAGLE-LLaMA3-Instruct-8B", NULL},
+        {"vllm serve m --spec-model yuhuili/EAGLE3-LLaMA3.1-Instruct-8B --spec-tokens 4", MAQ_DRAFT_EAGLE3, 4, 0, 0,
+         "yuhuili/EAGLE3-LLaMA3.1-Instruct-8B", NULL},
+        {"vllm serve m --speculative-model x/tiny --num-speculative-tokens 5", MAQ_DRAFT_MODEL, 5, 0, 0, "x/tiny",
+         NULL},
+        {"vllm serve m --speculative-model [ngram] --num-speculative-tokens 5", MAQ_DRAFT_NGRAM, 5, 0, 0, NULL, NULL},
+        {"vllm serve m --speculative-config.method deepseek_mtp --speculative-config.num_speculative_tokens 1",
+         MAQ_DRAFT_MTP, 1, 0, 0, NULL, NULL},
+        {"vllm serve m -sc "
+         "{\"method\":\"ngram\",\"num_speculative_tokens\":2,\"synthetic_acceptance_rates\":[0.5,0.25]}",
+         MAQ_DRAFT_NGRAM, 2, 0, 0, NULL, "0.5,0.25"},
+        {"python -m sglang.launch_server --model m --speculative-algorithm EAGLE3 --speculative-draft-model-path x/e "
+         "--speculative-num-steps 5 --speculative-eagle-topk 4 --speculative-num-draft-tokens 8",
+         MAQ_DRAFT_EAGLE3, 5, 4, 8, "x/e", NULL},
+        {"python -m sglang.launch_server --model m --speculative-algorithm EAGLE --speculative-num-steps 3 "
+         "--speculative-eagle-topk 1 --speculative-num-draft-tokens 9",
+         MAQ_DRAFT_MTP, 3, 1, 0, NULL, NULL},
+        {"python -m sglang.launch_server --model m --speculative-algorithm STANDALONE --speculative-draft-model x/t "
+         "--speculative-num-steps 3",
+         MAQ_DRAFT_MODEL, 3, 0, 0, "x/t", NULL},
+        {"python -m sglang.launch_server --model m --speculative-algorithm NGRAM", MAQ_DRAFT_NGRAM, 11, 0, 12, NULL,
+         NULL},
+        {"vllm serve m -sc {\"method\":\"suffix\",\"num_speculative_tokens\":2}", MAQ_DRAFT_NONE, 0, 0, 0, NULL, NULL},
+    };
+    for (size_t i = 0; i < MAQ_COUNT(rows); i++) {
+        struct line l;
+        struct maq_serve_command *c = taken(&l, rows[i].line);
+        const struct maq_speculation *s = &c->options.speculation;
+        const char *drafter = c->drafter ? c->drafter : "", *acceptance = c->acceptance ? c->acceptance : "";
+        if (s->method != rows[i].method || s->tokens != rows[i].tokens || s->branches != rows[i].branches ||
+            s->verified != rows[i].verified || (c->speculates != NULL) != (s->method != MAQ_DRAFT_NONE) ||
+            strcmp(drafter, rows[i].drafter ? rows[i].drafter : "") != 0 ||
+            strcmp(acceptance, rows[i].acceptance ? rows[i].acceptance : "") != 0)
+            fail_msg("%s: %s %d %d %d '%s' '%s'", rows[i].line, maq_draft_method_name(s->method), s->tokens,
+                     s->branches, s->verified, drafter, acceptance);
+        maq_serve_command_free(c);
+    }
+}
+
+/* TensorRT-LLM's file lies over its options; what it has and is not modelled is named by its keys. */
+static void test_trtllm_config(void **state)
+{
+    (void)state;
+    char path[] = "/tmp/maq-config-XXXXXX", line[200];
+    struct line l;
+    temp_text(path,
+              "max_batch_size: 96\n"
+              "enable_chunked_prefill: true\n"
+              "disable_overlap_scheduler: true\n"
+              "print_iter_log: true\n"
+              "scheduler_config: {capacity_scheduler_policy: MAX_UTILIZATION}\n"
+              "kv_cache_config:\n  free_gpu_memory_fraction: 0.7\n  enable_block_reuse: false\n  tokens_per_block: 64\n"
+              "  dtype: fp8\n"
+              "speculative_config: {decoding_type: Eagle3, max_draft_len: 4, speculative_model: x/head}\n");
+    snprintf(line, sizeof line, "trtllm-serve m --max_batch_size 8 --extra_llm_api_options %s", path);
+    struct maq_serve_command *c = taken(&l, line);
+    const struct maq_serve_options *o = &c->options;
+    assert_true(o->max_num_seqs == 96 && o->chunked_prefill && o->max_utilization && o->no_prefix_caching && o->kv_fp8);
+    assert_true(o->block_size == 64 && fabs(o->free_memory_share - 0.7) < 1e-12 && o->async_scheduling == MAQ_OFF);
+    assert_true(o->speculation.method == MAQ_DRAFT_EAGLE3 && o->speculation.tokens == 4);
+    assert_string_equal(c->drafter, "x/head");
+    maq_serve_command_free(c);
+    static const struct {
+        const char *text;
+        unsigned code;
+        const char *said;
+    } files[] = {{"cuda_graph_config: {max_batch_size: 4}\n", MAQ_CODE_COMMAND_SAID, ": cuda_graph_config"},
+                 {"scheduler_config: {capacity_scheduler_policy: STATIC_BATCH}\n", MAQ_CODE_COMMAND_SAID,
+                  ": scheduler_config.capacity_scheduler_policy"},
+                 {"enable_attention_dp: true\n", MAQ_CODE_COMMAND_SAID, ": enable_attention_dp"},
+                 {"max_batch_size: none\n", MAQ_CODE_COMMAND_VALUE, "max_batch_size"},
+                 {"kv_cache_config: {tokens_per_block: x}\n", 0, "x"}};
+    for (size_t i = 0; i < MAQ_COUNT(files); i++) {
+        struct maq_diag *diag = maq_diag_new();
+        write_text(path, files[i].text);
+        cut(&l, line);
+        c = NULL;
+        if (maq_serve_command_read(&c, l.words, l.n, diag) == MAQ_OK)
+            maq_serve_command_free(c);
+        assert_int_equal(maq_diag_count(diag), 1);
+        const struct maq_diag_item *item = maq_diag_at(diag, 0);
+        assert_true(files[i].code == 0 || item->code == files[i].code);
+        if (!strstr(maq_diag_format(diag, 0, false), files[i].said))
+            fail_msg("%s", maq_diag_format(diag, 0, false));
+        maq_diag_free(diag);
+    }
+    assert_int_equal(unlink(path), 0);
 }
 
 static void test_weights(void **state)
@@ -213,7 +316,7 @@ static void test_weights(void **state)
     };
     for (size_t i = 0; i < MAQ_COUNT(rows); i++) {
         struct line l;
-        struct maq_serve_command *c = read(&l, rows[i].line);
+        struct maq_serve_command *c = taken(&l, rows[i].line);
         expect_override(c, "model", rows[i].model);
         if (c->weights_said != rows[i].said || c->options.weights != rows[i].weights ||
             c->options.expert_weights != rows[i].experts)
@@ -232,7 +335,11 @@ static const struct {
 } told[] = {
     {"vllm serve m --host 0.0.0.0 --port 8000 --api-key a b --served-model-name x y --chat-template t", 0, ""},
     {"vllm serve m --no-enable-log-requests --disable-log-stats --trust-remote-code --swap-space 4", 0, ""},
-    {"vllm serve m --speculative-config {\"method\":\"ngram\"}", MAQ_CODE_COMMAND_SAID, ": --speculative-config"},
+    {"vllm serve m --speculative-config {\"method\":\"ngram\"}", 0, ""},
+    {"vllm serve m --speculative-config {\"method\":\"suffix\"}", MAQ_CODE_COMMAND_SAID,
+     ": --speculative-config suffix"},
+    {"vllm serve m --speculative-config {\"method\":\"eagle\",\"parallel_drafting\":true}", MAQ_CODE_COMMAND_SAID,
+     ": --speculative-config.parallel_drafting"},
     {"vllm serve m --compilation-config.mode 3", MAQ_CODE_COMMAND_SAID, ": --compilation-config"},
     {"vllm serve m -cc.mode=3", MAQ_CODE_COMMAND_SAID, ": -cc"},
     {"vllm serve m --enable-eplb --cpu-offload-gb 4", MAQ_CODE_COMMAND_SAID, ": --enable-eplb, --cpu-offload-gb"},
@@ -252,7 +359,7 @@ static const struct {
     {"python -m sglang.launch_server --model m --schedule-policy lpm", 0, ""},
     {"python -m sglang.launch_server --model m --radix-eviction-policy tlru", MAQ_CODE_COMMAND_SAID,
      "--radix-eviction-policy tlru"},
-    {"trtllm-serve m --config x.yaml", MAQ_CODE_COMMAND_SAID, ": --config"},
+    {"trtllm-serve m --config no-such-file.yaml", MAQ_CODE_COMMAND_SAID, ": --config no-such-file.yaml"},
     {"trtllm-serve m --backend pytorch --max_beam_width 1", 0, ""},
 };
 
@@ -300,6 +407,8 @@ static const struct {
     {"vllm serve m --quantization fb8", MAQ_CODE_COMMAND_VALUE, 29, "'fp8'"},
     {"vllm serve m --dtype int8", MAQ_CODE_COMMAND_VALUE, 22, "bfloat16"},
     {"vllm serve m -tp x", MAQ_CODE_COMMAND_VALUE, 18, ""},
+    {"vllm serve m --speculative-config ngram", MAQ_CODE_COMMAND_VALUE, 35, "eagle3"},
+    {"vllm serve m --spec-tokens 0", MAQ_CODE_COMMAND_VALUE, 28, ""},
     {"python -m sglang.launch_server m", MAQ_CODE_COMMAND_OPTION, 32, ""},
     {"python -m sglang.launch_server --model m --schedule-policy lfo", MAQ_CODE_COMMAND_VALUE, 60, "lof"},
     {"python -m sglang.launch_server --model m --radix-eviction-policy x", MAQ_CODE_COMMAND_VALUE, 66, "lru"},
@@ -351,7 +460,7 @@ static void test_memory_runs_out(void **state)
 {
     (void)state;
     struct line l;
-    cut(&l, "vllm serve x/m-FP8 -tp 4 --speculative-config x -q awq");
+    cut(&l, "vllm serve x/m-FP8 -tp 4 --speculative-config {\"method\":\"ngram\"} -q awq");
     asked = fail_at = 0;
     maq__set_alloc_gate(fail_nth);
     for (fail_at = 1; fail_at < 100; fail_at++) {
@@ -431,7 +540,7 @@ static void test_ranks(void **state)
     };
     for (size_t i = 0; i < MAQ_COUNT(cases); i++) {
         struct line l;
-        struct maq_serve_command *c = read(&l, cases[i].line);
+        struct maq_serve_command *c = taken(&l, cases[i].line);
         assert_int_equal(c->dp, cases[i].dp);
         assert_int_equal(c->replicas, cases[i].replicas);
         assert_int_equal(c->options.dp, cases[i].shared);
@@ -480,10 +589,13 @@ static void test_checkpoint_names(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_programs), cmocka_unit_test(test_vllm),    cmocka_unit_test(test_sglang),
-        cmocka_unit_test(test_trtllm),   cmocka_unit_test(test_weights), cmocka_unit_test(test_told),
-        cmocka_unit_test(test_faults),   cmocka_unit_test(test_names),   cmocka_unit_test(test_memory_runs_out),
-        cmocka_unit_test(test_shares),   cmocka_unit_test(test_ranks),   cmocka_unit_test(test_checkpoint_names),
+        cmocka_unit_test(test_programs),        cmocka_unit_test(test_vllm),
+        cmocka_unit_test(test_sglang),          cmocka_unit_test(test_trtllm),
+        cmocka_unit_test(test_drafts),          cmocka_unit_test(test_trtllm_config),
+        cmocka_unit_test(test_weights),         cmocka_unit_test(test_told),
+        cmocka_unit_test(test_faults),          cmocka_unit_test(test_names),
+        cmocka_unit_test(test_memory_runs_out), cmocka_unit_test(test_shares),
+        cmocka_unit_test(test_ranks),           cmocka_unit_test(test_checkpoint_names),
     };
     return cmocka_run_group_tests_name("command", tests, NULL, NULL);
 }

@@ -44,10 +44,10 @@ static double lonely_pass_s(struct maq_deployment *d, int64_t queries, int64_t c
     for (int r = 1; r < RANKS; r++)
         ranks[r].queries = 1;
     maq_batch_pad(d, ranks);
-    assert_int_equal(
-        ranks[1].padded,
-        queries > 1 ? (maq_serve_graph_size(&d->options, queries) > 0 ? maq_serve_graph_size(&d->options, queries) : 1)
-                    : 1);
+    assert_int_equal(ranks[1].padded, queries > 1 ? (maq_serve_graph_size(&d->options, queries, 1) > 0
+                                                         ? maq_serve_graph_size(&d->options, queries, 1)
+                                                         : 1)
+                                                  : 1);
     return maq_batch_host_s(d, 1) + maq_batch_stage_s(d, 0, ranks, &parts);
 }
 

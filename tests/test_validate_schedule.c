@@ -29,7 +29,7 @@
 #include "validate/codes.h"
 
 #define RECORDINGS 34u
-#define SGLANG_RECORDINGS 18u
+#define SGLANG_RECORDINGS 24u
 
 /* ---- files ---- */
 
@@ -339,6 +339,9 @@ static void test_sglang_recordings(void **state)
                                         "\"page_size\":16",
                                         "\"eviction\":\"lfu\"",
                                         "\"eviction\":\"fifo\"",
+                                        "\"spec_topk\":4",
+                                        "\"spec_topk\":1",
+                                        "\"spec_pairs\":1",
                                         "\"preempted\":[\""};
     bool has[MAQ_COUNT(words)] = {false};
     glob_t files;

@@ -15,6 +15,7 @@
 #define MAQUETTE_SERVE_H
 
 #include "maquette/job.h"
+#include "maquette/serve_draft.h"
 #include "maquette/slo.h"
 
 #ifdef __cplusplus
@@ -53,7 +54,8 @@ MAQ_API const char *maq_weights_name(enum maq_weights weights);
     X(COMM,      "communication", "collectives")                                                                       \
     X(SAMPLING,  "sampling",      "a token of its logits")                                                             \
     X(LAUNCH,    "launch",        "the device waits for launches where no CUDA graph holds them")                      \
-    X(HOST,      "host",          "the device waits for the scheduler, and for inputs to be prepared")
+    X(HOST,      "host",          "the device waits for the scheduler, and for inputs to be prepared")                 \
+    X(DRAFT,     "draft",         "passes of what drafts, with its own launches; none without speculative decoding")
 /* clang-format on */
 enum maq_serve_part {
 #define MAQ_SERVE_PART_ENUM(id, name, what) MAQ_SERVE_##id,
@@ -161,8 +163,10 @@ struct maq_serve_options {
     int32_t long_prefill_token_threshold;
     bool no_prefix_caching, no_chunked_prefill, by_priority, enforce_eager;
     bool chunked_prefill; /* where the engine's default is whole prompts: TensorRT-LLM */
+    bool max_utilization; /* TensorRT-LLM: its capacity scheduler MAX_UTILIZATION, not GUARANTEED_NO_EVICT */
     int async_scheduling; /* enum maq_auto_bool */
     struct maq_sglang_options sglang;
+    struct maq_speculation speculation;
     bool one_by_one;        /* no iterations are done at once, for tests: the outcome is the same */
     maq_serve_watch *watch; /* is called for each iteration, in their order; NULL = nobody looks */
     void *watch_user;
@@ -298,6 +302,7 @@ struct maq_serve_pools {
     double part_s[MAQ_HANDOVER_PART_COUNT]; /* means over those that were handed over; they add up to their TTFT */
     double held_share;                      /* of the prefill pool's cache, by prompts that are computed: the mean */
 };
+struct maq_serve_power;
 
 struct maq_serve_result {
     const struct maq_job *job;        /* borrowed */
@@ -316,20 +321,36 @@ struct maq_serve_result {
     struct maq_serve_quantiles ttft_s, tpot_s, itl_s, e2el_s, queue_s;
     double requests_per_s, input_tokens_per_s, output_tokens_per_s, total_tokens_per_s;
     double part_s[MAQ_SERVE_PART_COUNT], busy_s; /* of all iterations */
+    /* Of a GPU, over duration_s: what its products would take at the peak of their types, its traffic at that of its memory. */
+    double matrix_share, memory_share;
     uint64_t iterations, preemptions;
     double mean_batch, mean_tokens; /* requests and tokens of an iteration */
     double kv_peak, kv_mean;        /* share of the blocks in use, the mean over time */
     double prefix_hit_rate;         /* tokens found cached over tokens of prompts */
-    struct maq_served *served;      /* [n_requests], owned by the result */
-    struct maq_slo_outcome slo;     /* the caller's, by maq_slo_judge(): reports show it */
-    uint32_t n_replicas;            /* engines that served them */
-    const char *router;             /* NULL: there is only one */
+    struct maq_speculated speculated;
+    struct maq_served *served;  /* [n_requests], owned by the result */
+    struct maq_slo_outcome slo; /* the caller's, by maq_slo_judge(): reports show it */
+    uint32_t n_replicas;        /* engines that served them */
+    const char *router;         /* NULL: there is only one */
     const struct maq_capacity
         *capacity; /* the caller's, of maq_fleet_capacity(): reports show it; NULL = nobody asked */
+    const struct maq_serve_power *power; /* the caller's, of maq_serve_power(): reports show it; NULL = nobody asked */
     struct maq_served_replica *replicas; /* [n_replicas], owned by the result; NULL: there is only one */
     struct maq_serve_pools
         *pools; /* owned by the result; NULL: replicas have no roles. Then iterations, parts and cache are decode's */
 };
+
+/*
+ * Electric power of a deployment's GPUs while it serves, in the mean over the run: a share of the board's power that grows with how busy its matrix units
+ * and its memory are (src/serve/engine/power.c). Low and high: 80 % interval, as measured runs were off.
+ */
+struct maq_serve_power {
+    double watts, low_watts, high_watts; /* of a GPU */
+    double joules_per_output_token, joules_per_token;
+    double matrix_share, memory_share; /* of the time, at the peak of its types and of its memory */
+};
+/* False: the power of the device is not known, or nothing was served. */
+MAQ_API bool maq_serve_power(struct maq_serve_power *out, const struct maq_serve_result *result);
 
 /* Whether a model has routed experts, which ranks can share. */
 MAQ_API bool maq_model_has_experts(const struct maq_model *model);

@@ -26,6 +26,11 @@ struct maq_serve_command {
     int32_t
         dp; /* vLLM: ranks that share the experts where the model has any, else engines of their own; 0 = not said */
     int32_t replicas; /* engines of their own, of which this is one; 0 = not said */
+    /* Speculative decoding: the option that asks for it, NULL = none does. options.speculation then has method, tokens (0 = not said) and tree. */
+    const char *speculates;
+    const char *drafter;    /* what drafts, by its name; NULL = not said, or no model of its own */
+    int32_t drafter_tp;     /* 0 = not said */
+    const char *acceptance; /* as maq_acceptance_read() takes it; NULL = not said */
     const struct maq_override *overrides;
     size_t n_overrides; /* of the job: its model, its degrees */
 };

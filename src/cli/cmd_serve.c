@@ -116,6 +116,7 @@ static enum maq_status with_requests(struct cli *cli, const struct maq_job *job,
     struct maq_request_set *set = NULL;
     struct maq_serve_result *r;
     struct maq_capacity capacity;
+    struct maq_serve_power power;
     struct maq_report_opts opts = cli_report_opts(cli, cli->values[SERVE_OUTPUT] != NULL);
     const struct maq_fleet_member members[] = {{.job = job,
                                                 .options = &given->options,
@@ -142,6 +143,7 @@ static enum maq_status with_requests(struct cli *cli, const struct maq_job *job,
                    : maq_fleet_run(&r, &fleet, maq_requests_get(set), cli->diag);
     if (status == MAQ_OK) {
         r->capacity = given->find_rate ? &capacity : NULL;
+        r->power = cli->values[SERVE_POWER] && maq_serve_power(&power, r) ? &power : NULL;
         if (r->fits)
             maq_slo_judge(&r->slo, &given->slo, r, maq_requests_get(set));
         status = cli->values[SERVE_JSON] ? maq_report_serve_json(&text, r, &opts, cli->diag)
@@ -161,7 +163,7 @@ static enum maq_status with_requests(struct cli *cli, const struct maq_job *job,
 static enum maq_status run(struct cli *cli)
 {
     struct maq_loaded_job *box, *prefill = NULL;
-    struct serve_given given;
+    struct serve_given given = {.drafter = NULL};
     struct serve_checkpoint checkpoint;
     enum maq_status status = cli_serve_job(&box, &checkpoint, cli);
     if (status != MAQ_OK)
@@ -175,6 +177,8 @@ static enum maq_status run(struct cli *cli)
         status = given.batch > 0 ? one_batch(cli, maq_job_get(box), &given)
                                  : with_requests(cli, maq_job_get(box), prefill ? maq_job_get(prefill) : NULL, &given);
     maq_job_free(prefill);
+    if (given.drafter)
+        maq_job_free(given.drafter);
     maq_job_free(box);
     return status;
 }
@@ -207,6 +211,9 @@ const struct cli_command cli_serve = {
         "'ttft_p95<500ms'\n"
         "  maquette serve --model llama-3.1-8b --cluster h100-sxm:8 --requests azure.csv --per-request out.csv\n"
         "  maquette serve --model llama-3.1-8b --cluster h100-sxm:8 --batch 32 --isl 2048 --osl 256\n"
+        "  maquette serve --model llama-3.1-70b --cluster h100-sxm:8 --tp 4 --concurrency 16 --speculative-method "
+        "eagle3 "
+        "--num-speculative-tokens 3 --acceptance 0.75,0.52,0.36\n"
         "  maquette serve --cluster h100-sxm:8 --rate 4 -- vllm serve meta-llama/Llama-3.1-70B-Instruct "
         "--tensor-parallel-size 4\n",
     .options = cli_serve_table,

@@ -21,7 +21,9 @@
     X(COMMAND_CHECKPOINT, 1585, "weights by the name of a checkpoint")                                                 \
     X(SERVE_LAYERS, 1586, "layers that no serving engine here has kernels for")                                        \
     X(SERVE_RANKS, 1587, "degrees of a deployment that do not go together")                                            \
-    X(SERVE_POOLS, 1588, "pools that cannot hand requests over to each other")
+    X(SERVE_POOLS, 1588, "pools that cannot hand requests over to each other")                                         \
+    X(ACCEPTANCE, 1589, "shares of accepted drafts that do not read so")                                               \
+    X(SPECULATION, 1590, "speculative decoding that no engine here does")
 
 enum maq_serve_code {
 #define MAQ_CODE_ENUM(name, code, text) MAQ_CODE_##name = (code),

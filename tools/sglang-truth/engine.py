@@ -118,7 +118,7 @@ class Settings(Off):
 
 
 BAGS = {}
-PARALLEL = Settings(pp_size=1, tp_size=1, pp_rank=0, tp_rank=0, attn_tp_size=1, attn_tp_rank=0, attn_dp_size=1, dcp_size=1)
+PARALLEL = Settings(pp_size=1, tp_size=1, pp_rank=0, tp_rank=0, attn_tp_size=1, attn_tp_rank=0, attn_dp_size=1, dcp_size=1, attn_dcp_size=1)
 runtime_context.RuntimeContext.config_bag = lambda self, name: BAGS.setdefault(name, Settings())
 runtime_context.RuntimeContext.is_config_namespace_published = lambda self, name: False
 runtime_context.get_parallel = lambda: PARALLEL
@@ -170,6 +170,19 @@ def write_indices(out_cache_loc, rows, rows_cpu, prefix, prefix_cpu, seq, seq_cp
 allocation.write_cache_indices = write_indices
 
 
+def assign_rows(rows, table, start, end, out_cache_loc, batch_size):
+    at = 0
+    for row, begin, stop in zip(rows.tolist(), start.tolist(), end.tolist()):
+        table[row, begin:stop] = out_cache_loc[at:at + stop - begin].to(torch.int32)
+        at += stop - begin
+
+
+allocation.assign_req_to_token_pool_func = assign_rows
+# The last slot before a place, which a kernel looks up.
+allocation.get_last_loc = lambda table, rows, prefix: torch.where(
+    prefix > 0, table[rows.long(), (prefix.long() - 1).clamp(min=0)].to(prefix.dtype), torch.full_like(prefix, -1))
+
+
 class Engine(Scheduler):
     """The scheduler without a worker, without sockets, without a model."""
 
@@ -182,14 +195,18 @@ class Engine(Scheduler):
             schedule_policy=knobs["policy"], chunked_prefill_size=knobs["chunked_prefill_size"] or None,
             schedule_conservativeness=knobs["conservativeness"], prefill_max_requests=knobs["prefill_max_requests"] or None,
             schedule_low_priority_values_first=bool(knobs["low_priority_first"]), disable_priority_preemption=True,
-            retraction_policy="length", prefill_decode_interval=0)
+            retraction_policy="length", prefill_decode_interval=0, page_size=page)
         BAGS["memory"] = Settings(radix_eviction_policy=knobs["eviction"])
         BAGS["disagg"] = Settings(disaggregation_mode="null", disaggregation_decode_retraction_backup="none")
-        BAGS["spec"] = Settings(speculative_algorithm=None)
+        drafts = knobs.get("spec_draft_tokens", 0)
+        algorithm = "EAGLE" if knobs["mixed"] or knobs.get("spec_pairs") else "STANDALONE"
+        BAGS["spec"] = Settings(speculative_algorithm=algorithm, speculative_num_steps=knobs["spec_steps"],
+                                speculative_eagle_topk=knobs["spec_topk"], speculative_num_draft_tokens=drafts,
+                                max_speculative_num_draft_tokens=None) if drafts else Settings(speculative_algorithm=None)
         PARALLEL.pp_max_micro_batch_size = knobs["max_running_requests"]
         self.page_size = page
         self.device = "cpu"
-        self.req_to_token_pool = ReqToTokenPool(knobs["max_running_requests"], knobs["context"] + 8, "cpu", False)
+        self.req_to_token_pool = ReqToTokenPool(knobs["max_running_requests"], knobs["context"] + 8 + 64 * page * bool(drafts), "cpu", False)
         self.req_to_token_pool.alloc_aux_to_lengths = lambda **k: None
         kv = Settings()
         if page == 1:
@@ -198,7 +215,7 @@ class Engine(Scheduler):
             self.token_to_kv_pool_allocator = PagedTokenToKVPoolAllocator(knobs["tokens"], page, torch.bfloat16, "cpu", kv, False)
         self.tree_cache = UnifiedRadixCache(CacheInitParams(
             disable=not caching, req_to_token_pool=self.req_to_token_pool, token_to_kv_pool_allocator=self.token_to_kv_pool_allocator,
-            page_size=page, eviction_policy=knobs["eviction"], tree_components=(ComponentType.FULL,)))
+            page_size=page, eviction_policy=knobs["eviction"], is_eagle=bool(knobs.get("spec_pairs")), tree_components=(ComponentType.FULL,)))
         self.chunked_prefill_size = knobs["chunked_prefill_size"] or None
         self.max_prefill_tokens = knobs["max_prefill_tokens"]
         self.max_running_requests = knobs["max_running_requests"]
@@ -216,7 +233,8 @@ class Engine(Scheduler):
         self.new_token_ratio_tracker = ratio_module.NewTokenRatioTracker.from_config()
         self.policy = SchedulePolicy(knobs["policy"], self.tree_cache, False, self.enable_priority_scheduling,
                                      self.schedule_low_priority_values_first)
-        self.spec_algorithm = SpeculativeAlgorithm.NONE
+        self.spec_algorithm = SpeculativeAlgorithm.from_string(algorithm) if drafts else SpeculativeAlgorithm.NONE
+        self.future_map = Settings(stash_bonus_tokens=lambda *a: None)
         self.model_config = Settings(vocab_size=VOCAB, is_encoder_decoder=False)
         self.disaggregation_mode = scheduler_module.DisaggregationMode.NULL
         self.prefill_delayer = self.min_free_slots_delayer = self.dllm_config = self.dynamic_chunk_sizer = None
@@ -233,14 +251,16 @@ class Engine(Scheduler):
         self.dp_attn_adapter = Settings(maybe_prepare_mlp_sync_batch=lambda batch, **k: batch,
                                         maybe_convert_decode_to_extend=lambda batch: batch)
         self.ngram_embedding_manager = Settings(prepare_for_forward=lambda batch, **k: batch)
-        self.metrics_reporter = Settings(num_generated_tokens=0, forward_ct_decode=0)
+        self.metrics_reporter = Settings(num_generated_tokens=0, forward_ct_decode=0, snapshot_spec_decode_metrics=lambda *a: None,
+                                         update_spec_metrics=lambda *a, **k: None)
         self.load_inquirer = Settings(_get_num_pending_tokens=lambda **k: 0)
         self.refused = []
         self.send_abort_output = lambda recv, req: self.refused.append(req)
         self.results = result_module.SchedulerBatchResultProcessor.__new__(result_module.SchedulerBatchResultProcessor)
         for name, value in dict(is_generation=True, enable_overlap=overlap, enable_overlap_mlx=False, tree_cache=self.tree_cache,
                                 token_to_kv_pool_allocator=self.token_to_kv_pool_allocator, metrics_reporter=self.metrics_reporter,
-                                beam_coordinator=self.beam_coordinator, draft_worker=None, model_worker=object(),
+                                beam_coordinator=self.beam_coordinator, draft_worker=None,
+                                model_worker=Settings(on_verify_complete_cpu=lambda *a, **k: None),
                                 model_config=self.model_config, output_streamer=Settings(), req_to_token_pool=self.req_to_token_pool).items():
             object.__setattr__(self.results, name, value)
         self._set_or_validate_priority = lambda req: True

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Records what SGLang's own scheduler decides on random requests under random knobs, for `maquette validate schedule`.
 
-usage: record.py --out DIR [--first N] [--count N]
+usage: record.py --out DIR [--first N] [--count N] [--drafts]
 
 Needs sglang (PyPI, without its dependencies; seen with 0.5.23), torch, numpy and transformers. No model is loaded and no GPU is used; engine.py says
 what is real. Recording N depends on N alone. docs/validate-serve.md has the format. What the engine itself cannot survive (it runs out of
@@ -25,7 +25,7 @@ class GivesUp(Exception):
     pass
 
 
-def random_knobs(rnd, tight):
+def random_knobs(rnd, tight, drafts):
     page = rnd.choice([1, 1, 1, 16, 64, 8])
     tokens = rnd.choice([600, 1000, 1500, 3000, 6000, 20000]) // page * page
     knobs = dict(page_size=page, tokens=tokens, context=min(4000, tokens - 2 * page - 2), caching=int(rnd.random() < 0.8),
@@ -45,6 +45,12 @@ def random_knobs(rnd, tight):
         knobs["context"] = knobs["tokens"] - 2 * page - 2
     if knobs["policy"] in ("fcfs", "lof") and rnd.random() < 0.3:
         knobs["priority"] = 1
+    if drafts:
+        knobs["spec_steps"], knobs["spec_topk"] = rnd.choice([1, 2, 3, 5]), rnd.choice([1, 1, 1, 4])
+        knobs["spec_draft_tokens"] = knobs["spec_steps"] + 1 if knobs["spec_topk"] == 1 else rnd.choice([8, 12])
+        knobs["spec_pairs"] = int(rnd.random() < 0.5)  # EAGLE's tree
+        knobs["tokens"] = (knobs["tokens"] + 2000) // page * page
+        knobs["max_running_requests"] = min(knobs["max_running_requests"], 64)
     return knobs
 
 
@@ -80,7 +86,7 @@ def tokens_of(row):
 
 class Replay:
     def __init__(self, knobs, rows):
-        self.engine, self.rows = Engine(knobs), rows
+        self.engine, self.rows, self.knobs, self.drafts = Engine(knobs), rows, knobs, knobs.get("spec_draft_tokens", 0)
         self.row_of = {row["id"]: row for row in rows}
         self.shown, self.ended, self.live = set(), [], {}
 
@@ -92,21 +98,40 @@ class Replay:
         self.live[row["id"]] = req
         self.engine._add_request_to_queue(req)
 
+    def token(self, row, place):
+        last = place + 1 == row["output"]
+        return EOS if last and row["limit"] > row["output"] else (3 << 40) + int(row["id"]) * (1 << 20) + place
+
     def answer(self, batch):
         """The model's: a token for each request, the last one where its output is complete."""
-        out = []
-        for req in batch.reqs:
-            row = self.row_of[req.rid]
-            last = len(req.output_ids) + 1 == row["output"]
-            out.append(EOS if last and row["limit"] > row["output"] else (3 << 40) + int(row["id"]) * (1 << 20) + len(req.output_ids))
-        return torch.tensor(out, dtype=torch.int64)
+        return torch.tensor([self.token(self.row_of[req.rid], len(req.output_ids)) for req in batch.reqs], dtype=torch.int64)
+
+    def verdicts(self, batch):
+        """How many tokens come out for each request where drafts are verified, by its place in its output."""
+        most = self.knobs["spec_steps"]
+        return [1 + random.Random(f"{req.rid}.{len(req.output_ids)}").randrange(most + 1) for req in batch.reqs]
+
+    def say(self, batch, decode, came):
+        for req, n in zip(batch.reqs, came):
+            chunk = not decode and req.inflight_middle_chunks > 0
+            if not chunk and not req.finished() and not req.is_retracted:
+                self.sampled[req.rid] = n
 
     def process(self, batch):
         result = Settings(copy_done=None, logits_output=None, next_token_ids=self.answer(batch), can_run_cuda_graph=False,
                           routed_experts_output=None, indexer_topk_output=None, auxiliary_host_output=None,
                           extend_input_len_per_req=None, extend_logprob_start_len_per_req=None, num_correct_drafts=0,
                           get_num_generated_tokens=lambda n: n)
-        if batch.forward_mode.is_decode():
+        decode = batch.forward_mode.is_decode()
+        came = self.verdicts(batch) if self.drafts and decode else [1] * len(batch.reqs)
+        self.say(batch, decode, came)
+        if self.drafts and decode:
+            rows = [[self.token(self.row_of[req.rid], len(req.output_ids) + i) if i < n else 0 for i in range(self.drafts)]
+                    for req, n in zip(batch.reqs, came)]
+            result.__dict__.update(next_token_ids=torch.tensor(rows, dtype=torch.int64).reshape(-1), num_non_draft_tokens_per_req=1,
+                                   accept_lens=torch.tensor(came), speculative_num_draft_tokens=self.drafts,
+                                   speculative_output_stride=None, block_accept_lens=None, cap_lens=None, grammar_retained_tokens=None)
+        if decode:
             self.engine.results.process_batch_result_decode(batch, result)
         else:
             self.engine.results.process_batch_result_prefill(batch, result)
@@ -116,7 +141,7 @@ class Replay:
                 self.ended.append(req.rid)
 
     def step(self, number):
-        e, self.ended = self.engine, []
+        e, self.ended, self.sampled = self.engine, [], {}
         before = {rid: req.retraction_count for rid, req in self.live.items()}
         plan = e.get_next_batch_to_run(running_batch=e.running_batch, last_batch=e.last_batch)
         e.running_batch, batch = plan.running_batch, plan.batch_to_run
@@ -126,7 +151,7 @@ class Replay:
         if batch:
             decode = batch.forward_mode.is_decode()
             for i, req in enumerate(batch.reqs):
-                scheduled[req.rid] = 1 if decode else batch.extend_lens[i]
+                scheduled[req.rid] = (self.drafts or 1) if decode else batch.extend_lens[i]
                 if req.rid not in self.shown:
                     self.shown.add(req.rid)
                     hits[req.rid] = batch.prefix_lens[i]
@@ -142,9 +167,12 @@ class Replay:
             e.new_token_ratio_tracker.reset()
         e.last_batch = batch
         tree = e.tree_cache
-        return {"step": number, "scheduled": scheduled, "free": e.token_to_kv_pool_allocator.available_size() + tree.evictable_size(),
+        line = {"step": number, "scheduled": scheduled, "free": e.token_to_kv_pool_allocator.available_size() + tree.evictable_size(),
                 "cached": tree.evictable_size(), "running": sum(not req.finished() for req in e.running_batch.reqs), "waiting": len(e.waiting_queue),
                 "preempted": retracted, "finished": self.ended, "hits": hits, "ratio": e.new_token_ratio_tracker.current}
+        if self.drafts:
+            line["sampled"] = self.sampled
+        return line
 
     def run(self):
         steps, at = [], 0
@@ -163,11 +191,11 @@ class Replay:
         return steps
 
 
-def record(number):
+def record(number, drafts):
     for attempt in range(50):
         rnd = random.Random(f"{number}.{attempt}")
         tight = rnd.random() < 0.4
-        knobs = random_knobs(rnd, tight)
+        knobs = random_knobs(rnd, tight, drafts)
         rows = random_requests(rnd, knobs, tight)
         try:
             return knobs, rows, Replay(knobs, rows).run()
@@ -181,14 +209,15 @@ def main():
     p.add_argument("--out", type=pathlib.Path, required=True)
     p.add_argument("--first", type=int, default=0)
     p.add_argument("--count", type=int, default=1)
+    p.add_argument("--drafts", action="store_true", help="with speculative decoding")
     a = p.parse_args()
     a.out.mkdir(parents=True, exist_ok=True)
     version = importlib.metadata.version("sglang")
     for number in range(a.first, a.first + a.count):
-        knobs, rows, steps = record(number)
+        knobs, rows, steps = record(number, a.drafts)
         lines = [{"engine": "sglang", "version": version, "knobs": dict(knobs, unit=UNIT)}]
         lines += [{"request": row} for row in rows] + steps
-        name = f"{number:05d}-{knobs['policy']}{'-mixed' if knobs['mixed'] else ''}{'-overlap' if knobs['overlap'] else ''}.jsonl.gz"
+        name = f"{number:05d}-{knobs['policy']}{'-mixed' if knobs['mixed'] else ''}{'-overlap' if knobs['overlap'] else ''}{'-drafts' if a.drafts else ''}.jsonl.gz"
         with open(a.out / name, "wb") as f, gzip.GzipFile(fileobj=f, mode="wb", mtime=0) as z:
             z.write("".join(json.dumps(line, separators=(",", ":")) + "\n" for line in lines).encode())
 

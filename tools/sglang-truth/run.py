@@ -61,8 +61,11 @@ def main():
         return 0
     out = a.build / "sglang-truth"
     shutil.rmtree(out, ignore_errors=True)
-    record = subprocess.run([python, HERE / "record.py", "--out", out, "--first", str(a.first), "--count", str(a.count)],
-                            stderr=subprocess.PIPE, text=True, check=False)
+    for more in ([], ["--drafts"]):
+        record = subprocess.run([python, HERE / "record.py", "--out", out, "--first", str(a.first), "--count", str(a.count), *more],
+                                stderr=subprocess.PIPE, text=True, check=False)
+        if record.returncode:
+            break
     files = sorted(out.glob("*.jsonl.gz"))
     if record.returncode or not files:
         print(record.stderr[-2000:], file=sys.stderr)

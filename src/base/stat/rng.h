@@ -30,6 +30,7 @@ enum maq_rng_stream {
     MAQ_RNG_CHECKPOINT, /* how long saving takes */
     MAQ_RNG_REQUEST,    /* when requests come, and how long they are */
     MAQ_RNG_ROUTER,     /* to which of several replicas they go */
+    MAQ_RNG_DRAFT,      /* which drafts of speculative decoding are accepted */
 };
 
 /* Four words of 32 bits: block `block` of an entity. Draws 2 b and 2 b + 1 come from block b. */

@@ -26,8 +26,14 @@ const char *const cli_serve_transfers[] = {
     MAQ_KV_TRANSFER_LIST(TRANSFER)
 #undef TRANSFER
         [MAQ_KV_TRANSFER_COUNT] = NULL};
+static const char *const drafts[] = {
+#define DRAFT(id, name, what) [MAQ_DRAFT_##id] = name,
+    MAQ_DRAFT_LIST(DRAFT)
+#undef DRAFT
+        [MAQ_DRAFT_COUNT] = NULL};
 static const char *const engines[] = {"vllm", "sglang", "trtllm", NULL};
 static const char *const policies[] = {"fcfs", "priority", NULL};
+static const char *const capacities[] = {"guaranteed-no-evict", "max-utilization", NULL};
 static const char *const switches[] = {"auto", "on", "off", NULL};
 
 const struct cli_option cli_serve_table[] = {
@@ -99,9 +105,26 @@ const struct cli_option cli_serve_table[] = {
                           NULL},
     [SERVE_EAGER] = {"--enforce-eager", CLI_FLAG, NULL, "no CUDA graphs", NULL, NULL},
     [SERVE_POLICY] = {"--scheduling-policy", CLI_VALUE, "NAME", "who goes first (fcfs)", NULL, policies},
+    [SERVE_CAPACITY] = {"--capacity-scheduler-policy", CLI_VALUE, "NAME",
+                        "TensorRT-LLM: whom it takes in: who finds room to the end (guaranteed-no-evict), or now", NULL,
+                        capacities},
     [SERVE_ASYNC] = {"--async-scheduling", CLI_VALUE, "auto|on|off",
                      "the next iteration is prepared while one runs (auto: as the engine's version does)", NULL,
                      switches},
+    [SERVE_DRAFT_METHOD] = {"--speculative-method", CLI_VALUE, "NAME",
+                            "speculative decoding: who drafts (draft-model, where a model is named)", NULL, drafts},
+    [SERVE_DRAFT_MODEL] = {"--speculative-model", CLI_VALUE, "MODEL",
+                           "the smaller model that drafts, or one whose last layer an EAGLE head is like (the model's "
+                           "own)",
+                           NULL, NULL},
+    [SERVE_DRAFT_TOKENS] = {"--num-speculative-tokens", CLI_VALUE, "K", "drafts of a request in an iteration", NULL,
+                            NULL},
+    [SERVE_DRAFT_TP] = {"--speculative-tp", CLI_VALUE, "N", "ranks that a smaller model is cut over (as --tp)", NULL,
+                        NULL},
+    [SERVE_ACCEPTANCE] = {"--acceptance", CLI_VALUE, "SHARES",
+                          "of drafts: 0.7 of each behind accepted ones, 0.8,0.6,0.4 of all verifications at each "
+                          "place (as vLLM logs it), or a file with the columns position and accepted",
+                          NULL, NULL},
     [SERVE_ISL] = {"--isl", CLI_VALUE, "N", "tokens of a prompt (1,024)", NULL, NULL},
     [SERVE_OSL] = {"--osl", CLI_VALUE, "N", "tokens that are generated (128)", NULL, NULL},
     [SERVE_SPREAD] = {"--length-spread", CLI_VALUE, "SHARE",
@@ -135,6 +158,7 @@ const struct cli_option cli_serve_table[] = {
                          NULL, NULL},
     [SERVE_DRAWS] = {"--draws", CLI_VALUE, "N", "streams of requests that --find-rate tries, for its interval (6)",
                      NULL, NULL},
+    [SERVE_POWER] = {"--power", CLI_FLAG, NULL, "watts of a GPU while it serves, and joules of a token", NULL, NULL},
     [SERVE_TRACE] =
         {"--trace", CLI_VALUE, "FILE",
          "timeline of iterations and requests for ui.perfetto.dev; FILE.json for Chrome's format, FILE.gz compressed",
@@ -279,6 +303,7 @@ static void read_words(struct maq_serve_options *o, bool weights_said, struct cl
     o->no_chunked_prefill |= cli->values[SERVE_NO_CHUNKED] != NULL;
     o->enforce_eager |= cli->values[SERVE_EAGER] != NULL;
     o->by_priority = cli_serve_word(cli, SERVE_POLICY, policies, o->by_priority) == 1;
+    o->max_utilization = cli_serve_word(cli, SERVE_CAPACITY, capacities, o->max_utilization) == 1;
     if (cli->values[SERVE_ASYNC])
         o->async_scheduling = modes[cli_serve_word(cli, SERVE_ASYNC, switches, 0)];
 }
@@ -378,7 +403,7 @@ static enum maq_status read_fleet(struct serve_given *out, struct cli *cli)
 /* What is asked of requests that come; of one batch alone there is no such figure. */
 static enum maq_status read_asked(struct serve_given *out, struct cli *cli)
 {
-    static const int asked[] = {SERVE_SLO, SERVE_TRACE};
+    static const int asked[] = {SERVE_SLO, SERVE_TRACE, SERVE_POWER};
     for (size_t i = 0; cli->values[SERVE_BATCH] && i < CLI_COUNT(asked); i++)
         if (cli->values[asked[i]])
             return cli_usage(cli, MAQ_CODE_CLI_VALUE, "--rate, --concurrency or --requests, in place of --batch",
@@ -421,8 +446,20 @@ enum maq_status cli_serve_options(struct serve_given *out, const struct serve_ch
     }
     bool ep_said = out->options.ep > 0 || cli->values[SERVE_EP];
     enum maq_status status = cli_first_fault(read_engine(out, cli), read_requests(out, cli, open));
+    if (open) { /* what a deployment carries has a closed form without it */
+        if (out->options.speculation.method != MAQ_DRAFT_NONE)
+            maq_diag_add(cli->diag, MAQ_WARNING, MAQ_CODE_CLI_DRAFTS, (struct maq_span){0}, NULL,
+                         "deployments are compared without speculative decoding");
+        out->options.speculation = (struct maq_speculation){.method = MAQ_DRAFT_NONE};
+    } else if (status == MAQ_OK) {
+        status = cli_serve_speculation(out, cli, job);
+    }
     if (out->options.dp > 1 && !ep_said && !open)
         out->options.ep = out->options.dp * job->plan.tp;
+    if (cli->values[SERVE_CAPACITY] && out->options.engine != MAQ_ENGINE_TRTLLM)
+        status = cli_first_fault(status, cli_usage(cli, MAQ_CODE_CLI_VALUE, "--engine trtllm",
+                                                   "--capacity-scheduler-policy is TensorRT-LLM's, not %s's",
+                                                   maq_engine_name(out->options.engine)));
     if (out->options.engine == MAQ_ENGINE_TRTLLM)
         maq_diag_add(cli->diag, MAQ_WARNING, MAQ_CODE_CLI_SCHEDULER, (struct maq_span){0}, NULL,
                      "kernels, limits and host times are those of %s; which requests an iteration takes is decided as "

@@ -46,7 +46,13 @@ enum {
     SERVE_NO_CHUNKED,
     SERVE_EAGER,
     SERVE_POLICY,
+    SERVE_CAPACITY,
     SERVE_ASYNC,
+    SERVE_DRAFT_METHOD,
+    SERVE_DRAFT_MODEL,
+    SERVE_DRAFT_TOKENS,
+    SERVE_DRAFT_TP,
+    SERVE_ACCEPTANCE,
     SERVE_ISL,
     SERVE_OSL,
     SERVE_SPREAD,
@@ -63,6 +69,7 @@ enum {
     SERVE_SLO,
     SERVE_FIND_RATE,
     SERVE_DRAWS,
+    SERVE_POWER,
     SERVE_TRACE,
     SERVE_JSON,
     SERVE_PER_REQUEST,
@@ -96,7 +103,8 @@ struct serve_given {
     struct maq_serve_options prefill;
     enum maq_router prefill_router;
     struct maq_handover handover;
-    bool own_cluster; /* it stands on one of its own */
+    bool own_cluster;               /* it stands on one of its own */
+    struct maq_loaded_job *drafter; /* a model that drafts, as a job; owned by the caller; NULL = none */
 };
 
 /* What --model says of the weights, by its name. */
@@ -126,6 +134,8 @@ enum maq_status cli_serve_split_cluster(struct cli *cli);
 enum maq_status cli_serve_pools(struct serve_given *out, struct maq_loaded_job **box, struct cli *cli,
                                 const struct maq_job *job);
 
+/* Speculative decoding, once the requests are read: speculation.c */
+enum maq_status cli_serve_speculation(struct serve_given *out, struct cli *cli, const struct maq_job *job);
 enum maq_status cli_serve_options(struct serve_given *out, const struct serve_checkpoint *checkpoint, struct cli *cli,
                                   const struct maq_job *job, bool open);
 

@@ -47,11 +47,14 @@ static void add_quantiles(struct maq_json map, const char *key, const struct maq
                    {"p50", q->p50}, {"p90", q->p90}, {"p95", q->p95}, {"p99", q->p99});
 }
 
-static void add_parts(struct maq_json map, const char *key, const double part_s[MAQ_SERVE_PART_COUNT])
+/* `drafts`: somebody drafts, and passes of that are a part. */
+static void add_parts(struct maq_json map, const char *key, const double part_s[MAQ_SERVE_PART_COUNT], bool drafts)
 {
     struct maq_json parts = maq_json_map(map, key);
     for (int i = 0; i < MAQ_SERVE_PART_COUNT; i++) {
         char name[40];
+        if (i == MAQ_SERVE_DRAFT && !drafts)
+            continue;
         maq__snprintf(name, sizeof name, "%s_s", maq_serve_part_name((enum maq_serve_part)i));
         maq_json_real(parts, name, part_s[i]);
     }
@@ -90,6 +93,36 @@ static void add_slo(struct maq_json root, const struct maq_slo_outcome *o)
             add_limit(request, maq_slo_metric_name((enum maq_slo_metric)m), &o->request[m]);
     maq_json_int(goodput, "requests", o->good);
     maq_json_real(goodput, "requests_per_s", o->goodput_per_s);
+}
+
+static bool drafts(const struct maq_serve_result *r)
+{
+    return r->options.speculation.method != MAQ_DRAFT_NONE;
+}
+
+static void add_speculation(struct maq_json root, const struct maq_serve_result *r)
+{
+    const struct maq_speculation *o = &r->options.speculation;
+    const struct maq_speculated *s = &r->speculated;
+    struct maq_json map = maq_json_map(root, "speculation");
+    maq_json_text(map, "method", maq_draft_method_name(o->method));
+    maq_json_text(map, "model", o->draft ? o->draft->model.name : NULL);
+    MAQ_JSON_INTS(map, {"num_speculative_tokens", o->tokens}, {"branches", o->branches},
+                  {"verified_tokens", o->verified});
+    struct maq_json list = maq_json_list(map, "accepted");
+    for (int32_t i = 0; i < o->tokens; i++) {
+        struct maq_json item = maq_json_item(list);
+        maq_json_int(item, "position", i + 1);
+        maq_json_real(item, "accepted", o->accepted[i]);
+    }
+    if (r->finished == 0)
+        return;
+    MAQ_JSON_INTS(map, {"verifications", (int64_t)s->verifications}, {"drafted_tokens", (int64_t)s->drafted},
+                  {"accepted_tokens", (int64_t)s->accepted});
+    double n = (double)s->verifications;
+    MAQ_JSON_REALS(map, {"acceptance_length", n > 0 ? 1 + (double)s->accepted / n : 1},
+                   {"acceptance_rate", s->drafted > 0 ? (double)s->accepted / (double)s->drafted : 0},
+                   {"draft_s", s->draft_s}, {"draft_share", r->busy_s > 0 ? s->draft_s / r->busy_s : 0});
 }
 
 static void add_fleet(struct maq_json root, const struct maq_serve_result *r)
@@ -143,7 +176,7 @@ static void add_pools(struct maq_json root, const struct maq_serve_pools *p)
     maq_json_text(prefill, "router", p->prefill_router);
     add_deployment(prefill, p->prefill);
     add_iterations(prefill, p->prefill);
-    add_parts(prefill, "breakdown", p->prefill->part_s);
+    add_parts(prefill, "breakdown", p->prefill->part_s, drafts(p->prefill));
 }
 
 /* `requests_per_s` is null where there is no such rate. */
@@ -168,6 +201,8 @@ enum maq_status maq_report_serve_json(char **out, const struct maq_serve_result 
     add_deployment(d.root, r);
     if (r->capacity && r->fits)
         add_capacity(d.root, r->capacity);
+    if (drafts(r))
+        add_speculation(d.root, r);
     if (r->replicas)
         add_fleet(d.root, r);
     if (r->pools)
@@ -188,6 +223,13 @@ enum maq_status maq_report_serve_json(char **out, const struct maq_serve_result 
             MAQ_JSON_REALS(maq_json_map(d.root, "money"), {"usd_per_hour", m.per_hour},
                            {"usd_per_million_output_tokens", m.per_million_output_tokens},
                            {"usd_per_million_tokens", m.per_million_tokens});
+        if (r->power)
+            MAQ_JSON_REALS(maq_json_map(d.root, "power"), {"watts_per_device", r->power->watts},
+                           {"watts_per_device_low", r->power->low_watts},
+                           {"watts_per_device_high", r->power->high_watts},
+                           {"joules_per_output_token", r->power->joules_per_output_token},
+                           {"joules_per_token", r->power->joules_per_token}, {"matrix_share", r->power->matrix_share},
+                           {"memory_share", r->power->memory_share});
         struct maq_json latency = maq_json_map(d.root, "latency");
         add_quantiles(latency, "ttft_s", &r->ttft_s);
         add_quantiles(latency, "tpot_s", &r->tpot_s);
@@ -195,7 +237,7 @@ enum maq_status maq_report_serve_json(char **out, const struct maq_serve_result 
         add_quantiles(latency, "e2el_s", &r->e2el_s);
         add_quantiles(latency, "queue_s", &r->queue_s);
         add_iterations(d.root, r);
-        add_parts(d.root, "breakdown", r->part_s);
+        add_parts(d.root, "breakdown", r->part_s, drafts(r));
     }
     return maq_json_finish(out, &d, diag);
 }
@@ -211,8 +253,10 @@ enum maq_status maq_report_serve_batch_json(char **out, const struct maq_serve_r
     MAQ_JSON_INTS(map, {"requests", size}, {"isl", prompt}, {"osl", output});
     MAQ_JSON_REALS(map, {"prefill_s", b->prefill_s}, {"decode_s", b->decode_s},
                    {"token_s", output > 1 ? b->decode_s / (double)(output - 1) : 0});
-    add_parts(map, "prefill", b->part_s[0]);
-    add_parts(map, "decode", b->part_s[1]);
+    add_parts(map, "prefill", b->part_s[0], drafts(plan));
+    add_parts(map, "decode", b->part_s[1], drafts(plan));
+    if (drafts(plan))
+        add_speculation(d.root, plan);
     return maq_json_finish(out, &d, diag);
 }
 

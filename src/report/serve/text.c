@@ -56,6 +56,24 @@ static void put_deployment(struct maq_page *page, struct maq_buf *line, const st
     put(page, "engine", line);
 }
 
+static void put_speculation(struct maq_page *page, struct maq_buf *line, const struct maq_serve_result *r)
+{
+    const struct maq_speculation *o = &r->options.speculation;
+    const struct maq_speculated *s = &r->speculated;
+    if (o->method == MAQ_DRAFT_NONE)
+        return;
+    maq_buf_addf(line, "%s%s%s: %d draft%s of a request in an iteration", maq_draft_method_name(o->method),
+                 o->draft ? " " : "", o->draft ? o->draft->model.name : "", o->tokens, maq_words_s(o->tokens));
+    if (o->verified != o->tokens + 1)
+        maq_buf_addf(line, ", in trees of %d", o->verified - 1);
+    maq_buf_addf(line, "; %.2f tokens of a verification expected", maq_acceptance_length(o));
+    if (s->verifications > 0)
+        maq_buf_addf(line, ", %.2f had: %llu of %llu drafts accepted; drafting takes %.1f %% of the time",
+                     1 + (double)s->accepted / (double)s->verifications, (unsigned long long)s->accepted,
+                     (unsigned long long)s->drafted, r->busy_s > 0 ? 100 * s->draft_s / r->busy_s : 0);
+    put(page, "drafts", line);
+}
+
 static void put_memory(struct maq_page *page, struct maq_buf *line, const struct maq_serve_result *r)
 {
     char tokens[32];
@@ -233,6 +251,19 @@ static void put_money(struct maq_page *page, struct maq_buf *line, const struct 
     put(page, "cost", line);
 }
 
+static void put_power(struct maq_page *page, struct maq_buf *line, const struct maq_serve_result *r)
+{
+    const struct maq_serve_power *p = r->power;
+    if (!p)
+        return;
+    maq_buf_addf(line,
+                 "%.0f W a GPU (80 %% interval %.0f to %.0f), %.3g J for a token out, %.3g J for one in or out; matrix "
+                 "units %.0f %% busy, memory %.0f %%",
+                 p->watts, p->low_watts, p->high_watts, p->joules_per_output_token, p->joules_per_token,
+                 100 * p->matrix_share, 100 * p->memory_share);
+    put(page, "power", line);
+}
+
 static void put_load(struct maq_page *page, struct maq_buf *line, const struct maq_serve_result *r)
 {
     maq_buf_addf(
@@ -241,6 +272,7 @@ static void put_load(struct maq_page *page, struct maq_buf *line, const struct m
         r->tpot_s.mean > 0 ? 1 / r->tpot_s.mean : 0, r->input_tokens_per_s);
     put(page, "throughput", line);
     put_money(page, line, r);
+    put_power(page, line, r);
     maq_buf_addf(
         line,
         "%llu iterations of %.1f requests and %.0f tokens; %llu preemptions; KV cache %.0f %% full, at most %.0f %%",
@@ -320,6 +352,7 @@ enum maq_status maq_report_serve_text(char **out, const struct maq_serve_result 
     maq_buf_init(&line, 1 << 16);
     put_deployment(&page, &line, r);
     put_memory(&page, &line, r);
+    put_speculation(&page, &line, r);
     if (r->capacity && r->fits)
         put_capacity(&page, &line, r->capacity, r->slo.slo.n > 0);
     if (r->pools) {
@@ -371,6 +404,7 @@ enum maq_status maq_report_serve_batch_text(char **out, const struct maq_serve_r
     maq_buf_init(&line, 1 << 16);
     put_deployment(&page, &line, plan);
     put_memory(&page, &line, plan);
+    put_speculation(&page, &line, plan);
     maq_buf_addf(&line, "%lld prompt%s of %lld tokens in %.2f ms", (long long)size, maq_words_s(size),
                  (long long)prompt, b->prefill_s * 1e3);
     if (output > 1) /* the first token comes out of the prompt */

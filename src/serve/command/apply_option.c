@@ -14,7 +14,8 @@
 #include "serve/codes.h"
 #include "serve/command/command.h"
 
-static void bad(struct maq_command_reader *r, const struct maq_command_argument *a, const char *hint, const char *why)
+void maq_command_bad(struct maq_command_reader *r, const struct maq_command_argument *a, const char *hint,
+                     const char *why)
 {
     r->status = maq_diag_fail(MAQ_BAD_INPUT, r->diag, MAQ_CODE_COMMAND_VALUE, maq_command_span(r, a->value_at), hint,
                               "%s takes %s, not '%.60s'", a->form.text, why, a->value);
@@ -49,15 +50,15 @@ static bool read_count(int64_t *out, const char *text, bool suffixes)
     return false;
 }
 
-static bool number(struct maq_command_reader *r, const struct maq_command_argument *a, int64_t *out, int64_t least,
-                   int64_t most)
+bool maq_command_number(struct maq_command_reader *r, const struct maq_command_argument *a, int64_t *out, int64_t least,
+                        int64_t most)
 {
     bool vllm = r->engine->engine == MAQ_ENGINE_VLLM;
     char why[64];
     if (read_count(out, a->value, vllm) && *out >= least && *out <= most)
         return true;
     maq__snprintf(why, sizeof why, "a number from %lld to %lld", (long long)least, (long long)most);
-    bad(r, a, NULL, why);
+    maq_command_bad(r, a, NULL, why);
     return false;
 }
 
@@ -102,7 +103,7 @@ static bool plain_number(struct maq_command_reader *r, const struct maq_command_
     double x;
     for (size_t i = 0; i < MAQ_COUNT(counts); i++)
         if (counts[i].effect == effect) {
-            if (number(r, a, &n, counts[i].least, counts[i].most))
+            if (maq_command_number(r, a, &n, counts[i].least, counts[i].most))
                 *(int32_t *)(void *)(o + counts[i].at) = (int32_t)n;
             return true;
         }
@@ -111,7 +112,7 @@ static bool plain_number(struct maq_command_reader *r, const struct maq_command_
             if (maq_str_to_double(&x, maq_str_of(a->value)) && x >= 0.01 && x <= 1)
                 *(double *)(void *)(o + shares[i].at) = x;
             else
-                bad(r, a, NULL, "a share from 0.01 to 1");
+                maq_command_bad(r, a, NULL, "a share from 0.01 to 1");
             return true;
         }
     for (size_t i = 0; i < MAQ_COUNT(degrees); i++)
@@ -119,7 +120,7 @@ static bool plain_number(struct maq_command_reader *r, const struct maq_command_
             const char *flag = maq_arena_strdup(&r->box->arena, maq_str_of(a->form.text));
             if (!flag)
                 r->status = maq_no_memory(r->diag, "options");
-            else if (number(r, a, &n, 1, 1 << 20))
+            else if (maq_command_number(r, a, &n, 1, 1 << 20))
                 maq_command_override(r, flag, degrees[i].path, a->value);
             if (effect == MAQ_COMMAND_TP)
                 r->tp = (int32_t)n;
@@ -210,7 +211,7 @@ static void set_weights(struct maq_command_reader *r, const struct maq_command_a
         }
     }
     maq__snprintf(hint, sizeof hint, "did you mean '%s'?", near ? near : "");
-    bad(r, a, near ? hint : "fp8, awq, gptq, modelopt_fp4, mxfp4, ...", "a quantization");
+    maq_command_bad(r, a, near ? hint : "fp8, awq, gptq, modelopt_fp4, mxfp4, ...", "a quantization");
 }
 
 /* What words of an option say; `word` NULL ends them. */
@@ -229,7 +230,7 @@ static int meaning_of(struct maq_command_reader *r, const struct maq_command_arg
             return m->is;
     for (const struct meaning *m = words; m->word && n + 24 < sizeof hint; m++)
         n += (size_t)maq__snprintf(hint + n, sizeof hint - n, "%s%s", n > 0 ? ", " : "one of: ", m->word);
-    bad(r, a, hint, what);
+    maq_command_bad(r, a, hint, what);
     return -1;
 }
 
@@ -310,7 +311,7 @@ static bool set_sglang(struct maq_command_reader *r, const struct maq_command_ar
         if (maq_str_to_double(&x, maq_str_of(a->value)) && x > 0 && x <= 100)
             o->conservativeness = x;
         else
-            bad(r, a, NULL, "a factor above 0, at most 100");
+            maq_command_bad(r, a, NULL, "a factor above 0, at most 100");
     } else if (policy || effect == MAQ_COMMAND_EVICTION) {
         int none = policy ? (int)MAQ_SGLANG_POLICIES : (int)MAQ_RADIX_EVICTIONS,
             is = policy ? meaning_of(r, a, sglang_policies, "a policy") : meaning_of(r, a, evictions, "an eviction");
@@ -330,7 +331,7 @@ static void set_length(struct maq_command_reader *r, const struct maq_command_ar
 {
     int64_t n = 0;
     bool own = r->engine->engine == MAQ_ENGINE_VLLM && (strcmp(a->value, "auto") == 0 || strcmp(a->value, "-1") == 0);
-    if (own || number(r, a, &n, 1, 1 << 30)) /* auto: the model's, as far as it fits */
+    if (own || maq_command_number(r, a, &n, 1, 1 << 30)) /* auto: the model's, as far as it fits */
         r->box->read.options.max_model_len = n;
 }
 
@@ -338,7 +339,7 @@ static void set_chunk(struct maq_command_reader *r, const struct maq_command_arg
 {
     struct maq_serve_options *o = &r->box->read.options;
     int64_t n;
-    if (!number(r, a, &n, -1, 1 << 20))
+    if (!maq_command_number(r, a, &n, -1, 1 << 20))
         return;
     o->no_chunked_prefill = n <= 0;
     o->max_num_batched_tokens = n > 0 ? (int32_t)n : 0;
@@ -384,7 +385,7 @@ static bool set_ranks(struct maq_command_reader *r, const struct maq_command_arg
     if (effect == MAQ_COMMAND_DP_ATTENTION) {
         r->shares = true;
     } else if (effect == MAQ_COMMAND_DP || effect == MAQ_COMMAND_DP_ATTENTION_RANKS) {
-        if (number(r, a, &n, 1, 4096))
+        if (maq_command_number(r, a, &n, 1, 4096))
             *(effect == MAQ_COMMAND_DP ? &r->dp : &r->shared) = (int32_t)n;
     } else if (effect == MAQ_COMMAND_DEEPEP_MODE) {
         r->deepep_mode = meaning_of(r, a, deepep_modes, "a mode");
@@ -431,7 +432,7 @@ void maq_command_conclude_ranks(struct maq_command_reader *r)
 static void set_blocks(struct maq_command_reader *r, const struct maq_command_argument *a)
 {
     int64_t n;
-    if (!number(r, a, &n, 1, 1 << 28))
+    if (!maq_command_number(r, a, &n, 1, 1 << 28))
         return;
     if (a->form.row->effect == MAQ_COMMAND_BLOCKS)
         r->box->read.options.blocks = n;
@@ -468,13 +469,17 @@ void maq_command_set(struct maq_command_reader *r, const struct maq_command_argu
     if (effect == MAQ_COMMAND_MODEL) {
         r->model = a->value;
         r->model_at = a->value_at;
+    } else if (effect == MAQ_COMMAND_CONFIG) {
+        r->config = a->value;
+        r->config_at = a->value_at;
+        maq__snprintf(r->config_option, sizeof r->config_option, "%s", a->form.text);
     } else if (effect == MAQ_COMMAND_QUANTIZATION) {
         set_weights(r, a);
     } else if (effect == MAQ_COMMAND_LEN) {
         set_length(r, a);
     } else if (effect == MAQ_COMMAND_CHUNK) {
         set_chunk(r, a);
-    } else if (set_ranks(r, a) || set_sglang(r, a)) {
+    } else if (set_ranks(r, a) || set_sglang(r, a) || maq_command_set_drafts(r, a)) {
         return;
     } else if (effect == MAQ_COMMAND_BLOCK || effect == MAQ_COMMAND_BLOCKS || effect == MAQ_COMMAND_POOL) {
         set_blocks(r, a);

@@ -6,6 +6,8 @@
  *   options.c       looks a word up in one
  *   read.c          splits the words of a command line into options
  *   apply_option.c  what an option sets
+ *   trtllm_config.c the file of TensorRT-LLM's --config
+ *   speculation.c   what options of speculative decoding set
  *   checkpoint_name.c  what the name of a checkpoint says of its weights
  */
 #ifndef MAQ_SERVE_COMMAND_COMMAND_H
@@ -65,7 +67,14 @@ enum maq_command_effect {
     MAQ_COMMAND_RESERVED_DECODE,
     MAQ_COMMAND_GRAPH_REQUESTS,
     MAQ_COMMAND_MIXED,
-    MAQ_COMMAND_LEVEL /* vLLM's -O */
+    MAQ_COMMAND_CONFIG,      /* TensorRT-LLM: a file that lies over the options */
+    MAQ_COMMAND_SPEC_CONFIG, /* of speculative decoding: vLLM's object */
+    MAQ_COMMAND_SPEC_METHOD,
+    MAQ_COMMAND_SPEC_MODEL,
+    MAQ_COMMAND_SPEC_TOKENS,   /* drafts behind each other */
+    MAQ_COMMAND_SPEC_BRANCHES, /* SGLang: of a tree */
+    MAQ_COMMAND_SPEC_VERIFIED, /* SGLang: tokens that are verified together */
+    MAQ_COMMAND_LEVEL          /* vLLM's -O */
 };
 
 /* Options that are alike; a blank between two, a bar between the names of one: "tensor-parallel-size|-tp". */
@@ -108,6 +117,13 @@ struct maq_loaded_command {
     struct maq_override overrides[3];
 };
 
+/* What is said of speculative decoding, 0 and NULL: nothing. */
+struct maq_command_drafts {
+    const char *method, *model;
+    int64_t tokens, branches, verified, tp;
+    char said[80]; /* the first option of it */
+};
+
 struct maq_command_reader {
     const struct maq_command_engine *engine;
     struct maq_loaded_command *box;
@@ -125,11 +141,16 @@ struct maq_command_reader {
     int32_t tp, dp, shared; /* as they are said; 0 = not. shared: SGLang's ranks of attention */
     bool shares;            /* what dp says is ranks of attention */
     int deepep_mode;        /* enum maq_serve_exchange */
+    struct maq_command_drafts drafts;
+    const char *config; /* a file of further options; NULL = none. config_at: the word that names it */
+    size_t config_at;
+    char config_option[80];
 };
 
 /* An option as it stands: words[at], its values behind it (in `value`, where it is behind '='). */
 struct maq_command_argument {
     struct maq_command_form form;
+    struct maq_str member; /* "method" of --speculative-config.method; empty: the whole */
     size_t at;
     const char *value; /* NULL: none; the first of several */
     size_t value_at;   /* the word that has it */
@@ -137,6 +158,16 @@ struct maq_command_argument {
 
 /* What it sets. apply_option.c */
 void maq_command_set(struct maq_command_reader *r, const struct maq_command_argument *a);
+/* "--x takes WHY, not 'y'". */
+void maq_command_bad(struct maq_command_reader *r, const struct maq_command_argument *a, const char *hint,
+                     const char *why);
+bool maq_command_number(struct maq_command_reader *r, const struct maq_command_argument *a, int64_t *out, int64_t least,
+                        int64_t most);
+/* Options of speculative decoding; false: it is none. What they come to. speculation.c */
+bool maq_command_set_drafts(struct maq_command_reader *r, const struct maq_command_argument *a);
+void maq_command_conclude_drafts(struct maq_command_reader *r);
+/* Reads r->config. trtllm_config.c */
+void maq_command_read_config(struct maq_command_reader *r);
 /* What the ranks that were said come to, once all is read. apply_option.c */
 void maq_command_conclude_ranks(struct maq_command_reader *r);
 /* What the name of the model says, where nothing else does. checkpoint_name.c */

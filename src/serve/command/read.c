@@ -139,10 +139,10 @@ static size_t option(struct maq_command_reader *r, size_t at, size_t n)
 {
     const char *word = r->words[at];
     struct maq_command_argument a = {.at = at, .value_at = at};
-    struct maq_str name, value = maq_str_split(maq_str_of(word), '=', &name), base = name;
+    struct maq_str name, value = maq_str_split(maq_str_of(word), '=', &name), base = name, member = {NULL, 0};
     bool glued = level(r, &a, word);
     if (r->engine->engine == MAQ_ENGINE_VLLM && memchr(name.ptr, '.', name.len))
-        (void)maq_str_split(name, '.', &base);
+        member = maq_str_split(name, '.', &base);
     if (!glued && !maq_command_find(&a.form, r->engine, base)) {
         unknown(r, at, base);
         for (at++; at < n && !is_option(r->words[at]);) /* what may be its values */
@@ -151,6 +151,7 @@ static size_t option(struct maq_command_reader *r, size_t at, size_t n)
     }
     if (!glued && value.ptr)
         a.value = value.ptr;
+    a.member = member;
     enum maq_command_takes takes = a.form.row->takes;
     size_t next = at + 1;
     if (takes == MAQ_TAKES_NONE || takes == MAQ_TAKES_SWITCH) {
@@ -220,9 +221,12 @@ static bool register_line(struct maq_command_reader *r, const char *const *words
 static void conclude(struct maq_command_reader *r)
 {
     struct maq_serve_options *o = &r->box->read.options;
+    if (r->config)
+        maq_command_read_config(r);
     if (r->model)
         maq_command_checkpoint(r);
     maq_command_conclude_ranks(r);
+    maq_command_conclude_drafts(r);
     if (r->pool > 0)
         o->blocks = r->pool / (r->block > 0 ? r->block : 1);
     o->block_size = r->block;

@@ -40,6 +40,11 @@ static const struct maq_command_row rows[] = {
     {MAQ_TAKES_ONE, MAQ_COMMAND_RESERVED_DECODE, "num-reserved-decode-tokens"},
     {MAQ_TAKES_ONE, MAQ_COMMAND_GRAPH_REQUESTS, "cuda-graph-max-bs"},
     {MAQ_TAKES_NONE, MAQ_COMMAND_MIXED, "enable-mixed-chunk"},
+    {MAQ_TAKES_ONE, MAQ_COMMAND_SPEC_METHOD, "speculative-algorithm"},
+    {MAQ_TAKES_ONE, MAQ_COMMAND_SPEC_MODEL, "speculative-draft-model-path|speculative-draft-model"},
+    {MAQ_TAKES_ONE, MAQ_COMMAND_SPEC_TOKENS, "speculative-num-steps"},
+    {MAQ_TAKES_ONE, MAQ_COMMAND_SPEC_BRANCHES, "speculative-eagle-topk"},
+    {MAQ_TAKES_ONE, MAQ_COMMAND_SPEC_VERIFIED, "speculative-num-draft-tokens"},
 
     /* ---- what changes the prediction and is not modelled ---- */
     {MAQ_TAKES_ONE, MAQ_COMMAND_SAID,
@@ -51,8 +56,7 @@ static const struct maq_command_row rows[] = {
      "max-loras-per-batch max-loaded-loras lora-eviction-policy lora-backend max-lora-chunk-size "
      "lora-drain-wait-threshold attention-backend prefill-attention-backend decode-attention-backend sampling-backend "
      "dsa-prefill-backend|nsa-prefill-backend|nsa-prefill dsa-decode-backend|nsa-decode-backend|nsa-decode "
-     "fp8-gemm-backend fp4-gemm-backend speculative-algorithm speculative-draft-model-path|speculative-draft-model "
-     "speculative-num-steps speculative-eagle-topk speculative-num-draft-tokens speculative-accept-threshold-single "
+     "fp8-gemm-backend fp4-gemm-backend speculative-accept-threshold-single "
      "speculative-accept-threshold-acc speculative-token-map speculative-attention-mode "
      "speculative-draft-attention-backend speculative-moe-runner-backend speculative-moe-a2a-backend "
      "speculative-draft-model-quantization speculative-ngram-min-bfs-breadth speculative-ngram-max-bfs-breadth "

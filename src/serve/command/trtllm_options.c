@@ -2,8 +2,8 @@
 /*
  * trtllm_options.c - the options of trtllm-serve.
  *
- * Those of tensorrt_llm/commands/serve.py (NVIDIA/TensorRT-LLM, commit 00209af). Whatever the file of --config has lies over them, and is
- * not read.
+ * Those of tensorrt_llm/commands/serve.py (NVIDIA/TensorRT-LLM, commit 00209af). What the file of --config has lies over them
+ * (trtllm_config.c).
  */
 #include "base/check.h"
 #include "serve/command/command.h"
@@ -19,8 +19,9 @@ static const struct maq_command_row rows[] = {
 
     {MAQ_TAKES_ONE, MAQ_COMMAND_SAID,
      "backend max_beam_width context_parallel_size|cp_size moe_cluster_parallel_size|cluster_size "
-     "config|extra_llm_api_options server_role disagg_cluster_uri num_postprocess_workers"},
+     "server_role disagg_cluster_uri num_postprocess_workers"},
 
+    {MAQ_TAKES_ONE, MAQ_COMMAND_CONFIG, "config|extra_llm_api_options"},
     {MAQ_TAKES_NONE, MAQ_COMMAND_CHUNKED, "enable_chunked_prefill"},
     {MAQ_TAKES_ONE, MAQ_COMMAND_PASSED,
      "tokenizer custom_tokenizer host port custom_module_dirs log_level gpus_per_node revision reasoning_parser "

@@ -32,6 +32,10 @@ static const struct maq_command_row rows[] = {
     {MAQ_TAKES_SWITCH, MAQ_COMMAND_EAGER, "enforce-eager"},
     {MAQ_TAKES_SWITCH, MAQ_COMMAND_ASYNC, "async-scheduling"},
     {MAQ_TAKES_ONE, MAQ_COMMAND_POLICY, "scheduling-policy"},
+    {MAQ_TAKES_ONE, MAQ_COMMAND_SPEC_CONFIG, "speculative-config|-sc"},
+    {MAQ_TAKES_ONE, MAQ_COMMAND_SPEC_METHOD, "spec-method"},
+    {MAQ_TAKES_ONE, MAQ_COMMAND_SPEC_MODEL, "spec-model"},
+    {MAQ_TAKES_ONE, MAQ_COMMAND_SPEC_TOKENS, "spec-tokens"},
     {MAQ_TAKES_ONE, MAQ_COMMAND_LEVEL, "optimization-level|-O"},
 
     /* ---- what changes the prediction and is not modelled ---- */
@@ -46,7 +50,7 @@ static const struct maq_command_row rows[] = {
      "cpu-offload-gb offload-group-size offload-num-in-group offload-prefetch-step max-loras max-lora-rank lora-dtype "
      "max-cpu-loras max-num-scheduled-tokens max-num-active-seqs max-num-queued-reqs max-num-queued-tokens "
      "scheduler-cls watermark prefill-schedule-interval stream-interval max-cudagraph-capture-size ir-op-priority "
-     "moe-backend linear-backend sparse-indexer-topk-backend speculative-config|-sc spec-method spec-model spec-tokens "
+     "moe-backend linear-backend sparse-indexer-topk-backend "
      "diffusion-config|-dc kv-transfer-config ec-transfer-config compilation-config|-cc attention-config|-ac "
      "engram-config kernel-config additional-config performance-mode gdn-prefill-backend kda-prefill-backend "
      "kda-decode-backend dcp-kv-cache-interleave-size cp-kv-cache-interleave-size"},
@@ -113,8 +117,10 @@ static const struct maq_command_row rows[] = {
      "enable-flashinfer-autotune fail-on-environ-validation enable-log-requests"},
 
     /* ---- of earlier releases ---- */
+    {MAQ_TAKES_ONE, MAQ_COMMAND_SPEC_MODEL, "speculative-model"},
+    {MAQ_TAKES_ONE, MAQ_COMMAND_SPEC_TOKENS, "num-speculative-tokens"},
     {MAQ_TAKES_ONE, MAQ_COMMAND_SAID,
-     "num-scheduler-steps num-lookahead-slots speculative-model num-speculative-tokens max-seq-len-to-capture "
+     "num-scheduler-steps num-lookahead-slots max-seq-len-to-capture "
      "max-context-len-to-capture scheduler-delay-factor max-num-partial-prefills max-long-partial-prefills "
      "lora-extra-vocab-size num-redundant-experts eplb-window-size eplb-step-interval"},
     {MAQ_TAKES_SOME, MAQ_COMMAND_SAID, "cuda-graph-sizes"},

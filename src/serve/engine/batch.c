@@ -11,29 +11,82 @@
 
 #include <stdlib.h>
 
-/* The size of the graph that holds a batch; 0 = none. SGLang's hold decodes alone. */
-static int64_t graph_of(const struct maq_deployment *d, int64_t tokens, uint32_t prompts)
+/* The size of the graph that holds a batch; 0 = none. SGLang's hold decodes alone. queries: of each request that decodes. */
+static int64_t graph_of(const struct maq_deployment *d, int64_t tokens, uint32_t prompts, int64_t queries)
 {
     if (d->options.engine == MAQ_ENGINE_SGLANG && prompts > 0)
         return 0;
-    return maq_serve_graph_size(&d->options, tokens);
+    return maq_serve_graph_size(&d->options, tokens, prompts > 0 ? 1 : queries);
 }
 
-static int64_t padded(const struct maq_deployment *d, int64_t tokens, uint32_t prompts)
+static int64_t padded(const struct maq_deployment *d, int64_t tokens, uint32_t prompts, int64_t queries)
 {
-    int64_t graph = graph_of(d, tokens, prompts);
+    int64_t graph = graph_of(d, tokens, prompts, queries);
     return graph > 0 ? graph : tokens;
+}
+
+/* Those that decode have a query each: a token, or with speculative decoding that and their drafts. Others are prompts. */
+static int64_t queries_of(const struct maq_deployment *d)
+{
+    return d->options.speculation.method == MAQ_DRAFT_NONE ? 1 : d->options.speculation.verified;
+}
+
+/* Keys at each window of a further sequence that decodes with `queries`, the last of which sees `keys`. */
+static void add_decode(struct maq_pass_batch *b, const struct maq_passes *p, int64_t keys)
+{
+    b->decodes++;
+    for (uint32_t k = 0; k < p->n_windows; k++)
+        b->decode_keys[k] += maq_pass_keys(p, k, keys);
+}
+
+/*
+ * What drafts sees all tokens of the iteration first, and those that are sampled from go on to a draft; then one token of each, as often as
+ * there are further drafts. SGLang drafts only where it decodes, and in trees: each step of one has `branches` tokens.
+ */
+static void draft_batch(struct maq_batch_writer *w, const struct maq_deployment *d, const struct maq_iteration *it)
+{
+    const struct maq_speculation *s = &d->options.speculation;
+    const struct maq_passes *p = &d->draft;
+    struct maq_draft_batch *out = &w->draft;
+    bool decodes_alone = d->options.engine == MAQ_ENGINE_SGLANG;
+    *out = (struct maq_draft_batch){.first = w->batch, .further = {.queries = s->branches}};
+    for (uint32_t k = 0; k < MAQ_PASS_WINDOWS; k++)
+        out->first.decode_keys[k] = 0;
+    out->first.sampled = out->first.decodes = 0;
+    for (uint32_t i = 0; i < it->n; i++) {
+        const struct maq_scheduled *r = &it->scheduled[i];
+        if (r->tokens == w->batch.queries)
+            add_decode(&out->first, p, r->computed + r->tokens);
+        if (!r->samples)
+            continue;
+        out->first.sampled++;
+        out->proposes = out->proposes || !r->last;
+        out->known += r->computed + r->tokens + 1;
+        if (!decodes_alone || r->drafts > 0)
+            add_decode(&out->further, p, r->computed + r->tokens + 1);
+    }
+    out->passes = it->n > 0;
+    if (s->method == MAQ_DRAFT_MODEL) /* the token that was sampled comes on top of those that are verified */
+        out->first.tokens = out->first.padded = out->first.tokens + out->first.sampled;
+    if (out->proposes && out->further.decodes > 0)
+        out->passes = s->tokens;
+    if (!out->proposes)
+        out->first.sampled = 0;
+    out->further.tokens = out->further.decodes * s->branches;
+    out->further.sampled = out->further.tokens;
+    out->further.padded = maq_draft_padded(d, out->further.decodes) * s->branches;
 }
 
 void maq_batch_of(struct maq_batch_writer *w, const struct maq_deployment *d, const struct maq_iteration *it)
 {
     struct maq_pass_batch *b = &w->batch;
     const struct maq_passes *p = &d->passes;
-    *b = (struct maq_pass_batch){.tokens = it->tokens, .queries = 1};
+    const int64_t queries = queries_of(d);
+    *b = (struct maq_pass_batch){.tokens = it->tokens, .queries = queries};
     for (uint32_t i = 0; i < it->n; i++) {
         const struct maq_scheduled *s = &it->scheduled[i];
-        b->sampled += s->samples;
-        if (s->tokens > 1) {
+        b->sampled += s->drafts > 0 ? s->tokens : s->samples;
+        if (s->tokens != queries) {
             if (!maq__grow((void **)&w->chunks, &w->chunks_size, b->n_chunks, sizeof *w->chunks)) {
                 w->failed = true;
                 return;
@@ -41,18 +94,22 @@ void maq_batch_of(struct maq_batch_writer *w, const struct maq_deployment *d, co
             w->chunks[b->n_chunks++] = (struct maq_pass_chunk){s->tokens, s->computed};
             continue;
         }
-        b->decodes++;
-        for (uint32_t k = 0; k < p->n_windows; k++)
-            b->decode_keys[k] += maq_pass_keys(p, k, s->computed + 1);
+        add_decode(b, p, s->computed + s->tokens);
     }
     b->chunks = w->chunks;
-    b->padded = padded(d, b->tokens, b->n_chunks);
+    b->padded = padded(d, b->tokens, b->n_chunks, queries);
+    w->draft = (struct maq_draft_batch){.passes = 0};
+    if (d->options.speculation.method != MAQ_DRAFT_NONE)
+        draft_batch(w, d, it);
 }
 
 struct maq_pass_batch maq_batch_decodes(const struct maq_deployment *d, uint32_t requests)
 {
-    return (struct maq_pass_batch){
-        .tokens = requests, .padded = padded(d, requests, 0), .decodes = requests, .sampled = requests, .queries = 1};
+    return (struct maq_pass_batch){.tokens = requests,
+                                   .padded = padded(d, requests, 0, 1),
+                                   .decodes = requests,
+                                   .sampled = requests,
+                                   .queries = 1};
 }
 
 void maq_batch_fini(struct maq_batch_writer *w)
@@ -70,7 +127,12 @@ static int64_t common_graph(const struct maq_deployment *d, const struct maq_pas
         most = batches[r].tokens > most ? batches[r].tokens : most;
         prompts += batches[r].n_chunks;
     }
-    return graph_of(d, most, prompts);
+    return graph_of(d, most, prompts, queries_of(d));
+}
+
+bool maq_batch_in_graph(const struct maq_deployment *d, const struct maq_pass_batch *batches)
+{
+    return common_graph(d, batches) > 0;
 }
 
 void maq_batch_pad(const struct maq_deployment *d, struct maq_pass_batch *batches)
@@ -90,7 +152,7 @@ double maq_batch_stage_s(struct maq_deployment *d, uint32_t stage, const struct 
     maq_pass_add(&d->passes, stage, batches, parts);
     for (int i = 0; i < MAQ_SERVE_PART_COUNT; i++)
         sum += parts->ns[i];
-    bool graph = common_graph(d, batches) > 0;
+    bool graph = maq_batch_in_graph(d, batches);
     double launches =
         graph ? d->host.graph_s * 1e9 : parts->kernels * d->host.launch_s * 1e9 / maq_device_host_speed(d->device);
     if (launches > sum) {

@@ -1,13 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* batch.h - an iteration of a scheduler as passes: who decodes, which prompts, and how long the device and the host take. */
+/*
+ * batch.h - an iteration of a scheduler as passes: who decodes, which prompts, and how long the device and the host take.
+ *
+ * With speculative decoding a request that decodes has its drafts beside its last token, all of which pass the head; and passes of what drafts follow.
+ * The first one is over the tokens of the iteration, the others over one token of each request that goes on.
+ */
 #ifndef MAQ_SERVE_ENGINE_BATCH_H
 #define MAQ_SERVE_ENGINE_BATCH_H
 
 #include "serve/engine/deployment.h"
 #include "serve/sched/scheduler.h"
 
+/* Passes that draft, behind an iteration; nobody in them: `passes` = 0. */
+struct maq_draft_batch {
+    struct maq_pass_batch first, further;
+    int32_t passes;
+    int64_t known; /* tokens of those that are sampled from */
+    bool proposes; /* somebody can use what comes of them */
+};
+
 struct maq_batch_writer {
     struct maq_pass_batch batch;
+    struct maq_draft_batch draft;
     struct maq_pass_chunk *chunks;
     uint32_t chunks_size;
     bool failed;
@@ -23,6 +37,13 @@ void maq_batch_pad(const struct maq_deployment *d, struct maq_pass_batch *batche
 /* Time of an iteration on each stage, by part; seconds of device time of a stage. */
 double maq_batch_stage_s(struct maq_deployment *d, uint32_t stage, const struct maq_pass_batch *batches,
                          struct maq_pass_parts *parts);
+/* Whether a CUDA graph holds them. */
+bool maq_batch_in_graph(const struct maq_deployment *d, const struct maq_pass_batch *batches);
+/* Time of the passes that draft behind an iteration, drafts[dp] of all ranks; seconds of device time. What they work is added to *work.
+ * `graph`: a CUDA graph holds the iteration. draft_passes.c */
+double maq_draft_s(struct maq_deployment *d, struct maq_draft_batch *drafts, bool graph, struct maq_pass_parts *work);
+/* Requests that a further pass of so many is padded to. */
+int64_t maq_draft_padded(const struct maq_deployment *d, int64_t requests);
 /* Host time before a batch of `requests` can start: of several, the most. */
 double maq_batch_host_s(const struct maq_deployment *d, uint32_t requests);
 /* Time of a batch's border between stages on its way to the next one. */

@@ -10,6 +10,7 @@
 static struct maq_vllm_knobs vllm_knobs(const struct maq_deployment *d)
 {
     const struct maq_serve_options *o = &d->options;
+    const struct maq_speculation *s = &o->speculation;
     return (struct maq_vllm_knobs){.max_num_seqs = o->max_num_seqs,
                                    .max_num_batched_tokens = o->max_num_batched_tokens,
                                    .max_model_len = o->max_model_len,
@@ -18,7 +19,17 @@ static struct maq_vllm_knobs vllm_knobs(const struct maq_deployment *d)
                                    .priority = o->by_priority,
                                    .async = d->host.async,
                                    .stagger = (int32_t)d->passes.n_stages,
-                                   .reserve_full_isl = true};
+                                   .reserve_full_isl = true,
+                                   .spec_tokens = s->method == MAQ_DRAFT_NONE ? 0 : s->tokens,
+                                   .lookahead_tokens = maq_deployment_has_drafter(d) ? s->tokens : 0,
+                                   .draft_slots = s->method == MAQ_DRAFT_MODEL};
+}
+
+/* EAGLE's and MTP's keys at a place are made of the next token too, so that those of a prefix's last block may be another text's. */
+static bool reads_next_token(const struct maq_deployment *d)
+{
+    enum maq_draft_method m = d->options.speculation.method;
+    return m == MAQ_DRAFT_EAGLE || m == MAQ_DRAFT_EAGLE3 || m == MAQ_DRAFT_MTP;
 }
 
 /* A server that decodes alone has no tree, and rows for those on the way where it was told to run few (pd_disaggregation_hook.py). */
@@ -42,25 +53,32 @@ static struct maq_sglang_knobs sglang_knobs(const struct maq_deployment *d)
 {
     const struct maq_serve_options *o = &d->options;
     const struct maq_sglang_options *g = &o->sglang;
+    const struct maq_speculation *s = &o->speculation;
     int64_t half = d->kv_tokens / 2, running = o->max_num_seqs < half ? o->max_num_seqs : half;
     int32_t page = o->block_size, chunk = o->max_num_batched_tokens / page * page;
-    return (struct maq_sglang_knobs){.tokens = d->kv_tokens,
-                                     .page = page,
-                                     .max_running = running > 1 ? (int32_t)running : 1,
-                                     .max_prefill = g->max_prefill_tokens,
-                                     .chunk = o->no_chunked_prefill ? 0
-                                              : chunk > page        ? chunk
-                                                                    : page,
-                                     .max_requests = g->prefill_max_requests,
-                                     .lanes = (int32_t)d->passes.n_stages,
-                                     .conservativeness = g->conservativeness,
-                                     .policy = g->policy,
-                                     .eviction = g->eviction,
-                                     .caching = !o->no_prefix_caching,
-                                     .overlap = d->host.async,
-                                     .mixed = g->mixed_chunk,
-                                     .by_priority = o->by_priority,
-                                     .low_first = true};
+    return (struct maq_sglang_knobs){
+        .tokens = d->kv_tokens,
+        .page = page,
+        .max_running = running > 1 ? (int32_t)running : 1,
+        .max_prefill = g->max_prefill_tokens,
+        .chunk = o->no_chunked_prefill ? 0
+                 : chunk > page        ? chunk
+                                       : page,
+        .max_requests = g->prefill_max_requests,
+        .lanes = (int32_t)d->passes.n_stages,
+        .conservativeness = g->conservativeness,
+        .policy = g->policy,
+        .eviction = g->eviction,
+        .verified = s->verified,
+        .drafts = s->tokens,
+        .reserve = maq_sglang_reserve(&(struct maq_sglang_tree_of_drafts){s->tokens, s->branches, s->verified,
+                                                                          s->method != MAQ_DRAFT_NGRAM, page}),
+        .pairs = reads_next_token(d),
+        .caching = !o->no_prefix_caching,
+        .overlap = d->host.async,
+        .mixed = g->mixed_chunk && s->method != MAQ_DRAFT_NGRAM && s->method != MAQ_DRAFT_MODEL,
+        .by_priority = o->by_priority,
+        .low_first = true};
 }
 
 /* A model of states alone has no tokens that a tree could keep: vLLM's blocks of states decide for it. */
@@ -115,6 +133,7 @@ enum maq_status maq_engine_scheduler(struct maq_scheduler **out, const struct ma
                                       .n_groups = d->n_groups,
                                       .blocks = (uint32_t)d->blocks,
                                       .caching = !o->no_prefix_caching,
+                                      .drops_last = reads_next_token(d),
                                       .max_len = o->max_model_len,
                                       .in_flight = (int64_t)o->max_num_batched_tokens * most_in_flight};
     if (o->engine == MAQ_ENGINE_SGLANG && keeps_tokens(d)) {
@@ -123,5 +142,7 @@ enum maq_status maq_engine_scheduler(struct maq_scheduler **out, const struct ma
         return maq_sglang_new(out, &sglang);
     }
     knobs.defers_frees = role == MAQ_ROLE_DECODE && most_in_flight > 1;
-    return o->engine == MAQ_ENGINE_TRTLLM ? maq_trtllm_new(out, &knobs, &kv) : maq_vllm_new(out, &knobs, &kv);
+    if (o->engine == MAQ_ENGINE_TRTLLM)
+        return maq_trtllm_new(out, &knobs, &kv, o->max_utilization ? MAQ_TRTLLM_MAX_UTILIZATION : MAQ_TRTLLM_NO_EVICT);
+    return maq_vllm_new(out, &knobs, &kv);
 }

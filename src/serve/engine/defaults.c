@@ -10,8 +10,6 @@
  *     70 GiB and more, no A100 16,384        8,192               1,024
  *     others                    8,192        2,048                 256
  *
- * CUDA graphs for 1, 2, 4, multiples of 8 below 256, then of 16 up to min(2 max_num_seqs, 512) tokens; 1,024 on data-centre Blackwell.
- *
  * SGLang (0.5.23: arg_groups/memory_hook.py, arg_groups/cuda_graph_hook.py, arg_groups/fields/schedule.py): 2,048 requests at most, prefill batches of
  * 16,384 tokens at most, 512 tokens reserved for each request of a server that decodes alone, and by the memory of the GPU
  *
@@ -25,7 +23,7 @@
  * With attention data parallelism requests and chunk are divided by its ranks, and 3 MiB are taken off for each of its ranks and each request of the
  * largest graph, 4.5 where that has more than 300. Weights and cache have what is left of the GPU (mem_fraction_static, to three digits) when 512 MiB, 1.5 MiB for each token of a chunk (2,048 at
  * least), GPUs / 8 GiB and the graphs are taken off, which together are at least 10 GiB on more than 60 GiB. Graphs: 2 MiB for each request of the largest,
- * 8 MiB for each size of a prefill or 1.5 GiB with latent attention. Decodes are padded to 1, 2, 4, 8, 12, multiples of 8 to 256, of 16 below 512, of 32 from there on.
+ * 8 MiB for each size of a prefill or 1.5 GiB with latent attention. With speculative decoding 48 requests at most, where nothing is said.
  *
  * TensorRT-LLM has max_batch_size 2,048 and max_num_tokens 8,192, computes prompts whole, and its cache has 0.9 of the memory that weights and
  * activations leave (llmapi/llm_args.py).
@@ -56,6 +54,9 @@ static void other_limits(struct maq_serve_options *o)
 }
 
 /* ---- SGLang ---- */
+
+/* arg_groups/speculative_hook.py, _handle_eagle_family and _handle_ngram. */
+#define SGLANG_DRAFTING_REQUESTS 48
 
 static bool has_latent_attention(const struct maq_job *job)
 {
@@ -114,7 +115,7 @@ static void sglang_limits(struct maq_serve_options *o, const struct maq_job *job
             o->sglang.graph_max_requests = o->max_num_seqs;
     }
     if (o->max_num_seqs == 0)
-        o->max_num_seqs = 2048;
+        o->max_num_seqs = o->speculation.method == MAQ_DRAFT_NONE ? 2048 : SGLANG_DRAFTING_REQUESTS;
     if (o->sglang.max_prefill_tokens == 0)
         o->sglang.max_prefill_tokens = 16384;
     if (o->sglang.conservativeness <= 0)
@@ -125,23 +126,15 @@ static void sglang_limits(struct maq_serve_options *o, const struct maq_job *job
         o->static_memory_share = static_share(o, job, device->mem_bytes);
 }
 
-static int64_t sglang_graph_size(const struct maq_serve_options *o, int64_t requests)
-{
-    int64_t most = o->sglang.graph_max_requests, size;
-    if (requests > most)
-        return 0;
-    if (requests <= 2)
-        size = requests;
-    else if (requests <= 16)
-        size = (requests + 3) / 4 * 4;
-    else if (requests <= 256)
-        size = (requests + 7) / 8 * 8;
-    else
-        size = requests <= 512 ? (requests + 15) / 16 * 16 : (requests + 31) / 32 * 32;
-    return size < most ? size : most;
-}
-
 /* ---- all ---- */
+
+static void complete_speculation(struct maq_speculation *s)
+{
+    if (s->method == MAQ_DRAFT_NONE)
+        return;
+    s->branches = s->branches > 1 ? s->branches : 1;
+    s->verified = s->verified > 0 ? s->verified : s->tokens + 1;
+}
 
 void maq_serve_complete(struct maq_serve_options *o, const struct maq_serve_options *given, const struct maq_job *job)
 {
@@ -149,6 +142,7 @@ void maq_serve_complete(struct maq_serve_options *o, const struct maq_serve_opti
     *o = *given;
     o->dp = o->dp > 1 ? o->dp : 1;
     o->ep = o->ep > 1 ? o->ep : 1;
+    complete_speculation(&o->speculation);
     if (o->engine == MAQ_ENGINE_VLLM)
         vllm_limits(o, device);
     else if (o->engine == MAQ_ENGINE_SGLANG)
@@ -167,19 +161,4 @@ void maq_serve_complete(struct maq_serve_options *o, const struct maq_serve_opti
         o->no_chunked_prefill = true;
     if (o->engine != MAQ_ENGINE_TRTLLM && o->no_chunked_prefill && o->max_num_batched_tokens < o->max_model_len)
         o->max_num_batched_tokens = (int32_t)(o->max_model_len < INT32_MAX ? o->max_model_len : INT32_MAX);
-}
-
-int64_t maq_serve_graph_size(const struct maq_serve_options *o, int64_t tokens)
-{
-    int64_t most = 2 * (int64_t)o->max_num_seqs < 512 ? 2 * (int64_t)o->max_num_seqs : 512, size;
-    if (o->engine == MAQ_ENGINE_SGLANG)
-        return o->enforce_eager ? 0 : sglang_graph_size(o, tokens);
-    if (o->enforce_eager || tokens > most)
-        return 0;
-    if (tokens <= 2)
-        return tokens;
-    if (tokens <= 4)
-        return 4;
-    size = tokens < 256 ? (tokens + 7) / 8 * 8 : (tokens + 15) / 16 * 16;
-    return size < most ? size : most;
 }

@@ -57,9 +57,13 @@ enum maq_status maq_deployment_init(struct maq_deployment *d, const struct maq_j
     MAQ_TRY(check_ranks(job, &d->options, diag));
     d->host = maq_host_profile_of(&d->options);
     d->host.async &= job->plan.pp == 1 || d->host.async_pipeline;
-    int64_t most = d->options.max_num_batched_tokens;
+    int64_t most = d->options.max_num_batched_tokens,
+            verified = (int64_t)d->options.max_num_seqs * d->options.speculation.verified;
+    if (d->options.engine == MAQ_ENGINE_SGLANG && verified > most) /* its limit is one of prompts */
+        most = verified;
     if (maq_passes_init(&d->passes, job, &d->options, most > 1024 ? most : 1024, &d->arena) != MAQ_OK)
         return maq_no_memory(diag, "a deployment");
+    MAQ_TRY(maq_deployment_draft(d, diag));
     maq_deployment_memory(d);
     return MAQ_OK;
 }

@@ -5,6 +5,7 @@
 #ifndef MAQ_SERVE_ENGINE_DEPLOYMENT_H
 #define MAQ_SERVE_ENGINE_DEPLOYMENT_H
 
+#include "serve/draft/drafter.h"
 #include "serve/kv/kv_cache.h"
 #include "serve/pass/pass.h"
 
@@ -28,6 +29,9 @@ struct maq_deployment {
     struct maq_serve_options options; /* completed */
     struct maq_host_profile host;
     struct maq_passes passes;
+    struct maq_drafter drafter; /* of speculative decoding; not of NONE and NGRAM */
+    struct maq_passes draft;
+    struct maq_pass_batch *draft_batches; /* [dp], room for one pass of it */
     struct maq_kv_group groups[MAQ_KV_MOST_GROUPS];
     uint32_t n_groups;
     double memory[MAQ_SERVE_MEM_COUNT], capacity_bytes;
@@ -59,8 +63,14 @@ enum maq_status maq_deployment_check(const struct maq_deployment *d, const struc
 /* The engine's defaults for what is not said. defaults.c */
 void maq_serve_complete(struct maq_serve_options *out, const struct maq_serve_options *given,
                         const struct maq_job *job);
-/* CUDA graphs: the size that a batch of so many tokens is padded to; 0: none holds it. defaults.c */
-int64_t maq_serve_graph_size(const struct maq_serve_options *options, int64_t tokens);
+/*
+ * CUDA graphs: the size that a batch of so many tokens is padded to; 0: none holds it. queries: of each request where all decode with as many;
+ * else 1. graph_sizes.c
+ */
+int64_t maq_serve_graph_size(const struct maq_serve_options *options, int64_t tokens, int64_t queries);
+/* Passes of what drafts; checks what is asked of it. draft_passes.c */
+enum maq_status maq_deployment_draft(struct maq_deployment *d, struct maq_diag *diag);
+bool maq_deployment_has_drafter(const struct maq_deployment *d);
 /* What the host of an engine costs. host.c */
 struct maq_host_profile maq_host_profile_of(const struct maq_serve_options *options);
 /* Bytes of a token in a layer on one rank, and its rule in *group; 0 where it keeps a state, of *state bytes for a request. memory.c */

@@ -26,6 +26,7 @@ struct maq_engine_slot {
     bool seen, sampled;
     double last_s;  /* its last token */
     double known_s; /* when the token that its last iteration samples is known, which the next one begins with */
+    int64_t tokens; /* that it has had */
 };
 
 /* One that decides for itself which requests it computes. */
@@ -36,6 +37,8 @@ struct maq_engine_rank {
     uint32_t slots_size;
     struct maq_batch_writer batch;
     struct maq_stretch stretch; /* room for fast_forward.c */
+    int32_t *verdicts;          /* [verdicts_size] tokens that come out for each of an iteration, drafts accepted */
+    uint32_t verdicts_size;
 };
 
 /* A request on its way to the scheduler. */
@@ -70,6 +73,7 @@ struct maq_serve_engine {
     struct maq_engine_rank *ranks;
     uint32_t n_ranks, next_rank;
     struct maq_pass_batch *batches; /* [n_ranks], of the iteration that is launched */
+    struct maq_draft_batch *drafts; /* [n_ranks], behind it */
     double *ends_s;                 /* [most_in_flight], a ring */
     uint32_t first, in_flight, most_in_flight;
     double now_s, *stage_free_s;
@@ -90,8 +94,10 @@ struct maq_serve_engine {
     double respond_s;
     /* counted */
     double part_s[MAQ_SERVE_PART_COUNT];
+    double matrix_s, memory_s; /* of all stages: as in struct maq_pass_parts */
     double kv_area_s, kv_since_s, kv_peak;
     uint64_t iterations, preemptions, batch_requests, batch_tokens;
+    struct maq_speculated speculated;
     double busy_s;        /* of the first stage */
     uint32_t replica;     /* which of a fleet's */
     double weight;        /* of it for a router */

@@ -2,6 +2,9 @@
 /* iterate.c - one iteration: its times on the stages, the tokens that come out of it, who ends with it. */
 #include "serve/engine/engine.h"
 
+#include "base/alloc.h"
+#include "serve/draft/acceptance.h"
+
 struct maq_scheduler_load maq_engine_load(const struct maq_serve_engine *e)
 {
     struct maq_scheduler_load sum = e->ranks[0].sched->ops->load(e->ranks[0].sched);
@@ -64,6 +67,28 @@ static void show(const struct maq_serve_engine *e, const struct counts *c, struc
                  o->watch_user);
 }
 
+/*
+ * What drafts follows on the last stage. Under vLLM's asynchronous scheduling tokens are on their way to clients before it is done
+ * (v1/worker/gpu/model_runner.py, sample_tokens); otherwise the next iteration is decided when drafts are known.
+ */
+static double draft(struct maq_serve_engine *e, double at)
+{
+    struct maq_deployment *d = e->d;
+    uint32_t last = d->passes.n_stages - 1;
+    if (d->options.speculation.method == MAQ_DRAFT_NONE)
+        return at;
+    struct maq_pass_parts work = {0};
+    double runs = maq_draft_s(d, e->drafts, maq_batch_in_graph(d, e->batches), &work);
+    e->matrix_s += work.matrix_ns * 1e-9;
+    e->memory_s += work.memory_ns * 1e-9;
+    bool early = d->host.async && d->options.engine == MAQ_ENGINE_VLLM;
+    e->stage_free_s[last] += runs;
+    e->part_s[MAQ_SERVE_DRAFT] += runs;
+    e->speculated.draft_s += runs;
+    e->busy_s += last == 0 ? runs : 0;
+    return early ? at : at + runs;
+}
+
 void maq_engine_start(struct maq_serve_engine *e, struct maq_scheduler_load load)
 {
     struct maq_deployment *d = e->d;
@@ -84,10 +109,12 @@ void maq_engine_start(struct maq_serve_engine *e, struct maq_scheduler_load load
         e->stage_free_s[s] = at;
         e->busy_s += s == 0 ? runs : 0;
         at += s + 1 < d->passes.n_stages ? transfer : 0;
+        e->matrix_s += parts.matrix_ns * 1e-9;
+        e->memory_s += parts.memory_ns * 1e-9;
         for (int i = 0; i < MAQ_SERVE_PART_COUNT; i++)
             e->part_s[i] += parts.ns[i] * 1e-9;
     }
-    e->ends_s[(e->first + e->in_flight) % e->most_in_flight] = at;
+    e->ends_s[(e->first + e->in_flight) % e->most_in_flight] = draft(e, at);
     e->in_flight++;
     show(e, &c, load, e->now_s);
     e->now_s = ready;
@@ -141,6 +168,7 @@ void maq_engine_launch(struct maq_serve_engine *e)
     for (uint32_t r = 0; r < e->n_ranks; r++) {
         maq_batch_of(&e->ranks[r].batch, e->d, &e->ranks[r].it[place]);
         e->batches[r] = e->ranks[r].batch.batch;
+        e->drafts[r] = e->ranks[r].batch.draft;
     }
     bool pipeline = e->d->passes.n_stages > 1 && e->d->host.async; /* on one stage iterations follow each other */
     for (uint32_t r = 0; pipeline && r < e->n_ranks; r++)
@@ -154,6 +182,7 @@ void maq_engine_launch(struct maq_serve_engine *e)
     }
 }
 
+/* Tokens of an iteration reach a client together: one gap for all of them. */
 static void token(struct maq_serve_engine *e, struct maq_engine_slot *r, double at)
 {
     struct maq_served *s = &e->clients->served[r->request];
@@ -167,6 +196,55 @@ static void token(struct maq_serve_engine *e, struct maq_engine_slot *r, double 
     s->last_s = at;
 }
 
+/* What the model says to each draft of an iteration; NULL: nobody drafts. */
+static const int32_t *verify(struct maq_serve_engine *e, struct maq_engine_rank *rank, const struct maq_iteration *it)
+{
+    const struct maq_speculation *s = &e->d->options.speculation;
+    if (s->method == MAQ_DRAFT_NONE)
+        return NULL;
+    if (it->n > rank->verdicts_size) {
+        int32_t *more = maq__realloc(rank->verdicts, it->size * sizeof *more);
+        if (!more) {
+            e->failed = true;
+            return NULL;
+        }
+        rank->verdicts = more;
+        rank->verdicts_size = it->size;
+    }
+    for (uint32_t i = 0; i < it->n; i++) {
+        const struct maq_scheduled *w = &it->scheduled[i];
+        const struct maq_engine_slot *r = &rank->slots[w->slot];
+        int32_t drafts = w->drafts < s->tokens ? w->drafts : s->tokens;
+        rank->verdicts[i] = w->samples ? 1 + maq_drafts_accepted(s, r->request, r->tokens, drafts) : 0;
+    }
+    return rank->verdicts;
+}
+
+/* Those that were lost on the way do not count. */
+static void count_drafts(struct maq_serve_engine *e, const struct maq_scheduled *w, int32_t verdict)
+{
+    int32_t most = e->d->options.speculation.tokens;
+    if (w->came <= 0 || w->drafts <= 0)
+        return;
+    e->speculated.verifications++;
+    e->speculated.drafted += (uint64_t)(w->drafts < most ? w->drafts : most);
+    e->speculated.accepted += (uint64_t)(verdict - 1);
+}
+
+static void tokens_of(struct maq_serve_engine *e, struct maq_engine_rank *rank, const struct maq_iteration *it,
+                      const int32_t *verdicts, double client)
+{
+    for (uint32_t i = 0; i < it->n; i++) {
+        const struct maq_scheduled *w = &it->scheduled[i];
+        if (w->came <= 0)
+            continue;
+        token(e, &rank->slots[w->slot], client);
+        rank->slots[w->slot].tokens += w->came;
+        if (verdicts)
+            count_drafts(e, w, verdicts[i]);
+    }
+}
+
 void maq_engine_retire(struct maq_serve_engine *e)
 {
     uint32_t place = e->first;
@@ -174,12 +252,15 @@ void maq_engine_retire(struct maq_serve_engine *e)
     for (uint32_t k = 0; k < e->n_ranks; k++) {
         struct maq_engine_rank *rank = &e->ranks[k];
         struct maq_iteration *it = &rank->it[place];
-        rank->sched->ops->end(rank->sched, it, NULL);
+        const int32_t *verdicts = verify(e, rank, it);
+        rank->sched->ops->end(rank->sched, it, verdicts);
         if (e->role == MAQ_ROLE_PREFILL)
             maq_engine_note_ended(e, k, it);
-        for (uint32_t i = 0; i < it->n && e->role != MAQ_ROLE_PREFILL; i++)
-            if (it->scheduled[i].came > 0)
-                token(e, &rank->slots[it->scheduled[i].slot], client);
+        else
+            tokens_of(e, rank, it, verdicts, client);
+        for (uint32_t i = 0; verdicts && rank->sched->ops->propose && i < it->n; i++)
+            if (verdicts[i] > 0)
+                rank->sched->ops->propose(rank->sched, it->scheduled[i].slot, e->d->options.speculation.tokens);
         for (uint32_t i = 0; i < it->n_finished; i++)
             maq_engine_ended(e, rank->slots[it->finished[i]].request);
     }

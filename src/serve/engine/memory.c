@@ -6,6 +6,8 @@
  *   activations   of the largest iteration, max_num_batched_tokens tokens, of which max_num_seqs are sampled from: the residual stream and
  *                 a copy, what the widest module of a layer reads and writes, or logits in 16 and in 32 bits
  *   context       driver and libraries
+ *   what drafts   its weights beside those of the last stage (what it shares with the model counts once), its keys and values in every block:
+ *                 as a group of layers where it keeps what another kind does, else as bytes of each token
  *   KV cache      gpu_memory_utilization of the device less all this, in blocks
  *
  * Layers that keep the same tokens are grouped so that all groups have as many layers (the least of any kind, or the most where that
@@ -36,6 +38,22 @@ static double layer_weights(const struct maq_passes *p, const struct maq_layer *
     for (uint32_t i = 0; i < layer->n_modules; i++)
         sum += maq_lower_local_params(&lower, &layer->modules[i]) * type_of(p, &layer->modules[i])->bytes;
     return sum;
+}
+
+/* What drafts has weights of its own but for what it shares with the model that verifies. */
+static double drafter_weights(const struct maq_deployment *d)
+{
+    const struct maq_drafter *f = &d->drafter;
+    double sum = 0;
+    if (!maq_deployment_has_drafter(d))
+        return 0;
+    for (uint32_t s = 0; s < d->draft.n_stages; s++)
+        for (uint32_t k = 0; k < d->draft.stages[s].n_layers; k++)
+            sum += layer_weights(&d->draft, d->draft.stages[s].layers[k].layer) * d->draft.stages[s].layers[k].count;
+    sum *= f->depths;
+    sum += (double)(f->combines * f->job.model.hidden) * d->draft.plain.bytes;
+    sum += f->own_embedding ? layer_weights(&d->draft, &f->job.model.embedding) : 0;
+    return sum + (f->own_head ? layer_weights(&d->draft, &f->job.model.output) : 0);
 }
 
 static double stage_weights(const struct maq_passes *p, const struct maq_pass_stage *s)
@@ -77,6 +95,8 @@ static double activations(const struct maq_deployment *d)
         double width = widest(p, &d->job->model.kinds[k]);
         most = width > most ? width : most;
     }
+    if (d->options.speculation.method != MAQ_DRAFT_NONE) /* logits of all that is verified */
+        rows *= d->options.speculation.verified;
     rows = rows < tokens ? rows : tokens;
     double layer = tokens * most, logits = rows * (double)d->job->model.vocab * (2.0 + 4.0);
     return tokens * (double)d->job->model.hidden * 2 * 2 + (layer > logits ? layer : logits);
@@ -84,10 +104,11 @@ static double activations(const struct maq_deployment *d)
 
 /* ---- the cache ---- */
 
-double maq_deployment_layer_kv(const struct maq_deployment *d, const struct maq_layer *layer,
-                               struct maq_kv_group *group, double *state)
+/* Bytes of a token in a layer on one rank, 0 where it keeps a state; then *state has that. */
+static double layer_kv(const struct maq_deployment *d, int32_t ranks, const struct maq_layer *layer,
+                       struct maq_kv_group *group, double *state)
 {
-    double bytes = 0, index = 0, tp = d->job->plan.tp, width = d->options.kv_fp8 ? 1 : 2;
+    double bytes = 0, index = 0, tp = ranks, width = d->options.kv_fp8 ? 1 : 2;
     *state = 0;
     *group = (struct maq_kv_group){.kind = MAQ_KV_FULL, .block_size = d->options.block_size};
     for (uint32_t i = 0; i < layer->n_modules; i++) {
@@ -115,6 +136,12 @@ double maq_deployment_layer_kv(const struct maq_deployment *d, const struct maq_
     return bytes > 0 ? bytes + index : 0; /* an index has a key of its own for each token, on every rank */
 }
 
+double maq_deployment_layer_kv(const struct maq_deployment *d, const struct maq_layer *layer,
+                               struct maq_kv_group *group, double *state)
+{
+    return layer_kv(d, d->job->plan.tp, layer, group, state);
+}
+
 struct kinds {
     struct maq_kv_group group[MAQ_KV_MOST_GROUPS];
     double bytes[MAQ_KV_MOST_GROUPS]; /* of a token in one layer */
@@ -128,7 +155,7 @@ static void list_kinds(const struct maq_deployment *d, const struct maq_pass_sta
     *out = (struct kinds){0};
     for (uint32_t k = 0; k < s->n_layers; k++) {
         struct maq_kv_group g;
-        double state, bytes = maq_deployment_layer_kv(d, s->layers[k].layer, &g, &state);
+        double state, bytes = layer_kv(d, d->job->plan.tp, s->layers[k].layer, &g, &state);
         uint32_t i = 0;
         out->states += state * s->layers[k].count;
         if (bytes <= 0)
@@ -142,6 +169,30 @@ static void list_kinds(const struct maq_deployment *d, const struct maq_pass_sta
         }
         out->layers[i] += s->layers[k].count;
     }
+}
+
+/* Layers of what drafts are counted with their like; bytes of a token in those that have none. */
+static double add_drafter(const struct maq_deployment *d, struct kinds *out)
+{
+    double others = 0;
+    if (!maq_deployment_has_drafter(d))
+        return 0;
+    for (uint32_t s = 0; s < d->draft.n_stages; s++)
+        for (uint32_t k = 0; k < d->draft.stages[s].n_layers; k++) {
+            const struct maq_pass_layer *l = &d->draft.stages[s].layers[k];
+            struct maq_kv_group g;
+            double state, bytes = layer_kv(d, d->drafter.job.plan.tp, l->layer, &g, &state);
+            uint32_t i = 0, layers = l->count * d->drafter.depths;
+            while (i < out->n &&
+                   (out->group[i].kind != g.kind || out->group[i].window != g.window || out->bytes[i] != bytes))
+                i++;
+            out->states += state * layers;
+            if (i < out->n)
+                out->layers[i] += layers;
+            else
+                others += bytes * layers;
+        }
+    return others;
 }
 
 /* Layers of a group, the same in all. */
@@ -192,7 +243,8 @@ void maq_deployment_memory(struct maq_deployment *d)
     struct kinds kinds, fullest = {0};
     uint32_t most = 0;
     for (uint32_t s = 0; s < d->passes.n_stages; s++) {
-        double w = stage_weights(&d->passes, &d->passes.stages[s]);
+        double w =
+            stage_weights(&d->passes, &d->passes.stages[s]) + (d->passes.stages[s].last ? drafter_weights(d) : 0);
         uint32_t layers = 0;
         weights = w > weights ? w : weights;
         list_kinds(d, &d->passes.stages[s], &kinds);
@@ -203,7 +255,10 @@ void maq_deployment_memory(struct maq_deployment *d)
             fullest = kinds;
         }
     }
+    double drafter_kv = add_drafter(d, &fullest);
     make_groups(d, &fullest);
+    d->kv_bytes_per_token += drafter_kv;
+    d->block_bytes += drafter_kv * d->options.block_size / d->n_groups;
     d->capacity_bytes = d->device->mem_bytes;
     d->memory[MAQ_SERVE_MEM_WEIGHTS] = weights;
     d->memory[MAQ_SERVE_MEM_ACTIVATIONS] = activations(d);

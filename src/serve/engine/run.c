@@ -189,18 +189,28 @@ double maq_engine_next_s(const struct maq_serve_engine *e)
 void maq_engine_fill(const struct maq_serve_engine *engines, uint32_t n, struct maq_serve_result *out)
 {
     uint64_t requests = 0, tokens = 0;
-    double kv = 0;
+    double kv = 0, gpus_s = 0;
     for (uint32_t r = 0; r < n; r++) {
         const struct maq_serve_engine *e = &engines[r];
+        gpus_s += e->d->passes.n_stages; /* all ranks of a stage work alike */
         out->iterations += e->iterations;
         out->preemptions += e->preemptions;
         out->kv_peak = e->kv_peak > out->kv_peak ? e->kv_peak : out->kv_peak;
         kv += e->now_s > 0 ? e->kv_area_s / e->now_s : 0;
         requests += e->batch_requests;
         tokens += e->batch_tokens;
+        out->speculated.verifications += e->speculated.verifications;
+        out->speculated.drafted += e->speculated.drafted;
+        out->speculated.accepted += e->speculated.accepted;
+        out->speculated.draft_s += e->speculated.draft_s;
         for (int i = 0; i < MAQ_SERVE_PART_COUNT; i++)
             out->part_s[i] += e->part_s[i];
+        out->matrix_share += e->matrix_s;
+        out->memory_share += e->memory_s;
     }
+    gpus_s *= out->duration_s;
+    out->matrix_share = gpus_s > 0 ? out->matrix_share / gpus_s : 0;
+    out->memory_share = gpus_s > 0 ? out->memory_share / gpus_s : 0;
     out->kv_mean = kv / n;
     for (int i = 0; i < MAQ_SERVE_PART_COUNT; i++)
         out->busy_s += out->part_s[i];
@@ -222,7 +232,8 @@ enum maq_status maq_engine_init(struct maq_serve_engine *e, struct maq_deploymen
     e->ends_s = maq__calloc(e->most_in_flight * sizeof *e->ends_s);
     e->ranks = maq__calloc(ranks * sizeof *e->ranks);
     e->batches = maq__calloc(ranks * sizeof *e->batches);
-    if (!e->stage_free_s || !e->stage_start_s || !e->ends_s || !e->ranks || !e->batches)
+    e->drafts = maq__calloc(ranks * sizeof *e->drafts);
+    if (!e->stage_free_s || !e->stage_start_s || !e->ends_s || !e->ranks || !e->batches || !e->drafts)
         return MAQ_NO_MEMORY;
     for (uint32_t r = 0; r < ranks; r++) {
         MAQ_TRY(maq_engine_scheduler(&e->ranks[r].sched, d, e->most_in_flight, role));
@@ -245,9 +256,11 @@ void maq_engine_fini(struct maq_serve_engine *e)
             rank->sched->ops->fini(rank->sched);
         maq_batch_fini(&rank->batch);
         free(rank->slots);
+        free(rank->verdicts);
     }
     free(e->ranks);
     free(e->batches);
+    free(e->drafts);
     free(e->ends_s);
     free(e->stage_free_s);
     free(e->stage_start_s);

@@ -69,10 +69,28 @@ void maq_serve_free(struct maq_serve_result *result)
 
 /* ---- one batch ---- */
 
-/* ranks[dp]: all of them have the batch *b. */
-static double whole_pass(struct maq_deployment *d, const struct maq_pass_batch *b, struct maq_pass_batch *ranks,
+/* Room for what all ranks have: the same batch each, and what drafts behind it. */
+struct alone {
+    struct maq_batch_writer writer;
+    struct maq_pass_batch *ranks;   /* [dp] */
+    struct maq_draft_batch *drafts; /* [dp] */
+    struct maq_scheduled *list;     /* [requests], of a pass that verifies drafts */
+};
+
+static double drafting_s(struct maq_deployment *d, const struct alone *a)
+{
+    if (d->options.speculation.method == MAQ_DRAFT_NONE)
+        return 0;
+    for (int32_t r = 0; r < d->passes.dp; r++)
+        a->drafts[r] = a->writer.draft;
+    struct maq_pass_parts work = {0};
+    return maq_draft_s(d, a->drafts, maq_batch_in_graph(d, a->ranks), &work);
+}
+
+static double whole_pass(struct maq_deployment *d, const struct maq_pass_batch *b, const struct alone *a,
                          double sum[MAQ_SERVE_PART_COUNT])
 {
+    struct maq_pass_batch *ranks = a->ranks;
     double s = 0;
     for (int32_t r = 0; r < d->passes.dp; r++)
         ranks[r] = *b;
@@ -84,6 +102,9 @@ static double whole_pass(struct maq_deployment *d, const struct maq_pass_batch *
         for (int i = 0; i < MAQ_SERVE_PART_COUNT; i++)
             sum[i] += parts.ns[i] * 1e-9;
     }
+    double drafting = drafting_s(d, a);
+    sum[MAQ_SERVE_DRAFT] += drafting;
+    s += drafting;
     double host = maq_batch_host_s(d, (uint32_t)(b->decodes + b->n_chunks));
     if (d->host.async)
         host = host > s ? host - s : 0;
@@ -95,8 +116,8 @@ static double whole_pass(struct maq_deployment *d, const struct maq_pass_batch *
  * The pass that comes next over `prompts`, of which `done` tokens are computed: the prompts one after another, as much as fits. An
  * iteration as the scheduler would have it, so that a batch alone and one under way cost the same. Returns its time.
  */
-static double prompt_pass(struct maq_deployment *d, struct maq_batch_writer *w, struct maq_pass_batch *ranks,
-                          int64_t prompts, int64_t prompt, int64_t *done, double sum[MAQ_SERVE_PART_COUNT])
+static double prompt_pass(struct maq_deployment *d, struct alone *a, int64_t prompts, int64_t prompt, int64_t *done,
+                          double sum[MAQ_SERVE_PART_COUNT])
 {
     struct maq_scheduled list[64];
     struct maq_iteration it = {.scheduled = list};
@@ -109,8 +130,41 @@ static double prompt_pass(struct maq_deployment *d, struct maq_batch_writer *w, 
         it.tokens += n;
         *done += n;
     }
-    maq_batch_of(w, d, &it);
-    return whole_pass(d, &w->batch, ranks, sum);
+    maq_batch_of(&a->writer, d, &it);
+    return whole_pass(d, &a->writer.batch, a, sum);
+}
+
+static double plain_decodes(struct maq_deployment *d, const struct alone *a, int64_t batch, int64_t prompt,
+                            int64_t output, double sum[MAQ_SERVE_PART_COUNT])
+{
+    double s = 0;
+    for (int64_t t = 1; t < output; t++) {
+        struct maq_pass_batch b = maq_batch_decodes(d, (uint32_t)batch);
+        for (uint32_t w = 0; w < d->passes.n_windows; w++)
+            b.decode_keys[w] = batch * maq_pass_keys(&d->passes, w, prompt + t);
+        s += whole_pass(d, &b, a, sum);
+    }
+    return s;
+}
+
+/* With drafts a pass yields as many tokens as in the mean; of the last one what is too much counts as its share. */
+static double drafted_decodes(struct maq_deployment *d, struct alone *a, int64_t batch, int64_t prompt, int64_t output,
+                              double sum[MAQ_SERVE_PART_COUNT])
+{
+    const struct maq_speculation *s = &d->options.speculation;
+    double time = 0, each = maq_acceptance_length(s);
+    for (double t = 1; t < (double)output; t += each) {
+        struct maq_iteration it = {.scheduled = a->list, .n = (uint32_t)batch, .tokens = batch * s->verified};
+        double parts[MAQ_SERVE_PART_COUNT] = {0}, left = (double)output - t, share = left < each ? left / each : 1;
+        for (int64_t i = 0; i < batch; i++)
+            a->list[i] = (struct maq_scheduled){
+                .tokens = s->verified, .drafts = s->tokens, .computed = prompt + (int64_t)t - 1, .samples = true};
+        maq_batch_of(&a->writer, d, &it);
+        time += share * whole_pass(d, &a->writer.batch, a, parts);
+        for (int i = 0; i < MAQ_SERVE_PART_COUNT; i++)
+            sum[i] += share * parts[i];
+    }
+    return time;
 }
 
 /* A batch that no iteration could hold is refused; where the deployment itself does not fit, times are said all the same. */
@@ -145,29 +199,28 @@ enum maq_status maq_serve_static(struct maq_serve_batch *out, const struct maq_j
                                  struct maq_diag *diag)
 {
     struct maq_deployment d;
-    struct maq_batch_writer writer = {0};
+    struct alone a = {0};
     enum maq_status status = maq_deployment_init(&d, job, options, diag);
-    struct maq_pass_batch *ranks = NULL;
     if (status == MAQ_OK) {
         batch = (batch + d.passes.dp - 1) / d.passes.dp;
         status = check_batch(&d, batch, prompt, output, diag);
-        ranks = MAQ_ARENA_NEW(&d.arena, struct maq_pass_batch, (size_t)d.passes.dp);
-        if (!ranks)
+        a.ranks = MAQ_ARENA_NEW(&d.arena, struct maq_pass_batch, (size_t)d.passes.dp);
+        a.drafts = MAQ_ARENA_NEW(&d.arena, struct maq_draft_batch, (size_t)d.passes.dp);
+        a.list = MAQ_ARENA_NEW(&d.arena, struct maq_scheduled, (size_t)(status == MAQ_OK ? batch : 1));
+        if (!a.ranks || !a.drafts || !a.list)
             status = maq_no_memory(diag, "a batch");
     }
     *out = (struct maq_serve_batch){0};
     for (int64_t done = 0; status == MAQ_OK && done < batch * prompt;) {
-        out->prefill_s += prompt_pass(&d, &writer, ranks, batch, prompt, &done, out->part_s[0]);
-        if (writer.failed)
+        out->prefill_s += prompt_pass(&d, &a, batch, prompt, &done, out->part_s[0]);
+        if (a.writer.failed)
             status = maq_no_memory(diag, "a batch");
     }
-    maq_batch_fini(&writer);
-    for (int64_t t = 1; status == MAQ_OK && t < output; t++) {
-        struct maq_pass_batch b = maq_batch_decodes(&d, (uint32_t)batch);
-        for (uint32_t w = 0; w < d.passes.n_windows; w++)
-            b.decode_keys[w] = batch * maq_pass_keys(&d.passes, w, prompt + t);
-        out->decode_s += whole_pass(&d, &b, ranks, out->part_s[1]);
-    }
+    bool drafts = d.options.speculation.method != MAQ_DRAFT_NONE;
+    if (status == MAQ_OK)
+        out->decode_s += drafts ? drafted_decodes(&d, &a, batch, prompt, output, out->part_s[1])
+                                : plain_decodes(&d, &a, batch, prompt, output, out->part_s[1]);
+    maq_batch_fini(&a.writer);
     maq_deployment_fini(&d);
     return status;
 }

@@ -43,7 +43,7 @@ static struct span iterate(struct maq_deployment *d, const struct maq_steady_loa
     more.n_chunks = pieces.n;
     more.tokens = batch + prompt;
     more.sampled = batch + (prompt + whole - 1) / whole;
-    int64_t graph = maq_serve_graph_size(&d->options, more.tokens);
+    int64_t graph = maq_serve_graph_size(&d->options, more.tokens, 1);
     more.padded = graph > 0 && (prompt == 0 || d->options.engine != MAQ_ENGINE_SGLANG) ? graph : more.tokens;
     for (int32_t r = 0; r < d->passes.dp; r++)
         ranks[r] = r < with ? more : plain;

@@ -51,9 +51,9 @@ uint64_t maq_content_page(const struct maq_content *c, int64_t first, int32_t to
     return at < end ? mix(h * 0xff51afd7ed558ccdu + mix(c->own) + ~(uint64_t)at) : h;
 }
 
-static uint64_t key_of(uint32_t parent, const struct maq_content *c, int64_t first, int32_t page)
+static uint64_t key_of(const struct maq_radix_tree *t, uint32_t parent, const struct maq_content *c, int64_t first)
 {
-    return mix(maq_content_page(c, first, page) + ((uint64_t)parent << 32));
+    return mix(maq_content_page(c, first, t->page + t->pairs) + ((uint64_t)parent << 32));
 }
 
 /* ---- leaves that can be evicted ---- */
@@ -183,7 +183,7 @@ static void leave_table(struct maq_radix_tree *t, uint32_t node)
 
 static uint32_t find_child(const struct maq_radix_tree *t, uint32_t parent, const struct maq_content *c, int64_t first)
 {
-    uint64_t key = key_of(parent, c, first, t->page);
+    uint64_t key = key_of(t, parent, c, first);
     uint32_t node = t->table[key & t->mask];
     while (node != MAQ_RADIX_NONE && t->at[node].key != key)
         node = t->at[node].bucket;
@@ -245,7 +245,7 @@ static uint32_t split(struct maq_radix_tree *t, uint32_t node, int64_t at)
     leave_table(t, node);
     enter_table(t, front, n->key);
     append_child(t, front, node);
-    enter_table(t, node, key_of(front, &n->content, at, t->page));
+    enter_table(t, node, key_of(t, front, &n->content, at));
     n->used = t->clock++ * TICK;
     update_leaf(t, node);
     return front;
@@ -275,14 +275,14 @@ static int64_t shared(const struct maq_radix_tree *t, uint32_t node, const struc
 {
     const struct maq_radix_node *n = &t->at[node];
     int64_t most = n->end < tokens ? n->end : tokens;
-    return (maq_content_common(&n->content, c, most) - n->begin) / t->page * t->page;
+    return (maq_content_common(&n->content, c, most + t->pairs) - t->pairs - n->begin) / t->page * t->page;
 }
 
 int64_t maq_radix_match(struct maq_radix_tree *t, const struct maq_content *c, int64_t tokens, uint32_t *node)
 {
     int64_t at = 0;
     *node = MAQ_RADIX_ROOT;
-    tokens = tokens / t->page * t->page;
+    tokens = (tokens - t->pairs) / t->page * t->page;
     if (tokens <= 0)
         return 0;
     while (at < tokens) {
@@ -324,7 +324,7 @@ static uint32_t add_leaf(struct maq_radix_tree *t, uint32_t parent, const struct
     t->at[leaf].end = w->tokens;
     t->at[leaf].priority = w->priority;
     append_child(t, parent, leaf);
-    enter_table(t, leaf, key_of(parent, c, begin, t->page));
+    enter_table(t, leaf, key_of(t, parent, c, begin));
     t->tokens += w->tokens - begin;
     update_leaf(t, parent);
     count_hit(t, leaf, w);

@@ -11,6 +11,9 @@
  *   LFU    the one inserted least often         SLRU   those inserted once before others, then as LRU
  *   PRIORITY  the least priority (of the requests that inserted it), then as LRU
  *
+ * A tree of pairs has tokens with the one behind each: the keys and values of what drafts of a model's states (EAGLE) are made of both. Of a beginning that has n
+ * tokens n - 1 are there or looked for, and a run is equal where the token behind it is, too.
+ *
  * The rules, and what counts as a use, are those of SGLang 0.5.23 (mem_cache/unified_cache/unified_tree_core.py, components/full.py,
  * mem_cache/evict_policy.py).
  */
@@ -43,6 +46,7 @@ struct maq_radix_tree {
     uint32_t n_heap, heap_size;
     int64_t clock, tokens, locked; /* of all nodes; of those that are locked */
     int32_t page;
+    int32_t pairs;    /* 1: of pairs, set behind init; else 0 */
     uint8_t eviction; /* enum maq_radix_eviction */
     bool failed;      /* out of memory */
 };
@@ -50,7 +54,7 @@ struct maq_radix_tree {
 enum maq_status maq_radix_init(struct maq_radix_tree *t, int32_t page, enum maq_radix_eviction eviction);
 void maq_radix_fini(struct maq_radix_tree *t);
 
-/* The longest beginning of at most `tokens` tokens that is there: its length, and the node that it ends with. */
+/* The longest beginning of `tokens` tokens that is there: its length, and the node that it ends with. */
 int64_t maq_radix_match(struct maq_radix_tree *t, const struct maq_content *content, int64_t tokens, uint32_t *node);
 
 struct maq_radix_insert {

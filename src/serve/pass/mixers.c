@@ -4,11 +4,17 @@
  *
  * Sequences that decode are one kernel: a query each (or one and its drafts), over the keys that they see in the mean. The prompts of a
  * batch are one kernel each here; engines have one for all, which starts once.
+ *
+ * A sequence that has q queries at its end reads its keys and values once for all of them. Kernels for decoding put the queries that share a
+ * key into the rows of one tile, as they do with the heads that share it: such a sequence is one that decodes with q times the heads.
  */
 #include <string.h>
 
 #include "base/check.h"
 #include "serve/pass/pass.h"
+
+#define LATENT_ROPE                                                                                                    \
+    64 /* rotated numbers of a latent key, as MAQ_OP_MLA_BLOCK has them (src/cost/analytical/composite.c) */
 
 static int64_t share(int64_t n, int64_t by)
 {
@@ -71,9 +77,10 @@ static struct maq_op queries_of(const struct maq_passes *p, struct maq_op op, co
                                 uint32_t window)
 {
     op.flags |= p->windows[window] > 0 ? MAQ_OP_WINDOW : 0;
-    op.queries = (uint32_t)b->queries;
-    op.d[0] = b->decodes * b->queries;
+    op.queries = 1;
+    op.d[0] = b->decodes;
     op.d[1] = maq_pass_mean_keys(b, window);
+    op.d[2] *= b->queries;
     return op;
 }
 
@@ -135,6 +142,36 @@ static int64_t width_of(const struct maq_layer *layer, const char *name, bool ou
     return 0;
 }
 
+/*
+ * What drafts add to a block in which `sequences` decode. The block of so many tokens that see one key has its products; that of one query each
+ * over all keys, less the same over one key, is its attention, which grows with the heads as the kernel itself does.
+ */
+static void latent_drafts(const struct maq_passes *p, struct maq_op block, int64_t queries, double times,
+                          struct maq_pass_parts *out)
+{
+    struct maq_op shallow = block, tokens = block,
+                  one = maq_pass_op(MAQ_OP_ATTENTION, &p->plain, block.flags & MAQ_OP_KV_FP8, block.d[0], block.d[1],
+                                    block.d[2], 1);
+    one.queries = 1;
+    one.d[4] = block.d[5] + LATENT_ROPE;
+    one.d[5] = block.d[5];
+    struct maq_op several = one;
+    several.d[2] *= queries;
+    shallow.d[1] = tokens.d[1] = 1;
+    tokens.d[0] *= queries;
+    double grows = maq_pass_seconds(p, &several) / maq_pass_seconds(p, &one),
+           core = maq_pass_seconds(p, &block) - maq_pass_seconds(p, &shallow),
+           all = maq_pass_seconds(p, &tokens) + (core > 0 ? core : 0) * grows;
+    struct maq_pass_parts more = {0}, less = {0};
+    maq_pass_cost(p, &tokens, times, MAQ_SERVE_ATTENTION, &more);
+    maq_pass_cost(p, &shallow, times, MAQ_SERVE_ATTENTION, &less);
+    maq_pass_cost(p, &several, times, MAQ_SERVE_ATTENTION, &more);
+    maq_pass_cost(p, &one, times, MAQ_SERVE_ATTENTION, &less);
+    out->ns[MAQ_SERVE_ATTENTION] += (all - maq_pass_seconds(p, &block)) * 1e9 * times;
+    out->matrix_ns += more.matrix_ns - less.matrix_ns;
+    out->memory_ns += more.memory_ns - less.memory_ns;
+}
+
 static void latent(const struct maq_passes *p, const struct maq_layer *layer, const struct maq_module *m, double times,
                    const struct maq_pass_batch *b, struct maq_pass_parts *out)
 {
@@ -148,7 +185,10 @@ static void latent(const struct maq_passes *p, const struct maq_layer *layer, co
     if (b->decodes > 0) {
         struct maq_op decode = queries_of(p, op, b, window);
         decode.flags &= (uint8_t)~MAQ_OP_WINDOW; /* its keys say it */
+        decode.d[2] = op.d[2];
         maq_pass_cost(p, &decode, times, MAQ_SERVE_ATTENTION, out);
+        if (b->queries > 1)
+            latent_drafts(p, decode, b->queries, times, out);
     }
     if (b->n_chunks > 0) {
         struct maq_op prompts = prompts_of(p, op, b, window);
@@ -164,11 +204,11 @@ static void latent(const struct maq_passes *p, const struct maq_layer *layer, co
 static void choose_once(const struct maq_passes *p, const struct maq_attention_geometry *g, double times,
                         struct maq_op op, struct maq_pass_parts *out)
 {
-    op.d[2] = g->heads;
+    struct maq_op choice = maq_pass_op(MAQ_OP_SOFTMAX, &p->plain, 0, op.d[0] * op.d[2], op.d[1], 0, 0);
+    op.d[2] *= g->heads; /* of a query; it came with the queries of a sequence that decodes */
     op.d[3] = 1;
     op.d[4] = g->qk_dim;
     op.d[5] = 1;
-    struct maq_op choice = maq_pass_op(MAQ_OP_SOFTMAX, &p->plain, 0, op.d[0], op.d[1], 0, 0);
     choice.dtype = MAQ_FP32;
     maq_pass_cost(p, &op, times, MAQ_SERVE_ATTENTION, out);
     maq_pass_cost(p, &choice, times, MAQ_SERVE_ATTENTION, out);
@@ -177,7 +217,7 @@ static void choose_once(const struct maq_passes *p, const struct maq_attention_g
 static void choose(const struct maq_passes *p, const struct maq_module *m, double times, const struct maq_pass_batch *b,
                    struct maq_pass_parts *out)
 {
-    struct maq_op op = maq_pass_op(MAQ_OP_ATTENTION, &p->plain, p->kv_fp8 ? MAQ_OP_KV_FP8 : 0, 0, 0, 0, 0);
+    struct maq_op op = maq_pass_op(MAQ_OP_ATTENTION, &p->plain, p->kv_fp8 ? MAQ_OP_KV_FP8 : 0, 0, 0, 1, 0);
     if (b->decodes > 0)
         choose_once(p, &m->u.attention, times, queries_of(p, op, b, 0), out);
     if (b->n_chunks > 0)

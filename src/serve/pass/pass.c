@@ -7,6 +7,7 @@
 
 #include "base/check.h"
 #include "base/hash.h"
+#include "cost/analytical/analytical.h"
 
 static const struct maq_pass_type types[MAQ_WEIGHTS_COUNT] = {
     [MAQ_WEIGHTS_BF16] = {.dtype = MAQ_BF16, .bytes = 2},
@@ -43,12 +44,20 @@ static enum maq_library whose_table(enum maq_library engine, const struct maq_op
     return op->kind == MAQ_OP_GEMM && op->dtype == MAQ_FP8 ? MAQ_LIBRARY_SGLANG : engine;
 }
 
-void maq_pass_cost(const struct maq_passes *p, const struct maq_op *op, double times, enum maq_serve_part part,
-                   struct maq_pass_parts *out)
+double maq_pass_seconds(const struct maq_passes *p, const struct maq_op *op)
 {
     struct maq_costs costs = p->costs;
     costs.library = whose_table(p->costs.library, op);
-    out->ns[part] += maq_cost_op(&costs, op, p->device).seconds * 1e9 * times;
+    return maq_cost_op(&costs, op, p->device).seconds;
+}
+
+void maq_pass_cost(const struct maq_passes *p, const struct maq_op *op, double times, enum maq_serve_part part,
+                   struct maq_pass_parts *out)
+{
+    const struct maq_work work = maq_op_work(op);
+    out->ns[part] += maq_pass_seconds(p, op) * 1e9 * times;
+    out->matrix_ns += work.matrix_flop / maq__matrix_peak(p->device, (enum maq_dtype)op->dtype) * 1e9 * times;
+    out->memory_ns += work.bytes / p->device->mem_bps * 1e9 * times;
     out->kernels += times;
 }
 
@@ -203,10 +212,12 @@ enum maq_status maq_passes_init(struct maq_passes *p, const struct maq_job *job,
     return p->by_tokens && p->by_rows && p->decodes && (p->by_all || p->dp == 1) ? MAQ_OK : MAQ_NO_MEMORY;
 }
 
-static void add_parts(struct maq_pass_parts *to, const struct maq_pass_parts *more)
+void maq_pass_sum(struct maq_pass_parts *to, const struct maq_pass_parts *more)
 {
     for (int i = 0; i < MAQ_SERVE_PART_COUNT; i++)
         to->ns[i] += more->ns[i];
+    to->matrix_ns += more->matrix_ns;
+    to->memory_ns += more->memory_ns;
     to->kernels += more->kernels;
 }
 
@@ -235,13 +246,13 @@ static void add_batch(struct maq_passes *p, uint32_t stage, const struct maq_pas
         shape = shape_of(p, b);
         known = &p->decodes[stage][maq_hash_words(&shape, offsetof(struct maq_pass_decode, parts)) % MAQ_PASS_DECODES];
         if (same_shape(known, &shape)) {
-            add_parts(out, &known->parts);
+            maq_pass_sum(out, &known->parts);
             return;
         }
     }
     for (uint32_t k = 0; k < s->n_layers; k++)
         maq_pass_mixer(p, s->layers[k].layer, s->layers[k].count, b, &sum);
-    add_parts(out, &sum);
+    maq_pass_sum(out, &sum);
     if (known) {
         shape.parts = sum;
         *known = shape;
@@ -265,7 +276,7 @@ static void add_mixers(struct maq_passes *p, uint32_t stage, const struct maq_pa
             longest = own;
         }
     }
-    add_parts(out, &longest);
+    maq_pass_sum(out, &longest);
 }
 
 /* What the tokens of all ranks pass together: as many of each as brings their sum up to it. */
@@ -282,7 +293,7 @@ static void add_experts(struct maq_passes *p, uint32_t stage, const struct maq_p
     struct maq_pass_parts *known = &p->by_all[stage][2 * each + decodes];
     if (known->kernels <= 0)
         maq_pass_layers(p, &p->stages[stage], MAQ_PASS_EXPERTS, each * p->dp, decodes, known);
-    add_parts(out, known);
+    maq_pass_sum(out, known);
 }
 
 void maq_pass_add(struct maq_passes *p, uint32_t stage, const struct maq_pass_batch *batches,
@@ -298,7 +309,7 @@ void maq_pass_add(struct maq_passes *p, uint32_t stage, const struct maq_pass_ba
     struct maq_pass_parts *known = &p->by_tokens[stage][padded];
     if (known->kernels <= 0)
         maq_pass_layers(p, s, p->dp > 1 ? MAQ_PASS_OWN : MAQ_PASS_WHOLE, padded, false, known);
-    add_parts(out, known);
+    maq_pass_sum(out, known);
     if (p->dp > 1)
         add_experts(p, stage, batches, out);
     add_mixers(p, stage, batches, out);
@@ -307,5 +318,5 @@ void maq_pass_add(struct maq_passes *p, uint32_t stage, const struct maq_pass_ba
         return;
     if (head->kernels <= 0)
         maq_pass_head(p, sampled, head);
-    add_parts(out, head);
+    maq_pass_sum(out, head);
 }

@@ -49,6 +49,8 @@ struct maq_pass_stage {
 
 struct maq_pass_parts {
     double ns[MAQ_SERVE_PART_COUNT];
+    double matrix_ns,
+        memory_ns;  /* that its products would take at the peak of their types, its traffic at that of the memory */
     double kernels; /* that are launched */
 };
 
@@ -151,6 +153,8 @@ bool maq_pass_is_mixer(const struct maq_layer *layer, const struct maq_module *m
 /* ---- shared ---- */
 struct maq_op maq_pass_op(enum maq_op_kind kind, const struct maq_pass_type *type, unsigned flags, int64_t d0,
                           int64_t d1, int64_t d2, int64_t d3);
+void maq_pass_sum(struct maq_pass_parts *to, const struct maq_pass_parts *more);
+double maq_pass_seconds(const struct maq_passes *p, const struct maq_op *op);
 void maq_pass_cost(const struct maq_passes *p, const struct maq_op *op, double times, enum maq_serve_part part,
                    struct maq_pass_parts *out);
 /* Over the TP group of a rank. */

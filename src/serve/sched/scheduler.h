@@ -69,6 +69,7 @@ struct maq_scheduled {
     int64_t hit;            /* tokens that were found cached when it was taken in; -1: it ran already */
     bool samples;           /* its known tokens are computed to their end */
     bool prefill;           /* of its prompt, or again what was lost, where the scheduler tells that from decoding */
+    bool last;              /* it is sure to have sampled its last token with this: nobody verifies drafts behind it */
     int32_t came;           /* tokens that reached its client when the iteration ended; 0 also where they were lost */
 };
 
@@ -132,6 +133,8 @@ struct maq_scheduler_ops {
     void (*decide)(struct maq_scheduler *s, struct maq_iteration *it);
     /* sampled[i] tokens came out for it->scheduled[i]; NULL: one where `samples`. Fills it->finished and what `came`. */
     void (*end)(struct maq_scheduler *s, struct maq_iteration *it, const int32_t *sampled);
+    /* Drafts were proposed for the request in a slot behind its last iteration. NULL: it counts on as many as its knobs say. */
+    void (*propose)(struct maq_scheduler *s, uint32_t slot, int32_t drafts);
     struct maq_scheduler_load (*load)(const struct maq_scheduler *s);
     /* A DECODE that was in it->loads: its keys and values are there. */
     void (*arrived)(struct maq_scheduler *s, uint32_t slot);

@@ -25,7 +25,8 @@ void maq_sglang_evict(struct maq_sglang *s, int64_t tokens)
 
 void maq_sglang_keep(struct maq_sglang *s, struct maq_sglang_request *r, int64_t tokens)
 {
-    int64_t page = s->knobs.page, whole = tokens / page * page, prompt = r->prompt / page * page;
+    int64_t page = s->knobs.page, whole = (tokens - s->tree.pairs) / page * page,
+            prompt = (r->prompt - s->tree.pairs) / page * page;
     const struct maq_radix_insert all = {whole, r->priority, r->inserted}, front = {prompt, r->priority + 1, prompt};
     uint32_t node, unused;
     if (!s->knobs.caching || tokens <= 0)
@@ -47,13 +48,14 @@ void maq_sglang_release(struct maq_sglang *s, struct maq_sglang_request *r, bool
     if (r->held == 0)
         return;
     int64_t known = r->prompt + r->sampled;
+    int64_t computed = s->knobs.verified > 0 ? r->committed : r->held;
     if (keep)
-        maq_sglang_keep(s, r, r->held < known ? r->held : known);
+        maq_sglang_keep(s, r, computed < known ? computed : known);
     s->available += maq_sglang_pages(s, r->held) - r->tree_owns;
     if (r->lock != MAQ_RADIX_NONE)
         maq_radix_unlock(&s->tree, r->lock);
     r->lock = MAQ_RADIX_NONE;
-    r->held = r->tree_owns = 0;
+    r->held = r->committed = r->tree_owns = 0;
     s->rows--;
 }
 
@@ -69,6 +71,16 @@ void maq_sglang_look_up(struct maq_sglang *s, struct maq_sglang_request *r, int6
 int64_t maq_sglang_room(int64_t prompt, int64_t output, int32_t page)
 {
     return (prompt + page - 1) / page * page + output + page + 1;
+}
+
+int64_t maq_sglang_reserve(const struct maq_sglang_tree_of_drafts *t)
+{
+    int64_t page = t->page, fills = (int64_t)t->steps * t->branches;
+    if (t->verified == 0)
+        return 0;
+    if (page > 1 && t->branches > 1 && t->has_cache)
+        fills = (page - 1 + t->steps + page - 1) / page * page * t->branches;
+    return 2 * (fills > t->verified ? fills : t->verified);
 }
 
 /* ---- coming and going ---- */
@@ -177,12 +189,15 @@ static bool end_scheduled(struct maq_sglang *s, struct maq_scheduled *w, int32_t
     r->flying -= w->samples;
     if (!w->samples || r->retracted || sampled <= 0)
         return false;
-    w->came = 1;
-    r->sampled++;
+    int64_t left = r->output - r->sampled;
+    w->came = (int32_t)(sampled < left ? sampled : left);
+    r->sampled += w->came;
     if (s->knobs.part == MAQ_PART_PREFILL) {
         maq_sglang_keep(s, r, r->end);
         return true;
     }
+    if (!w->prefill && (w->drafts > 0 || r->sampled < r->output)) /* the last token beside a prefill is not counted */
+        r->committed += sampled;
     if (r->sampled >= r->output) {
         maq_sglang_release(s, r, true);
         return true;
@@ -302,5 +317,6 @@ enum maq_status maq_sglang_new(struct maq_scheduler **out, const struct maq_sgla
     for (int32_t i = 0; s->lanes && i < s->knobs.lanes; i++)
         s->lanes[i].last_chunked = MAQ_NO_SLOT;
     enum maq_status status = maq_radix_init(&s->tree, knobs->page, (enum maq_radix_eviction)knobs->eviction);
+    s->tree.pairs = knobs->pairs;
     return s->lanes ? status : MAQ_NO_MEMORY;
 }

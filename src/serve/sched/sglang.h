@@ -18,6 +18,10 @@
  * With overlap an iteration is decided before the one before it has ended: who is sure to end with that is left out, others are computed once too often,
  * and what a retracted request has under way is lost.
  *
+ * With speculative decoding an iteration of decodes verifies `verified` tokens of each that runs, and the cache holds `reserve` slots behind what is known to be
+ * computed of it, so much that the next iteration can be decided before this one ended (mem_cache/allocation_sizing.py). Decodes that go along
+ * with a prefill sample a token.
+ *
  * Pipeline stages have a batch of their own each (`lanes`), without overlap, which is less than scheduler_pp_mixin.py does.
  *
  * A server of one kind alone (struct maq_sglang_knobs, part), with disaggregation/prefill.py and decode.py:
@@ -29,7 +33,7 @@
  *             copies to the host and back are not counted
  *
  * The rules are those of SGLang 0.5.23 (managers/scheduler.py, schedule_batch.py, schedule_policy.py, mem_cache/prefill_budget.py, mem_cache/allocation.py,
- * managers/scheduler_components/). Not here: speculation, LoRA, host caches, preemption by priority, sliding-window pools; of disaggregation optimistic
+ * managers/scheduler_components/). Not here: LoRA, host caches, preemption by priority, sliding-window pools; of disaggregation optimistic
  * prefills and a tree on the side of decode.
  */
 #ifndef MAQ_SERVE_SCHED_SGLANG_H
@@ -51,6 +55,10 @@ struct maq_sglang_knobs {
     uint8_t part;             /* enum maq_request_part: of all its requests */
     int32_t reserved,
         spare_rows; /* DECODE: tokens for each request that is here; rows for those whose keys and values come */
+    int32_t verified,
+        drafts;      /* tokens of a request in a decode, and drafts behind each other among them; 0 = one token */
+    int64_t reserve; /* slots behind what is computed, for a decode */
+    bool pairs;      /* the prefix cache is a tree of pairs of tokens */
     bool caching, overlap, mixed;
     bool by_priority, low_first; /* before the policy, by priority: the highest first, or the lowest */
 };
@@ -63,6 +71,7 @@ struct maq_sglang_request {
     int64_t prefix;    /* computed before its prefill */
     int64_t end;       /* of its prefill */
     int64_t held;      /* tokens for which it has slots; 0 = none */
+    int64_t committed; /* of them, those that are known to be computed and to stay: with speculative decoding */
     int64_t tree_owns; /* of them, those of the tree */
     int64_t inserted;  /* in the tree by it */
     int64_t matched;   /* of it that the tree was found to hold, while it waits */
@@ -109,6 +118,17 @@ struct maq_sglang {
     uint64_t entries, refreshes, draws;
 };
 
+/* Drafts of a request in a decode. */
+struct maq_sglang_tree_of_drafts {
+    int32_t steps, branches, verified;
+    bool has_cache; /* what drafts writes keys and values */
+    int32_t page;
+};
+/*
+ * Slots that a decode reserves behind what is computed: twice what it may fill, since it is decided before the one before it ended. That is all that is verified,
+ * or what the steps of a tree fill, where each of its branches begins in a page of its own. 0: nobody drafts (mem_cache/allocation_sizing.py).
+ */
+int64_t maq_sglang_reserve(const struct maq_sglang_tree_of_drafts *tree);
 enum maq_status maq_sglang_new(struct maq_scheduler **out, const struct maq_sglang_knobs *knobs);
 /* Tokens that a request has to leave free in an empty cache, so that it is taken in. */
 int64_t maq_sglang_room(int64_t prompt, int64_t output, int32_t page);
@@ -133,6 +153,8 @@ void maq_sglang_look_up(struct maq_sglang *s, struct maq_sglang_request *r, int6
 /* A prefill into s->taken, with slots for all of it; its tokens, 0 = none. `cut`: the one whose prompt is cut. sglang_admit.c */
 int64_t maq_sglang_admit(struct maq_sglang *s, struct maq_sglang_lane *lane);
 /* sglang_decide.c */
+/* Tokens that have slots behind the next decode. */
+int64_t maq_sglang_held_next(const struct maq_sglang *s, const struct maq_sglang_request *r);
 void maq_sglang_decide(struct maq_scheduler *base, struct maq_iteration *it);
 /* A token of all that run. */
 void maq_sglang_decode(struct maq_sglang *s, struct maq_sglang_lane *l, struct maq_iteration *it);

@@ -48,17 +48,30 @@ static void merge_last(struct maq_sglang *s, struct maq_sglang_lane *l)
 
 /* ---- decoding ---- */
 
-static int64_t new_pages(const struct maq_sglang *s, const uint32_t *slots, uint32_t n)
+int64_t maq_sglang_held_next(const struct maq_sglang *s, const struct maq_sglang_request *r)
 {
-    int64_t pages = 0;
+    if (s->knobs.verified == 0)
+        return r->held + 1;
+    int64_t wanted = maq_sglang_pages(s, r->committed + s->knobs.reserve);
+    return wanted > r->held ? wanted : r->held;
+}
+
+static int64_t new_slots(const struct maq_sglang *s, const struct maq_sglang_request *r)
+{
+    return maq_sglang_pages(s, maq_sglang_held_next(s, r)) - maq_sglang_pages(s, r->held);
+}
+
+static int64_t all_new_slots(const struct maq_sglang *s, const uint32_t *slots, uint32_t n)
+{
+    int64_t tokens = 0;
     for (uint32_t i = 0; i < n; i++)
-        pages += s->at[slots[i]].held % s->knobs.page == 0;
-    return pages * s->knobs.page;
+        tokens += new_slots(s, &s->at[slots[i]]);
+    return tokens;
 }
 
 bool maq_sglang_has_room(struct maq_sglang *s, const uint32_t *slots, uint32_t n)
 {
-    int64_t tokens = new_pages(s, slots, n);
+    int64_t tokens = all_new_slots(s, slots, n);
     maq_sglang_evict(s, tokens);
     return s->available >= tokens;
 }
@@ -76,21 +89,34 @@ static uint32_t leave_ending(struct maq_sglang *s, struct maq_sglang_lane *l)
     return before - kept;
 }
 
-static void decode_one(struct maq_sglang *s, struct maq_iteration *it, uint32_t slot)
+static void decode_one(struct maq_sglang *s, struct maq_iteration *it, uint32_t slot, bool drafts)
 {
     struct maq_sglang_request *r = &s->at[slot];
-    const struct maq_scheduled w = {
-        .slot = slot, .tokens = 1, .computed = r->held, .order = r->order, .hit = -1, .samples = true};
-    s->available -= r->held % s->knobs.page == 0 ? s->knobs.page : 0;
-    r->held++;
+    const struct maq_scheduled w = {.slot = slot,
+                                    .tokens = drafts ? s->knobs.verified : 1,
+                                    .drafts = drafts ? s->knobs.drafts : 0,
+                                    .computed = s->knobs.verified > 0 ? r->committed : r->held,
+                                    .order = r->order,
+                                    .hit = -1,
+                                    .samples = true};
+    s->available -= new_slots(s, r);
+    r->held = maq_sglang_held_next(s, r);
     put(s, it, &w);
 }
 
-static void decode_all(struct maq_sglang *s, struct maq_sglang_lane *l, struct maq_iteration *it)
+/* Beside a prefill nobody drafts. What is evicted is what the allocator asks for, a page more for each where pages have several tokens. */
+static void decode_all(struct maq_sglang *s, struct maq_sglang_lane *l, struct maq_iteration *it, bool alone)
 {
-    maq_sglang_evict(s, (int64_t)l->n_running * s->knobs.page);
+    int64_t wanted = (int64_t)l->n_running * s->knobs.page;
+    if (s->knobs.verified > 0) {
+        int64_t slots = 0; /* what is left of a page counts too */
+        for (uint32_t i = 0; i < l->n_running; i++)
+            slots += maq_sglang_held_next(s, &s->at[l->running[i]]) - s->at[l->running[i]].held;
+        wanted = slots == 0 ? 0 : s->knobs.page > 1 ? wanted + slots : slots;
+    }
+    maq_sglang_evict(s, wanted);
     for (uint32_t i = 0; i < l->n_running; i++)
-        decode_one(s, it, l->running[i]);
+        decode_one(s, it, l->running[i], alone && s->knobs.verified > 0);
 }
 
 /* ---- retraction ---- */
@@ -186,7 +212,7 @@ void maq_sglang_decode(struct maq_sglang *s, struct maq_sglang_lane *l, struct m
     else
         retract(s, l, it);
     l->full = l->full && l->n_running == before;
-    decode_all(s, l, it);
+    decode_all(s, l, it, true);
 }
 
 /* ---- a prefill ---- */
@@ -206,6 +232,7 @@ static void prefill(struct maq_sglang *s, struct maq_sglang_lane *l, struct maq_
                                         .prefill = true};
         r->seen = true;
         r->retracted = false;
+        r->committed = r->end;
         put(s, it, &w);
         if (!maq_slots_push(&l->last, &l->n_last, &l->last_size, slot))
             s->base.failed = true;
@@ -218,7 +245,7 @@ static void prefill(struct maq_sglang *s, struct maq_sglang_lane *l, struct maq_
         l->full = false;
     if (l->n_running == 0 || !maq_sglang_has_room(s, l->running, l->n_running))
         return;
-    decode_all(s, l, it);
+    decode_all(s, l, it, false);
     for (uint32_t i = 0; i < l->n_running; i++)
         if (!maq_slots_push(&l->last, &l->n_last, &l->last_size, l->running[i]))
             s->base.failed = true;
@@ -286,9 +313,9 @@ bool maq_sglang_stretch(const struct maq_scheduler *base, struct maq_stretch *ou
         *out = maq_stretch_of_nobody();
         return true;
     }
-    if (s->knobs.lanes > 1 || l->last_prefill || s->chunked != MAQ_NO_SLOT || l->n_running == 0 ||
-        (s->n_waiting > 0 && (!l->full || s->knobs.part == MAQ_PART_DECODE)) || s->n_ready + s->n_retracted > 0 ||
-        page > MAQ_STRETCH_PERIOD)
+    if (s->knobs.verified > 0 || s->knobs.lanes > 1 || l->last_prefill || s->chunked != MAQ_NO_SLOT ||
+        l->n_running == 0 || (s->n_waiting > 0 && (!l->full || s->knobs.part == MAQ_PART_DECODE)) ||
+        s->n_ready + s->n_retracted > 0 || page > MAQ_STRETCH_PERIOD)
         return false;
     *out = (struct maq_stretch){.slots = l->running,
                                 .n = l->n_running,

@@ -1,17 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * trtllm.h - the scheduler of TensorRT-LLM, as far as it is there: vLLM's (vllm.h) with the rule of admission that TensorRT-LLM has by default.
+ * trtllm.h - the scheduler of TensorRT-LLM, as far as it is there: vLLM's (vllm.h) with the rules of who is taken in that TensorRT-LLM has.
  *
- * GUARANTEED_NO_EVICT (capacityScheduler.cpp): who is taken in finds room to its end, whatever it samples, so that nobody is preempted. What the other
- * one of its two schedulers decides, which pieces of prompts an iteration takes, is that of chunked_prefill. MAX_UTILIZATION, which takes in whom the cache
- * holds now and pauses those for whom it does not later, is not there: it would be another admission, and vLLM's preemption.
+ *   GUARANTEED_NO_EVICT   the default: who is taken in finds room to its end, whatever it samples, so that nobody is preempted
+ *   MAX_UTILIZATION       who is taken in finds room for what is known of it now. Before each iteration all are gone through in the order in which they
+ *                         came, those that run and those that wait: for whom there is no room for the next step, the last one of those behind
+ *                         it that have begun is paused, and it is tried again; with nobody left to pause the rest waits. Who is paused gives
+ *                         all its blocks back, keeps its place in that order, and is computed again with what it sampled
+ *
+ * (NVIDIA/TensorRT-LLM, commit 02a10fe, cpp/tensorrt_llm/batch_manager/capacityScheduler.cpp.) What the other one of its two schedulers decides, which
+ * pieces of prompts an iteration takes, is that of chunked_prefill. Blocks that a beginning shares with others count as if it did not; a
+ * request that could use what another one computes just now is not held back for it.
  */
 #ifndef MAQ_SERVE_SCHED_TRTLLM_H
 #define MAQ_SERVE_SCHED_TRTLLM_H
 
 #include "serve/sched/vllm.h"
 
+enum maq_trtllm_capacity { MAQ_TRTLLM_NO_EVICT, MAQ_TRTLLM_MAX_UTILIZATION };
+
 enum maq_status maq_trtllm_new(struct maq_scheduler **out, const struct maq_vllm_knobs *knobs,
-                               const struct maq_kv_options *kv);
+                               const struct maq_kv_options *kv, enum maq_trtllm_capacity capacity);
 
 #endif

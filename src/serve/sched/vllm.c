@@ -9,7 +9,8 @@
 
 enum maq_status maq_vllm_init(struct maq_vllm *s, const struct maq_vllm_knobs *knobs, const struct maq_kv_options *kv)
 {
-    *s = (struct maq_vllm){.base.ops = &maq_vllm_ops, .knobs = *knobs, .waiting = {.by_priority = knobs->priority}};
+    *s = (struct maq_vllm){
+        .base.ops = &maq_vllm_ops, .knobs = *knobs, .waiting = {.by_priority = knobs->priority || knobs->by_arrival}};
     return maq_kv_init(&s->kv, kv);
 }
 
@@ -65,7 +66,7 @@ uint32_t maq_vllm_add(struct maq_vllm *s, const struct maq_scheduler_request *ne
                                    .kv = r->kv,
                                    .part = new->part,
                                    .first_known = new->first_known};
-    r->rank = (struct maq_waiting){new->priority, slot, new->arrival, new->order};
+    r->rank = (struct maq_waiting){s->knobs.by_arrival ? 0 : new->priority, slot, new->arrival, new->order};
     if (!maq_queue_push(&s->waiting, r->rank))
         s->base.failed = true;
     return slot;
@@ -105,8 +106,8 @@ void maq_vllm_abort(struct maq_vllm *s, uint32_t slot)
 
 /* ---- the end of an iteration ---- */
 
-/* The tokens of a request that its model does not know yet grow by those that were sampled, until it has enough. */
-static bool append(struct maq_vllm *s, struct maq_vllm_request *r, int32_t sampled, bool stale)
+/* The tokens of a request that its model does not know yet grow by those that were sampled, until it has enough: *came of them. */
+static bool append(struct maq_vllm *s, struct maq_vllm_request *r, int32_t sampled, bool stale, int32_t *came)
 {
     bool stops = false;
     int32_t n = 0;
@@ -119,10 +120,11 @@ static bool append(struct maq_vllm *s, struct maq_vllm_request *r, int32_t sampl
         r->computed -= sampled - n;
     if (!stale && r->placeholders > 0)
         r->placeholders -= sampled;
+    *came = n;
     return stops;
 }
 
-static bool end_scheduled(struct maq_vllm *s, const struct maq_scheduled *w, int32_t sampled)
+static bool end_scheduled(struct maq_vllm *s, struct maq_scheduled *w, int32_t sampled)
 {
     struct maq_vllm_request *r = &s->at[w->slot];
     bool stale = r->stale > 0, runs = r->status == MAQ_VLLM_RUNNING;
@@ -136,7 +138,7 @@ static bool end_scheduled(struct maq_vllm *s, const struct maq_scheduled *w, int
         r->computed -= r->computed > 0 ? rejected : 0;
         r->placeholders -= r->placeholders > 0 ? rejected : 0;
     }
-    bool awaited = r->placeholders > 0, stops = append(s, r, sampled, stale);
+    bool awaited = r->placeholders > 0, stops = append(s, r, sampled, stale, &w->came);
     if (!stale && runs && (awaited || s->knobs.spec_tokens > 0))
         maq_kv_keep(&s->kv, &r->kv, r->computed - r->in_flight, r->tokens);
     return stops;
@@ -162,10 +164,10 @@ void maq_vllm_end(struct maq_vllm *s, struct maq_iteration *it, const int32_t *s
         w->came = 0;
         if (s->at[w->slot].rank.order != w->order) /* it was given up meanwhile */
             continue;
-        w->came = sampled ? sampled[i] : w->samples;
+        int32_t n = sampled ? sampled[i] : w->samples;
         if (s->at[w->slot].part == MAQ_PART_PREFILL && s->at[w->slot].stale > 0)
-            w->came = 0; /* it was preempted, and there is nothing to hand over: it is computed again */
-        if (!end_scheduled(s, w, w->came))
+            n = 0; /* it was preempted, and there is nothing to hand over: it is computed again */
+        if (!end_scheduled(s, w, n))
             continue;
         if (s->at[w->slot].status != MAQ_VLLM_RUNNING)
             maq_queue_remove(&s->waiting, w->slot);

@@ -33,8 +33,10 @@ struct maq_vllm_knobs {
     int32_t long_prefill_token_threshold; /* 0 = none */
     bool adaptive_long_prefill;           /* the threshold is at least a fair share of the tokens */
     bool chunked_prefill, priority, async, reserve_full_isl;
-    bool
-        defers_frees; /* blocks that an iteration under way writes cannot be given to a load: nobody who is in one is preempted */
+    /* blocks that an iteration under way writes cannot be given to a load: nobody who is in one is preempted */
+    bool defers_frees;
+    /* those that wait, in the order in which they came first: who was preempted has no front of its own */
+    bool by_arrival;
     int32_t spec_tokens;      /* drafts of a request in an iteration */
     int32_t lookahead_tokens; /* slots beyond, for a draft model that has a cache of its own */
     int32_t draft_slots;      /* of the batch, for each request */
@@ -72,8 +74,10 @@ struct maq_vllm_request {
 
 struct maq_vllm;
 
-/* Another engine's rule of who is taken in, beside those above. All of them or none. */
+/* Another engine's rule of who is taken in, and who gives way, beside those above. All of them or none, but for `before`. */
 struct maq_vllm_admission {
+    /* Before an iteration is decided: may preempt (maq_vllm_give_way()), which keeps nobody out then. */
+    void (*before)(struct maq_vllm *s, struct maq_iteration *it);
     bool (*admits)(const struct maq_vllm *s, const struct maq_vllm_request *r);
     void (*taken_in)(struct maq_vllm *s, const struct maq_vllm_request *r);
     void (*left)(struct maq_vllm *s, const struct maq_vllm_request *r); /* it ended, was preempted or given up */
@@ -129,6 +133,8 @@ int64_t maq_vllm_cached(struct maq_vllm *s, const struct maq_content *content, i
 /* The first of those that wait gets blocks for its whole prompt and stands aside; false: there are none. vllm_remote.c */
 bool maq_vllm_reserve(struct maq_vllm *s, struct maq_iteration *it, struct maq_waiting first);
 
+/* Preempts the request at a place of the list of those that run; it is listed in it->preempted. vllm_decide.c */
+void maq_vllm_give_way(struct maq_vllm *s, struct maq_iteration *it, uint32_t place);
 /* Ends a request: gives back its blocks and its slot. */
 void maq_vllm_free_request(struct maq_vllm *s, uint32_t slot);
 /* Operations of struct maq_scheduler. vllm_stretch.c */

@@ -66,15 +66,13 @@ static uint32_t victim_of(const struct maq_vllm *s)
     return victim;
 }
 
-static void preempt(struct deciding *d, uint32_t place)
+void maq_vllm_give_way(struct maq_vllm *s, struct maq_iteration *it, uint32_t place)
 {
-    struct maq_vllm *s = d->s;
     uint32_t slot = s->running[place];
     struct maq_vllm_request *r = &s->at[slot];
     for (uint32_t i = place + 1; i < s->n_running; i++)
         s->running[i - 1] = s->running[i];
     s->n_running--;
-    withdraw(d, slot);
     maq_kv_release(&s->kv, &r->kv);
     if (s->admission)
         s->admission->left(s, r);
@@ -85,8 +83,14 @@ static void preempt(struct deciding *d, uint32_t place)
     r->placeholders = 0;
     r->preemptions++;
     if (!maq_queue_push_front(&s->waiting, r->rank) ||
-        !maq_slots_push(&d->it->preempted, &d->it->n_preempted, &d->it->preempted_size, slot))
+        !maq_slots_push(&it->preempted, &it->n_preempted, &it->preempted_size, slot))
         s->base.failed = true;
+}
+
+static void preempt(struct deciding *d, uint32_t place)
+{
+    withdraw(d, d->s->running[place]);
+    maq_vllm_give_way(d->s, d->it, place);
 }
 
 /* Tokens that a running request could be given. */
@@ -313,6 +317,7 @@ static void decide_waiting(struct deciding *d)
 static void advance(struct maq_vllm *s, struct maq_scheduled *w)
 {
     struct maq_vllm_request *r = &s->at[w->slot];
+    w->last = r->tokens - r->prompt + 1 + (r->placeholders > 0) >= r->most; /* Scheduler._drafts_unused() */
     r->given = 0;
     r->computed += w->tokens;
     r->in_flight += w->tokens;
@@ -335,9 +340,12 @@ static void decide(struct maq_vllm *s, struct maq_iteration *it)
     if (d.long_prefill > 0 && k->adaptive_long_prefill && k->max_num_batched_tokens / (int32_t)all > d.long_prefill)
         d.long_prefill = k->max_num_batched_tokens / (int32_t)all;
     maq_iteration_clear(it);
+    if (s->admission && s->admission->before)
+        s->admission->before(s, it);
+    uint32_t gave_way = it->n_preempted;
     decide_running(&d);
     d.ran = it->n;
-    if (it->n_preempted == 0)
+    if (it->n_preempted == gave_way)
         decide_waiting(&d);
     for (uint32_t i = 0; i < it->n; i++) {
         it->tokens += it->scheduled[i].tokens;

@@ -115,6 +115,12 @@ static void end(struct maq_scheduler *s, struct maq_iteration *it, const int32_t
     maq_vllm_end(of(s), it, sampled);
 }
 
+static void propose(struct maq_scheduler *s, uint32_t slot, int32_t drafts)
+{
+    if (!of(s)->knobs.async)
+        maq_vllm_propose(of(s), slot, drafts);
+}
+
 static struct maq_scheduler_load load(const struct maq_scheduler *base)
 {
     const struct maq_vllm *s = const_of(base);
@@ -152,6 +158,7 @@ const struct maq_scheduler_ops maq_vllm_ops = {.name = "vllm",
                                                .abort = give_up,
                                                .decide = decide,
                                                .end = end,
+                                               .propose = propose,
                                                .load = load,
                                                .arrived = arrived,
                                                .release = release,

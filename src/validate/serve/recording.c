@@ -227,6 +227,10 @@ static const struct known_knob sglang_knobs[] = {
     {"low_priority_first", 0, 1},
     {"policy", 0, -1},
     {"eviction", 0, -1},
+    {"spec_steps", 0, MOST_DRAFTS},
+    {"spec_topk", 0, MOST_DRAFTS},
+    {"spec_draft_tokens", 0, MOST_DRAFTS},
+    {"spec_pairs", 0, 1},
 };
 
 static enum maq_status read_sglang(struct reading *r, const json_t *knobs)
@@ -257,7 +261,12 @@ static enum maq_status read_sglang(struct reading *r, const json_t *knobs)
         .mixed = integer(knobs, "mixed", 0) != 0,
         .by_priority = integer(knobs, "priority", 0) != 0,
         .low_first = integer(knobs, "low_priority_first", 0) != 0,
+        .verified = (int32_t)integer(knobs, "spec_draft_tokens", 0),
+        .drafts = (int32_t)integer(knobs, "spec_steps", 0),
+        .pairs = integer(knobs, "spec_pairs", 0) != 0,
     };
+    out->sglang.reserve = maq_sglang_reserve(&(struct maq_sglang_tree_of_drafts){
+        out->sglang.drafts, (int32_t)integer(knobs, "spec_topk", 1), out->sglang.verified, true, out->sglang.page});
     out->late = out->sglang.overlap;
     out->knobs.max_model_len = MOST_TOKENS;
     out->kv.n_groups = 1;
