@@ -62,6 +62,7 @@ struct maq_serve_search_opts {
     const struct maq_slo *slo;           /* n = 0: that the fleet is not overloaded */
     enum maq_router router;
     bool exhaustive; /* everything is simulated that fits in memory (tests) */
+    bool no_pools;   /* prompts are computed where tokens are */
     uint32_t threads;
     const volatile sig_atomic_t *stop; /* set by a signal handler: the best so far is the result; NULL = never */
     void (*progress)(void *context, uint32_t done, uint32_t all);
@@ -103,6 +104,8 @@ struct maq_serve_candidate {
     double most_per_s;       /* requests a second that a replica cannot carry more of */
     double likely_per_s;     /* with whole prompts */
     double stay_s;           /* how long a request stays then */
+    double prefill_per_s;    /* that compute nothing but prompts; with the engine's own limits */
+    double decode_per_s;     /* that compute none */
     /* simulated, if `runs` > 0 */
     uint32_t runs,
         replicas; /* replicas: with a rate those that it needs, else those that the node group has room for */
@@ -118,6 +121,7 @@ struct maq_serve_candidate {
 /* A part of the fleet that is best: so many replicas of a candidate. */
 struct maq_serve_part_of_fleet {
     uint32_t candidate, replicas;
+    enum maq_role role; /* PREFILL and DECODE: two pools (serve_fleet.h) */
 };
 
 /* Throughput against latency: a candidate with its engine's own limits under so many requests at a time. */
@@ -137,7 +141,10 @@ struct maq_serve_search_result {
     double rate;         /* requests a second that it carries: the asked one, or the sum over its parts */
     double usd_per_hour; /* 0 = a price is not known */
     uint32_t gpus;
+    uint32_t pools,
+        pools_tried;     /* pairs of pools that could be better by their closed form, and those that were simulated */
     uint32_t n_requests; /* of a simulated stream */
+    uint32_t n_all;      /* of one for the whole fleet */
     uint32_t runs;
     bool complete;                       /* it was not stopped */
     struct maq_serve_front_point *front; /* [n_front], the fastest for one user first; maq_serve_front() */

@@ -132,6 +132,7 @@ void maq_serve_same_passes(struct maq_deployment *out, const struct maq_deployme
 
 struct limits {
     double tpot_s;
+    bool decodes_alone;
     struct maq_steady best, likely; /* the most of each kind that is within it */
 };
 
@@ -140,7 +141,7 @@ static bool look(struct limits *l, struct maq_deployment *d, const struct maq_st
                  struct maq_pass_batch *ranks)
 {
     struct maq_steady at;
-    maq_steady_at(&at, d, load, batch, ranks);
+    (l->decodes_alone ? maq_steady_decode_at : maq_steady_at)(&at, d, load, batch, ranks);
     if (!at.held || at.least_s > l->tpot_s)
         return false;
     if (at.most_per_s > l->best.most_per_s)
@@ -151,9 +152,9 @@ static bool look(struct limits *l, struct maq_deployment *d, const struct maq_st
 }
 
 static struct limits search(struct maq_deployment *d, const struct maq_steady_load *load, double tpot_s,
-                            struct maq_pass_batch *ranks)
+                            bool decodes_alone, struct maq_pass_batch *ranks)
 {
-    struct limits l = {.tpot_s = tpot_s};
+    struct limits l = {.tpot_s = tpot_s, .decodes_alone = decodes_alone};
     uint32_t held = 0, missed = MOST_BATCH;
     for (uint32_t b = 1; b < MOST_BATCH; b = (uint32_t)(b * SCALE) + 1) {
         if (!look(&l, d, load, b, ranks)) {
@@ -191,7 +192,11 @@ static void bound(struct maq_serve_candidate *c, struct maq_deployment *d, const
     c->first_s = maq_steady_first_s(d, &typical, ranks);
     c->token_s = alone.least_s;
     double tpot_s = fmin(a->tpot_s, (a->e2el_s - c->first_s) / fmax(a->load.output - 1, 1));
-    struct limits l = search(d, &a->load, tpot_s, ranks);
+    if (c->own_limits) {
+        c->prefill_per_s = c->first_s > a->ttft_s ? 0 : maq_steady_prefill_per_s(d, &a->load, ranks);
+        c->decode_per_s = search(d, &a->load, tpot_s, true, ranks).best.most_per_s;
+    }
+    struct limits l = search(d, &a->load, tpot_s, false, ranks);
     c->most_per_s = l.best.most_per_s;
     c->likely_per_s = l.likely.likely_per_s > 0 ? l.likely.likely_per_s : l.best.most_per_s / 2;
     c->stay_s = c->first_s + fmax(l.likely.likely_s, c->token_s) * a->load.output;

@@ -45,7 +45,7 @@ static double usd_of(const struct maq_serve_candidate *c)
 
 /* ---- the fleet ---- */
 
-static bool set_fleet(struct maq_serve_search_result *r, const struct maq_serve_part_of_fleet *parts, uint32_t n)
+bool maq_serve_set_fleet(struct maq_serve_search_result *r, const struct maq_serve_part_of_fleet *parts, uint32_t n)
 {
     free(r->fleet);
     r->n_fleet = 0;
@@ -126,16 +126,16 @@ static enum maq_status try_mixture(bool *held, struct composing *c, const struct
         const struct maq_serve_candidate *found = &c->s->out->candidates[c->units[g].candidate];
         if (m->replicas[g] == 0)
             continue;
-        parts[n] = (struct maq_serve_part_of_fleet){c->units[g].candidate, m->replicas[g]};
+        parts[n] = (struct maq_serve_part_of_fleet){.candidate = c->units[g].candidate, .replicas = m->replicas[g]};
         members[n++] = (struct maq_fleet_member){.job = found->job,
                                                  .options = &found->options,
                                                  .replicas = m->replicas[g],
                                                  .weight = maq_serve_weight(found)};
     }
-    MAQ_TRY(maq_serve_holds(&t, c->s, members, n, c->s->rate));
+    MAQ_TRY(maq_serve_holds(&t, c->s, members, n, c->s->rate, true));
     c->s->out->runs += t.runs;
     *held = t.low > 0;
-    return !*held || set_fleet(c->s->out, parts, n) ? MAQ_OK : MAQ_NO_MEMORY;
+    return !*held || maq_serve_set_fleet(c->s->out, parts, n) ? MAQ_OK : MAQ_NO_MEMORY;
 }
 
 static enum maq_status mix(struct composing *c)
@@ -166,11 +166,11 @@ static enum maq_status fill_all(struct maq_serve_searching *s, const uint32_t *b
         if (bests[g] == UINT32_MAX)
             continue;
         const struct maq_serve_candidate *c = &s->out->candidates[bests[g]];
-        parts[k++] = (struct maq_serve_part_of_fleet){bests[g], c->replicas};
+        parts[k++] = (struct maq_serve_part_of_fleet){.candidate = bests[g], .replicas = c->replicas};
         s->out->rate += c->rate;
     }
     s->out->carries = k > 0 && s->rate <= 0;
-    return k == 0 || set_fleet(s->out, parts, k) ? MAQ_OK : MAQ_NO_MEMORY;
+    return k == 0 || maq_serve_set_fleet(s->out, parts, k) ? MAQ_OK : MAQ_NO_MEMORY;
 }
 
 enum maq_status maq_serve_compose(struct maq_serve_searching *s, const uint32_t *bests, uint32_t n)
@@ -188,9 +188,9 @@ enum maq_status maq_serve_compose(struct maq_serve_searching *s, const uint32_t 
             continue;
         double each = priced ? usd_of(found) : found->gpus, cost = each * found->replicas;
         if (found->rate >= s->rate && cost < c.below) {
-            const struct maq_serve_part_of_fleet part = {bests[g], found->replicas};
+            const struct maq_serve_part_of_fleet part = {.candidate = bests[g], .replicas = found->replicas};
             c.below = cost;
-            if (!set_fleet(s->out, &part, 1))
+            if (!maq_serve_set_fleet(s->out, &part, 1))
                 return MAQ_NO_MEMORY;
         }
         if (c.n < MOST_GROUPS)

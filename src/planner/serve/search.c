@@ -17,11 +17,15 @@
 #include "serve/request/set.h"
 
 #define ROUND 4u
-#define STAYS                                                                                                          \
-    10.0 /* requests come for so many times as long as one stays: in a shorter run most find the fleet emptier than it will be */
-#define LEAST_REQUESTS 500u
+#define FIRST_ROUND 2u /* those that have nothing to be compared with take longer */
+/* Requests come for so many times as long as one stays: in a shorter run most find the fleet emptier than it will be, and that it cannot keep up
+ * shows late. Those that miss their bounds by much do so in the first of them. */
+#define STAYS 20.0
+#define FIRST_STAYS 5.0
+#define LEAST_REQUESTS 1000u
+#define LEAST_FIRST 250u
 #define MOST_REQUESTS 20000u
-#define ALL_REQUESTS 200000.0 /* of the last run, of all replicas */
+#define ALL_REQUESTS 100000.0 /* of all replicas together */
 
 const char *maq_serve_verdict_name(enum maq_serve_verdict verdict)
 {
@@ -147,7 +151,7 @@ enum maq_status maq_serve_search_group(struct maq_serve_searching *s, uint32_t g
             s->out->complete = false;
             break;
         }
-        for (; done < n && k < ROUND; done++) {
+        for (; done < n && k < (s->best == UINT32_MAX ? FIRST_ROUND : ROUND); done++) {
             struct maq_serve_candidate *c = &s->out->candidates[places[done].candidate];
             if (bounded(s, c))
                 c->verdict = MAQ_SERVE_VERDICT_BOUNDED;
@@ -194,6 +198,13 @@ static uint32_t how_many(const struct maq_serve_searching *s)
     return enough(s);
 }
 
+/* Of a file the first are not like all. */
+static uint32_t first_of(const struct maq_serve_searching *s, uint32_t n)
+{
+    double first = fmax(n * FIRST_STAYS / STAYS, LEAST_FIRST);
+    return s->opts->requests || first > n ? n : (uint32_t)first;
+}
+
 static enum maq_status draw(struct maq_request_set **out, const struct maq_serve_search_opts *opts, uint32_t n,
                             double rate, struct maq_diag *diag)
 {
@@ -224,6 +235,7 @@ static enum maq_status stream(struct maq_serve_searching *s, struct maq_diag *di
         s->stream = maq_requests_get(owner->drawn);
     }
     s->out->n_requests = s->stream->n;
+    s->first = first_of(s, s->stream->n);
     return MAQ_OK;
 }
 
@@ -255,9 +267,12 @@ static enum maq_status search_most(struct maq_serve_searching *s, uint32_t group
     s->rate = 0;
     if (!s->opts->requests && s->opts->spec->n == 0 && enough(s) < fewer.n) /* one replica has its part of them */
         fewer.n = enough(s);
+    uint32_t first = s->first;
+    s->first = first_of(s, fewer.n);
     s->stream = &fewer;
     enum maq_status status = maq_serve_search_group(s, group);
     s->stream = all;
+    s->first = first;
     s->rate = rate;
     return status;
 }
@@ -273,6 +288,15 @@ static enum maq_status search_groups(struct maq_serve_searching *s, uint32_t *be
     return maq_serve_compose(s, bests, groups);
 }
 
+/* With replicas that share a stream, as many for each of them as one had alone. */
+static void count_all(struct maq_serve_search_result *r, const struct maq_serve_search_opts *opts)
+{
+    double n = r->n_requests;
+    for (uint32_t i = 0; i < r->n_fleet && opts->rate <= 0; i++)
+        n = i == 0 ? n * r->fleet[i].replicas : n + (double)r->n_requests * r->fleet[i].replicas;
+    r->n_all = (uint32_t)fmin(n, fmax(ALL_REQUESTS, r->n_requests));
+}
+
 static enum maq_status search(struct maq_serve_searching *s, const struct maq_loaded_job *open, struct maq_diag *diag)
 {
     struct maq_serve_owner *owner = s->out->owner;
@@ -286,7 +310,11 @@ static enum maq_status search(struct maq_serve_searching *s, const struct maq_lo
     MAQ_TRY(check(s->out, diag));
     MAQ_TRY(stream(s, diag));
     s->out->complete = true;
-    if (search_groups(s, bests, groups) != MAQ_OK)
+    enum maq_status status = search_groups(s, bests, groups);
+    count_all(s->out, s->opts);
+    if (status == MAQ_OK && !s->opts->no_pools && s->asked.load.output > 2)
+        status = maq_serve_try_pools(s, groups);
+    if (status != MAQ_OK)
         return maq_no_memory(diag, "a search");
     for (uint32_t i = 0; i < s->out->n; i++)
         s->out->counts[s->out->candidates[i].verdict]++;
@@ -332,22 +360,20 @@ void maq_serve_search_free(struct maq_serve_search_result *r)
 struct maq_fleet maq_serve_search_fleet(const struct maq_serve_search_result *r,
                                         const struct maq_serve_search_opts *opts, struct maq_fleet_member *members)
 {
+    uint32_t group = r->n_fleet > 0 ? r->candidates[r->fleet[0].candidate].group : 0;
     for (uint32_t i = 0; i < r->n_fleet; i++) {
-        const struct maq_serve_candidate *c = &r->candidates[r->fleet[i].candidate];
-        members[i] = (struct maq_fleet_member){
-            .job = c->job, .options = &c->options, .replicas = r->fleet[i].replicas, .weight = maq_serve_weight(c)};
+        const struct maq_serve_part_of_fleet *part = &r->fleet[i];
+        const struct maq_serve_candidate *c = &r->candidates[part->candidate];
+        bool pool = part->role != MAQ_ROLE_BOTH;
+        members[i] = (struct maq_fleet_member){.job = c->job,
+                                               .options = &c->options,
+                                               .replicas = part->replicas,
+                                               .weight = pool ? 0 : maq_serve_weight(c),
+                                               .role = part->role,
+                                               .own_cluster = pool && i > 0 && c->group != group};
     }
-    return (struct maq_fleet){.members = members, .n_members = r->n_fleet, .router = opts->router};
-}
-
-/* With replicas that share a stream, as many for each of them as one had alone. */
-static enum maq_status draw_for_all(struct maq_request_set **out, const struct maq_serve_search_result *r,
-                                    const struct maq_serve_search_opts *opts, struct maq_diag *diag)
-{
-    double n = r->n_requests;
-    for (uint32_t i = 0; i < r->n_fleet && opts->rate <= 0; i++)
-        n = i == 0 ? n * r->fleet[i].replicas : n + (double)r->n_requests * r->fleet[i].replicas;
-    return draw(out, opts, (uint32_t)fmin(n, ALL_REQUESTS), 1, diag);
+    return (struct maq_fleet){
+        .members = members, .n_members = r->n_fleet, .router = opts->router, .prefill_router = opts->router};
 }
 
 enum maq_status maq_serve_search_requests(struct maq_request_set **out, const struct maq_serve_search_result *r,
@@ -355,7 +381,7 @@ enum maq_status maq_serve_search_requests(struct maq_request_set **out, const st
 {
     struct maq_request_set *set, *drawn = NULL;
     if (!opts->requests)
-        MAQ_TRY(draw_for_all(&drawn, r, opts, diag));
+        MAQ_TRY(draw(&drawn, opts, r->n_all, 1, diag));
     const struct maq_requests *q = drawn ? maq_requests_get(drawn) : opts->requests;
     double span = q->at[q->n - 1].arrival_s - q->at[0].arrival_s, faster = r->rate * span / (q->n - 1.0);
     bool ok = (set = maq_request_set_new()) != NULL;

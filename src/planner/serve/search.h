@@ -16,7 +16,8 @@ struct maq_serve_searching {
     const struct maq_serve_search_opts *opts;
     struct maq_serve_asked asked;
     const struct maq_requests *stream; /* that all candidates serve, faster and slower */
-    double rate;                       /* that has to be carried; 0 = as much as can be */
+    uint32_t first; /* of its requests: a fleet that misses its bounds in those is not asked to serve all */
+    double rate;    /* that has to be carried; 0 = as much as can be */
     /* the best so far of the group that is searched */
     uint32_t best; /* UINT32_MAX: none */
     double best_carried, best_gpus, best_slack;
@@ -24,9 +25,9 @@ struct maq_serve_searching {
 
 /* One candidate against the best so far; what is found is in it. trial.c */
 enum maq_status maq_serve_look_into(const struct maq_serve_searching *s, struct maq_serve_candidate *c);
-/* Whether a fleet of [n] members carries a rate; *t says what was found. trial.c */
+/* Whether a fleet of [n] members carries a rate; *t says what was found, of all requests or of the first. trial.c */
 enum maq_status maq_serve_holds(struct maq_rate_trial *t, const struct maq_serve_searching *s,
-                                const struct maq_fleet_member *members, uint32_t n, double rate);
+                                const struct maq_fleet_member *members, uint32_t n, double rate, bool all);
 /* Requests that a replica has at its rate in the mean: its part where a router counts them. */
 static inline double maq_serve_weight(const struct maq_serve_candidate *c)
 {
@@ -39,5 +40,9 @@ double maq_serve_slack(const struct maq_slo_outcome *o);
 enum maq_status maq_serve_search_group(struct maq_serve_searching *s, uint32_t group);
 /* The fleet of the best candidates of the groups, bests[n], UINT32_MAX: it has none. compose.c */
 enum maq_status maq_serve_compose(struct maq_serve_searching *s, const uint32_t *bests, uint32_t n);
+/* The result's fleet is that of [n] parts. False: out of memory. compose.c */
+bool maq_serve_set_fleet(struct maq_serve_search_result *r, const struct maq_serve_part_of_fleet *parts, uint32_t n);
+/* Pools of prefill and decode in place of the result's fleet, if any are better. pools.c */
+enum maq_status maq_serve_try_pools(struct maq_serve_searching *s, uint32_t groups);
 
 #endif

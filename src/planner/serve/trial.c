@@ -17,13 +17,14 @@ double maq_serve_slack(const struct maq_slo_outcome *o)
     return most;
 }
 
-static struct maq_rate_trial new_trial(const struct maq_serve_searching *s, const struct maq_fleet *fleet)
+/* Of all requests, or of the first. */
+static struct maq_rate_trial new_trial(const struct maq_serve_searching *s, const struct maq_fleet *fleet, bool all,
+                                       struct maq_requests *room)
 {
-    return (struct maq_rate_trial){.fleet = fleet,
-                                   .slo = s->opts->slo,
-                                   .draw = s->stream,
-                                   .steady = true,
-                                   .tolerance = MAQ_SERVE_SEARCH_TOLERANCE};
+    *room = *s->stream;
+    room->n = all ? room->n : s->first;
+    return (struct maq_rate_trial){
+        .fleet = fleet, .slo = s->opts->slo, .draw = room, .steady = true, .tolerance = MAQ_SERVE_SEARCH_TOLERANCE};
 }
 
 /* What a trial has found, in the candidate. */
@@ -48,47 +49,70 @@ static void keep(struct maq_serve_candidate *c, const struct maq_rate_trial *t, 
 
 /* ---- as much as can be carried ---- */
 
+/* About how much the first requests say that it carries, where there is nothing to compare with; 0: it misses a bound however slowly they come. */
+static bool first_guess(double *out, struct maq_rate_trial *t, const struct maq_serve_candidate *c)
+{
+    double guess = c->likely_per_s * FIRST_GUESS, alone = fmin(ALONE / c->stay_s, guess / 2);
+    bool ok = maq_rate_try(t, guess, NULL);
+    if (ok && t->low <= 0)
+        ok = maq_rate_try(t, alone, NULL);
+    if (ok && t->low > 0)
+        ok = maq_rate_narrow(t, isinf(t->high) ? t->low * NEXT_STEP : sqrt(t->low * t->high), isinf(t->high) != 0);
+    *out = t->low;
+    return ok;
+}
+
+/* At a rate that the first requests allow, all of them; from there on, how far it goes. */
+static bool look_closer(struct maq_rate_trial *t, double rate, bool wins)
+{
+    bool ok = maq_rate_try(t, rate, NULL);
+    if (!ok || (wins && t->low <= 0))
+        return ok;
+    return maq_rate_narrow(t, t->low > 0 ? rate * NEXT_STEP : rate / NEXT_STEP, true);
+}
+
 /* One replica; the others on its node group carry as much. */
 static enum maq_status most(const struct maq_serve_searching *s, struct maq_serve_candidate *c)
 {
     const struct maq_fleet_member member = {.job = c->job, .options = &c->options, .replicas = 1};
     const struct maq_fleet fleet = {.members = &member, .n_members = 1, .router = s->opts->router};
-    struct maq_rate_trial t = new_trial(s, &fleet);
+    struct maq_requests few, all;
+    struct maq_rate_trial first = new_trial(s, &fleet, false, &few), t = new_trial(s, &fleet, true, &all);
     uint32_t room = maq_serve_group_devices(c) / c->gpus;
-    MAQ_TRY(maq_rate_trial_begin(&t, NULL));
-    bool ok = true;
-    if (s->best != UINT32_MAX) {
-        ok = maq_rate_try(&t, s->best_carried / room * (1 + MAQ_SERVE_SEARCH_TOLERANCE), NULL);
-        if (ok && t.low > 0)
-            ok = maq_rate_narrow(&t, t.low * NEXT_STEP, true);
-    } else {
-        double guess = c->likely_per_s * FIRST_GUESS, alone = fmin(ALONE / c->stay_s, guess / 2);
-        ok = maq_rate_try(&t, guess, NULL);
-        if (ok && t.low <= 0)
-            ok = maq_rate_try(&t, alone, NULL);
-        if (ok && t.low > 0)
-            ok = maq_rate_narrow(&t, isinf(t.high) ? t.low * NEXT_STEP : sqrt(t.low * t.high), isinf(t.high) != 0);
-    }
-    if (ok)
-        keep(c, &t, room, t.low * room);
-    if (ok && t.low <= 0 && s->best == UINT32_MAX)
+    bool wins = s->best != UINT32_MAX, ok = true;
+    double rate = s->best_carried / room * (1 + MAQ_SERVE_SEARCH_TOLERANCE);
+    enum maq_status status = maq_rate_trial_begin(&first, NULL);
+    if (status == MAQ_OK)
+        status = maq_rate_trial_begin(&t, NULL);
+    if (status == MAQ_OK)
+        ok = wins ? maq_rate_try(&first, rate, NULL) : first_guess(&rate, &first, c);
+    bool goes_on = status == MAQ_OK && ok && first.low > 0;
+    if (goes_on)
+        ok = look_closer(&t, rate, wins);
+    if (status == MAQ_OK && ok)
+        keep(c, goes_on ? &t : &first, room, t.low * room);
+    if (status == MAQ_OK && ok && !goes_on && !wins)
         c->verdict = MAQ_SERVE_VERDICT_SLOW;
+    c->runs += goes_on ? first.runs : 0;
     c->missed_replicas = 1;
+    maq_rate_trial_end(&first);
     maq_rate_trial_end(&t);
-    return ok ? MAQ_OK : t.status;
+    return status != MAQ_OK ? status : ok ? MAQ_OK : first.status != MAQ_OK ? first.status : t.status;
 }
 
 /* ---- a rate with as few as possible ---- */
 
 enum maq_status maq_serve_holds(struct maq_rate_trial *t, const struct maq_serve_searching *s,
-                                const struct maq_fleet_member *members, uint32_t n, double rate)
+                                const struct maq_fleet_member *members, uint32_t n, double rate, bool all)
 {
     const struct maq_fleet fleet = {.members = members, .n_members = n, .router = s->opts->router};
-    *t = new_trial(s, &fleet);
+    struct maq_requests room;
+    *t = new_trial(s, &fleet, all, &room);
     MAQ_TRY(maq_rate_trial_begin(t, NULL));
     bool ok = maq_rate_try(t, rate, NULL);
     maq_rate_trial_end(t);
     t->fleet = NULL;
+    t->draw = NULL;
     return ok ? MAQ_OK : t->status;
 }
 
@@ -97,7 +121,11 @@ static enum maq_status holds(bool *out, const struct maq_serve_searching *s, str
 {
     const struct maq_fleet_member member = {.job = c->job, .options = &c->options, .replicas = replicas};
     struct maq_rate_trial t;
-    MAQ_TRY(maq_serve_holds(&t, s, &member, 1, s->rate));
+    MAQ_TRY(maq_serve_holds(&t, s, &member, 1, s->rate, s->first == s->stream->n));
+    if (t.low > 0 && s->first < s->stream->n) {
+        c->runs += t.runs;
+        MAQ_TRY(maq_serve_holds(&t, s, &member, 1, s->rate, true));
+    }
     *out = t.low > 0;
     if (*out || c->rate <= 0)
         keep(c, &t, replicas, s->rate);

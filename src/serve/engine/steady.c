@@ -115,3 +115,27 @@ double maq_steady_first_s(struct maq_deployment *d, const struct maq_steady_load
         s += iterate(d, load, 0, (int64_t)fmin(left, most), 1, ranks).all_s;
     return s;
 }
+
+double maq_steady_prefill_per_s(struct maq_deployment *d, const struct maq_steady_load *load,
+                                struct maq_pass_batch *ranks)
+{
+    double prompt = fmax(load->prompt - load->cached, 1), best = 0,
+           most = fmin(d->options.max_num_batched_tokens, (double)d->passes.most_tokens);
+    for (double tokens = most; tokens >= fmin(prompt, most); tokens /= 2) {
+        struct span s = iterate(d, load, 0, (int64_t)tokens, d->passes.dp, ranks);
+        best = fmax(best, d->passes.dp * tokens / prompt / s.stage_s);
+    }
+    return best;
+}
+
+void maq_steady_decode_at(struct maq_steady *out, struct maq_deployment *d, const struct maq_steady_load *load,
+                          uint32_t batch, struct maq_pass_batch *ranks)
+{
+    double stages = d->passes.n_stages, kept = batch * stages * (load->prompt + load->output / 2);
+    struct span none = iterate(d, load, batch, 0, 0, ranks);
+    *out = (struct maq_steady){.batch = batch, .concurrent = (uint32_t)(batch * stages * d->passes.dp)};
+    out->held = batch <= d->passes.most_tokens && kept <= (double)d->kv_tokens &&
+                batch * stages <= (double)d->options.max_num_seqs;
+    out->least_s = out->likely_s = mixed(d, none, none, 0);
+    out->most_per_s = out->likely_per_s = out->concurrent / (fmax(load->output - 1, 1) * out->least_s);
+}

@@ -44,6 +44,13 @@ struct maq_steady {
 void maq_steady_at(struct maq_steady *out, struct maq_deployment *d, const struct maq_steady_load *load, uint32_t batch,
                    struct maq_pass_batch *ranks);
 
+/* Requests a second whose prompts alone are computed, at the most: of pools, the one of prefill. */
+double maq_steady_prefill_per_s(struct maq_deployment *d, const struct maq_steady_load *load,
+                                struct maq_pass_batch *ranks);
+/* The same as maq_steady_at() where prompts are computed elsewhere: of pools, the one of decode. */
+void maq_steady_decode_at(struct maq_steady *out, struct maq_deployment *d, const struct maq_steady_load *load,
+                          uint32_t batch, struct maq_pass_batch *ranks);
+
 /* A prompt that finds the deployment empty: device and host time to its first token. */
 double maq_steady_first_s(struct maq_deployment *d, const struct maq_steady_load *load, struct maq_pass_batch *ranks);
 

@@ -1,0 +1,279 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * pools.c - a pool that computes prompts and one that decodes, against the best fleet whose replicas do both.
+ *
+ * Every deployment with its engine's own limits may be either side. What a replica of it carries there has a closed form: prompts back to
+ * back, and the largest batch that decodes within the bound on TPOT. Two deployments and so many replicas of each carry the lesser of the
+ * two sums. Those that could be better than the best so far are simulated, in the order of that: with a rate by their cost, of each two the
+ * fewest replicas and up to SPARE more on either side; else by what they carry, of each two the splits of the devices next to the even one.
+ * At most MOST_TRIES of them, so that here the best is the best of those that were tried.
+ */
+#include <math.h>
+#include <stdlib.h>
+
+#include "base/alloc.h"
+#include "base/check.h"
+#include "base/threads.h"
+#include "planner/serve/search.h"
+
+#define MOST_TRIES 24u
+#define ROUND 4u
+#define SPARE 2u
+#define NEXT_STEP 1.03
+#define MOST_REQUESTS 20000.0
+
+struct split {
+    uint32_t prefill, decode; /* candidates */
+    uint32_t n_prefill, n_decode;
+    double promise; /* requests a second; with a rate the cost, negative */
+    double carried; /* by simulating; 0 = it misses a bound where it would be better */
+    uint32_t runs;
+    enum maq_status status;
+};
+
+struct pooling {
+    struct maq_serve_searching *s;
+    const struct maq_requests *stream;
+    uint32_t first; /* of its requests */
+    struct split *at;
+    uint32_t n, size;
+    double carried, cost; /* of the best so far */
+    bool priced;
+    struct split *round;
+};
+
+static double cost_of(const struct pooling *p, const struct maq_serve_candidate *c)
+{
+    return p->priced ? c->job->cluster.groups[0].device.usd_per_hour * c->gpus : c->gpus;
+}
+
+/* ---- which ---- */
+
+/* Whether engines of these hand requests over: what else they refuse, a run says. */
+static bool go_together(const struct maq_serve_candidate *a, const struct maq_serve_candidate *b)
+{
+    for (int axis = MAQ_SERVE_AXIS_ENGINE; axis < MAQ_SERVE_AXIS_SEQS; axis++)
+        if (a->at[axis] != b->at[axis])
+            return false;
+    int32_t x = a->at[MAQ_SERVE_AXIS_TP], y = b->at[MAQ_SERVE_AXIS_TP];
+    return a->prefill_per_s > 0 && b->decode_per_s > 0 && (x % y == 0 || y % x == 0);
+}
+
+static bool has_room(const struct maq_serve_candidate *a, uint32_t n, const struct maq_serve_candidate *b, uint32_t k)
+{
+    uint64_t x = (uint64_t)n * a->gpus, y = (uint64_t)k * b->gpus, devices = maq_serve_group_devices(a);
+    if (a->group == b->group)
+        return x + y <= devices;
+    return x <= devices && y <= maq_serve_group_devices(b);
+}
+
+static bool add(struct pooling *p, uint32_t prefill, uint32_t n, uint32_t decode, uint32_t k)
+{
+    const struct maq_serve_candidate *a = &p->s->out->candidates[prefill], *b = &p->s->out->candidates[decode];
+    double carries = fmin(n * a->prefill_per_s, k * b->decode_per_s) * MAQ_SERVE_SEARCH_MARGIN,
+           cost = n * cost_of(p, a) + k * cost_of(p, b);
+    if (n == 0 || k == 0 || !has_room(a, n, b, k))
+        return true;
+    if (p->s->rate > 0 ? carries < p->s->rate || cost >= p->cost : carries <= p->carried)
+        return true;
+    if (!maq__grow((void **)&p->at, &p->size, p->n, sizeof *p->at))
+        return false;
+    p->at[p->n++] = (struct split){.prefill = prefill,
+                                   .decode = decode,
+                                   .n_prefill = n,
+                                   .n_decode = k,
+                                   .promise = p->s->rate > 0 ? -cost : carries};
+    return true;
+}
+
+/* With a rate: as few as the closed form has, and some more. */
+static bool add_fewest(struct pooling *p, uint32_t prefill, uint32_t decode)
+{
+    const struct maq_serve_candidate *a = &p->s->out->candidates[prefill], *b = &p->s->out->candidates[decode];
+    double n = ceil(p->s->rate / (a->prefill_per_s * MAQ_SERVE_SEARCH_MARGIN)),
+           k = ceil(p->s->rate / (b->decode_per_s * MAQ_SERVE_SEARCH_MARGIN));
+    if (n > maq_serve_group_devices(a) || k > maq_serve_group_devices(b))
+        return true;
+    for (uint32_t i = 0; i <= SPARE; i++)
+        for (uint32_t j = 0; j <= SPARE; j++)
+            if (!add(p, prefill, (uint32_t)n + i, decode, (uint32_t)k + j))
+                return false;
+    return true;
+}
+
+/* All devices, about as the closed form splits them. */
+static bool add_splits(struct pooling *p, uint32_t prefill, uint32_t decode)
+{
+    const struct maq_serve_candidate *a = &p->s->out->candidates[prefill], *b = &p->s->out->candidates[decode];
+    uint32_t devices = maq_serve_group_devices(a);
+    if (a->group != b->group)
+        return add(p, prefill, devices / a->gpus, decode, maq_serve_group_devices(b) / b->gpus);
+    double even = devices / (a->gpus + b->gpus * a->prefill_per_s / b->decode_per_s);
+    for (int32_t i = -1; i <= 2; i++) {
+        double n = floor(even) + i;
+        if (n >= 1 && n * a->gpus < devices &&
+            !add(p, prefill, (uint32_t)n, decode, (devices - (uint32_t)n * a->gpus) / b->gpus))
+            return false;
+    }
+    return true;
+}
+
+static int by_promise(const void *x, const void *y)
+{
+    const struct split *a = x, *b = y;
+    if (a->promise < b->promise || a->promise > b->promise)
+        return a->promise < b->promise ? 1 : -1;
+    const uint32_t u[] = {a->prefill, a->decode, a->n_prefill}, v[] = {b->prefill, b->decode, b->n_prefill};
+    for (size_t i = 0; i < MAQ_COUNT(u); i++)
+        if (u[i] != v[i])
+            return u[i] < v[i] ? -1 : 1;
+    return 0;
+}
+
+/* Of a cluster with several kinds of nodes, each kind is one side: what is left over of a kind would be a fleet of its own. */
+static bool list(struct pooling *p, bool several)
+{
+    const struct maq_serve_search_result *r = p->s->out;
+    for (uint32_t i = 0; i < r->n; i++)
+        for (uint32_t k = 0; k < r->n; k++) {
+            const struct maq_serve_candidate *a = &r->candidates[i], *b = &r->candidates[k];
+            bool sides = !several || p->s->rate > 0 || a->group != b->group;
+            if (!a->job || !b->job || !sides || !go_together(a, b))
+                continue;
+            if (!(p->s->rate > 0 ? add_fewest(p, i, k) : add_splits(p, i, k)))
+                return false;
+        }
+    if (p->n > 0)
+        qsort(p->at, p->n, sizeof *p->at, by_promise);
+    return true;
+}
+
+/* ---- simulated ---- */
+
+static bool simulate(void *user, uint32_t i, struct maq_arena *scratch)
+{
+    const struct pooling *p = user;
+    struct split *at = &p->round[i];
+    const struct maq_serve_candidate *a = &p->s->out->candidates[at->prefill], *b = &p->s->out->candidates[at->decode];
+    const struct maq_fleet_member members[] = {
+        {.job = b->job, .options = &b->options, .replicas = at->n_decode, .role = MAQ_ROLE_DECODE},
+        {.job = a->job,
+         .options = &a->options,
+         .replicas = at->n_prefill,
+         .role = MAQ_ROLE_PREFILL,
+         .own_cluster = a->group != b->group}};
+    const struct maq_fleet fleet = {
+        .members = members, .n_members = 2, .router = p->s->opts->router, .prefill_router = p->s->opts->router};
+    struct maq_requests few = *p->stream;
+    struct maq_rate_trial t = {.fleet = &fleet,
+                               .slo = p->s->opts->slo,
+                               .draw = p->stream,
+                               .steady = true,
+                               .tolerance = MAQ_SERVE_SEARCH_TOLERANCE};
+    struct maq_rate_trial first = t;
+    double rate = p->s->rate > 0   ? p->s->rate
+                  : p->carried > 0 ? p->carried * (1 + MAQ_SERVE_SEARCH_TOLERANCE)
+                                   : at->promise / MAQ_SERVE_SEARCH_MARGIN / 2;
+    (void)scratch;
+    few.n = p->first;
+    first.draw = &few;
+    at->status = maq_rate_trial_begin(&first, NULL);
+    if (at->status == MAQ_OK)
+        at->status = maq_rate_trial_begin(&t, NULL);
+    bool ok = at->status == MAQ_OK && maq_rate_try(&first, rate, NULL);
+    if (ok && first.low > 0)
+        ok = maq_rate_try(&t, rate, NULL);
+    if (ok && t.low > 0 && p->s->rate <= 0)
+        ok = maq_rate_narrow(&t, t.low * NEXT_STEP, true);
+    at->carried = ok ? t.low : 0;
+    at->runs = first.runs + t.runs;
+    at->status = at->status != MAQ_OK ? at->status : first.status != MAQ_OK ? first.status : t.status;
+    maq_rate_trial_end(&first);
+    maq_rate_trial_end(&t);
+    return at->status != MAQ_NO_MEMORY;
+}
+
+static bool keep(struct pooling *p, const struct split *at)
+{
+    const struct maq_serve_part_of_fleet parts[] = {
+        {.candidate = at->decode, .replicas = at->n_decode, .role = MAQ_ROLE_DECODE},
+        {.candidate = at->prefill, .replicas = at->n_prefill, .role = MAQ_ROLE_PREFILL}};
+    const struct maq_serve_search_result *r = p->s->out;
+    p->carried = at->carried;
+    p->cost =
+        at->n_prefill * cost_of(p, &r->candidates[at->prefill]) + at->n_decode * cost_of(p, &r->candidates[at->decode]);
+    p->s->out->rate = p->s->rate > 0 ? p->s->rate : at->carried;
+    p->s->out->carries = true;
+    return maq_serve_set_fleet(p->s->out, parts, 2);
+}
+
+/* With a rate they come by their cost: the first that carries it is the best. */
+static enum maq_status try_all(struct pooling *p)
+{
+    bool found = false;
+    for (uint32_t i = 0; i < p->n && i < MOST_TRIES && !found; i += ROUND) {
+        uint32_t n = p->n - i < ROUND ? p->n - i : ROUND;
+        if (p->s->opts->stop && *p->s->opts->stop) {
+            p->s->out->complete = false;
+            return MAQ_OK;
+        }
+        p->round = &p->at[i];
+        if (!maq_parallel_run(simulate, p, 0, n, p->s->opts->threads))
+            return MAQ_NO_MEMORY;
+        for (uint32_t k = 0; k < n && !(found && p->s->rate > 0); k++) {
+            struct split *at = &p->at[i + k];
+            p->s->out->runs += at->runs;
+            p->s->out->pools_tried++;
+            if (at->carried <= 0 || (p->s->rate <= 0 && at->carried <= p->carried))
+                continue;
+            found = p->s->rate > 0;
+            if (!keep(p, at))
+                return MAQ_NO_MEMORY;
+        }
+        while (p->s->rate <= 0 && i + n < p->n && p->at[i + n].promise <= p->carried) /* the others promise less */
+            p->n--;
+    }
+    return MAQ_OK;
+}
+
+/* A stream for all devices, where one replica had its own. */
+static enum maq_status stream_for_all(const struct maq_requests **out, struct maq_request_set **drawn,
+                                      const struct maq_serve_searching *s)
+{
+    struct maq_request_spec spec = *s->opts->spec;
+    *out = s->stream;
+    if (s->rate > 0 || s->opts->requests)
+        return MAQ_OK;
+    s->out->n_all = (uint32_t)fmin(s->out->n_all, MOST_REQUESTS);
+    spec.n = s->out->n_all;
+    spec.rate = 1;
+    spec.concurrency = 0;
+    MAQ_TRY(maq_requests_generate(drawn, &spec, NULL));
+    *out = maq_requests_get(*drawn);
+    return MAQ_OK;
+}
+
+enum maq_status maq_serve_try_pools(struct maq_serve_searching *s, uint32_t groups)
+{
+    struct maq_serve_search_result *r = s->out;
+    struct pooling p = {.s = s, .cost = (double)INFINITY, .priced = true};
+    struct maq_request_set *drawn = NULL;
+    for (uint32_t i = 0; i < r->n; i++)
+        p.priced =
+            p.priced && (!r->candidates[i].job || r->candidates[i].job->cluster.groups[0].device.usd_per_hour > 0);
+    if (r->n_fleet > 0 && (s->rate <= 0 || r->carries)) {
+        p.carried = r->rate;
+        p.cost = p.priced ? r->usd_per_hour : r->gpus;
+    }
+    enum maq_status status = list(&p, groups > 1) ? MAQ_OK : MAQ_NO_MEMORY;
+    r->pools = p.n;
+    if (status == MAQ_OK && p.n > 0)
+        status = stream_for_all(&p.stream, &drawn, s);
+    if (status == MAQ_OK && p.n > 0) {
+        p.first = p.stream->n == s->stream->n ? s->first : (uint32_t)((uint64_t)p.stream->n * s->first / s->stream->n);
+        status = try_all(&p);
+    }
+    maq_requests_free(drawn);
+    free(p.at);
+    return status;
+}
