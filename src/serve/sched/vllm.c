@@ -122,13 +122,18 @@ static bool append(struct maq_vllm *s, struct maq_vllm_request *r, int32_t sampl
     return stops;
 }
 
-static bool end_scheduled(struct maq_vllm *s, const struct maq_scheduled *w, int32_t sampled)
+static bool end_scheduled(struct maq_vllm *s, struct maq_scheduled *w, int32_t sampled)
 {
     struct maq_vllm_request *r = &s->at[w->slot];
     bool stale = r->stale > 0, runs = r->status == MAQ_VLLM_RUNNING;
     r->in_flight -= w->tokens;
     if (stale)
         r->stale -= w->tokens;
+    if (stale &&
+        r->part == MAQ_PART_PREFILL) { /* it was preempted, and there is nothing to hand over: it is computed again */
+        w->came = 0;
+        return false;
+    }
     if (sampled == 0)
         return false;
     if (w->drafts > 0 && !stale) {
@@ -163,8 +168,6 @@ void maq_vllm_end(struct maq_vllm *s, struct maq_iteration *it, const int32_t *s
         if (s->at[w->slot].rank.order != w->order) /* it was given up meanwhile */
             continue;
         w->came = sampled ? sampled[i] : w->samples;
-        if (s->at[w->slot].part == MAQ_PART_PREFILL && s->at[w->slot].stale > 0)
-            w->came = 0; /* it was preempted, and there is nothing to hand over: it is computed again */
         if (!end_scheduled(s, w, w->came))
             continue;
         if (s->at[w->slot].status != MAQ_VLLM_RUNNING)
