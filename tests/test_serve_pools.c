@@ -155,7 +155,8 @@ static void test_batch(void **state)
 
 static double bytes_of_llama_8b(int64_t prompt, int32_t block)
 {
-    return (double)((prompt + block - 1) / block * block) * 32 * 8 * (128 + 128) * 2;
+    int64_t tokens = (prompt + block - 1) / block * block;
+    return (double)tokens * 32 * 8 * (128 + 128) * 2;
 }
 
 struct transfer_case {
@@ -446,7 +447,8 @@ static void test_little(void **state)
         struct maq_serve_result *r = run(&x, &q);
         for (uint32_t i = 0; i < N; i++) {
             const struct maq_handed *h = &r->pools->handed[i];
-            held += (double)((list[i].prompt + 15) / 16 * 16) * (h->ends_s - r->served[i].scheduled_s);
+            int64_t whole = (list[i].prompt + 15) / 16 * 16;
+            held += (double)whole * (h->ends_s - r->served[i].scheduled_s);
             tokens += (double)list[i].prompt * (h->ends_s - h->computed_s);
         }
         double end = 0;

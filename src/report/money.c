@@ -51,9 +51,21 @@ double maq_money_run_per_hour(const struct maq_job *job, const struct maq_run_re
     return devices * (1 + held / run->nodes);
 }
 
+/* Of two pools each has its own price; 0: one of them is not known. */
+static double usd_per_hour(const struct maq_serve_result *r)
+{
+    double own = r->job->cluster.groups[0].device.usd_per_hour, other = own;
+    uint32_t others = 0;
+    if (r->pools) {
+        other = r->pools->prefill->job->cluster.groups[0].device.usd_per_hour;
+        others = r->pools->prefill->n_devices;
+    }
+    return own > 0 && other > 0 ? own * (r->n_devices - others) + other * others : 0;
+}
+
 struct maq_serve_money maq_money_of_serve(const struct maq_serve_result *r)
 {
-    double per_hour = r->job->cluster.groups[0].device.usd_per_hour * r->n_devices, per_s = per_hour / HOUR_S;
+    double per_hour = usd_per_hour(r), per_s = per_hour / HOUR_S;
     if (!(per_hour > 0) || !(r->output_tokens_per_s > 0))
         return (struct maq_serve_money){0};
     return (struct maq_serve_money){.per_hour = per_hour,

@@ -55,6 +55,7 @@ enum maq_status maq_kv_init(struct maq_kv_cache *c, const struct maq_kv_options 
                                .watermark = (uint32_t)(o->watermark * o->blocks)};
     for (uint32_t g = 0; g < o->n_groups; g++) {
         c->group[g] = o->groups[g];
+        c->forgets |= o->groups[g].kind != MAQ_KV_FULL;
         c->cap[g] = maq_kv_cap(&o->groups[g], o->in_flight, o->max_len);
         int32_t block = o->groups[g].block_size;
         c->hash_block = g == 0 ? block : gcd(c->hash_block, block);
@@ -217,8 +218,8 @@ static uint32_t *scratch(struct maq_kv_cache *c, uint32_t n)
     return c->scratch;
 }
 
-/* From the last such block to the first that still is one. */
-void maq_kv_trim(struct maq_kv_cache *c, struct maq_kv_request *r, int64_t computed)
+/* Gives back what a request no longer looks at, from the last such block to the first that still is one. */
+static void give_back_skipped(struct maq_kv_cache *c, struct maq_kv_request *r, int64_t computed)
 {
     for (uint32_t g = 0; g < c->n_groups; g++) {
         struct maq_kv_table *t = &r->table[g];
@@ -314,7 +315,8 @@ bool maq_kv_allocate(struct maq_kv_cache *c, struct maq_kv_request *r, const str
         if (blocks_needed(c, r, whole, need->filled_later ? behind : total, hits, true) + margin > c->pool.n_free)
             return false;
     }
-    maq_kv_trim(c, r, total - need->in_flight);
+    if (c->forgets)
+        give_back_skipped(c, r, total - need->in_flight);
     if (blocks_needed(c, r, slots, behind, hits, false) + margin > c->pool.n_free)
         return false;
     if ((hits || need->filled_later) && !take_hits(c, r, behind))
@@ -332,6 +334,11 @@ bool maq_kv_allocate(struct maq_kv_cache *c, struct maq_kv_request *r, const str
         return true;
     maq_kv_keep(c, r, done < need->tokens ? done : need->tokens, need->tokens);
     return true;
+}
+
+void maq_kv_trim(struct maq_kv_cache *c, struct maq_kv_request *r, int64_t computed)
+{
+    give_back_skipped(c, r, computed);
 }
 
 bool maq_kv_extend(struct maq_kv_cache *c, struct maq_kv_request *r, int64_t n)

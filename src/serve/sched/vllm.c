@@ -131,6 +131,11 @@ static bool end_scheduled(struct maq_vllm *s, struct maq_scheduled *w, int32_t s
     r->in_flight -= w->tokens;
     if (stale)
         r->stale -= w->tokens;
+    if (stale &&
+        r->part == MAQ_PART_PREFILL) { /* it was preempted, and there is nothing to hand over: it is computed again */
+        w->came = 0;
+        return false;
+    }
     if (sampled == 0)
         return false;
     if (w->drafts > 0 && !stale) {
@@ -164,10 +169,7 @@ void maq_vllm_end(struct maq_vllm *s, struct maq_iteration *it, const int32_t *s
         w->came = 0;
         if (s->at[w->slot].rank.order != w->order) /* it was given up meanwhile */
             continue;
-        int32_t n = sampled ? sampled[i] : w->samples;
-        if (s->at[w->slot].part == MAQ_PART_PREFILL && s->at[w->slot].stale > 0)
-            n = 0; /* it was preempted, and there is nothing to hand over: it is computed again */
-        if (!end_scheduled(s, w, n))
+        if (!end_scheduled(s, w, sampled ? sampled[i] : w->samples))
             continue;
         if (s->at[w->slot].status != MAQ_VLLM_RUNNING)
             maq_queue_remove(&s->waiting, w->slot);

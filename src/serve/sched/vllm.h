@@ -124,8 +124,6 @@ void maq_vllm_propose(struct maq_vllm *s, uint32_t slot, int32_t drafts);
 /* The keys and values of a request that stands aside are there; those of one that has ended are not needed any more. vllm_remote.c */
 void maq_vllm_arrived(struct maq_vllm *s, uint32_t slot);
 void maq_vllm_release(struct maq_vllm *s, uint32_t slot);
-/* Whether a request is one that waits for either. */
-bool maq_vllm_awaits(const struct maq_vllm *s, uint32_t slot);
 int64_t maq_vllm_cached(struct maq_vllm *s, const struct maq_content *content, int64_t prompt);
 
 /* ---- within the scheduler ---- */

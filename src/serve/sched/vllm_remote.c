@@ -73,11 +73,6 @@ void maq_vllm_release(struct maq_vllm *s, uint32_t slot)
     maq_vllm_free_request(s, slot);
 }
 
-bool maq_vllm_awaits(const struct maq_vllm *s, uint32_t slot)
-{
-    return s->at[slot].status == MAQ_VLLM_LOADING || s->at[slot].status == MAQ_VLLM_HELD;
-}
-
 int64_t maq_vllm_cached(struct maq_vllm *s, const struct maq_content *content, int64_t prompt)
 {
     if (!maq_kv_request_begin(&s->kv, &s->probe, content)) {

@@ -152,8 +152,8 @@ static void give_up(struct replay *p, const json_t *ids)
     }
 }
 
-/* Keys and values are there, or have been read, of those that are listed; a request that is not so far differs by that. */
-static void hear(struct replay *p, const json_t *ids, void (*what)(struct maq_scheduler *s, uint32_t slot))
+/* Keys and values are there, or have been read, of those that are listed; one that does not wait for it is passed over, and differs elsewhere. */
+static void hear(struct replay *p, const json_t *ids, enum maq_vllm_status status)
 {
     size_t i;
     const json_t *id;
@@ -161,10 +161,15 @@ static void hear(struct replay *p, const json_t *ids, void (*what)(struct maq_sc
     {
         int64_t index = json_is_string(id) ? recorded(p->recording.by_id, json_string_value(id)) : -1;
         struct maq_recorded_request *q = index >= 0 ? &p->recording.requests[index] : NULL;
-        if (!q || q->slot == MAQ_NO_SLOT || !maq_vllm_awaits((const struct maq_vllm *)p->sched, q->slot))
+        struct maq_vllm *s = (struct maq_vllm *)p->sched;
+        if (p->recording.is_sglang || !q || q->slot == MAQ_NO_SLOT || s->at[q->slot].status != status)
             continue;
-        what(p->sched, q->slot);
-        q->slot = what == p->sched->ops->release ? MAQ_NO_SLOT : q->slot;
+        if (status == MAQ_VLLM_LOADING) {
+            maq_vllm_arrived(s, q->slot);
+        } else {
+            maq_vllm_release(s, q->slot);
+            q->slot = MAQ_NO_SLOT;
+        }
     }
 }
 
@@ -186,10 +191,10 @@ static enum maq_status end_step(struct replay *p, struct maq_iteration *it, cons
     p->sched->ops->end(p->sched, it, sampled ? p->sampled : NULL);
     for (uint32_t i = 0; i < it->n_finished; i++) {
         struct maq_recorded_request *q = &p->recording.requests[p->owner_of[it->finished[i]]];
-        q->slot = q->request.part == MAQ_PART_PREFILL ? q->slot : MAQ_NO_SLOT;
+        q->slot = q->request.part == MAQ_PART_PREFILL && !p->recording.is_sglang ? q->slot : MAQ_NO_SLOT;
     }
-    hear(p, json_object_get(line, "arrived"), p->sched->ops->arrived);
-    hear(p, json_object_get(line, "sent"), p->sched->ops->release);
+    hear(p, json_object_get(line, "arrived"), MAQ_VLLM_LOADING);
+    hear(p, json_object_get(line, "sent"), MAQ_VLLM_HELD);
     const char *id;
     const json_t *n;
     json_object_foreach(json_object_get(line, "drafts"), id, n)
