@@ -28,7 +28,7 @@
 #include "temp.h"
 #include "validate/codes.h"
 
-#define RECORDINGS 25u
+#define RECORDINGS 28u
 #define SGLANG_RECORDINGS 24u
 
 /* ---- files ---- */
