@@ -28,7 +28,7 @@
 #include "temp.h"
 #include "validate/codes.h"
 
-#define RECORDINGS 34u
+#define RECORDINGS 37u
 #define SGLANG_RECORDINGS 24u
 
 /* ---- files ---- */

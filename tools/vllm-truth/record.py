@@ -9,6 +9,7 @@ the model. Recording N depends on N alone. docs/validate-serve.md has the format
 
   hybrid  several groups of layers: full attention, sliding windows, chunked local attention, of different block sizes
   spec    draft tokens, of which a random number is accepted; with a draft model's own cache or without
+  ahead   with spec: where the last block of a prefix would be computed again, hashes of blocks cover the token behind instead
   async   an iteration is decided before the last one has ended
   abort   requests that are given up
   remote  requests whose prompts another engine computes, and prompts that are computed for others, with a connector that moves nothing: when something
@@ -50,13 +51,13 @@ MOST_STEPS = 30000
 class Speculation:
     """What the scheduler asks a speculative configuration: a drafter with a cache of its own, or one without."""
 
-    def __init__(self, tokens, own_cache, drops_last, slots):
+    def __init__(self, tokens, own_cache, drops_last, slots, hashes_ahead):
         self.num_speculative_tokens = tokens
         self.num_speculative_tokens_per_batch_size = None
         self.own_cache, self.drops_last = own_cache, drops_last
         self.max_num_new_slots_for_drafting = slots
         self.disable_eagle_block_drop = False
-        self.disable_lookahead_block_hashes = True
+        self.disable_lookahead_block_hashes = not hashes_ahead
         self.draft_model_config = None
         self.parallel_drafting = self.use_heterogeneous_vocab = False
         self.method = "eagle" if own_cache else "ngram"
@@ -189,7 +190,7 @@ def scheduler_of(knobs, folder, moves=False):
         config.kv_transfer_config = KVTransferConfig(kv_connector="Moves", kv_role="kv_both", kv_connector_module_path="record")
     if knobs.get("spec_tokens"):
         config.speculative_config = Speculation(knobs["spec_tokens"], knobs["lookahead_tokens"] > 0, bool(knobs["eagle"]),
-                                                knobs["draft_slots"])
+                                                knobs["draft_slots"], bool(knobs.get("hash_lookahead")))
     knobs["max_in_flight_tokens"] = config.max_in_flight_tokens
     knobs["max_num_batched_tokens"] = config.scheduler_config.max_num_batched_tokens
     kv = KVCacheConfig(num_blocks=knobs["blocks"], kv_cache_tensors=[],
@@ -225,6 +226,8 @@ def record(number, kinds, folder):
     """The lines of a recording; None when the requests do not end."""
     rnd = random.Random(number)
     knobs = random_knobs(rnd, kinds)
+    if "ahead" in kinds and knobs.get("eagle"):
+        knobs["hash_lookahead"] = 1
     moves = "remote" in kinds
     if moves and knobs.get("async"):
         knobs["defer_block_free"] = 1
@@ -237,7 +240,7 @@ def record(number, kinds, folder):
             row["output"] = 1 if row["part"] == 1 else row["output"]
     part_of = {row["id"]: row.get("part", 0) for row in rows}
     arrives, read = {}, {}
-    hasher = get_request_block_hasher(unit, sha256) if knobs["caching"] else None
+    hasher = get_request_block_hasher(unit, sha256, knobs.get("hash_lookahead", 0)) if knobs["caching"] else None
     lines = [{"engine": "vllm", "version": vllm.__version__, "knobs": knobs}] + [{"request": r} for r in rows]
     requests, flight, shown, preemptions = {}, [], set(), {}
     came = step = 0

@@ -124,6 +124,12 @@ uint32_t maq_engine_choose_rank(struct maq_serve_engine *e)
     return best;
 }
 
+/* vLLM 0.33 hashes the token behind each block with it; before, the last block of a prefix was computed again, as far as is known here. */
+static bool hashes_ahead(const struct maq_deployment *d)
+{
+    return d->options.engine == MAQ_ENGINE_VLLM && reads_next_token(d) && maq_engine_release(d->options.version) >= 33;
+}
+
 enum maq_status maq_engine_scheduler(struct maq_scheduler **out, const struct maq_deployment *d,
                                      uint32_t most_in_flight, enum maq_role role)
 {
@@ -133,7 +139,8 @@ enum maq_status maq_engine_scheduler(struct maq_scheduler **out, const struct ma
                                       .n_groups = d->n_groups,
                                       .blocks = (uint32_t)d->blocks,
                                       .caching = !o->no_prefix_caching,
-                                      .drops_last = reads_next_token(d),
+                                      .drops_last = reads_next_token(d) && !hashes_ahead(d),
+                                      .hash_ahead = hashes_ahead(d),
                                       .max_len = o->max_model_len,
                                       .in_flight = (int64_t)o->max_num_batched_tokens * most_in_flight};
     if (o->engine == MAQ_ENGINE_SGLANG && keeps_tokens(d)) {

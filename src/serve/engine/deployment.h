@@ -71,6 +71,8 @@ int64_t maq_serve_graph_size(const struct maq_serve_options *options, int64_t to
 /* Passes of what drafts; checks what is asked of it. draft_passes.c */
 enum maq_status maq_deployment_draft(struct maq_deployment *d, struct maq_diag *diag);
 bool maq_deployment_has_drafter(const struct maq_deployment *d);
+/* "0.18.0" as 18, "1.2.0rc2" as 1002; the newest: INT32_MAX. host.c */
+int32_t maq_engine_release(const char *version);
 /* What the host of an engine costs. host.c */
 struct maq_host_profile maq_host_profile_of(const struct maq_serve_options *options);
 /* Bytes of a token in a layer on one rank, and its rule in *group; 0 where it keeps a state, of *state bytes for a request. memory.c */

@@ -18,7 +18,7 @@
 #include "serve/engine/deployment.h"
 
 /* "0.18.0" as 18, "1.2.0rc2" as 1002: releases by their order; what has none (a nightly build, NULL) is the newest. */
-static int32_t release_of(const char *version)
+int32_t maq_engine_release(const char *version)
 {
     struct maq_str rest = version ? maq_str_of(version) : MAQ_STR(""), major, minor;
     double a, b;
@@ -40,9 +40,9 @@ struct maq_host_profile maq_host_profile_of(const struct maq_serve_options *o)
     switch (o->engine) {
     case MAQ_ENGINE_VLLM: /* asynchronous scheduling is the default since 0.14 */
         h.request_s = 30e-6;
-        h.async = release_of(o->version) >= 14;
+        h.async = maq_engine_release(o->version) >= 14;
         h.async_pipeline =
-            release_of(o->version) >= 33; /* its second model runner; the first does not (config/vllm.py) */
+            maq_engine_release(o->version) >= 33; /* its second model runner; the first does not (config/vllm.py) */
         h.arrive_s = 15e-3;
         h.arrive_token_s = 15e-6;
         break;
@@ -53,7 +53,7 @@ struct maq_host_profile maq_host_profile_of(const struct maq_serve_options *o)
         break;
     case MAQ_ENGINE_TRTLLM:
         h.async = true;
-        if (release_of(o->version) <= 1000) /* trtllm-serve until 1.0 */
+        if (maq_engine_release(o->version) <= 1000) /* trtllm-serve until 1.0 */
             h.arrive_s = 75e-3;
         break;
     case MAQ_ENGINE_COUNT:

@@ -12,6 +12,7 @@
 
 #include "base/alloc.h"
 #include "base/check.h"
+#include "serve/kv/radix_tree.h"
 
 /* ---- construction ---- */
 
@@ -51,6 +52,7 @@ enum maq_status maq_kv_init(struct maq_kv_cache *c, const struct maq_kv_options 
     *c = (struct maq_kv_cache){.n_groups = o->n_groups,
                                .caching = o->caching,
                                .drops_last = o->drops_last,
+                               .hash_ahead = o->hash_ahead,
                                .max_len = o->max_len,
                                .watermark = (uint32_t)(o->watermark * o->blocks)};
     for (uint32_t g = 0; g < o->n_groups; g++) {
@@ -100,10 +102,19 @@ void maq_kv_request_fini(const struct maq_kv_cache *c, struct maq_kv_request *r)
 
 /* ---- prefixes ---- */
 
-/* Hashes of all full blocks of the first `tokens` tokens. */
+static uint64_t hash_of(const struct maq_kv_cache *c, const struct maq_kv_request *r, uint32_t i)
+{
+    int64_t first = (int64_t)i * c->hash_block;
+    uint64_t h = maq_content_hash(&r->content, i > 0 ? r->hashes[i - 1] : 0, first, c->hash_block);
+    if (c->hash_ahead > 0)
+        h = (h ^ maq_content_page(&r->content, first + c->hash_block, c->hash_ahead)) * 0x9e3779b97f4a7c15u;
+    return h ? h : 1;
+}
+
+/* Hashes of all full blocks of the first `tokens` tokens, of those that have as many behind them as hashes cover. */
 static bool hash_up_to(struct maq_kv_cache *c, struct maq_kv_request *r, int64_t tokens)
 {
-    uint32_t n = (uint32_t)(tokens / c->hash_block);
+    uint32_t n = tokens > c->hash_ahead ? (uint32_t)((tokens - c->hash_ahead) / c->hash_block) : 0;
     if (n > r->hash_size) {
         uint32_t size = n + n / 2 + 16;
         uint64_t *p = maq__realloc(r->hashes, size * sizeof *p);
@@ -114,11 +125,8 @@ static bool hash_up_to(struct maq_kv_cache *c, struct maq_kv_request *r, int64_t
         r->hashes = p;
         r->hash_size = size;
     }
-    for (; r->n_hashes < n; r->n_hashes++) {
-        uint32_t i = r->n_hashes;
-        r->hashes[i] =
-            maq_content_hash(&r->content, i > 0 ? r->hashes[i - 1] : 0, (int64_t)i * c->hash_block, c->hash_block);
-    }
+    for (; r->n_hashes < n; r->n_hashes++)
+        r->hashes[r->n_hashes] = hash_of(c, r, r->n_hashes);
     return true;
 }
 

@@ -35,8 +35,10 @@ struct maq_kv_group {
 struct maq_kv_options {
     const struct maq_kv_group *groups; /* copied */
     uint32_t n_groups, blocks;
-    bool caching;      /* prefixes are kept and found */
-    bool drops_last;   /* the last block of a prefix that is found is computed again (EAGLE, MTP) */
+    bool caching;    /* prefixes are kept and found */
+    bool drops_last; /* the last block of a prefix that is found is computed again (EAGLE, MTP) */
+    int32_t
+        hash_ahead; /* tokens behind a block that its hash covers: what a drafter keeps of its last token is made of them, too. 0 = none */
     int64_t max_len;   /* tokens of a request at most */
     int64_t in_flight; /* tokens of steps that run at once, at most */
     double watermark;  /* share of the blocks that stay free when a request is taken in */
@@ -73,6 +75,7 @@ struct maq_kv_cache {
     uint32_t n_kinds;
     bool caching, drops_last;
     bool forgets;             /* some group does not keep all tokens */
+    int32_t hash_ahead;
     int32_t hash_block, step; /* greatest and least common size of the groups' blocks */
     int64_t max_len;
     uint32_t watermark; /* blocks */
