@@ -97,7 +97,8 @@ static void begin(struct setting *out, const struct scene *s)
                                                .n_lists = MAQ_COUNT(limits),
                                                .spec = &out->spec,
                                                .slo = &out->slo,
-                                               .router = MAQ_ROUTER_LEAST_REQUESTS};
+                                               .router = MAQ_ROUTER_LEAST_REQUESTS,
+                                               .no_pools = true};
 }
 
 /* Whether a replica holds the bounds at a rate, in the search's own stream. */
@@ -185,13 +186,15 @@ static void test_fewest(void **state)
 {
     (void)state;
     uint64_t draws = 7;
-    for (size_t i = 0; i < 2; i++) {
+    for (size_t i = 0; i < 1; i++) {
         struct setting s;
         begin(&s, &scenes[i]);
         struct maq_serve_search_result *all = search(s.open, &s.opts);
         s.opts.rate = 0.55 * all->rate;
         maq_serve_search_free(all);
+        s.spec.n = 0; /* as many as it takes for so many replicas */
         struct maq_serve_search_result *r = search(s.open, &s.opts);
+        s.spec.n = r->n_requests;
         struct maq_request_set *set = stream_of(&s.opts);
         const struct maq_requests *q = maq_requests_get(set);
         assert_int_equal(r->n_fleet, 1);
@@ -201,10 +204,13 @@ static void test_fewest(void **state)
         assert_true(holds(best, r->fleet[0].replicas, &s.opts, q, s.opts.rate));
         if (r->fleet[0].replicas > 1)
             assert_false(holds(best, r->fleet[0].replicas - 1, &s.opts, q, s.opts.rate));
-        for (uint32_t k = 0; k < 20 / SMALLER; k++) {
+        for (uint32_t k = 0; k < 10 / SMALLER; k++) {
             const struct maq_serve_candidate *c = &r->candidates[draw(&draws, 0, r->n - 1)];
             if (c->most_per_s > 0 && c->gpus < gpus && holds(c, (gpus - 1) / c->gpus, &s.opts, q, s.opts.rate))
-                fail_msg("%u of tp%d pp%d do as well", (gpus - 1) / c->gpus, c->job->plan.tp, c->job->plan.pp);
+                fail_msg("%u of tp%d pp%d, %d requests, %d tokens (%s: %g, %g requests/s) carry %g",
+                         (gpus - 1) / c->gpus, c->job->plan.tp, c->job->plan.pp, c->options.max_num_seqs,
+                         c->options.max_num_batched_tokens, maq_serve_verdict_name(c->verdict), c->most_per_s,
+                         c->likely_per_s, s.opts.rate);
         }
         maq_requests_free(set);
         maq_serve_search_free(r);
@@ -259,10 +265,15 @@ static void test_two_kinds(void **state)
 {
     (void)state;
     struct maq_serve_options o = {.engine = MAQ_ENGINE_VLLM};
-    struct maq_request_spec spec = {.prompt = 500, .output = 50, .burstiness = 1, .n = 500};
+    struct maq_request_spec spec = {.prompt = 500, .output = 25, .burstiness = 1};
     struct maq_slo slo = bounds("ttft_p95<1s, tpot_p95<40ms");
-    struct maq_serve_search_opts opts = {
-        .options = &o, .spec = &spec, .slo = &slo, .router = MAQ_ROUTER_LEAST_REQUESTS};
+    struct maq_serve_search_opts opts = {.lists = limits,
+                                         .n_lists = MAQ_COUNT(limits),
+                                         .options = &o,
+                                         .spec = &spec,
+                                         .slo = &slo,
+                                         .router = MAQ_ROUTER_LEAST_REQUESTS,
+                                         .no_pools = true};
     struct maq_loaded_job *open = load_open("llama-3.1-8b", "h100-sxm:2 + l40s:4", "tp: 1, pp: 1");
     struct maq_serve_search_result *all = search(open, &opts);
     assert_int_equal(all->n_fleet, 2);
@@ -283,6 +294,46 @@ static void test_two_kinds(void **state)
     maq_serve_search_free(both);
     maq_serve_search_free(few);
     maq_job_free(open);
+}
+
+/* ---- pools ---- */
+
+/* Where tokens have to come quickly and prompts are long, prompts of others delay them: two pools carry more, and a run of them says so. */
+static void test_pools(void **state)
+{
+    (void)state;
+    const struct scene scene = {"llama-3.1-8b",  "h100-sxm:4",    "ttft_p95<1s, tpot_p95<9ms", 3000, 60, 0,
+                                MAQ_ENGINE_VLLM, MAQ_WEIGHTS_BF16};
+    struct setting s;
+    begin(&s, &scene);
+    struct maq_serve_search_result *whole = search(s.open, &s.opts);
+    s.opts.no_pools = false;
+    struct maq_serve_search_result *r = search(s.open, &s.opts);
+    assert_int_equal(whole->pools_tried, 0);
+    assert_true(r->rate > whole->rate * (1 + MAQ_SERVE_SEARCH_TOLERANCE));
+    assert_int_equal(r->n_fleet, 2);
+    assert_int_equal(r->fleet[0].role, MAQ_ROLE_DECODE);
+    assert_int_equal(r->fleet[1].role, MAQ_ROLE_PREFILL);
+    assert_true(r->gpus <= 4);
+    struct maq_fleet_member members[2];
+    struct maq_fleet fleet = maq_serve_search_fleet(r, &s.opts, members);
+    struct maq_request_set *set;
+    struct maq_serve_result *served;
+    struct maq_slo_outcome outcome;
+    assert_int_equal(maq_serve_search_requests(&set, r, &s.opts, NULL), MAQ_OK);
+    assert_int_equal(maq_fleet_run(&served, &fleet, maq_requests_get(set), NULL), MAQ_OK);
+    maq_slo_judge(&outcome, s.opts.slo, served, maq_requests_get(set));
+    assert_true(outcome.all_met);
+    maq_serve_free(served);
+    maq_requests_free(set);
+    s.opts.rate = (r->rate + whole->rate) / 2; /* more than any deployment carries as a whole */
+    struct maq_serve_search_result *rate = search(s.open, &s.opts);
+    assert_true(rate->carries);
+    assert_int_equal(rate->fleet[1].role, MAQ_ROLE_PREFILL);
+    maq_serve_search_free(rate);
+    maq_serve_search_free(whole);
+    maq_serve_search_free(r);
+    maq_job_free(s.open);
 }
 
 /* ---- what cannot be ---- */
@@ -370,6 +421,7 @@ int main(void)
         cmocka_unit_test(test_fewest),
         cmocka_unit_test(test_same_answer),
         cmocka_unit_test(test_two_kinds),
+        cmocka_unit_test(test_pools),
         cmocka_unit_test(test_refused),
         cmocka_unit_test(test_nothing_holds),
         cmocka_unit_test(test_hopeless),

@@ -183,8 +183,8 @@ static enum maq_status run(struct cli *cli)
     return status;
 }
 
-static const size_t of_plan[] = {SERVE_SPACE,    SERVE_WRITE,   SERVE_COMMAND, SERVE_MANIFEST,
-                                 SERVE_NO_FRONT, SERVE_THREADS, SERVE_COUNT};
+static const size_t of_plan[] = {SERVE_SPACE,    SERVE_WRITE,    SERVE_COMMAND, SERVE_MANIFEST,
+                                 SERVE_NO_FRONT, SERVE_NO_POOLS, SERVE_THREADS, SERVE_COUNT};
 
 const struct cli_command cli_serve = {
     .name = "serve",

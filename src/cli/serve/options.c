@@ -174,6 +174,8 @@ const struct cli_option cli_serve_table[] = {
     [SERVE_COMMAND] = {"--write-command", CLI_VALUE, "FILE", "the same as the engine's command line", NULL, NULL},
     [SERVE_MANIFEST] = {"--write-manifest", CLI_VALUE, "FILE", "the same as a manifest for Kubernetes", NULL, NULL},
     [SERVE_NO_FRONT] = {"--no-front", CLI_FLAG, NULL, "throughput against latency is not shown", NULL, NULL},
+    [SERVE_NO_POOLS] = {"--no-pools", CLI_FLAG, NULL, "prompts are computed where tokens are: no disaggregation", NULL,
+                        NULL},
     [SERVE_THREADS] = {"--threads", CLI_VALUE, "N", "threads (one per core); the result does not depend on it", NULL,
                        NULL},
 };

@@ -98,6 +98,7 @@ static enum maq_status ask(struct answer *a, struct cli *cli)
     a->opts.rate = a->given.spec.rate;
     a->opts.slo = &a->given.slo;
     a->opts.router = a->given.router;
+    a->opts.no_pools = cli->values[SERVE_NO_POOLS] != NULL;
     a->opts.stop = cli_catch_interrupts();
     a->opts.progress = show_progress;
     a->opts.context = cli;
@@ -131,7 +132,7 @@ static enum maq_status write_files(struct cli *cli, const struct maq_report_serv
     } files[] = {{SERVE_WRITE, maq_report_serve_plan_job},
                  {SERVE_COMMAND, maq_report_serve_plan_command},
                  {SERVE_MANIFEST, maq_report_serve_plan_manifest}};
-    if (cli->values[SERVE_WRITE] && plan->search->n_fleet > 1)
+    if (cli->values[SERVE_WRITE] && plan->search->n_fleet > 1 && plan->search->fleet[0].role == MAQ_ROLE_BOTH)
         return cli_usage(cli, MAQ_CODE_CLI_VALUE, "--write-command or --write-manifest",
                          "--write: a job has one kind of replica, the best fleet %u", plan->search->n_fleet);
     for (size_t i = 0; i < CLI_COUNT(files) && plan->search->n_fleet > 0; i++) {

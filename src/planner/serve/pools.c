@@ -177,6 +177,7 @@ static bool simulate(void *user, uint32_t i, struct maq_arena *scratch)
     (void)scratch;
     few.n = p->first;
     first.draw = &few;
+    first.slo = &p->s->lenient;
     at->status = maq_rate_trial_begin(&first, NULL);
     if (at->status == MAQ_OK)
         at->status = maq_rate_trial_begin(&t, NULL);

@@ -16,8 +16,10 @@ struct maq_serve_searching {
     const struct maq_serve_search_opts *opts;
     struct maq_serve_asked asked;
     const struct maq_requests *stream; /* that all candidates serve, faster and slower */
-    uint32_t first; /* of its requests: a fleet that misses its bounds in those is not asked to serve all */
-    double rate;    /* that has to be carried; 0 = as much as can be */
+    /* The first of its requests, and wider bounds for those: a fleet that misses them there is not asked to serve all. */
+    uint32_t first;
+    struct maq_slo lenient;
+    double rate; /* that has to be carried; 0 = as much as can be */
     /* the best so far of the group that is searched */
     uint32_t best; /* UINT32_MAX: none */
     double best_carried, best_gpus, best_slack;

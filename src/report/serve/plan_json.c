@@ -65,6 +65,7 @@ static void add_fleet(struct maq_json root, const struct maq_report_serve_plan *
     for (uint32_t i = 0; i < r->n_fleet; i++) {
         struct maq_json item = maq_json_item(list);
         MAQ_JSON_INTS(item, {"replicas", r->fleet[i].replicas}, {"candidate", r->fleet[i].candidate});
+        maq_json_text(item, "role", maq_role_name(r->fleet[i].role));
         add_axes(item, &r->candidates[r->fleet[i].candidate]);
     }
     MAQ_JSON_INTS(best, {"gpus", r->gpus});
@@ -84,7 +85,8 @@ enum maq_status maq_report_serve_plan_json(char **out, const struct maq_report_s
     maq_json_begin(&d, "maquette.serve.plan/1");
     maq_json_text(d.root, "model", maq_job_get(p->open)->model.name);
     maq_json_positive(d.root, "asked_requests_per_s", p->opts->rate);
-    MAQ_JSON_INTS(d.root, {"requests", r->n_requests}, {"runs", r->runs});
+    MAQ_JSON_INTS(d.root, {"requests", r->n_requests}, {"runs", r->runs}, {"pools", r->pools},
+                  {"pools_tried", r->pools_tried});
     maq_json_bool(d.root, "complete", r->complete);
     maq_json_bool(d.root, "carries", r->carries);
     if (p->best)

@@ -70,7 +70,11 @@ static void put_fleet(struct maq_page *page, struct maq_buf *line, const struct 
     for (uint32_t i = 0; i < r->n_fleet; i++) {
         const struct maq_serve_candidate *c = &r->candidates[r->fleet[i].candidate];
         uint32_t n = r->fleet[i].replicas;
-        maq_buf_addf(line, "%u replica%s of ", n, maq_words_s(n));
+        maq_buf_addf(line, "%u %sreplica%s of ", n,
+                     r->fleet[i].role == MAQ_ROLE_DECODE    ? "decode "
+                     : r->fleet[i].role == MAQ_ROLE_PREFILL ? "prefill "
+                                                            : "",
+                     maq_words_s(n));
         maq_words_cut(line, c);
         maq_buf_addf(line, ": %u of %u %s", n * c->gpus, c->job->cluster.devices,
                      c->job->cluster.groups[0].device.name);
@@ -85,6 +89,19 @@ static void put_time(struct maq_buf *line, const char *name, const struct maq_se
                  q->high * 1e3, q->p95 * 1e3);
 }
 
+/* Of the whole fleet, whose replicas were asked one by one. */
+static void put_bounds(struct maq_page *page, struct maq_buf *line, const struct maq_slo_outcome *o)
+{
+    for (uint32_t i = 0; i < o->slo.n; i++) {
+        char time[32];
+        maq_buf_addf(line, "%s%s_%s %s%s", i > 0 ? ", " : "", maq_slo_metric_name(o->slo.at[i].metric),
+                     maq_slo_statistic_name(o->slo.at[i].statistic), maq_format_time(time, o->value_s[i]),
+                     o->met[i] ? "" : " (missed)");
+    }
+    if (o->slo.n > 0)
+        put(page, "bounds", line);
+}
+
 static void put_best(struct maq_page *page, struct maq_buf *line, const struct maq_report_serve_plan *p)
 {
     const struct maq_serve_search_result *r = p->search;
@@ -94,6 +111,7 @@ static void put_best(struct maq_page *page, struct maq_buf *line, const struct m
     maq_buf_addf(line, "%.4g requests/s, %.3g on a GPU; %.0f tokens/s out of a GPU, %.1f for a user", r->rate,
                  r->rate / r->gpus, b->output_tokens_per_s / r->gpus, b->tpot_s.mean > 0 ? 1 / b->tpot_s.mean : 0);
     put(page, "carries", line);
+    put_bounds(page, line, &b->slo);
     put_time(line, "TTFT", &b->ttft_s);
     put_time(line, "; TPOT", &b->tpot_s);
     put(page, "latency", line);
@@ -115,7 +133,10 @@ static void put_searched(struct maq_page *page, struct maq_buf *line, const stru
                      maq_serve_verdict_name((enum maq_serve_verdict)v));
         first = false;
     }
-    maq_buf_addf(line, "; %u runs of %u requests", r->runs, r->n_requests);
+    if (r->pools > 0)
+        maq_buf_addf(line, "; of %u pools of prefill and decode that might be better, %u simulated", r->pools,
+                     r->pools_tried);
+    maq_buf_addf(line, "; %u runs of %u requests or the first of them", r->runs, r->n_requests);
     if (!r->complete)
         maq_buf_adds(line, "; stopped before all were looked at");
     put(page, "searched", line);

@@ -22,7 +22,20 @@ static const struct maq_serve_candidate *of_part(const struct maq_report_serve_p
 
 /* ---- the engine's command line ---- */
 
-static void put_command(struct maq_buf *b, const struct maq_serve_candidate *c)
+/* What an engine has to know of a pool that it is part of. */
+static void put_role(struct maq_buf *b, enum maq_engine engine, enum maq_role role)
+{
+    if (role == MAQ_ROLE_BOTH)
+        return;
+    if (engine == MAQ_ENGINE_VLLM)
+        maq_buf_adds(b, " --kv-transfer-config '{\"kv_connector\": \"NixlConnector\", \"kv_role\": \"kv_both\"}'");
+    else if (engine == MAQ_ENGINE_SGLANG)
+        maq_buf_addf(b, " --disaggregation-mode %s", role == MAQ_ROLE_PREFILL ? "prefill" : "decode");
+    else
+        maq_buf_addf(b, " --server_role %s", role == MAQ_ROLE_PREFILL ? "CONTEXT" : "GENERATION");
+}
+
+static void put_command(struct maq_buf *b, const struct maq_serve_candidate *c, enum maq_role role)
 {
     struct maq_engine_arguments a;
     maq_engine_arguments(&a, c->job, &c->options);
@@ -31,6 +44,7 @@ static void put_command(struct maq_buf *b, const struct maq_serve_candidate *c)
     maq_buf_addf(b, " %s%s%s", a.model ? a.model : "", a.model ? " " : "", c->job->model.name);
     for (uint32_t i = 0; i < a.n; i++)
         maq_buf_addf(b, " %s%s%s", a.at[i].flag, a.at[i].value[0] ? " " : "", a.at[i].value);
+    put_role(b, c->options.engine, role);
     if (a.n_config > 0)
         maq_buf_adds(b, " --config config.yaml");
     maq_buf_adds(b, "\n");
@@ -48,9 +62,11 @@ enum maq_status maq_report_serve_plan_command(char **out, const struct maq_repor
     for (uint32_t i = 0; i < p->search->n_fleet; i++) {
         const struct maq_serve_candidate *c = of_part(p, i);
         uint32_t n = p->search->fleet[i].replicas;
-        maq_buf_addf(&b, "# %u time%s, each on %u x %s\n", n, n == 1 ? "" : "s", c->gpus,
+        enum maq_role role = p->search->fleet[i].role;
+        maq_buf_addf(&b, "# %s%s%u time%s, each on %u x %s\n", role == MAQ_ROLE_BOTH ? "" : maq_role_name(role),
+                     role == MAQ_ROLE_BOTH ? "" : ": ", n, n == 1 ? "" : "s", c->gpus,
                      c->job->cluster.groups[0].device.name);
-        put_command(&b, c);
+        put_command(&b, c, role);
     }
     *out = maq_buf_take(&b);
     return *out ? MAQ_OK : MAQ_NO_MEMORY;
@@ -107,6 +123,19 @@ static void put_serve(struct maq_buf *b, const struct maq_report_serve_plan *p)
                                                  : "");
 }
 
+/* The pool that computes prompts, where it is not as the other one. */
+static void put_prefill(struct maq_buf *b, const struct maq_report_serve_plan *p)
+{
+    if (p->search->n_fleet < 2 || p->search->fleet[1].role != MAQ_ROLE_PREFILL)
+        return;
+    const struct maq_serve_candidate *c = of_part(p, 1);
+    maq_buf_addf(b, "  prefill_replicas: %u\n  prefill_tp: %d\n  prefill_pp: %d\n  prefill_router: %s\n",
+                 p->search->fleet[1].replicas, c->job->plan.tp, c->job->plan.pp, maq_router_name(p->opts->router));
+    if (c->options.dp > 1)
+        maq_buf_addf(b, "  prefill_dp: %d\n", c->options.dp);
+    maq_buf_addf(b, "  prefill_ep: %d\n", c->options.ep);
+}
+
 /* What was asked, so that the job alone says it again. */
 static void put_requests(struct maq_buf *b, const struct maq_report_serve_plan *p)
 {
@@ -158,6 +187,7 @@ enum maq_status maq_report_serve_plan_job(char **out, const struct maq_report_se
     b.failed |= !text;
     free(text);
     put_serve(&b, p);
+    put_prefill(&b, p);
     put_requests(&b, p);
     *out = maq_buf_take(&b);
     return *out ? MAQ_OK : MAQ_NO_MEMORY;
@@ -165,10 +195,16 @@ enum maq_status maq_report_serve_plan_job(char **out, const struct maq_report_se
 
 /* ---- a manifest ---- */
 
-static void put_arguments(struct maq_buf *b, const struct maq_serve_candidate *c, const struct maq_engine_arguments *a)
+static void put_arguments(struct maq_buf *b, const struct maq_serve_candidate *c, enum maq_role role,
+                          const struct maq_engine_arguments *a)
 {
     maq_buf_addf(b, "        - args:\n          - %s\n          - \"%s\"\n",
                  c->options.engine == MAQ_ENGINE_VLLM ? "--model" : "--model-path", c->job->model.name);
+    if (role != MAQ_ROLE_BOTH)
+        maq_buf_addf(b, "          - --disaggregation-mode\n          - %s\n", maq_role_name(role));
+    if (role == MAQ_ROLE_PREFILL && c->options.engine == MAQ_ENGINE_VLLM)
+        maq_buf_adds(b, "          - --kv-transfer-config\n          - '{\"kv_connector\": \"NixlConnector\", "
+                        "\"kv_role\": \"kv_both\"}'\n");
     for (uint32_t i = 0; i < a->n && c->options.engine != MAQ_ENGINE_TRTLLM; i++) {
         maq_buf_addf(b, "          - %s\n", a->at[i].flag);
         if (a->at[i].value[0])
@@ -194,9 +230,11 @@ static void put_component(struct maq_buf *b, const struct maq_report_serve_plan 
     maq_buf_adds(b, "  - ");
     if (nodes > 1)
         maq_buf_addf(b, "multinode:\n      nodeCount: %u\n    ", nodes);
-    maq_buf_addf(b, "name: worker-%u\n    type: worker\n    replicas: %u\n", part, p->search->fleet[part].replicas);
+    enum maq_role role = p->search->fleet[part].role;
+    maq_buf_addf(b, "name: worker-%u\n    type: %s\n    replicas: %u\n", part,
+                 role == MAQ_ROLE_BOTH ? "worker" : maq_role_name(role), p->search->fleet[part].replicas);
     maq_buf_addf(b, "    podTemplate:\n      spec:\n        # %s\n        containers:\n", g->device.name);
-    put_arguments(b, c, &a);
+    put_arguments(b, c, role, &a);
     maq_buf_addf(
         b,
         "          command: [python3, -m, %s]\n          envFrom:\n          - secretRef:\n              name: "

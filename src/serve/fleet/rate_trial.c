@@ -30,21 +30,24 @@ void maq_rate_trial_end(struct maq_rate_trial *t)
 
 /*
  * Those that are there at the last arrival, less those at half of the time: more than so many of the requests that came meanwhile is a fleet
- * that does not keep up, even if its latencies have not grown beyond their bounds yet.
+ * that does not keep up, even if its latencies have not grown beyond their bounds yet. Where they come and go by chance, both counts differ by
+ * the root of their sum.
  */
 #define GROWS_SHARE 0.05
-#define GROWS_LEAST 16
+#define CHANCE 2
 
 static bool grows(const struct maq_serve_result *r, const struct maq_requests *q)
 {
     double end = q->at[q->n - 1].arrival_s, middle = (q->at[0].arrival_s + end) / 2;
-    int64_t more = 0, came = 0;
+    int64_t before = 0, after = 0, came = 0;
     for (uint32_t i = 0; i < q->n; i++) {
         bool there = r->served[i].last_s > end, was = q->at[i].arrival_s <= middle && r->served[i].last_s > middle;
         came += q->at[i].arrival_s > middle;
-        more += there - was;
+        before += was;
+        after += there;
     }
-    return more >= GROWS_LEAST && (double)more > GROWS_SHARE * (double)came;
+    double more = (double)(after - before), chance = CHANCE * sqrt((double)(after + before));
+    return more > chance && more > GROWS_SHARE * (double)came;
 }
 
 static void learn(struct maq_rate_trial *t, double rate, bool held, const struct maq_serve_result *r,

@@ -74,7 +74,7 @@ struct maq_kv_cache {
         alike[MAQ_KV_MOST_GROUPS]; /* searched together: groups of equal rules, FULL first */
     uint32_t n_kinds;
     bool caching, drops_last;
-    bool forgets;             /* some group does not keep all tokens */
+    bool forgets; /* some group does not keep all tokens */
     int32_t hash_ahead;
     int32_t hash_block, step; /* greatest and least common size of the groups' blocks */
     int64_t max_len;
