@@ -282,7 +282,7 @@ static void test_two_kinds(void **state)
                                      *b = &all->candidates[all->fleet[1].candidate];
     expect_close(all->rate, a->rate + b->rate, 1e-12, "sum of both");
     double more = a->rate > b->rate ? a->rate : b->rate;
-    opts.rate = more + 0.2 * (all->rate - more);
+    opts.rate = more + 0.4 * (all->rate - more);
     struct maq_serve_search_result *both = search(open, &opts);
     assert_int_equal(both->n_fleet, 2);
     assert_true(both->gpus < 6);
