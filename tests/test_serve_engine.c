@@ -195,6 +195,24 @@ static void test_intervals(void **state)
     maq_job_free(job);
 }
 
+/* Between two requests that come long after each other the cache holds nothing, and the mean over time says so. */
+static void test_idle_cache(void **state)
+{
+    (void)state;
+    struct maq_loaded_job *job = load("llama-3.1-8b", "h100-sxm:8", "", 8);
+    const struct maq_request at[] = {{.prompt = 1000, .output = 50}, {.arrival_s = 1000, .prompt = 1000, .output = 50}};
+    const struct maq_requests q = {.at = at, .n = 2};
+    for (int k = 0; k < 2; k++) {
+        const struct maq_serve_options o = {.blocks = 200, .one_by_one = k == 1};
+        struct maq_serve_result *r = serve(job, &o, &q);
+        double busy = r->served[0].last_s - r->served[0].arrival_s + r->served[1].last_s - r->served[1].arrival_s;
+        assert_true(r->kv_peak > 0.3);
+        assert_true(r->kv_mean > 0 && r->kv_mean <= r->kv_peak * busy / 1000);
+        maq_serve_free(r);
+    }
+    maq_job_free(job);
+}
+
 /* ---- one server ---- */
 
 /* Service by tokens out of a request that is alone in the engine. */
@@ -676,6 +694,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_one_request_alone),
+        cmocka_unit_test(test_idle_cache),
         cmocka_unit_test(test_long_pipeline),
         cmocka_unit_test(test_intervals),
         cmocka_unit_test(test_constant_service),

@@ -17,7 +17,7 @@ struct maq_serve_asked {
     double ttft_s, tpot_s; /* the tightest bounds, whatever statistic they are of; infinity: none */
     double e2el_s;
 };
-/* NULL when out of memory: false. */
+/* False: out of memory. */
 bool maq_serve_ask(struct maq_serve_asked *out, const struct maq_requests *requests, const struct maq_slo *slo);
 
 /* Fills the closed forms and the verdicts UNFIT and SLOW of [n] candidates. */

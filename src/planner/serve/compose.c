@@ -202,3 +202,22 @@ enum maq_status maq_serve_compose(struct maq_serve_searching *s, const uint32_t 
     s->out->carries = s->out->n_fleet > 0;
     return s->out->carries ? MAQ_OK : fill_all(s, bests, n);
 }
+
+struct maq_fleet maq_serve_search_fleet(const struct maq_serve_search_result *r,
+                                        const struct maq_serve_search_opts *opts, struct maq_fleet_member *members)
+{
+    uint32_t group = r->n_fleet > 0 ? r->candidates[r->fleet[0].candidate].group : 0;
+    for (uint32_t i = 0; i < r->n_fleet; i++) {
+        const struct maq_serve_part_of_fleet *part = &r->fleet[i];
+        const struct maq_serve_candidate *c = &r->candidates[part->candidate];
+        bool pool = part->role != MAQ_ROLE_BOTH;
+        members[i] = (struct maq_fleet_member){.job = c->job,
+                                               .options = &c->options,
+                                               .replicas = part->replicas,
+                                               .weight = pool ? 0 : maq_serve_weight(c),
+                                               .role = part->role,
+                                               .own_cluster = pool && i > 0 && c->group != group};
+    }
+    return (struct maq_fleet){
+        .members = members, .n_members = r->n_fleet, .router = opts->router, .prefill_router = opts->router};
+}

@@ -14,30 +14,9 @@
 #include "base/check.h"
 #include "base/threads.h"
 #include "planner/codes.h"
-#include "serve/request/set.h"
 
 #define ROUND 4u
 #define FIRST_ROUND 2u /* those that have nothing to be compared with take longer */
-/* Requests come for so many times as long as one stays: in a shorter run most find the fleet emptier than it will be, and that it cannot keep up
- * shows late. Those that miss their bounds by much do so in the first of them. */
-#define STAYS 20.0
-#define FIRST_STAYS 5.0
-#define LEAST_REQUESTS 1000u
-#define LEAST_FIRST 250u
-#define BY_MUCH 1.1
-#define MOST_REQUESTS 20000u
-#define ALL_REQUESTS 100000.0 /* of all replicas together */
-
-const char *maq_serve_verdict_name(enum maq_serve_verdict verdict)
-{
-    static const char *const names[MAQ_SERVE_VERDICT_COUNT] = {
-#define NAME(id, name, what) [MAQ_SERVE_VERDICT_##id] = name,
-        MAQ_SERVE_VERDICT_LIST(NAME)
-#undef NAME
-    };
-    return (unsigned)verdict < MAQ_SERVE_VERDICT_COUNT ? names[verdict] : "unknown";
-}
-
 /* ---- which first ---- */
 
 /* Of the node group all together, by a closed form of one replica: requests a second, or with a rate fewer GPUs, which is more. */
@@ -172,77 +151,6 @@ enum maq_status maq_serve_search_group(struct maq_serve_searching *s, uint32_t g
     return status;
 }
 
-/* ---- requests ---- */
-
-/* So many that they come for STAYS times as long as one stays with the candidate that promises most. */
-static uint32_t enough(const struct maq_serve_searching *s)
-{
-    double most = 0, best = -1;
-    for (uint32_t i = 0; i < s->out->n; i++) {
-        const struct maq_serve_candidate *c = &s->out->candidates[i];
-        double per_gpu = c->likely_per_s / (c->gpus > 0 ? c->gpus : 1);
-        if (c->verdict != MAQ_SERVE_VERDICT_OPEN || per_gpu <= best)
-            continue;
-        best = per_gpu;
-        most = (s->rate > 0 ? s->rate : c->likely_per_s) * c->stay_s;
-    }
-    return (uint32_t)fmin(fmax(STAYS * most, LEAST_REQUESTS), MOST_REQUESTS);
-}
-
-static uint32_t how_many(const struct maq_serve_searching *s)
-{
-    const struct maq_request_spec *spec = s->opts->spec;
-    if (spec->n > 0)
-        return spec->n;
-    if (spec->duration_s > 0 && s->opts->rate > 0)
-        return (uint32_t)fmax(2, fmin(spec->duration_s * s->opts->rate, 1e8));
-    return enough(s);
-}
-
-/* Of a file the first are not like all. */
-static uint32_t first_of(const struct maq_serve_searching *s, uint32_t n)
-{
-    double first = fmax(n * FIRST_STAYS / STAYS, LEAST_FIRST);
-    return s->opts->requests || first > n ? n : (uint32_t)first;
-}
-
-static enum maq_status draw(struct maq_request_set **out, const struct maq_serve_search_opts *opts, uint32_t n,
-                            double rate, struct maq_diag *diag)
-{
-    struct maq_request_spec spec = *opts->spec;
-    spec.n = n;
-    spec.rate = rate;
-    spec.concurrency = 0;
-    return maq_requests_generate(out, &spec, diag);
-}
-
-/* Lengths are known from a few requests; how many there are to be, only once that is. */
-static enum maq_status ask(struct maq_serve_searching *s, struct maq_diag *diag)
-{
-    struct maq_request_set *few = NULL;
-    if (!s->opts->requests)
-        MAQ_TRY(draw(&few, s->opts, LEAST_REQUESTS, 1, diag));
-    bool ok = maq_serve_ask(&s->asked, few ? maq_requests_get(few) : s->opts->requests, s->opts->slo);
-    maq_requests_free(few);
-    return ok ? MAQ_OK : maq_no_memory(diag, "requests");
-}
-
-static enum maq_status stream(struct maq_serve_searching *s, struct maq_diag *diag)
-{
-    struct maq_serve_owner *owner = s->out->owner;
-    s->stream = s->opts->requests;
-    if (!s->stream) {
-        MAQ_TRY(draw(&owner->drawn, s->opts, how_many(s), s->opts->rate > 0 ? s->opts->rate : 1, diag));
-        s->stream = maq_requests_get(owner->drawn);
-    }
-    s->out->n_requests = s->stream->n;
-    s->first = first_of(s, s->stream->n);
-    s->lenient = *s->opts->slo;
-    for (uint32_t i = 0; i < s->lenient.n && s->first < s->stream->n; i++)
-        s->lenient.at[i].limit.most_s *= BY_MUCH;
-    return MAQ_OK;
-}
-
 /* ---- all ---- */
 
 static enum maq_status check(const struct maq_serve_search_result *r, struct maq_diag *diag)
@@ -268,12 +176,9 @@ static enum maq_status search_most(struct maq_serve_searching *s, uint32_t group
     }
     struct maq_requests fewer = *s->stream;
     const struct maq_requests *all = s->stream;
-    s->rate = 0;
-    if (!s->opts->requests && s->opts->spec->n == 0 && enough(s) < fewer.n) /* one replica has its part of them */
-        fewer.n = enough(s);
     uint32_t first = s->first;
-    s->first = first_of(s, fewer.n);
-    s->stream = &fewer;
+    s->rate = 0;
+    maq_serve_shorten(s, &fewer);
     enum maq_status status = maq_serve_search_group(s, group);
     s->stream = all;
     s->first = first;
@@ -292,15 +197,6 @@ static enum maq_status search_groups(struct maq_serve_searching *s, uint32_t *be
     return maq_serve_compose(s, bests, groups);
 }
 
-/* With replicas that share a stream, as many for each of them as one had alone. */
-static void count_all(struct maq_serve_search_result *r, const struct maq_serve_search_opts *opts)
-{
-    double n = r->n_requests;
-    for (uint32_t i = 0; i < r->n_fleet && opts->rate <= 0; i++)
-        n = i == 0 ? n * r->fleet[i].replicas : n + (double)r->n_requests * r->fleet[i].replicas;
-    r->n_all = (uint32_t)fmin(n, fmax(ALL_REQUESTS, r->n_requests));
-}
-
 static enum maq_status search(struct maq_serve_searching *s, const struct maq_loaded_job *open, struct maq_diag *diag)
 {
     struct maq_serve_owner *owner = s->out->owner;
@@ -309,13 +205,13 @@ static enum maq_status search(struct maq_serve_searching *s, const struct maq_lo
     if (!bests)
         return maq_no_memory(diag, "a search");
     MAQ_TRY(maq_serve_list(s->out, open, s->opts, &owner->arena, diag));
-    MAQ_TRY(ask(s, diag));
+    MAQ_TRY(maq_serve_ask_stream(s, diag));
     MAQ_TRY(maq_serve_bound(s->out->candidates, s->out->n, &s->asked, s->opts->threads, diag));
     MAQ_TRY(check(s->out, diag));
-    MAQ_TRY(stream(s, diag));
+    MAQ_TRY(maq_serve_stream(s, diag));
     s->out->complete = true;
     enum maq_status status = search_groups(s, bests, groups);
-    count_all(s->out, s->opts);
+    maq_serve_count_stream(s->out, s->opts);
     if (status == MAQ_OK && !s->opts->no_pools && s->asked.load.output > 2)
         status = maq_serve_try_pools(s, groups);
     if (status != MAQ_OK)
@@ -359,51 +255,4 @@ void maq_serve_search_free(struct maq_serve_search_result *r)
     free(r->fleet);
     free(r->front);
     free(r);
-}
-
-struct maq_fleet maq_serve_search_fleet(const struct maq_serve_search_result *r,
-                                        const struct maq_serve_search_opts *opts, struct maq_fleet_member *members)
-{
-    uint32_t group = r->n_fleet > 0 ? r->candidates[r->fleet[0].candidate].group : 0;
-    for (uint32_t i = 0; i < r->n_fleet; i++) {
-        const struct maq_serve_part_of_fleet *part = &r->fleet[i];
-        const struct maq_serve_candidate *c = &r->candidates[part->candidate];
-        bool pool = part->role != MAQ_ROLE_BOTH;
-        members[i] = (struct maq_fleet_member){.job = c->job,
-                                               .options = &c->options,
-                                               .replicas = part->replicas,
-                                               .weight = pool ? 0 : maq_serve_weight(c),
-                                               .role = part->role,
-                                               .own_cluster = pool && i > 0 && c->group != group};
-    }
-    return (struct maq_fleet){
-        .members = members, .n_members = r->n_fleet, .router = opts->router, .prefill_router = opts->router};
-}
-
-enum maq_status maq_serve_search_requests(struct maq_request_set **out, const struct maq_serve_search_result *r,
-                                          const struct maq_serve_search_opts *opts, struct maq_diag *diag)
-{
-    struct maq_request_set *set, *drawn = NULL;
-    if (!opts->requests)
-        MAQ_TRY(draw(&drawn, opts, r->n_all, 1, diag));
-    const struct maq_requests *q = drawn ? maq_requests_get(drawn) : opts->requests;
-    double span = q->at[q->n - 1].arrival_s - q->at[0].arrival_s, faster = r->rate * span / (q->n - 1.0);
-    bool ok = (set = maq_request_set_new()) != NULL;
-    for (uint32_t i = 0; ok && i < q->n; i++) {
-        struct maq_request *at = maq_request_set_add(set);
-        ok = at != NULL;
-        if (!at)
-            break;
-        *at = q->at[i];
-        at->arrival_s = (q->at[i].arrival_s - q->at[0].arrival_s) / (faster > 0 ? faster : 1);
-    }
-    maq_requests_free(drawn);
-    if (!ok) {
-        maq_requests_free(set);
-        return maq_no_memory(diag, "requests");
-    }
-    maq_request_set_close(set);
-    set->requests.prefix_unit = q->prefix_unit;
-    *out = set;
-    return MAQ_OK;
 }

@@ -38,6 +38,19 @@ static inline double maq_serve_weight(const struct maq_serve_candidate *c)
 /* Value over limit of the bound that is nearest to being missed. trial.c */
 double maq_serve_slack(const struct maq_slo_outcome *o);
 
+/* ---- streams.c ---- */
+
+/* What is asked: lengths are known from a few requests, before how many there are to be. */
+enum maq_status maq_serve_ask_stream(struct maq_serve_searching *s, struct maq_diag *diag);
+/* The stream, once the candidates have their closed forms. */
+enum maq_status maq_serve_stream(struct maq_serve_searching *s, struct maq_diag *diag);
+/* Of a stream for a whole fleet, in *fewer, as many as one replica needs; it is the search's then. */
+void maq_serve_shorten(struct maq_serve_searching *s, struct maq_requests *fewer);
+/* Requests for all of the result's fleet: of replicas that share a stream, as many for each as one had alone. */
+void maq_serve_count_stream(struct maq_serve_search_result *r, const struct maq_serve_search_opts *opts);
+
+/* ---- the others ---- */
+
 /* The best candidate of a node group; s->best and what goes with it. search.c */
 enum maq_status maq_serve_search_group(struct maq_serve_searching *s, uint32_t group);
 /* The fleet of the best candidates of the groups, bests[n], UINT32_MAX: it has none. compose.c */

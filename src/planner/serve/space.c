@@ -24,6 +24,16 @@ const char *maq_serve_axis_name(enum maq_serve_axis axis)
     return (unsigned)axis < MAQ_SERVE_AXIS_COUNT ? names[axis] : "unknown";
 }
 
+const char *maq_serve_verdict_name(enum maq_serve_verdict verdict)
+{
+    static const char *const names[MAQ_SERVE_VERDICT_COUNT] = {
+#define NAME(id, name, what) [MAQ_SERVE_VERDICT_##id] = name,
+        MAQ_SERVE_VERDICT_LIST(NAME)
+#undef NAME
+    };
+    return (unsigned)verdict < MAQ_SERVE_VERDICT_COUNT ? names[verdict] : "unknown";
+}
+
 /* ---- values in words ---- */
 
 const char *maq_serve_axis_word(char buf[MAQ_SERVE_WORD], enum maq_serve_axis axis, int32_t value)

@@ -132,7 +132,7 @@ static void admit(struct maq_serve_engine *e)
 static bool decide(struct maq_serve_engine *e)
 {
     bool any = false;
-    if (e->role != MAQ_ROLE_BOTH && e->in_flight == 0) /* until now it was as it is */
+    if (e->in_flight == 0) /* until now the cache was as it is */
         maq_engine_count_kv(e, maq_engine_load(e));
     for (uint32_t r = 0; r < e->n_ranks; r++) {
         struct maq_engine_rank *rank = &e->ranks[r];
