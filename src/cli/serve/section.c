@@ -28,7 +28,7 @@ static bool is_of_the_line(size_t option)
 static bool is_named(const char *flag, struct maq_str key)
 {
     size_t i = 0;
-    for (flag += 2; flag[i] && i < key.len; i++)
+    for (flag += 2; i < key.len && flag[i]; i++)
         if (flag[i] != key.ptr[i] && !(flag[i] == '-' && key.ptr[i] == '_'))
             return false;
     return !flag[i] && i == key.len;

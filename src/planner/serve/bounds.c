@@ -89,7 +89,8 @@ bool maq_serve_ask(struct maq_serve_asked *out, const struct maq_requests *q, co
     }
     qsort(prompts, q->n, sizeof *prompts, by_length);
     out->load.cached = fmin(cached / q->n, out->load.prompt - 1);
-    out->typical_prompt = fmin(out->load.prompt, (double)prompts[q->n / 2]);
+    uint32_t middle = q->n / 2;
+    out->typical_prompt = fmin(out->load.prompt, (double)prompts[middle]);
     free(prompts);
     read_bounds(out, slo);
     return true;
@@ -141,7 +142,10 @@ static bool look(struct limits *l, struct maq_deployment *d, const struct maq_st
                  struct maq_pass_batch *ranks)
 {
     struct maq_steady at;
-    (l->decodes_alone ? maq_steady_decode_at : maq_steady_at)(&at, d, load, batch, ranks);
+    if (l->decodes_alone)
+        maq_steady_decode_at(&at, d, load, batch, ranks);
+    else
+        maq_steady_at(&at, d, load, batch, ranks);
     if (!at.held || at.least_s > l->tpot_s)
         return false;
     if (at.most_per_s > l->best.most_per_s)

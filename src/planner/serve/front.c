@@ -77,9 +77,11 @@ struct simulation {
 };
 
 static enum maq_status run_with(struct maq_serve_front_point *p, const struct maq_serve_candidate *c,
-                                struct maq_requests q)
+                                const struct maq_requests *requests)
 {
     struct maq_serve_result *r;
+    MAQ_ASSERT(requests);
+    struct maq_requests q = *requests;
     q.concurrency = p->concurrency;
     q.n = q.n < TIMES * p->concurrency ? q.n : TIMES * p->concurrency;
     MAQ_TRY(maq_serve_run(&r, c->job, &c->options, &q, NULL));
@@ -103,7 +105,7 @@ static bool simulate(void *user, uint32_t i, struct maq_arena *scratch)
     spec.n = spec.n < MOST_REQUESTS ? spec.n : MOST_REQUESTS;
     enum maq_status status = s->opts->requests ? MAQ_OK : maq_requests_generate(&drawn, &spec, NULL);
     if (status == MAQ_OK)
-        status = run_with(p, c, drawn ? *maq_requests_get(drawn) : *s->opts->requests);
+        status = run_with(p, c, drawn ? maq_requests_get(drawn) : s->opts->requests);
     if (status != MAQ_OK) /* requests that it cannot serve: no point of it */
         p->tokens_per_s_per_gpu = 0;
     maq_requests_free(drawn);

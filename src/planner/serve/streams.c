@@ -111,6 +111,7 @@ enum maq_status maq_serve_search_requests(struct maq_request_set **out, const st
     if (!opts->requests)
         MAQ_TRY(draw(&drawn, opts, r->n_all, 1, diag));
     const struct maq_requests *q = drawn ? maq_requests_get(drawn) : opts->requests;
+    MAQ_ASSERT(q);
     double span = q->at[q->n - 1].arrival_s - q->at[0].arrival_s, faster = r->rate * span / (q->n - 1.0);
     bool ok = (set = maq_request_set_new()) != NULL;
     for (uint32_t i = 0; ok && i < q->n; i++) {
