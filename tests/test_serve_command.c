@@ -283,8 +283,10 @@ static void test_trtllm_config(void **state)
         assert_int_equal(maq_diag_count(diag), 1);
         const struct maq_diag_item *item = maq_diag_at(diag, 0);
         assert_true(files[i].code == 0 || item->code == files[i].code);
-        if (!strstr(maq_diag_format(diag, 0, false), files[i].said))
-            fail_msg("%s", maq_diag_format(diag, 0, false));
+        char *text = maq_diag_format(diag, 0, false);
+        if (!strstr(text, files[i].said))
+            fail_msg("%s", text);
+        free(text);
         maq_diag_free(diag);
     }
     assert_int_equal(unlink(path), 0);

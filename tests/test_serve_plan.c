@@ -347,8 +347,10 @@ static void expect_refused(const char *list, const char *word)
     s.opts.lists = &list;
     s.opts.n_lists = 1;
     assert_int_equal(maq_serve_search(&r, s.open, &s.opts, diag), MAQ_BAD_INPUT);
-    if (!strstr(maq_diag_format(diag, 0, false), word))
-        fail_msg("%s", maq_diag_format(diag, 0, false));
+    char *text = maq_diag_format(diag, 0, false);
+    if (!strstr(text, word))
+        fail_msg("%s", text);
+    free(text);
     maq_diag_free(diag);
     maq_job_free(s.open);
 }

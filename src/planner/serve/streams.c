@@ -122,13 +122,14 @@ enum maq_status maq_serve_search_requests(struct maq_request_set **out, const st
         *at = q->at[i];
         at->arrival_s = (q->at[i].arrival_s - q->at[0].arrival_s) / (faster > 0 ? faster : 1);
     }
+    uint32_t unit = q->prefix_unit;
     maq_requests_free(drawn);
     if (!ok) {
         maq_requests_free(set);
         return maq_no_memory(diag, "requests");
     }
     maq_request_set_close(set);
-    set->requests.prefix_unit = q->prefix_unit;
+    set->requests.prefix_unit = unit;
     *out = set;
     return MAQ_OK;
 }
