@@ -118,7 +118,7 @@ struct serve_checkpoint {
 enum maq_status cli_serve_job(struct maq_loaded_job **box, struct serve_checkpoint *checkpoint, struct cli *cli);
 /* The same for a search: what nobody says of the degrees is left open. */
 enum maq_status cli_serve_open_job(struct maq_loaded_job **box, struct serve_checkpoint *checkpoint, struct cli *cli);
-/* Options that the job's section `serve` has and the command line does not. section.c */
+/* Options that the job's section `serve` has and the command line does not. job_section.c */
 enum maq_status cli_serve_section(struct cli *cli, const struct maq_loaded_job *box);
 /* The words of an option's list: the place of its value there, `otherwise` where it is not given. */
 int cli_serve_word(const struct cli *cli, int option, const char *const *words, int otherwise);

@@ -25,9 +25,9 @@ struct maq_serve_searching {
     double best_carried, best_gpus, best_slack;
 };
 
-/* One candidate against the best so far; what is found is in it. trial.c */
+/* One candidate against the best so far; what is found is in it. candidate_trial.c */
 enum maq_status maq_serve_look_into(const struct maq_serve_searching *s, struct maq_serve_candidate *c);
-/* Whether a fleet of [n] members carries a rate; *t says what was found, of all requests or of the first. trial.c */
+/* Whether a fleet of [n] members carries a rate; *t says what was found, of all requests or of the first. candidate_trial.c */
 enum maq_status maq_serve_holds(struct maq_rate_trial *t, const struct maq_serve_searching *s,
                                 const struct maq_fleet_member *members, uint32_t n, double rate, bool all);
 /* Requests that a replica has at its rate in the mean: its part where a router counts them. */
@@ -35,10 +35,10 @@ static inline double maq_serve_weight(const struct maq_serve_candidate *c)
 {
     return c->rate / c->replicas * c->e2el_s;
 }
-/* Value over limit of the bound that is nearest to being missed. trial.c */
+/* Value over limit of the bound that is nearest to being missed. candidate_trial.c */
 double maq_serve_slack(const struct maq_slo_outcome *o);
 
-/* ---- streams.c ---- */
+/* ---- request_stream.c ---- */
 
 /* What is asked: lengths are known from a few requests, before how many there are to be. */
 enum maq_status maq_serve_ask_stream(struct maq_serve_searching *s, struct maq_diag *diag);
@@ -53,9 +53,9 @@ void maq_serve_count_stream(struct maq_serve_search_result *r, const struct maq_
 
 /* The best candidate of a node group; s->best and what goes with it. search.c */
 enum maq_status maq_serve_search_group(struct maq_serve_searching *s, uint32_t group);
-/* The fleet of the best candidates of the groups, bests[n], UINT32_MAX: it has none. compose.c */
+/* The fleet of the best candidates of the groups, bests[n], UINT32_MAX: it has none. fleet.c */
 enum maq_status maq_serve_compose(struct maq_serve_searching *s, const uint32_t *bests, uint32_t n);
-/* The result's fleet is that of [n] parts. False: out of memory. compose.c */
+/* The result's fleet is that of [n] parts. False: out of memory. fleet.c */
 bool maq_serve_set_fleet(struct maq_serve_search_result *r, const struct maq_serve_part_of_fleet *parts, uint32_t n);
 /* Pools of prefill and decode in place of the result's fleet, if any are better. pools.c */
 enum maq_status maq_serve_try_pools(struct maq_serve_searching *s, uint32_t groups);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* trial.c - a candidate is simulated: first whether it would be better than the best so far, then by how much. */
+/* candidate_trial.c - a candidate is simulated: first whether it would be better than the best so far, then by how much. */
 #include <math.h>
 
 #include "base/check.h"

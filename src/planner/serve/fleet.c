@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * compose.c - a fleet of the best candidates of the node groups.
+ * fleet.c - a fleet of the best candidates of the node groups.
  *
  * As much as can be carried, or more than can be: each group is full of its best, and they carry the sum. A rate: the cheapest of the groups that carries it
  * alone, or of several together. Mixtures are tried in the order of their cost, if the rates of their replicas promise enough; of each

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * section.c - the section `serve` of a job: options of the command without their dashes, as they would be on its line.
+ * job_section.c - the section `serve` of a job: options of the command without their dashes, as they would be on its line.
  *
  *   serve: {engine: vllm, max_num_batched_tokens: 2048, rate: 8, slo: 'ttft_p95<500ms'}
  *

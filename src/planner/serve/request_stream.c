@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* streams.c - the requests of a search: how many they are, of one replica and of a fleet, and those of its answer. */
+/* request_stream.c - the requests of a search: how many they are, of one replica and of a fleet, and those of its answer. */
 #include <math.h>
 
 #include "base/check.h"

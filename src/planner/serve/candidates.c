@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * list.c - candidates: a value of each axis. Jobs of a replica are completed once for each node group, tensor and pipeline parallelism.
+ * candidates.c - candidates: a value of each axis. Jobs of a replica are completed once for each node group, tensor and pipeline parallelism.
  */
 #include <stdlib.h>
 #include <string.h>
