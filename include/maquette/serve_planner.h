@@ -52,7 +52,6 @@ MAQ_API const char *maq_serve_axis_name(enum maq_serve_axis axis);
 
 struct maq_serve_search_opts {
     const struct maq_serve_options *options; /* what the engine is told; what is 0 there may be chosen */
-    bool weights_said;                       /* options->weights is told, though it is 0 */
     const char *const *lists;                /* "tp=2,4": values of an axis, in place of what is told and of its own */
     size_t n_lists;
     const struct maq_request_spec
