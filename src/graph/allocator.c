@@ -22,13 +22,16 @@ struct block {
     bool free, small;
 };
 
-/* Free blocks are kept in bins of similar size: the best fit is in the first bin that has any fit. */
-#define BINS 96
+/* Free blocks are kept in bins of similar size, sixteen to a doubling: the best fit is in the first bin that has any fit. */
+#define BINS_PER_DOUBLING 16
+#define BINS (48 * BINS_PER_DOUBLING)
+#define WORDS (BINS / 64)
 
 struct maq_allocator {
     struct block *at;                     /* handle = index; 0 unused */
     uint32_t n, size, n_segments, unused; /* unused: list of free table entries through `right` */
     uint32_t first_free[2][BINS];         /* [small][bin of the size] */
+    uint64_t filled[2][WORDS];            /* bins that hold a block */
     struct maq_allocator_stats stats;
 };
 
@@ -74,24 +77,35 @@ static uint32_t new_entry(struct maq_allocator *a)
     return ++a->n;
 }
 
-/* Two bins per doubling; monotone in the size. */
-static int bin_of(double size)
+/* Monotone in the size. */
+static uint32_t bin_of(double size)
 {
-    int exponent;
-    double mantissa = frexp(size / ROUND, &exponent);
-    int bin = 2 * (exponent - 1) + (mantissa >= 0.75);
-    return bin < 0 ? 0 : bin < BINS ? bin : BINS - 1;
+    uint64_t units = (uint64_t)(size / ROUND) * BINS_PER_DOUBLING; /* a bin of their own for fewer than sixteen */
+    uint32_t doublings = 63 - (uint32_t)__builtin_clzll(units | BINS_PER_DOUBLING) - 4;
+    uint32_t bin = doublings * BINS_PER_DOUBLING + ((uint32_t)(units >> doublings) & (BINS_PER_DOUBLING - 1));
+    return bin < BINS ? bin : BINS - 1;
+}
+
+/* The first filled bin from `bin` on; BINS: none. */
+static uint32_t next_bin(const struct maq_allocator *a, bool small, uint32_t bin)
+{
+    uint64_t rest = bin < BINS ? a->filled[small][bin / 64] >> bin % 64 << bin % 64 : 0;
+    uint32_t word = bin / 64;
+    while (rest == 0 && ++word < WORDS)
+        rest = a->filled[small][word];
+    return rest ? word * 64 + (uint32_t)__builtin_ctzll(rest) : BINS;
 }
 
 static void link_free(struct maq_allocator *a, uint32_t id)
 {
-    uint32_t *first = &a->first_free[a->at[id].small][bin_of(a->at[id].size)];
+    uint32_t bin = bin_of(a->at[id].size), *first = &a->first_free[a->at[id].small][bin];
     a->at[id].free = true;
     a->at[id].prev_free = 0;
     a->at[id].next_free = *first;
     if (*first)
         a->at[*first].prev_free = id;
     *first = id;
+    a->filled[a->at[id].small][bin / 64] |= (uint64_t)1 << bin % 64;
 }
 
 static void unlink_free(struct maq_allocator *a, uint32_t id)
@@ -99,8 +113,12 @@ static void unlink_free(struct maq_allocator *a, uint32_t id)
     struct block *b = &a->at[id];
     if (b->prev_free)
         a->at[b->prev_free].next_free = b->next_free;
-    else
-        a->first_free[b->small][bin_of(b->size)] = b->next_free;
+    else {
+        uint32_t bin = bin_of(b->size);
+        a->first_free[b->small][bin] = b->next_free;
+        if (!b->next_free)
+            a->filled[b->small][bin / 64] &= ~((uint64_t)1 << bin % 64);
+    }
     if (b->next_free)
         a->at[b->next_free].prev_free = b->prev_free;
     b->free = false;
@@ -111,7 +129,7 @@ static void unlink_free(struct maq_allocator *a, uint32_t id)
 static uint32_t best_fit(const struct maq_allocator *a, double size, bool small)
 {
     uint32_t best = 0;
-    for (int bin = bin_of(size); bin < BINS && best == 0; bin++)
+    for (uint32_t bin = next_bin(a, small, bin_of(size)); bin < BINS && best == 0; bin = next_bin(a, small, bin + 1))
         for (uint32_t i = a->first_free[small][bin]; i; i = a->at[i].next_free) {
             const struct block *b = &a->at[i];
             if (b->size < size)
