@@ -38,17 +38,6 @@ struct maq_block_slot {
     struct maq_cached_block *block;
 };
 
-struct schedule_key {
-    int32_t kind;
-    uint32_t stages, chunks, microbatches, group, zero;
-};
-
-struct maq_cached_schedule {
-    struct schedule_key key;
-    struct maq_schedule schedule;
-    struct maq_grad_tasks grads;
-};
-
 enum maq_status maq_costs_of_job(struct maq_costs *out, struct maq_measured **measured, const struct maq_job *job,
                                  struct maq_diag *diag)
 {
@@ -64,17 +53,39 @@ enum maq_status maq_costs_of_job(struct maq_costs *out, struct maq_measured **me
  * The cost chain is owned together with the items that it priced. Every entry point (a prediction, a graph, a sweep of
  * any number of plans) has one cache, so each opens the file once, and a result never mixes two states of it.
  */
-enum maq_status maq_cache_init(struct maq_cache *cache, const struct maq_job *job, struct maq_diag *diag)
+static enum maq_status init(struct maq_cache *cache, const struct maq_job *job, struct maq_schedules *skeletons,
+                            struct maq_diag *diag)
 {
-    *cache = (struct maq_cache){0};
+    *cache = (struct maq_cache){.skeletons = skeletons};
     maq_arena_init(&cache->arena, 0);
+    if (!skeletons)
+        return maq_no_memory(diag, "a cache of schedules");
     enum maq_status status = maq_costs_of_job(&cache->costs, &cache->measured, job, diag);
     maq_items_init(&cache->items, &job->cluster, &cache->costs, &cache->arena);
     return status;
 }
 
+enum maq_status maq_cache_init(struct maq_cache *cache, const struct maq_job *job, struct maq_diag *diag)
+{
+    return init(cache, job, maq_schedules_new(), diag);
+}
+
+enum maq_status maq_cache_init_beside(struct maq_cache *cache, const struct maq_job *job, const struct maq_cache *other,
+                                      struct maq_diag *diag)
+{
+    return init(cache, job, maq_schedules_share(other->skeletons), diag);
+}
+
+static void give_schedules(struct maq_cache *cache)
+{
+    while (cache->n_schedules > 0)
+        maq_schedules_give(cache->skeletons, cache->schedules[--cache->n_schedules]);
+}
+
 void maq_cache_fini(struct maq_cache *cache)
 {
+    give_schedules(cache);
+    maq_schedules_free(cache->skeletons);
     free(cache->blocks);
     free(cache->schedules);
     free(cache->finish);
@@ -88,7 +99,8 @@ void maq_cache_forget(struct maq_cache *cache)
     const struct maq_slowdown *stretch = cache->items.stretch;
     maq_arena_fini(&cache->arena);
     memset(cache->blocks, 0, cache->block_slots * sizeof *cache->blocks);
-    cache->n_blocks = cache->n_schedules = 0;
+    cache->n_blocks = 0;
+    give_schedules(cache);
     maq_items_init(&cache->items, cache->items.cluster, cache->items.costs, &cache->arena);
     cache->items.stretch = stretch;
 }
@@ -106,7 +118,6 @@ double *maq_cache_finish(struct maq_cache *cache, size_t n)
 }
 
 _Static_assert(sizeof(struct block_key) % 8 == 0, "hashed by words");
-_Static_assert(sizeof(struct schedule_key) % 8 == 0, "hashed by words");
 
 static void fill_key(struct block_key *k, const struct maq_blueprint *bp, const struct maq_layer *layer,
                      enum maq_block_use use)
@@ -204,33 +215,17 @@ enum maq_status maq_cache_block(const struct maq_block **out, struct maq_bluepri
     return MAQ_OK;
 }
 
-/* Walks each stage once; a position seen again moves to the end of the stage's list. */
-static enum maq_status find_grad_tasks(struct maq_grad_tasks *out, const struct maq_schedule *s,
-                                       struct maq_arena *arena)
+static bool keep_schedule(struct maq_cache *c, const struct maq_shared_schedule *schedule)
 {
-    uint32_t *first = MAQ_ARENA_NEW(arena, uint32_t, s->stages + 1u),
-             *task = MAQ_ARENA_NEW(arena, uint32_t, 2 * (size_t)s->n_positions + 1), n = 0;
-    if (!first || !task)
-        return MAQ_NO_MEMORY;
-    for (uint32_t st = 0; st < s->stages; st++) {
-        first[st] = n;
-        for (uint32_t t = s->stage_first[st]; t != MAQ_NO_TASK; t = s->next_on_stage[t])
-            if (maq_task_is_last(s, t))
-                task[n++] = t;
+    if (c->n_schedules == c->schedule_slots) {
+        uint32_t slots = c->schedule_slots ? c->schedule_slots * 2 : 16;
+        void *p = realloc(c->schedules, slots * sizeof(struct maq_shared_schedule *));
+        if (!p)
+            return false;
+        c->schedules = p;
+        c->schedule_slots = slots;
     }
-    first[s->stages] = n;
-    *out = (struct maq_grad_tasks){task, first};
-    return MAQ_OK;
-}
-
-static bool grow_schedules(struct maq_cache *c)
-{
-    uint32_t slots = c->schedule_slots ? c->schedule_slots * 2 : 16;
-    void *p = realloc(c->schedules, slots * sizeof(struct maq_cached_schedule *));
-    if (!p)
-        return false;
-    c->schedules = p;
-    c->schedule_slots = slots;
+    c->schedules[c->n_schedules++] = schedule;
     return true;
 }
 
@@ -238,24 +233,21 @@ enum maq_status maq_cache_schedule(struct maq_blueprint *bp, struct maq_diag *di
 {
     struct maq_cache *c = bp->cache;
     const struct maq_plan *p = &bp->job->plan;
-    struct schedule_key key = {.kind = p->schedule,
-                               .stages = (uint32_t)p->pp,
-                               .chunks = maq_schedule_chunks(p->schedule, (uint32_t)p->vp),
-                               .microbatches = (uint32_t)bp->job->microbatches,
-                               .group = (uint32_t)p->microbatch_group};
-    struct maq_cached_schedule *found = NULL;
+    const struct maq_schedule_key key = {.kind = p->schedule,
+                                         .stages = (uint32_t)p->pp,
+                                         .chunks = maq_schedule_chunks(p->schedule, (uint32_t)p->vp),
+                                         .microbatches = (uint32_t)bp->job->microbatches,
+                                         .group = (uint32_t)p->microbatch_group};
+    const struct maq_shared_schedule *found = NULL;
     for (uint32_t i = c->n_schedules; i-- > 0 && !found;) /* the latest first: plans come in families */
         if (memcmp(&c->schedules[i]->key, &key, sizeof key) == 0)
             found = c->schedules[i];
     if (!found) {
-        found = MAQ_ARENA_NEW(&c->arena, struct maq_cached_schedule, 1);
-        if (!found || (c->n_schedules == c->schedule_slots && !grow_schedules(c)))
+        MAQ_TRY(maq_schedules_take(&found, c->skeletons, &key, diag));
+        if (!keep_schedule(c, found)) {
+            maq_schedules_give(c->skeletons, found);
             return MAQ_NO_MEMORY;
-        found->key = key;
-        MAQ_TRY(maq_schedule_build(&found->schedule, key.kind, key.stages, key.chunks, key.microbatches, key.group,
-                                   &c->arena, diag));
-        MAQ_TRY(find_grad_tasks(&found->grads, &found->schedule, &c->arena));
-        c->schedules[c->n_schedules++] = found;
+        }
     }
     bp->schedule = &found->schedule;
     bp->grads = &found->grads;

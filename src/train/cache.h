@@ -6,6 +6,7 @@
 #ifndef MAQ_TRAIN_CACHE_H
 #define MAQ_TRAIN_CACHE_H
 
+#include "train/schedules.h"
 #include "train/step/blueprint.h"
 
 /*
@@ -19,7 +20,8 @@ struct maq_cache {
     struct maq_items items;
     struct maq_block_slot *blocks; /* open addressing */
     uint32_t n_blocks, block_slots;
-    struct maq_cached_schedule **schedules;
+    struct maq_schedules *skeletons;              /* of this cache alone, or shared with others */
+    const struct maq_shared_schedule **schedules; /* of them, those that this one holds */
     uint32_t n_schedules, schedule_slots;
     double *finish; /* scratch of one evaluation, not initialised */
     size_t finish_size;
@@ -33,6 +35,9 @@ enum maq_status maq_costs_of_job(struct maq_costs *out, struct maq_measured **me
  * failure.
  */
 enum maq_status maq_cache_init(struct maq_cache *cache, const struct maq_job *job, struct maq_diag *diag);
+/* The same for a thread beside that of another cache: both share schedule skeletons. */
+enum maq_status maq_cache_init_beside(struct maq_cache *cache, const struct maq_job *job, const struct maq_cache *other,
+                                      struct maq_diag *diag);
 void maq_cache_fini(struct maq_cache *cache);
 /* Forgets operators, blocks and skeletons; none of them may be in use. They are made again when asked for. */
 void maq_cache_forget(struct maq_cache *cache);

@@ -26,7 +26,8 @@
  * (docs/plan-measured.md has how much of one). */
 #define CACHE_BYTES ((size_t)128 << 20)
 
-enum maq_status maq_train_sweep_new(struct maq_train_sweep **out, const struct maq_job *job, struct maq_diag *diag)
+static enum maq_status new_sweep(struct maq_train_sweep **out, const struct maq_job *job,
+                                 const struct maq_cache *beside, struct maq_diag *diag)
 {
     struct maq_train_sweep *s = calloc(1, sizeof *s);
     if (!s || !(s->window = calloc(WINDOW, sizeof *s->window))) {
@@ -35,13 +36,25 @@ enum maq_status maq_train_sweep_new(struct maq_train_sweep **out, const struct m
     }
     s->job = *job;
     maq_arena_init(&s->scratch, 0);
-    enum maq_status status = maq_cache_init(&s->cache, &s->job, diag);
+    enum maq_status status =
+        beside ? maq_cache_init_beside(&s->cache, &s->job, beside, diag) : maq_cache_init(&s->cache, &s->job, diag);
     if (status != MAQ_OK) {
         maq_train_sweep_free(s);
         return status;
     }
     *out = s;
     return MAQ_OK;
+}
+
+enum maq_status maq_train_sweep_new(struct maq_train_sweep **out, const struct maq_job *job, struct maq_diag *diag)
+{
+    return new_sweep(out, job, NULL, diag);
+}
+
+enum maq_status maq_train_sweep_beside(struct maq_train_sweep **out, const struct maq_train_sweep *other,
+                                       struct maq_diag *diag)
+{
+    return new_sweep(out, &other->job, &other->cache, diag);
 }
 
 void maq_train_sweep_free(struct maq_train_sweep *sweep)

@@ -20,4 +20,8 @@ struct maq_train_sweep {
     struct maq_candidate *window;
 };
 
+/* As maq_train_sweep_new() for the job of another sweep, for a thread beside it: both share schedule skeletons. */
+enum maq_status maq_train_sweep_beside(struct maq_train_sweep **out, const struct maq_train_sweep *other,
+                                       struct maq_diag *diag);
+
 #endif

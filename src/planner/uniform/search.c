@@ -25,6 +25,7 @@
 #include "planner/codes.h"
 #include "planner/uniform/leaves.h"
 #include "planner/uniform/search.h"
+#include "train/sweep.h"
 
 #define MOST_THREADS 64
 #define FIRST_ROUND 4
@@ -409,7 +410,8 @@ static enum maq_status begin(struct search *s, struct maq_diag *diag)
         w->search = s;
         maq_arena_init(&w->scratch, 0);
         maq_arena_init(&w->keep, 0);
-        MAQ_TRY(maq_train_sweep_new(&w->sweep, &s->job, s->n_workers == 0 ? diag : NULL));
+        MAQ_TRY(s->n_workers == 0 ? maq_train_sweep_new(&w->sweep, &s->job, diag)
+                                  : maq_train_sweep_beside(&w->sweep, s->workers[0].sweep, NULL));
     }
     return MAQ_OK;
 }
