@@ -78,7 +78,7 @@ uint32_t maq_block_pool_find(const struct maq_block_pool *pool, uint64_t key)
 void maq_block_pool_mark(struct maq_block_pool *pool, uint32_t block, uint64_t key)
 {
     struct maq_kv_block *b = &pool->at[block];
-    MAQ_ASSERT(b->key == 0 && key != 0);
+    MAQ_ASSERT(b->key <= MAQ_KV_OWN && key > MAQ_KV_OWN);
     uint32_t *at = place_of(pool, key);
     b->key = key;
     b->same = MAQ_KV_NO_BLOCK;
@@ -93,11 +93,19 @@ void maq_block_pool_mark(struct maq_block_pool *pool, uint32_t block, uint64_t k
     first->last = block;
 }
 
+void maq_block_pool_mark_own(struct maq_block_pool *pool, uint32_t block)
+{
+    MAQ_ASSERT(pool->at[block].key == 0);
+    pool->at[block].key = MAQ_KV_OWN;
+}
+
 static void forget(struct maq_block_pool *pool, uint32_t block)
 {
     struct maq_kv_block *b = &pool->at[block];
-    if (b->key == 0)
+    if (b->key <= MAQ_KV_OWN) {
+        b->key = 0;
         return;
+    }
     uint32_t *at = place_of(pool, b->key);
     if (*at == block) {
         if (b->same != MAQ_KV_NO_BLOCK) { /* the next one with that key is the first now */

@@ -11,6 +11,9 @@
  * Two blocks may have the same key, since requests that compute the same prefix side by side each have their own; the one that got it
  * first is found.
  *
+ * Most blocks hold what nobody but their own request could ask for. They count as blocks with a key, and get one when that request is to
+ * come back (maq_kv_preempt()): the table has those alone that can be found.
+ *
  * The rules are those of vLLM 0.33.0 (v1/core/block_pool.py); `maquette validate schedule` holds them to it.
  */
 #ifndef MAQ_SERVE_KV_BLOCK_POOL_H
@@ -19,9 +22,10 @@
 #include "maquette/diag.h"
 
 #define MAQ_KV_NO_BLOCK 0u
+#define MAQ_KV_OWN 1u /* in place of a key: nobody looks for it */
 
 struct maq_kv_block {
-    uint64_t key;        /* of the prefix that ends with this block; 0 = none */
+    uint64_t key;        /* of the prefix that ends with this block, or MAQ_KV_OWN; 0 = none */
     uint32_t prev, next; /* in the queue of free blocks */
     uint32_t refs;       /* requests that hold it */
     uint32_t bucket;     /* next first block of another key in the same bucket of the table */
@@ -52,7 +56,9 @@ void maq_block_pool_release(struct maq_block_pool *pool, uint32_t *blocks, uint3
 
 /* The first of the blocks with a key; MAQ_KV_NO_BLOCK when there is none. */
 uint32_t maq_block_pool_find(const struct maq_block_pool *pool, uint64_t key);
-/* Gives a block, which has none, a key (not 0). */
+/* Gives a block, which has none or MAQ_KV_OWN, a key (over MAQ_KV_OWN). */
 void maq_block_pool_mark(struct maq_block_pool *pool, uint32_t block, uint64_t key);
+/* A block, which has no key, holds what only its request could ask for. */
+void maq_block_pool_mark_own(struct maq_block_pool *pool, uint32_t block);
 
 #endif

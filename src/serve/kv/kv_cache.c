@@ -84,6 +84,8 @@ bool maq_kv_request_begin(struct maq_kv_cache *c, struct maq_kv_request *r, cons
         return false;
     r->content = *content;
     r->n_hashes = 0;
+    r->n_shared = (uint32_t)((uint64_t)content->n_prefix * content->unit / (uint32_t)c->hash_block);
+    r->comes_back = c->forgets; /* what it gave back on its way may still be there when it is preempted */
     for (uint32_t g = 0; g < c->n_groups; g++) {
         r->table[g].n = 0;
         r->table[g].cached = -1;
@@ -111,10 +113,17 @@ static uint64_t hash_of(const struct maq_kv_cache *c, const struct maq_kv_reques
     return h ? h : 1;
 }
 
-/* Hashes of all full blocks of the first `tokens` tokens, of those that have as many behind them as hashes cover. */
+/* Full blocks of the first `tokens` tokens that have as many behind them as hashes cover. */
+static uint32_t hashable(const struct maq_kv_cache *c, int64_t tokens)
+{
+    return tokens > c->hash_ahead ? (uint32_t)((tokens - c->hash_ahead) / c->hash_block) : 0;
+}
+
+/* Their hashes, of those that somebody could look for. */
 static bool hash_up_to(struct maq_kv_cache *c, struct maq_kv_request *r, int64_t tokens)
 {
-    uint32_t n = tokens > c->hash_ahead ? (uint32_t)((tokens - c->hash_ahead) / c->hash_block) : 0;
+    uint32_t n = hashable(c, tokens);
+    n = r->comes_back || n < r->n_shared ? n : r->n_shared;
     if (n > r->hash_size) {
         uint32_t size = n + n / 2 + 16;
         uint64_t *p = maq__realloc(r->hashes, size * sizeof *p);
@@ -186,11 +195,20 @@ int64_t maq_kv_find(struct maq_kv_cache *c, struct maq_kv_request *r, int64_t to
     return length;
 }
 
+static void mark(struct maq_kv_cache *c, const struct maq_kv_request *r, uint32_t g, int64_t block, int64_t per_hash)
+{
+    int64_t hash = (block + 1) * per_hash - 1;
+    if (hash < r->n_hashes)
+        maq_block_pool_mark(&c->pool, r->table[g].block[block], maq_kv_key(r->hashes[hash], g));
+    else
+        maq_block_pool_mark_own(&c->pool, r->table[g].block[block]);
+}
+
 void maq_kv_keep(struct maq_kv_cache *c, struct maq_kv_request *r, int64_t computed, int64_t tokens)
 {
     if (!c->caching || !hash_up_to(c, r, tokens))
         return;
-    int64_t hashed = (int64_t)r->n_hashes * c->hash_block;
+    int64_t hashed = (int64_t)hashable(c, tokens) * c->hash_block;
     for (uint32_t g = 0; g < c->n_groups; g++) {
         const struct maq_kv_group *group = &c->group[g];
         struct maq_kv_table *t = &r->table[g];
@@ -205,7 +223,7 @@ void maq_kv_keep(struct maq_kv_cache *c, struct maq_kv_request *r, int64_t compu
             continue;
         for (; i < full; i++)
             if (t->block[i] != MAQ_KV_NO_BLOCK && maq_kv_reachable(c, group, i))
-                maq_block_pool_mark(&c->pool, t->block[i], maq_kv_key(r->hashes[(i + 1) * per_hash - 1], g));
+                mark(c, r, g, i, per_hash);
         t->cached = (int32_t)full;
     }
 }
@@ -371,4 +389,16 @@ void maq_kv_release(struct maq_kv_cache *c, struct maq_kv_request *r)
         t->n = 0;
         t->cached = -1;
     }
+}
+
+void maq_kv_preempt(struct maq_kv_cache *c, struct maq_kv_request *r, int64_t tokens)
+{
+    bool own = c->caching && !r->comes_back;
+    r->comes_back = true;
+    if (own && hash_up_to(c, r, tokens))
+        for (uint32_t g = 0; g < c->n_groups; g++)
+            for (int64_t i = 0; i < r->table[g].cached; i++)
+                if (c->pool.at[r->table[g].block[i]].key == MAQ_KV_OWN)
+                    mark(c, r, g, i, c->group[g].block_size / c->hash_block);
+    maq_kv_release(c, r);
 }

@@ -55,8 +55,10 @@ struct maq_kv_table {
 struct maq_kv_request {
     struct maq_content content;
     struct maq_kv_table *table; /* [n_groups] */
-    uint64_t *hashes;           /* of its beginning, in steps of hash_block tokens */
+    uint64_t *hashes; /* of its beginning, in steps of hash_block tokens, as far as somebody could look for it */
     uint32_t n_hashes, hash_size;
+    uint32_t n_shared; /* hashes that others can have as well */
+    bool comes_back;   /* it can look for its own blocks */
 };
 
 /* Blocks of a prefix that was found, in each group; valid until the next search. */
@@ -123,6 +125,8 @@ void maq_kv_trim(struct maq_kv_cache *cache, struct maq_kv_request *request, int
 
 /* Gives all blocks of a request back, the last ones to be reused first. */
 void maq_kv_release(struct maq_kv_cache *cache, struct maq_kv_request *request);
+/* The same of a request of `tokens` known tokens that comes back later: what it offered to the prefix cache can be found by it. */
+void maq_kv_preempt(struct maq_kv_cache *cache, struct maq_kv_request *request, int64_t tokens);
 
 /* ---- kv_rules.c: what distinguishes the kinds of groups ---- */
 

@@ -20,7 +20,7 @@ static int64_t blocks_of(int64_t tokens, int64_t block)
 uint64_t maq_kv_key(uint64_t hash, uint32_t group)
 {
     uint64_t key = hash ^ (uint64_t)group * 0x9e3779b97f4a7c15u;
-    return key ? key : 1;
+    return key > MAQ_KV_OWN ? key : key + MAQ_KV_OWN + 1;
 }
 
 int64_t maq_kv_skipped(const struct maq_kv_group *g, int64_t computed)

@@ -73,7 +73,7 @@ void maq_vllm_give_way(struct maq_vllm *s, struct maq_iteration *it, uint32_t pl
     for (uint32_t i = place + 1; i < s->n_running; i++)
         s->running[i - 1] = s->running[i];
     s->n_running--;
-    maq_kv_release(&s->kv, &r->kv);
+    maq_kv_preempt(&s->kv, &r->kv, r->tokens);
     if (s->admission)
         s->admission->left(s, r);
     r->status = MAQ_VLLM_PREEMPTED;

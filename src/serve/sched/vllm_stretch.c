@@ -4,8 +4,7 @@
  *
  * The conditions: nobody waits, and every running request decodes one token in every iteration. Then the next iterations have the same
  * requests, none of which ends before `most` of them; each takes blocks when its last one is full. What one by one does in between and nobody sees is
- * left out: which of the free blocks a request takes, and when its full blocks are offered to the prefix cache, which is looked up only
- * when somebody comes.
+ * left out: which of the free blocks a request takes, and that its full blocks are offered to the prefix cache one by one.
  */
 #include <stdlib.h>
 
@@ -84,6 +83,9 @@ static void skip(struct maq_scheduler *base, const struct maq_stretch *stretch, 
             s->base.failed = true;
             return;
         }
+        /* the last of the iterations offered what it computed, as far as it was known then */
+        int64_t known = r->tokens - 1;
+        maq_kv_keep(&s->kv, &r->kv, r->computed < known ? r->computed : known, known);
     }
 }
 
