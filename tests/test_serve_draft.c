@@ -197,7 +197,7 @@ static double decode_ns(struct maq_deployment *d, int64_t requests, int64_t quer
         b.decode_keys[w] = requests * maq_pass_keys(&d->passes, w, keys);
     for (uint32_t k = 0; k < d->passes.stages[0].n_layers; k++)
         maq_pass_mixer(&d->passes, d->passes.stages[0].layers[k].layer, d->passes.stages[0].layers[k].count, &b,
-                       &parts);
+                       MAQ_MIXER_WHOLE, &parts);
     return parts.ns[MAQ_SERVE_ATTENTION];
 }
 

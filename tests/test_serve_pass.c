@@ -127,6 +127,64 @@ static void test_prompts_side_by_side(void **state)
     }
 }
 
+/* Mixers of the first stage, kernel by kernel. */
+static double mixers_ns(const struct maq_passes *p, const struct maq_pass_batch *b)
+{
+    struct maq_pass_parts parts = {0};
+    for (uint32_t k = 0; k < p->stages[0].n_layers; k++)
+        maq_pass_mixer(p, p->stages[0].layers[k].layer, p->stages[0].layers[k].count, b, MAQ_MIXER_WHOLE, &parts);
+    return parts.ns[MAQ_SERVE_ATTENTION] + parts.ns[MAQ_SERVE_COMM];
+}
+
+/* What maq_pass_add() makes of the same batch, beyond what it makes of its tokens. */
+static double added_ns(struct maq_passes *p, const struct maq_pass_batch *b)
+{
+    struct maq_pass_parts with = {0}, layers = {0};
+    maq_pass_add(p, 0, b, &with);
+    maq_pass_layers(p, &p->stages[0], MAQ_PASS_WHOLE, b->padded, false, &layers);
+    return with.ns[MAQ_SERVE_ATTENTION] + with.ns[MAQ_SERVE_COMM] - layers.ns[MAQ_SERVE_ATTENTION] -
+           layers.ns[MAQ_SERVE_COMM];
+}
+
+static void expect_near(double got, double want, double within, const char *model, int64_t keys)
+{
+    if (fabs(got - want) > within * want)
+        fail_msg("%s, %lld keys: %.9g in place of %.9g ns", model, (long long)keys, got, want);
+}
+
+/* Prices that are kept are those of the kernels at every sixteenth key, and near to them in between; beside prompts as alone. */
+static void test_kept_prices(void **state)
+{
+    (void)state;
+    static const char *const models[] = {"llama-3.1-8b", "deepseek-v2-lite", "gpt-oss-20b", "qwen3-next-80b-a3b"};
+    const struct maq_pass_chunk chunk = {300, 1000};
+    for (size_t m = 0; m < MAQ_COUNT(models); m++) {
+        struct maq_loaded_job *job = load(models[m], "h100-sxm:8", 1);
+        const struct maq_serve_options o = {.engine = MAQ_ENGINE_VLLM};
+        struct maq_arena arena;
+        struct maq_passes p;
+        maq_arena_init(&arena, 0);
+        assert_int_equal(maq_passes_init(&p, maq_job_get(job), &o, MOST, &arena), MAQ_OK);
+        for (int again = 0; again < 2; again++)
+            for (int64_t n = 1; n <= 200; n = 3 * n + 1)
+                for (int64_t keys = 1; keys < 40000; keys = keys < 64 ? keys + 5 : 16 * (keys / 11)) {
+                    struct maq_pass_batch b = {.tokens = n, .padded = n, .decodes = n, .queries = 1};
+                    for (uint32_t w = 0; w < p.n_windows; w++)
+                        b.decode_keys[w] = n * maq_pass_keys(&p, w, keys);
+                    double alone = mixers_ns(&p, &b), exact = keys % MAQ_PASS_KEY_STEP == 0 ? 1e-9
+                                                              : keys < 64                   ? 2e-2
+                                                                                            : 4e-3;
+                    expect_near(added_ns(&p, &b), alone, exact, models[m], keys);
+                    b.chunks = &chunk;
+                    b.n_chunks = 1;
+                    b.tokens = b.padded = n + chunk.queries;
+                    expect_near(added_ns(&p, &b), mixers_ns(&p, &b), exact, models[m], keys);
+                }
+        maq_arena_fini(&arena);
+        maq_job_free(job);
+    }
+}
+
 /* What the power limit takes off a product goes by its share of what its own type reaches: in a run of minutes a product in 4 bits of few
  * rows, which memory bounds, is as long as in a loop; and runs of minutes are between loops and weeks. */
 static void test_power(void **state)
@@ -155,6 +213,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_experts_that_are_read),
         cmocka_unit_test(test_the_slowest_rank),
+        cmocka_unit_test(test_kept_prices),
         cmocka_unit_test(test_prompts_side_by_side),
         cmocka_unit_test(test_power),
     };

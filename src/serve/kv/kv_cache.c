@@ -204,9 +204,15 @@ static void mark(struct maq_kv_cache *c, const struct maq_kv_request *r, uint32_
         maq_block_pool_mark_own(&c->pool, r->table[g].block[block]);
 }
 
+/* Of one group, which is most of what is asked: no block has become full. */
+static bool nothing_new(const struct maq_kv_cache *c, const struct maq_kv_request *r, int64_t computed)
+{
+    return c->n_groups == 1 && computed < ((int64_t)r->table[0].cached + 1) * c->group[0].block_size;
+}
+
 void maq_kv_keep(struct maq_kv_cache *c, struct maq_kv_request *r, int64_t computed, int64_t tokens)
 {
-    if (!c->caching || !hash_up_to(c, r, tokens))
+    if (!c->caching || nothing_new(c, r, computed) || !hash_up_to(c, r, tokens))
         return;
     int64_t hashed = (int64_t)hashable(c, tokens) * c->hash_block;
     for (uint32_t g = 0; g < c->n_groups; g++) {

@@ -79,7 +79,7 @@ static struct maq_op queries_of(const struct maq_passes *p, struct maq_op op, co
     op.flags |= p->windows[window] > 0 ? MAQ_OP_WINDOW : 0;
     op.queries = 1;
     op.d[0] = b->decodes;
-    op.d[1] = maq_pass_mean_keys(b, window);
+    op.d[1] = rounded(maq_pass_mean_keys(b, window));
     op.d[2] *= b->queries;
     return op;
 }
@@ -109,8 +109,9 @@ static struct maq_op prompts_of(const struct maq_passes *p, struct maq_op op, co
     return op;
 }
 
+/* `b` has no one that decodes where MAQ_MIXER_DECODES is not asked for, and no prompts without MAQ_MIXER_PROMPTS: maq_pass_mixer(). */
 static void attention(const struct maq_passes *p, const struct maq_module *m, double times,
-                      const struct maq_pass_batch *b, struct maq_pass_parts *out)
+                      const struct maq_pass_batch *b, unsigned shares, struct maq_pass_parts *out)
 {
     const struct maq_attention_geometry *g = &m->u.attention;
     int64_t tp = p->own.plan.tp, kv = share(g->kv_heads, tp);
@@ -121,7 +122,8 @@ static void attention(const struct maq_passes *p, const struct maq_module *m, do
     op.d[5] = g->v_dim;
     struct maq_op write =
         maq_pass_op(MAQ_OP_ELEMENTWISE, &p->plain, 0, b->tokens * kv * (g->qk_dim + g->v_dim), 2, p->kv_fp8 ? 1 : 2, 0);
-    maq_pass_cost(p, &write, times, MAQ_SERVE_ATTENTION, out);
+    if (shares & MAQ_MIXER_TOKENS)
+        maq_pass_cost(p, &write, times, MAQ_SERVE_ATTENTION, out);
     if (b->decodes > 0) {
         struct maq_op decode = queries_of(p, op, b, window);
         maq_pass_cost(p, &decode, times, MAQ_SERVE_ATTENTION, out);
@@ -173,7 +175,7 @@ static void latent_drafts(const struct maq_passes *p, struct maq_op block, int64
 }
 
 static void latent(const struct maq_passes *p, const struct maq_layer *layer, const struct maq_module *m, double times,
-                   const struct maq_pass_batch *b, struct maq_pass_parts *out)
+                   const struct maq_pass_batch *b, unsigned shares, struct maq_pass_parts *out)
 {
     int64_t heads = share(m->u.attention.heads, p->own.plan.tp), q_lora = width_of(layer, "linear_q_down_proj", true),
             kv_lora = width_of(layer, "linear_kv_up_proj", false);
@@ -195,7 +197,8 @@ static void latent(const struct maq_passes *p, const struct maq_layer *layer, co
         prompts.flags &= (uint8_t) ~(MAQ_OP_CAUSAL | MAQ_OP_WINDOW); /* always is causal */
         maq_pass_cost(p, &prompts, times, MAQ_SERVE_ATTENTION, out);
     }
-    maq_pass_coll(p, MAQ_COLL_ALL_REDUCE, (double)b->padded * (double)layer->hidden * 2, times, out);
+    if (shares & MAQ_MIXER_TOKENS)
+        maq_pass_coll(p, MAQ_COLL_ALL_REDUCE, (double)b->padded * (double)layer->hidden * 2, times, out);
 }
 
 /* ---- the choice of keys ---- */
@@ -268,18 +271,33 @@ static void scan(const struct maq_passes *p, const struct maq_module *m, double 
     }
 }
 
-void maq_pass_mixer(const struct maq_passes *p, const struct maq_layer *layer, double times,
-                    const struct maq_pass_batch *b, struct maq_pass_parts *out)
+uint32_t maq_pass_mixer_window(bool *chooses, const struct maq_passes *p, const struct maq_layer *layer)
 {
+    uint32_t window = 0;
+    *chooses = false;
+    for (uint32_t i = 0; i < layer->n_modules; i++) {
+        if (layer->modules[i].kind == MAQ_MODULE_ATTENTION)
+            window = window_index(p, maq_pass_window(&layer->modules[i].u.attention));
+        *chooses = *chooses || layer->modules[i].kind == MAQ_MODULE_INDEXER;
+    }
+    return window;
+}
+
+void maq_pass_mixer(const struct maq_passes *p, const struct maq_layer *layer, double times,
+                    const struct maq_pass_batch *batch, unsigned shares, struct maq_pass_parts *out)
+{
+    struct maq_pass_batch b = *batch;
+    b.decodes = shares & MAQ_MIXER_DECODES ? b.decodes : 0;
+    b.n_chunks = shares & MAQ_MIXER_PROMPTS ? b.n_chunks : 0;
     for (uint32_t i = 0; i < layer->n_modules; i++) {
         const struct maq_module *m = &layer->modules[i];
         if (m->kind == MAQ_MODULE_ATTENTION && is_latent(layer))
-            latent(p, layer, m, times, b, out);
+            latent(p, layer, m, times, &b, shares, out);
         else if (m->kind == MAQ_MODULE_ATTENTION)
-            attention(p, m, times, b, out);
+            attention(p, m, times, &b, shares, out);
         else if (m->kind == MAQ_MODULE_INDEXER)
-            choose(p, m, times, b, out);
+            choose(p, m, times, &b, out);
         else if (is_scan(m))
-            scan(p, m, times, b, out);
+            scan(p, m, times, &b, out);
     }
 }

@@ -221,41 +221,74 @@ void maq_pass_sum(struct maq_pass_parts *to, const struct maq_pass_parts *more)
     to->kernels += more->kernels;
 }
 
-static struct maq_pass_decode shape_of(const struct maq_passes *p, const struct maq_pass_batch *b)
-{
-    struct maq_pass_decode s = {.decodes = b->decodes, .padded = b->padded, .queries = b->queries};
-    for (uint32_t w = 0; w < p->n_windows; w++)
-        s.keys[w] = maq_pass_mean_keys(b, w);
-    return s;
-}
-
 static bool same_shape(const struct maq_pass_decode *a, const struct maq_pass_decode *b)
 {
-    return a->decodes == b->decodes && a->padded == b->padded && a->queries == b->queries &&
-           memcmp(a->keys, b->keys, sizeof a->keys) == 0;
+    return a->decodes == b->decodes && a->queries == b->queries && a->padded == b->padded && a->layer == b->layer &&
+           a->keys == b->keys && a->indexed == b->indexed;
+}
+
+static int64_t below(double keys)
+{
+    return (int64_t)keys / MAQ_PASS_KEY_STEP * MAQ_PASS_KEY_STEP;
+}
+
+/* Of those that decode alone, with `keys` each. */
+static const struct maq_pass_parts *decodes_at(struct maq_passes *p, uint32_t stage, uint32_t layer, int64_t keys,
+                                               int64_t indexed, const struct maq_pass_batch *b)
+{
+    const struct maq_pass_layer *l = &p->stages[stage].layers[layer];
+    bool alone = b->n_chunks == 0;
+    struct maq_pass_decode shape = {.decodes = b->decodes,
+                                    .queries = b->queries,
+                                    .padded = alone ? b->padded : -1,
+                                    .layer = layer,
+                                    .keys = keys > 0 ? keys : 1,
+                                    .indexed = indexed};
+    uint64_t place = maq_hash_words(&shape, offsetof(struct maq_pass_decode, parts)) % MAQ_PASS_DECODES;
+    struct maq_pass_decode *known = &p->decodes[stage][place];
+    if (!same_shape(known, &shape)) {
+        struct maq_pass_batch at = *b;
+        for (uint32_t w = 0; w < p->n_windows; w++)
+            at.decode_keys[w] = b->decodes * shape.keys;
+        if (indexed > 0)
+            at.decode_keys[0] = b->decodes * indexed;
+        maq_pass_mixer(p, l->layer, l->count, &at, MAQ_MIXER_DECODES | (alone ? MAQ_MIXER_TOKENS : 0u), &shape.parts);
+        *known = shape;
+    }
+    return &known->parts;
+}
+
+static void add_share(struct maq_pass_parts *to, const struct maq_pass_parts *more, double share)
+{
+    for (int i = 0; i < MAQ_SERVE_PART_COUNT; i++)
+        to->ns[i] += more->ns[i] * share;
+    to->matrix_ns += more->matrix_ns * share;
+    to->memory_ns += more->memory_ns * share;
+    to->kernels += more->kernels * share;
+}
+
+static void add_decodes(struct maq_passes *p, uint32_t stage, uint32_t layer, const struct maq_pass_batch *b,
+                        struct maq_pass_parts *out)
+{
+    bool chooses;
+    double keys = maq_pass_mean_keys(b, maq_pass_mixer_window(&chooses, p, p->stages[stage].layers[layer].layer));
+    int64_t from = below(keys), to = from + MAQ_PASS_KEY_STEP, least = from > 0 ? from : 1,
+            indexed = chooses ? below(maq_pass_mean_keys(b, 0)) + MAQ_PASS_KEY_STEP : 0;
+    double share = (keys - (double)least) / (double)(to - least);
+    add_share(out, decodes_at(p, stage, layer, from, indexed, b), 1 - share);
+    if (share > 0)
+        add_share(out, decodes_at(p, stage, layer, to, indexed, b), share);
 }
 
 /* Adds the mixers of one batch. */
 static void add_batch(struct maq_passes *p, uint32_t stage, const struct maq_pass_batch *b, struct maq_pass_parts *out)
 {
     const struct maq_pass_stage *s = &p->stages[stage];
-    bool decodes = b->n_chunks == 0 && b->decodes > 0;
-    struct maq_pass_decode shape = {0}, *known = NULL;
-    struct maq_pass_parts sum = {0};
-    if (decodes) {
-        shape = shape_of(p, b);
-        known = &p->decodes[stage][maq_hash_words(&shape, offsetof(struct maq_pass_decode, parts)) % MAQ_PASS_DECODES];
-        if (same_shape(known, &shape)) {
-            maq_pass_sum(out, &known->parts);
-            return;
-        }
-    }
-    for (uint32_t k = 0; k < s->n_layers; k++)
-        maq_pass_mixer(p, s->layers[k].layer, s->layers[k].count, b, &sum);
-    maq_pass_sum(out, &sum);
-    if (known) {
-        shape.parts = sum;
-        *known = shape;
+    for (uint32_t k = 0; k < s->n_layers; k++) {
+        if (b->decodes > 0)
+            add_decodes(p, stage, k, b, out);
+        if (b->n_chunks > 0 || b->decodes == 0)
+            maq_pass_mixer(p, s->layers[k].layer, s->layers[k].count, b, MAQ_MIXER_PROMPTS | MAQ_MIXER_TOKENS, out);
     }
 }
 

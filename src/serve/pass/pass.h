@@ -15,7 +15,9 @@
  *   - with attention data parallelism (`dp` of the options) each rank has a batch of its own; they meet in the experts of every layer, so a
  *     pass takes as long as the rank with most tokens, the longest attention, and the experts' work for the tokens of all of them
  *
- * All but attention and what goes with it depends on the number of tokens alone and is added up once for each number.
+ * All but attention and what goes with it depends on the number of tokens alone and is added up once for each number. Attention of those
+ * that decode depends on how many they are and on how many keys each sees in the mean: it is priced at every MAQ_PASS_KEY_STEP keys, and
+ * between them taken to grow evenly. Prices are kept for the next batch of that shape.
  */
 #ifndef MAQ_SERVE_PASS_PASS_H
 #define MAQ_SERVE_PASS_PASS_H
@@ -79,16 +81,19 @@ struct maq_passes {
         *by_all; /* of all ranks' experts, dp > 1: [stages] [2 * (tokens of a rank + 1) + whether all decode] */
     struct maq_pass_parts *by_rows; /* of the head, [most_tokens + 1] */
     struct maq_pass_decode *
-        *decodes; /* [stages] [MAQ_PASS_DECODES]: a place for each batch, of which the last one stays */
+        *decodes; /* [stages] [MAQ_PASS_DECODES]: a place for each shape, of which the last one stays */
     int64_t most_tokens;
     struct maq_arena *arena;
 };
 
-/* Mixers of a batch in which all decode: their time depends on how many there are and on how many keys each sees in the mean. */
+/* The mixer of one kind of layer for those that decode. */
 #define MAQ_PASS_DECODES 4096u
+#define MAQ_PASS_KEY_STEP 16 /* tokens of a block of the cache */
 struct maq_pass_decode {
-    int64_t decodes, padded, queries; /* decodes = 0: nothing is known */
-    int64_t keys[MAQ_PASS_WINDOWS];   /* of one, rounded */
+    int64_t decodes, queries; /* decodes = 0: nothing is known */
+    int64_t padded;           /* of a batch in which all decode; -1: what the tokens of all cost is not in it */
+    int64_t layer, keys;
+    int64_t indexed; /* keys that the layer chooses among, to the next step; 0: it chooses none */
     struct maq_pass_parts parts;
 };
 
@@ -121,10 +126,10 @@ static inline int64_t maq_pass_keys(const struct maq_passes *p, uint32_t w, int6
 }
 
 /* Keys that one of those that decode sees in the mean, at window `w`. */
-static inline int64_t maq_pass_mean_keys(const struct maq_pass_batch *b, uint32_t w)
+static inline double maq_pass_mean_keys(const struct maq_pass_batch *b, uint32_t w)
 {
     double mean = (double)b->decode_keys[w] / (double)b->decodes;
-    return mean < 1 ? 1 : (int64_t)(mean + 0.5);
+    return mean < 1 ? 1 : mean;
 }
 
 /* Everything is in the arena. most_tokens: of a pass. */
@@ -145,8 +150,12 @@ void maq_pass_layers(const struct maq_passes *p, const struct maq_pass_stage *st
 /* The head, for tokens that are sampled from. */
 void maq_pass_head(const struct maq_passes *p, int64_t rows, struct maq_pass_parts *out);
 /* ---- mixers.c: attention, recurrent layers ---- */
+/* Of a batch: what those that decode cost, what its prompts do, what all of its tokens do. */
+enum maq_mixer_share { MAQ_MIXER_DECODES = 1, MAQ_MIXER_PROMPTS = 2, MAQ_MIXER_TOKENS = 4, MAQ_MIXER_WHOLE = 7 };
 void maq_pass_mixer(const struct maq_passes *p, const struct maq_layer *layer, double times,
-                    const struct maq_pass_batch *batch, struct maq_pass_parts *out);
+                    const struct maq_pass_batch *batch, unsigned shares, struct maq_pass_parts *out);
+/* The window of what mixes in a layer, in the list; 0 where nothing has one. *chooses: among all keys, for that window. */
+uint32_t maq_pass_mixer_window(bool *chooses, const struct maq_passes *p, const struct maq_layer *layer);
 /* Whether a module is left to maq_pass_mixer(). */
 bool maq_pass_is_mixer(const struct maq_layer *layer, const struct maq_module *module);
 
