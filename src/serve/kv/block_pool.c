@@ -134,6 +134,9 @@ uint32_t maq_block_pool_take(struct maq_block_pool *pool)
     uint32_t block = pool->at[pool->n].next;
     MAQ_ASSERT(pool->n_free > 0 && block != pool->n);
     unlink_block(pool, block);
+    const struct maq_kv_block *next = &pool->at[pool->at[block].next]; /* it is likely to be taken next */
+    __builtin_prefetch(&pool->table[next->key & pool->mask]);
+    __builtin_prefetch(&pool->at[next->next]);
     forget(pool, block);
     pool->at[block].refs = 1;
     return block;

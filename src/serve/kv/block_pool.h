@@ -56,6 +56,12 @@ void maq_block_pool_release(struct maq_block_pool *pool, uint32_t *blocks, uint3
 
 /* The first of the blocks with a key; MAQ_KV_NO_BLOCK when there is none. */
 uint32_t maq_block_pool_find(const struct maq_block_pool *pool, uint64_t key);
+/* A key will be looked for or given soon: its place in the table is brought near, and half as soon the block that stands there. */
+static inline void maq_block_pool_expect(const struct maq_block_pool *pool, uint64_t soon, uint64_t sooner)
+{
+    __builtin_prefetch(&pool->table[soon & pool->mask]);
+    __builtin_prefetch(&pool->at[pool->table[sooner & pool->mask]]);
+}
 /* Gives a block, which has none or MAQ_KV_OWN, a key (over MAQ_KV_OWN). */
 void maq_block_pool_mark(struct maq_block_pool *pool, uint32_t block, uint64_t key);
 /* A block, which has no key, holds what only its request could ask for. */

@@ -227,9 +227,11 @@ void maq_kv_keep(struct maq_kv_cache *c, struct maq_kv_request *r, int64_t compu
         int64_t full = (keep < hashed ? keep : hashed) / group->block_size, i = t->cached > 0 ? t->cached : 0;
         if (i >= full)
             continue;
-        for (; i < full; i++)
+        for (; i < full; i++) {
+            maq_kv_expect(c, r, g, i, per_hash);
             if (t->block[i] != MAQ_KV_NO_BLOCK && maq_kv_reachable(c, group, i))
                 mark(c, r, g, i, per_hash);
+        }
         t->cached = (int32_t)full;
     }
 }

@@ -144,5 +144,8 @@ int64_t maq_kv_find_alike(struct maq_kv_cache *cache, const struct maq_kv_reques
 bool maq_kv_reachable(const struct maq_kv_cache *cache, const struct maq_kv_group *group, int64_t i);
 /* The key of a prefix in a group. */
 uint64_t maq_kv_key(uint64_t hash, uint32_t group);
+/* Block i of a group is about to be looked at: the table of keys is larger than a processor's cache. */
+void maq_kv_expect(const struct maq_kv_cache *cache, const struct maq_kv_request *request, uint32_t group, int64_t i,
+                   int64_t hashes_per_block);
 
 #endif

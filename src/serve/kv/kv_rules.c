@@ -23,6 +23,16 @@ uint64_t maq_kv_key(uint64_t hash, uint32_t group)
     return key > MAQ_KV_OWN ? key : key + MAQ_KV_OWN + 1;
 }
 
+#define AHEAD 8 /* blocks */
+
+void maq_kv_expect(const struct maq_kv_cache *c, const struct maq_kv_request *r, uint32_t group, int64_t i,
+                   int64_t per_hash)
+{
+    int64_t soon = (i + 1 + AHEAD) * per_hash - 1, sooner = (i + 1 + AHEAD / 2) * per_hash - 1;
+    if (soon < r->n_hashes)
+        maq_block_pool_expect(&c->pool, maq_kv_key(r->hashes[soon], group), maq_kv_key(r->hashes[sooner], group));
+}
+
 int64_t maq_kv_skipped(const struct maq_kv_group *g, int64_t computed)
 {
     int64_t skipped = 0;
@@ -66,6 +76,7 @@ static bool take_cached(const struct search *s, int64_t i, int64_t to)
 {
     struct maq_kv_cache *c = s->cache;
     uint64_t hash = s->request->hashes[(i + 1) * s->per_hash - 1];
+    maq_kv_expect(c, s->request, s->first, i, s->per_hash);
     uint32_t found[MAQ_KV_MOST_GROUPS];
     for (uint32_t g = s->first; g < c->n_groups; g++)
         if (c->alike[g] == s->first) {
