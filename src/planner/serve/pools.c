@@ -7,6 +7,9 @@
  * two sums. Those that could be better than the best so far are simulated, in the order of that: with a rate by their cost, of each two the
  * fewest replicas and up to SPARE more on either side; else by what they carry, of each two the splits of the devices next to the even one.
  * At most MOST_TRIES of them, so that here the best is the best of those that were tried.
+ *
+ * A few at a time say with the first requests about how much they carry, side by side; those that may be better then serve all requests,
+ * one after another, the most promising first: of the others most are found to be no better in one run that ends early.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -26,7 +29,8 @@ struct split {
     uint32_t prefill, decode; /* candidates */
     uint32_t n_prefill, n_decode;
     double promise; /* requests a second; with a rate the cost, negative */
-    double carried; /* by simulating; 0 = it misses a bound where it would be better */
+    double likely;  /* what the first requests say that it carries, within wider bounds; 0 = no more than the best */
+    double carried; /* by all requests; 0 = it misses a bound where it would be better */
     uint32_t runs;
     enum maq_status status;
 };
@@ -38,7 +42,7 @@ struct pooling {
     struct split *at;
     uint32_t n, size;
     double carried, cost; /* of the best so far */
-    bool priced;
+    bool priced, tried;   /* tried: a round is over */
     struct split *round;
 };
 
@@ -150,48 +154,73 @@ static bool list(struct pooling *p, bool several)
 
 /* ---- simulated ---- */
 
-static bool simulate(void *user, uint32_t i, struct maq_arena *scratch)
+/* Requests a second at which it would be better than the best so far; 0: there is none. */
+static double to_beat(const struct pooling *p)
+{
+    return p->s->rate > 0 ? p->s->rate : p->carried * (1 + MAQ_SERVE_SEARCH_TOLERANCE);
+}
+
+struct pair {
+    struct maq_fleet_member members[2];
+    struct maq_fleet fleet;
+    struct maq_requests few;
+};
+
+/* A trial of a split: of all requests, or of the first. To be begun. */
+static struct maq_rate_trial trial_of(struct pair *room, const struct pooling *p, const struct split *at, bool all)
+{
+    const struct maq_serve_candidate *a = &p->s->out->candidates[at->prefill], *b = &p->s->out->candidates[at->decode];
+    room->members[0] = (struct maq_fleet_member){
+        .job = b->job, .options = &b->options, .replicas = at->n_decode, .role = MAQ_ROLE_DECODE};
+    room->members[1] = (struct maq_fleet_member){.job = a->job,
+                                                 .options = &a->options,
+                                                 .replicas = at->n_prefill,
+                                                 .role = MAQ_ROLE_PREFILL,
+                                                 .own_cluster = a->group != b->group};
+    room->fleet = (struct maq_fleet){
+        .members = room->members, .n_members = 2, .router = p->s->opts->router, .prefill_router = p->s->opts->router};
+    room->few = *p->stream;
+    room->few.n = p->first;
+    return (struct maq_rate_trial){.fleet = &room->fleet,
+                                   .slo = all ? p->s->opts->slo : &p->s->lenient,
+                                   .draw = all ? p->stream : &room->few,
+                                   .steady = true,
+                                   .least = to_beat(p),
+                                   .tolerance = all ? MAQ_SERVE_SEARCH_TOLERANCE : NEXT_STEP - 1};
+}
+
+/* In the first round how much, later whether it is more. */
+static bool sound_out(void *user, uint32_t i, struct maq_arena *scratch)
 {
     const struct pooling *p = user;
     struct split *at = &p->round[i];
-    const struct maq_serve_candidate *a = &p->s->out->candidates[at->prefill], *b = &p->s->out->candidates[at->decode];
-    const struct maq_fleet_member members[] = {
-        {.job = b->job, .options = &b->options, .replicas = at->n_decode, .role = MAQ_ROLE_DECODE},
-        {.job = a->job,
-         .options = &a->options,
-         .replicas = at->n_prefill,
-         .role = MAQ_ROLE_PREFILL,
-         .own_cluster = a->group != b->group}};
-    const struct maq_fleet fleet = {
-        .members = members, .n_members = 2, .router = p->s->opts->router, .prefill_router = p->s->opts->router};
-    struct maq_requests few = *p->stream;
-    struct maq_rate_trial t = {.fleet = &fleet,
-                               .slo = p->s->opts->slo,
-                               .draw = p->stream,
-                               .steady = true,
-                               .tolerance = MAQ_SERVE_SEARCH_TOLERANCE};
-    struct maq_rate_trial first = t;
-    double rate = p->s->rate > 0   ? p->s->rate
-                  : p->carried > 0 ? p->carried * (1 + MAQ_SERVE_SEARCH_TOLERANCE)
-                                   : at->promise / MAQ_SERVE_SEARCH_MARGIN / 2;
+    struct pair room;
+    struct maq_rate_trial t = trial_of(&room, p, at, false);
     (void)scratch;
-    few.n = p->first;
-    first.draw = &few;
-    first.slo = &p->s->lenient;
-    at->status = maq_rate_trial_begin(&first, NULL);
-    if (at->status == MAQ_OK)
-        at->status = maq_rate_trial_begin(&t, NULL);
-    bool ok = at->status == MAQ_OK && maq_rate_try(&first, rate, NULL);
-    if (ok && first.low > 0)
-        ok = maq_rate_try(&t, rate, NULL);
-    if (ok && t.low > 0 && p->s->rate <= 0)
-        ok = maq_rate_narrow(&t, t.low * NEXT_STEP, true);
-    at->carried = ok ? t.low : 0;
-    at->runs = first.runs + t.runs;
-    at->status = at->status != MAQ_OK ? at->status : first.status != MAQ_OK ? first.status : t.status;
-    maq_rate_trial_end(&first);
+    at->status = maq_rate_trial_begin(&t, NULL);
+    bool ok = at->status == MAQ_OK;
+    if (ok && (p->s->rate > 0 || p->tried))
+        ok = maq_rate_try(&t, t.least, NULL);
+    else if (ok)
+        ok = maq_rate_narrow(&t, at->promise / MAQ_SERVE_SEARCH_MARGIN, true);
+    at->likely = t.low;
+    at->runs = t.runs;
+    at->status = ok || at->status != MAQ_OK ? at->status : t.status;
     maq_rate_trial_end(&t);
     return at->status != MAQ_NO_MEMORY;
+}
+
+static enum maq_status look_closer(const struct pooling *p, struct split *at)
+{
+    struct pair room;
+    struct maq_rate_trial t = trial_of(&room, p, at, true);
+    MAQ_TRY(maq_rate_trial_begin(&t, NULL));
+    bool ok = p->s->rate > 0 ? maq_rate_try(&t, t.least, NULL) : maq_rate_narrow(&t, at->likely / NEXT_STEP, true);
+    at->carried = t.low;
+    at->runs += t.runs;
+    at->status = ok ? MAQ_OK : t.status;
+    maq_rate_trial_end(&t);
+    return at->status;
 }
 
 static bool keep(struct pooling *p, const struct split *at)
@@ -208,7 +237,40 @@ static bool keep(struct pooling *p, const struct split *at)
     return maq_serve_set_fleet(p->s->out, parts, 2);
 }
 
-/* With a rate they come by their cost: the first that carries it is the best. */
+/* Of a round, the next to serve all requests: with a rate in the order of their cost, else the one that is likely to carry most. */
+static struct split *most_likely(const struct pooling *p, uint32_t n)
+{
+    struct split *next = NULL;
+    for (uint32_t i = 0; i < n; i++) {
+        struct split *at = &p->round[i];
+        bool better = at->likely > 0 && at->likely >= to_beat(p);
+        if (better && (!next || (p->s->rate <= 0 && at->likely > next->likely)))
+            next = at;
+    }
+    return next;
+}
+
+/* *found: with a rate, one that carries it. They come by their cost: it is the best. */
+static enum maq_status settle_round(struct pooling *p, uint32_t n, bool *found)
+{
+    struct split *at;
+    while (!*found && (at = most_likely(p, n)) != NULL) {
+        enum maq_status status = look_closer(p, at);
+        at->likely = 0;
+        if (status == MAQ_NO_MEMORY)
+            return status;
+        if (at->carried <= 0)
+            continue;
+        *found = p->s->rate > 0;
+        if (!keep(p, at))
+            return MAQ_NO_MEMORY;
+    }
+    for (uint32_t i = 0; i < n; i++)
+        p->s->out->runs += p->round[i].runs;
+    p->s->out->pools_tried += n;
+    return MAQ_OK;
+}
+
 static enum maq_status try_all(struct pooling *p)
 {
     bool found = false;
@@ -219,18 +281,10 @@ static enum maq_status try_all(struct pooling *p)
             return MAQ_OK;
         }
         p->round = &p->at[i];
-        if (!maq_parallel_run(simulate, p, 0, n, p->s->opts->threads))
+        if (!maq_parallel_run(sound_out, p, 0, n, p->s->opts->threads))
             return MAQ_NO_MEMORY;
-        for (uint32_t k = 0; k < n && !(found && p->s->rate > 0); k++) {
-            struct split *at = &p->at[i + k];
-            p->s->out->runs += at->runs;
-            p->s->out->pools_tried++;
-            if (at->carried <= 0 || (p->s->rate <= 0 && at->carried <= p->carried))
-                continue;
-            found = p->s->rate > 0;
-            if (!keep(p, at))
-                return MAQ_NO_MEMORY;
-        }
+        p->tried = true;
+        MAQ_TRY(settle_round(p, n, &found));
         while (p->s->rate <= 0 && i + n < p->n && p->at[i + n].promise <= p->carried) /* the others promise less */
             p->n--;
     }

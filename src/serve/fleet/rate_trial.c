@@ -29,25 +29,34 @@ void maq_rate_trial_end(struct maq_rate_trial *t)
 }
 
 /*
- * Those that are there at the last arrival, less those at half of the time: more than so many of the requests that came meanwhile is a fleet
- * that does not keep up, even if its latencies have not grown beyond their bounds yet. Where they come and go by chance, both counts differ by
- * the root of their sum.
+ * A fleet that does not keep up has more requests in it the longer they come, even if its latencies have not grown beyond their bounds
+ * yet. From when it has filled, which takes as long as a request stays (or half of the stream, where that is shorter), to the last arrival: those that are there in the mean of the second
+ * half, less those of the first, are more than so many of the requests that came in a half. Where they come and go by chance, both means
+ * differ by the root of their sum.
  */
 #define GROWS_SHARE 0.05
 #define CHANCE 2
 
+static double overlap(double from, double to, double a, double b)
+{
+    return fmax(0, fmin(to, b) - fmax(from, a));
+}
+
 static bool grows(const struct maq_serve_result *r, const struct maq_requests *q)
 {
-    double end = q->at[q->n - 1].arrival_s, middle = (q->at[0].arrival_s + end) / 2;
-    int64_t before = 0, after = 0, came = 0;
+    double begin = q->at[0].arrival_s, end = q->at[q->n - 1].arrival_s,
+           filled = fmin(begin + r->e2el_s.mean, (begin + end) / 2), half = (end - filled) / 2, there[2] = {0},
+           came = 0;
+    if (half <= 0)
+        return false;
     for (uint32_t i = 0; i < q->n; i++) {
-        bool there = r->served[i].last_s > end, was = q->at[i].arrival_s <= middle && r->served[i].last_s > middle;
-        came += q->at[i].arrival_s > middle;
-        before += was;
-        after += there;
+        came += q->at[i].arrival_s > filled;
+        for (int k = 0; k < 2; k++)
+            there[k] +=
+                overlap(q->at[i].arrival_s, r->served[i].last_s, filled + k * half, filled + (k + 1) * half) / half;
     }
-    double more = (double)(after - before), chance = CHANCE * sqrt((double)(after + before));
-    return more > chance && more > GROWS_SHARE * (double)came;
+    double more = there[1] - there[0];
+    return more > CHANCE * sqrt(there[0] + there[1]) && more > GROWS_SHARE * came / 2;
 }
 
 static void learn(struct maq_rate_trial *t, double rate, bool held, const struct maq_serve_result *r,
@@ -96,10 +105,10 @@ bool maq_rate_try(struct maq_rate_trial *t, double rate, struct maq_diag *diag)
 bool maq_rate_narrow(struct maq_rate_trial *t, double guess, bool near)
 {
     double step = near ? NEAR_STEP : 2;
-    if (!maq_rate_try(t, guess, NULL))
+    if (!maq_rate_try(t, fmax(guess, t->least), NULL))
         return false;
-    for (int i = 0; i < MOST_STEPS && (isinf(t->high) || t->low <= 0); i++) {
-        if (!maq_rate_try(t, t->low > 0 ? t->low * step : t->high / step, NULL))
+    for (int i = 0; i < MOST_STEPS && (isinf(t->high) || t->low <= 0) && t->high > t->least; i++) {
+        if (!maq_rate_try(t, t->low > 0 ? t->low * step : fmax(t->high / step, t->least), NULL))
             return false;
         step = step * step < 2 ? step * step : 2;
     }

@@ -14,6 +14,7 @@ struct maq_rate_trial {
     const struct maq_fleet *fleet;
     const struct maq_slo *slo;
     const struct maq_requests *draw; /* arrival times, two requests at least */
+    double least;                    /* narrowing ends where only rates below it are left */
     double tolerance;
     bool steady; /* a rate that overloads the fleet is not held, whatever its latencies are in so short a run */
     /* what is known */
