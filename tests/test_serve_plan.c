@@ -107,7 +107,7 @@ static bool holds(const struct maq_serve_candidate *c, uint32_t replicas, const 
 {
     const struct maq_fleet_member member = {.job = c->job, .options = &c->options, .replicas = replicas};
     const struct maq_fleet fleet = {.members = &member, .n_members = 1, .router = opts->router};
-    struct maq_rate_trial t = {.fleet = &fleet, .slo = opts->slo, .draw = q, .steady = true, .tolerance = 0.01};
+    struct maq_rate_trial t = {.fleet = &fleet, .slo = opts->slo, .draw = q, .tolerance = 0.01};
     assert_int_equal(maq_rate_trial_begin(&t, NULL), MAQ_OK);
     assert_true(maq_rate_try(&t, rate, NULL));
     maq_rate_trial_end(&t);

@@ -119,13 +119,12 @@ struct maq_capacity {
     uint32_t n_draws, runs;
     double e2el_s; /* mean of one draw at its rate */
     bool fits;
-    bool unbounded; /* all of a draw at once are served within the bounds: there is no such rate */
 };
 
 /*
  * Finds it for each of `n_draws` streams of requests by bisection: the times between their arrivals are scaled, all else stays as it is.
- * A rate is that between the first and the last arrival. Without bounds (slo->n = 0) it is the most traffic that does not overload the
- * fleet (struct maq_serve_result). To `tolerance`, relative (0 = 0.001). Streams have arrival times (concurrency 0), at least two each.
+ * A rate is that between the first and the last arrival. A rate that overloads the fleet is over its capacity even if all bounds
+ * hold. To `tolerance`, relative (0 = 0.001). Streams have arrival times (concurrency 0), at least two each.
  */
 MAQ_API enum maq_status maq_fleet_capacity(struct maq_capacity *out, const struct maq_fleet *fleet,
                                            const struct maq_requests *const *draws, uint32_t n_draws,

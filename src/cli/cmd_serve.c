@@ -9,7 +9,7 @@
 
 #define RATE_TOLERANCE 0.01
 #define LENGTH_TRIES 3
-#define LENGTH_STAYS 10.0
+#define LENGTH_STAYS 20.0
 #define LENGTH_MOST 200000u
 
 static enum maq_status write_requests(struct cli *cli, const struct maq_serve_result *r, const struct maq_requests *q)
@@ -76,7 +76,7 @@ static enum maq_status find_rate_of(struct maq_capacity *out, struct maq_request
         status = maq_fleet_capacity(out, fleet, draws, n, &asked.slo, RATE_TOLERANCE, cli->diag);
     if (status == MAQ_OK && first) {
         double span = first->at[first->n - 1].arrival_s - first->at[0].arrival_s;
-        bool found = out->rate > 0 && !out->unbounded && span > 0;
+        bool found = out->rate > 0 && span > 0;
         double faster = found ? out->rate * span / (first->n - 1) : 1;
         asked.spec.rate *= faster;
         asked.speed *= faster;
@@ -88,7 +88,7 @@ static enum maq_status find_rate_of(struct maq_capacity *out, struct maq_request
 }
 
 /*
- * Where nobody says how many requests there are, so many that they come for ten times as long as one stays: in a shorter run most find the
+ * Where nobody says how many requests there are, so many that they come for twenty times as long as one stays: in a shorter run most find the
  * fleet emptier than it will be.
  */
 static enum maq_status find_rate(struct maq_capacity *out, struct maq_request_set **set, struct cli *cli,
@@ -103,7 +103,7 @@ static enum maq_status find_rate(struct maq_capacity *out, struct maq_request_se
         double wanted = LENGTH_STAYS * out->rate * out->e2el_s;
         maq_requests_free(*set);
         *set = NULL;
-        if (!(out->rate > 0) || out->unbounded || wanted <= asked.spec.n)
+        if (!(out->rate > 0) || wanted <= asked.spec.n)
             break;
         asked.spec.n = wanted < LENGTH_MOST ? (uint32_t)wanted : LENGTH_MOST;
     }

@@ -23,11 +23,8 @@ static struct maq_rate_trial new_trial(const struct maq_serve_searching *s, cons
 {
     *room = *s->stream;
     room->n = all ? room->n : s->first;
-    return (struct maq_rate_trial){.fleet = fleet,
-                                   .slo = all ? s->opts->slo : &s->lenient,
-                                   .draw = room,
-                                   .steady = true,
-                                   .tolerance = MAQ_SERVE_SEARCH_TOLERANCE};
+    return (struct maq_rate_trial){
+        .fleet = fleet, .slo = all ? s->opts->slo : &s->lenient, .draw = room, .tolerance = MAQ_SERVE_SEARCH_TOLERANCE};
 }
 
 /* What a trial has found, in the candidate. */

@@ -184,7 +184,6 @@ static struct maq_rate_trial trial_of(struct pair *room, const struct pooling *p
     return (struct maq_rate_trial){.fleet = &room->fleet,
                                    .slo = all ? p->s->opts->slo : &p->s->lenient,
                                    .draw = all ? p->stream : &room->few,
-                                   .steady = true,
                                    .least = to_beat(p),
                                    .tolerance = all ? MAQ_SERVE_SEARCH_TOLERANCE : NEXT_STEP - 1};
 }

@@ -179,16 +179,10 @@ static void add_pools(struct maq_json root, const struct maq_serve_pools *p)
     add_parts(prefill, "breakdown", p->prefill->part_s, drafts(p->prefill));
 }
 
-/* `requests_per_s` is null where there is no such rate. */
 static void add_capacity(struct maq_json root, const struct maq_capacity *c)
 {
     struct maq_json map = maq_json_map(root, "capacity");
-    maq_json_bool(map, "unbounded", c->unbounded);
     MAQ_JSON_INTS(map, {"draws", c->n_draws}, {"runs", c->runs});
-    if (c->unbounded) {
-        maq_json_null(map, "requests_per_s");
-        return;
-    }
     MAQ_JSON_REALS(map, {"requests_per_s", c->rate}, {"low", c->low}, {"high", c->high}, {"confidence", c->confidence});
 }
 

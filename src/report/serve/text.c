@@ -226,9 +226,6 @@ static void put_capacity(struct maq_page *page, struct maq_buf *line, const stru
     const char *what = bounds ? "holds the bounds" : "is served as fast as it comes";
     if (!(c->rate > 0)) {
         maq_buf_adds(line, "none: the bounds are missed however slowly requests come");
-    } else if (c->unbounded) {
-        maq_buf_adds(line,
-                     "the bounds hold with all requests at once: more requests (--num-requests) would have a rate");
     } else {
         maq_buf_addf(line, "%.3g requests/s %s", c->rate, what);
         if (c->n_draws > 1)

@@ -45,7 +45,6 @@ static void summarize(struct maq_capacity *c)
     c->low = c->of_draw[0];
     c->high = c->of_draw[n - 1];
     c->confidence = 1 - exp2(1 - (double)n);
-    c->unbounded = isinf(c->rate) != 0;
 }
 
 /* The first run of each stream is alone, for what is wrong with it to be said once and in order. */

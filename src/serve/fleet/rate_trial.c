@@ -90,14 +90,13 @@ bool maq_rate_try(struct maq_rate_trial *t, double rate, struct maq_diag *diag)
     if (t->status != MAQ_OK)
         return false;
     maq_slo_judge(&o, t->slo, r, &q);
-    bool looks = t->steady || t->slo->n == 0,
-         whole = r->fits && r->finished == r->n_requests; /* at whether it keeps up */
-    if (t->steady && whole && !isinf(rate))
+    bool whole = r->fits && r->finished == r->n_requests;
+    if (whole && !isinf(rate))
         r->overloaded |= grows(r, &q);
     t->runs++;
     t->fits = r->fits;
     t->served_per_s = isinf(rate) ? r->requests_per_s : t->served_per_s;
-    learn(t, rate, o.all_met && whole && !(looks && (r->overloaded || isinf(rate))), r, &o);
+    learn(t, rate, o.all_met && whole && !r->overloaded && !isinf(rate), r, &o);
     maq_serve_free(r);
     return true;
 }

@@ -2,7 +2,8 @@
 /*
  * rate_trial.h - whether a fleet holds its bounds under one stream of requests at one rate after another.
  *
- * The times between arrivals are scaled, all else stays as it is. More traffic does not always mean longer latencies (batches form
+ * The times between arrivals are scaled, all else stays as it is. A rate that overloads the fleet is not held, whatever the latencies are in
+ * so short a run. More traffic does not always mean longer latencies (batches form
  * otherwise), so that what is found is a rate at which the bounds hold, next to one at which they do not.
  */
 #ifndef MAQ_SERVE_FLEET_RATE_TRIAL_H
@@ -16,7 +17,6 @@ struct maq_rate_trial {
     const struct maq_requests *draw; /* arrival times, two requests at least */
     double least;                    /* narrowing ends where only rates below it are left */
     double tolerance;
-    bool steady; /* a rate that overloads the fleet is not held, whatever its latencies are in so short a run */
     /* what is known */
     double low, high;                   /* at low the bounds hold, or it is 0; at high they do not, or it is infinity */
     struct maq_slo_outcome met, missed; /* at low, at high */
