@@ -181,6 +181,35 @@ static void test_random_ones_are_not_better(void **state)
     }
 }
 
+/* Without a rate the fleet carries what all its replicas hold in one stream, which may be less than what each does alone. */
+static void test_the_whole_fleet_holds(void **state)
+{
+    (void)state;
+    static const struct scene two = {"llama-3.1-8b",  "h100-sxm:2",    "ttft_p95<300ms", 500, 50, 0,
+                                     MAQ_ENGINE_VLLM, MAQ_WEIGHTS_BF16};
+    struct setting s;
+    begin(&s, &two);
+    s.spec.n = 3000;
+    s.opts.n_lists = 0;
+    struct maq_serve_search_result *r = search(s.open, &s.opts);
+    assert_true(r->carries && r->n_fleet == 1 && r->fleet[0].replicas == 2);
+    const struct maq_serve_candidate *best = &r->candidates[r->fleet[0].candidate];
+    assert_true(r->rate > 0 && r->rate < best->rate * 0.99); /* or the case says nothing */
+    struct maq_request_set *set = NULL;
+    struct maq_fleet_member member;
+    struct maq_serve_result *run = NULL;
+    struct maq_slo_outcome outcome;
+    assert_int_equal(maq_serve_search_requests(&set, r, &s.opts, NULL), MAQ_OK);
+    const struct maq_fleet fleet = maq_serve_search_fleet(r, &s.opts, &member);
+    assert_int_equal(maq_fleet_run(&run, &fleet, maq_requests_get(set), NULL), MAQ_OK);
+    maq_slo_judge(&outcome, &s.slo, run, maq_requests_get(set));
+    assert_true(outcome.all_met);
+    maq_serve_free(run);
+    maq_requests_free(set);
+    maq_serve_search_free(r);
+    maq_job_free(s.open);
+}
+
 /* As few GPUs as do: the winner with one replica less does not, nor does any other on fewer GPUs. */
 static void test_fewest(void **state)
 {
@@ -420,6 +449,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_nobody_carries_more),
         cmocka_unit_test(test_random_ones_are_not_better),
+        cmocka_unit_test(test_the_whole_fleet_holds),
         cmocka_unit_test(test_fewest),
         cmocka_unit_test(test_same_answer),
         cmocka_unit_test(test_two_kinds),

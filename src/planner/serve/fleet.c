@@ -2,7 +2,8 @@
 /*
  * fleet.c - a fleet of the best candidates of the node groups.
  *
- * As much as can be carried, or more than can be: each group is full of its best, and they carry the sum. A rate: the cheapest of the groups that carries it
+ * As much as can be carried, or more than can be: each group is full of its best, and they carry the sum, or what less a run of all of them
+ * holds, since a router does not deal as evenly as each had it alone. A rate: the cheapest of the groups that carries it
  * alone, or of several together. Mixtures are tried in the order of their cost, if the rates of their replicas promise enough; of each
  * group only its best candidate takes part, so that a mixture is not proven to be the cheapest one.
  */
@@ -201,6 +202,47 @@ enum maq_status maq_serve_compose(struct maq_serve_searching *s, const uint32_t 
         MAQ_TRY(mix(&c));
     s->out->carries = s->out->n_fleet > 0;
     return s->out->carries ? MAQ_OK : fill_all(s, bests, n);
+}
+
+/* ---- as a whole ---- */
+
+#define FEWER 1.03
+
+/* What all carry in one stream, if not the sum. */
+static enum maq_status confirm(struct maq_serve_search_result *r, const struct maq_fleet *fleet,
+                               const struct maq_serve_search_opts *opts)
+{
+    struct maq_request_set *set;
+    MAQ_TRY(maq_serve_search_requests(&set, r, opts, NULL));
+    struct maq_rate_trial t = {
+        .fleet = fleet, .slo = opts->slo, .draw = maq_requests_get(set), .tolerance = MAQ_SERVE_SEARCH_TOLERANCE};
+    enum maq_status status = maq_rate_trial_begin(&t, NULL);
+    if (status == MAQ_OK) {
+        if (maq_rate_try(&t, r->rate, NULL) && t.low <= 0)
+            (void)maq_rate_narrow(&t, r->rate / FEWER, true);
+        status = t.status;
+    }
+    r->runs += t.runs;
+    r->rate = t.low;
+    r->carries = r->carries && t.low > 0;
+    maq_rate_trial_end(&t);
+    maq_requests_free(set);
+    return status;
+}
+
+enum maq_status maq_serve_confirm(struct maq_serve_search_result *r, const struct maq_serve_search_opts *opts)
+{
+    struct maq_fleet_member *members = maq__calloc((r->n_fleet + 1) * sizeof *members);
+    uint32_t replicas = 0;
+    if (!members)
+        return MAQ_NO_MEMORY;
+    const struct maq_fleet fleet = maq_serve_search_fleet(r, opts, members);
+    for (uint32_t i = 0; i < r->n_fleet; i++)
+        replicas += r->fleet[i].role == MAQ_ROLE_BOTH ? r->fleet[i].replicas : 0;
+    bool sum = replicas > 1 && r->rate > 0 && !(opts->rate > 0 && r->carries);
+    enum maq_status status = sum ? confirm(r, &fleet, opts) : MAQ_OK;
+    free(members);
+    return status;
 }
 
 struct maq_fleet maq_serve_search_fleet(const struct maq_serve_search_result *r,

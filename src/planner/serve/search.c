@@ -214,6 +214,8 @@ static enum maq_status search(struct maq_serve_searching *s, const struct maq_lo
     maq_serve_count_stream(s->out, s->opts);
     if (status == MAQ_OK && !s->opts->no_pools && s->asked.load.output > 2)
         status = maq_serve_try_pools(s, groups);
+    if (status == MAQ_OK)
+        status = maq_serve_confirm(s->out, s->opts);
     if (status != MAQ_OK)
         return maq_no_memory(diag, "a search");
     for (uint32_t i = 0; i < s->out->n; i++)

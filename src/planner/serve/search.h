@@ -57,6 +57,8 @@ enum maq_status maq_serve_search_group(struct maq_serve_searching *s, uint32_t g
 enum maq_status maq_serve_compose(struct maq_serve_searching *s, const uint32_t *bests, uint32_t n);
 /* The result's fleet is that of [n] parts. False: out of memory. fleet.c */
 bool maq_serve_set_fleet(struct maq_serve_search_result *r, const struct maq_serve_part_of_fleet *parts, uint32_t n);
+/* Where the result's rate is the sum of what its replicas carry alone: what they carry together. fleet.c */
+enum maq_status maq_serve_confirm(struct maq_serve_search_result *r, const struct maq_serve_search_opts *opts);
 /* Pools of prefill and decode in place of the result's fleet, if any are better. pools.c */
 enum maq_status maq_serve_try_pools(struct maq_serve_searching *s, uint32_t groups);
 
