@@ -77,6 +77,7 @@ struct maq_serve_search_opts {
     X(SLOW,       "too slow",     "a request that is alone misses a bound")                                            \
     X(BOUNDED,    "bounded",      "by its closed form it carries less than the best, or costs more")                   \
     X(MISSED,     "missed",       "misses a bound where it would be better than the best")                             \
+    X(TIED,       "tied",         "as many GPUs as the best, and no further from its bounds by the first requests")    \
     X(BEATEN,     "beaten",       "carries its requests, and is not the best")                                         \
     X(BEST,       "best",         "of its node group")
 /* clang-format on */
@@ -111,6 +112,7 @@ struct maq_serve_candidate {
     double rate;  /* requests a second that `replicas` carry; 0 = it is not known */
     double ttft_s, tpot_s, e2el_s; /* means at that rate */
     double slack;                  /* of the bound that is nearest to being missed: 1 = just met */
+    double first_slack;            /* the same of the first requests, with a rate */
     struct maq_slo_outcome missed; /* MISSED: the bounds where it was asked */
     double missed_rate;            /* requests a second then */
     uint32_t missed_replicas;      /* of so many replicas */

@@ -116,24 +116,48 @@ enum maq_status maq_serve_holds(struct maq_rate_trial *t, const struct maq_serve
     return ok ? MAQ_OK : t->status;
 }
 
-static enum maq_status holds(bool *out, const struct maq_serve_searching *s, struct maq_serve_candidate *c,
-                             uint32_t replicas)
+/* Of so many replicas: what is found is kept, unless it is a miss of one that holds with more. */
+static enum maq_status ask(bool *held, const struct maq_serve_searching *s, struct maq_serve_candidate *c,
+                           uint32_t replicas, bool all)
 {
     const struct maq_fleet_member member = {.job = c->job, .options = &c->options, .replicas = replicas};
     struct maq_rate_trial t;
-    MAQ_TRY(maq_serve_holds(&t, s, &member, 1, s->rate, s->first == s->stream->n));
-    if (t.low > 0 && s->first < s->stream->n) {
+    MAQ_TRY(maq_serve_holds(&t, s, &member, 1, s->rate, all));
+    *held = t.low > 0;
+    if (*held && !all) {
+        c->first_slack = maq_serve_slack(&t.met);
         c->runs += t.runs;
-        MAQ_TRY(maq_serve_holds(&t, s, &member, 1, s->rate, true));
-    }
-    *out = t.low > 0;
-    if (*out || c->rate <= 0)
+    } else if (*held || c->rate <= 0)
         keep(c, &t, replicas, s->rate);
     else
         c->runs += t.runs;
-    if (!*out)
+    if (!*held)
         c->missed_replicas = replicas;
     return MAQ_OK;
+}
+
+static enum maq_status holds(bool *held, const struct maq_serve_searching *s, struct maq_serve_candidate *c,
+                             uint32_t replicas)
+{
+    if (s->first < s->stream->n) {
+        MAQ_TRY(ask(held, s, c, replicas, false));
+        if (!*held)
+            return MAQ_OK;
+    }
+    return ask(held, s, c, replicas, true);
+}
+
+/* The most replicas of use, asked first: as many as there is room for, or as would be as good as the best. *tied: they are as many GPUs, and the
+ * first requests say that they are no further from their bounds; the others are not asked. */
+static enum maq_status as_many(bool *held, bool *tied, const struct maq_serve_searching *s,
+                               struct maq_serve_candidate *c, uint32_t replicas)
+{
+    bool even = s->best != UINT32_MAX && (double)replicas * c->gpus >= s->best_gpus;
+    if (!even || s->opts->exhaustive || s->first >= s->stream->n)
+        return holds(held, s, c, replicas);
+    MAQ_TRY(ask(held, s, c, replicas, false));
+    *tied = *held && c->first_slack >= s->best_first_slack;
+    return *held && !*tied ? ask(held, s, c, replicas, true) : MAQ_OK;
 }
 
 static enum maq_status fewest(const struct maq_serve_searching *s, struct maq_serve_candidate *c)
@@ -141,19 +165,20 @@ static enum maq_status fewest(const struct maq_serve_searching *s, struct maq_se
     uint32_t room = maq_serve_group_devices(c) / c->gpus,
              likely = (uint32_t)fmin(ceil(s->rate / c->likely_per_s), room), high = room,
              low = s->opts->exhaustive ? 0 : (uint32_t)fmin(s->rate / (c->most_per_s * MAQ_SERVE_SEARCH_MARGIN), room);
-    bool held = false;
+    bool held = false, tied = false;
     if (s->best != UINT32_MAX)
         high = (uint32_t)fmin(s->best_gpus / c->gpus, room);
-    /* low replicas do not do; of the others as many as there is room for, or as would be as good as the best, are asked first */
     if (high > low)
-        MAQ_TRY(holds(&held, s, c, high));
-    while (held && high - low > 1) {
+        MAQ_TRY(as_many(&held, &tied, s, c, high));
+    while (held && high - low > 1) { /* low replicas do not do */
         bool fewer;
         uint32_t at = likely > low && likely < high ? likely : low + (high - low) / 2;
         MAQ_TRY(holds(&fewer, s, c, at));
         *(fewer ? &high : &low) = at;
         likely = 0;
     }
+    if (tied && c->rate <= 0)
+        c->verdict = MAQ_SERVE_VERDICT_TIED;
     return MAQ_OK;
 }
 

@@ -114,6 +114,7 @@ static enum maq_status finish(struct maq_serve_searching *s, const struct round 
         s->best_carried = c->rate;
         s->best_gpus = (double)c->replicas * c->gpus;
         s->best_slack = c->slack;
+        s->best_first_slack = c->first_slack;
     }
     return MAQ_OK;
 }

@@ -22,7 +22,7 @@ struct maq_serve_searching {
     double rate; /* that has to be carried; 0 = as much as can be */
     /* the best so far of the group that is searched */
     uint32_t best; /* UINT32_MAX: none */
-    double best_carried, best_gpus, best_slack;
+    double best_carried, best_gpus, best_slack, best_first_slack;
 };
 
 /* One candidate against the best so far; what is found is in it. candidate_trial.c */

@@ -104,6 +104,9 @@ void maq_words_verdict(struct maq_buf *b, const struct maq_serve_candidate *c)
         maq_buf_addf(b, " at %.3g requests/s on %u GPU%s", c->missed_rate, c->missed_replicas * c->gpus,
                      c->missed_replicas * c->gpus == 1 ? "" : "s");
         break;
+    case MAQ_SERVE_VERDICT_TIED:
+        maq_buf_adds(b, "on as many GPUs no further from its bounds, by the first requests");
+        break;
     case MAQ_SERVE_VERDICT_BEST:
         maq_buf_adds(b, "best");
         break;
@@ -128,9 +131,9 @@ static bool same_cut(const struct maq_serve_candidate *a, const struct maq_serve
 static int further(const struct maq_serve_candidate *a, const struct maq_serve_candidate *b)
 {
     static const int rank[MAQ_SERVE_VERDICT_COUNT] = {
-        [MAQ_SERVE_VERDICT_BEST] = 0,    [MAQ_SERVE_VERDICT_BEATEN] = 1,    [MAQ_SERVE_VERDICT_MISSED] = 2,
-        [MAQ_SERVE_VERDICT_BOUNDED] = 3, [MAQ_SERVE_VERDICT_OPEN] = 4,      [MAQ_SERVE_VERDICT_SLOW] = 5,
-        [MAQ_SERVE_VERDICT_UNFIT] = 6,   [MAQ_SERVE_VERDICT_IMPOSSIBLE] = 7};
+        [MAQ_SERVE_VERDICT_BEST] = 0,   [MAQ_SERVE_VERDICT_BEATEN] = 1,  [MAQ_SERVE_VERDICT_TIED] = 2,
+        [MAQ_SERVE_VERDICT_MISSED] = 3, [MAQ_SERVE_VERDICT_BOUNDED] = 4, [MAQ_SERVE_VERDICT_OPEN] = 5,
+        [MAQ_SERVE_VERDICT_SLOW] = 6,   [MAQ_SERVE_VERDICT_UNFIT] = 7,   [MAQ_SERVE_VERDICT_IMPOSSIBLE] = 8};
     if (rank[a->verdict] != rank[b->verdict])
         return rank[a->verdict] < rank[b->verdict] ? -1 : 1;
     double x = a->rate / (a->replicas * a->gpus + 1e-9), y = b->rate / (b->replicas * b->gpus + 1e-9);
