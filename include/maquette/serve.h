@@ -234,6 +234,8 @@ struct maq_served {
     int64_t cached; /* tokens of the prompt that were in the prefix cache */
     uint32_t preemptions;
     uint32_t replica; /* that served it; of two pools the one that decoded it */
+    uint32_t
+        retries; /* replicas that failed before with it under way. Times are those of the last try but for arrival_s */
 };
 
 /* What a replica does of a request. */
@@ -304,6 +306,16 @@ struct maq_serve_pools {
 };
 struct maq_serve_power;
 
+/* Of a fleet whose replicas come, leave and fail; over the time from the first arrival to the last token. */
+struct maq_serve_availability {
+    bool known;        /* false: they do not, and the rest is zero */
+    uint32_t failures; /* of replicas that were there */
+    uint32_t retried;  /* requests, each once */
+    double replicas;   /* that take requests, the mean over time */
+    double gpus;     /* of those that are meant to be there, and of those that still end requests, the mean over time */
+    double nobody_s; /* in which none takes requests */
+};
+
 struct maq_serve_result {
     const struct maq_job *job;        /* borrowed */
     struct maq_serve_options options; /* as they were completed */
@@ -326,7 +338,8 @@ struct maq_serve_result {
     uint64_t iterations, preemptions;
     double mean_batch, mean_tokens; /* requests and tokens of an iteration */
     double kv_peak, kv_mean;        /* share of the blocks in use, the mean over time */
-    double prefix_hit_rate;         /* tokens found cached over tokens of prompts */
+    struct maq_serve_availability availability;
+    double prefix_hit_rate; /* tokens found cached over tokens of prompts */
     struct maq_speculated speculated;
     struct maq_served *served;  /* [n_requests], owned by the result */
     struct maq_slo_outcome slo; /* the caller's, by maq_slo_judge(): reports show it */

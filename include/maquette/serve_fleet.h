@@ -90,6 +90,31 @@ struct maq_fleet_member {
     bool own_cluster;
 };
 
+/*
+ * What happens to a replica while the fleet serves: identifier, name, what it is. It takes requests while it is meant to be there and has not
+ * failed; the first event that makes it take requests again finds it empty, unless it is still ending some. While nobody takes requests
+ * they wait at the router, in their order.
+ */
+/* clang-format off */
+#define MAQ_FLEET_EVENT_LIST(X)                                                                                        \
+    X(COMES,  "comes",  "it is meant to be there, and has started")                                                    \
+    X(LEAVES, "leaves", "it is not meant to be there: it takes no more requests, and ends those that it has")          \
+    X(FAILS,  "fails",  "nothing goes on in it, and its router does not know yet")                                     \
+    X(LOST,   "lost",   "its router knows: what was sent there and has not ended is sent again, from the beginning")   \
+    X(BACK,   "back",   "what failed has started again")
+/* clang-format on */
+enum maq_fleet_event_kind {
+#define MAQ_FLEET_EVENT_ENUM(id, name, what) MAQ_FLEET_##id,
+    MAQ_FLEET_EVENT_LIST(MAQ_FLEET_EVENT_ENUM)
+#undef MAQ_FLEET_EVENT_ENUM
+        MAQ_FLEET_EVENT_COUNT
+};
+struct maq_fleet_event {
+    double at_s;
+    uint32_t replica; /* of all, in the order of the members */
+    enum maq_fleet_event_kind kind;
+};
+
 struct maq_fleet {
     const struct maq_fleet_member *members; /* [n_members], at least one */
     uint32_t n_members;
@@ -97,6 +122,10 @@ struct maq_fleet {
     uint64_t seed;          /* of what a router draws */
     enum maq_router prefill_router;
     struct maq_handover handover; /* where there are roles */
+    /* [n_events] in the order of time; 0 = all replicas are there all the time. Those at or before the first arrival are how things stand then.
+     * Not with roles. */
+    const struct maq_fleet_event *events;
+    uint32_t n_events;
 };
 
 /*

@@ -53,6 +53,17 @@ uint32_t maq_clients_send(struct maq_clients *c)
     return c->sent++;
 }
 
+void maq_clients_retry(struct maq_clients *c, uint32_t request, double at_s)
+{
+    struct maq_served *s = &c->served[request];
+    *s = (struct maq_served){.arrival_s = s->arrival_s,
+                             .scheduled_s = at_s,
+                             .first_s = -1,
+                             .last_s = -1,
+                             .preemptions = s->preemptions,
+                             .retries = s->retries + 1};
+}
+
 /* ---- what they have seen ---- */
 
 void maq_clients_finish(struct maq_clients *c, uint32_t request)
@@ -65,6 +76,8 @@ void maq_clients_finish(struct maq_clients *c, uint32_t request)
     if (tokens > 1)
         maq_latency_add(&c->tpot, (s->last_s - s->first_s) / (double)(tokens - 1));
     c->finished++;
+    if (c->ended)
+        c->ended[request] = true;
     maq_slo_hope_add(&c->hope, s, tokens);
     c->cached += (uint64_t)s->cached;
     if (c->requests->concurrency > 0 && c->sent + c->n_due < c->requests->n)

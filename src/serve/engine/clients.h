@@ -22,6 +22,7 @@ struct maq_clients {
     uint64_t cached;        /* tokens of prompts */
     struct maq_latency itl, ttft, tpot, e2el, queue;
     struct maq_slo_hope hope;
+    bool *ended; /* [requests->n], the caller's: whose last token they have; NULL: nobody asks */
 };
 
 /* To be ended even on failure, which is false: out of memory. */
@@ -32,6 +33,8 @@ void maq_clients_fini(struct maq_clients *c);
 double maq_clients_next_s(const struct maq_clients *c);
 /* It is sent. Its number. */
 uint32_t maq_clients_send(struct maq_clients *c);
+/* It has to begin anew, at at_s: what they have seen of it does not count. */
+void maq_clients_retry(struct maq_clients *c, uint32_t request, double at_s);
 /* A request has had its last token, of which served[request] has the times. */
 void maq_clients_finish(struct maq_clients *c, uint32_t request);
 /* Whether so many waited when the last one came that requests come faster than they are served. */

@@ -101,6 +101,7 @@ struct maq_serve_engine {
     double busy_s;        /* of the first stage */
     uint32_t replica;     /* which of a fleet's */
     double weight;        /* of it for a router */
+    bool stopped;         /* it has failed: requests may be sent to it, and nothing happens */
     uint32_t outstanding; /* requests that were sent and have not ended */
     int64_t outstanding_tokens;
 };
@@ -111,6 +112,8 @@ struct maq_serve_engine {
 enum maq_status maq_engine_init(struct maq_serve_engine *e, struct maq_deployment *d, struct maq_clients *clients,
                                 enum maq_role role);
 void maq_engine_fini(struct maq_serve_engine *e);
+/* As it was at the beginning, but for its place in the fleet and what was counted; at at_s. Requests that it had are forgotten. */
+enum maq_status maq_engine_restart(struct maq_serve_engine *e, double at_s);
 /* Out of memory: what it did is not to be relied on. */
 bool maq_engine_failed(const struct maq_serve_engine *e);
 /* A client has sent a request (maq_clients_send()), which will be with the scheduler when host and queue have let it. */

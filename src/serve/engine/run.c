@@ -148,7 +148,7 @@ static bool decide(struct maq_serve_engine *e)
 
 bool maq_engine_step(struct maq_serve_engine *e, double until_s)
 {
-    if (e->now_s >= until_s)
+    if (e->now_s >= until_s || e->stopped)
         return false;
     while (maq_engine_next_arrival(e) <= e->now_s) {
         admit(e);
@@ -177,6 +177,8 @@ bool maq_engine_step(struct maq_serve_engine *e, double until_s)
 double maq_engine_next_s(const struct maq_serve_engine *e)
 {
     double next = maq_engine_next_arrival(e);
+    if (e->stopped)
+        return (double)INFINITY;
     if (next <= e->now_s || (!e->asked && e->in_flight < e->most_in_flight))
         return e->now_s;
     if (e->in_flight == 0)
@@ -267,6 +269,32 @@ void maq_engine_fini(struct maq_serve_engine *e)
     free(e->inbox);
     free(e->notes);
     free(e->notices);
+}
+
+enum maq_status maq_engine_restart(struct maq_serve_engine *e, double at_s)
+{
+    const struct maq_serve_engine was = *e;
+    maq_engine_fini(e);
+    enum maq_status status = maq_engine_init(e, was.d, was.clients, (enum maq_role)was.role);
+    for (int i = 0; i < MAQ_SERVE_PART_COUNT; i++)
+        e->part_s[i] = was.part_s[i];
+    e->matrix_s = was.matrix_s;
+    e->memory_s = was.memory_s;
+    e->busy_s = was.busy_s;
+    e->kv_area_s = was.kv_area_s;
+    e->kv_peak = was.kv_peak;
+    e->iterations = was.iterations;
+    e->preemptions = was.preemptions;
+    e->batch_requests = was.batch_requests;
+    e->batch_tokens = was.batch_tokens;
+    e->speculated = was.speculated;
+    e->replica = was.replica;
+    e->weight = was.weight;
+    e->asked = true;
+    e->now_s = e->kv_since_s = at_s;
+    for (uint32_t s = 0; status == MAQ_OK && s < was.d->passes.n_stages; s++)
+        e->stage_free_s[s] = at_s;
+    return status;
 }
 
 /* ---- one engine alone ---- */

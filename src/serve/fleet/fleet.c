@@ -53,6 +53,12 @@ void maq_fleet_brought_forward(struct maq_fleet_run *r, uint32_t replica)
         swap(r, i, (i - 1) / 2);
 }
 
+void maq_fleet_changed(struct maq_fleet_run *r, uint32_t replica)
+{
+    maq_fleet_brought_forward(r, replica);
+    settle(r, r->place[replica]);
+}
+
 /* When anybody but the first would do something. */
 static double second_s(const struct maq_fleet_run *r)
 {
@@ -67,7 +73,10 @@ static double second_s(const struct maq_fleet_run *r)
 /* The next request is sent; false: out of memory. */
 static bool send(struct maq_fleet_run *r)
 {
-    uint32_t request = maq_clients_send(&r->clients), to = maq_routing_choose(&r->routing, request);
+    uint32_t request = maq_clients_send(&r->clients);
+    if (r->away)
+        return maq_fleet_route(r, request, r->clients.served[request].arrival_s);
+    uint32_t to = maq_routing_choose(&r->routing, request);
     maq_engine_send(&r->engines[to], request);
     maq_fleet_brought_forward(r, to);
     return !r->engines[to].failed && !r->routing.failed;
@@ -79,7 +88,8 @@ static bool send_all(struct maq_fleet_run *r)
     bool blind = r->fleet->router == MAQ_ROUTER_ROUND_ROBIN || r->fleet->router == MAQ_ROUTER_RANDOM ||
                  r->fleet->router == MAQ_ROUTER_SESSION,
          ok = true;
-    while (ok && blind && r->requests->concurrency == 0 && maq_clients_next_s(&r->clients) < (double)INFINITY)
+    while (ok && blind && !r->away && r->requests->concurrency == 0 &&
+           maq_clients_next_s(&r->clients) < (double)INFINITY)
         ok = send(r);
     return ok;
 }
@@ -90,12 +100,14 @@ static enum maq_status loop(struct maq_fleet_run *r)
     if (!send_all(r))
         return MAQ_NO_MEMORY;
     while (c->finished < r->requests->n && !c->hope.lost) {
-        double send_s = maq_clients_next_s(c);
+        double send_s = maq_clients_next_s(c), event_s = maq_fleet_next_event_s(r), outer_s = fmin(send_s, event_s);
         uint32_t first = r->heap[0];
         struct maq_serve_engine *e = &r->engines[first];
         bool failed = c->failed;
-        if (r->next_s[first] < send_s) {
-            double until_s = r->requests->concurrency > 0 ? fmin(send_s, second_s(r)) : send_s;
+        if (event_s < (double)INFINITY && event_s <= fmin(r->next_s[first], send_s)) {
+            MAQ_TRY(maq_fleet_event(r));
+        } else if (r->next_s[first] < send_s) {
+            double until_s = r->requests->concurrency > 0 ? fmin(outer_s, second_s(r)) : outer_s;
             if (until_s <= r->next_s[first]) /* two at the same time: one after the other */
                 until_s = nextafter(r->next_s[first], (double)INFINITY);
             maq_engine_step(e, until_s);
@@ -151,6 +163,10 @@ static enum maq_status fill(struct maq_fleet_run *r, struct maq_serve_result *ou
     if (r->pools)
         return maq_pools_fill(r, out);
     maq_engine_fill(r->engines, r->n, out);
+    maq_fleet_count_availability(r, r->clients.last_s);
+    out->availability = r->seen;
+    out->availability.replicas /= out->duration_s > 0 ? out->duration_s : 1;
+    out->availability.gpus /= out->duration_s > 0 ? out->duration_s : 1;
     return MAQ_OK;
 }
 
@@ -190,6 +206,11 @@ static enum maq_status begin_deployments(struct maq_fleet_run *r, struct maq_ser
         if (!d->fits)
             return MAQ_OK;
     }
+    if (roles && f->n_events > 0)
+        return maq_diag_fail(
+            MAQ_BAD_INPUT, diag, MAQ_CODE_SERVE_POOLS, (struct maq_span){0}, NULL,
+            "replicas of prefill and decode pools are there all the time: failures and autoscaling are of fleets "
+            "whose replicas do both");
     if (roles)
         MAQ_TRY(maq_pools_check(r, diag));
     for (uint32_t m = 0; m < f->n_members; m++)
@@ -233,7 +254,7 @@ static enum maq_status begin_engines(struct maq_fleet_run *r, struct maq_serve_r
     if (!maq_routing_init(&r->routing, r->fleet->router, maq_rng_of(r->fleet->seed, MAQ_RNG_ROUTER, 0),
                           r->engines + first, r->n - first, r->requests))
         return MAQ_NO_MEMORY;
-    return first > 0 ? maq_pools_begin(r, first, diag) : MAQ_OK;
+    return first > 0 ? maq_pools_begin(r, first, diag) : maq_fleet_begin_events(r);
 }
 
 static void end(struct maq_fleet_run *r)
@@ -245,6 +266,7 @@ static void end(struct maq_fleet_run *r)
     maq_clients_fini(&r->clients);
     maq_routing_fini(&r->routing);
     maq_pools_end(r->pools);
+    maq_fleet_end_events(r);
     free(r->engines);
     free(r->member_of);
     free(r->deployments);
@@ -256,7 +278,7 @@ static void end(struct maq_fleet_run *r)
 enum maq_status maq_fleet_run(struct maq_serve_result **out, const struct maq_fleet *fleet,
                               const struct maq_requests *requests, struct maq_diag *diag)
 {
-    if (fleet->n_members == 1 && fleet->members[0].replicas == 1 && !maq_fleet_has_roles(fleet))
+    if (fleet->n_members == 1 && fleet->members[0].replicas == 1 && !maq_fleet_has_roles(fleet) && fleet->n_events == 0)
         return maq_serve_run(out, fleet->members[0].job, fleet->members[0].options, requests, diag);
     struct maq_fleet_run r = {.fleet = fleet, .requests = requests};
     struct maq_serve_result *result = maq__calloc(sizeof *result);

@@ -114,6 +114,19 @@ static bool mark(struct maq_routing *r, const struct maq_request *q, uint32_t re
 
 /* ---- loads ---- */
 
+static bool takes(const struct maq_routing *r, uint32_t replica)
+{
+    return !r->away || !r->away[replica];
+}
+
+/* This one, or the next one behind it that takes requests. */
+static uint32_t next_that_takes(const struct maq_routing *r, uint32_t replica)
+{
+    while (!takes(r, replica))
+        replica = (replica + 1) % r->n;
+    return replica;
+}
+
 /* In proportion to what it is meant to take. */
 static double load_with_one_more(const struct maq_serve_engine *e, bool by_tokens)
 {
@@ -127,7 +140,7 @@ static uint32_t emptiest(const struct maq_routing *r, const uint64_t *among, boo
     double least = (double)INFINITY;
     for (uint32_t i = 0; i < r->n; i++) {
         double load = load_with_one_more(&r->engines[i], by_tokens);
-        if ((!among || among[i / 64] >> i % 64 & 1) && load < least) {
+        if (takes(r, i) && (!among || among[i / 64] >> i % 64 & 1) && load < least) {
             least = load;
             best = i;
         }
@@ -140,6 +153,8 @@ static bool is_unbalanced(const struct maq_routing *r)
     uint32_t most = 0, least = UINT32_MAX;
     for (uint32_t i = 0; i < r->n; i++) {
         uint32_t load = r->engines[i].outstanding;
+        if (!takes(r, i))
+            continue;
         most = load > most ? load : most;
         least = load < least ? load : least;
     }
@@ -151,6 +166,8 @@ static uint32_t by_prefix(struct maq_routing *r, const struct maq_request *q)
     uint32_t matched = longest_match(r, q), to;
     bool enough = (double)matched * r->requests->prefix_unit > PREFIX_SHARE * (double)q->prompt;
     to = emptiest(r, enough && !is_unbalanced(r) ? r->prefixes.both : NULL, false);
+    if (to == UINT32_MAX) /* those that were sent it are away */
+        to = emptiest(r, NULL, false);
     if (!mark(r, q, to))
         r->failed = true;
     return to;
@@ -158,13 +175,19 @@ static uint32_t by_prefix(struct maq_routing *r, const struct maq_request *q)
 
 static uint32_t any(struct maq_routing *r)
 {
-    uint32_t i = (uint32_t)(maq_rng_next(&r->rng) * r->n);
-    return i < r->n ? i : r->n - 1;
+    uint32_t present = 0;
+    for (uint32_t i = 0; i < r->n; i++)
+        present += takes(r, i);
+    uint32_t left = (uint32_t)(maq_rng_next(&r->rng) * present), i = 0;
+    for (left = left < present ? left : present - 1; i < r->n && (!takes(r, i) || left > 0); i++)
+        left -= takes(r, i);
+    return i;
 }
 
 static uint32_t by_session(struct maq_routing *r, const struct maq_request *q)
 {
-    return q->session ? (uint32_t)(maq_hash_words(&q->session, sizeof q->session) % r->n) : any(r);
+    uint32_t own = (uint32_t)(maq_hash_words(&q->session, sizeof q->session) % r->n);
+    return q->session ? next_that_takes(r, own) : any(r);
 }
 
 static uint32_t of_two(struct maq_routing *r)
@@ -193,7 +216,16 @@ uint32_t maq_routing_choose(struct maq_routing *r, uint32_t request)
     case MAQ_ROUTER_COUNT:
         break;
     }
-    return r->next++ % r->n;
+    uint32_t to = next_that_takes(r, r->next % r->n);
+    r->next = to + 1;
+    return to;
+}
+
+void maq_routing_forget(struct maq_routing *r, uint32_t replica)
+{
+    const struct maq_prefix_marks *p = &r->prefixes;
+    for (uint32_t i = 0; i < p->size; i++)
+        p->marks[(size_t)i * p->words + replica / 64] &= ~((uint64_t)1 << replica % 64);
 }
 
 /* ---- begin and end ---- */

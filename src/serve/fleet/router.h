@@ -4,7 +4,7 @@
  *
  * What is known of a replica is what was sent there: requests and tokens that have not ended, and prefixes. Those are kept here, as routers
  * do that hear nothing from the engines' caches: a chain of names that a request begins with has a mark for each replica that it was sent
- * to, for good.
+ * to, for as long as it is there.
  *
  * The rule of MAQ_ROUTER_PREFIX and its three constants are those of SGLang's gateway (sgl-model-gateway, policy cache_aware): while the
  * fullest replica has 64 requests more than the emptiest, and half as many again, the emptiest is taken; else the one that was sent the
@@ -31,7 +31,8 @@ struct maq_routing {
     const struct maq_requests *requests;
     struct maq_rng rng;
     struct maq_prefix_marks prefixes;
-    bool failed; /* out of memory */
+    const bool *away; /* [n] those that take no requests, at least one does; NULL: all take them */
+    bool failed;      /* out of memory */
 };
 
 /* False: out of memory. To be ended even then. */
@@ -40,5 +41,7 @@ bool maq_routing_init(struct maq_routing *r, enum maq_router policy, struct maq_
 void maq_routing_fini(struct maq_routing *r);
 /* The replica that a request is sent to, now: its place among the engines. */
 uint32_t maq_routing_choose(struct maq_routing *r, uint32_t request);
+/* A replica is empty again: no prefix was sent there. */
+void maq_routing_forget(struct maq_routing *r, uint32_t replica);
 
 #endif

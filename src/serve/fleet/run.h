@@ -20,11 +20,37 @@ struct maq_fleet_run {
     struct maq_clients clients;
     struct maq_routing routing;    /* of those that decode, where there are roles */
     struct maq_fleet_pools *pools; /* NULL: there are none */
+    /* where replicas come, leave and fail; availability.c */
+    uint32_t next_event;
+    bool *unwanted, *failed, *away; /* [n]; away: it is one of the two */
+    bool *ended;                    /* [requests] */
+    uint32_t *held, n_held;         /* [requests] that nobody takes */
+    double since_s;                 /* what is counted until then */
+    uint32_t n_away;
+    struct maq_serve_availability seen;
 };
+
+/* ---- availability.c ---- */
+
+/* Room for it, and how things stand at the first arrival. */
+enum maq_status maq_fleet_begin_events(struct maq_fleet_run *r);
+void maq_fleet_end_events(struct maq_fleet_run *r);
+/* When the next event is; infinity: there is none. */
+double maq_fleet_next_event_s(const struct maq_fleet_run *r);
+/* It happens: all engines have done what they do before it. */
+enum maq_status maq_fleet_event(struct maq_fleet_run *r);
+/* A request that was sent, or is sent again at at_s, goes to a replica, or waits for one. False: out of memory. */
+bool maq_fleet_route(struct maq_fleet_run *r, uint32_t request, double at_s);
+/* What was seen, until the last token. */
+void maq_fleet_count_availability(struct maq_fleet_run *r, double until_s);
+
+/* ---- fleet.c ---- */
 
 /* The first of the heap has done something. */
 void maq_fleet_settle(struct maq_fleet_run *r);
 /* Something was sent to a replica: that can only bring its next event forward. */
 void maq_fleet_brought_forward(struct maq_fleet_run *r, uint32_t replica);
+/* It is another one now: its next event may be at any time. */
+void maq_fleet_changed(struct maq_fleet_run *r, uint32_t replica);
 
 #endif

@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * availability.c - replicas that come, leave and fail while the fleet serves.
+ *
+ * A replica takes requests while it is wanted and has not failed. One that is not wanted ends what it has; of one that has failed all is
+ * lost when its router knows of it, and sent again. What nobody takes waits at the router.
+ */
+#include <math.h>
+#include <stdlib.h>
+
+#include "base/alloc.h"
+#include "base/check.h"
+#include "serve/fleet/run.h"
+
+double maq_fleet_next_event_s(const struct maq_fleet_run *r)
+{
+    return r->next_event < r->fleet->n_events ? r->fleet->events[r->next_event].at_s : (double)INFINITY;
+}
+
+bool maq_fleet_route(struct maq_fleet_run *r, uint32_t request, double at_s)
+{
+    if (r->n_away == r->n) {
+        r->held[r->n_held++] = request;
+        return true;
+    }
+    uint32_t to = maq_routing_choose(&r->routing, request);
+    struct maq_serve_engine *e = &r->engines[to];
+    r->clients.served[request].replica = to;
+    maq_engine_send_at(e, request, at_s, at_s);
+    maq_fleet_brought_forward(r, to);
+    return !e->failed && !r->routing.failed;
+}
+
+/* ---- what is counted ---- */
+
+static double gpus_of(const struct maq_fleet_run *r, uint32_t replica)
+{
+    return maq_deployment_devices(r->engines[replica].d);
+}
+
+void maq_fleet_count_availability(struct maq_fleet_run *r, double until_s)
+{
+    double time = until_s - r->since_s;
+    if (!r->away || time <= 0)
+        return;
+    for (uint32_t k = 0; k < r->n; k++) {
+        const struct maq_serve_engine *e = &r->engines[k];
+        bool ended = r->unwanted[k] && e->outstanding == 0;
+        r->seen.gpus += (ended ? fmax(0, e->now_s - r->since_s) : time) * gpus_of(r, k);
+    }
+    r->seen.replicas += time * (r->n - r->n_away);
+    r->seen.nobody_s += r->n_away == r->n ? time : 0;
+    r->since_s = until_s;
+}
+
+/* ---- what happens ---- */
+
+static void settle_state(struct maq_fleet_run *r, uint32_t k)
+{
+    bool away = r->unwanted[k] || r->failed[k];
+    r->n_away += away - r->away[k];
+    r->away[k] = away;
+}
+
+static enum maq_status empty(struct maq_fleet_run *r, uint32_t k, double at_s)
+{
+    MAQ_TRY(maq_engine_restart(&r->engines[k], at_s));
+    maq_routing_forget(&r->routing, k);
+    return MAQ_OK;
+}
+
+/* Those that were sent there go to others, in the order in which they came first. */
+static enum maq_status send_again(struct maq_fleet_run *r, uint32_t k, double at_s)
+{
+    struct maq_clients *c = &r->clients;
+    for (uint32_t i = 0; i < c->sent; i++) {
+        if (r->ended[i] || c->served[i].replica != k)
+            continue;
+        bool waits = false; /* at the router: it never was there */
+        for (uint32_t h = 0; h < r->n_held && !waits; h++)
+            waits = r->held[h] == i;
+        if (waits)
+            continue;
+        r->seen.retried += c->served[i].retries == 0;
+        maq_clients_retry(c, i, at_s);
+        if (!maq_fleet_route(r, i, at_s))
+            return MAQ_NO_MEMORY;
+    }
+    return MAQ_OK;
+}
+
+/* Those that wait at the router. */
+static enum maq_status send_held(struct maq_fleet_run *r, double at_s)
+{
+    uint32_t n = r->n_held;
+    r->n_held = 0;
+    for (uint32_t i = 0; i < n; i++)
+        if (!maq_fleet_route(r, r->held[i], at_s))
+            return MAQ_NO_MEMORY;
+    return MAQ_OK;
+}
+
+static enum maq_status apply(struct maq_fleet_run *r, const struct maq_fleet_event *event)
+{
+    uint32_t k = event->replica;
+    struct maq_serve_engine *e = &r->engines[k];
+    bool was_away = r->away[k];
+    enum maq_status status = MAQ_OK;
+    switch (event->kind) {
+    case MAQ_FLEET_COMES:
+    case MAQ_FLEET_LEAVES:
+        r->unwanted[k] = event->kind == MAQ_FLEET_LEAVES;
+        break;
+    case MAQ_FLEET_FAILS: /* its router sends there until it knows */
+        if (e->stopped || (r->unwanted[k] && e->outstanding == 0))
+            return MAQ_OK;
+        e->stopped = true;
+        r->seen.failures++;
+        maq_fleet_changed(r, k);
+        return MAQ_OK;
+    case MAQ_FLEET_LOST:
+        if (!e->stopped)
+            return MAQ_OK;
+        r->failed[k] = true;
+        settle_state(r, k);
+        status = empty(r, k, event->at_s);
+        e->stopped = true;
+        maq_fleet_changed(r, k);
+        return status == MAQ_OK ? send_again(r, k, event->at_s) : status;
+    case MAQ_FLEET_BACK:
+        if (!r->failed[k])
+            return MAQ_OK;
+        r->failed[k] = false;
+        e->stopped = false;
+        break;
+    case MAQ_FLEET_EVENT_COUNT:
+        MAQ_ASSERT(false);
+    }
+    settle_state(r, k);
+    if (was_away && !r->away[k] && e->outstanding == 0)
+        status = empty(r, k, event->at_s);
+    maq_fleet_changed(r, k);
+    return status == MAQ_OK && r->n_away < r->n ? send_held(r, event->at_s) : status;
+}
+
+enum maq_status maq_fleet_event(struct maq_fleet_run *r)
+{
+    const struct maq_fleet_event *event = &r->fleet->events[r->next_event++];
+    maq_fleet_count_availability(r, event->at_s);
+    return apply(r, event);
+}
+
+/* ---- begin and end ---- */
+
+enum maq_status maq_fleet_begin_events(struct maq_fleet_run *r)
+{
+    uint32_t n = r->requests->n ? r->requests->n : 1;
+    if (r->fleet->n_events == 0)
+        return MAQ_OK;
+    r->unwanted = maq__calloc(r->n * sizeof *r->unwanted);
+    r->failed = maq__calloc(r->n * sizeof *r->failed);
+    r->away = maq__calloc(r->n * sizeof *r->away);
+    r->ended = maq__calloc(n * sizeof *r->ended);
+    r->held = maq__calloc(n * sizeof *r->held);
+    if (!r->unwanted || !r->failed || !r->away || !r->ended || !r->held)
+        return MAQ_NO_MEMORY;
+    r->clients.ended = r->ended;
+    r->routing.away = r->away;
+    r->since_s = r->clients.first_s;
+    while (maq_fleet_next_event_s(r) <= r->clients.first_s)
+        MAQ_TRY(maq_fleet_event(r));
+    r->seen = (struct maq_serve_availability){.known = true};
+    return MAQ_OK;
+}
+
+void maq_fleet_end_events(struct maq_fleet_run *r)
+{
+    free(r->unwanted);
+    free(r->failed);
+    free(r->away);
+    free(r->ended);
+    free(r->held);
+}
