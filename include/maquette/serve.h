@@ -316,6 +316,14 @@ struct maq_serve_availability {
     double nobody_s; /* in which none takes requests */
 };
 
+/* The share of requests within the bounds on a request's figures, over several draws of what fails. */
+struct maq_attainment {
+    double first, low,
+        high; /* of the first draw; the least and the most, which hold that of a further draw with a probability of */
+    double confidence;     /* (n_draws - 1) / (n_draws + 1); 0 where there is one */
+    uint32_t n_draws, met; /* met: draws in which all bounds hold */
+};
+
 struct maq_serve_result {
     const struct maq_job *job;        /* borrowed */
     struct maq_serve_options options; /* as they were completed */
@@ -339,7 +347,8 @@ struct maq_serve_result {
     double mean_batch, mean_tokens; /* requests and tokens of an iteration */
     double kv_peak, kv_mean;        /* share of the blocks in use, the mean over time */
     struct maq_serve_availability availability;
-    double prefix_hit_rate; /* tokens found cached over tokens of prompts */
+    const struct maq_attainment *attainment; /* borrowed; NULL: nothing was drawn */
+    double prefix_hit_rate;                  /* tokens found cached over tokens of prompts */
     struct maq_speculated speculated;
     struct maq_served *served;  /* [n_requests], owned by the result */
     struct maq_slo_outcome slo; /* the caller's, by maq_slo_judge(): reports show it */

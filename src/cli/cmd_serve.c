@@ -6,6 +6,7 @@
 #include "cli/cli.h"
 #include "cli/codes.h"
 #include "cli/serve/options.h"
+#include "maquette/fleet_outages.h"
 
 #define RATE_TOLERANCE 0.01
 #define LENGTH_TRIES 3
@@ -117,6 +118,7 @@ static enum maq_status with_requests(struct cli *cli, const struct maq_job *job,
     struct maq_serve_result *r;
     struct maq_capacity capacity;
     struct maq_serve_power power;
+    struct maq_attainment attainment;
     struct maq_report_opts opts = cli_report_opts(cli, cli->values[SERVE_OUTPUT] != NULL);
     const struct maq_fleet_member members[] = {{.job = job,
                                                 .options = &given->options,
@@ -139,8 +141,12 @@ static enum maq_status with_requests(struct cli *cli, const struct maq_job *job,
     if (status != MAQ_OK)
         return status;
     const char *trace = cli->values[SERVE_TRACE];
-    status = trace ? maq_trace_serve(trace, &r, job, &given->options, maq_requests_get(set), cli->diag)
-                   : maq_fleet_run(&r, &fleet, maq_requests_get(set), cli->diag);
+    if (trace)
+        status = maq_trace_serve(trace, &r, job, &given->options, maq_requests_get(set), cli->diag);
+    else if (cli_serve_has_outages(given))
+        status = cli_serve_run_outages(&r, &attainment, &fleet, maq_requests_get(set), given, cli);
+    else
+        status = maq_fleet_run(&r, &fleet, maq_requests_get(set), cli->diag);
     if (status == MAQ_OK) {
         r->capacity = given->find_rate ? &capacity : NULL;
         r->power = cli->values[SERVE_POWER] && maq_serve_power(&power, r) ? &power : NULL;
@@ -174,9 +180,13 @@ static enum maq_status run(struct cli *cli)
     if (status == MAQ_OK)
         status = cli_serve_pools(&given, &prefill, cli, maq_job_get(box));
     if (status == MAQ_OK)
+        status = cli_serve_outages(&given, cli);
+    if (status == MAQ_OK)
         status = given.batch > 0 ? one_batch(cli, maq_job_get(box), &given)
                                  : with_requests(cli, maq_job_get(box), prefill ? maq_job_get(prefill) : NULL, &given);
     maq_job_free(prefill);
+    maq_failures_free(given.failures);
+    free(given.counts);
     if (given.drafter)
         maq_job_free(given.drafter);
     maq_job_free(box);

@@ -51,7 +51,7 @@ double maq_money_run_per_hour(const struct maq_job *job, const struct maq_run_re
     return devices * (1 + held / run->nodes);
 }
 
-/* Of two pools each has its own price; 0: one of them is not known. */
+/* Of two pools each has its own price; of replicas that come and leave those count that are held, in the mean. 0: a price is not known. */
 static double usd_per_hour(const struct maq_serve_result *r)
 {
     double own = r->job->cluster.groups[0].device.usd_per_hour, other = own;
@@ -60,7 +60,8 @@ static double usd_per_hour(const struct maq_serve_result *r)
         other = r->pools->prefill->job->cluster.groups[0].device.usd_per_hour;
         others = r->pools->prefill->n_devices;
     }
-    return own > 0 && other > 0 ? own * (r->n_devices - others) + other * others : 0;
+    double all = r->availability.known ? r->availability.gpus : r->n_devices;
+    return own > 0 && other > 0 ? own * (all - others) + other * others : 0;
 }
 
 struct maq_serve_money maq_money_of_serve(const struct maq_serve_result *r)

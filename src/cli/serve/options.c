@@ -79,6 +79,16 @@ const struct cli_option cli_serve_table[] = {
     [SERVE_LOCAL_PREFILL] = {"--max-local-prefill-length", CLI_VALUE, "N",
                              "prompts with at most so many tokens that decode has not cached are computed there (0)",
                              NULL, NULL},
+    [SERVE_FAILURES] = {"--failures", CLI_VALUE, "WHAT",
+                        "replicas fail: a name of maquette show failures, a file, or name and key=value pairs "
+                        "(llama3,detection=10s)",
+                        NULL, NULL},
+    [SERVE_SPARES] = {"--spare-nodes", CLI_VALUE, "N", "nodes that stand by for those that fail (0)", NULL, NULL},
+    [SERVE_AUTOSCALE] = {"--autoscale", CLI_VALUE, "FILE.csv",
+                         "how many of the replicas are to be there: time_s,replicas", NULL, NULL},
+    [SERVE_START_TIME] = {"--start-time", CLI_VALUE, "TIME",
+                          "until a replica that is asked for, or has its nodes back, takes requests (2min)", NULL,
+                          NULL},
     [SERVE_WEIGHTS] = {"--weights", CLI_VALUE, "TYPE", "what weights are in memory and how they are multiplied (bf16)",
                        NULL, weights},
     [SERVE_EXPERT_WEIGHTS] = {"--expert-weights", CLI_VALUE, "TYPE", "of routed experts, where that is another type",
@@ -156,7 +166,8 @@ const struct cli_option cli_serve_table[] = {
                          "the most traffic that holds --slo (without: that is served as fast as it comes), and what "
                          "becomes of it",
                          NULL, NULL},
-    [SERVE_DRAWS] = {"--draws", CLI_VALUE, "N", "streams of requests that --find-rate tries, for its interval (6)",
+    [SERVE_DRAWS] = {"--draws", CLI_VALUE, "N",
+                     "streams of requests that --find-rate tries (6), or draws of --failures (20), for an interval",
                      NULL, NULL},
     [SERVE_POWER] = {"--power", CLI_FLAG, NULL, "watts of a GPU while it serves, and joules of a token", NULL, NULL},
     [SERVE_TRACE] =
@@ -384,12 +395,13 @@ static enum maq_status read_requests(struct serve_given *out, struct cli *cli, b
 static enum maq_status read_fleet(struct serve_given *out, struct cli *cli)
 {
     enum maq_status worst = cli_count(cli, &out->replicas, SERVE_REPLICAS, 1, 65536, out->replicas);
-    worst = cli_first_fault(worst, cli_count(cli, &out->draws, SERVE_DRAWS, 1, MAQ_CAPACITY_DRAWS, 6));
+    worst = cli_first_fault(
+        worst, cli_count(cli, &out->draws, SERVE_DRAWS, 1, MAQ_CAPACITY_DRAWS, cli->values[SERVE_FAILURES] ? 20 : 6));
     out->router = (enum maq_router)cli_serve_word(cli, SERVE_ROUTER, cli_serve_routers, (int)out->router);
     if (cli->values[SERVE_ROUTER] && out->replicas == 1 && !cli->values[SERVE_PREFILL_REPLICAS])
         return cli_usage(cli, MAQ_CODE_CLI_VALUE, "--replicas 4", "--router: there is one replica, to which all goes");
-    if (cli->values[SERVE_DRAWS] && (!out->find_rate || out->requests))
-        return cli_usage(cli, MAQ_CODE_CLI_VALUE, "--find-rate, without --requests",
+    if (cli->values[SERVE_DRAWS] && (!out->find_rate || out->requests) && !cli->values[SERVE_FAILURES])
+        return cli_usage(cli, MAQ_CODE_CLI_VALUE, "--find-rate without --requests, or --failures",
                          "--draws: nothing is drawn more than once");
     if (out->find_rate && (out->spec.concurrency > 0 || out->spec.rate > 0 || out->batch > 0))
         return cli_usage(cli, MAQ_CODE_CLI_VALUE, "without --rate, --concurrency and --batch",

@@ -30,6 +30,10 @@ enum {
     SERVE_KV_TRANSFER,
     SERVE_KV_BANDWIDTH,
     SERVE_LOCAL_PREFILL,
+    SERVE_FAILURES,
+    SERVE_SPARES,
+    SERVE_AUTOSCALE,
+    SERVE_START_TIME,
     SERVE_WEIGHTS,
     SERVE_EXPERT_WEIGHTS,
     SERVE_KV_DTYPE,
@@ -104,7 +108,11 @@ struct serve_given {
     struct maq_serve_options prefill;
     enum maq_router prefill_router;
     struct maq_handover handover;
-    bool own_cluster;               /* it stands on one of its own */
+    bool own_cluster;                     /* it stands on one of its own */
+    struct maq_loaded_failures *failures; /* outages.c; owned by the caller, as counts is */
+    struct maq_replica_count *counts;
+    uint32_t n_counts, spare_nodes;
+    double start_s;
     struct maq_loaded_job *drafter; /* a model that drafts, as a job; owned by the caller; NULL = none */
 };
 
@@ -134,6 +142,16 @@ enum maq_status cli_serve_split_cluster(struct cli *cli);
 /* What is said of the pool that computes prompts, of which `job` is the other one's; the job of it: *box is owned by the caller, NULL: there is no such pool. */
 enum maq_status cli_serve_pools(struct serve_given *out, struct maq_loaded_job **box, struct cli *cli,
                                 const struct maq_job *job);
+
+/* ---- outages.c ---- */
+
+/* What is said of replicas that come, leave and fail, once the requests are read. */
+enum maq_status cli_serve_outages(struct serve_given *out, struct cli *cli);
+bool cli_serve_has_outages(const struct serve_given *given);
+/* The fleet under them: *r is owned by the caller, *room is for what it points to. */
+enum maq_status cli_serve_run_outages(struct maq_serve_result **r, struct maq_attainment *room,
+                                      const struct maq_fleet *fleet, const struct maq_requests *requests,
+                                      const struct serve_given *given, struct cli *cli);
 
 /* Speculative decoding, once the requests are read: speculation.c */
 enum maq_status cli_serve_speculation(struct serve_given *out, struct cli *cli, const struct maq_job *job);

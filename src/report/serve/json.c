@@ -141,6 +141,20 @@ static void add_fleet(struct maq_json root, const struct maq_serve_result *r)
     }
 }
 
+static void add_availability(struct maq_json root, const struct maq_serve_result *r)
+{
+    const struct maq_serve_availability *a = &r->availability;
+    struct maq_json map = maq_json_map(root, "availability");
+    MAQ_JSON_INTS(map, {"failures", a->failures}, {"retried_requests", a->retried});
+    MAQ_JSON_REALS(map, {"replicas_mean", a->replicas}, {"devices_mean", a->gpus}, {"nobody_s", a->nobody_s});
+    if (!r->attainment)
+        return;
+    struct maq_json share = maq_json_map(map, "attainment");
+    MAQ_JSON_REALS(share, {"first", r->attainment->first}, {"low", r->attainment->low}, {"high", r->attainment->high},
+                   {"confidence", r->attainment->confidence});
+    MAQ_JSON_INTS(share, {"draws", r->attainment->n_draws}, {"draws_with_all_bounds_met", r->attainment->met});
+}
+
 static void add_iterations(struct maq_json root, const struct maq_serve_result *r)
 {
     struct maq_json engine = maq_json_map(root, "iterations");
@@ -199,6 +213,8 @@ enum maq_status maq_report_serve_json(char **out, const struct maq_serve_result 
         add_speculation(d.root, r);
     if (r->replicas)
         add_fleet(d.root, r);
+    if (r->availability.known)
+        add_availability(d.root, r);
     if (r->pools)
         add_pools(d.root, r->pools);
     if (r->finished > 0) {
@@ -270,10 +286,10 @@ enum maq_status maq_report_serve_csv(char **out, const struct maq_serve_result *
     struct maq_buf b;
     (void)diag;
     maq_buf_init(&b, CSV_MAX);
-    maq_buf_addf(&b, "request,prompt,output,arrival_s,scheduled_s,first_token_s,last_token_s,cached,preemptions%s%s\n",
-                 r->replicas ? ",replica" : "",
-                 r->pools ? ",prefill_replica,reserved_s,computed_s,transfer_begins_s,transfer_ends_s,transfer_bytes"
-                          : "");
+    maq_buf_addf(
+        &b, "request,prompt,output,arrival_s,scheduled_s,first_token_s,last_token_s,cached,preemptions%s%s%s\n",
+        r->replicas ? ",replica" : "", r->availability.known ? ",retries" : "",
+        r->pools ? ",prefill_replica,reserved_s,computed_s,transfer_begins_s,transfer_ends_s,transfer_bytes" : "");
     for (uint32_t i = 0; i < r->n_requests; i++) {
         const struct maq_served *s = &r->served[i];
         maq_buf_addf(&b, "%u,%lld,%lld,%.9f,%.9f,%.9f,%.9f,%lld,%u", i, (long long)requests->at[i].prompt,
@@ -281,6 +297,8 @@ enum maq_status maq_report_serve_csv(char **out, const struct maq_serve_result *
                      (long long)s->cached, s->preemptions);
         if (r->replicas)
             maq_buf_addf(&b, ",%u", s->replica);
+        if (r->availability.known)
+            maq_buf_addf(&b, ",%u", s->retries);
         if (r->pools)
             add_handed(&b, &r->pools->handed[i]);
         maq_buf_adds(&b, "\n");

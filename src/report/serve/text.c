@@ -165,6 +165,37 @@ static void put_fleet(struct maq_page *page, struct maq_buf *line, const struct 
     put(page, "fleet", line);
 }
 
+/* Replicas that come, leave and fail. */
+static void put_availability(struct maq_page *page, struct maq_buf *line, const struct maq_serve_result *r)
+{
+    const struct maq_serve_availability *a = &r->availability;
+    char time[32];
+    if (!a->known)
+        return;
+    maq_buf_addf(line,
+                 "%.4g of %u replicas take requests in the mean, on %.4g GPUs; %u failure%s, %u request%s sent again",
+                 a->replicas, r->n_replicas, a->gpus, a->failures, maq_words_s(a->failures), a->retried,
+                 maq_words_s(a->retried));
+    if (a->nobody_s > 0)
+        maq_buf_addf(line, "; for %s nobody takes any", maq_format_time(time, a->nobody_s));
+    put(page, "there", line);
+}
+
+static void put_attainment(struct maq_page *page, struct maq_buf *line, const struct maq_serve_result *r)
+{
+    const struct maq_attainment *a = r->attainment;
+    if (!a)
+        return;
+    maq_buf_addf(line, "%.4g %% of requests are within the bounds", 100 * a->first);
+    if (a->n_draws > 1)
+        maq_buf_addf(
+            line,
+            "; %.4g to %.4g %% over %u draws of failures, which hold a further one with %.0f %%. All bounds hold in %u "
+            "of them. What is shown is the first",
+            100 * a->low, 100 * a->high, a->n_draws, 100 * a->confidence, a->met);
+    put(page, "attainment", line);
+}
+
 /* What the pool is that computes prompts, where it is another than the one above. */
 static void put_prefill(struct maq_page *page, struct maq_buf *line, const struct maq_serve_result *r)
 {
@@ -357,11 +388,13 @@ enum maq_status maq_report_serve_text(char **out, const struct maq_serve_result 
         put_handover(&page, &line, r);
     } else if (r->replicas) {
         put_fleet(&page, &line, r);
+        put_availability(&page, &line, r);
     }
     if (r->finished > 0) {
         put_load(&page, &line, r);
         if (r->slo.slo.n > 0)
             put_slo(&page, &line, r);
+        put_attainment(&page, &line, r);
         maq_buf_adds(&page.out, "\n");
         put_latencies(&page, r);
         maq_buf_adds(&page.out, "\n");

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* outages.c - `maquette serve --failures ... --autoscale ...`: replicas that come, leave and fail. */
+#include "maquette/fleet_outages.h"
+
+#include "cli/cli.h"
+#include "cli/codes.h"
+#include "cli/serve/options.h"
+
+#define START_S 120.0
+
+bool cli_serve_has_outages(const struct serve_given *given)
+{
+    return given->failures || given->n_counts > 0;
+}
+
+/* What does not go with them. */
+static enum maq_status check(const struct serve_given *given, struct cli *cli)
+{
+    const char *which = cli->values[SERVE_FAILURES] ? "--failures" : "--autoscale";
+    if (given->prefill_replicas > 0 || cli->values[SERVE_PREFILL_REPLICAS])
+        return cli_usage(cli, MAQ_CODE_CLI_VALUE, NULL,
+                         "%s: replicas of prefill and decode pools are there all the time", which);
+    if (given->find_rate || given->batch > 0 || cli->values[SERVE_TRACE])
+        return cli_usage(cli, MAQ_CODE_CLI_VALUE, "--rate or --requests",
+                         "%s is of requests that come over a time: without --find-rate, --batch and --trace", which);
+    if (given->spec.concurrency > 0 && cli->values[SERVE_FAILURES])
+        return cli_usage(cli, MAQ_CODE_CLI_VALUE, "--rate or --requests",
+                         "--failures: with --concurrency nobody knows for how long requests come");
+    return MAQ_OK;
+}
+
+enum maq_status cli_serve_outages(struct serve_given *out, struct cli *cli)
+{
+    enum maq_status worst = cli_count(cli, &out->spare_nodes, SERVE_SPARES, 0, 65536, 0);
+    const char *start = cli->values[SERVE_START_TIME];
+    out->start_s = START_S;
+    if (start && (!maq_quantity_read(&out->start_s, start, MAQ_QUANTITY_TIME) || out->start_s < 0))
+        worst = cli_first_fault(worst, cli_usage(cli, MAQ_CODE_CLI_VALUE, "--start-time 90s",
+                                                 "--start-time takes a time, not '%s'", start));
+    if (!cli->values[SERVE_FAILURES] && !cli->values[SERVE_AUTOSCALE]) {
+        if (start || cli->values[SERVE_SPARES])
+            worst = cli_first_fault(worst, cli_usage(cli, MAQ_CODE_CLI_VALUE, "--failures llama3, --autoscale FILE.csv",
+                                                     "%s has no effect: no replica fails or comes",
+                                                     start ? "--start-time" : "--spare-nodes"));
+        return worst;
+    }
+    if (cli->values[SERVE_SPARES] && !cli->values[SERVE_FAILURES])
+        worst = cli_first_fault(worst, cli_usage(cli, MAQ_CODE_CLI_VALUE, "--failures llama3",
+                                                 "--spare-nodes has no effect: no node fails"));
+    worst = cli_first_fault(worst, check(out, cli));
+    if (cli->values[SERVE_FAILURES])
+        worst = cli_first_fault(worst, maq_failures_load(&out->failures, cli->values[SERVE_FAILURES], cli->diag));
+    if (cli->values[SERVE_AUTOSCALE])
+        worst = cli_first_fault(worst, maq_replica_counts_read(&out->counts, &out->n_counts,
+                                                               cli->values[SERVE_AUTOSCALE], out->replicas, cli->diag));
+    return worst;
+}
+
+enum maq_status cli_serve_run_outages(struct maq_serve_result **r, struct maq_attainment *room,
+                                      const struct maq_fleet *fleet, const struct maq_requests *requests,
+                                      const struct serve_given *given, struct cli *cli)
+{
+    const struct maq_outage_spec spec = {.failures = given->failures ? maq_failures_get(given->failures) : NULL,
+                                         .counts = given->counts,
+                                         .n_counts = given->n_counts,
+                                         .start_s = given->start_s,
+                                         .spare_nodes = given->spare_nodes,
+                                         .span_s = requests->n > 0 ? requests->at[requests->n - 1].arrival_s : 0,
+                                         .seed = given->spec.seed};
+    bool judged = given->slo.n > 0 && given->failures;
+    enum maq_status status = maq_fleet_attainment(judged ? room : NULL, r, fleet, requests, &spec,
+                                                  judged ? given->draws : 1, &given->slo, cli->diag);
+    if (status == MAQ_OK)
+        (*r)->attainment = judged && (*r)->fits ? room : NULL;
+    return status;
+}
