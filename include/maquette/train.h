@@ -58,10 +58,13 @@ struct maq_stage_result {
     uint32_t peak_microbatches;        /* activations of this many (microbatch, chunk) pairs are alive at the peak */
 };
 
-struct maq_train_op {             /* one row of the costliest operators */
-    char text[96];                /* "gemm 8192x14336x4096 bf16" */
-    const char *where;            /* name of the module that uses it most often */
-    uint8_t provider;             /* enum maq_provider */
+struct maq_train_op {  /* one row of the costliest operators */
+    char text[96];     /* "gemm 8192x14336x4096 bf16" */
+    const char *where; /* name of the module that uses it most often */
+    uint8_t provider;  /* enum maq_provider */
+    bool collective;   /* else it computes: */
+    double flop,
+        bytes; /* of one call: operations, and the memory traffic that it cannot do without; 0 of collectives */
     double count, seconds, share; /* per step on the critical stage; share of its busy time */
 };
 
@@ -183,6 +186,38 @@ struct maq_train_memory {
 MAQ_API enum maq_status maq_train_memory(struct maq_train_memory *out, const struct maq_job *job,
                                          struct maq_diag *diag);
 MAQ_API void maq_train_memory_free(struct maq_train_memory *memory);
+
+/*
+ * What every stage does in a step, as the fast path times it: spans[first[s]] .. spans[first[s + 1]] of stage s. Passes come first, in the
+ * order in which they run, and do not overlap; then what it sends, gathers and reduces beside them, and the end of the step.
+ */
+enum maq_train_span_kind {
+    MAQ_SPAN_FORWARD,
+    MAQ_SPAN_BACKWARD, /* of the input alone where the schedule splits it */
+    MAQ_SPAN_WEIGHT,
+    MAQ_SPAN_PAIR,   /* a forward and a backward pass at once (DualPipe); its microbatch is the forward's */
+    MAQ_SPAN_SEND,   /* of the result of a pass to another stage */
+    MAQ_SPAN_GATHER, /* of parameters, outside of passes */
+    MAQ_SPAN_REDUCE, /* of gradients, behind the last passes */
+    MAQ_SPAN_NORM,   /* of the gradients, over all ranks */
+    MAQ_SPAN_UPDATE,
+    MAQ_SPAN_KIND_COUNT
+};
+struct maq_train_span {
+    uint8_t kind; /* enum maq_train_span_kind */
+    uint16_t chunk;
+    uint32_t microbatch;
+    int64_t start_ns, end_ns;
+};
+struct maq_train_spans {
+    uint32_t n_stages;
+    uint32_t *first; /* [n_stages + 1] */
+    struct maq_train_span *spans;
+};
+MAQ_API const char *maq_train_span_name(enum maq_train_span_kind kind);
+/* *out is filled on success and owned by the caller (maq_train_spans_free). */
+MAQ_API enum maq_status maq_train_spans(struct maq_train_spans *out, const struct maq_job *job, struct maq_diag *diag);
+MAQ_API void maq_train_spans_free(struct maq_train_spans *spans);
 
 /* The whole step as a graph: one class per pipeline stage. */
 struct maq_train_graph {

@@ -41,6 +41,8 @@ static void add_operators(struct maq_json document, const struct maq_train_resul
         maq_json_text(row, "module", op->where);
         maq_json_text(row, "provider", maq_provider_name((enum maq_provider)op->provider));
         maq_json_count(row, "calls", op->count);
+        if (!op->collective)
+            MAQ_JSON_REALS(row, {"flop_per_call", op->flop}, {"bytes_per_call", op->bytes});
         maq_json_real(row, "time_s", op->seconds);
         maq_json_real(row, "busy_share", op->share);
     }

@@ -212,11 +212,18 @@ static void add_row(struct maq_train_result *r, const struct maq_blueprint *bp, 
     for (; i > 0 && r->ops[i - 1].seconds < seconds; i--)
         r->ops[i] = r->ops[i - 1];
     struct maq_train_op *row = &r->ops[i];
-    *row = (struct maq_train_op){.provider = bp->items->at[item].cost.provider,
+    const struct maq_item *it = &bp->items->at[item];
+    struct maq_work work = {0};
+    if (!it->is_coll)
+        work = maq_op_work(&it->op);
+    *row = (struct maq_train_op){.provider = it->cost.provider,
+                                 .collective = it->is_coll,
+                                 .flop = work.matrix_flop + work.vector_flop,
+                                 .bytes = work.bytes,
                                  .count = c->times[item],
                                  .seconds = seconds,
                                  .share = seconds / busy};
-    maq_item_describe(row->text, &bp->items->at[item]);
+    maq_item_describe(row->text, it);
     row->where = where_of(c, item);
 }
 

@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * spans.c - what every stage does in a step, with its begin and end: passes of microbatches, transfers to other stages, data-parallel
+ * communication outside of passes, and the end of the step.
+ *
+ * Times are the fast path's. A pass ends when the schedule's evaluation says so, and has lasted as long as a pass of its virtual stage
+ * does; what it waited for lies before it. A transfer sets out when its pass has ended and, over the network, when the port of its stage
+ * is free; it is there a hop later. A reduction of gradients is drawn from the begin of the last pass that completes them, or from the
+ * end of the one before it, to its end: its buckets follow each other in that time.
+ */
+#include <math.h>
+#include <stdlib.h>
+
+#include "base/check.h"
+#include "train/cache.h"
+#include "train/predict.h"
+#include "train/step/dp_comm.h"
+
+struct writer {
+    const struct maq_blueprint *bp;
+    const struct maq_step_times *times;
+    struct maq_train_span *spans;
+    uint32_t n;
+};
+
+const char *maq_train_span_name(enum maq_train_span_kind kind)
+{
+    static const char *const names[MAQ_SPAN_KIND_COUNT] = {
+        [MAQ_SPAN_FORWARD] = "forward",           [MAQ_SPAN_BACKWARD] = "backward",
+        [MAQ_SPAN_WEIGHT] = "weight gradient",    [MAQ_SPAN_PAIR] = "forward and backward",
+        [MAQ_SPAN_SEND] = "pipeline transfer",    [MAQ_SPAN_GATHER] = "parameter gather",
+        [MAQ_SPAN_REDUCE] = "gradient reduction", [MAQ_SPAN_NORM] = "gradient norm",
+        [MAQ_SPAN_UPDATE] = "optimizer"};
+    MAQ_ASSERT(kind < MAQ_SPAN_KIND_COUNT);
+    return names[kind];
+}
+
+static void add(struct writer *w, enum maq_train_span_kind kind, double start, double end, uint16_t chunk,
+                uint32_t microbatch)
+{
+    int64_t from = llround(start > 0 ? start : 0), to = llround(end);
+    if (to > from)
+        w->spans[w->n++] = (struct maq_train_span){
+            .kind = (uint8_t)kind, .chunk = chunk, .microbatch = microbatch, .start_ns = from, .end_ns = to};
+}
+
+static uint16_t chunk_of(const struct maq_schedule *s, uint32_t position, uint32_t direction)
+{
+    uint16_t stage, chunk;
+    maq_schedule_locate(&stage, &chunk, s->kind, s->stages, position, direction);
+    return chunk;
+}
+
+/* How long the pass itself takes. */
+static double length_of(const struct writer *w, uint32_t id)
+{
+    const struct maq_schedule *s = w->bp->schedule;
+    const struct maq_task *t = &s->tasks[id];
+    const struct maq_program *p = w->bp->programs[t->position], *b = p;
+    double ns = 0;
+    switch ((enum maq_task_kind)t->kind) {
+    case MAQ_TASK_F:
+        return p->forward_ns;
+    case MAQ_TASK_B:
+        ns = p->backward_ns + (s->split_backward && !t->split ? p->weight_ns : 0);
+        break;
+    case MAQ_TASK_W:
+        ns = p->weight_ns;
+        break;
+    case MAQ_TASK_FB:
+        b = w->bp->programs[t->b_position];
+        ns = p->forward_ns + b->backward_ns + b->weight_ns;
+        break;
+    case MAQ_TASK_KIND_COUNT:
+        break;
+    }
+    return ns + (maq_task_is_last(s, id) ? maq_sync_late_ns(w->bp, b) : 0);
+}
+
+static void add_passes(struct writer *w, uint32_t stage)
+{
+    static const enum maq_train_span_kind kinds[MAQ_TASK_KIND_COUNT] = {[MAQ_TASK_F] = MAQ_SPAN_FORWARD,
+                                                                        [MAQ_TASK_B] = MAQ_SPAN_BACKWARD,
+                                                                        [MAQ_TASK_W] = MAQ_SPAN_WEIGHT,
+                                                                        [MAQ_TASK_FB] = MAQ_SPAN_PAIR};
+    const struct maq_schedule *s = w->bp->schedule;
+    for (uint32_t id = s->stage_first[stage]; id != MAQ_NO_TASK; id = s->next_on_stage[id]) {
+        const struct maq_task *t = &s->tasks[id];
+        double end = w->times->finish[(size_t)id * w->times->stride];
+        add(w, kinds[t->kind], end - length_of(w, id), end, chunk_of(s, t->position, t->direction), t->microbatch);
+    }
+}
+
+static void add_sends(struct writer *w, uint32_t stage)
+{
+    const struct maq_schedule *s = w->bp->schedule;
+    double free_at = 0;
+    for (uint32_t id = s->stage_first[stage]; id != MAQ_NO_TASK && w->bp->hop_ns; id = s->next_on_stage[id]) {
+        const struct maq_task *t = &s->tasks[id];
+        uint32_t border = maq_task_sends(s, t);
+        double sent = w->times->finish[(size_t)id * w->times->stride];
+        if (border == 0)
+            continue;
+        double port = maq_blueprint_port_ns(w->bp, border);
+        if (port > 0) {
+            sent = sent > free_at ? sent : free_at;
+            free_at = sent + port;
+        }
+        add(w, MAQ_SPAN_SEND, sent, sent + w->bp->hop_ns[border], chunk_of(s, t->position, t->direction),
+            t->microbatch);
+    }
+}
+
+/* Parameters before the first microbatch, gradients behind the last one: maq_step_times() has the same sums. */
+static void add_data_parallel(struct writer *w, uint32_t stage)
+{
+    const struct maq_blueprint *bp = w->bp;
+    const struct maq_schedule *s = bp->schedule;
+    bool overlaps = bp->job->plan.overlap_grad_reduce == MAQ_ON;
+    double stream = 0;
+    uint16_t at[MAQ_MAX_STAGES];
+    uint32_t chunks = maq_schedule_positions(s, stage, at);
+    for (uint32_t c = 0; c < chunks && bp->gather_first; c++) {
+        double from = stream;
+        (void)maq_sync_ready_ns(bp->programs[at[c]], from, &stream);
+        add(w, MAQ_SPAN_GATHER, from, stream, (uint16_t)c, 0);
+    }
+    stream = overlaps ? 0 : w->times->stage_end[stage];
+    for (uint32_t i = bp->grads->first[stage]; i < bp->grads->first[stage + 1] && maq_reduces_behind(bp); i++) {
+        uint32_t id = bp->grads->task[i];
+        const struct maq_task *t = &s->tasks[id];
+        bool pair = t->kind == MAQ_TASK_FB;
+        uint32_t position = pair ? t->b_position : t->position;
+        const struct maq_program *p = bp->programs[position];
+        double start =
+            w->times->finish[(size_t)id * w->times->stride] - (s->split_backward ? p->weight_ns : p->backward_ns);
+        double from = overlaps && start > stream ? start : stream;
+        stream = overlaps ? maq_sync_reduced_ns(bp, p, start, stream) : stream + p->reduce_ns;
+        add(w, MAQ_SPAN_REDUCE, from, stream, chunk_of(s, position, pair ? t->b_direction : t->direction),
+            pair ? t->b_microbatch : t->microbatch);
+    }
+}
+
+static void add_end(struct writer *w, uint32_t stage)
+{
+    const struct maq_blueprint *bp = w->bp;
+    double t = w->times->pipeline, gather = 0;
+    uint16_t at[MAQ_MAX_STAGES];
+    uint32_t chunks = maq_schedule_positions(bp->schedule, stage, at);
+    for (uint32_t c = 0; c < chunks; c++)
+        gather += maq_program_exposed_gather(bp, bp->programs[at[c]]);
+    double update = t + w->times->norm + bp->optimizer[stage]->dur_ns + bp->lost_ns[stage] + bp->unpaired_ns[stage];
+    add(w, MAQ_SPAN_NORM, t, t + w->times->norm, 0, 0);
+    add(w, MAQ_SPAN_UPDATE, t + w->times->norm, update, 0, 0);
+    add(w, MAQ_SPAN_GATHER, update, update + gather, 0, 0);
+}
+
+static enum maq_status write_spans(struct maq_train_spans *out, const struct maq_blueprint *bp,
+                                   const struct maq_step_times *times)
+{
+    const struct maq_schedule *s = bp->schedule;
+    struct writer w = {.bp = bp, .times = times};
+    size_t room = 2 * (size_t)s->n_tasks + 3 * (size_t)s->stages;
+    for (uint32_t stage = 0; stage < s->stages; stage++) {
+        uint16_t at[MAQ_MAX_STAGES];
+        room += maq_schedule_positions(s, stage, at) + bp->grads->first[stage + 1] - bp->grads->first[stage];
+    }
+    out->first = calloc((size_t)s->stages + 1, sizeof *out->first);
+    out->spans = w.spans = calloc(room, sizeof *w.spans);
+    if (!out->first || !out->spans)
+        return MAQ_NO_MEMORY;
+    for (uint32_t stage = 0; stage < s->stages; stage++) {
+        out->first[stage] = w.n;
+        add_passes(&w, stage);
+        add_sends(&w, stage);
+        add_data_parallel(&w, stage);
+        add_end(&w, stage);
+    }
+    out->n_stages = s->stages;
+    out->first[s->stages] = w.n;
+    return MAQ_OK;
+}
+
+enum maq_status maq_train_spans(struct maq_train_spans *out, const struct maq_job *job, struct maq_diag *diag)
+{
+    struct maq_arena arena;
+    struct maq_cache cache;
+    struct maq_blueprint bp;
+    struct maq_step_times times;
+    struct maq_train_spans spans = {0};
+    maq_arena_init(&arena, 0);
+    enum maq_status status = maq_cache_init(&cache, job, diag);
+    if (status == MAQ_OK)
+        status = maq_blueprint_build(&bp, job, &cache, &arena, diag);
+    if (status == MAQ_OK)
+        status = maq_step_times(&times, &(const struct maq_blueprint *){&bp}, 1, &arena);
+    if (status == MAQ_OK)
+        status = write_spans(&spans, &bp, &times);
+    maq_cache_fini(&cache);
+    maq_arena_fini(&arena);
+    if (status != MAQ_OK) {
+        maq_train_spans_free(&spans);
+        return status == MAQ_NO_MEMORY ? maq_no_memory(diag, "the spans of a step") : status;
+    }
+    *out = spans;
+    return MAQ_OK;
+}
+
+void maq_train_spans_free(struct maq_train_spans *spans)
+{
+    free(spans->first);
+    free(spans->spans);
+    *spans = (struct maq_train_spans){0};
+}
