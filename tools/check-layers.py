@@ -43,6 +43,7 @@ ROOMS = {
     "planner": [("space", "compose", "serve"), ("uniform", "stages"), ("mixed", "measured"), ("external",)],
     "capture": [("trace", "price", "graph", "infer"), ("mqt",), ("import",)],
     "serve": [("kv", "pass", "request", "slo", "command", "draft"), ("sched",), ("engine",), ("fleet",)],
+    "report": [("train", "plan", "risk", "capture", "serve", "show", "timeline"), ("html",)],
     "validate": [("train",), ("collectives", "plans", "risk", "serve"), ("kernels",)],
 }
 NEIGHBOURS = {("train", "step", "memory"), ("train", "memory", "step")}

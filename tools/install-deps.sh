@@ -25,6 +25,7 @@ need_library zlib zlib1g-dev
 need_library sqlite3 libsqlite3-dev
 need_library cmocka libcmocka-dev
 has_header Random123/philox.h || missing+=(librandom123-dev)
+[ -f /usr/share/javascript/chart.js/chart.min.js ] || missing+=(libjs-chart.js)
 if [ "$what" = all ]; then
     need_command gcc gcc
     need_command clang clang
@@ -38,6 +39,7 @@ if [ "$what" = all ]; then
     need_command protoc protobuf-compiler
     need_command cbc coinor-cbc
     need_command mpirun openmpi-bin
+    need_command chromium chromium
     need_library ompi-c libopenmpi-dev
 fi
 [ ${#missing[@]} -eq 0 ] && exit 0

@@ -52,6 +52,15 @@ MAQ_API enum maq_status maq_report_train_text(char **out, const struct maq_train
 MAQ_API enum maq_status maq_report_train_json(char **out, const struct maq_train_result *result,
                                               const struct maq_report_opts *opts, struct maq_diag *diag);
 
+/*
+ * The same as one HTML file that needs no network and carries its document: docs/html.md. spans: of maq_train_spans(), for the pipeline's
+ * chart; memory: of maq_train_memory(), for memory over time. Either may be NULL: the chart is left out.
+ */
+MAQ_API enum maq_status maq_report_train_html(char **out, const struct maq_train_result *result,
+                                              const struct maq_train_spans *spans,
+                                              const struct maq_train_memory *memory, const struct maq_report_opts *opts,
+                                              struct maq_diag *diag);
+
 /* The best plans of a job. */
 struct maq_report_plan {
     const struct maq_loaded_job *open;

@@ -101,6 +101,10 @@ struct cli_option {
     {                                                                                                                  \
         "--output", CLI_VALUE, "FILE", "write the report to FILE, not to standard output", NULL, NULL                  \
     }
+#define CLI_OPTION_HTML                                                                                                \
+    {                                                                                                                  \
+        "--html", CLI_VALUE, "FILE", "the report as one HTML file with charts, beside what is printed", NULL, NULL     \
+    }
 #define CLI_OPTION_COMM_SIZE                                                                                           \
     {                                                                                                                  \
         "--comm-size", CLI_VALUE, "input|count",                                                                       \
@@ -154,6 +158,8 @@ enum maq_status cli_help_command(struct cli *cli, const struct cli_command *comm
 
 /* Text to standard output, or to a file when path is not NULL. Takes `text` (free()). output.c */
 enum maq_status cli_write(struct cli *cli, char *text, const char *path);
+/* Before a long computation: whether a file could be written there; NULL: none is wanted. output.c */
+enum maq_status cli_can_write(struct cli *cli, const char *path);
 
 /* How two things ended of which one does not wait for the other: a report, and the file beside it. */
 static inline enum maq_status cli_first_fault(enum maq_status first, enum maq_status second)

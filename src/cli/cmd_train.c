@@ -13,6 +13,7 @@ enum {
     OPT_NAME,
     OPT_SET,
     OPT_JSON,
+    OPT_HTML,
     OPT_TRACE,
     OPT_EXPLAIN,
     OPT_ENGINE,
@@ -32,6 +33,7 @@ static const struct cli_option options[] = {
     [OPT_NAME] = CLI_OPTION_NAME,
     [OPT_SET] = CLI_OPTION_SET,
     [OPT_JSON] = {"--json", CLI_FLAG, NULL, "JSON instead of text (schema maquette.train/1)", NULL, NULL},
+    [OPT_HTML] = CLI_OPTION_HTML,
     [OPT_TRACE] = {"--trace", CLI_VALUE, "FILE",
                    "timeline of the step for ui.perfetto.dev; FILE.json for Chrome's format, FILE.gz compressed", NULL,
                    NULL},
@@ -98,19 +100,46 @@ static enum maq_status write_trace(struct cli *cli, const struct timeline *t, co
     return status;
 }
 
+static enum maq_status write_page(struct cli *cli, const struct maq_train_result *result,
+                                  const struct maq_report_opts *opts)
+{
+    struct maq_train_spans spans;
+    struct maq_train_memory memory;
+    char *text;
+    enum maq_status status = maq_train_spans(&spans, result->job, cli->diag);
+    if (status != MAQ_OK)
+        return status;
+    status = maq_train_memory(&memory, result->job, cli->diag);
+    if (status == MAQ_OK) {
+        status = maq_report_train_html(&text, result, &spans, &memory, opts, cli->diag);
+        maq_train_memory_free(&memory);
+    }
+    maq_train_spans_free(&spans);
+    return status == MAQ_OK ? cli_write(cli, text, cli->values[OPT_HTML]) : status;
+}
+
 static enum maq_status report(struct cli *cli, const struct maq_loaded_job *box, const struct maq_train_result *result,
                               const struct maq_report_engine *engine)
 {
     const char *file = cli->values[OPT_OUTPUT];
     struct maq_report_opts opts = cli_report_opts(cli, file != NULL);
-    char *text, *explain = cli->values[OPT_EXPLAIN] ? maq_job_explain(box) : NULL, advice[MAQ_ADVICE_BYTES];
-    if (cli->values[OPT_EXPLAIN] && !explain)
+    bool explains = cli->values[OPT_EXPLAIN] || cli->values[OPT_HTML];
+    char *text, *explain = explains ? maq_job_explain(box) : NULL, advice[MAQ_ADVICE_BYTES];
+    enum maq_status status = MAQ_OK;
+    if (explains && !explain)
         return MAQ_NO_MEMORY;
     opts.explain = explain;
     opts.engine = engine;
     opts.advice = result->fits ? NULL : maq_search_advice(advice, box, result);
-    enum maq_status status = cli->values[OPT_JSON] ? maq_report_train_json(&text, result, &opts, cli->diag)
-                                                   : maq_report_train_text(&text, result, &opts, cli->diag);
+    if (cli->values[OPT_HTML])
+        status = write_page(cli, result, &opts);
+    if (status != MAQ_OK) {
+        free(explain);
+        return status;
+    }
+    opts.explain = cli->values[OPT_EXPLAIN] ? explain : NULL;
+    status = cli->values[OPT_JSON] ? maq_report_train_json(&text, result, &opts, cli->diag)
+                                   : maq_report_train_text(&text, result, &opts, cli->diag);
     free(explain);
     return status == MAQ_OK ? cli_write(cli, text, file) : status;
 }
@@ -133,6 +162,8 @@ static enum maq_status simulate(struct cli *cli, const struct maq_loaded_job *bo
     struct timeline timeline = {0};
     double min_fit = 0;
     enum maq_status status = read_min_fit(&min_fit, cli);
+    if (status == MAQ_OK)
+        status = cli_can_write(cli, cli->values[OPT_HTML]);
     if (status != MAQ_OK)
         return status;
     status = maq_train_predict(&result, job, cli->diag);
@@ -178,6 +209,7 @@ const struct cli_command cli_train = {
     .examples = "  maquette train examples/llama3-405b-16k.yaml\n"
                 "  maquette train --model llama-3.1-8b --cluster h100-sxm:8 --zero 3 --seq 8192 --gbs 64\n"
                 "  maquette train job.yaml --tp 4 --recompute selective --trace step.pftrace\n"
+                "  maquette train job.yaml --html step.html\n"
                 "  maquette train --cluster h100-sxm:8 -- pretrain_gpt.py --num-layers 24 --hidden-size 2048 \\\n"
                 "    --num-attention-heads 16 --seq-length 2048 --max-position-embeddings 2048 --vocab-size 50304 \\\n"
                 "    --micro-batch-size 4 --global-batch-size 128 --bf16\n",

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "cli/cli.h"
@@ -44,6 +45,25 @@ enum maq_status cli_write(struct cli *cli, char *text, const char *path)
         status = fail(cli, path, errno);
     free(text);
     return status;
+}
+
+enum maq_status cli_can_write(struct cli *cli, const char *path)
+{
+    struct stat found;
+    int error = 0;
+    if (!path)
+        return MAQ_OK;
+    if (stat(path, &found) == 0) {
+        error = S_ISDIR(found.st_mode) ? EISDIR : access(path, W_OK) != 0 ? errno : 0;
+    } else {
+        const char *slash = strrchr(path, '/');
+        char *folder = slash ? strndup(path, (size_t)(slash - path) + 1) : strdup(".");
+        if (!folder)
+            return cli_no_memory(cli);
+        error = access(folder, W_OK) != 0 ? errno : 0;
+        free(folder);
+    }
+    return error == 0 ? MAQ_OK : fail(cli, path, error);
 }
 
 void cli_print_diag(const struct cli *cli)

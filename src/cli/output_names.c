@@ -23,6 +23,7 @@ static const struct named {
 } rules[] = {
     {"train|replay|serve", "--trace", ONLY, "json|pftrace|perfetto-trace|perfetto|pb|proto|trace",
      "a time line is Perfetto's (FILE.pftrace) or Chrome's (FILE.json), for ui.perfetto.dev; FILE.gz compressed"},
+    {NULL, "--html", ONLY, "html|htm", "the page is HTML: FILE.html"},
     {"validate", "--plot", ONLY, "svg", "a plot is an SVG: FILE.svg"},
     {"risk|islands", "--write", ONLY, "yaml|yml", "what is written is YAML: FILE.yaml"},
     {NULL, "--output", NEVER, "html|htm|svg|png|pdf|csv|tsv|xlsx|md|yaml|yml|pftrace",

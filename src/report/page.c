@@ -334,3 +334,15 @@ void maq_table_print(struct maq_page *page, const struct maq_table *t, size_t in
     for (size_t r = 0; r < t->n_rows; r++)
         put_row(page, t, width, t->rows[r].cell, t->rows[r].ink, indent);
 }
+
+struct maq_str maq_table_at(const struct maq_table *t, size_t row, size_t column)
+{
+    MAQ_ASSERT(row < t->n_rows && column < t->n_columns);
+    return t->rows[row].cell[column];
+}
+
+enum maq_ink maq_table_ink(const struct maq_table *t, size_t row)
+{
+    MAQ_ASSERT(row < t->n_rows);
+    return t->rows[row].ink;
+}

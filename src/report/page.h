@@ -59,5 +59,8 @@ void maq_table_fini(struct maq_table *t);
 void maq_table_row(struct maq_table *t, enum maq_ink ink);
 void maq_table_cell(struct maq_table *t, const char *fmt, ...) MAQ_PRINTF(2, 3);
 void maq_table_print(struct maq_page *page, const struct maq_table *t, size_t indent);
+/* A cell, for who prints tables elsewhere, and the ink of its row. */
+struct maq_str maq_table_at(const struct maq_table *t, size_t row, size_t column);
+enum maq_ink maq_table_ink(const struct maq_table *t, size_t row);
 
 #endif

@@ -14,6 +14,7 @@
 #include "report/money.h"
 #include "report/page.h"
 #include "report/train/assumptions.h"
+#include "report/train/train_words.h"
 #include "report/words.h"
 
 #define LABEL 12    /* width of the labels on the left */
@@ -76,73 +77,26 @@ static void put_job(struct maq_page *page, const struct maq_job *job)
 
 /* --- does it fit --------------------------------------------------------------------------------------------- */
 
-/* The device of a stage: that with its capacity. */
-static const char *device_of(const struct maq_cluster *cluster, const struct maq_stage_result *st)
-{
-    for (uint32_t g = 0; g < cluster->n_groups; g++)
-        if (cluster->groups[g].device.mem_bytes == st->capacity_bytes)
-            return cluster->groups[g].device.name;
-    return cluster->groups[0].device.name;
-}
-
-/* A hundred peaks were measured: of the last percents they say nothing. */
-static bool odds_matter(const struct maq_train_result *r)
-{
-    return r->fit_probability > 0.01 && r->fit_probability < 0.95;
-}
-
 static void put_verdict(struct maq_page *page, const struct maq_train_result *r, const char *advice)
 {
-    char need[32], have[32], over[32];
-    const struct maq_stage_result *st = &r->stages[r->worst_stage];
-    const char *device = device_of(&r->job->cluster, st);
-    double excess = st->needed_bytes - st->capacity_bytes;
-    maq_format_bytes(have, st->capacity_bytes);
-    if (!r->fits) {
-        maq_format_bytes(need, st->needed_bytes);
-        maq_page_putf(page, MAQ_INK_BAD,
-                      "\ndoes not fit: stage %u needs %s without cached blocks, %s has %s: %s too much\n",
-                      r->worst_stage, need, device, have, maq_format_bytes(over, excess));
-        if (advice)
-            maq_page_putf(page, MAQ_INK_PLAIN, "%s\n", advice);
-    } else if (st->returns_cache) {
-        maq_format_bytes(need, st->needed_bytes);
-        maq_page_putf(page, MAQ_INK_BAD,
-                      "\nfits, but only just: stage %u needs %s of %s; the allocator has to give cached blocks back\n",
-                      r->worst_stage, need, have);
-    } else if (odds_matter(r)) {
+    struct maq_buf words;
+    maq_buf_init(&words, 1024);
+    maq_words_train_fit(&words, r);
+    if (words.len > 0)
+        maq_page_putf(page, MAQ_INK_BAD, "\n%s\n", words.ptr);
+    else if (maq_train_odds_matter(r))
         maq_buf_addc(&page->out, '\n');
-    }
-    if (odds_matter(r))
-        maq_page_putf(page, MAQ_INK_PLAIN,
-                      "as far off as published peaks were from predicted ones, it fits in %.0f of 100 runs\n",
-                      100 * r->fit_probability);
+    if (!r->fits && advice)
+        maq_page_putf(page, MAQ_INK_PLAIN, "%s\n", advice);
+    words.len = 0;
+    maq_words_odds(&words, r);
+    if (words.len > 0)
+        maq_page_putf(page, MAQ_INK_PLAIN, "%s\n", words.ptr);
+    page->out.failed |= words.failed;
+    maq_buf_fini(&words);
 }
 
 /* --- headline ------------------------------------------------------------------------------------------------ */
-
-/* Four significant digits, where three are too few to compare two plans by. */
-static const char *precise_time(char buf[32], double seconds)
-{
-    static const struct {
-        double at;
-        const char *name;
-    } units[] = {{1e-9, "ns"}, {1e-6, "us"}, {1e-3, "ms"}, {1, "s"}};
-    size_t u = 0;
-    if (!(seconds < 120))
-        return maq_format_time(buf, seconds);
-    while (u + 1 < MAQ_COUNT(units) && seconds >= units[u + 1].at * (1 - 0.00005))
-        u++;
-    double x = seconds / units[u].at;
-    maq__snprintf(buf, 32, "%.*f %s", x < 9.9995 ? 3 : x < 99.995 ? 2 : x < 999.95 ? 1 : 0, x, units[u].name);
-    return buf;
-}
-
-/* 98,099 tokens/s, 212.2 tokens/s, 3.477 M tokens/s. */
-static const char *rate_of(char buf[32], double per_s)
-{
-    return maq_format_count(buf, per_s >= 1000 && per_s < 1e6 ? round(per_s) : per_s);
-}
 
 static void put_label(struct maq_page *page, const char *label)
 {
@@ -155,12 +109,12 @@ static void put_headline(struct maq_page *page, const struct maq_train_result *r
     const struct maq_stage_result *st = &r->stages[r->worst_stage];
     maq_buf_addc(&page->out, '\n');
     put_label(page, "step");
-    maq_page_putf(page, MAQ_INK_TITLE, "%s", precise_time(a, r->step_s));
+    maq_page_putf(page, MAQ_INK_TITLE, "%s", maq_words_step(a, r->step_s));
     maq_page_putf(page, MAQ_INK_PLAIN, ", 80 %% interval %s to %s\n", maq_format_time(a, r->step_low_s),
                   maq_format_time(b, r->step_high_s));
     put_label(page, "throughput");
-    maq_page_putf(page, MAQ_INK_TITLE, "%s tokens/s", rate_of(a, r->tokens_per_s));
-    maq_page_putf(page, MAQ_INK_PLAIN, ", %s per GPU\n", rate_of(b, r->tokens_per_s_per_device));
+    maq_page_putf(page, MAQ_INK_TITLE, "%s tokens/s", maq_words_rate(a, r->tokens_per_s));
+    maq_page_putf(page, MAQ_INK_PLAIN, ", %s per GPU\n", maq_words_rate(b, r->tokens_per_s_per_device));
     put_label(page, "utilization");
     maq_page_putf(page, MAQ_INK_TITLE, "MFU %.1f %%", 100 * r->mfu);
     maq_page_putf(page, MAQ_INK_PLAIN, ", HFU %.1f %% (%.4g model TFLOP/s per GPU of %.4g dense %s)\n", 100 * r->hfu,
@@ -198,7 +152,7 @@ static void put_engine(struct maq_page *page, const struct maq_train_result *r, 
         return;
     put_label(page, "full graph");
     maq_page_putf(page, MAQ_INK_PLAIN, "%s by the %s engine over %s nodes, %+.3f %% from the step above\n",
-                  precise_time(step, e->step_s), e->name, maq_words_integer(nodes, e->nodes),
+                  maq_words_step(step, e->step_s), e->name, maq_words_integer(nodes, e->nodes),
                   r->step_s > 0 ? 100 * (e->step_s / r->step_s - 1) : 0.0);
 }
 
@@ -360,49 +314,20 @@ static void put_operators(struct maq_page *page, const struct maq_train_result *
     maq_table_fini(&t);
 }
 
-/* What the file of measured kernels was good for; a file that does not help is said so, never passed over. */
-static void put_measured(struct maq_page *page, const struct maq_train_result *r)
-{
-    const struct maq_train_measured *m = &r->measured;
-    const struct maq_job *job = r->job;
-    const char *device = job->cluster.n_groups > 1 ? "this cluster's devices" : job->cluster.groups[0].device.name;
-    char line[512];
-    struct maq_arena arena;
-    if (!job->measured)
-        return;
-    maq_arena_init(&arena, 0);
-    const char *file = maq_text_clean(&arena, job->measured);
-    if (!m->asked)
-        maq__snprintf(line, sizeof line, "Measured kernels: %.200s was not asked; cost.provider is %s.", file,
-                      maq_provider_name((enum maq_provider)job->cost_provider));
-    else if (m->held == 0)
-        maq__snprintf(line, sizeof line, "Measured kernels: %.200s has none for %.100s (%u for other devices).", file,
-                      device, m->others);
-    else
-        maq__snprintf(line, sizeof line,
-                      "Measured kernels: %.200s has %u for %.100s; they answer for %u of the step's %u operators and "
-                      "collectives.",
-                      file, m->held, device, m->hits, m->items);
-    maq_page_field(page, 0, "", line);
-    maq_arena_fini(&arena);
-}
-
 static void put_provenance(struct maq_page *page, const struct maq_train_result *r)
 {
-    const double *share = r->provider_share;
-    char line[256];
-    maq__snprintf(
-        line, sizeof line,
-        "Costs by time: %.0f %% measured, %.0f %% fitted, %.0f %% analytical. The interval holds four of five "
-        "published runs of this composition that its fit had not seen (standard error %.0f %%).",
-        100 * share[MAQ_PROVIDER_MEASURED], 100 * share[MAQ_PROVIDER_FITTED], 100 * share[MAQ_PROVIDER_ANALYTICAL],
-        100 * r->error);
+    struct maq_buf words;
+    maq_buf_init(&words, 4096);
+    maq_words_provenance(&words, r);
     maq_buf_addc(&page->out, '\n');
-    maq_page_field(page, 0, "", line);
-    put_measured(page, r);
-    maq_page_field(
-        page, 0, "",
-        "MFU counts model FLOP (no recompute, causal attention as causal) over the dense peak; HFU those executed.");
+    maq_page_field(page, 0, "", words.ptr ? words.ptr : "");
+    words.len = 0;
+    maq_words_measured(&words, r);
+    if (words.len > 0)
+        maq_page_field(page, 0, "", words.ptr);
+    page->out.failed |= words.failed;
+    maq_buf_fini(&words);
+    maq_page_field(page, 0, "", MAQ_WORDS_UTILIZATION);
 }
 
 /* --- --explain ------------------------------------------------------------------------------------------------ */

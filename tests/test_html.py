@@ -1,0 +1,227 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""HTML reports: the same bytes twice, nothing of a user's words as markup, the document of --json whole; and in a browser, at 400 and 1,600
+pixels, in light and dark: no error, every chart drawn, nothing wider than the page, and the numbers of the document in text and charts.
+
+The browser is `chromium` (or what CHROMIUM names); without one those checks are skipped. Pages forbid scripts that are not their own, so that
+what looks into them is added to a copy without that rule; the page as it is is loaded too.
+"""
+import concurrent.futures
+import html
+import json
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+from cli_case import Scratch, Tap  # noqa: E402
+
+BROWSER = os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+MAX_BYTES = 2_000_000
+WIDTHS = ((400, "dark"), (1600, "light"))
+
+# What is asked of a page in the browser; the answer goes to the page that has it in a frame.
+PROBE = r"""
+<script>
+(() => {
+  const charts = {}, found = {};
+  for (const chart of Object.values(Chart.instances))
+    charts[chart.canvas.closest('.plot').id] = {sums: chart.data.datasets.map(d => d.data.map(v => v === null ? 0 : typeof v === 'object' ? v.y : v)),
+      labels: chart.data.datasets.map(d => d.label)};
+  found.charts = charts;
+  found.empty = [...document.querySelectorAll('.plot')].filter(p => ![...p.querySelectorAll('canvas')].some(c => c.width > 0 && c.height > 0)).map(p => p.id);
+  found.wide = document.documentElement.scrollWidth - document.documentElement.clientWidth;
+  found.blank = [...document.querySelectorAll('.plot canvas')].filter(c => {
+    const d = c.getContext('2d').getImageData(0, 0, c.width, c.height).data;
+    for (let i = 3; i < d.length; i += 4) if (d[i]) return false;
+    return true;
+  }).length;
+  found.paper = getComputedStyle(document.body).backgroundColor;
+  found.tips = [];
+  const gantt = document.querySelector('.gantt canvas');
+  if (gantt) {
+    const move = part => {
+      const box = gantt.getBoundingClientRect();
+      gantt.dispatchEvent(new PointerEvent('pointermove', {clientX: box.left + box.width * part, clientY: box.top + 30, bubbles: true}));
+      const tip = gantt.parentNode.querySelector('.tip');
+      found.tips.push(tip.hidden ? '' : tip.textContent);
+    };
+    for (let i = 1; i < 40; i++) move(i / 40);
+    gantt.dispatchEvent(new WheelEvent('wheel', {deltaY: -500, ctrlKey: true, clientX: 200, clientY: 50, cancelable: true, bubbles: true}));
+    gantt.dispatchEvent(new KeyboardEvent('keydown', {key: 'ArrowRight', bubbles: true}));
+  }
+  const before = found.paper;
+  document.getElementById('theme').click();
+  found.turned = getComputedStyle(document.body).backgroundColor !== before;
+  parent.postMessage({name: location.hash.slice(1), found}, '*');
+})();
+</script>
+"""
+
+
+def page_json(text, name):
+    return json.loads(re.search(rf'<script type="application/json" id="{name}">(.*?)</script>', text, re.S).group(1))
+
+
+# All pages in frames, so that a browser is started once for a width. A page that does not answer has no entry in data-found.
+FRAMES = """<!DOCTYPE html><html><body><script>
+const found = {};
+addEventListener('message', e => {
+  found[e.data.name] = e.data.found;
+  document.documentElement.setAttribute('data-found', JSON.stringify(found));
+});
+</script>%s</body></html>"""
+
+
+def browse(file, width, theme):
+    """DOM of a page, and what the console says."""
+    profile = file.parent / f"profile-{file.stem}"
+    args = [BROWSER, "--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={profile}", f"--window-size={width},900", "--disable-dev-shm-usage",
+            "--hide-scrollbars", "--enable-logging=stderr", f"--blink-settings=preferredColorScheme={0 if theme == 'dark' else 1}",
+            "--virtual-time-budget=8000", "--dump-dom", file.as_uri()]
+    run = subprocess.run(args, capture_output=True, timeout=60, check=False)
+    said = [line for line in run.stderr.decode("utf-8", "replace").splitlines() if "CONSOLE" in line]
+    return run.stdout.decode("utf-8", "replace"), said
+
+
+def close(a, b, tolerance=1e-6):
+    return abs(a - b) <= tolerance * max(abs(a), abs(b), 1e-12)
+
+
+# --- what each kind of page has to show: faults as text -------------------------------------------------------------------
+
+def check_train(document, text, found):
+    faults = []
+    step = document["step_time_s"]
+    shown = re.search(r'<h3>Step time</h3><p class="value">([0-9.]+) (\w+)</p>', text)
+    units = {"s": 1, "ms": 1e-3, "us": 1e-6}
+    if not shown or not close(float(shown.group(1)) * units[shown.group(2)], step, 5e-4):
+        faults.append(f"step time {step} is not in the headline")
+    if f'MFU {100 * document["mfu"]:.1f} %' not in text:
+        faults.append("MFU is not in the headline")
+    for row in document["operators"]:
+        if html.escape(row["operator"]) not in text:
+            faults.append("an operator is missing: " + row["operator"])
+    if not found:
+        return faults
+    bars = found["charts"]["breakdown-chart"]
+    for s, stage in enumerate(document["stages"]):
+        if not close(sum(part[s] for part in bars["sums"]), step, 2e-3):
+            faults.append(f"the bar of stage {s} is not the step")
+        if not close(sum(part[s] for part in found["charts"]["memory-chart"]["sums"]) * 2**30, stage["memory"]["total_bytes"]):
+            faults.append(f"the memory of stage {s} is not its total")
+    lines = found["charts"]["memory-time"]["sums"]
+    for s, stage in enumerate(document["stages"]):
+        if len(document["stages"]) <= 16 and not close(max(lines[s]) * 2**30, stage["memory"]["total_bytes"], 1e-4):
+            faults.append(f"memory over time of stage {s} does not reach its peak")
+    tips = "\n".join(found["tips"])
+    if "forward" not in tips or "microbatch 0" not in tips:
+        faults.append("pointing at the pipeline says nothing")
+    return faults
+
+
+# name, command line, schema, check
+PAGES = [
+    ("flagship", "train examples/llama3-405b-16k.yaml", check_train),
+    ("not-fitting", "train --model llama-3-70b --cluster 'h100-sxm:8 x 2, rail 400G' --tp 4 --gbs 64 --seq 8192", check_train),
+    ("one-gpu", "train --model gpt2 --cluster h100-sxm:1 --gbs 8 --seq 1024 --name '</script><script>alert(1)</script>&\"<b>'", check_train),
+]
+
+
+def without(document, *keys):
+    return {k: v for k, v in document.items() if k not in keys}
+
+
+def check_file(scratch, name, command):
+    """The page's text and document, and faults that need no browser."""
+    faults = []
+    out, err, status = scratch.run(f"maquette {command} --json --html {name}.html > {name}.json; s=$?; maquette {command} --html again.html > /dev/null; exit $s")
+    file = scratch.path / f"{name}.html"
+    if status > 1 or not file.exists():
+        return None, None, [f"status {status}: {out}{err}"]
+    raw = file.read_bytes()
+    text = raw.decode("utf-8")
+    if raw != (scratch.path / "again.html").read_bytes():
+        faults.append("two runs write different bytes")
+    if len(raw) >= MAX_BYTES:
+        faults.append(f"{len(raw)} bytes")
+    document = json.loads((scratch.path / f"{name}.json").read_text(encoding="utf-8"))
+    if without(page_json(text, "report"), "origins", "diagnostics") != without(document, "origins", "diagnostics"):
+        faults.append("the page's document is not that of --json")
+    body = re.sub(r"<(script|style)\b.*?</\1>", "", text, flags=re.S)
+    if re.search(r"(?:src|href|action)\s*=\s*[\"']?(?!data:,|#)\w", body) or "url(" in text.split("</style>")[0]:
+        faults.append("the page names something outside of itself")
+    if text.count("<script") != text.count("</script>") or "<b>" in body or re.search(r"\son\w+=", body):
+        faults.append("a user's words are markup")
+    return text, document, faults
+
+
+def probe(folder, pages, width, theme):
+    """What the pages say of themselves, by name, and what the console says."""
+    frames = ""
+    for name, text, _, _ in pages:
+        copy = re.sub(r'<meta http-equiv="Content-Security-Policy"[^>]*>', "", text, count=1).replace("</body>", PROBE + "</body>")
+        (folder / f"{name}-{width}.html").write_text(copy, encoding="utf-8")
+        frames += f'<iframe src="{name}-{width}.html#{name}" style="border:0;width:{width}px;height:900px"></iframe>'
+    file = folder / f"frames-{width}.html"
+    file.write_text(FRAMES % frames, encoding="utf-8")
+    dom, said = browse(file, width + 100, theme)
+    match = re.search(r'data-found="(.*?)"', dom)
+    return json.loads(html.unescape(match.group(1))) if match else {}, said
+
+
+def judge(found, width, theme):
+    faults = []
+    if not found:
+        return [f"{width} px: the page does not draw"]
+    if found["empty"] or found["blank"]:
+        faults.append(f"{width} px: charts are missing: {found['empty']}, {found['blank']} blank")
+    if found["wide"] > 0:
+        faults.append(f"{width} px: {found['wide']} px wider than the window")
+    dark = sum(int(x) for x in re.findall(r"\d+", found["paper"])[:3]) < 384
+    if dark != (theme == "dark") or not found["turned"]:
+        faults.append(f"{width} px: colours are not {theme}, or cannot be changed")
+    return faults
+
+
+def in_browser(tap, folder, pages):
+    with concurrent.futures.ThreadPoolExecutor(2) as pool:
+        looks = [(width, theme, pool.submit(probe, folder, pages, width, theme)) for width, theme in WIDTHS]
+        alone = pool.submit(browse, folder / f"{pages[0][0]}.html", 800, "light")
+    for width, theme, look in looks:
+        answers, said = look.result()
+        tap.result(not said, f"console at {width} px", "\n".join(said))
+        for name, text, document, check in pages:
+            found = answers.get(name)
+            faults = judge(found, width, theme) + (check(document, text, found) if found else [])
+            tap.result(not faults, f"{name}: browser at {width} px", "\n".join(faults))
+    dom, said = alone.result()
+    tap.result(not said and 'class="drawn ready"' in dom, "a page under its own rules", "\n".join(said))
+
+
+def main():
+    tap = Tap()
+    with Scratch() as scratch:
+        pages = []
+        for name, command, check in PAGES:
+            text, document, faults = check_file(scratch, name, command)
+            faults += check(document, text, None) if document else []
+            tap.result(not faults, f"{name}: file", "\n".join(faults))
+            if document:
+                pages.append((name, text, document, check))
+        if BROWSER and pages:
+            in_browser(tap, scratch.path, pages)
+        else:
+            tap.skip("browser", "no chromium")
+        out, err, status = scratch.run("maquette train --model gpt2 --cluster h100-sxm:1 --gbs 8 --html missing/x.html")
+        tap.result(status == 4 and "missing/x.html" in err and not out, "a file that cannot be written", out + err)
+        out, err, status = scratch.run("maquette train --model gpt2 --cluster h100-sxm:1 --gbs 8 --html x.txt")
+        tap.result(status == 2 and "--html" in err, "a file of another kind", out + err)
+    return tap.done()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
