@@ -123,11 +123,42 @@ def check_train(document, text, found):
     return faults
 
 
-# name, command line, schema, check
+def check_serve(document, text, found):
+    faults = []
+    latency = document["latency"]
+    for key in ("ttft_s", "tpot_s", "itl_s", "e2el_s", "queue_s"):
+        for part in ("mean", "p50", "p95"):
+            if f'<td class="n">{latency[key][part] * 1e3:.2f}</td>' not in text:
+                faults.append(f"{part} of {key} is not in the table")
+    more = page_json(text, "more")
+    own = [x for x in more["loads"] if x["asked"]]
+    if len(own) != 1 or not close(own[0]["ttft_s"][0], latency["ttft_s"]["mean"]) or len(more["loads"]) < 4:
+        faults.append("the report's own load is not among the others")
+    for key in ("ttft_s", "tpot_s", "e2el_s"): # the document's quantiles are those of a histogram
+        curve = more["curves"][key]
+        if curve != sorted(curve) or not close(curve[100], latency[key]["p50"], 0.05) or not close(curve[190], latency[key]["p95"], 0.05):
+            faults.append(f"the curve of {key} is not its quantiles")
+    over = more.get("over_time")
+    if ("fleet" in document) == bool(over):
+        faults.append("charts over time where they say nothing, or none")
+    if over and (max(over["kv"]) > document["iterations"]["kv_peak"] + 1e-6 or over["t"] != sorted(over["t"])):
+        faults.append("the cache over time is fuller than at its peak")
+    if found:
+        front = found["charts"]["front"]["sums"][0]
+        if not any(close(y, 1 / latency["tpot_s"]["mean"], 1e-5) for y in front):
+            faults.append("the report's own load is not in the chart")
+        if over and len(found["charts"]["queue-time"]["sums"][0]) != len(over["t"]):
+            faults.append("the queue over time is not drawn")
+    return faults
+
+
+# name, command line, check
 PAGES = [
     ("flagship", "train examples/llama3-405b-16k.yaml", check_train),
     ("not-fitting", "train --model llama-3-70b --cluster 'h100-sxm:8 x 2, rail 400G' --tp 4 --gbs 64 --seq 8192", check_train),
     ("one-gpu", "train --model gpt2 --cluster h100-sxm:1 --gbs 8 --seq 1024 --name '</script><script>alert(1)</script>&\"<b>'", check_train),
+    ("serve", "serve --model llama-3.1-8b --cluster h100-sxm:1 --isl 1000 --osl 200 --rate 6 --num-requests 300 --slo 'ttft_p95<500ms'", check_serve),
+    ("fleet", "serve --model llama-3.1-8b --cluster h100-sxm:8 --isl 500 --osl 100 --concurrency 64 --num-requests 400 --replicas 4 --router least-requests", check_serve),
 ]
 
 

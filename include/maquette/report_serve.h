@@ -18,6 +18,37 @@ MAQ_API enum maq_status maq_report_serve_json(char **out, const struct maq_serve
 /* A row for each request: arrival, first and last token, lengths. */
 MAQ_API enum maq_status maq_report_serve_csv(char **out, const struct maq_serve_result *result,
                                              const struct maq_requests *requests, struct maq_diag *diag);
+/*
+ * What happens over time in one engine while it serves, gathered into a bounded number of windows: options.watch = maq_serve_samples_watch,
+ * options.watch_user = the samples, for a run.
+ */
+struct maq_serve_samples;
+MAQ_API enum maq_status maq_serve_samples_new(struct maq_serve_samples **out, struct maq_diag *diag);
+MAQ_API void maq_serve_samples_watch(const struct maq_serve_iteration *iteration, void *samples);
+MAQ_API void maq_serve_samples_free(struct maq_serve_samples *samples);
+
+/* The same deployment under another load. */
+struct maq_report_serve_load {
+    double load; /* requests a second, requests under way, or times as fast as a file has them */
+    bool asked;  /* the run that the report is of */
+    bool overloaded;
+    double requests_per_s, output_tokens_per_s_per_device;
+    struct maq_serve_quantiles ttft_s, tpot_s, e2el_s;
+};
+enum maq_report_load_kind { MAQ_LOAD_RATE, MAQ_LOAD_CONCURRENCY, MAQ_LOAD_SPEED };
+
+/* As one HTML file that needs no network and carries the document: docs/html.md. */
+struct maq_report_serve_page {
+    const struct maq_serve_result *result;
+    const struct maq_requests *requests;     /* that it served */
+    const struct maq_serve_samples *samples; /* NULL: what happens over time is left out */
+    const struct maq_report_serve_load *loads;
+    uint32_t n_loads; /* 0: throughput against latency is left out */
+    enum maq_report_load_kind kind;
+};
+MAQ_API enum maq_status maq_report_serve_html(char **out, const struct maq_report_serve_page *page,
+                                              const struct maq_report_opts *opts, struct maq_diag *diag);
+
 /* One batch alone (maq_serve_static). */
 MAQ_API enum maq_status maq_report_serve_batch_text(char **out, const struct maq_serve_result *plan,
                                                     const struct maq_serve_batch *batch, int64_t size, int64_t prompt,

@@ -5,6 +5,7 @@
 
 #include "cli/cli.h"
 #include "cli/codes.h"
+#include "cli/serve/loads.h"
 #include "cli/serve/options.h"
 #include "maquette/fleet_outages.h"
 
@@ -47,9 +48,8 @@ static enum maq_status one_batch(struct cli *cli, const struct maq_job *job, con
     return status;
 }
 
-/* Draw number `draw` of the requests that were asked for; of a file there is one. */
-static enum maq_status draw_requests(struct maq_request_set **out, struct cli *cli, const struct serve_given *given,
-                                     uint32_t draw)
+enum maq_status cli_serve_draw(struct maq_request_set **out, struct cli *cli, const struct serve_given *given,
+                               uint32_t draw)
 {
     struct maq_request_spec spec = given->spec;
     if (given->requests)
@@ -67,7 +67,7 @@ static enum maq_status find_rate_of(struct maq_capacity *out, struct maq_request
     uint32_t n = 0;
     enum maq_status status = MAQ_OK;
     asked.spec.rate = 1;
-    for (; n < wanted && (status = draw_requests(&sets[n], cli, &asked, n)) == MAQ_OK; n++) {
+    for (; n < wanted && (status = cli_serve_draw(&sets[n], cli, &asked, n)) == MAQ_OK; n++) {
         draws[n] = maq_requests_get(sets[n]);
         first = n == 0 ? draws[n] : first;
     }
@@ -81,7 +81,7 @@ static enum maq_status find_rate_of(struct maq_capacity *out, struct maq_request
         double faster = found ? out->rate * span / (first->n - 1) : 1;
         asked.spec.rate *= faster;
         asked.speed *= faster;
-        status = draw_requests(set, cli, &asked, 0);
+        status = cli_serve_draw(set, cli, &asked, 0);
     }
     for (uint32_t i = 0; i < n; i++)
         maq_requests_free(sets[i]);
@@ -111,6 +111,63 @@ static enum maq_status find_rate(struct maq_capacity *out, struct maq_request_se
     return find_rate_of(out, set, cli, fleet, asked, given->requests ? 1 : given->draws);
 }
 
+static enum maq_status write_page(struct cli *cli, const struct maq_fleet *fleet, const struct serve_given *given,
+                                  const struct maq_serve_result *r, const struct maq_requests *requests,
+                                  const struct maq_serve_samples *samples)
+{
+    struct serve_loads loads;
+    struct maq_report_opts opts = cli_report_opts(cli, true);
+    char *text;
+    if (!cli->values[SERVE_HTML])
+        return MAQ_OK;
+    struct serve_given asked = *given;
+    if (given->find_rate && r->capacity && r->capacity->rate > 0) {
+        asked.spec.rate = r->capacity->rate;
+        asked.find_rate = false;
+    }
+    enum maq_status status = MAQ_OK;
+    loads.n = 0;
+    if (!cli_serve_has_outages(given)) /* else they would be those of a fleet in which nothing fails */
+        status = cli_serve_loads(&loads, cli, fleet, &asked, r);
+    if (status == MAQ_OK)
+        status = maq_report_serve_html(&text,
+                                       &(const struct maq_report_serve_page){.result = r,
+                                                                             .requests = requests,
+                                                                             .samples = samples,
+                                                                             .loads = loads.at,
+                                                                             .n_loads = loads.n,
+                                                                             .kind = loads.kind},
+                                       &opts, cli->diag);
+    return status == MAQ_OK ? cli_write(cli, text, cli->values[SERVE_HTML]) : status;
+}
+
+/* Who serves, as it was given. */
+static enum maq_status run_fleet(struct maq_serve_result **out, struct cli *cli, const struct maq_fleet *fleet,
+                                 const struct serve_given *given, struct maq_serve_samples *samples,
+                                 const struct maq_requests *requests)
+{
+    const char *trace = cli->values[SERVE_TRACE];
+    struct maq_serve_options options = given->options;
+    struct maq_fleet_member watched = fleet->members[0];
+    struct maq_fleet alone = *fleet;
+    enum maq_status status;
+    if (samples) {
+        options.watch = maq_serve_samples_watch;
+        options.watch_user = samples;
+    }
+    watched.options = &options;
+    alone.members = &watched;
+    if (trace)
+        status = maq_trace_serve(trace, out, watched.job, &options, requests, cli->diag);
+    else
+        status = maq_fleet_run(out, samples ? &alone : fleet, requests, cli->diag);
+    if (status == MAQ_OK) {
+        (*out)->options.watch = NULL;
+        (*out)->options.watch_user = NULL;
+    }
+    return status;
+}
+
 static enum maq_status with_requests(struct cli *cli, const struct maq_job *job, const struct maq_job *prefill,
                                      const struct serve_given *given)
 {
@@ -119,6 +176,7 @@ static enum maq_status with_requests(struct cli *cli, const struct maq_job *job,
     struct maq_capacity capacity;
     struct maq_serve_power power;
     struct maq_attainment attainment;
+    struct maq_serve_samples *samples = NULL;
     struct maq_report_opts opts = cli_report_opts(cli, cli->values[SERVE_OUTPUT] != NULL);
     const struct maq_fleet_member members[] = {{.job = job,
                                                 .options = &given->options,
@@ -137,23 +195,24 @@ static enum maq_status with_requests(struct cli *cli, const struct maq_job *job,
                                     .handover = given->handover};
     char *text;
     enum maq_status status =
-        given->find_rate ? find_rate(&capacity, &set, cli, &fleet, given) : draw_requests(&set, cli, given, 0);
+        given->find_rate ? find_rate(&capacity, &set, cli, &fleet, given) : cli_serve_draw(&set, cli, given, 0);
     if (status != MAQ_OK)
         return status;
-    const char *trace = cli->values[SERVE_TRACE];
-    if (trace)
-        status = maq_trace_serve(trace, &r, job, &given->options, maq_requests_get(set), cli->diag);
-    else if (cli_serve_has_outages(given))
+    if (cli->values[SERVE_HTML] && given->replicas == 1 && !prefill && !cli_serve_has_outages(given))
+        status = maq_serve_samples_new(&samples, cli->diag);
+    if (status == MAQ_OK && cli_serve_has_outages(given) && !cli->values[SERVE_TRACE])
         status = cli_serve_run_outages(&r, &attainment, &fleet, maq_requests_get(set), given, cli);
-    else
-        status = maq_fleet_run(&r, &fleet, maq_requests_get(set), cli->diag);
+    else if (status == MAQ_OK)
+        status = run_fleet(&r, cli, &fleet, given, samples, maq_requests_get(set));
     if (status == MAQ_OK) {
         r->capacity = given->find_rate ? &capacity : NULL;
         r->power = cli->values[SERVE_POWER] && maq_serve_power(&power, r) ? &power : NULL;
         if (r->fits)
             maq_slo_judge(&r->slo, &given->slo, r, maq_requests_get(set));
-        status = cli->values[SERVE_JSON] ? maq_report_serve_json(&text, r, &opts, cli->diag)
-                                         : maq_report_serve_text(&text, r, &opts, cli->diag);
+        status = write_page(cli, &fleet, given, r, maq_requests_get(set), samples);
+        if (status == MAQ_OK)
+            status = cli->values[SERVE_JSON] ? maq_report_serve_json(&text, r, &opts, cli->diag)
+                                             : maq_report_serve_text(&text, r, &opts, cli->diag);
         if (status == MAQ_OK)
             status = cli_write(cli, text, cli->values[SERVE_OUTPUT]);
         if (status == MAQ_OK && r->fits)
@@ -162,6 +221,7 @@ static enum maq_status with_requests(struct cli *cli, const struct maq_job *job,
             status = MAQ_NO;
         maq_serve_free(r);
     }
+    maq_serve_samples_free(samples);
     maq_requests_free(set);
     return status;
 }
@@ -177,6 +237,8 @@ static enum maq_status run(struct cli *cli)
     status = cli_serve_section(cli, box);
     if (status == MAQ_OK)
         status = cli_serve_options(&given, &checkpoint, cli, maq_job_get(box), false);
+    if (status == MAQ_OK)
+        status = cli_can_write(cli, cli->values[SERVE_HTML]);
     if (status == MAQ_OK)
         status = cli_serve_pools(&given, &prefill, cli, maq_job_get(box));
     if (status == MAQ_OK)

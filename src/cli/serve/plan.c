@@ -179,13 +179,35 @@ static enum maq_status run(struct cli *cli)
     return status;
 }
 
-static const size_t of_serve[] = {
-    SERVE_REPLICAS,     SERVE_PREFILL_REPLICAS, SERVE_PREFILL_TP,     SERVE_PREFILL_PP,     SERVE_PREFILL_DP,
-    SERVE_PREFILL_EP,   SERVE_PREFILL_CLUSTER,  SERVE_PREFILL_TOKENS, SERVE_PREFILL_ROUTER, SERVE_KV_TRANSFER,
-    SERVE_KV_BANDWIDTH, SERVE_LOCAL_PREFILL,    SERVE_FAILURES,       SERVE_SPARES,         SERVE_AUTOSCALE,
-    SERVE_START_TIME,   SERVE_DRAFT_METHOD,     SERVE_DRAFT_MODEL,    SERVE_DRAFT_TOKENS,   SERVE_DRAFT_TP,
-    SERVE_ACCEPTANCE,   SERVE_CONCURRENCY,      SERVE_BATCH,          SERVE_DRAWS,          SERVE_POWER,
-    SERVE_TRACE,        SERVE_PER_REQUEST,      SERVE_COUNT};
+static const size_t of_serve[] = {SERVE_REPLICAS,
+                                  SERVE_PREFILL_REPLICAS,
+                                  SERVE_PREFILL_TP,
+                                  SERVE_PREFILL_PP,
+                                  SERVE_PREFILL_DP,
+                                  SERVE_PREFILL_EP,
+                                  SERVE_PREFILL_CLUSTER,
+                                  SERVE_PREFILL_TOKENS,
+                                  SERVE_PREFILL_ROUTER,
+                                  SERVE_KV_TRANSFER,
+                                  SERVE_KV_BANDWIDTH,
+                                  SERVE_LOCAL_PREFILL,
+                                  SERVE_FAILURES,
+                                  SERVE_SPARES,
+                                  SERVE_AUTOSCALE,
+                                  SERVE_START_TIME,
+                                  SERVE_DRAFT_METHOD,
+                                  SERVE_DRAFT_MODEL,
+                                  SERVE_DRAFT_TOKENS,
+                                  SERVE_DRAFT_TP,
+                                  SERVE_ACCEPTANCE,
+                                  SERVE_CONCURRENCY,
+                                  SERVE_BATCH,
+                                  SERVE_DRAWS,
+                                  SERVE_POWER,
+                                  SERVE_HTML,
+                                  SERVE_TRACE,
+                                  SERVE_PER_REQUEST,
+                                  SERVE_COUNT};
 
 const struct cli_command cli_serve_plan = {
     .name = "serve plan",

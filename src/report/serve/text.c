@@ -4,106 +4,17 @@
  * goes.
  */
 #include "base/text.h"
-#include "base/units.h"
 #include "maquette/report_serve.h"
-#include "maquette/serve_fleet.h"
-#include "report/money.h"
 #include "report/page.h"
+#include "report/serve/lines.h"
 #include "report/words.h"
 
 #define LABEL 12
 #define BAR 30
 
-static void put(struct maq_page *page, const char *label, struct maq_buf *line)
+static void put(void *user, const char *label, const char *text)
 {
-    struct maq_arena arena;
-    maq_arena_init(&arena, 0);
-    maq_page_field(page, LABEL, label, maq_text_clean(&arena, line->ptr ? line->ptr : ""));
-    maq_arena_fini(&arena);
-    maq_buf_fini(line);
-    maq_buf_init(line, 1 << 16);
-}
-
-static void put_deployment(struct maq_page *page, struct maq_buf *line, const struct maq_serve_result *r)
-{
-    const struct maq_serve_options *o = &r->options;
-    const struct maq_job *job = r->job;
-    maq_buf_addf(line, "%s: ", job->model.name);
-    maq_words_model(line, &job->model);
-    put(page, "model", line);
-    maq_words_cluster(line, &job->cluster);
-    put(page, "cluster", line);
-    maq_buf_addf(line, "tp%d", job->plan.tp);
-    if (job->plan.pp > 1)
-        maq_buf_addf(line, " pp%d", job->plan.pp);
-    if (o->dp > 1)
-        maq_buf_addf(line, " dp%d", o->dp);
-    if (o->ep > 1)
-        maq_buf_addf(line, " ep%d", o->ep);
-    uint32_t devices = (uint32_t)(job->plan.tp * job->plan.pp * o->dp);
-    maq_buf_addf(line, " on %u GPU%s; weights %s", devices, maq_words_s(devices), maq_weights_name(o->weights));
-    if (o->expert_weights != o->weights)
-        maq_buf_addf(line, ", experts %s", maq_weights_name(o->expert_weights));
-    maq_buf_addf(line, ", KV cache %s", o->kv_fp8 ? "fp8" : "16 bits");
-    put(page, "deployment", line);
-    maq_buf_addf(line,
-                 "%s%s%s: max_num_seqs %d, max_num_batched_tokens %d, max_model_len %lld, blocks of %d tokens, %s%s%s",
-                 maq_engine_name(o->engine), o->version ? " " : "", o->version ? o->version : "", o->max_num_seqs,
-                 o->max_num_batched_tokens, (long long)o->max_model_len, o->block_size,
-                 o->no_prefix_caching ? "no prefix caching" : "prefix caching",
-                 o->no_chunked_prefill ? ", whole prompts" : ", chunked prefill",
-                 o->async_scheduling == MAQ_ON ? ", asynchronous scheduling" : "");
-    put(page, "engine", line);
-}
-
-static void put_speculation(struct maq_page *page, struct maq_buf *line, const struct maq_serve_result *r)
-{
-    const struct maq_speculation *o = &r->options.speculation;
-    const struct maq_speculated *s = &r->speculated;
-    if (o->method == MAQ_DRAFT_NONE)
-        return;
-    maq_buf_addf(line, "%s%s%s: %d draft%s of a request in an iteration", maq_draft_method_name(o->method),
-                 o->draft ? " " : "", o->draft ? o->draft->model.name : "", o->tokens, maq_words_s(o->tokens));
-    if (o->verified != o->tokens + 1)
-        maq_buf_addf(line, ", in trees of %d", o->verified - 1);
-    maq_buf_addf(line, "; %.2f tokens of a verification expected", maq_acceptance_length(o));
-    if (s->verifications > 0)
-        maq_buf_addf(line, ", %.2f had: %llu of %llu drafts accepted; drafting takes %.1f %% of the time",
-                     1 + (double)s->accepted / (double)s->verifications, (unsigned long long)s->accepted,
-                     (unsigned long long)s->drafted, r->busy_s > 0 ? 100 * s->draft_s / r->busy_s : 0);
-    put(page, "drafts", line);
-}
-
-static void put_memory(struct maq_page *page, struct maq_buf *line, const struct maq_serve_result *r)
-{
-    char tokens[32];
-    maq_buf_addf(line, "%.1f of %.1f GiB: ", r->capacity_bytes * r->options.gpu_memory_utilization / MAQ_GIB,
-                 r->capacity_bytes / MAQ_GIB);
-    bool first = true;
-    for (int i = 0; i < MAQ_SERVE_MEM_COUNT; i++) {
-        if (r->memory[i] <= 0)
-            continue;
-        maq_buf_addf(line, "%s%s %.2f", first ? "" : ", ", maq_serve_memory_name((enum maq_serve_memory)i),
-                     r->memory[i] / MAQ_GIB);
-        first = false;
-    }
-    put(page, "memory", line);
-    if (!r->fits) {
-        double held = 0;
-        for (int i = 0; i < MAQ_SERVE_MEM_KV; i++)
-            held += r->memory[i];
-        maq_buf_addf(
-            line,
-            "does not fit: %.1f GiB without a KV cache, and %.1f GiB are for the engine. A higher --tp, narrower "
-            "--weights, or a larger GPU",
-            held / MAQ_GIB, r->capacity_bytes * r->options.gpu_memory_utilization / MAQ_GIB);
-        put(page, "", line);
-        return;
-    }
-    maq_buf_addf(line, "%lld blocks, %s tokens (%.0f bytes each on a GPU)%s", (long long)r->blocks,
-                 maq_words_integer(tokens, r->kv_tokens), r->kv_bytes_per_token,
-                 r->options.dp > 1 ? " in each of the caches" : "");
-    put(page, "KV cache", line);
+    maq_page_field(user, LABEL, label, text);
 }
 
 static void put_latencies(struct maq_page *page, const struct maq_serve_result *r)
@@ -136,227 +47,6 @@ static void put_latencies(struct maq_page *page, const struct maq_serve_result *
     maq_table_fini(&t);
 }
 
-/* "4 replicas on 8 GPUs, router random: 70 to 80 requests each, busy ..." of n replicas from `first` on. */
-static void add_replicas(struct maq_buf *line, const struct maq_serve_result *r, uint32_t first, uint32_t n,
-                         uint32_t devices, const char *router)
-{
-    uint32_t least = UINT32_MAX, most = 0;
-    double busy = 0, idlest = 1, busiest = 0;
-    for (uint32_t i = first; i < first + n; i++) {
-        const struct maq_served_replica *p = &r->replicas[i];
-        least = p->requests < least ? p->requests : least;
-        most = p->requests > most ? p->requests : most;
-        busy += p->busy_share / n;
-        idlest = p->busy_share < idlest ? p->busy_share : idlest;
-        busiest = p->busy_share > busiest ? p->busy_share : busiest;
-    }
-    maq_buf_addf(line, "%u replica%s on %u GPU%s, router %s: ", n, maq_words_s(n), devices, maq_words_s(devices),
-                 router);
-    if (n == 1)
-        maq_buf_addf(line, "%u requests, busy %.0f %% of the time", least, 100 * busy);
-    else
-        maq_buf_addf(line, "%u to %u requests each, busy %.0f %% of the time (%.0f to %.0f)", least, most, 100 * busy,
-                     100 * idlest, 100 * busiest);
-}
-
-static void put_fleet(struct maq_page *page, struct maq_buf *line, const struct maq_serve_result *r)
-{
-    add_replicas(line, r, 0, r->n_replicas, r->n_devices, r->router);
-    put(page, "fleet", line);
-}
-
-/* Replicas that come, leave and fail. */
-static void put_availability(struct maq_page *page, struct maq_buf *line, const struct maq_serve_result *r)
-{
-    const struct maq_serve_availability *a = &r->availability;
-    char time[32];
-    if (!a->known)
-        return;
-    maq_buf_addf(line,
-                 "%.4g of %u replicas take requests in the mean, on %.4g GPUs; %u failure%s, %u request%s sent again",
-                 a->replicas, r->n_replicas, a->gpus, a->failures, maq_words_s(a->failures), a->retried,
-                 maq_words_s(a->retried));
-    if (a->nobody_s > 0)
-        maq_buf_addf(line, "; for %s nobody takes any", maq_format_time(time, a->nobody_s));
-    put(page, "there", line);
-}
-
-static void put_attainment(struct maq_page *page, struct maq_buf *line, const struct maq_serve_result *r)
-{
-    const struct maq_attainment *a = r->attainment;
-    if (!a)
-        return;
-    maq_buf_addf(line, "%.4g %% of requests are within the bounds", 100 * a->first);
-    if (a->n_draws > 1)
-        maq_buf_addf(
-            line,
-            "; %.4g to %.4g %% over %u draws of failures, which hold a further one with %.0f %%. All bounds hold in %u "
-            "of them. What is shown is the first",
-            100 * a->low, 100 * a->high, a->n_draws, 100 * a->confidence, a->met);
-    put(page, "attainment", line);
-}
-
-/* What the pool is that computes prompts, where it is another than the one above. */
-static void put_prefill(struct maq_page *page, struct maq_buf *line, const struct maq_serve_result *r)
-{
-    const struct maq_serve_pools *p = r->pools;
-    const struct maq_serve_result *x = p->prefill;
-    char tokens[32];
-    add_replicas(line, r, 0, p->prefill_replicas, x->n_devices, p->prefill_router);
-    put(page, "prefill", line);
-    maq_buf_addf(line, "%s, tp%d", x->job->cluster.groups[x->job->stages[0].group].device.name, x->job->plan.tp);
-    if (x->job->plan.pp > 1)
-        maq_buf_addf(line, " pp%d", x->job->plan.pp);
-    if (x->options.dp > 1)
-        maq_buf_addf(line, " dp%d", x->options.dp);
-    maq_buf_addf(line,
-                 "; max_num_batched_tokens %d; KV cache %s tokens, %.0f %% full, %.0f %% by prompts that are computed; "
-                 "%llu iterations of %.1f requests and %.0f tokens",
-                 x->options.max_num_batched_tokens, maq_words_integer(tokens, x->kv_tokens), 100 * x->kv_mean,
-                 100 * p->held_share, (unsigned long long)x->iterations, x->mean_batch, x->mean_tokens);
-    put(page, "", line);
-    add_replicas(line, r, p->prefill_replicas, p->decode_replicas, r->n_devices - x->n_devices, r->router);
-    put(page, "decode", line);
-}
-
-/* Transfers, and where the time to the first token goes. */
-static void put_handover(struct maq_page *page, struct maq_buf *line, const struct maq_serve_result *r)
-{
-    const struct maq_serve_pools *p = r->pools;
-    const struct maq_serve_quantiles *t = &p->transfer_s;
-    double ttft = 0;
-    if (p->local > 0)
-        maq_buf_addf(line, "%u of %u prompts are computed by decode; ", p->local, p->n + p->local);
-    if (p->n == 0) {
-        maq_buf_adds(line, "nothing is handed over");
-        put(page, "KV transfer", line);
-        return;
-    }
-    maq_buf_addf(line, "%s: %.1f MB for a request in the mean", p->transfer, p->bytes / p->n / 1e6);
-    if (p->bps < 1e18)
-        maq_buf_addf(line, ", %.1f GB/s for one alone", p->bps / 1e9);
-    maq_buf_addf(line, "; %.2f ms (p50 %.2f, p95 %.2f, p99 %.2f)", t->mean * 1e3, t->p50 * 1e3, t->p95 * 1e3,
-                 t->p99 * 1e3);
-    put(page, "KV transfer", line);
-    for (int i = 0; i < MAQ_HANDOVER_PART_COUNT; i++)
-        ttft += p->part_s[i];
-    maq_buf_addf(line, "%.2f ms:", ttft * 1e3);
-    const char *comma = "";
-    for (int i = 0; i < MAQ_HANDOVER_PART_COUNT; i++) {
-        if (!(p->part_s[i] > 0))
-            continue;
-        maq_buf_addf(line, "%s %s %.2f (%.0f %%)", comma, maq_handover_part_name((enum maq_handover_part)i),
-                     p->part_s[i] * 1e3, 100 * p->part_s[i] / ttft);
-        comma = ",";
-    }
-    put(page, "first token", line);
-}
-
-static void put_capacity(struct maq_page *page, struct maq_buf *line, const struct maq_capacity *c, bool bounds)
-{
-    const char *what = bounds ? "holds the bounds" : "is served as fast as it comes";
-    if (!(c->rate > 0)) {
-        maq_buf_adds(line, "none: the bounds are missed however slowly requests come");
-    } else {
-        maq_buf_addf(line, "%.3g requests/s %s", c->rate, what);
-        if (c->n_draws > 1)
-            maq_buf_addf(line, "; %.3g to %.3g over %u streams of requests, which hold the median of all with %.1f %%",
-                         c->low, c->high, c->n_draws, 100 * c->confidence);
-        maq_buf_adds(line, ". What follows is the first of them at that rate");
-    }
-    put(page, "capacity", line);
-}
-
-static void put_money(struct maq_page *page, struct maq_buf *line, const struct maq_serve_result *r)
-{
-    const struct maq_serve_money m = maq_money_of_serve(r);
-    char hour[48], out[48], all[48];
-    if (m.per_hour <= 0)
-        return;
-    maq_buf_addf(line, "%s for 10^6 tokens out, %s for 10^6 in and out; %s an hour",
-                 maq_words_usd(out, m.per_million_output_tokens), maq_words_usd(all, m.per_million_tokens),
-                 maq_words_usd(hour, m.per_hour));
-    put(page, "cost", line);
-}
-
-static void put_power(struct maq_page *page, struct maq_buf *line, const struct maq_serve_result *r)
-{
-    const struct maq_serve_power *p = r->power;
-    if (!p)
-        return;
-    maq_buf_addf(line,
-                 "%.0f W a GPU (80 %% interval %.0f to %.0f), %.3g J for a token out, %.3g J for one in or out; matrix "
-                 "units %.0f %% busy, memory %.0f %%",
-                 p->watts, p->low_watts, p->high_watts, p->joules_per_output_token, p->joules_per_token,
-                 100 * p->matrix_share, 100 * p->memory_share);
-    put(page, "power", line);
-}
-
-static void put_load(struct maq_page *page, struct maq_buf *line, const struct maq_serve_result *r)
-{
-    maq_buf_addf(
-        line, "%u requests in %.1f s; %.2f requests/s, %.0f tokens/s out (%.0f per GPU, %.1f per user), %.0f in",
-        r->finished, r->duration_s, r->requests_per_s, r->output_tokens_per_s, r->output_tokens_per_s / r->n_devices,
-        r->tpot_s.mean > 0 ? 1 / r->tpot_s.mean : 0, r->input_tokens_per_s);
-    put(page, "throughput", line);
-    put_money(page, line, r);
-    put_power(page, line, r);
-    maq_buf_addf(
-        line,
-        "%llu iterations of %.1f requests and %.0f tokens; %llu preemptions; KV cache %.0f %% full, at most %.0f %%",
-        (unsigned long long)r->iterations, r->mean_batch, r->mean_tokens, (unsigned long long)r->preemptions,
-        100 * r->kv_mean, 100 * r->kv_peak);
-    if (r->prefix_hit_rate > 0)
-        maq_buf_addf(line, "; %.1f %% of prompts found cached", 100 * r->prefix_hit_rate);
-    put(page, "batches", line);
-    if (r->overloaded) {
-        maq_buf_addf(line,
-                     "%u of %u requests had not begun when the last one arrived: they come faster than this deployment "
-                     "serves them, and latencies grow with their number",
-                     r->waiting, r->n_requests);
-        put(page, "overloaded", line);
-    }
-}
-
-/* "500 ms", as exact as it was written. */
-static void add_limit(struct maq_buf *line, const char *name, const struct maq_slo_limit *limit)
-{
-    char time[64];
-    maq_buf_addf(line, "%s %s %s", name, limit->inclusive ? "<=" : "<",
-                 maq_quantity_format(time, limit->most_s, MAQ_DIM_TIME));
-}
-
-/* A line for each bound with its figure, and of requests, how many are within them. */
-static void put_slo(struct maq_page *page, struct maq_buf *line, const struct maq_serve_result *r)
-{
-    const struct maq_slo_outcome *o = &r->slo;
-    for (uint32_t i = 0; i < o->slo.n; i++) {
-        const struct maq_slo_bound *b = &o->slo.at[i];
-        char name[32], time[32];
-        maq__snprintf(name, sizeof name, "%s_%s", maq_slo_metric_name(b->metric), maq_slo_statistic_name(b->statistic));
-        add_limit(line, name, &b->limit);
-        maq_buf_addf(line, ": %s, %s", o->met[i] ? "met" : "missed", maq_format_time(time, o->value_s[i]));
-        if (!o->met[i])
-            maq_buf_addf(line, ", %.1f %% over", 100 * (o->value_s[i] / b->limit.most_s - 1));
-        put(page, i == 0 ? "slo" : "", line);
-    }
-    if (!o->of_requests) {
-        maq_buf_adds(line, "not known: the gaps between tokens are no figure of a request");
-        put(page, "goodput", line);
-        return;
-    }
-    maq_buf_addf(line, "%.2f requests/s: %u of %u requests have ", o->goodput_per_s, o->good, r->n_requests);
-    bool first = true;
-    for (int m = 0; m < MAQ_SLO_REQUEST_METRICS; m++) {
-        if (!o->limited[m])
-            continue;
-        maq_buf_adds(line, first ? "" : " and ");
-        add_limit(line, maq_slo_metric_name((enum maq_slo_metric)m), &o->request[m]);
-        first = false;
-    }
-    put(page, "goodput", line);
-}
-
 static void put_parts(struct maq_page *page, const struct maq_serve_result *r)
 {
     maq_page_putf(page, MAQ_INK_HEAD, "where the time of an iteration goes\n");
@@ -375,32 +65,16 @@ enum maq_status maq_report_serve_text(char **out, const struct maq_serve_result 
                                       struct maq_diag *diag)
 {
     struct maq_page page;
-    struct maq_buf line;
+    const struct maq_serve_sink to = {put, &page};
     maq_page_init(&page, opts);
-    maq_buf_init(&line, 1 << 16);
-    put_deployment(&page, &line, r);
-    put_memory(&page, &line, r);
-    put_speculation(&page, &line, r);
-    if (r->capacity && r->fits)
-        put_capacity(&page, &line, r->capacity, r->slo.slo.n > 0);
-    if (r->pools) {
-        put_prefill(&page, &line, r);
-        put_handover(&page, &line, r);
-    } else if (r->replicas) {
-        put_fleet(&page, &line, r);
-        put_availability(&page, &line, r);
-    }
+    maq_serve_deployment_lines(&to, r);
+    maq_serve_outcome_lines(&to, r);
     if (r->finished > 0) {
-        put_load(&page, &line, r);
-        if (r->slo.slo.n > 0)
-            put_slo(&page, &line, r);
-        put_attainment(&page, &line, r);
         maq_buf_adds(&page.out, "\n");
         put_latencies(&page, r);
         maq_buf_adds(&page.out, "\n");
         put_parts(&page, r);
     }
-    maq_buf_fini(&line);
     return maq_page_finish(out, &page, diag);
 }
 
@@ -428,22 +102,24 @@ enum maq_status maq_report_serve_batch_text(char **out, const struct maq_serve_r
                                             int64_t output, const struct maq_report_opts *opts, struct maq_diag *diag)
 {
     struct maq_page page;
+    const struct maq_serve_sink to = {put, &page};
     struct maq_buf line;
     double all = b->prefill_s + b->decode_s, passes = output > 1 ? (double)(output - 1) : 1;
     maq_page_init(&page, opts);
     maq_buf_init(&line, 1 << 16);
-    put_deployment(&page, &line, plan);
-    put_memory(&page, &line, plan);
-    put_speculation(&page, &line, plan);
+    maq_serve_deployment_lines(&to, plan);
     maq_buf_addf(&line, "%lld prompt%s of %lld tokens in %.2f ms", (long long)size, maq_words_s(size),
                  (long long)prompt, b->prefill_s * 1e3);
     if (output > 1) /* the first token comes out of the prompt */
         maq_buf_addf(&line, ", then %lld more tokens each at %.3f ms: %.3f s in all", (long long)(output - 1),
                      b->decode_s / passes * 1e3, all);
-    put(&page, "batch", &line);
+    put(&page, "batch", line.ptr ? line.ptr : "");
+    page.out.failed |= line.failed;
+    line.len = 0;
     maq_buf_addf(&line, "%.0f tokens/s out, %.0f in and out", (double)(size * output) / all,
                  (double)(size * (prompt + output)) / all);
-    put(&page, "throughput", &line);
+    put(&page, "throughput", line.ptr ? line.ptr : "");
+    page.out.failed |= line.failed;
     maq_buf_adds(&page.out, "\n");
     put_batch_parts(&page, "prefill", b->part_s[0], 1);
     if (output > 1)

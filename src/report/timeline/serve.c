@@ -34,8 +34,10 @@ struct drawing {
     uint32_t engine, stage[STAGES_MOST], n_stages, counter[COUNTERS];
     double value[COUNTERS]; /* the last one that is drawn; -1: none */
     uint64_t iterations, drawn;
-    double until_s; /* the last iteration that is drawn was decided then, */
-    double end_s;   /* and ends then */
+    double until_s;        /* the last iteration that is drawn was decided then, */
+    double end_s;          /* and ends then */
+    maq_serve_watch *also; /* who watches besides */
+    void *also_user;
 };
 
 static int64_t ns(double seconds)
@@ -80,6 +82,8 @@ static void count(struct drawing *d, double at_s, const double now[COUNTERS])
 static void draw(const struct maq_serve_iteration *it, void *user)
 {
     struct drawing *d = user;
+    if (d->also)
+        d->also(it, d->also_user);
     d->iterations++;
     if ((d->drawn + 1) * d->n_stages > SLICES_MOST || maq_trace_status(d->w) != MAQ_OK)
         return;
@@ -181,6 +185,8 @@ enum maq_status maq_trace_serve(const char *path, struct maq_serve_result **out,
     enum maq_status status = maq_trace_open(&d->w, maq_trace_format_of(path), path, diag), closed;
     if (status == MAQ_OK) {
         add_engine(d, job, options->engine);
+        d->also = options->watch;
+        d->also_user = options->watch_user;
         own.watch = draw;
         own.watch_user = d;
         status = maq_serve_run(out, job, &own, requests, diag);

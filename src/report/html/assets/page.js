@@ -76,7 +76,7 @@
         if (along === 'x') {
           const right = at + 4 + width > area.right;
           ctx.textAlign = right ? 'right' : 'left';
-          ctx.fillText(mark.text || '', at + (right ? -4 : 4), area.top + 11 + 13 * (mark.row || 0));
+          ctx.fillText(mark.text || '', at + (right ? -4 : 4), mark.low ? area.bottom - 7 - 13 * (mark.row || 0) : area.top + 11 + 13 * (mark.row || 0));
         } else {
           ctx.textAlign = 'right';
           ctx.fillText(mark.text || '', area.right - 4, at - 4 < area.top + 9 ? at + 12 : at - 4);
@@ -151,6 +151,9 @@
       words ? {ticks: {maxRotation: 0, autoSkipPadding: 12, callback: words}} : {}, more || {});
   /* Numbers of ticks: as short as they are. */
   maq.plain = v => Math.abs(v) >= 1e6 || (v !== 0 && Math.abs(v) < 1e-4) ? maq.count(v) : Number(v.toPrecision(6)).toLocaleString('en-US', {maximumFractionDigits: 6});
+  /* A logarithmic axis. */
+  maq.logAxis = (title, words, more) => maq.axis(title, null, Object.assign({type: 'logarithmic', ticks: {callback: maq.logTick(words), autoSkip: false, maxRotation: 0}}, more || {}));
+  maq.share = v => Number((100 * v).toPrecision(3)) + ' %';
   /* The axis of such times. */
   maq.timeAxis = (title, most, more) => {
     const words = maq.timeTicks(most);

@@ -145,8 +145,8 @@
       ]},
       options: {
         scales: {
-          x: maq.axis('FLOP per byte', maq.logTick(), {type: 'logarithmic', min: low, max: high}),
-          y: maq.axis('TFLOP/s', maq.logTick(v => maq.plain(v / 1e12)), {type: 'logarithmic', min: bottom, max: peak * 2.2})
+          x: maq.logAxis('FLOP per byte', null, {min: low, max: high}),
+          y: maq.logAxis('TFLOP/s', v => maq.plain(v / 1e12), {min: bottom, max: peak * 2.2})
         },
         plugins: {
           legend: {display: false},

@@ -1,0 +1,356 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* lines.c - what a deployment is and what became of its requests, a line for each matter. See lines.h. */
+#include "report/serve/lines.h"
+
+#include "base/text.h"
+#include "base/units.h"
+#include "maquette/serve_fleet.h"
+#include "report/money.h"
+#include "report/page.h"
+#include "report/words.h"
+
+static void put(const struct maq_serve_sink *to, const char *label, struct maq_buf *line)
+{
+    struct maq_arena arena;
+    maq_arena_init(&arena, 0);
+    to->put(to->user, label, maq_text_clean(&arena, line->ptr ? line->ptr : ""));
+    maq_arena_fini(&arena);
+    maq_buf_fini(line);
+    maq_buf_init(line, 1 << 16);
+}
+
+static void put_deployment(const struct maq_serve_sink *to, struct maq_buf *line, const struct maq_serve_result *r)
+{
+    const struct maq_serve_options *o = &r->options;
+    const struct maq_job *job = r->job;
+    maq_buf_addf(line, "%s: ", job->model.name);
+    maq_words_model(line, &job->model);
+    put(to, "model", line);
+    maq_words_cluster(line, &job->cluster);
+    put(to, "cluster", line);
+    maq_buf_addf(line, "tp%d", job->plan.tp);
+    if (job->plan.pp > 1)
+        maq_buf_addf(line, " pp%d", job->plan.pp);
+    if (o->dp > 1)
+        maq_buf_addf(line, " dp%d", o->dp);
+    if (o->ep > 1)
+        maq_buf_addf(line, " ep%d", o->ep);
+    uint32_t devices = (uint32_t)(job->plan.tp * job->plan.pp * o->dp);
+    maq_buf_addf(line, " on %u GPU%s; weights %s", devices, maq_words_s(devices), maq_weights_name(o->weights));
+    if (o->expert_weights != o->weights)
+        maq_buf_addf(line, ", experts %s", maq_weights_name(o->expert_weights));
+    maq_buf_addf(line, ", KV cache %s", o->kv_fp8 ? "fp8" : "16 bits");
+    put(to, "deployment", line);
+    maq_buf_addf(line,
+                 "%s%s%s: max_num_seqs %d, max_num_batched_tokens %d, max_model_len %lld, blocks of %d tokens, %s%s%s",
+                 maq_engine_name(o->engine), o->version ? " " : "", o->version ? o->version : "", o->max_num_seqs,
+                 o->max_num_batched_tokens, (long long)o->max_model_len, o->block_size,
+                 o->no_prefix_caching ? "no prefix caching" : "prefix caching",
+                 o->no_chunked_prefill ? ", whole prompts" : ", chunked prefill",
+                 o->async_scheduling == MAQ_ON ? ", asynchronous scheduling" : "");
+    put(to, "engine", line);
+}
+
+static void put_speculation(const struct maq_serve_sink *to, struct maq_buf *line, const struct maq_serve_result *r)
+{
+    const struct maq_speculation *o = &r->options.speculation;
+    const struct maq_speculated *s = &r->speculated;
+    if (o->method == MAQ_DRAFT_NONE)
+        return;
+    maq_buf_addf(line, "%s%s%s: %d draft%s of a request in an iteration", maq_draft_method_name(o->method),
+                 o->draft ? " " : "", o->draft ? o->draft->model.name : "", o->tokens, maq_words_s(o->tokens));
+    if (o->verified != o->tokens + 1)
+        maq_buf_addf(line, ", in trees of %d", o->verified - 1);
+    maq_buf_addf(line, "; %.2f tokens of a verification expected", maq_acceptance_length(o));
+    if (s->verifications > 0)
+        maq_buf_addf(line, ", %.2f had: %llu of %llu drafts accepted; drafting takes %.1f %% of the time",
+                     1 + (double)s->accepted / (double)s->verifications, (unsigned long long)s->accepted,
+                     (unsigned long long)s->drafted, r->busy_s > 0 ? 100 * s->draft_s / r->busy_s : 0);
+    put(to, "drafts", line);
+}
+
+static void put_memory(const struct maq_serve_sink *to, struct maq_buf *line, const struct maq_serve_result *r)
+{
+    char tokens[32];
+    maq_buf_addf(line, "%.1f of %.1f GiB: ", r->capacity_bytes * r->options.gpu_memory_utilization / MAQ_GIB,
+                 r->capacity_bytes / MAQ_GIB);
+    bool first = true;
+    for (int i = 0; i < MAQ_SERVE_MEM_COUNT; i++) {
+        if (r->memory[i] <= 0)
+            continue;
+        maq_buf_addf(line, "%s%s %.2f", first ? "" : ", ", maq_serve_memory_name((enum maq_serve_memory)i),
+                     r->memory[i] / MAQ_GIB);
+        first = false;
+    }
+    put(to, "memory", line);
+    if (!r->fits) {
+        double held = 0;
+        for (int i = 0; i < MAQ_SERVE_MEM_KV; i++)
+            held += r->memory[i];
+        maq_buf_addf(
+            line,
+            "does not fit: %.1f GiB without a KV cache, and %.1f GiB are for the engine. A higher --tp, narrower "
+            "--weights, or a larger GPU",
+            held / MAQ_GIB, r->capacity_bytes * r->options.gpu_memory_utilization / MAQ_GIB);
+        put(to, "", line);
+        return;
+    }
+    maq_buf_addf(line, "%lld blocks, %s tokens (%.0f bytes each on a GPU)%s", (long long)r->blocks,
+                 maq_words_integer(tokens, r->kv_tokens), r->kv_bytes_per_token,
+                 r->options.dp > 1 ? " in each of the caches" : "");
+    put(to, "KV cache", line);
+}
+
+/* "4 replicas on 8 GPUs, router random: 70 to 80 requests each, busy ..." of n replicas from `first` on. */
+static void add_replicas(struct maq_buf *line, const struct maq_serve_result *r, uint32_t first, uint32_t n,
+                         uint32_t devices, const char *router)
+{
+    uint32_t least = UINT32_MAX, most = 0;
+    double busy = 0, idlest = 1, busiest = 0;
+    for (uint32_t i = first; i < first + n; i++) {
+        const struct maq_served_replica *p = &r->replicas[i];
+        least = p->requests < least ? p->requests : least;
+        most = p->requests > most ? p->requests : most;
+        busy += p->busy_share / n;
+        idlest = p->busy_share < idlest ? p->busy_share : idlest;
+        busiest = p->busy_share > busiest ? p->busy_share : busiest;
+    }
+    maq_buf_addf(line, "%u replica%s on %u GPU%s, router %s: ", n, maq_words_s(n), devices, maq_words_s(devices),
+                 router);
+    if (n == 1)
+        maq_buf_addf(line, "%u requests, busy %.0f %% of the time", least, 100 * busy);
+    else
+        maq_buf_addf(line, "%u to %u requests each, busy %.0f %% of the time (%.0f to %.0f)", least, most, 100 * busy,
+                     100 * idlest, 100 * busiest);
+}
+
+static void put_fleet(const struct maq_serve_sink *to, struct maq_buf *line, const struct maq_serve_result *r)
+{
+    add_replicas(line, r, 0, r->n_replicas, r->n_devices, r->router);
+    put(to, "fleet", line);
+}
+
+/* Replicas that come, leave and fail. */
+static void put_availability(const struct maq_serve_sink *to, struct maq_buf *line, const struct maq_serve_result *r)
+{
+    const struct maq_serve_availability *a = &r->availability;
+    char time[32];
+    if (!a->known)
+        return;
+    maq_buf_addf(line,
+                 "%.4g of %u replicas take requests in the mean, on %.4g GPUs; %u failure%s, %u request%s sent again",
+                 a->replicas, r->n_replicas, a->gpus, a->failures, maq_words_s(a->failures), a->retried,
+                 maq_words_s(a->retried));
+    if (a->nobody_s > 0)
+        maq_buf_addf(line, "; for %s nobody takes any", maq_format_time(time, a->nobody_s));
+    put(to, "there", line);
+}
+
+static void put_attainment(const struct maq_serve_sink *to, struct maq_buf *line, const struct maq_serve_result *r)
+{
+    const struct maq_attainment *a = r->attainment;
+    if (!a)
+        return;
+    maq_buf_addf(line, "%.4g %% of requests are within the bounds", 100 * a->first);
+    if (a->n_draws > 1)
+        maq_buf_addf(
+            line,
+            "; %.4g to %.4g %% over %u draws of failures, which hold a further one with %.0f %%. All bounds hold in %u "
+            "of them. What is shown is the first",
+            100 * a->low, 100 * a->high, a->n_draws, 100 * a->confidence, a->met);
+    put(to, "attainment", line);
+}
+
+/* What the pool is that computes prompts, where it is another than the one above. */
+static void put_prefill(const struct maq_serve_sink *to, struct maq_buf *line, const struct maq_serve_result *r)
+{
+    const struct maq_serve_pools *p = r->pools;
+    const struct maq_serve_result *x = p->prefill;
+    char tokens[32];
+    add_replicas(line, r, 0, p->prefill_replicas, x->n_devices, p->prefill_router);
+    put(to, "prefill", line);
+    maq_buf_addf(line, "%s, tp%d", x->job->cluster.groups[x->job->stages[0].group].device.name, x->job->plan.tp);
+    if (x->job->plan.pp > 1)
+        maq_buf_addf(line, " pp%d", x->job->plan.pp);
+    if (x->options.dp > 1)
+        maq_buf_addf(line, " dp%d", x->options.dp);
+    maq_buf_addf(line,
+                 "; max_num_batched_tokens %d; KV cache %s tokens, %.0f %% full, %.0f %% by prompts that are computed; "
+                 "%llu iterations of %.1f requests and %.0f tokens",
+                 x->options.max_num_batched_tokens, maq_words_integer(tokens, x->kv_tokens), 100 * x->kv_mean,
+                 100 * p->held_share, (unsigned long long)x->iterations, x->mean_batch, x->mean_tokens);
+    put(to, "", line);
+    add_replicas(line, r, p->prefill_replicas, p->decode_replicas, r->n_devices - x->n_devices, r->router);
+    put(to, "decode", line);
+}
+
+/* Transfers, and where the time to the first token goes. */
+static void put_handover(const struct maq_serve_sink *to, struct maq_buf *line, const struct maq_serve_result *r)
+{
+    const struct maq_serve_pools *p = r->pools;
+    const struct maq_serve_quantiles *t = &p->transfer_s;
+    double ttft = 0;
+    if (p->local > 0)
+        maq_buf_addf(line, "%u of %u prompts are computed by decode; ", p->local, p->n + p->local);
+    if (p->n == 0) {
+        maq_buf_adds(line, "nothing is handed over");
+        put(to, "KV transfer", line);
+        return;
+    }
+    maq_buf_addf(line, "%s: %.1f MB for a request in the mean", p->transfer, p->bytes / p->n / 1e6);
+    if (p->bps < 1e18)
+        maq_buf_addf(line, ", %.1f GB/s for one alone", p->bps / 1e9);
+    maq_buf_addf(line, "; %.2f ms (p50 %.2f, p95 %.2f, p99 %.2f)", t->mean * 1e3, t->p50 * 1e3, t->p95 * 1e3,
+                 t->p99 * 1e3);
+    put(to, "KV transfer", line);
+    for (int i = 0; i < MAQ_HANDOVER_PART_COUNT; i++)
+        ttft += p->part_s[i];
+    maq_buf_addf(line, "%.2f ms:", ttft * 1e3);
+    const char *comma = "";
+    for (int i = 0; i < MAQ_HANDOVER_PART_COUNT; i++) {
+        if (!(p->part_s[i] > 0))
+            continue;
+        maq_buf_addf(line, "%s %s %.2f (%.0f %%)", comma, maq_handover_part_name((enum maq_handover_part)i),
+                     p->part_s[i] * 1e3, 100 * p->part_s[i] / ttft);
+        comma = ",";
+    }
+    put(to, "first token", line);
+}
+
+static void put_capacity(const struct maq_serve_sink *to, struct maq_buf *line, const struct maq_capacity *c,
+                         bool bounds)
+{
+    const char *what = bounds ? "holds the bounds" : "is served as fast as it comes";
+    if (!(c->rate > 0)) {
+        maq_buf_adds(line, "none: the bounds are missed however slowly requests come");
+    } else {
+        maq_buf_addf(line, "%.3g requests/s %s", c->rate, what);
+        if (c->n_draws > 1)
+            maq_buf_addf(line, "; %.3g to %.3g over %u streams of requests, which hold the median of all with %.1f %%",
+                         c->low, c->high, c->n_draws, 100 * c->confidence);
+        maq_buf_adds(line, ". What follows is the first of them at that rate");
+    }
+    put(to, "capacity", line);
+}
+
+static void put_money(const struct maq_serve_sink *to, struct maq_buf *line, const struct maq_serve_result *r)
+{
+    const struct maq_serve_money m = maq_money_of_serve(r);
+    char hour[48], out[48], all[48];
+    if (m.per_hour <= 0)
+        return;
+    maq_buf_addf(line, "%s for 10^6 tokens out, %s for 10^6 in and out; %s an hour",
+                 maq_words_usd(out, m.per_million_output_tokens), maq_words_usd(all, m.per_million_tokens),
+                 maq_words_usd(hour, m.per_hour));
+    put(to, "cost", line);
+}
+
+static void put_power(const struct maq_serve_sink *to, struct maq_buf *line, const struct maq_serve_result *r)
+{
+    const struct maq_serve_power *p = r->power;
+    if (!p)
+        return;
+    maq_buf_addf(line,
+                 "%.0f W a GPU (80 %% interval %.0f to %.0f), %.3g J for a token out, %.3g J for one in or out; matrix "
+                 "units %.0f %% busy, memory %.0f %%",
+                 p->watts, p->low_watts, p->high_watts, p->joules_per_output_token, p->joules_per_token,
+                 100 * p->matrix_share, 100 * p->memory_share);
+    put(to, "power", line);
+}
+
+static void put_load(const struct maq_serve_sink *to, struct maq_buf *line, const struct maq_serve_result *r)
+{
+    maq_buf_addf(
+        line, "%u requests in %.1f s; %.2f requests/s, %.0f tokens/s out (%.0f per GPU, %.1f per user), %.0f in",
+        r->finished, r->duration_s, r->requests_per_s, r->output_tokens_per_s, r->output_tokens_per_s / r->n_devices,
+        r->tpot_s.mean > 0 ? 1 / r->tpot_s.mean : 0, r->input_tokens_per_s);
+    put(to, "throughput", line);
+    put_money(to, line, r);
+    put_power(to, line, r);
+    maq_buf_addf(
+        line,
+        "%llu iterations of %.1f requests and %.0f tokens; %llu preemptions; KV cache %.0f %% full, at most %.0f %%",
+        (unsigned long long)r->iterations, r->mean_batch, r->mean_tokens, (unsigned long long)r->preemptions,
+        100 * r->kv_mean, 100 * r->kv_peak);
+    if (r->prefix_hit_rate > 0)
+        maq_buf_addf(line, "; %.1f %% of prompts found cached", 100 * r->prefix_hit_rate);
+    put(to, "batches", line);
+    if (r->overloaded) {
+        maq_buf_addf(line,
+                     "%u of %u requests had not begun when the last one arrived: they come faster than this deployment "
+                     "serves them, and latencies grow with their number",
+                     r->waiting, r->n_requests);
+        put(to, "overloaded", line);
+    }
+}
+
+/* "500 ms", as exact as it was written. */
+static void add_limit(struct maq_buf *line, const char *name, const struct maq_slo_limit *limit)
+{
+    char time[64];
+    maq_buf_addf(line, "%s %s %s", name, limit->inclusive ? "<=" : "<",
+                 maq_quantity_format(time, limit->most_s, MAQ_DIM_TIME));
+}
+
+/* A line for each bound with its figure, and of requests, how many are within them. */
+static void put_slo(const struct maq_serve_sink *to, struct maq_buf *line, const struct maq_serve_result *r)
+{
+    const struct maq_slo_outcome *o = &r->slo;
+    for (uint32_t i = 0; i < o->slo.n; i++) {
+        const struct maq_slo_bound *b = &o->slo.at[i];
+        char name[32], time[32];
+        maq__snprintf(name, sizeof name, "%s_%s", maq_slo_metric_name(b->metric), maq_slo_statistic_name(b->statistic));
+        add_limit(line, name, &b->limit);
+        maq_buf_addf(line, ": %s, %s", o->met[i] ? "met" : "missed", maq_format_time(time, o->value_s[i]));
+        if (!o->met[i])
+            maq_buf_addf(line, ", %.1f %% over", 100 * (o->value_s[i] / b->limit.most_s - 1));
+        put(to, i == 0 ? "slo" : "", line);
+    }
+    if (!o->of_requests) {
+        maq_buf_adds(line, "not known: the gaps between tokens are no figure of a request");
+        put(to, "goodput", line);
+        return;
+    }
+    maq_buf_addf(line, "%.2f requests/s: %u of %u requests have ", o->goodput_per_s, o->good, r->n_requests);
+    bool first = true;
+    for (int m = 0; m < MAQ_SLO_REQUEST_METRICS; m++) {
+        if (!o->limited[m])
+            continue;
+        maq_buf_adds(line, first ? "" : " and ");
+        add_limit(line, maq_slo_metric_name((enum maq_slo_metric)m), &o->request[m]);
+        first = false;
+    }
+    put(to, "goodput", line);
+}
+
+void maq_serve_deployment_lines(const struct maq_serve_sink *to, const struct maq_serve_result *r)
+{
+    struct maq_buf line;
+    maq_buf_init(&line, 1 << 16);
+    put_deployment(to, &line, r);
+    put_memory(to, &line, r);
+    put_speculation(to, &line, r);
+    maq_buf_fini(&line);
+}
+
+void maq_serve_outcome_lines(const struct maq_serve_sink *to, const struct maq_serve_result *r)
+{
+    struct maq_buf line;
+    maq_buf_init(&line, 1 << 16);
+    if (r->capacity && r->fits)
+        put_capacity(to, &line, r->capacity, r->slo.slo.n > 0);
+    if (r->pools) {
+        put_prefill(to, &line, r);
+        put_handover(to, &line, r);
+    } else if (r->replicas) {
+        put_fleet(to, &line, r);
+        put_availability(to, &line, r);
+    }
+    if (r->finished > 0) {
+        put_load(to, &line, r);
+        if (r->slo.slo.n > 0)
+            put_slo(to, &line, r);
+        put_attainment(to, &line, r);
+    }
+    maq_buf_fini(&line);
+}
