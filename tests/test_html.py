@@ -152,12 +152,37 @@ def check_serve(document, text, found):
     return faults
 
 
+def check_plan(document, text, found):
+    faults = []
+    more = page_json(text, "more")
+    if not document["fits"]:
+        return [] if "no plan fits" in text and "What would make it fit" in text else ["it does not say that nothing fits"]
+    for plan, name in zip(document["plans"], more["plans"]):
+        if f'{plan["needed_bytes"] / 2**30:.1f}</td>' not in text or name.split(",")[0] not in text:
+            faults.append("a plan is missing: " + name)
+    if f'MFU {100 * document["plans"][0]["mfu"]:.1f} %' not in text or html.escape(document["document"]).strip() not in text:
+        faults.append("the winner is not shown")
+    if found:
+        parts = found["charts"]["parts"]["sums"]
+        for i, plan in enumerate(document["plans"]):
+            if not close(sum(part[i] for part in parts), plan["step_time_s"], 5e-3):
+                faults.append(f"the bar of plan {i + 1} is not its step")
+        front = found["charts"]["front"]
+        drawn = [y for sums in front["sums"] for y in sums]
+        for plan in document["plans"] + document["pareto"]:
+            if not any(close(y, plan["step_time_s"]) for y in drawn):
+                faults.append("a plan is not in the chart")
+    return faults
+
+
 # name, command line, check
 PAGES = [
     ("flagship", "train examples/llama3-405b-16k.yaml", check_train),
     ("not-fitting", "train --model llama-3-70b --cluster 'h100-sxm:8 x 2, rail 400G' --tp 4 --gbs 64 --seq 8192", check_train),
     ("one-gpu", "train --model gpt2 --cluster h100-sxm:1 --gbs 8 --seq 1024 --name '</script><script>alert(1)</script>&\"<b>'", check_train),
     ("serve", "serve --model llama-3.1-8b --cluster h100-sxm:1 --isl 1000 --osl 200 --rate 6 --num-requests 300 --slo 'ttft_p95<500ms'", check_serve),
+    ("plan", "plan --model llama-3.1-8b --cluster 'h100-sxm:8' --gbs 64 --seq 4096 --pareto memory --explain --space pp=1,2 --space vp=1,2 --tp 2", check_plan),
+    ("no-plan", "plan --model llama-3-8b --cluster h100-sxm:1 --gbs 8 --seq 8192 --tp 1", check_plan),
     ("fleet", "serve --model llama-3.1-8b --cluster h100-sxm:8 --isl 500 --osl 100 --concurrency 64 --num-requests 400 --replicas 4 --router least-requests", check_serve),
 ]
 

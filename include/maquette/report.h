@@ -80,6 +80,10 @@ MAQ_API enum maq_status maq_report_plan_text(char **out, const struct maq_report
 MAQ_API enum maq_status maq_report_plan_json(char **out, const struct maq_report_plan *plan,
                                              const struct maq_report_opts *opts, struct maq_diag *diag);
 
+/* As one HTML file that needs no network and carries the document. */
+MAQ_API enum maq_status maq_report_plan_html(char **out, const struct maq_report_plan *plan,
+                                             const struct maq_report_opts *opts, struct maq_diag *diag);
+
 /* Plans on GPUs of several kinds, from a profile. */
 MAQ_API enum maq_status maq_report_compose_text(char **out, const struct maq_compose_problem *problem,
                                                 const struct maq_compose_result *result,

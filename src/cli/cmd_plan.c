@@ -28,6 +28,7 @@ enum {
     OPT_EXPLAIN,
     OPT_WRITE,
     OPT_JSON,
+    OPT_HTML,
     OPT_MEASURED,
     OPT_COST,
     OPT_PRICE,
@@ -84,6 +85,7 @@ static const struct cli_option options[] = {
                      NULL, NULL},
     [OPT_WRITE] = {"--write", CLI_VALUE, "FILE", "write the winner as a job file for maquette train", NULL, NULL},
     [OPT_JSON] = {"--json", CLI_FLAG, NULL, "JSON instead of text (schema maquette.plan/1)", NULL, NULL},
+    [OPT_HTML] = CLI_OPTION_HTML,
     [OPT_MEASURED] = CLI_OPTION_MEASURED,
     [OPT_COST] = CLI_OPTION_COST,
     [OPT_PRICE] = CLI_OPTION_PRICE,
@@ -204,7 +206,7 @@ static enum maq_status find(struct cli *cli, struct answer *a, const struct maq_
     }
     if (status == MAQ_OK && fits)
         status = maq_search_find_headroom(&a->headroom, open, a->search, opts, cli->diag);
-    if (status == MAQ_OK && fits && cli->values[OPT_EXPLAIN])
+    if (status == MAQ_OK && fits && (cli->values[OPT_EXPLAIN] || cli->values[OPT_HTML]))
         status = maq_search_alternatives(&a->alternatives, open, a->search, opts, cli->diag);
     else if (status == MAQ_OK && !fits && a->search->complete)
         status = maq_search_find_remedies(&a->remedies, open, opts, cli->diag);
@@ -227,8 +229,18 @@ static enum maq_status report(struct cli *cli, struct answer *a, const struct ma
                                    .headroom = a->search->n_plans > 0 ? &a->headroom : NULL,
                                    .remedies = a->remedies.owner ? &a->remedies : NULL};
     char *text;
-    enum maq_status status = cli->values[OPT_JSON] ? maq_report_plan_json(&text, &plan, &opts, cli->diag)
-                                                   : maq_report_plan_text(&text, &plan, &opts, cli->diag);
+    enum maq_status status = MAQ_OK;
+    if (cli->values[OPT_HTML]) {
+        status = maq_report_plan_html(&text, &plan, &opts, cli->diag);
+        if (status == MAQ_OK)
+            status = cli_write(cli, text, cli->values[OPT_HTML]);
+        if (status != MAQ_OK)
+            return status;
+        if (!cli->values[OPT_EXPLAIN]) /* the page has them whether the text is asked for them or not */
+            plan.alternatives = NULL;
+    }
+    status = cli->values[OPT_JSON] ? maq_report_plan_json(&text, &plan, &opts, cli->diag)
+                                   : maq_report_plan_text(&text, &plan, &opts, cli->diag);
     if (status != MAQ_OK)
         return status;
     status = cli_write(cli, text, file);
@@ -254,7 +266,7 @@ static enum maq_status vary(struct cli *cli, const struct maq_loaded_job *open, 
 {
     const char *file = cli->values[OPT_OUTPUT];
     struct maq_report_opts report_opts = cli_report_opts(cli, file != NULL);
-    static const int unused[] = {OPT_PARETO, OPT_EXPLAIN, OPT_WRITE, OPT_TOP, -1};
+    static const int unused[] = {OPT_PARETO, OPT_EXPLAIN, OPT_WRITE, OPT_TOP, OPT_HTML, -1};
     struct maq_search_variants variants;
     char *text;
     enum maq_status status =
@@ -280,8 +292,9 @@ static enum maq_status vary(struct cli *cli, const struct maq_loaded_job *open, 
 
 static enum maq_status compose(struct cli *cli, const struct maq_search_opts *opts)
 {
-    static const int unused[] = {OPT_FULL,         OPT_FREE,    OPT_PARETO,  OPT_EXPLAIN, OPT_ONE_PIPELINE, OPT_PLANNER,
-                                 OPT_PARALLELIZER, OPT_WORKERS, OPT_TIMEOUT, OPT_PREDICT, OPT_MIN_FIT,      -1};
+    static const int unused[] = {OPT_FULL,    OPT_FREE,         OPT_PARETO,  OPT_EXPLAIN, OPT_ONE_PIPELINE,
+                                 OPT_PLANNER, OPT_PARALLELIZER, OPT_WORKERS, OPT_TIMEOUT, OPT_PREDICT,
+                                 OPT_MIN_FIT, OPT_HTML,         -1};
     const char *class_name = cli->values[OPT_CLASS];
     struct cli_compose_options o = {.folder = cli->values[OPT_PROFILE],
                                     .class_name = class_name ? class_name : "degrees",
@@ -302,7 +315,7 @@ static enum maq_status compose(struct cli *cli, const struct maq_search_opts *op
 static enum maq_status plan_mixed(struct cli *cli, const struct maq_loaded_job *open,
                                   const struct maq_search_opts *opts)
 {
-    static const int unused[] = {OPT_FULL, OPT_FREE, OPT_PARETO, -1};
+    static const int unused[] = {OPT_FULL, OPT_FREE, OPT_PARETO, OPT_HTML, -1};
     const struct cli_mixed_options o = {.output = cli->values[OPT_OUTPUT],
                                         .write = cli->values[OPT_WRITE],
                                         .planner = cli->values[OPT_PLANNER],
@@ -323,8 +336,8 @@ static enum maq_status plan_mixed(struct cli *cli, const struct maq_loaded_job *
 static enum maq_status plan_slices(struct cli *cli, const struct maq_loaded_job *open,
                                    const struct maq_search_opts *opts)
 {
-    static const int unused[] = {OPT_FULL,    OPT_FREE,         OPT_PARETO,  OPT_EXPLAIN, OPT_VARY,
-                                 OPT_PLANNER, OPT_ONE_PIPELINE, OPT_THREADS, OPT_MIN_FIT, -1};
+    static const int unused[] = {OPT_FULL,         OPT_FREE,    OPT_PARETO,  OPT_EXPLAIN, OPT_VARY, OPT_PLANNER,
+                                 OPT_ONE_PIPELINE, OPT_THREADS, OPT_MIN_FIT, OPT_HTML,    -1};
     struct cli_slices_options o = {.parallelizer = cli->values[OPT_PARALLELIZER],
                                    .output = cli->values[OPT_OUTPUT],
                                    .write = cli->values[OPT_WRITE],
@@ -345,7 +358,7 @@ static enum maq_status predict(struct cli *cli, const struct maq_loaded_job *ope
 {
     static const int unused[] = {OPT_SPACE,        OPT_VARY,         OPT_FREE,    OPT_FULL,    OPT_TOP,     OPT_PARETO,
                                  OPT_RESERVE,      OPT_MIN_FIT,      OPT_EXPLAIN, OPT_WRITE,   OPT_THREADS, OPT_PLANNER,
-                                 OPT_ONE_PIPELINE, OPT_PARALLELIZER, OPT_WORKERS, OPT_TIMEOUT, -1};
+                                 OPT_ONE_PIPELINE, OPT_PARALLELIZER, OPT_WORKERS, OPT_TIMEOUT, OPT_HTML,    -1};
     const struct cli_predict_options o = {
         .file = cli->values[OPT_PREDICT], .output = cli->values[OPT_OUTPUT], .json = cli->values[OPT_JSON] != NULL};
     enum maq_status status =
@@ -399,6 +412,8 @@ static enum maq_status run_with(struct cli *cli, struct maq_peers *peers)
                          "maquette plan JOB.yaml, or maquette plan --model llama-3.1-8b --cluster h100-sxm:8 --gbs 128",
                          "there is no job");
     enum maq_status status = read_options(cli, &opts);
+    if (status == MAQ_OK)
+        status = cli_can_write(cli, cli->values[OPT_HTML]);
     if (status == MAQ_OK && cli->values[OPT_PROFILE])
         return compose(cli, &opts);
     if (status == MAQ_OK)
@@ -445,7 +460,7 @@ const struct cli_command cli_plan = {
         "stretches of the model on each node group. --predict searches nothing: it says what a written plan takes.\n",
     .examples =
         "  maquette plan --model llama-3.1-70b --cluster 'h100-sxm:8 x 32, rail 400G' --gbs 1024 --seq 8192\n"
-        "  maquette plan job.yaml --top 10 --pareto memory --json\n"
+        "  maquette plan job.yaml --top 10 --pareto memory --html plan.html\n"
         "  maquette plan job.yaml --tp 8 --space pp=4,8,16 --explain --write best.yaml\n"
         "  maquette plan job.yaml --vary gpus=256..4096:x2 --vary gpu=h100-sxm,b200\n"
         "  mpirun -n 64 maquette plan sweep.yaml\n"

@@ -27,6 +27,11 @@ enum maq_status maq_page_finish(char **out, struct maq_page *page, struct maq_di
 void maq_page_putf(struct maq_page *page, enum maq_ink ink, const char *fmt, ...) MAQ_PRINTF(3, 4);
 /* "label     text", the text broken between words and continued under itself. */
 void maq_page_field(struct maq_page *page, size_t label_width, const char *label, const char *text);
+/* Takes a line of a report: its label, "" where it goes on with the one before, and its text, without control characters. */
+struct maq_lines {
+    void (*put)(void *user, const char *label, const char *text);
+    void *user;
+};
 /* share (0..1) of `width` cells, padded with blanks to the width. */
 void maq_page_bar(struct maq_page *page, double share, size_t width);
 

@@ -371,7 +371,7 @@ enum maq_status maq_report_serve_html(char **out, const struct maq_report_serve_
     struct maq_html h;
     struct maq_buf more, title;
     const struct maq_serve_result *r = page->result;
-    const struct maq_serve_sink to = {put_fact, &h};
+    const struct maq_lines to = {put_fact, &h};
     char *document = NULL;
     enum maq_status status = maq_report_serve_json(&document, r, opts, diag);
     if (status != MAQ_OK)

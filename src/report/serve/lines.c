@@ -9,7 +9,7 @@
 #include "report/page.h"
 #include "report/words.h"
 
-static void put(const struct maq_serve_sink *to, const char *label, struct maq_buf *line)
+static void put(const struct maq_lines *to, const char *label, struct maq_buf *line)
 {
     struct maq_arena arena;
     maq_arena_init(&arena, 0);
@@ -19,7 +19,7 @@ static void put(const struct maq_serve_sink *to, const char *label, struct maq_b
     maq_buf_init(line, 1 << 16);
 }
 
-static void put_deployment(const struct maq_serve_sink *to, struct maq_buf *line, const struct maq_serve_result *r)
+static void put_deployment(const struct maq_lines *to, struct maq_buf *line, const struct maq_serve_result *r)
 {
     const struct maq_serve_options *o = &r->options;
     const struct maq_job *job = r->job;
@@ -51,7 +51,7 @@ static void put_deployment(const struct maq_serve_sink *to, struct maq_buf *line
     put(to, "engine", line);
 }
 
-static void put_speculation(const struct maq_serve_sink *to, struct maq_buf *line, const struct maq_serve_result *r)
+static void put_speculation(const struct maq_lines *to, struct maq_buf *line, const struct maq_serve_result *r)
 {
     const struct maq_speculation *o = &r->options.speculation;
     const struct maq_speculated *s = &r->speculated;
@@ -69,7 +69,7 @@ static void put_speculation(const struct maq_serve_sink *to, struct maq_buf *lin
     put(to, "drafts", line);
 }
 
-static void put_memory(const struct maq_serve_sink *to, struct maq_buf *line, const struct maq_serve_result *r)
+static void put_memory(const struct maq_lines *to, struct maq_buf *line, const struct maq_serve_result *r)
 {
     char tokens[32];
     maq_buf_addf(line, "%.1f of %.1f GiB: ", r->capacity_bytes * r->options.gpu_memory_utilization / MAQ_GIB,
@@ -124,14 +124,14 @@ static void add_replicas(struct maq_buf *line, const struct maq_serve_result *r,
                      100 * idlest, 100 * busiest);
 }
 
-static void put_fleet(const struct maq_serve_sink *to, struct maq_buf *line, const struct maq_serve_result *r)
+static void put_fleet(const struct maq_lines *to, struct maq_buf *line, const struct maq_serve_result *r)
 {
     add_replicas(line, r, 0, r->n_replicas, r->n_devices, r->router);
     put(to, "fleet", line);
 }
 
 /* Replicas that come, leave and fail. */
-static void put_availability(const struct maq_serve_sink *to, struct maq_buf *line, const struct maq_serve_result *r)
+static void put_availability(const struct maq_lines *to, struct maq_buf *line, const struct maq_serve_result *r)
 {
     const struct maq_serve_availability *a = &r->availability;
     char time[32];
@@ -146,7 +146,7 @@ static void put_availability(const struct maq_serve_sink *to, struct maq_buf *li
     put(to, "there", line);
 }
 
-static void put_attainment(const struct maq_serve_sink *to, struct maq_buf *line, const struct maq_serve_result *r)
+static void put_attainment(const struct maq_lines *to, struct maq_buf *line, const struct maq_serve_result *r)
 {
     const struct maq_attainment *a = r->attainment;
     if (!a)
@@ -162,7 +162,7 @@ static void put_attainment(const struct maq_serve_sink *to, struct maq_buf *line
 }
 
 /* What the pool is that computes prompts, where it is another than the one above. */
-static void put_prefill(const struct maq_serve_sink *to, struct maq_buf *line, const struct maq_serve_result *r)
+static void put_prefill(const struct maq_lines *to, struct maq_buf *line, const struct maq_serve_result *r)
 {
     const struct maq_serve_pools *p = r->pools;
     const struct maq_serve_result *x = p->prefill;
@@ -185,7 +185,7 @@ static void put_prefill(const struct maq_serve_sink *to, struct maq_buf *line, c
 }
 
 /* Transfers, and where the time to the first token goes. */
-static void put_handover(const struct maq_serve_sink *to, struct maq_buf *line, const struct maq_serve_result *r)
+static void put_handover(const struct maq_lines *to, struct maq_buf *line, const struct maq_serve_result *r)
 {
     const struct maq_serve_pools *p = r->pools;
     const struct maq_serve_quantiles *t = &p->transfer_s;
@@ -217,8 +217,7 @@ static void put_handover(const struct maq_serve_sink *to, struct maq_buf *line, 
     put(to, "first token", line);
 }
 
-static void put_capacity(const struct maq_serve_sink *to, struct maq_buf *line, const struct maq_capacity *c,
-                         bool bounds)
+static void put_capacity(const struct maq_lines *to, struct maq_buf *line, const struct maq_capacity *c, bool bounds)
 {
     const char *what = bounds ? "holds the bounds" : "is served as fast as it comes";
     if (!(c->rate > 0)) {
@@ -233,7 +232,7 @@ static void put_capacity(const struct maq_serve_sink *to, struct maq_buf *line, 
     put(to, "capacity", line);
 }
 
-static void put_money(const struct maq_serve_sink *to, struct maq_buf *line, const struct maq_serve_result *r)
+static void put_money(const struct maq_lines *to, struct maq_buf *line, const struct maq_serve_result *r)
 {
     const struct maq_serve_money m = maq_money_of_serve(r);
     char hour[48], out[48], all[48];
@@ -245,7 +244,7 @@ static void put_money(const struct maq_serve_sink *to, struct maq_buf *line, con
     put(to, "cost", line);
 }
 
-static void put_power(const struct maq_serve_sink *to, struct maq_buf *line, const struct maq_serve_result *r)
+static void put_power(const struct maq_lines *to, struct maq_buf *line, const struct maq_serve_result *r)
 {
     const struct maq_serve_power *p = r->power;
     if (!p)
@@ -258,7 +257,7 @@ static void put_power(const struct maq_serve_sink *to, struct maq_buf *line, con
     put(to, "power", line);
 }
 
-static void put_load(const struct maq_serve_sink *to, struct maq_buf *line, const struct maq_serve_result *r)
+static void put_load(const struct maq_lines *to, struct maq_buf *line, const struct maq_serve_result *r)
 {
     maq_buf_addf(
         line, "%u requests in %.1f s; %.2f requests/s, %.0f tokens/s out (%.0f per GPU, %.1f per user), %.0f in",
@@ -293,7 +292,7 @@ static void add_limit(struct maq_buf *line, const char *name, const struct maq_s
 }
 
 /* A line for each bound with its figure, and of requests, how many are within them. */
-static void put_slo(const struct maq_serve_sink *to, struct maq_buf *line, const struct maq_serve_result *r)
+static void put_slo(const struct maq_lines *to, struct maq_buf *line, const struct maq_serve_result *r)
 {
     const struct maq_slo_outcome *o = &r->slo;
     for (uint32_t i = 0; i < o->slo.n; i++) {
@@ -323,7 +322,7 @@ static void put_slo(const struct maq_serve_sink *to, struct maq_buf *line, const
     put(to, "goodput", line);
 }
 
-void maq_serve_deployment_lines(const struct maq_serve_sink *to, const struct maq_serve_result *r)
+void maq_serve_deployment_lines(const struct maq_lines *to, const struct maq_serve_result *r)
 {
     struct maq_buf line;
     maq_buf_init(&line, 1 << 16);
@@ -333,7 +332,7 @@ void maq_serve_deployment_lines(const struct maq_serve_sink *to, const struct ma
     maq_buf_fini(&line);
 }
 
-void maq_serve_outcome_lines(const struct maq_serve_sink *to, const struct maq_serve_result *r)
+void maq_serve_outcome_lines(const struct maq_lines *to, const struct maq_serve_result *r)
 {
     struct maq_buf line;
     maq_buf_init(&line, 1 << 16);

@@ -65,7 +65,7 @@ enum maq_status maq_report_serve_text(char **out, const struct maq_serve_result 
                                       struct maq_diag *diag)
 {
     struct maq_page page;
-    const struct maq_serve_sink to = {put, &page};
+    const struct maq_lines to = {put, &page};
     maq_page_init(&page, opts);
     maq_serve_deployment_lines(&to, r);
     maq_serve_outcome_lines(&to, r);
@@ -102,7 +102,7 @@ enum maq_status maq_report_serve_batch_text(char **out, const struct maq_serve_r
                                             int64_t output, const struct maq_report_opts *opts, struct maq_diag *diag)
 {
     struct maq_page page;
-    const struct maq_serve_sink to = {put, &page};
+    const struct maq_lines to = {put, &page};
     struct maq_buf line;
     double all = b->prefill_s + b->decode_s, passes = output > 1 ? (double)(output - 1) : 1;
     maq_page_init(&page, opts);

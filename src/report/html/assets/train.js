@@ -3,7 +3,7 @@
 (function () {
   'use strict';
   const maq = window.maq, GIB = 1073741824;
-  const buckets = [
+  const buckets = maq.buckets = [
     ['forward_s', 'forward', 'c-forward'], ['backward_s', 'backward', 'c-backward'], ['recompute_s', 'recompute', 'c-recompute'],
     ['exposed_tp_comm_s', 'exposed TP comm', 'c-tp'], ['exposed_cp_comm_s', 'exposed CP comm', 'c-cp'],
     ['exposed_ep_comm_s', 'exposed EP comm', 'c-ep'], ['exposed_pp_comm_s', 'exposed PP comm', 'c-pp'],
