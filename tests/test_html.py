@@ -175,6 +175,51 @@ def check_plan(document, text, found):
     return faults
 
 
+def check_risk_step(document, text, found):
+    faults = []
+    for figure in ("p5", "p50", "p95", "p99", "mean"):
+        if f'{document[figure]["value_s"]:#.5g} s</td>' not in text:
+            faults.append(figure + " is not in the table")
+    more = page_json(text, "more")
+    t, share = more["t"], more["share"]
+    if share != sorted(share) or t != sorted(t):
+        faults.append("the distribution function falls")
+    for figure, level in (("p5", 0.05), ("p50", 0.5), ("p95", 0.95), ("p99", 0.99)):
+        x = document[figure]["value_s"]
+        i = next((i for i in range(1, len(t)) if t[i] >= x), len(t) - 1)
+        at = share[i - 1] + (share[i] - share[i - 1]) * (x - t[i - 1]) / (t[i] - t[i - 1])
+        if abs(at - level) > 0.01:
+            faults.append(f"the distribution function has {at} at {figure}")
+    if found:
+        alone = found["charts"]["tornado"]["sums"][0]
+        if not all(close(a, 100 * s["p95_alone_s"] / document["base_s"]) for a, s in zip(alone, document["sources"])):
+            faults.append("the tornado is not the sources")
+    return faults
+
+
+def check_risk_run(document, text, found):
+    faults = []
+    more = page_json(text, "more")
+    curve = more["wall_s"]
+    if curve != sorted(curve) or not close(curve[100], document["done_after"]["p50"]["value_s"], 1e-3) or not close(curve[190], document["done_after"]["p95"]["value_s"], 1e-3):
+        faults.append("the curve is not the quantiles")
+    for quantile in ("p5", "p50", "p95"):
+        days = document["done_after"][quantile]["value_s"] / 86400
+        if f"{days:.{3 if days < 9.995 else 2 if days < 99.95 else 1}f} d" not in text:
+            faults.append(quantile + " is not in the table")
+    if f'{100 * document["goodput"]:.2f} %' not in text:
+        faults.append("the goodput is not there")
+    if found:
+        badput = sum(found["charts"]["buckets"]["sums"][0])
+        if not close(badput * 86400, sum(b["time_s"] for b in document["buckets"] if b["bucket"] != "productive"), 1e-6):
+            faults.append("the bars of badput do not add up")
+        if not any(close(x, document["causes"][0]["lost_s"] / 3600) for x in found["charts"]["causes"]["sums"][0]):
+            faults.append("a cause is not in the chart")
+        if len(found["charts"]["variants"]["sums"][0]) != len(document["what_if"]["variants"]):
+            faults.append("what if is not in the chart")
+    return faults
+
+
 # name, command line, check
 PAGES = [
     ("flagship", "train examples/llama3-405b-16k.yaml", check_train),
@@ -183,6 +228,8 @@ PAGES = [
     ("serve", "serve --model llama-3.1-8b --cluster h100-sxm:1 --isl 1000 --osl 200 --rate 6 --num-requests 300 --slo 'ttft_p95<500ms'", check_serve),
     ("plan", "plan --model llama-3.1-8b --cluster 'h100-sxm:8' --gbs 64 --seq 4096 --pareto memory --explain --space pp=1,2 --space vp=1,2 --tp 2", check_plan),
     ("no-plan", "plan --model llama-3-8b --cluster h100-sxm:1 --gbs 8 --seq 8192 --tp 1", check_plan),
+    ("risk-step", "risk --model llama-3.1-8b --cluster 'h100-sxm:8 x 2' --gbs 64 --seq 2048 --tp 2 --pp 2 --draws 1000", check_risk_step),
+    ("risk-run", "risk --model llama-3.1-8b --cluster 'h100-sxm:8 x 2' --gbs 64 --seq 2048 --tp 2 --pp 2 --tokens 1T --replicas 1000 --failures llama3 --what-if checkpoint --start 2027-01-31", check_risk_run),
     ("fleet", "serve --model llama-3.1-8b --cluster h100-sxm:8 --isl 500 --osl 100 --concurrency 64 --num-requests 400 --replicas 4 --router least-requests", check_serve),
 ]
 

@@ -169,6 +169,10 @@ MAQ_API enum maq_status maq_report_risk_step_text(char **out, const struct maq_r
 MAQ_API enum maq_status maq_report_risk_step_json(char **out, const struct maq_risk_step *step,
                                                   const struct maq_report_opts *opts, struct maq_diag *diag);
 
+/* As one HTML file that needs no network and carries the document; the step with its curve (maq_risk_step_opts). */
+MAQ_API enum maq_status maq_report_risk_step_html(char **out, const struct maq_risk_step *step,
+                                                  const struct maq_report_opts *opts, struct maq_diag *diag);
+
 /* A graph with times: where the time of its busiest class goes, its longest operators, the classes. finish: of the static engine. */
 MAQ_API enum maq_status maq_report_times_text(char **out, const struct maq_timed_graph *timed, const double *finish,
                                               const struct maq_report_opts *opts, struct maq_diag *diag);
@@ -200,6 +204,10 @@ MAQ_API enum maq_status maq_report_run_text(char **out, const struct maq_report_
                                             const struct maq_report_opts *opts, struct maq_diag *diag);
 /* Schema "maquette.risk.run/2". */
 MAQ_API enum maq_status maq_report_run_json(char **out, const struct maq_report_run *run,
+                                            const struct maq_report_opts *opts, struct maq_diag *diag);
+
+/* As one HTML file that needs no network and carries the document. */
+MAQ_API enum maq_status maq_report_run_html(char **out, const struct maq_report_run *run,
                                             const struct maq_report_opts *opts, struct maq_diag *diag);
 
 /* A captured job. */

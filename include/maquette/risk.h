@@ -204,11 +204,16 @@ struct maq_risk_place {
     struct maq_risk_quantile p50, p95;
 };
 
+#define MAQ_RISK_CURVE 129u
+
 struct maq_risk_step {
     const struct maq_job *job; /* borrowed */
     double base_s;             /* when nothing varies: maq_train_predict()'s step_s, bit for bit */
     struct maq_risk_quantile p5, figure[MAQ_RISK_FIGURE_COUNT];
     double sd_s;
+    /* Of the distribution function, at even steps from what 0.2 % of steps do not exceed to what 99.5 % do not: times, and shares that do
+     * not exceed them. All zero when not asked for. */
+    double curve_s[MAQ_RISK_CURVE], curve_share[MAQ_RISK_CURVE];
     /* With 95 % confidence at most 5 % of steps exceed it, whatever their law, if base_s is right: the prediction's own error is not in it.
      * NaN: too few draws. */
     double bound_s;
@@ -240,6 +245,7 @@ struct maq_risk_step_opts {
     bool sampled;    /* sample also where the exact law is known: to compare */
     bool no_sources; /* leaves out what drives it, which takes most of the time */
     uint32_t parts;  /* asks which parts drive it: bits 1 << MAQ_RISK_KERNELS, ... */
+    bool curve;      /* asks for the distribution function */
     double place;    /* asks where a GPU does least harm that takes so many times as long: 1.2; 0 = not asked */
 };
 #define MAQ_RISK_STEP_OPTS_INIT                                                                                        \

@@ -135,6 +135,8 @@ struct maq_run_quantile {
 };
 #define MAQ_RUN_QUANTILES 4 /* p5, p50, p95, p99 */
 
+#define MAQ_RUN_CURVE 201u
+
 struct maq_run_cause {
     const char *name;
     double count;  /* mean per run */
@@ -150,6 +152,7 @@ struct maq_run_result {
     double interval_s, optimal_interval_s;  /* INFINITY = none */
     double wall_s, wall_sd_s, wall_error_s; /* mean, standard deviation, standard error of the mean */
     struct maq_run_quantile wall[MAQ_RUN_QUANTILES];
+    double wall_curve_s[MAQ_RUN_CURVE]; /* quantiles at even steps, from the shortest run to the longest */
     /* With 95 % confidence at most 5 % of runs take longer, if their step times are drawn right: the error of a predicted step is in it where
      * opts.step_sigma is (--step-error). NaN: below 59 runs, too few to say, or so many given up that there is none. */
     double bound_s;

@@ -32,6 +32,7 @@ enum {
     OPT_COST,
     OPT_PRICE,
     OPT_JSON,
+    OPT_HTML,
     OPT_OUTPUT,
     OPT_RUN /* the first of CLI_RUN_OPTION_LIST */
 };
@@ -68,6 +69,7 @@ static const struct cli_option options[] = {
     [OPT_COST] = CLI_OPTION_COST,
     [OPT_PRICE] = CLI_OPTION_PRICE,
     [OPT_JSON] = {"--json", CLI_FLAG, NULL, "JSON instead of text", NULL, NULL},
+    [OPT_HTML] = CLI_OPTION_HTML,
     [OPT_OUTPUT] = CLI_OPTION_OUTPUT,
 #define CLI_RUN_OPTION_ROW(id, name, kind, value, words, doc)                                                          \
     [OPT_RUN + CLI_RUN_##id] = {name, kind, value, doc, NULL, words},
@@ -187,6 +189,7 @@ static enum maq_status predict_step(struct cli *cli, struct maq_risk_step **step
     opts.slow = slow;
     opts.variation = cli->values[OPT_VARIATION];
     opts.no_sources = !sources;
+    opts.curve = cli->values[OPT_HTML] != NULL;
     const char *what = cli->values[OPT_RUN + CLI_RUN_TOKENS] ? NULL : cli->values[OPT_RUN + CLI_RUN_RUN_WHAT];
     if (what && strcmp(what, "placement") == 0)
         opts.place = SLOW_GPU;
@@ -223,6 +226,11 @@ static enum maq_status run_step(struct cli *cli, const struct maq_loaded_job *bo
     char *text = NULL;
     const struct maq_report_opts look = cli_report_opts(cli, file != NULL);
     status = check_fits(cli, box); /* after the options, so that what is wrong with these is said first */
+    if (status == MAQ_OK && cli->values[OPT_HTML]) {
+        status = maq_report_risk_step_html(&text, step, &look, cli->diag);
+        if (status == MAQ_OK)
+            status = cli_write(cli, text, cli->values[OPT_HTML]);
+    }
     if (status == MAQ_OK)
         status = cli->values[OPT_JSON] ? maq_report_risk_step_json(&text, step, &look, cli->diag)
                                        : maq_report_risk_step_text(&text, step, &look, cli->diag);
@@ -239,7 +247,8 @@ static enum maq_status run_whole(struct cli *cli, const struct maq_loaded_job *b
                                .values = cli->values + OPT_RUN,
                                .seed = seed,
                                .json = cli->values[OPT_JSON] != NULL,
-                               .file = cli->values[OPT_OUTPUT]};
+                               .file = cli->values[OPT_OUTPUT],
+                               .html = cli->values[OPT_HTML]};
     if (cli->values[OPT_VARIATION] || cli->values[OPT_SLOW]) {
         struct maq_risk_step *step;
         enum maq_status status = predict_step(cli, &step, job, seed, false);
@@ -319,6 +328,8 @@ static enum maq_status run_job(struct cli *cli)
     uint32_t seed = 1;
     enum maq_status status = check_job(cli, example);
     if (status == MAQ_OK)
+        status = cli_can_write(cli, cli->values[OPT_HTML]);
+    if (status == MAQ_OK)
         status = cli_count(cli, &seed, OPT_SEED, 1, UINT32_MAX, 1);
     if (status == MAQ_OK && path && maq_capture_probe(path))
         return run_captured(cli, seed);
@@ -358,6 +369,7 @@ const struct cli_command cli_risk = {
     .examples = "  maquette risk job.yaml\n"
                 "  maquette risk job.yaml --slow node:17=1.2x --slow link:rail3=0.5x\n"
                 "  maquette risk job.yaml --tokens 15T --failures llama3 --spares 16 --promise 75d@95%\n"
+                "  maquette risk job.yaml --tokens 15T --html run.html\n"
                 "  maquette risk job.yaml --tokens 15T --failures rate=3.8e-3/node/day --what-if checkpoint\n"
                 "  maquette risk fit step_times.csv --holdout half --json\n"
                 "  maquette risk fit trace.json.gz --write variation.yaml\n"

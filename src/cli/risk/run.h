@@ -69,6 +69,7 @@ struct cli_risk_run {
     uint32_t seed;
     bool json;
     const char *file;              /* to write to; NULL = standard output */
+    const char *html;              /* a page as well; NULL = none */
     double step_mean_s, step_sd_s; /* of the step's distribution; 0 = the predicted step time */
 };
 /* Simulates the run and writes the report. */

@@ -71,24 +71,29 @@ void maq_risk_page_figures(struct maq_page *page, const char *what, const struct
     maq_table_fini(&t);
 }
 
-void maq_risk_page_sources(struct maq_page *page, const struct maq_risk_source *sources, uint32_t n, double base_s)
+void maq_risk_sources_table(struct maq_table *t, const struct maq_risk_source *sources, uint32_t n, double base_s)
 {
     static const struct maq_table_column columns[] = {{"what varies", false, true},
                                                       {"p95 from it alone", true, false},
                                                       {"+-", true, false},
                                                       {"p95 without it", true, false},
                                                       {"+-", true, false}};
-    struct maq_table t;
-    maq_table_init(&t, columns, MAQ_COUNT(columns));
+    maq_table_init(t, columns, MAQ_COUNT(columns));
     for (uint32_t i = 0; i < n && base_s > 0; i++) {
         const struct maq_risk_source *s = &sources[i];
-        maq_table_row(&t, MAQ_INK_PLAIN);
-        maq_table_cell(&t, "%s", s->text);
-        maq_table_cell(&t, "%+.2f %%", 100 * s->alone.value_s / base_s);
-        maq_table_cell(&t, "%.2f %%", 100 * maq_risk_reach(&s->alone) / base_s);
-        maq_table_cell(&t, "%+.2f %%", 0 - 100 * s->removed.value_s / base_s);
-        maq_table_cell(&t, "%.2f %%", 100 * maq_risk_reach(&s->removed) / base_s);
+        maq_table_row(t, MAQ_INK_PLAIN);
+        maq_table_cell(t, "%s", s->text);
+        maq_table_cell(t, "%+.2f %%", 100 * s->alone.value_s / base_s);
+        maq_table_cell(t, "%.2f %%", 100 * maq_risk_reach(&s->alone) / base_s);
+        maq_table_cell(t, "%+.2f %%", 0 - 100 * s->removed.value_s / base_s);
+        maq_table_cell(t, "%.2f %%", 100 * maq_risk_reach(&s->removed) / base_s);
     }
+}
+
+void maq_risk_page_sources(struct maq_page *page, const struct maq_risk_source *sources, uint32_t n, double base_s)
+{
+    struct maq_table t;
+    maq_risk_sources_table(&t, sources, n, base_s);
     maq_page_putf(page, MAQ_INK_PLAIN, "\n");
     maq_table_print(page, &t, 0);
     maq_table_fini(&t);

@@ -20,6 +20,8 @@ double maq_risk_reach(const struct maq_risk_quantile *q);
 
 void maq_risk_page_figures(struct maq_page *page, const char *what, const struct maq_risk_quantile *p5,
                            const struct maq_risk_quantile *figures, double base_s);
+/* Makes a table, which the caller ends (maq_table_fini). */
+void maq_risk_sources_table(struct maq_table *t, const struct maq_risk_source *sources, uint32_t n, double base_s);
 void maq_risk_page_sources(struct maq_page *page, const struct maq_risk_source *sources, uint32_t n, double base_s);
 
 #endif

@@ -100,6 +100,8 @@ void maq_run_summarize(struct maq_run_result *out, struct maq_run_cause *causes,
     out->wall_sd_s = deviation(x, n, out->wall_s, other);
     out->wall_error_s = out->wall_sd_s / sqrt(n);
     quantiles(out->wall, x, n);
+    for (uint32_t i = 0; i < MAQ_RUN_CURVE; i++)
+        out->wall_curve_s[i] = x[(uint64_t)i * (n - 1) / (MAQ_RUN_CURVE - 1)];
     out->bound_s = maq_order_guarantee(x, n);
     if (out->bound_s >= maq_run_late_s(out)) /* of runs that were given up nothing is known but that they take longer */
         out->bound_s = (double)NAN;

@@ -209,6 +209,16 @@ static double step_cdf(const struct maq_step_law *law, double t)
     return sum;
 }
 
+double maq_step_law_cdf(const struct maq_step_law *law, double t_ns)
+{
+    double sum = 0;
+    if (law->sigma > 0)
+        return step_cdf(law, t_ns);
+    for (uint32_t i = 0; i < law->n && law->atom[i].value_ns <= t_ns; i++)
+        sum += law->atom[i].weight;
+    return sum;
+}
+
 double maq_step_law_quantile(const struct maq_step_law *law, double p)
 {
     if (law->sigma <= 0) {

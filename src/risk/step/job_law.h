@@ -61,6 +61,7 @@ uint32_t maq_step_law_size(uint32_t points, const struct maq_variation *v);
 void maq_step_law_finish(struct maq_step_law *law);
 
 double maq_step_law_quantile(const struct maq_step_law *law, double p); /* ns */
+double maq_step_law_cdf(const struct maq_step_law *law, double t_ns);
 double maq_step_law_mean(const struct maq_step_law *law);
 double maq_step_law_sd(const struct maq_step_law *law);
 

@@ -74,6 +74,18 @@ void maq_step_question_figures(double out[MAQ_STEP_ASK_FIGURES], const struct ma
     out[MAQ_STEP_ASK_SD] = maq_step_law_sd(law);
 }
 
+#define CURVE_FROM 0.002
+#define CURVE_TO 0.995
+
+static void put_curve(struct maq_step_curve *curve, const struct maq_step_law *law)
+{
+    double from = maq_step_law_quantile(law, CURVE_FROM), to = maq_step_law_quantile(law, CURVE_TO);
+    for (uint32_t i = 0; i < MAQ_RISK_CURVE; i++) {
+        curve->x_ns[i] = from + (to - from) * i / (MAQ_RISK_CURVE - 1);
+        curve->share[i] = maq_step_law_cdf(law, curve->x_ns[i]);
+    }
+}
+
 /* Of a figure, or a difference of two, of all draws and without each part of them. */
 static struct maq_risk_quantile interval(double whole_ns, const double without_ns[PARTS])
 {
@@ -148,6 +160,8 @@ static enum maq_status evaluate(double out[MAQ_STEP_ASK_FIGURES], struct maq_ste
     }
     maq_step_law_finish(&law);
     maq_step_question_figures(out, &law);
+    if (w->curve && without == PARTS)
+        put_curve(w->curve, &law);
     return MAQ_OK;
 }
 
@@ -190,6 +204,8 @@ static bool ask_exact(double out[MAQ_STEP_ASK_FIGURES], struct maq_step_question
     }
     maq_step_law_finish(&law);
     maq_step_question_figures(out, &law);
+    if (w->curve)
+        put_curve(w->curve, &law);
     return true;
 }
 

@@ -33,6 +33,11 @@ enum maq_step_question_figure {
 #define MAQ_STEP_ASK_LEAST_DRAWS 400u
 #define MAQ_STEP_ASK_PARTS MAQ_STEP_SCRAMBLINGS
 
+/* Of the law's distribution function, at even steps. */
+struct maq_step_curve {
+    double x_ns[MAQ_RISK_CURVE], share[MAQ_RISK_CURVE];
+};
+
 struct maq_step_question {
     const struct maq_step_model *m;
     const struct maq_slow *slow;
@@ -42,6 +47,7 @@ struct maq_step_question {
     uint32_t draws, threads;
     struct maq_arena *arena;      /* reset after each question */
     struct maq_step_limit *limit; /* the tolerance limit is also wanted; NULL: not */
+    struct maq_step_curve *curve; /* the distribution function is also wanted; NULL: not */
     bool sampled;                 /* the exact law is not wanted */
     double tail; /* share of a replica's ends above which the last answer extrapolated its draws; 0: nowhere */
     bool exact;  /* it needed no draws */

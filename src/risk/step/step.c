@@ -86,14 +86,22 @@ static enum maq_status ask_places(struct maq_risk_step *out, struct maq_step_que
 }
 
 /* The distribution itself, and the bound that holds whatever its law. */
-static enum maq_status ask_whole(struct maq_risk_step *out, struct maq_step_question *w, const struct maq_variation *v)
+static enum maq_status ask_whole(struct maq_risk_step *out, struct maq_step_question *w, const struct maq_variation *v,
+                                 bool with_curve)
 {
     struct maq_step_answer answer;
     struct maq_step_limit limit = {.limit_ns = (double)NAN};
+    struct maq_step_curve curve;
     struct maq_step_question asked = *w;
     asked.limit = &limit;
+    asked.curve = with_curve ? &curve : NULL;
     MAQ_TRY(maq_step_question(&answer, &asked, v));
     asked.limit = NULL;
+    asked.curve = NULL;
+    for (uint32_t i = 0; i < MAQ_RISK_CURVE && with_curve; i++) {
+        out->curve_s[i] = curve.x_ns[i] * 1e-9;
+        out->curve_share[i] = curve.share[i];
+    }
     *w = asked; /* with what was found about it */
     out->bound_s = limit.limit_ns * 1e-9;
     out->bound_steps = limit.values;
@@ -134,7 +142,7 @@ static enum maq_status run(struct maq_risk_step *out, const struct maq_job *job,
     }
     *out = (struct maq_risk_step){
         .job = job, .base_s = m.base_ns * 1e-9, .replicas = m.replicas, .lockstep = m.lockstep, .stages = m.stages};
-    MAQ_TRY(ask_whole(out, &w, &v));
+    MAQ_TRY(ask_whole(out, &w, &v, opts->curve));
     if (opts->place > 0)
         MAQ_TRY(ask_places(out, &w, &v, opts->place));
     if (!opts->no_sources)

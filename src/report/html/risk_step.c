@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * risk_step.c - the page of the distribution of a step: the distribution with its quantiles and their intervals, what drives it (a tornado),
+ * where a slow GPU does least harm.
+ *
+ * Beside the report's document the page carries the distribution function (`more`): {"t": [seconds], "share": [...]}.
+ */
+#include <math.h>
+#include <stdlib.h>
+
+#include "base/check.h"
+#include "base/text.h"
+#include "report/html/html.h"
+#include "report/risk/parts.h"
+#include "report/words.h"
+
+/* --- headline ---------------------------------------------------------------------------------------------------- */
+
+static void put_cards(struct maq_html *h, const struct maq_risk_step *s)
+{
+    char value[32], note[160], a[32];
+    const double p50 = s->figure[MAQ_RISK_P50].value_s, p95 = s->figure[MAQ_RISK_P95].value_s;
+    maq_html_cards(h);
+    maq__snprintf(value, sizeof value, "%#.5g s", p50);
+    maq__snprintf(note, sizeof note, "median; nine of ten steps lie between %#.5g s and %#.5g s", s->p5.value_s, p95);
+    maq_html_card_range(h, "Step time", value, note, s->p5.value_s, p50, p95);
+    maq__snprintf(value, sizeof value, "%#.5g s", p95);
+    maq__snprintf(note, sizeof note, "95 %% of steps take no longer: %+.2f %% over the step in which nothing varies",
+                  100 * (p95 / s->base_s - 1));
+    maq_html_card(h, "95th percentile", value, note);
+    maq__snprintf(value, sizeof value, "%#.5g s", s->figure[MAQ_RISK_MEAN].value_s);
+    maq__snprintf(note, sizeof note, "standard deviation %.3g s; nothing varies: %#.5g s", s->sd_s, s->base_s);
+    maq_html_card(h, "Mean", value, note);
+    if (!isnan(s->bound_s)) {
+        maq__snprintf(value, sizeof value, "%#.5g s", s->bound_s);
+        maq__snprintf(
+            note, sizeof note,
+            s->exact ? "if the base is right, at most 5 %% of steps exceed it"
+                     : "if the base is right, with 95 %% confidence at most 5 %% of steps exceed it (%s whole steps)",
+            maq_words_integer(a, s->bound_steps));
+        maq_html_card(h, "Bound", value, note);
+    }
+    maq_html_end_cards(h);
+}
+
+/* --- sections ---------------------------------------------------------------------------------------------------- */
+
+static void put_figure(struct maq_table *t, const char *name, const struct maq_risk_quantile *q, double base_s)
+{
+    maq_table_row(t, MAQ_INK_PLAIN);
+    maq_table_cell(t, "%s", name);
+    maq_table_cell(t, "%#.5g s", q->value_s);
+    maq_table_cell(t, "%#.5g s to %#.5g s", q->low_s, q->high_s);
+    maq_table_cell(t, "%+.2f %%", base_s > 0 ? 100 * (q->value_s / base_s - 1) : 0);
+}
+
+static void put_distribution(struct maq_html *h, const struct maq_risk_step *s)
+{
+    static const struct maq_table_column columns[] = {
+        {"", false, false}, {"step", true, false}, {"95 % interval", true, false}, {"over base", true, false}};
+    struct maq_table t;
+    char n[32];
+    maq_table_init(&t, columns, MAQ_COUNT(columns));
+    put_figure(&t, "p5", &s->p5, s->base_s);
+    for (int f = 0; f < MAQ_RISK_FIGURE_COUNT; f++)
+        put_figure(&t, maq_risk_figure_name((enum maq_risk_figure)f), &s->figure[f], s->base_s);
+    maq_html_section(h, "distribution", "The distribution of a step");
+    maq_html_put(h, "<div class=\"pair\">\n");
+    if (s->curve_share[MAQ_RISK_CURVE - 1] > 0) {
+        maq_html_chart(h, "density", "", "How often a step takes how long, and its quantiles. Dashed: nothing varies.");
+        maq_html_chart(h, "cumulative", "", "Share of steps that take no longer.");
+    }
+    maq_html_put(h, "</div>\n");
+    maq_html_table(h, &t, NULL);
+    maq_table_fini(&t);
+    if (s->exact)
+        maq_html_note(h, "Nothing was sampled: the law of one stage is known.");
+    else
+        maq_html_note(h, "%s sampled replicas per regime%s; intervals are of sampling alone.",
+                      maq_words_integer(n, s->draws), s->tail_share > 0 ? ", the slowest of all beyond them" : "");
+    maq_html_end_section(h);
+}
+
+static void put_sources(struct maq_html *h, const struct maq_risk_step *s)
+{
+    struct maq_table t;
+    if (s->n_sources == 0)
+        return;
+    maq_risk_sources_table(&t, s->source, s->n_sources, s->base_s);
+    maq_html_section(h, "sources", "What varies");
+    maq_html_chart(h, "tornado", "bars",
+                   "What each source does to the 95th percentile: when it alone varies, and how much would be gone "
+                   "without it, with 95 % "
+                   "intervals, over the step in which nothing varies.");
+    maq_html_table(h, &t, NULL);
+    maq_table_fini(&t);
+    maq_html_note(h, "Shares of the base; +-: half of the 95 %% interval. They do not add up: the slowest decides.");
+    maq_html_end_section(h);
+}
+
+static void put_drivers(struct maq_html *h, const struct maq_risk_step *s, enum maq_risk_parts parts)
+{
+    static const char *const titles[MAQ_RISK_PARTS] = {"Which kernels drive it", "Which dimensions drive it",
+                                                       "Which stages drive it"};
+    static const struct maq_table_column columns[] = {{"", false, true},
+                                                      {"share", true, false},
+                                                      {"p95 alone", true, false},
+                                                      {"+-", true, false},
+                                                      {"half its spread", true, false},
+                                                      {"+-", true, false},
+                                                      {"without it", true, false},
+                                                      {"+-", true, false}};
+    double p95 = s->figure[MAQ_RISK_P95].value_s;
+    char id[32];
+    struct maq_table t;
+    if (!s->driver[parts])
+        return;
+    maq_table_init(&t, columns, MAQ_COUNT(columns));
+    for (uint32_t i = 0; i < s->n_drivers[parts]; i++) {
+        const struct maq_risk_driver *d = &s->driver[parts][i];
+        maq_table_row(&t, MAQ_INK_PLAIN);
+        maq_table_cell(&t, "%s", d->name);
+        if (isnan(d->share))
+            maq_table_cell(&t, "-");
+        else
+            maq_table_cell(&t, "%.1f %%", 100 * d->share);
+        maq_table_cell(&t, "%+.2f %%", 100 * d->alone.value_s / s->base_s);
+        maq_table_cell(&t, "%.2f %%", 100 * maq_risk_reach(&d->alone) / s->base_s);
+        maq_table_cell(&t, "%#.5g s", p95 - d->halved.value_s);
+        maq_table_cell(&t, "%.2g s", maq_risk_reach(&d->halved));
+        maq_table_cell(&t, "%#.5g s", p95 - d->removed.value_s);
+        maq_table_cell(&t, "%.2g s", maq_risk_reach(&d->removed));
+    }
+    maq_html_section(h, maq_risk_parts_name(parts), titles[parts]);
+    maq__snprintf(id, sizeof id, "tornado-%s", maq_risk_parts_name(parts));
+    maq_html_chart(
+        h, id, "bars",
+        "What each does to the 95th percentile when it alone varies, and how much would be gone without it.");
+    maq_html_table(h, &t, NULL);
+    maq_table_fini(&t);
+    maq_html_end_section(h);
+}
+
+static void put_places(struct maq_html *h, const struct maq_risk_step *s)
+{
+    static const struct maq_table_column columns[] = {
+        {"a slow GPU in stage", true, false}, {"p50", true, false}, {"+-", true, false},
+        {"over base", true, false},           {"p95", true, false}, {"+-", true, false}};
+    struct maq_table t;
+    uint32_t best = 0;
+    if (!s->place)
+        return;
+    maq_table_init(&t, columns, MAQ_COUNT(columns));
+    for (uint32_t i = 1; i < s->stages; i++)
+        best = s->place[i].p50.value_s < s->place[best].p50.value_s ? i : best;
+    for (uint32_t i = 0; i < s->stages; i++) {
+        const struct maq_risk_place *p = &s->place[i];
+        maq_table_row(&t, i == best ? MAQ_INK_GOOD : MAQ_INK_PLAIN);
+        maq_table_cell(&t, "%u", i);
+        maq_table_cell(&t, "%#.5g s", p->p50.value_s);
+        maq_table_cell(&t, "%.2g s", maq_risk_reach(&p->p50));
+        maq_table_cell(&t, "%+.2f %%", 100 * (p->p50.value_s / s->base_s - 1));
+        maq_table_cell(&t, "%#.5g s", p->p95.value_s);
+        maq_table_cell(&t, "%.2g s", maq_risk_reach(&p->p95));
+    }
+    maq_html_section(h, "places", "Where a slow GPU does least harm");
+    maq_html_table(h, &t, NULL);
+    maq_table_fini(&t);
+    maq_html_note(h, "One GPU of one replica takes %.3g times as long.", s->place_factor);
+    maq_html_end_section(h);
+}
+
+static void put_more(struct maq_buf *b, const struct maq_risk_step *s)
+{
+    bool asked = s->curve_share[MAQ_RISK_CURVE - 1] > 0;
+    maq_buf_adds(b, "{\"t\":[");
+    for (uint32_t i = 0; i < MAQ_RISK_CURVE && asked; i++)
+        maq_buf_addf(b, "%s%.8g", i > 0 ? "," : "", s->curve_s[i]);
+    maq_buf_adds(b, "],\"share\":[");
+    for (uint32_t i = 0; i < MAQ_RISK_CURVE && asked; i++)
+        maq_buf_addf(b, "%s%.6g", i > 0 ? "," : "", s->curve_share[i]);
+    maq_buf_adds(b, "]}");
+}
+
+enum maq_status maq_report_risk_step_html(char **out, const struct maq_risk_step *step,
+                                          const struct maq_report_opts *opts, struct maq_diag *diag)
+{
+    struct maq_html h;
+    struct maq_buf more;
+    char *document = NULL, a[32], b[32], joined[160];
+    enum maq_status status = maq_report_risk_step_json(&document, step, opts, diag);
+    if (status != MAQ_OK)
+        return status;
+    maq_buf_init(&more, 1 << 20);
+    put_more(&more, step);
+    maq_html_begin(&h, "risk", step->job->name);
+    maq_html_job(&h, step->job, true);
+    maq__snprintf(joined, sizeof joined, "%s replica%s of %u stage%s, %s device%s in lockstep each",
+                  maq_words_integer(a, (int64_t)step->replicas), maq_words_s((int64_t)step->replicas), step->stages,
+                  maq_words_s(step->stages), maq_words_integer(b, (int64_t)step->lockstep),
+                  maq_words_s((int64_t)step->lockstep));
+    maq_html_facts(&h);
+    maq_html_fact(&h, "joined", joined);
+    maq_html_end_facts(&h);
+    put_cards(&h, step);
+    put_distribution(&h, step);
+    put_sources(&h, step);
+    for (int k = 0; k < MAQ_RISK_PARTS; k++)
+        put_drivers(&h, step, (enum maq_risk_parts)k);
+    put_places(&h, step);
+    status = maq_html_finish(out, &h, document, &more, diag);
+    maq_buf_fini(&more);
+    return status;
+}
