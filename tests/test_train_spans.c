@@ -84,6 +84,31 @@ static void test_numbers(void **state)
     drop(&p);
 }
 
+/* Passes say what they are made of: no operator takes longer than the pass that it is in. */
+static void test_passes(void **state)
+{
+    (void)state;
+    struct prediction p = predict_batch("llama-3.1-8b", "h100-sxm:8 x 4", "tp: 2, pp: 4, vp: 2", 64, 2048);
+    struct maq_train_spans spans = spans_of(&p);
+    assert_int_equal(spans.n_chunks, 2);
+    assert_int_equal(spans.n_programs, 3); /* with the embedding, with layers alone, with the output */
+    for (uint32_t s = 0; s < spans.n_stages; s++)
+        for (uint32_t i = spans.first[s]; i < spans.first[s + 1]; i++) {
+            const struct maq_train_span *span = &spans.spans[i];
+            if (span->kind > MAQ_SPAN_BACKWARD)
+                continue;
+            const struct maq_train_pass *pass = &spans.passes[spans.program[s * 2 + span->chunk]][span->kind];
+            assert_int_equal(pass->n, MAQ_TRAIN_PASS_OPS);
+            for (uint32_t k = 0; k < pass->n; k++) {
+                assert_true(pass->ops[k].seconds > 0 && pass->ops[k].count >= 1);
+                assert_true(pass->ops[k].seconds * 1e9 <= (double)(span->end_ns - span->start_ns));
+                assert_true(k == 0 || pass->ops[k].seconds <= pass->ops[k - 1].seconds);
+            }
+        }
+    maq_train_spans_free(&spans);
+    drop(&p);
+}
+
 static void test_names(void **state)
 {
     (void)state;
@@ -96,6 +121,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_all_schedules),
         cmocka_unit_test(test_numbers),
+        cmocka_unit_test(test_passes),
         cmocka_unit_test(test_names),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -209,10 +209,23 @@ struct maq_train_span {
     uint32_t microbatch;
     int64_t start_ns, end_ns;
 };
+/* What a pass of a virtual stage computes and sends inside of it: its costliest operators and collectives, longest first. */
+#define MAQ_TRAIN_PASS_OPS 5
+struct maq_train_pass_op {
+    char text[96], where[48]; /* "gemm 8192x14336x4096 bf16"; module that uses it first */
+    double count, seconds;    /* in the pass, all together; collectives may run under others */
+};
+struct maq_train_pass {
+    uint32_t n;
+    struct maq_train_pass_op ops[MAQ_TRAIN_PASS_OPS];
+};
 struct maq_train_spans {
-    uint32_t n_stages;
+    uint32_t n_stages, n_chunks;
     uint32_t *first; /* [n_stages + 1] */
     struct maq_train_span *spans;
+    uint32_t n_programs; /* virtual stages that hold the same layers share one */
+    uint32_t *program;   /* [n_stages * n_chunks] of chunk c of stage s: [s * n_chunks + c] */
+    struct maq_train_pass (*passes)[MAQ_SPAN_WEIGHT + 1]; /* [n_programs] by MAQ_SPAN_FORWARD, _BACKWARD, _WEIGHT */
 };
 MAQ_API const char *maq_train_span_name(enum maq_train_span_kind kind);
 /* *out is filled on success and owned by the caller (maq_train_spans_free). */

@@ -5,7 +5,8 @@
  * Beside the report's document the page carries what its charts of time need (`more`):
  *
  *   {"tick_s": 1e-6, "drawn": 1, "stages": [{"k": "ffb...", "m": [...], "c": [...], "g": [...], "d": [...], "t": [...], "b": [...]}],
- *    "layers": [[stage, chunk, first, n], ...]}
+ *    "layers": [[stage, chunk, first, n], ...], "band": bytes per second of the critical stage's memory,
+ *    "chunks": 8, "program": [of each chunk of each stage], "passes": [[forward, backward, weight of a program], ...]}
  *
  * k, m, c, g, d are the spans of a stage: kind (a letter of `letters`), microbatch, chunk, ticks between the end of the span before and
  * its begin, ticks that it lasts. t and b are its live activations: ticks since the point before, KiB from then on. Long pipelines are
@@ -129,6 +130,28 @@ static void put_points(struct maq_buf *b, const struct maq_train_memory *memory,
     }
 }
 
+/* Programs of virtual stages, and of each the costliest operators of its passes: [operator, module, calls, seconds]. */
+static void put_passes(struct maq_buf *b, const struct maq_train_spans *spans)
+{
+    maq_buf_addf(b, ",\"chunks\":%u,\"program\":[", spans->n_chunks);
+    for (uint32_t i = 0; i < spans->n_stages * spans->n_chunks; i++)
+        maq_buf_addf(b, "%s%u", i > 0 ? "," : "", spans->program[i]);
+    maq_buf_adds(b, "],\"passes\":[");
+    for (uint32_t i = 0; i < spans->n_programs; i++) {
+        maq_buf_adds(b, i > 0 ? ",\n[" : "\n[");
+        for (int k = MAQ_SPAN_FORWARD; k <= MAQ_SPAN_WEIGHT; k++) {
+            const struct maq_train_pass *pass = &spans->passes[i][k];
+            maq_buf_adds(b, k > 0 ? ",[" : "[");
+            for (uint32_t o = 0; o < pass->n; o++)
+                maq_buf_addf(b, "%s[\"%s\",\"%s\",%.0f,%.4g]", o > 0 ? "," : "", pass->ops[o].text, pass->ops[o].where,
+                             pass->ops[o].count, pass->ops[o].seconds);
+            maq_buf_addc(b, ']');
+        }
+        maq_buf_addc(b, ']');
+    }
+    maq_buf_addc(b, ']');
+}
+
 static void put_more(struct maq_buf *b, const struct maq_train_result *r, const struct maq_train_spans *spans,
                      const struct maq_train_memory *memory)
 {
@@ -148,13 +171,17 @@ static void put_more(struct maq_buf *b, const struct maq_train_result *r, const 
             put_points(b, memory, s, tick);
         maq_buf_addc(b, '}');
     }
-    maq_buf_addf(b, "],\"drawn\":%.4g,\"layers\":[", all > 0 ? (double)drawn / all : 1.0);
+    maq_buf_addf(b, "],\"drawn\":%.4g,\"band\":%.6g,\"layers\":[", all > 0 ? (double)drawn / all : 1.0,
+                 job->cluster.groups[job->stages[r->critical_stage].group].device.mem_bps);
     for (uint32_t v = 0; v < job->n_virtual; v++) {
         const struct maq_virtual_stage *stage = &job->virtual_stages[v];
         maq_buf_addf(b, "%s[%u,%u,%d,%d]", v > 0 ? "," : "", stage->stage, stage->chunk, stage->first_layer,
                      stage->n_layers);
     }
-    maq_buf_adds(b, "]}");
+    maq_buf_adds(b, "]");
+    if (spans)
+        put_passes(b, spans);
+    maq_buf_addc(b, '}');
 }
 
 /* --- headline ---------------------------------------------------------------------------------------------------- */

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 
 #include "base/check.h"
+#include "base/text.h"
 #include "train/cache.h"
 #include "train/predict.h"
 #include "train/step/dp_comm.h"
@@ -155,6 +156,97 @@ static void add_end(struct writer *w, uint32_t stage)
     add(w, MAQ_SPAN_GATHER, update, update + gather, 0, 0);
 }
 
+/* --- what passes are made of --------------------------------------------------------------------------------------- */
+
+static const struct maq_segment *segment_of(const struct maq_blueprint *bp, const struct maq_entry *e, int kind)
+{
+    const struct maq_block *b = bp->blocks[e->block];
+    return kind == MAQ_SPAN_FORWARD    ? b->forward[e->redo]
+           : kind == MAQ_SPAN_BACKWARD ? b->backward[e->redo]
+                                       : b->weight;
+}
+
+/* Adds to count[items] what a pass of a program runs; name[items] is the module that is first to. */
+static void count_pass(double *count, uint16_t *name, const struct maq_blueprint *bp, const struct maq_program *p,
+                       int kind)
+{
+    for (uint32_t i = 0; i < p->n_entries; i++) {
+        const struct maq_segment *g = segment_of(bp, &p->entries[i], kind);
+        for (uint32_t k = 0; g && k < g->n; k++) {
+            if (count[g->steps[k].item] <= 0)
+                name[g->steps[k].item] = g->steps[k].name;
+            count[g->steps[k].item] += 1;
+        }
+    }
+}
+
+static void rank_pass(struct maq_train_pass *out, const struct maq_blueprint *bp, const double *count,
+                      const uint16_t *name)
+{
+    uint32_t item[MAQ_TRAIN_PASS_OPS];
+    for (uint32_t i = 1; i < bp->items->n; i++) {
+        double ns = count[i] * bp->items->at[i].dur_ns;
+        uint32_t at = out->n;
+        if (ns <= 0)
+            continue;
+        while (at > 0 && count[item[at - 1]] * bp->items->at[item[at - 1]].dur_ns < ns)
+            at--;
+        if (at == MAQ_TRAIN_PASS_OPS)
+            continue;
+        out->n += out->n < MAQ_TRAIN_PASS_OPS;
+        for (uint32_t k = out->n - 1; k > at; k--)
+            item[k] = item[k - 1];
+        item[at] = i;
+    }
+    for (uint32_t k = 0; k < out->n; k++) {
+        const struct maq_item *it = &bp->items->at[item[k]];
+        struct maq_train_pass_op *op = &out->ops[k];
+        uint16_t module = name[item[k]];
+        maq_item_describe(op->text, it);
+        maq__snprintf(op->where, sizeof op->where, "%s", module < bp->items->n_names ? bp->items->names[module] : "");
+        op->count = count[item[k]];
+        op->seconds = op->count * it->dur_ns * 1e-9;
+    }
+}
+
+static enum maq_status write_passes(struct maq_train_spans *out, const struct maq_blueprint *bp,
+                                    struct maq_arena *arena)
+{
+    const struct maq_schedule *s = bp->schedule;
+    uint32_t n = s->n_positions;
+    uint16_t at[MAQ_MAX_STAGES];
+    const struct maq_program **known = MAQ_ARENA_NEW(arena, const struct maq_program *, n);
+    uint16_t *name = MAQ_ARENA_NEW(arena, uint16_t, bp->items->n);
+    out->n_chunks = maq_schedule_positions(s, 0, at);
+    out->program = calloc((size_t)s->stages * out->n_chunks, sizeof *out->program);
+    out->passes = calloc(n, sizeof *out->passes);
+    if (!known || !name || !out->program || !out->passes)
+        return MAQ_NO_MEMORY;
+    for (uint32_t stage = 0; stage < s->stages; stage++) {
+        uint32_t chunks = maq_schedule_positions(s, stage, at);
+        for (uint32_t c = 0; c < chunks && c < out->n_chunks; c++) {
+            const struct maq_program *p = bp->programs[at[c]];
+            uint32_t i = 0;
+            while (i < out->n_programs && known[i] != p)
+                i++;
+            out->program[stage * out->n_chunks + c] = i;
+            if (i < out->n_programs)
+                continue;
+            known[out->n_programs++] = p;
+            for (int kind = MAQ_SPAN_FORWARD; kind <= MAQ_SPAN_WEIGHT; kind++) {
+                struct maq_arena_mark mark = maq_arena_mark(arena);
+                double *count = MAQ_ARENA_NEW(arena, double, bp->items->n);
+                if (!count)
+                    return MAQ_NO_MEMORY;
+                count_pass(count, name, bp, p, kind);
+                rank_pass(&out->passes[i][kind], bp, count, name);
+                maq_arena_reset(arena, mark);
+            }
+        }
+    }
+    return MAQ_OK;
+}
+
 static enum maq_status write_spans(struct maq_train_spans *out, const struct maq_blueprint *bp,
                                    const struct maq_step_times *times)
 {
@@ -196,6 +288,8 @@ enum maq_status maq_train_spans(struct maq_train_spans *out, const struct maq_jo
         status = maq_step_times(&times, &(const struct maq_blueprint *){&bp}, 1, &arena);
     if (status == MAQ_OK)
         status = write_spans(&spans, &bp, &times);
+    if (status == MAQ_OK)
+        status = write_passes(&spans, &bp, &arena);
     maq_cache_fini(&cache);
     maq_arena_fini(&arena);
     if (status != MAQ_OK) {
@@ -210,5 +304,7 @@ void maq_train_spans_free(struct maq_train_spans *spans)
 {
     free(spans->first);
     free(spans->spans);
+    free(spans->program);
+    free(spans->passes);
     *spans = (struct maq_train_spans){0};
 }

@@ -127,11 +127,11 @@
     }));
   };
 
-  const roofline = report => {
+  const roofline = (report, more) => {
     const ops = report.operators.filter(o => o.flop_per_call > 0 && o.bytes_per_call > 0 && o.time_s > 0).map(o => ({
       x: o.flop_per_call / o.bytes_per_call, y: o.flop_per_call * o.calls / o.time_s, r: 4 + 40 * Math.sqrt(o.busy_share), o
     }));
-    const device = report.job.cluster.groups[0].device, peak = report.peak_flop_per_s, band = device.memory_bytes_per_s;
+    const peak = report.peak_flop_per_s, band = more.band;
     if (ops.length === 0)
       return document.getElementById('roofline').parentNode.remove();
     const low = Math.min(peak / band / 4, ...ops.map(o => o.x)) / 2, high = Math.max(peak / band * 4, ...ops.map(o => o.x)) * 2;
@@ -214,7 +214,11 @@
           lines.push('microbatch ' + of.m + (chunks > 1 ? ', chunk ' + of.c : '') + ' (' + layers[row.number + '/' + of.c] + ')');
         else if (kind === 'r' && chunks > 1)
           lines.push('chunk ' + of.c);
+        const passes = more.passes && more.passes[more.program[row.number * more.chunks + of.c]];
         lines.push('begins at ' + maq.time(from, 5) + ', lasts ' + maq.time(to - from, 4));
+        if (passes && 'fbwp'.includes(kind))
+          for (const op of passes['fbwp'.indexOf(kind) % 3])
+            lines.push('   ' + op[0] + (op[1] ? ', ' + op[1] : '') + ': ' + (op[2] > 1 ? op[2] + ' in ' : '') + maq.time(op[3]));
         return lines.join('\n');
       }
     });
@@ -229,6 +233,6 @@
     pipeline(report, more);
     memoryBars(report);
     memoryTime(report, more);
-    roofline(report);
+    roofline(report, more);
   };
 }());
