@@ -152,6 +152,21 @@ def check_serve(document, text, found):
     return faults
 
 
+def check_serve_plan(document, text, found):
+    faults = []
+    best = document["best"]
+    if f'{best["requests_per_s"]:.4g} requests/s' not in text or "How to start it" not in text:
+        faults.append("the best deployment is not there")
+    for point in document["front"]:
+        if f'{point["tokens_per_s_per_user"]:.1f}</td>' not in text:
+            faults.append("a point of the front is missing")
+    if found:
+        drawn = [y for sums in found["charts"]["front-chart"]["sums"] for y in sums]
+        if not all(any(close(y, p["tokens_per_s_per_user"]) for y in drawn) for p in document["front"]):
+            faults.append("a point of the front is not drawn")
+    return faults
+
+
 def check_plan(document, text, found):
     faults = []
     more = page_json(text, "more")
@@ -226,6 +241,7 @@ PAGES = [
     ("not-fitting", "train --model llama-3-70b --cluster 'h100-sxm:8 x 2, rail 400G' --tp 4 --gbs 64 --seq 8192", check_train),
     ("one-gpu", "train --model gpt2 --cluster h100-sxm:1 --gbs 8 --seq 1024 --name '</script><script>alert(1)</script>&\"<b>'", check_train),
     ("serve", "serve --model llama-3.1-8b --cluster h100-sxm:1 --isl 1000 --osl 200 --rate 6 --num-requests 300 --slo 'ttft_p95<500ms'", check_serve),
+    ("serve-plan", "serve plan --model llama-3.1-8b --cluster h100-sxm:2 --isl 500 --osl 100 --slo 'ttft_p95<500ms' --space max-num-seqs=256 --space max-num-batched-tokens=2048", check_serve_plan),
     ("plan", "plan --model llama-3.1-8b --cluster 'h100-sxm:8' --gbs 64 --seq 4096 --pareto memory --explain --space pp=1,2 --space vp=1,2 --tp 2", check_plan),
     ("no-plan", "plan --model llama-3-8b --cluster h100-sxm:1 --gbs 8 --seq 8192 --tp 1", check_plan),
     ("risk-step", "risk --model llama-3.1-8b --cluster 'h100-sxm:8 x 2' --gbs 64 --seq 2048 --tp 2 --pp 2 --draws 1000", check_risk_step),

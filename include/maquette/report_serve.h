@@ -69,6 +69,9 @@ MAQ_API enum maq_status maq_report_serve_plan_text(char **out, const struct maq_
                                                    const struct maq_report_opts *opts, struct maq_diag *diag);
 MAQ_API enum maq_status maq_report_serve_plan_json(char **out, const struct maq_report_serve_plan *plan,
                                                    const struct maq_report_opts *opts, struct maq_diag *diag);
+/* As one HTML file that needs no network and carries the document. */
+MAQ_API enum maq_status maq_report_serve_plan_html(char **out, const struct maq_report_serve_plan *plan,
+                                                   const struct maq_report_opts *opts, struct maq_diag *diag);
 /* Of a plan that has a fleet: the engine's command line of each part; a job for `maquette serve`, of a fleet of one part; a manifest of
  * a DynamoGraphDeployment. */
 MAQ_API enum maq_status maq_report_serve_plan_command(char **out, const struct maq_report_serve_plan *plan,

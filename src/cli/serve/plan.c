@@ -153,8 +153,16 @@ static enum maq_status report(struct answer *a, struct cli *cli)
     struct maq_report_opts opts = cli_report_opts(cli, cli->values[SERVE_OUTPUT] != NULL);
     const struct maq_report_serve_plan what = {.open = a->open, .search = a->search, .opts = &a->opts, .best = a->best};
     char *text;
-    enum maq_status status = cli->values[SERVE_JSON] ? maq_report_serve_plan_json(&text, &what, &opts, cli->diag)
-                                                     : maq_report_serve_plan_text(&text, &what, &opts, cli->diag);
+    enum maq_status status = MAQ_OK;
+    if (cli->values[SERVE_HTML]) {
+        status = maq_report_serve_plan_html(&text, &what, &opts, cli->diag);
+        if (status == MAQ_OK)
+            status = cli_write(cli, text, cli->values[SERVE_HTML]);
+        if (status != MAQ_OK)
+            return status;
+    }
+    status = cli->values[SERVE_JSON] ? maq_report_serve_plan_json(&text, &what, &opts, cli->diag)
+                                     : maq_report_serve_plan_text(&text, &what, &opts, cli->diag);
     if (status == MAQ_OK)
         status = cli_write(cli, text, cli->values[SERVE_OUTPUT]);
     return status == MAQ_OK ? write_files(cli, &what) : status;
@@ -163,7 +171,9 @@ static enum maq_status report(struct answer *a, struct cli *cli)
 static enum maq_status run(struct cli *cli)
 {
     struct answer a = {0};
-    enum maq_status status = ask(&a, cli);
+    enum maq_status status = cli_can_write(cli, cli->values[SERVE_HTML]);
+    if (status == MAQ_OK)
+        status = ask(&a, cli);
     if (status == MAQ_OK)
         status = maq_serve_search(&a.search, a.open, &a.opts, cli->diag);
     if (status == MAQ_OK && !cli->values[SERVE_NO_FRONT])
@@ -179,35 +189,13 @@ static enum maq_status run(struct cli *cli)
     return status;
 }
 
-static const size_t of_serve[] = {SERVE_REPLICAS,
-                                  SERVE_PREFILL_REPLICAS,
-                                  SERVE_PREFILL_TP,
-                                  SERVE_PREFILL_PP,
-                                  SERVE_PREFILL_DP,
-                                  SERVE_PREFILL_EP,
-                                  SERVE_PREFILL_CLUSTER,
-                                  SERVE_PREFILL_TOKENS,
-                                  SERVE_PREFILL_ROUTER,
-                                  SERVE_KV_TRANSFER,
-                                  SERVE_KV_BANDWIDTH,
-                                  SERVE_LOCAL_PREFILL,
-                                  SERVE_FAILURES,
-                                  SERVE_SPARES,
-                                  SERVE_AUTOSCALE,
-                                  SERVE_START_TIME,
-                                  SERVE_DRAFT_METHOD,
-                                  SERVE_DRAFT_MODEL,
-                                  SERVE_DRAFT_TOKENS,
-                                  SERVE_DRAFT_TP,
-                                  SERVE_ACCEPTANCE,
-                                  SERVE_CONCURRENCY,
-                                  SERVE_BATCH,
-                                  SERVE_DRAWS,
-                                  SERVE_POWER,
-                                  SERVE_HTML,
-                                  SERVE_TRACE,
-                                  SERVE_PER_REQUEST,
-                                  SERVE_COUNT};
+static const size_t of_serve[] = {
+    SERVE_REPLICAS,     SERVE_PREFILL_REPLICAS, SERVE_PREFILL_TP,     SERVE_PREFILL_PP,     SERVE_PREFILL_DP,
+    SERVE_PREFILL_EP,   SERVE_PREFILL_CLUSTER,  SERVE_PREFILL_TOKENS, SERVE_PREFILL_ROUTER, SERVE_KV_TRANSFER,
+    SERVE_KV_BANDWIDTH, SERVE_LOCAL_PREFILL,    SERVE_FAILURES,       SERVE_SPARES,         SERVE_AUTOSCALE,
+    SERVE_START_TIME,   SERVE_DRAFT_METHOD,     SERVE_DRAFT_MODEL,    SERVE_DRAFT_TOKENS,   SERVE_DRAFT_TP,
+    SERVE_ACCEPTANCE,   SERVE_CONCURRENCY,      SERVE_BATCH,          SERVE_DRAWS,          SERVE_POWER,
+    SERVE_TRACE,        SERVE_PER_REQUEST,      SERVE_COUNT};
 
 const struct cli_command cli_serve_plan = {
     .name = "serve plan",
