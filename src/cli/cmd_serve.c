@@ -173,7 +173,7 @@ static enum maq_status with_requests(struct cli *cli, const struct maq_job *job,
 {
     struct maq_request_set *set = NULL;
     struct maq_serve_result *r;
-    struct maq_capacity capacity;
+    struct maq_capacity capacity = {0};
     struct maq_serve_power power;
     struct maq_attainment attainment;
     struct maq_serve_samples *samples = NULL;

@@ -183,7 +183,7 @@ static void count_pass(double *count, uint16_t *name, const struct maq_blueprint
 static void rank_pass(struct maq_train_pass *out, const struct maq_blueprint *bp, const double *count,
                       const uint16_t *name)
 {
-    uint32_t item[MAQ_TRAIN_PASS_OPS];
+    uint32_t item[MAQ_TRAIN_PASS_OPS] = {0};
     for (uint32_t i = 1; i < bp->items->n; i++) {
         double ns = count[i] * bp->items->at[i].dur_ns;
         uint32_t at = out->n;
