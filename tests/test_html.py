@@ -190,6 +190,18 @@ def check_plan(document, text, found):
     return faults
 
 
+def check_vary(document, text, found):
+    faults = []
+    for v in document["variants"]:
+        if v["fits"] and f'{v["days_per_trillion_tokens"]:.3g}</td>' not in text:
+            faults.append("a variant is missing")
+    if found:
+        drawn = [y for sums in found["charts"]["scaling"]["sums"] for y in sums]
+        if not all(any(close(y, v["tokens_per_s"] / v["gpus"]) for y in drawn) for v in document["variants"] if v["fits"]):
+            faults.append("a variant is not drawn")
+    return faults
+
+
 def check_risk_step(document, text, found):
     faults = []
     for figure in ("p5", "p50", "p95", "p99", "mean"):
@@ -243,6 +255,7 @@ PAGES = [
     ("serve", "serve --model llama-3.1-8b --cluster h100-sxm:1 --isl 1000 --osl 200 --rate 6 --num-requests 300 --slo 'ttft_p95<500ms'", check_serve),
     ("serve-plan", "serve plan --model llama-3.1-8b --cluster h100-sxm:2 --isl 500 --osl 100 --slo 'ttft_p95<500ms' --space max-num-seqs=256 --space max-num-batched-tokens=2048", check_serve_plan),
     ("plan", "plan --model llama-3.1-8b --cluster 'h100-sxm:8' --gbs 64 --seq 4096 --pareto memory --explain --space pp=1,2 --space vp=1,2 --tp 2", check_plan),
+    ("vary", "plan --model gpt2 --cluster h100-sxm:8 --gbs 64 --seq 1024 --vary gpus=8,16 --vary gpu=h100-sxm,b200 --price 2", check_vary),
     ("no-plan", "plan --model llama-3-8b --cluster h100-sxm:1 --gbs 8 --seq 8192 --tp 1", check_plan),
     ("risk-step", "risk --model llama-3.1-8b --cluster 'h100-sxm:8 x 2' --gbs 64 --seq 2048 --tp 2 --pp 2 --draws 1000", check_risk_step),
     ("risk-run", "risk --model llama-3.1-8b --cluster 'h100-sxm:8 x 2' --gbs 64 --seq 2048 --tp 2 --pp 2 --tokens 1T --replicas 1000 --failures llama3 --what-if checkpoint --start 2027-01-31", check_risk_run),

@@ -100,6 +100,10 @@ MAQ_API enum maq_status maq_report_vary_text(char **out, const struct maq_search
 MAQ_API enum maq_status maq_report_vary_json(char **out, const struct maq_search_variants *variants,
                                              const struct maq_report_opts *opts, struct maq_diag *diag);
 
+/* As one HTML file that needs no network and carries the document. */
+MAQ_API enum maq_status maq_report_vary_html(char **out, const struct maq_search_variants *variants,
+                                             const struct maq_report_opts *opts, struct maq_diag *diag);
+
 /* The best plan over several node groups. */
 struct maq_report_mixed {
     const struct maq_loaded_job *open;

@@ -266,7 +266,7 @@ static enum maq_status vary(struct cli *cli, const struct maq_loaded_job *open, 
 {
     const char *file = cli->values[OPT_OUTPUT];
     struct maq_report_opts report_opts = cli_report_opts(cli, file != NULL);
-    static const int unused[] = {OPT_PARETO, OPT_EXPLAIN, OPT_WRITE, OPT_TOP, OPT_HTML, -1};
+    static const int unused[] = {OPT_PARETO, OPT_EXPLAIN, OPT_WRITE, OPT_TOP, -1};
     struct maq_search_variants variants;
     char *text;
     enum maq_status status =
@@ -280,7 +280,12 @@ static enum maq_status vary(struct cli *cli, const struct maq_loaded_job *open, 
     cli_progress(cli, "%s", "");
     if (status != MAQ_OK)
         return status;
-    if (peers->rank == 0) {
+    if (peers->rank == 0 && cli->values[OPT_HTML]) {
+        status = maq_report_vary_html(&text, &variants, &report_opts, cli->diag);
+        if (status == MAQ_OK)
+            status = cli_write(cli, text, cli->values[OPT_HTML]);
+    }
+    if (peers->rank == 0 && status == MAQ_OK) {
         status = cli->values[OPT_JSON] ? maq_report_vary_json(&text, &variants, &report_opts, cli->diag)
                                        : maq_report_vary_text(&text, &variants, &report_opts, cli->diag);
         if (status == MAQ_OK)

@@ -5,7 +5,7 @@
 #include "base/check.h"
 #include "base/text.h"
 #include "base/units.h"
-#include "report/page.h"
+#include "report/plan/vary_table.h"
 #include "report/words.h"
 
 /* Columns that differ between variants, or that there is something for. */
@@ -64,8 +64,8 @@ static void put_row(struct maq_table *t, const struct maq_search_variant *v, con
     maq_buf_fini(&words);
 }
 
-enum maq_status maq_report_vary_text(char **out, const struct maq_search_variants *variants,
-                                     const struct maq_report_opts *opts, struct maq_diag *diag)
+void maq_vary_table(struct maq_table *table, struct maq_table_column columns[MAQ_VARY_COLUMNS], bool *priced,
+                    const struct maq_search_variants *variants)
 {
     const struct shown shown = differing(variants);
     const struct {
@@ -85,18 +85,16 @@ enum maq_status maq_report_vary_text(char **out, const struct maq_search_variant
                {true, {"GPU-h/T", true, false}},
                {shown.price, {"USD/T", true, false}},
                {true, {"plan", false, true}}};
-    struct maq_table_column columns[MAQ_COUNT(all)];
+    const struct maq_search_variant *last = NULL;
+    double per_device = 0;
     uint32_t n = 0;
+    _Static_assert(MAQ_COUNT(all) == MAQ_VARY_COLUMNS, "room for all");
     for (size_t i = 0; i < MAQ_COUNT(all); i++)
         if (all[i].shown)
             columns[n++] = all[i].column;
-    struct maq_page page;
-    struct maq_table table;
-    double per_device = 0;
-    maq_page_init(&page, opts);
-    maq_table_init(&table, columns, n);
-    table.wraps = true;
-    const struct maq_search_variant *last = NULL;
+    *priced = shown.price;
+    maq_table_init(table, columns, n);
+    table->wraps = true;
     for (uint32_t i = 0; i < variants->n; i++) {
         const struct maq_search_variant *v = &variants->at[i];
         if (!v->searched)
@@ -104,12 +102,23 @@ enum maq_status maq_report_vary_text(char **out, const struct maq_search_variant
         bool first = !last || !same_work(last, v) || !maq_str_is(maq_str_of(v->gpu), last->gpu);
         if (first || per_device == 0) /* scaling: over the first of its kind that fits */
             per_device = v->train ? v->tokens_per_s / v->gpus : 0;
-        put_row(&table, v, &shown, per_device);
+        put_row(table, v, &shown, per_device);
         last = v;
     }
+}
+
+enum maq_status maq_report_vary_text(char **out, const struct maq_search_variants *variants,
+                                     const struct maq_report_opts *opts, struct maq_diag *diag)
+{
+    struct maq_table_column columns[MAQ_VARY_COLUMNS];
+    struct maq_page page;
+    struct maq_table table;
+    bool priced;
+    maq_page_init(&page, opts);
+    maq_vary_table(&table, columns, &priced, variants);
     maq_table_print(&page, &table, 0);
     maq_table_fini(&table);
     maq_page_putf(&page, MAQ_INK_FAINT, "\nT: 10^12 tokens. *: no other is as soon done and as cheap%s\n",
-                  shown.price ? "" : " in GPU hours");
+                  priced ? "" : " in GPU hours");
     return maq_page_finish(out, &page, diag);
 }
