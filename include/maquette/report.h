@@ -121,6 +121,10 @@ MAQ_API enum maq_status maq_report_mixed_text(char **out, const struct maq_repor
 MAQ_API enum maq_status maq_report_mixed_json(char **out, const struct maq_report_mixed *plan,
                                               const struct maq_report_opts *opts, struct maq_diag *diag);
 
+/* As one HTML file that needs no network and carries the document. */
+MAQ_API enum maq_status maq_report_mixed_html(char **out, const struct maq_report_mixed *plan,
+                                              const struct maq_report_opts *opts, struct maq_diag *diag);
+
 /* A mixed plan on the node groups of a job. */
 struct maq_report_placed {
     const struct maq_loaded_job *open;

@@ -320,10 +320,11 @@ static enum maq_status compose(struct cli *cli, const struct maq_search_opts *op
 static enum maq_status plan_mixed(struct cli *cli, const struct maq_loaded_job *open,
                                   const struct maq_search_opts *opts)
 {
-    static const int unused[] = {OPT_FULL, OPT_FREE, OPT_PARETO, OPT_HTML, -1};
+    static const int unused[] = {OPT_FULL, OPT_FREE, OPT_PARETO, -1};
     const struct cli_mixed_options o = {.output = cli->values[OPT_OUTPUT],
                                         .write = cli->values[OPT_WRITE],
                                         .planner = cli->values[OPT_PLANNER],
+                                        .html = cli->values[OPT_HTML],
                                         .json = cli->values[OPT_JSON] != NULL,
                                         .explain = cli->values[OPT_EXPLAIN] != NULL,
                                         .one_pipeline = cli->values[OPT_ONE_PIPELINE] != NULL,

@@ -118,8 +118,16 @@ static enum maq_status report(struct answer *a, struct cli *cli, const struct ma
                                           .document = a->document,
                                           .words = a->words};
     char *text;
-    enum maq_status status = o->json ? maq_report_mixed_json(&text, &plan, &opts, cli->diag)
-                                     : maq_report_mixed_text(&text, &plan, &opts, cli->diag);
+    enum maq_status status = MAQ_OK;
+    if (o->html) {
+        status = maq_report_mixed_html(&text, &plan, &opts, cli->diag);
+        if (status == MAQ_OK)
+            status = cli_write(cli, text, o->html);
+        if (status != MAQ_OK)
+            return status;
+    }
+    status = o->json ? maq_report_mixed_json(&text, &plan, &opts, cli->diag)
+                     : maq_report_mixed_text(&text, &plan, &opts, cli->diag);
     if (status != MAQ_OK)
         return status;
     enum maq_status told = cli_write(cli, text, o->output);

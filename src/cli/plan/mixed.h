@@ -6,7 +6,7 @@
 #include "cli/cli.h"
 
 struct cli_mixed_options {
-    const char *output, *write, *planner; /* planner: a name; NULL = all */
+    const char *output, *write, *planner, *html; /* planner: a name; NULL = all. html: a page as well; NULL = none */
     bool json, explain, one_pipeline;
     uint32_t top, threads;
     const volatile sig_atomic_t *stop;
