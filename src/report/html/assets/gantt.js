@@ -30,8 +30,9 @@
     place.replaceChildren(tools, canvas, tip);
 
     const axis = 22, left = () => place.clientWidth < 600 ? 34 : 64;
-    const high = () => Math.max(12, Math.min(26, 420 / chart.rows.length));
-    const rowHeight = row => high() + (row.lanes.length - 1) * 5 + 4;
+    const many = chart.rows.length > 40, thin = many ? 2 : 4, every = many ? Math.ceil(chart.rows.length / 40) : 1;
+    const high = () => Math.max(many ? 5 : 12, Math.min(26, 420 / chart.rows.length));
+    const rowHeight = row => high() + (row.lanes.length - 1) * (thin + 1) + (many ? 2 : 4);
     const height = () => axis + chart.rows.reduce((sum, row) => sum + rowHeight(row), 0) + 4;
     const width = () => place.clientWidth - left() - 2;
     const x = value => left() + (value - from) / (to - from) * width();
@@ -89,18 +90,19 @@
         ctx.save();
         ctx.fillStyle = soft;
         ctx.textAlign = 'right';
-        ctx.fillText(place.clientWidth < 600 ? row.brief : row.name, left() - 6, top + high() / 2);
+        if (chart.rows.indexOf(row) % every === 0)
+          ctx.fillText(place.clientWidth < 600 ? row.brief : row.name, left() - 6, top + high() / 2);
         ctx.beginPath();
         ctx.rect(left(), top - 1, width() + 2, rowHeight(row));
         ctx.clip();
         let y = top;
         row.lanes.forEach((lane, number) => {
-          const tall = number === 0 ? high() : 4;
+          const tall = number === 0 ? high() : thin;
           for (let i = find(lane, from); i < lane.at.length && lane.at[i] < to; i++) {
             const a = x(lane.at[i]), b = x(lane.to[i]), wide = Math.max(b - a, 0.6);
             ctx.fillStyle = colors[lane.kind[i]];
             ctx.fillRect(a, y, number === 0 && wide > 3 ? wide - 0.7 : wide, tall);
-            if (number === 0 && wide > 15) {
+            if (number === 0 && wide > 15 && tall >= 12) {
               const text = chart.text(lane.kind[i], lane.of[i]);
               if (text && ctx.measureText(text).width < wide - 4) {
                 ctx.fillStyle = maq.isDark() ? '#10151c' : '#ffffff';
@@ -182,7 +184,7 @@
           let lane = 0, low = top + high() + 1;
           while (lane + 1 < row.lanes.length && y >= low) {
             lane++;
-            low += 5;
+            low += thin + 1;
           }
           const spans = row.lanes[lane];
           for (let i = find(spans, at - 2 * px); i < spans.at.length && spans.at[i] <= at + 2 * px; i++)

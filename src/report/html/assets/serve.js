@@ -7,8 +7,8 @@
   /* Shares of requests within a time, from values at even steps of their rank. */
   const cumulative = (id, lines, bounds) => {
     const some = lines.filter(l => l.values && l.values.length > 1);
-    if (some.length === 0)
-      return;
+    if (some.length === 0) /* one token each: there are no gaps */
+      return document.getElementById(id).parentNode.remove();
     const most = Math.max(...some.map(l => l.values[Math.round((l.values.length - 1) * 0.995)])) * 1.05;
     const data = some.map(l => l.values.map((x, i) => ({x, y: i / (l.values.length - 1)})).filter(p => p.x <= most));
     maq.chart(id, () => ({
