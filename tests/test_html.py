@@ -203,6 +203,20 @@ def check_mixed(document, text, found):
     return faults
 
 
+def check_replay(document, text, found):
+    faults = []
+    more = page_json(text, "more")
+    for key, name in (("computing", "computing_s"), ("moving", "moving_s"), ("peers", "waiting_for_peers_s")):
+        mean = sum(c[name] * c["ranks"] for c in document["classes"]) / document["ranks"]
+        if len(more[key]) != document["ranks"] or not close(sum(more[key]) / document["ranks"], mean, 1e-3):
+            faults.append(f"{key} of ranks is not that of their classes")
+    if f'{100 * (document["makespan_s"] / document["captured_makespan_s"] - 1):+.2f} %' not in text:
+        faults.append("what the edit changes is not there")
+    if found and not all(close(a, s["time_s"]) for a, s in zip(found["charts"]["step-chart"]["sums"][0], document["steps"])):
+        faults.append("the steps are not drawn")
+    return faults
+
+
 def check_vary(document, text, found):
     faults = []
     for v in document["variants"]:
@@ -270,6 +284,7 @@ PAGES = [
     ("plan", "plan --model llama-3.1-8b --cluster 'h100-sxm:8' --gbs 64 --seq 4096 --pareto memory --explain --space pp=1,2 --space vp=1,2 --tp 2", check_plan),
     ("vary", "plan --model gpt2 --cluster h100-sxm:8 --gbs 64 --seq 1024 --vary gpus=8,16 --vary gpu=h100-sxm,b200 --price 2", check_vary),
     ("mixed", "plan examples/tangram/c1-12xv100-4xt4.yaml --top 2", check_mixed),
+    ("replay", "replay examples/captured.mqt --slow rank:1=1.3x", check_replay),
     ("no-plan", "plan --model llama-3-8b --cluster h100-sxm:1 --gbs 8 --seq 8192 --tp 1", check_plan),
     ("risk-step", "risk --model llama-3.1-8b --cluster 'h100-sxm:8 x 2' --gbs 64 --seq 2048 --tp 2 --pp 2 --draws 1000", check_risk_step),
     ("risk-run", "risk --model llama-3.1-8b --cluster 'h100-sxm:8 x 2' --gbs 64 --seq 2048 --tp 2 --pp 2 --tokens 1T --replicas 1000 --failures llama3 --what-if checkpoint --start 2027-01-31", check_risk_run),

@@ -242,6 +242,10 @@ MAQ_API enum maq_status maq_report_replay_text(char **out, const struct maq_repo
 MAQ_API enum maq_status maq_report_replay_json(char **out, const struct maq_report_replay *replay,
                                                const struct maq_report_opts *opts, struct maq_diag *diag);
 
+/* As one HTML file that needs no network and carries the document. */
+MAQ_API enum maq_status maq_report_replay_html(char **out, const struct maq_report_replay *replay,
+                                               const struct maq_report_opts *opts, struct maq_diag *diag);
+
 /* What a command that failed has to say, in place of its document. Schema "maquette.error/1". */
 MAQ_API enum maq_status maq_report_error_json(char **out, enum maq_status status, struct maq_diag *diag);
 

@@ -19,6 +19,7 @@ enum {
     OPT_RANK,
     OPT_COMM_SIZE,
     OPT_JSON,
+    OPT_HTML,
     OPT_OUTPUT
 };
 
@@ -48,6 +49,7 @@ static const struct cli_option options[] = {
     [OPT_RANK] = {"--rank", CLI_LIST, "R,...", "with --trace: these ranks (the first of each class)", NULL, NULL},
     [OPT_COMM_SIZE] = CLI_OPTION_COMM_SIZE,
     [OPT_JSON] = {"--json", CLI_FLAG, NULL, "JSON instead of text", NULL, NULL},
+    [OPT_HTML] = CLI_OPTION_HTML,
     [OPT_OUTPUT] = CLI_OPTION_OUTPUT,
 };
 _Static_assert(CLI_COUNT(options) <= CLI_OPTIONS_MAX, "a value per option");
@@ -104,8 +106,16 @@ static enum maq_status report(struct cli *cli, const struct maq_report_replay *r
     const char *file = cli->values[OPT_OUTPUT];
     struct maq_report_opts opts = cli_report_opts(cli, file != NULL);
     char *text;
-    enum maq_status status = cli->values[OPT_JSON] ? maq_report_replay_json(&text, replay, &opts, cli->diag)
-                                                   : maq_report_replay_text(&text, replay, &opts, cli->diag);
+    enum maq_status status = MAQ_OK;
+    if (cli->values[OPT_HTML]) {
+        status = maq_report_replay_html(&text, replay, &opts, cli->diag);
+        if (status == MAQ_OK)
+            status = cli_write(cli, text, cli->values[OPT_HTML]);
+        if (status != MAQ_OK)
+            return status;
+    }
+    status = cli->values[OPT_JSON] ? maq_report_replay_json(&text, replay, &opts, cli->diag)
+                                   : maq_report_replay_text(&text, replay, &opts, cli->diag);
     return status == MAQ_OK ? cli_write(cli, text, file) : status;
 }
 
@@ -154,7 +164,10 @@ static enum maq_status read_and_replay(struct cli *cli, const struct maq_capture
 static enum maq_status run(struct cli *cli)
 {
     struct maq_capture *capture;
-    enum maq_status status = cli_read_capture(cli, &capture, cli->values[OPT_COMM_SIZE]);
+    enum maq_status status = cli_can_write(cli, cli->values[OPT_HTML]);
+    if (status != MAQ_OK)
+        return status;
+    status = cli_read_capture(cli, &capture, cli->values[OPT_COMM_SIZE]);
     if (status != MAQ_OK)
         return status;
     struct maq_edit *edit = calloc(EDITS_MOST, sizeof *edit);

@@ -3,8 +3,8 @@
 #include "base/check.h"
 #include "base/text.h"
 #include "base/units.h"
+#include "report/capture/replay_parts.h"
 #include "report/json_util.h"
-#include "report/page.h"
 
 #define LABEL 12
 #define STEPS_SHOWN 8u
@@ -14,12 +14,12 @@ static double seconds(int64_t ns)
     return (double)ns * 1e-9;
 }
 
-static void put_steps(struct maq_page *page, const struct maq_replay *r)
+static void put_steps(const struct maq_lines *to, const struct maq_replay *r)
 {
     struct maq_buf line;
     char text[32];
     if (r->n_steps == 0) {
-        maq_page_field(page, LABEL, "steps", "none were marked, and the records have no period");
+        to->put(to->user, "steps", "none were marked, and the records have no period");
         return;
     }
     maq_buf_init(&line, 1 << 14);
@@ -32,7 +32,7 @@ static void put_steps(struct maq_page *page, const struct maq_replay *r)
         int64_t from = i > 0 ? r->step_end_ns[i - 1] : 0;
         maq_buf_addf(&line, "%s%s", i > 0 ? ", " : "", maq_format_time(text, seconds(r->step_end_ns[i] - from)));
     }
-    maq_page_field(page, LABEL, "steps", line.ptr ? line.ptr : "");
+    to->put(to->user, "steps", line.ptr ? line.ptr : "");
     maq_buf_fini(&line);
 }
 
@@ -41,36 +41,32 @@ static void put_share(struct maq_table *t, int64_t part, int64_t whole)
     maq_table_cell(t, "%.1f %%", whole > 0 ? 100.0 * (double)part / (double)whole : 0.0);
 }
 
-static void put_classes(struct maq_page *page, const struct maq_replay *r)
+void maq_replay_classes_table(struct maq_table *t, const struct maq_replay *r)
 {
     static const struct maq_table_column columns[] = {
         {"class", false, true},        {"ranks", true, false},       {"end", true, false},
         {"computing", true, false},    {"moving", true, false},      {"for peers", true, false},
         {"for the host", true, false}, {"peak memory", true, false}, {"last rank", true, false}};
-    struct maq_table t;
     char text[32];
-    maq_table_init(&t, columns, MAQ_COUNT(columns));
+    maq_table_init(t, columns, MAQ_COUNT(columns));
     for (uint32_t i = 0; i < r->n_classes; i++) {
         const struct maq_replay_class *c = &r->class_of_ranks[i];
         const struct maq_replay_share *m = &c->mean;
         int64_t whole = m->compute_ns + m->communication_ns + m->peers_ns + m->host_ns;
-        maq_table_row(&t, MAQ_INK_PLAIN);
-        maq_table_cell(&t, "%s", maq_text_clean(&t.arena, c->name));
-        maq_table_cell(&t, "%u", c->n_ranks);
-        maq_table_cell(&t, "%s", maq_format_time(text, seconds(c->last_end_ns)));
-        put_share(&t, m->compute_ns, whole);
-        put_share(&t, m->communication_ns, whole);
-        put_share(&t, m->peers_ns, whole);
-        put_share(&t, m->host_ns, whole);
-        maq_table_cell(&t, "%s", maq_format_bytes(text, (double)c->peak_bytes));
-        maq_table_cell(&t, "%u", c->last_rank);
+        maq_table_row(t, MAQ_INK_PLAIN);
+        maq_table_cell(t, "%s", maq_text_clean(&t->arena, c->name));
+        maq_table_cell(t, "%u", c->n_ranks);
+        maq_table_cell(t, "%s", maq_format_time(text, seconds(c->last_end_ns)));
+        put_share(t, m->compute_ns, whole);
+        put_share(t, m->communication_ns, whole);
+        put_share(t, m->peers_ns, whole);
+        put_share(t, m->host_ns, whole);
+        maq_table_cell(t, "%s", maq_format_bytes(text, (double)c->peak_bytes));
+        maq_table_cell(t, "%u", c->last_rank);
     }
-    maq_buf_adds(&page->out, "\n");
-    maq_table_print(page, &t, 0);
-    maq_table_fini(&t);
 }
 
-static void put_failure(struct maq_page *page, const struct maq_replay *r)
+static void put_failure(const struct maq_lines *to, const struct maq_replay *r)
 {
     struct maq_buf line;
     char at[32], end[32];
@@ -81,8 +77,20 @@ static void put_failure(struct maq_page *page, const struct maq_replay *r)
                      r->n_waiting, r->reporting_rank, maq_format_time(end, seconds(r->reported_ns)));
     else
         maq_buf_adds(&line, "nobody waits for it");
-    maq_page_field(page, LABEL, "failure", line.ptr ? line.ptr : "");
+    to->put(to->user, "failure", line.ptr ? line.ptr : "");
     maq_buf_fini(&line);
+}
+
+void maq_replay_lines(const struct maq_lines *to, const struct maq_replay *r)
+{
+    if (r->failed)
+        put_failure(to, r);
+    put_steps(to, r);
+}
+
+static void put(void *user, const char *label, const char *text)
+{
+    maq_page_field(user, LABEL, label, text);
 }
 
 enum maq_status maq_report_replay_text(char **out, const struct maq_report_replay *report,
@@ -90,6 +98,8 @@ enum maq_status maq_report_replay_text(char **out, const struct maq_report_repla
 {
     const struct maq_replay *r = report->replay;
     struct maq_page page;
+    const struct maq_lines to = {put, &page};
+    struct maq_table classes;
     char text[32];
     maq_page_init(&page, opts);
     maq_page_putf(&page, MAQ_INK_TITLE, "%u ranks replayed: %s", r->n_known,
@@ -102,10 +112,11 @@ enum maq_status maq_report_replay_text(char **out, const struct maq_report_repla
     if (r->n_known < r->world)
         maq_page_putf(&page, MAQ_INK_BAD, "nothing is known of %u ranks: what they do is in time for the others\n\n",
                       r->world - r->n_known);
-    if (r->failed)
-        put_failure(&page, r);
-    put_steps(&page, r);
-    put_classes(&page, r);
+    maq_replay_lines(&to, r);
+    maq_replay_classes_table(&classes, r);
+    maq_buf_adds(&page.out, "\n");
+    maq_table_print(&page, &classes, 0);
+    maq_table_fini(&classes);
     maq_page_putf(
         &page, MAQ_INK_FAINT,
         "\nShares are of the stream that computes most, mean of the class: computing; waiting while bytes move, for "
