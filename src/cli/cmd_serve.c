@@ -115,7 +115,7 @@ static enum maq_status write_page(struct cli *cli, const struct maq_fleet *fleet
                                   const struct maq_serve_result *r, const struct maq_requests *requests,
                                   const struct maq_serve_samples *samples)
 {
-    struct serve_loads loads;
+    struct serve_loads loads = {.n = 0};
     struct maq_report_opts opts = cli_report_opts(cli, true);
     char *text;
     if (!cli->values[SERVE_HTML])
@@ -126,7 +126,6 @@ static enum maq_status write_page(struct cli *cli, const struct maq_fleet *fleet
         asked.find_rate = false;
     }
     enum maq_status status = MAQ_OK;
-    loads.n = 0;
     if (!cli_serve_has_outages(given)) /* else they would be those of a fleet in which nothing fails */
         status = cli_serve_loads(&loads, cli, fleet, &asked, r);
     if (status == MAQ_OK)
