@@ -118,6 +118,20 @@ MAQ_API void maq_job_free(struct maq_loaded_job *box);
  */
 MAQ_API char *maq_job_write(const struct maq_loaded_job *open, const struct maq_plan *plan);
 
+/* An axis of a scan: any key of the plan by any of its names, and values as documents have them. */
+struct maq_plan_axis {
+    const char *key;
+    const char *const *values;
+    size_t n;
+};
+/*
+ * The plans of a scan: every combination of the axes' values over the plan of an open job; the last axis changes fastest. `plans` has
+ * room for them, *n_plans (may be NULL) gets their number; plans = NULL: that alone, and no value is read. All faults are said. What the
+ * plans point to lives with `open`.
+ */
+MAQ_API enum maq_status maq_plan_grid(struct maq_plan *plans, size_t *n_plans, struct maq_loaded_job *open,
+                                      const struct maq_plan_axis *axes, size_t n_axes, struct maq_diag *diag);
+
 /* A completed job as the arguments of Megatron-LM's training scripts, one per line; what it has no argument for is left out, and
  * named by maq_framework_words(). Owned by the caller (free()); NULL when out of memory. */
 MAQ_API char *maq_job_megatron_arguments(const struct maq_job *job);

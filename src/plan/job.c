@@ -364,6 +364,11 @@ bool maq_job_is_open(const struct maq_loaded_job *box)
     return box->open;
 }
 
+struct maq_arena *maq_job_arena(struct maq_loaded_job *box)
+{
+    return &box->arena;
+}
+
 enum maq_status maq_job_reopen(struct maq_loaded_job **out, const struct maq_loaded_job *box, struct maq_diag *diag)
 {
     struct maq_loaded_job *again = new_box(true);

@@ -31,6 +31,8 @@ struct maq_job_places maq_job_written(const struct maq_loaded_job *open);
 /* The sections of a job's document, and whether its plan is left to a search. */
 struct maq_job_places maq_job_sections(const struct maq_loaded_job *box);
 bool maq_job_is_open(const struct maq_loaded_job *box);
+/* Memory that lives with the job. */
+struct maq_arena *maq_job_arena(struct maq_loaded_job *box);
 /* Whether the framework's profile settles a key of the plan, for this plan or for another one of the job. */
 bool maq_job_framework_may_set(const struct maq_loaded_job *box, const char *key);
 
