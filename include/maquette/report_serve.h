@@ -56,7 +56,8 @@ MAQ_API enum maq_status maq_report_serve_batch_text(char **out, const struct maq
                                                     struct maq_diag *diag);
 MAQ_API enum maq_status maq_report_serve_batch_json(char **out, const struct maq_serve_result *plan,
                                                     const struct maq_serve_batch *batch, int64_t size, int64_t prompt,
-                                                    int64_t output, struct maq_diag *diag);
+                                                    int64_t output, const struct maq_report_opts *opts,
+                                                    struct maq_diag *diag);
 
 /* The best deployment (schema maquette.serve.plan/1). */
 struct maq_report_serve_plan {

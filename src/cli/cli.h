@@ -13,12 +13,18 @@
 #include "maquette/maquette.h"
 
 #define CLI_OPTIONS_MAX 96
+#define CLI_COLUMNS_DEFAULT 100
 #define CLI_COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
 /* One run of the program. */
 struct cli {
     struct maq_diag *diag;
     const struct cli_command *command;
+    struct cli_called *called;         /* a program called the command: what it gets (call.h); NULL = a person did */
+    const char *document;              /* and, of a call, the job that `-` stands for, */
+    const volatile sig_atomic_t *stop; /* and what asks for an end; NULL = nothing */
+    char *text, *json;                 /* a report that was written, until it is delivered; NULL = not in this form */
+    enum maq_status text_status, json_status;
     bool color_out, color_err, unicode;
     bool wrote;       /* something is on standard output */
     bool quiet;       /* another process of several reports */
@@ -126,13 +132,14 @@ struct cli_command {
     bool job_in_help; /* whose --help describes them; that of the others says where they are described */
     /* behind `--` the arguments of a Megatron-LM script, whole or without what a search decides */
     enum { CLI_MEGATRON_NONE, CLI_MEGATRON_WHOLE, CLI_MEGATRON_OPEN } megatron;
-    bool engine; /* behind `--` the command line of a serving engine */
+    bool callable; /* by a program (call.h): its reports are those of CLI_REPORT */
+    bool engine;   /* behind `--` the command line of a serving engine */
     enum maq_status (*run)(struct cli *cli);
 };
 
 extern const char *const cli_providers[]; /* words of --cost. job_options.c */
 
-extern const struct cli_command *const cli_commands[]; /* NULL-terminated */
+extern const struct cli_command *const cli_commands[]; /* NULL-terminated. commands.c */
 extern const struct cli_command cli_train, cli_plan, cli_islands, cli_risk, cli_show, cli_profile;
 extern const struct cli_command cli_run, cli_capture, cli_graph, cli_replay, cli_emulate;
 extern const struct cli_command cli_validate, cli_serve, cli_serve_plan;
@@ -140,6 +147,10 @@ extern const struct cli_command cli_validate, cli_serve, cli_serve_plan;
 extern const char *const cli_comm_sizes[]; /* words of --comm-size. read_capture.c */
 /* The captured job, or the traces, that the arguments name; `comm_size` is the value of --comm-size, or NULL. read_capture.c */
 enum maq_status cli_read_capture(struct cli *cli, struct maq_capture **out, const char *comm_size);
+
+/* The command of the most words that the arguments, one at least, begin with; *words has how many. NULL: it is none. */
+const struct cli_command *cli_find_command(int *words, int argc, char **argv);
+enum maq_status cli_unknown_command(struct cli *cli, const char *name);
 
 /* Whether the command has that row of its table. options.c */
 bool cli_takes(const struct cli_command *command, size_t option);
@@ -161,6 +172,24 @@ enum maq_status cli_write(struct cli *cli, char *text, const char *path);
 /* Before a long computation: whether a file could be written there; NULL: none is wanted. output.c */
 enum maq_status cli_can_write(struct cli *cli, const char *path);
 
+/*
+ * A report, in the form that was asked for, to where it goes; of a call in both. `stem`: what the names of the functions that write it
+ * begin with; behind `opts` what it is made of. output.c
+ */
+#define CLI_REPORT(cli, is_json, path, stem, opts, ...)                                                                \
+    ((cli)->text_status =                                                                                              \
+         (cli)->called || !(is_json) ? stem##_text(&(cli)->text, __VA_ARGS__, (opts), (cli)->diag) : MAQ_OK,           \
+     (cli)->json_status =                                                                                              \
+         (cli)->called || (is_json) ? stem##_json(&(cli)->json, __VA_ARGS__, (opts), (cli)->diag) : MAQ_OK,            \
+     cli_deliver((cli), (path)))
+enum maq_status cli_deliver(struct cli *cli, const char *path);
+
+/* What a report was made of, for who called the command, and then owns it; where nobody did it is freed. call.c */
+void cli_keep_job(struct cli *cli, struct maq_loaded_job *job);
+void cli_keep_train(struct cli *cli, struct maq_train_result *result);
+void cli_keep_search(struct cli *cli, struct maq_search_result *result);
+void cli_keep_served(struct cli *cli, struct maq_serve_result *result, struct maq_request_set *requests);
+
 /* How two things ended of which one does not wait for the other: a report, and the file beside it. */
 static inline enum maq_status cli_first_fault(enum maq_status first, enum maq_status second)
 {
@@ -171,8 +200,8 @@ void cli_print_diag(const struct cli *cli);
 /* Looks at the terminals behind the standard streams. */
 void cli_look_around(struct cli *cli);
 
-/* Ctrl-C asks for an end instead of ending the program; a second one ends it. progress.c */
-const volatile sig_atomic_t *cli_catch_interrupts(void);
+/* Ctrl-C asks for an end instead of ending the program; a second one ends it. Of a call, what its caller asks. progress.c */
+const volatile sig_atomic_t *cli_catch_interrupts(struct cli *cli);
 /* The same for every signal that asks for an end; what is there is its number. */
 const volatile sig_atomic_t *cli_catch_ends(void);
 /* One line on a terminal's standard error that writes over itself, once a second has passed; "" takes it away. Not thread-safe. */

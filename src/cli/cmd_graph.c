@@ -28,10 +28,7 @@ static enum maq_status report(struct cli *cli, const struct maq_report_graph *gr
 {
     const char *file = cli->values[OPT_OUTPUT];
     struct maq_report_opts opts = cli_report_opts(cli, file != NULL);
-    char *text;
-    enum maq_status status = cli->values[OPT_JSON] ? maq_report_graph_json(&text, graph, &opts, cli->diag)
-                                                   : maq_report_graph_text(&text, graph, &opts, cli->diag);
-    return status == MAQ_OK ? cli_write(cli, text, file) : status;
+    return CLI_REPORT(cli, cli->values[OPT_JSON], file, maq_report_graph, &opts, graph);
 }
 
 static enum maq_status look(struct cli *cli, const struct maq_capture *capture)
@@ -87,5 +84,6 @@ const struct cli_command cli_graph = {
     .options = options,
     .n_options = CLI_COUNT(options),
     .max_args = SIZE_MAX,
+    .callable = true,
     .run = run,
 };

@@ -20,14 +20,9 @@ static enum maq_status report(struct cli *cli, const struct maq_islands *islands
 {
     const char *file = cli->values[OPT_OUTPUT];
     struct maq_report_opts opts = cli_report_opts(cli, file != NULL);
-    char *text;
-    enum maq_status status = cli->values[OPT_JSON] ? maq_report_islands_json(&text, islands, &opts, cli->diag)
-                                                   : maq_report_islands_text(&text, islands, &opts, cli->diag);
-    if (status != MAQ_OK)
-        return status;
-    status = cli_write(cli, text, file);
+    enum maq_status status = CLI_REPORT(cli, cli->values[OPT_JSON], file, maq_report_islands, &opts, islands);
     char *document = cli->values[OPT_WRITE] ? strdup(islands->document) : NULL;
-    if (cli->values[OPT_WRITE])
+    if (cli->values[OPT_WRITE] && (status == MAQ_OK || status == MAQ_IO))
         status = cli_first_fault(status, document ? cli_write(cli, document, cli->values[OPT_WRITE]) : MAQ_NO_MEMORY);
     return status;
 }
@@ -58,5 +53,6 @@ const struct cli_command cli_islands = {
     .options = options,
     .n_options = CLI_COUNT(options),
     .max_args = 1,
+    .callable = true,
     .run = run,
 };

@@ -164,7 +164,6 @@ static void free_answer(struct answer *a)
     maq_search_alternatives_free(&a->settings);
     maq_search_remedies_free(&a->remedies);
     free(a->document);
-    maq_search_result_free(a->search);
 }
 
 static enum maq_status predict_all(struct answer *a, const struct maq_loaded_job *open, struct maq_diag *diag)
@@ -228,9 +227,9 @@ static enum maq_status report(struct cli *cli, struct answer *a, const struct ma
                                    .settings = a->settings.owner ? &a->settings : NULL,
                                    .headroom = a->search->n_plans > 0 ? &a->headroom : NULL,
                                    .remedies = a->remedies.owner ? &a->remedies : NULL};
-    char *text;
     enum maq_status status = MAQ_OK;
     if (cli->values[OPT_HTML]) {
+        char *text;
         status = maq_report_plan_html(&text, &plan, &opts, cli->diag);
         if (status == MAQ_OK)
             status = cli_write(cli, text, cli->values[OPT_HTML]);
@@ -239,12 +238,8 @@ static enum maq_status report(struct cli *cli, struct answer *a, const struct ma
         if (!cli->values[OPT_EXPLAIN]) /* the page has them whether the text is asked for them or not */
             plan.alternatives = NULL;
     }
-    status = cli->values[OPT_JSON] ? maq_report_plan_json(&text, &plan, &opts, cli->diag)
-                                   : maq_report_plan_text(&text, &plan, &opts, cli->diag);
-    if (status != MAQ_OK)
-        return status;
-    status = cli_write(cli, text, file);
-    if (!cli->values[OPT_WRITE] || a->search->n_plans == 0)
+    status = CLI_REPORT(cli, cli->values[OPT_JSON], file, maq_report_plan, &opts, &plan);
+    if (!cli->values[OPT_WRITE] || a->search->n_plans == 0 || (status != MAQ_OK && status != MAQ_IO))
         return status;
     status = cli_first_fault(status, cli_write(cli, a->document, cli->values[OPT_WRITE]));
     a->document = NULL;
@@ -268,7 +263,6 @@ static enum maq_status vary(struct cli *cli, const struct maq_loaded_job *open, 
     struct maq_report_opts report_opts = cli_report_opts(cli, file != NULL);
     static const int unused[] = {OPT_PARETO, OPT_EXPLAIN, OPT_WRITE, OPT_TOP, -1};
     struct maq_search_variants variants;
-    char *text;
     enum maq_status status =
         refuse_options(cli, unused, "leave it out", "means nothing with --vary, which finds one plan for each cluster");
     if (status != MAQ_OK)
@@ -281,16 +275,13 @@ static enum maq_status vary(struct cli *cli, const struct maq_loaded_job *open, 
     if (status != MAQ_OK)
         return status;
     if (peers->rank == 0 && cli->values[OPT_HTML]) {
+        char *text;
         status = maq_report_vary_html(&text, &variants, &report_opts, cli->diag);
         if (status == MAQ_OK)
             status = cli_write(cli, text, cli->values[OPT_HTML]);
     }
-    if (peers->rank == 0 && status == MAQ_OK) {
-        status = cli->values[OPT_JSON] ? maq_report_vary_json(&text, &variants, &report_opts, cli->diag)
-                                       : maq_report_vary_text(&text, &variants, &report_opts, cli->diag);
-        if (status == MAQ_OK)
-            status = cli_write(cli, text, file);
-    }
+    if (peers->rank == 0 && status == MAQ_OK)
+        status = CLI_REPORT(cli, cli->values[OPT_JSON], file, maq_report_vary, &report_opts, &variants);
     maq_search_variants_free(&variants);
     return status;
 }
@@ -349,7 +340,7 @@ static enum maq_status plan_slices(struct cli *cli, const struct maq_loaded_job 
                                    .write = cli->values[OPT_WRITE],
                                    .json = cli->values[OPT_JSON] != NULL,
                                    .top = opts->top,
-                                   .stop = cli_catch_interrupts()};
+                                   .stop = cli_catch_interrupts(cli)};
     enum maq_status status = refuse_options(cli, unused, "leave it out", "means nothing with --parallelizer");
     if (status == MAQ_OK)
         status = cli_count(cli, &o.workers, OPT_WORKERS, 1, 64, 1);
@@ -384,6 +375,7 @@ static enum maq_status plan_one(struct cli *cli, const struct maq_loaded_job *op
     if (status == MAQ_OK && answer.search->n_plans == 0)
         status = MAQ_NO;
     free_answer(&answer);
+    cli_keep_search(cli, answer.search);
     return status;
 }
 
@@ -398,7 +390,7 @@ static enum maq_status plan_open(struct cli *cli, const struct maq_loaded_job *o
         return predict(cli, open);
     if (cli->values[OPT_PARALLELIZER])
         return plan_slices(cli, open, opts);
-    opts->stop = cli_catch_interrupts();
+    opts->stop = cli_catch_interrupts(cli);
     if (mixed && !varies)
         return plan_mixed(cli, open, opts);
     enum maq_status status = refuse_options(cli, (const int[]){OPT_PLANNER, OPT_ONE_PIPELINE, -1}, "leave it out",
@@ -432,14 +424,16 @@ static enum maq_status run_with(struct cli *cli, struct maq_peers *peers)
     if (status != MAQ_OK)
         return status;
     status = plan_open(cli, open, &opts, peers);
-    maq_job_free(open);
+    cli_keep_job(cli, open);
     return status;
 }
 
 /* Under mpirun process 0 speaks for all. */
 static enum maq_status run(struct cli *cli)
 {
-    struct maq_peers peers;
+    struct maq_peers peers = {.size = 1, .on_node = 1};
+    if (cli->called) /* a program's processes are its own */
+        return run_with(cli, &peers);
     enum maq_status status = maq_peers_open(&peers, cli->diag);
     cli->quiet = peers.rank > 0;
     if (status == MAQ_OK)
@@ -479,5 +473,6 @@ const struct cli_command cli_plan = {
     .job = true,
     .megatron = CLI_MEGATRON_OPEN,
     .job_in_help = true,
+    .callable = true,
     .run = run,
 };

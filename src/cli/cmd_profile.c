@@ -60,7 +60,7 @@ static bool on_progress(void *user, const struct maq_profile_progress *p)
 {
     double left = p->estimate_s > p->elapsed_s ? p->estimate_s - p->elapsed_s : 0;
     cli_progress(user, "%u of %u, %.0f s left: %.60s", p->done, p->total, left, p->what);
-    return !*cli_catch_interrupts();
+    return !*cli_catch_interrupts(user);
 }
 
 /* --- measuring -------------------------------------------------------------------------------------------------- */
@@ -127,7 +127,7 @@ static enum maq_status measure(struct cli *cli, const struct maq_job *job)
         return status;
     opts.progress = on_progress;
     opts.user = cli;
-    (void)cli_catch_interrupts();
+    (void)cli_catch_interrupts(cli);
     status = maq_profile_run(&profile, job, &opts, cli->diag);
     cli_progress(cli, "%s", "");
     if (status != MAQ_OK)

@@ -105,18 +105,15 @@ static enum maq_status report(struct cli *cli, const struct maq_report_replay *r
 {
     const char *file = cli->values[OPT_OUTPUT];
     struct maq_report_opts opts = cli_report_opts(cli, file != NULL);
-    char *text;
-    enum maq_status status = MAQ_OK;
     if (cli->values[OPT_HTML]) {
-        status = maq_report_replay_html(&text, replay, &opts, cli->diag);
+        char *text;
+        enum maq_status status = maq_report_replay_html(&text, replay, &opts, cli->diag);
         if (status == MAQ_OK)
             status = cli_write(cli, text, cli->values[OPT_HTML]);
         if (status != MAQ_OK)
             return status;
     }
-    status = cli->values[OPT_JSON] ? maq_report_replay_json(&text, replay, &opts, cli->diag)
-                                   : maq_report_replay_text(&text, replay, &opts, cli->diag);
-    return status == MAQ_OK ? cli_write(cli, text, file) : status;
+    return CLI_REPORT(cli, cli->values[OPT_JSON], file, maq_report_replay, &opts, replay);
 }
 
 static enum maq_status replay(struct cli *cli, const struct maq_capture *capture, const struct maq_replay_opts *opts,
@@ -191,5 +188,6 @@ const struct cli_command cli_replay = {
     .options = options,
     .n_options = CLI_COUNT(options),
     .max_args = SIZE_MAX,
+    .callable = true,
     .run = run,
 };

@@ -95,10 +95,9 @@ static enum maq_status run_fit(struct cli *cli)
         written = written == MAQ_OK ? cli_write(cli, text, cli->values[OPT_WRITE]) : written;
     }
     const struct maq_report_opts look = cli_report_opts(cli, file != NULL);
-    status = cli->values[OPT_JSON] ? maq_report_risk_fit_json(&text, fit, &look, cli->diag)
-                                   : maq_report_risk_fit_text(&text, fit, &look, cli->diag);
+    status = CLI_REPORT(cli, cli->values[OPT_JSON], file, maq_report_risk_fit, &look, fit);
     maq_risk_fit_free(fit);
-    return cli_first_fault(written, status == MAQ_OK ? cli_write(cli, text, file) : status);
+    return cli_first_fault(written, status);
 }
 
 static enum maq_status run_replay(struct cli *cli)
@@ -111,12 +110,10 @@ static enum maq_status run_replay(struct cli *cli)
     enum maq_status status = maq_risk_replay(&replayed, cli->args[1], cli->values[OPT_META], cli->diag);
     if (status != MAQ_OK)
         return status;
-    char *text;
     const struct maq_report_opts look = cli_report_opts(cli, file != NULL);
-    status = cli->values[OPT_JSON] ? maq_report_risk_replay_json(&text, replayed, &look, cli->diag)
-                                   : maq_report_risk_replay_text(&text, replayed, &look, cli->diag);
+    status = CLI_REPORT(cli, cli->values[OPT_JSON], file, maq_report_risk_replay, &look, replayed);
     maq_risk_replayed_free(replayed);
-    return status == MAQ_OK ? cli_write(cli, text, file) : status;
+    return status;
 }
 
 static const struct verb {
@@ -223,19 +220,18 @@ static enum maq_status run_step(struct cli *cli, const struct maq_loaded_job *bo
     enum maq_status status = predict_step(cli, &step, job, seed, cli->values[OPT_NO_SOURCES] == NULL);
     if (status != MAQ_OK)
         return status;
-    char *text = NULL;
     const struct maq_report_opts look = cli_report_opts(cli, file != NULL);
     status = check_fits(cli, box); /* after the options, so that what is wrong with these is said first */
     if (status == MAQ_OK && cli->values[OPT_HTML]) {
+        char *text;
         status = maq_report_risk_step_html(&text, step, &look, cli->diag);
         if (status == MAQ_OK)
             status = cli_write(cli, text, cli->values[OPT_HTML]);
     }
     if (status == MAQ_OK)
-        status = cli->values[OPT_JSON] ? maq_report_risk_step_json(&text, step, &look, cli->diag)
-                                       : maq_report_risk_step_text(&text, step, &look, cli->diag);
+        status = CLI_REPORT(cli, cli->values[OPT_JSON], file, maq_report_risk_step, &look, step);
     maq_risk_step_free(step);
-    return status == MAQ_OK ? cli_write(cli, text, file) : status;
+    return status;
 }
 
 /* --tokens: the whole run. Where it is said what varies, or what is slow, its steps are those of the distribution. */
@@ -379,5 +375,6 @@ const struct cli_command cli_risk = {
     .max_args = 1000,
     .job = true,
     .megatron = CLI_MEGATRON_WHOLE,
+    .callable = true,
     .run = run,
 };

@@ -28,20 +28,14 @@ static enum maq_status one_batch(struct cli *cli, const struct maq_job *job, con
     struct maq_serve_result *plan;
     struct maq_serve_batch batch;
     struct maq_report_opts opts = cli_report_opts(cli, cli->values[SERVE_OUTPUT] != NULL);
-    char *text;
     enum maq_status status = maq_serve_plan(&plan, job, &given->options, cli->diag);
     if (status != MAQ_OK)
         return status;
     status =
         maq_serve_static(&batch, job, &given->options, given->batch, given->spec.prompt, given->spec.output, cli->diag);
     if (status == MAQ_OK)
-        status = cli->values[SERVE_JSON]
-                     ? maq_report_serve_batch_json(&text, plan, &batch, given->batch, given->spec.prompt,
-                                                   given->spec.output, cli->diag)
-                     : maq_report_serve_batch_text(&text, plan, &batch, given->batch, given->spec.prompt,
-                                                   given->spec.output, &opts, cli->diag);
-    if (status == MAQ_OK)
-        status = cli_write(cli, text, cli->values[SERVE_OUTPUT]);
+        status = CLI_REPORT(cli, cli->values[SERVE_JSON], cli->values[SERVE_OUTPUT], maq_report_serve_batch, &opts,
+                            plan, &batch, given->batch, given->spec.prompt, given->spec.output);
     if (status == MAQ_OK && !plan->fits)
         status = MAQ_NO;
     maq_serve_free(plan);
@@ -192,7 +186,6 @@ static enum maq_status with_requests(struct cli *cli, const struct maq_job *job,
                                     .seed = given->spec.seed,
                                     .prefill_router = given->prefill_router,
                                     .handover = given->handover};
-    char *text;
     enum maq_status status =
         given->find_rate ? find_rate(&capacity, &set, cli, &fleet, given) : cli_serve_draw(&set, cli, given, 0);
     if (status != MAQ_OK)
@@ -210,18 +203,15 @@ static enum maq_status with_requests(struct cli *cli, const struct maq_job *job,
             maq_slo_judge(&r->slo, &given->slo, r, maq_requests_get(set));
         status = write_page(cli, &fleet, given, r, maq_requests_get(set), samples);
         if (status == MAQ_OK)
-            status = cli->values[SERVE_JSON] ? maq_report_serve_json(&text, r, &opts, cli->diag)
-                                             : maq_report_serve_text(&text, r, &opts, cli->diag);
-        if (status == MAQ_OK)
-            status = cli_write(cli, text, cli->values[SERVE_OUTPUT]);
+            status = CLI_REPORT(cli, cli->values[SERVE_JSON], cli->values[SERVE_OUTPUT], maq_report_serve, &opts, r);
         if (status == MAQ_OK && r->fits)
             status = write_requests(cli, r, maq_requests_get(set));
         if (status == MAQ_OK && (!r->fits || !r->slo.all_met))
             status = MAQ_NO;
-        maq_serve_free(r);
-    }
+        cli_keep_served(cli, r, set);
+    } else
+        maq_requests_free(set);
     maq_serve_samples_free(samples);
-    maq_requests_free(set);
     return status;
 }
 
@@ -250,7 +240,7 @@ static enum maq_status run(struct cli *cli)
     free(given.counts);
     if (given.drafter)
         maq_job_free(given.drafter);
-    maq_job_free(box);
+    cli_keep_job(cli, box);
     return status;
 }
 
@@ -292,5 +282,6 @@ const struct cli_command cli_serve = {
     .leaves_out = of_plan,
     .max_args = 1,
     .engine = true,
+    .callable = true,
     .run = run,
 };

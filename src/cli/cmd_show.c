@@ -14,15 +14,12 @@ _Static_assert(CLI_COUNT(options) <= CLI_OPTIONS_MAX, "a value per option");
 static enum maq_status run(struct cli *cli)
 {
     const char *file = cli->values[OPT_OUTPUT];
-    char *text;
     struct maq_report_opts opts = cli_report_opts(cli, file != NULL);
     if (cli->n_args == 0)
         return cli_usage(cli, MAQ_CODE_CLI_ARGUMENT,
                          "maquette show models, gpus, fabrics, frameworks, failures, schedules, or a name",
                          "there is nothing to show");
-    enum maq_status status = cli->values[OPT_JSON] ? maq_catalogue_show_json(&text, cli->args[0], &opts, cli->diag)
-                                                   : maq_catalogue_show_text(&text, cli->args[0], &opts, cli->diag);
-    return status == MAQ_OK ? cli_write(cli, text, file) : status;
+    return CLI_REPORT(cli, cli->values[OPT_JSON], file, maq_catalogue_show, &opts, cli->args[0]);
 }
 
 const struct cli_command cli_show = {
@@ -38,5 +35,6 @@ const struct cli_command cli_show = {
     .options = options,
     .n_options = CLI_COUNT(options),
     .max_args = 1,
+    .callable = true,
     .run = run,
 };

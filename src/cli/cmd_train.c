@@ -124,7 +124,7 @@ static enum maq_status report(struct cli *cli, const struct maq_loaded_job *box,
     const char *file = cli->values[OPT_OUTPUT];
     struct maq_report_opts opts = cli_report_opts(cli, file != NULL);
     bool explains = cli->values[OPT_EXPLAIN] || cli->values[OPT_HTML];
-    char *text, *explain = explains ? maq_job_explain(box) : NULL, advice[MAQ_ADVICE_BYTES];
+    char *explain = explains ? maq_job_explain(box) : NULL, advice[MAQ_ADVICE_BYTES];
     enum maq_status status = MAQ_OK;
     if (explains && !explain)
         return MAQ_NO_MEMORY;
@@ -138,10 +138,9 @@ static enum maq_status report(struct cli *cli, const struct maq_loaded_job *box,
         return status;
     }
     opts.explain = cli->values[OPT_EXPLAIN] ? explain : NULL;
-    status = cli->values[OPT_JSON] ? maq_report_train_json(&text, result, &opts, cli->diag)
-                                   : maq_report_train_text(&text, result, &opts, cli->diag);
+    status = CLI_REPORT(cli, cli->values[OPT_JSON], file, maq_report_train, &opts, result);
     free(explain);
-    return status == MAQ_OK ? cli_write(cli, text, file) : status;
+    return status;
 }
 
 static enum maq_status read_min_fit(double *out, struct cli *cli)
@@ -178,7 +177,7 @@ static enum maq_status simulate(struct cli *cli, const struct maq_loaded_job *bo
     if (status == MAQ_OK && (cli->values[OPT_MIN_FIT] ? result->fit_probability < min_fit : !result->fits))
         status = MAQ_NO;
     free_timeline(&timeline);
-    maq_train_result_free(result);
+    cli_keep_train(cli, result);
     return status;
 }
 
@@ -194,7 +193,7 @@ static enum maq_status run(struct cli *cli)
     if (status != MAQ_OK)
         return status;
     status = simulate(cli, box);
-    maq_job_free(box);
+    cli_keep_job(cli, box);
     return status;
 }
 
@@ -219,5 +218,6 @@ const struct cli_command cli_train = {
     .job = true,
     .megatron = CLI_MEGATRON_WHOLE,
     .job_in_help = true,
+    .callable = true,
     .run = run,
 };

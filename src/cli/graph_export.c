@@ -74,15 +74,13 @@ enum maq_status cli_graph_export(struct cli *cli, const struct maq_capture *capt
 enum maq_status cli_graph_times(struct cli *cli, const struct maq_capture *capture, bool json, const char *file)
 {
     struct run run;
-    char *text;
     const struct maq_report_opts look = cli_report_opts(cli, file != NULL);
     enum maq_status status = run_open(cli, &run, capture);
     if (status != MAQ_OK)
         return status;
-    status = json ? maq_report_times_json(&text, &run.graph.timed, run.finish, &look, cli->diag)
-                  : maq_report_times_text(&text, &run.graph.timed, run.finish, &look, cli->diag);
+    status = CLI_REPORT(cli, json, file, maq_report_times, &look, &run.graph.timed, run.finish);
     run_close(&run);
-    return status == MAQ_OK ? cli_write(cli, text, file) : status;
+    return status;
 }
 
 enum maq_status cli_graph_risk(struct cli *cli, const struct maq_capture *capture,
@@ -90,15 +88,13 @@ enum maq_status cli_graph_risk(struct cli *cli, const struct maq_capture *captur
 {
     struct run run;
     struct maq_risk_graph risk;
-    char *text;
     const struct maq_report_opts look = cli_report_opts(cli, file != NULL);
     enum maq_status status = run_open(cli, &run, capture);
     if (status != MAQ_OK)
         return status;
     status = maq_risk_graph(&risk, &run.graph.timed, opts, cli->diag);
     if (status == MAQ_OK)
-        status = json ? maq_report_risk_graph_json(&text, &risk, &look, cli->diag)
-                      : maq_report_risk_graph_text(&text, &risk, &look, cli->diag);
+        status = CLI_REPORT(cli, json, file, maq_report_risk_graph, &look, &risk);
     run_close(&run);
-    return status == MAQ_OK ? cli_write(cli, text, file) : status;
+    return status;
 }

@@ -162,8 +162,15 @@ enum maq_status cli_load_job(struct maq_loaded_job **out, struct cli *cli, const
         return cli_usage(cli, MAQ_CODE_CLI_ARGUMENT,
                          strcmp(cli->behind_flag, "--json") == 0 ? "--output FILE writes to a file" : NULL,
                          "no job file is named '%.80s', and %s takes no value", path, cli->behind_flag);
-    enum maq_status status = open ? maq_job_load_open(&box, path, cli->overrides, cli->n_overrides, cli->diag)
-                                  : maq_job_load(&box, path, cli->overrides, cli->n_overrides, cli->diag);
+    const bool given = path && cli->document && strcmp(path, "-") == 0;
+    const struct maq_str text = {cli->document, given ? strlen(cli->document) : 0};
+    enum maq_status status;
+    if (given)
+        status = open ? maq_job_parse_open(&box, "job", text, cli->overrides, cli->n_overrides, cli->diag)
+                      : maq_job_parse(&box, "job", text, cli->overrides, cli->n_overrides, cli->diag);
+    else
+        status = open ? maq_job_load_open(&box, path, cli->overrides, cli->n_overrides, cli->diag)
+                      : maq_job_load(&box, path, cli->overrides, cli->n_overrides, cli->diag);
     if (status != MAQ_OK)
         return status;
     status = maq_job_check_effects(box, cli->megatron, cli->diag);

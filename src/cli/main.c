@@ -18,11 +18,6 @@
 
 #define EXIT_BUG 70
 
-const struct cli_command *const cli_commands[] = {
-    &cli_train, &cli_serve, &cli_serve_plan, &cli_plan,  &cli_islands, &cli_show,    &cli_validate, &cli_profile,
-    &cli_risk,  &cli_run,   &cli_capture,    &cli_graph, &cli_replay,  &cli_emulate, NULL,
-};
-
 _Noreturn static void on_bug(const char *what, const char *file, int line)
 {
     (void)fflush(stdout);
@@ -41,43 +36,6 @@ static void hold_standard_streams(void)
     for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
         if (fcntl(fd, F_GETFD) == -1 && errno == EBADF)
             (void)open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY);
-}
-
-/* The command of the most words that the arguments begin with; *words has how many. */
-static const struct cli_command *find_command(int *words, int argc, char **argv)
-{
-    const struct cli_command *found = NULL;
-    for (size_t i = 0; cli_commands[i]; i++) {
-        const char *name = cli_commands[i]->name, *space = strchr(name, ' ');
-        size_t first = space ? (size_t)(space - name) : strlen(name);
-        bool two = space && argc > 1 && strcmp(space + 1, argv[1]) == 0;
-        if (strlen(argv[0]) != first || strncmp(name, argv[0], first) != 0 || (space && !two))
-            continue;
-        if (!found || two) {
-            found = cli_commands[i];
-            *words = two ? 2 : 1;
-        }
-    }
-    return found;
-}
-
-static enum maq_status unknown_command(struct cli *cli, const char *name)
-{
-    struct cli_nearest near;
-    char hint[96];
-    cli_nearest_init(&near, name, strlen(name));
-    for (size_t i = 0; cli_commands[i]; i++)
-        cli_nearest_try(&near, cli_commands[i]->name, strlen(cli_commands[i]->name));
-    const char *meant = cli_command_synonym(name);
-    for (size_t i = 0; !meant && cli_commands[i] && strlen(name) >= 2; i++)
-        meant = strncmp(cli_commands[i]->name, name, strlen(name)) == 0 ? cli_commands[i]->name : NULL;
-    if (meant)
-        (void)snprintf(hint, sizeof hint, "did you mean '%s'?", meant);
-    else if (near.best)
-        (void)snprintf(hint, sizeof hint, "did you mean '%s'?", near.best);
-    else
-        (void)snprintf(hint, sizeof hint, "maquette --help lists the commands");
-    return cli_usage(cli, MAQ_CODE_CLI_COMMAND, hint, "unknown command '%.80s'", name);
 }
 
 static enum maq_status version(struct cli *cli)
@@ -112,9 +70,9 @@ static enum maq_status run(struct cli *cli, int argc, char **argv)
     if (asks(argv[1], "--version", "-V"))
         return version(cli);
     int at = strcmp(argv[1], "help") == 0 ? 2 : 1, words = 1;
-    const struct cli_command *command = find_command(&words, argc - at, argv + at);
+    const struct cli_command *command = cli_find_command(&words, argc - at, argv + at);
     if (!command)
-        return unknown_command(cli, argv[at]);
+        return cli_unknown_command(cli, argv[at]);
     if (at == 2 || asks_for_help(argc - at - words, argv + at + words))
         return cli_help_command(cli, command);
     enum maq_status status = cli_parse(cli, command, argc - at - words, argv + at + words);

@@ -14,10 +14,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "cli/call.h"
 #include "cli/cli.h"
 #include "cli/codes.h"
 
-#define COLUMNS_DEFAULT 100
 #define COLUMNS_MAX 160
 
 static enum maq_status fail(struct cli *cli, const char *path, int error)
@@ -44,6 +44,25 @@ enum maq_status cli_write(struct cli *cli, char *text, const char *path)
     if (path && stream && fclose(stream) != 0 && status == MAQ_OK)
         status = fail(cli, path, errno);
     free(text);
+    return status;
+}
+
+enum maq_status cli_deliver(struct cli *cli, const char *path)
+{
+    enum maq_status status = cli_first_fault(cli->text_status, cli->json_status);
+    char *text = cli->text_status == MAQ_OK ? cli->text : NULL, *json = cli->json_status == MAQ_OK ? cli->json : NULL;
+    cli->text = cli->json = NULL;
+    if (status == MAQ_OK && !cli->called)
+        return cli_write(cli, text ? text : json, path);
+    if (status == MAQ_OK) {
+        free(cli->called->text);
+        free(cli->called->json);
+        cli->called->text = text;
+        cli->called->json = json;
+        return MAQ_OK;
+    }
+    free(text);
+    free(json);
     return status;
 }
 
@@ -87,7 +106,7 @@ static uint32_t columns_of(int fd)
 {
     struct winsize size;
     if (!isatty(fd) || ioctl(fd, TIOCGWINSZ, &size) != 0 || size.ws_col == 0)
-        return COLUMNS_DEFAULT;
+        return CLI_COLUMNS_DEFAULT;
     return size.ws_col < COLUMNS_MAX ? size.ws_col : COLUMNS_MAX;
 }
 
@@ -109,7 +128,7 @@ void cli_look_around(struct cli *cli)
 struct maq_report_opts cli_report_opts(const struct cli *cli, bool to_file)
 {
     struct maq_report_opts opts = MAQ_REPORT_OPTS_INIT;
-    opts.columns = to_file ? COLUMNS_DEFAULT : cli->columns;
+    opts.columns = to_file ? CLI_COLUMNS_DEFAULT : cli->columns;
     opts.color = cli->color_out && !to_file;
     opts.unicode = cli->unicode;
     return opts;

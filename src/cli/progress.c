@@ -23,8 +23,10 @@ static void interrupt(int number)
     interrupted = number;
 }
 
-const volatile sig_atomic_t *cli_catch_interrupts(void)
+const volatile sig_atomic_t *cli_catch_interrupts(struct cli *cli)
 {
+    if (cli->called)
+        return cli->stop;
     struct sigaction action = {.sa_handler = interrupt};
     sigemptyset(&action.sa_mask);
     sigaction(SIGINT, &action, NULL);
@@ -50,6 +52,8 @@ static double now_s(void)
 
 void cli_progress(struct cli *cli, const char *fmt, ...)
 {
+    if (cli->called)
+        return;
     double now = now_s();
     va_list args;
     if (cli->started_s == 0)

@@ -29,7 +29,6 @@ enum maq_status cli_plan_slices(struct cli *cli, const struct maq_loaded_job *op
     struct maq_slices_opts opts = MAQ_SLICES_OPTS_INIT;
     struct maq_report_opts report_opts = cli_report_opts(cli, o->output != NULL);
     struct maq_slices_result *found;
-    char *text;
     opts.parallelizer = o->parallelizer;
     opts.workers = o->workers;
     opts.top = o->top;
@@ -42,13 +41,9 @@ enum maq_status cli_plan_slices(struct cli *cli, const struct maq_loaded_job *op
     if (status != MAQ_OK)
         return status;
     const struct maq_report_slices plan = {open, found};
-    status = o->json ? maq_report_slices_json(&text, &plan, &report_opts, cli->diag)
-                     : maq_report_slices_text(&text, &plan, &report_opts, cli->diag);
-    if (status == MAQ_OK) {
-        status = cli_write(cli, text, o->output);
-        if (o->write && found->n_plans > 0)
-            status = cli_first_fault(status, write_plan(cli, found, o->write));
-    }
+    status = CLI_REPORT(cli, o->json, o->output, maq_report_slices, &report_opts, &plan);
+    if (o->write && found->n_plans > 0 && (status == MAQ_OK || status == MAQ_IO))
+        status = cli_first_fault(status, write_plan(cli, found, o->write));
     if (status == MAQ_OK && found->n_plans == 0)
         status = MAQ_NO;
     maq_slices_free(found);

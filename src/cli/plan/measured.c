@@ -134,7 +134,6 @@ enum maq_status cli_plan_profile(struct cli *cli, const struct cli_compose_optio
     struct maq_compose_problem problem = MAQ_COMPOSE_PROBLEM_INIT;
     struct maq_compose_result *result;
     struct maq_report_opts opts = cli_report_opts(cli, o->output != NULL);
-    char *text;
     enum maq_status status = refuse_rest(cli);
     if (status == MAQ_OK)
         status = read_pools(cli, pools, &problem.n_pools);
@@ -145,13 +144,9 @@ enum maq_status cli_plan_profile(struct cli *cli, const struct cli_compose_optio
         status = maq_compose(&result, &problem, cli->diag);
     if (status != MAQ_OK)
         return status;
-    status = o->json ? maq_report_compose_json(&text, &problem, result, &opts, cli->diag)
-                     : maq_report_compose_text(&text, &problem, result, &opts, cli->diag);
-    if (status == MAQ_OK) {
-        status = cli_write(cli, text, o->output);
-        if (o->write && result->n_plans > 0)
-            status = cli_first_fault(status, write_plan(cli, result, o->write));
-    }
+    status = CLI_REPORT(cli, o->json, o->output, maq_report_compose, &opts, &problem, result);
+    if (o->write && result->n_plans > 0 && (status == MAQ_OK || status == MAQ_IO))
+        status = cli_first_fault(status, write_plan(cli, result, o->write));
     if (status == MAQ_OK && result->n_plans == 0)
         status = MAQ_NO;
     maq_compose_result_free(result);

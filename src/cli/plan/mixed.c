@@ -118,22 +118,17 @@ static enum maq_status report(struct answer *a, struct cli *cli, const struct ma
                                           .document = a->document,
                                           .words = a->words};
     char *text;
-    enum maq_status status = MAQ_OK;
     if (o->html) {
-        status = maq_report_mixed_html(&text, &plan, &opts, cli->diag);
-        if (status == MAQ_OK)
-            status = cli_write(cli, text, o->html);
-        if (status != MAQ_OK)
-            return status;
+        enum maq_status page = maq_report_mixed_html(&text, &plan, &opts, cli->diag);
+        if (page == MAQ_OK)
+            page = cli_write(cli, text, o->html);
+        if (page != MAQ_OK)
+            return page;
     }
-    status = o->json ? maq_report_mixed_json(&text, &plan, &opts, cli->diag)
-                     : maq_report_mixed_text(&text, &plan, &opts, cli->diag);
-    if (status != MAQ_OK)
-        return status;
-    enum maq_status told = cli_write(cli, text, o->output);
-    if (!o->write || a->found->n_plans == 0)
+    enum maq_status told = CLI_REPORT(cli, o->json, o->output, maq_report_mixed, &opts, &plan);
+    if (!o->write || a->found->n_plans == 0 || (told != MAQ_OK && told != MAQ_IO))
         return told;
-    status = written(&text, a, cli->diag);
+    enum maq_status status = written(&text, a, cli->diag);
     return cli_first_fault(told, status == MAQ_OK ? cli_write(cli, text, o->write) : status);
 }
 

@@ -9,11 +9,7 @@ static enum maq_status report(struct cli *cli, const struct maq_report_placed *p
                               const struct cli_predict_options *o)
 {
     struct maq_report_opts opts = cli_report_opts(cli, o->output != NULL);
-    char *text;
-    enum maq_status status = o->json ? maq_report_placed_json(&text, placed, &opts, cli->diag)
-                                     : maq_report_placed_text(&text, placed, &opts, cli->diag);
-    if (status == MAQ_OK)
-        status = cli_write(cli, text, o->output);
+    enum maq_status status = CLI_REPORT(cli, o->json, o->output, maq_report_placed, &opts, placed);
     return status == MAQ_OK && !placed->placed->fits ? MAQ_NO : status;
 }
 

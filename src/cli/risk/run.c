@@ -260,20 +260,17 @@ static enum maq_status answer(struct reading *r)
 
 static enum maq_status write_report(struct reading *r, bool json, const char *file)
 {
-    char *text;
     const struct maq_report_opts look = cli_report_opts(r->cli, file != NULL);
     enum maq_status status = MAQ_OK;
     if (r->given->html) {
+        char *text;
         status = maq_report_run_html(&text, &r->report, &look, r->cli->diag);
         if (status == MAQ_OK)
             status = cli_write(r->cli, text, r->given->html);
         if (status != MAQ_OK)
             return status;
     }
-    status = json ? maq_report_run_json(&text, &r->report, &look, r->cli->diag)
-                  : maq_report_run_text(&text, &r->report, &look, r->cli->diag);
-    if (status == MAQ_OK)
-        status = cli_write(r->cli, text, file);
+    status = CLI_REPORT(r->cli, json, file, maq_report_run, &look, &r->report);
     bool broken = r->report.promised && r->run->promise_met < r->run->opts.promise_share;
     return status == MAQ_OK && broken ? MAQ_NO : status;
 }

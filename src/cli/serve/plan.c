@@ -24,15 +24,17 @@ struct answer {
     struct maq_serve_result *best; /* the fleet under its rate; NULL: there is none */
 };
 
-static void end(struct answer *a)
+static void end(struct answer *a, struct cli *cli)
 {
-    maq_serve_free(a->best);
-    maq_requests_free(a->drawn);
+    if (a->best)
+        cli_keep_served(cli, a->best, a->drawn);
+    else
+        maq_requests_free(a->drawn);
     free(a->members);
     maq_serve_search_free(a->search);
     maq_requests_free(a->requests);
     if (a->open)
-        maq_job_free(a->open);
+        cli_keep_job(cli, a->open);
 }
 
 /* --space is no key of the job. */
@@ -99,7 +101,7 @@ static enum maq_status ask(struct answer *a, struct cli *cli)
     a->opts.slo = &a->given.slo;
     a->opts.router = a->given.router;
     a->opts.no_pools = cli->values[SERVE_NO_POOLS] != NULL;
-    a->opts.stop = cli_catch_interrupts();
+    a->opts.stop = cli_catch_interrupts(cli);
     a->opts.progress = show_progress;
     a->opts.context = cli;
     return read_file(a, cli);
@@ -152,19 +154,16 @@ static enum maq_status report(struct answer *a, struct cli *cli)
 {
     struct maq_report_opts opts = cli_report_opts(cli, cli->values[SERVE_OUTPUT] != NULL);
     const struct maq_report_serve_plan what = {.open = a->open, .search = a->search, .opts = &a->opts, .best = a->best};
-    char *text;
     enum maq_status status = MAQ_OK;
     if (cli->values[SERVE_HTML]) {
+        char *text;
         status = maq_report_serve_plan_html(&text, &what, &opts, cli->diag);
         if (status == MAQ_OK)
             status = cli_write(cli, text, cli->values[SERVE_HTML]);
         if (status != MAQ_OK)
             return status;
     }
-    status = cli->values[SERVE_JSON] ? maq_report_serve_plan_json(&text, &what, &opts, cli->diag)
-                                     : maq_report_serve_plan_text(&text, &what, &opts, cli->diag);
-    if (status == MAQ_OK)
-        status = cli_write(cli, text, cli->values[SERVE_OUTPUT]);
+    status = CLI_REPORT(cli, cli->values[SERVE_JSON], cli->values[SERVE_OUTPUT], maq_report_serve_plan, &opts, &what);
     return status == MAQ_OK ? write_files(cli, &what) : status;
 }
 
@@ -185,7 +184,7 @@ static enum maq_status run(struct cli *cli)
         status = report(&a, cli);
     if (status == MAQ_OK && !a.search->carries)
         status = MAQ_NO;
-    end(&a);
+    end(&a, cli);
     return status;
 }
 
@@ -221,5 +220,6 @@ const struct cli_command cli_serve_plan = {
     .leaves_out = of_serve,
     .max_args = 1,
     .engine = true,
+    .callable = true,
     .run = run,
 };

@@ -254,8 +254,9 @@ enum maq_status maq_report_serve_json(char **out, const struct maq_serve_result 
 
 enum maq_status maq_report_serve_batch_json(char **out, const struct maq_serve_result *plan,
                                             const struct maq_serve_batch *b, int64_t size, int64_t prompt,
-                                            int64_t output, struct maq_diag *diag)
+                                            int64_t output, const struct maq_report_opts *opts, struct maq_diag *diag)
 {
+    (void)opts; /* are of the text */
     struct maq_json_document d;
     maq_json_begin(&d, "maquette.serve/1");
     add_deployment(d.root, plan);
