@@ -15,7 +15,7 @@ SHARED  ?= ../shared
 
 .PHONY: build run test bench fit lint format build-asan asan tsan fuzz clean deps deps-all golden accuracy
 build: deps
-	@tools/build.sh $(BUILD) $(JOBS) $(OPTIONS)
+	@tools/build.sh $(BUILD) $(JOBS) -Dpython=auto $(OPTIONS)
 
 deps:
 	@tools/install-deps.sh build

@@ -5,6 +5,10 @@
  * The plans are the grid an engineer would scan: every degree, virtual stages, micro batch, recomputation,
  * sharding, TP overlap, gradient type. Each is completed, checked, placed, lowered where its layers are new,
  * timed and measured for memory; only those that can be are counted. Prints one line of figures.
+ *
+ *   sweep          the whole grid
+ *   sweep N        its first N plans: the least seconds of ten runs from the job's text to the best plan, and how many are possible. It
+ *                  is what bench/python-sweep.py compares with
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -61,21 +65,79 @@ static size_t grid(void)
            COUNT(pps);
 }
 
-int main(void)
+#define RUNS 10
+
+static const char text[] = "model: llama-3.1-405b\n"
+                           "cluster: h100-sxm:8 x 2048, rail 400G\n"
+                           "plan: {tp: 8, pp: 16, layout: balanced}\n"
+                           "workload: {seq: 8192, gbs: 2048}\n";
+
+/* What a plan of the grid leaves open. */
+static struct maq_plan open_plan(const struct maq_job *job)
 {
-    static const char text[] = "model: llama-3.1-405b\n"
-                               "cluster: h100-sxm:8 x 2048, rail 400G\n"
-                               "plan: {tp: 8, pp: 16, layout: balanced}\n"
-                               "workload: {seq: 8192, gbs: 2048}\n";
+    struct maq_plan base = job->plan;
+    base.dp = base.etp = base.microbatch_group = base.cp_a2a = 0;
+    base.schedule = MAQ_SCHEDULE_AUTO;
+    base.overlap_p2p = base.sequence_parallel = base.overlap_grad_reduce = base.overlap_param_gather = MAQ_AUTO;
+    return base;
+}
+
+/* One whole scan of n plans. */
+static int scan(double *seconds, size_t *possible, size_t n)
+{
+    const double begin = cpu_s();
+    struct maq_loaded_job *box;
+    struct maq_train_sweep *sweep;
+    struct maq_plan *plans = malloc(n * sizeof *plans);
+    struct maq_train_quick *out = malloc(n * sizeof *out);
+    size_t best = 0;
+    if (maq_job_parse(&box, "bench", (struct maq_str){text, sizeof text - 1}, NULL, 0, NULL) != MAQ_OK)
+        return 3;
+    const struct maq_plan base = open_plan(maq_job_get(box));
+    if (!plans || !out || maq_train_sweep_new(&sweep, maq_job_get(box), NULL) != MAQ_OK)
+        return 5;
+    for (size_t i = 0; i < n; i++)
+        plans[i] = plan_of(&base, i);
+    if (maq_train_sweep_eval(sweep, out, plans, n) != MAQ_OK)
+        return 5;
+    *possible = 0;
+    for (size_t i = 0; i < n; i++) {
+        *possible += out[i].possible;
+        if (out[i].fits && (!out[best].fits || out[i].step_s < out[best].step_s))
+            best = i;
+    }
+    *seconds = cpu_s() - begin;
+    maq_train_sweep_free(sweep);
+    maq_job_free(box);
+    free(plans);
+    free(out);
+    return 0;
+}
+
+static int scan_few(size_t n)
+{
+    double least = 1e9, seconds;
+    size_t possible = 0;
+    for (int run = 0; run < RUNS; run++) {
+        int status = scan(&seconds, &possible, n);
+        if (status != 0)
+            return status;
+        least = seconds < least ? seconds : least;
+    }
+    printf("%.6f %zu\n", least, possible);
+    return 0;
+}
+
+int main(int argc, char **argv)
+{
+    if (argc > 1)
+        return scan_few(strtoul(argv[1], NULL, 10));
     struct maq_loaded_job *box;
     struct maq_diag *diag = maq_diag_new();
     if (maq_job_parse(&box, "bench", (struct maq_str){text, sizeof text - 1}, NULL, 0, diag) != MAQ_OK)
         return 3;
     const struct maq_job *job = maq_job_get(box);
-    struct maq_plan base = job->plan;
-    base.dp = base.etp = base.microbatch_group = base.cp_a2a = 0;
-    base.schedule = MAQ_SCHEDULE_AUTO;
-    base.overlap_p2p = base.sequence_parallel = base.overlap_grad_reduce = base.overlap_param_gather = MAQ_AUTO;
+    const struct maq_plan base = open_plan(job);
     size_t n = grid(), possible = 0, fits = 0, best = 0;
     struct maq_plan *plans = malloc(n * sizeof *plans);
     struct maq_train_quick *out = malloc(n * sizeof *out);

@@ -71,8 +71,15 @@ static void searches_and_requests_are_kept(void **state)
                                        "--seq=4096"};
     static const char *const serve[] = {"serve", "--model=llama-3.1-8b", "--cluster=h100-sxm:1", "--rate=4",
                                         "--num-requests=50"};
-    static const char *const deploy[] = {"serve",      "plan",      "--model=llama-3.1-8b", "--cluster=h100-sxm:2",
-                                         "--no-front", "--no-pools"};
+    static const char *const deploy[] = {"serve",
+                                         "plan",
+                                         "--model=llama-3.1-8b",
+                                         "--cluster=h100-sxm:1",
+                                         "--num-requests=30",
+                                         "--isl=256",
+                                         "--osl=16",
+                                         "--no-front",
+                                         "--no-pools"};
     static const char *const risk[] = {"risk",     "--model=llama-3.1-8b", "--cluster=h100-sxm:8", "--tp=2",
                                        "--gbs=64", "--no-sources"};
     struct maq_diag *diag = maq_diag_new();
@@ -137,7 +144,7 @@ static void options_are_those_of_help(void **state)
     bool model = false, tp = false;
     for (size_t i = 0; cli_call_option(&option, "train", i); i++) {
         model |= strcmp(option.name, "model") == 0;
-        tp |= strcmp(option.aliases, "tp") == 0 && strcmp(option.def, "1") == 0;
+        tp |= strcmp(option.aliases, "tp") == 0 && strcmp(option.otherwise, "1") == 0;
         assert_string_not_equal(option.name, "json");
         assert_non_null(option.doc);
     }

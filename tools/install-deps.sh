@@ -10,6 +10,8 @@ missing=()
 need_command() { command -v "$1" >/dev/null 2>&1 || missing+=("$2"); }
 need_library() { command -v pkg-config >/dev/null 2>&1 && pkg-config --exists "$1" || missing+=("$2"); }
 has_header() { echo "#include <$1>" | "${CC:-cc}" -fsyntax-only -x c - 2>/dev/null; }
+# For the python3 that is found first, or else for Debian's own.
+need_python() { python3 -c "$1" 2>/dev/null || /usr/bin/python3 -c "$1" 2>/dev/null || missing+=("$2"); }
 can_link() { echo 'int main(void) { return 0; }' | "$@" -x c - -o /dev/null 2>/dev/null; }
 
 can_link "${CC:-cc}" || missing+=(gcc libc6-dev)
@@ -41,6 +43,9 @@ if [ "$what" = all ]; then
     need_command mpirun openmpi-bin
     need_command chromium chromium
     need_library ompi-c libopenmpi-dev
+    need_python 'import cffi' python3-cffi
+    need_python 'import numpy' python3-numpy
+    need_python 'import os, sysconfig; os.stat(sysconfig.get_path("include") + "/Python.h")' python3-dev
 fi
 [ ${#missing[@]} -eq 0 ] && exit 0
 

@@ -28,7 +28,7 @@ format() {
 # Every file of code says under which licence it is.
 licences() {
     local bare
-    bare=$(git ls-files -co --exclude-standard src include shim tests bench tools | grep -E '\.(c|h|cu|py|sh)$' |
+    bare=$(git ls-files -co --exclude-standard src include shim tests bench tools python | grep -E '\.(c|h|cu|py|pyi|sh)$' |
         grep -vE '^tests/(golden|data|fuzz/corpus)/' | xargs grep -L 'SPDX-License-Identifier: Apache-2.0')
     [ -z "$bare" ] || { printf 'no SPDX line: %s\n' $bare; return 1; }
 }

@@ -194,7 +194,7 @@ bool cli_call_option(struct cli_call_option *out, const char *command_name, size
         *out = (struct cli_call_option){.name = o->name + 2,
                                         .aliases = "",
                                         .value = o->value ? o->value : "",
-                                        .def = "",
+                                        .otherwise = "",
                                         .doc = o->doc,
                                         .words = o->words,
                                         .flag = o->kind == CLI_FLAG,
@@ -206,7 +206,7 @@ bool cli_call_option(struct cli_call_option *out, const char *command_name, size
     *out = (struct cli_call_option){.name = job.option.key,
                                     .aliases = job.option.aliases,
                                     .value = "",
-                                    .def = job.option.def,
+                                    .otherwise = job.option.def,
                                     .doc = job.option.doc,
                                     .words = job.words};
     return true;

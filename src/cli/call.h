@@ -46,8 +46,8 @@ enum maq_status cli_call_open(struct cli_called **out, const char *const *words,
 struct cli_call_option {
     const char *name;         /* "tensor_model_parallel_size": no dashes in front; '-' and '_' are the same */
     const char *aliases;      /* "tp", between bars; "" = none */
-    const char *value;        /* what stands for it in help; "" = it takes none, or its default is `def` */
-    const char *def;          /* "" = said in `doc`, or there is none */
+    const char *value;        /* what stands for it in help; "" = it takes none, or its default is `otherwise` */
+    const char *otherwise;    /* "" = said in `doc`, or there is none */
     const char *doc;          /* one line */
     const char *const *words; /* that it takes; NULL-terminated, NULL = not words */
     bool flag;                /* takes no value */

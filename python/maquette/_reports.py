@@ -1,0 +1,316 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Commands as functions, and their reports as objects."""
+from __future__ import annotations
+
+import html
+from typing import Any, Dict, Iterable, List, Mapping, Optional, Tuple
+
+from . import _call
+from ._call import CommandLine, Diagnostic, Job
+from ._columns import Field, Record, Table, field, figures_html, wrap
+from ._native import ffi, lib
+
+
+class Report:
+    """What a command found. Members of its document (docs/json.md) are attributes: numbers are SI, with the unit in the name."""
+
+    #: of the document: "maquette.train/1"
+    schema: str
+
+    def __init__(self, called: Any, diagnostics: List[Diagnostic], line: List[str]) -> None:
+        self._called = called
+        self._line = line
+        self._parsed: Optional[Dict[str, Any]] = None
+        #: warnings and notes, in the order in which they were made
+        self.diagnostics = tuple(diagnostics)
+
+    @property
+    def ok(self) -> bool:
+        """False: the answer is no (the plan does not fit, a bound is missed, a promise is broken); the report says why."""
+        return bool(self._called.status == lib.MAQ_OK)
+
+    def text(self) -> str:
+        """The report for people, as the command line prints it."""
+        return _call.text_of(self._called.text)
+
+    def json_text(self) -> str:
+        """The document as `--json` prints it."""
+        return _call.text_of(self._called.json)
+
+    def json(self) -> Dict[str, Any]:
+        """The document, as new objects of Python."""
+        import json
+        parsed: Dict[str, Any] = json.loads(self.json_text())
+        return parsed
+
+    @property
+    def _members(self) -> Dict[str, Any]:
+        if self._parsed is None:
+            self._parsed = self.json()
+        return self._parsed
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        members = self._members
+        if name not in members:
+            raise AttributeError(f"a {type(self).__name__} report has no {name!r}; it has {', '.join(members)}")
+        value = wrap(members[name])
+        if isinstance(value, (Record, Table)):
+            self.__dict__[name] = value
+        return value
+
+    def __dir__(self) -> List[str]:
+        return [*super().__dir__(), *self._members]
+
+    def __str__(self) -> str:
+        return self.text()
+
+    def __repr__(self) -> str:
+        return f"<maquette.{type(self).__name__}: {' '.join(self._line)}>"
+
+    def _title(self) -> str:
+        members = self._members
+        job = members.get("job") or members.get("deployment") or members
+        return str(job.get("name") or job.get("model") or members.get("schema"))
+
+    def _tables(self) -> Iterable[Tuple[str, Any]]:
+        """What a notebook shows below the figures."""
+        return [(name, self.__getattr__(name)) for name, value in self._members.items()
+                if isinstance(value, list) and value and isinstance(value[0], dict) and name != "diagnostics"][:1]
+
+    def _repr_html_(self) -> str:
+        skip = ("schema", "document", "megatron_arguments")
+        figures = figures_html({name: value for name, value in self._members.items() if name not in skip})
+        notes = "".join(f"<li>{html.escape(d.severity)} {d.code}: {html.escape(d.message)}</li>" for d in self.diagnostics)
+        tables = "".join(f"<h5>{html.escape(name)}</h5>{table._repr_html_()}" for name, table in self._tables())
+        return (f"<h4>{html.escape(self._title())}</h4>{figures}{f'<ul>{notes}</ul>' if notes else ''}{tables}"
+                f"<details><summary>report</summary><pre>{html.escape(self.text())}</pre></details>")
+
+
+def _stage_fields(result: Any, stage: Mapping[str, Any]) -> Dict[str, Field]:
+    struct, first = "struct maq_stage_result", result.stages
+    fields = {"parameters": field(struct, first, "params"), "peak_microbatches": field(struct, first, "peak_microbatches")}
+    for kind in range(lib.MAQ_MEM_COUNT):
+        fields[_call.text_of(lib.maq_mem_name(kind)) + "_bytes"] = field(struct, first, "bytes", kind)
+    for name in ("allocated_bytes", "reserved_bytes", "total_bytes", "needed_bytes", "capacity_bytes", "busy_s"):
+        fields[name] = field(struct, first, name)
+    for bucket, name in enumerate(stage["breakdown"]):
+        fields[name] = field(struct, first, "bucket_s", bucket)
+    return fields
+
+
+class Train(Report):
+    """A training step: maquette.train/1."""
+
+    job: Record
+    fits: bool
+    step_time_s: float
+    step_time_low_s: float
+    step_time_high_s: float
+    memory_low: float
+    memory_high: float
+    fit_probability: float
+    tokens_per_s: float
+    tokens_per_s_per_device: float
+    mfu: float
+    hfu: float
+    model_flop: float
+    hardware_flop: float
+    model_flop_per_s_per_device: float
+    peak_flop_per_s: float
+    critical_stage: int
+    bubble_fraction: float
+    worst_memory_stage: int
+    advice: Optional[str]
+    breakdown: Record
+    operators: Table
+    provenance: Record
+    assumptions: List[str]
+
+    @property
+    def stages(self) -> Table:
+        """A row for each pipeline stage; its columns are those of the C result."""
+        if "stages" not in self.__dict__.setdefault("_kept", {}):
+            rows, result = self._members["stages"], self._called.train
+            self.__dict__["_kept"]["stages"] = Table(rows, fields=_stage_fields(result, rows[0]), owner=self._called)
+        table: Table = self.__dict__["_kept"]["stages"]
+        return table
+
+    def _tables(self) -> Iterable[Tuple[str, Any]]:
+        return [("stages", self.stages), ("operators", self.operators)]
+
+
+class Plan(Report):
+    """The best plans of a job: maquette.plan/1, or, over several node groups or with `vary`, `profile`, `parallelizer` or `predict`, that of
+    what was asked for."""
+
+    job: Record
+    fits: bool
+    complete: bool
+    step_time_s: float
+    lower_bound_s: Optional[float]
+    gap: Optional[float]
+    counts: Record
+    space: Table
+    document: Optional[str]
+    megatron_arguments: Optional[str]
+
+    @property
+    def plans(self) -> Table:
+        """The best plan of each combination of degrees, best first; with every key of a plan as a column."""
+        if "plans" not in self.__dict__.setdefault("_kept", {}):
+            rows, search = self._members.get("plans") or [], self._called.search
+            fields = {}
+            if search and search.n_plans == len(rows):
+                fields = {"step_time_s": field("struct maq_search_plan", search.plans, "step_s"),
+                          "needed_bytes": field("struct maq_search_plan", search.plans, "needed_bytes")}
+            self.__dict__["_kept"]["plans"] = Table(rows, fields=fields, owner=self._called)
+        table: Table = self.__dict__["_kept"]["plans"]
+        return table
+
+    def _tables(self) -> Iterable[Tuple[str, Any]]:
+        return [("plans", self.plans)] if self._members.get("plans") else super()._tables()
+
+
+def _request_table(called: Any) -> Table:
+    result = called.served
+    if not result or not result.served or not called.requests:
+        return Table(n=0)
+    requests = lib.maq_requests_get(called.requests)
+    served, asked = "struct maq_served", "struct maq_request"
+    fields = {name: field(served, result.served, name) for name in ("arrival_s", "scheduled_s", "first_s", "last_s")}
+    fields["prompt_tokens"] = field(asked, requests.at, "prompt")
+    fields["output_tokens"] = field(asked, requests.at, "output")
+    fields["cached_tokens"] = field(served, result.served, "cached")
+    fields["preemptions"] = field(served, result.served, "preemptions")
+    fields["replica"] = field(served, result.served, "replica")
+    return Table(n=min(result.n_requests, requests.n), fields=fields, owner=called)
+
+
+class Serve(Report):
+    """A deployment and what became of its requests: maquette.serve/1."""
+
+    deployment: Record
+    memory: Record
+    throughput: Record
+    latency: Record
+    iterations: Record
+    breakdown: Record
+
+    @property
+    def fits(self) -> bool:
+        """Whether every GPU has the memory."""
+        return bool(self._members["memory"]["fits"])
+
+    @property
+    def requests(self) -> Table:
+        """A row for each request: when it came, was first scheduled, had its first and its last token. Columns are those of the C result;
+        empty where there is none (one batch alone, a deployment that does not fit)."""
+        if "requests" not in self.__dict__.setdefault("_kept", {}):
+            self.__dict__["_kept"]["requests"] = _request_table(self._called)
+        table: Table = self.__dict__["_kept"]["requests"]
+        return table
+
+    def _repr_html_(self) -> str:
+        parts = [part for part in ("throughput", "memory") if part in self._members]
+        figures = "".join(f"<h5>{part}</h5>{figures_html(self._members[part])}" for part in parts)
+        latency = self._members.get("latency")
+        rows = Table([{"figure": name, **row} for name, row in latency.items()])._repr_html_() if latency else ""
+        return (f"<h4>{html.escape(self._title())}</h4>{rows}{figures}"
+                f"<details><summary>report</summary><pre>{html.escape(self.text())}</pre></details>")
+
+
+class ServePlan(Report):
+    """The best deployment: maquette.serve.plan/1."""
+
+    model: str
+    carries: bool
+    complete: bool
+    best: Optional[Record]
+    candidates: Table
+    front: Table
+    counts: Record
+
+    @property
+    def requests(self) -> Table:
+        """Requests of the best deployment, simulated."""
+        return _request_table(self._called)
+
+
+class Risk(Report):
+    """How long a step takes, or a run (with `tokens`), as distributions: maquette.risk.step/2, maquette.risk.run/2."""
+
+
+class Fit(Report):
+    """What was learnt of recorded times: maquette.risk.fit/1."""
+
+
+class Replayed(Report):
+    """A recorded job, run again: maquette.risk.replay/1."""
+
+
+def _report(kind: Any, command: str, arguments: Iterable[Any], given: Mapping[str, Any], command_line: CommandLine = None,
+            search: bool = False) -> Any:
+    line, document = _call.words(command, arguments, given, command_line)
+    called, diagnostics = (_call.call_search if search else _call.call)(line, document)
+    return kind(called, diagnostics, line)
+
+
+def train(job: Job = None, /, *, command_line: CommandLine = None, **options: Any) -> Train:
+    """Predicts a training step. `job` is a file, or a document as a mapping or as text of several lines; options are those of `maquette train`, with `_` for `-`, and win
+    over it. `command_line`: the arguments of a Megatron-LM script. A plan that does not fit is a result, whose `fits` is false.
+
+    >>> train(model="llama-3.1-8b", cluster="h100-sxm:8", tp=2, gbs=64).fits
+    True
+    """
+    report: Train = _report(Train, "train", [job], options, command_line)
+    return report
+
+
+def plan(job: Job = None, /, *, command_line: CommandLine = None, **options: Any) -> Plan:
+    """Finds the best plan. Options are those of `maquette plan`; `space` and `vary` are mappings of keys to lists of values. Ctrl-C ends it."""
+    report: Plan = _report(Plan, "plan", [job], options, command_line, search=True)
+    return report
+
+
+def serve(job: Job = None, /, *, command_line: CommandLine = None, **options: Any) -> Serve:
+    """Predicts a serving deployment. Options are those of `maquette serve`; `command_line`: that of vLLM, SGLang or TensorRT-LLM."""
+    report: Serve = _report(Serve, "serve", [job], options, command_line)
+    return report
+
+
+def serve_plan(job: Job = None, /, *, command_line: CommandLine = None, **options: Any) -> ServePlan:
+    """Finds the best serving deployment. Options are those of `maquette serve plan`. Ctrl-C ends it."""
+    report: ServePlan = _report(ServePlan, "serve plan", [job], options, command_line, search=True)
+    return report
+
+
+def risk(job: Job = None, /, *, command_line: CommandLine = None, **options: Any) -> Risk:
+    """Predicts the distribution of a step, or, with `tokens`, when a run will be done. Options are those of `maquette risk`."""
+    report: Risk = _report(Risk, "risk", [job], options, command_line)
+    return report
+
+
+def risk_fit(*files: Any, **options: Any) -> Fit:
+    """Learns the law of recorded step times, and what kernels vary by, from files. Options are those of `maquette risk fit`."""
+    report: Fit = _report(Fit, "risk", ["fit", *files], options)
+    return report
+
+
+def risk_replay(operations: Any, *, meta: Any, **options: Any) -> Replayed:
+    """Runs a recorded job again: what it would take without stragglers, and which they are."""
+    report: Replayed = _report(Replayed, "risk", ["replay", operations], {"meta": meta, **options})
+    return report
+
+
+def show(name: str) -> Report:
+    """What the catalogue has: "models", "gpus", ..., or one of them by its name."""
+    report: Report = _report(Report, "show", [name], {})
+    return report
+
+
+def call(command: str, *arguments: Any, command_line: CommandLine = None, **options: Any) -> Report:
+    """Any other command that makes a report: "graph", "replay", "islands"."""
+    report: Report = _report(Report, command, arguments, options, command_line)
+    return report

@@ -1,0 +1,39 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# try-wheel.sh: makes a wheel of this checkout as `pip install .` does, installs it into a fresh virtual environment, asks it something, and
+# holds its size and import time against their bars. Needs the packages of tools/install-deps.sh and, from the package index, what
+# pyproject.toml names. With ccache, what a build of the program has compiled is not compiled again.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+root=$PWD
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+if command -v ccache >/dev/null 2>&1; then
+    export CCACHE_BASEDIR=$PWD CCACHE_NOHASHDIR=true CCACHE_DEPEND=true
+    export CC="ccache ${CC:-cc}"
+fi
+python3 -m venv "$folder/venv"
+"$folder/venv/bin/pip" -q --disable-pip-version-check wheel --no-deps -w "$folder" .
+wheel=$(ls "$folder"/maquette-*.whl)
+"$folder/venv/bin/pip" -q --disable-pip-version-check install "$wheel"
+cd "$folder"
+"$folder/venv/bin/python" - "$wheel" "$root/examples/llama3-405b-16k.yaml" <<'PYTHON'
+import os
+import subprocess
+import sys
+import time
+
+import maquette
+
+step = maquette.train(sys.argv[2])
+assert step.fits and 6 < step.step_time_s < 7, step
+size = os.path.getsize(sys.argv[1]) / 1e6
+least = {}
+for code in ("pass", "import maquette") * 5:
+    begin = time.perf_counter()
+    subprocess.run([sys.executable, "-c", code], check=True)
+    least[code] = min(time.perf_counter() - begin, least.get(code, 1e9))
+took = least["import maquette"] - least["pass"]
+print(f"wheel {size:.1f} MB (less than 15), import {took * 1e3:.0f} ms (less than 200): maquette {maquette.__version__}, step {step.step_time_s:.3f} s")
+sys.exit(size >= 15 or took >= 0.2)
+PYTHON
