@@ -4,6 +4,7 @@
 
 maq-test: long
 """
+import difflib
 import doctest
 import gc
 import importlib.util
@@ -73,8 +74,8 @@ def same(maquette, case):
     report = getattr(maquette, name)(*arguments, **options)
     text, status = command_line(words, text=True)
     document, _ = command_line(words, text=False)
-    assert report.json_text() == document, f"JSON differs:\n{report.json_text()[:2000]}\n{document[:2000]}"
-    assert report.text() == text, f"text differs:\n{report.text()}\n{text}"
+    for ours, theirs in ((report.json_text(), document), (report.text(), text)):
+        assert ours == theirs, "\n".join(list(difflib.unified_diff(theirs.splitlines(), ours.splitlines(), "shell", "python", lineterm="", n=0))[:20])
     assert report.ok == (status == 0), status
     assert report.json() == json.loads(document)
     html = report._repr_html_()
