@@ -21,10 +21,10 @@ static enum maq_status report(struct cli *cli, const struct maq_islands *islands
     const char *file = cli->values[OPT_OUTPUT];
     struct maq_report_opts opts = cli_report_opts(cli, file != NULL);
     enum maq_status status = CLI_REPORT(cli, cli->values[OPT_JSON], file, maq_report_islands, &opts, islands);
-    char *document = cli->values[OPT_WRITE] ? strdup(islands->document) : NULL;
-    if (cli->values[OPT_WRITE] && (status == MAQ_OK || status == MAQ_IO))
-        status = cli_first_fault(status, document ? cli_write(cli, document, cli->values[OPT_WRITE]) : MAQ_NO_MEMORY);
-    return status;
+    if (!cli->values[OPT_WRITE] || (status != MAQ_OK && status != MAQ_IO))
+        return status;
+    char *document = strdup(islands->document);
+    return cli_first_fault(status, document ? cli_write(cli, document, cli->values[OPT_WRITE]) : MAQ_NO_MEMORY);
 }
 
 static enum maq_status run(struct cli *cli)
