@@ -16,6 +16,7 @@ import re
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
@@ -336,9 +337,32 @@ def hints(maquette):
     assert options["explain"].flag and options["set"].mapping and "json" not in options
 
 
+def keywords(_maquette):
+    """What type checkers know of options is what the program takes."""
+    done = subprocess.run([sys.executable, ROOT / "tools" / "pages" / "python_options.py", "--check"], env={**os.environ, "PYTHONPATH": str(BUILT)},
+                          capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+WRONG = """
+import maquette
+maquette.train(model="llama-3.1-8b", cluster="h100-sxm:8", tpp=2)
+maquette.train(model="llama-3.1-8b", cluster="h100-sxm:8", engine="quick")
+step: str = maquette.train(model="llama-3.1-8b", cluster="h100-sxm:8", tp=2, sequence_parallel=True, zero=1, set={"plan.pp": 1}).step_time_s
+maquette.plan(model="llama-3.1-8b", cluster="h100-sxm:8", gbs=64, space={"tp": [1, 2]}, free=True, class_="mixed")
+"""
+
+
 def types(_maquette):
     done = subprocess.run([sys.executable, "-m", "mypy", "--cache-dir", os.devnull], cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
+    with tempfile.TemporaryDirectory() as folder:
+        file = pathlib.Path(folder) / "wrong.py"
+        file.write_text(WRONG, encoding="utf-8")
+        done = subprocess.run([sys.executable, "-m", "mypy", "--strict", "--config-file=", "--cache-dir", os.devnull, file], cwd=folder, capture_output=True,
+                              env={**os.environ, "MYPYPATH": str(ROOT / "python")}, text=True, check=False)
+    found = re.findall(r"wrong.py:(\d): error", done.stdout)
+    assert found == ["3", "4", "5"], done.stdout + done.stderr
 
 
 def page(maquette, path):
@@ -387,6 +411,7 @@ def main():
     run("memory does not grow", no_leak)
     run("without NumPy, and without a word printed", without_numpy)
     run("declared members", hints)
+    run("keywords that type checkers know", keywords)
     run("types", types, needs=MYPY, why="mypy is not installed")
     run("examples of docs/python.md", page, ROOT / "docs" / "python.md", needs=PANDAS, why="pandas is not installed")
     return tap.done()

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import html
-from typing import Any, Dict, Iterable, List, Mapping, Optional, Tuple
+from typing import TYPE_CHECKING, Any, Dict, Iterable, List, Mapping, Optional, Tuple
 
 from . import _call
 from ._call import CommandLine, Diagnostic, Job
 from ._columns import Field, Record, Table, field, figures_html, wrap
-from ._native import ffi, lib
+from ._native import lib
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+    from ._options import PlanOptions, RiskOptions, ServeOptions, ServePlanOptions, TrainOptions
 
 
 class Report:
@@ -257,7 +261,7 @@ def _report(kind: Any, command: str, arguments: Iterable[Any], given: Mapping[st
     return kind(called, diagnostics, line)
 
 
-def train(job: Job = None, /, *, command_line: CommandLine = None, **options: Any) -> Train:
+def train(job: Job = None, /, *, command_line: CommandLine = None, **options: Unpack[TrainOptions]) -> Train:
     """Predicts a training step. `job` is a file, or a document as a mapping or as text of several lines; options are those of `maquette train`, with `_` for `-`, and win
     over it. `command_line`: the arguments of a Megatron-LM script. A plan that does not fit is a result, whose `fits` is false.
 
@@ -268,25 +272,25 @@ def train(job: Job = None, /, *, command_line: CommandLine = None, **options: An
     return report
 
 
-def plan(job: Job = None, /, *, command_line: CommandLine = None, **options: Any) -> Plan:
+def plan(job: Job = None, /, *, command_line: CommandLine = None, **options: Unpack[PlanOptions]) -> Plan:
     """Finds the best plan. Options are those of `maquette plan`; `space` and `vary` are mappings of keys to lists of values. Ctrl-C ends it."""
     report: Plan = _report(Plan, "plan", [job], options, command_line, search=True)
     return report
 
 
-def serve(job: Job = None, /, *, command_line: CommandLine = None, **options: Any) -> Serve:
+def serve(job: Job = None, /, *, command_line: CommandLine = None, **options: Unpack[ServeOptions]) -> Serve:
     """Predicts a serving deployment. Options are those of `maquette serve`; `command_line`: that of vLLM, SGLang or TensorRT-LLM."""
     report: Serve = _report(Serve, "serve", [job], options, command_line)
     return report
 
 
-def serve_plan(job: Job = None, /, *, command_line: CommandLine = None, **options: Any) -> ServePlan:
+def serve_plan(job: Job = None, /, *, command_line: CommandLine = None, **options: Unpack[ServePlanOptions]) -> ServePlan:
     """Finds the best serving deployment. Options are those of `maquette serve plan`. Ctrl-C ends it."""
     report: ServePlan = _report(ServePlan, "serve plan", [job], options, command_line, search=True)
     return report
 
 
-def risk(job: Job = None, /, *, command_line: CommandLine = None, **options: Any) -> Risk:
+def risk(job: Job = None, /, *, command_line: CommandLine = None, **options: Unpack[RiskOptions]) -> Risk:
     """Predicts the distribution of a step, or, with `tokens`, when a run will be done. Options are those of `maquette risk`."""
     report: Risk = _report(Risk, "risk", [job], options, command_line)
     return report
