@@ -57,8 +57,8 @@ def declarations(text):
     text = cut(text, "_Static_assert", lambda t, at: t.index(";", balanced(t, at, "(", ")")) + 1)
     text = cut(text, "static inline", lambda t, at: balanced(t, at, "{", "}"))
     text = re.sub(r"\b(_Noreturn|__extension__|inline)\b", "", text)
-    # An array whose length is an expression: the C compiler knows it.
-    return re.sub(r"\[([^\[\]]*[^\w\[\]\s][^\[\]]*)\]", "[...]", text)
+    # cffi works out lengths of arrays, but for casts in them.
+    return re.sub(r"\[[^\[\]]*\]", lambda length: re.sub(r"\((int|unsigned|size_t)\)", "", length.group()), text)
 
 
 def main():

@@ -12,6 +12,7 @@ class TrainOptions(TypedDict, total=False):
     framework: Value
     name: Value
     set: Union[Mapping[str, Any], Sequence[str], str]
+    html: Value
     trace: Value
     explain: bool
     engine: Union[Literal["fast", "static", "dynamic"], None]
@@ -149,6 +150,7 @@ class PlanOptions(TypedDict, total=False):
     min_fit_probability: Value
     explain: bool
     write: Value
+    html: Value
     measured: Value
     cost: Union[Literal["analytical", "fitted", "measured"], None]
     price: Value
@@ -298,6 +300,10 @@ class ServeOptions(TypedDict, total=False):
     kv_transfer: Union[Literal["auto", "pull", "push", "chunk", "layer"], None]
     kv_transfer_bandwidth: Value
     max_local_prefill_length: Value
+    failures: Value
+    spare_nodes: Value
+    autoscale: Value
+    start_time: Value
     weights: Union[Literal["bf16", "fp8", "fp8-block", "int8", "int4", "mxfp4", "nvfp4"], None]
     expert_weights: Union[Literal["bf16", "fp8", "fp8-block", "int8", "int4", "mxfp4", "nvfp4"], None]
     kv_cache_dtype: Union[Literal["auto", "bf16", "fp8"], None]
@@ -338,6 +344,7 @@ class ServeOptions(TypedDict, total=False):
     find_rate: bool
     draws: Value
     power: bool
+    html: Value
     trace: Value
     per_request: Value
 
@@ -383,6 +390,7 @@ class ServePlanOptions(TypedDict, total=False):
     seed: Value
     slo: Value
     find_rate: bool
+    html: Value
     space: Value
     write: Value
     write_command: Value
@@ -409,6 +417,7 @@ class RiskOptions(TypedDict, total=False):
     measured: Value
     cost: Union[Literal["analytical", "fitted", "measured"], None]
     price: Value
+    html: Value
     tokens: Value
     failures: Value
     checkpoint: Value
