@@ -91,7 +91,7 @@ static enum maq_status ask_whole(struct maq_risk_step *out, struct maq_step_ques
 {
     struct maq_step_answer answer;
     struct maq_step_limit limit = {.limit_ns = (double)NAN};
-    struct maq_step_curve curve;
+    struct maq_step_curve curve = {{0}, {0}};
     struct maq_step_question asked = *w;
     asked.limit = &limit;
     asked.curve = with_curve ? &curve : NULL;
