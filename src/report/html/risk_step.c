@@ -110,27 +110,12 @@ static void put_drivers(struct maq_html *h, const struct maq_risk_step *s, enum 
                                                       {"+-", true, false},
                                                       {"without it", true, false},
                                                       {"+-", true, false}};
-    double p95 = s->figure[MAQ_RISK_P95].value_s;
     char id[32];
     struct maq_table t;
     if (!s->driver[parts])
         return;
     maq_table_init(&t, columns, MAQ_COUNT(columns));
-    for (uint32_t i = 0; i < s->n_drivers[parts]; i++) {
-        const struct maq_risk_driver *d = &s->driver[parts][i];
-        maq_table_row(&t, MAQ_INK_PLAIN);
-        maq_table_cell(&t, "%s", d->name);
-        if (isnan(d->share))
-            maq_table_cell(&t, "-");
-        else
-            maq_table_cell(&t, "%.1f %%", 100 * d->share);
-        maq_table_cell(&t, "%+.2f %%", 100 * d->alone.value_s / s->base_s);
-        maq_table_cell(&t, "%.2f %%", 100 * maq_risk_reach(&d->alone) / s->base_s);
-        maq_table_cell(&t, "%#.5g s", p95 - d->halved.value_s);
-        maq_table_cell(&t, "%.2g s", maq_risk_reach(&d->halved));
-        maq_table_cell(&t, "%#.5g s", p95 - d->removed.value_s);
-        maq_table_cell(&t, "%.2g s", maq_risk_reach(&d->removed));
-    }
+    maq_risk_driver_rows(&t, s, parts);
     maq_html_section(h, maq_risk_parts_name(parts), titles[parts]);
     maq__snprintf(id, sizeof id, "tornado-%s", maq_risk_parts_name(parts));
     maq_html_chart(

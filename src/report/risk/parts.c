@@ -2,6 +2,8 @@
 /* parts.c - quantiles with their intervals and sources of variation, as tables and as JSON. See parts.h. */
 #include "report/risk/parts.h"
 
+#include <math.h>
+
 #include "base/check.h"
 #include "base/text.h"
 
@@ -99,4 +101,24 @@ void maq_risk_page_sources(struct maq_page *page, const struct maq_risk_source *
     maq_table_fini(&t);
     maq_page_putf(page, MAQ_INK_FAINT,
                   "shares of the base; +-: half of the 95 %% interval; they do not add up, the slowest decides\n");
+}
+
+void maq_risk_driver_rows(struct maq_table *t, const struct maq_risk_step *step, enum maq_risk_parts parts)
+{
+    double p95 = step->figure[MAQ_RISK_P95].value_s;
+    for (uint32_t i = 0; i < step->n_drivers[parts]; i++) {
+        const struct maq_risk_driver *d = &step->driver[parts][i];
+        maq_table_row(t, MAQ_INK_PLAIN);
+        maq_table_cell(t, "%s", d->name);
+        if (isnan(d->share))
+            maq_table_cell(t, "-");
+        else
+            maq_table_cell(t, "%.1f %%", 100 * d->share);
+        maq_table_cell(t, "%+.2f %%", 100 * d->alone.value_s / step->base_s);
+        maq_table_cell(t, "%.2f %%", 100 * maq_risk_reach(&d->alone) / step->base_s);
+        maq_table_cell(t, "%#.5g s", p95 - d->halved.value_s);
+        maq_table_cell(t, "%.2g s", maq_risk_reach(&d->halved));
+        maq_table_cell(t, "%#.5g s", p95 - d->removed.value_s);
+        maq_table_cell(t, "%.2g s", maq_risk_reach(&d->removed));
+    }
 }

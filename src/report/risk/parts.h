@@ -24,4 +24,7 @@ void maq_risk_page_figures(struct maq_page *page, const char *what, const struct
 void maq_risk_sources_table(struct maq_table *t, const struct maq_risk_source *sources, uint32_t n, double base_s);
 void maq_risk_page_sources(struct maq_page *page, const struct maq_risk_source *sources, uint32_t n, double base_s);
 
+/* Rows of a table of what drives a step: name, share, p95 with it alone, with half of its spread, without it, each with its interval. */
+void maq_risk_driver_rows(struct maq_table *t, const struct maq_risk_step *step, enum maq_risk_parts parts);
+
 #endif

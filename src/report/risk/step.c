@@ -111,24 +111,9 @@ static void put_drivers(struct maq_page *page, const struct maq_risk_step *step,
     const struct maq_table_column columns[] = {
         {heads[parts], false, true},      {"share", true, false}, {"p95 alone", true, false},  {"+-", true, false},
         {"half its spread", true, false}, {"+-", true, false},    {"without it", true, false}, {"+-", true, false}};
-    double p95 = step->figure[MAQ_RISK_P95].value_s;
     struct maq_table t;
     maq_table_init(&t, columns, MAQ_COUNT(columns));
-    for (uint32_t i = 0; i < step->n_drivers[parts]; i++) {
-        const struct maq_risk_driver *d = &step->driver[parts][i];
-        maq_table_row(&t, MAQ_INK_PLAIN);
-        maq_table_cell(&t, "%s", d->name);
-        if (isnan(d->share))
-            maq_table_cell(&t, "-");
-        else
-            maq_table_cell(&t, "%.1f %%", 100 * d->share);
-        maq_table_cell(&t, "%+.2f %%", 100 * d->alone.value_s / step->base_s);
-        maq_table_cell(&t, "%.2f %%", 100 * maq_risk_reach(&d->alone) / step->base_s);
-        maq_table_cell(&t, "%#.5g s", p95 - d->halved.value_s);
-        maq_table_cell(&t, "%.2g s", maq_risk_reach(&d->halved));
-        maq_table_cell(&t, "%#.5g s", p95 - d->removed.value_s);
-        maq_table_cell(&t, "%.2g s", maq_risk_reach(&d->removed));
-    }
+    maq_risk_driver_rows(&t, step, parts);
     maq_page_putf(page, MAQ_INK_PLAIN, "\n");
     maq_table_print(page, &t, 0);
     maq_table_fini(&t);

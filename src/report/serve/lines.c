@@ -2,6 +2,7 @@
 /* lines.c - what a deployment is and what became of its requests, a line for each matter. See lines.h. */
 #include "report/serve/lines.h"
 
+#include "base/check.h"
 #include "base/text.h"
 #include "base/units.h"
 #include "maquette/serve_fleet.h"
@@ -352,4 +353,31 @@ void maq_serve_outcome_lines(const struct maq_lines *to, const struct maq_serve_
         put_attainment(to, &line, r);
     }
     maq_buf_fini(&line);
+}
+
+void maq_serve_latency_table(struct maq_table *t, const struct maq_serve_result *r)
+{
+    static const struct maq_table_column columns[] = {
+        {"ms", false, false}, {"mean", true, false}, {"80 % interval", true, false},
+        {"p50", true, false}, {"p90", true, false},  {"p95", true, false},
+        {"p99", true, false}};
+    const struct {
+        const char *name;
+        const struct maq_serve_quantiles *q;
+    } rows[] = {{"TTFT", &r->ttft_s},
+                {"TPOT", &r->tpot_s},
+                {"ITL", &r->itl_s},
+                {"E2EL", &r->e2el_s},
+                {"in the queue", &r->queue_s}};
+    maq_table_init(t, columns, MAQ_COUNT(columns));
+    for (size_t i = 0; i < MAQ_COUNT(rows); i++) {
+        const struct maq_serve_quantiles *q = rows[i].q;
+        const double values[] = {q->p50, q->p90, q->p95, q->p99};
+        maq_table_row(t, MAQ_INK_PLAIN);
+        maq_table_cell(t, "%s", rows[i].name);
+        maq_table_cell(t, "%.2f", q->mean * 1e3);
+        maq_table_cell(t, "%.1f to %.1f", q->low * 1e3, q->high * 1e3);
+        for (size_t k = 0; k < MAQ_COUNT(values); k++)
+            maq_table_cell(t, "%.2f", values[k] * 1e3);
+    }
 }

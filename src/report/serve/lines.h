@@ -11,4 +11,7 @@ void maq_serve_deployment_lines(const struct maq_lines *to, const struct maq_ser
 /* Capacity, pools or replicas, throughput, cost, power, batches, bounds. */
 void maq_serve_outcome_lines(const struct maq_lines *to, const struct maq_serve_result *r);
 
+/* Latencies with their intervals and quantiles, in milliseconds. The caller ends the table (maq_table_fini()). */
+void maq_serve_latency_table(struct maq_table *t, const struct maq_serve_result *r);
+
 #endif

@@ -19,30 +19,8 @@ static void put(void *user, const char *label, const char *text)
 
 static void put_latencies(struct maq_page *page, const struct maq_serve_result *r)
 {
-    static const struct maq_table_column columns[] = {
-        {"ms", false, false}, {"mean", true, false}, {"80 % interval", true, false},
-        {"p50", true, false}, {"p90", true, false},  {"p95", true, false},
-        {"p99", true, false}};
-    const struct {
-        const char *name;
-        const struct maq_serve_quantiles *q;
-    } rows[] = {{"TTFT", &r->ttft_s},
-                {"TPOT", &r->tpot_s},
-                {"ITL", &r->itl_s},
-                {"E2EL", &r->e2el_s},
-                {"in the queue", &r->queue_s}};
     struct maq_table t;
-    maq_table_init(&t, columns, sizeof columns / sizeof *columns);
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        const double q[] = {rows[i].q->mean, rows[i].q->p50, rows[i].q->p90, rows[i].q->p95, rows[i].q->p99};
-        maq_table_row(&t, MAQ_INK_PLAIN);
-        maq_table_cell(&t, "%s", rows[i].name);
-        for (int k = 0; k < 5; k++) {
-            maq_table_cell(&t, "%.2f", q[k] * 1e3);
-            if (k == 0)
-                maq_table_cell(&t, "%.1f to %.1f", rows[i].q->low * 1e3, rows[i].q->high * 1e3);
-        }
-    }
+    maq_serve_latency_table(&t, r);
     maq_table_print(page, &t, 2);
     maq_table_fini(&t);
 }
