@@ -31,6 +31,11 @@ void *maq__malloc(size_t bytes)
     return allowed(bytes) ? malloc(bytes ? bytes : 1) : NULL;
 }
 
+void *maq__aligned_alloc(size_t align, size_t bytes)
+{
+    return allowed(bytes) ? aligned_alloc(align, bytes) : NULL;
+}
+
 void *maq__calloc(size_t bytes)
 {
     return allowed(bytes) ? calloc(1, bytes ? bytes : 1) : NULL;

@@ -18,6 +18,7 @@ void maq__set_alloc_gate(maq_alloc_gate *gate);
 
 /* NULL when out of memory or refused. */
 void *maq__malloc(size_t bytes);
+void *maq__aligned_alloc(size_t align, size_t bytes); /* bytes: a multiple of align, a power of two */
 void *maq__calloc(size_t bytes);
 void *maq__realloc(void *old, size_t bytes);
 /* Room for one more than n in a heap column of `size`; false when out of memory, and the column is as it was. */

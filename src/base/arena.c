@@ -17,6 +17,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "base/alloc.h"
 #include "base/bug.h"
@@ -44,6 +45,7 @@
 #define BLOCK_MIN ((size_t)64 << 10)
 #define BLOCK_MAX ((size_t)4 << 20)
 #define BLOCK_ALIGN ((size_t)64)
+#define HUGE_PAGE ((size_t)2 << 20)
 
 struct maq_arena_block {
     struct maq_arena_block *older, *newer;
@@ -72,12 +74,24 @@ void maq_arena_fini(struct maq_arena *a)
     a->used = 0;
 }
 
+/* A long block is asked to lie in huge pages: the first touch of each small one is a fault, which costs more than its bytes. */
+static char *block_memory(size_t bytes)
+{
+    if (bytes < HUGE_PAGE)
+        return maq__malloc(bytes);
+    size_t whole = (bytes + HUGE_PAGE - 1) & ~(HUGE_PAGE - 1);
+    char *p = maq__aligned_alloc(HUGE_PAGE, whole);
+    if (p)
+        (void)madvise(p, whole, MADV_HUGEPAGE); /* a wish */
+    return p;
+}
+
 static struct maq_arena_block *block_new(size_t size)
 {
     struct maq_arena_block *b;
-    if (size > SIZE_MAX - sizeof(*b) - BLOCK_ALIGN)
+    if (size > SIZE_MAX / 2)
         return NULL;
-    char *raw = maq__malloc(sizeof(*b) + BLOCK_ALIGN + size);
+    char *raw = block_memory(sizeof(*b) + BLOCK_ALIGN + size);
     if (!raw)
         return NULL;
     b = (struct maq_arena_block *)(void *)raw;
