@@ -596,6 +596,19 @@ static void randomize(struct rig *r)
     }
 }
 
+/* Those that complete gradients are listed by stage, in the order in which the stage runs them. */
+static void check_grads_list(const struct maq_schedule *s, const uint32_t *last)
+{
+    uint32_t n = 0;
+    for (uint32_t stage = 0; stage < s->stages; stage++) {
+        assert_int_equal(s->grads_first[stage], n);
+        for (uint32_t id = s->stage_first[stage]; id != MAQ_NO_TASK; id = s->next_on_stage[id])
+            if (last[id] != UINT32_MAX)
+                assert_int_equal(s->grads[n++], id);
+    }
+    assert_int_equal(s->grads_first[s->stages], n);
+}
+
 static void check_lanes(struct rig *r)
 {
     const struct maq_schedule *s = &r->s;
@@ -610,6 +623,7 @@ static void check_lanes(struct rig *r)
         assert_int_equal(border[id], maq_task_sends(s, &s->tasks[id]));
         assert_true((last[id] != UINT32_MAX) == maq_task_is_last(s, id));
     }
+    check_grads_list(s, last);
     for (int round = 0; round < 6; round++) {
         bool use_fb = round & 1, stalls = round == 2 || round == 3, ports = round > 3;
         randomize(r);

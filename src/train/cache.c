@@ -250,6 +250,5 @@ enum maq_status maq_cache_schedule(struct maq_blueprint *bp, struct maq_diag *di
         }
     }
     bp->schedule = &found->schedule;
-    bp->grads = &found->grads;
     return MAQ_OK;
 }

@@ -83,31 +83,11 @@ void maq_schedules_free(struct maq_schedules *store)
 
 /* ---- making one ---- */
 
-/* Walks each stage once; a position seen again moves to the end of the stage's list. */
-static enum maq_status find_grad_tasks(struct maq_grad_tasks *out, const struct maq_schedule *s,
-                                       struct maq_arena *arena)
-{
-    uint32_t *first = MAQ_ARENA_NEW(arena, uint32_t, s->stages + 1u),
-             *task = MAQ_ARENA_NEW(arena, uint32_t, 2 * (size_t)s->n_positions + 1), n = 0;
-    if (!first || !task)
-        return MAQ_NO_MEMORY;
-    for (uint32_t st = 0; st < s->stages; st++) {
-        first[st] = n;
-        for (uint32_t t = s->stage_first[st]; t != MAQ_NO_TASK; t = s->next_on_stage[t])
-            if (maq_task_is_last(s, t))
-                task[n++] = t;
-    }
-    first[s->stages] = n;
-    *out = (struct maq_grad_tasks){task, first};
-    return MAQ_OK;
-}
-
 static enum maq_status make(struct skeleton *s, struct maq_diag *diag)
 {
     const struct maq_schedule_key *k = &s->made.key;
-    MAQ_TRY(maq_schedule_build(&s->made.schedule, k->kind, k->stages, k->chunks, k->microbatches, k->group, &s->arena,
-                               diag));
-    return find_grad_tasks(&s->made.grads, &s->made.schedule, &s->arena);
+    return maq_schedule_build(&s->made.schedule, k->kind, k->stages, k->chunks, k->microbatches, k->group, &s->arena,
+                              diag);
 }
 
 /* ---- under the lock ---- */

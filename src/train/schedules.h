@@ -19,7 +19,6 @@ struct maq_schedule_key {
 struct maq_shared_schedule {
     struct maq_schedule_key key;
     struct maq_schedule schedule;
-    struct maq_grad_tasks grads;
 };
 
 /* Any number of threads, each with a reference of its own. NULL when out of memory. */

@@ -70,7 +70,7 @@ const char *maq__refuse_dualpipe_v(char buf[160], const struct maq_shape *shape)
 /* The arrays of a result, still writable. */
 struct maq__schedule_arrays {
     struct maq_task *tasks;
-    uint32_t *next_on_stage, *stage_first, *stage_last;
+    uint32_t *next_on_stage, *stage_first, *stage_last, *grads, *grads_first;
     struct maq_task_hot *hot;
     struct maq_task_pair *pair; /* NULL when the rule has no pairs */
 };
@@ -79,7 +79,8 @@ struct maq__schedule_arrays {
 enum maq_status maq__schedule_link(struct maq_schedule *out, const struct maq_orders *o,
                                    const struct maq__schedule_arrays *arrays, struct maq_arena *scratch);
 
-/* in_flight.c: fills the activations in flight. */
-enum maq_status maq__schedule_inflight(struct maq_schedule *out, struct maq_arena *arena, struct maq_diag *diag);
+/* in_flight.c: the activations in flight, from the orders, into *out and `arena`. MAQ_LIMIT: more than it can count. */
+enum maq_status maq__schedule_inflight(struct maq_schedule *out, const struct maq_orders *o, struct maq_arena *arena,
+                                       struct maq_arena *scratch);
 
 #endif

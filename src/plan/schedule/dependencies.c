@@ -23,10 +23,12 @@ struct linker {
     uint32_t *next_on_stage, *stage_first;
     struct maq_task_hot *hot;
     struct maq_task_pair *pair;
-    uint32_t *f, *b;       /* [microbatch * n_positions + position]: the task that runs that F or B */
-    uint32_t *next, *last; /* [stage]: next step to run; task run last */
-    uint32_t *last_grad;   /* [direction * n_positions + position]: the last task that completes gradients, from 1 on */
-    uint16_t *sends[2];    /* [direction * n_positions + position]: what a forward pass, a backward pass there sends */
+    uint32_t *f, *b;          /* [microbatch * n_positions + position]: the task that runs that F or B */
+    uint32_t *next, *last;    /* [stage]: next step to run; task run last */
+    const uint32_t **missing; /* [stage]: what it waits for, as find_preds() says; NULL: it was not looked up yet */
+    uint16_t *stall;          /* [stage]: what the task run last sends, as maq_task_sends() */
+    uint32_t *last_grad; /* [direction * n_positions + position]: the last task that completes gradients, from 1 on */
+    uint16_t *sends[2];  /* [direction * n_positions + position]: what a forward pass, a backward pass there sends */
 };
 
 static uint32_t stage_of(const struct maq_schedule *s, uint32_t position, uint32_t direction)
@@ -46,42 +48,42 @@ static uint32_t *slot(const struct linker *l, uint32_t *table, uint32_t position
     return &table[(size_t)microbatch * l->s->n_positions + position];
 }
 
-/* The data predecessors of a step. False when one of them has not run before task `limit`. */
-static bool find_preds(uint32_t pred[2], const struct linker *l, const struct maq_order_step *st, uint32_t limit)
+/* What a stage that cannot go on waits for: a cell of the table f or b. */
+static const uint32_t *look_up(uint32_t *pred, uint32_t *cell, const uint32_t *missing, uint32_t limit)
+{
+    *pred = *cell;
+    return missing || *cell < limit ? missing : cell;
+}
+
+/* The data predecessors of a step. NULL, or the cell of one that has not run before task `limit`. */
+static const uint32_t *find_preds(uint32_t pred[2], const struct linker *l, const struct maq_order_step *st,
+                                  uint32_t limit)
 {
     uint32_t v = st->position, mb = st->microbatch, end = l->s->n_positions - 1;
-    bool ready = true;
+    const uint32_t *missing = NULL;
     pred[0] = pred[1] = MAQ_NO_TASK;
     switch ((enum maq_task_kind)st->kind) {
     case MAQ_TASK_F:
     case MAQ_TASK_FB:
-        if (v > 0) {
-            pred[0] = *slot(l, l->f, v - 1, mb);
-            ready = pred[0] < limit;
-        }
-        if (st->kind == MAQ_TASK_FB && st->b_position < end) {
-            pred[1] = *slot(l, l->b, st->b_position + 1u, st->b_microbatch);
-            ready = ready && pred[1] < limit;
-        }
+        if (v > 0)
+            missing = look_up(&pred[0], slot(l, l->f, v - 1, mb), missing, limit);
+        if (st->kind == MAQ_TASK_FB && st->b_position < end)
+            missing = look_up(&pred[1], slot(l, l->b, st->b_position + 1u, st->b_microbatch), missing, limit);
         if (st->kind == MAQ_TASK_FB) /* on this stage, so it only has to come earlier */
-            MAQ_ASSERT(!ready || *slot(l, l->f, st->b_position, st->b_microbatch) != MAQ_NO_TASK);
+            MAQ_ASSERT(missing || *slot(l, l->f, st->b_position, st->b_microbatch) != MAQ_NO_TASK);
         break;
     case MAQ_TASK_B:
-        pred[0] = *slot(l, l->f, v, mb);
-        ready = pred[0] < limit;
-        if (v < end) {
-            pred[1] = *slot(l, l->b, v + 1, mb);
-            ready = ready && pred[1] < limit;
-        }
+        missing = look_up(&pred[0], slot(l, l->f, v, mb), missing, limit);
+        if (v < end)
+            missing = look_up(&pred[1], slot(l, l->b, v + 1, mb), missing, limit);
         break;
     case MAQ_TASK_W:
-        pred[0] = *slot(l, l->b, v, mb);
-        ready = pred[0] < limit;
+        missing = look_up(&pred[0], slot(l, l->b, v, mb), missing, limit);
         break;
     case MAQ_TASK_KIND_COUNT:
         MAQ_ASSERT(false);
     }
-    return ready;
+    return missing;
 }
 
 bool maq_task_is_last(const struct maq_schedule *s, uint32_t task)
@@ -89,13 +91,21 @@ bool maq_task_is_last(const struct maq_schedule *s, uint32_t task)
     return s->hot[task].last;
 }
 
-/* Whose gradients a task completes, as direction * n_positions + position. */
-static uint32_t completes(const struct maq_schedule *s, const struct maq_task *t)
+/* The row [direction * n_positions + position] of a task, or of the B half of a pair. */
+static uint32_t row_of(const struct maq_schedule *s, const struct maq_task *t)
 {
-    if (t->kind == MAQ_TASK_FB)
-        return (uint32_t)t->b_direction * s->n_positions + t->b_position;
+    return t->direction * s->n_positions + t->position;
+}
+
+static uint32_t b_row_of(const struct maq_schedule *s, const struct maq_task *t)
+{
+    return t->kind == MAQ_TASK_FB ? t->b_direction * s->n_positions + t->b_position : row_of(s, t);
+}
+
+static bool completes_gradients(const struct maq_schedule *s, const struct maq_task *t)
+{
     bool whole = t->kind == MAQ_TASK_B && !(s->split_backward && t->split);
-    return t->kind == MAQ_TASK_W || whole ? (uint32_t)t->direction * s->n_positions + t->position : MAQ_NO_TASK;
+    return t->kind == MAQ_TASK_FB || t->kind == MAQ_TASK_W || whole;
 }
 
 /* As maq_task_sends(), of a position's forward or backward pass. */
@@ -110,13 +120,12 @@ static uint32_t position_sends(const struct maq_schedule *s, uint32_t position, 
 /* maq_task_sends() for every task, of which there are many more than positions. */
 static uint32_t sends(const struct linker *l, const struct maq_task *t)
 {
-    uint32_t n = l->s->n_positions, ahead = 0;
-    bool pair = t->kind == MAQ_TASK_FB;
-    if (t->kind == MAQ_TASK_F || pair)
-        ahead = l->sends[0][t->direction * n + t->position];
+    uint32_t ahead = 0;
+    if (t->kind == MAQ_TASK_F || t->kind == MAQ_TASK_FB)
+        ahead = l->sends[0][row_of(l->s, t)];
     if (ahead > 0 || t->kind == MAQ_TASK_F || t->kind == MAQ_TASK_W)
         return ahead;
-    return pair ? l->sends[1][t->b_direction * n + t->b_position] : l->sends[1][t->direction * n + t->position];
+    return l->sends[1][b_row_of(l->s, t)];
 }
 
 uint32_t maq_task_sends(const struct maq_schedule *s, const struct maq_task *t)
@@ -140,25 +149,26 @@ static uint32_t remote(uint16_t *hop, const struct maq_task *t, int i, uint32_t 
     return t->pred[i];
 }
 
-static void pack(struct linker *l, uint32_t id)
+static void pack(struct linker *l, uint32_t id, uint32_t stall)
 {
     const struct maq_task *t = &l->tasks[id];
     struct maq_task_hot *h = &l->hot[id];
     const struct maq_schedule *s = l->s;
     bool is_f = t->kind == MAQ_TASK_F || t->kind == MAQ_TASK_FB;
 
-    *h = (struct maq_task_hot){0};
-    h->previous = t->previous;
-    h->pred =
-        is_f ? remote(&h->hop, t, 0, t->position, t->previous) : remote(&h->hop, t, 1, t->position + 1u, t->previous);
-    if (t->previous == MAQ_NO_TASK)
-        h->previous = h->pred;
-    else
-        h->stall = (uint16_t)sends(l, &l->tasks[t->previous]);
-    h->dur = (uint16_t)((is_f ? MAQ_TASK_F : t->kind) * s->n_positions + t->position);
-    h->pair = t->kind == MAQ_TASK_FB;
-    h->first = t->kind == MAQ_TASK_F && t->microbatch == (t->direction ? s->microbatches / 2 : 0);
-    h->whole = s->split_backward && t->kind == MAQ_TASK_B && !t->split;
+    uint16_t hop;
+    uint32_t pred =
+        is_f ? remote(&hop, t, 0, t->position, t->previous) : remote(&hop, t, 1, t->position + 1u, t->previous);
+    bool first_of_stage = t->previous == MAQ_NO_TASK;
+    *h = (struct maq_task_hot){.previous = first_of_stage ? pred : t->previous,
+                               .pred = pred,
+                               .dur = (uint16_t)((is_f ? MAQ_TASK_F : t->kind) * s->n_positions + t->position),
+                               .hop = hop,
+                               .stall = (uint16_t)(first_of_stage ? 0 : stall),
+                               .whole = s->split_backward && t->kind == MAQ_TASK_B && !t->split,
+                               .pair = t->kind == MAQ_TASK_FB,
+                               .first =
+                                   t->kind == MAQ_TASK_F && t->microbatch == (t->direction ? s->microbatches / 2 : 0)};
     if (!l->pair)
         return;
     struct maq_task_pair *p = &l->pair[id];
@@ -169,24 +179,30 @@ static void pack(struct linker *l, uint32_t id)
         p->pred = remote(&p->hop, t, 1, t->b_position + 1u, t->previous);
 }
 
+/* A predecessor ran on another stage where the border between the two positions is one of stages: its own F, its own B are here. */
+static void mark_hops(const struct linker *l, struct maq_task *t)
+{
+    bool is_f = t->kind == MAQ_TASK_F || t->kind == MAQ_TASK_FB;
+    t->hop[0] = is_f && t->pred[0] != MAQ_NO_TASK && l->sends[1][row_of(l->s, t)] > 0;
+    t->hop[1] = t->pred[1] != MAQ_NO_TASK && l->sends[0][b_row_of(l->s, t)] > 0;
+}
+
 static void emit(struct linker *l, uint32_t stage, const struct maq_order_step *st, const uint32_t pred[2])
 {
     uint32_t id = l->s->n_tasks++;
     struct maq_task *t = &l->tasks[id];
-    t->kind = st->kind;
-    t->split = st->split;
-    t->stage = (uint16_t)stage;
-    t->position = st->position;
-    t->b_position = st->b_position;
-    t->microbatch = st->microbatch;
-    t->b_microbatch = st->b_microbatch;
-    t->direction = (uint8_t)direction_of(l->s, st->microbatch);
-    t->b_direction = (uint8_t)direction_of(l->s, st->b_microbatch);
-    t->previous = l->last[stage];
-    for (int i = 0; i < 2; i++) {
-        t->pred[i] = pred[i];
-        t->hop[i] = pred[i] != MAQ_NO_TASK && l->tasks[pred[i]].stage != stage;
-    }
+    *t = (struct maq_task){.kind = st->kind,
+                           .split = st->split,
+                           .stage = (uint16_t)stage,
+                           .position = st->position,
+                           .b_position = st->b_position,
+                           .microbatch = st->microbatch,
+                           .b_microbatch = st->b_microbatch,
+                           .direction = (uint8_t)direction_of(l->s, st->microbatch),
+                           .b_direction = (uint8_t)direction_of(l->s, st->b_microbatch),
+                           .previous = l->last[stage],
+                           .pred = {pred[0], pred[1]}};
+    mark_hops(l, t);
     if (t->previous == MAQ_NO_TASK)
         l->stage_first[stage] = id;
     else
@@ -200,21 +216,32 @@ static void emit(struct linker *l, uint32_t stage, const struct maq_order_step *
         *slot(l, l->b, st->position, st->microbatch) = id;
     if (st->kind == MAQ_TASK_FB)
         *slot(l, l->b, st->b_position, st->b_microbatch) = id;
-    pack(l, id);
+    if (completes_gradients(l->s, t))
+        l->last_grad[b_row_of(l->s, t)] = id + 1;
+    pack(l, id, l->stall[stage]);
+    l->stall[stage] = (uint16_t)sends(l, t);
 }
 
-/* Tasks are in the order in which their stage runs them. */
-static void mark_last(struct linker *l)
+/* The last task that completes each position's gradients, listed by stage in the order in which the stage runs them. */
+static void list_last(struct linker *l, uint32_t *first, uint32_t *list)
 {
-    uint32_t *last = l->last_grad, slots = 2 * l->s->n_positions;
-    for (uint32_t id = 0; id < l->s->n_tasks; id++) {
-        uint32_t slot = completes(l->s, &l->tasks[id]);
-        if (slot != MAQ_NO_TASK)
-            last[slot] = id + 1;
+    const struct maq_schedule *s = l->s;
+    for (uint32_t row = 0; row < 2 * s->n_positions; row++)
+        if (l->last_grad[row] > 0) {
+            l->hot[l->last_grad[row] - 1].last = 1;
+            first[l->tasks[l->last_grad[row] - 1].stage + 1]++;
+        }
+    for (uint32_t stage = 0; stage < s->stages; stage++)
+        first[stage + 1] += first[stage];
+    memcpy(l->next, first, s->stages * sizeof *first);
+    for (uint32_t row = 0; row < 2 * s->n_positions; row++) {
+        if (l->last_grad[row] == 0)
+            continue;
+        uint32_t id = l->last_grad[row] - 1, stage = l->tasks[id].stage, at = l->next[stage]++;
+        for (; at > first[stage] && list[at - 1] > id; at--)
+            list[at] = list[at - 1];
+        list[at] = id;
     }
-    for (uint32_t slot = 0; slot < slots; slot++)
-        if (last[slot] > 0)
-            l->hot[last[slot] - 1].last = 1;
 }
 
 static void run_rounds(struct linker *l)
@@ -224,7 +251,10 @@ static void run_rounds(struct linker *l)
         uint32_t round = s->n_tasks;
         for (uint32_t stage = 0; stage < s->stages; stage++) {
             uint32_t pred[2], k = l->next[stage];
-            if (k == l->o->first[stage + 1] || !find_preds(pred, l, &l->o->steps[k], round))
+            if (k == l->o->first[stage + 1] || (l->missing[stage] && *l->missing[stage] >= round))
+                continue;
+            l->missing[stage] = find_preds(pred, l, &l->o->steps[k], round);
+            if (l->missing[stage])
                 continue;
             emit(l, stage, &l->o->steps[k], pred);
             l->next[stage]++;
@@ -235,49 +265,55 @@ static void run_rounds(struct linker *l)
     }
 }
 
-/* The result's arrays, which maq_schedule_build() has allocated and nobody else has seen yet. */
-static struct linker linker_of(struct maq_schedule *s, const struct maq_orders *o, const struct maq__schedule_arrays *a)
+static bool allocate(struct linker *l, struct maq_arena *scratch)
 {
-    return (struct linker){.s = s,
-                           .o = o,
-                           .tasks = a->tasks,
-                           .next_on_stage = a->next_on_stage,
-                           .stage_first = a->stage_first,
-                           .hot = a->hot,
-                           .pair = a->pair};
+    uint32_t rows = 2 * l->s->n_positions, stages = l->s->stages;
+    size_t cells = (size_t)l->s->n_positions * l->s->microbatches;
+    l->f = MAQ_ARENA_RAW(scratch, uint32_t, cells);
+    l->b = MAQ_ARENA_RAW(scratch, uint32_t, cells);
+    l->next = MAQ_ARENA_NEW(scratch, uint32_t, stages);
+    l->missing = MAQ_ARENA_NEW(scratch, const uint32_t *, stages);
+    l->stall = MAQ_ARENA_NEW(scratch, uint16_t, stages);
+    l->last_grad = MAQ_ARENA_NEW(scratch, uint32_t, rows);
+    l->sends[0] = MAQ_ARENA_NEW(scratch, uint16_t, rows);
+    l->sends[1] = MAQ_ARENA_NEW(scratch, uint16_t, rows);
+    if (!l->f || !l->b || !l->next || !l->missing || !l->stall || !l->last_grad || !l->sends[0] || !l->sends[1])
+        return false;
+    memset(l->f, 0xff, cells * sizeof *l->f); /* MAQ_NO_TASK */
+    memset(l->b, 0xff, cells * sizeof *l->b);
+    return true;
 }
 
 enum maq_status maq__schedule_link(struct maq_schedule *out, const struct maq_orders *o,
-                                   const struct maq__schedule_arrays *arrays, struct maq_arena *scratch)
+                                   const struct maq__schedule_arrays *a, struct maq_arena *scratch)
 {
-    struct linker l = linker_of(out, o, arrays);
-    size_t cells = (size_t)out->n_positions * out->microbatches;
-    l.f = MAQ_ARENA_RAW(scratch, uint32_t, cells);
-    l.b = MAQ_ARENA_RAW(scratch, uint32_t, cells);
-    l.next = MAQ_ARENA_NEW(scratch, uint32_t, out->stages);
-    l.last_grad = MAQ_ARENA_NEW(scratch, uint32_t, 2 * (size_t)out->n_positions);
-    l.last = arrays->stage_last;
-    for (int backward = 0; backward < 2; backward++)
-        l.sends[backward] = MAQ_ARENA_NEW(scratch, uint16_t, 2 * (size_t)out->n_positions);
-    if (!l.f || !l.b || !l.next || !l.last_grad || !l.sends[0] || !l.sends[1])
+    struct linker l = {.s = out,
+                       .o = o,
+                       .tasks = a->tasks,
+                       .next_on_stage = a->next_on_stage,
+                       .stage_first = a->stage_first,
+                       .last = a->stage_last,
+                       .hot = a->hot,
+                       .pair = a->pair};
+    uint32_t n = out->n_positions;
+    if (!allocate(&l, scratch))
         return MAQ_NO_MEMORY;
-    memset(l.f, 0xff, cells * sizeof *l.f); /* MAQ_NO_TASK */
-    memset(l.b, 0xff, cells * sizeof *l.b);
-    for (uint32_t i = 0; i < 2 * out->n_positions; i++)
+    for (uint32_t row = 0; row < 2 * n; row++)
         for (int backward = 0; backward < 2; backward++)
-            l.sends[backward][i] =
-                (uint16_t)position_sends(out, i % out->n_positions, i / out->n_positions, backward != 0);
+            l.sends[backward][row] = (uint16_t)position_sends(out, row % n, row / n, backward != 0);
     for (uint32_t s = 0; s < out->stages; s++) {
         l.next[s] = o->first[s];
         l.last[s] = MAQ_NO_TASK;
     }
     run_rounds(&l);
-    mark_last(&l);
+    list_last(&l, a->grads_first, a->grads);
     out->tasks = l.tasks;
     out->next_on_stage = l.next_on_stage;
     out->stage_first = l.stage_first;
     out->stage_last = l.last;
     out->hot = l.hot;
     out->pair = l.pair;
+    out->grads = a->grads;
+    out->grads_first = a->grads_first;
     return MAQ_OK;
 }

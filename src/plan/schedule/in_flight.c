@@ -87,45 +87,47 @@ static uint16_t *list_chunks(const struct maq_schedule *s, struct maq_arena *are
     return chunks;
 }
 
-/* Walks one stage. A combination is offered when something is about to be released, and at the end. */
-static enum maq_status walk(struct pareto *p, uint16_t *live, const uint16_t *chunks, const struct maq_schedule *s,
+/* Walks the order of one stage. A combination is offered when something is about to be released, and at the end. */
+static enum maq_status walk(struct pareto *p, uint16_t *live, const uint16_t *chunks, const struct maq_orders *o,
                             uint32_t stage)
 {
-    const uint32_t n = s->n_positions;
-    memset(live, 0, s->chunks * sizeof(*live));
+    const uint32_t half = o->kind == MAQ_SCHEDULE_DUALPIPE ? o->microbatches / 2 : UINT32_MAX; /* goes the other way */
+    memset(live, 0, o->chunks * sizeof(*live));
     p->begin = p->n;
     p->hint = 0;
     bool higher = false; /* something was added since the last offer */
-    for (uint32_t id = s->stage_first[stage]; id != MAQ_NO_TASK; id = s->next_on_stage[id]) {
-        const struct maq_task *t = &s->tasks[id];
-        if (t->kind == MAQ_TASK_F || t->kind == MAQ_TASK_FB) {
-            uint32_t c = chunks[t->direction * n + t->position];
+    for (const struct maq_order_step *st = &o->steps[o->first[stage]]; st < &o->steps[o->first[stage + 1]]; st++) {
+        bool pair = st->kind == MAQ_TASK_FB;
+        if (st->kind == MAQ_TASK_F || pair) {
+            uint32_t c = chunks[(st->microbatch >= half ? o->n_positions : 0) + st->position];
             if (live[c] == UINT16_MAX)
                 return MAQ_LIMIT;
             live[c]++;
             higher = true;
         }
-        bool pair = t->kind == MAQ_TASK_FB;
-        if (pair || (t->kind == MAQ_TASK_B && !t->split) || t->kind == MAQ_TASK_W) {
+        if (pair || (st->kind == MAQ_TASK_B && !st->split) || st->kind == MAQ_TASK_W) {
             if (higher && !offer(p, live, stage))
                 return MAQ_NO_MEMORY;
             higher = false;
-            live[pair ? chunks[t->b_direction * n + t->b_position] : chunks[t->direction * n + t->position]]--;
+            uint32_t position = pair ? st->b_position : st->position, mb = pair ? st->b_microbatch : st->microbatch;
+            live[chunks[(mb >= half ? o->n_positions : 0) + position]]--;
         }
     }
     return MAQ_OK;
 }
 
-static bool publish(struct maq_schedule *out, const struct pareto *p)
+static bool publish(struct maq_schedule *out, const struct pareto *p, struct maq_arena *arena)
 {
-    struct maq_inflight *list = MAQ_ARENA_NEW(p->arena, struct maq_inflight, p->n);
-    uint32_t *first = MAQ_ARENA_NEW(p->arena, uint32_t, out->stages + 1u);
-    if (!list || !first)
+    struct maq_inflight *list = MAQ_ARENA_NEW(arena, struct maq_inflight, p->n);
+    uint16_t *vec = MAQ_ARENA_NEW(arena, uint16_t, (size_t)p->n * p->chunks);
+    uint32_t *first = MAQ_ARENA_NEW(arena, uint32_t, out->stages + 1u);
+    if (!list || !vec || !first)
         return false;
+    memcpy(vec, p->vec, (size_t)p->n * p->chunks * sizeof *vec);
     for (uint32_t i = 0; i < p->n; i++) {
         struct maq_inflight *f = &list[i];
         f->stage = p->stage[i];
-        f->chunk = &p->vec[(size_t)i * p->chunks];
+        f->chunk = &vec[(size_t)i * p->chunks];
         for (uint32_t c = 0; c < p->chunks; c++)
             f->total += f->chunk[c];
         for (uint32_t c = 0; c < p->chunks && p->chunks <= 2; c++)
@@ -142,22 +144,16 @@ static bool publish(struct maq_schedule *out, const struct pareto *p)
     return true;
 }
 
-enum maq_status maq__schedule_inflight(struct maq_schedule *out, struct maq_arena *arena, struct maq_diag *diag)
+enum maq_status maq__schedule_inflight(struct maq_schedule *out, const struct maq_orders *o, struct maq_arena *arena,
+                                       struct maq_arena *scratch)
 {
-    struct pareto p = {.arena = arena, .chunks = out->chunks};
-    uint16_t *live = MAQ_ARENA_NEW(arena, uint16_t, out->chunks);
-    const uint16_t *chunks = list_chunks(out, arena);
+    struct pareto p = {.arena = scratch, .chunks = out->chunks};
+    uint16_t *live = MAQ_ARENA_NEW(scratch, uint16_t, out->chunks);
+    const uint16_t *chunks = list_chunks(out, scratch);
     enum maq_status status = live && chunks ? MAQ_OK : MAQ_NO_MEMORY;
     for (uint32_t s = 0; s < out->stages && status == MAQ_OK; s++)
-        status = walk(&p, live, chunks, out, s);
-    if (status == MAQ_OK && !publish(out, &p))
+        status = walk(&p, live, chunks, o, s);
+    if (status == MAQ_OK && !publish(out, &p, arena))
         status = MAQ_NO_MEMORY;
-    if (status == MAQ_LIMIT)
-        return maq_diag_fail(status, diag, MAQ_CODE_SCHEDULE_LIMIT, (struct maq_span){0},
-                             "use a smaller microbatch_group_size_per_vp_stage or a larger micro_batch_size",
-                             "a stage would hold more than 65535 microbatches at once");
-    if (status == MAQ_NO_MEMORY)
-        return maq_diag_fail(status, diag, MAQ_CODE_NO_MEMORY, (struct maq_span){0}, NULL,
-                             "out of memory for a pipeline schedule");
     return status;
 }

@@ -134,30 +134,31 @@ const char *maq_schedule_refuse(char buf[160], int kind, uint32_t stages, uint32
 
 /* ---- building ---- */
 
-/* The result's arrays, for up to o->capacity tasks, each of which is written as a whole; then the orders, which are scratch. */
-static bool allocate(struct maq__schedule_arrays *a, struct maq_orders *o, bool pairs, struct maq_arena *arena,
-                     struct maq_arena_mark *scratch)
+/* For up to o->capacity tasks, each of which is written as a whole. */
+static bool allocate(struct maq__schedule_arrays *a, const struct maq_orders *o, bool pairs, struct maq_arena *arena)
 {
     size_t n = o->capacity;
     a->tasks = MAQ_ARENA_RAW(arena, struct maq_task, n);
     a->next_on_stage = MAQ_ARENA_RAW(arena, uint32_t, n);
     a->stage_first = MAQ_ARENA_NEW(arena, uint32_t, o->stages);
     a->stage_last = MAQ_ARENA_NEW(arena, uint32_t, o->stages);
+    a->grads = MAQ_ARENA_NEW(arena, uint32_t, 2 * (size_t)o->n_positions);
+    a->grads_first = MAQ_ARENA_NEW(arena, uint32_t, o->stages + 1u);
     a->hot = MAQ_ARENA_RAW(arena, struct maq_task_hot, n);
-    if (pairs)
-        a->pair = MAQ_ARENA_RAW(arena, struct maq_task_pair, n);
-    if (!a->tasks || !a->next_on_stage || !a->stage_first || !a->stage_last || !a->hot || (pairs && !a->pair))
-        return false;
-    *scratch = maq_arena_mark(arena);
-    o->steps = MAQ_ARENA_RAW(arena, struct maq_order_step, n);
-    o->first = MAQ_ARENA_NEW(arena, uint32_t, o->stages + 1);
-    return o->steps && o->first;
+    a->pair = pairs ? MAQ_ARENA_RAW(arena, struct maq_task_pair, n) : NULL;
+    return a->tasks && a->next_on_stage && a->stage_first && a->stage_last && a->grads && a->grads_first && a->hot &&
+           (a->pair || !pairs);
 }
 
-static enum maq_status write_orders(struct maq_orders *o, const struct maq_schedule_rule *rule, struct maq_arena *arena)
+static enum maq_status write_orders(struct maq_orders *o, const struct maq_schedule_rule *rule,
+                                    struct maq_arena *scratch)
 {
+    o->steps = MAQ_ARENA_RAW(scratch, struct maq_order_step, o->capacity);
+    o->first = MAQ_ARENA_NEW(scratch, uint32_t, o->stages + 1);
+    if (!o->steps || !o->first)
+        return MAQ_NO_MEMORY;
     if (rule->order_all)
-        return rule->order_all(o, arena);
+        return rule->order_all(o, scratch);
     for (uint32_t s = 0; s < o->stages; s++) {
         o->first[s] = o->n;
         rule->order(o, s);
@@ -167,19 +168,23 @@ static enum maq_status write_orders(struct maq_orders *o, const struct maq_sched
 }
 
 static enum maq_status build(struct maq_schedule *s, struct maq_orders *o, const struct maq_schedule_rule *rule,
-                             struct maq_arena *arena, struct maq_diag *diag)
+                             struct maq_arena *arena, struct maq_arena *scratch)
 {
     struct maq__schedule_arrays arrays = {0};
-    struct maq_arena_mark scratch;
-    if (!allocate(&arrays, o, rule->pairs, arena, &scratch))
-        return maq_no_memory(diag, "a pipeline schedule");
-    enum maq_status status = write_orders(o, rule, arena);
-    if (status == MAQ_OK)
-        status = maq__schedule_link(s, o, &arrays, arena);
-    if (status != MAQ_OK)
-        return maq_no_memory(diag, "a pipeline schedule");
-    maq_arena_reset(arena, scratch);
-    return maq__schedule_inflight(s, arena, diag);
+    if (!allocate(&arrays, o, rule->pairs, arena))
+        return MAQ_NO_MEMORY;
+    MAQ_TRY(write_orders(o, rule, scratch));
+    MAQ_TRY(maq__schedule_inflight(s, o, arena, scratch));
+    return maq__schedule_link(s, o, &arrays, scratch);
+}
+
+static enum maq_status failed(enum maq_status status, struct maq_diag *diag)
+{
+    if (status == MAQ_LIMIT)
+        return maq_diag_fail(status, diag, MAQ_CODE_SCHEDULE_LIMIT, (struct maq_span){0},
+                             "use a smaller microbatch_group_size_per_vp_stage or a larger micro_batch_size",
+                             "a stage would hold more than 65535 microbatches at once");
+    return maq_no_memory(diag, "a pipeline schedule");
 }
 
 enum maq_status maq_schedule_build(struct maq_schedule *out, int kind, uint32_t stages, uint32_t chunks,
@@ -218,10 +223,14 @@ enum maq_status maq_schedule_build(struct maq_schedule *out, int kind, uint32_t 
                            .n_positions = n_positions,
                            .capacity = (uint32_t)tasks};
     struct maq_arena_mark before = maq_arena_mark(arena);
-    enum maq_status status = build(&s, &o, rule, arena, diag);
-    if (status != MAQ_OK)
-        maq_arena_reset(arena, before);
-    else
+    struct maq_arena scratch;
+    maq_arena_init(&scratch, 0);
+    enum maq_status status = build(&s, &o, rule, arena, &scratch);
+    maq_arena_fini(&scratch);
+    if (status == MAQ_OK) {
         *out = s;
-    return status;
+        return MAQ_OK;
+    }
+    maq_arena_reset(arena, before);
+    return failed(status, diag);
 }

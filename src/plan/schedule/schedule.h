@@ -104,6 +104,8 @@ struct maq_schedule {
         *inflight;      /* non-dominated ones, grouped by stage: activations are held from F to B (to W when split) */
     uint32_t n_sources; /* the first tasks: nothing comes before them */
     const uint32_t *stage_last;       /* [stages] */
+    const uint32_t *grads_first;      /* [stages + 1]: those of a stage in */
+    const uint32_t *grads;            /* the tasks of maq_task_is_last(), in the order in which the stage runs them */
     const struct maq_task_hot *hot;   /* [n_tasks] */
     const struct maq_task_pair *pair; /* [n_tasks]; NULL when there are no FB */
 };

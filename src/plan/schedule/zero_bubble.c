@@ -79,6 +79,7 @@ static enum v_choice choose(const struct v_stage *v, uint32_t s, uint32_t p, uin
 static void run_choice(struct v_stage *me, struct maq_order_step *step, enum v_choice choice, uint32_t s, uint32_t p)
 {
     uint32_t chunk = choice == V_F1 || choice == V_B1, mb = 0;
+    *step = (struct maq_order_step){0};
     switch (choice) {
     case V_F0:
     case V_F1:

@@ -78,13 +78,6 @@ struct maq_program {
         weight_drag_ns; /* compute lost to concurrent communication; included in the makespans */
 };
 
-/* The tasks that complete gradients, last one of each (device, position), in the order in which they end on a
- * stage. */
-struct maq_grad_tasks {
-    const uint32_t *task;  /* [first[stages]] */
-    const uint32_t *first; /* [stages + 1] */
-};
-
 #define MAQ_MAX_BLOCKS 512
 
 /* The blocks of stages on one kind of device whose process groups are placed alike; indices into `blocks`. */
@@ -108,7 +101,6 @@ struct maq_blueprint {
     const struct maq_block *blocks[MAQ_MAX_BLOCKS];
     const struct maq_program **programs; /* [n_virtual] by position */
     const struct maq_schedule *schedule; /* the cache's */
-    const struct maq_grad_tasks *grads;  /* of the schedule */
     const double *hop_ns; /* [n_positions] transfer between a position and the one before; NULL when pp = 1 */
     const uint32_t *hop_item;
     double nccl_bytes;      /* buffers of the communicators of one rank */

@@ -127,8 +127,8 @@ static void add_data_parallel(struct writer *w, uint32_t stage)
         add(w, MAQ_SPAN_GATHER, from, stream, (uint16_t)c, 0);
     }
     stream = overlaps ? 0 : w->times->stage_end[stage];
-    for (uint32_t i = bp->grads->first[stage]; i < bp->grads->first[stage + 1] && maq_reduces_behind(bp); i++) {
-        uint32_t id = bp->grads->task[i];
+    for (uint32_t i = s->grads_first[stage]; i < s->grads_first[stage + 1] && maq_reduces_behind(bp); i++) {
+        uint32_t id = s->grads[i];
         const struct maq_task *t = &s->tasks[id];
         bool pair = t->kind == MAQ_TASK_FB;
         uint32_t position = pair ? t->b_position : t->position;
@@ -255,7 +255,7 @@ static enum maq_status write_spans(struct maq_train_spans *out, const struct maq
     size_t room = 2 * (size_t)s->n_tasks + 3 * (size_t)s->stages;
     for (uint32_t stage = 0; stage < s->stages; stage++) {
         uint16_t at[MAQ_MAX_STAGES];
-        room += maq_schedule_positions(s, stage, at) + bp->grads->first[stage + 1] - bp->grads->first[stage];
+        room += maq_schedule_positions(s, stage, at) + s->grads_first[stage + 1] - s->grads_first[stage];
     }
     out->first = calloc((size_t)s->stages + 1, sizeof *out->first);
     out->spans = w.spans = calloc(room, sizeof *w.spans);

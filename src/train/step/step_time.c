@@ -69,8 +69,8 @@ static double reduce_stage(const struct maq_blueprint *bp, uint32_t stage, const
     bool overlaps = bp->job->plan.overlap_grad_reduce == MAQ_ON;
     double end = times->stage_end[stage],
            stream = overlaps ? 0 : end; /* otherwise one after another when all backward passes are done */
-    for (uint32_t i = bp->grads->first[stage]; i < bp->grads->first[stage + 1]; i++) {
-        uint32_t id = bp->grads->task[i];
+    for (uint32_t i = s->grads_first[stage]; i < s->grads_first[stage + 1]; i++) {
+        uint32_t id = s->grads[i];
         const struct maq_task *task = &s->tasks[id];
         const struct maq_program *pr = bp->programs[task->kind == MAQ_TASK_FB ? task->b_position : task->position];
         double start =
