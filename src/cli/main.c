@@ -121,7 +121,8 @@ int main(int argc, char **argv)
     enum maq_status status = run(&cli, argc, argv);
     if (status != MAQ_OK && status != MAQ_NO && maq_diag_errors(cli.diag) == 0 && !cli.reader_gone)
         (void)maq_diag_fail(status, cli.diag, 0, (struct maq_span){0}, NULL, "%s", maq_status_text(status));
-    if (status != MAQ_OK && status != MAQ_NO && asks_for_json(argc, argv))
+    /* MAQ_NO is an answer, with a document of its own, unless what is wrong left nothing to report. */
+    if (status != MAQ_OK && (status != MAQ_NO || maq_diag_errors(cli.diag) > 0) && asks_for_json(argc, argv))
         print_error_json(&cli, status);
     cli_print_diag(&cli);
     maq_diag_free(cli.diag);
