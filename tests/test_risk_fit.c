@@ -273,6 +273,13 @@ static void test_constant(void **state)
     unlink(path_of_file);
 }
 
+static void assert_says(const struct maq_diag *diag, size_t i, const char *words)
+{
+    const struct maq_diag_item *item = maq_diag_at(diag, i);
+    if (!memmem(item->msg.ptr, item->msg.len, words, strlen(words)))
+        fail_msg("no '%s' in: %.*s", words, (int)item->msg.len, item->msg.ptr);
+}
+
 static void test_faults(void **state)
 {
     static const struct {
@@ -290,6 +297,7 @@ static void test_faults(void **state)
     };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         struct maq_diag *diag = maq_diag_new();
+        maq_diag_set_strict(diag, true);
         assert_null(fit(write_recorded(bad[i].text), 0, diag));
         assert_int_equal(maq_diag_count(diag), 1);
         const struct maq_diag_item *item = maq_diag_at(diag, 0);
@@ -306,6 +314,42 @@ static void test_faults(void **state)
     const struct maq_diag_item *folder = maq_diag_at(diag, 2);
     assert_int_equal(folder->msg.len, strlen("/tmp: Is a directory"));
     maq_diag_free(diag);
+}
+
+/* The same rows among good ones are left out and counted, and change nothing; more of them than good ones are no table. */
+static void test_dirt(void **state)
+{
+    char clean[8192], dirty[8192], *c = clean, *d = dirty;
+    c += sprintf(c, "step,time_s\n");
+    d += sprintf(d, "step,time_s\n");
+    for (int i = 0; i < 200; i++) {
+        c += sprintf(c, "%d,%.3f\n", i, 2 + 0.01 * (i * 37 % 50));
+        d += sprintf(d, "%d,%.3f\n", i, 2 + 0.01 * (i * 37 % 50));
+        if (i == 9)
+            d +=
+                sprintf(d, "%d,%.3f\n[rank3] NCCL WARN timeout, retrying, 3\n10,-26.94\n", i, 2 + 0.01 * (i * 37 % 50));
+        if (i == 50)
+            d += sprintf(d, "step,time_s\n51,0\n51,nan\n");
+    }
+    strcpy(d, "199"); /* cut off in the middle of a row */
+    struct maq_diag *diag = maq_diag_new();
+    struct maq_risk_fit *f = fit(write_recorded(clean), 0, diag), *g = NULL;
+    unlink(path_of_file);
+    assert_non_null(f);
+    assert_int_equal(maq_diag_count(diag), 0);
+    g = fit(write_recorded(dirty), 0, diag);
+    assert_non_null(g);
+    assert_int_equal(maq_diag_count(diag), 1);
+    assert_int_equal(maq_diag_at(diag, 0)->severity, MAQ_WARNING);
+    assert_says(diag, 0,
+                "200 rows: 2 lines left out that are none of the table (the first at line 13), "
+                "4 rows left out with a value that cannot be (the first at line 14), 1 repetition left out (line 12)");
+    for (int k = 0; k < MAQ_RISK_FIGURE_COUNT; k++)
+        assert_true(f->series->figure[k].predicted == g->series->figure[k].predicted);
+    maq_risk_fit_free(f);
+    maq_risk_fit_free(g);
+    maq_diag_free(diag);
+    unlink(path_of_file);
 }
 
 /*
@@ -349,7 +393,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_parameters), cmocka_unit_test(test_choice),  cmocka_unit_test(test_order_statistics),
         cmocka_unit_test(test_series),     cmocka_unit_test(test_stretch), cmocka_unit_test(test_next),
-        cmocka_unit_test(test_constant),   cmocka_unit_test(test_faults),  cmocka_unit_test(test_recorded),
+        cmocka_unit_test(test_constant),   cmocka_unit_test(test_faults),  cmocka_unit_test(test_dirt),
+        cmocka_unit_test(test_recorded),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

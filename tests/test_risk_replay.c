@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include <zlib.h>
 
 #include <cmocka.h>
 
@@ -116,7 +117,7 @@ static void test_faults(void **state)
         {HEAD, shape, "no operations"},
         {"step,op\n1,x\n", shape, "there is no column 'dp_rank'"},
         {HEAD "1,0,2,forward-compute,0,0,1\n", shape, ":2: pp_stage is '2'"},
-        {HEAD "1,0,0,forward-compute,0,0,-1\n", shape, ":2: a start, a duration or a chunk that cannot be"},
+        {HEAD "1,0,0,forward-compute,0,0,-1\n", shape, ":2: a duration of -1 us"},
         {HEAD "1,0,0,forward-compute,3,0,1\n", shape, ":2: a start, a duration or a chunk that cannot be"},
         {HEAD "1,0,0,,0,0,1\n", shape, "is no kind of operation"},
         {HEAD "1,0,0,forward-compute,0,0,1\n", "{pp_size: 2}", "dp_size is missing"},
@@ -130,6 +131,7 @@ static void test_faults(void **state)
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         struct maq_diag *diag = maq_diag_new();
         struct maq_risk_replayed *r = NULL;
+        maq_diag_set_strict(diag, true);
         enum maq_status status = replay(&r, bad[i].ops, bad[i].meta, diag);
         if (!bad[i].says) { /* either an order is found or the step is refused: no hang, no crash */
             assert_true(status == MAQ_OK || status == MAQ_BAD_INPUT);
@@ -142,6 +144,141 @@ static void test_faults(void **state)
         }
         maq_diag_free(diag);
     }
+}
+
+#define STEPS 12
+
+/* A job of two stages over STEPS steps whose times are never the same, with one row as `dirt` makes it; NULL: as it is. */
+static char *recorded_job(const char *(*dirt)(char *row, int i))
+{
+    char *text = malloc(1 << 20), *at = text + sprintf(text, HEAD), row[256], *one = NULL;
+    int n = 0;
+    for (int step = 0; step < STEPS; step++) {
+        one = pipeline(4, 100 + step % 3, 1.2);
+        for (char *line = strtok(strchr(one, '\n') + 1, "\n"); line; line = strtok(NULL, "\n"), n++) {
+            snprintf(row, sizeof row, "%d%s\n", step, line + 1);
+            at += sprintf(at, "%s", dirt ? dirt(row, n) : row);
+        }
+        free(one);
+    }
+    return text;
+}
+
+#define OF_SIXTH(i) ((i) == 6 * 32 + 11)
+
+static const char *negative(char *row, int i)
+{
+    if (OF_SIXTH(i))
+        sprintf(strrchr(row, ','), ",-26.94\n");
+    return row;
+}
+static const char *zero(char *row, int i)
+{
+    if (OF_SIXTH(i))
+        sprintf(strrchr(row, ','), ",0\n");
+    return row;
+}
+static const char *missing(char *row, int i)
+{
+    return OF_SIXTH(i) ? "" : row;
+}
+static const char *twice(char *row, int i)
+{
+    char copy[128];
+    if (OF_SIXTH(i)) {
+        snprintf(copy, sizeof copy, "%s", row);
+        strcat(row, copy);
+    }
+    return row;
+}
+static const char *talked_into(char *row, int i)
+{
+    return OF_SIXTH(i)
+               ? strcat(
+                     row,
+                     "NCCL version 2.21.5+cuda12.4, retrying\nstep,dp_rank,pp_stage,op,model_chunk,start_us,dur_us\n")
+               : row;
+}
+/* The clock of stage 0 was an hour ahead for one row. */
+static const char *clock_set(char *row, int i)
+{
+    char *dur = strrchr(row, ','), end[32];
+    if (!OF_SIXTH(i))
+        return row;
+    snprintf(end, sizeof end, "%s", dur);
+    *dur = '\0';
+    char *start = strrchr(row, ',') + 1;
+    double us = strtod(start, NULL);
+    sprintf(start, "%.1f%s", us + 3600e6, end);
+    return row;
+}
+
+/* Each kind of dirt is counted, at its line, and moves no step by more than the times of the mended operation; strict findings refuse it. */
+static void test_dirt(void **state)
+{
+    static const char shape[] = "{dp_size: 1, pp_size: 2}";
+    static const struct {
+        const char *(*dirt)(char *row, int i);
+        const char *says, *refused;
+    } kinds[] = {
+        {negative, "384 rows: 1 duration below zero (line 205)", ":205: a duration of -26.94 us"},
+        {zero, "384 rows: 1 duration missing (line 205)", ":205: no duration"},
+        {missing, "384 rows: 1 operation missing", "less than in other steps"},
+        {twice, "384 rows: 1 repetition left out (line 206)", ":206: the row before once more"},
+        {talked_into,
+         "1 line left out that is none of the table (line 206), 1 row left out with a value that cannot be (line 207)",
+         ":206: 2 values"},
+        {clock_set, "384 rows: 1 start that the clock had wrong (line 205)", "far from all others"},
+    };
+    struct maq_risk_replayed *clean = NULL, *r = NULL;
+    char *text = recorded_job(NULL);
+    assert_int_equal(replay(&clean, text, shape, NULL), MAQ_OK);
+    free(text);
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+        struct maq_diag *diag = maq_diag_new();
+        text = recorded_job(kinds[i].dirt);
+        assert_int_equal(replay(&r, text, shape, diag), MAQ_OK);
+        if (maq_diag_count(diag) != 1)
+            fail_msg("%zu: %zu findings", i, maq_diag_count(diag));
+        const struct maq_diag_item *item = maq_diag_at(diag, 0);
+        assert_int_equal(item->severity, MAQ_WARNING);
+        if (!memmem(item->msg.ptr, item->msg.len, kinds[i].says, strlen(kinds[i].says)))
+            fail_msg("%zu: %.*s", i, (int)item->msg.len, item->msg.ptr);
+        assert_int_equal(r->n_steps, STEPS);
+        for (uint32_t s = 0; s < STEPS; s++) {
+            double off = fabs(r->step_s[s] - clean->step_s[s]);
+            if (off > (s == 6 ? 5e-6 : 1e-12)) /* durations of a kind differ by up to 5 us */
+                fail_msg("%zu: step %u moves by %g s", i, s, off);
+        }
+        maq_risk_replayed_free(r);
+        maq_diag_free(diag);
+        diag = maq_diag_new();
+        maq_diag_set_strict(diag, true);
+        assert_int_equal(replay(&r, text, shape, diag), MAQ_BAD_INPUT);
+        item = maq_diag_at(diag, 0);
+        if (!memmem(item->msg.ptr, item->msg.len, kinds[i].refused, strlen(kinds[i].refused)))
+            fail_msg("%zu: %.*s", i, (int)item->msg.len, item->msg.ptr);
+        maq_diag_free(diag);
+        free(text);
+    }
+    maq_risk_replayed_free(clean);
+}
+
+/* A rank of which nothing was recorded is said; of rows that cannot be used in great number the first is. */
+static void test_beyond_mending(void **state)
+{
+    struct maq_diag *diag = maq_diag_new();
+    struct maq_risk_replayed *r = NULL;
+    assert_int_equal(replay(&r, HEAD "0,0,0,forward-compute,0,0,5\n", "{dp_size: 2, pp_size: 1}", diag), MAQ_OK);
+    const struct maq_diag_item *item = maq_diag_at(diag, 0);
+    assert_non_null(memmem(item->msg.ptr, item->msg.len, "1 rank without a record", 23));
+    maq_risk_replayed_free(r);
+    assert_int_equal(replay(&r, HEAD "0,0,0,forward-compute,0,0,5\n0,3,0,x,0,0,5\n0,4,0,x,0,0,5\n",
+                            "{dp_size: 1, pp_size: 1}", diag),
+                     MAQ_BAD_INPUT);
+    item = maq_diag_at(diag, 1);
+    assert_non_null(memmem(item->msg.ptr, item->msg.len, ":3: dp_rank is '3'", 18));
+    maq_diag_free(diag);
 }
 
 static json_t *load(const char *shared, const char *kind, const char *trace)
@@ -219,13 +356,89 @@ static void test_published(void **state)
     check_trace(shared, "AR");
 }
 
+/* --- dirt in the published traces --- */
+
+/* The rows of a trace, one of `every` of them with one kind of dirt after the other. */
+static char *soil(const char *packed, uint32_t every, uint32_t seed)
+{
+    gzFile in = gzopen(packed, "rb");
+    char *text = malloc(16 << 20), *at = text, row[512];
+    assert_true(in && text);
+    for (uint32_t i = 0, kind = seed; gzgets(in, row, sizeof row); i++) {
+        uint32_t h = (i + 1) * 2654435761u + seed * 40503u;
+        h ^= h >> 15;
+        char *dur = strrchr(row, ',');
+        if (i == 0 || (h * 2246822519u >> 8) % every != 0) {
+            at += sprintf(at, "%s", row);
+            continue;
+        }
+        switch (kind++ % 6) {
+        case 0:
+            at += sprintf(at, "%.*s,-26.94\n", (int)(dur - row), row);
+            break;
+        case 1:
+            at += sprintf(at, "%.*s,0\n", (int)(dur - row), row);
+            break;
+        case 2:
+            at += sprintf(at, "%s%s", row, row);
+            break;
+        case 3:
+            at += sprintf(at, "[rank3]:[W socket.cpp:697] [c10d] The client socket has failed\n%s", row);
+            break;
+        case 4: /* no row */
+            break;
+        default: {
+            *dur = '\0';
+            char *start = strrchr(row, ',');
+            at += sprintf(at, "%.*s,%.1f,%s", (int)(start - row), row,
+                          strtod(start + 1, NULL) + (seed % 2 ? 3600e6 : -3600e6), dur + 1);
+        }
+        }
+    }
+    gzclose_r(in);
+    return text;
+}
+
+/* Dirt in one of ten thousand rows moves no figure of the job by more than one part in ten thousand. */
+static void test_soiled(void **state)
+{
+    const char *shared = getenv("MAQ_SHARED");
+    char ops[512], meta[512], path[64];
+    if (!shared)
+        skip();
+    snprintf(ops, sizeof ops, "%s/data/variability/stragglers/ops-AR.csv.gz", shared);
+    snprintf(meta, sizeof meta, "%s/data/variability/stragglers/meta-AR.yaml", shared);
+    struct maq_risk_replayed *clean = NULL, *r = NULL;
+    assert_int_equal(maq_risk_replay(&clean, ops, meta, NULL), MAQ_OK);
+    for (uint32_t seed = 1; seed <= 3; seed++) {
+        struct maq_diag *diag = maq_diag_new();
+        char *text = soil(ops, 10000, seed);
+        write_recorded(path, text);
+        assert_int_equal(maq_risk_replay(&r, path, meta, diag), MAQ_OK);
+        unlink(path);
+        const struct maq_diag_item *item = maq_diag_at(diag, 0);
+        print_message("# %.*s\n", (int)item->msg.len, item->msg.ptr);
+        const double figures[][2] = {
+            {r->step_mean_s, clean->step_mean_s},   {r->no_launch_delay_s, clean->no_launch_delay_s},
+            {r->ideal_s, clean->ideal_s},           {r->slowdown, clean->slowdown},
+            {r->worker_share, clean->worker_share}, {r->last_stage_share, clean->last_stage_share}};
+        assert_int_equal(r->n_steps, clean->n_steps);
+        for (size_t i = 0; i < sizeof figures / sizeof *figures; i++)
+            if (!(fabs(figures[i][0] / figures[i][1] - 1) < 1e-4))
+                fail_msg("seed %u, figure %zu: %g for %g", seed, i, figures[i][0], figures[i][1]);
+        maq_risk_replayed_free(r);
+        maq_diag_free(diag);
+        free(text);
+    }
+    maq_risk_replayed_free(clean);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_by_hand),
-        cmocka_unit_test(test_no_time),
-        cmocka_unit_test(test_faults),
-        cmocka_unit_test(test_published),
+        cmocka_unit_test(test_by_hand), cmocka_unit_test(test_no_time),        cmocka_unit_test(test_faults),
+        cmocka_unit_test(test_dirt),    cmocka_unit_test(test_beyond_mending), cmocka_unit_test(test_published),
+        cmocka_unit_test(test_soiled),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

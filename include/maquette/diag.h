@@ -94,6 +94,13 @@ MAQ_API enum maq_status maq_diag_fail(enum maq_status status, struct maq_diag *d
 #define maq_diag_fail(status, ...) ((void)maq_diag_fail((status), __VA_ARGS__), (status))
 #endif
 
+/*
+ * Readers of recorded data (tables of times, traces, measurements) mend what a recorder left behind that cannot be, count it and
+ * add one warning for a file. Where findings are strict, the first of it is an error instead. Not strict at first.
+ */
+MAQ_API void maq_diag_set_strict(struct maq_diag *diag, bool strict);
+MAQ_API bool maq_diag_strict(const struct maq_diag *diag); /* diag NULL: false */
+
 MAQ_API size_t maq_diag_count(const struct maq_diag *diag);
 MAQ_API size_t maq_diag_errors(const struct maq_diag *diag);
 MAQ_API const struct maq_diag_item *maq_diag_at(const struct maq_diag *diag, size_t i);

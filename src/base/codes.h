@@ -41,7 +41,8 @@
     X(PEERS, 1029, "processes that were started together and cannot work together")                                    \
     X(CANNOT_READ, 1030, "a file cannot be read")                                                                      \
     X(FILE_TOO_LARGE, 1031, "a file over the size limit")                                                              \
-    X(FOREIGN_FILE, 1032, "a file of another tool, where something else is expected")
+    X(FOREIGN_FILE, 1032, "a file of another tool, where something else is expected")                                  \
+    X(MENDED, 1033, "recorded data of which something was mended")
 
 enum maq_code {
 #define MAQ_CODE_ENUM(name, code, text) MAQ_CODE_##name = (code),

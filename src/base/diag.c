@@ -186,6 +186,17 @@ enum maq_status maq_diag_fail(enum maq_status status, struct maq_diag *diag, uin
     return status;
 }
 
+void maq_diag_set_strict(struct maq_diag *diag, bool strict)
+{
+    if (diag)
+        diag->strict = strict;
+}
+
+bool maq_diag_strict(const struct maq_diag *diag)
+{
+    return diag && diag->strict;
+}
+
 size_t maq_diag_count(const struct maq_diag *diag)
 {
     return diag ? diag->n_items : 0;

@@ -27,6 +27,7 @@ struct maq_diag {
     size_t n_items, items_size;
     size_t errors;  /* dropped ones counted too */
     size_t dropped; /* findings beyond the maximum or without memory */
+    bool strict;
 };
 
 /* NULL when `at` is nowhere. */

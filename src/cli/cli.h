@@ -111,6 +111,11 @@ struct cli_option {
     {                                                                                                                  \
         "--html", CLI_VALUE, "FILE", "the report as one HTML file with charts, beside what is printed", NULL, NULL     \
     }
+/* Of commands that read what was recorded; the command tells its findings: maq_diag_set_strict(). */
+#define CLI_OPTION_STRICT                                                                                              \
+    {                                                                                                                  \
+        "--strict", CLI_FLAG, NULL, "refuse recorded data at the first thing in it that would be mended", NULL, NULL   \
+    }
 #define CLI_OPTION_COMM_SIZE                                                                                           \
     {                                                                                                                  \
         "--comm-size", CLI_VALUE, "input|count",                                                                       \

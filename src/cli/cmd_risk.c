@@ -31,6 +31,7 @@ enum {
     OPT_MEASURED,
     OPT_COST,
     OPT_PRICE,
+    OPT_STRICT,
     OPT_JSON,
     OPT_HTML,
     OPT_OUTPUT,
@@ -68,6 +69,7 @@ static const struct cli_option options[] = {
     [OPT_MEASURED] = CLI_OPTION_MEASURED,
     [OPT_COST] = CLI_OPTION_COST,
     [OPT_PRICE] = CLI_OPTION_PRICE,
+    [OPT_STRICT] = CLI_OPTION_STRICT,
     [OPT_JSON] = {"--json", CLI_FLAG, NULL, "JSON instead of text", NULL, NULL},
     [OPT_HTML] = CLI_OPTION_HTML,
     [OPT_OUTPUT] = CLI_OPTION_OUTPUT,
@@ -124,9 +126,9 @@ static const struct verb {
 } verbs[] = {
     {"fit", "maquette risk fit step_times.csv --holdout half",
      "a CSV of step times, a trace or a file of measured kernels",
-     EVERYWHERE | BIT(OPT_HOLDOUT) | BIT(OPT_COLUMN) | BIT(OPT_WRITE), SIZE_MAX, run_fit},
-    {"replay", "maquette risk replay ops.csv.gz --meta meta.yaml", "a CSV of operations", EVERYWHERE | BIT(OPT_META), 1,
-     run_replay},
+     EVERYWHERE | BIT(OPT_STRICT) | BIT(OPT_HOLDOUT) | BIT(OPT_COLUMN) | BIT(OPT_WRITE), SIZE_MAX, run_fit},
+    {"replay", "maquette risk replay ops.csv.gz --meta meta.yaml", "a CSV of operations",
+     EVERYWHERE | BIT(OPT_STRICT) | BIT(OPT_META), 1, run_replay},
 };
 
 /* An option that the verb would not look at is a mistake. */
@@ -284,8 +286,8 @@ static enum maq_status check_job(struct cli *cli, const char *example)
 /* A captured job: everything but what varies, what is slow, how often it is drawn and how it looks means nothing to it. */
 static enum maq_status run_captured(struct cli *cli, uint32_t seed)
 {
-    static const uint64_t meant =
-        EVERYWHERE | BIT(OPT_VARIATION) | BIT(OPT_SLOW) | BIT(OPT_DRAWS) | BIT(OPT_SEED) | BIT(OPT_NO_SOURCES);
+    static const uint64_t meant = EVERYWHERE | BIT(OPT_STRICT) | BIT(OPT_VARIATION) | BIT(OPT_SLOW) | BIT(OPT_DRAWS) |
+                                  BIT(OPT_SEED) | BIT(OPT_NO_SOURCES);
     struct maq_risk_graph_opts opts = MAQ_RISK_GRAPH_OPTS_INIT;
     const char *slow[SLOW_MOST];
     uint32_t n_slow;
@@ -329,6 +331,9 @@ static enum maq_status run_job(struct cli *cli)
         status = cli_count(cli, &seed, OPT_SEED, 1, UINT32_MAX, 1);
     if (status == MAQ_OK && path && maq_capture_probe(path))
         return run_captured(cli, seed);
+    if (status == MAQ_OK && cli->values[OPT_STRICT])
+        return cli_usage(cli, MAQ_CODE_CLI_OPTION, example,
+                         "--strict means nothing to a job: nothing of it is recorded");
     if (status == MAQ_OK)
         status = cli_load_job(&box, cli, path, false);
     if (status != MAQ_OK)
@@ -340,6 +345,7 @@ static enum maq_status run_job(struct cli *cli)
 
 static enum maq_status run(struct cli *cli)
 {
+    maq_diag_set_strict(cli->diag, cli->values[OPT_STRICT] != NULL);
     for (size_t i = 0; i < CLI_COUNT(verbs) && cli->n_args > 0; i++)
         if (strcmp(cli->args[0], verbs[i].name) == 0) {
             enum maq_status status = check_verb(cli, &verbs[i]);

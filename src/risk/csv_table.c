@@ -30,6 +30,9 @@ static enum maq_status read_line(bool *more, struct maq_csv_table *rows)
         what = fault == Z_ERRNO ? strerror(errno) : what;
         if (fault == Z_OK || fault == Z_STREAM_END)
             return MAQ_OK;
+        if (rows->before && rows->number > 0 && fault == Z_BUF_ERROR)
+            return maq_mend(&rows->mended, MAQ_MEND_END, rows->number, MAQ_CODE_CANNOT_READ, "%s: after line %llu: %s",
+                            rows->path, (unsigned long long)rows->number, what);
         if (rows->number == 0)
             return maq_diag_fail(MAQ_IO, rows->diag, MAQ_CODE_CANNOT_READ, nowhere, NULL, "%s: %s", rows->path, what);
         return maq_diag_fail(MAQ_IO, rows->diag, MAQ_CODE_CANNOT_READ, nowhere, NULL, "%s: after line %llu: %s",
@@ -107,8 +110,20 @@ enum maq_status maq_rows_open(struct maq_csv_table *rows, const char *path, stru
     return read_names(rows);
 }
 
+enum maq_status maq_rows_open_recorded(struct maq_csv_table *rows, const char *path, struct maq_diag *diag)
+{
+    MAQ_TRY(maq_rows_open(rows, path, diag));
+    rows->before = maq__malloc(MAQ_ROWS_LINE);
+    if (!rows->before)
+        return maq_diag_fail(MAQ_NO_MEMORY, diag, MAQ_CODE_NO_MEMORY, nowhere, NULL, "out of memory for %s", path);
+    rows->before[0] = '\0';
+    maq_mending_begin(&rows->mended, path, "line", "rows", diag);
+    return MAQ_OK;
+}
+
 void maq_rows_close(struct maq_csv_table *rows)
 {
+    free(rows->before);
     if (rows->file)
         (void)gzclose_r(rows->file);
     free(rows->line);
@@ -134,31 +149,61 @@ enum maq_status maq_rows_need(uint32_t *column, const struct maq_csv_table *rows
     return MAQ_OK;
 }
 
+/* Whether the record may be read; MAQ_NO: it is left out, of a recorded table. */
+static enum maq_status check_record(struct maq_csv_table *rows, uint32_t n)
+{
+    static const char width[] = "%s:%llu: %s%u values where the first line names %u columns";
+    const char *more = n > MAQ_ROWS_FIELDS ? "more than " : "";
+    uint32_t shown = n > MAQ_ROWS_FIELDS ? MAQ_ROWS_FIELDS : n;
+    unsigned long long number = rows->number;
+    enum maq_status mended = MAQ_NO;
+    if (n != rows->n_columns && !rows->before)
+        return maq_diag_fail(MAQ_BAD_INPUT, rows->diag, MAQ_CODE_RISK_ROW, nowhere, NULL, width, rows->path, number,
+                             more, shown, rows->n_columns);
+    if (n != rows->n_columns)
+        mended = maq_mend(&rows->mended, MAQ_MEND_LINE, rows->number, MAQ_CODE_RISK_ROW, width, rows->path, number,
+                          more, shown, rows->n_columns);
+    else if (rows->before && n > 1 && strcmp(rows->before, rows->line) == 0) /* of one column: two equal values */
+        mended = maq_mend(&rows->mended, MAQ_MEND_REPEATED, rows->number, MAQ_CODE_RISK_ROW,
+                          "%s:%llu: the row before once more", rows->path, number);
+    else
+        return MAQ_OK;
+    return mended == MAQ_OK ? MAQ_NO : mended;
+}
+
 enum maq_status maq_rows_next(bool *more, struct maq_csv_table *rows)
 {
+    enum maq_status status;
     do {
-        MAQ_TRY(read_line(more, rows));
-    } while (*more && rows->line[0] == '\0');
-    if (!*more)
-        return MAQ_OK;
-    uint32_t n = split(rows->field, rows->line);
-    if (n != rows->n_columns)
-        return maq_diag_fail(MAQ_BAD_INPUT, rows->diag, MAQ_CODE_RISK_ROW, nowhere, NULL,
-                             "%s:%llu: %s%u values where the first line names %u columns", rows->path,
-                             (unsigned long long)rows->number, n > MAQ_ROWS_FIELDS ? "more than " : "",
-                             n > MAQ_ROWS_FIELDS ? MAQ_ROWS_FIELDS : n, rows->n_columns);
-    return MAQ_OK;
+        do {
+            MAQ_TRY(read_line(more, rows));
+        } while (*more && rows->line[0] == '\0');
+        if (!*more)
+            return MAQ_OK;
+        status = check_record(rows, split(rows->field, rows->line));
+    } while (status == MAQ_NO);
+    if (status == MAQ_OK && rows->before)
+        memcpy(rows->before, rows->line, strlen(rows->line) + 1);
+    return status;
 }
 
-static enum maq_status wrong(const struct maq_csv_table *rows, uint32_t column, const char *what)
+/* MAQ_NO: of a recorded table, whose record is left out. */
+static enum maq_status wrong(struct maq_csv_table *rows, uint32_t column, const char *what)
 {
+    static const char fault[] = "%s:%llu: %s is '%s', not %s";
     char value[MAQ_SHOW_SIZE], name[MAQ_SHOW_SIZE];
-    return maq_diag_fail(MAQ_BAD_INPUT, rows->diag, MAQ_CODE_RISK_ROW, nowhere, NULL, "%s:%llu: %s is '%s', not %s",
-                         rows->path, (unsigned long long)rows->number, maq_str_show(name, rows->name[column]),
-                         maq_str_show(value, rows->field[column]), what);
+    unsigned long long number = rows->number;
+    maq_str_show(name, rows->name[column]);
+    maq_str_show(value, rows->field[column]);
+    if (!rows->before)
+        return maq_diag_fail(MAQ_BAD_INPUT, rows->diag, MAQ_CODE_RISK_ROW, nowhere, NULL, fault, rows->path, number,
+                             name, value, what);
+    enum maq_status mended = maq_mend(&rows->mended, MAQ_MEND_VALUE, rows->number, MAQ_CODE_RISK_ROW, fault, rows->path,
+                                      number, name, value, what);
+    return mended == MAQ_OK ? MAQ_NO : mended;
 }
 
-enum maq_status maq_rows_real(double *out, const struct maq_csv_table *rows, uint32_t column)
+enum maq_status maq_rows_real(double *out, struct maq_csv_table *rows, uint32_t column)
 {
     double value;
     if (!maq_str_to_double(&value, rows->field[column]) || !isfinite(value))
@@ -167,7 +212,7 @@ enum maq_status maq_rows_real(double *out, const struct maq_csv_table *rows, uin
     return MAQ_OK;
 }
 
-enum maq_status maq_rows_whole(uint32_t *out, const struct maq_csv_table *rows, uint32_t column, uint32_t most)
+enum maq_status maq_rows_whole(uint32_t *out, struct maq_csv_table *rows, uint32_t column, uint32_t most)
 {
     double value;
     if (!maq_str_to_double(&value, rows->field[column]) || !(value >= 0 && value <= most) || floor(value) != value)

@@ -3,7 +3,8 @@
  * series_read.c - the column of step times of a table.
  *
  * The column is found by its name: one that speaks of a time and ends with its unit, iteration_time_s, step_time_ms,
- * "elapsed time per iteration (ms)". A name without a unit is refused.
+ * "elapsed time per iteration (ms)". A name without a unit is refused. Rows that are none, or whose time is none, are left out and
+ * counted (base/mended.h).
  */
 #include <ctype.h>
 #include <stdlib.h>
@@ -100,6 +101,19 @@ static enum maq_status refuse_others(const char *path, struct maq_diag *diag)
     return MAQ_OK;
 }
 
+/* The time of the current record, in the unit of its column. MAQ_NO: there is none, and the record is left out. */
+static enum maq_status read_time(double *value, struct maq_csv_table *rows, uint32_t at)
+{
+    if (rows->field[at].len == 0)
+        return MAQ_NO; /* a log may leave the time of a step out */
+    MAQ_TRY(maq_rows_real(value, rows, at));
+    if (*value > 0 && *value < 1e12)
+        return MAQ_OK;
+    MAQ_TRY(maq_mend(&rows->mended, MAQ_MEND_VALUE, rows->number, MAQ_CODE_RISK_ROW, "%s:%llu: a step of %g",
+                     rows->path, (unsigned long long)rows->number, *value));
+    return MAQ_NO;
+}
+
 static enum maq_status read_times(double **times, uint32_t *n, struct maq_csv_table *rows, const char *column,
                                   struct maq_arena *arena)
 {
@@ -110,16 +124,12 @@ static enum maq_status read_times(double **times, uint32_t *n, struct maq_csv_ta
     *n = 0;
     while (status == MAQ_OK && (status = maq_rows_next(&more, rows)) == MAQ_OK && more) {
         double value = 0;
-        if (rows->field[at].len == 0)
-            continue; /* a log may leave the time of a step out */
-        if ((status = maq_rows_real(&value, rows, at)) != MAQ_OK)
-            break;
-        if (!(value > 0 && value < 1e12)) {
-            status = maq_diag_fail(MAQ_BAD_INPUT, rows->diag, MAQ_CODE_RISK_ROW, (struct maq_span){0}, NULL,
-                                   "%s:%llu: a step of %g", rows->path, (unsigned long long)rows->number, value);
-            break;
+        status = read_time(&value, rows, at);
+        if (status == MAQ_NO) {
+            status = MAQ_OK;
+            continue;
         }
-        if (*n == size) {
+        if (status == MAQ_OK && *n == size) {
             double *next = size < MAX_STEPS ? maq__realloc(held, ((size_t)size * 2 + 1024) * sizeof *next) : NULL;
             if (!next) {
                 status = maq_diag_fail(size < MAX_STEPS ? MAQ_NO_MEMORY : MAQ_LIMIT, rows->diag, MAQ_CODE_RISK_LIMIT,
@@ -129,8 +139,11 @@ static enum maq_status read_times(double **times, uint32_t *n, struct maq_csv_ta
             held = next;
             size = size * 2 + 1024;
         }
-        held[(*n)++] = value * unit;
+        if (status == MAQ_OK)
+            held[(*n)++] = value * unit;
     }
+    if (status == MAQ_OK)
+        status = maq_mending_end(&rows->mended, *n);
     if (status == MAQ_OK) {
         *times = MAQ_ARENA_NEW(arena, double, *n + 1);
         if (!*times)
@@ -150,7 +163,7 @@ enum maq_status maq_series_read(double **times, uint32_t *n, const char *path, c
     if (!rows)
         return maq_no_memory(diag, NULL);
     MAQ_TRY(refuse_others(path, diag));
-    enum maq_status status = maq_rows_open(rows, path, diag);
+    enum maq_status status = maq_rows_open_recorded(rows, path, diag);
     if (status == MAQ_OK)
         status = read_times(times, n, rows, column, arena);
     maq_rows_close(rows);

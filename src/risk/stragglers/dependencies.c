@@ -315,21 +315,26 @@ enum maq_status maq_replay_order(struct maq_replay_graph *out, const struct maq_
     return sort_units(out, &b, arena, diag);
 }
 
-void maq_replay_delays(double *delay_us, const struct maq_replay_graph *g, const struct maq_replay_op *ops)
+void maq_replay_delays(double *delay_us, const struct maq_replay_graph *g, const struct maq_replay_op *ops,
+                       double *end_us)
 {
     double origin = (double)INFINITY;
     for (uint32_t op = 0; op < g->n_ops; op++)
-        origin = fmin(origin, ops[op].start_us);
+        origin = ops[op].placed ? origin : fmin(origin, ops[op].start_us);
     for (uint32_t u = 0; u < g->n_units; u++) {
         double began = origin, ready = origin;
         for (uint32_t i = g->unit_first[u]; i < g->unit_first[u + 1]; i++) {
             uint32_t op = g->member[i];
-            began = fmax(began, ops[op].start_us);
+            began = ops[op].placed ? began : fmax(began, ops[op].start_us);
             for (int k = 0; k < 3; k++) {
                 uint32_t other = g->wait[op][k];
                 if (other != NONE)
-                    ready = fmax(ready, ops[other].start_us + ops[other].dur_us);
+                    ready = fmax(ready, end_us[other]);
             }
+        }
+        for (uint32_t i = g->unit_first[u]; i < g->unit_first[u + 1]; i++) {
+            uint32_t op = g->member[i];
+            end_us[op] = (ops[op].placed ? fmax(began, ready) : ops[op].start_us) + ops[op].dur_us;
         }
         delay_us[u] = fmax(began - ready, 0);
     }

@@ -4,7 +4,8 @@
  *
  * Columns: step, dp_rank, pp_stage, op, start_us, dur_us; model_chunk where stages have several. The layout is that of the traces
  * published with "Understanding stragglers in large model training using what-if analysis" (OSDI'25), where the duration of a
- * transfer is that of the transfer alone. An operation of an unknown name runs on the compute stream of its worker.
+ * transfer is that of the transfer alone. An operation of an unknown name runs on the compute stream of its worker. Rows that cannot be
+ * are left out or mended (mend.c), and so are steps whose operations wait for each other.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -13,6 +14,7 @@
 #include "base/alloc.h"
 #include "base/check.h"
 #include "base/codes.h"
+#include "base/hash.h"
 #include "base/str.h"
 #include "base/text.h"
 #include "risk/codes.h"
@@ -20,7 +22,6 @@
 #include "risk/stragglers/replay.h"
 #include "spec/doc.h"
 
-#define MAX_OPS (UINT32_C(1) << 28)
 #define MAX_SIDE 65536u
 
 static const struct maq_span nowhere;
@@ -83,7 +84,7 @@ static enum maq_status read_shape(struct maq_replay_trace *out, const char *path
 /* --- operations ------------------------------------------------------------------------------------------------------ */
 
 static enum maq_status find_type(uint16_t *out, struct maq_replay_trace *t, struct maq_str name,
-                                 const struct maq_csv_table *rows)
+                                 struct maq_csv_table *rows)
 {
     char shown[MAQ_SHOW_SIZE];
     for (uint32_t i = 0; i < t->n_types; i++)
@@ -91,10 +92,12 @@ static enum maq_status find_type(uint16_t *out, struct maq_replay_trace *t, stru
             *out = (uint16_t)i;
             return MAQ_OK;
         }
-    if (t->n_types == MAQ_REPLAY_TYPES || name.len >= sizeof t->type[0].name || name.len == 0)
-        return maq_diag_fail(MAQ_BAD_INPUT, rows->diag, MAQ_CODE_RISK_ROW, nowhere, NULL,
-                             "%s:%llu: '%s' is no kind of operation, or one kind too many", rows->path,
-                             (unsigned long long)rows->number, maq_str_show(shown, name));
+    if (t->n_types == MAQ_REPLAY_TYPES || name.len >= sizeof t->type[0].name || name.len == 0) {
+        MAQ_TRY(maq_mend(&rows->mended, MAQ_MEND_VALUE, rows->number, MAQ_CODE_RISK_ROW,
+                         "%s:%llu: '%s' is no kind of operation, or one kind too many", rows->path,
+                         (unsigned long long)rows->number, maq_str_show(shown, name)));
+        return MAQ_NO;
+    }
     struct maq_replay_type type = {.role = MAQ_REPLAY_OTHER};
     memcpy(type.name, name.ptr, name.len);
     for (size_t i = 0; i < MAQ_COUNT(known); i++)
@@ -121,9 +124,11 @@ static enum maq_status find_columns(struct columns *c, const struct maq_csv_tabl
     return MAQ_OK;
 }
 
-static enum maq_status read_op(struct maq_replay_op *out, struct maq_replay_trace *t, const struct maq_csv_table *rows,
+/* MAQ_NO: the row is left out. */
+static enum maq_status read_op(struct maq_replay_op *out, struct maq_replay_trace *t, struct maq_csv_table *rows,
                                const struct columns *c)
 {
+    unsigned long long line = rows->number;
     uint32_t dp, stage;
     double chunk = -1;
     MAQ_TRY(maq_rows_whole(&out->step, rows, c->step, UINT32_MAX - 1));
@@ -133,79 +138,87 @@ static enum maq_status read_op(struct maq_replay_op *out, struct maq_replay_trac
     MAQ_TRY(maq_rows_real(&out->dur_us, rows, c->dur));
     if (c->chunk != MAQ_NO_COLUMN)
         MAQ_TRY(maq_rows_real(&chunk, rows, c->chunk));
-    if (out->dur_us < 0 || out->dur_us > 1e15 || fabs(out->start_us) > 1e15 || chunk < -1 || chunk >= t->chunks)
-        return maq_diag_fail(MAQ_BAD_INPUT, rows->diag, MAQ_CODE_RISK_ROW, nowhere, NULL,
-                             "%s:%llu: a start, a duration or a chunk that cannot be", rows->path,
-                             (unsigned long long)rows->number);
+    if (fabs(out->dur_us) > 1e15 || fabs(out->start_us) > 1e15 || !(chunk >= -1 && chunk < t->chunks)) {
+        MAQ_TRY(maq_mend(&rows->mended, MAQ_MEND_VALUE, rows->number, MAQ_CODE_RISK_ROW,
+                         "%s:%llu: a start, a duration or a chunk that cannot be", rows->path, line));
+        return MAQ_NO;
+    }
+    if (out->dur_us < 0)
+        MAQ_TRY(maq_mend(&rows->mended, MAQ_MEND_NEGATIVE, rows->number, MAQ_CODE_RISK_ROW,
+                         "%s:%llu: a duration of %g us", rows->path, line, out->dur_us));
     out->chunk = (int16_t)chunk;
     out->worker = dp * t->pp + stage;
     return find_type(&out->type, t, rows->field[c->op], rows);
 }
 
-/* An operation with its place in the file, for a total order. */
-struct entry {
-    struct maq_replay_op op;
-    uint32_t at;
-};
-
-static int in_order(const void *pa, const void *pb)
+bool maq_replay_rows_add(struct maq_replay_rows *rows, const struct maq_replay_row *row)
 {
-    const struct entry *a = pa, *b = pb;
-    if (a->op.step != b->op.step)
-        return a->op.step < b->op.step ? -1 : 1;
-    if (a->op.worker != b->op.worker)
-        return a->op.worker < b->op.worker ? -1 : 1;
-    if (a->op.start_us < b->op.start_us || b->op.start_us < a->op.start_us)
-        return a->op.start_us < b->op.start_us ? -1 : 1;
-    return (a->at > b->at) - (a->at < b->at);
+    if (rows->n == rows->size) {
+        uint32_t size = rows->size * 2 + 4096;
+        struct maq_replay_row *grown =
+            size < MAQ_REPLAY_MOST_OPS ? maq__realloc(rows->row, size * sizeof *rows->row) : NULL;
+        if (!grown)
+            return false;
+        rows->row = grown;
+        rows->size = size;
+    }
+    rows->row[rows->n++] = *row;
+    return true;
 }
 
-static enum maq_status read_ops(struct entry **held, struct maq_replay_trace *t, struct maq_csv_table *rows)
+static uint64_t hash_of(const char *text)
+{
+    uint64_t h = 0;
+    for (size_t n = strlen(text), i = 0; i < n; i += 8) {
+        uint64_t word[2] = {h};
+        memcpy(&word[1], text + i, n - i < 8 ? n - i : 8);
+        h = maq_hash_words(word, sizeof word);
+    }
+    return h;
+}
+
+static enum maq_status read_ops(struct maq_replay_rows *rows, struct maq_replay_trace *t, struct maq_csv_table *table)
 {
     struct columns c;
-    uint32_t size = 0;
     bool more;
-    MAQ_TRY(find_columns(&c, rows));
+    MAQ_TRY(find_columns(&c, table));
     for (;;) {
-        MAQ_TRY(maq_rows_next(&more, rows));
+        struct maq_replay_row row = {.op = {.step = 0}};
+        MAQ_TRY(maq_rows_next(&more, table));
         if (!more)
             return MAQ_OK;
-        if (t->n_ops == size) {
-            uint32_t next = size * 2 + 4096;
-            struct entry *grown = next < MAX_OPS ? maq__realloc(*held, next * sizeof **held) : NULL;
-            if (!grown)
-                return maq_diag_fail(next < MAX_OPS ? MAQ_NO_MEMORY : MAQ_LIMIT, rows->diag, MAQ_CODE_RISK_LIMIT,
-                                     nowhere, NULL, "%s: more operations than can be held", rows->path);
-            *held = grown;
-            size = next;
-        }
-        MAQ_ASSERT(*held);
-        struct entry *e = &(*held)[t->n_ops];
-        *e = (struct entry){.at = t->n_ops};
-        MAQ_TRY(read_op(&e->op, t, rows, &c));
-        t->n_ops++;
+        enum maq_status status = read_op(&row.op, t, table, &c);
+        if (status == MAQ_NO)
+            continue;
+        MAQ_TRY(status);
+        row.at = table->number < UINT32_MAX ? (uint32_t)table->number : UINT32_MAX;
+        row.hash = hash_of(table->line);
+        if (!maq_replay_rows_add(rows, &row))
+            return maq_diag_fail(rows->size * 2 < MAQ_REPLAY_MOST_OPS ? MAQ_NO_MEMORY : MAQ_LIMIT, table->diag,
+                                 MAQ_CODE_RISK_LIMIT, nowhere, NULL, "%s: more operations than can be held",
+                                 table->path);
     }
 }
 
-static enum maq_status keep(struct maq_replay_trace *t, struct entry *held, const char *path, struct maq_arena *arena,
-                            struct maq_diag *diag)
+static enum maq_status keep(struct maq_replay_trace *t, const struct maq_replay_rows *rows, const char *path,
+                            struct maq_arena *arena, struct maq_diag *diag)
 {
+    t->n_ops = rows->n;
     if (t->n_ops == 0)
         return maq_diag_fail(MAQ_BAD_INPUT, diag, MAQ_CODE_RISK_SHORT, nowhere, NULL, "%s: no operations", path);
-    MAQ_ASSERT(held);
-    qsort(held, t->n_ops, sizeof *held, in_order);
+    MAQ_ASSERT(rows->row);
     for (uint32_t i = 0; i < t->n_ops; i++)
-        t->n_steps += i == 0 || held[i].op.step != held[i - 1].op.step;
+        t->n_steps += i == 0 || rows->row[i].op.step != rows->row[i - 1].op.step;
     t->ops = MAQ_ARENA_NEW(arena, struct maq_replay_op, t->n_ops);
     t->first = MAQ_ARENA_NEW(arena, uint32_t, t->n_steps + 1);
     t->steps = MAQ_ARENA_NEW(arena, uint32_t, t->n_steps);
     if (!t->ops || !t->first || !t->steps)
         return maq_diag_fail(MAQ_NO_MEMORY, diag, MAQ_CODE_NO_MEMORY, nowhere, NULL, "out of memory for %s", path);
     for (uint32_t i = 0, s = 0; i < t->n_ops; i++) {
-        t->ops[i] = held[i].op;
-        if (i == 0 || held[i].op.step != held[i - 1].op.step) {
+        t->ops[i] = rows->row[i].op;
+        if (i == 0 || rows->row[i].op.step != rows->row[i - 1].op.step) {
             t->first[s] = i;
-            t->steps[s++] = held[i].op.step;
+            t->steps[s++] = rows->row[i].op.step;
         }
         t->ops[i].step = s - 1;
     }
@@ -213,21 +226,61 @@ static enum maq_status keep(struct maq_replay_trace *t, struct entry *held, cons
     return MAQ_OK;
 }
 
+/* Takes out the steps whose operations wait for each other; one that is left alone is refused. */
+static enum maq_status drop_steps(struct maq_replay_trace *t, struct maq_mending *m, struct maq_arena *arena,
+                                  struct maq_diag *diag)
+{
+    uint32_t kept = 0, ops = 0;
+    for (uint32_t s = 0; s < t->n_steps; s++) {
+        uint32_t from = t->first[s], to = t->first[s + 1];
+        struct maq_arena_mark mark = maq_arena_mark(arena);
+        struct maq_replay_graph g;
+        enum maq_status status = maq_replay_order(&g, t, s, arena, NULL);
+        maq_arena_reset(arena, mark);
+        if (status == MAQ_BAD_INPUT && (kept > 0 || s + 1 < t->n_steps)) {
+            MAQ_TRY(maq_mend(m, MAQ_MEND_STEP, 0, MAQ_CODE_RISK_TRACE, "%s: step %u: operations wait for each other",
+                             m->path, t->steps[s]));
+            continue;
+        }
+        if (status != MAQ_OK)
+            return maq_replay_order(&g, t, s, arena, diag);
+        for (uint32_t i = from; i < to; i++) {
+            t->ops[ops + i - from] = t->ops[i];
+            t->ops[ops + i - from].step = kept;
+        }
+        t->steps[kept] = t->steps[s];
+        t->first[kept++] = ops;
+        ops += to - from;
+    }
+    t->first[kept] = ops;
+    t->n_ops = ops;
+    t->n_steps = kept;
+    return MAQ_OK;
+}
+
 enum maq_status maq_replay_read(struct maq_replay_trace *out, const char *ops, const char *meta,
                                 struct maq_arena *arena, struct maq_diag *diag)
 {
-    struct entry *held = NULL;
-    struct maq_csv_table *rows = MAQ_ARENA_NEW(arena, struct maq_csv_table, 1);
+    struct maq_replay_rows rows = {0};
+    struct maq_csv_table *table = MAQ_ARENA_NEW(arena, struct maq_csv_table, 1);
     *out = (struct maq_replay_trace){0};
-    if (!rows)
+    if (!table)
         return maq_no_memory(diag, NULL);
     MAQ_TRY(read_shape(out, meta, diag));
-    enum maq_status status = maq_rows_open(rows, ops, diag);
+    enum maq_status status = maq_rows_open_recorded(table, ops, diag);
     if (status == MAQ_OK)
-        status = read_ops(&held, out, rows);
+        status = read_ops(&rows, out, table);
     if (status == MAQ_OK)
-        status = keep(out, held, ops, arena, diag);
-    maq_rows_close(rows);
-    free(held);
+        status = maq_replay_mend(&rows, out, &table->mended, arena);
+    if (status == MAQ_OK && rows.n == 0)
+        status = maq_mending_end(&table->mended, 0);
+    if (status == MAQ_OK)
+        status = keep(out, &rows, ops, arena, diag);
+    free(rows.row);
+    if (status == MAQ_OK)
+        status = drop_steps(out, &table->mended, arena, diag);
+    if (status == MAQ_OK)
+        status = maq_mending_end(&table->mended, rows.n);
+    maq_rows_close(table);
     return status;
 }

@@ -74,7 +74,7 @@ static enum maq_status ask(struct question *q, uint32_t n, const struct run *r, 
         double *delay = MAQ_ARENA_NEW(r->arena, double, g.n_units);
         if (!dur || !finish || !delay)
             return maq_no_memory(diag, "a step");
-        maq_replay_delays(delay, &g, ops);
+        maq_replay_delays(delay, &g, ops, finish);
         for (uint32_t i = 0; i < n; i++) {
             for (uint32_t k = 0; k < g.n_ops; k++)
                 dur[k] = recorded(r, &ops[k], q[i].which, q[i].part) ? ops[k].dur_us : r->ideal[ops[k].type];

@@ -6,6 +6,7 @@
 #define MAQ_RISK_STRAGGLERS_REPLAY_H
 
 #include "base/arena.h"
+#include "base/mended.h"
 #include "maquette/risk.h"
 
 #define MAQ_REPLAY_TYPES 64u
@@ -33,6 +34,7 @@ struct maq_replay_op {
     uint32_t worker; /* dp_rank * pp + stage */
     uint16_t type;
     int16_t chunk; /* -1: none */
+    bool placed;   /* its start is where such an operation lies in other steps: it began as soon as it could */
     double start_us, dur_us;
 };
 
@@ -50,6 +52,24 @@ struct maq_replay_trace {
     uint32_t *steps;           /* [n_steps] numbers as recorded */
     struct maq_replay_type type[MAQ_REPLAY_TYPES];
 };
+
+/* A row of the table before the steps are cut: mended in place. */
+struct maq_replay_row {
+    struct maq_replay_op op; /* its step is the number as recorded; a duration below zero is mended */
+    uint32_t at;             /* line in the file, 0 = put in */
+    bool off_clock;          /* its start is not known */
+    uint64_t hash;           /* of the line's text */
+};
+struct maq_replay_rows {
+    struct maq_replay_row *row; /* owned: free() */
+    uint32_t n, size;
+};
+/* false when out of memory, or over the limit of rows: then n is MAQ_REPLAY_MOST_OPS. read.c */
+#define MAQ_REPLAY_MOST_OPS (UINT32_C(1) << 28)
+bool maq_replay_rows_add(struct maq_replay_rows *rows, const struct maq_replay_row *row);
+/* Mends what can be mended and sorts the rows by step, worker, start, place in the file. mend.c */
+enum maq_status maq_replay_mend(struct maq_replay_rows *rows, const struct maq_replay_trace *t, struct maq_mending *m,
+                                struct maq_arena *arena);
 
 /* read.c; everything in `arena`. */
 enum maq_status maq_replay_read(struct maq_replay_trace *out, const char *ops, const char *meta,
@@ -73,7 +93,9 @@ enum maq_status maq_replay_order(struct maq_replay_graph *out, const struct maq_
  * scratch.
  */
 double maq_replay_time(const struct maq_replay_graph *g, const double *dur_us, const double *delay_us, double *finish);
-/* How much later than what it waited for each unit began in the record: [n_units], never negative. ops: of the step. */
-void maq_replay_delays(double *delay_us, const struct maq_replay_graph *g, const struct maq_replay_op *ops);
+/* How much later than what it waited for each unit began in the record: [n_units], never negative. ops: of the step; end_us: [n_ops]
+ * scratch. */
+void maq_replay_delays(double *delay_us, const struct maq_replay_graph *g, const struct maq_replay_op *ops,
+                       double *end_us);
 
 #endif
