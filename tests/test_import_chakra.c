@@ -563,6 +563,7 @@ static void test_hostile(void **state)
         struct maq_import_job job;
         struct maq_chakra c;
         struct maq_chakra_tally tally = {0};
+        maq_diag_set_strict(diag, true);
         assert_int_equal(maq_import_begin(&job, diag), MAQ_OK);
         enum maq_status status = maq_chakra_parse(&c, "f", cases[i].bytes, cases[i].n, job.arena, diag);
         if (status == MAQ_OK)
@@ -577,11 +578,40 @@ static void test_hostile(void **state)
     }
 }
 
+/* A node that is there twice, one whose duration is below zero, and an end that is missing. */
+static void test_dirt(void **state)
+{
+    static const char bytes[] = "\x00"
+                                "\x07\x08\x01\x12\x01\x61\x38\x07" /* a takes 7 us */
+                                "\x07\x08\x01\x12\x01\x61\x38\x07" /* once more */
+                                "\x07\x08\x02\x12\x01\x61\x38\x09" /* 9 us */
+                                "\x10\x08\x03\x12\x01\x61\x38\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01" /* -1 us */
+                                "\x07\x08\x04";
+    struct maq_diag *diag = maq_diag_new();
+    struct maq_arena arena;
+    struct maq_chakra c;
+    maq_arena_init(&arena, 0);
+    assert_int_equal(maq_chakra_parse(&c, "f", bytes, sizeof bytes - 1, &arena, diag), MAQ_OK);
+    assert_int_equal(c.n, 3);
+    assert_int_equal(c.node[2].ns, 8000);
+    assert_int_equal(maq_diag_count(diag), 1);
+    const struct maq_diag_item *item = maq_diag_at(diag, 0);
+    static const char says[] =
+        "3 nodes: 1 repetition left out (node 2), 1 duration below zero (node 4), 1 end missing (node 4); "
+        "times may be off by 8e-06 s of 2.4e-05 s";
+    if (!memmem(item->msg.ptr, item->msg.len, says, strlen(says)))
+        fail_msg("%.*s", (int)item->msg.len, item->msg.ptr);
+    maq_chakra_fini(&c);
+    maq_arena_fini(&arena);
+    maq_diag_free(diag);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_round_trip),    cmocka_unit_test(test_foreign), cmocka_unit_test(test_comm_size),
         cmocka_unit_test(test_dropped_nodes), cmocka_unit_test(test_circle),  cmocka_unit_test(test_hostile),
+        cmocka_unit_test(test_dirt),
     };
     if (argc == 3 && strcmp(argv[1], "--write") == 0) { /* for test_chakra_decode.py */
         struct maq_capture *c = make(1);

@@ -289,6 +289,40 @@ static void test_hostile(void **state)
     free(text);
 }
 
+/* Events without a duration, and an end that is missing, change nothing of the others; strict findings refuse the first. */
+static void test_dirt(void **state)
+{
+    static const char bad[] = "{\"ph\": \"X\", \"cat\": \"kernel\", \"name\": \"gemm\", \"dur\": -26.94},";
+    struct maq_risk_fit_opts opts = MAQ_RISK_FIT_OPTS_INIT;
+    struct maq_diag *diag = maq_diag_new();
+    struct maq_risk_fit *f = NULL, *g = NULL;
+    char *text = make_trace(1, 0), *at = strchr(strstr(text, "traceEvents"), '{'), *dirty = malloc(strlen(text) + 256);
+    const char *file = in_folder("t.json");
+    write_text("t.json", text, strlen(text));
+    assert_int_equal(maq_risk_fit(&f, &file, 1, &opts, diag), MAQ_OK);
+    assert_int_equal(maq_diag_count(diag), 0);
+    sprintf(dirty, "%.*s%s%s", (int)(at - text), text, bad, at);
+    *strrchr(dirty, ']') = '\0';
+    write_text("t.json", dirty, strlen(dirty));
+    assert_int_equal(maq_risk_fit(&g, &file, 1, &opts, diag), MAQ_OK);
+    assert_int_equal(maq_diag_count(diag), 1);
+    static const char says[] = "1 row left out with a value that cannot be (event 1), 1 end missing";
+    const struct maq_diag_item *item = maq_diag_at(diag, 0);
+    if (!memmem(item->msg.ptr, item->msg.len, says, strlen(says)))
+        fail_msg("%.*s", (int)item->msg.len, item->msg.ptr);
+    assert_int_equal(f->record[0].n_kernels, g->record[0].n_kernels);
+    for (uint32_t i = 0; i < f->record[0].n_kernels; i++)
+        assert_true(f->record[0].kernel[i].runs == g->record[0].kernel[i].runs);
+    maq_risk_fit_free(f);
+    maq_risk_fit_free(g);
+    maq_diag_set_strict(diag, true);
+    assert_int_equal(maq_risk_fit(&f, &file, 1, &opts, diag), MAQ_BAD_INPUT);
+    maq_diag_free(diag);
+    unlink(path);
+    free(text);
+    free(dirty);
+}
+
 /* Repetitions on a GPU: the body's sigma from p90, one slow run in n from what the deviation has beyond. */
 static void test_profile(void **state)
 {
@@ -463,6 +497,7 @@ int main(void)
         cmocka_unit_test(test_written),
         cmocka_unit_test(test_written_mode),
         cmocka_unit_test(test_hostile),
+        cmocka_unit_test(test_dirt),
         cmocka_unit_test(test_profile),
         cmocka_unit_test(test_repetitions),
         cmocka_unit_test(test_pool_is_the_law),

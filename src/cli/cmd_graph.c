@@ -6,7 +6,18 @@
 #include "cli/codes.h"
 #include "cli/graph_export.h"
 
-enum { OPT_CHECK, OPT_STATS, OPT_TIMES, OPT_WRITE, OPT_EXPORT, OPT_EVERY_RANK, OPT_COMM_SIZE, OPT_JSON, OPT_OUTPUT };
+enum {
+    OPT_CHECK,
+    OPT_STATS,
+    OPT_TIMES,
+    OPT_WRITE,
+    OPT_EXPORT,
+    OPT_EVERY_RANK,
+    OPT_COMM_SIZE,
+    OPT_STRICT,
+    OPT_JSON,
+    OPT_OUTPUT
+};
 
 static const struct cli_option options[] = {
     [OPT_CHECK] = {"--check", CLI_FLAG, NULL, "whether collectives and messages meet on all their members", NULL, NULL},
@@ -19,6 +30,7 @@ static const struct cli_option options[] = {
     [OPT_EVERY_RANK] = {"--every-rank", CLI_FLAG, NULL, "--export chakra: of all ranks, not of one of each class", NULL,
                         NULL},
     [OPT_COMM_SIZE] = CLI_OPTION_COMM_SIZE,
+    [OPT_STRICT] = CLI_OPTION_STRICT,
     [OPT_JSON] = {"--json", CLI_FLAG, NULL, "JSON instead of text", NULL, NULL},
     [OPT_OUTPUT] = CLI_OPTION_OUTPUT,
 };
@@ -54,6 +66,7 @@ static enum maq_status look(struct cli *cli, const struct maq_capture *capture)
 static enum maq_status run(struct cli *cli)
 {
     struct maq_capture *capture;
+    maq_diag_set_strict(cli->diag, cli->values[OPT_STRICT] != NULL);
     enum maq_status status = cli_read_capture(cli, &capture, cli->values[OPT_COMM_SIZE]);
     if (status != MAQ_OK)
         return status;

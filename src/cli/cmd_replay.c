@@ -18,6 +18,7 @@ enum {
     OPT_TRACE,
     OPT_RANK,
     OPT_COMM_SIZE,
+    OPT_STRICT,
     OPT_JSON,
     OPT_HTML,
     OPT_OUTPUT
@@ -48,6 +49,7 @@ static const struct cli_option options[] = {
                    "write the time line: Perfetto's format, Chrome's where FILE ends in .json", NULL, NULL},
     [OPT_RANK] = {"--rank", CLI_LIST, "R,...", "with --trace: these ranks (the first of each class)", NULL, NULL},
     [OPT_COMM_SIZE] = CLI_OPTION_COMM_SIZE,
+    [OPT_STRICT] = CLI_OPTION_STRICT,
     [OPT_JSON] = {"--json", CLI_FLAG, NULL, "JSON instead of text", NULL, NULL},
     [OPT_HTML] = CLI_OPTION_HTML,
     [OPT_OUTPUT] = CLI_OPTION_OUTPUT,
@@ -164,6 +166,7 @@ static enum maq_status run(struct cli *cli)
     enum maq_status status = cli_can_write(cli, cli->values[OPT_HTML]);
     if (status != MAQ_OK)
         return status;
+    maq_diag_set_strict(cli->diag, cli->values[OPT_STRICT] != NULL);
     status = cli_read_capture(cli, &capture, cli->values[OPT_COMM_SIZE]);
     if (status != MAQ_OK)
         return status;

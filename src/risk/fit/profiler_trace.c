@@ -18,6 +18,7 @@
 #include "base/check.h"
 #include "base/codes.h"
 #include "base/json_stream.h"
+#include "base/mended.h"
 #include "base/text.h"
 #include "risk/codes.h"
 #include "risk/fit/kernel_pools.h"
@@ -55,7 +56,8 @@ struct reader {
     struct event e;
     struct step *step;
     uint32_t n_steps, step_size;
-    uint64_t events;
+    uint64_t events, kept;
+    struct maq_mending mended;
     enum maq_status status;
 };
 
@@ -125,8 +127,13 @@ static int take_event(struct reader *r)
     r->events++;
     if (!maq_str_is(str_of(&e->ph), "X") || !(kernel || step))
         return 1;
-    if (!e->has_dur || !(e->dur >= 0 && e->dur < LONGEST_US) || !(e->ts > -1e18 && e->ts < 1e18))
-        return fail(r, MAQ_BAD_INPUT, "has no duration, or one that is none");
+    if (!e->has_dur || !(e->dur >= 0 && e->dur < LONGEST_US) || !(e->ts > -1e18 && e->ts < 1e18)) {
+        r->status =
+            maq_mend(&r->mended, MAQ_MEND_VALUE, r->events, MAQ_CODE_RISK_PROFILE,
+                     "%s: event %llu has no duration, or one that is none", r->path, (unsigned long long)r->events);
+        return r->status == MAQ_OK;
+    }
+    r->kept++;
     return !(e->dur > 0) ? 1 : step ? take_step(r) : take_kernel(r);
 }
 
@@ -288,6 +295,9 @@ static enum maq_status conclude(struct reader *r, const struct maq_json_stream *
                              "%s: not the JSON of a profiler: byte %llu: %s", r->path, (unsigned long long)stream->at,
                              stream->why);
     case MAQ_JSON_CUT_OFF:
+        if (r->kept > 0)
+            return maq_mend(&r->mended, MAQ_MEND_END, r->events, MAQ_CODE_RISK_PROFILE, "%s ends in the middle",
+                            r->path);
         return maq_diag_fail(MAQ_BAD_INPUT, r->diag, MAQ_CODE_RISK_PROFILE, nowhere, again, "%s ends in the middle",
                              r->path);
     case MAQ_JSON_ENDLESS:
@@ -345,8 +355,11 @@ enum maq_status maq_trace_read(struct maq_risk_record *out, double **steps_s, ui
     r->path = path;
     r->diag = diag;
     maq_kernel_pools_init(&r->pools, arena);
+    maq_mending_begin(&r->mended, path, "event", "events", diag);
     (void)maq_json_stream_file(&stream, path, &callbacks, r);
     enum maq_status status = conclude(r, &stream);
+    if (status == MAQ_OK)
+        status = maq_mending_end(&r->mended, r->kept);
     if (status == MAQ_OK)
         status = finish(out, steps_s, n_steps, r, arena);
     free(r->step);

@@ -13,6 +13,7 @@
 #include "base/alloc.h"
 #include "base/check.h"
 #include "base/codes.h"
+#include "base/stat/summary.h"
 #include "base/str.h"
 #include "capture/import/chakra/read.h"
 #include "capture/import/codes.h"
@@ -155,6 +156,31 @@ static bool add_deps(struct maq_chakra *c, struct maq_chakra_node *v, struct maq
     return true;
 }
 
+/* A node that is not kept. */
+static enum maq_status leave_out(struct maq_chakra *c, uint16_t code, const char *what)
+{
+    c->n_deps = c->node[--c->n].dep;
+    return maq_mend(&c->mended, MAQ_MEND_VALUE, c->n_seen, code, "%s: node %u %s", c->path, c->n_seen, what);
+}
+
+/* What has no duration takes as long as the median of its name. */
+static enum maq_status mend(struct maq_chakra *c, struct maq_diag *diag)
+{
+    double *ns = MAQ_ARENA_NEW(c->arena, double, c->n + 1);
+    if (!ns)
+        return no_memory(diag, c->path);
+    for (uint32_t i = 0; i < c->n; i++) {
+        uint32_t n = 0;
+        for (uint32_t k = 0; k < c->n && c->node[i].untimed; k++)
+            if (!c->node[k].untimed && strcmp(c->node[k].name, c->node[i].name) == 0)
+                ns[n++] = (double)c->node[k].ns;
+        c->node[i].ns = n > 0 ? (int64_t)maq_quantile(ns, n, 0.5) : c->node[i].ns;
+        c->mended.moved_s += c->node[i].untimed ? (double)c->node[i].ns * 1e-9 : 0;
+        c->mended.recorded_s += (double)c->node[i].ns * 1e-9;
+    }
+    return maq_mending_end(&c->mended, c->n);
+}
+
 static enum maq_status take_node(struct maq_chakra *c, struct maq_str s, struct maq_diag *diag)
 {
     struct maq_pb_field f;
@@ -165,6 +191,7 @@ static enum maq_status take_node(struct maq_chakra *c, struct maq_str s, struct 
                                                  "%s has more than %u nodes", c->path, MAX_NODES)
                                  : no_memory(diag, c->path);
     struct maq_chakra_node *v = &c->node[c->n++];
+    c->n_seen++;
     *v =
         (struct maq_chakra_node){.name = "",
                                  .dep = c->n_deps,
@@ -198,13 +225,22 @@ static enum maq_status take_node(struct maq_chakra *c, struct maq_str s, struct 
     if (!memory)
         return no_memory(diag, c->path);
     if (!form || !s.ptr)
-        return maq_diag_fail(MAQ_BAD_INPUT, diag, MAQ_CODE_IMPORT_FORM, nowhere, NULL, "%s: node %u is damaged",
-                             c->path, c->n);
+        return leave_out(c, MAQ_CODE_IMPORT_FORM, "is damaged");
     if (v->ns < 0)
-        v->ns = micros < 0 || micros > INT64_MAX / 4000 ? -1 : micros * 1000;
-    if (v->ns < 0 || v->ns > INT64_MAX / 4)
-        return maq_diag_fail(MAQ_BAD_INPUT, diag, MAQ_CODE_IMPORT_NUMBER, nowhere, NULL,
-                             "%s: node %u has a duration that cannot be", c->path, c->n);
+        v->ns = micros < 0 || micros > INT64_MAX / 4000 ? micros : micros * 1000;
+    if (v->ns > INT64_MAX / 4)
+        return leave_out(c, MAQ_CODE_IMPORT_NUMBER, "has a duration that cannot be");
+    if (v->ns < 0) {
+        v->untimed = true;
+        v->ns = 0;
+        return maq_mend(&c->mended, MAQ_MEND_NEGATIVE, c->n_seen, MAQ_CODE_IMPORT_NUMBER,
+                        "%s: node %u has a duration that cannot be", c->path, c->n_seen);
+    }
+    if (c->n > 1 && v[-1].id == v->id && strcmp(v[-1].name, v->name) == 0) {
+        c->n--;
+        return maq_mend(&c->mended, MAQ_MEND_REPEATED, c->n_seen, MAQ_CODE_IMPORT_DEPENDENCY, "%s: node %u once more",
+                        c->path, c->n_seen);
+    }
     return MAQ_OK;
 }
 
@@ -329,22 +365,26 @@ static enum maq_status read_messages(struct maq_chakra *c, struct source *s, str
         first = false;
     }
     free(buf);
-    if (status == MAQ_OK && bad)
+    if (status == MAQ_OK && bad && c->n > 0)
+        status = maq_mend(&c->mended, MAQ_MEND_END, c->n_seen, MAQ_CODE_IMPORT_READ, "%s ends in the middle of a node",
+                          c->path);
+    else if (status == MAQ_OK && bad)
         return maq_diag_fail(MAQ_BAD_INPUT, diag, MAQ_CODE_IMPORT_READ, nowhere, NULL,
                              "%s ends in the middle of a node", c->path);
-    return status;
+    return status == MAQ_OK ? mend(c, diag) : status;
 }
 
-static void begin(struct maq_chakra *out, const char *path, struct maq_arena *arena)
+static void begin(struct maq_chakra *out, const char *path, struct maq_arena *arena, struct maq_diag *diag)
 {
     *out = (struct maq_chakra){.path = path, .arena = arena, .rank = -1, .world = -1, .per_node = -1};
+    maq_mending_begin(&out->mended, path, "node", "nodes", diag);
 }
 
 enum maq_status maq_chakra_parse(struct maq_chakra *out, const char *path, const void *bytes, size_t n,
                                  struct maq_arena *arena, struct maq_diag *diag)
 {
     struct source s = {.left = {bytes, n}};
-    begin(out, path, arena);
+    begin(out, path, arena, diag);
     return read_messages(out, &s, diag);
 }
 
@@ -352,7 +392,7 @@ enum maq_status maq_chakra_read(struct maq_chakra *out, const char *path, struct
                                 struct maq_diag *diag)
 {
     struct source s = {.file = gzopen(path, "rb")};
-    begin(out, path, arena);
+    begin(out, path, arena, diag);
     if (!s.file)
         return maq_diag_fail(MAQ_IO, diag, MAQ_CODE_IMPORT_READ, nowhere, NULL, "%s: cannot be opened", path);
     enum maq_status status = read_messages(out, &s, diag);

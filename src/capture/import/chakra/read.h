@@ -5,6 +5,7 @@
 #ifndef MAQ_CAPTURE_IMPORT_CHAKRA_READ_H
 #define MAQ_CAPTURE_IMPORT_CHAKRA_READ_H
 
+#include "base/mended.h"
 #include "capture/import/chakra/chakra.h"
 #include "capture/import/traced_job.h"
 
@@ -17,6 +18,7 @@ struct maq_chakra_node {
     uint8_t dtype;
     int64_t ns, stream, record, copy, mark, comm_type, bytes, root, src, dst; /* -1 = not said */
     const char *pg;                                                           /* NULL = not said */
+    bool untimed;                                                             /* its duration was below zero */
     struct maq_rec_op op;
 };
 
@@ -42,7 +44,9 @@ struct maq_chakra {
     struct maq_chakra_group *group;
     int64_t rank, world, per_node; /* -1 = not said */
     const char *device;
-    bool ours;                        /* maquette wrote it */
+    bool ours;       /* maquette wrote it */
+    uint32_t n_seen; /* nodes read, kept or not */
+    struct maq_mending mended;
     enum maq_chakra_comm_size stated; /* what comm_size is of, as the file says; BY_WRITER = it does not */
 };
 

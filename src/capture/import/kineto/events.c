@@ -206,18 +206,51 @@ static bool wanted(const struct maq_kineto_gathered *g, enum maq_kineto_kind kin
     return kind != MAQ_KINETO_IGNORED;
 }
 
+/* The times of an event. MAQ_NO: they cannot be, and it is left out. */
+static enum maq_status check_times(struct maq_kineto_reader *r)
+{
+    static const char fault[] = "%s: an event '%s' with no duration, or with a negative one";
+    struct maq_kineto_gathered *g = &r->g;
+    const char *path = r->k->path, *name = g->event.name ? g->event.name : "";
+    if (g->ts > INT64_MAX / 2 || g->ts < -INT64_MAX / 2 || (g->has_dur && g->dur > INT64_MAX / 4)) {
+        MAQ_TRY(maq_mend(&r->mended, MAQ_MEND_VALUE, r->n_seen, MAQ_CODE_IMPORT_NUMBER,
+                         "%s: an event '%s' with a time that cannot be", path, name));
+        return MAQ_NO;
+    }
+    g->event.untimed = !g->has_dur || g->dur < 0;
+    if (g->event.untimed)
+        MAQ_TRY(maq_mend(&r->mended, g->has_dur ? MAQ_MEND_NEGATIVE : MAQ_MEND_UNTIMED, r->n_seen,
+                         MAQ_CODE_IMPORT_NUMBER, fault, path, name));
+    g->dur = g->event.untimed ? 0 : g->dur;
+    return MAQ_OK;
+}
+
+/* Whether an event is the one before once more. */
+static bool repeats(const struct maq_kineto *k, const struct maq_kineto_gathered *g, enum maq_kineto_kind kind)
+{
+    const struct maq_kineto_event *e = k->n_events > 0 ? &k->event[k->n_events - 1] : NULL;
+    return e && e->kind == kind && e->name == g->event.name && e->start == g->ts && e->end == g->ts + g->dur &&
+           e->thread == g->event.thread && e->stream == g->event.stream && e->correlation == g->event.correlation &&
+           e->correlation >= 0;
+}
+
 /* The closing brace of an event: what it turned out to be. */
 int maq_kineto_take_event(struct maq_kineto_reader *r)
 {
     struct maq_kineto_gathered *g = &r->g;
     struct maq_kineto *k = r->k;
     enum maq_kineto_kind kind = kind_of(g);
+    r->n_seen++;
     if (!g->ph || strcmp(g->ph, "X") != 0 || !g->has_ts || kind == MAQ_KINETO_IGNORED)
         return 1;
-    if (!g->has_dur || g->dur < 0 || g->ts > INT64_MAX / 2 || g->ts < -INT64_MAX / 2 || g->dur > INT64_MAX / 4)
-        return maq_kineto_fail(r, maq_diag_fail(MAQ_BAD_INPUT, r->diag, MAQ_CODE_IMPORT_NUMBER, nowhere, NULL,
-                                                "%s: an event '%s' with no duration, or with a negative one", k->path,
-                                                g->event.name ? g->event.name : ""));
+    enum maq_status status = check_times(r);
+    if (status == MAQ_OK && repeats(k, g, kind)) {
+        status = maq_mend(&r->mended, MAQ_MEND_REPEATED, r->n_seen, MAQ_CODE_IMPORT_FORM, "%s: an event '%s' once more",
+                          k->path, g->event.name);
+        status = status == MAQ_OK ? MAQ_NO : status;
+    }
+    if (status != MAQ_OK)
+        return status == MAQ_NO ? 1 : maq_kineto_fail(r, status);
     if (kind != MAQ_KINETO_SPAN && kind != MAQ_KINETO_SYNC) {
         k->begin = g->ts < k->begin ? g->ts : k->begin;
         k->end = g->ts + g->dur > k->end ? g->ts + g->dur : k->end;

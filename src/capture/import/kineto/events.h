@@ -6,6 +6,7 @@
 #ifndef MAQ_CAPTURE_IMPORT_KINETO_EVENTS_H
 #define MAQ_CAPTURE_IMPORT_KINETO_EVENTS_H
 
+#include "base/mended.h"
 #include "capture/import/kineto/kineto.h"
 
 #define MAQ_KINETO_DEPTH 64
@@ -100,7 +101,12 @@ struct maq_kineto_reader {
     struct maq_kineto_group group;
     uint32_t *member, n_members, member_size; /* a list of ranks that is being read */
     enum maq_status status;
+    uint64_t n_seen; /* events so far, kept or not */
+    struct maq_mending mended;
 };
+
+/* Mends the events that were read, and says what was mended. mend.c */
+enum maq_status maq_kineto_mend(struct maq_kineto_reader *r);
 
 /* A fault ends the reading: a callback then returns the value of maq_kineto_fail(). */
 enum maq_status maq_kineto_no_memory(struct maq_diag *diag, const char *path);

@@ -272,6 +272,8 @@ static enum maq_status conclude(struct maq_kineto_reader *r, const struct maq_js
                              "%s: a text at byte %llu does not end within %u MiB", path, (unsigned long long)stream->at,
                              MAQ_JSON_LONGEST_TEXT >> 20);
     case MAQ_JSON_CUT_OFF:
+        if (r->k->n_events > 0)
+            return maq_mend(&r->mended, MAQ_MEND_END, r->n_seen, MAQ_CODE_IMPORT_READ, "%s ends in the middle", path);
         return maq_diag_fail(MAQ_BAD_INPUT, r->diag, MAQ_CODE_IMPORT_READ, nowhere,
                              "was the program ended while it wrote the trace?", "%s ends in the middle", path);
     case MAQ_JSON_FAULTY:
@@ -301,9 +303,11 @@ enum maq_status maq_kineto_parse(struct maq_kineto *out, const char *path, const
     struct maq_kineto_reader r = {.k = out, .diag = diag};
     struct maq_json_stream stream;
     begin(out, path, arena);
+    maq_mending_begin(&r.mended, path, "event", "events", diag);
     (void)maq_json_stream_bytes(&stream, bytes, n, &callbacks, &r);
     free(r.member);
-    return conclude(&r, &stream);
+    enum maq_status status = conclude(&r, &stream);
+    return status == MAQ_OK ? maq_kineto_mend(&r) : status;
 }
 
 enum maq_status maq_kineto_read(struct maq_kineto *out, const char *path, struct maq_arena *arena,
@@ -312,9 +316,11 @@ enum maq_status maq_kineto_read(struct maq_kineto *out, const char *path, struct
     struct maq_kineto_reader r = {.k = out, .diag = diag};
     struct maq_json_stream stream;
     begin(out, path, arena);
+    maq_mending_begin(&r.mended, path, "event", "events", diag);
     (void)maq_json_stream_file(&stream, path, &callbacks, &r);
     free(r.member);
-    return conclude(&r, &stream);
+    enum maq_status status = conclude(&r, &stream);
+    return status == MAQ_OK ? maq_kineto_mend(&r) : status;
 }
 
 void maq_kineto_fini(struct maq_kineto *k)

@@ -43,6 +43,7 @@ struct maq_kineto_coll {
 
 struct maq_kineto_event {
     uint8_t kind; /* enum maq_kineto_kind */
+    bool untimed; /* its duration is missing, or below zero */
     int64_t start, end;
     int64_t thread, stream, correlation; /* -1 = none */
     const char *name;
