@@ -14,6 +14,8 @@
 
 #include "base/arena.h"
 #include "cluster/islands_find.h"
+#include "maquette/islands.h"
+#include "temp.h"
 
 #define MOST 24
 
@@ -192,9 +194,43 @@ static void test_far_node(void **unused)
         assert_int_equal(f.island_of[i], i == 2);
 }
 
+#define NODE(name)                                                                                                     \
+    "  - {name: " name ", device: t4, devices: 4, compute: 40 TFLOP/s, memory: 15 GB, bandwidth: 6 GB/s}\n"
+
+/* A node that is there twice, links of no bandwidth or with themselves, and one that nobody measured: said, and an island of what is left. */
+static void test_dirt(void **state)
+{
+    static const char text[] =
+        "nodes:\n" NODE("a") NODE("b") NODE("c") NODE("b") "links:\n"
+                                                           "  - {between: [a, b], bandwidth: 9 Gb/s}\n"
+                                                           "  - {between: [a, c], bandwidth: 4 Gb/s}\n"
+                                                           "  - {between: [b, c], bandwidth: 0 Gb/s}\n"
+                                                           "  - {between: [c, c], bandwidth: 9 Gb/s}\n";
+    static const char says[] =
+        "3 nodes: 2 rows left out with a value that cannot be (the first at line 9), 1 repetition left out (line 5), "
+        "1 link without a measurement";
+    struct maq_diag *diag = maq_diag_new();
+    struct maq_islands *islands = NULL;
+    char path[] = "/tmp/maq-islands-XXXXXX";
+    temp_text(path, text);
+    assert_int_equal(maq_islands_load(&islands, path, diag), MAQ_OK);
+    assert_int_equal(islands->n_nodes, 3);
+    assert_int_equal(islands->n, 2);
+    assert_true(islands->between_bps[1] == 0.5e9); /* of b and c: as slow as a and c */
+    assert_int_equal(maq_diag_count(diag), 1);
+    const struct maq_diag_item *item = maq_diag_at(diag, 0);
+    if (!memmem(item->msg.ptr, item->msg.len, says, strlen(says)))
+        fail_msg("%.*s", (int)item->msg.len, item->msg.ptr);
+    maq_islands_free(islands);
+    maq_diag_set_strict(diag, true);
+    assert_int_equal(maq_islands_load(&islands, path, diag), MAQ_BAD_INPUT);
+    unlink(path);
+    maq_diag_free(diag);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_rules_hold), cmocka_unit_test(test_outsiders),
-                                       cmocka_unit_test(test_far_node)};
+                                       cmocka_unit_test(test_far_node), cmocka_unit_test(test_dirt)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

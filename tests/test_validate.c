@@ -81,12 +81,35 @@ static void test_csv_faults(void **state)
     };
     for (size_t i = 0; i < MAQ_COUNT(cases); i++) {
         struct table t;
-        open_table(&t, cases[i].text);
+        open_table_as(&t, cases[i].text, i % 2 == 0); /* a table of nothing else is refused in any case */
         assert_int_equal(t.status, MAQ_BAD_INPUT);
         assert_int_equal(maq_diag_at(t.diag, 0)->code, cases[i].code);
         assert_int_equal(maq_diag_place(t.diag, maq_diag_at(t.diag, 0)->at).line, cases[i].line);
         close_table(&t);
     }
+}
+
+/* What a launcher wrote between the rows, and a quote that is never closed, cost their own lines and no others. */
+static void test_csv_dirt(void **state)
+{
+    static const char text[] = "a,b\n1,2\n[rank0]:[W] watchdog, timeout, 600\n3,\"4\n5,6\n\"7\"x,8\n9,10\n12,13\n11";
+    struct table t;
+    open_table(&t, text);
+    assert_int_equal(t.status, MAQ_OK);
+    assert_int_equal(t.csv.n_rows, 4);
+    for (uint32_t i = 0; i < 4; i++) {
+        static const char *const first[] = {"1", "5", "9", "12"};
+        assert_true(maq_str_is(maq_csv_get(&t.csv, i, 0), first[i]));
+    }
+    assert_int_equal(maq_diag_count(t.diag), 1);
+    assert_int_equal(maq_diag_at(t.diag, 0)->code, 1033);
+    assert_non_null(
+        strstr(maq_diag_at(t.diag, 0)->msg.ptr, "4 lines left out that are none of the table (the first at line 3)"));
+    close_table(&t);
+    open_table_as(&t, text, true);
+    assert_int_equal(t.status, MAQ_BAD_INPUT);
+    assert_int_equal(maq_diag_at(t.diag, 0)->code, MAQ_CODE_CSV_WIDTH);
+    close_table(&t);
 }
 
 /* ---- phrases ---- */
@@ -731,6 +754,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_csv),
         cmocka_unit_test(test_csv_faults),
+        cmocka_unit_test(test_csv_dirt),
         cmocka_unit_test(test_phrases),
         cmocka_unit_test(test_network),
         cmocka_unit_test(test_device_names),

@@ -17,12 +17,18 @@ struct table {
     enum maq_status status;
 };
 
-static inline void open_table(struct table *t, const char *text)
+static inline void open_table_as(struct table *t, const char *text, bool strict)
 {
     maq_arena_init(&t->arena, 0);
     t->diag = maq_diag_new();
+    maq_diag_set_strict(t->diag, strict);
     t->text = strdup(text);
     t->status = maq_csv_parse(&t->csv, "t.csv", maq_str_of(t->text), &t->arena, t->diag);
+}
+
+static inline void open_table(struct table *t, const char *text)
+{
+    open_table_as(t, text, false);
 }
 
 static inline void close_table(struct table *t)

@@ -7,10 +7,11 @@
 #include "cli/codes.h"
 #include "maquette/islands.h"
 
-enum { OPT_WRITE, OPT_JSON, OPT_OUTPUT };
+enum { OPT_WRITE, OPT_STRICT, OPT_JSON, OPT_OUTPUT };
 
 static const struct cli_option options[] = {
     [OPT_WRITE] = {"--write", CLI_VALUE, "FILE", "write the cluster to FILE, for `cluster: FILE` of a job", NULL, NULL},
+    [OPT_STRICT] = CLI_OPTION_STRICT,
     [OPT_JSON] = {"--json", CLI_FLAG, NULL, "JSON instead of text", NULL, NULL},
     [OPT_OUTPUT] = {"--output", CLI_VALUE, "FILE", "write the report to FILE, not to standard output", NULL, NULL},
 };
@@ -32,6 +33,7 @@ static enum maq_status run(struct cli *cli)
     struct maq_islands *islands;
     if (cli->n_args == 0)
         return cli_usage(cli, MAQ_CODE_CLI_ARGUMENT, "maquette islands nodes.yaml", "there is no document of nodes");
+    maq_diag_set_strict(cli->diag, cli->values[OPT_STRICT] != NULL);
     enum maq_status status = maq_islands_load(&islands, cli->args[0], cli->diag);
     if (status != MAQ_OK)
         return status;

@@ -24,7 +24,8 @@ enum {
     OPT_JUDGE,
     OPT_JOB,
     OPT_BEFORE,
-    OPT_AT
+    OPT_AT,
+    OPT_STRICT
 };
 
 #define MOST_THREADS 1024u
@@ -66,6 +67,7 @@ static const struct cli_option options[] = {
                     "ranking: entries of layer_partition in front of the model's first layer (0)", NULL, NULL},
     [OPT_AT] = {"--layers-at", CLI_VALUE, "A-B[,C-D]",
                 "ranking: which entries of layer_partition are the model's layers", NULL, NULL},
+    [OPT_STRICT] = CLI_OPTION_STRICT,
     [OPT_OUTPUT] = {"--output", CLI_VALUE, "FILE", "write the report to FILE, not to standard output", NULL, NULL},
 };
 
@@ -154,6 +156,7 @@ static enum maq_status run(struct cli *cli)
     if (cli->n_args > 2 && !what->many)
         return cli_usage(cli, MAQ_CODE_CLI_ARGUMENT, "maquette validate WHAT TABLE", "one argument too many: '%.80s'",
                          cli->args[2]);
+    maq_diag_set_strict(cli->diag, cli->values[OPT_STRICT] != NULL);
     enum maq_status status = read_options(cli, &given);
     return status == MAQ_OK ? what->run(cli, cli->args[1], &given) : status;
 }

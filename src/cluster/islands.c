@@ -11,6 +11,9 @@
  *   fabric: ethernet-100                  # whose latency and transport it has
  *   tolerance: {compute: 0.1, memory: 0.05, bandwidth: 0.2, network: 0.15}
  *
+ * A node that is there twice, a link whose bandwidth is none or that joins a node to itself are left out and counted
+ * (base/mended.h). A link that nothing is known of, where the document has no `network`, is as slow as the slowest of its two nodes.
+ *
  * In the cluster that is written an island is a node group with one port per node, at the rate of the slowest link
  * inside it; what a link to another island lacks to that stands under `links`.
  */
@@ -18,9 +21,12 @@
 #include <stdlib.h>
 
 #include "base/check.h"
+#include "base/codes.h"
+#include "base/mended.h"
 #include "base/str.h"
 #include "cluster/cluster_internal.h"
 #include "cluster/islands_find.h"
+#include "spec/doc_internal.h"
 #include "spec/field.h"
 
 #define MAX_BPS 1e15
@@ -87,6 +93,7 @@ struct reader {
     struct document document;
     struct maq_arena *arena;
     struct maq_diag *diag;
+    struct maq_mending mended;
 };
 
 struct owner {
@@ -108,6 +115,10 @@ static enum maq_status read_map(void *target, const struct maq_field *fields, st
     return maq_fields_read_map(target, fields, map, what, r->arena, r->diag);
 }
 
+/* Left out, in the words of the fault that it would be. */
+#define LEAVE_OUT(r, kind, where, ...)                                                                                 \
+    maq_mend_at(&(r)->mended, kind, maq_diag_place((r)->diag, where).line, MAQ_CODE_ISLANDS, where, __VA_ARGS__)
+
 static uint32_t node_named(const struct reader *r, struct maq_str name)
 {
     uint32_t i = 0;
@@ -123,7 +134,7 @@ static enum maq_status read_node(struct reader *r, struct maq_node *map)
     struct maq_node name = {.kind = MAQ_NODE_SCALAR, .at = map->at};
     MAQ_TRY(read_map(&row, node_fields, map, "node", r));
     if (node_named(r, row.name) < r->out->n_nodes)
-        return WRONG(r, map->at, NULL, "a second node '%.*s'", (int)row.name.len, row.name.ptr);
+        return LEAVE_OUT(r, MAQ_MEND_REPEATED, map->at, "a second node '%.*s'", (int)row.name.len, row.name.ptr);
     name.text = row.device;
     MAQ_TRY(maq_device_load(&device, &name, r->arena, r->diag)); /* the name is known */
     row.node.name = maq_arena_strdup(r->arena, row.name);
@@ -154,10 +165,26 @@ static enum maq_status read_nodes(struct reader *r)
     return status;
 }
 
+/* Whether the bandwidth of a link is none: zero, below zero, beyond what links have. */
+static bool has_no_bandwidth(struct maq_node *map, struct reader *r)
+{
+    struct link_row row = {.between = NULL};
+    struct maq_diag *quiet = maq_diag_new();
+    bool none =
+        quiet && read_map(&row, link_fields, map, "link", &(struct reader){.arena = r->arena, .diag = quiet}) != MAQ_OK;
+    for (size_t i = 0; none && i < maq_diag_count(quiet); i++)
+        none = maq_diag_at(quiet, i)->code == MAQ_CODE_OUT_OF_RANGE ||
+               maq_diag_at(quiet, i)->code == MAQ_CODE_BAD_QUANTITY;
+    maq_diag_free(quiet);
+    return none;
+}
+
 static enum maq_status read_link(struct reader *r, struct maq_node *map)
 {
     struct link_row row = {.between = NULL};
     uint32_t end[2] = {0}, n = r->out->n_nodes, k = 0;
+    if (!maq_diag_strict(r->diag) && has_no_bandwidth(map, r))
+        return LEAVE_OUT(r, MAQ_MEND_VALUE, map->at, "the bandwidth of a link is none");
     MAQ_TRY(read_map(&row, link_fields, map, "link", r));
     row.between->used = true;
     if (row.between->kind != MAQ_NODE_SEQ || row.between->count != 2)
@@ -170,9 +197,37 @@ static enum maq_status read_link(struct reader *r, struct maq_node *map)
                          name->kind == MAQ_NODE_SCALAR ? (int)name->text.len : 0, name->text.ptr ? name->text.ptr : "");
     }
     if (end[0] == end[1])
-        return WRONG(r, row.between->at, NULL, "a link joins two different nodes");
+        return LEAVE_OUT(r, MAQ_MEND_VALUE, row.between->at, "a link joins two different nodes");
     r->link_bps[(size_t)end[0] * n + end[1]] = r->link_bps[(size_t)end[1] * n + end[0]] = row.bps;
     return MAQ_OK;
+}
+
+/* The slowest measured link of each node; infinite where it has none. */
+static double *slowest_links(const struct reader *r)
+{
+    uint32_t n = r->out->n_nodes;
+    double *slowest = MAQ_ARENA_NEW(r->arena, double, n);
+    for (uint32_t i = 0; slowest && i < n; i++) {
+        slowest[i] = HUGE_VAL;
+        for (uint32_t k = 0; k < n; k++)
+            if (r->link_bps[(size_t)i * n + k] > 0)
+                slowest[i] = fmin(slowest[i], r->link_bps[(size_t)i * n + k]);
+    }
+    return slowest;
+}
+
+/* A link that nothing is known of. */
+static enum maq_status fill_link(double *bps, struct reader *r, const double *slowest, uint32_t i, uint32_t k)
+{
+    *bps = r->document.network_bps > 0 ? r->document.network_bps : fmin(slowest[i], slowest[k]);
+    if (r->document.network_bps > 0)
+        return MAQ_OK;
+    if (!isfinite(*bps) || maq_diag_strict(r->diag))
+        return maq_diag_fail(MAQ_BAD_INPUT, r->diag, MAQ_CODE_ISLANDS, r->document.nodes->at,
+                             "add a link, or `network: 24 Gb/s` for all that have none",
+                             "nothing is known of the link between %s and %s", r->nodes[k].name, r->nodes[i].name);
+    return maq_mend(&r->mended, MAQ_MEND_LINK, 0, MAQ_CODE_ISLANDS, "nothing is known of the link between %s and %s",
+                    r->nodes[k].name, r->nodes[i].name);
 }
 
 /* Links that are measured, then the network for the rest. */
@@ -189,15 +244,14 @@ static enum maq_status read_links(struct reader *r)
         enum maq_status one = read_link(r, map);
         status = one == MAQ_OK ? status : one;
     }
+    const double *slowest = slowest_links(r);
+    if (!slowest)
+        return maq_no_memory(r->diag, NULL);
     for (uint32_t i = 0; i < n && status == MAQ_OK; i++)
         for (uint32_t k = 0; k < i; k++) {
             double *bps = &r->link_bps[(size_t)i * n + k];
-            if (*bps == 0 && r->document.network_bps == 0)
-                return maq_diag_fail(MAQ_BAD_INPUT, r->diag, MAQ_CODE_ISLANDS, r->document.nodes->at,
-                                     "add a link, or `network: 24 Gb/s` for all that have none",
-                                     "nothing is known of the link between %s and %s", r->nodes[k].name,
-                                     r->nodes[i].name);
-            *bps = *bps == 0 ? r->document.network_bps : *bps;
+            if (*bps == 0)
+                MAQ_TRY(fill_link(bps, r, slowest, i, k));
             r->link_bps[(size_t)k * n + i] = *bps;
         }
     return status;
@@ -298,7 +352,7 @@ static char *write_cluster(const struct maq_islands *s, struct maq_str fabric)
     return NULL;
 }
 
-static enum maq_status read(struct owner *o, struct maq_doc *doc, struct maq_diag *diag)
+static enum maq_status read(struct owner *o, const char *name, struct maq_doc *doc, struct maq_diag *diag)
 {
     struct reader r = {.out = &o->islands, .arena = &o->arena, .diag = diag};
     struct maq_node *root = doc->root, none = {.kind = MAQ_NODE_MAP};
@@ -307,8 +361,10 @@ static enum maq_status read(struct owner *o, struct maq_doc *doc, struct maq_dia
     MAQ_TRY(read_map(&r.document, document_fields, root, "document of measured nodes", &r));
     MAQ_TRY(read_map(&o->islands.tolerance, tolerance_fields, r.document.tolerance ? r.document.tolerance : &none,
                      "tolerance", &r));
+    maq_mending_begin(&r.mended, name, "line", "nodes", diag);
     MAQ_TRY(read_nodes(&r));
     MAQ_TRY(read_links(&r));
+    MAQ_TRY(maq_mending_end(&r.mended, r.out->n_nodes));
     MAQ_TRY(find(&r));
     o->document = write_cluster(&o->islands, r.document.fabric);
     o->islands.document = o->document;
@@ -325,7 +381,7 @@ enum maq_status maq_islands_load(struct maq_islands **out, const char *path, str
     o->islands.owner = o;
     enum maq_status status = maq_doc_load(&doc, path, MAQ_ORIGIN_DOCUMENT, diag);
     if (status == MAQ_OK)
-        status = read(o, &doc, diag);
+        status = read(o, maq__doc_name(path), &doc, diag);
     maq_doc_fini(&doc);
     if (status == MAQ_OK)
         *out = &o->islands;

@@ -2,6 +2,9 @@
 /*
  * csv.c - one pass over the bytes: fields into a growing list, a check of the width at the end of each record.
  *
+ * A record of another width, or with a quote that is none, is what a launcher or a crash left in a table: it is left out and counted
+ * (base/mended.h). A quote that is never closed ends with its line, so that it does not take the rest of the table with it.
+ *
  * The number of fields is bounded by the number of commas and line ends plus one, which is counted first: the arena gets one request.
  */
 #include "validate/csv.h"
@@ -9,6 +12,7 @@
 #include <string.h>
 
 #include "base/check.h"
+#include "base/mended.h"
 #include "base/str.h"
 #include "base/text.h"
 #include "validate/codes.h"
@@ -21,7 +25,10 @@ struct csv_reader {
     uint32_t file;
     struct maq_csv_field *fields;
     size_t n_fields, max_fields;
-    bool bad;
+    const char *fault; /* of the record that is read; NULL: it has none */
+    size_t fault_at;
+    bool failed; /* out of memory */
+    struct maq_mending mended;
 };
 
 static struct maq_span span_at(const struct csv_reader *r, size_t off, size_t len)
@@ -53,7 +60,7 @@ static struct maq_str unquote(struct csv_reader *r, struct maq_str raw)
     char *copy = MAQ_ARENA_NEW(r->arena, char, raw.len + 1);
     size_t n = 0;
     if (!copy) {
-        r->bad = true;
+        r->failed = true;
         return MAQ_STR("");
     }
     for (size_t i = 0; i < raw.len; i++) {
@@ -62,6 +69,16 @@ static struct maq_str unquote(struct csv_reader *r, struct maq_str raw)
             i++;
     }
     return (struct maq_str){copy, n};
+}
+
+/* A field whose quotes are none: it, and its record, end with the line that it begins in. */
+static void end_with_line(struct csv_reader *r, struct maq_csv_field *f, size_t open, const char *fault, size_t at)
+{
+    r->fault = fault;
+    r->fault_at = at;
+    for (r->at = open; r->at < r->n && r->s[r->at] != '\n';)
+        r->at++;
+    *f = (struct maq_csv_field){{r->s + open, r->at - open}, (uint32_t)open, (uint32_t)(r->at - open)};
 }
 
 static void read_quoted(struct csv_reader *r, struct maq_csv_field *f)
@@ -77,22 +94,14 @@ static void read_quoted(struct csv_reader *r, struct maq_csv_field *f)
         }
     }
     if (r->at >= r->n) {
-        maq_diag_add(r->diag, MAQ_ERROR, MAQ_CODE_CSV_QUOTE, span_at(r, open, 1),
-                     "a quote inside a field is written twice", "this quote is never closed");
-        r->bad = true;
-        *f = (struct maq_csv_field){{r->s + from, r->n - from}, (uint32_t)open, (uint32_t)(r->n - open)};
+        end_with_line(r, f, open, "this quote is never closed", open);
         return;
     }
     struct maq_str raw = {r->s + from, r->at - from};
     r->at++;
     *f = (struct maq_csv_field){unquote(r, raw), (uint32_t)open, (uint32_t)(r->at - open)};
-    if (!at_field_end(r)) {
-        maq_diag_add(r->diag, MAQ_ERROR, MAQ_CODE_CSV_QUOTE, span_at(r, r->at, 1),
-                     "a quote inside a field is written twice", "text after the closing quote of a field");
-        r->bad = true;
-        while (!at_field_end(r))
-            r->at++;
-    }
+    if (!at_field_end(r))
+        end_with_line(r, f, open, "text after the closing quote of a field", r->at);
 }
 
 static void read_field(struct csv_reader *r, struct maq_csv_field *f)
@@ -115,6 +124,7 @@ static bool read_record(struct csv_reader *r, size_t *first)
     if (r->at >= r->n)
         return false;
     *first = r->n_fields;
+    r->fault = NULL;
     for (;;) {
         MAQ_ASSERT(r->n_fields < r->max_fields);
         read_field(r, &r->fields[r->n_fields++]);
@@ -140,27 +150,35 @@ static enum maq_status check_header(const struct csv_reader *r, uint32_t n)
     return status;
 }
 
+/* A record that is left out. */
+static enum maq_status leave_out(struct csv_reader *r, size_t first, size_t width)
+{
+    const struct maq_csv_field *f = &r->fields[first];
+    size_t got = r->n_fields - first;
+    struct maq_span at = r->fault ? span_at(r, r->fault_at, 1) : span_at(r, f->off, f->len);
+    uint64_t line = r->diag ? maq_diag_place(r->diag, at).line : 0;
+    r->n_fields = first;
+    if (r->fault)
+        return maq_mend_at(&r->mended, MAQ_MEND_LINE, line, MAQ_CODE_CSV_QUOTE, at, "%s", r->fault);
+    return maq_mend_at(&r->mended, MAQ_MEND_LINE, line, MAQ_CODE_CSV_WIDTH, at,
+                       "this record has %zu fields, the table %zu columns", got, width);
+}
+
 static enum maq_status read_rows(struct maq_csv *out, struct csv_reader *r, size_t width)
 {
     size_t first;
     uint32_t rows = 0;
     while (read_record(r, &first)) {
-        size_t got = r->n_fields - first;
-        if (got != width) {
-            maq_diag_add(r->diag, MAQ_ERROR, MAQ_CODE_CSV_WIDTH, span_at(r, r->fields[first].off, r->fields[first].len),
-                         "a field with a comma in it needs double quotes",
-                         "this record has %zu fields, the table %zu columns", got, width);
-            r->bad = true;
-            r->n_fields = first;
-        } else if (++rows > MAQ_CSV_MAX_ROWS) {
+        if (r->fault || r->n_fields - first != width)
+            MAQ_TRY(leave_out(r, first, width));
+        else if (++rows > MAQ_CSV_MAX_ROWS)
             return maq_diag_fail(MAQ_LIMIT, r->diag, MAQ_CODE_CSV_SIZE, span_at(r, r->fields[first].off, 1), NULL,
                                  "more than %u records", MAQ_CSV_MAX_ROWS);
-        }
     }
-    if (r->bad)
-        return MAQ_BAD_INPUT;
+    if (r->failed)
+        return maq_no_memory(r->diag, "the table");
     *out = (struct maq_csv){r->file, (uint32_t)width, rows, r->fields, r->fields + width};
-    return MAQ_OK;
+    return maq_mending_end(&r->mended, rows);
 }
 
 enum maq_status maq_csv_parse(struct maq_csv *out, const char *name, struct maq_str text, struct maq_arena *arena,
@@ -184,6 +202,10 @@ enum maq_status maq_csv_parse(struct maq_csv *out, const char *name, struct maq_
     if (!read_record(&r, &first))
         return maq_diag_fail(MAQ_BAD_INPUT, diag, MAQ_CODE_CSV_HEADER, span_at(&r, 0, 0),
                              "the first line names the columns, separated by commas", "the table is empty");
+    if (r.fault)
+        return maq_diag_fail(MAQ_BAD_INPUT, diag, MAQ_CODE_CSV_QUOTE, span_at(&r, r.fault_at, 1),
+                             "a quote inside a field is written twice", "%s", r.fault);
+    maq_mending_begin(&r.mended, name, "line", "rows", diag);
     size_t width = r.n_fields;
     if (width > MAQ_CSV_MAX_COLUMNS)
         return maq_diag_fail(MAQ_LIMIT, diag, MAQ_CODE_CSV_SIZE, span_at(&r, 0, 1), NULL, "more than %u columns",

@@ -29,7 +29,7 @@ struct maq_csv {
     struct maq_csv_field *fields; /* [n_rows * n_columns] */
 };
 
-/* Reads text (borrowed). All records of a wrong width are reported, then MAQ_BAD_INPUT is returned. */
+/* Reads text (borrowed). Records of another width are left out and counted (base/mended.h). */
 enum maq_status maq_csv_parse(struct maq_csv *out, const char *name, struct maq_str text, struct maq_arena *arena,
                               struct maq_diag *diag);
 

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "base/check.h"
+#include "base/mended.h"
 #include "base/str.h"
 #include "validate/codes.h"
 #include "validate/input.h"
@@ -93,21 +94,27 @@ static enum maq_status read_requests(struct maq_serve_log *log, const char *path
                                      struct maq_diag *diag)
 {
     struct maq_str text, line;
-    uint32_t most = 1;
+    struct maq_mending mended;
+    uint32_t most = 1, number = 0;
     MAQ_TRY(maq__validate_unpack(&text, path, arena, diag));
     for (size_t i = 0; i < text.len; i++)
         most += text.ptr[i] == '\n';
     log->requests = MAQ_ARENA_NEW(arena, struct maq_serve_log_request, most);
     if (!log->requests)
         return maq_no_memory(diag, "a log");
+    maq_mending_begin(&mended, path, "line", "requests", diag);
     while (text.ptr && text.len > 0) {
         text = maq_str_split(text, '\n', &line);
+        number++;
         if (maq_str_trim(line).len == 0)
             continue;
-        if (!read_request(&log->requests[log->n], line))
-            return bad(path, "a line without lengths and times of a request", diag);
-        log->n++;
+        if (read_request(&log->requests[log->n], line))
+            log->n++;
+        else
+            MAQ_TRY(maq_mend(&mended, MAQ_MEND_VALUE, number, MAQ_CODE_SERVE_LOG,
+                             "%s:%u: a line without lengths and times of a request", path, number));
     }
+    MAQ_TRY(maq_mending_end(&mended, log->n));
     if (log->n == 0)
         return bad(path, "no requests", diag);
     qsort(log->requests, log->n, sizeof *log->requests, by_arrival);
