@@ -106,11 +106,19 @@ static void print_error_json(struct cli *cli, enum maq_status status)
     (void)cli_write(cli, text, NULL);
 }
 
+/* As any other writer whose reader has gone (`| head`): a shell sees 141. Who
+ * ignores the signal gets the status of output that failed. */
+static void end_as_a_writer(void)
+{
+    (void)signal(SIGPIPE, SIG_DFL);
+    (void)raise(SIGPIPE);
+}
+
 int main(int argc, char **argv)
 {
     struct cli cli = {0};
     hold_standard_streams();
-    (void)signal(SIGPIPE, SIG_IGN); /* a closed pipe is a failed write */
+    void (*on_pipe)(int) = signal(SIGPIPE, SIG_IGN); /* a closed pipe is a failed write, until all is done */
     maq_set_bug_hook(on_bug);
     cli_look_around(&cli);
     cli.diag = maq_diag_new();
@@ -127,5 +135,7 @@ int main(int argc, char **argv)
     cli_print_diag(&cli);
     maq_diag_free(cli.diag);
     cli_fini(&cli);
+    if (cli.reader_gone && on_pipe == SIG_DFL)
+        end_as_a_writer();
     return status == MAQ_OK ? cli.exit_status : maq_status_exit_code(status);
 }

@@ -2,9 +2,9 @@
 /*
  * output.c - where text goes: standard output, a file, standard error.
  *
- * Every byte is accounted for: a full disk, a closed pipe or a closed standard output is a failure (exit 4), never a
- * shorter report. Of a pipe whose reader has gone nothing is said beside that: who reads ten lines with `head` has what
- * he wants, and whether we were still writing then is chance.
+ * Every byte is accounted for: a full disk or a closed standard output is a failure (exit 4), never a shorter report. Of a pipe
+ * whose reader has gone nothing is said: who reads ten lines with `head` has what he wants, and whether we were still writing then is
+ * chance. Other files are written all the same; then the program ends by SIGPIPE as other writers do (main.c).
  */
 #include <errno.h>
 #include <stdio.h>
