@@ -204,6 +204,10 @@ struct maq_cluster {
     const struct maq_group_link *links;
 };
 
+/* The line that words say which people use for a cluster: 'h100-sxm:8 x 8' of "64 h100", 'a100-80gb:8 x 2' of "2 nodes of 8 a100". false:
+ * they say none, or it does not fit into out. */
+MAQ_API bool maq_cluster_in_words(char *out, size_t size, const char *words);
+
 /* Whether all node groups have the same nodes, and nothing but their ports joins them: they are one group, written as several. */
 MAQ_API bool maq_cluster_one_kind(const struct maq_cluster *cluster);
 

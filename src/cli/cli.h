@@ -38,7 +38,8 @@ struct cli {
     const char *behind, *behind_flag; /* the word behind the last option that takes no value, and that option */
     const char *torn;                 /* the word behind a cluster without quotes, */
     bool torn_told;                   /* and whether that was said */
-    const char **args;                /* what is no option */
+    bool machine_told; /* options that say the machine were met, and the cluster that they mean was said */
+    const char **args; /* what is no option */
     size_t n_args;
     size_t n_before;                  /* of them before a `--` */
     int exit_status;                  /* of a program that was run; 0 = maquette's own */
@@ -245,6 +246,11 @@ enum maq_status cli_job_engine(struct cli *cli, const char *const *words, size_t
 /* Loads the job that a file (NULL: none) and the options describe, and refuses settings that have no effect. `open`: for a search. */
 enum maq_status cli_load_job(struct maq_loaded_job **out, struct cli *cli, const char *path, bool open);
 enum maq_status cli_add_override(struct cli *cli, const char *flag, const char *path, const char *value);
+
+/* The --cluster that options of other programs mean, --gpus 64 --gpu h100; false: `name` is none of them, or they say too little. Whether
+ * a word is the value of one. machine_slips.c */
+bool cli_machine_slip(char hint[256], const char *name, size_t len, int argc, char **argv);
+bool cli_machine_value(const char *text);
 
 /* Hint for another program's word for an option, its name without dashes; name of the command meant by a word. NULL: none. synonyms.c */
 const char *cli_option_synonym(const char *name, size_t len);

@@ -223,12 +223,26 @@ static bool misspelt(struct unknown *u)
     return found(u, &best);
 }
 
-static enum maq_status unknown_option(struct cli *cli, const struct argument *a)
+/* Options that say the machine are one fault, however many there are; their values are no arguments. */
+static bool says_machine(struct unknown *u, const struct argument *a, int argc, char **argv, int *i)
+{
+    if (!knows(u->command, "--cluster", 9) || !cli_machine_slip(u->hint, u->name, u->len, argc, argv))
+        return false;
+    if (!a->value && *i + 1 < argc && cli_machine_value(argv[*i + 1]))
+        ++*i;
+    return true;
+}
+
+static enum maq_status unknown_option(struct cli *cli, const struct argument *a, int argc, char **argv, int *i)
 {
     size_t dashes = a->name_len > 1 && a->text[1] == '-' ? 2 : 1;
     struct unknown u = {cli->command, a->text + dashes, a->name_len - dashes, ""};
-    if (!undashed(&u, dashes) && !meant(&u) && !megatrons(&u) && !engines(&u) && !begun(&u) && !neighbours(&u) &&
-        !misspelt(&u))
+    bool machine = says_machine(&u, a, argc, argv, i), told = cli->machine_told;
+    cli->machine_told |= machine;
+    if (machine && told)
+        return MAQ_USAGE;
+    if (!machine && !undashed(&u, dashes) && !meant(&u) && !megatrons(&u) && !engines(&u) && !begun(&u) &&
+        !neighbours(&u) && !misspelt(&u))
         (void)snprintf(u.hint, sizeof u.hint, "maquette %s --help lists them", cli->command->name);
     int n = (int)(a->name_len < SHOWN ? a->name_len : SHOWN);
     return cli_usage(cli, MAQ_CODE_CLI_OPTION, u.hint, "unknown option '%.*s'", n, a->text);
@@ -389,7 +403,7 @@ static enum maq_status read_any(struct cli *cli, const struct argument *a, int a
         return read_own_option(cli, own, a, argc, argv, i);
     if (find_job_option(&job, cli->command, a))
         return read_job_option(cli, &job, a, argc, argv, i);
-    return unknown_option(cli, a);
+    return unknown_option(cli, a, argc, argv, i);
 }
 
 enum maq_status cli_parse(struct cli *cli, const struct cli_command *command, int argc, char **argv)

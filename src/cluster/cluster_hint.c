@@ -156,38 +156,63 @@ static const char *rented(struct maq_str word, struct maq_arena *arena)
     return NULL;
 }
 
-const char *maq__cluster_hint(struct maq_str text, struct maq_arena *arena)
+/* The line that words before the first comma say, with what is behind it. NULL: they say none. */
+static const char *line_of(const struct meant *m, struct maq_str rest, struct maq_arena *arena)
 {
     struct maq_device device;
+    if (!m->device.ptr || m->strange || (m->n == 0 && !m->boxes) ||
+        maq__device_by_name(&device, m->device, (struct maq_span){0}, arena, NULL) != MAQ_OK)
+        return NULL;
+    int64_t usual = device.devices_per_node > 0 ? device.devices_per_node : 8, per = usual, nodes;
+    if (m->n == 2) {
+        bool first = m->numbers[0] == usual && m->numbers[1] != usual;
+        per = first ? m->numbers[0] : m->numbers[1];
+        nodes = first ? m->numbers[1] : m->numbers[0];
+    } else if (m->boxes) {
+        nodes = m->n == 1 ? m->numbers[0] : 1;
+    } else {
+        per = m->numbers[0] < usual ? m->numbers[0] : usual;
+        nodes = m->numbers[0] / per;
+        if (m->numbers[0] % per != 0)
+            return NULL;
+    }
+    const char *name = device.name;
+    return nodes > 1 ? maq_arena_printf(arena, "%s:%lld x %lld%.*s", name, (long long)per, (long long)nodes,
+                                        (int)rest.len, rest.ptr)
+                     : maq_arena_printf(arena, "%s:%lld%.*s", name, (long long)per, (int)rest.len, rest.ptr);
+}
+
+/* What stands before the first property. */
+static struct maq_str head_of(struct maq_str text)
+{
     size_t end = 0;
     while (end < text.len && text.ptr[end] != ',' && text.ptr[end] != '+')
         end++;
-    struct maq_str head = maq_str_trim((struct maq_str){text.ptr, end});
+    return (struct maq_str){text.ptr, end};
+}
+
+const char *maq__cluster_hint(struct maq_str text, struct maq_arena *arena)
+{
+    struct maq_str before = head_of(text), head = maq_str_trim(before);
     struct meant m = read(head);
     if (!m.device.ptr && m.n == 1 && !m.strange)
         return maq_arena_printf(arena, "a cluster names its devices: 'h100-sxm:8 x 2' is 2 nodes of 8");
     if (!m.device.ptr)
         return rented(head, arena);
-    if (m.strange || (m.n == 0 && !m.boxes) ||
-        maq__device_by_name(&device, m.device, (struct maq_span){0}, arena, NULL) != MAQ_OK)
-        return NULL;
-    int64_t usual = device.devices_per_node > 0 ? device.devices_per_node : 8, per = usual, nodes;
-    if (m.n == 2) {
-        bool first = m.numbers[0] == usual && m.numbers[1] != usual;
-        per = first ? m.numbers[0] : m.numbers[1];
-        nodes = first ? m.numbers[1] : m.numbers[0];
-    } else if (m.boxes) {
-        nodes = m.n == 1 ? m.numbers[0] : 1;
-    } else {
-        per = m.numbers[0] < usual ? m.numbers[0] : usual;
-        nodes = m.numbers[0] / per;
-        if (m.numbers[0] % per != 0)
-            return NULL;
-    }
-    struct maq_str rest = {text.ptr + end, text.len - end};
-    const char *name = device.name;
-    return nodes > 1
-               ? maq_arena_printf(arena, "did you mean '%s:%lld x %lld%.*s'?", name, (long long)per, (long long)nodes,
-                                  (int)rest.len, rest.ptr)
-               : maq_arena_printf(arena, "did you mean '%s:%lld%.*s'?", name, (long long)per, (int)rest.len, rest.ptr);
+    const char *line = line_of(&m, (struct maq_str){text.ptr + before.len, text.len - before.len}, arena);
+    return line ? maq_arena_printf(arena, "did you mean '%s'?", line) : NULL;
+}
+
+bool maq_cluster_in_words(char *out, size_t size, const char *words)
+{
+    struct maq_arena arena;
+    maq_arena_init(&arena, 0);
+    struct maq_str text = maq_str_of(words), before = head_of(text);
+    struct meant m = read(maq_str_trim(before));
+    const char *line = line_of(&m, (struct maq_str){text.ptr + before.len, text.len - before.len}, &arena);
+    bool fits = line && strlen(line) < size;
+    if (fits)
+        memcpy(out, line, strlen(line) + 1);
+    maq_arena_fini(&arena);
+    return fits;
 }
