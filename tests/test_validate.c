@@ -173,6 +173,10 @@ static void test_network(void **state)
          "h100-sxm:8 x 2, nics 8 x 400G ib"},
         {"1x 400G per node", "h100-sxm:8 x 2, nics 1 x 400G "},
         {"4x200Gb/s HDR", "h100-sxm:8 x 2, nics 4 x 200G ib"},
+        {"\"1x Ethernet 100Gb/s, 8x InfiniBand 400Gb/s\"", "h100-sxm:8 x 2, nics 8 x 400G ib"},
+        {"\"8x InfiniBand 400Gb/s, 1x Ethernet 100Gb/s\"", "h100-sxm:8 x 2, nics 8 x 400G ib"},
+        {"\"2x 25G; 4x 200Gb/s RoCE\"", "h100-sxm:8 x 2, nics 4 x 200G roce"},
+        {"\"NVLink 900 GB/s, 400 Gb/s NDR per GPU\"", "h100-sxm:8 x 2, rail 400G ib"},
         {"IB HDR 200Gb/s x 8", "h100-sxm:8 x 2, nics 8 x 200G ib"},
         {"Slingshot 11 4x200", "h100-sxm:8 x 2, nics 4 x 200G slingshot"},
         {"4x HDR InfiniBand", "h100-sxm:8 x 2, nics 4 x 200G ib"},
@@ -195,6 +199,45 @@ static void test_network(void **state)
         maq_job_free(box);
         close_table(&o.t);
     }
+}
+
+/* A number of model chunks that nobody states makes a prediction as wide as the numbers that recipes have. */
+static void test_chunks(void **state)
+{
+    static const struct {
+        const char *columns, *cells;
+        uint32_t n;
+        int64_t first, last;
+    } cases[] = {
+        {"framework", "NeMo 24.12", 4, 1, 8}, /* 8 layers per stage: one chunk, and chunks of 4, 2 and 1 layers */
+        {"framework", "torchtitan", 0, 1, 1}, /* whose recipes do not interleave */
+        {"framework,vp", "NeMo 24.12,2", 0, 2, 2},
+        {"framework,notes", "NeMo 24.12,VPP 4", 0, 4, 4},
+        {"framework,notes", "NeMo 24.12,header prints VP=8; yaml has virtual_pipeline_model_parallel_size 4", 2, 4, 8},
+        {"framework,notes", "NeMo 24.12,plain 1F1B", 0, 1, 1},
+        {"framework,notes", "NeMo 24.12,interleaved schedule", 3, 2, 8},
+    };
+    for (size_t i = 0; i < MAQ_COUNT(cases); i++) {
+        struct one o;
+        interpret(&o, "32,4096,32,2048,256,1,4,16,64,8,H100,x,1", cases[i].columns, cases[i].cells);
+        if (o.in.n_chunks != cases[i].n || o.in.vp != cases[i].first ||
+            (cases[i].n > 0 && o.in.chunks[cases[i].n - 1] != cases[i].last))
+            fail_msg("%s: %u, first %lld", cases[i].cells, o.in.n_chunks, (long long)o.in.vp);
+        close_table(&o.t);
+    }
+    static const char table[] = NEEDED ",framework\n32,4096,32,2048,256,1,4,16,64,8,H100,x,1,NeMo 24.12\n";
+    struct maq_validate_result *r = NULL;
+    assert_int_equal(maq_validate_train_text(&r, "t", maq_str_of(table), NULL, NULL), MAQ_OK);
+    const struct maq_validate_row *row = &r->rows[0];
+    double wide = row->high[MAQ_VALIDATE_TIME] / row->low[MAQ_VALIDATE_TIME];
+    static const char stated[] = NEEDED ",framework,vp\n32,4096,32,2048,256,1,4,16,64,8,H100,x,1,NeMo 24.12,2\n";
+    struct maq_validate_result *s = NULL;
+    assert_int_equal(maq_validate_train_text(&s, "t", maq_str_of(stated), NULL, NULL), MAQ_OK);
+    assert_true(wide > 1.02 * s->rows[0].high[MAQ_VALIDATE_TIME] / s->rows[0].low[MAQ_VALIDATE_TIME]);
+    assert_true(row->points[MAQ_VALIDATE_TIME].predicted < row->high[MAQ_VALIDATE_TIME] &&
+                row->points[MAQ_VALIDATE_TIME].predicted > row->low[MAQ_VALIDATE_TIME]);
+    maq_validate_free(r);
+    maq_validate_free(s);
 }
 
 /* As drivers, clouds and people write them. */
@@ -317,7 +360,12 @@ static void test_plan_phrases(void **state)
         {moe, "overlap_notes,vp,experts,topk", "EP all-to-all/1F1B overlap on,4,256,8",
          "\"overlap_moe_expert_parallel_comm\": true"},
         {moe, "overlap_notes,experts,topk", "EP all-to-all/1F1B overlap on,256,8",
-         "\"virtual_pipeline_model_parallel_size\": 2"},
+         "\"virtual_pipeline_model_parallel_size\": 4"}, /* of 4 layers, as recipes have them */
+        {moe, "framework,notes", "Megatron-LM,1F1B-I with VPP 8", "\"pipeline_schedule\": \"interleaved\""},
+        {moe, "framework,notes", "Megatron-LM,1F1B-I with VPP 8", "\"virtual_pipeline_model_parallel_size\": 8"},
+        {moe, "framework", "DualPipe (DeepSeek)", "\"pipeline_schedule\": \"dualpipe\""},
+        {moe, "notes", "ZB-1p of zero-bubble-pipeline-parallelism", "\"pipeline_schedule\": \"zb-h1\""},
+        {moe, "notes", "schedule ZB-V", "\"pipeline_schedule\": \"zb-v\""},
         {moe, "notes,experts,topk", "\"token drop, capacity factor 1.5\",256,8", "\"moe_expert_capacity_factor\": 1.5"},
         {moe, "notes,experts,topk", "token drop,256,8", "\"moe_token_dispatcher_type\": \"alltoall\""},
         {moe, "overlap_notes,notes,experts,topk", "MoE dispatcher deepep,token drop,256,8",
@@ -760,6 +808,7 @@ int main(void)
         cmocka_unit_test(test_device_names),
         cmocka_unit_test(test_nodes),
         cmocka_unit_test(test_plan_phrases),
+        cmocka_unit_test(test_chunks),
         cmocka_unit_test(test_models),
         cmocka_unit_test(test_skips_of_one_row),
         cmocka_unit_test(test_small_table),

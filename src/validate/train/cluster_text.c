@@ -11,6 +11,9 @@
  *     a scope    "per GPU": a port for every device; "per node", "node-node", "inter-node": all ports of a node together
  *     a kind     InfiniBand, RoCE, Omni-Path, EFA, TCPX, Slingshot; a rate without one is of the kind that the device is usually sold with
  *
+ * A note may name several fabrics, "1x Ethernet 100Gb/s, 8x InfiniBand 400Gb/s": a part with a rate begins another one where there is one
+ * already. NCCL takes the fastest, so the one with the most bandwidth of a node counts, not the first.
+ *
  * A rate for the whole node without a count is spread over as many ports as the node has devices, but for EFA, whose cards have one
  * rate. What is not said is what the device is usually sold with.
  */
@@ -55,7 +58,8 @@ static const char rate_pattern[] = "# tb/s|#tb/s|# tbps|#tbps|# tbit*|#tbit*|# g
                                    "# (gb/s*|# gb|#gb|#gbe|# gbe|#g";
 static const char node_scope[] =
     "per node|per server|per host|node-node|inter-node|internode|node-to-node|between nodes";
-static const char other_traffic[] = "storage|management|pcie-nic|gpu-pcie|pcie|ethernet nic";
+static const char other_traffic[] =
+    "storage|management|pcie-nic|gpu-pcie|pcie|ethernet nic|nvlink*|nvswitch|xgmi|infinity fabric";
 
 #define FASTEST_PORT 800.0 /* Gb/s: XDR. A larger rate alone is that of a node */
 
@@ -102,29 +106,58 @@ static bool read_generation(struct network *net, struct maq_str part)
     return false;
 }
 
-static void read_part(struct network *net, struct maq_str part)
+/* The rate of a part and how many ports have it; false: it has none. */
+static bool read_bandwidth(struct network *net, struct maq_str part)
 {
     struct maq_phrase_match m;
-    if (maq__phrase_in(part, other_traffic, NULL))
-        return;
-    for (size_t i = 0; i < MAQ_COUNT(kinds) && !net->kind; i++)
-        if (maq__phrase_in(part, kinds[i].phrase, NULL))
-            net->kind = kinds[i].kind;
-    if (maq__phrase_in(part, "#gbe&infiniband", NULL)) /* one excludes the other: the rate is that of something else */
-        return;
-    net->per_device |= maq__phrase_in(part, "per gpu|per device|per accelerator", NULL);
-    net->per_node |= maq__phrase_in(part, node_scope, NULL);
-    if (net->gbps > 0)
-        return;
-    if (!read_rate(&net->gbps, part)) {
-        if (!read_generation(net, part) && maq__phrase_in(part, "#x #", &m) && m.number[1] >= 25) { /* "4x200": Gb/s */
+    if (read_rate(&net->gbps, part)) {
+        if (maq__phrase_in(part, "#x|x #|x#", &m) && m.number[0] >= 1 && m.number[0] <= 1024)
             net->ports = (int64_t)m.number[0];
-            net->gbps = m.number[1];
-        }
-        return;
+        return true;
     }
-    if (maq__phrase_in(part, "#x|x #|x#", &m) && m.number[0] >= 1 && m.number[0] <= 1024)
-        net->ports = (int64_t)m.number[0];
+    if (read_generation(net, part))
+        return true;
+    if (!maq__phrase_in(part, "#x #", &m) || m.number[1] < 25) /* "4x200": Gb/s */
+        return false;
+    net->ports = (int64_t)m.number[0];
+    net->gbps = m.number[1];
+    return true;
+}
+
+/* What a part says; of another fabric than `net` where it has a rate and `net` has one: then it goes to *next, and true is returned. */
+static bool read_part(struct network *net, struct network *next, struct maq_str part)
+{
+    struct network own = {0};
+    if (maq__phrase_in(part, other_traffic, NULL))
+        return false;
+    for (size_t i = 0; i < MAQ_COUNT(kinds) && !own.kind; i++)
+        if (maq__phrase_in(part, kinds[i].phrase, NULL))
+            own.kind = kinds[i].kind;
+    own.per_device = maq__phrase_in(part, "per gpu|per device|per accelerator", NULL);
+    own.per_node = maq__phrase_in(part, node_scope, NULL);
+    bool rated = !maq__phrase_in(part, "#gbe&infiniband",
+                                 NULL) && /* one excludes the other: the rate is that of something else */
+                 read_bandwidth(&own, part);
+    if (rated && net->gbps > 0) {
+        *next = own;
+        return true;
+    }
+    if (rated) {
+        net->gbps = own.gbps;
+        net->ports = own.ports;
+    }
+    net->kind = net->kind ? net->kind : own.kind;
+    net->per_device |= own.per_device;
+    net->per_node |= own.per_node;
+    return false;
+}
+
+/* Of a node, as maq__network_text() will take it [Gb/s]. */
+static double node_gbps(const struct network *net, int64_t per_node)
+{
+    if (net->ports > 0)
+        return (double)net->ports * net->gbps;
+    return net->per_node || (net->gbps > FASTEST_PORT && !net->per_device) ? net->gbps : net->gbps * (double)per_node;
 }
 
 static bool is_digit(char c)
@@ -151,17 +184,20 @@ static void add_spread(struct maq_buf *out, struct maq_str note)
     }
 }
 
-static struct network read_network(struct maq_str note)
+static struct network read_network(struct maq_str note, int64_t per_node)
 {
-    struct network net = {0};
+    struct network net = {0}, best = {0}, next;
     while (note.ptr) {
         size_t n = 0;
         while (n < note.len && note.ptr[n] != ',' && note.ptr[n] != ';')
             n++;
-        read_part(&net, (struct maq_str){note.ptr, n});
+        if (read_part(&net, &next, (struct maq_str){note.ptr, n})) {
+            best = node_gbps(&net, per_node) > node_gbps(&best, per_node) ? net : best;
+            net = next;
+        }
         note = n < note.len ? (struct maq_str){note.ptr + n + 1, note.len - n - 1} : (struct maq_str){0};
     }
-    return net;
+    return node_gbps(&net, per_node) > node_gbps(&best, per_node) || best.gbps == 0 ? net : best;
 }
 
 static const char *preset_of(const char *kind)
@@ -188,7 +224,7 @@ enum maq_network_guess maq__network_text(struct maq_buf *b, double *gbps, const 
     struct maq_buf spread;
     maq_buf_init(&spread, 4096);
     add_spread(&spread, note);
-    struct network net = read_network((struct maq_str){spread.ptr, spread.len});
+    struct network net = read_network((struct maq_str){spread.ptr, spread.len}, per_node);
     b->failed |= spread.failed;
     maq_buf_fini(&spread);
     bool cards = net.kind && maq_str_is(maq_str_of(net.kind), "efa");

@@ -15,6 +15,7 @@
 
 #define MAQ_INTERPRET_SETTINGS 64
 #define MAQ_INTERPRET_ASSUMED 48
+#define MAQ_INTERPRET_CHUNKS 8
 
 /* A row that says so runs exchanges of experts under passes of another microbatch. */
 #define MAQ__EP_OVERLAP "ep all-to-all/1f1b overlap on|ep comm overlap"
@@ -46,6 +47,10 @@ struct maq_interpretation {
     struct maq_framework framework;
     const struct maq_framework_plan *profile_plan;
     const char *cluster; /* one-line form */
+
+    /* model chunks per stage that the row may have had, where it does not say: ascending; vp is one of them. n_chunks 0: it is said */
+    int64_t chunks[MAQ_INTERPRET_CHUNKS], vp_chosen; /* vp_chosen: the one to take, 0 = none chosen yet */
+    uint32_t n_chunks;
 
     const char *assumed[MAQ_INTERPRET_ASSUMED];
     uint32_t n_assumed;
@@ -89,6 +94,9 @@ bool maq__set(struct maq_interpretation *in, struct maq_settings *to, const char
     MAQ_PRINTF(4, 5);
 const char *maq__setting(const struct maq_settings *of, const char *key); /* NULL when there is none */
 void maq__unset(struct maq_settings *of, const char *key);
+
+/* Schedule and model chunks of a pipeline, as columns and notes name them. schedule_text.c */
+void maq__interpret_schedule(struct maq_interpretation *in);
 
 /* plan_rules.c: runs the tables of phrases over the row; the profile comes between them. */
 void maq__apply_text_rules(struct maq_interpretation *in);

@@ -151,27 +151,6 @@ static void set_sharding(struct maq_interpretation *in)
 
 /* ---- degrees ---- */
 
-/* Exchanges of experts run under passes of another microbatch, and the pipeline has them: it is interleaved. */
-static bool has_virtual_stages(const struct maq_interpretation *in)
-{
-    int64_t microbatches = in->gbs / (in->dp * in->mbs);
-    return maq__phrase_in(maq_row_text(&in->row, MAQ_COLUMN_overlap_notes), MAQ__EP_OVERLAP, NULL) &&
-           microbatches >= in->pp && microbatches % in->pp == 0 && in->layers >= 2 * in->pp;
-}
-
-static void set_virtual_stages(struct maq_interpretation *in)
-{
-    if (in->vp == 0 && in->pp > 1 && has_virtual_stages(in)) {
-        in->vp = 2;
-        maq__assume(in, "two model chunks per stage: overlap of EP needs some, and vp is not stated");
-    } else if (in->vp == 0 && in->pp > 1)
-        maq__assume(in, "one model chunk per stage: vp is not stated");
-    if (in->vp < 1 || in->pp == 1)
-        in->vp = 1;
-    if (in->pp * in->vp > MAQ_MAX_STAGES)
-        maq__give_up(in, MAQ_VALIDATE_SKIP_REFUSED, "%lld x %lld virtual stages", (long long)in->pp, (long long)in->vp);
-}
-
 /*
  * Layers that do not divide by the virtual stages: Megatron counts embedding and loss as layers where that makes it even
  * (account_for_*_in_pipeline_split); otherwise some layout was used, and a balanced one is taken.
@@ -230,7 +209,7 @@ static void set_sequence_parallel(struct maq_interpretation *in)
 
 static void set_degrees(struct maq_interpretation *in)
 {
-    set_virtual_stages(in);
+    maq__interpret_schedule(in);
     if (in->ep < 1)
         in->ep = 1;
     maq__set(in, &in->plan, "tensor_model_parallel_size", "%lld", (long long)in->tp);

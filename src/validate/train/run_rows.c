@@ -234,6 +234,56 @@ static void keep_assumed(struct maq_validate_row *out, const struct maq_interpre
     out->n_assumed = in->n_assumed;
 }
 
+static void run_one(struct maq_validate_row *out, struct maq_interpretation *in, struct maq_arena *arena, bool *failed)
+{
+    out->devices = (uint32_t)(in->devices > 0 ? in->devices : 0);
+    keep_assumed(out, in, arena, failed);
+    *failed |= in->failed;
+    if (in->skip != MAQ_VALIDATE_SKIP_NONE) {
+        skip_row(out, in->skip, in->why);
+        return;
+    }
+    const char *job = maq_interpret_job(in);
+    *failed |= !job;
+    out->job = job ? job : "";
+    if (job)
+        simulate(out, arena, failed);
+}
+
+static int by_time(const void *pa, const void *pb)
+{
+    double a = ((const struct maq_validate_row *)pa)->points[MAQ_VALIDATE_TIME].predicted,
+           b = ((const struct maq_validate_row *)pb)->points[MAQ_VALIDATE_TIME].predicted;
+    return (a > b) - (a < b);
+}
+
+/* A row that may have had several numbers of model chunks: the one in the middle by time, with an interval over all that can run. */
+static void run_choices(struct maq_validate_row *out, const struct maq_interpretation *first, struct maq_arena *arena,
+                        bool *failed)
+{
+    struct maq_validate_row choice[MAQ_INTERPRET_CHUNKS];
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < first->n_chunks; i++) {
+        struct maq_interpretation in = {.row = first->row, .arena = arena, .vp_chosen = first->chunks[i]};
+        struct maq_validate_row one = *out;
+        maq_interpret_row(&in);
+        run_one(&one, &in, arena, failed);
+        if (one.simulated)
+            choice[n++] = one;
+        else if (i + 1 == first->n_chunks && n == 0)
+            *out = one;
+    }
+    if (n == 0)
+        return;
+    qsort(choice, n, sizeof choice[0], by_time);
+    *out = choice[(n - 1) / 2];
+    for (uint32_t i = 0; i < n; i++)
+        for (int m = 0; m < MAQ_VALIDATE_METRIC_COUNT; m++) {
+            out->low[m] = choice[i].low[m] < out->low[m] ? choice[i].low[m] : out->low[m];
+            out->high[m] = choice[i].high[m] > out->high[m] ? choice[i].high[m] : out->high[m];
+        }
+}
+
 static void run_row(struct maq_validate_row *out, const struct maq_table_row *row, struct maq_arena *arena,
                     bool *failed)
 {
@@ -245,18 +295,10 @@ static void run_row(struct maq_validate_row *out, const struct maq_table_row *ro
     if (!anything_left(out))
         return;
     maq_interpret_row(&in);
-    out->devices = (uint32_t)(in.devices > 0 ? in.devices : 0);
-    keep_assumed(out, &in, arena, failed);
-    *failed |= in.failed;
-    if (in.skip != MAQ_VALIDATE_SKIP_NONE) {
-        skip_row(out, in.skip, in.why);
-        return;
-    }
-    const char *job = maq_interpret_job(&in);
-    *failed |= !job;
-    out->job = job ? job : "";
-    if (job)
-        simulate(out, arena, failed);
+    if (in.skip == MAQ_VALIDATE_SKIP_NONE && in.n_chunks > 1)
+        run_choices(out, &in, arena, failed);
+    else
+        run_one(out, &in, arena, failed);
 }
 
 static void *work(void *user)
