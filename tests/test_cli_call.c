@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "cli/call.h"
+#include "cli/cli.h"
 
 static const char *const train[] = {"train", "--model=llama-3.1-8b", "--cluster=h100-sxm:8", "--tp=2", "--gbs=64"};
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
@@ -154,6 +155,27 @@ static void options_are_those_of_help(void **state)
     assert_false(cli_call_option(&option, "trian", 0));
 }
 
+/* What is left, when the rest takes as long as what is done; nothing before that means something. */
+static void time_left(void **state)
+{
+    static const struct {
+        double elapsed, done, all;
+        const char *says;
+    } cases[] = {{0.5, 50, 100, ""},
+                 {10, 1, 100, ""},
+                 {10, 100, 100, ""},
+                 {10, 0, 0, ""},
+                 {10, 50, 100, ", about 10 s left"},
+                 {30, 10, 100, ", about 4 min left"},
+                 {3600, 20, 100, ", about 4 h left"},
+                 {1e9, 20, 100, ", about 999 h left"}};
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        char left[32];
+        cli_time_left(left, cases[i].elapsed, cases[i].done, cases[i].all);
+        assert_string_equal(left, cases[i].says);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -164,6 +186,7 @@ int main(void)
         cmocka_unit_test(only_the_job_is_read_when_only_that_is_asked),
         cmocka_unit_test(faults_are_those_of_the_command_line),
         cmocka_unit_test(options_are_those_of_help),
+        cmocka_unit_test(time_left),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

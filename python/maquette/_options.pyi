@@ -417,6 +417,7 @@ class RiskOptions(TypedDict, total=False):
     measured: Value
     cost: Union[Literal["analytical", "fitted", "measured"], None]
     price: Value
+    strict: bool
     html: Value
     tokens: Value
     failures: Value

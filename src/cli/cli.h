@@ -44,6 +44,7 @@ struct cli {
     size_t n_before;                  /* of them before a `--` */
     int exit_status;                  /* of a program that was run; 0 = maquette's own */
     double started_s, shown_s;        /* of the progress line; 0 = not begun, not shown */
+    char left[32];                    /* what cli_left() says */
     struct maq_megatron *megatron;    /* what the words behind `--` say; NULL = none */
     struct maq_serve_command *served; /* the same, of a serving engine */
     char **owned;                     /* strings made while parsing */
@@ -213,6 +214,10 @@ const volatile sig_atomic_t *cli_catch_interrupts(struct cli *cli);
 const volatile sig_atomic_t *cli_catch_ends(void);
 /* One line on a terminal's standard error that writes over itself, once a second has passed; "" takes it away. Not thread-safe. */
 void cli_progress(struct cli *cli, const char *fmt, ...) MAQ_PRINTF(2, 3);
+/* ", about 3 min left" for a progress line, when `done` of `all` took as long as it did so far; "" where that says too little. In cli. */
+const char *cli_left(struct cli *cli, double done, double all);
+/* The same of a time. */
+void cli_time_left(char out[32], double elapsed_s, double done, double all);
 
 struct maq_report_opts cli_report_opts(const struct cli *cli, bool to_file);
 

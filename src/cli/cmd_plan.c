@@ -116,11 +116,13 @@ _Static_assert(CLI_COUNT(options) <= CLI_OPTIONS_MAX, "a value per option");
 
 static void show_progress(void *context, const struct maq_search_progress *at)
 {
+    struct cli *cli = context;
+    const char *left = cli_left(cli, at->branches_done, at->counts.branches);
     if (at->best_s > 0)
-        cli_progress(context, "%u of %u cells, best %.4g s, nothing under %.4g s", at->branches_done,
-                     at->counts.branches, at->best_s, at->bound_s);
+        cli_progress(cli, "%u of %u cells, best %.4g s, nothing under %.4g s%s", at->branches_done, at->counts.branches,
+                     at->best_s, at->bound_s, left);
     else
-        cli_progress(context, "%u of %u cells, nothing fits so far", at->branches_done, at->counts.branches);
+        cli_progress(cli, "%u of %u cells, nothing fits so far%s", at->branches_done, at->counts.branches, left);
 }
 
 static enum maq_status read_options(struct cli *cli, struct maq_search_opts *opts)

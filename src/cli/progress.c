@@ -12,6 +12,9 @@
 #define PATIENCE_S 1.0 /* nothing is shown before */
 #define PAUSE_S 0.1    /* between two lines */
 
+/* Of what is to be done, before the rest is estimated: the first parts of a search are no measure of the others. */
+#define LEAST_DONE 0.02
+
 static volatile sig_atomic_t interrupted;
 
 static void interrupt(int number)
@@ -48,6 +51,26 @@ static double now_s(void)
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+void cli_time_left(char out[32], double elapsed_s, double done, double all)
+{
+    out[0] = '\0';
+    if (elapsed_s < PATIENCE_S || done < LEAST_DONE * all || done >= all)
+        return;
+    double left = elapsed_s * (all - done) / done;
+    if (left < 90)
+        (void)snprintf(out, 32, ", about %.0f s left", left < 1 ? 1 : left);
+    else if (left < 90 * 60)
+        (void)snprintf(out, 32, ", about %.0f min left", left / 60);
+    else
+        (void)snprintf(out, 32, ", about %.0f h left", left < 999 * 3600.0 ? left / 3600 : 999);
+}
+
+const char *cli_left(struct cli *cli, double done, double all)
+{
+    cli_time_left(cli->left, cli->started_s > 0 ? now_s() - cli->started_s : 0, done, all);
+    return cli->left;
 }
 
 void cli_progress(struct cli *cli, const char *fmt, ...)

@@ -77,7 +77,8 @@ static enum maq_status read_file(struct answer *a, struct cli *cli)
 
 static void show_progress(void *context, uint32_t done, uint32_t all)
 {
-    cli_progress(context, "%u of %u deployments", done, all);
+    struct cli *cli = context;
+    cli_progress(cli, "%u of %u deployments%s", done, all, cli_left(cli, done, all));
 }
 
 static enum maq_status ask(struct answer *a, struct cli *cli)
