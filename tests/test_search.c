@@ -911,6 +911,34 @@ static void test_nobody_to_share_with(void **unused)
     done(&alone[1]);
 }
 
+/* --- progress --- */
+
+struct heard {
+    uint32_t calls[MAQ_SEARCH_EXPLORES + 1], wrong;
+};
+
+static void hear(void *context, const struct maq_search_progress *at)
+{
+    struct heard *h = context;
+    h->calls[at->phase]++;
+    h->wrong += at->branches_done > at->counts.branches || at->first;
+    h->wrong += at->phase != MAQ_SEARCH_EXPLORES && (at->best_s > 0 || at->bound_s > 0);
+}
+
+/* Every part of a search gives a sign of life: listing its branches, bounding them, going through them. */
+static void test_progress(void **unused)
+{
+    (void)unused;
+    struct heard h = {{0}, 0};
+    struct maq_search_opts opts = {.progress = hear, .context = &h};
+    struct searched s = search(jobs[0].text, &opts);
+    for (int phase = 0; phase <= MAQ_SEARCH_EXPLORES; phase++)
+        assert_true(h.calls[phase] > 0);
+    assert_int_equal(h.calls[MAQ_SEARCH_LISTS], s.result->counts.branches);
+    assert_int_equal(h.wrong, 0);
+    done(&s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -920,6 +948,7 @@ int main(void)
         cmocka_unit_test(test_headroom),
         cmocka_unit_test(test_fit_probability),
         cmocka_unit_test(test_threads),
+        cmocka_unit_test(test_progress),
         cmocka_unit_test(test_brute_force),
         cmocka_unit_test(test_brute_force_switches),
         cmocka_unit_test(test_switches),

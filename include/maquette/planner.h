@@ -34,10 +34,14 @@ struct maq_search_counts {
     uint32_t branches;   /* combinations of what reaches inside a layer; each is costed once */
 };
 
+/* What a search is at: its branches are listed, each gets a lower bound, and those that can win are gone through. */
+enum maq_search_phase { MAQ_SEARCH_LISTS, MAQ_SEARCH_BOUNDS, MAQ_SEARCH_EXPLORES };
 struct maq_search_progress {
     struct maq_search_counts counts;
     uint32_t branches_done;
-    double best_s, bound_s; /* best step so far (0 = none), and the lower bound of all plans */
+    double best_s, bound_s; /* best step so far (0 = none), and the lower bound of all plans (0 = not known yet) */
+    enum maq_search_phase phase;
+    bool first; /* of the small part of a whole space, which is searched before it */
 };
 
 /* One `key=value,value` list: the values that an axis may take. */

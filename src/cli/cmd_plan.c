@@ -117,12 +117,19 @@ _Static_assert(CLI_COUNT(options) <= CLI_OPTIONS_MAX, "a value per option");
 static void show_progress(void *context, const struct maq_search_progress *at)
 {
     struct cli *cli = context;
-    const char *left = cli_left(cli, at->branches_done, at->counts.branches);
+    const uint32_t done = at->branches_done, all = at->counts.branches;
+    const char *part = at->first ? " of the small part first" : "";
+    if (at->phase != MAQ_SEARCH_EXPLORES) {
+        cli_progress(cli, "%s of %u of %u cells%s", at->phase == MAQ_SEARCH_LISTS ? "plans" : "bounds", done, all,
+                     part);
+        return;
+    }
+    const char *left = at->first ? part : cli_left(cli, done, all);
     if (at->best_s > 0)
-        cli_progress(cli, "%u of %u cells, best %.4g s, nothing under %.4g s%s", at->branches_done, at->counts.branches,
-                     at->best_s, at->bound_s, left);
+        cli_progress(cli, "%u of %u cells, best %.4g s, nothing under %.4g s%s", done, all, at->best_s, at->bound_s,
+                     left);
     else
-        cli_progress(cli, "%u of %u cells, nothing fits so far%s", at->branches_done, at->counts.branches, left);
+        cli_progress(cli, "%u of %u cells, nothing fits so far%s", done, all, left);
 }
 
 static enum maq_status read_options(struct cli *cli, struct maq_search_opts *opts)

@@ -167,6 +167,19 @@ static bool gives_up(const struct search *s)
     return s->first && !s->trying && stopped(s);
 }
 
+/* From the thread of the caller alone. */
+static void tell(const struct search *s, enum maq_search_phase phase, uint32_t done)
+{
+    if (!s->opts->progress)
+        return;
+    struct maq_search_progress at = {.counts = s->counts, .branches_done = done, .phase = phase, .first = s->trying};
+    at.counts.branches = s->branches.n;
+    at.best_s = phase == MAQ_SEARCH_EXPLORES && s->n_best > 0 ? s->best[0].step_s : 0;
+    if (phase == MAQ_SEARCH_EXPLORES)
+        at.bound_s = done < s->branches.n ? s->order[done]->bound_s : at.best_s;
+    s->opts->progress(s->opts->context, &at);
+}
+
 static void *work(void *context)
 {
     struct worker *w = context;
@@ -182,6 +195,8 @@ static void *work(void *context)
             w->status = maq_branch_bound(&s->branches.at[i], &s->space, &s->job, w->sweep, &w->scratch);
         else
             explore(w, i);
+        if (w == &s->workers[0])
+            tell(s, s->bounding ? MAQ_SEARCH_BOUNDS : MAQ_SEARCH_EXPLORES, i + 1);
     }
     return NULL;
 }
@@ -219,16 +234,6 @@ static enum maq_status merge(struct search *s)
     return MAQ_OK;
 }
 
-static void tell(const struct search *s, uint32_t done)
-{
-    if (!s->opts->progress || s->trying)
-        return;
-    struct maq_search_progress at = {.counts = s->counts, .branches_done = done};
-    at.best_s = s->n_best > 0 ? s->best[0].step_s : 0;
-    at.bound_s = done < s->branches.n ? s->order[done]->bound_s : at.best_s;
-    s->opts->progress(s->opts->context, &at);
-}
-
 /* Whether a branch can still hold a plan that is reported. */
 static bool worth(const struct search *s, const struct maq_search_branch *branch)
 {
@@ -263,7 +268,7 @@ static enum maq_status explore_all(struct search *s, uint32_t *reached)
         MAQ_TRY(merge(s));
         at = skip(s, to);
         size = 2 * size < LARGEST_ROUND ? 2 * size : LARGEST_ROUND;
-        tell(s, at);
+        tell(s, MAQ_SEARCH_EXPLORES, at);
     }
     *reached = at;
     return MAQ_OK;
@@ -327,6 +332,7 @@ static enum maq_status list_branches(struct search *s)
         s->gave_up = gives_up(s);
         maq_branch_plan(&plan, &s->space, &s->branches.at[i]);
         s->branches.at[i].plans = maq_leaves_count(&s->space, &s->pipelines, &s->job, &plan);
+        tell(s, MAQ_SEARCH_LISTS, i + 1);
     }
     s->order = MAQ_ARENA_NEW(&s->arena, struct maq_search_branch *, s->branches.n);
     s->best = MAQ_ARENA_NEW(&s->arena, struct maq_search_plan, s->top);
