@@ -97,6 +97,17 @@ static void draw_spec(struct spec *s)
     s->gbs = (n > shard ? n / shard : 1) * s->mbs * PICK_N(1, 2, 4, 8) * PICK_N(1, s->pp, s->pp);
 }
 
+/* Of one step: what computes, by kind of operator, is what the categories of computing are made of, in any job. */
+static void parts(const char *text, const struct maq_train_result *r)
+{
+    double kinds = 0, whole = r->bucket_s[MAQ_BUCKET_FORWARD] + r->bucket_s[MAQ_BUCKET_BACKWARD] +
+                              r->bucket_s[MAQ_BUCKET_RECOMPUTE] + r->bucket_s[MAQ_BUCKET_OPTIMIZER];
+    for (int k = 0; k < MAQ_OP_KIND_COUNT; k++)
+        kinds += k != MAQ_OP_GAP && k != MAQ_OP_HOST_COPY ? r->kind_s[k] : 0;
+    if (!(fabs(kinds - whole) <= 1e-9 * whole))
+        fail_msg("kinds of operators take %.12g s, categories of computing %.12g s\n%s", kinds, whole, text);
+}
+
 static struct outcome run(const struct spec *s)
 {
     static const char *const sharding[] = {"no_shard", "optim", "optim_grads", "optim_grads_params"};
@@ -121,6 +132,7 @@ static struct outcome run(const struct spec *s)
             fail_msg("%s\n%s", text, maq_diag_format(diag, 0, false));
         o.runs = true;
         o.step_s = r->step_s;
+        parts(text, r);
         for (uint32_t i = 0; i < r->n_stages; i++)
             o.bytes = fmax(o.bytes, r->stages[i].allocated_bytes);
         maq_train_result_free(r);

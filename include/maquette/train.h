@@ -121,6 +121,7 @@ struct maq_train_result {
     struct maq_train_measured measured;
     uint32_t n_ops;
     struct maq_train_op ops[MAQ_TRAIN_TOP_OPS];
+    double kind_s[MAQ_OP_KIND_COUNT]; /* per step on the critical stage, of what computes: by kind of operator, alone */
     double grad_bytes, optimizer_s, grad_sync_s; /* of the critical stage */
 };
 

@@ -48,6 +48,31 @@ static void add_operators(struct maq_json document, const struct maq_train_resul
     }
 }
 
+/* Whether it computes: pauses do not, nor do copies to and from the host, which run beside. */
+static bool computes(int kind)
+{
+    return kind != MAQ_OP_GAP && kind != MAQ_OP_HOST_COPY;
+}
+
+/* Seconds of what computes by kind of operator, longest first: as long as forward, backward, recompute and optimizer together. */
+static void add_kinds(struct maq_json document, const struct maq_train_result *r)
+{
+    struct maq_json list = maq_json_list(document, "kinds");
+    bool told[MAQ_OP_KIND_COUNT] = {false};
+    for (;;) {
+        int longest = -1;
+        for (int k = 0; k < MAQ_OP_KIND_COUNT; k++)
+            if (computes(k) && !told[k] && r->kind_s[k] > 0 && (longest < 0 || r->kind_s[k] > r->kind_s[longest]))
+                longest = k;
+        if (longest < 0)
+            return;
+        told[longest] = true;
+        struct maq_json row = maq_json_item(list);
+        maq_json_text(row, "kind", maq_op_kind_name((enum maq_op_kind)longest));
+        maq_json_real(row, "time_s", r->kind_s[longest]);
+    }
+}
+
 static void add_provenance(struct maq_json document, const struct maq_train_result *r)
 {
     struct maq_json map = maq_json_map(document, "provenance");
@@ -134,6 +159,7 @@ enum maq_status maq_report_train_json(char **out, const struct maq_train_result 
     for (uint32_t s = 0; s < result->n_stages; s++)
         add_stage(stages, &result->stages[s], s);
     add_operators(d, result);
+    add_kinds(d, result);
     add_provenance(d, result);
     add_assumed(d, result);
     add_origins(d, opts ? opts->explain : NULL);

@@ -243,6 +243,8 @@ static enum maq_status rank_operators(struct maq_train_result *r, const struct m
             continue;
         total += seconds;
         r->provider_share[cost->provider] += seconds;
+        if (!bp->items->at[i].is_coll)
+            r->kind_s[bp->items->at[i].op.kind] += seconds;
         if (r->n_ops < MAQ_TRAIN_TOP_OPS || seconds > r->ops[MAQ_TRAIN_TOP_OPS - 1].seconds)
             add_row(r, bp, i, seconds, busy, &c);
     }
