@@ -274,6 +274,25 @@ def check_risk_run(document, text, found):
     return faults
 
 
+def check_diff(document, text, found):
+    faults = []
+    figure = document["figures"][0]
+    if f'<p class="value">{100 * figure["relative_change"]:+.{1 if abs(figure["relative_change"]) >= 0.09995 else 2}f} %</p>' not in text:
+        faults.append("the change of the first figure is not in the headline")
+    for table in document["tables"]:
+        if "whole" not in table or not any(row["change"] for row in table["rows"]):
+            continue
+        if f'<section id="{table["table"]}">' not in text:
+            faults.append(f"no section for {table['table']}")
+        if found and not close(sum(found["charts"]["chart-" + table["table"]]["sums"][0]), table["change"], 1e-6):
+            faults.append(f"the bars of {table['table']} do not add up to its change")
+    return faults
+
+
+# What pages are made of beside their command.
+BEFORE = ("train --model llama-3.1-8b --cluster h100-sxm:8 --gbs 64 --tp 2 --json --output tp2.json",
+          "train --model llama-3.1-8b --cluster h100-sxm:8 --gbs 64 --tp 4 --pp 2 --json --output tp4.json")
+
 # name, command line, check
 PAGES = [
     ("flagship", "train examples/llama3-405b-16k.yaml", check_train),
@@ -288,6 +307,7 @@ PAGES = [
     ("no-plan", "plan --model llama-3-8b --cluster h100-sxm:1 --gbs 8 --seq 8192 --tp 1", check_plan),
     ("risk-step", "risk --model llama-3.1-8b --cluster 'h100-sxm:8 x 2' --gbs 64 --seq 2048 --tp 2 --pp 2 --draws 1000", check_risk_step),
     ("risk-run", "risk --model llama-3.1-8b --cluster 'h100-sxm:8 x 2' --gbs 64 --seq 2048 --tp 2 --pp 2 --tokens 1T --replicas 1000 --failures llama3 --what-if checkpoint --start 2027-01-31", check_risk_run),
+    ("diff", "diff tp2.json tp4.json", check_diff),
     ("fleet", "serve --model llama-3.1-8b --cluster h100-sxm:8 --isl 500 --osl 100 --concurrency 64 --num-requests 400 --replicas 4 --router least-requests", check_serve),
 ]
 
@@ -368,6 +388,8 @@ def main():
     tap = Tap()
     with Scratch() as scratch:
         pages = []
+        for command in BEFORE:
+            scratch.run(f"maquette {command}")
         for name, command, check in PAGES:
             text, document, faults = check_file(scratch, name, command)
             faults += check(document, text, None) if document else []

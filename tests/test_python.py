@@ -96,6 +96,26 @@ def documents(maquette):
     assert "Infinity" not in one.json_text()
 
 
+def comparisons(maquette):
+    two, four = maquette.train(**SMALL, tp=2), maquette.train(**SMALL, tp=4)
+    with tempfile.TemporaryDirectory() as folder:
+        files = [os.path.join(folder, name) for name in ("two.json", "four.json")]
+        for file, report in zip(files, (two, four)):
+            pathlib.Path(file).write_text(report.json_text(), encoding="utf-8")
+        same(maquette, ("diff", files, {}, " ".join(["diff", *files])))
+        of_files, mixed = maquette.diff(*files), maquette.diff(two, files[1])
+    ours = maquette.diff(two, four)
+    for name in ("settings", "figures", "tables", "of"):
+        assert ours.json()[name] == of_files.json()[name] == mixed.json()[name], name
+    assert ours.files.before == "before" and "step" in ours.text() and ours.ok and not ours.same
+    assert maquette.diff(two, two).same
+    try:
+        maquette.diff(two, maquette.serve(model="gpt2", cluster="h100-sxm:1", rate=1, num_requests=5, isl=16, osl=4))
+        raise AssertionError("nothing was raised")
+    except maquette.InputError as fault:
+        assert fault.diagnostics[0].code == "MAQ1893" and fault.diagnostics[0].file == "after", fault.diagnostics
+
+
 def faults(maquette):
     def fails(kind, call, code, **expected):
         try:
@@ -402,6 +422,7 @@ def main():
     for case in SAME:
         run(f"the same as maquette {case[3][:90]}", same, case)
     run("documents as mappings", documents)
+    run("two results side by side", comparisons)
     run("faults have their places", faults)
     run("columns are views", columns, needs=NUMPY, why="NumPy is not installed")
     run("scans over plans", scans, needs=NUMPY, why="NumPy is not installed")

@@ -12,7 +12,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 from cli_case import PROGRAM, ROOT, Tap  # noqa: E402
 
 sys.path.insert(0, str(ROOT / "tools" / "schema"))
-from documents import DOCUMENTS, document, faults, measured  # noqa: E402
+from documents import DOCUMENTS, document, faults, prepared  # noqa: E402
 
 # Documents that the schemas were not written from.
 OTHERS = {
@@ -26,6 +26,7 @@ OTHERS = {
     "serve.plan": ["serve plan --model llama-3.1-8b --cluster a100-80gb:1 --num-requests 30 --isl 128 --osl 8"],
     "risk.step": ["risk --model llama-3.1-8b --cluster 'h100-sxm:8 x 2, rail 400G' --pp 2 --tp 4 --gbs 32 --draws 500"],
     "risk.run": ["risk --model llama-3.1-8b --cluster 'h100-sxm:8 x 2, rail 400G' --tp 2 --gbs 64 --tokens 20B --replicas 50 --recovery replica"],
+    "diff": ["diff {reports}/rate8.json {reports}/rate4.json"],
     "error": ["serve --model gpt2 --cluster h100-sxm:8", "plan"],
 }
 
@@ -58,7 +59,7 @@ def main():
     tap.result(set(texts) == set(DOCUMENTS), "a schema for each document")
     library = importlib.util.find_spec("jsonschema") is not None
     with tempfile.TemporaryDirectory() as folder:
-        db = measured(PROGRAM, ROOT, folder)
+        db = prepared(PROGRAM, ROOT, folder)
         for name, text in texts.items():
             schema = json.loads(text)
             said = subprocess.run([PROGRAM, "schema", *name.split(".")], capture_output=True, text=True, check=False)

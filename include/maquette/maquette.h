@@ -31,6 +31,7 @@
 #include "maquette/planner_mixed.h"
 #include "maquette/replay.h"
 #include "maquette/report.h"
+#include "maquette/report_diff.h"
 #include "maquette/report_serve.h"
 #include "maquette/risk.h"
 #include "maquette/risk_run.h"

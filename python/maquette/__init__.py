@@ -12,14 +12,14 @@ Options are those of the command line with `_` for `-`: `maquette train --help`,
 from ._call import Diagnostic, Error, InputError, Option, UsageError, options, text_of as _text_of
 from ._columns import Record, Table
 from ._native import lib as _lib
-from ._reports import Fit, Plan, Replayed, Report, Risk, Serve, ServePlan, Train, call, plan, risk, risk_fit, risk_replay, serve, serve_plan, show, train
+from ._reports import Diff, Fit, Plan, Replayed, Report, Risk, Serve, ServePlan, Train, call, diff, plan, risk, risk_fit, risk_replay, serve, serve_plan, show, train
 from ._sweep import Sweep, sweep
 
 __version__: str = _text_of(_lib.maq_version())
 
 __all__ = [
-    "Diagnostic", "Error", "Fit", "InputError", "Option", "Plan", "Record", "Replayed", "Report", "Risk", "Serve", "ServePlan", "Sweep", "Table",
-    "Train", "UsageError", "call", "options", "plan", "risk", "risk_fit", "risk_replay", "serve", "serve_plan", "show", "sweep", "train",
+    "Diagnostic", "Diff", "Error", "Fit", "InputError", "Option", "Plan", "Record", "Replayed", "Report", "Risk", "Serve", "ServePlan", "Sweep", "Table",
+    "Train", "UsageError", "call", "diff", "options", "plan", "risk", "risk_fit", "risk_replay", "serve", "serve_plan", "show", "sweep", "train",
 ]
 
 for _name in __all__:  # in messages they are maquette's, wherever they stand

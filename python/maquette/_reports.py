@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import html
+import os
+import pathlib
 from typing import TYPE_CHECKING, Any, Dict, Iterable, List, Mapping, Optional, Tuple
 
 from . import _call
 from ._call import CommandLine, Diagnostic, Job
 from ._columns import Field, Record, Table, field, figures_html, wrap
-from ._native import lib
+from ._native import ffi, lib
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -129,6 +131,7 @@ class Train(Report):
     advice: Optional[str]
     breakdown: Record
     operators: Table
+    kinds: Table
     provenance: Record
     assumptions: List[str]
 
@@ -254,6 +257,32 @@ class Replayed(Report):
     """A recorded job, run again: maquette.risk.replay/1."""
 
 
+class Diff(Report):
+    """What changed between two reports: maquette.diff/1."""
+
+    same: bool
+    settings: Table
+    figures: Table
+    tables: Table
+
+
+class _Compared:
+    """The texts of a comparison, where commands have their result."""
+
+    def __init__(self, diff: Any, diag: Any) -> None:
+        self.status = lib.MAQ_OK
+        self.text = self._written(lib.maq_report_diff_text, diff, diag)
+        self.json = self._written(lib.maq_report_diff_json, diff, diag)
+
+    @staticmethod
+    def _written(write: Any, diff: Any, diag: Any) -> Any:
+        out = ffi.new("char **")
+        status = write(out, diff, ffi.NULL, diag)
+        if status != lib.MAQ_OK:
+            raise _call.error(status, diag)
+        return ffi.gc(out[0], lib.free)
+
+
 def _report(kind: Any, command: str, arguments: Iterable[Any], given: Mapping[str, Any], command_line: CommandLine = None,
             search: bool = False) -> Any:
     line, document = _call.words(command, arguments, given, command_line)
@@ -306,6 +335,32 @@ def risk_replay(operations: Any, *, meta: Any, **options: Any) -> Replayed:
     """Runs a recorded job again: what it would take without stragglers, and which they are."""
     report: Replayed = _report(Replayed, "risk", ["replay", operations], {"meta": meta, **options})
     return report
+
+
+def diff(before: Any, after: Any) -> Diff:
+    """Compares two reports of one command: results of `train`, `plan`, `serve`, `risk`, `call("replay", ...)`, or files that `--json` wrote.
+
+    >>> job = {"model": "llama-3.1-8b", "cluster": "h100-sxm:8", "workload": {"gbs": 64}}
+    >>> diff(train(job, tp=2), train(job, tp=4)).figures[0].change > 0
+    True
+    """
+    sides = (("before", before), ("after", after))
+    if not any(isinstance(given, Report) for _, given in sides):
+        report: Diff = _report(Diff, "diff", [before, after], {})
+        return report
+    held: List[Any] = []
+    for name, given in sides:
+        if isinstance(given, Report):
+            label, text = name, given.json_text().encode("utf-8")
+        else:
+            label, text = os.fspath(given), pathlib.Path(given).read_bytes()
+        held += [ffi.new("char[]", label.encode("utf-8", "surrogateescape")), ffi.new("char[]", text), len(text)]
+    diag, out = _call.new_diag(), ffi.new("struct maq_diff **")
+    status = lib.maq_diff_parse(out, held[0], {"ptr": held[1], "len": held[2]}, held[3], {"ptr": held[4], "len": held[5]}, diag)
+    if status != lib.MAQ_OK:
+        raise _call.error(status, diag)
+    compared = _Compared(ffi.gc(out[0], lib.maq_diff_free), diag)
+    return Diff(compared, _call.diagnostics(diag), ["diff", *(name for name, _ in sides)])
 
 
 def show(name: str) -> Report:

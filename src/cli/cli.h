@@ -149,8 +149,8 @@ extern const char *const cli_providers[]; /* words of --cost. job_options.c */
 extern const struct cli_command *const cli_commands[]; /* NULL-terminated. commands.c */
 extern const struct cli_command cli_train, cli_plan, cli_islands, cli_risk, cli_show, cli_profile;
 extern const struct cli_command cli_run, cli_capture, cli_graph, cli_replay, cli_emulate;
-extern const struct cli_command cli_validate, cli_serve, cli_serve_plan, cli_completion, cli_manual, cli_schema,
-    cli_explain;
+extern const struct cli_command cli_validate, cli_serve, cli_serve_plan, cli_diff, cli_completion, cli_manual,
+    cli_schema, cli_explain;
 
 extern const char *const cli_comm_sizes[]; /* words of --comm-size. read_capture.c */
 /* The captured job, or the traces, that the arguments name; `comm_size` is the value of --comm-size, or NULL. read_capture.c */

@@ -8,7 +8,15 @@ SMALL = "--model llama-3.1-8b --cluster h100-sxm:8 --gbs 64"
 SERVE = "--model llama-3.1-8b --cluster h100-sxm:1 --num-requests 40 --isl 256 --osl 16"
 EXAMPLE = "examples/llama3-405b-16k.yaml"
 
-# What a schema is called, and the commands; {db} is a file of measured kernels.
+# Reports that are compared, by the names of their files.
+REPORTS = {
+    "tp2": f"train {SMALL} --tp 2 --price 2",
+    "tp4": f"train {SMALL} --tp 4 --pp 2",
+    "rate4": f"serve {SERVE} --rate 4",
+    "rate8": f"serve {SERVE} --rate 8 --weights fp8",
+}
+
+# What a schema is called, and the commands; {db} is a file of measured kernels, {reports} the folder of REPORTS.
 DOCUMENTS = {
     "train": [
         f"train {SMALL} --tp 2",
@@ -68,18 +76,21 @@ DOCUMENTS = {
         f"risk {EXAMPLE} --tokens 1T --replicas 60 --failures llama3 --spares 16 --what-if spares",
         f"risk {EXAMPLE} --tokens 100B --replicas 60 --failures rate=1e-9/node/day --recovery elastic",
     ],
+    "diff": ["diff {reports}/tp2.json {reports}/tp4.json", "diff {reports}/tp4.json {reports}/tp2.json", "diff {reports}/tp2.json {reports}/tp2.json", "diff {reports}/rate4.json {reports}/rate8.json"],
     "error": ["train --model gpt2 --cluster h100-sxm:8 --tp 9", "train missing.yaml", "train --model gpt2 --cluster h100-sxm:8 --tpp 9"],
 }
 
 
 def document(program, command, root, db):
-    done = subprocess.run(f"{program} {command.format(db=db)} --json", shell=True, cwd=root, capture_output=True, text=True, check=False,
+    done = subprocess.run(f"{program} {command.format(db=db, reports=os.path.dirname(db))} --json", shell=True, cwd=root, capture_output=True, text=True, check=False,
                           env={**os.environ, "LC_ALL": "C"})
     return json.loads(done.stdout)
 
 
-def measured(program, root, folder):
-    """A file of measured kernels."""
+def prepared(program, root, folder):
+    """A file of measured kernels, and beside it the reports that are compared."""
+    for name, command in REPORTS.items():
+        subprocess.run(f"{program} {command} --json --output {folder}/{name}.json", shell=True, cwd=root, capture_output=True, check=False)
     db = os.path.join(folder, "kernels.db")
     subprocess.run([program, "profile", "import", "examples/kernels.csv", "--file", db], cwd=root, capture_output=True, check=False)
     return db

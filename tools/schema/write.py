@@ -16,14 +16,15 @@ import sys
 import tempfile
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
-from documents import DOCUMENTS, document, measured  # noqa: E402
+from documents import DOCUMENTS, document, prepared  # noqa: E402
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 # Maps whose keys are names of things: they have values, not members.
 # Parts that several documents have: one definition, of all of them.
 SHARED = ("plan", "workload", "cluster")
 OPEN = {"origins", "peak_flop_per_s", "sustained_flop_per_s", "of_a_request"}
-PAGES = {"train": "json.md", "plan": "json.md", "serve": "json.md", "serve.plan": "json.md", "risk.step": "risk.md", "risk.run": "json.md", "error": "json.md"}
+PAGES = {"train": "json.md", "plan": "json.md", "serve": "json.md", "serve.plan": "json.md", "risk.step": "risk.md", "risk.run": "json.md", "diff": "json.md",
+         "error": "json.md"}
 
 
 def kind_of(value):
@@ -123,7 +124,7 @@ def write(name, documents, parts):
 def main():
     program = str(pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else ROOT / "build" / "maquette").resolve())
     with tempfile.TemporaryDirectory() as folder:
-        db = measured(program, ROOT, folder)
+        db = prepared(program, ROOT, folder)
         documents = {name: [document(program, command, ROOT, db) for command in commands] for name, commands in DOCUMENTS.items()}
         parts = {name: [] for name in SHARED}
         shared_parts(list(documents.values()), parts)
