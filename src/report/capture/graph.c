@@ -3,90 +3,101 @@
 #include "base/check.h"
 #include "base/text.h"
 #include "base/units.h"
+#include "report/capture/graph_parts.h"
 #include "report/json_util.h"
-#include "report/page.h"
 #include "report/words.h"
 
-static void put_classes(struct maq_page *page, const struct maq_report_graph *g)
+void maq_graph_classes_table(struct maq_table *t, const struct maq_report_graph *g)
 {
     static const struct maq_table_column columns[] = {
         {"class", false, true}, {"ranks", true, false},       {"records", true, false}, {"streams", true, false},
         {"steps", true, false}, {"peak memory", true, false}, {"ran", false, false}};
-    struct maq_table t;
     char text[32];
-    maq_table_init(&t, columns, MAQ_COUNT(columns));
+    maq_table_init(t, columns, MAQ_COUNT(columns));
     for (uint32_t i = 0; i < g->capture->n_classes; i++) {
         const struct maq_rank_class *c = &g->capture->class_of_ranks[i];
-        maq_table_row(&t, MAQ_INK_PLAIN);
-        maq_table_cell(&t, "%s", maq_text_clean(&t.arena, c->name));
-        maq_table_cell(&t, "%u", c->n_ranks);
-        maq_table_cell(&t, "%u", c->n_records);
-        maq_table_cell(&t, "%u", c->n_streams);
-        maq_table_cell(&t, "%u", g->stats->steps[i]);
-        maq_table_cell(&t, "%s", maq_format_bytes(text, (double)c->peak_bytes));
-        maq_table_cell(&t, "%s", c->probed ? "yes" : "no");
+        maq_table_row(t, MAQ_INK_PLAIN);
+        maq_table_cell(t, "%s", maq_text_clean(&t->arena, c->name));
+        maq_table_cell(t, "%u", c->n_ranks);
+        maq_table_cell(t, "%u", c->n_records);
+        maq_table_cell(t, "%u", c->n_streams);
+        maq_table_cell(t, "%u", g->stats->steps[i]);
+        maq_table_cell(t, "%s", maq_format_bytes(text, (double)c->peak_bytes));
+        maq_table_cell(t, "%s", c->probed ? "yes" : "no");
     }
-    maq_table_print(page, &t, 0);
-    maq_table_fini(&t);
 }
 
-static void put_axes(struct maq_page *page, const struct maq_capture_stats *s)
+void maq_graph_communicators_table(struct maq_table *t, const struct maq_capture_stats *s)
 {
     static const struct maq_table_column columns[] = {{"communicators", true, false}, {"of ranks", true, false},
                                                       {"apart", true, false},         {"collectives", true, false},
                                                       {"messages", true, false},      {"bytes", true, false}};
-    struct maq_table t;
     char text[32];
-    maq_table_init(&t, columns, MAQ_COUNT(columns));
+    maq_table_init(t, columns, MAQ_COUNT(columns));
     for (uint32_t i = 0; i < s->n_axes; i++) {
         const struct maq_capture_axis *a = &s->axis[i];
-        maq_table_row(&t, MAQ_INK_PLAIN);
-        maq_table_cell(&t, "%u", a->count);
-        maq_table_cell(&t, "%u", a->size);
-        maq_table_cell(&t, a->stride > 0 ? "%u" : "-", a->stride);
-        maq_table_cell(&t, "%.1f", a->collectives);
-        maq_table_cell(&t, "%.1f", a->messages);
-        maq_table_cell(&t, "%s", maq_format_bytes(text, a->bytes));
+        maq_table_row(t, MAQ_INK_PLAIN);
+        maq_table_cell(t, "%u", a->count);
+        maq_table_cell(t, "%u", a->size);
+        maq_table_cell(t, a->stride > 0 ? "%u" : "-", a->stride);
+        maq_table_cell(t, "%.1f", a->collectives);
+        maq_table_cell(t, "%.1f", a->messages);
+        maq_table_cell(t, "%s", maq_format_bytes(text, a->bytes));
     }
-    maq_page_putf(page, MAQ_INK_HEAD, "\ncommunicators, and what a rank sends through each\n");
-    maq_table_print(page, &t, 0);
-    maq_table_fini(&t);
 }
 
-static void put_kinds(struct maq_page *page, const struct maq_capture_stats *s)
+void maq_graph_records_words(struct maq_buf *b, const struct maq_capture_stats *s)
 {
-    struct maq_buf line;
     bool first = true;
-    maq_buf_init(&line, 1 << 14);
     for (uint32_t i = 0; i < s->n_kinds; i++)
         if (s->of_kind[i] > 0) {
-            maq_buf_addf(&line, "%s%llu %s", first ? "" : ", ", (unsigned long long)s->of_kind[i], s->kind_name[i]);
+            maq_buf_addf(b, "%s%llu %s", first ? "" : ", ", (unsigned long long)s->of_kind[i], s->kind_name[i]);
             first = false;
         }
-    maq_buf_adds(&page->out, "\n");
-    maq_page_field(page, 12, "records", line.ptr ? line.ptr : "none");
-    maq_buf_fini(&line);
+    if (first)
+        maq_buf_adds(b, "none");
 }
 
-static void put_top(struct maq_page *page, const struct maq_capture_stats *s)
+void maq_graph_operators_table(struct maq_table *t, const struct maq_capture_stats *s)
 {
     static const struct maq_table_column columns[] = {
         {"operator", false, true}, {"launches", true, false}, {"each", true, false}, {"share", true, false}};
-    struct maq_table t;
     char text[32];
+    maq_table_init(t, columns, MAQ_COUNT(columns));
+    for (uint32_t i = 0; i < s->n_top; i++) {
+        maq_table_row(t, MAQ_INK_PLAIN);
+        maq_table_cell(t, "%s", maq_text_clean(&t->arena, s->top[i].name));
+        maq_table_cell(t, "%llu", (unsigned long long)s->top[i].launches);
+        maq_table_cell(t, "%s", maq_format_time(text, s->top[i].mean_ns * 1e-9));
+        maq_table_cell(t, "%.1f %%", s->compute_ns > 0 ? 100 * s->top[i].total_ns / s->compute_ns : 0.0);
+    }
+}
+
+/* What a table is of stands above it, but above the first. */
+static void put_table(struct maq_page *page, struct maq_table *t, const char *title)
+{
+    if (title)
+        maq_page_putf(page, MAQ_INK_HEAD, "\n%s\n", title);
+    maq_table_print(page, t, 0);
+    maq_table_fini(t);
+}
+
+static void put_in_full(struct maq_page *page, const struct maq_capture_stats *s)
+{
+    struct maq_table t;
+    struct maq_buf line;
+    maq_graph_communicators_table(&t, s);
+    put_table(page, &t, "communicators, and what a rank sends through each");
+    maq_buf_init(&line, 1 << 14);
+    maq_graph_records_words(&line, s);
+    maq_buf_adds(&page->out, "\n");
+    maq_page_field(page, 12, "records", line.ptr ? line.ptr : "");
+    page->out.failed |= line.failed;
+    maq_buf_fini(&line);
     if (s->n_top == 0)
         return;
-    maq_table_init(&t, columns, MAQ_COUNT(columns));
-    for (uint32_t i = 0; i < s->n_top; i++) {
-        maq_table_row(&t, MAQ_INK_PLAIN);
-        maq_table_cell(&t, "%s", maq_text_clean(&t.arena, s->top[i].name));
-        maq_table_cell(&t, "%llu", (unsigned long long)s->top[i].launches);
-        maq_table_cell(&t, "%s", maq_format_time(text, s->top[i].mean_ns * 1e-9));
-        maq_table_cell(&t, "%.1f %%", s->compute_ns > 0 ? 100 * s->top[i].total_ns / s->compute_ns : 0.0);
-    }
-    maq_page_putf(page, MAQ_INK_HEAD, "\nlargest operators, as they were recorded, over all ranks\n");
-    maq_table_print(page, &t, 0);
-    maq_table_fini(&t);
+    maq_graph_operators_table(&t, s);
+    put_table(page, &t, "largest operators, as they were recorded, over all ranks");
 }
 
 enum maq_status maq_report_graph_text(char **out, const struct maq_report_graph *graph,
@@ -94,6 +105,7 @@ enum maq_status maq_report_graph_text(char **out, const struct maq_report_graph 
 {
     const struct maq_capture *c = graph->capture;
     struct maq_page page;
+    struct maq_table t;
     maq_page_init(&page, opts);
     maq_page_putf(&page, MAQ_INK_TITLE, "captured job of %u ranks", c->world);
     if (c->per_node > 0)
@@ -108,12 +120,10 @@ enum maq_status maq_report_graph_text(char **out, const struct maq_report_graph 
                       graph->meets ? "all collectives and messages meet\n"
                                    : "some collectives or messages do not meet: see the diagnostics\n");
     maq_buf_adds(&page.out, "\n");
-    put_classes(&page, graph);
-    if (graph->in_full) {
-        put_axes(&page, graph->stats);
-        put_kinds(&page, graph->stats);
-        put_top(&page, graph->stats);
-    }
+    maq_graph_classes_table(&t, graph);
+    put_table(&page, &t, NULL);
+    if (graph->in_full)
+        put_in_full(&page, graph->stats);
     return maq_page_finish(out, &page, diag);
 }
 

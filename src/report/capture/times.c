@@ -7,8 +7,8 @@
 #include "base/codes.h"
 #include "base/text.h"
 #include "base/units.h"
+#include "report/capture/graph_parts.h"
 #include "report/json_util.h"
-#include "report/page.h"
 #include "report/step_json.h"
 #include "report/words.h"
 
@@ -16,36 +16,25 @@
 #define BAR 24
 #define NAME 64 /* cells of an operator's name */
 
-/* All items of one name, over the nodes of one class. */
-struct row {
-    const char *name;
-    double seconds, count;
-};
-
-struct summary {
-    struct maq_graph_times times;
-    uint32_t class_id, n_rows;
-    struct row *row; /* longest first */
-};
-
 static int by_name(const void *a, const void *b)
 {
-    const struct row *x = a, *y = b;
+    const struct maq_times_row *x = a, *y = b;
     return strcmp(x->name, y->name);
 }
 
 static int by_time(const void *a, const void *b)
 {
-    const struct row *x = a, *y = b;
+    const struct maq_times_row *x = a, *y = b;
     if (x->seconds < y->seconds || x->seconds > y->seconds)
         return x->seconds > y->seconds ? -1 : 1;
     return strcmp(x->name, y->name);
 }
 
-static enum maq_status summarize(struct summary *s, const struct maq_timed_graph *g, const double *finish,
-                                 struct maq_diag *diag)
+enum maq_status maq_times_of(struct maq_times *s, const struct maq_timed_graph *g, const double *finish,
+                             struct maq_diag *diag)
 {
-    struct row *row = calloc((size_t)g->graph.n_items + 1, sizeof *row);
+    *s = (struct maq_times){.n_rows = 0};
+    struct maq_times_row *row = calloc((size_t)g->graph.n_items + 1, sizeof *row);
     enum maq_status status = row ? maq_graph_times(&s->times, &s->class_id, g, finish) : MAQ_NO_MEMORY;
     if (status != MAQ_OK) {
         free(row);
@@ -83,7 +72,7 @@ static enum maq_status summarize(struct summary *s, const struct maq_timed_graph
 
 /* --- text ------------------------------------------------------------------------------------------------------------------ */
 
-static void put_buckets(struct maq_page *page, const struct summary *s)
+static void put_buckets(struct maq_page *page, const struct maq_times *s)
 {
     double largest = 0;
     for (int b = 0; b < MAQ_BUCKET_COUNT; b++)
@@ -100,21 +89,26 @@ static void put_buckets(struct maq_page *page, const struct summary *s)
     }
 }
 
-static void put_rows(struct maq_page *page, const struct summary *s)
+void maq_times_table(struct maq_table *t, const struct maq_times *s, uint32_t most)
 {
     static const struct maq_table_column columns[] = {
         {"operator", false, true}, {"count", true, false}, {"time", true, false}, {"of the whole", true, false}};
-    struct maq_table t;
-    maq_table_init(&t, columns, MAQ_COUNT(columns));
-    for (uint32_t i = 0; i < s->n_rows && i < SHOWN; i++) {
+    maq_table_init(t, columns, MAQ_COUNT(columns));
+    for (uint32_t i = 0; i < s->n_rows && i < most; i++) {
         char time[32];
-        const char *name = maq_text_clean(&t.arena, s->row[i].name);
-        maq_table_row(&t, MAQ_INK_PLAIN);
-        maq_table_cell(&t, "%.*s%s", NAME, name, strlen(name) > NAME ? "..." : "");
-        maq_table_cell(&t, "%.0f", s->row[i].count);
-        maq_table_cell(&t, "%s", maq_format_time(time, s->row[i].seconds));
-        maq_table_cell(&t, "%.1f %%", 100e9 * s->row[i].seconds / s->times.makespan_ns);
+        const char *name = maq_text_clean(&t->arena, s->row[i].name);
+        maq_table_row(t, MAQ_INK_PLAIN);
+        maq_table_cell(t, "%.*s%s", NAME, name, strlen(name) > NAME ? "..." : "");
+        maq_table_cell(t, "%.0f", s->row[i].count);
+        maq_table_cell(t, "%s", maq_format_time(time, s->row[i].seconds));
+        maq_table_cell(t, "%.1f %%", 100e9 * s->row[i].seconds / s->times.makespan_ns);
     }
+}
+
+static void put_rows(struct maq_page *page, const struct maq_times *s)
+{
+    struct maq_table t;
+    maq_times_table(&t, s, SHOWN);
     maq_page_putf(page, MAQ_INK_PLAIN, "\n");
     maq_table_print(page, &t, 0);
     maq_table_fini(&t);
@@ -125,10 +119,10 @@ static void put_rows(struct maq_page *page, const struct summary *s)
 enum maq_status maq_report_times_text(char **out, const struct maq_timed_graph *timed, const double *finish,
                                       const struct maq_report_opts *opts, struct maq_diag *diag)
 {
-    struct summary s = {0};
+    struct maq_times s;
     struct maq_page page;
     char time[32];
-    MAQ_TRY(summarize(&s, timed, finish, diag));
+    MAQ_TRY(maq_times_of(&s, timed, finish, diag));
     maq_page_init(&page, opts);
     if (timed->graph.n_classes > 0) {
         uint32_t ranks = timed->graph.multiplicity[s.class_id];
@@ -152,9 +146,9 @@ enum maq_status maq_report_times_json(char **out, const struct maq_timed_graph *
                                       const struct maq_report_opts *opts, struct maq_diag *diag)
 {
     struct maq_json_document document;
-    struct summary s = {0};
+    struct maq_times s;
     (void)opts;
-    MAQ_TRY(summarize(&s, timed, finish, diag));
+    MAQ_TRY(maq_times_of(&s, timed, finish, diag));
     maq_json_begin(&document, "maquette.times/1");
     struct maq_json root = document.root;
     maq_json_real(root, "makespan_s", s.times.makespan_ns * 1e-9);

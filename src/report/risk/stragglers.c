@@ -3,7 +3,7 @@
 #include "base/check.h"
 #include "base/text.h"
 #include "report/json_util.h"
-#include "report/page.h"
+#include "report/risk/stragglers_parts.h"
 #include "report/words.h"
 
 #define SHOWN 8u /* workers in the text */
@@ -54,54 +54,70 @@ enum maq_status maq_report_risk_replay_json(char **out, const struct maq_risk_re
     return maq_json_finish(out, &document, diag);
 }
 
-static void put_table(struct maq_page *page, const struct maq_risk_replayed *r)
+void maq_stragglers_table(struct maq_table *t, const struct maq_risk_replayed *r, uint32_t most)
 {
     static const struct maq_table_column columns[] = {{"slowdown by itself of", false, true}, {"", true, false}};
-    struct maq_table t;
-    uint32_t workers = r->dp * r->pp < SHOWN ? r->dp * r->pp : SHOWN, ranks = r->dp < SHOWN ? r->dp : SHOWN;
-    maq_table_init(&t, columns, MAQ_COUNT(columns));
+    uint32_t workers = r->dp * r->pp < most ? r->dp * r->pp : most, ranks = r->dp < most ? r->dp : most;
+    maq_table_init(t, columns, MAQ_COUNT(columns));
     for (uint32_t i = 0; i < r->pp; i++) {
-        maq_table_row(&t, MAQ_INK_PLAIN);
-        maq_table_cell(&t, "stage %u", r->stage[i].stage);
-        maq_table_cell(&t, "%.4f", r->stage[i].slowdown);
+        maq_table_row(t, MAQ_INK_PLAIN);
+        maq_table_cell(t, "stage %u", r->stage[i].stage);
+        maq_table_cell(t, "%.4f", r->stage[i].slowdown);
     }
     for (uint32_t i = 0; i < ranks; i++) {
-        maq_table_row(&t, MAQ_INK_PLAIN);
-        maq_table_cell(&t, "data-parallel rank %u", r->dp_rank[i].dp_rank);
-        maq_table_cell(&t, "%.4f", r->dp_rank[i].slowdown);
+        maq_table_row(t, MAQ_INK_PLAIN);
+        maq_table_cell(t, "data-parallel rank %u", r->dp_rank[i].dp_rank);
+        maq_table_cell(t, "%.4f", r->dp_rank[i].slowdown);
     }
     for (uint32_t i = 0; i < workers; i++) {
-        maq_table_row(&t, MAQ_INK_PLAIN);
-        maq_table_cell(&t, "worker of rank %u, stage %u", r->worker[i].dp_rank, r->worker[i].stage);
-        maq_table_cell(&t, "%.4f", r->worker[i].slowdown);
+        maq_table_row(t, MAQ_INK_PLAIN);
+        maq_table_cell(t, "worker of rank %u, stage %u", r->worker[i].dp_rank, r->worker[i].stage);
+        maq_table_cell(t, "%.4f", r->worker[i].slowdown);
     }
     for (uint32_t i = 0; i < r->n_operations; i++) {
-        maq_table_row(&t, MAQ_INK_PLAIN);
-        maq_table_cell(&t, "%s", r->operation[i].name);
-        maq_table_cell(&t, "%.4f", r->operation[i].slowdown);
+        maq_table_row(t, MAQ_INK_PLAIN);
+        maq_table_cell(t, "%s", r->operation[i].name);
+        maq_table_cell(t, "%.4f", r->operation[i].slowdown);
     }
-    maq_table_print(page, &t, 0);
-    maq_table_fini(&t);
+}
+
+void maq_stragglers_lines(const struct maq_lines *to, const struct maq_risk_replayed *r)
+{
+    char text[256];
+    maq__snprintf(text, sizeof text, "%#.5g s a step", r->recorded_s);
+    to->put(to->user, "recorded", text);
+    maq__snprintf(text, sizeof text, "%#.5g s; %#.5g s where nothing waits for a launch", r->step_mean_s,
+                  r->no_launch_delay_s);
+    to->put(to->user, "replayed", text);
+    maq__snprintf(text, sizeof text, "%#.5g s: operations of a kind all last the same", r->ideal_s);
+    to->put(to->user, "ideal", text);
+    maq__snprintf(text, sizeof text,
+                  "%.4f; %.1f %% of the loss goes with the slowest 3 %% of workers, %.1f %% with the last stage",
+                  r->slowdown, 100 * r->worker_share, 100 * r->last_stage_share);
+    to->put(to->user, "slowdown", text);
+}
+
+static void put_line(void *user, const char *label, const char *text)
+{
+    maq_page_putf(user, MAQ_INK_PLAIN, "%-8s  %s\n", label, text);
 }
 
 enum maq_status maq_report_risk_replay_text(char **out, const struct maq_risk_replayed *r,
                                             const struct maq_report_opts *opts, struct maq_diag *diag)
 {
     struct maq_page page;
+    struct maq_table t;
+    const struct maq_lines lines = {put_line, &page};
     char a[32];
     maq_page_init(&page, opts);
     maq_page_putf(&page, MAQ_INK_TITLE, "%s recorded steps", maq_words_integer(a, r->n_steps));
     maq_page_putf(&page, MAQ_INK_FAINT, "  dp%u pp%u\n", r->dp, r->pp);
-    maq_page_putf(&page, MAQ_INK_PLAIN, "recorded  %#.5g s a step\n", r->recorded_s);
-    maq_page_putf(&page, MAQ_INK_PLAIN, "replayed  %#.5g s; %#.5g s where nothing waits for a launch\n", r->step_mean_s,
-                  r->no_launch_delay_s);
-    maq_page_putf(&page, MAQ_INK_PLAIN, "ideal     %#.5g s: operations of a kind all last the same\n", r->ideal_s);
-    maq_page_putf(
-        &page, MAQ_INK_PLAIN,
-        "slowdown  %.4f; %.1f %% of the loss goes with the slowest 3 %% of workers, %.1f %% with the last stage\n\n",
-        r->slowdown, 100 * r->worker_share, 100 * r->last_stage_share);
-    put_table(&page, r);
+    maq_stragglers_lines(&lines, r);
+    maq_buf_addc(&page.out, '\n');
+    maq_stragglers_table(&t, r, SHOWN);
+    maq_table_print(&page, &t, 0);
+    maq_table_fini(&t);
     if (r->workers_estimated)
-        maq_page_putf(&page, MAQ_INK_FAINT, "workers: the lesser of their rank's and their stage's slowdown\n");
+        maq_page_putf(&page, MAQ_INK_FAINT, "%s\n", MAQ_STRAGGLERS_ESTIMATED);
     return maq_page_finish(out, &page, diag);
 }
