@@ -289,6 +289,90 @@ def check_diff(document, text, found):
     return faults
 
 
+def check_graph(document, text, found):
+    faults = []
+    if "time" in document:
+        for name, seconds in document["time"].items():
+            share = 100 * seconds / document["makespan_s"]
+            if seconds > 0 and f'<td class="n">{share:.1f} %</td>' not in text:
+                faults.append(f"{name} is not in the table")
+        return faults
+    for one in document["classes"]:
+        if f'<td class="w">{html.escape(one["name"])}</td>' not in text or f'<td class="n">{one["records"]}</td>' not in text:
+            faults.append(f"the class {one['name']} is missing")
+    if found:
+        drawn = found["charts"]["operator-chart"]["sums"][0]
+        if not all(close(a, one["total_s"]) for a, one in zip(drawn, document["operators"])):
+            faults.append("the operators are not drawn")
+    return faults
+
+
+def check_risk_fit(document, text, found):
+    faults = []
+    for number, series in enumerate(document["series"]):
+        for figure in ("p50", "p95", "p99", "mean"):
+            if f'<td class="n">{series[figure]["predicted"]:#.4g} s</td>' not in text:
+                faults.append(f"{figure} of {series['name']} is not in the table")
+        if found and not close(found["charts"][f"quantiles-{number}"]["sums"][0][1], 1):
+            faults.append("the quantiles are not drawn")
+    for record in document["records"]:
+        for kernel in record["kernels"]:
+            if f'<td class="n">{100 * kernel["share"]:.1f} %</td>' not in text:
+                faults.append(f"the kernel {kernel['name']} is missing")
+    return faults
+
+
+def check_risk_replay(document, text, found):
+    faults = [f"stage {one['stage']} is missing" for one in document["by_stage"] if f'<td class="n">{one["slowdown"]:.4f}</td>' not in text]
+    if found:
+        drawn = found["charts"]["step-chart"]["sums"][0]
+        if not all(close(a, one["step_s"]) for a, one in zip(drawn, document["step_times"])):
+            faults.append("the steps are not drawn")
+        if not close(max(x for sums in found["charts"]["worker-chart"]["sums"] for x in sums), max(w["slowdown"] for w in document["by_worker"])):
+            faults.append("the slowest worker is not drawn")
+    return faults
+
+
+def check_composed(document, text, found):
+    faults = []
+    if f'{document["step_time_s"]:.4f} s' not in text:
+        faults.append("the step is not there")
+    stages = [stage for pipeline in document["plans"][0]["pipelines"] for stage in pipeline["stages"]]
+    if text.count("<td class=\"w\">") < len(stages):
+        faults.append("a stage is missing")
+    if found and not all(close(a, stage["compute_s"]) for a, stage in zip(found["charts"]["stage-chart"]["sums"][0], stages)):
+        faults.append("a stage is not drawn")
+    return faults
+
+
+def check_batch(document, text, found):
+    faults = []
+    batch = document["batch"]
+    for part, passes in (("prefill", 1), ("decode", batch["osl"] - 1)):
+        for name, seconds in batch[part].items():
+            if seconds > 0 and f'<td class="n">{seconds / passes * 1e3:.3f} ms</td>' not in text:
+                faults.append(f"{name} of {part} is not in its table")
+    return faults
+
+
+def recordings(folder):
+    """Step times, operations of a recorded job, and a folder of measured layers."""
+    lines = ["step,step_time_s"] + [f"{i},{1.5 + 0.02 * ((i * 7919) % 101 - 50) / 50 + (1.2 if i % 97 == 5 else 0):.6f}" for i in range(400)]
+    (folder / "steps.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    lines = ["step,dp_rank,pp_stage,op,start_us,dur_us"]
+    for step in range(4):
+        for rank in range(2):
+            at = step * 10000
+            for op in ("forward-compute", "backward-compute", "grads-reduce-scatter", "optimizer"):
+                last = (3000 if rank == 1 and "compute" in op else 2000) + 10 * step
+                lines.append(f"{step},{rank},0,{op},{at},{last}")
+                at += last
+    (folder / "ops.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    (folder / "meta.yaml").write_text("dp_size: 2\npp_size: 1\n", encoding="utf-8")
+    case = (pathlib.Path(__file__).resolve().parent / "golden" / "plan-profile" / "cmd").read_text(encoding="utf-8")
+    subprocess.run(["sh", "-c", case.split("\nmaquette ")[0]], cwd=folder, check=True)
+
+
 # What pages are made of beside their command.
 BEFORE = ("train --model llama-3.1-8b --cluster h100-sxm:8 --gbs 64 --tp 2 --json --output tp2.json",
           "train --model llama-3.1-8b --cluster h100-sxm:8 --gbs 64 --tp 4 --pp 2 --json --output tp4.json")
@@ -307,6 +391,12 @@ PAGES = [
     ("no-plan", "plan --model llama-3-8b --cluster h100-sxm:1 --gbs 8 --seq 8192 --tp 1", check_plan),
     ("risk-step", "risk --model llama-3.1-8b --cluster 'h100-sxm:8 x 2' --gbs 64 --seq 2048 --tp 2 --pp 2 --draws 1000", check_risk_step),
     ("risk-run", "risk --model llama-3.1-8b --cluster 'h100-sxm:8 x 2' --gbs 64 --seq 2048 --tp 2 --pp 2 --tokens 1T --replicas 1000 --failures llama3 --what-if checkpoint --start 2027-01-31", check_risk_run),
+    ("graph", "graph examples/captured.mqt --check", check_graph),
+    ("times", "graph examples/profiler-trace.json --times", check_graph),
+    ("risk-fit", "risk fit steps.csv examples/profiler-trace.json --holdout half", check_risk_fit),
+    ("risk-replay", "risk replay ops.csv --meta meta.yaml", check_risk_replay),
+    ("composed", "plan --profile p --model toy --cluster 'fast:2 x 2 + slow:2 x 2' --gbs 16", check_composed),
+    ("batch", "serve --model llama-3.1-8b --cluster h100-sxm:1 --batch 8 --isl 1000 --osl 100", check_batch),
     ("diff", "diff tp2.json tp4.json", check_diff),
     ("fleet", "serve --model llama-3.1-8b --cluster h100-sxm:8 --isl 500 --osl 100 --concurrency 64 --num-requests 400 --replicas 4 --router least-requests", check_serve),
 ]
@@ -388,6 +478,7 @@ def main():
     tap = Tap()
     with Scratch() as scratch:
         pages = []
+        recordings(scratch.path)
         for command in BEFORE:
             scratch.run(f"maquette {command}")
         for name, command, check in PAGES:

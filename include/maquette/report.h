@@ -93,6 +93,11 @@ MAQ_API enum maq_status maq_report_compose_json(char **out, const struct maq_com
                                                 const struct maq_compose_result *result,
                                                 const struct maq_report_opts *opts, struct maq_diag *diag);
 
+/* As one HTML file that needs no network and carries the document. */
+MAQ_API enum maq_status maq_report_compose_html(char **out, const struct maq_compose_problem *problem,
+                                                const struct maq_compose_result *result,
+                                                const struct maq_report_opts *opts, struct maq_diag *diag);
+
 /* The same job on other devices. */
 MAQ_API enum maq_status maq_report_vary_text(char **out, const struct maq_search_variants *variants,
                                              const struct maq_report_opts *opts, struct maq_diag *diag);
@@ -163,11 +168,19 @@ MAQ_API enum maq_status maq_report_risk_fit_text(char **out, const struct maq_ri
 MAQ_API enum maq_status maq_report_risk_fit_json(char **out, const struct maq_risk_fit *fit,
                                                  const struct maq_report_opts *opts, struct maq_diag *diag);
 
+/* As one HTML file that needs no network and carries the document. */
+MAQ_API enum maq_status maq_report_risk_fit_html(char **out, const struct maq_risk_fit *fit,
+                                                 const struct maq_report_opts *opts, struct maq_diag *diag);
+
 /* A recorded job, replayed. */
 MAQ_API enum maq_status maq_report_risk_replay_text(char **out, const struct maq_risk_replayed *replayed,
                                                     const struct maq_report_opts *opts, struct maq_diag *diag);
 /* Schema "maquette.risk.replay/1". */
 MAQ_API enum maq_status maq_report_risk_replay_json(char **out, const struct maq_risk_replayed *replayed,
+                                                    const struct maq_report_opts *opts, struct maq_diag *diag);
+
+/* As one HTML file that needs no network and carries the document. */
+MAQ_API enum maq_status maq_report_risk_replay_html(char **out, const struct maq_risk_replayed *replayed,
                                                     const struct maq_report_opts *opts, struct maq_diag *diag);
 
 /* The distribution of a job's step time. */
@@ -186,6 +199,10 @@ MAQ_API enum maq_status maq_report_times_text(char **out, const struct maq_timed
                                               const struct maq_report_opts *opts, struct maq_diag *diag);
 /* Schema "maquette.times/1". */
 MAQ_API enum maq_status maq_report_times_json(char **out, const struct maq_timed_graph *timed, const double *finish,
+                                              const struct maq_report_opts *opts, struct maq_diag *diag);
+
+/* As one HTML file that needs no network and carries the document. */
+MAQ_API enum maq_status maq_report_times_html(char **out, const struct maq_timed_graph *timed, const double *finish,
                                               const struct maq_report_opts *opts, struct maq_diag *diag);
 
 /* The distribution of its time. */
@@ -229,6 +246,10 @@ MAQ_API enum maq_status maq_report_graph_text(char **out, const struct maq_repor
                                               const struct maq_report_opts *opts, struct maq_diag *diag);
 /* Schema "maquette.graph/1". */
 MAQ_API enum maq_status maq_report_graph_json(char **out, const struct maq_report_graph *graph,
+                                              const struct maq_report_opts *opts, struct maq_diag *diag);
+
+/* As one HTML file that needs no network and carries the document. */
+MAQ_API enum maq_status maq_report_graph_html(char **out, const struct maq_report_graph *graph,
                                               const struct maq_report_opts *opts, struct maq_diag *diag);
 
 /* A replayed job. */

@@ -58,6 +58,11 @@ MAQ_API enum maq_status maq_report_serve_batch_json(char **out, const struct maq
                                                     const struct maq_serve_batch *batch, int64_t size, int64_t prompt,
                                                     int64_t output, const struct maq_report_opts *opts,
                                                     struct maq_diag *diag);
+/* As one HTML file that needs no network and carries the document. */
+MAQ_API enum maq_status maq_report_serve_batch_html(char **out, const struct maq_serve_result *plan,
+                                                    const struct maq_serve_batch *batch, int64_t size, int64_t prompt,
+                                                    int64_t output, const struct maq_report_opts *opts,
+                                                    struct maq_diag *diag);
 
 /* The best deployment (schema maquette.serve.plan/1). */
 struct maq_report_serve_plan {

@@ -25,6 +25,7 @@ struct cli {
     const volatile sig_atomic_t *stop; /* and what asks for an end; NULL = nothing */
     char *text, *json;                 /* a report that was written, until it is delivered; NULL = not in this form */
     enum maq_status text_status, json_status;
+    char *page; /* of --html, until it is written */
     bool color_out, color_err, unicode;
     bool wrote;       /* something is on standard output */
     bool quiet;       /* another process of several reports */
@@ -191,6 +192,11 @@ enum maq_status cli_can_write(struct cli *cli, const char *path);
          (cli)->called || (is_json) ? stem##_json(&(cli)->json, __VA_ARGS__, (opts), (cli)->diag) : MAQ_OK,            \
      cli_deliver((cli), (path)))
 enum maq_status cli_deliver(struct cli *cli, const char *path);
+
+/* The page of a report beside it, where --html asks for one (`file`): made by stem##_html of what the report is made of. output.c */
+#define CLI_PAGE(cli, file, stem, opts, ...)                                                                           \
+    ((file) ? cli_write_page((cli), stem##_html(&(cli)->page, __VA_ARGS__, (opts), (cli)->diag), (file)) : MAQ_OK)
+enum maq_status cli_write_page(struct cli *cli, enum maq_status made, const char *path);
 
 /* What a report was made of, for who called the command, and then owns it; where nobody did it is freed. call.c */
 void cli_keep_job(struct cli *cli, struct maq_loaded_job *job);

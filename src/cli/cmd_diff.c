@@ -17,7 +17,6 @@ static enum maq_status run(struct cli *cli)
 {
     const char *file = cli->values[OPT_OUTPUT], *page = cli->values[OPT_HTML];
     struct maq_diff *diff;
-    char *text;
     if (cli->n_args < 2)
         return cli_usage(cli, MAQ_CODE_CLI_ARGUMENT,
                          "maquette diff BEFORE.json AFTER.json: reports that one command wrote with --json",
@@ -30,10 +29,7 @@ static enum maq_status run(struct cli *cli)
     if (status != MAQ_OK)
         return status;
     struct maq_report_opts opts = cli_report_opts(cli, file != NULL);
-    if (page)
-        status = maq_report_diff_html(&text, diff, &opts, cli->diag);
-    if (page && status == MAQ_OK)
-        status = cli_write(cli, text, page);
+    status = CLI_PAGE(cli, page, maq_report_diff, &opts, diff);
     if (status == MAQ_OK)
         status = CLI_REPORT(cli, cli->values[OPT_JSON], file, maq_report_diff, &opts, diff);
     maq_diff_free(diff);

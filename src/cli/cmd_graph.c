@@ -16,6 +16,7 @@ enum {
     OPT_COMM_SIZE,
     OPT_STRICT,
     OPT_JSON,
+    OPT_HTML,
     OPT_OUTPUT
 };
 
@@ -32,6 +33,7 @@ static const struct cli_option options[] = {
     [OPT_COMM_SIZE] = CLI_OPTION_COMM_SIZE,
     [OPT_STRICT] = CLI_OPTION_STRICT,
     [OPT_JSON] = {"--json", CLI_FLAG, NULL, "JSON instead of text", NULL, NULL},
+    [OPT_HTML] = CLI_OPTION_HTML,
     [OPT_OUTPUT] = CLI_OPTION_OUTPUT,
 };
 _Static_assert(CLI_COUNT(options) <= CLI_OPTIONS_MAX, "a value per option");
@@ -40,6 +42,9 @@ static enum maq_status report(struct cli *cli, const struct maq_report_graph *gr
 {
     const char *file = cli->values[OPT_OUTPUT];
     struct maq_report_opts opts = cli_report_opts(cli, file != NULL);
+    enum maq_status status = CLI_PAGE(cli, cli->values[OPT_HTML], maq_report_graph, &opts, graph);
+    if (status != MAQ_OK)
+        return status;
     return CLI_REPORT(cli, cli->values[OPT_JSON], file, maq_report_graph, &opts, graph);
 }
 
@@ -66,15 +71,19 @@ static enum maq_status look(struct cli *cli, const struct maq_capture *capture)
 static enum maq_status run(struct cli *cli)
 {
     struct maq_capture *capture;
+    const char *format = cli->values[OPT_EXPORT], *file = cli->values[OPT_OUTPUT], *page = cli->values[OPT_HTML];
+    if (format && page)
+        return cli_usage(cli, MAQ_CODE_CLI_OPTION, "without --export", "--html is a report, and --export makes none");
     maq_diag_set_strict(cli->diag, cli->values[OPT_STRICT] != NULL);
-    enum maq_status status = cli_read_capture(cli, &capture, cli->values[OPT_COMM_SIZE]);
+    enum maq_status status = cli_can_write(cli, page);
+    if (status == MAQ_OK)
+        status = cli_read_capture(cli, &capture, cli->values[OPT_COMM_SIZE]);
     if (status != MAQ_OK)
         return status;
-    const char *format = cli->values[OPT_EXPORT], *file = cli->values[OPT_OUTPUT];
     if (format)
         status = cli_graph_export(cli, capture, format, file, cli->values[OPT_EVERY_RANK] != NULL);
     else if (cli->values[OPT_TIMES])
-        status = cli_graph_times(cli, capture, cli->values[OPT_JSON] != NULL, file);
+        status = cli_graph_times(cli, capture, cli->values[OPT_JSON] != NULL, file, page);
     else
         status = look(cli, capture);
     maq_capture_free(capture);
@@ -91,7 +100,7 @@ const struct cli_command cli_graph = {
              "Traces of other tools are read, and written with --export: docs/imports.md.\n",
     .examples = "  maquette graph job.mqt --check --stats\n"
                 "  maquette graph traces/ --write job.mqt\n"
-                "  maquette graph trace.json.gz --times\n"
+                "  maquette graph trace.json.gz --times --html times.html\n"
                 "  maquette graph job.mqt --export perfetto --output job.pftrace\n"
                 "  maquette graph job.mqt --export chakra --output job-et\n",
     .options = options,

@@ -297,14 +297,14 @@ static enum maq_status vary(struct cli *cli, const struct maq_loaded_job *open, 
 
 static enum maq_status compose(struct cli *cli, const struct maq_search_opts *opts)
 {
-    static const int unused[] = {OPT_FULL,    OPT_FREE,         OPT_PARETO,  OPT_EXPLAIN, OPT_ONE_PIPELINE,
-                                 OPT_PLANNER, OPT_PARALLELIZER, OPT_WORKERS, OPT_TIMEOUT, OPT_PREDICT,
-                                 OPT_MIN_FIT, OPT_HTML,         -1};
+    static const int unused[] = {OPT_FULL,         OPT_FREE,    OPT_PARETO,  OPT_EXPLAIN, OPT_ONE_PIPELINE, OPT_PLANNER,
+                                 OPT_PARALLELIZER, OPT_WORKERS, OPT_TIMEOUT, OPT_PREDICT, OPT_MIN_FIT,      -1};
     const char *class_name = cli->values[OPT_CLASS];
     struct cli_compose_options o = {.folder = cli->values[OPT_PROFILE],
                                     .class_name = class_name ? class_name : "degrees",
                                     .output = cli->values[OPT_OUTPUT],
                                     .write = cli->values[OPT_WRITE],
+                                    .html = cli->values[OPT_HTML],
                                     .json = cli->values[OPT_JSON] != NULL,
                                     .top = opts->top,
                                     .threads = opts->threads};

@@ -97,7 +97,9 @@ static enum maq_status run_fit(struct cli *cli)
         written = written == MAQ_OK ? cli_write(cli, text, cli->values[OPT_WRITE]) : written;
     }
     const struct maq_report_opts look = cli_report_opts(cli, file != NULL);
-    status = CLI_REPORT(cli, cli->values[OPT_JSON], file, maq_report_risk_fit, &look, fit);
+    status = CLI_PAGE(cli, cli->values[OPT_HTML], maq_report_risk_fit, &look, fit);
+    if (status == MAQ_OK)
+        status = CLI_REPORT(cli, cli->values[OPT_JSON], file, maq_report_risk_fit, &look, fit);
     maq_risk_fit_free(fit);
     return cli_first_fault(written, status);
 }
@@ -113,7 +115,9 @@ static enum maq_status run_replay(struct cli *cli)
     if (status != MAQ_OK)
         return status;
     const struct maq_report_opts look = cli_report_opts(cli, file != NULL);
-    status = CLI_REPORT(cli, cli->values[OPT_JSON], file, maq_report_risk_replay, &look, replayed);
+    status = CLI_PAGE(cli, cli->values[OPT_HTML], maq_report_risk_replay, &look, replayed);
+    if (status == MAQ_OK)
+        status = CLI_REPORT(cli, cli->values[OPT_JSON], file, maq_report_risk_replay, &look, replayed);
     maq_risk_replayed_free(replayed);
     return status;
 }
@@ -126,9 +130,10 @@ static const struct verb {
 } verbs[] = {
     {"fit", "maquette risk fit step_times.csv --holdout half",
      "a CSV of step times, a trace or a file of measured kernels",
-     EVERYWHERE | BIT(OPT_STRICT) | BIT(OPT_HOLDOUT) | BIT(OPT_COLUMN) | BIT(OPT_WRITE), SIZE_MAX, run_fit},
+     EVERYWHERE | BIT(OPT_HTML) | BIT(OPT_STRICT) | BIT(OPT_HOLDOUT) | BIT(OPT_COLUMN) | BIT(OPT_WRITE), SIZE_MAX,
+     run_fit},
     {"replay", "maquette risk replay ops.csv.gz --meta meta.yaml", "a CSV of operations",
-     EVERYWHERE | BIT(OPT_STRICT) | BIT(OPT_META), 1, run_replay},
+     EVERYWHERE | BIT(OPT_HTML) | BIT(OPT_STRICT) | BIT(OPT_META), 1, run_replay},
 };
 
 /* An option that the verb would not look at is a mistake. */
@@ -224,12 +229,8 @@ static enum maq_status run_step(struct cli *cli, const struct maq_loaded_job *bo
         return status;
     const struct maq_report_opts look = cli_report_opts(cli, file != NULL);
     status = check_fits(cli, box); /* after the options, so that what is wrong with these is said first */
-    if (status == MAQ_OK && cli->values[OPT_HTML]) {
-        char *text;
-        status = maq_report_risk_step_html(&text, step, &look, cli->diag);
-        if (status == MAQ_OK)
-            status = cli_write(cli, text, cli->values[OPT_HTML]);
-    }
+    if (status == MAQ_OK)
+        status = CLI_PAGE(cli, cli->values[OPT_HTML], maq_report_risk_step, &look, step);
     if (status == MAQ_OK)
         status = CLI_REPORT(cli, cli->values[OPT_JSON], file, maq_report_risk_step, &look, step);
     maq_risk_step_free(step);
@@ -349,6 +350,8 @@ static enum maq_status run(struct cli *cli)
     for (size_t i = 0; i < CLI_COUNT(verbs) && cli->n_args > 0; i++)
         if (strcmp(cli->args[0], verbs[i].name) == 0) {
             enum maq_status status = check_verb(cli, &verbs[i]);
+            if (status == MAQ_OK)
+                status = cli_can_write(cli, cli->values[OPT_HTML]);
             return status == MAQ_OK ? verbs[i].run(cli) : status;
         }
     return run_job(cli);

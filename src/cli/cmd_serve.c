@@ -34,6 +34,9 @@ static enum maq_status one_batch(struct cli *cli, const struct maq_job *job, con
     status =
         maq_serve_static(&batch, job, &given->options, given->batch, given->spec.prompt, given->spec.output, cli->diag);
     if (status == MAQ_OK)
+        status = CLI_PAGE(cli, cli->values[SERVE_HTML], maq_report_serve_batch, &opts, plan, &batch, given->batch,
+                          given->spec.prompt, given->spec.output);
+    if (status == MAQ_OK)
         status = CLI_REPORT(cli, cli->values[SERVE_JSON], cli->values[SERVE_OUTPUT], maq_report_serve_batch, &opts,
                             plan, &batch, given->batch, given->spec.prompt, given->spec.output);
     if (status == MAQ_OK && !plan->fits)

@@ -71,14 +71,17 @@ enum maq_status cli_graph_export(struct cli *cli, const struct maq_capture *capt
     return status;
 }
 
-enum maq_status cli_graph_times(struct cli *cli, const struct maq_capture *capture, bool json, const char *file)
+enum maq_status cli_graph_times(struct cli *cli, const struct maq_capture *capture, bool json, const char *file,
+                                const char *html)
 {
     struct run run;
     const struct maq_report_opts look = cli_report_opts(cli, file != NULL);
     enum maq_status status = run_open(cli, &run, capture);
     if (status != MAQ_OK)
         return status;
-    status = CLI_REPORT(cli, json, file, maq_report_times, &look, &run.graph.timed, run.finish);
+    status = CLI_PAGE(cli, html, maq_report_times, &look, &run.graph.timed, run.finish);
+    if (status == MAQ_OK)
+        status = CLI_REPORT(cli, json, file, maq_report_times, &look, &run.graph.timed, run.finish);
     run_close(&run);
     return status;
 }

@@ -16,8 +16,9 @@ extern const char *const cli_export_words[]; /* of --export */
  */
 enum maq_status cli_graph_export(struct cli *cli, const struct maq_capture *capture, const char *format,
                                  const char *path, bool every_rank);
-/* Where its time goes, as text or JSON; file may be NULL. */
-enum maq_status cli_graph_times(struct cli *cli, const struct maq_capture *capture, bool json, const char *file);
+/* Where its time goes, as text or JSON; file may be NULL; html: a page beside it, or NULL. */
+enum maq_status cli_graph_times(struct cli *cli, const struct maq_capture *capture, bool json, const char *file,
+                                const char *html);
 /* The distribution of its step time, as text or JSON; file may be NULL. */
 enum maq_status cli_graph_risk(struct cli *cli, const struct maq_capture *capture,
                                const struct maq_risk_graph_opts *opts, bool json, const char *file);

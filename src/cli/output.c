@@ -66,6 +66,11 @@ enum maq_status cli_deliver(struct cli *cli, const char *path)
     return status;
 }
 
+enum maq_status cli_write_page(struct cli *cli, enum maq_status made, const char *path)
+{
+    return made == MAQ_OK ? cli_write(cli, cli->page, path) : made;
+}
+
 enum maq_status cli_can_write(struct cli *cli, const char *path)
 {
     struct stat found;

@@ -144,7 +144,9 @@ enum maq_status cli_plan_profile(struct cli *cli, const struct cli_compose_optio
         status = maq_compose(&result, &problem, cli->diag);
     if (status != MAQ_OK)
         return status;
-    status = CLI_REPORT(cli, o->json, o->output, maq_report_compose, &opts, &problem, result);
+    status = CLI_PAGE(cli, o->html, maq_report_compose, &opts, &problem, result);
+    if (status == MAQ_OK)
+        status = CLI_REPORT(cli, o->json, o->output, maq_report_compose, &opts, &problem, result);
     if (o->write && result->n_plans > 0 && (status == MAQ_OK || status == MAQ_IO))
         status = cli_first_fault(status, write_plan(cli, result, o->write));
     if (status == MAQ_OK && result->n_plans == 0)

@@ -6,7 +6,7 @@
 #include "cli/cli.h"
 
 struct cli_compose_options {
-    const char *folder, *class_name, *output, *write; /* NULL = not given */
+    const char *folder, *class_name, *output, *write, *html; /* NULL = not given */
     bool json;
     uint32_t top, threads;
 };

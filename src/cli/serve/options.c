@@ -418,7 +418,7 @@ static enum maq_status read_fleet(struct serve_given *out, struct cli *cli)
 /* What is asked of requests that come; of one batch alone there is no such figure. */
 static enum maq_status read_asked(struct serve_given *out, struct cli *cli)
 {
-    static const int asked[] = {SERVE_SLO, SERVE_HTML, SERVE_TRACE, SERVE_POWER};
+    static const int asked[] = {SERVE_SLO, SERVE_TRACE, SERVE_POWER};
     for (size_t i = 0; cli->values[SERVE_BATCH] && i < CLI_COUNT(asked); i++)
         if (cli->values[asked[i]])
             return cli_usage(cli, MAQ_CODE_CLI_VALUE, "--rate, --concurrency or --requests, in place of --batch",

@@ -18,6 +18,7 @@
 #include "base/units.h"
 #include "maquette/serve_fleet.h"
 #include "report/html/html.h"
+#include "report/html/serve_parts.h"
 #include "report/html/serve_samples.h"
 #include "report/money.h"
 #include "report/serve/lines.h"
@@ -299,50 +300,6 @@ static void put_replicas(struct maq_html *h, const struct maq_serve_result *r)
     maq_html_end_section(h);
 }
 
-static void put_parts(struct maq_html *h, const struct maq_serve_result *r)
-{
-    static const char *const colors[MAQ_SERVE_PART_COUNT] = {"c-1", "c-3", "c-8",      "c-6", "c-2",
-                                                             "c-5", "c-7", "c-bubble", "c-4"};
-    maq_html_section(h, "parts", "Where the time of an iteration goes");
-    maq_html_put(h, "<div class=\"scroll\"><table class=\"narrow\"><thead><tr><th scope=\"col\">part</th><th "
-                    "scope=\"col\" class=\"n\">mean</th>"
-                    "<th scope=\"col\" class=\"n\">share</th><th></th></tr></thead>\n<tbody>\n");
-    for (int i = 0; i < MAQ_SERVE_PART_COUNT; i++) {
-        double share = r->busy_s > 0 ? r->part_s[i] / r->busy_s : 0;
-        if (r->part_s[i] <= 0)
-            continue;
-        maq_html_putf(h, "<tr><td>%s</td><td class=\"n\">%.3f ms</td><td class=\"n\">%.1f %%</td>",
-                      maq_serve_part_name((enum maq_serve_part)i),
-                      r->iterations ? r->part_s[i] / (double)r->iterations * 1e3 : 0, 100 * share);
-        maq_html_bar_cell(h, share, colors[i]);
-        maq_html_put(h, "</tr>\n");
-    }
-    maq_html_put(h, "</tbody></table></div>\n");
-    maq_html_end_section(h);
-}
-
-static void put_memory(struct maq_html *h, const struct maq_serve_result *r)
-{
-    static const char *const colors[] = {"c-1", "c-2", "c-7", "c-4", "c-5", "c-6", "c-8"};
-    maq_html_section(h, "memory", "Memory of a GPU");
-    maq_html_put(h, "<div class=\"scroll\"><table class=\"narrow\"><thead><tr><th scope=\"col\">held by</th><th "
-                    "scope=\"col\" class=\"n\">GiB</th>"
-                    "<th scope=\"col\" class=\"n\">of the device</th><th></th></tr></thead>\n<tbody>\n");
-    for (int i = 0; i < MAQ_SERVE_MEM_COUNT; i++) {
-        double share = r->capacity_bytes > 0 ? r->memory[i] / r->capacity_bytes : 0;
-        if (r->memory[i] <= 0)
-            continue;
-        maq_html_putf(h, "<tr><td>%s</td><td class=\"n\">%.2f</td><td class=\"n\">%.1f %%</td>",
-                      maq_serve_memory_name((enum maq_serve_memory)i), r->memory[i] / MAQ_GIB, 100 * share);
-        maq_html_bar_cell(h, share, colors[(size_t)i % MAQ_COUNT(colors)]);
-        maq_html_put(h, "</tr>\n");
-    }
-    maq_html_putf(
-        h, "</tbody><tfoot><tr><td>device</td><td class=\"n\">%.2f</td><td></td><td></td></tr></tfoot></table></div>\n",
-        r->capacity_bytes / MAQ_GIB);
-    maq_html_end_section(h);
-}
-
 enum maq_status maq_report_serve_html(char **out, const struct maq_report_serve_page *page,
                                       const struct maq_report_opts *opts, struct maq_diag *diag)
 {
@@ -379,9 +336,9 @@ enum maq_status maq_report_serve_html(char **out, const struct maq_report_serve_
         put_loads(&h, page);
         put_over_time_charts(&h, page);
         put_replicas(&h, r);
-        put_parts(&h, r);
+        maq_html_serve_parts(&h, "parts", "Where the time of an iteration goes", r->part_s, (double)r->iterations);
     }
-    put_memory(&h, r);
+    maq_html_serve_memory(&h, r);
     status = maq_html_finish(out, &h, document, &more, diag);
     maq_buf_fini(&more);
     maq_buf_fini(&title);

@@ -333,6 +333,24 @@ void maq_serve_deployment_lines(const struct maq_lines *to, const struct maq_ser
     maq_buf_fini(&line);
 }
 
+void maq_serve_batch_lines(const struct maq_lines *to, const struct maq_serve_batch *b, int64_t size, int64_t prompt,
+                           int64_t output)
+{
+    struct maq_buf line;
+    double all = b->prefill_s + b->decode_s, passes = output > 1 ? (double)(output - 1) : 1;
+    maq_buf_init(&line, 1 << 16);
+    maq_buf_addf(&line, "%lld prompt%s of %lld tokens in %.2f ms", (long long)size, maq_words_s(size),
+                 (long long)prompt, b->prefill_s * 1e3);
+    if (output > 1) /* the first token comes out of the prompt */
+        maq_buf_addf(&line, ", then %lld more tokens each at %.3f ms: %.3f s in all", (long long)(output - 1),
+                     b->decode_s / passes * 1e3, all);
+    put(to, "batch", &line);
+    maq_buf_addf(&line, "%.0f tokens/s out, %.0f in and out", (double)(size * output) / all,
+                 (double)(size * (prompt + output)) / all);
+    put(to, "throughput", &line);
+    maq_buf_fini(&line);
+}
+
 void maq_serve_outcome_lines(const struct maq_lines *to, const struct maq_serve_result *r)
 {
     struct maq_buf line;

@@ -11,6 +11,10 @@ void maq_serve_deployment_lines(const struct maq_lines *to, const struct maq_ser
 /* Capacity, pools or replicas, throughput, cost, power, batches, bounds. */
 void maq_serve_outcome_lines(const struct maq_lines *to, const struct maq_serve_result *r);
 
+/* One batch alone: what it takes, tokens a second. */
+void maq_serve_batch_lines(const struct maq_lines *to, const struct maq_serve_batch *b, int64_t size, int64_t prompt,
+                           int64_t output);
+
 /* Latencies with their intervals and quantiles, in milliseconds. The caller ends the table (maq_table_fini()). */
 void maq_serve_latency_table(struct maq_table *t, const struct maq_serve_result *r);
 

@@ -81,27 +81,12 @@ enum maq_status maq_report_serve_batch_text(char **out, const struct maq_serve_r
 {
     struct maq_page page;
     const struct maq_lines to = {put, &page};
-    struct maq_buf line;
-    double all = b->prefill_s + b->decode_s, passes = output > 1 ? (double)(output - 1) : 1;
     maq_page_init(&page, opts);
-    maq_buf_init(&line, 1 << 16);
     maq_serve_deployment_lines(&to, plan);
-    maq_buf_addf(&line, "%lld prompt%s of %lld tokens in %.2f ms", (long long)size, maq_words_s(size),
-                 (long long)prompt, b->prefill_s * 1e3);
-    if (output > 1) /* the first token comes out of the prompt */
-        maq_buf_addf(&line, ", then %lld more tokens each at %.3f ms: %.3f s in all", (long long)(output - 1),
-                     b->decode_s / passes * 1e3, all);
-    put(&page, "batch", line.ptr ? line.ptr : "");
-    page.out.failed |= line.failed;
-    line.len = 0;
-    maq_buf_addf(&line, "%.0f tokens/s out, %.0f in and out", (double)(size * output) / all,
-                 (double)(size * (prompt + output)) / all);
-    put(&page, "throughput", line.ptr ? line.ptr : "");
-    page.out.failed |= line.failed;
+    maq_serve_batch_lines(&to, b, size, prompt, output);
     maq_buf_adds(&page.out, "\n");
     put_batch_parts(&page, "prefill", b->part_s[0], 1);
     if (output > 1)
-        put_batch_parts(&page, "a token", b->part_s[1], passes);
-    maq_buf_fini(&line);
+        put_batch_parts(&page, "a token", b->part_s[1], (double)(output - 1));
     return maq_page_finish(out, &page, diag);
 }

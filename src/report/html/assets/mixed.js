@@ -36,4 +36,21 @@
         plugins: {legend, tooltip: {callbacks: {title, label: item => item.dataset.label + ': ' + item.raw.toFixed(1) + ' GiB'}}}}
     }));
   };
+
+  /* The same of what is composed from a profile: a bar for each stage of each pipeline of the best plan. */
+  maq.draw['maquette.plan.composed'] = report => {
+    if (report.plans.length === 0)
+      return;
+    const several = report.plans[0].pipelines.length > 1;
+    const stages = report.plans[0].pipelines.flatMap((p, k) => p.stages.map((s, i) => ({...s, name: (several ? 'pipeline ' + k + ', ' : '') + 'stage ' + i})));
+    const most = Math.max(...stages.map(s => s.compute_s + s.hop_s)) * 1.03, shape = {barPercentage: 0.9, categoryPercentage: 0.92};
+    document.getElementById('stage-chart').style.setProperty('--rows', stages.length);
+    maq.chart('stage-chart', () => ({
+      type: 'bar',
+      data: {labels: stages.map(s => s.name), datasets: [{label: 'computing', data: stages.map(s => s.compute_s), backgroundColor: maq.color('c-1'), ...shape},
+        {label: 'to the next stage', data: stages.map(s => s.hop_s), backgroundColor: maq.color('c-2'), ...shape}]},
+      options: {indexAxis: 'y', scales: {x: maq.timeAxis('time of a micro batch', most, {stacked: true}), y: {stacked: true, ticks: {autoSkip: false}, grid: {display: false}}},
+        plugins: {tooltip: {callbacks: {label: item => item.dataset.label + ': ' + maq.time(item.raw, 4)}}}}
+    }));
+  };
 }());

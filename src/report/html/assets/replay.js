@@ -46,4 +46,22 @@
       }
     }));
   };
+
+  /* What a captured job holds: its largest operators. */
+  maq.draw['maquette.graph'] = report => {
+    const shown = report.operators.slice(0, 24), place = document.getElementById('operator-chart');
+    if (!place || shown.length === 0)
+      return;
+    const most = Math.max(...shown.map(o => o.total_s)) * 1.03;
+    place.style.setProperty('--rows', shown.length);
+    maq.chart('operator-chart', () => ({
+      type: 'bar',
+      data: {labels: shown.map(o => o.name.length > 40 ? o.name.slice(0, 39) + '…' : o.name), datasets: [{label: 'time', data: shown.map(o => o.total_s), backgroundColor: maq.color('c-1'), barPercentage: 0.9, categoryPercentage: 0.85}]},
+      options: {
+        indexAxis: 'y',
+        scales: {x: maq.timeAxis('recorded time, all ranks', most), y: {ticks: {autoSkip: false}, grid: {display: false}}},
+        plugins: {legend: {display: false}, tooltip: {callbacks: {title: items => shown[items[0].dataIndex].name, label: item => maq.time(item.raw, 4) + ', ' + maq.plain(shown[item.dataIndex].launches) + ' launches of ' + maq.time(shown[item.dataIndex].mean_s, 3)}}}
+      }
+    }));
+  };
 }());

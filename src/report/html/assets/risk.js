@@ -217,4 +217,52 @@
       }
     }));
   };
+
+  /* --- the law of recorded times --- */
+
+  maq.draw['maquette.risk.fit'] = report => report.series.forEach((s, i) => {
+    const shown = ['p50', 'p95', 'p99'].filter(q => s[q].predicted !== null), all = shown.flatMap(q => [s[q].predicted, s[q].low, s[q].high, s[q].observed]).filter(x => x !== null);
+    if (!rows('quantiles-' + i, shown.length))
+      return;
+    if (all.length === 0)
+      return document.getElementById('quantiles-' + i).closest('figure').remove();
+    const low = Math.min(...all), high = Math.max(...all), pad = 0.08 * (high - low || high);
+    const y = q => shown.indexOf(q);
+    const dots = [{label: 'predicted', data: shown.map(q => ({x: s[q].predicted, y: y(q)})), backgroundColor: maq.color('c-1'), borderColor: maq.color('c-1'), pointRadius: 6, showLine: false}];
+    if (shown.some(q => s[q].observed !== null))
+      dots.push({label: 'observed', data: shown.filter(q => s[q].observed !== null).map(q => ({x: s[q].observed, y: y(q)})), backgroundColor: maq.color('c-2'), borderColor: maq.color('c-2'), pointStyle: 'rectRot', pointRadius: 7, showLine: false});
+    const spans = shown.map(q => ({label: '', data: [{x: s[q].low === null ? s[q].predicted : s[q].low, y: y(q)}, {x: s[q].high === null ? s[q].predicted : s[q].high, y: y(q)}], borderColor: maq.fade(maq.color('c-1'), 0.45), borderWidth: 4, pointRadius: 0, showLine: true}));
+    maq.chart('quantiles-' + i, () => ({
+      type: 'scatter',
+      data: {datasets: dots.concat(spans)},
+      options: {
+        scales: {x: between('step time, s', low - pad, high + pad), y: maq.axis('', null, {min: -0.6, max: shown.length - 0.4, reverse: true, ticks: {stepSize: 1, callback: v => shown[v] || ''}, grid: {display: false}})},
+        plugins: {legend: {labels: {filter: item => item.text !== ''}}, tooltip: {filter: item => item.dataset.label !== '', callbacks: {label: item => item.dataset.label + ' ' + shown[item.raw.y] + ': ' + maq.digits(item.raw.x, 5) + ' s'}}}
+      }
+    }));
+  });
+
+  /* --- a recorded job, run again --- */
+
+  maq.draw['maquette.risk.replay'] = report => {
+    const steps = report.step_times, longest = Math.max(report.ideal_s, ...steps.map(s => s.step_s)) * 1.05;
+    maq.chart('step-chart', () => ({
+      type: 'line',
+      data: {labels: steps.map(s => String(s.step)), datasets: [{label: 'replayed', data: steps.map(s => s.step_s), borderColor: maq.color('c-1'), pointRadius: steps.length > 60 ? 0 : 3, backgroundColor: maq.color('c-1')}]},
+      options: {
+        interaction: {mode: 'index', intersect: false},
+        scales: {x: maq.axis('step', null, {grid: {display: false}}), y: maq.timeAxis('time', longest)},
+        plugins: {legend: {display: false}, marks: {list: [{y: report.ideal_s, text: 'without stragglers', color: maq.color('c-3')}]}, tooltip: {callbacks: {title: items => 'step ' + items[0].label, label: item => maq.time(item.raw, 4)}}}
+      }
+    }));
+    const stages = [...new Set(report.by_worker.map(w => w.stage))].sort((a, b) => a - b);
+    maq.chart('worker-chart', () => ({
+      type: 'scatter',
+      data: {datasets: stages.slice(0, 32).map((stage, i) => ({label: 'stage ' + stage, data: report.by_worker.filter(w => w.stage === stage).map(w => ({x: w.dp_rank, y: w.slowdown})), backgroundColor: maq.ramp(stages.length, i), borderColor: maq.ramp(stages.length, i), pointRadius: 3.5, showLine: false}))},
+      options: {
+        scales: {x: maq.axis('data-parallel rank', maq.plain, {ticks: {precision: 0}}), y: maq.axis('slowdown by it alone', maq.plain, {grace: '5%'})},
+        plugins: {tooltip: {callbacks: {label: item => item.dataset.label + ', rank ' + item.raw.x + ': ' + item.raw.y.toFixed(4)}}}
+      }
+    }));
+  };
 }());
