@@ -87,7 +87,7 @@ def manuals(root, tap):
     tap.result(set(pages) == wanted, "a page for each command", str(set(pages) ^ wanted) if set(pages) != wanted else "")
     for name in ("train", "serve plan"):
         text = pages["maquette-" + name.replace(" ", "-")].read_text(encoding="utf-8").replace("\\-", "-")
-        options = re.findall(r"^  (--[a-z0-9-]+)", run([PROGRAM, *name.split(), "--help"]).stdout, re.M)
+        options = re.findall(r"^  (--[a-z0-9-]+)", run([PROGRAM, *name.split(), "--help-all"]).stdout, re.M)
         left = [option for option in options if f"\\fB{option}\\fR" not in text]
         tap.result(len(options) > 20 and not left, f"options of {name}", " ".join(left))
     if not shutil.which("groff"):

@@ -7,7 +7,7 @@
     step.stages.needed_bytes          # a NumPy array, a view of the result
     print(step)                       # the report
 
-Options are those of the command line with `_` for `-`: `maquette train --help`, or `maquette.options("train")`.
+Options are those of the command line with `_` for `-`: `maquette train --help-all`, or `maquette.options("train")`.
 """
 from ._call import Diagnostic, Error, InputError, Option, UsageError, options, text_of as _text_of
 from ._columns import Record, Table

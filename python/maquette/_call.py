@@ -85,7 +85,7 @@ def error(status: int, diag: Any) -> Error:
 
 
 class Option(NamedTuple):
-    """An option of a command, as `maquette COMMAND --help` has it."""
+    """An option of a command, as `maquette COMMAND --help-all` has it."""
 
     name: str
     aliases: Tuple[str, ...]

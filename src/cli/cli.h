@@ -131,6 +131,8 @@ struct cli_command {
     const char *name, *args, *summary; /* "train", "[JOB.yaml] [OPTION...]", one line */
     const char *about;                 /* for --help: paragraphs that end with \n, "  word   what it is\n" for a list */
     const char *examples;              /* lines; each ends with \n */
+    const char *brief;                 /* in the place of `about` where --help has to be short; NULL: about */
+    const char *const *often;          /* names of the options that it then has; NULL-terminated. NULL: it is short */
     const struct cli_option *options;
     size_t n_options;
     const size_t *
@@ -174,7 +176,8 @@ enum maq_status cli_count(struct cli *cli, uint32_t *out, size_t option, uint32_
 
 /* Help on standard output. help.c */
 enum maq_status cli_help(struct cli *cli);
-enum maq_status cli_help_command(struct cli *cli, const struct cli_command *command);
+/* `all`: every option; else no more than fits a screen. */
+enum maq_status cli_help_command(struct cli *cli, const struct cli_command *command, bool all);
 
 /* Text to standard output, or to a file when path is not NULL. Takes `text` (free()). output.c */
 enum maq_status cli_write(struct cli *cli, char *text, const char *path);

@@ -85,6 +85,9 @@ static enum maq_status run(struct cli *cli)
     return status;
 }
 
+static const char *const often[] = {"--world", "-o",   "--per-node", "--device",  "--cluster", "--libraries",
+                                    "--tp",    "--pp", "--jobs",     "--explain", "--json",    NULL};
+
 const struct cli_command cli_capture = {
     .name = "capture",
     .args = "--world N -o JOB.mqt [OPTION...] -- PROGRAM ARGUMENT...",
@@ -96,6 +99,7 @@ const struct cli_command cli_capture = {
              "has the rules.\n",
     .examples = "  maquette capture --world 8192 --tp 8 --pp 16 -o job.mqt -- python pretrain_gpt.py\n"
                 "  maquette capture --world 64 --jobs 2 --explain -o job.mqt -- ./train_gpt2cu -e d12\n",
+    .often = often,
     .options = options,
     .n_options = CLI_COUNT(options),
     .max_args = 65536,

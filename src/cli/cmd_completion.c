@@ -83,7 +83,7 @@ static void write_bash(FILE *out)
     }
     fputs("    esac\n}\n_maquette_options() {\n    case $1 in\n", out);
     for (size_t c = 0; cli_commands[c]; c++) {
-        fprintf(out, "    '%s') echo --help", cli_commands[c]->name);
+        fprintf(out, "    '%s') echo --help --help-all", cli_commands[c]->name);
         for (size_t i = 0; cli_shown_option(&o, cli_commands[c], i); i++)
             fprintf(out, " %s", o.name);
         fputs(" ;;\n", out);
@@ -197,7 +197,10 @@ static void write_zsh(FILE *out)
                     cli_commands[c]->name, cli_commands[c]->name);
     fputs("  case $command in\n", out);
     for (size_t c = 0; cli_commands[c]; c++) {
-        fprintf(out, "  '%s')\n    _arguments -s \\\n      '--help[describe the command]' \\\n", cli_commands[c]->name);
+        fprintf(out,
+                "  '%s')\n    _arguments -s \\\n      '--help[how to use the command]' \\\n      '--help-all[all of "
+                "its options]' \\\n",
+                cli_commands[c]->name);
         for (size_t i = 0; cli_shown_option(&o, cli_commands[c], i); i++)
             zsh_option(out, &o);
         fprintf(out, "      '*:file:%s' ;;\n", takes_names(cli_commands[c]) ? "_maquette_any" : "_files");
@@ -259,7 +262,9 @@ static void write_fish(FILE *out)
                     maq_catalogue_kind_name((enum maq_catalogue_kind)k));
         for (size_t i = 0; cli_shown_option(&o, command, i); i++)
             fish_option(out, command, &o);
-        fprintf(out, "complete -c maquette -n \"__maquette_is '%s'\" -l help -d 'describe the command'\n",
+        fprintf(out, "complete -c maquette -n \"__maquette_is '%s'\" -l help -d 'how to use the command'\n",
+                command->name);
+        fprintf(out, "complete -c maquette -n \"__maquette_is '%s'\" -l help-all -d 'all of its options'\n",
                 command->name);
     }
 }

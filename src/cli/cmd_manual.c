@@ -177,7 +177,8 @@ static void write_command(FILE *out, const struct cli_command *command)
     for (size_t i = 0; i < command->n_options; i++)
         if (cli_takes(command, i))
             put_option(out, command->options[i].name, command->options[i].value, command->options[i].doc);
-    put_option(out, "--help", NULL, "describe the command");
+    put_option(out, "--help", NULL, "how to use the command");
+    put_option(out, "--help-all", NULL, "all of its options");
     if (command->job && command->job_in_help)
         put_keys(out);
     else if (command->job)
@@ -209,7 +210,7 @@ static void write_program(FILE *out)
         fputs("\n", out);
     }
     fputs(".SH OPTIONS\n", out);
-    put_option(out, "--help", NULL, "the commands; maquette COMMAND --help describes one");
+    put_option(out, "--help", NULL, "the commands; maquette COMMAND --help shows how to use one, --help-all all of it");
     put_option(out, "--version", NULL, "version, commit and compiler");
     put_examples(out, "  maquette train --model llama-3.1-8b --cluster h100-sxm:8 --seq 8192 --gbs 64\n");
     put_tail(out, NULL);

@@ -453,6 +453,9 @@ static enum maq_status run(struct cli *cli)
     return status;
 }
 
+static const char *const often[] = {"--model", "--cluster", "--gbs",   "--seq",  "--framework", "--space", "--vary",
+                                    "--top",   "--explain", "--write", "--json", "--html",      NULL};
+
 const struct cli_command cli_plan = {
     .name = "plan",
     .args = "[JOB.yaml] [OPTION...] [-- pretrain_gpt.py ARGUMENT...]",
@@ -476,6 +479,10 @@ const struct cli_command cli_plan = {
         "  maquette plan mixed.yaml --predict plan.json\n"
         "  maquette plan mixed.yaml --parallelizer ./my-planner --workers 4\n"
         "  maquette plan --profile sailor/ --model OPT-350 --cluster 'A100-40:4 x 8 + V100-16:4 x 24' --gbs 1024\n",
+    .brief = "Finds the fastest plan that fits, exactly. What the job says of its plan is kept, the rest is searched; "
+             "Ctrl-C ends the search with the best so far. Exit status 1 when nothing fits; the report then says what "
+             "would.\n",
+    .often = often,
     .options = options,
     .n_options = CLI_COUNT(options),
     .max_args = 1,

@@ -208,6 +208,9 @@ static enum maq_status run(struct cli *cli)
     return run_measure(cli);
 }
 
+static const char *const often[] = {"--model", "--cluster",   "--file", "--dry-run",
+                                    "--grid",  "--sustained", "--json", NULL};
+
 const struct cli_command cli_profile = {
     .name = "profile",
     .args = "[JOB.yaml | show FILE | compare FILE | import TABLE.csv] [OPTION...]",
@@ -221,6 +224,7 @@ const struct cli_command cli_profile = {
                 "  maquette profile job.yaml --file h100.db --sustained\n"
                 "  maquette profile --grid quick --file h100.db\n"
                 "  maquette profile compare h100.db\n",
+    .often = often,
     .options = options,
     .n_options = CLI_COUNT(options),
     .max_args = 2,

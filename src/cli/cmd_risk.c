@@ -357,6 +357,10 @@ static enum maq_status run(struct cli *cli)
     return run_job(cli);
 }
 
+static const char *const often[] = {"--model",  "--cluster",  "--variation",  "--slow",   "--what-if",
+                                    "--tokens", "--failures", "--checkpoint", "--spares", "--promise",
+                                    "--start",  "--json",     "--html",       NULL};
+
 const struct cli_command cli_risk = {
     .name = "risk",
     .args =
@@ -379,6 +383,10 @@ const struct cli_command cli_risk = {
                 "  maquette risk fit step_times.csv --holdout half --json\n"
                 "  maquette risk fit trace.json.gz --write variation.yaml\n"
                 "  maquette risk replay ops.csv.gz --meta meta.yaml\n",
+    .brief = "Predicts the distribution of a job's step time and what drives it; with --tokens when the whole run will "
+             "be done. `fit` learns the law of recorded step times and kernels, `replay` runs a recorded job again "
+             "without its stragglers.\n",
+    .often = often,
     .options = options,
     .n_options = CLI_COUNT(options),
     .max_args = 1000,

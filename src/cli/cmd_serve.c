@@ -250,6 +250,10 @@ static enum maq_status run(struct cli *cli)
 static const size_t of_plan[] = {SERVE_SPACE,    SERVE_WRITE,    SERVE_COMMAND, SERVE_MANIFEST,
                                  SERVE_NO_FRONT, SERVE_NO_POOLS, SERVE_THREADS, SERVE_COUNT};
 
+static const char *const often[] = {"--model",       "--cluster",  "--tp",   "--engine", "--rate",
+                                    "--concurrency", "--requests", "--isl",  "--osl",    "--slo",
+                                    "--find-rate",   "--batch",    "--json", "--html",   NULL};
+
 const struct cli_command cli_serve = {
     .name = "serve",
     .args = "[JOB.yaml] [OPTION...] [-- vllm serve MODEL ARGUMENT...]",
@@ -280,6 +284,7 @@ const struct cli_command cli_serve = {
         "--num-speculative-tokens 3 --acceptance 0.75,0.52,0.36\n"
         "  maquette serve --cluster h100-sxm:8 --rate 4 -- vllm serve meta-llama/Llama-3.1-70B-Instruct "
         "--tensor-parallel-size 4\n",
+    .often = often,
     .options = cli_serve_table,
     .n_options = SERVE_COUNT,
     .leaves_out = of_plan,

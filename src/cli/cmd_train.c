@@ -197,6 +197,10 @@ static enum maq_status run(struct cli *cli)
     return status;
 }
 
+static const char *const often[] = {"--model", "--cluster", "--framework", "--tp",   "--pp",    "--cp",
+                                    "--ep",    "--zero",    "--mbs",       "--gbs",  "--seq",   "--recompute",
+                                    "--set",   "--explain", "--json",      "--html", "--trace", NULL};
+
 const struct cli_command cli_train = {
     .name = "train",
     .args = "[JOB.yaml] [OPTION...] [-- pretrain_gpt.py ARGUMENT...]",
@@ -212,6 +216,7 @@ const struct cli_command cli_train = {
                 "  maquette train --cluster h100-sxm:8 -- pretrain_gpt.py --num-layers 24 --hidden-size 2048 \\\n"
                 "    --num-attention-heads 16 --seq-length 2048 --max-position-embeddings 2048 --vocab-size 50304 \\\n"
                 "    --micro-batch-size 4 --global-batch-size 128 --bf16\n",
+    .often = often,
     .options = options,
     .n_options = CLI_COUNT(options),
     .max_args = 1,

@@ -161,6 +161,8 @@ static enum maq_status run(struct cli *cli)
     return status == MAQ_OK ? what->run(cli, cli->args[1], &given) : status;
 }
 
+static const char *const often[] = {"--where", "--worst", "--plot", "--job", "--profile", "--json", "--output", NULL};
+
 const struct cli_command cli_validate = {
     .name = "validate",
     .args = "WHAT TABLE... [OPTION...]",
@@ -192,6 +194,10 @@ const struct cli_command cli_validate = {
                 "  maquette validate risk variability/\n"
                 "  maquette validate schedule recordings/*.jsonl.gz\n"
                 "  maquette validate train measured.csv --plot accuracy.svg --json --output accuracy.json\n",
+    .brief = "Predicts every row of a table of measurements and says how far off the predictions are. WHAT is train, "
+             "collectives, kernels, plans, ranking, risk, serve, choice, serve-log or schedule; `-` reads standard "
+             "input. Exit status 1 when no row could be compared.\n",
+    .often = often,
     .options = options,
     .n_options = CLI_COUNT(options),
     .max_args = SIZE_MAX,

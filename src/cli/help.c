@@ -1,5 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* help.c - --help, from the tables that parse. */
+/*
+ * help.c - --help and --help-all, from the tables that parse.
+ *
+ * --help fits a screen: examples first, then the options that are asked for most, where all of them would be too many. --help-all is the
+ * whole: what the command does at length, every option, every key of a job.
+ */
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,6 +13,7 @@
 #include "cli/cli.h"
 
 #define INDENT 30 /* where the descriptions begin */
+#define SCREEN 40 /* lines of --help, at most */
 
 /* Text that grows; the first failure is kept. */
 struct help {
@@ -79,21 +85,19 @@ static void put_option(struct help *h, const struct cli_option *o, size_t column
     put_description(h, n > 0 ? (size_t)n : 0, o->doc, columns);
 }
 
-/* "--tp, --tensor-model-parallel-size N" with its words and default. */
-static void put_job_option(struct help *h, const struct cli_job_option *o, size_t columns)
+/* "--tp, --tensor-model-parallel-size" with its words and default; `brief`: its first name alone. */
+static void put_job_option(struct help *h, const struct cli_job_option *o, size_t columns, bool brief)
 {
-    char left[160], text[512], key[96];
-    size_t at = 0;
-    (void)snprintf(key, sizeof key, "%s", o->option.key);
-    for (char *c = key; *c; c++)
-        *c = *c == '_' ? '-' : *c;
-    at += (size_t)snprintf(left, sizeof left, "  ");
-    for (const char *a = o->option.aliases; *a && at < 100;) {
+    char left[160], text[512];
+    size_t at = (size_t)snprintf(left, sizeof left, "  ");
+    bool named = false;
+    for (const char *a = o->option.aliases; *a && at < 100 && !(brief && named); named = true) {
         size_t n = strcspn(a, "|");
-        at += (size_t)snprintf(left + at, sizeof left - at, "--%.*s, ", (int)n, a);
+        at += (size_t)snprintf(left + at, sizeof left - at, "--%.*s%s", (int)n, a, brief ? "" : ", ");
         a += n + (a[n] == '|');
     }
-    at += (size_t)snprintf(left + at, sizeof left - at, "--%s", key);
+    if (!brief || !named)
+        at += (size_t)snprintf(left + at, sizeof left - at, "--%s", o->option.key);
     for (char *c = left; *c; c++)
         *c = *c == '_' ? '-' : *c;
     size_t used = (size_t)snprintf(text, sizeof text, "%s", o->option.doc);
@@ -131,15 +135,15 @@ enum maq_status cli_help(struct cli *cli)
     enum maq_status status = begin(&h, cli);
     if (status != MAQ_OK)
         return status;
-    put(&h,
-        "maquette: a scale model of LLM clusters\n\nusage: maquette COMMAND [ARGUMENT...] [OPTION...]\n\ncommands:\n");
+    put(&h, "maquette: a scale model of LLM clusters\n\nusage: maquette COMMAND [ARGUMENT...] [OPTION...]\n\nexample:\n"
+            "  maquette train --model llama-3.1-8b --cluster h100-sxm:8 --seq 8192 --gbs 64\n\ncommands:\n");
     for (size_t i = 0; cli_commands[i]; i++)
         put(&h, "  %-10s %s\n", cli_commands[i]->name, cli_commands[i]->summary);
-    put(&h, "\noptions:\n  --help     this text; maquette COMMAND --help describes a command\n"
-            "  --version  version, commit and compiler\n\n"
-            "exit status: 0 done; 1 the answer is no; 2 usage; 3 bad input; 4 input or output failed; 5 a limit; 70 a "
-            "bug\n\n"
-            "example:\n  maquette train --model llama-3.1-8b --cluster h100-sxm:8 --seq 8192 --gbs 64\n");
+    put(&h,
+        "\noptions:\n  --help     this text; maquette COMMAND --help shows how to use a command, --help-all all of it\n"
+        "  --version  version, commit and compiler\n\n"
+        "exit status: 0 done; 1 the answer is no; 2 usage; 3 bad input; 4 input or output failed; 5 a limit; 70 a "
+        "bug\n");
     return end(&h, cli);
 }
 
@@ -151,7 +155,7 @@ static void put_job_options(struct help *h, size_t columns)
         if (strcmp(section, job.section) != 0)
             put(h, "\n%s (a key of `%s:` in a job file; default in parentheses):\n", job.section, job.section);
         section = job.section;
-        put_job_option(h, &job, columns);
+        put_job_option(h, &job, columns, false);
     }
 }
 
@@ -171,32 +175,89 @@ static enum maq_status put_job_names(struct help *h, struct cli *cli)
     }
     bool whole = fclose(names.stream) == 0 && names.text;
     if (whole) {
-        put(h,
-            "\nof the job (keys of `plan:` and `workload:` in a job file; maquette train --help describes them):\n  ");
+        put(h, "\nof the job (keys of `plan:` and `workload:` in a job file; maquette train --help-all describes "
+               "them):\n  ");
         put_words(h, names.text, strlen(names.text), 2, cli->columns);
     }
     free(names.text);
     return whole ? MAQ_OK : cli_no_memory(cli);
 }
 
-enum maq_status cli_help_command(struct cli *cli, const struct cli_command *command)
+static void put_head(struct help *h, const struct cli_command *command, const char *about, size_t columns)
+{
+    put(h, "usage: maquette %s %s\n\n", command->name, command->args);
+    put_about(h, about, columns);
+    if (command->examples)
+        put(h, "\nexamples:\n%s", command->examples);
+}
+
+static enum maq_status put_whole(struct help *h, struct cli *cli, const struct cli_command *command)
+{
+    size_t shown = 0;
+    put_head(h, command, command->about, cli->columns);
+    for (size_t i = 0; i < command->n_options; i++)
+        if (cli_takes(command, i)) {
+            put(h, "%s", shown++ == 0 ? "\noptions:\n" : "");
+            put_option(h, &command->options[i], cli->columns);
+        }
+    if (command->job && command->job_in_help)
+        put_job_options(h, cli->columns);
+    else if (command->job)
+        return put_job_names(h, cli);
+    return MAQ_OK;
+}
+
+/* The option or key of that name. */
+static void put_often(struct help *h, const struct cli_command *command, const char *name, size_t columns)
+{
+    struct cli_job_option job;
+    for (size_t i = 0; i < command->n_options; i++)
+        if (cli_takes(command, i) && strcmp(command->options[i].name, name) == 0) {
+            put_option(h, &command->options[i], columns);
+            return;
+        }
+    for (size_t i = 0; command->job && cli_job_option(i, &job); i++)
+        if (cli_job_option_is(&job, name, strlen(name))) {
+            put_job_option(h, &job, columns, true);
+            return;
+        }
+}
+
+static void put_brief(struct help *h, struct cli *cli, const struct cli_command *command)
+{
+    put_head(h, command, command->brief ? command->brief : command->about, cli->columns);
+    put(h, "\noptions that are asked for most:\n");
+    for (size_t i = 0; command->often && command->often[i]; i++)
+        put_often(h, command, command->often[i], cli->columns);
+    put(h, "\nmaquette %s --help-all has all options, and what the command does in full.\n", command->name);
+}
+
+static size_t lines_of(const char *text)
+{
+    size_t n = 0;
+    for (; *text; text++)
+        n += *text == '\n';
+    return n;
+}
+
+enum maq_status cli_help_command(struct cli *cli, const struct cli_command *command, bool all)
 {
     struct help h;
     enum maq_status status = begin(&h, cli);
     if (status != MAQ_OK)
         return status;
-    put(&h, "usage: maquette %s %s\n\n", command->name, command->args);
-    put_about(&h, command->about, cli->columns);
-    put(&h, "\noptions:\n");
-    for (size_t i = 0; i < command->n_options; i++)
-        if (cli_takes(command, i))
-            put_option(&h, &command->options[i], cli->columns);
-    if (command->job && command->job_in_help)
-        put_job_options(&h, cli->columns);
-    else if (command->job)
-        status = put_job_names(&h, cli);
-    if (command->examples)
-        put(&h, "\nexamples:\n%s", command->examples);
+    status = put_whole(&h, cli, command);
+    if (!all && status == MAQ_OK && command->often && fflush(h.stream) == 0 && h.text && lines_of(h.text) > SCREEN) {
+        if (fclose(h.stream) != 0) {
+            free(h.text);
+            return cli_no_memory(cli);
+        }
+        free(h.text);
+        status = begin(&h, cli);
+        if (status != MAQ_OK)
+            return status;
+        put_brief(&h, cli, command);
+    }
     enum maq_status ended = end(&h, cli);
     return status != MAQ_OK ? status : ended;
 }

@@ -52,12 +52,14 @@ static bool asks(const char *text, const char *a, const char *b)
     return strcmp(text, a) == 0 || strcmp(text, b) == 0;
 }
 
-/* `maquette CMD ... --help` anywhere before "--". */
-static bool asks_for_help(int argc, char **argv)
+/* `maquette CMD ... --help` anywhere before "--"; *all: --help-all. */
+static bool asks_for_help(bool *all, int argc, char **argv)
 {
-    for (int i = 0; i < argc && strcmp(argv[i], "--") != 0; i++)
-        if (asks(argv[i], "--help", "-h"))
+    for (int i = 0; i < argc && strcmp(argv[i], "--") != 0; i++) {
+        *all = strcmp(argv[i], "--help-all") == 0;
+        if (*all || asks(argv[i], "--help", "-h"))
             return true;
+    }
     return false;
 }
 
@@ -65,7 +67,9 @@ static enum maq_status run(struct cli *cli, int argc, char **argv)
 {
     if (argc < 2)
         return cli_usage(cli, MAQ_CODE_CLI_COMMAND, "maquette --help lists the commands", "no command is given");
-    if (asks(argv[1], "--help", "-h") || (strcmp(argv[1], "help") == 0 && argc == 2))
+    bool all = false;
+    if (asks(argv[1], "--help", "-h") || strcmp(argv[1], "--help-all") == 0 ||
+        (strcmp(argv[1], "help") == 0 && argc == 2))
         return cli_help(cli);
     if (asks(argv[1], "--version", "-V"))
         return version(cli);
@@ -73,8 +77,8 @@ static enum maq_status run(struct cli *cli, int argc, char **argv)
     const struct cli_command *command = cli_find_command(&words, argc - at, argv + at);
     if (!command)
         return cli_unknown_command(cli, argv[at]);
-    if (at == 2 || asks_for_help(argc - at - words, argv + at + words))
-        return cli_help_command(cli, command);
+    if (asks_for_help(&all, argc - at - words, argv + at + words) || at == 2)
+        return cli_help_command(cli, command, all);
     enum maq_status status = cli_parse(cli, command, argc - at - words, argv + at + words);
     if (status == MAQ_OK)
         status = cli_check_output_names(cli);

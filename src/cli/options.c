@@ -243,7 +243,7 @@ static enum maq_status unknown_option(struct cli *cli, const struct argument *a,
         return MAQ_USAGE;
     if (!machine && !undashed(&u, dashes) && !meant(&u) && !megatrons(&u) && !engines(&u) && !begun(&u) &&
         !neighbours(&u) && !misspelt(&u))
-        (void)snprintf(u.hint, sizeof u.hint, "maquette %s --help lists them", cli->command->name);
+        (void)snprintf(u.hint, sizeof u.hint, "maquette %s --help-all lists them", cli->command->name);
     int n = (int)(a->name_len < SHOWN ? a->name_len : SHOWN);
     return cli_usage(cli, MAQ_CODE_CLI_OPTION, u.hint, "unknown option '%.*s'", n, a->text);
 }

@@ -37,7 +37,7 @@ static bool is_named(const char *flag, struct maq_str key)
 static enum maq_status unknown(struct cli *cli, const struct maq_serve_entry *e)
 {
     struct cli_nearest near;
-    char hint[128] = "maquette serve --help lists them; degrees belong under `plan:`";
+    char hint[128] = "maquette serve --help-all lists them; degrees belong under `plan:`";
     char *key = cli_printf(cli, "%.*s", (int)(e->key.len < 60 ? e->key.len : 60), e->key.ptr);
     if (!key)
         return MAQ_NO_MEMORY;

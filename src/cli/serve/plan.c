@@ -197,6 +197,9 @@ static const size_t of_serve[] = {
     SERVE_ACCEPTANCE,   SERVE_CONCURRENCY,      SERVE_BATCH,          SERVE_DRAWS,          SERVE_POWER,
     SERVE_TRACE,        SERVE_PER_REQUEST,      SERVE_COUNT};
 
+static const char *const often[] = {"--model",  "--cluster", "--isl",   "--osl",   "--slo",  "--rate", "--requests",
+                                    "--engine", "--space",   "--price", "--write", "--json", "--html", NULL};
+
 const struct cli_command cli_serve_plan = {
     .name = "serve plan",
     .args = "[JOB.yaml] [OPTION...] [-- vllm serve MODEL ARGUMENT...]",
@@ -216,6 +219,7 @@ const struct cli_command cli_serve_plan = {
         "  maquette serve plan --model llama-3.1-70b --cluster 'h100-sxm:8 x 2 + l40s:8 x 4' --requests azure.csv "
         "--slo 'tpot_p95<80ms'\n"
         "  maquette serve plan --model llama-3.1-8b --cluster h100-sxm:8 --rate 20 --space weights=bf16,fp8\n",
+    .often = often,
     .options = cli_serve_table,
     .n_options = SERVE_COUNT,
     .leaves_out = of_serve,
