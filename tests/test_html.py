@@ -355,10 +355,24 @@ def check_batch(document, text, found):
     return faults
 
 
+def check_validate(document, text, found):
+    faults = []
+    for row in document.get("rows", document.get("groups", [])):
+        if "predicted" in row and row["predicted"] is not None and f'<td class="n">{row["predicted"]:.6g}</td>' not in text:
+            faults.append(f"a prediction is not in the table: {row['predicted']}")
+        if row.get("error") is not None and f'<td class="n">{100 * row["error"]:.1f} %</td>' not in text:
+            faults.append(f"an error is not in the table: {row['error']}")
+    if "rows" in document and ("<svg" not in text or "Predicted against measured" not in text):
+        faults.append("there is no plot")
+    return faults
+
+
 def recordings(folder):
     """Step times, operations of a recorded job, and a folder of measured layers."""
     lines = ["step,step_time_s"] + [f"{i},{1.5 + 0.02 * ((i * 7919) % 101 - 50) / 50 + (1.2 if i % 97 == 5 else 0):.6f}" for i in range(400)]
     (folder / "steps.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    (folder / "nccl.csv").write_text("source,gpu,num_gpus,gpus_per_node,interconnect,collective,size_bytes,time_us\n"
+                                     "<b>ours</b>,NVIDIA H100 80GB HBM3,8,8,NVLink4,all_reduce,1048576,25.4\n", encoding="utf-8")
     lines = ["step,dp_rank,pp_stage,op,start_us,dur_us"]
     for step in range(4):
         for rank in range(2):
@@ -397,6 +411,8 @@ PAGES = [
     ("risk-replay", "risk replay ops.csv --meta meta.yaml", check_risk_replay),
     ("composed", "plan --profile p --model toy --cluster 'fast:2 x 2 + slow:2 x 2' --gbs 16", check_composed),
     ("batch", "serve --model llama-3.1-8b --cluster h100-sxm:1 --batch 8 --isl 1000 --osl 100", check_batch),
+    ("validate", "validate train examples/measured.csv --worst 1", check_validate),
+    ("collectives", "validate collectives nccl.csv", check_validate),
     ("diff", "diff tp2.json tp4.json", check_diff),
     ("fleet", "serve --model llama-3.1-8b --cluster h100-sxm:8 --isl 500 --osl 100 --concurrency 64 --num-requests 400 --replicas 4 --router least-requests", check_serve),
 ]

@@ -471,6 +471,13 @@ MAQ_API void maq_validate_risk_free(struct maq_validate_risk *result);
 MAQ_API char *maq_validate_risk_text(const struct maq_validate_risk *result);
 MAQ_API char *maq_validate_risk_json(const struct maq_validate_risk *result);
 
+/*
+ * A validation as one HTML file that needs no network and carries the document: what is compared ("train"), its report and its document
+ * (taken, free()) and a plot as SVG or NULL. *out is owned by the caller. MAQ_NO_MEMORY where a text is NULL.
+ */
+MAQ_API enum maq_status maq_validate_html(char **out, const char *what, const char *text, char *document,
+                                          const char *svg, struct maq_diag *diag);
+
 #ifdef __cplusplus
 }
 #endif

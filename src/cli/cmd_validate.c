@@ -6,6 +6,7 @@
  */
 #include "cli/cmd_validate.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "cli/codes.h"
@@ -25,7 +26,8 @@ enum {
     OPT_JOB,
     OPT_BEFORE,
     OPT_AT,
-    OPT_STRICT
+    OPT_STRICT,
+    OPT_HTML
 };
 
 #define MOST_THREADS 1024u
@@ -68,6 +70,7 @@ static const struct cli_option options[] = {
     [OPT_AT] = {"--layers-at", CLI_VALUE, "A-B[,C-D]",
                 "ranking: which entries of layer_partition are the model's layers", NULL, NULL},
     [OPT_STRICT] = CLI_OPTION_STRICT,
+    [OPT_HTML] = CLI_OPTION_HTML,
     [OPT_OUTPUT] = {"--output", CLI_VALUE, "FILE", "write the report to FILE, not to standard output", NULL, NULL},
 };
 
@@ -100,6 +103,16 @@ enum maq_status cli_validate_write(struct cli *cli, char *text, const char *path
     return cli_write(cli, text, path);
 }
 
+enum maq_status cli_validate_page(struct cli *cli, const char *path, const char *what, char *text, char *json,
+                                  char *svg)
+{
+    char *page;
+    enum maq_status status = maq_validate_html(&page, what, text, json, svg, cli->diag);
+    free(text);
+    free(svg);
+    return status == MAQ_OK ? cli_write(cli, page, path) : status;
+}
+
 static enum maq_status read_options(struct cli *cli, struct cli_validate_options *out)
 {
     *out = (struct cli_validate_options){
@@ -108,6 +121,7 @@ static enum maq_status read_options(struct cli *cli, struct cli_validate_options
         .plot = cli->values[OPT_PLOT],
         .metric = cli->values[OPT_METRIC],
         .output = cli->values[OPT_OUTPUT],
+        .html = cli->values[OPT_HTML],
         .leave_device_out = cli->values[OPT_LEAVE] != NULL,
         .job = cli->values[OPT_JOB],
         .layers_at = cli->values[OPT_AT],
@@ -115,7 +129,9 @@ static enum maq_status read_options(struct cli *cli, struct cli_validate_options
         .profile = cli->values[OPT_PROFILE],
         .sailor = cli->values[OPT_JUDGE] && strcmp(cli->values[OPT_JUDGE], "sailor") == 0,
     };
-    enum maq_status status = cli_count(cli, &out->opts.threads, OPT_THREADS, 0, MOST_THREADS, 0);
+    enum maq_status status = cli_can_write(cli, out->html);
+    if (status == MAQ_OK)
+        status = cli_count(cli, &out->opts.threads, OPT_THREADS, 0, MOST_THREADS, 0);
     if (status == MAQ_OK)
         status = cli_count(cli, &out->worst, OPT_WORST, 0, MOST_WORST, 0);
     if (status == MAQ_OK)
@@ -161,7 +177,8 @@ static enum maq_status run(struct cli *cli)
     return status == MAQ_OK ? what->run(cli, cli->args[1], &given) : status;
 }
 
-static const char *const often[] = {"--where", "--worst", "--plot", "--job", "--profile", "--json", "--output", NULL};
+static const char *const often[] = {"--where", "--worst", "--plot",   "--job", "--profile",
+                                    "--json",  "--html",  "--output", NULL};
 
 const struct cli_command cli_validate = {
     .name = "validate",
@@ -193,7 +210,7 @@ const struct cli_command cli_validate = {
                 "  maquette validate ranking plans.csv --job job.yaml --worst 10\n"
                 "  maquette validate risk variability/\n"
                 "  maquette validate schedule recordings/*.jsonl.gz\n"
-                "  maquette validate train measured.csv --plot accuracy.svg --json --output accuracy.json\n",
+                "  maquette validate train measured.csv --plot accuracy.svg --html accuracy.html\n",
     .brief = "Predicts every row of a table of measurements and says how far off the predictions are. WHAT is train, "
              "collectives, kernels, plans, ranking, risk, serve, choice, serve-log or schedule; `-` reads standard "
              "input. Exit status 1 when no row could be compared.\n",

@@ -16,7 +16,7 @@ struct cli_validate_options {
     struct maq_validate_filter filters[CLI_VALIDATE_FILTERS];
     uint32_t worst;
     bool json;
-    const char *plot, *output;         /* files; NULL = none, standard output */
+    const char *plot, *output, *html;  /* files; NULL = none, standard output, none */
     bool leave_device_out, analytical; /* kernels: what may answer */
     const char *metric;                /* of the plot; NULL = the first */
     const char *profile;               /* plans: folder of the profile; NULL = none */
@@ -37,6 +37,12 @@ extern const struct cli_validation cli_validate_train, cli_validate_collectives,
     cli_validate_plans, cli_validate_ranking, cli_validate_risk, cli_validate_schedule, cli_validate_serve,
     cli_validate_serve_log, cli_validate_choice;
 
+/* The page of --html, where it is asked for: what is compared, its report and its document, and a plot or NULL. */
+#define CLI_VALIDATE_PAGE(cli, o, what, text, json, svg)                                                               \
+    ((o)->html ? cli_validate_page((cli), (o)->html, (what), (text), (json), (svg)) : MAQ_OK)
+/* Takes the texts (free()); NULL of the first two is reported as out of memory. */
+enum maq_status cli_validate_page(struct cli *cli, const char *path, const char *what, char *text, char *json,
+                                  char *svg);
 /* Takes `text` (free()); NULL is reported as out of memory. */
 enum maq_status cli_validate_write(struct cli *cli, char *text, const char *path);
 

@@ -13,6 +13,9 @@ static enum maq_status run(struct cli *cli, const char *path, const struct cli_v
         return status;
     status = maq_validate_choice(&result, rows, cli->diag);
     if (status == MAQ_OK)
+        status = CLI_VALIDATE_PAGE(cli, o, "choice", maq_validate_choice_text(result), maq_validate_choice_json(result),
+                                   NULL);
+    if (status == MAQ_OK)
         status = cli_validate_write(cli, o->json ? maq_validate_choice_json(result) : maq_validate_choice_text(result),
                                     o->output);
     if (status == MAQ_OK && result->n_groups == 0)

@@ -5,8 +5,12 @@
 static enum maq_status report(struct cli *cli, const struct maq_validate_coll_result *result,
                               const struct cli_validate_options *o)
 {
+    enum maq_status status = CLI_VALIDATE_PAGE(cli, o, "collectives", maq_validate_coll_text(result, o->worst),
+                                               maq_validate_coll_json(result), maq_validate_coll_svg(result));
+    if (status != MAQ_OK)
+        return status;
     char *text = o->json ? maq_validate_coll_json(result) : maq_validate_coll_text(result, o->worst);
-    enum maq_status status = cli_validate_write(cli, text, o->output);
+    status = cli_validate_write(cli, text, o->output);
     if (status == MAQ_OK && o->plot)
         status = cli_validate_write(cli, maq_validate_coll_svg(result), o->plot);
     return status == MAQ_OK && result->n_groups == 0 ? MAQ_NO : status;

@@ -15,8 +15,11 @@ static enum maq_status run(struct cli *cli, const char *path, const struct cli_v
     enum maq_status status = maq_validate_kernels(&result, path, &opts, cli->diag);
     if (status != MAQ_OK)
         return status;
-    status = cli_validate_write(cli, o->json ? maq_validate_kernels_json(result) : maq_validate_kernels_text(result),
-                                o->output);
+    status = CLI_VALIDATE_PAGE(cli, o, "kernels", maq_validate_kernels_text(result), maq_validate_kernels_json(result),
+                               maq_validate_kernels_svg(result));
+    if (status == MAQ_OK)
+        status = cli_validate_write(
+            cli, o->json ? maq_validate_kernels_json(result) : maq_validate_kernels_text(result), o->output);
     if (status == MAQ_OK && o->plot)
         status = cli_validate_write(cli, maq_validate_kernels_svg(result), o->plot);
     if (status == MAQ_OK && result->n_by_op == 0)

@@ -19,9 +19,12 @@ static enum maq_status run(struct cli *cli, const char *path, const struct cli_v
     enum maq_status status = maq_validate_plan_ranking(&result, path, &opts, cli->diag);
     if (status != MAQ_OK)
         return status;
-    status = cli_validate_write(
-        cli, o->json ? maq_validate_plan_ranking_json(result) : maq_validate_plan_ranking_report(result, o->worst),
-        o->output);
+    status = CLI_VALIDATE_PAGE(cli, o, "ranking", maq_validate_plan_ranking_report(result, o->worst),
+                               maq_validate_plan_ranking_json(result), NULL);
+    if (status == MAQ_OK)
+        status = cli_validate_write(
+            cli, o->json ? maq_validate_plan_ranking_json(result) : maq_validate_plan_ranking_report(result, o->worst),
+            o->output);
     if (status == MAQ_OK && result->own.rows == 0)
         status = MAQ_NO;
     maq_validate_plan_ranking_free(result);

@@ -8,8 +8,10 @@ static enum maq_status run(struct cli *cli, const char *path, const struct cli_v
     enum maq_status status = maq_validate_risk(&result, path, cli->diag);
     if (status != MAQ_OK)
         return status;
-    status =
-        cli_validate_write(cli, o->json ? maq_validate_risk_json(result) : maq_validate_risk_text(result), o->output);
+    status = CLI_VALIDATE_PAGE(cli, o, "risk", maq_validate_risk_text(result), maq_validate_risk_json(result), NULL);
+    if (status == MAQ_OK)
+        status = cli_validate_write(cli, o->json ? maq_validate_risk_json(result) : maq_validate_risk_text(result),
+                                    o->output);
     if (status == MAQ_OK && result->n[MAQ_RISK_FAIL] > 0)
         status = MAQ_NO;
     maq_validate_risk_free(result);

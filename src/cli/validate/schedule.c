@@ -9,8 +9,11 @@ static enum maq_status run(struct cli *cli, const char *path, const struct cli_v
     enum maq_status status = maq_validate_schedule(&result, cli->args + 1, cli->n_args - 1, cli->diag);
     if (status != MAQ_OK)
         return status;
-    status = cli_validate_write(cli, o->json ? maq_validate_schedule_json(result) : maq_validate_schedule_text(result),
-                                o->output);
+    status = CLI_VALIDATE_PAGE(cli, o, "schedule", maq_validate_schedule_text(result),
+                               maq_validate_schedule_json(result), NULL);
+    if (status == MAQ_OK)
+        status = cli_validate_write(
+            cli, o->json ? maq_validate_schedule_json(result) : maq_validate_schedule_text(result), o->output);
     if (status == MAQ_OK && result->equal < result->n)
         status = MAQ_NO;
     maq_validate_schedule_free(result);

@@ -8,8 +8,11 @@ static enum maq_status run(struct cli *cli, const char *path, const struct cli_v
     enum maq_status status = maq_validate_serve_log(&result, path, cli->diag);
     if (status != MAQ_OK)
         return status;
-    status = cli_validate_write(
-        cli, o->json ? maq_validate_serve_log_json(result) : maq_validate_serve_log_text(result), o->output);
+    status = CLI_VALIDATE_PAGE(cli, o, "serve-log", maq_validate_serve_log_text(result),
+                               maq_validate_serve_log_json(result), NULL);
+    if (status == MAQ_OK)
+        status = cli_validate_write(
+            cli, o->json ? maq_validate_serve_log_json(result) : maq_validate_serve_log_text(result), o->output);
     maq_validate_serve_log_free(result);
     return status;
 }

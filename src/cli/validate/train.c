@@ -8,8 +8,13 @@ static enum maq_status report(struct cli *cli, const struct maq_validate_result 
                               const struct cli_validate_options *o)
 {
     bool memory = o->metric && strcmp(o->metric, "memory") == 0, compared = false;
+    enum maq_status status =
+        CLI_VALIDATE_PAGE(cli, o, "train", maq_validate_text(result, o->worst), maq_validate_json(result),
+                          maq_validate_svg(result, memory ? MAQ_VALIDATE_MEMORY : MAQ_VALIDATE_TIME));
+    if (status != MAQ_OK)
+        return status;
     char *text = o->json ? maq_validate_json(result) : maq_validate_text(result, o->worst);
-    enum maq_status status = cli_validate_write(cli, text, o->output);
+    status = cli_validate_write(cli, text, o->output);
     if (status == MAQ_OK && o->plot)
         status = cli_validate_write(cli, maq_validate_svg(result, memory ? MAQ_VALIDATE_MEMORY : MAQ_VALIDATE_TIME),
                                     o->plot);
