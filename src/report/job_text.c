@@ -7,50 +7,100 @@
 
 #include <string.h>
 
+#include "base/check.h"
 #include "base/text.h"
 #include "base/units.h"
 #include "report/words.h"
 
-static void open_job(struct maq_page *page, const struct maq_job *job, bool tokens)
+static void model_words(struct maq_buf *b, const struct maq_job *job)
+{
+    maq_buf_addf(b, "%s: ", job->model.name);
+    maq_words_model(b, &job->model);
+}
+
+static void cluster_words(struct maq_buf *b, const struct maq_job *job)
+{
+    maq_words_cluster(b, &job->cluster);
+}
+
+static void plan_words(struct maq_buf *b, const struct maq_job *job)
+{
+    maq_words_degrees(b, &job->plan, job->dp);
+    maq_buf_adds(b, "; ");
+    maq_words_methods(b, job);
+}
+
+static void batch_words(struct maq_buf *b, const struct maq_job *job)
+{
+    maq_words_batch(b, &job->workload);
+}
+
+static void token_words(struct maq_buf *b, const struct maq_job *job)
 {
     char t[32];
+    maq_words_batch(b, &job->workload);
+    maq_buf_addf(b, " (%s tokens)", maq_format_count(t, (double)job->workload.gbs * (double)job->workload.seq));
+}
+
+static void framework_words(struct maq_buf *b, const struct maq_job *job)
+{
+    maq_buf_addf(b, "%s: %s", job->framework.name, job->framework.title);
+}
+
+bool maq_job_lines(const struct maq_lines *to, const struct maq_job *job, enum maq_job_known known)
+{
+    const struct {
+        const char *label;
+        void (*words)(struct maq_buf *b, const struct maq_job *job);
+        bool given;
+    } lines[] = {{"model", model_words, true},
+                 {"cluster", cluster_words, true},
+                 {"plan", plan_words, known == MAQ_JOB_PLANNED},
+                 {"workload", maq_words_workload, known == MAQ_JOB_PLANNED},
+                 {"workload", batch_words, known == MAQ_JOB_OPEN},
+                 {"workload", token_words, known == MAQ_JOB_OPEN_OF_TOKENS},
+                 {"framework", framework_words, job->framework.named}};
+    bool whole = true;
+    for (size_t i = 0; i < MAQ_COUNT(lines); i++) {
+        struct maq_arena arena;
+        struct maq_buf line;
+        if (!lines[i].given)
+            continue;
+        maq_arena_init(&arena, 0);
+        maq_buf_init(&line, 1 << 16);
+        lines[i].words(&line, job);
+        whole &= !line.failed;
+        to->put(to->user, lines[i].label, maq_text_clean(&arena, line.ptr ? line.ptr : ""));
+        maq_buf_fini(&line);
+        maq_arena_fini(&arena);
+    }
+    return whole;
+}
+
+static void put_field(void *user, const char *label, const char *text)
+{
+    maq_page_field(user, MAQ_JOB_LABEL, label, text);
+}
+
+void maq_page_job(struct maq_page *page, const struct maq_job *job, enum maq_job_known known)
+{
+    const struct maq_lines to = {put_field, page};
     struct maq_arena arena;
-    struct maq_buf line;
     maq_arena_init(&arena, 0);
     maq_page_putf(page, MAQ_INK_TITLE, "%.512s", maq_text_clean(&arena, job->name));
-    maq_buf_adds(&page->out, "\n\n");
-    maq_buf_init(&line, 1 << 16);
-    maq_buf_addf(&line, "%s: ", job->model.name);
-    maq_words_model(&line, &job->model);
-    maq_page_field(page, MAQ_JOB_LABEL, "model", maq_text_clean(&arena, line.ptr ? line.ptr : ""));
-    maq_buf_fini(&line);
-    maq_buf_init(&line, 1 << 16);
-    maq_words_cluster(&line, &job->cluster);
-    maq_page_field(page, MAQ_JOB_LABEL, "cluster", maq_text_clean(&arena, line.ptr ? line.ptr : ""));
-    maq_buf_fini(&line);
-    maq_buf_init(&line, 1 << 16);
-    maq_words_batch(&line, &job->workload);
-    if (tokens)
-        maq_buf_addf(&line, " (%s tokens)", maq_format_count(t, (double)job->workload.gbs * (double)job->workload.seq));
-    maq_page_field(page, MAQ_JOB_LABEL, "workload", line.ptr ? line.ptr : "");
-    maq_buf_fini(&line);
-    if (job->framework.named) {
-        maq_buf_init(&line, 1 << 16);
-        maq_buf_addf(&line, "%s: %s", job->framework.name, job->framework.title);
-        maq_page_field(page, MAQ_JOB_LABEL, "framework", maq_text_clean(&arena, line.ptr ? line.ptr : ""));
-        maq_buf_fini(&line);
-    }
     maq_arena_fini(&arena);
+    maq_buf_adds(&page->out, "\n\n");
+    page->out.failed |= !maq_job_lines(&to, job, known);
 }
 
 void maq_page_open_job(struct maq_page *page, const struct maq_job *job)
 {
-    open_job(page, job, false);
+    maq_page_job(page, job, MAQ_JOB_OPEN);
 }
 
 void maq_page_open_job_of_tokens(struct maq_page *page, const struct maq_job *job)
 {
-    open_job(page, job, true);
+    maq_page_job(page, job, MAQ_JOB_OPEN_OF_TOKENS);
 }
 
 static void put_lines(struct maq_page *page, struct maq_str text)

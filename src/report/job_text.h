@@ -9,6 +9,13 @@
 
 #define MAQ_JOB_LABEL 12 /* cells of the labels in front of its lines */
 
+/* What is known of a job: all of it, or nothing of its plan; then the workload with or without the tokens of a step. */
+enum maq_job_known { MAQ_JOB_PLANNED, MAQ_JOB_OPEN, MAQ_JOB_OPEN_OF_TOKENS };
+
+/* Model, cluster, plan, workload, and a framework that the job names, a line each. False: out of memory on the way. */
+bool maq_job_lines(const struct maq_lines *to, const struct maq_job *job, enum maq_job_known known);
+/* The same below the job's title. */
+void maq_page_job(struct maq_page *page, const struct maq_job *job, enum maq_job_known known);
 /* Title, model, cluster and workload. */
 void maq_page_open_job(struct maq_page *page, const struct maq_job *job);
 /* The same with the tokens of a step behind the workload. */

@@ -9,7 +9,7 @@
 #include "base/check.h"
 #include "base/text.h"
 #include "report/html/assets.h"
-#include "report/words.h"
+#include "report/job_text.h"
 
 #define PAGE_MAX ((size_t)64 * 1024 * 1024)
 
@@ -173,54 +173,16 @@ void maq_html_end_facts(struct maq_html *h)
     maq_html_put(h, "</dl>\n");
 }
 
-static void model_words(struct maq_buf *b, const struct maq_job *job)
+static void put_line(void *user, const char *label, const char *text)
 {
-    maq_buf_addf(b, "%s: ", job->model.name);
-    maq_words_model(b, &job->model);
-}
-
-static void cluster_words(struct maq_buf *b, const struct maq_job *job)
-{
-    maq_words_cluster(b, &job->cluster);
-}
-
-static void plan_words(struct maq_buf *b, const struct maq_job *job)
-{
-    maq_words_degrees(b, &job->plan, job->dp);
-    maq_buf_adds(b, "; ");
-    maq_words_methods(b, job);
-}
-
-static void batch_words(struct maq_buf *b, const struct maq_job *job)
-{
-    maq_words_batch(b, &job->workload);
-}
-
-static void framework_words(struct maq_buf *b, const struct maq_job *job)
-{
-    maq_buf_addf(b, "%s: %s", job->framework.name, job->framework.title);
+    maq_html_fact(user, label, text);
 }
 
 void maq_html_job(struct maq_html *h, const struct maq_job *job, bool planned)
 {
-    const struct {
-        const char *term;
-        void (*words)(struct maq_buf *b, const struct maq_job *job);
-        bool given;
-    } facts[] = {{"model", model_words, true},        {"cluster", cluster_words, true},
-                 {"plan", plan_words, planned},       {"workload", maq_words_workload, planned},
-                 {"workload", batch_words, !planned}, {"framework", framework_words, job->framework.named}};
+    const struct maq_lines to = {put_line, h};
     maq_html_facts(h);
-    for (size_t i = 0; i < MAQ_COUNT(facts); i++) {
-        struct maq_buf text;
-        if (!facts[i].given)
-            continue;
-        maq_buf_init(&text, 1 << 16);
-        facts[i].words(&text, job);
-        h->out.failed |= text.failed;
-        maq_html_fact(h, facts[i].term, text.ptr ? text.ptr : "");
-        maq_buf_fini(&text);
-    }
+    h->out.failed |= !maq_job_lines(&to, job, planned ? MAQ_JOB_PLANNED : MAQ_JOB_OPEN);
     maq_html_end_facts(h);
 }
 

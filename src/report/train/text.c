@@ -11,69 +11,15 @@
 #include "base/check.h"
 #include "base/text.h"
 #include "base/units.h"
+#include "report/job_text.h"
 #include "report/money.h"
-#include "report/page.h"
 #include "report/train/assumptions.h"
 #include "report/train/train_words.h"
 #include "report/words.h"
 
-#define LABEL 12    /* width of the labels on the left */
+#define LABEL MAQ_JOB_LABEL
 #define BAR 40      /* cells of a full bar */
 #define ROWS_MAX 24 /* rows of the memory table before its middle is left out */
-
-/* --- what was asked ------------------------------------------------------------------------------------------ */
-
-typedef void words_fn(struct maq_buf *b, const struct maq_job *job);
-
-static void model_words(struct maq_buf *b, const struct maq_job *job)
-{
-    maq_buf_addf(b, "%s: ", job->model.name);
-    maq_words_model(b, &job->model);
-}
-
-static void cluster_words(struct maq_buf *b, const struct maq_job *job)
-{
-    maq_words_cluster(b, &job->cluster);
-}
-
-static void plan_words(struct maq_buf *b, const struct maq_job *job)
-{
-    maq_words_degrees(b, &job->plan, job->dp);
-    maq_buf_adds(b, "; ");
-    maq_words_methods(b, job);
-}
-
-static void framework_words(struct maq_buf *b, const struct maq_job *job)
-{
-    maq_buf_addf(b, "%s: %s", job->framework.name, job->framework.title);
-}
-
-static void put_field(struct maq_page *page, const char *label, words_fn *words, const struct maq_job *job)
-{
-    struct maq_buf line;
-    struct maq_arena arena;
-    maq_buf_init(&line, 1 << 16);
-    maq_arena_init(&arena, 0);
-    words(&line, job);
-    maq_page_field(page, LABEL, label, maq_text_clean(&arena, line.ptr ? line.ptr : ""));
-    maq_arena_fini(&arena);
-    maq_buf_fini(&line);
-}
-
-static void put_job(struct maq_page *page, const struct maq_job *job)
-{
-    struct maq_arena arena;
-    maq_arena_init(&arena, 0);
-    maq_page_putf(page, MAQ_INK_TITLE, "%.512s", maq_text_clean(&arena, job->name));
-    maq_arena_fini(&arena);
-    maq_buf_adds(&page->out, "\n\n");
-    put_field(page, "model", model_words, job);
-    put_field(page, "cluster", cluster_words, job);
-    put_field(page, "plan", plan_words, job);
-    put_field(page, "workload", maq_words_workload, job);
-    if (job->framework.named)
-        put_field(page, "framework", framework_words, job);
-}
 
 /* --- does it fit --------------------------------------------------------------------------------------------- */
 
@@ -368,7 +314,7 @@ enum maq_status maq_report_train_text(char **out, const struct maq_train_result 
 {
     struct maq_page page;
     maq_page_init(&page, opts);
-    put_job(&page, result->job);
+    maq_page_job(&page, result->job, MAQ_JOB_PLANNED);
     put_verdict(&page, result, opts ? opts->advice : NULL);
     put_headline(&page, result);
     put_money(&page, result);
