@@ -19,7 +19,7 @@
 
 #include <cmocka.h>
 
-#include "sanitized.h"
+#include "effort.h"
 
 #include "planner/compose/cost_to_go.h"
 #include "planner/compose/counted_bound.h"
@@ -30,7 +30,7 @@
 #include "planner/compose/search.h"
 #include "random_draws.h"
 
-#define TABLES (SANITIZED ? 40 : 100)
+#define TABLES EFFORT(25u, 50u, 100u)
 
 /* ---- random tables ---- */
 

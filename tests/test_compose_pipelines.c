@@ -15,12 +15,13 @@
 
 #include <cmocka.h>
 
+#include "effort.h"
 #include "sailor_profiles.h"
-#include "sanitized.h"
 
 static void too_slow(void)
 {
-    print_message("seconds of search take too long under a sanitizer\n");
+    print_message(
+        "seconds of search take too long under a sanitizer; half a minute of it runs where MAQ_LONG is set\n");
     skip();
 }
 
@@ -59,7 +60,7 @@ static void several_pipelines(void **ignored)
 /* Pipelines that split their micro batches in the front, one that does not: better than any plan of one make-up. */
 static void pipelines_beat_the_best_one(void **ignored)
 {
-    if (SANITIZED)
+    if (!long_run() || SANITIZED)
         too_slow();
     need_profiles();
     struct maq_compose_result *r = compose("OPT-350", 1024, 8, 24, MAQ_COMPOSE_PIPELINES);
@@ -73,8 +74,8 @@ static void pipelines_beat_the_best_one(void **ignored)
 static void threads_change_nothing(void **ignored)
 {
     need_profiles();
-    const struct maq_compose_pool pools[] = {{.device = "A100-40", .count = SANITIZED ? 2 : 4},
-                                             {.device = "V100-16", .count = SANITIZED ? 4 : 8}};
+    const struct maq_compose_pool pools[] = {{.device = "A100-40", .count = EFFORT(2, 2, 4)},
+                                             {.device = "V100-16", .count = EFFORT(4, 4, 8)}};
     struct maq_compose_problem problem = MAQ_COMPOSE_PROBLEM_INIT;
     struct maq_compose_result *r[2];
     problem.folder = folder;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * test_compose_published.c - what docs/plan-measured.md says of Sailor's own sizes. The larger one takes half a minute of search and runs
- * where MAQ_LONG is set. The profiles are read when MAQ_SHARED names the folder they lie in. maq-test: long
+ * test_compose_published.c - what docs/plan-measured.md says of Sailor's own sizes. They take half a minute of search each and run
+ * where MAQ_LONG is set. The profiles are read when MAQ_SHARED names the folder they lie in.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -13,13 +13,15 @@
 
 #include <cmocka.h>
 
+#include "effort.h"
 #include "sailor_profiles.h"
-#include "sanitized.h"
 
 static void published(uint32_t a100, uint32_t v100, double most_s)
 {
-    if (SANITIZED)
-        skip(); /* seconds of search take too long there */
+    if (SANITIZED || !long_run()) {
+        print_message("half a minute of search: set MAQ_LONG\n");
+        skip();
+    }
     need_profiles();
     struct maq_compose_result *r = compose("OPT-350", 1024, a100, v100, MAQ_COMPOSE_PIPELINES);
     assert_true(r->plans[0].step_s <= most_s);
@@ -33,10 +35,6 @@ static void sixteen_and_sixteen(void **ignored)
 
 static void a_hundred_and_twenty_eight(void **ignored)
 {
-    if (!getenv("MAQ_LONG")) {
-        print_message("half a minute of search: set MAQ_LONG\n");
-        skip();
-    }
     published(32, 96, 4.8985);
 }
 

@@ -16,6 +16,7 @@
 
 #include <cmocka.h>
 
+#include "effort.h"
 #include "sailor_profiles.h"
 
 /* One kind of device per stage, one number of replicas: exact, and the judge agrees to the last digits. `known`: a class optimum that was
@@ -35,6 +36,7 @@ static void uniform_case(const char *model, uint32_t gbs, uint32_t a100, uint32_
 
 static void class_optima(void **ignored)
 {
+    NOT_UNDER_A_SANITIZER();
     need_profiles();
     uniform_case("OPT-350", 1024, 32, 0, 7.710);
     uniform_case("OPT-350", 1024, 16, 16, 12.062);

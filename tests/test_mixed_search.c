@@ -19,13 +19,13 @@
 
 #include "base/check.h"
 #include "base/str.h"
+#include "effort.h"
 #include "maquette/report.h"
 #include "mixed_brute.h"
 #include "planner/mixed/feasibility.h"
 #include "planner/mixed/local_search.h"
 #include "planner/mixed/search_state.h"
 #include "random_draws.h"
-#include "sanitized.h"
 
 #define TINY                                                                                                           \
     "{model: {base: gpt2, num_hidden_layers: 3}, workload: {seq: 1024, gbs: 8},"                                       \
@@ -196,7 +196,7 @@ static void test_nearby(void **state)
     unsigned drawn = 0, better = 0, settled = 0;
     assert_non_null(c);
     assert_true(maq_mixed_run_table(&table, run, 0, &run->arena));
-    for (int t = 0; t < (SANITIZED ? 120 : 400); t++) {
+    for (int t = 0; t < EFFORT(120, 200, 400); t++) {
         if (!draw_pipeline(c, &seed, &table, run->waves[0].replicas))
             continue;
         const double form_s = c->step_s, before = play(run, &run->waves[0], c, &table);
@@ -848,7 +848,7 @@ static void test_fits(void **state)
     const struct maq_mixed_run *run = s.result->owner;
     uint32_t fit = 0, not = 0;
     for (uint32_t w = 0; w < run->n_waves; w++)
-        for (double share = 1; share > 0.05; share *= SANITIZED ? 0.5 : 0.85) {
+        for (double share = 1; share > 0.05; share *= EFFORT(0.5, 0.7, 0.85)) {
             struct maq_arena arena;
             struct maq_stage_table table;
             struct brute b = {.best_s = HUGE_VAL};
@@ -864,7 +864,7 @@ static void test_fits(void **state)
             not += !fits;
             maq_arena_fini(&arena);
         }
-    assert_true(fit > (SANITIZED ? 3 : 10) && not > (SANITIZED ? 3 : 10));
+    assert_true(fit > EFFORT(3u, 5u, 10u) && not > EFFORT(3u, 5u, 10u));
     done(&s);
 }
 

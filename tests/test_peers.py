@@ -1,6 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Processes that mpirun starts share the variants of `maquette plan`: the report of one process is that of several, to the byte."""
+"""Processes that mpirun starts share the variants of `maquette plan`: the report of one process is that of several, to the byte.
+
+maq-test: no sanitizer
+"""
 import os
 import pathlib
 import shutil

@@ -17,12 +17,12 @@
 
 #include "base/check.h"
 #include "base/str.h"
+#include "effort.h"
 #include "maquette/mixed_step.h"
 #include "maquette/train.h"
 #include "random_draws.h"
-#include "sanitized.h"
 
-#define JOBS (SANITIZED ? 500 : 3000)
+#define JOBS EFFORT(300, 1000, 3000)
 #define WITHIN 1e-7
 #define CLOCK_S 4e-9 /* times are whole nanoseconds, rounded here and there */
 

@@ -16,7 +16,7 @@
 
 #include <cmocka.h>
 
-#include "sanitized.h"
+#include "effort.h"
 
 #include "base/alloc.h"
 #include "base/check.h"

@@ -18,9 +18,9 @@
 
 #include "base/stat/law.h"
 #include "base/stat/rng.h"
+#include "effort.h"
 #include "maquette/train.h"
 #include "risk/step/focus.h"
-#include "sanitized.h"
 #include "temp.h"
 
 static struct maq_loaded_job *load(const char *text)
@@ -51,7 +51,7 @@ static struct maq_risk_step *ask(const char *job, const char *variation, uint32_
     struct maq_diag *diag = maq_diag_new();
     bool document = variation[0] == '{';
     opts.variation = document ? temp_text(path, variation) : variation;
-    opts.draws = SANITIZED && threads > 0 ? 64 : 1600; /* who sets threads compares bytes, not statistics */
+    opts.draws = threads > 0 ? EFFORT(64u, 200u, 1600u) : 1600; /* who sets threads compares bytes, not statistics */
     opts.threads = threads;
     opts.no_sources = true;
     opts.parts = parts;
@@ -133,7 +133,7 @@ static void test_order(void **state)
 static void test_threads(void **state)
 {
     static const char own[] = "{kernels: [{name: gemm, cv: 0.1, slow_share: 0.01, slow_ratio: 4}]}";
-    const char *job = !SANITIZED ? PIPELINE : /* an eighth of the passes */
+    const char *job = long_run() ? PIPELINE : /* an eighth of the passes */
                           "{model: llama-3.1-8b, cluster: 'h100-sxm:4 x 2, rail 400G', plan: {tp: 2, pp: 2}, workload: "
                           "{gbs: 16, seq: 4096}}";
     struct maq_risk_step *a = ask(job, own, ALL_PARTS, 1), *b = ask(job, own, ALL_PARTS, 16);

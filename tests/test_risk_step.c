@@ -17,12 +17,12 @@
 
 #include "base/stat/maximum.h"
 #include "base/stat/special_functions.h"
+#include "effort.h"
 #include "maquette/train.h"
 #include "plan/schedule/schedule.h"
 #include "risk/step/job_law.h"
 #include "risk/step/model.h"
 #include "risk/step/slowdowns.h"
-#include "sanitized.h"
 #include "temp.h"
 
 static void near(double got, double want, double room, const char *what)

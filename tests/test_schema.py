@@ -1,6 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Schemas of documents: what the program prints is what docs/schemas has, real documents meet it, and have no member that it does not name."""
+"""Schemas of documents: what the program prints is what docs/schemas has, real documents meet it, and have no member that it does not name.
+
+maq-test: no sanitizer
+"""
 import importlib.util
 import json
 import pathlib

@@ -18,10 +18,10 @@
 
 #include "base/check.h"
 #include "base/str.h"
+#include "effort.h"
 #include "maquette/planner.h"
-#include "sanitized.h"
 
-#define JOBS (SANITIZED ? 12 : 40)
+#define JOBS EFFORT(6, 15, 40)
 #define TEXT 2048
 
 struct dice {

@@ -16,12 +16,12 @@
 #include <cmocka.h>
 
 #include "base/check.h"
+#include "effort.h"
 #include "maquette/serve_planner.h"
-#include "sanitized.h"
 #include "serve/fleet/rate_trial.h"
 #include "serve_jobs.h"
 
-#define SMALLER (SANITIZED ? 4u : 1u)
+#define SMALLER EFFORT(4u, 2u, 1u)
 
 static struct maq_loaded_job *load_open(const char *model, const char *cluster, const char *plan)
 {
@@ -185,6 +185,7 @@ static void test_random_ones_are_not_better(void **state)
 /* Without a rate the fleet carries what all its replicas hold in one stream, which may be less than what each does alone. */
 static void test_the_whole_fleet_holds(void **state)
 {
+    NOT_UNDER_A_SANITIZER();
     (void)state;
     static const struct scene two = {"llama-3.1-8b",  "h100-sxm:2",    "ttft_p95<300ms", 500, 50, 0,
                                      MAQ_ENGINE_VLLM, MAQ_WEIGHTS_BF16};
@@ -293,6 +294,7 @@ static void test_same_answer(void **state)
 /* A rate that neither group carries alone takes both; a small one the cheaper of them. */
 static void test_two_kinds(void **state)
 {
+    NOT_UNDER_A_SANITIZER();
     (void)state;
     struct maq_serve_options o = {.engine = MAQ_ENGINE_VLLM};
     struct maq_request_spec spec = {.prompt = 500, .output = 25, .burstiness = 1};

@@ -21,7 +21,7 @@
 #include "base/alloc.h"
 #include "base/check.h"
 #include "base/str.h"
-#include "sanitized.h"
+#include "effort.h"
 #include "validate/codes.h"
 #include "validate/phrase.h"
 #include "validate/train/interpret.h"

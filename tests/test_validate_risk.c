@@ -16,6 +16,8 @@
 
 #include <cmocka.h>
 
+#include "effort.h"
+
 static struct maq_validate_risk *validate(const char *folder)
 {
     struct maq_validate_risk *r = NULL;
@@ -85,6 +87,7 @@ static void test_without_recordings(void **state)
 
 static void test_with_recordings(void **state)
 {
+    NOT_UNDER_A_SANITIZER();
     const char *shared = getenv("MAQ_SHARED");
     char folder[4096];
     if (!shared) {
@@ -104,6 +107,7 @@ static void test_with_recordings(void **state)
 /* A table whose rest is known: x = block + run + rest, with rests +d and -d in turn: two runs, and one that is shorter. */
 static void test_variation_by_hand(void **state)
 {
+    NOT_UNDER_A_SANITIZER();
     char folder[] = "/tmp/maq-risk-XXXXXX", path[256];
     assert_non_null(mkdtemp(folder));
     snprintf(path, sizeof path, "%s/startup", folder);

@@ -16,16 +16,16 @@
 #include "base/alloc.h"
 #include "base/arena.h"
 #include "base/check.h"
+#include "effort.h"
 #include "failing_alloc.h"
 #include "maquette/planner.h"
 #include "maquette/train.h"
 #include "plan/words/words.h"
 #include "random_draws.h"
-#include "sanitized.h"
 #include "spec/catalogue.h"
 
 #define TEXT 2048
-#define DRAWS (SANITIZED ? 80 : 400)
+#define DRAWS EFFORT(60, 150, 400)
 
 /* A job with its plan, and the same without one. */
 struct written {

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * effort.h - how much a suite of random jobs or of large ones does: least under a sanitizer, which has a program take five times as long
+ * or more; in a usual run what fits into seconds; with MAQ_LONG=1 in the environment all, as before a release or after a change of what
+ * the suite is about.
+ */
+#ifndef MAQ_TESTS_EFFORT_H
+#define MAQ_TESTS_EFFORT_H
+
+#include <stdbool.h>
+#include <stdlib.h>
+
+#ifdef __has_feature
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define SANITIZED 1
+#endif
+#if __has_feature(thread_sanitizer) /* it runs a suite for its threads: cases without any say nothing to it */
+#define ONLY_UNDER_TSAN(pattern) cmocka_set_test_filter(pattern)
+#endif
+#endif
+#ifdef __SANITIZE_ADDRESS__
+#define SANITIZED 1
+#endif
+#ifndef SANITIZED
+#define SANITIZED 0
+#endif
+#ifndef ONLY_UNDER_TSAN
+#define ONLY_UNDER_TSAN(pattern) (void)0
+#endif
+
+static inline bool long_run(void)
+{
+    return getenv("MAQ_LONG") != NULL;
+}
+
+/* Begins a case of seconds that other cases do most of; after cmocka.h. */
+#define NOT_UNDER_A_SANITIZER()                                                                                        \
+    do {                                                                                                               \
+        if (SANITIZED) {                                                                                               \
+            print_message("takes too long under a sanitizer\n");                                                       \
+            skip();                                                                                                    \
+        }                                                                                                              \
+    } while (0)
+
+/* One of three numbers. */
+#define EFFORT(sanitized, usual, whole) (SANITIZED ? (sanitized) : long_run() ? (whole) : (usual))
+
+#endif
