@@ -730,19 +730,29 @@ static void test_document(void **unused)
     }
 }
 
-/* A search that is stopped says what it can be off by. */
+static void stop_once_bounded(void *stop, const struct maq_search_progress *at)
+{
+    if (at->bound_s > 0)
+        *(volatile sig_atomic_t *)stop = 1;
+}
+
+/* A search that is stopped says what it can be off by, once it knows; before, it ends at once and proves nothing. */
 static void test_stop(void **unused)
 {
     (void)unused;
-    static const volatile sig_atomic_t now = 1;
-    struct maq_search_opts opts = {.stop = &now};
-    struct searched s = search(jobs[0].text, &opts);
+    volatile sig_atomic_t stop = 0;
+    struct maq_search_opts opts = {.stop = &stop, .progress = stop_once_bounded, .context = (void *)(uintptr_t)&stop};
+    struct searched s = search(jobs[4].text, &opts);
     assert_false(s.result->complete);
-    assert_int_equal(s.result->n_plans, 0);
+    struct searched none = search(jobs[4].text, &opts);
+    assert_false(none.result->complete);
+    assert_true(none.result->n_plans == 0 && none.result->bound_s == 0 && none.result->counts.scored == 0);
     opts.stop = NULL;
-    struct searched whole = search(jobs[0].text, &opts);
+    struct searched whole = search(jobs[4].text, &opts);
+    assert_true(s.result->counts.scored < whole.result->counts.scored);
     assert_true(s.result->bound_s > 0 && s.result->bound_s <= whole.result->plans[0].step_s);
     done(&whole);
+    done(&none);
     done(&s);
 }
 

@@ -158,13 +158,10 @@ static bool stopped(const struct search *s)
     return s->opts->stop && *s->opts->stop;
 }
 
-/*
- * Whether the search was stopped while it has plans of the small part: listing and bounding the whole space could take
- * a minute.
- */
+/* Whether the search was stopped before the whole space is listed and bounded, which can take a minute: the small part never is. */
 static bool gives_up(const struct search *s)
 {
-    return s->first && !s->trying && stopped(s);
+    return !s->trying && stopped(s);
 }
 
 /* From the thread of the caller alone. */

@@ -59,17 +59,11 @@ static void put_verdict(struct maq_html *h, const struct maq_report_plan *p)
 {
     const struct maq_job *job = maq_job_get(p->open);
     struct maq_buf words;
-    char has[32], need[32];
     maq_buf_init(&words, 1 << 12);
     if (p->search->n_plans > 0) {
         maq_plan_sentence(&words, &p->trains[0]->job->plan, job->cluster.devices);
     } else {
-        maq_buf_addf(&words, "no plan fits: %s on %u %s of %s", job->model.name, job->cluster.devices,
-                     job->cluster.groups[0].device.name,
-                     maq_format_bytes(has, job->cluster.groups[0].device.mem_bytes));
-        if (p->search->frugal_found)
-            maq_buf_addf(&words, "; the least that was found is %s on a device",
-                         maq_format_bytes(need, p->search->frugal.needed_bytes));
+        maq_plan_none(&words, p, "; ");
     }
     h->out.failed |= words.failed;
     maq_html_verdict(h, p->search->n_plans > 0 ? MAQ_HTML_GOOD : MAQ_HTML_BAD, words.ptr ? words.ptr : "");

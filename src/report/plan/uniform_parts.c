@@ -412,3 +412,15 @@ void maq_plan_sentence(struct maq_buf *b, const struct maq_plan *plan, int64_t d
         recomputed(b, plan);
     }
 }
+
+void maq_plan_none(struct maq_buf *b, const struct maq_report_plan *p, const char *between)
+{
+    const struct maq_job *job = maq_job_get(p->open);
+    const struct maq_device *device = &job->cluster.groups[0].device;
+    char size[32];
+    maq_buf_addf(b, "%s: %s on %u %s of %s", p->search->complete ? "no plan fits" : "stopped before a plan was found",
+                 job->model.name, job->cluster.devices, device->name, maq_format_bytes(size, device->mem_bytes));
+    if (p->search->frugal_found)
+        maq_buf_addf(b, "%sthe least that was found is %s on a device", between,
+                     maq_format_bytes(size, p->search->frugal.needed_bytes));
+}

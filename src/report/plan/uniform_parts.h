@@ -22,5 +22,7 @@ void maq_plan_winner_lines(const struct maq_lines *to, const struct maq_report_p
 
 /* "tp4 pp4 vp7 dp16 mbs1, ZeRO-1, recomputing layernorm": a plan on so many devices. */
 void maq_plan_sentence(struct maq_buf *b, const struct maq_plan *plan, int64_t devices);
+/* Of a search without a plan: that none fits, or none was looked at before it was stopped; two sentences with the least memory found. */
+void maq_plan_none(struct maq_buf *b, const struct maq_report_plan *p, const char *between);
 
 #endif

@@ -55,14 +55,13 @@ static void put_alternatives(struct maq_page *page, const struct maq_report_plan
 
 static void put_frugal(struct maq_page *page, const struct maq_report_plan *p)
 {
-    const struct maq_job *job = maq_job_get(p->open);
-    char need[32], has[32];
+    struct maq_buf words;
+    maq_buf_init(&words, 1 << 12);
+    maq_plan_none(&words, p, "\n");
+    page->out.failed |= words.failed;
     maq_buf_adds(&page->out, "\n");
-    maq_page_putf(page, MAQ_INK_BAD, "no plan fits: %s on %u %s of %s\n", job->model.name, job->cluster.devices,
-                  job->cluster.groups[0].device.name, maq_format_bytes(has, job->cluster.groups[0].device.mem_bytes));
-    if (p->search->frugal_found)
-        maq_page_putf(page, MAQ_INK_PLAIN, "the least that was found is %s on a device\n",
-                      maq_format_bytes(need, p->search->frugal.needed_bytes));
+    maq_page_putf(page, MAQ_INK_BAD, "%s\n", words.ptr ? words.ptr : "");
+    maq_buf_fini(&words);
 }
 
 static void put_remedies(struct maq_page *page, const struct maq_report_plan *p)
