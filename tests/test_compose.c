@@ -30,7 +30,7 @@
 #include "planner/compose/search.h"
 #include "random_draws.h"
 
-#define TABLES EFFORT(25u, 50u, 100u)
+#define TABLES EFFORT(40u, 60u, 100u)
 
 /* ---- random tables ---- */
 
@@ -248,7 +248,7 @@ static void equals_brute_force(void **ignored)
         maq_arena_fini(&arena);
     }
     /* the draw has all cases: tables without a composition, several stages, stages of two options, steps that wait */
-    if (possible < 2 * TABLES || possible > 5 * TABLES - TABLES / 10 || staged < TABLES || mixed < TABLES / 10 ||
+    if (possible < 2 * TABLES || possible > 5 * TABLES - TABLES / 10 || staged < TABLES || mixed < TABLES / 20 ||
         wait < TABLES / 5)
         fail_msg("%u possible, %u in stages, %u mixed, %u wait", possible, staged, mixed, wait);
 }

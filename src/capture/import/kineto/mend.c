@@ -70,15 +70,16 @@ static int64_t usual(const struct maq_kineto *k, const char *name, int64_t *scra
     return n > 0 ? scratch[n / 2] : 0;
 }
 
-static int64_t next_on_stream(const struct maq_kineto *k, const struct maq_kineto_event *of)
+/* Time until the next on its stream begins; INT64_MAX where none does. */
+static int64_t time_to_next(const struct maq_kineto *k, const struct maq_kineto_event *of)
 {
-    int64_t next = INT64_MAX;
+    int64_t left = INT64_MAX;
     for (uint32_t i = 0; i < k->n_events; i++) {
         const struct maq_kineto_event *e = &k->event[i];
-        if (on_device(e) && e != of && e->stream == of->stream && e->start >= of->start && e->start < next)
-            next = e->start;
+        if (on_device(e) && e != of && e->stream == of->stream && e->start >= of->start && e->start - of->start < left)
+            left = e->start - of->start;
     }
-    return next;
+    return left;
 }
 
 enum maq_status maq_kineto_mend(struct maq_kineto_reader *r)
@@ -93,7 +94,7 @@ enum maq_status maq_kineto_mend(struct maq_kineto_reader *r)
     for (uint32_t i = 0; i < k->n_events; i++) {
         struct maq_kineto_event *e = &k->event[i];
         if (on_device(e) && e->untimed) {
-            int64_t left = next_on_stream(k, e) - e->start, ns = usual(k, e->name, scratch);
+            int64_t left = time_to_next(k, e), ns = usual(k, e->name, scratch);
             e->end = e->start + (ns < left ? ns : left);
             k->end = e->end > k->end ? e->end : k->end;
             r->mended.moved_s += (double)(e->end - e->start) * 1e-9;
