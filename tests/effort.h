@@ -33,7 +33,7 @@ static inline bool long_run(void)
     return getenv("MAQ_LONG") != NULL;
 }
 
-/* Begins a case of seconds that other cases do most of; after cmocka.h. */
+/* Begins a case of seconds that other cases do most of; cmocka is included before. */
 #define NOT_UNDER_A_SANITIZER()                                                                                        \
     do {                                                                                                               \
         if (SANITIZED) {                                                                                               \

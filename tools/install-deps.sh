@@ -23,6 +23,7 @@ need_command git git
 need_library yaml-0.1 libyaml-dev
 need_library jansson libjansson-dev
 need_library yajl libyajl-dev
+need_library expat libexpat1-dev
 need_library zlib zlib1g-dev
 need_library sqlite3 libsqlite3-dev
 need_library cmocka libcmocka-dev

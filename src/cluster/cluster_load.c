@@ -17,6 +17,7 @@
 #include "base/check.h"
 #include "cluster/cluster_internal.h"
 #include "cluster/host_cpu.h"
+#include "cluster/topology.h"
 #include "spec/catalogue.h"
 #include "spec/field.h"
 #include "spec/foreign_file.h"
@@ -24,7 +25,7 @@
 struct group_reader {
     struct maq__group_spec spec;
     struct maq_node *device, *fabric, *multicast, *domain, *nic_rate;
-    struct maq_str name;
+    struct maq_str name, topology;
 };
 
 #define ROW(kind_, member_, key_, ...) kind_(struct group_reader, member_, key_, __VA_ARGS__)
@@ -56,6 +57,7 @@ static const struct maq_field group_fields[] = {
                   .max = MAQ_MAX_CLOCK_HZ, .doc = "clock that their busy cores reach; usual for the core"),
     MAQ_FIELD_QTY(struct group_reader, spec.host_mem_bps, "host_memory_bandwidth", MAQ_DIM_RATE, .min = 1e9,
                   .max = 1e15, .doc = "peak of the memory of a node's host; usual for the device"),
+    ROW(MAQ_FIELD_STR, topology, "topology", .doc = "file of nvidia-smi topo -m, or of NCCL_TOPO_DUMP_FILE, of a node"),
     ROW(MAQ_FIELD_BOOL, spec.rail, "rail_optimized", .doc = "device i of every node is cabled to rail i"),
     MAQ_FIELD_END};
 
@@ -146,6 +148,10 @@ static enum maq_status read_group(struct maq_node_group *out, struct maq_node *m
             status = MAQ_BAD_INPUT;
     }
     MAQ_TRY(status);
+    if (r.topology.len > 0) {
+        const struct maq_node *node = maq_node_peek(map, "topology");
+        MAQ_TRY(maq__group_topology(&r.spec, r.topology, node ? node->at : at, arena, diag));
+    }
     MAQ_TRY(maq__group_finish(out, &r.spec, arena, diag));
     if (r.name.len > 0 && !(out->name = maq_arena_strdup(arena, r.name)))
         return maq_no_memory(diag, NULL);
@@ -257,16 +263,48 @@ static enum maq_status refuse_path(const struct maq_node *node, struct maq_arena
         return maq_no_memory(diag, NULL);
     if (maq_catalogue_find("devices", node->text) || stat(path, &st) != 0 || !S_ISREG(st.st_mode))
         return MAQ_OK;
+    if (maq__topology_kind(path) != MAQ__TOPOLOGY_NONE)
+        return MAQ_OK;
     MAQ_TRY(maq_foreign_refuse(maq_foreign_file(path), path, "a cluster", node->at, diag));
     return maq_diag_fail(MAQ_BAD_INPUT, diag, MAQ_CODE_CLUSTER_FORM, node->at,
                          "give a file that holds a cluster one of these endings",
                          "%.200s is a file, and files of clusters end in .yaml, .yml or .json", path);
 }
 
+/* One node, as its file says; the file has to say what kind of GPU it has. */
+static enum maq_status read_topology(struct maq_cluster *out, const struct maq_node *node, const char *path,
+                                     struct maq_arena *arena, struct maq_diag *diag)
+{
+    struct maq__topology topology;
+    struct maq__group_spec spec = {
+        .multicast = -1, .contention = -1.0, .nodes = 1, .at = node->at, .fabric_at = node->at};
+    MAQ_TRY(maq__topology_read(&topology, path, node->at, diag));
+    const char *device = maq__topology_device(&topology);
+    if (!device)
+        return maq_diag_fail(MAQ_BAD_INPUT, diag, MAQ_CODE_TOPOLOGY, node->at,
+                             maq_arena_printf(arena,
+                                              "say which, and how many nodes: 'h100-sxm:%d x 4, topology %.200s'",
+                                              (int)topology.gpus, path),
+                             "%.200s does not say which GPUs its %d are", path, (int)topology.gpus);
+    MAQ_TRY(maq__device_by_name(&spec.device, maq_str_of(device), node->at, arena, diag));
+    MAQ_TRY(maq__topology_apply(&spec, &topology, path, node->at, diag));
+    out->n_groups = 1;
+    out->groups = MAQ_ARENA_NEW(arena, struct maq_node_group, 1);
+    if (!out->groups)
+        return maq_no_memory(diag, NULL);
+    MAQ_TRY(maq__group_finish(out->groups, &spec, arena, diag));
+    return maq__cluster_finish(out, node->at, arena, diag);
+}
+
 static enum maq_status read_line(struct maq_cluster *out, const struct maq_node *node, struct maq_arena *arena,
                                  struct maq_diag *diag)
 {
     MAQ_TRY(refuse_path(node, arena, diag));
+    const char *path = maq_arena_strdup(arena, node->text);
+    if (!path)
+        return maq_no_memory(diag, NULL);
+    if (!maq_catalogue_find("devices", node->text) && maq__topology_kind(path) != MAQ__TOPOLOGY_NONE)
+        return read_topology(out, node, path, arena, diag);
     return maq__cluster_synthetic(out, node, arena, diag);
 }
 

@@ -28,7 +28,8 @@
     X(FABRIC_LACKS, 1215, "a fabric without a figure that is needed")                                                  \
     X(GROUP_LINK, 1216, "a link that does not join two node groups of the cluster")                                    \
     X(ISLANDS, 1217, "measured nodes that make no islands: a node or a link that is missing, named twice or wrong")    \
-    X(UNUSUAL_NODES, 1218, "nodes that nobody sells, or that were probably meant to be devices")
+    X(UNUSUAL_NODES, 1218, "nodes that nobody sells, or that were probably meant to be devices")                       \
+    X(TOPOLOGY, 1219, "what a machine says of itself (nvidia-smi topo -m, NCCL's file) that cannot be used")
 
 enum maq_cluster_code {
 #define MAQ_CODE_ENUM(name, code, text) MAQ_CODE_##name = (code),

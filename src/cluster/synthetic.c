@@ -8,6 +8,7 @@
  *            | "nics" COUNT [ "x" RATE ] [ FABRIC ]   ports of a node
  *            | "domain" COUNT [ RATE ]                devices in a scale-up domain, their link rate per direction
  *            | "cpu" CORE [ CLOCK ]                   the host's: "zen3", "broadwell 2.7 GHz"
+ *            | "topology" FILE                        what a node says of itself: nvidia-smi topo -m, NCCL's file
  *            | "leaf" COUNT                           nodes under one leaf switch or in one rail group
  *            | "oversubscription" NUMBER
  *            | FABRIC                                 a catalogue name ("efa-v2") or, beside a rate, a kind ("roce")
@@ -22,11 +23,12 @@
 #include "base/units.h"
 #include "cluster/cluster_internal.h"
 #include "cluster/host_cpu.h"
+#include "cluster/topology.h"
 #include "spec/catalogue.h"
 
 #define MAX_TEXT 65536
-#define WORDS "rail, nics, domain, cpu, leaf, oversubscription"
-static const char *const property_words[] = {"rail", "nics", "domain", "cpu", "leaf", "oversubscription"};
+#define WORDS "rail, nics, domain, cpu, topology, leaf, oversubscription"
+static const char *const property_words[] = {"rail", "nics", "domain", "cpu", "topology", "leaf", "oversubscription"};
 
 struct scanner {
     struct maq_str text;
@@ -45,6 +47,8 @@ struct scanner {
 struct group_reader {
     struct maq__group_spec spec;
     bool domain_given, ports_given, fabric_given, cpu_given;
+    struct maq_str topology; /* a file; empty = not given */
+    struct maq_span topology_at;
 };
 
 /* --- characters and tokens ----------------------------------------------------------------------------------- */
@@ -418,6 +422,17 @@ static bool read_cpu(struct scanner *s, struct group_reader *g, struct maq_str w
     return take_core(s, &g->spec.host_cpu) && (at_end_of_property(s) || take_clock(s, &g->spec.host_clock_hz));
 }
 
+static bool read_topology(struct scanner *s, struct group_reader *g, struct maq_str word)
+{
+    if (g->topology.len > 0)
+        return twice(s, word, "the topology of a group is");
+    if (at_end_of_property(s))
+        return expected(s, "a file, of nvidia-smi topo -m or of NCCL_TOPO_DUMP_FILE");
+    g->topology = take_word(s);
+    g->topology_at = span_of(s, g->topology);
+    return true;
+}
+
 static bool read_leaf(struct scanner *s, struct maq_str word)
 {
     if (s->leaf_given)
@@ -461,6 +476,8 @@ static bool read_property(struct scanner *s, struct group_reader *g)
         return read_domain(s, g, word);
     if (maq_str_ieq(word, "cpu"))
         return read_cpu(s, g, word);
+    if (maq_str_ieq(word, "topology"))
+        return read_topology(s, g, word);
     if (maq_str_ieq(word, "leaf"))
         return read_leaf(s, word);
     if (maq_str_ieq(word, "oversubscription"))
@@ -564,7 +581,11 @@ static enum maq_status read_group(struct scanner *s, struct maq_node_group *out)
     }
     bool bad = s->bad;
     s->bad = bad || bad_before;
-    enum maq_status status = bad ? MAQ_BAD_INPUT : maq__group_finish(out, &g.spec, s->arena, s->diag);
+    enum maq_status status = bad ? MAQ_BAD_INPUT : MAQ_OK;
+    if (status == MAQ_OK && g.topology.len > 0)
+        status = maq__group_topology(&g.spec, g.topology, g.topology_at, s->arena, s->diag);
+    if (status == MAQ_OK)
+        status = maq__group_finish(out, &g.spec, s->arena, s->diag);
     if (status == MAQ_OK)
         maq__warn_of_unusual_nodes(out, &g.spec, s->arena, s->diag);
     return status;

@@ -31,6 +31,7 @@
 #define PROFILE "`maquette graph`, `replay` and `risk fit` read such traces"
 #define TABLE "`maquette validate collectives` reads a table with the columns that docs/validate.md lists"
 #define CLUSTER "a cluster is written as \"h100-sxm:8 x 4, nics 8 x 400G\", or as YAML: docs/clusters.md"
+#define NODE "`--cluster` takes it: the file of a node, or 'h100-sxm:8 x 4, topology FILE' (docs/clusters.md)"
 
 static const struct kind {
     const char *begins; /* any of these bytes, behind blanks; NULL = anything */
@@ -42,10 +43,10 @@ static const struct kind {
     {"{", {"\"schemaVersion\"", "\"deviceProperties\""}, {"a trace of PyTorch's profiler", PROFILE, true}},
     {NULL, {"# nThread ", "nGpus ", "minBytes "}, {"a log of nccl-tests", TABLE, false}},
     {NULL, {"out-of-place", "algbw", "busbw"}, {"a log of nccl-tests", TABLE, false}},
-    {"<", {"<system ", "<cpu "}, {"a topology file of NCCL", CLUSTER, false}},
+    {"<", {"<system ", "<cpu "}, {"a topology file of NCCL", NODE, false}},
     {"<", {"<graphs ", "<graph "}, {"a file of NCCL's graphs", CLUSTER, false}},
     {"<", {"topology", "<object type="}, {"a topology file of hwloc", CLUSTER, false}},
-    {NULL, {"GPU0\t", "CPU Affinity"}, {"the matrix of `nvidia-smi topo -m`", CLUSTER, false}},
+    {NULL, {"GPU0\t", "CPU Affinity"}, {"the matrix of `nvidia-smi topo -m`", NODE, false}},
     {NULL, {"SwitchName="}, {"a topology file of SLURM", CLUSTER, false}},
     {NULL, {"topology:", "npus_count:"}, {"a network of ASTRA-sim", CLUSTER, false}},
 };

@@ -13,7 +13,7 @@ mkdir -p "$kit/shim/gpu" "$kit/tools" "$kit/expected"
 kit=$(cd "$kit" && pwd)
 
 link=$(ninja -C "$build" -t commands maquette | tail -n 1)
-for name in yaml jansson sqlite3 z; do
+for name in yaml jansson sqlite3 z expat; do
     link=${link//lib$name.so/lib$name.a}
 done
 link=${link//libyajl.so/libyajl_s.a}
