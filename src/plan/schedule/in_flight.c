@@ -123,7 +123,8 @@ static bool publish(struct maq_schedule *out, const struct pareto *p, struct maq
     uint32_t *first = MAQ_ARENA_NEW(arena, uint32_t, out->stages + 1u);
     if (!list || !vec || !first)
         return false;
-    memcpy(vec, p->vec, (size_t)p->n * p->chunks * sizeof *vec);
+    if (p->n > 0)
+        memcpy(vec, p->vec, (size_t)p->n * p->chunks * sizeof *vec);
     for (uint32_t i = 0; i < p->n; i++) {
         struct maq_inflight *f = &list[i];
         f->stage = p->stage[i];
