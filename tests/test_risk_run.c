@@ -57,7 +57,7 @@ static struct maq_run_opts job(const struct maq_failures *f, double work_s, doub
     o.interval_s = interval_s;
     o.n_levels = 1;
     o.levels[0] = (struct maq_run_level){1, save_s, 0, 0, MAQ_SURVIVES_ALL};
-    o.replicas = EFFORT(1000, 3000, 0);
+    o.replicas = EFFORT(2000, 3000, 0);
     return o;
 }
 

@@ -370,7 +370,7 @@ static void test_brute_force(void **unused)
     for (size_t i = 0; i < MAQ_COUNT(cases); i++) {
         char text[1024];
         uint32_t n = 0;
-        if (SANITIZED && i % 3 != 0)
+        if (SANITIZED && i != 3)
             continue;
         double best = brute_force(cases[i].rest, cases[i].more, &n);
         const bool overlaps = strstr(cases[i].rest, "h100") != NULL;
