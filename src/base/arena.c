@@ -74,24 +74,27 @@ void maq_arena_fini(struct maq_arena *a)
     a->used = 0;
 }
 
-/* A long block is asked to lie in huge pages: the first touch of each small one is a fault, which costs more than its bytes. */
-static char *block_memory(size_t bytes)
+/*
+ * One long request, which is going to be written, is asked to lie in huge pages: the first touch of each small one is a fault, which costs
+ * more than its bytes. A huge page is cleared whole, so what ends inside of one, and blocks that many requests share, stay in small ones.
+ */
+static char *block_memory(size_t bytes, bool one_request)
 {
-    if (bytes < HUGE_PAGE)
+    if (bytes < HUGE_PAGE || !one_request)
         return maq__malloc(bytes);
-    size_t whole = (bytes + HUGE_PAGE - 1) & ~(HUGE_PAGE - 1);
-    char *p = maq__aligned_alloc(HUGE_PAGE, whole);
+    size_t end = bytes & ~(HUGE_PAGE - 1);
+    char *p = maq__aligned_alloc(HUGE_PAGE, end < bytes ? end + HUGE_PAGE : end);
     if (p)
-        (void)madvise(p, whole, MADV_HUGEPAGE); /* a wish */
+        (void)madvise(p, end, MADV_HUGEPAGE); /* a wish */
     return p;
 }
 
-static struct maq_arena_block *block_new(size_t size)
+static struct maq_arena_block *block_new(size_t size, bool one_request)
 {
     struct maq_arena_block *b;
     if (size > SIZE_MAX / 2)
         return NULL;
-    char *raw = block_memory(sizeof(*b) + BLOCK_ALIGN + size);
+    char *raw = block_memory(sizeof(*b) + BLOCK_ALIGN + size, one_request);
     if (!raw)
         return NULL;
     b = (struct maq_arena_block *)(void *)raw;
@@ -130,7 +133,7 @@ static bool arena_advance(struct maq_arena *a, size_t need)
     if (a->block)
         largest = a->block->size < BLOCK_MAX / 2 ? a->block->size * 2 : BLOCK_MAX;
     size_t size = largest < BLOCK_MIN ? BLOCK_MIN : largest;
-    struct maq_arena_block *fresh = block_new(size < need ? need : size);
+    struct maq_arena_block *fresh = size < need ? block_new(need, true) : block_new(size, false);
     if (fresh)
         block_enter(a, fresh);
     return fresh != NULL;
