@@ -262,9 +262,9 @@ enum maq_status cli_load_job(struct maq_loaded_job **out, struct cli *cli, const
 enum maq_status cli_add_override(struct cli *cli, const char *flag, const char *path, const char *value);
 
 /* The --cluster that options of other programs mean, --gpus 64 --gpu h100; false: `name` is none of them, or they say too little. Whether
- * a word is the value of one. machine_slips.c */
-bool cli_machine_slip(char hint[256], const char *name, size_t len, int argc, char **argv);
-bool cli_machine_value(const char *text);
+ * a word is the value of one. cluster_option_hint.c */
+bool cli_cluster_option_hint(char hint[256], const char *name, size_t len, int argc, char **argv);
+bool cli_is_cluster_value(const char *text);
 
 /* Hint for another program's word for an option, its name without dashes; name of the command meant by a word. NULL: none. synonyms.c */
 const char *cli_option_synonym(const char *name, size_t len);

@@ -226,9 +226,9 @@ static bool misspelt(struct unknown *u)
 /* Options that say the machine are one fault, however many there are; their values are no arguments. */
 static bool says_machine(struct unknown *u, const struct argument *a, int argc, char **argv, int *i)
 {
-    if (!knows(u->command, "--cluster", 9) || !cli_machine_slip(u->hint, u->name, u->len, argc, argv))
+    if (!knows(u->command, "--cluster", 9) || !cli_cluster_option_hint(u->hint, u->name, u->len, argc, argv))
         return false;
-    if (!a->value && *i + 1 < argc && cli_machine_value(argv[*i + 1]))
+    if (!a->value && *i + 1 < argc && cli_is_cluster_value(argv[*i + 1]))
         ++*i;
     return true;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * machine_slips.c - --gpus 64 --gpu h100: options of other programs that say the machine, and the --cluster that they mean together.
+ * cluster_option_hint.c - --gpus 64 --gpu h100: options of other programs that say the machine, and the --cluster that they mean together.
  *
  * What is said of GPUs, nodes and GPUs of a node is read wherever it stands on the command line, so that the hint is the whole cluster and
  * not a part of it. One message for all of them.
@@ -56,7 +56,7 @@ static long number_of(const char *text)
     return text[digits] == '\0' ? n : 0;
 }
 
-bool cli_machine_value(const char *text)
+bool cli_is_cluster_value(const char *text)
 {
     char line[64], words[64];
     return number_of(text) > 0 || ((size_t)snprintf(words, sizeof words, "node %s", text) < sizeof words &&
@@ -81,7 +81,7 @@ static void put_together(char words[128], const long number[WORDS], const char *
         (void)snprintf(words, 128, "node %s", device);
 }
 
-bool cli_machine_slip(char hint[256], const char *name, size_t len, int argc, char **argv)
+bool cli_cluster_option_hint(char hint[256], const char *name, size_t len, int argc, char **argv)
 {
     enum word word;
     long number[WORDS] = {0};
@@ -92,7 +92,8 @@ bool cli_machine_slip(char hint[256], const char *name, size_t len, int argc, ch
     for (int i = 0; i < argc && strcmp(argv[i], "--") != 0; i++) {
         if (strcmp(argv[i], "--cluster") == 0 || strncmp(argv[i], "--cluster=", 10) == 0)
             return false; /* what it says stands beside: synonyms.c */
-        if (!read_one(&word, &value, argv[i], i + 1 < argc ? argv[i + 1] : NULL) || !value || !cli_machine_value(value))
+        if (!read_one(&word, &value, argv[i], i + 1 < argc ? argv[i + 1] : NULL) || !value ||
+            !cli_is_cluster_value(value))
             continue;
         if (number_of(value) > 0)
             number[word == DEVICE ? GPUS : word] = number_of(value);
