@@ -4,7 +4,7 @@
  *
  * Recorders leave dirt: durations below zero, lines of a launcher between the rows, rows that are there twice or not at all, an end
  * that is missing. A reader mends each piece where it stands and says so here: what it is, where it is, by how much time it may be off.
- * At the end the file gets one warning with all of it (MQ1033). What cannot be used is left out; a file of which more is left out
+ * At the end the file gets one warning with all of it (MAQ1033). What cannot be used is left out; a file of which more is left out
  * than kept is refused with the first fault of it. Of findings that are strict (maq_diag_set_strict()) the first piece is an error.
  *
  *   struct maq_mending m;

@@ -154,23 +154,11 @@ static int32_t fewest_links(const struct maq__topology *t)
 /* 0: not known here, and the device's own bandwidth stands. */
 static double link_bps(const struct maq_device *device)
 {
-    switch ((enum maq_device_arch)device->arch) {
-    case MAQ_ARCH_VOLTA:
-    case MAQ_ARCH_TURING:
-    case MAQ_ARCH_AMPERE:
-    case MAQ_ARCH_ADA:
-    case MAQ_ARCH_HOPPER:
-        return fmod(device->domain_bps, LINK_BPS) == 0 ? LINK_BPS : LINK_GA102_BPS;
-    case MAQ_ARCH_BLACKWELL:
+    if (device->arch == MAQ_ARCH_BLACKWELL)
         return LINK_5_BPS;
-    case MAQ_ARCH_CDNA2:
-    case MAQ_ARCH_CDNA3:
-    case MAQ_ARCH_CDNA4:
-    case MAQ_ARCH_OTHER:
-    case MAQ_ARCH_COUNT:
-        break;
-    }
-    return 0;
+    if (device->arch > MAQ_ARCH_BLACKWELL) /* what follows in the list is of other makers, or later */
+        return 0;
+    return fmod(device->domain_bps, LINK_BPS) == 0 ? LINK_BPS : LINK_GA102_BPS;
 }
 
 static enum maq_status apply_domain(struct maq__group_spec *spec, const struct maq__topology *t, const char *path,

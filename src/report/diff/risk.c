@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* risk.c - what two reports of `maquette risk` are compared by: the step as a distribution, a run until it is done. */
 #include "base/check.h"
+#include "base/stat/special_functions.h"
 #include "base/text.h"
 #include "report/diff/diff.h"
-
-/* 95 % of a normal law lie within so many standard deviations. */
-#define NORMAL_95 1.959963984540054
 
 static void add_quantile(struct maq_diff_reader *r, const char *path, const char *key, const char *name)
 {
@@ -38,9 +36,10 @@ void maq_diff_read_risk_step(struct maq_diff_reader *r)
 static void add_mean(struct maq_diff_reader *r, struct maq_diff_pair mean)
 {
     struct maq_diff_pair se = maq_diff_number(r, "mean_standard_error_s"), low = se, high = se;
+    const double z = maq_normal_quantile(0.975); /* of both sides together 95 % */
     for (int s = 0; s < MAQ_DIFF_SIDES; s++) {
-        low.of[s] = mean.of[s] - NORMAL_95 * se.of[s];
-        high.of[s] = mean.of[s] + NORMAL_95 * se.of[s];
+        low.of[s] = mean.of[s] - z * se.of[s];
+        high.of[s] = mean.of[s] + z * se.of[s];
     }
     maq_diff_interval(maq_diff_figure(r, "mean_s", "done after, mean", MAQ_DIFF_SECONDS, -1, mean), 0.95, low, high);
 }
