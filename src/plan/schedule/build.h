@@ -29,6 +29,12 @@ struct maq_orders {
     uint32_t *first; /* [stages + 1] */
 };
 
+/* Which way a microbatch goes: of DualPipe the second half of them the other way. */
+static inline uint32_t maq__direction_of(int kind, uint32_t microbatches, uint32_t microbatch)
+{
+    return kind == MAQ_SCHEDULE_DUALPIPE && microbatch >= microbatches / 2;
+}
+
 /* Appends a task to the stage that is being written. */
 void maq__order_add(struct maq_orders *o, enum maq_task_kind kind, uint32_t position, uint32_t microbatch);
 void maq__order_add_split(struct maq_orders *o, uint32_t position,

@@ -38,11 +38,6 @@ static uint32_t stage_of(const struct maq_schedule *s, uint32_t position, uint32
     return stage;
 }
 
-static uint32_t direction_of(const struct maq_schedule *s, uint32_t microbatch)
-{
-    return s->kind == MAQ_SCHEDULE_DUALPIPE && microbatch >= s->microbatches / 2;
-}
-
 static uint32_t *slot(const struct linker *l, uint32_t *table, uint32_t position, uint32_t microbatch)
 {
     return &table[(size_t)microbatch * l->s->n_positions + position];
@@ -198,8 +193,8 @@ static void emit(struct linker *l, uint32_t stage, const struct maq_order_step *
                            .b_position = st->b_position,
                            .microbatch = st->microbatch,
                            .b_microbatch = st->b_microbatch,
-                           .direction = (uint8_t)direction_of(l->s, st->microbatch),
-                           .b_direction = (uint8_t)direction_of(l->s, st->b_microbatch),
+                           .direction = (uint8_t)maq__direction_of(l->s->kind, l->s->microbatches, st->microbatch),
+                           .b_direction = (uint8_t)maq__direction_of(l->s->kind, l->s->microbatches, st->b_microbatch),
                            .previous = l->last[stage],
                            .pred = {pred[0], pred[1]}};
     mark_hops(l, t);

@@ -91,7 +91,6 @@ static uint16_t *list_chunks(const struct maq_schedule *s, struct maq_arena *are
 static enum maq_status walk(struct pareto *p, uint16_t *live, const uint16_t *chunks, const struct maq_orders *o,
                             uint32_t stage)
 {
-    const uint32_t half = o->kind == MAQ_SCHEDULE_DUALPIPE ? o->microbatches / 2 : UINT32_MAX; /* goes the other way */
     memset(live, 0, o->chunks * sizeof(*live));
     p->begin = p->n;
     p->hint = 0;
@@ -99,7 +98,8 @@ static enum maq_status walk(struct pareto *p, uint16_t *live, const uint16_t *ch
     for (const struct maq_order_step *st = &o->steps[o->first[stage]]; st < &o->steps[o->first[stage + 1]]; st++) {
         bool pair = st->kind == MAQ_TASK_FB;
         if (st->kind == MAQ_TASK_F || pair) {
-            uint32_t c = chunks[(st->microbatch >= half ? o->n_positions : 0) + st->position];
+            uint32_t direction = maq__direction_of(o->kind, o->microbatches, st->microbatch);
+            uint32_t c = chunks[direction * o->n_positions + st->position];
             if (live[c] == UINT16_MAX)
                 return MAQ_LIMIT;
             live[c]++;
@@ -110,7 +110,7 @@ static enum maq_status walk(struct pareto *p, uint16_t *live, const uint16_t *ch
                 return MAQ_NO_MEMORY;
             higher = false;
             uint32_t position = pair ? st->b_position : st->position, mb = pair ? st->b_microbatch : st->microbatch;
-            live[chunks[(mb >= half ? o->n_positions : 0) + position]]--;
+            live[chunks[maq__direction_of(o->kind, o->microbatches, mb) * o->n_positions + position]]--;
         }
     }
     return MAQ_OK;
