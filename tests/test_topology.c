@@ -17,6 +17,7 @@
 #include "base/text.h"
 #include "cluster/topology.h"
 #include "maquette/cluster.h"
+#include "spec/catalogue.h"
 #include "temp.h"
 
 struct loaded {
@@ -165,6 +166,7 @@ static const struct known {
     {"v100-16gb", {.gpus = 8, .nics = 4, .mbps = 100000, .pci_device = 0x1db1, .links = CUBE_MESH}, 8, 150},
     {"a40", {.gpus = 4, .nics = 1, .mbps = 100000, .pci_device = 0x2235, .links = "0400400000040040"}, 2, 56.25},
     {"h100-pcie", {.gpus = 8, .nics = 2, .mbps = 200000, .pci_device = 0x2331}, 1, 300},
+    {"b200", {.gpus = 8, .to_switch = 18, .nics = 8, .mbps = 400000, .pci_device = 0x2901}, 8, 900},
     {"l40s", {.gpus = 4, .nics = 2, .mbps = 200000, .pci_device = 0x26b9}, 4, 31.5},
 };
 
@@ -207,6 +209,43 @@ static void test_known_machines(void **state)
         unload(&l);
         free(text);
         free(xml);
+    }
+}
+
+/* IDs that are known belong to one entry each, and are read as the lists of devices write them. */
+static void test_pci_ids(void **state)
+{
+    (void)state;
+    struct loaded l;
+    load(&l, "{device: {base: h100-sxm, pci_ids: [26B9, 0001]}}");
+    assert_int_equal(l.status, MAQ_OK);
+    const struct maq_device *d = &l.cluster.groups[0].device;
+    assert_true(d->pci_ids[0] == 0x26b9 && d->pci_ids[1] == 1 && d->pci_ids[2] == 0);
+    unload(&l);
+    load(&l, "{device: {base: h100-sxm, name: mine}}"); /* another board */
+    assert_true(l.status == MAQ_OK && l.cluster.groups[0].device.pci_ids[0] == 0);
+    unload(&l);
+    static const char *const bad[] = {"0x26b9", "[0x26b9]", "[26b]",
+                                      "[0000]", "[26bg]",   "[1111, 1112, 1113, 1114, 1115]"};
+    for (size_t i = 0; i < MAQ_COUNT(bad); i++) {
+        char text[128];
+        snprintf(text, sizeof text, "{device: {base: h100-sxm, pci_ids: %s}}", bad[i]);
+        load(&l, text);
+        assert_int_equal(l.status, MAQ_BAD_INPUT);
+        unload(&l);
+    }
+    for (size_t i = 0; maq_catalogue_at("devices", i); i++) {
+        const char *name = maq_catalogue_at("devices", i)->name;
+        load(&l, name);
+        assert_int_equal(l.status, MAQ_OK);
+        for (int k = 0; k < MAQ_MOST_PCI_IDS && l.cluster.groups[0].device.pci_ids[k] > 0; k++) {
+            struct maq_device found;
+            assert_int_equal(maq__device_by_pci_id(&found, l.cluster.groups[0].device.pci_ids[k], (struct maq_span){0},
+                                                   &l.arena, l.diag),
+                             MAQ_OK);
+            assert_string_equal(found.name, name);
+        }
+        unload(&l);
     }
 }
 
@@ -259,6 +298,7 @@ static void test_errors(void **state)
     const struct machine uneven = {.gpus = 4, .nics = 1, .mbps = 100000, .links = "0400400000000000"};
     char *xml = dump(&known[0].machine), *text = matrix(&known[0].machine), *other = matrix(&uneven);
     expect_error("h100-sxm:4, topology FILE", xml, "has 8 GPUs, and a node 4");
+    expect_error("a100-80gb, topology FILE", xml, "is of a node of h100-sxm, and this one has a100-80gb");
     expect_error("a40:4, topology FILE", other, "NVLink joins 2 GPUs here and 1 there");
     expect_error("FILE", text, "does not say which GPUs its 8 are");
     expect_error("h100-sxm, topology FILE", "model: gpt2\n", "no topology of a node");
@@ -301,9 +341,8 @@ static void test_damage(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_known_machines),   cmocka_unit_test(test_the_line_wins),
-        cmocka_unit_test(test_a_node_of_a_rack), cmocka_unit_test(test_errors),
-        cmocka_unit_test(test_damage),
+        cmocka_unit_test(test_known_machines),   cmocka_unit_test(test_the_line_wins), cmocka_unit_test(test_pci_ids),
+        cmocka_unit_test(test_a_node_of_a_rack), cmocka_unit_test(test_errors),        cmocka_unit_test(test_damage),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

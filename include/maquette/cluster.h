@@ -80,6 +80,8 @@ enum maq_host_cpu {
 };
 MAQ_API const char *maq_host_cpu_name(enum maq_host_cpu cpu);
 
+#define MAQ_MOST_PCI_IDS 4
+
 struct maq_device {
     const char *name;   /* catalogue name, "h100-sxm" */
     const char *title;  /* "NVIDIA H100 SXM5 80GB" */
@@ -104,6 +106,7 @@ struct maq_device {
     double launch_s;   /* host cost of one kernel launch */
     double domain_bps; /* scale-up link, per direction */
     double domain_latency_s;
+    int32_t domain_links;   /* NVLinks of a device, each domain_bps / domain_links; 0 = another link */
     int32_t domain_devices; /* scale-up domain it is sold in (8, 72; 2 for NVL bridges); PCIe alone: the node */
     bool domain_multicast;  /* switch can reduce and multicast (NVLS) */
     /* PCIe: the rate of each of n devices that send falls with n/2 to this power; 0 = each keeps it, < 0 = not known. */
@@ -117,7 +120,9 @@ struct maq_device {
     double usd_per_hour;      /* 0 = unknown */
     int32_t devices_per_node; /* as it is usually sold; a domain larger than this spans nodes */
     const char *fabric;       /* catalogue name of the network it is usually sold with; NULL = none */
-    double nics_per_device;   /* ports of that network; 0 = as many as the fabric usually has */
+    uint32_t pci_ids
+        [MAQ_MOST_PCI_IDS]; /* as the driver's list of devices has them, 0 = no more; a base's are not taken over */
+    double nics_per_device; /* ports of that network; 0 = as many as the fabric usually has */
     /* In a node group, what each of its devices gets of what they share, all at once; 0 elsewhere. */
     double host_copy_bps;   /* to or from the host: its link, its part of an uplink and of the host's memory */
     double host_stream_bps; /* its part of what the host's memory streams */

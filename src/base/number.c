@@ -75,6 +75,20 @@ bool maq_str_to_i64(int64_t *out, struct maq_str s)
     return true;
 }
 
+bool maq_str_hex_to_u64(uint64_t *out, struct maq_str s)
+{
+    static const char digits[] = "0123456789abcdef";
+    uint64_t value = 0;
+    for (size_t i = 0; i < s.len; i++) {
+        const char *at = s.ptr[i] ? strchr(digits, s.ptr[i] >= 'A' ? s.ptr[i] | 0x20 : s.ptr[i]) : NULL;
+        if (!at)
+            return false;
+        value = value * 16 + (uint64_t)(at - digits);
+    }
+    *out = value;
+    return s.len > 0 && s.len <= 16;
+}
+
 bool maq__number_scaled(double *out, struct maq_str s, int exp10)
 {
     char buf[NUMBER_MAX + 32];

@@ -31,6 +31,8 @@ uint32_t maq_str_distance(struct maq_str a, struct maq_str b, uint32_t limit);
 /* Whole-string number parsers, locale-independent: false when s is not exactly such a number (or does not fit).
  * The float parser takes what JSON takes, and a leading '+', digit separators '_' and nothing else. */
 bool maq_str_to_i64(int64_t *out, struct maq_str s);
+/* Up to 16 hexadecimal digits and nothing else: no sign, no 0x. */
+bool maq_str_hex_to_u64(uint64_t *out, struct maq_str s);
 bool maq_str_to_double(double *out, struct maq_str s);
 
 struct maq_buf {

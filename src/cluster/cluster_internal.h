@@ -26,6 +26,7 @@
 #define MAQ_MAX_LINK_BPS 1.25e13 /* 100 Tb/s */
 #define MAQ_MAX_OVERSUBSCRIPTION 1000
 #define MAQ_MAX_CONTENTION 4.0
+#define MAQ_MAX_NVLINKS 256
 
 struct maq__group_spec {
     struct maq_device device;
@@ -65,6 +66,9 @@ enum maq_status maq__cluster_synthetic(struct maq_cluster *out, const struct maq
 /* Device and fabric by catalogue name; `at` is where the name stands. */
 enum maq_status maq__device_by_name(struct maq_device *out, struct maq_str name, struct maq_span at,
                                     struct maq_arena *arena, struct maq_diag *diag);
+/* The first of the catalogue that has the PCI ID; without a name where none has it. */
+enum maq_status maq__device_by_pci_id(struct maq_device *out, uint32_t id, struct maq_span at, struct maq_arena *arena,
+                                      struct maq_diag *diag);
 enum maq_status maq__fabric_by_name(struct maq_fabric *out, struct maq_str name, struct maq_span at,
                                     struct maq_arena *arena, struct maq_diag *diag);
 

@@ -279,14 +279,13 @@ static enum maq_status read_topology(struct maq_cluster *out, const struct maq_n
     struct maq__group_spec spec = {
         .multicast = -1, .contention = -1.0, .nodes = 1, .at = node->at, .fabric_at = node->at};
     MAQ_TRY(maq__topology_read(&topology, path, node->at, diag));
-    const char *device = maq__topology_device(&topology);
-    if (!device)
+    MAQ_TRY(maq__device_by_pci_id(&spec.device, topology.pci_device, node->at, arena, diag));
+    if (!spec.device.name)
         return maq_diag_fail(MAQ_BAD_INPUT, diag, MAQ_CODE_TOPOLOGY, node->at,
                              maq_arena_printf(arena,
                                               "say which, and how many nodes: 'h100-sxm:%d x 4, topology %.200s'",
                                               (int)topology.gpus, path),
                              "%.200s does not say which GPUs its %d are", path, (int)topology.gpus);
-    MAQ_TRY(maq__device_by_name(&spec.device, maq_str_of(device), node->at, arena, diag));
     MAQ_TRY(maq__topology_apply(&spec, &topology, path, node->at, diag));
     out->n_groups = 1;
     out->groups = MAQ_ARENA_NEW(arena, struct maq_node_group, 1);

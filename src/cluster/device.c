@@ -7,10 +7,12 @@
  * measured rate may not exceed the peak it was measured under.
  */
 #include <math.h>
+#include <string.h>
 
 #include "base/text.h"
 #include "cluster/catalogue_entry.h"
 #include "cluster/host_cpu.h"
+#include "spec/catalogue.h"
 #include "spec/field.h"
 #include "spec/unverified.h"
 
@@ -23,7 +25,7 @@ struct device_reader {
     struct maq_device d;
     struct maq__entry_head head;
     struct maq_str fabric, sustained_from;
-    struct maq_node *peak, *sustained, *domain;
+    struct maq_node *peak, *sustained, *domain, *pci_ids;
 };
 
 #define QTY(member_, key_, dim_, ...) MAQ_FIELD_QTY(struct device_reader, d.member_, key_, dim_, __VA_ARGS__)
@@ -33,6 +35,8 @@ static const struct maq_field device_fields[] = {
     MAQ_ENTRY_HEAD(struct device_reader, head, "catalogue name of the device to start from", "full name",
                    "where the figures come from"),
     MAQ_FIELD_ENUM(struct device_reader, d.arch, "arch", arch_names, .doc = "generation whose kernels run on it"),
+    MAQ_FIELD_NODE(struct device_reader, pci_ids, "pci_ids",
+                   .doc = "PCI device IDs, in hexadecimal digits: the GPU of a file of NCCL's is known by them"),
     MAQ_FIELD_NODE(struct device_reader, peak, "peak", .doc = "dense matrix rate by element type, without sparsity"),
     MAQ_FIELD_NODE(struct device_reader, sustained, "sustained",
                    .doc = "best matrix rate measured under the power limit, by element type"),
@@ -73,6 +77,8 @@ static const struct maq_field domain_fields[] = {
                   .doc = "devices in one scale-up domain"),
     MAQ_FIELD_QTY(struct maq_device, domain_bps, "bandwidth", MAQ_DIM_RATE, .min = 1e6, .max = 1e15,
                   .doc = "per device and direction"),
+    MAQ_FIELD_I32(struct maq_device, domain_links, "links", .min = 0, .max = MAQ_MAX_NVLINKS,
+                  .doc = "NVLinks of a device, which have that bandwidth together; 0: another link"),
     MAQ_FIELD_QTY(struct maq_device, domain_latency_s, "latency", MAQ_DIM_TIME, .min = 0, .max = 1,
                   .doc = "one message, one way"),
     MAQ_FIELD_BOOL(struct maq_device, domain_multicast, "multicast", .doc = "the switch reduces and multicasts"),
@@ -117,6 +123,23 @@ static void limit_power(struct maq_device *d, const struct maq_device *base)
                 fmin(rate_under(d->sustained_flops[t], 1, d->tdp_w / base->tdp_w), d->peak_flops[t]);
 }
 
+/* A list of hexadecimal numbers of 16 bits, as the lists of devices write them. */
+static enum maq_status read_pci_ids(uint32_t out[MAQ_MOST_PCI_IDS], const struct maq_node *list, struct maq_diag *diag)
+{
+    size_t n = 0;
+    bool good = !list || (list->kind == MAQ_NODE_SEQ && list->count <= MAQ_MOST_PCI_IDS);
+    for (const struct maq_node *item = good && list ? list->first : NULL; good && item; item = item->next) {
+        uint64_t id = 0;
+        good = item->kind == MAQ_NODE_SCALAR && item->text.len == 4 && maq_str_hex_to_u64(&id, item->text) && id > 0;
+        out[n++] = (uint32_t)id;
+    }
+    if (good)
+        return MAQ_OK;
+    return maq_diag_fail(MAQ_BAD_INPUT, diag, MAQ_CODE_CLUSTER_FORM, list->at, "as `lspci -n` says them: [2330]",
+                         "pci_ids of a device is a list of up to %d numbers of four hexadecimal digits",
+                         MAQ_MOST_PCI_IDS);
+}
+
 static enum maq_status lay(void *value, struct maq_node *map, struct maq_arena *arena, struct maq_diag *diag)
 {
     struct maq_device *out = value;
@@ -126,6 +149,8 @@ static enum maq_status lay(void *value, struct maq_node *map, struct maq_arena *
     status =
         maq_worse(status, maq__entry_section(&r.d, sustained_fields, r.sustained, SECTION("sustained"), arena, diag));
     status = maq_worse(status, maq__entry_section(&r.d, domain_fields, r.domain, SECTION("domain"), arena, diag));
+    memset(r.d.pci_ids, 0, sizeof r.d.pci_ids); /* another board than its base */
+    status = maq_worse(status, read_pci_ids(r.d.pci_ids, r.pci_ids, diag));
     if (r.d.tdp_w != out->tdp_w && !r.sustained && !r.peak)
         limit_power(&r.d, out);
     status = maq_worse(status, maq_unverified_read(&r.d.unverified, map, NULL, "device", arena, diag));
@@ -266,5 +291,22 @@ enum maq_status maq__device_by_name(struct maq_device *out, struct maq_str name,
     MAQ_TRY(load_measured(&d, name, at, arena, diag));
     MAQ_TRY(take_sustained(&d, at, arena, diag));
     *out = d;
+    return MAQ_OK;
+}
+
+enum maq_status maq__device_by_pci_id(struct maq_device *out, uint32_t id, struct maq_span at, struct maq_arena *arena,
+                                      struct maq_diag *diag)
+{
+    const struct maq_catalogue_entry *entry;
+    for (size_t i = 0; (entry = maq_catalogue_at("devices", i)) != NULL; i++) {
+        struct maq_device d;
+        MAQ_TRY(maq__device_by_name(&d, maq_str_of(entry->name), at, arena, diag));
+        for (int k = 0; id > 0 && k < MAQ_MOST_PCI_IDS; k++)
+            if (d.pci_ids[k] == id) {
+                *out = d;
+                return MAQ_OK;
+            }
+    }
+    *out = (struct maq_device){0};
     return MAQ_OK;
 }

@@ -8,65 +8,11 @@
  */
 #include "cluster/topology.h"
 
-#include <math.h>
 #include <string.h>
 
 #include "base/text.h"
-#include "spec/catalogue.h"
 #include "spec/doc_internal.h"
 #include "spec/foreign_file.h"
-
-/* Per link and direction: NVLink 2 to 4; NVLink 5; the bridges of GA102 (A6000, A40, RTX 3090). NVIDIA's architecture whitepapers. */
-#define LINK_BPS 25e9
-#define LINK_5_BPS 50e9
-#define LINK_GA102_BPS 14.0625e9
-
-/* NVIDIA's open-gpu-kernel-modules, README of release 550; V100 and T4: pci.ids. One ID may be sold under several names. */
-static const struct {
-    uint32_t id;
-    const char *name;
-} devices[] = {
-    {0x1db1, "v100-16gb"},
-    {0x1db5, "v100-32gb"},
-    {0x1db6, "v100-32gb-pcie"},
-    {0x1eb8, "t4"},
-    {0x20b0, "a100-40gb"},
-    {0x20b2, "a100-80gb"},
-    {0x20b5, "a100-80gb-pcie"},
-    {0x20b7, "a30"},
-    {0x20f1, "a100-40gb-pcie"},
-    {0x20f3, "a800-80gb"},
-    {0x20f5, "a800-80gb-pcie"},
-    {0x20f6, "a800-40gb-pcie"},
-    {0x2203, "rtx-3090-ti"},
-    {0x2204, "rtx-3090"},
-    {0x2230, "a6000"},
-    {0x2231, "a5000"},
-    {0x2235, "a40"},
-    {0x2236, "a10"},
-    {0x2237, "a10g"},
-    {0x2321, "h100-nvl"},
-    {0x2322, "h800-pcie"},
-    {0x2324, "h800"},
-    {0x2329, "h20"},
-    {0x2330, "h100-sxm"},
-    {0x2331, "h100-pcie"},
-    {0x2335, "h200"},
-    {0x2684, "rtx-4090"},
-    {0x26b1, "rtx-6000-ada"},
-    {0x26b5, "l40"},
-    {0x26b9, "l40s"},
-    {0x26ba, "l20"},
-    {0x27b8, "l4"},
-};
-
-const char *maq__topology_device(const struct maq__topology *t)
-{
-    for (size_t i = 0; i < MAQ_COUNT(devices); i++)
-        if (devices[i].id == t->pci_device)
-            return devices[i].name;
-    return NULL;
-}
 
 enum maq__topology_kind maq__topology_kind(const char *path)
 {
@@ -108,6 +54,22 @@ enum maq_status maq__topology_read(struct maq__topology *out, const char *path, 
 }
 
 /* --- domains ------------------------------------------------------------------------------------------------------- */
+
+/* Links of a matrix of which a GPU has more in all pairs together than at all go to switches. */
+static void find_switches(struct maq__topology *t, int32_t links_of_a_device)
+{
+    for (int32_t a = 0; t->switches_as_pairs && a < t->gpus; a++) {
+        int32_t sum = 0, most = 0;
+        for (int32_t b = 0; b < t->gpus; b++) {
+            sum += t->links[a][b];
+            most = t->links[a][b] > most ? t->links[a][b] : most;
+        }
+        if (sum <= links_of_a_device)
+            continue;
+        t->to_switch[a] = most;
+        memset(t->links[a], 0, sizeof t->links[a]);
+    }
+}
 
 static bool joined(const struct maq__topology *t, int32_t a, int32_t b)
 {
@@ -151,19 +113,12 @@ static int32_t fewest_links(const struct maq__topology *t)
     return fewest;
 }
 
-/* 0: not known here, and the device's own bandwidth stands. */
-static double link_bps(const struct maq_device *device)
-{
-    if (device->arch == MAQ_ARCH_BLACKWELL)
-        return LINK_5_BPS;
-    if (device->arch > MAQ_ARCH_BLACKWELL) /* what follows in the list is of other makers, or later */
-        return 0;
-    return fmod(device->domain_bps, LINK_BPS) == 0 ? LINK_BPS : LINK_GA102_BPS;
-}
-
-static enum maq_status apply_domain(struct maq__group_spec *spec, const struct maq__topology *t, const char *path,
+static enum maq_status apply_domain(struct maq__group_spec *spec, struct maq__topology *t, const char *path,
                                     struct maq_span at, struct maq_diag *diag)
 {
+    const int32_t links = spec->device.domain_links;
+    if (links > 0)
+        find_switches(t, links);
     int32_t domain[MAQ_TOPOLOGY_MOST], count[MAQ_TOPOLOGY_MOST] = {0}, n = find_domains(domain, t);
     bool over_pcie =
         spec->device.domain_bps <= spec->device.host_bps; /* cards without NVLink: the file has nothing to add */
@@ -183,15 +138,12 @@ static enum maq_status apply_domain(struct maq__group_spec *spec, const struct m
         return MAQ_OK;
     spec->domain = count[0];
     spec->domain_at = at;
-    if (count[0] > 1 && !(spec->domain_bps > 0)) {
-        double bps = fewest_links(t) * link_bps(&spec->device);
-        if (bps > 0 && fabs(bps / spec->device.domain_bps - 1) > 1e-9)
-            spec->domain_bps = bps;
-    }
+    if (count[0] > 1 && !(spec->domain_bps > 0) && links > 0 && fewest_links(t) != links)
+        spec->domain_bps = spec->device.domain_bps * fewest_links(t) / links;
     return MAQ_OK;
 }
 
-enum maq_status maq__topology_apply(struct maq__group_spec *spec, const struct maq__topology *t, const char *path,
+enum maq_status maq__topology_apply(struct maq__group_spec *spec, struct maq__topology *t, const char *path,
                                     struct maq_span at, struct maq_diag *diag)
 {
     if (spec->per_node > 0 && spec->per_node != t->gpus)
@@ -216,11 +168,11 @@ enum maq_status maq__group_topology(struct maq__group_spec *spec, struct maq_str
     if (!path)
         return maq_no_memory(diag, NULL);
     MAQ_TRY(maq__topology_read(&topology, path, at, diag));
-    const char *said = maq__topology_device(&topology);
-    struct maq_device other;
-    if (said && maq__device_by_name(&other, maq_str_of(said), at, arena, diag) == MAQ_OK &&
-        other.arch != spec->device.arch)
-        maq_diag_add(diag, MAQ_WARNING, MAQ_CODE_TOPOLOGY, at, NULL, "%.200s is of a node of %s, and this one has %s",
-                     path, said, spec->device.name);
+    struct maq_device said;
+    MAQ_TRY(maq__device_by_pci_id(&said, topology.pci_device, at, arena, diag));
+    if (said.name && said.arch != spec->device.arch)
+        return maq_diag_fail(MAQ_BAD_INPUT, diag, MAQ_CODE_TOPOLOGY, at,
+                             "name the GPU that the file is of, or give the other file",
+                             "%.200s is of a node of %s, and this one has %s", path, said.name, spec->device.name);
     return maq__topology_apply(spec, &topology, path, at, diag);
 }

@@ -18,6 +18,7 @@ struct maq__topology {
     uint32_t pci_device;                                 /* of the GPUs; 0 = not said */
     int32_t links[MAQ_TOPOLOGY_MOST][MAQ_TOPOLOGY_MOST]; /* NVLinks between two GPUs that are joined directly */
     int32_t to_switch[MAQ_TOPOLOGY_MOST];                /* NVLinks to switches, each of which joins all GPUs on it */
+    bool switches_as_pairs;                              /* links to switches stand in `links`, whole for each pair */
     int32_t nics;                                        /* ports of the rate that is highest */
     double nic_bps;                                      /* 0 = not said */
 };
@@ -37,14 +38,11 @@ enum maq_status maq__topology_smi(struct maq__topology *out, struct maq_str text
 enum maq_status maq__topology_nccl(struct maq__topology *out, struct maq_str text, const char *path, struct maq_span at,
                                    struct maq_diag *diag);
 
-/* Catalogue name of the GPUs by their PCI ID, or NULL. */
-const char *maq__topology_device(const struct maq__topology *t);
-
 /*
  * Writes into a group's spec what it leaves open: devices of a node, domain and its rate, ports and their rate. What the spec has wins;
- * devices per node that are not the file's are an error.
+ * devices per node that are not the file's are an error. Links of `t` that go to switches are moved there.
  */
-enum maq_status maq__topology_apply(struct maq__group_spec *spec, const struct maq__topology *t, const char *path,
+enum maq_status maq__topology_apply(struct maq__group_spec *spec, struct maq__topology *t, const char *path,
                                     struct maq_span at, struct maq_diag *diag);
 
 /* Reads a group's file and applies it: the way of both spellings of a cluster. */

@@ -58,13 +58,8 @@ static int64_t number(const char **list, const char *name, int64_t otherwise)
         return otherwise;
     if (strncmp(text, "0x", 2) != 0)
         return maq_str_to_i64(&value, maq_str_of(text)) ? value : otherwise;
-    for (text += 2; *text; text++) {
-        const char *digits = "0123456789abcdef", *at = strchr(digits, *text | 0x20);
-        if (!at || value > INT32_MAX)
-            return otherwise;
-        value = value * 16 + (at - digits);
-    }
-    return value;
+    uint64_t bits = 0;
+    return maq_str_hex_to_u64(&bits, maq_str_of(text + 2)) && bits <= INT32_MAX ? (int64_t)bits : otherwise;
 }
 
 static void stop(struct reader *r, const char *why)

@@ -9,8 +9,7 @@
  *
  * A cell says the path of two devices: NV# a bonded set of # NVLinks, PIX and PXB PCIe switches, PHB, NODE and SYS the host. Columns that
  * are no GPU and hold such words are network ports, NIC0 in new drivers and mlx5_0 in old ones. Behind switches each pair shows all
- * links of a GPU, so where the links to all others together are more than a GPU has, they go to switches. A port counts that lies behind
- * the same PCIe switches as some GPU; where none does, all count.
+ * links of a GPU. A port counts that lies behind the same PCIe switches as some GPU; where none does, all count.
  */
 #include <string.h>
 
@@ -18,7 +17,6 @@
 #include "cluster/topology.h"
 
 #define MOST_COLUMNS 256
-#define MOST_LINKS 18 /* of a GPU: NVLink 4 and 5 */
 
 struct row {
     struct maq_str cell[MOST_COLUMNS];
@@ -93,27 +91,11 @@ static const char *read_row(struct maq__topology *t, bool near[MOST_COLUMNS], co
         if (!is_path(cell))
             return "a cell that is no path between devices";
         if (c < gpus && numbered(&links, cell, "NV"))
-            t->links[gpu][c] = links > 0 && links <= MOST_LINKS ? (int32_t)links : 0;
+            t->links[gpu][c] = links > 0 && links <= MAQ_MAX_NVLINKS ? (int32_t)links : 0;
         if (c >= gpus && (maq_str_eq(cell, maq_str_of("PIX")) || maq_str_eq(cell, maq_str_of("PXB"))))
             near[c] = true;
     }
     return NULL;
-}
-
-/* Links of which a pair shows all that a GPU has go to switches. */
-static void find_switches(struct maq__topology *t)
-{
-    for (int32_t a = 0; a < t->gpus; a++) {
-        int32_t sum = 0, most = 0;
-        for (int32_t b = 0; b < t->gpus; b++) {
-            sum += t->links[a][b];
-            most = t->links[a][b] > most ? t->links[a][b] : most;
-        }
-        if (sum <= MOST_LINKS)
-            continue;
-        t->to_switch[a] = most;
-        memset(t->links[a], 0, sizeof t->links[a]);
-    }
 }
 
 enum maq_status maq__topology_smi(struct maq__topology *out, struct maq_str text, const char *path, struct maq_span at,
@@ -144,7 +126,7 @@ enum maq_status maq__topology_smi(struct maq__topology *out, struct maq_str text
     if (seen < gpus)
         return bad_row(path, 1, "fewer rows than columns of GPUs", at, diag);
     out->gpus = gpus;
-    find_switches(out);
+    out->switches_as_pairs = true;
     for (int32_t c = gpus; c < columns; c++)
         out->nics += near[c];
     if (out->nics == 0)
