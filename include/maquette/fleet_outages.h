@@ -21,12 +21,6 @@
 extern "C" {
 #endif
 
-/* So many replicas are to be there from then on: the first ones. */
-struct maq_replica_count {
-    double at_s;
-    uint32_t replicas;
-};
-
 struct maq_outage_spec {
     const struct maq_failures *failures; /* NULL: nothing fails */
     const struct maq_replica_count *counts;

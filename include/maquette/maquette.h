@@ -39,6 +39,7 @@
 #include "maquette/serve_command.h"
 #include "maquette/serve_fleet.h"
 #include "maquette/serve_planner.h"
+#include "maquette/serve_scaling.h"
 #include "maquette/slo.h"
 #include "maquette/trace.h"
 #include "maquette/train.h"

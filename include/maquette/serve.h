@@ -306,6 +306,12 @@ struct maq_serve_pools {
 };
 struct maq_serve_power;
 
+/* So many replicas are to be there from then on: the first ones. */
+struct maq_replica_count {
+    double at_s;
+    uint32_t replicas;
+};
+
 /* Of a fleet whose replicas come, leave and fail; over the time from the first arrival to the last token. */
 struct maq_serve_availability {
     bool known;        /* false: they do not, and the rest is zero */
@@ -314,6 +320,8 @@ struct maq_serve_availability {
     double replicas;   /* that take requests, the mean over time */
     double gpus;     /* of those that are meant to be there, and of those that still end requests, the mean over time */
     double nobody_s; /* in which none takes requests */
+    struct maq_replica_count *counts; /* [n_counts] where a rule says how many are to be there; owned by the result */
+    uint32_t n_counts;
 };
 
 /* The share of requests within the bounds on a request's figures, over several draws of what fails. */

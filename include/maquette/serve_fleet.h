@@ -21,6 +21,7 @@
 #define MAQUETTE_SERVE_FLEET_H
 
 #include "maquette/serve.h"
+#include "maquette/serve_scaling.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -126,6 +127,8 @@ struct maq_fleet {
      * Not with roles. */
     const struct maq_fleet_event *events;
     uint32_t n_events;
+    /* How many are meant to be there by their load, beside what fails; NULL: all. Events do not say COMES and LEAVES then. Not with roles. */
+    const struct maq_scaling_rule *scaling;
 };
 
 /*

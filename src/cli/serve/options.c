@@ -84,8 +84,10 @@ const struct cli_option cli_serve_table[] = {
                         "(llama3,detection=10s)",
                         NULL, NULL},
     [SERVE_SPARES] = {"--spare-nodes", CLI_VALUE, "N", "nodes that stand by for those that fail (0)", NULL, NULL},
-    [SERVE_AUTOSCALE] = {"--autoscale", CLI_VALUE, "FILE.csv",
-                         "how many of the replicas are to be there: time_s,replicas", NULL, NULL},
+    [SERVE_AUTOSCALE] = {"--autoscale", CLI_VALUE, "WHAT",
+                         "how many of the replicas are to be there: a file (time_s,replicas), or a rule on their load "
+                         "(requests=8,least=2)",
+                         NULL, NULL},
     [SERVE_START_TIME] = {"--start-time", CLI_VALUE, "TIME",
                           "until a replica that is asked for, or has its nodes back, takes requests (2min)", NULL,
                           NULL},

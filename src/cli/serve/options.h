@@ -113,6 +113,7 @@ struct serve_given {
     struct maq_loaded_failures *failures; /* outages.c; owned by the caller, as counts is */
     struct maq_replica_count *counts;
     uint32_t n_counts, spare_nodes;
+    struct maq_scaling_rule scaling; /* a target of 0: none */
     double start_s;
     struct maq_loaded_job *drafter; /* a model that drafts, as a job; owned by the caller; NULL = none */
 };

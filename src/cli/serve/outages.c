@@ -2,6 +2,9 @@
 /* outages.c - `maquette serve --failures ... --autoscale ...`: replicas that come, leave and fail. */
 #include "maquette/fleet_outages.h"
 
+#include <string.h>
+#include <sys/stat.h>
+
 #include "cli/cli.h"
 #include "cli/codes.h"
 #include "cli/serve/options.h"
@@ -10,7 +13,7 @@
 
 bool cli_serve_has_outages(const struct serve_given *given)
 {
-    return given->failures || given->n_counts > 0;
+    return given->failures || given->n_counts > 0 || given->scaling.target > 0;
 }
 
 /* What does not go with them. */
@@ -29,6 +32,23 @@ static enum maq_status check(const struct serve_given *given, struct cli *cli)
     return MAQ_OK;
 }
 
+/* A file, or a rule, which no file is named like that people have. */
+static enum maq_status read_autoscale(struct serve_given *out, struct cli *cli)
+{
+    const char *what = cli->values[SERVE_AUTOSCALE];
+    struct stat st;
+    if (!strchr(what, '=') || stat(what, &st) == 0)
+        return maq_replica_counts_read(&out->counts, &out->n_counts, what, out->replicas, cli->diag);
+    struct maq_scaling_rule *rule = &out->scaling;
+    enum maq_status status = maq_scaling_rule_read(rule, what, cli->diag);
+    uint32_t most = rule->first > rule->least ? rule->first : rule->least;
+    rule->start_s = out->start_s;
+    if (status == MAQ_OK && most > out->replicas)
+        return cli_usage(cli, MAQ_CODE_CLI_VALUE, "--replicas is the most that there can be",
+                         "--autoscale: %u replicas are to be there, of %u that there are", most, out->replicas);
+    return status;
+}
+
 enum maq_status cli_serve_outages(struct serve_given *out, struct cli *cli)
 {
     enum maq_status worst = cli_count(cli, &out->spare_nodes, SERVE_SPARES, 0, 65536, 0);
@@ -39,9 +59,10 @@ enum maq_status cli_serve_outages(struct serve_given *out, struct cli *cli)
                                                  "--start-time takes a time, not '%s'", start));
     if (!cli->values[SERVE_FAILURES] && !cli->values[SERVE_AUTOSCALE]) {
         if (start || cli->values[SERVE_SPARES])
-            worst = cli_first_fault(worst, cli_usage(cli, MAQ_CODE_CLI_VALUE, "--failures llama3, --autoscale FILE.csv",
-                                                     "%s has no effect: no replica fails or comes",
-                                                     start ? "--start-time" : "--spare-nodes"));
+            worst =
+                cli_first_fault(worst, cli_usage(cli, MAQ_CODE_CLI_VALUE, "--failures llama3, --autoscale requests=8",
+                                                 "%s has no effect: no replica fails or comes",
+                                                 start ? "--start-time" : "--spare-nodes"));
         return worst;
     }
     if (cli->values[SERVE_SPARES] && !cli->values[SERVE_FAILURES])
@@ -51,8 +72,7 @@ enum maq_status cli_serve_outages(struct serve_given *out, struct cli *cli)
     if (cli->values[SERVE_FAILURES])
         worst = cli_first_fault(worst, maq_failures_load(&out->failures, cli->values[SERVE_FAILURES], cli->diag));
     if (cli->values[SERVE_AUTOSCALE])
-        worst = cli_first_fault(worst, maq_replica_counts_read(&out->counts, &out->n_counts,
-                                                               cli->values[SERVE_AUTOSCALE], out->replicas, cli->diag));
+        worst = cli_first_fault(worst, read_autoscale(out, cli));
     return worst;
 }
 
@@ -67,8 +87,10 @@ enum maq_status cli_serve_run_outages(struct maq_serve_result **r, struct maq_at
                                          .spare_nodes = given->spare_nodes,
                                          .span_s = requests->n > 0 ? requests->at[requests->n - 1].arrival_s : 0,
                                          .seed = given->spec.seed};
+    struct maq_fleet scaled = *fleet;
+    scaled.scaling = given->scaling.target > 0 ? &given->scaling : NULL;
     bool judged = given->slo.n > 0 && given->failures;
-    enum maq_status status = maq_fleet_attainment(judged ? room : NULL, r, fleet, requests, &spec,
+    enum maq_status status = maq_fleet_attainment(judged ? room : NULL, r, &scaled, requests, &spec,
                                                   judged ? given->draws : 1, &given->slo, cli->diag);
     if (status == MAQ_OK)
         (*r)->attainment = judged && (*r)->fits ? room : NULL;

@@ -147,6 +147,14 @@ static void add_availability(struct maq_json root, const struct maq_serve_result
     struct maq_json map = maq_json_map(root, "availability");
     MAQ_JSON_INTS(map, {"failures", a->failures}, {"retried_requests", a->retried});
     MAQ_JSON_REALS(map, {"replicas_mean", a->replicas}, {"devices_mean", a->gpus}, {"nobody_s", a->nobody_s});
+    if (a->n_counts > 0) {
+        struct maq_json list = maq_json_list(map, "wanted");
+        for (uint32_t i = 0; i < a->n_counts; i++) {
+            struct maq_json item = maq_json_item(list);
+            maq_json_real(item, "time_s", a->counts[i].at_s);
+            maq_json_int(item, "replicas", a->counts[i].replicas);
+        }
+    }
     if (!r->attainment)
         return;
     struct maq_json share = maq_json_map(map, "attainment");

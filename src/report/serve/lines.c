@@ -142,6 +142,15 @@ static void put_availability(const struct maq_lines *to, struct maq_buf *line, c
                  "%.4g of %u replicas take requests in the mean, on %.4g GPUs; %u failure%s, %u request%s sent again",
                  a->replicas, r->n_replicas, a->gpus, a->failures, maq_words_s(a->failures), a->retried,
                  maq_words_s(a->retried));
+    if (a->n_counts > 0) {
+        uint32_t least = a->counts[0].replicas, most = least;
+        for (uint32_t i = 1; i < a->n_counts; i++) {
+            least = a->counts[i].replicas < least ? a->counts[i].replicas : least;
+            most = a->counts[i].replicas > most ? a->counts[i].replicas : most;
+        }
+        maq_buf_addf(line, "; the rule wants %u to %u of them, in %u change%s", least, most, a->n_counts - 1,
+                     maq_words_s(a->n_counts - 1));
+    }
     if (a->nobody_s > 0)
         maq_buf_addf(line, "; for %s nobody takes any", maq_format_time(time, a->nobody_s));
     put(to, "there", line);

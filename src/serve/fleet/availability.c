@@ -3,7 +3,8 @@
  * availability.c - replicas that come, leave and fail while the fleet serves.
  *
  * A replica takes requests while it is wanted and has not failed. One that is not wanted ends what it has; of one that has failed all is
- * lost when its router knows of it, and sent again. What nobody takes waits at the router.
+ * lost when its router knows of it, and sent again. What nobody takes waits at the router. Who is wanted a list of events says, or a rule
+ * that looks at the load (scaling.h).
  */
 #include <math.h>
 #include <stdlib.h>
@@ -12,9 +13,22 @@
 #include "base/check.h"
 #include "serve/fleet/run.h"
 
-double maq_fleet_next_event_s(const struct maq_fleet_run *r)
+static double next_listed_s(const struct maq_fleet_run *r)
 {
     return r->next_event < r->fleet->n_events ? r->fleet->events[r->next_event].at_s : (double)INFINITY;
+}
+
+/* When the rule looks at the load. It need not while nothing goes on: what waits then waits for somebody to come, or for ever. */
+static double next_look_s(const struct maq_fleet_run *r)
+{
+    bool idle = isinf(r->next_s[r->heap[0]]) && isinf(maq_clients_next_s(&r->clients));
+    return idle ? (double)INFINITY : r->scaling.next_s;
+}
+
+double maq_fleet_next_event_s(const struct maq_fleet_run *r)
+{
+    double listed = next_listed_s(r);
+    return r->scaling.rule ? fmin(listed, fmin(r->first_comes_s, next_look_s(r))) : listed;
 }
 
 bool maq_fleet_route(struct maq_fleet_run *r, uint32_t request, double at_s)
@@ -143,19 +157,101 @@ static enum maq_status apply(struct maq_fleet_run *r, const struct maq_fleet_eve
     return status == MAQ_OK && r->n_away < r->n ? send_held(r, event->at_s) : status;
 }
 
+/* ---- by a rule ---- */
+
+static double load_of(const struct maq_fleet_run *r)
+{
+    double sum = 0;
+    for (uint32_t k = 0; k < r->n; k++) {
+        const struct maq_serve_engine *e = &r->engines[k];
+        if (r->away[k])
+            continue;
+        struct maq_scheduler_load load = maq_engine_load(e);
+        switch (r->scaling.rule->metric) {
+        case MAQ_SCALING_KV:
+            sum += load.all > 0 ? (double)load.used / (double)load.all : 0;
+            break;
+        case MAQ_SCALING_WAITING:
+            sum += e->outstanding - fmin(load.running, e->outstanding);
+            break;
+        case MAQ_SCALING_REQUESTS:
+        case MAQ_SCALING_METRIC_COUNT:
+            sum += e->outstanding;
+        }
+    }
+    return sum + (r->scaling.rule->metric == MAQ_SCALING_KV ? 0 : r->n_held);
+}
+
+static void find_first_to_come(struct maq_fleet_run *r)
+{
+    r->first_comes_s = (double)INFINITY;
+    for (uint32_t k = 0; k < r->n; k++)
+        r->first_comes_s = fmin(r->first_comes_s, r->comes_s[k]);
+}
+
+/* Those that have started take requests. */
+static enum maq_status come(struct maq_fleet_run *r)
+{
+    double at_s = r->first_comes_s;
+    for (uint32_t k = 0; k < r->n; k++)
+        if (r->comes_s[k] <= at_s) {
+            r->comes_s[k] = (double)INFINITY;
+            MAQ_TRY(apply(r, &(struct maq_fleet_event){at_s, k, MAQ_FLEET_COMES}));
+        }
+    find_first_to_come(r);
+    return MAQ_OK;
+}
+
+/* The rule looks: replicas are asked for, or leave, the last ones first. */
+static enum maq_status look(struct maq_fleet_run *r)
+{
+    double at_s = r->scaling.next_s;
+    uint32_t before = r->scaling.wanted;
+    MAQ_TRY(maq_scaling_look(&r->scaling, load_of(r)));
+    for (uint32_t k = before; k < r->scaling.wanted; k++)
+        r->comes_s[k] = at_s + r->scaling.rule->start_s;
+    for (uint32_t k = r->scaling.wanted; k < before; k++) {
+        if (isinf(r->comes_s[k]))
+            MAQ_TRY(apply(r, &(struct maq_fleet_event){at_s, k, MAQ_FLEET_LEAVES}));
+        r->comes_s[k] = (double)INFINITY;
+    }
+    find_first_to_come(r);
+    return MAQ_OK;
+}
+
+/* ---- whatever is next ---- */
+
 enum maq_status maq_fleet_event(struct maq_fleet_run *r)
 {
-    const struct maq_fleet_event *event = &r->fleet->events[r->next_event++];
-    maq_fleet_count_availability(r, event->at_s);
-    return apply(r, event);
+    double at_s = maq_fleet_next_event_s(r);
+    maq_fleet_count_availability(r, at_s);
+    if (next_listed_s(r) <= at_s)
+        return apply(r, &r->fleet->events[r->next_event++]);
+    return r->first_comes_s <= at_s ? come(r) : look(r);
 }
 
 /* ---- begin and end ---- */
 
+/* Those that are wanted from the first arrival on have started. */
+static enum maq_status begin_rule(struct maq_fleet_run *r)
+{
+    r->comes_s = maq__calloc(r->n * sizeof *r->comes_s);
+    if (!r->comes_s)
+        return MAQ_NO_MEMORY;
+    MAQ_TRY(maq_scaling_init(&r->scaling, r->fleet->scaling, r->n, r->clients.first_s));
+    r->first_comes_s = (double)INFINITY;
+    for (uint32_t k = 0; k < r->n; k++) {
+        r->comes_s[k] = (double)INFINITY;
+        r->unwanted[k] = k >= r->scaling.wanted;
+        settle_state(r, k);
+    }
+    return MAQ_OK;
+}
+
 enum maq_status maq_fleet_begin_events(struct maq_fleet_run *r)
 {
     uint32_t n = r->requests->n ? r->requests->n : 1;
-    if (r->fleet->n_events == 0)
+    if (r->fleet->n_events == 0 && !r->fleet->scaling)
         return MAQ_OK;
     r->unwanted = maq__calloc(r->n * sizeof *r->unwanted);
     r->failed = maq__calloc(r->n * sizeof *r->failed);
@@ -167,6 +263,8 @@ enum maq_status maq_fleet_begin_events(struct maq_fleet_run *r)
     r->clients.ended = r->ended;
     r->routing.away = r->away;
     r->since_s = r->clients.first_s;
+    if (r->fleet->scaling)
+        MAQ_TRY(begin_rule(r));
     while (maq_fleet_next_event_s(r) <= r->clients.first_s)
         MAQ_TRY(maq_fleet_event(r));
     r->seen = (struct maq_serve_availability){.known = true};
@@ -180,4 +278,6 @@ void maq_fleet_end_events(struct maq_fleet_run *r)
     free(r->away);
     free(r->ended);
     free(r->held);
+    free(r->comes_s);
+    maq_scaling_fini(&r->scaling);
 }

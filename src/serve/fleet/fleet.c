@@ -167,10 +167,19 @@ static enum maq_status fill(struct maq_fleet_run *r, struct maq_serve_result *ou
     out->availability = r->seen;
     out->availability.replicas /= out->duration_s > 0 ? out->duration_s : 1;
     out->availability.gpus /= out->duration_s > 0 ? out->duration_s : 1;
+    out->availability.counts = r->scaling.changes; /* the result's from here on */
+    out->availability.n_counts = r->scaling.n_changes;
+    r->scaling.changes = NULL;
     return MAQ_OK;
 }
 
 /* ---- begin and end ---- */
+
+/* Replicas are not there all the time. */
+static bool changes(const struct maq_fleet *f)
+{
+    return f->n_events > 0 || f->scaling;
+}
 
 static enum maq_status check_devices(const struct maq_fleet_member *m, const struct maq_deployment *d,
                                      struct maq_diag *diag)
@@ -206,7 +215,7 @@ static enum maq_status begin_deployments(struct maq_fleet_run *r, struct maq_ser
         if (!d->fits)
             return MAQ_OK;
     }
-    if (roles && f->n_events > 0)
+    if (roles && changes(f))
         return maq_diag_fail(
             MAQ_BAD_INPUT, diag, MAQ_CODE_SERVE_POOLS, (struct maq_span){0}, NULL,
             "replicas of prefill and decode pools are there all the time: failures and autoscaling are of fleets "
@@ -278,7 +287,7 @@ static void end(struct maq_fleet_run *r)
 enum maq_status maq_fleet_run(struct maq_serve_result **out, const struct maq_fleet *fleet,
                               const struct maq_requests *requests, struct maq_diag *diag)
 {
-    if (fleet->n_members == 1 && fleet->members[0].replicas == 1 && !maq_fleet_has_roles(fleet) && fleet->n_events == 0)
+    if (fleet->n_members == 1 && fleet->members[0].replicas == 1 && !maq_fleet_has_roles(fleet) && !changes(fleet))
         return maq_serve_run(out, fleet->members[0].job, fleet->members[0].options, requests, diag);
     struct maq_fleet_run r = {.fleet = fleet, .requests = requests};
     struct maq_serve_result *result = maq__calloc(sizeof *result);

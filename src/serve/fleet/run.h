@@ -4,6 +4,7 @@
 #define MAQ_SERVE_FLEET_RUN_H
 
 #include "serve/fleet/router.h"
+#include "serve/fleet/scaling.h"
 
 struct maq_fleet_pools;
 
@@ -28,6 +29,9 @@ struct maq_fleet_run {
     double since_s;                 /* what is counted until then */
     uint32_t n_away;
     struct maq_serve_availability seen;
+    struct maq_scaling scaling; /* where a rule says how many are wanted */
+    double *comes_s;      /* [n] when a replica that it asked for has started; infinity: it has not asked, or it has */
+    double first_comes_s; /* of all */
 };
 
 /* ---- availability.c ---- */
