@@ -30,7 +30,7 @@
 #include "planner/compose/search.h"
 #include "random_draws.h"
 
-#define TABLES EFFORT(40u, 60u, 100u)
+#define TABLES EFFORT(20u, 60u, 100u)
 
 /* ---- random tables ---- */
 

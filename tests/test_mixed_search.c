@@ -196,7 +196,7 @@ static void test_nearby(void **state)
     unsigned drawn = 0, better = 0, settled = 0;
     assert_non_null(c);
     assert_true(maq_mixed_run_table(&table, run, 0, &run->arena));
-    for (int t = 0; t < EFFORT(120, 200, 400); t++) {
+    for (int t = 0; t < EFFORT(40, 200, 400); t++) {
         if (!draw_pipeline(c, &seed, &table, run->waves[0].replicas))
             continue;
         const double form_s = c->step_s, before = play(run, &run->waves[0], c, &table);
@@ -215,7 +215,7 @@ static void test_nearby(void **state)
         better += played.step_s < before * 0.999;
     }
     print_message("%u pipelines, %u play faster nearby, %u are settled\n", drawn, better, settled);
-    assert_true(drawn > 30 && better > 0 && settled > drawn / 2);
+    assert_true(drawn > (SANITIZED ? 9u : 30u) && better > 0 && settled > drawn / 2);
     free(c);
     done(&s);
 }
@@ -665,7 +665,7 @@ static void test_replicas_over_groups(void **state)
                                            "a100-40gb:4 + a100-80gb:4", "h100-sxm:2 + h200:6"};
     static const char *const plans[] = {"mbs: 1", "mbs: 2, recompute: full", "tp: 2, mbs: 1",
                                         "mbs: 1, recompute: full, sharding: optim_grads_params"};
-    for (size_t c = SANITIZED ? 2 : 0; c < MAQ_COUNT(clusters); c++) {
+    for (size_t c = SANITIZED ? 3 : 0; c < MAQ_COUNT(clusters); c++) {
         char text[512];
         uint32_t fit = 0;
         snprintf(text, sizeof text, "{model: llama-3.1-8b, workload: {seq: 2048, gbs: 64}, cluster: '%s'}",
@@ -717,6 +717,7 @@ static struct group search_group(const char *job, const char *cluster, bool keep
 /* Node groups of one kind are one group as well: no worse than what its search finds, with every technique of its space. */
 static void test_one_kind(void **state)
 {
+    NOT_UNDER_A_SANITIZER();
     static const struct {
         const char *job, *two, *one;
     } cases[] = {
@@ -729,7 +730,7 @@ static void test_one_kind(void **state)
          "h100-sxm:4 + h100-sxm:4", "h100-sxm:4 x 2"},
     };
     (void)state;
-    for (size_t i = SANITIZED ? 1 : 0; i < (SANITIZED ? 2 : MAQ_COUNT(cases)); i++) {
+    for (size_t i = 0; i < MAQ_COUNT(cases); i++) {
         char text[512];
         struct group one = search_group(cases[i].job, cases[i].one, false);
         snprintf(text, sizeof text, "{%s, cluster: '%s'}", cases[i].job, cases[i].two);
@@ -848,7 +849,7 @@ static void test_fits(void **state)
     const struct maq_mixed_run *run = s.result->owner;
     uint32_t fit = 0, not = 0;
     for (uint32_t w = 0; w < run->n_waves; w++)
-        for (double share = 1; share > 0.05; share *= EFFORT(0.5, 0.7, 0.85)) {
+        for (double share = 1; share > 0.05; share *= EFFORT(0.25, 0.7, 0.85)) {
             struct maq_arena arena;
             struct maq_stage_table table;
             struct brute b = {.best_s = HUGE_VAL};
@@ -864,7 +865,7 @@ static void test_fits(void **state)
             not += !fits;
             maq_arena_fini(&arena);
         }
-    assert_true(fit > EFFORT(3u, 5u, 10u) && not > EFFORT(3u, 5u, 10u));
+    assert_true(fit > EFFORT(1u, 5u, 10u) && not > EFFORT(1u, 5u, 10u));
     done(&s);
 }
 
@@ -942,6 +943,7 @@ static void test_remedies(void **state)
 /* Layers without a dense MLP have none to recompute: of ways that are as fast a stage has the plainest. */
 static void test_plainest(void **state)
 {
+    NOT_UNDER_A_SANITIZER();
     (void)state;
     struct searched s = search("{model: deepseek-moe-16b, workload: {seq: 4096, gbs: 64}, cluster: {groups: [{device:"
                                " a100-40gb, nodes: 1, devices_per_node: 4}, {device: l40s, nodes: 2, devices_per_node:"

@@ -7,6 +7,7 @@
 #include <stdio.h>
 
 #include "base/check.h"
+#include "effort.h"
 #include "maquette/planner_mixed.h"
 #include "predict.h"
 
@@ -168,6 +169,7 @@ static void test_found(void **unused)
 /* So are uniform plans: without a pipeline they can have it, and are what `maquette train` says. */
 static void test_uniform(void **unused)
 {
+    NOT_UNDER_A_SANITIZER();
     static const char text[] = "model: {base: qwen3-30b-a3b, num_hidden_layers: 16}\nworkload: {seq: 4096, gbs: 64}\n"
                                "cluster: 'h100-sxm:4 + h200:4'\n";
     struct maq_loaded_job *job, *found;

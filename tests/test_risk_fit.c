@@ -20,6 +20,7 @@
 #include "base/arena.h"
 #include "base/stat/law_fit.h"
 #include "base/stat/order_statistics.h"
+#include "effort.h"
 #include "risk/fit/series.h"
 #include "temp.h"
 
@@ -220,6 +221,7 @@ static void test_stretch(void **state)
  * figure itself. */
 static void test_next(void **state)
 {
+    NOT_UNDER_A_SANITIZER();
     enum { N = 400, TRIALS = 300 };
     uint32_t inside[2] = {0}, plain = 0;
     for (int drifts = 0; drifts < 2; drifts++)

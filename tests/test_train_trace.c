@@ -31,15 +31,24 @@ struct rig {
 
 static const char *const jobs[] = {
     "model: gpt2\ncluster: h100-sxm:1\n",
-    "model: llama-3.1-8b\ncluster: h100-sxm:8\nplan: {tp: 2, pp: 4, schedule: gpipe}\nworkload: {gbs: 8}\n",
-    "model: llama-3.1-8b\ncluster: h100-sxm:8\nplan: {pp: 4, recompute: full}\nworkload: {gbs: 16}\n",
-    "model: llama-3.1-8b\ncluster: h100-sxm:8 x 2\nplan: {tp: 4, pp: 4, vp: 2, cp: 1}\nworkload: {gbs: 8}\n",
-    "model: llama-3.1-8b\ncluster: h100-sxm:8\nplan: {pp: 4, schedule: zb-h1}\nworkload: {gbs: 16}\n",
-    "model: llama-3.1-8b\ncluster: h100-sxm:8\nplan: {pp: 4, schedule: zb-v}\nworkload: {gbs: 16}\n",
-    "model: llama-3.1-8b\ncluster: h100-sxm:8\nplan: {pp: 4, schedule: dualpipe}\nworkload: {gbs: 16}\n",
-    "model: llama-3.1-8b\ncluster: h100-sxm:8\nplan: {pp: 4, schedule: dualpipe-v}\nworkload: {gbs: 16}\n",
-    "model: llama-3.1-8b\ncluster: h100-sxm:8\nplan: {zero: optim_grads_params}\nworkload: {gbs: 16}\n",
-    "model: mixtral-8x7b\ncluster: h100-sxm:8\nplan: {tp: 2, pp: 2, ep: 2}\nworkload: {gbs: 8, seq: 4096}\n",
+    "model: {base: llama-3.1-8b, num_hidden_layers: 8}\ncluster: h100-sxm:8\nplan: {tp: 2, pp: 4, schedule: "
+    "gpipe}\nworkload: {gbs: 8}\n",
+    "model: {base: llama-3.1-8b, num_hidden_layers: 8}\ncluster: h100-sxm:8\nplan: {pp: 4, recompute: full}\nworkload: "
+    "{gbs: 16}\n",
+    "model: {base: llama-3.1-8b, num_hidden_layers: 8}\ncluster: h100-sxm:8 x 2\nplan: {tp: 4, pp: 4, vp: 2, cp: "
+    "1}\nworkload: {gbs: 8}\n",
+    "model: {base: llama-3.1-8b, num_hidden_layers: 8}\ncluster: h100-sxm:8\nplan: {pp: 4, schedule: zb-h1}\nworkload: "
+    "{gbs: 16}\n",
+    "model: {base: llama-3.1-8b, num_hidden_layers: 8}\ncluster: h100-sxm:8\nplan: {pp: 4, schedule: zb-v}\nworkload: "
+    "{gbs: 16}\n",
+    "model: {base: llama-3.1-8b, num_hidden_layers: 8}\ncluster: h100-sxm:8\nplan: {pp: 4, schedule: "
+    "dualpipe}\nworkload: {gbs: 16}\n",
+    "model: {base: llama-3.1-8b, num_hidden_layers: 8}\ncluster: h100-sxm:8\nplan: {pp: 4, schedule: "
+    "dualpipe-v}\nworkload: {gbs: 16}\n",
+    "model: {base: llama-3.1-8b, num_hidden_layers: 8}\ncluster: h100-sxm:8\nplan: {zero: "
+    "optim_grads_params}\nworkload: {gbs: 16}\n",
+    "model: {base: mixtral-8x7b, num_hidden_layers: 8}\ncluster: h100-sxm:8\nplan: {tp: 2, pp: 2, ep: 2}\nworkload: "
+    "{gbs: 8, seq: 4096}\n",
 };
 
 static void scratch_name(char buf[64], const char *end)
