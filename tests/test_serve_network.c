@@ -10,7 +10,7 @@
 
 #include "base/alloc.h"
 #include "random_draws.h"
-#include "serve/fleet/network.h"
+#include "serve/transfer/network.h"
 
 #define MOST 64
 

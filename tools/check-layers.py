@@ -42,7 +42,7 @@ ROOMS = {
     "risk": [("run", "stragglers", "step", "fleet"), ("fit",), ("graph",)],
     "planner": [("space", "compose", "serve"), ("uniform", "stages"), ("mixed", "measured"), ("external",)],
     "capture": [("trace", "price", "graph", "infer"), ("mqt",), ("import",)],
-    "serve": [("kv", "pass", "request", "slo", "command", "draft"), ("sched",), ("engine",), ("fleet",)],
+    "serve": [("kv", "pass", "request", "slo", "command", "draft", "transfer"), ("sched",), ("engine",), ("fleet",)],
     "report": [("train", "plan", "risk", "capture", "serve", "show", "timeline", "diff"), ("html",)],
     "validate": [("train",), ("collectives", "plans", "risk", "serve"), ("kernels",)],
 }

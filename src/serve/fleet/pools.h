@@ -14,8 +14,8 @@
 #define MAQ_SERVE_FLEET_POOLS_H
 
 #include "serve/fleet/handover.h"
-#include "serve/fleet/network.h"
 #include "serve/fleet/run.h"
+#include "serve/transfer/network.h"
 
 /* A request on its way through two engines, besides what its struct maq_handed has. */
 struct maq_handing {

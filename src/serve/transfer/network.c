@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* network.c - rates that are max-min fair, and what happens next. */
-#include "serve/fleet/network.h"
+#include "serve/transfer/network.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -9,8 +9,8 @@
  *
  *   begin() --> [ open ] --give(), grow(), in any number--> --close()--> ... --step()--> done, when all that it was given is sent
  */
-#ifndef MAQ_SERVE_FLEET_NETWORK_H
-#define MAQ_SERVE_FLEET_NETWORK_H
+#ifndef MAQ_SERVE_TRANSFER_NETWORK_H
+#define MAQ_SERVE_TRANSFER_NETWORK_H
 
 #include <stdbool.h>
 #include <stdint.h>
