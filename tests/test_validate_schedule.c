@@ -29,7 +29,7 @@
 #include "temp.h"
 #include "validate/codes.h"
 
-#define RECORDINGS 37u
+#define RECORDINGS 43u
 #define SGLANG_RECORDINGS 24u
 
 /* ---- files ---- */

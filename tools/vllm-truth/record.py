@@ -12,6 +12,7 @@ the model. Recording N depends on N alone. docs/validate-serve.md has the format
   ahead   with spec: where the last block of a prefix would be computed again, hashes of blocks cover the token behind instead
   async   an iteration is decided before the last one has ended
   abort   requests that are given up
+  offload keys and values go to host memory through vLLM's own OffloadingConnector; when a transfer is over is drawn
   remote  requests whose prompts another engine computes, and prompts that are computed for others, with a connector that moves nothing: when something
           has arrived or was read is drawn
 """
@@ -30,6 +31,7 @@ import vllm
 from vllm.config import CacheConfig, DeviceConfig, KVTransferConfig, ModelConfig, ParallelConfig, SchedulerConfig, VllmConfig
 from vllm.distributed.kv_transfer.kv_connector.v1 import KVConnectorBase_V1
 from vllm.distributed.kv_transfer.kv_connector.v1.base import KVConnectorMetadata, SupportsHMA
+from vllm.distributed.kv_transfer.kv_connector.v1.offloading.common import OffloadingWorkerMetadata
 from vllm.sampling_params import SamplingParams
 from vllm.utils.hashing import sha256
 from vllm.v1.core.kv_cache_utils import get_request_block_hasher, init_none_hash
@@ -119,6 +121,58 @@ class Moves(KVConnectorBase_V1, SupportsHMA):
         pass
 
 
+class InOrder(dict):
+    """Requests that have ended, in the order in which they did: a set has another order in each process."""
+
+    def add(self, name):
+        self[name] = None
+
+
+class Tiers:
+    """In the place of the workers of an OffloadingConnector: which transfers there are, and when each is over."""
+
+    def __init__(self, scheduler, rnd):
+        self.side, self.rnd = scheduler.connector.connector_scheduler, rnd
+        self.over, self.loaders, self.loads = {}, {}, {}
+        self.patience = rnd.choice([2, 2, 6, 25])
+        takes = self.side.update_state_after_alloc
+
+        def noted(request, blocks, tokens):
+            if tokens:
+                self.loads[request.request_id] = tokens
+            takes(request, blocks, tokens)
+
+        self.side.update_state_after_alloc = noted
+
+    def begin(self, step, decided):
+        """What begins in a step, by its number: who, whether it is loaded, and how many chunks; and what the step waits for."""
+        meta, made = decided.kv_connector_metadata, []
+        for job, transfer in sorted(list(meta.load_jobs.items()) + list(meta.store_jobs.items())):
+            load = job in meta.load_jobs
+            self.over[job] = step + (0 if load else 1) + self.rnd.choice([0, self.rnd.randrange(self.patience)])
+            if load:
+                self.loaders[job] = transfer.req_id
+            made.append([transfer.req_id, int(load), len((transfer.src_spec if load else transfer.dst_spec).block_ids)])
+        waits = sorted(meta.jobs_to_flush or ())
+        for job in waits:
+            self.over[job] = min(self.over[job], step)
+        loads, self.loads = self.loads, {}
+        return {"loads": loads, "moves": made, "flush": waits}
+
+    def end(self, step):
+        """What was over when a step ran."""
+        done = sorted(job for job, at in self.over.items() if at <= step)
+        for job in done:
+            del self.over[job]
+        told = KVConnectorOutput(finished_recving={self.loaders.pop(job) for job in done if job in self.loaders},
+                                 kv_connector_worker_meta=OffloadingWorkerMetadata(completed_jobs=dict.fromkeys(done, 1)))
+        return done, told
+
+    def held(self):
+        policy = self.side.manager._policy
+        return len(policy.chunks) if hasattr(policy, "chunks") else len(policy.t1) + len(policy.t2)
+
+
 PARTS = [None, {"do_remote_decode": True}, {"do_remote_prefill": True}]
 
 
@@ -157,6 +211,15 @@ def random_knobs(rnd, kinds):
     return knobs
 
 
+def draw_tiers(rnd, knobs):
+    """Host memory, from less than the GPU has to several times as much."""
+    knobs["host_chunk_blocks"] = rnd.choice([1, 1, 1, 2, 4])
+    blocks = int(knobs["blocks"] * rnd.choice([0.2, 0.6, 1.5, 4]))
+    knobs["host_chunks"] = max(4, blocks // knobs["host_chunk_blocks"])
+    knobs["host_policy"] = rnd.choice(["lru", "lru", "arc"])
+    knobs["host_prompt_only"] = int(rnd.random() < 0.2)
+
+
 def spec_of(group):
     shape = dict(block_size=group["block_size"], num_kv_heads=2, head_size=64, dtype=torch.bfloat16)
     if group["kind"] == "window":
@@ -171,7 +234,7 @@ def gcd_lcm(sizes):
     return math.gcd(*sizes), math.lcm(*sizes)
 
 
-def scheduler_of(knobs, folder, moves=False):
+def scheduler_of(knobs, folder, moves=False, tiers=False):
     groups = knobs.get("groups") or [dict(kind="full", block_size=knobs["block_size"])]
     hash_block, step = gcd_lcm([g["block_size"] for g in groups])
     model = ModelConfig(model=folder, skip_tokenizer_init=True, dtype="bfloat16", seed=0, max_model_len=knobs["max_model_len"])
@@ -188,6 +251,14 @@ def scheduler_of(knobs, folder, moves=False):
     config.scheduler_config.async_scheduling = bool(knobs.get("async"))
     if moves:
         config.kv_transfer_config = KVTransferConfig(kv_connector="Moves", kv_role="kv_both", kv_connector_module_path="record")
+    if tiers:
+        page = 2 * 2 * 64 * 2 * knobs["block_size"]  # keys and values of two heads of 64, in 16 bits, of the one layer
+        chunk = -(-page * knobs["host_chunk_blocks"] // 4096) * 4096
+        config.kv_transfer_config = KVTransferConfig(
+            kv_connector="OffloadingConnector", kv_role="kv_both", engine_id="recorded",
+            kv_connector_extra_config=dict(cpu_bytes_to_use=knobs["host_chunks"] * chunk, eviction_policy=knobs["host_policy"],
+                                           blocks_per_chunk=knobs["host_chunk_blocks"],
+                                           offload_prompt_only=bool(knobs["host_prompt_only"])))
     if knobs.get("spec_tokens"):
         config.speculative_config = Speculation(knobs["spec_tokens"], knobs["lookahead_tokens"] > 0, bool(knobs["eagle"]),
                                                 knobs["draft_slots"], bool(knobs.get("hash_lookahead")))
@@ -229,9 +300,14 @@ def record(number, kinds, folder):
     if "ahead" in kinds and knobs.get("eagle"):
         knobs["hash_lookahead"] = 1
     moves = "remote" in kinds
-    if moves and knobs.get("async"):
+    offload = "offload" in kinds
+    if offload:
+        draw_tiers(rnd, knobs)
+    if (moves or offload) and knobs.get("async"):
         knobs["defer_block_free"] = 1
-    scheduler, unit, groups = scheduler_of(knobs, folder, moves)
+    scheduler, unit, groups = scheduler_of(knobs, folder, moves, offload)
+    tiers = Tiers(scheduler, rnd) if offload else None
+    scheduler.finished_req_ids = InOrder()
     rows = random_requests(rnd, knobs, unit, groups)
     if moves:
         share = rnd.choice([[0, 1, 4], [0, 1, 0], [1, 2, 3]])
@@ -240,7 +316,7 @@ def record(number, kinds, folder):
             row["output"] = 1 if row["part"] == 1 else row["output"]
     part_of = {row["id"]: row.get("part", 0) for row in rows}
     arrives, read = {}, {}
-    hasher = get_request_block_hasher(unit, sha256, knobs.get("hash_lookahead", 0)) if knobs["caching"] else None
+    hasher = get_request_block_hasher(unit, sha256, knobs.get("hash_lookahead", 0)) if knobs["caching"] or offload else None
     lines = [{"engine": "vllm", "version": vllm.__version__, "knobs": knobs}] + [{"request": r} for r in rows]
     requests, flight, shown, preemptions = {}, [], set(), {}
     came = step = 0
@@ -262,6 +338,7 @@ def record(number, kinds, folder):
             for name in aborted:
                 del requests[name]
         decided = scheduler.schedule()
+        scheduler.finished_req_ids = InOrder()
         ids = list(decided.num_scheduled_tokens)
         drafts = {i: len(t) for i, t in decided.scheduled_spec_decode_tokens.items()}
         answers = {i: 0 if requests[i].is_prefill_chunk else 1 + rnd.randrange(drafts.get(i, 0) + 1) for i in ids}
@@ -270,15 +347,19 @@ def record(number, kinds, folder):
             if new.req_id not in shown and part_of[new.req_id] != 2:
                 shown.add(new.req_id)
                 hits[new.req_id] = new.num_computed_tokens
-        flight.append((decided, answers))
+        flight.append((decided, answers, step))
         line = {"step": step, "scheduled": dict(decided.num_scheduled_tokens)}
         ended = []
         if moves:
             line["loads"], scheduler.connector.loads = scheduler.connector.loads, {}
             arrives.update({i: step + 1 + rnd.choice([0, 1, rnd.randrange(20)]) for i in line["loads"]})
+        if tiers:
+            line.update(tiers.begin(step, decided))
         if not knobs.get("async") or len(flight) > 1:
-            past, said = flight.pop(0)
+            past, said, past_step = flight.pop(0)
             told = {}
+            if tiers:
+                line["moved"], told["kv_connector_output"] = tiers.end(past_step)
             if moves:
                 line["arrived"] = [i for i, at in arrives.items() if at <= step]
                 line["sent"] = [i for i, at in read.items() if at <= step]
@@ -305,6 +386,8 @@ def record(number, kinds, folder):
             del requests[i]
         line.update({"free": scheduler.kv_cache_manager.block_pool.get_num_free_blocks(), "running": len(scheduler.running),
                      "waiting": len(scheduler.waiting) + len(scheduler.kv_holding_waiting), "preempted": gone, "finished": ended, "hits": hits})
+        if tiers:
+            line["host"] = tiers.held()
         if aborted:
             line["aborted"] = aborted
         lines.append(line)

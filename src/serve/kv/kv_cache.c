@@ -53,6 +53,7 @@ enum maq_status maq_kv_init(struct maq_kv_cache *c, const struct maq_kv_options 
                                .caching = o->caching,
                                .drops_last = o->drops_last,
                                .hash_ahead = o->hash_ahead,
+                               .hash_all = o->hash_all,
                                .max_len = o->max_len,
                                .watermark = (uint32_t)(o->watermark * o->blocks)};
     for (uint32_t g = 0; g < o->n_groups; g++) {
@@ -85,7 +86,8 @@ bool maq_kv_request_begin(struct maq_kv_cache *c, struct maq_kv_request *r, cons
     r->content = *content;
     r->n_hashes = 0;
     r->n_shared = (uint32_t)((uint64_t)content->n_prefix * content->unit / (uint32_t)c->hash_block);
-    r->comes_back = c->forgets; /* what it gave back on its way may still be there when it is preempted */
+    /* what it gave back on its way may still be there when it is preempted */
+    r->comes_back = c->forgets || c->hash_all;
     for (uint32_t g = 0; g < c->n_groups; g++) {
         r->table[g].n = 0;
         r->table[g].cached = -1;
@@ -137,6 +139,11 @@ static bool hash_up_to(struct maq_kv_cache *c, struct maq_kv_request *r, int64_t
     for (; r->n_hashes < n; r->n_hashes++)
         r->hashes[r->n_hashes] = hash_of(c, r, r->n_hashes);
     return true;
+}
+
+bool maq_kv_hash_up_to(struct maq_kv_cache *c, struct maq_kv_request *r, int64_t tokens)
+{
+    return hash_up_to(c, r, tokens);
 }
 
 /*
@@ -337,7 +344,7 @@ static bool take_hits(struct maq_kv_cache *c, struct maq_kv_request *r, int64_t 
 
 bool maq_kv_allocate(struct maq_kv_cache *c, struct maq_kv_request *r, const struct maq_kv_need *need)
 {
-    int64_t computed = need->computed + need->found, margin = (need->keeps_free ? c->watermark : 0) + need->spared;
+    int64_t computed = need->computed + need->found, headroom = need->keeps_free ? c->watermark : 0;
     int64_t total = computed < c->max_len ? computed : c->max_len;
     bool hits = need->found > 0;
     int64_t slots = total + need->added + need->ahead;
@@ -346,12 +353,12 @@ bool maq_kv_allocate(struct maq_kv_cache *c, struct maq_kv_request *r, const str
     int64_t behind = need->filled_later ? slots : computed;
     if (need->whole_fits) {
         int64_t whole = need->tokens < c->max_len ? need->tokens : c->max_len;
-        if (blocks_needed(c, r, whole, need->filled_later ? behind : total, hits, true) + margin > c->pool.n_free)
+        if (blocks_needed(c, r, whole, need->filled_later ? behind : total, hits, true) + headroom > c->pool.n_free)
             return false;
     }
     if (c->forgets)
         give_back_skipped(c, r, total - need->in_flight);
-    if (blocks_needed(c, r, slots, behind, hits, false) + margin > c->pool.n_free)
+    if (blocks_needed(c, r, slots, behind, hits, false) + headroom + need->spared > c->pool.n_free)
         return false;
     if ((hits || need->filled_later) && !take_hits(c, r, behind))
         return false;

@@ -39,6 +39,7 @@ struct maq_kv_options {
     bool drops_last; /* the last block of a prefix that is found is computed again (EAGLE, MTP) */
     int32_t
         hash_ahead; /* tokens behind a block that its hash covers: what a drafter keeps of its last token is made of them, too. 0 = none */
+    bool hash_all;     /* of all full blocks there are hashes, also of those that nobody could look for in this cache */
     int64_t max_len;   /* tokens of a request at most */
     int64_t in_flight; /* tokens of steps that run at once, at most */
     double watermark;  /* share of the blocks that stay free when a request is taken in */
@@ -77,6 +78,7 @@ struct maq_kv_cache {
     uint32_t n_kinds;
     bool caching, drops_last;
     bool forgets; /* some group does not keep all tokens */
+    bool hash_all;
     int32_t hash_ahead;
     int32_t hash_block, step; /* greatest and least common size of the groups' blocks */
     int64_t max_len;
@@ -95,6 +97,9 @@ bool maq_kv_request_begin(struct maq_kv_cache *cache, struct maq_kv_request *req
                           const struct maq_content *content);
 void maq_kv_request_fini(const struct maq_kv_cache *cache, struct maq_kv_request *request);
 
+/* Hashes of the full blocks of its first `tokens` tokens, in request->hashes; false when out of memory. With hash_all only. */
+bool maq_kv_hash_up_to(struct maq_kv_cache *cache, struct maq_kv_request *request, int64_t tokens);
+
 /* Tokens of the longest prefix of a request of `tokens` known tokens that is cached, at most `most`; its blocks in cache->hit. */
 int64_t maq_kv_find(struct maq_kv_cache *cache, struct maq_kv_request *request, int64_t tokens, int64_t most);
 
@@ -107,7 +112,7 @@ struct maq_kv_need {
     int64_t in_flight; /* of `computed`: tokens of steps whose end has not been seen */
     bool whole_fits;   /* only if all known tokens would find room */
     bool keeps_free;   /* and the watermark stays free */
-    int64_t spared;    /* and so many blocks that others are sure to ask for */
+    int64_t spared;    /* and, of what is added, so many blocks that others are sure to ask for */
     bool
         filled_later; /* what is added is offered to the prefix cache when it is there, by maq_kv_keep(), and not now */
 };

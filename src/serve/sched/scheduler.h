@@ -20,6 +20,9 @@
  *   PREFILL     ends with its first token, and what it holds of the cache stays until release()
  *   DECODE      add() --decide(): it->loads--> [ has room; its keys and values are on the way ] --arrived()--> goes on as one that waits
  *
+ * Where keys and values go to tiers behind the GPU's blocks, offload() has the transfers that began with decide() or moved(), and those that an iteration waits
+ * for; the engine moves their bytes and calls moved() when it has seen that one is over.
+ *
  * it->loads and it->shown are to be looked at after decide() even where nobody is in the iteration.
  *
  * A new policy is a struct that begins with `struct maq_scheduler`, a table of operations (`static const struct maq_scheduler_ops`), a constructor, and its
@@ -32,6 +35,8 @@
 #include "serve/kv/content.h"
 
 #define MAQ_NO_SLOT UINT32_MAX
+
+struct maq_offload;
 
 enum maq_request_part { MAQ_PART_WHOLE, MAQ_PART_PREFILL, MAQ_PART_DECODE };
 
@@ -48,7 +53,7 @@ struct maq_scheduler_request {
     bool first_known;           /* of a DECODE: its first token comes with its keys and values */
 };
 
-/* A DECODE that has got room for its keys and values, of which it found `found` tokens. */
+/* A DECODE that has got room for its keys and values, of which it found `found` tokens; one that loads `found` tokens from a tier. */
 struct maq_load {
     uint32_t slot;
     int64_t found;
@@ -144,6 +149,10 @@ struct maq_scheduler_ops {
     int64_t (*cached)(struct maq_scheduler *s, const struct maq_content *content, int64_t prompt);
     /* Tokens of a request that are computed, or are in iterations under way. */
     int64_t (*computed)(const struct maq_scheduler *s, uint32_t slot);
+    /* What it keeps in tiers behind the GPU's blocks, and the transfers that it began (serve/kv/offload.h); NULL: nothing, or it has none. */
+    struct maq_offload *(*offload)(struct maq_scheduler *s);
+    /* A transfer is over. */
+    void (*moved)(struct maq_scheduler *s, uint32_t job);
     /* False: the next iteration has to be decided. What is under way is the engine's to look at. With n = 0: nobody is there, and to
      * decide any number of iterations would change nothing. */
     bool (*stretch)(const struct maq_scheduler *s, struct maq_stretch *out);

@@ -24,6 +24,10 @@ void maq_vllm_fini(struct maq_vllm *s)
     free(s->running);
     free(s->skipped);
     free(s->loading);
+    for (uint32_t i = 0; i < s->n_deferred; i++)
+        maq_kv_request_fini(&s->kv, &s->deferred[i].kv);
+    free(s->deferred);
+    maq_vllm_offload_fini(s);
     maq_queue_fini(&s->waiting);
     maq_kv_fini(&s->kv);
     *s = (struct maq_vllm){0};
@@ -67,9 +71,32 @@ uint32_t maq_vllm_add(struct maq_vllm *s, const struct maq_scheduler_request *ne
                                    .part = new->part,
                                    .first_known = new->first_known};
     r->rank = (struct maq_waiting){s->knobs.by_arrival ? 0 : new->priority, slot, new->arrival, new->order};
-    if (!maq_queue_push(&s->waiting, r->rank))
+    if (!maq_vllm_offload_add(s, slot) || !maq_queue_push(&s->waiting, r->rank))
         s->base.failed = true;
     return slot;
+}
+
+/* What a request holds is given back when all iterations that have been decided have ended. */
+static void defer_release(struct maq_vllm *s, struct maq_vllm_request *r)
+{
+    if (!maq__grow((void **)&s->deferred, &s->deferred_size, s->n_deferred, sizeof *s->deferred)) {
+        s->base.failed = true;
+        return;
+    }
+    s->deferred[s->n_deferred++] = (struct maq_vllm_deferred){s->launched, r->kv};
+    r->kv = (struct maq_kv_request){0};
+}
+
+static void release_deferred(struct maq_vllm *s)
+{
+    uint32_t n = 0;
+    while (n < s->n_deferred && s->deferred[n].until <= s->over) {
+        maq_kv_release(&s->kv, &s->deferred[n].kv);
+        maq_kv_request_fini(&s->kv, &s->deferred[n++].kv);
+    }
+    for (uint32_t i = n; n > 0 && i < s->n_deferred; i++)
+        s->deferred[i - n] = s->deferred[i];
+    s->n_deferred -= n;
 }
 
 void maq_vllm_free_request(struct maq_vllm *s, uint32_t slot)
@@ -77,7 +104,10 @@ void maq_vllm_free_request(struct maq_vllm *s, uint32_t slot)
     struct maq_vllm_request *r = &s->at[slot];
     if (s->admission && r->status != MAQ_VLLM_WAITING && r->status != MAQ_VLLM_PREEMPTED)
         s->admission->left(s, r);
-    maq_kv_release(&s->kv, &r->kv);
+    if (s->knobs.defers_frees && r->in_flight > 0)
+        defer_release(s, r);
+    else
+        maq_kv_release(&s->kv, &r->kv);
     r->status = MAQ_VLLM_FREE;
     r->rank.order = UINT64_MAX;
     if (!maq_slots_push(&s->free_slots, &s->n_free_slots, &s->free_size, slot))
@@ -101,6 +131,7 @@ void maq_vllm_abort(struct maq_vllm *s, uint32_t slot)
     s->n_loaded -= status == MAQ_VLLM_LOADED;
     if (status == MAQ_VLLM_WAITING || status == MAQ_VLLM_PREEMPTED)
         maq_queue_remove(&s->waiting, slot);
+    maq_vllm_offload_ended(s, slot, s->at[slot].computed);
     maq_vllm_free_request(s, slot);
 }
 
@@ -164,6 +195,8 @@ static void remove_finished(struct maq_vllm *s, const struct maq_iteration *it)
 void maq_vllm_end(struct maq_vllm *s, struct maq_iteration *it, const int32_t *sampled)
 {
     it->n_finished = 0;
+    s->over += it->n > 0;
+    release_deferred(s);
     for (uint32_t i = 0; i < it->n; i++) {
         struct maq_scheduled *w = &it->scheduled[i];
         w->came = 0;
@@ -178,6 +211,8 @@ void maq_vllm_end(struct maq_vllm *s, struct maq_iteration *it, const int32_t *s
             r->status = MAQ_VLLM_HELD;
             maq_kv_trim(&s->kv, &r->kv, r->computed - r->in_flight);
         } else {
+            /* the slot of its last token was never computed */
+            maq_vllm_offload_ended(s, w->slot, r->tokens - 1 > r->prompt ? r->tokens - 1 : r->prompt);
             maq_vllm_free_request(s, w->slot);
         }
         if (!maq_slots_push(&it->finished, &it->n_finished, &it->finished_size, w->slot))

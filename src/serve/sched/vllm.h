@@ -18,12 +18,17 @@
  * before all others that wait: with the last token of its prompt, which is computed again, or with its first token where that is known. Preempted,
  * it is computed here from its beginning. One whose prompt alone is computed here (PREFILL) leaves those that run when it ends, and its blocks stay.
  *
+ * With tiers behind the GPU's blocks (serve/kv/offload.h) a request whose turn comes is looked up there, too, behind what it found in the GPU. What it can
+ * load it gets blocks for, and stands aside until it is there, as one whose prompt another engine computes; then it goes on with the rest of its prompt,
+ * at least its last token. One that has to be asked again keeps its place and others overtake it. vllm_offload.c
+ *
  * Held against vLLM 0.33.0 (v1/core/sched/scheduler.py, async_scheduler.py) step by step: `maquette validate schedule`.
  */
 #ifndef MAQ_SERVE_SCHED_VLLM_H
 #define MAQ_SERVE_SCHED_VLLM_H
 
 #include "serve/kv/kv_cache.h"
+#include "serve/kv/offload.h"
 #include "serve/sched/queue.h"
 #include "serve/sched/scheduler.h"
 
@@ -33,7 +38,8 @@ struct maq_vllm_knobs {
     int32_t long_prefill_token_threshold; /* 0 = none */
     bool adaptive_long_prefill;           /* the threshold is at least a fair share of the tokens */
     bool chunked_prefill, priority, async, reserve_full_isl;
-    /* blocks that an iteration under way writes cannot be given to a load: nobody who is in one is preempted */
+    /* blocks that an iteration under way writes cannot be given to a load: nobody who is in one is preempted, and who ends while in a later one gives
+     * back what it holds when that has ended */
     bool defers_frees;
     /* those that wait, in the order in which they came first: who was preempted has no front of its own */
     bool by_arrival;
@@ -69,6 +75,14 @@ struct maq_vllm_request {
     bool partial; /* its last iteration did not reach the end of its known tokens */
     uint32_t preemptions;
     struct maq_waiting rank; /* priority, slot, arrival, order */
+    uint32_t user;           /* of the tiers, where there are any */
+    uint32_t shown;          /* blocks that the tiers know to be its own */
+    struct maq_kv_request kv;
+};
+
+/* Blocks of a request that has ended, while iterations may write them: until that one has ended. */
+struct maq_vllm_deferred {
+    uint64_t until;
     struct maq_kv_request kv;
 };
 
@@ -98,6 +112,10 @@ struct maq_vllm {
     uint32_t *loading, n_loading, loading_size,
         n_loaded; /* who stands aside, in the order of their turns; those that may go on */
     struct maq_kv_request probe;
+    struct maq_vllm_deferred *deferred; /* [n_deferred], in the order in which they ended */
+    uint32_t n_deferred, deferred_size;
+    uint64_t launched, over;     /* iterations with somebody in them: decided; ended */
+    struct maq_offload *offload; /* tiers behind the GPU's blocks; NULL: there are none */
 };
 
 enum maq_status maq_vllm_init(struct maq_vllm *s, const struct maq_vllm_knobs *knobs, const struct maq_kv_options *kv);
@@ -126,7 +144,32 @@ void maq_vllm_arrived(struct maq_vllm *s, uint32_t slot);
 void maq_vllm_release(struct maq_vllm *s, uint32_t slot);
 int64_t maq_vllm_cached(struct maq_vllm *s, const struct maq_content *content, int64_t prompt);
 
+/* Tiers, before any request comes. vllm_offload.c */
+enum maq_status maq_vllm_set_tiers(struct maq_vllm *s, const struct maq_offload_options *options);
+void maq_vllm_moved(struct maq_vllm *s, uint32_t job);
+
 /* ---- within the scheduler ---- */
+
+/* Of vllm_offload.c; all but look() do nothing without tiers. */
+void maq_vllm_offload_fini(struct maq_vllm *s);
+bool maq_vllm_offload_add(struct maq_vllm *s, uint32_t slot);
+/* Tokens of a request that wait in a tier behind `found` that the GPU has; MAQ_OFFLOAD_LATER. */
+int64_t maq_vllm_offload_look(struct maq_vllm *s, struct maq_vllm_request *r, int64_t found);
+/* The first of those that wait gets blocks for what it can load and stands aside; false: there are none. */
+bool maq_vllm_offload_load(struct maq_vllm *s, struct maq_iteration *it, struct maq_waiting first, int64_t found,
+                           int64_t tokens);
+void maq_vllm_offload_begin(struct maq_vllm *s);
+/* An iteration is decided, and none of it counted as computed yet. */
+void maq_vllm_offload_decided(struct maq_vllm *s, const struct maq_iteration *it);
+void maq_vllm_offload_preempted(struct maq_vllm *s, uint32_t slot);
+/* It is about to be freed, with so many tokens computed. */
+void maq_vllm_offload_ended(struct maq_vllm *s, uint32_t slot, int64_t computed);
+/* Iterations of a stretch before somebody has something to store; 0: now. */
+int64_t maq_vllm_offload_quiet(const struct maq_vllm *s);
+
+/* Blocks that those in the middle of their prompts are sure to ask for; a request stands aside behind all others. vllm_remote.c */
+int64_t maq_vllm_promised(const struct maq_vllm *s);
+bool maq_vllm_stand_aside(struct maq_vllm *s, uint32_t slot);
 
 /* The first of those that wait gets blocks for its whole prompt and stands aside; false: there are none. vllm_remote.c */
 bool maq_vllm_reserve(struct maq_vllm *s, struct maq_iteration *it, struct maq_waiting first);

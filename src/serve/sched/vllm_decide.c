@@ -74,6 +74,7 @@ void maq_vllm_give_way(struct maq_vllm *s, struct maq_iteration *it, uint32_t pl
         s->running[i - 1] = s->running[i];
     s->n_running--;
     maq_kv_preempt(&s->kv, &r->kv, r->tokens);
+    maq_vllm_offload_preempted(s, slot);
     if (s->admission)
         s->admission->left(s, r);
     r->status = MAQ_VLLM_PREEMPTED;
@@ -198,6 +199,32 @@ static int64_t first_tokens(const struct deciding *d, const struct maq_vllm_requ
     return least(n, budget);
 }
 
+/* One that has loaded what a tier had of it goes on with the rest of its prompt; false: there is no room for it. */
+static bool go_on(struct deciding *d, uint32_t slot)
+{
+    struct maq_vllm *s = d->s;
+    struct maq_vllm_request *r = &s->at[slot];
+    maq_kv_keep(&s->kv, &r->kv, r->computed, r->tokens); /* only now, when its turn has come */
+    r->computed -= r->computed == r->tokens;             /* its last token is computed to sample from it */
+    struct maq_scheduled w = {.slot = slot, .computed = r->computed, .order = r->rank.order, .hit = r->computed};
+    int64_t n = first_tokens(d, r, r->computed, &w.drafts);
+    const struct maq_kv_need need = {.tokens = r->tokens,
+                                     .computed = r->computed,
+                                     .added = n,
+                                     .ahead = s->knobs.lookahead_tokens,
+                                     .whole_fits = s->knobs.reserve_full_isl,
+                                     .keeps_free = s->n_running > 0};
+    if (n <= 0 || !maq_kv_allocate(&s->kv, &r->kv, &need))
+        return false;
+    r->status = MAQ_VLLM_RUNNING;
+    w.tokens = (int32_t)n;
+    if (!maq_slots_push(&s->running, &s->n_running, &s->running_size, slot)) {
+        s->base.failed = true;
+        return false;
+    }
+    return push_scheduled(d, &w);
+}
+
 /* One that stood aside runs from now on, or has ended with the token that it came with; false: there is no room for it. */
 static bool take_loaded(struct deciding *d, uint32_t slot)
 {
@@ -246,7 +273,7 @@ static bool decide_loaded(struct deciding *d)
     for (uint32_t i = 0; i < s->n_loading; i++) {
         uint32_t slot = s->loading[i];
         if (s->at[slot].status == MAQ_VLLM_LOADED && fits && has_budget(d)) {
-            fits = take_loaded(d, slot);
+            fits = s->at[slot].part == MAQ_PART_DECODE ? take_loaded(d, slot) : go_on(d, slot);
             s->n_loaded -= fits;
             if (fits)
                 continue;
@@ -257,12 +284,11 @@ static bool decide_loaded(struct deciding *d)
     return fits;
 }
 
-/* Takes the first of those that wait in; false: it cannot be, and nobody overtakes it. */
-static bool take_in(struct deciding *d, struct maq_waiting first)
+/* Takes the first of those that wait in, `found` tokens of which the GPU has; false: it cannot be, and nobody overtakes it. */
+static bool take_in(struct deciding *d, struct maq_waiting first, int64_t found)
 {
     struct maq_vllm *s = d->s;
     struct maq_vllm_request *r = &s->at[first.slot];
-    int64_t found = maq_kv_find(&s->kv, &r->kv, r->tokens, r->tokens - 1);
     struct maq_scheduled w = {.slot = first.slot, .computed = found, .order = first.order, .hit = found};
     int64_t n = first_tokens(d, r, found, &w.drafts);
     const struct maq_kv_need need = {.tokens = r->tokens,
@@ -289,6 +315,20 @@ static bool take_in(struct deciding *d, struct maq_waiting first)
     return push_scheduled(d, &w);
 }
 
+/* The turn of one that computes its prompt here: it is taken in, loads, or is passed over. False: nobody overtakes it. */
+static bool look_and_take_in(struct deciding *d, struct maq_waiting first)
+{
+    struct maq_vllm *s = d->s;
+    struct maq_vllm_request *r = &s->at[first.slot];
+    int64_t found = maq_kv_find(&s->kv, &r->kv, r->tokens, r->tokens - 1),
+            more = s->offload ? maq_vllm_offload_look(s, r, found) : 0;
+    if (more == MAQ_OFFLOAD_LATER) {
+        maq_queue_pop(&s->waiting);
+        return skip(s, first);
+    }
+    return more > 0 ? maq_vllm_offload_load(s, d->it, first, found, more) : take_in(d, first, found);
+}
+
 static void decide_waiting(struct deciding *d)
 {
     struct maq_vllm *s = d->s;
@@ -303,7 +343,8 @@ static void decide_waiting(struct deciding *d)
                 break;
             continue;
         }
-        bool taken = s->at[first.slot].part == MAQ_PART_DECODE ? maq_vllm_reserve(s, d->it, first) : take_in(d, first);
+        bool taken =
+            s->at[first.slot].part == MAQ_PART_DECODE ? maq_vllm_reserve(s, d->it, first) : look_and_take_in(d, first);
         if (!taken)
             break;
     }
@@ -340,6 +381,7 @@ static void decide(struct maq_vllm *s, struct maq_iteration *it)
     if (d.long_prefill > 0 && k->adaptive_long_prefill && k->max_num_batched_tokens / (int32_t)all > d.long_prefill)
         d.long_prefill = k->max_num_batched_tokens / (int32_t)all;
     maq_iteration_clear(it);
+    maq_vllm_offload_begin(s);
     if (s->admission && s->admission->before)
         s->admission->before(s, it);
     uint32_t gave_way = it->n_preempted;
@@ -347,6 +389,8 @@ static void decide(struct maq_vllm *s, struct maq_iteration *it)
     d.ran = it->n;
     if (it->n_preempted == gave_way)
         decide_waiting(&d);
+    maq_vllm_offload_decided(s, it);
+    s->launched += it->n > 0;
     for (uint32_t i = 0; i < it->n; i++) {
         it->tokens += it->scheduled[i].tokens;
         advance(s, &it->scheduled[i]);

@@ -8,24 +8,42 @@
 #include "base/bug.h"
 #include "serve/sched/vllm.h"
 
-/* Blocks that those in the middle of their prompts are sure to ask for: a load holds its own for long and cannot be preempted. */
-static int64_t promised(const struct maq_vllm *s)
+static int64_t ceil_blocks(int64_t tokens, int64_t block)
+{
+    return (tokens + block - 1) / block;
+}
+
+/* Blocks that a request asks for yet, for all that is known of it and a first decode with drafts. */
+static int64_t asks_yet(const struct maq_vllm *s, const struct maq_vllm_request *r, int64_t drafting)
 {
     int64_t sum = 0;
-    for (uint32_t i = 0; i < s->n_running; i++) {
-        const struct maq_vllm_request *r = &s->at[s->running[i]];
-        bool partial = r->partial || (r->given > 0 && r->computed + r->given < r->tokens);
-        for (uint32_t g = 0; partial && g < s->kv.n_groups; g++) {
-            int64_t block = s->kv.group[g].block_size, all = (r->tokens + block - 1) / block, held = r->kv.table[g].n;
-            all = s->kv.cap[g] > 0 && s->kv.cap[g] < all ? s->kv.cap[g] : all;
-            sum += all > held ? all - held : 0;
-        }
+    for (uint32_t g = 0; g < s->kv.n_groups; g++) {
+        int64_t all = ceil_blocks(r->tokens + drafting, s->kv.group[g].block_size), held = r->kv.table[g].n;
+        all = s->kv.cap[g] > 0 && s->kv.cap[g] < all ? s->kv.cap[g] : all;
+        sum += all > held ? all - held : 0;
     }
     return sum;
 }
 
+/* A load holds its own for long and cannot be preempted, so it does not take what they will need. */
+int64_t maq_vllm_promised(const struct maq_vllm *s)
+{
+    const struct maq_vllm_knobs *k = &s->knobs;
+    int64_t sum = 0, drafting = k->spec_tokens > 0 ? 1 + k->spec_tokens + k->lookahead_tokens : 0;
+    for (uint32_t g = 0; g < s->kv.n_groups; g++)
+        sum += s->kv.group[g].kind == MAQ_KV_STATE ? 0 : ceil_blocks(drafting, s->kv.group[g].block_size);
+    for (uint32_t i = 0; i < s->n_running; i++) {
+        const struct maq_vllm_request *r = &s->at[s->running[i]];
+        bool partial = r->partial || (r->given > 0 && r->computed + r->given < r->tokens);
+        sum += partial ? asks_yet(s, r, drafting) : 0;
+    }
+    for (uint32_t i = 0; i < s->n_loading; i++)
+        sum += asks_yet(s, &s->at[s->loading[i]], drafting);
+    return sum;
+}
+
 /* Behind all others, or where its priority says. */
-static bool stand_aside(struct maq_vllm *s, uint32_t slot)
+bool maq_vllm_stand_aside(struct maq_vllm *s, uint32_t slot)
 {
     if (!maq_slots_push(&s->loading, &s->n_loading, &s->loading_size, slot))
         return false;
@@ -45,7 +63,7 @@ bool maq_vllm_reserve(struct maq_vllm *s, struct maq_iteration *it, struct maq_w
                                      .added = r->tokens - found,
                                      .whole_fits = s->knobs.reserve_full_isl,
                                      .keeps_free = s->n_running > 0,
-                                     .spared = promised(s),
+                                     .spared = maq_vllm_promised(s),
                                      .filled_later = true};
     if ((s->admission && !s->admission->admits(s, r)) || !maq_kv_allocate(&s->kv, &r->kv, &need))
         return false;
@@ -53,7 +71,7 @@ bool maq_vllm_reserve(struct maq_vllm *s, struct maq_iteration *it, struct maq_w
         s->admission->taken_in(s, r);
     maq_queue_pop(&s->waiting);
     r->status = MAQ_VLLM_LOADING;
-    if (stand_aside(s, first.slot) && maq_iteration_load(it, first.slot, found))
+    if (maq_vllm_stand_aside(s, first.slot) && maq_iteration_load(it, first.slot, found))
         return true;
     s->base.failed = true;
     return false;

@@ -52,7 +52,8 @@ static void count_phases(uint32_t *phase, const struct maq_vllm *s, uint32_t blo
 static bool stretch(const struct maq_scheduler *base, struct maq_stretch *out)
 {
     const struct maq_vllm *s = const_of(base);
-    if (s->waiting.n == 0 && s->n_running == 0 && s->n_loaded == 0) {
+    int64_t quiet = maq_vllm_offload_quiet(s);
+    if (s->waiting.n == 0 && s->n_running == 0 && s->n_loaded == 0 && quiet > 0) {
         *out = maq_stretch_of_nobody();
         return true;
     }
@@ -61,6 +62,7 @@ static bool stretch(const struct maq_scheduler *base, struct maq_stretch *out)
         s->n_running > (uint32_t)s->knobs.max_num_batched_tokens || s->knobs.spec_tokens > 0)
         return false;
     out->most = before_end(s);
+    out->most = quiet < out->most ? quiet : out->most;
     if (out->most < 2)
         return false;
     out->slots = s->running;
@@ -149,6 +151,16 @@ static int64_t cached(struct maq_scheduler *s, const struct maq_content *content
     return maq_vllm_cached(of(s), content, prompt);
 }
 
+static struct maq_offload *offload(struct maq_scheduler *s)
+{
+    return of(s)->offload;
+}
+
+static void moved(struct maq_scheduler *s, uint32_t job)
+{
+    maq_vllm_moved(of(s), job);
+}
+
 static int64_t computed(const struct maq_scheduler *s, uint32_t slot)
 {
     return const_of(s)->at[slot].computed;
@@ -166,5 +178,7 @@ const struct maq_scheduler_ops maq_vllm_ops = {.name = "vllm",
                                                .release = release,
                                                .cached = cached,
                                                .computed = computed,
+                                               .offload = offload,
+                                               .moved = moved,
                                                .stretch = stretch,
                                                .skip = skip};

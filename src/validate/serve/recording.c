@@ -74,6 +74,10 @@ static const struct known_knob {
     {"groups", 0, -1},
     {"max_in_flight_tokens", 0, 256 * MOST_TOKENS},
     {"defer_block_free", 0, 1},
+    {"host_chunks", 0, MOST_BLOCKS},
+    {"host_chunk_blocks", 1, 1024},
+    {"host_policy", 0, -1},
+    {"host_prompt_only", 0, 1},
 };
 
 static enum maq_status check_knob(const struct reading *r, const struct known_knob *known_knobs, size_t n,
@@ -168,6 +172,21 @@ static int word(const json_t *knobs, const char *key, const char *const *words, 
     return words[i] ? i : -1;
 }
 
+static enum maq_status read_tiers(struct reading *r, const json_t *knobs)
+{
+    static const char *const policies[] = {"lru", "arc", NULL};
+    int policy = word(knobs, "host_policy", policies, 0);
+    if (policy < 0)
+        return bad(r, "they are lru, arc", "a policy of host memory that maquette does not have");
+    if (r->out->kv.n_groups > 1 && integer(knobs, "host_chunks", 0) > 0)
+        return bad(r, NULL, "host memory behind several groups of layers");
+    r->out->tiers = (struct maq_offload_options){.chunks[MAQ_TIER_HOST] = integer(knobs, "host_chunks", 0),
+                                                 .policy = (enum maq_tier_policy)policy,
+                                                 .chunk_blocks = (int32_t)integer(knobs, "host_chunk_blocks", 1),
+                                                 .prompt_only = integer(knobs, "host_prompt_only", 0) != 0};
+    return MAQ_OK;
+}
+
 static enum maq_status read_vllm(struct reading *r, const json_t *knobs)
 {
     static const char *const policies[] = {"fcfs", "priority", NULL};
@@ -207,7 +226,8 @@ static enum maq_status read_vllm(struct reading *r, const json_t *knobs)
     int32_t block_size = (int32_t)integer(knobs, "block_size", 16);
     if (out->kv.blocks < 2)
         return bad(r, NULL, "no blocks");
-    return read_groups(r, json_object_get(knobs, "groups"), block_size);
+    MAQ_TRY(read_groups(r, json_object_get(knobs, "groups"), block_size));
+    return read_tiers(r, knobs);
 }
 
 /* ---- the header, SGLang's ---- */

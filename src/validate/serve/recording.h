@@ -25,6 +25,7 @@ struct maq_recording {
     struct maq_sglang_knobs sglang;
     struct maq_vllm_knobs knobs;
     struct maq_kv_options kv;
+    struct maq_offload_options tiers; /* no chunks in host memory: there are none */
     struct maq_kv_group groups[MAQ_KV_MOST_GROUPS];
     struct maq_recorded_request *requests; /* [n_requests], in the order in which they come */
     uint32_t n_requests;

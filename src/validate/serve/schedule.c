@@ -26,7 +26,9 @@ struct replay {
     uint32_t sampled_size;
     uint32_t *owner_of; /* [slots] index of the request that has a slot, also when it has just ended */
     uint32_t owners;
-    uint32_t next; /* request to come */
+    uint32_t next;                        /* request to come */
+    uint32_t *moves, n_moves, moves_size; /* transfers in the order in which they began: where the tiers have them */
+    uint32_t moves_seen;                  /* of them, before this step */
     char what[160];
     struct maq_diag *diag;
 };
@@ -85,6 +87,24 @@ static bool loads_differ(struct replay *p, const json_t *loads, const struct maq
     return differ;
 }
 
+/* Transfers that began with a step, what it waits for, and how full host memory is when it has ended. */
+static bool tiers_differ(struct replay *p, const json_t *line)
+{
+    struct maq_offload *o = p->sched->ops->offload ? p->sched->ops->offload(p->sched) : NULL;
+    const json_t *moves = json_object_get(line, "moves"), *flush = json_object_get(line, "flush");
+    if (!o)
+        return false;
+    bool differ = differs(p, "transfers that begin", (int64_t)json_array_size(moves), p->n_moves - p->moves_seen);
+    for (uint32_t i = p->moves_seen; !differ && i < p->n_moves; i++) {
+        const struct maq_offload_job *job = &o->jobs[p->moves[i]];
+        const json_t *move = json_array_get(moves, i - p->moves_seen);
+        bool load = json_integer_value(json_array_get(move, 1)) != 0;
+        differ |= differs(p, "whether it is a load", load, job->move == MAQ_MOVE_LOAD);
+        differ |= differs(p, "chunks of it", json_integer_value(json_array_get(move, 2)), job->n);
+    }
+    return differ | differs(p, "transfers that a step waits for", (int64_t)json_array_size(flush), o->n_flush);
+}
+
 static bool step_differs(struct replay *p, const json_t *line, const struct maq_iteration *now,
                          const struct maq_iteration *ended)
 {
@@ -103,6 +123,9 @@ static bool step_differs(struct replay *p, const json_t *line, const struct maq_
     }
     differ |= differs(p, "requests taken in", (int64_t)json_object_size(hits), shown);
     differ |= loads_differ(p, json_object_get(line, "loads"), now);
+    const struct maq_offload *o = p->sched->ops->offload ? p->sched->ops->offload(p->sched) : NULL;
+    if (o)
+        differ |= differs(p, "chunks in host memory", json_integer_value(json_object_get(line, "host")), o->host.n);
     differ |=
         lists_differ(p, "requests preempted", json_object_get(line, "preempted"), now->preempted, now->n_preempted);
     if (ended)
@@ -173,6 +196,33 @@ static void hear(struct replay *p, const json_t *ids, enum maq_vllm_status statu
     }
 }
 
+/* Transfers that began, in their order. */
+static enum maq_status note_moves(struct replay *p)
+{
+    struct maq_offload *o = p->sched->ops->offload ? p->sched->ops->offload(p->sched) : NULL;
+    p->moves_seen = p->n_moves;
+    for (uint32_t i = 0; o && i < o->n_begun; i++)
+        if (!maq_slots_push(&p->moves, &p->n_moves, &p->moves_size, o->begun[i]))
+            return MAQ_NO_MEMORY;
+    if (o)
+        o->n_begun = 0;
+    return MAQ_OK;
+}
+
+/* Transfers that are over, by their numbers; one that is not under way is passed over, and differs elsewhere. */
+static void end_moves(struct replay *p, const json_t *numbers)
+{
+    struct maq_offload *o = p->sched->ops->offload ? p->sched->ops->offload(p->sched) : NULL;
+    size_t i;
+    const json_t *number;
+    json_array_foreach((json_t *)(uintptr_t)numbers, i, number)
+    {
+        json_int_t n = json_integer_value(number);
+        if (o && n >= 0 && n < (json_int_t)p->n_moves && p->moves[n] < o->n_jobs && o->jobs[p->moves[n]].live)
+            p->sched->ops->moved(p->sched, p->moves[n]);
+    }
+}
+
 /* A step ends with what the recording says was sampled, or with a token for each request whose end was reached. */
 static enum maq_status end_step(struct replay *p, struct maq_iteration *it, const json_t *line)
 {
@@ -195,6 +245,7 @@ static enum maq_status end_step(struct replay *p, struct maq_iteration *it, cons
     }
     hear(p, json_object_get(line, "arrived"), MAQ_VLLM_LOADING);
     hear(p, json_object_get(line, "sent"), MAQ_VLLM_HELD);
+    end_moves(p, json_object_get(line, "moved"));
     const char *id;
     const json_t *n;
     json_object_foreach(json_object_get(line, "drafts"), id, n)
@@ -221,10 +272,12 @@ static enum maq_status one_step(struct replay *p, struct maq_validate_schedule_r
         status = arrive(p, p->next++);
     give_up(p, json_object_get(line, "aborted"));
     p->sched->ops->decide(p->sched, now);
+    status = status == MAQ_OK ? note_moves(p) : status;
+    bool tiers_differ_here = tiers_differ(p, line);
     struct maq_iteration *ends = !r->late ? now : n > 0 ? before : NULL;
     if (status == MAQ_OK && ends)
         status = end_step(p, ends, line);
-    if (step_differs(p, line, now, ends)) {
+    if (step_differs(p, line, now, ends) | tiers_differ_here) {
         if (row->first_difference < 0)
             row->first_difference = step;
     } else {
@@ -243,6 +296,8 @@ static enum maq_status replay(struct maq_validate_schedule_row *row, const char 
     if (read)
         status = p.recording.is_sglang ? maq_sglang_new(&p.sched, &p.recording.sglang)
                                        : maq_vllm_new(&p.sched, &p.recording.knobs, &p.recording.kv);
+    if (status == MAQ_OK && read && p.recording.tiers.chunks[MAQ_TIER_HOST] > 0)
+        status = maq_vllm_set_tiers((struct maq_vllm *)p.sched, &p.recording.tiers);
     *row = (struct maq_validate_schedule_row){.file = maq_arena_strdup(arena, maq_str_of(path)),
                                               .engine = p.recording.engine,
                                               .version = p.recording.version,
@@ -262,6 +317,7 @@ static enum maq_status replay(struct maq_validate_schedule_row *row, const char 
     maq_iteration_fini(&p.at[1]);
     free(p.sampled);
     free(p.owner_of);
+    free(p.moves);
     if (p.sched)
         p.sched->ops->fini(p.sched);
     maq_recording_fini(&p.recording);
