@@ -174,8 +174,9 @@ struct maq_node_group {
     bool domain_multicast;
     int32_t nics_per_node;
     struct maq_fabric fabric;
-    bool rail_optimized; /* device i of every node hangs on rail i: same-rail traffic stays on leaf switches */
-    uint32_t first_rank; /* filled by the loader */
+    double host_mem_bytes; /* of a node's host; 0 = not known */
+    bool rail_optimized;   /* device i of every node hangs on rail i: same-rail traffic stays on leaf switches */
+    uint32_t first_rank;   /* filled by the loader */
 };
 
 /* Algorithms that NCCL may use for an all-reduce: NCCL_ALGO. */

@@ -65,7 +65,7 @@ MAQ_API const struct maq_failures *maq_failures_get(const struct maq_loaded_fail
 MAQ_API void maq_failures_free(struct maq_loaded_failures *box);
 
 /* Quantities as documents and flags have them: "15T", "30 min", "200 GB/s". False where the text is none of the kind. */
-enum maq_quantity { MAQ_QUANTITY_NUMBER, MAQ_QUANTITY_COUNT, MAQ_QUANTITY_TIME, MAQ_QUANTITY_RATE };
+enum maq_quantity { MAQ_QUANTITY_NUMBER, MAQ_QUANTITY_COUNT, MAQ_QUANTITY_TIME, MAQ_QUANTITY_RATE, MAQ_QUANTITY_BYTES };
 MAQ_API bool maq_quantity_read(double *out, const char *text, enum maq_quantity kind);
 
 /*

@@ -16,6 +16,7 @@
 
 #include "maquette/job.h"
 #include "maquette/serve_draft.h"
+#include "maquette/serve_tiers.h"
 #include "maquette/slo.h"
 
 #ifdef __cplusplus
@@ -167,8 +168,9 @@ struct maq_serve_options {
     int async_scheduling; /* enum maq_auto_bool */
     struct maq_sglang_options sglang;
     struct maq_speculation speculation;
-    bool one_by_one;        /* no iterations are done at once, for tests: the outcome is the same */
-    maq_serve_watch *watch; /* is called for each iteration, in their order; NULL = nobody looks */
+    struct maq_tier_options tiers; /* behind the GPU's blocks */
+    bool one_by_one;               /* no iterations are done at once, for tests: the outcome is the same */
+    maq_serve_watch *watch;        /* is called for each iteration, in their order; NULL = nobody looks */
     void *watch_user;
 };
 
@@ -231,11 +233,13 @@ MAQ_API void maq_requests_free(struct maq_request_set *set);
 
 struct maq_served {
     double arrival_s, scheduled_s, first_s, last_s;
-    int64_t cached; /* tokens of the prompt that were in the prefix cache */
+    int64_t cached; /* tokens of the prompt that were in the prefix cache, or in a tier behind it */
     uint32_t preemptions;
     uint32_t replica; /* that served it; of two pools the one that decoded it */
     uint32_t
         retries; /* replicas that failed before with it under way. Times are those of the last try but for arrival_s */
+    int64_t loaded; /* of them, from a tier */
+    double load_s;  /* that it waited for those, from when its turn had come */
 };
 
 /* What a replica does of a request. */
@@ -358,6 +362,7 @@ struct maq_serve_result {
     const struct maq_attainment *attainment; /* borrowed; NULL: nothing was drawn */
     double prefix_hit_rate;                  /* tokens found cached over tokens of prompts */
     struct maq_speculated speculated;
+    struct maq_tier_result tiers;
     struct maq_served *served;  /* [n_requests], owned by the result */
     struct maq_slo_outcome slo; /* the caller's, by maq_slo_judge(): reports show it */
     uint32_t n_replicas;        /* engines that served them */

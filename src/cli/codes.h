@@ -14,6 +14,7 @@
     X(CLI_SET, 1804, "a --set that is not path=value")                                                                 \
     X(CLI_SCHEDULER, 1805, "an engine whose scheduler is not modelled")                                                \
     X(CLI_DRAFTS, 1806, "speculative decoding of which too little is said")                                            \
+    X(CLI_TIERS, 1807, "tiers of keys and values that are left out")                                                   \
     X(CLI_OUTPUT, 1810, "output that cannot be written")                                                               \
     X(CLI_NO_MEMORY, 1811, "out of memory in the command line")
 

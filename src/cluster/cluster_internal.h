@@ -40,6 +40,7 @@ struct maq__group_spec {
     int multicast;                       /* -1 = the device's */
     int host_cpu;                        /* enum maq_host_cpu; USUAL = the device's */
     double host_clock_hz;                /* 0 = the device's, or of another core its usual */
+    double host_mem_bytes;               /* 0 = not known */
     double host_mem_bps;                 /* 0 = the device's, or of another core its usual */
     bool rail;
     struct maq_str fabric_name;      /* catalogue name, or a kind ("roce") with nic_bps; empty = usual for the device */

@@ -154,6 +154,7 @@ enum maq_status maq__group_finish(struct maq_node_group *out, const struct maq__
     g.domain_contention = contention_of(spec, &g);
     g.domain_multicast = spec->multicast < 0 ? device->domain_multicast : spec->multicast != 0;
     g.rail_optimized = spec->rail;
+    g.host_mem_bytes = spec->host_mem_bytes;
     set_host(&g.device, spec);
     maq__host_share(&g.device, g.devices_per_node);
     enum maq_status status = check_domain(g.domain_devices, g.devices_per_node, spec->domain_at, arena, diag);

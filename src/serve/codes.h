@@ -24,7 +24,8 @@
     X(SERVE_POOLS, 1588, "pools that cannot hand requests over to each other")                                         \
     X(ACCEPTANCE, 1589, "shares of accepted drafts that do not read so")                                               \
     X(SPECULATION, 1590, "speculative decoding that no engine here does")                                              \
-    X(SCALING, 1591, "a rule for the number of replicas that does not read so")
+    X(SERVE_TIERS, 1591, "tiers of keys and values that cannot be")                                                    \
+    X(SCALING, 1592, "a rule for the number of replicas that does not read so")
 
 enum maq_serve_code {
 #define MAQ_CODE_ENUM(name, code, text) MAQ_CODE_##name = (code),

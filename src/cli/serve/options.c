@@ -31,6 +31,7 @@ static const char *const drafts[] = {
     MAQ_DRAFT_LIST(DRAFT)
 #undef DRAFT
         [MAQ_DRAFT_COUNT] = NULL};
+static const char *const tier_policies[] = {"lru", "arc", NULL};
 static const char *const engines[] = {"vllm", "sglang", "trtllm", NULL};
 static const char *const policies[] = {"fcfs", "priority", NULL};
 static const char *const capacities[] = {"guaranteed-no-evict", "max-utilization", NULL};
@@ -123,6 +124,25 @@ const struct cli_option cli_serve_table[] = {
     [SERVE_ASYNC] = {"--async-scheduling", CLI_VALUE, "auto|on|off",
                      "the next iteration is prepared while one runs (auto: as the engine's version does)", NULL,
                      switches},
+    [SERVE_HOST_SIZE] = {"--kv-offloading-size", CLI_VALUE, "SIZE",
+                         "memory of the host for keys and values, of each TP group: 64GiB (0: none)", NULL, NULL},
+    [SERVE_HOST_POLICY] = {"--kv-offloading-policy", CLI_VALUE, "lru|arc", "what it forgets first (lru)", NULL,
+                           tier_policies},
+    [SERVE_HOST_CHUNK] = {"--kv-offloading-blocks-per-chunk", CLI_VALUE, "N",
+                          "blocks that are stored and loaded as one (1)", NULL, NULL},
+    [SERVE_HOST_BANDWIDTH] = {"--kv-offloading-bandwidth", CLI_VALUE, "RATE",
+                              "of a GPU to its host, each way: 50GB/s (of the device); inf: free", NULL, NULL},
+    [SERVE_HOST_PROMPTS] = {"--kv-offload-prompt-only", CLI_FLAG, NULL, "what is generated is not stored", NULL, NULL},
+    [SERVE_SSD_SIZE] = {"--kv-ssd-size", CLI_VALUE, "SIZE", "a drive behind it, of each TP group; inf: all that comes",
+                        NULL, NULL},
+    [SERVE_SSD_BANDWIDTH] = {"--kv-ssd-bandwidth", CLI_VALUE, "RATE",
+                             "of the drives of a node; 12GB/s,8GB/s to read and to write", NULL, NULL},
+    [SERVE_REMOTE_SIZE] = {"--kv-remote-size", CLI_VALUE, "SIZE", "a pool that all replicas share; inf: all that comes",
+                           NULL, NULL},
+    [SERVE_REMOTE_BANDWIDTH] = {"--kv-remote-bandwidth", CLI_VALUE, "RATE",
+                                "of the pool, each way (as fast as the replicas' networks)", NULL, NULL},
+    [SERVE_REMOTE_LATENCY] = {"--kv-remote-latency", CLI_VALUE, "TIME", "of a transfer to or from it (of the fabric)",
+                              NULL, NULL},
     [SERVE_DRAFT_METHOD] = {"--speculative-method", CLI_VALUE, "NAME",
                             "speculative decoding: who drafts (draft-model, where a model is named)", NULL, drafts},
     [SERVE_DRAFT_MODEL] = {"--speculative-model", CLI_VALUE, "MODEL",
@@ -468,9 +488,15 @@ enum maq_status cli_serve_options(struct serve_given *out, const struct serve_ch
             maq_diag_add(cli->diag, MAQ_WARNING, MAQ_CODE_CLI_DRAFTS, (struct maq_span){0}, NULL,
                          "deployments are compared without speculative decoding");
         out->options.speculation = (struct maq_speculation){.method = MAQ_DRAFT_NONE};
+        if (cli_serve_leave_tiers(out, cli))
+            maq_diag_add(cli->diag, MAQ_WARNING, MAQ_CODE_CLI_TIERS, (struct maq_span){0},
+                         "maquette serve with the best of them, and its tiers",
+                         "deployments are compared without host memory, drives and pools behind their caches");
     } else if (status == MAQ_OK) {
         status = cli_serve_speculation(out, cli, job);
     }
+    if (!open)
+        status = cli_first_fault(status, cli_serve_tiers(out, cli));
     if (out->options.dp > 1 && !ep_said && !open)
         out->options.ep = out->options.dp * job->plan.tp;
     if (cli->values[SERVE_CAPACITY] && out->options.engine != MAQ_ENGINE_TRTLLM)

@@ -52,6 +52,16 @@ enum {
     SERVE_POLICY,
     SERVE_CAPACITY,
     SERVE_ASYNC,
+    SERVE_HOST_SIZE,
+    SERVE_HOST_POLICY,
+    SERVE_HOST_CHUNK,
+    SERVE_HOST_BANDWIDTH,
+    SERVE_HOST_PROMPTS,
+    SERVE_SSD_SIZE,
+    SERVE_SSD_BANDWIDTH,
+    SERVE_REMOTE_SIZE,
+    SERVE_REMOTE_BANDWIDTH,
+    SERVE_REMOTE_LATENCY,
     SERVE_DRAFT_METHOD,
     SERVE_DRAFT_MODEL,
     SERVE_DRAFT_TOKENS,
@@ -155,6 +165,10 @@ enum maq_status cli_serve_run_outages(struct maq_serve_result **r, struct maq_at
                                       const struct maq_fleet *fleet, const struct maq_requests *requests,
                                       const struct serve_given *given, struct cli *cli);
 
+/* Tiers behind the GPU's blocks: tiers.c */
+enum maq_status cli_serve_tiers(struct serve_given *out, struct cli *cli);
+/* None of them, whatever is said; whether something was. */
+bool cli_serve_leave_tiers(struct serve_given *out, const struct cli *cli);
 /* Speculative decoding, once the requests are read: speculation.c */
 enum maq_status cli_serve_speculation(struct serve_given *out, struct cli *cli, const struct maq_job *job);
 enum maq_status cli_serve_options(struct serve_given *out, const struct serve_checkpoint *checkpoint, struct cli *cli,

@@ -95,6 +95,33 @@ static void add_slo(struct maq_json root, const struct maq_slo_outcome *o)
     maq_json_real(goodput, "requests_per_s", o->goodput_per_s);
 }
 
+static void add_tiers(struct maq_json root, const struct maq_serve_result *r)
+{
+    const struct maq_tier_result *t = &r->tiers;
+    const struct maq_tier_options *o = &r->options.tiers;
+    struct maq_json map = maq_json_map(root, "tiers"), list = maq_json_list(map, "tiers");
+    double prompts = t->prompt_tokens > 0 ? (double)t->prompt_tokens : 1;
+    for (int i = 0; i < MAQ_TIER_COUNT; i++) {
+        const struct maq_tier_count *c = &t->of[i];
+        if (i != MAQ_TIER_GPU && !(t->capacity_bytes[i] > 0))
+            continue;
+        struct maq_json item = maq_json_item(list);
+        maq_json_text(item, "tier", maq_tier_name((enum maq_tier_kind)i));
+        MAQ_JSON_INTS(item, {"hit_tokens", c->tokens});
+        MAQ_JSON_REALS(item, {"hit_share", (double)c->tokens / prompts});
+        if (i == MAQ_TIER_GPU)
+            continue;
+        MAQ_JSON_REALS(item, {"capacity_bytes", t->capacity_bytes[i]}, {"mean_bytes", c->mean_bytes},
+                       {"peak_bytes", c->peak_bytes}, {"read_bytes", c->read_bytes},
+                       {"written_bytes", c->written_bytes});
+        MAQ_JSON_INTS(item, {"evicted_chunks", (int64_t)c->evicted});
+    }
+    maq_json_text(map, "policy", maq_tier_policy_name(o->policy));
+    MAQ_JSON_INTS(map, {"blocks_per_chunk", o->chunk_blocks}, {"requests_that_load", t->loaded},
+                  {"stores_without_room", (int64_t)t->refused});
+    MAQ_JSON_REALS(map, {"chunk_bytes", t->chunk_bytes}, {"load_wait_s", t->wait_s}, {"store_stall_s", t->stalled_s});
+}
+
 static bool drafts(const struct maq_serve_result *r)
 {
     return r->options.speculation.method != MAQ_DRAFT_NONE;
@@ -219,6 +246,8 @@ enum maq_status maq_report_serve_json(char **out, const struct maq_serve_result 
         add_capacity(d.root, r->capacity);
     if (drafts(r))
         add_speculation(d.root, r);
+    if (r->tiers.known)
+        add_tiers(d.root, r);
     if (r->replicas)
         add_fleet(d.root, r);
     if (r->availability.known)
@@ -296,14 +325,16 @@ enum maq_status maq_report_serve_csv(char **out, const struct maq_serve_result *
     (void)diag;
     maq_buf_init(&b, CSV_MAX);
     maq_buf_addf(
-        &b, "request,prompt,output,arrival_s,scheduled_s,first_token_s,last_token_s,cached,preemptions%s%s%s\n",
-        r->replicas ? ",replica" : "", r->availability.known ? ",retries" : "",
+        &b, "request,prompt,output,arrival_s,scheduled_s,first_token_s,last_token_s,cached,preemptions%s%s%s%s\n",
+        r->tiers.known ? ",loaded,load_s" : "", r->replicas ? ",replica" : "", r->availability.known ? ",retries" : "",
         r->pools ? ",prefill_replica,reserved_s,computed_s,transfer_begins_s,transfer_ends_s,transfer_bytes" : "");
     for (uint32_t i = 0; i < r->n_requests; i++) {
         const struct maq_served *s = &r->served[i];
         maq_buf_addf(&b, "%u,%lld,%lld,%.9f,%.9f,%.9f,%.9f,%lld,%u", i, (long long)requests->at[i].prompt,
                      (long long)requests->at[i].output, s->arrival_s, s->scheduled_s, s->first_s, s->last_s,
                      (long long)s->cached, s->preemptions);
+        if (r->tiers.known)
+            maq_buf_addf(&b, ",%lld,%.9f", (long long)s->loaded, s->load_s);
         if (r->replicas)
             maq_buf_addf(&b, ",%u", s->replica);
         if (r->availability.known)

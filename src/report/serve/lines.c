@@ -2,6 +2,8 @@
 /* lines.c - what a deployment is and what became of its requests, a line for each matter. See lines.h. */
 #include "report/serve/lines.h"
 
+#include <math.h>
+
 #include "base/check.h"
 #include "base/text.h"
 #include "base/units.h"
@@ -9,6 +11,8 @@
 #include "report/money.h"
 #include "report/page.h"
 #include "report/words.h"
+
+#define GIB 1073741824.0
 
 static void put(const struct maq_lines *to, const char *label, struct maq_buf *line)
 {
@@ -267,6 +271,42 @@ static void put_power(const struct maq_lines *to, struct maq_buf *line, const st
     put(to, "power", line);
 }
 
+/* A line for each tier that there is, and one for what they delayed. */
+static void put_tiers(const struct maq_lines *to, struct maq_buf *line, const struct maq_serve_result *r)
+{
+    const struct maq_tier_result *t = &r->tiers;
+    double prompts = t->prompt_tokens > 0 ? (double)t->prompt_tokens : 1;
+    if (!t->known)
+        return;
+    maq_buf_addf(line, "%.2f %% of the tokens of prompts in the GPU's cache",
+                 100 * (double)t->of[MAQ_TIER_GPU].tokens / prompts);
+    for (int i = MAQ_TIER_HOST; i < MAQ_TIER_COUNT; i++)
+        if (t->capacity_bytes[i] > 0)
+            maq_buf_addf(line, ", %.2f %% in %s", 100 * (double)t->of[i].tokens / prompts,
+                         maq_tier_name((enum maq_tier_kind)i));
+    put(to, "found", line);
+    for (int i = MAQ_TIER_HOST; i < MAQ_TIER_COUNT; i++) {
+        const struct maq_tier_count *c = &t->of[i];
+        if (!(t->capacity_bytes[i] > 0))
+            continue;
+        if (isinf(t->capacity_bytes[i]))
+            maq_buf_adds(line, "no bound");
+        else
+            maq_buf_addf(line, "%.2f GiB", t->capacity_bytes[i] / GIB);
+        maq_buf_addf(line,
+                     ", of which %.2f GiB are in use in the mean, at most %.2f; %.2f GB written, %.2f GB read, %llu "
+                     "chunks of %.3f MB evicted",
+                     c->mean_bytes / GIB, c->peak_bytes / GIB, c->written_bytes / 1e9, c->read_bytes / 1e9,
+                     (unsigned long long)c->evicted, t->chunk_bytes / 1e6);
+        put(to, maq_tier_name((enum maq_tier_kind)i), line);
+    }
+    maq_buf_addf(line, "%u requests wait for what they load, %.2f ms in the mean; iterations wait %.2f ms for stores",
+                 t->loaded, t->wait_s * 1e3, t->stalled_s * 1e3);
+    if (t->refused > 0)
+        maq_buf_addf(line, "; %llu stores find no room", (unsigned long long)t->refused);
+    put(to, "loads", line);
+}
+
 static void put_load(const struct maq_lines *to, struct maq_buf *line, const struct maq_serve_result *r)
 {
     maq_buf_addf(
@@ -284,6 +324,7 @@ static void put_load(const struct maq_lines *to, struct maq_buf *line, const str
     if (r->prefix_hit_rate > 0)
         maq_buf_addf(line, "; %.1f %% of prompts found cached", 100 * r->prefix_hit_rate);
     put(to, "batches", line);
+    put_tiers(to, line, r);
     if (r->overloaded) {
         maq_buf_addf(line,
                      "%u of %u requests had not begun when the last one arrived: they come faster than this deployment "

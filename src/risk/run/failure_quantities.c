@@ -69,7 +69,7 @@ enum maq_status maq__delay_read(struct maq_delay *out, struct maq_node *node, st
 
 bool maq_quantity_read(double *out, const char *text, enum maq_quantity kind)
 {
-    static const enum maq_dim dims[] = {MAQ_DIM_NONE, MAQ_DIM_COUNT, MAQ_DIM_TIME, MAQ_DIM_RATE};
+    static const enum maq_dim dims[] = {MAQ_DIM_NONE, MAQ_DIM_COUNT, MAQ_DIM_TIME, MAQ_DIM_RATE, MAQ_DIM_BYTES};
     const char *why;
     return (size_t)kind < MAQ_COUNT(dims) && maq_quantity_parse(out, maq_str_of(text), dims[kind], &why);
 }

@@ -74,7 +74,10 @@ enum maq_command_effect {
     MAQ_COMMAND_SPEC_TOKENS,   /* drafts behind each other */
     MAQ_COMMAND_SPEC_BRANCHES, /* SGLang: of a tree */
     MAQ_COMMAND_SPEC_VERIFIED, /* SGLang: tokens that are verified together */
-    MAQ_COMMAND_LEVEL          /* vLLM's -O */
+    MAQ_COMMAND_LEVEL,         /* vLLM's -O */
+    MAQ_COMMAND_KV_SIZE,       /* vLLM: host memory for keys and values, GiB */
+    MAQ_COMMAND_KV_BACKEND,
+    MAQ_COMMAND_KV_CONNECTOR /* vLLM: an object of JSON */
 };
 
 /* Options that are alike; a blank between two, a bar between the names of one: "tensor-parallel-size|-tp". */
@@ -142,7 +145,10 @@ struct maq_command_reader {
     bool shares;            /* what dp says is ranks of attention */
     int deepep_mode;        /* enum maq_serve_exchange */
     struct maq_command_drafts drafts;
-    const char *config; /* a file of further options; NULL = none. config_at: the word that names it */
+    double offload_bytes;   /* of --kv-offloading-size */
+    int32_t offload_tokens; /* of a chunk */
+    bool foreign_offload;   /* it is another program's */
+    const char *config;     /* a file of further options; NULL = none. config_at: the word that names it */
     size_t config_at;
     char config_option[80];
 };
@@ -166,6 +172,9 @@ bool maq_command_number(struct maq_command_reader *r, const struct maq_command_a
 /* Options of speculative decoding; false: it is none. What they come to. speculation.c */
 bool maq_command_set_drafts(struct maq_command_reader *r, const struct maq_command_argument *a);
 void maq_command_conclude_drafts(struct maq_command_reader *r);
+/* Host memory for keys and values; false: it is none of that. What it comes to. offload.c */
+bool maq_command_set_offload(struct maq_command_reader *r, const struct maq_command_argument *a);
+void maq_command_conclude_offload(struct maq_command_reader *r);
 /* Reads r->config. trtllm_config.c */
 void maq_command_read_config(struct maq_command_reader *r);
 /* What the ranks that were said come to, once all is read. apply_option.c */

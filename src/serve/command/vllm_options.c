@@ -37,6 +37,9 @@ static const struct maq_command_row rows[] = {
     {MAQ_TAKES_ONE, MAQ_COMMAND_SPEC_MODEL, "spec-model"},
     {MAQ_TAKES_ONE, MAQ_COMMAND_SPEC_TOKENS, "spec-tokens"},
     {MAQ_TAKES_ONE, MAQ_COMMAND_LEVEL, "optimization-level|-O"},
+    {MAQ_TAKES_ONE, MAQ_COMMAND_KV_SIZE, "kv-offloading-size"},
+    {MAQ_TAKES_ONE, MAQ_COMMAND_KV_BACKEND, "kv-offloading-backend"},
+    {MAQ_TAKES_ONE, MAQ_COMMAND_KV_CONNECTOR, "kv-transfer-config"},
 
     /* ---- what changes the prediction and is not modelled ---- */
     {MAQ_TAKES_ONE, MAQ_COMMAND_SAID,
@@ -46,12 +49,12 @@ static const struct maq_command_row rows[] = {
      "dcp-comm-backend prefill-context-parallel-size|-pcp ubatch-size elastic-ep-max-dp-size "
      "dbo-decode-token-threshold dbo-prefill-token-threshold eplb-config expert-placement-strategy "
      "kv-cache-memory-bytes prefix-cache-retention-interval mamba-cache-dtype mamba-ssm-cache-dtype mamba-block-size "
-     "prefix-match-unit mamba-cache-mode replayssm-buffer-len kv-offloading-size kv-offloading-backend offload-backend "
+     "prefix-match-unit mamba-cache-mode replayssm-buffer-len offload-backend "
      "cpu-offload-gb offload-group-size offload-num-in-group offload-prefetch-step max-loras max-lora-rank lora-dtype "
      "max-cpu-loras max-num-scheduled-tokens max-num-active-seqs max-num-queued-reqs max-num-queued-tokens "
      "scheduler-cls watermark prefill-schedule-interval stream-interval max-cudagraph-capture-size ir-op-priority "
      "moe-backend linear-backend sparse-indexer-topk-backend "
-     "diffusion-config|-dc kv-transfer-config ec-transfer-config compilation-config|-cc attention-config|-ac "
+     "diffusion-config|-dc ec-transfer-config compilation-config|-cc attention-config|-ac "
      "engram-config kernel-config additional-config performance-mode gdn-prefill-backend kda-prefill-backend "
      "kda-decode-backend dcp-kv-cache-interleave-size cp-kv-cache-interleave-size"},
     {MAQ_TAKES_SOME, MAQ_COMMAND_SAID,

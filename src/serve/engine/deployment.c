@@ -65,7 +65,7 @@ enum maq_status maq_deployment_init(struct maq_deployment *d, const struct maq_j
         return maq_no_memory(diag, "a deployment");
     MAQ_TRY(maq_deployment_draft(d, diag));
     maq_deployment_memory(d);
-    return MAQ_OK;
+    return maq_deployment_plan_tiers(d, diag);
 }
 
 void maq_deployment_fini(struct maq_deployment *d)

@@ -23,6 +23,18 @@ struct maq_host_profile {
     bool async_pipeline; /* with several stages, too; else what is in flight is waited for before its requests go on */
 };
 
+/* Tiers behind the blocks of a rank (TP group and its stages). tier_plan.c */
+struct maq_deployment_tiers {
+    bool any;
+    int64_t chunks[MAQ_TIER_COUNT];
+    double chunk_bytes;  /* of a chunk in host memory: of all GPUs, what several of them hold once */
+    double link_bytes;   /* over the link of the GPU that has the most of it */
+    double loaded_bytes; /* over the links of all */
+    double link_bps, ssd_most_bps, network_bps, pool_latency_s;
+    double nodes; /* that it stands on */
+    uint32_t devices_per_node;
+};
+
 struct maq_deployment {
     const struct maq_job *job;
     const struct maq_device *device;
@@ -37,6 +49,7 @@ struct maq_deployment {
     double memory[MAQ_SERVE_MEM_COUNT], capacity_bytes;
     double kv_bytes_per_token, block_bytes; /* on the fullest rank; of a block in one group */
     int64_t blocks, kv_tokens;
+    struct maq_deployment_tiers tiers;
     bool fits;
     struct maq_arena arena;
 };
@@ -80,5 +93,14 @@ double maq_deployment_layer_kv(const struct maq_deployment *d, const struct maq_
                                struct maq_kv_group *group, double *state);
 /* Groups of layers, blocks, memory. memory.c */
 void maq_deployment_memory(struct maq_deployment *d);
+/* Bytes of a token on the fullest stage's rank, over all ranks of all stages, and in one copy of each. memory.c */
+struct maq_token_bytes {
+    double rank, all, once;
+};
+struct maq_token_bytes maq_deployment_token_bytes(const struct maq_deployment *d);
+/* Tiers behind the cache; what they cannot be is a fault. tier_plan.c */
+enum maq_status maq_deployment_plan_tiers(struct maq_deployment *d, struct maq_diag *diag);
+/* More in host memory than a node has, where the cluster says how much that is, with so many replicas. tier_plan.c */
+enum maq_status maq_deployment_check_host(const struct maq_deployment *d, uint32_t replicas, struct maq_diag *diag);
 
 #endif

@@ -19,14 +19,17 @@
 
 #include "serve/engine/batch.h"
 #include "serve/engine/clients.h"
+#include "serve/engine/tiers.h"
 
 /* What the engine knows of the request in a slot. */
 struct maq_engine_slot {
     uint32_t request;
     bool seen, sampled;
-    double last_s;  /* its last token */
-    double known_s; /* when the token that its last iteration samples is known, which the next one begins with */
-    int64_t tokens; /* that it has had */
+    double last_s;        /* its last token */
+    double known_s;       /* when the token that its last iteration samples is known, which the next one begins with */
+    int64_t tokens;       /* that it has had */
+    double waits_since_s; /* for keys and values from a tier; < 0: it does not, and did not */
+    int64_t loaded[MAQ_TIER_COUNT]; /* tokens of its last load, by where they came from */
 };
 
 /* One that decides for itself which requests it computes. */
@@ -36,6 +39,7 @@ struct maq_engine_rank {
     struct maq_engine_slot *slots;
     uint32_t slots_size;
     struct maq_batch_writer batch;
+    struct maq_rank_tiers tiers;
     struct maq_stretch stretch; /* room for fast_forward.c */
     int32_t *verdicts;          /* [verdicts_size] tokens that come out for each of an iteration, drafts accepted */
     uint32_t verdicts_size;
@@ -92,7 +96,11 @@ struct maq_serve_engine {
     struct maq_engine_notice *notices;
     uint32_t notices_first, notices_end, notices_size;
     double respond_s;
+    struct maq_tier_ways *ways; /* that it shares with others, or has alone; NULL: there are none */
+    uint32_t first_device, drive_port, network_port; /* where it stands, and its ports there */
+    double hold_s;                                   /* the next iteration does not start before */
     /* counted */
+    struct maq_tiers_seen tiers_seen;
     double part_s[MAQ_SERVE_PART_COUNT];
     double matrix_s, memory_s; /* of all stages: as in struct maq_pass_parts */
     double kv_area_s, kv_since_s, kv_peak;

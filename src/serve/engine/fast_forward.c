@@ -109,9 +109,11 @@ static void catch_up(struct maq_serve_engine *e, uint32_t first, int64_t steps, 
 bool maq_engine_fast_forward(struct maq_serve_engine *e, double until_s)
 {
     const uint32_t first = e->first;
-    if (e->d->passes.n_stages > 1 || e->in_flight + 1 != e->most_in_flight || !all_stretch(e))
+    if (e->d->passes.n_stages > 1 || e->in_flight + 1 != e->most_in_flight || maq_tiers_pending(e) || !all_stretch(e))
         return false;
-    double last_s = -1, next_s = maq_engine_next_arrival(e), until = next_s < until_s ? next_s : until_s;
+    double last_s = -1, next_s = maq_engine_next_arrival(e), until = next_s < until_s ? next_s : until_s,
+           moved_s = maq_tiers_next_s(e); /* an iteration that is decided then or later would see it */
+    until = moved_s < until ? moved_s : until;
     struct maq_scheduler_load load = maq_engine_load(e);
     for (uint32_t r = 0; r < e->n_ranks; r++)
         e->batches[r] = maq_batch_decodes(e->d, e->ranks[r].stretch.n);

@@ -19,9 +19,28 @@ struct maq_scheduler_load maq_engine_load(const struct maq_serve_engine *e)
     return sum;
 }
 
+static void count_tiers(struct maq_serve_engine *e, double dt_s)
+{
+    struct maq_tiers_seen *seen = &e->tiers_seen;
+    double held[MAQ_TIER_COUNT] = {0};
+    if (!e->d->tiers.any)
+        return;
+    for (uint32_t r = 0; r < e->n_ranks; r++) {
+        const struct maq_offload *o = e->ranks[r].sched->ops->offload(e->ranks[r].sched);
+        held[MAQ_TIER_HOST] += (double)o->host.n;
+        held[MAQ_TIER_SSD] += (double)o->ssd.n;
+    }
+    held[MAQ_TIER_REMOTE] = e->ways && e->replica == 0 ? (double)e->ways->pool.n : 0;
+    for (int i = MAQ_TIER_HOST; i < MAQ_TIER_COUNT; i++) {
+        seen->area[i] += held[i] * dt_s;
+        seen->peak[i] = held[i] > seen->peak[i] ? held[i] : seen->peak[i];
+    }
+}
+
 void maq_engine_count_kv(struct maq_serve_engine *e, struct maq_scheduler_load load)
 {
     double share = load.all > 0 ? (double)load.used / (double)load.all : 0;
+    count_tiers(e, e->now_s - e->kv_since_s);
     e->kv_area_s += share * (e->now_s - e->kv_since_s);
     e->kv_since_s = e->now_s;
     e->kv_peak = share > e->kv_peak ? share : e->kv_peak;
@@ -101,6 +120,12 @@ void maq_engine_start(struct maq_serve_engine *e, struct maq_scheduler_load load
     if (e->iterations > 0 &&
         ready > idle_from) /* the device waits for the host, as long as there was something to do */
         e->part_s[MAQ_SERVE_HOST] += ready - (idle_from > e->now_s ? idle_from : e->now_s);
+    if (e->hold_s > at) { /* blocks that it was given are still read */
+        double starts = at > idle_from ? at : idle_from;
+        e->tiers_seen.stalled_s += e->hold_s > starts ? e->hold_s - starts : 0;
+        ready = at = e->hold_s;
+    }
+    e->hold_s = 0;
     maq_batch_pad(d, e->batches);
     for (uint32_t s = 0; s < d->passes.n_stages; s++) {
         double free = e->stage_free_s[s], runs = maq_batch_stage_s(d, s, e->batches, &parts);
@@ -142,6 +167,27 @@ static void wait_for_tokens(struct maq_serve_engine *e, const struct maq_engine_
     }
 }
 
+/* Where what was found of a prompt was, when it is first taken in: what the GPU had is all else. */
+static void count_hits(struct maq_serve_engine *e, const struct maq_engine_slot *r, struct maq_served *s)
+{
+    struct maq_tiers_seen *seen = &e->tiers_seen;
+    s->loaded = 0;
+    if (!e->d->tiers.any)
+        return;
+    for (int i = MAQ_TIER_COUNT; i-- > MAQ_TIER_HOST;) {
+        int64_t left = s->cached - s->loaded,
+                n = r->loaded[i] < left ? r->loaded[i] : left; /* its last token is computed again */
+        seen->tokens[i] += n;
+        s->loaded += n;
+    }
+    seen->tokens[MAQ_TIER_GPU] += s->cached - s->loaded;
+    if (r->waits_since_s < 0)
+        return;
+    s->load_s = s->scheduled_s - r->waits_since_s;
+    seen->wait_s += s->load_s;
+    seen->loaded++;
+}
+
 static void launch_rank(struct maq_serve_engine *e, struct maq_engine_rank *rank, const struct maq_iteration *it,
                         double ends_s)
 {
@@ -159,6 +205,7 @@ static void launch_rank(struct maq_serve_engine *e, struct maq_engine_rank *rank
         struct maq_served *s = &e->clients->served[r->request];
         s->scheduled_s = e->now_s;
         s->cached = it->scheduled[i].hit > 0 ? it->scheduled[i].hit : 0;
+        count_hits(e, r, s);
     }
 }
 
@@ -173,7 +220,9 @@ void maq_engine_launch(struct maq_serve_engine *e)
     bool pipeline = e->d->passes.n_stages > 1 && e->d->host.async; /* on one stage iterations follow each other */
     for (uint32_t r = 0; pipeline && r < e->n_ranks; r++)
         wait_for_tokens(e, &e->ranks[r], &e->ranks[r].it[place]);
+    double decided_s = e->now_s;
     maq_engine_start(e, maq_engine_load(e));
+    maq_tiers_launched(e, place, decided_s);
     e->known_s = 0;
     for (uint32_t r = 0; r < e->n_ranks; r++) {
         launch_rank(e, &e->ranks[r], &e->ranks[r].it[place], e->ends_s[place]);
@@ -264,5 +313,6 @@ void maq_engine_retire(struct maq_serve_engine *e)
         for (uint32_t i = 0; i < it->n_finished; i++)
             maq_engine_ended(e, rank->slots[it->finished[i]].request);
     }
+    maq_tiers_ended(e, place);
     maq_engine_count_kv(e, maq_engine_load(e));
 }

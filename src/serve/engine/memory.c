@@ -224,6 +224,29 @@ static void make_groups(struct maq_deployment *d, const struct kinds *k)
     }
 }
 
+struct maq_token_bytes maq_deployment_token_bytes(const struct maq_deployment *d)
+{
+    struct maq_token_bytes out = {0};
+    double tp = d->job->plan.tp, drafter = d->kv_bytes_per_token, fullest = 0;
+    for (uint32_t s = 0; s < d->passes.n_stages; s++) {
+        double stage = 0;
+        for (uint32_t k = 0; k < d->passes.stages[s].n_layers; k++) {
+            const struct maq_pass_layer *l = &d->passes.stages[s].layers[k];
+            struct maq_kv_group g;
+            double state, bytes = layer_kv(d, d->job->plan.tp, l->layer, &g, &state) * l->count;
+            stage += bytes;
+            out.all += bytes * tp;
+            out.once += strcmp(l->layer->mixer, "mla") == 0 ? bytes : bytes * tp;
+        }
+        fullest = stage > fullest ? stage : fullest;
+    }
+    drafter -= fullest; /* what drafts keeps its own keys and values beside those of its stage */
+    out.rank = d->kv_bytes_per_token;
+    out.all += drafter * tp;
+    out.once += drafter * tp;
+    return out;
+}
+
 /* The share of the GPU that all has together, where another share is given; `held`: all but the cache. */
 static void set_utilization(struct maq_deployment *d, double held)
 {

@@ -8,6 +8,22 @@ const char *maq_engine_name(enum maq_engine engine)
     return (unsigned)engine < MAQ_ENGINE_COUNT ? names[engine] : "unknown";
 }
 
+const char *maq_tier_name(enum maq_tier_kind tier)
+{
+    static const char *const names[MAQ_TIER_COUNT] = {
+#define NAME(id, name, what) [MAQ_TIER_##id] = name,
+        MAQ_TIER_LIST(NAME)
+#undef NAME
+    };
+    return (unsigned)tier < MAQ_TIER_COUNT ? names[tier] : "unknown";
+}
+
+const char *maq_tier_policy_name(enum maq_tier_policy policy)
+{
+    static const char *const names[MAQ_TIER_POLICIES] = {"lru", "arc"};
+    return (unsigned)policy < MAQ_TIER_POLICIES ? names[policy] : "unknown";
+}
+
 const char *maq_weights_name(enum maq_weights weights)
 {
     static const char *const names[MAQ_WEIGHTS_COUNT] = {

@@ -123,7 +123,7 @@ static void admit(struct maq_serve_engine *e)
         rank->slots = p;
         rank->slots_size = size;
     }
-    rank->slots[slot] = (struct maq_engine_slot){.request = request};
+    rank->slots[slot] = (struct maq_engine_slot){.request = request, .waits_since_s = -1};
 }
 
 /* ---- events ---- */
@@ -143,6 +143,10 @@ static bool decide(struct maq_serve_engine *e)
         any = any || it->n > 0;
     }
     e->asked = !any;
+    e->hold_s = maq_tiers_decided(e);
+    if (!any) /* stores go on without an iteration, and what is under way sees what is over */
+        maq_tiers_launched(e, e->in_flight > 0 ? (e->first + e->in_flight - 1) % e->most_in_flight : MAQ_TIERS_NONE,
+                           e->now_s);
     return any;
 }
 
@@ -168,9 +172,14 @@ bool maq_engine_step(struct maq_serve_engine *e, double until_s)
         e->asked = false;
         return true;
     }
-    if (maq_engine_next_arrival(e) >= until_s)
+    if (maq_tiers_idle(e)) {
+        e->asked = false;
+        return true;
+    }
+    double next = fmin(maq_engine_next_arrival(e), maq_tiers_next_s(e));
+    if (next >= until_s)
         return false;
-    e->now_s = maq_engine_next_arrival(e);
+    e->now_s = next > e->now_s ? next : e->now_s;
     return true;
 }
 
@@ -182,7 +191,7 @@ double maq_engine_next_s(const struct maq_serve_engine *e)
     if (next <= e->now_s || (!e->asked && e->in_flight < e->most_in_flight))
         return e->now_s;
     if (e->in_flight == 0)
-        return next;
+        return fmax(fmin(next, maq_tiers_next_s((struct maq_serve_engine *)(uintptr_t)e)), e->now_s);
     return e->ends_s[e->first] > e->now_s ? e->ends_s[e->first] : e->now_s;
 }
 
@@ -214,6 +223,7 @@ void maq_engine_fill(const struct maq_serve_engine *engines, uint32_t n, struct 
     out->matrix_share = gpus_s > 0 ? out->matrix_share / gpus_s : 0;
     out->memory_share = gpus_s > 0 ? out->memory_share / gpus_s : 0;
     out->kv_mean = kv / n;
+    maq_tiers_fill(engines, n, out);
     for (int i = 0; i < MAQ_SERVE_PART_COUNT; i++)
         out->busy_s += out->part_s[i];
     if (out->iterations > 0) {
@@ -249,6 +259,7 @@ enum maq_status maq_engine_init(struct maq_serve_engine *e, struct maq_deploymen
 
 void maq_engine_fini(struct maq_serve_engine *e)
 {
+    maq_tiers_fini(e);
     for (uint32_t r = 0; e->ranks && r < (uint32_t)e->d->passes.dp; r++) {
         struct maq_engine_rank *rank = &e->ranks[r];
         for (uint32_t i = 0; rank->it && i < e->most_in_flight; i++)
@@ -288,7 +299,10 @@ enum maq_status maq_engine_restart(struct maq_serve_engine *e, double at_s)
     e->batch_requests = was.batch_requests;
     e->batch_tokens = was.batch_tokens;
     e->speculated = was.speculated;
+    e->tiers_seen = was.tiers_seen;
     e->replica = was.replica;
+    if (status == MAQ_OK)
+        status = maq_tiers_begin(e, was.ways, was.first_device);
     e->weight = was.weight;
     e->asked = true;
     e->now_s = e->kv_since_s = at_s;
@@ -320,11 +334,15 @@ enum maq_status maq_serve_engine_run(struct maq_serve_result *out, struct maq_de
 {
     struct maq_clients clients;
     struct maq_serve_engine e;
+    struct maq_tier_ways ways = {0};
+    bool shares = maq_tier_ways_needed(d);
     out->served = maq__calloc((requests->n ? requests->n : 1u) * sizeof *out->served);
     bool ok = maq_clients_init(&clients, requests, out->served) && out->served;
     enum maq_status status = maq_engine_init(&e, d, &clients, MAQ_ROLE_BOTH);
-    if (!ok)
+    if (!ok || (shares && !maq_tier_ways_init(&ways, d, 1, 1)))
         status = MAQ_NO_MEMORY;
+    if (status == MAQ_OK)
+        status = maq_tiers_begin(&e, shares ? &ways : NULL, 0);
     if (status == MAQ_OK)
         status = loop(&e, &clients);
     if (status == MAQ_OK) {
@@ -332,6 +350,7 @@ enum maq_status maq_serve_engine_run(struct maq_serve_result *out, struct maq_de
         maq_engine_fill(&e, 1, out);
     }
     maq_engine_fini(&e);
+    maq_tier_ways_fini(&ways);
     maq_clients_fini(&clients);
     return status;
 }

@@ -94,6 +94,14 @@ static bool send_all(struct maq_fleet_run *r)
     return ok;
 }
 
+/* Whoever waits for a way that others use, too, may have to wait longer now, or less long. */
+static void look_at_ways(struct maq_fleet_run *r)
+{
+    for (uint32_t k = 0; r->ways && k < r->n; k++)
+        if (r->engines[k].in_flight == 0 && r->engines[k].asked)
+            maq_fleet_changed(r, k);
+}
+
 static enum maq_status loop(struct maq_fleet_run *r)
 {
     struct maq_clients *c = &r->clients;
@@ -107,13 +115,14 @@ static enum maq_status loop(struct maq_fleet_run *r)
         if (event_s < (double)INFINITY && event_s <= fmin(r->next_s[first], send_s)) {
             MAQ_TRY(maq_fleet_event(r));
         } else if (r->next_s[first] < send_s) {
-            double until_s = r->requests->concurrency > 0 ? fmin(outer_s, second_s(r)) : outer_s;
+            double until_s = r->requests->concurrency > 0 || r->ways ? fmin(outer_s, second_s(r)) : outer_s;
             if (until_s <= r->next_s[first]) /* two at the same time: one after the other */
                 until_s = nextafter(r->next_s[first], (double)INFINITY);
             maq_engine_step(e, until_s);
             r->next_s[first] = maq_engine_next_s(e);
             failed |= maq_engine_failed(e);
             settle(r, 0);
+            look_at_ways(r);
         } else if (send_s < (double)INFINITY) {
             failed |= !send(r);
         } else {
@@ -193,6 +202,27 @@ static enum maq_status check_devices(const struct maq_fleet_member *m, const str
                          (unsigned long long)each, (unsigned long long)all, m->job->cluster.devices);
 }
 
+/* A pool has chunks of one size, and what members keep in it is of one model: those of one job. */
+static enum maq_status check_tiers(const struct maq_fleet_run *r, bool roles, struct maq_diag *diag)
+{
+    const struct maq_deployment *first = &r->deployments[0];
+    for (uint32_t m = 0; m < r->fleet->n_members; m++) {
+        const struct maq_deployment *d = &r->deployments[m];
+        MAQ_TRY(maq_deployment_check_host(d, r->fleet->members[m].replicas, diag));
+        if (roles && d->tiers.any)
+            return maq_diag_fail(MAQ_BAD_INPUT, diag, MAQ_CODE_SERVE_TIERS, (struct maq_span){0}, "without pools",
+                                 "tiers behind the caches of prefill and decode pools are not modelled");
+        if (d->tiers.chunks[MAQ_TIER_REMOTE] > 0 &&
+            (d->tiers.chunks[MAQ_TIER_REMOTE] != first->tiers.chunks[MAQ_TIER_REMOTE] ||
+             d->tiers.chunk_bytes != first->tiers.chunk_bytes))
+            return maq_diag_fail(MAQ_BAD_INPUT, diag, MAQ_CODE_SERVE_TIERS, (struct maq_span){0}, NULL,
+                                 "replicas that share a pool cut keys and values alike: chunks of %.0f and of %.0f "
+                                 "bytes",
+                                 first->tiers.chunk_bytes, d->tiers.chunk_bytes);
+    }
+    return MAQ_OK;
+}
+
 /* What is reported is the first member, of those that decode where there are such, or one that does not fit. */
 static enum maq_status begin_deployments(struct maq_fleet_run *r, struct maq_serve_result *out, struct maq_diag *diag)
 {
@@ -220,6 +250,7 @@ static enum maq_status begin_deployments(struct maq_fleet_run *r, struct maq_ser
             MAQ_BAD_INPUT, diag, MAQ_CODE_SERVE_POOLS, (struct maq_span){0}, NULL,
             "replicas of prefill and decode pools are there all the time: failures and autoscaling are of fleets "
             "whose replicas do both");
+    MAQ_TRY(check_tiers(r, roles, diag));
     if (roles)
         MAQ_TRY(maq_pools_check(r, diag));
     for (uint32_t m = 0; m < f->n_members; m++)
@@ -227,14 +258,33 @@ static enum maq_status begin_deployments(struct maq_fleet_run *r, struct maq_ser
     return MAQ_OK;
 }
 
+/* Drives, and the pool: nodes are filled one after another. */
+static bool begin_ways(struct maq_fleet_run *r)
+{
+    const struct maq_deployment *d = &r->deployments[0];
+    uint32_t devices = 0, each = d->tiers.devices_per_node > 0 ? d->tiers.devices_per_node : 1;
+    bool needed = false;
+    for (uint32_t m = 0; m < r->fleet->n_members; m++) {
+        needed |= maq_tier_ways_needed(&r->deployments[m]);
+        devices += maq_deployment_devices(&r->deployments[m]) * r->fleet->members[m].replicas;
+    }
+    if (!needed)
+        return true;
+    r->ways = maq__calloc(sizeof *r->ways);
+    return r->ways && maq_tier_ways_init(r->ways, d, (devices + each - 1) / each, r->n);
+}
+
 /* The replicas of a role, behind those that are begun. */
 static enum maq_status begin_role(struct maq_fleet_run *r, enum maq_role role)
 {
+    uint32_t first_device = 0;
     for (uint32_t m = 0; m < r->fleet->n_members; m++)
         for (uint32_t i = 0; i < r->fleet->members[m].replicas && r->fleet->members[m].role == role; i++) {
             uint32_t k = r->n_engines++;
             MAQ_TRY(maq_engine_init(&r->engines[k], &r->deployments[m], &r->clients, role));
             r->engines[k].replica = k;
+            MAQ_TRY(maq_tiers_begin(&r->engines[k], r->ways, first_device));
+            first_device += maq_deployment_devices(&r->deployments[m]);
             r->engines[k].weight = r->fleet->members[m].weight > 0 ? r->fleet->members[m].weight : 1;
             r->engines[k].asked = true; /* there is nothing to do before a request is sent */
             r->member_of[k] = m;
@@ -255,6 +305,8 @@ static enum maq_status begin_engines(struct maq_fleet_run *r, struct maq_serve_r
     if (!out->served || !r->engines || !r->member_of || !r->next_s || !r->heap || !r->place ||
         !maq_clients_init(&r->clients, r->requests, out->served))
         return MAQ_NO_MEMORY;
+    if (!begin_ways(r))
+        return MAQ_NO_MEMORY;
     MAQ_TRY(begin_role(r, MAQ_ROLE_BOTH));
     MAQ_TRY(begin_role(r, MAQ_ROLE_PREFILL));
     uint32_t first =
@@ -270,6 +322,9 @@ static void end(struct maq_fleet_run *r)
 {
     for (uint32_t i = 0; i < r->n_engines; i++)
         maq_engine_fini(&r->engines[i]);
+    if (r->ways)
+        maq_tier_ways_fini(r->ways);
+    free(r->ways);
     for (uint32_t m = 0; m < r->n_deployments; m++)
         maq_deployment_fini(&r->deployments[m]);
     maq_clients_fini(&r->clients);

@@ -20,6 +20,7 @@ struct maq_fleet_run {
     uint32_t *heap, *place;             /* [n] replicas, the one that is next in front; [replica] where it is in it */
     struct maq_clients clients;
     struct maq_routing routing;    /* of those that decode, where there are roles */
+    struct maq_tier_ways *ways;    /* drives and the pool of tiers behind their caches; NULL: nothing of it is shared */
     struct maq_fleet_pools *pools; /* NULL: there are none */
     /* where replicas come, leave and fail; availability.c */
     uint32_t next_event;

@@ -164,6 +164,7 @@ static struct maq_offload_job *begin_job(struct maq_offload *o, enum maq_move mo
     job->live = true;
     job->fenced = false;
     job->awaited = 0;
+    memset(job->tokens, 0, sizeof job->tokens);
     o->under_way++;
     push(o, &o->begun, &o->n_begun, &o->begun_size, j);
     return job;
@@ -323,7 +324,7 @@ void maq_offload_load(struct maq_offload *o, uint32_t user, int64_t tokens)
         maq_tier_pin_for(&o->host, &u->host, w);
         struct maq_tier_chunk *c = &o->host.at[maq_tier_find(&o->host, u->keys[w])];
         c->loading = true;
-        o->tokens[c->user == u->host.id ? c->origin : MAQ_TIER_HOST] += to - from;
+        job->tokens[c->user == u->host.id ? c->origin : MAQ_TIER_HOST] += to - from;
         add_key(o, job, u->keys[w]);
     }
     u->stored = n;
@@ -506,4 +507,17 @@ uint32_t maq_offload_done(struct maq_offload *o, uint32_t job)
     bool waits = move == MAQ_MOVE_LOAD && !o->users[user].ended;
     leave(o, user);
     return waits ? owner : MAQ_OFFLOAD_NOBODY;
+}
+
+void maq_offload_lost(struct maq_offload *o)
+{
+    for (uint32_t j = 0; j < o->n_jobs && o->options.remote; j++) {
+        const struct maq_offload_job *job = &o->jobs[j];
+        for (uint32_t i = 0; job->live && job->tier == MAQ_TIER_REMOTE && i < job->n; i++) {
+            if (job->move == MAQ_MOVE_PROMOTE)
+                maq_tier_unpin(o->options.remote, job->keys[i]);
+            else
+                maq_tier_forget(o->options.remote, job->keys[i]);
+        }
+    }
 }

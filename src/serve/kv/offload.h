@@ -47,6 +47,7 @@ struct maq_offload_job {
     uint8_t move;  /* enum maq_move */
     uint8_t tier;  /* enum maq_tier_kind: of CASCADE and PROMOTE, the one that is not the host */
     bool live, fenced;
+    int64_t tokens[MAQ_TIER_COUNT];          /* of a LOAD, by where they came from; of GPU none */
     uint32_t awaited;                        /* the last iteration that waits for it */
     uint32_t *blocks, n_blocks, blocks_size; /* of the GPU, that a STORE reads */
 };
@@ -90,9 +91,8 @@ struct maq_offload {
     uint32_t n_fences, fences_size, free_fence;
     uint32_t step;
     /* counted */
-    int64_t tokens[MAQ_TIER_COUNT]; /* of loads, by where they came from; of GPU none */
-    uint64_t refused;               /* offers without room */
-    bool failed;                    /* out of memory */
+    uint64_t refused; /* offers without room */
+    bool failed;      /* out of memory */
 };
 
 /* blocks: of the GPU, each of block_size tokens. To be ended even on failure. */
@@ -128,6 +128,9 @@ void maq_offload_taken(struct maq_offload *o, uint32_t block);
 /* An iteration is decided from now on; it is: those that have ended offer what is left of them. */
 void maq_offload_open(struct maq_offload *o);
 void maq_offload_close(struct maq_offload *o);
+
+/* Its engine is gone, with what was under way: the pool is left as others may find it. */
+void maq_offload_lost(struct maq_offload *o);
 
 /* A job is over; the owner whose load it was, or MAQ_OFFLOAD_NOBODY. */
 uint32_t maq_offload_done(struct maq_offload *o, uint32_t job);

@@ -225,6 +225,16 @@ void maq_tier_written(struct maq_tier *t, uint64_t key)
     maq_tier_order_open(t, c);
 }
 
+/* LRU's alone: of the lists of ARC it would have to be taken out. */
+void maq_tier_forget(struct maq_tier *t, uint64_t key)
+{
+    uint32_t c = maq_tier_find(t, key);
+    MAQ_ASSERT(t->policy == MAQ_TIER_LRU && c != MAQ_TIER_NONE && !maq_tier_is_ready(t, c));
+    maq_tier_drop(t, c);
+    t->n--;
+    t->writing--;
+}
+
 /* ---- readers ---- */
 
 void maq_tier_pin(struct maq_tier *t, uint64_t key)

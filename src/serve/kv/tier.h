@@ -90,6 +90,8 @@ static inline bool maq_tier_is_ready(const struct maq_tier *tier, uint32_t chunk
 bool maq_tier_offer(struct maq_tier *tier, struct maq_tier_user *user, const uint32_t *which, uint32_t n,
                     uint32_t *taken, uint32_t *n_taken);
 void maq_tier_written(struct maq_tier *tier, uint64_t key);
+/* It never will be: it is not there. */
+void maq_tier_forget(struct maq_tier *tier, uint64_t key);
 
 /* Read for a request, whose use it is; read for another tier, which is nobody's use. */
 void maq_tier_pin_for(struct maq_tier *tier, struct maq_tier_user *user, uint32_t which);
