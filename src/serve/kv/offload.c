@@ -75,7 +75,7 @@ static bool reserve(struct maq_offload *o, void **at, uint32_t *size, uint32_t n
     return true;
 }
 
-static struct maq_tier *tier_of(struct maq_offload *o, uint8_t kind)
+static struct maq_tier *tier_of(struct maq_offload *o, int kind)
 {
     if (kind == MAQ_TIER_REMOTE)
         return o->options.remote;
@@ -144,7 +144,7 @@ static bool learn_keys(struct maq_offload *o, struct maq_offload_user *u, const 
 
 /* ---- jobs ---- */
 
-static struct maq_offload_job *begin_job(struct maq_offload *o, enum maq_move move, uint8_t tier, uint32_t user)
+static struct maq_offload_job *begin_job(struct maq_offload *o, enum maq_move move, int tier, uint32_t user)
 {
     uint32_t j = o->n_free_jobs > 0 ? o->free_jobs[o->n_free_jobs - 1] : o->n_jobs;
     if (o->n_free_jobs > 0) {
@@ -159,7 +159,7 @@ static struct maq_offload_job *begin_job(struct maq_offload *o, enum maq_move mo
     struct maq_offload_job *job = &o->jobs[j];
     job->n = job->n_blocks = 0;
     job->move = (uint8_t)move;
-    job->tier = tier;
+    job->tier = (uint8_t)tier;
     job->user = user;
     job->live = true;
     job->fenced = false;
@@ -238,7 +238,7 @@ void maq_offload_taken(struct maq_offload *o, uint32_t block)
 static bool promote(struct maq_offload *o, uint32_t user, uint32_t which, uint32_t first_job)
 {
     struct maq_offload_user *u = &o->users[user];
-    for (uint8_t kind = MAQ_TIER_SSD; kind <= MAQ_TIER_REMOTE; kind++) {
+    for (int kind = MAQ_TIER_SSD; kind <= MAQ_TIER_REMOTE; kind++) {
         struct maq_tier *t = tier_of(o, kind);
         uint32_t c = t ? maq_tier_find(t, u->keys[which]) : MAQ_TIER_NONE, taken, n;
         if (c == MAQ_TIER_NONE || !maq_tier_is_ready(t, c))
@@ -246,7 +246,7 @@ static bool promote(struct maq_offload *o, uint32_t user, uint32_t which, uint32
         if (!maq_tier_offer(&o->host, &u->host, &which, 1, &taken, &n) || n == 0)
             return false;
         uint32_t brought = maq_tier_find(&o->host, u->keys[which]);
-        o->host.at[brought].origin = kind;
+        o->host.at[brought].origin = (uint8_t)kind;
         o->host.at[brought].user = u->host.id;
         maq_tier_pin(t, u->keys[which]);
         maq_tier_use(t, u->keys[which]);
@@ -442,7 +442,7 @@ void maq_offload_close(struct maq_offload *o)
 /* What has come to host memory goes on to all tiers behind it that do not have it. */
 static void cascade(struct maq_offload *o, uint32_t stored)
 {
-    for (uint8_t kind = MAQ_TIER_SSD; kind <= MAQ_TIER_REMOTE; kind++) {
+    for (int kind = MAQ_TIER_SSD; kind <= MAQ_TIER_REMOTE; kind++) {
         struct maq_tier *t = tier_of(o, kind);
         struct maq_offload_job *job = NULL;
         for (uint32_t i = 0; t && i < o->jobs[stored].n; i++) {
