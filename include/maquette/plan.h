@@ -209,11 +209,12 @@ struct maq_plan {
 
 /* A batch of training. */
 struct maq_workload {
-    int64_t seq;        /* tokens per (packed or padded) sequence */
-    int32_t gbs;        /* sequences per step */
-    double length_mean; /* mean length of the documents packed or padded into a sequence; 0 = seq (one document) */
-    double length_cv;   /* coefficient of variation of their length (lognormal), truncated at seq */
-    bool packed;        /* documents fill sequences and attend to themselves only; false = one per sequence, padded */
+    int64_t seq;          /* tokens per (packed or padded) sequence */
+    int32_t gbs;          /* sequences per step */
+    int32_t accumulation; /* microbatches of a replica in a step, as given; 0 = what gbs leaves */
+    double length_mean;   /* mean length of the documents packed or padded into a sequence; 0 = seq (one document) */
+    double length_cv;     /* coefficient of variation of their length (lognormal), truncated at seq */
+    bool packed;          /* documents fill sequences and attend to themselves only; false = one per sequence, padded */
 };
 
 /*

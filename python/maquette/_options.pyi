@@ -130,6 +130,8 @@ class TrainOptions(TypedDict, total=False):
     seq_length: Value
     gbs: Value
     global_batch_size: Value
+    accumulation: Value
+    gradient_accumulation_steps: Value
     length_mean: Value
     length_cv: Value
     packed: Union[Literal["false", "true"], bool, None]
@@ -273,6 +275,8 @@ class PlanOptions(TypedDict, total=False):
     seq_length: Value
     gbs: Value
     global_batch_size: Value
+    accumulation: Value
+    gradient_accumulation_steps: Value
     length_mean: Value
     length_cv: Value
     packed: Union[Literal["false", "true"], bool, None]
@@ -552,6 +556,8 @@ class RiskOptions(TypedDict, total=False):
     seq_length: Value
     gbs: Value
     global_batch_size: Value
+    accumulation: Value
+    gradient_accumulation_steps: Value
     length_mean: Value
     length_cv: Value
     packed: Union[Literal["false", "true"], bool, None]

@@ -458,7 +458,7 @@ static const char *const often[] = {"--model", "--cluster", "--gbs",   "--seq", 
 
 const struct cli_command cli_plan = {
     .name = "plan",
-    .args = "[JOB.yaml] [OPTION...] [-- pretrain_gpt.py ARGUMENT...]",
+    .args = "[JOB.yaml|FILE...] [OPTION...] [-- pretrain_gpt.py ARGUMENT...]",
     .summary = "find the best plan of a job: degrees, schedule, sharding, recomputation",
     .about =
         "Finds the fastest plan that fits. What the job says of its plan is kept; the rest is searched, and the result "
@@ -485,7 +485,7 @@ const struct cli_command cli_plan = {
     .often = often,
     .options = options,
     .n_options = CLI_COUNT(options),
-    .max_args = 1,
+    .max_args = CLI_JOB_FILES,
     .job = true,
     .megatron = CLI_MEGATRON_OPEN,
     .job_in_help = true,

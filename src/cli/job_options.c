@@ -154,6 +154,22 @@ enum maq_status cli_job_list(struct cli *cli, const struct cli_option *option, c
     return path && list ? cli_add_override(cli, option->name, path, list) : MAQ_NO_MEMORY;
 }
 
+/* Further files beside the first, as the job's key `files`. */
+static enum maq_status add_files(struct cli *cli)
+{
+    if (cli->command->max_args != CLI_JOB_FILES || cli->n_args < 2)
+        return MAQ_OK;
+    const char *list = "";
+    for (size_t i = 1; i < cli->n_args && list; i++) {
+        if (strpbrk(cli->args[i], "\"\\"))
+            return cli_usage(cli, MAQ_CODE_CLI_ARGUMENT, NULL, "a file's name with quotes or backslashes: %.80s",
+                             cli->args[i]);
+        list = cli_printf(cli, "%s%s\"%s\"", list, *list ? ", " : "", cli->args[i]);
+    }
+    list = list ? cli_printf(cli, "[%s]", list) : NULL;
+    return list ? cli_add_override(cli, cli->args[1], "files", list) : MAQ_NO_MEMORY;
+}
+
 enum maq_status cli_load_job(struct maq_loaded_job **out, struct cli *cli, const char *path, bool open)
 {
     struct maq_loaded_job *box;
@@ -162,9 +178,11 @@ enum maq_status cli_load_job(struct maq_loaded_job **out, struct cli *cli, const
         return cli_usage(cli, MAQ_CODE_CLI_ARGUMENT,
                          strcmp(cli->behind_flag, "--json") == 0 ? "--output FILE writes to a file" : NULL,
                          "no job file is named '%.80s', and %s takes no value", path, cli->behind_flag);
+    enum maq_status status = add_files(cli);
+    if (status != MAQ_OK)
+        return status;
     const bool given = path && cli->document && strcmp(path, "-") == 0;
     const struct maq_str text = {cli->document, given ? strlen(cli->document) : 0};
-    enum maq_status status;
     if (given)
         status = open ? maq_job_parse_open(&box, "job", text, cli->overrides, cli->n_overrides, cli->diag)
                       : maq_job_parse(&box, "job", text, cli->overrides, cli->n_overrides, cli->diag);

@@ -24,8 +24,8 @@ static const struct meant {
     {"micro-batch|per-device-train-batch-size|per-gpu-batch-size|train-micro-batch-size-per-gpu|local-batch-size|"
      "device-train-microbatch-size|per-device-batch-size",
      "--micro-batch-size (--mbs), sequences of one pass"},
-    {"gradient-accumulation-steps|grad-accum|num-microbatches|accumulate-grad-batches|gas",
-     "--global-batch-size (--gbs): gbs / (mbs x dp) microbatches follow from it"},
+    {"grad-accum|num-microbatches|accumulate-grad-batches|gas",
+     "--gradient-accumulation-steps, or --global-batch-size (--gbs): gbs / (mbs x dp) microbatches follow from it"},
     {"seq-len|sequence-length|seqlen|max-seq-len|max-seq-length|context-length|block-size|ctx|max-length|context|"
      "tokens",
      "--seq-length (--seq), tokens of a sequence"},

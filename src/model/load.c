@@ -302,3 +302,16 @@ int64_t maq_model_vocabulary(struct maq_str name)
     maq_arena_fini(&arena);
     return rows;
 }
+
+bool maq_model_shape(int64_t *hidden, int64_t *layers, struct maq_str name)
+{
+    struct maq_model model;
+    struct maq_arena arena;
+    struct maq_node node = {.kind = MAQ_NODE_SCALAR, .text = name};
+    maq_arena_init(&arena, 0);
+    bool read = maq_model_load(&model, &node, &arena, NULL) == MAQ_OK;
+    *hidden = read ? model.hidden : 0;
+    *layers = read ? model.num_layers : 0;
+    maq_arena_fini(&arena);
+    return read;
+}

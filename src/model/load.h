@@ -25,6 +25,8 @@ enum maq_status maq_model_load(struct maq_model *out, struct maq_node *node, str
 const char *maq_model_megatron_key(struct maq_str name);
 /* The entry that a catalogue name, an alias or a repository on Hugging Face means; NULL = none. */
 const struct maq_catalogue_entry *maq_model_entry(struct maq_str name);
+/* Width and number of layers of the model that a name or a path means; false where it cannot be read. */
+bool maq_model_shape(int64_t *hidden, int64_t *layers, struct maq_str name);
 /* Rows of the token table of the model that a name or a path means; 0 = none that can be read. */
 int64_t maq_model_vocabulary(struct maq_str name);
 

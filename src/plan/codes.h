@@ -25,6 +25,8 @@
     X(MEGATRON_FORM, 1320, "an argument of Megatron-LM that does not read so")                                         \
     X(MEGATRON_UNKNOWN, 1321, "arguments of Megatron-LM that are not known here")                                      \
     X(MEGATRON_VOCABULARY, 1322, "a vocabulary that Megatron-LM would take from a tokenizer")                          \
+    X(FILE_VALUE, 1330, "a framework's file that says what nothing here stands for")                                   \
+    X(FILE_UNKNOWN, 1331, "keys of a framework's file that are not known here")                                        \
     X(SCHEDULE_REFUSED, 1390, "a pipeline schedule that does not take these numbers")                                  \
     X(SCHEDULE_LIMIT, 1391, "a pipeline schedule with too many tasks or activations in flight")
 

@@ -18,6 +18,7 @@
 #include "model/load.h"
 #include "plan/codes.h"
 #include "plan/cost_keys.h"
+#include "plan/files/files.h"
 #include "plan/framework.h"
 #include "plan/job_build.h"
 #include "plan/keys.h"
@@ -31,7 +32,8 @@ struct maq_loaded_job {
     struct maq_arena arena; /* job lifetime */
     struct maq_doc doc;
     struct maq_cost_doc cost;
-    bool open; /* the plan is left as it is written, for a search that completes it */
+    const char *file; /* what the document is instead of a job: "DeepSpeed's configuration"; NULL = a job */
+    bool open;        /* the plan is left as it is written, for a search that completes it */
     struct maq_node *search, *serve;
     struct maq_job_places places;
     struct maq_job written;                      /* not open: before the plan was resolved, for maq_job_reopen() */
@@ -41,7 +43,7 @@ struct maq_loaded_job {
 
 struct job_doc {
     struct maq_str name;
-    struct maq_node *model, *cluster, *plan, *workload, *framework, *cost, *search, *serve;
+    struct maq_node *model, *cluster, *plan, *workload, *framework, *files, *cost, *search, *serve;
 };
 
 static const struct maq_field job_fields[] = {
@@ -53,6 +55,7 @@ static const struct maq_field job_fields[] = {
     MAQ_FIELD_NODE(struct job_doc, plan, "plan", .doc = "parallelization, memory and overlap"),
     MAQ_FIELD_NODE(struct job_doc, workload, "workload", .doc = "sequence length and batch"),
     MAQ_FIELD_NODE(struct job_doc, framework, "framework", .doc = "what runs the job: a profile's name, file or map"),
+    MAQ_FIELD_NODE(struct job_doc, files, "files", .doc = "configuration files of the framework that say the rest"),
     MAQ_FIELD_NODE(struct job_doc, cost, "cost", .doc = "measured kernels, and who may answer for a cost"),
     MAQ_FIELD_NODE(struct job_doc, search, "search", .doc = "what maquette plan may choose from"),
     MAQ_FIELD_NODE(struct job_doc, serve, "serve", .doc = "options of maquette serve"),
@@ -95,6 +98,11 @@ static enum maq_status leave_open(struct maq_loaded_job *box, const struct maq_j
     if (job->workload.gbs == 0)
         return maq_diag_fail(MAQ_BAD_INPUT, diag, MAQ_CODE_PLAN_BATCH, maq_place_of(at->workload, "global_batch_size"),
                              "set global_batch_size (--gbs)", "a search needs the global batch size");
+    if (job->workload.accumulation > 0)
+        return maq_diag_fail(MAQ_BAD_INPUT, diag, MAQ_CODE_PLAN_BATCH,
+                             maq_place_of(at->workload, "gradient_accumulation_steps"),
+                             "leave it out, and micro_batch_size too unless it is to stay as it is",
+                             "a search finds gradient_accumulation_steps");
     return MAQ_OK;
 }
 
@@ -235,11 +243,29 @@ static enum maq_status lay_over(struct maq_doc *doc, const struct maq_override *
     return path ? maq_doc_set_value(doc, path, o->value, o->flag, diag) : MAQ_NO_MEMORY;
 }
 
-static enum maq_status finish(struct maq_loaded_job **out, struct maq_loaded_job *box, enum maq_status status,
-                              const struct maq_override *overrides, size_t n_overrides, struct maq_diag *diag)
+/* Files of frameworks, in place of the document or beside it; `files` and the model may be a flag's. */
+static enum maq_status read_files(struct maq_loaded_job *box, const char *path, const struct maq_override *overrides,
+                                  size_t n_overrides, struct maq_diag *diag)
 {
+    const char *model = NULL;
+    for (size_t i = 0; i < n_overrides; i++) {
+        if (strcmp(overrides[i].path, "files") == 0)
+            MAQ_TRY(maq_doc_set_value(&box->doc, "files", overrides[i].value, overrides[i].flag, diag));
+        if (strcmp(overrides[i].path, "model") == 0)
+            model = overrides[i].value;
+    }
+    return maq_files_read(&box->file, &box->doc, path, model, box->open, diag);
+}
+
+static enum maq_status finish(struct maq_loaded_job **out, struct maq_loaded_job *box, enum maq_status status,
+                              const char *path, const struct maq_override *overrides, size_t n_overrides,
+                              struct maq_diag *diag)
+{
+    if (status == MAQ_OK)
+        status = read_files(box, path, overrides, n_overrides, diag);
     for (size_t i = 0; i < n_overrides && (status == MAQ_OK || status == MAQ_BAD_INPUT); i++)
-        note(&status, lay_over(&box->doc, &overrides[i], diag));
+        if (strcmp(overrides[i].path, "files") != 0)
+            note(&status, lay_over(&box->doc, &overrides[i], diag));
     if (status == MAQ_OK)
         status = read_sections(box, diag);
     if (status != MAQ_OK) {
@@ -288,7 +314,7 @@ static enum maq_status load(struct maq_loaded_job **out, bool open, const char *
         return MAQ_NO_MEMORY;
     enum maq_status status =
         path ? maq_doc_load(&box->doc, path, MAQ_ORIGIN_DOCUMENT, diag) : maq_doc_init_empty(&box->doc);
-    return finish(out, box, status, overrides, n_overrides, diag);
+    return finish(out, box, status, path, overrides, n_overrides, diag);
 }
 
 enum maq_status maq_job_load(struct maq_loaded_job **out, const char *path, const struct maq_override *overrides,
@@ -309,8 +335,8 @@ static enum maq_status parse(struct maq_loaded_job **out, bool open, const char 
     struct maq_loaded_job *box = new_box(open);
     if (!box)
         return MAQ_NO_MEMORY;
-    return finish(out, box, maq_doc_parse(&box->doc, name, text, MAQ_ORIGIN_DOCUMENT, diag), overrides, n_overrides,
-                  diag);
+    return finish(out, box, maq_doc_parse(&box->doc, name, text, MAQ_ORIGIN_DOCUMENT, diag), NULL, overrides,
+                  n_overrides, diag);
 }
 
 enum maq_status maq_job_parse(struct maq_loaded_job **out, const char *name, struct maq_str text,
@@ -333,7 +359,7 @@ static int origin_of(const struct maq_loaded_job *box, const char *key)
 
 bool maq_job_sets(const struct maq_loaded_job *box, const char *key)
 {
-    return origin_of(box, key) >= MAQ_ORIGIN_DOCUMENT;
+    return origin_of(box, key) >= MAQ_ORIGIN_FILE;
 }
 
 bool maq_job_flag_sets(const struct maq_loaded_job *box, const char *key)
@@ -377,6 +403,7 @@ enum maq_status maq_job_reopen(struct maq_loaded_job **out, const struct maq_loa
         return MAQ_NO_MEMORY;
     again->job = box->written;
     again->job.workload = box->job.workload; /* its defaults are known by now */
+    again->job.workload.accumulation = 0;
     again->cost = box->cost;
     again->search = box->search;
     again->places = box->places;
@@ -462,7 +489,7 @@ void maq_job_free(struct maq_loaded_job *box)
 static void explain(struct maq_buf *out, const char *section, const struct maq_field *fields, const void *target,
                     const uint8_t *origins)
 {
-    static const char *const names[] = {"default", "catalogue", "framework", "document", "flag"};
+    static const char *const names[] = {"default", "catalogue", "framework", "framework's file", "document", "flag"};
     for (size_t i = 0; fields[i].type != MAQ_TYPE_END; i++) {
         char value[64];
         if (fields[i].type == MAQ_TYPE_NODE)
@@ -503,6 +530,8 @@ char *maq_job_explain(const struct maq_loaded_job *box)
     struct maq_buf out;
     struct maq_plan_doc plan = {.plan = box->job.plan};
     maq_buf_init(&out, 1 << 20);
+    if (box->file)
+        maq_buf_addf(&out, "job = %s  (told by its keys)\n", box->file);
     explain(&out, "plan", maq_plan_fields, &plan, box->plan_origins);
     explain(&out, "workload", maq_workload_fields, &box->job.workload, box->workload_origins);
     explain_framework(&out, &box->job.framework);

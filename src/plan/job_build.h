@@ -67,6 +67,9 @@ bool maq_sharding_is_moot(const struct maq_plan *plan, const struct maq_model *m
  * the device has. */
 int maq_attention_on(const struct maq_plan *plan, const struct maq_device *device);
 
+/* Whether a search chooses a setting, "plan.tensor_model_parallel_size". searched_keys.c */
+bool maq_plan_is_searched(const char *path);
+
 /* Whether a key of the plan does nothing in a completed job, whatever its value. no_effect.c */
 bool maq_setting_is_idle(const char *key, const struct maq_job *job);
 

@@ -4,7 +4,7 @@
  * warnings of what a job as it is written would not do.
  *
  * A number that comes out the same whatever a setting says would be taken for the answer to it. What a framework profile sets
- * is not somebody's wish, and another program's command line (behind `--`) carries such settings by right. A value that is the
+ * is not somebody's wish, and another program's command line (behind `--`) or file carries such settings by right. A value that is the
  * default asks for nothing. Nor does a setting of communication ask for anything where its group has one rank (a schedule
  * without a pipeline, sequence parallelism without TP): what is tried over several degrees stays the same command.
  */
@@ -304,7 +304,8 @@ static void check_rule(struct check *c, const char *section, const struct maq_no
     const struct maq_node *n = written(map, field, fields);
     bool asks =
         rule->always || (n && !says_default(field, n) && !(rule->nothing && maq_str_is(n->text, rule->nothing)));
-    if (!n || !asks || (c->open && rule->searched) || of_the_line(c, section, rule->key) || !rule->idle(c->job))
+    if (!n || n->origin < MAQ_ORIGIN_DOCUMENT || !asks || (c->open && rule->searched) ||
+        of_the_line(c, section, rule->key) || !rule->idle(c->job))
         return;
     c->status = MAQ_BAD_INPUT;
     maq_diag_add(c->diag, MAQ_ERROR, MAQ_CODE_PLAN_NO_EFFECT, n->at, rule->hint ? rule->hint : "leave it out",

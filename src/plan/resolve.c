@@ -20,14 +20,23 @@
 
 #define MOST_TOKENS 1073741824.0 /* of a level: as seq_length */
 
-/* The value of a row by any of its names; else the section, unless a flag of another setting made that. */
-static struct maq_span place_in(const struct maq_node *section, const struct maq_field *fields, const char *key)
+/* The value of a row by any of its names; NULL: it is not written. */
+static const struct maq_node *value_in(const struct maq_node *section, const struct maq_field *fields, const char *key)
 {
     const struct maq_field *f = maq_fields_find(fields, maq_str_of(key));
     bool map = section && section->kind == MAQ_NODE_MAP;
     for (const struct maq_node *n = map && f ? section->first : NULL; n; n = n->next)
         if (maq_fields_find(fields, n->key) == f)
-            return n->at;
+            return n;
+    return NULL;
+}
+
+/* Its place; else the section's, unless a flag of another setting made that. */
+static struct maq_span place_in(const struct maq_node *section, const struct maq_field *fields, const char *key)
+{
+    const struct maq_node *n = value_in(section, fields, key);
+    if (n)
+        return n->at;
     return section && section->origin != MAQ_ORIGIN_FLAG ? section->at : (struct maq_span){0, 0, 0};
 }
 
@@ -259,6 +268,31 @@ int64_t maq_job_default_seq(const struct maq_job *job)
     return job->workload.seq > 0 ? job->workload.seq : given ? max : 8192;
 }
 
+/*
+ * Of the three numbers of a batch, global_batch_size = dp x micro_batch_size x gradient_accumulation_steps, two say the third: as
+ * DeepSpeed's _set_batch_related_parameters() and Hugging Face's Trainer have it.
+ */
+static void settle_accumulation(struct resolver *r)
+{
+    struct maq_workload *w = &r->job->workload;
+    struct maq_plan *p = &r->job->plan;
+    const int64_t passes = (int64_t)r->job->dp * w->accumulation, all = passes * p->mbs;
+    const bool given = value_in(r->at->plan, maq_plan_fields, "micro_batch_size") != NULL;
+    if (w->accumulation == 0)
+        return;
+    if (w->gbs == 0 && all <= INT32_MAX)
+        w->gbs = (int32_t)all;
+    else if (!given && w->gbs >= passes && w->gbs % passes == 0)
+        p->mbs = (int32_t)(w->gbs / passes);
+    if (w->gbs == passes * p->mbs)
+        return;
+    r->failed = true;
+    maq_diag_add(r->diag, MAQ_ERROR, MAQ_CODE_PLAN_BATCH, maq_place_of(r->at->workload, "global_batch_size"),
+                 "give two of the three, the third follows from them",
+                 "global_batch_size %d is not dp %d x micro_batch_size %d x gradient_accumulation_steps %d", w->gbs,
+                 r->job->dp, p->mbs, w->accumulation);
+}
+
 static void resolve_batch(struct resolver *r)
 {
     if (r->failed) /* the degrees do not fit: nothing can be said of what they cut */
@@ -266,6 +300,9 @@ static void resolve_batch(struct resolver *r)
     struct maq_workload *w = &r->job->workload;
     const struct maq_plan *p = &r->job->plan;
     w->seq = maq_job_default_seq(r->job);
+    settle_accumulation(r);
+    if (r->failed)
+        return;
     int64_t per_step = (int64_t)r->job->dp * p->mbs;
     r->job->microbatches = 1;
     if (w->gbs == 0 && per_step * p->pp <= INT32_MAX)

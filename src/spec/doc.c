@@ -20,6 +20,12 @@ static enum maq_status too_large(struct maq_diag *diag, const char *name)
                          "'%s' is larger than the limit of %zu MiB for a document", name, MAQ_DOC_BYTES_MAX >> 20);
 }
 
+static bool is_toml(const char *name)
+{
+    size_t n = strlen(name);
+    return n > 5 && strcmp(name + n - 5, ".toml") == 0;
+}
+
 static void doc_init(struct maq_doc *out)
 {
     *out = (struct maq_doc){0};
@@ -43,7 +49,9 @@ enum maq_status maq_doc_parse(struct maq_doc *out, const char *name, struct maq_
     }
     struct maq_doc_text prepared;
     enum maq_status status = maq__doc_text_init(&prepared, text, out->file, 0, diag);
-    if (status == MAQ_OK)
+    if (status == MAQ_OK && is_toml(name))
+        status = maq__doc_build_toml(&out->root, &out->arena, &prepared, origin, diag);
+    else if (status == MAQ_OK)
         status = maq__doc_build(&out->root, &out->arena, &prepared, origin, 0, diag);
     maq__doc_text_fini(&prepared);
     /* "---" alone is an empty document too */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * doc.h - a document: YAML or JSON text as a tree of nodes that know their place.
+ * doc.h - a document: YAML, JSON or TOML text as a tree of nodes that know their place.
  *
  * The parser runs on libyaml's events (JSON is read by the same code). It refuses duplicate keys, depth over
  * 64, more than a million nodes, aliases and anchors' expansion beyond that, and more than one document; all
@@ -36,6 +36,7 @@ enum maq_origin {
     MAQ_ORIGIN_DEFAULT,
     MAQ_ORIGIN_CATALOGUE,
     MAQ_ORIGIN_FRAMEWORK,
+    MAQ_ORIGIN_FILE, /* a configuration file of the framework */
     MAQ_ORIGIN_DOCUMENT,
     MAQ_ORIGIN_FLAG
 };
@@ -46,7 +47,7 @@ struct maq_doc {
     uint32_t file;          /* diagnostic source */
 };
 
-/* Parses text (copied; name is for messages). *out is initialised even on failure: call maq_doc_fini(). */
+/* Parses text (copied; name is for messages, and one that ends in ".toml" says that the text is TOML). *out is initialised even on failure: call maq_doc_fini(). */
 enum maq_status maq_doc_parse(struct maq_doc *out, const char *name, struct maq_str text, enum maq_origin origin,
                               struct maq_diag *diag);
 /* Reads a file of at most 64 MiB; "-" is standard input. */

@@ -40,6 +40,12 @@ struct maq_span maq__doc_text_span(const struct maq_doc_text *text, size_t first
 enum maq_status maq__doc_build(struct maq_node **root, struct maq_arena *arena, const struct maq_doc_text *text,
                                enum maq_origin origin, uint32_t depth, struct maq_diag *diag);
 
+/* --- doc_toml.c ------------------------------------------------------------------------------------------- */
+
+/* The same of TOML. After faults *root has what could be read. */
+enum maq_status maq__doc_build_toml(struct maq_node **root, struct maq_arena *arena, const struct maq_doc_text *text,
+                                    enum maq_origin origin, struct maq_diag *diag);
+
 /* --- doc.c ------------------------------------------------------------------------------------------------ */
 
 /* All of a file of at most MAQ_DOC_BYTES_MAX into text, which is to be freed even on failure; "-" is standard input. */

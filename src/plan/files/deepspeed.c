@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * deepspeed.c - DeepSpeed's JSON (deepspeed_config, ds_config.json).
+ *
+ * Keys, defaults and meanings are those of deepspeed/runtime/config.py, constants.py and zero/config.py at edaa722 (August 2026, after
+ * v0.19.5), and of what reads them: engine.py (which optimizer, in which types gradients add up and travel), bf16_optimizer.py. "auto" is
+ * what Hugging Face's integration fills in from its own arguments (transformers, integrations/deepspeed.py): the file that names this
+ * one says it, except for the bucket, which is hidden size squared there.
+ *
+ *   - Of the three numbers of a batch two say the third; one alone means no accumulation (_set_batch_related_parameters()).
+ *   - Gradients add up in the model's type unless data_types.grad_accum_dtype says otherwise, and travel in the model's type unless
+ *     communication_data_type does (get_data_types(), communication_data_type()).
+ *   - BF16 with ZeRO-1, FP32 accumulation and no offloading runs under BF16_Optimizer, whose accumulators are whole and in FP32.
+ *
+ * Taken to change nothing: windows of prefetching, persistence thresholds and sub-groups of ZeRO-3, sizes of gathers, pinned memory.
+ */
+#include <string.h>
+
+#include "base/check.h"
+#include "plan/files/reader.h"
+
+static const struct maq_file_key keys[] = {
+    MAQ_FILE_SET("train_batch_size", "workload.global_batch_size"),
+    MAQ_FILE_SET("train_micro_batch_size_per_gpu", "plan.micro_batch_size"),
+    MAQ_FILE_SET("gradient_accumulation_steps", "workload.gradient_accumulation_steps"),
+    /* ZeRO */
+    MAQ_FILE_MAP("zero_optimization.stage", "plan.data_parallel_sharding_strategy",
+                 "0=no_shard|1=optim|2=optim_grads|3=optim_grads_params"),
+    MAQ_FILE_KEEP("zero_optimization.overlap_comm"), MAQ_FILE_KEEP("zero_optimization.reduce_bucket_size"),
+    MAQ_FILE_MAP("zero_optimization.contiguous_gradients", "framework.reduce_bucket_held", "true=|false=false"),
+    MAQ_FILE_KEEP("zero_optimization.offload_optimizer.device"),
+    MAQ_FILE_KEEP("zero_optimization.offload_optimizer.ratio"),
+    MAQ_FILE_REFUSE("zero_optimization.offload_optimizer.super_offload", "SuperOffload on hosts with NVLink-C2C"),
+    MAQ_FILE_IDLE("zero_optimization.offload_optimizer.*"),
+    MAQ_FILE_REFUSE("zero_optimization.offload_param.device", "parameters in host memory or on NVMe"),
+    MAQ_FILE_IDLE("zero_optimization.offload_param.*"), MAQ_FILE_KEEP("zero_optimization.cpu_offload"),
+    MAQ_FILE_REFUSE("zero_optimization.cpu_offload_param", "parameters in host memory"),
+    MAQ_FILE_REFUSE_BUT("zero_optimization.zero_hpz_partition_size", "1",
+                        "ZeRO++'s second partition of the parameters"),
+    MAQ_FILE_REFUSE("zero_optimization.zero_quantized_weights", "ZeRO++'s gathers of 8 bits"),
+    MAQ_FILE_REFUSE("zero_optimization.zero_quantized_nontrainable_weights", "ZeRO++'s weights of 8 bits"),
+    MAQ_FILE_REFUSE("zero_optimization.zero_quantized_gradients", "ZeRO++'s reductions of 4 bits"),
+    MAQ_FILE_REFUSE("zero_optimization.zeropp_loco_param", "LoCo's compensated gradients"),
+    MAQ_FILE_REFUSE_BUT("zero_optimization.mics_shard_size", "-1",
+                        "MiCS; plan.num_distributed_optimizer_instances is the number of its replicas"),
+    MAQ_FILE_REFUSE("zero_optimization.zenflow", "ZenFlow's updates beside the next steps"),
+    MAQ_FILE_IDLE("zero_optimization.*"), MAQ_FILE_IDLE("zero_allow_untested_optimizer"),
+    MAQ_FILE_IDLE("zero_force_ds_cpu_optimizer"),
+    /* precision */
+    MAQ_FILE_KEEP("fp16.enabled"), MAQ_FILE_KEEP("bf16.enabled"), MAQ_FILE_KEEP("bfloat16.enabled"),
+    MAQ_FILE_KEEP("fp16.fp16_master_weights_and_grads"), MAQ_FILE_KEEP("bf16.bf16_master_weights_and_grads"),
+    MAQ_FILE_KEEP("bf16.bf16_optimizer_states"), MAQ_FILE_IDLE("fp16.*"), MAQ_FILE_IDLE("bf16.*"),
+    MAQ_FILE_KEEP("data_types.grad_accum_dtype"),
+    MAQ_FILE_IDLE("data_types.param_dtype"), /* has to be that of fp16 and bf16 */
+    MAQ_FILE_KEEP("communication_data_type"), MAQ_FILE_REFUSE("amp", "NVIDIA Apex's mixed precision"),
+    MAQ_FILE_MAP("torch_autocast.enabled", "framework.autocast", "true=true|false=false"),
+    MAQ_FILE_IDLE("torch_autocast.*"),
+    /* the optimizer */
+    MAQ_FILE_MAP("optimizer.type", "plan.optimizer",
+                 "Adam=adam|AdamW=adam|FusedAdam=adam|CPUAdam=adam|DeepSpeedCPUAdam=adam|SGD=sgd|Muon=muon"),
+    MAQ_FILE_IDLE("optimizer.*"), MAQ_FILE_IDLE("scheduler"),
+    /* other cuts */
+    MAQ_FILE_SET("tensor_parallel.autotp_size", "plan.tensor_model_parallel_size"), MAQ_FILE_IDLE("tensor_parallel.*"),
+    MAQ_FILE_KEEP("sequence_parallel_size"), MAQ_FILE_IDLE("seq_parallel_communication_data_type"),
+    MAQ_FILE_IDLE("pipeline"),
+    /* what else changes a step */
+    MAQ_FILE_MAP("wall_clock_breakdown", "framework.pass_synchronizes", "true=true|false="),
+    MAQ_FILE_REFUSE("activation_checkpointing.partition_activations", "checkpoints cut over TP ranks"),
+    MAQ_FILE_REFUSE("activation_checkpointing.cpu_checkpointing", "checkpoints in host memory"),
+    MAQ_FILE_IDLE("activation_checkpointing.*"), /* how deepspeed.checkpointing works where a model calls it */
+    MAQ_FILE_MAP("compile.enabled", "plan.fused_kernels", "true=true|false="),
+    MAQ_FILE_REFUSE("compile.deepcompile", "DeepCompile's own schedule of gathers"), MAQ_FILE_IDLE("compile.*"),
+    MAQ_FILE_REFUSE("compression_training", "quantized and pruned layers"),
+    MAQ_FILE_REFUSE("quantize_training", "quantized weights"),
+    MAQ_FILE_REFUSE("sparse_attention", "block-sparse attention"),
+    MAQ_FILE_REFUSE("data_efficiency", "sequences and layers that change from step to step"),
+    MAQ_FILE_REFUSE("curriculum_learning", "sequences that change from step to step"),
+    MAQ_FILE_REFUSE("progressive_layer_drop", "layers that are left out at random"),
+    MAQ_FILE_REFUSE("eigenvalue", "eigenvalues of the layers' Hessians"),
+    MAQ_FILE_REFUSE("hybrid_engine", "generation between the steps"),
+    MAQ_FILE_REFUSE("elasticity", "a batch that follows the number of devices"),
+    MAQ_FILE_REFUSE("sparse_gradients", "gradients of embeddings as indices and rows"),
+    MAQ_FILE_REFUSE("expert_parallel", "experts cut by AutoEP"),
+    /* logs, files, and how losses are scaled */
+    MAQ_FILE_IDLE("_*"), MAQ_FILE_IDLE("aio"), MAQ_FILE_IDLE("autotuning"), MAQ_FILE_IDLE("checkpoint"),
+    MAQ_FILE_IDLE("comms_config"), MAQ_FILE_IDLE("comms_logger"), MAQ_FILE_IDLE("csv_monitor"),
+    MAQ_FILE_IDLE("data_sampling"), MAQ_FILE_IDLE("dataloader_drop_last"), MAQ_FILE_IDLE("disable_allgather"),
+    MAQ_FILE_IDLE("dump_state"), MAQ_FILE_IDLE("flops_profiler"), MAQ_FILE_IDLE("gradient_allreduce_op"),
+    MAQ_FILE_IDLE("gradient_clipping"), MAQ_FILE_IDLE("gradient_predivide_factor"), MAQ_FILE_IDLE("local_rank"),
+    MAQ_FILE_IDLE("log_level"), MAQ_FILE_IDLE("memory_breakdown"), MAQ_FILE_IDLE("monitor_config"),
+    MAQ_FILE_IDLE("nebula"), MAQ_FILE_IDLE("prescale_gradients"), MAQ_FILE_IDLE("seed"),
+    MAQ_FILE_IDLE("steps_per_print"), MAQ_FILE_IDLE("tensorboard"), MAQ_FILE_IDLE("timers"),
+    MAQ_FILE_IDLE("use_node_local_storage"), MAQ_FILE_IDLE("wandb"), MAQ_FILE_END};
+
+/* ---- precision ---- */
+
+/* Not "auto": that is settled by the file that names this one, or stays what the device does best. */
+static bool is_open(const struct maq_file_reader *r, const char *key)
+{
+    return !maq_file_get(r, key) && (maq_node_peek(r->root, "fp16") || maq_node_peek(r->root, "bf16"));
+}
+
+static const char *dtype_of(struct maq_str text)
+{
+    static const struct {
+        const char *theirs, *ours;
+    } types[] = {{"fp32", "fp32"},     {"float32", "fp32"}, {"torch.float32", "fp32"}, {"fp16", "fp16"},
+                 {"float16", "fp16"},  {"half", "fp16"},    {"bf16", "bf16"},          {"bfp16", "bf16"},
+                 {"bfloat16", "bf16"}, {"float", "fp32"}};
+    for (size_t i = 0; i < MAQ_COUNT(types); i++)
+        if (maq_str_ieq(text, types[i].theirs))
+            return types[i].ours;
+    return NULL;
+}
+
+/* A type by the key that says it, or the model's own. */
+static void set_type(struct maq_file_reader *r, const char *key, const char *path, const char *otherwise)
+{
+    const struct maq_node *n = maq_file_get(r, key);
+    const char *type = n ? dtype_of(n->text) : otherwise;
+    if (n && !type)
+        maq_file_fault(r, n, "it takes fp32, fp16, bf16", "%s is no type that is known here", key);
+    else if (type)
+        maq_file_set(r, n, path, type);
+}
+
+static const struct maq_node *bf16_switch(const struct maq_file_reader *r)
+{
+    const struct maq_node *n = maq_file_get(r, "bf16.enabled");
+    return n ? n : maq_file_get(r, "bfloat16.enabled");
+}
+
+static const char *set_precision(struct maq_file_reader *r)
+{
+    const struct maq_node *bf16 = bf16_switch(r), *fp16 = maq_file_get(r, "fp16.enabled");
+    const bool is_bf16 = bf16 && maq_file_asks(bf16, NULL), is_fp16 = fp16 && maq_file_asks(fp16, NULL);
+    if (is_bf16 && is_fp16)
+        maq_file_fault(r, fp16, "leave one of the two", "fp16 and bf16 are both enabled");
+    if (is_bf16 || is_fp16) {
+        maq_file_set(r, is_bf16 ? bf16 : fp16, "plan.precision", is_bf16 ? "bf16" : "fp16");
+        return is_bf16 ? "bf16" : "fp16";
+    }
+    if (r->beside || (!bf16 && is_open(r, "bf16.enabled")) || (!fp16 && is_open(r, "fp16.enabled")))
+        return NULL;
+    maq_file_set(r, NULL, "plan.precision", "fp32");
+    return "fp32";
+}
+
+/* Weights and gradients without copies in 4 bytes; the moments follow by themselves or stay wide. */
+static void set_masters(struct maq_file_reader *r)
+{
+    const struct maq_node *whole = maq_file_get(r, "bf16.bf16_master_weights_and_grads");
+    const bool moments = maq_file_true(r, "bf16.bf16_optimizer_states", false);
+    whole = whole ? whole : maq_file_get(r, "fp16.fp16_master_weights_and_grads");
+    if (!whole || !maq_file_asks(whole, NULL))
+        return;
+    if (moments)
+        maq_file_set(r, whole, "plan.pure_low_precision", "true");
+    else
+        maq_file_fault(r, whole, "set bf16_optimizer_states: true as well, or leave both out",
+                       "masters of 16 bits beside moments of 32 are not modelled");
+}
+
+/* ---- the rest ---- */
+
+static void set_batch(struct maq_file_reader *r)
+{
+    const bool whole = maq_file_get(r, "train_batch_size"), micro = maq_file_get(r, "train_micro_batch_size_per_gpu");
+    if (whole != micro && !maq_file_get(r, "gradient_accumulation_steps") && !r->beside)
+        maq_file_set(r, NULL, "workload.gradient_accumulation_steps", "1");
+}
+
+static void set_bucket(struct maq_file_reader *r)
+{
+    const struct maq_node *zero = maq_node_peek(r->root, "zero_optimization"),
+                          *bucket = zero ? maq_node_peek(zero, "reduce_bucket_size") : NULL;
+    const int64_t size = maq_file_number(r, "zero_optimization.reduce_bucket_size", 0);
+    int64_t hidden, layers;
+    if (size > 0)
+        maq_file_set_number(r, bucket, "plan.reduce_bucket_size", size);
+    else if (bucket && maq_str_is(bucket->text, "auto") && maq_file_model_shape(r, &hidden, &layers))
+        maq_file_set_number(r, bucket, "plan.reduce_bucket_size", hidden * hidden);
+}
+
+static void set_offload(struct maq_file_reader *r)
+{
+    const struct maq_node *device = maq_file_get(r, "zero_optimization.offload_optimizer.device"),
+                          *ratio = maq_file_get(r, "zero_optimization.offload_optimizer.ratio"),
+                          *old = maq_file_get(r, "zero_optimization.cpu_offload");
+    if (device && maq_str_is(device->text, "nvme"))
+        maq_file_fault(r, device, "try \"cpu\"",
+                       "zero_optimization.offload_optimizer.device: optimizer states on NVMe "
+                       "are not modelled");
+    else if (device && maq_str_is(device->text, "cpu"))
+        maq_file_set(r, ratio ? ratio : device, "plan.optimizer_offload_fraction",
+                     ratio ? maq_arena_strdup(&r->job->arena, ratio->text) : "1");
+    else if (old && maq_file_asks(old, NULL))
+        maq_file_set(r, old, "plan.optimizer_offload_fraction", "1");
+}
+
+static void conclude(struct maq_file_reader *r)
+{
+    const struct maq_node *overlap = maq_file_get(r, "zero_optimization.overlap_comm"),
+                          *ulysses = maq_file_get(r, "sequence_parallel_size");
+    const int64_t stage = maq_file_number(r, "zero_optimization.stage", 0);
+    maq_file_framework(r, "deepspeed");
+    const char *model = set_precision(r);
+    set_type(r, "data_types.grad_accum_dtype", "plan.main_grads_dtype", model);
+    set_type(r, "communication_data_type", "plan.grad_reduce_dtype", model);
+    set_masters(r);
+    maq_file_set(r, NULL, "plan.data_parallel_sharding_strategy", "no_shard");
+    maq_file_set(r, NULL, "plan.sequence_parallel", "false"); /* AutoTP's LinearAllreduce */
+    if (overlap || stage < 3)                                 /* ZeRO-3 overlaps unless it is told not to */
+        maq_file_set(r, overlap, "plan.overlap_grad_reduce",
+                     overlap && maq_file_asks(overlap, NULL) ? "true" : "false");
+    maq_file_set(r, NULL, "plan.overlap_param_gather", stage == 3 ? "true" : "false");
+    set_batch(r);
+    set_bucket(r);
+    set_offload(r);
+    if (ulysses && maq_file_number(r, "sequence_parallel_size", 1) > 1) {
+        maq_file_set_number(r, ulysses, "plan.context_parallel_size", maq_file_number(r, "sequence_parallel_size", 1));
+        maq_file_set(r, ulysses, "plan.cp_comm_type", "a2a");
+    }
+}
+
+const struct maq_file_form maq_file_deepspeed = {
+    .title = "DeepSpeed's configuration",
+    .told_by = "zero_optimization|train_micro_batch_size_per_gpu|train_batch_size",
+    .keys = keys,
+    .conclude = conclude,
+};
