@@ -71,11 +71,16 @@ enum maq_attention_backend {
 };
 enum maq_loss_function { /* whose cross-entropy: Megatron-LM's works in place, PyTorch's does not */
                          MAQ_LOSS_VOCAB_PARALLEL,
-                         MAQ_LOSS_TORCH
+                         MAQ_LOSS_TORCH,
+                         MAQ_LOSS_LINEAR, /* one operation with the product of the output layer, whose logits are never whole (Liger) */
+                         MAQ_LOSS_CUT /* the same, and the backward pass computes the logits again (Cut Cross-Entropy) */
 };
 enum maq_selective_ac { MAQ_SELECTIVE_AC_LAYER, MAQ_SELECTIVE_AC_OP }; /* torchtitan's selective_ac_option */
-/* How parameters are updated: Adam; momentum; Muon for the matrices of the layers, Adam for the rest. */
-enum maq_update { MAQ_UPDATE_ADAM, MAQ_UPDATE_SGD, MAQ_UPDATE_MUON };
+/* How parameters are updated: Adam; momentum; Muon for the matrices of the layers, Adam for the rest; Lion, with one moment; Adafactor,
+ * whose second moment is a sum for each row and column. */
+enum maq_update { MAQ_UPDATE_ADAM, MAQ_UPDATE_SGD, MAQ_UPDATE_MUON, MAQ_UPDATE_LION, MAQ_UPDATE_ADAFACTOR };
+/* What LoRA's frozen linears are kept in: as trained; 8 bits (LLM.int8()); QLoRA's NormalFloat, its scales quantized too or not. */
+enum maq_base_quantization { MAQ_BASE_NONE, MAQ_BASE_INT8, MAQ_BASE_NF4, MAQ_BASE_NF4_DOUBLE };
 enum maq_muon_tp { MAQ_MUON_DUPLICATED, MAQ_MUON_BLOCKWISE }; /* Megatron Core's muon_tp_mode */
 /* Parts of a layer that are CUDA graphs of their own: bits of plan.graph_scope, Megatron Core's cuda_graph_scope. */
 enum maq_graphed_part {
@@ -203,6 +208,7 @@ struct maq_plan {
 
     /* fine-tuning */
     int32_t lora_rank;           /* 0 = all parameters are trained */
+    int base_quantization;       /* enum maq_base_quantization */
     struct maq_str lora_targets; /* comma list of module names; empty = the linears of attention and MLP */
     uint32_t lora_sites;         /* what they are in the model (plan/lora_targets.h); derived when a job is completed */
 };

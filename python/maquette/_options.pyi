@@ -82,10 +82,10 @@ class TrainOptions(TypedDict, total=False):
     offload_modules: Value
     optimizer_offload_fraction: Value
     selective_ac_option: Union[Literal["layer", "op"], int, None]
-    loss_function: Union[Literal["vocab_parallel_cross_entropy", "cross_entropy"], int, None]
+    loss_function: Union[Literal["vocab_parallel_cross_entropy", "cross_entropy", "linear_cross_entropy", "cut_cross_entropy"], int, None]
     fp32_upcast: Union[Literal["false", "true"], bool, None]
     cuda_module_loading: Union[Literal["lazy", "eager"], int, None]
-    optimizer: Union[Literal["adam", "sgd", "muon"], int, None]
+    optimizer: Union[Literal["adam", "sgd", "muon", "lion", "adafactor"], int, None]
     muon_tp_mode: Union[Literal["duplicated", "blockwise"], int, None]
     muon_num_ns_steps: Value
     precision: Union[Literal["auto", "fp32", "fp16", "bf16", "fp8-delayed", "fp8-current", "fp8-rowwise", "fp8-blockwise", "mxfp8", "nvfp4"], int, None]
@@ -125,6 +125,7 @@ class TrainOptions(TypedDict, total=False):
     lora_dim: Value
     lora_r: Value
     lora_rank: Value
+    lora_base_quantization: Union[Literal["none", "int8", "nf4", "nf4-double"], int, None]
     lora_target_modules: Value
     seq: Value
     seq_length: Value
@@ -227,10 +228,10 @@ class PlanOptions(TypedDict, total=False):
     offload_modules: Value
     optimizer_offload_fraction: Value
     selective_ac_option: Union[Literal["layer", "op"], int, None]
-    loss_function: Union[Literal["vocab_parallel_cross_entropy", "cross_entropy"], int, None]
+    loss_function: Union[Literal["vocab_parallel_cross_entropy", "cross_entropy", "linear_cross_entropy", "cut_cross_entropy"], int, None]
     fp32_upcast: Union[Literal["false", "true"], bool, None]
     cuda_module_loading: Union[Literal["lazy", "eager"], int, None]
-    optimizer: Union[Literal["adam", "sgd", "muon"], int, None]
+    optimizer: Union[Literal["adam", "sgd", "muon", "lion", "adafactor"], int, None]
     muon_tp_mode: Union[Literal["duplicated", "blockwise"], int, None]
     muon_num_ns_steps: Value
     precision: Union[Literal["auto", "fp32", "fp16", "bf16", "fp8-delayed", "fp8-current", "fp8-rowwise", "fp8-blockwise", "mxfp8", "nvfp4"], int, None]
@@ -270,6 +271,7 @@ class PlanOptions(TypedDict, total=False):
     lora_dim: Value
     lora_r: Value
     lora_rank: Value
+    lora_base_quantization: Union[Literal["none", "int8", "nf4", "nf4-double"], int, None]
     lora_target_modules: Value
     seq: Value
     seq_length: Value
@@ -508,10 +510,10 @@ class RiskOptions(TypedDict, total=False):
     offload_modules: Value
     optimizer_offload_fraction: Value
     selective_ac_option: Union[Literal["layer", "op"], int, None]
-    loss_function: Union[Literal["vocab_parallel_cross_entropy", "cross_entropy"], int, None]
+    loss_function: Union[Literal["vocab_parallel_cross_entropy", "cross_entropy", "linear_cross_entropy", "cut_cross_entropy"], int, None]
     fp32_upcast: Union[Literal["false", "true"], bool, None]
     cuda_module_loading: Union[Literal["lazy", "eager"], int, None]
-    optimizer: Union[Literal["adam", "sgd", "muon"], int, None]
+    optimizer: Union[Literal["adam", "sgd", "muon", "lion", "adafactor"], int, None]
     muon_tp_mode: Union[Literal["duplicated", "blockwise"], int, None]
     muon_num_ns_steps: Value
     precision: Union[Literal["auto", "fp32", "fp16", "bf16", "fp8-delayed", "fp8-current", "fp8-rowwise", "fp8-blockwise", "mxfp8", "nvfp4"], int, None]
@@ -551,6 +553,7 @@ class RiskOptions(TypedDict, total=False):
     lora_dim: Value
     lora_r: Value
     lora_rank: Value
+    lora_base_quantization: Union[Literal["none", "int8", "nf4", "nf4-double"], int, None]
     lora_target_modules: Value
     seq: Value
     seq_length: Value

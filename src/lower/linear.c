@@ -279,6 +279,41 @@ static void scatter_sequence(struct maq_lowering *l, const struct maq_coll *coll
     maq_segment_coll(&l->w, coll, MAQ_STREAM_TP);
 }
 
+/*
+ * A frozen weight of 4 bits is written out in 16 by a kernel of its own in front of each product (bitsandbytes, MatMul4Bit), its scales
+ * before, where they are quantized as well. One of 8 bits is so in the backward pass alone (MatMul8bitLt): widened, then times its scales.
+ * Counted in blocks of 64 numbers.
+ */
+static void widen_base(struct maq_lowering *l, const struct maq_module *m, struct maq_local d, bool backward)
+{
+    const struct maq_lower *lo = l->lower;
+    const int64_t blocks = (d.in * d.out + 63) / 64, wide = 64 * (int64_t)lo->store_bytes;
+    const int kind = lo->plan->base_quantization;
+    if (!maq_lower_base_quantized(lo, m) || blocks <= 0 || (kind == MAQ_BASE_INT8 && !backward))
+        return;
+    const struct maq_op scales_op = maq_op_make(MAQ_OP_ELEMENTWISE, lo->store, 0, blocks, 1, 4, 0, 0, 0),
+                        narrow = maq_op_make(MAQ_OP_ELEMENTWISE, lo->store, 0, blocks, 32 + 4, wide, 0, 0, 0),
+                        byte = maq_op_make(MAQ_OP_ELEMENTWISE, lo->store, 0, blocks, 64, wide, 0, 0, 0),
+                        times = maq_op_make(MAQ_OP_ELEMENTWISE, lo->store, 0, blocks, wide, wide, 0, 0, 0);
+    if (kind == MAQ_BASE_NF4_DOUBLE)
+        maq_segment_op(&l->w, &scales_op);
+    maq_segment_op(&l->w, kind == MAQ_BASE_INT8 ? &byte : &narrow);
+    if (kind == MAQ_BASE_INT8)
+        maq_segment_op(&l->w, &times);
+}
+
+/* LLM.int8(): rows of the input in 8 bits, a product of integers, its sums times both scales. Columns with outliers, a few, are left out. */
+static void product_of_integers(struct maq_lowering *l, struct maq_local d)
+{
+    const int64_t w = (int64_t)l->lower->store_bytes;
+    const struct maq_op rows = maq_op_make(MAQ_OP_ELEMENTWISE, l->lower->store, 0, d.rows * d.in, w, 1, 0, 0, 0),
+                        product = maq_op_make(MAQ_OP_GEMM, MAQ_INT8, 0, d.rows, d.out, d.in, 1, 0, 0),
+                        sums = maq_op_make(MAQ_OP_ELEMENTWISE, l->lower->store, 0, d.rows * d.out, 4, w, 0, 0, 0);
+    maq_segment_op(&l->w, &rows);
+    maq_segment_op(&l->w, &product);
+    maq_segment_op(&l->w, &sums);
+}
+
 static void forward(struct maq_lowering *l, const struct maq_module *m, struct maq_local d, int math)
 {
     const struct maq_lower *lo = l->lower;
@@ -301,11 +336,15 @@ static void forward(struct maq_lowering *l, const struct maq_module *m, struct m
     if (d.out == 0) /* all of it is kept */
         return;
     quantize_for_forward(l, m, d, math);
+    widen_base(l, m, d, false);
     if (in_pieces) {
         overlapped(l, &op, gather ? in : out, gather);
         return;
     }
-    maq_segment_op(&l->w, &op);
+    if (lo->plan->base_quantization == MAQ_BASE_INT8 && maq_lower_base_quantized(lo, m))
+        product_of_integers(l, d);
+    else
+        maq_segment_op(&l->w, &op);
     if (reduce)
         scatter_sequence(l, &out, m->out);
 }
@@ -362,6 +401,12 @@ static void backward(struct maq_lowering *l, const struct maq_module *m, struct 
     }
     if (math != lo->store)
         quantize(l, m, reduced && sp ? lo->tokens_region : d.rows, d.out, false);
+    widen_base(l, m, d, true);
+    if (lo->plan->loss_function == MAQ_LOSS_CUT &&
+        m->part == MAQ_PART_OUTPUT) { /* the logits, block by block, once more */
+        struct maq_op again = maq_op_make(MAQ_OP_GEMM, math, scales(lo, math), d.rows, d.out, d.in, 1, 0, 0);
+        maq_segment_op(&l->w, &again);
+    }
 
     uint16_t pending = MAQ_STEP_NONE;
     if (reduced && sp) {

@@ -65,6 +65,32 @@ double maq_lower_narrow_bytes(const struct maq_plan *plan)
     return 1;
 }
 
+/*
+ * QLoRA (bitsandbytes 0.50, functional.py): 4 bits a number and a scale of 4 bytes for each 64 of them; double quantization has 1 byte for the
+ * scale, and one of 4 bytes for each 256 scales. LLM.int8(): 1 byte, and a scale for each row, which is nothing.
+ */
+double maq_lower_base_bytes(const struct maq_plan *plan, double wide)
+{
+    switch ((enum maq_base_quantization)plan->base_quantization) {
+    case MAQ_BASE_NONE:
+        break;
+    case MAQ_BASE_INT8:
+        return 1;
+    case MAQ_BASE_NF4:
+        return 0.5 + 4.0 / 64;
+    case MAQ_BASE_NF4_DOUBLE:
+        return 0.5 + 1.0 / 64 + 4.0 / 64 / 256;
+    }
+    return wide;
+}
+
+/* Linears alone are replaced (transformers, integrations/bitsandbytes.py): no experts, which are one tensor, and no output layer. */
+bool maq_lower_base_quantized(const struct maq_lower *lower, const struct maq_module *m)
+{
+    return lower->plan->lora_rank > 0 && lower->plan->base_quantization != MAQ_BASE_NONE &&
+           m->kind == MAQ_MODULE_LINEAR && m->part != MAQ_PART_OUTPUT && !(m->flags & MAQ_MODULE_FP32);
+}
+
 bool maq_lower_trained(const struct maq_lower *lower)
 {
     return lower->plan->lora_rank == 0;

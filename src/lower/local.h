@@ -22,6 +22,9 @@ double maq_lower_local_params(const struct maq_lower *lower, const struct maq_mo
 /* Whether the recipe quantizes a module's product; bytes of a quantized number, with its share of the scales. */
 bool maq_lower_quantized(const struct maq_lower *lower, const struct maq_module *m);
 double maq_lower_narrow_bytes(const struct maq_plan *plan);
+/* The same of a frozen linear under LoRA; `wide`: bytes of one that is not quantized. */
+bool maq_lower_base_quantized(const struct maq_lower *lower, const struct maq_module *m);
+double maq_lower_base_bytes(const struct maq_plan *plan, double wide);
 
 /* Whether a linear has LoRA adapters; whether a module's own weights are trained. */
 bool maq_lower_adapted(const struct maq_lower *lower, const struct maq_module *m);

@@ -38,13 +38,20 @@ static void lower_residual(struct maq_lowering *l, const struct maq_module *m, b
         elementwise(l, n, b + mask, b, 0);
 }
 
-/* Statistics of a vocabulary-parallel cross-entropy: maximum, target logit and sum, 4 bytes per token each
- * (Megatron-LM cross_entropy.py). */
+/*
+ * Statistics of a vocabulary-parallel cross-entropy: maximum, target logit and sum, 4 bytes per token each (Megatron-LM
+ * cross_entropy.py). Liger's is one kernel over the rows that there are at a time; Cut Cross-Entropy's is part of the product.
+ */
 static void lower_loss(struct maq_lowering *l, const struct maq_module *m, bool backward)
 {
     struct maq_local local = maq_lower_local(l->lower, l->layer, m);
-    put(l, backward ? MAQ_OP_CROSS_ENTROPY_BWD : MAQ_OP_CROSS_ENTROPY,
-        l->lower->plan->loss_fusion ? unfused(l) : MAQ_OP_UNFUSED, local.rows, local.in, 0);
+    const struct maq_plan *p = l->lower->plan;
+    if (p->loss_function != MAQ_LOSS_CUT)
+        put(l, backward ? MAQ_OP_CROSS_ENTROPY_BWD : MAQ_OP_CROSS_ENTROPY,
+            p->loss_function == MAQ_LOSS_LINEAR ? 0
+            : p->loss_fusion                    ? unfused(l)
+                                                : MAQ_OP_UNFUSED,
+            local.rows, local.in, 0);
     if (backward)
         return;
     struct maq_coll stats = maq_coll_make(l->lower, MAQ_COLL_ALL_REDUCE, MAQ_GROUP_TP, 4.0 * (double)local.rows);

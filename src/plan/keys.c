@@ -21,9 +21,11 @@ static const char *const precision_names[] = {"auto",        "fp32",        "fp1
 static const char *const dtype_names[] = {"fp32", "tf32", "fp16", "bf16", "fp8", "fp6", "fp4", "int8", NULL};
 static const char *const dispatcher_names[] = {"alltoall", "allgather", "deepep", "hybridep", NULL};
 static const char *const selective_ac_names[] = {"layer", "op", NULL};
-static const char *const loss_function_names[] = {"vocab_parallel_cross_entropy", "cross_entropy", NULL};
+static const char *const loss_function_names[] = {"vocab_parallel_cross_entropy", "cross_entropy",
+                                                  "linear_cross_entropy", "cut_cross_entropy", NULL};
 static const char *const module_loading_names[] = {"lazy", "eager", NULL};
-static const char *const update_names[] = {"adam", "sgd", "muon", NULL};
+static const char *const update_names[] = {"adam", "sgd", "muon", "lion", "adafactor", NULL};
+static const char *const base_names[] = {"none", "int8", "nf4", "nf4-double", NULL};
 static const char *const muon_tp_names[] = {"duplicated", "blockwise", NULL};
 static const char *const attention_names[] = {"auto", "flash", "flash2", "flash1", "triton", "unfused", NULL};
 
@@ -153,16 +155,22 @@ const struct maq_field maq_plan_fields[] = {
                 "every "
                 "second matrix product, and recomputes the rest"),
     ENUM(loss_function, "loss_function", loss_function_names,
-         .slips = "pytorch=cross_entropy|torch=cross_entropy|megatron=vocab_parallel_cross_entropy",
+         .slips = "pytorch=cross_entropy|torch=cross_entropy|liger=linear_cross_entropy|cce=cut_cross_entropy|megatron="
+                  "vocab_parallel_cross_entropy",
          .def = "vocab_parallel_cross_entropy",
-         .doc = "cross_entropy is PyTorch's, which makes a new tensor of logits at every turn"),
+         .doc = "cross_entropy is PyTorch's, which makes a new tensor of logits at every turn; linear_ (Liger) and "
+                "cut_cross_entropy "
+                "never have all logits"),
     BOOL(fp32_upcast, "fp32_upcast", .def = "true", .doc = "cross_entropy: logits in 4 bytes (NeMo AutoModel)"),
     ENUM(cuda_module_loading, "cuda_module_loading", module_loading_names, .def = "lazy",
          .doc = "CUDA_MODULE_LOADING: eager, the only one before CUDA 11.7, keeps every kernel in device memory"),
     /* the update */
     ENUM(update, "optimizer", update_names,
-         .slips = "adamw=adam|fused_adam=adam|fusedadam=adam|momentum=sgd|dist_muon=muon", .def = "adam",
-         .doc = "sgd keeps a momentum; muon orthogonalizes matrices and leaves the rest to Adam"),
+         .slips = "adamw=adam|adamw_8bit=adam|paged_adamw_8bit=adam|fused_adam=adam|fusedadam=adam|momentum=sgd|dist_"
+                  "muon=muon",
+         .def = "adam",
+         .doc = "sgd keeps a momentum; muon orthogonalizes matrices and leaves the rest to Adam; lion keeps one "
+                "moment, adafactor sums of rows and columns"),
     ENUM(muon_tp_mode, "muon_tp_mode", muon_tp_names, .def = "duplicated",
          .doc = "muon: every TP rank does whole matrices, or its part of them"),
     I32(muon_steps, "muon_num_ns_steps", .def = "5", .min = 1, .max = 64, .doc = "muon: iterations of a matrix"),
@@ -188,7 +196,7 @@ const struct maq_field maq_plan_fields[] = {
     BOOL(fp8_attention, "fp8_dot_product_attention", .def = "false",
          .doc = "scores and values of attention in 8 bits (cuDNN)"),
     ENUM(optimizer_dtype, "exp_avg_dtype", dtype_names, .slips = DTYPE_SLIPS, .def = "fp32",
-         .doc = "type of the optimizer's moments"),
+         .doc = "type of the optimizer's moments; int8 and fp4 have a scale for each block (8- and 4-bit AdamW)"),
     BOOL(pure_low_precision, "pure_low_precision", .def = "false",
          .doc = "weights, gradients and moments in 16 bits, no FP32 copy (maquette)"),
     /* mixture of experts */
@@ -238,6 +246,9 @@ const struct maq_field maq_plan_fields[] = {
     /* fine-tuning */
     I32(lora_rank, "lora_rank", .aliases = "lora_dim|lora_r", .def = "0", .min = 0, .max = 65536,
         .doc = "rank of LoRA adapters; 0 = all parameters are trained"),
+    ENUM(base_quantization, "lora_base_quantization", base_names,
+         .slips = "8bit=int8|int4=nf4|4bit=nf4|qlora=nf4-double|fp4=nf4", .def = "none",
+         .doc = "frozen linears in int8 (LLM.int8()), or QLoRA's nf4, nf4-double with quantized scales"),
     STR(lora_targets, "lora_target_modules", .def = "",
         .doc =
             "comma list of adapted modules, in NeMo's words (linear_qkv, linear_q, linear_k, linear_v, linear_proj, "

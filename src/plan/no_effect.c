@@ -167,6 +167,7 @@ static const struct rule {
      .searched = false},
     {"fp32_upcast", megatrons_loss, "without loss_function cross_entropy", "set loss_function: cross_entropy",
      .searched = false},
+    {"lora_base_quantization", all_trained, "without a rank", "set lora_rank (--lora-rank)", .searched = false},
     {"lora_target_modules", all_trained, "without a rank", "set lora_rank (--lora-rank)", .searched = false},
 };
 

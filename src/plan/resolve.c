@@ -406,6 +406,9 @@ const char *maq_precision_name(enum maq_precision precision)
 static void resolve_update(struct resolver *r)
 {
     const struct maq_plan *p = &r->job->plan;
+    if (p->lora_rank > 0 && p->base_quantization != MAQ_BASE_NONE && p->precision >= MAQ_PRECISION_FP8_DELAYED)
+        REFUSE(r, MAQ_CODE_PLAN_PRECISION, "lora_base_quantization", "leave it out, or set precision: bf16",
+               "a weight is quantized once: by the recipe of 8 or 4 bits, or as LoRA's frozen base");
     if (p->update != MAQ_UPDATE_MUON)
         return;
     if (p->sharding > MAQ_SHARDING_OPTIM)

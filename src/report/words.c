@@ -244,6 +244,11 @@ static void words_adapters(struct maq_buf *b, const struct maq_plan *p)
 
 void maq_words_methods(struct maq_buf *b, const struct maq_job *job)
 {
+    static const char *const updates[] = {[MAQ_UPDATE_ADAM] = "",
+                                          [MAQ_UPDATE_SGD] = ", momentum",
+                                          [MAQ_UPDATE_MUON] = ", Muon",
+                                          [MAQ_UPDATE_LION] = ", Lion",
+                                          [MAQ_UPDATE_ADAFACTOR] = ", Adafactor"};
     const struct maq_plan *p = &job->plan;
     if (p->pp > 1)
         maq_buf_addf(b, "%s, ", maq_schedule_name((enum maq_schedule_kind)p->schedule));
@@ -253,8 +258,7 @@ void maq_words_methods(struct maq_buf *b, const struct maq_job *job)
         maq_buf_addf(b, " x %d replicas", p->num_optimizer_instances);
     if (replicated && p->sharding == MAQ_SHARDING_PARAMS && (p->gather_once || p->reduce_once))
         maq_buf_adds(b, p->gather_once ? " gathered and reduced once a step" : " reduced once a step");
-    if (p->update != MAQ_UPDATE_ADAM)
-        maq_buf_adds(b, p->update == MAQ_UPDATE_SGD ? ", momentum" : ", Muon");
+    maq_buf_adds(b, updates[p->update]);
     words_recompute(b, p);
     words_precision(b, p);
     if (p->sequence_parallel == MAQ_ON)

@@ -148,7 +148,7 @@ static void fill_key(struct block_key *k, const struct maq_blueprint *bp, const 
     k->sp = (uint8_t)p->sequence_parallel;
     k->cp_comm = (uint8_t)p->cp_comm;
     k->recompute = (uint8_t)(p->recompute | p->selective_ac << 4);
-    k->precision = (uint8_t)p->precision;
+    k->precision = (uint8_t)(p->precision | p->base_quantization << 4);
     k->fp8_output = p->fp8_output;
     k->fp8_attention = p->fp8_attention;
     k->dispatcher = (uint8_t)p->dispatcher;
@@ -158,7 +158,7 @@ static void fill_key(struct block_key *k, const struct maq_blueprint *bp, const 
     k->graphs = p->cuda_graphs;
     k->shared_overlap = p->overlap_shared_experts && layer->moe;
     k->fused = p->fused_kernels;
-    k->loss_fusion = p->loss_fusion;
+    k->loss_fusion = (uint8_t)((p->loss_fusion ? 1 : 0) | p->loss_function << 1);
     k->softmax_fusion = p->softmax_fusion;
     k->softmax_fp32 = p->softmax_fp32;
     k->op_fuser = p->op_fuser;

@@ -124,7 +124,7 @@ static void data_parallel(struct maq_buf *b, const struct maq_plan *p)
         maq_buf_addf(b, "--data-parallel-sharding-strategy %s\n",
                      p->sharding == MAQ_SHARDING_GRADS ? "optim_grads" : "optim_grads_params");
     }
-    if (p->update != MAQ_UPDATE_ADAM)
+    if (p->update == MAQ_UPDATE_SGD || p->update == MAQ_UPDATE_MUON)
         maq_buf_addf(b, "--optimizer %s\n", p->update == MAQ_UPDATE_SGD ? "sgd" : "muon");
     if (p->update == MAQ_UPDATE_MUON && p->muon_tp_mode == MAQ_MUON_BLOCKWISE)
         maq_buf_adds(b, "--muon-tp-mode blockwise\n");

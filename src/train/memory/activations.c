@@ -132,9 +132,11 @@ static bool eager_loss(const struct maq_lower *lo)
     return torch_loss(lo) && !lo->plan->fused_kernels;
 }
 
-/* Of an element of the logits as the loss keeps it. */
+/* Of an element of the logits as the loss keeps it; a loss that is one with the output layer has a few rows at a time. */
 static double loss_element(const struct maq_lower *lo)
 {
+    if (lo->plan->loss_function >= MAQ_LOSS_LINEAR)
+        return 0;
     return torch_loss(lo) && !lo->plan->fp32_upcast ? lo->store_bytes : 4;
 }
 
@@ -144,6 +146,8 @@ static double loss_element(const struct maq_lower *lo)
 static double loss_transient(const struct maq_lower *lo, bool backward)
 {
     double e = lo->store_bytes, kept = loss_element(lo);
+    if (lo->plan->loss_function >= MAQ_LOSS_LINEAR)
+        return 0;
     if (!torch_loss(lo))
         return e;
     return backward ? 2 * kept + (lo->plan->fp32_upcast ? 0 : e) : kept + e;

@@ -107,9 +107,29 @@ static double bucket_bytes(const struct maq_job *job, const struct maq_plan *p, 
 }
 
 /* Moments of every parameter; with Muon what is no matrix has a second one (second_moment()). */
-static double least_moments(const struct maq_plan *p)
+double maq_update_moments(const struct maq_plan *p)
 {
-    return p->update == MAQ_UPDATE_ADAM ? 2 : 1;
+    switch ((enum maq_update)p->update) {
+    case MAQ_UPDATE_ADAM:
+        return 2;
+    case MAQ_UPDATE_SGD:
+    case MAQ_UPDATE_MUON:
+    case MAQ_UPDATE_LION:
+        return 1;
+    case MAQ_UPDATE_ADAFACTOR: /* its sums of rows and columns are (rows + columns) / (rows x columns) of a moment: nothing */
+        break;
+    }
+    return 0;
+}
+
+/*
+ * Moments of few bits have a scale of 4 bytes for each block: of 256 numbers in 8 bits (bitsandbytes 0.50, optim/optimizer.py, Optimizer2State;
+ * torchao/optim/README.md), of 128 in 4 (there).
+ */
+double maq_moment_bytes(const struct maq_plan *p)
+{
+    double scales = p->optimizer_dtype == MAQ_INT8 ? 4.0 / 256 : p->optimizer_dtype == MAQ_FP4 ? 4.0 / 128 : 0;
+    return maq_dtype_bytes((enum maq_dtype)p->optimizer_dtype) + scales;
 }
 
 /* Of these, that are no matrices. */
@@ -142,9 +162,9 @@ static struct states model_states(const struct maq_job *job, const struct maq_pl
 {
     bool wide = maq_autocasts(job); /* the weights are the master ones */
     double w = wide ? 4 : maq_dtype_bytes((enum maq_dtype)job->store_dtype),
-           g = maq_dtype_bytes((enum maq_dtype)p->grad_dtype), m = maq_dtype_bytes((enum maq_dtype)p->optimizer_dtype);
+           g = maq_dtype_bytes((enum maq_dtype)p->grad_dtype), m = maq_moment_bytes(p);
     double master = p->pure_low_precision || job->store_dtype == MAQ_FP32 || wide ? 0 : 4;
-    double moments = least_moments(p), o = (master + moments * m) * (1 - p->optimizer_offload);
+    double moments = maq_update_moments(p), o = (master + moments * m) * (1 - p->optimizer_offload);
     double weights = held * w + narrow * (copy_bytes(job, p) - (p->fp8_param_gather ? w : 0)),
            gathered = held * w + narrow * (p->fp8_param_gather ? 1 - w : 0);
     switch ((enum maq_sharding)p->sharding) {
@@ -168,12 +188,13 @@ static struct states model_states(const struct maq_job *job, const struct maq_pl
                            held * moments * m * (1 - p->optimizer_offload) / shards};
 }
 
-/* Frozen weights need neither gradient nor optimizer state. */
-static struct states lora_states(const struct maq_blueprint *bp, double held, double adapters, double shards)
+/* Frozen weights need neither gradient nor optimizer state; some of them, `narrow`, are quantized. */
+static struct states lora_states(const struct maq_blueprint *bp, double held, double narrow, double adapters,
+                                 double shards)
 {
     struct states s = model_states(bp->job, &bp->job->plan, adapters, 0, shards);
-    double w = bp->lower.store_bytes;
-    s.weights += bp->job->plan.sharding == MAQ_SHARDING_PARAMS ? held * w / shards : held * w;
+    const double w = bp->lower.store_bytes, bytes = held * w - narrow * (w - maq_lower_base_bytes(&bp->job->plan, w));
+    s.weights += bp->job->plan.sharding == MAQ_SHARDING_PARAMS ? bytes / shards : bytes;
     return s;
 }
 
@@ -462,9 +483,9 @@ void maq_stage_memory(struct maq_stage_result *st, const struct maq_blueprint *b
     const double dense = held.dense, expert = held.expert, adapters = held.adapters;
     bool lora = job->plan.lora_rank > 0;
     st->params = dense + expert;
-    add_states(st, lora ? lora_states(bp, dense, adapters, shards)
+    add_states(st, lora ? lora_states(bp, dense, held.dense_narrow, adapters, shards)
                         : model_states(job, &job->plan, dense, held.dense_narrow, shards));
-    add_states(st, lora ? lora_states(bp, expert, 0, job->edp)
+    add_states(st, lora ? lora_states(bp, expert, held.expert_narrow, 0, job->edp)
                         : model_states(job, &job->plan, expert, held.expert_narrow, job->edp));
     st->bytes[MAQ_MEM_OPTIMIZER] += second_moment(&job->plan, dense - held.dense_matrices, shards) +
                                     second_moment(&job->plan, expert - held.expert_matrices, job->edp);

@@ -17,7 +17,7 @@ static void count_params(struct maq_block *b, const struct maq_lower *lo)
         *(expert ? &b->expert_params : &b->dense_params) += p;
         if (maq_muon_updates(m))
             *(expert ? &b->expert_matrices : &b->dense_matrices) += p;
-        if (maq_lower_quantized(lo, m))
+        if (maq_lower_quantized(lo, m) || maq_lower_base_quantized(lo, m))
             *(expert ? &b->expert_narrow : &b->dense_narrow) += p;
         int64_t out[MAQ_LORA_SPANS];
         for (uint32_t a = 0, n = maq_lower_adapters(out, lo, b->layer, m); a < n; a++)

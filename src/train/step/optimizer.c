@@ -5,6 +5,7 @@
  */
 #include "train/step/optimizer.h"
 
+#include "base/check.h"
 #include "lower/local.h"
 #include "train/memory/stage_memory.h"
 #include "train/step/host.h"
@@ -22,7 +23,7 @@ static struct optimizer_types optimizer_types(const struct maq_blueprint *bp)
     const struct maq_plan *p = &bp->job->plan;
     struct optimizer_types t = {.grad = maq_dtype_bytes((enum maq_dtype)p->grad_dtype),
                                 .master = p->pure_low_precision || bp->lower.store == MAQ_FP32 ? 0 : 4,
-                                .moment = maq_dtype_bytes((enum maq_dtype)p->optimizer_dtype),
+                                .moment = maq_moment_bytes(p),
                                 .store = bp->lower.store_bytes};
     t.apart = bp->job->framework.optimizer_casts_apart && t.master > 0 && p->optimizer_dtype == MAQ_FP32;
     return t;
@@ -36,12 +37,36 @@ static void put_pass(struct maq_segment_writer *w, double elements, double read,
         maq_segment_op(w, &op);
 }
 
+/*
+ * Adafactor without a first moment, as transformers has it (optimization.py, 4.57), operation by operation in 4 bytes: the gradient, where it is
+ * narrow, and the weight are widened; the root mean square of the weight; the squared gradient, a small number added; its means of rows
+ * and of columns; their product; times the gradient; its root mean square, by which it is divided; times the rate; negated; added.
+ */
+static void put_adafactor(struct maq_segment_writer *w, const struct maq_blueprint *bp, double params, double grad)
+{
+    static const double passes[][2] = {{4, 0}, {4, 4}, {4, 4}, {4, 0}, {4, 0}, {0, 4},
+                                       {8, 4}, {4, 0}, {4, 4}, {4, 4}, {4, 4}, {8, 4}};
+    const struct optimizer_types t = optimizer_types(bp);
+    if (grad < 4)
+        put_pass(w, params, grad, 4);
+    if (t.master <= 0 && t.store < 4)
+        put_pass(w, params, t.store, 4);
+    for (size_t i = 0; i < MAQ_COUNT(passes); i++)
+        put_pass(w, params, passes[i][0], passes[i][1]);
+    if (t.store < 4 && !t.apart)
+        put_pass(w, params, 4, t.store);
+}
+
 /* The update itself of parameters with so many moments. */
 static void put_moments(struct maq_segment_writer *w, const struct maq_blueprint *bp, double params, double moments,
                         double grad)
 {
     struct optimizer_types t = optimizer_types(bp);
     bool foreach = bp->job->framework.optimizer == MAQ_OPTIMIZER_FOREACH;
+    if (bp->job->plan.update == MAQ_UPDATE_ADAFACTOR) {
+        put_adafactor(w, bp, params, grad);
+        return;
+    }
     double read = grad + (t.master > 0 ? t.master : t.store) + moments * t.moment,
            written = moments * t.moment + t.master + (t.apart ? 0 : t.store);
     struct maq_op update = maq_op_make(MAQ_OP_OPTIMIZER, MAQ_FP32, foreach ? MAQ_OP_UNFUSED : 0, (int64_t)params,
@@ -88,7 +113,7 @@ static void put_update(struct maq_segment_writer *w, const struct maq_blueprint 
         put_muon(w, bp, matrices, g, programs, n);
         put_moments(w, bp, on_device - matrices, 2, g);
     } else {
-        put_moments(w, bp, on_device, p->update == MAQ_UPDATE_SGD ? 1 : 2, g);
+        put_moments(w, bp, on_device, maq_update_moments(p), g);
     }
     if (t.apart)
         put_pass(w, on_device, t.master, t.store);
@@ -103,7 +128,7 @@ static void put_host_update(struct maq_segment_writer *w, const struct maq_bluep
 {
     const struct maq_plan *p = &bp->job->plan;
     const struct optimizer_types t = optimizer_types(bp);
-    double g = maq_dtype_bytes((enum maq_dtype)p->grad_dtype), moments = p->update == MAQ_UPDATE_SGD ? 1 : 2;
+    double g = maq_dtype_bytes((enum maq_dtype)p->grad_dtype), moments = maq_update_moments(p);
     double state = (t.master > 0 ? t.master : t.store) + moments * t.moment,
            bytes = params * (g + 2 * state + (t.master > 0 ? t.store : 0)), stream = bp->items->device->host_stream_bps;
     maq_segment_join(w, maq_segment_copy(w, params * g, MAQ_STEP_NONE));
