@@ -151,7 +151,6 @@ static const char *const patterns[] = {
     "use-tokenizer-model-from-checkpoint-args",
     "valid-data-path",
     "vocab-extra-ids",
-    "vocab-file",
     "wandb-*",
     "wd-incr-steps",
     "weight-decay*",

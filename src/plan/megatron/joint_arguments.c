@@ -12,7 +12,8 @@
 #include "plan/job_build.h"
 #include "plan/megatron/reader.h"
 
-#define GPT2_TOKENS 50257 /* entries of the vocabulary that GPT-2 was published with */
+#define MOST_LETTERS 65536 /* of a hybrid pattern */
+#define GPT2_TOKENS 50257  /* entries of the vocabulary that GPT-2 was published with */
 
 enum form { FORM_FLAG, FORM_WORD, FORM_NUMBER };
 
@@ -44,6 +45,9 @@ static const struct {
     {"enable-cuda-graph", IS(FORM_FLAG, graphs)},
     {"external-cuda-graph", IS(FORM_FLAG, external_graphs)},
     {"cuda-graph-impl", IS(FORM_WORD, graph_impl)},
+    {"hybrid-layer-pattern", IS(FORM_WORD, pattern)},
+    {"hybrid-override-pattern", IS(FORM_WORD, pattern)},
+    {"vocab-file", IS(FORM_WORD, vocab_file)},
     {"tokenizer-type", IS(FORM_WORD, tokenizer_type)},
     {"tokenizer-model", IS(FORM_WORD, tokenizer)},
     {"num-layers", IS(FORM_NUMBER, layers)},
@@ -144,6 +148,47 @@ static void conclude_layout(struct maq_megatron_reader *r, int64_t pp)
         set_number(r, flag, "plan.virtual_pipeline_model_parallel_size", stages / pp);
 }
 
+/*
+ * A pattern of a hybrid model is a letter a layer; it says how many there are, whatever --num-layers says. "|" ends a virtual stage, and
+ * behind "/" stand the layers of each depth of multi-token prediction: "M-M-|M-M*-/MM/MM" (hybrid_layer_allocation.py).
+ */
+static void conclude_pattern(struct maq_megatron_reader *r, int64_t pp)
+{
+    struct maq_str main, mtp, depths = maq_str_split(maq_str_of(r->kept.pattern), '/', &main), rest = main, stage;
+    const char *flag = "--hybrid-layer-pattern";
+    struct maq_buf letters, layout;
+    int64_t n = 0, stages = 0;
+    if (!r->kept.pattern)
+        return;
+    maq_buf_init(&letters, MOST_LETTERS);
+    maq_buf_init(&layout, 8 * MOST_LETTERS);
+    while (rest.ptr) {
+        rest = maq_str_split(rest, '|', &stage);
+        maq_buf_add(&letters, stage.ptr, stage.len);
+        maq_buf_addf(&layout, "%s%zu", stages++ ? "," : "", stage.len);
+        n += (int64_t)stage.len;
+    }
+    const struct maq_str all = {letters.ptr ? letters.ptr : "", letters.len};
+    const bool fine = !letters.failed && !layout.failed;
+    maq__megatron_set(r, flag, "model.hybrid_override_pattern", fine ? maq_arena_strdup(&r->box->arena, all) : NULL);
+    r->kept.layers = n;
+    if (depths.ptr && depths.len > 0) {
+        int64_t depth = 1;
+        for (size_t i = 0; i < depths.len; i++)
+            depth += depths.ptr[i] == '/';
+        maq_str_split(depths, '/', &mtp);
+        maq__megatron_set(r, flag, "model.mtp_hybrid_override_pattern", maq_arena_strdup(&r->box->arena, mtp));
+        set_number(r, flag, "model.mtp_num_layers", depth);
+    }
+    if (stages > 1 && fine)
+        maq__megatron_set(r, flag, "plan.pipeline_model_parallel_layout",
+                          maq_arena_strdup(&r->box->arena, (struct maq_str){layout.ptr, layout.len}));
+    if (stages > pp && stages % pp == 0)
+        set_number(r, flag, "plan.virtual_pipeline_model_parallel_size", stages / pp);
+    maq_buf_fini(&letters);
+    maq_buf_fini(&layout);
+}
+
 /* One setting here, several there: all of them, or they are named as what nothing here knows. */
 static void conclude_fusion(struct maq_megatron_reader *r)
 {
@@ -214,7 +259,8 @@ static int64_t tokens_of(const struct maq_megatron_reader *r)
     const char *type = k->tokenizer_type ? k->tokenizer_type : "";
     if (k->vocabulary > 0)
         return k->vocabulary + (strcmp(type, "NullTokenizer") == 0); /* it adds one for the end of a document */
-    if (strcmp(type, "GPT2BPETokenizer") == 0)
+    /* what pretrain_gpt.py and pretrain_mamba.py have without the argument (args_defaults) */
+    if (strcmp(type, "GPT2BPETokenizer") == 0 || (!k->tokenizer_type && k->vocab_file))
         return GPT2_TOKENS;
     int64_t rows =
         strcmp(type, "HuggingFaceTokenizer") == 0 && k->tokenizer ? maq_model_vocabulary(maq_str_of(k->tokenizer)) : 0;
@@ -234,7 +280,11 @@ static void conclude_vocabulary(struct maq_megatron_reader *r, int64_t tp)
     if (k->padded > 0)
         set_number(r, "--padded-vocab-size", path, k->padded);
     else if (tokens > 0)
-        set_number(r, k->vocabulary > 0 ? "--vocab-size" : "--tokenizer-type", path, tokens);
+        set_number(r,
+                   k->vocabulary > 0   ? "--vocab-size"
+                   : k->tokenizer_type ? "--tokenizer-type"
+                                       : "--vocab-file",
+                   path, tokens);
     set_number(r, "--make-vocab-size-divisible-by", "model.make_vocab_size_divisible_by", k->padded > 0 ? 1 : multiple);
 }
 
@@ -247,7 +297,10 @@ void maq__megatron_conclude(struct maq_megatron_reader *r)
                       : k->fp8_format ? "--fp8-format"
                                       : "--bf16",
                       "plan.precision", precision_of(k));
+    conclude_pattern(r, pp);
     conclude_stages(r, tp, pp);
+    if (k->no_modules)
+        maq__megatron_set(r, "--recompute-modules", "plan.recompute_granularity", "none");
     conclude_layout(r, pp);
     conclude_backends(r);
     conclude_fusion(r);

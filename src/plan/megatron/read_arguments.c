@@ -84,7 +84,8 @@ static const char *list_of(struct maq_megatron_reader *r, const struct maq_megat
     maq_buf_init(&b, LONGEST_LIST);
     maq_buf_addc(&b, '[');
     for (size_t i = 0; i < a->n; i++)
-        maq_buf_addf(&b, "%s%s", i ? "," : "", a->words[i]);
+        if (a->words[i][0] != '\0')
+            maq_buf_addf(&b, "%s%s", b.len > 1 ? "," : "", a->words[i]);
     maq_buf_addc(&b, ']');
     char *text = b.failed ? NULL : maq_arena_strdup(&r->box->arena, (struct maq_str){b.ptr, b.len});
     maq_buf_fini(&b);
@@ -132,6 +133,15 @@ static const char *freq_of(struct maq_megatron_reader *r, const char *text)
     return list;
 }
 
+/* Whether there are words behind an argument, empty ones aside. */
+static bool has_words(const struct maq_megatron_argument *a)
+{
+    size_t i = 0;
+    while (i < a->n && a->words[i][0] == '\0')
+        i++;
+    return i < a->n;
+}
+
 static bool by_rule(struct maq_megatron_reader *r, const struct maq_megatron_argument *a)
 {
     for (size_t i = 0; i < MAQ_COUNT(rules); i++) {
@@ -140,7 +150,9 @@ static bool by_rule(struct maq_megatron_reader *r, const struct maq_megatron_arg
             continue;
         r->kept.chunks |= strcmp(rule->name, NUMBER_OF_CHUNKS) == 0;
         r->kept.graph_scope |= strcmp(rule->path, GRAPH_SCOPE) == 0;
-        if (rule->take != TAKE_FIXED && a->n == 0)
+        if (rule->take == TAKE_LIST && !has_words(a)) /* none of them: its argument takes any number */
+            r->kept.no_modules |= strcmp(rule->path, "plan.recompute_modules") == 0;
+        else if (rule->take != TAKE_FIXED && a->n == 0)
             maq__megatron_bad(r, a->flag, "takes a value", NULL);
         else if (rule->take == TAKE_FIXED && a->n > 0)
             maq__megatron_bad(r, a->flag, "takes no value", NULL);
@@ -250,8 +262,24 @@ static const char *nearest(struct maq_str name)
     return best;
 }
 
+/* Of pretrain_bert.py and pretrain_t5.py alone. */
+static bool of_an_encoder(struct maq_megatron_reader *r, const struct maq_megatron_argument *a)
+{
+    static const char *const names[] = {"bert-no-binary-head", "encoder-num-layers", "decoder-num-layers",
+                                        "decoder-seq-length"};
+    for (size_t i = 0; i < MAQ_COUNT(names); i++)
+        if (maq__megatron_same(a->name, names[i])) {
+            maq__megatron_bad(r, a->flag, "is of an encoder, BERT's or T5's, and models of GPT's kind alone are read",
+                              NULL);
+            return true;
+        }
+    return false;
+}
+
 static void take(struct maq_megatron_reader *r, const struct maq_megatron_argument *a)
 {
+    if (of_an_encoder(r, a))
+        return;
     if (by_rule(r, a) || shared_muon(r, a) || maq__megatron_keep(r, a) || by_field(r, a, "plan") ||
         by_field(r, a, "workload") || by_model(r, a) || says_nothing(a))
         return;
@@ -314,7 +342,7 @@ static struct maq_loaded_megatron *new_box(size_t n_words)
     if (!box)
         return NULL;
     maq_arena_init(&box->arena, 0);
-    box->size = n_words + MAQ_COUNT(defaults) + 24; /* of maq__megatron_conclude() */
+    box->size = n_words + MAQ_COUNT(defaults) + 32; /* of maq__megatron_conclude() */
     box->read.overrides = MAQ_ARENA_NEW(&box->arena, struct maq_override, box->size);
     if (!box->read.overrides) {
         free(box);

@@ -23,10 +23,11 @@ struct maq_loaded_megatron {
 /* Arguments that are kept until the end of the command line. Zero or NULL: not given. */
 struct maq_megatron_kept {
     bool bf16, fp16, fsdp, torch_fsdp, offload, no_gelu, no_swiglu, no_dropout, no_rope;
+    bool no_modules;                           /* the list of recomputed modules is empty */
     bool chunks;                               /* the number of virtual stages is given */
     bool graphs, external_graphs, graph_scope; /* the last: parts of layers that are graphs are given */
     const char *fp8_format, *fp8_recipe, *fp4_format, *strategy, *dispatcher, *flex, *backend, *tokenizer_type,
-        *tokenizer, *layout, *offload_fraction, *graph_impl;
+        *tokenizer, *layout, *offload_fraction, *graph_impl, *pattern, *vocab_file;
     int64_t layers, tp, pp, layers_per_chunk, multiple, vocabulary, padded;
 };
 
@@ -57,7 +58,7 @@ void maq__megatron_set(struct maq_megatron_reader *r, const char *flag, const ch
 
 /* Keeps an argument for maq__megatron_conclude(); false: it is not one of those. */
 bool maq__megatron_keep(struct maq_megatron_reader *r, const struct maq_megatron_argument *a);
-/* Adds the settings that follow from the kept arguments, at most 24. */
+/* Adds the settings that follow from the kept arguments, at most 32. */
 void maq__megatron_conclude(struct maq_megatron_reader *r);
 /* Names of arguments that are kept, in turn; NULL at the end. */
 const char *maq__megatron_kept_name(size_t i);
