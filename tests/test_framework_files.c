@@ -11,6 +11,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -224,12 +226,267 @@ static void test_flags_and_search(void **state)
     maq_job_free(box);
 }
 
+/* ---- torchtitan ---- */
+
+#define TT(text) "titan.toml", "[model]\nname = \"llama3\"\nflavor = \"8B\"\n[training]\nsteps = 1\n" text
+
+static void test_torchtitan(void **state)
+{
+    static const struct expectation cases[] = {
+        {TT("[parallelism]\n"), "job = torchtitan's configuration", false},
+        {TT("[parallelism]\n"), "data_parallel_sharding_strategy = optim_grads_params", false},
+        {TT("seq_len = 4096\nlocal_batch_size = 2\n[parallelism]\n"), "workload.seq_length = 4096  (framework's file)",
+         false},
+        {TT("local_batch_size = 2\n[parallelism]\n"), "workload.global_batch_size = 16", false},
+        {TT("[parallelism]\n"), "plan.micro_batch_size = 8  (framework)", false},
+        {TT("local_batch_size = 2\nglobal_batch_size = 64\n[parallelism]\n"), "plan.micro_batch_size = 2", false},
+        {TT("[parallelism]\ndata_parallel_replicate_degree = 2\ndata_parallel_shard_degree = 4\n"),
+         "num_distributed_optimizer_instances = 2", false},
+        {TT("[parallelism]\ndata_parallel_replicate_degree = 8\ndata_parallel_shard_degree = 1\n"),
+         "data_parallel_sharding_strategy = no_shard", false},
+        {TT("[parallelism]\ntensor_parallel_degree = 2\nenable_async_tensor_parallel = true\n"),
+         "tp_comm_overlap = true", false},
+        {TT("[parallelism]\nenable_async_tensor_parallel = false\n"), "tp_comm_overlap = false", false},
+        {TT("local_batch_size = 8\n[parallelism]\npipeline_parallel_degree = 2\n"
+            "pipeline_parallel_schedule = \"Interleaved1F1B\"\n[activation_checkpoint]\nmode = \"full\"\n"),
+         "virtual_pipeline_model_parallel_size = 2", false},
+        {TT("local_batch_size = 8\n[parallelism]\npipeline_parallel_degree = 2\n"
+            "pipeline_parallel_schedule = \"Interleaved1F1B\"\n[activation_checkpoint]\nmode = \"full\"\n"),
+         "workload.global_batch_size = 32", false},
+        {TT("local_batch_size = 8\n[parallelism]\npipeline_parallel_degree = 2\n[activation_checkpoint]\nmode = "
+            "\"none\"\n"),
+         "reshard_after_forward = false", false},
+        {TT("[parallelism]\npipeline_parallel_schedule = \"Interleaved1F1B\"\n"), "pipeline_schedule = 1f1b", false},
+        {TT("[parallelism]\n"), "recompute_method = block", false}, /* every second layer: 16 of 32 */
+        {TT("[parallelism]\n"), "recompute_num_layers = 16", false},
+        {TT("[parallelism]\n[activation_checkpoint]\nmode = \"selective\"\nselective_ac_option = \"4\"\n"),
+         "recompute_num_layers = 8", false},
+        {TT("[parallelism]\n[activation_checkpoint]\nmode = \"selective\"\nselective_ac_option = \"op\"\n"),
+         "selective_ac_option = op", false},
+        {TT("[parallelism]\n[activation_checkpoint]\nmode = \"full\"\n"), "recompute_method = uniform", false},
+        {TT("[parallelism]\n[compile]\nenable = true\n"), "fused_kernels = true", false},
+        {TT("[parallelism]\n[compile]\nenable = true\ncomponents = [\"loss\"]\n"), "fused_kernels = false", false},
+        {TT("[parallelism]\n[optimizer]\nimplementation = \"foreach\"\n"), "framework.optimizer = foreach", false},
+        {"t.toml",
+         "[model]\nname = \"llama3\"\nflavor = \"8B\"\nconverters = "
+         "[\"quantize.linear.float8\"]\n[training]\n[parallelism]\n"
+         "[quantize.linear.float8]\nenable_fsdp_float8_all_gather = true\n",
+         "plan.precision = fp8-current", false},
+        {"t.toml",
+         "[model]\nname = \"llama3\"\nflavor = \"8B\"\nconverters = "
+         "[\"quantize.linear.float8\"]\n[training]\n[parallelism]\n"
+         "[quantize.linear.float8]\nrecipe_name = \"rowwise\"\n",
+         "plan.precision = fp8-rowwise", false},
+    };
+    (void)state;
+    check_all(cases, COUNT(cases));
+}
+
+/* ---- Hugging Face ---- */
+
+#define TA(text)                                                                                                       \
+    "args.json", "{\"output_dir\": \"x\", \"per_device_train_batch_size\": 2, " text "}", .with_model = true
+#define ACC(text) "acc.yaml", "compute_environment: LOCAL_MACHINE\n" text, .with_model = true
+
+static void test_hugging_face(void **state)
+{
+    static const struct expectation cases[] = {
+        {TA("\"bf16\": true"), .line = "job = Hugging Face's TrainingArguments"},
+        {TA("\"bf16\": true"), .line = "plan.precision = bf16  (framework's file)"},
+        {TA("\"seed\": 1"), .line = "plan.precision = fp32  (framework)"},
+        {TA("\"seed\": 1"), .line = "data_parallel_sharding_strategy = no_shard"},
+        {TA("\"gradient_accumulation_steps\": 4"), .line = "workload.global_batch_size = 64"},
+        {TA("\"gradient_checkpointing\": true"), .line = "recompute_granularity = full"},
+        {TA("\"gradient_checkpointing\": false"), .line = "recompute_granularity = none  (default)"},
+        {TA("\"optim\": \"adamw_bnb_8bit\""), .line = "exp_avg_dtype = int8"},
+        {TA("\"optim\": \"adafactor\""), .line = "plan.optimizer = adafactor"},
+        {TA("\"optim\": \"paged_lion_8bit\""), .line = "plan.optimizer = lion"},
+        {TA("\"fsdp\": \"full_shard auto_wrap\""), .line = "data_parallel_sharding_strategy = optim_grads_params"},
+        {TA("\"fsdp\": \"shard_grad_op\""), .line = "reshard_after_forward = false"},
+        {TA("\"fsdp\": \"\""), .line = "data_parallel_sharding_strategy = no_shard"},
+        {TA("\"fsdp\": \"full_shard\", \"fsdp_config\": {\"activation_checkpointing\": true}"),
+         .line = "recompute_granularity = full"},
+        {TA("\"torch_compile\": true"), .line = "fused_kernels = true"},
+        {TA("\"bf16\": true, \"deepspeed\": {\"zero_optimization\": {\"stage\": 2}, \"bf16\": {\"enabled\": \"auto\"}, "
+            "\"train_micro_batch_size_per_gpu\": \"auto\"}"),
+         .line = "data_parallel_sharding_strategy = optim_grads "},
+        {TA("\"bf16\": true, \"deepspeed\": {\"zero_optimization\": {\"stage\": 2}, \"bf16\": {\"enabled\": "
+            "\"auto\"}}"),
+         .line = "plan.precision = bf16"},
+        {TA("\"bf16\": true, \"deepspeed\": {\"zero_optimization\": {\"stage\": 2}, \"bf16\": {\"enabled\": "
+            "\"auto\"}}"),
+         .line = "main_grads_dtype = bf16"},
+        {TA("\"bf16\": true, \"deepspeed\": {\"zero_optimization\": {\"stage\": 2}, \"bf16\": {\"enabled\": "
+            "\"auto\"}}"),
+         .line = "framework.reduce_bucket_held = true"},
+        {ACC("distributed_type: MULTI_GPU\nmixed_precision: bf16\n"), .line = "job = Accelerate's configuration"},
+        {ACC("distributed_type: MULTI_GPU\nmixed_precision: 'no'\n"), .line = "plan.precision = fp32"},
+        {ACC("distributed_type: MULTI_GPU\nmixed_precision: fp8\n"), .line = "plan.precision = fp8-delayed"},
+        {ACC("distributed_type: FSDP\nfsdp_config: {fsdp_sharding_strategy: SHARD_GRAD_OP}\n"),
+         .line = "reshard_after_forward = false"},
+        {ACC("distributed_type: FSDP\nfsdp_config: {fsdp_sharding_strategy: 1}\n"),
+         .line = "reshard_after_forward = true"},
+        {ACC("distributed_type: FSDP\nfsdp_config: {fsdp_version: 2, fsdp_reshard_after_forward: false}\n"),
+         .line = "reshard_after_forward = false"},
+        {ACC("distributed_type: FSDP\nnum_machines: 4\nfsdp_config: {fsdp_sharding_strategy: HYBRID_SHARD}\n"),
+         .line = "num_distributed_optimizer_instances = 4"},
+        {ACC("distributed_type: DEEPSPEED\ndeepspeed_config: {zero_stage: 1, offload_optimizer_device: cpu}\n"),
+         .line = "optimizer_offload_fraction = 1"},
+        {ACC("distributed_type: FSDP\nparallelism_config: {parallelism_config_tp_size: 2}\n"),
+         .line = "tensor_model_parallel_size = 2"},
+        {ACC("distributed_type: FSDP\nparallelism_config: {parallelism_config_cp_size: 2}\n"),
+         .line = "cp_comm_type = all_gather"},
+        {ACC("distributed_type: NO\ndynamo_config: {dynamo_backend: INDUCTOR}\n"), .line = "fused_kernels = true"},
+    };
+    (void)state;
+    check_all(cases, COUNT(cases));
+}
+
+/* ---- what is built on it ---- */
+
+#define LF(text) "lf.yaml", "model_name_or_path: Qwen/Qwen3-8B\nstage: sft\ntemplate: qwen3\n" text
+#define AX(text) "ax.yaml", "base_model: meta-llama/Llama-3.1-8B\n" text
+
+static void test_fine_tuning(void **state)
+{
+    static const struct expectation cases[] = {
+        {LF("finetuning_type: full\n"), "job = LLaMA-Factory's configuration", false},
+        {LF("finetuning_type: full\n"), "recompute_granularity = full  (framework)", false},
+        {LF("finetuning_type: full\ndisable_gradient_checkpointing: true\n"), "recompute_granularity = none", false},
+        {LF("finetuning_type: full\n"), "workload.seq_length = 2048", false},
+        {LF("finetuning_type: full\ncutoff_len: 512\n"), "workload.seq_length = 512  (framework's file)", false},
+        {LF("finetuning_type: full\nbf16: true\npure_bf16: true\n"), "pure_low_precision = true", false},
+        {LF("bf16: true\n"), "lora_rank = 8", false},
+        {LF("bf16: true\n"), "lora_target_modules = all-linear", false},
+        {LF("lora_rank: 16\nlora_target: q_proj,v_proj\n"), "lora_target_modules = 'q_proj,v_proj'", false},
+        {LF("bf16: true\nquantization_bit: 4\n"), "lora_base_quantization = nf4-double", false},
+        {LF("bf16: true\nquantization_bit: 4\ndouble_quantization: false\n"), "lora_base_quantization = nf4 ", false},
+        {LF("bf16: true\nquantization_bit: 8\n"), "lora_base_quantization = int8", false},
+        {LF("finetuning_type: full\nenable_liger_kernel: true\n"), "loss_function = linear_cross_entropy", false},
+        {LF("finetuning_type: full\ntensor_model_parallel_size: 2\nsequence_parallel: true\n"),
+         "sequence_parallel = true", false},
+        {"v1.yaml", "model: Qwen/Qwen3-8B\nmodel_class: llm\ndist_config: {name: fsdp2}\nmicro_batch_size: 2\n",
+         "data_parallel_sharding_strategy = optim_grads_params", false},
+        {"v1.yaml", "model: Qwen/Qwen3-8B\nmodel_class: llm\ndist_config: {name: fsdp2}\nmicro_batch_size: 2\n",
+         "workload.global_batch_size = 16", false},
+        {AX("bf16: auto\n"), "job = axolotl's configuration", false},
+        {AX("bf16: auto\n"), "pure_low_precision = true", false},
+        {AX("bf16: true\nadapter: lora\n"), "pure_low_precision = false", false},
+        {AX("bf16: true\nfsdp_version: 2\nfsdp_config: {offload_params: false}\n"), "pure_low_precision = false",
+         false},
+        {AX("bf16: true\nfsdp: [full_shard, auto_wrap]\n"), "data_parallel_sharding_strategy = optim_grads_params",
+         false},
+        {AX("bf16: auto\nadapter: qlora\nload_in_4bit: true\nlora_r: 32\nlora_target_linear: true\n"),
+         "lora_base_quantization = nf4-double", false},
+        {AX("bf16: auto\nadapter: qlora\nload_in_4bit: true\nlora_r: 32\nlora_target_linear: true\n"),
+         "lora_target_modules = all-linear", false},
+        {AX("bf16: auto\nadapter: lora\nload_in_8bit: true\nlora_target_modules: [q_proj, o_proj]\n"),
+         "lora_target_modules = 'q_proj,o_proj'", false},
+        {AX("adapter: lora\nlora_target_modules: 'model.layers.[\\d]+.(mlp|self_attn).(up|down|q)_proj'\n"),
+         "lora_target_modules = 'up_proj,down_proj,q_proj'", false},
+        {AX("optimizer: adamw_torch_4bit\n"), "exp_avg_dtype = fp4", false},
+        {AX("plugins: [axolotl.integrations.cut_cross_entropy.CutCrossEntropyPlugin]\n"),
+         "loss_function = cut_cross_entropy", false},
+        {AX("plugins: [axolotl.integrations.liger.LigerPlugin]\nliger_rms_norm: true\nliger_glu_activation: true\n"),
+         "fused_kernels = true", false},
+        {AX("gradient_checkpointing: offload\n"), "cpu_offloading_num_layers = 32", false},
+        {AX("context_parallel_size: 2\nsample_packing: true\n"), "cp_comm_type = all_gather", false},
+        {AX("context_parallel_size: 2\n"), "cp_comm_type = p2p", false},
+    };
+    (void)state;
+    check_all(cases, COUNT(cases));
+}
+
+static void test_others_refused(void **state)
+{
+    static const struct refusal cases[] = {
+        {"t.toml", "[model]\nname = \"flux\"\nflavor = \"dev\"\n[training]\nenable_cpu_offload = true\n[parallelism]\n",
+         "training.enable_cpu_offload is not modelled", 5, 22},
+        {"t.toml", "[model]\nflavor = \"8B\"\nconverters = [\"quantize.grouped_mm.mx\"]\n[training]\n[parallelism]\n",
+         "the converter quantize.grouped_mm.mx is not modelled", 3, 15},
+        {"a.json", "{\"output_dir\": \"x\", \"learning_rate\": 1,\n \"optim\": \"galore_adamw\"}",
+         "galore_adamw is not modelled", 2, 11},
+        {"a.json", "{\"output_dir\": \"x\", \"learning_rate\": 1,\n \"bf16\": true, \"fp16\": true}", "are both on", 2,
+         10},
+        {"a.yaml", "distributed_type: FSDP\nfsdp_config: {fsdp_offload_params: true}\n",
+         "offload_params is not modelled", 2, 36},
+        {"a.yaml", "distributed_type: DEEPSPEED\ndeepspeed_config: {deepspeed_config_file: no/such.json}\n",
+         "there is no file", 2, 43},
+        {"a.yaml", "base_model: x\nrl: dpo\n", "rl is not modelled", 2, 5},
+        {"a.yaml", "base_model: x\nplugins:\n  - a.b.OtherPlugin\n", "the plugin a.b.OtherPlugin is not modelled", 3,
+         5},
+        {"l.yaml", "model_name_or_path: x\nstage: dpo\ntemplate: y\n", "stage is not modelled", 2, 8},
+        {"l.yaml", "model_name_or_path: x\nfinetuning_type: oft\ntemplate: y\n", "finetuning_type oft is not modelled",
+         2, 18},
+    };
+    (void)state;
+    check_refusals(cases, COUNT(cases));
+}
+
+/* ---- files beside each other ---- */
+
+static void write_file(const char *folder, const char *name, const char *text)
+{
+    char path[512];
+    (void)snprintf(path, sizeof path, "%s/%s", folder, name);
+    FILE *f = fopen(path, "w");
+    assert_non_null(f);
+    assert_true(fputs(text, f) >= 0);
+    assert_int_equal(fclose(f), 0);
+}
+
+/* A file that names another from the root of its repository; a job that names one; two that do not agree. */
+static void test_beside(void **state)
+{
+    char folder[] = "/tmp/maq-files-XXXXXX", path[512], list[1100];
+    struct maq_loaded_job *box = NULL;
+    (void)state;
+    assert_non_null(mkdtemp(folder));
+    (void)snprintf(path, sizeof path, "%s/examples", folder);
+    assert_int_equal(mkdir(path, 0700), 0);
+    write_file(folder, "zero3.json", "{\"zero_optimization\": {\"stage\": 3}, \"train_batch_size\": \"auto\"}");
+    write_file(folder, "zero1.json", "{\"zero_optimization\": {\"stage\": 1}, \"train_batch_size\": \"auto\"}");
+    write_file(folder, "examples/a.yaml",
+               "base_model: meta-llama/Llama-3.1-8B\nmicro_batch_size: 2\ndeepspeed: zero3.json\n");
+    (void)snprintf(path, sizeof path, "%s/examples/a.yaml", folder);
+    assert_int_equal(maq_job_load(&box, path, cluster_alone, 1, NULL), MAQ_OK);
+    assert_int_equal(maq_job_get(box)->plan.sharding, MAQ_SHARDING_PARAMS);
+    assert_int_equal(maq_job_get(box)->plan.mbs, 2);
+    assert_true(explains(box, "framework.reduce_bucket_held = true  (deepspeed)"));
+    maq_job_free(box);
+
+    (void)snprintf(list, sizeof list,
+                   "{model: llama-3.1-8b, cluster: 'h100-sxm:8', plan: {mbs: 4}, files: [%s/zero3.json]}", folder);
+    assert_int_equal(maq_job_parse(&box, "job", (struct maq_str){list, strlen(list)}, NULL, 0, NULL), MAQ_OK);
+    assert_int_equal(maq_job_get(box)->plan.sharding, MAQ_SHARDING_PARAMS);
+    assert_int_equal(maq_job_get(box)->plan.mbs, 4);
+    maq_job_free(box);
+
+    /* what the document says itself wins, whatever its name there */
+    (void)snprintf(list, sizeof list,
+                   "{model: llama-3.1-8b, cluster: 'h100-sxm:8', plan: {zero: 2}, files: [%s/zero3.json]}", folder);
+    assert_int_equal(maq_job_parse(&box, "job", (struct maq_str){list, strlen(list)}, NULL, 0, NULL), MAQ_OK);
+    assert_int_equal(maq_job_get(box)->plan.sharding, MAQ_SHARDING_GRADS);
+    maq_job_free(box);
+
+    struct maq_diag *diag = maq_diag_new();
+    (void)snprintf(list, sizeof list,
+                   "{model: llama-3.1-8b, cluster: 'h100-sxm:8', files: [%s/zero3.json, %s/zero1.json]}", folder,
+                   folder);
+    assert_int_equal(maq_job_parse(&box, "job", (struct maq_str){list, strlen(list)}, NULL, 0, diag), MAQ_BAD_INPUT);
+    assert_non_null(strstr(maq_diag_at(diag, 0)->msg.ptr, "is optim here and optim_grads_params in another file"));
+    maq_diag_free(diag);
+    (void)snprintf(list, sizeof list, "rm -r %s", folder);
+    assert_int_equal(system(list), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_deepspeed),
-        cmocka_unit_test(test_deepspeed_refused),
-        cmocka_unit_test(test_unknown),
+        cmocka_unit_test(test_deepspeed),        cmocka_unit_test(test_deepspeed_refused),
+        cmocka_unit_test(test_torchtitan),       cmocka_unit_test(test_hugging_face),
+        cmocka_unit_test(test_fine_tuning),      cmocka_unit_test(test_others_refused),
+        cmocka_unit_test(test_beside),           cmocka_unit_test(test_unknown),
         cmocka_unit_test(test_flags_and_search),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

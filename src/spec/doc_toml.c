@@ -359,6 +359,23 @@ static bool read_list(struct parser *p, struct maq_node *list, uint32_t depth)
     return true;
 }
 
+/* A number, a date, or one of the words that stand without quotes; a date and its time may have one blank between them. */
+static bool is_value(struct maq_str text)
+{
+    static const char *const words[] = {"true", "false", "inf", "nan"};
+    const size_t sign = text.ptr[0] == '+' || text.ptr[0] == '-';
+    const struct maq_str rest = {text.ptr + sign, text.len - sign};
+    for (size_t i = sign ? 2 : 0; i < MAQ_COUNT(words); i++)
+        if (maq_str_is(rest, words[i]))
+            return true;
+    if (rest.len == 0 || rest.ptr[0] < '0' || rest.ptr[0] > '9')
+        return false;
+    for (size_t i = 0; i < rest.len; i++)
+        if (!is_bare(rest.ptr[i]) && !strchr("+.: ", rest.ptr[i]))
+            return false;
+    return true;
+}
+
 static bool read_scalar(struct parser *p, struct maq_node *node)
 {
     const size_t first = p->at;
@@ -368,9 +385,8 @@ static bool read_scalar(struct parser *p, struct maq_node *node)
         p->at--;
     if (p->at == first)
         return fault(p, first, NULL, "there is no value");
-    for (size_t i = first; i < p->at; i++) /* a date and its time may have one blank between them */
-        if (!is_bare(p->text->ptr[i]) && !strchr("+.:", p->text->ptr[i]) && !(p->text->ptr[i] == ' ' && i > first))
-            return fault(p, first, "texts need quotes", "this is no value of TOML");
+    if (!is_value((struct maq_str){p->text->ptr + first, p->at - first}))
+        return fault(p, first, "texts need quotes", "this is no value of TOML");
     node->text = (struct maq_str){maq_arena_strdup(p->arena, (struct maq_str){p->text->ptr + first, p->at - first}),
                                   p->at - first};
     return node->text.ptr ? true : no_memory(p);

@@ -8,6 +8,7 @@
 
 #include "base/check.h"
 #include "base/text.h"
+#include "plan/files/hugging_face.h"
 #include "plan/files/reader.h"
 
 #define MOST_NESTED 8 /* files that name files */
@@ -15,7 +16,8 @@
 
 /* In this order: a file with the keys of two is of the first. */
 static const struct maq_file_form *const forms[] = {
-    &maq_file_deepspeed,
+    &maq_file_megatron,      &maq_file_deepspeed,        &maq_file_accelerate, &maq_file_axolotl,
+    &maq_file_llama_factory, &maq_file_llama_factory_v1, &maq_file_torchtitan, &maq_file_training_arguments,
 };
 
 /* Sections that only a job of maquette has. */

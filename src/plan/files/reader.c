@@ -136,12 +136,17 @@ static bool matches(const char *pattern, const char *key)
 }
 
 /* The row of a key by its own name, or the first with a star that it matches. */
+static const struct maq_file_key *row_in(const struct maq_file_key *row, const char *key, bool star)
+{
+    while (row && row->key && !(star ? matches(row->key, key) : strcmp(row->key, key) == 0))
+        row++;
+    return row && row->key ? row : NULL;
+}
+
 static const struct maq_file_key *row_of(const struct maq_file_form *form, const char *key, bool star)
 {
-    for (const struct maq_file_key *row = form->keys; row->key; row++)
-        if (star ? matches(row->key, key) : strcmp(row->key, key) == 0)
-            return row;
-    return NULL;
+    const struct maq_file_key *own = row_in(form->keys, key, star);
+    return own ? own : row_in(form->more, key, star);
 }
 
 /* Whether some row is of a key below this one. */

@@ -110,7 +110,9 @@ const struct maq_node *maq_file_job_value(const struct maq_file_reader *r, const
 
 void maq_file_framework(struct maq_file_reader *r, const char *name)
 {
-    if (!maq_file_job_value(r, "framework"))
+    const struct maq_node *there = maq_file_job_value(r, "framework");
+    const bool broad = there && there->origin == MAQ_ORIGIN_FRAMEWORK && maq_str_is(there->text, "huggingface");
+    if (!there || broad) /* what a file beside it runs under says more */
         maq_file_set(r, NULL, "framework", name);
 }
 

@@ -297,6 +297,8 @@ void maq__megatron_conclude(struct maq_megatron_reader *r)
                       : k->fp8_format ? "--fp8-format"
                                       : "--bf16",
                       "plan.precision", precision_of(k));
+    if (k->tokenizer_type && strncmp(k->tokenizer_type, "BertWordPiece", 13) == 0)
+        maq__megatron_bad(r, "--tokenizer-type", "is BERT's, and models of GPT's kind alone are read", NULL);
     conclude_pattern(r, pp);
     conclude_stages(r, tp, pp);
     if (k->no_modules)

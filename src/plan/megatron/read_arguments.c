@@ -284,6 +284,8 @@ static void take(struct maq_megatron_reader *r, const struct maq_megatron_argume
         by_field(r, a, "workload") || by_model(r, a) || says_nothing(a))
         return;
     const char *near = nearest(a->name);
+    if (r->unknown.len == 0)
+        r->first_unknown = maq__megatron_place(r, a->flag);
     maq_buf_addf(&r->unknown, "%s--%.*s", r->unknown.len ? ", " : "", (int)a->name.len, a->name.ptr);
     if (near)
         maq_buf_addf(&r->unknown, " (--%s?)", near);
@@ -354,7 +356,15 @@ static struct maq_loaded_megatron *new_box(size_t n_words)
 enum maq_status maq_megatron_read(struct maq_megatron **out, const char *const *words, size_t n_words, bool open,
                                   struct maq_diag *diag)
 {
-    struct maq_megatron_reader r = {.box = new_box(n_words), .open = open, .diag = diag};
+    return maq__megatron_read_placed(out, words, NULL, n_words, open, diag);
+}
+
+enum maq_status maq__megatron_read_placed(struct maq_megatron **out, const char *const *words,
+                                          const struct maq_span *places, size_t n_words, bool open,
+                                          struct maq_diag *diag)
+{
+    struct maq_megatron_reader r = {
+        .box = new_box(n_words), .open = open, .diag = diag, .words = words, .places = places, .n_words = n_words};
     if (!r.box) {
         maq__megatron_no_memory(&r);
         return r.status;
@@ -368,7 +378,7 @@ enum maq_status maq_megatron_read(struct maq_megatron **out, const char *const *
     if (r.kept.layers == 0) /* it describes no model: another part of the job does */
         maq_megatron_drop_model(&r.box->read);
     if (r.status == MAQ_OK && r.unknown.len > 0)
-        maq_diag_add(diag, MAQ_WARNING, MAQ_CODE_MEGATRON_UNKNOWN, (struct maq_span){0}, NULL,
+        maq_diag_add(diag, MAQ_WARNING, MAQ_CODE_MEGATRON_UNKNOWN, r.first_unknown, NULL,
                      "arguments that nothing here knows, taken to change nothing: %s", r.unknown.ptr);
     maq_buf_fini(&r.unknown);
     if (r.status != MAQ_OK)

@@ -36,8 +36,12 @@ struct maq_megatron_reader {
     bool open; /* an open job: settings that a search chooses are left out */
     struct maq_diag *diag;
     struct maq_buf unknown;
+    struct maq_span first_unknown;
     enum maq_status status;
     struct maq_megatron_kept kept;
+    const char *const *words;      /* all of the line, */
+    const struct maq_span *places; /* and where each stands; NULL: on a command line, which has no places */
+    size_t n_words;
 };
 
 /* One argument: its name without dashes, and the words behind it. */
@@ -47,6 +51,13 @@ struct maq_megatron_argument {
     const char *const *words;
     size_t n;
 };
+
+/* maq_megatron_read() of words that stand in a file: faults are at places[i] of words[i]. places NULL: nowhere. */
+enum maq_status maq__megatron_read_placed(struct maq_megatron **out, const char *const *words,
+                                          const struct maq_span *places, size_t n_words, bool open,
+                                          struct maq_diag *diag);
+/* Where an argument stands; nowhere when it is not known. */
+struct maq_span maq__megatron_place(const struct maq_megatron_reader *r, const char *flag);
 
 /* Is `name` this key, '-' and '_' alike? */
 bool maq__megatron_same(struct maq_str name, const char *key);

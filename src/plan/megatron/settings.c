@@ -3,6 +3,8 @@
  * settings.c - appends a setting of a Megatron-LM command line to the result, unless a search chooses it, and reports
  * faults of arguments. See reader.h.
  */
+#include <string.h>
+
 #include "base/check.h"
 #include "plan/codes.h"
 #include "plan/job_build.h"
@@ -23,10 +25,18 @@ void maq__megatron_no_memory(struct maq_megatron_reader *r)
         r->status = maq_no_memory(r->diag, "the arguments");
 }
 
+struct maq_span maq__megatron_place(const struct maq_megatron_reader *r, const char *flag)
+{
+    for (size_t i = 0; r->places && i < r->n_words; i++)
+        if (strcmp(r->words[i], flag) == 0)
+            return r->places[i];
+    return (struct maq_span){0, 0, 0};
+}
+
 void maq__megatron_bad(struct maq_megatron_reader *r, const char *flag, const char *why, const char *hint)
 {
-    r->status =
-        maq_diag_fail(MAQ_BAD_INPUT, r->diag, MAQ_CODE_MEGATRON_FORM, (struct maq_span){0}, hint, "%s %s", flag, why);
+    r->status = maq_diag_fail(MAQ_BAD_INPUT, r->diag, MAQ_CODE_MEGATRON_FORM, maq__megatron_place(r, flag), hint,
+                              "%s %s", flag, why);
 }
 
 void maq__megatron_set(struct maq_megatron_reader *r, const char *flag, const char *path, const char *value)

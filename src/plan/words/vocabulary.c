@@ -100,7 +100,7 @@ void maq_words_set(struct maq_words_reader *r, const char *path, const char *val
     MAQ_ASSERT(r->n < r->size);
     r->failed |= !copy;
     if (copy)
-        r->overrides[r->n++] = (struct maq_override){r->vocabulary->title, path, copy};
+        r->overrides[r->n++] = (struct maq_override){r->word ? r->word : r->vocabulary->title, path, copy};
 }
 
 void maq_words_set_number(struct maq_words_reader *r, const char *path, int64_t value)
@@ -178,6 +178,7 @@ bool maq_words_read(struct maq_words_reader *r, struct maq_str text)
     }
     for (size_t i = 0; i < rows && !r->failed; i++) {
         const struct maq_word *row = &r->vocabulary->words[i];
+        r->word = row->word;
         read_row(r, row, r->texts[i].ptr ? r->texts[i] : maq_str_of(row->def));
     }
     return !r->failed;

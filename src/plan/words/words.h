@@ -83,7 +83,8 @@ struct maq_words_reader {
     struct maq_str *texts;       /* [rows] given, `ptr` NULL where not */
     struct maq_override *overrides;
     size_t n, size;
-    bool failed; /* out of memory */
+    const char *word; /* whose row is read: the flag of what it sets; NULL = of no word */
+    bool failed;      /* out of memory */
 };
 
 /* The plan of a completed job, one word a line. */

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * hugging_face.h - what the files of Hugging Face's libraries and of those built on them have in common: TrainingArguments, LLaMA-Factory,
+ * axolotl and Accelerate say the same things under names of their own. Keys are those of the file at hand; NULL: it has none for it.
+ */
+#ifndef MAQ_PLAN_FILES_HUGGING_FACE_H
+#define MAQ_PLAN_FILES_HUGGING_FACE_H
+
+#include "plan/files/reader.h"
+
+/*
+ * FSDP by the keys of a map of a file ("fsdp_config"), each with or without "fsdp_" before it: strategy, resharding, checkpoints,
+ * parameters on the host. `at` is where FSDP is asked for; `strategy` is what an older way of asking says ("full_shard auto_wrap"), or NULL.
+ */
+void maq_file_fsdp(struct maq_file_reader *r, const struct maq_node *at, const char *map, struct maq_str strategy);
+
+/* bf16 and fp16 as switches; neither: FP32. "auto" is BF16 where the device has it. */
+void maq_file_switches(struct maq_file_reader *r, const char *bf16, const char *fp16);
+
+/* The optimizer by the names of transformers' OptimizerNames, "adamw_bnb_8bit". */
+void maq_file_optim(struct maq_file_reader *r, const struct maq_node *at);
+
+/* Microbatches and how many of them a step has; without the key so many. */
+void maq_file_batch(struct maq_file_reader *r, const char *micro, int64_t otherwise, const char *accumulation);
+
+/* A model by name or folder, unless a flag or another file has one. */
+void maq_file_model(struct maq_file_reader *r, const char *key);
+
+/* LoRA: its rank, and the modules that it adapts ("all", a list, a text with commas), where the method asks for it. */
+void maq_file_lora(struct maq_file_reader *r, const struct maq_node *at, int64_t rank, const struct maq_node *targets,
+                   const char *otherwise);
+
+/* Arguments of the Trainer that change no step: rows behind a form's own. */
+extern const struct maq_file_key maq_file_trainer_keys[];
+
+extern const struct maq_file_form maq_file_training_arguments, maq_file_accelerate, maq_file_llama_factory,
+    maq_file_llama_factory_v1, maq_file_axolotl;
+
+#endif
