@@ -397,6 +397,32 @@ static void test_fine_tuning(void **state)
     check_all(cases, COUNT(cases));
 }
 
+#define NT(text)                                                                                                       \
+    "nt.yaml",                                                                                                         \
+        "model: {dtype: bfloat16, model_config: {hidden_size: 2048, intermediate_size: 8192, num_hidden_layers: 4, "   \
+        "num_attention_heads: 16, vocab_size: 32000, max_position_embeddings: 4096}}\n"                                \
+        "tokens: {micro_batch_size: 2, batch_accumulation_per_replica: 3, sequence_length: 1024}\n" text
+
+static void test_nanotron(void **state)
+{
+    static const struct expectation cases[] = {
+        {NT("parallelism: {dp: 4, pp: 1, tp: 2}\n"), "job = nanotron's configuration", false},
+        {NT("parallelism: {dp: 4, pp: 1, tp: 2}\n"), "workload.global_batch_size = 24", false}, /* 4 x 2 x 3 */
+        {NT("parallelism: {dp: 4, pp: 1, tp: 2}\n"), "sequence_parallel = false", false},
+        {NT("parallelism: {tp: 2, tp_mode: REDUCE_SCATTER}\n"), "sequence_parallel = true", false},
+        {NT("parallelism: {pp: 2}\n"), "pipeline_schedule = gpipe", false},
+        {NT("parallelism: {pp: 2, pp_engine: 1f1b}\n"), "pipeline_schedule = 1f1b", false},
+        {NT("parallelism: {tp: 1}\n"), "pure_low_precision = true", false},
+        {NT("parallelism: {tp: 1}\noptimizer: {accumulate_grad_in_fp32: true, zero_stage: 1}\n"),
+         "pure_low_precision = false", false},
+        {NT("parallelism: {tp: 1}\noptimizer: {accumulate_grad_in_fp32: true, zero_stage: 1}\n"),
+         "data_parallel_sharding_strategy = optim ", false},
+        {NT("parallelism: {recompute_layer: true}\n"), "recompute_granularity = full", false},
+    };
+    (void)state;
+    check_all(cases, COUNT(cases));
+}
+
 static void test_others_refused(void **state)
 {
     static const struct refusal cases[] = {
@@ -483,11 +509,11 @@ static void test_beside(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_deepspeed),        cmocka_unit_test(test_deepspeed_refused),
-        cmocka_unit_test(test_torchtitan),       cmocka_unit_test(test_hugging_face),
-        cmocka_unit_test(test_fine_tuning),      cmocka_unit_test(test_others_refused),
-        cmocka_unit_test(test_beside),           cmocka_unit_test(test_unknown),
-        cmocka_unit_test(test_flags_and_search),
+        cmocka_unit_test(test_deepspeed),      cmocka_unit_test(test_deepspeed_refused),
+        cmocka_unit_test(test_torchtitan),     cmocka_unit_test(test_hugging_face),
+        cmocka_unit_test(test_fine_tuning),    cmocka_unit_test(test_nanotron),
+        cmocka_unit_test(test_others_refused), cmocka_unit_test(test_beside),
+        cmocka_unit_test(test_unknown),        cmocka_unit_test(test_flags_and_search),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -133,6 +133,6 @@ bool maq_file_model_shape(const struct maq_file_reader *r, int64_t *hidden, int6
 
 /* ---- forms ---- */
 
-extern const struct maq_file_form maq_file_deepspeed, maq_file_torchtitan, maq_file_megatron;
+extern const struct maq_file_form maq_file_deepspeed, maq_file_torchtitan, maq_file_megatron, maq_file_nanotron;
 
 #endif
