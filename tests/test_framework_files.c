@@ -423,6 +423,50 @@ static void test_nanotron(void **state)
     check_all(cases, COUNT(cases));
 }
 
+#define NEMO(text)                                                                                                     \
+    "nemo.yaml", "trainer: {precision: bf16}\nexp_manager: {}\nmodel:\n  micro_batch_size: 1\n  global_batch_size: "   \
+                 "64\n  encoder_seq_length: "                                                                          \
+                 "2048\n  num_layers: 4\n  hidden_size: 1024\n  num_attention_heads: 16\n  max_position_embeddings: "  \
+                 "${.encoder_seq_length}\n"                                                                            \
+                 "  ffn_hidden_size: ${multiply:4, ${.hidden_size}}\n  override_vocab_size: 32000\n" text
+#define LIT(text)                                                                                                      \
+    "lit.yaml", "precision: bf16-true\ntrain: {global_batch_size: 16, micro_batch_size: 2, max_seq_length: "           \
+                "512}\n" text
+
+static void test_lightning(void **state)
+{
+    static const struct expectation cases[] = {
+        {NEMO(""), "job = NeMo's configuration", false},
+        {NEMO(""), "plan.precision = bf16", false},
+        {NEMO(""), "workload.seq_length = 2048  (framework's file)", false},
+        {NEMO("  tensor_model_parallel_size: 2\n  sequence_parallel: true\n"), "sequence_parallel = true", false},
+        {NEMO("  pipeline_model_parallel_size: 2\n  virtual_pipeline_model_parallel_size: 2\n"),
+         "virtual_pipeline_model_parallel_size = 2", false},
+        {NEMO(""), "data_parallel_sharding_strategy = no_shard", false},
+        {NEMO("  optim: {name: mcore_distributed_optim, overlap_grad_sync: true}\n"), "overlap_grad_reduce = true",
+         false},
+        {NEMO("  activations_checkpoint_granularity: selective\n"), "recompute_granularity = selective", false},
+        {NEMO("  fp8: true\n"), "plan.precision = fp8-delayed", false},
+        {NEMO("  ub_tp_comm_overlap: true\n  tensor_model_parallel_size: 2\n  sequence_parallel: true\n"),
+         "tp_comm_overlap = true", false},
+        {LIT("checkpoint_dir: checkpoints/meta-llama/Llama-3.1-8B\ndevices: 8\n"), "job = LitGPT's configuration",
+         false},
+        {LIT("checkpoint_dir: checkpoints/meta-llama/Llama-3.1-8B\ndevices: 8\n"), "recompute_granularity = full",
+         false},
+        {LIT("checkpoint_dir: checkpoints/meta-llama/Llama-3.1-8B\ndevices: 8\n"), "pure_low_precision = true", false},
+        {LIT("checkpoint_dir: checkpoints/meta-llama/Llama-3.1-8B\ndevices: 1\n"),
+         "data_parallel_sharding_strategy = no_shard", false},
+        {LIT("checkpoint_dir: checkpoints/meta-llama/Llama-3.1-8B\ndevices: 1\nlora_r: 32\nquantize: bnb.nf4\n"),
+         "lora_target_modules = 'q_proj,v_proj'", false},
+        {LIT("checkpoint_dir: checkpoints/meta-llama/Llama-3.1-8B\ndevices: 1\nlora_r: 32\nquantize: bnb.nf4\n"),
+         "lora_base_quantization = nf4 ", false},
+        {LIT("model_name: tiny-llama-1.1b\ndevices: auto\nnum_nodes: 2\n"), "num_distributed_optimizer_instances = 2",
+         true},
+    };
+    (void)state;
+    check_all(cases, COUNT(cases));
+}
+
 static void test_others_refused(void **state)
 {
     static const struct refusal cases[] = {
@@ -439,6 +483,9 @@ static void test_others_refused(void **state)
         {"a.yaml", "distributed_type: DEEPSPEED\ndeepspeed_config: {deepspeed_config_file: no/such.json}\n",
          "there is no file", 2, 43},
         {"a.yaml", "base_model: x\nrl: dpo\n", "rl is not modelled", 2, 5},
+        {"n.yaml", "trainer: {}\nexp_manager: {}\nmodel:\n  fsdp: true\n  num_layers: 2\n",
+         "model.fsdp is not modelled", 4, 9},
+        {"m.yaml", "MODEL_ARGS:\n  --num-layers: 2\n  --hidden-size: 1 2\n", "--hidden-size takes one value", 3, 3},
         {"a.yaml", "base_model: x\nplugins:\n  - a.b.OtherPlugin\n", "the plugin a.b.OtherPlugin is not modelled", 3,
          5},
         {"l.yaml", "model_name_or_path: x\nstage: dpo\ntemplate: y\n", "stage is not modelled", 2, 8},
@@ -509,11 +556,12 @@ static void test_beside(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_deepspeed),      cmocka_unit_test(test_deepspeed_refused),
-        cmocka_unit_test(test_torchtitan),     cmocka_unit_test(test_hugging_face),
-        cmocka_unit_test(test_fine_tuning),    cmocka_unit_test(test_nanotron),
-        cmocka_unit_test(test_others_refused), cmocka_unit_test(test_beside),
-        cmocka_unit_test(test_unknown),        cmocka_unit_test(test_flags_and_search),
+        cmocka_unit_test(test_deepspeed),        cmocka_unit_test(test_deepspeed_refused),
+        cmocka_unit_test(test_torchtitan),       cmocka_unit_test(test_hugging_face),
+        cmocka_unit_test(test_fine_tuning),      cmocka_unit_test(test_nanotron),
+        cmocka_unit_test(test_lightning),        cmocka_unit_test(test_others_refused),
+        cmocka_unit_test(test_beside),           cmocka_unit_test(test_unknown),
+        cmocka_unit_test(test_flags_and_search),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

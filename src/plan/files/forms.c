@@ -16,9 +16,17 @@
 
 /* In this order: a file with the keys of two is of the first. */
 static const struct maq_file_form *const forms[] = {
-    &maq_file_nanotron,         &maq_file_megatron,   &maq_file_deepspeed,
-    &maq_file_accelerate,       &maq_file_axolotl,    &maq_file_llama_factory,
-    &maq_file_llama_factory_v1, &maq_file_torchtitan, &maq_file_training_arguments,
+    &maq_file_nemo,
+    &maq_file_litgpt,
+    &maq_file_nanotron,
+    &maq_file_megatron,
+    &maq_file_deepspeed,
+    &maq_file_accelerate,
+    &maq_file_axolotl,
+    &maq_file_llama_factory,
+    &maq_file_llama_factory_v1,
+    &maq_file_torchtitan,
+    &maq_file_training_arguments,
 };
 
 /* Sections that only a job of maquette has. */

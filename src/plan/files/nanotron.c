@@ -2,7 +2,7 @@
 /*
  * nanotron.c - nanotron's YAML.
  *
- * Names, defaults and meanings are those of src/nanotron/config at 2411b02 (April 2026), and of what reads them: trainer.py, optim/zero.py,
+ * Names, defaults and meanings are those of its folder config at 2411b02 (April 2026), and of what reads them: trainer.py, optim/zero.py,
  * models/llama.py, models/qwen.py. The number of replicas (dp) is the cluster's.
  *
  *   - model_config is a Llama's, or a Qwen's without bias unless attention_bias says so.

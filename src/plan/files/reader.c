@@ -245,7 +245,7 @@ static void walk(struct maq_file_reader *r, const struct maq_node *map, const ch
             walk(r, n, key);
         else if (row)
             take(r, n, key, row);
-        else if (!maq_node_is_null(n))
+        else if (!maq_node_is_null(n) && !(r->form->knows && r->form->knows(key)))
             note_unknown(r, n, key);
     }
 }

@@ -69,6 +69,7 @@ struct maq_file_form {
     const char *title;                      /* "DeepSpeed's configuration" */
     const char *told_by;                    /* "a,b|c": top-level keys; all of one of these lists are there */
     const struct maq_file_key *keys, *more; /* more: rows behind the form's own; NULL: none */
+    bool (*knows)(const char *key);         /* NULL: no other keys. Whether conclude() asks for a key that has no row */
     /* May be NULL. What follows from several keys; before the settings of single ones, which win. */
     void (*conclude)(struct maq_file_reader *r);
 };
@@ -133,6 +134,7 @@ bool maq_file_model_shape(const struct maq_file_reader *r, int64_t *hidden, int6
 
 /* ---- forms ---- */
 
-extern const struct maq_file_form maq_file_deepspeed, maq_file_torchtitan, maq_file_megatron, maq_file_nanotron;
+extern const struct maq_file_form maq_file_deepspeed, maq_file_torchtitan, maq_file_megatron, maq_file_nanotron,
+    maq_file_nemo, maq_file_litgpt;
 
 #endif
