@@ -467,6 +467,34 @@ static void test_lightning(void **state)
     check_all(cases, COUNT(cases));
 }
 
+#define MT(text)                                                                                                       \
+    "mt.yml", "base_config: base.yml\nmodel_name: llama3.1-8b\nper_device_batch_size: 1\nmax_target_length: "          \
+              "2048\n" text
+
+static void test_maxtext(void **state)
+{
+    static const struct expectation cases[] = {
+        {MT(""), "job = MaxText's configuration", false},
+        {MT(""), "data_parallel_sharding_strategy = optim_grads_params", false}, /* ici_fsdp_parallelism: -1 */
+        {MT(""), "num_distributed_optimizer_instances = 1", false},
+        {MT(""), "workload.global_batch_size = 8", false},
+        {MT(""), "recompute_granularity = full", false},
+        {MT("gradient_accumulation_steps: 4\n"), "workload.global_batch_size = 32", false},
+        {MT("ici_tensor_parallelism: 2\n"), "tensor_model_parallel_size = 2", false},
+        {MT("ici_tensor_parallelism: 2\n"), "plan.micro_batch_size = 2", false}, /* 1 x 8 devices / 4 replicas */
+        {MT("ici_data_parallelism: 2\n"), "num_distributed_optimizer_instances = 2", false},
+        {MT("ici_data_parallelism: -1\nici_fsdp_parallelism: 1\n"), "data_parallel_sharding_strategy = no_shard",
+         false},
+        {MT("ici_context_parallelism: 2\ncontext_parallel_strategy: ring\n"), "cp_comm_type = p2p", false},
+        {MT("quantization: te_fp8_delayedscaling\n"), "plan.precision = fp8-delayed", false},
+        {MT("weight_dtype: bfloat16\n"), "pure_low_precision = true", false},
+        {MT("attention: dot_product\n"), "attention_backend = unfused", false},
+        {MT("use_iota_embed: false\n"), "framework.embeds_by_product = false", false},
+    };
+    (void)state;
+    check_all(cases, COUNT(cases));
+}
+
 static void test_others_refused(void **state)
 {
     static const struct refusal cases[] = {
@@ -482,6 +510,8 @@ static void test_others_refused(void **state)
          "offload_params is not modelled", 2, 36},
         {"a.yaml", "distributed_type: DEEPSPEED\ndeepspeed_config: {deepspeed_config_file: no/such.json}\n",
          "there is no file", 2, 43},
+        {"m.yml", "base_config: base.yml\nper_device_batch_size: 1\nremat_policy: custom\n",
+         "remat_policy custom is not modelled", 3, 15},
         {"a.yaml", "base_model: x\nrl: dpo\n", "rl is not modelled", 2, 5},
         {"n.yaml", "trainer: {}\nexp_manager: {}\nmodel:\n  fsdp: true\n  num_layers: 2\n",
          "model.fsdp is not modelled", 4, 9},
@@ -556,12 +586,12 @@ static void test_beside(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_deepspeed),        cmocka_unit_test(test_deepspeed_refused),
-        cmocka_unit_test(test_torchtitan),       cmocka_unit_test(test_hugging_face),
-        cmocka_unit_test(test_fine_tuning),      cmocka_unit_test(test_nanotron),
-        cmocka_unit_test(test_lightning),        cmocka_unit_test(test_others_refused),
-        cmocka_unit_test(test_beside),           cmocka_unit_test(test_unknown),
-        cmocka_unit_test(test_flags_and_search),
+        cmocka_unit_test(test_deepspeed),      cmocka_unit_test(test_deepspeed_refused),
+        cmocka_unit_test(test_torchtitan),     cmocka_unit_test(test_hugging_face),
+        cmocka_unit_test(test_fine_tuning),    cmocka_unit_test(test_maxtext),
+        cmocka_unit_test(test_nanotron),       cmocka_unit_test(test_lightning),
+        cmocka_unit_test(test_others_refused), cmocka_unit_test(test_beside),
+        cmocka_unit_test(test_unknown),        cmocka_unit_test(test_flags_and_search),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

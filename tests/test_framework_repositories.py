@@ -29,6 +29,7 @@ SETS = (
     ("LLaMA-Factory", r"examples/.*\.(ya?ml|json)", r"multi_tokens|/inference/|merge_lora|export_lora|tokens_cfg"),
     ("Megatron-LM", r"tests/functional_tests/.*/model_config\.yaml", None),
     ("nanotron", r"examples/.*\.ya?ml", None),
+    ("maxtext", r"src/maxtext/configs/(gpu|tpu)/.*\.yml", r"inference"),
     ("litgpt", r"config_hub/.*\.yaml", None),
     ("NeMo-Framework-Launcher", r"launcher_scripts/conf/training/(gpt3|llama|mixtral|mistral|nemotron|qwen2|falcon|baichuan2|chatglm|grok|starcoder2)/.*\.yaml", None),
 )

@@ -247,14 +247,16 @@ static enum maq_status lay_over(struct maq_doc *doc, const struct maq_override *
 static enum maq_status read_files(struct maq_loaded_job *box, const char *path, const struct maq_override *overrides,
                                   size_t n_overrides, struct maq_diag *diag)
 {
-    const char *model = NULL;
+    const char *model = NULL, *cluster = NULL;
     for (size_t i = 0; i < n_overrides; i++) {
         if (strcmp(overrides[i].path, "files") == 0)
             MAQ_TRY(maq_doc_set_value(&box->doc, "files", overrides[i].value, overrides[i].flag, diag));
         if (strcmp(overrides[i].path, "model") == 0)
             model = overrides[i].value;
+        if (strcmp(overrides[i].path, "cluster") == 0)
+            cluster = overrides[i].value;
     }
-    return maq_files_read(&box->file, &box->doc, path, model, box->open, diag);
+    return maq_files_read(&box->file, &box->doc, path, model, cluster, box->open, diag);
 }
 
 static enum maq_status finish(struct maq_loaded_job **out, struct maq_loaded_job *box, enum maq_status status,

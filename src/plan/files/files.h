@@ -24,9 +24,9 @@
 /*
  * Makes a job of `doc`, which was read from `path` (NULL: from text), where it is a framework's file, and adds what `files` names.
  * *title gets what the file is ("DeepSpeed's configuration", static), NULL where it is a job or a model. open: what a search decides is
- * left out. `model` is what a flag says of the model, NULL where none does.
+ * left out. `model` and `cluster` are what flags say of them, NULL where none does.
  */
-enum maq_status maq_files_read(const char **title, struct maq_doc *doc, const char *path, const char *model, bool open,
-                               struct maq_diag *diag);
+enum maq_status maq_files_read(const char **title, struct maq_doc *doc, const char *path, const char *model,
+                               const char *cluster, bool open, struct maq_diag *diag);
 
 #endif

@@ -16,17 +16,10 @@
 
 /* In this order: a file with the keys of two is of the first. */
 static const struct maq_file_form *const forms[] = {
-    &maq_file_nemo,
-    &maq_file_litgpt,
-    &maq_file_nanotron,
-    &maq_file_megatron,
-    &maq_file_deepspeed,
-    &maq_file_accelerate,
-    &maq_file_axolotl,
-    &maq_file_llama_factory,
-    &maq_file_llama_factory_v1,
-    &maq_file_torchtitan,
-    &maq_file_training_arguments,
+    &maq_file_maxtext,          &maq_file_nemo,       &maq_file_litgpt,
+    &maq_file_nanotron,         &maq_file_megatron,   &maq_file_deepspeed,
+    &maq_file_accelerate,       &maq_file_axolotl,    &maq_file_llama_factory,
+    &maq_file_llama_factory_v1, &maq_file_torchtitan, &maq_file_training_arguments,
 };
 
 /* Sections that only a job of maquette has. */
@@ -166,8 +159,8 @@ static void read_list(struct maq_file_reader *r, const struct maq_node *list)
         maq_file_beside(r, n);
 }
 
-enum maq_status maq_files_read(const char **title, struct maq_doc *doc, const char *path, const char *model, bool open,
-                               struct maq_diag *diag)
+enum maq_status maq_files_read(const char **title, struct maq_doc *doc, const char *path, const char *model,
+                               const char *cluster, bool open, struct maq_diag *diag)
 {
     static const struct maq_file_key no_keys[] = {MAQ_FILE_END};
     static const struct maq_file_form job = {.title = "a job", .keys = no_keys};
@@ -177,8 +170,14 @@ enum maq_status maq_files_read(const char **title, struct maq_doc *doc, const ch
         return MAQ_OK;
     struct maq_node *list = take_files(root);
     const struct maq_file_form *form = is_job(root) ? NULL : form_of(root);
-    struct maq_file_reader r = {
-        .form = form ? form : &job, .root = root, .path = path, .job = doc, .model = model, .open = open, .diag = diag};
+    struct maq_file_reader r = {.form = form ? form : &job,
+                                .root = root,
+                                .path = path,
+                                .job = doc,
+                                .model = model,
+                                .cluster = cluster,
+                                .open = open,
+                                .diag = diag};
     if (form) {
         struct maq_node *fresh = MAQ_ARENA_NEW(&doc->arena, struct maq_node, 1);
         if (!fresh)

@@ -79,7 +79,8 @@ struct maq_file_reader {
     struct maq_node *root; /* of the file */
     const char *path;      /* of the file; NULL: text */
     struct maq_doc *job;   /* what is made */
-    const char *model;     /* what a flag says of the model; NULL: nothing */
+    const char *model;     /* what flags say of the model, */
+    const char *cluster;   /* and of the cluster; NULL: nothing */
     const char *framework; /* profile of the outermost form: a file beside it does not choose another */
     bool open;             /* a search decides the rest */
     bool beside;           /* named by another file, which goes on to say the rest */
@@ -135,6 +136,6 @@ bool maq_file_model_shape(const struct maq_file_reader *r, int64_t *hidden, int6
 /* ---- forms ---- */
 
 extern const struct maq_file_form maq_file_deepspeed, maq_file_torchtitan, maq_file_megatron, maq_file_nanotron,
-    maq_file_nemo, maq_file_litgpt;
+    maq_file_nemo, maq_file_litgpt, maq_file_maxtext;
 
 #endif
