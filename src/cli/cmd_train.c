@@ -206,16 +206,14 @@ const struct cli_command cli_train = {
     .args = "[JOB.yaml|FILE...] [OPTION...] [-- pretrain_gpt.py ARGUMENT...]",
     .summary = "predict a training step: time, throughput, memory, where the time goes",
     .about =
-        "Predicts one training step of a job on a cluster. The job is a file (`-` reads standard input), options, "
-        "or both: options win. Files of DeepSpeed, Accelerate and others are read in its place "
-        "(docs/framework-files.md). Behind `--` may stand the command line of a Megatron-LM script, as it is. Exit "
-        "status 1 when the plan does not fit in memory; the report then says by how "
-        "much and what would make it fit.\n",
+        "Predicts one training step of a job on a cluster. The job is a file (`-` reads standard input), files of a "
+        "framework (docs/framework-files.md), options, or both: options win. Behind `--` may stand the command line "
+        "of a Megatron-LM script, as it is. Exit status 1 when the plan does not fit in memory; the report then says "
+        "by how much and what would make it fit.\n",
     .examples = "  maquette train examples/llama3-405b-16k.yaml\n"
                 "  maquette train --model llama-3.1-8b --cluster h100-sxm:8 --zero 3 --seq 8192 --gbs 64\n"
                 "  maquette train job.yaml --tp 4 --recompute selective --trace step.pftrace\n"
                 "  maquette train job.yaml --html step.html\n"
-                "  maquette train ds_config.json --model llama-3.1-8b --cluster h100-sxm:8\n"
                 "  maquette train --cluster h100-sxm:8 -- pretrain_gpt.py --num-layers 24 --hidden-size 2048 \\\n"
                 "    --num-attention-heads 16 --seq-length 2048 --max-position-embeddings 2048 --vocab-size 50304 \\\n"
                 "    --micro-batch-size 4 --global-batch-size 128 --bf16\n",

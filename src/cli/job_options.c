@@ -167,7 +167,7 @@ static enum maq_status add_files(struct cli *cli)
         list = cli_printf(cli, "%s%s\"%s\"", list, *list ? ", " : "", cli->args[i]);
     }
     list = list ? cli_printf(cli, "[%s]", list) : NULL;
-    return list ? cli_add_override(cli, cli->args[1], "files", list) : MAQ_NO_MEMORY;
+    return list ? cli_add_override(cli, "FILE", "files", list) : MAQ_NO_MEMORY;
 }
 
 enum maq_status cli_load_job(struct maq_loaded_job **out, struct cli *cli, const char *path, bool open)

@@ -303,7 +303,7 @@ static struct maq_node *read_value(struct parser *p, uint32_t depth);
 
 static bool set_key(struct parser *p, struct maq_node *map, uint32_t depth)
 {
-    struct key k;
+    struct key k = {.n = 0};
     if (!read_key(p, &k))
         return false;
     if (look(p, 0) != '=')
@@ -430,7 +430,7 @@ static struct maq_node *read_header(struct parser *p, struct maq_node *root)
 {
     const bool entry = take_text(p, "[[");
     struct maq_node *map = root;
-    struct key k;
+    struct key k = {.n = 0};
     p->at += !entry;
     if (!read_key(p, &k))
         return NULL;
