@@ -151,6 +151,7 @@ static void test_deepspeed(void **state)
          .line = "plan.precision = bf16  (default)"},
         /* the rest */
         {DS("{\"train_batch_size\": 8, \"optimizer\": {\"type\": \"SGD\"}}"), .line = "plan.optimizer = sgd"},
+        {DS("{\"train_batch_size\": 8, \"optimizer\": {\"type\": \"Lion\"}}"), .line = "plan.optimizer = lion"},
         {DS("{\"train_batch_size\": 8, \"tensor_parallel\": {\"autotp_size\": 2}}"),
          .line = "tensor_model_parallel_size = 2"},
         {DS("{\"train_batch_size\": 8, \"tensor_parallel\": {\"autotp_size\": 2}}"),

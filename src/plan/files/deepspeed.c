@@ -57,7 +57,7 @@ static const struct maq_file_key keys[] = {
     MAQ_FILE_IDLE("torch_autocast.*"),
     /* the optimizer */
     MAQ_FILE_MAP("optimizer.type", "plan.optimizer",
-                 "Adam=adam|AdamW=adam|FusedAdam=adam|CPUAdam=adam|DeepSpeedCPUAdam=adam|SGD=sgd|Muon=muon"),
+                 "Adam=adam|AdamW=adam|FusedAdam=adam|CPUAdam=adam|DeepSpeedCPUAdam=adam|SGD=sgd|Muon=muon|Lion=lion"),
     MAQ_FILE_IDLE("optimizer.*"), MAQ_FILE_IDLE("scheduler"),
     /* other cuts */
     MAQ_FILE_SET("tensor_parallel.autotp_size", "plan.tensor_model_parallel_size"), MAQ_FILE_IDLE("tensor_parallel.*"),

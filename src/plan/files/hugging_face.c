@@ -291,6 +291,8 @@ static const struct maq_file_key keys[] = {
     MAQ_FILE_SET("max_length", "workload.seq_length"),
     MAQ_FILE_SET("block_size", "workload.seq_length"),
     MAQ_FILE_IDLE("packing"), /* what is not packed is taken to fill its sequence */
+    MAQ_FILE_MAP("attn_implementation", "plan.attention_backend",
+                 "flash_attention_2=flash2|flash_attention_3=flash|sdpa=flash2|eager=unfused"),
     MAQ_FILE_KEEP("use_peft"),
     MAQ_FILE_KEEP("lora_r"),
     MAQ_FILE_KEEP("lora_target_modules"),
