@@ -1,30 +1,53 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * allocator.h - a model of PyTorch's CUDA caching allocator: what is reserved for what is allocated.
+ * allocator.h - PyTorch's CUDA caching allocator, replayed: what it reserves for a sequence of allocations and frees.
  *
- * Facts (c10/cuda/CUDACachingAllocator.cpp): sizes are rounded up to 512 bytes; requests up to 1 MiB come
- * from 2 MiB segments, up to 10 MiB from 20 MiB segments, larger ones get segments of their own rounded up to
- * 2 MiB; a free block is split when what remains is over 512 bytes (small pool) or 1 MiB (large pool);
- * neighbours of one segment merge when free; segments go back to the driver only when an allocation fails.
+ * Facts (c10/cuda/CUDACachingAllocator.cpp, PyTorch 2.11): a size is rounded up to 512 bytes; what is then at most 1 MiB comes from
+ * segments of 2 MiB, less than 10 MiB from segments of 20 MiB, and larger ones get segments of their own, rounded up to 2 MiB. Each stream
+ * has free blocks of its own, small and large ones apart. The smallest that is large enough is taken, of equal ones that with the
+ * lowest address (BlockComparatorSize()); its end is split off when that has 512 bytes (small) or more than 1 MiB (large). Neighbours of
+ * one segment join when both are free. Segments go back to the driver only when an allocation fails, which never happens here.
+ *
+ * A new segment lies behind all earlier ones, as from cudaMalloc() of an empty device, and of the zero-GPU device (shim/core/memory.c).
+ *
+ * Not replayed: garbage_collection_threshold, which does nothing before a program sets a memory fraction; private pools of CUDA graphs; blocks
+ * that wait for an event of another stream (who replays them, releases them later).
  */
 #ifndef MAQ_GRAPH_ALLOCATOR_H
 #define MAQ_GRAPH_ALLOCATOR_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "maquette/diag.h"
 
+/* What PYTORCH_CUDA_ALLOC_CONF says; all zero is its default. */
+struct maq_allocator_options {
+    bool
+        expandable_segments; /* one segment for each stream and pool, which grows by 2 MiB (small) or 20 MiB; ends are always split off */
+    double
+        max_split_size; /* bytes; blocks from that size on are neither split nor given to smaller requests; 0 = no such size */
+    uint32_t
+        roundup_power2_divisions; /* steps from one power of two to the next that sizes are rounded up to; 0 = none */
+};
+
+/* Streams that memory is allocated for. */
+#define MAQ_ALLOCATOR_STREAMS 4
+
 /* Bytes that a tensor occupies. */
 double maq_allocator_round(double bytes);
 
-/* Replays allocations and frees exactly. A sequence is freed with maq_allocator_free. */
 struct maq_allocator;
-struct maq_allocator *maq_allocator_new(void);
+/* NULL when out of host memory. `options` may be NULL. */
+struct maq_allocator *maq_allocator_new(const struct maq_allocator_options *options);
 void maq_allocator_free(struct maq_allocator *a);
-/* Handle of a block (never 0), or 0 when out of host memory. */
-uint32_t maq_allocator_alloc(struct maq_allocator *a, double bytes);
+/* Handle of a block (never 0) of a stream below MAQ_ALLOCATOR_STREAMS, or 0 when out of host memory. */
+uint32_t maq_allocator_alloc(struct maq_allocator *a, uint32_t stream, double bytes);
 void maq_allocator_release(struct maq_allocator *a, uint32_t block);
+/* Where a block lies: 0 is the first byte of the first segment. */
+double maq_allocator_address(const struct maq_allocator *a, uint32_t block);
+
 struct maq_allocator_stats {
     double allocated, reserved, peak_allocated, peak_reserved;
     double waste,

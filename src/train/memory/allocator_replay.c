@@ -61,7 +61,7 @@ static uint32_t take(struct replay *r, double bytes)
 {
     if (bytes <= 0)
         return 0;
-    uint32_t block = maq_allocator_alloc(r->a, bytes);
+    uint32_t block = maq_allocator_alloc(r->a, 0, bytes);
     r->failed |= block == 0;
     return block;
 }
@@ -444,7 +444,7 @@ bool maq_replay_stage(struct maq_replayed *out, const struct maq_blueprint *bp, 
                       const struct maq_held_states *held)
 {
     struct replay r = {
-        .bp = bp, .a = maq_allocator_new(), .tensors = maq_gradients_come(bp->job) && !bp->job->plan.fused_kernels};
+        .bp = bp, .a = maq_allocator_new(NULL), .tensors = maq_gradients_come(bp->job) && !bp->job->plan.fused_kernels};
     uint32_t slots = bp->schedule->n_positions * bp->schedule->microbatches;
     r.live = calloc(slots, sizeof *r.live);
     r.failed = !r.a || !r.live;
