@@ -15,16 +15,18 @@ from cli_case import Scratch, Tap  # noqa: E402
 
 # Percent of the allocated peak, and of what is reserved: what was seen, rounded up.
 SAMPLE = [
-    ("ddp-llama-2x1024", 2, 16),
-    ("ddp-mistral-2x1024", 2, 16),
-    ("ddp-qwen3-2x512-views", 2, 16),
-    ("ddp-deep-2x1024-ac_full", 2, 16),
-    ("ddp-llama-2x1024-accumulate_3", 2, 6),
-    ("ddp-deep-2x512-optimizer_foreach", 3, 6),
-    ("fsdp2-llama-2x1024", 2, 6),
-    ("fsdp2-qwen3-2x512-reduce_fp32", 2, 6),
-    ("fsdp2-llama-2x1024-pure", 2, 6),
-    ("fsdp1-llama-2x1024-ac_full", 2, 16),
+    ("ddp-llama-2x1024", 0.5, 1),
+    ("ddp-mistral-2x1024", 0.5, 1),
+    ("ddp-qwen3-2x512-views", 0.5, 1),
+    ("ddp-deep-2x1024-ac_full", 1, 1),
+    ("ddp-llama-2x1024-accumulate_3", 0.5, 1),
+    ("ddp-deep-2x512-optimizer_foreach", 0.5, 3),
+    ("fsdp2-llama-2x1024", 0.5, 1),
+    ("fsdp2-qwen3-2x512-reduce_fp32", 0.5, 1),
+    ("fsdp2-llama-2x1024-pure", 0.5, 2),
+    ("fsdp1-llama-2x1024-ac_full", 2, 1),
+    ("trainer-ddp-deep-4x512", 0.5, 1),
+    ("trainer-ddp-moe-2x1024", 1, 2),
     ("trainer-ddp-wide-2x1024-lora_16", 3, 8),
     ("trainer-ds-llama-2x1024-zero_2", 3, 16),
 ]

@@ -141,9 +141,13 @@ struct maq_framework {
      * (the models of Hugging Face). gate_apart: the activated half of a gated activation is kept besides its inputs. root_unit:
      * FSDP wraps layers, and what is left, embedding, last norm and output, is one unit that is gathered from the first
      * operation to the last. reduce_bucket_held: the flat buffer that gradients are reduced in is there all through the backward
-     * pass. adapters_widen: an adapter in 4 bytes reads a widened copy of its input.
+     * pass. adapters_widen: an adapter in 4 bytes reads a widened copy of its input. flat_parameters: a unit of FSDP is one
+     * parameter (FullyShardedDataParallel), not one for each of its own (fully_shard()). meta_init: parameters are filled when they are
+     * shards already; else a unit is on the device whole before it is cut. find_unused_parameters: DistributedDataParallel's argument;
+     * outputs_in_fp32: what the model returns is copied to 4 bytes (accelerate's convert_outputs_to_fp32()).
      */
     bool autocast, norms_apart, gate_apart, root_unit, reduce_bucket_held, adapters_widen;
+    bool flat_parameters, meta_init, find_unused_parameters, outputs_in_fp32;
     int gradient_buckets; /* enum maq_gradient_buckets */
     /* ZeRO-1 and -2: members of a shard group broadcast what they updated, one after the other, instead of an all-gather. */
     bool broadcasts_parameters;

@@ -375,3 +375,10 @@ struct maq_allocator_stats maq_allocator_stats(const struct maq_allocator *a)
     return (struct maq_allocator_stats){(double)a->allocated,     (double)a->reserved, (double)a->peak_allocated,
                                         (double)a->peak_reserved, (double)a->waste,    (double)a->peak_waste};
 }
+
+void maq_allocator_reset_peaks(struct maq_allocator *a)
+{
+    a->peak_allocated = a->allocated;
+    a->peak_waste = a->waste;
+    a->peak_reserved = a->reserved;
+}

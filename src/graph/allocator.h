@@ -54,5 +54,7 @@ struct maq_allocator_stats {
         peak_waste; /* of what is allocated, bytes that nobody asked for: ends too small to be split off; at its peak */
 };
 struct maq_allocator_stats maq_allocator_stats(const struct maq_allocator *a);
+/* Peaks begin anew with what is there (torch.cuda.reset_peak_memory_stats()). */
+void maq_allocator_reset_peaks(struct maq_allocator *a);
 
 #endif

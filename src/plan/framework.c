@@ -135,6 +135,14 @@ struct framework_reader {
                        .doc = "reduce_bucket_size is there all through the backward pass"),                            \
         MAQ_FIELD_BOOL(T, at adapters_widen, "adapters_widen",                                                         \
                        .doc = "LoRA: an adapter keeps a copy of its input in 4 bytes"),                                \
+        MAQ_FIELD_BOOL(T, at flat_parameters, "flat_parameters",                                                       \
+                       .doc = "FSDP: a unit is one parameter, as in FullyShardedDataParallel"),                        \
+        MAQ_FIELD_BOOL(T, at meta_init, "meta_init",                                                                   \
+                       .doc = "FSDP: parameters are made as shards, no unit is on the device whole before that"),      \
+        MAQ_FIELD_BOOL(T, at find_unused_parameters, "find_unused_parameters",                                         \
+                       .doc = "DistributedDataParallel looks for parameters without gradient, and keeps its buckets"), \
+        MAQ_FIELD_BOOL(T, at outputs_in_fp32, "outputs_in_fp32",                                                       \
+                       .doc = "what the model returns is copied to 4 bytes, logits too"),                              \
         MAQ_FIELD_ENUM(T, at gradient_buckets, "gradient_buckets", bucket_names,                                       \
                        .doc = "what DistributedDataParallel reduces gradients out of"),                                \
         MAQ_FIELD_BOOL(T, at broadcasts_parameters, "broadcasts_parameters",                                           \

@@ -51,18 +51,26 @@ static void add_fragmentation(struct maq_stage_result *st, double bytes)
 static double cached_bytes(const struct maq_stage_result *st, const struct maq_blueprint *bp, uint32_t stage,
                            const struct maq_replayed *r)
 {
-    double ahead = maq_stage_ahead_bytes(bp, stage), pools = r->gather_pool + maq_stage_gradient_pool(st, bp, stage);
+    double ahead = maq_stage_ahead_bytes(bp, stage), gathers = r->gather_pool + maq_stage_gradient_pool(st, bp, stage),
+           pools = r->streams ? 0 : gathers;
     double empty = r->reserved - r->allocated + pools - ahead, whole = r->reserved + pools - st->allocated_bytes;
     return r->whole ? fmax(whole, 0) : empty;
 }
 
-/* Ends of blocks count as allocated, as PyTorch counts them. A plan is held against the device without them. */
-static void count_waste(struct maq_stage_result *st, const struct maq_replayed *r)
+/*
+ * Ends of blocks count as allocated, as PyTorch counts them; where every request of the program is known, all is as it comes out there.
+ * A plan is held against the device without those ends.
+ */
+static void count_requests(struct maq_stage_result *st, const struct maq_replayed *r)
 {
     if (!r->whole)
         return;
-    st->bytes[MAQ_MEM_TRANSIENT] += r->waste;
-    st->allocated_bytes += r->waste;
+    double more = r->streams ? r->allocated - st->allocated_bytes : r->waste;
+    double least = st->bytes[MAQ_MEM_TRANSIENT] + more;
+    st->bytes[MAQ_MEM_TRANSIENT] = fmax(least, 0);
+    st->bytes[MAQ_MEM_ACTIVATIONS] += fmin(least, 0);
+    st->allocated_bytes += more;
+    st->needed_bytes += more - r->waste;
 }
 
 /* The allocator is replayed for the stages at the ends and the fullest one; those between are like the fullest. */
@@ -79,7 +87,7 @@ static enum maq_status replay_allocator(struct maq_train_result *r, const struct
         struct maq_replayed replayed_stage;
         if (!maq_replay_stage(&replayed_stage, bp, replayed[i], &held))
             return MAQ_NO_MEMORY;
-        count_waste(st, &replayed_stage);
+        count_requests(st, &replayed_stage);
         add_fragmentation(st, cached_bytes(st, bp, replayed[i], &replayed_stage));
     }
     for (uint32_t s = 1; s < last; s++)

@@ -34,7 +34,8 @@ struct maq_replayed {
     double allocated, reserved; /* peaks of the stream of the passes */
     double waste;               /* of what is allocated: ends of blocks that nobody asked for */
     double gather_pool;         /* what FSDP's stream of gathers reserves besides */
-    bool whole;                 /* all that the program allocates is in it, and not the sequence of a pass alone */
+    bool whole;                 /* all that the program allocates is in it, and not the sequence of a pass alone; */
+    bool streams;               /* also on FSDP's streams: `allocated` is what the program's own count would be */
 };
 /* False when out of memory. */
 bool maq_replay_stage(struct maq_replayed *out, const struct maq_blueprint *bp, uint32_t stage,

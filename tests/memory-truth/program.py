@@ -8,9 +8,9 @@ Nothing here knows of maquette. At the end it prints what PyTorch's allocator co
 import functools
 import json
 import os
+import select
 import sys
 import tempfile
-import time
 
 import torch
 import torch.distributed as dist
@@ -18,7 +18,8 @@ import transformers
 
 STEPS = 4
 # DistributedDataParallel builds its buckets anew in the second step, and the old ones live until the watchdog of its process group looks again,
-# ten times a second. Steps on a GPU take that long; here there is a pause, and what counts is what follows.
+# ten times a second. Steps on a GPU take that long; here there is a pause, and what counts is what follows. It waits for a descriptor: a
+# sleep of a thread that drives the zero-GPU device takes virtual time, and the watchdog is on the real clock.
 FIRST, PAUSE = 2, 1.0
 
 
@@ -142,6 +143,11 @@ def sync(job, model, last):
         model.require_backward_grad_sync = last
 
 
+def pause():
+    select.select([os.pipe()[0]], [], [], PAUSE)
+    torch.cuda.reset_peak_memory_stats()
+
+
 def loop(job, model):
     trained = [p for p in model.parameters() if p.requires_grad]
     optimizer = torch.optim.AdamW(trained, lr=1e-4, fused=job.get("optimizer", "fused") == "fused")
@@ -155,7 +161,7 @@ def loop(job, model):
 
     for step in range(STEPS):
         if step == FIRST:
-            time.sleep(PAUSE)
+            pause()
             phases.clear()
         for micro in range(job.get("accumulate", 1)):
             sync(job, model, micro + 1 == job.get("accumulate", 1))
@@ -187,6 +193,12 @@ class Tokens(torch.utils.data.Dataset):
         return {"input_ids": at, "labels": at}
 
 
+class Pause(transformers.TrainerCallback):
+    def on_step_begin(self, args, state, control, **kwargs):
+        if state.global_step == FIRST:
+            pause()
+
+
 def trainer(job):
     model = model_of(job, torch.bfloat16 if job.get("pure") or "lora" in job else torch.float32)
     if "lora" in job:
@@ -203,7 +215,7 @@ def trainer(job):
             folder, per_device_train_batch_size=job["mbs"], max_steps=STEPS, bf16=True, report_to=[], logging_steps=1, save_strategy="no",
             gradient_accumulation_steps=job.get("accumulate", 1), gradient_checkpointing=job.get("ac") == "full",
             optim=job.get("optim", "adamw_torch_fused"), disable_tqdm=True, **more)
-        transformers.Trainer(model=model, args=arguments, train_dataset=Tokens(job)).train()
+        transformers.Trainer(model=model, args=arguments, train_dataset=Tokens(job), callbacks=[Pause()]).train()
 
 
 def deepspeed(job):

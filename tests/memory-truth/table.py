@@ -106,6 +106,9 @@ def framework_of(j):
     more = {} if base == "deepspeed" else {"autocast": j["way"].startswith("trainer") or j["way"] == "ddp"}
     foreach = j.get("optimizer") == "foreach" or j.get("optim") == "adamw_torch"
     more |= {"root_unit": True} if j["way"].startswith("fsdp") else {}
+    if not j["way"].startswith("trainer") and base == "huggingface":
+        more |= {"find_unused_parameters": False, "outputs_in_fp32": False}
+    more |= {"meta_init": True} if j["way"] == "fsdp2" else {"flat_parameters": True} if j["way"] == "fsdp1" else {}
     return {"base": base, **more, **({"optimizer": "foreach"} if foreach else {}), **({"gradient_buckets": "views"} if j.get("views") else {})}
 
 

@@ -19,6 +19,7 @@
 #include "base/check.h"
 #include "graph/allocator.h"
 #include "lower/local.h"
+#include "train/memory/eager_replay.h"
 #include "train/memory/stage_memory.h"
 #include "train/predict.h"
 
@@ -443,6 +444,11 @@ static void run_steps(struct replay *r, uint32_t stage, const struct maq_held_st
 bool maq_replay_stage(struct maq_replayed *out, const struct maq_blueprint *bp, uint32_t stage,
                       const struct maq_held_states *held)
 {
+    bool known;
+    if (!maq_eager_replay(out, &known, bp, stage))
+        return false;
+    if (known)
+        return true;
     struct replay r = {
         .bp = bp, .a = maq_allocator_new(NULL), .tensors = maq_gradients_come(bp->job) && !bp->job->plan.fused_kernels};
     uint32_t slots = bp->schedule->n_positions * bp->schedule->microbatches;
@@ -453,8 +459,8 @@ bool maq_replay_stage(struct maq_replayed *out, const struct maq_blueprint *bp, 
     bool done = false;
     if (!r.failed) {
         struct maq_allocator_stats stats = maq_allocator_stats(r.a);
-        *out = (struct maq_replayed){stats.peak_allocated, stats.peak_reserved, stats.peak_waste,
-                                     gather_pool(bp, stage), r.tensors};
+        *out = (struct maq_replayed){stats.peak_allocated,   stats.peak_reserved, stats.peak_waste,
+                                     gather_pool(bp, stage), r.tensors,           false};
         done = true;
     }
     for (uint32_t i = 0; r.live && i < slots; i++)

@@ -1,0 +1,294 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * eager_fsdp.c - what FSDP asks PyTorch's allocator for, unit by unit.
+ *
+ * fully_shard() (PyTorch 2.11, torch/distributed/fsdp/_fully_shard). The shards of a unit are copied side by side and gathered on a stream of
+ * their own; the parameters are copies of that, on the stream of the passes, and the gathered buffer lives until the next unit has its
+ * parameters. Backward the unit that comes next is gathered ahead. Whole gradients are copied into one for the reduction, which lives
+ * until the next reduction begins; the result is on a third stream, and once more in 4 bytes where it came in fewer.
+ *
+ * FullyShardedDataParallel (torch/distributed/fsdp/_runtime_utils.py, _flat_param.py). A unit is one parameter. When it is cut, its tensors are
+ * copied into one, and of that the shard. The first step begins by making each unit's buffers and freeing them. A pass casts the shard
+ * on one stream and gathers on another, where parameters are views; blocks come back when the stream of the passes is done with
+ * them, that is, when the unit after next is gathered. The gradient of a unit is on the stream of the gathers, too, for two more units.
+ * The unit of what is in no layer stays from the first forward pass to the end of the backward pass.
+ */
+#include "train/memory/eager_program.h"
+
+#define AHEAD 2 /* units after which a block is free again */
+
+static uint32_t take(struct maq_eager *r, enum maq_eager_stream stream, double bytes)
+{
+    return maq_eager_take(r, stream, bytes);
+}
+
+static bool first_of_unit(const struct maq_eager *r, uint32_t entry)
+{
+    for (uint32_t i = 0; i < entry; i++)
+        if (r->layers[i].unit == r->layers[entry].unit)
+            return false;
+    return true;
+}
+
+static bool last_of_unit(const struct maq_eager *r, uint32_t entry)
+{
+    for (uint32_t i = entry + 1; i < r->n; i++)
+        if (r->layers[i].unit == r->layers[entry].unit)
+            return false;
+    return true;
+}
+
+static double params_of_unit(const struct maq_eager *r, uint32_t unit)
+{
+    double sum = 0;
+    for (uint32_t i = 0; i < r->n; i++)
+        sum += r->layers[i].unit == unit ? maq_eager_params(&r->layers[i]) : 0;
+    return sum;
+}
+
+/* ---- cutting the model ---- */
+
+static void cut_unit(struct maq_eager *r, uint32_t unit)
+{
+    struct maq_held_blocks whole = {0};
+    bool moved = !r->bp->job->framework.meta_init;
+    for (uint32_t i = 0; i < r->n && moved; i++)
+        if (r->layers[i].unit == unit)
+            maq_eager_hold_params(r, &whole, &r->layers[i], r->stored);
+    if (r->flat) {
+        uint32_t flat = moved ? take(r, MAQ_EAGER_COMPUTE, params_of_unit(r, unit) * r->stored) : 0;
+        take(r, MAQ_EAGER_COMPUTE, params_of_unit(r, unit) * r->stored / r->shares);
+        maq_eager_give(r, &flat);
+    }
+    for (uint32_t i = 0; i < r->n && !r->flat; i++)
+        for (uint32_t k = 0; r->layers[i].unit == unit && k < r->layers[i].n_params; k++)
+            take(r, MAQ_EAGER_COMPUTE, r->layers[i].params[k] * r->stored / r->shares);
+    maq_let_go(&whole, r->a);
+}
+
+/* A flat unit's buffers, each once. */
+static void try_buffers(struct maq_eager *r, uint32_t unit)
+{
+    double params = params_of_unit(r, unit),
+           bytes[3] = {params * r->store / r->shares, params * r->store, params * r->stored};
+    for (int i = 0; i < (r->store != r->stored ? 3 : 2); i++) {
+        uint32_t block = take(r, MAQ_EAGER_COMPUTE, bytes[i]);
+        maq_eager_give(r, &block);
+    }
+}
+
+void maq_eager_fsdp_wrap(struct maq_eager *r)
+{
+    uint32_t root = r->layers[r->n - 1].unit;
+    for (uint32_t i = 0; i < r->n; i++)
+        if (first_of_unit(r, i) && r->layers[i].unit != root)
+            cut_unit(r, r->layers[i].unit);
+    cut_unit(r, root); /* what is in no unit of its own comes last */
+    for (uint32_t i = 0; i < r->n && r->flat; i++)
+        if (first_of_unit(r, i))
+            try_buffers(r, r->layers[i].unit);
+}
+
+/* ---- a parameter each ---- */
+
+static uint32_t gather(struct maq_eager *r, uint32_t unit)
+{
+    double bytes = params_of_unit(r, unit) * r->store;
+    uint32_t shards = take(r, MAQ_EAGER_GATHERS, bytes / r->shares), all = take(r, MAQ_EAGER_GATHERS, bytes);
+    maq_eager_give(r, &shards);
+    return all;
+}
+
+static bool has_weights(const struct maq_eager *r, uint32_t unit)
+{
+    for (uint32_t i = 0; i < r->n; i++)
+        if (r->layers[i].unit == unit && r->layers[i].weights.n > 0)
+            return true;
+    return false;
+}
+
+static void copy_out(struct maq_eager *r, uint32_t unit)
+{
+    for (uint32_t i = 0; i < r->n; i++)
+        if (r->layers[i].unit == unit)
+            maq_eager_hold_params(r, &r->layers[i].weights, &r->layers[i], r->store);
+}
+
+static void reshard(struct maq_eager *r, uint32_t unit)
+{
+    for (uint32_t i = 0; i < r->n; i++)
+        if (r->layers[i].unit == unit)
+            maq_let_go(&r->layers[i].weights, r->a);
+}
+
+static void unshard_forward(struct maq_eager *r, uint32_t unit)
+{
+    if (has_weights(r, unit))
+        return;
+    uint32_t all = gather(r, unit);
+    copy_out(r, unit);
+    maq_eager_give(r, &r->gathered);
+    r->gathered = all;
+}
+
+/* With the unit that comes next on its way. */
+static void unshard_backward(struct maq_eager *r, uint32_t unit, uint32_t next)
+{
+    if (!has_weights(r, unit)) {
+        if (r->gathered == 0)
+            r->gathered = gather(r, unit);
+        copy_out(r, unit);
+        maq_eager_give(r, &r->gathered);
+    }
+    if (next != unit && r->gathered == 0 && !has_weights(r, next))
+        r->gathered = gather(r, next);
+}
+
+/* ---- reductions ---- */
+
+static bool reduces(const struct maq_eager *r)
+{
+    return !r->bp->job->plan.reduce_once || r->micro + 1 == r->micros;
+}
+
+static double wire_bytes(const struct maq_eager *r)
+{
+    return maq_dtype_bytes((enum maq_dtype)r->bp->job->plan.grad_reduce_dtype);
+}
+
+static void drop_grads(struct maq_eager *r, uint32_t unit)
+{
+    for (uint32_t i = 0; i < r->n; i++)
+        if (r->layers[i].unit == unit)
+            maq_let_go(&r->layers[i].grads, r->a);
+}
+
+/* What a reduction leaves, `numbers` of it: in the type of the parameter, added to what is there. */
+static void keep_reduced(struct maq_eager *r, double numbers)
+{
+    double shard = r->bp->job->plan.pure_low_precision ? r->store : 4;
+    uint32_t result = take(r, MAQ_EAGER_REDUCTIONS, numbers * wire_bytes(r)), kept = result;
+    if (wire_bytes(r) != shard) {
+        kept = take(r, MAQ_EAGER_REDUCTIONS, numbers * shard);
+        maq_eager_give(r, &result);
+    }
+    if (r->micro > 0 && !r->bp->job->plan.reduce_once)
+        maq_eager_give(r, &kept);
+    else
+        r->failed |= !maq_hold_block(&r->grads, kept);
+}
+
+static void reduce(struct maq_eager *r, uint32_t unit)
+{
+    double numbers = params_of_unit(r, unit);
+    if (!reduces(r))
+        return;
+    maq_eager_give(r, &r->reduced);
+    r->reduced = take(r, MAQ_EAGER_COMPUTE, numbers * wire_bytes(r));
+    drop_grads(r, unit);
+    keep_reduced(r, numbers / r->shares);
+}
+
+/* ---- a flat parameter ---- */
+
+static struct maq_eager_layer *unit_of(struct maq_eager *r, uint32_t entry)
+{
+    uint32_t i = 0;
+    while (r->layers[i].unit != r->layers[entry].unit)
+        i++;
+    return &r->layers[i];
+}
+
+static bool is_root(const struct maq_eager *r, uint32_t entry)
+{
+    return r->layers[entry].unit == r->layers[r->n - 1].unit;
+}
+
+/* `late`: an entry whose unit is done with by now. */
+static void gather_flat(struct maq_eager *r, uint32_t entry, int64_t late)
+{
+    struct maq_eager_layer *u = unit_of(r, entry);
+    double bytes = params_of_unit(r, u->unit) * r->store;
+    uint32_t shard = r->store != r->stored ? take(r, MAQ_EAGER_CASTS, bytes / r->shares) : 0;
+    if (late >= 0 && late < (int64_t)r->n && !is_root(r, (uint32_t)late))
+        maq_eager_give(r, &unit_of(r, (uint32_t)late)->full);
+    if (u->full == 0)
+        u->full = take(r, MAQ_EAGER_GATHERS, bytes);
+    maq_eager_give(r, &shard);
+}
+
+static void flat_forward(struct maq_eager *r, uint32_t entry)
+{
+    if (unit_of(r, entry)->full == 0)
+        gather_flat(r, entry, r->bp->job->plan.reshard_after_forward ? (int64_t)entry - AHEAD : -1);
+}
+
+static void flat_backward(struct maq_eager *r, uint32_t entry)
+{
+    if (entry > 0 && unit_of(r, entry - 1)->full == 0)
+        gather_flat(r, entry - 1, -1);
+    if (entry + AHEAD < r->n)
+        maq_eager_give(r, &unit_of(r, entry + AHEAD)->flat);
+}
+
+static void flat_reduce(struct maq_eager *r, uint32_t entry)
+{
+    struct maq_eager_layer *u = unit_of(r, entry);
+    double numbers = params_of_unit(r, u->unit);
+    u->flat = take(r, MAQ_EAGER_GATHERS, numbers * r->store);
+    maq_eager_give(r, &u->full);
+    drop_grads(r, u->unit);
+    if (!reduces(r))
+        return;
+    uint32_t wide = wire_bytes(r) != r->store ? take(r, MAQ_EAGER_REDUCTIONS, numbers * wire_bytes(r)) : 0;
+    keep_reduced(r, numbers / r->shares);
+    maq_eager_give(r, &wide);
+}
+
+/* ---- passes ---- */
+
+void maq_eager_fsdp_forward(struct maq_eager *r, uint32_t entry)
+{
+    if (r->flat)
+        flat_forward(r, entry);
+    else
+        unshard_forward(r, r->layers[entry].unit);
+}
+
+void maq_eager_fsdp_forward_end(struct maq_eager *r, uint32_t entry)
+{
+    if (!r->flat && r->bp->job->plan.reshard_after_forward && last_of_unit(r, entry))
+        reshard(r, r->layers[entry].unit);
+}
+
+void maq_eager_fsdp_backward(struct maq_eager *r, uint32_t entry)
+{
+    if (r->flat)
+        flat_backward(r, entry);
+    else
+        unshard_backward(r, r->layers[entry].unit, r->layers[entry > 0 ? entry - 1 : 0].unit);
+}
+
+void maq_eager_fsdp_backward_end(struct maq_eager *r, uint32_t entry)
+{
+    if (!first_of_unit(r, entry))
+        return;
+    if (r->flat) {
+        flat_reduce(r, entry);
+    } else {
+        reshard(r, r->layers[entry].unit);
+        reduce(r, r->layers[entry].unit);
+    }
+}
+
+void maq_eager_fsdp_pass_end(struct maq_eager *r, bool backward)
+{
+    maq_eager_give(r, &r->gathered);
+    if (!backward)
+        return;
+    maq_eager_give(r, &r->reduced);
+    for (uint32_t i = 0; i < r->n; i++) {
+        maq_eager_give(r, &r->layers[i].full);
+        maq_eager_give(r, &r->layers[i].flat);
+    }
+}

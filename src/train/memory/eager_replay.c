@@ -1,0 +1,355 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * eager_replay.c - what PyTorch's caching allocator reserves for a program around models of the transformers library, from all that the
+ * program asks it for: its weights one by one, what DistributedDataParallel (eager_ddp.c) or FSDP (eager_fsdp.c) need, the passes of its
+ * layers (eager_script.h), the optimizer.
+ *
+ * Three steps: in the first there are no optimizer states yet, in the second DistributedDataParallel makes its buckets anew, the third is as
+ * all others.
+ */
+#include "train/memory/eager_replay.h"
+
+#include <stdlib.h>
+
+#include "base/check.h"
+#include "lower/local.h"
+#include "train/memory/eager_program.h"
+#include "train/memory/stage_memory.h"
+#include "train/memory/torch_layers.h"
+
+#define STEPS 3
+#define MOST_MICROBATCHES 3
+
+uint32_t maq_eager_take(struct maq_eager *r, enum maq_eager_stream stream, double bytes)
+{
+    if (bytes <= 0)
+        return 0;
+    uint32_t block = maq_allocator_alloc(r->a, stream, bytes);
+    r->failed |= block == 0;
+    return block;
+}
+
+void maq_eager_give(struct maq_eager *r, uint32_t *block)
+{
+    if (*block != 0)
+        maq_allocator_release(r->a, *block);
+    *block = 0;
+}
+
+void maq_eager_hold(struct maq_eager *r, struct maq_held_blocks *held, double bytes)
+{
+    r->failed |= !maq_hold(held, r->a, MAQ_EAGER_COMPUTE, bytes);
+}
+
+void maq_eager_hold_params(struct maq_eager *r, struct maq_held_blocks *held, const struct maq_eager_layer *l,
+                           double bytes)
+{
+    for (uint32_t i = 0; i < l->n_params; i++)
+        maq_eager_hold(r, held, l->params[i] * bytes);
+}
+
+double maq_eager_params(const struct maq_eager_layer *l)
+{
+    double sum = 0;
+    for (uint32_t i = 0; i < l->n_params; i++)
+        sum += l->params[i];
+    return sum;
+}
+
+double maq_eager_grad_bytes(const struct maq_eager *r)
+{
+    return maq_dtype_bytes((enum maq_dtype)r->bp->job->plan.grad_dtype);
+}
+
+static uint32_t take(struct maq_eager *r, double bytes)
+{
+    return maq_eager_take(r, MAQ_EAGER_COMPUTE, bytes);
+}
+
+static void load_weights(struct maq_eager *r)
+{
+    struct maq_held_blocks forever = {0};
+    for (uint32_t i = 0; i < r->n; i++)
+        maq_eager_hold_params(r, &forever, &r->layers[i], r->stored);
+    free(forever.blocks);
+}
+
+/* ---- passes ---- */
+
+/* A gradient of a weight, where the backward pass has it. */
+static void weight_gradient(struct maq_eager *r, uint32_t entry, double bytes)
+{
+    struct maq_eager_layer *l = &r->layers[entry];
+    uint32_t block = take(r, bytes);
+    if (entry == 0 && r->tied != 0) {
+        uint32_t sum = take(r, bytes);
+        maq_eager_give(r, &block);
+        maq_eager_give(r, &r->tied);
+        block = sum;
+    }
+    bool again = r->micro > 0 && (!r->shards || r->bp->job->plan.reduce_once);
+    if (again || (!r->shards && r->bp->job->framework.gradient_buckets == MAQ_BUCKETS_VIEWS)) {
+        maq_eager_give(r, &block); /* added to what is there, or copied into the bucket */
+        return;
+    }
+    r->failed |= !maq_hold_block(r->shards ? &l->grads : &r->grads, block);
+}
+
+static void play(struct maq_eager *r, uint32_t entry, const struct maq_moves *moves, bool alone)
+{
+    struct maq_eager_layer *l = &r->layers[entry];
+    for (uint32_t i = 0; i < moves->n; i++) {
+        uint32_t slot = moves->at[i].slot, *block = &l->blocks[slot];
+        double bytes = l->script->bytes[slot];
+        switch ((enum maq_move_kind)moves->at[i].kind) {
+        case MAQ_MOVE_TAKE:
+            *block = take(r, bytes);
+            break;
+        case MAQ_MOVE_CAST:
+            if (alone)
+                maq_eager_hold(r, &r->cached, bytes);
+            else
+                *block = take(r, bytes);
+            break;
+        case MAQ_MOVE_GIVE_ALONE:
+            if (!alone || slot == MAQ_SLOT_IN)
+                break;
+            maq_eager_give(r, block);
+            break;
+        case MAQ_MOVE_GIVE:
+            maq_eager_give(r, block);
+            break;
+        case MAQ_MOVE_WEIGHT:
+            weight_gradient(r, entry, bytes);
+            break;
+        case MAQ_MOVE_TIED:
+            r->tied = take(r, bytes);
+            break;
+        case MAQ_MOVE_RENAME:
+            l->blocks[MAQ_SLOT_GRADIENT] = *block;
+            *block = 0;
+            break;
+        case MAQ_MOVE_PRODUCT:
+            if (r->workspace[slot] == 0)
+                r->workspace[slot] = take(r, maq_workspace_bytes(r->bp->job));
+            break;
+        }
+    }
+}
+
+/* What the embedding wrote has a name in the model's function to its end; what a layer read goes with the layer. */
+static void forward(struct maq_eager *r)
+{
+    for (uint32_t i = 0; i < r->n; i++) {
+        struct maq_eager_layer *l = &r->layers[i];
+        bool passes = !l->script->keeps_input && !l->redone;
+        if (r->shards)
+            maq_eager_fsdp_forward(r, i);
+        play(r, i, &l->script->forward, l->redone);
+        if (r->shards)
+            maq_eager_fsdp_forward_end(r, i);
+        if (i > 1 && passes)
+            maq_eager_give(r, &l->blocks[MAQ_SLOT_IN]);
+        if (i + 1 < r->n) {
+            r->layers[i + 1].blocks[MAQ_SLOT_IN] = l->blocks[MAQ_SLOT_OUT];
+            l->blocks[MAQ_SLOT_OUT] = 0;
+        }
+    }
+    if (r->n > 1 && !r->layers[1].script->keeps_input && !r->layers[1].redone)
+        maq_eager_give(r, &r->layers[1].blocks[MAQ_SLOT_IN]);
+    if (r->shards)
+        maq_eager_fsdp_pass_end(r, false);
+    maq_let_go(&r->cached, r->a);
+}
+
+static void backward(struct maq_eager *r)
+{
+    uint32_t gradient = 0;
+    for (uint32_t i = r->n; i-- > 0;) {
+        struct maq_eager_layer *l = &r->layers[i];
+        if (r->shards)
+            maq_eager_fsdp_backward(r, i);
+        if (l->redone) {
+            play(r, i, &l->script->forward, false);
+            maq_eager_give(r, &l->blocks[MAQ_SLOT_OUT]);
+        }
+        l->blocks[MAQ_SLOT_GRADIENT] = gradient;
+        play(r, i, &l->script->backward, false);
+        gradient = l->blocks[MAQ_SLOT_GRADIENT];
+        l->blocks[MAQ_SLOT_GRADIENT] = 0;
+        maq_eager_give(r, &l->blocks[MAQ_SLOT_IN]);
+        if (r->shards)
+            maq_eager_fsdp_backward_end(r, i);
+    }
+    maq_eager_give(r, &gradient);
+    if (r->shards)
+        maq_eager_fsdp_pass_end(r, true);
+}
+
+/* PyTorch's optimizers make a parameter's states when they first meet its gradient (torch/optim/adam.py, _init_group()). */
+static void update(struct maq_eager *r)
+{
+    const struct maq_plan *p = &r->bp->job->plan;
+    double moment = maq_dtype_bytes((enum maq_dtype)p->optimizer_dtype) / r->shares,
+           each = maq_step_update_bytes(r->bp) / r->shares;
+    bool first = r->states.n == 0;
+    for (uint32_t i = 0; i < r->n && first; i++)
+        for (uint32_t k = 0; k < r->layers[i].n_params; k++)
+            for (int m = 0; m < 2; m++)
+                maq_eager_hold(r, &r->states, r->layers[i].params[k] * moment);
+    struct maq_held_blocks lists = {0};
+    for (uint32_t i = 0; i < r->n && each > 0; i++)
+        maq_eager_hold_params(r, &lists, &r->layers[i], each);
+    maq_let_go(&lists, r->a);
+}
+
+static void run(struct maq_eager *r)
+{
+    if (r->shards) {
+        maq_eager_fsdp_wrap(r);
+    } else {
+        load_weights(r);
+        maq_eager_ddp_wrap(r);
+    }
+    for (int step = 0; step < STEPS && !r->failed; step++) {
+        if (step + 1 == STEPS)
+            maq_allocator_reset_peaks(r->a); /* nothing that is reserved is given back */
+        maq_eager_ddp_begin(r, step);
+        for (r->micro = 0; r->micro < r->micros; r->micro++) {
+            forward(r);
+            backward(r);
+        }
+        update(r);
+        maq_let_go(&r->grads, r->a);
+        maq_eager_ddp_end(r, step);
+    }
+}
+
+/* ---- setting up ---- */
+
+static uint32_t write_params(double *to, const struct maq_lower *lower, const struct maq_layer *layer)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < layer->n_modules; i++) {
+        const struct maq_module *m = &layer->modules[i];
+        int64_t widths[MAQ_LORA_SPANS];
+        double all = maq_lower_local_params(lower, m), sum = 0;
+        uint32_t parts = m->kind == MAQ_MODULE_LINEAR ? maq_lower_products(widths, lower, layer, m) : 1;
+        for (uint32_t k = 0; k < parts && parts > 1; k++)
+            sum += (double)widths[k];
+        for (uint32_t k = 0; k < parts && all > 0; k++) {
+            if (to)
+                to[n] = parts > 1 ? all * (double)widths[k] / sum : all;
+            n++;
+        }
+    }
+    return n;
+}
+
+/* FSDP's units: each layer, and all that is in none; or the embedding as well as layers, and the rest. */
+static void number_units(struct maq_eager *r)
+{
+    bool root = r->bp->job->framework.root_unit;
+    for (uint32_t i = 0; i < r->n; i++)
+        r->layers[i].unit = root && r->program->entries[i].layer == UINT16_MAX ? 0 : i;
+}
+
+static bool set_up(struct maq_eager *r)
+{
+    const struct maq_blueprint *bp = r->bp;
+    r->n = r->program->n_entries;
+    r->layers = calloc(r->n, sizeof *r->layers);
+    r->scripts = calloc(bp->n_blocks, sizeof *r->scripts);
+    r->a = maq_allocator_new(NULL);
+    if (!r->layers || !r->scripts || !r->a) {
+        r->failed = true;
+        return false;
+    }
+    for (uint32_t i = 0; i < r->n; i++) {
+        const struct maq_entry *e = &r->program->entries[i];
+        struct maq_eager_script *s = &r->scripts[e->block];
+        const struct maq_layer *layer = bp->blocks[e->block]->layer;
+        if (s->n_slots == 0 && !maq_eager_script(s, &bp->lower, layer)) {
+            r->failed |= s->failed;
+            return false;
+        }
+        struct maq_eager_layer *l = &r->layers[i];
+        l->script = s;
+        l->redone = e->redo && bp->job->plan.recompute == MAQ_RECOMPUTE_FULL;
+        l->n_params = write_params(NULL, &bp->lower, layer);
+        l->blocks = calloc(s->n_slots, sizeof *l->blocks);
+        l->params = calloc(l->n_params + 1, sizeof *l->params);
+        r->failed |= !l->blocks || !l->params;
+        if (r->failed)
+            return false;
+        write_params(l->params, &bp->lower, layer);
+    }
+    number_units(r);
+    return true;
+}
+
+static void tear_down(struct maq_eager *r)
+{
+    for (uint32_t i = 0; r->layers && i < r->n; i++) {
+        maq_let_go(&r->layers[i].weights, r->a);
+        maq_let_go(&r->layers[i].grads, r->a);
+        free(r->layers[i].blocks);
+        free(r->layers[i].params);
+    }
+    for (uint32_t i = 0; r->scripts && i < r->bp->n_blocks; i++)
+        maq_eager_script_free(&r->scripts[i]);
+    struct maq_held_blocks *all[] = {&r->buckets, &r->states, &r->grads, &r->cached};
+    for (size_t i = 0; i < MAQ_COUNT(all); i++)
+        maq_let_go(all[i], r->a);
+    free(r->layers);
+    free(r->scripts);
+    maq_allocator_free(r->a);
+}
+
+/* Programs of which every request is known. */
+static bool is_known(const struct maq_blueprint *bp)
+{
+    const struct maq_job *job = bp->job;
+    const struct maq_plan *p = &job->plan;
+    bool whole = p->pp == 1 && p->tp == 1 && p->cp == 1 && p->ep == 1 && p->lora_rank == 0 && !p->fused_kernels &&
+                 !maq_lower_by_op(&bp->lower);
+    bool ways = p->sharding == MAQ_SHARDING_PARAMS ||
+                (p->sharding == MAQ_SHARDING_NONE && job->framework.gradient_buckets != MAQ_BUCKETS_NONE &&
+                 (maq_autocasts(job) || p->pure_low_precision));
+    bool redone =
+        p->recompute == MAQ_RECOMPUTE_NONE || (p->recompute == MAQ_RECOMPUTE_FULL && maq_layers_per_checkpoint(p) == 1);
+    return job->framework.norms_apart && job->framework.frees_gradients && whole && ways && redone &&
+           p->update == MAQ_UPDATE_ADAM && p->optimizer_offload == 0 && bp->lower.store_bytes < 4;
+}
+
+bool maq_eager_replay(struct maq_replayed *out, bool *known, const struct maq_blueprint *bp, uint32_t stage)
+{
+    const struct maq_program *programs[MAQ_MAX_STAGES];
+    *known = is_known(bp) && maq_stage_programs(programs, bp, stage) == 1;
+    if (!*known)
+        return true;
+    const struct maq_job *job = bp->job;
+    struct maq_eager r = {.bp = bp,
+                          .program = programs[0],
+                          .shards = job->plan.sharding == MAQ_SHARDING_PARAMS,
+                          .store = bp->lower.store_bytes,
+                          .stored = job->plan.pure_low_precision ? bp->lower.store_bytes : 4,
+                          .shares = job->plan.sharding == MAQ_SHARDING_PARAMS ? job->groups[MAQ_GROUP_SHARD].size : 1,
+                          .flat = job->framework.flat_parameters,
+                          .micros =
+                              job->microbatches < MOST_MICROBATCHES ? (uint32_t)job->microbatches : MOST_MICROBATCHES};
+    *known = set_up(&r);
+    if (*known)
+        run(&r);
+    if (r.a && *known) {
+        struct maq_allocator_stats stats = maq_allocator_stats(r.a);
+        *out = (struct maq_replayed){.allocated = stats.peak_allocated,
+                                     .reserved = stats.peak_reserved,
+                                     .waste = stats.peak_waste,
+                                     .whole = true,
+                                     .streams = true};
+    }
+    bool good = !r.failed;
+    tear_down(&r);
+    return good;
+}
