@@ -29,7 +29,7 @@ struct block {
     uint32_t left, right;   /* neighbours in the segment; 0 = none */
     uint32_t lower, higher; /* of the tree; `lower` is also the list of unused entries */
     uint32_t pool, bin;     /* `bin` of a free one */
-    bool free;
+    bool free, retired;
 };
 
 struct maq_allocator {
@@ -348,11 +348,20 @@ static void join(struct maq_allocator *a, uint32_t id, uint32_t behind)
     drop_entry(a, behind);
 }
 
+void maq_allocator_retire(struct maq_allocator *a, uint32_t block)
+{
+    struct block *b = &a->at[block];
+    a->allocated -= b->size;
+    a->waste -= b->size - b->asked;
+    b->retired = true;
+}
+
 void maq_allocator_release(struct maq_allocator *a, uint32_t block)
 {
     uint32_t left = a->at[block].left, right = a->at[block].right;
-    a->allocated -= a->at[block].size;
-    a->waste -= a->at[block].size - a->at[block].asked;
+    if (!a->at[block].retired)
+        maq_allocator_retire(a, block);
+    a->at[block].retired = false;
     if (right && a->at[right].free) {
         unlink_free(a, right);
         join(a, block, right);

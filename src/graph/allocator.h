@@ -10,8 +10,8 @@
  *
  * A new segment lies behind all earlier ones, as from cudaMalloc() of an empty device, and of the zero-GPU device (shim/core/memory.c).
  *
- * Not replayed: garbage_collection_threshold, which does nothing before a program sets a memory fraction; private pools of CUDA graphs; blocks
- * that wait for an event of another stream (who replays them, releases them later).
+ * Not replayed: garbage_collection_threshold, which does nothing before a program sets a memory fraction, and private pools of CUDA graphs.
+ * When a block that another stream used is free again is for the caller to say.
  */
 #ifndef MAQ_GRAPH_ALLOCATOR_H
 #define MAQ_GRAPH_ALLOCATOR_H
@@ -45,6 +45,8 @@ void maq_allocator_free(struct maq_allocator *a);
 /* Handle of a block (never 0) of a stream below MAQ_ALLOCATOR_STREAMS, or 0 when out of host memory. */
 uint32_t maq_allocator_alloc(struct maq_allocator *a, uint32_t stream, double bytes);
 void maq_allocator_release(struct maq_allocator *a, uint32_t block);
+/* The program gave it back, and a stream still works with it: it counts as allocated no longer, and release() makes it free. */
+void maq_allocator_retire(struct maq_allocator *a, uint32_t block);
 /* Where a block lies: 0 is the first byte of the first segment. */
 double maq_allocator_address(const struct maq_allocator *a, uint32_t block);
 

@@ -159,8 +159,29 @@ static double wire_bytes(const struct maq_eager *r)
 static void drop_grads(struct maq_eager *r, uint32_t unit)
 {
     for (uint32_t i = 0; i < r->n; i++)
-        if (r->layers[i].unit == unit)
+        if (r->layers[i].unit == unit) {
             maq_let_go(&r->layers[i].grads, r->a);
+            maq_let_go(&r->layers[i].sums, r->a);
+        }
+}
+
+/* Of a pass that reduces nothing. Where the wire has another type sums are in that (_fsdp_param.py, to_accumulated_grad_if_needed()). */
+static void add_up(struct maq_eager *r, struct maq_eager_layer *l)
+{
+    if (wire_bytes(r) == r->store)
+        return;
+    if (l->sums.n > 0) {
+        maq_let_go(&l->grads, r->a);
+        return;
+    }
+    for (uint32_t i = 0; i < l->n_params; i++) {
+        maq_eager_hold(r, &l->sums, l->params[i] * wire_bytes(r));
+        if (i < l->grads.n)
+            maq_eager_give(r, &l->grads.blocks[i]);
+    }
+    for (uint32_t i = l->n_params; i < l->grads.n; i++)
+        maq_eager_give(r, &l->grads.blocks[i]);
+    l->grads.n = 0;
 }
 
 /* What a reduction leaves, `numbers` of it: in the type of the parameter, added to what is there. */
@@ -181,6 +202,9 @@ static void keep_reduced(struct maq_eager *r, double numbers)
 static void reduce(struct maq_eager *r, uint32_t unit)
 {
     double numbers = params_of_unit(r, unit);
+    for (uint32_t i = 0; i < r->n && !reduces(r); i++)
+        if (r->layers[i].unit == unit)
+            add_up(r, &r->layers[i]);
     if (!reduces(r))
         return;
     maq_eager_give(r, &r->reduced);
@@ -204,31 +228,48 @@ static bool is_root(const struct maq_eager *r, uint32_t entry)
     return r->layers[entry].unit == r->layers[r->n - 1].unit;
 }
 
-/* `late`: an entry whose unit is done with by now. */
-static void gather_flat(struct maq_eager *r, uint32_t entry, int64_t late)
+enum { FULL, FLAT };
+
+/* Given back by the program; a stream still works with it. */
+static void retire(struct maq_eager *r, struct maq_eager_layer *u, int which)
+{
+    uint32_t *block = which == FULL ? &u->full : &u->flat;
+    maq_eager_give(r, &u->late[which]);
+    if (*block != 0)
+        maq_allocator_retire(r->a, *block);
+    u->late[which] = *block;
+    *block = 0;
+}
+
+static void release(struct maq_eager *r, int64_t entry, int which)
+{
+    if (entry >= 0 && entry < (int64_t)r->n)
+        maq_eager_give(r, &unit_of(r, (uint32_t)entry)->late[which]);
+}
+
+/* `done`: an entry of which the streams know by now, before there is a block for this one; -1: none. */
+static void gather_flat(struct maq_eager *r, uint32_t entry, int64_t done)
 {
     struct maq_eager_layer *u = unit_of(r, entry);
     double bytes = params_of_unit(r, u->unit) * r->store;
+    if (u->full != 0)
+        return;
     uint32_t shard = r->store != r->stored ? take(r, MAQ_EAGER_CASTS, bytes / r->shares) : 0;
-    if (late >= 0 && late < (int64_t)r->n && !is_root(r, (uint32_t)late))
-        maq_eager_give(r, &unit_of(r, (uint32_t)late)->full);
-    if (u->full == 0)
-        u->full = take(r, MAQ_EAGER_GATHERS, bytes);
+    release(r, done, FULL);
+    u->full = take(r, MAQ_EAGER_GATHERS, bytes);
     maq_eager_give(r, &shard);
 }
 
-static void flat_forward(struct maq_eager *r, uint32_t entry)
-{
-    if (unit_of(r, entry)->full == 0)
-        gather_flat(r, entry, r->bp->job->plan.reshard_after_forward ? (int64_t)entry - AHEAD : -1);
-}
-
+/* In front of the first entry of the way back the unit of what is in no layer is there, and the last layer is gathered again. */
 static void flat_backward(struct maq_eager *r, uint32_t entry)
 {
-    if (entry > 0 && unit_of(r, entry - 1)->full == 0)
+    if (entry > 0)
         gather_flat(r, entry - 1, -1);
-    if (entry + AHEAD < r->n)
-        maq_eager_give(r, &unit_of(r, entry + AHEAD)->flat);
+    if (entry + 1 == r->n)
+        release(r, (int64_t)entry - AHEAD, FULL);
+    else if (entry + AHEAD == r->n)
+        release(r, entry, FULL);
+    release(r, entry + AHEAD, FLAT);
 }
 
 static void flat_reduce(struct maq_eager *r, uint32_t entry)
@@ -243,6 +284,7 @@ static void flat_reduce(struct maq_eager *r, uint32_t entry)
     uint32_t wide = wire_bytes(r) != r->store ? take(r, MAQ_EAGER_REDUCTIONS, numbers * wire_bytes(r)) : 0;
     keep_reduced(r, numbers / r->shares);
     maq_eager_give(r, &wide);
+    retire(r, u, FLAT);
 }
 
 /* ---- passes ---- */
@@ -250,22 +292,37 @@ static void flat_reduce(struct maq_eager *r, uint32_t entry)
 void maq_eager_fsdp_forward(struct maq_eager *r, uint32_t entry)
 {
     if (r->flat)
-        flat_forward(r, entry);
+        gather_flat(r, entry, (int64_t)entry - AHEAD);
     else
         unshard_forward(r, r->layers[entry].unit);
 }
 
+/* accelerate leaves last norm and output as they are, and they wait for the gradient of the logits, not for that of the loss. */
+static bool tail_apart(const struct maq_eager *r, uint32_t entry)
+{
+    return !r->flat && !r->bp->job->framework.root_unit && r->layers[entry].unit == r->layers[r->n - 1].unit;
+}
+
 void maq_eager_fsdp_forward_end(struct maq_eager *r, uint32_t entry)
 {
-    if (!r->flat && r->bp->job->plan.reshard_after_forward && last_of_unit(r, entry))
+    if (r->flat && !is_root(r, entry) && r->bp->job->plan.reshard_after_forward)
+        retire(r, unit_of(r, entry), FULL);
+    if (!r->flat && !tail_apart(r, entry) && r->bp->job->plan.reshard_after_forward && last_of_unit(r, entry))
         reshard(r, r->layers[entry].unit);
+}
+
+void maq_eager_fsdp_logits(struct maq_eager *r)
+{
+    uint32_t last = r->n - 1;
+    if (tail_apart(r, last))
+        unshard_backward(r, r->layers[last].unit, r->layers[last > 0 ? last - 1 : 0].unit);
 }
 
 void maq_eager_fsdp_backward(struct maq_eager *r, uint32_t entry)
 {
     if (r->flat)
         flat_backward(r, entry);
-    else
+    else if (entry + 1 < r->n || !tail_apart(r, entry))
         unshard_backward(r, r->layers[entry].unit, r->layers[entry > 0 ? entry - 1 : 0].unit);
 }
 
@@ -290,5 +347,7 @@ void maq_eager_fsdp_pass_end(struct maq_eager *r, bool backward)
     for (uint32_t i = 0; i < r->n; i++) {
         maq_eager_give(r, &r->layers[i].full);
         maq_eager_give(r, &r->layers[i].flat);
+        maq_eager_give(r, &r->layers[i].late[FULL]);
+        maq_eager_give(r, &r->layers[i].late[FLAT]);
     }
 }

@@ -21,8 +21,10 @@ struct maq_eager_layer {
     uint32_t n_params, unit;
     bool redone;
     struct maq_held_blocks weights; /* gathered, each */
-    struct maq_held_blocks grads;   /* whole ones, until they are reduced */
-    uint32_t full, flat;            /* of a flat unit: gathered, and its gradient; at its first entry */
+    struct maq_held_blocks grads;   /* whole ones, of this micro batch; */
+    struct maq_held_blocks sums;    /* of those before it, in the type of the wire, where that is another */
+    uint32_t full, flat,
+        late[2]; /* of a flat unit, at its first entry: gathered, its gradient, and both when they wait for a stream */
 };
 
 struct maq_eager {
@@ -63,6 +65,8 @@ void maq_eager_fsdp_forward(struct maq_eager *r, uint32_t entry);
 void maq_eager_fsdp_forward_end(struct maq_eager *r, uint32_t entry);
 void maq_eager_fsdp_backward(struct maq_eager *r, uint32_t entry);
 void maq_eager_fsdp_backward_end(struct maq_eager *r, uint32_t entry);
+/* The backward pass of the loss is over. */
+void maq_eager_fsdp_logits(struct maq_eager *r);
 /* All passes of a direction are over. */
 void maq_eager_fsdp_pass_end(struct maq_eager *r, bool backward);
 

@@ -87,7 +87,9 @@ static void weight_gradient(struct maq_eager *r, uint32_t entry, double bytes)
         maq_eager_give(r, &r->tied);
         block = sum;
     }
-    bool again = r->micro > 0 && (!r->shards || r->bp->job->plan.reduce_once);
+    const struct maq_plan *p = &r->bp->job->plan;
+    bool sums = p->reduce_once && maq_dtype_bytes((enum maq_dtype)p->grad_reduce_dtype) == r->store,
+         again = r->micro > 0 && (!r->shards || sums);
     if (again || (!r->shards && r->bp->job->framework.gradient_buckets == MAQ_BUCKETS_VIEWS)) {
         maq_eager_give(r, &block); /* added to what is there, or copied into the bucket */
         return;
@@ -124,6 +126,10 @@ static void play(struct maq_eager *r, uint32_t entry, const struct maq_moves *mo
             break;
         case MAQ_MOVE_TIED:
             r->tied = take(r, bytes);
+            break;
+        case MAQ_MOVE_LOGITS:
+            if (r->shards)
+                maq_eager_fsdp_logits(r);
             break;
         case MAQ_MOVE_RENAME:
             l->blocks[MAQ_SLOT_GRADIENT] = *block;
@@ -246,12 +252,17 @@ static uint32_t write_params(double *to, const struct maq_lower *lower, const st
     return n;
 }
 
-/* FSDP's units: each layer, and all that is in none; or the embedding as well as layers, and the rest. */
+/*
+ * FSDP's units: each layer, and all that is in none; with accelerate (fsdp_utils.py, fsdp2_prepare_model()) the embedding apart from last
+ * norm and output, unless these share the table.
+ */
 static void number_units(struct maq_eager *r)
 {
-    bool root = r->bp->job->framework.root_unit;
-    for (uint32_t i = 0; i < r->n; i++)
-        r->layers[i].unit = root && r->program->entries[i].layer == UINT16_MAX ? 0 : i;
+    bool root = r->bp->job->framework.root_unit, tied = r->bp->job->model.tied_embeddings;
+    for (uint32_t i = 0; i < r->n; i++) {
+        bool end = r->program->entries[i].layer == UINT16_MAX;
+        r->layers[i].unit = end && (root || tied) ? 0 : i;
+    }
 }
 
 static bool set_up(struct maq_eager *r)
@@ -293,6 +304,7 @@ static void tear_down(struct maq_eager *r)
     for (uint32_t i = 0; r->layers && i < r->n; i++) {
         maq_let_go(&r->layers[i].weights, r->a);
         maq_let_go(&r->layers[i].grads, r->a);
+        maq_let_go(&r->layers[i].sums, r->a);
         free(r->layers[i].blocks);
         free(r->layers[i].params);
     }

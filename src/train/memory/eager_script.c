@@ -682,6 +682,7 @@ static bool write_output(struct state *b)
     drop(b, logarithm);
     uint16_t gradient = back(b, b->e * numbers);
     drop(b, of_wide);
+    move(b, &b->s->backward, MAQ_MOVE_LOGITS, gradient);
     gradient = product_backward(b, &head, gradient, false, x_wide ? NONE : x);
     move(b, &b->s->backward, MAQ_MOVE_RENAME, norm_backward(b, &norm, gradient, NONE));
     b->s->keeps_input = !norm.own;

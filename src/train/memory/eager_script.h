@@ -29,6 +29,7 @@ enum maq_move_kind {
     MAQ_MOVE_WEIGHT, /* the gradient of a parameter, which leaves the layer */
     MAQ_MOVE_TIED,   /* of a weight that is the embedding's table: it waits for the gradient from there */
     MAQ_MOVE_RENAME, /* the gradient of the input is this tensor from here on */
+    MAQ_MOVE_LOGITS, /* the gradient of the logits is there */
     MAQ_MOVE_PRODUCT /* cuBLAS may need its workspace: slot 0, of forward passes, 1, of autograd's thread */
 };
 
