@@ -46,6 +46,16 @@ static double params_of_unit(const struct maq_eager *r, uint32_t unit)
     return sum;
 }
 
+/* Of a rank: with one parameter a unit all is divided, else rows are, and the last ranks have padding. */
+static double shard_of_unit(const struct maq_eager *r, uint32_t unit)
+{
+    double sum = 0;
+    for (uint32_t i = 0; i < r->n; i++)
+        for (uint32_t k = 0; r->layers[i].unit == unit && k < r->layers[i].n_params; k++)
+            sum += maq_eager_shard(r, &r->layers[i], k);
+    return sum;
+}
+
 /* ---- cutting the model ---- */
 
 static void cut_unit(struct maq_eager *r, uint32_t unit)
@@ -62,7 +72,7 @@ static void cut_unit(struct maq_eager *r, uint32_t unit)
     }
     for (uint32_t i = 0; i < r->n && !r->flat; i++)
         for (uint32_t k = 0; r->layers[i].unit == unit && k < r->layers[i].n_params; k++)
-            take(r, MAQ_EAGER_COMPUTE, r->layers[i].params[k] * r->stored / r->shares);
+            take(r, MAQ_EAGER_COMPUTE, maq_eager_shard(r, &r->layers[i], k) * r->stored);
     maq_let_go(&whole, r->a);
 }
 
@@ -77,13 +87,19 @@ static void try_buffers(struct maq_eager *r, uint32_t unit)
     }
 }
 
+static bool in_no_layer(const struct maq_eager *r, uint32_t entry)
+{
+    return r->program->entries[entry].layer == UINT16_MAX;
+}
+
+/* Layers are cut first, then what is in none. Where shards are filled when all is cut, it is in the model's order. */
 void maq_eager_fsdp_wrap(struct maq_eager *r)
 {
-    uint32_t root = r->layers[r->n - 1].unit;
-    for (uint32_t i = 0; i < r->n; i++)
-        if (first_of_unit(r, i) && r->layers[i].unit != root)
-            cut_unit(r, r->layers[i].unit);
-    cut_unit(r, root); /* what is in no unit of its own comes last */
+    bool at_once = r->bp->job->framework.meta_init;
+    for (int ends = 0; ends < 2; ends++)
+        for (uint32_t i = 0; i < r->n; i++)
+            if (first_of_unit(r, i) && (at_once ? ends == 0 : in_no_layer(r, i) == (ends == 1)))
+                cut_unit(r, r->layers[i].unit);
     for (uint32_t i = 0; i < r->n && r->flat; i++)
         if (first_of_unit(r, i))
             try_buffers(r, r->layers[i].unit);
@@ -93,8 +109,8 @@ void maq_eager_fsdp_wrap(struct maq_eager *r)
 
 static uint32_t gather(struct maq_eager *r, uint32_t unit)
 {
-    double bytes = params_of_unit(r, unit) * r->store;
-    uint32_t shards = take(r, MAQ_EAGER_GATHERS, bytes / r->shares), all = take(r, MAQ_EAGER_GATHERS, bytes);
+    double shard = shard_of_unit(r, unit) * r->store;
+    uint32_t shards = take(r, MAQ_EAGER_GATHERS, shard), all = take(r, MAQ_EAGER_GATHERS, shard * r->shares);
     maq_eager_give(r, &shards);
     return all;
 }
@@ -110,8 +126,8 @@ static bool has_weights(const struct maq_eager *r, uint32_t unit)
 static void copy_out(struct maq_eager *r, uint32_t unit)
 {
     for (uint32_t i = 0; i < r->n; i++)
-        if (r->layers[i].unit == unit)
-            maq_eager_hold_params(r, &r->layers[i].weights, &r->layers[i], r->store);
+        for (uint32_t k = 0; r->layers[i].unit == unit && k < r->layers[i].n_params; k++)
+            maq_eager_hold(r, &r->layers[i].weights, maq_eager_shard(r, &r->layers[i], k) * r->shares * r->store);
 }
 
 static void reshard(struct maq_eager *r, uint32_t unit)
@@ -201,16 +217,16 @@ static void keep_reduced(struct maq_eager *r, double numbers)
 
 static void reduce(struct maq_eager *r, uint32_t unit)
 {
-    double numbers = params_of_unit(r, unit);
+    double shard = shard_of_unit(r, unit);
     for (uint32_t i = 0; i < r->n && !reduces(r); i++)
         if (r->layers[i].unit == unit)
             add_up(r, &r->layers[i]);
     if (!reduces(r))
         return;
     maq_eager_give(r, &r->reduced);
-    r->reduced = take(r, MAQ_EAGER_COMPUTE, numbers * wire_bytes(r));
+    r->reduced = take(r, MAQ_EAGER_COMPUTE, shard * r->shares * wire_bytes(r));
     drop_grads(r, unit);
-    keep_reduced(r, numbers / r->shares);
+    keep_reduced(r, shard);
 }
 
 /* ---- a flat parameter ---- */

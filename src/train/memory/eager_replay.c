@@ -9,6 +9,7 @@
  */
 #include "train/memory/eager_replay.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 #include "base/check.h"
@@ -56,6 +57,12 @@ double maq_eager_params(const struct maq_eager_layer *l)
     return sum;
 }
 
+double maq_eager_shard(const struct maq_eager *r, const struct maq_eager_layer *l, uint32_t param)
+{
+    double all = l->params[param], rows = l->rows[param];
+    return r->flat ? all / r->shares : ceil(rows / r->shares) * (all / rows);
+}
+
 double maq_eager_grad_bytes(const struct maq_eager *r)
 {
     return maq_dtype_bytes((enum maq_dtype)r->bp->job->plan.grad_dtype);
@@ -76,6 +83,15 @@ static void load_weights(struct maq_eager *r)
 
 /* ---- passes ---- */
 
+/* DeepSpeed copies a gradient into its bucket when autograd is through with the product that made it. */
+static void run_hook(struct maq_eager *r)
+{
+    if (r->hooked == 0)
+        return;
+    maq_eager_zero_gradient(r, r->hooked_numbers);
+    maq_eager_give(r, &r->hooked);
+}
+
 /* A gradient of a weight, where the backward pass has it. */
 static void weight_gradient(struct maq_eager *r, uint32_t entry, double bytes)
 {
@@ -86,6 +102,12 @@ static void weight_gradient(struct maq_eager *r, uint32_t entry, double bytes)
         maq_eager_give(r, &block);
         maq_eager_give(r, &r->tied);
         block = sum;
+    }
+    if (r->zero) {
+        run_hook(r);
+        r->hooked = block;
+        r->hooked_numbers = bytes / r->store;
+        return;
     }
     const struct maq_plan *p = &r->bp->job->plan;
     bool sums = p->reduce_once && maq_dtype_bytes((enum maq_dtype)p->grad_reduce_dtype) == r->store,
@@ -100,9 +122,13 @@ static void weight_gradient(struct maq_eager *r, uint32_t entry, double bytes)
 static void play(struct maq_eager *r, uint32_t entry, const struct maq_moves *moves, bool alone)
 {
     struct maq_eager_layer *l = &r->layers[entry];
+    bool given = false; /* since the last gradient */
     for (uint32_t i = 0; i < moves->n; i++) {
         uint32_t slot = moves->at[i].slot, *block = &l->blocks[slot];
         double bytes = l->script->bytes[slot];
+        if (given && moves->at[i].kind == MAQ_MOVE_TAKE)
+            run_hook(r);
+        given = moves->at[i].kind != MAQ_MOVE_WEIGHT && (given || moves->at[i].kind == MAQ_MOVE_GIVE);
         switch ((enum maq_move_kind)moves->at[i].kind) {
         case MAQ_MOVE_TAKE:
             *block = take(r, bytes);
@@ -141,6 +167,7 @@ static void play(struct maq_eager *r, uint32_t entry, const struct maq_moves *mo
             break;
         }
     }
+    run_hook(r);
 }
 
 /* What the embedding wrote has a name in the model's function to its end; what a layer read goes with the layer. */
@@ -190,28 +217,32 @@ static void backward(struct maq_eager *r)
     maq_eager_give(r, &gradient);
     if (r->shards)
         maq_eager_fsdp_pass_end(r, true);
+    if (r->zero)
+        maq_eager_zero_backward_end(r);
 }
 
 /* PyTorch's optimizers make a parameter's states when they first meet its gradient (torch/optim/adam.py, _init_group()). */
 static void update(struct maq_eager *r)
 {
     const struct maq_plan *p = &r->bp->job->plan;
-    double moment = maq_dtype_bytes((enum maq_dtype)p->optimizer_dtype) / r->shares,
-           each = maq_step_update_bytes(r->bp) / r->shares;
+    double moment = maq_dtype_bytes((enum maq_dtype)p->optimizer_dtype), each = maq_step_update_bytes(r->bp);
     bool first = r->states.n == 0;
     for (uint32_t i = 0; i < r->n && first; i++)
         for (uint32_t k = 0; k < r->layers[i].n_params; k++)
             for (int m = 0; m < 2; m++)
-                maq_eager_hold(r, &r->states, r->layers[i].params[k] * moment);
+                maq_eager_hold(r, &r->states, maq_eager_shard(r, &r->layers[i], k) * moment);
     struct maq_held_blocks lists = {0};
     for (uint32_t i = 0; i < r->n && each > 0; i++)
-        maq_eager_hold_params(r, &lists, &r->layers[i], each);
+        for (uint32_t k = 0; k < r->layers[i].n_params; k++)
+            maq_eager_hold(r, &lists, maq_eager_shard(r, &r->layers[i], k) * each);
     maq_let_go(&lists, r->a);
 }
 
 static void run(struct maq_eager *r)
 {
-    if (r->shards) {
+    if (r->zero) {
+        maq_eager_zero_wrap(r);
+    } else if (r->shards) {
         maq_eager_fsdp_wrap(r);
     } else {
         load_weights(r);
@@ -220,20 +251,36 @@ static void run(struct maq_eager *r)
     for (int step = 0; step < STEPS && !r->failed; step++) {
         if (step + 1 == STEPS)
             maq_allocator_reset_peaks(r->a); /* nothing that is reserved is given back */
-        maq_eager_ddp_begin(r, step);
+        if (!r->zero)
+            maq_eager_ddp_begin(r, step);
         for (r->micro = 0; r->micro < r->micros; r->micro++) {
             forward(r);
             backward(r);
         }
-        update(r);
+        if (r->zero)
+            maq_eager_zero_update(r);
+        else
+            update(r);
         maq_let_go(&r->grads, r->a);
-        maq_eager_ddp_end(r, step);
+        if (!r->zero)
+            maq_eager_ddp_end(r, step);
     }
 }
 
 /* ---- setting up ---- */
 
-static uint32_t write_params(double *to, const struct maq_lower *lower, const struct maq_layer *layer)
+/* The first dimension of a tensor of a module. */
+static double rows_of(const struct maq_module *m, double params)
+{
+    if (m->kind == MAQ_MODULE_EMBEDDING)
+        return (double)m->in;
+    if (m->kind == MAQ_MODULE_EXPERT_LINEAR)
+        return m->u.moe.experts;
+    return m->kind == MAQ_MODULE_LINEAR || m->kind == MAQ_MODULE_ROUTER ? (double)m->out : params;
+}
+
+/* Tensors of parameters of a layer, and how many there are. */
+static uint32_t write_params(struct maq_eager_layer *to, const struct maq_lower *lower, const struct maq_layer *layer)
 {
     uint32_t n = 0;
     for (uint32_t i = 0; i < layer->n_modules; i++) {
@@ -243,11 +290,11 @@ static uint32_t write_params(double *to, const struct maq_lower *lower, const st
         uint32_t parts = m->kind == MAQ_MODULE_LINEAR ? maq_lower_products(widths, lower, layer, m) : 1;
         for (uint32_t k = 0; k < parts && parts > 1; k++)
             sum += (double)widths[k];
-        for (uint32_t k = 0; k < parts && all > 0; k++) {
-            if (to)
-                to[n] = parts > 1 ? all * (double)widths[k] / sum : all;
-            n++;
-        }
+        for (uint32_t k = 0; k < parts && all > 0; k++, n++)
+            if (to->params) {
+                to->params[n] = parts > 1 ? all * (double)widths[k] / sum : all;
+                to->rows[n] = parts > 1 ? (double)widths[k] : rows_of(m, all);
+            }
     }
     return n;
 }
@@ -287,13 +334,14 @@ static bool set_up(struct maq_eager *r)
         struct maq_eager_layer *l = &r->layers[i];
         l->script = s;
         l->redone = e->redo && bp->job->plan.recompute == MAQ_RECOMPUTE_FULL;
-        l->n_params = write_params(NULL, &bp->lower, layer);
+        l->n_params = write_params(l, &bp->lower, layer);
         l->blocks = calloc(s->n_slots, sizeof *l->blocks);
         l->params = calloc(l->n_params + 1, sizeof *l->params);
-        r->failed |= !l->blocks || !l->params;
+        l->rows = calloc(l->n_params + 1, sizeof *l->rows);
+        r->failed |= !l->blocks || !l->params || !l->rows;
         if (r->failed)
             return false;
-        write_params(l->params, &bp->lower, layer);
+        write_params(l, &bp->lower, layer);
     }
     number_units(r);
     return true;
@@ -307,6 +355,7 @@ static void tear_down(struct maq_eager *r)
         maq_let_go(&r->layers[i].sums, r->a);
         free(r->layers[i].blocks);
         free(r->layers[i].params);
+        free(r->layers[i].rows);
     }
     for (uint32_t i = 0; r->scripts && i < r->bp->n_blocks; i++)
         maq_eager_script_free(&r->scripts[i]);
@@ -318,6 +367,23 @@ static void tear_down(struct maq_eager *r)
     maq_allocator_free(r->a);
 }
 
+static bool way_is_known(const struct maq_job *job)
+{
+    const struct maq_plan *p = &job->plan;
+    bool held = job->framework.reduce_bucket_held;
+    switch ((enum maq_sharding)p->sharding) {
+    case MAQ_SHARDING_NONE:
+        return job->framework.gradient_buckets != MAQ_BUCKETS_NONE && (maq_autocasts(job) || p->pure_low_precision);
+    case MAQ_SHARDING_OPTIM: /* with several micro batches gradients wait in the bucket */
+        return held && p->reduce_bucket_size > 0 && job->microbatches == 1;
+    case MAQ_SHARDING_GRADS:
+        return held && p->reduce_bucket_size > 0;
+    case MAQ_SHARDING_PARAMS:
+        return !held;
+    }
+    return false;
+}
+
 /* Programs of which every request is known. */
 static bool is_known(const struct maq_blueprint *bp)
 {
@@ -325,12 +391,9 @@ static bool is_known(const struct maq_blueprint *bp)
     const struct maq_plan *p = &job->plan;
     bool whole = p->pp == 1 && p->tp == 1 && p->cp == 1 && p->ep == 1 && p->lora_rank == 0 && !p->fused_kernels &&
                  !maq_lower_by_op(&bp->lower);
-    bool ways = p->sharding == MAQ_SHARDING_PARAMS ||
-                (p->sharding == MAQ_SHARDING_NONE && job->framework.gradient_buckets != MAQ_BUCKETS_NONE &&
-                 (maq_autocasts(job) || p->pure_low_precision));
     bool redone =
         p->recompute == MAQ_RECOMPUTE_NONE || (p->recompute == MAQ_RECOMPUTE_FULL && maq_layers_per_checkpoint(p) == 1);
-    return job->framework.norms_apart && job->framework.frees_gradients && whole && ways && redone &&
+    return job->framework.norms_apart && job->framework.frees_gradients && whole && way_is_known(job) && redone &&
            p->update == MAQ_UPDATE_ADAM && p->optimizer_offload == 0 && bp->lower.store_bytes < 4;
 }
 
@@ -348,6 +411,7 @@ bool maq_eager_replay(struct maq_replayed *out, bool *known, const struct maq_bl
                           .stored = job->plan.pure_low_precision ? bp->lower.store_bytes : 4,
                           .shares = job->plan.sharding == MAQ_SHARDING_PARAMS ? job->groups[MAQ_GROUP_SHARD].size : 1,
                           .flat = job->framework.flat_parameters,
+                          .zero = job->framework.reduce_bucket_held && job->plan.sharding != MAQ_SHARDING_PARAMS,
                           .micros =
                               job->microbatches < MOST_MICROBATCHES ? (uint32_t)job->microbatches : MOST_MICROBATCHES};
     *known = set_up(&r);
