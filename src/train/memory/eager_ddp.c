@@ -16,25 +16,46 @@
 #define FIRST_BUCKET_BYTES MIB  /* kDefaultFirstBucketBytes */
 #define BUCKET_BYTES (25 * MIB) /* bucket_cap_mb */
 
-/* The weights, flat, as rank 0 has them. */
+/* Two broadcasts are on their way at once. */
+struct queue {
+    uint32_t on_way[2];
+};
+
+static void send(struct maq_eager *r, struct queue *q, double bytes)
+{
+    maq_eager_give(r, &q->on_way[0]);
+    q->on_way[0] = q->on_way[1];
+    q->on_way[1] = maq_eager_take(r, MAQ_EAGER_COMPUTE, bytes);
+}
+
+/* The weights, flat, as rank 0 has them. Adapters are few enough for one bucket, behind the first of the others. */
 static void broadcast(struct maq_eager *r)
 {
-    uint32_t on_way[2] = {0, 0};
-    double flat = 0;
-    for (uint32_t i = 0; i < r->n; i++)
-        for (uint32_t k = 0; k < r->layers[i].n_params; k++) {
-            flat += r->layers[i].params[k] * r->stored;
+    struct queue q = {{0, 0}};
+    double flat = 0, adapters = 0;
+    for (uint32_t i = 0; i < r->n; i++) {
+        const struct maq_eager_layer *l = &r->layers[i];
+        bool frozen = l->n_frozen > 0;
+        adapters += frozen ? maq_eager_params(l) * r->stored : 0;
+    }
+    for (uint32_t i = 0; i < r->n; i++) {
+        const struct maq_eager_layer *l = &r->layers[i];
+        bool frozen = l->n_frozen > 0;
+        for (uint32_t k = 0; k < (frozen ? l->n_frozen : l->n_params); k++) {
+            flat += frozen ? l->frozen[k] * r->store : l->params[k] * r->stored;
             if (flat < BROADCAST_BYTES)
                 continue;
-            maq_eager_give(r, &on_way[0]);
-            on_way[0] = on_way[1];
-            on_way[1] = maq_eager_take(r, MAQ_EAGER_COMPUTE, flat);
-            flat = 0;
+            send(r, &q, flat);
+            if (adapters > 0)
+                send(r, &q, adapters);
+            flat = adapters = 0;
         }
-    uint32_t rest = maq_eager_take(r, MAQ_EAGER_COMPUTE, flat);
-    maq_eager_give(r, &on_way[0]);
-    maq_eager_give(r, &on_way[1]);
-    maq_eager_give(r, &rest);
+    }
+    send(r, &q, flat);
+    if (adapters > 0)
+        send(r, &q, adapters);
+    maq_eager_give(r, &q.on_way[0]);
+    maq_eager_give(r, &q.on_way[1]);
 }
 
 struct sizes {

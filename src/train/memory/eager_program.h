@@ -20,6 +20,8 @@ struct maq_eager_layer {
     double *params;   /* [n_params] numbers of each of its tensors; */
     double *rows;     /* of how many rows they are */
     uint32_t n_params, unit;
+    double *frozen; /* [n_frozen] numbers of those that are not trained, where only adapters are */
+    uint32_t n_frozen;
     bool redone;
     struct maq_held_blocks weights; /* gathered, each */
     struct maq_held_blocks grads;   /* whole ones, of this micro batch; */
@@ -35,7 +37,7 @@ struct maq_eager {
     struct maq_eager_script *scripts; /* [n_blocks] */
     struct maq_eager_layer *layers;   /* [n], forward */
     uint32_t n, micro, micros;        /* entries; micro batch that runs, of how many */
-    double store, stored;             /* bytes of a parameter: in products, as it is kept */
+    double store, stored;             /* bytes of a parameter: in products, as a trained one is kept */
     double shares;                    /* ranks that share parameters, or 1 */
     bool shards, flat, zero, failed;  /* FSDP, with flat parameters; ZeRO-1 or -2 */
     uint32_t workspace[2];            /* of the thread of forward passes, of autograd's */

@@ -76,8 +76,11 @@ static uint32_t take(struct maq_eager *r, double bytes)
 static void load_weights(struct maq_eager *r)
 {
     struct maq_held_blocks forever = {0};
-    for (uint32_t i = 0; i < r->n; i++)
+    for (uint32_t i = 0; i < r->n; i++) {
+        for (uint32_t k = 0; k < r->layers[i].n_frozen; k++)
+            maq_eager_hold(r, &forever, r->layers[i].frozen[k] * r->store);
         maq_eager_hold_params(r, &forever, &r->layers[i], r->stored);
+    }
     free(forever.blocks);
 }
 
@@ -183,6 +186,8 @@ static void forward(struct maq_eager *r)
             maq_eager_fsdp_forward_end(r, i);
         if (i > 1 && passes)
             maq_eager_give(r, &l->blocks[MAQ_SLOT_IN]);
+        if (i == 1 && l->n_frozen > 0 && !l->redone) /* nobody asks for the gradient of the embedding */
+            maq_eager_give(r, &l->blocks[l->script->first_wide]);
         if (i + 1 < r->n) {
             r->layers[i + 1].blocks[MAQ_SLOT_IN] = l->blocks[MAQ_SLOT_OUT];
             l->blocks[MAQ_SLOT_OUT] = 0;
@@ -279,8 +284,8 @@ static double rows_of(const struct maq_module *m, double params)
     return m->kind == MAQ_MODULE_LINEAR || m->kind == MAQ_MODULE_ROUTER ? (double)m->out : params;
 }
 
-/* Tensors of parameters of a layer, and how many there are. */
-static uint32_t write_params(struct maq_eager_layer *to, const struct maq_lower *lower, const struct maq_layer *layer)
+/* Tensors of parameters of a layer, each with its rows; their number. Either pointer may be NULL. */
+static uint32_t write_params(double *params, double *rows, const struct maq_lower *lower, const struct maq_layer *layer)
 {
     uint32_t n = 0;
     for (uint32_t i = 0; i < layer->n_modules; i++) {
@@ -290,13 +295,57 @@ static uint32_t write_params(struct maq_eager_layer *to, const struct maq_lower 
         uint32_t parts = m->kind == MAQ_MODULE_LINEAR ? maq_lower_products(widths, lower, layer, m) : 1;
         for (uint32_t k = 0; k < parts && parts > 1; k++)
             sum += (double)widths[k];
-        for (uint32_t k = 0; k < parts && all > 0; k++, n++)
-            if (to->params) {
-                to->params[n] = parts > 1 ? all * (double)widths[k] / sum : all;
-                to->rows[n] = parts > 1 ? (double)widths[k] : rows_of(m, all);
-            }
+        for (uint32_t k = 0; k < parts && all > 0; k++, n++) {
+            if (params)
+                params[n] = parts > 1 ? all * (double)widths[k] / sum : all;
+            if (rows)
+                rows[n] = parts > 1 ? (double)widths[k] : rows_of(m, all);
+        }
     }
     return n;
+}
+
+/* The same of adapters: two tensors for each product. */
+static uint32_t write_adapters(double *params, double *rows, const struct maq_lower *lower,
+                               const struct maq_layer *layer)
+{
+    uint32_t n = 0;
+    double rank = lower->plan->lora_rank;
+    for (uint32_t i = 0; i < layer->n_modules; i++) {
+        const struct maq_module *m = &layer->modules[i];
+        int64_t widths[MAQ_LORA_SPANS];
+        uint32_t parts = m->kind == MAQ_MODULE_LINEAR ? maq_lower_adapters(widths, lower, layer, m) : 0;
+        for (uint32_t k = 0; k < parts; k++, n += 2) {
+            if (!params || !rows)
+                continue;
+            params[n] = rank * (double)maq_lower_local(lower, layer, m).in;
+            params[n + 1] = rank * (double)widths[k];
+            rows[n] = rank;
+            rows[n + 1] = (double)widths[k];
+        }
+    }
+    return n;
+}
+
+/* False when out of memory. */
+static bool list_params(struct maq_eager_layer *l, const struct maq_lower *lower, const struct maq_layer *layer)
+{
+    bool adapters = lower->plan->lora_rank > 0;
+    uint32_t n = write_params(NULL, NULL, lower, layer);
+    l->n_params = adapters ? write_adapters(NULL, NULL, lower, layer) : n;
+    l->n_frozen = adapters ? n : 0;
+    l->params = calloc(l->n_params + 1, sizeof *l->params);
+    l->rows = calloc(l->n_params + 1, sizeof *l->rows);
+    l->frozen = calloc(l->n_frozen + 1, sizeof *l->frozen);
+    if (!l->params || !l->rows || !l->frozen)
+        return false;
+    if (adapters) {
+        write_params(l->frozen, NULL, lower, layer);
+        write_adapters(l->params, l->rows, lower, layer);
+    } else {
+        write_params(l->params, l->rows, lower, layer);
+    }
+    return true;
 }
 
 /*
@@ -334,14 +383,10 @@ static bool set_up(struct maq_eager *r)
         struct maq_eager_layer *l = &r->layers[i];
         l->script = s;
         l->redone = e->redo && bp->job->plan.recompute == MAQ_RECOMPUTE_FULL;
-        l->n_params = write_params(l, &bp->lower, layer);
         l->blocks = calloc(s->n_slots, sizeof *l->blocks);
-        l->params = calloc(l->n_params + 1, sizeof *l->params);
-        l->rows = calloc(l->n_params + 1, sizeof *l->rows);
-        r->failed |= !l->blocks || !l->params || !l->rows;
+        r->failed |= !l->blocks || !list_params(l, &bp->lower, layer);
         if (r->failed)
             return false;
-        write_params(l, &bp->lower, layer);
     }
     number_units(r);
     return true;
@@ -356,6 +401,7 @@ static void tear_down(struct maq_eager *r)
         free(r->layers[i].blocks);
         free(r->layers[i].params);
         free(r->layers[i].rows);
+        free(r->layers[i].frozen);
     }
     for (uint32_t i = 0; r->scripts && i < r->bp->n_blocks; i++)
         maq_eager_script_free(&r->scripts[i]);
@@ -373,7 +419,8 @@ static bool way_is_known(const struct maq_job *job)
     bool held = job->framework.reduce_bucket_held;
     switch ((enum maq_sharding)p->sharding) {
     case MAQ_SHARDING_NONE:
-        return job->framework.gradient_buckets != MAQ_BUCKETS_NONE && (maq_autocasts(job) || p->pure_low_precision);
+        return job->framework.gradient_buckets != MAQ_BUCKETS_NONE &&
+               (maq_autocasts(job) || p->pure_low_precision || p->lora_rank > 0);
     case MAQ_SHARDING_OPTIM: /* with several micro batches gradients wait in the bucket */
         return held && p->reduce_bucket_size > 0 && job->microbatches == 1;
     case MAQ_SHARDING_GRADS:
@@ -389,12 +436,20 @@ static bool is_known(const struct maq_blueprint *bp)
 {
     const struct maq_job *job = bp->job;
     const struct maq_plan *p = &job->plan;
-    bool whole = p->pp == 1 && p->tp == 1 && p->cp == 1 && p->ep == 1 && p->lora_rank == 0 && !p->fused_kernels &&
+    bool whole = p->pp == 1 && p->tp == 1 && p->cp == 1 && p->ep == 1 &&
+                 (p->lora_rank == 0 || p->sharding == MAQ_SHARDING_NONE) && !p->fused_kernels &&
                  !maq_lower_by_op(&bp->lower);
     bool redone =
         p->recompute == MAQ_RECOMPUTE_NONE || (p->recompute == MAQ_RECOMPUTE_FULL && maq_layers_per_checkpoint(p) == 1);
     return job->framework.norms_apart && job->framework.frees_gradients && whole && way_is_known(job) && redone &&
            p->update == MAQ_UPDATE_ADAM && p->optimizer_offload == 0 && bp->lower.store_bytes < 4;
+}
+
+static double stored_bytes(const struct maq_blueprint *bp)
+{
+    const struct maq_job *job = bp->job;
+    bool narrow = job->plan.lora_rank > 0 ? !job->framework.adapters_widen : job->plan.pure_low_precision;
+    return narrow ? bp->lower.store_bytes : 4;
 }
 
 bool maq_eager_replay(struct maq_replayed *out, bool *known, const struct maq_blueprint *bp, uint32_t stage)
@@ -408,7 +463,7 @@ bool maq_eager_replay(struct maq_replayed *out, bool *known, const struct maq_bl
                           .program = programs[0],
                           .shards = job->plan.sharding == MAQ_SHARDING_PARAMS,
                           .store = bp->lower.store_bytes,
-                          .stored = job->plan.pure_low_precision ? bp->lower.store_bytes : 4,
+                          .stored = stored_bytes(bp),
                           .shares = job->plan.sharding == MAQ_SHARDING_PARAMS ? job->groups[MAQ_GROUP_SHARD].size : 1,
                           .flat = job->framework.flat_parameters,
                           .zero = job->framework.reduce_bucket_held && job->plan.sharding != MAQ_SHARDING_PARAMS,

@@ -34,6 +34,8 @@ struct product {
     double rows, in, out;
     uint16_t weight, input, result; /* copies under autocast, or NONE */
     enum maq_move_kind gradient;    /* of the weight: the embedding may have it as well */
+    double rank;                    /* of an adapter, or 0; */
+    uint16_t widened, inner;        /* what that read, what its first product wrote */
 };
 
 /* Tensors of a norm. */
@@ -50,6 +52,7 @@ struct state {
     const struct maq_layer *layer;
     double e, stream; /* bytes of a number: in store, of the residual stream */
     bool autocast;
+    bool frozen;       /* weights are not trained: products keep nothing for their gradients */
     uint16_t x;        /* what the next module reads */
     bool x_wide;       /* it is in 4 bytes under autocast */
     uint16_t residual; /* the stream, beside a branch */
@@ -149,6 +152,10 @@ static struct norm norm_forward(struct state *b, const struct maq_module *m)
     give_alone(b, n.root);
     n.narrow = n.own ? take(b, narrow * n.numbers) : product;
     b->x = take(b, narrow * n.numbers);
+    if (b->frozen) { /* nobody asks for the weight's gradient */
+        give(b, n.narrow);
+        n.narrow = NONE;
+    }
     if (n.own)
         give(b, product);
     give_alone(b, n.narrow);
@@ -160,10 +167,13 @@ static struct norm norm_forward(struct state *b, const struct maq_module *m)
 static uint16_t norm_backward(struct state *b, const struct norm *n, uint16_t gradient, uint16_t onto)
 {
     double bytes = (n->own ? b->e : WIDE) * n->numbers, wide = WIDE * n->numbers;
-    uint16_t scaled = back(b, bytes), weight = back(b, bytes), scratch = back(b, SUM_SCRATCH * n->numbers);
-    move(b, &b->s->backward, MAQ_MOVE_WEIGHT, slot(b, (n->own ? b->e : WIDE) * n->width));
-    drop(b, scratch);
-    drop(b, weight);
+    uint16_t scaled = back(b, bytes);
+    if (!b->frozen) {
+        uint16_t weight = back(b, bytes), scratch = back(b, SUM_SCRATCH * n->numbers);
+        move(b, &b->s->backward, MAQ_MOVE_WEIGHT, slot(b, (n->own ? b->e : WIDE) * n->width));
+        drop(b, scratch);
+        drop(b, weight);
+    }
     drop(b, gradient);
     drop(b, n->narrow);
     if (n->own) {
@@ -196,12 +206,37 @@ static uint16_t norm_backward(struct state *b, const struct norm *n, uint16_t gr
 
 /* ---- products ---- */
 
+/*
+ * An adapter (peft 0.21, tuners/lora/layer.py, Linear.forward()): the input in the adapter's type, two products, the second scaled, the sum with
+ * what the frozen product wrote in that type, and that once more in the type of the latter.
+ */
+static void adapter_forward(struct state *b, struct product *p)
+{
+    double wide = b->lower->job->framework.adapters_widen ? WIDE : b->e, out = p->rows * p->out;
+    p->widened = take(b, wide * p->rows * p->in);
+    p->inner = take(b, wide * p->rows * p->rank);
+    uint16_t outer = take(b, wide * out), scaled = take(b, wide * out);
+    give(b, outer);
+    uint16_t sum = take(b, wide * out);
+    give(b, scaled);
+    give(b, p->result);
+    p->result = take(b, b->e * out);
+    give(b, sum);
+    give_alone(b, p->inner);
+    give_alone(b, p->widened);
+}
+
 /* One of the products that a linear is, of what is read now, which stays. */
 static struct product product_forward(struct state *b, const struct maq_module *m, double out)
 {
     struct maq_local d = maq_lower_local(b->lower, b->layer, m);
-    struct product p = {
-        (double)d.rows, (double)d.in, out, NONE, NONE, NONE, m->params > 0 ? MAQ_MOVE_WEIGHT : MAQ_MOVE_TIED};
+    struct product p = {.rows = (double)d.rows,
+                        .in = (double)d.in,
+                        .out = out,
+                        .weight = NONE,
+                        .input = NONE,
+                        .gradient = m->params > 0 ? MAQ_MOVE_WEIGHT : MAQ_MOVE_TIED,
+                        .rank = maq_lower_adapted(b->lower, m) ? b->lower->plan->lora_rank : 0};
     if (b->autocast) {
         p.weight = slot(b, p.in * p.out * b->e);
         move(b, &b->s->forward, MAQ_MOVE_CAST, p.weight);
@@ -211,7 +246,36 @@ static struct product product_forward(struct state *b, const struct maq_module *
     p.result = take(b, p.rows * p.out * b->e);
     move(b, &b->s->forward, MAQ_MOVE_PRODUCT, 0);
     give_alone(b, p.input);
+    if (p.rank > 0)
+        adapter_forward(b, &p);
     return p;
+}
+
+/* Gradients of an adapter and of what it read, which is added to `onto` where there is one; returns that of what was read. */
+static uint16_t adapter_backward(struct state *b, const struct product *p, uint16_t gradient, bool kept, uint16_t onto)
+{
+    double wide = b->lower->job->framework.adapters_widen ? WIDE : b->e, out = p->rows * p->out, in = p->rows * p->in;
+    uint16_t widened = back(b, wide * out);
+    if (!kept)
+        drop(b, gradient);
+    uint16_t frozen = back(b, b->e * out), scaled = back(b, wide * out);
+    drop(b, widened);
+    move(b, &b->s->backward, MAQ_MOVE_WEIGHT, slot(b, wide * p->rank * p->out));
+    uint16_t inner = back(b, wide * p->rows * p->rank);
+    drop(b, scaled);
+    drop(b, p->inner);
+    move(b, &b->s->backward, MAQ_MOVE_WEIGHT, slot(b, wide * p->rank * p->in));
+    uint16_t of_wide = back(b, wide * in);
+    drop(b, inner);
+    drop(b, p->widened);
+    uint16_t input = back(b, b->e * in);
+    drop(b, of_wide);
+    if (onto != NONE)
+        drop(b, input);
+    uint16_t through = back(b, b->e * in);
+    drop(b, frozen);
+    drop(b, through);
+    return onto != NONE ? onto : input;
 }
 
 /*
@@ -222,14 +286,18 @@ static uint16_t product_backward(struct state *b, const struct product *p, uint1
 {
     double weight = p->in * p->out;
     uint16_t narrow = slot(b, weight * b->e);
-    move(b, &b->s->backward, b->autocast ? MAQ_MOVE_TAKE : p->gradient, narrow);
+    if (p->rank > 0)
+        return adapter_backward(b, p, gradient, kept, NONE);
+    if (!b->frozen)
+        move(b, &b->s->backward, b->autocast ? MAQ_MOVE_TAKE : p->gradient, narrow);
     move(b, &b->s->backward, MAQ_MOVE_PRODUCT, 1);
     uint16_t input = back(b, p->rows * p->in * b->e);
     if (!kept)
         drop(b, gradient);
     drop(b, p->weight);
     drop(b, p->input);
-    drop(b, read);
+    if (!b->frozen)
+        drop(b, read);
     if (p->input != NONE) {
         uint16_t wide = back(b, WIDE * p->rows * p->in);
         drop(b, input);
@@ -245,6 +313,7 @@ static uint16_t product_backward(struct state *b, const struct product *p, uint1
 /* Two gradients of one tensor. What a product wrote is not written into; a sum is, and what autocast widened. */
 static uint16_t add_gradients(struct state *b, uint16_t first, uint16_t second, bool in_place, double numbers)
 {
+    in_place |= b->frozen; /* an adapter's is a copy */
     if (in_place) {
         drop(b, second);
         return first;
@@ -370,7 +439,7 @@ static bool attention_forward(struct state *b, struct attention *a, uint32_t *at
     give_alone(b, a->v.result);
     give_alone(b, a->result);
     give_alone(b, a->sums);
-    if (b->autocast)
+    if (b->autocast || b->frozen)
         give(b, a->x);
     else
         give_alone(b, a->x);
@@ -453,8 +522,11 @@ static bool gated_forward(struct state *b, struct gated *f, uint32_t *at)
     b->x = f->both;
     b->x_wide = false;
     f->down = product_forward(b, second, (double)maq_lower_local(b->lower, b->layer, second).out);
-    give_alone(b, f->both);
-    if (x_wide)
+    if (b->frozen)
+        give(b, f->both);
+    else
+        give_alone(b, f->both);
+    if (x_wide || b->frozen)
         give(b, f->x);
     else
         give_alone(b, f->x);
@@ -612,6 +684,19 @@ static void experts_backward(struct state *b, const struct experts *f)
 
 /* ---- layers, embedding, output ---- */
 
+/* Whether all products of a linear have adapters, or none. */
+static bool adapters_known(const struct state *b)
+{
+    for (uint32_t i = 0; i < b->layer->n_modules; i++) {
+        int64_t widths[MAQ_LORA_SPANS], adapters[MAQ_LORA_SPANS];
+        const struct maq_module *m = &b->layer->modules[i];
+        uint32_t n = m->kind == MAQ_MODULE_LINEAR ? maq_lower_adapters(adapters, b->lower, b->layer, m) : 0;
+        if (n > 0 && n != maq_lower_products(widths, b->lower, b->layer, m))
+            return false;
+    }
+    return true;
+}
+
 static bool write_layer(struct state *b)
 {
     struct attention a;
@@ -619,9 +704,9 @@ static bool write_layer(struct state *b)
     struct experts x;
     uint32_t i = 0;
     b->s->bytes[MAQ_SLOT_OUT] = b->stream * (double)b->lower->tokens * (double)b->layer->hidden;
-    if (!attention_forward(b, &a, &i))
+    if (!adapters_known(b) || !attention_forward(b, &a, &i))
         return false;
-    bool routed = experts_forward(b, &x, &i);
+    bool routed = !b->frozen && experts_forward(b, &x, &i);
     if ((!routed && !gated_forward(b, &f, &i)) || i != b->layer->n_modules)
         return false;
     if (routed)
@@ -630,6 +715,7 @@ static bool write_layer(struct state *b)
         gated_backward(b, &f);
     attention_backward(b, &a);
     b->s->keeps_input = !a.norm.own;
+    b->s->first_wide = a.norm.wide;
     return true;
 }
 
@@ -640,7 +726,8 @@ static bool write_embedding(struct state *b)
         return false;
     b->s->bytes[MAQ_SLOT_OUT] = b->stream * (double)b->lower->tokens * (double)b->layer->hidden;
     move(b, &b->s->forward, MAQ_MOVE_TAKE, MAQ_SLOT_OUT);
-    move(b, &b->s->backward, MAQ_MOVE_WEIGHT, slot(b, b->stream * maq_lower_local_params(b->lower, m)));
+    if (!b->frozen)
+        move(b, &b->s->backward, MAQ_MOVE_WEIGHT, slot(b, b->stream * maq_lower_local_params(b->lower, m)));
     drop(b, MAQ_SLOT_GRADIENT);
     return true;
 }
@@ -665,7 +752,7 @@ static bool write_output(struct state *b)
     double numbers = head.rows * head.out;
     uint16_t wide = take(b, WIDE * numbers), logarithm = take(b, WIDE * numbers);
     give(b, wide);
-    if (x_wide)
+    if (x_wide || b->frozen)
         give(b, x);
     if (b->lower->job->framework.outputs_in_fp32) {
         uint16_t copy = take(b, WIDE * numbers), passed = NONE;
@@ -698,6 +785,7 @@ bool maq_eager_script(struct maq_eager_script *out, const struct maq_lower *lowe
                       .e = lower->store_bytes,
                       .stream = maq_stream_bytes(lower),
                       .autocast = maq_autocasts(lower->job),
+                      .frozen = !maq_lower_trained(lower),
                       .x = MAQ_SLOT_IN};
     b.x_wide = b.autocast;
     for (int i = 0; i < MAQ_SLOTS_FIXED; i++)

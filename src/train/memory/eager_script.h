@@ -48,7 +48,9 @@ struct maq_eager_script {
     uint32_t n_slots, room;
     struct maq_moves forward, backward;
     bool keeps_input; /* the backward pass gives MAQ_SLOT_IN */
-    bool failed;      /* out of memory */
+    uint16_t
+        first_wide; /* what its first norm keeps for the gradient of its input alone where weights are frozen; 0: none */
+    bool failed;    /* out of memory */
 };
 
 /* False, and nothing to free, where a module is of a kind that is not known here, or memory is out (`failed`). */
