@@ -106,6 +106,11 @@ static void weight_gradient(struct maq_eager *r, uint32_t entry, double bytes)
         maq_eager_give(r, &r->tied);
         block = sum;
     }
+    if (r->zero && r->bp->job->plan.sharding == MAQ_SHARDING_OPTIM) { /* they wait for the end of the backward pass */
+        maq_eager_zero_gradient(r, bytes / r->store);
+        r->failed |= !maq_hold_block(&l->grads, block);
+        return;
+    }
     if (r->zero) {
         run_hook(r);
         r->hooked = block;

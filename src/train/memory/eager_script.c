@@ -52,11 +52,13 @@ struct state {
     const struct maq_layer *layer;
     double e, stream; /* bytes of a number: in store, of the residual stream */
     bool autocast;
-    bool frozen;       /* weights are not trained: products keep nothing for their gradients */
-    uint16_t x;        /* what the next module reads */
-    bool x_wide;       /* it is in 4 bytes under autocast */
-    uint16_t residual; /* the stream, beside a branch */
-    uint16_t gradient; /* on the way back: of what was met last */
+    bool frozen;            /* weights are not trained: products keep nothing for their gradients */
+    double adapter, stored; /* bytes of a number in an adapter's products, of its weights */
+    bool narrows;           /* autocast, of adapters in 4 bytes */
+    uint16_t x;             /* what the next module reads */
+    bool x_wide;            /* it is in 4 bytes under autocast */
+    uint16_t residual;      /* the stream, beside a branch */
+    uint16_t gradient;      /* on the way back: of what was met last */
 };
 
 /* ---- writing ---- */
@@ -208,20 +210,30 @@ static uint16_t norm_backward(struct state *b, const struct norm *n, uint16_t gr
 
 /*
  * An adapter (peft 0.21, tuners/lora/layer.py, Linear.forward()): the input in the adapter's type, two products, the second scaled, the sum with
- * what the frozen product wrote in that type, and that once more in the type of the latter.
+ * what the frozen product wrote in that type, and that once more in the type of the latter. Under autocast the input is widened and
+ * narrowed again, and all that products write is narrow.
  */
 static void adapter_forward(struct state *b, struct product *p)
 {
-    double wide = b->lower->job->framework.adapters_widen ? WIDE : b->e, out = p->rows * p->out;
-    p->widened = take(b, wide * p->rows * p->in);
+    double wide = b->adapter, out = p->rows * p->out;
+    uint16_t unused = NONE;
+    p->widened = take(b, (b->narrows ? WIDE : wide) * p->rows * p->in);
+    if (b->narrows) {
+        unused = p->widened;
+        p->widened = take(b, wide * p->rows * p->in);
+    }
     p->inner = take(b, wide * p->rows * p->rank);
     uint16_t outer = take(b, wide * out), scaled = take(b, wide * out);
     give(b, outer);
     uint16_t sum = take(b, wide * out);
     give(b, scaled);
     give(b, p->result);
-    p->result = take(b, b->e * out);
-    give(b, sum);
+    p->result = sum;
+    if (wide != b->e) {
+        p->result = take(b, b->e * out);
+        give(b, sum);
+    }
+    give(b, unused);
     give_alone(b, p->inner);
     give_alone(b, p->widened);
 }
@@ -251,31 +263,44 @@ static struct product product_forward(struct state *b, const struct maq_module *
     return p;
 }
 
-/* Gradients of an adapter and of what it read, which is added to `onto` where there is one; returns that of what was read. */
-static uint16_t adapter_backward(struct state *b, const struct product *p, uint16_t gradient, bool kept, uint16_t onto)
+/* Gradients of an adapter; returns that of what it read. */
+static uint16_t adapter_backward(struct state *b, const struct product *p, uint16_t gradient, bool kept)
 {
-    double wide = b->lower->job->framework.adapters_widen ? WIDE : b->e, out = p->rows * p->out, in = p->rows * p->in;
-    uint16_t widened = back(b, wide * out);
-    if (!kept)
-        drop(b, gradient);
-    uint16_t frozen = back(b, b->e * out), scaled = back(b, wide * out);
-    drop(b, widened);
-    move(b, &b->s->backward, MAQ_MOVE_WEIGHT, slot(b, wide * p->rank * p->out));
+    double wide = b->adapter, out = p->rows * p->out, in = p->rows * p->in;
+    bool casts = wide != b->e;
+    uint16_t frozen = gradient, widened = gradient;
+    if (casts) {
+        widened = back(b, wide * out);
+        if (!kept)
+            drop(b, gradient);
+        frozen = back(b, b->e * out);
+    }
+    uint16_t scaled = back(b, wide * out);
+    if (casts)
+        drop(b, widened);
+    move(b, &b->s->backward, MAQ_MOVE_WEIGHT, slot(b, b->stored * p->rank * p->out));
     uint16_t inner = back(b, wide * p->rows * p->rank);
     drop(b, scaled);
     drop(b, p->inner);
-    move(b, &b->s->backward, MAQ_MOVE_WEIGHT, slot(b, wide * p->rank * p->in));
-    uint16_t of_wide = back(b, wide * in);
+    move(b, &b->s->backward, MAQ_MOVE_WEIGHT, slot(b, b->stored * p->rank * p->in));
+    uint16_t input = back(b, wide * in);
     drop(b, inner);
     drop(b, p->widened);
-    uint16_t input = back(b, b->e * in);
-    drop(b, of_wide);
-    if (onto != NONE)
+    if (b->narrows) { /* through both casts */
+        uint16_t wider = back(b, WIDE * in);
         drop(b, input);
+        input = back(b, b->e * in);
+        drop(b, wider);
+    } else if (casts) {
+        uint16_t narrow = back(b, b->e * in);
+        drop(b, input);
+        input = narrow;
+    }
     uint16_t through = back(b, b->e * in);
-    drop(b, frozen);
+    if (casts || !kept)
+        drop(b, frozen);
     drop(b, through);
-    return onto != NONE ? onto : input;
+    return input;
 }
 
 /*
@@ -287,7 +312,7 @@ static uint16_t product_backward(struct state *b, const struct product *p, uint1
     double weight = p->in * p->out;
     uint16_t narrow = slot(b, weight * b->e);
     if (p->rank > 0)
-        return adapter_backward(b, p, gradient, kept, NONE);
+        return adapter_backward(b, p, gradient, kept);
     if (!b->frozen)
         move(b, &b->s->backward, b->autocast ? MAQ_MOVE_TAKE : p->gradient, narrow);
     move(b, &b->s->backward, MAQ_MOVE_PRODUCT, 1);
@@ -787,7 +812,11 @@ bool maq_eager_script(struct maq_eager_script *out, const struct maq_lower *lowe
                       .autocast = maq_autocasts(lower->job),
                       .frozen = !maq_lower_trained(lower),
                       .x = MAQ_SLOT_IN};
+    const struct maq_framework *f = &lower->job->framework;
     b.x_wide = b.autocast;
+    b.stored = f->adapters_widen ? WIDE : b.e;
+    b.narrows = b.frozen && f->autocast && f->adapters_widen;
+    b.adapter = b.narrows ? b.e : b.stored;
     for (int i = 0; i < MAQ_SLOTS_FIXED; i++)
         slot(&b, 0);
     bool known = false;

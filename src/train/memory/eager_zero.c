@@ -4,7 +4,8 @@
  *
  * The weights, in the type of the module, are copied into one flat tensor (flatten_dense_tensors_aligned()), of which they are views from then
  * on; of the rank's part there is a copy for a moment and the master weights, and gradients of zeros for a moment. The first
- * gradient of a backward pass brings the bucket (setup_buckets()); gradients are copied into it. When it is full, and at the end, it is
+ * gradient of a backward pass brings the bucket (setup_buckets()); gradients are copied into it: with ZeRO-2 as they come, with
+ * ZeRO-1 all at the end. When it is full, and at the end, it is
  * flattened and reduced. Behind that are the gradients of all parameters of which the rank has some (copy_grads_in_partition()), each in 8
  * bytes for its norm (get_grad_norm_direct()), and the rank's part in 4 bytes for the update.
  */
@@ -88,6 +89,8 @@ static double walk_part(struct maq_eager *r, bool norms)
 
 void maq_eager_zero_backward_end(struct maq_eager *r)
 {
+    for (uint32_t i = 0; i < r->n; i++)
+        maq_let_go(&r->layers[i].grads, r->a);
     reduce(r);
     uint32_t mine = maq_eager_take(r, MAQ_EAGER_COMPUTE, walk_part(r, false) * r->store);
     maq_eager_give(r, &r->bucket);
