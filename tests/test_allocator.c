@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * test_allocator.c - the caching allocator model: rounding, pools, splitting, joining, options; and a search
- * without any structure beside it (allocator_brute.h).
+ * test_allocator.c - the caching allocator model: rounding, pools, splitting, joining, options; a search without any structure
+ * beside it (allocator_brute.h); what PyTorch's own did (tests/data/allocator_trace.txt).
  */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
 
 #include <cmocka.h>
 
@@ -256,13 +258,58 @@ static void test_against_search(void **unused)
             one_sequence(&options[o], seed);
 }
 
+/* ---- against PyTorch's allocator ---- */
+
+enum { REQUESTS = 1 << 14 };
+
+/* One line of the recording: a request, a free, or what is reserved from there on, which the request behind it has asked for. */
+static void play_line(struct maq_allocator *a, const char *line, uint32_t blocks[REQUESTS], uint32_t *n, double *held)
+{
+    char *end;
+    double number = strtod(line + 1, &end);
+    if (line[0] == 'r') {
+        *held = number;
+    } else if (line[0] == 'f') {
+        maq_allocator_release(a, blocks[(uint32_t)number]);
+    } else if (line[0] == 'a') {
+        assert_true(*n < REQUESTS);
+        blocks[*n] = maq_allocator_alloc(a, (uint32_t)number, strtod(end, NULL));
+        assert_int_not_equal(blocks[(*n)++], 0);
+        assert_true(maq_allocator_stats(a).reserved == *held);
+    }
+}
+
+/* Four steps of a small Llama under fully_shard(), 2,903 requests on three streams: tests/memory-truth/trace.py wrote them down. */
+static void test_against_pytorch(void **unused)
+{
+    (void)unused;
+    static uint32_t blocks[REQUESTS];
+    char path[512], line[64];
+    const char *root = getenv("MAQ_SOURCE_ROOT");
+    snprintf(path, sizeof path, "%s/tests/data/allocator_trace.txt", root ? root : ".");
+    FILE *file = fopen(path, "r");
+    assert_non_null(file);
+    struct maq_allocator *a = maq_allocator_new(NULL);
+    uint32_t n = 0;
+    double held = 0;
+    while (fgets(line, sizeof line, file))
+        play_line(a, line, blocks, &n, &held);
+    fclose(file);
+    assert_int_equal(n, 2903);
+    assert_true(maq_allocator_stats(a).peak_reserved == 2086666240 &&
+                maq_allocator_stats(a).peak_allocated == 1479476224);
+    maq_allocator_free(a);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_waste),          cmocka_unit_test(test_segments), cmocka_unit_test(test_reuse_and_join),
-        cmocka_unit_test(test_steady_state),   cmocka_unit_test(test_streams),  cmocka_unit_test(test_lowest_address),
-        cmocka_unit_test(test_expandable),     cmocka_unit_test(test_rounding), cmocka_unit_test(test_oversize),
-        cmocka_unit_test(test_against_search),
+        cmocka_unit_test(test_waste),           cmocka_unit_test(test_segments),
+        cmocka_unit_test(test_reuse_and_join),  cmocka_unit_test(test_steady_state),
+        cmocka_unit_test(test_streams),         cmocka_unit_test(test_lowest_address),
+        cmocka_unit_test(test_expandable),      cmocka_unit_test(test_rounding),
+        cmocka_unit_test(test_oversize),        cmocka_unit_test(test_against_search),
+        cmocka_unit_test(test_against_pytorch),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

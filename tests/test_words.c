@@ -131,6 +131,9 @@ static const struct {
     {"gradient_accumulation_fusion", {"true", "false"}},
     {"loss_function", {"vocab_parallel_cross_entropy", "cross_entropy"}},
     {"cuda_module_loading", {"lazy", "eager"}},
+    {"expandable_segments", {"false", "true"}},
+    {"max_split_size_mb", {"0", "512"}},
+    {"roundup_power2_divisions", {"0", "8"}},
     {"lora_rank", {"0", "0", "16"}},
 };
 

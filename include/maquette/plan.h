@@ -165,6 +165,8 @@ struct maq_plan {
     int loss_function;        /* enum maq_loss_function */
     bool fp32_upcast;         /* PyTorch's cross-entropy: logits become 4-byte numbers first */
     int cuda_module_loading;  /* enum maq_module_loading */
+    bool expandable_segments; /* of PYTORCH_CUDA_ALLOC_CONF, and the next two; 0 = not set */
+    int32_t max_split_size_mb, roundup_power2_divisions;
     double optimizer_offload; /* share of the optimizer state on the host, 0..1 */
 
     /* the update */

@@ -164,6 +164,12 @@ const struct maq_field maq_plan_fields[] = {
     BOOL(fp32_upcast, "fp32_upcast", .def = "true", .doc = "cross_entropy: logits in 4 bytes (NeMo AutoModel)"),
     ENUM(cuda_module_loading, "cuda_module_loading", module_loading_names, .def = "lazy",
          .doc = "CUDA_MODULE_LOADING: eager, the only one before CUDA 11.7, keeps every kernel in device memory"),
+    BOOL(expandable_segments, "expandable_segments", .def = "false",
+         .doc = "PYTORCH_CUDA_ALLOC_CONF: a segment for each stream grows, and has no holes between segments"),
+    I32(max_split_size_mb, "max_split_size_mb", .def = "0", .min = 0, .max = 1 << 20,
+        .doc = "PYTORCH_CUDA_ALLOC_CONF: larger free blocks are not split; 0 = all are"),
+    I32(roundup_power2_divisions, "roundup_power2_divisions", .def = "0", .min = 0, .max = 64,
+        .doc = "PYTORCH_CUDA_ALLOC_CONF: steps between powers of two that sizes are rounded up to; 0 = none"),
     /* the update */
     ENUM(update, "optimizer", update_names,
          .slips = "adamw=adam|adamw_8bit=adam|paged_adamw_8bit=adam|fused_adam=adam|fusedadam=adam|momentum=sgd|dist_"
@@ -255,6 +261,8 @@ const struct maq_field maq_plan_fields[] = {
             "linear_fc1, linear_fc1_gate, linear_fc1_up, linear_fc2, ...) or PEFT's (q_proj, ..., all-linear); none = "
             "linear_qkv, linear_proj, linear_fc1, linear_fc2"),
     MAQ_FIELD_END};
+_Static_assert(sizeof maq_plan_fields / sizeof maq_plan_fields[0] <= MAQ_PLAN_FIELDS_MAX + 1,
+               "keys of the plan, and the end of their list");
 
 #undef I32
 #undef BOOL

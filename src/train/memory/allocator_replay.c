@@ -449,8 +449,10 @@ bool maq_replay_stage(struct maq_replayed *out, const struct maq_blueprint *bp, 
         return false;
     if (known)
         return true;
-    struct replay r = {
-        .bp = bp, .a = maq_allocator_new(NULL), .tensors = maq_gradients_come(bp->job) && !bp->job->plan.fused_kernels};
+    const struct maq_allocator_options options = maq_allocator_of(&bp->job->plan);
+    struct replay r = {.bp = bp,
+                       .a = maq_allocator_new(&options),
+                       .tensors = maq_gradients_come(bp->job) && !bp->job->plan.fused_kernels};
     uint32_t slots = bp->schedule->n_positions * bp->schedule->microbatches;
     r.live = calloc(slots, sizeof *r.live);
     r.failed = !r.a || !r.live;

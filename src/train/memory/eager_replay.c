@@ -372,7 +372,8 @@ static bool set_up(struct maq_eager *r)
     r->n = r->program->n_entries;
     r->layers = calloc(r->n, sizeof *r->layers);
     r->scripts = calloc(bp->n_blocks, sizeof *r->scripts);
-    r->a = maq_allocator_new(NULL);
+    const struct maq_allocator_options options = maq_allocator_of(&bp->job->plan);
+    r->a = maq_allocator_new(&options);
     if (!r->layers || !r->scripts || !r->a) {
         r->failed = true;
         return false;

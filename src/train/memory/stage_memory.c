@@ -553,6 +553,13 @@ double maq_stage_gradient_pool(const struct maq_stage_result *st, const struct m
     return st->bytes[MAQ_MEM_GRADIENTS] > 0 ? 0 : coming_gradients(bp->job, held.dense, held.expert, true);
 }
 
+struct maq_allocator_options maq_allocator_of(const struct maq_plan *p)
+{
+    return (struct maq_allocator_options){.expandable_segments = p->expandable_segments,
+                                          .max_split_size = p->max_split_size_mb * 1024.0 * 1024.0,
+                                          .roundup_power2_divisions = (uint32_t)p->roundup_power2_divisions};
+}
+
 bool maq_stage_fits(const struct maq_stage_result *st)
 {
     return st->needed_bytes <= st->capacity_bytes;

@@ -6,6 +6,7 @@
 #ifndef MAQ_TRAIN_MEMORY_STAGE_MEMORY_H
 #define MAQ_TRAIN_MEMORY_STAGE_MEMORY_H
 
+#include "graph/allocator.h"
 #include "maquette/train.h"
 #include "train/step/blueprint.h"
 
@@ -61,6 +62,9 @@ double maq_moment_bytes(const struct maq_plan *plan);
 /* Bytes per updated parameter that the optimizer step needs besides its state: gradients in 4 bytes where they are kept in
  * fewer, and the square roots of the second moments where Adam works on lists of tensors. */
 double maq_step_update_bytes(const struct maq_blueprint *bp);
+
+/* What the plan says of PyTorch's allocator. */
+struct maq_allocator_options maq_allocator_of(const struct maq_plan *plan);
 
 /* Whether a stage fits: PyTorch frees cached blocks before an allocation fails, so only allocated bytes count. */
 bool maq_stage_fits(const struct maq_stage_result *stage);
