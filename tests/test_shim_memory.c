@@ -203,6 +203,10 @@ static void test_virtual_memory(void **state)
     assert_int_equal(cuMemMap(at + 20 * MIB, 2 * MIB, 0, handle[1], 0), VG_OK);
     assert_true(vg_mem_find((void *)(uintptr_t)(at + 21 * MIB), &a));
     assert_int_equal(a.bytes, 2 * MIB);
+    void *last = (void *)(uintptr_t)(at + 19 * MIB); /* a tensor may lie in both, and nothing behind them */
+    assert_int_equal(cudaMemset(last, 0, 3 * MIB), VG_OK);
+    assert_int_equal(cudaMemcpy((void *)(uintptr_t)at, last, 3 * MIB, 3), VG_OK);
+    assert_int_equal(cudaMemset(last, 0, 3 * MIB + 1), VG_INVALID_VALUE);
     assert_int_equal(cuMemRelease(handle[0]), VG_OK); /* still mapped */
     assert_int_equal(free_bytes(), TOTAL - 22 * MIB);
     assert_int_equal(cuMemUnmap(at, 22 * MIB), VG_OK);

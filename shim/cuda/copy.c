@@ -63,9 +63,29 @@ static enum maq_rec_copy direction(const struct side *to, const struct side *fro
     return from->device ? MAQ_REC_D2H : MAQ_REC_H2H;
 }
 
+/* Memory may be of several mappings side by side (cuMemMap()), as that of PyTorch's expandable segments is. */
 static bool fits(const struct side *side, const void *p, uint64_t bytes)
 {
-    return !side->ours || bytes <= side->a.base + side->a.bytes - (uintptr_t)p;
+    struct vg_alloc a = side->a;
+    uint64_t end = (uintptr_t)p + bytes;
+    bool there = side->ours;
+    while (there && end > a.base + a.bytes) {
+        uint64_t next = a.base + a.bytes;
+        there = vg_mem_find((const void *)(uintptr_t)next, &a) && a.base == next; // NOLINT(performance-no-int-to-ptr)
+    }
+    return !side->ours || there;
+}
+
+/* What the host knew of all of it is known no longer. */
+static void written(const void *p, uint64_t bytes)
+{
+    struct vg_alloc a;
+    for (uint64_t at = (uintptr_t)p, end = at + bytes; at < end; at = a.base + a.bytes) {
+        const void *here = (const void *)(uintptr_t)at; // NOLINT(performance-no-int-to-ptr)
+        vg_mem_written(here, end - at);
+        if (!vg_mem_find(here, &a))
+            return;
+    }
 }
 
 /* --- bytes ------------------------------------------------------------------------------------------------------------------ */
@@ -101,7 +121,7 @@ static void move(void *to, const void *from, uint64_t bytes, const struct side *
         memmove(to, from, bytes);
         vg_mem_told(to, bytes);
     } else {
-        vg_mem_written(to, bytes);
+        written(to, bytes);
     }
 }
 
@@ -145,7 +165,7 @@ int vg_copy(void *to, const void *from, size_t bytes, int kind, void *stream, bo
     if (s->capture == NULL)
         move(to, from, bytes, &t, &f, s);
     else
-        vg_mem_written(to, bytes); /* a graph copies when nobody looks */
+        written(to, bytes); /* a graph copies when nobody looks */
     vg_unlock();
     if (waits)
         wait_for(s);
@@ -179,7 +199,7 @@ int vg_set(void *to, unsigned value, unsigned element, size_t n, void *stream, b
             memset(to, (int)value, bytes);
         vg_mem_told(to, bytes);
     } else {
-        vg_mem_written(to, bytes);
+        written(to, bytes);
     }
     vg_unlock();
     if (waits)

@@ -58,8 +58,8 @@ static double cached_bytes(const struct maq_stage_result *st, const struct maq_b
 }
 
 /*
- * Ends of blocks count as allocated, as PyTorch counts them; where every request of the program is known, all is as it comes out there.
- * A plan is held against the device without those ends.
+ * Ends of blocks count as allocated, as PyTorch counts them; where every request of the program is known, all is as it comes out there,
+ * and the device has to hold that. A plan whose replay is of a pass alone is held against the device without those ends.
  */
 static void count_requests(struct maq_stage_result *st, const struct maq_replayed *r)
 {
@@ -70,7 +70,7 @@ static void count_requests(struct maq_stage_result *st, const struct maq_replaye
     st->bytes[MAQ_MEM_TRANSIENT] = fmax(least, 0);
     st->bytes[MAQ_MEM_ACTIVATIONS] += fmin(least, 0);
     st->allocated_bytes += more;
-    st->needed_bytes += more - r->waste;
+    st->needed_bytes += r->streams ? more : 0;
 }
 
 /* The allocator is replayed for the stages at the ends and the fullest one; those between are like the fullest. */
