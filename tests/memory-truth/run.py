@@ -33,6 +33,10 @@ def versions(python):
     return dict(x.split("=") for x in done.stdout.split()) if done.returncode == 0 else None
 
 
+def allocator_of(job):
+    return {"PYTORCH_CUDA_ALLOC_CONF": job["alloc"]} if "alloc" in job else {}
+
+
 def measure(maquette, python, job):
     """The program's figures, or why there are none."""
     with tempfile.TemporaryDirectory(prefix="maq-memory-") as folder:
@@ -43,7 +47,7 @@ def measure(maquette, python, job):
                    path.with_name("values"), "--",
                    python, HERE / "program.py", path]
         try:
-            done = subprocess.run([str(x) for x in command], env={**os.environ, "TMPDIR": folder, "TOKENIZERS_PARALLELISM": "false"},
+            done = subprocess.run([str(x) for x in command], env={**os.environ, "TMPDIR": folder, "TOKENIZERS_PARALLELISM": "false", **allocator_of(job)},
                                   cwd=folder, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=300, check=False)
         except subprocess.TimeoutExpired:
             return {"skipped": "not done in 300 s"}
@@ -61,7 +65,8 @@ def predict(maquette, job):
                           check=False)
     if not done.stdout:
         return {"refused": done.stderr.strip()}
-    return json.loads(done.stdout)["stages"][0]["memory"]
+    document = json.loads(done.stdout)
+    return {**document["stages"][0]["memory"], "low": document["memory_low"], "high": document["memory_high"]}
 
 
 def quantile(values, q):
@@ -75,13 +80,25 @@ def error(predicted, truth):
     return 100 * (predicted / truth - 1)
 
 
+# Devices on which a job is tried: so many, their memory spread evenly (in its logarithm) from so much of what the program allocates to so much more.
+DEVICES, LEAST, MOST = 20, 0.8, 1.25
+
+
+def fits_right(guess, truth):
+    """Of the devices, on how many it is known whether the program fits: it does where they have what its allocator hands out."""
+    around = guess["total_bytes"] - guess["reserved_bytes"]  # context, communicators
+    room = [truth["allocated"] * LEAST * (MOST / LEAST) ** ((k + 0.5) / DEVICES) for k in range(DEVICES)]
+    return sum((guess["needed_bytes"] - around <= x) == (truth["allocated"] <= x) for x in room) / DEVICES
+
+
 def summary(title, rows):
     if not rows:
         return
     allocated, reserved = ([r[k] for r in rows] for k in ("allocated", "reserved"))
     size = [abs(x) for x in allocated]
     print(f"  {title:<28}{len(rows):>4}{quantile(size, 0.5):>10.1f}{quantile(size, 0.9):>8.1f}{sum(allocated) / len(rows):>+8.1f}"
-          f"{quantile([abs(x) for x in reserved], 0.5):>10.1f}{quantile([abs(x) for x in reserved], 0.9):>8.1f}")
+          f"{quantile([abs(x) for x in reserved], 0.5):>10.1f}{quantile([abs(x) for x in reserved], 0.9):>8.1f}"
+          f"{100 * sum(r['fits'] for r in rows) / len(rows):>8.1f}{100 * sum(r['inside'] for r in rows) / len(rows):>8.0f}")
 
 
 def keep(truth):
@@ -100,12 +117,15 @@ def compare(maquette, truth, show_jobs):
         if "refused" in guess:
             print(f"refused: {job['name']}: {guess['refused']}")
             continue
-        row = {"allocated": error(guess["allocated_bytes"], known["allocated"]), "reserved": error(guess["reserved_bytes"], known["reserved"])}
-        groups[half, job["way"]].append(row)
+        row = {"allocated": error(guess["allocated_bytes"], known["allocated"]), "reserved": error(guess["reserved_bytes"], known["reserved"]),
+               "fits": fits_right(guess, known),
+               "inside": guess["low"] * guess["allocated_bytes"] <= known["allocated"] <= guess["high"] * guess["allocated_bytes"]}
+        later = any(j["name"] == job["name"] for j in table.LATER)
+        groups[half, "added later" if later else job["way"]].append(row)
         groups[half, "all"].append(row)
         if show_jobs and half == "seen":
             print(f"  {job['name']:<58}{known['allocated'] / 2**20:>9.0f} MiB{row['allocated']:>+8.1f} %  reserved {row['reserved']:>+7.1f} %")
-    print("errors in %: allocated peak                    median     p90    bias  reserved     p90")
+    print("errors in %: allocated peak                    median     p90    bias  reserved     p90    fits  inside")
     for half in ("seen", "held out"):
         for way in sorted({w for h, w in groups if h == half and w != "all"}) + ["all"]:
             summary(f"{half}: {way}", groups[half, way])
