@@ -328,6 +328,16 @@ class ServeOptions(TypedDict, total=False):
     scheduling_policy: Union[Literal["fcfs", "priority"], None]
     capacity_scheduler_policy: Union[Literal["guaranteed-no-evict", "max-utilization"], None]
     async_scheduling: Union[Literal["auto", "on", "off"], None]
+    kv_offloading_size: Value
+    kv_offloading_policy: Union[Literal["lru", "arc"], None]
+    kv_offloading_blocks_per_chunk: Value
+    kv_offloading_bandwidth: Value
+    kv_offload_prompt_only: bool
+    kv_ssd_size: Value
+    kv_ssd_bandwidth: Value
+    kv_remote_size: Value
+    kv_remote_bandwidth: Value
+    kv_remote_latency: Value
     speculative_method: Union[Literal["none", "ngram", "draft-model", "eagle", "eagle3", "mtp"], None]
     speculative_model: Value
     num_speculative_tokens: Value

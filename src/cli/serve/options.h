@@ -167,8 +167,6 @@ enum maq_status cli_serve_run_outages(struct maq_serve_result **r, struct maq_at
 
 /* Tiers behind the GPU's blocks: tiers.c */
 enum maq_status cli_serve_tiers(struct serve_given *out, struct cli *cli);
-/* None of them, whatever is said; whether something was. */
-bool cli_serve_leave_tiers(struct serve_given *out, const struct cli *cli);
 /* Speculative decoding, once the requests are read: speculation.c */
 enum maq_status cli_serve_speculation(struct serve_given *out, struct cli *cli, const struct maq_job *job);
 enum maq_status cli_serve_options(struct serve_given *out, const struct serve_checkpoint *checkpoint, struct cli *cli,

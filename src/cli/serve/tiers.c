@@ -95,12 +95,3 @@ enum maq_status cli_serve_tiers(struct serve_given *out, struct cli *cli)
     o->prompt_only |= cli->values[SERVE_HOST_PROMPTS] != NULL;
     return cli_first_fault(worst, check_said(cli, o));
 }
-
-bool cli_serve_leave_tiers(struct serve_given *out, const struct cli *cli)
-{
-    bool said = out->options.tiers.bytes[MAQ_TIER_HOST] > 0;
-    for (int i = SERVE_HOST_SIZE; i <= SERVE_REMOTE_LATENCY; i++)
-        said |= cli->values[i] != NULL;
-    out->options.tiers = (struct maq_tier_options){.policy = MAQ_TIER_LRU};
-    return said;
-}
