@@ -75,11 +75,12 @@ static void put_headline(struct maq_page *page, const struct maq_train_result *r
                   maq_format_bytes(b, r->memory_high * st->total_bytes));
     put_label(page, "");
     maq_page_putf(page, MAQ_INK_PLAIN, "%s allocated, ", maq_format_bytes(a, st->allocated_bytes));
-    maq_page_putf(page, MAQ_INK_PLAIN, "%s reserved, %s in nvidia-smi", maq_format_bytes(a, st->reserved_bytes),
+    maq_page_putf(page, MAQ_INK_PLAIN, "%s reserved, %s in nvidia-smi\n", maq_format_bytes(a, st->reserved_bytes),
                   maq_format_bytes(b, st->total_bytes));
-    if (st->total_bytes > st->needed_bytes)
-        maq_page_putf(page, MAQ_INK_PLAIN, "; %s without cached blocks", maq_format_bytes(a, st->needed_bytes));
-    maq_buf_addc(&page->out, '\n');
+    if (st->total_bytes > st->needed_bytes) {
+        put_label(page, "");
+        maq_page_putf(page, MAQ_INK_PLAIN, "%s without cached blocks\n", maq_format_bytes(a, st->needed_bytes));
+    }
 }
 
 static void put_money(struct maq_page *page, const struct maq_train_result *r)
