@@ -82,13 +82,13 @@ class TrainOptions(TypedDict, total=False):
     offload_modules: Value
     optimizer_offload_fraction: Value
     selective_ac_option: Union[Literal["layer", "op"], int, None]
-    loss_function: Union[Literal["vocab_parallel_cross_entropy", "cross_entropy"], int, None]
+    loss_function: Union[Literal["vocab_parallel_cross_entropy", "cross_entropy", "linear_cross_entropy", "cut_cross_entropy"], int, None]
     fp32_upcast: Union[Literal["false", "true"], bool, None]
     cuda_module_loading: Union[Literal["lazy", "eager"], int, None]
     expandable_segments: Union[Literal["false", "true"], bool, None]
     max_split_size_mb: Value
     roundup_power2_divisions: Value
-    optimizer: Union[Literal["adam", "sgd", "muon"], int, None]
+    optimizer: Union[Literal["adam", "sgd", "muon", "lion", "adafactor"], int, None]
     muon_tp_mode: Union[Literal["duplicated", "blockwise"], int, None]
     muon_num_ns_steps: Value
     precision: Union[Literal["auto", "fp32", "fp16", "bf16", "fp8-delayed", "fp8-current", "fp8-rowwise", "fp8-blockwise", "mxfp8", "nvfp4"], int, None]
@@ -128,11 +128,14 @@ class TrainOptions(TypedDict, total=False):
     lora_dim: Value
     lora_r: Value
     lora_rank: Value
+    lora_base_quantization: Union[Literal["none", "int8", "nf4", "nf4-double"], int, None]
     lora_target_modules: Value
     seq: Value
     seq_length: Value
     gbs: Value
     global_batch_size: Value
+    accumulation: Value
+    gradient_accumulation_steps: Value
     length_mean: Value
     length_cv: Value
     packed: Union[Literal["false", "true"], bool, None]
@@ -228,13 +231,13 @@ class PlanOptions(TypedDict, total=False):
     offload_modules: Value
     optimizer_offload_fraction: Value
     selective_ac_option: Union[Literal["layer", "op"], int, None]
-    loss_function: Union[Literal["vocab_parallel_cross_entropy", "cross_entropy"], int, None]
+    loss_function: Union[Literal["vocab_parallel_cross_entropy", "cross_entropy", "linear_cross_entropy", "cut_cross_entropy"], int, None]
     fp32_upcast: Union[Literal["false", "true"], bool, None]
     cuda_module_loading: Union[Literal["lazy", "eager"], int, None]
     expandable_segments: Union[Literal["false", "true"], bool, None]
     max_split_size_mb: Value
     roundup_power2_divisions: Value
-    optimizer: Union[Literal["adam", "sgd", "muon"], int, None]
+    optimizer: Union[Literal["adam", "sgd", "muon", "lion", "adafactor"], int, None]
     muon_tp_mode: Union[Literal["duplicated", "blockwise"], int, None]
     muon_num_ns_steps: Value
     precision: Union[Literal["auto", "fp32", "fp16", "bf16", "fp8-delayed", "fp8-current", "fp8-rowwise", "fp8-blockwise", "mxfp8", "nvfp4"], int, None]
@@ -274,11 +277,14 @@ class PlanOptions(TypedDict, total=False):
     lora_dim: Value
     lora_r: Value
     lora_rank: Value
+    lora_base_quantization: Union[Literal["none", "int8", "nf4", "nf4-double"], int, None]
     lora_target_modules: Value
     seq: Value
     seq_length: Value
     gbs: Value
     global_batch_size: Value
+    accumulation: Value
+    gradient_accumulation_steps: Value
     length_mean: Value
     length_cv: Value
     packed: Union[Literal["false", "true"], bool, None]
@@ -328,6 +334,16 @@ class ServeOptions(TypedDict, total=False):
     scheduling_policy: Union[Literal["fcfs", "priority"], None]
     capacity_scheduler_policy: Union[Literal["guaranteed-no-evict", "max-utilization"], None]
     async_scheduling: Union[Literal["auto", "on", "off"], None]
+    kv_offloading_size: Value
+    kv_offloading_policy: Union[Literal["lru", "arc"], None]
+    kv_offloading_blocks_per_chunk: Value
+    kv_offloading_bandwidth: Value
+    kv_offload_prompt_only: bool
+    kv_ssd_size: Value
+    kv_ssd_bandwidth: Value
+    kv_remote_size: Value
+    kv_remote_bandwidth: Value
+    kv_remote_latency: Value
     speculative_method: Union[Literal["none", "ngram", "draft-model", "eagle", "eagle3", "mtp"], None]
     speculative_model: Value
     num_speculative_tokens: Value
@@ -510,13 +526,13 @@ class RiskOptions(TypedDict, total=False):
     offload_modules: Value
     optimizer_offload_fraction: Value
     selective_ac_option: Union[Literal["layer", "op"], int, None]
-    loss_function: Union[Literal["vocab_parallel_cross_entropy", "cross_entropy"], int, None]
+    loss_function: Union[Literal["vocab_parallel_cross_entropy", "cross_entropy", "linear_cross_entropy", "cut_cross_entropy"], int, None]
     fp32_upcast: Union[Literal["false", "true"], bool, None]
     cuda_module_loading: Union[Literal["lazy", "eager"], int, None]
     expandable_segments: Union[Literal["false", "true"], bool, None]
     max_split_size_mb: Value
     roundup_power2_divisions: Value
-    optimizer: Union[Literal["adam", "sgd", "muon"], int, None]
+    optimizer: Union[Literal["adam", "sgd", "muon", "lion", "adafactor"], int, None]
     muon_tp_mode: Union[Literal["duplicated", "blockwise"], int, None]
     muon_num_ns_steps: Value
     precision: Union[Literal["auto", "fp32", "fp16", "bf16", "fp8-delayed", "fp8-current", "fp8-rowwise", "fp8-blockwise", "mxfp8", "nvfp4"], int, None]
@@ -556,11 +572,14 @@ class RiskOptions(TypedDict, total=False):
     lora_dim: Value
     lora_r: Value
     lora_rank: Value
+    lora_base_quantization: Union[Literal["none", "int8", "nf4", "nf4-double"], int, None]
     lora_target_modules: Value
     seq: Value
     seq_length: Value
     gbs: Value
     global_batch_size: Value
+    accumulation: Value
+    gradient_accumulation_steps: Value
     length_mean: Value
     length_cv: Value
     packed: Union[Literal["false", "true"], bool, None]
