@@ -5,6 +5,7 @@
  */
 #include <math.h>
 
+#include "base/check.h"
 #include "predict.h"
 #include "train/cache.h"
 #include "train/memory/eager_script.h"
@@ -154,6 +155,28 @@ static struct maq_stage_result stage(const char *model, int nodes, const char *f
     return s;
 }
 
+/* Whether it fits is a matter of what all requests come to, not of the sum that stood there before they were replayed. */
+static void test_fits(void **unused)
+{
+    (void)unused;
+    static const int lengths[] = {512, 2048, 4096, 8192, 16384};
+    uint32_t fit = 0;
+    for (size_t i = 0; i < MAQ_COUNT(lengths); i++) {
+        char text[1024];
+        snprintf(text, sizeof text,
+                 "model: llama-3.1-8b\ncluster: rtx-4090:1\nframework: huggingface\nworkload: {gbs: 2, seq: %d}\n"
+                 "plan: {mbs: 2, precision: bf16, lora_rank: 32, lora_target_modules: all-linear, "
+                 "lora_base_quantization: nf4, recompute: full}\n",
+                 lengths[i]);
+        struct prediction p = predict_text(text);
+        const struct maq_stage_result *s = &p.result->stages[0];
+        assert_int_equal(p.result->fits, s->allocated_bytes + s->bytes[MAQ_MEM_CONTEXT] <= s->capacity_bytes);
+        fit += p.result->fits;
+        drop(&p);
+    }
+    assert_true(fit > 0 && fit < MAQ_COUNT(lengths));
+}
+
 /* What is reserved comes in segments of 2 MiB, and is no less than what is allocated. */
 static void test_segments(void **unused)
 {
@@ -212,7 +235,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_scripts), cmocka_unit_test(test_segments), cmocka_unit_test(test_ranks),
-        cmocka_unit_test(test_buckets), cmocka_unit_test(test_padding),
+        cmocka_unit_test(test_buckets), cmocka_unit_test(test_padding),  cmocka_unit_test(test_fits),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -99,7 +99,6 @@ static enum maq_status replay_allocator(struct maq_train_result *r, const struct
 static enum maq_status fill_memory(struct maq_train_result *r, const struct maq_blueprint *bp)
 {
     double worst = -1e300;
-    r->fits = true;
     for (uint32_t s = 0; s < r->n_stages; s++) {
         struct maq_stage_result *st = &r->stages[s];
         maq_stage_memory(st, bp, s);
@@ -108,9 +107,12 @@ static enum maq_status fill_memory(struct maq_train_result *r, const struct maq_
             worst = over;
             r->worst_stage = s;
         }
-        r->fits = r->fits && maq_stage_fits(st);
     }
-    return replay_allocator(r, bp);
+    MAQ_TRY(replay_allocator(r, bp));
+    r->fits = true;
+    for (uint32_t s = 0; s < r->n_stages; s++) /* what the requests of a program come to is known now */
+        r->fits = r->fits && maq_stage_fits(&r->stages[s]);
+    return MAQ_OK;
 }
 
 /* A kind of device counts once, however many node groups have it. */
