@@ -304,6 +304,7 @@ static void resolve_batch(struct resolver *r)
     if (r->failed)
         return;
     int64_t per_step = (int64_t)r->job->dp * p->mbs;
+    MAQ_ASSERT(per_step > 0);
     r->job->microbatches = 1;
     if (w->gbs == 0 && per_step * p->pp <= INT32_MAX)
         w->gbs = (int32_t)(per_step * p->pp);
