@@ -275,8 +275,8 @@ static uint32_t new_segment(struct maq_allocator *a, uint32_t pool, uint64_t siz
 static uint32_t grow_segment(struct maq_allocator *a, uint32_t pool, uint64_t size)
 {
     uint32_t last = a->last[pool];
-    const struct block *b = &a->at[last];
-    uint64_t end = last ? b->address + b->size : 0, there = last && b->free ? b->size : 0;
+    const struct block tail = last ? a->at[last] : (struct block){.size = 0};
+    uint64_t end = tail.address + tail.size, there = tail.free ? tail.size : 0;
     uint64_t bytes = up(size - there, is_small(pool) ? SMALL_SEGMENT : MEDIUM_SEGMENT);
     reserve(a, bytes);
     if (there > 0) {
