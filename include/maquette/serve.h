@@ -16,7 +16,7 @@
 
 #include "maquette/job.h"
 #include "maquette/serve_draft.h"
-#include "maquette/serve_tiers.h"
+#include "maquette/serve_kv_tiers.h"
 #include "maquette/slo.h"
 
 #ifdef __cplusplus

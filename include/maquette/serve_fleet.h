@@ -21,7 +21,7 @@
 #define MAQUETTE_SERVE_FLEET_H
 
 #include "maquette/serve.h"
-#include "maquette/serve_scaling.h"
+#include "maquette/serve_autoscaling.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -128,7 +128,7 @@ struct maq_fleet {
     const struct maq_fleet_event *events;
     uint32_t n_events;
     /* How many are meant to be there by their load, beside what fails; NULL: all. Events do not say COMES and LEAVES then. Not with roles. */
-    const struct maq_scaling_rule *scaling;
+    const struct maq_autoscaling_rule *scaling;
 };
 
 /*

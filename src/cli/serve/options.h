@@ -123,7 +123,7 @@ struct serve_given {
     struct maq_loaded_failures *failures; /* outages.c; owned by the caller, as counts is */
     struct maq_replica_count *counts;
     uint32_t n_counts, spare_nodes;
-    struct maq_scaling_rule scaling; /* a target of 0: none */
+    struct maq_autoscaling_rule scaling; /* a target of 0: none */
     double start_s;
     struct maq_loaded_job *drafter; /* a model that drafts, as a job; owned by the caller; NULL = none */
 };
@@ -165,7 +165,7 @@ enum maq_status cli_serve_run_outages(struct maq_serve_result **r, struct maq_at
                                       const struct maq_fleet *fleet, const struct maq_requests *requests,
                                       const struct serve_given *given, struct cli *cli);
 
-/* Tiers behind the GPU's blocks: tiers.c */
+/* Tiers behind the GPU's blocks: kv_tiers.c */
 enum maq_status cli_serve_tiers(struct serve_given *out, struct cli *cli);
 /* Speculative decoding, once the requests are read: speculation.c */
 enum maq_status cli_serve_speculation(struct serve_given *out, struct cli *cli, const struct maq_job *job);

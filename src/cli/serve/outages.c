@@ -39,8 +39,8 @@ static enum maq_status read_autoscale(struct serve_given *out, struct cli *cli)
     struct stat st;
     if (!strchr(what, '=') || stat(what, &st) == 0)
         return maq_replica_counts_read(&out->counts, &out->n_counts, what, out->replicas, cli->diag);
-    struct maq_scaling_rule *rule = &out->scaling;
-    enum maq_status status = maq_scaling_rule_read(rule, what, cli->diag);
+    struct maq_autoscaling_rule *rule = &out->scaling;
+    enum maq_status status = maq_autoscaling_rule_read(rule, what, cli->diag);
     uint32_t most = rule->first > rule->least ? rule->first : rule->least;
     rule->start_s = out->start_s;
     if (status == MAQ_OK && most > out->replicas)

@@ -23,7 +23,7 @@ struct maq_host_profile {
     bool async_pipeline; /* with several stages, too; else what is in flight is waited for before its requests go on */
 };
 
-/* Tiers behind the blocks of a rank (TP group and its stages). tier_plan.c */
+/* Tiers behind the blocks of a rank (TP group and its stages). kv_tier_sizes.c */
 struct maq_deployment_tiers {
     bool any;
     int64_t chunks[MAQ_TIER_COUNT];
@@ -98,9 +98,9 @@ struct maq_token_bytes {
     double rank, all, once;
 };
 struct maq_token_bytes maq_deployment_token_bytes(const struct maq_deployment *d);
-/* Tiers behind the cache; what they cannot be is a fault. tier_plan.c */
+/* Tiers behind the cache; what they cannot be is a fault. kv_tier_sizes.c */
 enum maq_status maq_deployment_plan_tiers(struct maq_deployment *d, struct maq_diag *diag);
-/* More in host memory than a node has, where the cluster says how much that is, with so many replicas. tier_plan.c */
+/* More in host memory than a node has, where the cluster says how much that is, with so many replicas. kv_tier_sizes.c */
 enum maq_status maq_deployment_check_host(const struct maq_deployment *d, uint32_t replicas, struct maq_diag *diag);
 
 #endif

@@ -19,7 +19,7 @@
 
 #include "serve/engine/batch.h"
 #include "serve/engine/clients.h"
-#include "serve/engine/tiers.h"
+#include "serve/engine/kv_tier_transfers.h"
 
 /* What the engine knows of the request in a slot. */
 struct maq_engine_slot {

@@ -4,7 +4,7 @@
  *
  * A replica takes requests while it is wanted and has not failed. One that is not wanted ends what it has; of one that has failed all is
  * lost when its router knows of it, and sent again. What nobody takes waits at the router. Who is wanted a list of events says, or a rule
- * that looks at the load (scaling.h).
+ * that looks at the load (autoscaling.h).
  */
 #include <math.h>
 #include <stdlib.h>
@@ -168,18 +168,18 @@ static double load_of(const struct maq_fleet_run *r)
             continue;
         struct maq_scheduler_load load = maq_engine_load(e);
         switch (r->scaling.rule->metric) {
-        case MAQ_SCALING_KV:
+        case MAQ_AUTOSCALING_KV:
             sum += load.all > 0 ? (double)load.used / (double)load.all : 0;
             break;
-        case MAQ_SCALING_WAITING:
+        case MAQ_AUTOSCALING_WAITING:
             sum += e->outstanding - fmin(load.running, e->outstanding);
             break;
-        case MAQ_SCALING_REQUESTS:
-        case MAQ_SCALING_METRIC_COUNT:
+        case MAQ_AUTOSCALING_REQUESTS:
+        case MAQ_AUTOSCALING_METRIC_COUNT:
             sum += e->outstanding;
         }
     }
-    return sum + (r->scaling.rule->metric == MAQ_SCALING_KV ? 0 : r->n_held);
+    return sum + (r->scaling.rule->metric == MAQ_AUTOSCALING_KV ? 0 : r->n_held);
 }
 
 static void find_first_to_come(struct maq_fleet_run *r)
@@ -207,7 +207,7 @@ static enum maq_status look(struct maq_fleet_run *r)
 {
     double at_s = r->scaling.next_s;
     uint32_t before = r->scaling.wanted;
-    MAQ_TRY(maq_scaling_look(&r->scaling, load_of(r)));
+    MAQ_TRY(maq_autoscaling_look(&r->scaling, load_of(r)));
     for (uint32_t k = before; k < r->scaling.wanted; k++)
         r->comes_s[k] = at_s + r->scaling.rule->start_s;
     for (uint32_t k = r->scaling.wanted; k < before; k++) {
@@ -238,7 +238,7 @@ static enum maq_status begin_rule(struct maq_fleet_run *r)
     r->comes_s = maq__calloc(r->n * sizeof *r->comes_s);
     if (!r->comes_s)
         return MAQ_NO_MEMORY;
-    MAQ_TRY(maq_scaling_init(&r->scaling, r->fleet->scaling, r->n, r->clients.first_s));
+    MAQ_TRY(maq_autoscaling_init(&r->scaling, r->fleet->scaling, r->n, r->clients.first_s));
     r->first_comes_s = (double)INFINITY;
     for (uint32_t k = 0; k < r->n; k++) {
         r->comes_s[k] = (double)INFINITY;
@@ -279,5 +279,5 @@ void maq_fleet_end_events(struct maq_fleet_run *r)
     free(r->ended);
     free(r->held);
     free(r->comes_s);
-    maq_scaling_fini(&r->scaling);
+    maq_autoscaling_fini(&r->scaling);
 }

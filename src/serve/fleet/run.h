@@ -3,8 +3,8 @@
 #ifndef MAQ_SERVE_FLEET_RUN_H
 #define MAQ_SERVE_FLEET_RUN_H
 
+#include "serve/fleet/autoscaling.h"
 #include "serve/fleet/router.h"
-#include "serve/fleet/scaling.h"
 
 struct maq_fleet_pools;
 
@@ -30,7 +30,7 @@ struct maq_fleet_run {
     double since_s;                 /* what is counted until then */
     uint32_t n_away;
     struct maq_serve_availability seen;
-    struct maq_scaling scaling; /* where a rule says how many are wanted */
+    struct maq_autoscaling scaling; /* where a rule says how many are wanted */
     double *comes_s;      /* [n] when a replica that it asked for has started; infinity: it has not asked, or it has */
     double first_comes_s; /* of all */
 };

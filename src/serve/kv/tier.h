@@ -19,7 +19,7 @@
 #ifndef MAQ_SERVE_KV_TIER_H
 #define MAQ_SERVE_KV_TIER_H
 
-#include "maquette/serve_tiers.h"
+#include "maquette/serve_kv_tiers.h"
 
 #define MAQ_TIER_NONE UINT32_MAX
 

@@ -13,7 +13,7 @@
 
 #include "base/check.h"
 #include "base/text.h"
-#include "plan/files/reader.h"
+#include "plan/framework_files/reader.h"
 #include "plan/megatron/reader.h"
 
 #define MOST_WORDS 256

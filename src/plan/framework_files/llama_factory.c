@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "base/check.h"
-#include "plan/files/hugging_face.h"
+#include "plan/framework_files/hugging_face.h"
 
 static const struct maq_file_key keys[] = {
     MAQ_FILE_KEEP("model_name_or_path"),

@@ -15,7 +15,7 @@
 #include <string.h>
 
 #include "base/check.h"
-#include "plan/files/reader.h"
+#include "plan/framework_files/reader.h"
 #include "plan/words/words.h"
 
 static const struct maq_file_key keys[] = {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tiers.c - host memory, drives and a pool behind the GPU's cache, as they are asked for. */
+/* kv_tiers.c - host memory, drives and a pool behind the GPU's cache, as they are asked for. */
 #include <math.h>
 #include <stddef.h>
 #include <string.h>

@@ -6,7 +6,7 @@
  * sequences, or micro_batch_size of each data-parallel rank; layers are recomputed unless enable_activation_checkpointing is off.
  */
 #include "base/check.h"
-#include "plan/files/hugging_face.h"
+#include "plan/framework_files/hugging_face.h"
 
 static const struct maq_file_key keys[] = {
     MAQ_FILE_KEEP("model"),

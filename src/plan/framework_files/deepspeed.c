@@ -17,7 +17,7 @@
 #include <string.h>
 
 #include "base/check.h"
-#include "plan/files/reader.h"
+#include "plan/framework_files/reader.h"
 
 static const struct maq_file_key keys[] = {
     MAQ_FILE_SET("train_batch_size", "workload.global_batch_size"),

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "base/check.h"
-#include "plan/files/hugging_face.h"
+#include "plan/framework_files/hugging_face.h"
 
 static const struct maq_file_key keys[] = {
     MAQ_FILE_KEEP("distributed_type"),

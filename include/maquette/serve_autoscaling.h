@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * serve_scaling.h - a rule by which a fleet has as many replicas as its load asks for.
+ * serve_autoscaling.h - a rule by which a fleet has as many replicas as its load asks for.
  *
  * As Kubernetes' HorizontalPodAutoscaler decides with a metric per pod (autoscaling/v2 with its default behaviour; pkg/controller/podautoscaler).
  * Each time that it looks, with R replicas that are there or start, and a load of M in all:
@@ -11,8 +11,8 @@
  *
  * What is asked for takes requests start_s later. What is not wanted any more takes no more, and ends those that it has; the last ones go first.
  */
-#ifndef MAQUETTE_SERVE_SCALING_H
-#define MAQUETTE_SERVE_SCALING_H
+#ifndef MAQUETTE_SERVE_AUTOSCALING_H
+#define MAQUETTE_SERVE_AUTOSCALING_H
 
 #include "maquette/diag.h"
 
@@ -22,21 +22,21 @@ extern "C" {
 
 /* The load of a fleet, over the replicas that take requests and the router: identifier, name, what it is. */
 /* clang-format off */
-#define MAQ_SCALING_METRIC_LIST(X)                                                                                     \
+#define MAQ_AUTOSCALING_METRIC_LIST(X)                                                                                     \
     X(REQUESTS, "requests", "requests that were sent and have not ended")                                              \
     X(WAITING,  "waiting",  "those of them that do not run yet")                                                       \
     X(KV,       "kv",       "shares of the KV caches in use, added up")
 /* clang-format on */
-enum maq_scaling_metric {
-#define MAQ_SCALING_ENUM(id, name, what) MAQ_SCALING_##id,
-    MAQ_SCALING_METRIC_LIST(MAQ_SCALING_ENUM)
-#undef MAQ_SCALING_ENUM
-        MAQ_SCALING_METRIC_COUNT
+enum maq_autoscaling_metric {
+#define MAQ_AUTOSCALING_ENUM(id, name, what) MAQ_AUTOSCALING_##id,
+    MAQ_AUTOSCALING_METRIC_LIST(MAQ_AUTOSCALING_ENUM)
+#undef MAQ_AUTOSCALING_ENUM
+        MAQ_AUTOSCALING_METRIC_COUNT
 };
-MAQ_API const char *maq_scaling_metric_name(enum maq_scaling_metric metric);
+MAQ_API const char *maq_autoscaling_metric_name(enum maq_autoscaling_metric metric);
 
-struct maq_scaling_rule {
-    enum maq_scaling_metric metric;
+struct maq_autoscaling_rule {
+    enum maq_autoscaling_metric metric;
     double target;  /* load that a replica is to have */
     uint32_t least; /* replicas that are always wanted, at least 1 */
     uint32_t first; /* wanted at the first arrival; 0 = least */
@@ -53,7 +53,8 @@ struct maq_scaling_rule {
  * Reads a rule: `METRIC=TARGET` and further pairs with commas between: least, first, every, down_after, tolerance, up_count, up_factor,
  * up_period; what is not said is as Kubernetes has it (15 s, 5 min, 0.1, 4, 2, 15 s). MAQ_BAD_INPUT: a place in the text, and why.
  */
-MAQ_API enum maq_status maq_scaling_rule_read(struct maq_scaling_rule *out, const char *text, struct maq_diag *diag);
+MAQ_API enum maq_status maq_autoscaling_rule_read(struct maq_autoscaling_rule *out, const char *text,
+                                                  struct maq_diag *diag);
 
 #ifdef __cplusplus
 }

@@ -12,7 +12,7 @@
  *     of the shards on each node, of which num_machines says the number.
  *   - 8-bit optimizers have moments in blocks; "paged" ones are the same while memory lasts.
  */
-#include "plan/files/hugging_face.h"
+#include "plan/framework_files/hugging_face.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -3,10 +3,10 @@
  * hugging_face.h - what the files of Hugging Face's libraries and of those built on them have in common: TrainingArguments, LLaMA-Factory,
  * axolotl and Accelerate say the same things under names of their own. Keys are those of the file at hand; NULL: it has none for it.
  */
-#ifndef MAQ_PLAN_FILES_HUGGING_FACE_H
-#define MAQ_PLAN_FILES_HUGGING_FACE_H
+#ifndef MAQ_PLAN_FRAMEWORK_FILES_HUGGING_FACE_H
+#define MAQ_PLAN_FRAMEWORK_FILES_HUGGING_FACE_H
 
-#include "plan/files/reader.h"
+#include "plan/framework_files/reader.h"
 
 /*
  * FSDP by the keys of a map of a file ("fsdp_config"), each with or without "fsdp_" before it: strategy, resharding, checkpoints,

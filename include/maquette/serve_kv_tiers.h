@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * serve_tiers.h - keys and values beyond the GPU: host memory, an SSD behind it, a pool that the replicas of a fleet share.
+ * serve_kv_tiers.h - keys and values beyond the GPU: host memory, an SSD behind it, a pool that the replicas of a fleet share.
  *
  *   GPU blocks  ==PCIe==  host memory  ==SSD==     local drive
  *                                      ==network== remote pool
@@ -11,8 +11,8 @@
  *
  * Sizes are those of one TP group with its pipeline stages (with dp > 1 each rank of attention has its own), the pool's of all replicas.
  */
-#ifndef MAQUETTE_SERVE_TIERS_H
-#define MAQUETTE_SERVE_TIERS_H
+#ifndef MAQUETTE_SERVE_KV_TIERS_H
+#define MAQUETTE_SERVE_KV_TIERS_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * settings.c - what a framework's file says, written into a job document with the places that the file has it. See reader.h.
+ * job_settings.c - what a framework's file says, written into a job document with the places that the file has it. See reader.h.
  *
  * Who said a setting decides who may replace it: the framework's default gives way to anything written, a file to the job's own
  * document, and two files have to agree.
@@ -10,7 +10,7 @@
 #include "base/check.h"
 #include "base/text.h"
 #include "model/load.h"
-#include "plan/files/reader.h"
+#include "plan/framework_files/reader.h"
 #include "plan/job_build.h"
 #include "plan/keys.h"
 

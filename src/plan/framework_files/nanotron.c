@@ -15,7 +15,7 @@
 
 #include "base/check.h"
 #include "base/text.h"
-#include "plan/files/reader.h"
+#include "plan/framework_files/reader.h"
 
 static const struct maq_file_key keys[] = {
     MAQ_FILE_REFUSE("model.model_config.moe_config", "its experts"),

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * tiers.h - when bytes between the tiers of an engine's cache have moved, and what that delays.
+ * kv_tier_transfers.h - when bytes between the tiers of an engine's cache have moved, and what that delays.
  *
  *   GPU <==> host      each GPU over its own link, each direction by itself, one transfer after another in the order in which they began. A load begins
  *                      when what was launched before it has left the GPU; a store when the iteration that computes what it stores has. (vLLM 0.33.0,
@@ -11,8 +11,8 @@
  * That a transfer is over is seen when an iteration is launched after that, and known when it ends; where none is under way and there is nothing to
  * launch, at once. An iteration that is given blocks which a store still reads waits for it.
  */
-#ifndef MAQ_SERVE_ENGINE_TIERS_H
-#define MAQ_SERVE_ENGINE_TIERS_H
+#ifndef MAQ_SERVE_ENGINE_KV_TIER_TRANSFERS_H
+#define MAQ_SERVE_ENGINE_KV_TIER_TRANSFERS_H
 
 #include "serve/kv/offload.h"
 #include "serve/transfer/network.h"

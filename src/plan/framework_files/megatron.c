@@ -15,7 +15,7 @@
 #include <string.h>
 
 #include "base/check.h"
-#include "plan/files/reader.h"
+#include "plan/framework_files/reader.h"
 #include "plan/megatron/reader.h"
 
 #define MOST_WORDS 4096

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * test_serve_scaling.c - how many replicas a rule wants: closed forms of a step up and down, a plain reading of its equations over random loads;
+ * test_serve_autoscaling.c - how many replicas a rule wants: closed forms of a step up and down, a plain reading of its equations over random loads;
  * a fleet that follows it, against the same fleet with the numbers that came of it as a schedule; rules that do not read so.
  */
 #include <math.h>
@@ -18,14 +18,14 @@
 #include "base/stat/rng.h"
 #include "maquette/fleet_outages.h"
 #include "serve/codes.h"
-#include "serve/fleet/scaling.h"
+#include "serve/fleet/autoscaling.h"
 #include "serve_jobs.h"
 
-static struct maq_scaling_rule rule(const char *text)
+static struct maq_autoscaling_rule rule(const char *text)
 {
-    struct maq_scaling_rule r;
+    struct maq_autoscaling_rule r;
     struct maq_diag *diag = maq_diag_new();
-    if (maq_scaling_rule_read(&r, text, diag) != MAQ_OK)
+    if (maq_autoscaling_rule_read(&r, text, diag) != MAQ_OK)
         fail_msg("%s: %s", text, maq_diag_format(diag, 0, false));
     maq_diag_free(diag);
     return r;
@@ -36,12 +36,12 @@ static struct maq_scaling_rule rule(const char *text)
 static void test_rules(void **state)
 {
     (void)state;
-    struct maq_scaling_rule r = rule("requests=8");
-    assert_true(r.metric == MAQ_SCALING_REQUESTS && r.target == 8 && r.least == 1 && r.first == 0 && r.every_s == 15 &&
-                r.down_after_s == 300 && r.tolerance == 0.1 && r.up_count == 4 && r.up_factor == 2 &&
+    struct maq_autoscaling_rule r = rule("requests=8");
+    assert_true(r.metric == MAQ_AUTOSCALING_REQUESTS && r.target == 8 && r.least == 1 && r.first == 0 &&
+                r.every_s == 15 && r.down_after_s == 300 && r.tolerance == 0.1 && r.up_count == 4 && r.up_factor == 2 &&
                 r.up_period_s == 15);
     r = rule("least=2, kv=0.7,first=3,every=1min,down_after=10min,tolerance=0,up_count=1,up_factor=1.5,up_period=2min");
-    assert_true(r.metric == MAQ_SCALING_KV && r.target == 0.7 && r.least == 2 && r.first == 3 && r.every_s == 60 &&
+    assert_true(r.metric == MAQ_AUTOSCALING_KV && r.target == 0.7 && r.least == 2 && r.first == 3 && r.every_s == 60 &&
                 r.down_after_s == 600 && r.tolerance == 0 && r.up_count == 1 && r.up_factor == 1.5 &&
                 r.up_period_s == 120);
     static const struct {
@@ -52,7 +52,7 @@ static void test_rules(void **state)
                {"requests=8,least=2=3", "least"},  {"requests=8}", "--autoscale"}};
     for (size_t i = 0; i < MAQ_COUNT(bad); i++) {
         struct maq_diag *diag = maq_diag_new();
-        assert_int_equal(maq_scaling_rule_read(&r, bad[i].text, diag), MAQ_BAD_INPUT);
+        assert_int_equal(maq_autoscaling_rule_read(&r, bad[i].text, diag), MAQ_BAD_INPUT);
         char *text = maq_diag_format(diag, 0, false);
         if (!strstr(text, bad[i].says))
             fail_msg("%s: not '%s' in:\n%s", bad[i].text, bad[i].says, text);
@@ -63,9 +63,9 @@ static void test_rules(void **state)
 
 /* ---- decisions ---- */
 
-static uint32_t look(struct maq_scaling *s, double load)
+static uint32_t look(struct maq_autoscaling *s, double load)
 {
-    assert_int_equal(maq_scaling_look(s, load), MAQ_OK);
+    assert_int_equal(maq_autoscaling_look(s, load), MAQ_OK);
     return s->wanted;
 }
 
@@ -73,9 +73,9 @@ static uint32_t look(struct maq_scaling *s, double load)
 static void test_a_step(void **state)
 {
     (void)state;
-    const struct maq_scaling_rule r = rule("requests=8");
-    struct maq_scaling s;
-    assert_int_equal(maq_scaling_init(&s, &r, 100, 7), MAQ_OK);
+    const struct maq_autoscaling_rule r = rule("requests=8");
+    struct maq_autoscaling s;
+    assert_int_equal(maq_autoscaling_init(&s, &r, 100, 7), MAQ_OK);
     assert_true(s.wanted == 1 && s.next_s == 22);
     assert_int_equal(look(&s, 8.7), 1); /* within the tolerance */
     assert_int_equal(look(&s, 8.9), 2);
@@ -87,12 +87,12 @@ static void test_a_step(void **state)
     assert_int_equal(look(&s, 0), 1);
     assert_int_equal(s.changes[s.n_changes - 1].replicas, 1);
     assert_true(s.changes[s.n_changes - 1].at_s == 7 + 15 * (8 + 20));
-    maq_scaling_fini(&s);
+    maq_autoscaling_fini(&s);
 }
 
 /* The equations of the header, over all that was. */
-static uint32_t plainly(const struct maq_scaling_rule *r, uint32_t all, double now, double load, uint32_t there,
-                        const struct maq_scaling_look *past, uint32_t n)
+static uint32_t plainly(const struct maq_autoscaling_rule *r, uint32_t all, double now, double load, uint32_t there,
+                        const struct maq_autoscaling_look *past, uint32_t n)
 {
     double ratio = load / (r->target * there);
     uint32_t asked = fabs(ratio - 1) <= r->tolerance ? there : (uint32_t)ceil(load / r->target), added = 0;
@@ -116,7 +116,7 @@ static void test_random_loads(void **state)
     (void)state;
     struct maq_rng rng = maq_rng_of(20261128, MAQ_RNG_TEST, 0);
     for (int trial = 0; trial < 200; trial++) {
-        struct maq_scaling_rule r = rule("requests=8");
+        struct maq_autoscaling_rule r = rule("requests=8");
         r.every_s = 1 + 40 * maq_rng_next(&rng);
         r.down_after_s = 400 * maq_rng_next(&rng);
         r.up_period_s = 60 * maq_rng_next(&rng) + 1;
@@ -124,9 +124,9 @@ static void test_random_loads(void **state)
         r.up_factor = 1 + 2 * maq_rng_next(&rng);
         r.least = 1 + (uint32_t)(3 * maq_rng_next(&rng));
         const uint32_t all = r.least + (uint32_t)(30 * maq_rng_next(&rng));
-        struct maq_scaling s;
-        struct maq_scaling_look past[200];
-        assert_int_equal(maq_scaling_init(&s, &r, all, 0), MAQ_OK);
+        struct maq_autoscaling s;
+        struct maq_autoscaling_look past[200];
+        assert_int_equal(maq_autoscaling_init(&s, &r, all, 0), MAQ_OK);
         double load = 0;
         for (uint32_t n = 0; n < MAQ_COUNT(past); n++) {
             double now = s.next_s;
@@ -135,11 +135,11 @@ static void test_random_loads(void **state)
             if (got != expected)
                 fail_msg("trial %d, look %u: %u are wanted, not %u", trial, n, got, expected);
             double ratio = load / (r.target * there);
-            past[n] =
-                (struct maq_scaling_look){now, fabs(ratio - 1) <= r.tolerance ? there : (uint32_t)ceil(load / r.target),
-                                          got > there ? got - there : 0};
+            past[n] = (struct maq_autoscaling_look){
+                now, fabs(ratio - 1) <= r.tolerance ? there : (uint32_t)ceil(load / r.target),
+                got > there ? got - there : 0};
         }
-        maq_scaling_fini(&s);
+        maq_autoscaling_fini(&s);
     }
 }
 
@@ -183,7 +183,7 @@ static void test_as_a_schedule(void **state)
     const struct maq_requests q = bursts(list);
     uint32_t changed = 0;
     for (size_t i = 0; i < MAQ_COUNT(rules); i++) {
-        struct maq_scaling_rule r = rule(rules[i]);
+        struct maq_autoscaling_rule r = rule(rules[i]);
         struct maq_fleet fleet = {
             .members = &member, .n_members = 1, .router = MAQ_ROUTER_LEAST_REQUESTS, .scaling = &r};
         struct maq_outages events;
@@ -222,7 +222,7 @@ static void test_all_of_them(void **state)
     const struct maq_serve_options options = {0};
     const struct maq_fleet_member member = {.job = maq_job_get(job), .options = &options, .replicas = REPLICAS};
     const struct maq_requests q = bursts(list);
-    struct maq_scaling_rule r = rule("requests=4,least=4");
+    struct maq_autoscaling_rule r = rule("requests=4,least=4");
     struct maq_fleet fleet = {.members = &member, .n_members = 1, .router = MAQ_ROUTER_LEAST_TOKENS};
     struct maq_serve_result *a = run(&fleet, &q);
     fleet.scaling = &r;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * forms.c - which framework a file is of, and the files that go with it. See files.h.
+ * detect.c - which framework a file is of, and the files that go with it. See framework_files.h.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -8,8 +8,8 @@
 
 #include "base/check.h"
 #include "base/text.h"
-#include "plan/files/hugging_face.h"
-#include "plan/files/reader.h"
+#include "plan/framework_files/hugging_face.h"
+#include "plan/framework_files/reader.h"
 
 #define MOST_NESTED 8 /* files that name files */
 #define LONGEST_PATH 4096

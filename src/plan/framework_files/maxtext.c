@@ -17,7 +17,7 @@
 #include "base/text.h"
 #include "cluster/cluster_load.h"
 #include "model/load.h"
-#include "plan/files/reader.h"
+#include "plan/framework_files/reader.h"
 #include "plan/words/words.h"
 
 static const struct maq_file_key keys[] = {

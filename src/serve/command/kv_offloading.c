@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * offload.c - host memory for keys and values as `vllm serve` is told of it: --kv-offloading-size in GiB, or --kv-transfer-config with its
+ * kv_offloading.c - host memory for keys and values as `vllm serve` is told of it: --kv-offloading-size in GiB, or --kv-transfer-config with its
  * OffloadingConnector, whose kv_connector_extra_config has sizes and policies.
  *
  * vLLM 0.33.0: config/vllm.py (_post_init_kv_transfer_config), v1/kv_offload/cpu/spec.py, distributed/kv_transfer/kv_connector/v1/offloading/config.py.

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * files.h - configuration files of training frameworks in place of a job, or beside one.
+ * framework_files.h - configuration files of training frameworks in place of a job, or beside one.
  *
  *   maquette train ds_config.json --model llama-3.1-8b --cluster h100-sxm:8
  *
- * A file that is no job of maquette is told by the keys at its top level (forms.c), and what it says becomes the sections model, framework,
+ * A file that is no job of maquette is told by the keys at its top level (detect.c), and what it says becomes the sections model, framework,
  * plan and workload of a job. Every value made so keeps its place in the user's file, so that whatever is found out about it later,
  * by whoever, points there. What a job file has itself is never replaced.
  *
@@ -15,8 +15,8 @@
  * A key is a setting, says nothing of a step, or is refused with the reason; keys that no table has are named in a warning. Two files
  * that say different things of one setting are an error, as they are to the frameworks.
  */
-#ifndef MAQ_PLAN_FILES_FILES_H
-#define MAQ_PLAN_FILES_FILES_H
+#ifndef MAQ_PLAN_FRAMEWORK_FILES_FRAMEWORK_FILES_H
+#define MAQ_PLAN_FRAMEWORK_FILES_FRAMEWORK_FILES_H
 
 #include "maquette/job.h"
 #include "spec/doc.h"

@@ -2,7 +2,7 @@
 /*
  * reader.c - walks a framework's file by the table of its form, and looks up what several keys say together. See reader.h.
  */
-#include "plan/files/reader.h"
+#include "plan/framework_files/reader.h"
 
 #include <stdarg.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * tier_plan.c - tiers behind a cache, from what is asked: how many chunks each holds, and how fast they are reached.
+ * kv_tier_sizes.c - tiers behind a cache, from what is asked: how many chunks each holds, and how fast they are reached.
  *
  * A chunk in host memory has the keys and values of all GPUs of a rank and its stages, latents of MLA once though every GPU has them, in whole pages of
  * 4,096 bytes (vLLM 0.33.0, v1/kv_offload/cpu/spec.py). Each GPU moves its own part over its own link to the host, at the rate that it has when all

@@ -6,16 +6,16 @@
  * walks the file once: a key with a row is done with, all below it too; a map that has rows below it is walked; any other key is
  * unknown. What the keys say is written into the job document, at the place that the user's file has it.
  *
- *   forms.c      which form a file has; files that name others
+ *   detect.c     which form a file has; files that name others
  *   reader.c     the walk, and lookups for what several keys say together
- *   settings.c   values in the job document
+ *   job_settings.c   values in the job document
  */
-#ifndef MAQ_PLAN_FILES_READER_H
-#define MAQ_PLAN_FILES_READER_H
+#ifndef MAQ_PLAN_FRAMEWORK_FILES_READER_H
+#define MAQ_PLAN_FRAMEWORK_FILES_READER_H
 
 #include "base/str.h"
 #include "plan/codes.h"
-#include "plan/files/files.h"
+#include "plan/framework_files/framework_files.h"
 #include "spec/doc.h"
 
 enum maq_file_take {
@@ -114,9 +114,9 @@ void maq_file_no_memory(struct maq_file_reader *r);
 void maq_file_walk(struct maq_file_reader *r);
 
 /* Reads another file that this one names at `at`, by a form of its own. */
-void maq_file_beside(struct maq_file_reader *r, const struct maq_node *at); /* forms.c */
+void maq_file_beside(struct maq_file_reader *r, const struct maq_node *at); /* detect.c */
 
-/* ---- the job (settings.c) ---- */
+/* ---- the job (job_settings.c) ---- */
 
 /*
  * A setting of the job, "plan.tensor_model_parallel_size", by what stands at `from`; NULL: by what the framework does where nothing is

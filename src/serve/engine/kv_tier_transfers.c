@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tiers.c - transfers begin, are over, and are seen to be. */
-#include "serve/engine/tiers.h"
+/* kv_tier_transfers.c - transfers begin, are over, and are seen to be. */
+#include "serve/engine/kv_tier_transfers.h"
 
 #include <math.h>
 #include <stdlib.h>
