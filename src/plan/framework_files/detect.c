@@ -88,7 +88,7 @@ static bool find_file(char out[LONGEST_PATH], struct maq_str name, const char *f
     return false;
 }
 
-static void read_named(const struct maq_file_reader *outer, struct maq_file_reader *r, const char *path)
+static void read_named(struct maq_file_reader *outer, struct maq_file_reader *r, const char *path)
 {
     struct maq_doc file;
     r->status = maq_doc_load(&file, path, MAQ_ORIGIN_FILE, r->diag);
@@ -96,10 +96,9 @@ static void read_named(const struct maq_file_reader *outer, struct maq_file_read
     r->path = path;
     r->form = form_of(file.root);
     if (r->status == MAQ_OK && !r->form) {
-        struct maq_file_reader *at = (struct maq_file_reader *)(uintptr_t)outer;
-        maq_file_fault(at, NULL, "docs/framework-files.md lists the forms that are read",
+        maq_file_fault(outer, NULL, "docs/framework-files.md lists the forms that are read",
                        "nothing here knows what %.200s is: it has no keys of a framework's file", path);
-        r->status = at->status;
+        r->status = outer->status;
     } else if (r->status == MAQ_OK) {
         maq_file_walk(r);
     }

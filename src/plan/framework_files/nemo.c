@@ -13,10 +13,7 @@
 
 #include "base/check.h"
 #include "base/text.h"
-#include "plan/framework_files/reader.h"
-#include "plan/megatron/reader.h"
-
-#define MOST_WORDS 256
+#include "plan/framework_files/megatron_words.h"
 
 enum form {
     VALUE,   /* --word and the value */
@@ -181,21 +178,6 @@ static bool knows(const char *key)
     return false;
 }
 
-struct words {
-    const char *word[MOST_WORDS];
-    struct maq_span at[MOST_WORDS];
-    const struct maq_node *from[MOST_WORDS]; /* the value of the argument */
-    size_t n;
-};
-
-static void add(struct words *w, const char *word, const struct maq_node *from, struct maq_span at)
-{
-    MAQ_ASSERT(w->n < MOST_WORDS);
-    w->word[w->n] = word;
-    w->at[w->n] = at;
-    w->from[w->n++] = from;
-}
-
 static bool refers(const struct maq_node *n)
 {
     return n->text.len > 1 && memmem(n->text.ptr, n->text.len, "${", 2) != NULL;
@@ -212,7 +194,7 @@ static const struct maq_node *follow(const struct maq_file_reader *r, const stru
     return there && there->kind == MAQ_NODE_SCALAR && !refers(there) ? there : n;
 }
 
-static void add_argument(struct maq_file_reader *r, struct words *w, const struct argument *a)
+static void add_argument(struct maq_file_reader *r, struct maq_file_words *w, const struct argument *a)
 {
     const struct maq_node *n = follow(r, maq_file_get(r, a->key));
     if (!n || n->kind != MAQ_NODE_SCALAR || n->text.len == 0)
@@ -223,21 +205,12 @@ static void add_argument(struct maq_file_reader *r, struct words *w, const struc
             maq_file_fault(r, n, "write the number", "%s refers to another value", a->key);
         return;
     }
-    const char *value = a->form == VALUE ? maq_arena_strdup(&r->job->arena, n->text) : a->text;
     if ((a->form == IF_ON && !on) || (a->form == IF_OFF && !off) ||
         (a->form == IF_TEXT && !maq_str_is(n->text, a->when)))
         return;
-    add(w, a->word, n, n->key_at);
-    if (value)
-        add(w, value, n, n->at);
-}
-
-static const struct maq_node *origin_of(const struct words *w, const char *flag)
-{
-    for (size_t i = 0; i < w->n; i++)
-        if (strcmp(w->word[i], flag) == 0)
-            return w->from[i];
-    return NULL;
+    maq_file_add_word(r, w, maq_str_of(a->word), n, n->key_at);
+    if (a->form == VALUE || a->text)
+        maq_file_add_word(r, w, a->form == VALUE ? n->text : maq_str_of(a->text), n, n->at);
 }
 
 /* fp8 is delayed scaling, in both formats or in one. */
@@ -250,31 +223,17 @@ static void set_fp8(struct maq_file_reader *r)
 
 static void conclude(struct maq_file_reader *r)
 {
-    struct words w = {.n = 0};
-    struct maq_megatron *read;
+    struct maq_file_words w = {.n = 0};
     const struct maq_node *groups = maq_file_get(r, "model.num_query_groups"),
                           *heads = maq_file_get(r, "model.num_attention_heads");
     maq_file_framework(r, "nemo");
     for (size_t i = 0; i < MAQ_COUNT(arguments); i++)
         add_argument(r, &w, &arguments[i]);
     if (groups && heads && !maq_str_eq(groups->text, heads->text))
-        add(&w, "--group-query-attention", groups, groups->key_at);
-    if (r->status != MAQ_OK)
-        return;
-    enum maq_status status = maq__megatron_read_placed(&read, w.word, w.at, w.n, r->open, r->diag);
-    if (status != MAQ_OK) {
-        r->status = status;
-        return;
-    }
-    if (r->model)
-        maq_megatron_drop_model(read);
-    for (size_t i = 0; i < read->n_overrides; i++) {
-        const struct maq_override *o = &read->overrides[i];
-        if (strcmp(o->path, "framework") != 0)
-            maq_file_set(r, origin_of(&w, o->flag), o->path, maq_arena_strdup(&r->job->arena, maq_str_of(o->value)));
-    }
-    maq_megatron_free(read);
-    set_fp8(r);
+        maq_file_add_word(r, &w, MAQ_STR("--group-query-attention"), groups, groups->key_at);
+    maq_file_read_words(r, &w, false);
+    if (r->status == MAQ_OK)
+        set_fp8(r);
 }
 
 const struct maq_file_form maq_file_nemo = {
