@@ -2,7 +2,7 @@
 /*
  * serve_autoscaling.h - a rule by which a fleet has as many replicas as its load asks for.
  *
- * As Kubernetes' HorizontalPodAutoscaler decides with a metric per pod (autoscaling/v2 with its default behaviour; pkg/controller/podautoscaler).
+ * As Kubernetes' HorizontalPodAutoscaler decides with a metric per pod (autoscaling/v2 with its default behaviour; pkg/controller/podautoscaler at 0006726).
  * Each time that it looks, with R replicas that are there or start, and a load of M in all:
  *
  *   asked     = M / (target R) within 1 +- tolerance ? R : ceil(M / target)

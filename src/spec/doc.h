@@ -74,6 +74,13 @@ enum maq_status maq_doc_set(struct maq_doc *doc, const char *assignment, struct 
 enum maq_status maq_doc_set_value(struct maq_doc *doc, const char *path, const char *value, const char *flag,
                                   struct maq_diag *diag);
 
+/*
+ * Pairs as flags have them, "llama3,rate=4e-3/node/day,lemons={share: 0.01}", as the text of a document, a line for each; commas inside of
+ * brackets part nothing. A first word without '=' is the value of the key `first`, any other one of an unknown key. Ends with free(); NULL: out
+ * of memory.
+ */
+char *maq_doc_of_pairs(const char *text, const char *first);
+
 /* One error per key nobody read. Call after all readers ran. */
 enum maq_status maq_doc_check_unused(const struct maq_doc *doc, struct maq_diag *diag);
 

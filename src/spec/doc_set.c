@@ -264,3 +264,38 @@ enum maq_status maq_doc_set_value(struct maq_doc *doc, const char *path, const c
     MAQ_TRY(add_source(&a, flag));
     return apply(&a);
 }
+
+/* ---- pairs ---- */
+
+/* Up to the first comma outside of brackets; the rest, or ptr = NULL. */
+static struct maq_str split_item(struct maq_str s, struct maq_str *item)
+{
+    int depth = 0;
+    for (size_t i = 0; i < s.len; i++) {
+        depth += (s.ptr[i] == '{' || s.ptr[i] == '[') - (s.ptr[i] == '}' || s.ptr[i] == ']');
+        if (s.ptr[i] == ',' && depth == 0) {
+            *item = (struct maq_str){s.ptr, i};
+            return (struct maq_str){s.ptr + i + 1, s.len - i - 1};
+        }
+    }
+    *item = s;
+    return (struct maq_str){NULL, 0};
+}
+
+char *maq_doc_of_pairs(const char *text, const char *first)
+{
+    struct maq_buf b;
+    struct maq_str rest = maq_str_of(text), item;
+    maq_buf_init(&b, 1 << 16);
+    for (; rest.ptr; first = NULL) {
+        rest = split_item(rest, &item);
+        item = maq_str_trim(item);
+        const char *equals = item.len > 0 ? memchr(item.ptr, '=', item.len) : NULL;
+        size_t key = equals ? (size_t)(equals - item.ptr) : 0;
+        if (equals)
+            maq_buf_addf(&b, "%.*s: %.*s\n", (int)key, item.ptr, (int)(item.len - key - 1), equals + 1);
+        else
+            maq_buf_addf(&b, "%s: %.*s\n", first ? first : "''", (int)item.len, item.ptr);
+    }
+    return maq_buf_take(&b);
+}

@@ -223,40 +223,6 @@ struct maq_loaded_failures {
     struct maq_failures failures;
 };
 
-/* Up to the first comma outside of brackets; the rest, or ptr = NULL. */
-static struct maq_str split_item(struct maq_str s, struct maq_str *item)
-{
-    int depth = 0;
-    for (size_t i = 0; i < s.len; i++) {
-        depth += (s.ptr[i] == '{' || s.ptr[i] == '[') - (s.ptr[i] == '}' || s.ptr[i] == ']');
-        if (s.ptr[i] == ',' && depth == 0) {
-            *item = (struct maq_str){s.ptr, i};
-            return (struct maq_str){s.ptr + i + 1, s.len - i - 1};
-        }
-    }
-    *item = s;
-    return (struct maq_str){NULL, 0};
-}
-
-/* "llama3,rate=4e-3/node/day,repair=2d" as a document; NULL when out of memory. */
-static char *as_document(const char *what)
-{
-    struct maq_buf b;
-    struct maq_str rest = maq_str_of(what), item;
-    bool first = true;
-    maq_buf_init(&b, 1 << 16);
-    for (; rest.ptr; first = false) {
-        rest = split_item(rest, &item);
-        const char *equals = memchr(item.ptr, '=', item.len);
-        size_t key = equals ? (size_t)(equals - item.ptr) : 0;
-        if (equals)
-            maq_buf_addf(&b, "%.*s: %.*s\n", (int)key, item.ptr, (int)(item.len - key - 1), equals + 1);
-        else /* a second word without '=' is an unknown key, and is reported as one */
-            maq_buf_addf(&b, "%s: %.*s\n", first ? "base" : "''", (int)item.len, item.ptr);
-    }
-    return maq_buf_take(&b);
-}
-
 static enum maq_status load(struct maq_loaded_failures *box, const char *what, struct maq_diag *diag)
 {
     static const struct maq__entry_kind kind = {
@@ -267,7 +233,7 @@ static enum maq_status load(struct maq_loaded_failures *box, const char *what, s
         struct maq_node word = {.kind = MAQ_NODE_SCALAR, .text = maq_str_of(what)};
         return maq__entry_load(entry, &word, &box->arena, diag);
     }
-    char *text = as_document(what);
+    char *text = maq_doc_of_pairs(what, "base");
     if (!text)
         return maq_diag_fail(MAQ_NO_MEMORY, diag, MAQ_CODE_RUN_NO_MEMORY, (struct maq_span){0}, NULL, "out of memory");
     enum maq_status status = maq_doc_parse(&doc, "--failures", maq_str_of(text), MAQ_ORIGIN_FLAG, diag);

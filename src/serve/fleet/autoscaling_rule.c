@@ -56,22 +56,6 @@ static const struct maq_field fields[] = {
         .doc = "the period"),
     MAQ_FIELD_END};
 
-/* "requests=8,least=2" as a document, "{requests: 8,least: 2}"; NULL when out of memory. */
-static char *as_document(const char *text)
-{
-    struct maq_buf b;
-    maq_buf_init(&b, 1 << 12);
-    maq_buf_addf(&b, "{");
-    for (const char *c = text; *c; c++) {
-        if (*c == '=')
-            maq_buf_addf(&b, ": ");
-        else
-            maq_buf_addf(&b, "%c", *c);
-    }
-    maq_buf_addf(&b, "}");
-    return maq_buf_take(&b);
-}
-
 static enum maq_status choose_metric(struct maq_autoscaling_rule *out, const struct written *w, struct maq_diag *diag)
 {
     uint32_t n = 0;
@@ -109,7 +93,7 @@ enum maq_status maq_autoscaling_rule_read(struct maq_autoscaling_rule *out, cons
 {
     struct maq_doc doc;
     struct maq_arena arena;
-    char *lines = as_document(text);
+    char *lines = maq_doc_of_pairs(text, NULL);
     if (!lines)
         return maq_no_memory(diag, "a rule");
     maq_arena_init(&arena, 0);

@@ -167,9 +167,11 @@ void maq_vllm_offload_ended(struct maq_vllm *s, uint32_t slot, int64_t computed)
 /* Iterations of a stretch before somebody has something to store; 0: now. */
 int64_t maq_vllm_offload_quiet(const struct maq_vllm *s);
 
-/* Blocks that those in the middle of their prompts are sure to ask for; a request stands aside behind all others. vllm_remote.c */
+/* Blocks that those in the middle of their prompts are sure to ask for. vllm_remote.c */
 int64_t maq_vllm_promised(const struct maq_vllm *s);
-bool maq_vllm_stand_aside(struct maq_vllm *s, uint32_t slot);
+/* The first of those that wait gets blocks for `added` tokens behind those that are `found`, which come from elsewhere, and stands aside behind
+ * all others; false: there are none. vllm_remote.c */
+bool maq_vllm_take_aside(struct maq_vllm *s, struct maq_waiting first, int64_t found, int64_t added);
 
 /* The first of those that wait gets blocks for its whole prompt and stands aside; false: there are none. vllm_remote.c */
 bool maq_vllm_reserve(struct maq_vllm *s, struct maq_iteration *it, struct maq_waiting first);

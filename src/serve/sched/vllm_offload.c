@@ -64,27 +64,14 @@ bool maq_vllm_offload_load(struct maq_vllm *s, struct maq_iteration *it, struct 
                            int64_t tokens)
 {
     struct maq_vllm_request *r = &s->at[first.slot];
-    const struct maq_kv_need need = {.tokens = r->tokens,
-                                     .found = found,
-                                     .added = tokens,
-                                     .whole_fits = s->knobs.reserve_full_isl,
-                                     .keeps_free = s->n_running > 0,
-                                     .spared = maq_vllm_promised(s),
-                                     .filled_later = true};
-    if ((s->admission && !s->admission->admits(s, r)) || !maq_kv_allocate(&s->kv, &r->kv, &need))
+    if (!maq_vllm_take_aside(s, first, found, tokens))
         return false;
-    if (s->admission)
-        s->admission->taken_in(s, r);
     show_blocks(s, r);
     r->shown = 0; /* once more when it runs */
     maq_offload_load(s->offload, r->user, tokens);
-    maq_queue_pop(&s->waiting);
-    r->status = MAQ_VLLM_LOADING;
     r->computed = found + tokens;
-    if (maq_vllm_stand_aside(s, first.slot) && maq_iteration_load(it, first.slot, tokens))
-        return true;
-    s->base.failed = true;
-    return false;
+    s->base.failed |= !maq_iteration_load(it, first.slot, tokens);
+    return !s->base.failed;
 }
 
 void maq_vllm_offload_begin(struct maq_vllm *s)

@@ -43,7 +43,7 @@ int64_t maq_vllm_promised(const struct maq_vllm *s)
 }
 
 /* Behind all others, or where its priority says. */
-bool maq_vllm_stand_aside(struct maq_vllm *s, uint32_t slot)
+static bool stand_aside(struct maq_vllm *s, uint32_t slot)
 {
     if (!maq_slots_push(&s->loading, &s->n_loading, &s->loading_size, slot))
         return false;
@@ -54,13 +54,12 @@ bool maq_vllm_stand_aside(struct maq_vllm *s, uint32_t slot)
     return true;
 }
 
-bool maq_vllm_reserve(struct maq_vllm *s, struct maq_iteration *it, struct maq_waiting first)
+bool maq_vllm_take_aside(struct maq_vllm *s, struct maq_waiting first, int64_t found, int64_t added)
 {
     struct maq_vllm_request *r = &s->at[first.slot];
-    int64_t found = maq_kv_find(&s->kv, &r->kv, r->tokens, r->tokens - 1);
     const struct maq_kv_need need = {.tokens = r->tokens,
                                      .found = found,
-                                     .added = r->tokens - found,
+                                     .added = added,
                                      .whole_fits = s->knobs.reserve_full_isl,
                                      .keeps_free = s->n_running > 0,
                                      .spared = maq_vllm_promised(s),
@@ -71,10 +70,18 @@ bool maq_vllm_reserve(struct maq_vllm *s, struct maq_iteration *it, struct maq_w
         s->admission->taken_in(s, r);
     maq_queue_pop(&s->waiting);
     r->status = MAQ_VLLM_LOADING;
-    if (maq_vllm_stand_aside(s, first.slot) && maq_iteration_load(it, first.slot, found))
-        return true;
-    s->base.failed = true;
-    return false;
+    s->base.failed |= !stand_aside(s, first.slot);
+    return true;
+}
+
+bool maq_vllm_reserve(struct maq_vllm *s, struct maq_iteration *it, struct maq_waiting first)
+{
+    struct maq_vllm_request *r = &s->at[first.slot];
+    int64_t found = maq_kv_find(&s->kv, &r->kv, r->tokens, r->tokens - 1);
+    if (!maq_vllm_take_aside(s, first, found, r->tokens - found))
+        return false;
+    s->base.failed |= !maq_iteration_load(it, first.slot, found);
+    return !s->base.failed;
 }
 
 void maq_vllm_arrived(struct maq_vllm *s, uint32_t slot)
