@@ -9,15 +9,12 @@
 #define MAQ_BASE_BANNED_H
 
 #include <ctype.h>
-#include <inttypes.h>
 #include <locale.h>
-#include <math.h>
 #include <setjmp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#include <wchar.h>
 
 /* No bounds. */
 #undef strcpy

@@ -14,8 +14,12 @@
 #ifndef MAQ_BASE_STAT_RNG_H
 #define MAQ_BASE_STAT_RNG_H
 
-#include <Random123/philox.h>
 #include <stdint.h>
+
+/* Philox is plain C; without these the library brings the compiler's headers of all vector instructions, 1.4 MB for each file. */
+#define R123_USE_X86INTRIN_H 0
+#define R123_USE_SSE 0
+#include <Random123/philox.h>
 
 /* Stable: the same seed gives the same bytes in every version. */
 enum maq_rng_stream {
