@@ -60,6 +60,12 @@ class Scratch:
         return text
 
 
+def part_of(whole):
+    """What a test has of a list that several tests share: MAQ_PART=K/N says which, from 1; without it all."""
+    part, of = map(int, os.environ.get("MAQ_PART", "1/1").split("/"))
+    return whole[part - 1::of]
+
+
 class Tap:
     """Test results on standard output, plan at the end."""
 
