@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""tools/fit-train-error, leave-one-out and accuracy on numbers made here: fits find what made the residuals, intervals
-hold what they say, pages are filled in."""
+"""tools/fit-train-error, leave-one-out and accuracy on numbers made here: fits find what made the residuals, intervals hold what
+they say, pages are filled in; and the list of what runs taught is that of this tree."""
 import importlib.machinery
 import importlib.util
 import math
@@ -24,7 +24,10 @@ def load(name):
 
 
 sys.path.insert(0, str(HERE.parent / "tools"))
-fit = load("fit-train-error")
+import interval_fit as fit  # noqa: E402
+from rows import capped, stats  # noqa: E402
+
+load("fit-train-error")
 page = load("accuracy")
 left = load("leave-one-out")
 
@@ -71,20 +74,46 @@ def test_quantile():
 
 def test_cap():
     """40 of 100, spread evenly: those that maq__validate_is_capped() has."""
-    chosen = fit.capped(list(range(100)))
+    chosen = capped(list(range(100)))
     assert len(chosen) == 40 and chosen[:4] == [0, 3, 5, 8] and sum(k < 50 for k in chosen) == 20, chosen
-    assert fit.capped([1, 2]) == [1, 2]
+    assert capped([1, 2]) == [1, 2]
 
 
-def test_leave_one_out():
-    """The source that would choose 0.9 alone gets what the other two choose."""
-    errors = {"0.9": [0.0, 0.3, 0.3], "1.0": [0.2, 0.1, 0.1]}
-    predictions = {v: {"abc"[i]: [(e, "full"), (-e, "near")] for i, e in enumerate(es)} for v, es in errors.items()}
-    assert left.best_value(predictions, ["b", "c"]) == "1.0"
-    assert left.best_value(predictions, ["a", "b"]) == "0.9"  # a tie: 0.15 each
-    assert left.median([(0.1, ""), (-0.3, ""), (0.2, "")]) == 0.2
-    assert abs(left.p90([(k / 10, "") for k in range(11)]) - 0.9) < 1e-12
-    assert left.define_of("#define A 1\n#define SHARE 0.93\n", "SHARE") == "0.93"
+def test_choice():
+    """The source that would choose 0.9 alone gets what the other two choose; the smaller value on a tie."""
+    losses = {"0.9": dict(zip("abc", (0.0, 0.3, 0.3))), "1.0": dict(zip("abc", (0.2, 0.1, 0.1)))}
+    assert left.best_value(losses, ["b", "c"]) == "1.0"
+    assert left.best_value(losses, ["a", "b"]) == "0.9"  # 0.15 each
+    assert abs(left.loss([{"measured": 2.0, "predicted": 1.0}, {"measured": 1.0, "predicted": 2.0}]) - math.log(2)) < 1e-12
+    assert left.defined("#define A 1\n#define SHARE 0.93\n", "SHARE") == "0.93"
+    assert left.defined("#define A 1\n#define SHARE 0.93\n", "SHARE", "0.8") == "#define A 1\n#define SHARE 0.8\n"
+
+
+def test_stats():
+    s = stats([{"error": k / 10} for k in range(-5, 6)])
+    assert s["n"] == 11 and abs(s["bias"]) < 1e-12 and abs(s["median"] - 0.3) < 1e-12 and abs(s["p90"] - 0.5) < 1e-12, s
+    assert stats([]) == {"n": 0}
+
+
+def test_left_out_rows():
+    """A part has its own 40 rows of a source."""
+    rows = [{"completeness": "full" if k % 2 else "near", "at": k} for k in range(100)]
+    assert len(left.of_part(rows, "all")) == 40 and len(left.of_part(rows, "full")) == 40
+    assert all(r["at"] % 2 for r in left.of_part(rows, "full"))
+
+
+def test_inventory():
+    """Every figure that came from runs is where learnt-from-runs.json says, so that it can be left out; sources are written alike."""
+    learnt = left.learnt()
+    text = lambda name: (HERE.parent / name).read_text(encoding="utf-8")
+    assert left.defined(text(learnt["chosen"]["file"]), learnt["chosen"]["define"]) in learnt["chosen"]["values"]
+    for entry in learnt["read_off"]:
+        for edit in entry["edits"]:
+            changed = left.edited(text(edit["file"]), edit)
+            assert edit["was"] not in changed and edit["becomes"] in changed, edit
+    assert all((HERE.parent / e["file"]).exists() for e in learnt["fitted"])
+    named = {s for e in learnt["read_off"] + learnt["seen"] for s in e["sources"]}
+    assert all(s == s.lower() and " " not in s for s in named), named
 
 
 def test_bars():
@@ -94,8 +123,9 @@ def test_bars():
     bars.between("c", -3, 3, -0.031)
     bars.least("d", 0.8, 0.8)
     bars.most("e", 6, None)
-    assert [r[2:] for r in bars.rows] == [["6.0 %", "no"], ["6.0 %", "yes"], ["-3.1 %", "no"], ["0.800", "yes"],
-                                          ["-", "-"]], bars.rows
+    bars.most("f", 6, 0.0599, 0.0604)  # judged with the source left out
+    assert [r[2:] for r in bars.rows] == [["-", "6.0 %", "no"], ["-", "6.0 %", "yes"], ["-", "-3.1 %", "no"], ["-", "0.800", "yes"],
+                                          ["-", "-", "-"], ["6.0 %", "6.0 %", "no"]], bars.rows
 
 
 def test_page():

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the tools that read `maquette validate train --json` share."""
 import json
+import statistics
 import subprocess
 
 CAP = 40  # rows of a source in the totals: MAQ_VALIDATE_CAP
@@ -24,3 +25,20 @@ def compared(document, metric):
 def validate_train(program, table):
     out = subprocess.run([program, 'validate', 'train', table, '--json'], stdout=subprocess.PIPE, check=True).stdout
     return json.loads(out)
+
+
+def quantile(values, q):
+    """Of absolute values, linear between neighbours: as `validate` has it."""
+    values = sorted(abs(v) for v in values)
+    at = q * (len(values) - 1)
+    low = int(at)
+    return values[low] + (at - low) * (values[min(low + 1, len(values) - 1)] - values[low])
+
+
+def stats(rows):
+    """Median, mean and 90th percentile of absolute errors, and their mean with sign."""
+    errors = [r['error'] for r in rows]
+    if not errors:
+        return {'n': 0}
+    return {'n': len(errors), 'median': quantile(errors, 0.5), 'mean': statistics.mean(abs(e) for e in errors),
+            'p90': quantile(errors, 0.9), 'bias': statistics.mean(errors)}
