@@ -240,6 +240,50 @@ static void test_chunks(void **state)
     maq_validate_free(s);
 }
 
+static double predicted(const char *table, double *width)
+{
+    struct maq_validate_result *r = NULL;
+    assert_int_equal(maq_validate_train_text(&r, "t", maq_str_of(table), NULL, NULL), MAQ_OK);
+    const struct maq_validate_row *row = &r->rows[0];
+    double s = row->points[MAQ_VALIDATE_TIME].predicted;
+    assert_true(row->simulated);
+    *width = row->high[MAQ_VALIDATE_TIME] / row->low[MAQ_VALIDATE_TIME];
+    maq_validate_free(r);
+    return s;
+}
+
+/* A microbatch that nobody states: the middle one of those that divide the batch and fit, with an interval as wide as all. */
+static void test_microbatches(void **state)
+{
+    static const struct {
+        const char *cells;
+        uint32_t n;
+        int64_t last;
+    } cases[] = {
+        {"32,4096,32,2048,256,1,1,16,16,8,H100,x,1", 4, 8}, /* 16 sequences of a rank */
+        {"32,4096,32,2048,96,1,1,16,16,8,H100,x,1", 2, 2},  /* 6 */
+        {"32,4096,32,2048,16,1,1,16,16,8,H100,x,1", 0, 0},  /* one: nothing is open */
+        {"32,4096,32,2048,256,1,8,2,16,8,H100,x,1", 4, 8},  /* 128 over 8 stages: 16 microbatches are left */
+        {"32,4096,32,2048,32,1,8,2,16,8,H100,x,1", 2, 2},   /* 16 over 8 stages: no fewer microbatches than stages */
+    };
+    for (size_t i = 0; i < MAQ_COUNT(cases); i++) {
+        struct one o;
+        interpret(&o, cases[i].cells, "mbs", "");
+        if (o.in.n_batches != cases[i].n || o.in.mbs != 1 ||
+            (cases[i].n > 0 && o.in.batches[cases[i].n - 1] != cases[i].last))
+            fail_msg("%s: %u, first %lld", cases[i].cells, o.in.n_batches, (long long)o.in.mbs);
+        close_table(&o.t);
+    }
+    double width[5], s[5];
+    s[0] = predicted(NEEDED ",mbs\n16,1024,16,1024,64,1,1,8,8,8,H100,x,1,\n", &width[0]);
+    s[1] = predicted(NEEDED ",mbs\n16,1024,16,1024,64,1,1,8,8,8,H100,x,1,1\n", &width[1]);
+    s[2] = predicted(NEEDED ",mbs\n16,1024,16,1024,64,1,1,8,8,8,H100,x,1,2\n", &width[2]);
+    s[3] = predicted(NEEDED ",mbs\n16,1024,16,1024,64,1,1,8,8,8,H100,x,1,4\n", &width[3]);
+    s[4] = predicted(NEEDED ",mbs\n16,1024,16,1024,64,1,1,8,8,8,H100,x,1,8\n", &width[4]);
+    assert_true(s[1] > s[2] && s[2] > s[3] && s[3] > s[4]);
+    assert_true(s[0] == s[3] && width[0] > width[1] * 1.1 && width[0] > width[4] * 1.1);
+}
+
 /* As drivers, clouds and people write them. */
 static void test_device_names(void **state)
 {
@@ -809,6 +853,7 @@ int main(void)
         cmocka_unit_test(test_nodes),
         cmocka_unit_test(test_plan_phrases),
         cmocka_unit_test(test_chunks),
+        cmocka_unit_test(test_microbatches),
         cmocka_unit_test(test_models),
         cmocka_unit_test(test_skips_of_one_row),
         cmocka_unit_test(test_small_table),

@@ -88,6 +88,7 @@ struct maq_validate_row {
     uint32_t n_assumed;
     const char *const *assumed;            /* what had to be guessed */
     bool simulated;                        /* the rest holds */
+    bool fits;                             /* in memory, as predicted */
     double tokens, hardware_flop;          /* per step, whole job */
     double peak_flops;                     /* FLOP/s of one device in the recipe's matrix type */
     double passes;                         /* layers of the fullest stage times microbatches */

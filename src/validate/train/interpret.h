@@ -16,6 +16,7 @@
 #define MAQ_INTERPRET_SETTINGS 64
 #define MAQ_INTERPRET_ASSUMED 48
 #define MAQ_INTERPRET_CHUNKS 8
+#define MAQ_INTERPRET_BATCHES 4
 
 /* A row that says so runs exchanges of experts under passes of another microbatch. */
 #define MAQ__EP_OVERLAP "ep all-to-all/1f1b overlap on|ep comm overlap"
@@ -51,6 +52,9 @@ struct maq_interpretation {
     /* model chunks per stage that the row may have had, where it does not say: ascending; vp is one of them. n_chunks 0: it is said */
     int64_t chunks[MAQ_INTERPRET_CHUNKS], vp_chosen; /* vp_chosen: the one to take, 0 = none chosen yet */
     uint32_t n_chunks;
+    /* sequences of a microbatch that it may have had, in the same way; what does not fit in memory is among them */
+    int64_t batches[MAQ_INTERPRET_BATCHES], mbs_chosen;
+    uint32_t n_batches;
 
     const char *assumed[MAQ_INTERPRET_ASSUMED];
     uint32_t n_assumed;

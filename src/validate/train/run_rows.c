@@ -182,6 +182,7 @@ static void compare(struct maq_validate_row *out, const struct maq_train_result 
     for (int b = 0; b < MAQ_BUCKET_COUNT; b++)
         out->bucket_share[b] = r->step_s > 0 ? r->bucket_s[b] / r->step_s : 0;
     memcpy(out->mem_bytes, most->bytes, sizeof out->mem_bytes);
+    out->fits = r->fits;
     out->simulated = true;
 }
 
@@ -257,30 +258,71 @@ static int by_time(const void *pa, const void *pb)
     return (a > b) - (a < b);
 }
 
-/* A row that may have had several numbers of model chunks: the one in the middle by time, with an interval over all that can run. */
-static void run_choices(struct maq_validate_row *out, const struct maq_interpretation *first, struct maq_arena *arena,
-                        bool *failed)
+/* Predictions of a row that leaves something open, and of those the ones that fit in memory. */
+struct choices {
+    struct maq_validate_row at[MAQ_INTERPRET_BATCHES * MAQ_INTERPRET_CHUNKS], refused;
+    uint32_t n;
+};
+
+static void add_choice(struct choices *choices, const struct maq_validate_row *row, struct maq_interpretation *in,
+                       bool *failed)
 {
-    struct maq_validate_row choice[MAQ_INTERPRET_CHUNKS];
-    uint32_t n = 0;
-    for (uint32_t i = 0; i < first->n_chunks; i++) {
-        struct maq_interpretation in = {.row = first->row, .arena = arena, .vp_chosen = first->chunks[i]};
-        struct maq_validate_row one = *out;
-        maq_interpret_row(&in);
-        run_one(&one, &in, arena, failed);
-        if (one.simulated)
-            choice[n++] = one;
-        else if (i + 1 == first->n_chunks && n == 0)
-            *out = one;
-    }
-    if (n == 0)
+    struct maq_validate_row one = *row;
+    run_one(&one, in, in->arena, failed);
+    if (one.simulated)
+        choices->at[choices->n++] = one;
+    else
+        choices->refused = one;
+}
+
+/* With so many sequences in a microbatch, 0 where that is stated: once, or for every number of model chunks. */
+static void add_choices(struct choices *choices, const struct maq_validate_row *row,
+                        const struct maq_interpretation *first, int64_t sequences, bool *failed)
+{
+    struct maq_interpretation in = {.row = first->row, .arena = first->arena, .mbs_chosen = sequences};
+    maq_interpret_row(&in);
+    if (in.skip != MAQ_VALIDATE_SKIP_NONE || in.n_chunks == 0) {
+        add_choice(choices, row, &in, failed);
         return;
-    qsort(choice, n, sizeof choice[0], by_time);
-    *out = choice[(n - 1) / 2];
-    for (uint32_t i = 0; i < n; i++)
+    }
+    for (uint32_t i = 0; i < in.n_chunks; i++) {
+        struct maq_interpretation one = {
+            .row = first->row, .arena = first->arena, .mbs_chosen = sequences, .vp_chosen = in.chunks[i]};
+        maq_interpret_row(&one);
+        add_choice(choices, row, &one, failed);
+    }
+}
+
+/* Who trains takes a microbatch that fits. */
+static void keep_what_fits(struct choices *choices)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < choices->n; i++)
+        if (choices->at[i].fits)
+            choices->at[n++] = choices->at[i];
+    choices->n = n > 0 ? n : choices->n;
+}
+
+/* A row that may have had several microbatches or numbers of model chunks: the one in the middle by time, with an interval over all. */
+static void run_choices(struct maq_validate_row *out, const struct maq_interpretation *first, bool *failed)
+{
+    struct choices choices = {.n = 0};
+    for (uint32_t i = 0; i < first->n_batches; i++)
+        add_choices(&choices, out, first, first->batches[i], failed);
+    if (first->n_batches == 0)
+        add_choices(&choices, out, first, 0, failed);
+    else
+        keep_what_fits(&choices);
+    if (choices.n == 0) {
+        *out = choices.refused;
+        return;
+    }
+    qsort(choices.at, choices.n, sizeof choices.at[0], by_time);
+    *out = choices.at[(choices.n - 1) / 2];
+    for (uint32_t i = 0; i < choices.n; i++)
         for (int m = 0; m < MAQ_VALIDATE_METRIC_COUNT; m++) {
-            out->low[m] = choice[i].low[m] < out->low[m] ? choice[i].low[m] : out->low[m];
-            out->high[m] = choice[i].high[m] > out->high[m] ? choice[i].high[m] : out->high[m];
+            out->low[m] = choices.at[i].low[m] < out->low[m] ? choices.at[i].low[m] : out->low[m];
+            out->high[m] = choices.at[i].high[m] > out->high[m] ? choices.at[i].high[m] : out->high[m];
         }
 }
 
@@ -295,8 +337,8 @@ static void run_row(struct maq_validate_row *out, const struct maq_table_row *ro
     if (!anything_left(out))
         return;
     maq_interpret_row(&in);
-    if (in.skip == MAQ_VALIDATE_SKIP_NONE && in.n_chunks > 1)
-        run_choices(out, &in, arena, failed);
+    if (in.skip == MAQ_VALIDATE_SKIP_NONE && (in.n_chunks > 1 || in.n_batches > 1))
+        run_choices(out, &in, failed);
     else
         run_one(out, &in, arena, failed);
 }
