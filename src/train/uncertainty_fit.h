@@ -10,25 +10,25 @@
 
 /* clang-format off */
 /* of every step */
-#define MAQ_TRAIN_ERROR_BASE 0.0459
+#define MAQ_TRAIN_ERROR_BASE 0.0773
 /* cost chain */
-#define MAQ_TRAIN_ERROR_CHAIN 0.834
+#define MAQ_TRAIN_ERROR_CHAIN 0.295
 /* host bound */
 #define MAQ_TRAIN_ERROR_HOST 0.0
 /* communication inside domains */
-#define MAQ_TRAIN_ERROR_NEAR 0.668
+#define MAQ_TRAIN_ERROR_NEAR 0.461
 /* communication across domains */
-#define MAQ_TRAIN_ERROR_FAR 1.04
+#define MAQ_TRAIN_ERROR_FAR 0.72
 /* bubble */
 #define MAQ_TRAIN_ERROR_BUBBLE 0.0
 /* memory bound */
-#define MAQ_TRAIN_ERROR_MEMORY 0.273
+#define MAQ_TRAIN_ERROR_MEMORY 0.295
 /* experts */
-#define MAQ_TRAIN_ERROR_EXPERTS 0.219
+#define MAQ_TRAIN_ERROR_EXPERTS 0.369
 /* lower end of the 80 % interval */
-#define MAQ_TRAIN_ERROR_Z10 -0.896
+#define MAQ_TRAIN_ERROR_Z10 -0.969
 /* its upper end */
-#define MAQ_TRAIN_ERROR_Z90 1.67
+#define MAQ_TRAIN_ERROR_Z90 1.59
 /* lower end of the 80 % interval of memory, over the prediction */
 #define MAQ_TRAIN_MEMORY_LOW 0.953
 /* its upper end */
