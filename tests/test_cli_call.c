@@ -101,6 +101,34 @@ static void searches_and_requests_are_kept(void **state)
     maq_diag_free(diag);
 }
 
+/* What a terminal would show. */
+static void note_line(void *user, const char *line)
+{
+    uint32_t *lines = user;
+    *lines += line[0] != '\0';
+}
+
+static void a_page_and_progress_come_when_asked_for(void **state)
+{
+    static const char *const plan[] = {"plan", "--model=llama-3.1-8b", "--cluster=h100-sxm:8", "--gbs=64",
+                                       "--seq=4096"};
+    uint32_t lines = 0;
+    const struct cli_call_opts opts = {.page = true, .progress = note_line, .user = &lines};
+    struct maq_diag *diag = maq_diag_new();
+    struct cli_called *called;
+    assert_int_equal(cli_call(&called, plan, COUNT(plan), &opts, diag), MAQ_OK);
+    assert_non_null(strstr(called->page, "maquette.plan/1"));
+    assert_true(lines > 0);
+    cli_called_free(called);
+    assert_int_equal(cli_call(&called, train, COUNT(train), &opts, diag), MAQ_OK);
+    assert_non_null(strstr(called->page, "<main>"));
+    cli_called_free(called);
+    assert_int_equal(call(&called, train, COUNT(train), NULL, diag), MAQ_OK);
+    assert_null(called->page);
+    cli_called_free(called);
+    maq_diag_free(diag);
+}
+
 static void only_the_job_is_read_when_only_that_is_asked(void **state)
 {
     struct maq_diag *diag = maq_diag_new();
@@ -183,6 +211,7 @@ int main(void)
         cmocka_unit_test(the_answer_may_be_no),
         cmocka_unit_test(a_document_stands_for_a_file),
         cmocka_unit_test(searches_and_requests_are_kept),
+        cmocka_unit_test(a_page_and_progress_come_when_asked_for),
         cmocka_unit_test(only_the_job_is_read_when_only_that_is_asked),
         cmocka_unit_test(faults_are_those_of_the_command_line),
         cmocka_unit_test(options_are_those_of_help),

@@ -45,6 +45,16 @@ struct maq_report_opts {
         .size = sizeof(struct maq_report_opts)                                                                         \
     }
 
+/*
+ * What every HTML report carries, for a page that shows several of them: the style sheet, the script with the plot library in it, and the
+ * hash of the script for a Content-Security-Policy ("sha256-..."). Such a page takes a report's <header>, <main> and documents, gives the
+ * documents to maq.show(report, more), and calls maq.forget() when it takes the report away. Static.
+ */
+struct maq_html_assets {
+    const char *style, *script, *script_hash;
+};
+MAQ_API struct maq_html_assets maq_report_html_assets(void);
+
 /* A training step. opts may be NULL. */
 MAQ_API enum maq_status maq_report_train_text(char **out, const struct maq_train_result *result,
                                               const struct maq_report_opts *opts, struct maq_diag *diag);

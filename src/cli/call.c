@@ -14,6 +14,7 @@ struct owner {
     struct cli cli;
     char **words;
     size_t n_words;
+    bool wants_page;
 };
 
 void cli_keep_job(struct cli *cli, struct maq_loaded_job *job)
@@ -66,6 +67,7 @@ void cli_called_free(struct cli_called *called)
     maq_job_free(called->job);
     free(called->text);
     free(called->json);
+    free(called->page);
     cli_fini(&o->cli);
     for (size_t i = 0; o->words && i < o->n_words; i++)
         free(o->words[i]);
@@ -87,6 +89,9 @@ static struct owner *new_owner(const char *const *words, size_t n_words, const s
     o->cli.unicode = opts && opts->unicode;
     o->cli.document = opts ? opts->document : NULL;
     o->cli.stop = opts ? opts->stop : NULL;
+    o->cli.tell = opts ? opts->progress : NULL;
+    o->cli.tell_user = opts ? opts->user : NULL;
+    o->wants_page = opts && opts->page;
     o->words = calloc(n_words + 1, sizeof *o->words);
     for (size_t i = 0; o->words && i < n_words; i++) {
         o->words[i] = strdup(words[i]);
@@ -112,6 +117,14 @@ static enum maq_status refuse_forms(struct cli *cli)
     return MAQ_OK;
 }
 
+/* As if --html had been given, where the command has it: the page goes to the caller. */
+static void ask_for_page(struct cli *cli)
+{
+    for (size_t i = 0; i < cli->command->n_options; i++)
+        if (strcmp(cli->command->options[i].name, "--html") == 0 && cli_takes(cli->command, i))
+            cli->values[i] = cli_page_of_call;
+}
+
 static enum maq_status run(struct owner *o, bool open)
 {
     struct cli *cli = &o->cli;
@@ -128,6 +141,8 @@ static enum maq_status run(struct owner *o, bool open)
         status = refuse_forms(cli);
     if (status == MAQ_OK)
         status = cli_check_output_names(cli);
+    if (status == MAQ_OK && o->wants_page)
+        ask_for_page(cli);
     if (status == MAQ_OK && open)
         status = cli_load_job(&o->called.job, cli, cli->n_args > 0 ? cli->args[0] : NULL, true);
     else if (status == MAQ_OK)

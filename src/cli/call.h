@@ -13,16 +13,23 @@
 
 #include "maquette/maquette.h"
 
+/* The line that a terminal would show, ten times a second at most, by the thread that calls; "" when it is over. */
+typedef void cli_call_progress(void *user, const char *line);
+
 struct cli_call_opts {
     const char *document;              /* a job that `-` stands for, NUL-terminated; NULL = standard input */
     const volatile sig_atomic_t *stop; /* not 0: a search ends with the best so far; NULL = never */
     uint32_t columns;                  /* width of the text; 0 = 100 */
     bool unicode;                      /* in the text */
+    bool page;                         /* the report as HTML as well, where the command has --html */
+    cli_call_progress *progress;       /* of what takes long; NULL = nobody looks */
+    void *user;                        /* its argument */
 };
 
 struct cli_called {
     enum maq_status status; /* MAQ_OK; MAQ_NO: the answer is no, and the report says why */
     char *text, *json;      /* the report */
+    char *page;             /* and as HTML; NULL = not asked for, or the command has none */
     /* What it was made of; NULL where the command has no such thing. */
     struct maq_loaded_job *job; /* open where it was searched */
     struct maq_train_result *train;

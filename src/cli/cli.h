@@ -24,7 +24,9 @@ struct cli {
     struct cli_called *called;         /* a program called the command: what it gets (call.h); NULL = a person did */
     const char *document;              /* and, of a call, the job that `-` stands for, */
     const volatile sig_atomic_t *stop; /* and what asks for an end; NULL = nothing */
-    char *text, *json;                 /* a report that was written, until it is delivered; NULL = not in this form */
+    void (*tell)(void *user, const char *line); /* and who is told how far it is; NULL = nobody */
+    void *tell_user;
+    char *text, *json; /* a report that was written, until it is delivered; NULL = not in this form */
     enum maq_status text_status, json_status;
     char *page; /* of --html, until it is written */
     bool color_out, color_err, unicode;
@@ -201,6 +203,10 @@ enum maq_status cli_deliver(struct cli *cli, const char *path);
 #define CLI_PAGE(cli, file, stem, opts, ...)                                                                           \
     ((file) ? cli_write_page((cli), stem##_html(&(cli)->page, __VA_ARGS__, (opts), (cli)->diag), (file)) : MAQ_OK)
 enum maq_status cli_write_page(struct cli *cli, enum maq_status made, const char *path);
+/* Such a page, taken (free()), to its file. */
+enum maq_status cli_put_page(struct cli *cli, char *page, const char *path);
+/* The file of a page that goes to who called the command. */
+extern const char cli_page_of_call[];
 
 /* What a report was made of, for who called the command, and then owns it; where nobody did it is freed. call.c */
 void cli_keep_job(struct cli *cli, struct maq_loaded_job *job);

@@ -241,7 +241,7 @@ static enum maq_status report(struct cli *cli, struct answer *a, const struct ma
         char *text;
         status = maq_report_plan_html(&text, &plan, &opts, cli->diag);
         if (status == MAQ_OK)
-            status = cli_write(cli, text, cli->values[OPT_HTML]);
+            status = cli_put_page(cli, text, cli->values[OPT_HTML]);
         if (status != MAQ_OK)
             return status;
         if (!cli->values[OPT_EXPLAIN]) /* the page has them whether the text is asked for them or not */
@@ -287,7 +287,7 @@ static enum maq_status vary(struct cli *cli, const struct maq_loaded_job *open, 
         char *text;
         status = maq_report_vary_html(&text, &variants, &report_opts, cli->diag);
         if (status == MAQ_OK)
-            status = cli_write(cli, text, cli->values[OPT_HTML]);
+            status = cli_put_page(cli, text, cli->values[OPT_HTML]);
     }
     if (peers->rank == 0 && status == MAQ_OK)
         status = CLI_REPORT(cli, cli->values[OPT_JSON], file, maq_report_vary, &report_opts, &variants);

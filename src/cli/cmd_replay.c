@@ -111,7 +111,7 @@ static enum maq_status report(struct cli *cli, const struct maq_report_replay *r
         char *text;
         enum maq_status status = maq_report_replay_html(&text, replay, &opts, cli->diag);
         if (status == MAQ_OK)
-            status = cli_write(cli, text, cli->values[OPT_HTML]);
+            status = cli_put_page(cli, text, cli->values[OPT_HTML]);
         if (status != MAQ_OK)
             return status;
     }

@@ -134,7 +134,7 @@ static enum maq_status write_page(struct cli *cli, const struct maq_fleet *fleet
                                                                              .n_loads = loads.n,
                                                                              .kind = loads.kind},
                                        &opts, cli->diag);
-    return status == MAQ_OK ? cli_write(cli, text, cli->values[SERVE_HTML]) : status;
+    return status == MAQ_OK ? cli_put_page(cli, text, cli->values[SERVE_HTML]) : status;
 }
 
 /* Who serves, as it was given. */

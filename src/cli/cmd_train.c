@@ -115,7 +115,7 @@ static enum maq_status write_page(struct cli *cli, const struct maq_train_result
         maq_train_memory_free(&memory);
     }
     maq_train_spans_free(&spans);
-    return status == MAQ_OK ? cli_write(cli, text, cli->values[OPT_HTML]) : status;
+    return status == MAQ_OK ? cli_put_page(cli, text, cli->values[OPT_HTML]) : status;
 }
 
 static enum maq_status report(struct cli *cli, const struct maq_loaded_job *box, const struct maq_train_result *result,

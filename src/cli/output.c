@@ -66,16 +66,27 @@ enum maq_status cli_deliver(struct cli *cli, const char *path)
     return status;
 }
 
+const char cli_page_of_call[] = "(page)";
+
+enum maq_status cli_put_page(struct cli *cli, char *page, const char *path)
+{
+    if (path != cli_page_of_call)
+        return cli_write(cli, page, path);
+    free(cli->called->page);
+    cli->called->page = page;
+    return MAQ_OK;
+}
+
 enum maq_status cli_write_page(struct cli *cli, enum maq_status made, const char *path)
 {
-    return made == MAQ_OK ? cli_write(cli, cli->page, path) : made;
+    return made == MAQ_OK ? cli_put_page(cli, cli->page, path) : made;
 }
 
 enum maq_status cli_can_write(struct cli *cli, const char *path)
 {
     struct stat found;
     int error = 0;
-    if (!path)
+    if (!path || path == cli_page_of_call)
         return MAQ_OK;
     if (stat(path, &found) == 0) {
         error = S_ISDIR(found.st_mode) ? EISDIR : access(path, W_OK) != 0 ? errno : 0;

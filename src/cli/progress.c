@@ -73,14 +73,31 @@ const char *cli_left(struct cli *cli, double done, double all)
     return cli->left;
 }
 
+/* The line of a call goes to who made it. */
+static void MAQ_PRINTF(3, 0) tell(struct cli *cli, double now, const char *fmt, va_list args)
+{
+    char line[256];
+    int n = vsnprintf(line, sizeof line, fmt, args);
+    if (n < 0 || (line[0] != '\0' && now - cli->shown_s < PAUSE_S))
+        return;
+    cli->tell(cli->tell_user, line);
+    cli->shown_s = now;
+}
+
 void cli_progress(struct cli *cli, const char *fmt, ...)
 {
-    if (cli->called)
+    if (cli->called && !cli->tell)
         return;
     double now = now_s();
     va_list args;
     if (cli->started_s == 0)
         cli->started_s = now;
+    if (cli->called) {
+        va_start(args, fmt);
+        tell(cli, now, fmt, args);
+        va_end(args);
+        return;
+    }
     bool clear = fmt[0] == '\0';
     if (!isatty(STDERR_FILENO) ||
         (clear ? cli->shown_s == 0 : now - cli->started_s < PATIENCE_S || now - cli->shown_s < PAUSE_S))

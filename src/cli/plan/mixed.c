@@ -121,7 +121,7 @@ static enum maq_status report(struct answer *a, struct cli *cli, const struct ma
     if (o->html) {
         enum maq_status page = maq_report_mixed_html(&text, &plan, &opts, cli->diag);
         if (page == MAQ_OK)
-            page = cli_write(cli, text, o->html);
+            page = cli_put_page(cli, text, o->html);
         if (page != MAQ_OK)
             return page;
     }

@@ -266,7 +266,7 @@ static enum maq_status write_report(struct reading *r, bool json, const char *fi
         char *text;
         status = maq_report_run_html(&text, &r->report, &look, r->cli->diag);
         if (status == MAQ_OK)
-            status = cli_write(r->cli, text, r->given->html);
+            status = cli_put_page(r->cli, text, r->given->html);
         if (status != MAQ_OK)
             return status;
     }

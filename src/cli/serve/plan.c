@@ -160,7 +160,7 @@ static enum maq_status report(struct answer *a, struct cli *cli)
         char *text;
         status = maq_report_serve_plan_html(&text, &what, &opts, cli->diag);
         if (status == MAQ_OK)
-            status = cli_write(cli, text, cli->values[SERVE_HTML]);
+            status = cli_put_page(cli, text, cli->values[SERVE_HTML]);
         if (status != MAQ_OK)
             return status;
     }

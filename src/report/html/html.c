@@ -88,6 +88,11 @@ static void put_text(struct maq_html *h, const char *text)
     maq_html_text(h, maq_str_of(text));
 }
 
+struct maq_html_assets maq_report_html_assets(void)
+{
+    return (struct maq_html_assets){maq__html_style, maq__html_script, maq__html_script_hash};
+}
+
 /* --- shell ----------------------------------------------------------------------------------------------------- */
 
 void maq_html_begin(struct maq_html *h, const char *kind, const char *title)

@@ -214,6 +214,6 @@
     });
     canvas.addEventListener('pointerleave', () => tip.hidden = true);
     new ResizeObserver(() => requestAnimationFrame(draw)).observe(place);
-    maq.drawing(draw);
+    maq.drawing(place, draw);
   };
 }());

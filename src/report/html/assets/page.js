@@ -129,8 +129,8 @@
     make(item);
   };
   /* The same for what is no chart of the library: `draw` is called again when colours change. */
-  maq.drawing = draw => {
-    maq.made.push({draw});
+  maq.drawing = (place, draw) => {
+    maq.made.push({place, draw});
     draw();
   };
   const again = () => {
@@ -213,12 +213,25 @@
     again();
   });
 
+  /* Draws what a document has into the places that the page has for it. */
+  maq.show = (report, more) => {
+    const schema = report.schema.replace(/\/.*/, '');
+    if (maq.draw[schema])
+      maq.draw[schema](report, more);
+  };
+  /* Takes back what was drawn into places that the page has no more. */
+  maq.forget = () => {
+    for (const item of maq.made.filter(item => !item.place.isConnected))
+      if (item.chart)
+        item.chart.destroy();
+    maq.made = maq.made.filter(item => item.place.isConnected);
+  };
+  /* A page without a report shows some by itself. */
   maq.start = () => {
     label();
     setDefaults();
-    const schema = maq.report.schema.replace(/\/.*/, '');
-    if (maq.draw[schema])
-      maq.draw[schema](maq.report, maq.more);
+    if (maq.report)
+      maq.show(maq.report, maq.more);
     root.classList.add('ready');
   };
 }());
