@@ -26,6 +26,7 @@ need_library yajl libyajl-dev
 need_library expat libexpat1-dev
 need_library zlib zlib1g-dev
 need_library sqlite3 libsqlite3-dev
+need_library libmicrohttpd libmicrohttpd-dev
 need_library cmocka libcmocka-dev
 has_header Random123/philox.h || missing+=(librandom123-dev)
 [ -f /usr/share/javascript/chart.js/chart.min.js ] || missing+=(libjs-chart.js)

@@ -3,7 +3,7 @@
  * module.c - finds the shared object of a module next to the program, in a build folder or where it was installed,
  * and loads it with dlopen(). See module.h.
  */
-#include "base/module.h"
+#include "maquette/module.h"
 
 #include <dlfcn.h>
 #include <stdio.h>

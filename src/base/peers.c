@@ -12,9 +12,9 @@
 
 #include "base/check.h"
 #include "base/codes.h"
-#include "base/module.h"
 #include "base/peers_backend.h"
 #include "base/str.h"
+#include "maquette/module.h"
 
 #define FILE_NAME "libmaquette-mpi.so"
 

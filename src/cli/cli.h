@@ -156,7 +156,7 @@ extern const struct cli_command *const cli_commands[]; /* NULL-terminated. comma
 extern const struct cli_command cli_train, cli_plan, cli_islands, cli_risk, cli_show, cli_profile;
 extern const struct cli_command cli_run, cli_capture, cli_graph, cli_replay, cli_emulate;
 extern const struct cli_command cli_validate, cli_serve, cli_serve_plan, cli_diff, cli_completion, cli_manual,
-    cli_schema, cli_explain;
+    cli_schema, cli_explain, cli_ui;
 
 extern const char *const cli_comm_sizes[]; /* words of --comm-size. read_capture.c */
 /* The captured job, or the traces, that the arguments name; `comm_size` is the value of --comm-size, or NULL. read_capture.c */

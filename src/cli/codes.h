@@ -16,7 +16,9 @@
     X(CLI_DRAFTS, 1806, "speculative decoding of which too little is said")                                            \
     X(CLI_TIERS, 1807, "tiers of keys and values that are left out")                                                   \
     X(CLI_OUTPUT, 1810, "output that cannot be written")                                                               \
-    X(CLI_NO_MEMORY, 1811, "out of memory in the command line")
+    X(CLI_NO_MEMORY, 1811, "out of memory in the command line")                                                        \
+    X(CLI_SERVER, 1812, "a page that cannot be served")                                                                \
+    X(CLI_INPUT, 1813, "a job that cannot be read, to begin a page with")
 
 enum maq_cli_code {
 #define MAQ_CODE_ENUM(name, code, text) MAQ_CODE_##name = (code),

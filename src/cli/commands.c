@@ -7,9 +7,9 @@
 #include "cli/codes.h"
 
 const struct cli_command *const cli_commands[] = {
-    &cli_train,   &cli_serve,   &cli_serve_plan, &cli_plan,       &cli_islands, &cli_show,   &cli_validate,
-    &cli_profile, &cli_risk,    &cli_run,        &cli_capture,    &cli_graph,   &cli_replay, &cli_emulate,
-    &cli_diff,    &cli_explain, &cli_schema,     &cli_completion, &cli_manual,  NULL,
+    &cli_train,   &cli_serve, &cli_serve_plan, &cli_plan,    &cli_islands,    &cli_show,   &cli_validate,
+    &cli_profile, &cli_risk,  &cli_run,        &cli_capture, &cli_graph,      &cli_replay, &cli_emulate,
+    &cli_diff,    &cli_ui,    &cli_explain,    &cli_schema,  &cli_completion, &cli_manual, NULL,
 };
 
 const struct cli_command *cli_find_command(int *words, int argc, char **argv)

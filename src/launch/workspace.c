@@ -14,7 +14,6 @@
 #include <unistd.h>
 
 #include "base/check.h"
-#include "base/module.h"
 #include "base/str.h"
 #include "base/units.h"
 #include "cluster/cluster_load.h"
@@ -22,6 +21,7 @@
 #include "launch/elf.h"
 #include "launch/launcher.h"
 #include "launch/private_folder.h"
+#include "maquette/module.h"
 #include "shim/link.h"
 
 #define WORLD_MAX (1u << 20)

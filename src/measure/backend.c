@@ -2,13 +2,13 @@
 /*
  * backend.c - finds the module that drives the GPU.
  *
- * `libmaquette-cuda.so` (base/module.h says where it is looked for) must be of the same make: the number of the border
+ * `libmaquette-cuda.so` (maquette/module.h says where it is looked for) must be of the same make: the number of the border
  * (MAQ_PROFILE_ABI) says so.
  */
 #include <dlfcn.h>
 #include <stdio.h>
 
-#include "base/module.h"
+#include "maquette/module.h"
 #include "measure/plan.h"
 
 #define MODULE "libmaquette-cuda.so"

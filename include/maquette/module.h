@@ -1,10 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* module.h - parts of this program that are loaded when they are needed, for what they link is not everywhere. */
-#ifndef MAQ_BASE_MODULE_H
-#define MAQ_BASE_MODULE_H
+/*
+ * module.h - parts of this program that are loaded when they are needed, for what they link is not everywhere: MPI, CUDA, an HTTP server.
+ */
+#ifndef MAQUETTE_MODULE_H
+#define MAQUETTE_MODULE_H
 
-#include <stdbool.h>
-#include <stddef.h>
+#include "maquette/diag.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
 
 #define MAQ_MODULE_PATH 640
 
@@ -13,13 +18,16 @@
  * ../lib/maquette, or from where it was to be installed: the first that is there. NULL when none is or it does not load; `why` then
  * says so: `absent` as it stands where there is none.
  */
-void *maq_module_load(const char *file, const char *built, const char *absent, char *why, size_t why_size);
+MAQ_API void *maq_module_load(const char *file, const char *built, const char *absent, char *why, size_t why_size);
 
 /* Where that file lies, for one that others load; false: nowhere. */
-bool maq_module_find(char path[MAQ_MODULE_PATH], const char *file, const char *built);
+MAQ_API bool maq_module_find(char path[MAQ_MODULE_PATH], const char *file, const char *built);
 
 /* A function of it, NULL when it is not there; to be called through the right type. */
 typedef void (*maq_module_fn)(void);
-maq_module_fn maq_module_symbol(void *module, const char *name);
+MAQ_API maq_module_fn maq_module_symbol(void *module, const char *name);
 
+#ifdef __cplusplus
+}
+#endif
 #endif
