@@ -66,6 +66,20 @@ static void a_document_stands_for_a_file(void **state)
     maq_diag_free(diag);
 }
 
+/* Of a deployment, whose job is read twice. */
+static void a_document_stands_for_a_deployment(void **state)
+{
+    static const char *const words[] = {"serve", "-", "--num-requests=20"};
+    static const char text[] = "model: llama-3.1-8b\ncluster: h100-sxm:8\nplan: {tp: 2}\nserve: {rate: 4}\n";
+    struct maq_diag *diag = maq_diag_new();
+    struct cli_called *called;
+    assert_int_equal(call(&called, words, COUNT(words), text, diag), MAQ_OK);
+    assert_int_equal(called->served->n_requests, 20);
+    assert_int_equal(maq_job_get(called->job)->plan.tp, 2);
+    cli_called_free(called);
+    maq_diag_free(diag);
+}
+
 static void searches_and_requests_are_kept(void **state)
 {
     static const char *const plan[] = {"plan", "--model=llama-3.1-8b", "--cluster=h100-sxm:8", "--gbs=64",
@@ -210,6 +224,7 @@ int main(void)
         cmocka_unit_test(a_report_has_both_forms),
         cmocka_unit_test(the_answer_may_be_no),
         cmocka_unit_test(a_document_stands_for_a_file),
+        cmocka_unit_test(a_document_stands_for_a_deployment),
         cmocka_unit_test(searches_and_requests_are_kept),
         cmocka_unit_test(a_page_and_progress_come_when_asked_for),
         cmocka_unit_test(only_the_job_is_read_when_only_that_is_asked),

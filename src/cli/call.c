@@ -87,7 +87,8 @@ static struct owner *new_owner(const char *const *words, size_t n_words, const s
     o->cli.quiet = true;
     o->cli.columns = opts && opts->columns > 0 ? opts->columns : CLI_COLUMNS_DEFAULT;
     o->cli.unicode = opts && opts->unicode;
-    o->cli.document = opts ? opts->document : NULL;
+    if (opts && opts->document)
+        o->cli.document = (struct maq_str){opts->document, strlen(opts->document)};
     o->cli.stop = opts ? opts->stop : NULL;
     o->cli.tell = opts ? opts->progress : NULL;
     o->cli.tell_user = opts ? opts->user : NULL;

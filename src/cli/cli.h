@@ -22,7 +22,8 @@ struct cli {
     struct maq_diag *diag;
     const struct cli_command *command;
     struct cli_called *called;         /* a program called the command: what it gets (call.h); NULL = a person did */
-    const char *document;              /* and, of a call, the job that `-` stands for, */
+    struct maq_str document;           /* the job that `-` stands for: a call's, or standard input once it was read, */
+    char *input;                       /* which is kept here */
     const volatile sig_atomic_t *stop; /* and what asks for an end; NULL = nothing */
     void (*tell)(void *user, const char *line); /* and who is told how far it is; NULL = nobody */
     void *tell_user;
@@ -267,6 +268,8 @@ enum maq_status cli_job_engine(struct cli *cli, const char *const *words, size_t
 /* Loads the job that a file (NULL: none) and the options describe, and refuses settings that have no effect. `open`: for a search. */
 enum maq_status cli_load_job(struct maq_loaded_job **out, struct cli *cli, const char *path, bool open);
 enum maq_status cli_add_override(struct cli *cli, const char *flag, const char *path, const char *value);
+/* The same, and no more, for a command that reads its job several times: standard input is read once. */
+enum maq_status cli_read_job(struct maq_loaded_job **out, struct cli *cli, const char *path, bool open);
 
 /* The --cluster that options of other programs mean, --gpus 64 --gpu h100; false: `name` is none of them, or they say too little. Whether
  * a word is the value of one. cluster_option_hint.c */

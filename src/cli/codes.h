@@ -18,7 +18,7 @@
     X(CLI_OUTPUT, 1810, "output that cannot be written")                                                               \
     X(CLI_NO_MEMORY, 1811, "out of memory in the command line")                                                        \
     X(CLI_SERVER, 1812, "a page that cannot be served")                                                                \
-    X(CLI_INPUT, 1813, "a job that cannot be read, to begin a page with")
+    X(CLI_INPUT, 1813, "a job or standard input that cannot be read")
 
 enum maq_cli_code {
 #define MAQ_CODE_ENUM(name, code, text) MAQ_CODE_##name = (code),

@@ -14,6 +14,8 @@
 #include "cli/cli.h"
 #include "cli/codes.h"
 
+#define INPUT_MAX ((size_t)64 * 1024 * 1024) /* bytes of standard input that are read */
+
 static const char *const sections[] = {"plan", "workload"};
 
 const char *const cli_providers[] = {"analytical", "fitted", "measured", NULL};
@@ -170,6 +172,43 @@ static enum maq_status add_files(struct cli *cli)
     return list ? cli_add_override(cli, "FILE", "files", list) : MAQ_NO_MEMORY;
 }
 
+/* Standard input into `cli`. More than a document may have is left to who reads it, who says so. */
+static enum maq_status read_input(struct cli *cli)
+{
+    size_t size = 0, n = 0, got;
+    do {
+        size = size ? 2 * size : 65536;
+        char *grown = realloc(cli->input, size);
+        if (!grown)
+            return cli_no_memory(cli);
+        cli->input = grown;
+        got = fread(cli->input + n, 1, size - n, stdin);
+        n += got;
+    } while (n == size && size <= INPUT_MAX);
+    if (ferror(stdin))
+        return maq_diag_fail(MAQ_IO, cli->diag, MAQ_CODE_CLI_INPUT, (struct maq_span){0}, NULL,
+                             "cannot read standard input");
+    cli->document = (struct maq_str){cli->input, n};
+    return MAQ_OK;
+}
+
+enum maq_status cli_read_job(struct maq_loaded_job **out, struct cli *cli, const char *path, bool open)
+{
+    const bool dash = path && strcmp(path, "-") == 0;
+    if (dash && !cli->document.ptr) {
+        enum maq_status status = read_input(cli);
+        if (status != MAQ_OK)
+            return status;
+    }
+    if (dash) {
+        const char *name = cli->called ? "job" : "stdin";
+        return open ? maq_job_parse_open(out, name, cli->document, cli->overrides, cli->n_overrides, cli->diag)
+                    : maq_job_parse(out, name, cli->document, cli->overrides, cli->n_overrides, cli->diag);
+    }
+    return open ? maq_job_load_open(out, path, cli->overrides, cli->n_overrides, cli->diag)
+                : maq_job_load(out, path, cli->overrides, cli->n_overrides, cli->diag);
+}
+
 enum maq_status cli_load_job(struct maq_loaded_job **out, struct cli *cli, const char *path, bool open)
 {
     struct maq_loaded_job *box;
@@ -181,14 +220,12 @@ enum maq_status cli_load_job(struct maq_loaded_job **out, struct cli *cli, const
     enum maq_status status = add_files(cli);
     if (status != MAQ_OK)
         return status;
-    const bool given = path && cli->document && strcmp(path, "-") == 0;
-    const struct maq_str text = {cli->document, given ? strlen(cli->document) : 0};
-    if (given)
-        status = open ? maq_job_parse_open(&box, "job", text, cli->overrides, cli->n_overrides, cli->diag)
-                      : maq_job_parse(&box, "job", text, cli->overrides, cli->n_overrides, cli->diag);
-    else
+    /* Standard input may be a framework's file: what reads files knows those. */
+    if (path && !cli->document.ptr && strcmp(path, "-") == 0)
         status = open ? maq_job_load_open(&box, path, cli->overrides, cli->n_overrides, cli->diag)
                       : maq_job_load(&box, path, cli->overrides, cli->n_overrides, cli->diag);
+    else
+        status = cli_read_job(&box, cli, path, open);
     if (status != MAQ_OK)
         return status;
     status = maq_job_check_effects(box, cli->megatron, cli->diag);

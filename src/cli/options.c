@@ -22,6 +22,7 @@ void cli_fini(struct cli *cli)
     for (size_t i = 0; i < cli->n_owned; i++)
         free(cli->owned[i]);
     free(cli->owned);
+    free(cli->input);
     free(cli->overrides);
     maq_megatron_free(cli->megatron);
     maq_serve_command_free(cli->served);

@@ -247,7 +247,7 @@ static enum maq_status load_open(struct maq_loaded_job **box, struct cli *cli)
     enum maq_status status = cli_add_override(cli, "serve", batch_keys[1], "1");
     if (status == MAQ_OK)
         status = cli_add_override(cli, "serve", batch_keys[0], "1");
-    return status == MAQ_OK ? maq_job_load_open(box, path, cli->overrides, cli->n_overrides, cli->diag) : status;
+    return status == MAQ_OK ? cli_read_job(box, cli, path, true) : status;
 }
 
 enum maq_status cli_serve_load(struct maq_loaded_job **box, struct cli *cli)
@@ -266,9 +266,7 @@ enum maq_status cli_serve_load(struct maq_loaded_job **box, struct cli *cli)
     if (!count)
         return MAQ_NO_MEMORY;
     status = cli_add_override(cli, "serve", batch_keys[0], count);
-    return status == MAQ_OK
-               ? maq_job_load(box, cli->n_args > 0 ? cli->args[0] : NULL, cli->overrides, cli->n_overrides, cli->diag)
-               : status;
+    return status == MAQ_OK ? cli_read_job(box, cli, cli->n_args > 0 ? cli->args[0] : NULL, false) : status;
 }
 
 static enum maq_status begin(struct serve_checkpoint *checkpoint, struct cli *cli)

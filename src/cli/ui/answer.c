@@ -6,7 +6,7 @@
  *    "settings": {"plan.tensor_model_parallel_size": ["4", "--tensor-model-parallel-size"]},
  *    "diagnostics": [{"severity": "error", "code": "MAQ1026", "file": "job", "line": 3, "column": 7, "message": "...", "hint": null}]}
  *
- * `page` is what --html writes and carries the document of --json. Where the job is wrong there are findings alone, those of the schema
+ * `page` is what --html writes, but for the script, and carries the document of --json. Where the job is wrong there are findings alone, those of the schema
  * maquette.error.
  */
 #include <stdlib.h>
@@ -25,6 +25,17 @@ static void put_findings(json_t *answer, enum maq_status status, struct maq_diag
     json_object_set(answer, "diagnostics", list ? list : json_null());
     json_decref(error);
     free(text);
+}
+
+/* A page without the script that all pages have: the reader has it, and sets it in where the page is saved. */
+static json_t *without_script(char *page)
+{
+    const char *script = maq_report_html_assets().script;
+    const size_t n = strlen(script);
+    char *at = strstr(page, script);
+    if (at)
+        memmove(at, at + n, strlen(at + n) + 1);
+    return json_string(page);
 }
 
 static json_t *text_of(const char *begin, const char *end)
@@ -64,8 +75,7 @@ static void put_settings(json_t *answer, const struct maq_loaded_job *job)
     free(lines);
 }
 
-char *ui_answer(unsigned *http_status, const struct ui *ui, const struct ui_question *q,
-                const struct cli_call_opts *opts)
+char *ui_answer(const struct ui *ui, const struct ui_question *q, const struct cli_call_opts *opts)
 {
     struct cli_call_opts own = *opts;
     struct cli_called *called = NULL;
@@ -77,12 +87,11 @@ char *ui_answer(unsigned *http_status, const struct ui *ui, const struct ui_ques
     own.unicode = true;
     if (diag && line && answer) {
         enum maq_status status = ui->call(&called, q->words, q->n_words, &own, diag);
-        *http_status = called ? 200 : 422;
         json_object_set_new(answer, "exit_status", json_integer(maq_status_exit_code(status)));
         json_object_set_new(answer, "status", json_string(maq_status_text(status)));
         json_object_set_new(answer, "command_line", json_string(line));
         if (called && called->page)
-            json_object_set_new(answer, "page", json_string(called->page));
+            json_object_set_new(answer, "page", without_script(called->page));
         if (called && called->job)
             put_settings(answer, called->job);
         put_findings(answer, status, diag);
@@ -108,7 +117,7 @@ void ui_job_file(struct ui_response *out, const struct ui *ui, const struct ui_q
     if (text)
         json_object_set_new(answer, "job_file", json_string(text));
     put_findings(answer, status, diag);
-    ui_respond_json(out, text ? 200 : 422, answer);
+    ui_respond_json(out, 200, answer);
     free(text);
     cli_called_free(called);
     maq_diag_free(diag);
@@ -133,9 +142,9 @@ void ui_diff(struct ui_response *out, struct maq_str body)
         if (status == MAQ_OK)
             status = maq_report_diff_html(&page, diff, NULL, diag);
         if (status == MAQ_OK)
-            json_object_set_new(answer, "page", json_string(page));
+            json_object_set_new(answer, "page", without_script(page));
         put_findings(answer, status, diag);
-        ui_respond_json(out, status == MAQ_OK ? 200 : 422, answer);
+        ui_respond_json(out, 200, answer);
         answer = NULL;
     }
     free(page);

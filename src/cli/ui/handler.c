@@ -56,9 +56,7 @@ enum asked { ANSWER, RUN, JOB_FILE };
 
 static void answer(struct ui *ui, struct ui_response *out, const struct ui_question *q)
 {
-    unsigned status = 500;
-    char *text = ui_answer(&status, ui, q, &(const struct cli_call_opts){.columns = 0});
-    ui_respond(out, status, "application/json", text);
+    ui_respond(out, 200, "application/json", ui_answer(ui, q, &(const struct cli_call_opts){.columns = 0}));
 }
 
 static void question(struct ui *ui, struct ui_response *out, struct maq_str body, enum asked asked)

@@ -137,6 +137,13 @@ static void on_end(void *user, struct MHD_Connection *connection, void **state, 
     *state = NULL;
 }
 
+/* An address stands for itself: in one that is decoded "%00" would be its end. */
+static size_t leave(void *user, struct MHD_Connection *connection, char *text)
+{
+    (void)user, (void)connection;
+    return strlen(text);
+}
+
 static void close_server(struct ui_http *http)
 {
     struct server *s = http->server;
@@ -156,11 +163,12 @@ int maq_ui_http_open(struct ui_http *out, const struct ui_http_opts *opts)
         return ENOMEM;
     s->opts = *opts;
     errno = 0;
-    s->daemon = MHD_start_daemon(
-        MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_EPOLL, opts->port, NULL, NULL, on_request, s, MHD_OPTION_SOCK_ADDR,
-        (const struct sockaddr *)&here, MHD_OPTION_THREAD_POOL_SIZE, opts->threads, MHD_OPTION_CONNECTION_LIMIT,
-        opts->connections, MHD_OPTION_CONNECTION_TIMEOUT, opts->idle_s, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
-        CONNECTION_BYTES, MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_NOTIFY_COMPLETED, on_end, NULL, MHD_OPTION_END);
+    s->daemon = MHD_start_daemon(MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_EPOLL, opts->port, NULL, NULL, on_request, s,
+                                 MHD_OPTION_SOCK_ADDR, (const struct sockaddr *)&here, MHD_OPTION_THREAD_POOL_SIZE,
+                                 opts->threads, MHD_OPTION_CONNECTION_LIMIT, opts->connections,
+                                 MHD_OPTION_CONNECTION_TIMEOUT, opts->idle_s, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
+                                 CONNECTION_BYTES, MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_UNESCAPE_CALLBACK, leave,
+                                 NULL, MHD_OPTION_NOTIFY_COMPLETED, on_end, NULL, MHD_OPTION_END);
     const int error = errno;
     const union MHD_DaemonInfo *info = s->daemon ? MHD_get_daemon_info(s->daemon, MHD_DAEMON_INFO_BIND_PORT) : NULL;
     if (!info) {

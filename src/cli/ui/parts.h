@@ -53,9 +53,8 @@ bool ui_may_be_given(const struct cli_call_option *option);
 
 /* ---- answers. answer.c ---- */
 
-/* Calls the command. The answer as JSON, owned by the caller; NULL: out of memory. *status is that of HTTP: 200, or 422 where the job is
- * wrong. */
-char *ui_answer(unsigned *status, const struct ui *ui, const struct ui_question *q, const struct cli_call_opts *opts);
+/* Calls the command. The answer as JSON, owned by the caller; NULL: out of memory. That of a wrong job is what is wrong with it. */
+char *ui_answer(const struct ui *ui, const struct ui_question *q, const struct cli_call_opts *opts);
 /* The job of a question as a file, with its options laid over it; of serve there is none, whose options are on the command line alone. */
 void ui_job_file(struct ui_response *out, const struct ui *ui, const struct ui_question *q);
 /* What changed from one document to another. */

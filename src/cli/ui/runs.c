@@ -80,8 +80,7 @@ static void *work(void *user)
 {
     struct ui_runs *runs = user;
     const struct cli_call_opts opts = {.stop = &runs->stop, .progress = note_line, .user = runs};
-    unsigned status;
-    char *answer = ui_answer(&status, runs->ui, &runs->question, &opts);
+    char *answer = ui_answer(runs->ui, &runs->question, &opts);
     pthread_mutex_lock(&runs->lock);
     runs->answer = answer;
     runs->took_s = since_s(runs->began);

@@ -33,7 +33,7 @@
       throw new Refused('The program does not answer: is it still running? Start `maquette ui` again and open the address that it prints.');
     }
     const answer = await response.json();
-    if (!response.ok && response.status !== 422)
+    if (!response.ok)
       throw new Refused(answer.message || 'status ' + response.status);
     return answer;
   };
@@ -72,9 +72,30 @@
     const element = page.getElementById(id);
     return element ? JSON.parse(element.textContent) : null;
   };
+  /* The headline and the tables first: charts are drawn one in a frame. What a newer answer overtakes is not drawn. */
+  let drawings = [];
+  maq.later = draw => {
+    if (drawings.push(draw) === 1)
+      requestAnimationFrame(drawNext);
+  };
+  const drawNext = () => setTimeout(() => {
+    const draw = drawings.shift();
+    if (draw)
+      draw();
+    if (drawings.length > 0)
+      requestAnimationFrame(drawNext);
+    else
+      maq.forget();
+    document.documentElement.dataset.drawing = String(drawings.length);
+  });
   const place = (into, page) => {
     const head = page.querySelector('header'), main = page.querySelector('main');
     const open = new Set([...into.querySelectorAll('details[open] > summary')].map(s => s.textContent));
+    for (const plot of main.querySelectorAll('.plot')) { /* shows what it shows until it is drawn anew */
+      const old = into.querySelector('#' + CSS.escape(plot.id));
+      if (old)
+        plot.replaceWith(old);
+    }
     into.replaceChildren(...[...head.querySelectorAll(':scope > .facts, :scope > .verdict, :scope > .cards'), main].map(e => document.adoptNode(e)));
     for (const summary of into.querySelectorAll('details > summary'))
       if (open.has(summary.textContent))
@@ -158,8 +179,10 @@
         const answer = await ask('POST', '/api/answer', one.question);
         if (!wanted && state.command === one.question.command) {
           show(one.question.command, answer, '');
-          $('took').textContent = 'answered in ' + Math.max(1, Math.round(performance.now() - one.since)) + ' ms';
+          const took = performance.now() - one.since;
+          $('took').textContent = 'answered in ' + Math.max(1, Math.round(took)) + ' ms';
           document.documentElement.dataset.answered = String(Number(document.documentElement.dataset.answered || 0) + 1);
+          await new Promise(requestAnimationFrame); /* what is there is painted before more is asked */
         }
       } catch (error) {
         fail(error);
@@ -334,7 +357,10 @@
       showSettings(state.command, state.answers[state.command]);
   };
   /* What the job has where a field is empty: a reader sees every value, and where it comes from. */
-  const nouns = report => report && report.job ? {model: report.job.model.name, cluster: report.job.cluster.name, framework: report.job.framework.name, name: report.job.name} : {};
+  const nouns = report => {
+    const job = report && report.job || {}, named = {model: job.model, cluster: job.cluster, framework: job.framework, name: job};
+    return Object.fromEntries(Object.entries(named).filter(([, noun]) => noun && noun.name).map(([key, noun]) => [key, noun.name]));
+  };
   const showNouns = report => {
     for (const [name, value] of Object.entries(nouns(report)))
       for (const e of document.querySelectorAll('#edit [data-name="' + name + '"] input'))
@@ -393,7 +419,11 @@
     }
     download(session.file ? session.file.replace(/.*\//, '') : 'job.yaml', 'text/yaml', text);
   });
-  $('save-report').addEventListener('click', () => download('report.html', 'text/html', state.answers[state.command].page));
+  /* The script of a report comes once, with this page. */
+  $('save-report').addEventListener('click', () => {
+    const page = state.answers[state.command].page, end = page.lastIndexOf('<script><\/script>') + '<script>'.length;
+    download('report.html', 'text/html', page.slice(0, end) + document.querySelector('body > script').textContent + page.slice(end));
+  });
   $('copy-line').addEventListener('click', async () => {
     try {
       await navigator.clipboard.writeText($('line').textContent);

@@ -27,7 +27,6 @@
     const present = new Set(chart.rows.flatMap(row => row.lanes.flatMap(lane => lane.kind)));
     const shown = Object.keys(chart.kinds).filter(k => present.has(k));
     tools.append(keys);
-    place.replaceChildren(tools, canvas, tip);
 
     const axis = 22, left = () => place.clientWidth < 600 ? 34 : 64;
     const many = chart.rows.length > 40, thin = many ? 2 : 4, every = many ? Math.ceil(chart.rows.length / 40) : 1;
@@ -213,7 +212,15 @@
       tip.style.top = py + 16 + 'px';
     });
     canvas.addEventListener('pointerleave', () => tip.hidden = true);
-    new ResizeObserver(() => requestAnimationFrame(draw)).observe(place);
-    maq.drawing(place, draw);
+    maq.drawing(place, () => {
+      if (canvas.parentNode !== place) { /* the first time: in the stead of what was there */
+        if (place.watched)
+          place.watched.disconnect();
+        place.replaceChildren(tools, canvas, tip);
+        place.watched = new ResizeObserver(() => requestAnimationFrame(draw));
+        place.watched.observe(place);
+      }
+      draw();
+    });
   };
 }());

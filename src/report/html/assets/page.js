@@ -111,6 +111,26 @@
   };
   Chart.register(marks);
 
+  /* Draws anew into a place: what was drawn there is taken back. A page may give maq.later a function that is handed what draws, to call it when
+     there is time; until then the place shows what it showed. */
+  const set = item => {
+    const old = maq.made.find(other => other.place === item.place);
+    maq.made = maq.made.filter(other => other !== old);
+    maq.made.push(item);
+    item.chart = old && old.chart; /* until it has its own */
+    maq.later(() => {
+      if (!maq.made.includes(item))
+        return;
+      undo(item);
+      item.draw ? item.draw() : make(item);
+    });
+  };
+  const undo = item => {
+    if (item.chart)
+      item.chart.destroy();
+    item.chart = null;
+  };
+  maq.later = draw => draw();
   const make = item => {
     const canvas = document.createElement('canvas');
     const caption = item.place.parentNode.querySelector('figcaption');
@@ -124,14 +144,11 @@
     const place = document.getElementById(id);
     if (!place)
       return;
-    const item = {place, config};
-    maq.made.push(item);
-    make(item);
+    set({place, config});
   };
   /* The same for what is no chart of the library: `draw` is called again when colours change. */
   maq.drawing = (place, draw) => {
-    maq.made.push({place, draw});
-    draw();
+    set({place, draw});
   };
   const again = () => {
     setDefaults();
@@ -139,7 +156,7 @@
       if (item.draw) {
         item.draw();
       } else {
-        item.chart.destroy();
+        undo(item);
         make(item);
       }
     }
@@ -221,9 +238,7 @@
   };
   /* Takes back what was drawn into places that the page has no more. */
   maq.forget = () => {
-    for (const item of maq.made.filter(item => !item.place.isConnected))
-      if (item.chart)
-        item.chart.destroy();
+    maq.made.filter(item => !item.place.isConnected).forEach(undo);
     maq.made = maq.made.filter(item => item.place.isConnected);
   };
   /* A page without a report shows some by itself. */
