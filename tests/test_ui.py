@@ -6,6 +6,7 @@ on the console, the numbers of --json, an answer at a change, faults beside thei
 The browser is `chromium` (or what CHROMIUM names), driven over a pipe by its DevTools protocol; without one those checks are skipped, and all of them
 without libmicrohttpd. Pictures are kept where MAQ_UI_PICTURES says.
 maq-test: no sanitizer
+maq-test: long
 """
 import base64
 import concurrent.futures
@@ -249,7 +250,9 @@ class Browser:
 LOOK = r"""(() => {
   const blank = [...document.querySelectorAll('#shown .plot')].filter(p => ![...p.querySelectorAll('canvas')].some(c => {
     if (c.width === 0 || c.height === 0) return false;
-    const d = c.getContext('2d').getImageData(0, 0, c.width, c.height).data;
+    const copy = new OffscreenCanvas(c.width, c.height).getContext('2d', {willReadFrequently: true});
+    copy.drawImage(c, 0, 0);
+    const d = copy.getImageData(0, 0, c.width, c.height).data;
     for (let i = 3; i < d.length; i += 4) if (d[i]) return true;
     return false;
   })).map(p => p.id);
@@ -298,8 +301,9 @@ def looks(tap, browser, server):
     document = command_line("train", JOB)
     for width, theme in VIEWS:
         browser.view(width, theme)
-        browser.open(server.address)
-        browser.wait(f"{ANSWERED} > 0")
+        if theme == "dark":  # the other is what it turns to
+            browser.open(server.address)
+            browser.wait(f"{ANSWERED} > 0")
         browser.wait(DRAWN)
         found = browser.value(LOOK)
         dark = sum(int(x) for x in re.findall(r"\d+", found["paper"])[:3]) < 384
@@ -319,11 +323,11 @@ def answers(tap, browser):
     missing = shows(command_line("train", JOB, "--tp", "4"), found["cards"])
     tap.result(not missing and found["line"] == "maquette train job.yaml --tensor-model-parallel-size 4", "a change is answered", f"{missing} {found}")
     print("# " + browser.value("document.getElementById('took').textContent") + ", in the browser on this machine")
-    browser.wait("document.querySelector('#change .cards') !== null")
-    said = browser.value("document.getElementById('change').textContent")
+    browser.wait("document.querySelector('#changed li') !== null")
+    said = browser.value("document.getElementById('changed').textContent")
     tap.result("step" in said.lower() and "%" in said, "and what changed is said", said[:300])
-    browser.value("document.querySelector('#change details').open = true")
-    browser.wait("document.querySelectorAll('#change canvas').length > 0")
+    browser.value("document.querySelector('#changed details').open = true")
+    browser.wait("document.querySelectorAll('#changed canvas').length > 0")
     browser.picture("changed")
     # Many changes at once: the last one counts.
     for text in ("1", "2", "8", "2"):

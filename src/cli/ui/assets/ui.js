@@ -7,7 +7,7 @@
  */
 (function () {
   'use strict';
-  const maq = window.maq, $ = id => document.getElementById(id);
+  const maq = window.maq, $ = id => document.getElementById(id), changed = $('changed'); /* goes with the report, under its headline */
   const make = (name, more, ...inside) => {
     const e = Object.assign(document.createElement(name), more || {});
     e.append(...inside);
@@ -90,13 +90,14 @@
   });
   const place = (into, page) => {
     const head = page.querySelector('header'), main = page.querySelector('main');
-    const open = new Set([...into.querySelectorAll('details[open] > summary')].map(s => s.textContent));
+    const open = new Set([...into.querySelectorAll('section details[open] > summary')].map(s => s.textContent));
     for (const plot of main.querySelectorAll('.plot')) { /* shows what it shows until it is drawn anew */
       const old = into.querySelector('#' + CSS.escape(plot.id));
       if (old)
         plot.replaceWith(old);
     }
     into.replaceChildren(...[...head.querySelectorAll(':scope > .facts, :scope > .verdict, :scope > .cards'), main].map(e => document.adoptNode(e)));
+    main.querySelector('.cards').after(changed);
     for (const summary of into.querySelectorAll('details > summary'))
       if (open.has(summary.textContent))
         summary.parentNode.open = true;
@@ -107,18 +108,22 @@
     const number = ++askedDiff, was = before;
     if (!was || was.command !== command || was.text === now) {
       if (!was || was.command !== command)
-        $('changed').replaceChildren();
+        changed.replaceChildren();
       return;
     }
     try {
       const answer = await ask('POST', '/api/diff', {before: was.text, after: now});
       if (number !== askedDiff || !answer.page)
         return;
-      const page = withoutScripts(answer.page), main = page.querySelector('main'), fold = make('details', {open: $('changed').querySelector('details[open]') !== null});
+      const page = withoutScripts(answer.page), main = page.querySelector('main'), fold = make('details', {open: changed.querySelector('details[open]') !== null});
       for (const section of main.querySelectorAll('section'))
         section.removeAttribute('id'); /* those of the report have them */
+      const figures = [...main.querySelectorAll('.card')].map(card => {
+        const [label, value, note] = ['h3', '.value', '.note'].map(part => card.querySelector(part).textContent);
+        return make('li', {title: note}, label + ' ', make('strong', {}, value), make('span', {}, ' ' + note));
+      });
       fold.append(make('summary', {}, 'What the change is made of'), ...main.querySelectorAll(':scope > section'));
-      $('changed').replaceChildren(make('section', {id: 'change'}, make('h2', {}, 'What changed'), document.adoptNode(main.querySelector('.cards')), fold));
+      changed.replaceChildren(make('h2', {}, 'What changed'), make('ul', {}, ...figures), fold);
       maq.forget();
       const draw = () => maq.show(documentOf(page, 'report'), null);
       if (fold.open)
@@ -126,7 +131,7 @@
       else
         fold.addEventListener('toggle', draw, {once: true});
     } catch (e) {
-      $('changed').replaceChildren();
+      changed.replaceChildren();
     }
   };
   const show = (command, answer, took) => {
@@ -438,7 +443,7 @@
     state.command = command;
     before = null;
     $('shown').replaceChildren();
-    $('changed').replaceChildren();
+    changed.replaceChildren();
     $('findings').replaceChildren();
     $('pulse').hidden = true;
     $('line').textContent = 'maquette ' + command;
