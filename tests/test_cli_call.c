@@ -143,6 +143,29 @@ static void a_page_and_progress_come_when_asked_for(void **state)
     maq_diag_free(diag);
 }
 
+/* Alone, behind a router, in pools, while a rate is looked for: it ends at once, and says so. */
+static void a_deployment_is_stopped(void **state)
+{
+    static const char *const more[][3] = {{"--rate=4", "", ""},
+                                          {"--rate=4", "--replicas=2", ""},
+                                          {"--rate=4", "--prefill-replicas=1", ""},
+                                          {"--find-rate", "--slo=ttft_p95<500ms", ""}};
+    const volatile sig_atomic_t stop = 1;
+    const struct cli_call_opts opts = {.stop = &stop, .page = true};
+    for (size_t i = 0; i < COUNT(more); i++) {
+        const char *words[16] = {"serve", "--model=llama-3.1-8b", "--cluster=h100-sxm:8", "--num-requests=2000"};
+        size_t n = 4;
+        for (size_t k = 0; k < COUNT(more[i]) && *more[i][k]; k++)
+            words[n++] = more[i][k];
+        struct maq_diag *diag = maq_diag_new();
+        struct cli_called *called;
+        assert_int_equal(cli_call(&called, words, n, &opts, diag), MAQ_NO);
+        assert_null(called);
+        assert_int_equal(maq_diag_at(diag, maq_diag_count(diag) - 1)->code, 1593);
+        maq_diag_free(diag);
+    }
+}
+
 static void only_the_job_is_read_when_only_that_is_asked(void **state)
 {
     struct maq_diag *diag = maq_diag_new();
@@ -227,6 +250,7 @@ int main(void)
         cmocka_unit_test(a_document_stands_for_a_deployment),
         cmocka_unit_test(searches_and_requests_are_kept),
         cmocka_unit_test(a_page_and_progress_come_when_asked_for),
+        cmocka_unit_test(a_deployment_is_stopped),
         cmocka_unit_test(only_the_job_is_read_when_only_that_is_asked),
         cmocka_unit_test(faults_are_those_of_the_command_line),
         cmocka_unit_test(options_are_those_of_help),

@@ -142,7 +142,7 @@ static void test_memory_runs_out(void **state)
 
 /* ---- who keeps them ---- */
 
-static struct maq_slo read(const char *text)
+static struct maq_slo read_slo(const char *text)
 {
     struct maq_slo slo;
     assert_int_equal(maq_slo_read(&slo, text, NULL), MAQ_OK);
@@ -172,7 +172,7 @@ static struct maq_slo_outcome judge(const char *text)
                                        .tpot_s = {.mean = 0.5, .p50 = 0.1, .p90 = 1.5, .p95 = 1.5, .p99 = 1.5},
                                        .e2el_s = {.mean = 1.875, .p50 = 1.75, .p90 = 2.25, .p95 = 2.25, .p99 = 2.25},
                                        .itl_s = {.mean = 0.2, .p50 = 0.1, .p90 = 0.3, .p95 = 0.4, .p99 = 0.5}};
-    const struct maq_slo slo = read(text);
+    const struct maq_slo slo = read_slo(text);
     struct maq_slo_outcome o;
     maq_slo_judge(&o, &slo, &r, &requests);
     return o;
@@ -244,7 +244,7 @@ static void test_of_a_run(void **state)
     for (int ms = 1; ms < 100000; ms *= 2) {
         char text[64];
         snprintf(text, sizeof text, "ttft_p95<%dms", ms);
-        const struct maq_slo slo = read(text);
+        const struct maq_slo slo = read_slo(text);
         maq_slo_judge(&r->slo, &slo, r, maq_requests_get(set));
         assert_true(r->slo.good >= before && r->slo.good <= 300);
         /* at least 95 of 100 are within a bound that their p95 keeps; bins of a fifth of a percent lie between */

@@ -14,6 +14,8 @@
 #ifndef MAQUETTE_SERVE_H
 #define MAQUETTE_SERVE_H
 
+#include <signal.h>
+
 #include "maquette/job.h"
 #include "maquette/serve_draft.h"
 #include "maquette/serve_kv_tiers.h"
@@ -172,6 +174,8 @@ struct maq_serve_options {
     bool one_by_one;               /* no iterations are done at once, for tests: the outcome is the same */
     maq_serve_watch *watch;        /* is called for each iteration, in their order; NULL = nobody looks */
     void *watch_user;
+    const volatile sig_atomic_t
+        *stop; /* set by who wants no answer any more: MAQ_NO, and said; of a fleet its first member's; NULL = never */
 };
 
 /* A request. Its prompt begins with n_prefix runs of tokens that have names: equal names behind equal beginnings are equal tokens. */

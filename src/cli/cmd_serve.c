@@ -160,6 +160,7 @@ static enum maq_status run_fleet(struct maq_serve_result **out, struct cli *cli,
     if (status == MAQ_OK) {
         (*out)->options.watch = NULL;
         (*out)->options.watch_user = NULL;
+        (*out)->options.stop = NULL;
     }
     return status;
 }

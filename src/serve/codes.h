@@ -25,7 +25,10 @@
     X(ACCEPTANCE, 1589, "shares of accepted drafts that do not read so")                                               \
     X(SPECULATION, 1590, "speculative decoding that no engine here does")                                              \
     X(SERVE_TIERS, 1591, "tiers of keys and values that cannot be")                                                    \
-    X(AUTOSCALING, 1592, "a rule for the number of replicas that does not read so")
+    X(AUTOSCALING, 1592, "a rule for the number of replicas that does not read so")                                    \
+    X(SERVE_STOPPED, 1593, "a run of requests that was asked to end")
+
+#define MAQ_SERVE_STOPPED_TEXT "stopped before all requests had their last token"
 
 enum maq_serve_code {
 #define MAQ_CODE_ENUM(name, code, text) MAQ_CODE_##name = (code),

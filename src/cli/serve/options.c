@@ -473,6 +473,7 @@ enum maq_status cli_serve_options(struct serve_given *out, const struct serve_ch
     *out = (struct serve_given){.replicas = 1};
     if (cli->served)
         read_command(out, cli, job, open);
+    out->options.stop = cli->stop; /* of a call; a person's Ctrl-C ends the program */
     if (checkpoint->said && !cli->values[SERVE_WEIGHTS]) {
         out->options.weights = checkpoint->name.weights;
         out->options.expert_weights = checkpoint->name.expert_weights;

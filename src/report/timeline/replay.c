@@ -81,9 +81,9 @@ static void add_process(struct drawing *d, const struct maq_capture *c, uint32_t
     maq_buf_fini(&text);
 }
 
-static enum maq_status write(struct drawing *d, struct maq_arena *arena, struct maq_replay **out,
-                             const struct maq_capture *capture, const struct maq_replay_opts *opts,
-                             const uint32_t *ranks, uint32_t n, struct maq_diag *diag)
+static enum maq_status write_replay(struct drawing *d, struct maq_arena *arena, struct maq_replay **out,
+                                    const struct maq_capture *capture, const struct maq_replay_opts *opts,
+                                    const uint32_t *ranks, uint32_t n, struct maq_diag *diag)
 {
     struct maq_replay_opts own = *opts;
     uint32_t *watch = MAQ_ARENA_NEW(arena, uint32_t, n);
@@ -109,7 +109,8 @@ enum maq_status maq_trace_replay(const char *path, struct maq_replay **out, cons
     struct maq_arena arena;
     MAQ_TRY(maq_trace_open(&d.w, maq_trace_format_of(path), path, diag));
     maq_arena_init(&arena, 0);
-    enum maq_status status = write(&d, &arena, out, capture, opts, ranks, ranks ? n_ranks : capture->n_classes, diag);
+    enum maq_status status =
+        write_replay(&d, &arena, out, capture, opts, ranks, ranks ? n_ranks : capture->n_classes, diag);
     enum maq_status closed = maq_trace_close(d.w, diag);
     maq_arena_fini(&arena);
     if (status == MAQ_OK && closed != MAQ_OK)

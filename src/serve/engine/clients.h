@@ -22,8 +22,20 @@ struct maq_clients {
     uint64_t cached;        /* tokens of prompts */
     struct maq_latency itl, ttft, tpot, e2el, queue;
     struct maq_slo_hope hope;
-    bool *ended; /* [requests->n], the caller's: whose last token they have; NULL: nobody asks */
+    bool *ended;                       /* [requests->n], the caller's: whose last token they have; NULL: nobody asks */
+    const volatile sig_atomic_t *stop; /* the caller's: not 0: a run is to end; NULL = never */
 };
+
+/* Whether a run goes on: some have not had their last token, it may still be well, and nobody asks for an end. */
+static inline bool maq_clients_go_on(const struct maq_clients *c)
+{
+    return c->finished < c->requests->n && !c->hope.lost && !(c->stop && *c->stop);
+}
+/* Whether one that does not go on was asked to end before its time. */
+static inline bool maq_clients_stopped(const struct maq_clients *c)
+{
+    return c->finished < c->requests->n && !c->hope.lost && c->stop && *c->stop;
+}
 
 /* To be ended even on failure, which is false: out of memory. */
 bool maq_clients_init(struct maq_clients *c, const struct maq_requests *requests, struct maq_served *served);

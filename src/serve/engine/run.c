@@ -316,7 +316,7 @@ enum maq_status maq_engine_restart(struct maq_serve_engine *e, double at_s)
 /* Nobody decides where a request goes, so it may be on its way before it is sent: all that have been by now, and the next one. */
 static enum maq_status loop(struct maq_serve_engine *e, struct maq_clients *c)
 {
-    while (c->finished < c->requests->n && !c->hope.lost) {
+    while (maq_clients_go_on(c)) {
         while (maq_clients_next_s(c) <= e->now_s || (maq_clients_next_s(c) < (double)INFINITY &&
                                                      (c->requests->concurrency > 0 || e->inbox_first == e->inbox_end)))
             maq_engine_send(e, maq_clients_send(c));
@@ -338,6 +338,7 @@ enum maq_status maq_serve_engine_run(struct maq_serve_result *out, struct maq_de
     bool shares = maq_tier_ways_needed(d);
     out->served = maq__calloc((requests->n ? requests->n : 1u) * sizeof *out->served);
     bool ok = maq_clients_init(&clients, requests, out->served) && out->served;
+    clients.stop = d->options.stop;
     enum maq_status status = maq_engine_init(&e, d, &clients, MAQ_ROLE_BOTH);
     if (!ok || (shares && !maq_tier_ways_init(&ways, d, 1, 1)))
         status = MAQ_NO_MEMORY;
@@ -345,6 +346,8 @@ enum maq_status maq_serve_engine_run(struct maq_serve_result *out, struct maq_de
         status = maq_tiers_begin(&e, shares ? &ways : NULL, 0);
     if (status == MAQ_OK)
         status = loop(&e, &clients);
+    if (status == MAQ_OK && maq_clients_stopped(&clients))
+        status = MAQ_NO;
     if (status == MAQ_OK) {
         maq_clients_fill(&clients, out);
         maq_engine_fill(&e, 1, out);

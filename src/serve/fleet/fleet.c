@@ -107,7 +107,7 @@ static enum maq_status loop(struct maq_fleet_run *r)
     struct maq_clients *c = &r->clients;
     if (!send_all(r))
         return MAQ_NO_MEMORY;
-    while (c->finished < r->requests->n && !c->hope.lost) {
+    while (maq_clients_go_on(c)) {
         double send_s = maq_clients_next_s(c), event_s = maq_fleet_next_event_s(r), outer_s = fmin(send_s, event_s);
         uint32_t first = r->heap[0];
         struct maq_serve_engine *e = &r->engines[first];
@@ -305,6 +305,7 @@ static enum maq_status begin_engines(struct maq_fleet_run *r, struct maq_serve_r
     if (!out->served || !r->engines || !r->member_of || !r->next_s || !r->heap || !r->place ||
         !maq_clients_init(&r->clients, r->requests, out->served))
         return MAQ_NO_MEMORY;
+    r->clients.stop = r->fleet->members[0].options->stop;
     if (!begin_ways(r))
         return MAQ_NO_MEMORY;
     MAQ_TRY(begin_role(r, MAQ_ROLE_BOTH));
@@ -351,6 +352,9 @@ enum maq_status maq_fleet_run(struct maq_serve_result **out, const struct maq_fl
         status = begin_engines(&r, result, diag);
         if (status == MAQ_OK)
             status = r.pools ? maq_pools_loop(&r) : loop(&r);
+        if (status == MAQ_OK && maq_clients_stopped(&r.clients))
+            status =
+                maq_diag_fail(MAQ_NO, diag, MAQ_CODE_SERVE_STOPPED, (struct maq_span){0}, NULL, MAQ_SERVE_STOPPED_TEXT);
         if (status == MAQ_OK)
             status = fill(&r, result);
     }

@@ -235,7 +235,7 @@ static bool has_failed(const struct maq_fleet_run *r, const struct maq_serve_eng
 enum maq_status maq_pools_loop(struct maq_fleet_run *r)
 {
     struct maq_network *net = &r->pools->network;
-    while (r->clients.finished < r->requests->n && !r->clients.hope.lost) {
+    while (maq_clients_go_on(&r->clients)) {
         double send_s = maq_clients_next_s(&r->clients);
         uint32_t first = r->heap[0], request;
         struct maq_serve_engine *e = &r->engines[first];
