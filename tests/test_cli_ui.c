@@ -428,7 +428,7 @@ static enum maq_status endless(struct cli_called **out, const char *const *words
 {
     *out = NULL;
     opts->progress(opts->user, "3 of 7 cells");
-    while (!*opts->stop)
+    while (!__atomic_load_n(opts->stop, __ATOMIC_RELAXED))
         usleep(1000);
     return maq_diag_fail(MAQ_NO, diag, 0, (struct maq_span){0}, NULL, "stopped");
 }

@@ -87,8 +87,6 @@ static const char *read_option(struct ui_question *q, const char *name, const js
 {
     struct cli_call_option option;
     const char *why = NULL;
-    size_t i;
-    json_t *item;
     if (!find_option(&option, q->command, name))
         return "an option that the command does not have, or that cannot be given here";
     if (option.flag)
@@ -99,11 +97,8 @@ static const char *read_option(struct ui_question *q, const char *name, const js
         return add_value(q, &option, value);
     if (!json_is_array(value))
         return "the option may be given again: its value is a list of texts";
-    json_array_foreach(value, i, item)
-    {
-        if (!why)
-            why = add_value(q, &option, item);
-    }
+    for (size_t i = 0; i < json_array_size(value) && !why; i++)
+        why = add_value(q, &option, json_array_get(value, i));
     return why;
 }
 
@@ -114,8 +109,8 @@ static bool is_blank(const char *text)
 
 static const char *read_members(struct ui_question *q, json_t *root)
 {
-    const char *command = NULL, *document = NULL, *name, *why = NULL;
-    json_t *options = NULL, *value;
+    const char *command = NULL, *document = NULL, *why = NULL;
+    json_t *options = NULL;
     json_error_t error;
     if (json_unpack_ex(root, &error, JSON_STRICT, "{s:s, s?:s, s?:o}", "command", &command, "document", &document,
                        "options", &options) != 0)
@@ -134,14 +129,8 @@ static const char *read_members(struct ui_question *q, json_t *root)
     }
     if (options && !json_is_object(options))
         return "`options` is a map";
-    if (options)
-        json_object_foreach(options, name, value)
-        {
-            if (!why)
-                why = read_option(q, name, value);
-            if (why)
-                break;
-        }
+    for (void *at = json_object_iter(options); at && !why; at = json_object_iter_next(options, at))
+        why = read_option(q, json_object_iter_key(at), json_object_iter_value(at));
     return why;
 }
 
@@ -152,7 +141,7 @@ bool ui_question_read(struct ui_question *q, struct maq_str body, char why[256])
     json_t *root = json_loadb(body.ptr ? body.ptr : "", body.len, JSON_REJECT_DUPLICATES, &error);
     const char *fault = root ? read_members(q, root) : NULL;
     if (!root)
-        (void)snprintf(why, 256, "not JSON, line %d: %.160s", error.line, error.text);
+        (void)snprintf(why, 256, "not JSON: line %d, column %d", error.line, error.column);
     else if (fault)
         (void)snprintf(why, 256, "%s", fault);
     json_decref(root);

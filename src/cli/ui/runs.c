@@ -56,11 +56,17 @@ static void end_last(struct ui_runs *runs)
     runs->answer = NULL;
 }
 
+/* Its thread looks at it whenever it likes, without the lock. */
+static void ask_to_end(struct ui_runs *runs)
+{
+    __atomic_store_n(&runs->stop, 1, __ATOMIC_RELAXED);
+}
+
 void ui_runs_free(struct ui_runs *runs)
 {
     if (!runs)
         return;
-    runs->stop = 1;
+    ask_to_end(runs);
     end_last(runs);
     pthread_mutex_destroy(&runs->lock);
     free(runs);
@@ -146,7 +152,7 @@ void ui_run_stop(struct ui *ui, struct ui_response *out, uint64_t id)
     pthread_mutex_lock(&runs->lock);
     const bool known = id == runs->id;
     if (known)
-        runs->stop = 1;
+        ask_to_end(runs);
     pthread_mutex_unlock(&runs->lock);
     if (known)
         ui_run_look(ui, out, id);
