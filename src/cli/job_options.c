@@ -7,6 +7,7 @@
  * with a null, so that a flag always wins. Behind `--` stands the command line of a Megatron-LM script: it lies between
  * the document and the options.
  */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
