@@ -27,6 +27,7 @@
 
 #include <errno.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -345,7 +346,9 @@ static int make_pair(int fd, const struct maq_gloo_peer *peer)
         errno = ECONNREFUSED;
         return -1;
     }
+    int yes = 1; /* the message behind another does not wait for that one's acknowledgement */
     *pair = (struct vg_gloo_pair){.ends.peer = *peer, .other = other_end(fd)};
+    (void)setsockopt(pair->other, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
     if (pair->other < 0 || !join_group(peer->group)) {
         if (pair->other >= 0)
             (void)vg_libc_close(pair->other);

@@ -130,7 +130,7 @@ enum maq_status maq_contributions_add_store(struct maq_contributions *t, uint32_
     for (uint32_t i = 0; i < store->n; i++) {
         const struct maq_store_key *k = &store->keys[i];
         uint64_t len = k->key.len;
-        if (!k->set || !k->there)
+        if (!k->set || !k->there || k->absent)
             continue;
         char *to = add(t, (struct maq_contribution){
                               .channel = MAQ_PEERS_STORE, .rank = rank, .by = rank, .n = sizeof len + len + k->n});

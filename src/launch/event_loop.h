@@ -40,6 +40,7 @@ struct maq_conn {
     int fd;
     uint32_t mode;          /* the server's protocol's to use; 0 at first */
     struct maq_buf in, out; /* received and not taken; to be sent */
+    bool gathers;           /* the protocol takes requests: answers are sent together, behind the last */
     void *waits;            /* the protocol's to use; freed with the connection by `forget` */
 };
 struct maq_server {
@@ -58,7 +59,7 @@ struct maq_server {
 /* `fd` is listening, and the server's from now on. */
 bool maq_server_open(struct maq_server *server, struct maq_loop *loop, int fd);
 void maq_server_close(struct maq_server *server);
-/* Sends, now or when the socket is writable. */
+/* Sends: at once, or when the protocol has taken all requests that have come; what is left when the socket is writable. */
 void maq_conn_send(struct maq_conn *conn, const void *bytes, size_t n);
 
 #endif

@@ -42,12 +42,6 @@ static size_t address_at(struct maq_str value)
     return address == ADDRESS && family == AF_INET && (value.len - at - ADDRESS) % NUMBER == 0 ? at : 0;
 }
 
-/* Ranks of the group; 0: the value does not have them. */
-static uint32_t ranks_in(struct maq_str value)
-{
-    return (uint32_t)((value.len - address_at(value) - ADDRESS) / NUMBER);
-}
-
 /* PREFIX/RANK in two. */
 static bool split_key(struct maq_str *prefix, uint32_t *rank, struct maq_str key)
 {
@@ -67,6 +61,13 @@ bool maq_gloo_said(struct maq_str value)
     return address_at(value) > 0;
 }
 
+bool maq_gloo_ranks(uint32_t *ranks, struct maq_str value)
+{
+    size_t at = address_at(value);
+    *ranks = at > 0 ? (uint32_t)((value.len - at - ADDRESS) / NUMBER) : 0;
+    return at > 0;
+}
+
 void maq_gloo_settle(char *value, size_t n)
 {
     size_t at = address_at((struct maq_str){value, n}), family = sizeof(sa_family_t);
@@ -74,13 +75,12 @@ void maq_gloo_settle(char *value, size_t n)
         memset(value + at + family, 0, ADDRESS - family);
 }
 
-char *maq_gloo_absent(size_t *n_out, struct maq_str key, struct maq_str other)
+char *maq_gloo_absent(size_t *n_out, struct maq_str key, uint32_t ranks)
 {
     struct maq_str prefix;
-    struct maq_gloo_peer peer;
-    if (!maq_gloo_said(other) || !split_key(&prefix, &peer.rank, key))
+    struct maq_gloo_peer peer = {.n = ranks};
+    if (!split_key(&prefix, &peer.rank, key))
         return NULL;
-    peer.n = ranks_in(other);
     peer.group = maq_rec_hash(prefix.ptr, prefix.len, 0) & 0xffffffffffu;
     uint64_t name = 0, address = ADDRESS;
     sa_family_t family = AF_INET;
@@ -106,9 +106,8 @@ struct maq_str maq_gloo_group(struct maq_str key)
     return split_key(&prefix, &rank, key) ? prefix : (struct maq_str){NULL, 0};
 }
 
-bool maq_gloo_rank_of(uint32_t *rank, uint32_t *ranks, struct maq_str key, struct maq_str other)
+bool maq_gloo_rank_of(uint32_t *rank, struct maq_str key)
 {
     struct maq_str prefix;
-    *ranks = ranks_in(other);
     return split_key(&prefix, rank, key);
 }

@@ -15,12 +15,14 @@ bool maq_gloo_said(struct maq_str value);
  * values.
  */
 void maq_gloo_settle(char *value, size_t n);
-/* A value for the absent rank of `key`, in the form of `other`, the value of another rank of its group; owned by the caller
- * (free()). NULL: the key belongs to no rank, or out of memory. */
-char *maq_gloo_absent(size_t *n_out, struct maq_str key, struct maq_str other);
+/* The ranks of the group of such a value; 0: it does not have them. false: it is another value. */
+bool maq_gloo_ranks(uint32_t *ranks, struct maq_str value);
+/* A value for the absent rank of `key` in a group of `ranks` (0: unknown); owned by the caller (free()). NULL: the key belongs to no
+ * rank of such a group, or out of memory. */
+char *maq_gloo_absent(size_t *n_out, struct maq_str key, uint32_t ranks);
 /* The common part of the keys of a group: PREFIX; .ptr NULL: the key belongs to no group. */
 struct maq_str maq_gloo_group(struct maq_str key);
-/* The rank of a key, and the size of its group by the value of another rank of it (0: unknown). false: the key has no rank. */
-bool maq_gloo_rank_of(uint32_t *rank, uint32_t *ranks, struct maq_str key, struct maq_str other);
+/* The rank of a key; false: it has none. */
+bool maq_gloo_rank_of(uint32_t *rank, struct maq_str key);
 
 #endif

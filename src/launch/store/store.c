@@ -87,27 +87,44 @@ static bool put(struct maq_store *s, struct maq_store_key *k, const void *value,
     k->value = copy;
     k->n = n;
     k->there = true;
+    k->absent = false;
     s->changed = true;
     return true;
 }
 
-/* Sets the value of an absent rank of gloo, in the form of `like`. */
-static bool put_absent(struct maq_store *s, struct maq_store_key *k, struct maq_str like)
+/*
+ * The key is that of an absent rank of gloo, in a group of `ranks` (0: unknown). Its value has a number for every rank, and every rank
+ * reads those of all others: of 8,192 ranks 512 MiB. So it is made when it is read. false: it is no such key.
+ */
+static bool put_absent(struct maq_store *s, struct maq_store_key *k, uint32_t ranks)
 {
-    size_t n;
-    char *value = like.ptr ? maq_gloo_absent(&n, k->key, like) : NULL;
-    bool is = value && put(s, k, value, n);
-    s->gloo = s->gloo || is;
-    free(value);
-    return is;
+    uint32_t rank;
+    if (!maq_gloo_rank_of(&rank, k->key) || (ranks > 0 && rank >= ranks))
+        return false;
+    k->ranks = ranks;
+    k->absent = k->there = true;
+    s->gloo = s->changed = true;
+    return true;
+}
+
+struct maq_str maq_store_value(struct maq_store *s, const struct maq_store_key *k)
+{
+    size_t n = 0;
+    if (!k->absent)
+        return (struct maq_str){k->value, k->n};
+    free(s->made);
+    s->made = maq_gloo_absent(&n, k->key, k->ranks);
+    s->failed = s->failed || !s->made;
+    return (struct maq_str){s->made ? s->made : "", n};
 }
 
 void maq_store_give(struct maq_store *s, struct maq_str key, const void *value, size_t n)
 {
     struct maq_store_key *k = maq_store_at(s, key);
-    struct maq_str said = {value, n};
+    uint32_t ranks;
     if (k && !k->there)
-        k->given = put_absent(s, k, said) || put(s, k, value, n);
+        k->given =
+            (maq_gloo_ranks(&ranks, (struct maq_str){value, n}) && put_absent(s, k, ranks)) || put(s, k, value, n);
     if (k && k->given)
         k->given_hash = maq_given_hash(value, n, true);
 }
@@ -148,8 +165,10 @@ void maq_store_append(struct maq_store *s, struct maq_str key, const void *value
     if (!k)
         return;
     maq_buf_init(&whole, SIZE_MAX / 2);
-    if (k->there)
-        maq_buf_add(&whole, k->value, k->n);
+    if (k->there) {
+        struct maq_str has = maq_store_value(s, k);
+        maq_buf_add(&whole, has.ptr, has.len);
+    }
     maq_buf_add(&whole, value, n);
     if (whole.failed)
         s->failed = true;
@@ -166,7 +185,7 @@ int64_t maq_store_add(struct maq_store *s, struct maq_str key, int64_t by)
     int64_t has = 0;
     if (!k)
         return 0;
-    if (k->there && !maq_str_to_i64(&has, (struct maq_str){k->value, k->n}))
+    if (k->there && !maq_str_to_i64(&has, maq_store_value(s, k)))
         has = 0;
     if (by != 0 && !k->counted) {
         has = (int64_t)((uint64_t)has + (uint64_t)by * (s->world - s->live));
@@ -196,10 +215,9 @@ struct maq_str maq_store_compare_set(struct maq_store *s, struct maq_str key, st
         return expected;
     if (!k->there && expected.len > 0)
         return expected; /* as the original answers */
-    if ((!k->there || maq_str_eq((struct maq_str){k->value, k->n}, expected)) && put(s, k, desired.ptr, desired.len)) {
+    if ((!k->there || maq_str_eq(maq_store_value(s, k), expected)) && put(s, k, desired.ptr, desired.len))
         k->set = true;
-    }
-    return (struct maq_str){k->value, k->n};
+    return maq_store_value(s, k);
 }
 
 bool maq_store_has(struct maq_store *s, struct maq_str key)
@@ -208,17 +226,19 @@ bool maq_store_has(struct maq_store *s, struct maq_str key)
     return k && (k->there || k->queue);
 }
 
-/* The value of a key of the same group of gloo; .ptr NULL: none is set. */
-static struct maq_str sibling_of(const struct maq_store *s, struct maq_str key)
+/* Whether a key of the same group of gloo is set, and the ranks of that group. */
+static bool has_sibling(uint32_t *ranks, const struct maq_store *s, struct maq_str key)
 {
     const struct maq_str group = maq_gloo_group(key);
     for (uint32_t i = group.ptr ? s->n : 0; i > 0; i--) { /* those made up last are likely of the same group */
         const struct maq_store_key *k = &s->keys[i - 1];
-        struct maq_str value = {k->value, k->n};
-        if (k->there && maq_str_eq(group, maq_gloo_group(k->key)) && maq_gloo_said(value))
-            return value;
+        if (!k->there || !maq_str_eq(group, maq_gloo_group(k->key)))
+            continue;
+        *ranks = k->ranks;
+        if (k->absent || maq_gloo_ranks(ranks, (struct maq_str){k->value, k->n}))
+            return true;
     }
-    return (struct maq_str){NULL, 0};
+    return false;
 }
 
 bool maq_store_nobody_comes(struct maq_store *s, struct maq_str key, bool late)
@@ -227,17 +247,17 @@ bool maq_store_nobody_comes(struct maq_store *s, struct maq_str key, bool late)
     uint32_t rank, ranks;
     if (s->live == s->world || (k && k->comes))
         return false;
-    struct maq_str sibling = sibling_of(s, key);
-    if (!sibling.ptr)
+    if (!has_sibling(&ranks, s, key))
         return late;
-    return !maq_gloo_rank_of(&rank, &ranks, key, sibling) || ranks != s->world || !maq_store_lives(s, rank);
+    return !maq_gloo_rank_of(&rank, key) || ranks != s->world || !maq_store_lives(s, rank);
 }
 
 void maq_store_invent(struct maq_store *s, struct maq_str key)
 {
     struct maq_store_key *k = maq_store_at(s, key);
     uint64_t value[MAQ_STORE_INVENTED / 8];
-    if (k && !k->there && put_absent(s, k, sibling_of(s, key))) {
+    uint32_t ranks;
+    if (k && !k->there && has_sibling(&ranks, s, key) && put_absent(s, k, ranks)) {
         k->invented = true;
         s->invented++;
         return;
@@ -306,7 +326,9 @@ void maq_store_clear(struct maq_store *s)
     }
     free(s->keys);
     free(s->table);
+    free(s->made);
     s->keys = NULL;
     s->table = NULL;
+    s->made = NULL;
     s->n = s->size = 0;
 }

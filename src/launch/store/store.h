@@ -27,7 +27,9 @@ struct maq_store_key {
     struct maq_str key;
     char *value;
     size_t n;
-    bool there;          /* it has a value */
+    bool there;  /* it has a value */
+    bool absent; /* its value is the address of an absent rank of gloo, in a group of `ranks`: made when it is read */
+    uint32_t ranks;
     bool set;            /* by a live rank */
     bool given;          /* by a slice */
     bool asked;          /* a live rank has named it */
@@ -54,7 +56,8 @@ struct maq_store {
     double patience_s;
     uint64_t requests;
     uint32_t invented;
-    bool gloo; /* an absent rank of gloo was given an address */
+    char *made; /* the last value that was made when it was read */
+    bool gloo;  /* an absent rank of gloo was given an address */
     uint16_t port;
 };
 
@@ -73,6 +76,8 @@ void maq_store_set(struct maq_store *s, struct maq_str key, const void *value, s
 void maq_store_append(struct maq_store *s, struct maq_str key, const void *value, size_t n);
 int64_t maq_store_add(struct maq_store *s, struct maq_str key, int64_t by);
 bool maq_store_delete(struct maq_store *s, struct maq_str key);
+/* The value of a key that is there; borrowed, until the next is asked for. */
+struct maq_str maq_store_value(struct maq_store *s, const struct maq_store_key *k);
 /* The value of the key after the comparison; borrowed. */
 struct maq_str maq_store_compare_set(struct maq_store *s, struct maq_str key, struct maq_str expected,
                                      struct maq_str desired);

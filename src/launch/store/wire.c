@@ -227,7 +227,7 @@ static void look_through(struct request *r, uint64_t n, bool values)
 static struct maq_str value_of(struct maq_store *s, struct maq_str key)
 {
     const struct maq_store_key *k = maq_store_find(s, key);
-    return k && k->there ? (struct maq_str){k->value, k->n} : (struct maq_str){"", 0};
+    return k && k->there ? maq_store_value(s, k) : (struct maq_str){"", 0};
 }
 
 static void take_several(struct maq_store *s, struct maq_conn *conn, enum query query, struct request *r)
