@@ -25,6 +25,7 @@
  *   waits         file of waits, on a real GPU       given         file of what a slice was given
  *
  *   nccl_memory   rule | file of a profile: device memory of communicators is counted
+ *   stops         1: the program ends, with MAQ_STOPPED_STATUS, where it reads what another rank was to say that has not been run
  *
  * A card of a program with several ranks (torchrun's workers, mpirun) leaves `rank` out: RANK,
  * OMPI_COMM_WORLD_RANK, PMI_RANK or SLURM_PROCID of the process says it, and `%r` in paths is replaced by it.
@@ -82,6 +83,10 @@ struct maq_peers_entry {
     uint64_t bytes;
 };
 
+/* An entry without bytes for every rank that ran and has no more to say (seq 0), or that waits itself for what somebody says (seq 1). */
+#define MAQ_PEERS_RAN (UINT64_MAX - 1)
+#define MAQ_STOPPED_STATUS 86
+
 /*
  * What a slice was given: with `given` in the card it appends to that file an entry for everything that it looked up in the
  * contributions, so that maquette can tell whether other contributions would have given it something else. The first entry is a HEAD;
@@ -91,14 +96,18 @@ struct maq_peers_entry {
  *
  * A small collective or message reads a part of each contribution: READS is followed by n words, where that part begins and how long it
  * is, and then runs of places (the first, and the hash of what each of them gave, as above), up to the place `root`.
+ *
+ * UNSAID: the program read what another rank was to say, and nobody has said it.
  */
 enum maq_given_kind {
     MAQ_GIVEN_HEAD = 1,
     MAQ_GIVEN_EXCHANGE, /* rank: the own place; result: bytes of a contribution; root: who alone spoke, MAQ_REC_NONE = all */
     MAQ_GIVEN_LOOKUP, /* of (channel, seq, rank); result: its hash, 0 = there was none */
     MAQ_GIVEN_READS,  /* of the first on a channel; rank: the own place; result: bytes of a contribution */
-    MAQ_GIVEN_KEY, /* of the store; channel: hash of the key; result: hash of the value that it was given, 0 = none */
-    MAQ_GIVEN_KEYS /* all keys were listed */
+    MAQ_GIVEN_KEY,  /* of the store; channel: hash of the key; result: hash of the value that it was given, 0 = none */
+    MAQ_GIVEN_KEYS, /* all keys were listed */
+    MAQ_GIVEN_UNSAID /* rank: of the job, MAQ_REC_NONE = not known; root: its place among n; seq: enum maq_rec_coll, MAQ_REC_NONE = a
+                        message; result: which call of that kind; steady: 1 = the program ended there */
 };
 enum maq_given_steady {
     MAQ_GIVEN_LOOSE,  /* other guesses may change */

@@ -38,7 +38,8 @@ struct vg_card {
     uint32_t sms, capability, clock_khz, memory_khz, bus_bits, power_w;
     int64_t call_ns, launch_ns;
     double copy_bps, hbm_bps;
-    bool meets; /* mode meet */
+    bool meets;     /* mode meet */
+    uint32_t stops; /* 1: the program ends where it reads what a rank was to say that can be run first */
     char trace[512], ask[108], peers[512], meet[512], values[512], waits[512], given[512], nccl_memory[512];
 };
 const struct vg_card *vg_card(void);
@@ -92,6 +93,7 @@ struct vg_meeting {
     uint64_t in_bytes, out_bytes;
     const void *send; /* the buffers that the program named */
     void *receive;
+    bool supposed; /* what is in the buffer is what others of the same kind said */
 };
 void vg_enqueue_group(struct vg_stream *const *streams, const struct vg_meeting *parts, uint32_t n);
 
@@ -126,6 +128,26 @@ void vg_mem_written_anywhere(void);
 bool vg_mem_true(const void *p, uint64_t bytes);
 /* Makes zeros of what the host does not know of these bytes of device memory, which are real (vg_mem_touch()). */
 void vg_mem_blank(void *p, uint64_t bytes);
+
+/* --- what nobody has said. core/unsaid.c --------------------------------------------------------------------------------- */
+/* What a rank that did not run was to say: a collective or message that one rank alone brings something to. */
+struct vg_unsaid {
+    uint64_t channel, call; /* call: of its kind on its communicator, from 0 */
+    uint64_t bytes;
+    uint32_t rank;     /* of the job; MAQ_REC_NONE: not known */
+    uint32_t place, n; /* its place among the n of the communicator */
+    uint32_t kind;     /* enum maq_rec_coll; MAQ_REC_NONE: a message */
+    bool zeros;        /* the buffer holds zeros instead, and not what was there */
+};
+/* They were to lie at p, where something else does. */
+void vg_unsaid_at(const void *p, const struct vg_unsaid *what);
+/* Something else has been written there. */
+void vg_unsaid_over(const void *p, uint64_t bytes);
+/* A copy, or a number made of it. */
+void vg_unsaid_copied(const void *to, const void *from, uint64_t bytes);
+/* The host reads these bytes of device memory; or what is unsaid, wherever it is. nccl/unsaid.c */
+void vg_unsaid_read(const void *p, uint64_t bytes);
+void vg_unsaid_read_now(const struct vg_unsaid *what);
 
 /* --- the trace. core/recorder.c ----------------------------------------------------------------------------------------- */
 void vg_record(struct maq_rec rec, const void *payload); /* payload: rec.bytes bytes, or NULL */

@@ -52,12 +52,15 @@ struct maq_launch_opts {
     const char *values; /* values that the program reads back from the device; NULL = zeros */
     const char *tcp;    /* ports of the program's own rendezvous over TCP, "12345,29400"; NULL = none */
     const char
-        *nccl_memory;   /* device memory of communicators: file of a profile, "none"; NULL or "rule" = NCCL's rule */
-    bool real_clock;    /* host clocks are real, not those of the device */
-    bool all;           /* every rank at once, meeting each other */
-    const char *memory; /* of a device, with its unit: "80 GB"; NULL = as the catalogue says */
-    double timeout_s;   /* of wall time, for one program; 0 = none */
-    uint32_t jobs;      /* slices at a time; 0 = 1 */
+        *nccl_memory; /* device memory of communicators: file of a profile, "none"; NULL or "rule" = NCCL's rule */
+    bool real_clock;  /* host clocks are real, not those of the device */
+    bool all;         /* every rank at once, meeting each other */
+    bool alone;       /* maq_launch_run(): no other rank runs first for what this one reads; it is guessed */
+    const char
+        *kept; /* maq_launch_run(): folder that keeps what ranks said that ran first; NULL = the user's cache, "none" */
+    const char *memory;                /* of a device, with its unit: "80 GB"; NULL = as the catalogue says */
+    double timeout_s;                  /* of wall time, for one program; 0 = none */
+    uint32_t jobs;                     /* slices at a time; 0 = 1 */
     const volatile sig_atomic_t *stop; /* not 0: end; it is the signal that the program gets. NULL = never */
     void (*progress)(void *context, const struct maq_launch_progress *at); /* NULL = not told */
     void *context;
@@ -143,8 +146,11 @@ struct maq_launch {
     const struct maq_launch_rank *rank;
     uint32_t n_asked;
     const struct maq_asked *asked;
-    uint64_t store_requests;            /* at the rendezvous store */
-    uint32_t invented;                  /* keys of it that no rank set */
+    uint64_t store_requests; /* at the rendezvous store */
+    uint32_t invented;       /* keys of it that no rank set */
+    uint32_t n_first;        /* of maq_launch_run(): ranks that ran before, for what the rank reads */
+    const uint32_t *first;
+    uint32_t n_kept;                    /* ranks of an earlier run whose words were there */
     int32_t status;                     /* of the program: the first that is not 0 */
     struct maq_launch_capture capture;  /* of maq_launch_capture() */
     const struct maq_launch_live *live; /* [n_ranks] of maq_launch_emulate(); NULL otherwise */

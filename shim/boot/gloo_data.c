@@ -10,9 +10,10 @@
  *   kind            algorithm of gloo                     others put in
  *   all-reduce,     ring: segments are summed into a      zeros: sums are what this rank put in
  *   reduce          buffer of its own, then sent round
- *   all-gather      ring: pieces of own, then of others   what their slices put in; else what this rank did
+ *   all-gather      ring: pieces of own, then of others   what their slices put in; else what the last one before
+ *                                                         them did that is known, this rank among them
  *   broadcast       tree                                  what the root's slice did; else the buffer stays
- *   gather          each to the root                      what their slices put in; else zeros
+ *   gather          each to the root                      as in an all-gather, but for what this rank puts in
  *   scatter,        one to one                            what that rank's slice sent; else zeros
  *   messages
  *   all-to-all      each to each                          what this rank sends to them
@@ -47,7 +48,7 @@ struct piece {
 
 struct vg_gloo_call {
     struct vg_gloo_call *next;
-    uint64_t key, channel, group;
+    uint64_t key, channel, group, number; /* number: that the ranks count alike, or the tag of messages */
     unsigned kind;
     bool told, by_pair;
     uint64_t announced, asked, open; /* open: requests that are not answered yet */
@@ -110,6 +111,7 @@ struct vg_gloo_call *vg_gloo_call_of(const struct vg_gloo_ends *ends, uint64_t s
                                   .key = key,
                                   .channel = channel,
                                   .group = ends->peer.group,
+                                  .number = slot >> 24 & 0xffffffffu,
                                   .kind = kind,
                                   .by_pair = by_pair,
                                   .low = UINTPTR_MAX};
@@ -246,8 +248,61 @@ static bool told(struct vg_gloo_answer *answer, uint64_t channel, uint32_t seq, 
     return found && bytes == answer->bytes && copied(answer, found, bytes);
 }
 
+/*
+ * Nobody has said what is asked for. Which rank was to: of a broadcast rank 0 most likely, since who sends is one between the root and this
+ * one in gloo's tree; once that has run to its end and was not it, the one who sends. Groups that are not of all ranks have names alone.
+ */
+static void unsaid(const struct vg_gloo_answer *answer, uint32_t kind, uint32_t place)
+{
+    const struct vg_hooks *device = vg_device_beside();
+    uint32_t n = answer->ends.peer.n;
+    if (!device || answer->bytes == 0 || answer->bytes > TOLD_MOST)
+        return;
+    bool of_all = n == device->card()->world && answer->ends.me == device->card()->rank;
+    if (kind == MAQ_REC_BROADCAST && of_all && answer->ends.me != 0 && !device->ran(0))
+        place = 0; /* where it waits for this rank, it is not asked for */
+    device->unsaid(&(struct vg_unsaid){.channel = answer->call->channel,
+                                       .call = answer->call->number,
+                                       .bytes = answer->bytes,
+                                       .rank = of_all ? place : MAQ_REC_NONE,
+                                       .place = place != MAQ_REC_NONE ? place : answer->ends.peer.rank,
+                                       .n = n,
+                                       .kind = kind,
+                                       .zeros = answer->with == VG_GLOO_ZEROS});
+}
+
+/* What a rank put into a gather, or is taken to have put in. Where that is less than is asked for the rest is zeros: as below. */
+static bool told_gather(struct vg_gloo_answer *answer)
+{
+    const struct vg_hooks *device = vg_device_beside();
+    uint32_t place = answer->ends.peer.rank, who = place;
+    uint64_t bytes = 0;
+    const void *found = device && answer->bytes > 0 && answer->bytes <= TOLD_MOST
+                            ? device->near(answer->call->channel, 0, &who, &bytes)
+                            : NULL;
+    bool first = place == (answer->ends.me == 0 ? 1 : 0); /* the others are taken to follow it: it alone is asked for */
+    if (first ? who != place || !found : !found)
+        unsaid(answer, MAQ_REC_GATHER, first ? place : MAQ_REC_NONE);
+    return found && bytes > 0 && bytes <= answer->bytes && copied(answer, found, bytes);
+}
+
+/* A message that at least two ranks before the peer have sent under this tag: so do all. One of a pipeline has two neighbours. */
+static bool told_as_others(struct vg_gloo_answer *answer)
+{
+    const struct vg_hooks *device = vg_device_beside();
+    const struct vg_gloo_call *call = answer->call;
+    uint32_t peer = answer->ends.peer.rank, before = peer, first;
+    uint64_t bytes = 0, channel = channel_to(call, answer->ends.me);
+    if (!device || call->kind == SCATTER || !device->near(channel, (uint32_t)answer->index, &before, &bytes) ||
+        before >= peer || before == 0)
+        return false;
+    first = before - 1;
+    const void *found = device->near(channel, (uint32_t)answer->index, &first, &bytes);
+    return found && first < before && bytes == answer->bytes && copied(answer, found, bytes);
+}
+
 /* One half of what the slice of a rank put into an all-gather. PyTorch pads objects to the largest: where the slice knew of no larger one than
- * its own it put in less, and the rest is zeros. */
+ * its own it put in less, and the rest is zeros. Who has put in nothing is taken to say what the last one before him does. */
 static bool told_half(struct vg_gloo_answer *answer)
 {
     const struct vg_hooks *device = vg_device_beside();
@@ -256,8 +311,10 @@ static bool told_half(struct vg_gloo_answer *answer)
     if (n == 0 || !device || answer->bytes == 0 || answer->bytes > TOLD_MOST || !a_half)
         return false;
     uint64_t rank = (answer->ends.me + 2 * n - 1 - answer->index / 2 % n) % n, at = half ? first : 0;
-    const unsigned char *found = device->contribution(answer->call->channel, 0, (uint32_t)rank, &bytes);
-    return found && bytes > 0 && copied(answer, found + (at < bytes ? at : 0), at < bytes ? bytes - at : 0);
+    uint32_t who = (uint32_t)rank, me = answer->ends.me;
+    const unsigned char *found = device->near(answer->call->channel, 0, &who, &bytes);
+    bool own = who != rank && (who < rank ? who < me && me <= rank : me < who); /* what this rank does is nearer */
+    return found && !own && bytes > 0 && copied(answer, found + (at < bytes ? at : 0), at < bytes ? bytes - at : 0);
 }
 
 /* What this rank has sent to the one that is asked. */
@@ -296,14 +353,18 @@ bool vg_gloo_find(struct vg_gloo_answer *answer)
     case ALLTOALL:
         return sent_there(answer);
     case BROADCAST:
-        if (!told(answer, call->channel, 0, 0))
+        if (!told(answer, call->channel, 0, 0)) {
             answer->with = VG_GLOO_KEPT;
+            unsaid(answer, MAQ_REC_BROADCAST, answer->ends.peer.rank);
+        }
         return true;
     case GATHER:
-        (void)told(answer, call->channel, 0, answer->ends.peer.rank);
+        (void)told_gather(answer);
         return true;
     default:
-        (void)told(answer, channel_to(call, answer->ends.me), (uint32_t)answer->index, answer->ends.peer.rank);
+        if (!told(answer, channel_to(call, answer->ends.me), (uint32_t)answer->index, answer->ends.peer.rank) &&
+            !told_as_others(answer))
+            unsaid(answer, call->kind == SCATTER ? MAQ_REC_SCATTER : MAQ_REC_NONE, answer->ends.peer.rank);
         return true;
     }
 }

@@ -17,4 +17,8 @@ const struct vg_hooks maquette_vgpu_hooks = {
     .host_name = vg_host_name,
     .record = vg_exchange_record,
     .contribution = vg_contribution_of,
+    .near = vg_contribution_near,
+    .ran = vg_ran,
+    .waits = vg_waits,
+    .unsaid = vg_unsaid_read_now,
 };

@@ -19,6 +19,10 @@ struct vg_hooks {
     void (*host_name)(char *out, uint32_t node); /* 16 bytes */
     void (*record)(uint64_t channel, uint32_t me, const void *mine, uint64_t bytes);
     const void *(*contribution)(uint64_t channel, uint32_t seq, uint32_t rank, uint64_t *bytes);
+    const void *(*near)(uint64_t channel, uint32_t seq, uint32_t *rank, uint64_t *bytes);
+    bool (*ran)(uint32_t rank);
+    bool (*waits)(uint32_t rank);
+    void (*unsaid)(const struct vg_unsaid *what); /* it is read now */
 };
 
 VG_EXPORT extern const struct vg_hooks maquette_vgpu_hooks;

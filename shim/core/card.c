@@ -69,6 +69,7 @@ static const struct key keys[] = {
     {"waits", 's', AT(waits)},
     {"given", 's', AT(given)},
     {"nccl_memory", 's', AT(nccl_memory)},
+    {"stops", 'u', AT(stops)},
 };
 
 /* One value; a bad one leaves what was there. */

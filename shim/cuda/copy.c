@@ -95,10 +95,12 @@ static void read_back(void *to, const void *from, uint64_t bytes, const struct s
 {
     uint64_t offset = (uintptr_t)from - side->a.base;
     bool known = vg_mem_true(from, bytes) && vg_mem_touch(from, bytes);
-    if (known)
+    if (known) {
+        vg_unsaid_read(from, bytes);
         memmove(to, from, bytes);
-    else if (!vg_oracle(to, bytes, side->a.id, offset))
+    } else if (!vg_oracle(to, bytes, side->a.id, offset)) {
         memset(to, 0, bytes);
+    }
     bool kept = bytes <= READ_PAYLOAD_MOST;
     vg_record((struct maq_rec){.kind = MAQ_REC_READ,
                                .flags = known ? 0 : MAQ_REC_SYNTH,
@@ -120,6 +122,8 @@ static void move(void *to, const void *from, uint64_t bytes, const struct side *
     if (known && (!f->device || vg_mem_touch(from, bytes)) && (!t->device || vg_mem_touch(to, bytes))) {
         memmove(to, from, bytes);
         vg_mem_told(to, bytes);
+        if (f->device)
+            vg_unsaid_copied(to, from, bytes);
     } else {
         written(to, bytes);
     }

@@ -188,4 +188,6 @@ void vg_fold_end(const struct vg_fold *fold)
     int32_t narrow = (int32_t)fold->value;
     memcpy(fold->out, fold->bytes == 8 ? (const void *)&fold->value : (const void *)&narrow, fold->bytes);
     vg_mem_told(fold->out, fold->bytes);
+    for (unsigned i = 0; i < 2 && fold->in[i]; i++)
+        vg_unsaid_copied(fold->out, fold->in[i], fold->in_bytes);
 }

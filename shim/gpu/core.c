@@ -123,6 +123,13 @@ void vg_mem_written(const void *p, uint64_t bytes)
     (void)bytes;
 }
 
+/* Only memory of the host is looked at, which it may read at any time. */
+void vg_unsaid_at(const void *p, const struct vg_unsaid *what)
+{
+    (void)p;
+    vg_unsaid_read_now(what);
+}
+
 /* --- a group --------------------------------------------------------------------------------------------------------------- */
 
 static CUstream driver_stream(const struct vg_stream *s)

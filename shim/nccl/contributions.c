@@ -88,6 +88,22 @@ bool vg_contributed(uint64_t channel)
     return first < n_entries && entries[first].channel == channel;
 }
 
+static bool listed(uint32_t waits, uint32_t rank)
+{
+    uint64_t i = first_from(MAQ_PEERS_RAN, waits, rank);
+    return i < n_entries && compared(&entries[i], MAQ_PEERS_RAN, waits, rank) == 0;
+}
+
+bool vg_ran(uint32_t rank)
+{
+    return listed(0, rank);
+}
+
+bool vg_waits(uint32_t rank)
+{
+    return listed(1, rank);
+}
+
 /* Of any size; NULL: there is none. */
 static const void *find(uint64_t channel, uint32_t seq, uint32_t rank, uint64_t *bytes)
 {
@@ -103,6 +119,20 @@ const void *vg_contribution_of(uint64_t channel, uint32_t seq, uint32_t rank, ui
     const void *found = find(channel, seq, rank, bytes);
     vg_given_lookup(channel, seq, rank, found, found ? *bytes : 0);
     return found;
+}
+
+const void *vg_contribution_near(uint64_t channel, uint32_t seq, uint32_t *rank, uint64_t *bytes)
+{
+    uint64_t i = first_from(channel, seq, *rank);
+    bool there = i < n_entries && compared(&entries[i], channel, seq, *rank) == 0;
+    bool before = !there && i > 0 && entries[i - 1].channel == channel && entries[i - 1].seq == seq;
+    bool behind = !there && !before && i < n_entries && entries[i].channel == channel && entries[i].seq == seq;
+    if (!there)
+        vg_given_lookup(channel, seq, *rank, NULL, 0);
+    if (!there && !before && !behind)
+        return NULL;
+    *rank = entries[i - before].rank;
+    return vg_contribution_of(channel, seq, *rank, bytes);
 }
 
 const void *vg_contribution(uint64_t channel, uint32_t seq, uint32_t rank, uint64_t bytes)

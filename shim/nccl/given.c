@@ -59,6 +59,20 @@ void vg_given_lookup(uint64_t channel, uint32_t seq, uint32_t rank, const void *
             NULL);
 }
 
+void vg_given_unsaid(const struct vg_unsaid *u, bool stops)
+{
+    if (wanted())
+        put(&(struct maq_given){.kind = MAQ_GIVEN_UNSAID,
+                                .channel = u->channel,
+                                .seq = u->kind,
+                                .rank = u->rank,
+                                .n = u->n,
+                                .root = u->place,
+                                .result = u->call,
+                                .steady = stops},
+            NULL);
+}
+
 /* One more pair of words. Without memory the file says nothing from here on. */
 static void add(struct vg_reads *r, uint64_t first, uint64_t second)
 {

@@ -69,7 +69,7 @@ static bool is_broadcast(const struct vg_part *p)
  * Broadcasts of one size from one member after the other, in one group, are an all-gather into buffers that lie apart
  * (PyTorch writes it so): like there, the others brought what this one brings, until somebody knows better.
  */
-static void guess_gather(const struct vg_part *parts, uint32_t n)
+static void guess_gather(struct vg_part *parts, uint32_t n)
 {
     const struct vg_part *own = NULL;
     for (uint32_t i = 0; i < n && !own; i++)
@@ -79,8 +79,40 @@ static void guess_gather(const struct vg_part *parts, uint32_t n)
         return;
     for (uint32_t i = 0; i < n; i++)
         if (is_broadcast(&parts[i]) && parts[i].m.rec.arg != own->m.rec.arg && parts[i].m.rec.id == own->m.rec.id &&
-            parts[i].m.rec.bytes == own->m.rec.bytes && vg_mem_touch(parts[i].out, own->m.rec.bytes))
+            parts[i].m.rec.bytes == own->m.rec.bytes && vg_mem_touch(parts[i].out, own->m.rec.bytes)) {
             memcpy(parts[i].out, own->in, own->m.rec.bytes);
+            parts[i].m.supposed = true;
+        }
+}
+
+/*
+ * Messages of one size from several members, and none to them, are a gather: who has said nothing is taken to say what the last one before
+ * him said, as in a gather proper. Where the first has not, nobody knows. With messages both ways they are an all-to-all, of which
+ * no member is asked for by himself.
+ */
+static void suppose_received(struct vg_part *parts, uint32_t n)
+{
+    uint32_t received = 0, sent = 0;
+    const void *last = NULL;
+    uint64_t bytes = 0;
+    bool first = true; /* it alone is asked for */
+    for (uint32_t i = 0; i < n; i++) {
+        received += parts[i].m.rec.kind == MAQ_REC_RECV;
+        sent += parts[i].m.rec.kind == MAQ_REC_SEND;
+    }
+    for (uint32_t i = 0; i < n && received > 1; i++) {
+        struct vg_part *p = &parts[i];
+        if (p->m.rec.kind != MAQ_REC_RECV || vg_stream_capturing(p->stream))
+            continue;
+        const void *said = sent ? NULL : vg_payload_said(&p->m);
+        bool alike = last && bytes == p->m.rec.bytes && vg_mem_touch(p->out, bytes);
+        if (!said && !sent && alike)
+            memcpy(p->out, last, bytes);
+        p->m.supposed = sent > 0 || !first;
+        first = false;
+        last = said ? said : last;
+        bytes = said ? p->m.rec.bytes : bytes;
+    }
 }
 
 /* The parts of one communicator, in order, as one kernel. */
@@ -94,13 +126,16 @@ static int launch(struct vg_part *parts, uint32_t n)
     if (ok)
         vg_price(parts, n);
     vg_lock();
+    for (uint32_t i = 0; ok && i < n; i++)
+        if (!vg_stream_capturing(parts[i].stream))
+            vg_meet_name(&parts[i].m);
     guess_gather(parts, n);
+    suppose_received(parts, n);
     for (uint32_t i = 0; ok && i < n; i++) {
         streams[i] = parts[i].stream;
         parts[i].m.send = parts[i].in;
         parts[i].m.receive = parts[i].out;
         if (!vg_stream_capturing(parts[i].stream)) {
-            vg_meet_name(&parts[i].m);
             vg_payload_begin(&parts[i].m, parts[i].in, parts[i].out);
         }
         meetings[i] = parts[i].m;

@@ -105,10 +105,16 @@ void vg_exchange_record(uint64_t channel, uint32_t me, const void *mine, uint64_
 const void *vg_contribution(uint64_t channel, uint32_t seq, uint32_t rank, uint64_t bytes);
 /* The same of any size. */
 const void *vg_contribution_of(uint64_t channel, uint32_t seq, uint32_t rank, uint64_t *bytes);
+/* Of that rank, or of the last one before it that put something in, or else of the first behind it: *rank becomes whose it is. */
+const void *vg_contribution_near(uint64_t channel, uint32_t seq, uint32_t *rank, uint64_t *bytes);
 /* Whether anybody put anything into that channel. */
 bool vg_contributed(uint64_t channel);
+/* Whether a rank of the job ran, so that no more is to be had of it; or waits for what this one says. */
+bool vg_ran(uint32_t rank);
+bool vg_waits(uint32_t rank);
 /* What was looked up, for maquette; given.c. */
 void vg_given_lookup(uint64_t channel, uint32_t seq, uint32_t rank, const void *found, uint64_t bytes);
+void vg_given_unsaid(const struct vg_unsaid *u, bool stops);
 void vg_given_exchange(const struct vg_exchange *x, const void *all, const unsigned char *have,
                        enum maq_given_steady steady);
 /* What a collective reads of each place, in the order of places. Those that follow each other and give the same are one run. */
@@ -150,6 +156,8 @@ void vg_reduced(void *acc, uint64_t count, unsigned type, unsigned op, uint64_t 
 /* Whether an operation is small and the host can see its buffers: then m->in and m->out are set, and what this rank puts
  * in goes into the trace if it is of integers. Alone, the result is there at once. */
 void vg_payload_begin(struct vg_meeting *m, const void *in, void *out);
+/* What slices recorded of a message of whole numbers that this rank receives; NULL: nothing. */
+const void *vg_payload_said(const struct vg_meeting *m);
 /* Arrival and end of a meeting. */
 void vg_payload_put(struct maq_meet *meet, struct maq_meet_slot *slot, const struct vg_meeting *m);
 void vg_payload_get(struct maq_meet *meet, struct maq_meet_slot *slot, const struct vg_meeting *m);

@@ -90,6 +90,7 @@ struct source {
     bool asked;                /* somebody else may have brought something */
     const unsigned char *last; /* that was known; NULL: none yet */
     struct vg_reads reads;
+    struct vg_unsaid unsaid; /* by one who alone speaks; .bytes 0: nothing is */
 };
 
 static bool of_integers(const struct vg_meeting *m)
@@ -217,6 +218,23 @@ static void transpose(struct source *s, uint64_t bytes)
     free(all);
 }
 
+/* Who was to say it, and where. */
+static struct vg_unsaid unsaid_by(const struct source *s, uint64_t bytes)
+{
+    const struct vg_comm *comm = s->comm;
+    bool message = is_message(s->m);
+    uint32_t place = s->m->rec.arg, all = comm->n == vg_card()->world && comm->me == vg_card()->rank;
+    return (struct vg_unsaid){.channel = channel_of(s->m),
+                              .call = s->m->b,
+                              .bytes = bytes,
+                              .place = place,
+                              .n = comm->n,
+                              .rank = comm->members && place < comm->n ? comm->members[place]
+                                      : all                            ? place
+                                                                       : MAQ_REC_NONE,
+                              .kind = message ? MAQ_REC_NONE : MAQ_REC_COLL_KIND(s->m->rec.id)};
+}
+
 /* What one alone brought; the buffer stays as it is where nobody knows. */
 static void take(struct source *s, uint32_t whose, const unsigned char *p, uint64_t at, uint64_t bytes)
 {
@@ -224,6 +242,8 @@ static void take(struct source *s, uint32_t whose, const unsigned char *p, uint6
         vg_reads_place(&s->reads, whose, p ? p + at : s->m->out, p);
     if (p)
         memmove(s->m->out, p + at, bytes);
+    else if (of_integers(s->m) && !s->m->supposed)
+        s->unsaid = unsaid_by(s, bytes);
 }
 
 static void collect(struct source *s)
@@ -357,11 +377,20 @@ void vg_payload_begin(struct vg_meeting *m, const void *in, void *out)
     if (of_integers(m) && m->in)
         vg_exchange_record(channel_of(m), is_message(m) ? 0 : comm->me, m->in, m->in_bytes);
     if (!vg_meet_segment()) {
-        finish(&(struct source){.m = m, .comm = comm, .bytes = bytes});
+        struct source s = {.m = m, .comm = comm, .bytes = bytes};
+        finish(&s);
         tell(m);
+        if (s.unsaid.bytes > 0)
+            vg_unsaid_at(m->out, &s.unsaid);
     } else if (m->in || m->out) {
         remember(m);
     }
+}
+
+const void *vg_payload_said(const struct vg_meeting *m)
+{
+    uint64_t bytes = of_integers(m) ? vg_payload_bytes(m) : 0;
+    return bytes > 0 ? vg_contribution(channel_of(m), 0, 0, bytes) : NULL;
 }
 
 void vg_payload_put(struct maq_meet *meet, struct maq_meet_slot *slot, const struct vg_meeting *m)
@@ -377,7 +406,10 @@ void vg_payload_get(struct maq_meet *meet, struct maq_meet_slot *slot, const str
     if (m->in || m->out)
         forget(m);
     if (comm && m->out) {
-        finish(&(struct source){.m = m, .comm = comm, .meet = meet, .slot = slot, .bytes = vg_payload_bytes(m)});
+        struct source s = {.m = m, .comm = comm, .meet = meet, .slot = slot, .bytes = vg_payload_bytes(m)};
+        finish(&s);
         tell(m);
+        if (s.unsaid.bytes > 0)
+            vg_unsaid_at(m->out, &s.unsaid);
     }
 }

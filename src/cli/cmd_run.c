@@ -5,12 +5,16 @@
 #include "cli/codes.h"
 #include "cli/launch_options.h"
 
-enum { OPT_RANK = CLI_LAUNCH_COUNT, OPT_ALL, OPT_TRACE };
+enum { OPT_RANK = CLI_LAUNCH_COUNT, OPT_ALL, OPT_ALONE, OPT_KEPT, OPT_TRACE };
 
 static const struct cli_option options[] = {
     CLI_LAUNCH_OPTIONS,
     [OPT_RANK] = {"--rank", CLI_VALUE, "R", "the rank that runs (0)", NULL, NULL},
     [OPT_ALL] = {"--all", CLI_FLAG, NULL, "every rank at once, meeting each other: for small jobs", NULL, NULL},
+    [OPT_ALONE] = {"--alone", CLI_FLAG, NULL, "no other rank runs first for what this one reads: that is guessed", NULL,
+                   NULL},
+    [OPT_KEPT] = {"--kept", CLI_VALUE, "FOLDER|none", "keeps what ranks said that ran first (~/.cache/maquette)", NULL,
+                  NULL},
     [OPT_TRACE] = {"--trace", CLI_VALUE, "FILE", "keep the rank's trace; with --all a folder of them", NULL, NULL},
 };
 _Static_assert(CLI_COUNT(options) <= CLI_OPTIONS_MAX, "a value per option");
@@ -38,6 +42,8 @@ static enum maq_status run(struct cli *cli)
     if (status != MAQ_OK)
         return status;
     opts.all = cli->values[OPT_ALL] != NULL;
+    opts.alone = cli->values[OPT_ALONE] != NULL;
+    opts.kept = cli->values[OPT_KEPT];
     opts.trace = cli->values[OPT_TRACE];
     if (opts.all && cli->values[OPT_RANK])
         return cli_usage(cli, MAQ_CODE_CLI_VALUE, "all ranks run, or one does", "--rank beside --all");
@@ -59,7 +65,8 @@ const struct cli_command cli_run = {
     .about = "Runs an unmodified program as rank R of a job of N. CUDA's libraries, NCCL and MPI are stood in for: "
              "kernels are recorded, not run, and take the time that the cost chain gives them; collectives end as if "
              "all peers had come; the rendezvous of torch.distributed, of MPI and of the environment lets the rank "
-             "start alone. The program's output is its own; the report goes to standard error, and the exit status is "
+             "start alone. A rank whose words the program reads runs first. The program's output is its own; the "
+             "report goes to standard error, and the exit status is "
              "the program's. docs/capture.md has the rules.\n",
     .examples = "  maquette run --world 8192 --rank 4095 -- ./train_gpt2cu -i data -e d12\n"
                 "  maquette run --world 8 --all --trace traces -- python train.py\n"

@@ -6,8 +6,8 @@
  * A table of contributions is filled from the traces of slices (BOOT records) and from the keys that they set in the
  * store. It is written as the file that the next slices read (shim/link.h). Keys of the store are entries of the same
  * file, behind all others: channel MAQ_PEERS_STORE, seq counts them, rank is the rank that set it, and the bytes are
- * the length of the key (uint64), the key, the value. Before them, on channel MAQ_PEERS_RAN, is an entry without
- * bytes for every rank that ran, and on MAQ_PEERS_PATTERNS (shim/link.h) are the members of communicators.
+ * the length of the key (uint64), the key, the value. Before them, on channel MAQ_PEERS_RAN (shim/link.h), is an entry
+ * without bytes for every rank that ran, and on MAQ_PEERS_PATTERNS are the members of communicators.
  */
 #ifndef MAQ_LAUNCH_CONTRIBUTIONS_H
 #define MAQ_LAUNCH_CONTRIBUTIONS_H
@@ -17,7 +17,6 @@
 #include "shim/link.h"
 
 #define MAQ_PEERS_STORE UINT64_MAX
-#define MAQ_PEERS_RAN (UINT64_MAX - 1)
 
 /* A contribution; bytes are borrowed from the table's arena. */
 struct maq_contribution {

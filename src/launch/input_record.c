@@ -216,6 +216,8 @@ static bool same_entry(const char *bytes, size_t n, size_t *at, struct keys *key
     }
     case MAQ_GIVEN_LOOKUP:
         return same_lookup(&g, said);
+    case MAQ_GIVEN_UNSAID: /* what was read there is in the entry before it */
+        return true;
     case MAQ_GIVEN_KEYS:
         keys->listed = true;
         return true;
@@ -248,4 +250,26 @@ bool maq_input_record_same(const char *path, const struct maq_contributions *sai
     free(keys.at);
     free(bytes);
     return same;
+}
+
+uint32_t maq_input_record_stopped(const char *path)
+{
+    struct maq_given g;
+    uint32_t rank = MAQ_REC_NONE;
+    char *bytes;
+    size_t n;
+    if (maq_folder_read(&bytes, &n, path, FILE_MAX, NULL) != MAQ_OK || !bytes)
+        return MAQ_REC_NONE;
+    for (size_t at = 0; n - at >= sizeof g;) {
+        memcpy(&g, bytes + at, sizeof g);
+        at += sizeof g;
+        bool words = g.kind == MAQ_GIVEN_EXCHANGE || g.kind == MAQ_GIVEN_READS;
+        if (words && (n - at) / sizeof(uint64_t) < g.n)
+            break;
+        at += words ? g.n * sizeof(uint64_t) : 0;
+        if (g.kind == MAQ_GIVEN_UNSAID && g.steady)
+            rank = g.rank;
+    }
+    free(bytes);
+    return rank;
 }

@@ -50,6 +50,7 @@ enum maq_status maq_live_start(struct maq_live *live, struct maq_workspace *room
                                 .meet = opts->meet,
                                 .waits = opts->waits,
                                 .given = opts->given,
+                                .stops = opts->stops,
                                 .values = room->values,
                                 .nccl_memory = room->nccl_memory,
                                 .tcp = o->tcp,

@@ -3,7 +3,7 @@
  * run.c - maq_launch_run(): a program as one rank of many, or as all ranks of a small job.
  *
  * A rank that runs alone gets from exchanges and the store what the others would have contributed, as far as that can be known
- * (docs/capture.md). All ranks at once meet in a shared segment (shim/meet.h) without replayed peers: the reference, at small
+ * (docs/capture.md); where its program reads what only another rank can say, that rank runs first (forerun.h). All ranks at once meet in a shared segment (shim/meet.h) without replayed peers: the reference, at small
  * scale.
  */
 #include <errno.h>
@@ -16,6 +16,7 @@
 #include "base/check.h"
 #include "base/text.h"
 #include "launch/codes.h"
+#include "launch/forerun.h"
 #include "launch/private_folder.h"
 #include "launch/result.h"
 #include "shim/meet.h"
@@ -81,6 +82,7 @@ void maq_launch_free(struct maq_launch *launch)
 struct run {
     struct maq_workspace room;
     struct maq_store store;
+    struct maq_forerun before;
     struct maq_live *live;
     struct maq_live **list;
     uint32_t n;
@@ -130,6 +132,42 @@ static enum maq_status start(struct run *r, struct maq_diag *diag)
     return MAQ_OK;
 }
 
+/* Whether other ranks run first where that is needed: the device has to see what is read. */
+static bool looks_ahead(const struct run *r)
+{
+    const struct maq_launch_opts *o = r->room.opts;
+    return !o->all && !o->alone && r->room.world > 1 && r->room.device && !r->room.libraries.inject;
+}
+
+/* One rank, and before it those that it needs. */
+static enum maq_status run_ahead(struct run *r, struct maq_diag *diag)
+{
+    struct maq_forerun *f = &r->before;
+    const char *trace = trace_of(r, r->room.opts->rank);
+    if (!trace)
+        return MAQ_NO_MEMORY;
+    MAQ_TRY(maq_forerun_open(f, &r->room, r->room.opts->kept, diag));
+    enum maq_status status = maq_forerun_run(f, r->room.opts->rank, trace, diag);
+    if (f->live.room) {
+        r->live[0] = f->live;
+        f->live = (struct maq_live){.room = NULL};
+        r->list[0] = &r->live[0];
+    }
+    struct maq_launch *out = &r->box->launch;
+    uint32_t *first = MAQ_ARENA_NEW(&r->box->arena, uint32_t, f->n_ran + 1);
+    if (!first)
+        return MAQ_NO_MEMORY;
+    for (uint32_t i = 0; i < f->n_ran; i++)
+        first[i] = f->ran[i].rank;
+    out->first = first;
+    out->n_first = f->n_ran;
+    out->n_kept = f->from_file;
+    r->store.requests = f->store_requests;
+    r->store.invented = f->invented;
+    r->store.gloo = f->gloo;
+    return status;
+}
+
 static enum maq_status finish(struct run *r, struct maq_diag *diag)
 {
     for (uint32_t i = 0; i < r->n; i++) {
@@ -146,6 +184,20 @@ static enum maq_status finish(struct run *r, struct maq_diag *diag)
     return maq_launch_end(r->box, &r->room);
 }
 
+/* The result, also of programs that were ended. */
+static enum maq_status end_of(struct run *r, enum maq_status status, struct maq_diag *diag)
+{
+    if (status != MAQ_OK && status != MAQ_LIMIT)
+        return status;
+    for (uint32_t i = 0; i < r->n && status == MAQ_OK; i++)
+        if (r->live[i].late)
+            status =
+                maq_diag_fail(MAQ_LIMIT, diag, MAQ_CODE_LAUNCH_TIMEOUT, (struct maq_span){0},
+                              "--timeout sets the limit", "the program did not end in %g s", r->room.opts->timeout_s);
+    enum maq_status finished = finish(r, diag);
+    return status != MAQ_OK ? status : finished;
+}
+
 static enum maq_status run(struct run *r, struct maq_diag *diag)
 {
     const struct maq_launch_opts *o = r->room.opts;
@@ -156,18 +208,14 @@ static enum maq_status run(struct run *r, struct maq_diag *diag)
     if (!r->live || !r->list)
         return MAQ_NO_MEMORY;
     MAQ_TRY(maq_launch_begin(&r->box, &r->room, r->n, diag));
+    if (looks_ahead(r))
+        return end_of(r, run_ahead(r, diag), diag);
     MAQ_TRY(maq_store_open(&r->store, &r->room.loop, r->room.world, r->n, !o->all, diag));
     MAQ_TRY(start(r, diag));
     if (!o->all)
         maq__snprintf(phase, sizeof phase, "rank %u", o->rank);
     struct maq_launch_progress at = {.phase = phase};
-    enum maq_status status = maq_workspace_serve(&r->room, r->list, r->n, true, &at, diag);
-    for (uint32_t i = 0; i < r->n && status == MAQ_OK; i++)
-        if (r->live[i].late)
-            status = maq_diag_fail(MAQ_LIMIT, diag, MAQ_CODE_LAUNCH_TIMEOUT, (struct maq_span){0},
-                                   "--timeout sets the limit", "the program did not end in %g s", o->timeout_s);
-    enum maq_status finished = finish(r, diag);
-    return status != MAQ_OK ? status : finished;
+    return end_of(r, maq_workspace_serve(&r->room, r->list, r->n, true, &at, diag), diag);
 }
 
 enum maq_status maq_launch_run(struct maq_launch **out, const struct maq_launch_opts *opts, struct maq_diag *diag)
@@ -181,6 +229,8 @@ enum maq_status maq_launch_run(struct maq_launch **out, const struct maq_launch_
         if (r.live[i].room)
             maq_live_end(&r.live[i]);
     maq_store_close(&r.store);
+    if (r.before.room)
+        maq_forerun_close(&r.before);
     maq_workspace_close(&r.room);
     if (r.box && (status == MAQ_OK || (status == MAQ_LIMIT && r.box->launch.asked)))
         *out = &r.box->launch;

@@ -90,6 +90,7 @@ enum maq_status maq_run_card_write(const struct maq_run_card *card, const char *
     put_path(&b, "meet", card->meet);
     put_path(&b, "waits", card->waits);
     put_path(&b, "given", card->given);
+    put_path(&b, "stops", card->stops ? "1" : NULL);
     put_path(&b, "nccl_memory", card->nccl_memory);
     put_path(&b, "tcp", card->tcp);
     put_path(&b, "values", card->values ? card->values : "zero");

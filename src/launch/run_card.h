@@ -27,7 +27,7 @@ struct maq_run_card {
     const struct maq_device *device;
     double memory_bytes; /* 0 = the device's */
     const char *trace, *ask, *peers, *meet, *values, *waits, *given, *tcp, *nccl_memory;
-    bool real_clock;
+    bool real_clock, stops;
 };
 
 /* Writes the card. */

@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """A small training job on CUDA's and NCCL's own interfaces, by ctypes: what `maquette run --all` and `maquette capture` are held against.
 
-usage: job.py KIND [--tp N] [--pp N] [--steps N] [--ids] [--tell] [--along] [--grow] [--poll] ; KIND: dp, zero, tp, pp, ep, 3d
+usage: job.py KIND [--tp N] [--pp N] [--steps N] [--ids] [--tell] [--along] [--objects] [--grow] [--poll] ; KIND: dp, zero, tp, pp, ep, 3d
 
 Communicators: one of all ranks, whose id comes over torch.distributed's store; the axes are split off it (ncclCommSplit), in
 Megatron-LM's order of ranks (tp, dp, pp), or with --ids each group has an id of its own from the store, as PyTorch's have, and there is
 a group of all tensor-parallel ranks of all stages. A step is products by cuBLAS, which differ from stage to stage, and the collectives of its kind.
 --tell has everybody tell everybody what its stage is, as objects are gathered: the longest of all, then all of them.
 --along has stages tell each other how much they compute, one after the other and back, as shapes are along a pipeline; who hears nothing fails.
+--objects has rank 0 broadcast an object, gather one of each and scatter what follows from them, through device memory, as PyTorch does.
 --grow allocates until the device has no more.
 --poll asks whether a step is done until it is, instead of waiting for it.
 """
@@ -19,7 +20,8 @@ import time
 sys.path.insert(0, os.path.dirname(os.path.realpath(__file__)))
 from rank import Store, options  # noqa: E402
 
-I32, F32, SUM, MAX, NOT_READY = 2, 7, 0, 2, 600
+U8, I32, I64, F32, SUM, MAX, NOT_READY = 1, 2, 4, 7, 0, 2, 600
+TO_DEVICE, TO_HOST = 1, 2
 rt, nccl, blas = (ctypes.CDLL(name) for name in ("libcudart.so.13", "libnccl.so.2", "libcublas.so.13"))
 P, S, I = ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int
 
@@ -38,6 +40,8 @@ blas.cublasSgemm_v2.argtypes = [P, I, I, I, I, I, P, P, I, P, I, P, P, I]
 rt.cudaMalloc.argtypes = rt.cudaMallocHost.argtypes = [ctypes.POINTER(P), S]
 rt.cudaStreamSynchronize.argtypes = rt.cudaStreamCreate.argtypes = rt.cudaEventQuery.argtypes = rt.cudaFree.argtypes = [P]
 rt.cudaEventRecord.argtypes = [P, P]
+rt.cudaMemcpy.argtypes = [P, P, S, I]
+nccl.ncclBroadcast.argtypes = [P, P, S, I, I, P, P]
 
 
 def good(result):
@@ -72,6 +76,8 @@ class Job:
         self.model = group(self.d, self.p * tp + self.t, tp * pp) if o.ids else None
         if o.tell:
             self.tell()
+        if o.objects:
+            self.objects()
         self.extra = self.along() if o.along else 0
         self.buffers = [self.buffer((16 << 20) * (1 + i) + self.p * 4096) for i in range(3)]
 
@@ -129,6 +135,49 @@ class Job:
         word.value = n
         good(nccl.ncclSend(ctypes.byref(word), 1, I32, peer, self.pipe, self.stream))
         good(rt.cudaStreamSynchronize(self.stream))
+
+    def on_device(self, data):
+        at = self.buffer(max(len(data), 1))
+        good(rt.cudaMemcpy(at, data, len(data), TO_DEVICE))
+        return at
+
+    @staticmethod
+    def on_host(at, size):
+        data = ctypes.create_string_buffer(size)
+        good(rt.cudaMemcpy(data, at, size, TO_HOST))
+        return data.raw
+
+    def broadcast(self, text):
+        """Its length, and then itself: who has not been told the length cannot read it."""
+        size = self.on_device(len(text).to_bytes(8, "little"))
+        good(nccl.ncclBroadcast(size, size, 1, I64, 0, self.all, self.stream))
+        n = int.from_bytes(self.on_host(size, 8), "little")
+        assert n, "the length of an object is not known"
+        whole = self.on_device(text.ljust(n))
+        good(nccl.ncclBroadcast(whole, whole, n, U8, 0, self.all, self.stream))
+        return self.on_host(whole, n)
+
+    def objects(self):
+        said = self.broadcast(b"folder of rank 0" if self.rank == 0 else b"")
+        assert said == b"folder of rank 0", said
+        mine, scattered = self.on_device(b"plan %6d" % (self.rank // 2)), self.on_device(b"?" * 12)
+        parts = [self.on_device(b"?" * 11) for _ in range(self.world)] if self.rank == 0 else []
+        good(nccl.ncclGroupStart())
+        if self.rank:
+            good(nccl.ncclSend(mine, 11, U8, 0, self.all, self.stream))
+        for peer in range(1, len(parts)):
+            good(nccl.ncclRecv(parts[peer], 11, U8, peer, self.all, self.stream))
+        good(nccl.ncclGroupEnd())
+        plans = [self.on_host(part, 11) for part in parts[1:]]
+        assert all(plan.startswith(b"plan ") for plan in plans), plans
+        good(nccl.ncclGroupStart())
+        for peer in range(1, len(parts)):
+            good(nccl.ncclSend(self.on_device(b"of all %5d" % len(plans)), 12, U8, peer, self.all, self.stream))
+        if self.rank:
+            good(nccl.ncclRecv(scattered, 12, U8, 0, self.all, self.stream))
+        good(nccl.ncclGroupEnd())
+        back = self.on_host(scattered, 12)
+        assert self.rank == 0 or back == b"of all %5d" % (self.world - 1), back
 
     @staticmethod
     def buffer(size):
@@ -226,7 +275,7 @@ class Job:
 
 
 def main():
-    o = options(tp=1, pp=1, steps=3, ids=False, tell=False, along=False, grow=False, poll=False)
+    o = options(tp=1, pp=1, steps=3, ids=False, tell=False, along=False, objects=False, grow=False, poll=False)
     job = Job(o)
     step = getattr(job, {"3d": "pp"}.get(o.kind, o.kind) + "_step")
     for _ in range(o.steps):

@@ -38,6 +38,10 @@ enum maq_status maq_report_launch_json(char **out, const struct maq_launch *s, c
     maq_json_text(document.root, "device", s->device);
     MAQ_JSON_INTS(document.root, {"world", s->world}, {"ranks_per_node", s->per_node}, {"status", s->status},
                   {"store_requests", s->store_requests}, {"store_keys_invented", s->invented});
+    struct maq_json first = maq_json_list(document.root, "ran_first");
+    for (uint32_t i = 0; i < s->n_first; i++)
+        maq_json_int(maq_json_item(first), "rank", s->first[i]);
+    maq_json_int(document.root, "kept_ranks", s->n_kept);
     struct maq_json ranks = maq_json_list(document.root, "ranks");
     for (uint32_t i = 0; i < s->n_ranks; i++)
         put_rank(ranks, &s->rank[i]);

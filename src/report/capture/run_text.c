@@ -10,7 +10,8 @@
 #include "report/words.h"
 
 #define LABEL 14
-#define ROWS 8 /* operators that are listed */
+#define ROWS 8  /* operators that are listed */
+#define NAMED 8 /* ranks, in a line */
 
 static const char *share_name(size_t provider)
 {
@@ -152,6 +153,26 @@ static void put_operators(struct maq_page *page, const struct maq_launch *s)
     maq_arena_fini(&arena);
 }
 
+/* Ranks whose words the program read. */
+static void put_first(struct maq_page *page, const struct maq_launch *s)
+{
+    if (s->n_first == 0 && s->n_kept == 0)
+        return;
+    maq_page_putf(page, MAQ_INK_PLAIN, "%-*s", LABEL, "read");
+    if (s->n_first > 0)
+        maq_page_putf(page, MAQ_INK_PLAIN, "what rank%s", s->n_first > 1 ? "s" : "");
+    for (uint32_t i = 0; i < s->n_first && i < NAMED; i++)
+        maq_page_putf(page, MAQ_INK_PLAIN, "%s %u", i > 0 ? "," : "", s->first[i]);
+    if (s->n_first > NAMED)
+        maq_page_putf(page, MAQ_INK_PLAIN, " and %u more", s->n_first - NAMED);
+    if (s->n_first > 0)
+        maq_page_putf(page, MAQ_INK_PLAIN, " said, which ran first%s", s->n_kept > 0 ? "; and " : "");
+    if (s->n_kept > 0)
+        maq_page_putf(page, MAQ_INK_PLAIN, "what %u rank%s said in an earlier run", s->n_kept,
+                      s->n_kept > 1 ? "s" : "");
+    maq_page_putf(page, MAQ_INK_PLAIN, "\n");
+}
+
 enum maq_status maq_report_launch_text(char **out, const struct maq_launch *s, const struct maq_report_opts *opts,
                                        struct maq_diag *diag)
 {
@@ -172,6 +193,7 @@ enum maq_status maq_report_launch_text(char **out, const struct maq_launch *s, c
     if (s->store_requests > 0)
         maq_page_putf(&page, MAQ_INK_PLAIN, "%-*s%s requests, %u keys made up for ranks that are not there\n", LABEL,
                       "store", maq_words_integer(a, (int64_t)s->store_requests), s->invented);
+    put_first(&page, s);
     put_operators(&page, s);
     return maq_page_finish(out, &page, diag);
 }
