@@ -5,8 +5,8 @@
  * In a host program: the other ranks of a process group of torch.distributed with the backend gloo.
  *
  * gloo keeps a TCP connection between each two ranks of a group. maquette's store gives it an address for a rank that is not there by
- * which connect() knows it (link.h). The connection then is a real one, over the loopback, from the process to itself: gloo may
- * set its options and wait for it. What gloo writes into it is read here, within the call; answers go into the other end, all
+ * which connect() knows it (link.h). The connection then is a real one, over the loopback, of the socket with itself: gloo may
+ * set its options and wait for it. What gloo writes into it is read here, within the call; answers are written into it, all
  * but their data, which recv() puts where gloo wants it.
  *
  * First gloo writes 8 bytes, by which the other side knows the pair (here the rank's own number); then messages of 48 bytes, six numbers
@@ -45,7 +45,7 @@ static_assert(sizeof(struct message) == 48, "as gloo writes it");
 
 struct vg_gloo_pair {
     struct vg_gloo_ends ends;
-    int other; /* the other end of the connection */
+    int other; /* the other end of the connection: mostly the socket itself */
     bool named, broken;
     size_t out_bytes, in_bytes;          /* bytes of the messages that are under way, to us and from us */
     struct message out, in;              /* these messages */
@@ -337,20 +337,40 @@ static int other_end(int fd)
     }
 }
 
+/*
+ * A socket that connects to its own address is connected to itself (RFC 9293, 3.5: both ends open at once): one descriptor for each peer,
+ * where there may be thousands. false: the program has given it an address of its own.
+ */
+static bool connect_to_itself(int fd)
+{
+    struct sockaddr_in own = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t bytes = sizeof own;
+    return bind(fd, (struct sockaddr *)&own, sizeof own) == 0 &&
+           getsockname(fd, (struct sockaddr *)&own, &bytes) == 0 &&
+           (vg_libc_connect(fd, (struct sockaddr *)&own, sizeof own) == 0 || errno == EINPROGRESS);
+}
+
+static bool connect_here(int fd)
+{
+    return listen_here() &&
+           (vg_libc_connect(fd, (const struct sockaddr *)&listens, sizeof listens) == 0 || errno == EINPROGRESS);
+}
+
 static int make_pair(int fd, const struct maq_gloo_peer *peer)
 {
-    struct vg_gloo_pair *pair = listen_here() ? calloc(1, sizeof *pair) : NULL;
-    if (!pair ||
-        (vg_libc_connect(fd, (const struct sockaddr *)&listens, sizeof listens) != 0 && errno != EINPROGRESS)) {
+    struct vg_gloo_pair *pair = calloc(1, sizeof *pair);
+    bool itself = pair && connect_to_itself(fd);
+    if (!pair || (!itself && !connect_here(fd))) {
         free(pair);
         errno = ECONNREFUSED;
         return -1;
     }
     int yes = 1; /* the message behind another does not wait for that one's acknowledgement */
-    *pair = (struct vg_gloo_pair){.ends.peer = *peer, .other = other_end(fd)};
+    *pair = (struct vg_gloo_pair){.ends.peer = *peer, .other = itself ? fd : other_end(fd)};
+    vg_allow_descriptors(fd);
     (void)setsockopt(pair->other, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
     if (pair->other < 0 || !join_group(peer->group)) {
-        if (pair->other >= 0)
+        if (pair->other >= 0 && !itself)
             (void)vg_libc_close(pair->other);
         free(pair);
         return -1;
@@ -384,7 +404,8 @@ void vg_gloo_close(int fd)
             pair->first = answer->next;
             drop(answer);
         }
-        (void)vg_libc_close(pair->other);
+        if (pair->other != fd)
+            (void)vg_libc_close(pair->other);
         leave_group(pair->ends.peer.group);
         free(pair);
     }
