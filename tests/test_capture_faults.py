@@ -70,6 +70,17 @@ def mended(s):
         assert not (s.path / "job.mqt.slices").exists()
 
 
+def out_of_time(s):
+    """--timeout is of the whole: what runs is ended, and the same command goes on with what is done."""
+    slow = s.path / "slow"
+    slow.write_text("100")
+    job = ("--world", 2, "--libraries", "none", "--", "sh", "-c", 'sleep $(cat slow); exec "$@"', "sh", *RANK)
+    code, _, err = s.run("capture", "-o", "job.mqt", "--timeout", 1, *job)
+    assert code == 5 and "MAQ1685" in err and "pass 0 was not done in 1 s: 0 of 1 slices" in err, (code, err)
+    slow.write_text("0")
+    assert s.capture("--timeout", 100, *job)["stable"]
+
+
 def elsewhere(s):
     """A program that changes its folder leaves its trace where it belongs."""
     found = s.capture("--world", 2, "--libraries", "none", "--", "sh", "-c", 'cd / && exec "$@"', "sh", *RANK)
@@ -93,7 +104,7 @@ def same_for_jobs(s):
         assert (s.path / f"a.mqt{suffix}").read_bytes() == (s.path / f"b.mqt{suffix}").read_bytes(), suffix
 
 
-CASES = [resumes, other_job, failing, mended, elsewhere, never, same_for_jobs]
+CASES = [resumes, other_job, failing, mended, out_of_time, elsewhere, never, same_for_jobs]
 
 if __name__ == "__main__":
     sys.exit(run_cases(CASES))

@@ -22,7 +22,7 @@ def truth(world, *kind):
         options = ("--world", world, "--memory", "4GiB")
         code, out, err = s.run("run", "--all", "--trace", "all", "--json", "--output", "all.json", *options, "--", *JOB, *kind)
         assert code == 0, err
-        found = s.capture("--keep", *options, "--", *JOB, *kind)
+        found = s.capture("--keep", "--slices", world, *options, "--", *JOB, *kind)
         want = [(s.path / f"all/rank-{r}.trace").read_bytes() for r in range(world)]
         got = s.last_traces(world)
         assert [r for r in range(world) if want[r] != got[r]] == [], "traces of these ranks differ"

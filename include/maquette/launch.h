@@ -34,6 +34,7 @@ struct maq_launch_progress {
     const char *phase; /* "rank 4095", "pass 1: rank 17", "verifying rank 203" */
     uint32_t done, of; /* slices; 0 of 0 = one program runs */
     double seconds;    /* since the beginning */
+    double left_s;     /* about, of these slices: by what those before took; 0 = not known */
 };
 
 struct maq_launch_opts {
@@ -60,7 +61,8 @@ struct maq_launch_opts {
         *kept; /* maq_launch_run(): folder that keeps what ranks said that ran first; NULL = the user's cache, "none" */
     const char *memory;                /* of a device, with its unit: "80 GB"; NULL = as the catalogue says */
     double timeout_s;                  /* of wall time, for one program; 0 = none */
-    uint32_t jobs;                     /* slices at a time; 0 = 1 */
+    double whole_s;                    /* of wall time, for all programs together; 0 = none */
+    uint32_t jobs;                     /* slices at a time; 0 = 2 */
     const volatile sig_atomic_t *stop; /* not 0: end; it is the signal that the program gets. NULL = never */
     void (*progress)(void *context, const struct maq_launch_progress *at); /* NULL = not told */
     void *context;
@@ -167,14 +169,15 @@ MAQ_API enum maq_status maq_launch_run(struct maq_launch **out, const struct maq
                                        struct maq_diag *diag);
 
 struct maq_launch_capture_opts {
-    uint32_t size;              /* set by MAQ_LAUNCH_CAPTURE_OPTS_INIT */
-    struct maq_launch_opts run; /* rank, all and trace are ignored; timeout_s, of a slice, is 600 where it is 0 */
+    uint32_t size; /* set by MAQ_LAUNCH_CAPTURE_OPTS_INIT */
+    struct maq_launch_opts
+        run; /* rank, all and trace are ignored; timeout_s, of a slice, is 600 where it is 0; whole_s is of all */
     const char *path;        /* of the .mqt file; PATH.slices/ holds finished slices, PATH.peers what ranks exchange */
     uint32_t tp, cp, ep, pp; /* hints: sizes of the axes; 0 = unknown */
-    uint32_t slices;         /* most ranks that are probed at first; 0 = 24. In a smaller world all ranks are probed */
-    uint32_t verify;         /* ranks that are checked at the end; 0 = none */
-    bool keep;               /* PATH.slices/ stays, with the traces of all slices */
-    bool every_pass;         /* also run slices again whose inputs have not changed */
+    uint32_t slices; /* most ranks that are probed at first: all of a smaller world; 0 = 24, and all of up to 8 */
+    uint32_t verify; /* ranks that are checked at the end; 0 = none */
+    bool keep;       /* PATH.slices/ stays, with the traces of all slices */
+    bool every_pass; /* also run slices again whose inputs have not changed */
 };
 #define MAQ_LAUNCH_CAPTURE_OPTS_INIT                                                                                   \
     {                                                                                                                  \

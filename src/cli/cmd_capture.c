@@ -26,9 +26,10 @@ static const struct cli_option options[] = {
     [OPT_CP] = {"--cp", CLI_VALUE, "N", "of the context axis", NULL, NULL},
     [OPT_EP] = {"--ep", CLI_VALUE, "N", "of the expert axis", NULL, NULL},
     [OPT_PP] = {"--pp", CLI_VALUE, "N", "of the pipeline axis", NULL, NULL},
-    [OPT_SLICES] = {"--slices", CLI_VALUE, "N", "ranks that are probed at first, at most (24)", NULL, NULL},
+    [OPT_SLICES] = {"--slices", CLI_VALUE, "N", "ranks that are probed at first, at most (24; all of a world of 8)",
+                    NULL, NULL},
     [OPT_VERIFY] = {"--verify", CLI_VALUE, "N", "ranks at random that are checked at the end (2)", NULL, NULL},
-    [OPT_JOBS] = {"--jobs", CLI_VALUE, "N", "slices that run at the same time (1)", NULL, NULL},
+    [OPT_JOBS] = {"--jobs", CLI_VALUE, "N", "slices that run at the same time (2)", NULL, NULL},
     [OPT_EXPLAIN] = {"--explain", CLI_FLAG, NULL, "list every slice, why it was run and what came of it", NULL, NULL},
     [OPT_KEEP] = {"--keep", CLI_FLAG, NULL, "leave the slices' traces and outputs in JOB.mqt.slices", NULL, NULL},
     [OPT_EVERY_PASS] = {"--every-pass", CLI_FLAG, NULL,
@@ -46,7 +47,7 @@ static enum maq_status read_options(struct cli *cli, struct maq_launch_capture_o
         {&o->tp, OPT_TP, 1, 1u << 20, 0},         {&o->cp, OPT_CP, 1, 1u << 20, 0},
         {&o->ep, OPT_EP, 1, 1u << 20, 0},         {&o->pp, OPT_PP, 1, 1u << 20, 0},
         {&o->slices, OPT_SLICES, 2, 1u << 20, 0}, {&o->verify, OPT_VERIFY, 0, 1024, 2},
-        {&o->run.jobs, OPT_JOBS, 1, 64, 1},
+        {&o->run.jobs, OPT_JOBS, 1, 64, 2},
     };
     if (cli->n_before > 0)
         return cli_usage(cli, MAQ_CODE_CLI_ARGUMENT, "maquette capture [OPTION...] -- PROGRAM ARGUMENT...",
@@ -56,6 +57,8 @@ static enum maq_status read_options(struct cli *cli, struct maq_launch_capture_o
     enum maq_status status = cli_launch_opts(&o->run, cli, false);
     for (size_t i = 0; i < CLI_COUNT(counts) && status == MAQ_OK; i++)
         status = cli_count(cli, counts[i].to, counts[i].option, counts[i].least, counts[i].most, counts[i].otherwise);
+    o->run.whole_s = o->run.timeout_s; /* of a slice: the default */
+    o->run.timeout_s = 0;
     o->path = cli->values[OPT_WRITE];
     o->keep = cli->values[OPT_KEEP] != NULL;
     o->every_pass = cli->values[OPT_EVERY_PASS] != NULL;

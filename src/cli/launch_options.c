@@ -20,7 +20,10 @@ const char *const cli_clocks[] = {"virtual", "real", NULL};
 static void on_progress(void *context, const struct maq_launch_progress *at)
 {
     struct cli *cli = context;
-    if (at->of > 0)
+    if (at->of > 0 && at->left_s > 0)
+        cli_progress(cli, "%s, %u of %u slices, %.0f s, about %.0f s left in it", at->phase, at->done, at->of,
+                     at->seconds, at->left_s);
+    else if (at->of > 0)
         cli_progress(cli, "%s, %u of %u slices, %.0f s", at->phase, at->done, at->of, at->seconds);
     else
         cli_progress(cli, "%s, %.0f s", at->phase, at->seconds);

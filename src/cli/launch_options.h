@@ -41,7 +41,7 @@ extern const char *const cli_generations[], *const cli_clocks[];
     [CLI_LAUNCH_NCCL_MEMORY] = {"--nccl-memory", CLI_VALUE, "rule|none|FILE", "device memory of communicators: by NCCL's rule, not counted, or a profile of what it was seen to take (rule)", NULL, NULL}, \
     [CLI_LAUNCH_MEASURED] = {"--measured", CLI_VALUE, "FILE", "look costs up in FILE first, kernels that `maquette profile` measured", NULL, NULL}, \
     [CLI_LAUNCH_KERNELS] = {"--kernels", CLI_VALUE, "FILE.csv", "times of the program's own kernels: name,ns or name,grid,ns", NULL, NULL}, \
-    [CLI_LAUNCH_TIMEOUT] = {"--timeout", CLI_VALUE, "SECONDS", "wall time after which a program is ended (none)", NULL, NULL}, \
+    [CLI_LAUNCH_TIMEOUT] = {"--timeout", CLI_VALUE, "SECONDS", "wall time after which it is ended, of a capture the whole (none)", NULL, NULL}, \
     [CLI_LAUNCH_JSON] = {"--json", CLI_FLAG, NULL, "the report as JSON", NULL, NULL},                                  \
     [CLI_LAUNCH_OUTPUT] = {"--output", CLI_VALUE, "FILE", "write the report to FILE, not to standard error", NULL, NULL}
 /* clang-format on */

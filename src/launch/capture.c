@@ -32,8 +32,9 @@
 #include "maquette/replay.h"
 
 #define SLICES_DEFAULT 24u
-#define HINTED_MAX 64u /* probes on axes that are hinted at, where --slices says nothing */
-#define STAGES_MAX 32u /* that all run */
+#define WHOLE_DEFAULT 8u /* ranks of a world that is probed whole, where --slices says nothing */
+#define HINTED_MAX 64u   /* probes on axes that are hinted at, where --slices says nothing */
+#define STAGES_MAX 32u   /* that all run */
 #define TIMEOUT_DEFAULT_S 600
 #define PASSES_MAX 6u /* passes over all probes in which the same ranks contribute something new */
 #define NAMED_MAX 6u  /* of them, in a message */
@@ -127,7 +128,7 @@ static bool choose_probes(struct capture *c)
 {
     uint32_t world = c->room.world, most = c->opts->slices ? c->opts->slices : SLICES_DEFAULT;
     bool fine = true;
-    if (world <= most) {
+    if (world <= (c->opts->slices ? most : WHOLE_DEFAULT)) {
         for (uint32_t r = 0; r < world && fine; r++)
             fine = choose(c, world, r, "all of a small world");
         return fine;

@@ -26,6 +26,8 @@ static void on_report(void *user, short events)
     live->lost = !maq_child_finish(&live->program, &live->end);
     live->runs = false;
     live->ended_s = maq_workspace_age(live->room);
+    live->room->ended_wall_s += live->ended_s - live->began_s;
+    live->room->n_ended++;
     maq_price_server_close(&live->port);
 }
 
@@ -137,6 +139,29 @@ static bool look_at_clocks(struct maq_workspace *room, struct maq_live *const *l
     return stop != 0;
 }
 
+/* All of the command's time is over: what runs is ended. */
+static bool out_of_time(const struct maq_workspace *room, struct maq_live *const *live, uint32_t n)
+{
+    bool over = room->opts->whole_s > 0 && maq_workspace_age(room) > room->opts->whole_s;
+    for (uint32_t i = 0; i < n && over; i++)
+        if (live[i]->runs)
+            hurry(live[i], SIGTERM);
+    return over;
+}
+
+/* Slices that are left take as long as those before did, as many at a time as run now; less what these have done. */
+static double left_of(const struct maq_workspace *room, struct maq_live *const *live, uint32_t n,
+                      const struct maq_launch_progress *at)
+{
+    double ran = 0;
+    if (room->n_ended == 0 || at->of <= at->done || n == 0)
+        return 0;
+    for (uint32_t i = 0; i < n; i++)
+        ran += live[i]->runs ? maq_workspace_age(room) - live[i]->began_s : 0;
+    double each = room->ended_wall_s / room->n_ended, left = (each * (at->of - at->done) - ran) / n;
+    return left > 1 ? left : 1;
+}
+
 static bool goes_on(struct maq_live *const *live, uint32_t n, bool all)
 {
     uint32_t run = 0;
@@ -156,17 +181,23 @@ enum maq_status maq_workspace_serve(struct maq_workspace *room, struct maq_live 
                                     const struct maq_launch_progress *at, struct maq_diag *diag)
 {
     const struct maq_launch_opts *o = room->opts;
-    bool stopped = false;
+    bool stopped = false, asked = true;
     while (goes_on(live, n, all || stopped)) {
         maq_loop_turn(&room->loop, TURN_MS);
         tick(live, n);
-        stopped = look_at_clocks(room, live, n);
+        asked = look_at_clocks(room, live, n);
+        stopped = asked || out_of_time(room, live, n);
         if (o->progress) {
             struct maq_launch_progress p = *at;
             p.seconds = maq_workspace_age(room);
+            p.left_s = left_of(room, live, n, at);
             o->progress(o->context, &p);
         }
     }
+    if (stopped && !asked)
+        return maq_diag_fail(MAQ_LIMIT, diag, MAQ_CODE_LAUNCH_TIMEOUT, (struct maq_span){0},
+                             "the same command goes on where it ended; --timeout sets the limit",
+                             "%s was not done in %g s: %u of %u slices", at->phase, o->whole_s, at->done, at->of);
     return stopped ? maq_diag_fail(MAQ_LIMIT, diag, MAQ_CODE_LAUNCH_TIMEOUT, (struct maq_span){0}, NULL,
                                    "the program was ended on request")
                    : MAQ_OK;

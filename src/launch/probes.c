@@ -20,6 +20,7 @@
 #include "launch/private_folder.h"
 
 #define JOBS_MAX 64u
+#define JOBS_DEFAULT 2u
 #define FAILED "failed" /* in the work folder: its capture ended because a program failed */
 
 /* ---- the work folder ---- */
@@ -362,7 +363,7 @@ enum maq_status maq_probes_run(struct maq_probes *s, struct maq_probe *const *wh
         return MAQ_NO_MEMORY;
     p->slices = s;
     p->phase = phase;
-    p->jobs = jobs == 0 ? 1 : jobs < JOBS_MAX ? jobs : JOBS_MAX;
+    p->jobs = jobs == 0 ? JOBS_DEFAULT : jobs < JOBS_MAX ? jobs : JOBS_MAX;
     p->of = n;
     p->peers = maq_arena_printf(&s->room->arena, "%s/p%u.peers", s->folder, s->pass);
     enum maq_status status = p->peers ? maq_contributions_write(&s->said, p->peers, diag) : MAQ_NO_MEMORY;

@@ -35,6 +35,8 @@ struct maq_workspace {
     struct maq_loop loop;
     struct maq_price_server asks;
     double began_s;
+    double ended_wall_s; /* of programs that ended, added up */
+    uint32_t n_ended;
 };
 
 /* Opens everything that the first program needs. *room is to be closed (maq_workspace_close()) in any case. */

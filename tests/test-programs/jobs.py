@@ -62,7 +62,7 @@ def truth(live, program, prepare=None, **job):
             if prepare:
                 prepare(j.folder)
             ranks = j.all()
-            found = j.capture("--jobs", 2)
+            found = j.capture("--slices", j.world)
             assert found["stable"] and found["probed_ranks"] == j.world, {k: v for k, v in found.items() if k != "slices"}
             assert (j.folder / "job.mqt").read_bytes() == (j.folder / "truth.mqt").read_bytes(), "another job than all ranks at once"
             for rank, x in j.emulate(live).items():
