@@ -74,9 +74,11 @@
   };
   /* The headline and the tables first: charts are drawn one in a frame. What a newer answer overtakes is not drawn. */
   let drawings = [];
+  const left = () => { document.documentElement.dataset.drawing = String(drawings.length); };
   maq.later = draw => {
     if (drawings.push(draw) === 1)
       requestAnimationFrame(drawNext);
+    left();
   };
   const drawNext = () => setTimeout(() => {
     const draw = drawings.shift();
@@ -86,7 +88,7 @@
       requestAnimationFrame(drawNext);
     else
       maq.forget();
-    document.documentElement.dataset.drawing = String(drawings.length);
+    left();
   });
   const place = (into, page) => {
     const head = page.querySelector('header'), main = page.querySelector('main');
