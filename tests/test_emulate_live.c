@@ -151,7 +151,7 @@ static void hybrid(struct world *w, const uint32_t *live, uint32_t n, const char
             l[i].slow = edit.factor;
         assert_int_equal(pthread_create(&l[i].thread, NULL, run_live, &l[i]), 0);
     }
-    assert_int_equal(maq_replay_live(&part, w->capture, live, n, &meet, &opts, w->diag), MAQ_OK);
+    assert_int_equal(maq_replay_live(&part, w->capture, live, n, &meet, NULL, &opts, w->diag), MAQ_OK);
     for (uint32_t i = 0; i < n; i++) {
         pthread_join(l[i].thread, NULL);
         assert_int_equal(l[i].end, full->end_ns[live[i]]);
@@ -212,8 +212,8 @@ static void *stop_soon(void *user)
     return NULL;
 }
 
-/* A live rank that never comes: the replay ends when it is stopped. */
-static void test_stopped(void **state)
+/* A live rank that never comes: the replay ends when it is stopped, or when it hears that the rank has ended. */
+static void never_comes(bool ended)
 {
     char path[] = "/tmp/maq-meet-XXXXXX";
     uint32_t live[1] = {0};
@@ -221,22 +221,40 @@ static void test_stopped(void **state)
     struct maq_meet meet;
     struct maq_replay *out = NULL;
     pthread_t stopper;
+    atomic_bool flag;
+    atomic_init(&flag, ended);
     open_world(&w, &jobs[0]);
     close(mkstemp(path));
     unlink(path);
     assert_int_equal(maq_meet_create(path, &(struct maq_meet_opts){.world = w.n, .n_slots = 64}), 0);
     assert_int_equal(maq_meet_open(&meet, path), 0);
-    pthread_create(&stopper, NULL, stop_soon, &meet);
-    assert_int_equal(maq_replay_live(&out, w.capture, live, 1, &meet, NULL, w.diag), MAQ_NO);
+    if (!ended)
+        pthread_create(&stopper, NULL, stop_soon, &meet);
+    assert_int_equal(maq_replay_live(&out, w.capture, live, 1, &meet, &flag, NULL, w.diag), MAQ_NO);
     assert_null(out);
-    pthread_join(stopper, NULL);
+    if (!ended)
+        pthread_join(stopper, NULL);
+    assert_int_equal(maq_meet_stopped(&meet), !ended);
     maq_meet_close(&meet);
     unlink(path);
     close_world(&w);
 }
 
+static void test_stopped(void **state)
+{
+    (void)state;
+    never_comes(false);
+}
+
+static void test_ended(void **state)
+{
+    (void)state;
+    never_comes(true);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_hybrid), cmocka_unit_test(test_stopped)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_hybrid), cmocka_unit_test(test_stopped),
+                                       cmocka_unit_test(test_ended)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -28,7 +28,6 @@
 #include "replay/live.h"
 
 #define LIVE_MAX 256u
-#define GRACE_S 30.0 /* for the replay to come to its end after the live ranks did */
 
 struct emulation {
     const struct maq_launch_emulate_opts *opts;
@@ -266,7 +265,7 @@ struct others {
     struct maq_diag *diag; /* its own: a thread */
     struct maq_replay *replay;
     enum maq_status status;
-    atomic_bool done;
+    atomic_bool live_ended, done;
 };
 
 static void *play(void *user)
@@ -275,8 +274,8 @@ static void *play(void *user)
     struct maq_replay_opts opts = MAQ_REPLAY_OPTS_INIT;
     opts.edit = o->e->edits;
     opts.n_edits = o->e->n_edits;
-    o->status =
-        maq_replay_live(&o->replay, o->e->job, o->e->opts->rank, o->e->opts->n_ranks, &o->e->meet, &opts, o->diag);
+    o->status = maq_replay_live(&o->replay, o->e->job, o->e->opts->rank, o->e->opts->n_ranks, &o->e->meet,
+                                &o->live_ended, &opts, o->diag);
     if (o->status != MAQ_OK)
         maq_meet_stop(&o->e->meet); /* live ranks would wait for ever */
     atomic_store(&o->done, true);
@@ -318,10 +317,11 @@ static enum maq_status play_together(struct emulation *e, struct maq_diag *diag)
         return maq_no_memory(diag, "an emulation");
     }
     enum maq_status status = maq_workspace_serve(&e->room, e->list, e->n, true, &at, diag);
-    double until = maq_workspace_age(&e->room) + (status == MAQ_OK && all_well(e) ? GRACE_S : 0);
-    while (!atomic_load(&others.done) && maq_workspace_age(&e->room) < until)
+    if (status != MAQ_OK || !all_well(e))
+        maq_meet_stop(&e->meet);
+    atomic_store(&others.live_ended, true);
+    while (!atomic_load(&others.done))
         maq_loop_turn(&e->room.loop, 10);
-    maq_meet_stop(&e->meet);
     pthread_join(thread, NULL);
     take_words(diag, others.diag);
     maq_diag_free(others.diag);

@@ -29,6 +29,7 @@ struct pending {
 struct live {
     struct maq_engine e;
     struct maq_meet *meet;
+    const atomic_bool *ended; /* all live ranks have; NULL = they do not */
     struct pending *pending;
     uint32_t n, room;
     bool failed;
@@ -141,12 +142,14 @@ static uint32_t others(const struct maq_engine *e)
     return n;
 }
 
-/* Runs until all replayed ranks have ended or cannot go on; false: stopped. */
+/* Runs until all replayed ranks have ended or cannot go on; false: stopped, or they wait for who comes no more. */
 static bool play(struct live *l)
 {
     uint32_t all = others(&l->e);
     for (;;) {
         uint32_t bell = maq_meet_bell(l->meet);
+        bool ended =
+            l->ended && atomic_load(l->ended); /* before it is looked who has come: then nobody is overlooked */
         maq_engine_run(&l->e);
         if (l->e.n_ended == all)
             return true;
@@ -156,7 +159,7 @@ static bool play(struct live *l)
             continue;
         if (l->n == 0)
             return true; /* replayed ranks wait for each other: a deadlock, or one of them failed */
-        if (!maq_meet_sleep(l->meet, bell))
+        if (ended || !maq_meet_sleep(l->meet, bell))
             return false;
     }
 }
@@ -178,13 +181,13 @@ static enum maq_status open_live(struct live *l, struct maq_setup *setup, const 
 }
 
 enum maq_status maq_replay_live(struct maq_replay **out, const struct maq_capture *capture, const uint32_t *live,
-                                uint32_t n_live, struct maq_meet *meet, const struct maq_replay_opts *opts,
-                                struct maq_diag *diag)
+                                uint32_t n_live, struct maq_meet *meet, const atomic_bool *ended,
+                                const struct maq_replay_opts *opts, struct maq_diag *diag)
 {
     static const struct maq_replay_opts none = MAQ_REPLAY_OPTS_INIT;
     struct maq_arena arena;
     struct maq_setup setup = {0};
-    struct live l = {.meet = meet};
+    struct live l = {.meet = meet, .ended = ended};
     maq_arena_init(&arena, 0);
     l.e = (struct maq_engine){
         .capture = capture, .opts = opts ? opts : &none, .arena = &arena, .diag = diag, .world = capture->world};
