@@ -97,7 +97,7 @@ struct maq_peers_entry {
  * A small collective or message reads a part of each contribution: READS is followed by n words, where that part begins and how long it
  * is, and then runs of places (the first, and the hash of what each of them gave, as above), up to the place `root`.
  *
- * UNSAID: the program read what another rank was to say, and nobody has said it.
+ * TAINTED_READ: the program read what another rank was to say, and nobody has said it.
  */
 enum maq_given_kind {
     MAQ_GIVEN_HEAD = 1,
@@ -106,7 +106,7 @@ enum maq_given_kind {
     MAQ_GIVEN_READS,  /* of the first on a channel; rank: the own place; result: bytes of a contribution */
     MAQ_GIVEN_KEY,  /* of the store; channel: hash of the key; result: hash of the value that it was given, 0 = none */
     MAQ_GIVEN_KEYS, /* all keys were listed */
-    MAQ_GIVEN_UNSAID /* rank: of the job, MAQ_REC_NONE = not known; root: its place among n; seq: enum maq_rec_coll, MAQ_REC_NONE = a
+    MAQ_GIVEN_TAINTED_READ /* rank: of the job, MAQ_REC_NONE = not known; root: its place among n; seq: enum maq_rec_coll, MAQ_REC_NONE = a
                         message; result: which call of that kind; steady: 1 = the program ended there */
 };
 enum maq_given_steady {

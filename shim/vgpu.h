@@ -129,9 +129,9 @@ bool vg_mem_true(const void *p, uint64_t bytes);
 /* Makes zeros of what the host does not know of these bytes of device memory, which are real (vg_mem_touch()). */
 void vg_mem_blank(void *p, uint64_t bytes);
 
-/* --- what nobody has said. core/unsaid.c --------------------------------------------------------------------------------- */
+/* --- bytes that nobody has said. core/taint.c ---------------------------------------------------------------------------- */
 /* What a rank that did not run was to say: a collective or message that one rank alone brings something to. */
-struct vg_unsaid {
+struct vg_taint {
     uint64_t channel, call; /* call: of its kind on its communicator, from 0 */
     uint64_t bytes;
     uint32_t rank;     /* of the job; MAQ_REC_NONE: not known */
@@ -140,14 +140,15 @@ struct vg_unsaid {
     bool zeros;        /* the buffer holds zeros instead, and not what was there */
 };
 /* They were to lie at p, where something else does. */
-void vg_unsaid_at(const void *p, const struct vg_unsaid *what);
+void vg_taint_mark(const void *p, const struct vg_taint *what);
 /* Something else has been written there. */
-void vg_unsaid_over(const void *p, uint64_t bytes);
+void vg_taint_clear(const void *p, uint64_t bytes);
 /* A copy, or a number made of it. */
-void vg_unsaid_copied(const void *to, const void *from, uint64_t bytes);
-/* The host reads these bytes of device memory; or what is unsaid, wherever it is. nccl/unsaid.c */
-void vg_unsaid_read(const void *p, uint64_t bytes);
-void vg_unsaid_read_now(const struct vg_unsaid *what);
+void vg_taint_copy(const void *to, const void *from, uint64_t bytes);
+/* The host reads these bytes of device memory. */
+void vg_taint_read(const void *p, uint64_t bytes);
+/* The host reads what nobody has said, wherever it is: the program ends there, or is warned. nccl/tainted_read.c */
+void vg_tainted_read(const struct vg_taint *what);
 
 /* --- the trace. core/recorder.c ----------------------------------------------------------------------------------------- */
 void vg_record(struct maq_rec rec, const void *payload); /* payload: rec.bytes bytes, or NULL */

@@ -19,7 +19,7 @@
 #include <jansson.h>
 
 #include "cli/ui/handler.h"
-#include "cli/ui/parts.h"
+#include "cli/ui/internal.h"
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 #define TOKEN "0123456789abcdef"
@@ -343,16 +343,16 @@ static void the_job_file_has_the_options(void **state)
 
 static void words_are_quoted_for_a_shell(void **state)
 {
-    struct ui_question q;
+    struct ui_command q;
     char why[256];
     static const char body[] = "{\"command\":\"train\",\"document\":\"a\",\"options\":{\"cluster\":\"h100-sxm:8 x 2, "
                                "rail 400G\",\"name\":\"it's $(x)\"}}";
-    assert_true(ui_question_read(&q, str(body), why));
+    assert_true(ui_command_read(&q, str(body), why));
     char *line = ui_command_line(&q, "my job.yaml");
     assert_string_equal(line,
                         "maquette train 'my job.yaml' --cluster 'h100-sxm:8 x 2, rail 400G' --name 'it'\\''s $(x)'");
     free(line);
-    ui_question_free(&q);
+    ui_command_free(&q);
 }
 
 static void what_changed_is_compared(void **state)

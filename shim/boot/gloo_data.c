@@ -252,7 +252,7 @@ static bool told(struct vg_gloo_answer *answer, uint64_t channel, uint32_t seq, 
  * Nobody has said what is asked for. Which rank was to: of a broadcast rank 0 most likely, since who sends is one between the root and this
  * one in gloo's tree; once that has run to its end and was not it, the one who sends. Groups that are not of all ranks have names alone.
  */
-static void unsaid(const struct vg_gloo_answer *answer, uint32_t kind, uint32_t place)
+static void tainted_read(const struct vg_gloo_answer *answer, uint32_t kind, uint32_t place)
 {
     const struct vg_hooks *device = vg_device_beside();
     uint32_t n = answer->ends.peer.n;
@@ -261,14 +261,14 @@ static void unsaid(const struct vg_gloo_answer *answer, uint32_t kind, uint32_t 
     bool of_all = n == device->card()->world && answer->ends.me == device->card()->rank;
     if (kind == MAQ_REC_BROADCAST && of_all && answer->ends.me != 0 && !device->ran(0))
         place = 0; /* where it waits for this rank, it is not asked for */
-    device->unsaid(&(struct vg_unsaid){.channel = answer->call->channel,
-                                       .call = answer->call->number,
-                                       .bytes = answer->bytes,
-                                       .rank = of_all ? place : MAQ_REC_NONE,
-                                       .place = place != MAQ_REC_NONE ? place : answer->ends.peer.rank,
-                                       .n = n,
-                                       .kind = kind,
-                                       .zeros = answer->with == VG_GLOO_ZEROS});
+    device->tainted_read(&(struct vg_taint){.channel = answer->call->channel,
+                                            .call = answer->call->number,
+                                            .bytes = answer->bytes,
+                                            .rank = of_all ? place : MAQ_REC_NONE,
+                                            .place = place != MAQ_REC_NONE ? place : answer->ends.peer.rank,
+                                            .n = n,
+                                            .kind = kind,
+                                            .zeros = answer->with == VG_GLOO_ZEROS});
 }
 
 /* What a rank put into a gather, or is taken to have put in. Where that is less than is asked for the rest is zeros: as below. */
@@ -282,7 +282,7 @@ static bool told_gather(struct vg_gloo_answer *answer)
                             : NULL;
     bool first = place == (answer->ends.me == 0 ? 1 : 0); /* the others are taken to follow it: it alone is asked for */
     if (first ? who != place || !found : !found)
-        unsaid(answer, MAQ_REC_GATHER, first ? place : MAQ_REC_NONE);
+        tainted_read(answer, MAQ_REC_GATHER, first ? place : MAQ_REC_NONE);
     return found && bytes > 0 && bytes <= answer->bytes && copied(answer, found, bytes);
 }
 
@@ -355,7 +355,7 @@ bool vg_gloo_find(struct vg_gloo_answer *answer)
     case BROADCAST:
         if (!told(answer, call->channel, 0, 0)) {
             answer->with = VG_GLOO_KEPT;
-            unsaid(answer, MAQ_REC_BROADCAST, answer->ends.peer.rank);
+            tainted_read(answer, MAQ_REC_BROADCAST, answer->ends.peer.rank);
         }
         return true;
     case GATHER:
@@ -364,7 +364,7 @@ bool vg_gloo_find(struct vg_gloo_answer *answer)
     default:
         if (!told(answer, channel_to(call, answer->ends.me), (uint32_t)answer->index, answer->ends.peer.rank) &&
             !told_as_others(answer))
-            unsaid(answer, call->kind == SCATTER ? MAQ_REC_SCATTER : MAQ_REC_NONE, answer->ends.peer.rank);
+            tainted_read(answer, call->kind == SCATTER ? MAQ_REC_SCATTER : MAQ_REC_NONE, answer->ends.peer.rank);
         return true;
     }
 }

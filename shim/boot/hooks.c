@@ -20,5 +20,5 @@ const struct vg_hooks maquette_vgpu_hooks = {
     .near = vg_contribution_near,
     .ran = vg_ran,
     .waits = vg_waits,
-    .unsaid = vg_unsaid_read_now,
+    .tainted_read = vg_tainted_read,
 };

@@ -22,7 +22,7 @@ struct vg_hooks {
     const void *(*near)(uint64_t channel, uint32_t seq, uint32_t *rank, uint64_t *bytes);
     bool (*ran)(uint32_t rank);
     bool (*waits)(uint32_t rank);
-    void (*unsaid)(const struct vg_unsaid *what); /* it is read now */
+    void (*tainted_read)(const struct vg_taint *what); /* it is read now */
 };
 
 VG_EXPORT extern const struct vg_hooks maquette_vgpu_hooks;

@@ -473,7 +473,7 @@ void vg_mem_told(const void *p, uint64_t bytes)
     struct vg_mem *mem = vg_mem_at(p);
     if (mem != NULL && bytes > 0) {
         uint64_t from = (uintptr_t)p - mem->base, to = from + bytes;
-        vg_unsaid_over(p, bytes);
+        vg_taint_clear(p, bytes);
         forget(mem, from, to);
         uint32_t i = range_after(mem, from);
         const bool joins = i > 0 && mem->known[i - 1].to == from; /* neighbours become one */

@@ -96,7 +96,7 @@ static void read_back(void *to, const void *from, uint64_t bytes, const struct s
     uint64_t offset = (uintptr_t)from - side->a.base;
     bool known = vg_mem_true(from, bytes) && vg_mem_touch(from, bytes);
     if (known) {
-        vg_unsaid_read(from, bytes);
+        vg_taint_read(from, bytes);
         memmove(to, from, bytes);
     } else if (!vg_oracle(to, bytes, side->a.id, offset)) {
         memset(to, 0, bytes);
@@ -123,7 +123,7 @@ static void move(void *to, const void *from, uint64_t bytes, const struct side *
         memmove(to, from, bytes);
         vg_mem_told(to, bytes);
         if (f->device)
-            vg_unsaid_copied(to, from, bytes);
+            vg_taint_copy(to, from, bytes);
     } else {
         written(to, bytes);
     }

@@ -189,5 +189,5 @@ void vg_fold_end(const struct vg_fold *fold)
     memcpy(fold->out, fold->bytes == 8 ? (const void *)&fold->value : (const void *)&narrow, fold->bytes);
     vg_mem_told(fold->out, fold->bytes);
     for (unsigned i = 0; i < 2 && fold->in[i]; i++)
-        vg_unsaid_copied(fold->out, fold->in[i], fold->in_bytes);
+        vg_taint_copy(fold->out, fold->in[i], fold->in_bytes);
 }

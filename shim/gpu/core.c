@@ -124,10 +124,10 @@ void vg_mem_written(const void *p, uint64_t bytes)
 }
 
 /* Only memory of the host is looked at, which it may read at any time. */
-void vg_unsaid_at(const void *p, const struct vg_unsaid *what)
+void vg_taint_mark(const void *p, const struct vg_taint *what)
 {
     (void)p;
-    vg_unsaid_read_now(what);
+    vg_tainted_read(what);
 }
 
 /* --- a group --------------------------------------------------------------------------------------------------------------- */

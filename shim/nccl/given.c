@@ -59,10 +59,10 @@ void vg_given_lookup(uint64_t channel, uint32_t seq, uint32_t rank, const void *
             NULL);
 }
 
-void vg_given_unsaid(const struct vg_unsaid *u, bool stops)
+void vg_given_tainted_read(const struct vg_taint *u, bool stops)
 {
     if (wanted())
-        put(&(struct maq_given){.kind = MAQ_GIVEN_UNSAID,
+        put(&(struct maq_given){.kind = MAQ_GIVEN_TAINTED_READ,
                                 .channel = u->channel,
                                 .seq = u->kind,
                                 .rank = u->rank,

@@ -114,7 +114,7 @@ bool vg_ran(uint32_t rank);
 bool vg_waits(uint32_t rank);
 /* What was looked up, for maquette; given.c. */
 void vg_given_lookup(uint64_t channel, uint32_t seq, uint32_t rank, const void *found, uint64_t bytes);
-void vg_given_unsaid(const struct vg_unsaid *u, bool stops);
+void vg_given_tainted_read(const struct vg_taint *u, bool stops);
 void vg_given_exchange(const struct vg_exchange *x, const void *all, const unsigned char *have,
                        enum maq_given_steady steady);
 /* What a collective reads of each place, in the order of places. Those that follow each other and give the same are one run. */

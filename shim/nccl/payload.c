@@ -90,7 +90,7 @@ struct source {
     bool asked;                /* somebody else may have brought something */
     const unsigned char *last; /* that was known; NULL: none yet */
     struct vg_reads reads;
-    struct vg_unsaid unsaid; /* by one who alone speaks; .bytes 0: nothing is */
+    struct vg_taint taint; /* by one who alone speaks; .bytes 0: nothing is */
 };
 
 static bool of_integers(const struct vg_meeting *m)
@@ -219,20 +219,20 @@ static void transpose(struct source *s, uint64_t bytes)
 }
 
 /* Who was to say it, and where. */
-static struct vg_unsaid unsaid_by(const struct source *s, uint64_t bytes)
+static struct vg_taint taint_of(const struct source *s, uint64_t bytes)
 {
     const struct vg_comm *comm = s->comm;
     bool message = is_message(s->m);
     uint32_t place = s->m->rec.arg, all = comm->n == vg_card()->world && comm->me == vg_card()->rank;
-    return (struct vg_unsaid){.channel = channel_of(s->m),
-                              .call = s->m->b,
-                              .bytes = bytes,
-                              .place = place,
-                              .n = comm->n,
-                              .rank = comm->members && place < comm->n ? comm->members[place]
-                                      : all                            ? place
-                                                                       : MAQ_REC_NONE,
-                              .kind = message ? MAQ_REC_NONE : MAQ_REC_COLL_KIND(s->m->rec.id)};
+    return (struct vg_taint){.channel = channel_of(s->m),
+                             .call = s->m->b,
+                             .bytes = bytes,
+                             .place = place,
+                             .n = comm->n,
+                             .rank = comm->members && place < comm->n ? comm->members[place]
+                                     : all                            ? place
+                                                                      : MAQ_REC_NONE,
+                             .kind = message ? MAQ_REC_NONE : MAQ_REC_COLL_KIND(s->m->rec.id)};
 }
 
 /* What one alone brought; the buffer stays as it is where nobody knows. */
@@ -243,7 +243,7 @@ static void take(struct source *s, uint32_t whose, const unsigned char *p, uint6
     if (p)
         memmove(s->m->out, p + at, bytes);
     else if (of_integers(s->m) && !s->m->supposed)
-        s->unsaid = unsaid_by(s, bytes);
+        s->taint = taint_of(s, bytes);
 }
 
 static void collect(struct source *s)
@@ -380,8 +380,8 @@ void vg_payload_begin(struct vg_meeting *m, const void *in, void *out)
         struct source s = {.m = m, .comm = comm, .bytes = bytes};
         finish(&s);
         tell(m);
-        if (s.unsaid.bytes > 0)
-            vg_unsaid_at(m->out, &s.unsaid);
+        if (s.taint.bytes > 0)
+            vg_taint_mark(m->out, &s.taint);
     } else if (m->in || m->out) {
         remember(m);
     }
@@ -409,7 +409,7 @@ void vg_payload_get(struct maq_meet *meet, struct maq_meet_slot *slot, const str
         struct source s = {.m = m, .comm = comm, .meet = meet, .slot = slot, .bytes = vg_payload_bytes(m)};
         finish(&s);
         tell(m);
-        if (s.unsaid.bytes > 0)
-            vg_unsaid_at(m->out, &s.unsaid);
+        if (s.taint.bytes > 0)
+            vg_taint_mark(m->out, &s.taint);
     }
 }

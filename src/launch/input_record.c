@@ -216,7 +216,7 @@ static bool same_entry(const char *bytes, size_t n, size_t *at, struct keys *key
     }
     case MAQ_GIVEN_LOOKUP:
         return same_lookup(&g, said);
-    case MAQ_GIVEN_UNSAID: /* what was read there is in the entry before it */
+    case MAQ_GIVEN_TAINTED_READ: /* what was read there is in the entry before it */
         return true;
     case MAQ_GIVEN_KEYS:
         keys->listed = true;
@@ -267,7 +267,7 @@ uint32_t maq_input_record_stopped(const char *path)
         if (words && (n - at) / sizeof(uint64_t) < g.n)
             break;
         at += words ? g.n * sizeof(uint64_t) : 0;
-        if (g.kind == MAQ_GIVEN_UNSAID && g.steady)
+        if (g.kind == MAQ_GIVEN_TAINTED_READ && g.steady)
             rank = g.rank;
     }
     free(bytes);

@@ -19,7 +19,7 @@ enum maq_status maq_input_record_add_store(const char *path, const struct maq_st
 /* Whether all look-ups in the file would have the same results in a settled table. false where that is not known. */
 bool maq_input_record_same(const char *path, const struct maq_contributions *said, uint32_t rank);
 
-/* The rank whose words a program ended for (shim/nccl/unsaid.c); MAQ_REC_NONE: it ended by itself. */
+/* The rank whose words a program ended for (shim/nccl/tainted_read.c); MAQ_REC_NONE: it ended by itself. */
 uint32_t maq_input_record_stopped(const char *path);
 
 #endif

@@ -3,7 +3,7 @@
  * run.c - maq_launch_run(): a program as one rank of many, or as all ranks of a small job.
  *
  * A rank that runs alone gets from exchanges and the store what the others would have contributed, as far as that can be known
- * (docs/capture.md); where its program reads what only another rank can say, that rank runs first (forerun.h). All ranks at once meet in a shared segment (shim/meet.h) without replayed peers: the reference, at small
+ * (docs/capture.md); where its program reads what only another rank can say, that rank runs first (prerequisites.h). All ranks at once meet in a shared segment (shim/meet.h) without replayed peers: the reference, at small
  * scale.
  */
 #include <errno.h>
@@ -16,7 +16,7 @@
 #include "base/check.h"
 #include "base/text.h"
 #include "launch/codes.h"
-#include "launch/forerun.h"
+#include "launch/prerequisites.h"
 #include "launch/private_folder.h"
 #include "launch/result.h"
 #include "shim/meet.h"
@@ -82,7 +82,7 @@ void maq_launch_free(struct maq_launch *launch)
 struct run {
     struct maq_workspace room;
     struct maq_store store;
-    struct maq_forerun before;
+    struct maq_prerequisites before;
     struct maq_live *live;
     struct maq_live **list;
     uint32_t n;
@@ -142,12 +142,12 @@ static bool looks_ahead(const struct run *r)
 /* One rank, and before it those that it needs. */
 static enum maq_status run_ahead(struct run *r, struct maq_diag *diag)
 {
-    struct maq_forerun *f = &r->before;
+    struct maq_prerequisites *f = &r->before;
     const char *trace = trace_of(r, r->room.opts->rank);
     if (!trace)
         return MAQ_NO_MEMORY;
-    MAQ_TRY(maq_forerun_open(f, &r->room, r->room.opts->kept, diag));
-    enum maq_status status = maq_forerun_run(f, r->room.opts->rank, trace, diag);
+    MAQ_TRY(maq_prerequisites_open(f, &r->room, r->room.opts->kept, diag));
+    enum maq_status status = maq_prerequisites_run(f, r->room.opts->rank, trace, diag);
     if (f->live.room) {
         r->live[0] = f->live;
         f->live = (struct maq_live){.room = NULL};
@@ -230,7 +230,7 @@ enum maq_status maq_launch_run(struct maq_launch **out, const struct maq_launch_
             maq_live_end(&r.live[i]);
     maq_store_close(&r.store);
     if (r.before.room)
-        maq_forerun_close(&r.before);
+        maq_prerequisites_close(&r.before);
     maq_workspace_close(&r.room);
     if (r.box && (status == MAQ_OK || (status == MAQ_LIMIT && r.box->launch.asked)))
         *out = &r.box->launch;

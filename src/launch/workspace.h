@@ -57,7 +57,7 @@ struct maq_live_opts {
     const char *peers, *meet, *output; /* NULL = none; output: the program's own streams */
     const char *waits;                 /* of peers, on a real GPU; NULL = none */
     const char *given;                 /* file for its input record (input_record.h); NULL = none */
-    bool stops;                        /* it ends where it reads what another rank was to say (forerun.h) */
+    bool stops;                        /* it ends where it reads what another rank was to say (prerequisites.h) */
 };
 
 struct maq_live {

@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/ui/parts.h"
+#include "cli/ui/internal.h"
 #include "maquette/report_diff.h"
 
 /* What is said of a call, as `--json` says it. */
@@ -75,7 +75,7 @@ static void put_settings(json_t *answer, const struct maq_loaded_job *job)
     free(lines);
 }
 
-char *ui_answer(const struct ui *ui, const struct ui_question *q, const struct cli_call_opts *opts)
+char *ui_answer(const struct ui *ui, const struct ui_command *q, const struct cli_call_opts *opts)
 {
     struct cli_call_opts own = *opts;
     struct cli_called *called = NULL;
@@ -104,7 +104,7 @@ char *ui_answer(const struct ui *ui, const struct ui_question *q, const struct c
     return text;
 }
 
-void ui_job_file(struct ui_response *out, const struct ui *ui, const struct ui_question *q)
+void ui_job_file(struct ui_response *out, const struct ui *ui, const struct ui_command *q)
 {
     const struct cli_call_opts opts = {.document = q->document ? q->document : ""};
     struct cli_called *called = NULL;

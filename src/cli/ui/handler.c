@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/ui/parts.h"
+#include "cli/ui/internal.h"
 
 struct ui *ui_new(const struct ui_opts *opts)
 {
@@ -54,16 +54,16 @@ static void page(struct ui *ui, struct ui_response *out)
 /* What is done with a question. */
 enum asked { ANSWER, RUN, JOB_FILE };
 
-static void answer(struct ui *ui, struct ui_response *out, const struct ui_question *q)
+static void answer(struct ui *ui, struct ui_response *out, const struct ui_command *q)
 {
     ui_respond(out, 200, "application/json", ui_answer(ui, q, &(const struct cli_call_opts){.columns = 0}));
 }
 
 static void question(struct ui *ui, struct ui_response *out, struct maq_str body, enum asked asked)
 {
-    struct ui_question q;
+    struct ui_command q;
     char why[256];
-    if (!ui_question_read(&q, body, why)) {
+    if (!ui_command_read(&q, body, why)) {
         ui_refuse(out, 400, why);
         return;
     }
@@ -76,7 +76,7 @@ static void question(struct ui *ui, struct ui_response *out, struct maq_str body
         ui_run_begin(ui, out, &q);
     else
         answer(ui, out, &q);
-    ui_question_free(&q);
+    ui_command_free(&q);
 }
 
 void ui_handle(struct ui *ui, struct ui_response *out, const struct ui_request *request)

@@ -22,7 +22,7 @@
 #define MAQ_CLI_UI_HANDLER_H
 
 #include "cli/call.h"
-#include "cli/ui/message.h"
+#include "cli/ui/http_message.h"
 
 #define UI_BODY_MAX ((uint64_t)4 << 20)
 

@@ -8,7 +8,7 @@
 #ifndef MAQ_CLI_UI_HTTP_H
 #define MAQ_CLI_UI_HTTP_H
 
-#include "cli/ui/message.h"
+#include "cli/ui/http_message.h"
 
 #define UI_HTTP_ABI 1u
 #define UI_HTTP_ENTRY "maq_ui_http_open"

@@ -11,7 +11,7 @@
 
 #include "cli/cli.h"
 #include "cli/ui/assets.h"
-#include "cli/ui/parts.h"
+#include "cli/ui/internal.h"
 
 bool ui_page_policy(char *out, size_t size)
 {

@@ -10,7 +10,7 @@
 
 #include "cli/cli.h"
 #include "cli/ui/assets.h"
-#include "cli/ui/parts.h"
+#include "cli/ui/internal.h"
 
 static json_t *words_of(const char *const *words)
 {

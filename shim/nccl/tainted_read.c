@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * unsaid.c - the program reads what a rank that did not run was to say: maquette is told, and the user.
+ * tainted_read.c - the program reads what a rank that did not run was to say: maquette is told, and the user.
  *
  * In a host program: nothing; there everybody runs.
  *
  * Where the card says `stops 1` and that rank can be run, the program ends here, before it goes on with something that is not so: maquette
- * runs the rank, and then this one from its beginning (launch/forerun.h). Otherwise the program reads the guess, which is said by name on
+ * runs the rank, and then this one from its beginning (launch/prerequisites.h). Otherwise the program reads the guess, which is said by name on
  * standard error, before whatever the program makes of it.
  */
 #include <stdio.h>
@@ -23,7 +23,7 @@ static const char *what_it_is(uint32_t kind)
     return kind < sizeof names / sizeof *names && names[kind] ? names[kind] : "message";
 }
 
-static void say(const struct vg_unsaid *u)
+static void say(const struct vg_taint *u)
 {
     static unsigned said;
     char who[32] = "a rank", line[320];
@@ -43,13 +43,13 @@ static void say(const struct vg_unsaid *u)
         return;
 }
 
-void vg_unsaid_read_now(const struct vg_unsaid *u)
+void vg_tainted_read(const struct vg_taint *u)
 {
     const struct vg_card *card = vg_card();
     bool stops =
         card->stops && u->rank != MAQ_REC_NONE && u->rank != card->rank && !vg_ran(u->rank) && !vg_waits(u->rank);
     vg_lock();
-    vg_given_unsaid(u, stops);
+    vg_given_tainted_read(u, stops);
     if (stops) {
         vg_flush();
         _exit(MAQ_STOPPED_STATUS);

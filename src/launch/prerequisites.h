@@ -1,33 +1,33 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * forerun.h - forerunners: ranks that run before the one that was asked for, because its program reads what they say.
+ * prerequisites.h - ranks that run before the one that was asked for, because its program reads what they say.
  *
  * A rank that runs alone reads objects that others broadcast, scatter or send, and dies of a guess: Lightning's log folder, DeepSpeed's
- * checks, the plan of a distributed checkpoint. So the device ends the program where it reads such bytes (shim/nccl/unsaid.c); the rank that
+ * checks, the plan of a distributed checkpoint. So the device ends the program where it reads such bytes (shim/nccl/tainted_read.c); the rank that
  * was to say them is run, in the same way; and then the program runs again, from its beginning, with what was said. Ranks that wait for each
  * other are a cycle: who is waited for runs with guesses, and once more when what it looked up has changed since.
  *
  * What was said is kept in a file, so that the next run of the same command is at once. The file's name follows from the command line, the
  * machine, the working directory, and the size and time of every file that the command line names.
  */
-#ifndef MAQ_LAUNCH_FORERUN_H
-#define MAQ_LAUNCH_FORERUN_H
+#ifndef MAQ_LAUNCH_PREREQUISITES_H
+#define MAQ_LAUNCH_PREREQUISITES_H
 
 #include "launch/contributions.h"
 #include "launch/workspace.h"
 
-struct maq_forerunner {
+struct maq_prerequisite_rank {
     uint32_t rank;
     bool done; /* it was to say more, and would say the same if it ran again */
 };
 
-struct maq_forerun {
+struct maq_prerequisites {
     struct maq_workspace *room;
-    const char *kept;              /* the file; NULL = none is kept */
-    struct maq_contributions said; /* settled: from the file, and by ranks that ran */
-    struct maq_forerunner *ran;    /* ranks that ran here, but for the one that was asked for */
-    uint32_t n_ran, runs;          /* runs: of programs, the asked one's included */
-    uint32_t from_file;            /* ranks whose words are from the file */
+    const char *kept;                  /* the file; NULL = none is kept */
+    struct maq_contributions said;     /* settled: from the file, and by ranks that ran */
+    struct maq_prerequisite_rank *ran; /* ranks that ran here, but for the one that was asked for */
+    uint32_t n_ran, runs;              /* runs: of programs, the asked one's included */
+    uint32_t from_file;                /* ranks whose words are from the file */
     struct maq_live live;
     struct maq_store store;
     uint64_t store_requests; /* of the last program */
@@ -36,13 +36,14 @@ struct maq_forerun {
 };
 
 /* Reads the file, if it is there. `folder` keeps such files; NULL: the user's cache; "none": nothing is kept. */
-enum maq_status maq_forerun_open(struct maq_forerun *f, struct maq_workspace *room, const char *folder,
-                                 struct maq_diag *diag);
-void maq_forerun_close(struct maq_forerun *f);
+enum maq_status maq_prerequisites_open(struct maq_prerequisites *f, struct maq_workspace *room, const char *folder,
+                                       struct maq_diag *diag);
+void maq_prerequisites_close(struct maq_prerequisites *f);
 /*
  * Runs `rank`, its trace in `trace`, and before it who it waits for. f->live has its last run, which ended by itself or was ended: the
  * caller takes the result of it. What others said is kept.
  */
-enum maq_status maq_forerun_run(struct maq_forerun *f, uint32_t rank, const char *trace, struct maq_diag *diag);
+enum maq_status maq_prerequisites_run(struct maq_prerequisites *f, uint32_t rank, const char *trace,
+                                      struct maq_diag *diag);
 
 #endif

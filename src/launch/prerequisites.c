@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * forerun.c - a stack of ranks, each of which waits for what the one above it says; and the file that keeps what was said. See forerun.h.
+ * prerequisites.c - a stack of ranks, each of which waits for what the one above it says; and the file that keeps what was said. See prerequisites.h.
  */
-#include "launch/forerun.h"
+#include "launch/prerequisites.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -74,7 +74,7 @@ static bool make_folders(const char *path)
 }
 
 /* Where nothing can be kept, nothing is: the next run takes as long as this one. */
-static void choose_file(struct maq_forerun *f, const char *folder)
+static void choose_file(struct maq_prerequisites *f, const char *folder)
 {
     struct maq_arena *arena = &f->room->arena;
     const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
@@ -88,12 +88,12 @@ static void choose_file(struct maq_forerun *f, const char *folder)
         f->kept = maq_arena_printf(arena, "%s/run-%016llx.peers", folder, (unsigned long long)program_hash(f->room));
 }
 
-enum maq_status maq_forerun_open(struct maq_forerun *f, struct maq_workspace *room, const char *folder,
-                                 struct maq_diag *diag)
+enum maq_status maq_prerequisites_open(struct maq_prerequisites *f, struct maq_workspace *room, const char *folder,
+                                       struct maq_diag *diag)
 {
-    *f = (struct maq_forerun){.room = room, .store.server.fd = -1};
+    *f = (struct maq_prerequisites){.room = room, .store.server.fd = -1};
     maq_contributions_init(&f->said);
-    f->ran = MAQ_ARENA_NEW(&room->arena, struct maq_forerunner, RANKS_MAX + 1);
+    f->ran = MAQ_ARENA_NEW(&room->arena, struct maq_prerequisite_rank, RANKS_MAX + 1);
     if (!f->ran)
         return maq_no_memory(diag, "a run");
     choose_file(f, folder);
@@ -108,7 +108,7 @@ enum maq_status maq_forerun_open(struct maq_forerun *f, struct maq_workspace *ro
     return MAQ_OK;
 }
 
-void maq_forerun_close(struct maq_forerun *f)
+void maq_prerequisites_close(struct maq_prerequisites *f)
 {
     if (f->live.room)
         maq_live_end(&f->live);
@@ -125,7 +125,7 @@ static enum maq_status say_ran(struct maq_contributions *t, uint32_t rank, bool 
 }
 
 /* What was said before, without a rank's own words, and its new ones. */
-static enum maq_status take_words(struct maq_forerun *f, const struct waiting *w, struct maq_diag *diag)
+static enum maq_status take_words(struct maq_prerequisites *f, const struct waiting *w, struct maq_diag *diag)
 {
     struct maq_contributions now;
     maq_contributions_init(&now);
@@ -147,7 +147,7 @@ static enum maq_status take_words(struct maq_forerun *f, const struct waiting *w
 }
 
 /* Whether a rank that ran would say nothing else now: what it looked up was the same as it is now. */
-static bool would_repeat(const struct maq_forerun *f, uint32_t rank)
+static bool would_repeat(const struct maq_prerequisites *f, uint32_t rank)
 {
     char given[4096];
     int n = maq__snprintf(given, sizeof given, "%s/g%u", f->room->folder, rank);
@@ -155,7 +155,7 @@ static bool would_repeat(const struct maq_forerun *f, uint32_t rank)
 }
 
 /* The file that a program reads: all words, and who is not to be waited for: who has no more to say, and who waits himself. */
-static enum maq_status write_words(struct maq_forerun *f, const struct stack *stack, const char *path,
+static enum maq_status write_words(struct maq_prerequisites *f, const struct stack *stack, const char *path,
                                    struct maq_diag *diag)
 {
     struct maq_contributions t;
@@ -177,7 +177,7 @@ static enum maq_status write_words(struct maq_forerun *f, const struct stack *st
 
 /* ---- one program ---- */
 
-static enum maq_status start(struct maq_forerun *f, const struct stack *stack, const struct waiting *w,
+static enum maq_status start(struct maq_prerequisites *f, const struct stack *stack, const struct waiting *w,
                              struct maq_diag *diag)
 {
     const char *peers = maq_arena_printf(&f->room->arena, "%s/peers", f->room->folder);
@@ -206,7 +206,7 @@ static enum maq_status start(struct maq_forerun *f, const struct stack *stack, c
 }
 
 /* Runs the uppermost rank; *wants: the rank that it waits for, MAQ_REC_NONE: it ended. */
-static enum maq_status run_top(struct maq_forerun *f, struct stack *stack, uint32_t *wants, struct maq_diag *diag)
+static enum maq_status run_top(struct maq_prerequisites *f, struct stack *stack, uint32_t *wants, struct maq_diag *diag)
 {
     struct waiting *w = &stack->at[stack->n - 1];
     char phase[96];
@@ -231,7 +231,7 @@ static enum maq_status run_top(struct maq_forerun *f, struct stack *stack, uint3
     return MAQ_OK;
 }
 
-static enum maq_status push(struct maq_forerun *f, struct stack *stack, uint32_t rank, const char *trace,
+static enum maq_status push(struct maq_prerequisites *f, struct stack *stack, uint32_t rank, const char *trace,
                             struct maq_diag *diag)
 {
     struct maq_arena *arena = &f->room->arena;
@@ -247,7 +247,7 @@ static enum maq_status push(struct maq_forerun *f, struct stack *stack, uint32_t
 }
 
 /* The rank as one that ran; NULL: it has not. */
-static struct maq_forerunner *find(struct maq_forerun *f, uint32_t rank)
+static struct maq_prerequisite_rank *find(struct maq_prerequisites *f, uint32_t rank)
 {
     for (uint32_t i = 0; i < f->n_ran; i++)
         if (f->ran[i].rank == rank)
@@ -255,15 +255,15 @@ static struct maq_forerunner *find(struct maq_forerun *f, uint32_t rank)
     return NULL;
 }
 
-static void note_ran(struct maq_forerun *f, const struct waiting *w)
+static void note_ran(struct maq_prerequisites *f, const struct waiting *w)
 {
-    struct maq_forerunner *ran = find(f, w->rank);
+    struct maq_prerequisite_rank *ran = find(f, w->rank);
     if (!ran)
         ran = &f->ran[f->n_ran++];
-    *ran = (struct maq_forerunner){.rank = w->rank};
+    *ran = (struct maq_prerequisite_rank){.rank = w->rank};
 }
 
-static enum maq_status run_stack(struct maq_forerun *f, struct stack *stack, struct maq_diag *diag)
+static enum maq_status run_stack(struct maq_prerequisites *f, struct stack *stack, struct maq_diag *diag)
 {
     while (stack->n > 0) {
         struct waiting *top = &stack->at[stack->n - 1];
@@ -273,7 +273,7 @@ static enum maq_status run_stack(struct maq_forerun *f, struct stack *stack, str
         if (first && !waits)
             return MAQ_OK;
         MAQ_TRY(take_words(f, top, diag));
-        struct maq_forerunner *ran = waits ? find(f, wants) : NULL;
+        struct maq_prerequisite_rank *ran = waits ? find(f, wants) : NULL;
         if (ran && would_repeat(f, wants)) {
             ran->done = true;
             continue;
@@ -290,7 +290,7 @@ static enum maq_status run_stack(struct maq_forerun *f, struct stack *stack, str
 }
 
 /* Writes the file. One that cannot be written is no error: the next run takes as long as this one. */
-static enum maq_status keep(struct maq_forerun *f, struct maq_diag *diag)
+static enum maq_status keep(struct maq_prerequisites *f, struct maq_diag *diag)
 {
     for (uint32_t i = 0; i < f->n_ran; i++)
         MAQ_TRY(say_ran(&f->said, f->ran[i].rank, false, diag));
@@ -299,7 +299,8 @@ static enum maq_status keep(struct maq_forerun *f, struct maq_diag *diag)
     return MAQ_OK;
 }
 
-enum maq_status maq_forerun_run(struct maq_forerun *f, uint32_t rank, const char *trace, struct maq_diag *diag)
+enum maq_status maq_prerequisites_run(struct maq_prerequisites *f, uint32_t rank, const char *trace,
+                                      struct maq_diag *diag)
 {
     struct stack stack = {.n = 0};
     enum maq_status status = push(f, &stack, rank, trace, diag);

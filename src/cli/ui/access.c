@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * guard.c - who may ask.
+ * access.c - who may ask.
  *
  * A page on this machine is open to every other page in the same browser. What keeps them out, in the order of looking:
  *
@@ -16,7 +16,7 @@
 #include <string.h>
 
 #include "cli/cli.h"
-#include "cli/ui/parts.h"
+#include "cli/ui/internal.h"
 
 /* ---- texts ---- */
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* parts.h - what the files of this room share: the state of a server, and the parts that a response is made by. */
-#ifndef MAQ_CLI_UI_PARTS_H
-#define MAQ_CLI_UI_PARTS_H
+/* internal.h - what the files of this room share: the state of a server, and the parts that a response is made by. */
+#ifndef MAQ_CLI_UI_INTERNAL_H
+#define MAQ_CLI_UI_INTERNAL_H
 
 #include <jansson.h>
 
@@ -17,7 +17,7 @@ struct ui {
     char policy[512]; /* Content-Security-Policy of the page */
 };
 
-/* ---- messages. guard.c ---- */
+/* ---- messages. access.c ---- */
 
 bool ui_is(struct maq_str text, const char *word);
 /* The number of an address "/api/runs/12" behind `prefix`; 0: it is none. */
@@ -28,9 +28,9 @@ void ui_respond_json(struct ui_response *out, unsigned status, json_t *value); /
 /* {"message": ...} */
 void ui_refuse(struct ui_response *out, unsigned status, const char *message);
 
-/* ---- a question: a command, its job, its options. question.c ---- */
+/* ---- a question: a command, its job, its options. command.c ---- */
 
-struct ui_question {
+struct ui_command {
     const char *command;        /* static */
     char *document;             /* NULL where it is blank */
     const char *words[256 + 2]; /* of the command line; "-" stands for the document */
@@ -40,10 +40,10 @@ struct ui_question {
 };
 
 /* From a body. False: `why` says what is wrong with it. */
-bool ui_question_read(struct ui_question *q, struct maq_str body, char why[256]);
-void ui_question_free(struct ui_question *q);
+bool ui_command_read(struct ui_command *q, struct maq_str body, char why[256]);
+void ui_command_free(struct ui_command *q);
 /* As a person would write it, with `file` for the document; owned by the caller. NULL: out of memory. */
-char *ui_command_line(const struct ui_question *q, const char *file);
+char *ui_command_line(const struct ui_command *q, const char *file);
 
 /* The commands that may be asked, and whether one of them runs aside. */
 extern const char *const ui_commands[]; /* NULL-terminated */
@@ -54,9 +54,9 @@ bool ui_may_be_given(const struct cli_call_option *option);
 /* ---- answers. answer.c ---- */
 
 /* Calls the command. The answer as JSON, owned by the caller; NULL: out of memory. That of a wrong job is what is wrong with it. */
-char *ui_answer(const struct ui *ui, const struct ui_question *q, const struct cli_call_opts *opts);
+char *ui_answer(const struct ui *ui, const struct ui_command *q, const struct cli_call_opts *opts);
 /* The job of a question as a file, with its options laid over it; of serve there is none, whose options are on the command line alone. */
-void ui_job_file(struct ui_response *out, const struct ui *ui, const struct ui_question *q);
+void ui_job_file(struct ui_response *out, const struct ui *ui, const struct ui_command *q);
 /* What changed from one document to another. */
 void ui_diff(struct ui_response *out, struct maq_str body);
 
@@ -66,12 +66,12 @@ json_t *ui_session(const struct ui *ui); /* NULL: out of memory */
 char *ui_page(void);                     /* NULL: out of memory */
 bool ui_page_policy(char *out, size_t size);
 
-/* ---- runs. runs.c ---- */
+/* ---- runs. background_runs.c ---- */
 
 struct ui_runs *ui_runs_new(void);
 void ui_runs_free(struct ui_runs *runs);
 /* Takes the question where it begins. */
-void ui_run_begin(struct ui *ui, struct ui_response *out, struct ui_question *q);
+void ui_run_begin(struct ui *ui, struct ui_response *out, struct ui_command *q);
 void ui_run_look(struct ui *ui, struct ui_response *out, uint64_t id);
 void ui_run_stop(struct ui *ui, struct ui_response *out, uint64_t id);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* message.h - a request and its response, whoever carries them: a server (http.h), a test, a fuzzer. */
-#ifndef MAQ_CLI_UI_MESSAGE_H
-#define MAQ_CLI_UI_MESSAGE_H
+/* http_message.h - a request and its response, whoever carries them: a server (http.h), a test, a fuzzer. */
+#ifndef MAQ_CLI_UI_HTTP_MESSAGE_H
+#define MAQ_CLI_UI_HTTP_MESSAGE_H
 
 #include "maquette/diag.h"
 

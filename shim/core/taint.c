@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * unsaid.c - bytes in the program's buffers that a rank which did not run was to say, and nobody has: where they lie, until the host
+ * taint.c - bytes in the program's buffers that a rank which did not run was to say, and nobody has: where they lie, until the host
  * reads them.
  *
  * In a CUDA program: what a broadcast or a message brought.
@@ -16,7 +16,7 @@ enum { MARKS_MOST = 512 }; /* the oldest gives way: the host reads small results
 
 static struct mark {
     uintptr_t from, to;
-    struct vg_unsaid what;
+    struct vg_taint what;
 } marks[MARKS_MOST];
 static uint32_t n_marks;
 
@@ -26,7 +26,7 @@ static void drop(uint32_t i)
         marks[i] = marks[i + 1];
 }
 
-static void add(uintptr_t from, uintptr_t to, const struct vg_unsaid *what)
+static void add(uintptr_t from, uintptr_t to, const struct vg_taint *what)
 {
     if (n_marks == MARKS_MOST)
         drop(0);
@@ -38,7 +38,7 @@ static bool overlaps(const struct mark *mark, uintptr_t from, uint64_t bytes)
     return mark->from < from + bytes && from < mark->to;
 }
 
-void vg_unsaid_at(const void *p, const struct vg_unsaid *what)
+void vg_taint_mark(const void *p, const struct vg_taint *what)
 {
     struct vg_alloc a;
     uintptr_t from = (uintptr_t)p;
@@ -46,11 +46,11 @@ void vg_unsaid_at(const void *p, const struct vg_unsaid *what)
     if (vg_mem_find(p, &a) && maq_rec_on_device(a.kind))
         add(from, from + what->bytes, what);
     else
-        vg_unsaid_read_now(what);
+        vg_tainted_read(what);
     vg_unlock();
 }
 
-void vg_unsaid_over(const void *p, uint64_t bytes)
+void vg_taint_clear(const void *p, uint64_t bytes)
 {
     vg_lock();
     for (uint32_t i = 0; i < n_marks;)
@@ -61,29 +61,29 @@ void vg_unsaid_over(const void *p, uint64_t bytes)
     vg_unlock();
 }
 
-void vg_unsaid_copied(const void *to, const void *from, uint64_t bytes)
+void vg_taint_copy(const void *to, const void *from, uint64_t bytes)
 {
     vg_lock();
     for (uint32_t i = n_marks; i > 0; i--)
         if (overlaps(&marks[i - 1], (uintptr_t)from, bytes)) {
-            const struct vg_unsaid what = marks[i - 1].what;
+            const struct vg_taint what = marks[i - 1].what;
             add((uintptr_t)to, (uintptr_t)to + bytes, &what);
             break;
         }
     vg_unlock();
 }
 
-void vg_unsaid_read(const void *p, uint64_t bytes)
+void vg_taint_read(const void *p, uint64_t bytes)
 {
     vg_lock();
     for (uint32_t i = 0; i < n_marks;) {
-        struct vg_unsaid what = marks[i].what;
+        struct vg_taint what = marks[i].what;
         if (!overlaps(&marks[i], (uintptr_t)p, bytes)) {
             i++;
             continue;
         }
         drop(i);
-        vg_unsaid_read_now(&what);
+        vg_tainted_read(&what);
     }
     vg_unlock();
 }

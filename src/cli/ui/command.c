@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * question.c - what is asked: {"command": "train", "document": "model: ...", "options": {"tensor-model-parallel-size": "8", "explain": true}}
+ * command.c - what is asked: {"command": "train", "document": "model: ...", "options": {"tensor-model-parallel-size": "8", "explain": true}}
  * as the words of a command line.
  *
  * A document is a job file as `maquette train` reads it, options are those of the command line by their names. Nothing is interpreted here.
@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "cli/cli.h"
-#include "cli/ui/parts.h"
+#include "cli/ui/internal.h"
 
 #define VALUE_MAX 4096 /* bytes of an option's value */
 
@@ -52,7 +52,7 @@ static bool find_option(struct cli_call_option *out, const char *command, const 
     return false;
 }
 
-static const char *add_word(struct ui_question *q, char *word)
+static const char *add_word(struct ui_command *q, char *word)
 {
     if (!word || q->n_owned == CLI_COUNT(q->owned)) {
         free(word);
@@ -64,7 +64,7 @@ static const char *add_word(struct ui_question *q, char *word)
 }
 
 /* "--name" or "--name=value", with dashes as people write it. */
-static const char *add_option(struct ui_question *q, const char *name, const char *value)
+static const char *add_option(struct ui_command *q, const char *name, const char *value)
 {
     size_t size = strlen(name) + (value ? strlen(value) : 0) + 4;
     char *word = malloc(size);
@@ -76,14 +76,14 @@ static const char *add_option(struct ui_question *q, const char *name, const cha
     return add_word(q, word);
 }
 
-static const char *add_value(struct ui_question *q, const struct cli_call_option *option, const json_t *value)
+static const char *add_value(struct ui_command *q, const struct cli_call_option *option, const json_t *value)
 {
     if (!json_is_string(value) || json_string_length(value) > VALUE_MAX)
         return "the value of an option is a text of at most 4,096 bytes";
     return json_string_length(value) > 0 ? add_option(q, option->name, json_string_value(value)) : NULL;
 }
 
-static const char *read_option(struct ui_question *q, const char *name, const json_t *value)
+static const char *read_option(struct ui_command *q, const char *name, const json_t *value)
 {
     struct cli_call_option option;
     const char *why = NULL;
@@ -107,7 +107,7 @@ static bool is_blank(const char *text)
     return text[strspn(text, " \t\r\n")] == '\0';
 }
 
-static const char *read_members(struct ui_question *q, json_t *root)
+static const char *read_members(struct ui_command *q, json_t *root)
 {
     const char *command = NULL, *document = NULL, *why = NULL;
     json_t *options = NULL;
@@ -134,10 +134,10 @@ static const char *read_members(struct ui_question *q, json_t *root)
     return why;
 }
 
-bool ui_question_read(struct ui_question *q, struct maq_str body, char why[256])
+bool ui_command_read(struct ui_command *q, struct maq_str body, char why[256])
 {
     json_error_t error;
-    *q = (struct ui_question){.command = NULL};
+    *q = (struct ui_command){.command = NULL};
     json_t *root = json_loadb(body.ptr ? body.ptr : "", body.len, JSON_REJECT_DUPLICATES, &error);
     const char *fault = root ? read_members(q, root) : NULL;
     if (!root)
@@ -147,16 +147,16 @@ bool ui_question_read(struct ui_question *q, struct maq_str body, char why[256])
     json_decref(root);
     if (root && !fault)
         return true;
-    ui_question_free(q);
+    ui_command_free(q);
     return false;
 }
 
-void ui_question_free(struct ui_question *q)
+void ui_command_free(struct ui_command *q)
 {
     for (size_t i = 0; i < q->n_owned; i++)
         free(q->owned[i]);
     free(q->document);
-    *q = (struct ui_question){.command = NULL};
+    *q = (struct ui_command){.command = NULL};
 }
 
 /* ---- as a person would write it ---- */
@@ -178,7 +178,7 @@ static void put_word(FILE *out, const char *word)
     fputc('\'', out);
 }
 
-char *ui_command_line(const struct ui_question *q, const char *file)
+char *ui_command_line(const struct ui_command *q, const char *file)
 {
     char *text = NULL;
     size_t len = 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * runs.c - what takes long runs aside, one at a time: its page asks how far it is, and may ask for an end.
+ * background_runs.c - what takes long runs aside, one at a time: its page asks how far it is, and may ask for an end.
  *
  * A search uses every processor, so a second one beside it would only make both slower; it is refused until the first is over. The answer of the
  * last run is kept until the next begins, so that a page that was loaded again finds it.
@@ -10,7 +10,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "cli/ui/parts.h"
+#include "cli/ui/internal.h"
 
 struct ui_runs {
     pthread_mutex_t lock;
@@ -25,7 +25,7 @@ struct ui_runs {
     char *answer;   /* JSON, when it is over; NULL: out of memory */
     /* the thread's */
     const struct ui *ui;
-    struct ui_question question;
+    struct ui_command question;
 };
 
 struct ui_runs *ui_runs_new(void)
@@ -51,7 +51,7 @@ static void end_last(struct ui_runs *runs)
     if (runs->joinable)
         pthread_join(runs->thread, NULL);
     runs->joinable = false;
-    ui_question_free(&runs->question);
+    ui_command_free(&runs->question);
     free(runs->answer);
     runs->answer = NULL;
 }
@@ -100,7 +100,7 @@ static void tell_begun(struct ui_response *out, uint64_t id)
     ui_respond_json(out, 202, json_pack("{s:I}", "run", (json_int_t)id));
 }
 
-void ui_run_begin(struct ui *ui, struct ui_response *out, struct ui_question *q)
+void ui_run_begin(struct ui *ui, struct ui_response *out, struct ui_command *q)
 {
     struct ui_runs *runs = ui->runs;
     pthread_mutex_lock(&runs->lock);
@@ -112,7 +112,7 @@ void ui_run_begin(struct ui *ui, struct ui_response *out, struct ui_question *q)
     end_last(runs); /* its thread has nothing left to lock */
     runs->ui = ui;
     runs->question = *q;
-    *q = (struct ui_question){.command = NULL};
+    *q = (struct ui_command){.command = NULL};
     runs->stop = 0;
     runs->over = false;
     runs->line[0] = '\0';
