@@ -109,6 +109,8 @@ struct maq_validate_opts {
     uint32_t threads; /* 0 = one per core; the result does not depend on it */
     const struct maq_validate_filter *where;
     size_t n_where;
+    const char *cluster; /* collectives: the machine that ran, one-line form or a document; NULL = what each row says */
+    const char *collective; /* collectives: of a log of nccl-tests that does not say which test ran; NULL = unknown */
 };
 #define MAQ_VALIDATE_OPTS_INIT                                                                                         \
     {                                                                                                                  \

@@ -27,6 +27,8 @@ enum {
     OPT_BEFORE,
     OPT_AT,
     OPT_STRICT,
+    OPT_CLUSTER,
+    OPT_COLLECTIVE,
     OPT_HTML
 };
 
@@ -70,6 +72,12 @@ static const struct cli_option options[] = {
     [OPT_AT] = {"--layers-at", CLI_VALUE, "A-B[,C-D]",
                 "ranking: which entries of layer_partition are the model's layers", NULL, NULL},
     [OPT_STRICT] = CLI_OPTION_STRICT,
+    [OPT_CLUSTER] = {"--cluster", CLI_VALUE, "DEVICE:N x NODES, ...",
+                     "collectives: the machine that ran, in place of what the rows say; a log does not say its network",
+                     NULL, NULL},
+    [OPT_COLLECTIVE] =
+        {"--collective", CLI_VALUE, "NAME",
+         "collectives: what a log of nccl-tests measured that does not say it: all_reduce, alltoall, ...", NULL, NULL},
     [OPT_HTML] = CLI_OPTION_HTML,
     [OPT_OUTPUT] = {"--output", CLI_VALUE, "FILE", "write the report to FILE, not to standard output", NULL, NULL},
 };
@@ -129,6 +137,8 @@ static enum maq_status read_options(struct cli *cli, struct cli_validate_options
         .profile = cli->values[OPT_PROFILE],
         .sailor = cli->values[OPT_JUDGE] && strcmp(cli->values[OPT_JUDGE], "sailor") == 0,
     };
+    out->opts.cluster = cli->values[OPT_CLUSTER];
+    out->opts.collective = cli->values[OPT_COLLECTIVE];
     enum maq_status status = cli_can_write(cli, out->html);
     if (status == MAQ_OK)
         status = cli_count(cli, &out->opts.threads, OPT_THREADS, 0, MOST_THREADS, 0);
@@ -189,7 +199,7 @@ const struct cli_command cli_validate = {
         "size. `-` reads standard input. Rows that say too little are left out and counted. Exit status 1 when no row "
         "could be compared. docs/validate.md has the columns and the rules. WHAT is\n"
         "  train        training runs: every row becomes a job; what had to be guessed about it is listed with it\n"
-        "  collectives  nccl-tests results: time by message size, devices and network\n"
+        "  collectives  nccl-tests results, its log or a table: time by message size, devices and network\n"
         "  kernels      measured operators: a file or a folder of SYSTEM/OP__TABLE__FRAMEWORK__VERSION.csv[.gz]\n"
         "  plans        executed plans on GPUs of several kinds: a plan, a folder or a .tar.gz, with --profile DIR\n"
         "  ranking      plans of one job (--job), each with its measured step: how well they are ranked\n"
@@ -205,6 +215,7 @@ const struct cli_command cli_validate = {
     .examples = "  maquette validate train measured.csv\n"
                 "  maquette validate kernels tables/ --where device=h100-sxm --worst 10\n"
                 "  maquette validate collectives nccl.csv --where collective=all_reduce --worst 10\n"
+                "  maquette validate collectives all_reduce.log --cluster 'h100-sxm:8 x 2, rail 400G'\n"
                 "  maquette validate plans executed.tar.gz --profile sailor/ --worst 5\n"
                 "  maquette validate train measured.csv --where source=torchtitan --worst 5\n"
                 "  maquette validate ranking plans.csv --job job.yaml --worst 10\n"

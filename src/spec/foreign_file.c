@@ -29,7 +29,7 @@
     "`maquette graph` reads what Chakra's converter (chakra_trace_link, chakra_converter) makes of it, and traces of " \
     "torch.profiler as they are"
 #define PROFILE "`maquette graph`, `replay` and `risk fit` read such traces"
-#define TABLE "`maquette validate collectives` reads a table with the columns that docs/validate.md lists"
+#define TABLE "`maquette validate collectives` reads it, and a table with the columns that docs/validate.md lists"
 #define CLUSTER "a cluster is written as \"h100-sxm:8 x 4, nics 8 x 400G\", or as YAML: docs/clusters.md"
 #define NODE "`--cluster` takes it: the file of a node, or 'h100-sxm:8 x 4, topology FILE' (docs/clusters.md)"
 

@@ -69,7 +69,7 @@ struct maq_validate_opts maq__validate_opts(const struct maq_validate_opts *give
 
 /* ---- files ---- */
 
-enum maq_status maq__validate_read(char **text, size_t *len, const char *path, struct maq_diag *diag)
+enum maq_status maq__validate_bytes(char **text, size_t *len, const char *path, struct maq_diag *diag)
 {
     bool std_in = strcmp(path, "-") == 0;
     FILE *f = std_in ? stdin : fopen(path, "rb");
@@ -105,9 +105,6 @@ enum maq_status maq__validate_read(char **text, size_t *len, const char *path, s
                      "%s: over the limit of 64 MiB", path);
     else if (status == MAQ_NO_MEMORY)
         maq_diag_add(diag, MAQ_ERROR, MAQ_CODE_NO_MEMORY, (struct maq_span){0}, NULL, "no memory for %s", path);
-    else
-        status = maq_foreign_refuse(maq_foreign_bytes((struct maq_str){buf, n}), path, "a table", (struct maq_span){0},
-                                    diag);
     if (status != MAQ_OK) {
         free(buf);
         return status;
@@ -115,6 +112,18 @@ enum maq_status maq__validate_read(char **text, size_t *len, const char *path, s
     *text = buf;
     *len = n;
     return MAQ_OK;
+}
+
+enum maq_status maq__validate_read(char **text, size_t *len, const char *path, struct maq_diag *diag)
+{
+    MAQ_TRY(maq__validate_bytes(text, len, path, diag));
+    enum maq_status status = maq_foreign_refuse(maq_foreign_bytes((struct maq_str){*text, *len}), path, "a table",
+                                                (struct maq_span){0}, diag);
+    if (status != MAQ_OK) {
+        free(*text);
+        *text = NULL;
+    }
+    return status;
 }
 
 static enum maq_status unreadable(const char *path, const char *why, struct maq_diag *diag)

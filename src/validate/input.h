@@ -9,6 +9,8 @@
 #include "validate/csv.h"
 
 /* The bytes of a file, or of standard input for "-"; *text is owned by the caller (free()). */
+enum maq_status maq__validate_bytes(char **text, size_t *len, const char *path, struct maq_diag *diag);
+/* The same of a table: another tool's file is refused by name. */
 enum maq_status maq__validate_read(char **text, size_t *len, const char *path, struct maq_diag *diag);
 
 /* All of a file, unpacked where it is compressed (gzip), in the arena; at most MAQ_CSV_MAX_BYTES. */

@@ -25,6 +25,7 @@ bool maq__coll_point_near(const struct maq_coll_point *point);
 struct maq_coll_clusters {
     struct maq_arena *arena;
     struct maq_coll_machine *first;
+    struct maq_str given; /* the machine of every row, in place of what it says; empty = none */
 };
 
 /* Settings of a run that decide which algorithms there are. */

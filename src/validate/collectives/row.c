@@ -9,6 +9,8 @@
  *   interconnect prose, of which the parts about the network are read as those of training runs are (validate/train/cluster_text.c)
  *   notes        settings that change which mechanism runs: NVLS off, TCP sockets
  *
+ * Where the caller gives the machine (struct maq_coll_clusters), what a row says of device and network is not asked.
+ *
  * sendrecv of nccl-tests is a ring: every rank sends to the next one and receives from the one before.
  */
 #include "validate/collectives/row.h"
@@ -144,12 +146,16 @@ static const char *find_cluster(const struct maq_cluster **out, const struct maq
                    notes = maq__coll_cell(table, row, MAQ_COLL_COLUMN_notes);
     struct maq_buf b;
     maq_buf_init(&b, 1024);
-    maq_buf_addf(&b, "%s:%lld x %lld", device->name, (long long)per_node,
-                 (long long)((devices + per_node - 1) / per_node));
-    if (devices > per_node && 72 % per_node == 0 && maq__phrase_in(note, "*nvl72", NULL))
-        maq_buf_addf(&b, ", domain 72");
-    if (devices > per_node)
-        known = add_network(&b, note, notes, per_node);
+    if (clusters->given.len > 0) {
+        maq_buf_addf(&b, "%.*s", (int)clusters->given.len, clusters->given.ptr);
+    } else {
+        maq_buf_addf(&b, "%s:%lld x %lld", device->name, (long long)per_node,
+                     (long long)((devices + per_node - 1) / per_node));
+        if (devices > per_node && 72 % per_node == 0 && maq__phrase_in(note, "*nvl72", NULL))
+            maq_buf_addf(&b, ", domain 72");
+        if (devices > per_node)
+            known = add_network(&b, note, notes, per_node);
+    }
     struct maq_coll_setting setting = {
         .no_multicast = maq__phrase_in(notes, "nvls off|nvls_enable=0|ring", NULL),
         .in_network_reduction = maq__phrase_in(note, "sharp", NULL) || maq__phrase_in(notes, "sharp", NULL),
@@ -157,6 +163,13 @@ static const char *find_cluster(const struct maq_cluster **out, const struct maq
     *out = b.failed || !known ? NULL : maq__coll_cluster(clusters, (struct maq_str){b.ptr, b.len}, setting, diag);
     maq_buf_fini(&b);
     return !known ? "ports of the network not stated" : *out ? NULL : "a machine that maquette refuses";
+}
+
+/* Members of a node apart: a run of fewer ranks a node than it has devices is taken to have them evenly spaced. */
+static uint32_t stride_of(const struct maq_cluster *cluster, uint32_t ranks_per_node)
+{
+    uint32_t devices = (uint32_t)cluster->groups[0].devices_per_node;
+    return ranks_per_node < devices && devices % ranks_per_node == 0 ? devices / ranks_per_node : 1;
 }
 
 const char *maq__coll_row(struct maq_coll_point *out, const struct maq_coll_table *table, uint32_t row,
@@ -167,7 +180,7 @@ const char *maq__coll_row(struct maq_coll_point *out, const struct maq_coll_tabl
            per_node = number(table, row, MAQ_COLL_COLUMN_gpus_per_node),
            bytes = number(table, row, MAQ_COLL_COLUMN_size_bytes);
     const struct maq_catalogue_entry *device = maq_device_named(maq__coll_cell(table, row, MAQ_COLL_COLUMN_gpu));
-    if (!device)
+    if (!device && clusters->given.len == 0)
         return "device missing or unknown";
     if (!read_kind(&kind, maq__coll_cell(table, row, MAQ_COLL_COLUMN_collective)))
         return "collective missing or unknown";
@@ -186,11 +199,16 @@ const char *maq__coll_row(struct maq_coll_point *out, const struct maq_coll_tabl
     const char *why = find_cluster(&cluster, table, row, device, (int64_t)n, (int64_t)per_node, clusters, diag);
     if (why)
         return why;
+    uint32_t stride = stride_of(cluster, (uint32_t)per_node);
+    if ((n - 1) * stride >= cluster->devices)
+        return "more devices or nodes than the machine has";
     *out = (struct maq_coll_point){
         .cluster = cluster,
-        .coll = {.kind = (uint16_t)kind, .bytes = bytes, .at = maq_cluster_place(cluster, 0, (uint32_t)n, 1)},
+        .coll = {.kind = (uint16_t)kind, .bytes = bytes, .at = maq_cluster_place(cluster, 0, (uint32_t)n, stride)},
         .measured_s = s,
     };
+    if (maq__phrase_in(maq__coll_cell(table, row, MAQ_COLL_COLUMN_notes), "several groups at once", NULL))
+        out->doubt = "several groups ran at once";
     if (out->coll.at.per_node < n && cluster->groups[out->coll.at.group].fabric.transport == MAQ_TRANSPORT_SOCKETS)
         out->doubt = "TCP sockets: how many of them, over which ports, is not stated";
     return NULL;

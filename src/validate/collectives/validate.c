@@ -13,7 +13,9 @@
 #include "base/check.h"
 #include "base/str.h"
 #include "cost/collective/collective.h"
+#include "spec/foreign_file.h"
 #include "validate/codes.h"
+#include "validate/collectives/nccl_tests_log.h"
 #include "validate/collectives/row.h"
 #include "validate/input.h"
 #include "validate/stat.h"
@@ -263,6 +265,16 @@ static void summarize(struct coll_owner *o)
 
 #define MAX_REASONS 32 /* more than maq__coll_row() knows */
 
+static enum maq_status read_table(struct maq_coll_table *table, const char *name, struct maq_str text,
+                                  const struct maq_validate_opts *opts, struct maq_arena *arena, struct maq_diag *diag)
+{
+    if (maq_nccl_tests_log_is(text))
+        return maq_nccl_tests_log_read(&table->csv, name, text, opts->collective, arena, diag);
+    MAQ_TRY(maq_foreign_refuse(maq_foreign_bytes(text), name, "a table or a log of nccl-tests", (struct maq_span){0},
+                               diag));
+    return maq_csv_parse(&table->csv, name, text, arena, diag);
+}
+
 static enum maq_status run(struct coll_owner *o, const char *name, struct maq_str text,
                            const struct maq_validate_opts *opts, struct maq_diag *diag)
 {
@@ -272,7 +284,12 @@ static enum maq_status run(struct coll_owner *o, const char *name, struct maq_st
     r->table = maq_arena_strdup(&o->arena, maq_str_of(name));
     if (!table || !r->table)
         return maq_no_memory(diag, "the table");
-    MAQ_TRY(maq_csv_parse(&table->csv, name, text, &o->arena, diag));
+    MAQ_TRY(read_table(table, name, text, opts, &o->arena, diag));
+    if (opts->cluster && maq_str_of(opts->cluster).len > 0) {
+        clusters.given = maq_str_of(opts->cluster);
+        if (!maq__coll_cluster(&clusters, clusters.given, (struct maq_coll_setting){0}, diag))
+            return MAQ_BAD_INPUT;
+    }
     MAQ_TRY(maq__coll_table_bind(table, diag));
     uint32_t n = table->csv.n_rows;
     bool *keep = MAQ_ARENA_NEW(&o->arena, bool, n);
@@ -321,7 +338,7 @@ enum maq_status maq_validate_collectives(struct maq_validate_coll_result **out, 
 {
     char *text = NULL;
     size_t len = 0;
-    MAQ_TRY(maq__validate_read(&text, &len, path, diag));
+    MAQ_TRY(maq__validate_bytes(&text, &len, path, diag));
     enum maq_status status = maq_validate_collectives_text(out, path, (struct maq_str){text, len}, opts, diag);
     free(text);
     return status;
