@@ -172,6 +172,13 @@ static void test_fits(void **unused)
         const struct maq_stage_result *s = &p.result->stages[0];
         assert_int_equal(p.result->fits, s->allocated_bytes + s->bytes[MAQ_MEM_CONTEXT] <= s->capacity_bytes);
         fit += p.result->fits;
+        /* a sweep, which searches go by, says the same of it */
+        struct maq_train_sweep *sweep;
+        struct maq_train_quick q;
+        assert_int_equal(maq_train_sweep_new(&sweep, p.result->job, NULL), MAQ_OK);
+        assert_int_equal(maq_train_sweep_eval(sweep, &q, &p.result->job->plan, 1), MAQ_OK);
+        assert_true(q.possible && q.fits == p.result->fits && q.needed_bytes == s->needed_bytes);
+        maq_train_sweep_free(sweep);
         drop(&p);
     }
     assert_true(fit > 0 && fit < MAQ_COUNT(lengths));

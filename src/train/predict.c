@@ -10,6 +10,7 @@
 #include "base/check.h"
 #include "base/units.h"
 #include "train/cache.h"
+#include "train/memory/eager_replay.h"
 #include "train/memory/stage_memory.h"
 
 static void fill_rates(struct maq_train_result *r, const struct maq_blueprint *bp, const struct maq_step_times *t)
@@ -71,6 +72,17 @@ static void count_requests(struct maq_stage_result *st, const struct maq_replaye
     st->bytes[MAQ_MEM_ACTIVATIONS] += fmin(least, 0);
     st->allocated_bytes += more;
     st->needed_bytes += r->streams ? more : 0;
+}
+
+bool maq_stage_count_requests(struct maq_stage_result *st, const struct maq_blueprint *bp, uint32_t stage)
+{
+    struct maq_replayed replayed;
+    bool known;
+    if (!maq_eager_replay(&replayed, &known, bp, stage))
+        return false;
+    if (known)
+        count_requests(st, &replayed);
+    return true;
 }
 
 /* The allocator is replayed for the stages at the ends and the fullest one; those between are like the fullest. */

@@ -41,6 +41,10 @@ struct maq_replayed {
 bool maq_replay_stage(struct maq_replayed *out, const struct maq_blueprint *bp, uint32_t stage,
                       const struct maq_held_states *held);
 
+/* Where every request of the program is known (memory/eager_replay.h), the stage's memory becomes what they come to. False when out of
+ * memory. */
+bool maq_stage_count_requests(struct maq_stage_result *st, const struct maq_blueprint *bp, uint32_t stage);
+
 /* Where the time of every stage goes, the critical stage, its operators and provenance. */
 enum maq_status maq_stage_breakdown(struct maq_train_result *result, const struct maq_blueprint *bp,
                                     const struct maq_step_times *times, struct maq_arena *arena);

@@ -112,12 +112,14 @@ enum maq_status maq_train_sweep_check(struct maq_train_sweep *sweep, const struc
     return status;
 }
 
-static void fill_memory(struct maq_train_quick *out, const struct maq_blueprint *bp)
+static enum maq_status fill_memory(struct maq_train_quick *out, const struct maq_blueprint *bp)
 {
     *out = (struct maq_train_quick){.possible = true, .fits = true};
     for (uint32_t st = 0; st < bp->schedule->stages; st++) {
         struct maq_stage_result stage;
         maq_stage_memory(&stage, bp, st);
+        if (!maq_stage_count_requests(&stage, bp, st))
+            return MAQ_NO_MEMORY;
         out->needed_bytes = fmax(out->needed_bytes, stage.needed_bytes);
         out->fits = out->fits && maq_stage_fits(&stage);
     }
@@ -128,6 +130,7 @@ static void fill_memory(struct maq_train_quick *out, const struct maq_blueprint 
             wait_ns += bp->programs[at[c]]->wait_ns;
         out->wait_s = fmax(out->wait_s, wait_ns * 1e-9);
     }
+    return MAQ_OK;
 }
 
 /* Evaluates the first undone candidate together with others of its schedule. */
@@ -170,7 +173,7 @@ static enum maq_status eval(struct maq_train_sweep *sweep, struct maq_train_quic
             if (status == MAQ_BAD_INPUT || status == MAQ_LIMIT)
                 continue;
             MAQ_TRY(status);
-            fill_memory(&out[i], &c->bp);
+            MAQ_TRY(fill_memory(&out[i], &c->bp));
             held += wanted == WANT_ALL || (wanted == WANT_TIME_IF_IT_FITS && out[i].fits);
         }
         for (uint32_t i = 0; i < held; i++)
