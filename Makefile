@@ -65,6 +65,13 @@ fit: build
 lint: deps-all
 	@tools/lint.sh
 
+# Searches every file as `.ci/run` searches what changes, and writes down of which commit that was: what has not changed since need not be
+# searched so deep again.
+.PHONY: tidy-searched
+tidy-searched: build-asan
+	@test -z "$$(git status --porcelain)" || { echo 'maquette: commit first: what is written down is a commit' >&2; exit 1; }
+	@LINT_BUILD=build-asan TIDY_NODES=20000 tools/lint.sh tidy && git rev-parse HEAD >tools/tidy-searched
+
 format:
 	@clang-format-14 -i $(SOURCES)
 

@@ -399,7 +399,7 @@ static void test_more_is_slower(void **state)
          "{episodes_per_gpu_day: 1, episode_lasts: 4 h}"},
         {"{gpu_outlier_share: 0}", "{gpu_outlier_share: 0.01}", "{gpu_outlier_share: 0.1}"},
     };
-    for (size_t i = 0; i < sizeof more / sizeof *more; i += SANITIZED ? 6 : 1) {
+    for (size_t i = 0; i < sizeof more / sizeof *more; i += SANITIZED ? 9 : 1) {
         double before = 0;
         for (int k = 0; k < 3; k++) {
             double now = p95_with(job, more[i][k], NULL, 0);
@@ -410,7 +410,7 @@ static void test_more_is_slower(void **state)
     }
     static const char *const slow[] = {"node:1=1.2x", "stage:3=1.1x", "link:rail3=0.5x", "rank:5=1.3x"};
     double none = p95_with(job, "{gpu_cv: 0.01}", NULL, 0), all = p95_with(job, "{gpu_cv: 0.01}", slow, 4);
-    for (uint32_t i = 0; i < 4; i++) {
+    for (uint32_t i = 0; i < 4; i += SANITIZED ? 2 : 1) {
         double one = p95_with(job, "{gpu_cv: 0.01}", &slow[i], 1);
         assert_true(one >= none && one <= all * (1 + 1e-9));
     }
@@ -557,7 +557,7 @@ static void test_exact(void **state)
         temp_text(path, exact_jobs[i].variation);
         struct maq_loaded_job *box = load(exact_jobs[i].job);
         struct maq_risk_step_opts opts = MAQ_RISK_STEP_OPTS_INIT;
-        opts.draws = 20000;
+        opts.draws = EFFORT(4000, 20000, 20000);
         opts.no_sources = true;
         opts.variation = path;
         opts.slow = &exact_jobs[i].slow;
@@ -565,11 +565,11 @@ static void test_exact(void **state)
         struct maq_risk_step *exact = step_of(maq_job_get(box), opts);
         opts.sampled = true;
         struct maq_risk_step *sampled = step_of(maq_job_get(box), opts);
-        assert_true(exact->exact && exact->draws == 0 && !sampled->exact && sampled->draws == 20000);
+        assert_true(exact->exact && exact->draws == 0 && !sampled->exact && sampled->draws == opts.draws);
         assert_true(exact->bound_s == exact->figure[MAQ_RISK_P95].value_s && exact->bound_steps == 0);
         if (i < 3) {
             assert_true(sampled->bound_s > exact->bound_s); /* 59 steps of at most 64 replicas */
-            assert_int_equal(sampled->bound_steps, fmin(1000, floor(20000 / sampled->replicas)));
+            assert_int_equal(sampled->bound_steps, fmin(1000, floor(opts.draws / sampled->replicas)));
         }
         for (int f = -1; f < MAQ_RISK_FIGURE_COUNT; f++) {
             const struct maq_risk_quantile *a = f < 0 ? &exact->p5 : &exact->figure[f],

@@ -17,7 +17,7 @@ layers() { python3 tools/check-layers.py --self-test && python3 tools/check-laye
 links() { python3 tools/check-links.py --self-test && python3 tools/check-links.py; }
 
 format() {
-    if ! clang-format-14 --dry-run -Werror "${sources[@]}" 2>"$build.format"; then
+    if ! printf '%s\0' "${sources[@]}" | xargs -0 -P "$jobs" -n 100 clang-format-14 --dry-run -Werror 2>"$build.format"; then
         grep -E 'error:' "$build.format" | cut -d: -f1 | sort | uniq -c | sed 's/$/ places differ from clang-format-14: make format/'
         rm -f "$build.format"
         return 1
@@ -54,7 +54,7 @@ tidy() {
     compile_commands || return 1
     # Headers of the CUDA toolkit are there only where its module is built.
     ! grep -q src/measure/cuda/ "$build/compile_commands.json" || mapfile -t -O ${#units[@]} units < <(ls src/measure/cuda/*.c)
-    tools/tidy.py "$build" "${TIDY_NODES:-225000}" "${units[@]}" # nodes: clang's own bound of a path search
+    tools/tidy.py ${TIDY_SEARCHED:+--searched "$TIDY_SEARCHED"} "$build" "${TIDY_NODES:-225000}" "${units[@]}" # nodes: clang's own bound of a path search
 }
 
 # Files with conditions of their own are looked at under each of them, the others under ours alone: else every file would be looked at

@@ -2,13 +2,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """clang-tidy over many files, remembering which of them had nothing to find.
 
-    tools/tidy.py BUILD NODES FILE...
+    tools/tidy.py [--searched FILE] BUILD NODES FILE...
 
-Prints findings (not the paths to them: `clang-tidy-14 -p BUILD FILE` shows those) and exits with 1 when there is one. Nearly all of the
-time is the path search of clang-analyzer, which NODES bounds per function; a file that was clean is not searched again under the same
-checks, bound and command while neither it nor a header changes that its compiler read (BUILD knows them, once it is built). What was
-clean is kept as empty files in a cache folder, by hash, for a month.
+Prints findings (not the paths to them: `clang-tidy-14 -p BUILD FILE` shows those) and exits with 1 when there is one. Most of the time is
+the path search of clang-analyzer, which NODES bounds per function. FILE holds a commit of which every file was searched to NODES with
+nothing found (`make tidy-searched` writes it): what git says has not changed since is searched to a tenth of that.
+
+A file that was clean is not searched again under the same checks, bound and command while neither it nor a header changes that its
+compiler read (BUILD knows them, once it is built). What was clean is kept as empty files in a cache folder, by hash, for a month.
 """
+import argparse
 import concurrent.futures
 import functools
 import hashlib
@@ -21,6 +24,7 @@ import sys
 import time
 
 TIDY = "clang-tidy-14"
+BATCH = 8
 KEEP_S = 30 * 24 * 3600
 FINDING = re.compile(r"(error|warning):")
 
@@ -59,43 +63,81 @@ def seen_by_compiler(entry, read):
     return seen.digest()
 
 
-def check(file, entry, build, nodes, salt, cache, read):
-    """Findings of one file; an empty list also where it is known to be clean."""
-    seen = seen_by_compiler(entry, read) if entry else None
-    known = cache / hashlib.sha256(salt + seen).hexdigest() if seen else None
-    if known and known.exists():
-        os.utime(known)
-        return [], False
-    extra = [f"--extra-arg={word}" for word in ("-Xclang", "-analyzer-config", "-Xclang", f"max-nodes={nodes}")]
-    run = subprocess.run([TIDY, "--quiet", "-p", build, *extra, file], capture_output=True, text=True, check=False)
-    found = [line for line in run.stdout.splitlines() if FINDING.search(line)]
-    if run.returncode and not found:
-        found = [f"{file}: {TIDY} failed: {(run.stderr.strip().splitlines() or ['it said nothing'])[-1]}"]
-    if known and not found:
-        known.touch()
-    return found, True
+class Search:
+    """What one run asks of every file."""
+
+    def __init__(self, build, cache, salt):
+        with open(pathlib.Path(build) / "compile_commands.json", encoding="utf-8") as commands:
+            self.entries = {os.path.realpath(os.path.join(e["directory"], e["file"])): e for e in json.load(commands)}
+        self.build, self.cache, self.salt = build, cache, salt
+        self.read = read_by_object(build)
+
+    def known(self, file, nodes):
+        """Where it is kept that `file` was clean; None where its compiler's reading is not known."""
+        entry = self.entries.get(os.path.realpath(file))
+        seen = seen_by_compiler(entry, self.read) if entry else None
+        return self.cache / hashlib.sha256(self.salt + b"%d" % nodes + seen).hexdigest() if seen else None
+
+    def batch(self, files, nodes):
+        """Findings of some files, in one process: starting one costs as much as reading a file."""
+        extra = [f"--extra-arg={word}" for word in ("-Xclang", "-analyzer-config", "-Xclang", f"max-nodes={nodes}")]
+        run = subprocess.run([TIDY, "--quiet", "-p", self.build, *extra, *files], capture_output=True, text=True, check=False)
+        found = [line for line in run.stdout.splitlines() if FINDING.search(line)]
+        if run.returncode and not found:
+            if len(files) > 1:
+                return [line for file in files for line in self.batch([file], nodes)]
+            return [f"{files[0]}: {TIDY} failed: {(run.stderr.strip().splitlines() or ['it said nothing'])[-1]}"]
+        where = {os.path.realpath(line.split(":")[0]) for line in found}
+        elsewhere = where - {os.path.realpath(file) for file in files}  # in a header, of whichever of them
+        for file in files:
+            known = self.known(file, nodes)
+            if known and not elsewhere and os.path.realpath(file) not in where:
+                known.touch()
+        return found
+
+
+def changed_since(path):
+    """Files that differ from the commit that `path` names, or are not in it; None, for all, where this checkout does not know it."""
+    try:
+        commit = pathlib.Path(path).read_text(encoding="utf-8").split()[0]
+    except (OSError, IndexError):
+        return None
+    run = subprocess.run(["git", "diff", "--name-only", commit], capture_output=True, text=True, check=False)
+    new = subprocess.run(["git", "ls-files", "-o", "--exclude-standard"], capture_output=True, text=True, check=False)
+    return None if run.returncode or new.returncode else set((run.stdout + new.stdout).splitlines())
 
 
 def main():
-    build, nodes, files = sys.argv[1], sys.argv[2], sys.argv[3:]
+    words = argparse.ArgumentParser()
+    words.add_argument("--searched")
+    words.add_argument("build")
+    words.add_argument("nodes", type=int)
+    words.add_argument("files", nargs="+")
+    words = words.parse_args()
     cache = pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache") / "maquette-tidy"
     cache.mkdir(parents=True, exist_ok=True)
     for path in cache.iterdir():
         if path.stat().st_mtime < time.time() - KEEP_S:
             path.unlink(missing_ok=True)
     version = subprocess.run([TIDY, "--version"], capture_output=True, check=True).stdout
-    salt = version + pathlib.Path(".clang-tidy").read_bytes() + nodes.encode()
-    with open(pathlib.Path(build) / "compile_commands.json", encoding="utf-8") as commands:
-        entries = {os.path.realpath(os.path.join(e["directory"], e["file"])): e for e in json.load(commands)}
-    read = read_by_object(build)
-    findings, searched = set(), 0
+    search = Search(words.build, cache, version + pathlib.Path(".clang-tidy").read_bytes())
+    changed = changed_since(words.searched) if words.searched else None
+    wanted = {}
+    for file in words.files:
+        nodes = words.nodes if changed is None or file in changed else words.nodes // 10
+        known = search.known(file, nodes)
+        if known and known.exists():
+            os.utime(known)
+        else:
+            wanted.setdefault(nodes, []).append(file)
+    findings = set()
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-        jobs = [pool.submit(check, file, entries.get(os.path.realpath(file)), build, nodes, salt, cache, read) for file in files]
+        jobs = [pool.submit(search.batch, files[i:i + BATCH], nodes)
+                for nodes, files in sorted(wanted.items(), reverse=True) for i in range(0, len(files), BATCH)]
         for job in jobs:
-            found, ran = job.result()
-            findings.update(found)
-            searched += ran
-    print("\n".join(sorted(findings)) or f"{len(files)} files, {searched} searched")
+            findings.update(job.result())
+    searched = ", ".join(f"{len(files)} searched to {nodes} nodes" for nodes, files in sorted(wanted.items(), reverse=True))
+    print("\n".join(sorted(findings)) or f"{len(words.files)} files: {searched or 'all known to be clean'}")
     return 1 if findings else 0
 
 

@@ -23,7 +23,6 @@ cd "$folder"
 import os
 import subprocess
 import sys
-import time
 
 import maquette
 
@@ -32,9 +31,10 @@ assert step.fits and 6 < step.step_time_s < 7, step
 size = os.path.getsize(sys.argv[1]) / 1e6
 least = {}
 for code in ("pass", "import maquette") * 5:
-    begin = time.perf_counter()
-    subprocess.run([sys.executable, "-c", code], check=True)
-    least[code] = min(time.perf_counter() - begin, least.get(code, 1e9))
+    child = subprocess.Popen([sys.executable, "-c", code])
+    _, status, used = os.wait4(child.pid, 0)  # its CPU time: what runs beside it is not counted
+    assert status == 0
+    least[code] = min(used.ru_utime + used.ru_stime, least.get(code, 1e9))
 took = least["import maquette"] - least["pass"]
 print(f"wheel {size:.1f} MB (less than 15), import {took * 1e3:.0f} ms (less than 200): maquette {maquette.__version__}, step {step.step_time_s:.3f} s")
 sys.exit(size >= 15 or took >= 0.2)
