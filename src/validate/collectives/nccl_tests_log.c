@@ -93,7 +93,7 @@ static uint32_t type_bytes(struct maq_str type)
 
 static bool names_columns(struct maq_str line)
 {
-    struct words w;
+    struct words w = {.n = 0};
     split(&w, line);
     uint32_t size = find(&w, "size");
     return size + 4 < w.n && maq_str_is(w.of[size + 1], "count") && maq_str_is(w.of[size + 2], "type") &&
@@ -254,7 +254,7 @@ static void add_row(struct log_reader *r, const struct words *w, uint32_t at)
 
 static enum maq_status read_line(struct log_reader *r, struct maq_str line)
 {
-    struct words w;
+    struct words w = {.n = 0};
     split(&w, line);
     uint32_t at = row_begin(&w), rank = find(&w, "Rank");
     if (at < w.n) {
