@@ -195,16 +195,18 @@ static void test_unknown_names(void **state)
                                   "  1 | h100-smx:8 x 4\n"
                                   "    | ^~~~~~~~\n"
                                   "hint: did you mean 'h100-sxm'?\n");
-    expect_diag("h100:8 x 4, rial 400G", "c:1:13: error[MAQ1203]: unknown word 'rial'\n"
-                                         "  1 | h100:8 x 4, rial 400G\n"
-                                         "    |             ^~~~\n"
-                                         "hint: did you mean 'rail'? words: rail, nics, domain, cpu, topology, leaf, "
-                                         "oversubscription, or a fabric: @\n");
-    expect_diag("h100:8 x 4, ib-nrd", "c:1:13: error[MAQ1203]: unknown word 'ib-nrd'\n"
-                                      "  1 | h100:8 x 4, ib-nrd\n"
-                                      "    |             ^~~~~~\n"
-                                      "hint: did you mean 'ib-ndr'? words: rail, nics, domain, cpu, topology, leaf, "
-                                      "oversubscription, or a fabric: @\n");
+    expect_diag("h100:8 x 4, rial 400G",
+                "c:1:13: error[MAQ1203]: unknown word 'rial'\n"
+                "  1 | h100:8 x 4, rial 400G\n"
+                "    |             ^~~~\n"
+                "hint: did you mean 'rail'? words: rail, nics, domain, cpu, nvme, topology, leaf, "
+                "oversubscription, or a fabric: @\n");
+    expect_diag("h100:8 x 4, ib-nrd",
+                "c:1:13: error[MAQ1203]: unknown word 'ib-nrd'\n"
+                "  1 | h100:8 x 4, ib-nrd\n"
+                "    |             ^~~~~~\n"
+                "hint: did you mean 'ib-ndr'? words: rail, nics, domain, cpu, nvme, topology, leaf, "
+                "oversubscription, or a fabric: @\n");
     expect_diag("{device: h100, nodes: 4, fabric: ib-nrd}", "c:1:34: error[MAQ1201]: unknown fabric 'ib-nrd'\n"
                                                             "  1 | {device: h100, nodes: 4, fabric: ib-nrd}\n"
                                                             "    |                                  ^~~~~~\n"
@@ -290,9 +292,10 @@ static void test_syntax(void **state)
     expect_messages("h100:8 x", "9+0 1202 expected a number of nodes, not the end\n");
     expect_messages("h100:8 x four", "10+4 1202 expected a number of nodes, not 'four'\n");
     expect_messages("h100:8 x 4 rail", "12+4 1202 expected ',' or '+', not 'rail'\n");
-    expect_messages("h100:8 x 4,",
-                    "12+0 1202 expected a property (rail, nics, domain, cpu, topology, leaf, oversubscription, or a "
-                    "fabric), not the end\n");
+    expect_messages(
+        "h100:8 x 4,",
+        "12+0 1202 expected a property (rail, nics, domain, cpu, nvme, topology, leaf, oversubscription, or a "
+        "fabric), not the end\n");
     expect_messages("h100 +", "7+0 1202 expected a device, not the end\n");
     expect_messages("+ h100", "1+1 1202 expected a device, not '+'\n");
     expect_messages("h100, nics", "11+0 1202 expected a number of network ports, not the end\n");

@@ -136,6 +136,41 @@ static void test_paths_agree(void **unused)
     assert_true(compared > PLANS / 6);
 }
 
+/* Shards of parameters that come from the host or from NVMe, and gradients that go there. */
+static void test_paths_of_offloaded_parameters(void **unused)
+{
+    (void)unused;
+    uint32_t compared = 0;
+    state = 20261128;
+    for (int i = 0; i < PLANS / 5; i++) {
+        char text[1024];
+        struct maq_loaded_job *box = NULL;
+        struct maq_diag *diag = maq_diag_new();
+        snprintf(text, sizeof text,
+                 "model: {base: %s, num_hidden_layers: 8}\ncluster: '%s, nvme 20GB/s 10GB/s'\n"
+                 "plan: {tp: %s, pp: %s, cp: %s, ep: %s, schedule: %s, zero: 3, recompute: %s, fsdp_prefetch: %s, "
+                 "reshard_after_forward: %s, reduce_once_per_step: %s, optimizer_offload_fraction: %s, "
+                 "offload_param_device: %s, bucket_layers: %s}\n"
+                 "workload: {seq: 1024, gbs: %s}\nframework: %s\n",
+                 PICK("llama-3-8b", "mixtral-8x7b", "deepseek-v2-lite"),
+                 PICK("h100-sxm:1", "h100-sxm:8 x 1", "h100-sxm:4 x 4", "a100-80gb:8 x 2"), PICK("1", "1", "2"),
+                 PICK("1", "1", "2"), PICK("1", "1", "2"), PICK("1", "1", "2", "8"), PICK("auto", "gpipe", "zb-h1"),
+                 PICK("none", "full"), PICK("0", "1", "3"), PICK("true", "false"), PICK("false", "true"),
+                 PICK("1", "1", "0.5", "0"), PICK("cpu", "nvme"), PICK("0", "2"), PICK("16", "32"),
+                 PICK("deepspeed", "deepspeed", "pytorch-fsdp", "torchtitan"));
+        enum maq_status status = maq_job_parse(&box, "random", (struct maq_str){text, strlen(text)}, NULL, 0, diag);
+        if (status == MAQ_OK) {
+            compare(text, maq_job_get(box));
+            compared++;
+        }
+        assert_true(status == MAQ_OK || maq_diag_errors(diag) > 0);
+        maq_job_free(box);
+        maq_diag_free(diag);
+    }
+    print_message("%u of %d random plans could run\n", compared, PLANS / 5);
+    assert_true(compared > PLANS / 20);
+}
+
 /* Drawn elsewhere, and once apart: layers without experts, whose parameters nobody shares, wait for no communication. */
 static void test_paths_of_mixed_layers(void **unused)
 {
@@ -153,6 +188,7 @@ static void test_paths_of_mixed_layers(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_paths_agree),
+                                       cmocka_unit_test(test_paths_of_offloaded_parameters),
                                        cmocka_unit_test(test_paths_of_mixed_layers)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

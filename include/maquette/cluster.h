@@ -126,6 +126,7 @@ struct maq_device {
     /* In a node group, what each of its devices gets of what they share, all at once; 0 elsewhere. */
     double host_copy_bps;   /* to or from the host: its link, its part of an uplink and of the host's memory */
     double host_stream_bps; /* its part of what the host's memory streams */
+    double nvme_read_bps, nvme_write_bps; /* its part of the node's NVMe; 0 = not known */
 };
 
 struct maq_cluster;

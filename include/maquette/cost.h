@@ -58,7 +58,7 @@ extern "C" {
     X(OPTIMIZER, "optimizer")         /* parameters bytes per parameter read, written                                               */ \
     X(EXPERTS, "experts")             /* rows       hidden     ffn        groups     rows of the busiest group   topk: a rank's experts */ \
     X(MLA_BLOCK, "mla_block")         /* tokens     keys       heads      hidden     q_lora     kv_lora; see `queries`               */ \
-    X(HOST_COPY, "host_copy")         /* bytes between device and host                                                              */ \
+    X(HOST_COPY, "host_copy")         /* bytes between device and host, and from where to there (enum maq_copy_source)              */ \
     X(GAP, "pause")                   /* nanoseconds in which the compute stream stands still, why (enum maq_gap)                   */ \
     X(SELECTIVE_SCAN, "selective_scan") /* tokens   channels   state: Mamba-1, a state for each channel                             */ \
     X(SELECTIVE_SCAN_BWD, "selective_scan_bwd") /* the same                                                                         */
@@ -71,6 +71,12 @@ enum maq_op_kind {
         MAQ_OP_KIND_COUNT
 };
 MAQ_API const char *maq_op_kind_name(enum maq_op_kind kind);
+
+/* d[1] of a copy. */
+enum maq_copy_source {
+    MAQ_COPY_HOST, /* host memory, either way */
+    MAQ_COPY_NVME  /* read from NVMe through host memory, piece by piece: as fast as the slower of the two ways */
+};
 
 /* d[1] of a gap. */
 enum maq_gap {

@@ -148,6 +148,9 @@ struct maq_framework {
      */
     bool autocast, norms_apart, gate_apart, root_unit, reduce_bucket_held, adapters_widen;
     bool flat_parameters, meta_init, find_unused_parameters, outputs_in_fp32;
+    /* ZeRO-3: parameters are gathered from shards of 16 bits that are kept beside the optimizer's of 32 (DeepSpeed); else the optimizer's are
+     * cast for it (FSDP). Where the shards are on the host, this is what travels. */
+    bool low_precision_shards;
     int gradient_buckets; /* enum maq_gradient_buckets */
     /* ZeRO-1 and -2: members of a shard group broadcast what they updated, one after the other, instead of an all-gather. */
     bool broadcasts_parameters;

@@ -106,6 +106,9 @@ enum maq_offload_module {
     MAQ_OFFLOAD_COUNT
 };
 MAQ_API const char *maq_offload_module_name(enum maq_offload_module module);
+/* Where the shards of ZeRO-3's parameters, and the optimizer's states, are while nobody uses them. */
+enum maq_offload_device { MAQ_OFFLOAD_NONE, MAQ_OFFLOAD_CPU, MAQ_OFFLOAD_NVME };
+MAQ_API const char *maq_offload_device_name(enum maq_offload_device device);
 enum maq_module_loading { MAQ_MODULES_LAZY, MAQ_MODULES_EAGER }; /* CUDA_MODULE_LOADING */
 enum maq_auto_bool { MAQ_AUTO, MAQ_OFF, MAQ_ON };
 
@@ -168,6 +171,10 @@ struct maq_plan {
     bool expandable_segments; /* of PYTORCH_CUDA_ALLOC_CONF, and the next two; 0 = not set */
     int32_t max_split_size_mb, roundup_power2_divisions;
     double optimizer_offload; /* share of the optimizer state on the host, 0..1 */
+    int offload_optimizer;    /* enum maq_offload_device: where that share is; MAQ_OFFLOAD_NONE = CPU */
+    int offload_param;        /* enum maq_offload_device: shards of the parameters under ZeRO-3 */
+    double offload_tile; /* sub_group_size: elements that an optimizer on NVMe reads, updates and writes at a time */
+    bool offload_reads_ahead, offload_writes_behind; /* pipeline_read, pipeline_write: beside the update of a tile */
 
     /* the update */
     int update;         /* enum maq_update */

@@ -43,8 +43,14 @@ struct maq_stage_graphs {
     double pool_bytes;   /* free in the pool of the graphs or in the other one, and not to be lent between them */
 };
 
+/* What one rank keeps elsewhere from step to step (train/memory/offloaded_states.c); zero where it does not. */
+struct maq_offloaded {
+    double weights, gradients, optimizer; /* bytes */
+};
+
 struct maq_stage_result {
     double bytes[MAQ_MEM_COUNT];
+    struct maq_offloaded host, nvme; /* in host memory, on NVMe */
     struct maq_stage_graphs graphs;
     double allocated_bytes; /* what the framework's allocator has handed out at the peak */
     double reserved_bytes;  /* allocated + fragmentation */

@@ -30,18 +30,19 @@
 
 struct maq__group_spec {
     struct maq_device device;
-    int32_t nodes;                       /* 0 = one */
-    int32_t per_node;                    /* 0 = usual for the device */
-    int32_t domain;                      /* 0 = the device's own */
-    int32_t nics;                        /* 0 = usual for the fabric */
-    double nic_bps;                      /* 0 = the fabric's */
-    double domain_bps, domain_latency_s; /* 0 = the device's */
-    double contention;                   /* < 0 = the device's, or 0 with a domain_bps for all devices of a node */
-    int multicast;                       /* -1 = the device's */
-    int host_cpu;                        /* enum maq_host_cpu; USUAL = the device's */
-    double host_clock_hz;                /* 0 = the device's, or of another core its usual */
-    double host_mem_bytes;               /* 0 = not known */
-    double host_mem_bps;                 /* 0 = the device's, or of another core its usual */
+    int32_t nodes;                        /* 0 = one */
+    int32_t per_node;                     /* 0 = usual for the device */
+    int32_t domain;                       /* 0 = the device's own */
+    int32_t nics;                         /* 0 = usual for the fabric */
+    double nic_bps;                       /* 0 = the fabric's */
+    double domain_bps, domain_latency_s;  /* 0 = the device's */
+    double contention;                    /* < 0 = the device's, or 0 with a domain_bps for all devices of a node */
+    int multicast;                        /* -1 = the device's */
+    int host_cpu;                         /* enum maq_host_cpu; USUAL = the device's */
+    double host_clock_hz;                 /* 0 = the device's, or of another core its usual */
+    double host_mem_bytes;                /* 0 = not known */
+    double host_mem_bps;                  /* 0 = the device's, or of another core its usual */
+    double nvme_read_bps, nvme_write_bps; /* of a node; 0 = not known */
     bool rail;
     struct maq_str fabric_name;      /* catalogue name, or a kind ("roce") with nic_bps; empty = usual for the device */
     const struct maq_fabric *fabric; /* spelled out in the document; NULL = by name */

@@ -59,6 +59,10 @@ static const struct maq_field group_fields[] = {
                   .max = 1e15, .doc = "peak of the memory of a node's host; usual for the device"),
     MAQ_FIELD_QTY(struct group_reader, spec.host_mem_bytes, "host_memory", MAQ_DIM_BYTES, .min = 1e6, .max = 1e18,
                   .doc = "memory of a node's host"),
+    MAQ_FIELD_QTY(struct group_reader, spec.nvme_read_bps, "nvme_read_bandwidth", MAQ_DIM_RATE, .min = 1e7, .max = 1e13,
+                  .doc = "what all NVMe devices of a node read together"),
+    MAQ_FIELD_QTY(struct group_reader, spec.nvme_write_bps, "nvme_write_bandwidth", MAQ_DIM_RATE, .min = 1e7,
+                  .max = 1e13, .doc = "and write"),
     ROW(MAQ_FIELD_STR, topology, "topology", .doc = "file of nvidia-smi topo -m, or of NCCL_TOPO_DUMP_FILE, of a node"),
     ROW(MAQ_FIELD_BOOL, spec.rail, "rail_optimized", .doc = "device i of every node is cabled to rail i"),
     MAQ_FIELD_END};

@@ -157,6 +157,8 @@ enum maq_status maq__group_finish(struct maq_node_group *out, const struct maq__
     g.host_mem_bytes = spec->host_mem_bytes;
     set_host(&g.device, spec);
     maq__host_share(&g.device, g.devices_per_node);
+    g.device.nvme_read_bps = spec->nvme_read_bps / g.devices_per_node;
+    g.device.nvme_write_bps = spec->nvme_write_bps / g.devices_per_node;
     enum maq_status status = check_domain(g.domain_devices, g.devices_per_node, spec->domain_at, arena, diag);
     enum maq_status fabric = choose_fabric(&g.fabric, spec, arena, diag);
     if (status != MAQ_OK)

@@ -9,15 +9,16 @@
 #define OF(type, member) offsetof(struct type, member)
 
 static const size_t device_reals[] = {
-    OF(maq_device, vector_flops),  OF(maq_device, mem_bytes),
-    OF(maq_device, mem_bps),       OF(maq_device, l2_bytes),
-    OF(maq_device, l2_bps),        OF(maq_device, clock_hz),
-    OF(maq_device, tdp_w),         OF(maq_device, launch_s),
-    OF(maq_device, domain_bps),    OF(maq_device, domain_latency_s),
-    OF(maq_device, host_bps),      OF(maq_device, pcie_bps),
-    OF(maq_device, host_copy_bps), OF(maq_device, host_stream_bps),
-    OF(maq_device, host_clock_hz), OF(maq_device, domain_contention),
-    OF(maq_device, usd_per_hour),
+    OF(maq_device, vector_flops),   OF(maq_device, mem_bytes),
+    OF(maq_device, mem_bps),        OF(maq_device, l2_bytes),
+    OF(maq_device, l2_bps),         OF(maq_device, clock_hz),
+    OF(maq_device, tdp_w),          OF(maq_device, launch_s),
+    OF(maq_device, domain_bps),     OF(maq_device, domain_latency_s),
+    OF(maq_device, host_bps),       OF(maq_device, pcie_bps),
+    OF(maq_device, host_copy_bps),  OF(maq_device, host_stream_bps),
+    OF(maq_device, host_clock_hz),  OF(maq_device, domain_contention),
+    OF(maq_device, usd_per_hour),   OF(maq_device, nvme_read_bps),
+    OF(maq_device, nvme_write_bps),
 };
 static const size_t group_reals[] = {
     OF(maq_node_group, domain_bps),     OF(maq_node_group, domain_latency_s), OF(maq_node_group, domain_contention),

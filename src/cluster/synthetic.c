@@ -8,6 +8,7 @@
  *            | "nics" COUNT [ "x" RATE ] [ FABRIC ]   ports of a node
  *            | "domain" COUNT [ RATE ]                devices in a scale-up domain, their link rate per direction
  *            | "cpu" CORE [ CLOCK ]                   the host's: "zen3", "broadwell 2.7 GHz"
+ *            | "nvme" RATE [ RATE ]                   what the NVMe devices of a node read and write; one rate: both
  *            | "topology" FILE                        what a node says of itself: nvidia-smi topo -m, NCCL's file
  *            | "leaf" COUNT                           nodes under one leaf switch or in one rail group
  *            | "oversubscription" NUMBER
@@ -27,8 +28,9 @@
 #include "spec/catalogue.h"
 
 #define MAX_TEXT 65536
-#define WORDS "rail, nics, domain, cpu, topology, leaf, oversubscription"
-static const char *const property_words[] = {"rail", "nics", "domain", "cpu", "topology", "leaf", "oversubscription"};
+#define WORDS "rail, nics, domain, cpu, nvme, topology, leaf, oversubscription"
+static const char *const property_words[] = {"rail", "nics",     "domain", "cpu",
+                                             "nvme", "topology", "leaf",   "oversubscription"};
 
 struct scanner {
     struct maq_str text;
@@ -422,6 +424,20 @@ static bool read_cpu(struct scanner *s, struct group_reader *g, struct maq_str w
     return take_core(s, &g->spec.host_cpu) && (at_end_of_property(s) || take_clock(s, &g->spec.host_clock_hz));
 }
 
+/* One rate says both directions. */
+static bool read_nvme(struct scanner *s, struct group_reader *g, struct maq_str word)
+{
+    struct maq_span at;
+    if (g->spec.nvme_read_bps > 0)
+        return twice(s, word, "the NVMe of a group is");
+    if (at_end_of_property(s))
+        return expected(s, "what the NVMe of a node reads, for example 12GB/s");
+    if (!take_rate(s, &g->spec.nvme_read_bps, &at))
+        return false;
+    g->spec.nvme_write_bps = g->spec.nvme_read_bps;
+    return at_end_of_property(s) || take_rate(s, &g->spec.nvme_write_bps, &at);
+}
+
 static bool read_topology(struct scanner *s, struct group_reader *g, struct maq_str word)
 {
     if (g->topology.len > 0)
@@ -476,6 +492,8 @@ static bool read_property(struct scanner *s, struct group_reader *g)
         return read_domain(s, g, word);
     if (maq_str_ieq(word, "cpu"))
         return read_cpu(s, g, word);
+    if (maq_str_ieq(word, "nvme"))
+        return read_nvme(s, g, word);
     if (maq_str_ieq(word, "topology"))
         return read_topology(s, g, word);
     if (maq_str_ieq(word, "leaf"))

@@ -26,6 +26,14 @@ static double parts_s(const struct maq_op *op, const struct maq_device *device)
     return sum;
 }
 
+/* Bytes from NVMe are read into buffers of host memory while others go up from there. */
+static double copy_bps(const struct maq_op *op, const struct maq_device *device)
+{
+    double link = device->host_copy_bps > 0.0 ? device->host_copy_bps : device->host_bps;
+    bool reads = op->d[1] == MAQ_COPY_NVME && device->nvme_read_bps > 0;
+    return reads ? fmin(link, device->nvme_read_bps) : link;
+}
+
 static double op_s(const struct maq_op *op, const struct maq_device *device, float *error)
 {
     switch ((enum maq_op_kind)op->kind) {
@@ -49,7 +57,7 @@ static double op_s(const struct maq_op *op, const struct maq_device *device, flo
         return maq__scan_s(op, device);
     case MAQ_OP_HOST_COPY:
         *error = 0.15f;
-        return maq__over(maq__count(op, 0), device->host_copy_bps > 0.0 ? device->host_copy_bps : device->host_bps);
+        return maq__over(maq__count(op, 0), copy_bps(op, device));
     case MAQ_OP_GAP:
         *error = 0.0f;
         return maq__count(op, 0) * 1e-9;

@@ -22,6 +22,7 @@
     X(PLAN_OVERLAP, 1312, "communication that cannot run under compute so")                                            \
     X(PLAN_ADAPTERS, 1313, "targets of LoRA that name nothing in the model")                                           \
     X(PLAN_NO_EFFECT, 1314, "a setting that has no effect beside the others")                                          \
+    X(PLAN_OFFLOAD_STATES, 1315, "parameters or optimizer states that cannot be offloaded so")                         \
     X(MEGATRON_FORM, 1320, "an argument of Megatron-LM that does not read so")                                         \
     X(MEGATRON_UNKNOWN, 1321, "arguments of Megatron-LM that are not known here")                                      \
     X(MEGATRON_VOCABULARY, 1322, "a vocabulary that Megatron-LM would take from a tokenizer")                          \

@@ -133,6 +133,8 @@ struct framework_reader {
         MAQ_FIELD_BOOL(T, at root_unit, "root_unit", .doc = "FSDP: embedding, last norm and output are one unit"),     \
         MAQ_FIELD_BOOL(T, at reduce_bucket_held, "reduce_bucket_held",                                                 \
                        .doc = "reduce_bucket_size is there all through the backward pass"),                            \
+        MAQ_FIELD_BOOL(T, at low_precision_shards, "low_precision_shards",                                             \
+                       .doc = "ZeRO-3: shards of 16 bits are kept beside the optimizer's of 32"),                      \
         MAQ_FIELD_BOOL(T, at adapters_widen, "adapters_widen",                                                         \
                        .doc = "LoRA: an adapter keeps a copy of its input in 4 bytes"),                                \
         MAQ_FIELD_BOOL(T, at flat_parameters, "flat_parameters",                                                       \

@@ -20,6 +20,7 @@ static const char *const precision_names[] = {"auto",        "fp32",        "fp1
                                               "mxfp8",       "nvfp4",       NULL};
 static const char *const dtype_names[] = {"fp32", "tf32", "fp16", "bf16", "fp8", "fp6", "fp4", "int8", NULL};
 static const char *const dispatcher_names[] = {"alltoall", "allgather", "deepep", "hybridep", NULL};
+static const char *const offload_device_names[] = {"none", "cpu", "nvme", NULL};
 static const char *const selective_ac_names[] = {"layer", "op", NULL};
 static const char *const loss_function_names[] = {"vocab_parallel_cross_entropy", "cross_entropy",
                                                   "linear_cross_entropy", "cut_cross_entropy", NULL};
@@ -39,6 +40,11 @@ static const char *const attention_names[] = {"auto", "flash", "flash2", "flash1
 #define STR(m, k, ...) MAQ_FIELD_STR(struct maq_plan_doc, P(m), k, __VA_ARGS__)
 #define AUTO(m, k, ...)                                                                                                \
     ENUM(m, k, maq_auto_bool_names, .slips = "1=true|0=false|y=true|n=false", .def = "auto", __VA_ARGS__)
+
+const char *maq_offload_device_name(enum maq_offload_device device)
+{
+    return (unsigned)device <= MAQ_OFFLOAD_NVME ? offload_device_names[device] : "unknown";
+}
 
 const struct maq_field maq_plan_fields[] = {
     /* degrees */
@@ -149,6 +155,19 @@ const struct maq_field maq_plan_fields[] = {
      .doc = "list of attn_norm, qkv_linear, core_attn, attn_proj, mlp_norm, expert_fc1, moe_act, fused_group_mlp"},
     DOUBLE(optimizer_offload, "optimizer_offload_fraction", .def = "0", .min = 0, .max = 1,
            .doc = "share of the optimizer that lives and runs on the host"),
+    ENUM(offload_optimizer, "offload_optimizer_device", offload_device_names, .slips = "host=cpu|ssd=nvme|disk=nvme",
+         .def = "none",
+         .doc = "where that share is: none says cpu; nvme reads and writes it in every step (DeepSpeed)"),
+    ENUM(offload_param, "offload_param_device", offload_device_names, .slips = "host=cpu|ssd=nvme|disk=nvme",
+         .def = "none",
+         .doc = "ZeRO-3: where a rank's shard of the parameters is until it is gathered (DeepSpeed; cpu: FSDP's too)"),
+    DOUBLE(offload_tile, "offload_sub_group_size", .def = "1e9", .min = 1, .max = 1e15,
+           .doc =
+               "elements that an optimizer on NVMe reads, updates and writes at a time (DeepSpeed's sub_group_size)"),
+    BOOL(offload_reads_ahead, "offload_pipeline_read", .def = "false",
+         .doc = "offload_optimizer_device nvme: the next of these is read while one is updated"),
+    BOOL(offload_writes_behind, "offload_pipeline_write", .def = "false",
+         .doc = "offload_optimizer_device nvme: the one before is written while one is updated"),
     ENUM(selective_ac, "selective_ac_option", selective_ac_names, .slips = "ops=op|operator=op|per-op=op",
          .def = "layer",
          .doc = "selective: layer recomputes recompute_modules; op, torchtitan's, keeps attention, reduce-scatters and "

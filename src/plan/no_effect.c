@@ -103,6 +103,16 @@ static bool all_trained(const struct maq_job *job)
     return job->plan.lora_rank == 0;
 }
 
+static bool optimizer_on_device(const struct maq_job *job)
+{
+    return !(job->plan.optimizer_offload > 0);
+}
+
+static bool optimizer_not_on_nvme(const struct maq_job *job)
+{
+    return job->plan.offload_optimizer != MAQ_OFFLOAD_NVME;
+}
+
 static bool no_lengths(const struct maq_job *job)
 {
     return job->workload.length_mean <= 0;
@@ -140,6 +150,14 @@ static const struct rule {
      "set vocab_parallel_pipeline: true", .searched = false},
     {"hierarchical_cp_a2a_size", not_hierarchical, "without cp_comm_type a2a+p2p", "set cp_comm_type: a2a+p2p",
      .searched = true},
+    {"offload_optimizer_device", optimizer_on_device, "without optimizer_offload_fraction",
+     "set optimizer_offload_fraction: 1", .searched = true},
+    {"offload_sub_group_size", optimizer_not_on_nvme, "without offload_optimizer_device nvme",
+     "set offload_optimizer_device: nvme", .searched = false},
+    {"offload_pipeline_read", optimizer_not_on_nvme, "without offload_optimizer_device nvme",
+     "set offload_optimizer_device: nvme", .searched = false},
+    {"offload_pipeline_write", optimizer_not_on_nvme, "without offload_optimizer_device nvme",
+     "set offload_optimizer_device: nvme", .searched = false},
     {"muon_tp_mode", not_muon, "without Muon", "set optimizer: muon", .searched = false},
     {"muon_num_ns_steps", not_muon, "without Muon", "set optimizer: muon", .searched = false},
     {"fp8_param_gather", not_narrow, "without a recipe of 8 or 4 bits",

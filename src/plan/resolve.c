@@ -113,11 +113,14 @@ bool maq_sharding_is_moot(const struct maq_plan *p, const struct maq_model *mode
     return alone && (!maq_model_find_module(model, MAQ_MODULE_ROUTER, MAQ_PART_COUNT) || stage_devices == etp * p->ep);
 }
 
-/* Shards of one rank are no shards: nothing is gathered, cast for it or held otherwise. What is refused as it is written comes before. */
+/*
+ * Shards of one rank are no shards: nothing is gathered, cast for it or held otherwise. Those on the host come and go all the same. What
+ * is refused as it is written comes before.
+ */
 static void resolve_sharding(struct resolver *r)
 {
     struct maq_plan *p = &r->job->plan;
-    if (r->failed || p->sharding == MAQ_SHARDING_NONE ||
+    if (r->failed || p->sharding == MAQ_SHARDING_NONE || p->offload_param != MAQ_OFFLOAD_NONE ||
         !maq_sharding_is_moot(p, &r->job->model, (int64_t)p->tp * p->cp * r->job->dp))
         return;
     p->sharding = MAQ_SHARDING_NONE;
@@ -507,6 +510,43 @@ static void resolve_offload(struct resolver *r)
         REFUSE(r, MAQ_CODE_PLAN_OFFLOAD, key, remedy, "%s", wrong);
 }
 
+/* Where parameters and optimizer states are (DeepSpeed 0.19.6, runtime/zero/offload_config.py: "valid only with stage 3"). */
+static void resolve_offloaded_states(struct resolver *r)
+{
+    const struct maq_plan *p = &r->job->plan;
+    const char *key = p->offload_param == MAQ_OFFLOAD_NVME ? "offload_param_device" : "offload_optimizer_device";
+    if (p->offload_param != MAQ_OFFLOAD_NONE && p->sharding != MAQ_SHARDING_PARAMS)
+        REFUSE(r, MAQ_CODE_PLAN_OFFLOAD_STATES, "offload_param_device",
+               "set data_parallel_sharding_strategy: optim_grads_params (ZeRO-3)",
+               "offload_param_device %s, but only ZeRO-3 fetches parameters where they are used",
+               maq_offload_device_name((enum maq_offload_device)p->offload_param));
+    if (p->offload_param != MAQ_OFFLOAD_NONE && p->gather_once)
+        REFUSE(r, MAQ_CODE_PLAN_OFFLOAD_STATES, "gather_once_per_step", "use one of the two",
+               "parameters that stay gathered over a step do not wait on the host");
+    if (p->offload_param != MAQ_OFFLOAD_NONE && p->reduce_once && !p->reshard_after_forward && r->job->microbatches > 1)
+        REFUSE(
+            r, MAQ_CODE_PLAN_OFFLOAD_STATES, "reduce_once_per_step", "set reduce_once_per_step: false",
+            "gradients that go to the host behind all backward passes are not modelled without reshard_after_forward");
+    if (p->offload_param != MAQ_OFFLOAD_NONE && !r->job->framework.low_precision_shards && p->optimizer_offload < 1)
+        REFUSE(r, MAQ_CODE_PLAN_OFFLOAD_STATES, "offload_param_device",
+               "set optimizer_offload_fraction: 1, or framework: deepspeed",
+               "parameters on the host are the optimizer's own there, so that all of it runs on the host "
+               "(optimizer_offload_fraction %g)",
+               p->optimizer_offload);
+    if (p->offload_optimizer != MAQ_OFFLOAD_NVME && p->offload_param != MAQ_OFFLOAD_NVME)
+        return;
+    for (uint32_t g = 0; g < r->job->cluster.n_groups; g++)
+        if (!(r->job->cluster.groups[g].device.nvme_read_bps > 0) ||
+            !(r->job->cluster.groups[g].device.nvme_write_bps > 0)) {
+            REFUSE(r, MAQ_CODE_PLAN_OFFLOAD_STATES, key,
+                   "say it: 'h100-sxm:8, nvme 10GB/s 5GB/s', or nvme_read_bandwidth and nvme_write_bandwidth of a node "
+                   "group",
+                   "%s nvme, and the cluster does not say what the NVMe of a %s node reads and writes", key,
+                   r->job->cluster.groups[g].device.name);
+            return;
+        }
+}
+
 static void resolve_graphs(struct resolver *r)
 {
     const char *remedy, *wrong = maq_graphs_conflict(&r->job->plan, &remedy);
@@ -639,7 +679,7 @@ enum maq_status maq_job_resolve(struct maq_job *job, const struct maq_job_places
     static void (*const steps[])(struct resolver *) = {
         resolve_dp,       resolve_update,     resolve_sharding, resolve_switches, resolve_batch,
         resolve_schedule, resolve_precision,  resolve_adapters, resolve_experts,  resolve_recompute,
-        resolve_offload,  resolve_overlap_ep, resolve_graphs,   check_pyramid};
+        resolve_offload,  resolve_overlap_ep, resolve_graphs,   check_pyramid,    resolve_offloaded_states};
     struct resolver r = {.job = job, .at = at, .diag = diag};
     for (size_t i = 0; i < MAQ_COUNT(steps); i++) {
         steps[i](&r);

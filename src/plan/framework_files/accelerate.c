@@ -21,7 +21,7 @@ static const struct maq_file_key keys[] = {
     MAQ_FILE_KEEP("deepspeed_config.deepspeed_config_file"),
     MAQ_FILE_KEEP("deepspeed_config.zero_stage"),
     MAQ_FILE_KEEP("deepspeed_config.offload_optimizer_device"),
-    MAQ_FILE_REFUSE("deepspeed_config.offload_param_device", "parameters in host memory or on NVMe"),
+    MAQ_FILE_KEEP("deepspeed_config.offload_param_device"),
     MAQ_FILE_SET("deepspeed_config.gradient_accumulation_steps", "workload.gradient_accumulation_steps"),
     MAQ_FILE_IDLE("deepspeed_config.*"),
     MAQ_FILE_KEEP("parallelism_config.*"),
@@ -92,6 +92,30 @@ static void set_degrees(struct maq_file_reader *r)
                          : "all_gather");
 }
 
+static bool names_place(struct maq_file_reader *r, const struct maq_node *device)
+{
+    if (!device || maq_str_is(device->text, "none"))
+        return false;
+    const bool known = maq_str_is(device->text, "cpu") || maq_str_is(device->text, "nvme");
+    if (!known)
+        maq_file_fault(r, device, "it takes none, cpu, nvme", "'%.*s' is nothing to offload to",
+                       (int)(device->text.len < 40 ? device->text.len : 40), device->text.ptr);
+    return known;
+}
+
+/* What `accelerate launch` makes a configuration of: utils/dataclasses.py, DeepSpeedPlugin. */
+static void set_deepspeed_offload(struct maq_file_reader *r, const struct maq_node *optimizer,
+                                  const struct maq_node *param, int64_t stage)
+{
+    if (names_place(r, optimizer)) {
+        maq_file_set(r, optimizer, "plan.optimizer_offload_fraction", "1");
+        if (maq_str_is(optimizer->text, "nvme"))
+            maq_file_set(r, optimizer, "plan.offload_optimizer_device", "nvme");
+    }
+    if (names_place(r, param) && stage == 3)
+        maq_file_set(r, param, "plan.offload_param_device", maq_str_is(param->text, "nvme") ? "nvme" : "cpu");
+}
+
 static void set_deepspeed(struct maq_file_reader *r)
 {
     static const char *const stages[] = {"no_shard", "optim", "optim_grads", "optim_grads_params"};
@@ -108,10 +132,7 @@ static void set_deepspeed(struct maq_file_reader *r)
         maq_file_fault(r, stage, "it takes 0, 1, 2, 3", "zero_stage is a stage of ZeRO");
     else
         maq_file_set(r, stage, "plan.data_parallel_sharding_strategy", stages[n]);
-    if (device && maq_str_is(device->text, "cpu"))
-        maq_file_set(r, device, "plan.optimizer_offload_fraction", "1");
-    else if (device && !maq_str_is(device->text, "none"))
-        maq_file_fault(r, device, "try cpu", "offload_optimizer_device: optimizer states on NVMe are not modelled");
+    set_deepspeed_offload(r, device, maq_file_get(r, "deepspeed_config.offload_param_device"), n);
 }
 
 static void conclude(struct maq_file_reader *r)

@@ -12,7 +12,11 @@
  *     communication_data_type does (get_data_types(), communication_data_type()).
  *   - BF16 with ZeRO-1, FP32 accumulation and no offloading runs under BF16_Optimizer, whose accumulators are whole and in FP32.
  *
- * Taken to change nothing: windows of prefetching, persistence thresholds and sub-groups of ZeRO-3, sizes of gathers, pinned memory.
+ *   - offload_param and offload_optimizer with device nvme ask for an nvme_path, and for the cluster's NVMe here; the window of prefetching is a
+ *     layer, and 0 is none (partitioned_param_coordinator.py, fetch_sub_module(): each call asks for as much again, so that it runs ahead
+ *     until max_live_parameters stop it).
+ *
+ * Taken to change nothing: sizes of that window, persistence thresholds of ZeRO-3, sizes of gathers, pinned memory.
  */
 #include <string.h>
 
@@ -31,10 +35,13 @@ static const struct maq_file_key keys[] = {
     MAQ_FILE_KEEP("zero_optimization.offload_optimizer.device"),
     MAQ_FILE_KEEP("zero_optimization.offload_optimizer.ratio"),
     MAQ_FILE_REFUSE("zero_optimization.offload_optimizer.super_offload", "SuperOffload on hosts with NVLink-C2C"),
-    MAQ_FILE_IDLE("zero_optimization.offload_optimizer.*"),
-    MAQ_FILE_REFUSE("zero_optimization.offload_param.device", "parameters in host memory or on NVMe"),
+    MAQ_FILE_KEEP("zero_optimization.offload_optimizer.pipeline_read"),
+    MAQ_FILE_KEEP("zero_optimization.offload_optimizer.pipeline_write"),
+    MAQ_FILE_IDLE("zero_optimization.offload_optimizer.*"), MAQ_FILE_KEEP("zero_optimization.offload_param.device"),
     MAQ_FILE_IDLE("zero_optimization.offload_param.*"), MAQ_FILE_KEEP("zero_optimization.cpu_offload"),
-    MAQ_FILE_REFUSE("zero_optimization.cpu_offload_param", "parameters in host memory"),
+    MAQ_FILE_KEEP("zero_optimization.cpu_offload_param"), MAQ_FILE_KEEP("zero_optimization.sub_group_size"),
+    MAQ_FILE_KEEP("zero_optimization.stage3_prefetch_bucket_size"),
+    MAQ_FILE_KEEP("zero_optimization.prefetch_bucket_size"),
     MAQ_FILE_REFUSE_BUT("zero_optimization.zero_hpz_partition_size", "1",
                         "ZeRO++'s second partition of the parameters"),
     MAQ_FILE_REFUSE("zero_optimization.zero_quantized_weights", "ZeRO++'s gathers of 8 bits"),
@@ -182,20 +189,59 @@ static void set_bucket(struct maq_file_reader *r)
         maq_file_set_number(r, bucket, "plan.reduce_bucket_size", hidden * hidden);
 }
 
-static void set_offload(struct maq_file_reader *r)
+/* "cpu" or "nvme"; an older switch says cpu; NULL: neither. */
+static const char *offload_device(struct maq_file_reader *r, const struct maq_node *device, const struct maq_node *old)
+{
+    if (device && maq_str_is(device->text, "nvme"))
+        return "nvme";
+    if (device && maq_str_is(device->text, "cpu"))
+        return "cpu";
+    if (device && !maq_str_is(device->text, "none"))
+        maq_file_fault(r, device, "it takes none, cpu, nvme", "'%.*s' is nothing to offload to",
+                       (int)(device->text.len < 40 ? device->text.len : 40), device->text.ptr);
+    return !device && old && maq_file_asks(old, NULL) ? "cpu" : NULL;
+}
+
+static void set_optimizer_offload(struct maq_file_reader *r)
 {
     const struct maq_node *device = maq_file_get(r, "zero_optimization.offload_optimizer.device"),
                           *ratio = maq_file_get(r, "zero_optimization.offload_optimizer.ratio"),
-                          *old = maq_file_get(r, "zero_optimization.cpu_offload");
-    if (device && maq_str_is(device->text, "nvme"))
-        maq_file_fault(r, device, "try \"cpu\"",
-                       "zero_optimization.offload_optimizer.device: optimizer states on NVMe "
-                       "are not modelled");
-    else if (device && maq_str_is(device->text, "cpu"))
-        maq_file_set(r, ratio ? ratio : device, "plan.optimizer_offload_fraction",
-                     ratio ? maq_arena_strdup(&r->job->arena, ratio->text) : "1");
-    else if (old && maq_file_asks(old, NULL))
-        maq_file_set(r, old, "plan.optimizer_offload_fraction", "1");
+                          *old = maq_file_get(r, "zero_optimization.cpu_offload"),
+                          *tile = maq_file_get(r, "zero_optimization.sub_group_size");
+    const char *where = offload_device(r, device, old);
+    if (!where)
+        return;
+    maq_file_set(r,
+                 ratio    ? ratio
+                 : device ? device
+                          : old,
+                 "plan.optimizer_offload_fraction", ratio ? maq_arena_strdup(&r->job->arena, ratio->text) : "1");
+    if (strcmp(where, "nvme") != 0)
+        return;
+    maq_file_set(r, device, "plan.offload_optimizer_device", where);
+    if (tile)
+        maq_file_set_number(r, tile, "plan.offload_sub_group_size",
+                            maq_file_number(r, "zero_optimization.sub_group_size", 0));
+    if (maq_file_true(r, "zero_optimization.offload_optimizer.pipeline_read", false))
+        maq_file_set(r, maq_file_get(r, "zero_optimization.offload_optimizer.pipeline_read"),
+                     "plan.offload_pipeline_read", "true");
+    if (maq_file_true(r, "zero_optimization.offload_optimizer.pipeline_write", false))
+        maq_file_set(r, maq_file_get(r, "zero_optimization.offload_optimizer.pipeline_write"),
+                     "plan.offload_pipeline_write", "true");
+}
+
+/* Below stage 3 there are no shards of parameters: DeepSpeed passes over offload_param (runtime/engine.py). */
+static void set_param_offload(struct maq_file_reader *r, int64_t stage)
+{
+    const struct maq_node *device = maq_file_get(r, "zero_optimization.offload_param.device"),
+                          *old = maq_file_get(r, "zero_optimization.cpu_offload_param"),
+                          *window = maq_file_get(r, "zero_optimization.stage3_prefetch_bucket_size");
+    const char *where = offload_device(r, device, old);
+    if (where && stage == 3)
+        maq_file_set(r, device ? device : old, "plan.offload_param_device", where);
+    window = window ? window : maq_file_get(r, "zero_optimization.prefetch_bucket_size");
+    if (window && stage == 3 && maq_str_is(window->text, "0"))
+        maq_file_set(r, window, "plan.fsdp_prefetch", "0");
 }
 
 static void conclude(struct maq_file_reader *r)
@@ -216,7 +262,8 @@ static void conclude(struct maq_file_reader *r)
     maq_file_set(r, NULL, "plan.overlap_param_gather", stage == 3 ? "true" : "false");
     set_batch(r);
     set_bucket(r);
-    set_offload(r);
+    set_optimizer_offload(r);
+    set_param_offload(r, stage);
     if (ulysses && maq_file_number(r, "sequence_parallel_size", 1) > 1) {
         maq_file_set_number(r, ulysses, "plan.context_parallel_size", maq_file_number(r, "sequence_parallel_size", 1));
         maq_file_set(r, ulysses, "plan.cp_comm_type", "a2a");

@@ -81,9 +81,14 @@ void maq_file_fsdp(struct maq_file_reader *r, const struct maq_node *at, const c
         maq_file_set(r, at, "plan.reshard_after_forward", s == FULL_SHARD || s == HYBRID_SHARD ? "true" : "false");
     if (s == HYBRID_SHARD || s == HYBRID_SHARD_ZERO2)
         maq_file_set_number(r, at, "plan.num_distributed_optimizer_instances", maq_file_number(r, "num_machines", 1));
-    if ((offload && maq_file_asks(offload, NULL)) || has_word(strategy, "offload"))
-        maq_file_fault(r, offload ? offload : at, "turn it off to see the rest",
-                       "offload_params is not modelled: parameters, gradients and optimizer in host memory");
+    const bool away = (offload && maq_file_asks(offload, NULL)) || has_word(strategy, "offload");
+    if (away && s == NO_SHARD)
+        maq_file_fault(r, offload ? offload : at, "shard them: FULL_SHARD",
+                       "whole parameters on the host are not modelled");
+    else if (away) { /* gradients and optimizer follow the parameters */
+        maq_file_set(r, offload ? offload : at, "plan.offload_param_device", "cpu");
+        maq_file_set(r, offload ? offload : at, "plan.optimizer_offload_fraction", "1");
+    }
     if (checkpoints && maq_file_asks(checkpoints, NULL))
         maq_file_set(r, checkpoints, "plan.recompute_granularity", "full");
 }

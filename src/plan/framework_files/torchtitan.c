@@ -29,7 +29,7 @@ static const struct maq_file_key keys[] = {
     MAQ_FILE_KEEP("training.dtype"),
     MAQ_FILE_KEEP("training.mixed_precision_param"),
     MAQ_FILE_KEEP("training.mixed_precision_reduce"),
-    MAQ_FILE_REFUSE("training.enable_cpu_offload", "parameters, gradients and optimizer on the host"),
+    MAQ_FILE_KEEP("training.enable_cpu_offload"),
     MAQ_FILE_IDLE("training.*"),
     MAQ_FILE_REFUSE(
         "parallelism.module_fqns_per_model_part",
@@ -245,6 +245,16 @@ static void set_compiled(struct maq_file_reader *r)
         maq_file_set(r, list, "plan.fused_kernels", "false");
 }
 
+/* FSDP2's CPUOffloadPolicy: parameters, gradients and optimizer (torchtitan/distributed/utils.py, models/llama3/infra/parallelize.py). */
+static void set_offload(struct maq_file_reader *r)
+{
+    const struct maq_node *n = maq_file_get(r, "training.enable_cpu_offload");
+    if (!n || !maq_file_asks(n, NULL))
+        return;
+    maq_file_set(r, n, "plan.offload_param_device", "cpu");
+    maq_file_set(r, n, "plan.optimizer_offload_fraction", "1");
+}
+
 static void conclude(struct maq_file_reader *r)
 {
     maq_file_framework(r, "torchtitan");
@@ -254,6 +264,7 @@ static void conclude(struct maq_file_reader *r)
     set_accumulation(r);
     set_every_nth(r);
     set_compiled(r);
+    set_offload(r);
 }
 
 const struct maq_file_form maq_file_torchtitan = {

@@ -10,6 +10,16 @@
 #include "report/step_json.h"
 #include "report/train/assumptions.h"
 
+static void add_offloaded(struct maq_json memory, const char *where, const struct maq_offloaded *o)
+{
+    if (!(o->weights + o->gradients + o->optimizer > 0))
+        return;
+    struct maq_json map = maq_json_map(memory, where);
+    maq_json_count(map, "weights_bytes", o->weights);
+    maq_json_count(map, "gradients_bytes", o->gradients);
+    maq_json_count(map, "optimizer_bytes", o->optimizer);
+}
+
 static void add_stage(struct maq_json list, const struct maq_stage_result *st, uint32_t number)
 {
     struct maq_json stage = maq_json_item(list);
@@ -27,6 +37,8 @@ static void add_stage(struct maq_json list, const struct maq_stage_result *st, u
     maq_json_count(memory, "total_bytes", st->total_bytes);
     maq_json_count(memory, "needed_bytes", st->needed_bytes);
     maq_json_count(memory, "capacity_bytes", st->capacity_bytes);
+    add_offloaded(memory, "host", &st->host);
+    add_offloaded(memory, "nvme", &st->nvme);
     maq_json_real(stage, "busy_s", st->busy_s);
     maq_json_buckets(maq_json_map(stage, "breakdown"), st->bucket_s);
 }

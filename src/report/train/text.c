@@ -189,6 +189,36 @@ static void add_memory_row(struct maq_table *t, const struct maq_train_result *r
     maq_table_cell(t, "%s", worst && (over || r->n_stages > 1) ? "worst" : over ? "over" : "");
 }
 
+/* What the fullest GPU keeps elsewhere, and all of its node, which has room for so much; 0: not known. */
+static void put_offloaded(struct maq_page *page, const char *where, const struct maq_offloaded *o,
+                          const struct maq_node_group *node, double room)
+{
+    const double all = (o->weights + o->gradients + o->optimizer) * node->devices_per_node;
+    char of[48] = "";
+    if (room > 0)
+        maq__snprintf(of, sizeof of, " of %.1f%s", room / MAQ_GIB, all > room ? ", more than it has" : "");
+    maq_page_putf(page, room > 0 && all > room ? MAQ_INK_BAD : MAQ_INK_FAINT,
+                  "  %s: weights %.2f, gradients %.2f, optimizer %.2f; in a node %.1f%s\n", where, o->weights / MAQ_GIB,
+                  o->gradients / MAQ_GIB, o->optimizer / MAQ_GIB, all / MAQ_GIB, of);
+}
+
+static bool keeps(const struct maq_offloaded *o)
+{
+    return o->weights + o->gradients + o->optimizer > 0;
+}
+
+static void put_elsewhere(struct maq_page *page, const struct maq_train_result *r)
+{
+    const struct maq_stage_result *st = &r->stages[r->worst_stage];
+    if (!keeps(&st->host) && !keeps(&st->nvme))
+        return;
+    const struct maq_node_group *node = &r->job->cluster.groups[r->job->stages[r->worst_stage].group];
+    if (keeps(&st->host))
+        put_offloaded(page, "in host memory", &st->host, node, node->host_mem_bytes);
+    if (keeps(&st->nvme))
+        put_offloaded(page, "on NVMe", &st->nvme, node, 0);
+}
+
 static void put_memory(struct maq_page *page, const struct maq_train_result *r)
 {
     static const char *const numbers[] = {"weights", "gradients", "optimizer", "activations", "transient",
@@ -227,6 +257,7 @@ static void put_memory(struct maq_page *page, const struct maq_train_result *r)
                       "  graphs: driver %.2f for %.0f nodes, static buffers %.2f, not shared between two pools %.2f\n",
                       st->graphs.driver_bytes / MAQ_GIB, st->graphs.nodes, st->graphs.buffer_bytes / MAQ_GIB,
                       st->graphs.pool_bytes / MAQ_GIB);
+    put_elsewhere(page, r);
     maq_table_fini(&t);
 }
 

@@ -8,7 +8,9 @@
  *   no_shard             P (w + g + o)
  *   optim                P (w + g) + P o / N
  *   optim_grads          P w + P (g + o) / N
- *   optim_grads_params   P (w' + g + o') / N, where the 4-byte master weight is the parameter itself (w' + o' = 4 + moments)
+ *   optim_grads_params   P (w' + g + o') / N, where the 4-byte master weight is the parameter itself (w' + o' = 4 + moments), or under
+ *                        DeepSpeed a shard of its own (low_precision_shards: w + o). Parameters on the host: no w'; no g either, where the
+ *                        optimizer is there
  *
  * Mixed precision: w = 2, g = 4, o = 12 (master, two moments); FP32: w = 4, g = 4, o = 8. Momentum has one moment, and so have the
  * matrices that Muon updates (train/step/muon.h).
@@ -35,7 +37,9 @@
 #include "base/units.h"
 #include "lower/local.h"
 #include "train/memory/cuda_graphs.h"
+#include "train/memory/offloaded_states.h"
 #include "train/memory/torch_layers.h"
+#include "train/step/dp_comm.h"
 #include "train/step/muon.h"
 
 /* A CUDA context. With kernels loaded when they are first used, nvidia-smi of an idle training process
@@ -167,6 +171,7 @@ static struct states model_states(const struct maq_job *job, const struct maq_pl
     double moments = maq_update_moments(p), o = (master + moments * m) * (1 - p->optimizer_offload);
     double weights = held * w + narrow * (copy_bytes(job, p) - (p->fp8_param_gather ? w : 0)),
            gathered = held * w + narrow * (p->fp8_param_gather ? 1 - w : 0);
+    const bool away = p->offload_param != MAQ_OFFLOAD_NONE;
     switch ((enum maq_sharding)p->sharding) {
     case MAQ_SHARDING_NONE:
         return (struct states){weights, held * g, held * o};
@@ -177,15 +182,28 @@ static struct states model_states(const struct maq_job *job, const struct maq_pl
     case MAQ_SHARDING_PARAMS:
         break;
     }
-    double kept = (p->gather_once || !p->reshard_after_forward) && shards > 1 ? gathered : 0; /* at the peak */
+    double kept =
+        (p->gather_once || !p->reshard_after_forward) && (shards > 1 || away) ? gathered : 0; /* at the peak */
     /* whole gradients add up in the type of the wire (torch/distributed/fsdp/_fully_shard: to_accumulated_grad_if_needed) */
     bool whole = (p->gather_once || p->reduce_once) && job->microbatches > 1 && shards > 1;
     double wire = maq_dtype_bytes((enum maq_dtype)p->grad_reduce_dtype);
     /* a shard's gradient is cast to the type of the parameter (_fully_shard/_fsdp_collectives.py, foreach_reduce()) */
     double shard = p->pure_low_precision && job->framework.frees_gradients ? w : g;
-    return (struct states){held * (master > 0 ? master : w) / shards + kept,
-                           whole ? held * wire : held * shard / shards,
-                           held * moments * m * (1 - p->optimizer_offload) / shards};
+    bool apart = job->framework.low_precision_shards && master > 0; /* a shard in 16 bits beside the optimizer's */
+    double lies = away ? 0 : apart || master <= 0 ? w : master;
+    double counted = apart ? o : moments * m * (1 - p->optimizer_offload);
+    return (struct states){held * lies / shards + kept,
+                           whole                   ? held * wire
+                           : maq_sync_downloads(p) ? 0
+                                                   : held * shard / shards,
+                           held * counted / shards};
+}
+
+double maq_shard_bytes(const struct maq_job *job)
+{
+    const struct maq_plan *p = &job->plan;
+    const bool own = !p->pure_low_precision && p->lora_rank == 0 && !job->framework.low_precision_shards;
+    return own ? 4 : maq_dtype_bytes((enum maq_dtype)job->store_dtype);
 }
 
 /* Frozen weights need neither gradient nor optimizer state; some of them, `narrow`, are quantized. */
@@ -194,7 +212,8 @@ static struct states lora_states(const struct maq_blueprint *bp, double held, do
 {
     struct states s = model_states(bp->job, &bp->job->plan, adapters, 0, shards);
     const double w = bp->lower.store_bytes, bytes = held * w - narrow * (w - maq_lower_base_bytes(&bp->job->plan, w));
-    s.weights += bp->job->plan.sharding == MAQ_SHARDING_PARAMS ? bytes / shards : bytes;
+    if (bp->job->plan.offload_param == MAQ_OFFLOAD_NONE)
+        s.weights += bp->job->plan.sharding == MAQ_SHARDING_PARAMS ? bytes / shards : bytes;
     return s;
 }
 
@@ -487,6 +506,7 @@ void maq_stage_memory(struct maq_stage_result *st, const struct maq_blueprint *b
                         : model_states(job, &job->plan, dense, held.dense_narrow, shards));
     add_states(st, lora ? lora_states(bp, expert, held.expert_narrow, 0, job->edp)
                         : model_states(job, &job->plan, expert, held.expert_narrow, job->edp));
+    maq_offloaded_states(st, bp, &held);
     st->bytes[MAQ_MEM_OPTIMIZER] += second_moment(&job->plan, dense - held.dense_matrices, shards) +
                                     second_moment(&job->plan, expert - held.expert_matrices, job->edp);
     st->bytes[MAQ_MEM_ACTIVATIONS] = peak_activations(bp, stage, programs, n, &st->peak_microbatches);

@@ -144,6 +144,7 @@ static void add_gaps(struct maq_blueprint *bp, struct maq_program *pr, bool redu
 static void time_passes(struct maq_blueprint *bp, struct maq_program *pr, bool reduces)
 {
     const bool split = splits(bp);
+    pr->copies_ns = maq_sync_copies_ns(bp, pr, reduces);
     pr->forward_ns = maq_sync_forward_ns(bp, pr);
     pr->backward_ns = maq_sync_backward_ns(bp, pr, split ? MAQ_HALF_INPUT : MAQ_HALF_WHOLE, reduces);
     pr->weight_ns = split ? maq_sync_backward_ns(bp, pr, MAQ_HALF_WEIGHT, reduces) : 0;
@@ -425,8 +426,8 @@ enum maq_status maq_blueprint_blocks(struct maq_blueprint *out, const struct maq
     bool gathers = p->sharding == MAQ_SHARDING_PARAMS && !p->gather_once;
     bp->gather_every_pass = gathers;
     bp->gather_backward = gathers && p->reshard_after_forward;
-    /* a single pass is each and the last */
-    bool once = p->reduce_once && (job->microbatches > 1 || !bp->gather_backward);
+    /* a single pass is each and the last; gradients on their way to the host leave no reduction for later */
+    bool once = p->reduce_once && (bp->gather_backward ? job->microbatches > 1 : !maq_sync_downloads(p));
     bp->sync_last_pass = once && bp->gather_backward;
     bp->sync_every_pass = (gathers && !once) || p->sharding == MAQ_SHARDING_GRADS;
     bp->gather_first = !gathers && p->sharding != MAQ_SHARDING_NONE && p->overlap_param_gather == MAQ_ON;

@@ -17,6 +17,10 @@
  *   optim_grads_params  and parameters are gathered in every pass, `fsdp_prefetch` entries ahead (FSDP, ZeRO-3); with
  *                       reduce_once_per_step gradients are reduced in the last backward pass alone (where no backward pass gathers
  *                       again as in optim, entry by entry), with gather_once_per_step parameters are gathered as in optim too
+ *
+ * Parameters on the host or on NVMe come up on the copy stream: the upload of an entry is released when its gather is, and the gather waits
+ * for it. Where the optimizer is on the host, reduced gradients go down on that stream, behind their reduction. One stream for both ways,
+ * since where all devices of a node copy it is mostly the host's memory that limits them, and that both ways share.
  */
 #ifndef MAQ_TRAIN_STEP_BLUEPRINT_H
 #define MAQ_TRAIN_STEP_BLUEPRINT_H
@@ -38,7 +42,9 @@ struct maq_bucket_sync {
     uint16_t first, last;
     uint32_t reduce[3]; /* dense, its replica part (HSDP), experts: collectives for the gradients, one after another */
     uint32_t gather[2]; /* dense, experts: collectives for the parameters */
-    double reduce_ns, gather_ns;
+    uint32_t upload;    /* offloaded parameters: the rank's shards come from the host before they are gathered */
+    uint32_t download;  /* and its shards of reduced gradients go there */
+    double reduce_ns, gather_ns, upload_ns, download_ns;
     double forward_ns, backward_ns, weight_ns; /* compute of its entries; backward: the input half when split */
     double done_ns;                            /* scratch of a pass's evaluation: end of its compute */
 };
@@ -70,7 +76,8 @@ struct maq_program {
      * the above */
     double gather_bytes, ahead_bytes;
     struct maq_program_graphs graphs;
-    double gather_ns, reduce_ns; /* sums over the buckets */
+    double gather_ns, reduce_ns, upload_ns, download_ns; /* sums over the buckets */
+    double copies_ns; /* how much longer a forward and a backward pass are for them; included in the makespans */
     double forward_gap_ns, backward_gap_ns,
         weight_gap_ns; /* wait for the host at the end of a pass; included in the makespans */
     double wait_ns; /* of its passes in a step, for the host and data parallelism, that may shrink when compute grows */

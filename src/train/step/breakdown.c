@@ -111,6 +111,19 @@ static double pass_gaps_ns(const struct maq_blueprint *bp, uint32_t stage)
     return sum;
 }
 
+/* Of that, waiting for copies between host and device. */
+static double pass_copies_ns(const struct maq_blueprint *bp, uint32_t stage)
+{
+    uint16_t at[MAQ_MAX_STAGES];
+    uint32_t n = maq_schedule_positions(bp->schedule, stage, at);
+    double sum = 0;
+    for (uint32_t c = 0; c < n; c++) {
+        const struct maq_program *p = bp->programs[at[c]];
+        sum += passes_each(bp) * p->copies_ns + (p->last ? p->last->copies_ns - p->copies_ns : 0);
+    }
+    return sum;
+}
+
 static void break_down(struct maq_stage_result *st, const struct maq_blueprint *bp, uint32_t stage,
                        const struct maq_step_times *times, double end_free)
 {
@@ -119,8 +132,9 @@ static void break_down(struct maq_stage_result *st, const struct maq_blueprint *
     double optimizer = bp->optimizer[stage]->dur_ns, busy = -optimizer; /* inside the pipeline */
     for (int b = 0; b < MAQ_BUCKET_COUNT; b++)
         busy += ns[b];
-    double sync = pass_sync_ns(bp, stage), gaps = pass_gaps_ns(bp, stage);
-    ns[MAQ_BUCKET_DP] += sync;
+    double sync = pass_sync_ns(bp, stage), gaps = pass_gaps_ns(bp, stage), copies = pass_copies_ns(bp, stage);
+    ns[MAQ_BUCKET_DP] += sync - copies;
+    ns[MAQ_BUCKET_OTHER] += copies;
     ns[MAQ_BUCKET_HOST] += gaps;
     busy += sync + gaps;
     double idle = times->stage_end[stage] - busy;
@@ -182,6 +196,8 @@ static void count_sync(struct counts *c, uint32_t stage)
                 c->times[s->reduce[k]] += reduces;
             for (int k = 0; k < 2; k++)
                 c->times[s->gather[k]] += gathers;
+            c->times[s->upload] += gathers;
+            c->times[s->download] += reduces;
         }
 }
 

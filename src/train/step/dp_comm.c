@@ -8,6 +8,14 @@
  *
  *   reduce   no_shard: all-reduce; otherwise reduce-scatter over the shard group, then all-reduce of the shard over the replicas (HSDP)
  *   gather   all-gather over the shard group
+ *
+ * Parameters on the host (DeepSpeed 0.19.6, runtime/zero/partition_parameters.py, _all_gather_dtype(): the shard is copied to the device, then
+ * gathered; PyTorch 2.6, torch/distributed/fsdp/_fully_shard/_fsdp_param.py, all_gather_inputs()), w bytes each over n shards:
+ *
+ *   upload     w / n    before every gather, in the type in which they are kept
+ *   download   g / n    behind every reduction (stage3.py, partition_grads(); _fsdp_collectives.py, foreach_reduce()). From the second
+ *                       microbatch on DeepSpeed brings up what has added up and takes the sum down again, which takes twice as long; PyTorch
+ *                       adds on the host
  */
 #include "train/step/dp_comm.h"
 
@@ -15,6 +23,7 @@
 
 #include "base/check.h"
 #include "lower/local.h"
+#include "train/memory/stage_memory.h"
 
 #define BUCKET_PARAMS 40e6 /* Megatron-LM: max(40 M, 1 M x DP) */
 #define BUCKET_PARAMS_PER_RANK 1e6
@@ -71,6 +80,35 @@ static void hold(struct held *h, const struct maq_block *block)
     h->expert_narrow += block->expert_narrow;
 }
 
+bool maq_sync_downloads(const struct maq_plan *plan)
+{
+    return plan->offload_param != MAQ_OFFLOAD_NONE && plan->optimizer_offload > 0;
+}
+
+static uint32_t copy(struct maq_blueprint *bp, double bytes, enum maq_copy_source from)
+{
+    struct maq_op op = {.kind = MAQ_OP_HOST_COPY, .d = {(int64_t)bytes, from}};
+    return bytes >= 1 ? maq_items_op(bp->items, &op) : 0;
+}
+
+/* Shards of a rank on their way between host and device. `sent`: bytes of dense and of experts' parameters that are gathered; shards that
+ * are the optimizer's own travel as they are. */
+static void fill_copies(struct maq_blueprint *bp, struct maq_bucket_sync *b, const struct held *h, const double sent[2])
+{
+    const struct maq_plan *p = &bp->job->plan;
+    const double shards = bp->lower.groups[MAQ_GROUP_SHARD].size, edp = bp->job->edp;
+    if (p->offload_param == MAQ_OFFLOAD_NONE)
+        return;
+    const double wider = maq_shard_bytes(bp->job) / bp->lower.store_bytes;
+    b->upload = copy(bp, wider * (sent[0] / shards + sent[1] / edp),
+                     p->offload_param == MAQ_OFFLOAD_NVME ? MAQ_COPY_NVME : MAQ_COPY_HOST);
+    if (maq_sync_downloads(p) && p->lora_rank == 0)
+        b->download = copy(bp, (h->dense / shards + h->expert / edp) * maq_dtype_bytes((enum maq_dtype)p->grad_dtype),
+                           MAQ_COPY_HOST);
+    b->upload_ns = b->upload ? bp->items->at[b->upload].dur_ns : 0;
+    b->download_ns = b->download ? bp->items->at[b->download].dur_ns : 0;
+}
+
 /* What a bucket sends; `share`: of the stage's dense parameters. */
 static void fill_items(struct maq_blueprint *bp, struct maq_bucket_sync *b, const struct held *h, double share)
 {
@@ -86,8 +124,10 @@ static void fill_items(struct maq_blueprint *bp, struct maq_bucket_sync *b, cons
     b->reduce[1] = sharded ? coll(bp, MAQ_COLL_ALL_REDUCE, MAQ_GROUP_REPLICA, dense * g / shards) : 0;
     b->reduce[2] = coll(bp, reduce, MAQ_GROUP_EDP, expert * g);
     if (sharded) {
-        b->gather[0] = gather(bp, dense * w - h->dense_narrow * saved, share);
-        b->gather[1] = coll(bp, MAQ_COLL_ALL_GATHER, MAQ_GROUP_EDP, expert * w - h->expert_narrow * saved);
+        const double sent[2] = {dense * w - h->dense_narrow * saved, expert * w - h->expert_narrow * saved};
+        b->gather[0] = gather(bp, sent[0], share);
+        b->gather[1] = coll(bp, MAQ_COLL_ALL_GATHER, MAQ_GROUP_EDP, sent[1]);
+        fill_copies(bp, b, h, sent);
     }
     for (int i = 0; i < 3; i++)
         b->reduce_ns += b->reduce[i] ? bp->items->at[b->reduce[i]].dur_ns : 0;
@@ -181,6 +221,8 @@ enum maq_status maq_blueprint_sync(struct maq_blueprint *bp, struct maq_program 
         sum_compute(bp, program, &program->buckets[i]);
         program->reduce_ns += program->buckets[i].reduce_ns;
         program->gather_ns += program->buckets[i].gather_ns;
+        program->upload_ns += program->buckets[i].upload_ns;
+        program->download_ns += program->buckets[i].download_ns;
     }
     return MAQ_OK;
 }
@@ -207,25 +249,57 @@ static double released(const struct maq_program *program, uint32_t i, int32_t pr
     return program->buckets[backward ? program->n_buckets - 1 - (uint32_t)j : (uint32_t)j].done_ns;
 }
 
-double maq_sync_forward_ns(const struct maq_blueprint *bp, struct maq_program *program)
+/* When the streams of a pass are free: of collectives, and of copies between host and device. */
+struct streams {
+    double comm, copy;
+    bool copies; /* else those take no time */
+};
+
+/* A bucket's parameters are there: uploaded and gathered, from the time on at which that is released. */
+static double fetch(struct streams *s, const struct maq_bucket_sync *b, double from)
 {
-    double stream = 0, compute = 0;
+    double ready = from;
+    if (b->upload_ns > 0 && s->copies)
+        ready = s->copy = later(s->copy, from) + b->upload_ns;
+    if (b->gather_ns > 0)
+        ready = s->comm = later(s->comm, ready) + b->gather_ns;
+    return ready;
+}
+
+/* A bucket's gradients are reduced, and where they go to the host are there. */
+static void reduce(struct streams *s, const struct maq_bucket_sync *b)
+{
+    double reduced = b->done_ns;
+    if (b->reduce_ns > 0)
+        reduced = s->comm = later(s->comm, b->done_ns) + b->reduce_ns;
+    if (b->download_ns > 0 && s->copies)
+        s->copy = later(s->copy, reduced) + b->download_ns;
+}
+
+static bool comes(const struct maq_bucket_sync *b)
+{
+    return b->gather_ns > 0 || b->upload_ns > 0; /* else a rank holds all of it */
+}
+
+static double forward_ns(const struct maq_blueprint *bp, struct maq_program *program, bool copies)
+{
+    struct streams s = {.copies = copies};
+    double compute = 0;
     for (uint32_t i = 0; i < program->n_buckets; i++) {
         struct maq_bucket_sync *b = &program->buckets[i];
-        if (bp->gather_every_pass && b->gather_ns > 0) {
-            stream = later(stream, released(program, i, bp->job->plan.fsdp_prefetch, false)) + b->gather_ns;
-            compute = later(compute, stream);
-        }
+        if (bp->gather_every_pass && comes(b))
+            compute = later(compute, fetch(&s, b, released(program, i, bp->job->plan.fsdp_prefetch, false)));
         b->done_ns = compute += b->forward_ns;
     }
     return compute;
 }
 
 /* Backward: gather i+1 is issued before the reduction of i, both on one stream in that order. */
-double maq_sync_backward_ns(const struct maq_blueprint *bp, struct maq_program *program, enum maq_half half,
-                            bool pass_reduces)
+static double backward_ns(const struct maq_blueprint *bp, struct maq_program *program, enum maq_half half,
+                          bool pass_reduces, bool copies)
 {
-    double stream = 0, compute = 0;
+    struct streams s = {.copies = copies};
+    double compute = 0;
     uint32_t n = program->n_buckets, reduced = 0;
     int32_t prefetch = bp->job->plan.fsdp_prefetch;
     bool gathers = maq_half_gathers(bp, half), reduces = maq_half_reduces(half, pass_reduces);
@@ -234,16 +308,36 @@ double maq_sync_backward_ns(const struct maq_blueprint *bp, struct maq_program *
         struct maq_bucket_sync *b = last - 1 - i;
         /* reductions of buckets whose compute ended before this gather was released go first on the stream */
         for (; reduces && (int64_t)reduced < (int64_t)i - prefetch; reduced++)
-            stream = later(stream, last[-1 - (int64_t)reduced].done_ns) + last[-1 - (int64_t)reduced].reduce_ns;
-        if (gathers && b->gather_ns > 0) { /* else a rank holds all of it */
-            stream = later(stream, released(program, i, prefetch, true)) + b->gather_ns;
-            compute = later(compute, stream);
-        }
+            reduce(&s, &last[-1 - (int64_t)reduced]);
+        if (gathers && comes(b))
+            compute = later(compute, fetch(&s, b, released(program, i, prefetch, true)));
         b->done_ns = compute += half_ns(b, half);
     }
     for (; reduces && reduced < n; reduced++)
-        stream = later(stream, last[-1 - (int64_t)reduced].done_ns) + last[-1 - (int64_t)reduced].reduce_ns;
-    return later(compute, stream);
+        reduce(&s, &last[-1 - (int64_t)reduced]);
+    return later(compute, later(s.comm, s.copy));
+}
+
+double maq_sync_forward_ns(const struct maq_blueprint *bp, struct maq_program *program)
+{
+    return forward_ns(bp, program, true);
+}
+
+double maq_sync_backward_ns(const struct maq_blueprint *bp, struct maq_program *program, enum maq_half half,
+                            bool pass_reduces)
+{
+    return backward_ns(bp, program, half, pass_reduces, true);
+}
+
+double maq_sync_copies_ns(const struct maq_blueprint *bp, struct maq_program *program, bool pass_reduces)
+{
+    const bool split = bp->schedule->split_backward;
+    const enum maq_half first = split ? MAQ_HALF_INPUT : MAQ_HALF_WHOLE;
+    double with[2];
+    for (int copies = 0; copies < 2 && program->upload_ns > 0; copies++)
+        with[copies] = forward_ns(bp, program, copies) + backward_ns(bp, program, first, pass_reduces, copies) +
+                       (split ? backward_ns(bp, program, MAQ_HALF_WEIGHT, pass_reduces, copies) : 0);
+    return program->upload_ns > 0 ? with[1] - with[0] : 0;
 }
 
 double maq_sync_late_ns(const struct maq_blueprint *bp, const struct maq_program *program)

@@ -9,6 +9,8 @@
 #include "train/atoms.h"
 #include "train/step/blueprint.h"
 
+/* Whether gradients go to the host as soon as they are reduced: with the parameters, where the optimizer is there. */
+bool maq_sync_downloads(const struct maq_plan *plan);
 /* Data-parallel buckets and their collectives. */
 enum maq_status maq_blueprint_sync(struct maq_blueprint *bp, struct maq_program *program);
 /* Parameters of a bucket that fills by size, over so many data-parallel ranks. */
@@ -31,6 +33,8 @@ struct maq_atom_sync maq_sync_of_pass(struct maq_blueprint *bp, const struct maq
 double maq_sync_forward_ns(const struct maq_blueprint *bp, struct maq_program *program);
 double maq_sync_backward_ns(const struct maq_blueprint *bp, struct maq_program *program, enum maq_half half,
                             bool pass_reduces);
+/* How much of all passes of a microbatch together is waiting for copies between host and device. */
+double maq_sync_copies_ns(const struct maq_blueprint *bp, struct maq_program *program, bool pass_reduces);
 /* How much longer the pass that completes gradients takes the last time, where it reduces them then alone. */
 double maq_sync_late_ns(const struct maq_blueprint *bp, const struct maq_program *program);
 /* Earliest end of the first forward pass of a program whose parameters arrive bucket by bucket from time

@@ -64,18 +64,32 @@ static uint32_t sync_node(struct expansion *x, uint32_t stage, uint32_t item, ui
     return maq_graph_add(&x->b, stage, MAQ_STREAM_DP, item, tag, &after, 1);
 }
 
+static uint32_t copy_node(struct expansion *x, uint32_t stage, uint32_t item, const uint32_t *after, uint32_t n,
+                          uint32_t microbatch)
+{
+    struct maq_node_tag tag = tag_of(microbatch, 0);
+    tag.bucket = MAQ_BUCKET_OTHER;
+    return maq_graph_add(&x->b, stage, MAQ_STREAM_COPY, item, tag, after, n);
+}
+
 static void reduce_bucket(struct expansion *x, uint32_t stage, const struct maq_bucket_sync *b, uint32_t after,
                           uint32_t microbatch)
 {
+    uint32_t behind[2] = {after, MAQ_NODE_NONE}, n = 1;
     for (int k = 0; k < 3; k++)
         if (b->reduce[k])
-            sync_node(x, stage, b->reduce[k], after, microbatch);
+            behind[1] = sync_node(x, stage, b->reduce[k], after, microbatch);
+    n += behind[1] != MAQ_NODE_NONE;
+    if (b->download)
+        copy_node(x, stage, b->download, behind, n, microbatch);
 }
 
 static uint32_t gather_bucket(struct expansion *x, uint32_t stage, const struct maq_bucket_sync *b, uint32_t after,
                               uint32_t microbatch)
 {
     uint32_t node = MAQ_NODE_NONE;
+    if (b->upload)
+        node = after = copy_node(x, stage, b->upload, &after, 1, microbatch);
     for (int k = 0; k < 2; k++)
         if (b->gather[k])
             node = sync_node(x, stage, b->gather[k], after, microbatch);
@@ -185,9 +199,9 @@ static void backward_pass(struct expansion *x, uint32_t position, uint32_t stage
     }
     for (; reduces && reduced < n; reduced++)
         reduce_bucket(x, stage, &pr->buckets[n - 1 - reduced], done[reduced], microbatch);
-    if (reduces) { /* the pass ends when its reductions have */
-        uint32_t dp = last_node(x, stage, MAQ_STREAM_DP);
-        join(x, stage, &dp, 1, microbatch);
+    if (reduces) { /* the pass ends when its reductions have, and what goes to the host behind them */
+        uint32_t done_with[2] = {last_node(x, stage, MAQ_STREAM_DP), last_node(x, stage, MAQ_STREAM_COPY)};
+        join(x, stage, done_with, pr->download_ns > 0 ? 2 : 1, microbatch);
     }
     if (half == MAQ_HALF_WEIGHT)
         pass_gaps(x, stage, pr->weight_drag_ns, pr->weight_gap_ns, microbatch);

@@ -8,7 +8,9 @@
 #include "base/check.h"
 #include "lower/local.h"
 #include "train/memory/stage_memory.h"
+#include "train/step/dp_comm.h"
 #include "train/step/host.h"
+#include "train/step/host_update.h"
 #include "train/step/muon.h"
 
 /* What an element of the optimizer's state is, in bytes; `apart`: its casts are kernels of their own. */
@@ -103,6 +105,7 @@ static void put_update(struct maq_segment_writer *w, const struct maq_blueprint 
     const struct maq_plan *p = &bp->job->plan;
     struct optimizer_types t = optimizer_types(bp);
     double on_device = mine * (1 - p->optimizer_offload), g = t.grad;
+    mine = maq_sync_downloads(p) ? on_device : mine; /* the host clips what is there */
     if (t.apart && g < t.master) {
         put_pass(w, on_device, g, t.master);
         g = t.master;
@@ -119,22 +122,19 @@ static void put_update(struct maq_segment_writer *w, const struct maq_blueprint 
         put_pass(w, on_device, t.master, t.store);
 }
 
-/*
- * Parameters that the host updates: their gradients go down, the optimizer reads those and reads and writes master and moments (with g = 2 bytes
- * and Adam's 12, 26 bytes, and the weight that goes up is written: 28), the weights go up. The ranks of a node share what its memory streams,
- * and the links to it (cluster/host_cpu.c); cores are enough for that.
- */
 static void put_host_update(struct maq_segment_writer *w, const struct maq_blueprint *bp, double params)
 {
-    const struct maq_plan *p = &bp->job->plan;
     const struct optimizer_types t = optimizer_types(bp);
-    double g = maq_dtype_bytes((enum maq_dtype)p->grad_dtype), moments = maq_update_moments(p);
-    double state = (t.master > 0 ? t.master : t.store) + moments * t.moment,
-           bytes = params * (g + 2 * state + (t.master > 0 ? t.store : 0)), stream = bp->items->device->host_stream_bps;
-    maq_segment_join(w, maq_segment_copy(w, params * g, MAQ_STEP_NONE));
-    if (stream > 0)
-        maq_segment_gap(w, bytes / stream * 1e9);
-    maq_segment_join(w, maq_segment_copy(w, params * bp->lower.store_bytes, w->on[MAQ_STREAM_COMPUTE]));
+    const struct maq_job *job = bp->job;
+    const bool own = job->plan.offload_param != MAQ_OFFLOAD_NONE && !job->framework.low_precision_shards;
+    const struct maq_host_update u = {.params = params,
+                                      .grad = t.grad,
+                                      .state = (t.master > 0 ? t.master : t.store) +
+                                               maq_update_moments(&job->plan) * t.moment,
+                                      .copied = t.master > 0 && !own ? t.store : 0,
+                                      .low = t.store,
+                                      .shard = maq_shard_bytes(job)};
+    maq_host_update_put(w, bp, &u);
 }
 
 /* The end of the step on one rank of a stage, in the order of the head of this file. */
@@ -163,9 +163,10 @@ const struct maq_segment *maq_blueprint_optimizer(struct maq_blueprint *bp, cons
     }
     double mine = dense + expert, g = maq_dtype_bytes((enum maq_dtype)p->grad_dtype);
     put_update(&w, bp, mine, matrices[0] + matrices[1], programs, n);
-    if (p->optimizer_offload > 0)
-        put_host_update(&w, bp, mine * p->optimizer_offload);
-    put_pass(&w, all, 0, g);
+    if (p->optimizer_offload > 0 || p->offload_param != MAQ_OFFLOAD_NONE)
+        put_host_update(&w, bp, mine);
+    if (!maq_sync_downloads(p))
+        put_pass(&w, all, 0, g);
     int math = bp->job->math_dtype;
     if (math == MAQ_FP8 || math == MAQ_FP4) { /* weights quantized once per step */
         double narrow = held.dense_narrow + held.expert_narrow;
