@@ -96,6 +96,30 @@ static void test_time_that_a_link_bounds(void **unused)
         }
 }
 
+/* LoRA's frozen parameters are fetched as others are, and leave no gradients; NF4's are fetched as they are kept. */
+static void test_frozen_parameters(void **unused)
+{
+    (void)unused;
+    static const double link = 100e6;
+    struct prediction p =
+        predict("{nodes: 1, devices_per_node: 1, device: {base: h100-sxm, host: 100 MB/s}}", "deepspeed",
+                ", lora_rank: 8, offload_param_device: cpu, optimizer_offload_fraction: 1", 1);
+    double bound = PARAMS * 4 / link;
+    assert_true(p.result->step_s > bound && p.result->step_s < 1.02 * bound);
+    assert_true(p.result->stages[0].bytes[MAQ_MEM_WEIGHTS] < 0.01 * PARAMS);
+    assert_close(p.result->stages[0].host.weights, 2 * PARAMS, 0.01 * PARAMS, "frozen parameters on the host");
+    drop(&p);
+    struct prediction full = predict("h100-sxm:8", "deepspeed", ", mbs: 1", 8),
+                      lora = predict("h100-sxm:8", "deepspeed", ", mbs: 1, lora_rank: 8", 8);
+    bool gathers = false;
+    for (uint32_t i = 0; i < lora.result->n_ops; i++)
+        gathers |=
+            strncmp(lora.result->ops[i].text, "all_gather 416 MiB", 18) == 0; /* of a layer, as with all trained */
+    assert_true(gathers && lora.result->step_s < full.result->step_s);
+    drop(&full);
+    drop(&lora);
+}
+
 /* From NVMe parameters come as fast as the slower of the two ways; they and the optimizer are written at what it writes. */
 static void test_time_of_nvme(void **unused)
 {
@@ -186,6 +210,7 @@ int main(void)
         cmocka_unit_test(test_bytes_in_each_place),
         cmocka_unit_test(test_time_that_a_link_bounds),
         cmocka_unit_test(test_time_of_nvme),
+        cmocka_unit_test(test_frozen_parameters),
         cmocka_unit_test(test_tiles),
         cmocka_unit_test(test_overlap),
         cmocka_unit_test(test_refused),

@@ -113,7 +113,7 @@ static void fill_copies(struct maq_blueprint *bp, struct maq_bucket_sync *b, con
 static void fill_items(struct maq_blueprint *bp, struct maq_bucket_sync *b, const struct held *h, double share)
 {
     const struct maq_plan *p = &bp->job->plan;
-    /* adapters are counted by the caller: their gradients are small */
+    /* of adapters nothing is counted: their gradients are small */
     double dense = p->lora_rank > 0 ? 0 : h->dense, expert = p->lora_rank > 0 ? 0 : h->expert;
     double g = maq_dtype_bytes((enum maq_dtype)p->grad_reduce_dtype), w = bp->lower.store_bytes;
     double saved = p->fp8_param_gather && p->lora_rank == 0 ? w - 1 : 0;
@@ -124,7 +124,11 @@ static void fill_items(struct maq_blueprint *bp, struct maq_bucket_sync *b, cons
     b->reduce[1] = sharded ? coll(bp, MAQ_COLL_ALL_REDUCE, MAQ_GROUP_REPLICA, dense * g / shards) : 0;
     b->reduce[2] = coll(bp, reduce, MAQ_GROUP_EDP, expert * g);
     if (sharded) {
-        const double sent[2] = {dense * w - h->dense_narrow * saved, expert * w - h->expert_narrow * saved};
+        double sent[2] = {dense * w - h->dense_narrow * saved, expert * w - h->expert_narrow * saved};
+        if (p->lora_rank > 0 && p->sharding == MAQ_SHARDING_PARAMS) { /* frozen parameters are shards, too */
+            sent[0] = h->dense * w - h->dense_narrow * (w - maq_lower_base_bytes(p, w));
+            sent[1] = h->expert * w;
+        }
         b->gather[0] = gather(bp, sent[0], share);
         b->gather[1] = coll(bp, MAQ_COLL_ALL_GATHER, MAQ_GROUP_EDP, sent[1]);
         fill_copies(bp, b, h, sent);
