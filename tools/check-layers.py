@@ -16,12 +16,12 @@ import tempfile
 
 FLOOR = {
     "base": 0, "spec": 1, "model": 2, "cluster": 2, "plan": 2, "cost": 3, "graph": 4, "lower": 5, "train": 6, "serve": 6,
-    "risk": 7, "planner": 7, "capture": 7, "replay": 7, "launch": 7, "report": 8, "measure": 8, "validate": 8, "cli": 9,
+    "posttraining": 7, "risk": 7, "planner": 7, "capture": 7, "replay": 7, "launch": 7, "report": 8, "measure": 8, "validate": 8, "cli": 9,
 }
 # Public headers stand on the floor of what they describe.
 PUBLIC = {
     "diag": 0, "module": 0, "peers": 0, "model": 2, "cluster": 2, "islands": 2, "framework": 2, "framework_words": 2, "plan": 2, "job": 2, "mixed_plan": 2, "cost": 3,
-    "graph": 4, "train": 6, "mixed_step": 6, "serve": 6, "serve_draft": 6, "serve_kv_tiers": 6, "serve_fleet": 6, "serve_autoscaling": 6, "slo": 6, "serve_command": 6, "risk": 7, "checkpoint": 7, "failures": 7, "fleet_outages": 7, "risk_run": 7, "planner": 7,
+    "graph": 4, "train": 6, "mixed_step": 6, "serve": 6, "serve_draft": 6, "serve_kv_tiers": 6, "serve_fleet": 6, "serve_autoscaling": 6, "slo": 6, "serve_command": 6, "post_training": 7, "report_post_training": 8, "risk": 7, "checkpoint": 7, "failures": 7, "fleet_outages": 7, "risk_run": 7, "planner": 7,
     "planner_measured": 7, "planner_mixed": 7, "planner_external": 7, "serve_planner": 7, "parallelizer": 7, "capture": 7, "capture_graph": 7,
     "replay": 7, "launch": 7, "report": 8, "report_diff": 8, "report_serve": 8, "trace": 8, "validate": 8, "validate_serve": 8, "measure": 8, "catalogue": 8, "maquette": 9,
 }
@@ -30,6 +30,8 @@ STRANGERS = {("model", "cluster"), ("cluster", "model"), ("model", "plan"), ("cl
 # The readings on floor 7 do not know each other, but that replay stands on captured jobs, and launch on both.
 STRANGERS |= {(a, b) for a in ("risk", "planner") for b in ("risk", "planner", "capture", "replay", "launch") if a != b}
 STRANGERS |= {(a, b) for a in ("capture", "replay", "launch") for b in ("risk", "planner")}
+STRANGERS |= {(a, b) for a in ("posttraining",) for b in ("risk", "planner", "capture", "replay", "launch")}
+STRANGERS |= {(b, a) for a in ("posttraining",) for b in ("risk", "planner", "capture", "replay", "launch")}
 STRANGERS |= {("capture", "replay"), ("capture", "launch"), ("replay", "launch")}
 
 # Rooms of a wing, from the ground up: a room knows itself, lower rows, and the files of the wing that are in no room. Rooms of a row do
@@ -43,7 +45,7 @@ ROOMS = {
     "planner": [("space", "compose", "serve"), ("uniform", "stages"), ("mixed", "measured"), ("external",)],
     "capture": [("trace", "price", "graph", "infer"), ("mqt",), ("import",)],
     "serve": [("kv", "pass", "request", "slo", "command", "draft", "transfer"), ("sched",), ("engine",), ("fleet",)],
-    "report": [("train", "plan", "risk", "capture", "serve", "show", "timeline", "diff"), ("html",)],
+    "report": [("train", "posttraining", "plan", "risk", "capture", "serve", "show", "timeline", "diff"), ("html",)],
     "validate": [("train",), ("collectives", "plans", "risk", "serve"), ("kernels",)],
 }
 NEIGHBOURS = {("train", "step", "memory"), ("train", "memory", "step")}

@@ -46,7 +46,7 @@ static enum maq_status run(struct cli *cli)
 
 const struct cli_command cli_schema = {
     .name = "schema",
-    .args = "train|plan|serve|serve plan|risk step|risk run|diff|error",
+    .args = "train|post_training|plan|serve|serve plan|risk step|risk run|diff|error",
     .summary = "print the JSON Schema of what a command prints with --json",
     .about = "Prints a JSON Schema (draft 2020-12) of a document: its members, their types, those that are always "
              "there. The title is what "

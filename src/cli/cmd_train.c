@@ -181,6 +181,26 @@ static enum maq_status simulate(struct cli *cli, const struct maq_loaded_job *bo
     return status;
 }
 
+/* A job with a section `rl`. */
+static enum maq_status post_training(struct cli *cli, const struct maq_loaded_job *box)
+{
+    static const int others[] = {OPT_TRACE, OPT_HTML, OPT_ENGINE, OPT_EXPLAIN, OPT_MIN_FIT};
+    struct maq_post_training_result *r;
+    struct maq_report_opts opts = cli_report_opts(cli, cli->values[OPT_OUTPUT] != NULL);
+    for (size_t i = 0; i < CLI_COUNT(others); i++)
+        if (cli->values[others[i]])
+            return cli_usage(cli, MAQ_CODE_CLI_VALUE, "take `rl` out of the job to see the policy's step by itself",
+                             "%s does not go with a job of several models", options[others[i]].name);
+    enum maq_status status = maq_post_training_predict(&r, box, cli->diag);
+    if (status != MAQ_OK)
+        return status;
+    status = CLI_REPORT(cli, cli->values[OPT_JSON], cli->values[OPT_OUTPUT], maq_report_post_training, &opts, r);
+    if (status == MAQ_OK && !r->fits)
+        status = MAQ_NO;
+    maq_post_training_free(r);
+    return status;
+}
+
 static enum maq_status run(struct cli *cli)
 {
     struct maq_loaded_job *box;
@@ -192,7 +212,7 @@ static enum maq_status run(struct cli *cli)
     enum maq_status status = cli_load_job(&box, cli, path, false);
     if (status != MAQ_OK)
         return status;
-    status = simulate(cli, box);
+    status = maq_job_is_post_training(box) ? post_training(cli, box) : simulate(cli, box);
     cli_keep_job(cli, box);
     return status;
 }

@@ -230,6 +230,9 @@ enum maq_status cli_load_job(struct maq_loaded_job **out, struct cli *cli, const
     if (status != MAQ_OK)
         return status;
     status = maq_job_check_effects(box, cli->megatron, cli->diag);
+    if (status == MAQ_OK && maq_job_is_post_training(box) && cli->command != &cli_train)
+        status = cli_usage(cli, MAQ_CODE_CLI_ARGUMENT, "take `rl` out to ask of the policy's training by itself",
+                           "a job of several models (rl) is read by maquette train alone");
     if (status != MAQ_OK) {
         maq_job_free(box);
         return status;

@@ -34,7 +34,7 @@ struct maq_loaded_job {
     struct maq_cost_doc cost;
     const char *file; /* what the document is instead of a job: "DeepSpeed's configuration"; NULL = a job */
     bool open;        /* the plan is left as it is written, for a search that completes it */
-    struct maq_node *search, *serve;
+    struct maq_node *search, *serve, *rl;
     struct maq_job_places places;
     struct maq_job written;                      /* not open: before the plan was resolved, for maq_job_reopen() */
     bool framework_may_set[MAQ_PLAN_FIELDS_MAX]; /* keys of the plan that the profile settles in some case */
@@ -43,7 +43,7 @@ struct maq_loaded_job {
 
 struct job_doc {
     struct maq_str name;
-    struct maq_node *model, *cluster, *plan, *workload, *framework, *files, *cost, *search, *serve;
+    struct maq_node *model, *cluster, *plan, *workload, *framework, *files, *cost, *search, *serve, *rl;
 };
 
 static const struct maq_field job_fields[] = {
@@ -59,6 +59,7 @@ static const struct maq_field job_fields[] = {
     MAQ_FIELD_NODE(struct job_doc, cost, "cost", .doc = "measured kernels, and who may answer for a cost"),
     MAQ_FIELD_NODE(struct job_doc, search, "search", .doc = "what maquette plan may choose from"),
     MAQ_FIELD_NODE(struct job_doc, serve, "serve", .doc = "options of maquette serve"),
+    MAQ_FIELD_NODE(struct job_doc, rl, "rl", .doc = "DPO or GRPO: a step of several models"),
     MAQ_FIELD_END};
 
 /* Keeps going after a fault, so that all sections report theirs; remembers the worst. */
@@ -202,6 +203,8 @@ static enum maq_status read_sections(struct maq_loaded_job *box, struct maq_diag
     box->search = doc.search;
     box->serve = doc.serve;
     maq_node_use_all(doc.serve); /* maquette serve reads it */
+    box->rl = maq_node_is_null(doc.rl) ? NULL : doc.rl;
+    maq_node_use_all(doc.rl); /* maq_post_training_predict() does */
     box->places =
         (struct maq_job_places){.plan = doc.plan, .workload = doc.workload, .model = doc.model, .cluster = doc.cluster};
     struct maq_job_places at = box->places;
@@ -467,6 +470,11 @@ bool maq_job_serve_entry(struct maq_serve_entry *out, const struct maq_loaded_jo
 struct maq_node *maq_job_search_node(const struct maq_loaded_job *box)
 {
     return box->search;
+}
+
+struct maq_node *maq_job_rl_node(const struct maq_loaded_job *box)
+{
+    return box->rl;
 }
 
 enum maq_status maq_job_check_unused(const struct maq_loaded_job *box, struct maq_diag *diag)

@@ -84,11 +84,15 @@ char *maq_job_write_around(const struct maq_loaded_job *open);
 
 /* The whole document of a job, with its overrides, as text that reads back as the same. Owned by the caller (free()). */
 char *maq_job_text(const struct maq_loaded_job *box);
+/* Its model, and its cluster unless `cluster` is another, with a TP degree: a deployment of that. NULL when out of memory. */
+char *maq_job_text_of_deployment(const struct maq_loaded_job *box, const struct maq_node *cluster, int32_t tp);
 /* The document of a job, with its overrides; NULL when it is empty. */
 const struct maq_node *maq_job_document(const struct maq_loaded_job *box);
 
 /* The `search:` section of an open job, read by the search; NULL = none. Then maq_job_check_unused(). */
 struct maq_node *maq_job_search_node(const struct maq_loaded_job *box);
+/* The `rl:` section of a job, read by what predicts it; NULL = none. */
+struct maq_node *maq_job_rl_node(const struct maq_loaded_job *box);
 enum maq_status maq_job_check_unused(const struct maq_loaded_job *box, struct maq_diag *diag);
 
 /* Which layers each virtual stage holds: fills n_virtual, virtual_stages. */

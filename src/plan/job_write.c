@@ -138,6 +138,22 @@ char *maq_job_text(const struct maq_loaded_job *box)
     return maq_buf_take(&out);
 }
 
+char *maq_job_text_of_deployment(const struct maq_loaded_job *box, const struct maq_node *cluster, int32_t tp)
+{
+    const struct maq_node *root = maq_job_document(box), *model = root ? maq_node_peek(root, "model") : NULL;
+    struct maq_buf out;
+    maq_buf_init(&out, LARGEST_DOCUMENT);
+    cluster = cluster ? cluster : root ? maq_node_peek(root, "cluster") : NULL;
+    if (model && cluster) {
+        maq_buf_adds(&out, "model: ");
+        write_node(&out, model);
+        maq_buf_adds(&out, "\ncluster: ");
+        write_node(&out, cluster);
+    }
+    maq_buf_addf(&out, "\nplan: {tensor_model_parallel_size: %d}\n", tp);
+    return maq_buf_take(&out);
+}
+
 static void write_sections(struct maq_buf *out, const struct maq_loaded_job *open)
 {
     static const char *const sections[] = {"name", "model", "cluster", "workload", "framework", "cost"};

@@ -32,6 +32,12 @@ DOCUMENTS = {
         "train --model apertus-70b --cluster 'a10:8 x 1' --gbs 48 --zero 0",
         "train --model gpt2 --cluster titan-rtx:8 --gbs 64",
     ],
+    "post_training": [
+        f"train {SMALL} --tp 2 --set rl.method=dpo",
+        "train --model llama-3.1-8b --cluster h100-sxm:8 --zero 3 --gbs 64 --seq 2048 --set rl.method=grpo",
+        "train --model llama-3.1-8b --cluster h100-sxm:8 --zero 3 --gbs 64 --seq 2048 --set rl.method=grpo --set rl.vllm_mode=server "
+        "--set rl.vllm_server=h100-sxm:8 --set rl.reward_model=gpt2",
+    ],
     "plan": [
         f"plan {SMALL} --seq 4096 --explain --pareto memory --price 2",
         f"plan {SMALL} --seq 4096 --framework torchtitan",

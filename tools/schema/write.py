@@ -23,7 +23,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 # Parts that several documents have: one definition, of all of them.
 SHARED = ("plan", "workload", "cluster")
 OPEN = {"origins", "peak_flop_per_s", "sustained_flop_per_s", "of_a_request"}
-PAGES = {"train": "json.md", "plan": "json.md", "serve": "json.md", "serve.plan": "json.md", "risk.step": "risk.md", "risk.run": "json.md", "diff": "json.md",
+PAGES = {"train": "json.md", "plan": "json.md", "serve": "json.md", "serve.plan": "json.md", "risk.step": "risk.md", "risk.run": "json.md", "diff": "json.md", "post_training": "post-training.md",
          "error": "json.md"}
 
 
