@@ -3,7 +3,7 @@
  * test_framework_files.c - configuration files of training frameworks as jobs: what keys become, what is refused and where, files beside
  * each other, and that what is read so is the job that says the same in maquette's own words.
  */
-#include "maquette/job.h"
+#include "maquette/post_training.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -366,6 +366,7 @@ static void test_hugging_face(void **state)
 /* ---- what is built on it ---- */
 
 #define LF(text) "lf.yaml", "model_name_or_path: Qwen/Qwen3-8B\nstage: sft\ntemplate: qwen3\n" text
+#define PAIRS(text) "lf.yaml", "model_name_or_path: Qwen/Qwen3-8B\ntemplate: qwen3\n" text
 #define AX(text) "ax.yaml", "base_model: meta-llama/Llama-3.1-8B\n" text
 
 static void test_fine_tuning(void **state)
@@ -516,6 +517,52 @@ static void test_maxtext(void **state)
     check_all(cases, COUNT(cases));
 }
 
+/* Several models: what becomes the section rl. */
+static void test_preferences(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name, *text;
+        int method, reference; /* method < 0: none */
+    } cases[] = {
+        {AX("bf16: true\n"), -1, 0},
+        {AX("bf16: true\nrl: dpo\n"), MAQ_RL_DPO, MAQ_RL_REFERENCE_MODEL},
+        {AX("bf16: true\nrl: ipo\nadapter: lora\n"), MAQ_RL_DPO, MAQ_RL_REFERENCE_ADAPTER},
+        {AX("bf16: true\nrl: dpo\nadapter: lora\nrl_adapter_ref_model: true\n"), MAQ_RL_DPO, MAQ_RL_REFERENCE_MODEL},
+        {AX("bf16: true\nrl: orpo\n"), MAQ_RL_DPO, MAQ_RL_REFERENCE_NONE},
+        {AX("bf16: true\nrl: dpo\nprecompute_ref_log_probs: true\n"), MAQ_RL_DPO, MAQ_RL_REFERENCE_PRECOMPUTED},
+        {AX("bf16: true\nrl: grpo\nsequence_len: 1024\nmicro_batch_size: 4\n"
+            "trl: {beta: 0.1, num_generations: 4, max_completion_length: 512}\n"),
+         MAQ_RL_GRPO, MAQ_RL_REFERENCE_MODEL},
+        {AX("bf16: true\nrl: grpo\nsequence_len: 1024\nmicro_batch_size: 4\ntrl: {num_generations: 4}\n"
+            "vllm: {tensor_parallel_size: 2, gpu_memory_utilization: 0.5}\n"),
+         MAQ_RL_GRPO, MAQ_RL_REFERENCE_NONE},
+        {PAIRS("bf16: true\nstage: sft\n"), -1, 0},
+        {PAIRS("bf16: true\nstage: dpo\n"), MAQ_RL_DPO, MAQ_RL_REFERENCE_ADAPTER},
+        {PAIRS("bf16: true\nstage: dpo\nfinetuning_type: full\n"), MAQ_RL_DPO, MAQ_RL_REFERENCE_MODEL},
+        {PAIRS("bf16: true\nstage: dpo\npref_loss: simpo\n"), MAQ_RL_DPO, MAQ_RL_REFERENCE_NONE},
+        {"trl.yaml",
+         "model_name_or_path: Qwen/Qwen2.5-7B\noutput_dir: out\nlearning_rate: 1e-6\nbf16: true\n"
+         "max_prompt_length: 512\nmax_completion_length: 512\nnum_generations: 8\nuse_vllm: true\n",
+         MAQ_RL_GRPO, MAQ_RL_REFERENCE_NONE},
+    };
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        struct maq_diag *diag = maq_diag_new();
+        struct maq_loaded_job *box = read_text(cases[i].name, cases[i].text, false, diag);
+        struct maq_post_training_result *r = NULL;
+        bool is = box && maq_job_is_post_training(box);
+        if (!box || is != (cases[i].method >= 0) ||
+            (is && (maq_post_training_predict(&r, box, diag) != MAQ_OK || r->rl.method != cases[i].method ||
+                    r->rl.reference != cases[i].reference))) {
+            char *said = maq_diag_format(diag, 0, false);
+            fail_msg("%s\n%s", cases[i].text, said ? said : "");
+        }
+        maq_post_training_free(r);
+        maq_job_free(box);
+        maq_diag_free(diag);
+    }
+}
+
 static void test_others_refused(void **state)
 {
     static const struct refusal cases[] = {
@@ -532,13 +579,13 @@ static void test_others_refused(void **state)
          "there is no file", 2, 43},
         {"m.yml", "base_config: base.yml\nper_device_batch_size: 1\nremat_policy: custom\n",
          "remat_policy custom is not modelled", 3, 15},
-        {"a.yaml", "base_model: x\nrl: dpo\n", "rl is not modelled", 2, 5},
+        {"a.yaml", "base_model: x\nrl: kto\n", "kto is not modelled", 2, 5},
         {"n.yaml", "trainer: {}\nexp_manager: {}\nmodel:\n  fsdp: true\n  num_layers: 2\n",
          "model.fsdp is not modelled", 4, 9},
         {"m.yaml", "MODEL_ARGS:\n  --num-layers: 2\n  --hidden-size: 1 2\n", "--hidden-size takes one value", 3, 3},
         {"a.yaml", "base_model: x\nplugins:\n  - a.b.OtherPlugin\n", "the plugin a.b.OtherPlugin is not modelled", 3,
          5},
-        {"l.yaml", "model_name_or_path: x\nstage: dpo\ntemplate: y\n", "stage is not modelled", 2, 8},
+        {"l.yaml", "model_name_or_path: x\nstage: ppo\ntemplate: y\n", "stage is not modelled", 2, 8},
         {"l.yaml", "model_name_or_path: x\nfinetuning_type: oft\ntemplate: y\n", "finetuning_type oft is not modelled",
          2, 18},
     };
@@ -606,12 +653,13 @@ static void test_beside(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_deepspeed),      cmocka_unit_test(test_deepspeed_refused),
-        cmocka_unit_test(test_torchtitan),     cmocka_unit_test(test_hugging_face),
-        cmocka_unit_test(test_fine_tuning),    cmocka_unit_test(test_maxtext),
-        cmocka_unit_test(test_nanotron),       cmocka_unit_test(test_lightning),
-        cmocka_unit_test(test_others_refused), cmocka_unit_test(test_beside),
-        cmocka_unit_test(test_unknown),        cmocka_unit_test(test_flags_and_search),
+        cmocka_unit_test(test_deepspeed),        cmocka_unit_test(test_deepspeed_refused),
+        cmocka_unit_test(test_torchtitan),       cmocka_unit_test(test_hugging_face),
+        cmocka_unit_test(test_fine_tuning),      cmocka_unit_test(test_maxtext),
+        cmocka_unit_test(test_nanotron),         cmocka_unit_test(test_lightning),
+        cmocka_unit_test(test_preferences),      cmocka_unit_test(test_others_refused),
+        cmocka_unit_test(test_beside),           cmocka_unit_test(test_unknown),
+        cmocka_unit_test(test_flags_and_search),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

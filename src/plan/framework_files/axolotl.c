@@ -48,7 +48,14 @@ static const struct maq_file_key keys[] = {
     MAQ_FILE_SET("expert_parallel_size", "plan.expert_model_parallel_size"), MAQ_FILE_KEEP("dp_shard_size"),
     MAQ_FILE_SET("dp_replicate_size", "plan.num_distributed_optimizer_instances"),
     /* other training */
-    MAQ_FILE_REFUSE("rl", "training with preferences or rewards: pairs, and a second model"),
+    MAQ_FILE_KEEP("rl"), MAQ_FILE_KEEP("precompute_ref_log_probs"), MAQ_FILE_KEEP("rl_adapter_ref_model"),
+    MAQ_FILE_KEEP("trl.beta"), MAQ_FILE_KEEP("trl.max_completion_length"), MAQ_FILE_KEEP("trl.num_generations"),
+    MAQ_FILE_KEEP("trl.num_iterations"), MAQ_FILE_KEEP("trl.use_vllm"), MAQ_FILE_KEEP("trl.vllm_mode"),
+    MAQ_FILE_KEEP("trl.vllm_enable_sleep_mode"), MAQ_FILE_KEEP("trl.vllm_importance_sampling_correction"),
+    MAQ_FILE_REFUSE("trl.use_data_producer", "generation beside training"),
+    MAQ_FILE_REFUSE("trl.async_prefetch", "generation beside training"), MAQ_FILE_IDLE("trl.*"),
+    MAQ_FILE_KEEP("vllm.tensor_parallel_size"), MAQ_FILE_KEEP("vllm.gpu_memory_utilization"), MAQ_FILE_IDLE("vllm.*"),
+    MAQ_FILE_IDLE("rl_beta"), MAQ_FILE_IDLE("dpo_*"), MAQ_FILE_IDLE("orpo_alpha"), MAQ_FILE_IDLE("simpo_gamma"),
     MAQ_FILE_REFUSE("reward_model", "a head of rewards"), MAQ_FILE_REFUSE("process_reward_model", "a head of rewards"),
     MAQ_FILE_REFUSE("unfrozen_parameters", "a model of which some parameters are trained"),
     MAQ_FILE_REFUSE("qat", "training with simulated quantization"), MAQ_FILE_REFUSE("ebft", "energy-based training"),
@@ -184,6 +191,26 @@ static void set_context(struct maq_file_reader *r)
     maq_file_set(r, n, "plan.cp_comm_type", ring ? "p2p" : "all_gather");
 }
 
+static void set_rl(struct maq_file_reader *r)
+{
+    const struct maq_node *n = maq_file_get(r, "rl"), *tp = maq_file_get(r, "vllm.tensor_parallel_size"),
+                          *share = maq_file_get(r, "vllm.gpu_memory_utilization"),
+                          *second = maq_file_get(r, "rl_adapter_ref_model");
+    if (!n || n->kind != MAQ_NODE_SCALAR)
+        return;
+    if (!maq_str_ieq(n->text, "grpo")) {
+        maq_file_preferences(r, n, n->text);
+        if (second && maq_file_asks(second, NULL))
+            maq_file_set(r, second, "rl.reference", "model");
+        return;
+    }
+    maq_file_grpo(r, n, "trl.");
+    if (tp)
+        maq_file_set(r, tp, "rl.vllm_tensor_parallel_size", maq_arena_strdup(&r->job->arena, tp->text));
+    if (share)
+        maq_file_set(r, share, "rl.vllm_gpu_memory_utilization", maq_arena_strdup(&r->job->arena, share->text));
+}
+
 static void conclude(struct maq_file_reader *r)
 {
     const struct maq_node *deepspeed = maq_file_get(r, "deepspeed"), *fsdp = maq_file_get(r, "fsdp"),
@@ -200,6 +227,7 @@ static void conclude(struct maq_file_reader *r)
     set_checkpoints(r);
     set_plugins(r);
     set_context(r);
+    set_rl(r);
     maq_file_set(r, NULL, "plan.sequence_parallel", "false"); /* the transformers library's tensor parallelism */
     if (is_deepspeed)
         maq_file_beside(r, deepspeed);

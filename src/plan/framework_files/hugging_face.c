@@ -298,6 +298,24 @@ static const struct maq_file_key keys[] = {
     MAQ_FILE_IDLE("packing"), /* what is not packed is taken to fill its sequence */
     MAQ_FILE_MAP("attn_implementation", "plan.attention_backend",
                  "flash_attention_2=flash2|flash_attention_3=flash|sdpa=flash2|eager=unfused"),
+    MAQ_FILE_KEEP("beta"),
+    MAQ_FILE_KEEP("max_completion_length"),
+    MAQ_FILE_KEEP("max_prompt_length"),
+    MAQ_FILE_KEEP("num_generations"),
+    MAQ_FILE_KEEP("steps_per_generation"),
+    MAQ_FILE_KEEP("num_iterations"),
+    MAQ_FILE_KEEP("precompute_ref_log_probs"),
+    MAQ_FILE_KEEP("use_vllm"),
+    MAQ_FILE_KEEP("vllm_mode"),
+    MAQ_FILE_KEEP("vllm_enable_sleep_mode"),
+    MAQ_FILE_KEEP("vllm_importance_sampling_correction"),
+    MAQ_FILE_KEEP("vllm_tensor_parallel_size"),
+    MAQ_FILE_KEEP("vllm_gpu_memory_utilization"),
+    MAQ_FILE_IDLE("vllm_*"),
+    MAQ_FILE_IDLE("loss_type"),
+    MAQ_FILE_IDLE("scale_rewards"),
+    MAQ_FILE_IDLE("reward_weights"),
+    MAQ_FILE_IDLE("temperature"),
     MAQ_FILE_KEEP("use_peft"),
     MAQ_FILE_KEEP("lora_r"),
     MAQ_FILE_KEEP("lora_target_modules"),
@@ -315,6 +333,7 @@ static void conclude(struct maq_file_reader *r)
     maq_file_switches(r, "bf16", "fp16");
     maq_file_batch(r, "per_device_train_batch_size", 8, "gradient_accumulation_steps");
     maq_file_optim(r, maq_file_get(r, "optim"));
+    maq_file_trl(r);
     if (maq_file_true(r, "use_peft", false) || maq_file_get(r, "lora_r"))
         maq_file_lora(r, maq_file_get(r, "lora_r"), maq_file_number(r, "lora_r", 16),
                       maq_file_get(r, "lora_target_modules"), "q_proj,v_proj");

@@ -36,4 +36,13 @@ extern const struct maq_file_key maq_file_trainer_keys[];
 extern const struct maq_file_form maq_file_training_arguments, maq_file_accelerate, maq_file_llama_factory,
     maq_file_llama_factory_v1, maq_file_axolotl;
 
+/* ---- several models (preferences.c) ---- */
+
+/* A trainer of pairs by the name of its loss: the job's section `rl`. */
+void maq_file_preferences(struct maq_file_reader *r, const struct maq_node *at, struct maq_str loss);
+/* GRPO, with TRL's keys of a map ("trl.", or "" for the file itself). */
+void maq_file_grpo(struct maq_file_reader *r, const struct maq_node *at, const char *map);
+/* What TRL's configuration says of either. */
+void maq_file_trl(struct maq_file_reader *r);
+
 #endif

@@ -14,10 +14,11 @@
 #include "plan/framework_files/hugging_face.h"
 
 static const struct maq_file_key keys[] = {
-    MAQ_FILE_KEEP("model_name_or_path"),
-    MAQ_FILE_REFUSE_BUT("stage", "sft|pt", "stages with pairs, rewards or a second model"),
-    MAQ_FILE_KEEP("finetuning_type"), MAQ_FILE_KEEP("lora_rank"), MAQ_FILE_KEEP("lora_target"),
-    MAQ_FILE_KEEP("quantization_bit"), MAQ_FILE_KEEP("quantization_method"), MAQ_FILE_KEEP("double_quantization"),
+    MAQ_FILE_KEEP("model_name_or_path"), MAQ_FILE_REFUSE_BUT("stage", "sft|pt|dpo", "rewards, PPO and KTO"),
+    MAQ_FILE_KEEP("pref_loss"), MAQ_FILE_KEEP("precompute_ref_log_probs"),
+    MAQ_FILE_REFUSE("ref_model", "a reference of other sizes"), MAQ_FILE_KEEP("finetuning_type"),
+    MAQ_FILE_KEEP("lora_rank"), MAQ_FILE_KEEP("lora_target"), MAQ_FILE_KEEP("quantization_bit"),
+    MAQ_FILE_KEEP("quantization_method"), MAQ_FILE_KEEP("double_quantization"),
     MAQ_FILE_REFUSE_BUT("quantization_type", "nf4|fp4", "other types of 4 bits"),
     MAQ_FILE_REFUSE("additional_target", "modules that are trained whole beside adapters"),
     MAQ_FILE_SET("cutoff_len", "workload.seq_length"), MAQ_FILE_KEEP("per_device_train_batch_size"),
@@ -121,6 +122,9 @@ static void conclude(struct maq_file_reader *r)
     set_method(r);
     set_optimizer(r);
     set_kernels(r);
+    if (maq_file_is(r, "stage", "dpo"))
+        maq_file_preferences(r, maq_file_get(r, maq_file_get(r, "pref_loss") ? "pref_loss" : "stage"),
+                             maq_file_text(r, "pref_loss", "sigmoid"));
     if (!maq_file_true(r, "disable_gradient_checkpointing", false))
         maq_file_set(r, NULL, "plan.recompute_granularity", "full");
     if (deepspeed)
