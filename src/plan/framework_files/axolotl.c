@@ -198,7 +198,7 @@ static void set_rl(struct maq_file_reader *r)
                           *second = maq_file_get(r, "rl_adapter_ref_model");
     if (!n || n->kind != MAQ_NODE_SCALAR)
         return;
-    if (!maq_str_ieq(n->text, "grpo")) {
+    if (!maq_str_ieq(n->text, "grpo") && !maq_str_ieq(n->text, "gdpo")) { /* GDPO sums rewards in another way */
         maq_file_preferences(r, n, n->text);
         if (second && maq_file_asks(second, NULL))
             maq_file_set(r, second, "rl.reference", "model");

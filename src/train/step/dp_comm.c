@@ -337,11 +337,13 @@ double maq_sync_copies_ns(const struct maq_blueprint *bp, struct maq_program *pr
 {
     const bool split = bp->schedule->split_backward;
     const enum maq_half first = split ? MAQ_HALF_INPUT : MAQ_HALF_WHOLE;
-    double with[2];
-    for (int copies = 0; copies < 2 && program->upload_ns > 0; copies++)
+    double with[2] = {0, 0};
+    if (!(program->upload_ns > 0))
+        return 0;
+    for (int copies = 0; copies < 2; copies++)
         with[copies] = forward_ns(bp, program, copies) + backward_ns(bp, program, first, pass_reduces, copies) +
                        (split ? backward_ns(bp, program, MAQ_HALF_WEIGHT, pass_reduces, copies) : 0);
-    return program->upload_ns > 0 ? with[1] - with[0] : 0;
+    return with[1] - with[0];
 }
 
 double maq_sync_late_ns(const struct maq_blueprint *bp, const struct maq_program *program)
