@@ -10,7 +10,7 @@
  *   gather   all-gather over the shard group
  *
  * Parameters on the host (DeepSpeed 0.19.6, runtime/zero/partition_parameters.py, _all_gather_dtype(): the shard is copied to the device, then
- * gathered; PyTorch 2.6, torch/distributed/fsdp/_fully_shard/_fsdp_param.py, all_gather_inputs()), w bytes each over n shards:
+ * gathered; PyTorch 2.15, torch/distributed/fsdp/_fully_shard/_fsdp_param.py, all_gather_inputs()), w bytes each over n shards:
  *
  *   upload     w / n    before every gather, in the type in which they are kept
  *   download   g / n    behind every reduction (stage3.py, partition_grads(); _fsdp_collectives.py, foreach_reduce()). From the second
