@@ -557,7 +557,7 @@ static void test_exact(void **state)
         temp_text(path, exact_jobs[i].variation);
         struct maq_loaded_job *box = load(exact_jobs[i].job);
         struct maq_risk_step_opts opts = MAQ_RISK_STEP_OPTS_INIT;
-        opts.draws = EFFORT(4000, 20000, 20000);
+        opts.draws = SANITIZED ? 4000 : 20000;
         opts.no_sources = true;
         opts.variation = path;
         opts.slow = &exact_jobs[i].slow;
