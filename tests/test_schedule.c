@@ -283,6 +283,15 @@ static void test_orders(void **state)
     assert_order(&r.s, 0, "F0.0 F0.1 b0.0 W0.0 F0.2 b0.1 W0.1 b0.2 W0.2");
     assert_order(&r.s, 1, "F1.0 b1.0 F1.1 b1.1 W1.0 F1.2 b1.2 W1.1 W1.2");
     rig_close(&r);
+    assert_true(rig_open(&r, MAQ_SCHEDULE_ZB_H2, 2, 1, 4, 0, 1));
+    assert_order(&r.s, 0, "F0.0 F0.1 F0.2 b0.0 W0.0 F0.3 b0.1 W0.1 b0.2 W0.2 b0.3 W0.3");
+    assert_order(&r.s, 1, "F1.0 b1.0 F1.1 b1.1 F1.2 b1.2 W1.0 F1.3 b1.3 W1.1 W1.2 W1.3");
+    rig_close(&r);
+    /* PyTorch 2.9's pipeline_order of two stages with two chunks each */
+    assert_true(rig_open(&r, MAQ_SCHEDULE_INTERLEAVED_ZB, 2, 2, 2, 0, 1));
+    assert_order(&r.s, 0, "F0.0 F0.1 F2.0 F2.1 b2.0 W2.0 b2.1 W2.1 b0.0 W0.0 b0.1 W0.1");
+    assert_order(&r.s, 1, "F1.0 F1.1 F3.0 b3.0 F3.1 b3.1 W3.0 b1.0 W3.1 b1.1 W1.0 W1.1");
+    rig_close(&r);
     assert_true(rig_open(&r, MAQ_SCHEDULE_DUALPIPE, 2, 1, 4, 0, 1));
     assert_order(&r.s, 0, "F0.0 F1.2 F0.1 B1.2 F1.3&B0.0 B1.3 b0.1 W0.1");
     assert_order(&r.s, 1, "F0.2 F1.0 F0.3 B1.0 F1.1&B0.2 B1.1 b0.3 W0.3");
@@ -315,6 +324,12 @@ static void check_memory(struct rig *r)
             break;
         case MAQ_SCHEDULE_ZB_H1:
             assert_int_equal(got, min_u32(p, m));
+            break;
+        case MAQ_SCHEDULE_ZB_H2:
+            assert_int_equal(got, min_u32(2 * p - 1, m));
+            break;
+        case MAQ_SCHEDULE_INTERLEAVED_ZB:
+            assert_int_equal(got, min_u32((v - 1) * s->group + p, m * v));
             break;
         case MAQ_SCHEDULE_ZB_V:
             assert_true(got <= min_u32(2 * p, 2 * m));
@@ -395,6 +410,56 @@ static void test_zb_h1_makespan(void **state)
                 double t = equal_makespan(MAQ_SCHEDULE_ZB_H1, p, 1, m, 0, f, b, w);
                 assert_true(t == m * (f + b + w) + (p - 1) * (f + b - gain));
             }
+}
+
+/* What a stage waits for between its first task and its last. */
+static double waits(const struct rig *r, uint32_t stage)
+{
+    const struct maq_schedule *s = &r->s;
+    double busy = 0, n = s->n_positions;
+    for (uint32_t id = s->stage_first[stage]; id != MAQ_NO_TASK; id = s->next_on_stage[id])
+        busy += r->dur[(size_t)(s->tasks[id].kind * n) + s->tasks[id].position];
+    uint32_t first = s->stage_first[stage];
+    return r->finish[s->stage_last[stage]] - (r->finish[first] - r->dur[s->tasks[first].position]) - busy;
+}
+
+/* Stage s waits for (p-1-s) max(0, B-F, F+B-2W): for nothing when all are equal, and then the last stage ends as early as it can. */
+static void test_zb_h2(void **state)
+{
+    (void)state;
+    for (uint32_t p = 1; p <= 12; p++)
+        for (uint32_t m = 2 * p - 1; m <= 5 * p; m += 4)
+            for (int i = 0; i < 20; i++) {
+                double f = 1 + below(50), b = i ? 1 + below(50) : f, w = i ? 1 + below(50) : f;
+                double wait = f + b - 2 * w > b - f ? f + b - 2 * w : b - f;
+                wait = wait > 0 ? wait : 0;
+                struct rig r;
+                assert_true(rig_open(&r, MAQ_SCHEDULE_ZB_H2, p, 1, m, 0, 1));
+                equal_stages(&r, f, b, w);
+                assert_true(makespan(&r) == m * (f + b + w) + (p - 1) * (f > wait ? f : wait));
+                for (uint32_t s = 0; s < p; s++)
+                    assert_true(waits(&r, s) == (p - 1 - s) * wait);
+                rig_close(&r);
+            }
+}
+
+/* ZB-H1's bubble, of chunks: every group has as many microbatches as stages, or some more. */
+static void test_interleaved_zb_makespan(void **state)
+{
+    (void)state;
+    for (uint32_t p = 1; p <= 8; p++)
+        for (uint32_t v = 2; v <= 4; v++)
+            for (uint32_t m = p; m <= 4 * p; m++)
+                for (int i = 0; i < 5; i++) {
+                    double f = 1 + below(50), b = 1 + below(50), w = 1 + below(50), gain = f < b ? f : b;
+                    struct rig r;
+                    gain = w < gain ? w : gain;
+                    if (rig_open(&r, MAQ_SCHEDULE_INTERLEAVED_ZB, p, v, m, 0, 1)) {
+                        equal_stages(&r, f, b, w);
+                        assert_true(makespan(&r) == m * v * (f + b + w) + (p - 1) * (f + b - gain));
+                    }
+                    rig_close(&r);
+                }
 }
 
 /* 6m of work, a bubble of p-1: the fraction (p-1)/(p-1+6m). */
@@ -774,6 +839,11 @@ static void test_refuse(void **state)
         "10 microbatches in groups of 4 leave a last group of 2: interleaved needs none or at least 4 (the stages)");
     refused(MAQ_SCHEDULE_INTERLEAVED, 4, 2, 10, 6, NULL);
     refused(MAQ_SCHEDULE_INTERLEAVED, 4, 2, 10, 10, NULL);
+    refused(MAQ_SCHEDULE_INTERLEAVED_ZB, 4, 1, 8, 0, "interleaved-zb needs at least 2 model chunks per stage, not 1");
+    refused(MAQ_SCHEDULE_INTERLEAVED_ZB, 4, 2, 9, 0,
+            "interleaved-zb deals 9 microbatches to 2 rounds (one per 4 stages), and they do not go evenly");
+    refused(MAQ_SCHEDULE_INTERLEAVED_ZB, 4, 2, 10, 0, NULL);
+    refused(MAQ_SCHEDULE_INTERLEAVED_ZB, 4, 2, 3, 0, NULL);
     refused(MAQ_SCHEDULE_DUALPIPE, 5, 1, 20, 0, "dualpipe needs an even number of stages, not 5");
     refused(MAQ_SCHEDULE_DUALPIPE, 4, 1, 9, 0, "dualpipe needs an even number of microbatches, not 9");
     refused(MAQ_SCHEDULE_DUALPIPE, 4, 1, 6, 0, "dualpipe needs at least 8 microbatches (2 x 4 stages), not 6");
@@ -820,8 +890,8 @@ static void test_limits(void **state)
 static void test_table(void **state)
 {
     (void)state;
-    static const char *const names[] = {"auto",  "gpipe", "1f1b",     "interleaved",
-                                        "zb-h1", "zb-v",  "dualpipe", "dualpipe-v"};
+    static const char *const names[] = {"auto",  "gpipe",          "1f1b", "interleaved", "zb-h1",
+                                        "zb-h2", "interleaved-zb", "zb-v", "dualpipe",    "dualpipe-v"};
     assert_int_equal(MAQ_COUNT(names), MAQ_SCHEDULE_COUNT);
     for (int i = 0; i < MAQ_SCHEDULE_COUNT; i++)
         assert_string_equal(maq_schedule_name((enum maq_schedule_kind)i), names[i]);
@@ -866,6 +936,8 @@ int main(void)
         cmocka_unit_test(test_flush_makespan),
         cmocka_unit_test(test_interleaved_makespan),
         cmocka_unit_test(test_zb_h1_makespan),
+        cmocka_unit_test(test_zb_h2),
+        cmocka_unit_test(test_interleaved_zb_makespan),
         cmocka_unit_test(test_zb_v_makespan),
         cmocka_unit_test(test_dualpipe_bubble),
         cmocka_unit_test(test_slow_stage),

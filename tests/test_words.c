@@ -93,7 +93,7 @@ static const struct {
     {"sp", {"auto", "true", "false"}},
     {"order", {"tp-cp-ep-dp-pp", "tp-cp-ep-pp-dp", "cp-tp-ep-dp-pp"}},
     {"cp_comm_type", {"p2p", "all_gather", "a2a", "a2a+p2p"}},
-    {"schedule", {"auto", "1f1b", "gpipe", "zb-h1", "zb-v", "dualpipe-v"}},
+    {"schedule", {"auto", "1f1b", "interleaved-zb", "zb-h1", "zb-v", "dualpipe-v"}},
     {"layout", {"balanced", "\"5,9,9,9\"", "\"17,15\""}},
     {"decoder_last_pipeline_num_layers", {"0", "14"}},
     {"overlap_p2p_comm", {"auto", "true", "false"}},

@@ -9,8 +9,8 @@
 #include "plan/keys.h"
 
 const char *const maq_auto_bool_names[] = {"auto", "false", "true", NULL};
-static const char *const schedule_names[] = {"auto", "gpipe",    "1f1b",       "interleaved", "zb-h1",
-                                             "zb-v", "dualpipe", "dualpipe-v", NULL};
+static const char *const schedule_names[] = {"auto",           "gpipe", "1f1b",     "interleaved", "zb-h1", "zb-h2",
+                                             "interleaved-zb", "zb-v",  "dualpipe", "dualpipe-v",  NULL};
 static const char *const cp_comm_names[] = {"p2p", "all_gather", "a2a", "a2a+p2p", NULL};
 static const char *const sharding_names[] = {"no_shard", "optim", "optim_grads", "optim_grads_params", NULL};
 static const char *const recompute_names[] = {"none", "selective", "full", NULL};
@@ -73,7 +73,8 @@ const struct maq_field maq_plan_fields[] = {
         .doc = "a2a+p2p: size of the inner all-to-all group; 0 = what fits in a domain"),
     /* pipeline */
     ENUM(schedule, "pipeline_schedule", schedule_names,
-         .slips = "zero-bubble=zb-h1|zb=zb-h1|zbh1=zb-h1|zbv=zb-v|ZBVZeroBubble=zb-v|interleaved1f1b=interleaved|"
+         .slips = "zero-bubble=zb-h1|zb=zb-h1|zbh1=zb-h1|zbv=zb-v|zbh2=zb-h2|ZBVZeroBubble=zb-v|InterleavedZeroBubble="
+                  "interleaved-zb|interleaved1f1b=interleaved|"
                   "interleaved-1f1b=interleaved|fill-drain=gpipe|dual-pipe=dualpipe|dualpipev=dualpipe-v",
          .aliases = "schedule", .def = "auto", .doc = "order of the pipeline; auto = 1f1b or interleaved"),
     BOOL(account_for_embedding, "account_for_embedding_in_pipeline_split", .def = "false",

@@ -233,17 +233,17 @@ enum maq_status maq_cache_schedule(struct maq_blueprint *bp, struct maq_diag *di
 {
     struct maq_cache *c = bp->cache;
     const struct maq_plan *p = &bp->job->plan;
-    const struct maq_schedule_key key = {.kind = p->schedule,
-                                         .stages = (uint32_t)p->pp,
-                                         .chunks = maq_schedule_chunks(p->schedule, (uint32_t)p->vp),
-                                         .microbatches = (uint32_t)bp->job->microbatches,
-                                         .group = (uint32_t)p->microbatch_group};
+    const struct maq_schedule_spec spec = {.kind = p->schedule,
+                                           .stages = (uint32_t)p->pp,
+                                           .chunks = maq_schedule_chunks(p->schedule, (uint32_t)p->vp),
+                                           .microbatches = (uint32_t)bp->job->microbatches,
+                                           .group = (uint32_t)p->microbatch_group};
     const struct maq_shared_schedule *found = NULL;
     for (uint32_t i = c->n_schedules; i-- > 0 && !found;) /* the latest first: plans come in families */
-        if (memcmp(&c->schedules[i]->key, &key, sizeof key) == 0)
+        if (memcmp(&c->schedules[i]->spec, &spec, sizeof spec) == 0)
             found = c->schedules[i];
     if (!found) {
-        MAQ_TRY(maq_schedules_take(&found, c->skeletons, &key, diag));
+        MAQ_TRY(maq_schedules_take(&found, c->skeletons, &spec, diag));
         if (!keep_schedule(c, found)) {
             maq_schedules_give(c->skeletons, found);
             return MAQ_NO_MEMORY;

@@ -85,27 +85,25 @@ void maq_schedules_free(struct maq_schedules *store)
 
 static enum maq_status make(struct skeleton *s, struct maq_diag *diag)
 {
-    const struct maq_schedule_key *k = &s->made.key;
-    return maq_schedule_build(&s->made.schedule, k->kind, k->stages, k->chunks, k->microbatches, k->group, &s->arena,
-                              diag);
+    return maq_schedule_make(&s->made.schedule, &s->made.spec, &s->arena, diag);
 }
 
 /* ---- under the lock ---- */
 
-static struct skeleton *find(const struct maq_schedules *store, const struct maq_schedule_key *key)
+static struct skeleton *find(const struct maq_schedules *store, const struct maq_schedule_spec *spec)
 {
     struct skeleton *s = store->first;
-    while (s && memcmp(&s->made.key, key, sizeof *key) != 0)
+    while (s && memcmp(&s->made.spec, spec, sizeof *spec) != 0)
         s = s->next;
     return s;
 }
 
-static struct skeleton *add(struct maq_schedules *store, const struct maq_schedule_key *key)
+static struct skeleton *add(struct maq_schedules *store, const struct maq_schedule_spec *spec)
 {
     struct skeleton *s = maq__malloc(sizeof *s);
     if (!s)
         return NULL;
-    *s = (struct skeleton){.made.key = *key, .next = store->first};
+    *s = (struct skeleton){.made.spec = *spec, .next = store->first};
     maq_arena_init(&s->arena, 0);
     return store->first = s;
 }
@@ -137,13 +135,13 @@ static void let_go(struct maq_schedules *store, struct skeleton *s)
 }
 
 enum maq_status maq_schedules_take(const struct maq_shared_schedule **out, struct maq_schedules *store,
-                                   const struct maq_schedule_key *key, struct maq_diag *diag)
+                                   const struct maq_schedule_spec *spec, struct maq_diag *diag)
 {
     enum maq_status status = MAQ_OK;
     pthread_mutex_lock(&store->lock);
-    struct skeleton *s = find(store, key);
+    struct skeleton *s = find(store, spec);
     bool mine = !s;
-    if (mine && !(s = add(store, key))) {
+    if (mine && !(s = add(store, spec))) {
         pthread_mutex_unlock(&store->lock);
         return MAQ_NO_MEMORY;
     }
@@ -162,7 +160,7 @@ enum maq_status maq_schedules_take(const struct maq_shared_schedule **out, struc
         let_go(store, s);
     pthread_mutex_unlock(&store->lock);
     if (refused && !mine)
-        return maq_schedules_take(out, store, key, diag);
+        return maq_schedules_take(out, store, spec, diag);
     *out = refused ? NULL : &s->made;
     return status;
 }

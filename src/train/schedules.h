@@ -11,13 +11,8 @@
 
 #include "train/step/blueprint.h"
 
-struct maq_schedule_key {
-    int32_t kind;
-    uint32_t stages, chunks, microbatches, group;
-};
-
 struct maq_shared_schedule {
-    struct maq_schedule_key key;
+    struct maq_schedule_spec spec;
     struct maq_schedule schedule;
 };
 
@@ -29,7 +24,7 @@ void maq_schedules_free(struct maq_schedules *store); /* a reference; all that i
 
 /* The caller holds *out until it gives it back. Errors are those of maq_schedule_build(), and nothing is held. */
 enum maq_status maq_schedules_take(const struct maq_shared_schedule **out, struct maq_schedules *store,
-                                   const struct maq_schedule_key *key, struct maq_diag *diag);
+                                   const struct maq_schedule_spec *spec, struct maq_diag *diag);
 void maq_schedules_give(struct maq_schedules *store, const struct maq_shared_schedule *schedule);
 
 #endif

@@ -17,12 +17,12 @@
  */
 #include "plan/schedule/build.h"
 
-const char *maq__refuse_gpipe(char buf[160], const struct maq_shape *shape)
+const char *maq__refuse_gpipe(char buf[160], const struct maq_schedule_spec *spec)
 {
-    if (shape->microbatches <= UINT16_MAX)
+    if (spec->microbatches <= UINT16_MAX)
         return NULL;
     return maq__refused(buf, "gpipe holds the activations of all microbatches at once; %u are over its limit of 65535",
-                        shape->microbatches);
+                        spec->microbatches);
 }
 
 void maq__order_gpipe(struct maq_orders *o, uint32_t stage)

@@ -42,16 +42,11 @@ void maq__order_add_split(struct maq_orders *o, uint32_t position,
 void maq__order_add_pair(struct maq_orders *o, uint32_t f_position, uint32_t f_microbatch, uint32_t b_position,
                          uint32_t b_microbatch);
 
-/* The shape that is asked for, with group and chunks as given. */
-struct maq_shape {
-    uint32_t stages, chunks, microbatches, group;
-};
-
 struct maq_schedule_rule {
     struct maq_schedule_info info;
     uint32_t chunks; /* 0 = as the plan says */
     bool split, pairs;
-    const char *(*refuse)(char buf[160], const struct maq_shape *shape);           /* NULL: takes any */
+    const char *(*refuse)(char buf[160], const struct maq_schedule_spec *spec);    /* NULL: takes any */
     void (*order)(struct maq_orders *o, uint32_t stage);                           /* writes one stage */
     enum maq_status (*order_all)(struct maq_orders *o, struct maq_arena *scratch); /* or all of them, and o->first */
 };
@@ -65,13 +60,18 @@ void maq__order_gpipe(struct maq_orders *o, uint32_t stage);
 void maq__order_1f1b(struct maq_orders *o, uint32_t stage);
 void maq__order_interleaved(struct maq_orders *o, uint32_t stage);
 void maq__order_zb_h1(struct maq_orders *o, uint32_t stage);
+void maq__order_zb_h2(struct maq_orders *o, uint32_t stage);
+void maq__order_interleaved_zb(struct maq_orders *o, uint32_t stage);
 enum maq_status maq__order_zb_v(struct maq_orders *o, struct maq_arena *scratch);
 void maq__order_dualpipe(struct maq_orders *o, uint32_t stage);
 void maq__order_dualpipe_v(struct maq_orders *o, uint32_t stage);
-const char *maq__refuse_gpipe(char buf[160], const struct maq_shape *shape);
-const char *maq__refuse_interleaved(char buf[160], const struct maq_shape *shape);
-const char *maq__refuse_dualpipe(char buf[160], const struct maq_shape *shape);
-const char *maq__refuse_dualpipe_v(char buf[160], const struct maq_shape *shape);
+/* Microbatches of a group of interleaved-zb: as equal as PyTorch deals them, p or more where there are as many. */
+uint32_t maq__interleaved_zb_group(uint32_t stages, uint32_t microbatches);
+const char *maq__refuse_gpipe(char buf[160], const struct maq_schedule_spec *spec);
+const char *maq__refuse_interleaved(char buf[160], const struct maq_schedule_spec *spec);
+const char *maq__refuse_interleaved_zb(char buf[160], const struct maq_schedule_spec *spec);
+const char *maq__refuse_dualpipe(char buf[160], const struct maq_schedule_spec *spec);
+const char *maq__refuse_dualpipe_v(char buf[160], const struct maq_schedule_spec *spec);
 
 /* The arrays of a result, still writable. */
 struct maq__schedule_arrays {

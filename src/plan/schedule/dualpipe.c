@@ -35,9 +35,9 @@
 #include "base/check.h"
 #include "plan/schedule/build.h"
 
-const char *maq__refuse_dualpipe(char buf[160], const struct maq_shape *shape)
+const char *maq__refuse_dualpipe(char buf[160], const struct maq_schedule_spec *spec)
 {
-    uint32_t p = shape->stages, m = shape->microbatches;
+    uint32_t p = spec->stages, m = spec->microbatches;
     if (p % 2 != 0)
         return maq__refused(buf, "dualpipe needs an even number of stages, not %u", p);
     if (m % 2 != 0)
@@ -47,9 +47,9 @@ const char *maq__refuse_dualpipe(char buf[160], const struct maq_shape *shape)
     return NULL;
 }
 
-const char *maq__refuse_dualpipe_v(char buf[160], const struct maq_shape *shape)
+const char *maq__refuse_dualpipe_v(char buf[160], const struct maq_schedule_spec *spec)
 {
-    uint32_t p = shape->stages, m = shape->microbatches;
+    uint32_t p = spec->stages, m = spec->microbatches;
     if (m >= 2 * p)
         return NULL;
     return maq__refused(buf, "dualpipe-v needs at least %u microbatches (2 x %u stages), not %u", 2 * p, p, m);

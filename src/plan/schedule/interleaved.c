@@ -20,15 +20,26 @@
  * (p-1)/(v m) of the ideal time; larger groups and a last group of p or more take the same. In flight: the warm-up
  * plus one, in chunks, and no more than there are.
  *
+ * Megatron-LM's combined 1F1B (overlap_moe_expert_parallel_comm; schedules.py, get_pp_rank_microbatches()) runs one forward
+ * more before the first backward, then a backward and a forward of another microbatch side by side. That is the same order,
+ * F..F F (B F) (B F) for F..F (F B) (F B), and the forward takes memory as the backward gives it back.
+ *
+ * interleaved-zb splits the backwards: B alone goes up the pipeline, and the W of stage s come s late, as in ZB-H1. Since a
+ * backward without its W takes a stage no longer than a forward, stage s warms up with (p-1-s) + (v-1)g forwards. Groups are
+ * all of g = m / max(1, floor(m/p)).
+ *
+ * Source of interleaved-zb: PyTorch 00722e648b74, torch/distributed/pipelining/schedules.py,
+ * ScheduleInterleavedZeroBubble.
+ *
  * Source: Narayanan et al., arXiv 2104.04473; Megatron-LM, megatron/core/pipeline_parallel/schedules.py.
  */
 #include "plan/schedule/build.h"
 
-const char *maq__refuse_interleaved(char buf[160], const struct maq_shape *shape)
+const char *maq__refuse_interleaved(char buf[160], const struct maq_schedule_spec *spec)
 {
-    uint32_t p = shape->stages, m = shape->microbatches, g = shape->group;
-    if (shape->chunks < 2)
-        return maq__refused(buf, "interleaved needs at least 2 model chunks per stage, not %u", shape->chunks);
+    uint32_t p = spec->stages, m = spec->microbatches, g = spec->group;
+    if (spec->chunks < 2)
+        return maq__refused(buf, "interleaved needs at least 2 model chunks per stage, not %u", spec->chunks);
     if (m < p)
         return maq__refused(buf, "interleaved needs at least as many microbatches as stages: %u, not %u", p, m);
     if (g < p || g > m)
@@ -52,19 +63,54 @@ static uint32_t entry(uint32_t *microbatch, const struct maq_orders *o, uint32_t
     return within / size;
 }
 
-void maq__order_interleaved(struct maq_orders *o, uint32_t stage)
+/* Stage s: `warmup` forwards, then a forward and a backward in turn, the W `delay` late where backwards are split. */
+static void order(struct maq_orders *o, uint32_t stage, uint32_t warmup, bool split, uint32_t delay)
 {
-    uint32_t p = o->stages, v = o->chunks, total = o->microbatches * v;
-    uint32_t warmup = 2 * (p - 1 - stage) + (v - 1) * o->group;
-    for (uint32_t k = 0; k < total + warmup; k++) {
-        uint32_t mb;
+    uint32_t p = o->stages, v = o->chunks, total = o->microbatches * v, mb;
+    warmup = warmup < total ? warmup : total;
+    for (uint32_t k = 0; k < total + warmup + delay; k++) {
         if (k < total) {
             uint32_t chunk = entry(&mb, o, k);
             maq__order_add(o, MAQ_TASK_F, chunk * p + stage, mb);
         }
-        if (k >= warmup) {
+        if (k >= warmup && k - warmup < total) {
             uint32_t chunk = v - 1 - entry(&mb, o, k - warmup);
-            maq__order_add(o, MAQ_TASK_B, chunk * p + stage, mb);
+            if (split)
+                maq__order_add_split(o, chunk * p + stage, mb);
+            else
+                maq__order_add(o, MAQ_TASK_B, chunk * p + stage, mb);
+        }
+        if (split && k >= warmup + delay) {
+            uint32_t chunk = v - 1 - entry(&mb, o, k - warmup - delay);
+            maq__order_add(o, MAQ_TASK_W, chunk * p + stage, mb);
         }
     }
+}
+
+void maq__order_interleaved(struct maq_orders *o, uint32_t stage)
+{
+    order(o, stage, 2 * (o->stages - 1 - stage) + (o->chunks - 1) * o->group, false, 0);
+}
+
+uint32_t maq__interleaved_zb_group(uint32_t stages, uint32_t microbatches)
+{
+    uint32_t rounds = microbatches / stages;
+    return rounds > 1 ? microbatches / rounds : microbatches;
+}
+
+const char *maq__refuse_interleaved_zb(char buf[160], const struct maq_schedule_spec *spec)
+{
+    uint32_t p = spec->stages, m = spec->microbatches, rounds = m / p;
+    if (spec->chunks < 2)
+        return maq__refused(buf, "interleaved-zb needs at least 2 model chunks per stage, not %u", spec->chunks);
+    if (rounds > 1 && m % rounds != 0)
+        return maq__refused(
+            buf, "interleaved-zb deals %u microbatches to %u rounds (one per %u stages), and they do not go evenly", m,
+            rounds, p);
+    return NULL;
+}
+
+void maq__order_interleaved_zb(struct maq_orders *o, uint32_t stage)
+{
+    order(o, stage, o->stages - 1 - stage + (o->chunks - 1) * o->group, true, stage);
 }

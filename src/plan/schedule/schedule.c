@@ -45,6 +45,22 @@ static const struct maq_schedule_rule rules[MAQ_SCHEDULE_COUNT] = {
                             .chunks = 1,
                             .split = true,
                             .order = maq__order_zb_h1},
+    [MAQ_SCHEDULE_ZB_H2] = {.info = {.name = "zb-h2",
+                                     .bubble = "(p-1)F when W >= (F+B)/2, B <= F and m >= 2p-1",
+                                     .memory = "min(2p-1, m) on every stage",
+                                     .needs = "nothing",
+                                     .source = "Qi et al., arXiv 2401.10241"},
+                            .chunks = 1,
+                            .split = true,
+                            .order = maq__order_zb_h2},
+    [MAQ_SCHEDULE_INTERLEAVED_ZB] = {.info = {.name = "interleaved-zb",
+                                              .bubble = "(p-1)(f+b-w) of chunks",
+                                              .memory = "min((v-1)g + p, mv) chunks on every stage",
+                                              .needs = "v >= 2 chunks, m a multiple of max(1, floor(m/p))",
+                                              .source = "PyTorch, ScheduleInterleavedZeroBubble"},
+                                     .split = true,
+                                     .refuse = maq__refuse_interleaved_zb,
+                                     .order = maq__order_interleaved_zb},
     [MAQ_SCHEDULE_ZB_V] = {.info = {.name = "zb-v",
                                     .bubble = "p-1 chunk times when F = B = W and m >= 2p-1",
                                     .memory = "at most min(2p, 2m) chunks",
@@ -105,13 +121,6 @@ uint32_t maq_schedule_chunks(int kind, uint32_t vp)
 
 /* ---- what is refused ---- */
 
-/* The shape with defaults filled in. */
-static struct maq_shape shape_of(uint32_t stages, uint32_t chunks, uint32_t microbatches, uint32_t group)
-{
-    return (struct maq_shape){
-        .stages = stages, .chunks = chunks, .microbatches = microbatches, .group = group ? group : stages};
-}
-
 const char *maq_schedule_refuse(char buf[160], int kind, uint32_t stages, uint32_t chunks, uint32_t microbatches,
                                 uint32_t group)
 {
@@ -128,8 +137,12 @@ const char *maq_schedule_refuse(char buf[160], int kind, uint32_t stages, uint32
     if ((uint64_t)stages * chunks > MAQ_MAX_STAGES)
         return maq__refused(buf, "%u stages x %u model chunks are over the limit of %d virtual stages", stages, chunks,
                             MAQ_MAX_STAGES);
-    struct maq_shape shape = shape_of(stages, chunks, microbatches, group);
-    return rule->refuse ? rule->refuse(buf, &shape) : NULL;
+    const struct maq_schedule_spec spec = {.kind = kind,
+                                           .stages = stages,
+                                           .chunks = chunks,
+                                           .microbatches = microbatches,
+                                           .group = group ? group : stages};
+    return rule->refuse ? rule->refuse(buf, &spec) : NULL;
 }
 
 /* ---- building ---- */
@@ -187,50 +200,78 @@ static enum maq_status failed(enum maq_status status, struct maq_diag *diag)
     return maq_no_memory(diag, "a pipeline schedule");
 }
 
-enum maq_status maq_schedule_build(struct maq_schedule *out, int kind, uint32_t stages, uint32_t chunks,
-                                   uint32_t microbatches, uint32_t group, struct maq_arena *arena,
-                                   struct maq_diag *diag)
+/* The spec with what is left open filled in. */
+static struct maq_schedule_spec settle(const struct maq_schedule_spec *spec)
+{
+    struct maq_schedule_spec full = *spec;
+    full.kind = effective_kind(spec->kind, spec->chunks);
+    full.chunks = maq_schedule_chunks(full.kind, spec->chunks);
+    full.group = spec->group ? spec->group : spec->stages;
+    if (full.kind == MAQ_SCHEDULE_INTERLEAVED_ZB)
+        full.group = maq__interleaved_zb_group(spec->stages, spec->microbatches);
+    return full;
+}
+
+static enum maq_status build_in(struct maq_schedule *out, const struct maq_schedule_spec *spec, struct maq_orders *o,
+                                struct maq_arena *arena)
+{
+    const struct maq_schedule_rule *rule = maq__schedule_rule(spec->kind);
+    struct maq_schedule s = {.kind = spec->kind,
+                             .stages = spec->stages,
+                             .chunks = spec->chunks,
+                             .microbatches = spec->microbatches,
+                             .group = spec->group,
+                             .split_backward = rule->split,
+                             .n_positions = o->n_positions};
+    struct maq_arena_mark before = maq_arena_mark(arena);
+    struct maq_arena scratch;
+    maq_arena_init(&scratch, 0);
+    enum maq_status status = build(&s, o, rule, arena, &scratch);
+    maq_arena_fini(&scratch);
+    if (status == MAQ_OK)
+        *out = s;
+    else
+        maq_arena_reset(arena, before);
+    return status;
+}
+
+enum maq_status maq_schedule_make(struct maq_schedule *out, const struct maq_schedule_spec *spec,
+                                  struct maq_arena *arena, struct maq_diag *diag)
 {
     char why[160];
-    const char *refusal = maq_schedule_refuse(why, kind, stages, chunks, microbatches, group);
+    const char *refusal =
+        maq_schedule_refuse(why, spec->kind, spec->stages, spec->chunks, spec->microbatches, spec->group);
     if (refusal)
         return maq_diag_fail(MAQ_BAD_INPUT, diag, MAQ_CODE_SCHEDULE_REFUSED, (struct maq_span){0}, NULL, "%s", refusal);
 
-    kind = effective_kind(kind, chunks);
-    const struct maq_schedule_rule *rule = maq__schedule_rule(kind);
+    const struct maq_schedule_spec full = settle(spec);
+    const struct maq_schedule_rule *rule = maq__schedule_rule(full.kind);
     MAQ_ASSERT(rule); /* or it had been refused */
-    struct maq_shape shape = shape_of(stages, maq_schedule_chunks(kind, chunks), microbatches, group);
-    uint32_t n_positions = kind == MAQ_SCHEDULE_DUALPIPE ? stages : stages * shape.chunks;
-    uint64_t tasks = (uint64_t)n_positions * microbatches * (rule->split ? 3 : 2);
+    uint32_t n_positions = full.kind == MAQ_SCHEDULE_DUALPIPE ? full.stages : full.stages * full.chunks;
+    uint64_t tasks = (uint64_t)n_positions * full.microbatches * (rule->split ? 3 : 2);
     if (tasks > MAQ_SCHEDULE_MAX_TASKS)
         return maq_diag_fail(MAQ_LIMIT, diag, MAQ_CODE_SCHEDULE_LIMIT, (struct maq_span){0},
                              "use a larger micro_batch_size or fewer virtual stages",
                              "a pipeline of %u virtual stages and %u microbatches has %llu tasks; the limit is %u",
-                             n_positions, microbatches, (unsigned long long)tasks, MAQ_SCHEDULE_MAX_TASKS);
-
-    struct maq_schedule s = {.kind = kind,
-                             .stages = stages,
-                             .chunks = shape.chunks,
-                             .microbatches = microbatches,
-                             .group = shape.group,
-                             .split_backward = rule->split,
-                             .n_positions = n_positions};
-    struct maq_orders o = {.kind = kind,
-                           .stages = stages,
-                           .chunks = shape.chunks,
-                           .microbatches = microbatches,
-                           .group = shape.group,
+                             n_positions, full.microbatches, (unsigned long long)tasks, MAQ_SCHEDULE_MAX_TASKS);
+    struct maq_orders o = {.kind = full.kind,
+                           .stages = full.stages,
+                           .chunks = full.chunks,
+                           .microbatches = full.microbatches,
+                           .group = full.group,
                            .n_positions = n_positions,
                            .capacity = (uint32_t)tasks};
-    struct maq_arena_mark before = maq_arena_mark(arena);
-    struct maq_arena scratch;
-    maq_arena_init(&scratch, 0);
-    enum maq_status status = build(&s, &o, rule, arena, &scratch);
-    maq_arena_fini(&scratch);
-    if (status == MAQ_OK) {
-        *out = s;
-        return MAQ_OK;
-    }
-    maq_arena_reset(arena, before);
-    return failed(status, diag);
+    enum maq_status status = build_in(out, &full, &o, arena);
+    return status == MAQ_OK ? MAQ_OK : failed(status, diag);
+}
+
+enum maq_status maq_schedule_build(struct maq_schedule *out, int kind, uint32_t stages, uint32_t chunks,
+                                   uint32_t microbatches, uint32_t group, struct maq_arena *arena,
+                                   struct maq_diag *diag)
+{
+    return maq_schedule_make(
+        out,
+        &(const struct maq_schedule_spec){
+            .kind = kind, .stages = stages, .chunks = chunks, .microbatches = microbatches, .group = group},
+        arena, diag);
 }

@@ -10,8 +10,8 @@
  *
  * Virtual stages are numbered by *position* in the model: position 0 holds the embedding. Placement of
  * position v on a stage s and chunk c:
- *   gpipe, 1f1b, zb-h1   v = s                      (1 chunk)
- *   interleaved          v = c * p + s              (vp chunks)
+ *   gpipe, 1f1b, zb-h1, zb-h2     v = s             (1 chunk)
+ *   interleaved, interleaved-zb   v = c * p + s     (vp chunks)
  *   zb-v, dualpipe-v     v = s (c = 0), 2p-1-s (c = 1)
  *   dualpipe             two copies of the model run in opposite directions: direction 0 v = s, direction 1 v = p-1-s; chunk =
  *                        direction; half of the microbatches go each way
@@ -125,6 +125,13 @@ void maq_schedule_locate(uint16_t *stage, uint16_t *chunk, int kind, uint32_t st
 uint32_t maq_positions_of(uint16_t *positions, int kind, uint32_t stages, uint32_t n_positions, uint32_t stage);
 uint32_t maq_schedule_positions(const struct maq_schedule *s, uint32_t stage, uint16_t *positions);
 
+/* What a skeleton is built of. All of it is in the answer, and nothing else is. */
+struct maq_schedule_spec {
+    int32_t kind;
+    uint32_t stages, chunks, microbatches;
+    uint32_t group; /* interleaved: microbatches of a group; 0 = stages */
+};
+
 /*
  * Why (kind, stages, chunks, microbatches) cannot be, as a sentence with the numbers, or NULL when it can:
  * e.g. interleaved needs stages <= group <= microbatches and a last group that is full or holds at least
@@ -146,6 +153,10 @@ const char *maq_schedule_refuse(char buf[160], int kind, uint32_t stages, uint32
 enum maq_status maq_schedule_build(struct maq_schedule *out, int kind, uint32_t stages, uint32_t chunks,
                                    uint32_t microbatches, uint32_t group, struct maq_arena *arena,
                                    struct maq_diag *diag);
+
+/* The same of a whole spec. */
+enum maq_status maq_schedule_make(struct maq_schedule *out, const struct maq_schedule_spec *spec,
+                                  struct maq_arena *arena, struct maq_diag *diag);
 
 /*
  * Microbatches whose forward or backward pass has no other microbatch to overlap with: they fill and drain the

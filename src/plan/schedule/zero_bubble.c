@@ -10,6 +10,11 @@
  * microbatches, as much as stage 0 of 1F1B. With equal stages and free transfers the makespan is m (F+B+W) +
  * (p-1)(F+B-W) for m >= p, provided that W <= B and W <= F; in general the bubble is (p-1)(F+B-min(F,B,W)).
  *
+ * ZB-H2 does twice of both: stage s warms up with 2(p-1-s) forwards and runs its W 2s late, and holds min(2p-1, m)
+ * microbatches. With F = B = W and m >= 2p-1 no stage ever waits between its first task and its last: each runs for
+ * m (F+B+W), shifted against the one before by F. The makespan, (p-1) F longer, is the least that one chunk per stage can
+ * have. In general a stage waits for (p-1) max(0, F+B-2W).
+ *
  * ZB-V has two chunks per stage in a V: positions s and 2p-1-s, so that the loss is on stage 0, which can start to go
  * backwards at once. The paper leaves the order to a search over measured durations. Here it is made by a list
  * scheduler with unit durations (F = B = W = 1, free transfers), which depends on p and m only and so gives one
@@ -29,9 +34,9 @@
 #include "base/check.h"
 #include "plan/schedule/build.h"
 
-void maq__order_zb_h1(struct maq_orders *o, uint32_t stage)
+static void order_handmade(struct maq_orders *o, uint32_t stage, uint32_t warmup, uint32_t delay)
 {
-    uint32_t m = o->microbatches, warmup = o->stages - 1 - stage, delay = stage;
+    uint32_t m = o->microbatches;
     for (uint32_t i = 0; i < m && i < warmup; i++)
         maq__order_add(o, MAQ_TASK_F, stage, i);
     for (uint32_t i = 0; i < m + delay; i++) {
@@ -42,6 +47,16 @@ void maq__order_zb_h1(struct maq_orders *o, uint32_t stage)
         if (i >= delay)
             maq__order_add(o, MAQ_TASK_W, stage, i - delay);
     }
+}
+
+void maq__order_zb_h1(struct maq_orders *o, uint32_t stage)
+{
+    order_handmade(o, stage, o->stages - 1 - stage, stage);
+}
+
+void maq__order_zb_h2(struct maq_orders *o, uint32_t stage)
+{
+    order_handmade(o, stage, 2 * (o->stages - 1 - stage), 2 * stage);
 }
 
 /* ---- ZB-V ---- */

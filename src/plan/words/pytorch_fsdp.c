@@ -249,8 +249,8 @@ static const struct maq_word words[] = {
     MAQ_WORD_MAPPED("set_rotate_method", "plan.cp_comm_type", "allgather", "all_gather=allgather|p2p=alltoall"),
     MAQ_WORD_MAPPED(
         "PipelineSchedule", "plan.pipeline_schedule", "Schedule1F1B",
-        "1f1b=Schedule1F1B|gpipe=ScheduleGPipe|interleaved=ScheduleInterleaved1F1B|zb-v=ScheduleZBVZeroBubble|"
-        "dualpipe-v=ScheduleDualPipeV"),
+        "1f1b=Schedule1F1B|gpipe=ScheduleGPipe|interleaved=ScheduleInterleaved1F1B|"
+        "interleaved-zb=ScheduleInterleavedZeroBubble|zb-v=ScheduleZBVZeroBubble|dualpipe-v=ScheduleDualPipeV"),
     MAQ_WORD_JOINT("PipelineSchedule.n_microbatches", NULL, .write = write_microbatches),
     MAQ_WORD_JOINT("PipelineStage.layers", NULL, .write = write_layers, .read = read_layers),
     MAQ_WORD_JOINT("DataLoader.batch_size", NULL, .write = write_batch, .read = read_batch),

@@ -294,7 +294,8 @@ static const struct maq_word words[] = {
      .def = "1",
      .read = read_pipeline},
     MAQ_WORD_MAPPED("parallelism.pipeline_parallel_schedule", "plan.pipeline_schedule", "1F1B",
-                    "1f1b=1F1B|gpipe=GPipe|interleaved=Interleaved1F1B|zb-v=ZBVZeroBubble|dualpipe-v=DualPipeV"),
+                    "1f1b=1F1B|gpipe=GPipe|interleaved=Interleaved1F1B|interleaved-zb=InterleavedZeroBubble|zb-v="
+                    "ZBVZeroBubble|dualpipe-v=DualPipeV"),
     MAQ_WORD_JOINT("parallelism.pipeline_parallel_layers_per_stage", NULL, .write = write_stage_layers),
     MAQ_WORD_JOINT("parallelism.pipeline_parallel_first_stage_less_layers", "1", .write = write_first_less),
     MAQ_WORD_JOINT("parallelism.pipeline_parallel_last_stage_less_layers", "1", .write = write_last_less),

@@ -91,8 +91,8 @@ static void mend(struct maq_plan *plan, enum maq_axis axis)
     }
     if (axis == MAQ_AXIS_SCHEDULE)
         plan->vp = plan->schedule == MAQ_SCHEDULE_ZB_V || plan->schedule == MAQ_SCHEDULE_DUALPIPE_V ? 2
-                   : plan->schedule == MAQ_SCHEDULE_INTERLEAVED ? (plan->vp > 1 ? plan->vp : 2)
-                                                                : 1;
+                   : maq_schedule_rounds(plan->schedule) ? (plan->vp > 1 ? plan->vp : 2)
+                                                         : 1;
     if (axis == MAQ_AXIS_RECOMPUTE && plan->recompute_method == MAQ_RECOMPUTE_BLOCK)
         plan->recompute_num_layers = 0;
 }

@@ -16,6 +16,11 @@ bool maq_schedule_splits(int schedule)
     return schedule >= MAQ_SCHEDULE_ZB_H1;
 }
 
+bool maq_schedule_rounds(int schedule)
+{
+    return schedule == MAQ_SCHEDULE_INTERLEAVED || schedule == MAQ_SCHEDULE_INTERLEAVED_ZB;
+}
+
 enum maq_passes maq_passes_of(int schedule)
 {
     bool paired = schedule == MAQ_SCHEDULE_DUALPIPE || schedule == MAQ_SCHEDULE_DUALPIPE_V;
@@ -43,7 +48,7 @@ static bool goes_together(const struct maq_search_space *space, int32_t stages, 
         return vp == 1 && schedule == first;
     if (schedule == MAQ_SCHEDULE_AUTO)
         return true;
-    return v_shaped(schedule) ? vp == 2 : schedule == MAQ_SCHEDULE_INTERLEAVED ? vp > 1 : vp == 1;
+    return v_shaped(schedule) ? vp == 2 : maq_schedule_rounds(schedule) ? vp > 1 : vp == 1;
 }
 
 struct lister {

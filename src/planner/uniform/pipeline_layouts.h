@@ -45,6 +45,7 @@ enum maq_passes {
 };
 enum maq_passes maq_passes_of(int schedule);
 bool maq_schedule_splits(int schedule);
+bool maq_schedule_rounds(int schedule); /* interleaved: as many chunks as the plan says */
 /* Gives a plan the simplest schedule with such passes. */
 void maq_plan_passes(struct maq_plan *plan, enum maq_passes passes);
 
