@@ -328,6 +328,15 @@ static void check_memory(struct rig *r)
         case MAQ_SCHEDULE_ZB_H2:
             assert_int_equal(got, min_u32(2 * p - 1, m));
             break;
+        case MAQ_SCHEDULE_ZB_1P:
+            assert_true(got <= min_u32(p, m));
+            break;
+        case MAQ_SCHEDULE_ZB_2P:
+            assert_true(got <= min_u32(2 * p, m));
+            break;
+        case MAQ_SCHEDULE_ZB_AUTO:
+            assert_true(got <= m);
+            break;
         case MAQ_SCHEDULE_INTERLEAVED_ZB:
             assert_int_equal(got, min_u32((v - 1) * s->group + p, m * v));
             break;
@@ -890,8 +899,9 @@ static void test_limits(void **state)
 static void test_table(void **state)
 {
     (void)state;
-    static const char *const names[] = {"auto",  "gpipe",          "1f1b", "interleaved", "zb-h1",
-                                        "zb-h2", "interleaved-zb", "zb-v", "dualpipe",    "dualpipe-v"};
+    static const char *const names[] = {"auto",  "gpipe",    "1f1b",      "interleaved", "zb-h1",
+                                        "zb-h2", "zb-1p",    "zb-2p",     "zb-auto",     "interleaved-zb",
+                                        "zb-v",  "dualpipe", "dualpipe-v"};
     assert_int_equal(MAQ_COUNT(names), MAQ_SCHEDULE_COUNT);
     for (int i = 0; i < MAQ_SCHEDULE_COUNT; i++)
         assert_string_equal(maq_schedule_name((enum maq_schedule_kind)i), names[i]);

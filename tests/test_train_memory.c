@@ -176,6 +176,30 @@ static void test_logits_are_gone(void **state)
     }
 }
 
+/* A stage of a searched schedule holds no more microbatches than the limit, and the bytes of as many as its order says. */
+static void test_pending_backward(void **state)
+{
+    (void)state;
+    double each[4] = {0};
+    for (int limit = 1; limit <= 9; limit++) {
+        char buf[512];
+        snprintf(buf, sizeof buf,
+                 "{model: {base: llama-3.1-8b, num_hidden_layers: 8}, cluster: \"h100-sxm:4\", plan: {"
+                 "pipeline_model_parallel_size: 4, pipeline_schedule: zb-auto, zero_bubble_max_pending_backward: %d}, "
+                 "workload: {global_batch_size: 16, seq_length: 2048}}",
+                 limit);
+        struct prediction p = predict_text(buf);
+        for (int s = 0; s < 4; s++) {
+            const struct maq_stage_result *st = &p.result->stages[s];
+            assert_true(st->peak_microbatches >= 1 && st->peak_microbatches <= (uint32_t)limit);
+            if (limit == 1)
+                each[s] = st->bytes[MAQ_MEM_ACTIVATIONS];
+            assert_near(st->bytes[MAQ_MEM_ACTIVATIONS], st->peak_microbatches * each[s], 1e-9);
+        }
+        drop(&p);
+    }
+}
+
 /* Megatron-Core without fused kernels keeps what the experts' activation returns besides its product with the probabilities: of 2,048
  * tokens to 2 experts each, 4,096 elements wide, in each of 8 layers. A recomputed one keeps neither. */
 static void test_scores_apart(void **state)
@@ -444,6 +468,7 @@ int main(void)
         cmocka_unit_test(test_widened_softmax),
         cmocka_unit_test(test_roots_of_lists),
         cmocka_unit_test(test_logits_are_gone),
+        cmocka_unit_test(test_pending_backward),
         cmocka_unit_test(test_scores_apart),
         cmocka_unit_test(test_fsdp_at_the_loss),
     };

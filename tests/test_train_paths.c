@@ -37,8 +37,8 @@ static uint32_t draw(uint32_t n)
 
 static void random_job(char *text, size_t size)
 {
-    const char *schedule =
-        PICK("1f1b", "auto", "gpipe", "zb-h1", "zb-v", "dualpipe", "dualpipe-v", "auto", "zb-h2", "interleaved-zb");
+    const char *schedule = PICK("1f1b", "auto", "gpipe", "zb-h1", "zb-v", "dualpipe", "dualpipe-v", "auto", "zb-h2",
+                                "interleaved-zb", "zb-1p", "zb-2p");
     const char *vp =
         strcmp(schedule, "auto") == 0 || strcmp(schedule, "interleaved-zb") == 0 ? PICK("1", "2", "3", "4") : "1";
     snprintf(

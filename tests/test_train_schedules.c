@@ -17,12 +17,12 @@
 #define ROUNDS 50
 
 static const struct maq_schedule_spec good[] = {
-    {MAQ_SCHEDULE_1F1B, 4, 1, 64, 4},
-    {MAQ_SCHEDULE_INTERLEAVED, 4, 2, 64, 4},
-    {MAQ_SCHEDULE_1F1B, 8, 1, 128, 8},
+    {MAQ_SCHEDULE_1F1B, 4, 1, 64, 4, 0},
+    {MAQ_SCHEDULE_INTERLEAVED, 4, 2, 64, 4, 0},
+    {MAQ_SCHEDULE_1F1B, 8, 1, 128, 8, 0},
 };
 /* Virtual stages need microbatches in whole groups of stages. */
-static const struct maq_schedule_spec bad = {MAQ_SCHEDULE_INTERLEAVED, 4, 2, 63, 4};
+static const struct maq_schedule_spec bad = {MAQ_SCHEDULE_INTERLEAVED, 4, 2, 63, 4, 0};
 
 struct asker {
     struct maq_schedules *store;
@@ -86,7 +86,7 @@ static void test_what_stays(void **state)
 {
     (void)state;
     struct maq_schedules *store = maq_schedules_new();
-    const struct maq_schedule_spec large = {MAQ_SCHEDULE_1F1B, 16, 1, 62500, 16};
+    const struct maq_schedule_spec large = {MAQ_SCHEDULE_1F1B, 16, 1, 62500, 16, 0};
     const struct maq_shared_schedule *first, *second;
     assert_int_equal(maq_schedules_take(&first, store, &good[0], NULL), MAQ_OK);
     maq_schedules_give(store, first);

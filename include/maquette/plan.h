@@ -26,6 +26,9 @@ enum maq_schedule_kind {
     MAQ_SCHEDULE_INTERLEAVED,
     MAQ_SCHEDULE_ZB_H1, /* from here on backward passes are split */
     MAQ_SCHEDULE_ZB_H2,
+    MAQ_SCHEDULE_ZB_1P, /* searched with the durations at hand under a limit of memory: pp microbatches, twice as many, */
+    MAQ_SCHEDULE_ZB_2P,
+    MAQ_SCHEDULE_ZB_AUTO, /* as many as zero_bubble_max_pending_backward says */
     MAQ_SCHEDULE_INTERLEAVED_ZB,
     MAQ_SCHEDULE_ZB_V,
     MAQ_SCHEDULE_DUALPIPE,
@@ -138,6 +141,8 @@ struct maq_plan {
     int overlap_p2p;              /* enum maq_auto_bool: auto = with virtual stages */
     bool scatter_gather_p2p;  /* without sequence parallelism, each TP rank sends its share of what all of them hold */
     int32_t microbatch_group; /* microbatches per interleaving group; 0 = pp */
+    int32_t zb_limit;         /* zb-auto: zero_bubble_max_pending_backward, microbatches of a stage; 0 = what fits */
+    int32_t zb_memory_percentile; /* zb-auto without a limit: percent of the device that may be allocated */
 
     /* data parallelism */
     int sharding;                                  /* enum maq_sharding */

@@ -41,8 +41,8 @@ class TrainOptions(TypedDict, total=False):
     rank_order: Value
     cp_comm_type: Union[Literal["p2p", "all_gather", "a2a", "a2a+p2p"], int, None]
     hierarchical_cp_a2a_size: Value
-    schedule: Union[Literal["auto", "gpipe", "1f1b", "interleaved", "zb-h1", "zb-v", "dualpipe", "dualpipe-v"], int, None]
-    pipeline_schedule: Union[Literal["auto", "gpipe", "1f1b", "interleaved", "zb-h1", "zb-v", "dualpipe", "dualpipe-v"], int, None]
+    schedule: Union[Literal["auto", "gpipe", "1f1b", "interleaved", "zb-h1", "zb-h2", "zb-1p", "zb-2p", "zb-auto", "interleaved-zb", "zb-v", "dualpipe", "dualpipe-v"], int, None]
+    pipeline_schedule: Union[Literal["auto", "gpipe", "1f1b", "interleaved", "zb-h1", "zb-h2", "zb-1p", "zb-2p", "zb-auto", "interleaved-zb", "zb-v", "dualpipe", "dualpipe-v"], int, None]
     account_for_embedding_in_pipeline_split: Union[Literal["false", "true"], bool, None]
     account_for_loss_in_pipeline_split: Union[Literal["false", "true"], bool, None]
     decoder_first_pipeline_num_layers: Value
@@ -55,6 +55,8 @@ class TrainOptions(TypedDict, total=False):
     overlap_p2p_comm: Union[Literal["auto", "false", "true"], bool, None]
     scatter_gather_tensors_in_pipeline: Union[Literal["false", "true"], bool, None]
     microbatch_group_size_per_vp_stage: Value
+    zero_bubble_max_pending_backward: Value
+    zero_bubble_adaptive_memory_limit_percentile: Value
     zero: Union[Literal["no_shard", "optim", "optim_grads", "optim_grads_params"], int, None]
     sharding: Union[Literal["no_shard", "optim", "optim_grads", "optim_grads_params"], int, None]
     data_parallel_sharding_strategy: Union[Literal["no_shard", "optim", "optim_grads", "optim_grads_params"], int, None]
@@ -190,8 +192,8 @@ class PlanOptions(TypedDict, total=False):
     rank_order: Value
     cp_comm_type: Union[Literal["p2p", "all_gather", "a2a", "a2a+p2p"], int, None]
     hierarchical_cp_a2a_size: Value
-    schedule: Union[Literal["auto", "gpipe", "1f1b", "interleaved", "zb-h1", "zb-v", "dualpipe", "dualpipe-v"], int, None]
-    pipeline_schedule: Union[Literal["auto", "gpipe", "1f1b", "interleaved", "zb-h1", "zb-v", "dualpipe", "dualpipe-v"], int, None]
+    schedule: Union[Literal["auto", "gpipe", "1f1b", "interleaved", "zb-h1", "zb-h2", "zb-1p", "zb-2p", "zb-auto", "interleaved-zb", "zb-v", "dualpipe", "dualpipe-v"], int, None]
+    pipeline_schedule: Union[Literal["auto", "gpipe", "1f1b", "interleaved", "zb-h1", "zb-h2", "zb-1p", "zb-2p", "zb-auto", "interleaved-zb", "zb-v", "dualpipe", "dualpipe-v"], int, None]
     account_for_embedding_in_pipeline_split: Union[Literal["false", "true"], bool, None]
     account_for_loss_in_pipeline_split: Union[Literal["false", "true"], bool, None]
     decoder_first_pipeline_num_layers: Value
@@ -204,6 +206,8 @@ class PlanOptions(TypedDict, total=False):
     overlap_p2p_comm: Union[Literal["auto", "false", "true"], bool, None]
     scatter_gather_tensors_in_pipeline: Union[Literal["false", "true"], bool, None]
     microbatch_group_size_per_vp_stage: Value
+    zero_bubble_max_pending_backward: Value
+    zero_bubble_adaptive_memory_limit_percentile: Value
     zero: Union[Literal["no_shard", "optim", "optim_grads", "optim_grads_params"], int, None]
     sharding: Union[Literal["no_shard", "optim", "optim_grads", "optim_grads_params"], int, None]
     data_parallel_sharding_strategy: Union[Literal["no_shard", "optim", "optim_grads", "optim_grads_params"], int, None]
@@ -485,8 +489,8 @@ class RiskOptions(TypedDict, total=False):
     rank_order: Value
     cp_comm_type: Union[Literal["p2p", "all_gather", "a2a", "a2a+p2p"], int, None]
     hierarchical_cp_a2a_size: Value
-    schedule: Union[Literal["auto", "gpipe", "1f1b", "interleaved", "zb-h1", "zb-v", "dualpipe", "dualpipe-v"], int, None]
-    pipeline_schedule: Union[Literal["auto", "gpipe", "1f1b", "interleaved", "zb-h1", "zb-v", "dualpipe", "dualpipe-v"], int, None]
+    schedule: Union[Literal["auto", "gpipe", "1f1b", "interleaved", "zb-h1", "zb-h2", "zb-1p", "zb-2p", "zb-auto", "interleaved-zb", "zb-v", "dualpipe", "dualpipe-v"], int, None]
+    pipeline_schedule: Union[Literal["auto", "gpipe", "1f1b", "interleaved", "zb-h1", "zb-h2", "zb-1p", "zb-2p", "zb-auto", "interleaved-zb", "zb-v", "dualpipe", "dualpipe-v"], int, None]
     account_for_embedding_in_pipeline_split: Union[Literal["false", "true"], bool, None]
     account_for_loss_in_pipeline_split: Union[Literal["false", "true"], bool, None]
     decoder_first_pipeline_num_layers: Value
@@ -499,6 +503,8 @@ class RiskOptions(TypedDict, total=False):
     overlap_p2p_comm: Union[Literal["auto", "false", "true"], bool, None]
     scatter_gather_tensors_in_pipeline: Union[Literal["false", "true"], bool, None]
     microbatch_group_size_per_vp_stage: Value
+    zero_bubble_max_pending_backward: Value
+    zero_bubble_adaptive_memory_limit_percentile: Value
     zero: Union[Literal["no_shard", "optim", "optim_grads", "optim_grads_params"], int, None]
     sharding: Union[Literal["no_shard", "optim", "optim_grads", "optim_grads_params"], int, None]
     data_parallel_sharding_strategy: Union[Literal["no_shard", "optim", "optim_grads", "optim_grads_params"], int, None]

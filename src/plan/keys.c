@@ -9,8 +9,9 @@
 #include "plan/keys.h"
 
 const char *const maq_auto_bool_names[] = {"auto", "false", "true", NULL};
-static const char *const schedule_names[] = {"auto",           "gpipe", "1f1b",     "interleaved", "zb-h1", "zb-h2",
-                                             "interleaved-zb", "zb-v",  "dualpipe", "dualpipe-v",  NULL};
+static const char *const schedule_names[] = {"auto",  "gpipe",    "1f1b",       "interleaved", "zb-h1",
+                                             "zb-h2", "zb-1p",    "zb-2p",      "zb-auto",     "interleaved-zb",
+                                             "zb-v",  "dualpipe", "dualpipe-v", NULL};
 static const char *const cp_comm_names[] = {"p2p", "all_gather", "a2a", "a2a+p2p", NULL};
 static const char *const sharding_names[] = {"no_shard", "optim", "optim_grads", "optim_grads_params", NULL};
 static const char *const recompute_names[] = {"none", "selective", "full", NULL};
@@ -73,7 +74,8 @@ const struct maq_field maq_plan_fields[] = {
         .doc = "a2a+p2p: size of the inner all-to-all group; 0 = what fits in a domain"),
     /* pipeline */
     ENUM(schedule, "pipeline_schedule", schedule_names,
-         .slips = "zero-bubble=zb-h1|zb=zb-h1|zbh1=zb-h1|zbv=zb-v|zbh2=zb-h2|ZBVZeroBubble=zb-v|InterleavedZeroBubble="
+         .slips = "zero-bubble=zb-h1|zb=zb-h1|zbh1=zb-h1|zbv=zb-v|zbh2=zb-h2|zb1p=zb-1p|zb2p=zb-2p|ZBVZeroBubble=zb-v|"
+                  "InterleavedZeroBubble="
                   "interleaved-zb|interleaved1f1b=interleaved|"
                   "interleaved-1f1b=interleaved|fill-drain=gpipe|dual-pipe=dualpipe|dualpipev=dualpipe-v",
          .aliases = "schedule", .def = "auto", .doc = "order of the pipeline; auto = 1f1b or interleaved"),
@@ -98,6 +100,11 @@ const struct maq_field maq_plan_fields[] = {
          .doc = "each TP rank sends its share and the receivers gather it, where they all hold the same"),
     I32(microbatch_group, "microbatch_group_size_per_vp_stage", .def = "0", .min = 0, .max = 65535,
         .doc = "microbatches per interleaving group; 0 = PP"),
+    I32(zb_limit, "zero_bubble_max_pending_backward", .def = "0", .min = 0, .max = 65535,
+        .doc = "zb-auto: most microbatches that a stage holds; 0 = what zero_bubble_adaptive_memory_limit_percentile "
+               "leaves"),
+    I32(zb_memory_percentile, "zero_bubble_adaptive_memory_limit_percentile", .def = "85", .min = 1, .max = 100,
+        .doc = "zb-auto without a number: percent of the device that may be allocated"),
     /* data parallelism */
     ENUM(sharding, "data_parallel_sharding_strategy", sharding_names,
          .slips = "fsdp=optim_grads_params|fsdp2=optim_grads_params|full_shard=optim_grads_params|hybrid_shard=optim_"

@@ -118,6 +118,16 @@ static bool no_lengths(const struct maq_job *job)
     return job->workload.length_mean <= 0;
 }
 
+static bool limits_nothing(const struct maq_job *job)
+{
+    return job->plan.schedule != MAQ_SCHEDULE_ZB_AUTO;
+}
+
+static bool limit_given(const struct maq_job *job)
+{
+    return limits_nothing(job) || job->plan.zb_limit > 0;
+}
+
 /* ---- which settings ---- */
 
 static const struct rule {
@@ -158,6 +168,11 @@ static const struct rule {
      "set offload_optimizer_device: nvme", .searched = false},
     {"offload_pipeline_write", optimizer_not_on_nvme, "without offload_optimizer_device nvme",
      "set offload_optimizer_device: nvme", .searched = false},
+    {"zero_bubble_max_pending_backward", limits_nothing, "without pipeline_schedule zb-auto",
+     "set pipeline_schedule: zb-auto", .searched = true},
+    {"zero_bubble_adaptive_memory_limit_percentile", limit_given,
+     "without pipeline_schedule zb-auto, or with zero_bubble_max_pending_backward",
+     "set pipeline_schedule: zb-auto, without a number of microbatches", .searched = true},
     {"muon_tp_mode", not_muon, "without Muon", "set optimizer: muon", .searched = false},
     {"muon_num_ns_steps", not_muon, "without Muon", "set optimizer: muon", .searched = false},
     {"fp8_param_gather", not_narrow, "without a recipe of 8 or 4 bits",

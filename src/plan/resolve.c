@@ -238,6 +238,8 @@ static void resolve_schedule(struct resolver *r)
         p->overlap_p2p = p->vp > 1 || p->schedule >= MAQ_SCHEDULE_ZB_H1 ? MAQ_ON : MAQ_OFF;
     if (p->microbatch_group == 0)
         p->microbatch_group = p->pp;
+    if (p->zb_memory_percentile == 0)
+        p->zb_memory_percentile = 85; /* the program's default */
     if (r->failed)
         return;
     char why[160];

@@ -237,7 +237,8 @@ enum maq_status maq_cache_schedule(struct maq_blueprint *bp, struct maq_diag *di
                                            .stages = (uint32_t)p->pp,
                                            .chunks = maq_schedule_chunks(p->schedule, (uint32_t)p->vp),
                                            .microbatches = (uint32_t)bp->job->microbatches,
-                                           .group = (uint32_t)p->microbatch_group};
+                                           .group = (uint32_t)p->microbatch_group,
+                                           .limit = (uint32_t)p->zb_limit};
     const struct maq_shared_schedule *found = NULL;
     for (uint32_t i = c->n_schedules; i-- > 0 && !found;) /* the latest first: plans come in families */
         if (memcmp(&c->schedules[i]->spec, &spec, sizeof spec) == 0)

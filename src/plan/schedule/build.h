@@ -24,6 +24,8 @@ struct maq_order_step {
 struct maq_orders {
     int kind;
     uint32_t stages, chunks, microbatches, group, n_positions;
+    uint32_t limit;                                 /* of a searched kind, for all stages */
+    const struct maq_schedule_durations *durations; /* the same; NULL: equal ones, and free transfers */
     uint32_t n, capacity;
     struct maq_order_step *steps;
     uint32_t *first; /* [stages + 1] */
@@ -45,7 +47,7 @@ void maq__order_add_pair(struct maq_orders *o, uint32_t f_position, uint32_t f_m
 struct maq_schedule_rule {
     struct maq_schedule_info info;
     uint32_t chunks; /* 0 = as the plan says */
-    bool split, pairs;
+    bool split, pairs, searched;
     const char *(*refuse)(char buf[160], const struct maq_schedule_spec *spec);    /* NULL: takes any */
     void (*order)(struct maq_orders *o, uint32_t stage);                           /* writes one stage */
     enum maq_status (*order_all)(struct maq_orders *o, struct maq_arena *scratch); /* or all of them, and o->first */
@@ -61,6 +63,7 @@ void maq__order_1f1b(struct maq_orders *o, uint32_t stage);
 void maq__order_interleaved(struct maq_orders *o, uint32_t stage);
 void maq__order_zb_h1(struct maq_orders *o, uint32_t stage);
 void maq__order_zb_h2(struct maq_orders *o, uint32_t stage);
+enum maq_status maq__order_zb_searched(struct maq_orders *o, struct maq_arena *scratch);
 void maq__order_interleaved_zb(struct maq_orders *o, uint32_t stage);
 enum maq_status maq__order_zb_v(struct maq_orders *o, struct maq_arena *scratch);
 void maq__order_dualpipe(struct maq_orders *o, uint32_t stage);

@@ -3,8 +3,9 @@
  * schedule.c - the table of pipeline schedules, and how one is built.
  *
  * Building: the rule of the kind writes the order of each stage (1f1b.c, interleaved.c,
- * zero_bubble.c, dualpipe.c); dependencies.c finds what waits for what and an order that suits all
- * stages at once; in_flight.c counts the activations in flight. Nothing of it depends on durations.
+ * zero_bubble.c, zero_bubble_search.c, dualpipe.c); dependencies.c finds what waits for what and an order that suits all
+ * stages at once; in_flight.c counts the activations in flight. Nothing of it depends on durations,
+ * but for the searched kinds, whose order is made for them.
  *
  * A new schedule is one file with its order, and one row here. docs/schedules.md explains the table.
  */
@@ -12,6 +13,16 @@
 
 #include "base/check.h"
 #include "plan/schedule/build.h"
+
+/* clang-format off */
+#define SEARCHED(word, most)                                                                                           \
+    {.info = {.name = word,                                                                                            \
+              .bubble = "searched: no more than 1f1b's, and zb-h1's where it fits",                                    \
+              .memory = "at most " most " on every stage",                                                             \
+              .needs = "durations",                                                                                    \
+              .source = "Qi et al., arXiv 2401.10241; sail-sg/zero-bubble-pipeline-parallelism"},                      \
+     .chunks = 1, .split = true, .searched = true, .order_all = maq__order_zb_searched}
+/* clang-format on */
 
 static const struct maq_schedule_rule rules[MAQ_SCHEDULE_COUNT] = {
     [MAQ_SCHEDULE_AUTO] = {.info = {.name = "auto"}},
@@ -53,6 +64,9 @@ static const struct maq_schedule_rule rules[MAQ_SCHEDULE_COUNT] = {
                             .chunks = 1,
                             .split = true,
                             .order = maq__order_zb_h2},
+    [MAQ_SCHEDULE_ZB_1P] = SEARCHED("zb-1p", "p"),
+    [MAQ_SCHEDULE_ZB_2P] = SEARCHED("zb-2p", "2p"),
+    [MAQ_SCHEDULE_ZB_AUTO] = SEARCHED("zb-auto", "zero_bubble_max_pending_backward"),
     [MAQ_SCHEDULE_INTERLEAVED_ZB] = {.info = {.name = "interleaved-zb",
                                               .bubble = "(p-1)(f+b-w) of chunks",
                                               .memory = "min((v-1)g + p, mv) chunks on every stage",
@@ -94,6 +108,12 @@ static const struct maq_schedule_rule rules[MAQ_SCHEDULE_COUNT] = {
 const struct maq_schedule_rule *maq__schedule_rule(int kind)
 {
     return kind > MAQ_SCHEDULE_AUTO && kind < MAQ_SCHEDULE_COUNT ? &rules[kind] : NULL;
+}
+
+bool maq_schedule_is_searched(int kind)
+{
+    const struct maq_schedule_rule *rule = maq__schedule_rule(kind);
+    return rule && rule->searched;
 }
 
 const char *maq_schedule_name(enum maq_schedule_kind kind)
@@ -209,6 +229,11 @@ static struct maq_schedule_spec settle(const struct maq_schedule_spec *spec)
     full.group = spec->group ? spec->group : spec->stages;
     if (full.kind == MAQ_SCHEDULE_INTERLEAVED_ZB)
         full.group = maq__interleaved_zb_group(spec->stages, spec->microbatches);
+    if (maq_schedule_is_searched(full.kind))
+        full.limit = full.kind == MAQ_SCHEDULE_ZB_1P   ? spec->stages
+                     : full.kind == MAQ_SCHEDULE_ZB_2P ? 2 * spec->stages
+                     : spec->limit > 0                 ? spec->limit
+                                                       : spec->microbatches;
     return full;
 }
 
@@ -235,8 +260,9 @@ static enum maq_status build_in(struct maq_schedule *out, const struct maq_sched
     return status;
 }
 
-enum maq_status maq_schedule_make(struct maq_schedule *out, const struct maq_schedule_spec *spec,
-                                  struct maq_arena *arena, struct maq_diag *diag)
+static enum maq_status make(struct maq_schedule *out, const struct maq_schedule_spec *spec,
+                            const struct maq_schedule_durations *durations, struct maq_arena *arena,
+                            struct maq_diag *diag)
 {
     char why[160];
     const char *refusal =
@@ -259,10 +285,26 @@ enum maq_status maq_schedule_make(struct maq_schedule *out, const struct maq_sch
                            .chunks = full.chunks,
                            .microbatches = full.microbatches,
                            .group = full.group,
+                           .limit = full.limit,
+                           .durations = durations,
                            .n_positions = n_positions,
                            .capacity = (uint32_t)tasks};
     enum maq_status status = build_in(out, &full, &o, arena);
     return status == MAQ_OK ? MAQ_OK : failed(status, diag);
+}
+
+enum maq_status maq_schedule_make(struct maq_schedule *out, const struct maq_schedule_spec *spec,
+                                  struct maq_arena *arena, struct maq_diag *diag)
+{
+    return make(out, spec, NULL, arena, diag);
+}
+
+enum maq_status maq_schedule_search(struct maq_schedule *out, const struct maq_schedule_spec *spec,
+                                    const struct maq_schedule_durations *durations, struct maq_arena *arena,
+                                    struct maq_diag *diag)
+{
+    MAQ_ASSERT(maq_schedule_is_searched(spec->kind));
+    return make(out, spec, durations, arena, diag);
 }
 
 enum maq_status maq_schedule_build(struct maq_schedule *out, int kind, uint32_t stages, uint32_t chunks,

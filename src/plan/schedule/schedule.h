@@ -3,14 +3,15 @@
  * schedule.h - pipeline schedules: the order in which each stage runs its passes.
  *
  * A schedule is a frozen skeleton of tasks without durations: it depends only on (kind, stages, chunks,
- * microbatches, group), so that a planner evaluates one skeleton with many duration vectors. A task is the
+ * microbatches, group), so that a planner evaluates one skeleton with many duration vectors. The searched kinds (zb-1p, zb-2p,
+ * zb-auto) are the exception: maq_schedule_search() orders their tasks for one vector. A task is the
  * forward (F), the backward (B: gradient of the input, and of the weights unless split) or the weight
  * gradient (W) of one microbatch on one virtual stage, or the overlapped pair of a forward and a backward
  * (FB, DualPipe).
  *
  * Virtual stages are numbered by *position* in the model: position 0 holds the embedding. Placement of
  * position v on a stage s and chunk c:
- *   gpipe, 1f1b, zb-h1, zb-h2     v = s             (1 chunk)
+ *   gpipe, 1f1b, zb-h1, ..auto    v = s             (1 chunk)
  *   interleaved, interleaved-zb   v = c * p + s     (vp chunks)
  *   zb-v, dualpipe-v     v = s (c = 0), 2p-1-s (c = 1)
  *   dualpipe             two copies of the model run in opposite directions: direction 0 v = s, direction 1 v = p-1-s; chunk =
@@ -130,6 +131,7 @@ struct maq_schedule_spec {
     int32_t kind;
     uint32_t stages, chunks, microbatches;
     uint32_t group; /* interleaved: microbatches of a group; 0 = stages */
+    uint32_t limit; /* zb-auto: most microbatches that a stage may hold; 0 = any number */
 };
 
 /*
@@ -157,6 +159,24 @@ enum maq_status maq_schedule_build(struct maq_schedule *out, int kind, uint32_t 
 /* The same of a whole spec. */
 enum maq_status maq_schedule_make(struct maq_schedule *out, const struct maq_schedule_spec *spec,
                                   struct maq_arena *arena, struct maq_diag *diag);
+
+/* Whether the order of a kind follows from durations: zb-1p, zb-2p, zb-auto. */
+bool maq_schedule_is_searched(int kind);
+
+/* What such an order is searched for. */
+struct maq_schedule_durations {
+    const struct maq_task_times *times; /* of one vector: K = 1; fb and port are not read */
+    const uint32_t *limit;              /* [stages] most microbatches of each; NULL = what the spec says for all */
+    bool spans; /* what counts is the longest stage from its first task to its last, and not the makespan */
+};
+
+/*
+ * The same of a searched kind with durations. maq_schedule_make() gives the order for F = B = W and free transfers, which has the same
+ * tasks on the same stages.
+ */
+enum maq_status maq_schedule_search(struct maq_schedule *out, const struct maq_schedule_spec *spec,
+                                    const struct maq_schedule_durations *durations, struct maq_arena *arena,
+                                    struct maq_diag *diag);
 
 /*
  * Microbatches whose forward or backward pass has no other microbatch to overlap with: they fill and drain the

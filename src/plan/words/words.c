@@ -9,6 +9,7 @@
 
 #include "base/check.h"
 #include "plan/job_build.h"
+#include "plan/schedule/schedule.h"
 
 #define LONGEST ((size_t)1 << 20)
 
@@ -60,8 +61,8 @@ bool maq_words_pytorch_runs(const struct maq_plan *p, const char *key)
     if (strcmp(key, "cp_comm_type") == 0)
         return p->cp_comm == MAQ_CP_P2P || p->cp_comm == MAQ_CP_ALL_GATHER;
     if (strcmp(key, "pipeline_schedule") == 0)
-        return p->schedule != MAQ_SCHEDULE_ZB_H1 && p->schedule != MAQ_SCHEDULE_ZB_H2 &&
-               p->schedule != MAQ_SCHEDULE_DUALPIPE;
+        return !maq_schedule_is_searched(p->schedule) && p->schedule != MAQ_SCHEDULE_ZB_H1 &&
+               p->schedule != MAQ_SCHEDULE_ZB_H2 && p->schedule != MAQ_SCHEDULE_DUALPIPE;
     return maq_words_common_runs(p, key);
 }
 

@@ -91,7 +91,7 @@ static bool listed(const struct lister *l, const struct maq_pipeline *p)
 static const struct maq_schedule *skeleton(struct lister *l, int32_t schedule, int32_t vp)
 {
     uint32_t stages = (uint32_t)l->list->stages;
-    if (!maq_schedule_splits(schedule) || stages > 64)
+    if (!maq_schedule_splits(schedule) || maq_schedule_is_searched(schedule) || stages > 64)
         return NULL;
     for (uint32_t i = 0; i < l->list->n; i++)
         if (l->list->at[i].schedule == schedule && l->list->at[i].vp == vp)

@@ -18,7 +18,8 @@ struct maq_pipeline {
     uint32_t n_virtual;    /* positions */
     const int32_t *layers; /* [n_virtual] */
     int32_t most_layers;   /* of a virtual stage */
-    /* of schedules that split their backward passes: the task order, for what a stage holds at once; NULL = not known */
+    /* of schedules that split their backward passes: the task order, for what a stage holds at once; NULL = not known: it is long, or
+     * searched for each plan */
     const struct maq_schedule *skeleton;
 };
 

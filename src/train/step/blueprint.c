@@ -444,6 +444,7 @@ enum maq_status maq_blueprint_build(struct maq_blueprint *out, const struct maq_
 {
     MAQ_TRY(maq_blueprint_blocks(out, job, cache, arena, diag));
     MAQ_TRY(write_programs(out));
+    MAQ_TRY(maq_blueprint_order(out, diag));
     maq_blueprint_select(out, 0);
     out->nccl_bytes = maq_communicator_bytes(job);
     return write_step_end(out);

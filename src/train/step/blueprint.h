@@ -139,6 +139,12 @@ enum maq_status maq_blueprint_blocks(struct maq_blueprint *out, const struct maq
                                      struct maq_arena *arena, struct maq_diag *diag);
 
 /*
+ * Searched schedules: orders the tasks for the passes and transfers of this plan, in bp->arena; others are left as they are.
+ * step_time.c
+ */
+enum maq_status maq_blueprint_order(struct maq_blueprint *bp, struct maq_diag *diag);
+
+/*
  * Expert all-to-all of a program that is hidden under another microbatch, forward and backward; 0 where every pass has a partner
  * (DualPipe).
  */

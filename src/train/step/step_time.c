@@ -15,6 +15,7 @@
 
 #include "base/check.h"
 #include "train/cache.h"
+#include "train/memory/stage_memory.h"
 #include "train/predict.h"
 #include "train/step/dp_comm.h"
 
@@ -134,30 +135,84 @@ static void end_of_step(struct maq_step_times *out, const struct maq_blueprint *
     out->tail = least_reduction(bp) + out->norm + end;
 }
 
+static bool allocate(struct lanes *l, uint32_t n_positions, uint32_t K, struct maq_arena *arena)
+{
+    size_t n = (size_t)n_positions * K;
+    *l = (struct lanes){.K = K,
+                        .dur = doubles(arena, MAQ_TASK_KIND_COUNT * n),
+                        .ready = doubles(arena, n),
+                        .late = doubles(arena, n),
+                        .hop = doubles(arena, n),
+                        .stall = doubles(arena, n),
+                        .port = doubles(arena, n),
+                        .makespan = doubles(arena, K)};
+    return l->dur && l->ready && l->late && l->hop && l->stall && l->port && l->makespan;
+}
+
+static struct maq_task_times times_of(const struct lanes *l)
+{
+    return (struct maq_task_times){.dur = l->dur,
+                                   .hop = l->hop,
+                                   .stall = l->stall,
+                                   .port = l->port,
+                                   .ready = l->waits ? l->ready : NULL,
+                                   .late = l->reduces ? l->late : NULL};
+}
+
+/*
+ * Most microbatches of a stage where zb-auto finds the limit itself, as its program does: activations may have what the share of
+ * the device that is asked for leaves behind everything else that is allocated at the peak.
+ */
+static uint32_t room(const struct maq_blueprint *bp, uint32_t stage)
+{
+    struct maq_stage_result st;
+    double share = bp->job->plan.zb_memory_percentile / 100.0, each = bp->programs[stage]->act_bytes;
+    uint32_t m = bp->schedule->microbatches;
+    maq_stage_memory(&st, bp, stage);
+    double left = share * st.capacity_bytes - (st.allocated_bytes - st.bytes[MAQ_MEM_ACTIVATIONS]);
+    if (each <= 0 || left >= each * m)
+        return m;
+    return left < each ? 1 : (uint32_t)(left / each);
+}
+
+enum maq_status maq_blueprint_order(struct maq_blueprint *bp, struct maq_diag *diag)
+{
+    const struct maq_schedule *s = bp->schedule;
+    const struct maq_plan *p = &bp->job->plan;
+    struct lanes l;
+    if (!maq_schedule_is_searched(s->kind))
+        return MAQ_OK;
+    struct maq_schedule *ordered = MAQ_ARENA_NEW(bp->arena, struct maq_schedule, 1);
+    uint32_t *limit = MAQ_ARENA_NEW(bp->arena, uint32_t, s->stages);
+    if (!ordered || !limit || !allocate(&l, s->n_positions, 1, bp->arena))
+        return MAQ_NO_MEMORY;
+    fill_lane(&l, bp, 0);
+    bool adaptive = s->kind == MAQ_SCHEDULE_ZB_AUTO && p->zb_limit == 0;
+    for (uint32_t stage = 0; stage < s->stages && adaptive; stage++)
+        limit[stage] = room(bp, stage);
+    const struct maq_task_times times = times_of(&l);
+    const struct maq_schedule_durations durations = {.times = &times, .limit = adaptive ? limit : NULL};
+    const struct maq_schedule_spec spec = {.kind = s->kind,
+                                           .stages = s->stages,
+                                           .chunks = 1,
+                                           .microbatches = s->microbatches,
+                                           .limit = (uint32_t)p->zb_limit};
+    MAQ_TRY(maq_schedule_search(ordered, &spec, &durations, bp->arena, diag));
+    bp->schedule = ordered;
+    return MAQ_OK;
+}
+
 enum maq_status maq_step_times(struct maq_step_times *out, const struct maq_blueprint *const *bps, uint32_t K,
                                struct maq_arena *arena)
 {
     const struct maq_schedule *s = bps[0]->schedule;
-    size_t n = (size_t)s->n_positions * K;
-    struct lanes l = {.K = K,
-                      .dur = doubles(arena, MAQ_TASK_KIND_COUNT * n),
-                      .ready = doubles(arena, n),
-                      .late = doubles(arena, n),
-                      .hop = doubles(arena, n),
-                      .stall = doubles(arena, n),
-                      .port = doubles(arena, n),
-                      .makespan = doubles(arena, K),
-                      .finish = maq_cache_finish(bps[0]->cache, 2 * (size_t)s->n_tasks * K)};
-    if (!l.dur || !l.ready || !l.late || !l.hop || !l.stall || !l.port || !l.makespan || !l.finish)
+    struct lanes l;
+    if (!allocate(&l, s->n_positions, K, arena) ||
+        !(l.finish = maq_cache_finish(bps[0]->cache, 2 * (size_t)s->n_tasks * K)))
         return MAQ_NO_MEMORY;
     for (uint32_t k = 0; k < K; k++)
         fill_lane(&l, bps[k], k);
-    const struct maq_task_times times = {.dur = l.dur,
-                                         .hop = l.hop,
-                                         .stall = l.stall,
-                                         .port = l.port,
-                                         .ready = l.waits ? l.ready : NULL,
-                                         .late = l.reduces ? l.late : NULL};
+    const struct maq_task_times times = times_of(&l);
     maq_schedule_eval(l.makespan, l.finish, s, K, &times);
     for (uint32_t k = 0; k < K; k++) {
         const struct maq_blueprint *bp = bps[k];
