@@ -36,8 +36,10 @@ static const char *const patterns[] = {
     "distributed-backend",
     "distributed-timeout-*",
     "distrib-optim-*",
+    "enable-exactly-numeric-match",
     "enable-experimental",
     "enable-ft-package",
+    "enable-zb-runtime", /* another runtime for the same schedules */
     "end-weight-decay",
     "eod-mask-loss",
     "eval-*",
@@ -95,6 +97,7 @@ static const char *const patterns[] = {
     "no-mmap-bin-files",
     "no-one-logger",
     "no-persist-layer-norm",
+    "no-pre-communication-optimization",
     "no-save-*",
     "no-weight-decay-cond-type",
     "non-persistent-*",
@@ -155,6 +158,7 @@ static const char *const patterns[] = {
     "wd-incr-steps",
     "weight-decay*",
     "yarn-*",
+    "zero-bubble-pipeline-timers-*",
 };
 
 static bool matches(const char *pattern, struct maq_str name)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * joint_arguments.c - settings that follow from several arguments of Megatron-LM together: precision, numbers of
- * pipeline and virtual stages, dispatcher, attention backend, sharding, CUDA graphs, and the padded vocabulary. See reader.h.
+ * pipeline and virtual stages, zero bubble schedules, dispatcher, attention backend, sharding, CUDA graphs, and the padded vocabulary. See reader.h.
  */
 #include <stddef.h>
 #include <string.h>
@@ -50,6 +50,10 @@ static const struct {
     {"vocab-file", IS(FORM_WORD, vocab_file)},
     {"tokenizer-type", IS(FORM_WORD, tokenizer_type)},
     {"tokenizer-model", IS(FORM_WORD, tokenizer)},
+    {"enable-zero-bubble", IS(FORM_FLAG, zero_bubble)},
+    {"zero-bubble-v-schedule", IS(FORM_FLAG, zero_bubble_v)},
+    {"zero-bubble-max-pending-backward", IS(FORM_WORD, zero_bubble_pending)},
+    {"zero-bubble-v-schedule-mem-setup", IS(FORM_WORD, zero_bubble_v_memory)},
     {"num-layers", IS(FORM_NUMBER, layers)},
     {"tensor-model-parallel-size", IS(FORM_NUMBER, tp)},
     {"pipeline-model-parallel-size", IS(FORM_NUMBER, pp)},
@@ -252,6 +256,30 @@ static void conclude_backends(struct maq_megatron_reader *r)
                                                              : k->backend);
 }
 
+/*
+ * The schedules of sail-sg/zero-bubble-pipeline-parallelism, a fork of Megatron-LM (39f2c186a275, megatron/core/zbpp_utils.py):
+ * without a V they are searched under a limit, which is a number of microbatches or, "auto", what the device has room for.
+ */
+static void conclude_zero_bubble(struct maq_megatron_reader *r, int64_t pp)
+{
+    const struct maq_megatron_kept *k = &r->kept;
+    const char *flag = "--zero-bubble-max-pending-backward", *memory = "--zero-bubble-v-schedule-mem-setup";
+    int64_t pending = 0;
+    if (k->zero_bubble_v && k->zero_bubble_v_memory && strcmp(k->zero_bubble_v_memory, "zb") != 0)
+        maq__megatron_bad(r, memory, "has no model but for zb", "leave it out, or use zb");
+    if (k->zero_bubble_v)
+        maq__megatron_set(r, "--zero-bubble-v-schedule", "plan.pipeline_schedule", "zb-v");
+    if (k->zero_bubble_v || !k->zero_bubble || pp == 1)
+        return;
+    maq__megatron_set(r, "--enable-zero-bubble", "plan.pipeline_schedule", "zb-auto");
+    if (!k->zero_bubble_pending || strcmp(k->zero_bubble_pending, "auto") == 0)
+        return;
+    if (maq_str_to_i64(&pending, maq_str_of(k->zero_bubble_pending)) && pending > 0 && pending <= UINT16_MAX)
+        set_number(r, flag, "plan.zero_bubble_max_pending_backward", pending);
+    else
+        maq__megatron_bad(r, flag, "takes auto, or a number of microbatches above 0", NULL);
+}
+
 /* Tokens that the tokenizer knows (megatron/training/tokenizer): 0 = it would have to be opened. */
 static int64_t tokens_of(const struct maq_megatron_reader *r)
 {
@@ -304,6 +332,7 @@ void maq__megatron_conclude(struct maq_megatron_reader *r)
     if (k->no_modules)
         maq__megatron_set(r, "--recompute-modules", "plan.recompute_granularity", "none");
     conclude_layout(r, pp);
+    conclude_zero_bubble(r, pp);
     conclude_backends(r);
     conclude_fusion(r);
     conclude_offload(r);
