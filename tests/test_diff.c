@@ -404,6 +404,22 @@ static void test_values(void **state)
     }
 }
 
+/* A row of a table has the table's unit where three digits of it are seen, else its own. */
+static void test_small_rows(void **state)
+{
+    (void)state;
+    static const struct {
+        double most, row;
+        bool own;
+    } cases[] = {
+        {25.317, 4.448, false},   {25.317, 0.1, false},    {25.317, 0.0994, true}, {25.317, 0, true},
+        {0.1566, 0.00122, false}, {0.1566, 0.00065, true}, {1e-9, 1e-9, false},
+    };
+    for (size_t i = 0; i < MAQ_COUNT(cases); i++)
+        assert_true(maq_diff_most_of_row(MAQ_DIFF_SECONDS, cases[i].most, cases[i].row) ==
+                    (cases[i].own ? cases[i].row : cases[i].most));
+}
+
 /* ---- what is refused ---------------------------------------------------------------------------------------------------- */
 
 static void refuses(const char *before, const char *after, uint16_t code, uint32_t line, const char *message)
@@ -479,11 +495,11 @@ static void test_odd_numbers(void **state)
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_parts_add_up), cmocka_unit_test(test_same),     cmocka_unit_test(test_turned_around),
-        cmocka_unit_test(test_settings),     cmocka_unit_test(test_interval), cmocka_unit_test(test_rest),
-        cmocka_unit_test(test_serve),        cmocka_unit_test(test_replay),   cmocka_unit_test(test_run),
-        cmocka_unit_test(test_values),       cmocka_unit_test(test_refused),  cmocka_unit_test(test_both),
-        cmocka_unit_test(test_odd_numbers),
+        cmocka_unit_test(test_parts_add_up), cmocka_unit_test(test_same),       cmocka_unit_test(test_turned_around),
+        cmocka_unit_test(test_settings),     cmocka_unit_test(test_interval),   cmocka_unit_test(test_rest),
+        cmocka_unit_test(test_serve),        cmocka_unit_test(test_replay),     cmocka_unit_test(test_run),
+        cmocka_unit_test(test_values),       cmocka_unit_test(test_refused),    cmocka_unit_test(test_both),
+        cmocka_unit_test(test_odd_numbers),  cmocka_unit_test(test_small_rows),
     };
     return cmocka_run_group_tests(tests, make_reports, free_reports);
 }

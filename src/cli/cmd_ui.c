@@ -20,8 +20,11 @@ static const struct cli_option options[] = {
 
 static enum maq_status unreadable(struct cli *cli, const char *path, const char *why)
 {
-    return maq_diag_fail(MAQ_IO, cli->diag, MAQ_CODE_CLI_INPUT, (struct maq_span){0}, NULL, "cannot read %.200s: %s",
-                         path, why);
+    return maq_diag_fail(
+        MAQ_IO, cli->diag, MAQ_CODE_CLI_INPUT, (struct maq_span){0},
+        "a job file is a text of at most 1 MiB, looked for in this folder; without one the page begins "
+        "with an example",
+        "cannot read %.200s: %s", path, why);
 }
 
 /* The text of a job, whatever it says: the page shows what is wrong with it. */

@@ -449,9 +449,13 @@ enum maq_status cli_count(struct cli *cli, uint32_t *out, size_t option, uint32_
     size_t digits = strspn(text, "0123456789");
     for (size_t i = 0; i < digits && n <= most; i++)
         n = n * 10 + (uint64_t)(text[i] - '0');
-    if (digits == 0 || text[digits] != '\0' || n < least || n > most)
-        return cli_usage(cli, MAQ_CODE_CLI_VALUE, NULL, "%s takes a number from %u to %u, not '%.80s'",
-                         cli->command->options[option].name, least, most, text);
+    if (digits == 0 || text[digits] != '\0' || n < least || n > most) {
+        const struct cli_option *o = &cli->command->options[option];
+        char hint[256];
+        (void)snprintf(hint, sizeof hint, "%s %s: %.200s", o->name, o->value ? o->value : "N", o->doc);
+        return cli_usage(cli, MAQ_CODE_CLI_VALUE, hint, "%s takes a number from %u to %u, not '%.80s'", o->name, least,
+                         most, text);
+    }
     *out = (uint32_t)n;
     return MAQ_OK;
 }

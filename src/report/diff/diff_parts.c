@@ -199,7 +199,9 @@ static void add_row(struct maq_table *t, const struct maq_diff_table *table, con
     const double whole = table->whole.value.of[MAQ_DIFF_BEFORE];
     maq_table_row(t, ink);
     maq_table_cell(t, "%s", row->name);
-    value_cells(t, row->value, table->unit, table->adds_up ? most : most_of(row->value), table->adds_up);
+    value_cells(t, row->value, table->unit,
+                table->adds_up ? maq_diff_most_of_row(table->unit, most, most_of(row->value)) : most_of(row->value),
+                table->adds_up);
     double change = table->adds_up && whole > 0 ? maq_diff_change(row->value) / whole : 0;
     if (table->adds_up)
         maq_table_cell(t, "%s", change == 0 ? "" : maq_diff_points(buf, change));

@@ -20,6 +20,8 @@ bool maq_diff_row_is_nothing(const struct maq_diff_row *row);
 
 /* "33.40 s": of a number that is shown beside others up to `most`; signed: with + or -. Returns buf. */
 const char *maq_diff_value(char buf[48], double value, enum maq_diff_unit unit, double most, bool is_signed);
+/* The `most` for a row of a table whose numbers are shown up to `most`, the row's own up to `row`: its own where little would be seen of it. */
+double maq_diff_most_of_row(enum maq_diff_unit unit, double most, double row);
 /* "-5.1 %", a change over what it is of; from ten times as much on "x 12". Returns buf. */
 const char *maq_diff_percent(char buf[48], double change);
 /* The same over a whole that it is a part of: "+1,234 %". Returns buf. */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * values.c - numbers of a comparison as text. Those that are held against each other are written in one unit with as many decimals,
- * five digits for the largest, so that what stands in a table can be added up by eye; a number that would be 0 then has a unit of its own.
+ * five digits for the largest, so that what stands in a table can be added up by eye; a row of which fewer than three digits would be seen
+ * then, and a number that would be 0, have a unit of their own.
  */
 #include <math.h>
 
@@ -49,6 +50,12 @@ static int decimals_of(enum maq_diff_unit unit, double most)
     if (unit == MAQ_DIFF_COUNT && most == floor(most))
         return 0;
     return most < 9.99995 ? 4 : most < 99.9995 ? 3 : most < 999.995 ? 2 : most < 9999.95 ? 1 : 0;
+}
+
+double maq_diff_most_of_row(enum maq_diff_unit unit, double most, double row)
+{
+    const double size = scale_of(unit, most, false)->size;
+    return row / size < 99.5 * pow(10, -decimals_of(unit, most / size)) ? row : most;
 }
 
 const char *maq_diff_value(char buf[48], double value, enum maq_diff_unit unit, double most, bool is_signed)

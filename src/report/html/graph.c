@@ -142,6 +142,7 @@ enum maq_status maq_report_times_html(char **out, const struct maq_timed_graph *
         return status;
     }
     maq_html_begin(&h, "graph", "Where the time of a captured job goes");
+    h.nature = "A captured job with the durations of its file: recorded on a GPU, or the cost model's.";
     maq_html_cards(&h);
     maq__snprintf(note, sizeof note, "from the first operator to the last, %s nodes",
                   maq_words_integer(value, timed->graph.n_nodes));

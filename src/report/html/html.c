@@ -95,8 +95,28 @@ struct maq_html_assets maq_report_html_assets(void)
 
 /* --- shell ----------------------------------------------------------------------------------------------------- */
 
+/* What the numbers of a report are, where they are not a prediction. */
+static const char *nature_of(const char *kind)
+{
+    static const struct {
+        const char *kind, *says;
+    } others[] = {
+        {"diff", "Two reports side by side."},
+        {"graph", "What a captured job holds."},
+        {"replay", "A captured job simulated, not measured."},
+        {"risk fit", "What was learnt of recorded times."},
+        {"risk replay", "A recorded job simulated, not measured."},
+        {"validate", "Predictions beside what was measured."},
+    };
+    for (size_t i = 0; i < MAQ_COUNT(others); i++)
+        if (strcmp(kind, others[i].kind) == 0)
+            return others[i].says;
+    return "A prediction, not a measurement.";
+}
+
 void maq_html_begin(struct maq_html *h, const char *kind, const char *title)
 {
+    h->nature = nature_of(kind);
     maq_buf_init(&h->out, PAGE_MAX);
     maq_html_put(h, "<!DOCTYPE html>\n<html lang=\"en\" class=\"plain\">\n<head>\n<meta charset=\"utf-8\">\n"
                     "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
@@ -137,9 +157,11 @@ enum maq_status maq_html_finish(char **out, struct maq_html *h, char *document, 
     put_text(h, maq_version());
     maq_html_put(h, " (");
     put_text(h, maq_build_commit());
+    maq_html_put(h, "). ");
+    maq_html_put(h, h->nature);
     maq_html_put(
         h,
-        "). A prediction, not a measurement. The page carries the report's JSON document (element "
+        " The page carries the report's JSON document (element "
         "<code>report</code>); it needs no network and loads nothing. Charts: Chart.js, MIT licence.</p></footer>\n");
     h->out.failed |= !document || (more && more->failed);
     put_json(h, "report", maq_str_of(document ? document : ""));

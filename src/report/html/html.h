@@ -17,6 +17,7 @@
 
 struct maq_html {
     struct maq_buf out;
+    const char *nature; /* what its numbers are, a sentence of the footer; set by maq_html_begin(), may be set anew */
 };
 
 /* `kind` names the report ("train"); the title is the user's. */
