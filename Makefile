@@ -130,5 +130,10 @@ MODELS ?= 6
 model-truth: build
 	@tools/model-truth/run.py --build $(BUILD) --count $(MODELS) $(TRUTH)
 
+# The program as one file that needs no other (docs/packages.md): build-static/maquette.
+.PHONY: static
+static: deps
+	@JOBS=$(JOBS) tools/packages/static.sh
+
 clean:
-	rm -rf build build-asan build-tsan build-fuzz build-ci-gcc build-ci-clang
+	rm -rf build build-asan build-tsan build-fuzz build-ci-gcc build-ci-clang build-static

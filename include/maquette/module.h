@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * module.h - parts of this program that are loaded when they are needed, for what they link is not everywhere: MPI, CUDA, an HTTP server.
+ *
+ * The single-file program (`make static`) is linked to a C library of its own, beside which a shared object would bring a second one: there
+ * nothing is loaded, and `why` says so.
  */
 #ifndef MAQUETTE_MODULE_H
 #define MAQUETTE_MODULE_H
@@ -12,6 +15,10 @@ extern "C" {
 #endif
 
 #define MAQ_MODULE_PATH 640
+
+/* Loads one shared object, by its path. NULL when it does not load; `why` then says why not. */
+MAQ_API void *maq_module_open(const char *path, char *why, size_t why_size);
+MAQ_API void maq_module_close(void *module);
 
 /*
  * Loads `file` ("libmaquette-cuda.so") from beside the program, from `built` under there (where a build folder has it), from

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * module.c - finds the shared object of a module next to the program, in a build folder or where it was installed,
- * and loads it with dlopen(). See module.h.
+ * and loads it with dlopen(), here and nowhere else. See module.h.
  */
 #include "maquette/module.h"
 
@@ -48,19 +48,62 @@ bool maq_module_find(char path[MAQ_MODULE_PATH], const char *file, const char *b
     return false;
 }
 
+#ifdef MAQ_SINGLE_FILE
+
+void *maq_module_open(const char *path, char *why, size_t why_size)
+{
+    (void)snprintf(why, why_size, "the single-file program loads no shared objects (%.80s)", path);
+    return NULL;
+}
+
 void *maq_module_load(const char *file, const char *built, const char *absent, char *why, size_t why_size)
 {
-    char paths[4][MAQ_MODULE_PATH];
+    (void)built;
+    (void)absent;
+    return maq_module_open(file, why, why_size);
+}
+
+void maq_module_close(void *module)
+{
+    (void)module;
+}
+
+maq_module_fn maq_module_symbol(void *module, const char *name)
+{
+    (void)module;
+    (void)name;
+    return NULL;
+}
+
+#else
+
+void *maq_module_open(const char *path, char *why, size_t why_size)
+{
+    void *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    if (handle)
+        return handle;
+    const char *error = dlerror();
+    (void)snprintf(why, why_size, "%.180s", error ? error : "no reason given");
+    return NULL;
+}
+
+void maq_module_close(void *module)
+{
+    (void)dlclose(module);
+}
+
+void *maq_module_load(const char *file, const char *built, const char *absent, char *why, size_t why_size)
+{
+    char paths[4][MAQ_MODULE_PATH], error[192];
     places(paths, file, built);
     (void)snprintf(why, why_size, "%s", absent);
     for (size_t i = 0; i < MAQ_COUNT(paths); i++) {
         if (access(paths[i], F_OK) != 0)
             continue;
-        void *handle = dlopen(paths[i], RTLD_NOW | RTLD_LOCAL);
+        void *handle = maq_module_open(paths[i], error, sizeof error);
         if (handle)
             return handle;
-        const char *error = dlerror();
-        (void)snprintf(why, why_size, "%s does not load: %.180s", file, error ? error : "no reason given");
+        (void)snprintf(why, why_size, "%s does not load: %s", file, error);
     }
     return NULL;
 }
@@ -72,3 +115,5 @@ maq_module_fn maq_module_symbol(void *module, const char *name)
     memcpy(&function, &symbol, sizeof function); /* ISO C has no cast from an object pointer to a function's */
     return function;
 }
+
+#endif

@@ -5,7 +5,6 @@
  * `libmaquette-cuda.so` (maquette/module.h says where it is looked for) must be of the same make: the number of the border
  * (MAQ_PROFILE_ABI) says so.
  */
-#include <dlfcn.h>
 #include <stdio.h>
 
 #include "maquette/module.h"
@@ -30,12 +29,12 @@ bool maq_profile_find_backend(struct maq_profile_backend *out, void **handle, ch
         return true;
     } else if (out->abi != 0 && out->abi != MAQ_PROFILE_ABI)
         snprintf(why, MAQ_PROFILE_WHY, "its CUDA module is of another version");
-    dlclose(module);
+    maq_module_close(module);
     return false;
 }
 
 void maq_profile_close_backend(struct maq_profile_backend *backend, void *handle)
 {
     backend->close(backend->state);
-    dlclose(handle);
+    maq_module_close(handle);
 }

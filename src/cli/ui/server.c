@@ -69,9 +69,10 @@ static enum maq_status open_http(struct ui_http *http, struct ui *ui, uint16_t p
         maq_module_load(MODULE, "src/cli/ui", "this maquette was built without it (" MODULE ")", why, sizeof why);
     ui_http_open_fn *open = module ? (ui_http_open_fn *)maq_module_symbol(module, UI_HTTP_ENTRY) : NULL;
     if (!open)
-        return maq_diag_fail(MAQ_LIMIT, cli->diag, MAQ_CODE_CLI_SERVER, (struct maq_span){0},
-                             "build where GNU libmicrohttpd is installed (libmicrohttpd-dev)", "no HTTP server: %s",
-                             module ? "the module is of another version" : why);
+        return maq_diag_fail(
+            MAQ_LIMIT, cli->diag, MAQ_CODE_CLI_SERVER, (struct maq_span){0},
+            "install the package of maquette, or build where GNU libmicrohttpd is installed (libmicrohttpd-dev)",
+            "no HTTP server: %s", module ? "the module is of another version" : why);
     int error = open(http, &opts);
     if (error == 0 && http->abi == UI_HTTP_ABI)
         return MAQ_OK;

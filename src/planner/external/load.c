@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * load.c - loads a parallelizer: a shared object by dlopen() and its entry symbol, anything else that is not
+ * load.c - loads a parallelizer: a shared object and its entry symbol, anything else that is not
  * "builtin" as a program. The version, the size of the struct and its functions are checked before the first call.
  * See load.h.
  */
 #include "planner/external/load.h"
 
-#include <dlfcn.h>
 #include <string.h>
 
+#include "maquette/module.h"
 #include "planner/external/codes.h"
 #include "planner/external/program_parallelizer.h"
 
@@ -35,23 +35,20 @@ static const char *fault_of(const struct maq_parallelizer *p)
 
 static enum maq_status load_object(struct maq_slices_loaded *out, const char *path, struct maq_diag *diag)
 {
-    void *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-    maq_parallelizer_entry_fn *entry;
-    if (!handle) {
-        const char *error = dlerror();
-        return cannot(diag, MAQ_CODE_PARALLELIZER_LOAD, path, error ? error : "it does not load");
-    }
-    void *symbol = dlsym(handle, MAQ_PARALLELIZER_ENTRY);
-    memcpy(&entry, &symbol, sizeof entry); /* ISO C has no cast from an object pointer to a function's */
-    if (!symbol) {
-        dlclose(handle);
+    char why[200];
+    void *handle = maq_module_open(path, why, sizeof why);
+    if (!handle)
+        return cannot(diag, MAQ_CODE_PARALLELIZER_LOAD, path, why);
+    maq_parallelizer_entry_fn *entry = (maq_parallelizer_entry_fn *)maq_module_symbol(handle, MAQ_PARALLELIZER_ENTRY);
+    if (!entry) {
+        maq_module_close(handle);
         return cannot(diag, MAQ_CODE_PARALLELIZER_LOAD, path, "it does not export " MAQ_PARALLELIZER_ENTRY "()");
     }
     const struct maq_parallelizer *p = entry();
     const char *wrong = fault_of(p);
     if (wrong) {
         enum maq_status status = cannot(diag, MAQ_CODE_PARALLELIZER_VERSION, path, wrong);
-        dlclose(handle);
+        maq_module_close(handle);
         return status;
     }
     out->source.functions = *p;
@@ -90,6 +87,6 @@ void maq_slices_unload(struct maq_slices_loaded *loaded)
 {
     maq_slices_remote_fini(&loaded->source);
     if (loaded->handle)
-        dlclose(loaded->handle);
+        maq_module_close(loaded->handle);
     loaded->handle = NULL;
 }
