@@ -130,10 +130,25 @@ MODELS ?= 6
 model-truth: build
 	@tools/model-truth/run.py --build $(BUILD) --count $(MODELS) $(TRUTH)
 
-# The program as one file that needs no other (docs/packages.md): build-static/maquette.
+# What is handed out (docs/packages.md). Each looks at what it made and says how large it is.
+.PHONY: deps-packaging
+deps-packaging: deps
+	@tools/install-deps.sh packaging
+
+# The program as one file that needs no other: build-static/maquette.
 .PHONY: static
 static: deps
 	@JOBS=$(JOBS) tools/packages/static.sh
 
+# docs/ as a site that loads nothing from a network: build-site/site.
+.PHONY: site
+site: build deps-packaging
+	@tools/site/build.py $(PROGRAM) build-site
+
+# What the program of BUILD is made of, as CycloneDX: BUILD/maquette.cdx.json. VALIDATE=--validate: by cyclonedx-python-lib, where python3 has it.
+.PHONY: sbom
+sbom: build
+	@tools/packages/sbom.py $(BUILD) --out $(BUILD)/maquette.cdx.json $(VALIDATE) && echo $(BUILD)/maquette.cdx.json
+
 clean:
-	rm -rf build build-asan build-tsan build-fuzz build-ci-gcc build-ci-clang build-static
+	rm -rf build build-asan build-tsan build-fuzz build-ci-gcc build-ci-clang build-static build-deb build-wheel build-abi build-site

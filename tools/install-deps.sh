@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Installs what is missing to build and test maquette (`build`) or to run every check as well (`all`), on Debian 12 or a
-# system like it. Touches nothing when everything is there. Works as root or through sudo.
+# Installs what is missing to build and test maquette (`build`), to run every check as well (`all`), or to make packages of it
+# (`packaging`), on Debian 12 or a system like it. Touches nothing when everything is there. Works as root or through sudo.
 set -euo pipefail
 
 what=${1:-build}
@@ -48,6 +48,19 @@ if [ "$what" = all ]; then
     need_python 'import cffi' python3-cffi
     need_python 'import numpy' python3-numpy
     need_python 'import os, sysconfig; os.stat(sysconfig.get_path("include") + "/Python.h")' python3-dev
+fi
+if [ "$what" = packaging ]; then
+    need_command dh debhelper
+    need_command dpkg-buildpackage dpkg-dev
+    need_command fakeroot fakeroot
+    need_command lintian lintian
+    need_command dh_python3 dh-python
+    need_command abidiff abigail-tools
+    need_command mkdocs mkdocs
+    [ -d /usr/share/mkdocs/themes/material ] || missing+=(mkdocs-material)
+    [ -f /usr/include/python3.11/Python.h ] || missing+=(python3-dev)
+    /usr/bin/python3 -c 'import cffi' 2>/dev/null || missing+=(python3-cffi)
+    /usr/bin/python3 -m venv --help >/dev/null 2>&1 || missing+=(python3-venv)
 fi
 [ ${#missing[@]} -eq 0 ] && exit 0
 

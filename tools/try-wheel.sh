@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# try-wheel.sh: makes a wheel of this checkout as `pip install .` does, installs it into a fresh virtual environment, asks it something, and
-# holds its size and import time against their bars. Needs the packages of tools/install-deps.sh and, from the package index, what
+# try-wheel.sh [WHEEL]: makes a wheel of this checkout as `pip install .` does, unless one is given, installs it into a fresh virtual environment,
+# asks it something, and holds its size and import time against their bars. Needs the packages of tools/install-deps.sh and, from the package index, what
 # pyproject.toml names. With ccache, what a build of the program by the same CC and OPTIONS (of meson) has compiled is not compiled again.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -13,10 +13,14 @@ if command -v ccache >/dev/null 2>&1; then
     export CC="ccache ${CC:-cc}"
 fi
 python3 -m venv "$folder/venv"
-settings=()
-for option in ${OPTIONS:-}; do settings+=("--config-settings=setup-args=$option"); done
-"$folder/venv/bin/pip" -q --disable-pip-version-check wheel --no-deps "${settings[@]}" -w "$folder" .
-wheel=$(ls "$folder"/maquette-*.whl)
+if [ $# -gt 0 ]; then
+    wheel=$1
+else
+    settings=()
+    for option in ${OPTIONS:-}; do settings+=("--config-settings=setup-args=$option"); done
+    "$folder/venv/bin/pip" -q --disable-pip-version-check wheel --no-deps "${settings[@]}" -w "$folder" .
+    wheel=$(ls "$folder"/maquette-*.whl)
+fi
 "$folder/venv/bin/pip" -q --disable-pip-version-check install "$wheel"
 cd "$folder"
 "$folder/venv/bin/python" - "$wheel" "$root/examples/llama3-405b-16k.yaml" <<'PYTHON'

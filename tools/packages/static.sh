@@ -10,6 +10,8 @@ said=$(tools/build.sh "$folder" "${JOBS:-$(nproc)}" -Dsingle_file=true 2>&1) || 
 strip -o "$folder/maquette-static" "$folder/maquette"
 mv "$folder/maquette-static" "$folder/maquette"
 size=$(stat -c %s "$folder/maquette")
+# What is in the file has terms of its own, to be handed on with it.
+tools/packages/licences.sh libc6 libyaml-0-2 libjansson4 libyajl2 libexpat1 zlib1g libsqlite3-0 >"$folder/LICENCES.txt"
 echo "$folder/maquette: $(awk "BEGIN { printf \"%.2f\", $size / 1e6 }") MB"
 [ "$size" -lt 10000000 ] || { echo "it was to be less than 10 MB" >&2; exit 1; }
 ! readelf -lW "$folder/maquette" | grep -q INTERP || { echo "it asks for a loader" >&2; exit 1; }
