@@ -23,7 +23,9 @@ deps:
 deps-all:
 	@tools/install-deps.sh all
 
-run: build
+# The program alone: half of what `make build` builds.
+run: deps
+	@TARGETS=maquette tools/build.sh $(BUILD) $(JOBS) -Dpython=auto $(OPTIONS)
 	$(PROGRAM) train $(EXAMPLE)
 
 # Closes with one line, `N passed, N failed`, over all test cases.
@@ -140,6 +142,11 @@ deps-packaging: deps
 static: deps
 	@JOBS=$(JOBS) tools/packages/static.sh
 
+# Debian packages, and what lintian says of them: build-deb.
+.PHONY: deb
+deb: deps-packaging
+	@tools/packages/deb.sh
+
 # docs/ as a site that loads nothing from a network: build-site/site.
 .PHONY: site
 site: build deps-packaging
@@ -149,6 +156,11 @@ site: build deps-packaging
 .PHONY: sbom
 sbom: build
 	@tools/packages/sbom.py $(BUILD) --out $(BUILD)/maquette.cdx.json $(VALIDATE) && echo $(BUILD)/maquette.cdx.json
+
+# The interface of libmaquette.so against that of the last release, and whether the version may stay (CONTRIBUTING.md).
+.PHONY: abi
+abi: deps-packaging
+	@JOBS=$(JOBS) tools/packages/abi.sh
 
 clean:
 	rm -rf build build-asan build-tsan build-fuzz build-ci-gcc build-ci-clang build-static build-deb build-wheel build-abi build-site

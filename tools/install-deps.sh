@@ -58,7 +58,8 @@ if [ "$what" = packaging ]; then
     need_command abidiff abigail-tools
     need_command mkdocs mkdocs
     [ -d /usr/share/mkdocs/themes/material ] || missing+=(mkdocs-material)
-    [ -f /usr/include/python3.11/Python.h ] || missing+=(python3-dev)
+    # Debian's own Python, for which packages are made.
+    /usr/bin/python3 -c 'import os, sysconfig; os.stat(sysconfig.get_path("include") + "/Python.h")' 2>/dev/null || missing+=(python3-dev)
     /usr/bin/python3 -c 'import cffi' 2>/dev/null || missing+=(python3-cffi)
     /usr/bin/python3 -m venv --help >/dev/null 2>&1 || missing+=(python3-venv)
 fi
