@@ -162,5 +162,10 @@ sbom: build
 abi: deps-packaging
 	@JOBS=$(JOBS) tools/packages/abi.sh
 
+# A wheel that other machines can install: build-wheel.
+.PHONY: wheel
+wheel: deps
+	@tools/packages/wheel.sh
+
 clean:
 	rm -rf build build-asan build-tsan build-fuzz build-ci-gcc build-ci-clang build-static build-deb build-wheel build-abi build-site
