@@ -51,10 +51,8 @@ def component(kind, name, version, words, **more):
 
 
 def libraries(build):
-    said = json.loads(subprocess.run(["meson", "introspect", "--dependencies", build], capture_output=True, check=True).stdout)
-    installed = json.loads(subprocess.run(["meson", "introspect", "--installed", build], capture_output=True, check=True).stdout)
-    modules = {pathlib.Path(path).name for path in installed}
-    for row in sorted({row["name"]: row for row in said}.values(), key=lambda row: row["name"]):  # once for each program
+    modules = {pathlib.Path(path).name for path in build["installed"]}
+    for row in sorted({row["name"]: row for row in build["dependencies"]}.values(), key=lambda row: row["name"]):  # once for each program
         if row["name"] in NEITHER or row["name"].startswith("python"):
             continue
         if row["name"] not in LIBRARIES:
@@ -72,8 +70,7 @@ def libraries(build):
 
 
 def embedded(build):
-    options = {row["name"]: row["value"] for row in json.loads(
-        subprocess.run(["meson", "introspect", "--buildoptions", build], capture_output=True, check=True).stdout)}
+    options = {row["name"]: row["value"] for row in build["buildoptions"]}
     chart = pathlib.Path(options["chart_js"]).read_bytes()
     version = re.search(rb"Chart\.js v([0-9.]+)", chart[:400])
     yield component("library", "Chart.js", version.group(1).decode() if version else "", "MIT", scope="required",
@@ -94,11 +91,13 @@ def data():
             yield component("data", found.group(1), "", found.group(2), scope="required", description=heading)
 
 
-def document(build):
+def document(folder):
     version = re.search(r"version: '([^']+)'", (ROOT / "meson.build").read_text(encoding="utf-8")).group(1)
     commit = subprocess.run([ROOT / "tools/packages/commit.sh"], capture_output=True, text=True, check=True).stdout.strip()
     seconds = os.environ.get("SOURCE_DATE_EPOCH") or subprocess.run(
         ["git", "-C", ROOT, "log", "-1", "--format=%ct"], capture_output=True, text=True, check=True).stdout
+    build = json.loads(subprocess.run(["meson", "introspect", "--dependencies", "--installed", "--buildoptions", folder],
+                                      capture_output=True, check=True).stdout)
     parts = [*libraries(build), *embedded(build), *data()]
     main = component("application", "maquette", version, "Apache-2.0", properties=[{"name": "commit", "value": commit}])
     return {
