@@ -45,6 +45,7 @@ def staged(path, pages):
             return found.group(0)
         file = (path.parent / place).resolve()
         if file == ROOT / "README.md":
+            text = "Start" if text == place else text
             return f"{image}[{text}]({'../' * len(path.relative_to(ROOT).parent.parts)}index.md)"
         if file not in pages:
             return text
