@@ -167,5 +167,10 @@ abi: deps-packaging
 wheel: deps
 	@tools/packages/wheel.sh
 
+# deb, static and wheel twice each, in two folders: the same bytes? Many minutes, since nothing is kept from another build.
+.PHONY: reproducible
+reproducible: deps-packaging
+	@tools/packages/reproducible.sh
+
 clean:
 	rm -rf build build-asan build-tsan build-fuzz build-ci-gcc build-ci-clang build-static build-deb build-wheel build-abi build-site
