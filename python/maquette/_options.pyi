@@ -83,6 +83,11 @@ class TrainOptions(TypedDict, total=False):
     fine_grained_activation_offloading: Union[Literal["false", "true"], bool, None]
     offload_modules: Value
     optimizer_offload_fraction: Value
+    offload_optimizer_device: Union[Literal["none", "cpu", "nvme"], int, None]
+    offload_param_device: Union[Literal["none", "cpu", "nvme"], int, None]
+    offload_sub_group_size: Value
+    offload_pipeline_read: Union[Literal["false", "true"], bool, None]
+    offload_pipeline_write: Union[Literal["false", "true"], bool, None]
     selective_ac_option: Union[Literal["layer", "op"], int, None]
     loss_function: Union[Literal["vocab_parallel_cross_entropy", "cross_entropy", "linear_cross_entropy", "cut_cross_entropy"], int, None]
     fp32_upcast: Union[Literal["false", "true"], bool, None]
@@ -234,6 +239,11 @@ class PlanOptions(TypedDict, total=False):
     fine_grained_activation_offloading: Union[Literal["false", "true"], bool, None]
     offload_modules: Value
     optimizer_offload_fraction: Value
+    offload_optimizer_device: Union[Literal["none", "cpu", "nvme"], int, None]
+    offload_param_device: Union[Literal["none", "cpu", "nvme"], int, None]
+    offload_sub_group_size: Value
+    offload_pipeline_read: Union[Literal["false", "true"], bool, None]
+    offload_pipeline_write: Union[Literal["false", "true"], bool, None]
     selective_ac_option: Union[Literal["layer", "op"], int, None]
     loss_function: Union[Literal["vocab_parallel_cross_entropy", "cross_entropy", "linear_cross_entropy", "cut_cross_entropy"], int, None]
     fp32_upcast: Union[Literal["false", "true"], bool, None]
@@ -531,6 +541,11 @@ class RiskOptions(TypedDict, total=False):
     fine_grained_activation_offloading: Union[Literal["false", "true"], bool, None]
     offload_modules: Value
     optimizer_offload_fraction: Value
+    offload_optimizer_device: Union[Literal["none", "cpu", "nvme"], int, None]
+    offload_param_device: Union[Literal["none", "cpu", "nvme"], int, None]
+    offload_sub_group_size: Value
+    offload_pipeline_read: Union[Literal["false", "true"], bool, None]
+    offload_pipeline_write: Union[Literal["false", "true"], bool, None]
     selective_ac_option: Union[Literal["layer", "op"], int, None]
     loss_function: Union[Literal["vocab_parallel_cross_entropy", "cross_entropy", "linear_cross_entropy", "cut_cross_entropy"], int, None]
     fp32_upcast: Union[Literal["false", "true"], bool, None]
