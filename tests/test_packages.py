@@ -26,6 +26,12 @@ def words(path):
     return [line.split("#")[0].split() for line in path.read_text(encoding="utf-8").splitlines() if line.split("#")[0].strip()]
 
 
+def names(pattern, path):
+    """Whether a line of a package names a file, itself or by a folder: as the shell's patterns, whose stars end at a slash."""
+    wanted, given = pattern.split("/"), path.split("/")
+    return len(wanted) <= len(given) and all(fnmatch.fnmatch(g, w) for g, w in zip(given, wanted))
+
+
 def versions(tap):
     ours = re.search(r"version: '([^']+)'", (ROOT / "meson.build").read_text(encoding="utf-8")).group(1)
     debian = re.match(r"maquette \(([^)-]+)-\d+\)", (DEBIAN / "changelog").read_text(encoding="utf-8")).group(1)
@@ -52,16 +58,17 @@ def everything(tap):
         tap.skip("files of packages", "the build folder is another Meson's")
         return
     files = {"usr/" + re.sub(r"^/usr/(local/)?", "", path) for path in json.loads(said.stdout).values()}
-    files = {path.replace("/python/", "/python3/") for path in files}
+    # Debian's Python has one place for all its versions; another Python that the build found has its own.
+    files = {re.sub(r"^usr/lib/(python3?|python3\.\d+)/(site|dist)-packages/", "usr/lib/python3/dist-packages/", path) for path in files}
     places = {package.stem: [line[0] for line in words(package)] for package in DEBIAN.glob("*.install")}
     with_python = any("/_native." in path for path in files)
     places["not installed"] = [line[0] for line in words(DEBIAN / "not-installed")]
     for path in sorted(files):
-        held = [name for name, patterns in places.items() for p in patterns if fnmatch.fnmatch(path, p) or fnmatch.fnmatch(path, p + "/*")]
+        held = [name for name, patterns in places.items() for p in patterns if names(p, path)]
         if len(held) != 1:
             tap.result(False, f"{path} is in one package", f"it is in {held or 'none'}")
     for name, patterns in places.items():
-        lost = [p for p in patterns if not any(fnmatch.fnmatch(path, p) or fnmatch.fnmatch(path, p + "/*") for path in files)]
+        lost = [p for p in patterns if not any(names(p, path) for path in files)]
         if not with_python:
             lost = [p for p in lost if not p.startswith("usr/lib/python3")]
         tap.result(not lost, f"{name}: every line names something", " ".join(lost))
@@ -78,12 +85,12 @@ def parts(tap):
     if said.returncode != 0:
         return
     parts_ = json.loads(said.stdout)["components"]
-    names = [part["name"].lower() for part in parts_ if part["type"] == "library"]
+    libraries = [part["name"].lower() for part in parts_ if part["type"] == "library"]
     linked = re.findall(r"NEEDED.*\[lib([a-z]+)", subprocess.run(["readelf", "-d", PROGRAM], capture_output=True, text=True, check=True).stdout)
-    left = [name for name in linked if name not in ("c", "m", "dl", "pthread") and not any(name in n for n in names)]
-    tap.result(not left and len(names) > 6, "what the program is linked to is in it", " ".join(left))
+    left = [name for name in linked if name not in ("c", "m", "dl", "pthread") and not any(name in n for n in libraries)]
+    tap.result(not left and len(libraries) > 6, "what the program is linked to is in it", " ".join(left))
     notice = (ROOT / "NOTICE").read_text(encoding="utf-8").lower()
-    left = [name for name in names if name.replace("gnu ", "") not in notice]
+    left = [name for name in libraries if name.replace("gnu ", "") not in notice]
     tap.result(not left, "NOTICE names each library", " ".join(left))
 
 
