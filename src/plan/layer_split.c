@@ -206,6 +206,7 @@ static void split_balanced(struct split *s, int32_t mtp_layers)
         units = s->layers;
         s->v[n].n_layers = end = 0;
     }
+    MAQ_ASSERT(n > 0);
     int32_t base = units / n, extra = units % n, from = (n - extra) / 2; /* the middle stages get one more */
     for (int32_t i = 0; i < n; i++)
         s->v[i].n_layers = base + (i >= from && i < from + extra);

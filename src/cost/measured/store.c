@@ -320,10 +320,10 @@ static void bind_known(struct binding *b, double value) /* 0 = not known */
 /* Doubles, the least significant byte first; NULL where there are none. */
 static void bind_reals(struct binding *b, const double *value, uint32_t n)
 {
-    unsigned char *bytes = value ? malloc((size_t)n * 8) : NULL;
     b->at++;
     if (b->rc != SQLITE_OK || !value) /* what is not bound is NULL */
         return;
+    unsigned char *bytes = malloc((size_t)n * 8);
     if (!bytes) {
         b->rc = SQLITE_NOMEM;
         return;
