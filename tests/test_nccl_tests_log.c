@@ -149,7 +149,7 @@ static void test_dirt(void **state)
         struct maq_diag *diag = maq_diag_new();
         maq_diag_set_strict(diag, strict);
         enum maq_status status = maq_validate_collectives_text(&r, "a.log", (struct maq_str){b.ptr, b.len}, NULL, diag);
-        const char *said = maq_diag_format(diag, 0, false);
+        char *said = maq_diag_format(diag, 0, false);
         if (strict) {
             assert_int_equal(status, MAQ_BAD_INPUT);
             assert_non_null(strstr(said, "a row that breaks off"));
@@ -160,6 +160,7 @@ static void test_dirt(void **state)
             assert_non_null(strstr(said, "3 lines left out"));
             maq_validate_coll_free(r);
         }
+        free(said);
         maq_diag_free(diag);
     }
     maq_buf_fini(&b);
