@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "effects.h"
-#include "train/step/host_update.h"
+#include "train/step/offloaded_update.h"
 
 #define PARAMS 8030261248.0 /* Llama 3.1 8B */
 #define NVME ", nvme 10GB/s 5GB/s"

@@ -32,7 +32,7 @@
 #include "planner/codes.h"
 #include "planner/external/codes.h"
 #include "planner/stages/codes.h"
-#include "posttraining/codes.h"
+#include "post_training/codes.h"
 #include "report/codes.h"
 #include "report/page.h"
 #include "report/timeline/codes.h"
@@ -539,7 +539,7 @@ static const struct code_row {
         MAQ_CODE_LIST_VALIDATE(ROW)
 #endif
             MAQ_CODE_LIST_COST(ROW) MAQ_CODE_LIST_PROFILE(ROW) MAQ_CODE_LIST_TRACE(ROW) MAQ_CODE_LIST_CLI(ROW)
-                MAQ_CODE_LIST_REPORT(ROW) MAQ_CODE_LIST_POSTTRAINING(ROW) MAQ_CODE_LIST_SEARCH(ROW)
+                MAQ_CODE_LIST_REPORT(ROW) MAQ_CODE_LIST_POST_TRAINING(ROW) MAQ_CODE_LIST_SEARCH(ROW)
                     MAQ_CODE_LIST_MIXED(ROW) MAQ_CODE_LIST_STAGES(ROW) MAQ_CODE_LIST_RISK(ROW) MAQ_CODE_LIST_SLICES(ROW)
                         MAQ_CODE_LIST_CAPTURE(ROW) MAQ_CODE_LIST_IMPORT(ROW) MAQ_CODE_LIST_LAUNCH(ROW)
                             MAQ_CODE_LIST_SERVE(ROW)

@@ -16,7 +16,7 @@ import tempfile
 
 FLOOR = {
     "base": 0, "spec": 1, "model": 2, "cluster": 2, "plan": 2, "cost": 3, "graph": 4, "lower": 5, "train": 6, "serve": 6,
-    "posttraining": 7, "risk": 7, "planner": 7, "capture": 7, "replay": 7, "launch": 7, "report": 8, "measure": 8, "validate": 8, "cli": 9,
+    "post_training": 7, "risk": 7, "planner": 7, "capture": 7, "replay": 7, "launch": 7, "report": 8, "measure": 8, "validate": 8, "cli": 9,
 }
 # Public headers stand on the floor of what they describe.
 PUBLIC = {
@@ -30,8 +30,8 @@ STRANGERS = {("model", "cluster"), ("cluster", "model"), ("model", "plan"), ("cl
 # The readings on floor 7 do not know each other, but that replay stands on captured jobs, and launch on both.
 STRANGERS |= {(a, b) for a in ("risk", "planner") for b in ("risk", "planner", "capture", "replay", "launch") if a != b}
 STRANGERS |= {(a, b) for a in ("capture", "replay", "launch") for b in ("risk", "planner")}
-STRANGERS |= {(a, b) for a in ("posttraining",) for b in ("risk", "planner", "capture", "replay", "launch")}
-STRANGERS |= {(b, a) for a in ("posttraining",) for b in ("risk", "planner", "capture", "replay", "launch")}
+STRANGERS |= {(a, b) for a in ("post_training",) for b in ("risk", "planner", "capture", "replay", "launch")}
+STRANGERS |= {(b, a) for a in ("post_training",) for b in ("risk", "planner", "capture", "replay", "launch")}
 STRANGERS |= {("capture", "replay"), ("capture", "launch"), ("replay", "launch")}
 
 # Rooms of a wing, from the ground up: a room knows itself, lower rows, and the files of the wing that are in no room. Rooms of a row do
@@ -45,7 +45,7 @@ ROOMS = {
     "planner": [("space", "compose", "serve"), ("uniform", "stages"), ("mixed", "measured"), ("external",)],
     "capture": [("trace", "price", "graph", "infer"), ("mqt",), ("import",)],
     "serve": [("kv", "pass", "request", "slo", "command", "draft", "transfer"), ("sched",), ("engine",), ("fleet",)],
-    "report": [("train", "posttraining", "plan", "risk", "capture", "serve", "show", "timeline", "diff"), ("html",)],
+    "report": [("train", "post_training", "plan", "risk", "capture", "serve", "show", "timeline", "diff"), ("html",)],
     "validate": [("train",), ("collectives", "plans", "risk", "serve"), ("kernels",)],
 }
 NEIGHBOURS = {("train", "step", "memory"), ("train", "memory", "step")}

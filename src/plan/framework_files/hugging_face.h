@@ -36,7 +36,7 @@ extern const struct maq_file_key maq_file_trainer_keys[];
 extern const struct maq_file_form maq_file_training_arguments, maq_file_accelerate, maq_file_llama_factory,
     maq_file_llama_factory_v1, maq_file_axolotl;
 
-/* ---- several models (preferences.c) ---- */
+/* ---- several models (trl.c) ---- */
 
 /* A trainer of pairs by the name of its loss: the job's section `rl`. */
 void maq_file_preferences(struct maq_file_reader *r, const struct maq_node *at, struct maq_str loss);

@@ -10,8 +10,8 @@
 #include "train/memory/stage_memory.h"
 #include "train/step/dp_comm.h"
 #include "train/step/host.h"
-#include "train/step/host_update.h"
 #include "train/step/muon.h"
+#include "train/step/offloaded_update.h"
 
 /* What an element of the optimizer's state is, in bytes; `apart`: its casts are kernels of their own. */
 struct optimizer_types {
@@ -122,19 +122,19 @@ static void put_update(struct maq_segment_writer *w, const struct maq_blueprint 
         put_pass(w, on_device, t.master, t.store);
 }
 
-static void put_host_update(struct maq_segment_writer *w, const struct maq_blueprint *bp, double params)
+static void put_offloaded_update(struct maq_segment_writer *w, const struct maq_blueprint *bp, double params)
 {
     const struct optimizer_types t = optimizer_types(bp);
     const struct maq_job *job = bp->job;
     const bool own = job->plan.offload_param != MAQ_OFFLOAD_NONE && !job->framework.low_precision_shards;
-    const struct maq_host_update u = {.params = params,
-                                      .grad = t.grad,
-                                      .state = (t.master > 0 ? t.master : t.store) +
-                                               maq_update_moments(&job->plan) * t.moment,
-                                      .copied = t.master > 0 && !own ? t.store : 0,
-                                      .low = t.store,
-                                      .shard = maq_shard_bytes(job)};
-    maq_host_update_put(w, bp, &u);
+    const struct maq_offloaded_update u = {.params = params,
+                                           .grad = t.grad,
+                                           .state = (t.master > 0 ? t.master : t.store) +
+                                                    maq_update_moments(&job->plan) * t.moment,
+                                           .copied = t.master > 0 && !own ? t.store : 0,
+                                           .low = t.store,
+                                           .shard = maq_shard_bytes(job)};
+    maq_offloaded_update_put(w, bp, &u);
 }
 
 /* The end of the step on one rank of a stage, in the order of the head of this file. */
@@ -164,7 +164,7 @@ const struct maq_segment *maq_blueprint_optimizer(struct maq_blueprint *bp, cons
     double mine = dense + expert, g = maq_dtype_bytes((enum maq_dtype)p->grad_dtype);
     put_update(&w, bp, mine, matrices[0] + matrices[1], programs, n);
     if (p->optimizer_offload > 0 || p->offload_param != MAQ_OFFLOAD_NONE)
-        put_host_update(&w, bp, mine);
+        put_offloaded_update(&w, bp, mine);
     if (!maq_sync_downloads(p))
         put_pass(&w, all, 0, g);
     int math = bp->job->math_dtype;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* parts.h - the parts of a step of post-training, in the order in which they run: for people and for programs. */
-#ifndef MAQ_REPORT_POSTTRAINING_PARTS_H
-#define MAQ_REPORT_POSTTRAINING_PARTS_H
+#ifndef MAQ_REPORT_POST_TRAINING_PARTS_H
+#define MAQ_REPORT_POST_TRAINING_PARTS_H
 
 #include "maquette/post_training.h"
 

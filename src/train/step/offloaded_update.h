@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * host_update.h - the update of what the optimizer keeps on the host or on NVMe, as steps of a segment. See host_update.c.
+ * offloaded_update.h - the update of what the optimizer keeps on the host or on NVMe, as steps of a segment. See offloaded_update.c.
  */
-#ifndef MAQ_TRAIN_STEP_HOST_UPDATE_H
-#define MAQ_TRAIN_STEP_HOST_UPDATE_H
+#ifndef MAQ_TRAIN_STEP_OFFLOADED_UPDATE_H
+#define MAQ_TRAIN_STEP_OFFLOADED_UPDATE_H
 
 #include "graph/segment.h"
 #include "train/step/blueprint.h"
 
 /* Of the parameters that a rank updates: bytes of each. */
-struct maq_host_update {
+struct maq_offloaded_update {
     double params; /* that the rank updates, on the device and on the host */
     double grad;   /* a gradient, as it is kept */
     double
@@ -19,7 +19,8 @@ struct maq_host_update {
 };
 
 /* Appends the update of the plan's share of them, and what the copies on the other side of the link need. */
-void maq_host_update_put(struct maq_segment_writer *w, const struct maq_blueprint *bp, const struct maq_host_update *u);
+void maq_offloaded_update_put(struct maq_segment_writer *w, const struct maq_blueprint *bp,
+                              const struct maq_offloaded_update *u);
 
 /*
  * Seconds of an optimizer whose states are on NVMe: `tiles` times reading, updating and writing, which take so long in all. Whatever is

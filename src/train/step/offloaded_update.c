@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * host_update.c - the update of what the optimizer keeps on the host or on NVMe.
+ * offloaded_update.c - the update of what the optimizer keeps on the host or on NVMe.
  *
  * Of P parameters of a rank a share f is updated by the CPU, gradients of g bytes, optimizer states of o (Adam: 12 with a master weight, else
  * 8 and the parameter's 4), weights of w:
@@ -24,7 +24,7 @@
  * Parameters on NVMe are written at w bytes behind their update. Writing of gradients may begin under the last backward pass in DeepSpeed, as
  * far as its buffers go; here it does not.
  */
-#include "train/step/host_update.h"
+#include "train/step/offloaded_update.h"
 
 #include <math.h>
 
@@ -51,7 +51,7 @@ static double over(double bytes, double bps)
 }
 
 /* From NVMe and back again; gradients are written before the first tile is read. */
-static double from_nvme_s(const struct maq_blueprint *bp, const struct maq_host_update *u, double params,
+static double from_nvme_s(const struct maq_blueprint *bp, const struct maq_offloaded_update *u, double params,
                           double update_s)
 {
     const struct maq_plan *p = &bp->job->plan;
@@ -64,7 +64,7 @@ static double from_nvme_s(const struct maq_blueprint *bp, const struct maq_host_
 }
 
 /* What the CPU does: reading and writing memory, and NVMe around it. */
-static double update_s(const struct maq_blueprint *bp, const struct maq_host_update *u, double params)
+static double update_s(const struct maq_blueprint *bp, const struct maq_offloaded_update *u, double params)
 {
     const struct maq_plan *p = &bp->job->plan;
     const struct maq_device *d = bp->items->device;
@@ -77,7 +77,8 @@ static double update_s(const struct maq_blueprint *bp, const struct maq_host_upd
     return s;
 }
 
-void maq_host_update_put(struct maq_segment_writer *w, const struct maq_blueprint *bp, const struct maq_host_update *u)
+void maq_offloaded_update_put(struct maq_segment_writer *w, const struct maq_blueprint *bp,
+                              const struct maq_offloaded_update *u)
 {
     const struct maq_plan *p = &bp->job->plan;
     const bool stays = p->offload_param != MAQ_OFFLOAD_NONE, there = maq_sync_downloads(p);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* section.h - reads and completes a job's section `rl`. See section.c. */
-#ifndef MAQ_POSTTRAINING_SECTION_H
-#define MAQ_POSTTRAINING_SECTION_H
+/* rl_section.h - reads and completes a job's section `rl`. See rl_section.c. */
+#ifndef MAQ_POST_TRAINING_RL_SECTION_H
+#define MAQ_POST_TRAINING_RL_SECTION_H
 
 #include "base/arena.h"
 #include "maquette/post_training.h"

@@ -2,7 +2,7 @@
 /* json.c - a step of DPO or GRPO as a document, schema maquette.post_training/1: docs/post-training.md. */
 #include "maquette/report_post_training.h"
 #include "report/job_json.h"
-#include "report/posttraining/parts.h"
+#include "report/post_training/parts.h"
 
 static void add_section(struct maq_json document, const struct maq_post_training_result *r)
 {

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * section.c - reads a job's section `rl`, in the words of TRL 1.10 (trainer/dpo_config.py, grpo_config.py), completes it and refuses what
+ * rl_section.c - reads a job's section `rl`, in the words of TRL 1.10 (trainer/dpo_config.py, grpo_config.py), completes it and refuses what
  * does not go together with the job.
  */
-#include "posttraining/section.h"
+#include "post_training/rl_section.h"
 
 #include "base/check.h"
 #include "plan/job_build.h"
-#include "posttraining/codes.h"
+#include "post_training/codes.h"
 #include "spec/field.h"
 
 static const char *const method_names[] = {"dpo", "grpo", NULL};

@@ -5,7 +5,7 @@
 #include "base/units.h"
 #include "maquette/report_post_training.h"
 #include "report/job_text.h"
-#include "report/posttraining/parts.h"
+#include "report/post_training/parts.h"
 #include "report/words.h"
 
 #define LABEL MAQ_JOB_LABEL

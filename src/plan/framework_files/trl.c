@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * preferences.c - what files say of DPO and GRPO, as the job's section `rl`. See hugging_face.h.
+ * trl.c - what files say of DPO and GRPO, as the job's section `rl`. See hugging_face.h.
  *
  * axolotl (utils/schemas/enums.py, trl.py, vllm.py at 067b021) and LLaMA-Factory (hparams/finetuning_args.py at ff6d4d1) train with TRL's trainers;
  * what IPO changes of DPO takes no time, ORPO and SimPO have no reference. TRL's own configuration (1.10, trainer/grpo_config.py) does not name its

@@ -27,8 +27,8 @@
 
 #include "base/check.h"
 #include "plan/job_build.h"
-#include "posttraining/codes.h"
-#include "posttraining/section.h"
+#include "post_training/codes.h"
+#include "post_training/rl_section.h"
 
 struct owner {
     struct maq_arena arena;
