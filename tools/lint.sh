@@ -54,7 +54,7 @@ tidy() {
     compile_commands || return 1
     # Headers of the CUDA toolkit are there only where its module is built.
     ! grep -q src/measure/cuda/ "$build/compile_commands.json" || mapfile -t -O ${#units[@]} units < <(ls src/measure/cuda/*.c)
-    tools/tidy.py ${TIDY_SEARCHED:+--searched "$TIDY_SEARCHED"} "$build" "${TIDY_NODES:-225000}" "${units[@]}" # nodes: clang's own bound of a path search
+    tools/tidy.py ${SEARCHED:+--searched "$SEARCHED"} "$build" "${TIDY_NODES:-225000}" "${units[@]}" # nodes: clang's own bound of a path search
 }
 
 # Files with conditions of their own are looked at under each of them, the others under ours alone: else every file would be looked at
@@ -62,7 +62,8 @@ tidy() {
 cppcheck_all() {
     # What cppcheck found in files that have not changed since: where the machine keeps it, half a minute becomes a second.
     local cache=${XDG_CACHE_HOME:-$HOME/.cache}/maquette-cppcheck bad=0 plain=() conditional=() file
-    for file in $(find src -name '*.c' | sort); do
+    # SEARCHED: a record of what was searched before (tools/searched.py), to be left out.
+    for file in $(find src -name '*.c' | sort | if [ -n "${SEARCHED:-}" ]; then xargs tools/searched.py "$SEARCHED" "$build"; else cat; fi); do
         if grep -qE '^ *# *(if|ifdef|ifndef)\b' "$file"; then conditional+=("$file"); else plain+=("$file"); fi
     done
     cppcheck_of "$cache" "${plain[@]}" || bad=1
@@ -73,6 +74,7 @@ cppcheck_all() {
 cppcheck_of() {
     local folder=$1
     shift
+    [ $# -gt 0 ] || return 0
     mkdir -p "$folder"
     cppcheck --std=c11 --enable=warning,performance,portability --inline-suppr --suppressions-list=tools/cppcheck.suppress \
         --error-exitcode=1 --quiet --cppcheck-build-dir="$folder" -j "$jobs" -D_GNU_SOURCE -D__GNUC__=12 -DMAQ_VERSION='""' -Iinclude -Isrc "$@"

@@ -5,8 +5,8 @@
     tools/tidy.py [--searched FILE] BUILD NODES FILE...
 
 Prints findings (not the paths to them: `clang-tidy-14 -p BUILD FILE` shows those) and exits with 1 when there is one. Most of the time is
-the path search of clang-analyzer, which NODES bounds per function. FILE holds a commit of which every file was searched to NODES with
-nothing found (`make tidy-searched` writes it): what git says has not changed since is searched to a tenth of that.
+the path search of clang-analyzer, which NODES bounds per function. FILE says of which commit everything was searched to NODES with nothing
+found (tools/searched.py): what has not changed since is not searched, and a file of which only a header has, to a tenth of NODES.
 
 A file that was clean is not searched again under the same checks, bound and command while neither it nor a header changes that its
 compiler read (BUILD knows them, once it is built). What was clean is kept as empty files in a cache folder, by hash, for a month.
@@ -23,22 +23,12 @@ import subprocess
 import sys
 import time
 
+import searched
+
 TIDY = "clang-tidy-14"
 BATCH = 8
 KEEP_S = 30 * 24 * 3600
 FINDING = re.compile(r"(error|warning):")
-
-
-def read_by_object(build):
-    """Object -> the files that its compiler read, as ninja wrote them down; {} where it did not."""
-    run = subprocess.run(["ninja", "-C", build, "-t", "deps"], capture_output=True, text=True, check=False)
-    read, names = {}, []
-    for line in run.stdout.splitlines():
-        if line.startswith(" "):
-            names.append(line.strip())
-        elif ": #deps" in line:
-            names = read.setdefault(line.split(": #deps")[0], [])
-    return read
 
 
 @functools.lru_cache(maxsize=None)
@@ -70,7 +60,7 @@ class Search:
         with open(pathlib.Path(build) / "compile_commands.json", encoding="utf-8") as commands:
             self.entries = {os.path.realpath(os.path.join(e["directory"], e["file"])): e for e in json.load(commands)}
         self.build, self.cache, self.salt = build, cache, salt
-        self.read = read_by_object(build)
+        self.read = searched.read_by_object(build)
 
     def known(self, file, nodes):
         """Where it is kept that `file` was clean; None where its compiler's reading is not known."""
@@ -96,17 +86,6 @@ class Search:
         return found
 
 
-def changed_since(path):
-    """Files that differ from the commit that `path` names, or are not in it; None, for all, where this checkout does not know it."""
-    try:
-        commit = pathlib.Path(path).read_text(encoding="utf-8").split()[0]
-    except (OSError, IndexError):
-        return None
-    run = subprocess.run(["git", "diff", "--name-only", commit], capture_output=True, text=True, check=False)
-    new = subprocess.run(["git", "ls-files", "-o", "--exclude-standard"], capture_output=True, text=True, check=False)
-    return None if run.returncode or new.returncode else set((run.stdout + new.stdout).splitlines())
-
-
 def main():
     words = argparse.ArgumentParser()
     words.add_argument("--searched")
@@ -121,10 +100,9 @@ def main():
             path.unlink(missing_ok=True)
     version = subprocess.run([TIDY, "--version"], capture_output=True, check=True).stdout
     search = Search(words.build, cache, version + pathlib.Path(".clang-tidy").read_bytes())
-    changed = changed_since(words.searched) if words.searched else None
+    changed, reads_changed = searched.to_be_searched(words.searched, words.build, words.files) if words.searched else (words.files, [])
     wanted = {}
-    for file in words.files:
-        nodes = words.nodes if changed is None or file in changed else words.nodes // 10
+    for file, nodes in [(file, words.nodes) for file in changed] + [(file, words.nodes // 10) for file in reads_changed]:
         known = search.known(file, nodes)
         if known and known.exists():
             os.utime(known)
@@ -136,8 +114,8 @@ def main():
                 for nodes, files in sorted(wanted.items(), reverse=True) for i in range(0, len(files), BATCH)]
         for job in jobs:
             findings.update(job.result())
-    searched = ", ".join(f"{len(files)} searched to {nodes} nodes" for nodes, files in sorted(wanted.items(), reverse=True))
-    print("\n".join(sorted(findings)) or f"{len(words.files)} files: {searched or 'all known to be clean'}")
+    told = ", ".join(f"{len(files)} searched to {nodes} nodes" for nodes, files in sorted(wanted.items(), reverse=True))
+    print("\n".join(sorted(findings)) or f"{len(words.files)} files: {told or 'all known to be clean'}")
     return 1 if findings else 0
 
 
