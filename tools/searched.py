@@ -9,6 +9,7 @@ A file that has not changed since, and that reads no header that has (BUILD's co
 the same answer. Everything is to be searched where the record is of other versions or other checks, or its commit is not known here.
 """
 import functools
+import json
 import os
 import pathlib
 import subprocess
@@ -43,13 +44,19 @@ def read_by_object(build):
     return read
 
 
+@functools.lru_cache(maxsize=None)
+def from_root(folder, name):
+    return os.path.relpath(os.path.realpath(os.path.join(folder, name)))
+
+
 def read_by_file(build):
-    """Path from the root of the tree -> all that it and any object made of it read, as such paths."""
-    here, read = os.getcwd(), {}
-    for names in read_by_object(build).values():
-        paths = [os.path.relpath(os.path.realpath(os.path.join(build, name)), here) for name in names]
-        if paths:
-            read.setdefault(paths[0], set()).update(paths)
+    """Path from the root of the tree -> all that any object made of it read, as such paths."""
+    by_object, read = read_by_object(build), {}
+    with open(pathlib.Path(build) / "compile_commands.json", encoding="utf-8") as commands:
+        for entry in json.load(commands):
+            names = by_object.get(entry["output"])
+            if names:
+                read.setdefault(from_root(entry["directory"], entry["file"]), set()).update(from_root(build, name) for name in names)
     return read
 
 
