@@ -66,15 +66,14 @@ cppcheck_all() {
     for file in $(find src -name '*.c' | sort | if [ -n "${SEARCHED:-}" ]; then xargs tools/searched.py "$SEARCHED" "$build"; else cat; fi); do
         if grep -qE '^ *# *(if|ifdef|ifndef)\b' "$file"; then conditional+=("$file"); else plain+=("$file"); fi
     done
-    cppcheck_of "$cache" "${plain[@]}" || bad=1
-    cppcheck_of "$cache-conditional" --force "${conditional[@]}" || bad=1
+    [ ${#plain[@]} -eq 0 ] || cppcheck_of "$cache" "${plain[@]}" || bad=1
+    [ ${#conditional[@]} -eq 0 ] || cppcheck_of "$cache-conditional" --force "${conditional[@]}" || bad=1
     return $bad
 }
 
 cppcheck_of() {
     local folder=$1
     shift
-    [ $# -gt 0 ] || return 0
     mkdir -p "$folder"
     cppcheck --std=c11 --enable=warning,performance,portability --inline-suppr --suppressions-list=tools/cppcheck.suppress \
         --error-exitcode=1 --quiet --cppcheck-build-dir="$folder" -j "$jobs" -D_GNU_SOURCE -D__GNUC__=12 -DMAQ_VERSION='""' -Iinclude -Isrc "$@"
