@@ -25,6 +25,9 @@
  *   waits         file of waits, on a real GPU       given         file of what a slice was given
  *
  *   nccl_memory   rule | file of a profile: device memory of communicators is counted
+ *   forks         1: a fork server (src/launch/fork_server), which ends with MAQ_UNFIT_STATUS where it uses the device. Once MAQUETTE_RUN
+ *                 names another card that one holds: the process was forked to be a rank
+ *   program       name of the program (record.h) where the process has another command line
  *   stops         1: the program ends, with MAQ_STOPPED_STATUS, where it reads what another rank was to say that has not been run
  *
  * A card of a program with several ranks (torchrun's workers, mpirun) leaves `rank` out: RANK,
@@ -86,6 +89,7 @@ struct maq_peers_entry {
 /* An entry without bytes for every rank that ran and has no more to say (seq 0), or that waits itself for what somebody says (seq 1). */
 #define MAQ_PEERS_RAN (UINT64_MAX - 1)
 #define MAQ_STOPPED_STATUS 86
+#define MAQ_UNFIT_STATUS 87
 
 /*
  * What a slice was given: with `given` in the card it appends to that file an entry for everything that it looked up in the

@@ -216,6 +216,20 @@ static inline uint64_t maq_rec_hash(const void *data, uint64_t bytes, uint64_t s
     return maq_rec_mix(seed, bytes);
 }
 
+/* Names a program, the same on every rank: its command line (words, each ended by a zero) without its numbers, in which a launcher may pass
+ * ranks. */
+static inline uint64_t maq_rec_program(const char *line, uint64_t bytes)
+{
+    uint64_t h = 0, kept = 0;
+    for (uint64_t i = 0; i < bytes && i < 4096; i++) {
+        if (line[i] >= '0' && line[i] <= '9')
+            continue;
+        h = (h ^ (unsigned char)line[i]) * 0x100000001b3u;
+        kept++;
+    }
+    return maq_rec_mix(h, kept);
+}
+
 /*
  * The name of a communicator that every member computes alone: from the unique id that it was initialised with, or from
  * the parent's, how many splits the parent had before (counted on the parent, every member takes part) and the color.

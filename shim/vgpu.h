@@ -38,8 +38,10 @@ struct vg_card {
     uint32_t sms, capability, clock_khz, memory_khz, bus_bits, power_w;
     int64_t call_ns, launch_ns;
     double copy_bps, hbm_bps;
-    bool meets;     /* mode meet */
-    uint32_t stops; /* 1: the program ends where it reads what a rank was to say that can be run first */
+    bool meets;       /* mode meet */
+    uint32_t stops;   /* 1: the program ends where it reads what a rank was to say that can be run first */
+    uint32_t forks;   /* 1: it is a fork server, and no rank */
+    uint64_t program; /* maq_rec_program(); 0 = as this process's command line says */
     char trace[512], ask[108], peers[512], meet[512], values[512], waits[512], given[512], nccl_memory[512];
 };
 const struct vg_card *vg_card(void);

@@ -178,6 +178,9 @@ struct maq_launch_capture_opts {
     uint32_t verify; /* ranks that are checked at the end; 0 = none */
     bool keep;       /* PATH.slices/ stays, with the traces of all slices */
     bool every_pass; /* also run slices again whose inputs have not changed */
+    bool
+        no_fork_server; /* every slice starts its program by itself; else a Python program starts once, and slices are forked off
+                            where ranks begin to differ */
 };
 #define MAQ_LAUNCH_CAPTURE_OPTS_INIT                                                                                   \
     {                                                                                                                  \

@@ -70,6 +70,8 @@ static const struct key keys[] = {
     {"given", 's', AT(given)},
     {"nccl_memory", 's', AT(nccl_memory)},
     {"stops", 'u', AT(stops)},
+    {"forks", 'u', AT(forks)},
+    {"program", 'U', AT(program)},
 };
 
 /* One value; a bad one leaves what was there. */
@@ -92,7 +94,7 @@ static void set(struct vg_card *card, const struct key *key, const char *value)
         return;
     if (key->kind == 'u' && n <= UINT32_MAX)
         memcpy(to, &(uint32_t){(uint32_t)n}, sizeof(uint32_t));
-    else if (key->kind != 'u' && n <= INT64_MAX)
+    else if (key->kind == 'U' || (key->kind == 'i' && n <= INT64_MAX))
         memcpy(to, &(uint64_t){n}, sizeof(uint64_t));
 }
 
@@ -181,6 +183,7 @@ void vg_card_settle(struct vg_card *card, bool has_rank)
 }
 
 static struct vg_card the_card;
+static char from[4096]; /* a fork server's path */
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 static void load(void)
@@ -197,10 +200,21 @@ static void load(void)
     close(fd);
     vg_card_parse(&the_card, text, n);
     the_card.there = true;
+    if (strlen(path) < sizeof from)
+        memcpy(from, path, strlen(path) + 1);
+}
+
+/* What a fork server forked has the server's card until its environment names its own; neither has threads then. */
+static bool is_another(void)
+{
+    const char *path = the_card.forks != 0 ? getenv(MAQ_RUN_CARD) : NULL;
+    return path != NULL && strcmp(path, from) != 0;
 }
 
 const struct vg_card *vg_card(void)
 {
     pthread_once(&once, load);
+    if (is_another())
+        load();
     return &the_card;
 }

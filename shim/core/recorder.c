@@ -11,7 +11,6 @@
  */
 #include "shim/core/core.h"
 
-#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -141,24 +140,22 @@ static void in_child(void)
     vg_unlock();
 }
 
-/* Names the program, the same on every rank: its command line without its numbers (a launcher passes ranks in them). */
-static uint64_t program(void)
+/* A fork server's ranks have its command line, and the card says theirs. */
+static uint64_t program(const struct vg_card *card)
 {
     static char line[4096];
-    int in = open("/proc/self/cmdline", O_RDONLY | O_CLOEXEC);
+    int in = card->program == 0 ? open("/proc/self/cmdline", O_RDONLY | O_CLOEXEC) : -1;
     ssize_t n = in >= 0 ? read(in, line, sizeof line) : 0;
     if (in >= 0)
         close(in);
-    size_t kept = 0;
-    for (ssize_t i = 0; i < n; i++)
-        if (!isdigit((unsigned char)line[i]))
-            line[kept++] = line[i];
-    return maq_rec_hash(line, kept, 0);
+    return card->program != 0 ? card->program : maq_rec_program(line, n > 0 ? (uint64_t)n : 0);
 }
 
 static void start(void)
 {
     const struct vg_card *card = vg_card();
+    if (card->forks) /* no device survives a fork: what is to be forked has none */
+        syscall(SYS_exit_group, MAQ_UNFIT_STATUS);
     state = CLOSED;
     fd = card->trace[0] != '\0' ? open(card->trace, O_WRONLY | O_CREAT | O_CLOEXEC, 0666) : -1;
     if (fd < 0)
@@ -177,7 +174,7 @@ static void start(void)
                                 .world = card->world,
                                 .rank = card->rank,
                                 .per_node = card->per_node,
-                                .program = program()};
+                                .program = program(card)};
     memcpy(head.magic, MAQ_REC_MAGIC, sizeof head.magic);
     memcpy(buffer, &head, sizeof head);
     used = sizeof head;

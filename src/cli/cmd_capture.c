@@ -16,7 +16,8 @@ enum {
     OPT_JOBS,
     OPT_EXPLAIN,
     OPT_KEEP,
-    OPT_EVERY_PASS
+    OPT_EVERY_PASS,
+    OPT_NO_FORK_SERVER
 };
 
 static const struct cli_option options[] = {
@@ -34,6 +35,8 @@ static const struct cli_option options[] = {
     [OPT_KEEP] = {"--keep", CLI_FLAG, NULL, "leave the slices' traces and outputs in JOB.mqt.slices", NULL, NULL},
     [OPT_EVERY_PASS] = {"--every-pass", CLI_FLAG, NULL,
                         "run slices again that would be told what they were told before", NULL, NULL},
+    [OPT_NO_FORK_SERVER] = {"--no-fork-server", CLI_FLAG, NULL,
+                            "start the program anew for every slice, also one of Python that could be forked"},
 };
 _Static_assert(CLI_COUNT(options) <= CLI_OPTIONS_MAX, "a value per option");
 
@@ -62,6 +65,7 @@ static enum maq_status read_options(struct cli *cli, struct maq_launch_capture_o
     o->path = cli->values[OPT_WRITE];
     o->keep = cli->values[OPT_KEEP] != NULL;
     o->every_pass = cli->values[OPT_EVERY_PASS] != NULL;
+    o->no_fork_server = cli->values[OPT_NO_FORK_SERVER] != NULL;
     return status;
 }
 

@@ -25,6 +25,7 @@
 #include "capture/build.h"
 #include "capture/infer/infer.h"
 #include "launch/codes.h"
+#include "launch/fork_server/fork_server.h"
 #include "launch/private_folder.h"
 #include "launch/probes.h"
 #include "launch/result.h"
@@ -487,6 +488,7 @@ enum maq_status maq_launch_capture(struct maq_launch **out, const struct maq_lau
                                    struct maq_diag *diag)
 {
     struct capture c = {.opts = opts, .run = opts->run};
+    struct maq_fork_server forks = MAQ_FORK_SERVER_NONE;
     *out = NULL;
     c.run.rank = 0;
     c.run.all = false;
@@ -495,8 +497,11 @@ enum maq_status maq_launch_capture(struct maq_launch **out, const struct maq_lau
     maq_contributions_init(&c.slices.said);
     maq_arena_init(&c.seen, 0);
     enum maq_status status = maq_workspace_open(&c.room, &c.run, diag);
+    if (!opts->no_fork_server)
+        c.room.forks = &forks;
     if (status == MAQ_OK)
         status = capture(&c, diag);
+    maq_fork_server_close(&forks);
     maq_probes_close(&c.slices);
     maq_capture_free(c.job);
     maq_arena_fini(&c.seen);

@@ -12,6 +12,7 @@
 
 #include "base/check.h"
 #include "launch/codes.h"
+#include "launch/fork_server/fork_server.h"
 #include "launch/trace_summary.h"
 #include "launch/workspace.h"
 
@@ -24,6 +25,10 @@ static void on_report(void *user, short events)
     (void)events;
     maq_loop_remove(&live->room->loop, live->program.report);
     live->lost = !maq_child_finish(&live->program, &live->end);
+    if (live->lost && live->forked && live->late) { /* its server was ended, which had not come to it */
+        live->lost = false;
+        live->end = (struct maq_child_end){.status = SIGKILL};
+    }
     live->runs = false;
     live->ended_s = maq_workspace_age(live->room);
     live->room->ended_wall_s += live->ended_s - live->began_s;
@@ -37,6 +42,8 @@ enum maq_status maq_live_start(struct maq_live *live, struct maq_workspace *room
     const struct maq_launch_opts *o = room->opts;
     *live = (struct maq_live){
         .room = room, .opts = *opts, .program = {.life = -1, .report = -1}, .began_s = maq_workspace_age(room)};
+    if (room->forks)
+        MAQ_TRY(maq_fork_server_open(room->forks, room, diag));
     const char *ask = maq_arena_printf(&room->arena, "%s/a%u", room->folder, opts->rank),
                *path = maq_arena_printf(&room->arena, "%s/c%u", room->folder, opts->rank);
     if (!ask || !path)
@@ -56,7 +63,8 @@ enum maq_status maq_live_start(struct maq_live *live, struct maq_workspace *room
                                 .values = room->values,
                                 .nccl_memory = room->nccl_memory,
                                 .tcp = o->tcp,
-                                .real_clock = o->real_clock};
+                                .real_clock = o->real_clock,
+                                .line = room->forks && room->forks->runs ? o->arguments : NULL};
     MAQ_TRY(maq_run_card_write(&card, path, diag));
     char **environment = maq_environment(&card, path, opts->store ? opts->store->port : 0,
                                          room->device ? &room->libraries : NULL, &room->arena);
@@ -68,7 +76,10 @@ enum maq_status maq_live_start(struct maq_live *live, struct maq_workspace *room
                                      .environment = environment,
                                      .folder = room->folder,
                                      .output = opts->output};
-    enum maq_status status = maq_child_start(&live->program, &program, diag);
+    enum maq_status status = MAQ_OK;
+    live->forked = room->forks && maq_fork_server_child(room->forks, &live->program, &program);
+    if (!live->forked)
+        status = maq_child_start(&live->program, &program, diag);
     if (status == MAQ_OK && !maq_loop_add(&room->loop, live->program.report, POLLIN, on_report, live))
         status = MAQ_NO_MEMORY;
     live->runs = status == MAQ_OK;
@@ -79,7 +90,7 @@ enum maq_status maq_live_start(struct maq_live *live, struct maq_workspace *room
 
 void maq_live_end(struct maq_live *live)
 {
-    if (live->program.keeper > 0) {
+    if (live->program.report >= 0) {
         maq_loop_remove(&live->room->loop, live->program.report);
         maq_child_end(&live->program);
     }
@@ -120,6 +131,8 @@ static void hurry(struct maq_live *live, int number)
     } else if (age - live->told_s > GRACE_S) {
         live->told_s = age;
         maq_child_signal(&live->program, SIGKILL);
+        if (live->forked) /* whose program may not have come to where ranks are forked */
+            maq_fork_server_close(live->room->forks);
     }
 }
 

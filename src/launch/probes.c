@@ -16,6 +16,7 @@
 #include "base/check.h"
 #include "base/text.h"
 #include "launch/codes.h"
+#include "launch/fork_server/fork_server.h"
 #include "launch/input_record.h"
 #include "launch/private_folder.h"
 
@@ -260,6 +261,15 @@ static enum maq_status start(struct maq_probes *s, struct running *r, const char
     return maq_live_start(&r->live, s->room, &opts, diag);
 }
 
+/* The fork server ended: its program is none that can be forked. */
+static enum maq_status start_alone(struct maq_probes *s, struct running *r, const char *peers, struct maq_diag *diag)
+{
+    maq_fork_server_close(s->room->forks);
+    maq_live_end(&r->live);
+    maq_store_close(&r->store);
+    return start(s, r, peers, diag);
+}
+
 static enum maq_status finish(struct maq_probes *s, struct running *r, struct maq_diag *diag)
 {
     struct maq_launch_rank rank;
@@ -334,6 +344,10 @@ static enum maq_status advance(struct pass *p, struct maq_diag *diag)
     for (uint32_t i = 0; i < p->jobs; i++) {
         if (!p->slot[i] || p->slot[i]->live.runs)
             continue;
+        if (p->slot[i]->live.lost && p->slot[i]->live.forked && !p->slot[i]->live.late) {
+            MAQ_TRY(start_alone(p->slices, p->slot[i], p->peers, diag));
+            continue;
+        }
         MAQ_TRY(finish(p->slices, p->slot[i], diag));
         end(&p->slot[i]);
         p->done++;

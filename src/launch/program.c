@@ -26,6 +26,7 @@
 #include "launch/private_folder.h"
 
 #define PAUSE_MS 10 /* between attempts to kill what is left */
+#define KEPT 100    /* the keeper's first descriptor of its own */
 
 /* ---- the program's own process ---- */
 
@@ -48,7 +49,7 @@ static bool redirect(const char *output)
     return fine;
 }
 
-_Noreturn static void become(const struct maq_child_opts *o, int tell)
+_Noreturn static void become(const struct maq_child_opts *o, int held, int tell)
 {
     struct sigaction standard = {.sa_handler = SIG_DFL};
     sigset_t none;
@@ -58,6 +59,8 @@ _Noreturn static void become(const struct maq_child_opts *o, int tell)
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
     look_away_from_terminal();
+    if (held > 0 && dup2(held, MAQ_CHILD_SOCKET) < 0)
+        _exit(127);
     if (!o->output || redirect(o->output))
         execve(o->path, o->arguments, o->environment);
     int error = errno;
@@ -69,7 +72,7 @@ _Noreturn static void become(const struct maq_child_opts *o, int tell)
 
 struct keeper {
     const struct maq_child_opts *opts;
-    int life, report, children; /* children: readable when one ended */
+    int life, report, socket, children; /* socket: the program's, 0 = none; children: readable when one ended */
     pid_t program;
     bool orphaned, ended; /* maquette is gone; the program is */
     struct maq_child_end end;
@@ -155,7 +158,9 @@ static int launch(struct keeper *k)
         return errno;
     k->program = fork();
     if (k->program == 0)
-        become(k->opts, tell[1]);
+        become(k->opts, k->socket, tell[1]);
+    if (k->socket > 0)
+        close(k->socket);
     error = k->program < 0 ? errno : 0;
     close(tell[1]);
     if (k->program > 0) {
@@ -167,22 +172,25 @@ static int launch(struct keeper *k)
     return error;
 }
 
-/* Only the two ends stay open: sockets and other programs' pipes are not the keeper's to hold. */
+/* Only our own ends stay open, as the three descriptors from KEPT on: sockets and other programs' pipes are not the keeper's to hold. */
 static void keep_ends(struct keeper *k)
 {
-    int life = fcntl(k->life, F_DUPFD_CLOEXEC, 100), report = fcntl(k->report, F_DUPFD_CLOEXEC, 100);
-    int low = life < report ? life : report, high = life < report ? report : life;
-    close_range(3, (unsigned)low - 1, 0);
-    if (high > low + 1)
-        close_range((unsigned)low + 1, (unsigned)high - 1, 0);
-    close_range((unsigned)high + 1, ~0u, 0);
-    k->life = life;
-    k->report = report;
+    int from[] = {k->life, k->report, k->socket}, high[MAQ_COUNT(from)];
+    for (size_t i = 0; i < MAQ_COUNT(from); i++) /* above all that dup2() writes to */
+        high[i] = from[i] > 0 ? fcntl(from[i], F_DUPFD_CLOEXEC, KEPT + (int)MAQ_COUNT(from)) : -1;
+    for (size_t i = 0; i < MAQ_COUNT(from); i++)
+        if (high[i] >= 0)
+            dup3(high[i], KEPT + (int)i, O_CLOEXEC);
+    close_range(3, KEPT - 1, 0);
+    close_range(KEPT + (unsigned)MAQ_COUNT(from), ~0u, 0);
+    k->life = KEPT;
+    k->report = KEPT + 1;
+    k->socket = k->socket > 0 ? KEPT + 2 : 0;
 }
 
 _Noreturn static void run_keeper(const struct maq_child_opts *opts, int life, int report)
 {
-    struct keeper k = {.opts = opts, .life = life, .report = report};
+    struct keeper k = {.opts = opts, .life = life, .report = report, .socket = opts->socket};
     sigset_t all, child;
     setpgid(0, 0); /* a Ctrl-C in the terminal is maquette's to handle */
     sigfillset(&all);
@@ -276,7 +284,7 @@ bool maq_child_finish(struct maq_child *p, struct maq_child_end *end)
     if (p->life >= 0)
         close(p->life);
     close(p->report);
-    while (waitpid(p->keeper, NULL, 0) < 0 && errno == EINTR)
+    while (p->keeper > 0 && waitpid(p->keeper, NULL, 0) < 0 && errno == EINTR)
         continue;
     *p = (struct maq_child){.life = -1, .report = -1};
     return n == (ssize_t)sizeof *end;
@@ -285,7 +293,7 @@ bool maq_child_finish(struct maq_child *p, struct maq_child_end *end)
 void maq_child_end(struct maq_child *p)
 {
     struct maq_child_end end;
-    if (p->keeper == 0)
+    if (p->report < 0)
         return;
     maq_child_signal(p, SIGKILL);
     (void)maq_child_finish(p, &end);

@@ -14,12 +14,15 @@
 
 #include "base/arena.h"
 
+#define MAQ_CHILD_SOCKET 3 /* the program's descriptor of maq_child_opts.socket */
+
 struct maq_child_opts {
     const char *path;       /* as maq_child_find() gives it */
     char *const *arguments; /* NULL-terminated */
     char *const *environment;
     const char *folder; /* removed by the keeper should maquette die first; NULL = none */
     const char *output; /* file for standard output and error; NULL = maquette's own */
+    int socket;         /* a socket for the program, as MAQ_CHILD_SOCKET; 0 = none */
 };
 
 /* The report of the keeper. */
@@ -31,9 +34,9 @@ struct maq_child_end {
 };
 
 struct maq_child {
-    pid_t keeper; /* 0: none */
+    pid_t keeper; /* 0: it is no child of this process (fork_server.h) */
     int life;     /* we write signals to it; closing it ends the program */
-    int report;   /* the keeper writes a maq_child_end to it */
+    int report;   /* the keeper writes a maq_child_end to it; -1: there is no program */
 };
 
 /* The file that a command's name stands for, by PATH; in `arena`. MAQ_BAD_INPUT when there is none. */

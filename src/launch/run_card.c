@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <math.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,6 +20,7 @@
 #include "launch/codes.h"
 #include "launch/private_folder.h"
 #include "shim/link.h"
+#include "shim/record.h"
 
 extern char **environ;
 
@@ -68,6 +70,18 @@ static void put_path(struct maq_buf *b, const char *key, const char *value)
         maq_buf_addf(b, "%s %s\n", key, value);
 }
 
+/* Of a command line, as the device makes it of its process's (maq_rec_program()). */
+static uint64_t program_of(const char *const *line)
+{
+    struct maq_buf b;
+    maq_buf_init(&b, 1 << 16);
+    for (const char *const *word = line; *word; word++)
+        maq_buf_add(&b, *word, strlen(*word) + 1);
+    uint64_t h = maq_rec_program(b.ptr, b.len);
+    maq_buf_fini(&b);
+    return h;
+}
+
 enum maq_status maq_run_card_write(const struct maq_run_card *card, const char *path, struct maq_diag *diag)
 {
     const struct maq_device *d = card->device;
@@ -91,6 +105,9 @@ enum maq_status maq_run_card_write(const struct maq_run_card *card, const char *
     put_path(&b, "waits", card->waits);
     put_path(&b, "given", card->given);
     put_path(&b, "stops", card->stops ? "1" : NULL);
+    put_path(&b, "forks", card->forks ? "1" : NULL);
+    if (card->line)
+        maq_buf_addf(&b, "program %llu\n", (unsigned long long)program_of(card->line));
     put_path(&b, "nccl_memory", card->nccl_memory);
     put_path(&b, "tcp", card->tcp);
     put_path(&b, "values", card->values ? card->values : "zero");
@@ -216,46 +233,75 @@ static void prepend(struct environment *e, const char *name, const char *value)
     set(e, name, "%s%s%s", value, has && has[0] ? ":" : "", has ? has : "");
 }
 
+/* What ranks are told in numbers, one after another as in rank_variables. */
+struct rank_numbers {
+    uint32_t rank, world, local, here, node, nodes, per_node, port, zero;
+};
+#define OF(member) offsetof(struct rank_numbers, member)
+static const struct {
+    const char *name;
+    size_t of;
+    bool own; /* ranks differ in it */
+} rank_variables[] = {
+    {"RANK", OF(rank), true},
+    {"WORLD_SIZE", OF(world), false},
+    {"LOCAL_RANK", OF(local), true},
+    {"LOCAL_WORLD_SIZE", OF(here), true},
+    {"GROUP_RANK", OF(node), true},
+    {"GROUP_WORLD_SIZE", OF(nodes), false},
+    {"MASTER_PORT", OF(port), true},
+    {"TORCHELASTIC_RESTART_COUNT", OF(zero), false},
+    {"TORCHELASTIC_MAX_RESTARTS", OF(zero), false},
+    {"OMPI_COMM_WORLD_RANK", OF(rank), true},
+    {"OMPI_COMM_WORLD_SIZE", OF(world), false},
+    {"OMPI_COMM_WORLD_LOCAL_RANK", OF(local), true},
+    {"OMPI_COMM_WORLD_LOCAL_SIZE", OF(here), true},
+    {"OMPI_COMM_WORLD_NODE_RANK", OF(local), true},
+    {"OMPI_UNIVERSE_SIZE", OF(world), false},
+    {"PMI_RANK", OF(rank), true},
+    {"PMI_SIZE", OF(world), false},
+    {"SLURM_PROCID", OF(rank), true},
+    {"SLURM_NTASKS", OF(world), false},
+    {"SLURM_NPROCS", OF(world), false},
+    {"SLURM_LOCALID", OF(local), true},
+    {"SLURM_NODEID", OF(node), true},
+    {"SLURM_NNODES", OF(nodes), false},
+    {"SLURM_JOB_NUM_NODES", OF(nodes), false},
+    {"SLURM_NTASKS_PER_NODE", OF(per_node), false},
+};
+
 static void set_ranks(struct environment *e, const struct maq_run_card *c, uint16_t port)
 {
-    uint32_t local = c->rank % c->per_node, node = c->rank / c->per_node;
-    uint32_t nodes = (c->world + c->per_node - 1) / c->per_node;
-    uint32_t here = node == nodes - 1 ? c->world - node * c->per_node : c->per_node;
-    const struct {
-        const char *name;
+    uint32_t node = c->rank / c->per_node, nodes = (c->world + c->per_node - 1) / c->per_node;
+    struct rank_numbers numbers = {.rank = c->rank,
+                                   .world = c->world,
+                                   .local = c->rank % c->per_node,
+                                   .here = node == nodes - 1 ? c->world - node * c->per_node : c->per_node,
+                                   .node = node,
+                                   .nodes = nodes,
+                                   .per_node = c->per_node,
+                                   .port = port};
+    for (size_t i = 0; i < MAQ_COUNT(rank_variables); i++) {
         uint32_t value;
-    } numbers[] = {
-        {"RANK", c->rank},
-        {"WORLD_SIZE", c->world},
-        {"LOCAL_RANK", local},
-        {"LOCAL_WORLD_SIZE", here},
-        {"GROUP_RANK", node},
-        {"GROUP_WORLD_SIZE", nodes},
-        {"MASTER_PORT", port},
-        {"TORCHELASTIC_RESTART_COUNT", 0},
-        {"TORCHELASTIC_MAX_RESTARTS", 0},
-        {"OMPI_COMM_WORLD_RANK", c->rank},
-        {"OMPI_COMM_WORLD_SIZE", c->world},
-        {"OMPI_COMM_WORLD_LOCAL_RANK", local},
-        {"OMPI_COMM_WORLD_LOCAL_SIZE", here},
-        {"OMPI_COMM_WORLD_NODE_RANK", local},
-        {"OMPI_UNIVERSE_SIZE", c->world},
-        {"PMI_RANK", c->rank},
-        {"PMI_SIZE", c->world},
-        {"SLURM_PROCID", c->rank},
-        {"SLURM_NTASKS", c->world},
-        {"SLURM_NPROCS", c->world},
-        {"SLURM_LOCALID", local},
-        {"SLURM_NODEID", node},
-        {"SLURM_NNODES", nodes},
-        {"SLURM_JOB_NUM_NODES", nodes},
-        {"SLURM_NTASKS_PER_NODE", c->per_node},
-    };
-    for (size_t i = 0; i < MAQ_COUNT(numbers); i++)
-        set(e, numbers[i].name, "%u", numbers[i].value);
+        memcpy(&value, (const char *)&numbers + rank_variables[i].of, sizeof value);
+        set(e, rank_variables[i].name, "%u", value);
+    }
     set(e, "MASTER_ADDR", "127.0.0.1");
     set(e, "TORCHELASTIC_USE_AGENT_STORE", "True");
     set(e, "TORCHELASTIC_RUN_ID", "maquette");
+}
+
+const char *maq_environment_own(struct maq_arena *arena)
+{
+    struct maq_buf b;
+    maq_buf_init(&b, 4096);
+    maq_buf_adds(&b, MAQ_RUN_CARD);
+    for (size_t i = 0; i < MAQ_COUNT(rank_variables); i++)
+        if (rank_variables[i].own)
+            maq_buf_addf(&b, ",%s", rank_variables[i].name);
+    const char *names = b.failed ? NULL : maq_arena_strdup(arena, maq_str_of(b.ptr));
+    maq_buf_fini(&b);
+    return names;
 }
 
 char **maq_environment(const struct maq_run_card *card, const char *card_path, uint16_t port,

@@ -28,6 +28,8 @@ struct maq_run_card {
     double memory_bytes; /* 0 = the device's */
     const char *trace, *ask, *peers, *meet, *values, *waits, *given, *tcp, *nccl_memory;
     bool real_clock, stops;
+    bool forks;              /* it is a fork server's */
+    const char *const *line; /* the program's command line, where the process has another one; NULL-terminated */
 };
 
 /* Writes the card. */
@@ -45,6 +47,9 @@ enum maq_status maq_libraries_link_nccl(struct maq_libraries *out, const char *f
                                         struct maq_arena *arena, struct maq_diag *diag);
 enum maq_status maq_libraries_link(struct maq_libraries *out, const char *folder, const char *shim, const char *clock,
                                    uint32_t generation, struct maq_arena *arena, struct maq_diag *diag);
+
+/* The variables in which ranks differ, with commas between. */
+const char *maq_environment_own(struct maq_arena *arena);
 
 /* NULL-terminated, in `arena`; NULL when out of memory. libraries may be NULL: the program gets its own. */
 char **maq_environment(const struct maq_run_card *card, const char *card_path, uint16_t port,

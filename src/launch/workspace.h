@@ -32,6 +32,7 @@ struct maq_workspace {
     uint64_t identity;
     bool device; /* the zero-GPU device stands in for CUDA's libraries */
     struct maq_libraries libraries;
+    struct maq_fork_server *forks; /* what ranks are forked from, where that can be; NULL = each starts by itself */
     struct maq_loop loop;
     struct maq_price_server asks;
     double began_s;
@@ -67,7 +68,8 @@ struct maq_live {
     struct maq_child program;
     struct maq_child_end end;
     double began_s, ended_s;
-    bool runs, lost; /* lost: its keeper was killed */
+    bool runs, lost; /* lost: its keeper was killed, or the fork server ended */
+    bool forked;     /* by the fork server */
     bool late;       /* it did not end in time */
     double told_s;   /* time at which it was asked to end; 0 = never */
 };
