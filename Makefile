@@ -77,25 +77,25 @@ format:
 	@clang-format-14 -i $(SOURCES)
 
 # For the lines of a sanitizer's report; a sixth of the time that such a build takes.
-LINES ?= -gline-tables-only
+REPORT_LINES ?= -gline-tables-only
 
 # Every test holds the instrumented library: the linker is lld, which takes half the time over it.
 build-asan: deps-all
 	@CC=clang CC_LD=lld tools/build.sh build-asan $(JOBS) -Dwerror=true -Db_sanitize=address,undefined -Db_lundef=false -Dbuildtype=custom \
-	    -Doptimization=1 -Ddebug=false -Dc_args=$(LINES)
+	    -Doptimization=1 -Ddebug=false -Dc_args=$(REPORT_LINES)
 
 asan: build-asan
 	@tools/test.sh build-asan
 
 tsan: deps-all
 	@CONFIGURE_ONLY=1 CC=clang CC_LD=lld tools/build.sh build-tsan $(JOBS) -Db_sanitize=thread -Db_lundef=false -Dbuildtype=custom \
-	    -Doptimization=1 -Ddebug=false -Dc_args=$(LINES)
+	    -Doptimization=1 -Ddebug=false -Dc_args=$(REPORT_LINES)
 	@tools/test.sh build-tsan --suite threads
 
 # Every fuzz target for FUZZ_S seconds; new inputs stay in build-fuzz/corpus, a crash is left where the message says.
 fuzz: deps-all
 	@CC=clang CC_LD=lld tools/build.sh build-fuzz $(JOBS) -Dfuzz=true -Db_sanitize=address,undefined -Db_lundef=false \
-	    -Dbuildtype=custom -Doptimization=1 -Ddebug=false -Dc_args=$(LINES)
+	    -Dbuildtype=custom -Doptimization=1 -Ddebug=false -Dc_args=$(REPORT_LINES)
 	@set -e; for target in $$(find build-fuzz/tests -maxdepth 1 -type f -name 'fuzz_*' -perm -u+x | sort); do \
 	    name=$${target##*/fuzz_}; mkdir -p build-fuzz/corpus/$$name tests/fuzz/corpus/$$name; \
 	    echo "fuzzing $$name for $(FUZZ_S) s"; \

@@ -36,7 +36,8 @@ static const struct cli_option options[] = {
     [OPT_EVERY_PASS] = {"--every-pass", CLI_FLAG, NULL,
                         "run slices again that would be told what they were told before", NULL, NULL},
     [OPT_NO_FORK_SERVER] = {"--no-fork-server", CLI_FLAG, NULL,
-                            "start the program anew for every slice, also one of Python that could be forked"},
+                            "start the program anew for every slice, also one of Python that could be forked", NULL,
+                            NULL},
 };
 _Static_assert(CLI_COUNT(options) <= CLI_OPTIONS_MAX, "a value per option");
 
