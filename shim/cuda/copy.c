@@ -10,10 +10,12 @@
  * pinned, which the runtime stages.
  *
  * Bytes. Where both sides are the host's to see, bytes are really copied. What the host reads back of memory that only
- * it has written is what it wrote; anything else comes from the oracle, or is zero, and the READ record says so.
+ * it has written is what it wrote; anything else comes from the oracle, is what a rule left there, or is zero, and the READ record says so.
  */
 #include "shim/cuda/cuda.h"
+#include "shim/cuda/invented.h"
 #include "shim/cuda/oracle.h"
+#include "shim/cuda/rule.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -99,7 +101,12 @@ static void read_back(void *to, const void *from, uint64_t bytes, const struct s
         vg_taint_read(from, bytes);
         memmove(to, from, bytes);
     } else if (!vg_oracle(to, bytes, side->a.id, offset)) {
-        memset(to, 0, bytes);
+        if (vg_rule_wrote(from, bytes)) {
+            memmove(to, from, bytes);
+        } else {
+            memset(to, 0, bytes);
+            vg_invented_read(from, bytes, vg_last_kernel());
+        }
     }
     bool kept = bytes <= READ_PAYLOAD_MOST;
     vg_record((struct maq_rec){.kind = MAQ_REC_READ,

@@ -19,6 +19,8 @@
  * Kernels whose parameters are not known (PTX, a compression that cannot be undone) have bytes = 0.
  */
 #include "shim/cuda/cuda.h"
+#include "shim/cuda/invented.h"
+#include "shim/cuda/rule.h"
 
 #include <string.h>
 
@@ -39,6 +41,7 @@ struct reach {
     uint64_t per_pointer, bytes;
     bool has_structures; /* of which not every word is the kernel's */
     bool is_computed;    /* what it writes is known: fold.c */
+    const char *kernel;
 };
 
 /* A word of the arguments that may be a pointer; `counts`: one that the kernel surely has. */
@@ -50,6 +53,8 @@ static void follow(struct reach *r, uint64_t word, bool counts)
         return;
     if (!r->is_computed)
         vg_mem_written(p, r->per_pointer); /* what lies behind in the same allocation is often another tensor */
+    if (vg_invented_looks)
+        vg_invented_written(word, r->per_pointer, r->kernel);
     for (unsigned i = 0; i < r->n; i++)
         if (r->seen[i] == word)
             return;
@@ -82,7 +87,7 @@ struct maq_rec vg_launch_record(const struct vg_launch *l)
 {
     const struct vg_kernel *kernel = l->kernel;
     uint64_t threads = (uint64_t)l->grid.x * l->grid.y * l->grid.z * l->block.x * l->block.y * l->block.z;
-    struct reach r = {.n = 0, .per_pointer = threads * BYTES_PER_THREAD};
+    struct reach r = {.n = 0, .per_pointer = threads * BYTES_PER_THREAD, .kernel = kernel->name};
     if (kernel->image != NULL && !kernel->image->read)
         vg_kernel_prepare(kernel);
     struct vg_fold fold;
@@ -99,6 +104,8 @@ struct maq_rec vg_launch_record(const struct vg_launch *l)
         vg_mem_written_anywhere();
     if (r.is_computed)
         vg_fold_end(&fold);
+    if (!l->later)
+        vg_rules_apply(l);
     if (r.has_structures && r.bytes < 2 * r.per_pointer)
         r.bytes = 2 * r.per_pointer;
     struct maq_rec_op op = {.kind = MAQ_REC_KERNEL,

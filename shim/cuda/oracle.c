@@ -4,6 +4,7 @@
  *
  *     ALLOCATION OFFSET N TYPE VALUE...
  *     after NAME BYTES TYPE VALUE...
+ *     kernel NAME COUNT TYPE PLACE = VALUE        (rule.h)
  *
  * ALLOCATION and OFFSET name device memory as the trace does, N is the number of the read there, from 0. The second form is
  * for programs whose allocator puts things where it likes: a read of BYTES after the launch of a kernel whose name has NAME in
@@ -15,11 +16,13 @@
  */
 #include "shim/cuda/oracle.h"
 #include "shim/cuda/cuda.h"
+#include "shim/cuda/rule.h"
 #include "shim/grow.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { VALUE_BYTES = 4096, ANY = -1 };
 struct line {
@@ -139,7 +142,19 @@ static void take(char *text)
         free(line.value);
 }
 
-static void load(void)
+/* A rule that makes no sense is said: whoever wrote it waits for what it does. */
+static void take_rule(const char *text, const char *path, unsigned number)
+{
+    const char *why;
+    char line[768];
+    if (vg_rule_take(text, &why))
+        return;
+    int n = snprintf(line, sizeof line, "maquette: %.256s:%u: this rule is passed over: %s\n", path, number, why);
+    if (n > 0 && write(STDERR_FILENO, line, (size_t)n < sizeof line ? (size_t)n : sizeof line - 1) < 0)
+        return; /* where standard error is closed, nobody is to be told */
+}
+
+void vg_values_load(void)
 {
     static bool loaded;
     if (loaded)
@@ -148,8 +163,14 @@ static void load(void)
     const char *path = vg_card()->values;
     FILE *f = path[0] != '\0' && strcmp(path, "zero") != 0 ? fopen(path, "re") : NULL;
     static char text[65536];
-    while (f != NULL && fgets(text, sizeof text, f) != NULL)
-        take(text);
+    const char *why;
+    for (unsigned i = 0; vg_rules_known[i] != NULL; i++)
+        vg_rule_take(vg_rules_known[i], &why);
+    for (unsigned at = 1; f != NULL && fgets(text, sizeof text, f) != NULL; at++)
+        if (strncmp(text, "kernel ", 7) == 0)
+            take_rule(text, path, at);
+        else
+            take(text);
     if (f != NULL)
         fclose(f);
 }
@@ -188,7 +209,7 @@ static void fill(char *to, uint64_t bytes, const struct line *l)
 
 bool vg_oracle(void *to, uint64_t bytes, uint32_t allocation, uint64_t offset)
 {
-    load();
+    vg_values_load();
     if (n_lines == 0)
         return false;
     int64_t nth = (int64_t)count(allocation, offset);
