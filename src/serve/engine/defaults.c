@@ -10,6 +10,8 @@
  *     70 GiB and more, no A100 16,384        8,192               1,024
  *     others                    8,192        2,048                 256
  *
+ * and 0.92 of the memory (config/cache.py); 0.9 before graphs were taken off, which its log dates to 0.21.0.
+ *
  * SGLang (0.5.23: arg_groups/memory_hook.py, arg_groups/cuda_graph_hook.py, arg_groups/fields/schedule.py): 2,048 requests at most, prefill batches of
  * 16,384 tokens at most, 512 tokens reserved for each request of a server that decodes alone, and by the memory of the GPU
  *
@@ -154,7 +156,7 @@ void maq_serve_complete(struct maq_serve_options *o, const struct maq_serve_opti
     if (o->engine == MAQ_ENGINE_TRTLLM && o->gpu_memory_utilization <= 0 && o->free_memory_share <= 0)
         o->free_memory_share = 0.9;
     if (o->gpu_memory_utilization <= 0)
-        o->gpu_memory_utilization = 0.9;
+        o->gpu_memory_utilization = o->engine == MAQ_ENGINE_VLLM && maq_engine_release(o->version) >= 21 ? 0.92 : 0.9;
     if (o->max_model_len == 0)
         o->max_model_len = job->model.max_seq > 0 ? job->model.max_seq : 8192;
     if (o->engine == MAQ_ENGINE_TRTLLM && !o->chunked_prefill)

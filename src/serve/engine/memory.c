@@ -5,7 +5,8 @@
  *   weights       each module's share of its parameters, in the type that the weights have (head, router and norms in 16 bits)
  *   activations   of the largest iteration, max_num_batched_tokens tokens, of which max_num_seqs are sampled from: the residual stream and
  *                 a copy, what the widest module of a layer reads and writes, or logits in 16 and in 32 bits
- *   context       driver and libraries
+ *   sampler       vLLM: what is kept for each request that is sampled from, with one count for each token of the vocabulary
+ *   context       driver and libraries. vLLM looks at what is free when they are there already: its share of the GPU is without them
  *   what drafts   its weights beside those of the last stage (what it shares with the model counts once), its keys and values in every block:
  *                 as a group of layers where it keeps what another kind does, else as bytes of each token
  *   KV cache      gpu_memory_utilization of the device less all this, in blocks
@@ -100,6 +101,23 @@ static double activations(const struct maq_deployment *d)
     rows = rows < tokens ? rows : tokens;
     double layer = tokens * most, logits = rows * (double)d->job->model.vocab * (2.0 + 4.0);
     return tokens * (double)d->job->model.hidden * 2 * 2 + (layer > logits ? layer : logits);
+}
+
+/*
+ * What vLLM's sampler keeps, on the last stage alone (vllm 0.33.0, v1/worker/gpu): for each request how often it has sampled each token, and a
+ * bit for each token of its prompt (sample/penalties.py); a bit for each token that a grammar lets through (structured_outputs.py);
+ * three lists of 1,024 words (sample/logit_bias.py) and one of as many words that are forbidden (sample/bad_words.py). And logits in 32 bits for each
+ * multiprocessor, which the kernel for top-k and top-p sorts in; they are that many rows where there are as many requests (sample/ops/topk_topp_triton.py).
+ * The first model runner, of releases before 0.33 by default, keeps none of it before somebody asks for a penalty.
+ */
+static double sampler(const struct maq_deployment *d)
+{
+    enum { LISTS = 4, LIST_WORDS = 1024 };
+    const struct maq_serve_options *o = &d->options;
+    if (o->engine != MAQ_ENGINE_VLLM || maq_engine_release(o->version) < 33)
+        return 0;
+    double rows = o->max_num_seqs, vocab = (double)d->job->model.vocab, sms = d->device->sms;
+    return rows * (vocab * (4 + 2.0 / 8) + LISTS * LIST_WORDS * 4) + (rows < sms ? rows : sms) * vocab * 4;
 }
 
 /* ---- the cache ---- */
@@ -284,12 +302,15 @@ void maq_deployment_memory(struct maq_deployment *d)
     d->block_bytes += drafter_kv * d->options.block_size / d->n_groups;
     d->capacity_bytes = d->device->mem_bytes;
     d->memory[MAQ_SERVE_MEM_WEIGHTS] = weights;
-    d->memory[MAQ_SERVE_MEM_ACTIVATIONS] = activations(d);
+    d->memory[MAQ_SERVE_MEM_ACTIVATIONS] = activations(d) + sampler(d);
     d->memory[MAQ_SERVE_MEM_CONTEXT] = CONTEXT_BYTES;
     double states = fullest.n > 0 ? fullest.states * d->options.max_num_seqs : 0,
            held = weights + d->memory[MAQ_SERVE_MEM_ACTIVATIONS] + CONTEXT_BYTES + states;
     set_utilization(d, held);
-    double left = d->capacity_bytes * d->options.gpu_memory_utilization - held;
+    bool of_all = d->options.static_memory_share > 0 || d->options.free_memory_share > 0;
+    double beside = d->options.engine == MAQ_ENGINE_VLLM && !of_all ? CONTEXT_BYTES : 0,
+           share = d->capacity_bytes * d->options.gpu_memory_utilization + beside,
+           left = (share < d->capacity_bytes ? share : d->capacity_bytes) - held;
     d->blocks = d->options.blocks > 0                         ? d->options.blocks
                 : left > d->block_bytes && d->block_bytes > 0 ? (int64_t)(left / d->block_bytes)
                                                               : 0;
