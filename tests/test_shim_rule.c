@@ -110,12 +110,12 @@ static void test_expressions(void **state)
     (void)state;
 }
 
-/* What has no value leaves what is there: nothing that a rule said, so zeros. */
+/* What has no value leaves what is there: what the last expression above left in the same place. */
 static void test_no_value(void **state)
 {
     static const char *const cases[] = {"1 / 0", "1 % (a3 - 40)", "a1.i32[-1]", "a1.i32[1000000]", "a9", "a3.i32[0]"};
     for (unsigned c = 0; c < sizeof cases / sizeof *cases; c++)
-        assert_int_equal(worth(cases[c]), 16); /* of the case before, in the same place */
+        assert_int_equal(worth(cases[c]), 16);
     (void)state;
 }
 
