@@ -476,7 +476,7 @@ static void test_bytes_per_token(void **state)
 }
 
 /*
- * Blocks that vLLM 0.33.0 itself came to, the stock wheel on the zero-GPU device (`tools/vllm-truth/emulated.py`, docs/validate-serve.md): within
+ * Blocks that vLLM 0.33.0 itself came to, the stock wheel on the zero-GPU device (docs/validate-serve.md): within
  * 1 %. The second is a Llama of 8.03 B parameters cut over two GPUs, the first the same on one.
  */
 static void test_blocks_of_vllm(void **state)
