@@ -7,6 +7,7 @@
  * has all that its next token looks at and nothing that it no longer needs, and a prefix that was found is the longest one that brute
  * force finds among the keys of the pool.
  */
+#include "serve/kv/radix_tree.h"
 #include "serve_blocks.h"
 
 #include <stdio.h>
@@ -177,7 +178,7 @@ static void test_contents(void **state)
 {
     (void)state;
     static const uint64_t names[] = {5, 6, 7}, others[] = {5, 9, 7};
-    const struct maq_content a = {names, 3, 16, 1}, b = {names, 3, 16, 2}, c = {others, 3, 16, 1};
+    const struct maq_content a = {names, 3, 16, 1, 0}, b = {names, 3, 16, 2, 0}, c = {others, 3, 16, 1, 0};
     uint64_t first = maq_content_hash(&a, 0, 0, 16), second = maq_content_hash(&a, first, 16, 16);
     assert_true(first == maq_content_hash(&b, 0, 0, 16) && first == maq_content_hash(&c, 0, 0, 16));
     assert_true(second == maq_content_hash(&b, first, 16, 16));
@@ -192,8 +193,17 @@ static void test_contents(void **state)
     assert_true(maq_content_hash(&a, second, 48, 16) != maq_content_hash(&b, second, 48, 16));
     assert_true(maq_content_hash(&a, 0, 0, 64) != maq_content_hash(&b, 0, 0, 64));
     assert_true(maq_content_hash(&a, 0, 0, 64) == maq_content_hash(&a, 0, 0, 64));
-    const struct maq_content none = {NULL, 0, 0, 3};
+    const struct maq_content none = {NULL, 0, 0, 3, 0};
     assert_true(maq_content_hash(&none, 0, 0, 16) != 0);
+    /* with an adapter: equal to those with the same one, and to nobody else, from the first block on */
+    const struct maq_content with = {names, 3, 16, 2, 4}, same = {names, 3, 16, 7, 4}, other = {names, 3, 16, 7, 5};
+    uint64_t adapted = maq_content_hash(&with, 0, 0, 16);
+    assert_true(adapted == maq_content_hash(&same, 0, 0, 16) && adapted != first);
+    assert_true(adapted != maq_content_hash(&other, 0, 0, 16));
+    assert_true(maq_content_hash(&with, adapted, 16, 16) == maq_content_hash(&same, adapted, 16, 16));
+    assert_true(maq_content_hash(&with, adapted, 16, 16) != second);
+    assert_int_equal(maq_content_common(&with, &same, 48), 48);
+    assert_int_equal(maq_content_common(&with, &other, 48), 0);
 }
 
 /* ---- what groups let go, and hold at most ---- */
@@ -360,7 +370,7 @@ static void begin(struct case_of_kv *k, struct rider *r)
     r->computed = 0;
     r->there = true;
     r->runs = false;
-    const struct maq_content content = {r->names, n, unit, ++k->own};
+    const struct maq_content content = {r->names, n, unit, ++k->own, 0};
     assert_true(maq_kv_request_begin(&k->cache, &r->kv, &content));
     r->kv.comes_back |= k->all_come_back;
 }
@@ -480,7 +490,7 @@ static const uint64_t eight[] = {1, 2, 3, 4, 5, 6, 7, 8};
 /* A request of 8 named blocks of 4 tokens and some of its own is computed whole. */
 static void compute(struct maq_kv_cache *c, struct maq_kv_request *r, uint64_t own, int64_t tokens)
 {
-    const struct maq_content content = {eight, 8, 4, own};
+    const struct maq_content content = {eight, 8, 4, own, 0};
     assert_true(maq_kv_request_begin(c, r, &content));
     const struct maq_kv_need need = {.tokens = tokens, .added = tokens};
     assert_true(maq_kv_allocate(c, r, &need));
@@ -498,7 +508,7 @@ static void test_prefix_by_hand(void **state)
     for (size_t i = 0; i < MAQ_COUNT(cases); i++) {
         struct maq_kv_cache c = small_cache(&full, 1, 100, cases[i].drops_last);
         struct maq_kv_request a = {0}, b = {0};
-        const struct maq_content content = {eight, 8, 4, 2};
+        const struct maq_content content = {eight, 8, 4, 2, 0};
         compute(&c, &a, 1, 50);
         assert_true(maq_kv_request_begin(&c, &b, &content));
         assert_int_equal(maq_kv_find(&c, &b, cases[i].tokens, cases[i].tokens - 1), cases[i].found);
@@ -519,7 +529,7 @@ static void test_ends_go_first(void **state)
     struct maq_kv_request a = {0}, b = {0}, d = {0};
     compute(&c, &a, 1, 33); /* 9 of them, 8 with a key */
     maq_kv_release(&c, &a);
-    const struct maq_content other = {NULL, 0, 0, 2}, same = {eight, 8, 4, 3};
+    const struct maq_content other = {NULL, 0, 0, 2, 0}, same = {eight, 8, 4, 3, 0};
     assert_true(maq_kv_request_begin(&c, &b, &other) && maq_kv_request_begin(&c, &d, &same));
     const struct maq_kv_need need = {.tokens = 10, .added = 10}; /* 3 blocks: the one without a key, 8 and 7 */
     assert_true(maq_kv_allocate(&c, &b, &need));
@@ -537,7 +547,7 @@ static void test_window_beside_full(void **state)
     const struct maq_kv_group groups[] = {{MAQ_KV_FULL, 4, 0, 0}, {MAQ_KV_WINDOW, 4, 8, 0}};
     struct maq_kv_cache c = small_cache(groups, 2, 40, false);
     struct maq_kv_request a = {0}, b = {0};
-    const struct maq_content same = {eight, 8, 4, 2};
+    const struct maq_content same = {eight, 8, 4, 2, 0};
     compute(&c, &a, 1, 33);
     assert_int_equal(c.pool.n_free, 39 - 9 - 9); /* all at once, so that none has left the window yet */
     const struct maq_kv_need next = {.tokens = 34, .computed = 33, .added = 1};
@@ -571,7 +581,7 @@ static void test_blocks_of_two_sizes(void **state)
     } cases[] = {{40, 32}, {33, 32}, {32, 24}, {25, 24}, {24, 16}, {9, 8}, {8, 0}};
     struct maq_kv_cache c = small_cache(groups, 2, 40, false);
     struct maq_kv_request a = {0}, b = {0};
-    const struct maq_content same = {eight, 8, 4, 2};
+    const struct maq_content same = {eight, 8, 4, 2, 0};
     assert_true(c.step == 8 && c.hash_block == 4);
     compute(&c, &a, 1, 33);
     for (uint32_t i = 0; i < 8; i++)
@@ -609,7 +619,7 @@ static void test_admission(void **state)
 {
     (void)state;
     const struct maq_kv_group groups[] = {{MAQ_KV_FULL, 4, 0, 0}, {MAQ_KV_WINDOW, 4, 8, 0}};
-    const struct maq_content content = {NULL, 0, 0, 1};
+    const struct maq_content content = {NULL, 0, 0, 1, 0};
     struct maq_kv_need need = {.tokens = 40, .added = 4};
     for (int whole = 0; whole < 2; whole++)
         for (uint32_t blocks = 3; blocks < 30; blocks++) {
@@ -643,7 +653,7 @@ static void few_steps(bool *failed)
         return;
     }
     for (uint64_t i = 0; i < 3 && !*failed; i++) {
-        const struct maq_content content = {eight, 8, 4, i};
+        const struct maq_content content = {eight, 8, 4, i, 0};
         *failed |= !maq_kv_request_begin(&c, &r[i], &content);
         int64_t found = *failed ? 0 : maq_kv_find(&c, &r[i], 300, 299);
         const struct maq_kv_need need = {.tokens = 300, .found = found, .added = 300 - found};

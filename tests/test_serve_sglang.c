@@ -32,7 +32,7 @@ static const uint64_t names[4][8] = {
 
 static struct maq_content draw_content(uint64_t *draws, uint32_t own)
 {
-    return (struct maq_content){names[draw(draws, 0, 3)], draw(draws, 0, 8), 6, own};
+    return (struct maq_content){names[draw(draws, 0, 3)], draw(draws, 0, 8), 6, own, own % 4 == 3};
 }
 
 /* What the tree has of it: the longest that it has in common with anything that was inserted. */
@@ -126,7 +126,7 @@ static void test_evictions(void **state)
     for (size_t i = 0; i < MAQ_COUNT(cases); i++) {
         struct maq_radix_tree t;
         uint32_t node;
-        const struct maq_content a = {NULL, 0, 0, 1}, b = {NULL, 0, 0, 2}, c = {NULL, 0, 0, 3};
+        const struct maq_content a = {NULL, 0, 0, 1, 0}, b = {NULL, 0, 0, 2, 0}, c = {NULL, 0, 0, 3, 0};
         assert_int_equal(maq_radix_init(&t, 1, cases[i].policy), MAQ_OK);
         (void)maq_radix_insert(&t, &a, &(struct maq_radix_insert){2, 5, 0}, &node);
         (void)maq_radix_insert(&t, &b, &(struct maq_radix_insert){3, 1, 0}, &node);

@@ -29,8 +29,8 @@
 #include "temp.h"
 #include "validate/codes.h"
 
-#define RECORDINGS 43u
-#define SGLANG_RECORDINGS 24u
+#define RECORDINGS 46u
+#define SGLANG_RECORDINGS 25u
 
 /* ---- files ---- */
 
@@ -344,6 +344,7 @@ static void test_sglang_recordings(void **state)
                                         "\"spec_topk\":4",
                                         "\"spec_topk\":1",
                                         "\"spec_pairs\":1",
+                                        "\"max_loras\":",
                                         "\"preempted\":[\""};
     bool has[MAQ_COUNT(words)] = {false};
     glob_t files;
@@ -395,6 +396,28 @@ static void test_a_changed_knob_is_found(void **state)
     }
     for (size_t k = 0; k < MAQ_COUNT(knobs); k++)
         assert_true(found[k] > RECORDINGS / 2);
+    globfree(&files);
+}
+
+/* Adapters have no slots of their own, and each file with some is decided otherwise. */
+static void test_adapters_hold_requests_back(void **state)
+{
+    (void)state;
+    glob_t files;
+    uint32_t with = 0;
+    list_small(&files);
+    for (size_t i = 0; i < files.gl_pathc; i++) {
+        char *text = unpacked(files.gl_pathv[i]), *knob = strstr(text, "\"max_loras\": ");
+        if (knob) {
+            with++;
+            knob[strlen("\"max_loras\": ")] = '0'; /* one digit */
+            struct maq_validate_schedule *r = compare_text(text);
+            assert_true(r->rows[0].first_difference >= 0);
+            maq_validate_schedule_free(r);
+        }
+        free(text);
+    }
+    assert_int_equal(with, 3);
     globfree(&files);
 }
 
@@ -599,6 +622,7 @@ int main(void)
         cmocka_unit_test(test_a_changed_number_is_found),
         cmocka_unit_test(test_sglang_recordings),
         cmocka_unit_test(test_a_changed_knob_is_found),
+        cmocka_unit_test(test_adapters_hold_requests_back),
         cmocka_unit_test(test_no_recordings),
         cmocka_unit_test(test_truncated),
         cmocka_unit_test(test_wild_steps),

@@ -187,6 +187,7 @@ struct maq_request {
     int32_t priority;
     uint32_t n_prefix;
     uint64_t session; /* equal ones belong together; 0 = to none */
+    uint64_t adapter; /* of LoRA, a name; 0 = none */
     const uint64_t *prefix;
 };
 

@@ -122,6 +122,7 @@ PARALLEL = Settings(pp_size=1, tp_size=1, pp_rank=0, tp_rank=0, attn_tp_size=1, 
 runtime_context.RuntimeContext.config_bag = lambda self, name: BAGS.setdefault(name, Settings())
 runtime_context.RuntimeContext.is_config_namespace_published = lambda self, name: False
 runtime_context.get_parallel = lambda: PARALLEL
+from sglang.srt.lora import lora_manager as lora_module  # noqa: E402
 from sglang.srt.managers import schedule_batch, schedule_policy, scheduler as scheduler_module  # noqa: E402
 from sglang.srt.managers.schedule_batch import Req, ScheduleBatch  # noqa: E402
 from sglang.srt.managers.schedule_policy import PrefillAdder, SchedulePolicy  # noqa: E402
@@ -242,9 +243,12 @@ class Engine(Scheduler):
         for name in ("enable_lora enable_hicache_storage enable_lmcache enable_hierarchical_cache enable_hisparse is_hybrid_swa "
                      "enable_unified_cache_external_linker require_mlp_sync is_hybrid_ssm").split():
             setattr(self, name, False)
+        self.enable_lora, self.lora_drainer, self.enable_lora_overlap_loading = bool(knobs.get("max_loras")), None, False
         self.max_prefill_bs = self.processed_tokens_counter = self.prefill_decode_interval = 0
         self._prefill_decode_interval_remaining = self.forward_ct = 0
-        self.tp_worker = Settings(model_runner=Settings(attn_backend=object(), prefill_aware_swa=False))
+        adapters = Settings(max_loras_per_batch=knobs.get("max_loras", 0), num_pinned_loras=0)
+        adapters.validate_lora_batch = lambda ids: lora_module.LoRAManager.validate_lora_batch(adapters, ids)
+        self.tp_worker = Settings(model_runner=Settings(attn_backend=object(), prefill_aware_swa=False, lora_manager=adapters))
         self.grammar_manager = Settings(has_waiting_grammars=lambda: False)
         self.beam_coordinator = Settings(pending_member_rows=lambda batch: 0, retire_group=lambda req: None,
                                          commit_decode=lambda batch: set())

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Records what SGLang's own scheduler decides on random requests under random knobs, for `maquette validate schedule`.
 
-usage: record.py --out DIR [--first N] [--count N] [--drafts]
+usage: record.py --out DIR [--first N] [--count N] [--drafts] [--adapters]
 
 Needs sglang (PyPI, without its dependencies; seen with 0.5.23), torch, numpy and transformers. No model is loaded and no GPU is used; engine.py says
 what is real. Recording N depends on N alone. docs/validate-serve.md has the format. What the engine itself cannot survive (it runs out of
@@ -78,6 +78,16 @@ def random_requests(rnd, knobs, tight):
     return rows
 
 
+def draw_adapters(rnd, knobs, rows):
+    """From fewer than there is room for to many more; some often and others seldom. None takes room, too."""
+    knobs["max_loras"] = rnd.choice([2, 2, 3, 4, 8])
+    there = rnd.choice([1, 2, 4, 12])
+    none, alpha = rnd.choice([0, 0.2, 0.6]), rnd.choice([0, 1, 2])
+    weights = [1 / (k + 1) ** alpha for k in range(there)]
+    for row in rows:
+        row["adapter"] = 0 if rnd.random() < none else rnd.choices(range(1, there + 1), weights)[0]
+
+
 def tokens_of(row):
     named = [(1 << 40) + name * 64 + i for name in row["prefix"] for i in range(UNIT)]
     own = (2 << 40) + int(row["id"]) * (1 << 20)
@@ -93,7 +103,8 @@ class Replay:
     def add(self, row):
         params = SamplingParams(max_new_tokens=row["limit"], ignore_eos=row["limit"] == row["output"], temperature=0)
         params.normalize(None)
-        req = Req(row["id"], "", tokens_of(row), params, eos_token_ids={EOS}, vocab_size=1 << 60)
+        req = Req(row["id"], "", tokens_of(row), params, eos_token_ids={EOS}, vocab_size=1 << 60,
+                  lora_id=f"adapter{row['adapter']}" if row.get("adapter") else None)
         req.priority = row["priority"]
         self.live[row["id"]] = req
         self.engine._add_request_to_queue(req)
@@ -191,12 +202,14 @@ class Replay:
         return steps
 
 
-def record(number, drafts):
+def record(number, drafts, adapters):
     for attempt in range(50):
         rnd = random.Random(f"{number}.{attempt}")
         tight = rnd.random() < 0.4
         knobs = random_knobs(rnd, tight, drafts)
         rows = random_requests(rnd, knobs, tight)
+        if adapters:
+            draw_adapters(rnd, knobs, rows)
         try:
             return knobs, rows, Replay(knobs, rows).run()
         except GivesUp:
@@ -210,14 +223,15 @@ def main():
     p.add_argument("--first", type=int, default=0)
     p.add_argument("--count", type=int, default=1)
     p.add_argument("--drafts", action="store_true", help="with speculative decoding")
+    p.add_argument("--adapters", action="store_true", help="with adapters of LoRA")
     a = p.parse_args()
     a.out.mkdir(parents=True, exist_ok=True)
     version = importlib.metadata.version("sglang")
     for number in range(a.first, a.first + a.count):
-        knobs, rows, steps = record(number, a.drafts)
+        knobs, rows, steps = record(number, a.drafts, a.adapters)
         lines = [{"engine": "sglang", "version": version, "knobs": dict(knobs, unit=UNIT)}]
         lines += [{"request": row} for row in rows] + steps
-        name = f"{number:05d}-{knobs['policy']}{'-mixed' if knobs['mixed'] else ''}{'-overlap' if knobs['overlap'] else ''}{'-drafts' if a.drafts else ''}.jsonl.gz"
+        name = f"{number:05d}-{knobs['policy']}{'-mixed' if knobs['mixed'] else ''}{'-overlap' if knobs['overlap'] else ''}{'-drafts' if a.drafts else ''}{'-adapters' if a.adapters else ''}.jsonl.gz"
         with open(a.out / name, "wb") as f, gzip.GzipFile(fileobj=f, mode="wb", mtime=0) as z:
             z.write("".join(json.dumps(line, separators=(",", ":")) + "\n" for line in lines).encode())
 

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Records what vLLM's own scheduler decides on random requests under random knobs, for `maquette validate schedule`.
 
-usage: record.py --out DIR [--first N] [--count N] [--kinds plain,hybrid,spec,async,abort]
+usage: record.py --out DIR [--first N] [--count N] [--kinds plain,hybrid,spec,async,abort,lora]
 
 Needs vllm (PyPI; seen with 0.33.0). No model is loaded and no GPU is used: the scheduler is given made-up tokens and made-up answers of
 the model. Recording N depends on N alone. docs/validate-serve.md has the format; beyond prompts and blocks it covers
@@ -12,6 +12,7 @@ the model. Recording N depends on N alone. docs/validate-serve.md has the format
   ahead   with spec: where the last block of a prefix would be computed again, hashes of blocks cover the token behind instead
   async   an iteration is decided before the last one has ended
   abort   requests that are given up
+  lora    requests with adapters, of which an iteration has a few at the most
   offload keys and values go to host memory through vLLM's own OffloadingConnector; when a transfer is over is drawn
   remote  requests whose prompts another engine computes, and prompts that are computed for others, with a connector that moves nothing: when something
           has arrived or was read is drawn
@@ -28,10 +29,11 @@ os.environ.setdefault("HF_HUB_OFFLINE", "1")
 os.environ.setdefault("VLLM_LOGGING_LEVEL", "ERROR")
 import torch
 import vllm
-from vllm.config import CacheConfig, DeviceConfig, KVTransferConfig, ModelConfig, ParallelConfig, SchedulerConfig, VllmConfig
+from vllm.config import CacheConfig, DeviceConfig, KVTransferConfig, LoRAConfig, ModelConfig, ParallelConfig, SchedulerConfig, VllmConfig
 from vllm.distributed.kv_transfer.kv_connector.v1 import KVConnectorBase_V1
 from vllm.distributed.kv_transfer.kv_connector.v1.base import KVConnectorMetadata, SupportsHMA
 from vllm.distributed.kv_transfer.kv_connector.v1.offloading.common import OffloadingWorkerMetadata
+from vllm.lora.request import LoRARequest
 from vllm.sampling_params import SamplingParams
 from vllm.utils.hashing import sha256
 from vllm.v1.core.kv_cache_utils import get_request_block_hasher, init_none_hash
@@ -220,6 +222,21 @@ def draw_tiers(rnd, knobs):
     knobs["host_prompt_only"] = int(rnd.random() < 0.2)
 
 
+def draw_adapters(rnd, knobs, rows):
+    """From fewer than there is room for to many more; some often and others seldom."""
+    knobs["max_loras"] = rnd.choice([1, 1, 2, 3, 4, 8])
+    there = rnd.choice([1, 2, 4, 12])
+    none, alpha = rnd.choice([0, 0.2, 0.6]), rnd.choice([0, 1, 2])
+    weights = [1 / (k + 1) ** alpha for k in range(there)]
+    for row in rows:
+        row["adapter"] = 0 if rnd.random() < none else rnd.choices(range(1, there + 1), weights)[0]
+
+
+def adapter_of(row):
+    number = row.get("adapter", 0)
+    return LoRARequest(f"adapter{number}", number, f"/adapters/{number}") if number else None
+
+
 def spec_of(group):
     shape = dict(block_size=group["block_size"], num_kv_heads=2, head_size=64, dtype=torch.bfloat16)
     if group["kind"] == "window":
@@ -259,6 +276,8 @@ def scheduler_of(knobs, folder, moves=False, tiers=False):
             kv_connector_extra_config=dict(cpu_bytes_to_use=knobs["host_chunks"] * chunk, eviction_policy=knobs["host_policy"],
                                            blocks_per_chunk=knobs["host_chunk_blocks"],
                                            offload_prompt_only=bool(knobs["host_prompt_only"])))
+    if knobs.get("max_loras"):
+        config.lora_config = LoRAConfig(max_loras=knobs["max_loras"], max_lora_rank=8)
     if knobs.get("spec_tokens"):
         config.speculative_config = Speculation(knobs["spec_tokens"], knobs["lookahead_tokens"] > 0, bool(knobs["eagle"]),
                                                 knobs["draft_slots"], bool(knobs.get("hash_lookahead")))
@@ -305,10 +324,14 @@ def record(number, kinds, folder):
         draw_tiers(rnd, knobs)
     if (moves or offload) and knobs.get("async"):
         knobs["defer_block_free"] = 1
+    if "lora" in kinds:
+        draw_adapters(random.Random(f"adapters{number}"), knobs, [])  # the scheduler is told how many
     scheduler, unit, groups = scheduler_of(knobs, folder, moves, offload)
     tiers = Tiers(scheduler, rnd) if offload else None
     scheduler.finished_req_ids = InOrder()
     rows = random_requests(rnd, knobs, unit, groups)
+    if "lora" in kinds:
+        draw_adapters(random.Random(f"adapters{number}"), knobs, rows)
     if moves:
         share = rnd.choice([[0, 1, 4], [0, 1, 0], [1, 2, 3]])
         for row in rows:
@@ -326,7 +349,7 @@ def record(number, kinds, folder):
             requests[row["id"]] = Request(
                 request_id=row["id"], prompt_token_ids=tokens_of(row, unit), pooling_params=None, arrival_time=float(came),
                 sampling_params=SamplingParams(max_tokens=row["output"], ignore_eos=True, temperature=0), priority=row["priority"],
-                block_hasher=hasher)
+                block_hasher=hasher, lora_request=adapter_of(row))
             if moves:
                 requests[row["id"]].kv_transfer_params = dict(PARTS[row["part"]] or {})
             scheduler.add_request(requests[row["id"]])
@@ -413,7 +436,7 @@ def main():
         pathlib.Path(folder, "config.json").write_text(json.dumps(MODEL))
         for number in range(a.first, a.first + a.count):
             rnd = random.Random(f"kinds{number}")
-            kinds = a.kinds.split(",") if a.kinds is not None else [k for k in ("hybrid", "spec", "async", "abort") if rnd.random() < 0.4]
+            kinds = a.kinds.split(",") if a.kinds is not None else [k for k in ("hybrid", "spec", "async", "abort", "lora") if rnd.random() < 0.4]
             lines = record(number, kinds, folder)
             if lines is None:
                 print(f"{number}: its requests do not end", flush=True)

@@ -46,8 +46,11 @@ static bool cached_tokens(double *out, const struct maq_requests *q)
     if (!hashes)
         return false;
     for (uint32_t i = 0; i < q->n; i++) {
-        const struct maq_content c = {
-            .prefix = q->at[i].prefix, .n_prefix = q->at[i].n_prefix, .unit = q->prefix_unit, .own = i + 1u};
+        const struct maq_content c = {.prefix = q->at[i].prefix,
+                                      .n_prefix = q->at[i].n_prefix,
+                                      .unit = q->prefix_unit,
+                                      .own = i + 1u,
+                                      .adapter = q->at[i].adapter};
         uint64_t parent = 0;
         for (uint32_t u = 0; u < q->at[i].n_prefix; u++)
             hashes[k++] = parent = maq_content_hash(&c, parent, (int64_t)u * q->prefix_unit, (int32_t)q->prefix_unit);

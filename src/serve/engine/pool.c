@@ -111,7 +111,7 @@ int64_t maq_engine_cached(struct maq_serve_engine *e, uint32_t request)
 {
     const struct maq_requests *q = e->clients->requests;
     const struct maq_request *r = &q->at[request];
-    const struct maq_content content = {r->prefix, r->n_prefix, q->prefix_unit, request};
+    const struct maq_content content = {r->prefix, r->n_prefix, q->prefix_unit, request, r->adapter};
     int64_t most = 0;
     for (uint32_t i = 0; i < e->n_ranks; i++) {
         int64_t n = e->ranks[i].sched->ops->cached(e->ranks[i].sched, &content, r->prompt);

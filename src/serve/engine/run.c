@@ -105,7 +105,7 @@ static void admit(struct maq_serve_engine *e)
                                               .priority = r->priority,
                                               .arrival = e->clients->served[request].arrival_s,
                                               .order = request,
-                                              .content = {r->prefix, r->n_prefix, q->prefix_unit, request}};
+                                              .content = {r->prefix, r->n_prefix, q->prefix_unit, request, r->adapter}};
     struct maq_engine_rank *rank = &e->ranks[maq_engine_choose_rank(e)];
     uint32_t slot = rank->sched->ops->add(rank->sched, &new);
     e->asked = false;

@@ -38,7 +38,7 @@ const char *maq_kv_transfer_name(enum maq_kv_transfer transfer)
 /* Of the first `names` names of a request, from the key of one fewer. */
 static uint64_t key_of(const struct maq_routing *r, const struct maq_request *q, uint64_t fewer, uint32_t names)
 {
-    const struct maq_content c = {q->prefix, q->n_prefix, r->requests->prefix_unit, 0};
+    const struct maq_content c = {q->prefix, q->n_prefix, r->requests->prefix_unit, 0, q->adapter};
     return maq_content_hash(&c, fewer, (int64_t)(names - 1) * c.unit, (int32_t)c.unit);
 }
 

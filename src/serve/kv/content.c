@@ -19,6 +19,8 @@ static uint64_t chain(uint64_t parent, uint64_t word)
 uint64_t maq_content_hash(const struct maq_content *c, uint64_t parent, int64_t first, int32_t tokens)
 {
     int64_t named = (int64_t)c->n_prefix * c->unit, unit = c->unit;
+    if (parent == 0 && c->adapter != 0)
+        parent = mix(c->adapter);
     uint64_t h = chain(parent, (uint64_t)tokens);
     if (unit > 0 && first + tokens <= named && first % unit + tokens <= unit) { /* inside of a run */
         h = chain(chain(h, c->prefix[first / unit]), (uint64_t)(first % unit));

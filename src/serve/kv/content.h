@@ -5,6 +5,9 @@
  * A request begins with `n_prefix` runs of `unit` tokens that have names: runs of equal names, behind equal beginnings, are equal
  * tokens. What follows, and what is generated, is the request's own. Recordings of a scheduler and traces with hashes of blocks
  * (Mooncake: 512 tokens each) both say so much and no more.
+ *
+ * Keys and values are made by weights, too: with an adapter of LoRA tokens are equal to those of requests with the same one alone (vLLM's
+ * generate_block_hash_extra_keys(), SGLang's extra_key, TensorRT-LLM's BlockKey).
  */
 #ifndef MAQ_SERVE_KV_CONTENT_H
 #define MAQ_SERVE_KV_CONTENT_H
@@ -14,7 +17,8 @@
 struct maq_content {
     const uint64_t *prefix; /* [n_prefix], borrowed */
     uint32_t n_prefix, unit;
-    uint64_t own; /* differs between requests */
+    uint64_t own;     /* differs between requests */
+    uint64_t adapter; /* 0 = none */
 };
 
 /*

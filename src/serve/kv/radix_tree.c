@@ -31,6 +31,8 @@ int64_t maq_content_common(const struct maq_content *a, const struct maq_content
 {
     if (a->own == b->own)
         return most;
+    if (a->adapter != b->adapter)
+        return 0;
     uint32_t n = a->n_prefix < b->n_prefix ? a->n_prefix : b->n_prefix, i = 0;
     if (a->prefix == b->prefix)
         i = n;
@@ -41,7 +43,7 @@ int64_t maq_content_common(const struct maq_content *a, const struct maq_content
 
 uint64_t maq_content_page(const struct maq_content *c, int64_t first, int32_t tokens)
 {
-    uint64_t h = mix((uint64_t)tokens);
+    uint64_t h = mix((uint64_t)tokens + c->adapter * 0x9e3779b97f4a7c15u);
     int64_t at = first, end = first + tokens;
     while (at < end && at < named(c)) {
         int64_t run = (at / c->unit + 1) * c->unit, stop = run < end ? run : end;

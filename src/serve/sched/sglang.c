@@ -260,6 +260,7 @@ static void fini(struct maq_scheduler *base)
     free(s->ready);
     free(s->retracted);
     free(s->flights);
+    maq_adapter_set_fini(&s->adapters);
     maq_radix_fini(&s->tree);
     free(s);
 }

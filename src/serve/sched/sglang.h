@@ -32,14 +32,18 @@
  *             runs, as long as max_running lasts. Who is retracted keeps what it has on the host, and returns before anybody gets slots; the
  *             copies to the host and back are not counted
  *
+ * With adapters of LoRA (`max_loras`) those that run and those of a prefill have at most so many different ones, none counted as one. Who would make it one
+ * more keeps its place, and others overtake it (scheduler.py, can_schedule_lora_req()).
+ *
  * The rules are those of SGLang 0.5.23 (managers/scheduler.py, schedule_batch.py, schedule_policy.py, mem_cache/prefill_budget.py, mem_cache/allocation.py,
- * managers/scheduler_components/). Not here: LoRA, host caches, preemption by priority, sliding-window pools; of disaggregation optimistic
+ * managers/scheduler_components/). Not here: draining and overlapped loading of adapters, host caches, preemption by priority, sliding-window pools; of disaggregation optimistic
  * prefills and a tree on the side of decode.
  */
 #ifndef MAQ_SERVE_SCHED_SGLANG_H
 #define MAQ_SERVE_SCHED_SGLANG_H
 
 #include "serve/kv/radix_tree.h"
+#include "serve/sched/adapter_set.h"
 #include "serve/sched/scheduler.h"
 
 struct maq_sglang_knobs {
@@ -50,6 +54,7 @@ struct maq_sglang_knobs {
     int32_t chunk;        /* of them, prompts cut; 0 = prompts are computed whole */
     int32_t max_requests; /* of a prefill batch; 0 = no such bound */
     int32_t lanes;        /* pipeline stages; 0 = 1 */
+    int32_t max_loras;    /* different adapters of a batch, none as one of them; 0 = no such bound */
     double conservativeness;
     uint8_t policy, eviction; /* enum maq_sglang_policy, enum maq_radix_eviction */
     uint8_t part;             /* enum maq_request_part: of all its requests */
@@ -116,6 +121,7 @@ struct maq_sglang {
     int64_t available;                                /* tokens that nobody holds, nor the tree */
     double ratio, ratio_first, ratio_least, ratio_step;
     uint64_t entries, refreshes, draws;
+    struct maq_adapter_set adapters; /* of the prefill that is decided, and of those that run */
 };
 
 /* Drafts of a request in a decode. */

@@ -203,17 +203,37 @@ static uint32_t allocatable(const struct maq_sglang *s, const struct maq_sglang_
     return n > 0 ? (uint32_t)n : 0;
 }
 
+static void use_adapter(struct maq_sglang *s, uint32_t slot)
+{
+    if (s->knobs.max_loras > 0 && !maq_adapter_set_add(&s->adapters, s->at[slot].content.adapter))
+        s->base.failed = true;
+}
+
+/* Those of all that run, and of the prompt that goes on. */
+static void list_adapters(struct maq_sglang *s, const struct maq_sglang_lane *lane)
+{
+    s->adapters.n = 0;
+    for (uint32_t i = 0; i < lane->n_running; i++)
+        use_adapter(s, lane->running[i]);
+    for (uint32_t i = 0; i < s->n_taken; i++)
+        use_adapter(s, s->taken[i]);
+}
+
 static void add_waiting(struct adding *a, struct maq_sglang_lane *lane, uint32_t held)
 {
     struct maq_sglang *s = a->s;
+    list_adapters(s, lane);
     for (uint32_t i = 0; i < s->n_waiting && verdict(a) != ENOUGH; i++) {
         struct maq_sglang_request *r = &s->at[s->waiting[i]];
+        if (s->knobs.max_loras > 0 && !maq_adapter_set_fits(&s->adapters, r->content.adapter, s->knobs.max_loras))
+            continue;
         if (s->n_taken >= allocatable(s, lane, held))
             lane->full = true;
         if (lane->full)
             return;
         maq_sglang_look_up(s, r, known(r) - 1);
         enum verdict v = add_one(a, s->waiting[i]);
+        use_adapter(s, s->waiting[i]);
         if (v == NO_ROOM)
             lane->full = s->n_taken > 0 || lane->n_running > 0;
         if (v != GO_ON)

@@ -109,12 +109,27 @@ static bool pause_last(struct going *g)
     return true;
 }
 
-/* Room for one more; those behind it give way until there is some. False: it has to wait, and so have all behind it. */
+/* A place among the adapters that the GPU has room for (PeftCacheManager), where it needs one. */
+static bool finds_slot(const struct maq_vllm *s, uint64_t adapter)
+{
+    return s->knobs.max_loras == 0 || adapter == 0 || maq_adapter_set_fits(&s->adapters, adapter, s->knobs.max_loras);
+}
+
+static void take_slot(struct maq_vllm *s, uint64_t adapter)
+{
+    if (s->knobs.max_loras > 0 && adapter != 0 && !maq_adapter_set_add(&s->adapters, adapter))
+        s->base.failed = true;
+}
+
+/* Room for one more; those behind it give way until there is some, which helps nobody whose adapter has no slot. False: it has to wait, and so have all
+ * behind it. */
 static bool finds_room(struct going *g, const struct maq_vllm_request *r, bool runs)
 {
-    while (g->scheduled >= (uint32_t)g->s->knobs.max_num_seqs || needs(g->s, r) > g->free)
+    uint64_t adapter = r->kv.content.adapter;
+    while (g->scheduled >= (uint32_t)g->s->knobs.max_num_seqs || needs(g->s, r) > g->free || !finds_slot(g->s, adapter))
         if (!pause_last(g) || (runs && g->end <= g->next)) /* itself */
             return false;
+    take_slot(g->s, adapter);
     g->free -= needs(g->s, r);
     g->scheduled++;
     return true;
@@ -149,6 +164,7 @@ static void choose(struct maq_vllm *s, struct maq_iteration *it)
     struct going g = {.s = s, .free = s->kv.pool.n_free, .end = s->n_running};
     of(s)->admitted = 0;
     s->n_skipped = 0;
+    s->adapters.n = 0;
     sort_running(s);
     bool goes_on = go_through_waiting(&g);
     while (goes_on && g.next < g.end) {

@@ -27,6 +27,7 @@ void maq_vllm_fini(struct maq_vllm *s)
     for (uint32_t i = 0; i < s->n_deferred; i++)
         maq_kv_request_fini(&s->kv, &s->deferred[i].kv);
     free(s->deferred);
+    maq_adapter_set_fini(&s->adapters);
     maq_vllm_offload_fini(s);
     maq_queue_fini(&s->waiting);
     maq_kv_fini(&s->kv);

@@ -22,6 +22,9 @@
  * load it gets blocks for, and stands aside until it is there, as one whose prompt another engine computes; then it goes on with the rest of its prompt,
  * at least its last token. One that has to be asked again keeps its place and others overtake it. vllm_offload.c
  *
+ * With adapters of LoRA (`max_loras`) those that run have at most so many different ones. Who waits and would make it one more keeps its place, and others overtake
+ * it; those that run already always go on.
+ *
  * Held against vLLM 0.33.0 (v1/core/sched/scheduler.py, async_scheduler.py) step by step: `maquette validate schedule`.
  */
 #ifndef MAQ_SERVE_SCHED_VLLM_H
@@ -29,6 +32,7 @@
 
 #include "serve/kv/kv_cache.h"
 #include "serve/kv/offload.h"
+#include "serve/sched/adapter_set.h"
 #include "serve/sched/queue.h"
 #include "serve/sched/scheduler.h"
 
@@ -46,6 +50,7 @@ struct maq_vllm_knobs {
     int32_t spec_tokens;      /* drafts of a request in an iteration */
     int32_t lookahead_tokens; /* slots beyond, for a draft model that has a cache of its own */
     int32_t draft_slots;      /* of the batch, for each request */
+    int32_t max_loras;        /* different adapters of those that run; 0 = no such bound */
     int32_t
         stagger; /* async: so many iterations on, one that decodes may again: the stages of a pipeline; 0 and 1: the next */
 };
@@ -114,8 +119,9 @@ struct maq_vllm {
     struct maq_kv_request probe;
     struct maq_vllm_deferred *deferred; /* [n_deferred], in the order in which they ended */
     uint32_t n_deferred, deferred_size;
-    uint64_t launched, over;     /* iterations with somebody in them: decided; ended */
-    struct maq_offload *offload; /* tiers behind the GPU's blocks; NULL: there are none */
+    struct maq_adapter_set adapters; /* of those that run, while an iteration is decided */
+    uint64_t launched, over;         /* iterations with somebody in them: decided; ended */
+    struct maq_offload *offload;     /* tiers behind the GPU's blocks; NULL: there are none */
 };
 
 enum maq_status maq_vllm_init(struct maq_vllm *s, const struct maq_vllm_knobs *knobs, const struct maq_kv_options *kv);

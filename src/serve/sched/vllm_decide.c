@@ -174,6 +174,36 @@ static bool skip(struct maq_vllm *s, struct maq_waiting w)
     return true;
 }
 
+/* ---- adapters ---- */
+
+static uint64_t adapter_of(const struct maq_vllm *s, uint32_t slot)
+{
+    return s->at[slot].kv.content.adapter;
+}
+
+static void use_adapter(struct maq_vllm *s, uint32_t slot)
+{
+    if (s->knobs.max_loras > 0 && adapter_of(s, slot) != 0 && !maq_adapter_set_add(&s->adapters, adapter_of(s, slot)))
+        s->base.failed = true;
+}
+
+/* Those of all that run, also of those that are given nothing now. */
+static void list_adapters(struct maq_vllm *s)
+{
+    s->adapters.n = 0;
+    for (uint32_t i = 0; s->knobs.max_loras > 0 && i < s->n_running; i++)
+        use_adapter(s, s->running[i]);
+}
+
+/* A slot for its adapter is there, or becomes one. */
+static bool has_slot(const struct maq_vllm *s, uint32_t slot)
+{
+    uint64_t adapter = adapter_of(s, slot);
+    return s->knobs.max_loras == 0 || adapter == 0 || maq_adapter_set_fits(&s->adapters, adapter, s->knobs.max_loras);
+}
+
+/* ---- one that is taken in ---- */
+
 /*
  * Tokens for a request that is taken in behind `computed` cached ones; 0: the pass over those that wait ends. A request with a single
  * token to compute is filled up with drafts where all others have as many, so that the batch stays uniform.
@@ -218,6 +248,7 @@ static bool go_on(struct deciding *d, uint32_t slot)
         return false;
     r->status = MAQ_VLLM_RUNNING;
     w.tokens = (int32_t)n;
+    use_adapter(s, slot);
     if (!maq_slots_push(&s->running, &s->n_running, &s->running_size, slot)) {
         s->base.failed = true;
         return false;
@@ -250,6 +281,7 @@ static bool take_loaded(struct deciding *d, uint32_t slot)
     r->status = MAQ_VLLM_RUNNING;
     r->part = MAQ_PART_WHOLE;
     w.tokens = 1;
+    use_adapter(s, slot);
     if (!maq_slots_push(&s->running, &s->n_running, &s->running_size, slot) ||
         (r->first_known && !maq_iteration_show(d->it, slot, false))) {
         s->base.failed = true;
@@ -272,7 +304,7 @@ static bool decide_loaded(struct deciding *d)
     bool fits = true;
     for (uint32_t i = 0; i < s->n_loading; i++) {
         uint32_t slot = s->loading[i];
-        if (s->at[slot].status == MAQ_VLLM_LOADED && fits && has_budget(d)) {
+        if (s->at[slot].status == MAQ_VLLM_LOADED && fits && has_budget(d) && has_slot(s, slot)) {
             fits = s->at[slot].part == MAQ_PART_DECODE ? take_loaded(d, slot) : go_on(d, slot);
             s->n_loaded -= fits;
             if (fits)
@@ -312,6 +344,7 @@ static bool take_in(struct deciding *d, struct maq_waiting first, int64_t found)
     r->status = MAQ_VLLM_RUNNING;
     r->computed = found;
     w.tokens = (int32_t)n;
+    use_adapter(s, first.slot);
     return push_scheduled(d, &w);
 }
 
@@ -333,11 +366,16 @@ static void decide_waiting(struct deciding *d)
 {
     struct maq_vllm *s = d->s;
     s->n_skipped = 0;
+    list_adapters(s);
     if (s->n_loaded > 0 && !decide_loaded(d))
         return;
     while (s->waiting.n > 0 && has_budget(d)) {
         struct maq_waiting first = maq_queue_peek(&s->waiting);
-        if (s->at[first.slot].stale > 0) { /* what it sampled before it was preempted has not arrived */
+        bool slot = has_slot(s, first.slot);
+        if (!slot && s->admission && !s->admission->admits(s, &s->at[first.slot]))
+            break; /* it lacks more than that */
+        /* what it sampled before it was preempted has not arrived; all slots have other adapters */
+        if (s->at[first.slot].stale > 0 || !slot) {
             maq_queue_pop(&s->waiting);
             if (!skip(s, first))
                 break;

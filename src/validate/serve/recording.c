@@ -78,6 +78,7 @@ static const struct known_knob {
     {"host_chunk_blocks", 1, 1024},
     {"host_policy", 0, -1},
     {"host_prompt_only", 0, 1},
+    {"max_loras", 0, MOST_TOKENS},
 };
 
 static enum maq_status check_knob(const struct reading *r, const struct known_knob *known_knobs, size_t n,
@@ -210,6 +211,7 @@ static enum maq_status read_vllm(struct reading *r, const json_t *knobs)
         .lookahead_tokens = (int32_t)integer(knobs, "lookahead_tokens", 0),
         .draft_slots = (int32_t)integer(knobs, "draft_slots", 0),
         .defers_frees = integer(knobs, "defer_block_free", 0) != 0,
+        .max_loras = (int32_t)integer(knobs, "max_loras", 0),
     };
     out->kv = (struct maq_kv_options){
         .groups = out->groups,
@@ -253,6 +255,7 @@ static const struct known_knob sglang_knobs[] = {
     {"spec_topk", 0, MOST_DRAFTS},
     {"spec_draft_tokens", 0, MOST_DRAFTS},
     {"spec_pairs", 0, 1},
+    {"max_loras", 0, MOST_TOKENS},
 };
 
 static enum maq_status read_sglang(struct reading *r, const json_t *knobs)
@@ -286,6 +289,7 @@ static enum maq_status read_sglang(struct reading *r, const json_t *knobs)
         .verified = (int32_t)integer(knobs, "spec_draft_tokens", 0),
         .drafts = (int32_t)integer(knobs, "spec_steps", 0),
         .pairs = integer(knobs, "spec_pairs", 0) != 0,
+        .max_loras = (int32_t)integer(knobs, "max_loras", 0),
     };
     out->sglang.reserve = maq_sglang_reserve(&(struct maq_sglang_tree_of_drafts){
         out->sglang.drafts, (int32_t)integer(knobs, "spec_topk", 1), out->sglang.verified, true, out->sglang.page});
@@ -333,12 +337,13 @@ static enum maq_status read_request(struct reading *r, const json_t *map)
         names[i] = (uint64_t)json_integer_value(json_array_get(prefix, i));
     if (json_is_string(id) && !(q.id = maq_arena_strdup(r->arena, maq_str_of(json_string_value(id)))))
         return maq_no_memory(r->diag, "a recording");
-    q.request = (struct maq_scheduler_request){.prompt = integer(map, "prompt", 0),
-                                               .output = integer(map, "output", 0),
-                                               .limit = integer(map, "limit", 0),
-                                               .priority = (int32_t)integer(map, "priority", 0),
-                                               .part = (uint8_t)integer(map, "part", MAQ_PART_WHOLE),
-                                               .content = {.prefix = names, .n_prefix = (uint32_t)n}};
+    q.request = (struct maq_scheduler_request){
+        .prompt = integer(map, "prompt", 0),
+        .output = integer(map, "output", 0),
+        .limit = integer(map, "limit", 0),
+        .priority = (int32_t)integer(map, "priority", 0),
+        .part = (uint8_t)integer(map, "part", MAQ_PART_WHOLE),
+        .content = {.prefix = names, .n_prefix = (uint32_t)n, .adapter = (uint64_t)integer(map, "adapter", 0)}};
     if (!q.id || q.request.prompt < 1 || q.request.prompt > MOST_TOKENS || q.request.output < 1 ||
         q.request.output > MOST_TOKENS || integer(map, "part", 0) < 0 || integer(map, "part", 0) > MAQ_PART_DECODE ||
         q.request.limit < 0 || q.request.limit > MOST_TOKENS || q.arrive_step < 0)
