@@ -19,6 +19,7 @@
 #include "maquette/job.h"
 #include "maquette/serve_draft.h"
 #include "maquette/serve_kv_tiers.h"
+#include "maquette/serve_lora.h"
 #include "maquette/slo.h"
 
 #ifdef __cplusplus
@@ -58,7 +59,8 @@ MAQ_API const char *maq_weights_name(enum maq_weights weights);
     X(SAMPLING,  "sampling",      "a token of its logits")                                                             \
     X(LAUNCH,    "launch",        "the device waits for launches where no CUDA graph holds them")                      \
     X(HOST,      "host",          "the device waits for the scheduler, and for inputs to be prepared")                 \
-    X(DRAFT,     "draft",         "passes of what drafts, with its own launches; none without speculative decoding")
+    X(DRAFT,     "draft",         "passes of what drafts, with its own launches; none without speculative decoding")         \
+    X(LORA,      "lora",          "kernels of adapters, and iterations that wait for a copy of one; none without them")
 /* clang-format on */
 enum maq_serve_part {
 #define MAQ_SERVE_PART_ENUM(id, name, what) MAQ_SERVE_##id,
@@ -70,6 +72,7 @@ MAQ_API const char *maq_serve_part_name(enum maq_serve_part part);
 
 enum maq_serve_memory {
     MAQ_SERVE_MEM_WEIGHTS,
+    MAQ_SERVE_MEM_LORA,        /* slots for adapters */
     MAQ_SERVE_MEM_ACTIVATIONS, /* the peak of the largest iteration */
     MAQ_SERVE_MEM_GRAPHS,      /* CUDA graphs */
     MAQ_SERVE_MEM_CONTEXT,     /* driver, libraries, communicators */
@@ -171,8 +174,9 @@ struct maq_serve_options {
     struct maq_sglang_options sglang;
     struct maq_speculation speculation;
     struct maq_tier_options tiers; /* behind the GPU's blocks */
-    bool one_by_one;               /* no iterations are done at once, for tests: the outcome is the same */
-    maq_serve_watch *watch;        /* is called for each iteration, in their order; NULL = nobody looks */
+    struct maq_lora_options lora;
+    bool one_by_one;        /* no iterations are done at once, for tests: the outcome is the same */
+    maq_serve_watch *watch; /* is called for each iteration, in their order; NULL = nobody looks */
     void *watch_user;
     const volatile sig_atomic_t
         *stop; /* set by who wants no answer any more: MAQ_NO, and said; of a fleet its first member's; NULL = never */
@@ -211,6 +215,9 @@ struct maq_request_spec {
     int64_t prompt, output; /* tokens; with `spread` drawn evenly from (1 - spread) to (1 + spread) times as many */
     double spread;
     int64_t shared_prefix; /* tokens of each prompt, the first ones, that all have in common */
+    uint32_t adapters;     /* of LoRA, named 1 and on, of which each request has one; 0 = none has */
+    double adapter_zipf;   /* adapter k is asked for in proportion to k^-this; 0 = all alike */
+    double adapter_none;   /* share of the requests without one */
     uint64_t seed;
 };
 
@@ -227,6 +234,7 @@ MAQ_API enum maq_status maq_requests_generate(struct maq_request_set **out, cons
  *     most        max_tokens: that it may sample at most (struct maq_request)
  *     priority    priority
  *     session     session, session_id, conversation_id, chat_id: a number, or text
+ *     adapter     adapter, lora, lora_name: a number, or text; 0 and empty: none
  *     prefix      hash_ids: a name for each 512 tokens of the prompt (Mooncake)
  *
  * Arrivals count from the first and are divided by `speed` (0 = 1); at most `most` requests (0 = all).
@@ -368,6 +376,7 @@ struct maq_serve_result {
     double prefix_hit_rate;                  /* tokens found cached over tokens of prompts */
     struct maq_speculated speculated;
     struct maq_tier_result tiers;
+    struct maq_lora_result lora;
     struct maq_served *served;  /* [n_requests], owned by the result */
     struct maq_slo_outcome slo; /* the caller's, by maq_slo_judge(): reports show it */
     uint32_t n_replicas;        /* engines that served them */

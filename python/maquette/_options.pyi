@@ -358,6 +358,12 @@ class ServeOptions(TypedDict, total=False):
     kv_remote_size: Value
     kv_remote_bandwidth: Value
     kv_remote_latency: Value
+    enable_lora: bool
+    max_loras: Value
+    max_lora_rank: Value
+    max_cpu_loras: Value
+    lora_target_modules: Value
+    lora_read_bandwidth: Value
     speculative_method: Union[Literal["none", "ngram", "draft-model", "eagle", "eagle3", "mtp"], None]
     speculative_model: Value
     num_speculative_tokens: Value
@@ -367,6 +373,9 @@ class ServeOptions(TypedDict, total=False):
     osl: Value
     length_spread: Value
     shared_prefix: Value
+    adapters: Value
+    adapter_zipf: Value
+    adapter_none: Value
     rate: Value
     burstiness: Value
     concurrency: Value

@@ -53,6 +53,7 @@ DOCUMENTS = {
         f"serve {SERVE} --rate 8 --slo 'itl_p99<1s'",
         f"serve {SERVE} --concurrency 4 --speculative-method eagle3 --num-speculative-tokens 3 --acceptance 0.7",
         f"serve {SERVE} --rate 8 --kv-offloading-size 4GiB --kv-ssd-size inf --kv-ssd-bandwidth 12GB/s",
+        f"serve {SERVE} --rate 8 --enable-lora --max-loras 2 --adapters 4",
         f"serve {SERVE} --find-rate --draws 2 --slo 'ttft_p95<500ms'",
         "serve --model llama-3.1-8b --cluster h100-sxm:8 --num-requests 40 --isl 256 --osl 16 --rate 8 --replicas 2 --router least-requests",
         "serve --model llama-3.1-8b --cluster h100-sxm:8 --num-requests 40 --isl 256 --osl 16 --rate 8 --prefill-replicas 1",

@@ -143,6 +143,18 @@ const struct cli_option cli_serve_table[] = {
                                 "of the pool, each way (as fast as the replicas' networks)", NULL, NULL},
     [SERVE_REMOTE_LATENCY] = {"--kv-remote-latency", CLI_VALUE, "TIME", "of a transfer to or from it (of the fabric)",
                               NULL, NULL},
+    [SERVE_LORA] = {"--enable-lora", CLI_FLAG, NULL, "adapters of LoRA by request", NULL, NULL},
+    [SERVE_LORA_SLOTS] = {"--max-loras", CLI_VALUE, "N",
+                          "adapters in a GPU at a time (1; sglang 8, none as one of them)", NULL, NULL},
+    [SERVE_LORA_RANK] = {"--max-lora-rank", CLI_VALUE, "R", "rank that they have room for (16)", NULL, NULL},
+    [SERVE_LORA_HOST] = {"--max-cpu-loras", CLI_VALUE, "N", "adapters in host memory (as --max-loras; sglang all)",
+                         NULL, NULL},
+    [SERVE_LORA_TARGETS] = {"--lora-target-modules", CLI_VALUE, "LIST",
+                            "what has adapters: q_proj,v_proj or other names (all linears, with vllm routed experts)",
+                            NULL, NULL},
+    [SERVE_LORA_BANDWIDTH] = {"--lora-read-bandwidth", CLI_VALUE, "RATE",
+                              "at which one is read that the host has not (as fast as it is copied to a GPU)", NULL,
+                              NULL},
     [SERVE_DRAFT_METHOD] = {"--speculative-method", CLI_VALUE, "NAME",
                             "speculative decoding: who drafts (draft-model, where a model is named)", NULL, drafts},
     [SERVE_DRAFT_MODEL] = {"--speculative-model", CLI_VALUE, "MODEL",
@@ -162,6 +174,10 @@ const struct cli_option cli_serve_table[] = {
     [SERVE_SPREAD] = {"--length-spread", CLI_VALUE, "SHARE",
                       "lengths are drawn evenly from 1 - SHARE to 1 + SHARE times that (0)", NULL, NULL},
     [SERVE_SHARED] = {"--shared-prefix", CLI_VALUE, "N", "tokens that all prompts begin with (0)", NULL, NULL},
+    [SERVE_ADAPTERS] = {"--adapters", CLI_VALUE, "N", "each request asks for one of so many adapters (0)", NULL, NULL},
+    [SERVE_ADAPTER_ZIPF] = {"--adapter-zipf", CLI_VALUE, "A",
+                            "the k-th is asked for in proportion to 1 / k^A (0: all alike)", NULL, NULL},
+    [SERVE_ADAPTER_NONE] = {"--adapter-none", CLI_VALUE, "SHARE", "of the requests ask for none (0)", NULL, NULL},
     [SERVE_RATE] = {"--rate", CLI_VALUE, "R", "requests a second", NULL, NULL},
     [SERVE_BURSTINESS] = {"--burstiness", CLI_VALUE, "K",
                           "shape of the gamma distribution of their gaps: 1 is Poisson, less is burstier (1)", NULL,
@@ -496,7 +512,7 @@ enum maq_status cli_serve_options(struct serve_given *out, const struct serve_ch
         status = cli_serve_speculation(out, cli, job);
     }
     if (!open)
-        status = cli_first_fault(status, cli_serve_tiers(out, cli));
+        status = cli_first_fault(status, cli_first_fault(cli_serve_tiers(out, cli), cli_serve_lora(out, cli)));
     if (out->options.dp > 1 && !ep_said && !open)
         out->options.ep = out->options.dp * job->plan.tp;
     if (cli->values[SERVE_CAPACITY] && out->options.engine != MAQ_ENGINE_TRTLLM)

@@ -62,6 +62,12 @@ enum {
     SERVE_REMOTE_SIZE,
     SERVE_REMOTE_BANDWIDTH,
     SERVE_REMOTE_LATENCY,
+    SERVE_LORA,
+    SERVE_LORA_SLOTS,
+    SERVE_LORA_RANK,
+    SERVE_LORA_HOST,
+    SERVE_LORA_TARGETS,
+    SERVE_LORA_BANDWIDTH,
     SERVE_DRAFT_METHOD,
     SERVE_DRAFT_MODEL,
     SERVE_DRAFT_TOKENS,
@@ -71,6 +77,9 @@ enum {
     SERVE_OSL,
     SERVE_SPREAD,
     SERVE_SHARED,
+    SERVE_ADAPTERS,
+    SERVE_ADAPTER_ZIPF,
+    SERVE_ADAPTER_NONE,
     SERVE_RATE,
     SERVE_BURSTINESS,
     SERVE_CONCURRENCY,
@@ -165,6 +174,8 @@ enum maq_status cli_serve_run_outages(struct maq_serve_result **r, struct maq_at
                                       const struct maq_fleet *fleet, const struct maq_requests *requests,
                                       const struct serve_given *given, struct cli *cli);
 
+/* Adapters of LoRA, of the deployment and of requests: lora.c */
+enum maq_status cli_serve_lora(struct serve_given *out, struct cli *cli);
 /* Tiers behind the GPU's blocks: kv_tiers.c */
 enum maq_status cli_serve_tiers(struct serve_given *out, struct cli *cli);
 /* Speculative decoding, once the requests are read: speculation.c */

@@ -14,7 +14,7 @@ void maq_html_serve_parts(struct maq_html *h, const char *id, const char *title,
                           const double part_s[MAQ_SERVE_PART_COUNT], double passes)
 {
     static const char *const colors[MAQ_SERVE_PART_COUNT] = {"c-1", "c-3", "c-8",      "c-6", "c-2",
-                                                             "c-5", "c-7", "c-bubble", "c-4"};
+                                                             "c-5", "c-7", "c-bubble", "c-4", "c-2"};
     double all = 0;
     for (int i = 0; i < MAQ_SERVE_PART_COUNT; i++)
         all += part_s[i];

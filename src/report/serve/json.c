@@ -33,6 +33,8 @@ static void add_deployment(struct maq_json root, const struct maq_serve_result *
     maq_json_bool(memory, "fits", r->fits);
     for (int i = 0; i < MAQ_SERVE_MEM_COUNT; i++) {
         char key[40];
+        if (i == MAQ_SERVE_MEM_LORA && !o->lora.enabled)
+            continue;
         maq__snprintf(key, sizeof key, "%s_bytes", maq_serve_memory_name((enum maq_serve_memory)i));
         maq_json_count(memory, key, r->memory[i]);
     }
@@ -47,13 +49,15 @@ static void add_quantiles(struct maq_json map, const char *key, const struct maq
                    {"p50", q->p50}, {"p90", q->p90}, {"p95", q->p95}, {"p99", q->p99});
 }
 
-/* `drafts`: somebody drafts, and passes of that are a part. */
-static void add_parts(struct maq_json map, const char *key, const double part_s[MAQ_SERVE_PART_COUNT], bool drafts)
+/* Parts that others do not have where somebody drafts, where there are adapters. */
+static void add_parts(struct maq_json map, const char *key, const double part_s[MAQ_SERVE_PART_COUNT],
+                      const struct maq_serve_options *o)
 {
     struct maq_json parts = maq_json_map(map, key);
     for (int i = 0; i < MAQ_SERVE_PART_COUNT; i++) {
         char name[40];
-        if (i == MAQ_SERVE_DRAFT && !drafts)
+        if ((i == MAQ_SERVE_DRAFT && o->speculation.method == MAQ_DRAFT_NONE) ||
+            (i == MAQ_SERVE_LORA && !o->lora.enabled))
             continue;
         maq__snprintf(name, sizeof name, "%s_s", maq_serve_part_name((enum maq_serve_part)i));
         maq_json_real(parts, name, part_s[i]);
@@ -120,6 +124,19 @@ static void add_tiers(struct maq_json root, const struct maq_serve_result *r)
     MAQ_JSON_INTS(map, {"blocks_per_chunk", o->chunk_blocks}, {"requests_that_load", t->loaded},
                   {"stores_without_room", (int64_t)t->refused});
     MAQ_JSON_REALS(map, {"chunk_bytes", t->chunk_bytes}, {"load_wait_s", t->wait_s}, {"store_stall_s", t->stalled_s});
+}
+
+static void add_lora(struct maq_json root, const struct maq_serve_result *r)
+{
+    const struct maq_lora_result *l = &r->lora;
+    const struct maq_lora_options *o = &r->options.lora;
+    struct maq_json map = maq_json_map(root, "lora");
+    MAQ_JSON_INTS(map, {"max_loras", o->max_loras}, {"max_lora_rank", o->max_lora_rank}, {"adapters", l->adapters},
+                  {"requests", l->requests}, {"copies", (int64_t)l->copies}, {"reads", (int64_t)l->reads});
+    if (o->max_cpu_loras < INT32_MAX)
+        maq_json_int(map, "max_cpu_loras", o->max_cpu_loras);
+    MAQ_JSON_REALS(map, {"slot_bytes", l->adapter_bytes}, {"file_bytes", l->file_bytes}, {"copy_wait_s", l->copy_s},
+                   {"read_wait_s", l->read_s}, {"adapters_of_an_iteration", l->mean_active});
 }
 
 static bool drafts(const struct maq_serve_result *r)
@@ -225,7 +242,7 @@ static void add_pools(struct maq_json root, const struct maq_serve_pools *p)
     maq_json_text(prefill, "router", p->prefill_router);
     add_deployment(prefill, p->prefill);
     add_iterations(prefill, p->prefill);
-    add_parts(prefill, "breakdown", p->prefill->part_s, drafts(p->prefill));
+    add_parts(prefill, "breakdown", p->prefill->part_s, &p->prefill->options);
 }
 
 static void add_capacity(struct maq_json root, const struct maq_capacity *c)
@@ -248,6 +265,8 @@ enum maq_status maq_report_serve_json(char **out, const struct maq_serve_result 
         add_speculation(d.root, r);
     if (r->tiers.known)
         add_tiers(d.root, r);
+    if (r->lora.known)
+        add_lora(d.root, r);
     if (r->replicas)
         add_fleet(d.root, r);
     if (r->availability.known)
@@ -284,7 +303,7 @@ enum maq_status maq_report_serve_json(char **out, const struct maq_serve_result 
         add_quantiles(latency, "e2el_s", &r->e2el_s);
         add_quantiles(latency, "queue_s", &r->queue_s);
         add_iterations(d.root, r);
-        add_parts(d.root, "breakdown", r->part_s, drafts(r));
+        add_parts(d.root, "breakdown", r->part_s, &r->options);
     }
     return maq_json_finish(out, &d, diag);
 }
@@ -301,8 +320,8 @@ enum maq_status maq_report_serve_batch_json(char **out, const struct maq_serve_r
     MAQ_JSON_INTS(map, {"requests", size}, {"isl", prompt}, {"osl", output});
     MAQ_JSON_REALS(map, {"prefill_s", b->prefill_s}, {"decode_s", b->decode_s},
                    {"token_s", output > 1 ? b->decode_s / (double)(output - 1) : 0});
-    add_parts(map, "prefill", b->part_s[0], drafts(plan));
-    add_parts(map, "decode", b->part_s[1], drafts(plan));
+    add_parts(map, "prefill", b->part_s[0], &plan->options);
+    add_parts(map, "decode", b->part_s[1], &plan->options);
     if (drafts(plan))
         add_speculation(d.root, plan);
     return maq_json_finish(out, &d, diag);

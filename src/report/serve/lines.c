@@ -307,6 +307,19 @@ static void put_tiers(const struct maq_lines *to, struct maq_buf *line, const st
     put(to, "loads", line);
 }
 
+static void put_lora(const struct maq_lines *to, struct maq_buf *line, const struct maq_serve_result *r)
+{
+    const struct maq_lora_result *l = &r->lora;
+    if (!l->known)
+        return;
+    maq_buf_addf(line,
+                 "%u requests ask for %u adapters, %.2f of them in an iteration; %llu copied to a GPU (%.2f MB), "
+                 "%llu read (%.2f MB); iterations wait %.2f ms for copies, %.2f ms for reads",
+                 l->requests, l->adapters, l->mean_active, (unsigned long long)l->copies, l->adapter_bytes / 1e6,
+                 (unsigned long long)l->reads, l->file_bytes / 1e6, l->copy_s * 1e3, l->read_s * 1e3);
+    put(to, "adapters", line);
+}
+
 static void put_load(const struct maq_lines *to, struct maq_buf *line, const struct maq_serve_result *r)
 {
     maq_buf_addf(
@@ -325,6 +338,7 @@ static void put_load(const struct maq_lines *to, struct maq_buf *line, const str
         maq_buf_addf(line, "; %.1f %% of prompts found cached", 100 * r->prefix_hit_rate);
     put(to, "batches", line);
     put_tiers(to, line, r);
+    put_lora(to, line, r);
     if (r->overloaded) {
         maq_buf_addf(line,
                      "%u of %u requests had not begun when the last one arrived: they come faster than this deployment "

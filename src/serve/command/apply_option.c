@@ -74,6 +74,9 @@ static const struct {
     {MAQ_COMMAND_MAX_PREFILL, offsetof(struct maq_serve_options, sglang.max_prefill_tokens), 1, 1 << 20},
     {MAQ_COMMAND_PREFILL_REQUESTS, offsetof(struct maq_serve_options, sglang.prefill_max_requests), 1, 1 << 20},
     {MAQ_COMMAND_RESERVED_DECODE, offsetof(struct maq_serve_options, sglang.reserved_decode_tokens), 1, 1 << 20},
+    {MAQ_COMMAND_LORA_SLOTS, offsetof(struct maq_serve_options, lora.max_loras), 1, 1 << 20},
+    {MAQ_COMMAND_LORA_RANK, offsetof(struct maq_serve_options, lora.max_lora_rank), 1, 1 << 16},
+    {MAQ_COMMAND_LORA_HOST, offsetof(struct maq_serve_options, lora.max_cpu_loras), 1, 1 << 30},
     {MAQ_COMMAND_GRAPH_REQUESTS, offsetof(struct maq_serve_options, sglang.graph_max_requests), 1, 1 << 20},
 };
 
@@ -453,6 +456,8 @@ static void set_switch(struct maq_command_reader *r, const struct maq_command_ar
         o->no_prefix_caching = on;
     if (effect == MAQ_COMMAND_CHUNKED)
         o->no_chunked_prefill = !(o->chunked_prefill = on);
+    if (effect == MAQ_COMMAND_LORA)
+        o->lora.enabled = on;
     if (effect == MAQ_COMMAND_EAGER)
         o->enforce_eager = on;
     if (effect == MAQ_COMMAND_EP_ALL)

@@ -77,7 +77,11 @@ enum maq_command_effect {
     MAQ_COMMAND_LEVEL,         /* vLLM's -O */
     MAQ_COMMAND_KV_SIZE,       /* vLLM: host memory for keys and values, GiB */
     MAQ_COMMAND_KV_BACKEND,
-    MAQ_COMMAND_KV_CONNECTOR /* vLLM: an object of JSON */
+    MAQ_COMMAND_KV_CONNECTOR, /* vLLM: an object of JSON */
+    MAQ_COMMAND_LORA,         /* adapters are served */
+    MAQ_COMMAND_LORA_SLOTS,
+    MAQ_COMMAND_LORA_RANK,
+    MAQ_COMMAND_LORA_HOST
 };
 
 /* Options that are alike; a blank between two, a bar between the names of one: "tensor-parallel-size|-tp". */

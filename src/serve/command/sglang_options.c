@@ -37,6 +37,10 @@ static const struct maq_command_row rows[] = {
     {MAQ_TAKES_ONE, MAQ_COMMAND_EVICTION, "radix-eviction-policy"},
     {MAQ_TAKES_ONE, MAQ_COMMAND_MAX_PREFILL, "max-prefill-tokens"},
     {MAQ_TAKES_ONE, MAQ_COMMAND_PREFILL_REQUESTS, "prefill-max-requests"},
+    {MAQ_TAKES_NONE, MAQ_COMMAND_LORA, "enable-lora"},
+    {MAQ_TAKES_SOME, MAQ_COMMAND_LORA, "lora-paths"},
+    {MAQ_TAKES_ONE, MAQ_COMMAND_LORA_SLOTS, "max-loras-per-batch"},
+    {MAQ_TAKES_ONE, MAQ_COMMAND_LORA_RANK, "max-lora-rank"},
     {MAQ_TAKES_ONE, MAQ_COMMAND_RESERVED_DECODE, "num-reserved-decode-tokens"},
     {MAQ_TAKES_ONE, MAQ_COMMAND_GRAPH_REQUESTS, "cuda-graph-max-bs"},
     {MAQ_TAKES_NONE, MAQ_COMMAND_MIXED, "enable-mixed-chunk"},
@@ -52,8 +56,8 @@ static const struct maq_command_row rows[] = {
      "priority-scheduling-preemption-threshold swa-full-tokens-ratio "
      "prefill-delayer-max-delay-passes prefill-delayer-token-usage-low-watermark prefill-delayer-queue-min-ratio "
      "prefill-delayer-max-delay-ms attention-context-parallel-size|attn-cp-size moe-data-parallel-size|moe-dp-size "
-     "pp-max-micro-batch-size pp-async-batch-depth stream-interval json-model-override-args max-lora-rank "
-     "max-loras-per-batch max-loaded-loras lora-eviction-policy lora-backend max-lora-chunk-size "
+     "pp-max-micro-batch-size pp-async-batch-depth stream-interval json-model-override-args "
+     "max-loaded-loras lora-eviction-policy lora-backend max-lora-chunk-size "
      "lora-drain-wait-threshold attention-backend prefill-attention-backend decode-attention-backend sampling-backend "
      "dsa-prefill-backend|nsa-prefill-backend|nsa-prefill dsa-decode-backend|nsa-decode-backend|nsa-decode "
      "fp8-gemm-backend fp4-gemm-backend speculative-accept-threshold-single "
@@ -76,11 +80,11 @@ static const struct maq_command_row rows[] = {
      "dynamic-batch-tokenizer-batch-size dynamic-batch-tokenizer-batch-timeout disaggregation-mode "
      "disaggregation-transfer-backend disaggregation-decode-polling-interval "
      "pdmux-config-path sm-group-num hybrid-kvcache-ratio forward-hooks tokenizer-worker-num"},
-    {MAQ_TAKES_SOME, MAQ_COMMAND_SAID, "lora-target-modules lora-paths cuda-graph-bs"},
+    {MAQ_TAKES_SOME, MAQ_COMMAND_SAID, "lora-target-modules cuda-graph-bs"},
     {MAQ_TAKES_NONE, MAQ_COMMAND_SAID,
      "skip-tokenizer-init is-embedding enable-fp32-lm-head quantize-and-serve enable-quant-communications "
      "enable-dynamic-chunking enable-priority-scheduling schedule-low-priority-values-first disable-hybrid-swa-memory "
-     "enable-prefill-delayer enable-lora enable-lora-overlap-loading enable-multi-layer-eagle "
+     "enable-prefill-delayer enable-lora-overlap-loading enable-multi-layer-eagle "
      "enable-flashinfer-allreduce-fusion enable-aiter-allreduce-fusion enable-fused-grouped-gemm-combine enable-eplb "
      "enable-elastic-expert-backup enable-deepep-waterfill enable-hierarchical-cache enable-lmcache "
      "disable-cuda-graph-padding enable-nccl-nvls enable-symm-mem disable-flashinfer-cutlass-moe-fp4-allgather "

@@ -40,6 +40,10 @@ static const struct maq_command_row rows[] = {
     {MAQ_TAKES_ONE, MAQ_COMMAND_KV_SIZE, "kv-offloading-size"},
     {MAQ_TAKES_ONE, MAQ_COMMAND_KV_BACKEND, "kv-offloading-backend"},
     {MAQ_TAKES_ONE, MAQ_COMMAND_KV_CONNECTOR, "kv-transfer-config"},
+    {MAQ_TAKES_SWITCH, MAQ_COMMAND_LORA, "enable-lora"},
+    {MAQ_TAKES_ONE, MAQ_COMMAND_LORA_SLOTS, "max-loras"},
+    {MAQ_TAKES_ONE, MAQ_COMMAND_LORA_RANK, "max-lora-rank"},
+    {MAQ_TAKES_ONE, MAQ_COMMAND_LORA_HOST, "max-cpu-loras"},
 
     /* ---- what changes the prediction and is not modelled ---- */
     {MAQ_TAKES_ONE, MAQ_COMMAND_SAID,
@@ -50,20 +54,20 @@ static const struct maq_command_row rows[] = {
      "dbo-decode-token-threshold dbo-prefill-token-threshold eplb-config expert-placement-strategy "
      "kv-cache-memory-bytes prefix-cache-retention-interval mamba-cache-dtype mamba-ssm-cache-dtype mamba-block-size "
      "prefix-match-unit mamba-cache-mode replayssm-buffer-len offload-backend "
-     "cpu-offload-gb offload-group-size offload-num-in-group offload-prefetch-step max-loras max-lora-rank lora-dtype "
-     "max-cpu-loras max-num-scheduled-tokens max-num-active-seqs max-num-queued-reqs max-num-queued-tokens "
+     "cpu-offload-gb offload-group-size offload-num-in-group offload-prefetch-step lora-dtype "
+     "max-num-scheduled-tokens max-num-active-seqs max-num-queued-reqs max-num-queued-tokens "
      "scheduler-cls watermark prefill-schedule-interval stream-interval max-cudagraph-capture-size ir-op-priority "
      "moe-backend linear-backend sparse-indexer-topk-backend "
      "diffusion-config|-dc ec-transfer-config compilation-config|-cc attention-config|-ac "
      "engram-config kernel-config additional-config performance-mode gdn-prefill-backend kda-prefill-backend "
      "kda-decode-backend dcp-kv-cache-interleave-size cp-kv-cache-interleave-size"},
     {MAQ_TAKES_SOME, MAQ_COMMAND_SAID,
-     "lora-modules kv-cache-dtype-skip-layers cpu-offload-params offload-params lora-target-modules "
+     "kv-cache-dtype-skip-layers cpu-offload-params offload-params lora-target-modules "
      "cudagraph-capture-sizes logits-processors"},
     {MAQ_TAKES_SWITCH, MAQ_COMMAND_SAID,
      "enable-return-routed-experts disable-sliding-window skip-tokenizer-init dcp-q-replicate enable-hc-sp "
      "enable-batch-sharded-sampling enable-dbo enable-elastic-ep enable-eplb disable-custom-all-reduce "
-     "kv-sharing-fast-prefill swa-bounded-replay enable-mamba-shared-prefix-checkpoint use-replayssm enable-lora "
+     "kv-sharing-fast-prefill swa-bounded-replay enable-mamba-shared-prefix-checkpoint use-replayssm "
      "enable-tower-connector-lora fully-sharded-loras specialize-active-lora enable-mixed-moe-lora-format "
      "enable-moe-shared-loras long-prefill-token-threshold-adaptive disable-hybrid-kv-cache-manager monokernel "
      "tokens-only enable-scale-out"},
@@ -101,7 +105,8 @@ static const struct maq_command_row rows[] = {
      "ec-manager-config reasoning-config structured-outputs-config aux-output-config profiler-config watchdog-config "
      "weight-transfer-config shutdown-timeout"},
     {MAQ_TAKES_SOME, MAQ_COMMAND_PASSED,
-     "api-key allowed-media-domains served-model-name sleep-preserve-parameter-names ignore-patterns numa-bind-nodes "
+     "lora-modules api-key allowed-media-domains served-model-name sleep-preserve-parameter-names ignore-patterns "
+     "numa-bind-nodes "
      "numa-bind-cpus collect-detailed-traces"},
     {MAQ_TAKES_SWITCH, MAQ_COMMAND_PASSED,
      "trust-request-chat-template trust-request-mm-kwargs return-tokens-as-token-ids enable-auto-tool-choice "

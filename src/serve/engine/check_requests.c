@@ -48,6 +48,10 @@ enum maq_status maq_deployment_check(const struct maq_deployment *d, const struc
             return maq_diag_fail(MAQ_BAD_INPUT, diag, MAQ_CODE_REQUEST_ORDER, (struct maq_span){0},
                                  "sort them by arrival", "request %u comes before request %u: time goes back", i + 1,
                                  i);
+        if (r->adapter != 0 && !d->options.lora.enabled)
+            return maq_diag_fail(MAQ_BAD_INPUT, diag, MAQ_CODE_SERVE_LORA, (struct maq_span){0},
+                                 "--enable-lora, with --max-loras and --max-lora-rank",
+                                 "request %u has an adapter of LoRA, for which the deployment has no slots", i + 1);
         before = r->arrival_s;
     }
     return MAQ_OK;

@@ -22,7 +22,8 @@ static struct maq_vllm_knobs vllm_knobs(const struct maq_deployment *d)
                                    .reserve_full_isl = true,
                                    .spec_tokens = s->method == MAQ_DRAFT_NONE ? 0 : s->tokens,
                                    .lookahead_tokens = maq_deployment_has_drafter(d) ? s->tokens : 0,
-                                   .draft_slots = s->method == MAQ_DRAFT_MODEL};
+                                   .draft_slots = s->method == MAQ_DRAFT_MODEL,
+                                   .max_loras = o->lora.max_loras};
 }
 
 /* EAGLE's and MTP's keys at a place are made of the next token too, so that those of a prefix's last block may be another text's. */
@@ -66,6 +67,7 @@ static struct maq_sglang_knobs sglang_knobs(const struct maq_deployment *d)
                                        : page,
         .max_requests = g->prefill_max_requests,
         .lanes = (int32_t)d->passes.n_stages,
+        .max_loras = o->lora.max_loras,
         .conservativeness = g->conservativeness,
         .policy = g->policy,
         .eviction = g->eviction,

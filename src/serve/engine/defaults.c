@@ -138,6 +138,19 @@ static void complete_speculation(struct maq_speculation *s)
     s->verified = s->verified > 0 ? s->verified : s->tokens + 1;
 }
 
+/* vLLM's (config/lora.py); SGLang's number of slots is another, and its host keeps all (server_args.py). */
+static void complete_lora(struct maq_lora_options *l, enum maq_engine engine)
+{
+    if (!l->enabled)
+        return;
+    if (l->max_loras == 0)
+        l->max_loras = engine == MAQ_ENGINE_SGLANG ? 8 : 1;
+    if (l->max_lora_rank == 0)
+        l->max_lora_rank = 16;
+    if (l->max_cpu_loras == 0)
+        l->max_cpu_loras = engine == MAQ_ENGINE_SGLANG ? INT32_MAX : l->max_loras;
+}
+
 void maq_serve_complete(struct maq_serve_options *o, const struct maq_serve_options *given, const struct maq_job *job)
 {
     const struct maq_device *device = &job->cluster.groups[job->stages[0].group].device;
@@ -145,6 +158,7 @@ void maq_serve_complete(struct maq_serve_options *o, const struct maq_serve_opti
     o->dp = o->dp > 1 ? o->dp : 1;
     o->ep = o->ep > 1 ? o->ep : 1;
     complete_speculation(&o->speculation);
+    complete_lora(&o->lora, o->engine);
     if (o->engine == MAQ_ENGINE_VLLM)
         vllm_limits(o, device);
     else if (o->engine == MAQ_ENGINE_SGLANG)

@@ -3,6 +3,7 @@
 #include "serve/engine/deployment.h"
 
 #include "base/check.h"
+#include "plan/lora_targets.h"
 #include "serve/codes.h"
 
 /* Keys that are pooled of several tokens are kept and read by kernels of their own. */
@@ -47,6 +48,24 @@ static enum maq_status check_ranks(const struct maq_job *job, const struct maq_s
     return MAQ_OK;
 }
 
+static enum maq_status check_lora(const struct maq_job *job, const struct maq_lora_options *o, struct maq_diag *diag)
+{
+    struct maq_str wrong;
+    bool known;
+    if (!o->enabled)
+        return MAQ_OK;
+    if (o->max_cpu_loras < o->max_loras)
+        return maq_diag_fail(MAQ_BAD_INPUT, diag, MAQ_CODE_SERVE_LORA, (struct maq_span){0}, "a larger --max-cpu-loras",
+                             "the host holds %d adapters and a GPU %d: what is in a GPU is in host memory, too",
+                             o->max_cpu_loras, o->max_loras);
+    if (o->targets && maq_lora_sites(maq_str_of(o->targets), &job->model, &wrong, &known) == 0)
+        return maq_diag_fail(MAQ_BAD_INPUT, diag, MAQ_CODE_SERVE_LORA, (struct maq_span){0},
+                             "all-linear, or q_proj,k_proj,v_proj,o_proj,gate_proj,up_proj,down_proj",
+                             "'%.*s' is no linear of %s that an adapter could be on", (int)wrong.len, wrong.ptr,
+                             job->model.name);
+    return MAQ_OK;
+}
+
 enum maq_status maq_deployment_init(struct maq_deployment *d, const struct maq_job *job,
                                     const struct maq_serve_options *options, struct maq_diag *diag)
 {
@@ -55,6 +74,7 @@ enum maq_status maq_deployment_init(struct maq_deployment *d, const struct maq_j
     MAQ_TRY(check_layers(&job->model, diag));
     maq_serve_complete(&d->options, options, job);
     MAQ_TRY(check_ranks(job, &d->options, diag));
+    MAQ_TRY(check_lora(job, &d->options.lora, diag));
     d->host = maq_host_profile_of(&d->options);
     d->host.async &= job->plan.pp == 1 || d->host.async_pipeline;
     int64_t most = d->options.max_num_batched_tokens,

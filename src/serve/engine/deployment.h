@@ -35,6 +35,12 @@ struct maq_deployment_tiers {
     uint32_t devices_per_node;
 };
 
+/* Adapters of LoRA, where there are any. memory.c */
+struct maq_deployment_adapters {
+    double slot_bytes, file_bytes; /* on the fullest rank; of all of an adapter */
+    double copy_s, read_s;         /* of one to the GPUs; from where the host has it not */
+};
+
 struct maq_deployment {
     const struct maq_job *job;
     const struct maq_device *device;
@@ -50,6 +56,7 @@ struct maq_deployment {
     double kv_bytes_per_token, block_bytes; /* on the fullest rank; of a block in one group */
     int64_t blocks, kv_tokens;
     struct maq_deployment_tiers tiers;
+    struct maq_deployment_adapters adapters;
     bool fits;
     struct maq_arena arena;
 };

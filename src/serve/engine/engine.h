@@ -17,6 +17,7 @@
 #ifndef MAQ_SERVE_ENGINE_ENGINE_H
 #define MAQ_SERVE_ENGINE_ENGINE_H
 
+#include "serve/engine/adapters.h"
 #include "serve/engine/batch.h"
 #include "serve/engine/clients.h"
 #include "serve/engine/kv_tier_transfers.h"
@@ -40,6 +41,7 @@ struct maq_engine_rank {
     uint32_t slots_size;
     struct maq_batch_writer batch;
     struct maq_rank_tiers tiers;
+    struct maq_rank_adapters adapters;
     struct maq_stretch stretch; /* room for fast_forward.c */
     int32_t *verdicts;          /* [verdicts_size] tokens that come out for each of an iteration, drafts accepted */
     uint32_t verdicts_size;
@@ -99,8 +101,10 @@ struct maq_serve_engine {
     struct maq_tier_ways *ways; /* that it shares with others, or has alone; NULL: there are none */
     uint32_t first_device, drive_port, network_port; /* where it stands, and its ports there */
     double hold_s;                                   /* the next iteration does not start before */
+    double adapter_read_s, adapter_copy_s; /* that the next iteration waits for adapters: its host; its stages */
     /* counted */
     struct maq_tiers_seen tiers_seen;
+    struct maq_adapters_seen adapters_seen;
     double part_s[MAQ_SERVE_PART_COUNT];
     double matrix_s, memory_s; /* of all stages: as in struct maq_pass_parts */
     double kv_area_s, kv_since_s, kv_peak;

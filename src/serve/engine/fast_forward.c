@@ -119,6 +119,8 @@ bool maq_engine_fast_forward(struct maq_serve_engine *e, double until_s)
         e->batches[r] = maq_batch_decodes(e->d, e->ranks[r].stretch.n);
     int64_t step = 0;
     for (; e->now_s < until && take_step(e, step, &load); step++) {
+        if (step == 0)
+            maq_adapters_stretch(e);
         maq_engine_start(e, load);
         double client_s = maq_engine_end(e) + e->respond_s;
         for (uint32_t r = 0; r < e->n_ranks; r++)

@@ -108,13 +108,22 @@ static double draft(struct maq_serve_engine *e, double at)
     return early ? at : at + runs;
 }
 
+static void count_adapters(struct maq_serve_engine *e)
+{
+    for (uint32_t r = 0; r < e->n_ranks; r++)
+        e->adapters_seen.active += (uint64_t)e->batches[r].adapters;
+    e->adapters_seen.copy_s += e->adapter_copy_s;
+    e->adapters_seen.read_s += e->adapter_read_s;
+    e->adapter_copy_s = e->adapter_read_s = 0;
+}
+
 void maq_engine_start(struct maq_serve_engine *e, struct maq_scheduler_load load)
 {
     struct maq_deployment *d = e->d;
     struct maq_pass_parts parts;
     const struct counts c = count(e);
-    double ready = e->now_s + maq_batch_host_s(d, c.most), at = ready > e->known_s ? ready : e->known_s, transfer = 0,
-           idle_from = e->stage_free_s[0];
+    double ready = e->now_s + (maq_batch_host_s(d, c.most) + e->adapter_read_s),
+           at = ready > e->known_s ? ready : e->known_s, transfer = 0, idle_from = e->stage_free_s[0];
     if (d->passes.n_stages > 1)
         transfer = maq_batch_transfer_s(d, c.most_tokens);
     if (e->iterations > 0 &&
@@ -128,7 +137,8 @@ void maq_engine_start(struct maq_serve_engine *e, struct maq_scheduler_load load
     e->hold_s = 0;
     maq_batch_pad(d, e->batches);
     for (uint32_t s = 0; s < d->passes.n_stages; s++) {
-        double free = e->stage_free_s[s], runs = maq_batch_stage_s(d, s, e->batches, &parts);
+        double free = e->stage_free_s[s], runs = maq_batch_stage_s(d, s, e->batches, &parts) + e->adapter_copy_s;
+        parts.ns[MAQ_SERVE_LORA] += e->adapter_copy_s * 1e9;
         e->stage_start_s[s] = at > free ? at : free;
         at = e->stage_start_s[s] + runs;
         e->stage_free_s[s] = at;
@@ -141,6 +151,7 @@ void maq_engine_start(struct maq_serve_engine *e, struct maq_scheduler_load load
     }
     e->ends_s[(e->first + e->in_flight) % e->most_in_flight] = draft(e, at);
     e->in_flight++;
+    count_adapters(e);
     show(e, &c, load, e->now_s);
     e->now_s = ready;
     e->iterations++;
@@ -217,6 +228,7 @@ void maq_engine_launch(struct maq_serve_engine *e)
         e->batches[r] = e->ranks[r].batch.batch;
         e->drafts[r] = e->ranks[r].batch.draft;
     }
+    maq_adapters_launch(e, place);
     bool pipeline = e->d->passes.n_stages > 1 && e->d->host.async; /* on one stage iterations follow each other */
     for (uint32_t r = 0; pipeline && r < e->n_ranks; r++)
         wait_for_tokens(e, &e->ranks[r], &e->ranks[r].it[place]);

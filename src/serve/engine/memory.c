@@ -3,6 +3,7 @@
  * memory.c - what a rank holds, and what is left of its memory for keys and values.
  *
  *   weights       each module's share of its parameters, in the type that the weights have (head, router and norms in 16 bits)
+ *   adapters      slots for adapters of LoRA (serve/pass/lora.c)
  *   activations   of the largest iteration, max_num_batched_tokens tokens, of which max_num_seqs are sampled from: the residual stream and
  *                 a copy, what the widest module of a layer reads and writes, or logits in 16 and in 32 bits
  *   sampler       vLLM: what is kept for each request that is sampled from, with one count for each token of the vocabulary
@@ -278,16 +279,35 @@ static void set_utilization(struct maq_deployment *d, double held)
         o->gpu_memory_utilization = share < 1 ? share : 1;
 }
 
+/* What moving an adapter takes: to each GPU its part, at the rate that it has when all of its node copy; the whole file to the host. */
+static void time_adapters(struct maq_deployment *d)
+{
+    const struct maq_lora_options *o = &d->options.lora;
+    double link = d->device->host_copy_bps > 0 ? d->device->host_copy_bps : d->device->host_bps,
+           read = o->read_bps > 0 ? o->read_bps : link;
+    d->adapters.file_bytes = maq_pass_adapter_file_bytes(&d->passes);
+    for (uint32_t s = 0; s < d->passes.n_stages; s++) {
+        double bytes = maq_pass_adapter_bytes(&d->passes, &d->passes.stages[s]);
+        d->adapters.slot_bytes = bytes > d->adapters.slot_bytes ? bytes : d->adapters.slot_bytes;
+    }
+    d->adapters.copy_s = link > 0 ? d->adapters.slot_bytes / link : 0;
+    d->adapters.read_s = read > 0 ? d->adapters.file_bytes / read : 0;
+}
+
 void maq_deployment_memory(struct maq_deployment *d)
 {
     double weights = 0;
     struct kinds kinds, fullest = {0};
     uint32_t most = 0;
     for (uint32_t s = 0; s < d->passes.n_stages; s++) {
-        double w =
-            stage_weights(&d->passes, &d->passes.stages[s]) + (d->passes.stages[s].last ? drafter_weights(d) : 0);
+        double slots = d->options.lora.max_loras * maq_pass_adapter_bytes(&d->passes, &d->passes.stages[s]),
+               w = stage_weights(&d->passes, &d->passes.stages[s]) +
+                   (d->passes.stages[s].last ? drafter_weights(d) : 0) + slots;
         uint32_t layers = 0;
-        weights = w > weights ? w : weights;
+        if (w > weights) {
+            weights = w;
+            d->memory[MAQ_SERVE_MEM_LORA] = slots;
+        }
         list_kinds(d, &d->passes.stages[s], &kinds);
         for (uint32_t i = 0; i < kinds.n; i++)
             layers += kinds.layers[i];
@@ -296,12 +316,14 @@ void maq_deployment_memory(struct maq_deployment *d)
             fullest = kinds;
         }
     }
+    if (d->options.lora.enabled)
+        time_adapters(d);
     double drafter_kv = add_drafter(d, &fullest);
     make_groups(d, &fullest);
     d->kv_bytes_per_token += drafter_kv;
     d->block_bytes += drafter_kv * d->options.block_size / d->n_groups;
     d->capacity_bytes = d->device->mem_bytes;
-    d->memory[MAQ_SERVE_MEM_WEIGHTS] = weights;
+    d->memory[MAQ_SERVE_MEM_WEIGHTS] = weights - d->memory[MAQ_SERVE_MEM_LORA];
     d->memory[MAQ_SERVE_MEM_ACTIVATIONS] = activations(d) + sampler(d);
     d->memory[MAQ_SERVE_MEM_CONTEXT] = CONTEXT_BYTES;
     double states = fullest.n > 0 ? fullest.states * d->options.max_num_seqs : 0,

@@ -56,11 +56,10 @@ const char *maq_serve_part_name(enum maq_serve_part part)
 
 const char *maq_serve_memory_name(enum maq_serve_memory kind)
 {
-    static const char *const names[MAQ_SERVE_MEM_COUNT] = {[MAQ_SERVE_MEM_WEIGHTS] = "weights",
-                                                           [MAQ_SERVE_MEM_ACTIVATIONS] = "activations",
-                                                           [MAQ_SERVE_MEM_GRAPHS] = "graphs",
-                                                           [MAQ_SERVE_MEM_CONTEXT] = "context",
-                                                           [MAQ_SERVE_MEM_KV] = "kv_cache"};
+    static const char *const names[MAQ_SERVE_MEM_COUNT] = {
+        [MAQ_SERVE_MEM_WEIGHTS] = "weights",         [MAQ_SERVE_MEM_LORA] = "adapters",
+        [MAQ_SERVE_MEM_ACTIVATIONS] = "activations", [MAQ_SERVE_MEM_GRAPHS] = "graphs",
+        [MAQ_SERVE_MEM_CONTEXT] = "context",         [MAQ_SERVE_MEM_KV] = "kv_cache"};
     return (unsigned)kind < MAQ_SERVE_MEM_COUNT ? names[kind] : "unknown";
 }
 

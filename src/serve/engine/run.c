@@ -224,6 +224,7 @@ void maq_engine_fill(const struct maq_serve_engine *engines, uint32_t n, struct 
     out->memory_share = gpus_s > 0 ? out->memory_share / gpus_s : 0;
     out->kv_mean = kv / n;
     maq_tiers_fill(engines, n, out);
+    maq_adapters_fill(engines, n, out);
     for (int i = 0; i < MAQ_SERVE_PART_COUNT; i++)
         out->busy_s += out->part_s[i];
     if (out->iterations > 0) {
@@ -268,6 +269,7 @@ void maq_engine_fini(struct maq_serve_engine *e)
         if (rank->sched)
             rank->sched->ops->fini(rank->sched);
         maq_batch_fini(&rank->batch);
+        maq_adapters_fini(&rank->adapters);
         free(rank->slots);
         free(rank->verdicts);
     }
@@ -300,6 +302,7 @@ enum maq_status maq_engine_restart(struct maq_serve_engine *e, double at_s)
     e->batch_tokens = was.batch_tokens;
     e->speculated = was.speculated;
     e->tiers_seen = was.tiers_seen;
+    e->adapters_seen = was.adapters_seen;
     e->replica = was.replica;
     if (status == MAQ_OK)
         status = maq_tiers_begin(e, was.ways, was.first_device);

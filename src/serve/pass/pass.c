@@ -199,6 +199,7 @@ enum maq_status maq_passes_init(struct maq_passes *p, const struct maq_job *job,
     p->own.plan.sequence_parallel = MAQ_OFF;
     list_windows(p);
     MAQ_TRY(cut_stages(p));
+    MAQ_TRY(maq_pass_lora_init(p, o));
     size_t n = (size_t)most_tokens + 1;
     p->by_tokens = new_table(p, n);
     p->by_all = p->dp > 1 ? new_table(p, 2 * n) : NULL;
@@ -284,6 +285,7 @@ static void add_decodes(struct maq_passes *p, uint32_t stage, uint32_t layer, co
 static void add_batch(struct maq_passes *p, uint32_t stage, const struct maq_pass_batch *b, struct maq_pass_parts *out)
 {
     const struct maq_pass_stage *s = &p->stages[stage];
+    maq_pass_lora(p, stage, b, out);
     for (uint32_t k = 0; k < s->n_layers; k++) {
         if (b->decodes > 0)
             add_decodes(p, stage, k, b, out);

@@ -56,6 +56,19 @@ struct maq_pass_parts {
     double kernels; /* that are launched */
 };
 
+/* Adapters of LoRA: which linears have them, and times of batches with some. */
+#define MAQ_PASS_LORA_SHAPES 4096u
+struct maq_pass_lora_shape {
+    int64_t tokens, adapters; /* tokens = 0: nothing is known */
+    struct maq_pass_parts parts;
+};
+struct maq_pass_lora {
+    int32_t rank;                       /* 0: there are none */
+    bool experts;                       /* routed ones have them, too */
+    struct maq_plan plan;               /* as the deployment's, with adapters */
+    struct maq_pass_lora_shape *shapes; /* [stages * MAQ_PASS_LORA_SHAPES], of which the last one stays in its place */
+};
+
 struct maq_passes {
     const struct maq_job *job; /* its plan has the engine's degrees */
     struct maq_job own;        /* a copy that says how experts are cut */
@@ -82,6 +95,7 @@ struct maq_passes {
     struct maq_pass_parts *by_rows; /* of the head, [most_tokens + 1] */
     struct maq_pass_decode *
         *decodes; /* [stages] [MAQ_PASS_DECODES]: a place for each shape, of which the last one stays */
+    struct maq_pass_lora lora;
     int64_t most_tokens;
     struct maq_arena *arena;
 };
@@ -111,6 +125,7 @@ struct maq_pass_batch {
     int64_t decode_keys[MAQ_PASS_WINDOWS]; /* that they see together, at each window */
     const struct maq_pass_chunk *chunks;
     uint32_t n_chunks;
+    int64_t adapted, adapters; /* tokens of requests with an adapter of LoRA; different ones */
 };
 
 /* What a layer's queries see: so many keys, 0: all. A chunk counts as a window (docs/serving.md), and chosen keys as the last ones. */
@@ -158,6 +173,16 @@ void maq_pass_mixer(const struct maq_passes *p, const struct maq_layer *layer, d
 uint32_t maq_pass_mixer_window(bool *chooses, const struct maq_passes *p, const struct maq_layer *layer);
 /* Whether a module is left to maq_pass_mixer(). */
 bool maq_pass_is_mixer(const struct maq_layer *layer, const struct maq_module *module);
+
+/* ---- lora.c: adapters of LoRA; nothing without them ---- */
+enum maq_status maq_pass_lora_init(struct maq_passes *p, const struct maq_serve_options *options);
+/* Bytes of a slot on a rank of a stage. */
+double maq_pass_adapter_bytes(const struct maq_passes *p, const struct maq_pass_stage *stage);
+/* Of all of an adapter, of this rank, in 16 bits. */
+double maq_pass_adapter_file_bytes(const struct maq_passes *p);
+/* Adds the kernels of a rank's batch. */
+void maq_pass_lora(struct maq_passes *p, uint32_t stage, const struct maq_pass_batch *batch,
+                   struct maq_pass_parts *out);
 
 /* ---- shared ---- */
 struct maq_op maq_pass_op(enum maq_op_kind kind, const struct maq_pass_type *type, unsigned flags, int64_t d0,

@@ -77,6 +77,37 @@ static int64_t length(struct maq_rng *r, int64_t mean, double spread)
     return n < 1 ? 1 : (int64_t)n;
 }
 
+/* Adapter k of n with a probability in proportion to k^-zipf. */
+static uint64_t adapter(struct maq_rng *r, const struct maq_request_spec *s, const double *upto)
+{
+    double none = maq_rng_next(r), u = maq_rng_next(r) * upto[s->adapters - 1];
+    uint32_t low = 0, high = s->adapters - 1;
+    while (low < high) { /* the first whose sum is more than u */
+        uint32_t mid = low + (high - low) / 2;
+        if (upto[mid] > u)
+            high = mid;
+        else
+            low = mid + 1;
+    }
+    return none < s->adapter_none ? 0 : low + 1u;
+}
+
+static enum maq_status draw_adapters(struct maq_request_set *set, const struct maq_request_spec *s)
+{
+    struct maq_rng rng = maq_rng_of(s->seed, MAQ_RNG_REQUEST, 2);
+    double sum = 0, *upto = s->adapters > 0 ? maq__malloc(s->adapters * sizeof *upto) : NULL;
+    if (s->adapters == 0)
+        return MAQ_OK;
+    if (!upto)
+        return MAQ_NO_MEMORY;
+    for (uint32_t k = 0; k < s->adapters; k++)
+        upto[k] = sum += pow(k + 1.0, -s->adapter_zipf);
+    for (uint32_t i = 0; i < set->n; i++)
+        set->at[i].adapter = adapter(&rng, s, upto);
+    free(upto);
+    return MAQ_OK;
+}
+
 static enum maq_status fill(struct maq_request_set *set, const struct maq_request_spec *s, uint32_t n)
 {
     struct maq_rng gaps = maq_rng_of(s->seed, MAQ_RNG_REQUEST, 0), lengths = maq_rng_of(s->seed, MAQ_RNG_REQUEST, 1);
@@ -96,7 +127,7 @@ static enum maq_status fill(struct maq_request_set *set, const struct maq_reques
         if (s->rate > 0)
             at += gamma_of_mean_one(&gaps, shape) / s->rate;
     }
-    return MAQ_OK;
+    return draw_adapters(set, s);
 }
 
 enum maq_status maq_requests_generate(struct maq_request_set **out, const struct maq_request_spec *s,

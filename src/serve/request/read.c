@@ -18,7 +18,7 @@
 #define LINE_MOST ((size_t)64 << 20)
 #define TOKENS_MOST ((double)(1 << 30))
 
-enum column { ARRIVAL, PROMPT, OUTPUT, MOST, PRIORITY, SESSION, PREFIX, COLUMNS };
+enum column { ARRIVAL, PROMPT, OUTPUT, MOST, PRIORITY, SESSION, ADAPTER, PREFIX, COLUMNS };
 
 /* What a column is called, and what its numbers are multiplied with for seconds. */
 static const struct {
@@ -54,6 +54,9 @@ static const struct {
     {"session_id", SESSION, 0},
     {"conversation_id", SESSION, 0},
     {"chat_id", SESSION, 0},
+    {"adapter", ADAPTER, 0},
+    {"lora", ADAPTER, 0},
+    {"lora_name", ADAPTER, 0},
     {"hash_ids", PREFIX, 0},
 };
 
@@ -129,7 +132,7 @@ static enum maq_status add(struct reading *r, struct maq_request q)
 }
 
 /* A name that only has to differ from others: a number is itself, any other text a hash of it (FNV-1a); none is 0. */
-static uint64_t session_of(struct maq_str name)
+static uint64_t name_of(struct maq_str name)
 {
     int64_t n;
     uint64_t h = 0xcbf29ce484222325u;
@@ -149,6 +152,8 @@ static bool put(struct maq_request *q, enum column column, double x)
         q->priority = (int32_t)x;
     else if (column == SESSION)
         q->session = (uint64_t)(int64_t)x;
+    else if (column == ADAPTER)
+        q->adapter = (uint64_t)(int64_t)x;
     else
         *(column == PROMPT ? &q->prompt : column == OUTPUT ? &q->output : &q->max_tokens) = (int64_t)x;
     return true;
@@ -156,10 +161,13 @@ static bool put(struct maq_request *q, enum column column, double x)
 
 static enum maq_status bad_number(const struct reading *r, enum column column)
 {
-    static const char *const what[COLUMNS] = {
-        [ARRIVAL] = "an arrival that is no time",          [PROMPT] = "tokens in that are no whole number",
-        [OUTPUT] = "tokens out that are no whole number",  [MOST] = "max_tokens that are no whole number",
-        [PRIORITY] = "a priority that is no whole number", [PREFIX] = "hash_ids that are no whole numbers"};
+    static const char *const what[COLUMNS] = {[ARRIVAL] = "an arrival that is no time",
+                                              [PROMPT] = "tokens in that are no whole number",
+                                              [OUTPUT] = "tokens out that are no whole number",
+                                              [MOST] = "max_tokens that are no whole number",
+                                              [PRIORITY] = "a priority that is no whole number",
+                                              [ADAPTER] = "an adapter that is neither a name nor a whole number",
+                                              [PREFIX] = "hash_ids that are no whole numbers"};
     return bad(r, what[column], NULL);
 }
 
@@ -198,7 +206,9 @@ static enum maq_status read_json(struct reading *r, struct maq_str text)
     {
         int i = find(maq_str_of(key));
         if (i >= 0 && known[i].column == SESSION && json_is_string(value))
-            q.session = session_of(maq_str_of(json_string_value(value)));
+            q.session = name_of(maq_str_of(json_string_value(value)));
+        if (i >= 0 && known[i].column == ADAPTER && json_is_string(value))
+            q.adapter = name_of(maq_str_of(json_string_value(value)));
         if (i < 0 || known[i].column == PREFIX || !json_is_number(value))
             continue;
         double x = json_number_value(value);
@@ -255,7 +265,9 @@ static enum maq_status read_row(struct reading *r, struct maq_str text)
                 return bad_number(r, ARRIVAL);
             q.arrival_s = x * r->unit_s;
         } else if (i == r->at[SESSION]) {
-            q.session = session_of(word);
+            q.session = name_of(word);
+        } else if (i == r->at[ADAPTER]) {
+            q.adapter = name_of(word);
         } else if (i == r->at[PROMPT] || i == r->at[OUTPUT] || i == r->at[MOST] || i == r->at[PRIORITY]) {
             enum column column = i == r->at[PROMPT]   ? PROMPT
                                  : i == r->at[OUTPUT] ? OUTPUT
