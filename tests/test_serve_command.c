@@ -173,6 +173,24 @@ static void test_sglang(void **state)
     maq_serve_command_free(c);
 }
 
+static void test_adapters(void **state)
+{
+    (void)state;
+    struct line l;
+    struct maq_serve_command *c =
+        taken(&l, "vllm serve m --enable-lora --max-loras 4 --max-lora-rank 64 --max-cpu-loras 9 "
+                  "--lora-modules a=/a b=/b --port 8000");
+    const struct maq_lora_options *o = &c->options.lora;
+    assert_true(o->enabled && o->max_loras == 4 && o->max_lora_rank == 64 && o->max_cpu_loras == 9);
+    maq_serve_command_free(c);
+    c = taken(&l, "vllm serve m --max-loras 4 --no-enable-lora");
+    assert_false(c->options.lora.enabled);
+    maq_serve_command_free(c);
+    c = taken(&l, "python -m sglang.launch_server --model-path m --lora-paths a=/a b=/b --max-loras-per-batch 3");
+    assert_true(c->options.lora.enabled && c->options.lora.max_loras == 3);
+    maq_serve_command_free(c);
+}
+
 static void test_trtllm(void **state)
 {
     (void)state;
@@ -591,13 +609,11 @@ static void test_checkpoint_names(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_programs),        cmocka_unit_test(test_vllm),
-        cmocka_unit_test(test_sglang),          cmocka_unit_test(test_trtllm),
-        cmocka_unit_test(test_drafts),          cmocka_unit_test(test_trtllm_config),
-        cmocka_unit_test(test_weights),         cmocka_unit_test(test_told),
-        cmocka_unit_test(test_faults),          cmocka_unit_test(test_names),
-        cmocka_unit_test(test_memory_runs_out), cmocka_unit_test(test_shares),
-        cmocka_unit_test(test_ranks),           cmocka_unit_test(test_checkpoint_names),
+        cmocka_unit_test(test_programs),      cmocka_unit_test(test_vllm),    cmocka_unit_test(test_sglang),
+        cmocka_unit_test(test_adapters),      cmocka_unit_test(test_trtllm),  cmocka_unit_test(test_drafts),
+        cmocka_unit_test(test_trtllm_config), cmocka_unit_test(test_weights), cmocka_unit_test(test_told),
+        cmocka_unit_test(test_faults),        cmocka_unit_test(test_names),   cmocka_unit_test(test_memory_runs_out),
+        cmocka_unit_test(test_shares),        cmocka_unit_test(test_ranks),   cmocka_unit_test(test_checkpoint_names),
     };
     return cmocka_run_group_tests_name("command", tests, NULL, NULL);
 }

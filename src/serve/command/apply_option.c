@@ -488,7 +488,7 @@ void maq_command_set(struct maq_command_reader *r, const struct maq_command_argu
         return;
     } else if (effect == MAQ_COMMAND_BLOCK || effect == MAQ_COMMAND_BLOCKS || effect == MAQ_COMMAND_POOL) {
         set_blocks(r, a);
-    } else if (!a->value) {
+    } else if (!a->value || effect == MAQ_COMMAND_LORA) { /* SGLang: paths of adapters say it, too */
         set_switch(r, a);
     } else if (!plain_number(r, a)) {
         set_word(r, a);
