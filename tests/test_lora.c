@@ -75,6 +75,57 @@ static void test_shares(void **unused)
     assert_true(trained("starcoder2-3b", 8, 4, "up_proj") == 30.0 * 4 * (3072 + 12288 / 8));
 }
 
+static double bytes_of(int what, const char *more)
+{
+    char plan[512];
+    snprintf(plan, sizeof plan, "zero: 0, lora_rank: 16, lora_target_modules: 'q_proj,v_proj,down_proj', %s", more);
+    struct prediction p = predict_batch("llama-3.1-8b", "b200:1", plan, 1, 1024);
+    double n = p.result->stages[0].bytes[what];
+    drop(&p);
+    return n;
+}
+
+/* A magnitude for each output of an adapted product; what the product and the adapter returned is kept, in 2 bytes each. */
+static void test_magnitudes(void **unused)
+{
+    const double widths = 4096 + 1024 + 4096;
+    (void)unused;
+    assert_true(bytes_of(MAQ_MEM_GRADIENTS, "use_dora: true") - bytes_of(MAQ_MEM_GRADIENTS, "use_dora: false") ==
+                4 * 32 * widths);
+    assert_true(bytes_of(MAQ_MEM_ACTIVATIONS, "use_dora: true") - bytes_of(MAQ_MEM_ACTIVATIONS, "use_dora: false") ==
+                1024 * 32 * widths * (2 + 2));
+    assert_true(bytes_of(MAQ_MEM_WEIGHTS, "lora_base_quantization: nf4, use_dora: true") -
+                    bytes_of(MAQ_MEM_WEIGHTS, "lora_base_quantization: nf4") ==
+                2 * 32 * widths);
+}
+
+/*
+ * The products that make B A of the unit matrix, out and in wide at rank r, take 2 in r (in + out) FLOP in the forward pass alone, whatever
+ * the tokens are; and memory is read and written for it at least once.
+ */
+static void test_time_of_magnitudes(void **unused)
+{
+    static const int tokens[] = {128, 4096};
+    const double flop = 32 * 2.0 * 16 * (4096.0 * (4096 + 4096) + 4096.0 * (4096 + 1024) + 14336.0 * (14336 + 4096)),
+                 bytes = 32 * 2 * (2 * 4096.0 * 4096 + 14336.0 * 14336);
+    (void)unused;
+    for (size_t i = 0; i < sizeof tokens / sizeof *tokens; i++) {
+        double step[2], forward[2];
+        for (int dora = 0; dora < 2; dora++) {
+            char plan[256];
+            snprintf(plan, sizeof plan,
+                     "zero: 0, lora_rank: 16, lora_target_modules: 'q_proj,v_proj,down_proj', use_dora: %s",
+                     dora ? "true" : "false");
+            struct prediction p = predict_batch("llama-3.1-8b", "h100-sxm:1", plan, 1, tokens[i]);
+            step[dora] = p.result->step_s;
+            forward[dora] = p.result->bucket_s[MAQ_BUCKET_FORWARD];
+            drop(&p);
+        }
+        assert_true(forward[1] - forward[0] > flop / 989.4e12 + bytes / 3.35e12);
+        assert_true(step[1] - step[0] > forward[1] - forward[0]);
+    }
+}
+
 /* Latent attention and mixers have linears of other names. */
 static void test_other_layers(void **unused)
 {
@@ -103,8 +154,10 @@ static void test_refusals(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_counts_of_peft), cmocka_unit_test(test_names),    cmocka_unit_test(test_shares),
-        cmocka_unit_test(test_other_layers),   cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_counts_of_peft), cmocka_unit_test(test_names),
+        cmocka_unit_test(test_shares),         cmocka_unit_test(test_other_layers),
+        cmocka_unit_test(test_magnitudes),     cmocka_unit_test(test_time_of_magnitudes),
+        cmocka_unit_test(test_refusals),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -226,7 +226,8 @@ struct maq_plan {
     int32_t lora_rank;           /* 0 = all parameters are trained */
     int base_quantization;       /* enum maq_base_quantization */
     struct maq_str lora_targets; /* comma list of module names; empty = the linears of attention and MLP */
-    uint32_t lora_sites;         /* what they are in the model (plan/lora_targets.h); derived when a job is completed */
+    bool use_dora; /* adapters that change the direction of a weight, and a trained magnitude of each of its rows */
+    uint32_t lora_sites; /* what they are in the model (plan/lora_targets.h); derived when a job is completed */
 };
 
 /* A batch of training. */

@@ -137,6 +137,7 @@ class TrainOptions(TypedDict, total=False):
     lora_rank: Value
     lora_base_quantization: Union[Literal["none", "int8", "nf4", "nf4-double"], int, None]
     lora_target_modules: Value
+    use_dora: Union[Literal["false", "true"], bool, None]
     seq: Value
     seq_length: Value
     gbs: Value
@@ -293,6 +294,7 @@ class PlanOptions(TypedDict, total=False):
     lora_rank: Value
     lora_base_quantization: Union[Literal["none", "int8", "nf4", "nf4-double"], int, None]
     lora_target_modules: Value
+    use_dora: Union[Literal["false", "true"], bool, None]
     seq: Value
     seq_length: Value
     gbs: Value
@@ -604,6 +606,7 @@ class RiskOptions(TypedDict, total=False):
     lora_rank: Value
     lora_base_quantization: Union[Literal["none", "int8", "nf4", "nf4-double"], int, None]
     lora_target_modules: Value
+    use_dora: Union[Literal["false", "true"], bool, None]
     seq: Value
     seq_length: Value
     gbs: Value

@@ -284,7 +284,7 @@ static void scatter_sequence(struct maq_lowering *l, const struct maq_coll *coll
  * before, where they are quantized as well. One of 8 bits is so in the backward pass alone (MatMul8bitLt): widened, then times its scales.
  * Counted in blocks of 64 numbers.
  */
-static void widen_base(struct maq_lowering *l, const struct maq_module *m, struct maq_local d, bool backward)
+void maq_lower_widen_base(struct maq_lowering *l, const struct maq_module *m, struct maq_local d, bool backward)
 {
     const struct maq_lower *lo = l->lower;
     const int64_t blocks = (d.in * d.out + 63) / 64, wide = 64 * (int64_t)lo->store_bytes;
@@ -336,7 +336,7 @@ static void forward(struct maq_lowering *l, const struct maq_module *m, struct m
     if (d.out == 0) /* all of it is kept */
         return;
     quantize_for_forward(l, m, d, math);
-    widen_base(l, m, d, false);
+    maq_lower_widen_base(l, m, d, false);
     if (in_pieces) {
         overlapped(l, &op, gather ? in : out, gather);
         return;
@@ -401,7 +401,7 @@ static void backward(struct maq_lowering *l, const struct maq_module *m, struct 
     }
     if (math != lo->store)
         quantize(l, m, reduced && sp ? lo->tokens_region : d.rows, d.out, false);
-    widen_base(l, m, d, true);
+    maq_lower_widen_base(l, m, d, true);
     if (lo->plan->loss_function == MAQ_LOSS_CUT &&
         m->part == MAQ_PART_OUTPUT) { /* the logits, block by block, once more */
         struct maq_op again = maq_op_make(MAQ_OP_GEMM, math, scales(lo, math), d.rows, d.out, d.in, 1, 0, 0);
@@ -465,6 +465,9 @@ void maq_lower_linear(struct maq_lowering *l, const struct maq_module *m, enum m
     else
         backward(l, m, d, math, pass);
     int64_t out[MAQ_LORA_SPANS];
-    for (uint32_t a = 0, n = maq_lower_adapters(out, l->lower, l->layer, m); a < n; a++)
+    for (uint32_t a = 0, n = maq_lower_adapters(out, l->lower, l->layer, m); a < n; a++) {
         adapter(l, (struct maq_local){d.rows, d.in, out[a]}, pass);
+        if (l->lower->plan->use_dora)
+            maq_lower_magnitudes(l, m, (struct maq_local){d.rows, d.in, out[a]}, pass);
+    }
 }

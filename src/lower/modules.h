@@ -6,6 +6,7 @@
 #ifndef MAQ_LOWER_MODULES_H
 #define MAQ_LOWER_MODULES_H
 
+#include "lower/local.h"
 #include "lower/lower.h"
 
 struct maq_lowering {
@@ -38,6 +39,13 @@ uint32_t maq_lower_weight_calls(const struct maq_lower *lower);
 /* Adds weight gradients of so many elements into the main ones where no product does. */
 void maq_lower_accumulate(struct maq_lowering *l, int64_t elements);
 void maq_lower_linear(struct maq_lowering *l, const struct maq_module *m, enum maq_pass pass);
+/* Writes a quantized frozen weight out in 16 bits; `all`: also one of 8 bits, whose products read it as it is. */
+void maq_lower_widen_base(struct maq_lowering *l, const struct maq_module *m, struct maq_local d, bool all);
+
+/* ---- dora.c ---- */
+
+/* What DoRA does in addition to an adapter of those widths. */
+void maq_lower_magnitudes(struct maq_lowering *l, const struct maq_module *m, struct maq_local d, enum maq_pass pass);
 
 /* ---- attention.c ---- */
 

@@ -287,6 +287,8 @@ const struct maq_field maq_plan_fields[] = {
             "comma list of adapted modules, in NeMo's words (linear_qkv, linear_q, linear_k, linear_v, linear_proj, "
             "linear_fc1, linear_fc1_gate, linear_fc1_up, linear_fc2, ...) or PEFT's (q_proj, ..., all-linear); none = "
             "linear_qkv, linear_proj, linear_fc1, linear_fc2"),
+    BOOL(use_dora, "use_dora", .def = "false",
+         .doc = "DoRA: adapters turn a weight, and a magnitude of each of its rows is trained beside them (PEFT)"),
     MAQ_FIELD_END};
 _Static_assert(sizeof maq_plan_fields / sizeof maq_plan_fields[0] <= MAQ_PLAN_FIELDS_MAX + 1,
                "keys of the plan, and the end of their list");

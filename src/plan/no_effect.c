@@ -202,6 +202,7 @@ static const struct rule {
      .searched = false},
     {"lora_base_quantization", all_trained, "without a rank", "set lora_rank (--lora-rank)", .searched = false},
     {"lora_target_modules", all_trained, "without a rank", "set lora_rank (--lora-rank)", .searched = false},
+    {"use_dora", all_trained, "without a rank", "set lora_rank (--lora-rank)", .searched = false},
 };
 
 static const struct rule workload_rules[] = {

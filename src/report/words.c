@@ -238,7 +238,7 @@ static void words_graphs(struct maq_buf *b, const struct maq_plan *p)
 
 static void words_adapters(struct maq_buf *b, const struct maq_plan *p)
 {
-    maq_buf_addf(b, ", LoRA rank %d on ", p->lora_rank);
+    maq_buf_addf(b, ", %s rank %d on ", p->use_dora ? "DoRA" : "LoRA", p->lora_rank);
     maq_lora_add_names(b, p->lora_sites, ", ");
 }
 

@@ -24,7 +24,7 @@ struct block_key {
     uint8_t sp, cp_comm, recompute, precision, dispatcher, overlap_ep, overlap_tp, attention, graphs, fused, wgrad,
         grad_dtype;
     uint8_t use, split, shared_overlap, loss_fusion, softmax_fusion, softmax_fp32, op_fuser, graph_scope, fp8_output,
-        fp8_attention;
+        fp8_attention, dora;
     uint16_t node_group;
 };
 
@@ -151,6 +151,7 @@ static void fill_key(struct block_key *k, const struct maq_blueprint *bp, const 
     k->precision = (uint8_t)(p->precision | p->base_quantization << 4);
     k->fp8_output = p->fp8_output;
     k->fp8_attention = p->fp8_attention;
+    k->dora = p->use_dora;
     k->dispatcher = (uint8_t)p->dispatcher;
     k->overlap_ep = (uint8_t)p->overlap_ep;
     k->overlap_tp = (uint8_t)p->overlap_tp;

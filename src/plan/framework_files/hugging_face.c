@@ -321,6 +321,7 @@ static const struct maq_file_key keys[] = {
     MAQ_FILE_KEEP("lora_target_modules"),
     MAQ_FILE_IDLE("lora_alpha"),
     MAQ_FILE_IDLE("lora_dropout"),
+    MAQ_FILE_MAP("use_dora", "plan.use_dora", "true=true|false="),
     MAQ_FILE_MAP("load_in_4bit", "plan.lora_base_quantization", "true=nf4|false="),
     MAQ_FILE_MAP("load_in_8bit", "plan.lora_base_quantization", "true=int8|false="),
     MAQ_FILE_END};

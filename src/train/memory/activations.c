@@ -258,7 +258,8 @@ static double kept_inside(const struct tally *t, const struct maq_module *m)
     bool attends = m->kind == MAQ_MODULE_ATTENTION && !redone(t, m);
     double gate = redone(t, m) ? 0
                                : rows_of(t->lower, t->layer, m) *
-                                     (maq_gate_bytes(t->lower, t->layer, m) + maq_scored_bytes(t->lower, t->layer, m));
+                                     (maq_gate_bytes(t->lower, t->layer, m) + maq_scored_bytes(t->lower, t->layer, m) +
+                                      maq_dora_bytes(t->lower, t->layer, m));
     return (attends ? attention_inside(t->lower, m) + kept_copies(t, m) : 0) + activation_apart(t, m) + gate +
            maq_weight_copy_bytes(t->lower, t->layer, m);
 }
@@ -387,11 +388,12 @@ static struct maq_walk_step walk_step(const struct tally *t, const struct maq_mo
     struct maq_local d = maq_lower_local(lo, t->layer, m);
     bool shares = (m->flags & MAQ_MODULE_SHARED_INPUT) != 0, linear = m->kind == MAQ_MODULE_LINEAR;
     double kept = shares || !input_present(t, producer) ? 0 : input_bytes(t, m);
-    struct maq_walk_step s = {.out = output_bytes(t, m),
-                              .scratch = {scratch_bytes(t, m, false), scratch_bytes(t, m, true)},
-                              .pieces = {1, m->kind == MAQ_MODULE_LOSS && eager_loss(lo) ? 2 : 1},
-                              .multiplies = linear,
-                              .shares_input = shares};
+    struct maq_walk_step s = {
+        .out = output_bytes(t, m),
+        .scratch = {scratch_bytes(t, m, false) + maq_dora_working_bytes(lo, t->layer, m), scratch_bytes(t, m, true)},
+        .pieces = {1, m->kind == MAQ_MODULE_LOSS && eager_loss(lo) ? 2 : 1},
+        .multiplies = linear,
+        .shares_input = shares};
     double away = input_leaving(t, m, kept), inside = inside_leaving(t, m);
     s.input_stays = kept > 0 && away == 0 && !keeps_copy(t, m);
     s.keep = (s.input_stays ? 0 : kept - away) + kept_inside(t, m) - inside;
@@ -494,6 +496,8 @@ static double widest_module(const struct tally *t, bool backward, enum which whi
         if (m->kind == MAQ_MODULE_ATTENTION && redone(t, m))
             bytes += attention_inside(t->lower, m);
         bytes += passing_copies(t, m, backward);
+        if (!backward || t->lower->plan->recompute == MAQ_RECOMPUTE_FULL)
+            bytes += maq_dora_working_bytes(t->lower, t->layer, m);
         if (m->kind == MAQ_MODULE_ATTENTION && backward && t->lower->attention == MAQ_ATTENTION_UNFUSED)
             bytes += attention_scratch(t->lower, &m->u.attention, true);
         widest = bytes > widest && counts(t, i, which) ? bytes : widest;

@@ -442,7 +442,7 @@ static bool is_known(const struct maq_blueprint *bp)
 {
     const struct maq_job *job = bp->job;
     const struct maq_plan *p = &job->plan;
-    bool whole = p->pp == 1 && p->tp == 1 && p->cp == 1 && p->ep == 1 &&
+    bool whole = p->pp == 1 && p->tp == 1 && p->cp == 1 && p->ep == 1 && !p->use_dora &&
                  (p->lora_rank == 0 || p->sharding == MAQ_SHARDING_NONE) && !p->fused_kernels &&
                  !maq_lower_by_op(&bp->lower);
     bool redone =

@@ -19,8 +19,14 @@
  *
  * Adapters (peft/tuners/lora/layer.py, Linear.forward()): A and B are in 4 bytes (autocast_adapter_dtype), and each casts its input
  * anew (_cast_input_dtype()); the frozen product keeps nothing. Under autocast the widened one is narrowed again for the product.
+ *
+ * DoRA (peft 0.21.2, tuners/lora/dora.py, DoraLinearLayer.forward()): the two products with the trained magnitudes keep what the linear
+ * returned and what the adapter did. While the linear runs, autograd holds the unit matrix and what A made of it for B A, which is held as
+ * well; then come B A times its factor and the sum with W, and W where it had to be written out: in (in + r) + 3 in out numbers, and in out.
  */
 #include "train/memory/torch_layers.h"
+
+#include <math.h>
 
 #include "lower/local.h"
 
@@ -76,6 +82,38 @@ double maq_weight_copy_bytes(const struct maq_lower *lo, const struct maq_layer 
         return 0;
     struct maq_local d = maq_lower_local(lo, layer, m);
     return (double)d.in * (double)d.out * lo->store_bytes;
+}
+
+/* Bytes of a number that an adapter returns. */
+static double adapter_bytes(const struct maq_lower *lo)
+{
+    const struct maq_framework *f = &lo->job->framework;
+    return f->adapters_widen && !f->autocast ? WIDE : lo->store_bytes;
+}
+
+double maq_dora_bytes(const struct maq_lower *lo, const struct maq_layer *layer, const struct maq_module *m)
+{
+    int64_t out[MAQ_LORA_SPANS];
+    double sum = 0;
+    if (!lo->plan->use_dora || m->kind != MAQ_MODULE_LINEAR)
+        return 0;
+    for (uint32_t a = 0, n = maq_lower_adapters(out, lo, layer, m); a < n; a++)
+        sum += (double)out[a] * (lo->store_bytes + adapter_bytes(lo));
+    return sum;
+}
+
+double maq_dora_working_bytes(const struct maq_lower *lo, const struct maq_layer *layer, const struct maq_module *m)
+{
+    int64_t out[MAQ_LORA_SPANS];
+    double most = 0;
+    if (!lo->plan->use_dora || m->kind != MAQ_MODULE_LINEAR)
+        return 0;
+    const double in = (double)maq_lower_local(lo, layer, m).in, rank = lo->plan->lora_rank, e = adapter_bytes(lo);
+    for (uint32_t a = 0, n = maq_lower_adapters(out, lo, layer, m); a < n; a++) {
+        double weight = in * (double)out[a], copy = maq_lower_base_quantized(lo, m) ? weight * lo->store_bytes : 0;
+        most = fmax(most, in * (in + rank) * e + 3 * weight * e + copy);
+    }
+    return most;
 }
 
 double maq_gate_bytes(const struct maq_lower *lo, const struct maq_layer *layer, const struct maq_module *m)

@@ -24,6 +24,10 @@ double maq_linear_bytes(const struct maq_lower *lower, const struct maq_layer *l
 /* The 16-bit copy of its weight that autograd keeps. */
 double maq_weight_copy_bytes(const struct maq_lower *lower, const struct maq_layer *layer, const struct maq_module *m);
 
+/* What DoRA keeps of each row that an adapted linear reads; and what its merged weight holds while the linear runs, in bytes. */
+double maq_dora_bytes(const struct maq_lower *lower, const struct maq_layer *layer, const struct maq_module *m);
+double maq_dora_working_bytes(const struct maq_lower *lower, const struct maq_layer *layer, const struct maq_module *m);
+
 /* What an activation keeps besides its input. */
 double maq_gate_bytes(const struct maq_lower *lower, const struct maq_layer *layer, const struct maq_module *m);
 

@@ -21,7 +21,8 @@ static void count_params(struct maq_block *b, const struct maq_lower *lo)
             *(expert ? &b->expert_narrow : &b->dense_narrow) += p;
         int64_t out[MAQ_LORA_SPANS];
         for (uint32_t a = 0, n = maq_lower_adapters(out, lo, b->layer, m); a < n; a++)
-            b->adapter_params += (double)lo->plan->lora_rank * (double)(maq_lower_local(lo, b->layer, m).in + out[a]);
+            b->adapter_params += (double)lo->plan->lora_rank * (double)(maq_lower_local(lo, b->layer, m).in + out[a]) +
+                                 (lo->plan->use_dora ? (double)out[a] : 0);
     }
 }
 
