@@ -43,6 +43,7 @@ enum maq_group_kind {
     MAQ_GROUP_DP_CP,
     MAQ_GROUP_SHARD,   /* the part of DP_CP that holds one copy of the sharded state */
     MAQ_GROUP_REPLICA, /* across shard groups (HSDP) */
+    MAQ_GROUP_SECOND,  /* the part of SHARD that shares a second copy of the parameters (ZeRO++) */
     MAQ_GROUP_PP,
     MAQ_GROUP_EP,
     MAQ_GROUP_ETP,

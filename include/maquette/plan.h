@@ -82,8 +82,19 @@ enum maq_loss_function { /* whose cross-entropy: Megatron-LM's works in place, P
 };
 enum maq_selective_ac { MAQ_SELECTIVE_AC_LAYER, MAQ_SELECTIVE_AC_OP }; /* torchtitan's selective_ac_option */
 /* How parameters are updated: Adam; momentum; Muon for the matrices of the layers, Adam for the rest; Lion, with one moment; Adafactor,
- * whose second moment is a sum for each row and column. */
-enum maq_update { MAQ_UPDATE_ADAM, MAQ_UPDATE_SGD, MAQ_UPDATE_MUON, MAQ_UPDATE_LION, MAQ_UPDATE_ADAFACTOR };
+ * whose second moment is a sum for each row and column; LAMB; DeepSpeed's 1-bit Adam, 1-bit LAMB and 0/1 Adam, which reduce signs of
+ * their momentum in place of gradients. */
+enum maq_update {
+    MAQ_UPDATE_ADAM,
+    MAQ_UPDATE_SGD,
+    MAQ_UPDATE_MUON,
+    MAQ_UPDATE_LION,
+    MAQ_UPDATE_ADAFACTOR,
+    MAQ_UPDATE_LAMB,
+    MAQ_UPDATE_ONEBIT_ADAM, /* from here on momentum is exchanged as signs */
+    MAQ_UPDATE_ONEBIT_LAMB,
+    MAQ_UPDATE_ZERO_ONE_ADAM
+};
 /* What LoRA's frozen linears are kept in: as trained; 8 bits (LLM.int8()); QLoRA's NormalFloat, its scales quantized too or not. */
 enum maq_base_quantization { MAQ_BASE_NONE, MAQ_BASE_INT8, MAQ_BASE_NF4, MAQ_BASE_NF4_DOUBLE };
 enum maq_muon_tp { MAQ_MUON_DUPLICATED, MAQ_MUON_BLOCKWISE }; /* Megatron Core's muon_tp_mode */
@@ -153,8 +164,11 @@ struct maq_plan {
     /* FSDP: gradients add up whole over the microbatches and are reduced behind the last (no_sync); where backward passes gather parameters
      * again, times are those of a reduction in each */
     bool reduce_once;
-    int32_t fsdp_prefetch;     /* layers gathered ahead */
-    int32_t bucket_layers;     /* layers per gradient bucket; 0 = by size */
+    int32_t fsdp_prefetch;    /* layers gathered ahead */
+    int32_t bucket_layers;    /* layers per gradient bucket; 0 = by size */
+    bool quantized_weights;   /* ZeRO++: parameters gathered in 8 bits (qwZ) */
+    bool quantized_gradients; /* ZeRO++: gradients reduced in 4 bits by two all-to-alls (qgZ) */
+    int32_t hpz; /* ZeRO++: ranks that share a second copy, for the backward pass (hpZ); 1 = there is none */
     double reduce_bucket_size; /* DeepSpeed: elements of the flat buffer that gradients are reduced in; 0 = none */
 
     /* batch */
@@ -184,9 +198,18 @@ struct maq_plan {
     bool offload_reads_ahead, offload_writes_behind; /* pipeline_read, pipeline_write: beside the update of a tile */
 
     /* the update */
-    int update;         /* enum maq_update */
-    int muon_tp_mode;   /* enum maq_muon_tp */
-    int32_t muon_steps; /* iterations */
+    int update;          /* enum maq_update */
+    int muon_tp_mode;    /* enum maq_muon_tp */
+    int32_t muon_steps;  /* iterations */
+    bool onebit_warmup;  /* 1-bit optimizers: a step of the first ones, in which gradients are reduced whole */
+    int32_t local_steps; /* 0/1 Adam: steps from one exchange of momentum to the next */
+    bool
+        paged_optimizer; /* bitsandbytes: moments in managed memory, which goes to the host where the device's is short */
+    int32_t galore_rank;           /* GaLore: rank of what moments are kept of; 0 = moments of all */
+    int32_t galore_gap;            /* update_proj_gap: steps from one decomposition of a gradient to the next */
+    bool galore_layerwise;         /* each parameter is updated as soon as its gradient is there, which is freed then */
+    struct maq_str galore_targets; /* comma list of module names, as lora_targets; empty = every linear of the layers */
+    uint32_t galore_sites;         /* what they are in the model; derived when a job is completed */
 
     /* precision */
     int precision;         /* enum maq_precision */

@@ -57,6 +57,9 @@ struct maq_stage_result {
     double total_bytes;     /* what nvidia-smi shows: reserved, context, communicators, CUDA graphs */
     double needed_bytes;    /* total without cached blocks and ends of blocks: what decides whether it fits */
     double capacity_bytes;
+    /* Moments in managed memory (paged_optimizer), which PyTorch does not count: all of them, and what of them lies on the device, as far
+     * as there is room. They are among total_bytes, but not among needed_bytes; the rest is in `host`. */
+    double managed_bytes, resident_bytes;
     bool returns_cache;                /* the allocator has to give cached blocks back to the driver */
     double busy_s;                     /* compute stream */
     double bucket_s[MAQ_BUCKET_COUNT]; /* adds up to step_s */

@@ -68,6 +68,10 @@ class TrainOptions(TypedDict, total=False):
     gather_once_per_step: Union[Literal["false", "true"], bool, None]
     reduce_once_per_step: Union[Literal["false", "true"], bool, None]
     fsdp_prefetch: Value
+    zero_quantized_weights: Union[Literal["false", "true"], bool, None]
+    zero_quantized_gradients: Union[Literal["false", "true"], bool, None]
+    hpz: Value
+    zero_hpz_partition_size: Value
     reduce_bucket_size: Value
     bucket_layers: Value
     mbs: Value
@@ -95,9 +99,16 @@ class TrainOptions(TypedDict, total=False):
     expandable_segments: Union[Literal["false", "true"], bool, None]
     max_split_size_mb: Value
     roundup_power2_divisions: Value
-    optimizer: Union[Literal["adam", "sgd", "muon", "lion", "adafactor"], int, None]
+    optimizer: Union[Literal["adam", "sgd", "muon", "lion", "adafactor", "lamb", "onebit_adam", "onebit_lamb", "zero_one_adam"], int, None]
     muon_tp_mode: Union[Literal["duplicated", "blockwise"], int, None]
     muon_num_ns_steps: Value
+    onebit_warmup: Union[Literal["false", "true"], bool, None]
+    local_step_interval: Value
+    paged_optimizer: Union[Literal["false", "true"], bool, None]
+    galore_rank: Value
+    galore_update_proj_gap: Value
+    galore_target_modules: Value
+    galore_layerwise: Union[Literal["false", "true"], bool, None]
     precision: Union[Literal["auto", "fp32", "fp16", "bf16", "fp8-delayed", "fp8-current", "fp8-rowwise", "fp8-blockwise", "mxfp8", "nvfp4"], int, None]
     main_grads_dtype: Union[Literal["fp32", "tf32", "fp16", "bf16", "fp8", "fp6", "fp4", "int8"], int, None]
     grad_reduce_dtype: Union[Literal["fp32", "tf32", "fp16", "bf16", "fp8", "fp6", "fp4", "int8"], int, None]
@@ -225,6 +236,10 @@ class PlanOptions(TypedDict, total=False):
     gather_once_per_step: Union[Literal["false", "true"], bool, None]
     reduce_once_per_step: Union[Literal["false", "true"], bool, None]
     fsdp_prefetch: Value
+    zero_quantized_weights: Union[Literal["false", "true"], bool, None]
+    zero_quantized_gradients: Union[Literal["false", "true"], bool, None]
+    hpz: Value
+    zero_hpz_partition_size: Value
     reduce_bucket_size: Value
     bucket_layers: Value
     mbs: Value
@@ -252,9 +267,16 @@ class PlanOptions(TypedDict, total=False):
     expandable_segments: Union[Literal["false", "true"], bool, None]
     max_split_size_mb: Value
     roundup_power2_divisions: Value
-    optimizer: Union[Literal["adam", "sgd", "muon", "lion", "adafactor"], int, None]
+    optimizer: Union[Literal["adam", "sgd", "muon", "lion", "adafactor", "lamb", "onebit_adam", "onebit_lamb", "zero_one_adam"], int, None]
     muon_tp_mode: Union[Literal["duplicated", "blockwise"], int, None]
     muon_num_ns_steps: Value
+    onebit_warmup: Union[Literal["false", "true"], bool, None]
+    local_step_interval: Value
+    paged_optimizer: Union[Literal["false", "true"], bool, None]
+    galore_rank: Value
+    galore_update_proj_gap: Value
+    galore_target_modules: Value
+    galore_layerwise: Union[Literal["false", "true"], bool, None]
     precision: Union[Literal["auto", "fp32", "fp16", "bf16", "fp8-delayed", "fp8-current", "fp8-rowwise", "fp8-blockwise", "mxfp8", "nvfp4"], int, None]
     main_grads_dtype: Union[Literal["fp32", "tf32", "fp16", "bf16", "fp8", "fp6", "fp4", "int8"], int, None]
     grad_reduce_dtype: Union[Literal["fp32", "tf32", "fp16", "bf16", "fp8", "fp6", "fp4", "int8"], int, None]
@@ -537,6 +559,10 @@ class RiskOptions(TypedDict, total=False):
     gather_once_per_step: Union[Literal["false", "true"], bool, None]
     reduce_once_per_step: Union[Literal["false", "true"], bool, None]
     fsdp_prefetch: Value
+    zero_quantized_weights: Union[Literal["false", "true"], bool, None]
+    zero_quantized_gradients: Union[Literal["false", "true"], bool, None]
+    hpz: Value
+    zero_hpz_partition_size: Value
     reduce_bucket_size: Value
     bucket_layers: Value
     mbs: Value
@@ -564,9 +590,16 @@ class RiskOptions(TypedDict, total=False):
     expandable_segments: Union[Literal["false", "true"], bool, None]
     max_split_size_mb: Value
     roundup_power2_divisions: Value
-    optimizer: Union[Literal["adam", "sgd", "muon", "lion", "adafactor"], int, None]
+    optimizer: Union[Literal["adam", "sgd", "muon", "lion", "adafactor", "lamb", "onebit_adam", "onebit_lamb", "zero_one_adam"], int, None]
     muon_tp_mode: Union[Literal["duplicated", "blockwise"], int, None]
     muon_num_ns_steps: Value
+    onebit_warmup: Union[Literal["false", "true"], bool, None]
+    local_step_interval: Value
+    paged_optimizer: Union[Literal["false", "true"], bool, None]
+    galore_rank: Value
+    galore_update_proj_gap: Value
+    galore_target_modules: Value
+    galore_layerwise: Union[Literal["false", "true"], bool, None]
     precision: Union[Literal["auto", "fp32", "fp16", "bf16", "fp8-delayed", "fp8-current", "fp8-rowwise", "fp8-blockwise", "mxfp8", "nvfp4"], int, None]
     main_grads_dtype: Union[Literal["fp32", "tf32", "fp16", "bf16", "fp8", "fp6", "fp4", "int8"], int, None]
     grad_reduce_dtype: Union[Literal["fp32", "tf32", "fp16", "bf16", "fp8", "fp6", "fp4", "int8"], int, None]

@@ -227,10 +227,10 @@ bool maq_lower_product_is_kept(uint32_t *products)
     return ++*products % 2 == 1;
 }
 
-uint32_t maq_lower_adapters(int64_t out[MAQ_LORA_SPANS], const struct maq_lower *lower, const struct maq_layer *layer,
-                            const struct maq_module *m)
+static uint32_t spans_of(int64_t out[MAQ_LORA_SPANS], uint32_t sites, const struct maq_lower *lower,
+                         const struct maq_layer *layer, const struct maq_module *m)
 {
-    uint32_t n = 0, spans = lower->plan->lora_rank > 0 ? maq_lora_spans(lower->plan->lora_sites, m) : 0;
+    uint32_t n = 0, spans = sites ? maq_lora_spans(sites, m) : 0;
     int64_t of[MAQ_LORA_SPANS];
     if (spans == 0)
         return 0;
@@ -239,6 +239,18 @@ uint32_t maq_lower_adapters(int64_t out[MAQ_LORA_SPANS], const struct maq_lower 
         if (spans & 1u << s && of[s] > 0)
             out[n++] = of[s];
     return n;
+}
+
+uint32_t maq_lower_adapters(int64_t out[MAQ_LORA_SPANS], const struct maq_lower *lower, const struct maq_layer *layer,
+                            const struct maq_module *m)
+{
+    return spans_of(out, lower->plan->lora_rank > 0 ? lower->plan->lora_sites : 0, lower, layer, m);
+}
+
+uint32_t maq_lower_projected(int64_t out[MAQ_LORA_SPANS], const struct maq_lower *lower, const struct maq_layer *layer,
+                             const struct maq_module *m)
+{
+    return spans_of(out, lower->plan->galore_rank > 0 ? lower->plan->galore_sites : 0, lower, layer, m);
 }
 
 bool maq_lower_adapted(const struct maq_lower *lower, const struct maq_module *m)

@@ -41,6 +41,10 @@ bool maq_lower_product_is_kept(uint32_t *products);
 uint32_t maq_lower_adapters(int64_t out[MAQ_LORA_SPANS], const struct maq_lower *lower, const struct maq_layer *layer,
                             const struct maq_module *m);
 
+/* The same of what GaLore projects: matrices as wide as the module reads. */
+uint32_t maq_lower_projected(int64_t out[MAQ_LORA_SPANS], const struct maq_lower *lower, const struct maq_layer *layer,
+                             const struct maq_module *m);
+
 struct maq_op maq_op_make(enum maq_op_kind kind, int dtype, unsigned flags, int64_t d0, int64_t d1, int64_t d2,
                           int64_t d3, int64_t d4, int64_t d5);
 struct maq_coll maq_coll_make(const struct maq_lower *lower, enum maq_coll_kind kind, enum maq_group_kind group,

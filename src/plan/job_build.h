@@ -39,7 +39,10 @@ bool maq_job_framework_may_set(const struct maq_loaded_job *box, const char *key
 /* Defaults, degrees, precision, batch: fills plan, dp, edp, microbatches, dtypes. */
 enum maq_status maq_job_resolve(struct maq_job *job, const struct maq_job_places *at, struct maq_diag *diag);
 
-/* Where LoRA's adapters sit in the model: fills plan.lora_sites, or says which target names nothing. */
+/* Why an optimizer, or ZeRO++, cannot work beside the other settings; NULL: it can. *key: which setting, *remedy: what to write. */
+const char *maq_optimizer_fault(const struct maq_job *job, const char **key, const char **remedy);
+
+/* Where LoRA's adapters sit in the model, and what GaLore projects: fills plan.lora_sites and galore_sites, or says which target names nothing. */
 enum maq_status maq_job_place_adapters(struct maq_job *job, const struct maq_job_places *at, struct maq_diag *diag);
 
 /*

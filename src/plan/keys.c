@@ -26,7 +26,8 @@ static const char *const selective_ac_names[] = {"layer", "op", NULL};
 static const char *const loss_function_names[] = {"vocab_parallel_cross_entropy", "cross_entropy",
                                                   "linear_cross_entropy", "cut_cross_entropy", NULL};
 static const char *const module_loading_names[] = {"lazy", "eager", NULL};
-static const char *const update_names[] = {"adam", "sgd", "muon", "lion", "adafactor", NULL};
+static const char *const update_names[] = {"adam", "sgd",         "muon",        "lion",          "adafactor",
+                                           "lamb", "onebit_adam", "onebit_lamb", "zero_one_adam", NULL};
 static const char *const base_names[] = {"none", "int8", "nf4", "nf4-double", NULL};
 static const char *const muon_tp_names[] = {"duplicated", "blockwise", NULL};
 static const char *const attention_names[] = {"auto", "flash", "flash2", "flash1", "triton", "unfused", NULL};
@@ -129,6 +130,12 @@ const struct maq_field maq_plan_fields[] = {
          .doc = "FSDP: gradients add up whole over the microbatches, reduced behind the last: no_sync() (maquette)"),
     I32(fsdp_prefetch, "fsdp_prefetch", .def = "1", .min = 0, .max = 64,
         .doc = "FSDP: layers gathered ahead (maquette)"),
+    BOOL(quantized_weights, "zero_quantized_weights", .def = "false",
+         .doc = "ZeRO++: ZeRO-3 gathers parameters in 8 bits (qwZ, DeepSpeed)"),
+    BOOL(quantized_gradients, "zero_quantized_gradients", .def = "false",
+         .doc = "ZeRO++: ZeRO-3 over several nodes reduces gradients in 4 bits (qgZ, DeepSpeed)"),
+    I32(hpz, "zero_hpz_partition_size", .aliases = "hpz", .def = "1", .min = 1, .max = 65536,
+        .doc = "ZeRO++: ranks that share a second copy of the parameters, gathered in the backward pass (hpZ)"),
     DOUBLE(reduce_bucket_size, "reduce_bucket_size", .def = "0", .min = 0, .max = 1e12,
            .doc = "DeepSpeed: elements of the flat buffer that gradients are reduced in; 0 = none"),
     I32(bucket_layers, "bucket_layers", .def = "0", .min = 0, .max = 65535,
@@ -200,13 +207,31 @@ const struct maq_field maq_plan_fields[] = {
     /* the update */
     ENUM(update, "optimizer", update_names,
          .slips = "adamw=adam|adamw_8bit=adam|paged_adamw_8bit=adam|fused_adam=adam|fusedadam=adam|momentum=sgd|dist_"
-                  "muon=muon",
+                  "muon=muon|onebitadam=onebit_adam|1bit_adam=onebit_adam|onebitlamb=onebit_lamb|1bit_lamb=onebit_lamb|"
+                  "zerooneadam=zero_one_adam|01_adam=zero_one_adam|fused_lamb=lamb",
          .def = "adam",
          .doc = "sgd keeps a momentum; muon orthogonalizes matrices and leaves the rest to Adam; lion keeps one "
-                "moment, adafactor sums of rows and columns"),
+                "moment, adafactor sums of rows and columns; onebit_adam, onebit_lamb and zero_one_adam exchange signs "
+                "of their momentum (DeepSpeed)"),
     ENUM(muon_tp_mode, "muon_tp_mode", muon_tp_names, .def = "duplicated",
          .doc = "muon: every TP rank does whole matrices, or its part of them"),
     I32(muon_steps, "muon_num_ns_steps", .def = "5", .min = 1, .max = 64, .doc = "muon: iterations of a matrix"),
+    BOOL(onebit_warmup, "onebit_warmup", .def = "false",
+         .doc = "1-bit optimizers: a step before freeze_step (0/1 Adam: one that updates the variance), with whole "
+                "gradients reduced"),
+    I32(local_steps, "local_step_interval", .def = "1", .min = 1, .max = 65536,
+        .doc = "zero_one_adam: steps from one exchange to the next; it grows to local_step_clipper (DeepSpeed: 16)"),
+    BOOL(paged_optimizer, "paged_optimizer", .def = "false",
+         .doc = "moments in managed memory: they go to the host where the device's is short (bitsandbytes)"),
+    I32(galore_rank, "galore_rank", .def = "0", .min = 0, .max = 65536,
+        .doc = "GaLore: moments are those of gradients projected to this rank; 0 = no projection"),
+    I32(galore_gap, "galore_update_proj_gap", .def = "200", .min = 1, .max = 1 << 30,
+        .doc = "GaLore: steps from one decomposition of a gradient to the next"),
+    STR(galore_targets, "galore_target_modules", .def = "",
+        .doc =
+            "GaLore: comma list of projected linears, in the words of lora_target_modules; none = all of the layers"),
+    BOOL(galore_layerwise, "galore_layerwise", .def = "false",
+         .doc = "GaLore: a parameter is updated as soon as its gradient is there, which is freed then; on one device"),
     /* precision */
     ENUM(precision, "precision", precision_names,
          .slips =

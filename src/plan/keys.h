@@ -21,7 +21,7 @@ extern const char *const maq_auto_bool_names[];      /* of enum maq_auto_bool; N
 extern const struct maq_field maq_plan_fields[];     /* of struct maq_plan_doc */
 extern const struct maq_field maq_workload_fields[]; /* of struct maq_workload */
 
-#define MAQ_PLAN_FIELDS_MAX 96
+#define MAQ_PLAN_FIELDS_MAX 128
 #define MAQ_WORKLOAD_FIELDS_MAX 16
 
 /* A list sets a bit of a member of the plan for each of its words. */

@@ -58,6 +58,21 @@ static bool not_muon(const struct maq_job *job)
     return job->plan.update != MAQ_UPDATE_MUON;
 }
 
+static bool not_one_bit(const struct maq_job *job)
+{
+    return job->plan.update < MAQ_UPDATE_ONEBIT_ADAM;
+}
+
+static bool not_zero_one(const struct maq_job *job)
+{
+    return job->plan.update != MAQ_UPDATE_ZERO_ONE_ADAM || job->plan.onebit_warmup;
+}
+
+static bool no_projection(const struct maq_job *job)
+{
+    return job->plan.galore_rank == 0;
+}
+
 static bool not_narrow(const struct maq_job *job)
 {
     return job->plan.precision < MAQ_PRECISION_FP8_DELAYED;
@@ -175,6 +190,19 @@ static const struct rule {
      "set pipeline_schedule: zb-auto, without a number of microbatches", .searched = true},
     {"muon_tp_mode", not_muon, "without Muon", "set optimizer: muon", .searched = false},
     {"muon_num_ns_steps", not_muon, "without Muon", "set optimizer: muon", .searched = false},
+    {"onebit_warmup", not_one_bit, "without a 1-bit optimizer",
+     "set optimizer: onebit_adam, onebit_lamb or zero_one_adam", .searched = false},
+    {"local_step_interval", not_zero_one, "without 0/1 Adam behind its warm-up", "set optimizer: zero_one_adam",
+     .searched = false},
+    {"galore_update_proj_gap", no_projection, "without a rank", "set galore_rank", .searched = false},
+    {"galore_target_modules", no_projection, "without a rank", "set galore_rank", .searched = false},
+    {"galore_layerwise", no_projection, "without a rank", "set galore_rank", .searched = false},
+    {"zero_quantized_weights", not_zero3, "below ZeRO-3",
+     "set data_parallel_sharding_strategy: optim_grads_params (ZeRO-3)", .searched = true},
+    {"zero_quantized_gradients", not_zero3, "below ZeRO-3",
+     "set data_parallel_sharding_strategy: optim_grads_params (ZeRO-3)", .searched = true},
+    {"zero_hpz_partition_size", not_zero3, "below ZeRO-3",
+     "set data_parallel_sharding_strategy: optim_grads_params (ZeRO-3)", .searched = true},
     {"fp8_param_gather", not_narrow, "without a recipe of 8 or 4 bits",
      "set precision: fp8-current, or another of these", .searched = true},
     {"first_last_layers_bf16", not_narrow, "without a recipe of 8 or 4 bits",

@@ -428,16 +428,19 @@ static void resolve_update(struct resolver *r)
                "Muon's products do not run on the host");
 }
 
+static void resolve_optimizer(struct resolver *r)
+{
+    const char *key, *remedy, *wrong = maq_optimizer_fault(r->job, &key, &remedy);
+    if (wrong)
+        REFUSE(r, MAQ_CODE_PLAN_UPDATE, key, remedy, "%s", wrong);
+}
+
 /* ---- adapters ---- */
 
-enum maq_status maq_job_place_adapters(struct maq_job *job, const struct maq_job_places *at, struct maq_diag *diag)
+/* Says which of the targets of `key` names nothing in the model, and what there is. */
+static enum maq_status refuse_target(const struct maq_job *job, const struct maq_job_places *at, const char *key,
+                                     struct maq_str wrong, bool known, struct maq_diag *diag)
 {
-    struct maq_plan *p = &job->plan;
-    struct maq_str wrong = {0};
-    bool known = false;
-    p->lora_sites = p->lora_rank > 0 ? maq_lora_sites(p->lora_targets, &job->model, &wrong, &known) : 0;
-    if (p->lora_rank == 0 || p->lora_sites != 0)
-        return MAQ_OK;
     struct maq_buf hint;
     const struct maq_module *expert = maq_model_find_module(&job->model, MAQ_MODULE_EXPERT_LINEAR, MAQ_PART_COUNT);
     maq_buf_init(&hint, 1024);
@@ -446,12 +449,27 @@ enum maq_status maq_job_place_adapters(struct maq_job *job, const struct maq_job
     maq_buf_addf(&hint, "; PEFT's names (q_proj) mean the same%s",
                  expert ? "; routed experts get no adapters here" : "");
     char *text = maq_buf_take(&hint);
-    maq_diag_add(diag, MAQ_ERROR, MAQ_CODE_PLAN_ADAPTERS, maq_place_of_plan(at, "lora_target_modules"), text,
+    maq_diag_add(diag, MAQ_ERROR, MAQ_CODE_PLAN_ADAPTERS, maq_place_of_plan(at, key), text,
                  known ? "'%.*s' is in other models, but nothing in %s"
                        : "'%.*s' is no module that LoRA could adapt in %s",
                  (int)wrong.len, wrong.ptr, job->model.name);
     free(text);
     return MAQ_BAD_INPUT;
+}
+
+enum maq_status maq_job_place_adapters(struct maq_job *job, const struct maq_job_places *at, struct maq_diag *diag)
+{
+    struct maq_plan *p = &job->plan;
+    struct maq_str wrong = {0};
+    bool known = false;
+    p->lora_sites = p->lora_rank > 0 ? maq_lora_sites(p->lora_targets, &job->model, &wrong, &known) : 0;
+    if (p->lora_rank > 0 && p->lora_sites == 0)
+        return refuse_target(job, at, "lora_target_modules", wrong, known, diag);
+    struct maq_str projected = p->galore_targets.len > 0 ? p->galore_targets : MAQ_STR("all-linear");
+    p->galore_sites = p->galore_rank > 0 ? maq_lora_sites(projected, &job->model, &wrong, &known) : 0;
+    if (p->galore_rank > 0 && p->galore_sites == 0)
+        return refuse_target(job, at, "galore_target_modules", wrong, known, diag);
+    return MAQ_OK;
 }
 
 static void resolve_adapters(struct resolver *r)
@@ -679,9 +697,10 @@ static void resolve_switches(struct resolver *r)
 enum maq_status maq_job_resolve(struct maq_job *job, const struct maq_job_places *at, struct maq_diag *diag)
 {
     static void (*const steps[])(struct resolver *) = {
-        resolve_dp,       resolve_update,     resolve_sharding, resolve_switches, resolve_batch,
-        resolve_schedule, resolve_precision,  resolve_adapters, resolve_experts,  resolve_recompute,
-        resolve_offload,  resolve_overlap_ep, resolve_graphs,   check_pyramid,    resolve_offloaded_states};
+        resolve_dp,         resolve_update,    resolve_sharding,  resolve_switches,
+        resolve_batch,      resolve_optimizer, resolve_schedule,  resolve_precision,
+        resolve_adapters,   resolve_experts,   resolve_recompute, resolve_offload,
+        resolve_overlap_ep, resolve_graphs,    check_pyramid,     resolve_offloaded_states};
     struct resolver r = {.job = job, .at = at, .diag = diag};
     for (size_t i = 0; i < MAQ_COUNT(steps); i++) {
         steps[i](&r);

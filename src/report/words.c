@@ -248,17 +248,30 @@ void maq_words_methods(struct maq_buf *b, const struct maq_job *job)
                                           [MAQ_UPDATE_SGD] = ", momentum",
                                           [MAQ_UPDATE_MUON] = ", Muon",
                                           [MAQ_UPDATE_LION] = ", Lion",
-                                          [MAQ_UPDATE_ADAFACTOR] = ", Adafactor"};
+                                          [MAQ_UPDATE_ADAFACTOR] = ", Adafactor",
+                                          [MAQ_UPDATE_LAMB] = ", LAMB",
+                                          [MAQ_UPDATE_ONEBIT_ADAM] = ", 1-bit Adam",
+                                          [MAQ_UPDATE_ONEBIT_LAMB] = ", 1-bit LAMB",
+                                          [MAQ_UPDATE_ZERO_ONE_ADAM] = ", 0/1 Adam"};
     const struct maq_plan *p = &job->plan;
     if (p->pp > 1)
         maq_buf_addf(b, "%s, ", maq_schedule_name((enum maq_schedule_kind)p->schedule));
     bool replicated = job->dp * p->cp > 1;
     maq_buf_adds(b, replicated ? maq_words_sharding(p->sharding) : "no data parallelism");
+    if (p->quantized_weights || p->quantized_gradients || p->hpz > 1)
+        maq_buf_addf(b, " with%s%s%s", p->quantized_weights ? " qwZ" : "", p->hpz > 1 ? " hpZ" : "",
+                     p->quantized_gradients ? " qgZ" : "");
     if (p->num_optimizer_instances > 1)
         maq_buf_addf(b, " x %d replicas", p->num_optimizer_instances);
     if (replicated && p->sharding == MAQ_SHARDING_PARAMS && (p->gather_once || p->reduce_once))
         maq_buf_adds(b, p->gather_once ? " gathered and reduced once a step" : " reduced once a step");
     maq_buf_adds(b, updates[p->update]);
+    if (p->update >= MAQ_UPDATE_ONEBIT_ADAM)
+        maq_buf_adds(b, p->onebit_warmup ? " in its warm-up" : "");
+    if (p->galore_rank > 0)
+        maq_buf_addf(b, ", GaLore rank %d%s", p->galore_rank, p->galore_layerwise ? " layer by layer" : "");
+    if (p->paged_optimizer)
+        maq_buf_adds(b, ", paged moments");
     words_recompute(b, p);
     words_precision(b, p);
     if (p->sequence_parallel == MAQ_ON)

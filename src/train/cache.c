@@ -25,6 +25,8 @@ struct block_key {
         grad_dtype;
     uint8_t use, split, shared_overlap, loss_fusion, softmax_fusion, softmax_fp32, op_fuser, graph_scope, fp8_output,
         fp8_attention, dora;
+    uint32_t galore_sites;
+    int32_t galore_rank;
     uint16_t node_group;
 };
 
@@ -152,6 +154,8 @@ static void fill_key(struct block_key *k, const struct maq_blueprint *bp, const 
     k->fp8_output = p->fp8_output;
     k->fp8_attention = p->fp8_attention;
     k->dora = p->use_dora;
+    k->galore_rank = p->galore_rank;
+    k->galore_sites = p->galore_sites;
     k->dispatcher = (uint8_t)p->dispatcher;
     k->overlap_ep = (uint8_t)p->overlap_ep;
     k->overlap_tp = (uint8_t)p->overlap_tp;

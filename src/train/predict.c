@@ -11,6 +11,7 @@
 #include "base/units.h"
 #include "train/cache.h"
 #include "train/memory/eager_replay.h"
+#include "train/memory/managed_states.h"
 #include "train/memory/stage_memory.h"
 
 static void fill_rates(struct maq_train_result *r, const struct maq_blueprint *bp, const struct maq_step_times *t)
@@ -43,6 +44,7 @@ static void add_fragmentation(struct maq_stage_result *st, double bytes)
     st->reserved_bytes = st->allocated_bytes + bytes;
     st->total_bytes =
         st->reserved_bytes + st->bytes[MAQ_MEM_CONTEXT] + st->bytes[MAQ_MEM_NCCL] + st->bytes[MAQ_MEM_GRAPHS];
+    maq_settle_managed(st);
 }
 
 /*
@@ -95,7 +97,7 @@ static enum maq_status replay_allocator(struct maq_train_result *r, const struct
             continue;
         double buckets = maq_stage_bucket_bytes(bp, replayed[i]);
         struct maq_held_states held = {st->bytes[MAQ_MEM_WEIGHTS] + st->bytes[MAQ_MEM_GRADIENTS] - buckets,
-                                       st->bytes[MAQ_MEM_OPTIMIZER], buckets};
+                                       st->bytes[MAQ_MEM_OPTIMIZER] - st->resident_bytes, buckets};
         struct maq_replayed replayed_stage;
         if (!maq_replay_stage(&replayed_stage, bp, replayed[i], &held))
             return MAQ_NO_MEMORY;

@@ -16,11 +16,14 @@
  *     layer, and 0 is none (partitioned_param_coordinator.py, fetch_sub_module(): each call asks for as much again, so that it runs ahead
  *     until max_live_parameters stop it).
  *
+ * 1-bit optimizers are taken to be behind their warm-up (freeze_step): plan.onebit_warmup says otherwise.
+ *
  * Taken to change nothing: sizes of that window, persistence thresholds of ZeRO-3, sizes of gathers, pinned memory.
  */
 #include <string.h>
 
 #include "base/check.h"
+#include "base/text.h"
 #include "plan/framework_files/reader.h"
 
 static const struct maq_file_key keys[] = {
@@ -41,12 +44,10 @@ static const struct maq_file_key keys[] = {
     MAQ_FILE_IDLE("zero_optimization.offload_param.*"), MAQ_FILE_KEEP("zero_optimization.cpu_offload"),
     MAQ_FILE_KEEP("zero_optimization.cpu_offload_param"), MAQ_FILE_KEEP("zero_optimization.sub_group_size"),
     MAQ_FILE_KEEP("zero_optimization.stage3_prefetch_bucket_size"),
-    MAQ_FILE_KEEP("zero_optimization.prefetch_bucket_size"),
-    MAQ_FILE_REFUSE_BUT("zero_optimization.zero_hpz_partition_size", "1",
-                        "ZeRO++'s second partition of the parameters"),
-    MAQ_FILE_REFUSE("zero_optimization.zero_quantized_weights", "ZeRO++'s gathers of 8 bits"),
+    MAQ_FILE_KEEP("zero_optimization.prefetch_bucket_size"), MAQ_FILE_KEEP("zero_optimization.zero_hpz_partition_size"),
+    MAQ_FILE_KEEP("zero_optimization.zero_quantized_weights"),
     MAQ_FILE_REFUSE("zero_optimization.zero_quantized_nontrainable_weights", "ZeRO++'s weights of 8 bits"),
-    MAQ_FILE_REFUSE("zero_optimization.zero_quantized_gradients", "ZeRO++'s reductions of 4 bits"),
+    MAQ_FILE_KEEP("zero_optimization.zero_quantized_gradients"),
     MAQ_FILE_REFUSE("zero_optimization.zeropp_loco_param", "LoCo's compensated gradients"),
     MAQ_FILE_REFUSE_BUT("zero_optimization.mics_shard_size", "-1",
                         "MiCS; plan.num_distributed_optimizer_instances is the number of its replicas"),
@@ -63,9 +64,7 @@ static const struct maq_file_key keys[] = {
     MAQ_FILE_MAP("torch_autocast.enabled", "framework.autocast", "true=true|false=false"),
     MAQ_FILE_IDLE("torch_autocast.*"),
     /* the optimizer */
-    MAQ_FILE_MAP("optimizer.type", "plan.optimizer",
-                 "Adam=adam|AdamW=adam|FusedAdam=adam|CPUAdam=adam|DeepSpeedCPUAdam=adam|SGD=sgd|Muon=muon|Lion=lion"),
-    MAQ_FILE_IDLE("optimizer.*"), MAQ_FILE_IDLE("scheduler"),
+    MAQ_FILE_KEEP("optimizer.type"), MAQ_FILE_IDLE("optimizer.*"), MAQ_FILE_IDLE("scheduler"),
     /* other cuts */
     MAQ_FILE_SET("tensor_parallel.autotp_size", "plan.tensor_model_parallel_size"), MAQ_FILE_IDLE("tensor_parallel.*"),
     MAQ_FILE_KEEP("sequence_parallel_size"), MAQ_FILE_IDLE("seq_parallel_communication_data_type"),
@@ -244,6 +243,52 @@ static void set_param_offload(struct maq_file_reader *r, int64_t stage)
         maq_file_set(r, window, "plan.fsdp_prefetch", "0");
 }
 
+/* Names are compared in small letters (runtime/config.py, get_optimizer_name()). */
+static void set_optimizer(struct maq_file_reader *r)
+{
+    static const struct {
+        const char *theirs, *ours;
+    } types[] = {{"adam", "adam"},
+                 {"adamw", "adam"},
+                 {"fusedadam", "adam"},
+                 {"cpuadam", "adam"},
+                 {"deepspeedcpuadam", "adam"},
+                 {"sgd", "sgd"},
+                 {"muon", "muon"},
+                 {"lion", "lion"},
+                 {"lamb", "lamb"},
+                 {"onebitadam", "onebit_adam"},
+                 {"onebitlamb", "onebit_lamb"},
+                 {"zerooneadam", "zero_one_adam"}};
+    const struct maq_node *n = maq_file_get(r, "optimizer.type");
+    for (size_t i = 0; n && i < MAQ_COUNT(types); i++)
+        if (maq_str_ieq(n->text, types[i].theirs)) {
+            maq_file_set(r, n, "plan.optimizer", types[i].ours);
+            return;
+        }
+    if (n)
+        maq_file_fault(r, n, "Adam, AdamW, SGD, Lamb, Lion, Muon, OneBitAdam, OneBitLamb and ZeroOneAdam are",
+                       "the optimizer %.*s is not modelled", (int)(n->text.len < 60 ? n->text.len : 60), n->text.ptr);
+}
+
+/* ZeRO++, below stage 3 passed over. */
+static void set_plus_plus(struct maq_file_reader *r, int64_t stage)
+{
+    static const char *const switches[] = {"zero_quantized_weights", "zero_quantized_gradients"};
+    const struct maq_node *second = maq_file_get(r, "zero_optimization.zero_hpz_partition_size");
+    const int64_t ranks = maq_file_number(r, "zero_optimization.zero_hpz_partition_size", 1);
+    for (size_t i = 0; i < MAQ_COUNT(switches) && stage == 3; i++) {
+        char key[64], path[64];
+        maq__snprintf(key, sizeof key, "zero_optimization.%s", switches[i]);
+        maq__snprintf(path, sizeof path, "plan.%s", switches[i]);
+        const struct maq_node *n = maq_file_get(r, key);
+        if (n && maq_file_asks(n, NULL))
+            maq_file_set(r, n, maq_arena_strdup(&r->job->arena, maq_str_of(path)), "true");
+    }
+    if (second && stage == 3 && ranks > 1)
+        maq_file_set_number(r, second, "plan.zero_hpz_partition_size", ranks);
+}
+
 static void conclude(struct maq_file_reader *r)
 {
     const struct maq_node *overlap = maq_file_get(r, "zero_optimization.overlap_comm"),
@@ -262,6 +307,8 @@ static void conclude(struct maq_file_reader *r)
     maq_file_set(r, NULL, "plan.overlap_param_gather", stage == 3 ? "true" : "false");
     set_batch(r);
     set_bucket(r);
+    set_optimizer(r);
+    set_plus_plus(r, stage);
     set_optimizer_offload(r);
     set_param_offload(r, stage);
     if (ulysses && maq_file_number(r, "sequence_parallel_size", 1) > 1) {

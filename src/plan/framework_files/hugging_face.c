@@ -10,7 +10,9 @@
  *   - bf16 and fp16 are autocast around weights of 4 bytes; DeepSpeed's files say their own.
  *   - FULL_SHARD drops gathered parameters behind the forward pass, SHARD_GRAD_OP keeps them to the backward pass; the HYBRID ones have a copy
  *     of the shards on each node, of which num_machines says the number.
- *   - 8-bit optimizers have moments in blocks; "paged" ones are the same while memory lasts.
+ *   - 8-bit optimizers have moments in blocks; "paged" ones have them in managed memory.
+ *   - GaLore's rank (128) and update_proj_gap (200) are in optim_args, its modules in optim_target_modules (transformers 5.24,
+ *     trainer_optimizer.py, _get_galore_optimizer()); "attn" and "mlp" there stand for what such names have in them.
  */
 #include "plan/framework_files/hugging_face.h"
 
@@ -109,43 +111,122 @@ void maq_file_switches(struct maq_file_reader *r, const char *bf16, const char *
         maq_file_set(r, NULL, "plan.precision", "fp32");
 }
 
-static const struct {
+static const struct optimizer {
     const char *name, *optimizer, *moments; /* moments: their type where it is not FP32 */
+    bool paged, low_rank, layerwise;
 } optimizers[] = {
-    {"adamw_torch", "adam", NULL},
-    {"adamw_torch_fused", "adam", NULL},
-    {"adamw_hf", "adam", NULL},
-    {"adamw_apex_fused", "adam", NULL},
-    {"adamw", "adam", NULL},
-    {"adam", "adam", NULL},
-    {"paged_adamw", "adam", NULL},
-    {"paged_adamw_32bit", "adam", NULL},
-    {"adamw_bnb_8bit", "adam", "int8"},
-    {"adamw_8bit", "adam", "int8"},
-    {"adamw_torch_8bit", "adam", "int8"},
-    {"paged_adamw_8bit", "adam", "int8"},
-    {"adamw_torch_4bit", "adam", "fp4"},
-    {"lion_32bit", "lion", NULL},
-    {"paged_lion_32bit", "lion", NULL},
-    {"lion_8bit", "lion", "int8"},
-    {"paged_lion_8bit", "lion", "int8"},
-    {"lion_pytorch", "lion", NULL},
-    {"adafactor", "adafactor", NULL},
-    {"sgd", "sgd", NULL},
-    {"muon", "muon", NULL},
+    {.name = "adamw_torch", .optimizer = "adam"},
+    {.name = "adamw_torch_fused", .optimizer = "adam"},
+    {.name = "adamw_hf", .optimizer = "adam"},
+    {.name = "adamw_apex_fused", .optimizer = "adam"},
+    {.name = "adamw", .optimizer = "adam"},
+    {.name = "adam", .optimizer = "adam"},
+    {.name = "paged_adamw", .optimizer = "adam", .paged = true},
+    {.name = "paged_adamw_32bit", .optimizer = "adam", .paged = true},
+    {.name = "adamw_bnb_8bit", .optimizer = "adam", .moments = "int8"},
+    {.name = "adamw_8bit", .optimizer = "adam", .moments = "int8"},
+    {.name = "adamw_torch_8bit", .optimizer = "adam", .moments = "int8"},
+    {.name = "paged_adamw_8bit", .optimizer = "adam", .moments = "int8", .paged = true},
+    {.name = "adamw_torch_4bit", .optimizer = "adam", .moments = "fp4"},
+    {.name = "lion_32bit", .optimizer = "lion"},
+    {.name = "paged_lion_32bit", .optimizer = "lion", .paged = true},
+    {.name = "lion_8bit", .optimizer = "lion", .moments = "int8"},
+    {.name = "paged_lion_8bit", .optimizer = "lion", .moments = "int8", .paged = true},
+    {.name = "lion_pytorch", .optimizer = "lion"},
+    {.name = "adafactor", .optimizer = "adafactor"},
+    {.name = "sgd", .optimizer = "sgd"},
+    {.name = "muon", .optimizer = "muon"},
+    {.name = "galore_adamw", .optimizer = "adam", .low_rank = true},
+    {.name = "galore_adamw_8bit", .optimizer = "adam", .moments = "int8", .low_rank = true},
+    {.name = "galore_adafactor", .optimizer = "adafactor", .low_rank = true},
+    {.name = "galore_adamw_layerwise", .optimizer = "adam", .low_rank = true, .layerwise = true},
+    {.name = "galore_adamw_8bit_layerwise",
+     .optimizer = "adam",
+     .moments = "int8",
+     .low_rank = true,
+     .layerwise = true},
+    {.name = "galore_adafactor_layerwise", .optimizer = "adafactor", .low_rank = true, .layerwise = true},
 };
+
+/* A number out of "rank=64, update_proj_gap=100". */
+static int64_t argument(struct maq_str text, const char *name, int64_t otherwise)
+{
+    struct maq_str rest = text, one, key;
+    int64_t number = otherwise;
+    while (rest.ptr && rest.len > 0) {
+        rest = maq_str_split(rest, ',', &one);
+        struct maq_str value = maq_str_split(maq_str_trim(one), '=', &key);
+        if (maq_str_is(maq_str_trim(key), name) && value.ptr)
+            (void)maq_str_to_i64(&number, maq_str_trim(value));
+    }
+    return number;
+}
+
+/* Targets by what stands in a module's name: ".*.attn.*". */
+static bool part_of_model(struct maq_buf *out, struct maq_str word)
+{
+    static const struct {
+        const char *part, *modules;
+    } parts[] = {{"attn", "q_proj,k_proj,v_proj,o_proj"}, {"mlp", "gate_proj,up_proj,down_proj"}};
+    while (word.len > 0 && strchr(".*", word.ptr[0]))
+        word = (struct maq_str){word.ptr + 1, word.len - 1};
+    while (word.len > 0 && strchr(".*", word.ptr[word.len - 1]))
+        word.len--;
+    for (size_t i = 0; i < MAQ_COUNT(parts); i++)
+        if (maq_str_is(word, parts[i].part) || (i == 0 && maq_str_is(word, "self_attn"))) {
+            maq_buf_addf(out, "%s%s", out->len ? "," : "", parts[i].modules);
+            return true;
+        }
+    maq_buf_addf(out, "%s%.*s", out->len ? "," : "", (int)word.len, word.ptr);
+    return word.len > 0;
+}
+
+void maq_file_galore(struct maq_file_reader *r, const struct maq_node *at, int64_t rank, int64_t gap,
+                     const struct maq_node *targets)
+{
+    struct maq_buf words;
+    maq_file_set_number(r, at, "plan.galore_rank", rank);
+    maq_file_set_number(r, at, "plan.galore_update_proj_gap", gap);
+    if (!targets || maq_str_is(targets->text, "all"))
+        return;
+    maq_buf_init(&words, 4096);
+    if (targets->kind == MAQ_NODE_SEQ)
+        for (const struct maq_node *n = targets->first; n; n = n->next)
+            (void)part_of_model(&words, n->text);
+    else
+        (void)part_of_model(&words, targets->text);
+    if (!words.failed && words.len > 0)
+        maq_file_set(r, targets, "plan.galore_target_modules",
+                     maq_arena_strdup(&r->job->arena, (struct maq_str){words.ptr, words.len}));
+    maq_buf_fini(&words);
+}
+
+static void set_optimizer(struct maq_file_reader *r, const struct maq_node *at, const struct optimizer *o)
+{
+    const struct maq_str arguments = maq_file_text(r, "optim_args", NULL);
+    maq_file_set(r, at, "plan.optimizer", o->optimizer);
+    if (o->moments)
+        maq_file_set(r, at, "plan.exp_avg_dtype", o->moments);
+    if (o->paged)
+        maq_file_set(r, at, "plan.paged_optimizer", "true");
+    if (o->low_rank)
+        maq_file_galore(r, at, argument(arguments, "rank", 128), argument(arguments, "update_proj_gap", 200),
+                        maq_file_get(r, "optim_target_modules"));
+    if (o->layerwise)
+        maq_file_set(r, at, "plan.galore_layerwise", "true");
+}
 
 void maq_file_optim(struct maq_file_reader *r, const struct maq_node *at)
 {
     for (size_t i = 0; at && i < MAQ_COUNT(optimizers); i++)
         if (maq_str_ieq(at->text, optimizers[i].name)) {
-            maq_file_set(r, at, "plan.optimizer", optimizers[i].optimizer);
-            if (optimizers[i].moments)
-                maq_file_set(r, at, "plan.exp_avg_dtype", optimizers[i].moments);
+            set_optimizer(r, at, &optimizers[i]);
             return;
         }
     if (at)
-        maq_file_fault(r, at, "adamw_torch_fused, adamw_bnb_8bit, lion_32bit, adafactor, sgd and muon are",
+        maq_file_fault(r, at,
+                       "adamw_torch_fused, adamw_bnb_8bit, paged_adamw_8bit, lion_32bit, adafactor, sgd, muon and "
+                       "galore_adamw are",
                        "the optimizer %.*s is not modelled", (int)(at->text.len < 60 ? at->text.len : 60),
                        at->text.ptr);
 }
@@ -282,8 +363,8 @@ static const struct maq_file_key keys[] = {
     MAQ_FILE_IDLE("fsdp_min_num_params"),
     MAQ_FILE_IDLE("fsdp_transformer_layer_cls_to_wrap"),
     MAQ_FILE_KEEP("optim"),
-    MAQ_FILE_IDLE("optim_args"),
-    MAQ_FILE_REFUSE("optim_target_modules", "optimizers of chosen modules"),
+    MAQ_FILE_KEEP("optim_args"),
+    MAQ_FILE_KEEP("optim_target_modules"), /* of GaLore; other optimizers pass over it */
     MAQ_FILE_MAP("gradient_checkpointing", "plan.recompute_granularity", "true=full|false="),
     MAQ_FILE_MAP("torch_compile", "plan.fused_kernels", "true=true|false="),
     MAQ_FILE_REFUSE(

@@ -34,9 +34,11 @@ static const struct maq_file_key keys[] = {
     MAQ_FILE_KEEP("enable_liger_kernel"), MAQ_FILE_REFUSE("use_unsloth", "Unsloth's kernels"),
     MAQ_FILE_REFUSE("use_unsloth_gc", "Unsloth's checkpoints in host memory"),
     MAQ_FILE_REFUSE("use_kt", "experts on the host (KTransformers)"),
-    MAQ_FILE_REFUSE("use_v1_kernels", "kernels of its v1"), MAQ_FILE_REFUSE("use_galore", "GaLore"),
-    MAQ_FILE_REFUSE("use_apollo", "APOLLO"), MAQ_FILE_REFUSE("use_badam", "BAdam's blocks of layers"),
-    MAQ_FILE_REFUSE("use_adam_mini", "Adam-mini"), MAQ_FILE_REFUSE("use_llama_pro", "added layers"),
+    MAQ_FILE_REFUSE("use_v1_kernels", "kernels of its v1"), MAQ_FILE_KEEP("use_galore"), MAQ_FILE_KEEP("galore_target"),
+    MAQ_FILE_KEEP("galore_rank"), MAQ_FILE_KEEP("galore_update_interval"), MAQ_FILE_KEEP("galore_layerwise"),
+    MAQ_FILE_IDLE("galore_scale"), MAQ_FILE_IDLE("galore_proj_type"), MAQ_FILE_REFUSE("use_apollo", "APOLLO"),
+    MAQ_FILE_REFUSE("use_badam", "BAdam's blocks of layers"), MAQ_FILE_REFUSE("use_adam_mini", "Adam-mini"),
+    MAQ_FILE_REFUSE("use_llama_pro", "added layers"),
     MAQ_FILE_REFUSE("mixture_of_depths", "layers that tokens leave out"),
     MAQ_FILE_REFUSE("shift_attn", "shifted sparse attention"), MAQ_FILE_REFUSE("use_asft_loss", "a second model"),
     MAQ_FILE_REFUSE("neftune_noise_alpha", "noise on embeddings"),
@@ -94,6 +96,13 @@ static void set_optimizer(struct maq_file_reader *r)
         maq_file_set(r, maq_file_get(r, "use_muon"), "plan.optimizer", "muon");
     else
         maq_file_optim(r, maq_file_get(r, "optim"));
+    const struct maq_node *galore = maq_file_get(r, "use_galore"), *layers = maq_file_get(r, "galore_layerwise");
+    if (!galore || !maq_file_asks(galore, NULL))
+        return;
+    maq_file_galore(r, galore, maq_file_number(r, "galore_rank", 16), maq_file_number(r, "galore_update_interval", 200),
+                    maq_file_get(r, "galore_target"));
+    if (layers && maq_file_asks(layers, NULL))
+        maq_file_set(r, layers, "plan.galore_layerwise", "true");
 }
 
 /* Liger's kernels for the model at hand: pointwise ones, and the loss with the output layer (model/model_utils/liger_kernel.py). */

@@ -48,6 +48,8 @@ static enum maq_status check_settled(const struct maq_search_space *space, const
         return refuse_key(open, "data_parallel_size", "chooses how many replicas its stages have", diag);
     if (space->base.lora_rank > 0)
         return refuse_key(open, "lora_rank", "trains all parameters", diag);
+    if (space->base.paged_optimizer)
+        return refuse_key(open, "paged_optimizer", "keeps moments where they are", diag);
     if (space->base.vocab_parallel_pipeline)
         return refuse_key(open, "vocab_parallel_pipeline", "keeps embedding and output on its ends", diag);
     return MAQ_OK;

@@ -448,8 +448,8 @@ static bool is_known(const struct maq_blueprint *bp)
     bool redone =
         p->recompute == MAQ_RECOMPUTE_NONE || (p->recompute == MAQ_RECOMPUTE_FULL && maq_layers_per_checkpoint(p) == 1);
     return job->framework.norms_apart && job->framework.frees_gradients && whole && way_is_known(job) && redone &&
-           p->update == MAQ_UPDATE_ADAM && p->optimizer_offload == 0 && p->offload_param == MAQ_OFFLOAD_NONE &&
-           bp->lower.store_bytes < 4;
+           p->update == MAQ_UPDATE_ADAM && p->galore_rank == 0 && !p->paged_optimizer && p->optimizer_offload == 0 &&
+           p->offload_param == MAQ_OFFLOAD_NONE && bp->lower.store_bytes < 4;
 }
 
 static double stored_bytes(const struct maq_blueprint *bp)

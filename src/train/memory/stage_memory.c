@@ -37,10 +37,13 @@
 #include "base/units.h"
 #include "lower/local.h"
 #include "train/memory/cuda_graphs.h"
+#include "train/memory/managed_states.h"
 #include "train/memory/offloaded_states.h"
 #include "train/memory/torch_layers.h"
 #include "train/step/dp_comm.h"
+#include "train/step/galore.h"
 #include "train/step/muon.h"
+#include "train/step/one_bit.h"
 
 /* A CUDA context. With kernels loaded when they are first used, nvidia-smi of an idle training process
  * shows 0.5 to 0.8 GiB; with all kernels of PyTorch, cuBLAS and cuDNN loaded at the start 1,573 MiB (BigScience's chronicle of
@@ -76,6 +79,13 @@ struct maq_owned_params maq_owned_by(const struct maq_program *const *programs, 
         sum.expert_matrices += programs[i]->expert_matrices;
         sum.dense_narrow += programs[i]->dense_narrow;
         sum.expert_narrow += programs[i]->expert_narrow;
+        sum.dense_paged += programs[i]->dense_paged;
+        sum.expert_paged += programs[i]->expert_paged;
+        sum.adapter_paged += programs[i]->adapter_paged;
+        sum.low_rank.matrices += programs[i]->low_rank.matrices;
+        sum.low_rank.moments += programs[i]->low_rank.moments;
+        sum.low_rank.projections += programs[i]->low_rank.projections;
+        sum.largest = fmax(sum.largest, programs[i]->largest);
     }
     return sum;
 }
@@ -115,6 +125,10 @@ double maq_update_moments(const struct maq_plan *p)
 {
     switch ((enum maq_update)p->update) {
     case MAQ_UPDATE_ADAM:
+    case MAQ_UPDATE_LAMB:
+    case MAQ_UPDATE_ONEBIT_ADAM:
+    case MAQ_UPDATE_ONEBIT_LAMB:
+    case MAQ_UPDATE_ZERO_ONE_ADAM:
         return 2;
     case MAQ_UPDATE_SGD:
     case MAQ_UPDATE_MUON:
@@ -161,6 +175,24 @@ static double copy_bytes(const struct maq_job *job, const struct maq_plan *p)
     return maq_lower_narrow_bytes(p) * (both || !of_tensor ? 2 : 1);
 }
 
+/*
+ * What GaLore changes of the states (train/step/galore.h): moments of its matrices are those of what is projected, and there are the
+ * projections.
+ */
+static double low_rank_bytes(const struct maq_plan *p, const struct maq_low_rank *low)
+{
+    if (p->galore_rank == 0)
+        return 0;
+    return maq_update_moments(p) * maq_moment_bytes(p) * (low->moments - low->matrices) +
+           low->projections * maq_dtype_bytes((enum maq_dtype)p->grad_dtype);
+}
+
+/* Where a parameter is updated as soon as its gradient is there: the gradient that is there. */
+static double largest_gradient(const struct maq_plan *p, double largest)
+{
+    return p->galore_layerwise ? largest * maq_dtype_bytes((enum maq_dtype)p->grad_dtype) : 0;
+}
+
 static struct states model_states(const struct maq_job *job, const struct maq_plan *p, double held, double narrow,
                                   double shards)
 {
@@ -169,6 +201,8 @@ static struct states model_states(const struct maq_job *job, const struct maq_pl
            g = maq_dtype_bytes((enum maq_dtype)p->grad_dtype), m = maq_moment_bytes(p);
     double master = p->pure_low_precision || job->store_dtype == MAQ_FP32 || wide ? 0 : 4;
     double moments = maq_update_moments(p), o = (master + moments * m) * (1 - p->optimizer_offload);
+    o += maq_one_bit_bytes(p, job->groups[MAQ_GROUP_DP_CP].size);
+    g = p->galore_layerwise ? 0 : g; /* one at a time: largest_gradient() */
     double weights = held * w + narrow * (copy_bytes(job, p) - (p->fp8_param_gather ? w : 0)),
            gathered = held * w + narrow * (p->fp8_param_gather ? 1 - w : 0);
     const bool away = p->offload_param != MAQ_OFFLOAD_NONE;
@@ -192,6 +226,8 @@ static struct states model_states(const struct maq_job *job, const struct maq_pl
     bool apart = job->framework.low_precision_shards && master > 0; /* a shard in 16 bits beside the optimizer's */
     double lies = away ? 0 : apart || master <= 0 ? w : master;
     double counted = apart ? o : moments * m * (1 - p->optimizer_offload);
+    if (p->hpz > 1) /* in the type of the model, of the last forward pass (DeepSpeed's _partition_param_sec()) */
+        kept += held * maq_dtype_bytes((enum maq_dtype)job->store_dtype) / p->hpz;
     return (struct states){held * lies / shards + kept,
                            whole                   ? held * wire
                            : maq_sync_downloads(p) ? 0
@@ -226,14 +262,24 @@ static bool gradients_come(const struct maq_job *job, const struct maq_plan *p)
     bool zero = p->sharding == MAQ_SHARDING_OPTIM || p->sharding == MAQ_SHARDING_GRADS;
     bool tensors = p->sharding == MAQ_SHARDING_PARAMS || (zero && job->framework.reduce_bucket_held) ||
                    (p->sharding == MAQ_SHARDING_NONE && job->framework.gradient_buckets == MAQ_BUCKETS_APART);
-    return job->framework.frees_gradients && tensors && p->lora_rank == 0 && job->microbatches == 1;
+    return job->framework.frees_gradients && tensors && p->lora_rank == 0 && job->microbatches == 1 &&
+           !p->galore_layerwise;
+}
+
+static double state_bytes(const struct maq_job *job, const struct maq_plan *plan, double params, double narrow,
+                          double shards)
+{
+    struct states s = model_states(job, plan, params, narrow, shards);
+    return s.weights + s.optimizer + (gradients_come(job, plan) ? 0 : s.gradients) + bucket_bytes(job, plan, params);
 }
 
 double maq_state_bytes(const struct maq_job *job, const struct maq_plan *plan, double params, double narrow,
                        double shards)
 {
-    struct states s = model_states(job, plan, params, narrow, shards);
-    return s.weights + s.optimizer + (gradients_come(job, plan) ? 0 : s.gradients) + bucket_bytes(job, plan, params);
+    struct maq_plan least = *plan;
+    if (plan->paged_optimizer || plan->galore_rank > 0) /* of how many moments there are, parameters alone do not say */
+        least.update = MAQ_UPDATE_ADAFACTOR;
+    return state_bytes(job, &least, params, narrow, shards);
 }
 
 /*
@@ -395,7 +441,10 @@ double maq_step_update_bytes(const struct maq_blueprint *bp)
     const struct maq_plan *p = &bp->job->plan;
     bool copied =
         maq_dtype_bytes((enum maq_dtype)p->grad_dtype) < 4 && !p->pure_low_precision && bp->lower.store != MAQ_FP32;
-    bool lists = bp->job->framework.optimizer == MAQ_OPTIMIZER_FOREACH;
+    bool lists = bp->job->framework.optimizer == MAQ_OPTIMIZER_FOREACH && p->galore_rank == 0 &&
+                 p->update < MAQ_UPDATE_LAMB && !p->paged_optimizer;
+    if (maq_one_bit_exchanges(p))
+        return (copied ? 4 : 0) + MAQ_ONE_BIT_WORKING;
     double root = lists ? maq_dtype_bytes((enum maq_dtype)p->optimizer_dtype) : 0;
     return ((copied ? 4 : 0) + root) * (1 - p->optimizer_offload);
 }
@@ -473,20 +522,32 @@ double maq_fixed_bytes(const struct maq_job *job)
     return context_bytes(job) + WORKSPACE_THREADS * maq_workspace_bytes(job) + maq_communicator_bytes(job);
 }
 
+/* Working memory of the optimizer on one matrix. */
+static double matrix_bytes(const struct maq_blueprint *bp, const struct maq_program *const *programs, uint32_t n)
+{
+    const struct maq_plan *p = &bp->job->plan;
+    return p->update == MAQ_UPDATE_MUON ? maq_muon_working_bytes(bp, programs, n)
+           : p->galore_rank > 0         ? maq_galore_working_bytes(bp, programs, n)
+                                        : 0;
+}
+
 void maq_program_memory(struct maq_program_bytes *out, const struct maq_blueprint *bp, const struct maq_program *pr)
 {
     const struct maq_job *job = bp->job;
     double shards = job->groups[MAQ_GROUP_SHARD].size;
     double each = maq_step_update_bytes(bp) + (job->plan.reduce_bucket_size > 0 ? bp->lower.store_bytes : 0);
-    out->states = maq_state_bytes(job, &job->plan, pr->dense_params, pr->dense_narrow, shards) +
-                  maq_state_bytes(job, &job->plan, pr->expert_params, pr->expert_narrow, job->edp);
+    const struct maq_owned_params held = maq_owned_by(&pr, 1);
+    out->states = state_bytes(job, &job->plan, pr->dense_params, pr->dense_narrow, shards) +
+                  state_bytes(job, &job->plan, pr->expert_params, pr->expert_narrow, job->edp) -
+                  maq_managed_bytes(job, &held);
     out->states += second_moment(&job->plan, pr->dense_params - pr->dense_matrices, shards) +
                    second_moment(&job->plan, pr->expert_params - pr->expert_matrices, job->edp);
     out->states += maq_program_graph_bytes(bp, pr);
     out->working = pr->transient_bytes;
     out->update = updated_params(bp, pr->dense_params, pr->expert_params, pr->adapter_params) * each +
                   coming_gradients(job, pr->dense_params, pr->expert_params, false);
-    out->matrix = job->plan.update == MAQ_UPDATE_MUON ? maq_muon_working_bytes(bp, &pr, 1) : 0;
+    out->states += low_rank_bytes(&job->plan, &pr->low_rank) + largest_gradient(&job->plan, pr->largest);
+    out->matrix = matrix_bytes(bp, &pr, 1);
 }
 
 void maq_stage_memory(struct maq_stage_result *st, const struct maq_blueprint *bp, uint32_t stage)
@@ -508,10 +569,15 @@ void maq_stage_memory(struct maq_stage_result *st, const struct maq_blueprint *b
                         : model_states(job, &job->plan, expert, held.expert_narrow, job->edp));
     maq_offloaded_states(st, bp, &held);
     st->bytes[MAQ_MEM_OPTIMIZER] += second_moment(&job->plan, dense - held.dense_matrices, shards) +
-                                    second_moment(&job->plan, expert - held.expert_matrices, job->edp);
+                                    second_moment(&job->plan, expert - held.expert_matrices, job->edp) +
+                                    low_rank_bytes(&job->plan, &held.low_rank);
+    st->bytes[MAQ_MEM_GRADIENTS] += largest_gradient(&job->plan, held.largest);
+    st->managed_bytes = maq_managed_bytes(job, &held);
+    st->bytes[MAQ_MEM_OPTIMIZER] -= st->managed_bytes; /* until it is known where they are */
+    st->host.optimizer += st->managed_bytes;
     st->bytes[MAQ_MEM_ACTIVATIONS] = peak_activations(bp, stage, programs, n, &st->peak_microbatches);
     double each = maq_step_update_bytes(bp) + (job->plan.reduce_bucket_size > 0 ? bp->lower.store_bytes : 0);
-    double working = job->plan.update == MAQ_UPDATE_MUON ? maq_muon_working_bytes(bp, programs, n) : 0;
+    double working = matrix_bytes(bp, programs, n);
     double at_update = updated_params(bp, dense, expert, adapters) * each + working,
            update = at_update - st->bytes[MAQ_MEM_ACTIVATIONS];
     st->bytes[MAQ_MEM_GRAPHS] =
@@ -537,6 +603,7 @@ void maq_stage_memory(struct maq_stage_result *st, const struct maq_blueprint *b
     st->total_bytes = st->needed_bytes =
         st->reserved_bytes + st->bytes[MAQ_MEM_CONTEXT] + st->bytes[MAQ_MEM_NCCL] + st->bytes[MAQ_MEM_GRAPHS];
     st->capacity_bytes = job->stages[stage].capacity_bytes;
+    maq_settle_managed(st);
 }
 
 double maq_stage_bucket_bytes(const struct maq_blueprint *bp, uint32_t stage)

@@ -17,6 +17,9 @@ uint32_t maq_stage_programs(const struct maq_program **programs, const struct ma
 struct maq_owned_params {
     double dense, expert, adapters;
     double dense_matrices, expert_matrices, dense_narrow, expert_narrow; /* see train/step/blueprint.h */
+    double dense_paged, expert_paged, adapter_paged;
+    struct maq_low_rank low_rank;
+    double largest;
 };
 struct maq_owned_params maq_owned_by(const struct maq_program *const *programs, uint32_t n);
 
@@ -47,7 +50,7 @@ bool maq_gradients_come(const struct maq_job *job);
 /*
  * Bytes that a rank holds throughout a step for `params` parameters of a resolved job, sharded over `shards` ranks, `narrow` of
  * which the recipe quantizes, under the sharding, types and offloading of `plan`: weights, optimizer state, and gradients, unless
- * these are allocated by the backward pass. Linear in both numbers.
+ * these are allocated by the backward pass. Linear in both numbers. Without moments that are paged or projected to a low rank.
  */
 double maq_state_bytes(const struct maq_job *job, const struct maq_plan *plan, double params, double narrow,
                        double shards);
@@ -64,6 +67,9 @@ double maq_moment_bytes(const struct maq_plan *plan);
 /* Bytes per updated parameter that the optimizer step needs besides its state: gradients in 4 bytes where they are kept in
  * fewer, and the square roots of the second moments where Adam works on lists of tensors. */
 double maq_step_update_bytes(const struct maq_blueprint *bp);
+
+/* Bytes that a paged optimizer's update moves between host and device, both ways together: managed_states.c. */
+double maq_stage_migrated_bytes(const struct maq_blueprint *bp, uint32_t stage);
 
 /* What the plan says of PyTorch's allocator. */
 struct maq_allocator_options maq_allocator_of(const struct maq_plan *plan);

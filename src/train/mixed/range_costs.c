@@ -145,7 +145,7 @@ static void cost_program(struct maq_range_cost *out, const struct maq_blueprint 
 static enum maq_status cost_update(double *update_s, struct maq_blueprint *bp,
                                    const struct maq_program *const *programs, uint32_t n)
 {
-    const struct maq_segment *end = maq_blueprint_optimizer(bp, programs, n);
+    const struct maq_segment *end = maq_blueprint_optimizer(bp, programs, n, 0);
     if (!end || bp->lower.failed || bp->items->failed)
         return MAQ_NO_MEMORY;
     double ns = end->dur_ns;

@@ -5,8 +5,36 @@
  */
 #include "train/step/block.h"
 
+#include <math.h>
+
 #include "lower/local.h"
+#include "train/step/galore.h"
 #include "train/step/muon.h"
+
+/* bitsandbytes 0.50.2, optim/optimizer.py, get_state_buffer(): tensors of fewer numbers have their moments in device memory. */
+#define PAGED_LEAST 1e5
+
+static double paged(double params)
+{
+    return params >= PAGED_LEAST ? params : 0;
+}
+
+/* The tensors of a linear: q, k and v apart, gate and up. The rest of its parameters is biases. */
+static void count_tensors(struct maq_block *b, const struct maq_lower *lo, const struct maq_module *m, double params)
+{
+    int64_t out[MAQ_LORA_SPANS];
+    double *sum = m->shard == MAQ_SHARD_EXPERT ? &b->expert_paged : &b->dense_paged;
+    uint32_t n = m->kind == MAQ_MODULE_LINEAR ? maq_lower_products(out, lo, b->layer, m) : 0;
+    const double in = (double)maq_lower_local(lo, b->layer, m).in;
+    for (uint32_t i = 0; i < n && params > 0; i++) {
+        *sum += paged(in * (double)out[i]);
+        b->largest = fmax(b->largest, in * (double)out[i]);
+    }
+    if (n == 0) {
+        *sum += paged(params);
+        b->largest = fmax(b->largest, params);
+    }
+}
 
 static void count_params(struct maq_block *b, const struct maq_lower *lo)
 {
@@ -19,10 +47,15 @@ static void count_params(struct maq_block *b, const struct maq_lower *lo)
             *(expert ? &b->expert_matrices : &b->dense_matrices) += p;
         if (maq_lower_quantized(lo, m) || maq_lower_base_quantized(lo, m))
             *(expert ? &b->expert_narrow : &b->dense_narrow) += p;
+        count_tensors(b, lo, m, p);
+        maq_galore_count(&b->low_rank, lo, b->layer, m);
         int64_t out[MAQ_LORA_SPANS];
-        for (uint32_t a = 0, n = maq_lower_adapters(out, lo, b->layer, m); a < n; a++)
-            b->adapter_params += (double)lo->plan->lora_rank * (double)(maq_lower_local(lo, b->layer, m).in + out[a]) +
-                                 (lo->plan->use_dora ? (double)out[a] : 0);
+        for (uint32_t a = 0, n = maq_lower_adapters(out, lo, b->layer, m); a < n; a++) {
+            const double rank = lo->plan->lora_rank, in = (double)maq_lower_local(lo, b->layer, m).in,
+                         wide = (double)out[a];
+            b->adapter_params += rank * (in + wide) + (lo->plan->use_dora ? wide : 0);
+            b->adapter_paged += paged(rank * in) + paged(rank * wide);
+        }
     }
 }
 

@@ -42,6 +42,11 @@ struct maq_block_graphs {
     double buffer_bytes;         /* hidden states of a microbatch that lie in buffers besides */
 };
 
+/* Matrices that GaLore projects (train/step/galore.h), in numbers: all of theirs, what moments are kept of, and the projections. */
+struct maq_low_rank {
+    double matrices, moments, projections;
+};
+
 struct maq_block {
     const struct maq_layer *layer;
     const struct maq_segment *forward[2];               /* [recomputed]: they differ only in what is offloaded */
@@ -50,6 +55,9 @@ struct maq_block {
     double dense_params, expert_params, adapter_params; /* of one rank, before data-parallel sharding */
     double dense_matrices, expert_matrices;             /* of those, what Muon would update */
     double dense_narrow, expert_narrow;                 /* of those, what the recipe quantizes */
+    double dense_paged, expert_paged, adapter_paged;    /* of those, in tensors whose moments may be paged */
+    struct maq_low_rank low_rank;                       /* what GaLore projects */
+    double largest;                                     /* parameters of its largest tensor */
     double act_bytes[2];                                /* kept from forward to backward, [recomputed] */
     struct maq_moved moved[2];                          /* inputs of modules that the plan offloads, [recomputed] */
     struct maq_walk walk[2];                            /* the tensors of a pass, [recomputed] */

@@ -111,6 +111,13 @@ static void add_entry(struct maq_blueprint *bp, struct maq_program *pr, uint32_t
     pr->expert_matrices += b->expert_matrices;
     pr->dense_narrow += b->dense_narrow;
     pr->expert_narrow += b->expert_narrow;
+    pr->dense_paged += b->dense_paged;
+    pr->expert_paged += b->expert_paged;
+    pr->adapter_paged += b->adapter_paged;
+    pr->low_rank.matrices += b->low_rank.matrices;
+    pr->low_rank.moments += b->low_rank.moments;
+    pr->low_rank.projections += b->low_rank.projections;
+    pr->largest = fmax(pr->largest, b->largest);
     pr->plain_forward_ns += b->forward[redo]->dur_ns;
     pr->plain_backward_ns += b->backward[redo]->dur_ns;
     if (b->weight)
@@ -188,6 +195,7 @@ enum maq_status maq_blueprint_program(struct maq_program *pr, struct maq_bluepri
             pr->dense_params -= bp->blocks[set->output]->dense_params;
             pr->dense_matrices -= bp->blocks[set->output]->dense_matrices;
             pr->dense_narrow -= bp->blocks[set->output]->dense_narrow;
+            pr->dense_paged -= bp->blocks[set->output]->dense_paged;
         }
     if (outputs)
         add_entry(bp, pr, set->output, false, UINT16_MAX);
@@ -310,8 +318,10 @@ static enum maq_status write_step_end(struct maq_blueprint *bp)
         struct maq_owned_params held = maq_owned_by(programs, n);
         if (s == 0 || bp->stage_set[s] != bp->stage_set[s - 1])
             maq_blueprint_select(bp, s);
-        bool same = s > 0 && bp->stage_set[s] == bp->stage_set[s - 1] && memcmp(&held, &last, sizeof held) == 0;
-        bp->optimizer[s] = same ? bp->optimizer[s - 1] : maq_blueprint_optimizer(bp, programs, n);
+        bool same = s > 0 && !job->plan.paged_optimizer && bp->stage_set[s] == bp->stage_set[s - 1] &&
+                    memcmp(&held, &last, sizeof held) == 0;
+        bp->optimizer[s] =
+            same ? bp->optimizer[s - 1] : maq_blueprint_optimizer(bp, programs, n, maq_stage_migrated_bytes(bp, s));
         bp->lost_ns[s] = same ? bp->lost_ns[s - 1] : maq_dp_interference_step_ns(bp, s);
         bp->unpaired_ns[s] = unpaired_ns(bp, s);
         last = held;

@@ -37,14 +37,19 @@ struct maq_entry {
     uint16_t layer; /* number among the layers of the virtual stage, UINT16_MAX for blocks that are none */
 };
 
+#define MAQ_BUCKET_REDUCES 5
+#define MAQ_BUCKET_GATHERS 4
+
 /* One data-parallel bucket: entries [first, last] of a program. Items are 0 when there is nothing to send. */
 struct maq_bucket_sync {
     uint16_t first, last;
-    uint32_t reduce[3]; /* dense, its replica part (HSDP), experts: collectives for the gradients, one after another */
-    uint32_t gather[2]; /* dense, experts: collectives for the parameters */
-    uint32_t upload;    /* offloaded parameters: the rank's shards come from the host before they are gathered */
-    uint32_t download;  /* and its shards of reduced gradients go there */
-    double reduce_ns, gather_ns, upload_ns, download_ns;
+    /* One after another on the stream of collectives: of gradients, dense, its replica part (HSDP), experts; of parameters, dense and
+     * experts, before the forward pass and again before the backward pass. ZeRO++ has kernels around its collectives there. */
+    uint32_t reduce[MAQ_BUCKET_REDUCES];
+    uint32_t gather[MAQ_BUCKET_GATHERS], again[MAQ_BUCKET_GATHERS];
+    uint32_t upload;   /* offloaded parameters: the rank's shards come from the host before they are gathered */
+    uint32_t download; /* and its shards of reduced gradients go there */
+    double reduce_ns, gather_ns, again_ns, upload_ns, download_ns;
     double forward_ns, backward_ns, weight_ns; /* compute of its entries; backward: the input half when split */
     double done_ns;                            /* scratch of a pass's evaluation: end of its compute */
 };
@@ -68,15 +73,18 @@ struct maq_program {
     double experts_under_ns;                   /* exchange of experts hidden in one forward and one backward pass */
     double plain_forward_ns, plain_backward_ns, plain_weight_ns; /* sums of segments alone */
     double dense_params, expert_params, adapter_params;
-    double dense_matrices, expert_matrices; /* of those, what Muon would update */
-    double dense_narrow, expert_narrow;     /* of those, what the recipe quantizes */
-    double act_bytes;                       /* kept per microbatch */
-    double transient_bytes;                 /* working set of the heaviest moment of a pass, beyond act_bytes */
+    double dense_matrices, expert_matrices;          /* of those, what Muon would update */
+    double dense_narrow, expert_narrow;              /* of those, what the recipe quantizes */
+    double dense_paged, expert_paged, adapter_paged; /* in tensors whose moments may be paged */
+    struct maq_low_rank low_rank;                    /* what GaLore projects */
+    double largest;                                  /* parameters of the largest tensor */
+    double act_bytes;                                /* kept per microbatch */
+    double transient_bytes; /* working set of the heaviest moment of a pass, beyond act_bytes */
     /* FSDP: of the stream that gathers, two entries one after the other, and the unit of what is in no layer; what of it is in
      * the above */
     double gather_bytes, ahead_bytes;
     struct maq_program_graphs graphs;
-    double gather_ns, reduce_ns, upload_ns, download_ns; /* sums over the buckets */
+    double gather_ns, again_ns, reduce_ns, upload_ns, download_ns; /* sums over the buckets */
     double copies_ns; /* how much longer a forward and a backward pass are for them; included in the makespans */
     double forward_gap_ns, backward_gap_ns,
         weight_gap_ns; /* wait for the host at the end of a pass; included in the makespans */

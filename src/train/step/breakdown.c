@@ -186,17 +186,18 @@ static void count_sync(struct counts *c, uint32_t stage)
     const struct maq_blueprint *bp = c->bp;
     uint32_t n = maq_schedule_positions(bp->schedule, stage, at);
     double m = bp->schedule->microbatches;
-    double reduces = bp->sync_every_pass ? m : 1, gathers = !bp->gather_every_pass ? 1
-                                                            : bp->gather_backward  ? 2 * m
-                                                                                   : m;
+    double reduces = bp->sync_every_pass ? m : 1, gathers = bp->gather_every_pass ? m : 1,
+           again = bp->gather_backward ? m : 0;
     for (uint32_t i = 0; i < n; i++)
         for (uint32_t b = 0; b < bp->programs[at[i]]->n_buckets; b++) {
             const struct maq_bucket_sync *s = &bp->programs[at[i]]->buckets[b];
-            for (int k = 0; k < 3; k++)
+            for (int k = 0; k < MAQ_BUCKET_REDUCES; k++)
                 c->times[s->reduce[k]] += reduces;
-            for (int k = 0; k < 2; k++)
+            for (int k = 0; k < MAQ_BUCKET_GATHERS; k++) {
                 c->times[s->gather[k]] += gathers;
-            c->times[s->upload] += gathers;
+                c->times[s->again[k]] += again;
+            }
+            c->times[s->upload] += gathers + again;
             c->times[s->download] += reduces;
         }
 }

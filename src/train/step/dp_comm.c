@@ -24,6 +24,7 @@
 #include "base/check.h"
 #include "lower/local.h"
 #include "train/memory/stage_memory.h"
+#include "train/step/one_bit.h"
 
 #define BUCKET_PARAMS 40e6 /* Megatron-LM: max(40 M, 1 M x DP) */
 #define BUCKET_PARAMS_PER_RANK 1e6
@@ -109,12 +110,105 @@ static void fill_copies(struct maq_blueprint *bp, struct maq_bucket_sync *b, con
     b->download_ns = b->download ? bp->items->at[b->download].dur_ns : 0;
 }
 
+/* A kernel of ZeRO++ beside its collectives: a pass over so many numbers. */
+static uint32_t kernel(struct maq_blueprint *bp, double elements, int64_t read, int64_t written)
+{
+    const struct maq_op op =
+        maq_op_make(MAQ_OP_ELEMENTWISE, bp->lower.store, 0, (int64_t)elements, read, written, 0, 0, 0);
+    return elements >= 1 ? maq_items_op(bp->items, &op) : 0;
+}
+
+/*
+ * ZeRO++ (Wang et al., arXiv 2306.10209; DeepSpeed 0.19.6, runtime/zero/partition_parameters.py, CUDAQuantizer and all_gather_coalesced();
+ * runtime/comm/coalesced_collectives.py, all_to_all_quant_reduce()), of n parameters:
+ *
+ *   qwZ   a rank's part is quantized, gathered at 1 byte and a scale of 4 for each group of up to 8,000 numbers, and widened
+ *   hpZ   what a group of ranks shares in second copies of the forward pass is gathered inside that group before the backward pass
+ *   qgZ   gradients go through an all-to-all inside the node at half a byte, are added up, quantized again and go through one between
+ *         nodes; a scale of 4 bytes for each row of a matrix. Where there is one node they are reduced as they are
+ */
+#define QUANTIZED_GROUP 8000.0
+
+static void gather_second(struct maq_blueprint *bp, uint32_t out[MAQ_BUCKET_GATHERS], enum maq_group_kind group,
+                          double params)
+{
+    const struct maq_plan *p = &bp->job->plan;
+    const double ranks = bp->lower.groups[group].size, w = bp->lower.store_bytes;
+    if (!p->quantized_weights) {
+        out[0] = coll(bp, MAQ_COLL_ALL_GATHER, group, params * w);
+        return;
+    }
+    out[0] = ranks > 1 ? kernel(bp, params / ranks, (int64_t)w, 1) : 0;
+    out[1] = coll(bp, MAQ_COLL_ALL_GATHER, group, params * (1 + 4 / QUANTIZED_GROUP));
+    out[2] = ranks > 1 ? kernel(bp, params, 1, (int64_t)w) : 0;
+}
+
+static uint32_t exchange(struct maq_blueprint *bp, uint32_t size, uint32_t stride, double bytes)
+{
+    struct maq_coll c = maq_coll_make(&bp->lower, MAQ_COLL_ALL_TO_ALL, MAQ_GROUP_SHARD, bytes);
+    c.at = maq_cluster_place(&bp->job->cluster, 0, size, stride);
+    c.sharers = stride > 1 ? (uint16_t)stride : 1; /* a node's devices exchange with those of the same number at once */
+    return maq_items_coll(bp->items, &c, MAQ_STREAM_DP);
+}
+
+static bool reduces_narrow(const struct maq_blueprint *bp)
+{
+    const struct maq_job *job = bp->job;
+    return job->plan.quantized_gradients && job->cluster.devices > (uint32_t)job->cluster.groups[0].devices_per_node;
+}
+
+static void reduce_narrow(struct maq_blueprint *bp, uint32_t out[MAQ_BUCKET_REDUCES], double params)
+{
+    const uint32_t node = (uint32_t)bp->job->cluster.groups[0].devices_per_node,
+                   nodes = bp->job->cluster.devices / node;
+    const int64_t w = (int64_t)bp->lower.store_bytes;
+    const double each = 0.5 + 4.0 / (double)bp->job->model.hidden;
+    if (params < 1)
+        return;
+    out[0] = kernel(bp, params / 2, 2 * w, 1); /* two numbers in a byte */
+    out[1] = exchange(bp, node, 1, params * each);
+    out[2] = kernel(bp, params / 2, 1, 0); /* what is written is less by the number of ranks */
+    out[3] = exchange(bp, nodes, node, params / node * each);
+    out[4] = kernel(bp, params / node / 2, 1, 2 * w);
+}
+
+static double sum_of(const struct maq_blueprint *bp, const uint32_t *items, uint32_t n)
+{
+    double ns = 0;
+    for (uint32_t i = 0; i < n; i++)
+        ns += items[i] ? bp->items->at[items[i]].dur_ns : 0;
+    return ns;
+}
+
+static bool plus_plus(const struct maq_plan *p)
+{
+    return p->sharding == MAQ_SHARDING_PARAMS && (p->hpz > 1 || p->quantized_weights || p->quantized_gradients);
+}
+
+static void fill_plus_plus(struct maq_blueprint *bp, struct maq_bucket_sync *b, double params)
+{
+    const struct maq_plan *p = &bp->job->plan;
+    memset(b->gather, 0, sizeof b->gather);
+    gather_second(bp, b->gather, MAQ_GROUP_SHARD, params);
+    memcpy(b->again, b->gather, sizeof b->again);
+    if (p->hpz > 1) {
+        memset(b->again, 0, sizeof b->again);
+        gather_second(bp, b->again, MAQ_GROUP_SECOND, params);
+    }
+    if (reduces_narrow(bp)) {
+        memset(b->reduce, 0, sizeof b->reduce);
+        reduce_narrow(bp, b->reduce, params);
+    }
+}
+
 /* What a bucket sends; `share`: of the stage's dense parameters. */
 static void fill_items(struct maq_blueprint *bp, struct maq_bucket_sync *b, const struct held *h, double share)
 {
     const struct maq_plan *p = &bp->job->plan;
     /* of adapters nothing is counted: their gradients are small */
     double dense = p->lora_rank > 0 ? 0 : h->dense, expert = p->lora_rank > 0 ? 0 : h->expert;
+    if (maq_one_bit_exchanges(p)) /* signs are exchanged at the update, and no parameters are shared */
+        return;
     double g = maq_dtype_bytes((enum maq_dtype)p->grad_reduce_dtype), w = bp->lower.store_bytes;
     double saved = p->fp8_param_gather && p->lora_rank == 0 ? w - 1 : 0;
     bool sharded = p->sharding != MAQ_SHARDING_NONE;
@@ -133,10 +227,12 @@ static void fill_items(struct maq_blueprint *bp, struct maq_bucket_sync *b, cons
         b->gather[1] = coll(bp, MAQ_COLL_ALL_GATHER, MAQ_GROUP_EDP, sent[1]);
         fill_copies(bp, b, h, sent);
     }
-    for (int i = 0; i < 3; i++)
-        b->reduce_ns += b->reduce[i] ? bp->items->at[b->reduce[i]].dur_ns : 0;
-    for (int i = 0; i < 2; i++)
-        b->gather_ns += b->gather[i] ? bp->items->at[b->gather[i]].dur_ns : 0;
+    memcpy(b->again, b->gather, sizeof b->again);
+    if (plus_plus(p))
+        fill_plus_plus(bp, b, h->dense);
+    b->reduce_ns = sum_of(bp, b->reduce, MAQ_BUCKET_REDUCES);
+    b->gather_ns = sum_of(bp, b->gather, MAQ_BUCKET_GATHERS);
+    b->again_ns = sum_of(bp, b->again, MAQ_BUCKET_GATHERS);
 }
 
 struct maq_atom_sync maq_sync_of_pass(struct maq_blueprint *bp, const struct maq_block *block)
@@ -148,7 +244,7 @@ struct maq_atom_sync maq_sync_of_pass(struct maq_blueprint *bp, const struct maq
     hold(&h, block);
     fill_items(bp, &b, &h, 1);
     return (struct maq_atom_sync){.forward_gather_ns = bp->gather_every_pass ? b.gather_ns : 0,
-                                  .backward_gather_ns = bp->gather_backward ? b.gather_ns : 0,
+                                  .backward_gather_ns = bp->gather_backward ? b.again_ns : 0,
                                   .reduce_ns = bp->sync_every_pass ? b.reduce_ns : 0};
 }
 
@@ -225,6 +321,7 @@ enum maq_status maq_blueprint_sync(struct maq_blueprint *bp, struct maq_program 
         sum_compute(bp, program, &program->buckets[i]);
         program->reduce_ns += program->buckets[i].reduce_ns;
         program->gather_ns += program->buckets[i].gather_ns;
+        program->again_ns += program->buckets[i].again_ns;
         program->upload_ns += program->buckets[i].upload_ns;
         program->download_ns += program->buckets[i].download_ns;
     }
@@ -260,13 +357,13 @@ struct streams {
 };
 
 /* A bucket's parameters are there: uploaded and gathered, from the time on at which that is released. */
-static double fetch(struct streams *s, const struct maq_bucket_sync *b, double from)
+static double fetch(struct streams *s, const struct maq_bucket_sync *b, double from, bool backward)
 {
-    double ready = from;
+    double ready = from, gather_ns = backward ? b->again_ns : b->gather_ns;
     if (b->upload_ns > 0 && s->copies)
         ready = s->copy = later(s->copy, from) + b->upload_ns;
-    if (b->gather_ns > 0)
-        ready = s->comm = later(s->comm, ready) + b->gather_ns;
+    if (gather_ns > 0)
+        ready = s->comm = later(s->comm, ready) + gather_ns;
     return ready;
 }
 
@@ -292,7 +389,7 @@ static double forward_ns(const struct maq_blueprint *bp, struct maq_program *pro
     for (uint32_t i = 0; i < program->n_buckets; i++) {
         struct maq_bucket_sync *b = &program->buckets[i];
         if (bp->gather_every_pass && comes(b))
-            compute = later(compute, fetch(&s, b, released(program, i, bp->job->plan.fsdp_prefetch, false)));
+            compute = later(compute, fetch(&s, b, released(program, i, bp->job->plan.fsdp_prefetch, false), false));
         b->done_ns = compute += b->forward_ns;
     }
     return compute;
@@ -314,7 +411,7 @@ static double backward_ns(const struct maq_blueprint *bp, struct maq_program *pr
         for (; reduces && (int64_t)reduced < (int64_t)i - prefetch; reduced++)
             reduce(&s, &last[-1 - (int64_t)reduced]);
         if (gathers && comes(b))
-            compute = later(compute, fetch(&s, b, released(program, i, prefetch, true)));
+            compute = later(compute, fetch(&s, b, released(program, i, prefetch, true), true));
         b->done_ns = compute += half_ns(b, half);
     }
     for (; reduces && reduced < n; reduced++)

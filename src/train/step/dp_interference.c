@@ -25,7 +25,7 @@ void maq_dp_interference_passes(const struct maq_blueprint *bp, struct maq_progr
     enum maq_half half = split ? MAQ_HALF_INPUT : MAQ_HALF_WHOLE;
     double forward = bp->gather_every_pass ? p->gather_ns : 0;
     double backward =
-        (maq_half_gathers(bp, half) ? p->gather_ns : 0) + (maq_half_reduces(half, reduces) ? p->reduce_ns : 0);
+        (maq_half_gathers(bp, half) ? p->again_ns : 0) + (maq_half_reduces(half, reduces) ? p->reduce_ns : 0);
     double weight = split && maq_half_reduces(MAQ_HALF_WEIGHT, reduces) ? p->reduce_ns : 0;
     p->forward_drag_ns = nearbyint(share * hidden(forward, p->plain_forward_ns, p->forward_ns));
     p->backward_drag_ns = nearbyint(share * hidden(backward, p->plain_backward_ns, p->backward_ns));

@@ -76,7 +76,7 @@ static void reduce_bucket(struct expansion *x, uint32_t stage, const struct maq_
                           uint32_t microbatch)
 {
     uint32_t behind[2] = {after, MAQ_NODE_NONE}, n = 1;
-    for (int k = 0; k < 3; k++)
+    for (int k = 0; k < MAQ_BUCKET_REDUCES; k++)
         if (b->reduce[k])
             behind[1] = sync_node(x, stage, b->reduce[k], after, microbatch);
     n += behind[1] != MAQ_NODE_NONE;
@@ -85,14 +85,15 @@ static void reduce_bucket(struct expansion *x, uint32_t stage, const struct maq_
 }
 
 static uint32_t gather_bucket(struct expansion *x, uint32_t stage, const struct maq_bucket_sync *b, uint32_t after,
-                              uint32_t microbatch)
+                              uint32_t microbatch, bool again)
 {
+    const uint32_t *items = again ? b->again : b->gather;
     uint32_t node = MAQ_NODE_NONE;
     if (b->upload)
         node = after = copy_node(x, stage, b->upload, &after, 1, microbatch);
-    for (int k = 0; k < 2; k++)
-        if (b->gather[k])
-            node = sync_node(x, stage, b->gather[k], after, microbatch);
+    for (int k = 0; k < MAQ_BUCKET_GATHERS; k++)
+        if (items[k])
+            node = sync_node(x, stage, items[k], after, microbatch);
     return node;
 }
 
@@ -148,7 +149,7 @@ static void forward_pass(struct expansion *x, uint32_t position, uint32_t stage,
         uint32_t after = MAQ_NODE_NONE;
         if (bp->gather_every_pass) {
             int64_t released = (int64_t)i - 1 - bp->job->plan.fsdp_prefetch;
-            after = gather_bucket(x, stage, &pr->buckets[i], released < 0 ? start : done[released], microbatch);
+            after = gather_bucket(x, stage, &pr->buckets[i], released < 0 ? start : done[released], microbatch, false);
         } else if (first && x->gathered[slot]) {
             after = x->gathered[slot][i];
         }
@@ -190,7 +191,7 @@ static void backward_pass(struct expansion *x, uint32_t position, uint32_t stage
             reduce_bucket(x, stage, &pr->buckets[n - 1 - reduced], done[reduced], microbatch);
         if (gathers) {
             int64_t released = (int64_t)i - 1 - prefetch;
-            after = gather_bucket(x, stage, b, released < 0 ? start : done[released], microbatch);
+            after = gather_bucket(x, stage, b, released < 0 ? start : done[released], microbatch, true);
         }
         backward_entries(x, position, stage, b, half, microbatch, after, direction);
         done[i] = last_node(x, stage, MAQ_STREAM_COMPUTE);
@@ -289,7 +290,7 @@ static void gather_first(struct expansion *x, struct maq_arena *arena)
             uint32_t slot = (bp->schedule->kind == MAQ_SCHEDULE_DUALPIPE ? c : 0) * bp->schedule->n_positions + at[c];
             x->gathered[slot] = MAQ_ARENA_NEW(arena, uint32_t, pr->n_buckets);
             for (uint32_t i = 0; x->gathered[slot] && i < pr->n_buckets; i++)
-                x->gathered[slot][i] = gather_bucket(x, stage, &pr->buckets[i], MAQ_NODE_NONE, 0);
+                x->gathered[slot][i] = gather_bucket(x, stage, &pr->buckets[i], MAQ_NODE_NONE, 0, false);
             x->b.failed |= !x->gathered[slot];
         }
     }
@@ -329,7 +330,7 @@ static void end_of_step(struct expansion *x)
             continue;
         for (uint32_t c = 0; c < chunks; c++)
             for (uint32_t b = 0; b < bp->programs[at[c]]->n_buckets; b++)
-                gather_bucket(x, s, &bp->programs[at[c]]->buckets[b], updated, 0);
+                gather_bucket(x, s, &bp->programs[at[c]]->buckets[b], updated, 0, false);
     }
 }
 

@@ -9,9 +9,11 @@
 #include "lower/local.h"
 #include "train/memory/stage_memory.h"
 #include "train/step/dp_comm.h"
+#include "train/step/galore.h"
 #include "train/step/host.h"
 #include "train/step/muon.h"
 #include "train/step/offloaded_update.h"
+#include "train/step/one_bit.h"
 
 /* What an element of the optimizer's state is, in bytes; `apart`: its casts are kernels of their own. */
 struct optimizer_types {
@@ -93,6 +95,42 @@ static void put_muon(struct maq_segment_writer *w, const struct maq_blueprint *b
     put_pass(w, params, 4 + weight, t.master + (t.apart ? 0 : t.store));
 }
 
+/* What GaLore does besides its products: moments of what is projected, back times the scale, the weight (train/step/galore.h). */
+static void put_galore(struct maq_segment_writer *w, const struct maq_blueprint *bp,
+                       const struct maq_owned_params *held, double grad, const struct maq_program *const *programs,
+                       uint32_t n)
+{
+    const struct optimizer_types t = optimizer_types(bp);
+    const double moments = maq_update_moments(&bp->job->plan) * t.moment, weight = t.master > 0 ? t.master : t.store;
+    maq_galore_put(w, bp, programs, n);
+    put_pass(w, held->low_rank.moments, grad + moments, moments + grad);
+    put_pass(w, held->low_rank.matrices, grad, grad);
+    put_pass(w, held->low_rank.matrices, grad + weight, t.master + (t.apart ? 0 : t.store));
+}
+
+/*
+ * DeepSpeed's LAMB (0.19.6, csrc/lamb/fused_lamb_cuda_kernel.cu): a kernel that renews the moments and adds up both norms, and one that reads
+ * them again and changes the weight.
+ */
+static void put_lamb(struct maq_segment_writer *w, const struct maq_blueprint *bp, double params, double grad)
+{
+    const struct optimizer_types t = optimizer_types(bp);
+    const double weight = t.master > 0 ? t.master : t.store;
+    put_pass(w, params, grad + weight + 2 * t.moment, 2 * t.moment);
+    put_pass(w, params, weight + 2 * t.moment, t.master + (t.apart ? 0 : t.store));
+}
+
+/* Gradients in 4 bytes, which the exchange of signs needs; then the weight in the type of the model. */
+static void put_one_bit(struct maq_segment_writer *w, const struct maq_blueprint *bp, double params, double grad)
+{
+    const struct optimizer_types t = optimizer_types(bp);
+    if (grad < 4)
+        put_pass(w, params, grad, 4);
+    maq_one_bit_put(w, bp, params);
+    if (t.master > 0 && !t.apart)
+        put_pass(w, params, t.master, t.store);
+}
+
 /*
  * Squared norm of the gradients, (all-reduce over the job), clipping, the update, and the cast of the new weights. Bytes of an
  * updated parameter, with g the gradient's and w the weight's type: norm g, clipping g and g; Adam reads gradient, master and two
@@ -100,7 +138,7 @@ static void put_muon(struct maq_segment_writer *w, const struct maq_blueprint *b
  * copied to 32 (g, 4), which the others then read, and the weight is written by a copy of the master (4, w).
  */
 static void put_update(struct maq_segment_writer *w, const struct maq_blueprint *bp, double mine, double matrices,
-                       const struct maq_program *const *programs, uint32_t n)
+                       const struct maq_owned_params *held, const struct maq_program *const *programs, uint32_t n)
 {
     const struct maq_plan *p = &bp->job->plan;
     struct optimizer_types t = optimizer_types(bp);
@@ -110,9 +148,18 @@ static void put_update(struct maq_segment_writer *w, const struct maq_blueprint 
         put_pass(w, on_device, g, t.master);
         g = t.master;
     }
-    put_pass(w, mine, g, 0);
-    put_pass(w, mine, g, g);
-    if (p->update == MAQ_UPDATE_MUON) {
+    if (!p->galore_layerwise) {
+        put_pass(w, mine, g, 0);
+        put_pass(w, mine, g, g);
+    }
+    if (p->galore_rank > 0) {
+        put_galore(w, bp, held, g, programs, n);
+        put_moments(w, bp, on_device - held->low_rank.matrices, maq_update_moments(p), g);
+    } else if (p->update == MAQ_UPDATE_LAMB) {
+        put_lamb(w, bp, on_device, g);
+    } else if (p->update >= MAQ_UPDATE_ONEBIT_ADAM) {
+        put_one_bit(w, bp, on_device, g);
+    } else if (p->update == MAQ_UPDATE_MUON) {
         put_muon(w, bp, matrices, g, programs, n);
         put_moments(w, bp, on_device - matrices, 2, g);
     } else {
@@ -139,7 +186,7 @@ static void put_offloaded_update(struct maq_segment_writer *w, const struct maq_
 
 /* The end of the step on one rank of a stage, in the order of the head of this file. */
 const struct maq_segment *maq_blueprint_optimizer(struct maq_blueprint *bp, const struct maq_program *const *programs,
-                                                  uint32_t n)
+                                                  uint32_t n, double migrated)
 {
     const struct maq_plan *p = &bp->job->plan;
     const struct maq_owned_params held = maq_owned_by(programs, n);
@@ -162,7 +209,9 @@ const struct maq_segment *maq_blueprint_optimizer(struct maq_blueprint *bp, cons
         matrices[1] /= bp->job->edp;
     }
     double mine = dense + expert, g = maq_dtype_bytes((enum maq_dtype)p->grad_dtype);
-    put_update(&w, bp, mine, matrices[0] + matrices[1], programs, n);
+    if (migrated > 0)
+        maq_segment_join(&w, maq_segment_copy(&w, migrated, MAQ_STEP_NONE));
+    put_update(&w, bp, mine, matrices[0] + matrices[1], &held, programs, n);
     if (p->optimizer_offload > 0 || p->offload_param != MAQ_OFFLOAD_NONE)
         put_offloaded_update(&w, bp, mine);
     if (!maq_sync_downloads(p))
