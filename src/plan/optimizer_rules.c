@@ -80,7 +80,7 @@ static const char *zeropp_fault(const struct maq_job *job, const char **key, con
         return "ZeRO++ cuts its groups out of all ranks of a job, and gathers and reduces trained parameters in every "
                "pass";
     *remedy = "use a divisor";
-    if (ranks % p->hpz != 0)
+    if (ranks % p->hpz != 0 || (p->hpz % p->cp != 0 && p->cp % p->hpz != 0))
         return "the ranks do not divide into groups of zero_hpz_partition_size";
     *key = "zero_quantized_gradients";
     *remedy = "leave it out, or use whole nodes";

@@ -194,8 +194,10 @@ static void place_stage(struct maq_placement *g, const struct maq_job *job, cons
         g[MAQ_GROUP_SHARD] = place_range(c, st, head_of(dense[DIM_CP], shards));
         g[MAQ_GROUP_REPLICA] = place_product(c, st, tail_of(dense[DIM_CP], shards), dense[DIM_DP]);
     }
-    uint32_t second = (uint32_t)job->plan.hpz; /* neighbours, as HSDP's shards */
-    g[MAQ_GROUP_SECOND] = second <= 1    ? maq_cluster_place(c, st.first, 1, 1)
+    uint32_t second =
+        (uint32_t)job->plan.hpz; /* neighbours, as HSDP's shards; what does not divide is refused elsewhere */
+    bool divides = dp * cp % second == 0 && (second % cp == 0 || cp % second == 0);
+    g[MAQ_GROUP_SECOND] = !divides || second == 1 ? maq_cluster_place(c, st.first, 1, 1)
                           : second >= cp ? place_product(c, st, dense[DIM_CP], head_of(dense[DIM_DP], second / cp))
                                          : place_range(c, st, head_of(dense[DIM_CP], second));
 }
