@@ -20,6 +20,7 @@ class TrainOptions(TypedDict, total=False):
     cost: Union[Literal["analytical", "fitted", "measured"], None]
     price: Value
     min_fit_probability: Value
+    write_as: Union[Literal["deepspeed", "training-arguments"], None]
     tp: Value
     tensor_model_parallel_size: Value
     pp: Value

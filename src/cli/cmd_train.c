@@ -5,6 +5,7 @@
 
 #include "cli/cli.h"
 #include "cli/codes.h"
+#include "maquette/framework_words.h"
 
 enum {
     OPT_MODEL,
@@ -21,9 +22,11 @@ enum {
     OPT_COST,
     OPT_PRICE,
     OPT_MIN_FIT,
+    OPT_AS,
     OPT_OUTPUT
 };
 
+static const char *const files[] = {"deepspeed", "training-arguments", NULL};
 static const char *const engines[] = {"fast", "static", "dynamic", NULL};
 
 static const struct cli_option options[] = {
@@ -50,6 +53,9 @@ static const struct cli_option options[] = {
          "exit status 1 where the plan is less likely to fit in memory: 0.9 (else: where it does not fit as "
          "predicted)",
          NULL, NULL},
+    [OPT_AS] = {"--write-as", CLI_VALUE, "deepspeed|training-arguments",
+                "print the job as the configuration file of a framework, which is read back first; no prediction", NULL,
+                files},
     [OPT_OUTPUT] = CLI_OPTION_OUTPUT,
 };
 _Static_assert(CLI_COUNT(options) <= CLI_OPTIONS_MAX, "a value per option");
@@ -201,6 +207,13 @@ static enum maq_status post_training(struct cli *cli, const struct maq_loaded_jo
     return status;
 }
 
+static enum maq_status write_as(struct cli *cli, const struct maq_loaded_job *box)
+{
+    char *text;
+    enum maq_status status = maq_framework_file(&text, box, cli->values[OPT_AS], cli->diag);
+    return status == MAQ_OK ? cli_write(cli, text, cli->values[OPT_OUTPUT]) : status;
+}
+
 static enum maq_status run(struct cli *cli)
 {
     struct maq_loaded_job *box;
@@ -212,7 +225,9 @@ static enum maq_status run(struct cli *cli)
     enum maq_status status = cli_load_job(&box, cli, path, false);
     if (status != MAQ_OK)
         return status;
-    status = maq_job_is_post_training(box) ? post_training(cli, box) : simulate(cli, box);
+    status = cli->values[OPT_AS]             ? write_as(cli, box)
+             : maq_job_is_post_training(box) ? post_training(cli, box)
+                                             : simulate(cli, box);
     cli_keep_job(cli, box);
     return status;
 }
