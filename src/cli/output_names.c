@@ -82,7 +82,7 @@ enum maq_status cli_check_output_names(struct cli *cli)
     enum maq_status status = MAQ_OK;
     const char *output = given(cli, "--output");
     size_t len = 0;
-    if (given(cli, "--export")) /* says what --output is */
+    if (given(cli, "--export") || given(cli, "--write-as")) /* these say what --output is */
         return MAQ_OK;
     for (size_t i = 0; i < CLI_COUNT(rules); i++) {
         enum maq_status one = check(cli, &rules[i]);
