@@ -148,6 +148,33 @@ static void test_files(void **unused)
     assert_true(possible > DRAWS / 10 && said[0] > 0 && said[1] > 0);
 }
 
+/* A framework's own defaults are what its file says without a word. */
+static void test_defaults(void **unused)
+{
+    static const char *const rows[][2] = {
+        {"framework: deepspeed", "deepspeed"},
+        {"framework: deepspeed, plan: {zero: 1}", "deepspeed"},
+        {"framework: deepspeed, plan: {zero: 3}", "deepspeed"},
+        {"framework: huggingface, plan: {zero: 3}", "training-arguments"},
+    };
+    (void)unused;
+    for (size_t i = 0; i < MAQ_COUNT(rows); i++) {
+        const struct around a = {.cluster = "h100-sxm:8"};
+        char text[TEXT], *file;
+        struct maq_loaded_job *box;
+        struct maq_diag *diag = maq_diag_new();
+        snprintf(text, sizeof text, "{model: llama-3.2-1b, cluster: 'h100-sxm:8', workload: {gbs: 8, seq: 1024}, %s}",
+                 rows[i][0]);
+        assert_int_equal(maq_job_parse(&box, "job", maq_str_of(text), NULL, 0, NULL), MAQ_OK);
+        if (maq_framework_file(&file, box, rows[i][1], diag) != MAQ_OK)
+            fail_msg("%s\n%s", text, maq_diag_format(diag, 0, false));
+        check_file(file, box, &a, text);
+        free(file);
+        maq_job_free(box);
+        maq_diag_free(diag);
+    }
+}
+
 static void test_unsaid(void **unused)
 {
     static const struct {
@@ -177,6 +204,7 @@ static void test_unsaid(void **unused)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_files), cmocka_unit_test(test_unsaid)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_files), cmocka_unit_test(test_defaults),
+                                       cmocka_unit_test(test_unsaid)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

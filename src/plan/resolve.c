@@ -462,6 +462,7 @@ enum maq_status maq_job_place_adapters(struct maq_job *job, const struct maq_job
     struct maq_plan *p = &job->plan;
     struct maq_str wrong = {0};
     bool known = false;
+    p->use_dora = p->use_dora && p->lora_rank > 0;
     p->lora_sites = p->lora_rank > 0 ? maq_lora_sites(p->lora_targets, &job->model, &wrong, &known) : 0;
     if (p->lora_rank > 0 && p->lora_sites == 0)
         return refuse_target(job, at, "lora_target_modules", wrong, known, diag);
@@ -667,7 +668,8 @@ static void resolve_switches(struct resolver *r)
     if (p->overlap_grad_reduce == MAQ_AUTO)
         p->overlap_grad_reduce = sharded ? MAQ_ON : MAQ_OFF;
     if (p->overlap_param_gather == MAQ_AUTO)
-        p->overlap_param_gather = sharded ? MAQ_ON : MAQ_OFF;
+        p->overlap_param_gather =
+            sharded && (p->sharding == MAQ_SHARDING_PARAMS || !r->job->framework.gathers_in_step) ? MAQ_ON : MAQ_OFF;
     if (p->overlap_tp == MAQ_AUTO)
         p->overlap_tp = MAQ_OFF;
     if (p->overlap_ep == MAQ_AUTO)
