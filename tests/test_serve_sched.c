@@ -144,7 +144,7 @@ static uint32_t add(struct hand *h, int64_t prompt, int64_t output, int32_t prio
                                               .priority = priority,
                                               .arrival = (double)h->came,
                                               .order = h->came,
-                                              .content = {names, named, 4, h->came}};
+                                              .content = {names, named, 4, h->came, 0}};
     h->came++;
     uint32_t slot = maq_vllm_add(&h->s, &new);
     assert_true(slot != MAQ_NO_SLOT);
@@ -280,12 +280,12 @@ static void test_preemption(void **state)
         struct hand h;
         open_hand(&h, (struct ask){.tokens = 16}, 4, caching);
         uint64_t own = 0;
-        const struct maq_scheduler_request a = {.prompt = 8, .output = 4, .order = 0, .content = {&own, 0, 0, 1}},
+        const struct maq_scheduler_request a = {.prompt = 8, .output = 4, .order = 0, .content = {&own, 0, 0, 1, 0}},
                                            b = {.prompt = 7,
                                                 .output = 2,
                                                 .order = 1,
                                                 .arrival = 1,
-                                                .content = {&own, 0, 0, 2}};
+                                                .content = {&own, 0, 0, 2, 0}};
         assert_true(maq_vllm_add(&h.s, &a) == 0 && maq_vllm_add(&h.s, &b) == 1);
         expect_step(&h, "0:8+ 1:7+");
         expect_step(&h, "0:1+ !1");
@@ -573,7 +573,7 @@ static void come(struct world *w)
                                               .priority = b->priority,
                                               .arrival = b->arrival,
                                               .order = w->next,
-                                              .content = {w->names[draw(d, 0, 2)], named, unit, w->next}};
+                                              .content = {w->names[draw(d, 0, 2)], named, unit, w->next, 0}};
     b->slot = maq_vllm_add(&w->s, &new);
     assert_true(b->slot < MOST_SLOTS);
     b->came = true;
@@ -762,7 +762,7 @@ static enum maq_status many_at_once(void)
         return MAQ_NO_MEMORY;
     }
     for (uint32_t i = 0; i < 120 && !failed; i++) {
-        const struct maq_scheduler_request new = {.prompt = 8, .output = 6, .order = i, .content = {&name, 1, 4, i}};
+        const struct maq_scheduler_request new = {.prompt = 8, .output = 6, .order = i, .content = {&name, 1, 4, i, 0}};
         failed = maq_vllm_add(&s, &new) == MAQ_NO_SLOT || s.base.failed;
     }
     for (int i = 0; i < 60 && !failed; i++) {

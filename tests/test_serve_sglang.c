@@ -170,8 +170,11 @@ static void close_hand(struct hand *h)
 
 static void add(struct hand *h, int64_t prompt, int64_t output, int64_t limit, uint32_t named)
 {
-    const struct maq_scheduler_request new = {
-        .prompt = prompt, .output = output, .limit = limit, .order = h->came, .content = {names[0], named, 6, h->came}};
+    const struct maq_scheduler_request new = {.prompt = prompt,
+                                              .output = output,
+                                              .limit = limit,
+                                              .order = h->came,
+                                              .content = {names[0], named, 6, h->came, 0}};
     h->came++;
     assert_true(h->s->ops->add(h->s, &new) != MAQ_NO_SLOT);
 }
@@ -518,7 +521,7 @@ static enum maq_status many_at_once(enum maq_sglang_policy policy)
     bool failed = maq_sglang_new(&s, &knobs) != MAQ_OK;
     for (uint32_t i = 0; i < 40 && !failed; i++) {
         const struct maq_scheduler_request new = {
-            .prompt = 8, .output = 12, .limit = 13, .order = i, .content = {names[i % 4], 1, 6, i}};
+            .prompt = 8, .output = 12, .limit = 13, .order = i, .content = {names[i % 4], 1, 6, i, 0}};
         failed = s->ops->add(s, &new) == MAQ_NO_SLOT || s->failed;
     }
     for (int i = 0; i < 90 && !failed; i++) {

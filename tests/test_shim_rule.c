@@ -121,6 +121,8 @@ static void test_no_value(void **state)
 
 static void test_refused(void **state)
 {
+    static const char deep[] = "kernel k 1 i32 a0[0] = "
+                               "((((((((((((((((((((((((((((((((((((((((1))))))))))))))))))))))))))))))))))))))))";
     static const char *const cases[] = {
         "kernel",
         "kernel k 1",
@@ -138,8 +140,7 @@ static void test_refused(void **state)
         "kernel k 1 i32 a0[0] = 1 ? 2",
         "kernel k gq i32 a0[0] = 1",
         "kernel k 1 i32 a0[0] = a1.i16[0]",
-        "kernel k 1 i32 a0[0] = "
-        "((((((((((((((((((((((((((((((((((((((((1))))))))))))))))))))))))))))))))))))))))",
+        deep,
     };
     for (unsigned c = 0; c < sizeof cases / sizeof *cases; c++) {
         const char *why = NULL;

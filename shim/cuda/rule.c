@@ -233,6 +233,14 @@ static int64_t value_of(const char *text, const char *end, const struct vg_launc
     return x;
 }
 
+/* Whether a text is an expression. */
+static bool has_value(const char *text, const char *end)
+{
+    bool ok;
+    (void)value_of(text, end, NULL, 0, &ok);
+    return ok;
+}
+
 /* --- the table ------------------------------------------------------------------------------------------------------------ */
 
 /* Cuts a text at blanks: the next word, or NULL. */
@@ -245,7 +253,6 @@ static char *word(char **rest)
 static const char *cut(struct rule *r, char *line)
 {
     char *rest = line, *type, *slash, *equals, *end;
-    bool ok;
     if (strtok_r(line, " \t", &rest) == NULL || (r->name = word(&rest)) == NULL || (r->count = word(&rest)) == NULL ||
         (type = word(&rest)) == NULL)
         return "the form is: kernel NAME COUNT i32|i64 aK[INDEX] = VALUE";
@@ -269,11 +276,11 @@ static const char *cut(struct rule *r, char *line)
     r->argument = (uint32_t)k;
     r->place = end + 1;
     r->value = equals + 3;
-    if (value_of(r->count, "", NULL, 0, &ok), !ok)
+    if (!has_value(r->count, ""))
         return "the count is no expression";
-    if (value_of(r->place, "]", NULL, 0, &ok), !ok)
+    if (!has_value(r->place, "]"))
         return "the index is no expression";
-    return value_of(r->value, "", NULL, 0, &ok), ok ? NULL : "the value is no expression";
+    return has_value(r->value, "") ? NULL : "the value is no expression";
 }
 
 bool vg_rule_take(const char *line, const char **why)
