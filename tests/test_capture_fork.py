@@ -4,6 +4,7 @@
 start by themselves.
 
 The programs draw a number before they ask for their rank: it is the same in all ranks exactly where they were forked."""
+# maq-test: long
 import os
 import pathlib
 import re
@@ -86,8 +87,8 @@ def stops_before(scratch):
         folder.mkdir()
         path = write(scratch, f"{at}.py", f"import os, sys\nos.chdir({str(folder)!r})\n{text}\ndrawn = os.urandom(8).hex()\n" + END)
         name = f"job{at}.mqt"
-        scratch.capture("--world", WORLD, "--libraries", "none", "--keep", "--", sys.executable, "-S", path, name=name)
-        assert len(set(drawn(scratch, name))) == WORLD, text
+        scratch.capture("--world", 2, "--libraries", "none", "--keep", "--", sys.executable, "-S", path, name=name)
+        assert len(set(drawn(scratch, name))) == 2, text
     written = (scratch.path / "0/w").read_text(encoding="utf-8")
     assert set(written) == {"x"} and len(written) > WORLD, written
 
@@ -110,7 +111,7 @@ def failures(scratch):
         path = write(scratch, "program.py", BEGIN + text)
         said = {}
         for option in ([], ["--no-fork-server"]):
-            status, _, error = scratch.run("capture", "--world", WORLD, "--libraries", "none", "-o", "job.mqt", *option, "--", sys.executable, "-S", path)
+            status, _, error = scratch.run("capture", "--world", 2, "--libraries", "none", "-o", "job.mqt", *option, "--", sys.executable, "-S", path)
             assert status == 3 and words in error, (status, error)
             said[len(option)] = (error, [re.sub("drew .*", "", text) for text in logs(scratch, "job.mqt")])
         assert said[0] == said[1], said
@@ -157,10 +158,10 @@ def ends(scratch):
     sleep = "import time; time.sleep(3600)\n"
     for name, text in (("before", sleep + END), ("after", "os.environ['RANK']\n" + sleep)):
         path = write(scratch, f"{name}-{os.getpid()}.py", BEGIN + text)
-        status, _, error = scratch.run("capture", "--world", WORLD, "--libraries", "none", "-o", f"{name}.mqt", "--timeout", "1", "--", sys.executable, "-S", path)
+        status, _, error = scratch.run("capture", "--world", 2, "--libraries", "none", "-o", f"{name}.mqt", "--timeout", "1", "--", sys.executable, "-S", path)
         assert status == 5 and "MAQ1685" in error, (status, error)
         assert gone_in_time(path)
-        capture = scratch.start("capture", "--world", WORLD, "--libraries", "none", "-o", f"{name}-killed.mqt", "--", sys.executable, "-S", path)
+        capture = scratch.start("capture", "--world", 2, "--libraries", "none", "-o", f"{name}-killed.mqt", "--", sys.executable, "-S", path)
         until = time.monotonic() + 20
         while not running(path) and time.monotonic() < until:
             time.sleep(0.02)
