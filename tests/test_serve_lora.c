@@ -300,7 +300,10 @@ static void test_faults(void **state)
         struct maq_serve_result *r = NULL;
         struct maq_diag *diag = maq_diag_new();
         assert_int_equal(maq_serve_run(&r, maq_job_get(job), &faulty[i], &q, diag), MAQ_BAD_INPUT);
-        assert_non_null(strstr(maq_diag_format(diag, 0, false), "MAQ1594"));
+        char *told = maq_diag_format(diag, 0, false);
+        assert_non_null(told);
+        assert_non_null(strstr(told, "MAQ1594"));
+        free(told);
         maq_diag_free(diag);
     }
     maq_job_free(job);
