@@ -261,7 +261,13 @@ static enum maq_status start(struct maq_probes *s, struct running *r, const char
     return maq_live_start(&r->live, s->room, &opts, diag);
 }
 
-/* The fork server ended: its program is none that can be forked. */
+/* The fork server ended, or its process of a rank failed: it may be that the program is none that can be forked. */
+static bool is_to_start_alone(const struct maq_live *live)
+{
+    bool failed = live->lost || (live->end.status != 0 && !live->late);
+    return live->forked && failed && !(live->room->opts->stop && *live->room->opts->stop);
+}
+
 static enum maq_status start_alone(struct maq_probes *s, struct running *r, const char *peers, struct maq_diag *diag)
 {
     maq_fork_server_close(s->room->forks);
@@ -344,7 +350,7 @@ static enum maq_status advance(struct pass *p, struct maq_diag *diag)
     for (uint32_t i = 0; i < p->jobs; i++) {
         if (!p->slot[i] || p->slot[i]->live.runs)
             continue;
-        if (p->slot[i]->live.lost && p->slot[i]->live.forked && !p->slot[i]->live.late) {
+        if (is_to_start_alone(&p->slot[i]->live)) {
             MAQ_TRY(start_alone(p->slices, p->slot[i], p->peers, diag));
             continue;
         }

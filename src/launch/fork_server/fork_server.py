@@ -43,6 +43,7 @@ class Server:
         self.doing = COMMON
         self.stopped_in = set()  # modules whose import was going on where the program was stopped
         self.observer = None
+        self.torch = Torch(self)
         self.imports = output + ".imports"  # file of an observer's
         os.set_inheritable(REQUESTS, False)
 
@@ -81,6 +82,7 @@ class Server:
                     if first:
                         self.observer.begin()
                     else:
+                        self.torch.leave()
                         os.environ.__class__ = os.environb.__class__ = Environ
                     return
             for descriptor in descriptors:
@@ -223,6 +225,35 @@ class Keeper:
         with open("/proc/thread-self/children", encoding="ascii") as children:
             for pid in children.read().split():
                 self.kill(int(pid), self.signal.SIGKILL)
+
+
+class Torch:
+    """PyTorch refuses a device after a fork if it was only asked how many there are before: the program is stopped before it asks."""
+
+    ASKS = ("_cuda_getDeviceCount", "_cuda_init")
+
+    def __init__(self, server):
+        self.server, self.library, self.own = server, None, {}
+
+    def watch(self):
+        """Called when torch.cuda is imported, of which these are functions in C."""
+        self.library = sys.modules.get("torch._C")
+        for name in self.ASKS:
+            function = getattr(self.library, name, None)
+            if function and name not in self.own:
+                self.own[name] = function
+                setattr(self.library, name, self.stopping(function))
+
+    def stopping(self, function):
+        def asks(*arguments):
+            self.server.stop()
+            return function(*arguments)
+
+        return asks
+
+    def leave(self):
+        for name, function in self.own.items():
+            setattr(self.library, name, function)
 
 
 Environ = type(os.environ)
@@ -370,7 +401,11 @@ def watch(server):
     def heard(event, arguments):
         if server.doing == RANK:
             return
-        if event == "open":
+        if event == "import":
+            if arguments[0] == "torch.cuda":
+                server.torch.watch()
+            stops = False
+        elif event == "open":
             path, _, flags = arguments
             stops = flags & WRITES and isinstance(path, (str, bytes)) and "__pycache__" not in os.fsdecode(path) and path != "/dev/null"
         elif event in ("os.mkdir", "os.rename") and "__pycache__" in str(arguments[0]):
