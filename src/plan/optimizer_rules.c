@@ -92,12 +92,10 @@ static const char *zeropp_fault(const struct maq_job *job, const char **key, con
 
 const char *maq_optimizer_fault(const struct maq_job *job, const char **key, const char **remedy)
 {
-    const char *(*const rules[])(const struct maq_job *, const char **, const char **) = {galore_fault, paged_fault,
-                                                                                          one_bit_fault, zeropp_fault};
-    for (size_t i = 0; i < sizeof rules / sizeof *rules; i++) {
-        const char *fault = rules[i](job, key, remedy);
-        if (fault)
-            return fault;
-    }
-    return NULL;
+    const char *fault = galore_fault(job, key, remedy);
+    if (!fault)
+        fault = paged_fault(job, key, remedy);
+    if (!fault)
+        fault = one_bit_fault(job, key, remedy);
+    return fault ? fault : zeropp_fault(job, key, remedy);
 }
