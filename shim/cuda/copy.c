@@ -13,9 +13,9 @@
  * it has written is what it wrote; anything else comes from the oracle, is what a rule left there, or is zero, and the READ record says so.
  */
 #include "shim/cuda/cuda.h"
-#include "shim/cuda/invented.h"
+#include "shim/cuda/invented_reads.h"
 #include "shim/cuda/oracle.h"
-#include "shim/cuda/rule.h"
+#include "shim/cuda/value_rules.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -19,8 +19,8 @@
  * Kernels whose parameters are not known (PTX, a compression that cannot be undone) have bytes = 0.
  */
 #include "shim/cuda/cuda.h"
-#include "shim/cuda/invented.h"
-#include "shim/cuda/rule.h"
+#include "shim/cuda/invented_reads.h"
+#include "shim/cuda/value_rules.h"
 
 #include <string.h>
 

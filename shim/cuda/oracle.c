@@ -4,7 +4,7 @@
  *
  *     ALLOCATION OFFSET N TYPE VALUE...
  *     after NAME BYTES TYPE VALUE...
- *     kernel NAME COUNT TYPE PLACE = VALUE        (rule.h)
+ *     kernel NAME COUNT TYPE PLACE = VALUE        (value_rules.h)
  *
  * ALLOCATION and OFFSET name device memory as the trace does, N is the number of the read there, from 0. The second form is
  * for programs whose allocator puts things where it likes: a read of BYTES after the launch of a kernel whose name has NAME in
@@ -16,7 +16,7 @@
  */
 #include "shim/cuda/oracle.h"
 #include "shim/cuda/cuda.h"
-#include "shim/cuda/rule.h"
+#include "shim/cuda/value_rules.h"
 #include "shim/grow.h"
 
 #include <stdio.h>

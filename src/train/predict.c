@@ -11,7 +11,7 @@
 #include "base/units.h"
 #include "train/cache.h"
 #include "train/memory/eager_replay.h"
-#include "train/memory/managed_states.h"
+#include "train/memory/paged_optimizer.h"
 #include "train/memory/stage_memory.h"
 
 static void fill_rates(struct maq_train_result *r, const struct maq_blueprint *bp, const struct maq_step_times *t)

@@ -15,7 +15,7 @@
 
 #include "base/check.h"
 #include "base/str.h"
-#include "launch/fork_server/script.h"
+#include "launch/fork_server/embedded_script.h"
 
 #define MESSAGE_MOST 16384
 
@@ -72,13 +72,12 @@ static bool target_of(struct target *t, const char *const *arguments)
 
 /* The interpreter with its options, our script, and what that runs. */
 static const char **command_of(const struct target *t, const char *const *program, const char *script, const char *log,
-                               struct maq_arena *arena)
+                               const char *names, struct maq_arena *arena)
 {
     size_t n = 0, given = 0;
-    const char *names = maq_environment_own(arena);
     while (t->arguments[given])
         given++;
-    const char **words = names ? MAQ_ARENA_NEW(arena, const char *, t->options + given + 7) : NULL;
+    const char **words = MAQ_ARENA_NEW(arena, const char *, t->options + given + 7);
     if (!words)
         return NULL;
     for (size_t i = 0; i <= t->options; i++)
@@ -93,20 +92,25 @@ static const char **command_of(const struct target *t, const char *const *progra
     return words;
 }
 
+/* Whether a variable of the environment, NAME=VALUE, is one of `names`, with commas between. */
+static bool is_of(const char *variable, const char *names)
+{
+    struct maq_str rest = maq_str_of(names), name;
+    while (rest.ptr) {
+        rest = maq_str_split(rest, ',', &name);
+        if (strncmp(variable, name.ptr, name.len) == 0 && variable[name.len] == '=')
+            return true;
+    }
+    return false;
+}
+
 /* The environment of all ranks: a rank's without that in which they differ, but for the card, which is the server's. */
 static void keep_common(char **environment, const char *names)
 {
     size_t kept = 0;
-    for (size_t i = 0; environment[i]; i++) {
-        bool own = false;
-        struct maq_str rest = maq_str_of(names), name;
-        while (rest.ptr) {
-            rest = maq_str_split(rest, ',', &name);
-            own = own || (strncmp(environment[i], name.ptr, name.len) == 0 && environment[i][name.len] == '=');
-        }
-        if (!own || strncmp(environment[i], MAQ_RUN_CARD "=", sizeof MAQ_RUN_CARD) == 0)
+    for (size_t i = 0; environment[i]; i++)
+        if (!is_of(environment[i], names) || is_of(environment[i], MAQ_RUN_CARD))
             environment[kept++] = environment[i];
-    }
     environment[kept] = NULL;
 }
 
@@ -117,8 +121,9 @@ static enum maq_status start(struct maq_fork_server *s, struct maq_workspace *ro
     int ends[2];
     const char *card_path = maq_arena_printf(a, "%s/fork-server.card", room->folder),
                *script = maq_arena_printf(a, "%s/fork_server.py", room->folder),
-               *log = maq_arena_printf(a, "%s/fork-server.log", room->folder), *names = maq_environment_own(a);
-    if (!card_path || !script || !log || !names)
+               *log = maq_arena_printf(a, "%s/fork-server.log", room->folder);
+    s->names = maq_environment_own(a);
+    if (!card_path || !script || !log || !s->names)
         return maq_no_memory(diag, "a fork server");
     struct maq_run_card card = {.world = room->world,
                                 .per_node = room->per_node,
@@ -131,10 +136,10 @@ static enum maq_status start(struct maq_fork_server *s, struct maq_workspace *ro
     MAQ_TRY(maq_run_card_write(&card, card_path, diag));
     MAQ_TRY(maq_folder_write(script, maq__fork_server_script, strlen(maq__fork_server_script), diag));
     char **environment = maq_environment(&card, card_path, 0, room->device ? &room->libraries : NULL, a);
-    const char **words = command_of(t, room->opts->arguments, script, log, a);
+    const char **words = command_of(t, room->opts->arguments, script, log, s->names, a);
     if (!environment || !words)
         return maq_no_memory(diag, "a fork server");
-    keep_common(environment, names);
+    keep_common(environment, s->names);
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0)
         return MAQ_OK; /* and no server */
     struct maq_child_opts program = {.path = room->program,
@@ -175,17 +180,13 @@ static size_t message_of(char *message, char *const *environment, const char *na
 {
     size_t n = 0;
     for (size_t i = 0; environment[i]; i++) {
-        struct maq_str rest = maq_str_of(names), name;
         size_t len = strlen(environment[i]) + 1;
-        while (rest.ptr) {
-            rest = maq_str_split(rest, ',', &name);
-            if (strncmp(environment[i], name.ptr, name.len) != 0 || environment[i][name.len] != '=')
-                continue;
-            if (n + len > MESSAGE_MOST)
-                return 0;
-            memcpy(message + n, environment[i], len);
-            n += len;
-        }
+        if (!is_of(environment[i], names))
+            continue;
+        if (n + len > MESSAGE_MOST)
+            return 0;
+        memcpy(message + n, environment[i], len);
+        n += len;
     }
     return n;
 }
@@ -214,11 +215,7 @@ bool maq_fork_server_child(struct maq_fork_server *s, struct maq_child *p, const
     int life[2], report[2];
     if (!s->runs || !opts->output)
         return false;
-    struct maq_arena arena;
-    maq_arena_init(&arena, 0);
-    const char *names = maq_environment_own(&arena);
-    size_t n = names ? message_of(message, opts->environment, names) : 0;
-    maq_arena_fini(&arena);
+    size_t n = message_of(message, opts->environment, s->names);
     if (n == 0 || pipe2(life, O_CLOEXEC) != 0)
         return false;
     if (pipe2(report, O_CLOEXEC) != 0) {

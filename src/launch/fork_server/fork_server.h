@@ -15,7 +15,8 @@
 
 struct maq_fork_server {
     bool tried, runs;
-    int requests; /* our end of its socket; -1 = none */
+    int requests;      /* our end of its socket; -1 = none */
+    const char *names; /* variables in which ranks differ, with commas between; in the workspace's arena */
     struct maq_child program;
 };
 #define MAQ_FORK_SERVER_NONE                                                                                           \

@@ -68,7 +68,7 @@ double maq_moment_bytes(const struct maq_plan *plan);
  * fewer, and the square roots of the second moments where Adam works on lists of tensors. */
 double maq_step_update_bytes(const struct maq_blueprint *bp);
 
-/* Bytes that a paged optimizer's update moves between host and device, both ways together: managed_states.c. */
+/* Bytes that a paged optimizer's update moves between host and device, both ways together: paged_optimizer.c. */
 double maq_stage_migrated_bytes(const struct maq_blueprint *bp, uint32_t stage);
 
 /* What the plan says of PyTorch's allocator. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * test_shim_rule.c - whole numbers that steer a program: what a rule says is what the host reads, of kernels of its name and nothing else; and
+ * test_shim_value_rules.c - whole numbers that steer a program: what a rule says is what the host reads, of kernels of its name and nothing else; and
  * a loop over what nobody says is told so.
  */
 #include <fcntl.h>
@@ -13,7 +13,7 @@
 #include <cmocka.h>
 
 #include "shim/cuda/oracle.h"
-#include "shim/cuda/rule.h"
+#include "shim/cuda/value_rules.h"
 #include "shim_card.h"
 
 int cudaMalloc(void **p, size_t bytes);

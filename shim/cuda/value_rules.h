@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * rule.h - whole numbers that a kernel would have computed and that steer a program: lengths, counts, how many tokens were sampled. A rule
+ * value_rules.h - whole numbers that a kernel would have computed and that steer a program: lengths, counts, how many tokens were sampled. A rule
  * says them, by the kernel's name, as a formula of its arguments.
  *
  *     kernel NAME[/PARAMETERS] COUNT TYPE PLACE = VALUE
@@ -17,8 +17,8 @@
  *
  * A rule is a plausible default and not an emulation: that no other kernel wrote there in between is taken for granted.
  */
-#ifndef MAQ_SHIM_RULE_H
-#define MAQ_SHIM_RULE_H
+#ifndef MAQ_SHIM_VALUE_RULES_H
+#define MAQ_SHIM_VALUE_RULES_H
 
 #include "shim/cuda/cuda.h"
 

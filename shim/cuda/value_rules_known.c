@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * rules_known.c - kernels of serving engines whose whole numbers steer the host.
+ * value_rules_known.c - kernels of serving engines whose whole numbers steer the host.
  *
  * vLLM 0.33.0, the second model runner (vllm/v1/worker/gpu/input_batch.py and buffer_utils.py). How many tokens a request has computed
  * lives on the device; from it and the new tokens comes its length, and a request whose prompt is not at its end samples nothing: the host
  * reads that count and goes on by it. Without speculation nothing is rejected. Parameters are those that Triton leaves: an argument that
  * is None or 1 is none, and two for scratch memory come last.
  */
-#include "shim/cuda/rule.h"
+#include "shim/cuda/value_rules.h"
 
 const char *const vg_rules_known[] = {
     /* of a tensor of one dimension: rows, starts, contents, where those of each row end */

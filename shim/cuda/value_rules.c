@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * rule.c - reads rules, and does what they say at a launch.
+ * value_rules.c - reads rules, and does what they say at a launch.
  *
  * An expression is evaluated from its text each time: it is short, a launch has a row for each request, and nothing has to be kept. The
  * same walk without a launch checks a rule when it is read.
  */
-#include "shim/cuda/rule.h"
+#include "shim/cuda/value_rules.h"
 #include "shim/cuda/oracle.h"
 #include "shim/grow.h"
 

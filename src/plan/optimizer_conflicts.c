@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * optimizer_rules.c - optimizers that cannot work beside other settings, as their libraries refuse it or cannot do it. See job_build.h.
+ * optimizer_conflicts.c - optimizers that cannot work beside other settings, as their libraries refuse it or cannot do it. See job_build.h.
  *
  *   GaLore          projects whole matrices (galore-torch 1.0, galore_projector.py, project()): shards are none; its per-layer form takes one
  *                   process and no accumulation (transformers 5.24, trainer_optimizer.py, _setup_low_rank_optimizer())

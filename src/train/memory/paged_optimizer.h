@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * managed_states.h - moments of a paged optimizer, which lie in CUDA's managed memory.
+ * paged_optimizer.h - moments of a paged optimizer, which lie in CUDA's managed memory.
  *
  * bitsandbytes 0.50.2 (optim/optimizer.py, get_state_buffer(): tensors of 100,000 numbers and more; functional.py, get_paged() and
  * prefetch_tensor()) allocates them with cudaMallocManaged(), outside of PyTorch's allocator, and prefetches each before it is updated. So they
@@ -9,8 +9,8 @@
  * The update takes the tensors in the same order in every step, and the driver evicts what was used longest ago: where not all of them have
  * room, each has left by the time when its turn comes, so all come up and go down in every step.
  */
-#ifndef MAQ_TRAIN_MEMORY_MANAGED_STATES_H
-#define MAQ_TRAIN_MEMORY_MANAGED_STATES_H
+#ifndef MAQ_TRAIN_MEMORY_PAGED_OPTIMIZER_H
+#define MAQ_TRAIN_MEMORY_PAGED_OPTIMIZER_H
 
 #include "train/memory/stage_memory.h"
 

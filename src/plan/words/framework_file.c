@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * file.c - a job as a framework's configuration file: written by its form, read back as any such file, and compared. See
- * maquette/framework_words.h and file.h.
+ * framework_file.c - a job as a framework's configuration file: written by its form, read back as any such file, and compared. See
+ * maquette/framework_words.h and framework_file.h.
  */
-#include "plan/words/file.h"
+#include "plan/words/framework_file.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -103,9 +103,9 @@ static enum maq_status unsaid(const struct maq_loaded_job *box, const struct for
     maq_arena_init(&arena, 0);
     bool good = maq_plan_differences(&list, &n, own, other, &arena), same = true;
     for (uint32_t i = 0; i < n && good; i++)
-        maq_diag_add(diag, MAQ_ERROR, MAQ_CODE_FILE_UNSAID, maq_place_of_plan(&at, list[i].key), NULL,
-                     "%s has no words for %s: %s (it would be %s)", form->title, list[i].key, list[i].value,
-                     list[i].instead);
+        maq_diag_add(diag, MAQ_ERROR, MAQ_CODE_FILE_UNSAID, maq_place_of_plan(&at, list[i].key),
+                     "give it the other value, or keep the job file", "%s has no words for %s: %s (it would be %s)",
+                     form->title, list[i].key, list[i].value, list[i].instead);
     if (strcmp(own->framework.name, other->framework.name) != 0) {
         same = false;
         maq_diag_add(diag, MAQ_ERROR, MAQ_CODE_FILE_UNSAID, maq_place_of_plan(&at, "framework"),
@@ -115,7 +115,8 @@ static enum maq_status unsaid(const struct maq_loaded_job *box, const struct for
     }
     if (own->workload.gbs != other->workload.gbs) {
         same = false;
-        maq_diag_add(diag, MAQ_ERROR, MAQ_CODE_FILE_UNSAID, maq_place_of_plan(&at, "global_batch_size"), NULL,
+        maq_diag_add(diag, MAQ_ERROR, MAQ_CODE_FILE_UNSAID, maq_place_of_plan(&at, "global_batch_size"),
+                     "give it the other value, or keep the job file",
                      "%s has no words for global_batch_size: %d (it would be %d)", form->title, own->workload.gbs,
                      other->workload.gbs);
     }

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * hugging_face_file.c - a job as DeepSpeed's JSON and as Hugging Face's TrainingArguments: the keys that plan/framework_files/deepspeed.c and
- * hugging_face.c read. See file.h.
+ * hugging_face_files.c - a job as DeepSpeed's JSON and as Hugging Face's TrainingArguments: the keys that plan/framework_files/deepspeed.c and
+ * hugging_face.c read. See framework_file.h.
  */
 #include "base/check.h"
 #include "plan/keys.h"
-#include "plan/words/file.h"
+#include "plan/words/framework_file.h"
 
 static const char *optimizer_of_deepspeed(int update)
 {

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * invented.h - a program that goes on reading what no kernel has written is told so, once for each place in it.
+ * invented_reads.h - a program that goes on reading what no kernel has written is told so, once for each place in it.
  *
  * A loop that waits for a count, a token or a flag that a kernel would have computed never ends. Nobody can tell it from a loop
  * that only prints a loss, so that it is said and nothing is done.
  */
-#ifndef MAQ_SHIM_INVENTED_H
-#define MAQ_SHIM_INVENTED_H
+#ifndef MAQ_SHIM_INVENTED_READS_H
+#define MAQ_SHIM_INVENTED_READS_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* managed_states.c - what a paged optimizer has on the device and on the host. See managed_states.h. */
-#include "train/memory/managed_states.h"
+/* paged_optimizer.c - what a paged optimizer has on the device and on the host. See paged_optimizer.h. */
+#include "train/memory/paged_optimizer.h"
 
 #include <math.h>
 

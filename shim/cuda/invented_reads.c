@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * invented.c - counts reads of values that nobody has written, by where in the program they are.
+ * invented_reads.c - counts reads of values that nobody has written, by where in the program they are.
  *
  * Where the program is, is known by the kernel that it launched last and by how many bytes it reads; an address would not do, because an
  * allocator gives each turn of a loop another one. From the 1,008th read of a kind on the pointers of the last launches are kept, and at the
  * 1,024th the user is told which kernel had one to what is read (assumptions: most programs read less often at one place, and one that
  * hangs does it in a few seconds). Four places are told of.
  */
-#include "shim/cuda/invented.h"
+#include "shim/cuda/invented_reads.h"
 #include "shim/core/core.h"
 
 #include <stdio.h>

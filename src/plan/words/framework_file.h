@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * file.h - a job as a framework's configuration file. A form writes the settings that its file has keys for, as the forms of
- * plan/framework_files read them; whether that is all of the job is found by reading it back (file.c).
+ * framework_file.h - a job as a framework's configuration file. A form writes the settings that its file has keys for, as the forms of
+ * plan/framework_files read them; whether that is all of the job is found by reading it back (framework_file.c).
  */
-#ifndef MAQ_PLAN_WORDS_FILE_H
-#define MAQ_PLAN_WORDS_FILE_H
+#ifndef MAQ_PLAN_WORDS_FRAMEWORK_FILE_H
+#define MAQ_PLAN_WORDS_FRAMEWORK_FILE_H
 
 #include "base/text.h"
 #include "maquette/job.h"

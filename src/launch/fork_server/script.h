@@ -1,8 +1,0 @@
-/* SPDX-License-Identifier: Apache-2.0 */
-/* script.h - fork_server.py, as text of the program. */
-#ifndef MAQ_LAUNCH_FORK_SERVER_SCRIPT_H
-#define MAQ_LAUNCH_FORK_SERVER_SCRIPT_H
-
-extern const char *const maq__fork_server_script;
-
-#endif
