@@ -23,7 +23,7 @@
 
 static const struct maq_kv_group group = {.kind = MAQ_KV_FULL, .block_size = BLOCK};
 
-static struct maq_scheduler *open_scheduler(enum maq_trtllm_capacity capacity, uint32_t blocks, bool async)
+static struct maq_scheduler *open_ruled(const struct maq_trtllm_rules *rules, uint32_t blocks, bool async)
 {
     struct maq_scheduler *s = NULL;
     const struct maq_vllm_knobs knobs = {.max_num_seqs = 8,
@@ -33,8 +33,13 @@ static struct maq_scheduler *open_scheduler(enum maq_trtllm_capacity capacity, u
                                          .reserve_full_isl = true};
     const struct maq_kv_options kv = {
         .groups = &group, .n_groups = 1, .blocks = blocks + 1, .max_len = 1000, .in_flight = 512};
-    assert_int_equal(maq_trtllm_new(&s, &knobs, &kv, capacity), MAQ_OK);
+    assert_int_equal(maq_trtllm_new(&s, &knobs, &kv, rules), MAQ_OK);
     return s;
+}
+
+static struct maq_scheduler *open_scheduler(enum maq_trtllm_capacity capacity, uint32_t blocks, bool async)
+{
+    return open_ruled(&(const struct maq_trtllm_rules){.capacity = capacity}, blocks, async);
 }
 
 static uint32_t add(struct maq_scheduler *s, uint64_t order, int64_t prompt, int64_t output, int32_t priority)
@@ -115,6 +120,30 @@ static void test_no_evict_by_hand(void **state)
     s->ops->fini(s);
 }
 
+/* Prompts wait for a batch of 20 tokens, beside those that decode, for three iterations at most; with nobody who decodes they do not. */
+static void test_waits_by_hand(void **state)
+{
+    (void)state;
+    for (enum maq_trtllm_capacity c = MAQ_TRTLLM_NO_EVICT; c <= MAQ_TRTLLM_MAX_UTILIZATION; c++) {
+        struct maq_scheduler *s = open_ruled(
+            &(const struct maq_trtllm_rules){.capacity = c, .wait_iterations = 3, .wait_tokens = 20}, 60, false);
+        struct maq_iteration it = {0};
+        add(s, 0, 8, 12, 0);
+        assert_string_equal(step(s, &it), "A");
+        add(s, 1, 8, 12, 0);
+        for (int i = 0; i < 3; i++)
+            assert_string_equal(step(s, &it), "A"); /* 8 and one that is decoded */
+        assert_string_equal(step(s, &it), "AB");
+        add(s, 2, 8, 12, 0);
+        assert_string_equal(step(s, &it), "AB"); /* 10 */
+        add(s, 3, 10, 12, 0);
+        assert_string_equal(step(s, &it), "ABCD"); /* 20: enough */
+        assert_string_equal(step(s, &it), "ABCD");
+        maq_iteration_fini(&it);
+        s->ops->fini(s);
+    }
+}
+
 /* Three that run: the last one makes room first, then the second. Who waits behind somebody who does not fit waits, however small; priorities say nothing. */
 static void test_order_by_hand(void **state)
 {
@@ -150,7 +179,9 @@ static uint64_t live(enum maq_trtllm_capacity capacity, uint64_t seed)
 {
     uint64_t draws = seed, paused = 0, order_of[64] = {0};
     bool late = draw(&draws, 0, 1) == 1;
-    struct maq_scheduler *s = open_scheduler(capacity, draw(&draws, 20, 60), late);
+    const struct maq_trtllm_rules rules = {
+        .capacity = capacity, .wait_iterations = (int32_t)draw(&draws, 0, 5), .wait_tokens = draw(&draws, 0, 60)};
+    struct maq_scheduler *s = open_ruled(&rules, draw(&draws, 20, 60), late);
     struct maq_iteration it[2] = {{0}};
     uint32_t came = 0, ended = 0;
     int64_t left[REQUESTS];
@@ -207,6 +238,8 @@ static void test_at_once_is_one_by_one(void **state)
         struct maq_serve_options o = draw_options(&draws, MAQ_ENGINE_TRTLLM);
         const struct maq_requests q = draw_requests(list, draw(&draws, 1, 60), &draws);
         o.max_utilization = o.chunked_prefill = true;
+        o.batch_wait_iterations = (int32_t)draw(&draws, 0, 10);
+        o.batch_wait_share = 0.5;
         struct maq_serve_result *a = serve(job, &o, &q);
         o.one_by_one = true;
         struct maq_serve_result *b = serve(job, &o, &q);
@@ -231,7 +264,8 @@ static void test_memory_runs_out(void **state)
         struct maq_iteration it = {0};
         asked = 0;
         maq__set_alloc_gate(fail_nth);
-        bool ok = maq_trtllm_new(&s, &knobs, &kv, MAQ_TRTLLM_MAX_UTILIZATION) == MAQ_OK;
+        bool ok = maq_trtllm_new(&s, &knobs, &kv,
+                                 &(const struct maq_trtllm_rules){.capacity = MAQ_TRTLLM_MAX_UTILIZATION}) == MAQ_OK;
         for (uint64_t i = 0; ok && i < 80; i++) {
             const struct maq_scheduler_request q = {
                 .prompt = 8, .output = 9, .arrival = (double)i, .order = i, .content = {.unit = BLOCK, .own = i}};
@@ -256,9 +290,10 @@ static void test_memory_runs_out(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_pause_by_hand),         cmocka_unit_test(test_no_evict_by_hand),
-        cmocka_unit_test(test_order_by_hand),         cmocka_unit_test(test_random_requests),
-        cmocka_unit_test(test_at_once_is_one_by_one), cmocka_unit_test(test_memory_runs_out),
+        cmocka_unit_test(test_pause_by_hand),   cmocka_unit_test(test_no_evict_by_hand),
+        cmocka_unit_test(test_waits_by_hand),   cmocka_unit_test(test_order_by_hand),
+        cmocka_unit_test(test_random_requests), cmocka_unit_test(test_at_once_is_one_by_one),
+        cmocka_unit_test(test_memory_runs_out),
     };
     return cmocka_run_group_tests_name("TensorRT-LLM's capacity schedulers", tests, NULL, NULL);
 }

@@ -170,6 +170,10 @@ struct maq_serve_options {
     bool no_prefix_caching, no_chunked_prefill, by_priority, enforce_eager;
     bool chunked_prefill; /* where the engine's default is whole prompts: TensorRT-LLM */
     bool max_utilization; /* TensorRT-LLM: its capacity scheduler MAX_UTILIZATION, not GUARANTEED_NO_EVICT */
+    /* TensorRT-LLM: prompts wait beside decodes for at most so many iterations (batch_wait_timeout_iters), while the batch has less than this share of
+     * max_num_batched_tokens (batch_wait_max_tokens_ratio); 0 of either: they do not */
+    int32_t batch_wait_iterations;
+    double batch_wait_share;
     int async_scheduling; /* enum maq_auto_bool */
     struct maq_sglang_options sglang;
     struct maq_speculation speculation;

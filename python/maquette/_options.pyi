@@ -372,6 +372,8 @@ class ServeOptions(TypedDict, total=False):
     enforce_eager: bool
     scheduling_policy: Union[Literal["fcfs", "priority"], None]
     capacity_scheduler_policy: Union[Literal["guaranteed-no-evict", "max-utilization"], None]
+    batch_wait_timeout_iters: Value
+    batch_wait_max_tokens_ratio: Value
     async_scheduling: Union[Literal["auto", "on", "off"], None]
     kv_offloading_size: Value
     kv_offloading_policy: Union[Literal["lru", "arc"], None]
@@ -446,6 +448,8 @@ class ServePlanOptions(TypedDict, total=False):
     enforce_eager: bool
     scheduling_policy: Union[Literal["fcfs", "priority"], None]
     capacity_scheduler_policy: Union[Literal["guaranteed-no-evict", "max-utilization"], None]
+    batch_wait_timeout_iters: Value
+    batch_wait_max_tokens_ratio: Value
     async_scheduling: Union[Literal["auto", "on", "off"], None]
     isl: Value
     osl: Value

@@ -121,6 +121,11 @@ const struct cli_option cli_serve_table[] = {
     [SERVE_CAPACITY] = {"--capacity-scheduler-policy", CLI_VALUE, "NAME",
                         "TensorRT-LLM: whom it takes in: who finds room to the end (guaranteed-no-evict), or now", NULL,
                         capacities},
+    [SERVE_WAIT_ITERATIONS] =
+        {"--batch-wait-timeout-iters", CLI_VALUE, "N",
+         "TensorRT-LLM: prompts wait beside decodes for a fuller batch, at most so many iterations (0)", NULL, NULL},
+    [SERVE_WAIT_SHARE] = {"--batch-wait-max-tokens-ratio", CLI_VALUE, "SHARE",
+                          "what a full one is, of --max-num-batched-tokens (0: any)", NULL, NULL},
     [SERVE_ASYNC] = {"--async-scheduling", CLI_VALUE, "auto|on|off",
                      "the next iteration is prepared while one runs (auto: as the engine's version does)", NULL,
                      switches},
@@ -375,6 +380,7 @@ static enum maq_status read_engine(struct serve_given *given, struct cli *cli)
         {SERVE_TOKENS, offsetof(struct maq_serve_options, max_num_batched_tokens), 1 << 20},
         {SERVE_BLOCK, offsetof(struct maq_serve_options, block_size), 1 << 16},
         {SERVE_LONG_PREFILL, offsetof(struct maq_serve_options, long_prefill_token_threshold), 1 << 20},
+        {SERVE_WAIT_ITERATIONS, offsetof(struct maq_serve_options, batch_wait_iterations), 1 << 20},
     };
     for (size_t i = 0; i < CLI_COUNT(counts); i++) {
         int32_t *at = (int32_t *)(void *)((char *)o + counts[i].at);
@@ -386,6 +392,8 @@ static enum maq_status read_engine(struct serve_given *given, struct cli *cli)
     o->max_model_len = n;
     worst = cli_first_fault(worst, cli_count(cli, &n, SERVE_BLOCKS, 2, 1u << 28, (uint32_t)o->blocks));
     o->blocks = n;
+    worst = cli_first_fault(worst, cli_serve_number(cli, &x, SERVE_WAIT_SHARE, 0, 1, o->batch_wait_share));
+    o->batch_wait_share = x;
     worst = cli_first_fault(worst, cli_serve_number(cli, &x, SERVE_UTILIZATION, 0.01, 1, o->gpu_memory_utilization));
     if (cli->values[SERVE_UTILIZATION])
         o->static_memory_share = o->free_memory_share = 0;
@@ -515,10 +523,12 @@ enum maq_status cli_serve_options(struct serve_given *out, const struct serve_ch
         status = cli_first_fault(status, cli_first_fault(cli_serve_tiers(out, cli), cli_serve_lora(out, cli)));
     if (out->options.dp > 1 && !ep_said && !open)
         out->options.ep = out->options.dp * job->plan.tp;
-    if (cli->values[SERVE_CAPACITY] && out->options.engine != MAQ_ENGINE_TRTLLM)
-        status = cli_first_fault(status, cli_usage(cli, MAQ_CODE_CLI_VALUE, "--engine trtllm",
-                                                   "--capacity-scheduler-policy is TensorRT-LLM's, not %s's",
-                                                   maq_engine_name(out->options.engine)));
+    static const int trtllm_alone[] = {SERVE_CAPACITY, SERVE_WAIT_ITERATIONS, SERVE_WAIT_SHARE};
+    for (size_t i = 0; i < CLI_COUNT(trtllm_alone); i++)
+        if (cli->values[trtllm_alone[i]] && out->options.engine != MAQ_ENGINE_TRTLLM)
+            status = cli_first_fault(
+                status, cli_usage(cli, MAQ_CODE_CLI_VALUE, "--engine trtllm", "%s is TensorRT-LLM's, not %s's",
+                                  cli_serve_table[trtllm_alone[i]].name, maq_engine_name(out->options.engine)));
     if (out->options.engine == MAQ_ENGINE_TRTLLM)
         maq_diag_add(cli->diag, MAQ_WARNING, MAQ_CODE_CLI_SCHEDULER, (struct maq_span){0}, NULL,
                      "kernels, limits and host times are those of %s; which requests an iteration takes is decided as "

@@ -14,7 +14,22 @@
 #include "serve/command/command.h"
 #include "spec/doc.h"
 
-enum key { POLICY, REUSE, BLOCK, POOL, SHARE, KV_TYPE, NO_OVERLAP, METHOD, DRAFTS, DEPTHS, DRAFTER, PASSED };
+enum key {
+    POLICY,
+    REUSE,
+    BLOCK,
+    POOL,
+    SHARE,
+    WAIT_ITERATIONS,
+    WAIT_SHARE,
+    KV_TYPE,
+    NO_OVERLAP,
+    METHOD,
+    DRAFTS,
+    DEPTHS,
+    DRAFTER,
+    PASSED
+};
 
 static const struct {
     const char *section, *name; /* section NULL: at the top */
@@ -26,6 +41,8 @@ static const struct {
     {"kv_cache_config", "max_tokens", POOL},
     {"kv_cache_config", "free_gpu_memory_fraction", SHARE},
     {"kv_cache_config", "dtype", KV_TYPE},
+    {NULL, "batch_wait_timeout_iters", WAIT_ITERATIONS},
+    {NULL, "batch_wait_max_tokens_ratio", WAIT_SHARE},
     {NULL, "disable_overlap_scheduler", NO_OVERLAP},
     {"speculative_config", "decoding_type", METHOD},
     {"speculative_config", "max_draft_len", DRAFTS},
@@ -89,6 +106,8 @@ static void set_number(struct maq_command_reader *r, enum key key, struct maq_no
         r->block = n <= 1 << 16 ? (int32_t)n : 1 << 16;
     if (key == POOL)
         r->pool = n;
+    if (key == WAIT_ITERATIONS)
+        r->box->read.options.batch_wait_iterations = n <= 1 << 20 ? (int32_t)n : 1 << 20;
     if (key == DRAFTS || key == DEPTHS)
         r->drafts.tokens = n;
 }
@@ -105,12 +124,14 @@ static void set_switch(struct maq_command_reader *r, enum key key, struct maq_no
         o->async_scheduling = on ? MAQ_OFF : o->async_scheduling;
 }
 
-static void set_share(struct maq_command_reader *r, struct maq_node *node)
+static void set_share(struct maq_command_reader *r, enum key key, struct maq_node *node)
 {
     double x;
     if (!maq_node_double(&x, node, r->diag))
         r->status = MAQ_BAD_INPUT;
-    else if (x >= 0.01 && x <= 1)
+    else if (key == WAIT_SHARE && x >= 0 && x <= 1)
+        r->box->read.options.batch_wait_share = x;
+    else if (key == SHARE && x >= 0.01 && x <= 1)
         r->box->read.options.free_memory_share = x;
 }
 
@@ -128,12 +149,12 @@ static void set(struct maq_command_reader *r, enum key key, const struct maq_nod
 {
     if (key == POLICY)
         set_policy(r, section, node);
-    else if (key == BLOCK || key == POOL || key == DRAFTS || key == DEPTHS)
+    else if (key == BLOCK || key == POOL || key == DRAFTS || key == DEPTHS || key == WAIT_ITERATIONS)
         set_number(r, key, node);
     else if (key == REUSE || key == NO_OVERLAP)
         set_switch(r, key, node);
-    else if (key == SHARE)
-        set_share(r, node);
+    else if (key == SHARE || key == WAIT_SHARE)
+        set_share(r, key, node);
     else if (key == KV_TYPE)
         r->box->read.options.kv_fp8 = maq_str_ieq(node->text, "fp8");
     else if (key == METHOD || key == DRAFTER)

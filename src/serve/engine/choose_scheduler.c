@@ -151,7 +151,12 @@ enum maq_status maq_engine_scheduler(struct maq_scheduler **out, const struct ma
         return maq_sglang_new(out, &sglang);
     }
     knobs.defers_frees = role == MAQ_ROLE_DECODE && most_in_flight > 1;
-    if (o->engine == MAQ_ENGINE_TRTLLM)
-        return maq_trtllm_new(out, &knobs, &kv, o->max_utilization ? MAQ_TRTLLM_MAX_UTILIZATION : MAQ_TRTLLM_NO_EVICT);
+    if (o->engine == MAQ_ENGINE_TRTLLM) {
+        const struct maq_trtllm_rules rules = {.capacity = o->max_utilization ? MAQ_TRTLLM_MAX_UTILIZATION
+                                                                              : MAQ_TRTLLM_NO_EVICT,
+                                               .wait_iterations = o->batch_wait_iterations,
+                                               .wait_tokens = o->batch_wait_share * o->max_num_batched_tokens};
+        return maq_trtllm_new(out, &knobs, &kv, &rules);
+    }
     return maq_vllm_new(out, &knobs, &kv);
 }

@@ -8,6 +8,8 @@ struct trtllm {
     struct maq_vllm vllm; /* first: its operations are all that is different in none */
     int64_t promised;     /* NO_EVICT: blocks that those that run may come to hold */
     uint32_t admitted;    /* MAX_UTILIZATION: of those that wait, the first ones, that find room in this iteration */
+    struct maq_trtllm_rules rules;
+    int32_t waited; /* iterations for which prompts were kept back */
 };
 
 static struct trtllm *of(struct maq_vllm *s)
@@ -50,7 +52,52 @@ static void left(struct maq_vllm *s, const struct maq_vllm_request *r)
     of(s)->promised -= whole_blocks(s, r);
 }
 
-static const struct maq_vllm_admission no_evict = {.admits = admits, .taken_in = taken_in, .left = left};
+/* ---- a fuller batch ---- */
+
+/* Tokens of the prompts that could begin beside `running` ones, in what is left of an iteration; 0: none could. */
+static int64_t ready_tokens(struct maq_vllm *s, uint32_t running, int64_t budget)
+{
+    const struct trtllm *t = of(s);
+    bool ends = t->rules.capacity == MAQ_TRTLLM_NO_EVICT;
+    int64_t tokens = 0, promised = t->promised;
+    for (uint32_t n = 0; s->waiting.n > 0; n++) {
+        struct maq_waiting w = maq_queue_peek(&s->waiting);
+        const struct maq_vllm_request *r = &s->at[w.slot];
+        promised += ends ? whole_blocks(s, r) : 0;
+        if (running + n >= (uint32_t)s->knobs.max_num_seqs || (ends ? promised >= s->kv.pool.n : n >= t->admitted) ||
+            (s->knobs.chunked_prefill ? tokens >= budget : tokens + r->tokens > budget))
+            break;
+        tokens += r->tokens;
+        if (!maq__grow((void **)&s->skipped, &s->skipped_size, s->n_skipped, sizeof *s->skipped)) {
+            s->base.failed = true;
+            break;
+        }
+        s->skipped[s->n_skipped++] = maq_queue_pop(&s->waiting);
+    }
+    while (s->n_skipped > 0)
+        if (!maq_queue_push_front(&s->waiting, s->skipped[--s->n_skipped]))
+            s->base.failed = true;
+    return tokens < budget ? tokens : budget;
+}
+
+static bool keeps_back(struct maq_vllm *s, const struct maq_iteration *it)
+{
+    struct trtllm *t = of(s);
+    int64_t decoded = 0;
+    if (t->rules.wait_iterations <= 0 || s->waiting.n == 0 || it->n == 0)
+        return false;
+    for (uint32_t i = 0; i < it->n; i++)
+        decoded += it->scheduled[i].tokens;
+    int64_t begin = ready_tokens(s, s->n_running, s->knobs.max_num_batched_tokens - decoded);
+    if (begin == 0)
+        return false;
+    bool waits = t->waited < t->rules.wait_iterations && (double)(begin + decoded) < t->rules.wait_tokens;
+    t->waited = waits ? t->waited + 1 : 0;
+    return waits;
+}
+
+static const struct maq_vllm_admission no_evict = {
+    .keeps_back = keeps_back, .admits = admits, .taken_in = taken_in, .left = left};
 
 /* ---- now ---- */
 
@@ -198,20 +245,21 @@ static void goes(struct maq_vllm *s, const struct maq_vllm_request *r)
 }
 
 static const struct maq_vllm_admission max_utilization = {
-    .before = choose, .admits = is_admitted, .taken_in = takes_its_place, .left = goes};
+    .before = choose, .keeps_back = keeps_back, .admits = is_admitted, .taken_in = takes_its_place, .left = goes};
 
 /* ---- the scheduler ---- */
 
 enum maq_status maq_trtllm_new(struct maq_scheduler **out, const struct maq_vllm_knobs *knobs,
-                               const struct maq_kv_options *kv, enum maq_trtllm_capacity capacity)
+                               const struct maq_kv_options *kv, const struct maq_trtllm_rules *rules)
 {
     struct maq_vllm_knobs own = *knobs;
     struct trtllm *s = maq__calloc(sizeof *s);
     if (!s)
         return MAQ_NO_MEMORY;
     *out = &s->vllm.base;
-    own.by_arrival = capacity == MAQ_TRTLLM_MAX_UTILIZATION;
+    s->rules = *rules;
+    own.by_arrival = rules->capacity == MAQ_TRTLLM_MAX_UTILIZATION;
     enum maq_status status = maq_vllm_init(&s->vllm, &own, kv);
-    s->vllm.admission = capacity == MAQ_TRTLLM_MAX_UTILIZATION ? &max_utilization : &no_evict;
+    s->vllm.admission = rules->capacity == MAQ_TRTLLM_MAX_UTILIZATION ? &max_utilization : &no_evict;
     return status;
 }

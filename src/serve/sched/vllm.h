@@ -93,10 +93,12 @@ struct maq_vllm_deferred {
 
 struct maq_vllm;
 
-/* Another engine's rule of who is taken in, and who gives way, beside those above. All of them or none, but for `before`. */
+/* Another engine's rule of who is taken in, and who gives way, beside those above. All of them or none, but for the first two. */
 struct maq_vllm_admission {
     /* Before an iteration is decided: may preempt (maq_vllm_give_way()), which keeps nobody out then. */
     void (*before)(struct maq_vllm *s, struct maq_iteration *it);
+    /* Whether nobody begins in this iteration, when those that run have what they get of it; NULL = somebody may. */
+    bool (*keeps_back)(struct maq_vllm *s, const struct maq_iteration *it);
     bool (*admits)(const struct maq_vllm *s, const struct maq_vllm_request *r);
     void (*taken_in)(struct maq_vllm *s, const struct maq_vllm_request *r);
     void (*left)(struct maq_vllm *s, const struct maq_vllm_request *r); /* it ended, was preempted or given up */
