@@ -24,6 +24,9 @@ struct maq_inference_row {
 void maq_inference_read(struct maq_inference_row *out, const struct maq_csv *csv, uint32_t row,
                         struct maq_arena *arena);
 
+/* Sets what the scripts of the row's source say of its engines and the row itself does not. */
+void maq_inference_launch(struct maq_serve_options *options, const struct maq_inference_row *row);
+
 /* What is predicted of a row; times in seconds, 0 where it was not asked. */
 struct maq_inference_prediction {
     double ttft_s, tpot_s, tokens_per_s;

@@ -8,8 +8,8 @@
  *                TensorRT-LLM's own table, which is of NVIDIA's checkpoints (perf-overview.md); fp4: MXFP4 experts for gpt-oss, NVFP4 for
  *                others; KV cache in 16 bits, in 8 bits with FP8 by tensors and NVFP4 under TensorRT-LLM (trtllm-bench forces it, and
  *                those checkpoints)
- *   requests     eight waves of a concurrency (clients send ten; three where that is a long run), of which the first comes at once; lengths
- *                are drawn evenly from 0.9 to 1.1 times the nominal ones, from 0.8 to 1 by InferenceMAX's client. Means are compared:
+ *   requests     ten waves of a concurrency, as clients send them, of which the first comes at once and the last ends among fewer and fewer.
+ *                Where that is a long run four are simulated, of which the two in the middle stand for eight. Lengths are drawn evenly from 0.9 to 1.1 times the nominal ones, from 0.8 to 1 by InferenceMAX's client. Means are compared:
  *                sources do not say whether theirs are means or medians, and with medians a first token is predicted 25 to 40 % too early
  *                in all of them. All equal and at once where the most throughput was measured (perf-overview.md)
  *   one batch    is taken to have been in the cache and in the context, whatever is predicted of them: it was run. Where it had not
@@ -29,6 +29,9 @@
 #define MOST_TRIES 6
 #define LENGTH_SPREAD 0.1
 #define TRTLLM_MAX_NUM_TOKENS 8192 /* its default, as in serve/engine/defaults.c */
+#define WAVES 10                   /* of a client: --num-prompts is ten times --max-concurrency */
+#define FEW_WAVES 4                /* of a long run */
+#define LONG_RUN 100000            /* tokens that a wave generates */
 #define CHAT_PROMPT 300            /* tokens of a prompt where a row does not say: short against what is generated */
 
 static bool in(struct maq_str text, const char *phrase)
@@ -145,13 +148,37 @@ static struct maq_request_spec requests_of(const struct maq_inference_row *r, co
                                  .seed = 1};
     if (r->load > 0) {
         s.concurrency = (uint32_t)r->load;
-        s.n = s.concurrency * (r->load * r->osl > 100000 ? 3 : 8);
+        s.n = s.concurrency * (r->load * r->osl > LONG_RUN ? FEW_WAVES : WAVES);
     } else {
         double at_once = fmin((double)plan->kv_tokens / tokens, plan->options.max_num_seqs);
         s.n = (uint32_t)(3 * at_once) + 1;
         s.concurrency = s.n;
     }
     return s;
+}
+
+/*
+ * Means over ten waves of requests. The first wave queues for its prompts, and the last one decodes among few: each is a tenth of what a
+ * client measures, however many waves were simulated.
+ */
+static void average(struct maq_inference_prediction *out, const struct maq_serve_result *result,
+                    const struct maq_requests *requests)
+{
+    uint32_t n = requests->n, size = requests->concurrency;
+    double middle = n > 2 * size ? (WAVES - 2.0) * size / (n - 2 * size) : 1, ttft = 0, tpot = 0, all = 0, decoded = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        const struct maq_served *s = &result->served[i];
+        int64_t tokens = requests->at[i].output;
+        double weight = i < size || i >= n - size ? 1 : middle;
+        ttft += weight * (s->first_s - s->arrival_s);
+        all += weight;
+        if (tokens < 2)
+            continue;
+        tpot += weight * (s->last_s - s->first_s) / (double)(tokens - 1);
+        decoded += weight;
+    }
+    out->ttft_s = ttft / all;
+    out->tpot_s = decoded > 0 ? tpot / decoded : 0;
 }
 
 static void serve(struct maq_inference_prediction *out, const struct maq_job *job, const struct maq_serve_options *o,
@@ -172,8 +199,10 @@ static void serve(struct maq_inference_prediction *out, const struct maq_job *jo
     if (maq_requests_generate(&set, &spec, diag) == MAQ_OK &&
         maq_serve_run(&result, job, o, maq_requests_get(set), diag) == MAQ_OK) {
         out->why_not = NULL;
-        out->ttft_s = result->ttft_s.mean;
-        out->tpot_s = strcmp(r->kind, "serving_saturated") == 0 ? result->itl_s.p50 : result->tpot_s.mean;
+        if (strcmp(r->kind, "serving") == 0 && r->load > 0)
+            average(out, result, maq_requests_get(set));
+        else
+            out->tpot_s = result->itl_s.p50;
         out->tokens_per_s = r->total_tokens   ? result->total_tokens_per_s
                             : r->input_tokens ? result->input_tokens_per_s
                                               : result->output_tokens_per_s;
@@ -200,13 +229,14 @@ void maq_inference_predict(struct maq_inference_prediction *out, const struct ma
                                   .ep = r->ep,
                                   .no_prefix_caching = true};
     set_types(&o, r);
+    maq_inference_launch(&o, r);
     out->device = maq_arena_strdup(arena, maq_str_of(job->cluster.groups[0].device.name));
     double tokens = (r->isl > 0 ? r->isl : CHAT_PROMPT) + r->osl;
     if (job->model.max_seq > 0 && tokens > (double)job->model.max_seq)
         o.max_model_len = (int64_t)tokens + 64;
     double most =
         r->isl * (1 + LENGTH_SPREAD) + r->load; /* prompts are computed whole: who runs it makes room for one */
-    if (o.engine == MAQ_ENGINE_TRTLLM && most > TRTLLM_MAX_NUM_TOKENS)
+    if (o.engine == MAQ_ENGINE_TRTLLM && o.max_num_batched_tokens == 0 && most > TRTLLM_MAX_NUM_TOKENS)
         o.max_num_batched_tokens = (int32_t)most;
     if (strcmp(r->kind, "serving_saturated") == 0 && r->load > 0)
         o.max_num_seqs = (int32_t)r->load;
