@@ -53,8 +53,12 @@ struct maq_host_profile maq_host_profile_of(const struct maq_serve_options *o)
         break;
     case MAQ_ENGINE_TRTLLM:
         h.async = true;
-        if (maq_engine_release(o->version) <= 1000) /* trtllm-serve until 1.0 */
+        h.arrive_s = 20e-3;
+        h.arrive_token_s = 2e-6;
+        if (maq_engine_release(o->version) <= 1000) { /* trtllm-serve until 1.0 */
             h.arrive_s = 75e-3;
+            h.arrive_token_s = 0;
+        }
         break;
     case MAQ_ENGINE_COUNT:
         break;

@@ -8,10 +8,10 @@
 #define MAQ_SERVE_ENGINE_UNCERTAINTY_FIT_H
 
 /* time to the first token */
-#define MAQ_SERVE_TTFT_LOW 0.534
-#define MAQ_SERVE_TTFT_HIGH 2.38
+#define MAQ_SERVE_TTFT_LOW 0.798
+#define MAQ_SERVE_TTFT_HIGH 2.23
 /* time per token behind it */
-#define MAQ_SERVE_TPOT_LOW 0.864
-#define MAQ_SERVE_TPOT_HIGH 1.44
+#define MAQ_SERVE_TPOT_LOW 0.862
+#define MAQ_SERVE_TPOT_HIGH 1.39
 
 #endif
