@@ -141,15 +141,44 @@ enum maq_rec_op_kind {
     MAQ_REC_ATTENTION_BWD,
     MAQ_REC_NORM, /* d: rows columns */
     MAQ_REC_NORM_BWD,
-    MAQ_REC_CONV,   /* d: flop (2 per multiply-add) */
-    MAQ_REC_LIBRARY /* another operator of a library: bytes read and written */
+    MAQ_REC_CONV,    /* d: flop (2 per multiply-add) */
+    MAQ_REC_LIBRARY, /* another operator of a library: bytes read and written */
+    /* Kernels of the program's own that a rule knows (shim/cuda/operator_rules.h). */
+    MAQ_REC_SEQUENCES, /* attention over sequences of unlike lengths. Of those with several queries: d0 queries, d1 keys that one of them sees
+                          in the mean, d2 queries of the sequence that a query is in, in the mean. Of those with one: d3 how many, d4 keys
+                          of each in the mean. d5: MAQ_REC_HEADS() */
+    MAQ_REC_SEQUENCES_BWD,
+    MAQ_REC_ELEMENTWISE,      /* d: elements, bytes read, bytes written of each */
+    MAQ_REC_GATED_ACTIVATION, /* d: rows columns; reads twice as many columns, and multiplies two halves */
+    MAQ_REC_ROPE,             /* d: rows columns, rotated in place */
+    MAQ_REC_EMBEDDING,        /* rows of a table. d: rows columns, rows of the table */
+    MAQ_REC_SOFTMAX,          /* d: rows columns */
+    MAQ_REC_PART,             /* of the operator that a kernel beside it stands for: it takes nothing of its own */
+    MAQ_REC_OP_KIND_COUNT
 };
 enum maq_rec_op_flag {
     MAQ_REC_CAUSAL = 1u << 0,      /* attention */
     MAQ_REC_BIAS = 1u << 1,        /* GEMM: a bias in the epilogue */
     MAQ_REC_ACCUMULATES = 1u << 2, /* GEMM: beta is not 0 */
-    MAQ_REC_ACTIVATION = 1u << 3   /* GEMM: GELU or ReLU in the epilogue */
+    MAQ_REC_ACTIVATION = 1u << 3,  /* GEMM: GELU or ReLU in the epilogue */
+    MAQ_REC_FLASH2 = 1u << 4,      /* attention by FlashAttention-2's kernels */
+    MAQ_REC_WINDOW = 1u << 5       /* attention: some queries do not see all keys before them */
 };
+
+/* d5 of MAQ_REC_SEQUENCES: heads, heads of keys and values, numbers of a head of the keys, of the values; 16 bits each. */
+#define MAQ_REC_HEADS(heads, kv_heads, qk, v)                                                                          \
+    ((int64_t)((uint64_t)(v) << 48 | (uint64_t)(qk) << 32 | (uint64_t)(kv_heads) << 16 | (uint64_t)(heads)))
+#define MAQ_REC_HEADS_MOST UINT16_MAX
+static inline int64_t maq_rec_heads_part(int64_t packed, unsigned part)
+{
+    return (int64_t)((uint64_t)packed >> 16 * part & UINT16_MAX);
+}
+
+/* Whose program it is: an engine that serves brings kernels, and conditions under which they run, of its own. */
+enum maq_rec_engine { MAQ_REC_NO_ENGINE, MAQ_REC_VLLM, MAQ_REC_SGLANG, MAQ_REC_TRTLLM, MAQ_REC_ENGINE_COUNT };
+/* In the flags of an operator. */
+#define MAQ_REC_ENGINE_SHIFT 8
+#define MAQ_REC_ENGINE(flags) ((flags) >> MAQ_REC_ENGINE_SHIFT & 15)
 
 /* Payload of DEF_OP; the name, name_bytes long and without an end, follows. Equal payloads are one operator. */
 struct maq_rec_op {

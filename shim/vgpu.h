@@ -71,6 +71,8 @@ void vg_wait_until(int64_t t);
 /* --- operators: what a launch is, and how long it takes. core/op.c ---------------------------------------------------- */
 /* Id of an equal operator, or a new one: then it is recorded and its duration asked for. name need not live on. */
 uint32_t vg_op(const struct maq_rec_op *what, const char *name);
+/* Code of an engine that serves was loaded: operators from here on are its. The first one stays. */
+void vg_engine_is(enum maq_rec_engine engine);
 int64_t vg_op_ns(uint32_t op);
 
 /* --- streams and events. core/stream.c, core/event.c, core/enqueue.c, core/await.c ------------------------------------- */

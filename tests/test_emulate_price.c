@@ -73,6 +73,66 @@ static void test_library_operators(void **state)
     machines_close(&m);
 }
 
+/* Attention over sequences: those that decode and those that do not, each as an operator; a program that serves has its engine's kernels. */
+static void test_known_kernels(void **state)
+{
+    struct machines m;
+    machines_open(&m, "h100-sxm");
+    const struct maq_device *d = &m.cluster.groups[0].device;
+    struct maq_rec_op mixed = {.kind = MAQ_REC_SEQUENCES,
+                               .type = MAQ_REC_BF16,
+                               .flags = MAQ_REC_CAUSAL,
+                               .d = {2048, 700, 1024, 16, 900, MAQ_REC_HEADS(32, 8, 128, 128)}};
+    struct maq_op prompts = {.kind = MAQ_OP_ATTENTION, .dtype = MAQ_BF16, .flags = MAQ_OP_CAUSAL, .queries = 1024};
+    struct maq_op decodes = {.kind = MAQ_OP_ATTENTION, .dtype = MAQ_BF16, .queries = 1};
+    memcpy(prompts.d, (int64_t[]){2048, 700, 32, 8, 128, 128}, sizeof prompts.d);
+    memcpy(decodes.d, (int64_t[]){16, 900, 32, 8, 128, 128}, sizeof decodes.d);
+    struct maq_price p = maq_price_op(&m.pricer, &mixed, NULL, d);
+    assert_false(p.modelled);
+    assert_in_range(p.ns, chain_ns(&m, prompts) + chain_ns(&m, decodes) - 1,
+                    chain_ns(&m, prompts) + chain_ns(&m, decodes) + 1);
+    mixed.d[3] = 0;
+    assert_int_equal(maq_price_op(&m.pricer, &mixed, NULL, d).ns, chain_ns(&m, prompts));
+    mixed.d[0] = 0;
+    assert_int_equal(maq_price_op(&m.pricer, &mixed, NULL, d).ns, 0);
+    mixed.d[3] = 16;
+    assert_int_equal(maq_price_op(&m.pricer, &mixed, NULL, d).ns, chain_ns(&m, decodes));
+
+    static const struct {
+        struct maq_rec_op rec;
+        struct maq_op op;
+    } cases[] = {
+        {{.kind = MAQ_REC_ELEMENTWISE, .type = MAQ_REC_BF16, .d = {1 << 20, 4, 2}},
+         {.kind = MAQ_OP_ELEMENTWISE, .dtype = MAQ_BF16, .d = {1 << 20, 4, 2}}},
+        {{.kind = MAQ_REC_GATED_ACTIVATION, .type = MAQ_REC_F16, .d = {300, 4096}},
+         {.kind = MAQ_OP_ACTIVATION, .dtype = MAQ_FP16, .flags = MAQ_OP_GATED, .d = {300, 8192, 4096}}},
+        {{.kind = MAQ_REC_ROPE, .type = MAQ_REC_BF16, .d = {300, 5120}},
+         {.kind = MAQ_OP_ROPE, .dtype = MAQ_BF16, .d = {300, 5120}}},
+        {{.kind = MAQ_REC_EMBEDDING, .type = MAQ_REC_F32, .d = {300, 2048, 128256}},
+         {.kind = MAQ_OP_EMBEDDING, .dtype = MAQ_FP32, .d = {300, 2048, 128256}}},
+        {{.kind = MAQ_REC_SOFTMAX, .type = MAQ_REC_F32, .d = {300, 2048}},
+         {.kind = MAQ_OP_SOFTMAX, .dtype = MAQ_FP32, .d = {300, 2048}}},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        assert_int_equal(maq_price_op(&m.pricer, &cases[i].rec, NULL, d).ns, chain_ns(&m, cases[i].op));
+    struct maq_rec_op part = {.kind = MAQ_REC_PART, .grid = {99, 1, 1}, .block = {128, 1, 1}, .bytes = 1 << 20};
+    assert_int_equal(maq_price_op(&m.pricer, &part, NULL, d).ns, 0);
+
+    struct maq_costs serving = {.library = MAQ_LIBRARY_VLLM, .short_run = true};
+    struct maq_rec_op gemm = {
+        .kind = MAQ_REC_GEMM, .type = MAQ_REC_BF16, .out = MAQ_REC_BF16, .d = {28672, 8192, 4096}};
+    struct maq_op same = {.kind = MAQ_OP_GEMM, .dtype = MAQ_BF16, .d = {8192, 28672, 4096}};
+    uint64_t training = maq_price_op(&m.pricer, &gemm, NULL, d).ns;
+    assert_int_equal(training, chain_ns(&m, same));
+    gemm.flags |= MAQ_REC_VLLM << MAQ_REC_ENGINE_SHIFT;
+    uint64_t ns = maq_price_op(&m.pricer, &gemm, NULL, d).ns;
+    assert_int_equal(ns, (uint64_t)(maq_cost_op(&serving, &same, d).seconds * 1e9 + 0.5));
+    assert_int_not_equal(ns, training);
+    gemm.flags |= 15u << MAQ_REC_ENGINE_SHIFT; /* of a trace by somebody else */
+    assert_int_equal(maq_price_op(&m.pricer, &gemm, NULL, d).ns, training);
+    machines_close(&m);
+}
+
 /* A pointer into a pool reaches more than a kernel touches; a persistent kernel touches more than its threads. */
 static void test_own_kernels(void **state)
 {
@@ -176,9 +236,8 @@ static void test_kernel_times(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_library_operators),
-        cmocka_unit_test(test_own_kernels),
-        cmocka_unit_test(test_collectives),
+        cmocka_unit_test(test_library_operators), cmocka_unit_test(test_known_kernels),
+        cmocka_unit_test(test_own_kernels),       cmocka_unit_test(test_collectives),
         cmocka_unit_test(test_kernel_times),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -2,7 +2,8 @@
 /*
  * op.c - operators: equal launches are one operator, recorded and priced once.
  *
- * In a CUDA program: a kernel with its launch shape, or an operator of a library with its sizes.
+ * In a CUDA program: a kernel with its launch shape, or an operator of a library with its sizes; and whose program it is, where code of an
+ * engine that serves is loaded.
  */
 #include "shim/core/core.h"
 
@@ -88,10 +89,19 @@ static void define(uint32_t id)
     free(payload);
 }
 
+static enum maq_rec_engine engine;
+
+void vg_engine_is(enum maq_rec_engine e)
+{
+    if (engine == MAQ_REC_NO_ENGINE)
+        engine = e;
+}
+
 uint32_t vg_op(const struct maq_rec_op *given, const char *name)
 {
     struct maq_rec_op what = *given;
     what.name_bytes = (uint32_t)strnlen(name, 4096);
+    what.flags |= (uint32_t)engine << MAQ_REC_ENGINE_SHIFT;
     uint64_t hash = hash_of(&what, name);
     vg_lock();
     uint32_t id = 0; /* out of host memory: the first operator stands for it */

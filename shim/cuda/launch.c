@@ -16,10 +16,13 @@
  * have. They hold what was on the stack, which may be a pointer as well. Such structures count as one vector read and
  * one written by each thread, unless plain pointers say more, so that a launch is the same operator every time.
  *
+ * Where a rule knows which operator a kernel is, the record is that operator's, with its sizes (operator_rules.h).
+ *
  * Kernels whose parameters are not known (PTX, a compression that cannot be undone) have bytes = 0.
  */
 #include "shim/cuda/cuda.h"
 #include "shim/cuda/invented_reads.h"
+#include "shim/cuda/operator_rules.h"
 #include "shim/cuda/value_rules.h"
 
 #include <string.h>
@@ -115,6 +118,7 @@ struct maq_rec vg_launch_record(const struct vg_launch *l)
                             .block = {l->block.x, l->block.y, l->block.z},
                             .shared = (uint32_t)l->shared,
                             .bytes = r.bytes};
+    vg_operator_rules_apply(&op, l);
     uint32_t id = vg_op(&op, kernel->name);
     last_kernel = kernel->name;
     return (struct maq_rec){.kind = MAQ_REC_LAUNCH, .id = id, .bytes = r.bytes, .ns = (uint64_t)vg_op_ns(id)};

@@ -16,6 +16,7 @@
  */
 #include "shim/cuda/oracle.h"
 #include "shim/cuda/cuda.h"
+#include "shim/cuda/operator_rules.h"
 #include "shim/cuda/value_rules.h"
 #include "shim/grow.h"
 
@@ -147,7 +148,7 @@ static void take_rule(const char *text, const char *path, unsigned number)
 {
     const char *why;
     char line[768];
-    if (vg_rule_take(text, &why))
+    if (strncmp(text, "operator ", 9) == 0 ? vg_operator_rule_take(text, &why) : vg_rule_take(text, &why))
         return;
     int n = snprintf(line, sizeof line, "maquette: %.256s:%u: this rule is passed over: %s\n", path, number, why);
     if (n > 0 && write(STDERR_FILENO, line, (size_t)n < sizeof line ? (size_t)n : sizeof line - 1) < 0)
@@ -167,12 +168,14 @@ void vg_values_load(void)
     for (unsigned i = 0; vg_rules_known[i] != NULL; i++)
         vg_rule_take(vg_rules_known[i], &why);
     for (unsigned at = 1; f != NULL && fgets(text, sizeof text, f) != NULL; at++)
-        if (strncmp(text, "kernel ", 7) == 0)
+        if (strncmp(text, "kernel ", 7) == 0 || strncmp(text, "operator ", 9) == 0)
             take_rule(text, path, at);
         else
             take(text);
     if (f != NULL)
         fclose(f);
+    for (unsigned i = 0; vg_operator_rules_known[i] != NULL; i++)
+        vg_operator_rule_take(vg_operator_rules_known[i], &why);
 }
 
 static uint64_t count(uint64_t allocation, uint64_t offset)

@@ -8,6 +8,7 @@
  */
 #include "shim/cuda/cuda.h"
 
+#include <dlfcn.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -171,8 +172,26 @@ struct vg_kernel *vg_kernel_named(struct vg_image *image, const char *name)
 
 /* --- what nvcc's host code calls ------------------------------------------------------------------------------------------ */
 
+/*
+ * Whose code it is: engines carry kernels in shared objects of their own package, which is loaded before anything is computed.
+ */
+static void look_whose(const void *code)
+{
+    static const struct {
+        const char *folder;
+        enum maq_rec_engine engine;
+    } packages[] = {{"/vllm/", MAQ_REC_VLLM}, {"/sgl_kernel/", MAQ_REC_SGLANG}, {"/tensorrt_llm/", MAQ_REC_TRTLLM}};
+    Dl_info from;
+    if (dladdr(code, &from) == 0 || from.dli_fname == NULL)
+        return;
+    for (unsigned i = 0; i < sizeof packages / sizeof *packages; i++)
+        if (strstr(from.dli_fname, packages[i].folder) != NULL)
+            vg_engine_is(packages[i].engine);
+}
+
 VG_EXPORT void **__cudaRegisterFatBinary(void *wrapper)
 {
+    look_whose(wrapper);
     return (void **)vg_image_new(wrapper, false);
 }
 

@@ -7,13 +7,7 @@
  *
  * For i from 0 to COUNT - 1 the launch of a kernel whose name has NAME in it (and that has as many PARAMETERS) leaves VALUE at PLACE, an
  * i32 or i64. PLACE is `aK[index]`: memory that argument K points to, in elements of TYPE. COUNT has no blanks. COUNT, index and VALUE are
- * expressions of
- *
- *     numbers   i   gx gy gz (blocks of the grid)   aK (argument K, a number)   aK.i32[index]   aK.i64[index]
- *     * / %   + -   < <= > >=   == !=   &&   ||   c ? x : y   ( )
- *
- * on 64 bits, as in C; a division by zero, or memory that nobody can see, ends the rule there and leaves the rest as it was. What an
- * expression reads is what the host, a copy or a rule wrote there last.
+ * expressions (expression.h); one that has no value ends the rule there and leaves the rest as it was.
  *
  * A rule is a plausible default and not an emulation: that no other kernel wrote there in between is taken for granted.
  */

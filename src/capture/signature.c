@@ -174,8 +174,9 @@ static uint64_t shape_of(const struct maq_rec *r, const uint64_t *op)
 uint64_t maq_capture_op_shape(const struct maq_captured_op *op)
 {
     struct maq_rec_op w = *op->what;
-    if (w.kind == MAQ_REC_KERNEL) {
+    if (w.kind == MAQ_REC_KERNEL || w.kind >= MAQ_REC_SEQUENCES) { /* of the program's own: sizes may hang on data */
         memset(w.grid, 0, sizeof w.grid);
+        memset(w.d, 0, sizeof w.d);
         w.bytes = 0;
     }
     return maq_rec_hash(op->name, strlen(op->name), maq_rec_hash(&w, sizeof w, 7));

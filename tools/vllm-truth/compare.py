@@ -19,8 +19,8 @@ import sys
 
 DEF_OP, DEF_COMM, DEF_TEXT, LAUNCH, COPY, SET, COLL, SEND, RECV, READ, BOOT, MARK = 1, 2, 3, 5, 6, 7, 8, 9, 10, 19, 20, 21  # shim/record.h
 PUSH, POP = 1, 2
-GEMM, ATTENTION = 1, 3
-KINDS = {GEMM: "gemm", ATTENTION: "attention"}
+GEMM, ATTENTION, SEQUENCES = 1, 3, 9
+KINDS = {GEMM: "gemm", ATTENTION: "attention", SEQUENCES: "attention"}
 
 
 def records(data):
@@ -37,9 +37,9 @@ def records(data):
 
 
 def kind_of(payload):
-    """What serve calls an operator: a product is one by its kind; attention is the program's own kernel, by its name."""
-    name = payload[96:].decode(errors="replace")
-    return "attention" if "FlashAttn" in name or "flash_attn" in name else KINDS.get(struct.unpack_from("<H", payload)[0], "other")
+    """What serve calls an operator, by its kind; keys and values are written to the cache in its attention."""
+    kind, = struct.unpack_from("<H", payload)
+    return "attention" if b"reshape_and_cache" in payload[96:] else KINDS.get(kind, "other")
 
 
 def iterations(path):

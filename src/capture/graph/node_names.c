@@ -116,9 +116,30 @@ const char *maq_captured_op_text(char buf[160], const struct maq_captured_op *op
     case MAQ_REC_NORM_BWD:
         maq__snprintf(buf, 160, "%s %lld x %lld %s", o->kind == MAQ_REC_NORM ? "norm" : "norm_bwd", d[0], d[1], type);
         break;
+    case MAQ_REC_SEQUENCES:
+    case MAQ_REC_SEQUENCES_BWD:
+        maq__snprintf(buf, 160, "%s %lld queries, %lld keys; %lld decoding, %lld keys %s",
+                      o->kind == MAQ_REC_SEQUENCES ? "attention" : "attention_bwd", d[0], d[1], d[3], d[4], type);
+        break;
+    case MAQ_REC_ELEMENTWISE:
+        maq__snprintf(buf, 160, "elementwise %lld, %lld bytes read, %lld written", d[0], d[1], d[2]);
+        break;
+    case MAQ_REC_GATED_ACTIVATION:
+    case MAQ_REC_ROPE:
+    case MAQ_REC_EMBEDDING:
+    case MAQ_REC_SOFTMAX:
+        maq__snprintf(buf, 160, "%s %lld x %lld %s",
+                      o->kind == MAQ_REC_ROPE        ? "rope"
+                      : o->kind == MAQ_REC_EMBEDDING ? "embedding"
+                      : o->kind == MAQ_REC_SOFTMAX   ? "softmax"
+                                                     : "gated_activation",
+                      d[0], d[1], type);
+        break;
     case MAQ_REC_KERNEL:
     case MAQ_REC_CONV:
     case MAQ_REC_LIBRARY:
+    case MAQ_REC_PART:
+    case MAQ_REC_OP_KIND_COUNT:
     default:
         plain_name(buf, op->name);
     }

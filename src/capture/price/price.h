@@ -41,8 +41,15 @@ struct maq_price {
 /* An operator on a device. name: `what->name_bytes` characters, or NULL. Never fails. */
 struct maq_price maq_price_op(const struct maq_pricer *p, const struct maq_rec_op *what, const char *name,
                               const struct maq_device *device);
-/* The operator of the cost chain that a recorded operator maps to; false where there is none and only bytes are known. */
-bool maq_price_map(struct maq_op *out, const struct maq_rec_op *what, const struct maq_device *device);
+/*
+ * The operators of the cost chain that a recorded operator maps to; their number, and *known false where there is none and only bytes are
+ * known. operators.c
+ */
+enum { MAQ_PRICE_PARTS = 2 };
+uint32_t maq_price_map(struct maq_op out[MAQ_PRICE_PARTS], const struct maq_rec_op *what,
+                       const struct maq_device *device, bool *known);
+/* So many bytes through memory, half of them read. */
+struct maq_op maq_price_stream(double bytes);
 /* A copy (enum maq_rec_copy) or, with `set`, the filling of memory. */
 struct maq_price maq_price_copy(const struct maq_pricer *p, uint32_t copy, bool set, uint64_t bytes,
                                 const struct maq_device *device);

@@ -89,7 +89,7 @@ static void op_attr(struct maq_rec_op *op, const struct attr *a)
 {
     int64_t v[6] = {0};
     uint32_t n = read_list(a->list, v, 6);
-    if (maq_str_is(a->name, "op_kind") && a->v >= 0 && a->v <= MAQ_REC_LIBRARY)
+    if (maq_str_is(a->name, "op_kind") && a->v >= 0 && a->v < MAQ_REC_OP_KIND_COUNT)
         op->kind = (uint16_t)a->v;
     else if (maq_str_is(a->name, "op_d") && n == 6)
         memcpy(op->d, v, sizeof op->d);

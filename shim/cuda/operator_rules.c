@@ -1,0 +1,266 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * operator_rules.c - reads rules about what kernels are, and turns the records of launches into those of operators.
+ *
+ * Attention over sequences of unlike lengths becomes two sums: of the sequences that decode, with one query each, and of all others. A query
+ * of a sequence with q queries and k keys sees, under a causal mask, the k - q keys before them and those up to itself, and under a window
+ * of w no more than w:
+ *
+ *     keys of a sequence = sum over j = 1..q of min(w, k - q + j)
+ *
+ * How many queries a sequence has is, in the mean over queries, sum q^2 / sum q: what decides how full a kernel's tiles are.
+ */
+#include "shim/cuda/operator_rules.h"
+#include "shim/cuda/expression.h"
+#include "shim/cuda/oracle.h"
+#include "shim/grow.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { FIELDS_MOST = 12, SEQUENCES_MOST = 1 << 16 };
+/* Places of the fields of attention. */
+enum { BATCH, HEADS, KV_HEADS, DIM, QUERIES, KEYS, V_DIM, WINDOW, CAUSAL, FLASH2 };
+
+struct kind {
+    const char *word;
+    enum maq_rec_op_kind kind;
+    unsigned needed; /* so many of the fields have to be there; those behind have defaults */
+    const char *field[FIELDS_MOST];
+};
+#define ATTENTION_FIELDS                                                                                               \
+    {                                                                                                                  \
+        "batch", "heads", "kv_heads", "dim", "queries", "keys", "v_dim", "window", "causal", "flash2"                  \
+    }
+static const struct kind kinds[] = {
+    {"attention", MAQ_REC_SEQUENCES, 6, ATTENTION_FIELDS},
+    {"attention_bwd", MAQ_REC_SEQUENCES_BWD, 6, ATTENTION_FIELDS},
+    {"gemm", MAQ_REC_GEMM, 3, {"columns", "rows", "depth", "batch"}}, /* the order of d in the record */
+    {"norm", MAQ_REC_NORM, 2, {"rows", "columns"}},
+    {"softmax", MAQ_REC_SOFTMAX, 2, {"rows", "columns"}},
+    {"rope", MAQ_REC_ROPE, 2, {"rows", "columns"}},
+    {"gated_activation", MAQ_REC_GATED_ACTIVATION, 2, {"rows", "columns"}},
+    {"embedding", MAQ_REC_EMBEDDING, 3, {"rows", "columns", "table"}},
+    {"elementwise", MAQ_REC_ELEMENTWISE, 3, {"elements", "read", "written"}},
+    {"part", MAQ_REC_PART, 0, {NULL}},
+};
+
+struct rule {
+    char *name;         /* a part of the kernel's; the one allocation, with the texts behind it */
+    int64_t parameters; /* 0: any */
+    const struct kind *kind;
+    const char *condition;          /* NULL: always */
+    const char *field[FIELDS_MOST]; /* NULL: not given */
+};
+static struct rule *rules;
+static uint32_t n_rules, rules_room;
+
+/* --- the table ------------------------------------------------------------------------------------------------------------ */
+
+static const struct kind *kind_named(const char *word)
+{
+    for (unsigned i = 0; i < sizeof kinds / sizeof *kinds; i++)
+        if (strcmp(kinds[i].word, word) == 0)
+            return &kinds[i];
+    return NULL;
+}
+
+/* The place that a rule has for a field's text; NULL: its kind has no such field. */
+static const char **place_of(struct rule *r, const char *field)
+{
+    if (strcmp(field, "if") == 0)
+        return &r->condition;
+    for (unsigned i = 0; i < FIELDS_MOST && r->kind->field[i] != NULL; i++)
+        if (strcmp(r->kind->field[i], field) == 0)
+            return &r->field[i];
+    return NULL;
+}
+
+/* The fields of a rule; what is wrong with one, or NULL. */
+static const char *cut_fields(struct rule *r, char *rest)
+{
+    for (char *word = strtok_r(NULL, " \t", &rest); word != NULL; word = strtok_r(NULL, " \t", &rest)) {
+        char *equals = strchr(word, '=');
+        if (equals == NULL)
+            return "behind the kind stands FIELD=VALUE, without blanks";
+        *equals = '\0';
+        const char **place = place_of(r, word);
+        if (place == NULL)
+            return "an operator of this kind has no such field";
+        if (!vg_is_expression(equals + 1, ""))
+            return "the value of a field is no expression";
+        *place = equals + 1;
+    }
+    for (unsigned i = 0; i < r->kind->needed; i++)
+        if (r->field[i] == NULL)
+            return "a field is missing that every operator of this kind has";
+    return NULL;
+}
+
+/* The parts of a rule, from its own copy of the line; what is wrong, or NULL. */
+static const char *cut(struct rule *r, char *line)
+{
+    char *rest = line, *slash, *end, *kind;
+    if (strtok_r(line, " \t", &rest) == NULL || (r->name = strtok_r(NULL, " \t", &rest)) == NULL ||
+        (kind = strtok_r(NULL, " \t", &rest)) == NULL)
+        return "the form is: operator NAME KIND FIELD=VALUE...";
+    if ((slash = strrchr(r->name, '/')) != NULL) {
+        r->parameters = strtoll(slash + 1, &end, 10);
+        if (r->parameters <= 0 || *end != '\0')
+            return "behind the / of a kernel's name stands how many parameters it has";
+        *slash = '\0';
+    }
+    r->kind = kind_named(kind);
+    return r->kind != NULL ? cut_fields(r, rest) : "there is no operator of this kind";
+}
+
+bool vg_operator_rule_take(const char *line, const char **why)
+{
+    size_t n = strcspn(line, "#\r\n");
+    struct rule *bigger = vg_grown(rules, n_rules, &rules_room, 16, sizeof *rules);
+    char *own = bigger != NULL ? strndup(line, n) : NULL;
+    *why = "out of memory";
+    if (bigger != NULL)
+        rules = bigger;
+    if (own == NULL)
+        return false;
+    struct rule r = {.parameters = 0};
+    *why = cut(&r, own);
+    if (*why != NULL) {
+        free(own);
+        return false;
+    }
+    rules[n_rules++] = r;
+    return true;
+}
+
+/* --- at a launch ------------------------------------------------------------------------------------------------------------ */
+
+/* A field's value in row i, at least `least`; *ok false: it has none. What was not given is `otherwise`. */
+static int64_t field(const struct rule *r, unsigned at, const struct vg_launch *l, int64_t i, int64_t otherwise,
+                     int64_t least, bool *ok)
+{
+    bool has = true;
+    int64_t x = r->field[at] != NULL ? vg_expression(r->field[at], "", l, i, &has) : otherwise;
+    *ok = *ok && has && x >= least;
+    return x;
+}
+
+struct sums {
+    double queries, squares, keys; /* of sequences with several queries */
+    double decodes, decode_keys;
+    bool cut; /* some query does not see all keys before it */
+};
+
+/* What q queries at the end of k keys see together. */
+static double keys_seen(double q, double k, double window, bool causal)
+{
+    const double past = k > q ? k - q : 0;
+    if (!causal)
+        return q * k;
+    if (window <= 0 || k <= window)
+        return q * past + q * (q + 1) / 2;
+    const double ramp = window > past ? (window - past < q ? window - past : q) : 0;
+    return ramp * (past + (ramp + 1) / 2) + (q - ramp) * window;
+}
+
+static bool add_sequence(struct sums *s, const struct rule *r, const struct vg_launch *l, int64_t i)
+{
+    bool ok = true;
+    const double q = (double)field(r, QUERIES, l, i, 0, 0, &ok), k = (double)field(r, KEYS, l, i, 0, 0, &ok);
+    const double window = (double)field(r, WINDOW, l, i, 0, 0, &ok);
+    const bool causal = field(r, CAUSAL, l, i, 1, 0, &ok) != 0;
+    if (!ok || q == 0 || k == 0)
+        return ok;
+    s->cut = s->cut || (window > 0 && k > window);
+    if (q == 1) {
+        s->decodes += 1;
+        s->decode_keys += keys_seen(q, k, window, causal);
+    } else {
+        s->queries += q;
+        s->squares += q * q;
+        s->keys += keys_seen(q, k, window, causal);
+    }
+    return true;
+}
+
+static int64_t mean(double sum, double n)
+{
+    return n > 0 ? (int64_t)(sum / n + 0.5) : 0;
+}
+
+static bool attention(struct maq_rec_op *op, const struct rule *r, const struct vg_launch *l)
+{
+    bool ok = true;
+    struct sums s = {.cut = false};
+    const int64_t batch = field(r, BATCH, l, 0, 0, 1, &ok), heads = field(r, HEADS, l, 0, 0, 1, &ok);
+    const int64_t kv_heads = field(r, KV_HEADS, l, 0, 0, 1, &ok), dim = field(r, DIM, l, 0, 0, 1, &ok);
+    const int64_t v_dim = field(r, V_DIM, l, 0, dim, 1, &ok);
+    if (!ok || batch > SEQUENCES_MOST || heads > MAQ_REC_HEADS_MOST || kv_heads > heads || dim > MAQ_REC_HEADS_MOST ||
+        v_dim > MAQ_REC_HEADS_MOST)
+        return false;
+    for (int64_t i = 0; i < batch; i++)
+        if (!add_sequence(&s, r, l, i))
+            return false;
+    if (s.queries + s.decodes == 0)
+        return false;
+    const bool causal = field(r, CAUSAL, l, 0, 1, 0, &ok) != 0, old = field(r, FLASH2, l, 0, 0, 0, &ok) != 0;
+    op->flags = (causal ? MAQ_REC_CAUSAL : 0u) | (old ? MAQ_REC_FLASH2 : 0u) | (s.cut ? MAQ_REC_WINDOW : 0u);
+    const int64_t d[6] = {
+        (int64_t)s.queries, mean(s.keys, s.queries),        mean(s.squares, s.queries),
+        (int64_t)s.decodes, mean(s.decode_keys, s.decodes), MAQ_REC_HEADS(heads, kv_heads, dim, v_dim)};
+    memcpy(op->d, d, sizeof d);
+    return ok;
+}
+
+static bool sizes(struct maq_rec_op *op, const struct rule *r, const struct vg_launch *l)
+{
+    bool ok = true;
+    int64_t d[6] = {0};
+    for (unsigned i = 0; i < sizeof d / sizeof *d && r->kind->field[i] != NULL; i++)
+        d[i] = field(r, i, l, 0, i < r->kind->needed ? 0 : 1, 0, &ok);
+    if (ok)
+        memcpy(op->d, d, sizeof d);
+    return ok;
+}
+
+static bool holds(const struct rule *r, const struct vg_launch *l)
+{
+    const struct vg_kernel *kernel = l->kernel;
+    bool ok = true;
+    if (strstr(kernel->name, r->name) == NULL ||
+        (r->parameters != 0 && r->parameters != (int64_t)kernel->code.n_params))
+        return false;
+    return r->condition == NULL || (vg_expression(r->condition, "", l, 0, &ok) != 0 && ok);
+}
+
+/* Kernels are few and launches many: those that no rule speaks of are kept, by hash. */
+static bool spoken_of(const struct vg_kernel *kernel)
+{
+    enum { KERNELS = 1024 };
+    static const char *none[KERNELS]; /* names, which are never freed */
+    const char **slot = &none[maq_rec_mix((uintptr_t)kernel->name, 0) % KERNELS];
+    if (*slot == kernel->name)
+        return false;
+    for (uint32_t i = 0; i < n_rules; i++)
+        if (strstr(kernel->name, rules[i].name) != NULL)
+            return true;
+    *slot = kernel->name;
+    return false;
+}
+
+void vg_operator_rules_apply(struct maq_rec_op *op, const struct vg_launch *l)
+{
+    vg_values_load();
+    if (!spoken_of(l->kernel))
+        return;
+    for (uint32_t i = 0; i < n_rules; i++) {
+        const struct rule *r = &rules[i];
+        const bool mixes = r->kind->kind == MAQ_REC_SEQUENCES || r->kind->kind == MAQ_REC_SEQUENCES_BWD;
+        if (!holds(r, l) || !(mixes ? attention(op, r, l) : sizes(op, r, l)))
+            continue;
+        op->kind = (uint16_t)r->kind->kind;
+        op->type = op->out = (uint8_t)vg_element_type(l->kernel->name);
+        return;
+    }
+}

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * operator_rules_known.c - kernels that say in their arguments which operator they are.
+ *
+ * Names are mangled; the digits before one are its length, which keeps a kernel apart from others that end alike. Where arguments lie is
+ * from the declarations in the sources, and was looked at in launches: vLLM 0.33.0 (csrc), FlashAttention-2 (struct Flash_fwd_params),
+ * FlashAttention-3 (struct Params of its main loop for Hopper and of its tile scheduler, as vLLM 0.33.0 is compiled), PyTorch
+ * 2.14.0 (its folder ATen/native/cuda).
+ */
+#include "shim/cuda/operator_rules.h"
+
+/*
+ * A structure of FlashAttention-2 in its arguments: queries begin where cu_seqlens_q says, or there are seqlen_q of each sequence; keys are
+ * seqused_k, or between two of cu_seqlens_k, or seqlen_k. Of sequences that decode the heads that share keys may have been made queries:
+ * seqlenq_ngroups_swapped, behind a generator's state of 32 bytes in vLLM's (472 bytes in all) and of 24 in others'.
+ */
+#define SWAPPED "(s0==472?a0@465.u8:s0==464?a0@457.u8:0)"
+#define FLASH2_SIZES                                                                                                   \
+    "batch=a0@176.i32 heads=" SWAPPED "?a0@96.i32*a0@180.i32:a0@96.i32 kv_heads=a0@100.i32 dim=a0@192.i32 "            \
+    "queries=" SWAPPED "?1:a0@224.i64?a0@224.i32[i+1]-a0@224.i32[i]:a0@180.i32 "                                       \
+    "keys=a0@248.i64?a0@248.i32[i]:a0@232.i64?a0@232.i32[i+1]-a0@232.i32[i]:a0@184.i32 "                               \
+    "window=a0@388.i32<0?0:a0@388.i32+1 causal=a0@392.i32==0 flash2=1"
+
+const char *const vg_operator_rules_known[] = {
+    /* FlashAttention-3: shape_Q at 8 is queries, numbers of a head, heads; cu_seqlens_q and seqused_k are at 1904 and 1936; window_size_left
+     * is at 1884. The scheduler's parameters have the same cu_seqlens_q, sequences and the heads that share keys. */
+    "operator 16FlashAttnFwdSm90 attention if=s0==2688&&a0@1904.i64==a0@2536.i64&&a0@1904.i64!=0&&a0@1936.i64!=0 "
+    "batch=a0@2492.i32 "
+    "heads=a0@16.i32 kv_heads=a0@16.i32/a0@2496.i32 dim=a0@12.i32 queries=a0@1904.i32[i+1]-a0@1904.i32[i] "
+    "keys=a0@1936.i32[i] "
+    "window=a0@1884.i32+1",
+    "operator 19FlashAttnFwdCombine part",
+    /* FlashAttention-2, its own, vLLM's and PyTorch's */
+    "operator 16flash_fwd_kernelI/1 attention " FLASH2_SIZES,
+    "operator 24flash_fwd_splitkv_kernelI/1 attention " FLASH2_SIZES,
+    "operator 32flash_fwd_splitkv_combine_kernelI part",
+    "operator 44flash_bwd_dq_dk_dv_loop_seqk_parallel_kernelI/1 attention_bwd " FLASH2_SIZES,
+    "operator 25flash_bwd_dot_do_o_kernelI part",
+    "operator 27flash_bwd_convert_dq_kernelI part",
+    /* vLLM. Heads are those of keys, and two tensors are written */
+    "operator 4vllm30reshape_and_cache_flash_kernelI/16 elementwise elements=2*gx*a10*a11 read=e written=e",
+    /* with the addition of the residual in front of it: two tensors are read, and two written */
+    "operator 4vllm25fused_add_rms_norm_kernelI/8 elementwise elements=a5*a6 read=2*e written=2*e",
+    "operator 4vllm15rms_norm_kernelI/12 norm rows=a10 columns=a11",
+    "operator 4vllm23rotary_embedding_kernelI/13 rope rows=gx columns=(a8+a9)*a4",
+    "operator 4vllm18act_and_mul_kernelI/6 gated_activation rows=gx columns=a2",
+    /* PyTorch: rows of a table, by bytes */
+    "operator 6native24vectorized_gather_kernelI/9 embedding rows=a3 columns=a4/4 table=a5",
+    NULL,
+};

@@ -1,0 +1,337 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * test_shim_operator_rules.c - which operator a kernel is: attention over sequences by adding up every query, layouts of the kernels that
+ * are known, and that what cannot be read stays a kernel.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "shim/cuda/operator_rules.h"
+#include "shim/cuda/oracle.h"
+#include "shim_card.h"
+
+int cudaMalloc(void **p, size_t bytes);
+int cudaMemcpy(void *to, const void *from, size_t bytes, int kind);
+
+enum { PARAMS = 16, SEQUENCES = 9, BEGINS = 0, USED = 4096 };
+static char *memory; /* 64 KiB of the device */
+
+struct argument {
+    const void *value;
+    uint32_t bytes;
+};
+
+/* The record that a launch of 7 x 1 x 1 blocks makes. */
+static struct maq_rec_op launch(const char *name, const struct argument *argument, unsigned n)
+{
+    struct vg_param param[PARAMS];
+    void *args[PARAMS];
+    for (unsigned k = 0; k < n; k++) {
+        param[k] = (struct vg_param){64 * k, argument[k].bytes};
+        args[k] = (void *)(uintptr_t)argument[k].value;
+    }
+    struct vg_kernel kernel = {.magic = VG_KERNEL_MAGIC, .name = (char *)(uintptr_t)name};
+    kernel.code = (struct vg_code){.n_params = n, .param = param, .found = true};
+    struct vg_launch l = {.kernel = &kernel, .grid = {7, 1, 1}, .block = {32, 1, 1}, .args = args};
+    struct maq_rec_op op = {.kind = MAQ_REC_KERNEL, .type = MAQ_REC_TYPE_OTHER};
+    vg_lock();
+    vg_operator_rules_apply(&op, &l);
+    vg_unlock();
+    return op;
+}
+
+/* A kernel whose arguments are all numbers of four bytes, or of eight where `wide` has a bit. */
+static struct maq_rec_op launch_numbers(const char *name, const int64_t *number, unsigned n, unsigned wide)
+{
+    struct argument argument[PARAMS];
+    for (unsigned k = 0; k < n; k++)
+        argument[k] = (struct argument){&number[k], wide & 1u << k ? 8 : 4};
+    return launch(name, argument, n);
+}
+
+static void put32(char *at, int32_t x)
+{
+    memcpy(at, &x, sizeof x);
+}
+
+static void put_pointer(char *at, const char *p)
+{
+    const uint64_t word = (uint64_t)(uintptr_t)p;
+    memcpy(at, &word, sizeof word);
+}
+
+/* Sequences of so many queries at the end of so many keys, in memory of the device. */
+static void give_sequences(const int32_t *queries, const int32_t *keys)
+{
+    int32_t begin[SEQUENCES + 1] = {0};
+    for (unsigned i = 0; i < SEQUENCES; i++)
+        begin[i + 1] = begin[i] + queries[i];
+    assert_int_equal(cudaMemcpy(memory + BEGINS, begin, sizeof begin, VG_COPY_H2D), VG_OK);
+    assert_int_equal(cudaMemcpy(memory + USED, keys, SEQUENCES * sizeof *keys, VG_COPY_H2D), VG_OK);
+}
+
+/* struct Flash_fwd_params: 32 heads of 128, 8 of keys. */
+static struct maq_rec_op flash2(const char *name, bool varlen, int32_t left, int32_t right)
+{
+    static char a[464];
+    memset(a, 0, sizeof a);
+    put32(a + 96, 32);
+    put32(a + 100, 8);
+    put32(a + 176, SEQUENCES);
+    put32(a + 180, 24); /* seqlen_q, seqlen_k */
+    put32(a + 184, 40);
+    put32(a + 192, 128);
+    put_pointer(a + 224, varlen ? memory + BEGINS : NULL);
+    put_pointer(a + 248, varlen ? memory + USED : NULL);
+    put32(a + 388, left);
+    put32(a + 392, right);
+    return launch(name, (struct argument[]){{a, sizeof a}}, 1);
+}
+
+#define FLASH2                                                                                                         \
+    "_ZN5flash16flash_fwd_kernelINS_23Flash_fwd_kernel_traitsILi128ELi128ELi64EN7cutlass10bfloat16_tEEEEvNS_16Flash_"  \
+    "fwd_paramsE"
+
+/* What queries see, one after another. */
+static void test_every_query(void **state)
+{
+    static const int32_t windows[] = {0, 1, 5, 30, 1000};
+    srand(5);
+    for (unsigned turn = 0; turn < 60; turn++) {
+        int32_t q[SEQUENCES], k[SEQUENCES], window = windows[turn % 5];
+        const bool causal = window > 0 || turn % 3 > 0;
+        double n = 0, squares = 0, seen = 0, decodes = 0, decoded = 0;
+        bool cut = false;
+        for (unsigned i = 0; i < SEQUENCES; i++) {
+            q[i] = rand() % 3 == 0 ? 1 : rand() % 50;
+            k[i] = q[i] + rand() % 60 * (rand() % 2);
+            double sum = 0;
+            for (int32_t j = 1; j <= q[i]; j++) {
+                int32_t sees = causal ? k[i] - q[i] + j : k[i];
+                sum += window > 0 && sees > window ? window : sees;
+            }
+            cut = cut || (window > 0 && q[i] > 0 && k[i] > window);
+            *(q[i] == 1 ? &decodes : &n) += q[i];
+            *(q[i] == 1 ? &decoded : &seen) += sum;
+            squares += q[i] > 1 ? (double)q[i] * q[i] : 0;
+        }
+        give_sequences(q, k);
+        struct maq_rec_op op = flash2(FLASH2, true, window - 1, causal ? 0 : -1);
+        assert_int_equal(op.kind, MAQ_REC_SEQUENCES);
+        assert_int_equal(op.type, MAQ_REC_BF16);
+        assert_int_equal(op.d[0], (int64_t)n);
+        assert_int_equal(op.d[1], n > 0 ? (int64_t)(seen / n + 0.5) : 0);
+        assert_int_equal(op.d[2], n > 0 ? (int64_t)(squares / n + 0.5) : 0);
+        assert_int_equal(op.d[3], (int64_t)decodes);
+        assert_int_equal(op.d[4], decodes > 0 ? (int64_t)(decoded / decodes + 0.5) : 0);
+        assert_int_equal(op.d[5], MAQ_REC_HEADS(32, 8, 128, 128));
+        assert_int_equal(op.flags, (causal ? MAQ_REC_CAUSAL : 0u) | MAQ_REC_FLASH2 | (cut ? MAQ_REC_WINDOW : 0u));
+    }
+    (void)state;
+}
+
+static void test_equal_lengths(void **state)
+{
+    static const char back[] = "_ZN13pytorch_flash44flash_bwd_dq_dk_dv_loop_seqk_parallel_kernelI7cutlass6half_tEv";
+    struct maq_rec_op op = flash2(FLASH2, false, -1, 0);
+    assert_int_equal(op.kind, MAQ_REC_SEQUENCES);
+    assert_int_equal(op.d[0], 24 * SEQUENCES);
+    assert_int_equal(op.d[1], 29); /* 16 before them, and 12.5 in the mean of their own */
+    assert_int_equal(op.d[2], 24);
+    op = flash2(back, false, -1, -1);
+    assert_int_equal(op.kind, MAQ_REC_SEQUENCES_BWD);
+    assert_int_equal(op.type, MAQ_REC_F16);
+    assert_int_equal(op.d[1], 40);
+    assert_int_equal(op.flags, MAQ_REC_FLASH2);
+    (void)state;
+}
+
+/* Decoding with the heads that share keys as queries: eight heads of keys, four queries each, are 32 heads with one. */
+static void test_swapped(void **state)
+{
+    static const char name[] =
+        "_ZN5flash24flash_fwd_splitkv_kernelI23Flash_fwd_kernel_traitsIN7cutlass10bfloat16_tEEEvNS_16Flash_fwd_paramsE";
+    static const unsigned bytes[2] = {464, 472}, flag[2] = {457, 465};
+    static char a[472];
+    put32(a + 96, 8);
+    put32(a + 100, 8);
+    put32(a + 176, 3);
+    put32(a + 180, 4);
+    put32(a + 184, 40);
+    put32(a + 192, 128);
+    put32(a + 388, -1);
+    put32(a + 392, -1);
+    for (unsigned i = 0; i < 2; i++) {
+        const struct argument argument = {a, bytes[i]};
+        assert_int_equal(launch(name, &argument, 1).d[0], 12);
+        a[flag[i]] = 1;
+        const int64_t want[6] = {0, 0, 0, 3, 40, MAQ_REC_HEADS(32, 8, 128, 128)};
+        assert_memory_equal(launch(name, &argument, 1).d, want, sizeof want);
+        a[flag[i]] = 0;
+    }
+    (void)state;
+}
+
+/* FlashAttention-3, and memory of which nothing is known. */
+static void test_flash3(void **state)
+{
+    static const char name[] =
+        "_ZN7cutlass13device_kernelIN5flash20enable_sm90_or_laterINS1_16FlashAttnFwdSm90I10bfloat16_tEEEEvNT_6ParamsE";
+    static const int32_t q[SEQUENCES] = {1, 1, 1, 1, 1, 1, 1, 1, 10}, k[SEQUENCES] = {5, 5, 5, 5, 9, 9, 9, 9, 30};
+    static char a[2688], elsewhere[64];
+    give_sequences(q, k);
+    put32(a + 12, 64);
+    put32(a + 16, 12);
+    put32(a + 1884, 29); /* the longest, less one: no window */
+    put32(a + 2492, SEQUENCES);
+    put32(a + 2496, 3);
+    put_pointer(a + 1904, memory + BEGINS);
+    put_pointer(a + 2536, memory + BEGINS);
+    put_pointer(a + 1936, memory + USED);
+    struct argument argument = {a, sizeof a};
+    struct maq_rec_op op = launch(name, &argument, 1);
+    assert_int_equal(op.kind, MAQ_REC_SEQUENCES);
+    const int64_t want[6] = {10, 26, 10, 8, 7, MAQ_REC_HEADS(12, 4, 64, 64)};
+    assert_memory_equal(op.d, want, sizeof want);
+    assert_int_equal(op.flags, MAQ_REC_CAUSAL);
+    put_pointer(a + 1936, elsewhere);
+    assert_int_equal(launch(name, &argument, 1).kind, MAQ_REC_KERNEL);
+    put_pointer(a + 1936, memory + USED);
+    argument.bytes = 2624; /* another build: nobody knows where things are */
+    assert_int_equal(launch(name, &argument, 1).kind, MAQ_REC_KERNEL);
+    (void)state;
+}
+
+static void test_small_kernels(void **state)
+{
+    static const struct {
+        const char *name;
+        unsigned n, wide;
+        int64_t number[PARAMS];
+        enum maq_rec_op_kind kind;
+        enum maq_rec_type type;
+        int64_t d[3];
+    } cases[] = {
+        {"_ZN4vllm15rms_norm_kernelIN3c108BFloat16ELi8ELi2ELb1EEEvPT_PKS3_lllllS6_lfii",
+         12,
+         0x1ff,
+         {1, 2, 3, 4, 5, 6, 7, 8, 9, 0, 300, 4096},
+         MAQ_REC_NORM,
+         MAQ_REC_BF16,
+         {300, 4096}},
+        {"_ZN4vllm25fused_add_rms_norm_kernelIN3c104HalfELi8ELb1EEEv",
+         8,
+         0x8f,
+         {1, 2, 3, 4, 0, 300, 4096, 8},
+         MAQ_REC_ELEMENTWISE,
+         MAQ_REC_F16,
+         {300 * 4096, 4, 4}},
+        {"_ZN4vllm23rotary_embedding_kernelIN3c108BFloat16ES2_Lb1EEEv",
+         13,
+         0x8ef,
+         {1, 2, 3, 4, 128, 9, 9, 9, 32, 8, 128},
+         MAQ_REC_ROPE,
+         MAQ_REC_BF16,
+         {7, 5120}},
+        {"_ZN4vllm18act_and_mul_kernelIN3c108BFloat16E14__nv_bfloat162",
+         6,
+         3,
+         {1, 2, 14336},
+         MAQ_REC_GATED_ACTIVATION,
+         MAQ_REC_BF16,
+         {7, 14336}},
+        {"_ZN4vllm30reshape_and_cache_flash_kernelI13__nv_bfloat16S1_LNS_18",
+         16,
+         0x63ff,
+         {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 8, 128, 16},
+         MAQ_REC_ELEMENTWISE,
+         MAQ_REC_BF16,
+         {2 * 7 * 1024, 2, 2}},
+        {"_ZN2at6native24vectorized_gather_kernelILi16ElEEvPcS2_PT0_illllb",
+         9,
+         0xf7,
+         {1, 2, 3, 300, 8192, 128256},
+         MAQ_REC_EMBEDDING,
+         MAQ_REC_F32,
+         {300, 2048, 128256}},
+        {"_ZN7cutlass13device_kernelIN5flash19FlashAttnFwdCombineIN4cute5tupleI",
+         1,
+         0,
+         {0},
+         MAQ_REC_PART,
+         MAQ_REC_F32,
+         {0}},
+        {"mine_norm_kernel_bfloat16", 2, 0, {40, 50}, MAQ_REC_NORM, MAQ_REC_BF16, {40, 100}}, /* of the user's file */
+        {"mine_norm_kernel_bfloat16", 2, 0, {40, -50}, MAQ_REC_KERNEL, MAQ_REC_TYPE_OTHER, {0}},
+        {"mine_norm_kernel_bfloat16", 2, 0, {0, 50}, MAQ_REC_KERNEL, MAQ_REC_TYPE_OTHER, {0}},
+        {"_ZN4vllm15rms_norm_kernelIN3c108BFloat16E", 11, 0, {0}, MAQ_REC_KERNEL, MAQ_REC_TYPE_OTHER, {0}},
+        {"_ZN4vllm31rms_norm_per_block_quant_kernelI", 12, 0, {0}, MAQ_REC_KERNEL, MAQ_REC_TYPE_OTHER, {0}},
+    };
+    for (unsigned c = 0; c < sizeof cases / sizeof *cases; c++) {
+        struct maq_rec_op op = launch_numbers(cases[c].name, cases[c].number, cases[c].n, cases[c].wide);
+        if (op.kind != cases[c].kind || op.type != cases[c].type || memcmp(op.d, cases[c].d, sizeof cases[c].d) != 0)
+            fail_msg("%s: kind %u, type %u, %lld %lld %lld", cases[c].name, op.kind, op.type, (long long)op.d[0],
+                     (long long)op.d[1], (long long)op.d[2]);
+    }
+    (void)state;
+}
+
+static void test_refused(void **state)
+{
+    static const char *const cases[] = {
+        "operator",
+        "operator k",
+        "operator k matmul",
+        "operator k norm",
+        "operator k norm rows=1",
+        "operator k norm rows=1 columns",
+        "operator k norm rows=1 columns=",
+        "operator k norm rows=1 columns=2 depth=3",
+        "operator k norm rows=1 columns=a0@.i32",
+        "operator k norm rows=1 columns=a0@8",
+        "operator k norm rows=1 columns=a0.i32",
+        "operator k/x part",
+        "operator k attention batch=1 heads=1 kv_heads=1 dim=1 queries=1",
+        "operator k part if=gq",
+    };
+    for (unsigned c = 0; c < sizeof cases / sizeof *cases; c++) {
+        const char *why = NULL;
+        if (vg_operator_rule_take(cases[c], &why) || why == NULL)
+            fail_msg("taken: %s", cases[c]);
+    }
+    for (unsigned i = 0; vg_operator_rules_known[i] != NULL; i++) {
+        const char *why = "";
+        if (!vg_operator_rule_take(vg_operator_rules_known[i], &why))
+            fail_msg("%s: %s", vg_operator_rules_known[i], why);
+    }
+    (void)state;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_every_query),   cmocka_unit_test(test_equal_lengths),
+                                       cmocka_unit_test(test_swapped),       cmocka_unit_test(test_flash3),
+                                       cmocka_unit_test(test_small_kernels), cmocka_unit_test(test_refused)};
+    char more[256];
+    shim_card("");
+    (void)snprintf(more, sizeof more, "memory 67108864\nvalues %s\n", shim_path("values"));
+    FILE *card = fopen(shim_path("card"), "a"), *values = fopen(shim_path("values"), "w");
+    if (card == NULL || values == NULL)
+        return 1;
+    fputs(more, card);
+    fputs("operator mine_norm norm if=a0>0 rows=a0 columns=2*a1 # twice\n", values);
+    fclose(card);
+    fclose(values);
+    if (cudaMalloc((void **)&memory, 65536) != VG_OK)
+        return 1;
+    int failed = cmocka_run_group_tests(tests, NULL, NULL);
+    unlink(shim_path("values"));
+    shim_done();
+    return failed;
+}
