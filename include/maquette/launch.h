@@ -66,6 +66,9 @@ struct maq_launch_opts {
     const volatile sig_atomic_t *stop; /* not 0: end; it is the signal that the program gets. NULL = never */
     void (*progress)(void *context, const struct maq_launch_progress *at); /* NULL = not told */
     void *context;
+    double
+        stall_s; /* maq_launch_run(): a rank that does nothing for so long waits for ranks that find each other by themselves, and
+                       all run at once; 0 = never */
 };
 #define MAQ_LAUNCH_OPTS_INIT                                                                                           \
     {                                                                                                                  \

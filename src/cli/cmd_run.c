@@ -5,7 +5,9 @@
 #include "cli/codes.h"
 #include "cli/launch_options.h"
 
-enum { OPT_RANK = CLI_LAUNCH_COUNT, OPT_ALL, OPT_ALONE, OPT_KEPT, OPT_TRACE };
+#define STALL_S 20 /* loading a library on a busy machine takes processor time: it does not look like this */
+
+enum { OPT_RANK = CLI_LAUNCH_COUNT, OPT_ALL, OPT_ALONE, OPT_KEPT, OPT_STALL, OPT_TRACE };
 
 static const struct cli_option options[] = {
     CLI_LAUNCH_OPTIONS,
@@ -15,6 +17,9 @@ static const struct cli_option options[] = {
                    NULL},
     [OPT_KEPT] = {"--kept", CLI_VALUE, "FOLDER|none", "keeps what ranks said that ran first (~/.cache/maquette)", NULL,
                   NULL},
+    [OPT_STALL] = {"--stall", CLI_VALUE, "SECONDS",
+                   "a rank that does nothing for so long waits for others: all run at once (20); 0 = never", NULL,
+                   NULL},
     [OPT_TRACE] = {"--trace", CLI_VALUE, "FILE", "keep the rank's trace; with --all a folder of them", NULL, NULL},
 };
 _Static_assert(CLI_COUNT(options) <= CLI_OPTIONS_MAX, "a value per option");
@@ -33,14 +38,18 @@ static enum maq_status run(struct cli *cli)
 {
     struct maq_launch_opts opts;
     struct maq_launch *launch;
+    uint32_t stall_s = 0;
     if (cli->n_before > 0)
         return cli_usage(cli, MAQ_CODE_CLI_ARGUMENT, "maquette run [OPTION...] -- PROGRAM ARGUMENT...",
                          "'%.80s' stands before `--`", cli->args[0]);
     enum maq_status status = cli_launch_opts(&opts, cli, false);
     if (status == MAQ_OK)
         status = cli_count(cli, &opts.rank, OPT_RANK, 0, UINT32_MAX - 1, 0);
+    if (status == MAQ_OK)
+        status = cli_count(cli, &stall_s, OPT_STALL, 0, 1000000, STALL_S);
     if (status != MAQ_OK)
         return status;
+    opts.stall_s = stall_s;
     opts.all = cli->values[OPT_ALL] != NULL;
     opts.alone = cli->values[OPT_ALONE] != NULL;
     opts.kept = cli->values[OPT_KEPT];

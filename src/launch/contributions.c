@@ -115,7 +115,7 @@ enum maq_status maq_contributions_add_trace(struct maq_contributions *t, uint32_
         return MAQ_OK;
     while (fine && maq_trace_next(&trace, &more, &rec, &payload, NULL) == MAQ_OK && more) {
         struct maq_contribution said = {.channel = rec.ns, .rank = rec.arg, .by = rank, .n = rec.bytes};
-        if (rec.kind != MAQ_REC_BOOT || rec.ns >= MAQ_PEERS_PATTERNS)
+        if (rec.kind != MAQ_REC_BOOT || rec.ns >= MAQ_PEERS_TOGETHER)
             continue;
         fine = next_of(&counters, rec.ns, &said.seq) && (rec.bytes == 0 || add_bytes(t, said, payload));
     }

@@ -136,6 +136,13 @@ static void hurry(struct maq_live *live, int number)
     }
 }
 
+static bool stalls(struct maq_live *live)
+{
+    const double now_s = maq_workspace_age(live->room);
+    live->stalled = live->stalled || maq_stall_look(&live->stall, live->program.keeper, now_s, live->opts.stall_s);
+    return live->stalled;
+}
+
 /* true: all are to end. */
 static bool look_at_clocks(struct maq_workspace *room, struct maq_live *const *live, uint32_t n)
 {
@@ -148,6 +155,8 @@ static bool look_at_clocks(struct maq_workspace *room, struct maq_live *const *l
             live[i]->late || (o->timeout_s > 0 && maq_workspace_age(room) - live[i]->began_s > o->timeout_s);
         if (stop || live[i]->late)
             hurry(live[i], stop > 1 ? stop : SIGTERM);
+        else if (stalls(live[i]) && live[i]->opts.stall_ends)
+            hurry(live[i], SIGKILL);
     }
     return stop != 0;
 }

@@ -91,7 +91,7 @@ static void choose_file(struct maq_prerequisites *f, const char *folder)
 enum maq_status maq_prerequisites_open(struct maq_prerequisites *f, struct maq_workspace *room, const char *folder,
                                        struct maq_diag *diag)
 {
-    *f = (struct maq_prerequisites){.room = room, .store.server.fd = -1};
+    *f = (struct maq_prerequisites){.room = room, .stalled_rank = MAQ_REC_NONE, .store.server.fd = -1};
     maq_contributions_init(&f->said);
     f->ran = MAQ_ARENA_NEW(&room->arena, struct maq_prerequisite_rank, RANKS_MAX + 1);
     if (!f->ran)
@@ -103,8 +103,10 @@ enum maq_status maq_prerequisites_open(struct maq_prerequisites *f, struct maq_w
         maq_contributions_init(&f->said);
     }
     maq_contributions_settle(&f->said);
-    for (uint32_t i = 0; i < f->said.n; i++)
+    for (uint32_t i = 0; i < f->said.n; i++) {
         f->from_file += f->said.at[i].channel == MAQ_PEERS_RAN;
+        f->together = f->together || f->said.at[i].channel == MAQ_PEERS_TOGETHER;
+    }
     return MAQ_OK;
 }
 
@@ -189,6 +191,8 @@ static enum maq_status start(struct maq_prerequisites *f, const struct stack *st
                                  .peers = peers,
                                  .output = w->output,
                                  .given = w->given,
+                                 .stall_s = f->room->opts->stall_s,
+                                 .stall_ends = f->room->world <= MAQ_LAUNCH_ALL_MAX,
                                  .stops = f->n_ran + stack->n <= RANKS_MAX && f->runs < RUNS_MAX};
     unlink(w->trace);
     unlink(w->given);
@@ -220,6 +224,12 @@ static enum maq_status run_top(struct maq_prerequisites *f, struct stack *stack,
     MAQ_TRY(start(f, stack, w, diag));
     MAQ_TRY(maq_workspace_serve(f->room, list, 1, true, &at, diag));
     f->runs++;
+    *wants = MAQ_REC_NONE;
+    if (f->live.stalled && f->live.opts.stall_ends) {
+        f->together = true;
+        f->stalled_rank = w->rank;
+        return MAQ_OK;
+    }
     f->store_requests = f->store.requests;
     f->invented = f->store.invented;
     f->gloo = f->gloo || f->store.gloo;
@@ -270,7 +280,7 @@ static enum maq_status run_stack(struct maq_prerequisites *f, struct stack *stac
         uint32_t wants;
         MAQ_TRY(run_top(f, stack, &wants, diag));
         bool waits = wants != MAQ_REC_NONE, first = stack->n == 1;
-        if (first && !waits)
+        if ((first && !waits) || f->together)
             return MAQ_OK;
         MAQ_TRY(take_words(f, top, diag));
         struct maq_prerequisite_rank *ran = waits ? find(f, wants) : NULL;
@@ -292,7 +302,10 @@ static enum maq_status run_stack(struct maq_prerequisites *f, struct stack *stac
 /* Writes the file. One that cannot be written is no error: the next run takes as long as this one. */
 static enum maq_status keep(struct maq_prerequisites *f, struct maq_diag *diag)
 {
-    for (uint32_t i = 0; i < f->n_ran; i++)
+    const struct maq_contribution together = {.channel = MAQ_PEERS_TOGETHER, .bytes = ""};
+    if (f->together)
+        MAQ_TRY(maq_contributions_add(&f->said, &together, diag));
+    for (uint32_t i = 0; i < f->n_ran && !f->together; i++)
         MAQ_TRY(say_ran(&f->said, f->ran[i].rank, false, diag));
     maq_contributions_settle(&f->said);
     (void)maq_contributions_write(&f->said, f->kept, NULL);
@@ -308,5 +321,5 @@ enum maq_status maq_prerequisites_run(struct maq_prerequisites *f, uint32_t rank
         status = run_stack(f, &stack, diag);
     for (uint32_t i = 0; i < stack.n; i++)
         maq_contributions_fini(&stack.at[i].keys);
-    return status == MAQ_OK && f->n_ran > 0 && f->kept ? keep(f, diag) : status;
+    return status == MAQ_OK && (f->n_ran > 0 || f->together) && f->kept ? keep(f, diag) : status;
 }

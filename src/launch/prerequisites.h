@@ -9,6 +9,9 @@
  *
  * What was said is kept in a file, so that the next run of the same command is at once. The file's name follows from the command line, the
  * machine, the working directory, and the size and time of every file that the command line names.
+ *
+ * A rank that finds another one by sockets or memory that they share, and not through the libraries that are stood in for, waits for ever.
+ * It is ended, and the caller is told to run all ranks at once.
  */
 #ifndef MAQ_LAUNCH_PREREQUISITES_H
 #define MAQ_LAUNCH_PREREQUISITES_H
@@ -28,6 +31,12 @@ struct maq_prerequisites {
     struct maq_prerequisite_rank *ran; /* ranks that ran here, but for the one that was asked for */
     uint32_t n_ran, runs;              /* runs: of programs, the asked one's included */
     uint32_t from_file;                /* ranks whose words are from the file */
+    /*
+     * Ranks wait for each other by means of their own (stall.h): they have to run at once, and none of them is to run alone again. Of the
+     * last program, or from the file.
+     */
+    bool together;
+    uint32_t stalled_rank; /* that was seen to wait; MAQ_REC_NONE: nobody */
     struct maq_live live;
     struct maq_store store;
     uint64_t store_requests; /* of the last program */
@@ -41,7 +50,7 @@ enum maq_status maq_prerequisites_open(struct maq_prerequisites *f, struct maq_w
 void maq_prerequisites_close(struct maq_prerequisites *f);
 /*
  * Runs `rank`, its trace in `trace`, and before it who it waits for. f->live has its last run, which ended by itself or was ended: the
- * caller takes the result of it. What others said is kept.
+ * caller takes the result of it, unless `together` says that it has none. What others said is kept.
  */
 enum maq_status maq_prerequisites_run(struct maq_prerequisites *f, uint32_t rank, const char *trace,
                                       struct maq_diag *diag);

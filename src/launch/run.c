@@ -21,8 +21,6 @@
 #include "launch/result.h"
 #include "shim/meet.h"
 
-#define ALL_MAX 256u /* ranks at once: each is a process of its own */
-
 /* ---- results ---- */
 
 enum maq_status maq_launch_begin(struct maq_launch_owner **out, struct maq_workspace *room, uint32_t n,
@@ -87,8 +85,14 @@ struct run {
     struct maq_live **list;
     uint32_t n;
     const char *meet;
+    bool together; /* all of them for the one that was asked for */
     struct maq_launch_owner *box;
 };
+
+static bool all_run(const struct run *r)
+{
+    return r->room.opts->all || r->together;
+}
 
 static enum maq_status make_meeting(struct run *r, struct maq_diag *diag)
 {
@@ -104,7 +108,9 @@ static enum maq_status make_meeting(struct run *r, struct maq_diag *diag)
 static const char *trace_of(struct run *r, uint32_t rank)
 {
     const char *wanted = r->room.trace;
-    if (!r->room.opts->all)
+    if (r->together && rank != r->room.opts->rank)
+        wanted = NULL;
+    else if (!r->room.opts->all)
         return wanted ? wanted : maq_arena_printf(&r->room.arena, "%s/trace", r->room.folder);
     return maq_arena_printf(&r->room.arena, "%s/rank-%u.trace", wanted ? wanted : r->room.folder, rank);
 }
@@ -112,19 +118,24 @@ static const char *trace_of(struct run *r, uint32_t rank)
 static enum maq_status start(struct run *r, struct maq_diag *diag)
 {
     const struct maq_launch_opts *o = r->room.opts;
-    if (o->all && r->room.world > ALL_MAX)
+    if (o->all && r->room.world > MAQ_LAUNCH_ALL_MAX)
         return maq_diag_fail(MAQ_USAGE, diag, MAQ_CODE_LAUNCH_OPTION, (struct maq_span){0},
                              "maquette capture runs some of them, one after another",
-                             "%u ranks at once: %u are the most", r->room.world, ALL_MAX);
-    if (o->all)
+                             "%u ranks at once: %u are the most", r->room.world, MAQ_LAUNCH_ALL_MAX);
+    if (all_run(r))
         MAQ_TRY(make_meeting(r, diag));
     if (o->all && r->room.trace && mkdir(r->room.trace, 0777) != 0 && errno != EEXIST)
         return maq_diag_fail(MAQ_IO, diag, MAQ_CODE_LAUNCH_FOLDER, (struct maq_span){0}, NULL,
                              "cannot make the folder '%.200s': %s", r->room.trace, strerror(errno));
     for (uint32_t i = 0; i < r->n; i++) {
-        uint32_t rank = o->all ? i : o->rank;
+        uint32_t rank = all_run(r) ? i : o->rank;
         struct maq_live_opts live = {.rank = rank, .store = &r->store, .meet = r->meet, .trace = trace_of(r, rank)};
-        if (!live.trace)
+        const bool beside = r->together && rank != o->rank; /* nobody asked for what it writes */
+        if (beside)
+            live.output = maq_arena_printf(&r->room.arena, "%s/o%u", r->room.folder, rank);
+        else if (!all_run(r) && o->alone)
+            live.stall_s = o->stall_s;
+        if (!live.trace || (beside && !live.output))
             return MAQ_NO_MEMORY;
         MAQ_TRY(maq_live_start(&r->live[i], &r->room, &live, diag));
         r->list[i] = &r->live[i];
@@ -147,12 +158,17 @@ static enum maq_status run_ahead(struct run *r, struct maq_diag *diag)
     if (!trace)
         return MAQ_NO_MEMORY;
     MAQ_TRY(maq_prerequisites_open(f, &r->room, r->room.opts->kept, diag));
+    if (f->together && r->room.opts->stall_s > 0)
+        return MAQ_OK;
+    f->together = false;
     enum maq_status status = maq_prerequisites_run(f, r->room.opts->rank, trace, diag);
-    if (f->live.room) {
+    if (f->live.room && !f->together) {
         r->live[0] = f->live;
         f->live = (struct maq_live){.room = NULL};
         r->list[0] = &r->live[0];
     }
+    if (f->together)
+        return status;
     struct maq_launch *out = &r->box->launch;
     uint32_t *first = MAQ_ARENA_NEW(&r->box->arena, uint32_t, f->n_ran + 1);
     if (!first)
@@ -170,10 +186,11 @@ static enum maq_status run_ahead(struct run *r, struct maq_diag *diag)
 
 static enum maq_status finish(struct run *r, struct maq_diag *diag)
 {
-    for (uint32_t i = 0; i < r->n; i++) {
-        MAQ_TRY(maq_live_result(&r->box->rank[i], &r->live[i], diag));
+    const uint32_t from = r->together ? r->room.opts->rank : 0;
+    for (uint32_t i = 0; i < r->box->launch.n_ranks; i++) {
+        MAQ_TRY(maq_live_result(&r->box->rank[i], &r->live[from + i], diag));
         if (r->room.trace && r->box->rank[i].records)
-            r->box->rank[i].trace = maq_arena_strdup(&r->box->arena, maq_str_of(r->live[i].opts.trace));
+            r->box->rank[i].trace = maq_arena_strdup(&r->box->arena, maq_str_of(r->live[from + i].opts.trace));
     }
     if (r->store.gloo && (!r->room.device || r->room.libraries.inject))
         maq_diag_add(diag, MAQ_WARNING, MAQ_CODE_LAUNCH_GLOO, (struct maq_span){0},
@@ -182,6 +199,24 @@ static enum maq_status finish(struct run *r, struct maq_diag *diag)
     r->box->launch.store_requests = r->store.requests;
     r->box->launch.invented = r->store.invented;
     return maq_launch_end(r->box, &r->room);
+}
+
+/* A rank that was seen to wait for somebody who is not there, and what is done about it. */
+static void say_stalled(const struct run *r, uint32_t rank, struct maq_diag *diag)
+{
+    const struct maq_launch_opts *o = r->room.opts;
+    if (r->together)
+        maq_diag_add(diag, MAQ_WARNING, MAQ_CODE_LAUNCH_STALLED, (struct maq_span){0},
+                     "--stall sets the limit; --all runs them so from the beginning",
+                     "rank %u did nothing for %g s: it waits for ranks that are not there, by sockets or memory of its "
+                     "own; all %u ranks were run at once",
+                     rank, o->stall_s, r->room.world);
+    else
+        maq_diag_add(diag, MAQ_WARNING, MAQ_CODE_LAUNCH_STALLED, (struct maq_span){0},
+                     "--all runs the ranks of a small job at once",
+                     "rank %u did nothing for %g s: it waits for ranks that are not there, by sockets or memory of its "
+                     "own",
+                     rank, o->stall_s);
 }
 
 /* The result, also of programs that were ended. */
@@ -194,26 +229,59 @@ static enum maq_status end_of(struct run *r, enum maq_status status, struct maq_
             status =
                 maq_diag_fail(MAQ_LIMIT, diag, MAQ_CODE_LAUNCH_TIMEOUT, (struct maq_span){0},
                               "--timeout sets the limit", "the program did not end in %g s", r->room.opts->timeout_s);
+    for (uint32_t i = 0; i < r->n; i++)
+        if (r->live[i].room && r->live[i].stalled)
+            say_stalled(r, r->live[i].opts.rank, diag);
     enum maq_status finished = finish(r, diag);
     return status != MAQ_OK ? status : finished;
+}
+
+static enum maq_status run_all(struct run *r, struct maq_diag *diag)
+{
+    struct maq_launch_progress at = {.phase = "all ranks"};
+    r->n = r->room.world;
+    r->live = MAQ_ARENA_NEW(&r->room.arena, struct maq_live, r->n);
+    r->list = MAQ_ARENA_NEW(&r->room.arena, struct maq_live *, r->n);
+    if (!r->live || !r->list)
+        return MAQ_NO_MEMORY;
+    MAQ_TRY(maq_store_open(&r->store, &r->room.loop, r->room.world, r->n, false, diag));
+    MAQ_TRY(start(r, diag));
+    return end_of(r, maq_workspace_serve(&r->room, r->list, r->n, true, &at, diag), diag);
+}
+
+/* All ranks for one: what was run until here is forgotten. */
+static enum maq_status run_together(struct run *r, struct maq_diag *diag)
+{
+    const uint32_t stalled = r->before.stalled_rank;
+    maq_prerequisites_close(&r->before);
+    r->before.room = NULL;
+    maq_price_server_fini(&r->room.asks);
+    maq_price_server_init(&r->room.asks, &r->room.pricer, r->room.world);
+    r->together = true;
+    if (stalled != MAQ_REC_NONE)
+        say_stalled(r, stalled, diag);
+    return run_all(r, diag);
 }
 
 static enum maq_status run(struct run *r, struct maq_diag *diag)
 {
     const struct maq_launch_opts *o = r->room.opts;
-    char phase[32] = "all ranks";
-    r->n = o->all ? r->room.world : 1;
+    char phase[32];
+    MAQ_TRY(maq_launch_begin(&r->box, &r->room, o->all ? r->room.world : 1, diag));
+    if (o->all)
+        return run_all(r, diag);
+    r->n = 1;
     r->live = MAQ_ARENA_NEW(&r->room.arena, struct maq_live, r->n);
     r->list = MAQ_ARENA_NEW(&r->room.arena, struct maq_live *, r->n);
     if (!r->live || !r->list)
         return MAQ_NO_MEMORY;
-    MAQ_TRY(maq_launch_begin(&r->box, &r->room, r->n, diag));
-    if (looks_ahead(r))
-        return end_of(r, run_ahead(r, diag), diag);
-    MAQ_TRY(maq_store_open(&r->store, &r->room.loop, r->room.world, r->n, !o->all, diag));
+    if (looks_ahead(r)) {
+        enum maq_status status = run_ahead(r, diag);
+        return status == MAQ_OK && r->before.together ? run_together(r, diag) : end_of(r, status, diag);
+    }
+    MAQ_TRY(maq_store_open(&r->store, &r->room.loop, r->room.world, r->n, true, diag));
     MAQ_TRY(start(r, diag));
-    if (!o->all)
-        maq__snprintf(phase, sizeof phase, "rank %u", o->rank);
+    maq__snprintf(phase, sizeof phase, "rank %u", o->rank);
     struct maq_launch_progress at = {.phase = phase};
     return end_of(r, maq_workspace_serve(&r->room, r->list, r->n, true, &at, diag), diag);
 }

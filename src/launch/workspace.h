@@ -10,8 +10,11 @@
 #include "launch/private_folder.h"
 #include "launch/program.h"
 #include "launch/run_card.h"
+#include "launch/stall.h"
 #include "launch/store/store.h"
 #include "spec/doc.h"
+
+#define MAQ_LAUNCH_ALL_MAX 256u /* ranks at once: each is a process of its own */
 
 struct maq_workspace {
     const struct maq_launch_opts *opts;
@@ -59,6 +62,8 @@ struct maq_live_opts {
     const char *waits;                 /* of peers, on a real GPU; NULL = none */
     const char *given;                 /* file for its input record (input_record.h); NULL = none */
     bool stops;                        /* it ends where it reads what another rank was to say (prerequisites.h) */
+    double stall_s;                    /* where it has done nothing for so long it is `stalled`; 0 = nobody looks */
+    bool stall_ends;                   /* and is ended */
 };
 
 struct maq_live {
@@ -71,7 +76,9 @@ struct maq_live {
     bool runs, lost; /* lost: its keeper was killed, or the fork server ended */
     bool forked;     /* by the fork server */
     bool late;       /* it did not end in time */
-    double told_s;   /* time at which it was asked to end; 0 = never */
+    bool stalled;    /* it waits for somebody, and not for maquette (stall.h) */
+    struct maq_stall stall;
+    double told_s; /* time at which it was asked to end; 0 = never */
 };
 
 enum maq_status maq_live_start(struct maq_live *live, struct maq_workspace *room, const struct maq_live_opts *opts,
