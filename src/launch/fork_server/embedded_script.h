@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* embedded_script.h - fork_server.py, as text of the program. */
+/* embedded_script.h - fork_server.py and the files beside it, as texts of the program. */
 #ifndef MAQ_LAUNCH_FORK_SERVER_EMBEDDED_SCRIPT_H
 #define MAQ_LAUNCH_FORK_SERVER_EMBEDDED_SCRIPT_H
 
-extern const char *const maq__fork_server_script;
+struct maq_embedded_text {
+    const char *name, *text;
+};
+extern const struct maq_embedded_text maq__fork_server_script[]; /* ended by a name that is NULL */
 
 #endif

@@ -7,14 +7,17 @@
  */
 #include "launch/fork_server/fork_server.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/check.h"
 #include "base/str.h"
+#include "launch/codes.h"
 #include "launch/fork_server/embedded_script.h"
 
 #define MESSAGE_MOST 16384
@@ -114,16 +117,34 @@ static void keep_common(char **environment, const char *names)
     environment[kept] = NULL;
 }
 
+/* Writes the scripts into a folder of their own, so that they find each other and nothing else; *script: the one that is run. */
+static enum maq_status write_scripts(const char **script, struct maq_workspace *room, struct maq_diag *diag)
+{
+    const char *folder = maq_arena_printf(&room->arena, "%s/fork_server", room->folder);
+    *script = folder ? maq_arena_printf(&room->arena, "%s/fork_server.py", folder) : NULL;
+    if (!*script)
+        return maq_no_memory(diag, "a fork server");
+    if (mkdir(folder, 0700) != 0 && errno != EEXIST)
+        return maq_diag_fail(MAQ_IO, diag, MAQ_CODE_LAUNCH_FOLDER, (struct maq_span){0}, NULL,
+                             "cannot make the folder '%.200s': %s", folder, strerror(errno));
+    for (const struct maq_embedded_text *t = maq__fork_server_script; t->name; t++) {
+        const char *path = maq_arena_printf(&room->arena, "%s/%s", folder, t->name);
+        if (!path)
+            return maq_no_memory(diag, "a fork server");
+        MAQ_TRY(maq_folder_write(path, t->text, strlen(t->text), diag));
+    }
+    return MAQ_OK;
+}
+
 static enum maq_status start(struct maq_fork_server *s, struct maq_workspace *room, const struct target *t,
                              struct maq_diag *diag)
 {
     struct maq_arena *a = &room->arena;
     int ends[2];
     const char *card_path = maq_arena_printf(a, "%s/fork-server.card", room->folder),
-               *script = maq_arena_printf(a, "%s/fork_server.py", room->folder),
-               *log = maq_arena_printf(a, "%s/fork-server.log", room->folder);
+               *log = maq_arena_printf(a, "%s/fork-server.log", room->folder), *script;
     s->names = maq_environment_own(a);
-    if (!card_path || !script || !log || !s->names)
+    if (!card_path || !log || !s->names)
         return maq_no_memory(diag, "a fork server");
     struct maq_run_card card = {.world = room->world,
                                 .per_node = room->per_node,
@@ -134,7 +155,7 @@ static enum maq_status start(struct maq_fork_server *s, struct maq_workspace *ro
                                 .real_clock = room->opts->real_clock,
                                 .forks = true};
     MAQ_TRY(maq_run_card_write(&card, card_path, diag));
-    MAQ_TRY(maq_folder_write(script, maq__fork_server_script, strlen(maq__fork_server_script), diag));
+    MAQ_TRY(write_scripts(&script, room, diag));
     char **environment = maq_environment(&card, card_path, 0, room->device ? &room->libraries : NULL, a);
     const char **words = command_of(t, room->opts->arguments, script, log, s->names, a);
     if (!environment || !words)

@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the first rank imports, and what that asks for: the server imports the same before it forks the next rank."""
+import os
+import sys
+
+from importing import importing, is_installed
+
+
+class Observer:
+    """Of the first rank: which modules it imports, and what they ask for while they are imported."""
+
+    def __init__(self, server):
+        self.server = server
+        self.before = set(sys.modules)
+        self.differing = set(server.stopped_in)  # modules that ask for what ranks differ in
+        self.asked_by = {}  # variable -> modules; None: all variables
+        self.set = set()  # variables that the program sets, other than in such imports
+        self.needs = {}  # module -> modules that it imports while it is imported
+        self.going_on = []  # imports that have begun here
+
+    def begin(self):
+        import atexit
+        import builtins
+        self.server.observes()
+        atexit.register(self.write)
+        original = builtins.__import__
+
+        def watched(name, globals=None, locals=None, fromlist=(), level=0):
+            by = globals.get("__name__") if globals else None
+            if level:
+                package = (globals.get("__package__") or "").rsplit(".", level - 1)[0]
+                absolute = package + "." + name if name else package
+            else:
+                absolute = name
+            for importer in {by, *self.going_on[-1:]}:
+                self.needs.setdefault(importer, set()).update([absolute], (absolute + "." + part for part in fromlist or ()))
+            self.going_on.append(absolute)
+            try:
+                return original(name, globals, locals, fromlist, level)
+            finally:
+                self.going_on.pop()
+
+        builtins.__import__ = watched
+
+    def asked(self, variable=""):
+        """For what ranks differ in, or for a variable."""
+        modules = importing()
+        if variable == "":
+            self.differing |= modules
+        elif modules:
+            self.asked_by.setdefault(variable, set()).update(modules)
+
+    def may_differ(self):
+        """Modules whose import may do something else on another rank, and all that import them."""
+        found = set(self.differing)
+        for variable in self.set | ({None} if self.set else set()):
+            found |= self.asked_by.get(variable, set())
+        grown = True
+        while grown:
+            more = {name for name, needs in self.needs.items() if name not in found and needs & found}
+            more |= {name for name in sys.modules if name not in found and name.rpartition(".")[0] in found}
+            found |= more
+            grown = bool(more)
+        return found
+
+    def write(self):
+        self.server.observed()
+        differ = self.may_differ()
+        names = [name for name, module in list(sys.modules.items())
+                 if name not in self.before and name not in differ and is_installed(getattr(getattr(module, "__spec__", None), "origin", None))]
+        with open(self.server.imports + ".new", "w", encoding="utf-8") as imports:
+            imports.write("\n".join(names))
+        os.rename(self.server.imports + ".new", self.server.imports)
