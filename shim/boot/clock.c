@@ -18,13 +18,14 @@
  *
  *   follow    clock_gettime of REALTIME, MONOTONIC, their coarse and raw forms and BOOTTIME; gettimeofday; time
  *   sleep     nanosleep, clock_nanosleep, usleep, sleep; poll, ppoll and select without descriptors
- *   real      CPU-time clocks; poll, select and epoll with descriptors. Deadlines of condition variables are taken from
+ *   real      CPU-time clocks; poll, select and epoll with descriptors. Deadlines of condition variables and semaphores are taken from
  *             virtual to real time by the difference of the two
  *
  * `clock real` in the run card leaves all of them alone.
  */
 #include <poll.h>
 #include <pthread.h>
+#include <semaphore.h>
 #include <string.h>
 #include <sys/select.h>
 #include <sys/time.h>
@@ -215,7 +216,7 @@ VG_EXPORT int select(int n, fd_set *restrict in, fd_set *restrict out, fd_set *r
     return vg_libc_select(n, in, out, odd, timeout);
 }
 
-/* --- condition variables ---------------------------------------------------------------------------------------------- */
+/* --- condition variables and semaphores ---------------------------------------------------------------------------------------------- */
 
 /* A deadline that a thread on virtual time computed, on the real clock: the two are as far apart on every clock. */
 static struct timespec real_deadline(const struct timespec *deadline)
@@ -239,4 +240,17 @@ VG_EXPORT int pthread_cond_clockwait(pthread_cond_t *restrict cond, pthread_mute
 {
     struct timespec t = real_deadline(deadline);
     return vg_libc_cond_clockwait(cond, mutex, id, &t);
+}
+
+/* What Python's locks and events wait for. */
+VG_EXPORT int sem_timedwait(sem_t *restrict sem, const struct timespec *restrict deadline)
+{
+    struct timespec t = real_deadline(deadline);
+    return vg_libc_sem_timedwait(sem, &t);
+}
+
+VG_EXPORT int sem_clockwait(sem_t *restrict sem, clockid_t id, const struct timespec *restrict deadline)
+{
+    struct timespec t = real_deadline(deadline);
+    return vg_libc_sem_clockwait(sem, id, &t);
 }

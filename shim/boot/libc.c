@@ -19,6 +19,8 @@ enum behind {
     PPOLL,
     SELECT,
     COND_CLOCKWAIT,
+    SEM_TIMEDWAIT,
+    SEM_CLOCKWAIT,
     GETHOSTNAME,
     UNAME,
     GETADDRINFO,
@@ -40,6 +42,8 @@ static const char *const names[FUNCTIONS] = {
     [PPOLL] = "ppoll",
     [SELECT] = "select",
     [COND_CLOCKWAIT] = "pthread_cond_clockwait",
+    [SEM_TIMEDWAIT] = "sem_timedwait",
+    [SEM_CLOCKWAIT] = "sem_clockwait",
     [GETHOSTNAME] = "gethostname",
     [UNAME] = "uname",
     [GETADDRINFO] = "getaddrinfo",
@@ -125,6 +129,16 @@ int vg_libc_cond_clockwait(pthread_cond_t *cond, pthread_mutex_t *mutex, clockid
 {
     return ((int (*)(pthread_cond_t *, pthread_mutex_t *, clockid_t, const struct timespec *))behind(COND_CLOCKWAIT))(
         cond, mutex, id, deadline);
+}
+
+int vg_libc_sem_timedwait(sem_t *sem, const struct timespec *deadline)
+{
+    return ((int (*)(sem_t *, const struct timespec *))behind(SEM_TIMEDWAIT))(sem, deadline);
+}
+
+int vg_libc_sem_clockwait(sem_t *sem, clockid_t id, const struct timespec *deadline)
+{
+    return ((int (*)(sem_t *, clockid_t, const struct timespec *))behind(SEM_CLOCKWAIT))(sem, id, deadline);
 }
 
 /* --- names ------------------------------------------------------------------------------------------------------------ */

@@ -11,6 +11,7 @@
 #include <netdb.h>
 #include <poll.h>
 #include <pthread.h>
+#include <semaphore.h>
 #include <sys/select.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
@@ -26,6 +27,8 @@ int vg_libc_ppoll(struct pollfd *fds, nfds_t n, const struct timespec *timeout, 
 int vg_libc_select(int n, fd_set *in, fd_set *out, fd_set *odd, struct timeval *timeout);
 int vg_libc_cond_timedwait(pthread_cond_t *cond, pthread_mutex_t *mutex, const struct timespec *deadline);
 int vg_libc_cond_clockwait(pthread_cond_t *cond, pthread_mutex_t *mutex, clockid_t id, const struct timespec *deadline);
+int vg_libc_sem_timedwait(sem_t *sem, const struct timespec *deadline);
+int vg_libc_sem_clockwait(sem_t *sem, clockid_t id, const struct timespec *deadline);
 /* names */
 int vg_libc_gethostname(char *name, size_t room);
 int vg_libc_uname(struct utsname *out);

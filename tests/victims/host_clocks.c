@@ -8,6 +8,7 @@
 #define _GNU_SOURCE
 #include <poll.h>
 #include <pthread.h>
+#include <semaphore.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -87,6 +88,33 @@ static void deadlines(void)
     pthread_mutex_unlock(&mutex);
 }
 
+/* The same of a semaphore, which somebody posts after 20 real milliseconds: a wait of a second is not over before. */
+static void *poster(void *semaphore)
+{
+    usleep(20000);
+    sem_post(semaphore);
+    return NULL;
+}
+
+static void semaphores(void)
+{
+    static const clockid_t clocks[2] = {CLOCK_REALTIME, CLOCK_MONOTONIC};
+    sem_t semaphore;
+    pthread_t thread;
+    CHECK(sem_init(&semaphore, 0, 0) == 0);
+    for (int i = 0; i < 2; i++) {
+        int64_t then = now(clocks[i]) + 5000000000;
+        struct timespec t = {.tv_sec = then / 1000000000, .tv_nsec = then % 1000000000};
+        CHECK(pthread_create(&thread, NULL, poster, &semaphore) == 0);
+        CHECK((i == 0 ? sem_timedwait(&semaphore, &t) : sem_clockwait(&semaphore, clocks[i], &t)) == 0);
+        CHECK(pthread_join(thread, NULL) == 0);
+    }
+    int64_t then = now(CLOCK_MONOTONIC) + 30000000, cpu = now(CLOCK_PROCESS_CPUTIME_ID);
+    struct timespec t = {.tv_sec = then / 1000000000, .tv_nsec = then % 1000000000};
+    CHECK(sem_clockwait(&semaphore, CLOCK_MONOTONIC, &t) == -1);
+    CHECK(now(CLOCK_PROCESS_CPUTIME_ID) - cpu < 5000000000);
+}
+
 static void *watchdog(void *arg)
 {
     (void)arg;
@@ -119,6 +147,7 @@ int main(int argc, char **argv)
         until_it_moves();
         virtual_sleeps();
         deadlines();
+        semaphores();
         CHECK(pthread_create(&thread, NULL, watchdog, &id) == 0);
         void *ended;
         pthread_join(thread, &ended);
