@@ -407,18 +407,3 @@ VG_EXPORT int cudaProfilerStop(void)
 {
     return VG_OK;
 }
-
-/* No undocumented tables. */
-VG_EXPORT int cudaGetExportTable(const void **table, const struct vg_uuid *id)
-{
-    (void)id;
-    *table = NULL;
-    return VG_NOT_FOUND;
-}
-
-VG_EXPORT int cuGetExportTable(const void **table, const struct vg_uuid *id)
-{
-    (void)id;
-    *table = NULL;
-    return VG_NOT_FOUND;
-}
