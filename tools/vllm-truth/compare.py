@@ -107,7 +107,7 @@ def main():
     line("beside weights", (said["memory"]["consumed"] - said["memory"]["weights"] + said["memory"]["activations"]) / 1e9,
          ours["activations_bytes"] / 1e9, 1, "GB")
     ok &= subprocess.run([a.maquette, "validate", "schedule", a.recording], check=False).returncode == 0
-    if a.trace and said["batch"]:
+    if a.trace and said.get("batch"):
         ok &= times(a, said)
     host = said["host_s"][len(said["host_s"]) // 2:]
     print(f"processor time of the host, an iteration: {1e3 * statistics.median(host):.1f} ms in the middle, {len(host)} iterations, of this machine "
