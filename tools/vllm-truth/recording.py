@@ -29,12 +29,27 @@ class Recording:
         Scheduler.schedule = lambda s, *a, **k: self.schedule(s, lambda: decide(s, *a, **k))
         Scheduler.update_from_output = lambda s, d, o: self.update(d, o, lambda: take(s, d, o))
         Scheduler.add_request = lambda s, request: (self.came(s, request), add(s, request))[1]
+        warm = Worker.compile_or_warm_up_model
+        Worker.compile_or_warm_up_model = lambda worker: self.warmed(worker, lambda: warm(worker))
         Worker.determine_available_memory = lambda worker: self.measured(worker, measure(worker))
 
     def measured(self, worker, available):
         self.memory.update(weights=int(worker.model_runner.model_memory_usage), consumed=int(worker.total_consumed),
-                           activations=int(worker.peak_activation_memory), available=int(available))
+                           activations=int(worker.peak_activation_memory), available=int(available),
+                           graphs_estimate=int(getattr(worker, "cudagraph_memory_estimate", 0)))
         return available
+
+    def warmed(self, worker, warm):
+        """What the engine says that its graphs took: free memory before capturing less that behind it."""
+        capture = worker.model_runner.capture_model
+
+        def captured(*a, **k):
+            taken = capture(*a, **k)
+            self.memory.update(graphs=int(taken))
+            return taken
+
+        worker.model_runner.capture_model = captured
+        return warm()
 
     def came(self, scheduler, request):
         """In front of which iteration a request came, and its prompt as names of blocks: equal ones have one name."""
