@@ -46,7 +46,8 @@ static const struct kind kinds[] = {
 };
 
 struct rule {
-    char *name;         /* a part of the kernel's; the one allocation, with the texts behind it */
+    char *line;         /* the one allocation, which the texts below are in */
+    char *name;         /* a part of the kernel's */
     int64_t parameters; /* 0: any */
     const struct kind *kind;
     const char *condition;          /* NULL: always */
@@ -124,7 +125,7 @@ bool vg_operator_rule_take(const char *line, const char **why)
         rules = bigger;
     if (own == NULL)
         return false;
-    struct rule r = {.parameters = 0};
+    struct rule r = {.line = own};
     *why = cut(&r, own);
     if (*why != NULL) {
         free(own);
