@@ -59,9 +59,21 @@ static const struct {
     {"bucket_layers", {"0", "0", "2"}},
 };
 
-static const char *const forms[] = {"deepspeed", "training-arguments"},
-                         *const clusters[] = {"h100-sxm:8", "a100-80gb:8 x 2", "h100-sxm:1"},
-                         *const frameworks[] = {"deepspeed", "huggingface", "deepspeed", "huggingface", "megatron-lm"};
+/* What goes beside a file that does not say it. */
+static const struct {
+    const char *name;
+    bool model, sequence, batch;
+} forms[] = {{"deepspeed", .batch = true},
+             {"training-arguments", .sequence = true, .batch = true},
+             {.name = "accelerate"},
+             {"axolotl", true, true, true},
+             {"llama-factory", true, true, true},
+             {"torchtitan", true, true, true}};
+
+static const char *const clusters[] = {"h100-sxm:8", "a100-80gb:8 x 2", "h100-sxm:1"},
+                         *const frameworks[] = {"deepspeed",   "huggingface", "torchtitan",
+                                                "huggingface", "megatron-lm", "torchtitan"},
+                         *const models[] = {"llama-3.2-1b", "llama-3.1-8b", "qwen3-0.6b"};
 
 static const char *one_of(uint64_t *state, const char *const *values, uint32_t most)
 {
@@ -72,14 +84,15 @@ static const char *one_of(uint64_t *state, const char *const *values, uint32_t m
 }
 
 struct around {
-    const char *cluster, *framework;
+    const char *cluster, *framework, *model;
 };
 
 static void random_job(char text[TEXT], struct around *a, uint64_t *state)
 {
-    *a =
-        (struct around){one_of(state, clusters, MAQ_COUNT(clusters)), one_of(state, frameworks, MAQ_COUNT(frameworks))};
-    size_t n = (size_t)snprintf(text, TEXT, "{model: llama-3.2-1b, cluster: '%s', framework: %s, plan: {", a->cluster,
+    *a = (struct around){.cluster = one_of(state, clusters, MAQ_COUNT(clusters)),
+                         .framework = one_of(state, frameworks, MAQ_COUNT(frameworks)),
+                         .model = one_of(state, models, MAQ_COUNT(models))};
+    size_t n = (size_t)snprintf(text, TEXT, "{model: %s, cluster: '%s', framework: %s, plan: {", a->model, a->cluster,
                                 a->framework);
     for (size_t i = 0; i < MAQ_COUNT(settings); i++)
         if (i == 0 || draw(state, 0, 4) == 0)
@@ -97,16 +110,28 @@ static void figures(double out[2], const struct maq_loaded_job *box)
     maq_train_result_free(r);
 }
 
-/* What was written is the job, read as any file of that framework beside its model, cluster and sequence. */
-static void check_file(const char *file, const struct maq_loaded_job *box, const struct around *a, const char *text)
+/* What was written is the job, read as any file of that framework beside its cluster and what the file has no keys for. */
+static void check_file(const char *file, const struct maq_loaded_job *box, size_t form, const struct around *a,
+                       const char *text)
 {
-    const struct maq_override beside[] = {{"--model", "model", "llama-3.2-1b"},
-                                          {"--cluster", "cluster", a->cluster},
-                                          {"--seq", "workload.seq_length", "1024"}};
+    char gbs[16], mbs[16];
+    struct maq_override beside[5] = {{"--cluster", "cluster", a->cluster}};
+    size_t n = 1;
+    snprintf(gbs, sizeof gbs, "%d", maq_job_get(box)->workload.gbs);
+    snprintf(mbs, sizeof mbs, "%d", maq_job_get(box)->plan.mbs);
+    if (!forms[form].model)
+        beside[n++] = (struct maq_override){"--model", "model", a->model};
+    if (!forms[form].sequence)
+        beside[n++] = (struct maq_override){"--seq", "workload.seq_length", "1024"};
+    if (!forms[form].batch) {
+        beside[n++] = (struct maq_override){"--gbs", "workload.global_batch_size", gbs};
+        beside[n++] = (struct maq_override){"--mbs", "plan.micro_batch_size", mbs};
+    }
     struct maq_loaded_job *back;
     struct maq_diag *diag = maq_diag_new();
     double own[2], read[2];
-    if (maq_job_parse(&back, "file.json", maq_str_of(file), beside, MAQ_COUNT(beside), diag) != MAQ_OK)
+    if (maq_job_parse(&back, strcmp(forms[form].name, "torchtitan") == 0 ? "file.toml" : "file.yaml", maq_str_of(file),
+                      beside, n, diag) != MAQ_OK)
         fail_msg("%s\n%s\n%s", text, file, maq_diag_format(diag, 0, false));
     figures(own, box);
     figures(read, back);
@@ -133,19 +158,24 @@ static void test_files(void **unused)
         for (size_t f = 0; f < MAQ_COUNT(forms); f++) {
             struct maq_diag *diag = maq_diag_new();
             char *file = NULL;
-            enum maq_status status = maq_framework_file(&file, box, forms[f], diag);
+            enum maq_status status = maq_framework_file(&file, box, forms[f].name, diag);
             if (status == MAQ_OK)
-                check_file(file, box, &a, text);
+                check_file(file, box, f, &a, text);
             else if (status != MAQ_BAD_INPUT || maq_diag_errors(diag) == 0 || file)
-                fail_msg("%s as %s: status %d without a reason", text, forms[f], (int)status);
+                fail_msg("%s as %s: status %d without a reason", text, forms[f].name, (int)status);
             said[f] += status == MAQ_OK;
             free(file);
             maq_diag_free(diag);
         }
         maq_job_free(box);
     }
-    print_message("# %u jobs, %u said by %s, %u by %s\n", possible, said[0], forms[0], said[1], forms[1]);
-    assert_true(possible > DRAWS / 10 && said[0] > 0 && said[1] > 0);
+    print_message("# %u jobs", possible);
+    for (size_t f = 0; f < MAQ_COUNT(forms); f++) {
+        print_message(", %u said by %s", said[f], forms[f].name);
+        assert_true(said[f] > 0);
+    }
+    print_message("\n");
+    assert_true(possible > DRAWS / 10);
 }
 
 /* A framework's own defaults are what its file says without a word. */
@@ -156,19 +186,52 @@ static void test_defaults(void **unused)
         {"framework: deepspeed, plan: {zero: 1}", "deepspeed"},
         {"framework: deepspeed, plan: {zero: 3}", "deepspeed"},
         {"framework: huggingface, plan: {zero: 3}", "training-arguments"},
+        {"framework: huggingface, plan: {zero: 3}", "accelerate"},
+        {"framework: huggingface, plan: {zero: 0}", "accelerate"},
+        {"framework: huggingface, plan: {zero: 3, recompute: full, hsdp_replicas: 2}", "accelerate"},
+        {"framework: huggingface, plan: {zero: 3, tp: 2, sp: false}", "accelerate"},
+        {"framework: huggingface, plan: {zero: 3, cp: 2, cp_comm_type: all_gather, sp: false}", "accelerate"},
+        {"framework: deepspeed, plan: {zero: 3, cp: 2, cp_comm_type: a2a, sp: false}", "accelerate"},
+        {"framework: deepspeed, plan: {zero: 3}", "accelerate"},
+        {"framework: megatron-lm, plan: {tp: 2, zero: 1}", "accelerate"},
+        {"framework: huggingface, plan: {zero: 3, recompute: full}", "axolotl"},
+        {"framework: huggingface, plan: {zero: 3, recompute: full, precision: bf16, hsdp_replicas: 2}", "axolotl"},
+        {"framework: huggingface, plan: {zero: 0, lora_rank: 8, lora_base_quantization: nf4-double, "
+         "lora_target_modules: all-linear, optimizer: adam, exp_avg_dtype: int8, paged_optimizer: true}",
+         "axolotl"},
+        {"framework: huggingface, plan: {zero: 0, lora_rank: 8, lora_target_modules: 'q_proj,v_proj'}", "axolotl"},
+        {"framework: huggingface, plan: {zero: 3, tp: 2, sp: false}", "axolotl"},
+        {"framework: huggingface, plan: {zero: 3, loss_function: cut_cross_entropy}", "axolotl"},
+        {"framework: deepspeed, plan: {zero: 2}", "axolotl"},
+        {"framework: huggingface, plan: {zero: 3}", "llama-factory"},
+        {"framework: huggingface, plan: {zero: 0, lora_rank: 16, lora_target_modules: all-linear, recompute: full}",
+         "llama-factory"},
+        {"framework: huggingface, plan: {zero: 0, galore_rank: 64}", "llama-factory"},
+        {"framework: huggingface, plan: {zero: 0, optimizer: muon}", "llama-factory"},
+        {"framework: deepspeed, plan: {zero: 3, recompute: full}", "llama-factory"},
+        {"framework: torchtitan", "torchtitan"},
+        {"framework: torchtitan, plan: {tp: 2, recompute: full, pp: 2}", "torchtitan"},
+        {"framework: torchtitan, plan: {precision: fp8-rowwise, fused_kernels: true}", "torchtitan"},
+        {"framework: torchtitan, plan: {recompute: full, recompute_method: block, recompute_num_layers: 16}",
+         "torchtitan"},
+        {"framework: torchtitan, plan: {offload_param_device: cpu, optimizer_offload_fraction: 1}", "torchtitan"},
     };
     (void)unused;
     for (size_t i = 0; i < MAQ_COUNT(rows); i++) {
-        const struct around a = {.cluster = "h100-sxm:8"};
+        const struct around a = {.cluster = "h100-sxm:8", .model = "llama-3.1-8b"};
+        size_t form = 0;
         char text[TEXT], *file;
         struct maq_loaded_job *box;
         struct maq_diag *diag = maq_diag_new();
-        snprintf(text, sizeof text, "{model: llama-3.2-1b, cluster: 'h100-sxm:8', workload: {gbs: 8, seq: 1024}, %s}",
+        while (strcmp(forms[form].name, rows[i][1]) != 0)
+            form++;
+        snprintf(text, sizeof text, "{model: llama-3.1-8b, cluster: 'h100-sxm:8', workload: {gbs: 8, seq: 1024}, %s}",
                  rows[i][0]);
-        assert_int_equal(maq_job_parse(&box, "job", maq_str_of(text), NULL, 0, NULL), MAQ_OK);
+        if (maq_job_parse(&box, "job", maq_str_of(text), NULL, 0, diag) != MAQ_OK)
+            fail_msg("%s\n%s", text, maq_diag_format(diag, 0, false));
         if (maq_framework_file(&file, box, rows[i][1], diag) != MAQ_OK)
             fail_msg("%s\n%s", text, maq_diag_format(diag, 0, false));
-        check_file(file, box, &a, text);
+        check_file(file, box, form, &a, text);
         free(file);
         maq_job_free(box);
         maq_diag_free(diag);
@@ -183,15 +246,27 @@ static void test_unsaid(void **unused)
         {"plan: {zero: 1, pp: 2, sp: false}, framework: deepspeed", "deepspeed", "pipeline_model_parallel_size: 2"},
         {"plan: {zero: 1}, framework: megatron-lm", "deepspeed", "the framework megatron-lm"},
         {"plan: {zero: 1}, framework: huggingface", "training-arguments", "data_parallel_sharding_strategy: optim"},
-        {"plan: {zero: 1}, framework: deepspeed", "nothing", "no file that can be written"}};
+        {"plan: {zero: 1}, framework: deepspeed", "nothing", "no file that can be written"},
+        {"framework: {base: deepspeed, step_synchronizes: false}", "deepspeed", "framework.step_synchronizes: false"},
+        {"framework: torchtitan", "torchtitan", "llama-3.2-1b is no flavour"},
+        {"framework: huggingface, plan: {zero: 0, tp: 2, sp: false}", "accelerate", "not with whole copies"},
+        {"framework: huggingface, plan: {zero: 3, cp: 2, cp_comm_type: a2a}", "accelerate",
+         "DeepSpeed has Ulysses alone"},
+        {"framework: huggingface, plan: {zero: 0, optimizer: lion}", "accelerate", "optimizer: lion"},
+        {"framework: huggingface, plan: {zero: 0, lora_rank: 8}", "axolotl", "no linears of Megatron Core"},
+        {"framework: huggingface, plan: {zero: 0}, rl: {method: dpo}", "axolotl", "a job of several models"},
+        {"framework: huggingface, plan: {zero: 0}, model: {base: llama-3.2-1b, num_hidden_layers: 4}", "axolotl",
+         "no words for model"},
+        {"framework: huggingface, plan: {zero: 0, pp: 2}", "llama-factory", "pipeline_model_parallel_size: 2"}};
     (void)unused;
     for (size_t i = 0; i < MAQ_COUNT(rows); i++) {
         char text[TEXT], *file = NULL;
         struct maq_loaded_job *box;
         struct maq_diag *diag = maq_diag_new();
-        snprintf(text, sizeof text, "{model: llama-3.2-1b, cluster: 'h100-sxm:8', workload: {gbs: 32, seq: 1024}, %s}",
-                 rows[i].job);
-        assert_int_equal(maq_job_parse(&box, "job", maq_str_of(text), NULL, 0, NULL), MAQ_OK);
+        snprintf(text, sizeof text, "{%s cluster: 'h100-sxm:8', workload: {gbs: 32, seq: 1024}, %s}",
+                 strstr(rows[i].job, "model:") ? "" : "model: llama-3.2-1b,", rows[i].job);
+        if (maq_job_parse(&box, "job", maq_str_of(text), NULL, 0, diag) != MAQ_OK)
+            fail_msg("%s\n%s", text, maq_diag_format(diag, 0, false));
         assert_int_equal(maq_framework_file(&file, box, rows[i].form, diag), MAQ_BAD_INPUT);
         char *told = maq_diag_format(diag, 0, false);
         if (!told || !strstr(told, rows[i].says))

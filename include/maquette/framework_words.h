@@ -44,9 +44,10 @@ MAQ_API bool maq_framework_runs(int vocabulary, const struct maq_plan *plan, con
 MAQ_API void maq_framework_words_free(struct maq_framework_words *words);
 
 /*
- * A job as the configuration file of a framework: "deepspeed" (its JSON), "training-arguments" (Hugging Face's, as JSON). *out is the
- * caller's (free). What is written is read back beside the job's model and cluster. Each setting that the file does not say is an error that
- * names it (MAQ_BAD_INPUT); nothing is left out silently.
+ * A job as the configuration file of a framework: "accelerate", "axolotl", "llama-factory" (YAML), "deepspeed", "training-arguments" of
+ * Hugging Face (JSON), "torchtitan" (TOML). *out is the caller's (free). What is written is read back beside the job's cluster, and beside model,
+ * sequence and batch where such a file does not say them. Each setting that the file does not say is an error that names it (MAQ_BAD_INPUT);
+ * nothing is left out silently.
  */
 MAQ_API enum maq_status maq_framework_file(char **out, const struct maq_loaded_job *job, const char *form,
                                            struct maq_diag *diag);

@@ -114,6 +114,14 @@ struct cli_option {
     {                                                                                                                  \
         "--output", CLI_VALUE, "FILE", "write the report to FILE, not to standard output", NULL, NULL                  \
     }
+/* `what` it prints, and what is left out for it. */
+#define CLI_OPTION_WRITE_AS(what, instead)                                                                             \
+    {                                                                                                                  \
+        "--write-as", CLI_VALUE, "FORM",                                                                               \
+            what " a framework's configuration file, which is read back first" instead                                 \
+                 ": accelerate, axolotl, deepspeed, llama-factory, torchtitan, training-arguments",                    \
+            NULL, cli_file_forms                                                                                       \
+    }
 #define CLI_OPTION_HTML                                                                                                \
     {                                                                                                                  \
         "--html", CLI_VALUE, "FILE", "the report as one HTML file with charts, beside what is printed", NULL, NULL     \
@@ -151,6 +159,7 @@ struct cli_command {
     enum maq_status (*run)(struct cli *cli);
 };
 
+extern const char *const cli_file_forms[];
 extern const char *const cli_providers[]; /* words of --cost. job_options.c */
 
 extern const struct cli_command *const cli_commands[]; /* NULL-terminated. commands.c */

@@ -27,6 +27,7 @@ enum {
     OPT_MIN_FIT,
     OPT_EXPLAIN,
     OPT_WRITE,
+    OPT_AS,
     OPT_JSON,
     OPT_HTML,
     OPT_MEASURED,
@@ -84,6 +85,7 @@ static const struct cli_option options[] = {
                      "planners would choose",
                      NULL, NULL},
     [OPT_WRITE] = {"--write", CLI_VALUE, "FILE", "write the winner as a job file for maquette train", NULL, NULL},
+    [OPT_AS] = CLI_OPTION_WRITE_AS("print the winner as", ", in place of the report"),
     [OPT_JSON] = {"--json", CLI_FLAG, NULL, "JSON instead of text (schema maquette.plan/1)", NULL, NULL},
     [OPT_HTML] = CLI_OPTION_HTML,
     [OPT_MEASURED] = CLI_OPTION_MEASURED,
@@ -222,6 +224,20 @@ static enum maq_status find(struct cli *cli, struct answer *a, const struct maq_
     return status;
 }
 
+/* By its job file, so that what the framework's has no words for is pointed at there. */
+static enum maq_status write_as(struct cli *cli, const struct answer *a)
+{
+    struct maq_loaded_job *winner;
+    char *text = NULL;
+    enum maq_status status =
+        maq_job_parse(&winner, "the winner", (struct maq_str){a->document, strlen(a->document)}, NULL, 0, cli->diag);
+    if (status != MAQ_OK)
+        return status;
+    status = maq_framework_file(&text, winner, cli->values[OPT_AS], cli->diag);
+    maq_job_free(winner);
+    return status == MAQ_OK ? cli_write(cli, text, cli->values[OPT_OUTPUT]) : status;
+}
+
 static enum maq_status report(struct cli *cli, struct answer *a, const struct maq_loaded_job *open)
 {
     const char *file = cli->values[OPT_OUTPUT];
@@ -247,7 +263,9 @@ static enum maq_status report(struct cli *cli, struct answer *a, const struct ma
         if (!cli->values[OPT_EXPLAIN]) /* the page has them whether the text is asked for them or not */
             plan.alternatives = NULL;
     }
-    status = CLI_REPORT(cli, cli->values[OPT_JSON], file, maq_report_plan, &opts, &plan);
+    status = cli->values[OPT_AS] && a->search->n_plans > 0
+                 ? write_as(cli, a)
+                 : CLI_REPORT(cli, cli->values[OPT_JSON], file, maq_report_plan, &opts, &plan);
     if (!cli->values[OPT_WRITE] || a->search->n_plans == 0 || (status != MAQ_OK && status != MAQ_IO))
         return status;
     status = cli_first_fault(status, cli_write(cli, a->document, cli->values[OPT_WRITE]));
@@ -270,7 +288,7 @@ static enum maq_status vary(struct cli *cli, const struct maq_loaded_job *open, 
 {
     const char *file = cli->values[OPT_OUTPUT];
     struct maq_report_opts report_opts = cli_report_opts(cli, file != NULL);
-    static const int unused[] = {OPT_PARETO, OPT_EXPLAIN, OPT_WRITE, OPT_TOP, -1};
+    static const int unused[] = {OPT_PARETO, OPT_EXPLAIN, OPT_WRITE, OPT_AS, OPT_TOP, -1};
     struct maq_search_variants variants;
     enum maq_status status =
         refuse_options(cli, unused, "leave it out", "means nothing with --vary, which finds one plan for each cluster");
@@ -297,8 +315,9 @@ static enum maq_status vary(struct cli *cli, const struct maq_loaded_job *open, 
 
 static enum maq_status compose(struct cli *cli, const struct maq_search_opts *opts)
 {
-    static const int unused[] = {OPT_FULL,         OPT_FREE,    OPT_PARETO,  OPT_EXPLAIN, OPT_ONE_PIPELINE, OPT_PLANNER,
-                                 OPT_PARALLELIZER, OPT_WORKERS, OPT_TIMEOUT, OPT_PREDICT, OPT_MIN_FIT,      -1};
+    static const int unused[] = {OPT_FULL,    OPT_FREE,         OPT_PARETO,  OPT_EXPLAIN, OPT_ONE_PIPELINE,
+                                 OPT_PLANNER, OPT_PARALLELIZER, OPT_WORKERS, OPT_TIMEOUT, OPT_PREDICT,
+                                 OPT_MIN_FIT, OPT_AS,           -1};
     const char *class_name = cli->values[OPT_CLASS];
     struct cli_compose_options o = {.folder = cli->values[OPT_PROFILE],
                                     .class_name = class_name ? class_name : "degrees",
@@ -320,7 +339,7 @@ static enum maq_status compose(struct cli *cli, const struct maq_search_opts *op
 static enum maq_status plan_mixed(struct cli *cli, const struct maq_loaded_job *open,
                                   const struct maq_search_opts *opts)
 {
-    static const int unused[] = {OPT_FULL, OPT_FREE, OPT_PARETO, -1};
+    static const int unused[] = {OPT_FULL, OPT_FREE, OPT_PARETO, OPT_AS, -1};
     const struct cli_mixed_options o = {.output = cli->values[OPT_OUTPUT],
                                         .write = cli->values[OPT_WRITE],
                                         .planner = cli->values[OPT_PLANNER],
@@ -343,7 +362,7 @@ static enum maq_status plan_slices(struct cli *cli, const struct maq_loaded_job 
                                    const struct maq_search_opts *opts)
 {
     static const int unused[] = {OPT_FULL,         OPT_FREE,    OPT_PARETO,  OPT_EXPLAIN, OPT_VARY, OPT_PLANNER,
-                                 OPT_ONE_PIPELINE, OPT_THREADS, OPT_MIN_FIT, OPT_HTML,    -1};
+                                 OPT_ONE_PIPELINE, OPT_THREADS, OPT_MIN_FIT, OPT_HTML,    OPT_AS,   -1};
     struct cli_slices_options o = {.parallelizer = cli->values[OPT_PARALLELIZER],
                                    .output = cli->values[OPT_OUTPUT],
                                    .write = cli->values[OPT_WRITE],

@@ -26,7 +26,6 @@ enum {
     OPT_OUTPUT
 };
 
-static const char *const files[] = {"deepspeed", "training-arguments", NULL};
 static const char *const engines[] = {"fast", "static", "dynamic", NULL};
 
 static const struct cli_option options[] = {
@@ -53,9 +52,7 @@ static const struct cli_option options[] = {
          "exit status 1 where the plan is less likely to fit in memory: 0.9 (else: where it does not fit as "
          "predicted)",
          NULL, NULL},
-    [OPT_AS] = {"--write-as", CLI_VALUE, "deepspeed|training-arguments",
-                "print the job as the configuration file of a framework, which is read back first; no prediction", NULL,
-                files},
+    [OPT_AS] = CLI_OPTION_WRITE_AS("print the job as", ", in place of a prediction"),
     [OPT_OUTPUT] = CLI_OPTION_OUTPUT,
 };
 _Static_assert(CLI_COUNT(options) <= CLI_OPTIONS_MAX, "a value per option");

@@ -19,6 +19,8 @@
 
 static const char *const sections[] = {"plan", "workload"};
 
+const char *const cli_file_forms[] = {"accelerate",         "axolotl", "deepspeed", "llama-factory", "torchtitan",
+                                      "training-arguments", NULL};
 const char *const cli_providers[] = {"analytical", "fitted", "measured", NULL};
 
 bool cli_job_option(size_t i, struct cli_job_option *out)

@@ -87,6 +87,8 @@ char *maq_job_write_around(const struct maq_loaded_job *open);
 
 /* The whole document of a job, with its overrides, as text that reads back as the same. Owned by the caller (free()). */
 char *maq_job_text(const struct maq_loaded_job *box);
+/* A section of it alone, as the value of an option. Owned by the caller (free()); NULL when out of memory. */
+char *maq_job_section_text(const struct maq_node *section);
 /* Its model, and its cluster unless `cluster` is another, with a TP degree: a deployment of that. NULL when out of memory. */
 char *maq_job_text_of_deployment(const struct maq_loaded_job *box, const struct maq_node *cluster, int32_t tp);
 /* The document of a job, with its overrides; NULL when it is empty. */

@@ -126,6 +126,14 @@ static void write_plan(struct maq_buf *out, const struct maq_loaded_job *open, c
     maq_arena_fini(&arena);
 }
 
+char *maq_job_section_text(const struct maq_node *section)
+{
+    struct maq_buf out;
+    maq_buf_init(&out, LARGEST_DOCUMENT);
+    write_node(&out, section);
+    return maq_buf_take(&out);
+}
+
 char *maq_job_text(const struct maq_loaded_job *box)
 {
     const struct maq_node *root = maq_job_document(box);

@@ -325,6 +325,14 @@ _Static_assert(sizeof maq_plan_fields / sizeof maq_plan_fields[0] <= MAQ_PLAN_FI
 #undef STR
 #undef AUTO
 
+const char *maq_plan_value(char buf[64], const struct maq_plan *plan, const char *key)
+{
+    const struct maq_field *field = maq_fields_find(maq_plan_fields, maq_str_of(key));
+    const struct maq_plan_doc doc = {.plan = *plan};
+    bool one = field && field->type != MAQ_TYPE_STR && field->type != MAQ_TYPE_NODE;
+    return one ? maq_field_format(buf, field, &doc) : NULL;
+}
+
 const struct maq_field maq_workload_fields[] = {
     MAQ_FIELD_I64(struct maq_workload, seq, "seq_length", .aliases = "seq", .def = "0", .min = 0, .max = 1 << 30,
                   .doc = "tokens per sequence; 0 = the model's max_position_embeddings, at most 8192"),

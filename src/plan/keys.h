@@ -21,6 +21,9 @@ extern const char *const maq_auto_bool_names[];      /* of enum maq_auto_bool; N
 extern const struct maq_field maq_plan_fields[];     /* of struct maq_plan_doc */
 extern const struct maq_field maq_workload_fields[]; /* of struct maq_workload */
 
+/* A key of the plan as documents have it ("adam"); of a text, or of no key: NULL. */
+const char *maq_plan_value(char buf[64], const struct maq_plan *plan, const char *key);
+
 #define MAQ_PLAN_FIELDS_MAX 128
 #define MAQ_WORKLOAD_FIELDS_MAX 16
 

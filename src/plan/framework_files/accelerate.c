@@ -160,9 +160,142 @@ static void conclude(struct maq_file_reader *r)
                             maq_file_number(r, "megatron_lm_config.megatron_lm_num_micro_batches", 1));
 }
 
+/* ---- written ---- */
+
+static void put_where(struct maq_file_writer *w, const struct maq_cluster *cluster)
+{
+    int32_t nodes = 0;
+    for (uint32_t i = 0; i < cluster->n_groups; i++)
+        nodes += cluster->groups[i].nodes;
+    maq_file_put_word(w, "compute_environment", "LOCAL_MACHINE");
+    maq_file_put_number(w, "num_machines", nodes);
+    maq_file_put_number(w, "num_processes", cluster->devices);
+    maq_file_put_number(w, "machine_rank", 0);
+    maq_file_put_switch(w, "use_cpu", false);
+}
+
+static const char *precision_of(const struct maq_plan *p)
+{
+    switch (p->precision) {
+    case MAQ_PRECISION_BF16:
+        return "bf16";
+    case MAQ_PRECISION_FP16:
+        return "fp16";
+    case MAQ_PRECISION_FP8_DELAYED:
+    case MAQ_PRECISION_FP8_CURRENT:
+        return "fp8";
+    default:
+        return "no";
+    }
+}
+
+/*
+ * parallelism_config.py: the product of the degrees is all of the processes; TP and CP need shards beside them; `sp` is DeepSpeed's Ulysses, `cp`
+ * is FSDP2's.
+ */
+static void put_degrees(struct maq_file_writer *w, const struct maq_job *job, bool sharded, bool deepspeed)
+{
+    const struct maq_plan *p = &job->plan;
+    const int32_t copies = sharded || deepspeed ? p->num_optimizer_instances : job->dp;
+    const bool ulysses = p->cp > 1 && p->cp_comm == MAQ_CP_A2A;
+    if (p->tp == 1 && p->cp == 1 && (copies == 1 || !sharded))
+        return;
+    if (!sharded && !deepspeed && job->dp > 1)
+        maq_file_cannot(w, "data_parallel_sharding_strategy", "shard with FSDP: optim_grads_params",
+                        "tensor and context parallelism go with shards, not with whole copies");
+    if (ulysses != deepspeed)
+        maq_file_cannot(w, p->cp > 1 ? "cp_comm_type" : "tensor_model_parallel_size",
+                        "a2a goes with DeepSpeed, p2p, all_gather and tensor parallelism with FSDP",
+                        "of the degrees DeepSpeed has Ulysses alone, which FSDP has not");
+    maq_file_open(w, "parallelism_config");
+    maq_file_put_number(w, "parallelism_config_dp_replicate_size", copies);
+    maq_file_put_number(w, "parallelism_config_dp_shard_size", job->dp / copies);
+    maq_file_put_number(w, "parallelism_config_tp_size", p->tp);
+    maq_file_put_number(w, ulysses ? "parallelism_config_sp_size" : "parallelism_config_cp_size", p->cp);
+    if (p->cp > 1 && !ulysses)
+        maq_file_put_word(w, "parallelism_config_cp_comm_strategy",
+                          p->cp_comm == MAQ_CP_P2P ? "alltoall" : "allgather");
+    maq_file_close(w);
+}
+
+static void put_fsdp(struct maq_file_writer *w, const struct maq_plan *p)
+{
+    maq_file_put_word(w, "distributed_type", "FSDP");
+    maq_file_open(w, "fsdp_config");
+    maq_file_put_number(w, "fsdp_version", 2);
+    maq_file_put_word(w, "fsdp_auto_wrap_policy", "TRANSFORMER_BASED_WRAP");
+    maq_file_put_switch(w, "fsdp_reshard_after_forward", p->reshard_after_forward);
+    maq_file_put_switch(w, "fsdp_offload_params", p->offload_param == MAQ_OFFLOAD_CPU);
+    maq_file_put_switch(w, "fsdp_activation_checkpointing", p->recompute == MAQ_RECOMPUTE_FULL);
+    maq_file_close(w);
+}
+
+static void put_deepspeed(struct maq_file_writer *w, const struct maq_job *job)
+{
+    const struct maq_plan *p = &job->plan;
+    const int device = p->optimizer_offload <= 0                  ? MAQ_OFFLOAD_NONE
+                       : p->offload_optimizer == MAQ_OFFLOAD_NVME ? MAQ_OFFLOAD_NVME
+                                                                  : MAQ_OFFLOAD_CPU;
+    maq_file_put_word(w, "distributed_type", "DEEPSPEED");
+    maq_file_open(w, "deepspeed_config");
+    maq_file_put_number(w, "zero_stage", p->sharding);
+    maq_file_put_number(w, "gradient_accumulation_steps", job->microbatches);
+    maq_file_put_word(w, "offload_optimizer_device", maq_offload_device_name((enum maq_offload_device)device));
+    maq_file_put_word(w, "offload_param_device", maq_offload_device_name((enum maq_offload_device)p->offload_param));
+    maq_file_put_switch(w, "zero3_init_flag", p->sharding == MAQ_SHARDING_PARAMS);
+    maq_file_close(w);
+}
+
+static void put_megatron(struct maq_file_writer *w, const struct maq_job *job)
+{
+    static const char *const rows = "megatron_lm_config.megatron_lm_tp_degree,megatron_lm_config.megatron_lm_pp_degree,"
+                                    "megatron_lm_config.megatron_lm_use_distributed_optimizer,"
+                                    "megatron_lm_config.megatron_lm_recompute_activations";
+    maq_file_put_word(w, "distributed_type", "MEGATRON_LM");
+    maq_file_open(w, "megatron_lm_config");
+    maq_file_put_keys(w, job, keys, rows);
+    if (job->plan.tp > 1)
+        maq_file_put_switch(w, "megatron_lm_sequence_parallelism", job->plan.sequence_parallel != MAQ_OFF);
+    maq_file_put_number(w, "megatron_lm_num_micro_batches", job->microbatches);
+    maq_file_close(w);
+}
+
+static void write(struct maq_file_writer *w, const struct maq_job *job)
+{
+    const struct maq_plan *p = &job->plan;
+    const bool sharded = p->sharding == MAQ_SHARDING_PARAMS, deepspeed = job->framework.reduce_bucket_held,
+               megatron = strcmp(job->framework.name, "megatron-lm") == 0;
+    put_where(w, &job->cluster);
+    maq_file_put_word(w, "mixed_precision", precision_of(p));
+    if (deepspeed)
+        put_deepspeed(w, job);
+    else if (megatron)
+        put_megatron(w, job);
+    else if (sharded)
+        put_fsdp(w, p);
+    else
+        maq_file_put_word(w, "distributed_type", job->cluster.devices > 1 ? "MULTI_GPU" : "NO");
+    if (!megatron)
+        put_degrees(w, job, sharded, deepspeed);
+    if (p->precision == MAQ_PRECISION_FP8_DELAYED || p->precision == MAQ_PRECISION_FP8_CURRENT) {
+        maq_file_open(w, "fp8_config");
+        maq_file_put_word(w, "backend", p->precision == MAQ_PRECISION_FP8_DELAYED ? "TE" : "AO");
+        maq_file_close(w);
+    }
+    if (p->fused_kernels && !megatron) {
+        maq_file_open(w, "dynamo_config");
+        maq_file_put_word(w, "dynamo_backend", "INDUCTOR");
+        maq_file_close(w);
+    }
+}
+
 const struct maq_file_form maq_file_accelerate = {
     .title = "Accelerate's configuration",
     .told_by = "distributed_type|compute_environment,num_processes|fsdp_config,mixed_precision",
     .keys = keys,
     .conclude = conclude,
+    .write = write,
+    .name = "accelerate",
+    .syntax = MAQ_FILE_YAML,
+    .says = 0,
 };

@@ -242,10 +242,111 @@ static void conclude(struct maq_file_reader *r)
         maq_file_set(r, NULL, "plan.data_parallel_sharding_strategy", "no_shard");
 }
 
+/* ---- written ---- */
+
+static void put_adapter(struct maq_file_writer *w, const struct maq_job *job)
+{
+    const struct maq_plan *p = &job->plan;
+    const bool four = p->base_quantization == MAQ_BASE_NF4 || p->base_quantization == MAQ_BASE_NF4_DOUBLE;
+    if (p->lora_rank == 0)
+        return;
+    maq_file_put_word(w, "adapter", four ? "qlora" : "lora");
+    maq_file_put_number(w, "lora_r", p->lora_rank);
+    if (maq_str_is(p->lora_targets, "all-linear"))
+        maq_file_put_switch(w, "lora_target_linear", true);
+    else
+        maq_file_put_targets(w, "lora_target_modules", "all-linear", p);
+    maq_file_put_keys(w, job, keys, "peft_use_dora");
+    if (p->base_quantization == MAQ_BASE_INT8)
+        maq_file_put_switch(w, "load_in_8bit", true);
+    if (!four)
+        return;
+    maq_file_put_switch(w, "load_in_4bit", true);
+    maq_file_open(w, "bnb_config_kwargs");
+    maq_file_put_switch(w, "bnb_4bit_use_double_quant", p->base_quantization == MAQ_BASE_NF4_DOUBLE);
+    maq_file_close(w);
+}
+
+/* `full` is what keeps shards of 16 bits where DeepSpeed or FSDP would keep wide ones. */
+static void put_types(struct maq_file_writer *w, const struct maq_plan *p, bool sharded)
+{
+    if (p->precision == MAQ_PRECISION_FP16)
+        maq_file_put_switch(w, "fp16", true);
+    if (p->precision == MAQ_PRECISION_BF16 && sharded && p->pure_low_precision)
+        maq_file_put_word(w, "bf16", "full");
+    else
+        maq_file_put_switch(w, "bf16", p->precision == MAQ_PRECISION_BF16);
+}
+
+/* Liger's kernels and Cut Cross-Entropy come by plugins. */
+static void put_kernels(struct maq_file_writer *w, const struct maq_job *job)
+{
+    const struct maq_plan *p = &job->plan;
+    const bool fused = p->fused_kernels, cut = p->loss_function == MAQ_LOSS_CUT,
+               norms = fused && !job->framework.norms_apart && !job->framework.gate_apart,
+               liger = norms || p->loss_function == MAQ_LOSS_LINEAR;
+    maq_file_put_keys(w, job, keys, norms ? "attn_implementation" : "attn_implementation,torch_compile");
+    if (cut || liger)
+        maq_file_put_list(w, "plugins",
+                          cut ? MAQ_STR("axolotl.integrations.cut_cross_entropy.CutCrossEntropyPlugin")
+                              : MAQ_STR("axolotl.integrations.liger.LigerPlugin"));
+    if (cut)
+        maq_file_put_switch(w, "cut_cross_entropy", true);
+    if (p->loss_function == MAQ_LOSS_LINEAR)
+        maq_file_put_switch(w, "liger_fused_linear_cross_entropy", true);
+    if (norms && !cut) {
+        maq_file_put_switch(w, "liger_rms_norm", true);
+        maq_file_put_switch(w, "liger_glu_activation", true);
+    }
+}
+
+static void put_cuts(struct maq_file_writer *w, const struct maq_job *job, bool deepspeed)
+{
+    const struct maq_plan *p = &job->plan;
+    maq_file_put_keys(w, job, keys, "tensor_parallel_size,expert_parallel_size");
+    if (p->cp > 1) { /* a ring without packing, gathers with it */
+        maq_file_put_number(w, "context_parallel_size", p->cp);
+        maq_file_put_switch(w, "sample_packing", p->cp_comm == MAQ_CP_ALL_GATHER);
+    }
+    if (deepspeed) {
+        maq_file_open(w, "deepspeed");
+        maq_file_put_deepspeed(w, job);
+        maq_file_close(w);
+    } else if (p->sharding == MAQ_SHARDING_PARAMS) {
+        if (p->tp > 1 || p->cp > 1 || p->num_optimizer_instances > 1)
+            maq_file_put_number(w, "dp_shard_size", job->dp / p->num_optimizer_instances);
+        maq_file_put_keys(w, job, keys, "dp_replicate_size");
+        maq_file_put_fsdp(w, p);
+    }
+}
+
+static void write(struct maq_file_writer *w, const struct maq_job *job)
+{
+    const struct maq_plan *p = &job->plan;
+    const bool deepspeed = job->framework.reduce_bucket_held, fsdp = p->sharding == MAQ_SHARDING_PARAMS;
+    maq_file_put_model(w, "base_model", &job->model);
+    maq_file_put_keys(w, job, keys, "sequence_len");
+    maq_file_put_number(w, "micro_batch_size", p->mbs);
+    maq_file_put_number(w, "gradient_accumulation_steps", job->microbatches);
+    put_types(w, p, deepspeed || fsdp);
+    maq_file_put_optim(w, "optimizer", p);
+    put_adapter(w, job);
+    maq_file_put_switch(w, "gradient_checkpointing", p->recompute == MAQ_RECOMPUTE_FULL);
+    if (p->offload_layers > 0)
+        maq_file_put_switch(w, "activation_offloading", true);
+    put_kernels(w, job);
+    put_cuts(w, job, deepspeed);
+    maq_file_put_word(w, "output_dir", "out");
+}
+
 const struct maq_file_form maq_file_axolotl = {
     .title = "axolotl's configuration",
     .told_by = "base_model",
     .keys = keys,
     .more = maq_file_trainer_keys,
     .conclude = conclude,
+    .write = write,
+    .name = "axolotl",
+    .syntax = MAQ_FILE_YAML,
+    .says = MAQ_FILE_SAYS_MODEL | MAQ_FILE_SAYS_SEQUENCE | MAQ_FILE_SAYS_BATCH,
 };

@@ -24,7 +24,8 @@
 
 #include "base/check.h"
 #include "base/text.h"
-#include "plan/framework_files/reader.h"
+#include "plan/framework_files/hugging_face.h"
+#include "plan/keys.h"
 
 static const struct maq_file_key keys[] = {
     MAQ_FILE_SET("train_batch_size", "workload.global_batch_size"),
@@ -243,27 +244,28 @@ static void set_param_offload(struct maq_file_reader *r, int64_t stage)
         maq_file_set(r, window, "plan.fsdp_prefetch", "0");
 }
 
-/* Names are compared in small letters (runtime/config.py, get_optimizer_name()). */
+/* Names are compared in small letters (runtime/config.py, get_optimizer_name()); the first of an optimizer is written. */
+static const struct {
+    const char *theirs, *ours;
+} optimizers[] = {{"AdamW", "adam"},
+                  {"Adam", "adam"},
+                  {"FusedAdam", "adam"},
+                  {"CPUAdam", "adam"},
+                  {"DeepSpeedCPUAdam", "adam"},
+                  {"SGD", "sgd"},
+                  {"Muon", "muon"},
+                  {"Lion", "lion"},
+                  {"Lamb", "lamb"},
+                  {"OneBitAdam", "onebit_adam"},
+                  {"OneBitLamb", "onebit_lamb"},
+                  {"ZeroOneAdam", "zero_one_adam"}};
+
 static void set_optimizer(struct maq_file_reader *r)
 {
-    static const struct {
-        const char *theirs, *ours;
-    } types[] = {{"adam", "adam"},
-                 {"adamw", "adam"},
-                 {"fusedadam", "adam"},
-                 {"cpuadam", "adam"},
-                 {"deepspeedcpuadam", "adam"},
-                 {"sgd", "sgd"},
-                 {"muon", "muon"},
-                 {"lion", "lion"},
-                 {"lamb", "lamb"},
-                 {"onebitadam", "onebit_adam"},
-                 {"onebitlamb", "onebit_lamb"},
-                 {"zerooneadam", "zero_one_adam"}};
     const struct maq_node *n = maq_file_get(r, "optimizer.type");
-    for (size_t i = 0; n && i < MAQ_COUNT(types); i++)
-        if (maq_str_ieq(n->text, types[i].theirs)) {
-            maq_file_set(r, n, "plan.optimizer", types[i].ours);
+    for (size_t i = 0; n && i < MAQ_COUNT(optimizers); i++)
+        if (maq_str_ieq(n->text, optimizers[i].theirs)) {
+            maq_file_set(r, n, "plan.optimizer", optimizers[i].ours);
             return;
         }
     if (n)
@@ -317,9 +319,121 @@ static void conclude(struct maq_file_reader *r)
     }
 }
 
+/* ---- written ---- */
+
+static const char *name_of(const struct maq_plan *p)
+{
+    char value[64];
+    const char *ours = maq_plan_value(value, p, "optimizer");
+    for (size_t i = 0; i < MAQ_COUNT(optimizers); i++)
+        if (strcmp(optimizers[i].ours, ours) == 0)
+            return optimizers[i].theirs;
+    return NULL;
+}
+
+static const char *short_name(int dtype)
+{
+    return dtype == MAQ_FP32 ? "fp32" : dtype == MAQ_FP16 ? "fp16" : dtype == MAQ_BF16 ? "bf16" : NULL;
+}
+
+static void put_device(struct maq_file_writer *w, const char *key, int device, const struct maq_plan *p, bool optimizer)
+{
+    maq_file_open(w, key);
+    maq_file_put_word(w, "device", maq_offload_device_name((enum maq_offload_device)device));
+    if (device == MAQ_OFFLOAD_NVME)
+        maq_file_put_word(w, "nvme_path", "/nvme");
+    if (optimizer && p->optimizer_offload < 1)
+        maq_file_put_number(w, "ratio", p->optimizer_offload);
+    if (optimizer && device == MAQ_OFFLOAD_NVME) {
+        maq_file_put_switch(w, "pipeline_read", p->offload_reads_ahead);
+        maq_file_put_switch(w, "pipeline_write", p->offload_writes_behind);
+    }
+    maq_file_close(w);
+}
+
+static void put_zero(struct maq_file_writer *w, const struct maq_job *job)
+{
+    const struct maq_plan *p = &job->plan;
+    maq_file_open(w, "zero_optimization");
+    maq_file_put_number(w, "stage", p->sharding);
+    maq_file_put_switch(w, "overlap_comm", p->overlap_grad_reduce == MAQ_ON);
+    if (p->reduce_bucket_size > 0)
+        maq_file_put_number(w, "reduce_bucket_size", p->reduce_bucket_size);
+    if (p->optimizer_offload > 0)
+        put_device(w, "offload_optimizer",
+                   p->offload_optimizer == MAQ_OFFLOAD_NONE ? MAQ_OFFLOAD_CPU : p->offload_optimizer, p, true);
+    if (p->offload_param != MAQ_OFFLOAD_NONE)
+        put_device(w, "offload_param", p->offload_param, p, false);
+    if (p->offload_optimizer == MAQ_OFFLOAD_NVME)
+        maq_file_put_number(w, "sub_group_size", p->offload_tile);
+    if (p->sharding == MAQ_SHARDING_PARAMS && p->fsdp_prefetch == 0)
+        maq_file_put_number(w, "stage3_prefetch_bucket_size", 0);
+    if (p->hpz > 1)
+        maq_file_put_number(w, "zero_hpz_partition_size", p->hpz);
+    if (p->quantized_weights)
+        maq_file_put_switch(w, "zero_quantized_weights", true);
+    if (p->quantized_gradients)
+        maq_file_put_switch(w, "zero_quantized_gradients", true);
+    maq_file_close(w);
+}
+
+static void put_precision(struct maq_file_writer *w, const struct maq_job *job)
+{
+    const struct maq_plan *p = &job->plan;
+    const bool bf16 = p->precision == MAQ_PRECISION_BF16, fp16 = p->precision == MAQ_PRECISION_FP16;
+    const char *grad = short_name(p->grad_dtype), *wire = short_name(p->grad_reduce_dtype);
+    if (bf16 || fp16) {
+        maq_file_open(w, bf16 ? "bf16" : "fp16");
+        maq_file_put_switch(w, "enabled", true);
+        if (p->pure_low_precision && bf16) {
+            maq_file_put_switch(w, "bf16_master_weights_and_grads", true);
+            maq_file_put_switch(w, "bf16_optimizer_states", true);
+        }
+        maq_file_close(w);
+    }
+    if (grad) {
+        maq_file_open(w, "data_types");
+        maq_file_put_word(w, "grad_accum_dtype", grad);
+        maq_file_close(w);
+    }
+    if (wire)
+        maq_file_put_word(w, "communication_data_type", wire);
+}
+
+void maq_file_put_deepspeed(struct maq_file_writer *w, const struct maq_job *job)
+{
+    const struct maq_plan *p = &job->plan;
+    const char *optimizer = name_of(p);
+    maq_file_put_number(w, "train_micro_batch_size_per_gpu", p->mbs);
+    maq_file_put_number(w, "gradient_accumulation_steps", job->microbatches);
+    put_precision(w, job);
+    put_zero(w, job);
+    if (optimizer) {
+        maq_file_open(w, "optimizer");
+        maq_file_put_word(w, "type", optimizer);
+        maq_file_close(w);
+    }
+    if (p->tp > 1) {
+        maq_file_open(w, "tensor_parallel");
+        maq_file_put_number(w, "autotp_size", p->tp);
+        maq_file_close(w);
+    }
+    if (p->cp > 1)
+        maq_file_put_number(w, "sequence_parallel_size", p->cp);
+    if (p->fused_kernels) {
+        maq_file_open(w, "compile");
+        maq_file_put_switch(w, "enabled", true);
+        maq_file_close(w);
+    }
+}
+
 const struct maq_file_form maq_file_deepspeed = {
     .title = "DeepSpeed's configuration",
     .told_by = "zero_optimization|train_micro_batch_size_per_gpu|train_batch_size",
     .keys = keys,
     .conclude = conclude,
+    .write = maq_file_put_deepspeed,
+    .name = "deepspeed",
+    .syntax = MAQ_FILE_JSON,
+    .says = MAQ_FILE_SAYS_BATCH,
 };

@@ -14,12 +14,20 @@
 #define MOST_NESTED 8 /* files that name files */
 #define LONGEST_PATH 4096
 
-/* In this order: a file with the keys of two is of the first. */
-static const struct maq_file_form *const forms[] = {
-    &maq_file_maxtext,          &maq_file_nemo,       &maq_file_litgpt,
-    &maq_file_nanotron,         &maq_file_megatron,   &maq_file_deepspeed,
-    &maq_file_accelerate,       &maq_file_axolotl,    &maq_file_llama_factory,
-    &maq_file_llama_factory_v1, &maq_file_torchtitan, &maq_file_training_arguments,
+const struct maq_file_form *const maq_file_forms[] = {
+    &maq_file_maxtext,
+    &maq_file_nemo,
+    &maq_file_litgpt,
+    &maq_file_nanotron,
+    &maq_file_megatron,
+    &maq_file_deepspeed,
+    &maq_file_accelerate,
+    &maq_file_axolotl,
+    &maq_file_llama_factory,
+    &maq_file_llama_factory_v1,
+    &maq_file_torchtitan,
+    &maq_file_training_arguments,
+    NULL,
 };
 
 /* Sections that only a job of maquette has. */
@@ -46,9 +54,9 @@ static bool told_by(const struct maq_node *root, const char *lists)
 
 static const struct maq_file_form *form_of(const struct maq_node *root)
 {
-    for (size_t i = 0; root && root->kind == MAQ_NODE_MAP && i < MAQ_COUNT(forms); i++)
-        if (told_by(root, forms[i]->told_by))
-            return forms[i];
+    for (size_t i = 0; root && root->kind == MAQ_NODE_MAP && maq_file_forms[i]; i++)
+        if (told_by(root, maq_file_forms[i]->told_by))
+            return maq_file_forms[i];
     return NULL;
 }
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * hugging_face.c - what files of Hugging Face's libraries have in common, and TrainingArguments themselves, as a JSON or YAML that
- * HfArgumentParser reads. See hugging_face.h.
+ * hugging_face.c - what files of Hugging Face's libraries have in common, as it is read and as it is written. See hugging_face.h.
  *
  * Names, defaults and meanings are those of transformers 5.0 (training_args.py, trainer_optimizer.py) and accelerate 1.14 (utils/dataclasses.py,
  * FullyShardedDataParallelPlugin; utils/fsdp_utils.py).
@@ -21,6 +20,8 @@
 
 #include "base/check.h"
 #include "base/text.h"
+#include "model/load.h"
+#include "plan/keys.h"
 
 /* ---- FSDP ---- */
 
@@ -95,6 +96,16 @@ void maq_file_fsdp(struct maq_file_reader *r, const struct maq_node *at, const c
         maq_file_set(r, checkpoints, "plan.recompute_granularity", "full");
 }
 
+void maq_file_put_fsdp(struct maq_file_writer *w, const struct maq_plan *p)
+{
+    maq_file_open(w, "fsdp_config");
+    maq_file_put_number(w, "fsdp_version", 2);
+    maq_file_put_switch(w, "reshard_after_forward", p->reshard_after_forward);
+    if (p->offload_param == MAQ_OFFLOAD_CPU)
+        maq_file_put_switch(w, "offload_params", true);
+    maq_file_close(w);
+}
+
 /* ---- precision, optimizer, batch ---- */
 
 void maq_file_switches(struct maq_file_reader *r, const char *bf16, const char *fp16)
@@ -115,14 +126,14 @@ static const struct optimizer {
     const char *name, *optimizer, *moments; /* moments: their type where it is not FP32 */
     bool paged, low_rank, layerwise;
 } optimizers[] = {
+    {.name = "adamw_torch_fused", .optimizer = "adam"}, /* the first of its kind is what is written */
     {.name = "adamw_torch", .optimizer = "adam"},
-    {.name = "adamw_torch_fused", .optimizer = "adam"},
     {.name = "adamw_hf", .optimizer = "adam"},
     {.name = "adamw_apex_fused", .optimizer = "adam"},
     {.name = "adamw", .optimizer = "adam"},
     {.name = "adam", .optimizer = "adam"},
-    {.name = "paged_adamw", .optimizer = "adam", .paged = true},
     {.name = "paged_adamw_32bit", .optimizer = "adam", .paged = true},
+    {.name = "paged_adamw", .optimizer = "adam", .paged = true},
     {.name = "adamw_bnb_8bit", .optimizer = "adam", .moments = "int8"},
     {.name = "adamw_8bit", .optimizer = "adam", .moments = "int8"},
     {.name = "adamw_torch_8bit", .optimizer = "adam", .moments = "int8"},
@@ -231,6 +242,40 @@ void maq_file_optim(struct maq_file_reader *r, const struct maq_node *at)
                        at->text.ptr);
 }
 
+const char *maq_file_optim_name(const struct maq_plan *p, bool low_rank)
+{
+    char update[64], moments[64];
+    const char *own = maq_plan_value(update, p, "optimizer"), *kept = maq_plan_value(moments, p, "exp_avg_dtype");
+    for (size_t i = 0; i < MAQ_COUNT(optimizers); i++) {
+        const struct optimizer *o = &optimizers[i];
+        if (strcmp(o->optimizer, own) == 0 && strcmp(o->moments ? o->moments : "fp32", kept) == 0 &&
+            o->paged == p->paged_optimizer && o->low_rank == low_rank &&
+            o->layerwise == (low_rank && p->galore_layerwise))
+            return o->name;
+    }
+    return NULL;
+}
+
+void maq_file_put_optim(struct maq_file_writer *w, const char *key, const struct maq_plan *p)
+{
+    const bool low_rank = p->galore_rank > 0;
+    const char *name = maq_file_optim_name(p, low_rank);
+    struct maq_buf arguments;
+    if (name)
+        maq_file_put_word(w, key, name);
+    if (!low_rank)
+        return;
+    maq_buf_init(&arguments, 256);
+    maq_buf_addf(&arguments, "rank=%d, update_proj_gap=%d", p->galore_rank, p->galore_gap);
+    maq_file_put_text(w, "optim_args", (struct maq_str){arguments.ptr, arguments.len});
+    w->out->failed |= arguments.failed;
+    maq_buf_fini(&arguments);
+    if (p->galore_targets.len > 0 && !maq_str_is(p->galore_targets, "all-linear"))
+        maq_file_put_list(w, "optim_target_modules", p->galore_targets);
+    else
+        maq_file_put_word(w, "optim_target_modules", "all-linear");
+}
+
 void maq_file_batch(struct maq_file_reader *r, const char *micro, int64_t otherwise, const char *accumulation)
 {
     maq_file_set_number(r, maq_file_get(r, micro), "plan.micro_batch_size", maq_file_number(r, micro, otherwise));
@@ -285,153 +330,30 @@ void maq_file_lora(struct maq_file_reader *r, const struct maq_node *at, int64_t
         set_targets(r, targets);
 }
 
-/* ---- TrainingArguments ---- */
-
-const struct maq_file_key maq_file_trainer_keys[] = {MAQ_FILE_IDLE("_*"),
-                                                     MAQ_FILE_IDLE("accelerator_config"),
-                                                     MAQ_FILE_IDLE("adam_*"),
-                                                     MAQ_FILE_IDLE("adapter_name_or_path"),
-                                                     MAQ_FILE_IDLE("auto_find_batch_size"),
-                                                     MAQ_FILE_IDLE("batch_eval_metrics"),
-                                                     MAQ_FILE_IDLE("bf16_full_eval"),
-                                                     MAQ_FILE_IDLE("data_seed"),
-                                                     MAQ_FILE_IDLE("dataloader_*"),
-                                                     MAQ_FILE_IDLE("dataset*"),
-                                                     MAQ_FILE_IDLE("ddp_backend"),
-                                                     MAQ_FILE_IDLE("ddp_find_unused_parameters"),
-                                                     MAQ_FILE_IDLE("ddp_timeout"),
-                                                     MAQ_FILE_IDLE("debug"),
-                                                     MAQ_FILE_IDLE("disable_tqdm"),
-                                                     MAQ_FILE_IDLE("do_*"),
-                                                     MAQ_FILE_IDLE("early_stopping_*"),
-                                                     MAQ_FILE_IDLE("eval_*"),
-                                                     MAQ_FILE_IDLE("evaluation_strategy"),
-                                                     MAQ_FILE_IDLE("fp16_backend"),
-                                                     MAQ_FILE_IDLE("fp16_full_eval"),
-                                                     MAQ_FILE_IDLE("fp16_opt_level"),
-                                                     MAQ_FILE_IDLE("full_determinism"),
-                                                     MAQ_FILE_IDLE("gradient_checkpointing_kwargs"),
-                                                     MAQ_FILE_IDLE("greater_is_better"),
-                                                     MAQ_FILE_IDLE("group_by_length"),
-                                                     MAQ_FILE_IDLE("hub_*"),
-                                                     MAQ_FILE_IDLE("ignore_data_skip"),
-                                                     MAQ_FILE_IDLE("include_*"),
-                                                     MAQ_FILE_IDLE("label_*"),
-                                                     MAQ_FILE_IDLE("learning_rate"),
-                                                     MAQ_FILE_IDLE("length_column_name"),
-                                                     MAQ_FILE_IDLE("load_best_model_at_end"),
-                                                     MAQ_FILE_IDLE("local_rank"),
-                                                     MAQ_FILE_IDLE("log_*"),
-                                                     MAQ_FILE_IDLE("logging_*"),
-                                                     MAQ_FILE_IDLE("lr_scheduler_*"),
-                                                     MAQ_FILE_IDLE("max_grad_norm"),
-                                                     MAQ_FILE_IDLE("max_steps"),
-                                                     MAQ_FILE_IDLE("metric_for_best_model"),
-                                                     MAQ_FILE_IDLE("num_train_epochs"),
-                                                     MAQ_FILE_IDLE("output_dir"),
-                                                     MAQ_FILE_IDLE("overwrite_output_dir"),
-                                                     MAQ_FILE_IDLE("past_index"),
-                                                     MAQ_FILE_IDLE("per_device_eval_batch_size"),
-                                                     MAQ_FILE_IDLE("prediction_loss_only"),
-                                                     MAQ_FILE_IDLE("push_to_hub*"),
-                                                     MAQ_FILE_IDLE("ray_*"),
-                                                     MAQ_FILE_IDLE("remove_unused_columns"),
-                                                     MAQ_FILE_IDLE("report_to"),
-                                                     MAQ_FILE_IDLE("restore_callback_states_from_checkpoint"),
-                                                     MAQ_FILE_IDLE("resume_from_checkpoint"),
-                                                     MAQ_FILE_IDLE("run_name"),
-                                                     MAQ_FILE_IDLE("save_*"),
-                                                     MAQ_FILE_IDLE("seed"),
-                                                     MAQ_FILE_IDLE("skip_memory_metrics"),
-                                                     MAQ_FILE_IDLE("tf32"),
-                                                     MAQ_FILE_IDLE("torch_compile_*"),
-                                                     MAQ_FILE_IDLE("torch_empty_cache_steps"),
-                                                     MAQ_FILE_IDLE("trust_remote_code"),
-                                                     MAQ_FILE_IDLE("use_cpu"),
-                                                     MAQ_FILE_IDLE("warmup_*"),
-                                                     MAQ_FILE_IDLE("weight_decay"),
-                                                     MAQ_FILE_END};
-
-static const struct maq_file_key keys[] = {
-    MAQ_FILE_KEEP("per_device_train_batch_size"),
-    MAQ_FILE_KEEP("gradient_accumulation_steps"),
-    MAQ_FILE_KEEP("bf16"),
-    MAQ_FILE_KEEP("fp16"),
-    MAQ_FILE_KEEP("deepspeed"),
-    MAQ_FILE_KEEP("fsdp"),
-    MAQ_FILE_KEEP("fsdp_config"),
-    MAQ_FILE_IDLE("fsdp_min_num_params"),
-    MAQ_FILE_IDLE("fsdp_transformer_layer_cls_to_wrap"),
-    MAQ_FILE_KEEP("optim"),
-    MAQ_FILE_KEEP("optim_args"),
-    MAQ_FILE_KEEP("optim_target_modules"), /* of GaLore; other optimizers pass over it */
-    MAQ_FILE_MAP("gradient_checkpointing", "plan.recompute_granularity", "true=full|false="),
-    MAQ_FILE_MAP("torch_compile", "plan.fused_kernels", "true=true|false="),
-    MAQ_FILE_REFUSE(
-        "use_liger_kernel",
-        "which kernels of Liger a model gets; plan.fused_kernels and loss_function: linear_cross_entropy say them"),
-    MAQ_FILE_REFUSE("parallelism_config", "degrees as an object; Accelerate's file has them"),
-    MAQ_FILE_REFUSE("neftune_noise_alpha", "noise on embeddings"),
-    MAQ_FILE_KEEP("model_name_or_path"),
-    MAQ_FILE_SET("max_seq_length", "workload.seq_length"),
-    MAQ_FILE_SET("max_length", "workload.seq_length"),
-    MAQ_FILE_SET("block_size", "workload.seq_length"),
-    MAQ_FILE_IDLE("packing"), /* what is not packed is taken to fill its sequence */
-    MAQ_FILE_MAP("attn_implementation", "plan.attention_backend",
-                 "flash_attention_2=flash2|flash_attention_3=flash|sdpa=flash2|eager=unfused"),
-    MAQ_FILE_KEEP("beta"),
-    MAQ_FILE_KEEP("max_completion_length"),
-    MAQ_FILE_KEEP("max_prompt_length"),
-    MAQ_FILE_KEEP("num_generations"),
-    MAQ_FILE_KEEP("steps_per_generation"),
-    MAQ_FILE_KEEP("num_iterations"),
-    MAQ_FILE_KEEP("precompute_ref_log_probs"),
-    MAQ_FILE_KEEP("use_vllm"),
-    MAQ_FILE_KEEP("vllm_mode"),
-    MAQ_FILE_KEEP("vllm_enable_sleep_mode"),
-    MAQ_FILE_KEEP("vllm_importance_sampling_correction"),
-    MAQ_FILE_KEEP("vllm_tensor_parallel_size"),
-    MAQ_FILE_KEEP("vllm_gpu_memory_utilization"),
-    MAQ_FILE_IDLE("vllm_*"),
-    MAQ_FILE_IDLE("loss_type"),
-    MAQ_FILE_IDLE("scale_rewards"),
-    MAQ_FILE_IDLE("reward_weights"),
-    MAQ_FILE_IDLE("temperature"),
-    MAQ_FILE_KEEP("use_peft"),
-    MAQ_FILE_KEEP("lora_r"),
-    MAQ_FILE_KEEP("lora_target_modules"),
-    MAQ_FILE_IDLE("lora_alpha"),
-    MAQ_FILE_IDLE("lora_dropout"),
-    MAQ_FILE_MAP("use_dora", "plan.use_dora", "true=true|false="),
-    MAQ_FILE_MAP("load_in_4bit", "plan.lora_base_quantization", "true=nf4|false="),
-    MAQ_FILE_MAP("load_in_8bit", "plan.lora_base_quantization", "true=int8|false="),
-    MAQ_FILE_END};
-
-static void conclude(struct maq_file_reader *r)
+void maq_file_put_targets(struct maq_file_writer *w, const char *key, const char *all, const struct maq_plan *p)
 {
-    const struct maq_node *deepspeed = maq_file_get(r, "deepspeed"), *fsdp = maq_file_get(r, "fsdp");
-    maq_file_framework(r, "huggingface");
-    maq_file_model(r, "model_name_or_path");
-    maq_file_switches(r, "bf16", "fp16");
-    maq_file_batch(r, "per_device_train_batch_size", 8, "gradient_accumulation_steps");
-    maq_file_optim(r, maq_file_get(r, "optim"));
-    maq_file_trl(r);
-    if (maq_file_true(r, "use_peft", false) || maq_file_get(r, "lora_r"))
-        maq_file_lora(r, maq_file_get(r, "lora_r"), maq_file_number(r, "lora_r", 16),
-                      maq_file_get(r, "lora_target_modules"), "q_proj,v_proj");
-    if (deepspeed)
-        maq_file_beside(r, deepspeed);
-    else if (fsdp && (fsdp->kind == MAQ_NODE_SEQ || maq_file_asks(fsdp, NULL)))
-        maq_file_fsdp(r, fsdp, "fsdp_config",
-                      fsdp->kind == MAQ_NODE_SEQ && fsdp->first ? fsdp->first->text : fsdp->text);
+    if (maq_str_is(p->lora_targets, "all-linear"))
+        maq_file_put_word(w, key, all);
+    else if (p->lora_targets.len > 0 && !maq_str_starts(p->lora_targets, "linear_"))
+        maq_file_put_list(w, key, p->lora_targets);
     else
-        maq_file_set(r, NULL, "plan.data_parallel_sharding_strategy", "no_shard");
+        maq_file_cannot(w, "lora_target_modules", "name them as the model's classes do (q_proj,v_proj), or all-linear",
+                        "PEFT has no linears of Megatron Core, which are NeMo's targets and those that stand for none");
 }
 
-const struct maq_file_form maq_file_training_arguments = {
-    .title = "Hugging Face's TrainingArguments",
-    .told_by = "per_device_train_batch_size|output_dir,learning_rate",
-    .keys = keys,
-    .more = maq_file_trainer_keys,
-    .conclude = conclude,
-};
+void maq_file_put_model(struct maq_file_writer *w, const char *key, const struct maq_model *model)
+{
+    static const char hub[] = "https://huggingface.co/", file[] = "/config.json";
+    const struct maq_str name = maq_str_of(model->name), source = maq_str_of(model->source);
+    const size_t tail = sizeof file - 1;
+    struct maq_str word;
+    if (maq_model_entry(name) && maq_str_starts(source, hub)) {
+        (void)maq_str_split((struct maq_str){source.ptr + sizeof hub - 1, source.len - (sizeof hub - 1)}, ' ', &word);
+        maq_file_put_text(w, key, word);
+    } else if (name.len > tail && strcmp(name.ptr + name.len - tail, file) == 0) { /* the folder of a model's files */
+        maq_file_put_text(w, key, (struct maq_str){name.ptr, name.len - tail});
+    } else {
+        maq_file_cannot(w, "model", "name one that Hugging Face's hub has, or the config.json in a folder of its files",
+                        "%s is no model that its library could load", model->name);
+    }
+}

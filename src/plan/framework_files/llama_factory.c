@@ -144,10 +144,94 @@ static void conclude(struct maq_file_reader *r)
         maq_file_set(r, NULL, "plan.data_parallel_sharding_strategy", "no_shard");
 }
 
+/* ---- written ---- */
+
+static void put_method(struct maq_file_writer *w, const struct maq_job *job)
+{
+    const struct maq_plan *p = &job->plan;
+    maq_file_put_word(w, "finetuning_type", p->lora_rank > 0 ? "lora" : "full");
+    if (p->lora_rank == 0)
+        return;
+    maq_file_put_number(w, "lora_rank", p->lora_rank);
+    maq_file_put_targets(w, "lora_target", "all", p);
+    maq_file_put_keys(w, job, keys, "use_dora");
+    if (p->base_quantization == MAQ_BASE_NONE)
+        return;
+    maq_file_put_number(w, "quantization_bit", p->base_quantization == MAQ_BASE_INT8 ? 8 : 4);
+    maq_file_put_word(w, "quantization_method", "bnb");
+    if (p->base_quantization != MAQ_BASE_INT8)
+        maq_file_put_switch(w, "double_quantization", p->base_quantization == MAQ_BASE_NF4_DOUBLE);
+}
+
+/* GaLore has switches of its own, beside the optimizer that it goes with. */
+static void put_optimizer(struct maq_file_writer *w, const struct maq_plan *p)
+{
+    const char *name = maq_file_optim_name(p, false);
+    if (p->update == MAQ_UPDATE_MUON)
+        maq_file_put_switch(w, "use_muon", true);
+    else if (name)
+        maq_file_put_word(w, "optim", name);
+    if (p->galore_rank == 0)
+        return;
+    maq_file_put_switch(w, "use_galore", true);
+    maq_file_put_number(w, "galore_rank", p->galore_rank);
+    maq_file_put_number(w, "galore_update_interval", p->galore_gap);
+    if (p->galore_targets.len > 0 && !maq_str_is(p->galore_targets, "all-linear"))
+        maq_file_put_text(w, "galore_target", p->galore_targets);
+    else
+        maq_file_put_word(w, "galore_target", "all");
+    maq_file_put_switch(w, "galore_layerwise", p->galore_layerwise);
+}
+
+static void put_precision(struct maq_file_writer *w, const struct maq_job *job)
+{
+    const struct maq_plan *p = &job->plan;
+    if (p->precision == MAQ_PRECISION_FP16)
+        maq_file_put_switch(w, "fp16", true);
+    else if (p->precision == MAQ_PRECISION_BF16)
+        maq_file_put_switch(w, p->pure_low_precision ? "pure_bf16" : "bf16", true);
+    if (p->precision == MAQ_PRECISION_BF16 && p->pure_low_precision)
+        maq_file_put_switch(w, "bf16", true);
+    if (p->precision == MAQ_PRECISION_FP8_CURRENT) {
+        maq_file_put_switch(w, "fp8", true);
+        maq_file_put_keys(w, job, keys, "fp8_enable_fsdp_float8_all_gather");
+    }
+}
+
+static void write(struct maq_file_writer *w, const struct maq_job *job)
+{
+    const struct maq_plan *p = &job->plan;
+    maq_file_put_model(w, "model_name_or_path", &job->model);
+    maq_file_put_word(w, "stage", "sft");
+    put_method(w, job);
+    maq_file_put_keys(w, job, keys, "cutoff_len");
+    maq_file_put_number(w, "per_device_train_batch_size", p->mbs);
+    maq_file_put_number(w, "gradient_accumulation_steps", job->microbatches);
+    put_precision(w, job);
+    put_optimizer(w, p);
+    maq_file_put_keys(w, job, keys, "flash_attn");
+    maq_file_put_switch(w, "disable_gradient_checkpointing", p->recompute != MAQ_RECOMPUTE_FULL);
+    if (p->fused_kernels && p->loss_function == MAQ_LOSS_LINEAR)
+        maq_file_put_switch(w, "enable_liger_kernel", true);
+    maq_file_put_word(w, "output_dir", "out");
+    if (job->framework.reduce_bucket_held) { /* DeepSpeed's */
+        maq_file_open(w, "deepspeed");
+        maq_file_put_deepspeed(w, job);
+        maq_file_close(w);
+    } else if (p->sharding == MAQ_SHARDING_PARAMS) {
+        maq_file_put_word(w, "fsdp", p->offload_param == MAQ_OFFLOAD_CPU ? "full_shard offload" : "full_shard");
+        maq_file_put_fsdp(w, p);
+    }
+}
+
 const struct maq_file_form maq_file_llama_factory = {
     .title = "LLaMA-Factory's configuration",
     .told_by = "model_name_or_path,finetuning_type|model_name_or_path,template|model_name_or_path,cutoff_len",
     .keys = keys,
     .more = maq_file_trainer_keys,
     .conclude = conclude,
+    .write = write,
+    .name = "llama-factory",
+    .syntax = MAQ_FILE_YAML,
+    .says = MAQ_FILE_SAYS_MODEL | MAQ_FILE_SAYS_SEQUENCE | MAQ_FILE_SAYS_BATCH,
 };

@@ -2,7 +2,8 @@
 /*
  * reader.h - a framework's file as a table of its keys.
  *
- * A form (deepspeed.c is one) is a table with a row for each key, and a function for what follows from several of them. The reader
+ * A form (deepspeed.c is one) is a table with a row for each key, a function for what follows from several of them, and for some forms
+ * one that writes such a file (writer.h). The reader
  * walks the file once: a key with a row is done with, all below it too; a map that has rows below it is walked; any other key is
  * unknown. What the keys say is written into the job document, at the place that the user's file has it.
  *
@@ -16,6 +17,7 @@
 #include "base/str.h"
 #include "plan/codes.h"
 #include "plan/framework_files/framework_files.h"
+#include "plan/framework_files/writer.h"
 #include "spec/doc.h"
 
 enum maq_file_take {
@@ -72,6 +74,11 @@ struct maq_file_form {
     bool (*knows)(const char *key);         /* NULL: no other keys. Whether conclude() asks for a key that has no row */
     /* May be NULL. What follows from several keys; before the settings of single ones, which win. */
     void (*conclude)(struct maq_file_reader *r);
+    /* May be NULL, where such files are not written. */
+    void (*write)(struct maq_file_writer *w, const struct maq_job *job);
+    const char *name; /* by which a file is asked for: "deepspeed" */
+    enum maq_file_syntax syntax;
+    unsigned says; /* bits of enum maq_file_says */
 };
 
 struct maq_file_reader {
@@ -134,6 +141,9 @@ void maq_file_framework(struct maq_file_reader *r, const char *name);
 bool maq_file_model_shape(const struct maq_file_reader *r, int64_t *hidden, int64_t *layers);
 
 /* ---- forms ---- */
+
+/* All of them, NULL at the end; a file with the keys of two is of the first. detect.c */
+extern const struct maq_file_form *const maq_file_forms[];
 
 extern const struct maq_file_form maq_file_deepspeed, maq_file_torchtitan, maq_file_megatron, maq_file_nanotron,
     maq_file_nemo, maq_file_litgpt, maq_file_maxtext;

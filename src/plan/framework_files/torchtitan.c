@@ -267,9 +267,102 @@ static void conclude(struct maq_file_reader *r)
     set_offload(r);
 }
 
+/* ---- written ---- */
+
+static void put_model(struct maq_file_writer *w, const struct maq_model *model)
+{
+    size_t i = 0;
+    while (i < MAQ_COUNT(models) && strcmp(models[i].model, model->name) != 0)
+        i++;
+    if (i == MAQ_COUNT(models)) {
+        maq_file_cannot(w, "model", "llama-3.1-8b, qwen3-8b and deepseek-v3 are", "%s is no flavour of its models",
+                        model->name);
+        return;
+    }
+    maq_file_put_word(w, "name", models[i].name);
+    maq_file_put_word(w, "flavor", models[i].flavor);
+}
+
+/* Which nth layers are as many as recompute_method block has of a rank; 0: none, or it is no such plan. */
+static int64_t every_nth(const struct maq_job *job)
+{
+    const struct maq_plan *p = &job->plan;
+    const int64_t layers = job->model.num_layers;
+    const bool block = p->recompute == MAQ_RECOMPUTE_FULL && p->recompute_method == MAQ_RECOMPUTE_BLOCK && p->pp == 1;
+    for (int64_t nth = 1; block && nth <= layers; nth++)
+        if (layers / nth == p->recompute_num_layers)
+            return nth;
+    return 0;
+}
+
+/* What a word says, as a value of TOML. */
+static void put_said(struct maq_file_writer *w, const char *key, struct maq_str said)
+{
+    int64_t number;
+    if (maq_str_is(said, MAQ_WORD_SWITCH))
+        maq_file_put_switch(w, key, true);
+    else if (strcmp(key, "converters") == 0)
+        maq_file_put_list(w, key, said);
+    else if (maq_str_to_i64(&number, said))
+        maq_file_put_number(w, key, (double)number);
+    else
+        maq_file_put_text(w, key, said);
+}
+
+/* The words of a table, or whether there are any. */
+static bool put_words(struct maq_file_writer *w, const char *table, const struct maq_job *job, bool write)
+{
+    const size_t n = strlen(table);
+    bool any = false;
+    for (const struct maq_word *row = maq_words_torchtitan.words; row->word || row->path; row++) {
+        const char *key = row->word && strncmp(row->word, table, n) == 0 ? row->word + n : ".";
+        struct maq_buf text;
+        if (*key != '.' || key[1] == '\0' || strchr(key + 1, '.') || (every_nth(job) > 0 && strcmp(key, ".mode") == 0))
+            continue;
+        maq_buf_init(&text, 65536);
+        maq_word_write(&text, row, job);
+        any |= text.len > 0;
+        if (text.len > 0 && write)
+            put_said(w, key + 1, (struct maq_str){text.ptr, text.len});
+        w->out->failed |= text.failed;
+        maq_buf_fini(&text);
+    }
+    return any;
+}
+
+static void write(struct maq_file_writer *w, const struct maq_job *job)
+{
+    static const char *const tables[] = {"model",   "training",  "parallelism",           "activation_checkpoint",
+                                         "compile", "optimizer", "quantize.linear.float8"};
+    const bool away = job->plan.offload_param == MAQ_OFFLOAD_CPU && job->plan.optimizer_offload >= 1;
+    char nth[32];
+    maq__snprintf(nth, sizeof nth, "%lld", (long long)every_nth(job));
+    for (size_t i = 0; i < MAQ_COUNT(tables); i++) {
+        const bool model = strcmp(tables[i], "model") == 0,
+                   partly = every_nth(job) > 0 && strcmp(tables[i], "activation_checkpoint") == 0;
+        if (!model && !partly && !put_words(w, tables[i], job, false))
+            continue;
+        maq_file_open(w, tables[i]);
+        if (model)
+            put_model(w, &job->model);
+        (void)put_words(w, tables[i], job, true);
+        if (partly) {
+            maq_file_put_word(w, "mode", "selective");
+            maq_file_put_word(w, "selective_ac_option", nth);
+        }
+        if (away && strcmp(tables[i], "training") == 0)
+            maq_file_put_switch(w, "enable_cpu_offload", true);
+        maq_file_close(w);
+    }
+}
+
 const struct maq_file_form maq_file_torchtitan = {
     .title = "torchtitan's configuration",
     .told_by = "parallelism,training|model,training,optimizer,job|job,model,activation_checkpoint",
     .keys = keys,
     .conclude = conclude,
+    .write = write,
+    .name = "torchtitan",
+    .syntax = MAQ_FILE_TOML,
+    .says = MAQ_FILE_SAYS_MODEL | MAQ_FILE_SAYS_SEQUENCE | MAQ_FILE_SAYS_BATCH,
 };

@@ -108,6 +108,10 @@ static bool same_together(bool *known, const char *key, const struct maq_job *a,
         return true;
     if (strcmp(key, "pipeline_model_parallel_layout") == 0)
         return same_layers(a, b);
+    if (strcmp(key, "lora_target_modules") == 0) /* by other words */
+        return a->plan.lora_sites == b->plan.lora_sites;
+    if (strcmp(key, "galore_target_modules") == 0)
+        return a->plan.galore_sites == b->plan.galore_sites;
     if (strcmp(key, "rank_order") == 0)
         return same_order(&a->plan, &b->plan);
     if (strncmp(key, "recompute_num_layers", strlen("recompute_num_layers")) == 0)

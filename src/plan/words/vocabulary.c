@@ -73,18 +73,25 @@ static void write_value(struct maq_buf *out, const struct maq_word *row, const s
     maq_buf_add(out, theirs.ptr, theirs.len);
 }
 
+void maq_word_write(struct maq_buf *out, const struct maq_word *row, const struct maq_job *job)
+{
+    if (row->word && row->path)
+        write_value(out, row, job);
+    else if (row->word)
+        row->write(out, row, job);
+    if (row->def && maq_str_is((struct maq_str){out->ptr, out->len}, row->def))
+        out->len = 0;
+}
+
 void maq_words_write(struct maq_buf *out, const struct maq_vocabulary *v, const struct maq_job *job)
 {
     for (const struct maq_word *row = v->words; !ends(row); row++) {
         struct maq_buf text;
         maq_buf_init(&text, LONGEST);
-        if (row->word && row->path)
-            write_value(&text, row, job);
-        else if (row->word)
-            row->write(&text, row, job);
+        maq_word_write(&text, row, job);
         const struct maq_str said = {text.ptr, text.len};
         bool alone = maq_str_is(said, MAQ_WORD_SWITCH);
-        if (said.len > 0 && !(row->def && maq_str_is(said, row->def)))
+        if (said.len > 0)
             maq_buf_addf(out, "%s%s%s%.*s\n", v->before, row->word, alone ? "" : v->between, alone ? 0 : (int)said.len,
                          said.ptr);
         out->failed |= text.failed;

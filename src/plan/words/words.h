@@ -87,6 +87,8 @@ struct maq_words_reader {
     bool failed;      /* out of memory */
 };
 
+/* The text of one word into an empty buffer; nothing where the framework does so without it. */
+void maq_word_write(struct maq_buf *out, const struct maq_word *row, const struct maq_job *job);
 /* The plan of a completed job, one word a line. */
 void maq_words_write(struct maq_buf *out, const struct maq_vocabulary *v, const struct maq_job *job);
 /* The other way round: fills overrides, for a job of this model, cluster and workload. Lines that are no words are left out. */
