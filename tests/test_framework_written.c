@@ -203,6 +203,7 @@ static void test_defaults(void **unused)
         {"framework: huggingface, plan: {zero: 3, tp: 2, sp: false}", "axolotl"},
         {"framework: huggingface, plan: {zero: 3, loss_function: cut_cross_entropy}", "axolotl"},
         {"framework: deepspeed, plan: {zero: 2}", "axolotl"},
+        {"framework: huggingface, plan: {zero: 0, pure_low_precision: true, galore_rank: 64}", "axolotl"},
         {"framework: huggingface, plan: {zero: 3}", "llama-factory"},
         {"framework: huggingface, plan: {zero: 0, lora_rank: 16, lora_target_modules: all-linear, recompute: full}",
          "llama-factory"},

@@ -20,7 +20,7 @@ class TrainOptions(TypedDict, total=False):
     cost: Union[Literal["analytical", "fitted", "measured"], None]
     price: Value
     min_fit_probability: Value
-    write_as: Union[Literal["deepspeed", "training-arguments"], None]
+    write_as: Union[Literal["accelerate", "axolotl", "deepspeed", "llama-factory", "torchtitan", "training-arguments"], None]
     tp: Value
     tensor_model_parallel_size: Value
     pp: Value
@@ -176,6 +176,7 @@ class PlanOptions(TypedDict, total=False):
     min_fit_probability: Value
     explain: bool
     write: Value
+    write_as: Union[Literal["accelerate", "axolotl", "deepspeed", "llama-factory", "torchtitan", "training-arguments"], None]
     html: Value
     measured: Value
     cost: Union[Literal["analytical", "fitted", "measured"], None]

@@ -329,7 +329,7 @@ static void write(struct maq_file_writer *w, const struct maq_job *job)
     maq_file_put_number(w, "micro_batch_size", p->mbs);
     maq_file_put_number(w, "gradient_accumulation_steps", job->microbatches);
     put_types(w, p, deepspeed || fsdp);
-    maq_file_put_optim(w, "optimizer", p);
+    maq_file_put_optim(w, "optimizer", "all_linear", p); /* its schema takes no other spelling */
     put_adapter(w, job);
     maq_file_put_switch(w, "gradient_checkpointing", p->recompute == MAQ_RECOMPUTE_FULL);
     if (p->offload_layers > 0)

@@ -198,7 +198,7 @@ void maq_file_galore(struct maq_file_reader *r, const struct maq_node *at, int64
     struct maq_buf words;
     maq_file_set_number(r, at, "plan.galore_rank", rank);
     maq_file_set_number(r, at, "plan.galore_update_proj_gap", gap);
-    if (!targets || maq_str_is(targets->text, "all"))
+    if (!targets || maq_str_is(targets->text, "all") || maq_str_is(targets->text, "all_linear"))
         return;
     maq_buf_init(&words, 4096);
     if (targets->kind == MAQ_NODE_SEQ)
@@ -248,15 +248,15 @@ const char *maq_file_optim_name(const struct maq_plan *p, bool low_rank)
     const char *own = maq_plan_value(update, p, "optimizer"), *kept = maq_plan_value(moments, p, "exp_avg_dtype");
     for (size_t i = 0; i < MAQ_COUNT(optimizers); i++) {
         const struct optimizer *o = &optimizers[i];
-        if (strcmp(o->optimizer, own) == 0 && strcmp(o->moments ? o->moments : "fp32", kept) == 0 &&
-            o->paged == p->paged_optimizer && o->low_rank == low_rank &&
+        const bool same = o->moments ? strcmp(o->moments, kept) == 0 : !strstr("int8 fp4", kept); /* else the model's */
+        if (strcmp(o->optimizer, own) == 0 && same && o->paged == p->paged_optimizer && o->low_rank == low_rank &&
             o->layerwise == (low_rank && p->galore_layerwise))
             return o->name;
     }
     return NULL;
 }
 
-void maq_file_put_optim(struct maq_file_writer *w, const char *key, const struct maq_plan *p)
+void maq_file_put_optim(struct maq_file_writer *w, const char *key, const char *all, const struct maq_plan *p)
 {
     const bool low_rank = p->galore_rank > 0;
     const char *name = maq_file_optim_name(p, low_rank);
@@ -273,7 +273,7 @@ void maq_file_put_optim(struct maq_file_writer *w, const char *key, const struct
     if (p->galore_targets.len > 0 && !maq_str_is(p->galore_targets, "all-linear"))
         maq_file_put_list(w, "optim_target_modules", p->galore_targets);
     else
-        maq_file_put_word(w, "optim_target_modules", "all-linear");
+        maq_file_put_word(w, "optim_target_modules", all);
 }
 
 void maq_file_batch(struct maq_file_reader *r, const char *micro, int64_t otherwise, const char *accumulation)

@@ -40,8 +40,8 @@ void maq_file_lora(struct maq_file_reader *r, const struct maq_node *at, int64_t
 void maq_file_put_fsdp(struct maq_file_writer *w, const struct maq_plan *p);
 /* The optimizer's name, of those of GaLore or of the others; NULL: none is this plan's. */
 const char *maq_file_optim_name(const struct maq_plan *p, bool low_rank);
-/* The optimizer under a key, and GaLore's arguments beside it. */
-void maq_file_put_optim(struct maq_file_writer *w, const char *key, const struct maq_plan *p);
+/* The optimizer under a key, and GaLore's arguments beside it; `all`: what every linear of the layers is called. */
+void maq_file_put_optim(struct maq_file_writer *w, const char *key, const char *all, const struct maq_plan *p);
 /* The modules that LoRA adapts, as a list; `all`: what every linear of the layers is called. */
 void maq_file_put_targets(struct maq_file_writer *w, const char *key, const char *all, const struct maq_plan *p);
 /* The model as its library loads it: the name on Hugging Face's hub that the catalogue was read off, or the folder of its config.json. */

@@ -167,7 +167,7 @@ static void write(struct maq_file_writer *w, const struct maq_job *job)
     maq_file_put_keys(w, job, keys, "max_length");
     if (p->precision == MAQ_PRECISION_BF16 || p->precision == MAQ_PRECISION_FP16)
         maq_file_put_switch(w, p->precision == MAQ_PRECISION_BF16 ? "bf16" : "fp16", true);
-    maq_file_put_optim(w, "optim", p);
+    maq_file_put_optim(w, "optim", "all-linear", p);
     maq_file_put_keys(w, job, keys, "gradient_checkpointing,torch_compile,attn_implementation");
     if (p->lora_rank > 0)
         put_adapters(w, job);
