@@ -7,6 +7,7 @@
 
 #include "base/check.h"
 #include "plan/job_build.h"
+#include "plan/rl_keys.h"
 #include "post_training/codes.h"
 #include "spec/field.h"
 
@@ -143,20 +144,7 @@ static void complete_generation(struct reader *r, struct maq_rl_section *s)
 /* Keys of GRPO that somebody wrote under DPO. */
 static void refuse_generation(struct reader *r)
 {
-    static const char *const keys[] = {"beta",
-                                       "max_prompt_length",
-                                       "max_completion_length",
-                                       "num_generations",
-                                       "steps_per_generation",
-                                       "num_iterations",
-                                       "use_vllm",
-                                       "vllm_importance_sampling_correction",
-                                       "vllm_mode",
-                                       "vllm_server",
-                                       "vllm_tensor_parallel_size",
-                                       "vllm_gpu_memory_utilization",
-                                       "vllm_enable_sleep_mode",
-                                       "reward_model"};
+    static const char *const keys[] = {MAQ_RL_GRPO_KEYS(MAQ_RL_KEY_NAME) "vllm_server", "reward_model"};
     for (size_t i = 0; i < MAQ_COUNT(keys); i++)
         if (maq_node_peek(r->section, keys[i]))
             REFUSE(r, keys[i], "leave it out", "%s has no effect with method dpo: nothing is generated", keys[i]);

@@ -5,6 +5,7 @@
  */
 #include "base/check.h"
 #include "plan/framework_files/hugging_face.h"
+#include "plan/rl_keys.h"
 
 const struct maq_file_key maq_file_trainer_keys[] = {MAQ_FILE_IDLE("_*"),
                                                      MAQ_FILE_IDLE("accelerator_config"),
@@ -71,6 +72,8 @@ const struct maq_file_key maq_file_trainer_keys[] = {MAQ_FILE_IDLE("_*"),
                                                      MAQ_FILE_IDLE("weight_decay"),
                                                      MAQ_FILE_END};
 
+#define KEPT(key) MAQ_FILE_KEEP(key),
+
 static const struct maq_file_key keys[] = {
     MAQ_FILE_KEEP("per_device_train_batch_size"),
     MAQ_FILE_KEEP("gradient_accumulation_steps"),
@@ -98,19 +101,7 @@ static const struct maq_file_key keys[] = {
     MAQ_FILE_IDLE("packing"), /* what is not packed is taken to fill its sequence */
     MAQ_FILE_MAP("attn_implementation", "plan.attention_backend",
                  "flash_attention_2=flash2|flash_attention_3=flash|sdpa=flash2|eager=unfused"),
-    MAQ_FILE_KEEP("beta"),
-    MAQ_FILE_KEEP("max_completion_length"),
-    MAQ_FILE_KEEP("max_prompt_length"),
-    MAQ_FILE_KEEP("num_generations"),
-    MAQ_FILE_KEEP("steps_per_generation"),
-    MAQ_FILE_KEEP("num_iterations"),
-    MAQ_FILE_KEEP("precompute_ref_log_probs"),
-    MAQ_FILE_KEEP("use_vllm"),
-    MAQ_FILE_KEEP("vllm_mode"),
-    MAQ_FILE_KEEP("vllm_enable_sleep_mode"),
-    MAQ_FILE_KEEP("vllm_importance_sampling_correction"),
-    MAQ_FILE_KEEP("vllm_tensor_parallel_size"),
-    MAQ_FILE_KEEP("vllm_gpu_memory_utilization"),
+    MAQ_RL_GRPO_KEYS(KEPT) MAQ_FILE_KEEP("precompute_ref_log_probs"),
     MAQ_FILE_IDLE("vllm_*"),
     MAQ_FILE_IDLE("loss_type"),
     MAQ_FILE_IDLE("scale_rewards"),

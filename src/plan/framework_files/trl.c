@@ -12,6 +12,7 @@
 #include "base/check.h"
 #include "base/text.h"
 #include "plan/framework_files/hugging_face.h"
+#include "plan/rl_keys.h"
 
 void maq_file_preferences(struct maq_file_reader *r, const struct maq_node *at, struct maq_str loss)
 {
@@ -36,18 +37,7 @@ void maq_file_preferences(struct maq_file_reader *r, const struct maq_node *at, 
 
 void maq_file_grpo(struct maq_file_reader *r, const struct maq_node *at, const char *map)
 {
-    static const char *const keys[] = {"beta",
-                                       "max_completion_length",
-                                       "max_prompt_length",
-                                       "num_generations",
-                                       "steps_per_generation",
-                                       "num_iterations",
-                                       "use_vllm",
-                                       "vllm_mode",
-                                       "vllm_enable_sleep_mode",
-                                       "vllm_importance_sampling_correction",
-                                       "vllm_tensor_parallel_size",
-                                       "vllm_gpu_memory_utilization"};
+    static const char *const keys[] = {MAQ_RL_GRPO_KEYS(MAQ_RL_KEY_NAME)};
     maq_file_set(r, at, "rl.method", "grpo");
     for (size_t i = 0; i < MAQ_COUNT(keys); i++) {
         char key[96], path[96];

@@ -44,6 +44,19 @@ void maq__order_add_split(struct maq_orders *o, uint32_t position,
 void maq__order_add_pair(struct maq_orders *o, uint32_t f_position, uint32_t f_microbatch, uint32_t b_position,
                          uint32_t b_microbatch);
 
+/*
+ * The next task of a stage that warms up with some forwards, runs F and B in turn, and each W `delay` microbatches behind its B: ZB-H1 and its
+ * kin (zero_bubble.c). done: F, B and W so far, by enum maq_task_kind.
+ */
+static inline enum maq_task_kind maq__next_of_late_w(const uint32_t done[3], uint32_t microbatches, uint32_t warmup,
+                                                     uint32_t delay)
+{
+    const uint32_t f = done[MAQ_TASK_F], b = done[MAQ_TASK_B], w = done[MAQ_TASK_W];
+    if (b < microbatches ? w + delay < b : w < microbatches)
+        return MAQ_TASK_W;
+    return f < microbatches && f <= warmup + b ? MAQ_TASK_F : MAQ_TASK_B;
+}
+
 struct maq_schedule_rule {
     struct maq_schedule_info info;
     uint32_t chunks; /* 0 = as the plan says */

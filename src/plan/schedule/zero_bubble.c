@@ -36,16 +36,13 @@
 
 static void order_handmade(struct maq_orders *o, uint32_t stage, uint32_t warmup, uint32_t delay)
 {
-    uint32_t m = o->microbatches;
-    for (uint32_t i = 0; i < m && i < warmup; i++)
-        maq__order_add(o, MAQ_TASK_F, stage, i);
-    for (uint32_t i = 0; i < m + delay; i++) {
-        if (warmup + i < m)
-            maq__order_add(o, MAQ_TASK_F, stage, warmup + i);
-        if (i < m)
-            maq__order_add_split(o, stage, i);
-        if (i >= delay)
-            maq__order_add(o, MAQ_TASK_W, stage, i - delay);
+    uint32_t done[3] = {0, 0, 0};
+    for (uint32_t n = 0; n < 3 * o->microbatches; n++) {
+        const enum maq_task_kind kind = maq__next_of_late_w(done, o->microbatches, warmup, delay);
+        if (kind == MAQ_TASK_B)
+            maq__order_add_split(o, stage, done[kind]++);
+        else
+            maq__order_add(o, kind, stage, done[kind]++);
     }
 }
 

@@ -224,21 +224,14 @@ static void write_order(struct writer *g, uint32_t *scratch)
 
 /* ---- orders by hand ---- */
 
-/* `warmup` forwards, then F and B in turn, each W `delay` microbatches late. */
 static void write_stage(uint8_t *kinds, uint32_t m, uint32_t warmup, uint32_t delay)
 {
-    uint32_t n = 0;
-    for (uint32_t i = 0; i < m && i < warmup; i++)
-        kinds[n++] = OP_F;
-    for (uint32_t i = 0; i < m + delay; i++) {
-        if (warmup + i < m)
-            kinds[n++] = OP_F;
-        if (i < m)
-            kinds[n++] = OP_B;
-        if (i >= delay)
-            kinds[n++] = OP_W;
+    uint32_t done[3] = {0, 0, 0};
+    for (uint32_t n = 0; n < 3 * m; n++) {
+        const enum maq_task_kind kind = maq__next_of_late_w(done, m, warmup, delay);
+        kinds[n] = (uint8_t)kind;
+        done[kind]++;
     }
-    MAQ_ASSERT(n == 3 * m);
 }
 
 /* 1F1B, or ZB-H1 stretched to `most` microbatches where the limit leaves room for them. */
