@@ -38,7 +38,7 @@ STRANGERS |= {("capture", "replay"), ("capture", "launch"), ("replay", "launch")
 # not know each other, but those of NEIGHBOURS. The rooms of a wing that is not listed do not know each other.
 ROOMS = {
     "model": [("layer",), ("hf",)],
-    "plan": [("schedule", "megatron", "mixed"), ("words",), ("framework_files",)],
+    "plan": [("schedule", "megatron", "mixed"), ("words", "resolve"), ("framework_files",)],
     "cost": [("analytical",), ("fitted",), ("measured",), ("collective",)],
     "train": [("step", "memory"), ("mixed", "profiled")],
     "risk": [("run", "stragglers", "step", "fleet"), ("fit",), ("graph",)],

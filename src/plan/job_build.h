@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * job_build.h - the steps by which a job is completed once its four sections are read. Each checks what it
- * decides and reports every fault with the place of the key that caused it (plan_at); see resolve.c,
+ * decides and reports every fault with the place of the key that caused it (plan_at); see resolve/resolve.c,
  * layer_split.c, process_groups.c.
  */
 #ifndef MAQ_PLAN_JOB_BUILD_H
@@ -21,6 +21,8 @@ struct maq_job_places {
     bool layers_only;
 };
 
+/* The value of a row by any of its names; NULL: it is not written. places.c */
+const struct maq_node *maq_value_in(const struct maq_node *section, const struct maq_field *fields, const char *key);
 /* Place of a key of the workload by any of its names: the value, else the section in its document, else nowhere. */
 struct maq_span maq_place_of(const struct maq_node *workload, const char *key);
 /* The same of the plan. */

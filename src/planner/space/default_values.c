@@ -333,7 +333,7 @@ enum maq_status maq_space_default(struct maq_axis_values *out, struct maq_search
         mbs_values(&l, job, full);
         break;
     case MAQ_AXIS_SP:
-        add(&l, job->model.pyramid ? MAQ_OFF : MAQ_ON); /* refused there: plan/resolve.c */
+        add(&l, job->model.pyramid ? MAQ_OFF : MAQ_ON); /* refused there: plan/resolve/resolve.c */
         if (full && !job->model.pyramid)
             add(&l, MAQ_OFF);
         break;

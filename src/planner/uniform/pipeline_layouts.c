@@ -30,7 +30,7 @@ enum maq_passes maq_passes_of(int schedule)
 void maq_plan_passes(struct maq_plan *plan, enum maq_passes passes)
 {
     plan->schedule = passes == MAQ_PASSES_WHOLE ? MAQ_SCHEDULE_1F1B : MAQ_SCHEDULE_ZB_H1;
-    if (passes == MAQ_PASSES_PAIRED && plan->overlap_ep == MAQ_AUTO) /* as plan/resolve.c has it there */
+    if (passes == MAQ_PASSES_PAIRED && plan->overlap_ep == MAQ_AUTO) /* as plan/resolve/resolve.c has it there */
         plan->overlap_ep = MAQ_ON;
 }
 
