@@ -345,6 +345,12 @@ static void check_memory(struct rig *r)
             if (st == 0)
                 assert_int_equal(got, min_u32(2 * p, 2 * m));
             break;
+        case MAQ_SCHEDULE_V_MIN: /* of 2p chunks of 1F1B a third, with at most two besides */
+            assert_true(got <= (2 * p + 2) / 3 + 2);
+            break;
+        case MAQ_SCHEDULE_V_HALF: /* a half */
+            assert_true(got <= p + 2);
+            break;
         case MAQ_SCHEDULE_DUALPIPE:
             assert_int_equal(got, p + 1);
             break;
@@ -482,6 +488,45 @@ static void test_zb_v_makespan(void **state)
     for (size_t i = 0; i < MAQ_COUNT(known); i++)
         assert_true(equal_makespan(MAQ_SCHEDULE_ZB_V, known[i][0], 2, known[i][1], 0, 7, 7, 7) ==
                     7.0 * (6 * known[i][1] + known[i][0] - 1));
+}
+
+/* From the first task of a stage to its last, of the stage where that is longest, less its 6m of work. */
+static double longest_wait(int kind, uint32_t p, uint32_t m)
+{
+    struct rig r;
+    double most = 0;
+    assert_true(rig_open(&r, kind, p, 2, m, 0, 1));
+    equal_stages(&r, 1, 1, 1);
+    (void)makespan(&r);
+    for (uint32_t s = 0; s < p; s++) {
+        double span = r.finish[r.s.stage_last[s]] - r.finish[r.s.stage_first[s]] + 1;
+        most = span > most ? span : most;
+    }
+    rig_close(&r);
+    return most - 6.0 * m;
+}
+
+/*
+ * F = B = W: what the authors' program answers (sail-sg/zero-bubble-pipeline-parallelism 39f2c186, zbv_greedy.py; its orders of 18 pairs of p and m were
+ * compared, task by task): 4p-5 of V-Min, 4p-7 where 3 divides p; 3p-7 of V-Half for even p. 1F1B waits for 6(p-1).
+ */
+static void test_controllable_memory(void **state)
+{
+    (void)state;
+    for (uint32_t p = 4; p <= 16; p++)
+        for (uint32_t m = 2 * p; m <= 5 * p; m += p) {
+            assert_true(longest_wait(MAQ_SCHEDULE_V_MIN, p, m) == (p % 3 == 0 ? 4.0 * p - 7 : 4.0 * p - 5));
+            if (p % 2 == 0)
+                assert_true(longest_wait(MAQ_SCHEDULE_V_HALF, p, m) == 3.0 * p - 7);
+        }
+    for (uint32_t p = 1; p <= 64; p += p < 24 ? 1 : 8) /* any number of microbatches has its repetitions */
+        for (uint32_t m = 1; m <= 4 * p; m = m < 4 ? m + 1 : 2 * m)
+            for (int kind = MAQ_SCHEDULE_V_MIN; kind <= MAQ_SCHEDULE_V_HALF; kind++) {
+                struct rig r;
+                assert_true(rig_open(&r, kind, p, 2, m, 0, 1));
+                check_memory(&r);
+                rig_close(&r);
+            }
 }
 
 /* Idle time of a device: the makespan less what it runs. */
@@ -899,9 +944,9 @@ static void test_limits(void **state)
 static void test_table(void **state)
 {
     (void)state;
-    static const char *const names[] = {"auto",  "gpipe",    "1f1b",      "interleaved", "zb-h1",
-                                        "zb-h2", "zb-1p",    "zb-2p",     "zb-auto",     "interleaved-zb",
-                                        "zb-v",  "dualpipe", "dualpipe-v"};
+    static const char *const names[] = {"auto",  "gpipe",    "1f1b",       "interleaved", "zb-h1",
+                                        "zb-h2", "zb-1p",    "zb-2p",      "zb-auto",     "interleaved-zb",
+                                        "zb-v",  "dualpipe", "dualpipe-v", "v-min",       "v-half"};
     assert_int_equal(MAQ_COUNT(names), MAQ_SCHEDULE_COUNT);
     for (int i = 0; i < MAQ_SCHEDULE_COUNT; i++)
         assert_string_equal(maq_schedule_name((enum maq_schedule_kind)i), names[i]);
@@ -949,6 +994,7 @@ int main(void)
         cmocka_unit_test(test_zb_h2),
         cmocka_unit_test(test_interleaved_zb_makespan),
         cmocka_unit_test(test_zb_v_makespan),
+        cmocka_unit_test(test_controllable_memory),
         cmocka_unit_test(test_dualpipe_bubble),
         cmocka_unit_test(test_slow_stage),
         cmocka_unit_test(test_lanes),

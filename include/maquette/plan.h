@@ -33,6 +33,8 @@ enum maq_schedule_kind {
     MAQ_SCHEDULE_ZB_V,
     MAQ_SCHEDULE_DUALPIPE,
     MAQ_SCHEDULE_DUALPIPE_V,
+    MAQ_SCHEDULE_V_MIN,
+    MAQ_SCHEDULE_V_HALF,
     MAQ_SCHEDULE_COUNT
 };
 MAQ_API const char *maq_schedule_name(enum maq_schedule_kind kind);

@@ -42,8 +42,8 @@ class TrainOptions(TypedDict, total=False):
     rank_order: Value
     cp_comm_type: Union[Literal["p2p", "all_gather", "a2a", "a2a+p2p"], int, None]
     hierarchical_cp_a2a_size: Value
-    schedule: Union[Literal["auto", "gpipe", "1f1b", "interleaved", "zb-h1", "zb-h2", "zb-1p", "zb-2p", "zb-auto", "interleaved-zb", "zb-v", "dualpipe", "dualpipe-v"], int, None]
-    pipeline_schedule: Union[Literal["auto", "gpipe", "1f1b", "interleaved", "zb-h1", "zb-h2", "zb-1p", "zb-2p", "zb-auto", "interleaved-zb", "zb-v", "dualpipe", "dualpipe-v"], int, None]
+    schedule: Union[Literal["auto", "gpipe", "1f1b", "interleaved", "zb-h1", "zb-h2", "zb-1p", "zb-2p", "zb-auto", "interleaved-zb", "zb-v", "dualpipe", "dualpipe-v", "v-min", "v-half"], int, None]
+    pipeline_schedule: Union[Literal["auto", "gpipe", "1f1b", "interleaved", "zb-h1", "zb-h2", "zb-1p", "zb-2p", "zb-auto", "interleaved-zb", "zb-v", "dualpipe", "dualpipe-v", "v-min", "v-half"], int, None]
     account_for_embedding_in_pipeline_split: Union[Literal["false", "true"], bool, None]
     account_for_loss_in_pipeline_split: Union[Literal["false", "true"], bool, None]
     decoder_first_pipeline_num_layers: Value
@@ -211,8 +211,8 @@ class PlanOptions(TypedDict, total=False):
     rank_order: Value
     cp_comm_type: Union[Literal["p2p", "all_gather", "a2a", "a2a+p2p"], int, None]
     hierarchical_cp_a2a_size: Value
-    schedule: Union[Literal["auto", "gpipe", "1f1b", "interleaved", "zb-h1", "zb-h2", "zb-1p", "zb-2p", "zb-auto", "interleaved-zb", "zb-v", "dualpipe", "dualpipe-v"], int, None]
-    pipeline_schedule: Union[Literal["auto", "gpipe", "1f1b", "interleaved", "zb-h1", "zb-h2", "zb-1p", "zb-2p", "zb-auto", "interleaved-zb", "zb-v", "dualpipe", "dualpipe-v"], int, None]
+    schedule: Union[Literal["auto", "gpipe", "1f1b", "interleaved", "zb-h1", "zb-h2", "zb-1p", "zb-2p", "zb-auto", "interleaved-zb", "zb-v", "dualpipe", "dualpipe-v", "v-min", "v-half"], int, None]
+    pipeline_schedule: Union[Literal["auto", "gpipe", "1f1b", "interleaved", "zb-h1", "zb-h2", "zb-1p", "zb-2p", "zb-auto", "interleaved-zb", "zb-v", "dualpipe", "dualpipe-v", "v-min", "v-half"], int, None]
     account_for_embedding_in_pipeline_split: Union[Literal["false", "true"], bool, None]
     account_for_loss_in_pipeline_split: Union[Literal["false", "true"], bool, None]
     decoder_first_pipeline_num_layers: Value
@@ -538,8 +538,8 @@ class RiskOptions(TypedDict, total=False):
     rank_order: Value
     cp_comm_type: Union[Literal["p2p", "all_gather", "a2a", "a2a+p2p"], int, None]
     hierarchical_cp_a2a_size: Value
-    schedule: Union[Literal["auto", "gpipe", "1f1b", "interleaved", "zb-h1", "zb-h2", "zb-1p", "zb-2p", "zb-auto", "interleaved-zb", "zb-v", "dualpipe", "dualpipe-v"], int, None]
-    pipeline_schedule: Union[Literal["auto", "gpipe", "1f1b", "interleaved", "zb-h1", "zb-h2", "zb-1p", "zb-2p", "zb-auto", "interleaved-zb", "zb-v", "dualpipe", "dualpipe-v"], int, None]
+    schedule: Union[Literal["auto", "gpipe", "1f1b", "interleaved", "zb-h1", "zb-h2", "zb-1p", "zb-2p", "zb-auto", "interleaved-zb", "zb-v", "dualpipe", "dualpipe-v", "v-min", "v-half"], int, None]
+    pipeline_schedule: Union[Literal["auto", "gpipe", "1f1b", "interleaved", "zb-h1", "zb-h2", "zb-1p", "zb-2p", "zb-auto", "interleaved-zb", "zb-v", "dualpipe", "dualpipe-v", "v-min", "v-half"], int, None]
     account_for_embedding_in_pipeline_split: Union[Literal["false", "true"], bool, None]
     account_for_loss_in_pipeline_split: Union[Literal["false", "true"], bool, None]
     decoder_first_pipeline_num_layers: Value

@@ -9,9 +9,9 @@
 #include "plan/keys.h"
 
 const char *const maq_auto_bool_names[] = {"auto", "false", "true", NULL};
-static const char *const schedule_names[] = {"auto",  "gpipe",    "1f1b",       "interleaved", "zb-h1",
-                                             "zb-h2", "zb-1p",    "zb-2p",      "zb-auto",     "interleaved-zb",
-                                             "zb-v",  "dualpipe", "dualpipe-v", NULL};
+static const char *const schedule_names[] = {
+    "auto",    "gpipe",          "1f1b", "interleaved", "zb-h1",      "zb-h2", "zb-1p",  "zb-2p",
+    "zb-auto", "interleaved-zb", "zb-v", "dualpipe",    "dualpipe-v", "v-min", "v-half", NULL};
 static const char *const cp_comm_names[] = {"p2p", "all_gather", "a2a", "a2a+p2p", NULL};
 static const char *const sharding_names[] = {"no_shard", "optim", "optim_grads", "optim_grads_params", NULL};
 static const char *const recompute_names[] = {"none", "selective", "full", NULL};

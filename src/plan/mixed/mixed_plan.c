@@ -17,9 +17,9 @@
 
 #define MAX_PLAN_BYTES ((size_t)1 << 30) /* a short text can have a large "count" */
 
-const char *const maq__mixed_schedules[] = {"auto",  "gpipe",    "1f1b",       "interleaved", "zb-h1",
-                                            "zb-h2", "zb-1p",    "zb-2p",      "zb-auto",     "interleaved-zb",
-                                            "zb-v",  "dualpipe", "dualpipe-v", NULL};
+const char *const maq__mixed_schedules[] = {
+    "auto",    "gpipe",          "1f1b", "interleaved", "zb-h1",      "zb-h2", "zb-1p",  "zb-2p",
+    "zb-auto", "interleaved-zb", "zb-v", "dualpipe",    "dualpipe-v", "v-min", "v-half", NULL};
 const char *const maq__mixed_shardings[] = {"no_shard", "optim", "optim_grads", "optim_grads_params", NULL};
 const char *const maq__mixed_recomputes[] = {"none", "selective", "full", NULL};
 const char *const maq__mixed_cp_comms[] = {"p2p", "all_gather", "a2a", "a2a+p2p", NULL};

@@ -17,7 +17,7 @@ static void resolve_schedule(struct maq_resolver *r)
     struct maq_plan *p = &r->job->plan;
     if (p->schedule == MAQ_SCHEDULE_AUTO)
         p->schedule = p->vp > 1 ? MAQ_SCHEDULE_INTERLEAVED : MAQ_SCHEDULE_1F1B;
-    if (p->schedule == MAQ_SCHEDULE_ZB_V || p->schedule == MAQ_SCHEDULE_DUALPIPE_V)
+    if (maq_schedule_is_v(p->schedule))
         p->vp = p->vp == 1 ? 2 : p->vp; /* their shape has two chunks */
     if (p->pp == 1 && p->vp > 1)
         MAQ_REFUSE(r, MAQ_CODE_PLAN_SCHEDULE, "virtual_pipeline_model_parallel_size",

@@ -79,6 +79,7 @@ void maq__order_zb_h2(struct maq_orders *o, uint32_t stage);
 enum maq_status maq__order_zb_searched(struct maq_orders *o, struct maq_arena *scratch);
 void maq__order_interleaved_zb(struct maq_orders *o, uint32_t stage);
 enum maq_status maq__order_zb_v(struct maq_orders *o, struct maq_arena *scratch);
+enum maq_status maq__order_controllable(struct maq_orders *o, struct maq_arena *scratch); /* v-min, v-half */
 void maq__order_dualpipe(struct maq_orders *o, uint32_t stage);
 void maq__order_dualpipe_v(struct maq_orders *o, uint32_t stage);
 /* Microbatches of a group of interleaved-zb: as equal as PyTorch deals them, p or more where there are as many. */

@@ -5,6 +5,12 @@
  */
 #include "plan/schedule/schedule.h"
 
+bool maq_schedule_is_v(int kind)
+{
+    return kind == MAQ_SCHEDULE_ZB_V || kind == MAQ_SCHEDULE_DUALPIPE_V || kind == MAQ_SCHEDULE_V_MIN ||
+           kind == MAQ_SCHEDULE_V_HALF;
+}
+
 void maq_schedule_locate(uint16_t *stage, uint16_t *chunk, int kind, uint32_t stages, uint32_t position,
                          uint32_t direction)
 {
@@ -12,7 +18,7 @@ void maq_schedule_locate(uint16_t *stage, uint16_t *chunk, int kind, uint32_t st
     if (kind == MAQ_SCHEDULE_DUALPIPE) {
         c = direction;
         s = direction ? stages - 1 - position : position;
-    } else if ((kind == MAQ_SCHEDULE_ZB_V || kind == MAQ_SCHEDULE_DUALPIPE_V) && position >= stages) {
+    } else if (maq_schedule_is_v(kind) && position >= stages) {
         c = 1;
         s = 2 * stages - 1 - position;
     }
@@ -26,7 +32,7 @@ uint32_t maq_positions_of(uint16_t *positions, int kind, uint32_t stages, uint32
     positions[n++] = (uint16_t)stage;
     if (kind == MAQ_SCHEDULE_DUALPIPE)
         positions[n++] = (uint16_t)(stages - 1 - stage);
-    else if (kind == MAQ_SCHEDULE_ZB_V || kind == MAQ_SCHEDULE_DUALPIPE_V)
+    else if (maq_schedule_is_v(kind))
         positions[n++] = (uint16_t)(2 * stages - 1 - stage);
     else
         for (uint32_t p = stage + stages; p < n_positions; p += stages)

@@ -3,7 +3,7 @@
  * schedule.c - the table of pipeline schedules, and how one is built.
  *
  * Building: the rule of the kind writes the order of each stage (1f1b.c, interleaved.c,
- * zero_bubble.c, zero_bubble_search.c, dualpipe.c); dependencies.c finds what waits for what and an order that suits all
+ * zero_bubble.c, zero_bubble_search.c, controllable_memory.c, dualpipe.c); dependencies.c finds what waits for what and an order that suits all
  * stages at once; in_flight.c counts the activations in flight. Nothing of it depends on durations,
  * but for the searched kinds, whose order is made for them.
  *
@@ -93,6 +93,23 @@ static const struct maq_schedule_rule rules[MAQ_SCHEDULE_COUNT] = {
                                .pairs = true,
                                .refuse = maq__refuse_dualpipe,
                                .order = maq__order_dualpipe},
+    [MAQ_SCHEDULE_V_MIN] = {.info = {.name = "v-min",
+                                     .bubble = "4p-5 chunk times when F = B = W and m >= 2p",
+                                     .memory = "about 2p/3 chunks",
+                                     .needs = "2 chunks in a V",
+                                     .source = "Qi et al., arXiv 2405.15362; sail-sg/zero-bubble-pipeline-parallelism"},
+                            .chunks = 2,
+                            .split = true,
+                            .order_all = maq__order_controllable},
+    [MAQ_SCHEDULE_V_HALF] = {.info = {.name = "v-half",
+                                      .bubble = "3p-7 chunk times when F = B = W, p even and m >= 2p",
+                                      .memory = "about p chunks",
+                                      .needs = "2 chunks in a V",
+                                      .source =
+                                          "Qi et al., arXiv 2405.15362; sail-sg/zero-bubble-pipeline-parallelism"},
+                             .chunks = 2,
+                             .split = true,
+                             .order_all = maq__order_controllable},
     [MAQ_SCHEDULE_DUALPIPE_V] = {.info = {.name = "dualpipe-v",
                                           .bubble = "(p-1)(F&B+B-3W) of chunks, B with W",
                                           .memory = "2p+1 chunks",

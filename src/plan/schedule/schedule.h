@@ -13,7 +13,7 @@
  * position v on a stage s and chunk c:
  *   gpipe, 1f1b, zb-h1, ..auto    v = s             (1 chunk)
  *   interleaved, interleaved-zb   v = c * p + s     (vp chunks)
- *   zb-v, dualpipe-v     v = s (c = 0), 2p-1-s (c = 1)
+ *   zb-v, v-min, v-half, dualpipe-v     v = s (c = 0), 2p-1-s (c = 1)
  *   dualpipe             two copies of the model run in opposite directions: direction 0 v = s, direction 1 v = p-1-s; chunk =
  *                        direction; half of the microbatches go each way
  *
@@ -117,6 +117,8 @@ struct maq_schedule {
  */
 uint32_t maq_task_sends(const struct maq_schedule *s, const struct maq_task *t);
 
+/* Whether a kind has two chunks per stage in a V: first and last layer are on the first stage. */
+bool maq_schedule_is_v(int kind);
 /* Number of chunks per stage that a kind has; vp is what the plan asks for. */
 uint32_t maq_schedule_chunks(int kind, uint32_t vp);
 /* Device stage and chunk of a position (dualpipe: of direction d). */

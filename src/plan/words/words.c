@@ -62,7 +62,8 @@ bool maq_words_pytorch_runs(const struct maq_plan *p, const char *key)
         return p->cp_comm == MAQ_CP_P2P || p->cp_comm == MAQ_CP_ALL_GATHER;
     if (strcmp(key, "pipeline_schedule") == 0)
         return !maq_schedule_is_searched(p->schedule) && p->schedule != MAQ_SCHEDULE_ZB_H1 &&
-               p->schedule != MAQ_SCHEDULE_ZB_H2 && p->schedule != MAQ_SCHEDULE_DUALPIPE;
+               p->schedule != MAQ_SCHEDULE_ZB_H2 && p->schedule != MAQ_SCHEDULE_DUALPIPE &&
+               p->schedule != MAQ_SCHEDULE_V_MIN && p->schedule != MAQ_SCHEDULE_V_HALF;
     return maq_words_common_runs(p, key);
 }
 

@@ -90,7 +90,7 @@ static void mend(struct maq_plan *plan, enum maq_axis axis)
         plan->schedule = plan->vp > 1 ? MAQ_SCHEDULE_INTERLEAVED : MAQ_SCHEDULE_1F1B;
     }
     if (axis == MAQ_AXIS_SCHEDULE)
-        plan->vp = plan->schedule == MAQ_SCHEDULE_ZB_V || plan->schedule == MAQ_SCHEDULE_DUALPIPE_V ? 2
+        plan->vp = maq_schedule_is_v(plan->schedule)     ? 2
                    : maq_schedule_rounds(plan->schedule) ? (plan->vp > 1 ? plan->vp : 2)
                                                          : 1;
     if (axis == MAQ_AXIS_RECOMPUTE && plan->recompute_method == MAQ_RECOMPUTE_BLOCK)

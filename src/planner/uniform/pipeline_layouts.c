@@ -34,11 +34,6 @@ void maq_plan_passes(struct maq_plan *plan, enum maq_passes passes)
         plan->overlap_ep = MAQ_ON;
 }
 
-static bool v_shaped(int32_t schedule)
-{
-    return schedule == MAQ_SCHEDULE_ZB_V || schedule == MAQ_SCHEDULE_DUALPIPE_V;
-}
-
 /* Whether a schedule has that many chunks; with one stage all are the same, so the first of the axis stands for them. */
 static bool goes_together(const struct maq_search_space *space, int32_t stages, int32_t schedule, int32_t vp)
 {
@@ -48,7 +43,7 @@ static bool goes_together(const struct maq_search_space *space, int32_t stages, 
         return vp == 1 && schedule == first;
     if (schedule == MAQ_SCHEDULE_AUTO)
         return true;
-    return v_shaped(schedule) ? vp == 2 : maq_schedule_rounds(schedule) ? vp > 1 : vp == 1;
+    return maq_schedule_is_v(schedule) ? vp == 2 : maq_schedule_rounds(schedule) ? vp > 1 : vp == 1;
 }
 
 struct lister {

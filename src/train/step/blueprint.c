@@ -270,8 +270,7 @@ static void write_tied(struct maq_blueprint *bp)
 {
     const struct maq_job *job = bp->job;
     if (!job->model.tied_embeddings || job->plan.pp == 1 || job->plan.vocab_parallel_pipeline ||
-        job->plan.lora_rank > 0 || bp->schedule->kind == MAQ_SCHEDULE_ZB_V ||
-        bp->schedule->kind == MAQ_SCHEDULE_DUALPIPE_V) /* V-shaped: both on one device */
+        job->plan.lora_rank > 0 || maq_schedule_is_v(bp->schedule->kind)) /* both on one device */
         return;
     double bytes = (double)job->model.vocab * (double)job->model.hidden / job->plan.tp *
                    maq_dtype_bytes((enum maq_dtype)job->plan.grad_dtype);
