@@ -70,10 +70,10 @@ static void plain_release(struct plain_pool *p, const uint32_t *blocks, uint32_t
 
 static void expect_equal(const struct maq_block_pool *pool, const struct plain_pool *p)
 {
-    uint32_t b = pool->at[pool->n].next;
+    uint32_t b = behind(pool, pool->n);
     expect_ring(pool);
     assert_int_equal(pool->n_free, p->n_free);
-    for (uint32_t i = 0; i < p->n_free; i++, b = pool->at[b].next)
+    for (uint32_t i = 0; i < p->n_free; i++, b = behind(pool, b))
         assert_int_equal(b, p->free[i]);
     for (uint64_t key = MAQ_KV_OWN + 1; key <= KEYS; key++)
         assert_int_equal(maq_block_pool_find(pool, key), p->n_marked[key] ? p->marked[key][0] : MAQ_KV_NO_BLOCK);
@@ -117,7 +117,8 @@ static void one_pool(uint64_t seed)
             if (p.n_free > 0)
                 assert_int_equal(maq_block_pool_take(&pool), plain_take(&p));
             break;
-        case 2: /* by whoever finds it */
+        case 2: /* by whoever finds it: it has been handed out before */
+            b %= pool.fresh;
             maq_block_pool_hold(&pool, b);
             if (b != MAQ_KV_NO_BLOCK && p.refs[b]++ == 0)
                 take_from(p.free, &p.n_free, b);

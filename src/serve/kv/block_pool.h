@@ -14,6 +14,9 @@
  * Most blocks hold what nobody but their own request could ask for. They count as blocks with a key, and get one when that request is to
  * come back (maq_kv_preempt()): the table has those alone that can be found.
  *
+ * Blocks that were never handed out stand in the queue as one: the first of them, whose place the next one takes. A pool costs no more
+ * than what is used of it, and a fleet has one for each replica.
+ *
  * The rules are those of vLLM 0.33.0 (v1/core/block_pool.py); `maquette validate schedule` holds them to it.
  */
 #ifndef MAQ_SERVE_KV_BLOCK_POOL_H
@@ -28,14 +31,20 @@ struct maq_kv_block {
     uint64_t key;        /* of the prefix that ends with this block, or MAQ_KV_OWN; 0 = none */
     uint32_t prev, next; /* in the queue of free blocks */
     uint32_t refs;       /* requests that hold it */
-    uint32_t bucket;     /* next first block of another key in the same bucket of the table */
     uint32_t same, last; /* next block with the same key; of a first block: the last of them */
 };
 
+/* A key that some block has: the first of those blocks. */
+struct maq_kv_place {
+    uint32_t tag;   /* the key's lower half, by which most others are told apart without a look at the block */
+    uint32_t block; /* 0 = the place is free */
+};
+
 struct maq_block_pool {
-    struct maq_kv_block *at; /* [n + 1]; the last one is the head of the queue */
-    uint32_t n, n_free;      /* all blocks, block 0 counted; those in the queue */
-    uint32_t *table;         /* [mask + 1] first blocks by key, 0 = none */
+    struct maq_kv_block *at;    /* [n + 1]; the last one is the head of the queue */
+    uint32_t n, n_free;         /* all blocks, block 0 counted; those in the queue */
+    uint32_t fresh;             /* neither it nor any behind it was ever handed out */
+    struct maq_kv_place *table; /* [mask + 1], each key at the first free place from key & mask on */
     uint32_t mask;
     bool caching;
 };
@@ -46,7 +55,7 @@ void maq_block_pool_fini(struct maq_block_pool *pool);
 
 /* The block at the front of the queue, held once; there must be one. */
 uint32_t maq_block_pool_take(struct maq_block_pool *pool);
-/* Held by one more; a free one leaves the queue. Block 0 is passed over. */
+/* Held by one more; a free one leaves the queue. It was handed out before. Block 0 is passed over. */
 void maq_block_pool_hold(struct maq_block_pool *pool, uint32_t block);
 /*
  * Held by one less, each of n blocks, of which those that nobody holds any more go back to the queue: the first one given is the
@@ -59,8 +68,10 @@ uint32_t maq_block_pool_find(const struct maq_block_pool *pool, uint64_t key);
 /* A key will be looked for or given soon: its place in the table is brought near, and half as soon the block that stands there. */
 static inline void maq_block_pool_expect(const struct maq_block_pool *pool, uint64_t soon, uint64_t sooner)
 {
+    const struct maq_kv_place *there = &pool->table[sooner & pool->mask];
     __builtin_prefetch(&pool->table[soon & pool->mask]);
-    __builtin_prefetch(&pool->at[pool->table[sooner & pool->mask]]);
+    if (there->tag == (uint32_t)sooner)
+        __builtin_prefetch(&pool->at[there->block]);
 }
 /* Gives a block, which has none or MAQ_KV_OWN, a key (over MAQ_KV_OWN). */
 void maq_block_pool_mark(struct maq_block_pool *pool, uint32_t block, uint64_t key);
