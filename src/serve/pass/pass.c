@@ -92,8 +92,11 @@ static enum maq_status list_layers(struct maq_passes *p, struct maq_pass_stage *
         uint32_t k = 0;
         while (k < s->n_layers && s->layers[k].layer != layer)
             k++;
-        if (k == s->n_layers)
-            s->layers[s->n_layers++].layer = layer;
+        if (k == s->n_layers) {
+            struct maq_pass_layer *l = &s->layers[s->n_layers++];
+            l->layer = layer;
+            l->window = maq_pass_mixer_window(&l->chooses, p, layer);
+        }
         s->layers[k].count++;
     }
     return MAQ_OK;
@@ -233,11 +236,14 @@ static int64_t below(double keys)
     return (int64_t)keys / MAQ_PASS_KEY_STEP * MAQ_PASS_KEY_STEP;
 }
 
+/* The ends of a step of keys, between which times grow evenly. */
+enum { FEWER, MORE };
+
 /* Of those that decode alone, with `keys` each. */
-static const struct maq_pass_parts *decodes_at(struct maq_passes *p, uint32_t stage, uint32_t layer, int64_t keys,
-                                               int64_t indexed, const struct maq_pass_batch *b)
+static const struct maq_pass_parts *decodes_at(struct maq_passes *p, uint32_t stage, uint32_t layer, int end,
+                                               int64_t keys, int64_t indexed, const struct maq_pass_batch *b)
 {
-    const struct maq_pass_layer *l = &p->stages[stage].layers[layer];
+    struct maq_pass_layer *l = &p->stages[stage].layers[layer];
     bool alone = b->n_chunks == 0;
     struct maq_pass_decode shape = {.decodes = b->decodes,
                                     .queries = b->queries,
@@ -245,6 +251,8 @@ static const struct maq_pass_parts *decodes_at(struct maq_passes *p, uint32_t st
                                     .layer = layer,
                                     .keys = keys > 0 ? keys : 1,
                                     .indexed = indexed};
+    if (l->last[end] && same_shape(l->last[end], &shape))
+        return &l->last[end]->parts;
     uint64_t place = maq_hash_words(&shape, offsetof(struct maq_pass_decode, parts)) % MAQ_PASS_DECODES;
     struct maq_pass_decode *known = &p->decodes[stage][place];
     if (!same_shape(known, &shape)) {
@@ -256,6 +264,7 @@ static const struct maq_pass_parts *decodes_at(struct maq_passes *p, uint32_t st
         maq_pass_mixer(p, l->layer, l->count, &at, MAQ_MIXER_DECODES | (alone ? MAQ_MIXER_TOKENS : 0u), &shape.parts);
         *known = shape;
     }
+    l->last[end] = known;
     return &known->parts;
 }
 
@@ -271,14 +280,14 @@ static void add_share(struct maq_pass_parts *to, const struct maq_pass_parts *mo
 static void add_decodes(struct maq_passes *p, uint32_t stage, uint32_t layer, const struct maq_pass_batch *b,
                         struct maq_pass_parts *out)
 {
-    bool chooses;
-    double keys = maq_pass_mean_keys(b, maq_pass_mixer_window(&chooses, p, p->stages[stage].layers[layer].layer));
+    const struct maq_pass_layer *l = &p->stages[stage].layers[layer];
+    double keys = maq_pass_mean_keys(b, l->window);
     int64_t from = below(keys), to = from + MAQ_PASS_KEY_STEP, least = from > 0 ? from : 1,
-            indexed = chooses ? below(maq_pass_mean_keys(b, 0)) + MAQ_PASS_KEY_STEP : 0;
+            indexed = l->chooses ? below(maq_pass_mean_keys(b, 0)) + MAQ_PASS_KEY_STEP : 0;
     double share = (keys - (double)least) / (double)(to - least);
-    add_share(out, decodes_at(p, stage, layer, from, indexed, b), 1 - share);
+    add_share(out, decodes_at(p, stage, layer, FEWER, from, indexed, b), 1 - share);
     if (share > 0)
-        add_share(out, decodes_at(p, stage, layer, to, indexed, b), share);
+        add_share(out, decodes_at(p, stage, layer, MORE, to, indexed, b), share);
 }
 
 /* Adds the mixers of one batch. */

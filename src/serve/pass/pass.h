@@ -41,6 +41,10 @@ struct maq_pass_type {
 struct maq_pass_layer {
     const struct maq_layer *layer;
     uint32_t count;
+    uint32_t window; /* of its mixer, and whether that chooses among all keys: maq_pass_mixer_window() */
+    bool chooses;
+    /* asked for last, of fewer keys and of more: the next pass of the same requests mostly asks for them again */
+    struct maq_pass_decode *last[2];
 };
 
 struct maq_pass_stage {
