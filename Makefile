@@ -169,7 +169,7 @@ abi: deps-packaging
 wheel: deps
 	@tools/packages/wheel.sh
 
-# deb, static and wheel twice each, in two folders: the same bytes? Many minutes, since nothing is kept from another build.
+# Program, wheel, site, static and deb twice each, in two folders: the same bytes? Half an hour, since nothing is kept from another build.
 .PHONY: reproducible
 reproducible: deps-packaging
 	@tools/packages/reproducible.sh

@@ -10,7 +10,7 @@ rm -f "$folder"/*.deb "$folder"/*.buildinfo "$folder"/*.changes
 tools/packages/source-tree.sh "$folder/maquette"
 system=/usr/sbin:/usr/bin:/sbin:/bin
 folder=$(cd "$folder" && pwd)
-build=(env -i "PATH=/usr/lib/ccache:$system" "HOME=$HOME" LC_ALL=C.UTF-8 "TZ=${TZ:-UTC}" ${CCACHE_DISABLE:+CCACHE_DISABLE=1} CCACHE_NOHASHDIR=true "CCACHE_BASEDIR=$folder/maquette"
+build=(env -i "PATH=/usr/lib/ccache:$system" "HOME=$HOME" LC_ALL=C.UTF-8 "TZ=${TZ:-UTC}" ${CCACHE_DIR:+"CCACHE_DIR=$CCACHE_DIR"} CCACHE_NOHASHDIR=true "CCACHE_BASEDIR=$folder/maquette"
     CCACHE_DEPEND=true "DEB_BUILD_OPTIONS=${DEB_BUILD_OPTIONS:-parallel=${JOBS:-$(nproc)}} noautodbgsym")
 if ! (cd "$folder/maquette" && "${build[@]}" dpkg-buildpackage -b -us -uc -ui) >"$folder/log" 2>&1; then
     tail -n 60 "$folder/log" >&2

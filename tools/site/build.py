@@ -10,6 +10,7 @@ source of the written pages is looked at, and nothing but links in text may lead
 command, taken by headless Chromium where there is one; without it, the plot of docs/accuracy.md.
 """
 import html.parser
+import os
 import pathlib
 import re
 import shlex
@@ -175,6 +176,13 @@ def check(site):
     return sorted(set(wrong)), len(pages)
 
 
+def commit_time():
+    """What the site map calls the date of every page: that of the commit, so that the same commit gives the same bytes."""
+    given = os.environ.get("SOURCE_DATE_EPOCH")
+    said = subprocess.run(["git", "log", "-1", "--format=%ct"], cwd=ROOT, capture_output=True, text=True, check=False)
+    return given or said.stdout.strip() or "0"
+
+
 def main():
     program = pathlib.Path(sys.argv[1]).resolve()
     folder = pathlib.Path(sys.argv[2] if len(sys.argv) > 2 else ROOT / "build-site").resolve()
@@ -183,7 +191,7 @@ def main():
     stage_pages(program, folder)
     write_navigation(folder)
     said = subprocess.run(["/usr/bin/python3", "-m", "mkdocs", "build", "--strict", "--quiet", "-f", folder / "mkdocs.yml"],
-                          capture_output=True, text=True, check=False)
+                          capture_output=True, text=True, check=False, env={**os.environ, "SOURCE_DATE_EPOCH": commit_time()})
     if said.returncode != 0:
         sys.exit(said.stdout + said.stderr)
     wrong, count = check(folder / "site")
