@@ -7,8 +7,8 @@
  * timed and measured for memory; only those that can be are counted. Prints one line of figures.
  *
  *   sweep          the whole grid
- *   sweep N        its first N plans: the least seconds of ten runs from the job's text to the best plan, and how many are possible. It
- *                  is what bench/python-sweep.py compares with
+ *   sweep N RUNS   its first N plans: the least seconds of so many runs from the job's text to the best plan, and how many are possible.
+ *                  It is what bench/python-sweep.py compares with
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -65,8 +65,6 @@ static size_t grid(void)
            COUNT(pps);
 }
 
-#define RUNS 10
-
 static const char text[] = "model: llama-3.1-405b\n"
                            "cluster: h100-sxm:8 x 2048, rail 400G\n"
                            "plan: {tp: 8, pp: 16, layout: balanced}\n"
@@ -114,11 +112,11 @@ static int scan(double *seconds, size_t *possible, size_t n)
     return 0;
 }
 
-static int scan_few(size_t n)
+static int scan_few(size_t n, size_t runs)
 {
     double least = 1e9, seconds;
     size_t possible = 0;
-    for (int run = 0; run < RUNS; run++) {
+    for (size_t run = 0; run < runs; run++) {
         int status = scan(&seconds, &possible, n);
         if (status != 0)
             return status;
@@ -130,8 +128,8 @@ static int scan_few(size_t n)
 
 int main(int argc, char **argv)
 {
-    if (argc > 1)
-        return scan_few(strtoul(argv[1], NULL, 10));
+    if (argc > 2)
+        return scan_few(strtoul(argv[1], NULL, 10), strtoul(argv[2], NULL, 10));
     struct maq_loaded_job *box;
     struct maq_diag *diag = maq_diag_new();
     if (maq_job_parse(&box, "bench", (struct maq_str){text, sizeof text - 1}, NULL, 0, diag) != MAQ_OK)

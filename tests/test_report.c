@@ -523,6 +523,8 @@ static void test_option_words(void **state)
             assert_string_equal(w[1], "true");
     }
     assert_true(words > 10);
+    assert_int_equal(maq_job_options("plan"), i);
+    assert_false(maq_job_option("workload", maq_job_options("workload"), &option));
     assert_null(maq_option_words("plan", i));
     assert_null(maq_option_words("nothing", 0));
 }

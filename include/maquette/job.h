@@ -177,11 +177,12 @@ MAQ_API bool maq_job_serve_entry(struct maq_serve_entry *out, const struct maq_l
  * caller (free()). */
 MAQ_API char *maq_job_explain(const struct maq_loaded_job *box);
 
-/* Rows of the option table of a section ("plan", "workload"), for --help and docs: i from 0 until false.
- * Strings are static. */
+/* Rows of the option table of a section ("plan", "workload"), for --help and docs: i from 0 until false, or below
+ * maq_job_options(), which counts them. Strings are static. */
 struct maq_option {
     const char *key, *aliases, *def, *doc;
 };
+MAQ_API size_t maq_job_options(const char *section);
 MAQ_API bool maq_job_option(const char *section, size_t i, struct maq_option *out);
 
 #ifdef __cplusplus

@@ -26,14 +26,10 @@ const char *const cli_providers[] = {"analytical", "fitted", "measured", NULL};
 bool cli_job_option(size_t i, struct cli_job_option *out)
 {
     for (size_t s = 0; s < CLI_COUNT(sections); s++) {
-        size_t n = 0;
-        struct maq_option option;
-        while (maq_job_option(sections[s], n, &option)) {
-            if (n == i) {
-                *out = (struct cli_job_option){option, sections[s], maq_option_words(sections[s], n)};
-                return true;
-            }
-            n++;
+        const size_t n = maq_job_options(sections[s]);
+        if (i < n) {
+            *out = (struct cli_job_option){.section = sections[s], .words = maq_option_words(sections[s], i)};
+            return maq_job_option(sections[s], i, &out->option);
         }
         i -= n;
     }

@@ -550,11 +550,21 @@ char *maq_job_explain(const struct maq_loaded_job *box)
     return maq_buf_take(&out);
 }
 
+static const struct maq_field *fields_of(const char *section)
+{
+    return strcmp(section, "plan") == 0       ? maq_plan_fields
+           : strcmp(section, "workload") == 0 ? maq_workload_fields
+                                              : job_fields;
+}
+
+size_t maq_job_options(const char *section)
+{
+    return maq_fields_count(fields_of(section));
+}
+
 bool maq_job_option(const char *section, size_t i, struct maq_option *out)
 {
-    const struct maq_field *fields = strcmp(section, "plan") == 0       ? maq_plan_fields
-                                     : strcmp(section, "workload") == 0 ? maq_workload_fields
-                                                                        : job_fields;
+    const struct maq_field *fields = fields_of(section);
     if (i >= maq_fields_count(fields))
         return false;
     *out = (struct maq_option){fields[i].key, fields[i].aliases ? fields[i].aliases : "",
