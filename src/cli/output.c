@@ -26,7 +26,8 @@ static enum maq_status fail(struct cli *cli, const char *path, int error)
     cli->reader_gone = !path && error == EPIPE;
     if (cli->reader_gone)
         return MAQ_IO;
-    return maq_diag_fail(MAQ_IO, cli->diag, MAQ_CODE_CLI_OUTPUT, (struct maq_span){0}, NULL, "cannot write %s: %s",
+    const char *hint = path && error == ENOENT ? "its folder is not there: mkdir -p makes it" : NULL;
+    return maq_diag_fail(MAQ_IO, cli->diag, MAQ_CODE_CLI_OUTPUT, (struct maq_span){0}, hint, "cannot write %s: %s",
                          what, strerror(error));
 }
 

@@ -116,8 +116,9 @@ enum maq_status maq_trace_open(struct maq_trace_writer **out, enum maq_trace_for
 {
     FILE *stream = fopen(path, "wb");
     if (stream == NULL)
-        return maq_diag_fail(MAQ_IO, diag, MAQ_CODE_TRACE_OPEN, nowhere, NULL, "cannot create the trace '%s': %s", path,
-                             strerror(errno));
+        return maq_diag_fail(MAQ_IO, diag, MAQ_CODE_TRACE_OPEN, nowhere,
+                             errno == ENOENT ? "its folder is not there: mkdir -p makes it" : NULL,
+                             "cannot create the trace '%s': %s", path, strerror(errno));
     return open_writer(out, format, stream, true, NULL, ends_with(path, ".gz"), path, diag);
 }
 
