@@ -67,8 +67,8 @@ static void expect_tree(const struct maq_radix_tree *t)
     int64_t locked = 0;
     assert_int_equal(count_tokens(t, MAQ_RADIX_ROOT, &locked), t->tokens);
     assert_int_equal(locked, t->locked);
-    for (uint32_t i = 1; i < t->n_heap; i++) /* none goes before its parent in the heap */
-        assert_int_equal(t->at[t->heap[i]].heap, i + 1);
+    for (uint32_t i = 1; i < t->leaves[MAQ_RADIX_GPU_LEAF].n; i++) /* none goes before its parent in the heap */
+        assert_int_equal(t->at[t->leaves[MAQ_RADIX_GPU_LEAF].at[i]].heap, i + 1);
 }
 
 static void test_tree_against_a_list(void **state)

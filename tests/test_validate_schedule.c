@@ -30,7 +30,7 @@
 #include "validate/codes.h"
 
 #define RECORDINGS 46u
-#define SGLANG_RECORDINGS 25u
+#define SGLANG_RECORDINGS 28u
 
 /* ---- files ---- */
 
@@ -345,6 +345,9 @@ static void test_sglang_recordings(void **state)
                                         "\"spec_topk\":1",
                                         "\"spec_pairs\":1",
                                         "\"max_loras\":",
+                                        "\"write_policy\":\"write_back\"",
+                                        "\"write_policy\":\"write_through\"",
+                                        "\"write_policy\":\"write_through_selective\"",
                                         "\"preempted\":[\""};
     bool has[MAQ_COUNT(words)] = {false};
     glob_t files;

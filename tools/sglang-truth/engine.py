@@ -184,10 +184,73 @@ allocation.get_last_loc = lambda table, rows, prefix: torch.where(
     prefix > 0, table[rows.long(), (prefix.long() - 1).clamp(min=0)].to(prefix.dtype), torch.full_like(prefix, -1))
 
 
+class Copy:
+    """One transfer between GPU and host: over so many looks after it began, behind those before it."""
+
+    timing_enabled, num_tokens_by_pool, num_bytes = False, None, 0
+
+    def __init__(self, node_ids, left):
+        self.node_ids, self.left, self.finish_event = node_ids, left, self
+
+    def query(self):
+        return self.left <= 0
+
+    def synchronize(self):
+        pass
+
+
+class HostPages:
+    """The host's memory, of which only the number of slots counts."""
+
+    def __init__(self, tokens):
+        self.left, self.anchor_entry = tokens, Settings(host_pool=Settings(shared_allocation_domain=None), host_evict_fn=None)
+
+    def available_size(self):
+        return self.left
+
+    def free(self, indices, pool=None):
+        self.left += len(indices)
+
+
+class HostCopies:
+    """What stands for HybridCacheController: places and queues as there, and copies that are over when `delays` say so."""
+
+    pp_prefetch_command_group = None
+
+    def __init__(self, allocator, tokens, policy, delays):
+        self.mem_pool_host, self.allocator, self.write_policy, self.delays = HostPages(tokens), allocator, policy, delays
+        self.write_queue, self.load_queue, self.ack_write_queue, self.ack_load_queue = [], [], [], []
+
+    def write(self, device_indices, node_id, extra_pools, flush):
+        if self.mem_pool_host.left < len(device_indices):
+            return None
+        self.mem_pool_host.left -= len(device_indices)
+        self.write_queue.append(node_id)
+        return torch.zeros(len(device_indices), dtype=torch.int64)
+
+    def load(self, host_indices, node_id, extra_pools):
+        slots = self.allocator.alloc(len(host_indices))
+        if slots is not None:
+            self.load_queue.append(node_id)
+        return slots
+
+    def start_writing(self):
+        if self.write_queue:
+            self.ack_write_queue.append(Copy(list(self.write_queue), self.delays("write")))
+            self.write_queue.clear()
+
+    def start_loading(self):
+        if not self.load_queue:
+            return -1
+        self.ack_load_queue.append(Copy(list(self.load_queue), self.delays("load")))
+        self.load_queue.clear()
+        return 0
+
+
 class Engine(Scheduler):
     """The scheduler without a worker, without sockets, without a model."""
 
-    def __init__(self, knobs):
+    def __init__(self, knobs, delays=None):
         page = knobs["page_size"]
         caching = bool(knobs["caching"])
         overlap = bool(knobs["overlap"])
@@ -217,6 +280,14 @@ class Engine(Scheduler):
         self.tree_cache = UnifiedRadixCache(CacheInitParams(
             disable=not caching, req_to_token_pool=self.req_to_token_pool, token_to_kv_pool_allocator=self.token_to_kv_pool_allocator,
             page_size=page, eviction_policy=knobs["eviction"], is_eagle=bool(knobs.get("spec_pairs")), tree_components=(ComponentType.FULL,)))
+        if knobs.get("host_tokens"):  # what init_hicache() sets
+            tree = self.tree_cache
+            tree.cache_controller = HostCopies(self.token_to_kv_pool_allocator, knobs["host_tokens"], knobs["write_policy"], delays)
+            tree.host_pool_group = tree.components[ComponentType.FULL]._full_kv_pool_host = tree.cache_controller.mem_pool_host
+            tree.tree_core.set_hicache_enabled()
+            tree.write_through_threshold = 1 if knobs["write_policy"] == "write_through" else 2
+            tree.is_write_back = knobs["write_policy"] == "write_back"
+            tree.load_back_threshold = 10
         self.chunked_prefill_size = knobs["chunked_prefill_size"] or None
         self.max_prefill_tokens = knobs["max_prefill_tokens"]
         self.max_running_requests = knobs["max_running_requests"]
@@ -243,6 +314,7 @@ class Engine(Scheduler):
         for name in ("enable_lora enable_hicache_storage enable_lmcache enable_hierarchical_cache enable_hisparse is_hybrid_swa "
                      "enable_unified_cache_external_linker require_mlp_sync is_hybrid_ssm").split():
             setattr(self, name, False)
+        self.enable_hierarchical_cache = bool(knobs.get("host_tokens"))
         self.enable_lora, self.lora_drainer, self.enable_lora_overlap_loading = bool(knobs.get("max_loras")), None, False
         self.max_prefill_bs = self.processed_tokens_counter = self.prefill_decode_interval = 0
         self._prefill_decode_interval_remaining = self.forward_ct = 0

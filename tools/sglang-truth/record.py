@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Records what SGLang's own scheduler decides on random requests under random knobs, for `maquette validate schedule`.
 
-usage: record.py --out DIR [--first N] [--count N] [--drafts] [--adapters]
+usage: record.py --out DIR [--first N] [--count N] [--drafts] [--adapters] [--host]
 
 Needs sglang (PyPI, without its dependencies; seen with 0.5.23), torch, numpy and transformers. No model is loaded and no GPU is used; engine.py says
 what is real. Recording N depends on N alone. docs/validate-serve.md has the format. What the engine itself cannot survive (it runs out of
@@ -88,6 +88,19 @@ def draw_adapters(rnd, knobs, rows):
         row["adapter"] = 0 if rnd.random() < none else rnd.choices(range(1, there + 1), weights)[0]
 
 
+def draw_host(rnd, knobs, rows):
+    """From much less than the GPU has to all that ever comes; beginnings that come again when the GPU has lost them."""
+    trees = [[rnd.randrange(1, 10**6) for _ in range(250)] for _ in range(rnd.choice([2, 4, 10]))]
+    again = rnd.choice([0.5, 0.9])
+    del rows[60:]
+    for row in rows:
+        if rnd.random() < again:
+            row["prefix"] = rnd.choice(trees)[:row["prompt"] // UNIT]
+    page = knobs["page_size"]
+    knobs.update(caching=1, write_policy=rnd.choice(["write_through", "write_through_selective", "write_back"]),
+                 host_tokens=int(knobs["tokens"] * rnd.choice([0.1, 0.5, 1, 2, 2, 20])) // page * page + page)
+
+
 def tokens_of(row):
     named = [(1 << 40) + name * 64 + i for name in row["prefix"] for i in range(UNIT)]
     own = (2 << 40) + int(row["id"]) * (1 << 20)
@@ -95,8 +108,10 @@ def tokens_of(row):
 
 
 class Replay:
-    def __init__(self, knobs, rows):
-        self.engine, self.rows, self.knobs, self.drafts = Engine(knobs), rows, knobs, knobs.get("spec_draft_tokens", 0)
+    def __init__(self, knobs, rows, rnd=None):
+        slowest = rnd.choice([1, 2, 10]) if rnd else 0
+        delays = {"write": lambda: rnd.randint(1, slowest), "load": lambda: rnd.randint(1, 2)}
+        self.engine, self.rows, self.knobs, self.drafts = Engine(knobs, lambda way: delays[way]()), rows, knobs, knobs.get("spec_draft_tokens", 0)
         self.row_of = {row["id"]: row for row in rows}
         self.shown, self.ended, self.live = set(), [], {}
 
@@ -146,14 +161,25 @@ class Replay:
             self.engine.results.process_batch_result_decode(batch, result)
         else:
             self.engine.results.process_batch_result_prefill(batch, result)
+        self.engine.tree_cache.flush_pending_backups()
         for req in batch.reqs:
             if req.finished() and req.rid in self.live:
                 del self.live[req.rid]
                 self.ended.append(req.rid)
 
+    def copies_over(self):
+        """How many of each way are over as this step begins."""
+        over = []
+        for queue in (self.engine.tree_cache.cache_controller.ack_write_queue, self.engine.tree_cache.cache_controller.ack_load_queue):
+            if queue:
+                queue[0].left -= 1
+            over.append(int(bool(queue) and queue[0].query()))
+        return over
+
     def step(self, number):
         e, self.ended, self.sampled = self.engine, [], {}
         before = {rid: req.retraction_count for rid, req in self.live.items()}
+        over = self.copies_over() if e.enable_hierarchical_cache else None
         plan = e.get_next_batch_to_run(running_batch=e.running_batch, last_batch=e.last_batch)
         e.running_batch, batch = plan.running_batch, plan.batch_to_run
         if e.refused:
@@ -181,6 +207,8 @@ class Replay:
         line = {"step": number, "scheduled": scheduled, "free": e.token_to_kv_pool_allocator.available_size() + tree.evictable_size(),
                 "cached": tree.evictable_size(), "running": sum(not req.finished() for req in e.running_batch.reqs), "waiting": len(e.waiting_queue),
                 "preempted": retracted, "finished": self.ended, "hits": hits, "ratio": e.new_token_ratio_tracker.current}
+        if over:
+            line["copied"], line["host_free"] = over, tree.cache_controller.mem_pool_host.left
         if self.drafts:
             line["sampled"] = self.sampled
         return line
@@ -202,7 +230,7 @@ class Replay:
         return steps
 
 
-def record(number, drafts, adapters):
+def record(number, drafts, adapters, host):
     for attempt in range(50):
         rnd = random.Random(f"{number}.{attempt}")
         tight = rnd.random() < 0.4
@@ -210,8 +238,10 @@ def record(number, drafts, adapters):
         rows = random_requests(rnd, knobs, tight)
         if adapters:
             draw_adapters(rnd, knobs, rows)
+        if host:
+            draw_host(rnd, knobs, rows)
         try:
-            return knobs, rows, Replay(knobs, rows).run()
+            return knobs, rows, Replay(knobs, rows, rnd if host else None).run()
         except GivesUp:
             continue
     raise SystemExit(f"recording {number}: no draw comes to its end")
@@ -224,14 +254,15 @@ def main():
     p.add_argument("--count", type=int, default=1)
     p.add_argument("--drafts", action="store_true", help="with speculative decoding")
     p.add_argument("--adapters", action="store_true", help="with adapters of LoRA")
+    p.add_argument("--host", action="store_true", help="with a tier in host memory (HiCache)")
     a = p.parse_args()
     a.out.mkdir(parents=True, exist_ok=True)
     version = importlib.metadata.version("sglang")
     for number in range(a.first, a.first + a.count):
-        knobs, rows, steps = record(number, a.drafts, a.adapters)
+        knobs, rows, steps = record(number, a.drafts, a.adapters, a.host)
         lines = [{"engine": "sglang", "version": version, "knobs": dict(knobs, unit=UNIT)}]
         lines += [{"request": row} for row in rows] + steps
-        name = f"{number:05d}-{knobs['policy']}{'-mixed' if knobs['mixed'] else ''}{'-overlap' if knobs['overlap'] else ''}{'-drafts' if a.drafts else ''}{'-adapters' if a.adapters else ''}.jsonl.gz"
+        name = f"{number:05d}-{knobs['policy']}{'-mixed' if knobs['mixed'] else ''}{'-overlap' if knobs['overlap'] else ''}{'-drafts' if a.drafts else ''}{'-adapters' if a.adapters else ''}{'-host' if a.host else ''}.jsonl.gz"
         with open(a.out / name, "wb") as f, gzip.GzipFile(fileobj=f, mode="wb", mtime=0) as z:
             z.write("".join(json.dumps(line, separators=(",", ":")) + "\n" for line in lines).encode())
 

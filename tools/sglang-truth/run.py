@@ -61,7 +61,7 @@ def main():
         return 0
     out = a.build / "sglang-truth"
     shutil.rmtree(out, ignore_errors=True)
-    for more in ([], ["--drafts"], ["--adapters"]):
+    for more in ([], ["--drafts"], ["--adapters"], ["--host"]):
         record = subprocess.run([python, HERE / "record.py", "--out", out, "--first", str(a.first), "--count", str(a.count), *more],
                                 stderr=subprocess.PIPE, text=True, check=False)
         if record.returncode:

@@ -7,6 +7,8 @@
 
 #include <stdlib.h>
 
+#include "serve/kv/radix_host.h"
+
 #include "base/alloc.h"
 #include "base/check.h"
 
@@ -88,61 +90,74 @@ static bool goes_before(const struct maq_radix_tree *t, uint32_t a, uint32_t b)
     return x != y ? x < y : t->at[a].used < t->at[b].used;
 }
 
-static void put(struct maq_radix_tree *t, uint32_t place, uint32_t node)
+static void put(struct maq_radix_tree *t, struct maq_radix_heap *h, uint32_t place, uint32_t node)
 {
-    t->heap[place] = node;
+    h->at[place] = node;
     t->at[node].heap = place + 1;
 }
 
 /* Moves a node from a place where it may be wrong to where it belongs. */
-static void settle(struct maq_radix_tree *t, uint32_t place, uint32_t node)
+static void settle(struct maq_radix_tree *t, struct maq_radix_heap *h, uint32_t place, uint32_t node)
 {
-    while (place > 0 && goes_before(t, node, t->heap[(place - 1) / 2])) {
-        put(t, place, t->heap[(place - 1) / 2]);
+    while (place > 0 && goes_before(t, node, h->at[(place - 1) / 2])) {
+        put(t, h, place, h->at[(place - 1) / 2]);
         place = (place - 1) / 2;
     }
     for (;;) {
         uint32_t c = 2 * place + 1;
-        if (c + 1 < t->n_heap && goes_before(t, t->heap[c + 1], t->heap[c]))
+        if (c + 1 < h->n && goes_before(t, h->at[c + 1], h->at[c]))
             c++;
-        if (c >= t->n_heap || !goes_before(t, t->heap[c], node))
+        if (c >= h->n || !goes_before(t, h->at[c], node))
             break;
-        put(t, place, t->heap[c]);
+        put(t, h, place, h->at[c]);
         place = c;
     }
-    put(t, place, node);
+    put(t, h, place, node);
 }
 
 static void leave_heap(struct maq_radix_tree *t, uint32_t node)
 {
+    struct maq_radix_heap *h = &t->leaves[t->at[node].leaf];
     uint32_t place = t->at[node].heap;
     if (place == 0)
         return;
     t->at[node].heap = 0;
-    uint32_t last = t->heap[--t->n_heap];
+    uint32_t last = h->at[--h->n];
     if (last != node)
-        settle(t, place - 1, last);
+        settle(t, h, place - 1, last);
 }
 
-/* After anything about a node has changed that decides whether and when it is evicted. */
-static void update_leaf(struct maq_radix_tree *t, uint32_t node)
+/* Whose leaf a node is: MAQ_RADIX_LEAVES, nobody's. */
+static enum maq_radix_leaf leaf_of(const struct maq_radix_tree *t, uint32_t node)
 {
     const struct maq_radix_node *n = &t->at[node];
-    bool leaf = node != MAQ_RADIX_ROOT && n->locks == 0 && n->child == MAQ_RADIX_NONE;
-    if (!leaf) {
+    if (node == MAQ_RADIX_ROOT || n->locks > 0 || n->aside)
+        return MAQ_RADIX_LEAVES;
+    if (n->on_gpu)
+        return n->below == 0 ? MAQ_RADIX_GPU_LEAF : MAQ_RADIX_LEAVES;
+    return n->on_host && n->host_locks == 0 && n->child == MAQ_RADIX_NONE ? MAQ_RADIX_HOST_LEAF : MAQ_RADIX_LEAVES;
+}
+
+void maq_radix_settle(struct maq_radix_tree *t, uint32_t node)
+{
+    struct maq_radix_node *n = &t->at[node];
+    enum maq_radix_leaf leaf = leaf_of(t, node);
+    if (leaf != (enum maq_radix_leaf)n->leaf)
         leave_heap(t, node);
+    if (leaf == MAQ_RADIX_LEAVES)
         return;
-    }
+    struct maq_radix_heap *h = &t->leaves[leaf];
+    n->leaf = (uint8_t)leaf;
     if (n->heap > 0) {
-        settle(t, n->heap - 1, node);
+        settle(t, h, n->heap - 1, node);
         return;
     }
-    if (!maq__grow((void **)&t->heap, &t->heap_size, t->n_heap, sizeof *t->heap)) {
+    if (!maq__grow((void **)&h->at, &h->size, h->n, sizeof *h->at)) {
         t->failed = true;
         return;
     }
-    t->n_heap++;
-    settle(t, t->n_heap - 1, node);
+    h->n++;
+    settle(t, h, h->n - 1, node);
 }
 
 /* ---- nodes ---- */
@@ -218,6 +233,7 @@ static uint32_t new_node(struct maq_radix_tree *t)
 static void append_child(struct maq_radix_tree *t, uint32_t parent, uint32_t node)
 {
     struct maq_radix_node *p = &t->at[parent];
+    p->below += t->at[node].on_gpu;
     t->at[node].parent = parent;
     t->at[node].prev = p->last_child;
     t->at[node].next = MAQ_RADIX_NONE;
@@ -235,7 +251,12 @@ static uint32_t split(struct maq_radix_tree *t, uint32_t node, int64_t at)
     f->content = n->content;
     f->begin = n->begin;
     f->end = n->begin = at;
+    f->on_gpu = n->on_gpu;
+    f->on_host = n->on_host;
     f->locks = n->locks;
+    f->host_locks = n->host_locks;
+    f->writing = n->writing;
+    f->loading = n->loading;
     f->hits = n->hits;
     f->priority = n->priority;
     f->came = n->came;
@@ -249,7 +270,9 @@ static uint32_t split(struct maq_radix_tree *t, uint32_t node, int64_t at)
     append_child(t, front, node);
     enter_table(t, node, key_of(t, front, &n->content, at));
     n->used = t->clock++ * TICK;
-    update_leaf(t, node);
+    maq_radix_settle(t, front);
+    maq_radix_settle(t, node);
+    maq_radix_host_split(t, front);
     return front;
 }
 
@@ -259,6 +282,7 @@ enum maq_status maq_radix_init(struct maq_radix_tree *t, int32_t page, enum maq_
     if (!rehash(t, 255) || new_node(t) == MAQ_RADIX_NONE)
         return MAQ_NO_MEMORY;
     t->at[MAQ_RADIX_ROOT].priority = INT64_MIN;
+    t->at[MAQ_RADIX_ROOT].on_gpu = true;
     return MAQ_OK;
 }
 
@@ -266,7 +290,9 @@ void maq_radix_fini(struct maq_radix_tree *t)
 {
     free(t->at);
     free(t->table);
-    free(t->heap);
+    for (int i = 0; i < MAQ_RADIX_LEAVES; i++)
+        free(t->leaves[i].at);
+    maq_radix_host_fini(t);
     *t = (struct maq_radix_tree){0};
 }
 
@@ -302,17 +328,21 @@ int64_t maq_radix_match(struct maq_radix_tree *t, const struct maq_content *c, i
     int64_t tick = t->clock++ * TICK;
     for (uint32_t n = *node; n != MAQ_RADIX_NONE; n = t->at[n].parent) {
         t->at[n].used = tick--;
-        update_leaf(t, n);
+        maq_radix_settle(t, n);
     }
     return at;
 }
 
+/* One that is on the GPU. What is to be kept on the host goes there as soon as it was inserted often enough. */
 static void count_hit(struct maq_radix_tree *t, uint32_t node, const struct maq_radix_insert *w)
 {
     struct maq_radix_node *n = &t->at[node];
     n->priority = n->priority > w->priority ? n->priority : w->priority;
-    n->hits += n->end > w->inserted;
-    update_leaf(t, node);
+    bool counts = n->end > w->inserted && !maq_radix_host_writes_back(t);
+    n->hits += counts;
+    maq_radix_settle(t, node);
+    if (counts)
+        maq_radix_host_keep(t, node);
 }
 
 static uint32_t add_leaf(struct maq_radix_tree *t, uint32_t parent, const struct maq_content *c, int64_t begin,
@@ -327,8 +357,7 @@ static uint32_t add_leaf(struct maq_radix_tree *t, uint32_t parent, const struct
     t->at[leaf].priority = w->priority;
     append_child(t, parent, leaf);
     enter_table(t, leaf, key_of(t, parent, c, begin));
-    t->tokens += w->tokens - begin;
-    update_leaf(t, parent);
+    (void)maq_radix_put_on_gpu(t, leaf, true);
     count_hit(t, leaf, w);
     return leaf;
 }
@@ -336,7 +365,7 @@ static uint32_t add_leaf(struct maq_radix_tree *t, uint32_t parent, const struct
 int64_t maq_radix_insert(struct maq_radix_tree *t, const struct maq_content *c, const struct maq_radix_insert *w,
                          uint32_t *node)
 {
-    int64_t at = 0;
+    int64_t at = 0, came = 0;
     *node = MAQ_RADIX_ROOT;
     t->at[MAQ_RADIX_ROOT].used = t->clock++ * TICK;
     while (at < w->tokens) {
@@ -345,14 +374,18 @@ int64_t maq_radix_insert(struct maq_radix_tree *t, const struct maq_content *c, 
         if (n <= 0)
             break;
         t->at[child].used = t->clock++ * TICK;
-        update_leaf(t, child);
+        maq_radix_settle(t, child);
         at += n;
         *node = at < t->at[child].end ? split(t, child, at) : child;
+        if (!t->at[*node].on_gpu) { /* what was computed again takes its place */
+            came += maq_radix_put_on_gpu(t, *node, true);
+            maq_radix_host_twin(t, *node);
+        }
         count_hit(t, *node, w);
     }
     if (at < w->tokens)
         *node = add_leaf(t, *node, c, at, w);
-    return at;
+    return at - came;
 }
 
 /* ---- locks and eviction ---- */
@@ -363,7 +396,7 @@ void maq_radix_lock(struct maq_radix_tree *t, uint32_t node)
         struct maq_radix_node *n = &t->at[node];
         if (n->locks++ > 0)
             continue;
-        t->locked += n->end - n->begin;
+        t->locked += n->on_gpu ? n->end - n->begin : 0;
         leave_heap(t, node);
     }
 }
@@ -375,8 +408,8 @@ void maq_radix_unlock(struct maq_radix_tree *t, uint32_t node)
         MAQ_ASSERT(n->locks > 0);
         if (--n->locks > 0)
             continue;
-        t->locked -= n->end - n->begin;
-        update_leaf(t, node);
+        t->locked -= n->on_gpu ? n->end - n->begin : 0;
+        maq_radix_settle(t, node);
     }
 }
 
@@ -385,22 +418,43 @@ int64_t maq_radix_evictable(const struct maq_radix_tree *t)
     return t->tokens - t->locked;
 }
 
-int64_t maq_radix_evict(struct maq_radix_tree *t)
+int64_t maq_radix_put_on_gpu(struct maq_radix_tree *t, uint32_t node, bool there)
 {
-    if (t->n_heap == 0)
-        return 0;
-    uint32_t node = t->heap[0];
     struct maq_radix_node *n = &t->at[node];
-    int64_t tokens = n->end - n->begin;
+    int64_t tokens = n->end - n->begin, more = there ? tokens : -tokens;
+    n->on_gpu = there;
+    t->tokens += more;
+    t->locked += n->locks > 0 ? more : 0;
+    t->at[n->parent].below += there ? 1u : ~0u;
+    maq_radix_settle(t, node);
+    maq_radix_settle(t, n->parent);
+    return tokens;
+}
+
+void maq_radix_remove(struct maq_radix_tree *t, uint32_t node)
+{
+    struct maq_radix_node *n = &t->at[node];
+    if (n->on_gpu)
+        (void)maq_radix_put_on_gpu(t, node, false);
     leave_heap(t, node);
     leave_table(t, node);
     *(n->prev == MAQ_RADIX_NONE ? &t->at[n->parent].child : &t->at[n->prev].next) = n->next;
     *(n->next == MAQ_RADIX_NONE ? &t->at[n->parent].last_child : &t->at[n->next].prev) = n->prev;
-    t->tokens -= tokens;
     t->entries--;
     uint32_t parent = n->parent;
     n->next = t->free;
     t->free = node;
-    update_leaf(t, parent);
+    maq_radix_settle(t, parent);
+}
+
+int64_t maq_radix_evict(struct maq_radix_tree *t)
+{
+    if (t->leaves[MAQ_RADIX_GPU_LEAF].n == 0)
+        return 0;
+    uint32_t node = t->leaves[MAQ_RADIX_GPU_LEAF].at[0];
+    if (t->host)
+        return maq_radix_host_evict(t, node);
+    int64_t tokens = t->at[node].end - t->at[node].begin;
+    maq_radix_remove(t, node);
     return tokens;
 }

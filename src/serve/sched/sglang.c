@@ -18,9 +18,10 @@ void maq_sglang_evict(struct maq_sglang *s, int64_t tokens)
     while (s->available < tokens) {
         int64_t n = maq_radix_evict(&s->tree);
         if (n == 0)
-            return;
+            break;
         s->available += n;
     }
+    maq_radix_host_evicted(&s->tree);
 }
 
 void maq_sglang_keep(struct maq_sglang *s, struct maq_sglang_request *r, int64_t tokens)
@@ -63,9 +64,14 @@ void maq_sglang_look_up(struct maq_sglang *s, struct maq_sglang_request *r, int6
 {
     int64_t known = r->prompt + r->sampled;
     r->node = MAQ_RADIX_ROOT;
-    r->prefix = s->knobs.caching ? maq_radix_match(&s->tree, &r->content, most, &r->node) : 0;
+    int64_t found = s->knobs.caching ? maq_radix_match(&s->tree, &r->content, most, &r->node) : 0;
+    r->found = r->node;
+    while (!s->tree.at[r->node].on_gpu)
+        r->node = s->tree.at[r->node].parent;
+    r->prefix = r->node == r->found ? found : s->tree.at[r->node].end;
+    r->on_host = found - r->prefix;
     r->tree_owns = r->prefix;
-    r->matched = r->prefix < known - 1 ? r->prefix : known - 1;
+    r->matched = found < known - 1 ? found : known - 1;
 }
 
 int64_t maq_sglang_room(int64_t prompt, int64_t output, int32_t page)
@@ -239,6 +245,8 @@ static void end(struct maq_scheduler *base, struct maq_iteration *it, const int3
         remove_ended(s, lane->running, &lane->n_running, &lane->full);
         remove_ended(s, lane->last, &lane->n_last, &lane->full);
     }
+    if (it->n > 0)
+        maq_radix_host_begin_writes(&s->tree);
     base->failed |= s->tree.failed;
 }
 
@@ -319,5 +327,7 @@ enum maq_status maq_sglang_new(struct maq_scheduler **out, const struct maq_sgla
         s->lanes[i].last_chunked = MAQ_NO_SLOT;
     enum maq_status status = maq_radix_init(&s->tree, knobs->page, (enum maq_radix_eviction)knobs->eviction);
     s->tree.pairs = knobs->pairs;
+    if (status == MAQ_OK && knobs->host_tokens > 0)
+        status = maq_radix_host_init(&s->tree, knobs->host_tokens, (enum maq_hicache_policy)knobs->hicache);
     return s->lanes ? status : MAQ_NO_MEMORY;
 }

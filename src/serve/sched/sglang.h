@@ -35,19 +35,23 @@
  * With adapters of LoRA (`max_loras`) those that run and those of a prefill have at most so many different ones, none counted as one. Who would make it one
  * more keeps its place, and others overtake it (scheduler.py, can_schedule_lora_req()).
  *
+ * With copies in host memory (HiCache; radix_host.h) a request whose beginning goes on there gets room for it as it is taken in, and what it computes is behind
+ * that: its prefill is launched at once, and each layer waits for its part. Less than 10 tokens are computed again, and so is what finds no room.
+ *
  * The rules are those of SGLang 0.5.23 (managers/scheduler.py, schedule_batch.py, schedule_policy.py, mem_cache/prefill_budget.py, mem_cache/allocation.py,
- * managers/scheduler_components/). Not here: draining and overlapped loading of adapters, host caches, preemption by priority, sliding-window pools; of disaggregation optimistic
+ * managers/scheduler_components/). Not here: draining and overlapped loading of adapters, storage behind host memory, preemption by priority, sliding-window pools; of disaggregation optimistic
  * prefills and a tree on the side of decode.
  */
 #ifndef MAQ_SERVE_SCHED_SGLANG_H
 #define MAQ_SERVE_SCHED_SGLANG_H
 
-#include "serve/kv/radix_tree.h"
+#include "serve/kv/radix_host.h"
 #include "serve/sched/adapter_set.h"
 #include "serve/sched/scheduler.h"
 
 struct maq_sglang_knobs {
     int64_t tokens;       /* of the cache */
+    int64_t host_tokens;  /* of its copies in host memory; 0 = there are none */
     int32_t page;         /* tokens that it gives at once */
     int32_t max_running;  /* requests */
     int32_t max_prefill;  /* tokens of a prefill batch */
@@ -57,6 +61,7 @@ struct maq_sglang_knobs {
     int32_t max_loras;    /* different adapters of a batch, none as one of them; 0 = no such bound */
     double conservativeness;
     uint8_t policy, eviction; /* enum maq_sglang_policy, enum maq_radix_eviction */
+    uint8_t hicache;          /* enum maq_hicache_policy: of host memory */
     uint8_t part;             /* enum maq_request_part: of all its requests */
     int32_t reserved,
         spare_rows; /* DECODE: tokens for each request that is here; rows for those whose keys and values come */
@@ -79,9 +84,11 @@ struct maq_sglang_request {
     int64_t committed; /* of them, those that are known to be computed and to stay: with speculative decoding */
     int64_t tree_owns; /* of them, those of the tree */
     int64_t inserted;  /* in the tree by it */
+    int64_t on_host;   /* tokens behind its prefix that are on the host alone */
     int64_t matched;   /* of it that the tree was found to hold, while it waits */
     uint64_t entered, order;
     uint32_t node, lock; /* where its prefix ends in the tree; what it locked, MAQ_RADIX_NONE = nothing */
+    uint32_t found;      /* where what is on the host ends */
     uint32_t flying;     /* iterations under way that sample for it */
     uint32_t preemptions;
     int32_t priority;

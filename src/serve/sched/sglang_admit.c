@@ -12,6 +12,8 @@
 /* SGLANG_CLIP_MAX_NEW_TOKENS_ESTIMATION, IGNORE_EOS_RESERVE_TOKENS */
 #define MOST_EXPECTED 4096
 #define RESERVED 1
+/* UnifiedRadixCache.load_back_threshold */
+#define LEAST_LOADED 10
 
 enum verdict { GO_ON, NO_ROOM, ENOUGH };
 
@@ -166,34 +168,78 @@ static enum verdict add_to_its_end(struct adding *a, uint32_t slot)
 
 /* ---- those that wait ---- */
 
+/* How much of a prompt behind so many tokens is computed now. */
+struct piece {
+    int64_t end, expected;
+    bool cut;
+};
+
+static enum verdict choose_piece(const struct adding *a, const struct maq_sglang_request *r, int64_t prefix,
+                                 struct piece *out)
+{
+    const struct maq_sglang *s = a->s;
+    int64_t left = r->limit - r->sampled, page = s->knobs.page, pages = maq_sglang_pages(s, known(r) - prefix);
+    int64_t wanted =
+        known(r) - r->prefix + clipped(left > 0 ? left : 0) + page; /* what is on the host needs slots, too */
+    *out = (struct piece){.end = known(r), .expected = clipped(r->limit)};
+    if ((double)wanted >= room(a))
+        return NO_ROOM;
+    if (s->knobs.chunk == 0)
+        return s->n_taken > 0 && pages >= a->input_left ? ENOUGH : GO_ON;
+    if (pages <= a->chunk_left)
+        return GO_ON;
+    *out = (struct piece){.end = (prefix + a->chunk_left / page * page) / page * page, .cut = true};
+    return out->end > prefix ? GO_ON : ENOUGH;
+}
+
+/* What is on the host of a request comes to the GPU, which its prefix then is; false: it has no room, or that is not worth it. */
+static bool load_back(struct maq_sglang *s, struct maq_sglang_request *r)
+{
+    struct maq_radix_tree *t = &s->tree;
+    int64_t begin = t->at[r->found].begin;
+    maq_radix_lock(t, r->found); /* what it needs cannot make room for it, here or there */
+    maq_radix_host_lock(t, r->found);
+    bool loads = r->on_host >= LEAST_LOADED;
+    if (loads) {
+        maq_sglang_evict(s, r->on_host);
+        loads = s->available >= r->on_host;
+    }
+    if (loads)
+        maq_radix_host_load(t, r->found);
+    maq_radix_unlock(t, r->found);
+    maq_radix_host_unlock(t, r->found, begin);
+    if (!loads)
+        return false;
+    s->available -= r->on_host;
+    r->prefix += r->on_host;
+    r->tree_owns = r->prefix;
+    r->node = r->found;
+    return true;
+}
+
 static enum verdict add_one(struct adding *a, uint32_t slot)
 {
     struct maq_sglang *s = a->s;
     struct maq_sglang_request *r = &s->at[slot];
-    int64_t n = known(r) - r->prefix, pages = maq_sglang_pages(s, n), page = s->knobs.page, end = known(r);
-    int64_t expected = clipped(r->limit - r->sampled > 0 ? r->limit - r->sampled : 0);
+    struct piece p;
     if (s->knobs.max_requests > 0 && s->n_taken >= (uint32_t)s->knobs.max_requests)
         return ENOUGH;
     if (r->stops_known && !s->knobs.caching)
         return add_to_its_end(a, slot);
-    maq_radix_lock(&s->tree, r->node); /* what it uses cannot make room for it */
-    enum verdict v = (double)(n + expected + page) < room(a) ? GO_ON : NO_ROOM;
-    if (v == GO_ON && s->knobs.chunk == 0 && s->n_taken > 0 && pages >= a->input_left)
-        v = ENOUGH;
-    bool cut = s->knobs.chunk > 0 && pages > a->chunk_left;
-    if (v == GO_ON && cut) {
-        end = (r->prefix + a->chunk_left / page * page) / page * page;
-        v = end > r->prefix ? GO_ON : ENOUGH;
+    uint32_t node = r->node;
+    maq_radix_lock(&s->tree, node); /* what it uses cannot make room for it */
+    enum verdict v = choose_piece(a, r, r->prefix + r->on_host, &p);
+    if (v == GO_ON && r->on_host > 0 && !load_back(s, r))
+        v = choose_piece(a, r, r->prefix, &p);
+    if (v == GO_ON) {
+        maq_radix_lock(&s->tree, r->node);
+        r->lock = r->node;
+        if (p.cut)
+            s->chunked = slot;
+        commit(a, slot, p.end, p.expected);
     }
-    if (v != GO_ON) {
-        maq_radix_unlock(&s->tree, r->node);
-        return v;
-    }
-    r->lock = r->node;
-    if (cut)
-        s->chunked = slot;
-    commit(a, slot, end, cut ? 0 : clipped(r->limit));
-    return verdict(a);
+    maq_radix_unlock(&s->tree, node);
+    return v == GO_ON ? verdict(a) : v;
 }
 
 static uint32_t allocatable(const struct maq_sglang *s, const struct maq_sglang_lane *lane, uint32_t held)
@@ -320,6 +366,7 @@ int64_t maq_sglang_admit(struct maq_sglang *s, struct maq_sglang_lane *lane)
     }
     add_waiting(&a, lane, chunked != MAQ_NO_SLOT);
     free(a.states);
+    maq_radix_host_begin_loads(&s->tree);
     int64_t tokens = give_slots(s);
     leave_queue(s);
     return tokens;

@@ -283,6 +283,7 @@ void maq_sglang_decide(struct maq_scheduler *base, struct maq_iteration *it)
     struct maq_sglang *s = (struct maq_sglang *)base;
     uint32_t most = s->knobs.overlap ? 2 : 1, lanes = (uint32_t)s->knobs.lanes;
     maq_iteration_clear(it);
+    maq_radix_host_begin_writes(&s->tree);
     for (uint32_t i = 0; i < lanes && it->n == 0; i++) {
         uint32_t turn = (s->lane + i) % lanes;
         if (s->lanes[turn].flying >= most)

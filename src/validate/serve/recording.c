@@ -256,19 +256,26 @@ static const struct known_knob sglang_knobs[] = {
     {"spec_draft_tokens", 0, MOST_DRAFTS},
     {"spec_pairs", 0, 1},
     {"max_loras", 0, MOST_TOKENS},
+    {"host_tokens", 0, MOST_BLOCKS},
+    {"write_policy", 0, -1},
 };
 
 static enum maq_status read_sglang(struct reading *r, const json_t *knobs)
 {
     static const char *const policies[] = {"fcfs", "lpm", "dfs-weight", "lof", NULL};
     static const char *const evictions[] = {"lru", "lfu", "fifo", "mru", "filo", "slru", "priority", NULL};
+    static const char *const writes[] = {"write_through", "write_through_selective", "write_back", NULL};
     struct maq_recording *out = r->out;
+    int hicache = word(knobs, "write_policy", writes, 0);
     int policy = word(knobs, "policy", policies, 0), eviction = word(knobs, "eviction", evictions, 0);
     const json_t *conservativeness = json_object_get(knobs, "conservativeness");
     if (policy < 0)
         return bad(r, "policies are fcfs, lpm, dfs-weight, lof", "a policy that maquette does not have");
     if (eviction < 0)
         return bad(r, "they are lru, lfu, fifo, mru, filo, slru, priority", "an eviction that maquette does not have");
+    if (hicache < 0)
+        return bad(r, "they are write_through, write_through_selective, write_back",
+                   "a write policy that maquette does not have");
     MAQ_TRY(check_knobs(r, sglang_knobs, MAQ_COUNT(sglang_knobs), knobs));
     out->is_sglang = true;
     out->sglang = (struct maq_sglang_knobs){
@@ -281,6 +288,8 @@ static enum maq_status read_sglang(struct reading *r, const json_t *knobs)
         .conservativeness = json_is_number(conservativeness) ? json_number_value(conservativeness) : 1,
         .policy = (uint8_t)policy,
         .eviction = (uint8_t)eviction,
+        .host_tokens = integer(knobs, "host_tokens", 0),
+        .hicache = (uint8_t)hicache,
         .caching = integer(knobs, "caching", 1) != 0,
         .overlap = integer(knobs, "overlap", 1) != 0,
         .mixed = integer(knobs, "mixed", 0) != 0,

@@ -87,6 +87,15 @@ static bool loads_differ(struct replay *p, const json_t *loads, const struct maq
     return differ;
 }
 
+/* Host memory of HiCache: compared when a step has ended. */
+static bool host_differs(struct replay *p, const json_t *line)
+{
+    const struct maq_sglang *s = (const struct maq_sglang *)p->sched;
+    return p->recording.is_sglang && s->tree.host &&
+           differs(p, "free tokens in host memory", json_integer_value(json_object_get(line, "host_free")),
+                   s->tree.host->available);
+}
+
 /* Transfers that began with a step, what it waits for, and how full host memory is when it has ended. */
 static bool tiers_differ(struct replay *p, const json_t *line)
 {
@@ -136,6 +145,7 @@ static bool step_differs(struct replay *p, const json_t *line, const struct maq_
     differ |= differs(p, free_of, json_integer_value(json_object_get(line, "free")), load.all - load.used);
     if (load.kept >= 0 && json_object_get(line, "cached"))
         differ |= differs(p, "tokens kept", json_integer_value(json_object_get(line, "cached")), load.kept);
+    differ |= host_differs(p, line);
     differ |= differs(p, "requests running", json_integer_value(json_object_get(line, "running")), load.running);
     differ |= differs(p, "requests waiting", json_integer_value(json_object_get(line, "waiting")), load.waiting);
     return differ;
@@ -223,6 +233,18 @@ static void end_moves(struct replay *p, const json_t *numbers)
     }
 }
 
+/* Copies of HiCache that are over as a step begins: of each way those that began together first, or none. */
+static void end_copies(struct replay *p, const json_t *copied)
+{
+    struct maq_sglang *s = (struct maq_sglang *)p->sched;
+    if (!p->recording.is_sglang || !copied)
+        return;
+    if (json_integer_value(json_array_get(copied, 0)) > 0)
+        maq_radix_host_written(&s->tree);
+    if (json_integer_value(json_array_get(copied, 1)) > 0)
+        maq_radix_host_loaded(&s->tree);
+}
+
 /* A step ends with what the recording says was sampled, or with a token for each request whose end was reached. */
 static enum maq_status end_step(struct replay *p, struct maq_iteration *it, const json_t *line)
 {
@@ -271,6 +293,7 @@ static enum maq_status one_step(struct replay *p, struct maq_validate_schedule_r
     while (status == MAQ_OK && p->next < r->n_requests && r->requests[p->next].arrive_step <= step)
         status = arrive(p, p->next++);
     give_up(p, json_object_get(line, "aborted"));
+    end_copies(p, json_object_get(line, "copied"));
     p->sched->ops->decide(p->sched, now);
     status = status == MAQ_OK ? note_moves(p) : status;
     bool tiers_differ_here = tiers_differ(p, line);
