@@ -79,7 +79,8 @@ def check(tools, name, bless):
             trace.unlink(missing_ok=True)
             done = vgpu_run.run(command, trace)
             assert done.returncode == 0, f"status {done.returncode}: {done.stderr}"
-            assert done.stderr == "", done.stderr
+            said = [line for line in done.stderr.splitlines() if "has CUDA's runtime inside" not in line]
+            assert said == [] and (done.stderr == "") == (name != "driver"), done.stderr  # `driver` asks for a table that such a runtime needs
             traces.append(trace.read_bytes())
         assert traces[0] == traces[1], "the same program leaves the same bytes"
         found = listing(trace)

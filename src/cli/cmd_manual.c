@@ -89,7 +89,7 @@ static void put_key(FILE *out, const struct cli_job_option *o)
     fputs("\\fR\n", out);
     put_text(out, o->option.doc);
     for (size_t i = 0; o->words && o->words[i]; i++) {
-        fputs(i == 0 ? " [" : "|", out);
+        fputs(i == 0 ? " [" : "|\\:", out); /* a line may end there */
         put_text(out, o->words[i]);
     }
     fputs(o->words ? "]" : "", out);

@@ -33,7 +33,7 @@ extern const char *const cli_generations[], *const cli_clocks[];
     [CLI_LAUNCH_PER_NODE] = {"--per-node", CLI_VALUE, "N", "ranks on a node (devices of a node)", NULL, NULL},         \
     [CLI_LAUNCH_DEVICE] = {"--device", CLI_VALUE, "NAME", "the GPU that the program finds (h100-sxm); maquette show gpus", NULL, NULL}, \
     [CLI_LAUNCH_CLUSTER] = {"--cluster", CLI_VALUE, "CLUSTER", "\"h100-sxm:8 x 4, rail 400G\" or a file, for the times of collectives", NULL, NULL}, \
-    [CLI_LAUNCH_LIBRARIES] = {"--libraries", CLI_VALUE, "12|13|auto|none|gpu", "CUDA generation of the program's libraries (auto); none: it uses no device; gpu: its own CUDA on this machine's GPU, NCCL alone is stood in for", NULL, cli_generations}, \
+    [CLI_LAUNCH_LIBRARIES] = {"--libraries", CLI_VALUE, "12|13|auto|none|gpu", "CUDA of the program's libraries (auto); none: it uses no device; gpu: this machine's own, and NCCL alone is stood in for", NULL, cli_generations}, \
     [CLI_LAUNCH_MEMORY] = {"--memory", CLI_VALUE, "SIZE", "memory of a device: 80GB, 40GiB (as the catalogue says)", NULL, NULL}, \
     [CLI_LAUNCH_CLOCK] = {"--clock", CLI_VALUE, "virtual|real", "what host clocks of the program show (virtual)", NULL, cli_clocks}, \
     [CLI_LAUNCH_TCP] = {"--tcp", CLI_VALUE, "PORTS", "ports of the program's own rendezvous over TCP: 12345,29400 (none)", NULL, NULL}, \
