@@ -17,8 +17,8 @@ static const struct cli_option options[] = {
                    NULL},
     [OPT_KEPT] = {"--kept", CLI_VALUE, "FOLDER|none", "keeps what ranks said that ran first (~/.cache/maquette)", NULL,
                   NULL},
-    [OPT_STALL] = {"--stall", CLI_VALUE, "SECONDS",
-                   "a rank that does nothing for so long has all run at once (20)", NULL, NULL},
+    [OPT_STALL] = {"--stall", CLI_VALUE, "SECONDS", "a rank that does nothing for so long has all run at once (20)",
+                   NULL, NULL},
     [OPT_TRACE] = {"--trace", CLI_VALUE, "FILE", "keep the rank's trace; with --all a folder of them", NULL, NULL},
 };
 _Static_assert(CLI_COUNT(options) <= CLI_OPTIONS_MAX, "a value per option");
