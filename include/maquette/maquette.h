@@ -23,6 +23,7 @@
 #include "maquette/mixed_step.h"
 #include "maquette/model.h"
 #include "maquette/parallelizer.h"
+#include "maquette/path_hint.h"
 #include "maquette/peers.h"
 #include "maquette/plan.h"
 #include "maquette/planner.h"

@@ -17,6 +17,7 @@
 #include "cli/call.h"
 #include "cli/cli.h"
 #include "cli/codes.h"
+#include "maquette/path_hint.h"
 
 #define COLUMNS_MAX 160
 
@@ -26,9 +27,8 @@ static enum maq_status fail(struct cli *cli, const char *path, int error)
     cli->reader_gone = !path && error == EPIPE;
     if (cli->reader_gone)
         return MAQ_IO;
-    const char *hint = path && error == ENOENT ? "its folder is not there: mkdir -p makes it" : NULL;
-    return maq_diag_fail(MAQ_IO, cli->diag, MAQ_CODE_CLI_OUTPUT, (struct maq_span){0}, hint, "cannot write %s: %s",
-                         what, strerror(error));
+    return maq_diag_fail(MAQ_IO, cli->diag, MAQ_CODE_CLI_OUTPUT, (struct maq_span){0},
+                         path ? maq_create_hint(error) : NULL, "cannot write %s: %s", what, strerror(error));
 }
 
 enum maq_status cli_write(struct cli *cli, char *text, const char *path)

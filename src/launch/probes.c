@@ -19,6 +19,7 @@
 #include "launch/fork_server/fork_server.h"
 #include "launch/input_record.h"
 #include "launch/private_folder.h"
+#include "maquette/path_hint.h"
 
 #define JOBS_MAX 64u
 #define JOBS_DEFAULT 2u
@@ -73,7 +74,7 @@ enum maq_status maq_probes_open(struct maq_probes *s, struct maq_workspace *room
     maq_contributions_init(&s->said);
     maq__snprintf(want, sizeof want, "maquette.capture/1 %016llx\n", (unsigned long long)room->identity);
     if (mkdir(folder, 0777) != 0 && errno != EEXIST)
-        return maq_diag_fail(MAQ_IO, diag, MAQ_CODE_LAUNCH_FOLDER, (struct maq_span){0}, NULL,
+        return maq_diag_fail(MAQ_IO, diag, MAQ_CODE_LAUNCH_FOLDER, (struct maq_span){0}, maq_create_hint(errno),
                              "cannot make the work folder '%.200s': %s", folder, strerror(errno));
     MAQ_TRY(maq_workspace_absolute(&s->folder, folder, &room->arena)); /* programs may change their working directory */
     const char *path = maq_arena_printf(&room->arena, "%s/job", s->folder);

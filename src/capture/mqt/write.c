@@ -16,6 +16,7 @@
 #include "base/str.h"
 #include "capture/mqt/mqt.h"
 #include "capture/steps.h"
+#include "maquette/path_hint.h"
 #include "shim/record.h"
 
 #define SECTION_MOST ((size_t)1 << 32)
@@ -214,7 +215,7 @@ static enum maq_status write_file(const struct writing *w, const char *path, str
         (void)remove(name.ptr);
     maq_buf_fini(&name);
     return done ? MAQ_OK
-                : maq_diag_fail(MAQ_IO, diag, MAQ_CODE_CANNOT_READ, (struct maq_span){0}, NULL,
+                : maq_diag_fail(MAQ_IO, diag, MAQ_CODE_CANNOT_READ, (struct maq_span){0}, maq_create_hint(why),
                                 "%s: cannot be written: %s", path, strerror(why));
 }
 

@@ -15,6 +15,7 @@
 #include "base/alloc.h"
 #include "base/arena.h"
 #include "base/check.h"
+#include "maquette/path_hint.h"
 #include "report/timeline/backend.h"
 #include "report/timeline/codes.h"
 
@@ -116,8 +117,7 @@ enum maq_status maq_trace_open(struct maq_trace_writer **out, enum maq_trace_for
 {
     FILE *stream = fopen(path, "wb");
     if (stream == NULL)
-        return maq_diag_fail(MAQ_IO, diag, MAQ_CODE_TRACE_OPEN, nowhere,
-                             errno == ENOENT ? "its folder is not there: mkdir -p makes it" : NULL,
+        return maq_diag_fail(MAQ_IO, diag, MAQ_CODE_TRACE_OPEN, nowhere, maq_create_hint(errno),
                              "cannot create the trace '%s': %s", path, strerror(errno));
     return open_writer(out, format, stream, true, NULL, ends_with(path, ".gz"), path, diag);
 }
