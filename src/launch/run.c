@@ -19,6 +19,7 @@
 #include "launch/prerequisites.h"
 #include "launch/private_folder.h"
 #include "launch/result.h"
+#include "maquette/path_hint.h"
 #include "shim/meet.h"
 
 /* ---- results ---- */
@@ -115,6 +116,37 @@ static const char *trace_of(struct run *r, uint32_t rank)
     return maq_arena_printf(&r->room.arena, "%s/rank-%u.trace", wanted ? wanted : r->room.folder, rank);
 }
 
+/* Why there cannot be a file of that name, as an errno; 0: there can. Absolute, from maq_workspace_absolute(). */
+static int no_file(const char *path, struct maq_arena *arena)
+{
+    struct stat there;
+    if (stat(path, &there) == 0)
+        return S_ISDIR(there.st_mode) ? EISDIR : access(path, W_OK) == 0 ? 0 : errno;
+    const char *folder = maq_arena_printf(arena, "%.*s/.", (int)(strrchr(path, '/') - path), path);
+    return !folder ? ENOMEM : access(folder, W_OK | X_OK) == 0 ? 0 : errno;
+}
+
+static int no_folder(const char *path)
+{
+    struct stat there;
+    if (mkdir(path, 0777) == 0)
+        return 0;
+    int error = errno;
+    return error != EEXIST ? error : stat(path, &there) == 0 && S_ISDIR(there.st_mode) ? 0 : ENOTDIR;
+}
+
+/* The program writes its trace itself, and has no way to say that it cannot: a place for it is found before it starts. */
+static enum maq_status find_place(struct run *r, struct maq_diag *diag)
+{
+    const bool all = r->room.opts->all;
+    int error = all ? no_folder(r->room.trace) : no_file(r->room.trace, &r->room.arena);
+    if (error == 0)
+        return MAQ_OK;
+    return maq_diag_fail(MAQ_IO, diag, MAQ_CODE_LAUNCH_FOLDER, (struct maq_span){0}, maq_create_hint(error),
+                         "cannot make the %s '%.200s': %s", all ? "folder" : "trace", r->room.opts->trace,
+                         strerror(error));
+}
+
 static enum maq_status start(struct run *r, struct maq_diag *diag)
 {
     const struct maq_launch_opts *o = r->room.opts;
@@ -124,9 +156,8 @@ static enum maq_status start(struct run *r, struct maq_diag *diag)
                              "%u ranks at once: %u are the most", r->room.world, MAQ_LAUNCH_ALL_MAX);
     if (all_run(r))
         MAQ_TRY(make_meeting(r, diag));
-    if (o->all && r->room.trace && mkdir(r->room.trace, 0777) != 0 && errno != EEXIST)
-        return maq_diag_fail(MAQ_IO, diag, MAQ_CODE_LAUNCH_FOLDER, (struct maq_span){0}, NULL,
-                             "cannot make the folder '%.200s': %s", r->room.trace, strerror(errno));
+    if (o->all && r->room.trace)
+        MAQ_TRY(find_place(r, diag));
     for (uint32_t i = 0; i < r->n; i++) {
         uint32_t rank = all_run(r) ? i : o->rank;
         struct maq_live_opts live = {.rank = rank, .store = &r->store, .meet = r->meet, .trace = trace_of(r, rank)};
@@ -270,6 +301,8 @@ static enum maq_status run(struct run *r, struct maq_diag *diag)
     MAQ_TRY(maq_launch_begin(&r->box, &r->room, o->all ? r->room.world : 1, diag));
     if (o->all)
         return run_all(r, diag);
+    if (r->room.trace)
+        MAQ_TRY(find_place(r, diag));
     r->n = 1;
     r->live = MAQ_ARENA_NEW(&r->room.arena, struct maq_live, r->n);
     r->list = MAQ_ARENA_NEW(&r->room.arena, struct maq_live *, r->n);
