@@ -461,8 +461,10 @@ static void test_load(void **state)
     assert_int_equal(maq_doc_load(&doc, "/no/such/file", MAQ_ORIGIN_DOCUMENT, diag), MAQ_IO);
     assert_int_equal(maq_doc_load(&doc, "/tmp", MAQ_ORIGIN_DOCUMENT, diag), MAQ_IO);
     expect_diag("error[MAQ1030]: cannot read '/no/such/file': No such file or directory\n"
+                "hint: there is no folder '/no/such'\n"
                 "\n"
-                "error[MAQ1030]: cannot read '/tmp': Is a directory\n");
+                "error[MAQ1030]: cannot read '/tmp': Is a directory\n"
+                "hint: that is a folder: give a document: YAML, JSON or TOML\n");
     maq_doc_fini(&doc);
 }
 

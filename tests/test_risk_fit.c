@@ -314,7 +314,7 @@ static void test_faults(void **state)
     assert_int_equal(maq_diag_count(diag), 2);
     assert_null(fit("/tmp", 0, diag));
     const struct maq_diag_item *folder = maq_diag_at(diag, 2);
-    assert_int_equal(folder->msg.len, strlen("/tmp: Is a directory"));
+    assert_int_equal(folder->msg.len, strlen("cannot read '/tmp': Is a directory"));
     maq_diag_free(diag);
 }
 

@@ -11,6 +11,7 @@
 #include "base/str.h"
 #include "model/codes.h"
 #include "model/hf/config.h"
+#include "spec/cannot_read.h"
 #include "spec/catalogue.h"
 #include "spec/unverified.h"
 
@@ -66,6 +67,8 @@ static enum maq_status add_file(struct load *l, const char *path)
     if (!path)
         return maq_diag_fail(MAQ_NO_MEMORY, l->r.diag, MAQ_CODE_MODEL_NO_MEMORY, l->r.at, NULL,
                              "no memory for a model");
+    MAQ_TRY(maq_file_expected(path, "a model: its config.json or the folder with it, or YAML as in docs/models.md",
+                              l->r.diag));
     struct maq_doc *doc = &l->docs[l->n_docs++];
     MAQ_TRY(maq_doc_load(doc, path, MAQ_ORIGIN_DOCUMENT, l->r.diag));
     if (!doc->root || doc->root->kind != MAQ_NODE_MAP)

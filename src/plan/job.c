@@ -22,6 +22,7 @@
 #include "plan/framework_files/framework_files.h"
 #include "plan/job_build.h"
 #include "plan/keys.h"
+#include "spec/cannot_read.h"
 #include "spec/catalogue.h"
 #include "spec/doc.h"
 #include "spec/field.h"
@@ -291,6 +292,8 @@ static struct maq_loaded_job *new_box(bool open)
     return box;
 }
 
+#define JOB "a job: YAML with model, cluster and plan, as in docs/train.md, or --model and --cluster in its place"
+
 /* Files are tried first: what stands in place of one may be the name of a model or a cluster. */
 static enum maq_status refuse_name(const char *path, struct maq_diag *diag)
 {
@@ -299,11 +302,11 @@ static enum maq_status refuse_name(const char *path, struct maq_diag *diag)
     char hint[256];
     struct stat st;
     if (strcmp(path, "-") == 0 || stat(path, &st) == 0)
-        return MAQ_OK;
+        return maq_file_expected(path, JOB, diag);
     maq_str_split(name, ':', &device);
     bool model = maq_model_entry(name) != NULL;
     if (!model && !maq_catalogue_find("devices", device))
-        return MAQ_OK;
+        return maq_file_expected(path, JOB, diag);
     maq__snprintf(hint, sizeof hint, "name it by an option: %s '%.160s'", model ? "--model" : "--cluster", path);
     return maq_diag_fail(MAQ_IO, diag, MAQ_CODE_CANNOT_READ, (struct maq_span){0}, hint,
                          "no job file is named '%.80s', which is a %s", path, model ? "model" : "cluster");

@@ -16,6 +16,7 @@
 #include "base/str.h"
 #include "base/text.h"
 #include "risk/codes.h"
+#include "spec/cannot_read.h"
 #include "spec/foreign_file.h"
 
 static const struct maq_span nowhere;
@@ -101,6 +102,7 @@ enum maq_status maq_rows_open(struct maq_csv_table *rows, const char *path, stru
     rows->names = maq__malloc(MAQ_ROWS_LINE);
     if (!rows->line || !rows->names)
         return maq_diag_fail(MAQ_NO_MEMORY, diag, MAQ_CODE_NO_MEMORY, nowhere, NULL, "out of memory for %s", path);
+    MAQ_TRY(maq_file_expected(path, MAQ_WANT_TABLE, diag));
     MAQ_TRY(maq_foreign_refuse(maq_foreign_file(path), path, "a table", nowhere, diag));
     errno = 0;
     rows->file = gzopen(path, "rb");

@@ -9,6 +9,7 @@
 #include "base/check.h"
 #include "base/codes.h"
 #include "base/str.h"
+#include "spec/cannot_read.h"
 #include "spec/doc_internal.h"
 #include "spec/foreign_file.h"
 
@@ -75,13 +76,7 @@ static enum maq_status read_all(struct maq_buf *text, FILE *f)
     return MAQ_OK;
 }
 
-static enum maq_status cannot_read(struct maq_diag *diag, const char *name, int error)
-{
-    char buf[128];
-    const char *why = strerror_r(error, buf, sizeof(buf));
-    return maq_diag_fail(MAQ_IO, diag, MAQ_CODE_CANNOT_READ, (struct maq_span){0}, NULL, "cannot read '%s': %s", name,
-                         why);
-}
+#define WANTED "a document: YAML, JSON or TOML"
 
 const char *maq__doc_name(const char *path)
 {
@@ -95,14 +90,14 @@ enum maq_status maq__doc_read(struct maq_buf *text, const char *path, struct maq
     FILE *f = is_stdin ? stdin : fopen(path, "rbe");
     maq_buf_init(text, MAQ_DOC_BYTES_MAX);
     if (!f)
-        return cannot_read(diag, name, errno);
+        return maq_cannot_read(diag, name, WANTED, errno);
     errno = 0;
     enum maq_status status = read_all(text, f);
     int error = errno;
     if (!is_stdin)
         fclose(f);
     if (status == MAQ_IO)
-        cannot_read(diag, name, error);
+        maq_cannot_read(diag, name, WANTED, error);
     else if (status == MAQ_LIMIT)
         too_large(diag, name);
     else if (status != MAQ_OK)

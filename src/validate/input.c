@@ -13,6 +13,7 @@
 #include "base/check.h"
 #include "base/str.h"
 #include "base/text.h"
+#include "spec/cannot_read.h"
 #include "spec/doc_internal.h"
 #include "spec/foreign_file.h"
 #include "validate/codes.h"
@@ -77,8 +78,7 @@ enum maq_status maq__validate_bytes(char **text, size_t *len, const char *path, 
     char *buf = NULL;
     enum maq_status status = MAQ_OK;
     if (!f)
-        return maq_diag_fail(MAQ_IO, diag, MAQ_CODE_CANNOT_READ, (struct maq_span){0}, NULL, "%s: %s", path,
-                             strerror(errno));
+        return maq_cannot_read(diag, path, MAQ_WANT_TABLE, errno);
     while (status == MAQ_OK) {
         if (n == size) {
             char *more = size > MAQ_CSV_MAX_BYTES ? NULL : maq__realloc(buf, size = size ? 2 * size : 65536);
@@ -97,9 +97,7 @@ enum maq_status maq__validate_bytes(char **text, size_t *len, const char *path, 
     if (!std_in)
         fclose(f);
     if (status == MAQ_OK && read_error)
-        status = maq_diag_fail(MAQ_IO, diag, MAQ_CODE_CANNOT_READ, (struct maq_span){0},
-                               read_error == EISDIR ? "a file is wanted: one table, with a line of column names" : NULL,
-                               "%s: %s", path, strerror(read_error));
+        status = maq_cannot_read(diag, path, MAQ_WANT_TABLE, read_error);
     else if (status == MAQ_LIMIT)
         maq_diag_add(diag, MAQ_ERROR, MAQ_CODE_FILE_TOO_LARGE, (struct maq_span){0}, NULL,
                      "%s: over the limit of 64 MiB", path);
@@ -135,6 +133,7 @@ enum maq_status maq__validate_unpack(struct maq_str *out, const char *path, stru
                                      struct maq_diag *diag)
 {
     size_t size = (size_t)1 << 20, used = 0;
+    MAQ_TRY(maq_file_expected(path, "what was recorded, as docs/validate.md has it", diag));
     gzFile file = gzopen(path, "rb");
     char *text = MAQ_ARENA_NEW(arena, char, size);
     if (!file)

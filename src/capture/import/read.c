@@ -21,6 +21,7 @@
 #include "capture/import/readers.h"
 #include "capture/mqt/mqt.h"
 #include "maquette/capture.h"
+#include "spec/cannot_read.h"
 #include "spec/foreign_file.h"
 
 #define PROBE 4096u
@@ -182,8 +183,9 @@ enum maq_status maq_capture_read_with(struct maq_capture **out, const char *cons
     maq_arena_init(&l.arena, 0);
     for (uint32_t i = 0; i < n_paths && status == MAQ_OK; i++) {
         if (stat(paths[i], &s) != 0)
-            status = maq_diag_fail(MAQ_IO, diag, MAQ_CODE_CANNOT_READ, (struct maq_span){0}, NULL, "%s: %s", paths[i],
-                                   strerror(errno));
+            status = maq_cannot_read(
+                diag, paths[i], "a captured job or traces: `maquette capture`, `maquette run --trace`, torch.profiler",
+                errno);
         else if (S_ISDIR(s.st_mode))
             add_folder(&l, paths[i]);
         else

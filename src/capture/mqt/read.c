@@ -16,6 +16,7 @@
 #include "capture/build.h"
 #include "capture/codes.h"
 #include "capture/mqt/mqt.h"
+#include "spec/cannot_read.h"
 
 #define RAW_MOST ((uint64_t)1 << 33) /* of all sections together */
 
@@ -394,8 +395,7 @@ enum maq_status maq_mqt_read(struct maq_capture **out, const char *const *paths,
     unsigned char *bytes = size >= 0 && fseek(f, 0, SEEK_SET) == 0 ? malloc((size_t)size + 1) : NULL;
     enum maq_status status;
     if (!bytes || fread(bytes, 1, (size_t)size, f) != (size_t)size)
-        status = maq_diag_fail(MAQ_IO, diag, MAQ_CODE_CANNOT_READ, (struct maq_span){0}, NULL, "%s: %s", paths[0],
-                               strerror(errno));
+        status = maq_cannot_read(diag, paths[0], "a captured job: `maquette capture` writes one", errno);
     else
         status = maq_mqt_parse(out, bytes, (size_t)size, paths[0], diag);
     free(bytes);

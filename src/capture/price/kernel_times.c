@@ -21,6 +21,7 @@
 #include "base/text.h"
 #include "capture/codes.h"
 #include "capture/price/price.h"
+#include "spec/cannot_read.h"
 #include "spec/foreign_file.h"
 
 #define FILE_MOST (64u << 20)
@@ -156,6 +157,7 @@ static enum maq_status parse(struct maq_replay_kernels *k, struct maq_str text, 
 
 static enum maq_status read_all(struct maq_str *out, struct maq_arena *arena, const char *path, struct maq_diag *diag)
 {
+    MAQ_TRY(maq_file_expected(path, MAQ_WANT_TABLE, diag));
     MAQ_TRY(maq_foreign_refuse(maq_foreign_file(path), path, "a table of kernel times", (struct maq_span){0}, diag));
     FILE *f = fopen(path, "rb");
     long size = f && fseek(f, 0, SEEK_END) == 0 ? ftell(f) : -1;

@@ -12,6 +12,7 @@
 #include "base/codes.h"
 #include "capture/codes.h"
 #include "capture/trace/rank_trace.h"
+#include "spec/cannot_read.h"
 
 /* A name or a list of members beyond this is not one. */
 #define PAYLOAD_MOST (256u << 20)
@@ -33,8 +34,7 @@ static enum maq_status open_file(struct maq_trace_reader *r, struct maq_diag *di
     long size;
     r->file = fopen(r->path, "rb");
     if (!r->file || fseek(r->file, 0, SEEK_END) != 0 || (size = ftell(r->file)) < 0 || fseek(r->file, 0, SEEK_SET) != 0)
-        return maq_diag_fail(MAQ_IO, diag, MAQ_CODE_CANNOT_READ, (struct maq_span){0}, NULL, "%s: %s", r->path,
-                             strerror(errno));
+        return maq_cannot_read(diag, r->path, "a trace: `maquette run --trace FILE` writes one", errno);
     r->size = (uint64_t)size;
     return MAQ_OK;
 }

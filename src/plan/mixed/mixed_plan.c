@@ -14,6 +14,7 @@
 #include "base/str.h"
 #include "plan/keys.h"
 #include "plan/mixed/codes.h"
+#include "spec/cannot_read.h"
 
 #define MAX_PLAN_BYTES ((size_t)1 << 30) /* a short text can have a large "count" */
 
@@ -59,6 +60,7 @@ static enum maq_status take(struct maq_loaded_mixed_plan **out, struct maq_doc *
 enum maq_status maq_mixed_plan_load(struct maq_loaded_mixed_plan **out, const char *path, struct maq_diag *diag)
 {
     struct maq_doc doc;
+    MAQ_TRY(maq_file_expected(path, "a plan: what `maquette plan --write` wrote (docs/plan-form.md)", diag));
     enum maq_status status = maq_doc_load(&doc, path, MAQ_ORIGIN_DOCUMENT, diag);
     if (status == MAQ_OK)
         status = take(out, &doc, diag);

@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "report/codes.h"
 #include "report/diff/diff.h"
+#include "spec/cannot_read.h"
 
 /* What parts leave of a whole by rounding alone: documents have 12 digits. */
 #define ROUNDING 1e-9
@@ -304,14 +305,20 @@ static struct maq_diff *begin(const char *before_name, const char *after_name, s
     return NULL;
 }
 
+static enum maq_status load_one(struct maq_doc *doc, const char *path, struct maq_diag *diag)
+{
+    MAQ_TRY(maq_file_expected(path, "a report: maquette train JOB.yaml --json >REPORT.json", diag));
+    return maq_doc_load(doc, path, MAQ_ORIGIN_DOCUMENT, diag);
+}
+
 enum maq_status maq_diff_load(struct maq_diff **out, const char *before_path, const char *after_path,
                               struct maq_diag *diag)
 {
     struct maq_diff *d = begin(before_path, after_path, diag);
     if (!d)
         return MAQ_NO_MEMORY;
-    enum maq_status first = maq_doc_load(&d->doc[MAQ_DIFF_BEFORE], before_path, MAQ_ORIGIN_DOCUMENT, diag);
-    enum maq_status second = maq_doc_load(&d->doc[MAQ_DIFF_AFTER], after_path, MAQ_ORIGIN_DOCUMENT, diag);
+    enum maq_status first = load_one(&d->doc[MAQ_DIFF_BEFORE], before_path, diag);
+    enum maq_status second = load_one(&d->doc[MAQ_DIFF_AFTER], after_path, diag);
     return finish(out, d, maq_worse(first, second), diag);
 }
 

@@ -2,6 +2,7 @@
 /*
  * read.c - requests from a file: tables and lines of JSON, by the names that public traces and benchmark clients give to their columns.
  */
+#include <errno.h>
 #include <jansson.h>
 #include <math.h>
 #include <stdlib.h>
@@ -13,6 +14,7 @@
 #include "base/str.h"
 #include "serve/codes.h"
 #include "serve/request/set.h"
+#include "spec/cannot_read.h"
 
 #define NAMED_RUN 512 /* tokens of a named run in Mooncake's traces */
 #define LINE_MOST ((size_t)64 << 20)
@@ -330,16 +332,18 @@ static enum maq_status read_lines(struct reading *r, gzFile file)
     return status;
 }
 
+#define REQUESTS "a recording of requests: docs/serving.md lists what is read"
+
 enum maq_status maq_requests_read(struct maq_request_set **out, const char *path, double speed, uint32_t most,
                                   struct maq_diag *diag)
 {
     struct reading r = {
         .set = maq_request_set_new(), .path = path, .most = most, .speed = speed > 0 ? speed : 1, .diag = diag};
-    gzFile file = strcmp(path, "-") == 0 ? gzdopen(0, "rb") : gzopen(path, "rb");
-    enum maq_status status = r.set ? MAQ_OK : maq_no_memory(diag, "requests");
-    if (!file)
-        status =
-            maq_diag_fail(MAQ_IO, diag, MAQ_CODE_CANNOT_READ, (struct maq_span){0}, NULL, "%s: cannot be opened", path);
+    enum maq_status status = r.set ? maq_file_expected(path, REQUESTS, diag) : maq_no_memory(diag, "requests");
+    gzFile file = NULL;
+    errno = ENOMEM; /* what zlib has run out of where it leaves no other reason */
+    if (status == MAQ_OK && !(file = strcmp(path, "-") == 0 ? gzdopen(0, "rb") : gzopen(path, "rb")))
+        status = maq_cannot_read(diag, path, REQUESTS, errno);
     if (status == MAQ_OK)
         status = read_lines(&r, file);
     if (file)

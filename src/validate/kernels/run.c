@@ -21,6 +21,7 @@
 #include "base/str.h"
 #include "base/text.h"
 #include "cost/fitted/table.h"
+#include "spec/cannot_read.h"
 #include "validate/codes.h"
 
 #define MAX_DEPTH 3
@@ -85,20 +86,20 @@ static enum maq_status add_folder(struct maq_kernel_owner *o, DIR *folder, const
     return MAQ_OK;
 }
 
+#define TABLES "a table of kernels or a folder of them, as docs/validate.md has them"
+
 static enum maq_status add_path(struct maq_kernel_owner *o, const char *path, int depth)
 {
     struct stat st;
-    if (path[0] == '\0' || stat(path, &st) != 0)
-        return maq_diag_fail(MAQ_IO, o->diag, MAQ_CODE_CANNOT_READ, (struct maq_span){0}, NULL, "%s: %s", path,
-                             strerror(errno));
+    if (stat(path, &st) != 0)
+        return maq_cannot_read(o->diag, path, TABLES, errno);
     if (!S_ISDIR(st.st_mode))
         return add_file(o, path, depth == 0);
     if (depth > MAX_DEPTH)
         return MAQ_OK;
     DIR *folder = opendir(path);
     if (!folder)
-        return maq_diag_fail(MAQ_IO, o->diag, MAQ_CODE_CANNOT_READ, (struct maq_span){0}, NULL, "%s: %s", path,
-                             strerror(errno));
+        return maq_cannot_read(o->diag, path, TABLES, errno);
     enum maq_status status = add_folder(o, folder, path, depth);
     closedir(folder);
     return status;

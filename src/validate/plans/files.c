@@ -18,6 +18,7 @@
 #include "base/check.h"
 #include "base/codes.h"
 #include "base/str.h"
+#include "spec/cannot_read.h"
 #include "validate/codes.h"
 
 #define MAX_DEPTH 8
@@ -146,12 +147,14 @@ static enum maq_status read_plan(struct maq_plan_files *out, gzFile in, const ch
     return copy ? add(out, (struct maq_plan_file){path, {copy, len}}, arena, diag) : maq_no_memory(diag, "plans");
 }
 
+#define PLANS "plans: JSON, a folder of such files or a .tar of them, as docs/validate-plans.md has it"
+
 static enum maq_status read_path(struct maq_plan_files *out, const char *path, struct maq_arena *arena,
                                  struct maq_diag *diag)
 {
     gzFile in = gzopen(path, "rb");
     if (!in)
-        return maq_diag_fail(MAQ_IO, diag, MAQ_CODE_CANNOT_READ, nowhere, NULL, "%s: %s", path, strerror(errno));
+        return maq_cannot_read(diag, path, PLANS, errno);
     bool archive = ends_with(path, ".tar") || ends_with(path, ".tar.gz") || ends_with(path, ".tgz");
     enum maq_status status = (archive ? read_archive : read_plan)(out, in, path, arena, diag);
     gzclose(in);
@@ -185,15 +188,13 @@ static enum maq_status read_any(struct maq_plan_files *out, const char *path, in
                                 struct maq_diag *diag)
 {
     struct stat st;
-    if (path[0] == '\0' || stat(path, &st) != 0)
-        return maq_diag_fail(MAQ_IO, diag, MAQ_CODE_CANNOT_READ, nowhere, NULL, "%s: %s", path, strerror(errno));
+    if (stat(path, &st) != 0)
+        return maq_cannot_read(diag, path, PLANS, errno);
     if (!S_ISDIR(st.st_mode))
         return depth == 0 || ends_with(path, ".json") ? read_path(out, path, arena, diag) : MAQ_OK;
     DIR *folder = depth <= MAX_DEPTH ? opendir(path) : NULL;
     if (!folder)
-        return depth > MAX_DEPTH
-                   ? MAQ_OK
-                   : maq_diag_fail(MAQ_IO, diag, MAQ_CODE_CANNOT_READ, nowhere, NULL, "%s: %s", path, strerror(errno));
+        return depth > MAX_DEPTH ? MAQ_OK : maq_cannot_read(diag, path, PLANS, errno);
     enum maq_status status = read_folder(out, folder, path, depth, arena, diag);
     closedir(folder);
     return status;

@@ -11,6 +11,7 @@
 #include "base/check.h"
 #include "base/codes.h"
 #include "base/str.h"
+#include "spec/cannot_read.h"
 #include "validate/risk/table.h"
 
 static enum maq_status (*const groups[])(struct maq_risk_table *t) = {
@@ -42,8 +43,7 @@ enum maq_status maq_validate_risk(struct maq_validate_risk **out, const char *fo
 {
     DIR *there = opendir(folder);
     if (!there)
-        return maq_diag_fail(MAQ_IO, diag, MAQ_CODE_CANNOT_READ, (struct maq_span){0},
-                             "docs/validate.md has the layout", "cannot read '%s': %s", folder, strerror(errno));
+        return maq_cannot_read(diag, folder, "a folder in the layout of docs/validate.md", errno);
     closedir(there);
     struct owner *o = maq__calloc(sizeof *o);
     if (!o)
