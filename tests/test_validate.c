@@ -722,7 +722,7 @@ static void test_missing_columns(void **state)
     assert_int_equal(maq_validate_train(&r, "/nonexistent/table.csv", NULL, diag), MAQ_IO);
     assert_int_equal(maq_validate_train(&r, "/", NULL, diag), MAQ_IO);
     text = maq_diag_format(diag, 0, false);
-    assert_non_null(strstr(text, "hint: a file is wanted"));
+    assert_non_null(strstr(text, "hint: that is a folder: give a table"));
     free(text);
     maq_diag_free(diag);
 }

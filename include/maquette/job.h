@@ -118,6 +118,9 @@ MAQ_API void maq_job_free(struct maq_loaded_job *box);
  * document does not say and the plan leaves at its default is left out. Owned by the caller (free()); NULL when out of memory.
  */
 MAQ_API char *maq_job_write(const struct maq_loaded_job *open, const struct maq_plan *plan);
+/* The same on one node group of its cluster alone; of several the job has to name them ("h100-sxm:8 x 2 + l40s:8", or a list `groups`): maq_job_names_groups(). */
+MAQ_API char *maq_job_write_on(const struct maq_loaded_job *open, const struct maq_plan *plan, uint32_t group);
+MAQ_API bool maq_job_names_groups(const struct maq_loaded_job *open);
 
 /* An axis of a scan: any key of the plan by any of its names, and values as documents have them. */
 struct maq_plan_axis {

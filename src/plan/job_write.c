@@ -162,7 +162,58 @@ char *maq_job_text_of_deployment(const struct maq_loaded_job *box, const struct 
     return maq_buf_take(&out);
 }
 
-static void write_sections(struct maq_buf *out, const struct maq_loaded_job *open)
+/* A part of "h100-sxm:8 x 2 + l40s:8", from 0; empty where there is none. */
+static struct maq_str part_of(struct maq_str cluster, uint32_t group)
+{
+    struct maq_str part = {NULL, 0};
+    for (uint32_t i = 0; i <= group; i++) {
+        if (!cluster.ptr)
+            return (struct maq_str){NULL, 0};
+        cluster = maq_str_split(cluster, '+', &part);
+    }
+    return maq_str_trim(part);
+}
+
+/* The list of a document's node groups; NULL: they are named in words, or elsewhere. */
+static const struct maq_node *groups_of(const struct maq_node *cluster)
+{
+    const struct maq_node *groups = cluster->kind == MAQ_NODE_MAP ? maq_node_peek(cluster, "groups") : NULL;
+    return groups && groups->kind == MAQ_NODE_SEQ ? groups : NULL;
+}
+
+static const struct maq_node *group_at(const struct maq_node *groups, uint32_t group)
+{
+    const struct maq_node *n = groups->first;
+    while (n && group-- > 0)
+        n = n->next;
+    return n;
+}
+
+/* A cluster with one of its node groups; links between groups go with the others. */
+static void write_group(struct maq_buf *out, const struct maq_node *cluster, uint32_t group)
+{
+    const struct maq_node *groups = groups_of(cluster), *one = groups ? group_at(groups, group) : NULL;
+    if (!one) {
+        write_text(out, part_of(cluster->text, group), true);
+        return;
+    }
+    maq_buf_adds(out, "{groups: [");
+    write_node(out, one);
+    maq_buf_addc(out, ']');
+    for (const struct maq_node *n = cluster->first; n; n = n->next) {
+        if (n == groups || maq_str_is(n->key, "links"))
+            continue;
+        maq_buf_adds(out, ", ");
+        write_text(out, n->key, false);
+        maq_buf_adds(out, ": ");
+        write_node(out, n);
+    }
+    maq_buf_addc(out, '}');
+}
+
+#define ALL_GROUPS UINT32_MAX
+
+static void write_sections(struct maq_buf *out, const struct maq_loaded_job *open, uint32_t group)
 {
     static const char *const sections[] = {"name", "model", "cluster", "workload", "framework", "cost"};
     const struct maq_node *root = maq_job_document(open);
@@ -171,25 +222,49 @@ static void write_sections(struct maq_buf *out, const struct maq_loaded_job *ope
         if (!section || maq_node_is_null(section))
             continue;
         maq_buf_addf(out, "%s: ", sections[i]);
-        write_node(out, section);
+        if (group != ALL_GROUPS && strcmp(sections[i], "cluster") == 0)
+            write_group(out, section, group);
+        else
+            write_node(out, section);
         maq_buf_addc(out, '\n');
     }
 }
 
-char *maq_job_write(const struct maq_loaded_job *open, const struct maq_plan *plan)
+static char *write_job(const struct maq_loaded_job *open, const struct maq_plan *plan, uint32_t group)
 {
     struct maq_buf out;
     maq_buf_init(&out, LARGEST_DOCUMENT);
-    write_sections(&out, open);
+    write_sections(&out, open, group);
     write_plan(&out, open, plan);
     return maq_buf_take(&out);
+}
+
+char *maq_job_write(const struct maq_loaded_job *open, const struct maq_plan *plan)
+{
+    return write_job(open, plan, ALL_GROUPS);
+}
+
+bool maq_job_names_groups(const struct maq_loaded_job *open)
+{
+    const struct maq_node *root = maq_job_document(open), *cluster = root ? maq_node_peek(root, "cluster") : NULL;
+    uint32_t n = maq_job_get(open)->cluster.n_groups;
+    const struct maq_node *groups = cluster ? groups_of(cluster) : NULL;
+    if (groups)
+        return group_at(groups, n - 1) && !group_at(groups, n);
+    return cluster && cluster->kind == MAQ_NODE_SCALAR && part_of(cluster->text, n - 1).len > 0 &&
+           part_of(cluster->text, n).len == 0;
+}
+
+char *maq_job_write_on(const struct maq_loaded_job *open, const struct maq_plan *plan, uint32_t group)
+{
+    return write_job(open, plan, maq_job_get(open)->cluster.n_groups > 1 ? group : ALL_GROUPS);
 }
 
 char *maq_job_write_around(const struct maq_loaded_job *open)
 {
     struct maq_buf out;
     maq_buf_init(&out, LARGEST_DOCUMENT);
-    write_sections(&out, open);
+    write_sections(&out, open, ALL_GROUPS);
     maq_buf_addf(&out, "plan: {moe_imbalance: %.17g}\n", maq_job_get(open)->plan.imbalance);
     return maq_buf_take(&out);
 }

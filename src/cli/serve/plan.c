@@ -138,6 +138,10 @@ static enum maq_status write_files(struct cli *cli, const struct maq_report_serv
     if (cli->values[SERVE_WRITE] && plan->search->n_fleet > 1 && plan->search->fleet[0].role == MAQ_ROLE_BOTH)
         return cli_usage(cli, MAQ_CODE_CLI_VALUE, "--write-command or --write-manifest",
                          "--write: a job has one kind of replica, the best fleet %u", plan->search->n_fleet);
+    if (cli->values[SERVE_WRITE] && plan->search->n_fleet == 1 && maq_job_get(plan->open)->cluster.n_groups > 1 &&
+        !maq_job_names_groups(plan->open))
+        return cli_usage(cli, MAQ_CODE_CLI_VALUE, "--cluster 'h100-sxm:8 x 2 + l40s:8', or --write-command",
+                         "--write: the best fleet is on one of several node groups, which the cluster does not name");
     for (size_t i = 0; i < CLI_COUNT(files) && plan->search->n_fleet > 0; i++) {
         char *text;
         if (!cli->values[files[i].option])

@@ -181,7 +181,8 @@ enum maq_status maq_report_serve_plan_job(char **out, const struct maq_report_se
     (void)diag;
     plan.tp = c->job->plan.tp;
     plan.pp = c->job->plan.pp;
-    char *text = maq_job_write(p->open, &plan);
+    bool pools = p->search->n_fleet > 1; /* they may be on both */
+    char *text = pools ? maq_job_write(p->open, &plan) : maq_job_write_on(p->open, &plan, c->group);
     maq_buf_init(&b, LARGEST);
     add_without_batch(&b, text ? text : "");
     b.failed |= !text;
