@@ -13,7 +13,8 @@
 enum { ROWS_MOST = 1 << 16, WRITTEN_MOST = 64 };
 
 struct rule {
-    char *name;         /* a part of the kernel's; the one allocation, with the texts behind it */
+    char *line;         /* the one allocation, which the texts are parts of */
+    char *name;         /* a part of the kernel's */
     int64_t parameters; /* 0: any */
     const char *count, *place, *value;
     uint32_t argument, bytes; /* of PLACE; of its element */
@@ -81,7 +82,7 @@ bool vg_rule_take(const char *line, const char **why)
         rules = bigger;
     if (own == NULL)
         return false;
-    struct rule r = {.bytes = 0};
+    struct rule r = {.line = own};
     *why = cut(&r, own);
     if (*why != NULL) {
         free(own);

@@ -207,9 +207,10 @@ static void put_degrees(struct maq_file_writer *w, const struct maq_job *job, bo
         maq_file_cannot(w, p->cp > 1 ? "cp_comm_type" : "tensor_model_parallel_size",
                         "a2a goes with DeepSpeed, p2p, all_gather and tensor parallelism with FSDP",
                         "of the degrees DeepSpeed has Ulysses alone, which FSDP has not");
+    int32_t shards = job->dp / copies;
     maq_file_open(w, "parallelism_config");
     maq_file_put_number(w, "parallelism_config_dp_replicate_size", copies);
-    maq_file_put_number(w, "parallelism_config_dp_shard_size", job->dp / copies);
+    maq_file_put_number(w, "parallelism_config_dp_shard_size", shards);
     maq_file_put_number(w, "parallelism_config_tp_size", p->tp);
     maq_file_put_number(w, ulysses ? "parallelism_config_sp_size" : "parallelism_config_cp_size", p->cp);
     if (p->cp > 1 && !ulysses)

@@ -313,8 +313,9 @@ static void put_cuts(struct maq_file_writer *w, const struct maq_job *job, bool 
         maq_file_put_deepspeed(w, job);
         maq_file_close(w);
     } else if (p->sharding == MAQ_SHARDING_PARAMS) {
+        int32_t shards = job->dp / p->num_optimizer_instances;
         if (p->tp > 1 || p->cp > 1 || p->num_optimizer_instances > 1)
-            maq_file_put_number(w, "dp_shard_size", job->dp / p->num_optimizer_instances);
+            maq_file_put_number(w, "dp_shard_size", shards);
         maq_file_put_keys(w, job, keys, "dp_replicate_size");
         maq_file_put_fsdp(w, p);
     }

@@ -344,10 +344,10 @@ enum maq_status maq_requests_read(struct maq_request_set **out, const char *path
     errno = ENOMEM; /* what zlib has run out of where it leaves no other reason */
     if (status == MAQ_OK && !(file = strcmp(path, "-") == 0 ? gzdopen(0, "rb") : gzopen(path, "rb")))
         status = maq_cannot_read(diag, path, REQUESTS, errno);
-    if (status == MAQ_OK)
+    if (file) {
         status = read_lines(&r, file);
-    if (file)
         gzclose(file);
+    }
     if (status == MAQ_OK && r.set->n == 0)
         status = maq_diag_fail(MAQ_BAD_INPUT, diag, MAQ_CODE_REQUEST_FILE, (struct maq_span){0}, NULL,
                                "%s: no requests", path);
