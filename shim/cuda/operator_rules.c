@@ -11,7 +11,8 @@
  * How many queries a sequence has is, in the mean over queries, sum q^2 / sum q: what decides how full a kernel's tiles are.
  */
 #include "shim/cuda/operator_rules.h"
-#include "shim/cuda/expression.h"
+#include "shim/cuda/kernel_pattern.h"
+#include "shim/cuda/launch_expression.h"
 #include "shim/cuda/oracle.h"
 #include "shim/grow.h"
 
@@ -46,9 +47,7 @@ static const struct kind kinds[] = {
 };
 
 struct rule {
-    char *line;         /* the one allocation, which the texts below are in */
-    char *name;         /* a part of the kernel's */
-    int64_t parameters; /* 0: any */
+    struct vg_kernel_pattern about;
     const struct kind *kind;
     const char *condition;          /* NULL: always */
     const char *field[FIELDS_MOST]; /* NULL: not given */
@@ -101,31 +100,27 @@ static const char *cut_fields(struct rule *r, char *rest)
 /* The parts of a rule, from its own copy of the line; what is wrong, or NULL. */
 static const char *cut(struct rule *r, char *line)
 {
-    char *rest = line, *slash, *end, *kind;
-    if (strtok_r(line, " \t", &rest) == NULL || (r->name = strtok_r(NULL, " \t", &rest)) == NULL ||
+    char *rest = line, *name, *kind;
+    if (strtok_r(line, " \t", &rest) == NULL || (name = strtok_r(NULL, " \t", &rest)) == NULL ||
         (kind = strtok_r(NULL, " \t", &rest)) == NULL)
         return "the form is: operator NAME KIND FIELD=VALUE...";
-    if ((slash = strrchr(r->name, '/')) != NULL) {
-        r->parameters = strtoll(slash + 1, &end, 10);
-        if (r->parameters <= 0 || *end != '\0')
-            return "behind the / of a kernel's name stands how many parameters it has";
-        *slash = '\0';
-    }
+    const char *why = vg_kernel_pattern_read(&r->about, name);
+    if (why != NULL)
+        return why;
     r->kind = kind_named(kind);
     return r->kind != NULL ? cut_fields(r, rest) : "there is no operator of this kind";
 }
 
 bool vg_operator_rule_take(const char *line, const char **why)
 {
-    size_t n = strcspn(line, "#\r\n");
     struct rule *bigger = vg_grown(rules, n_rules, &rules_room, 16, sizeof *rules);
-    char *own = bigger != NULL ? strndup(line, n) : NULL;
+    char *own = bigger != NULL ? vg_rule_line(line) : NULL;
     *why = "out of memory";
     if (bigger != NULL)
         rules = bigger;
     if (own == NULL)
         return false;
-    struct rule r = {.line = own};
+    struct rule r = {.about.line = own};
     *why = cut(&r, own);
     if (*why != NULL) {
         free(own);
@@ -227,27 +222,17 @@ static bool sizes(struct maq_rec_op *op, const struct rule *r, const struct vg_l
 
 static bool holds(const struct rule *r, const struct vg_launch *l)
 {
-    const struct vg_kernel *kernel = l->kernel;
     bool ok = true;
-    if (strstr(kernel->name, r->name) == NULL ||
-        (r->parameters != 0 && r->parameters != (int64_t)kernel->code.n_params))
+    if (!vg_kernel_pattern_fits(&r->about, l->kernel))
         return false;
     return r->condition == NULL || (vg_expression(r->condition, "", l, 0, &ok) != 0 && ok);
 }
 
-/* Kernels are few and launches many: those that no rule speaks of are kept, by hash. */
+/* Whether any rule names the kernel. */
 static bool spoken_of(const struct vg_kernel *kernel)
 {
-    enum { KERNELS = 1024 };
-    static const char *none[KERNELS]; /* names, which are never freed */
-    const char **slot = &none[maq_rec_mix((uintptr_t)kernel->name, 0) % KERNELS];
-    if (*slot == kernel->name)
-        return false;
-    for (uint32_t i = 0; i < n_rules; i++)
-        if (strstr(kernel->name, rules[i].name) != NULL)
-            return true;
-    *slot = kernel->name;
-    return false;
+    static struct vg_unnamed none;
+    return vg_rules_name(rules, n_rules, sizeof *rules, &none, kernel);
 }
 
 void vg_operator_rules_apply(struct maq_rec_op *op, const struct vg_launch *l)

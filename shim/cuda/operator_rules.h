@@ -6,7 +6,7 @@
  *
  *     operator NAME[/PARAMETERS] KIND FIELD=VALUE...
  *
- * A kernel whose name has NAME in it (and that has as many PARAMETERS) is a KIND. A VALUE is an expression (expression.h) without blanks;
+ * A kernel whose name has NAME in it (and that has as many PARAMETERS) is a KIND. A VALUE is an expression (launch_expression.h) without blanks;
  * of `queries` and `keys` it is asked for each sequence i. `if` is a field of every kind: the rule holds where it is not 0.
  *
  *     kind            fields

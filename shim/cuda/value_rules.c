@@ -3,7 +3,8 @@
  * value_rules.c - reads rules, and does what they say at a launch.
  */
 #include "shim/cuda/value_rules.h"
-#include "shim/cuda/expression.h"
+#include "shim/cuda/kernel_pattern.h"
+#include "shim/cuda/launch_expression.h"
 #include "shim/cuda/oracle.h"
 #include "shim/grow.h"
 
@@ -13,9 +14,7 @@
 enum { ROWS_MOST = 1 << 16, WRITTEN_MOST = 64 };
 
 struct rule {
-    char *line;         /* the one allocation, which the texts are parts of */
-    char *name;         /* a part of the kernel's */
-    int64_t parameters; /* 0: any */
+    struct vg_kernel_pattern about;
     const char *count, *place, *value;
     uint32_t argument, bytes; /* of PLACE; of its element */
 };
@@ -39,16 +38,13 @@ static char *word(char **rest)
 /* The parts of a rule, from its own copy of the line; what is wrong, or NULL. */
 static const char *cut(struct rule *r, char *line)
 {
-    char *rest = line, *type, *slash, *equals, *end;
-    if (strtok_r(line, " \t", &rest) == NULL || (r->name = word(&rest)) == NULL || (r->count = word(&rest)) == NULL ||
+    char *rest = line, *name, *type, *equals, *end;
+    if (strtok_r(line, " \t", &rest) == NULL || (name = word(&rest)) == NULL || (r->count = word(&rest)) == NULL ||
         (type = word(&rest)) == NULL)
         return "the form is: kernel NAME COUNT i32|i64 aK[INDEX] = VALUE";
-    if ((slash = strrchr(r->name, '/')) != NULL) {
-        r->parameters = strtoll(slash + 1, &end, 10);
-        if (r->parameters <= 0 || *end != '\0')
-            return "behind the / of a kernel's name stands how many parameters it has";
-        *slash = '\0';
-    }
+    const char *why = vg_kernel_pattern_read(&r->about, name);
+    if (why != NULL)
+        return why;
     r->bytes = strcmp(type, "i32") == 0 ? 4 : strcmp(type, "i64") == 0 ? 8 : 0;
     if (r->bytes == 0)
         return "the type of what a rule writes is i32 or i64";
@@ -72,17 +68,14 @@ static const char *cut(struct rule *r, char *line)
 
 bool vg_rule_take(const char *line, const char **why)
 {
-    size_t n = strcspn(line, "#\r\n");
-    while (n > 0 && (line[n - 1] == ' ' || line[n - 1] == '\t'))
-        n--;
     struct rule *bigger = vg_grown(rules, n_rules, &rules_room, 16, sizeof *rules);
-    char *own = bigger != NULL ? strndup(line, n) : NULL;
+    char *own = bigger != NULL ? vg_rule_line(line) : NULL;
     *why = "out of memory";
     if (bigger != NULL)
         rules = bigger;
     if (own == NULL)
         return false;
-    struct rule r = {.line = own};
+    struct rule r = {.about.line = own};
     *why = cut(&r, own);
     if (*why != NULL) {
         free(own);
@@ -134,19 +127,11 @@ static void apply(const struct rule *r, const struct vg_launch *l)
     }
 }
 
-/* Kernels are few and launches many: those that no rule speaks of are kept, by hash. */
+/* Whether any rule names the kernel. */
 static bool spoken_of(const struct vg_kernel *kernel)
 {
-    enum { KERNELS = 1024 };
-    static const char *none[KERNELS]; /* names, which are never freed */
-    const char **slot = &none[maq_rec_mix((uintptr_t)kernel->name, 0) % KERNELS];
-    if (*slot == kernel->name)
-        return false;
-    for (uint32_t i = 0; i < n_rules; i++)
-        if (strstr(kernel->name, rules[i].name) != NULL)
-            return true;
-    *slot = kernel->name;
-    return false;
+    static struct vg_unnamed none;
+    return vg_rules_name(rules, n_rules, sizeof *rules, &none, kernel);
 }
 
 void vg_rules_apply(const struct vg_launch *l)
@@ -156,7 +141,6 @@ void vg_rules_apply(const struct vg_launch *l)
     if (!spoken_of(kernel))
         return;
     for (uint32_t i = 0; i < n_rules; i++)
-        if (strstr(kernel->name, rules[i].name) != NULL &&
-            (rules[i].parameters == 0 || rules[i].parameters == (int64_t)kernel->code.n_params))
+        if (vg_kernel_pattern_fits(&rules[i].about, kernel))
             apply(&rules[i], l);
 }

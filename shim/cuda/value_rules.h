@@ -7,7 +7,7 @@
  *
  * For i from 0 to COUNT - 1 the launch of a kernel whose name has NAME in it (and that has as many PARAMETERS) leaves VALUE at PLACE, an
  * i32 or i64. PLACE is `aK[index]`: memory that argument K points to, in elements of TYPE. COUNT has no blanks. COUNT, index and VALUE are
- * expressions (expression.h); one that has no value ends the rule there and leaves the rest as it was.
+ * expressions (launch_expression.h); one that has no value ends the rule there and leaves the rest as it was.
  *
  * A rule is a plausible default and not an emulation: that no other kernel wrote there in between is taken for granted.
  */

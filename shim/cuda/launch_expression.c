@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * expression.c - evaluates expressions over the arguments of a launch.
+ * launch_expression.c - evaluates expressions over the arguments of a launch.
  *
  * An expression is evaluated from its text each time: it is short, a launch has a row for each request, and nothing has to be kept. The
  * same walk without a launch checks a rule when it is read.
  */
-#include "shim/cuda/expression.h"
+#include "shim/cuda/launch_expression.h"
 
 #include <stdlib.h>
 #include <string.h>

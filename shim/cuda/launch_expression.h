@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * expression.h - whole numbers made of the arguments of a launch, as rules about kernels write them (value_rules.h, operator_rules.h).
+ * launch_expression.h - whole numbers made of the arguments of a launch, as rules about kernels write them (value_rules.h, operator_rules.h).
  *
  *     numbers   i   gx gy gz (blocks of the grid)   bx (threads of a block, along x)   e (bytes of an element, by the kernel's name)
  *     aK             argument K, a number
@@ -12,8 +12,8 @@
  * on 64 bits, as in C. A division by zero, an argument that there is not, or memory that nobody can see, has no value. What is read is what
  * the host, a copy or a rule wrote there last.
  */
-#ifndef MAQ_SHIM_EXPRESSION_H
-#define MAQ_SHIM_EXPRESSION_H
+#ifndef MAQ_SHIM_LAUNCH_EXPRESSION_H
+#define MAQ_SHIM_LAUNCH_EXPRESSION_H
 
 #include "shim/cuda/cuda.h"
 
