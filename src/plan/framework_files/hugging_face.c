@@ -106,6 +106,19 @@ void maq_file_put_fsdp(struct maq_file_writer *w, const struct maq_plan *p)
     maq_file_close(w);
 }
 
+void maq_file_put_trainer_sharding(struct maq_file_writer *w, const struct maq_job *job)
+{
+    const struct maq_plan *p = &job->plan;
+    if (job->framework.reduce_bucket_held) { /* DeepSpeed's */
+        maq_file_open(w, "deepspeed");
+        maq_file_put_deepspeed(w, job);
+        maq_file_close(w);
+    } else if (p->sharding == MAQ_SHARDING_PARAMS) {
+        maq_file_put_word(w, "fsdp", p->offload_param == MAQ_OFFLOAD_CPU ? "full_shard offload" : "full_shard");
+        maq_file_put_fsdp(w, p);
+    }
+}
+
 /* ---- precision, optimizer, batch ---- */
 
 void maq_file_switches(struct maq_file_reader *r, const char *bf16, const char *fp16)

@@ -38,6 +38,8 @@ void maq_file_lora(struct maq_file_reader *r, const struct maq_node *at, int64_t
 
 /* The map of FSDP2: resharding, and parameters on the host. */
 void maq_file_put_fsdp(struct maq_file_writer *w, const struct maq_plan *p);
+/* Trainer's `deepspeed`, where that framework's buckets are held, or `fsdp` with its map; neither for DDP. */
+void maq_file_put_trainer_sharding(struct maq_file_writer *w, const struct maq_job *job);
 /* The optimizer's name, of those of GaLore or of the others; NULL: none is this plan's. */
 const char *maq_file_optim_name(const struct maq_plan *p, bool low_rank);
 /* The optimizer under a key, and GaLore's arguments beside it; `all`: what every linear of the layers is called. */

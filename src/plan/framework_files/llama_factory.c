@@ -214,14 +214,7 @@ static void write(struct maq_file_writer *w, const struct maq_job *job)
     if (p->fused_kernels && p->loss_function == MAQ_LOSS_LINEAR)
         maq_file_put_switch(w, "enable_liger_kernel", true);
     maq_file_put_word(w, "output_dir", "out");
-    if (job->framework.reduce_bucket_held) { /* DeepSpeed's */
-        maq_file_open(w, "deepspeed");
-        maq_file_put_deepspeed(w, job);
-        maq_file_close(w);
-    } else if (p->sharding == MAQ_SHARDING_PARAMS) {
-        maq_file_put_word(w, "fsdp", p->offload_param == MAQ_OFFLOAD_CPU ? "full_shard offload" : "full_shard");
-        maq_file_put_fsdp(w, p);
-    }
+    maq_file_put_trainer_sharding(w, job);
 }
 
 const struct maq_file_form maq_file_llama_factory = {

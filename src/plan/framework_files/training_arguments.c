@@ -162,14 +162,7 @@ static void write(struct maq_file_writer *w, const struct maq_job *job)
     maq_file_put_keys(w, job, keys, "gradient_checkpointing,torch_compile,attn_implementation");
     if (p->lora_rank > 0)
         put_adapters(w, job);
-    if (job->framework.reduce_bucket_held) { /* DeepSpeed's */
-        maq_file_open(w, "deepspeed");
-        maq_file_put_deepspeed(w, job);
-        maq_file_close(w);
-    } else if (p->sharding == MAQ_SHARDING_PARAMS) {
-        maq_file_put_word(w, "fsdp", p->offload_param == MAQ_OFFLOAD_CPU ? "full_shard offload" : "full_shard");
-        maq_file_put_fsdp(w, p);
-    }
+    maq_file_put_trainer_sharding(w, job);
 }
 
 const struct maq_file_form maq_file_training_arguments = {
