@@ -21,7 +21,7 @@ struct maq_job_places {
     bool layers_only;
 };
 
-/* The value of a row by any of its names; NULL: it is not written. places.c */
+/* The value of a row by any of its names; NULL: it is not written. document_places.c */
 const struct maq_node *maq_value_in(const struct maq_node *section, const struct maq_field *fields, const char *key);
 /* Place of a key of the workload by any of its names: the value, else the section in its document, else nowhere. */
 struct maq_span maq_place_of(const struct maq_node *workload, const char *key);

@@ -43,7 +43,7 @@ struct maq_price maq_price_op(const struct maq_pricer *p, const struct maq_rec_o
                               const struct maq_device *device);
 /*
  * The operators of the cost chain that a recorded operator maps to; their number, and *known false where there is none and only bytes are
- * known. operators.c
+ * known. trace_operators.c
  */
 enum { MAQ_PRICE_PARTS = 2 };
 uint32_t maq_price_map(struct maq_op out[MAQ_PRICE_PARTS], const struct maq_rec_op *what,

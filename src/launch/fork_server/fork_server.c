@@ -18,7 +18,7 @@
 #include "base/check.h"
 #include "base/str.h"
 #include "launch/codes.h"
-#include "launch/fork_server/embedded_script.h"
+#include "launch/fork_server/embedded_scripts.h"
 
 #define MESSAGE_MOST 16384
 

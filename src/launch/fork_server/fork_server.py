@@ -21,14 +21,14 @@ import os
 import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-OURS = ("importing", "keeper", "observer", "run_program", "watch")
+OURS = ("import_frames", "import_observer", "keeper", "rank_dependence", "run_program")
 
 writes, sys.dont_write_bytecode = sys.dont_write_bytecode, True
-from importing import importing
+from import_frames import importing
+from import_observer import Observer
 from keeper import keep
-from observer import Observer
+from rank_dependence import Torch, leave_environment, watch
 from run_program import RUN
-from watch import Torch, leave_environment, watch
 for module in OURS:
     del sys.modules[module]  # the program may have modules of these names
 sys.dont_write_bytecode = writes

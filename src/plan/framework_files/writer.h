@@ -3,8 +3,8 @@
  * writer.h - a job as a framework's configuration file: the other direction of reader.h. A form that is written has a function beside the
  * one that reads it, which puts the settings that its file has keys for.
  *
- *   write.c    the file, read back and compared with the job
- *   writer.c   keys and values as JSON, YAML or TOML
+ *   round_trip.c  the file, read back and compared with the job
+ *   writer.c      keys and values as JSON, YAML or TOML
  *
  * A form writes what it can and need not know all that it cannot: what the file leaves out is found by reading it back. It refuses by itself
  * only what the framework would refuse, or would read as something else.

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* embedded_script.h - fork_server.py and the files beside it, as texts of the program. */
-#ifndef MAQ_LAUNCH_FORK_SERVER_EMBEDDED_SCRIPT_H
-#define MAQ_LAUNCH_FORK_SERVER_EMBEDDED_SCRIPT_H
+/* embedded_scripts.h - fork_server.py and the files beside it, as texts of the program. */
+#ifndef MAQ_LAUNCH_FORK_SERVER_EMBEDDED_SCRIPTS_H
+#define MAQ_LAUNCH_FORK_SERVER_EMBEDDED_SCRIPTS_H
 
 struct maq_embedded_text {
     const char *name, *text;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * operators.c - maps operators of a trace to operators of the cost chain.
+ * trace_operators.c - maps operators of a trace to operators of the cost chain.
  *
- * Library calls say what they compute, and of some kernels of the program's own a rule does (shim/cuda/operator_rules.h), so a GEMM, an attention or a norm becomes the chain's operator of that kind and
- * costs what it costs in a predicted job. cuBLAS counts column-major: its D[m,n] is a row-major D[n,m].
+ * Library calls say what they compute, and of some kernels of the program's own a rule does (shim/cuda/operator_rules.h), so a GEMM, an
+ * attention or a norm becomes the chain's operator of that kind and costs what it costs in a predicted job. cuBLAS counts column-major: its D[m,n] is a row-major D[n,m].
  *
  * Of a kernel of the program's own only its grid and the memory that its pointers can reach are known. It is priced as a
  * stream through memory:

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* places.c - where in a document a setting is written, for what is found out about it later. See job_build.h. */
+/* document_places.c - where in a document a setting is written, for what is found out about it later. See job_build.h. */
 #include "base/str.h"
 #include "plan/job_build.h"
 

@@ -3,7 +3,7 @@
 import os
 import sys
 
-from importing import importing, is_installed
+from import_frames import importing, is_installed
 
 
 class Observer:

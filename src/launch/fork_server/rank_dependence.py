@@ -3,7 +3,7 @@
 import os
 import sys
 
-from importing import imports_a_library, seeks_temporary_folder
+from import_frames import imports_a_library, seeks_temporary_folder
 
 BEFORE = {  # audit events
     "os.exec", "os.fork", "os.forkpty", "os.mkdir", "os.posix_spawn", "os.remove", "os.rename", "os.rmdir", "os.spawn", "os.system",

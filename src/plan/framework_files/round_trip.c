@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * write.c - a job as a framework's configuration file: written by its form, read back as any such file, and compared. See
+ * round_trip.c - a job as a framework's configuration file: written by its form, read back as any such file, and compared. See
  * maquette/framework_words.h and writer.h.
  *
  * What the file cannot say goes beside it as values of options: the cluster always, and what its form does not say of model, sequence and
