@@ -272,7 +272,7 @@ def others_go_on(maquette):
 
     worker = threading.Thread(target=work)
     worker.start()
-    while not done.wait(0.001):
+    while not done.wait(0.0002):  # a scan may be over in 20 ms
         counted += 1
     worker.join()
     assert rows == [6480] and counted > 20, (rows, counted)
