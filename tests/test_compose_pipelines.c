@@ -74,8 +74,8 @@ static void pipelines_beat_the_best_one(void **ignored)
 static void threads_change_nothing(void **ignored)
 {
     need_profiles();
-    const struct maq_compose_pool pools[] = {{.device = "A100-40", .count = EFFORT(2, 2, 4)},
-                                             {.device = "V100-16", .count = EFFORT(4, 4, 8)}};
+    const struct maq_compose_pool pools[] = {{.device = "A100-40", .count = EFFORT(1, 2, 4)},
+                                             {.device = "V100-16", .count = EFFORT(3, 4, 8)}};
     struct maq_compose_problem problem = MAQ_COMPOSE_PROBLEM_INIT;
     struct maq_compose_result *r[2];
     problem.folder = folder;

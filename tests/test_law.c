@@ -13,6 +13,7 @@
 #include <cmocka.h>
 
 #include "base/stat/special_functions.h"
+#include "effort.h"
 
 static void close_to(double got, double want, double relative, const char *what)
 {
@@ -225,6 +226,7 @@ static void test_invalid(void **state)
  */
 static void test_queue(void **state)
 {
+    NOT_UNDER_A_SANITIZER(); /* its laws are drawn from in test_sample */
     enum { BATCHES = 100, SIZE = 200000 };
     const struct maq_law arrival = maq_law_exponential(1.25),
                          service[] = {maq_law_exponential(1), maq_law_constant(1), maq_law_lognormal_of_mean_cv(1, 2)};

@@ -23,7 +23,7 @@
 #include "planner/mixed/search_state.h"
 #include "random_draws.h"
 
-#define JOBS (SANITIZED ? 3 : 12)
+#define JOBS (SANITIZED ? 2 : 12)
 
 /* A step waits for the slowest of all devices, 0.8 % x the expected maximum of a few more normal ones; nothing else grows with a node. */
 #define WAITED 1.005

@@ -19,6 +19,7 @@
 
 #include "base/check.h"
 #include "base/str.h"
+#include "effort.h"
 #include "mixed_brute.h"
 #include "plan/schedule/schedule.h"
 #include "planner/mixed/virtual_stages.h"
@@ -154,6 +155,7 @@ static void test_as_written(void **state)
 /* With more to choose from no plan is slower, and here one with virtual stages is faster. */
 static void test_wins(void **state)
 {
+    NOT_UNDER_A_SANITIZER();
     (void)state;
 #define DEEP(chunks)                                                                                                   \
     "{model: llama-2-7b, workload: {seq: 2048, gbs: 32}, cluster: 'a100-40gb:4 x 2 + v100-32gb:4 x 2',"                \

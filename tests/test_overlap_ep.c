@@ -139,7 +139,7 @@ static struct maq_mixed_search_result *search(struct maq_loaded_job *job, const 
  * the job says. */
 static void test_found(void **unused)
 {
-    static const char text[] = "model: {base: qwen3-30b-a3b, num_hidden_layers: 24}\nworkload: {seq: 4096, gbs: 64}\n"
+    static const char text[] = "model: {base: qwen3-30b-a3b, num_hidden_layers: 12}\nworkload: {seq: 4096, gbs: 64}\n"
                                "cluster: 'a100-80gb:4 + h100-nvl:4'\nplan: {mbs: 1}\n";
     struct maq_loaded_job *job;
     struct maq_loaded_mixed_plan *plan;

@@ -17,6 +17,7 @@
 
 #include "base/check.h"
 #include "base/str.h"
+#include "effort.h"
 #include "maquette/mixed_step.h"
 #include "maquette/planner_mixed.h"
 #include "maquette/train.h"
@@ -135,7 +136,7 @@ static void test_as_found(void **state)
     (void)state;
     static const char *const jobs[] = {TWO, UNEVEN, EXPERTS, SHARDED};
     uint32_t compared = 0;
-    for (size_t i = 0; i < MAQ_COUNT(jobs); i++) {
+    for (size_t i = 0; i < MAQ_COUNT(jobs); i += SANITIZED ? 2 : 1) {
         struct maq_loaded_job *job;
         struct maq_mixed_search_result *found;
         struct maq_mixed_search_opts opts = MAQ_MIXED_SEARCH_OPTS_INIT;
@@ -170,7 +171,7 @@ static void test_as_found(void **state)
         maq_diag_free(diag);
     }
     print_message("%u plans placed as they were found\n", compared);
-    assert_true(compared > 10);
+    assert_true(compared > (SANITIZED ? 5u : 10u));
 }
 
 /* ---- what a training step says ---- */

@@ -22,7 +22,7 @@
 #include "maquette/train.h"
 #include "random_draws.h"
 
-#define JOBS EFFORT(300, 1000, 3000)
+#define JOBS EFFORT(120, 1000, 3000)
 #define WITHIN 1e-7
 #define CLOCK_S 4e-9 /* times are whole nanoseconds, rounded here and there */
 

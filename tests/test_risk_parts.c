@@ -51,7 +51,7 @@ static struct maq_risk_step *ask(const char *job, const char *variation, uint32_
     struct maq_diag *diag = maq_diag_new();
     bool document = variation[0] == '{';
     opts.variation = document ? temp_text(path, variation) : variation;
-    opts.draws = threads > 0 ? EFFORT(20u, 200u, 1600u) : 1600; /* who sets threads compares bytes, not statistics */
+    opts.draws = threads > 0 ? EFFORT(8u, 200u, 1600u) : 1600; /* who sets threads compares bytes, not statistics */
     opts.threads = threads;
     opts.no_sources = true;
     opts.parts = parts;
@@ -134,10 +134,11 @@ static void test_order(void **state)
 static void test_threads(void **state)
 {
     static const char own[] = "{kernels: [{name: gemm, cv: 0.1, slow_share: 0.01, slow_ratio: 4}]}";
-#define PASSES(gbs)                                                                                                    \
-    "{model: llama-3.1-8b, cluster: 'h100-sxm:4 x 2, rail 400G', plan: {tp: 2, pp: 2}, workload: {gbs: " gbs           \
-    ", seq: 4096}}"
-    const char *job = EFFORT(PASSES("4"), PASSES("16"), PIPELINE); /* an eighth of the pipeline's passes, and less */
+#define PASSES(layers, gbs)                                                                                            \
+    "{model: {base: llama-3.1-8b, num_hidden_layers: " layers "}, cluster: 'h100-sxm:4 x 2, rail 400G',"               \
+    " plan: {tp: 2, pp: 2}, workload: {gbs: " gbs ", seq: 4096}}"
+    const char *job =
+        EFFORT(PASSES("6", "4"), PASSES("32", "16"), PIPELINE); /* an eighth of the pipeline's passes, and less */
     struct maq_risk_step *a = ask(job, own, ALL_PARTS, 1), *b = ask(job, own, ALL_PARTS, 16);
     assert_memory_equal(a->figure, b->figure, sizeof a->figure);
     for (int k = 0; k < MAQ_RISK_PARTS; k++) {

@@ -7,6 +7,7 @@
  * has all that its next token looks at and nothing that it no longer needs, and a prefix that was found is the longest one that brute
  * force finds among the keys of the pool.
  */
+#include "effort.h"
 #include "serve/kv/radix_tree.h"
 #include "serve_blocks.h"
 
@@ -465,9 +466,10 @@ static void test_cache_under_random_requests(void **state)
 {
     (void)state;
     uint32_t found = 0, refused = 0;
-    for (uint64_t seed = 1; seed <= 120; seed++)
+    for (uint64_t seed = 1; seed <= EFFORT(40, 120, 1200); seed++)
         assert_true(run_case(seed, false, &found, &refused) == run_case(seed, true, &found, &refused));
-    assert_true(found > 1000 && refused > 1000); /* the cases are not idle ones */
+    assert_true(found > EFFORT(300, 1000, 10000) &&
+                refused > EFFORT(300, 1000, 10000)); /* the cases are not idle ones */
 }
 
 /* ---- by hand ---- */

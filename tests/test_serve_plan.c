@@ -360,11 +360,13 @@ static void test_pools(void **state)
     assert_true(outcome.all_met);
     maq_serve_free(served);
     maq_requests_free(set);
-    s.opts.rate = (r->rate + whole->rate) / 2; /* more than any deployment carries as a whole */
-    struct maq_serve_search_result *rate = search(s.open, &s.opts);
-    assert_true(rate->carries);
-    assert_int_equal(rate->fleet[1].role, MAQ_ROLE_PREFILL);
-    maq_serve_search_free(rate);
+    if (!SANITIZED) {
+        s.opts.rate = (r->rate + whole->rate) / 2; /* more than any deployment carries as a whole */
+        struct maq_serve_search_result *rate = search(s.open, &s.opts);
+        assert_true(rate->carries);
+        assert_int_equal(rate->fleet[1].role, MAQ_ROLE_PREFILL);
+        maq_serve_search_free(rate);
+    }
     maq_serve_search_free(whole);
     maq_serve_search_free(r);
     maq_job_free(s.open);

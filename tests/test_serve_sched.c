@@ -8,6 +8,7 @@
  * iteration, nobody overtakes, and blocks are conserved; under all combinations of caching, priority, asynchronous iterations, drafts,
  * whole prompts and groups of layers. That decisions are vLLM's is the business of test_validate_schedule.c.
  */
+#include "effort.h"
 #include "serve_blocks.h"
 
 #include <stdio.h>
@@ -728,7 +729,7 @@ static void test_random_requests(void **state)
 {
     (void)state;
     uint64_t preemptions = 0, hits = 0;
-    for (uint64_t seed = 1; seed <= 400; seed++) {
+    for (uint64_t seed = 1; seed <= EFFORT(100, 400, 4000); seed++) {
         struct world w, again;
         draw_world(&w, seed);
         live(&w);
@@ -742,7 +743,7 @@ static void test_random_requests(void **state)
             end_world(&again);
         }
     }
-    assert_true(preemptions > 300 && hits > 10000);
+    assert_true(preemptions > EFFORT(75, 300, 3000) && hits > EFFORT(2500, 10000, 100000));
 }
 
 /* ---- memory ---- */

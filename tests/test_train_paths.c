@@ -18,9 +18,10 @@
 
 #include <cmocka.h>
 
+#include "effort.h"
 #include "maquette/train.h"
 
-#define PLANS 600
+#define PLANS EFFORT(200, 600, 6000)
 
 static uint64_t state;
 

@@ -32,7 +32,7 @@
 #include "maquette/train.h"
 #include "random_draws.h"
 
-#define JOBS EFFORT(100, 300, 1000)
+#define JOBS EFFORT(50, 300, 1000)
 #define ROUNDING 1.0005 /* of durations to whole nanoseconds, of choices between algorithms at their borders */
 
 #define REARRANGED 1.003 /* a pass that is longer somewhere hides a little more of what runs beside it somewhere else */

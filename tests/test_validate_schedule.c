@@ -363,7 +363,8 @@ static void test_sglang_recordings(void **state)
     for (size_t k = 0; k < MAQ_COUNT(words); k++)
         if (!has[k])
             fail_msg("no recording has %s", words[k]);
-    change_all(&files);
+    if (!SANITIZED)
+        change_all(&files);
     globfree(&files);
 }
 
