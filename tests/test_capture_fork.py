@@ -134,6 +134,30 @@ def installed(scratch):
         assert (len(numbers) == 1) == (name in ("plain", "other")), (name, numbers)
 
 
+def garbage(scratch):
+    """The collector passes over what was there before the fork, and whoever asks for all objects gets all."""
+    before = """
+    import gc
+    class Cycle:
+        def __init__(self): self.itself = self
+        def __del__(self): print("gone")
+    held, named = Cycle(), Cycle()
+    collect = gc.collect
+    collect()
+    """
+    after = """
+    os.environ["RANK"]
+    frozen = gc.get_freeze_count() > 0
+    print("found", sum(isinstance(it, Cycle) for it in gc.get_objects()), len([it for it in gc.get_referrers(named) if it is named.__dict__]))
+    del held
+    print("young", collect(0), gc.collect(generation=1))
+    print("all", collect() > 0)
+    """
+    path = write(scratch, "program.py", BEGIN + textwrap.dedent(before) + textwrap.dedent(after) + END.replace("drawn)", "drawn, frozen)"))
+    assert all(word.endswith(" True") for word in both(scratch, sys.executable, "-S", path))
+    assert all(word.endswith(" False") for word in drawn(scratch, "job-alone.mqt"))
+
+
 def running(text):
     """Processes whose command line has `text` in it."""
     found = []
@@ -174,7 +198,7 @@ def ends(scratch):
             time.sleep(0.05)
 
 
-CASES = [script, module, code, stops_before, not_forked, failures, installed, ends]
+CASES = [script, module, code, stops_before, not_forked, failures, installed, garbage, ends]
 
 if __name__ == "__main__":
     sys.exit(run_cases(CASES))

@@ -21,9 +21,10 @@ import os
 import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-OURS = ("import_frames", "import_observer", "keeper", "rank_dependence", "run_program")
+OURS = ("garbage", "import_frames", "import_observer", "keeper", "rank_dependence", "run_program")
 
 writes, sys.dont_write_bytecode = sys.dont_write_bytecode, True
+from garbage import freeze, watch_collector
 from import_frames import importing
 from import_observer import Observer
 from keeper import keep
@@ -96,6 +97,7 @@ class Server:
             if known:
                 self.import_what_ranks_import()
             self.observer = self.observer or Observer(self)
+            freeze()
             if os.fork() == 0:
                 requests.close()
                 if keep(descriptors):
@@ -158,6 +160,7 @@ def main():
         os.putenv(BLAS_THREADS, "1")  # one that is loaded with threads of its own, as numpy's is, cannot be forked
     keep_alive.append(sys.modules["__main__"])
     watch(server)
+    watch_collector()
     try:
         RUN[kind](target, arguments)
     except SystemExit:
