@@ -192,16 +192,34 @@ def check_plan(document, text, found):
 
 
 def check_mixed(document, text, found):
-    faults = []
     stages = document["plans"][0]["stages"]
-    if text.count(" of %.1f</td>" % (stages[0]["capacity_bytes"] / 2**30)) < 1 or "The stages" not in text:
-        faults.append("the stages are not there")
-    if found:
-        time, memory = found["charts"]["stage-time"]["sums"], found["charts"]["stage-memory"]["sums"]
-        for i, stage in enumerate(stages):
-            if not close(time[0][i], stage["compute_s"]) or not close(time[1][i], stage["hop_s"]) or not close(memory[0][i] * 2**30, stage["memory_bytes"]):
-                faults.append(f"stage {i} is not drawn")
-    return faults
+    shown = " of %.1f</td>" % (stages[0]["capacity_bytes"] / 2**30) in text and "The stages" in text
+    return ([] if shown else ["the stages are not there"]) + stages_drawn(stages, ("compute_s", "hop_s"), found)
+
+
+def check_slices(document, text, found):
+    best = document["plans"][0]
+    faults = [f"{piece['text']} is not in the table" for piece in best["pieces"] if html.escape(piece["text"]) not in text]
+    faults += ["the plans are not listed"] if len(document["plans"]) > 1 and "Plans of other waves" not in text else []
+    if f'{document["parallelizer"]["calls"]["made"]:,} calls' not in text:
+        faults.append("what was asked is not there")
+    return faults + stages_drawn(best["stages"], ("compute_s", "hop_s"), found)
+
+
+def check_predict(document, text, found):
+    faults = [] if ("does not fit on these" in text) == (not document["fits"]) else ["it does not say whether the plan fits"]
+    for stage in document["stages"]:
+        if f'{stage["memory_bytes"] / 2**30:.1f} of {stage["capacity_bytes"] / 2**30:.1f}</td>' not in text:
+            faults.append(f"stage {stage['stage']} is not in the table")
+    return faults + stages_drawn(document["stages"], ("forward_s", "backward_s", "hop_s"), found)
+
+
+def stages_drawn(stages, times, found):
+    if not found:
+        return []
+    drawn, memory = found["charts"]["stage-time"]["sums"], found["charts"]["stage-memory"]["sums"][0]
+    return [f"stage {i} is not drawn" for i, stage in enumerate(stages)
+            if not close(memory[i] * 2**30, stage["memory_bytes"]) or not all(close(part[i], stage[name]) for part, name in zip(drawn, times))]
 
 
 def check_replay(document, text, found):
@@ -386,6 +404,11 @@ def recordings(folder):
     (folder / "meta.yaml").write_text("dp_size: 2\npp_size: 1\n", encoding="utf-8")
     case = (pathlib.Path(__file__).resolve().parent / "golden" / "plan-profile" / "cmd").read_text(encoding="utf-8")
     subprocess.run(["sh", "-c", case.split("\nmaquette ")[0]], cwd=folder, check=True)
+    (folder / "small.yaml").write_text("model: {base: gpt2, num_hidden_layers: 6}\nplan: {precision: fp16}\nworkload: {seq_length: 1024, global_batch_size: 32}\n"
+                                       "cluster: {groups: [{device: v100-16gb, nodes: 2, devices_per_node: 2}, {device: t4, nodes: 2, devices_per_node: 2}]}\n", encoding="utf-8")
+    pipelines = [{"microbatches": n, "stages": [{"first_layer": first, "layers": layers, "replicas": [{"device": device}]} for first, layers in cut]}
+                 for n, device, cut in ((13, "v100-16gb", ((0, 8),)), (3, "t4", ((0, 5), (5, 3))))]
+    (folder / "two.json").write_text(json.dumps({"mbs": 2, "gbs": 32, "pipelines": pipelines}), encoding="utf-8")
 
 
 # What pages are made of beside their command.
@@ -402,6 +425,9 @@ PAGES = [
     ("plan", "plan --model llama-3.1-8b --cluster 'h100-sxm:8' --gbs 64 --seq 4096 --pareto memory --explain --space pp=1,2 --space vp=1,2 --tp 2", check_plan),
     ("vary", "plan --model gpt2 --cluster h100-sxm:8 --gbs 64 --seq 1024 --vary gpus=8,16 --vary gpu=h100-sxm,b200 --price 2", check_vary),
     ("mixed", "plan examples/tangram/c1-12xv100-4xt4.yaml --top 2", check_mixed),
+    ("slices", "plan examples/tangram/c1-12xv100-4xt4.yaml --parallelizer examples/parallelizer/roofline.py --workers 2 --top 3", check_slices),
+    ("predict", "plan small.yaml --predict two.json", check_predict),
+    ("predict-not-fitting", "plan small.yaml --set plan.mbs=4 --set model.n_positions=16384 --seq 16384 --predict two.json", check_predict),
     ("replay", "replay examples/captured.mqt --slow rank:1=1.3x", check_replay),
     ("no-plan", "plan --model llama-3-8b --cluster h100-sxm:1 --gbs 8 --seq 8192 --tp 1", check_plan),
     ("risk-step", "risk --model llama-3.1-8b --cluster 'h100-sxm:8 x 2' --gbs 64 --seq 2048 --tp 2 --pp 2 --draws 1000", check_risk_step),

@@ -153,6 +153,10 @@ MAQ_API enum maq_status maq_report_placed_text(char **out, const struct maq_repo
 MAQ_API enum maq_status maq_report_placed_json(char **out, const struct maq_report_placed *plan,
                                                const struct maq_report_opts *opts, struct maq_diag *diag);
 
+/* As one HTML file that needs no network and carries the document. */
+MAQ_API enum maq_status maq_report_placed_html(char **out, const struct maq_report_placed *plan,
+                                               const struct maq_report_opts *opts, struct maq_diag *diag);
+
 /* The best plan over several node groups, composed of what a parallelizer answers. */
 struct maq_report_slices {
     const struct maq_loaded_job *open;
@@ -162,6 +166,10 @@ MAQ_API enum maq_status maq_report_slices_text(char **out, const struct maq_repo
                                                const struct maq_report_opts *opts, struct maq_diag *diag);
 /* Schema "maquette.plan.slices/1". */
 MAQ_API enum maq_status maq_report_slices_json(char **out, const struct maq_report_slices *plan,
+                                               const struct maq_report_opts *opts, struct maq_diag *diag);
+
+/* As one HTML file that needs no network and carries the document. */
+MAQ_API enum maq_status maq_report_slices_html(char **out, const struct maq_report_slices *plan,
                                                const struct maq_report_opts *opts, struct maq_diag *diag);
 
 /* The islands of measured nodes. */

@@ -362,10 +362,11 @@ static enum maq_status plan_slices(struct cli *cli, const struct maq_loaded_job 
                                    const struct maq_search_opts *opts)
 {
     static const int unused[] = {OPT_FULL,         OPT_FREE,    OPT_PARETO,  OPT_EXPLAIN, OPT_VARY, OPT_PLANNER,
-                                 OPT_ONE_PIPELINE, OPT_THREADS, OPT_MIN_FIT, OPT_HTML,    OPT_AS,   -1};
+                                 OPT_ONE_PIPELINE, OPT_THREADS, OPT_MIN_FIT, OPT_AS,      -1};
     struct cli_slices_options o = {.parallelizer = cli->values[OPT_PARALLELIZER],
                                    .output = cli->values[OPT_OUTPUT],
                                    .write = cli->values[OPT_WRITE],
+                                   .html = cli->values[OPT_HTML],
                                    .json = cli->values[OPT_JSON] != NULL,
                                    .top = opts->top,
                                    .stop = cli_catch_interrupts(cli)};
@@ -383,9 +384,11 @@ static enum maq_status predict(struct cli *cli, const struct maq_loaded_job *ope
 {
     static const int unused[] = {OPT_SPACE,        OPT_VARY,         OPT_FREE,    OPT_FULL,    OPT_TOP,     OPT_PARETO,
                                  OPT_RESERVE,      OPT_MIN_FIT,      OPT_EXPLAIN, OPT_WRITE,   OPT_THREADS, OPT_PLANNER,
-                                 OPT_ONE_PIPELINE, OPT_PARALLELIZER, OPT_WORKERS, OPT_TIMEOUT, OPT_HTML,    -1};
-    const struct cli_predict_options o = {
-        .file = cli->values[OPT_PREDICT], .output = cli->values[OPT_OUTPUT], .json = cli->values[OPT_JSON] != NULL};
+                                 OPT_ONE_PIPELINE, OPT_PARALLELIZER, OPT_WORKERS, OPT_TIMEOUT, -1};
+    const struct cli_predict_options o = {.file = cli->values[OPT_PREDICT],
+                                          .output = cli->values[OPT_OUTPUT],
+                                          .html = cli->values[OPT_HTML],
+                                          .json = cli->values[OPT_JSON] != NULL};
     enum maq_status status =
         refuse_options(cli, unused, "leave it out", "means nothing with --predict, which searches nothing");
     return status == MAQ_OK ? cli_plan_predict(cli, open, &o) : status;

@@ -41,7 +41,9 @@ enum maq_status cli_plan_slices(struct cli *cli, const struct maq_loaded_job *op
     if (status != MAQ_OK)
         return status;
     const struct maq_report_slices plan = {open, found};
-    status = CLI_REPORT(cli, o->json, o->output, maq_report_slices, &report_opts, &plan);
+    status = CLI_PAGE(cli, o->html, maq_report_slices, &report_opts, &plan);
+    if (status == MAQ_OK)
+        status = CLI_REPORT(cli, o->json, o->output, maq_report_slices, &report_opts, &plan);
     if (o->write && found->n_plans > 0 && (status == MAQ_OK || status == MAQ_IO))
         status = cli_first_fault(status, write_plan(cli, found, o->write));
     if (status == MAQ_OK && found->n_plans == 0)

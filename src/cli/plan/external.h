@@ -6,7 +6,7 @@
 #include "cli/cli.h"
 
 struct cli_slices_options {
-    const char *parallelizer, *output, *write;
+    const char *parallelizer, *output, *write, *html;
     bool json;
     uint32_t top, workers, timeout_s;
     const volatile sig_atomic_t *stop;

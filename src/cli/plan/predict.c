@@ -9,7 +9,9 @@ static enum maq_status report(struct cli *cli, const struct maq_report_placed *p
                               const struct cli_predict_options *o)
 {
     struct maq_report_opts opts = cli_report_opts(cli, o->output != NULL);
-    enum maq_status status = CLI_REPORT(cli, o->json, o->output, maq_report_placed, &opts, placed);
+    enum maq_status status = CLI_PAGE(cli, o->html, maq_report_placed, &opts, placed);
+    if (status == MAQ_OK)
+        status = CLI_REPORT(cli, o->json, o->output, maq_report_placed, &opts, placed);
     return status == MAQ_OK && !placed->placed->fits ? MAQ_NO : status;
 }
 

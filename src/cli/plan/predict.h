@@ -6,7 +6,7 @@
 #include "cli/cli.h"
 
 struct cli_predict_options {
-    const char *file, *output; /* the plan; NULL = standard output */
+    const char *file, *output, *html; /* the plan; NULL = standard output; a page beside it, or NULL */
     bool json;
 };
 
