@@ -219,6 +219,30 @@ static void test_slowest_rank(void **state)
     }
 }
 
+/* The distribution function says of each quantile the share that it is of; nobody asked, nothing is there. */
+static void test_curve(void **state)
+{
+    static const uint32_t ranks[] = {64};
+    static const double p[] = {0.5, 0.95, 0.99};
+    struct maq_timed_graph g;
+    struct maq_risk_graph r;
+    struct maq_risk_graph_opts opts = MAQ_RISK_GRAPH_OPTS_INIT;
+    one_kernel(&g, ranks);
+    opts.draws = 1000;
+    opts.curve = true;
+    distribution_by(&r, &g, "gpu_cv: 0.02\n" REST, opts);
+    for (uint32_t i = 1; i < MAQ_RISK_CURVE; i++)
+        assert_true(r.curve_s[i] > r.curve_s[i - 1] && r.curve_share[i] >= r.curve_share[i - 1]);
+    for (int f = 0; f < 3; f++) {
+        double x = r.figure[f].value_s, step = r.curve_s[1] - r.curve_s[0];
+        uint32_t i = (uint32_t)((x - r.curve_s[0]) / step);
+        assert_true(i + 1 < MAQ_RISK_CURVE);
+        assert_true(r.curve_share[i] <= p[f] + 0.005 && r.curve_share[i + 1] >= p[f] - 0.005); /* a law is 256 steps */
+    }
+    distribution(&r, &g, "gpu_cv: 0.02\n" REST);
+    assert_true(r.curve_s[MAQ_RISK_CURVE - 1] == 0 && r.curve_share[MAQ_RISK_CURVE - 1] == 0);
+}
+
 /* Quasi-random numbers: over seeds p95 varies by less than a third of what plain draws would leave. */
 static void test_quasi_random(void **state)
 {
@@ -399,11 +423,17 @@ static void test_given_stragglers(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_table),          cmocka_unit_test(test_trace),
-        cmocka_unit_test(test_nothing_varies), cmocka_unit_test(test_slowest_rank),
-        cmocka_unit_test(test_quasi_random),   cmocka_unit_test(test_shared_noise),
-        cmocka_unit_test(test_own_laws),       cmocka_unit_test(test_mode_and_hour),
-        cmocka_unit_test(test_episodes),       cmocka_unit_test(test_given_stragglers),
+        cmocka_unit_test(test_table),
+        cmocka_unit_test(test_trace),
+        cmocka_unit_test(test_nothing_varies),
+        cmocka_unit_test(test_slowest_rank),
+        cmocka_unit_test(test_curve),
+        cmocka_unit_test(test_quasi_random),
+        cmocka_unit_test(test_shared_noise),
+        cmocka_unit_test(test_own_laws),
+        cmocka_unit_test(test_mode_and_hour),
+        cmocka_unit_test(test_episodes),
+        cmocka_unit_test(test_given_stragglers),
     };
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests_name("graph_readings", tests, NULL, NULL);

@@ -263,11 +263,26 @@ def check_risk_step(document, text, found):
         at = share[i - 1] + (share[i] - share[i - 1]) * (x - t[i - 1]) / (t[i] - t[i - 1])
         if abs(at - level) > 0.01:
             faults.append(f"the distribution function has {at} at {figure}")
-    if found:
+    if found and document["sources"]:
         alone = found["charts"]["tornado"]["sums"][0]
         if not all(close(a, 100 * s["p95_alone_s"] / document["base_s"]) for a, s in zip(alone, document["sources"])):
             faults.append("the tornado is not the sources")
     return faults
+
+
+def check_risk_graph(document, text, found):
+    faults = check_risk_step(document, text, found)
+    for part in document["longest_path"]:
+        if f'<td class="n">{100 * part["seconds"] / document["base_s"]:.1f} %</td>' not in text:
+            faults.append(part["operator"] + " is not in the table")
+    if found and not all(close(a, part["seconds"]) for a, part in zip(found["charts"]["longest-chart"]["sums"][0], document["longest_path"])):
+        faults.append("the longest path is not drawn")
+    return faults
+
+
+def check_steady(document, text, found):
+    faults = [] if f'{document["base_s"]:#.5g} s</td>' in text and document["p99"]["value_s"] == document["base_s"] else ["the time is not in the table"]
+    return faults + (["a law without width is drawn"] if found and "density" in found["charts"] else [])
 
 
 def check_risk_run(document, text, found):
@@ -401,6 +416,8 @@ def recordings(folder):
                 lines.append(f"{step},{rank},0,{op},{at},{last}")
                 at += last
     (folder / "ops.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    (folder / "steady.yaml").write_text("title: t\nsource: s\ngpu_cv: 0\ngpu_outlier_share: 0\nnode_cv: 0\npass_cv: 0\nstep_cv: 0\n"
+                                        "communication_cv: 0\ncongested_share: 0\nspike_share: 0\nmicrobatch_cv: 0\n", encoding="utf-8")
     (folder / "meta.yaml").write_text("dp_size: 2\npp_size: 1\n", encoding="utf-8")
     case = (pathlib.Path(__file__).resolve().parent / "golden" / "plan-profile" / "cmd").read_text(encoding="utf-8")
     subprocess.run(["sh", "-c", case.split("\nmaquette ")[0]], cwd=folder, check=True)
@@ -431,6 +448,8 @@ PAGES = [
     ("replay", "replay examples/captured.mqt --slow rank:1=1.3x", check_replay),
     ("no-plan", "plan --model llama-3-8b --cluster h100-sxm:1 --gbs 8 --seq 8192 --tp 1", check_plan),
     ("risk-step", "risk --model llama-3.1-8b --cluster 'h100-sxm:8 x 2' --gbs 64 --seq 2048 --tp 2 --pp 2 --draws 1000", check_risk_step),
+    ("risk-graph", "risk examples/captured.mqt --slow rank:1=1.2x --draws 300", check_risk_graph),
+    ("risk-steady", "risk examples/captured.mqt --variation steady.yaml --draws 300", check_steady),
     ("risk-run", "risk --model llama-3.1-8b --cluster 'h100-sxm:8 x 2' --gbs 64 --seq 2048 --tp 2 --pp 2 --tokens 1T --replicas 1000 --failures llama3 --what-if checkpoint --start 2027-01-31", check_risk_run),
     ("graph", "graph examples/captured.mqt --check", check_graph),
     ("times", "graph examples/profiler-trace.json --times", check_graph),

@@ -230,6 +230,10 @@ MAQ_API enum maq_status maq_report_risk_graph_text(char **out, const struct maq_
 MAQ_API enum maq_status maq_report_risk_graph_json(char **out, const struct maq_risk_graph *risk,
                                                    const struct maq_report_opts *opts, struct maq_diag *diag);
 
+/* As one HTML file that needs no network and carries the document; with its curve (maq_risk_graph_opts). */
+MAQ_API enum maq_status maq_report_risk_graph_html(char **out, const struct maq_risk_graph *risk,
+                                                   const struct maq_report_opts *opts, struct maq_diag *diag);
+
 /* When a run will be done. */
 struct maq_report_run {
     const struct maq_job *job;

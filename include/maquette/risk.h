@@ -278,7 +278,8 @@ struct maq_risk_graph {
     uint32_t n_sources;
     struct maq_risk_source source[MAQ_RISK_SOURCES]; /* largest alone first; none when not asked for */
     uint32_t n_drivers;
-    struct maq_risk_longest driver[MAQ_RISK_DRIVERS]; /* longest first */
+    struct maq_risk_longest driver[MAQ_RISK_DRIVERS];            /* longest first */
+    double curve_s[MAQ_RISK_CURVE], curve_share[MAQ_RISK_CURVE]; /* as in struct maq_risk_step */
 };
 
 /* Ranks of a class that are slow as long as the job runs. */
@@ -296,6 +297,7 @@ struct maq_risk_graph_opts {
     const struct maq_risk_slow_class *slow;
     uint32_t n_slow;
     bool no_sources;
+    bool curve; /* asks for the distribution function */
 };
 #define MAQ_RISK_GRAPH_OPTS_INIT                                                                                       \
     {                                                                                                                  \

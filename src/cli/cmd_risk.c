@@ -288,7 +288,7 @@ static enum maq_status check_job(struct cli *cli, const char *example)
 static enum maq_status run_captured(struct cli *cli, uint32_t seed)
 {
     static const uint64_t meant = EVERYWHERE | BIT(OPT_STRICT) | BIT(OPT_VARIATION) | BIT(OPT_SLOW) | BIT(OPT_DRAWS) |
-                                  BIT(OPT_SEED) | BIT(OPT_NO_SOURCES);
+                                  BIT(OPT_SEED) | BIT(OPT_NO_SOURCES) | BIT(OPT_HTML);
     struct maq_risk_graph_opts opts = MAQ_RISK_GRAPH_OPTS_INIT;
     const char *slow[SLOW_MOST];
     uint32_t n_slow;
@@ -304,9 +304,10 @@ static enum maq_status run_captured(struct cli *cli, uint32_t seed)
     opts.seed = seed;
     opts.variation = cli->values[OPT_VARIATION];
     opts.no_sources = cli->values[OPT_NO_SOURCES] != NULL;
-    return status == MAQ_OK
-               ? cli_risk_captured(cli, slow, n_slow, &opts, cli->values[OPT_JSON] != NULL, cli->values[OPT_OUTPUT])
-               : status;
+    opts.curve = cli->values[OPT_HTML] != NULL;
+    return status == MAQ_OK ? cli_risk_captured(cli, slow, n_slow, &opts, cli->values[OPT_JSON] != NULL,
+                                                cli->values[OPT_OUTPUT], cli->values[OPT_HTML])
+                            : status;
 }
 
 static const uint64_t verbs_alone = BIT(OPT_HOLDOUT) | BIT(OPT_COLUMN) | BIT(OPT_META) | BIT(OPT_WRITE);

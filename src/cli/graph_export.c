@@ -87,7 +87,7 @@ enum maq_status cli_graph_times(struct cli *cli, const struct maq_capture *captu
 }
 
 enum maq_status cli_graph_risk(struct cli *cli, const struct maq_capture *capture,
-                               const struct maq_risk_graph_opts *opts, bool json, const char *file)
+                               const struct maq_risk_graph_opts *opts, bool json, const char *file, const char *html)
 {
     struct run run;
     struct maq_risk_graph risk;
@@ -96,6 +96,8 @@ enum maq_status cli_graph_risk(struct cli *cli, const struct maq_capture *captur
     if (status != MAQ_OK)
         return status;
     status = maq_risk_graph(&risk, &run.graph.timed, opts, cli->diag);
+    if (status == MAQ_OK)
+        status = CLI_PAGE(cli, html, maq_report_risk_graph, &look, &risk);
     if (status == MAQ_OK)
         status = CLI_REPORT(cli, json, file, maq_report_risk_graph, &look, &risk);
     run_close(&run);

@@ -19,8 +19,8 @@ enum maq_status cli_graph_export(struct cli *cli, const struct maq_capture *capt
 /* Where its time goes, as text or JSON; file may be NULL; html: a page beside it, or NULL. */
 enum maq_status cli_graph_times(struct cli *cli, const struct maq_capture *capture, bool json, const char *file,
                                 const char *html);
-/* The distribution of its step time, as text or JSON; file may be NULL. */
+/* The distribution of its step time, in the same way. */
 enum maq_status cli_graph_risk(struct cli *cli, const struct maq_capture *capture,
-                               const struct maq_risk_graph_opts *opts, bool json, const char *file);
+                               const struct maq_risk_graph_opts *opts, bool json, const char *file, const char *html);
 
 #endif

@@ -49,7 +49,7 @@ static uint32_t gather(struct maq_risk_slow_class *out, const struct ranks *r, c
 }
 
 enum maq_status cli_risk_captured(struct cli *cli, const char *const *slow, uint32_t n_slow,
-                                  struct maq_risk_graph_opts *opts, bool json, const char *file)
+                                  struct maq_risk_graph_opts *opts, bool json, const char *file, const char *html)
 {
     struct maq_capture *capture;
     enum maq_status status = maq_capture_read(&capture, cli->args, 1, cli->diag);
@@ -68,7 +68,7 @@ enum maq_status cli_risk_captured(struct cli *cli, const char *const *slow, uint
     if (status == MAQ_OK) {
         opts->n_slow = gather(classes, &r, capture);
         opts->slow = classes;
-        status = cli_graph_risk(cli, capture, opts, json, file);
+        status = cli_graph_risk(cli, capture, opts, json, file, html);
     }
     free(r.kernels);
     free(r.communication);

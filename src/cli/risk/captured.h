@@ -5,8 +5,8 @@
 
 #include "cli/cli.h"
 
-/* Of the capture in the first argument; slow: parts of --slow, in the words of maquette replay. Writes the report. */
+/* Of the capture in the first argument; slow: parts of --slow, in the words of maquette replay. Writes the report; html: a page beside it, or NULL. */
 enum maq_status cli_risk_captured(struct cli *cli, const char *const *slow, uint32_t n_slow,
-                                  struct maq_risk_graph_opts *opts, bool json, const char *file);
+                                  struct maq_risk_graph_opts *opts, bool json, const char *file, const char *html);
 
 #endif

@@ -10,7 +10,7 @@
 
 #include "base/check.h"
 #include "base/text.h"
-#include "report/html/html.h"
+#include "report/html/distribution.h"
 #include "report/risk/parts.h"
 #include "report/words.h"
 
@@ -45,57 +45,15 @@ static void put_cards(struct maq_html *h, const struct maq_risk_step *s)
 
 /* --- sections ---------------------------------------------------------------------------------------------------- */
 
-static void put_figure(struct maq_table *t, const char *name, const struct maq_risk_quantile *q, double base_s)
+/* What the distribution rests on. */
+static const char *sampled(char note[160], const struct maq_risk_step *s)
 {
-    maq_table_row(t, MAQ_INK_PLAIN);
-    maq_table_cell(t, "%s", name);
-    maq_table_cell(t, "%#.5g s", q->value_s);
-    maq_table_cell(t, "%#.5g s to %#.5g s", q->low_s, q->high_s);
-    maq_table_cell(t, "%+.2f %%", base_s > 0 ? 100 * (q->value_s / base_s - 1) : 0);
-}
-
-static void put_distribution(struct maq_html *h, const struct maq_risk_step *s)
-{
-    static const struct maq_table_column columns[] = {
-        {"", false, false}, {"step", true, false}, {"95 % interval", true, false}, {"over base", true, false}};
-    struct maq_table t;
     char n[32];
-    maq_table_init(&t, columns, MAQ_COUNT(columns));
-    put_figure(&t, "p5", &s->p5, s->base_s);
-    for (int f = 0; f < MAQ_RISK_FIGURE_COUNT; f++)
-        put_figure(&t, maq_risk_figure_name((enum maq_risk_figure)f), &s->figure[f], s->base_s);
-    maq_html_section(h, "distribution", "The distribution of a step");
-    maq_html_put(h, "<div class=\"pair\">\n");
-    if (s->curve_share[MAQ_RISK_CURVE - 1] > 0) {
-        maq_html_chart(h, "density", "", "How often a step takes how long, and its quantiles. Dashed: nothing varies.");
-        maq_html_chart(h, "cumulative", "", "Share of steps that take no longer.");
-    }
-    maq_html_put(h, "</div>\n");
-    maq_html_table(h, &t, NULL);
-    maq_table_fini(&t);
     if (s->exact)
-        maq_html_note(h, "Nothing was sampled: the law of one stage is known.");
-    else
-        maq_html_note(h, "%s sampled replicas per regime%s; intervals are of sampling alone.",
-                      maq_words_integer(n, s->draws), s->tail_share > 0 ? ", the slowest of all beyond them" : "");
-    maq_html_end_section(h);
-}
-
-static void put_sources(struct maq_html *h, const struct maq_risk_step *s)
-{
-    struct maq_table t;
-    if (s->n_sources == 0)
-        return;
-    maq_risk_sources_table(&t, s->source, s->n_sources, s->base_s);
-    maq_html_section(h, "sources", "What varies");
-    maq_html_chart(h, "tornado", "bars",
-                   "What each source does to the 95th percentile: when it alone varies, and how much would be gone "
-                   "without it, with 95 % "
-                   "intervals, over the step in which nothing varies.");
-    maq_html_table(h, &t, NULL);
-    maq_table_fini(&t);
-    maq_html_note(h, "Shares of the base; +-: half of the 95 %% interval. They do not add up: the slowest decides.");
-    maq_html_end_section(h);
+        return "Nothing was sampled: the law of one stage is known.";
+    maq__snprintf(note, 160, "%s sampled replicas per regime%s; intervals are of sampling alone.",
+                  maq_words_integer(n, s->draws), s->tail_share > 0 ? ", the slowest of all beyond them" : "");
+    return note;
 }
 
 static void put_drivers(struct maq_html *h, const struct maq_risk_step *s, enum maq_risk_parts parts)
@@ -155,16 +113,18 @@ static void put_places(struct maq_html *h, const struct maq_risk_step *s)
     maq_html_end_section(h);
 }
 
-static void put_more(struct maq_buf *b, const struct maq_risk_step *s)
+static struct maq_html_distribution distribution_of(const struct maq_risk_step *s)
 {
-    bool asked = s->curve_share[MAQ_RISK_CURVE - 1] > 0;
-    maq_buf_adds(b, "{\"t\":[");
-    for (uint32_t i = 0; i < MAQ_RISK_CURVE && asked; i++)
-        maq_buf_addf(b, "%s%.8g", i > 0 ? "," : "", s->curve_s[i]);
-    maq_buf_adds(b, "],\"share\":[");
-    for (uint32_t i = 0; i < MAQ_RISK_CURVE && asked; i++)
-        maq_buf_addf(b, "%s%.6g", i > 0 ? "," : "", s->curve_share[i]);
-    maq_buf_adds(b, "]}");
+    return (struct maq_html_distribution){
+        .title = "The distribution of a step",
+        .density = "How often a step takes how long, and its quantiles. Dashed: nothing varies.",
+        .cumulative = "Share of steps that take no longer.",
+        .what = "step",
+        .base_s = s->base_s,
+        .p5 = &s->p5,
+        .figure = s->figure,
+        .curve_s = s->curve_s,
+        .curve_share = s->curve_share};
 }
 
 enum maq_status maq_report_risk_step_html(char **out, const struct maq_risk_step *step,
@@ -172,12 +132,13 @@ enum maq_status maq_report_risk_step_html(char **out, const struct maq_risk_step
 {
     struct maq_html h;
     struct maq_buf more;
-    char *document = NULL, a[32], b[32], joined[160];
+    const struct maq_html_distribution distribution = distribution_of(step);
+    char *document = NULL, a[32], b[32], joined[160], note[160];
     enum maq_status status = maq_report_risk_step_json(&document, step, opts, diag);
     if (status != MAQ_OK)
         return status;
     maq_buf_init(&more, 1 << 20);
-    put_more(&more, step);
+    maq_html_distribution_data(&more, &distribution);
     maq_html_begin(&h, "risk", step->job->name);
     maq_html_job(&h, step->job, true);
     maq__snprintf(joined, sizeof joined, "%s replica%s of %u stage%s, %s device%s in lockstep each",
@@ -188,8 +149,8 @@ enum maq_status maq_report_risk_step_html(char **out, const struct maq_risk_step
     maq_html_fact(&h, "joined", joined);
     maq_html_end_facts(&h);
     put_cards(&h, step);
-    put_distribution(&h, step);
-    put_sources(&h, step);
+    maq_html_distribution(&h, &distribution, sampled(note, step));
+    maq_html_sources(&h, step->source, step->n_sources, step->base_s);
     for (int k = 0; k < MAQ_RISK_PARTS; k++)
         put_drivers(&h, step, (enum maq_risk_parts)k);
     put_places(&h, step);

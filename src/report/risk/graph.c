@@ -34,32 +34,29 @@ enum maq_status maq_report_risk_graph_json(char **out, const struct maq_risk_gra
     return maq_json_finish(out, &document, diag);
 }
 
-static void put_drivers(struct maq_page *page, const struct maq_risk_graph *risk)
+void maq_risk_longest_table(struct maq_table *t, const struct maq_risk_graph *risk)
 {
     static const struct maq_table_column columns[] = {{"on the longest path", false, true},
                                                       {"count", true, false},
                                                       {"time", true, false},
                                                       {"of the base", true, false}};
-    struct maq_table t;
-    maq_table_init(&t, columns, MAQ_COUNT(columns));
+    maq_table_init(t, columns, MAQ_COUNT(columns));
     for (uint32_t i = 0; i < risk->n_drivers; i++) {
         char time[32];
-        const char *name = maq_text_clean(&t.arena, risk->driver[i].name);
-        maq_table_row(&t, MAQ_INK_PLAIN);
-        maq_table_cell(&t, "%.*s%s", NAME, name, strlen(name) > NAME ? "..." : "");
-        maq_table_cell(&t, "%u", risk->driver[i].count);
-        maq_table_cell(&t, "%s", maq_format_time(time, risk->driver[i].seconds));
-        maq_table_cell(&t, "%.1f %%", risk->base_s > 0 ? 100 * risk->driver[i].seconds / risk->base_s : 0);
+        const char *name = maq_text_clean(&t->arena, risk->driver[i].name);
+        maq_table_row(t, MAQ_INK_PLAIN);
+        maq_table_cell(t, "%.*s%s", NAME, name, strlen(name) > NAME ? "..." : "");
+        maq_table_cell(t, "%u", risk->driver[i].count);
+        maq_table_cell(t, "%s", maq_format_time(time, risk->driver[i].seconds));
+        maq_table_cell(t, "%.1f %%", risk->base_s > 0 ? 100 * risk->driver[i].seconds / risk->base_s : 0);
     }
-    maq_page_putf(page, MAQ_INK_PLAIN, "\n");
-    maq_table_print(page, &t, 0);
-    maq_table_fini(&t);
 }
 
 enum maq_status maq_report_risk_graph_text(char **out, const struct maq_risk_graph *risk,
                                            const struct maq_report_opts *opts, struct maq_diag *diag)
 {
     struct maq_page page;
+    struct maq_table table;
     maq_page_init(&page, opts);
     maq_page_putf(&page, MAQ_INK_PLAIN, "base  %#.5g s: nothing varies\n\n", risk->base_s);
     maq_risk_page_figures(&page, "captured", &risk->p5, risk->figure, risk->base_s);
@@ -67,7 +64,10 @@ enum maq_status maq_report_risk_graph_text(char **out, const struct maq_risk_gra
         maq_page_putf(&page, MAQ_INK_PLAIN, "\nwith 95 %% confidence at most 5 %% exceed %#.5g s\n", risk->guarantee_s);
     if (risk->n_sources > 0)
         maq_risk_page_sources(&page, risk->source, risk->n_sources, risk->base_s);
-    put_drivers(&page, risk);
+    maq_risk_longest_table(&table, risk);
+    maq_page_putf(&page, MAQ_INK_PLAIN, "\n");
+    maq_table_print(&page, &table, 0);
+    maq_table_fini(&table);
     maq_page_putf(&page, MAQ_INK_FAINT, "%u draws; intervals are of sampling alone\n", risk->draws);
     return maq_page_finish(out, &page, diag);
 }

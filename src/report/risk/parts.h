@@ -23,6 +23,8 @@ void maq_risk_page_figures(struct maq_page *page, const char *what, const struct
 /* Makes a table, which the caller ends (maq_table_fini). */
 void maq_risk_sources_table(struct maq_table *t, const struct maq_risk_source *sources, uint32_t n, double base_s);
 void maq_risk_page_sources(struct maq_page *page, const struct maq_risk_source *sources, uint32_t n, double base_s);
+/* What the longest path of a graph is made of; as well. */
+void maq_risk_longest_table(struct maq_table *t, const struct maq_risk_graph *risk);
 
 /* Rows of a table of what drives a step: name, share, p95 with it alone, with half of its spread, without it, each with its interval. */
 void maq_risk_driver_rows(struct maq_table *t, const struct maq_risk_step *step, enum maq_risk_parts parts);

@@ -44,9 +44,9 @@ static bool draw(struct drawn *d, struct maq_graph_sampler *s, const struct maq_
     return true;
 }
 
-/* Figures of all draws but each tenth from `without` (MAQ_STEP_ASK_PARTS: of all). */
-static bool evaluate(double out[MAQ_STEP_ASK_FIGURES], const struct drawn *d, uint32_t draws, uint32_t without,
-                     struct maq_arena *arena)
+/* Figures of all draws but each tenth from `without` (MAQ_STEP_ASK_PARTS: of all), and where it is wanted their law. */
+static bool evaluate(double out[MAQ_STEP_ASK_FIGURES], struct maq_step_curve *curve, const struct drawn *d,
+                     uint32_t draws, uint32_t without, struct maq_arena *arena)
 {
     uint32_t points = without < MAQ_STEP_ASK_PARTS ? POINTS / 4 : POINTS;
     struct maq_step_law law = {.sigma = maq_lognormal_sigma(d->v.step_cv)};
@@ -66,6 +66,8 @@ static bool evaluate(double out[MAQ_STEP_ASK_FIGURES], const struct drawn *d, ui
     }
     maq_step_law_finish(&law);
     maq_step_question_figures(out, &law);
+    if (curve)
+        maq_step_question_curve(curve, &law);
     return true;
 }
 
@@ -78,21 +80,27 @@ static bool find_limit(double *limit_ns, const struct drawn *d, uint32_t draws, 
     return maq_step_limit_of(limit_ns, d->ns, draws, &job, arena);
 }
 
-static bool answer(struct maq_step_answer *out, const struct drawn *d, uint32_t draws, struct maq_arena *arena)
+static bool answer(struct maq_step_answer *out, struct maq_step_curve *curve, const struct drawn *d, uint32_t draws,
+                   struct maq_arena *arena)
 {
     for (uint32_t p = 0; p < MAQ_STEP_ASK_PARTS; p++)
-        if (!evaluate(out->without[p], d, draws, p, arena))
+        if (!evaluate(out->without[p], NULL, d, draws, p, arena))
             return false;
-    return evaluate(out->figure, d, draws, MAQ_STEP_ASK_PARTS, arena);
+    return evaluate(out->figure, curve, d, draws, MAQ_STEP_ASK_PARTS, arena);
 }
 
 static bool describe(struct maq_risk_graph *out, struct maq_step_answer *whole, struct maq_graph_sampler *s,
-                     const struct maq_variation *v, struct maq_arena *arena)
+                     const struct maq_variation *v, bool with_curve, struct maq_arena *arena)
 {
     struct drawn d;
+    struct maq_step_curve curve;
     double limit;
-    if (!draw(&d, s, v, SOURCES, arena) || !answer(whole, &d, s->draws, arena))
+    if (!draw(&d, s, v, SOURCES, arena) || !answer(whole, with_curve ? &curve : NULL, &d, s->draws, arena))
         return false;
+    for (uint32_t i = 0; i < MAQ_RISK_CURVE && with_curve; i++) {
+        out->curve_s[i] = curve.x_ns[i] * 1e-9;
+        out->curve_share[i] = curve.share[i];
+    }
     s->independent = true; /* the guarantee is counted from draws of its own */
     out->p5 = maq_step_answer_quantile(whole, MAQ_STEP_ASK_P5);
     for (int f = 0; f < MAQ_RISK_FIGURE_COUNT; f++)
@@ -112,7 +120,7 @@ static bool ask(struct maq_step_answer *out, struct maq_graph_sampler *s, const 
 {
     struct maq_arena_mark mark = maq_arena_mark(arena);
     struct drawn d;
-    bool whole = draw(&d, s, v, sources, arena) && answer(out, &d, s->draws, arena);
+    bool whole = draw(&d, s, v, sources, arena) && answer(out, NULL, &d, s->draws, arena);
     maq_arena_reset(arena, mark);
     return whole;
 }
@@ -209,7 +217,7 @@ static enum maq_status run(struct maq_risk_graph *out, const struct maq_timed_gr
                   : most >= DRAWS       ? DRAWS
                   : most <= DRAWS_LEAST ? DRAWS_LEAST
                                         : (uint32_t)most;
-        if (find_drivers(out, &s, arena) && describe(out, &whole, &s, &v, arena) &&
+        if (find_drivers(out, &s, arena) && describe(out, &whole, &s, &v, opts->curve, arena) &&
             (opts->no_sources || find_sources(out, &whole, &s, &v, arena)))
             return MAQ_OK;
     }

@@ -77,7 +77,7 @@ void maq_step_question_figures(double out[MAQ_STEP_ASK_FIGURES], const struct ma
 #define CURVE_FROM 0.002
 #define CURVE_TO 0.995
 
-static void put_curve(struct maq_step_curve *curve, const struct maq_step_law *law)
+void maq_step_question_curve(struct maq_step_curve *curve, const struct maq_step_law *law)
 {
     double from = maq_step_law_quantile(law, CURVE_FROM), to = maq_step_law_quantile(law, CURVE_TO);
     for (uint32_t i = 0; i < MAQ_RISK_CURVE; i++) {
@@ -161,7 +161,7 @@ static enum maq_status evaluate(double out[MAQ_STEP_ASK_FIGURES], struct maq_ste
     maq_step_law_finish(&law);
     maq_step_question_figures(out, &law);
     if (w->curve && without == PARTS)
-        put_curve(w->curve, &law);
+        maq_step_question_curve(w->curve, &law);
     return MAQ_OK;
 }
 
@@ -205,7 +205,7 @@ static bool ask_exact(double out[MAQ_STEP_ASK_FIGURES], struct maq_step_question
     maq_step_law_finish(&law);
     maq_step_question_figures(out, &law);
     if (w->curve)
-        put_curve(w->curve, &law);
+        maq_step_question_curve(w->curve, &law);
     return true;
 }
 

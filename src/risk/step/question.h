@@ -62,8 +62,9 @@ struct maq_step_answer {
 enum maq_status maq_step_question(struct maq_step_answer *out, struct maq_step_question *w,
                                   const struct maq_variation *v);
 
-/* The figures of a law. */
+/* The figures of a law; its distribution function. */
 void maq_step_question_figures(double out[MAQ_STEP_ASK_FIGURES], const struct maq_step_law *law);
+void maq_step_question_curve(struct maq_step_curve *out, const struct maq_step_law *law);
 /*
  * A figure with its 95 % interval, in seconds; and by how much the 95th percentile of `a` is over that of `b`, on the
  * same random numbers.

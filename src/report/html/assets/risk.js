@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* risk.js - charts of distributions: of a step (schema maquette.risk.step) and of a run (maquette.risk.run). */
+/* risk.js - charts of distributions: of a step (schema maquette.risk.step), a captured job (maquette.risk.graph), a run (maquette.risk.run). */
 (function () {
   'use strict';
   const maq = window.maq;
@@ -58,7 +58,8 @@
 
   /* --- a step --- */
 
-  const distribution = (report, more) => {
+  /* Of steps, or of whole jobs. */
+  const distribution = (report, more, of) => {
     const t = more.t, share = more.share, base = report.base_s;
     if (!t || t.length === 0)
       return;
@@ -69,27 +70,27 @@
     const quantiles = ['p5', 'p50', 'p95', 'p99'].filter(q => report[q].value_s <= high);
     maq.chart('density', () => ({
       type: 'line',
-      data: {datasets: [{label: 'steps', data: density, borderColor: maq.color('c-1'), backgroundColor: maq.fade(maq.color('c-1'), 0.18), fill: 'origin', tension: 0.2}]},
+      data: {datasets: [{label: of, data: density, borderColor: maq.color('c-1'), backgroundColor: maq.fade(maq.color('c-1'), 0.18), fill: 'origin', tension: 0.2}]},
       options: {
         parsing: false, interaction: {mode: 'nearest', axis: 'x', intersect: false},
-        scales: {x: between('step time, s', low - pad, high + pad), y: maq.axis('how often', () => '', {beginAtZero: true})},
+        scales: {x: between((of === 'steps' ? 'step time' : 'time') + ', s', low - pad, high + pad), y: maq.axis('how often', () => '', {beginAtZero: true})},
         plugins: {
           legend: {display: false},
           marks: {list: quantiles.map((q, i) => ({x: report[q].value_s, text: q, row: i % 2, color: maq.color('soft')})).concat([{x: base, text: 'base', row: 2, color: maq.color('c-2')}])},
           tooltip: {callbacks: {title: items => maq.digits(items[0].parsed.x, 5) + ' s', label: item => {
             const i = Math.min(item.dataIndex, share.length - 1);
-            return maq.percent(share[i]) + ' of steps take no longer';
+            return maq.percent(share[i]) + ' of ' + of + ' take no longer';
           }}}
         }
       }
     }));
     maq.chart('cumulative', () => ({
       type: 'line',
-      data: {datasets: [{label: 'steps', data: t.map((x, i) => ({x, y: share[i]})), borderColor: maq.color('c-3')},
+      data: {datasets: [{label: of, data: t.map((x, i) => ({x, y: share[i]})), borderColor: maq.color('c-3')},
         {label: 'quantiles', data: quantiles.map(q => ({x: report[q].value_s, y: {p5: 0.05, p50: 0.5, p95: 0.95, p99: 0.99}[q], q})), showLine: false, pointRadius: 4, backgroundColor: maq.color('c-2'), borderColor: maq.color('paper')}]},
       options: {
         parsing: false, interaction: {mode: 'nearest', axis: 'x', intersect: false},
-        scales: {x: between('step time, s', low - pad, high + pad), y: maq.axis('of steps', maq.share, {min: 0, max: 1})},
+        scales: {x: between((of === 'steps' ? 'step time' : 'time') + ', s', low - pad, high + pad), y: maq.axis('of ' + of, maq.share, {min: 0, max: 1})},
         plugins: {
           legend: {display: false},
           marks: {list: [{x: base, text: 'base', low: true, color: maq.color('c-2')}]},
@@ -123,16 +124,38 @@
     }));
   };
 
-  const words = {}; /* of sources, from the table */
-  maq.draw['maquette.risk.step'] = (report, more) => {
+  const sources = report => {
+    const words = {}; /* from the table */
     document.querySelectorAll('#sources tbody tr').forEach((row, i) => {
       if (report.sources[i])
         words[report.sources[i].source] = row.cells[0].textContent;
     });
-    distribution(report, more);
     tornado('tornado', report.sources, report.base_s, d => words[d.source] || d.source);
+  };
+  maq.draw['maquette.risk.step'] = (report, more) => {
+    distribution(report, more, 'steps');
+    sources(report);
     for (const parts of ['kernels', 'dimensions', 'stages'])
       tornado('tornado-' + parts, Array.isArray(report[parts]) ? report[parts].slice(0, 20) : null, report.base_s, d => d.name);
+  };
+
+  /* --- a captured job --- */
+
+  maq.draw['maquette.risk.graph'] = (report, more) => {
+    const path = report.longest_path;
+    distribution(report, more, 'jobs');
+    sources(report);
+    if (path.length === 0 || !rows('longest-chart', path.length))
+      return;
+    maq.chart('longest-chart', () => ({
+      type: 'bar',
+      data: {labels: path.map(d => d.operator), datasets: [{label: 'time', data: path.map(d => d.seconds), backgroundColor: maq.color('c-1'), barPercentage: 0.9, categoryPercentage: 0.85}]},
+      options: {
+        indexAxis: 'y',
+        scales: {x: maq.timeAxis('time on the longest path', path[0].seconds * 1.03), y: named(40)},
+        plugins: {legend: {display: false}, tooltip: {callbacks: {title: items => path[items[0].dataIndex].operator, label: item => maq.time(item.raw, 4) + ', ' + maq.percent(item.raw / report.base_s) + ' of the base, ' + maq.plain(path[item.dataIndex].count) + ' times'}}}
+      }
+    }));
   };
 
   /* --- a run --- */
