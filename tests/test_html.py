@@ -389,6 +389,42 @@ def check_batch(document, text, found):
     return faults
 
 
+def check_profile(document, text, found):
+    counts, names = document["counts"], page_json(text, "more")["names"]
+    cards = [counts["planned"], counts["held"], counts["skipped"] + counts["refused"]]
+    faults = [f"{n} is in no card" for n in cards if f'<p class="value">{n:,}</p>' not in text]
+    faults += [f"{name} is missing" for name in names if f'<td class="w">{html.escape(name)}</td>' not in text]
+    faults += [f"the reason {x['why']} is missing" for x in document["items"] if x["why"] and html.escape(x["why"]) not in text]
+    if found:
+        drawn = [sum(bars) for bars in zip(*found["charts"]["shares"]["sums"])]
+        if not all(close(a, 100 * x["predicted_share"]) for a, x in zip(drawn, document["items"])):
+            faults.append("the shares are not drawn")
+    return faults
+
+
+def check_kernels(document, text, found):
+    faults = [f"{name} is missing" for name in page_json(text, "more")["names"] if f'<td class="w">{html.escape(name)}</td>' not in text]
+    if not document["rows"] and "no measurements yet" not in text:
+        faults.append("it does not say that there are none")
+    if found and document["rows"] and len(found["charts"]["kinds"]["sums"][0]) != len(document["rows"]):
+        faults.append("a measurement is not drawn")
+    return faults
+
+
+def check_compare(document, text, found):
+    faults = []
+    for group in document["groups"]:
+        for rival in ("fitted", "analytical"):
+            if group[rival]["rows"] and f'<td class="n">{100 * group[rival]["median_ape"]:.1f}</td>' not in text:
+                faults.append(f"the {rival} error of {group['op']} is not in the table")
+    if found:
+        fitted, analytical = found["charts"]["against-chart"]["sums"][:2]
+        if not all(any(close(a, y) for y in fitted) for a in [r["fitted_s"] for r in document["rows"] if r["fitted_s"]]) \
+                or not all(any(close(r["analytical_s"], y) for y in analytical) for r in document["rows"]):
+            faults.append("a prediction is not drawn")
+    return faults
+
+
 def check_validate(document, text, found):
     faults = []
     for row in document.get("rows", document.get("groups", [])):
@@ -430,7 +466,8 @@ def recordings(folder):
 
 # What pages are made of beside their command.
 BEFORE = ("train --model llama-3.1-8b --cluster h100-sxm:8 --gbs 64 --tp 2 --json --output tp2.json",
-          "train --model llama-3.1-8b --cluster h100-sxm:8 --gbs 64 --tp 4 --pp 2 --json --output tp4.json")
+          "train --model llama-3.1-8b --cluster h100-sxm:8 --gbs 64 --tp 4 --pp 2 --json --output tp4.json",
+          "profile import examples/kernels.csv --file kernels.db")
 
 # name, command line, check
 PAGES = [
@@ -457,6 +494,9 @@ PAGES = [
     ("risk-replay", "risk replay ops.csv --meta meta.yaml", check_risk_replay),
     ("composed", "plan --profile p --model toy --cluster 'fast:2 x 2 + slow:2 x 2' --gbs 16", check_composed),
     ("batch", "serve --model llama-3.1-8b --cluster h100-sxm:1 --batch 8 --isl 1000 --osl 100", check_batch),
+    ("profile", "profile --model nemotron-h-8b --cluster h100-sxm:8 --tp 4 --seq 4096 --gbs 64 --dry-run --file kernels.db", check_profile),
+    ("kernels", "profile show kernels.db", check_kernels),
+    ("compare", "profile compare kernels.db", check_compare),
     ("validate", "validate train examples/measured.csv --worst 1", check_validate),
     ("collectives", "validate collectives nccl.csv", check_validate),
     ("diff", "diff tp2.json tp4.json", check_diff),

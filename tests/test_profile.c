@@ -32,8 +32,8 @@ static int make_folder(void **state)
 
 static int drop_folder(void **state)
 {
-    static const char *const names[] = {"run.db", "order.db", "fail.db", "stop.db",
-                                        "sus.db", "in.db",    "t.csv",   "none.db"};
+    static const char *const names[] = {"run.db", "page.db", "order.db", "fail.db", "stop.db",
+                                        "sus.db", "in.db",   "t.csv",    "none.db"};
     return drop_temp_folder(names, COUNT(names));
 }
 
@@ -216,6 +216,33 @@ static void test_needs_are_complete(void **state)
     assert_int_equal(hits, measured);
     maq_train_graph_free(&graph);
     maq_train_result_free(r);
+    maq_job_free(box);
+}
+
+/* Its page says how many were measured and has a place for how far predictions are off; that of a plan has none. */
+static void test_page(void **state)
+{
+    char file[128], card[96], *page;
+    struct fake f = {0};
+    struct maq_loaded_job *box = job_on("h100-sxm:2", NULL);
+    struct maq_profile_opts opts = MAQ_PROFILE_OPTS_INIT;
+    const struct maq_report_opts look = MAQ_REPORT_OPTS_INIT;
+    opts.path = temp_path(file, "page.db");
+    struct maq_profile *p = run(maq_job_get(box), &opts, &f);
+    assert_int_equal(maq_profile_html(&page, p, &look, NULL), MAQ_OK);
+    snprintf(card, sizeof card, "<h3>Measured</h3><p class=\"value\">%u</p>", p->counts[MAQ_PROFILE_MEASURED]);
+    assert_non_null(strstr(page, card));
+    assert_non_null(strstr(page, "id=\"against\""));
+    assert_non_null(strstr(page, H100));
+    free(page);
+    maq_profile_free(p);
+    opts.dry_run = true;
+    p = run(maq_job_get(box), &opts, NULL);
+    assert_int_equal(maq_profile_html(&page, p, &look, NULL), MAQ_OK);
+    assert_null(strstr(page, "id=\"against\""));
+    assert_non_null(strstr(page, "<h3>To be measured</h3>"));
+    free(page);
+    maq_profile_free(p);
     maq_job_free(box);
 }
 
@@ -617,6 +644,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_plan_of_a_job),
         cmocka_unit_test(test_needs_are_complete),
+        cmocka_unit_test(test_page),
         cmocka_unit_test(test_what_is_held_is_not_measured_again),
         cmocka_unit_test(test_reasons),
         cmocka_unit_test(test_limits_of_the_machine),

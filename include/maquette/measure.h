@@ -59,16 +59,23 @@ MAQ_API void maq_profile_free(struct maq_profile *profile);
 MAQ_API enum maq_status maq_profile_text(char **out, const struct maq_profile *profile,
                                          const struct maq_report_opts *opts, struct maq_diag *diag);
 MAQ_API enum maq_status maq_profile_json(char **out, const struct maq_profile *profile, struct maq_diag *diag);
+/* As one HTML file that needs no network and carries the document; so the two below. */
+MAQ_API enum maq_status maq_profile_html(char **out, const struct maq_profile *profile,
+                                         const struct maq_report_opts *opts, struct maq_diag *diag);
 
 /* What a file holds; schema "maquette.kernels/1". */
 MAQ_API enum maq_status maq_profile_show_text(char **out, const char *path, const struct maq_report_opts *opts,
                                               struct maq_diag *diag);
 MAQ_API enum maq_status maq_profile_show_json(char **out, const char *path, struct maq_diag *diag);
+MAQ_API enum maq_status maq_profile_show_html(char **out, const char *path, const struct maq_report_opts *opts,
+                                              struct maq_diag *diag);
 
 /* Its measurements against the other providers, by kind of operator; schema "maquette.kernels.compare/1". */
 MAQ_API enum maq_status maq_profile_compare_text(char **out, const char *path, const struct maq_report_opts *opts,
                                                  struct maq_diag *diag);
 MAQ_API enum maq_status maq_profile_compare_json(char **out, const char *path, struct maq_diag *diag);
+MAQ_API enum maq_status maq_profile_compare_html(char **out, const char *path, const struct maq_report_opts *opts,
+                                                 struct maq_diag *diag);
 
 /* Adds the rows of a CSV table, whose columns are those of docs/profile.md, all or none; *out says how many. Schema
  * "maquette.kernels.import/1". */

@@ -26,6 +26,7 @@ enum {
     OPT_CLUSTER,
     OPT_SET,
     OPT_JSON,
+    OPT_HTML,
     OPT_OUTPUT
 };
 
@@ -50,6 +51,7 @@ static const struct cli_option options[] = {
     [OPT_CLUSTER] = CLI_OPTION_CLUSTER,
     [OPT_SET] = CLI_OPTION_SET,
     [OPT_JSON] = {"--json", CLI_FLAG, NULL, "JSON instead of text", NULL, NULL},
+    [OPT_HTML] = CLI_OPTION_HTML,
     [OPT_OUTPUT] = CLI_OPTION_OUTPUT,
 };
 _Static_assert(CLI_COUNT(options) <= CLI_OPTIONS_MAX, "a value per option");
@@ -113,8 +115,11 @@ static enum maq_status report(struct cli *cli, const struct maq_profile *profile
     char *text;
     const char *file = cli->values[OPT_OUTPUT];
     const struct maq_report_opts opts = cli_report_opts(cli, file != NULL);
-    enum maq_status status = cli->values[OPT_JSON] ? maq_profile_json(&text, profile, cli->diag)
-                                                   : maq_profile_text(&text, profile, &opts, cli->diag);
+    enum maq_status status = CLI_PAGE(cli, cli->values[OPT_HTML], maq_profile, &opts, profile);
+    if (status != MAQ_OK)
+        return status;
+    status = cli->values[OPT_JSON] ? maq_profile_json(&text, profile, cli->diag)
+                                   : maq_profile_text(&text, profile, &opts, cli->diag);
     return status == MAQ_OK ? cli_write(cli, text, file) : status;
 }
 
@@ -123,6 +128,8 @@ static enum maq_status measure(struct cli *cli, const struct maq_job *job)
     struct maq_profile_opts opts = MAQ_PROFILE_OPTS_INIT;
     struct maq_profile *profile;
     enum maq_status status = read_options(cli, &opts);
+    if (status == MAQ_OK)
+        status = cli_can_write(cli, cli->values[OPT_HTML]);
     if (status != MAQ_OK)
         return status;
     opts.progress = on_progress;
@@ -161,10 +168,13 @@ static const struct verb {
     bool takes_file; /* --file */
     enum maq_status (*text)(char **out, const char *path, const struct maq_report_opts *opts, struct maq_diag *diag);
     enum maq_status (*json)(char **out, const char *path, struct maq_diag *diag);
+    enum maq_status (*html)(char **out, const char *path, const struct maq_report_opts *opts, struct maq_diag *diag);
 } verbs[] = {
-    {"show", "maquette profile show " DEFAULT_FILE, false, maq_profile_show_text, maq_profile_show_json},
-    {"compare", "maquette profile compare " DEFAULT_FILE, false, maq_profile_compare_text, maq_profile_compare_json},
-    {"import", "maquette profile import TABLE.csv --file " DEFAULT_FILE, true, NULL, NULL},
+    {"show", "maquette profile show " DEFAULT_FILE, false, maq_profile_show_text, maq_profile_show_json,
+     maq_profile_show_html},
+    {"compare", "maquette profile compare " DEFAULT_FILE, false, maq_profile_compare_text, maq_profile_compare_json,
+     maq_profile_compare_html},
+    {"import", "maquette profile import TABLE.csv --file " DEFAULT_FILE, true, NULL, NULL, NULL},
 };
 
 /* An option that the verb would not look at is a mistake. */
@@ -176,7 +186,8 @@ static enum maq_status check_verb(struct cli *cli, const struct verb *verb)
         return cli_usage(cli, MAQ_CODE_CLI_OPTION, verb->example, "%s means nothing to %s", cli->overrides[0].flag,
                          verb->name);
     for (size_t i = 0; i < CLI_COUNT(options); i++)
-        if (cli->values[i] && i != OPT_JSON && i != OPT_OUTPUT && !(i == OPT_FILE && verb->takes_file))
+        if (cli->values[i] && i != OPT_JSON && i != OPT_OUTPUT && !(i == OPT_FILE && verb->takes_file) &&
+            !(i == OPT_HTML && verb->html))
             return cli_usage(cli, MAQ_CODE_CLI_OPTION, verb->example, "%s means nothing to %s", options[i].name,
                              verb->name);
     return MAQ_OK;
@@ -188,7 +199,11 @@ static enum maq_status run_verb(struct cli *cli, const struct verb *verb)
     const char *output = cli->values[OPT_OUTPUT], *path = cli->args[1];
     const char *file = cli->values[OPT_FILE] ? cli->values[OPT_FILE] : DEFAULT_FILE;
     const struct maq_report_opts opts = cli_report_opts(cli, output != NULL);
-    enum maq_status status;
+    enum maq_status status = cli_can_write(cli, cli->values[OPT_HTML]);
+    if (status == MAQ_OK && cli->values[OPT_HTML])
+        status = cli_write_page(cli, verb->html(&cli->page, path, &opts, cli->diag), cli->values[OPT_HTML]);
+    if (status != MAQ_OK)
+        return status;
     if (cli->values[OPT_JSON])
         status =
             verb->json ? verb->json(&text, path, cli->diag) : maq_profile_import_json(&text, file, path, cli->diag);
@@ -208,8 +223,8 @@ static enum maq_status run(struct cli *cli)
     return run_measure(cli);
 }
 
-static const char *const often[] = {"--model", "--cluster",   "--file", "--dry-run",
-                                    "--grid",  "--sustained", "--json", NULL};
+static const char *const often[] = {"--model",     "--cluster", "--file", "--dry-run", "--grid",
+                                    "--sustained", "--json",    "--html", NULL};
 
 const struct cli_command cli_profile = {
     .name = "profile",
@@ -223,7 +238,7 @@ const struct cli_command cli_profile = {
     .examples = "  maquette profile --model llama-3.1-8b --cluster h100-sxm:8 --tp 2 --dry-run\n"
                 "  maquette profile job.yaml --file h100.db --sustained\n"
                 "  maquette profile --grid quick --file h100.db\n"
-                "  maquette profile compare h100.db\n",
+                "  maquette profile compare h100.db --html compare.html\n",
     .often = often,
     .options = options,
     .n_options = CLI_COUNT(options),

@@ -11,13 +11,13 @@
 
 #include "base/check.h"
 #include "base/stat/summary.h"
+#include "base/text.h"
 #include "base/units.h"
-#include "graph/items.h"
-#include "measure/json.h"
+#include "measure/parts.h"
 #include "measure/plan.h"
-#include "report/page.h"
 
 #define WORST 10u
+#define HEAD "Predicted against measured, |error| in %%"
 
 enum { FITTED, ANALYTICAL, RIVALS };
 static const enum maq_provider rivals[RIVALS] = {MAQ_PROVIDER_FITTED, MAQ_PROVIDER_ANALYTICAL};
@@ -132,7 +132,7 @@ static void put_percent(struct maq_table *t, double x, bool sign)
         maq_table_cell(t, sign ? "%+.1f" : "%.1f", 100 * x);
 }
 
-static void put_groups(struct maq_page *page, const struct group *groups, uint32_t n)
+static void make_groups_table(struct maq_table *t, const struct group *groups, uint32_t n)
 {
     static const struct maq_table_column columns[] = {{"kind", false, false},
                                                       {"device", false, false},
@@ -143,22 +143,18 @@ static void put_groups(struct maq_page *page, const struct group *groups, uint32
                                                       {"analytical: median", true, false},
                                                       {"p90", true, false},
                                                       {"bias", true, false}};
-    struct maq_table t;
-    maq_table_init(&t, columns, MAQ_COUNT(columns));
+    maq_table_init(t, columns, MAQ_COUNT(columns));
     for (uint32_t i = 0; i < n; i++) {
-        maq_table_row(&t, MAQ_INK_PLAIN);
-        maq_table_cell(&t, "%s", groups[i].kind);
-        maq_table_cell(&t, "%s", groups[i].device);
-        maq_table_cell(&t, "%u", groups[i].rows);
+        maq_table_row(t, MAQ_INK_PLAIN);
+        maq_table_cell(t, "%s", groups[i].kind);
+        maq_table_cell(t, "%s", groups[i].device);
+        maq_table_cell(t, "%u", groups[i].rows);
         for (int r = 0; r < RIVALS; r++) {
-            put_percent(&t, groups[i].median[r], false);
-            put_percent(&t, groups[i].p90[r], false);
-            put_percent(&t, groups[i].bias[r], true);
+            put_percent(t, groups[i].median[r], false);
+            put_percent(t, groups[i].p90[r], false);
+            put_percent(t, groups[i].bias[r], true);
         }
     }
-    maq_page_putf(page, MAQ_INK_HEAD, "Predicted against measured, |error| in %%\n");
-    maq_table_print(page, &t, 2);
-    maq_table_fini(&t);
 }
 
 static double error_of(const struct compared *c)
@@ -176,45 +172,47 @@ static int by_error(const void *a, const void *b)
     return (x->row > y->row) - (x->row < y->row);
 }
 
-/* Sorts c->at. */
-static void put_worst(struct maq_page *page, struct comparison *c)
+/* Sorts c->at, those that are farthest off first. */
+static void make_worst_table(struct maq_table *t, struct comparison *c)
 {
     static const struct maq_table_column columns[] = {{"operator", false, true},   {"device", false, false},
                                                       {"measured", true, false},   {"fitted", true, false},
                                                       {"analytical", true, false}, {"error, %", true, false}};
-    struct maq_table t;
     char text[96], time[32];
     qsort(c->at, c->n, sizeof *c->at, by_error);
-    maq_table_init(&t, columns, MAQ_COUNT(columns));
+    maq_table_init(t, columns, MAQ_COUNT(columns));
     for (uint32_t i = 0; i < c->n && i < WORST; i++) {
         const struct maq_kernel_row *row = c->at[i].row;
-        struct maq_item item = {.is_coll = row->is_coll, .op = row->op, .coll = row->coll};
-        maq_table_row(&t, MAQ_INK_PLAIN);
-        maq_table_cell(&t, "%s", maq_item_describe(text, &item));
-        maq_table_cell(&t, "%s", row->at.device);
-        maq_table_cell(&t, "%s", maq_format_time(time, row->times.median_s));
+        maq_table_row(t, MAQ_INK_PLAIN);
+        maq_table_cell(t, "%s", maq_profile_row_words(text, row));
+        maq_table_cell(t, "%s", row->at.device);
+        maq_table_cell(t, "%s", maq_format_time(time, row->times.median_s));
         for (int r = 0; r < RIVALS; r++)
-            maq_table_cell(&t, "%s",
+            maq_table_cell(t, "%s",
                            isnan(c->at[i].predicted_s[r]) ? "-" : maq_format_time(time, c->at[i].predicted_s[r]));
-        put_percent(&t, error_of(&c->at[i]), true);
+        put_percent(t, error_of(&c->at[i]), true);
     }
-    maq_page_putf(page, MAQ_INK_HEAD, "\nFarthest off\n");
-    maq_table_print(page, &t, 2);
-    maq_table_fini(&t);
 }
 
 static enum maq_status put_comparison(char **out, struct comparison *c, const struct maq_report_opts *opts,
                                       struct maq_diag *diag)
 {
     struct maq_page page;
+    struct maq_table t;
     uint32_t n;
     struct group *groups = make_groups(c, &n);
     if (!groups)
         return MAQ_NO_MEMORY;
     maq_page_init(&page, opts);
     if (c->n > 0) {
-        put_groups(&page, groups, n);
-        put_worst(&page, c);
+        maq_page_putf(&page, MAQ_INK_HEAD, HEAD "\n");
+        make_groups_table(&t, groups, n);
+        maq_table_print(&page, &t, 2);
+        maq_table_fini(&t);
+        maq_page_putf(&page, MAQ_INK_HEAD, "\nFarthest off\n");
+        make_worst_table(&t, c);
+        maq_table_print(&page, &t, 2);
+        maq_table_fini(&t);
     } else {
         maq_page_putf(&page, MAQ_INK_PLAIN, "There is nothing to compare.\n");
     }
@@ -285,6 +283,72 @@ enum maq_status maq_profile_compare_json(char **out, const char *path, struct ma
     enum maq_status status = compare(&c, path, diag);
     if (status == MAQ_OK)
         status = add_comparison(out, &c, path, diag);
+    maq_arena_fini(&c.arena);
+    return status;
+}
+
+/* --- the page -------------------------------------------------------------------------------------------------- */
+
+static const char *compared_name(char buf[96], const void *of, uint32_t i)
+{
+    return maq_profile_row_words(buf, ((const struct comparison *)of)->at[i].row);
+}
+
+static void put_tables(struct maq_html *h, struct comparison *c, const struct group *groups, uint32_t n)
+{
+    struct maq_table t;
+    maq_html_section(h, "against", "Predicted against measured");
+    maq_html_chart(h, "against-chart", "tall",
+                   "Each measurement under its own conditions, by the fitted and by the analytical provider: on the "
+                   "line where the prediction is right.");
+    make_groups_table(&t, groups, n);
+    maq_html_table(h, &t, "|error| in %");
+    maq_table_fini(&t);
+    maq_html_end_section(h);
+    maq_html_section(h, "worst", "Farthest off");
+    make_worst_table(&t, c);
+    maq_html_table(h, &t, NULL);
+    maq_table_fini(&t);
+    maq_html_end_section(h);
+}
+
+/* The document is made before the tables, which sort what is compared, and names in its order. */
+static enum maq_status put_page(char **out, struct comparison *c, const char *path, struct maq_diag *diag)
+{
+    struct maq_html h;
+    uint32_t n;
+    char *document, text[96];
+    struct group *groups = make_groups(c, &n);
+    if (!groups)
+        return MAQ_NO_MEMORY;
+    MAQ_TRY(add_comparison(&document, c, path, diag));
+    char *names = maq_profile_names(c->n, compared_name, c);
+    maq_html_begin(&h, "profile", "Measured kernels against predictions");
+    h.nature = "Predictions beside what was measured.";
+    maq_html_facts(&h);
+    maq_html_fact(&h, "file", path);
+    maq_html_end_facts(&h);
+    if (c->unknown > 0) {
+        maq__snprintf(text, sizeof text, "%u measurements are of devices that the catalogue does not have", c->unknown);
+        maq_html_verdict(&h, MAQ_HTML_WARN, text);
+    }
+    if (c->n == 0)
+        maq_html_verdict(&h, MAQ_HTML_WARN, "there is nothing to compare");
+    maq_html_put(&h, "</header>\n<main>\n");
+    if (c->n > 0)
+        put_tables(&h, c, groups, n);
+    return maq_profile_finish_page(out, &h, document, names, diag);
+}
+
+enum maq_status maq_profile_compare_html(char **out, const char *path, const struct maq_report_opts *opts,
+                                         struct maq_diag *diag)
+{
+    struct comparison c = {0};
+    (void)opts;
+    maq_arena_init(&c.arena, 0);
+    enum maq_status status = compare(&c, path, diag);
+    if (status == MAQ_OK)
+        status = put_page(out, &c, path, diag);
     maq_arena_fini(&c.arena);
     return status;
 }

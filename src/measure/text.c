@@ -7,14 +7,20 @@
 #include "base/units.h"
 #include "cost/measured/op_key.h"
 #include "graph/items.h"
-#include "measure/json.h"
+#include "measure/parts.h"
 #include "measure/plan.h"
 #include "report/page.h"
 #include "report/words.h"
 
-static const char *describe(char buf[96], const struct maq_profile_item *it)
+const char *maq_profile_item_words(char buf[96], const struct maq_profile_item *it)
 {
     struct maq_item item = {.is_coll = it->c.is_coll, .op = it->c.op, .coll = it->c.coll};
+    return maq_item_describe(buf, &item);
+}
+
+const char *maq_profile_row_words(char buf[96], const struct maq_kernel_row *row)
+{
+    struct maq_item item = {.is_coll = row->is_coll, .op = row->op, .coll = row->coll};
     return maq_item_describe(buf, &item);
 }
 
@@ -54,28 +60,25 @@ static void put_outcome(struct maq_table *t, const struct maq_profile_item *it)
                                                      : maq_profile_state_name((enum maq_profile_state)it->state));
 }
 
-static void put_items(struct maq_page *page, const struct maq_profile *p)
+void maq_profile_items_table(struct maq_table *t, const struct maq_profile *p, uint32_t most)
 {
     static const struct maq_table_column columns[] = {
         {"operator", false, true}, {"calls", true, false},     {"predicted", true, false}, {"share", true, false},
         {"memory", true, false},   {"measuring", true, false}, {"outcome", false, false}};
-    struct maq_table t;
     char text[96], time[32], bytes[32], calls[32];
-    maq_table_init(&t, columns, MAQ_COUNT(columns));
-    for (uint32_t i = 0; i < p->n; i++) {
+    maq_table_init(t, columns, MAQ_COUNT(columns));
+    for (uint32_t i = 0; i < p->n && i < most; i++) {
         const struct maq_profile_item *it = &p->items[i];
         bool work = it->state == MAQ_PROFILE_PLANNED || it->state == MAQ_PROFILE_MEASURED;
-        maq_table_row(&t, work ? MAQ_INK_PLAIN : MAQ_INK_FAINT);
-        maq_table_cell(&t, "%s", describe(text, it));
-        maq_table_cell(&t, "%s", it->calls > 0 ? maq_words_integer(calls, (int64_t)(it->calls + 0.5)) : "-");
-        maq_table_cell(&t, "%s", maq_format_time(time, it->predicted_s));
-        maq_table_cell(&t, "%.1f %%", 100 * it->share);
-        maq_table_cell(&t, "%s", work ? maq_format_bytes(bytes, it->bytes) : "");
-        maq_table_cell(&t, "%s", work ? maq_format_time(time, it->estimate_s) : "");
-        put_outcome(&t, it);
+        maq_table_row(t, work ? MAQ_INK_PLAIN : MAQ_INK_FAINT);
+        maq_table_cell(t, "%s", maq_profile_item_words(text, it));
+        maq_table_cell(t, "%s", it->calls > 0 ? maq_words_integer(calls, (int64_t)(it->calls + 0.5)) : "-");
+        maq_table_cell(t, "%s", maq_format_time(time, it->predicted_s));
+        maq_table_cell(t, "%.1f %%", 100 * it->share);
+        maq_table_cell(t, "%s", work ? maq_format_bytes(bytes, it->bytes) : "");
+        maq_table_cell(t, "%s", work ? maq_format_time(time, it->estimate_s) : "");
+        put_outcome(t, it);
     }
-    maq_table_print(page, &t, 0);
-    maq_table_fini(&t);
 }
 
 /* Why operators are left out. */
@@ -89,7 +92,7 @@ static void put_reasons(struct maq_page *page, const struct maq_profile *p)
             continue;
         if (!any)
             maq_page_putf(page, MAQ_INK_HEAD, "\nNot measured\n");
-        maq_page_putf(page, MAQ_INK_PLAIN, "  %s: %s\n", describe(text, it), it->why);
+        maq_page_putf(page, MAQ_INK_PLAIN, "  %s: %s\n", maq_profile_item_words(text, it), it->why);
         any = true;
     }
 }
@@ -98,9 +101,12 @@ enum maq_status maq_profile_text(char **out, const struct maq_profile *profile, 
                                  struct maq_diag *diag)
 {
     struct maq_page page;
+    struct maq_table items;
     maq_page_init(&page, opts);
     put_head(&page, profile);
-    put_items(&page, profile);
+    maq_profile_items_table(&items, profile, UINT32_MAX);
+    maq_table_print(&page, &items, 0);
+    maq_table_fini(&items);
     put_reasons(&page, profile);
     return maq_page_finish(out, &page, diag);
 }
