@@ -79,13 +79,15 @@ MAQ_API enum maq_status maq_report_serve_plan_json(char **out, const struct maq_
 MAQ_API enum maq_status maq_report_serve_plan_html(char **out, const struct maq_report_serve_plan *plan,
                                                    const struct maq_report_opts *opts, struct maq_diag *diag);
 /* Of a plan that has a fleet: the engine's command line of each part; a job for `maquette serve`, of a fleet of one part; a manifest of
- * a DynamoGraphDeployment. */
+ * a DynamoGraphDeployment; values of llm-d's Helm chart, of a fleet of vLLM that is one kind of replica, or two pools. */
 MAQ_API enum maq_status maq_report_serve_plan_command(char **out, const struct maq_report_serve_plan *plan,
                                                       struct maq_diag *diag);
 MAQ_API enum maq_status maq_report_serve_plan_job(char **out, const struct maq_report_serve_plan *plan,
                                                   struct maq_diag *diag);
 MAQ_API enum maq_status maq_report_serve_plan_manifest(char **out, const struct maq_report_serve_plan *plan,
                                                        struct maq_diag *diag);
+MAQ_API enum maq_status maq_report_serve_plan_llm_d(char **out, const struct maq_report_serve_plan *plan,
+                                                    struct maq_diag *diag);
 
 #ifdef __cplusplus
 }

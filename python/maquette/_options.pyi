@@ -470,6 +470,7 @@ class ServePlanOptions(TypedDict, total=False):
     write: Value
     write_command: Value
     write_manifest: Value
+    write_helm_values: Value
     no_front: bool
     no_pools: bool
     threads: Value

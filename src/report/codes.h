@@ -10,7 +10,8 @@
     X(SHOW_UNKNOWN, 1890, "a name that the catalogue does not have")                                                   \
     X(DIFF_NO_REPORT, 1891, "a file that is no report of maquette")                                                    \
     X(DIFF_SCHEMA, 1892, "a report that cannot be compared: of another kind, another version, or incomplete")          \
-    X(DIFF_COMMANDS, 1893, "reports of two commands")
+    X(DIFF_COMMANDS, 1893, "reports of two commands")                                                                  \
+    X(PLAN_FORM, 1894, "a fleet that a form of manifest has no words for")
 
 enum maq_report_code {
 #define MAQ_CODE_ENUM(name, code, text) MAQ_CODE_##name = (code),

@@ -14,9 +14,9 @@
 /* Not of the deployment nor of its requests. */
 static bool is_of_the_line(size_t option)
 {
-    static const size_t list[] = {SERVE_HTML,     SERVE_TRACE,    SERVE_JSON,     SERVE_PER_REQUEST,
-                                  SERVE_OUTPUT,   SERVE_SPACE,    SERVE_WRITE,    SERVE_COMMAND,
-                                  SERVE_MANIFEST, SERVE_NO_FRONT, SERVE_NO_POOLS, SERVE_THREADS};
+    static const size_t list[] = {SERVE_HTML,     SERVE_TRACE,    SERVE_JSON,    SERVE_PER_REQUEST, SERVE_OUTPUT,
+                                  SERVE_SPACE,    SERVE_WRITE,    SERVE_COMMAND, SERVE_MANIFEST,    SERVE_HELM,
+                                  SERVE_NO_FRONT, SERVE_NO_POOLS, SERVE_THREADS};
     for (size_t i = 0; i < CLI_COUNT(list); i++)
         if (list[i] == option)
             return true;

@@ -134,7 +134,8 @@ static enum maq_status write_files(struct cli *cli, const struct maq_report_serv
         enum maq_status (*write)(char **out, const struct maq_report_serve_plan *plan, struct maq_diag *diag);
     } files[] = {{SERVE_WRITE, maq_report_serve_plan_job},
                  {SERVE_COMMAND, maq_report_serve_plan_command},
-                 {SERVE_MANIFEST, maq_report_serve_plan_manifest}};
+                 {SERVE_MANIFEST, maq_report_serve_plan_manifest},
+                 {SERVE_HELM, maq_report_serve_plan_llm_d}};
     if (cli->values[SERVE_WRITE] && plan->search->n_fleet > 1 && plan->search->fleet[0].role == MAQ_ROLE_BOTH)
         return cli_usage(cli, MAQ_CODE_CLI_VALUE, "--write-command or --write-manifest",
                          "--write: a job has one kind of replica, the best fleet %u", plan->search->n_fleet);

@@ -154,7 +154,7 @@ static void put_how(struct maq_html *h, const struct maq_report_serve_plan *p, s
     if (p->search->n_fleet == 0 || !p->best || maq_report_serve_plan_command(&text, p, diag) != MAQ_OK)
         return;
     maq_html_section(h, "how", "How to start it");
-    maq_html_note(h, "--write-command FILE and --write-manifest FILE write it.");
+    maq_html_note(h, "--write-command FILE, --write-manifest FILE and --write-helm-values FILE write it.");
     maq_html_put(h, "<pre>");
     maq_html_text(h, maq_str_of(text));
     maq_html_put(h, "</pre>\n");

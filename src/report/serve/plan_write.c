@@ -1,10 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * plan_write.c - the best fleet as what starts it: a job for maquette, the engine's command line, a manifest for NVIDIA Dynamo.
- *
- * A manifest has the form of the v1beta1 examples of ai-dynamo/dynamo (of its backends, agg.yaml). Which image it is, and what the
- * cluster calls its secret, are the reader's to fill in. Of TensorRT-LLM Dynamo reads a file in place of options.
- */
+/* plan_write.c - the best fleet as what starts it: a job for maquette, the engine's command line. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,13 +7,9 @@
 #include "base/text.h"
 #include "report/serve/engine_arguments.h"
 #include "report/serve/plan_words.h"
+#include "report/serve/plan_write.h"
 
-#define LARGEST ((size_t)1 << 20)
-
-static const struct maq_serve_candidate *of_part(const struct maq_report_serve_plan *p, uint32_t part)
-{
-    return &p->search->candidates[p->search->fleet[part].candidate];
-}
+#define LARGEST MAQ_PLAN_LARGEST
 
 /* ---- the engine's command line ---- */
 
@@ -28,7 +19,7 @@ static void put_role(struct maq_buf *b, enum maq_engine engine, enum maq_role ro
     if (role == MAQ_ROLE_BOTH)
         return;
     if (engine == MAQ_ENGINE_VLLM)
-        maq_buf_adds(b, " --kv-transfer-config '{\"kv_connector\": \"NixlConnector\", \"kv_role\": \"kv_both\"}'");
+        maq_buf_adds(b, " --kv-transfer-config '" MAQ_PLAN_NIXL "'");
     else if (engine == MAQ_ENGINE_SGLANG)
         maq_buf_addf(b, " --disaggregation-mode %s", role == MAQ_ROLE_PREFILL ? "prefill" : "decode");
     else
@@ -60,7 +51,7 @@ enum maq_status maq_report_serve_plan_command(char **out, const struct maq_repor
     (void)diag;
     maq_buf_init(&b, LARGEST);
     for (uint32_t i = 0; i < p->search->n_fleet; i++) {
-        const struct maq_serve_candidate *c = of_part(p, i);
+        const struct maq_serve_candidate *c = maq_plan_part(p, i);
         uint32_t n = p->search->fleet[i].replicas;
         enum maq_role role = p->search->fleet[i].role;
         maq_buf_addf(&b, "# %s%s%u time%s, each on %u x %s\n", role == MAQ_ROLE_BOTH ? "" : maq_role_name(role),
@@ -76,7 +67,7 @@ enum maq_status maq_report_serve_plan_command(char **out, const struct maq_repor
 
 static void put_serve(struct maq_buf *b, const struct maq_report_serve_plan *p)
 {
-    const struct maq_serve_candidate *c = of_part(p, 0);
+    const struct maq_serve_candidate *c = maq_plan_part(p, 0);
     const struct maq_serve_options *o = &c->options;
     uint32_t replicas = p->search->fleet[0].replicas;
     maq_buf_addf(b, "serve:\n  engine: %s\n  weights: %s\n", maq_engine_name(o->engine), maq_weights_name(o->weights));
@@ -128,7 +119,7 @@ static void put_prefill(struct maq_buf *b, const struct maq_report_serve_plan *p
 {
     if (p->search->n_fleet < 2 || p->search->fleet[1].role != MAQ_ROLE_PREFILL)
         return;
-    const struct maq_serve_candidate *c = of_part(p, 1);
+    const struct maq_serve_candidate *c = maq_plan_part(p, 1);
     maq_buf_addf(b, "  prefill_replicas: %u\n  prefill_tp: %d\n  prefill_pp: %d\n  prefill_router: %s\n",
                  p->search->fleet[1].replicas, c->job->plan.tp, c->job->plan.pp, maq_router_name(p->opts->router));
     if (c->options.dp > 1)
@@ -176,7 +167,7 @@ static void add_without_batch(struct maq_buf *b, const char *text)
 enum maq_status maq_report_serve_plan_job(char **out, const struct maq_report_serve_plan *p, struct maq_diag *diag)
 {
     struct maq_buf b;
-    const struct maq_serve_candidate *c = of_part(p, 0);
+    const struct maq_serve_candidate *c = maq_plan_part(p, 0);
     struct maq_plan plan = maq_job_get(p->open)->plan;
     (void)diag;
     plan.tp = c->job->plan.tp;
@@ -190,74 +181,6 @@ enum maq_status maq_report_serve_plan_job(char **out, const struct maq_report_se
     put_serve(&b, p);
     put_prefill(&b, p);
     put_requests(&b, p);
-    *out = maq_buf_take(&b);
-    return *out ? MAQ_OK : MAQ_NO_MEMORY;
-}
-
-/* ---- a manifest ---- */
-
-static void put_arguments(struct maq_buf *b, const struct maq_serve_candidate *c, enum maq_role role,
-                          const struct maq_engine_arguments *a)
-{
-    maq_buf_addf(b, "        - args:\n          - %s\n          - \"%s\"\n",
-                 c->options.engine == MAQ_ENGINE_VLLM ? "--model" : "--model-path", c->job->model.name);
-    if (role != MAQ_ROLE_BOTH)
-        maq_buf_addf(b, "          - --disaggregation-mode\n          - %s\n", maq_role_name(role));
-    if (role == MAQ_ROLE_PREFILL && c->options.engine == MAQ_ENGINE_VLLM)
-        maq_buf_adds(b, "          - --kv-transfer-config\n          - '{\"kv_connector\": \"NixlConnector\", "
-                        "\"kv_role\": \"kv_both\"}'\n");
-    for (uint32_t i = 0; i < a->n && c->options.engine != MAQ_ENGINE_TRTLLM; i++) {
-        maq_buf_addf(b, "          - %s\n", a->at[i].flag);
-        if (a->at[i].value[0])
-            maq_buf_addf(b, "          - \"%s\"\n", a->at[i].value);
-    }
-    if (c->options.engine != MAQ_ENGINE_TRTLLM)
-        return;
-    maq_buf_adds(b, "          - --extra-engine-args\n          - config.yaml\n");
-    for (uint32_t i = 0; i < a->n; i++)
-        maq_buf_addf(b, "          # config.yaml: %s: %s\n", a->at[i].flag + 2,
-                     a->at[i].value[0] ? a->at[i].value : "true");
-    for (uint32_t i = 0; i < a->n_config; i++)
-        maq_buf_addf(b, "          # config.yaml: %s\n", a->config[i]);
-}
-
-static void put_component(struct maq_buf *b, const struct maq_report_serve_plan *p, uint32_t part)
-{
-    const struct maq_serve_candidate *c = of_part(p, part);
-    const struct maq_node_group *g = &c->job->cluster.groups[0];
-    uint32_t per_node = (uint32_t)g->devices_per_node, nodes = (c->gpus + per_node - 1) / per_node;
-    struct maq_engine_arguments a;
-    maq_engine_arguments(&a, c->job, &c->options);
-    maq_buf_adds(b, "  - ");
-    if (nodes > 1)
-        maq_buf_addf(b, "multinode:\n      nodeCount: %u\n    ", nodes);
-    enum maq_role role = p->search->fleet[part].role;
-    maq_buf_addf(b, "name: worker-%u\n    type: %s\n    replicas: %u\n", part,
-                 role == MAQ_ROLE_BOTH ? "worker" : maq_role_name(role), p->search->fleet[part].replicas);
-    maq_buf_addf(b, "    podTemplate:\n      spec:\n        # %s\n        containers:\n", g->device.name);
-    put_arguments(b, c, role, &a);
-    maq_buf_addf(
-        b,
-        "          command: [python3, -m, %s]\n          envFrom:\n          - secretRef:\n              name: "
-        "hf-token-secret\n          image: %s-runtime # of your registry\n          name: main\n          "
-        "resources:\n            limits:\n              nvidia.com/gpu: \"%u\"\n",
-        a.dynamo, maq_engine_name(c->options.engine), c->gpus < per_node ? c->gpus : per_node);
-}
-
-enum maq_status maq_report_serve_plan_manifest(char **out, const struct maq_report_serve_plan *p, struct maq_diag *diag)
-{
-    struct maq_buf b;
-    const char *engine = maq_engine_name(of_part(p, 0)->options.engine);
-    (void)diag;
-    maq_buf_init(&b, LARGEST);
-    maq_buf_addf(&b,
-                 "apiVersion: nvidia.com/v1beta1\nkind: DynamoGraphDeployment\nmetadata:\n  name: serve\nspec:\n  "
-                 "backendFramework: %s\n  components:\n  - name: Frontend\n    type: frontend\n    replicas: 1\n    "
-                 "podTemplate:\n      spec:\n        containers:\n        - image: %s-runtime # of your registry\n"
-                 "          name: main\n",
-                 engine, engine);
-    for (uint32_t i = 0; i < p->search->n_fleet; i++)
-        put_component(&b, p, i);
     *out = maq_buf_take(&b);
     return *out ? MAQ_OK : MAQ_NO_MEMORY;
 }
