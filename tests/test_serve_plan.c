@@ -372,6 +372,68 @@ static void test_pools(void **state)
     maq_job_free(s.open);
 }
 
+/* Limits of either side are tried: with the engine's own alone, no more is found. */
+static void test_limits_of_pools(void **state)
+{
+    NOT_UNDER_A_SANITIZER();
+    (void)state;
+    const struct scene scene = {"llama-3.1-8b",  "h100-sxm:8",    "ttft_p95<2s, tpot_p95<9ms", 4000, 60, 0,
+                                MAQ_ENGINE_VLLM, MAQ_WEIGHTS_BF16};
+    static const char *const lists[] = {"tp=1,2", "pp=1", "max-num-seqs=default,64,128,256",
+                                        "max-num-batched-tokens=default,2048,4096"};
+    static const char *const own[] = {"tp=1,2", "pp=1", "max-num-seqs=default", "max-num-batched-tokens=default"};
+    struct setting s;
+    begin(&s, &scene);
+    s.opts.no_pools = false;
+    s.opts.n_lists = MAQ_COUNT(lists);
+    s.opts.lists = own;
+    struct maq_serve_search_result *plain = search(s.open, &s.opts);
+    s.opts.lists = lists;
+    struct maq_serve_search_result *r = search(s.open, &s.opts);
+    assert_int_equal(plain->n_fleet, 2);
+    assert_int_equal(r->n_fleet, 2);
+    assert_true(r->rate >= plain->rate);
+    assert_true(r->pools_tried > plain->pools_tried);
+    assert_int_equal(r->fleet[0].replicas, plain->fleet[0].replicas);
+    assert_int_equal(r->fleet[1].replicas, plain->fleet[1].replicas);
+    maq_serve_search_free(plain);
+    maq_serve_search_free(r);
+    maq_job_free(s.open);
+}
+
+/* ---- degrees ---- */
+
+/* Of a node of six GPUs three and six are tried, and are what a job with them is; heads that they do not divide are left out with a reason. */
+static void test_degrees_of_six(void **state)
+{
+    (void)state;
+    static const char *const models[] = {"gpt-3-175b", "llama-3.1-70b"};
+    static const char *const few[] = {"pp=1", "max-num-seqs=default", "max-num-batched-tokens=default"};
+    for (size_t m = 0; m < MAQ_COUNT(models); m++) {
+        const struct scene scene = {models[m], "h200-sxm:6", "", 500, 20, 0, MAQ_ENGINE_VLLM, MAQ_WEIGHTS_FP8};
+        struct setting s;
+        uint32_t seen = 0;
+        begin(&s, &scene);
+        s.opts.lists = few;
+        s.opts.n_lists = MAQ_COUNT(few);
+        struct maq_serve_search_result *r = search(s.open, &s.opts);
+        for (uint32_t i = 0; i < r->n; i++) {
+            const struct maq_serve_candidate *c = &r->candidates[i];
+            if (c->at[MAQ_SERVE_AXIS_TP] % 3 != 0)
+                continue;
+            seen++;
+            assert_int_equal(c->verdict == MAQ_SERVE_VERDICT_IMPOSSIBLE, m == 1);
+            if (m == 1)
+                assert_non_null(strstr(c->why, "attention heads"));
+            else
+                assert_int_equal(c->gpus, c->at[MAQ_SERVE_AXIS_TP]);
+        }
+        assert_int_equal(seen, 2);
+        maq_serve_search_free(r);
+        maq_job_free(s.open);
+    }
+}
+
 /* ---- what cannot be ---- */
 
 static void expect_refused(const char *list, const char *word)
@@ -461,6 +523,8 @@ int main(void)
         cmocka_unit_test(test_same_answer),
         cmocka_unit_test(test_two_kinds),
         cmocka_unit_test(test_pools),
+        cmocka_unit_test(test_limits_of_pools),
+        cmocka_unit_test(test_degrees_of_six),
         cmocka_unit_test(test_refused),
         cmocka_unit_test(test_nothing_holds),
         cmocka_unit_test(test_hopeless),

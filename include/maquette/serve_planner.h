@@ -32,7 +32,7 @@ extern "C" {
 /* What a candidate is one value each of: identifier, name, what it is. */
 /* clang-format off */
 #define MAQ_SERVE_AXIS_LIST(X)                                                                                         \
-    X(TP,      "tp",                     "tensor parallelism: powers of two in a scale-up domain")                     \
+    X(TP,      "tp",                     "tensor parallelism: powers of two and divisors of a scale-up domain")        \
     X(PP,      "pp",                     "pipeline parallelism: powers of two")                                        \
     X(DP,      "dp",                     "attention data parallelism, where there are experts: powers of two")         \
     X(EP,      "ep",                     "ranks that the experts are spread over: 1, or all of tp x dp")               \
@@ -93,6 +93,7 @@ struct maq_serve_candidate {
     enum maq_serve_verdict verdict;
     int32_t at[MAQ_SERVE_AXIS_COUNT];  /* its values; of SEQS and TOKENS 0 is the engine's default */
     bool own_limits;                   /* SEQS and TOKENS are what is told, or the engine's own */
+    bool own_seqs, own_tokens;         /* one of them */
     uint32_t group;                    /* of the cluster */
     uint32_t gpus;                     /* of a replica */
     const struct maq_job *job;         /* of a replica: its node group, its degrees; NULL where they are impossible */
@@ -104,8 +105,8 @@ struct maq_serve_candidate {
     double most_per_s;       /* requests a second that a replica cannot carry more of */
     double likely_per_s;     /* with whole prompts */
     double stay_s;           /* how long a request stays then */
-    double prefill_per_s;    /* that compute nothing but prompts; with the engine's own limits */
-    double decode_per_s;     /* that compute none */
+    double prefill_per_s;    /* that compute nothing but prompts; with own_seqs */
+    double decode_per_s;     /* that compute none; with own_tokens */
     /* simulated, if `runs` > 0 */
     uint32_t runs,
         replicas; /* replicas: with a rate those that it needs, else those that the node group has room for */

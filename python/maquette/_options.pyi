@@ -347,6 +347,7 @@ class ServeOptions(TypedDict, total=False):
     prefill_dp: Value
     prefill_ep: Value
     prefill_cluster: Value
+    prefill_max_num_seqs: Value
     prefill_max_num_batched_tokens: Value
     prefill_router: Union[Literal["round-robin", "random", "least-requests", "least-tokens", "power-of-two", "prefix", "session"], None]
     kv_transfer: Union[Literal["auto", "pull", "push", "chunk", "layer"], None]

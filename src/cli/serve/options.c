@@ -68,6 +68,8 @@ const struct cli_option cli_serve_table[] = {
     [SERVE_PREFILL_CLUSTER] = {"--prefill-cluster", CLI_VALUE, "CLUSTER",
                                "they have a cluster of their own (--cluster; of one with two kinds of nodes the first)",
                                NULL, NULL},
+    [SERVE_PREFILL_SEQS] = {"--prefill-max-num-seqs", CLI_VALUE, "N",
+                            "requests that run in one of them at a time (as --max-num-seqs)", NULL, NULL},
     [SERVE_PREFILL_TOKENS] = {"--prefill-max-num-batched-tokens", CLI_VALUE, "N",
                               "tokens of their iterations (as --max-num-batched-tokens)", NULL, NULL},
     [SERVE_PREFILL_ROUTER] = {"--prefill-router", CLI_VALUE, "NAME", "to which of them a request goes (as --router)",
@@ -288,6 +290,8 @@ enum maq_status cli_serve_load(struct maq_loaded_job **box, struct cli *cli)
     if (!count)
         return MAQ_NO_MEMORY;
     status = cli_add_override(cli, "serve", batch_keys[0], count);
+    if (status == MAQ_OK) /* of training: its sequences are none that an engine cuts */
+        status = cli_add_override(cli, "serve", "plan.sequence_parallel", "false");
     return status == MAQ_OK ? cli_read_job(box, cli, cli->n_args > 0 ? cli->args[0] : NULL, false) : status;
 }
 

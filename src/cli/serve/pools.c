@@ -68,12 +68,13 @@ static enum maq_status read_options(struct serve_given *out, struct cli *cli, co
                                     const struct maq_job *prefill)
 {
     struct maq_serve_options *o = &out->prefill;
-    uint32_t dp, ep, tokens, local;
+    uint32_t dp, ep, seqs, tokens, local;
     double gbps = 0;
     *o = out->options;
     bool spread = o->ep > 1 && o->ep == job->plan.tp * (o->dp > 1 ? o->dp : 1);
     enum maq_status worst = cli_count(cli, &dp, SERVE_PREFILL_DP, 1, 4096, (uint32_t)o->dp);
     worst = cli_first_fault(worst, cli_count(cli, &ep, SERVE_PREFILL_EP, 1, 4096, 0));
+    worst = cli_first_fault(worst, cli_count(cli, &seqs, SERVE_PREFILL_SEQS, 1, 1 << 20, (uint32_t)o->max_num_seqs));
     worst = cli_first_fault(
         worst, cli_count(cli, &tokens, SERVE_PREFILL_TOKENS, 1, 1 << 20, (uint32_t)o->max_num_batched_tokens));
     worst = cli_first_fault(worst, cli_count(cli, &local, SERVE_LOCAL_PREFILL, 0, 1u << 30, 0));
@@ -81,6 +82,7 @@ static enum maq_status read_options(struct serve_given *out, struct cli *cli, co
     if (!is_free)
         worst = cli_first_fault(worst, cli_serve_number(cli, &gbps, SERVE_KV_BANDWIDTH, 1e-3, 1e6, 0));
     o->dp = (int32_t)dp;
+    o->max_num_seqs = (int32_t)seqs;
     o->max_num_batched_tokens = (int32_t)tokens;
     o->ep = ep > 0 ? (int32_t)ep : spread ? prefill->plan.tp * (o->dp > 1 ? o->dp : 1) : o->ep;
     out->prefill_router =

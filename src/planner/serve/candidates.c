@@ -47,6 +47,7 @@ static enum maq_status complete(const struct maq_job **out, const char **why, st
     job->plan.tp = tp;
     job->plan.pp = pp;
     job->plan.mbs = 1;
+    job->plan.sequence_parallel = MAQ_OFF; /* of training: its sequences are none that an engine cuts */
     job->workload.gbs = (int32_t)job->cluster.devices;
     enum maq_status status = maq_job_resolve(job, &at, diag);
     if (status == MAQ_OK)
@@ -114,7 +115,9 @@ static bool add_limits(struct list *l, int32_t at[MAQ_SERVE_AXIS_COUNT], const s
             struct maq_serve_candidate *c = add(l, at);
             if (!c)
                 return false;
-            c->own_limits = t == 0 && s == 0;
+            c->own_seqs = s == 0;
+            c->own_tokens = t == 0;
+            c->own_limits = c->own_seqs && c->own_tokens;
             c->job = job;
             c->options = told(l, at);
             c->gpus = (uint32_t)(job->plan.tp * job->plan.pp * c->options.dp);

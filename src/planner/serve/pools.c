@@ -10,6 +10,9 @@
  *
  * A few at a time say with the first requests about how much they carry, side by side; those that may be better then serve all requests,
  * one after another, the most promising first: of the others most are found to be no better in one run that ends early.
+ *
+ * Of the best two, other limits of the engine are tried then, of one side at a time: tokens of an iteration where prompts are computed,
+ * requests in one where tokens are; without a rate with as many replicas, with one with a replica less of either side.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -142,11 +145,48 @@ static bool list(struct pooling *p, bool several)
         for (uint32_t k = 0; k < r->n; k++) {
             const struct maq_serve_candidate *a = &r->candidates[i], *b = &r->candidates[k];
             bool sides = !several || p->s->rate > 0 || a->group != b->group;
-            if (!a->job || !b->job || !sides || !go_together(a, b))
+            if (!a->own_limits || !b->own_limits || !sides || !go_together(a, b))
                 continue;
             if (!(p->s->rate > 0 ? add_fewest(p, i, k) : add_splits(p, i, k)))
                 return false;
         }
+    if (p->n > 0)
+        qsort(p->at, p->n, sizeof *p->at, by_promise);
+    return true;
+}
+
+/* Whether they differ in the limits of the engine alone. */
+static bool same_cut(const struct maq_serve_candidate *a, const struct maq_serve_candidate *b)
+{
+    for (int axis = 0; axis < MAQ_SERVE_AXIS_SEQS; axis++)
+        if (a->at[axis] != b->at[axis])
+            return false;
+    return a->group == b->group;
+}
+
+static bool add_with_limits(struct pooling *p, const struct split *best, uint32_t prefill, uint32_t decode)
+{
+    if (p->s->rate <= 0)
+        return add(p, prefill, best->n_prefill, decode, best->n_decode);
+    return add(p, prefill, best->n_prefill - 1, decode, best->n_decode) &&
+           add(p, prefill, best->n_prefill, decode, best->n_decode - 1);
+}
+
+/* The best two with other limits of one side. */
+static bool list_limits(struct pooling *p, const struct split *best, enum maq_role side)
+{
+    const struct maq_serve_search_result *r = p->s->out;
+    const uint32_t mine = side == MAQ_ROLE_PREFILL ? best->prefill : best->decode;
+    p->n = 0;
+    for (uint32_t i = 0; i < r->n; i++) {
+        const struct maq_serve_candidate *c = &r->candidates[i];
+        double per_s = side == MAQ_ROLE_PREFILL ? c->prefill_per_s : c->decode_per_s;
+        if (i == mine || !c->job || per_s <= 0 || !same_cut(c, &r->candidates[mine]))
+            continue;
+        if (!add_with_limits(p, best, side == MAQ_ROLE_PREFILL ? i : best->prefill,
+                             side == MAQ_ROLE_PREFILL ? best->decode : i))
+            return false;
+    }
     if (p->n > 0)
         qsort(p->at, p->n, sizeof *p->at, by_promise);
     return true;
@@ -290,6 +330,31 @@ static enum maq_status try_all(struct pooling *p)
     return MAQ_OK;
 }
 
+/* The result's fleet, if it is two pools. */
+static bool best_of(struct split *out, const struct maq_serve_search_result *r)
+{
+    if (r->n_fleet != 2 || r->fleet[0].role != MAQ_ROLE_DECODE)
+        return false;
+    *out = (struct split){.prefill = r->fleet[1].candidate,
+                          .decode = r->fleet[0].candidate,
+                          .n_prefill = r->fleet[1].replicas,
+                          .n_decode = r->fleet[0].replicas};
+    return true;
+}
+
+static enum maq_status try_limits(struct pooling *p)
+{
+    static const enum maq_role sides[] = {MAQ_ROLE_PREFILL, MAQ_ROLE_DECODE};
+    struct split best;
+    for (size_t i = 0; i < MAQ_COUNT(sides) && best_of(&best, p->s->out); i++) {
+        if (!list_limits(p, &best, sides[i]))
+            return MAQ_NO_MEMORY;
+        p->s->out->pools += p->n;
+        MAQ_TRY(try_all(p));
+    }
+    return MAQ_OK;
+}
+
 /* A stream for all devices, where one replica had its own. */
 static enum maq_status stream_for_all(const struct maq_requests **out, struct maq_request_set **drawn,
                                       const struct maq_serve_searching *s)
@@ -326,6 +391,8 @@ enum maq_status maq_serve_try_pools(struct maq_serve_searching *s, uint32_t grou
     if (status == MAQ_OK && p.n > 0) {
         p.first = p.stream->n == s->stream->n ? s->first : (uint32_t)((uint64_t)p.stream->n * s->first / s->stream->n);
         status = try_all(&p);
+        if (status == MAQ_OK)
+            status = try_limits(&p);
     }
     maq_requests_free(drawn);
     free(p.at);

@@ -135,6 +135,14 @@ static void powers(struct maq_serve_values *v, int32_t from, int32_t to)
         add(v, x);
 }
 
+/* Degrees that divide a scale-up domain, and powers of two in it: of 6 GPUs 1, 2, 3, 4 and 6. */
+static void shares(struct maq_serve_values *v, int32_t domain)
+{
+    for (int32_t x = 1; x <= domain && x <= MOST_DEGREE; x++)
+        if (domain % x == 0 || (x & (x - 1)) == 0)
+            add(v, x);
+}
+
 static void degrees(struct maq_serve_space *s, const struct maq_loaded_job *open, const struct maq_node_group *g,
                     const struct maq_serve_options *o)
 {
@@ -145,7 +153,7 @@ static void degrees(struct maq_serve_space *s, const struct maq_loaded_job *open
     if (maq_job_sets(open, "tensor_model_parallel_size"))
         add(&s->axis[MAQ_SERVE_AXIS_TP], job->plan.tp);
     else
-        powers(&s->axis[MAQ_SERVE_AXIS_TP], 1, domain);
+        shares(&s->axis[MAQ_SERVE_AXIS_TP], domain);
     if (maq_job_sets(open, "pipeline_model_parallel_size"))
         add(&s->axis[MAQ_SERVE_AXIS_PP], job->plan.pp);
     else

@@ -8,6 +8,7 @@
 #include "report/serve/engine_arguments.h"
 #include "report/serve/plan_words.h"
 #include "report/serve/plan_write.h"
+#include "serve/engine/deployment.h"
 
 #define LARGEST MAQ_PLAN_LARGEST
 
@@ -125,6 +126,13 @@ static void put_prefill(struct maq_buf *b, const struct maq_report_serve_plan *p
     if (c->options.dp > 1)
         maq_buf_addf(b, "  prefill_dp: %d\n", c->options.dp);
     maq_buf_addf(b, "  prefill_ep: %d\n", c->options.ep);
+    const struct maq_serve_options *other = &maq_plan_part(p, 0)->options;
+    struct maq_serve_options own;
+    maq_serve_complete(&own, &c->options, c->job);
+    if (c->options.max_num_seqs != other->max_num_seqs)
+        maq_buf_addf(b, "  prefill_max_num_seqs: %d\n", own.max_num_seqs);
+    if (c->options.max_num_batched_tokens != other->max_num_batched_tokens)
+        maq_buf_addf(b, "  prefill_max_num_batched_tokens: %d\n", own.max_num_batched_tokens);
 }
 
 /* What was asked, so that the job alone says it again. */
