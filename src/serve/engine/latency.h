@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * latency.h - quantiles of many times without keeping each: counts in bins a fifth of a percent wide.
+ * latency.h - quantiles and the mean of many times without keeping each: counts in bins a fifth of a percent wide, and a sum in whole numbers, so
+ * that it is the same in whichever order they come.
  */
 #ifndef MAQ_SERVE_ENGINE_LATENCY_H
 #define MAQ_SERVE_ENGINE_LATENCY_H
@@ -12,8 +13,8 @@
 struct maq_latency {
     uint64_t *bins; /* [MAQ_LATENCY_BINS] */
     uint64_t n;
-    double sum;
-    double last; /* the time that `bin` is of: a batch has many of one length */
+    int64_t sum_units, sum_parts; /* of 2^-20 s, and of 2^-60 s: less than one of those */
+    double last;                  /* the time that `bin` is of: a batch has many of one length */
     uint32_t bin;
 };
 
