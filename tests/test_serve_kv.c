@@ -8,7 +8,7 @@
  * force finds among the keys of the pool.
  */
 #include "effort.h"
-#include "serve/kv/radix_tree.h"
+#include "serve/kv/content.h"
 #include "serve_blocks.h"
 
 #include <stdio.h>

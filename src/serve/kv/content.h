@@ -27,4 +27,9 @@ struct maq_content {
  */
 uint64_t maq_content_hash(const struct maq_content *content, uint64_t parent, int64_t first, int32_t tokens);
 
+/* What `tokens` tokens from token `first` on are, whatever is before them. */
+uint64_t maq_content_page(const struct maq_content *content, int64_t first, int32_t tokens);
+/* Tokens that two contents have in common, at most `most`. */
+int64_t maq_content_common(const struct maq_content *a, const struct maq_content *b, int64_t most);
+
 #endif

@@ -12,7 +12,6 @@
 
 #include "base/alloc.h"
 #include "base/check.h"
-#include "serve/kv/radix_tree.h"
 
 /* ---- construction ---- */
 

@@ -51,11 +51,6 @@ void maq_radix_host_twin(struct maq_radix_tree *t, uint32_t node)
     h->last_twin = node;
 }
 
-void maq_radix_host_split(struct maq_radix_tree *t, uint32_t front)
-{
-    maq_radix_host_twin(t, front);
-}
-
 /* ---- room on the host ---- */
 
 static int64_t leave_host(struct maq_radix_tree *t, uint32_t node)

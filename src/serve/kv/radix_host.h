@@ -22,7 +22,7 @@
 #ifndef MAQ_SERVE_KV_RADIX_HOST_H
 #define MAQ_SERVE_KV_RADIX_HOST_H
 
-#include "serve/kv/radix_tree.h"
+#include "serve/kv/radix_nodes.h"
 
 enum maq_hicache_policy {
     MAQ_HICACHE_WRITE_THROUGH,
@@ -78,7 +78,6 @@ void maq_radix_host_evicted(struct maq_radix_tree *t);
 void maq_radix_host_keep(struct maq_radix_tree *t, uint32_t node);
 /* A node has a new one in front of it; it may be on both now. */
 void maq_radix_host_twin(struct maq_radix_tree *t, uint32_t node);
-void maq_radix_host_split(struct maq_radix_tree *t, uint32_t front);
 /* Evicts a leaf of the GPU, or another if it has to stay: tokens that become free; 0 = none can go. */
 int64_t maq_radix_host_evict(struct maq_radix_tree *t, uint32_t leaf);
 

@@ -46,6 +46,7 @@
 #define MAQ_SERVE_SCHED_SGLANG_H
 
 #include "serve/kv/radix_host.h"
+#include "serve/kv/radix_tree.h"
 #include "serve/sched/adapter_set.h"
 #include "serve/sched/scheduler.h"
 
