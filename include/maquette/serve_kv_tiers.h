@@ -10,6 +10,9 @@
  * without host memory none of them.
  *
  * Sizes are those of one TP group with its pipeline stages (with dp > 1 each rank of attention has its own), the pool's of all replicas.
+ *
+ * An engine does this in its own way: vLLM as said above; SGLang (HiCache) copies nodes of its tree of prefixes to host memory and back, and has
+ * words of its own for how much that is.
  */
 #ifndef MAQUETTE_SERVE_KV_TIERS_H
 #define MAQUETTE_SERVE_KV_TIERS_H
@@ -43,9 +46,22 @@ MAQ_API const char *maq_tier_name(enum maq_tier_kind tier);
 enum maq_tier_policy { MAQ_TIER_LRU, MAQ_TIER_ARC, MAQ_TIER_POLICIES };
 MAQ_API const char *maq_tier_policy_name(enum maq_tier_policy policy);
 
+/* When SGLang copies what it has to host memory (src/serve/kv/radix_host.h). */
+enum maq_hicache_policy {
+    MAQ_HICACHE_WRITE_THROUGH,
+    MAQ_HICACHE_WRITE_THROUGH_SELECTIVE,
+    MAQ_HICACHE_WRITE_BACK,
+    MAQ_HICACHE_POLICIES
+};
+MAQ_API const char *maq_hicache_policy_name(enum maq_hicache_policy policy);
+
 /* Zero where nothing is said. */
 struct maq_tier_options {
-    double bytes[MAQ_TIER_COUNT];       /* of GPU nothing is looked at; infinity: all that comes */
+    double bytes[MAQ_TIER_COUNT]; /* of GPU nothing is looked at; infinity: all that comes */
+    /* of host memory, in the words of SGLang, where `bytes` says nothing; the first that is said: for each GPU; for a token in the GPU's cache; as many
+     * for a token as its default, where this share of the node's memory has them */
+    double host_rank_bytes, host_ratio, host_share;
+    uint8_t write_policy;               /* enum maq_hicache_policy: SGLang's */
     double ssd_read_bps, ssd_write_bps; /* of the drives of a node; 0 = as fast as PCIe lets them be asked */
     double remote_bps;       /* of the pool, each direction; 0 = as fast as the networks of the replicas are */
     double remote_latency_s; /* of a transfer, beside it; 0 = of the fabric */
@@ -55,6 +71,9 @@ struct maq_tier_options {
     int32_t store_threshold; /* a chunk is stored when it is offered for the n-th time; 0 and 1: at once */
     bool prompt_only;        /* what is generated is not stored */
 };
+
+/* Whether there is to be host memory, in whichever words. */
+MAQ_API bool maq_tier_options_any(const struct maq_tier_options *options);
 
 /* What became of tokens and bytes, in a run. */
 struct maq_tier_count {
@@ -71,7 +90,8 @@ struct maq_tier_result {
     double capacity_bytes[MAQ_TIER_COUNT];
     int64_t prompt_tokens; /* of all prompts */
     uint32_t loaded;       /* requests that loaded something */
-    double wait_s;    /* of such a request, in the mean: from when it could have been taken in to when all was there */
+    double
+        wait_s; /* of such a request, in the mean: from when it could have been taken in to when all was there; SGLang: layers of its iteration for theirs */
     double stalled_s; /* iterations waited for stores whose blocks they were given, all of them together */
     uint64_t refused; /* stores that found no room */
 };

@@ -57,7 +57,8 @@ static enum maq_status check_said(struct cli *cli, const struct maq_tier_options
                 {SERVE_REMOTE_BANDWIDTH, MAQ_TIER_REMOTE, SERVE_REMOTE_SIZE},
                 {SERVE_REMOTE_LATENCY, MAQ_TIER_REMOTE, SERVE_REMOTE_SIZE}};
     for (size_t i = 0; i < CLI_COUNT(said); i++)
-        if (cli->values[said[i].option] && !(o->bytes[said[i].of] > 0) && !cli->values[said[i].size])
+        if (cli->values[said[i].option] && !(o->bytes[said[i].of] > 0) && !cli->values[said[i].size] &&
+            !(said[i].of == MAQ_TIER_HOST && maq_tier_options_any(o)))
             return cli_usage(cli, MAQ_CODE_CLI_VALUE, cli_printf(cli, "%s 64GiB", cli_serve_table[said[i].size].name),
                              "%s: there is no such tier", cli_serve_table[said[i].option].name);
     return MAQ_OK;

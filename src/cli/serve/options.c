@@ -516,7 +516,7 @@ enum maq_status cli_serve_options(struct serve_given *out, const struct serve_ch
             maq_diag_add(cli->diag, MAQ_WARNING, MAQ_CODE_CLI_DRAFTS, (struct maq_span){0}, NULL,
                          "deployments are compared without speculative decoding");
         out->options.speculation = (struct maq_speculation){.method = MAQ_DRAFT_NONE};
-        if (out->options.tiers.bytes[MAQ_TIER_HOST] > 0) /* of the engine's command line */
+        if (maq_tier_options_any(&out->options.tiers)) /* of the engine's command line */
             maq_diag_add(cli->diag, MAQ_WARNING, MAQ_CODE_CLI_TIERS, (struct maq_span){0},
                          "maquette serve with the best of them, and its tiers",
                          "deployments are compared without host memory, drives and pools behind their caches");

@@ -120,7 +120,10 @@ static void add_tiers(struct maq_json root, const struct maq_serve_result *r)
                        {"written_bytes", c->written_bytes});
         MAQ_JSON_INTS(item, {"evicted_chunks", (int64_t)c->evicted});
     }
-    maq_json_text(map, "policy", maq_tier_policy_name(o->policy));
+    if (r->options.engine == MAQ_ENGINE_SGLANG)
+        maq_json_text(map, "write_policy", maq_hicache_policy_name((enum maq_hicache_policy)o->write_policy));
+    else
+        maq_json_text(map, "policy", maq_tier_policy_name(o->policy));
     MAQ_JSON_INTS(map, {"blocks_per_chunk", o->chunk_blocks}, {"requests_that_load", t->loaded},
                   {"stores_without_room", (int64_t)t->refused});
     MAQ_JSON_REALS(map, {"chunk_bytes", t->chunk_bytes}, {"load_wait_s", t->wait_s}, {"store_stall_s", t->stalled_s});

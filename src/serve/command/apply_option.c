@@ -21,7 +21,7 @@ void maq_command_bad(struct maq_command_reader *r, const struct maq_command_argu
                               "%s takes %s, not '%.60s'", a->form.text, why, a->value);
 }
 
-static void say_value(struct maq_command_reader *r, const struct maq_command_argument *a)
+void maq_command_say(struct maq_command_reader *r, const struct maq_command_argument *a)
 {
     maq_buf_addf(&r->said, "%s%s %.60s", r->said.len > 0 ? ", " : "", a->form.text, a->value);
 }
@@ -198,7 +198,7 @@ static void set_weights(struct maq_command_reader *r, const struct maq_command_a
     for (size_t i = 0; i < MAQ_COUNT(types); i++) {
         if (maq_str_ieq(word, types[i].word)) {
             if (types[i].weights == NOT_MODELLED) {
-                say_value(r, a);
+                maq_command_say(r, a);
                 return;
             }
             int experts = types[i].experts == AS_WEIGHTS ? types[i].weights : types[i].experts;
@@ -217,21 +217,15 @@ static void set_weights(struct maq_command_reader *r, const struct maq_command_a
     maq_command_bad(r, a, near ? hint : "fp8, awq, gptq, modelopt_fp4, mxfp4, ...", "a quantization");
 }
 
-/* What words of an option say; `word` NULL ends them. */
-struct meaning {
-    const char *word;
-    int is;
-};
-
-static int meaning_of(struct maq_command_reader *r, const struct maq_command_argument *a, const struct meaning *words,
-                      const char *what)
+int maq_command_meaning(struct maq_command_reader *r, const struct maq_command_argument *a,
+                        const struct maq_command_meaning *words, const char *what)
 {
     char hint[160];
     size_t n = 0;
-    for (const struct meaning *m = words; m->word; m++)
+    for (const struct maq_command_meaning *m = words; m->word; m++)
         if (strcmp(a->value, m->word) == 0)
             return m->is;
-    for (const struct meaning *m = words; m->word && n + 24 < sizeof hint; m++)
+    for (const struct maq_command_meaning *m = words; m->word && n + 24 < sizeof hint; m++)
         n += (size_t)maq__snprintf(hint + n, sizeof hint - n, "%s%s", n > 0 ? ", " : "one of: ", m->word);
     maq_command_bad(r, a, hint, what);
     return -1;
@@ -239,50 +233,51 @@ static int meaning_of(struct maq_command_reader *r, const struct maq_command_arg
 
 enum { USUAL, OTHER, NOT_KNOWN_HERE };
 
-static const struct meaning widths[] = {{"auto", USUAL}, {"bfloat16", USUAL},       {"float16", USUAL},
-                                        {"half", USUAL}, {"float", NOT_KNOWN_HERE}, {"float32", NOT_KNOWN_HERE},
-                                        {NULL, 0}};
-static const struct meaning kv[] = {{"auto", USUAL},
-                                    {"bfloat16", USUAL},
-                                    {"bf16", USUAL},
-                                    {"float16", USUAL},
-                                    {"fp8", OTHER},
-                                    {"fp8_e4m3", OTHER},
-                                    {"fp8_e5m2", OTHER},
-                                    {"fp8_inc", OTHER},
-                                    {"fp8_ds_mla", OTHER},
-                                    {"fp8_per_token_head", OTHER},
-                                    {"nvfp4", NOT_KNOWN_HERE},
-                                    {"nvfp4_4over6", NOT_KNOWN_HERE},
-                                    {"nvfp4_ds_mla", NOT_KNOWN_HERE},
-                                    {"fp4_e2m1", NOT_KNOWN_HERE},
-                                    {"int4_per_token_head", NOT_KNOWN_HERE},
-                                    {"int8_per_token_head", NOT_KNOWN_HERE},
-                                    {"turboquant_k8v4", NOT_KNOWN_HERE},
-                                    {"turboquant_4bit_nc", NOT_KNOWN_HERE},
-                                    {"turboquant_k3v4_nc", NOT_KNOWN_HERE},
-                                    {"turboquant_3bit_nc", NOT_KNOWN_HERE},
-                                    {"octave_k3v4", NOT_KNOWN_HERE},
-                                    {"octave_k3v3", NOT_KNOWN_HERE},
-                                    {"octave_k3v3_compact", NOT_KNOWN_HERE},
-                                    {"ultraquant_4bit", NOT_KNOWN_HERE},
-                                    {NULL, 0}};
-static const struct meaning vllm_policies[] = {{"fcfs", USUAL}, {"priority", OTHER}, {NULL, 0}};
-static const struct meaning sglang_policies[] = {{"fcfs", MAQ_SGLANG_FCFS},
-                                                 {"lpm", MAQ_SGLANG_LPM},
-                                                 {"dfs-weight", MAQ_SGLANG_DFS_WEIGHT},
-                                                 {"lof", MAQ_SGLANG_LOF},
-                                                 {"random", MAQ_SGLANG_RANDOM},
-                                                 {"priority", MAQ_SGLANG_POLICIES},
-                                                 {"routing-key", MAQ_SGLANG_POLICIES},
-                                                 {"hrrn", MAQ_SGLANG_POLICIES},
-                                                 {"shortest-prefill-first", MAQ_SGLANG_POLICIES},
-                                                 {NULL, 0}};
-static const struct meaning evictions[] = {
+static const struct maq_command_meaning widths[] = {
+    {"auto", USUAL},           {"bfloat16", USUAL},         {"float16", USUAL}, {"half", USUAL},
+    {"float", NOT_KNOWN_HERE}, {"float32", NOT_KNOWN_HERE}, {NULL, 0}};
+static const struct maq_command_meaning kv[] = {{"auto", USUAL},
+                                                {"bfloat16", USUAL},
+                                                {"bf16", USUAL},
+                                                {"float16", USUAL},
+                                                {"fp8", OTHER},
+                                                {"fp8_e4m3", OTHER},
+                                                {"fp8_e5m2", OTHER},
+                                                {"fp8_inc", OTHER},
+                                                {"fp8_ds_mla", OTHER},
+                                                {"fp8_per_token_head", OTHER},
+                                                {"nvfp4", NOT_KNOWN_HERE},
+                                                {"nvfp4_4over6", NOT_KNOWN_HERE},
+                                                {"nvfp4_ds_mla", NOT_KNOWN_HERE},
+                                                {"fp4_e2m1", NOT_KNOWN_HERE},
+                                                {"int4_per_token_head", NOT_KNOWN_HERE},
+                                                {"int8_per_token_head", NOT_KNOWN_HERE},
+                                                {"turboquant_k8v4", NOT_KNOWN_HERE},
+                                                {"turboquant_4bit_nc", NOT_KNOWN_HERE},
+                                                {"turboquant_k3v4_nc", NOT_KNOWN_HERE},
+                                                {"turboquant_3bit_nc", NOT_KNOWN_HERE},
+                                                {"octave_k3v4", NOT_KNOWN_HERE},
+                                                {"octave_k3v3", NOT_KNOWN_HERE},
+                                                {"octave_k3v3_compact", NOT_KNOWN_HERE},
+                                                {"ultraquant_4bit", NOT_KNOWN_HERE},
+                                                {NULL, 0}};
+static const struct maq_command_meaning vllm_policies[] = {{"fcfs", USUAL}, {"priority", OTHER}, {NULL, 0}};
+static const struct maq_command_meaning sglang_policies[] = {{"fcfs", MAQ_SGLANG_FCFS},
+                                                             {"lpm", MAQ_SGLANG_LPM},
+                                                             {"dfs-weight", MAQ_SGLANG_DFS_WEIGHT},
+                                                             {"lof", MAQ_SGLANG_LOF},
+                                                             {"random", MAQ_SGLANG_RANDOM},
+                                                             {"priority", MAQ_SGLANG_POLICIES},
+                                                             {"routing-key", MAQ_SGLANG_POLICIES},
+                                                             {"hrrn", MAQ_SGLANG_POLICIES},
+                                                             {"shortest-prefill-first", MAQ_SGLANG_POLICIES},
+                                                             {NULL, 0}};
+static const struct maq_command_meaning evictions[] = {
     {"lru", MAQ_RADIX_LRU},           {"lfu", MAQ_RADIX_LFU},        {"fifo", MAQ_RADIX_FIFO},
     {"mru", MAQ_RADIX_MRU},           {"filo", MAQ_RADIX_FILO},      {"slru", MAQ_RADIX_SLRU},
     {"priority", MAQ_RADIX_PRIORITY}, {"tlru", MAQ_RADIX_EVICTIONS}, {NULL, 0}};
-static const struct meaning levels[] = {{"0", OTHER}, {"1", NOT_KNOWN_HERE}, {"2", USUAL}, {"3", USUAL}, {NULL, 0}};
+static const struct maq_command_meaning levels[] = {
+    {"0", OTHER}, {"1", NOT_KNOWN_HERE}, {"2", USUAL}, {"3", USUAL}, {NULL, 0}};
 
 static void set_word(struct maq_command_reader *r, const struct maq_command_argument *a)
 {
@@ -290,15 +285,15 @@ static void set_word(struct maq_command_reader *r, const struct maq_command_argu
     enum maq_command_effect effect = a->form.row->effect;
     int is = -1;
     if (effect == MAQ_COMMAND_DTYPE)
-        is = meaning_of(r, a, widths, "a type");
+        is = maq_command_meaning(r, a, widths, "a type");
     if (effect == MAQ_COMMAND_KV_DTYPE)
-        o->kv_fp8 = (is = meaning_of(r, a, kv, "a type")) == OTHER;
+        o->kv_fp8 = (is = maq_command_meaning(r, a, kv, "a type")) == OTHER;
     if (effect == MAQ_COMMAND_POLICY && r->engine->engine == MAQ_ENGINE_VLLM)
-        o->by_priority = (is = meaning_of(r, a, vllm_policies, "a policy")) == OTHER;
-    if (effect == MAQ_COMMAND_LEVEL && (is = meaning_of(r, a, levels, "a level")) == OTHER)
+        o->by_priority = (is = maq_command_meaning(r, a, vllm_policies, "a policy")) == OTHER;
+    if (effect == MAQ_COMMAND_LEVEL && (is = maq_command_meaning(r, a, levels, "a level")) == OTHER)
         o->enforce_eager = true;
     if (is == NOT_KNOWN_HERE)
-        say_value(r, a);
+        maq_command_say(r, a);
 }
 
 /* What only SGLang has words for; false: the option is none of those. */
@@ -317,9 +312,10 @@ static bool set_sglang(struct maq_command_reader *r, const struct maq_command_ar
             maq_command_bad(r, a, NULL, "a factor above 0, at most 100");
     } else if (policy || effect == MAQ_COMMAND_EVICTION) {
         int none = policy ? (int)MAQ_SGLANG_POLICIES : (int)MAQ_RADIX_EVICTIONS,
-            is = policy ? meaning_of(r, a, sglang_policies, "a policy") : meaning_of(r, a, evictions, "an eviction");
+            is = policy ? maq_command_meaning(r, a, sglang_policies, "a policy")
+                        : maq_command_meaning(r, a, evictions, "an eviction");
         if (is == none)
-            say_value(r, a);
+            maq_command_say(r, a);
         else if (is >= 0)
             *(policy ? &o->policy : &o->eviction) = (uint8_t)is;
     } else {
@@ -350,35 +346,35 @@ static void set_chunk(struct maq_command_reader *r, const struct maq_command_arg
 
 /* ---- ranks that have requests of their own ---- */
 
-static const struct meaning exchanges[] = {{"naive", MAQ_EXCHANGE_GATHER},
-                                           {"none", MAQ_EXCHANGE_AUTO},
-                                           {"allgather_reducescatter", MAQ_EXCHANGE_GATHER},
-                                           {"deepep", MAQ_EXCHANGE_DEEPEP},
-                                           {"deepep_high_throughput", MAQ_EXCHANGE_DEEPEP_NORMAL},
-                                           {"deepep_low_latency", MAQ_EXCHANGE_DEEPEP_LOW_LATENCY},
-                                           {"flashinfer_nvlink_one_sided", MAQ_EXCHANGE_ONE_SIDED},
-                                           {"flashinfer", MAQ_EXCHANGE_ONE_SIDED},
-                                           {"pplx", MAQ_EXCHANGE_COUNT},
-                                           {"deepep_v2", MAQ_EXCHANGE_COUNT},
-                                           {"mori", MAQ_EXCHANGE_COUNT},
-                                           {"mori_high_throughput", MAQ_EXCHANGE_COUNT},
-                                           {"mori_low_latency", MAQ_EXCHANGE_COUNT},
-                                           {"moonep", MAQ_EXCHANGE_COUNT},
-                                           {"nixl", MAQ_EXCHANGE_COUNT},
-                                           {"nixl_ep", MAQ_EXCHANGE_COUNT},
-                                           {"mooncake", MAQ_EXCHANGE_COUNT},
-                                           {"flashinfer_all2allv", MAQ_EXCHANGE_COUNT},
-                                           {"flashinfer_nvlink_two_sided", MAQ_EXCHANGE_COUNT},
-                                           {"passthrough", MAQ_EXCHANGE_COUNT},
-                                           {"megamoe", MAQ_EXCHANGE_COUNT},
-                                           {"flashinfer_megamoe", MAQ_EXCHANGE_COUNT},
-                                           {"ascend_fuseep", MAQ_EXCHANGE_COUNT},
-                                           {"ascend_tp", MAQ_EXCHANGE_COUNT},
-                                           {NULL, 0}};
-static const struct meaning deepep_modes[] = {{"auto", MAQ_EXCHANGE_DEEPEP},
-                                              {"normal", MAQ_EXCHANGE_DEEPEP_NORMAL},
-                                              {"low_latency", MAQ_EXCHANGE_DEEPEP_LOW_LATENCY},
-                                              {NULL, 0}};
+static const struct maq_command_meaning exchanges[] = {{"naive", MAQ_EXCHANGE_GATHER},
+                                                       {"none", MAQ_EXCHANGE_AUTO},
+                                                       {"allgather_reducescatter", MAQ_EXCHANGE_GATHER},
+                                                       {"deepep", MAQ_EXCHANGE_DEEPEP},
+                                                       {"deepep_high_throughput", MAQ_EXCHANGE_DEEPEP_NORMAL},
+                                                       {"deepep_low_latency", MAQ_EXCHANGE_DEEPEP_LOW_LATENCY},
+                                                       {"flashinfer_nvlink_one_sided", MAQ_EXCHANGE_ONE_SIDED},
+                                                       {"flashinfer", MAQ_EXCHANGE_ONE_SIDED},
+                                                       {"pplx", MAQ_EXCHANGE_COUNT},
+                                                       {"deepep_v2", MAQ_EXCHANGE_COUNT},
+                                                       {"mori", MAQ_EXCHANGE_COUNT},
+                                                       {"mori_high_throughput", MAQ_EXCHANGE_COUNT},
+                                                       {"mori_low_latency", MAQ_EXCHANGE_COUNT},
+                                                       {"moonep", MAQ_EXCHANGE_COUNT},
+                                                       {"nixl", MAQ_EXCHANGE_COUNT},
+                                                       {"nixl_ep", MAQ_EXCHANGE_COUNT},
+                                                       {"mooncake", MAQ_EXCHANGE_COUNT},
+                                                       {"flashinfer_all2allv", MAQ_EXCHANGE_COUNT},
+                                                       {"flashinfer_nvlink_two_sided", MAQ_EXCHANGE_COUNT},
+                                                       {"passthrough", MAQ_EXCHANGE_COUNT},
+                                                       {"megamoe", MAQ_EXCHANGE_COUNT},
+                                                       {"flashinfer_megamoe", MAQ_EXCHANGE_COUNT},
+                                                       {"ascend_fuseep", MAQ_EXCHANGE_COUNT},
+                                                       {"ascend_tp", MAQ_EXCHANGE_COUNT},
+                                                       {NULL, 0}};
+static const struct maq_command_meaning deepep_modes[] = {{"auto", MAQ_EXCHANGE_DEEPEP},
+                                                          {"normal", MAQ_EXCHANGE_DEEPEP_NORMAL},
+                                                          {"low_latency", MAQ_EXCHANGE_DEEPEP_LOW_LATENCY},
+                                                          {NULL, 0}};
 
 /* False: the option says nothing of such ranks. */
 static bool set_ranks(struct maq_command_reader *r, const struct maq_command_argument *a)
@@ -391,11 +387,11 @@ static bool set_ranks(struct maq_command_reader *r, const struct maq_command_arg
         if (maq_command_number(r, a, &n, 1, 4096))
             *(effect == MAQ_COMMAND_DP ? &r->dp : &r->shared) = (int32_t)n;
     } else if (effect == MAQ_COMMAND_DEEPEP_MODE) {
-        r->deepep_mode = meaning_of(r, a, deepep_modes, "a mode");
+        r->deepep_mode = maq_command_meaning(r, a, deepep_modes, "a mode");
     } else if (effect == MAQ_COMMAND_EXCHANGE) {
-        int is = meaning_of(r, a, exchanges, "a way to the experts");
+        int is = maq_command_meaning(r, a, exchanges, "a way to the experts");
         if (is == MAQ_EXCHANGE_COUNT)
-            say_value(r, a);
+            maq_command_say(r, a);
         else if (is >= 0)
             r->box->read.options.exchange = (enum maq_serve_exchange)is;
     } else {
@@ -484,7 +480,8 @@ void maq_command_set(struct maq_command_reader *r, const struct maq_command_argu
         set_length(r, a);
     } else if (effect == MAQ_COMMAND_CHUNK) {
         set_chunk(r, a);
-    } else if (set_ranks(r, a) || set_sglang(r, a) || maq_command_set_drafts(r, a) || maq_command_set_offload(r, a)) {
+    } else if (set_ranks(r, a) || set_sglang(r, a) || maq_command_set_drafts(r, a) || maq_command_set_offload(r, a) ||
+               maq_command_set_hicache(r, a)) {
         return;
     } else if (effect == MAQ_COMMAND_BLOCK || effect == MAQ_COMMAND_BLOCKS || effect == MAQ_COMMAND_POOL) {
         set_blocks(r, a);

@@ -6,6 +6,7 @@
  *   options.c       looks a word up in one
  *   read.c          splits the words of a command line into options
  *   apply_option.c  what an option sets
+ *   kv_offloading.c hicache.c  host memory for keys and values: vLLM's, SGLang's
  *   trtllm_config.c the file of TensorRT-LLM's --config
  *   speculation.c   what options of speculative decoding set
  *   checkpoint_name.c  what the name of a checkpoint says of its weights
@@ -78,7 +79,15 @@ enum maq_command_effect {
     MAQ_COMMAND_KV_SIZE,       /* vLLM: host memory for keys and values, GiB */
     MAQ_COMMAND_KV_BACKEND,
     MAQ_COMMAND_KV_CONNECTOR, /* vLLM: an object of JSON */
-    MAQ_COMMAND_LORA,         /* adapters are served */
+    MAQ_COMMAND_HICACHE,      /* SGLang: host memory behind its tree */
+    MAQ_COMMAND_HICACHE_RATIO,
+    MAQ_COMMAND_HICACHE_SIZE, /* GB of each GPU */
+    MAQ_COMMAND_HICACHE_SHARE,
+    MAQ_COMMAND_HICACHE_WRITE,
+    MAQ_COMMAND_HICACHE_IO,
+    MAQ_COMMAND_HICACHE_LAYOUT,
+    MAQ_COMMAND_HICACHE_MODE,
+    MAQ_COMMAND_LORA, /* adapters are served */
     MAQ_COMMAND_LORA_SLOTS,
     MAQ_COMMAND_LORA_RANK,
     MAQ_COMMAND_LORA_HOST
@@ -152,7 +161,9 @@ struct maq_command_reader {
     double offload_bytes;   /* of --kv-offloading-size */
     int32_t offload_tokens; /* of a chunk */
     bool foreign_offload;   /* it is another program's */
-    const char *config;     /* a file of further options; NULL = none. config_at: the word that names it */
+    bool hicache;
+    struct maq_tier_options hicache_said; /* of host memory, in SGLang's words */
+    const char *config; /* a file of further options; NULL = none. config_at: the word that names it */
     size_t config_at;
     char config_option[80];
 };
@@ -176,9 +187,21 @@ bool maq_command_number(struct maq_command_reader *r, const struct maq_command_a
 /* Options of speculative decoding; false: it is none. What they come to. speculation.c */
 bool maq_command_set_drafts(struct maq_command_reader *r, const struct maq_command_argument *a);
 void maq_command_conclude_drafts(struct maq_command_reader *r);
-/* Host memory for keys and values; false: it is none of that. What it comes to. offload.c */
+/* Host memory for keys and values; false: it is none of that. What it comes to. kv_offloading.c */
 bool maq_command_set_offload(struct maq_command_reader *r, const struct maq_command_argument *a);
 void maq_command_conclude_offload(struct maq_command_reader *r);
+/* The same in SGLang's words. hicache.c */
+bool maq_command_set_hicache(struct maq_command_reader *r, const struct maq_command_argument *a);
+void maq_command_conclude_hicache(struct maq_command_reader *r);
+/* What words of an option say; `word` NULL ends them. The one that stands there; -1: none, and that is said. apply_option.c */
+struct maq_command_meaning {
+    const char *word;
+    int is;
+};
+int maq_command_meaning(struct maq_command_reader *r, const struct maq_command_argument *a,
+                        const struct maq_command_meaning *words, const char *what);
+/* An option with its value is among those that are not modelled. apply_option.c */
+void maq_command_say(struct maq_command_reader *r, const struct maq_command_argument *a);
 /* Reads r->config. trtllm_config.c */
 void maq_command_read_config(struct maq_command_reader *r);
 /* What the ranks that were said come to, once all is read. apply_option.c */

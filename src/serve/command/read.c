@@ -228,6 +228,7 @@ static void conclude(struct maq_command_reader *r)
     maq_command_conclude_ranks(r);
     maq_command_conclude_drafts(r);
     maq_command_conclude_offload(r);
+    maq_command_conclude_hicache(r);
     if (r->pool > 0)
         o->blocks = r->pool / (r->block > 0 ? r->block : 1);
     o->block_size = r->block;

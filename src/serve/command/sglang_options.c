@@ -2,8 +2,8 @@
 /*
  * sglang_options.c - the options of sglang.launch_server.
  *
- * Those of SGLang's page of them (docs/advanced_features/server_arguments.md of sgl-project/sglang, commit 004813e), with deprecated names. A
- * release may have others: a word that is not here is refused, so that none is passed over unread.
+ * Those of SGLang's page of them (docs/advanced_features/server_arguments.md of sgl-project/sglang, commit 004813e), with deprecated names, and those of
+ * HiCache of 0.5.23 (srt/arg_groups/fields/memory.py). A release may have others: a word that is not here is refused, so that none is passed over unread.
  */
 #include "base/check.h"
 #include "serve/command/command.h"
@@ -44,6 +44,14 @@ static const struct maq_command_row rows[] = {
     {MAQ_TAKES_ONE, MAQ_COMMAND_RESERVED_DECODE, "num-reserved-decode-tokens"},
     {MAQ_TAKES_ONE, MAQ_COMMAND_GRAPH_REQUESTS, "cuda-graph-max-bs"},
     {MAQ_TAKES_NONE, MAQ_COMMAND_MIXED, "enable-mixed-chunk"},
+    {MAQ_TAKES_NONE, MAQ_COMMAND_HICACHE, "enable-hierarchical-cache"},
+    {MAQ_TAKES_ONE, MAQ_COMMAND_HICACHE_RATIO, "hicache-ratio"},
+    {MAQ_TAKES_ONE, MAQ_COMMAND_HICACHE_SIZE, "hicache-size"},
+    {MAQ_TAKES_ONE, MAQ_COMMAND_HICACHE_SHARE, "hicache-host-memory-fraction"},
+    {MAQ_TAKES_ONE, MAQ_COMMAND_HICACHE_WRITE, "hicache-write-policy"},
+    {MAQ_TAKES_ONE, MAQ_COMMAND_HICACHE_IO, "hicache-io-backend"},
+    {MAQ_TAKES_ONE, MAQ_COMMAND_HICACHE_LAYOUT, "hicache-mem-layout"},
+    {MAQ_TAKES_ONE, MAQ_COMMAND_HICACHE_MODE, "hicache-host-memory-mode"},
     {MAQ_TAKES_ONE, MAQ_COMMAND_SPEC_METHOD, "speculative-algorithm"},
     {MAQ_TAKES_ONE, MAQ_COMMAND_SPEC_MODEL, "speculative-draft-model-path|speculative-draft-model"},
     {MAQ_TAKES_ONE, MAQ_COMMAND_SPEC_TOKENS, "speculative-num-steps"},
@@ -69,8 +77,8 @@ static const struct maq_command_row rows[] = {
      "ep-num-redundant-experts ep-dispatch-algorithm init-expert-location eplb-algorithm "
      "eplb-rebalance-num-iterations eplb-rebalance-layers-per-chunk eplb-min-rebalancing-utilization-threshold "
      "deepep-config moe-dense-tp-size elastic-ep-backend max-mamba-cache-size mamba-ssm-dtype mamba-full-memory-ratio "
-     "mamba-scheduler-strategy mamba-track-interval hicache-ratio hicache-size hicache-write-policy hicache-io-backend "
-     "hicache-mem-layout hicache-storage-backend hicache-storage-prefetch-policy hicache-storage-backend-extra-config "
+     "mamba-scheduler-strategy mamba-track-interval hicache-storage-backend hicache-storage-prefetch-policy "
+     "hicache-storage-backend-extra-config "
      "hierarchical-sparse-attention-extra-config kt-weight-path kt-method kt-cpuinfer kt-threadpool-count "
      "kt-num-gpu-experts kt-max-deferred-experts-per-token dllm-algorithm dllm-algorithm-config cpu-offload-gb "
      "offload-group-size offload-num-in-group offload-prefetch-step offload-mode "
@@ -86,7 +94,7 @@ static const struct maq_command_row rows[] = {
      "enable-dynamic-chunking enable-priority-scheduling schedule-low-priority-values-first disable-hybrid-swa-memory "
      "enable-prefill-delayer enable-lora-overlap-loading enable-multi-layer-eagle "
      "enable-flashinfer-allreduce-fusion enable-aiter-allreduce-fusion enable-fused-grouped-gemm-combine enable-eplb "
-     "enable-elastic-expert-backup enable-deepep-waterfill enable-hierarchical-cache enable-lmcache "
+     "enable-elastic-expert-backup enable-deepep-waterfill enable-lmcache "
      "disable-cuda-graph-padding enable-nccl-nvls enable-symm-mem disable-flashinfer-cutlass-moe-fp4-allgather "
      "disable-custom-all-reduce enable-mscclpp enable-torch-symm-mem "
      "enable-dp-lm-head enable-two-batch-overlap enable-single-batch-overlap enable-torch-compile "

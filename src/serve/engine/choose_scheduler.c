@@ -59,6 +59,8 @@ static struct maq_sglang_knobs sglang_knobs(const struct maq_deployment *d)
     int32_t page = o->block_size, chunk = o->max_num_batched_tokens / page * page;
     return (struct maq_sglang_knobs){
         .tokens = d->kv_tokens,
+        .host_tokens = d->tiers.copies ? d->tiers.chunks[MAQ_TIER_HOST] * d->tiers.chunk_tokens : 0,
+        .hicache = o->tiers.write_policy,
         .page = page,
         .max_running = running > 1 ? (int32_t)running : 1,
         .max_prefill = g->max_prefill_tokens,

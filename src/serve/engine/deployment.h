@@ -26,7 +26,10 @@ struct maq_host_profile {
 /* Tiers behind the blocks of a rank (TP group and its stages). kv_tier_sizes.c */
 struct maq_deployment_tiers {
     bool any;
+    bool
+        copies; /* of a tree of prefixes (SGLang), whose chunks are pages; else stores and loads of an OffloadingConnector (vLLM) */
     int64_t chunks[MAQ_TIER_COUNT];
+    int32_t chunk_tokens;
     double chunk_bytes;  /* of a chunk in host memory: of all GPUs, what several of them hold once */
     double link_bytes;   /* over the link of the GPU that has the most of it */
     double loaded_bytes; /* over the links of all */

@@ -20,6 +20,7 @@
 #include "serve/engine/adapters.h"
 #include "serve/engine/batch.h"
 #include "serve/engine/clients.h"
+#include "serve/engine/host_copies.h"
 #include "serve/engine/kv_tier_transfers.h"
 
 /* What the engine knows of the request in a slot. */
@@ -41,6 +42,7 @@ struct maq_engine_rank {
     uint32_t slots_size;
     struct maq_batch_writer batch;
     struct maq_rank_tiers tiers;
+    struct maq_rank_copies copies;
     struct maq_rank_adapters adapters;
     struct maq_stretch stretch; /* room for fast_forward.c */
     int32_t *verdicts;          /* [verdicts_size] tokens that come out for each of an iteration, drafts accepted */
@@ -101,6 +103,7 @@ struct maq_serve_engine {
     struct maq_tier_ways *ways; /* that it shares with others, or has alone; NULL: there are none */
     uint32_t first_device, drive_port, network_port; /* where it stands, and its ports there */
     double hold_s;                                   /* the next iteration does not start before */
+    struct maq_layer_load load;                      /* of the next iteration */
     double adapter_read_s, adapter_copy_s; /* that the next iteration waits for adapters: its host; its stages */
     /* counted */
     struct maq_tiers_seen tiers_seen;

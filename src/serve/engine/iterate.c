@@ -4,6 +4,7 @@
 
 #include "base/alloc.h"
 #include "serve/draft/acceptance.h"
+#include "serve/kv/radix_host.h"
 
 struct maq_scheduler_load maq_engine_load(const struct maq_serve_engine *e)
 {
@@ -19,17 +20,28 @@ struct maq_scheduler_load maq_engine_load(const struct maq_serve_engine *e)
     return sum;
 }
 
+/* Chunks that a rank's tiers hold. */
+static void count_rank(double held[MAQ_TIER_COUNT], const struct maq_engine_rank *rank,
+                       const struct maq_deployment_tiers *tiers)
+{
+    if (tiers->copies) {
+        const struct maq_radix_host *h = rank->sched->ops->copies(rank->sched)->host;
+        held[MAQ_TIER_HOST] += (double)(h->capacity - h->available) / tiers->chunk_tokens;
+        return;
+    }
+    const struct maq_offload *o = rank->sched->ops->offload(rank->sched);
+    held[MAQ_TIER_HOST] += (double)o->host.n;
+    held[MAQ_TIER_SSD] += (double)o->ssd.n;
+}
+
 static void count_tiers(struct maq_serve_engine *e, double dt_s)
 {
     struct maq_tiers_seen *seen = &e->tiers_seen;
     double held[MAQ_TIER_COUNT] = {0};
     if (!e->d->tiers.any)
         return;
-    for (uint32_t r = 0; r < e->n_ranks; r++) {
-        const struct maq_offload *o = e->ranks[r].sched->ops->offload(e->ranks[r].sched);
-        held[MAQ_TIER_HOST] += (double)o->host.n;
-        held[MAQ_TIER_SSD] += (double)o->ssd.n;
-    }
+    for (uint32_t r = 0; r < e->n_ranks; r++)
+        count_rank(held, &e->ranks[r], &e->d->tiers);
     held[MAQ_TIER_REMOTE] = e->ways && e->replica == 0 ? (double)e->ways->pool.n : 0;
     for (int i = MAQ_TIER_HOST; i < MAQ_TIER_COUNT; i++) {
         seen->area[i] += held[i] * dt_s;
@@ -135,12 +147,13 @@ void maq_engine_start(struct maq_serve_engine *e, struct maq_scheduler_load load
         ready = at = e->hold_s;
     }
     e->hold_s = 0;
+    e->load.waited_s = 0;
     maq_batch_pad(d, e->batches);
     for (uint32_t s = 0; s < d->passes.n_stages; s++) {
         double free = e->stage_free_s[s], runs = maq_batch_stage_s(d, s, e->batches, &parts) + e->adapter_copy_s;
         parts.ns[MAQ_SERVE_LORA] += e->adapter_copy_s * 1e9;
         e->stage_start_s[s] = at > free ? at : free;
-        at = e->stage_start_s[s] + runs;
+        at = maq_copies_layers_s(e, s, e->stage_start_s[s], runs);
         e->stage_free_s[s] = at;
         e->busy_s += s == 0 ? runs : 0;
         at += s + 1 < d->passes.n_stages ? transfer : 0;
@@ -149,6 +162,7 @@ void maq_engine_start(struct maq_serve_engine *e, struct maq_scheduler_load load
         for (int i = 0; i < MAQ_SERVE_PART_COUNT; i++)
             e->part_s[i] += parts.ns[i] * 1e-9;
     }
+    e->load.from_s = e->load.until_s = 0;
     e->ends_s[(e->first + e->in_flight) % e->most_in_flight] = draft(e, at);
     e->in_flight++;
     count_adapters(e);
@@ -199,6 +213,17 @@ static void count_hits(struct maq_serve_engine *e, const struct maq_engine_slot 
     seen->loaded++;
 }
 
+/* What is loaded beside the iteration, whose layers wait for it. */
+static void count_loaded(struct maq_serve_engine *e, struct maq_engine_slot *r, struct maq_served *s, int64_t tokens)
+{
+    if (tokens == 0)
+        return;
+    r->loaded[MAQ_TIER_HOST] = tokens;
+    s->load_s = e->load.waited_s;
+    e->tiers_seen.wait_s += s->load_s;
+    e->tiers_seen.loaded++;
+}
+
 static void launch_rank(struct maq_serve_engine *e, struct maq_engine_rank *rank, const struct maq_iteration *it,
                         double ends_s)
 {
@@ -216,6 +241,7 @@ static void launch_rank(struct maq_serve_engine *e, struct maq_engine_rank *rank
         struct maq_served *s = &e->clients->served[r->request];
         s->scheduled_s = e->now_s;
         s->cached = it->scheduled[i].hit > 0 ? it->scheduled[i].hit : 0;
+        count_loaded(e, r, s, it->scheduled[i].loaded);
         count_hits(e, r, s);
     }
 }

@@ -5,6 +5,10 @@
  * A chunk in host memory has the keys and values of all GPUs of a rank and its stages, latents of MLA once though every GPU has them, in whole pages of
  * 4,096 bytes (vLLM 0.33.0, v1/kv_offload/cpu/spec.py). Each GPU moves its own part over its own link to the host, at the rate that it has when all
  * of its node do so (cluster.h, host_copy_bps).
+ *
+ * SGLang counts tokens, each GPU by itself and latents once for each (0.5.23, mem_cache/pool_host/base.py): of n bytes of a GPU as many as have room, or
+ * `ratio` for each that its cache has, to whole pages and one more. Where neither is said the ratio is 2 as far as a share of what the node's memory has beyond
+ * 10 GiB holds them, 5 % beside it (mem_cache/hicache_auto_size.py); maquette knows the node's memory and not what else is in it.
  */
 #include <math.h>
 
@@ -25,13 +29,32 @@ static enum maq_status refuse(struct maq_diag *diag, const char *hint, const cha
     return maq_diag_fail(MAQ_BAD_INPUT, diag, MAQ_CODE_SERVE_TIERS, (struct maq_span){0}, hint, "%s", what);
 }
 
+/* What SGLang's copies have no part of. */
+static enum maq_status check_sglang(const struct maq_deployment *d, struct maq_diag *diag)
+{
+    const struct maq_tier_options *o = &d->options.tiers;
+    if (d->options.no_prefix_caching)
+        return refuse(diag, "without --disable-radix-cache, or --no-enable-prefix-caching",
+                      "host memory has copies of the tree of prefixes, which is switched off");
+    if (o->bytes[MAQ_TIER_SSD] > 0 || o->bytes[MAQ_TIER_REMOTE] > 0)
+        return refuse(diag, "--kv-offloading-size alone",
+                      "SGLang's storage behind host memory is not modelled: neither a drive nor a pool");
+    if (o->policy != MAQ_TIER_LRU || o->chunk_blocks > 1 || o->prompt_only)
+        return refuse(diag, NULL,
+                      "--kv-offloading-policy, --kv-offloading-blocks-per-chunk and --kv-offload-prompt-only are "
+                      "vLLM's: SGLang copies nodes of its tree, and gives up what its radix-eviction-policy says");
+    return MAQ_OK;
+}
+
 static enum maq_status check_cache(const struct maq_deployment *d, struct maq_diag *diag)
 {
-    if (d->options.engine != MAQ_ENGINE_VLLM)
-        return maq_diag_fail(MAQ_BAD_INPUT, diag, MAQ_CODE_SERVE_TIERS, (struct maq_span){0}, "--engine vllm",
-                             "tiers behind the GPU's cache are stored to and loaded from as vLLM does; those of %s are "
-                             "not modelled",
+    if (d->options.engine == MAQ_ENGINE_TRTLLM)
+        return maq_diag_fail(MAQ_BAD_INPUT, diag, MAQ_CODE_SERVE_TIERS, (struct maq_span){0},
+                             "--engine vllm or --engine sglang",
+                             "tiers behind the GPU's cache are those of vLLM and SGLang; those of %s are not modelled",
                              maq_engine_name(d->options.engine));
+    if (d->options.engine == MAQ_ENGINE_SGLANG)
+        MAQ_TRY(check_sglang(d, diag));
     if (d->n_groups > 1 || d->groups[0].kind != MAQ_KV_FULL)
         return maq_diag_fail(MAQ_BAD_INPUT, diag, MAQ_CODE_SERVE_TIERS, (struct maq_span){0}, NULL,
                              "%s has layers that keep different tokens (windows, chunks, states): which of their "
@@ -43,7 +66,7 @@ static enum maq_status check_cache(const struct maq_deployment *d, struct maq_di
 static enum maq_status check_rates(const struct maq_deployment *d, struct maq_diag *diag)
 {
     const struct maq_tier_options *o = &d->options.tiers;
-    if (!(o->bytes[MAQ_TIER_HOST] > 0))
+    if (!maq_tier_options_any(o))
         return refuse(diag, "--kv-offloading-size 64GiB",
                       "what goes to a drive or to a pool goes through host memory, of which there is none");
     if (o->bytes[MAQ_TIER_SSD] > 0 && !(o->ssd_read_bps > 0 && o->ssd_write_bps > 0))
@@ -54,6 +77,52 @@ static enum maq_status check_rates(const struct maq_deployment *d, struct maq_di
                       "how fast the pool is reached is not said, and the cluster has no network");
     return MAQ_OK;
 }
+
+/* ---- SGLang's host memory ---- */
+
+#define PAGES_OF_IT "--kv-offloading-size, or --hicache-size and --hicache-ratio of SGLang"
+#define DEFAULT_RATIO 2.0
+#define RESERVE_BYTES (10 * 1073741824.0) /* HICACHE_HOST_MEMORY_RESERVE_BYTES */
+#define SLACK_SHARE 0.05                  /* _ALLOCATION_SLACK_FRACTION */
+
+/* Tokens in host memory for one on the GPU, where nothing is said of it. */
+static double default_ratio(const struct maq_deployment *d, struct maq_token_bytes token)
+{
+    const struct maq_node_group *g = group_of(d);
+    double gpus = maq_deployment_devices(d), here = fmin(gpus, g->devices_per_node),
+           pool = token.rank * (double)d->kv_tokens,
+           budget = (g->host_mem_bytes - RESERVE_BYTES) / here * d->options.tiers.host_share;
+    if (!(g->host_mem_bytes > 0))
+        return DEFAULT_RATIO;
+    return fmin(DEFAULT_RATIO, budget * (1 - SLACK_SHARE) / pool);
+}
+
+/* Pages in host memory, and what they are in bytes of all GPUs of a rank. */
+static enum maq_status plan_copies(struct maq_deployment *d, struct maq_diag *diag)
+{
+    struct maq_tier_options *o = &d->options.tiers;
+    const struct maq_token_bytes token = maq_deployment_token_bytes(d);
+    double page = d->options.block_size, tokens, pages;
+    d->tiers.copies = true;
+    d->tiers.chunk_bytes = token.all * page;
+    if (o->bytes[MAQ_TIER_HOST] > 0) {
+        pages = floor(o->bytes[MAQ_TIER_HOST] / d->tiers.chunk_bytes);
+    } else {
+        tokens = o->host_rank_bytes > 0
+                     ? floor(o->host_rank_bytes / token.rank)
+                     : floor((double)d->kv_tokens * (o->host_ratio > 0 ? o->host_ratio : default_ratio(d, token)));
+        pages = tokens > 0 ? floor(tokens / page) + 1 : 0;
+        o->bytes[MAQ_TIER_HOST] = pages * d->tiers.chunk_bytes;
+    }
+    if (!(pages >= 1))
+        return maq_diag_fail(MAQ_BAD_INPUT, diag, MAQ_CODE_SERVE_TIERS, (struct maq_span){0}, PAGES_OF_IT,
+                             "host memory of %.0f bytes holds no page of the cache: one of %d tokens has %.0f bytes",
+                             fmax(o->bytes[MAQ_TIER_HOST], 0), d->options.block_size, d->tiers.chunk_bytes);
+    d->tiers.chunks[MAQ_TIER_HOST] = pages < (double)MOST_CHUNKS ? (int64_t)pages : MOST_CHUNKS;
+    return MAQ_OK;
+}
+
+/* ---- */
 
 /* Chunks that a tier has room for; one that has room for none is a fault. */
 static enum maq_status count_chunks(struct maq_deployment *d, struct maq_diag *diag)
@@ -70,6 +139,11 @@ static enum maq_status count_chunks(struct maq_deployment *d, struct maq_diag *d
         d->tiers.chunks[i] = n < (double)MOST_CHUNKS ? (int64_t)n : MOST_CHUNKS;
     }
     return MAQ_OK;
+}
+
+bool maq_tier_options_any(const struct maq_tier_options *o)
+{
+    return o->bytes[MAQ_TIER_HOST] > 0 || o->host_rank_bytes > 0 || o->host_ratio > 0 || o->host_share > 0;
 }
 
 enum maq_status maq_deployment_check_host(const struct maq_deployment *d, uint32_t replicas, struct maq_diag *diag)
@@ -94,7 +168,7 @@ enum maq_status maq_deployment_plan_tiers(struct maq_deployment *d, struct maq_d
     struct maq_deployment_tiers *t = &d->tiers;
     const struct maq_node_group *g = group_of(d);
     const struct maq_token_bytes token = maq_deployment_token_bytes(d);
-    bool asked = false;
+    bool asked = maq_tier_options_any(o);
     for (int i = MAQ_TIER_HOST; i < MAQ_TIER_COUNT; i++)
         asked |= o->bytes[i] > 0;
     if (!asked || !d->fits)
@@ -105,6 +179,7 @@ enum maq_status maq_deployment_plan_tiers(struct maq_deployment *d, struct maq_d
     double tokens = (double)d->options.block_size * o->chunk_blocks, gpus = d->job->plan.tp * d->job->plan.pp,
            devices = gpus * d->options.dp;
     t->any = true;
+    t->chunk_tokens = (int32_t)tokens;
     t->chunk_bytes = ceil(token.once * tokens / PAGE_BYTES) * PAGE_BYTES;
     t->link_bytes = token.rank * tokens;
     t->loaded_bytes = token.all * tokens;
@@ -116,6 +191,6 @@ enum maq_status maq_deployment_plan_tiers(struct maq_deployment *d, struct maq_d
     t->ssd_most_bps = (double)INFINITY;
     t->network_bps = maq_node_group_network_bps(g) * devices;
     t->pool_latency_s = o->remote_latency_s > 0 ? o->remote_latency_s : g->fabric.latency_s;
-    MAQ_TRY(count_chunks(d, diag));
+    MAQ_TRY(d->options.engine == MAQ_ENGINE_SGLANG ? plan_copies(d, diag) : count_chunks(d, diag));
     return maq_deployment_check_host(d, 1, diag);
 }

@@ -8,6 +8,7 @@
 #include "base/alloc.h"
 #include "base/check.h"
 #include "serve/engine/engine.h"
+#include "serve/kv/radix_host.h"
 #include "serve/sched/vllm.h"
 
 /* ---- ways that are shared ---- */
@@ -180,9 +181,19 @@ static bool is_flushed(const struct maq_offload *o, uint32_t job)
     return o->jobs[job].awaited == o->step;
 }
 
+void maq_tiers_ask(struct maq_serve_engine *e)
+{
+    if (e->d->tiers.copies)
+        (void)maq_copies_hear(e);
+}
+
 double maq_tiers_decided(struct maq_serve_engine *e)
 {
     double hold_s = 0;
+    if (e->d->tiers.copies) {
+        maq_copies_begun(e);
+        return hold_s;
+    }
     for (uint32_t r = 0; r < e->n_ranks && e->d->tiers.any; r++) {
         struct maq_engine_rank *rank = &e->ranks[r];
         struct maq_offload *o = offload_of(rank);
@@ -213,7 +224,7 @@ static void begin_stores(struct maq_serve_engine *e, struct maq_engine_rank *ran
 
 void maq_tiers_launched(struct maq_serve_engine *e, uint32_t place, double decided_s)
 {
-    if (!e->d->tiers.any)
+    if (!e->d->tiers.any || e->d->tiers.copies)
         return;
     advance(e->ways, decided_s);
     for (uint32_t r = 0; r < e->n_ranks; r++) {
@@ -251,15 +262,17 @@ static bool hear(struct maq_serve_engine *e, struct maq_engine_rank *rank, uint3
 
 void maq_tiers_ended(struct maq_serve_engine *e, uint32_t place)
 {
-    for (uint32_t r = 0; r < e->n_ranks && e->d->tiers.any; r++)
+    if (e->d->tiers.copies)
+        maq_copies_begun(e);
+    for (uint32_t r = 0; r < e->n_ranks && e->d->tiers.any && !e->d->tiers.copies; r++)
         hear(e, &e->ranks[r], place);
 }
 
 bool maq_tiers_idle(struct maq_serve_engine *e)
 {
     bool any = false;
-    if (!e->d->tiers.any)
-        return false;
+    if (!e->d->tiers.any || e->d->tiers.copies)
+        return e->d->tiers.copies && maq_copies_hear(e);
     advance(e->ways, e->now_s);
     for (uint32_t r = 0; r < e->n_ranks; r++)
         any |= hear(e, &e->ranks[r], MAQ_TIERS_NONE);
@@ -269,6 +282,8 @@ bool maq_tiers_idle(struct maq_serve_engine *e)
 double maq_tiers_next_s(struct maq_serve_engine *e)
 {
     double next = (double)INFINITY;
+    if (e->d->tiers.copies)
+        return maq_copies_next_s(e);
     for (uint32_t r = 0; r < e->n_ranks && e->d->tiers.any; r++)
         for (uint32_t i = 0; i < e->ranks[r].tiers.n; i++) {
             double s = done_s(e, &e->ranks[r].tiers.moving[i]);
@@ -292,7 +307,7 @@ bool maq_tiers_pending(const struct maq_serve_engine *e)
 enum maq_status maq_tiers_begin(struct maq_serve_engine *e, struct maq_tier_ways *ways, uint32_t first)
 {
     const struct maq_deployment_tiers *t = &e->d->tiers;
-    if (!t->any)
+    if (!t->any || t->copies) /* whose scheduler has all of it */
         return MAQ_OK;
     e->ways = ways;
     e->first_device = first;
@@ -318,7 +333,24 @@ void maq_tiers_fini(struct maq_serve_engine *e)
         if (o && e->ways)
             maq_offload_lost(o);
         free(e->ranks[r].tiers.moving);
+        maq_rank_copies_fini(&e->ranks[r].copies);
     }
+}
+
+/* What a rank has given up. */
+static void add_evicted(struct maq_tier_result *t, const struct maq_engine_rank *rank,
+                        const struct maq_deployment_tiers *d)
+{
+    if (d->copies) {
+        const struct maq_radix_host *h = rank->sched->ops->copies(rank->sched)->host;
+        t->of[MAQ_TIER_HOST].evicted += (uint64_t)(h->given_up / d->chunk_tokens);
+        t->refused += h->refused;
+        return;
+    }
+    const struct maq_offload *o = offload_of(rank);
+    t->of[MAQ_TIER_HOST].evicted += o->host.evicted;
+    t->of[MAQ_TIER_SSD].evicted += o->ssd.evicted;
+    t->refused += o->refused;
 }
 
 void maq_tiers_fill(const struct maq_serve_engine *engines, uint32_t n, struct maq_serve_result *out)
@@ -349,12 +381,8 @@ void maq_tiers_fill(const struct maq_serve_engine *engines, uint32_t n, struct m
         t->loaded += seen->loaded;
         waited += seen->wait_s;
         t->stalled_s += seen->stalled_s;
-        for (uint32_t r = 0; r < e->n_ranks; r++) {
-            const struct maq_offload *o = offload_of(&e->ranks[r]);
-            t->of[MAQ_TIER_HOST].evicted += o->host.evicted;
-            t->of[MAQ_TIER_SSD].evicted += o->ssd.evicted;
-            t->refused += o->refused;
-        }
+        for (uint32_t r = 0; r < e->n_ranks; r++)
+            add_evicted(t, &e->ranks[r], d);
         if (k == 0 && e->ways)
             t->of[MAQ_TIER_REMOTE].evicted = e->ways->pool.evicted;
     }

@@ -8,6 +8,8 @@
  *                      distributed/kv_transfer/kv_connector/v1/offloading/worker.py: stores are submitted at the beginning of the next step)
  *   host <==> SSD, pool  shared, as a fluid (serve/transfer/network.h): the drives of a node by the replicas there, the pool and the network of each replica
  *
+ * Copies of SGLang's tree of prefixes have rules of their own: host_copies.h, to which all of this leads where an engine has those.
+ *
  * That a transfer is over is seen when an iteration is launched after that, and known when it ends; where none is under way and there is nothing to
  * launch, at once. An iteration that is given blocks which a store still reads waits for it.
  */
@@ -79,6 +81,8 @@ void maq_tiers_fini(struct maq_serve_engine *e);
 struct maq_serve_result;
 void maq_tiers_fill(const struct maq_serve_engine *engines, uint32_t n, struct maq_serve_result *out);
 
+/* Schedulers are about to decide. */
+void maq_tiers_ask(struct maq_serve_engine *e);
 /* Schedulers have decided: what has begun moves, but for stores, which begin behind what is launched. The time when an iteration may start. */
 double maq_tiers_decided(struct maq_serve_engine *e);
 /* An iteration has been launched in a place of the ring: it has seen what was over when it was decided. Or none was: MAQ_TIERS_NONE. */

@@ -24,6 +24,12 @@ const char *maq_tier_policy_name(enum maq_tier_policy policy)
     return (unsigned)policy < MAQ_TIER_POLICIES ? names[policy] : "unknown";
 }
 
+const char *maq_hicache_policy_name(enum maq_hicache_policy policy)
+{
+    static const char *const names[MAQ_HICACHE_POLICIES] = {"write_through", "write_through_selective", "write_back"};
+    return (unsigned)policy < MAQ_HICACHE_POLICIES ? names[policy] : "unknown";
+}
+
 const char *maq_weights_name(enum maq_weights weights)
 {
     static const char *const names[MAQ_WEIGHTS_COUNT] = {

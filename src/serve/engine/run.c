@@ -134,6 +134,7 @@ static bool decide(struct maq_serve_engine *e)
     bool any = false;
     if (e->in_flight == 0) /* until now the cache was as it is */
         maq_engine_count_kv(e, maq_engine_load(e));
+    maq_tiers_ask(e);
     for (uint32_t r = 0; r < e->n_ranks; r++) {
         struct maq_engine_rank *rank = &e->ranks[r];
         struct maq_iteration *it = &rank->it[(e->first + e->in_flight) % e->most_in_flight];

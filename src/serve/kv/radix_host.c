@@ -57,6 +57,7 @@ static int64_t leave_host(struct maq_radix_tree *t, uint32_t node)
 {
     t->at[node].on_host = false;
     t->host->available += length(t, node);
+    t->host->given_up += length(t, node);
     leave_twins(t, node);
     return length(t, node);
 }
@@ -110,13 +111,14 @@ static bool take_room(struct maq_radix_tree *t, uint32_t node)
 
 /* ---- copies ---- */
 
-static void wait_for(struct maq_radix_tree *t, struct maq_radix_copies *c, uint32_t node)
+static void wait_for(struct maq_radix_tree *t, struct maq_radix_copies *c, uint32_t node, int64_t tokens)
 {
     if (!maq__grow((void **)&c->at, &c->size, c->n, sizeof *c->at)) {
         t->failed = true;
         return;
     }
     c->at[c->n++] = (struct maq_radix_copy){node, t->at[node].begin};
+    c->waiting += tokens;
 }
 
 static void begin(struct maq_radix_tree *t, struct maq_radix_copies *c)
@@ -127,19 +129,26 @@ static void begin(struct maq_radix_tree *t, struct maq_radix_copies *c)
         t->failed = true;
         return;
     }
-    c->together[c->n_together++] = c->n - c->begun;
+    c->together[c->n_together++] = (struct maq_radix_together){c->n - c->begun, c->waiting};
     c->begun = c->n;
+    c->waiting = 0;
 }
 
 /* The first ones leave, which have been looked at. */
 static void drop_first(struct maq_radix_copies *c)
 {
-    uint32_t n = c->together[0];
+    uint32_t n = c->together[0].n;
     c->n -= n;
     c->begun -= n;
     c->n_together--;
     memmove(c->at, c->at + n, c->n * sizeof *c->at);
     memmove(c->together, c->together + 1, c->n_together * sizeof *c->together);
+}
+
+bool maq_radix_host_waits(const struct maq_radix_tree *t)
+{
+    const struct maq_radix_host *h = t->host;
+    return h && (h->writes.begun < h->writes.n || h->loads.begun < h->loads.n);
 }
 
 void maq_radix_host_begin_writes(struct maq_radix_tree *t)
@@ -157,7 +166,7 @@ void maq_radix_host_begin_loads(struct maq_radix_tree *t)
 void maq_radix_host_written(struct maq_radix_tree *t)
 {
     struct maq_radix_copies *c = t->host ? &t->host->writes : NULL;
-    for (uint32_t i = 0; c && c->n_together > 0 && i < c->together[0]; i++) {
+    for (uint32_t i = 0; c && c->n_together > 0 && i < c->together[0].n; i++) {
         uint32_t node = c->at[i].node;
         for (uint32_t n = node; n != MAQ_RADIX_ROOT && t->at[n].writing == node + 1; n = t->at[n].parent)
             t->at[n].writing = 0;
@@ -170,7 +179,7 @@ void maq_radix_host_written(struct maq_radix_tree *t)
 void maq_radix_host_loaded(struct maq_radix_tree *t)
 {
     struct maq_radix_copies *c = t->host ? &t->host->loads : NULL;
-    for (uint32_t i = 0; c && c->n_together > 0 && i < c->together[0]; i++) {
+    for (uint32_t i = 0; c && c->n_together > 0 && i < c->together[0].n; i++) {
         uint32_t node = c->at[i].node;
         maq_radix_unlock(t, node);
         maq_radix_host_unlock(t, node, c->at[i].begin);
@@ -202,13 +211,14 @@ void maq_radix_host_unlock(struct maq_radix_tree *t, uint32_t node, int64_t from
 
 void maq_radix_host_load(struct maq_radix_tree *t, uint32_t node)
 {
+    int64_t tokens = 0;
     maq_radix_host_lock(t, node);
     maq_radix_lock(t, node);
     for (uint32_t n = node; !t->at[n].on_gpu; n = t->at[n].parent) {
-        (void)maq_radix_put_on_gpu(t, n, true);
+        tokens += maq_radix_put_on_gpu(t, n, true);
         t->at[n].loading = maq_radix_host_writes_back(t) ? node + 1 : 0;
     }
-    wait_for(t, &t->host->loads, node);
+    wait_for(t, &t->host->loads, node, tokens);
 }
 
 /* From the highest that is not there on; who finds no room stops those below it. */
@@ -222,11 +232,13 @@ void maq_radix_host_keep(struct maq_radix_tree *t, uint32_t node)
         uint32_t top = node;
         while (t->at[top].parent != MAQ_RADIX_ROOT && !t->at[t->at[top].parent].on_host)
             top = t->at[top].parent;
-        if (!take_room(t, top))
+        if (!take_room(t, top)) {
+            h->refused++;
             return;
+        }
         maq_radix_lock(t, top);
         t->at[top].writing = top + 1;
-        wait_for(t, &h->writes, top);
+        wait_for(t, &h->writes, top, length(t, top));
     }
 }
 
@@ -292,8 +304,13 @@ int64_t maq_radix_host_evict(struct maq_radix_tree *t, uint32_t leaf)
     for (; !t->failed; leaf = leaves->at[0]) {
         int64_t tokens = length(t, leaf);
         bool there = t->at[leaf].on_host;
-        if (!there && maq_radix_host_writes_back(t) && (there = take_room(t, leaf)))
-            maq_radix_host_twin(t, leaf);
+        if (!there && maq_radix_host_writes_back(t)) {
+            there = take_room(t, leaf);
+            t->host->refused += !there;
+            t->host->written_back += there ? tokens : 0;
+            if (there)
+                maq_radix_host_twin(t, leaf);
+        }
         if (there) {
             (void)maq_radix_put_on_gpu(t, leaf, false);
             return tokens;

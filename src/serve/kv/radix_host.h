@@ -24,24 +24,25 @@
 
 #include "serve/kv/radix_nodes.h"
 
-enum maq_hicache_policy {
-    MAQ_HICACHE_WRITE_THROUGH,
-    MAQ_HICACHE_WRITE_THROUGH_SELECTIVE,
-    MAQ_HICACHE_WRITE_BACK,
-    MAQ_HICACHE_POLICIES
-};
-
 /* A node that is copied, and where it began then: it may be split on the way. */
 struct maq_radix_copy {
     uint32_t node;
     int64_t begin;
 };
 
-/* Copies of one way: those under way, by how many began together, then those that wait. */
+/* Copies that began together. */
+struct maq_radix_together {
+    uint32_t n;
+    int64_t tokens;
+};
+
+/* Copies of one way: those under way, by what began together, then those that wait. */
 struct maq_radix_copies {
     struct maq_radix_copy *at; /* [n] */
     uint32_t n, size, begun;
-    uint32_t *together, n_together, together_size;
+    int64_t waiting; /* tokens of those that wait */
+    struct maq_radix_together *together;
+    uint32_t n_together, together_size;
 };
 
 struct maq_radix_host {
@@ -50,6 +51,9 @@ struct maq_radix_host {
     struct maq_radix_copies writes, loads;
     uint32_t first_twin, last_twin;       /* nodes that are on both, in the order in which they came to be */
     uint32_t *aside, n_aside, aside_size; /* leaves that could not be evicted, until the others have been tried */
+    /* counted: tokens that were copied as they were evicted, that the host gave up; copies for which it had no room */
+    int64_t written_back, given_up;
+    uint64_t refused;
 };
 
 /* Of a tree that is empty. */
@@ -57,6 +61,8 @@ enum maq_status maq_radix_host_init(struct maq_radix_tree *t, int64_t tokens, en
 void maq_radix_host_fini(struct maq_radix_tree *t);
 bool maq_radix_host_writes_back(const struct maq_radix_tree *t);
 
+/* Whether a copy waits to begin. */
+bool maq_radix_host_waits(const struct maq_radix_tree *t);
 /* What waits begins, together. */
 void maq_radix_host_begin_writes(struct maq_radix_tree *t);
 void maq_radix_host_begin_loads(struct maq_radix_tree *t);

@@ -23,6 +23,9 @@
  * Where keys and values go to tiers behind the GPU's blocks, offload() has the transfers that began with decide() or moved(), and those that an iteration waits
  * for; the engine moves their bytes and calls moved() when it has seen that one is over.
  *
+ * Where a tree of prefixes has copies in host memory, copies() has those under way: begun by decide() or end(), and over when the engine says so before
+ * the next decide().
+ *
  * it->loads and it->shown are to be looked at after decide() even where nobody is in the iteration.
  *
  * A new policy is a struct that begins with `struct maq_scheduler`, a table of operations (`static const struct maq_scheduler_ops`), a constructor, and its
@@ -37,6 +40,7 @@
 #define MAQ_NO_SLOT UINT32_MAX
 
 struct maq_offload;
+struct maq_radix_tree;
 
 enum maq_request_part { MAQ_PART_WHOLE, MAQ_PART_PREFILL, MAQ_PART_DECODE };
 
@@ -72,6 +76,7 @@ struct maq_scheduled {
     int64_t computed;       /* before it */
     uint64_t order;         /* of the request: the slot may have another one when the iteration ends */
     int64_t hit;            /* tokens that were found cached when it was taken in; -1: it ran already */
+    int64_t loaded;         /* of them, those that are loaded from host memory beside this iteration, layer by layer */
     bool samples;           /* its known tokens are computed to their end */
     bool prefill;           /* of its prompt, or again what was lost, where the scheduler tells that from decoding */
     bool last;              /* it is sure to have sampled its last token with this: nobody verifies drafts behind it */
@@ -153,6 +158,8 @@ struct maq_scheduler_ops {
     struct maq_offload *(*offload)(struct maq_scheduler *s);
     /* A transfer is over. */
     void (*moved)(struct maq_scheduler *s, uint32_t job);
+    /* What it copies to host memory and back beside its iterations (serve/kv/radix_host.h); NULL: nothing. */
+    struct maq_radix_tree *(*copies)(struct maq_scheduler *s);
     /* False: the next iteration has to be decided. What is under way is the engine's to look at. With n = 0: nobody is there, and to
      * decide any number of iterations would change nothing. */
     bool (*stretch)(const struct maq_scheduler *s, struct maq_stretch *out);

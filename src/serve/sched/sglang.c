@@ -64,6 +64,7 @@ void maq_sglang_look_up(struct maq_sglang *s, struct maq_sglang_request *r, int6
 {
     int64_t known = r->prompt + r->sampled;
     r->node = MAQ_RADIX_ROOT;
+    r->loaded = 0;
     int64_t found = s->knobs.caching ? maq_radix_match(&s->tree, &r->content, most, &r->node) : 0;
     r->found = r->node;
     while (!s->tree.at[r->node].on_gpu)
@@ -292,6 +293,11 @@ static int64_t computed(const struct maq_scheduler *base, uint32_t slot)
     return ((const struct maq_sglang *)base)->at[slot].held;
 }
 
+static struct maq_radix_tree *copies(struct maq_scheduler *base)
+{
+    return of(base)->tree.host ? &of(base)->tree : NULL;
+}
+
 static const struct maq_scheduler_ops sglang_ops = {.name = "sglang",
                                                     .fini = fini,
                                                     .add = add,
@@ -303,6 +309,7 @@ static const struct maq_scheduler_ops sglang_ops = {.name = "sglang",
                                                     .release = maq_sglang_done,
                                                     .cached = maq_sglang_cached,
                                                     .computed = computed,
+                                                    .copies = copies,
                                                     .stretch = maq_sglang_stretch,
                                                     .skip = maq_sglang_skip};
 

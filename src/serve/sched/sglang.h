@@ -85,6 +85,7 @@ struct maq_sglang_request {
     int64_t committed; /* of them, those that are known to be computed and to stay: with speculative decoding */
     int64_t tree_owns; /* of them, those of the tree */
     int64_t inserted;  /* in the tree by it */
+    int64_t loaded;    /* of its prefix, with this prefill from the host */
     int64_t on_host;   /* tokens behind its prefix that are on the host alone */
     int64_t matched;   /* of it that the tree was found to hold, while it waits */
     uint64_t entered, order;

@@ -212,6 +212,7 @@ static bool load_back(struct maq_sglang *s, struct maq_sglang_request *r)
         return false;
     s->available -= r->on_host;
     r->prefix += r->on_host;
+    r->loaded = r->on_host;
     r->tree_owns = r->prefix;
     r->node = r->found;
     return true;

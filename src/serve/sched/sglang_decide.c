@@ -228,9 +228,11 @@ static void prefill(struct maq_sglang *s, struct maq_sglang_lane *l, struct maq_
                                         .computed = r->prefix,
                                         .order = r->order,
                                         .hit = r->seen ? -1 : r->prefix,
+                                        .loaded = r->loaded,
                                         .samples = slot != s->chunked,
                                         .prefill = true};
         r->seen = true;
+        r->loaded = 0;
         r->retracted = false;
         r->committed = r->end;
         put(s, it, &w);
@@ -302,6 +304,18 @@ void maq_sglang_decide(struct maq_scheduler *base, struct maq_iteration *it)
 /* ---- many iterations at once ---- */
 
 /*
+ * What iterations at once may take; < 0: there can be none. An eviction that waits for a copy, or finds its leaf held by one, is done by itself; an iteration of
+ * decodes asks for a page for each that runs, whatever it takes.
+ */
+static int64_t free_in_stretch(const struct maq_sglang *s, uint32_t running)
+{
+    const struct maq_radix_host *h = s->tree.host;
+    if (!h || (h->policy != MAQ_HICACHE_WRITE_BACK && h->loads.n == 0))
+        return s->available + maq_radix_evictable(&s->tree);
+    return s->available - (int64_t)running * s->knobs.page;
+}
+
+/*
  * Nobody is tried while `full`, and nothing changes it but somebody's end. What is taken from the tree on the way is the same at once as one by one: the
  * next leaf is evicted when too little is left, whoever asks.
  */
@@ -310,6 +324,8 @@ bool maq_sglang_stretch(const struct maq_scheduler *base, struct maq_stretch *ou
     const struct maq_sglang *s = (const struct maq_sglang *)base;
     const struct maq_sglang_lane *l = &s->lanes[0];
     uint32_t page = (uint32_t)s->knobs.page;
+    if (maq_radix_host_waits(&s->tree))
+        return false;
     if (l->idle && s->ratio >= s->ratio_first && nobody_is_there(s)) {
         *out = maq_stretch_of_nobody();
         return true;
@@ -321,7 +337,7 @@ bool maq_sglang_stretch(const struct maq_scheduler *base, struct maq_stretch *ou
     *out = (struct maq_stretch){.slots = l->running,
                                 .n = l->n_running,
                                 .most = INT64_MAX,
-                                .free = s->available + maq_radix_evictable(&s->tree),
+                                .free = free_in_stretch(s, l->n_running),
                                 .period = page};
     for (uint32_t i = 0; i < l->n_running; i++) {
         const struct maq_sglang_request *r = &s->at[l->running[i]];
@@ -331,7 +347,7 @@ bool maq_sglang_stretch(const struct maq_scheduler *base, struct maq_stretch *ou
         out->most = left < out->most ? left : out->most;
         out->taken[(page - (uint32_t)(r->held % page)) % page] += page;
     }
-    return out->most >= 2;
+    return out->most >= 2 && out->free >= 0;
 }
 
 void maq_sglang_skip(struct maq_scheduler *base, const struct maq_stretch *stretch, int64_t steps)
