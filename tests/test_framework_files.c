@@ -534,9 +534,19 @@ static void test_preferences(void **state)
         {AX("bf16: true\nrl: grpo\nsequence_len: 1024\nmicro_batch_size: 4\n"
             "trl: {beta: 0.1, num_generations: 4, max_completion_length: 512}\n"),
          MAQ_RL_GRPO, MAQ_RL_REFERENCE_MODEL},
-        {AX("bf16: true\nrl: grpo\nsequence_len: 1024\nmicro_batch_size: 4\ntrl: {num_generations: 4}\n"
+        {AX("bf16: true\nrl: grpo\nsequence_len: 1024\nmicro_batch_size: 4\ntrl: {num_generations: 4, use_vllm: true}\n"
             "vllm: {tensor_parallel_size: 2, gpu_memory_utilization: 0.5}\n"),
          MAQ_RL_GRPO, MAQ_RL_REFERENCE_NONE},
+        {AX("bf16: true\nrl: kto\nadapter: lora\n"), MAQ_RL_KTO, MAQ_RL_REFERENCE_ADAPTER},
+        {PAIRS("bf16: true\nstage: kto\nfinetuning_type: full\n"), MAQ_RL_KTO, MAQ_RL_REFERENCE_MODEL},
+        {"kto.yaml",
+         "model_name_or_path: Qwen/Qwen2.5-7B\noutput_dir: out\nlearning_rate: 1e-6\nbf16: true\n"
+         "desirable_weight: 1.0\nloss_type: apo_zero_unpaired\n",
+         MAQ_RL_KTO, MAQ_RL_REFERENCE_MODEL},
+        {"ppo.yaml",
+         "model_name_or_path: Qwen/Qwen2.5-7B\noutput_dir: out\nlearning_rate: 1e-6\nbf16: true\n"
+         "num_ppo_epochs: 2\nreward_model_path: Qwen/Qwen2.5-7B\nmax_length: 1024\nkl_coef: 0.05\n",
+         MAQ_RL_PPO, MAQ_RL_REFERENCE_MODEL},
         {PAIRS("bf16: true\nstage: sft\n"), -1, 0},
         {PAIRS("bf16: true\nstage: dpo\n"), MAQ_RL_DPO, MAQ_RL_REFERENCE_ADAPTER},
         {PAIRS("bf16: true\nstage: dpo\nfinetuning_type: full\n"), MAQ_RL_DPO, MAQ_RL_REFERENCE_MODEL},
@@ -579,7 +589,7 @@ static void test_others_refused(void **state)
          "there is no file", 2, 43},
         {"m.yml", "base_config: base.yml\nper_device_batch_size: 1\nremat_policy: custom\n",
          "remat_policy custom is not modelled", 3, 15},
-        {"a.yaml", "base_model: x\nrl: kto\n", "kto is not modelled", 2, 5},
+        {"a.yaml", "base_model: x\nrl: bco\n", "bco is not modelled", 2, 5},
         {"n.yaml", "trainer: {}\nexp_manager: {}\nmodel:\n  fsdp: true\n  num_layers: 2\n",
          "model.fsdp is not modelled", 4, 9},
         {"m.yaml", "MODEL_ARGS:\n  --num-layers: 2\n  --hidden-size: 1 2\n", "--hidden-size takes one value", 3, 3},

@@ -24,7 +24,7 @@ OTHERS = {
               "train --model llama-3.1-70b --cluster 'h100-sxm:8 x 4, rail 400G' --tp 8 --pp 2 --vp 2 --gbs 64 --recompute full --cp 2",
               "train --model qwen3-30b-a3b --cluster mi300x:8 --ep 8 --gbs 64 --zero 3 --pp 1"],
     "post_training": ["train --model qwen3-30b-a3b --cluster h200:8 --ep 8 --gbs 64 --seq 2048 --set rl.method=grpo --set rl.beta=0.1 --set rl.vllm_gpu_memory_utilization=0.7",
-                      "train --model llama-3.1-8b --cluster h100-sxm:8 --lora-rank 8 --gbs 64 --set rl.method=dpo"],
+                      "train --model llama-3.1-8b --cluster h100-sxm:8 --lora-rank 8 --gbs 64 --set rl.method=kto"],
     "plan": ["plan --model qwen3-30b-a3b --cluster 'h200:8' --gbs 64 --seq 4096", "plan --model gpt2 --cluster a100-40gb:4 --gbs 64 --seq 1024 --full"],
     "serve": ["serve --model qwen3-30b-a3b --cluster h200:8 --tp 2 --ep 2 --rate 4 --num-requests 50",
               "serve --model llama-3.1-8b --cluster a100-80gb:1 --rate 100 --num-requests 300"],

@@ -60,7 +60,7 @@ static const struct maq_field job_fields[] = {
     MAQ_FIELD_NODE(struct job_doc, cost, "cost", .doc = "measured kernels, and who may answer for a cost"),
     MAQ_FIELD_NODE(struct job_doc, search, "search", .doc = "what maquette plan may choose from"),
     MAQ_FIELD_NODE(struct job_doc, serve, "serve", .doc = "options of maquette serve"),
-    MAQ_FIELD_NODE(struct job_doc, rl, "rl", .doc = "DPO or GRPO: a step of several models"),
+    MAQ_FIELD_NODE(struct job_doc, rl, "rl", .doc = "DPO, KTO, GRPO or PPO: a step of several models"),
     MAQ_FIELD_END};
 
 /* Keeps going after a fault, so that all sections report theirs; remembers the worst. */

@@ -1,225 +1,149 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * step.c - one optimizer step of DPO or GRPO as the sum of its parts. See post_training.h.
+ * step.c - one optimizer step of DPO, KTO, GRPO or PPO as the sum of its parts. See post_training.h.
  *
- * Trainers are TRL 1.10 (f2cd577): trainer/dpo_trainer.py, grpo_trainer.py, generation/vllm_generation.py. With b sequences of a
+ * Trainers are TRL 1.10 (f2cd577): trainer/dpo_trainer.py, kto_trainer.py, grpo_trainer.py, experimental/ppo/ppo_trainer.py. With b sequences of a
  * microbatch, m microbatches of a step (gradient_accumulation_steps), and t(x) a forward pass of a microbatch of model x that keeps nothing:
  *
  *   DPO    chosen and rejected go through the model together, so that b and the batch are twice the pairs
  *     train      the policy's step
- *     reference  m t(reference); the policy's own pass where its adapters are off
+ *     reference  m t(reference)
+ *   KTO    a batch of completions, and the same prompts with each other's completions, from which the KL term is estimated (not under apo_zero_unpaired)
+ *     train      the policy's step
+ *     old        m t(policy), of the mismatched
+ *     reference  2 m t(reference), of both
  *   GRPO   a generation is for s = steps_per_generation microbatches, each trained on in num_iterations passes: g = m / (s num_iterations)
  *          generations a step
- *     generate   g (prefill + decode) of b x dp x s completions over the engines, in as many waves as the cache needs; those that wait on
- *                others wait whole, since TRL generates between the passes
+ *     generate   g times b x dp x s completions
  *     old        g s t(policy), where log-probabilities of what vLLM sampled are computed again, or the step is not g's end
  *     reference  g s t(reference), with beta
  *     reward     g s t(reward model)
  *     train      the policy's step; the output layer over all tokens, where TRL takes those of completions
- *     sync       min(1, g) (gather + load, or gather + broadcast): what is sharded is gathered layer by layer; a colocated engine copies it
- *                through its memory, a server's ranks get it whole, from the trainer's first rank
+ *     sync       min(1, g) times (weight_sync.c)
+ *   PPO    a rollout is a rank's m b sequences, trained on in num_ppo_epochs steps: g = 1 / num_ppo_epochs. Its log-probabilities are made of the scores
+ *          that generate() returns; the others come in n = ceil(m b / c) batches of c = local_rollout_forward_batch_size sequences, u(x) each
+ *     generate   g times m b x dp completions
+ *     reference  g n u(reference), reward g n u(reward model)
+ *     value      g n u(value model), and g times generalized advantage estimation, one token after another (Schulman et al., arXiv 1506.02438, eq. 16):
+ *                A_t = r_t + gamma V_(t+1) - V_t + gamma lambda A_(t+1), five kernels over the sequences of a rank
+ *     train      the policy's step, and the value model's: both are passed forward and then backward, and share an optimizer step
  *
- * Completions are all as long as max_completion_length. Nothing runs beside anything else.
+ * The reference is a model of its own, or the policy without its adapters. Sequences that were generated are as long as the longest of them, to which
+ * the trainer pads. Nothing runs beside anything else.
  */
+#include "post_training/step.h"
+
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/check.h"
-#include "plan/job_build.h"
-#include "post_training/codes.h"
-#include "post_training/rl_section.h"
+#include "post_training/frozen_models.h"
+#include "post_training/rollout.h"
+
+#define GAE_KERNELS 5 /* ppo_trainer.py, "6. compute advantages and returns": two products, two sums, a difference */
 
 struct owner {
     struct maq_arena arena;
-    struct maq_job policy;
-    struct maq_loaded_job *engine, *reward;
+    struct maq_job policy, reward_job, value_job;
+    struct maq_loaded_job *engine, *reward, *value;
 };
 
-/* ---- models that are not trained ---- */
+/* Passes of models that score: how many of one optimizer step, and over how many sequences of a rank. */
+struct scoring {
+    double passes;
+    int32_t sequences;
+};
 
-/* The policy's job as one whose parameters nobody trains: nothing is kept, redone or adapted. */
-static struct maq_job frozen(const struct maq_job *of, bool adapted)
+static enum maq_status score_s(double *out, struct maq_job job, struct scoring s, struct maq_diag *diag)
 {
-    struct maq_job job = *of;
-    job.plan.recompute = MAQ_RECOMPUTE_NONE;
-    job.plan.recompute_parts = 0;
-    job.plan.offload_layers = 0;
-    job.plan.offload_modules = 0;
-    job.plan.offload_inputs = false;
-    if (job.plan.sharding != MAQ_SHARDING_PARAMS)
-        job.plan.sharding = MAQ_SHARDING_NONE;
-    if (!adapted) {
-        job.plan.lora_rank = 0;
-        job.plan.lora_sites = 0;
-        job.plan.base_quantization = MAQ_BASE_NONE;
-    }
-    return job;
-}
-
-/* Seconds of a forward pass of a microbatch; the last of a step, behind whatever comes before the first. */
-static enum maq_status forward_s(double *out, const struct maq_job *job, struct maq_diag *diag)
-{
-    struct maq_train_spans spans;
-    MAQ_TRY(maq_train_spans(&spans, job, diag));
-    for (uint32_t i = spans.first[0]; i < spans.first[1]; i++)
-        if (spans.spans[i].kind == MAQ_SPAN_FORWARD)
-            *out = (double)(spans.spans[i].end_ns - spans.spans[i].start_ns) * 1e-9;
-    maq_train_spans_free(&spans);
+    double pass = 0;
+    job.plan.mbs = s.sequences;
+    MAQ_TRY(maq_rl_forward_s(&pass, &job, diag));
+    *out = s.passes * pass;
     return MAQ_OK;
 }
 
-/* Bytes of a rank's weights. */
-static enum maq_status weights_of(double *out, const struct maq_job *job, struct maq_diag *diag)
-{
-    struct maq_train_result *r;
-    MAQ_TRY(maq_train_predict(&r, job, diag));
-    *out = r->stages[0].bytes[MAQ_MEM_WEIGHTS];
-    maq_train_result_free(r);
-    return MAQ_OK;
-}
-
-static enum maq_status add_reference(struct maq_post_training_result *r, double passes, struct maq_diag *diag)
+static enum maq_status add_reference(struct maq_post_training_result *r, struct scoring s, struct maq_diag *diag)
 {
     const bool adapter = r->rl.reference == MAQ_RL_REFERENCE_ADAPTER;
-    const struct maq_job job = frozen(r->job, adapter);
-    double pass = 0;
+    const struct maq_job job = maq_rl_frozen(r->job, adapter ? MAQ_RL_ADAPTERS_OFF : MAQ_RL_ADAPTERS_NONE);
     if (!adapter && r->rl.reference != MAQ_RL_REFERENCE_MODEL)
         return MAQ_OK;
-    MAQ_TRY(forward_s(&pass, &job, diag));
-    r->reference_s = passes * pass;
-    return adapter ? MAQ_OK : weights_of(&r->memory.reference, &job, diag);
+    MAQ_TRY(score_s(&r->reference_s, job, s, diag));
+    return adapter ? MAQ_OK : maq_rl_weights(&r->memory.reference, &job, diag);
+}
+
+static enum maq_status add_old(struct maq_post_training_result *r, struct scoring s, struct maq_diag *diag)
+{
+    return score_s(&r->old_s, maq_rl_frozen(r->job, MAQ_RL_ADAPTERS_ON), s, diag);
 }
 
 static enum maq_status add_reward(struct maq_post_training_result *r, struct owner *o, const struct maq_loaded_job *box,
-                                  double passes, struct maq_diag *diag)
+                                  struct scoring s, struct maq_diag *diag)
 {
-    double pass = 0;
     if (r->rl.reward_model.len == 0)
         return MAQ_OK;
-    const char *name = maq_arena_strdup(&o->arena, r->rl.reward_model);
-    const struct maq_override overrides[] = {{"rl.reward_model", "model", name},
-                                             {"rl.reward_model", "plan.lora_rank", "0"}};
-    char *text = maq_job_text(box);
-    if (!text || !name) {
-        free(text);
-        return MAQ_NO_MEMORY;
-    }
-    enum maq_status status =
-        maq_job_parse(&o->reward, "the job of the reward model", maq_str_of(text), overrides, 2, diag);
-    free(text);
-    if (status != MAQ_OK)
-        return status;
-    const struct maq_job job = frozen(maq_job_get(o->reward), false);
-    MAQ_TRY(forward_s(&pass, &job, diag));
-    r->reward_s = passes * pass;
-    return weights_of(&r->memory.reward, &job, diag);
+    MAQ_TRY(
+        maq_rl_scoring_job(&o->reward, &o->reward_job, box, "rl.reward_model", r->rl.reward_model, &o->arena, diag));
+    o->reward_job.workload = r->job->workload;
+    const struct maq_job job = maq_rl_frozen(&o->reward_job, MAQ_RL_ADAPTERS_NONE);
+    MAQ_TRY(score_s(&r->reward_s, job, s, diag));
+    return maq_rl_weights(&r->memory.reward, &job, diag);
 }
 
-/* ---- generation ---- */
-
-static enum maq_status load_engine(struct owner *o, const struct maq_loaded_job *box, const struct maq_rl_section *s,
-                                   struct maq_diag *diag)
+/* Advantages of a rollout: as many steps as the longest completion has tokens, over one number of each sequence. */
+static double advantages_s(const struct maq_post_training_result *r, double sequences)
 {
-    /* a batch that any cluster takes: an engine has none */
-    static const struct maq_override batch[] = {{"rl", "workload.gradient_accumulation_steps", "1"}};
-    char *text = maq_job_text_of_deployment(box, s->server, s->rl.vllm_tensor_parallel_size);
-    if (!text)
-        return MAQ_NO_MEMORY;
-    enum maq_status status =
-        maq_job_parse(&o->engine, "the engine of rl", maq_str_of(text), batch, MAQ_COUNT(batch), diag);
-    free(text);
-    return status;
+    const struct maq_device *device = &r->job->cluster.groups[0].device;
+    const struct maq_op op = {
+        .kind = MAQ_OP_ELEMENTWISE, .dtype = MAQ_FP32, .d = {(int64_t)sequences, 3, 4}}; /* two read, one written */
+    const double kernel = maq_cost_op(NULL, &op, device).seconds,
+                 launch = r->job->framework.host.kernel_s / maq_device_host_speed(device);
+    return r->rollout.longest * GAE_KERNELS * fmax(kernel, launch);
 }
 
-static enum maq_status add_generation(struct maq_post_training_result *r, struct owner *o, struct maq_diag *diag)
+static enum maq_status add_value(struct maq_post_training_result *r, struct owner *o, const struct maq_loaded_job *box,
+                                 struct scoring s, struct maq_diag *diag)
 {
-    const struct maq_job *engine = maq_job_get(o->engine), *policy = r->job;
-    const struct maq_serve_options options = {.engine = MAQ_ENGINE_VLLM,
-                                              .gpu_memory_utilization = r->rl.vllm_gpu_memory_utilization};
-    const int64_t all = (int64_t)policy->plan.mbs * policy->dp * r->rl.steps_per_generation,
-                  length = r->rl.prompt + r->rl.completion;
-    struct maq_serve_result *plan;
-    const uint32_t devices = r->rl.vllm_mode == MAQ_VLLM_SERVER ? engine->cluster.devices : policy->cluster.devices;
-    r->engines = devices / (uint32_t)r->rl.vllm_tensor_parallel_size;
-    r->engine_devices = r->rl.vllm_mode == MAQ_VLLM_SERVER ? devices : 0;
-    r->requests = (all + r->engines - 1) / r->engines;
-    MAQ_TRY(maq_serve_plan(&plan, engine, &options, diag));
-    r->held = plan->kv_tokens / length;
-    for (int k = 0; k < MAQ_SERVE_MEM_COUNT && r->rl.vllm_mode == MAQ_VLLM_COLOCATE; k++)
-        r->memory.engine += k == MAQ_SERVE_MEM_CONTEXT ? 0 : plan->memory[k]; /* it is in the trainer's process */
-    maq_serve_free(plan);
-    if (r->held < 1)
-        return maq_diag_fail(MAQ_BAD_INPUT, diag, MAQ_CODE_RL_CACHE, (struct maq_span){0},
-                             "raise vllm_gpu_memory_utilization or vllm_tensor_parallel_size",
-                             "the cache of an engine holds not one request of %lld tokens (vllm_gpu_memory_utilization "
-                             "%g, vllm_tensor_parallel_size %d)",
-                             (long long)length, r->rl.vllm_gpu_memory_utilization, r->rl.vllm_tensor_parallel_size);
-    r->waves = (int32_t)((r->requests + r->held - 1) / r->held);
-    const int64_t wave = (r->requests + r->waves - 1) / r->waves;
-    MAQ_TRY(maq_serve_static(&r->batch, engine, &options, wave, r->rl.prompt, r->rl.completion, diag));
-    r->generate_s = r->generations * r->waves * (r->batch.prefill_s + r->batch.decode_s);
-    return MAQ_OK;
-}
-
-/* ---- the new weights ---- */
-
-/* Shards are gathered layer by layer (FSDP's summon_full_params(), DeepSpeed's GatheredParameters). */
-static double gather_s(const struct maq_job *job, double bytes)
-{
-    const double layers = job->model.num_layers;
-    struct maq_coll coll = {
-        .kind = MAQ_COLL_ALL_GATHER, .sharers = 1, .bytes = bytes / layers, .at = job->groups[MAQ_GROUP_SHARD]};
-    if (job->plan.sharding != MAQ_SHARDING_PARAMS || coll.at.size < 2)
-        return 0;
-    return layers * maq_cost_coll(NULL, &coll, &job->cluster).seconds;
-}
-
-/*
- * From the trainer's first rank to all of the engines (NCCL's broadcast, pipelined): through the one port of that rank, and among them, as
- * fast as the slower.
- */
-static double broadcast_s(const struct maq_post_training_result *r, double bytes)
-{
-    const struct maq_cluster *cluster = &r->job->cluster;
-    struct maq_coll far = {.kind = MAQ_COLL_SEND_RECV, .sharers = 1, .bytes = bytes}, near = far;
-    far.at = near.at = maq_cluster_place(cluster, 0, 1, 1);
-    far.at.size = far.at.domains = 2;
-    near.kind = MAQ_COLL_BROADCAST;
-    near.at.size = near.at.per_domain = near.at.per_node = r->engine_devices;
-    const double inside = r->engine_devices > 1 ? maq_cost_coll(NULL, &near, cluster).seconds : 0;
-    return fmax(maq_cost_coll(NULL, &far, cluster).seconds, inside);
-}
-
-static double sync_s(const struct maq_post_training_result *r)
-{
-    const struct maq_job *job = r->job;
-    const double layers = job->model.num_layers, params = (double)job->model.params,
-                 bytes = 2 * params; /* vLLM has them in 16 bits */
-    double s = gather_s(job, bytes);
-    if (r->rl.vllm_mode == MAQ_VLLM_COLOCATE) { /* read whole, written in parts */
-        const struct maq_op load = {.kind = MAQ_OP_ELEMENTWISE,
-                                    .dtype = MAQ_BF16,
-                                    .d = {(int64_t)params / r->rl.vllm_tensor_parallel_size, 2, 2}};
-        return s + maq_cost_op(NULL, &load, &job->cluster.groups[0].device).seconds;
-    }
-    return s + broadcast_s(r, bytes / layers) * layers;
+    double passes = 0;
+    MAQ_TRY(maq_rl_scoring_job(&o->value, &o->value_job, box, "rl.value_model", r->rl.value_model, &o->arena, diag));
+    o->value_job.workload = r->job->workload;
+    MAQ_TRY(score_s(&passes, maq_rl_frozen(&o->value_job, MAQ_RL_ADAPTERS_NONE), s, diag));
+    r->value_s = passes + r->rollout.per_step * advantages_s(r, r->rollout.sequences / r->job->dp);
+    return maq_train_predict(&r->value, &o->value_job, diag);
 }
 
 /* ---- memory ---- */
 
-/* The fullest GPU: while the policy is trained, or with an awake engine beside what is there all the time. */
-static void add_memory(struct maq_post_training_result *r)
+static double own_bytes(const struct maq_stage_result *st)
+{
+    return st->bytes[MAQ_MEM_CONTEXT] + st->bytes[MAQ_MEM_NCCL];
+}
+
+static double states(const struct maq_train_result *t)
+{
+    const struct maq_stage_result *st = &t->stages[t->worst_stage];
+    return st->bytes[MAQ_MEM_WEIGHTS] + st->bytes[MAQ_MEM_GRADIENTS] + st->bytes[MAQ_MEM_OPTIMIZER];
+}
+
+/* The fullest GPU: while the policy is trained, or beside what generates. */
+static void add_memory(struct maq_post_training_result *r, double generates)
 {
     const struct maq_stage_result *st = &r->train->stages[r->train->worst_stage];
     struct maq_post_training_memory *m = &r->memory;
-    const double awake = m->engine, states = st->bytes[MAQ_MEM_WEIGHTS] + st->bytes[MAQ_MEM_GRADIENTS] +
-                                             st->bytes[MAQ_MEM_OPTIMIZER] + st->bytes[MAQ_MEM_CONTEXT] +
-                                             st->bytes[MAQ_MEM_NCCL];
     m->policy = st->needed_bytes;
-    m->engine = r->rl.vllm_enable_sleep_mode ? 0 : awake;
-    m->training = m->policy + m->reference + m->reward + m->engine;
-    m->generating = awake > 0 ? states + m->reference + m->reward + awake : 0;
+    if (r->value) { /* one process: driver and communicators are there once */
+        const struct maq_stage_result *v = &r->value->stages[r->value->worst_stage];
+        m->value = v->needed_bytes - own_bytes(v);
+    }
+    if (r->rl.use_vllm)
+        m->engine = r->rl.vllm_enable_sleep_mode ? 0 : generates;
+    else
+        m->rollout = generates;
+    m->training = m->policy + m->value + m->reference + m->reward + m->engine;
+    if (generates > 0)
+        m->generating =
+            states(r->train) + own_bytes(st) + (r->value ? states(r->value) : 0) + m->reference + m->reward + generates;
     m->capacity = st->capacity_bytes;
     r->fits = m->training <= m->capacity && m->generating <= m->capacity;
 }
@@ -231,29 +155,109 @@ static enum maq_status predict_dpo(struct maq_post_training_result *r, struct ow
     o->policy.plan.mbs *= 2; /* chosen and rejected: the number of microbatches stays */
     o->policy.workload.gbs *= 2;
     MAQ_TRY(maq_train_predict(&r->train, r->job, diag));
-    return add_reference(r, r->job->microbatches, diag);
+    return add_reference(r, (struct scoring){r->job->microbatches, r->job->plan.mbs}, diag);
 }
 
-static enum maq_status predict_grpo(struct maq_post_training_result *r, struct owner *o,
-                                    const struct maq_loaded_job *box, const struct maq_rl_section *s,
+static enum maq_status predict_kto(struct maq_post_training_result *r, struct maq_diag *diag)
+{
+    const bool mismatched = r->rl.kto_loss == MAQ_KTO_LOSS_KTO;
+    const double m = r->job->microbatches;
+    MAQ_TRY(maq_train_predict(&r->train, r->job, diag));
+    if (mismatched)
+        MAQ_TRY(add_old(r, (struct scoring){m, r->job->plan.mbs}, diag));
+    return add_reference(r, (struct scoring){mismatched ? 2 * m : m, r->job->plan.mbs}, diag);
+}
+
+/* What is trained on has the length of the longest completion; with TP and CP, of the next that ranks can share. */
+static void shorten(struct owner *o, const struct maq_post_training_result *r)
+{
+    const int64_t unit = (int64_t)o->policy.plan.tp * o->policy.plan.cp * (o->policy.plan.cp > 1 ? 2 : 1),
+                  tokens = r->rl.prompt + (int64_t)r->rollout.longest, padded = (tokens + unit - 1) / unit * unit;
+    if (padded < o->policy.workload.seq)
+        o->policy.workload.seq = padded;
+}
+
+static enum maq_status generate(struct maq_post_training_result *r, struct owner *o, double *bytes,
+                                const struct maq_loaded_job *box, const struct maq_rl_section *section,
+                                struct maq_diag *diag)
+{
+    const struct maq_rollout_asked asked = {box, r->job, section, &o->arena};
+    int64_t *lengths;
+    MAQ_TRY(maq_rollout_lengths(&lengths, &r->rollout, &asked, diag));
+    MAQ_TRY((r->rl.use_vllm ? maq_rollout_by_engines : maq_rollout_by_trainer)(&r->rollout, bytes, &o->engine, lengths,
+                                                                               &asked, diag));
+    r->generate_s = r->rollout.per_step * r->rollout.seconds;
+    shorten(o, r);
+    return MAQ_OK;
+}
+
+static enum maq_status predict_grpo(struct maq_post_training_result *r, struct owner *o, double *bytes,
+                                    const struct maq_loaded_job *box, const struct maq_rl_section *section,
                                     struct maq_diag *diag)
 {
     const struct maq_post_training *rl = &r->rl;
     const int32_t every = rl->steps_per_generation * rl->num_iterations, m = r->job->microbatches;
-    double pass = 0;
-    r->generations = (double)m / every;
-    const double passes = r->generations * rl->steps_per_generation;
+    r->rollout.per_step = (double)m / every;
+    r->rollout.sequences = (double)r->job->plan.mbs * r->job->dp * rl->steps_per_generation;
+    const struct scoring s = {r->rollout.per_step * rl->steps_per_generation, r->job->plan.mbs};
+    MAQ_TRY(generate(r, o, bytes, box, section, diag));
     MAQ_TRY(maq_train_predict(&r->train, r->job, diag));
-    MAQ_TRY(load_engine(o, box, s, diag));
-    MAQ_TRY(add_generation(r, o, diag));
-    if (rl->vllm_importance_sampling_correction || m % every != 0) {
-        const struct maq_job job = frozen(r->job, true);
-        MAQ_TRY(forward_s(&pass, &job, diag));
-        r->old_s = passes * pass;
+    if ((rl->use_vllm && rl->vllm_importance_sampling_correction) || m % every != 0)
+        MAQ_TRY(add_old(r, s, diag));
+    MAQ_TRY(add_reference(r, s, diag));
+    MAQ_TRY(add_reward(r, o, box, s, diag));
+    r->sync_s = fmin(1, r->rollout.per_step) * maq_rl_sync_s(r);
+    return MAQ_OK;
+}
+
+static enum maq_status predict_ppo(struct maq_post_training_result *r, struct owner *o, double *bytes,
+                                   const struct maq_loaded_job *box, const struct maq_rl_section *section,
+                                   struct maq_diag *diag)
+{
+    const struct maq_post_training *rl = &r->rl;
+    const int32_t local = r->job->plan.mbs * r->job->microbatches,
+                  at_once = local < rl->rollout_forward_batch_size ? local : rl->rollout_forward_batch_size;
+    r->rollout.per_step = 1.0 / rl->num_ppo_epochs;
+    r->rollout.sequences = (double)local * r->job->dp;
+    const struct scoring s = {r->rollout.per_step * ((local + at_once - 1) / at_once), at_once};
+    MAQ_TRY(generate(r, o, bytes, box, section, diag));
+    MAQ_TRY(maq_train_predict(&r->train, r->job, diag));
+    MAQ_TRY(add_reference(r, s, diag));
+    MAQ_TRY(add_reward(r, o, box, s, diag));
+    MAQ_TRY(add_value(r, o, box, s, diag));
+    r->sync_s = r->rollout.per_step * maq_rl_sync_s(r);
+    return MAQ_OK;
+}
+
+static enum maq_status predict(struct maq_post_training_result *r, struct owner *o, const struct maq_loaded_job *box,
+                               struct maq_diag *diag)
+{
+    struct maq_rl_section section;
+    double generates = 0;
+    enum maq_status status = maq_rl_read(&section, box, &o->arena, diag);
+    if (status != MAQ_OK)
+        return status;
+    r->rl = section.rl;
+    switch ((enum maq_rl_method)r->rl.method) {
+    case MAQ_RL_DPO:
+        status = predict_dpo(r, o, diag);
+        break;
+    case MAQ_RL_KTO:
+        status = predict_kto(r, diag);
+        break;
+    case MAQ_RL_GRPO:
+        status = predict_grpo(r, o, &generates, box, &section, diag);
+        break;
+    case MAQ_RL_PPO:
+    case MAQ_RL_METHODS:
+        status = predict_ppo(r, o, &generates, box, &section, diag);
     }
-    MAQ_TRY(add_reference(r, passes, diag));
-    MAQ_TRY(add_reward(r, o, box, passes, diag));
-    r->sync_s = fmin(1, r->generations) * sync_s(r);
+    if (status != MAQ_OK)
+        return status;
+    r->train_s = r->train->step_s + (r->value ? r->value->step_s : 0);
+    r->sequences = o->policy.workload.gbs;
+    r->step_s = r->generate_s + r->old_s + r->reference_s + r->reward_s + r->value_s + r->train_s + r->sync_s;
+    add_memory(r, generates);
     return MAQ_OK;
 }
 
@@ -262,7 +266,6 @@ enum maq_status maq_post_training_predict(struct maq_post_training_result **out,
 {
     struct maq_post_training_result *r = calloc(1, sizeof *r);
     struct owner *o = calloc(1, sizeof *o);
-    struct maq_rl_section section;
     if (!r || !o) {
         free(r);
         free(o);
@@ -272,19 +275,11 @@ enum maq_status maq_post_training_predict(struct maq_post_training_result **out,
     o->policy = *maq_job_get(box);
     r->owner = o;
     r->job = &o->policy;
-    enum maq_status status = maq_rl_read(&section, box, &o->arena, diag);
-    if (status == MAQ_OK) {
-        r->rl = section.rl;
-        status = section.rl.method == MAQ_RL_DPO ? predict_dpo(r, o, diag) : predict_grpo(r, o, box, &section, diag);
-    }
+    enum maq_status status = predict(r, o, box, diag);
     if (status != MAQ_OK) {
         maq_post_training_free(r);
         return status;
     }
-    r->train_s = r->train->step_s;
-    r->sequences = o->policy.workload.gbs;
-    r->step_s = r->generate_s + r->old_s + r->reference_s + r->reward_s + r->train_s + r->sync_s;
-    add_memory(r);
     *out = r;
     return MAQ_OK;
 }
@@ -295,9 +290,11 @@ void maq_post_training_free(struct maq_post_training_result *r)
     if (!r)
         return;
     maq_train_result_free(r->train);
+    maq_train_result_free(r->value);
     if (o) {
         maq_job_free(o->engine);
         maq_job_free(o->reward);
+        maq_job_free(o->value);
         maq_arena_fini(&o->arena);
     }
     free(o);

@@ -34,6 +34,9 @@ DOCUMENTS = {
     ],
     "post_training": [
         f"train {SMALL} --tp 2 --set rl.method=dpo",
+        f"train {SMALL} --tp 2 --set rl.method=kto",
+        "train --model llama-3.2-1b --cluster h100-sxm:8 --zero 0 --gbs 64 --seq 2048 --set rl.method=ppo --set rl.reward_model=gpt2 --set rl.length_spread=0.5",
+        "train --model llama-3.1-8b --cluster h100-sxm:8 --zero 3 --gbs 64 --seq 2048 --set rl.method=grpo --set rl.use_vllm=false",
         "train --model llama-3.1-8b --cluster h100-sxm:8 --zero 3 --gbs 64 --seq 2048 --set rl.method=grpo",
         "train --model llama-3.1-8b --cluster h100-sxm:8 --zero 3 --gbs 64 --seq 2048 --set rl.method=grpo --set rl.vllm_mode=server "
         "--set rl.vllm_server=h100-sxm:8 --set rl.reward_model=gpt2",

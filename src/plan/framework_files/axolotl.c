@@ -199,6 +199,10 @@ static void set_rl(struct maq_file_reader *r)
                           *second = maq_file_get(r, "rl_adapter_ref_model");
     if (!n || n->kind != MAQ_NODE_SCALAR)
         return;
+    if (maq_str_ieq(n->text, "kto")) {
+        maq_file_kto(r, n);
+        return;
+    }
     if (!maq_str_ieq(n->text, "grpo") && !maq_str_ieq(n->text, "gdpo")) { /* GDPO sums rewards in another way */
         maq_file_preferences(r, n, n->text);
         if (second && maq_file_asks(second, NULL))
@@ -206,6 +210,8 @@ static void set_rl(struct maq_file_reader *r)
         return;
     }
     maq_file_grpo(r, n, "trl.");
+    if (!maq_file_true(r, "trl.use_vllm", false)) /* `vllm` is of a server that nobody asks */
+        return;
     if (tp)
         maq_file_set(r, tp, "rl.vllm_tensor_parallel_size", maq_arena_strdup(&r->job->arena, tp->text));
     if (share)

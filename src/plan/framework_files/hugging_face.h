@@ -62,6 +62,7 @@ extern const struct maq_file_form maq_file_training_arguments, maq_file_accelera
 /* A trainer of pairs by the name of its loss: the job's section `rl`. */
 void maq_file_preferences(struct maq_file_reader *r, const struct maq_node *at, struct maq_str loss);
 /* GRPO, with TRL's keys of a map ("trl.", or "" for the file itself). */
+void maq_file_kto(struct maq_file_reader *r, const struct maq_node *at);
 void maq_file_grpo(struct maq_file_reader *r, const struct maq_node *at, const char *map);
 /* What TRL's configuration says of either. */
 void maq_file_trl(struct maq_file_reader *r);

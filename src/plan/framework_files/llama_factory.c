@@ -14,7 +14,7 @@
 #include "plan/framework_files/hugging_face.h"
 
 static const struct maq_file_key keys[] = {
-    MAQ_FILE_KEEP("model_name_or_path"), MAQ_FILE_REFUSE_BUT("stage", "sft|pt|dpo", "rewards, PPO and KTO"),
+    MAQ_FILE_KEEP("model_name_or_path"), MAQ_FILE_REFUSE_BUT("stage", "sft|pt|dpo|kto", "rewards and PPO"),
     MAQ_FILE_KEEP("pref_loss"), MAQ_FILE_KEEP("precompute_ref_log_probs"),
     MAQ_FILE_REFUSE("ref_model", "a reference of other sizes"), MAQ_FILE_KEEP("finetuning_type"),
     MAQ_FILE_KEEP("lora_rank"), MAQ_FILE_KEEP("lora_target"), MAQ_FILE_KEEP("quantization_bit"),
@@ -134,6 +134,8 @@ static void conclude(struct maq_file_reader *r)
     if (maq_file_is(r, "stage", "dpo"))
         maq_file_preferences(r, maq_file_get(r, maq_file_get(r, "pref_loss") ? "pref_loss" : "stage"),
                              maq_file_text(r, "pref_loss", "sigmoid"));
+    if (maq_file_is(r, "stage", "kto"))
+        maq_file_kto(r, maq_file_get(r, "stage"));
     if (!maq_file_true(r, "disable_gradient_checkpointing", false))
         maq_file_set(r, NULL, "plan.recompute_granularity", "full");
     if (deepspeed)
