@@ -124,6 +124,25 @@ def check_train(document, text, found):
     return faults
 
 
+def check_post_training(document, text, found):
+    faults = []
+    more, parts = page_json(text, "more"), document["parts"]
+    for key, seconds in parts.items():
+        share = f'{100 * seconds / document["step_time_s"]:.1f} %</td>'
+        if seconds > 0 and share not in text:
+            faults.append(f"{key} is not in the table")
+    steps = 1 / document["generation"]["generations_per_step"] if "generation" in document else 1
+    if not close(more["end"], steps * document["step_time_s"]) or not close(sum(b - a for a, b in zip(more["at"], more["to"])), more["end"]):
+        faults.append("the parts are not the cycle")
+    if "generation" in document and not close(max(more["engines"]), document["generation"]["generation_s"]):
+        faults.append("no engine is busy to the end")
+    if f'{document["memory"]["training_bytes"] / 2**30:.2f}</td>' not in text:
+        faults.append("the memory is not in the table")
+    if found and not any("train" in tip and "begins at" in tip for tip in found["tips"]):
+        faults.append("pointing at a part says nothing")
+    return faults
+
+
 def check_serve(document, text, found):
     faults = []
     latency = document["latency"]
@@ -474,6 +493,9 @@ PAGES = [
     ("flagship", "train examples/llama3-405b-16k.yaml", check_train),
     ("not-fitting", "train --model llama-3-70b --cluster 'h100-sxm:8 x 2, rail 400G' --tp 4 --gbs 64 --seq 8192", check_train),
     ("one-gpu", "train --model gpt2 --cluster h100-sxm:1 --gbs 8 --seq 1024 --name '</script><script>alert(1)</script>&\"<b>'", check_train),
+    ("grpo", "train --model llama-3.1-8b --cluster h100-sxm:8 --framework deepspeed --zero 3 --mbs 4 --gbs 128 --seq 2048 --set rl.method=grpo --set rl.osl=300 --set rl.length_spread=0.5", check_post_training),
+    ("ppo", "train --model llama-3.2-1b --cluster h100-sxm:8 --framework huggingface --zero 0 --mbs 2 --gbs 64 --seq 1024 --set rl.method=ppo --set rl.reward_model=gpt2", check_post_training),
+    ("dpo", "train --model llama-3.1-8b --cluster h100-sxm:8 --gbs 32 --seq 2048 --set rl.method=dpo", check_post_training),
     ("serve", "serve --model llama-3.1-8b --cluster h100-sxm:1 --isl 1000 --osl 200 --rate 6 --num-requests 300 --slo 'ttft_p95<500ms'", check_serve),
     ("serve-plan", "serve plan --model llama-3.1-8b --cluster h100-sxm:1 --isl 500 --osl 100 --rate 5 --slo 'ttft_p95<500ms' --space max-num-seqs=256 --space max-num-batched-tokens=2048", check_serve_plan),
     ("plan", "plan --model llama-3.1-8b --cluster 'h100-sxm:8' --gbs 64 --seq 4096 --pareto memory --explain --space pp=1,2 --space vp=1,2 --tp 2", check_plan),

@@ -8,6 +8,7 @@
 #ifndef MAQUETTE_TRACE_H
 #define MAQUETTE_TRACE_H
 
+#include "maquette/post_training.h"
 #include "maquette/replay.h"
 #include "maquette/serve.h"
 #include "maquette/train.h"
@@ -40,6 +41,13 @@ MAQ_API enum maq_status maq_trace_replay(const char *path, struct maq_replay **o
 MAQ_API enum maq_status maq_trace_serve(const char *path, struct maq_serve_result **out, const struct maq_job *job,
                                         const struct maq_serve_options *options, const struct maq_requests *requests,
                                         struct maq_diag *diag);
+
+/*
+ * A job of post-training: one generation and the optimizer steps that it is for, the parts one behind another with the passes of training inside,
+ * and until when each engine is busy.
+ */
+MAQ_API enum maq_status maq_trace_post_training(const char *path, const struct maq_post_training_result *result,
+                                                struct maq_diag *diag);
 
 /*
  * Any graph with times, a captured job's for instance: one process per class, one thread per stream, the host's work included

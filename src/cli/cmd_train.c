@@ -187,20 +187,32 @@ static enum maq_status simulate(struct cli *cli, const struct maq_loaded_job *bo
 /* A job with a section `rl`. */
 static enum maq_status post_training(struct cli *cli, const struct maq_loaded_job *box)
 {
-    static const int others[] = {OPT_TRACE, OPT_HTML, OPT_ENGINE, OPT_EXPLAIN, OPT_MIN_FIT};
+    static const int others[] = {OPT_ENGINE, OPT_EXPLAIN, OPT_MIN_FIT};
     struct maq_post_training_result *r;
+    char *explain = NULL;
     struct maq_report_opts opts = cli_report_opts(cli, cli->values[OPT_OUTPUT] != NULL);
     for (size_t i = 0; i < CLI_COUNT(others); i++)
         if (cli->values[others[i]])
             return cli_usage(cli, MAQ_CODE_CLI_VALUE, "take `rl` out of the job to see the policy's step by itself",
                              "%s does not go with a job of several models", options[others[i]].name);
-    enum maq_status status = maq_post_training_predict(&r, box, cli->diag);
+    enum maq_status status = cli_can_write(cli, cli->values[OPT_HTML]);
+    if (status == MAQ_OK)
+        status = maq_post_training_predict(&r, box, cli->diag);
     if (status != MAQ_OK)
         return status;
-    status = CLI_REPORT(cli, cli->values[OPT_JSON], cli->values[OPT_OUTPUT], maq_report_post_training, &opts, r);
+    if (cli->values[OPT_HTML]) {
+        opts.explain = explain = maq_job_explain(box);
+        status = explain ? CLI_PAGE(cli, cli->values[OPT_HTML], maq_report_post_training, &opts, r) : MAQ_NO_MEMORY;
+        opts.explain = NULL;
+    }
+    if (status == MAQ_OK && cli->values[OPT_TRACE])
+        status = maq_trace_post_training(cli->values[OPT_TRACE], r, cli->diag);
+    if (status == MAQ_OK)
+        status = CLI_REPORT(cli, cli->values[OPT_JSON], cli->values[OPT_OUTPUT], maq_report_post_training, &opts, r);
     if (status == MAQ_OK && !r->fits)
         status = MAQ_NO;
     maq_post_training_free(r);
+    free(explain);
     return status;
 }
 

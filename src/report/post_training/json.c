@@ -2,7 +2,7 @@
 /* json.c - a step of post-training as a document, schema maquette.post_training/1: docs/post-training.md. */
 #include "maquette/report_post_training.h"
 #include "report/job_json.h"
-#include "report/post_training/parts.h"
+#include "report/rl_cycle.h"
 
 static void add_engines(struct maq_json map, const struct maq_post_training *rl)
 {
@@ -81,7 +81,8 @@ enum maq_status maq_report_post_training_json(char **out, const struct maq_post_
     maq_json_real(document.root, "step_time_s", r->step_s);
     maq_json_count(document.root, "sequences", r->sequences);
     struct maq_json map = maq_json_map(document.root, "parts");
-    for (size_t i = 0, n = maq_rl_parts(parts, r); i < n; i++)
+    maq_rl_parts(parts, r);
+    for (size_t i = 0; i < MAQ_RL_PARTS; i++)
         maq_json_real(map, parts[i].key, parts[i].seconds);
     map = maq_json_map(document.root, "memory");
     maq_json_count(map, "policy_bytes", m->policy);
