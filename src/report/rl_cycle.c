@@ -91,7 +91,7 @@ static void put_generation(const struct maq_lines *to, const struct maq_post_tra
     else
         maq__snprintf(lengths, sizeof lengths, "%.0f tokens", o->longest);
     if (rl->use_vllm)
-        maq__snprintf(busy, sizeof busy, "; engines are busy %.0f %% of it", 100 * o->busy_share);
+        maq__snprintf(busy, sizeof busy, "; engines busy %.0f %%", 100 * o->busy_share);
     maq__snprintf(text, sizeof text, "completions of %s, in %s%s", lengths, maq_format_time(time, o->seconds), busy);
     to->put(to->user, "", text);
 }
