@@ -17,6 +17,7 @@
 #include "base/check.h"
 #include "base/codes.h"
 #include "base/str.h"
+#include "diff_case.h"
 #include "maquette/maquette.h"
 #include "report/codes.h"
 #include "report/diff/diff.h"
@@ -43,57 +44,12 @@ static char *report_of(const char *yaml)
     return json;
 }
 
-static struct maq_diff *diff_of(const char *before, const char *after)
-{
-    struct maq_diag *diag = maq_diag_new();
-    struct maq_diff *d = NULL;
-    if (maq_diff_parse(&d, "a", maq_str_of(before), "b", maq_str_of(after), diag) != MAQ_OK) {
-        char *text = maq_diag_format(diag, 0, false);
-        fail_msg("%s", text);
-    }
-    maq_diag_free(diag);
-    return d;
-}
-
-static const struct maq_diff_figure *figure(const struct maq_diff *d, const char *key)
-{
-    for (uint32_t i = 0; i < d->n_figures; i++)
-        if (strcmp(d->figures[i].key, key) == 0)
-            return &d->figures[i];
-    fail_msg("no figure %s", key);
-    return NULL;
-}
-
-static const struct maq_diff_table *table(const struct maq_diff *d, const char *key)
-{
-    for (uint32_t i = 0; i < d->n_tables; i++)
-        if (strcmp(d->tables[i].key, key) == 0)
-            return &d->tables[i];
-    return NULL;
-}
-
-static struct maq_diff_pair row(const struct maq_diff *d, const char *of, const char *key)
-{
-    const struct maq_diff_table *t = table(d, of);
-    for (uint32_t i = 0; t && i < t->n; i++)
-        if (strcmp(t->rows[i].key, key) == 0)
-            return t->rows[i].value;
-    fail_msg("no row %s in %s", key, of);
-    return (struct maq_diff_pair){{0}, {false}};
-}
-
 static bool has_row(const struct maq_diff_table *t, const char *key)
 {
     for (uint32_t i = 0; i < t->n; i++)
         if (strcmp(t->rows[i].key, key) == 0)
             return true;
     return false;
-}
-
-static void near(double a, double b, double tolerance)
-{
-    if (!(fabs(a - b) <= tolerance * fmax(fabs(a), fabs(b)) + 1e-300))
-        fail_msg("%.15g is not %.15g", a, b);
 }
 
 /* ---- predictions -------------------------------------------------------------------------------------------------- */
@@ -447,7 +403,7 @@ static void test_refused(void **state)
     refuses("{\"schema\": \"other/1\"}", good, MAQ_CODE_DIFF_NO_REPORT, 1, "no report of maquette");
     refuses("{\n\"schema\": \"maquette.train/9\"}", good, MAQ_CODE_DIFF_SCHEMA, 2, "another version of its form");
     refuses("{\n\"schema\": \"maquette.models/1\"}", good, MAQ_CODE_DIFF_SCHEMA, 2,
-            "train, plan, serve, risk and replay");
+            "train, plan, serve, serve plan, risk and replay");
     refuses("{\n\"schema\": \"maquette.error/1\"}", good, MAQ_CODE_DIFF_SCHEMA, 2, "the command failed that wrote it");
     refuses("{\n\n\"schema\": \"maquette.replay/1\"}", good, MAQ_CODE_DIFF_COMMANDS, 1, "is of `maquette train`");
     refuses("{\"schema\": \"maquette.train/1\"}", good, MAQ_CODE_DIFF_SCHEMA, 1, "has no 'step_time_s'");

@@ -486,6 +486,10 @@ def recordings(folder):
 # What pages are made of beside their command.
 BEFORE = ("train --model llama-3.1-8b --cluster h100-sxm:8 --gbs 64 --tp 2 --json --output tp2.json",
           "train --model llama-3.1-8b --cluster h100-sxm:8 --gbs 64 --tp 4 --pp 2 --json --output tp4.json",
+          "plan examples/tangram/c1-8xv100-8xt4.yaml --json --output mixed128.json",
+          "plan examples/tangram/c1-8xv100-8xt4.yaml --set workload.global_batch_size=64 --json --output mixed64.json",
+          "serve plan --model llama-3.1-8b --cluster h100-sxm:1 --isl 500 --osl 100 --rate 5 --no-front --json --output rate5.json",
+          "serve plan --model llama-3.1-8b --cluster h100-sxm:1 --isl 500 --osl 100 --rate 20 --slo 'ttft_p95<500ms' --no-front --json --output rate20.json",
           "profile import examples/kernels.csv --file kernels.db")
 
 # name, command line, check
@@ -522,6 +526,8 @@ PAGES = [
     ("validate", "validate train examples/measured.csv --worst 1", check_validate),
     ("collectives", "validate collectives nccl.csv", check_validate),
     ("diff", "diff tp2.json tp4.json", check_diff),
+    ("diff-mixed", "diff mixed128.json mixed64.json", check_diff),
+    ("diff-serve-plan", "diff rate5.json rate20.json", check_diff),
     ("fleet", "serve --model llama-3.1-8b --cluster h100-sxm:8 --isl 500 --osl 100 --concurrency 64 --num-requests 400 --replicas 4 --router least-requests", check_serve),
 ]
 

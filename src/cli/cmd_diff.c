@@ -40,10 +40,11 @@ const struct cli_command cli_diff = {
     .name = "diff",
     .args = "BEFORE.json AFTER.json [OPTION...]",
     .summary = "compare two reports: what changed, and what the change is made of",
-    .about = "Compares two documents that one command wrote with --json (train, plan, serve, risk, replay; `-` is "
-             "standard input): which settings differ, which figures moved and by how much, what the change is made of, "
-             "and whether it is more than the predictions can tell. The reports may be of two plans, clusters, models "
-             "or versions of maquette. Exit status 0 whether they differ or not.\n",
+    .about =
+        "Compares two documents that one command wrote with --json (train, plan, serve, serve plan, risk, replay; `-` "
+        "is standard input): which settings differ, which figures moved and by how much, what the change is made of, "
+        "and whether it is more than the predictions can tell. The reports may be of two plans, clusters, models "
+        "or versions of maquette. Exit status 0 whether they differ or not.\n",
     .examples = "  maquette train --model llama-3.1-8b --cluster h100-sxm:8 --gbs 64 --tp 2 --json >tp2.json\n"
                 "  maquette train --model llama-3.1-8b --cluster h100-sxm:8 --gbs 64 --tp 4 --json >tp4.json\n"
                 "  maquette diff tp2.json tp4.json\n"

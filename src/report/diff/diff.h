@@ -111,6 +111,13 @@ struct maq_diff_pair maq_diff_member(struct maq_diff_reader *r, struct maq_node 
 
 /* Adds the leaves below `path` that differ, by the section that they are of: their first word, or `section` where it is not NULL. */
 void maq_diff_settings(struct maq_diff_reader *r, const char *path, const char *section);
+/* The same of two nodes, NULL: that report has none. What the program answered, whose names end in a unit, is no setting, nor is what `less`
+ * names (ended by NULL). */
+void maq_diff_settings_of(struct maq_diff_reader *r, struct maq_node *const of[MAQ_DIFF_SIDES], const char *section,
+                          const char *const *less);
+/* A leaf of each. */
+void maq_diff_setting(struct maq_diff_reader *r, const char *section, const char *key,
+                      struct maq_node *const of[MAQ_DIFF_SIDES]);
 
 /* A figure, where a report at least has it; NULL: none has. What a report must have and does not is a fault. */
 struct maq_diff_figure *maq_diff_figure(struct maq_diff_reader *r, const char *key, const char *name,
@@ -130,6 +137,8 @@ void maq_diff_members(struct maq_diff_reader *r, struct maq_diff_table *table,
                       struct maq_node *const map[MAQ_DIFF_SIDES], const char *suffix);
 void maq_diff_items(struct maq_diff_reader *r, struct maq_diff_table *table,
                     struct maq_node *const list[MAQ_DIFF_SIDES], const char *name, const char *value);
+/* `says_no` as the verdict of each report that has false at `path`. */
+void maq_diff_verdict(struct maq_diff *diff, const char *path, const char *says_no);
 /* The nodes at `path` of both reports. */
 void maq_diff_nodes(struct maq_node *out[MAQ_DIFF_SIDES], const struct maq_diff *diff, const char *path);
 /* Closes a table whose parts add up to `whole`: adds what they leave of it, under that name, and puts the largest change first. */
@@ -138,7 +147,7 @@ void maq_diff_add_up(struct maq_diff_reader *r, struct maq_diff_table *table, co
 /* The sum of the rows, for a report that does not say it. */
 struct maq_diff_pair maq_diff_sum(const struct maq_diff_table *table);
 
-/* ---- what is compared: train.c, serve.c, risk.c, replay.c ------------------------------------------------------- */
+/* ---- what is compared: train.c, mixed.c, serve.c, serve_plan.c, risk.c, replay.c ------------------------------------------------------- */
 
 struct maq_diff_kind {
     const char *schema, *command; /* "maquette.train/1", "maquette train" */
@@ -148,7 +157,9 @@ extern const struct maq_diff_kind maq_diff_kinds[]; /* ended by one without a sc
 
 void maq_diff_read_train(struct maq_diff_reader *r);
 void maq_diff_read_plan(struct maq_diff_reader *r);
+void maq_diff_read_mixed(struct maq_diff_reader *r);
 void maq_diff_read_serve(struct maq_diff_reader *r);
+void maq_diff_read_serve_plan(struct maq_diff_reader *r);
 void maq_diff_read_risk_step(struct maq_diff_reader *r);
 void maq_diff_read_risk_run(struct maq_diff_reader *r);
 void maq_diff_read_replay(struct maq_diff_reader *r);

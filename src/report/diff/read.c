@@ -18,7 +18,9 @@
 const struct maq_diff_kind maq_diff_kinds[] = {
     {"maquette.train/1", "maquette train", maq_diff_read_train},
     {"maquette.plan/1", "maquette plan", maq_diff_read_plan},
+    {"maquette.plan.mixed/1", "maquette plan, over node groups", maq_diff_read_mixed},
     {"maquette.serve/1", "maquette serve", maq_diff_read_serve},
+    {"maquette.serve.plan/1", "maquette serve plan", maq_diff_read_serve_plan},
     {"maquette.risk.step/2", "maquette risk", maq_diff_read_risk_step},
     {"maquette.risk.run/2", "maquette risk --tokens", maq_diff_read_risk_run},
     {"maquette.replay/1", "maquette replay", maq_diff_read_replay},
@@ -27,7 +29,7 @@ const struct maq_diff_kind maq_diff_kinds[] = {
 
 /* ---- whose reports ---------------------------------------------------------------------------------------------- */
 
-#define KINDS "reports of train, plan, serve, risk and replay are compared"
+#define KINDS "reports of train, plan, serve, serve plan, risk and replay are compared"
 
 /* "maquette.train" of "maquette.train/1". */
 static struct maq_str stem(struct maq_str schema)
@@ -167,6 +169,15 @@ void maq_diff_require(struct maq_diff_reader *r, const char *path)
                       maq_diag_fail(MAQ_BAD_INPUT, r->diag, MAQ_CODE_DIFF_SCHEMA,
                                     (struct maq_span){root->at.file, root->at.off, 1}, "write the report again",
                                     "%.200s has no '%s', which every %s has", r->diff->file[s], path, r->diff->schema));
+    }
+}
+
+void maq_diff_verdict(struct maq_diff *d, const char *path, const char *says_no)
+{
+    for (int s = 0; s < MAQ_DIFF_SIDES; s++) {
+        const struct maq_node *node = maq_diff_node(d, (enum maq_diff_side)s, path);
+        if (node && node->kind == MAQ_NODE_SCALAR && maq_str_is(node->text, "false"))
+            d->verdict[s] = says_no;
     }
 }
 

@@ -20,6 +20,8 @@
 struct walk {
     struct maq_diff_reader *r;
     const char *section; /* NULL: the first word of the path */
+    const char *const
+        *less; /* leaves of these names are no settings, nor what ends in a unit; NULL: all are. Ended by NULL */
 };
 
 static bool is_same(const struct maq_node *a, const struct maq_node *b)
@@ -76,6 +78,21 @@ static bool are_others(const struct maq_node *a, const struct maq_node *b)
     return x && y && x->kind == MAQ_NODE_SCALAR && y->kind == MAQ_NODE_SCALAR && !maq_str_eq(x->text, y->text);
 }
 
+/* What the program answers lies beside what it was given: "step_time_s", "memory_bytes", and those that are named. */
+static bool is_answer(const struct walk *w, struct maq_str key)
+{
+    static const char *const units[] = {"_s", "_bytes"};
+    for (size_t i = 0; w->less && i < MAQ_COUNT(units); i++) {
+        size_t n = strlen(units[i]);
+        if (key.len > n && memcmp(key.ptr + key.len - n, units[i], n) == 0)
+            return true;
+    }
+    for (size_t i = 0; w->less && w->less[i]; i++)
+        if (maq_str_is(key, w->less[i]))
+            return true;
+    return false;
+}
+
 static void compare(struct walk *w, const char *path, struct maq_node *a, struct maq_node *b, bool aside);
 
 /* A member of a map or an item of a list, `key` in the one at `path`. */
@@ -83,21 +100,28 @@ static void compare_below(struct walk *w, const char *path, struct maq_str key, 
                           bool aside)
 {
     char all[PATH_MAX_BYTES];
+    if (is_answer(w, key))
+        return;
     int n = maq__snprintf(all, sizeof all, "%s%s%.*s", path, *path ? "." : "", (int)key.len, key.ptr);
     if (n > 0 && (size_t)n < sizeof all)
         compare(w, all, a, b, aside);
+}
+
+static bool too_many_keys(struct walk *w, const struct maq_node *map)
+{
+    if (map->count <= KEYS_MAX)
+        return false;
+    w->r->status = maq_worse(w->r->status, maq_diag_fail(MAQ_LIMIT, w->r->diag, MAQ_CODE_TOO_MANY_NODES, map->at, NULL,
+                                                         "more than %d keys in one map of a report", KEYS_MAX));
+    return true;
 }
 
 static void compare_maps(struct walk *w, const char *path, struct maq_node *a, struct maq_node *b, bool aside)
 {
     bool whole = !*path && !w->section; /* a job, whose name is its title */
     bool others = !whole && are_others(a, b);
-    if (a->count > KEYS_MAX || b->count > KEYS_MAX) {
-        w->r->status =
-            maq_worse(w->r->status, maq_diag_fail(MAQ_LIMIT, w->r->diag, MAQ_CODE_TOO_MANY_NODES, a->at, NULL,
-                                                  "more than %d keys in one map of a report", KEYS_MAX));
+    if (too_many_keys(w, a) || too_many_keys(w, b))
         return;
-    }
     for (struct maq_node *x = a->first; x; x = x->next)
         if (!whole || !maq_str_is(x->key, "name"))
             compare_below(w, path, x->key, x, child_of(b, x->key), aside || (others && !maq_str_is(x->key, "name")));
@@ -144,6 +168,26 @@ static void compare(struct walk *w, const char *path, struct maq_node *a, struct
 
 void maq_diff_settings(struct maq_diff_reader *r, const char *path, const char *section)
 {
-    struct walk w = {r, section};
+    struct walk w = {r, section, NULL};
     compare(&w, "", maq_diff_node(r->diff, MAQ_DIFF_BEFORE, path), maq_diff_node(r->diff, MAQ_DIFF_AFTER, path), false);
+}
+
+void maq_diff_settings_of(struct maq_diff_reader *r, struct maq_node *const of[MAQ_DIFF_SIDES], const char *section,
+                          const char *const *less)
+{
+    struct walk w = {r, section, less};
+    struct maq_node *a = of[MAQ_DIFF_BEFORE], *b = of[MAQ_DIFF_AFTER], *only = a ? a : b;
+    if (a && b) {
+        compare(&w, "", a, b, false);
+    } else if (only && only->kind == MAQ_NODE_MAP && !too_many_keys(&w, only)) { /* every leaf is in one report alone */
+        for (struct maq_node *x = only->first; x; x = x->next)
+            compare_below(&w, "", x->key, a ? x : NULL, a ? NULL : x, false);
+    }
+}
+
+void maq_diff_setting(struct maq_diff_reader *r, const char *section, const char *key,
+                      struct maq_node *const of[MAQ_DIFF_SIDES])
+{
+    struct walk w = {r, section, NULL};
+    compare(&w, key, of[MAQ_DIFF_BEFORE], of[MAQ_DIFF_AFTER], false);
 }

@@ -93,15 +93,6 @@ static void add_memory(struct maq_diff_reader *r)
         note_stage(r, t, "the most memory", stage);
 }
 
-static void add_fits(struct maq_diff *d, const char *says_no)
-{
-    for (int s = 0; s < MAQ_DIFF_SIDES; s++) {
-        const struct maq_node *fits = maq_diff_node(d, (enum maq_diff_side)s, "fits");
-        if (fits && fits->kind == MAQ_NODE_SCALAR && maq_str_is(fits->text, "false"))
-            d->verdict[s] = says_no;
-    }
-}
-
 /* The step with its interval, and what follows from it, of maps of both reports. */
 static struct maq_diff_pair add_figures(struct maq_diff_reader *r, struct maq_node *const of[MAQ_DIFF_SIDES])
 {
@@ -131,7 +122,7 @@ void maq_diff_read_train(struct maq_diff_reader *r)
     maq_diff_require(r, "step_time_s");
     maq_diff_require(r, "job");
     maq_diff_settings(r, "job", NULL);
-    add_fits(r->diff, "does not fit in memory");
+    maq_diff_verdict(r->diff, "fits", "does not fit in memory");
     maq_diff_nodes(of, r->diff, "");
     struct maq_diff_pair step = add_figures(r, of), stage = maq_diff_number(r, "critical_stage");
     struct maq_diff_table *t = add_step(r, "breakdown", step);
@@ -153,7 +144,7 @@ void maq_diff_read_plan(struct maq_diff_reader *r)
     maq_diff_settings(r, "job", NULL);
     maq_diff_settings(r, "plans.0.plan", "plan");
     maq_diff_settings(r, "space", "space");
-    add_fits(r->diff, "no plan fits");
+    maq_diff_verdict(r->diff, "fits", "no plan fits");
     maq_diff_nodes(of, r->diff, "plans.0");
     struct maq_diff_pair step = add_figures(r, of);
     (void)maq_diff_figure(r, "needed_bytes", "memory needed", MAQ_DIFF_BYTES, -1,

@@ -83,7 +83,14 @@ enum maq_status maq_report_serve_plan_json(char **out, const struct maq_report_s
     struct maq_json_document d;
     (void)opts;
     maq_json_begin(&d, "maquette.serve.plan/1");
+    struct maq_buf slo;
+    maq_buf_init(&slo, 1 << 14);
+    maq_words_slo(&slo, p->opts->slo);
     maq_json_text(d.root, "model", maq_job_get(p->open)->model.name);
+    maq_json_text(d.root, "cluster", maq_job_get(p->open)->cluster.name);
+    maq_json_text(d.root, "slo", slo.len > 0 ? slo.ptr : NULL);
+    d.failed |= slo.failed;
+    maq_buf_fini(&slo);
     maq_json_positive(d.root, "asked_requests_per_s", p->opts->rate);
     MAQ_JSON_INTS(d.root, {"requests", r->n_requests}, {"runs", r->runs}, {"pools", r->pools},
                   {"pools_tried", r->pools_tried});
