@@ -139,6 +139,7 @@ static void test_fleets(void **state)
     says(d, "decode", "replicas", NULL, "2");
     says(d, "prefill", "tp", NULL, "1");
     assert_null(setting(d, "decode", "candidate")); /* a place in a list is no setting */
+    near(row(d, "counts", "does not fit").of[MAQ_DIFF_AFTER], 2, 0);
     near(maq_diff_change(figure(d, "gpus")->value), -3, 0);
     near(maq_diff_change(figure(d, "ttft_mean_s")->value), -0.25, 0);
     writes(d);

@@ -96,8 +96,8 @@ void maq_diff_members(struct maq_diff_reader *r, struct maq_diff_table *t, struc
         if (!map[s] || map[s]->kind != MAQ_NODE_MAP)
             continue;
         for (struct maq_node *x = map[s]->first; x && !is_full(r, t, x); x = x->next) {
-            struct maq_str stem = {x->key.ptr, x->key.len - (ends_with(x->key, suffix) ? strlen(suffix) : 0)};
-            if (stem.len < x->key.len && !has_row(t, x->key))
+            struct maq_str stem = {x->key.ptr, x->key.len - strlen(suffix)};
+            if (ends_with(x->key, suffix) && !has_row(t, x->key))
                 add(r, t, x->key, stem, numbers(r, member(map[0], x->key), member(map[1], x->key)));
         }
     }
