@@ -7,6 +7,7 @@ maq-test: long
 import difflib
 import doctest
 import gc
+import html
 import importlib.util
 import json
 import os
@@ -20,11 +21,13 @@ import tempfile
 import threading
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+import test_html  # noqa: E402
 from cli_case import PROGRAM, ROOT, Tap  # noqa: E402
 
 BUILT = pathlib.Path(os.environ.get("MAQ_BUILD_ROOT") or ROOT / "build") / "python"
 NUMPY = importlib.util.find_spec("numpy") is not None
 PANDAS = NUMPY and importlib.util.find_spec("pandas") is not None
+CHROMIUM = test_html.BROWSER
 MYPY = importlib.util.find_spec("mypy") is not None
 SMALL = {"model": "llama-3.1-8b", "cluster": "h100-sxm:8", "gbs": 64}
 EXAMPLE = "examples/llama3-405b-16k.yaml"
@@ -80,8 +83,8 @@ def same(maquette, case):
         assert ours == theirs, "\n".join(list(difflib.unified_diff(theirs.splitlines(), ours.splitlines(), "shell", "python", lineterm="", n=0))[:20])
     assert report.ok == (status == 0), status
     assert {**report.json(), "maquette": 0} == {**json.loads(document), "maquette": 0}
-    html = report._repr_html_()
-    assert "<table>" in html and html.count("<table>") == html.count("</table>")
+    tables = report._tables_html()
+    assert "<table>" in tables and tables.count("<table>") == tables.count("</table>")
     assert report.schema == json.loads(document)["schema"] and "schema" in dir(report)
 
 
@@ -114,6 +117,41 @@ def comparisons(maquette):
         raise AssertionError("nothing was raised")
     except maquette.InputError as fault:
         assert fault.diagnostics[0].code == "MAQ1893" and fault.diagnostics[0].file == "after", fault.diagnostics
+
+
+def charts(maquette):
+    """A notebook shows the page of --html, whole, in a frame; or tables, where there is no page or it would be of something else."""
+    with tempfile.TemporaryDirectory() as folder:
+        file, job = (os.path.join(folder, name) for name in ("step.html", "job.yaml"))
+        pathlib.Path(job).write_text("model: llama-3.1-8b\ncluster: h100-sxm:8\nplan: {tp: 2}\nworkload: {gbs: 64}\n", encoding="utf-8")
+        trace = os.path.join(folder, "step.json")
+        step = maquette.train(job, trace=trace, tp=4)
+        os.unlink(trace)
+        subprocess.run([PROGRAM, "train", job, "--tp", "4", "--html", file], cwd=ROOT, capture_output=True, check=True)
+        same_page = [re.sub(r'"commit": ?"[^"]*"|\([0-9a-f]+(-dirty)?\)', "", one) for one in (step.page(), pathlib.Path(file).read_text(encoding="utf-8"))]
+        assert same_page[0] == same_page[1]
+        assert not os.path.exists(trace)  # what is looked at writes nothing
+        shown = step._repr_html_()
+        frame = re.search(r'<iframe srcdoc="([^"]*)" sandbox="allow-scripts"', shown)
+        assert frame and html.unescape(frame.group(1)) == step.page() and "<summary>report</summary>" in shown
+        maquette.Report.charts = False
+        try:
+            assert "<iframe" not in step._repr_html_() and "<table>" in step._repr_html_()
+        finally:
+            maquette.Report.charts = True
+        two, gone = maquette.train(job), maquette.train(job)
+        change = maquette.diff(two, step)
+        assert "maquette.diff/1" in change.page() and "<iframe" in change._repr_html_()
+        pathlib.Path(job).write_text("model: llama-3.1-8b\ncluster: h100-sxm:8\nplan: {tp: 8}\nworkload: {gbs: 64}\n", encoding="utf-8")
+        assert two.page() is None and "<iframe" not in two._repr_html_()
+        os.unlink(job)
+        assert "<iframe" not in gone._repr_html_()
+    assert maquette.show("gpus").page() is None
+    if CHROMIUM:
+        with tempfile.TemporaryDirectory() as folder:
+            pathlib.Path(folder, "notebook.html").write_text("<!DOCTYPE html>" + step._repr_html_(), encoding="utf-8")
+            dom, said = test_html.browse(pathlib.Path(folder, "notebook.html"), 1000, "light")
+            assert "<iframe" in dom and not said, said  # no script or style of it is refused
 
 
 def faults(maquette):
@@ -423,6 +461,7 @@ def main():
         run(f"the same as maquette {case[3][:90]}", same, case)
     run("documents as mappings", documents)
     run("two results side by side", comparisons)
+    run("charts of notebooks", charts)
     run("faults have their places", faults)
     run("columns are views", columns, needs=NUMPY, why="NumPy is not installed")
     run("scans over plans", scans, needs=NUMPY, why="NumPy is not installed")

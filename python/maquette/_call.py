@@ -195,20 +195,20 @@ def words(command: str, arguments: Iterable[Any], given: Mapping[str, Any], comm
     return line, document
 
 
-def _run(function: Any, line: Sequence[str], document: Optional[str], stop: Any, columns: int) -> Tuple[Any, List[Diagnostic]]:
+def _run(function: Any, line: Sequence[str], document: Optional[str], stop: Any, columns: int, page: bool = False) -> Tuple[Any, List[Diagnostic]]:
     diag, out = new_diag(), ffi.new("struct cli_called **")
     held = [ffi.new("char[]", word.encode("utf-8", "surrogateescape")) for word in line]
     text = ffi.new("char[]", document.encode()) if document is not None else ffi.NULL
-    opts = ffi.new("struct cli_call_opts *", {"document": text, "stop": stop, "columns": columns, "unicode": True})
+    opts = ffi.new("struct cli_call_opts *", {"document": text, "stop": stop, "columns": columns, "unicode": True, "page": page})
     status = function(out, ffi.new("char *[]", held), len(held), opts, diag)
     if out[0] == ffi.NULL:
         raise error(status, diag)
     return ffi.gc(out[0], lib.cli_called_free), diagnostics(diag)
 
 
-def call(line: Sequence[str], document: Optional[str], columns: int = 0) -> Tuple[Any, List[Diagnostic]]:
-    """Runs a command; other threads go on meanwhile."""
-    return _run(lib.cli_call, line, document, ffi.NULL, columns)
+def call(line: Sequence[str], document: Optional[str], columns: int = 0, page: bool = False) -> Tuple[Any, List[Diagnostic]]:
+    """Runs a command; other threads go on meanwhile. page: with its report as HTML, where it has one."""
+    return _run(lib.cli_call, line, document, ffi.NULL, columns, page)
 
 
 def call_open(line: Sequence[str], document: Optional[str]) -> Tuple[Any, List[Diagnostic]]:
@@ -216,17 +216,17 @@ def call_open(line: Sequence[str], document: Optional[str]) -> Tuple[Any, List[D
     return _run(lib.cli_call_open, line, document, ffi.NULL, 0)
 
 
-def call_search(line: Sequence[str], document: Optional[str]) -> Tuple[Any, List[Diagnostic]]:
+def call_search(line: Sequence[str], document: Optional[str], page: bool = False) -> Tuple[Any, List[Diagnostic]]:
     """The same of what may take long: Ctrl-C ends it."""
     if threading.current_thread() is not threading.main_thread():
-        return call(line, document)
+        return call(line, document, page=page)
     stop = ffi.new("sig_atomic_t *")
     outcome: List[Any] = []
     done = threading.Event()  # a join that was interrupted would not wait a second time (CPython before 3.13)
 
     def work() -> None:
         try:
-            outcome.append(_run(lib.cli_call, line, document, stop, 0))
+            outcome.append(_run(lib.cli_call, line, document, stop, 0, page))
         except BaseException as fault:  # is raised again where the call was made
             outcome.append(fault)
         finally:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import html
 import os
 import pathlib
-from typing import TYPE_CHECKING, Any, Dict, Iterable, List, Mapping, Optional, Tuple
+import re
+from typing import TYPE_CHECKING, Any, Callable, Dict, Iterable, List, Mapping, Optional, Tuple
 
 from . import _call
-from ._call import CommandLine, Diagnostic, Job
+from ._call import CommandLine, Diagnostic, Error, Job
 from ._columns import Field, Record, Table, field, figures_html, wrap
 from ._native import ffi, lib
 
@@ -17,16 +18,39 @@ if TYPE_CHECKING:
     from ._options import PlanOptions, RiskOptions, ServeOptions, ServePlanOptions, TrainOptions
 
 
+# What a command writes beside its report is written once, when it is called.
+_FILES = ("--write=", "--trace=", "--html=")
+
+
+def _frame(page: str, title: str) -> str:
+    text = html.escape(page).encode("ascii", "xmlcharrefreplace").decode()  # whatever the notebook is written in: scripts are known by their bytes
+    return (f'<iframe srcdoc="{text}" sandbox="allow-scripts" title="{html.escape(title)}" '
+            'style="display:block;width:100%;height:44rem;border:0;resize:vertical;overflow:auto"></iframe>')
+
+
+def _is_of(page: str, members: Mapping[str, Any]) -> bool:
+    """Whether the document that a page carries is this one. A page may say more; what was said on the way is not in it."""
+    import json
+    found = re.search(r'<script type="application/json" id="report">(.*?)</script>', page, re.S)
+    document = json.loads(found.group(1)) if found else {}
+    return all(document.get(name) == value for name, value in members.items()
+               if value not in (None, []) and name not in ("diagnostics", "origins"))
+
+
 class Report:
     """What a command found. Members of its document (docs/json.md) are attributes: numbers are SI, with the unit in the name."""
 
     #: of the document: "maquette.train/1"
     schema: str
+    #: whether notebooks show the charts of `page()`, or tables alone; of all reports: `maquette.Report.charts = False`
+    charts: bool = True
 
-    def __init__(self, called: Any, diagnostics: List[Diagnostic], line: List[str]) -> None:
+    def __init__(self, called: Any, diagnostics: List[Diagnostic], line: List[str], make_page: Optional[Callable[[], Optional[str]]] = None) -> None:
         self._called = called
         self._line = line
         self._parsed: Optional[Dict[str, Any]] = None
+        self._make_page = make_page
+        self._page: Optional[str] = None
         #: warnings and notes, in the order in which they were made
         self.diagnostics = tuple(diagnostics)
 
@@ -38,6 +62,17 @@ class Report:
     def text(self) -> str:
         """The report for people, as the command line prints it."""
         return _call.text_of(self._called.text)
+
+    def page(self) -> Optional[str]:
+        """The report as HTML, what `--html` writes: with charts, and without network. It is made when it is first asked for, by the same command once
+        more. None: the command has no page, or does not find the same again, as where a file has changed or a search was ended."""
+        if self._make_page is not None:
+            make, self._make_page = self._make_page, None
+            if self._members.get("complete") is not False:
+                self._page = make()
+            if self._page is not None and not _is_of(self._page, self._members):
+                self._page = None
+        return self._page
 
     def json_text(self) -> str:
         """The document as `--json` prints it."""
@@ -86,12 +121,21 @@ class Report:
                 if isinstance(value, list) and value and isinstance(value[0], dict) and name != "diagnostics"][:1]
 
     def _repr_html_(self) -> str:
+        """The page in a frame of its own, whose scripts reach nothing else, or tables; below it the report as text."""
+        try:
+            page = self.page() if self.charts else None
+        except (Error, OSError):  # a file that is not there any more
+            page = None
+        notes = "".join(f"<li>{html.escape(d.severity)} {d.code}: {html.escape(d.message)}</li>" for d in self.diagnostics)
+        shown = self._tables_html() if page is None else _frame(page, self._title())
+        return (f"{shown}{f'<ul>{notes}</ul>' if notes else ''}"
+                f"<details><summary>report</summary><pre>{html.escape(self.text())}</pre></details>")
+
+    def _tables_html(self) -> str:
         skip = ("schema", "document", "megatron_arguments")
         figures = figures_html({name: value for name, value in self._members.items() if name not in skip})
-        notes = "".join(f"<li>{html.escape(d.severity)} {d.code}: {html.escape(d.message)}</li>" for d in self.diagnostics)
         tables = "".join(f"<h5>{html.escape(name)}</h5>{table._repr_html_()}" for name, table in self._tables())
-        return (f"<h4>{html.escape(self._title())}</h4>{figures}{f'<ul>{notes}</ul>' if notes else ''}{tables}"
-                f"<details><summary>report</summary><pre>{html.escape(self.text())}</pre></details>")
+        return f"<h4>{html.escape(self._title())}</h4>{figures}{tables}"
 
 
 def _stage_fields(result: Any, stage: Mapping[str, Any]) -> Dict[str, Field]:
@@ -219,13 +263,12 @@ class Serve(Report):
         table: Table = self.__dict__["_kept"]["requests"]
         return table
 
-    def _repr_html_(self) -> str:
+    def _tables_html(self) -> str:
         parts = [part for part in ("throughput", "memory") if part in self._members]
         figures = "".join(f"<h5>{part}</h5>{figures_html(self._members[part])}" for part in parts)
         latency = self._members.get("latency")
         rows = Table([{"figure": name, **row} for name, row in latency.items()])._repr_html_() if latency else ""
-        return (f"<h4>{html.escape(self._title())}</h4>{rows}{figures}"
-                f"<details><summary>report</summary><pre>{html.escape(self.text())}</pre></details>")
+        return f"<h4>{html.escape(self._title())}</h4>{rows}{figures}"
 
 
 class ServePlan(Report):
@@ -271,11 +314,11 @@ class _Compared:
 
     def __init__(self, diff: Any, diag: Any) -> None:
         self.status = lib.MAQ_OK
-        self.text = self._written(lib.maq_report_diff_text, diff, diag)
-        self.json = self._written(lib.maq_report_diff_json, diff, diag)
+        self.text = self.written(lib.maq_report_diff_text, diff, diag)
+        self.json = self.written(lib.maq_report_diff_json, diff, diag)
 
     @staticmethod
-    def _written(write: Any, diff: Any, diag: Any) -> Any:
+    def written(write: Any, diff: Any, diag: Any) -> Any:
         out = ffi.new("char **")
         status = write(out, diff, ffi.NULL, diag)
         if status != lib.MAQ_OK:
@@ -286,8 +329,18 @@ class _Compared:
 def _report(kind: Any, command: str, arguments: Iterable[Any], given: Mapping[str, Any], command_line: CommandLine = None,
             search: bool = False) -> Any:
     line, document = _call.words(command, arguments, given, command_line)
-    called, diagnostics = (_call.call_search if search else _call.call)(line, document)
-    return kind(called, diagnostics, line)
+    run: Any = _call.call_search if search else _call.call
+    called, diagnostics = run(line, document)
+
+    def make_page() -> Optional[str]:
+        end = line.index("--") if "--" in line else len(line)
+        again = [word for word in line[:end] if not word.startswith(_FILES)] + line[end:]
+        if document is None and "-" in line[:end]:  # standard input, which is read once
+            return None
+        owner, _ = run(again, document, page=True)  # of the page, until it is copied
+        return _call.text_of(owner.page) or None
+
+    return kind(called, diagnostics, line, make_page)
 
 
 def train(job: Job = None, /, *, command_line: CommandLine = None, **options: Unpack[TrainOptions]) -> Train:
@@ -359,8 +412,9 @@ def diff(before: Any, after: Any) -> Diff:
     status = lib.maq_diff_parse(out, held[0], {"ptr": held[1], "len": held[2]}, held[3], {"ptr": held[4], "len": held[5]}, diag)
     if status != lib.MAQ_OK:
         raise _call.error(status, diag)
-    compared = _Compared(ffi.gc(out[0], lib.maq_diff_free), diag)
-    return Diff(compared, _call.diagnostics(diag), ["diff", *(name for name, _ in sides)])
+    compared = ffi.gc(out[0], lib.maq_diff_free)
+    return Diff(_Compared(compared, diag), _call.diagnostics(diag), ["diff", *(name for name, _ in sides)],
+                lambda: _call.text_of(_Compared.written(lib.maq_report_diff_html, compared, diag)) or None)
 
 
 def show(name: str) -> Report:
