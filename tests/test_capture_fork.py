@@ -118,20 +118,24 @@ def failures(scratch):
 
 
 def installed(scratch):
-    """What the first rank imported late, the server imports; but not what asks for the rank, nor for what the program sets."""
+    """What the first rank imported late, the server imports; but not what asks for the rank, nor for what the program has set: by name, or by going
+    through all variables to find those that begin with the package's name."""
     site = scratch.path / "lib/site-packages"
     for name, text in (("plain", ""), ("asks", "os.environ.get('RANK')"), ("needs", "import asks"), ("child/__init__", "import asks"), ("child/of", ""),
-                       ("set_before", "os.environ.get('CHOSEN')"), ("other", "os.environ.get('HOME')")):
+                       ("set_before", "os.environ.get('CHOSEN')"), ("other", "os.environ.get('HOME')"),
+                       ("looks", "{k: v for k, v in os.environ.items() if k.startswith('LOOKS_')}"), ("owned", "[k for k in os.environ if k.startswith('OWNED_')]"),
+                       ("same", "os.environ.get('SAME')")):
         write(scratch, f"lib/site-packages/{name}.py", f"import os\n{text}\nnumber = os.urandom(8).hex()\n")
-    names = ["plain", "asks", "needs", "child.of", "set_before", "other"]
-    late = "os.environ['RANK']; os.environ['CHOSEN'] = 'x'\n" + "".join(f"import {name}\n" for name in names)
+    names = ["plain", "asks", "needs", "child.of", "set_before", "other", "looks", "owned", "same"]
+    scratch.env["SAME"] = "same"
+    late = "os.environ['RANK']; os.environ['CHOSEN'] = os.environ['OWNED_1'] = 'x'; os.environ['SAME'] = 'same'\n" + "".join(f"import {name}\n" for name in names)
     late += "".join(f"print('{name}:', {name}.number)\n" for name in names)
     scratch.env["PYTHONPATH"] = str(site)
     path = write(scratch, "program.py", BEGIN + late + END)
     scratch.capture("--world", WORLD, "--libraries", "none", "--keep", "--", sys.executable, path)
     for name in names:
         numbers = {re.search(f"^{name}: (.*)", text, re.M).group(1) for text in logs(scratch, "job.mqt")}
-        assert (len(numbers) == 1) == (name in ("plain", "other")), (name, numbers)
+        assert (len(numbers) == 1) == (name in ("plain", "other", "looks", "same")), (name, numbers)
 
 
 def garbage(scratch):

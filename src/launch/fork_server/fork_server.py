@@ -12,7 +12,7 @@ compiler; that it makes the folder of a cache; and that it goes through all vari
 mostly to import its libraries, is the same on every rank.
 
 What a rank imports later on, in the first that runs, the server imports as well before it forks the next: modules that are installed, and that ask
-for nothing in which ranks differ while they are imported, nor import one that does, nor ask for a variable that the program sets.
+for nothing in which ranks differ while they are imported, nor import one that does, nor ask for a variable that the program has set by then.
 
 A program with threads is not forked, nor one that has used its device (the zero-GPU device ends it), nor one that ends before it asks: this
 process ends, and the ranks start by themselves.

@@ -12,9 +12,8 @@ class Observer:
     def __init__(self, server):
         self.server = server
         self.before = set(sys.modules)
-        self.differing = set(server.stopped_in)  # modules that ask for what ranks differ in
-        self.asked_by = {}  # variable -> modules; None: all variables
-        self.set = set()  # variables that the program sets, other than in such imports
+        self.differing = set(server.stopped_in)  # modules whose import may do something else on another rank, or in the server
+        self.environment = {}  # as the server has it, but for what ranks differ in
         self.needs = {}  # module -> modules that it imports while it is imported
         self.going_on = []  # imports that have begun here
 
@@ -22,6 +21,7 @@ class Observer:
         import atexit
         import builtins
         self.server.observes()
+        self.environment = dict(os.environ._data)
         atexit.register(self.write)
         original = builtins.__import__
 
@@ -42,19 +42,24 @@ class Observer:
 
         builtins.__import__ = watched
 
-    def asked(self, variable=""):
-        """For what ranks differ in, or for a variable."""
-        modules = importing()
-        if variable == "":
-            self.differing |= modules
-        elif modules:
-            self.asked_by.setdefault(variable, set()).update(modules)
+    def asked(self):
+        """For what ranks differ in."""
+        self.differing |= importing()
+
+    def asked_for(self, key):
+        """For a variable: where the program has set it, the server's import would find another."""
+        if os.environ._data.get(key) != self.environment.get(key):
+            self.differing |= importing()
+
+    def asked_for_all(self):
+        """For all variables, as a package does that looks for its own, which begin with its name."""
+        now = os.environ._data
+        changed = [os.fsdecode(key).lower() for key in {*now, *self.environment} if now.get(key) != self.environment.get(key)]
+        self.differing |= {name for name in importing() if any(key.startswith(name.partition(".")[0].lower()) for key in changed)}
 
     def may_differ(self):
         """Modules whose import may do something else on another rank, and all that import them."""
         found = set(self.differing)
-        for variable in self.set | ({None} if self.set else set()):
-            found |= self.asked_by.get(variable, set())
         grown = True
         while grown:
             more = {name for name, needs in self.needs.items() if name not in found and needs & found}

@@ -54,33 +54,37 @@ def watch(server):
     """Has the program stop where it asks for what ranks differ in."""
 
     class Watched(Environ):
+        given = None  # the variable that somebody who goes through all has come to
+
         def __getitem__(self, key):
-            if key in names:
+            if key is Watched.given:
+                pass
+            elif key in names:
                 server.stop()
             elif server.is_observed():
-                server.observer.asked(os.fsdecode(key))
+                server.observer.asked_for(self.encodekey(key))
             return Environ.__getitem__(self, key)
 
         def __setitem__(self, key, value):
             if key in names:
                 server.stop()
-            elif server.is_observed() and not imports_a_library():
-                server.observer.set.add(os.fsdecode(key))
             Environ.__setitem__(self, key, value)
 
         def __delitem__(self, key):
             if key in names:
                 server.stop()
-            elif server.is_observed() and not imports_a_library():
-                server.observer.set.add(os.fsdecode(key))
             Environ.__delitem__(self, key)
 
         def __iter__(self):
             if not imports_a_library():
                 server.stop()
             elif server.is_observed():
-                server.observer.asked(None)
-            return (key for key in Environ.__iter__(self) if not server.is_common() or key not in names)
+                server.observer.asked_for_all()
+            for key in Environ.__iter__(self):
+                if not server.is_common() or key not in names:
+                    Watched.given = key
+                    yield key
+            Watched.given = None
 
         def __len__(self):
             server.stop()
