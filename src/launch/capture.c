@@ -5,7 +5,8 @@
  * 1. Rank 0 alone, without contributions of others.
  * 2. Probes: rank 0, the last one, the second, the middle and the last of every axis that is hinted at (of pipelines all
  *    stages), the corners of these axes, and rank d for every divisor d of the world, where strides of process groups show; two at
- *    random. A small world is probed whole.
+ *    random. Where all communicators are of all ranks there are no strides: the second rank and the first of the second node take the
+ *    divisors' place. A small world is probed whole.
  * 3. Passes over all probes, each with the contributions of all in the pass before (exchanges, keys of the store), until these do
  *    not change: a program with equal inputs contributes the same, and is not run again. Known members of communicators are passed
  *    on as well.
@@ -125,23 +126,62 @@ static bool choose_corners(struct capture *c, uint32_t most)
     return fine;
 }
 
-static bool choose_probes(struct capture *c)
+static uint32_t most_probes(const struct capture *c)
 {
-    uint32_t world = c->room.world, most = c->opts->slices ? c->opts->slices : SLICES_DEFAULT;
+    return c->opts->slices ? c->opts->slices : SLICES_DEFAULT;
+}
+
+static uint32_t most_hinted(const struct capture *c)
+{
+    return c->opts->slices ? c->opts->slices : HINTED_MAX;
+}
+
+static bool has_hints(const struct maq_launch_capture_opts *o)
+{
+    return o->tp > 1 || o->cp > 1 || o->ep > 1 || o->pp > 1;
+}
+
+/* Where groups lie along strides of the world. */
+static bool choose_divisors(struct capture *c)
+{
+    uint32_t world = c->room.world;
+    bool fine = true;
+    for (uint32_t d = 1; d < world && fine; d++)
+        if (world % d == 0)
+            fine = choose(c, most_probes(c), d, "a divisor of the world");
+    for (uint64_t i = 0; i < 2 && fine; i++)
+        fine = choose(c, most_hinted(c), (uint32_t)(maq_rec_mix(c->room.identity, i) % world), "at random");
+    return fine;
+}
+
+/* `groups`: there are groups of ranks, or may be. Without, one rank of each place in a node is like another until it is seen not to be. */
+static bool choose_probes(struct capture *c, bool groups)
+{
+    uint32_t world = c->room.world, most = most_probes(c);
     bool fine = true;
     if (world <= (c->opts->slices ? most : WHOLE_DEFAULT)) {
         for (uint32_t r = 0; r < world && fine; r++)
             fine = choose(c, world, r, "all of a small world");
         return fine;
     }
-    uint32_t hinted = c->opts->slices ? most : HINTED_MAX;
-    fine = choose(c, most, world - 1, "the last rank") && choose_axes(c, hinted) && choose_corners(c, hinted);
-    for (uint32_t d = 1; d < world && fine; d++)
-        if (world % d == 0)
-            fine = choose(c, most, d, "a divisor of the world");
-    for (uint64_t i = 0; i < 2 && fine; i++)
-        fine = choose(c, hinted, (uint32_t)(maq_rec_mix(c->room.identity, i) % world), "at random");
-    return fine;
+    fine = choose(c, most, world - 1, "the last rank") && choose_axes(c, most_hinted(c)) &&
+           choose_corners(c, most_hinted(c));
+    if (fine && !groups)
+        return choose(c, most, 1, "the second rank") &&
+               choose(c, most, c->room.per_node, "the first of the second node");
+    return fine && choose_divisors(c);
+}
+
+/*
+ * Whether ranks of this job are in groups: in a communicator of some of all ranks. Of a rank that ran alone that is not the last word: it
+ * may take a group for as large as it can be.
+ */
+static bool has_groups(const struct maq_capture *job)
+{
+    for (uint32_t i = 0; i < job->n_comms; i++)
+        if (job->comm[i].size > 1 && job->comm[i].size < job->world)
+            return true;
+    return job->n_comms == 0;
 }
 
 /* ---- passes ---- */
@@ -330,6 +370,39 @@ static enum maq_status read_job(struct capture *c, uint32_t n, struct maq_diag *
     return maq_capture_of_ranks(&c->job, paths, n, diag);
 }
 
+/* Whether there are groups, by the probes so far: yes where a program failed or used no device, since that is not known then. */
+static enum maq_status look_for_groups(bool *groups, struct capture *c, struct maq_diag *diag)
+{
+    *groups = true;
+    for (uint32_t i = 0; i < c->n_probes; i++)
+        if (c->slices.at[i]->status != 0 || access(c->slices.at[i]->trace, F_OK) != 0)
+            return MAQ_OK;
+    MAQ_TRY(read_job(c, c->n_probes, diag));
+    *groups = has_groups(c->job);
+    return MAQ_OK;
+}
+
+/* Rank 0, then as many as its communicators ask for; more where theirs are others. */
+static enum maq_status probe(struct capture *c, struct maq_diag *diag)
+{
+    bool groups = true, more;
+    if (!has_hints(c->opts))
+        MAQ_TRY(look_for_groups(&groups, c, diag));
+    if (!choose_probes(c, groups))
+        return maq_no_memory(diag, "a capture");
+    c->n_probes = c->slices.n;
+    MAQ_TRY(settle(c, diag));
+    if (groups)
+        return MAQ_OK;
+    MAQ_TRY(look_for_groups(&more, c, diag));
+    if (!more)
+        return MAQ_OK;
+    if (!choose_divisors(c))
+        return maq_no_memory(diag, "a capture");
+    c->n_probes = c->slices.n;
+    return settle(c, diag);
+}
+
 /* The probes' job, with all other ranks inferred. What is open is probed, and the passes go on until they settle again. */
 static enum maq_status infer(struct capture *c, struct maq_diag *diag)
 {
@@ -470,10 +543,7 @@ static enum maq_status capture(struct capture *c, struct maq_diag *diag)
         return maq_no_memory(diag, "a capture");
     c->n_probes = 1;
     MAQ_TRY(run_all(c, diag));
-    if (!choose_probes(c))
-        return maq_no_memory(diag, "a capture");
-    c->n_probes = c->slices.n;
-    MAQ_TRY(settle(c, diag));
+    MAQ_TRY(probe(c, diag));
     MAQ_TRY(infer(c, diag));
     if (c->opts->verify > 0 && c->n_probes < c->room.world)
         MAQ_TRY(verify(c, diag));

@@ -153,9 +153,10 @@ struct done {
     char magic[8];
     int32_t status;
     uint32_t rank;
+    uint64_t invented; /* keys of the store that were made up for it */
     double wall_s;
 };
-static const char done_magic[8] = "maqslice";
+static const char done_magic[8] = "maqslic2";
 
 struct running {
     struct maq_probe *slice;
@@ -190,7 +191,7 @@ static enum maq_status note(struct maq_probes *s, struct maq_probe *slice, const
     slice->changed = !slice->ran || hash != slice->hash;
     slice->hash = hash;
     slice->ran = true;
-    slice->invented_at_once = s->pass == 0;
+    slice->invented_at_once = s->pass == 0 && done->invented > 0;
     slice->resumed = resumed;
     slice->pass = s->pass;
     slice->status = done->status;
@@ -280,7 +281,7 @@ static enum maq_status start_alone(struct maq_probes *s, struct running *r, cons
 static enum maq_status finish(struct maq_probes *s, struct running *r, struct maq_diag *diag)
 {
     struct maq_launch_rank rank;
-    struct done done = {.rank = r->slice->rank};
+    struct done done = {.rank = r->slice->rank, .invented = r->store.invented};
     MAQ_TRY(maq_live_result(&rank, &r->live, diag));
     maq_contributions_fini(&r->slice->keys);
     maq_contributions_init(&r->slice->keys);

@@ -29,7 +29,7 @@ struct maq_probe {
     bool news; /* by the last gathering, it contributes something new */
     double wall_s;
     const char *trace, *log, *given;
-    bool invented_at_once;         /* it ran in the first pass, where the store invents missing keys at once */
+    bool invented_at_once;         /* keys were made up for it in the first pass, where the store does so at once */
     struct maq_contributions keys; /* what it set in the store */
 };
 
