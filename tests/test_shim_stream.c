@@ -165,6 +165,35 @@ static void test_watchdog_moves_nothing(void **state)
     vg_stream_free(s);
 }
 
+static void *pin(void *unused)
+{
+    (void)unused;
+    void *p = vg_mem_alloc(4096, MAQ_REC_PINNED, NULL);
+    memset(p, 1, 4096);
+    return p;
+}
+
+/* Memory of the host that a thread takes beside those that drive is not recorded: when it does is a matter of scheduling. */
+static void test_pinning_beside(void **state)
+{
+    size_t before, n;
+    pthread_t thread;
+    void *pinned, *first = vg_mem_alloc(4096, MAQ_REC_DEVICE, NULL);
+    free(shim_records(&before));
+    int64_t t = vg_now();
+    pthread_create(&thread, NULL, pin, NULL);
+    pthread_join(thread, &pinned);
+    assert_true(vg_mem_free(pinned, NULL));
+    assert_int_equal(vg_now(), t);
+    void *second = vg_mem_alloc(4096, MAQ_REC_DEVICE, NULL), *own = vg_mem_alloc(4096, MAQ_REC_PINNED, NULL);
+    struct maq_rec *r = shim_records(&n);
+    assert_int_equal(n - before, 2);
+    assert_int_equal(r[before].id, r[before - 1].id + 1); /* numbers are as if that had not been */
+    assert_int_equal(r[before + 1].arg, MAQ_REC_PINNED);  /* of a thread that drives it is in the trace */
+    free(r);
+    assert_true(vg_mem_free(first, NULL) && vg_mem_free(second, NULL) && vg_mem_free(own, NULL));
+}
+
 /* What ended is told a watcher when those that drive have waited twice and it is 100 ms ago, though they do not sleep. */
 static void test_watchers_are_told_late(void **state)
 {
@@ -317,6 +346,7 @@ int main(void)
         cmocka_unit_test(test_handles),
         cmocka_unit_test(test_polling_ends),
         cmocka_unit_test(test_watchdog_moves_nothing),
+        cmocka_unit_test(test_pinning_beside),
         cmocka_unit_test(test_watchers_are_told_late),
         cmocka_unit_test(test_host_function),
         cmocka_unit_test(test_operators),

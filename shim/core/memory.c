@@ -333,21 +333,34 @@ static void give(const struct vg_mem *mem)
         vg_mem_discharge(mem->device, pages(mem->bytes), mem->bytes);
 }
 
+/*
+ * Whether it is a thread that prepares data beside those that drive, as the pinning one of a data loader: when it takes memory of the host is
+ * a matter of scheduling. That moves no time, is not recorded, and leaves the numbers of other memory as they are.
+ */
+static bool is_beside(enum maq_rec_mem kind)
+{
+    const int *drivers;
+    return kind == MAQ_REC_PINNED && !vg_drives() && vg_drivers(&drivers) > 0;
+}
+
 void *vg_mem_alloc(uint64_t bytes, enum maq_rec_mem kind, struct vg_stream *s)
 {
-    vg_drive();
+    bool beside = is_beside(kind);
+    if (!beside)
+        vg_drive();
     vg_lock();
     struct vg_mem mem = {.bytes = bytes > 0 ? bytes : 1, .kind = (uint8_t)kind, .device = (uint8_t)vg_device()};
     void *p = take(&mem);
     mem.base = (uintptr_t)p;
-    mem.id = p != NULL ? next_id : MAQ_REC_NONE;
+    mem.id = p != NULL && !beside ? next_id : MAQ_REC_NONE;
     if (p != NULL && !vg_mem_enter(&mem)) {
         give(&mem);
         p = NULL;
     }
-    if (p != NULL)
+    if (p != NULL && !beside)
         next_id++;
-    vg_mem_tell(MAQ_REC_ALLOC, mem.id, kind, bytes, p == NULL ? MAQ_REC_FAILED : 0, s);
+    if (!beside)
+        vg_mem_tell(MAQ_REC_ALLOC, mem.id, kind, bytes, p == NULL ? MAQ_REC_FAILED : 0, s);
     vg_unlock();
     return p;
 }
@@ -364,7 +377,8 @@ bool vg_mem_free(void *p, struct vg_stream *s)
                 touched -= VG_BLOCK_BYTES;
         vg_mem_leave(mem.base);
         give(&mem);
-        vg_mem_tell(MAQ_REC_FREE, mem.id, mem.kind, 0, 0, s);
+        if (mem.id != MAQ_REC_NONE)
+            vg_mem_tell(MAQ_REC_FREE, mem.id, mem.kind, 0, 0, s);
     }
     vg_unlock();
     return ours;
