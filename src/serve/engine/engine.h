@@ -191,5 +191,10 @@ void maq_engine_count_kv(struct maq_serve_engine *e, struct maq_scheduler_load l
  * such iterations at once as are launched before `until_s`, with the same outcome as one by one; false: none.
  */
 bool maq_engine_fast_forward(struct maq_serve_engine *e, double until_s);
+/*
+ * Before when no request of an engine ends, if none is sent to it. Where all that runs decodes and so many iterations are left to whoever has
+ * fewest, it is no less than those, each without its attention. Not before now.
+ */
+double maq_engine_quiet_until_s(struct maq_serve_engine *e);
 
 #endif

@@ -5,6 +5,8 @@
  * The scheduler says whether the next ones are (scheduler.h, struct maq_stretch); nobody may come meanwhile, and what is under way has to be such an
  * iteration already. Their times still differ, since keys grow, and each takes of the cache: where there is not enough, it stops before.
  */
+#include <math.h>
+
 #include "serve/engine/engine.h"
 
 /* What is under way of a rank is one token of each of those that decode. */
@@ -106,17 +108,25 @@ static void catch_up(struct maq_serve_engine *e, uint32_t first, int64_t steps, 
     }
 }
 
+/* Whether the next iterations are those of a stretch, in each rank's `stretch` and in the batches. */
+static bool begin_stretch(struct maq_serve_engine *e)
+{
+    if (e->d->passes.n_stages > 1 || e->in_flight + 1 != e->most_in_flight || maq_tiers_pending(e) || !all_stretch(e))
+        return false;
+    for (uint32_t r = 0; r < e->n_ranks; r++)
+        e->batches[r] = maq_batch_decodes(e->d, e->ranks[r].stretch.n);
+    return true;
+}
+
 bool maq_engine_fast_forward(struct maq_serve_engine *e, double until_s)
 {
     const uint32_t first = e->first;
-    if (e->d->passes.n_stages > 1 || e->in_flight + 1 != e->most_in_flight || maq_tiers_pending(e) || !all_stretch(e))
+    if (!begin_stretch(e))
         return false;
     double last_s = -1, next_s = maq_engine_next_arrival(e), until = next_s < until_s ? next_s : until_s,
            moved_s = maq_tiers_next_s(e); /* an iteration that is decided then or later would see it */
     until = moved_s < until ? moved_s : until;
     struct maq_scheduler_load load = maq_engine_load(e);
-    for (uint32_t r = 0; r < e->n_ranks; r++)
-        e->batches[r] = maq_batch_decodes(e->d, e->ranks[r].stretch.n);
     int64_t step = 0;
     for (; e->now_s < until && take_step(e, step, &load); step++) {
         if (step == 0)
@@ -131,4 +141,27 @@ bool maq_engine_fast_forward(struct maq_serve_engine *e, double until_s)
     if (step > 0)
         catch_up(e, first, step, last_s);
     return step > 0;
+}
+
+/* Iterations that all ranks have before one of them has a request that ends, or that has to give way. */
+static double sure_steps(const struct maq_serve_engine *e)
+{
+    double least = (double)INT32_MAX;
+    for (uint32_t r = 0; r < e->n_ranks; r++) {
+        const struct maq_stretch *s = &e->ranks[r].stretch;
+        int64_t taken = 0;
+        for (uint32_t i = 0; i < s->period; i++)
+            taken += s->taken[i];
+        int64_t room = taken > 0 ? s->free / taken * s->period : INT32_MAX, n = s->most < room ? s->most : room;
+        least = (double)n < least ? (double)n : least;
+    }
+    return least;
+}
+
+double maq_engine_quiet_until_s(struct maq_serve_engine *e)
+{
+    if (maq_engine_next_arrival(e) < (double)INFINITY || e->d->options.one_by_one || !begin_stretch(e))
+        return e->now_s;
+    maq_batch_pad(e->d, e->batches);
+    return e->now_s + (sure_steps(e) - 1) * maq_pass_least_s(&e->d->passes, 0, e->batches);
 }

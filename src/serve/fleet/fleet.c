@@ -3,8 +3,10 @@
  * fleet.c - replicas in one time.
  *
  * Engines know nothing of each other: between two requests each goes on by itself. Before a request is sent, all have to have done what
- * happens before it, since that is what its router sees. Where clients keep a concurrency, the end of a request sends another, and
- * nobody may go past the next event of anybody else.
+ * its router sees of them, which is who has ended. So one that only decodes is left where it is until the first of its requests may
+ * end, or one is sent to it; then it does at once what it would have done since. Where clients keep a concurrency, the end of a request
+ * sends another, and nobody may go past the next event of anybody else. There, where engines share ways or fail, and where a rule looks at
+ * what they hold, none is left behind; nor where a run may be given up, in which what all have done by then is reported.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -41,6 +43,20 @@ static void settle(struct maq_fleet_run *r, uint32_t i)
     }
 }
 
+static double next_seen_s(const struct maq_fleet_run *r, uint32_t replica)
+{
+    struct maq_serve_engine *e = &r->engines[replica];
+    double next = maq_engine_next_s(e);
+    return r->leaves_behind ? fmax(next, maq_engine_quiet_until_s(e)) : next;
+}
+
+/* Does what it has not done yet of what happens before at_s. */
+static void catch_up(struct maq_serve_engine *e, double at_s)
+{
+    while (maq_engine_next_s(e) < at_s && maq_engine_step(e, at_s))
+        ;
+}
+
 void maq_fleet_settle(struct maq_fleet_run *r)
 {
     settle(r, 0);
@@ -70,6 +86,12 @@ static double second_s(const struct maq_fleet_run *r)
 
 /* ---- the loop ---- */
 
+/* Replicas are not there all the time. */
+static bool changes(const struct maq_fleet *f)
+{
+    return f->n_events > 0 || f->scaling;
+}
+
 /* The next request is sent; false: out of memory. */
 static bool send(struct maq_fleet_run *r)
 {
@@ -77,17 +99,23 @@ static bool send(struct maq_fleet_run *r)
     if (r->away)
         return maq_fleet_route(r, request, r->clients.served[request].arrival_s);
     uint32_t to = maq_routing_choose(&r->routing, request);
+    if (r->leaves_behind)
+        catch_up(&r->engines[to], r->clients.served[request].arrival_s);
     maq_engine_send(&r->engines[to], request);
     maq_fleet_brought_forward(r, to);
-    return !r->engines[to].failed && !r->routing.failed;
+    return !maq_engine_failed(&r->engines[to]) && !r->routing.failed;
 }
 
-/* A router that does not look at loads has decided before anything happens: then no replica has to wait for others. */
+/* Whether a router does not look at loads. */
+static bool is_blind(enum maq_router router)
+{
+    return router == MAQ_ROUTER_ROUND_ROBIN || router == MAQ_ROUTER_RANDOM || router == MAQ_ROUTER_SESSION;
+}
+
+/* One that does not look at loads has decided before anything happens: then no replica has to wait for others. */
 static bool send_all(struct maq_fleet_run *r)
 {
-    bool blind = r->fleet->router == MAQ_ROUTER_ROUND_ROBIN || r->fleet->router == MAQ_ROUTER_RANDOM ||
-                 r->fleet->router == MAQ_ROUTER_SESSION,
-         ok = true;
+    bool blind = is_blind(r->fleet->router), ok = true;
     while (ok && blind && !r->away && r->requests->concurrency == 0 &&
            maq_clients_next_s(&r->clients) < (double)INFINITY)
         ok = send(r);
@@ -105,6 +133,8 @@ static void look_at_ways(struct maq_fleet_run *r)
 static enum maq_status loop(struct maq_fleet_run *r)
 {
     struct maq_clients *c = &r->clients;
+    r->leaves_behind =
+        c->requests->concurrency == 0 && !r->ways && !changes(r->fleet) && !c->hope.slo && !is_blind(r->fleet->router);
     if (!send_all(r))
         return MAQ_NO_MEMORY;
     while (maq_clients_go_on(c)) {
@@ -119,7 +149,7 @@ static enum maq_status loop(struct maq_fleet_run *r)
             if (until_s <= r->next_s[first]) /* two at the same time: one after the other */
                 until_s = nextafter(r->next_s[first], (double)INFINITY);
             maq_engine_step(e, until_s);
-            r->next_s[first] = maq_engine_next_s(e);
+            r->next_s[first] = next_seen_s(r, first);
             failed |= maq_engine_failed(e);
             settle(r, 0);
             look_at_ways(r);
@@ -183,12 +213,6 @@ static enum maq_status fill(struct maq_fleet_run *r, struct maq_serve_result *ou
 }
 
 /* ---- begin and end ---- */
-
-/* Replicas are not there all the time. */
-static bool changes(const struct maq_fleet *f)
-{
-    return f->n_events > 0 || f->scaling;
-}
 
 static enum maq_status check_devices(const struct maq_fleet_member *m, const struct maq_deployment *d,
                                      struct maq_diag *diag)

@@ -16,8 +16,9 @@ struct maq_fleet_run {
     struct maq_serve_engine *engines;   /* [n]; with roles those that compute prompts are in front */
     uint32_t n, n_engines;              /* n_engines: that are begun */
     uint32_t *member_of;                /* [n] */
-    double *next_s;                     /* [n] when each would do something */
-    uint32_t *heap, *place;             /* [n] replicas, the one that is next in front; [replica] where it is in it */
+    double *next_s;                     /* [n] when each would do something that a router sees, or before */
+    bool leaves_behind;     /* an engine stays as it is until a request of it may have ended, or one is sent to it */
+    uint32_t *heap, *place; /* [n] replicas, the one that is next in front; [replica] where it is in it */
     struct maq_clients clients;
     struct maq_routing routing;    /* of those that decode, where there are roles */
     struct maq_tier_ways *ways;    /* drives and the pool of tiers behind their caches; NULL: nothing of it is shared */

@@ -340,27 +340,48 @@ static void add_experts(struct maq_passes *p, uint32_t stage, const struct maq_p
     maq_pass_sum(out, known);
 }
 
-void maq_pass_add(struct maq_passes *p, uint32_t stage, const struct maq_pass_batch *batches,
-                  struct maq_pass_parts *out)
+/* What the tokens of the rank that has most of them pass alone. */
+static const struct maq_pass_parts *own_layers(struct maq_passes *p, uint32_t stage,
+                                               const struct maq_pass_batch *batches)
 {
-    const struct maq_pass_stage *s = &p->stages[stage];
-    int64_t padded = 0, sampled = 0;
-    for (int32_t r = 0; r < p->dp; r++) {
+    int64_t padded = 0;
+    for (int32_t r = 0; r < p->dp; r++)
         padded = batches[r].padded > padded ? batches[r].padded : padded;
-        sampled = batches[r].sampled > sampled ? batches[r].sampled : sampled;
-    }
     MAQ_ASSERT(padded <= p->most_tokens);
     struct maq_pass_parts *known = &p->by_tokens[stage][padded];
     if (known->kernels <= 0)
-        maq_pass_layers(p, s, p->dp > 1 ? MAQ_PASS_OWN : MAQ_PASS_WHOLE, padded, false, known);
-    maq_pass_sum(out, known);
+        maq_pass_layers(p, &p->stages[stage], p->dp > 1 ? MAQ_PASS_OWN : MAQ_PASS_WHOLE, padded, false, known);
+    return known;
+}
+
+/* The head, for the rank that samples most. */
+static const struct maq_pass_parts *head(struct maq_passes *p, const struct maq_pass_batch *batches)
+{
+    int64_t sampled = 0;
+    for (int32_t r = 0; r < p->dp; r++)
+        sampled = batches[r].sampled > sampled ? batches[r].sampled : sampled;
+    struct maq_pass_parts *known = &p->by_rows[sampled];
+    if (known->kernels <= 0)
+        maq_pass_head(p, sampled, known);
+    return known;
+}
+
+void maq_pass_add(struct maq_passes *p, uint32_t stage, const struct maq_pass_batch *batches,
+                  struct maq_pass_parts *out)
+{
+    maq_pass_sum(out, own_layers(p, stage, batches));
     if (p->dp > 1)
         add_experts(p, stage, batches, out);
     add_mixers(p, stage, batches, out);
-    struct maq_pass_parts *head = &p->by_rows[sampled];
-    if (!s->last)
-        return;
-    if (head->kernels <= 0)
-        maq_pass_head(p, sampled, head);
-    maq_pass_sum(out, head);
+    if (p->stages[stage].last)
+        maq_pass_sum(out, head(p, batches));
+}
+
+double maq_pass_least_s(struct maq_passes *p, uint32_t stage, const struct maq_pass_batch *batches)
+{
+    const struct maq_pass_parts *layers = own_layers(p, stage, batches);
+    double ns = 0;
+    for (int i = 0; i < MAQ_SERVE_PART_COUNT; i++)
+        ns += layers->ns[i];
+    return ns * 1e-9;
 }

@@ -159,6 +159,9 @@ enum maq_status maq_passes_init(struct maq_passes *p, const struct maq_job *job,
 void maq_pass_add(struct maq_passes *p, uint32_t stage, const struct maq_pass_batch *batches,
                   struct maq_pass_parts *out);
 
+/* No less than what maq_pass_add() adds for such batches, however many keys they see, in seconds. */
+double maq_pass_least_s(struct maq_passes *p, uint32_t stage, const struct maq_pass_batch *batches);
+
 /* ---- layers.c: what depends on the number of tokens alone ---- */
 
 /* Of a rank's layers: all that is not a mixer; or with dp > 1 what its own tokens pass, and what those of all ranks do. */
