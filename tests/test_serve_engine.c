@@ -51,7 +51,8 @@ static double pass_s(struct maq_deployment *d, int64_t queries, int64_t context,
     int64_t graph = maq_serve_graph_size(&d->options, queries, 1);
     b.padded = graph > 0 ? graph : queries;
     for (uint32_t s = 0; s < d->passes.n_stages; s++)
-        sum += maq_batch_stage_s(d, s, &b, &parts) + (s > 0 ? maq_batch_transfer_s(d, queries) : 0);
+        sum += maq_batch_stage_s(d, s, &b, maq_batch_in_graph(d, &b), &parts) +
+               (s > 0 ? maq_batch_transfer_s(d, queries) : 0);
     return sum;
 }
 

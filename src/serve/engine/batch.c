@@ -144,7 +144,7 @@ void maq_batch_pad(const struct maq_deployment *d, struct maq_pass_batch *batche
         batches[r].padded = graph > 0 ? graph : batches[r].tokens > 0 ? batches[r].tokens : 1;
 }
 
-double maq_batch_stage_s(struct maq_deployment *d, uint32_t stage, const struct maq_pass_batch *batches,
+double maq_batch_stage_s(struct maq_deployment *d, uint32_t stage, const struct maq_pass_batch *batches, bool graph,
                          struct maq_pass_parts *parts)
 {
     double sum = 0;
@@ -152,7 +152,6 @@ double maq_batch_stage_s(struct maq_deployment *d, uint32_t stage, const struct 
     maq_pass_add(&d->passes, stage, batches, parts);
     for (int i = 0; i < MAQ_SERVE_PART_COUNT; i++)
         sum += parts->ns[i];
-    bool graph = maq_batch_in_graph(d, batches);
     double launches =
         graph ? d->host.graph_s * 1e9 : parts->kernels * d->host.launch_s * 1e9 / maq_device_host_speed(d->device);
     if (launches > sum) {

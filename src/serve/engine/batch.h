@@ -35,9 +35,9 @@ void maq_batch_fini(struct maq_batch_writer *w);
 /* Batches of several ranks, batches[dp], are padded alike where a CUDA graph holds the largest; a rank without any has a token of nobody. */
 void maq_batch_pad(const struct maq_deployment *d, struct maq_pass_batch *batches);
 /* Time of an iteration on each stage, by part; seconds of device time of a stage. */
-double maq_batch_stage_s(struct maq_deployment *d, uint32_t stage, const struct maq_pass_batch *batches,
+double maq_batch_stage_s(struct maq_deployment *d, uint32_t stage, const struct maq_pass_batch *batches, bool graph,
                          struct maq_pass_parts *parts);
-/* Whether a CUDA graph holds them. */
+/* Whether a CUDA graph holds them: `graph` of the others. */
 bool maq_batch_in_graph(const struct maq_deployment *d, const struct maq_pass_batch *batches);
 /* Time of the passes that draft behind an iteration, drafts[dp] of all ranks; seconds of device time. What they work is added to *work.
  * `graph`: a CUDA graph holds the iteration. draft_passes.c */

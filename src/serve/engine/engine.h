@@ -176,8 +176,16 @@ uint32_t maq_engine_choose_rank(struct maq_serve_engine *e);
 /* The iteration that each rank has decided, in its place behind those under way, is launched; the oldest one under way ends. */
 void maq_engine_launch(struct maq_serve_engine *e);
 void maq_engine_retire(struct maq_serve_engine *e);
+/* What the batches of all ranks are together, whatever keys they see; they are padded. */
+struct maq_engine_shape {
+    uint32_t requests, prompts;
+    int64_t tokens;
+    bool graph;                /* a CUDA graph holds them */
+    double host_s, transfer_s; /* of the rank that has most */
+};
+struct maq_engine_shape maq_engine_shape_of(struct maq_serve_engine *e);
 /* The times of a launch of `batches`: when it leaves each stage. The end is noted. `load`: for who watches. */
-void maq_engine_start(struct maq_serve_engine *e, struct maq_scheduler_load load);
+void maq_engine_start(struct maq_serve_engine *e, const struct maq_engine_shape *shape, struct maq_scheduler_load load);
 /* When the oldest iteration under way ends; the clock goes there. */
 double maq_engine_end(struct maq_serve_engine *e);
 /* Of all ranks together. */

@@ -58,28 +58,29 @@ void maq_engine_count_kv(struct maq_serve_engine *e, struct maq_scheduler_load l
     e->kv_peak = share > e->kv_peak ? share : e->kv_peak;
 }
 
-/* What the batches of all ranks hold together, and the most that one of them has. */
-struct counts {
-    uint32_t requests, prompts, most;
-    int64_t tokens, most_tokens;
-};
-
-static struct counts count(const struct maq_serve_engine *e)
+struct maq_engine_shape maq_engine_shape_of(struct maq_serve_engine *e)
 {
-    struct counts c = {0};
+    const struct maq_deployment *d = e->d;
+    struct maq_engine_shape c = {0};
+    uint32_t most = 0;
+    int64_t most_tokens = 0;
+    maq_batch_pad(d, e->batches);
     for (uint32_t r = 0; r < e->n_ranks; r++) {
         const struct maq_pass_batch *b = &e->batches[r];
         uint32_t n = (uint32_t)b->decodes + b->n_chunks;
         c.requests += n;
-        c.most = n > c.most ? n : c.most;
+        most = n > most ? n : most;
         c.prompts += b->n_chunks;
         c.tokens += b->tokens;
-        c.most_tokens = b->tokens > c.most_tokens ? b->tokens : c.most_tokens;
+        most_tokens = b->tokens > most_tokens ? b->tokens : most_tokens;
     }
+    c.graph = maq_batch_in_graph(d, e->batches);
+    c.host_s = maq_batch_host_s(d, most);
+    c.transfer_s = d->passes.n_stages > 1 ? maq_batch_transfer_s(d, most_tokens) : 0;
     return c;
 }
 
-static void show(const struct maq_serve_engine *e, const struct counts *c, struct maq_scheduler_load load,
+static void show(const struct maq_serve_engine *e, const struct maq_engine_shape *c, struct maq_scheduler_load load,
                  double decided_s)
 {
     const struct maq_serve_options *o = &e->d->options;
@@ -102,14 +103,14 @@ static void show(const struct maq_serve_engine *e, const struct counts *c, struc
  * What drafts follows on the last stage. Under vLLM's asynchronous scheduling tokens are on their way to clients before it is done
  * (v1/worker/gpu/model_runner.py, sample_tokens); otherwise the next iteration is decided when drafts are known.
  */
-static double draft(struct maq_serve_engine *e, double at)
+static double draft(struct maq_serve_engine *e, double at, bool graph)
 {
     struct maq_deployment *d = e->d;
     uint32_t last = d->passes.n_stages - 1;
     if (d->options.speculation.method == MAQ_DRAFT_NONE)
         return at;
     struct maq_pass_parts work = {0};
-    double runs = maq_draft_s(d, e->drafts, maq_batch_in_graph(d, e->batches), &work);
+    double runs = maq_draft_s(d, e->drafts, graph, &work);
     e->matrix_s += work.matrix_ns * 1e-9;
     e->memory_s += work.memory_ns * 1e-9;
     bool early = d->host.async && d->options.engine == MAQ_ENGINE_VLLM;
@@ -129,15 +130,12 @@ static void count_adapters(struct maq_serve_engine *e)
     e->adapter_copy_s = e->adapter_read_s = 0;
 }
 
-void maq_engine_start(struct maq_serve_engine *e, struct maq_scheduler_load load)
+void maq_engine_start(struct maq_serve_engine *e, const struct maq_engine_shape *c, struct maq_scheduler_load load)
 {
     struct maq_deployment *d = e->d;
     struct maq_pass_parts parts;
-    const struct counts c = count(e);
-    double ready = e->now_s + (maq_batch_host_s(d, c.most) + e->adapter_read_s),
-           at = ready > e->known_s ? ready : e->known_s, transfer = 0, idle_from = e->stage_free_s[0];
-    if (d->passes.n_stages > 1)
-        transfer = maq_batch_transfer_s(d, c.most_tokens);
+    double ready = e->now_s + (c->host_s + e->adapter_read_s), at = ready > e->known_s ? ready : e->known_s,
+           idle_from = e->stage_free_s[0];
     if (e->iterations > 0 &&
         ready > idle_from) /* the device waits for the host, as long as there was something to do */
         e->part_s[MAQ_SERVE_HOST] += ready - (idle_from > e->now_s ? idle_from : e->now_s);
@@ -148,29 +146,29 @@ void maq_engine_start(struct maq_serve_engine *e, struct maq_scheduler_load load
     }
     e->hold_s = 0;
     e->load.waited_s = 0;
-    maq_batch_pad(d, e->batches);
     for (uint32_t s = 0; s < d->passes.n_stages; s++) {
-        double free = e->stage_free_s[s], runs = maq_batch_stage_s(d, s, e->batches, &parts) + e->adapter_copy_s;
+        double free = e->stage_free_s[s],
+               runs = maq_batch_stage_s(d, s, e->batches, c->graph, &parts) + e->adapter_copy_s;
         parts.ns[MAQ_SERVE_LORA] += e->adapter_copy_s * 1e9;
         e->stage_start_s[s] = at > free ? at : free;
         at = maq_copies_layers_s(e, s, e->stage_start_s[s], runs);
         e->stage_free_s[s] = at;
         e->busy_s += s == 0 ? runs : 0;
-        at += s + 1 < d->passes.n_stages ? transfer : 0;
+        at += s + 1 < d->passes.n_stages ? c->transfer_s : 0;
         e->matrix_s += parts.matrix_ns * 1e-9;
         e->memory_s += parts.memory_ns * 1e-9;
         for (int i = 0; i < MAQ_SERVE_PART_COUNT; i++)
             e->part_s[i] += parts.ns[i] * 1e-9;
     }
     e->load.from_s = e->load.until_s = 0;
-    e->ends_s[(e->first + e->in_flight) % e->most_in_flight] = draft(e, at);
+    e->ends_s[(e->first + e->in_flight) % e->most_in_flight] = draft(e, at, c->graph);
     e->in_flight++;
     count_adapters(e);
-    show(e, &c, load, e->now_s);
+    show(e, c, load, e->now_s);
     e->now_s = ready;
     e->iterations++;
-    e->batch_requests += c.requests;
-    e->batch_tokens += (uint64_t)c.tokens;
+    e->batch_requests += c->requests;
+    e->batch_tokens += (uint64_t)c->tokens;
 }
 
 double maq_engine_end(struct maq_serve_engine *e)
@@ -259,7 +257,8 @@ void maq_engine_launch(struct maq_serve_engine *e)
     for (uint32_t r = 0; pipeline && r < e->n_ranks; r++)
         wait_for_tokens(e, &e->ranks[r], &e->ranks[r].it[place]);
     double decided_s = e->now_s;
-    maq_engine_start(e, maq_engine_load(e));
+    const struct maq_engine_shape shape = maq_engine_shape_of(e);
+    maq_engine_start(e, &shape, maq_engine_load(e));
     maq_tiers_launched(e, place, decided_s);
     e->known_s = 0;
     for (uint32_t r = 0; r < e->n_ranks; r++) {

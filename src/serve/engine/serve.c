@@ -102,7 +102,7 @@ static double whole_pass(struct maq_deployment *d, const struct maq_pass_batch *
     maq_batch_pad(d, ranks);
     for (uint32_t stage = 0; stage < d->passes.n_stages; stage++) {
         struct maq_pass_parts parts;
-        s += maq_batch_stage_s(d, stage, ranks, &parts);
+        s += maq_batch_stage_s(d, stage, ranks, maq_batch_in_graph(d, ranks), &parts);
         s += stage > 0 ? maq_batch_transfer_s(d, b->tokens) : 0;
         for (int i = 0; i < MAQ_SERVE_PART_COUNT; i++)
             sum[i] += parts.ns[i] * 1e-9;

@@ -51,7 +51,7 @@ static struct span iterate(struct maq_deployment *d, const struct maq_steady_loa
     struct span s = {0};
     for (uint32_t stage = 0; stage < d->passes.n_stages; stage++) {
         struct maq_pass_parts parts;
-        double at = maq_batch_stage_s(d, stage, ranks, &parts);
+        double at = maq_batch_stage_s(d, stage, ranks, maq_batch_in_graph(d, ranks), &parts);
         s.stage_s = at > s.stage_s ? at : s.stage_s;
         s.all_s += at + (stage > 0 ? maq_batch_transfer_s(d, more.tokens) : 0);
     }

@@ -240,32 +240,57 @@ static int64_t below(double keys)
 enum { FEWER, MORE };
 
 /* Of those that decode alone, with `keys` each. */
-static const struct maq_pass_parts *decodes_at(struct maq_passes *p, uint32_t stage, uint32_t layer, int end,
-                                               int64_t keys, int64_t indexed, const struct maq_pass_batch *b)
+static const struct maq_pass_parts *decodes_at(struct maq_passes *p, uint32_t stage, uint32_t layer,
+                                               const struct maq_pass_step *step, int64_t keys,
+                                               const struct maq_pass_batch *b)
 {
-    struct maq_pass_layer *l = &p->stages[stage].layers[layer];
-    bool alone = b->n_chunks == 0;
-    struct maq_pass_decode shape = {.decodes = b->decodes,
-                                    .queries = b->queries,
-                                    .padded = alone ? b->padded : -1,
+    const struct maq_pass_layer *l = &p->stages[stage].layers[layer];
+    struct maq_pass_decode shape = {.decodes = step->decodes,
+                                    .queries = step->queries,
+                                    .padded = step->padded,
                                     .layer = layer,
                                     .keys = keys > 0 ? keys : 1,
-                                    .indexed = indexed};
-    if (l->last[end] && same_shape(l->last[end], &shape))
-        return &l->last[end]->parts;
+                                    .indexed = step->indexed};
     uint64_t place = maq_hash_words(&shape, offsetof(struct maq_pass_decode, parts)) % MAQ_PASS_DECODES;
     struct maq_pass_decode *known = &p->decodes[stage][place];
     if (!same_shape(known, &shape)) {
         struct maq_pass_batch at = *b;
         for (uint32_t w = 0; w < p->n_windows; w++)
             at.decode_keys[w] = b->decodes * shape.keys;
-        if (indexed > 0)
-            at.decode_keys[0] = b->decodes * indexed;
-        maq_pass_mixer(p, l->layer, l->count, &at, MAQ_MIXER_DECODES | (alone ? MAQ_MIXER_TOKENS : 0u), &shape.parts);
+        if (shape.indexed > 0)
+            at.decode_keys[0] = b->decodes * shape.indexed;
+        maq_pass_mixer(p, l->layer, l->count, &at, MAQ_MIXER_DECODES | (shape.padded >= 0 ? MAQ_MIXER_TOKENS : 0u),
+                       &shape.parts);
         *known = shape;
     }
-    l->last[end] = known;
     return &known->parts;
+}
+
+/* The step that a batch's keys are in. */
+static struct maq_pass_step *step_of(struct maq_pass_layer *l, const struct maq_pass_batch *b, int64_t from,
+                                     int64_t indexed)
+{
+    struct maq_pass_step *s = &l->step;
+    int64_t padded = b->n_chunks == 0 ? b->padded : -1;
+    if (s->decodes != b->decodes || s->from != from || s->padded != padded || s->queries != b->queries ||
+        s->indexed != indexed) {
+        s->decodes = b->decodes;
+        s->queries = b->queries;
+        s->padded = padded;
+        s->from = from;
+        s->indexed = indexed;
+        s->known[FEWER] = s->known[MORE] = false;
+    }
+    return s;
+}
+
+/* Its end, of so many keys. */
+static void know(struct maq_passes *p, uint32_t stage, uint32_t layer, struct maq_pass_step *s, int end, int64_t keys,
+                 const struct maq_pass_batch *b)
+{
+    if (!s->known[end])
+        s->at[end] = *decodes_at(p, stage, layer, s, keys, b);
+    s->known[end] = true;
 }
 
 static void add_share(struct maq_pass_parts *to, const struct maq_pass_parts *more, double share)
@@ -280,14 +305,18 @@ static void add_share(struct maq_pass_parts *to, const struct maq_pass_parts *mo
 static void add_decodes(struct maq_passes *p, uint32_t stage, uint32_t layer, const struct maq_pass_batch *b,
                         struct maq_pass_parts *out)
 {
-    const struct maq_pass_layer *l = &p->stages[stage].layers[layer];
+    struct maq_pass_layer *l = &p->stages[stage].layers[layer];
     double keys = maq_pass_mean_keys(b, l->window);
     int64_t from = below(keys), to = from + MAQ_PASS_KEY_STEP, least = from > 0 ? from : 1,
             indexed = l->chooses ? below(maq_pass_mean_keys(b, 0)) + MAQ_PASS_KEY_STEP : 0;
     double share = (keys - (double)least) / (double)(to - least);
-    add_share(out, decodes_at(p, stage, layer, FEWER, from, indexed, b), 1 - share);
-    if (share > 0)
-        add_share(out, decodes_at(p, stage, layer, MORE, to, indexed, b), share);
+    struct maq_pass_step *step = step_of(l, b, from, indexed);
+    know(p, stage, layer, step, FEWER, from, b);
+    add_share(out, &step->at[FEWER], 1 - share);
+    if (share > 0) {
+        know(p, stage, layer, step, MORE, to, b);
+        add_share(out, &step->at[MORE], share);
+    }
 }
 
 /* Adds the mixers of one batch. */
@@ -309,7 +338,9 @@ static void add_mixers(struct maq_passes *p, uint32_t stage, const struct maq_pa
 {
     struct maq_pass_parts longest = {0};
     double most = -1;
-    for (int32_t r = 0; r < p->dp; r++) {
+    if (p->dp == 1)
+        add_batch(p, stage, &batches[0], &longest);
+    for (int32_t r = 0; p->dp > 1 && r < p->dp; r++) {
         struct maq_pass_parts own = {0};
         double sum = 0;
         add_batch(p, stage, &batches[r], &own);

@@ -37,27 +37,33 @@ struct maq_pass_type {
     double bytes;   /* of a weight, with its scales */
 };
 
+struct maq_pass_parts {
+    double ns[MAQ_SERVE_PART_COUNT];
+    double matrix_ns,
+        memory_ns;  /* that its products would take at the peak of their types, its traffic at that of the memory */
+    double kernels; /* that are launched */
+};
+
+/* A step of keys that was asked for, its two ends: the next pass of the same requests mostly lies in it, too. */
+struct maq_pass_step {
+    int64_t decodes, queries, padded, from, indexed; /* as in struct maq_pass_decode; from: its fewest keys */
+    struct maq_pass_parts at[2];
+    bool known[2];
+};
+
 /* A kind of layer, as often as a stage has it. */
 struct maq_pass_layer {
     const struct maq_layer *layer;
     uint32_t count;
     uint32_t window; /* of its mixer, and whether that chooses among all keys: maq_pass_mixer_window() */
     bool chooses;
-    /* asked for last, of fewer keys and of more: the next pass of the same requests mostly asks for them again */
-    struct maq_pass_decode *last[2];
+    struct maq_pass_step step;
 };
 
 struct maq_pass_stage {
     struct maq_pass_layer *layers;
     uint32_t n_layers;
     bool first, last; /* has the embedding; the head */
-};
-
-struct maq_pass_parts {
-    double ns[MAQ_SERVE_PART_COUNT];
-    double matrix_ns,
-        memory_ns;  /* that its products would take at the peak of their types, its traffic at that of the memory */
-    double kernels; /* that are launched */
 };
 
 /* Adapters of LoRA: which linears have them, and times of batches with some. */
