@@ -138,7 +138,7 @@ static uint32_t emptiest(const struct maq_routing *r, const uint64_t *among, boo
 {
     uint32_t best = UINT32_MAX;
     double least = (double)INFINITY;
-    for (uint32_t i = 0; i < r->n; i++) {
+    for (uint32_t i = 0; i < r->n && least > r->least; i++) {
         double load = load_with_one_more(&r->engines[i], by_tokens);
         if (takes(r, i) && (!among || among[i / 64] >> i % 64 & 1) && load < least) {
             least = load;
@@ -239,6 +239,9 @@ bool maq_routing_init(struct maq_routing *r, enum maq_router policy, struct maq_
                               .requests = requests,
                               .rng = rng,
                               .prefixes.words = (n + 63) / 64};
+    r->least = (double)INFINITY;
+    for (uint32_t i = 0; i < n; i++)
+        r->least = fmin(r->least, 1 / engines[i].weight);
     r->prefixes.both = maq__calloc(r->prefixes.words * sizeof *r->prefixes.both);
     return r->prefixes.both != NULL;
 }

@@ -28,6 +28,7 @@ struct maq_routing {
     enum maq_router policy;
     const struct maq_serve_engine *engines; /* [n] */
     uint32_t n, next;
+    double least; /* that the load of a replica can be: nobody has less than one that has nothing */
     const struct maq_requests *requests;
     struct maq_rng rng;
     struct maq_prefix_marks prefixes;
