@@ -3,6 +3,7 @@
  * test_serve_availability.c - replicas that come, leave and fail: nothing is lost and nothing is served twice, whatever happens; one request
  * through an outage, and what is counted of it, are closed forms.
  */
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -244,11 +245,48 @@ static void test_memory_runs_out(void **state)
     maq_job_free(s.job);
 }
 
+/* ---- starting ---- */
+
+static bool near(double a, double b)
+{
+    return fabs(a - b) <= 1e-9 * fabs(b);
+}
+
+/* From drives: all of the checkpoint through those of a node, then a rank's part over its link; from a peer that part through its port. */
+static void test_loading(void **state)
+{
+    (void)state;
+    struct maq_serve_options o = {.engine = MAQ_ENGINE_VLLM};
+    struct maq_loaded_job *one = load("llama-3.1-8b", "h100-sxm:8", "", 8),
+                          *cut = load("llama-3.1-8b", "h100-sxm:8", ", tensor_model_parallel_size: 8", 8);
+    double whole, part, twice, peer, rate = 10e9;
+    const struct maq_device *h100 = &maq_job_get(one)->cluster.groups[0].device;
+    assert_int_equal(maq_serve_load_s(&whole, maq_job_get(one), &o, MAQ_WEIGHTS_FROM_DISK, rate, NULL), MAQ_OK);
+    assert_int_equal(maq_serve_load_s(&part, maq_job_get(cut), &o, MAQ_WEIGHTS_FROM_DISK, rate, NULL), MAQ_OK);
+    assert_int_equal(maq_serve_load_s(&twice, maq_job_get(one), &o, MAQ_WEIGHTS_FROM_DISK, 2 * rate, NULL), MAQ_OK);
+    assert_int_equal(maq_serve_load_s(&peer, maq_job_get(one), &o, MAQ_WEIGHTS_FROM_PEER, rate, NULL), MAQ_OK);
+    double bytes = (double)maq_job_get(one)->model.params * 2;
+    double link = h100->host_copy_bps > 0 ? h100->host_copy_bps : h100->host_bps;
+    assert_true(near(whole, bytes / rate + bytes / link));
+    assert_true(near(whole - twice, bytes / (2 * rate)));
+    assert_true(near(peer, bytes / rate));
+    assert_true(part < whole && part > bytes / rate + bytes / 8 / link); /* norms are on every rank */
+    struct maq_diag *diag = maq_diag_new();
+    assert_int_equal(maq_serve_load_s(&whole, maq_job_get(one), &o, MAQ_WEIGHTS_FROM_DISK, 0, diag), MAQ_BAD_INPUT);
+    assert_int_equal(maq_diag_at(diag, 0)->code, MAQ_CODE_SERVE_START);
+    maq_diag_free(diag);
+    maq_job_free(one);
+    maq_job_free(cut);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_nothing_happens), cmocka_unit_test(test_one_through_an_outage),
-        cmocka_unit_test(test_leaving),         cmocka_unit_test(test_conserved),
+        cmocka_unit_test(test_loading),
+        cmocka_unit_test(test_nothing_happens),
+        cmocka_unit_test(test_one_through_an_outage),
+        cmocka_unit_test(test_leaving),
+        cmocka_unit_test(test_conserved),
         cmocka_unit_test(test_memory_runs_out),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

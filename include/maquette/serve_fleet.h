@@ -140,6 +140,16 @@ struct maq_fleet {
 MAQ_API enum maq_status maq_fleet_run(struct maq_serve_result **out, const struct maq_fleet *fleet,
                                       const struct maq_requests *requests, struct maq_diag *diag);
 
+/* How long it takes until the weights of a replica are in its GPUs, of what starting one takes. */
+enum maq_weights_source {
+    MAQ_WEIGHTS_FROM_DISK, /* of each of its nodes */
+    MAQ_WEIGHTS_FROM_PEER  /* GPU for GPU from a replica that is there, on other nodes */
+};
+/* bps: of the drives of a node, or of the port of a GPU; 0 = what the cluster says, which is a fault where it does not. */
+MAQ_API enum maq_status maq_serve_load_s(double *out, const struct maq_job *job,
+                                         const struct maq_serve_options *options, enum maq_weights_source from,
+                                         double bps, struct maq_diag *diag);
+
 /* The most traffic under which a fleet holds its bounds. */
 #define MAQ_CAPACITY_DRAWS 64u
 struct maq_capacity {

@@ -235,7 +235,7 @@ static enum maq_status run(struct cli *cli)
     if (status == MAQ_OK)
         status = cli_serve_pools(&given, &prefill, cli, maq_job_get(box));
     if (status == MAQ_OK)
-        status = cli_serve_outages(&given, cli);
+        status = cli_serve_outages(&given, cli, maq_job_get(box));
     if (status == MAQ_OK)
         status = given.batch > 0 ? one_batch(cli, maq_job_get(box), &given)
                                  : with_requests(cli, maq_job_get(box), prefill ? maq_job_get(prefill) : NULL, &given);

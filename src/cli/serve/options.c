@@ -94,6 +94,10 @@ const struct cli_option cli_serve_table[] = {
     [SERVE_START_TIME] = {"--start-time", CLI_VALUE, "TIME",
                           "until a replica that is asked for, or has its nodes back, takes requests (2min)", NULL,
                           NULL},
+    [SERVE_WEIGHTS_FROM] = {"--weights-from", CLI_VALUE, "disk|peer|RATE",
+                            "what it loads its weights from, on top of --start-time: drives of its nodes, as fast as "
+                            "the cluster or RATE (7GB/s) says, or a replica that is there",
+                            NULL, NULL},
     [SERVE_WEIGHTS] = {"--weights", CLI_VALUE, "TYPE", "what weights are in memory and how they are multiplied (bf16)",
                        NULL, weights},
     [SERVE_EXPERT_WEIGHTS] = {"--expert-weights", CLI_VALUE, "TYPE", "of routed experts, where that is another type",

@@ -35,6 +35,7 @@ enum {
     SERVE_SPARES,
     SERVE_AUTOSCALE,
     SERVE_START_TIME,
+    SERVE_WEIGHTS_FROM,
     SERVE_WEIGHTS,
     SERVE_EXPERT_WEIGHTS,
     SERVE_KV_DTYPE,
@@ -171,7 +172,7 @@ enum maq_status cli_serve_pools(struct serve_given *out, struct maq_loaded_job *
 /* ---- outages.c ---- */
 
 /* What is said of replicas that come, leave and fail, once the requests are read. */
-enum maq_status cli_serve_outages(struct serve_given *out, struct cli *cli);
+enum maq_status cli_serve_outages(struct serve_given *out, struct cli *cli, const struct maq_job *job);
 bool cli_serve_has_outages(const struct serve_given *given);
 /* The fleet under them: *r is owned by the caller, *room is for what it points to. */
 enum maq_status cli_serve_run_outages(struct maq_serve_result **r, struct maq_attainment *room,

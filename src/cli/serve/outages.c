@@ -49,7 +49,28 @@ static enum maq_status read_autoscale(struct serve_given *out, struct cli *cli)
     return status;
 }
 
-enum maq_status cli_serve_outages(struct serve_given *out, struct cli *cli)
+/* What starting takes besides is somebody's to say: a default would be one with the weights. */
+static enum maq_status add_loading(struct serve_given *out, struct cli *cli, const struct maq_job *job)
+{
+    const char *from = cli->values[SERVE_WEIGHTS_FROM];
+    bool peer = from && strcmp(from, "peer") == 0;
+    double bps = 0, load_s;
+    if (!from)
+        return MAQ_OK;
+    if (!cli->values[SERVE_START_TIME])
+        return cli_usage(cli, MAQ_CODE_CLI_VALUE, "--start-time 60s",
+                         "--weights-from: nothing says what starting takes beside loading weights");
+    if (!peer && strcmp(from, "disk") != 0 && !(maq_quantity_read(&bps, from, MAQ_QUANTITY_RATE) && bps > 0))
+        return cli_usage(cli, MAQ_CODE_CLI_VALUE, "disk, peer, or 7GB/s",
+                         "--weights-from takes where weights come from, or at which rate, not '%.60s'", from);
+    enum maq_status status = maq_serve_load_s(&load_s, job, &out->options,
+                                              peer ? MAQ_WEIGHTS_FROM_PEER : MAQ_WEIGHTS_FROM_DISK, bps, cli->diag);
+    if (status == MAQ_OK)
+        out->start_s += load_s;
+    return status;
+}
+
+enum maq_status cli_serve_outages(struct serve_given *out, struct cli *cli, const struct maq_job *job)
 {
     enum maq_status worst = cli_count(cli, &out->spare_nodes, SERVE_SPARES, 0, 65536, 0);
     const char *start = cli->values[SERVE_START_TIME];
@@ -58,13 +79,15 @@ enum maq_status cli_serve_outages(struct serve_given *out, struct cli *cli)
         worst = cli_first_fault(worst, cli_usage(cli, MAQ_CODE_CLI_VALUE, "--start-time 90s",
                                                  "--start-time takes a time, not '%s'", start));
     if (!cli->values[SERVE_FAILURES] && !cli->values[SERVE_AUTOSCALE]) {
-        if (start || cli->values[SERVE_SPARES])
-            worst =
-                cli_first_fault(worst, cli_usage(cli, MAQ_CODE_CLI_VALUE, "--failures llama3, --autoscale requests=8",
-                                                 "%s has no effect: no replica fails or comes",
-                                                 start ? "--start-time" : "--spare-nodes"));
+        static const int idle[] = {SERVE_START_TIME, SERVE_WEIGHTS_FROM, SERVE_SPARES};
+        for (size_t i = 0; i < CLI_COUNT(idle); i++)
+            if (cli->values[idle[i]])
+                return cli_usage(cli, MAQ_CODE_CLI_VALUE, "--failures llama3, --autoscale requests=8",
+                                 "%s has no effect: no replica fails or comes", cli_serve_table[idle[i]].name);
         return worst;
     }
+    if (worst == MAQ_OK)
+        worst = add_loading(out, cli, job);
     if (cli->values[SERVE_SPARES] && !cli->values[SERVE_FAILURES])
         worst = cli_first_fault(worst, cli_usage(cli, MAQ_CODE_CLI_VALUE, "--failures llama3",
                                                  "--spare-nodes has no effect: no node fails"));

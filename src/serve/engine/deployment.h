@@ -108,6 +108,8 @@ struct maq_token_bytes {
     double rank, all, once;
 };
 struct maq_token_bytes maq_deployment_token_bytes(const struct maq_deployment *d);
+/* All weights of the model, each once, in the types that they are served in. memory.c */
+double maq_deployment_checkpoint_bytes(const struct maq_deployment *d);
 /* Tiers behind the cache; what they cannot be is a fault. kv_tier_sizes.c */
 enum maq_status maq_deployment_plan_tiers(struct maq_deployment *d, struct maq_diag *diag);
 /* More in host memory than a node has, where the cluster says how much that is, with so many replicas. kv_tier_sizes.c */

@@ -69,6 +69,24 @@ static double stage_weights(const struct maq_passes *p, const struct maq_pass_st
     return sum;
 }
 
+static double all_weights(const struct maq_passes *p, const struct maq_layer *layer)
+{
+    double sum = 0;
+    for (uint32_t i = 0; i < layer->n_modules; i++)
+        sum += (double)layer->modules[i].params * type_of(p, &layer->modules[i])->bytes;
+    return sum;
+}
+
+double maq_deployment_checkpoint_bytes(const struct maq_deployment *d)
+{
+    const struct maq_passes *p = &d->passes;
+    double sum = all_weights(p, &d->job->model.embedding) + all_weights(p, &d->job->model.output);
+    for (uint32_t s = 0; s < p->n_stages; s++)
+        for (uint32_t k = 0; k < p->stages[s].n_layers; k++)
+            sum += all_weights(p, p->stages[s].layers[k].layer) * p->stages[s].layers[k].count;
+    return sum;
+}
+
 /* Bytes that a token's pass through a module has alive: what it reads and writes. */
 static double widest(const struct maq_passes *p, const struct maq_layer *layer)
 {
