@@ -109,6 +109,8 @@ static inline struct maq_serve_options draw_options(uint64_t *draws, enum maq_en
                                                .eviction = (uint8_t)draw(draws, 0, MAQ_RADIX_EVICTIONS - 1),
                                                .mixed_chunk = draw(draws, 0, 2) == 0,
                                                .conservativeness = draw(draws, 0, 1) ? 1 : 0.1};
+        o.sglang.high_first = o.sglang.policy % 2 == 1;
+        o.sglang.preempts_by = o.sglang.eviction % 2; /* those of 0 to 2 do, or are too near to each other */
         if (o.sglang.mixed_chunk && o.max_num_batched_tokens < 256)
             o.max_num_batched_tokens = 256;
     }

@@ -328,6 +328,35 @@ static void test_longest_prefix(void **state)
 
 #define MOST 60u
 
+/* With one row: who is far before the one that runs takes its place, who is not waits for its end. What the first had computed is in the tree. */
+static void test_gives_way_by_priority(void **state)
+{
+    (void)state;
+    static const char *const steps[2][7] = {{"1:12+ !0", "1:1+", "1:1+", "0:1+", "0:1+", "0:1+", "0:1+"},
+                                            {"0:1+", "0:1+", "0:1+", "0:1+", "1:12+", "1:1+", "1:1+"}};
+    for (int near = 0; near < 2; near++) {
+        struct maq_sglang_knobs knobs = plain;
+        struct hand h;
+        knobs.max_running = 1;
+        knobs.by_priority = knobs.preempts = true;
+        knobs.preempts_by = 11;
+        open_hand(&h, &knobs);
+        const struct maq_scheduler_request last = {.prompt = 10, .output = 5, .priority = 3, .content = {.own = 1}},
+                                           first = {.prompt = 12,
+                                                    .output = 3,
+                                                    .order = 1,
+                                                    .priority = near ? 13 : 14,
+                                                    .content = {.own = 2}};
+        assert_int_equal(h.s->ops->add(h.s, &last), 0);
+        expect_step(&h, "0:10+");
+        assert_int_equal(h.s->ops->add(h.s, &first), 1);
+        for (size_t i = 0; i < MAQ_COUNT(steps[0]); i++)
+            expect_step(&h, steps[near][i]);
+        expect_step(&h, "");
+        close_hand(&h);
+    }
+}
+
 struct book {
     int64_t prompt, output, computed, sampled;
     uint32_t slot, ended;
@@ -361,6 +390,9 @@ static void draw_world(struct world *w, uint64_t seed)
                                          .overlap = draw(d, 0, 1) > 0,
                                          .mixed = draw(d, 0, 3) == 0,
                                          .by_priority = draw(d, 0, 3) == 0};
+    w->knobs.preempts = w->knobs.by_priority;
+    w->knobs.preempts_by = 1 + (int32_t)(seed % 2);
+    w->knobs.low_first = seed % 3 == 0;
     assert_int_equal(maq_sglang_new(&w->s, &w->knobs), MAQ_OK);
     w->n = w->left = draw(d, 1, MOST);
 }
@@ -560,10 +592,15 @@ static void test_memory_runs_out(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_tree_against_a_list), cmocka_unit_test(test_evictions),
-        cmocka_unit_test(test_prompts_first),       cmocka_unit_test(test_prefixes),
-        cmocka_unit_test(test_retraction),          cmocka_unit_test(test_overlap),
-        cmocka_unit_test(test_longest_prefix),      cmocka_unit_test(test_random_requests),
+        cmocka_unit_test(test_tree_against_a_list),
+        cmocka_unit_test(test_evictions),
+        cmocka_unit_test(test_prompts_first),
+        cmocka_unit_test(test_prefixes),
+        cmocka_unit_test(test_retraction),
+        cmocka_unit_test(test_overlap),
+        cmocka_unit_test(test_longest_prefix),
+        cmocka_unit_test(test_random_requests),
+        cmocka_unit_test(test_gives_way_by_priority),
         cmocka_unit_test(test_memory_runs_out),
     };
     return cmocka_run_group_tests_name("SGLang's scheduler", tests, NULL, NULL);

@@ -30,7 +30,7 @@
 #include "validate/codes.h"
 
 #define RECORDINGS 46u
-#define SGLANG_RECORDINGS 28u
+#define SGLANG_RECORDINGS 30u
 
 /* ---- files ---- */
 
@@ -348,6 +348,7 @@ static void test_sglang_recordings(void **state)
                                         "\"write_policy\":\"write_back\"",
                                         "\"write_policy\":\"write_through\"",
                                         "\"write_policy\":\"write_through_selective\"",
+                                        "\"preemption\":1",
                                         "\"preempted\":[\""};
     bool has[MAQ_COUNT(words)] = {false};
     glob_t files;

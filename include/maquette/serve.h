@@ -145,6 +145,9 @@ struct maq_sglang_options {
     int32_t graph_max_requests;     /* of a CUDA graph */
     double conservativeness;        /* scales what those that run are expected to sample yet */
     int32_t reserved_decode_tokens; /* of a server that decodes alone, for each request that is there */
+    /* by_priority: the highest goes first, not the lowest; nobody that runs gives way; to one that is so much before it, 0 = 11 */
+    bool high_first, no_preemption;
+    int32_t preempts_by;
 };
 
 /* How an engine is started; zero where nothing is said: the engine's default, or what the model's config.json has. */

@@ -179,6 +179,8 @@ def assign_rows(rows, table, start, end, out_cache_loc, batch_size):
 
 
 allocation.assign_req_to_token_pool_func = assign_rows
+# Who gives way is a set there, whose order is that of addresses: here the one in which they were chosen.
+schedule_policy.set = dict.fromkeys
 # The last slot before a place, which a kernel looks up.
 allocation.get_last_loc = lambda table, rows, prefix: torch.where(
     prefix > 0, table[rows.long(), (prefix.long() - 1).clamp(min=0)].to(prefix.dtype), torch.full_like(prefix, -1))
@@ -258,7 +260,7 @@ class Engine(Scheduler):
         BAGS["schedule"] = Settings(
             schedule_policy=knobs["policy"], chunked_prefill_size=knobs["chunked_prefill_size"] or None,
             schedule_conservativeness=knobs["conservativeness"], prefill_max_requests=knobs["prefill_max_requests"] or None,
-            schedule_low_priority_values_first=bool(knobs["low_priority_first"]), disable_priority_preemption=True,
+            schedule_low_priority_values_first=bool(knobs["low_priority_first"]), disable_priority_preemption=not knobs.get("preemption"),
             retraction_policy="length", prefill_decode_interval=0, page_size=page)
         BAGS["memory"] = Settings(radix_eviction_policy=knobs["eviction"])
         BAGS["disagg"] = Settings(disaggregation_mode="null", disaggregation_decode_retraction_backup="none")
@@ -294,9 +296,9 @@ class Engine(Scheduler):
         self.is_mixed_chunk = bool(knobs["mixed"]) and self.chunked_prefill_size is not None
         self.enable_overlap = self.enable_skip_finishing_decode = overlap
         self.enable_priority_scheduling = bool(knobs["priority"])
-        self.enable_priority_preemption = False
+        self.enable_priority_preemption = bool(knobs.get("preemption"))
         self.schedule_low_priority_values_first = bool(knobs["low_priority_first"])
-        self.priority_scheduling_preemption_threshold = 10
+        self.priority_scheduling_preemption_threshold = knobs.get("preemption_threshold", 10)
         self.waiting_queue = []
         self.running_batch = ScheduleBatch(reqs=[], batch_is_full=False)
         self.last_batch = None

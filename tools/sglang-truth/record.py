@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Records what SGLang's own scheduler decides on random requests under random knobs, for `maquette validate schedule`.
 
-usage: record.py --out DIR [--first N] [--count N] [--drafts] [--adapters] [--host]
+usage: record.py --out DIR [--first N] [--count N] [--drafts] [--adapters] [--host] [--preemption]
 
 Needs sglang (PyPI, without its dependencies; seen with 0.5.23), torch, numpy and transformers. No model is loaded and no GPU is used; engine.py says
 what is real. Recording N depends on N alone. docs/validate-serve.md has the format. What the engine itself cannot survive (it runs out of
@@ -99,6 +99,15 @@ def draw_host(rnd, knobs, rows):
     page = knobs["page_size"]
     knobs.update(caching=1, write_policy=rnd.choice(["write_through", "write_through_selective", "write_back"]),
                  host_tokens=int(knobs["tokens"] * rnd.choice([0.1, 0.5, 1, 2, 2, 20])) // page * page + page)
+
+
+def draw_preemption(rnd, knobs, rows):
+    """Few run, and priorities are far apart and near to each other."""
+    knobs.update(priority=1, preemption=1, preemption_threshold=rnd.choice([0, 0, 1, 10]), policy=rnd.choice(["fcfs", "fcfs", "lof"]),
+                 max_running_requests=rnd.choice([2, 4, 4, 8, 16]))
+    most = rnd.choice([1, 3, 30])
+    for row in rows:
+        row["priority"] = rnd.randint(0, most)
 
 
 def tokens_of(row):
@@ -230,7 +239,7 @@ class Replay:
         return steps
 
 
-def record(number, drafts, adapters, host):
+def record(number, drafts, adapters, host, preemption):
     for attempt in range(50):
         rnd = random.Random(f"{number}.{attempt}")
         tight = rnd.random() < 0.4
@@ -240,6 +249,8 @@ def record(number, drafts, adapters, host):
             draw_adapters(rnd, knobs, rows)
         if host:
             draw_host(rnd, knobs, rows)
+        if preemption:
+            draw_preemption(rnd, knobs, rows)
         try:
             return knobs, rows, Replay(knobs, rows, rnd if host else None).run()
         except GivesUp:
@@ -255,14 +266,15 @@ def main():
     p.add_argument("--drafts", action="store_true", help="with speculative decoding")
     p.add_argument("--adapters", action="store_true", help="with adapters of LoRA")
     p.add_argument("--host", action="store_true", help="with a tier in host memory (HiCache)")
+    p.add_argument("--preemption", action="store_true", help="by priority")
     a = p.parse_args()
     a.out.mkdir(parents=True, exist_ok=True)
     version = importlib.metadata.version("sglang")
     for number in range(a.first, a.first + a.count):
-        knobs, rows, steps = record(number, a.drafts, a.adapters, a.host)
+        knobs, rows, steps = record(number, a.drafts, a.adapters, a.host, a.preemption)
         lines = [{"engine": "sglang", "version": version, "knobs": dict(knobs, unit=UNIT)}]
         lines += [{"request": row} for row in rows] + steps
-        name = f"{number:05d}-{knobs['policy']}{'-mixed' if knobs['mixed'] else ''}{'-overlap' if knobs['overlap'] else ''}{'-drafts' if a.drafts else ''}{'-adapters' if a.adapters else ''}{'-host' if a.host else ''}.jsonl.gz"
+        name = f"{number:05d}-{knobs['policy']}{'-mixed' if knobs['mixed'] else ''}{'-overlap' if knobs['overlap'] else ''}{'-drafts' if a.drafts else ''}{'-adapters' if a.adapters else ''}{'-host' if a.host else ''}{'-preemption' if a.preemption else ''}.jsonl.gz"
         with open(a.out / name, "wb") as f, gzip.GzipFile(fileobj=f, mode="wb", mtime=0) as z:
             z.write("".join(json.dumps(line, separators=(",", ":")) + "\n" for line in lines).encode())
 

@@ -303,8 +303,18 @@ static bool set_sglang(struct maq_command_reader *r, const struct maq_command_ar
     enum maq_command_effect effect = a->form.row->effect;
     bool policy = effect == MAQ_COMMAND_POLICY && r->engine->engine == MAQ_ENGINE_SGLANG;
     double x;
+    int64_t n;
     if (effect == MAQ_COMMAND_MIXED) {
         o->mixed_chunk = !a->form.off;
+    } else if (effect == MAQ_COMMAND_BY_PRIORITY) {
+        r->box->read.options.by_priority = o->high_first = true;
+    } else if (effect == MAQ_COMMAND_LOW_FIRST) {
+        r->low_first = true;
+    } else if (effect == MAQ_COMMAND_NO_PREEMPTION) {
+        o->no_preemption = true;
+    } else if (effect == MAQ_COMMAND_PREEMPTS_BY) {
+        if (maq_command_number(r, a, &n, 0, 1 << 30))
+            o->preempts_by = (int32_t)n + 1;
     } else if (effect == MAQ_COMMAND_CONSERVATIVENESS) {
         if (maq_str_to_double(&x, maq_str_of(a->value)) && x > 0 && x <= 100)
             o->conservativeness = x;

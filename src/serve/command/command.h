@@ -68,6 +68,10 @@ enum maq_command_effect {
     MAQ_COMMAND_RESERVED_DECODE,
     MAQ_COMMAND_GRAPH_REQUESTS,
     MAQ_COMMAND_MIXED,
+    MAQ_COMMAND_BY_PRIORITY, /* SGLang: the highest first, or with the next the lowest; who runs gives way, or does not */
+    MAQ_COMMAND_LOW_FIRST,
+    MAQ_COMMAND_NO_PREEMPTION,
+    MAQ_COMMAND_PREEMPTS_BY,
     MAQ_COMMAND_CONFIG,      /* TensorRT-LLM: a file that lies over the options */
     MAQ_COMMAND_SPEC_CONFIG, /* of speculative decoding: vLLM's object */
     MAQ_COMMAND_SPEC_METHOD,
@@ -161,6 +165,7 @@ struct maq_command_reader {
     double offload_bytes;   /* of --kv-offloading-size */
     int32_t offload_tokens; /* of a chunk */
     bool foreign_offload;   /* it is another program's */
+    bool low_first;         /* SGLang: of priorities, the lowest first */
     bool hicache;
     struct maq_tier_options hicache_said; /* of host memory, in SGLang's words */
     const char *config; /* a file of further options; NULL = none. config_at: the word that names it */

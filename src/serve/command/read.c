@@ -229,6 +229,7 @@ static void conclude(struct maq_command_reader *r)
     maq_command_conclude_drafts(r);
     maq_command_conclude_offload(r);
     maq_command_conclude_hicache(r);
+    o->sglang.high_first = o->sglang.high_first && !r->low_first;
     if (r->pool > 0)
         o->blocks = r->pool / (r->block > 0 ? r->block : 1);
     o->block_size = r->block;

@@ -44,6 +44,10 @@ static const struct maq_command_row rows[] = {
     {MAQ_TAKES_ONE, MAQ_COMMAND_RESERVED_DECODE, "num-reserved-decode-tokens"},
     {MAQ_TAKES_ONE, MAQ_COMMAND_GRAPH_REQUESTS, "cuda-graph-max-bs"},
     {MAQ_TAKES_NONE, MAQ_COMMAND_MIXED, "enable-mixed-chunk"},
+    {MAQ_TAKES_NONE, MAQ_COMMAND_BY_PRIORITY, "enable-priority-scheduling"},
+    {MAQ_TAKES_NONE, MAQ_COMMAND_LOW_FIRST, "schedule-low-priority-values-first"},
+    {MAQ_TAKES_NONE, MAQ_COMMAND_NO_PREEMPTION, "disable-priority-preemption"},
+    {MAQ_TAKES_ONE, MAQ_COMMAND_PREEMPTS_BY, "priority-scheduling-preemption-threshold"},
     {MAQ_TAKES_NONE, MAQ_COMMAND_HICACHE, "enable-hierarchical-cache"},
     {MAQ_TAKES_ONE, MAQ_COMMAND_HICACHE_RATIO, "hicache-ratio"},
     {MAQ_TAKES_ONE, MAQ_COMMAND_HICACHE_SIZE, "hicache-size"},
@@ -61,7 +65,7 @@ static const struct maq_command_row rows[] = {
     /* ---- what changes the prediction and is not modelled ---- */
     {MAQ_TAKES_ONE, MAQ_COMMAND_SAID,
      "config model-impl modelopt-quant max-queued-requests "
-     "priority-scheduling-preemption-threshold swa-full-tokens-ratio "
+     "swa-full-tokens-ratio "
      "prefill-delayer-max-delay-passes prefill-delayer-token-usage-low-watermark prefill-delayer-queue-min-ratio "
      "prefill-delayer-max-delay-ms attention-context-parallel-size|attn-cp-size moe-data-parallel-size|moe-dp-size "
      "pp-max-micro-batch-size pp-async-batch-depth stream-interval json-model-override-args "
@@ -91,7 +95,7 @@ static const struct maq_command_row rows[] = {
     {MAQ_TAKES_SOME, MAQ_COMMAND_SAID, "lora-target-modules cuda-graph-bs"},
     {MAQ_TAKES_NONE, MAQ_COMMAND_SAID,
      "skip-tokenizer-init is-embedding enable-fp32-lm-head quantize-and-serve enable-quant-communications "
-     "enable-dynamic-chunking enable-priority-scheduling schedule-low-priority-values-first disable-hybrid-swa-memory "
+     "enable-dynamic-chunking disable-hybrid-swa-memory "
      "enable-prefill-delayer enable-lora-overlap-loading enable-multi-layer-eagle "
      "enable-flashinfer-allreduce-fusion enable-aiter-allreduce-fusion enable-fused-grouped-gemm-combine enable-eplb "
      "enable-elastic-expert-backup enable-deepep-waterfill enable-lmcache "

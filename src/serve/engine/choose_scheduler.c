@@ -42,6 +42,7 @@ static void set_part(struct maq_sglang_knobs *k, const struct maq_serve_options 
         return;
     k->part = role == MAQ_ROLE_PREFILL ? MAQ_PART_PREFILL : MAQ_PART_DECODE;
     k->mixed = false;
+    k->preempts = false;
     if (role == MAQ_ROLE_PREFILL)
         return;
     k->caching = false;
@@ -49,6 +50,8 @@ static void set_part(struct maq_sglang_knobs *k, const struct maq_serve_options 
     k->reserved = o->sglang.reserved_decode_tokens;
     k->spare_rows = o->max_num_seqs <= FEW_RUNNING ? 2 * o->max_num_seqs : 0;
 }
+
+#define DEFAULT_THRESHOLD 10 /* priority_scheduling_preemption_threshold */
 
 static struct maq_sglang_knobs sglang_knobs(const struct maq_deployment *d)
 {
@@ -82,7 +85,9 @@ static struct maq_sglang_knobs sglang_knobs(const struct maq_deployment *d)
         .overlap = d->host.async,
         .mixed = g->mixed_chunk && s->method != MAQ_DRAFT_NGRAM && s->method != MAQ_DRAFT_MODEL,
         .by_priority = o->by_priority,
-        .low_first = true};
+        .low_first = !g->high_first,
+        .preempts = o->by_priority && !g->no_preemption,
+        .preempts_by = g->preempts_by > 0 ? g->preempts_by : DEFAULT_THRESHOLD + 1};
 }
 
 /* A model of states alone has no tokens that a tree could keep: vLLM's blocks of states decide for it. */

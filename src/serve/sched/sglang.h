@@ -38,8 +38,12 @@
  * With copies in host memory (HiCache; radix_host.h) a request whose beginning goes on there gets room for it as it is taken in, and what it computes is behind
  * that: its prefill is launched at once, and each layer waits for its part. Less than 10 tokens are computed again, and so is what finds no room.
  *
+ * By priority (`preempts`) one for which there is no row takes the place of those that run and are `preempts_by` behind it, the last ones first and of equals those that
+ * entered last, if what they may yet sample is as much as it lacks. They are retracted, and wait again as if they came. Whether it finds room itself
+ * is another matter.
+ *
  * The rules are those of SGLang 0.5.23 (managers/scheduler.py, schedule_batch.py, schedule_policy.py, mem_cache/prefill_budget.py, mem_cache/allocation.py,
- * managers/scheduler_components/). Not here: draining and overlapped loading of adapters, storage behind host memory, preemption by priority, sliding-window pools; of disaggregation optimistic
+ * managers/scheduler_components/). Not here: draining and overlapped loading of adapters, storage behind host memory, sliding-window pools; of disaggregation optimistic
  * prefills and a tree on the side of decode.
  */
 #ifndef MAQ_SERVE_SCHED_SGLANG_H
@@ -72,6 +76,8 @@ struct maq_sglang_knobs {
     bool pairs;      /* the prefix cache is a tree of pairs of tokens */
     bool caching, overlap, mixed;
     bool by_priority, low_first; /* before the policy, by priority: the highest first, or the lowest */
+    bool preempts;               /* by_priority: who waits takes the place of those that run */
+    int32_t preempts_by;         /* and is so much before each of them, at least */
 };
 
 enum maq_sglang_status { MAQ_SGLANG_FREE, MAQ_SGLANG_WAITING, MAQ_SGLANG_TAKEN, MAQ_SGLANG_LOADING, MAQ_SGLANG_HELD };
@@ -95,6 +101,8 @@ struct maq_sglang_request {
     uint32_t preemptions;
     int32_t priority;
     uint8_t status;
+    int64_t filled;   /* tokens of it that were known when it was last looked at to be taken in */
+    bool leaves;      /* it gives way to another */
     bool stops_known; /* it samples `limit` tokens and the engine knows */
     bool retracted;   /* what it has under way is lost */
     bool seen;        /* it was in an iteration */
@@ -166,7 +174,15 @@ void maq_sglang_sort(struct maq_sglang *s);
 /* The prefix of a request in the tree, of at most `most` tokens. */
 void maq_sglang_look_up(struct maq_sglang *s, struct maq_sglang_request *r, int64_t most);
 /* A prefill into s->taken, with slots for all of it; its tokens, 0 = none. `cut`: the one whose prompt is cut. sglang_admit.c */
-int64_t maq_sglang_admit(struct maq_sglang *s, struct maq_sglang_lane *lane);
+int64_t maq_sglang_admit(struct maq_sglang *s, struct maq_sglang_lane *lane, struct maq_iteration *it);
+/* sglang_preempt.c: requests that run give way to one that waits and lacks so many tokens; *given: what they might have sampled. False: none does. */
+bool maq_sglang_preempt(struct maq_sglang *s, struct maq_sglang_lane *lane, uint32_t slot, double lacks, double *given,
+                        struct maq_iteration *it);
+/* Tokens that one that runs may yet sample, as its scheduler expects. */
+double maq_sglang_expected(const struct maq_sglang *s, const struct maq_sglang_request *r);
+/* Those that gave way, from the `first` of the iteration's on, wait. */
+void maq_sglang_requeue(struct maq_sglang *s, const struct maq_iteration *it, uint32_t first);
+int64_t maq_sglang_urgency(const struct maq_sglang *s, const struct maq_sglang_request *r);
 /* sglang_decide.c */
 /* Tokens that have slots behind the next decode. */
 int64_t maq_sglang_held_next(const struct maq_sglang *s, const struct maq_sglang_request *r);
@@ -180,6 +196,8 @@ void maq_sglang_arrived(struct maq_scheduler *base, uint32_t slot);
 void maq_sglang_done(struct maq_scheduler *base, uint32_t slot);
 int64_t maq_sglang_cached(struct maq_scheduler *base, const struct maq_content *content, int64_t prompt);
 void maq_sglang_free_request(struct maq_sglang *s, uint32_t slot);
+/* One that ran gives back what it has; it is not in the batch any more, in which `others` stay. */
+void maq_sglang_take_back(struct maq_sglang *s, uint32_t slot, uint32_t others, struct maq_iteration *it);
 bool maq_sglang_has_room(struct maq_sglang *s, const uint32_t *slots, uint32_t n);
 bool maq_sglang_stretch(const struct maq_scheduler *base, struct maq_stretch *out);
 void maq_sglang_skip(struct maq_scheduler *base, const struct maq_stretch *stretch, int64_t steps);

@@ -26,6 +26,7 @@ struct state {
 struct adding {
     struct maq_sglang *s;
     const struct maq_sglang_lane *lane;
+    struct maq_iteration *it;
     double taken, taken_now; /* of the cache: promised; by prompts of this batch */
     int64_t input_left, chunk_left;
     struct state *states;
@@ -58,6 +59,11 @@ static double ratio_of(const struct maq_sglang *s, const struct maq_sglang_reque
     return r->stops_known ? 1.0 : s->ratio;
 }
 
+double maq_sglang_expected(const struct maq_sglang *s, const struct maq_sglang_request *r)
+{
+    return (double)clipped(r->limit - r->sampled) * ratio_of(s, r);
+}
+
 static enum verdict verdict(const struct adding *a)
 {
     if (room(a) <= 0 || room_now(a) <= 0)
@@ -85,7 +91,8 @@ static void commit(struct adding *a, uint32_t slot, int64_t end, int64_t expecte
 /* The next piece of the prompt that was cut. */
 static void go_on_with(struct adding *a, uint32_t slot)
 {
-    const struct maq_sglang_request *r = &a->s->at[slot];
+    struct maq_sglang_request *r = &a->s->at[slot];
+    r->filled = known(r);
     int64_t left = known(r) - r->prefix, most = (int64_t)room(a);
     most = a->chunk_left < most ? a->chunk_left : most;
     most = most > 0 ? most : a->chunk_left; /* it has to go on, or nothing ever becomes free */
@@ -266,6 +273,17 @@ static void list_adapters(struct maq_sglang *s, const struct maq_sglang_lane *la
         use_adapter(s, s->taken[i]);
 }
 
+/* Others give way to it. */
+static bool takes_a_place(struct adding *a, struct maq_sglang_lane *lane, uint32_t slot)
+{
+    const struct maq_sglang_request *r = &a->s->at[slot];
+    double given = 0, lacks = (double)(r->filled - r->prefix + clipped(r->limit)) - room(a);
+    if (!a->s->knobs.preempts || !maq_sglang_preempt(a->s, lane, slot, lacks, &given, a->it))
+        return false;
+    a->taken -= given;
+    return true;
+}
+
 static void add_waiting(struct adding *a, struct maq_sglang_lane *lane, uint32_t held)
 {
     struct maq_sglang *s = a->s;
@@ -276,8 +294,9 @@ static void add_waiting(struct adding *a, struct maq_sglang_lane *lane, uint32_t
             continue;
         if (s->n_taken >= allocatable(s, lane, held))
             lane->full = true;
-        if (lane->full)
+        if (lane->full && !takes_a_place(a, lane, s->waiting[i]))
             return;
+        r->filled = known(r);
         maq_sglang_look_up(s, r, known(r) - 1);
         enum verdict v = add_one(a, s->waiting[i]);
         use_adapter(s, s->waiting[i]);
@@ -336,27 +355,28 @@ static void leave_queue(struct maq_sglang *s)
     s->n_waiting = kept;
 }
 
-int64_t maq_sglang_admit(struct maq_sglang *s, struct maq_sglang_lane *lane)
+int64_t maq_sglang_admit(struct maq_sglang *s, struct maq_sglang_lane *lane, struct maq_iteration *it)
 {
-    uint32_t chunked = s->chunked;
+    uint32_t chunked = s->chunked, first = it->n_preempted;
     s->n_taken = 0;
-    if (lane->n_running == 0)
+    if (lane->n_running == 0 || s->knobs.preempts)
         lane->full = false;
     if ((lane->full || s->n_waiting == 0) && chunked == MAQ_NO_SLOT)
         return 0;
-    if (allocatable(s, lane, 0) == 0 && chunked == MAQ_NO_SLOT) {
+    if (allocatable(s, lane, 0) == 0 && chunked == MAQ_NO_SLOT && !s->knobs.preempts) {
         lane->full = true;
         return 0;
     }
     maq_sglang_sort(s);
     int64_t along = s->knobs.mixed && s->knobs.chunk > 0 ? lane->n_running : 0;
-    struct adding a = {
-        .s = s, .lane = lane, .input_left = s->knobs.max_prefill - along, .chunk_left = s->knobs.chunk - along};
+    struct adding a = {.s = s,
+                       .lane = lane,
+                       .it = it,
+                       .input_left = s->knobs.max_prefill - along,
+                       .chunk_left = s->knobs.chunk - along};
     double expected = 0;
-    for (uint32_t i = 0; i < lane->n_running; i++) {
-        const struct maq_sglang_request *r = &s->at[lane->running[i]];
-        expected += (double)clipped(r->limit - r->sampled) * ratio_of(s, r);
-    }
+    for (uint32_t i = 0; i < lane->n_running; i++)
+        expected += maq_sglang_expected(s, &s->at[lane->running[i]]);
     a.taken = (double)along + expected;
     a.taken_now = (double)along;
     if (chunked != MAQ_NO_SLOT) {
@@ -370,5 +390,6 @@ int64_t maq_sglang_admit(struct maq_sglang *s, struct maq_sglang_lane *lane)
     maq_radix_host_begin_loads(&s->tree);
     int64_t tokens = give_slots(s);
     leave_queue(s);
+    maq_sglang_requeue(s, it, first);
     return tokens;
 }

@@ -155,12 +155,11 @@ static bool sort_running(struct maq_sglang *s, struct maq_sglang_lane *l)
     return true;
 }
 
-static void retract_one(struct maq_sglang *s, struct maq_sglang_lane *l, struct maq_iteration *it)
+void maq_sglang_take_back(struct maq_sglang *s, uint32_t slot, uint32_t others, struct maq_iteration *it)
 {
-    uint32_t slot = l->running[--l->n_running];
     struct maq_sglang_request *r = &s->at[slot];
     maq_sglang_release(s, r, false);
-    maq_sglang_evict(s, (int64_t)l->n_running * RETRACT_STEPS);
+    maq_sglang_evict(s, (int64_t)others * RETRACT_STEPS);
     r->prefix = r->inserted = r->matched = 0;
     r->node = MAQ_RADIX_ROOT;
     r->retracted = true;
@@ -169,10 +168,17 @@ static void retract_one(struct maq_sglang *s, struct maq_sglang_lane *l, struct 
         s->base.failed = true;
 }
 
+static void retract_one(struct maq_sglang *s, struct maq_sglang_lane *l, struct maq_iteration *it)
+{
+    uint32_t slot = l->running[--l->n_running];
+    maq_sglang_take_back(s, slot, l->n_running, it);
+}
+
 /* At least one, and until the others have room. The last one stays, where the engine would give it up. */
 static void retract(struct maq_sglang *s, struct maq_sglang_lane *l, struct maq_iteration *it)
 {
     int64_t sampled = 0, limits = 0;
+    uint32_t first = it->n_preempted;
     if (!sort_running(s, l))
         return;
     do {
@@ -188,7 +194,7 @@ static void retract(struct maq_sglang *s, struct maq_sglang_lane *l, struct maq_
     }
     double ratio = (double)(sampled + (int64_t)RETRACT_STEPS * l->n_running) / (double)(limits + 1);
     s->ratio = ratio < 1 ? ratio : 1;
-    for (uint32_t i = 0; i < it->n_preempted; i++)
+    for (uint32_t i = first; i < it->n_preempted; i++)
         if (s->knobs.part == MAQ_PART_DECODE)
             maq_sglang_set_aside(s, it->preempted[i]);
         else
@@ -271,7 +277,7 @@ static void decide_lane(struct maq_sglang *s, struct maq_sglang_lane *l, struct 
     merge_last(s, l);
     if (s->knobs.part == MAQ_PART_DECODE)
         maq_sglang_decide_remote(s, l, it);
-    else if (maq_sglang_admit(s, l) > 0)
+    else if (maq_sglang_admit(s, l, it) > 0)
         prefill(s, l, it);
     else if (l->n_running > 0)
         maq_sglang_decode(s, l, it);
@@ -331,7 +337,8 @@ bool maq_sglang_stretch(const struct maq_scheduler *base, struct maq_stretch *ou
         return true;
     }
     if (s->knobs.verified > 0 || s->knobs.lanes > 1 || l->last_prefill || s->chunked != MAQ_NO_SLOT ||
-        l->n_running == 0 || (s->n_waiting > 0 && (!l->full || s->knobs.part == MAQ_PART_DECODE)) ||
+        l->n_running == 0 ||
+        (s->n_waiting > 0 && (!l->full || s->knobs.preempts || s->knobs.part == MAQ_PART_DECODE)) ||
         s->n_ready + s->n_retracted > 0 || page > MAQ_STRETCH_PERIOD)
         return false;
     *out = (struct maq_stretch){.slots = l->running,

@@ -57,7 +57,8 @@ static int64_t known(const struct maq_sglang_request *r)
     return r->prompt + r->sampled;
 }
 
-static int64_t urgency(const struct maq_sglang *s, const struct maq_sglang_request *r)
+/* The least goes first. */
+int64_t maq_sglang_urgency(const struct maq_sglang *s, const struct maq_sglang_request *r)
 {
     if (!s->knobs.by_priority)
         return 0;
@@ -200,7 +201,7 @@ static void by_number(struct maq_sglang *s, bool output)
     struct sorted *list = sorting(s);
     for (uint32_t i = 0; list && i < s->n_waiting; i++) {
         const struct maq_sglang_request *r = &s->at[s->waiting[i]];
-        list[i] = (struct sorted){urgency(s, r), output ? -r->limit : (int64_t)r->entered, i, s->waiting[i]};
+        list[i] = (struct sorted){maq_sglang_urgency(s, r), output ? -r->limit : (int64_t)r->entered, i, s->waiting[i]};
     }
     if (list)
         sort(s, list);

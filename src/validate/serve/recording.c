@@ -256,6 +256,8 @@ static const struct known_knob sglang_knobs[] = {
     {"spec_draft_tokens", 0, MOST_DRAFTS},
     {"spec_pairs", 0, 1},
     {"max_loras", 0, MOST_TOKENS},
+    {"preemption", 0, 1},
+    {"preemption_threshold", 0, MOST_TOKENS},
     {"host_tokens", 0, MOST_BLOCKS},
     {"write_policy", 0, -1},
 };
@@ -295,6 +297,8 @@ static enum maq_status read_sglang(struct reading *r, const json_t *knobs)
         .mixed = integer(knobs, "mixed", 0) != 0,
         .by_priority = integer(knobs, "priority", 0) != 0,
         .low_first = integer(knobs, "low_priority_first", 0) != 0,
+        .preempts = integer(knobs, "preemption", 0) != 0,
+        .preempts_by = (int32_t)integer(knobs, "preemption_threshold", 10) + 1,
         .verified = (int32_t)integer(knobs, "spec_draft_tokens", 0),
         .drafts = (int32_t)integer(knobs, "spec_steps", 0),
         .pairs = integer(knobs, "spec_pairs", 0) != 0,
