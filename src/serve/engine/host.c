@@ -6,8 +6,9 @@
  *
  *   arrive_s, arrive_token_s   until a request is with the engine, read off published TTFT of many models, GPUs and degrees together;
  *                              tools/leave-one-out-serve says what is left of them where the source has not been seen
- *   request_s of vLLM          measured: processor time of its own scheduler, 0.33.0, for a request that decodes, from the decision to the
- *                              bytes for the API server (tools/vllm-truth/host_time.py), 30 to 46 us on a Zen 3; what the worker
+ *   request_s                  measured for vLLM and SGLang: processor time of their own schedulers, 0.33.0 and 0.5.23, for a request that
+ *                              decodes, from the decision to the bytes for the API server or the detokenizer (host_time.py in
+ *                              tools/vllm-truth and tools/sglang-truth), 30 to 46 us and 51 to 83 us on a Zen 3; what the worker
  *                              process does for it besides is not in it
  *   all others                 assumed: round figures of the size that an iteration, a launch and a request take a Python process on
  *                              that host. Nothing of them was measured, and nothing was fitted
@@ -47,6 +48,7 @@ struct maq_host_profile maq_host_profile_of(const struct maq_serve_options *o)
         h.arrive_token_s = 15e-6;
         break;
     case MAQ_ENGINE_SGLANG:
+        h.request_s = 50e-6;
         h.async = true;
         h.arrive_s = 150e-3;
         h.arrive_token_s = 50e-6;
