@@ -49,6 +49,12 @@ static struct maq_serve_options options_by_chance(uint64_t *draws, enum maq_engi
     o.enforce_eager = draw(draws, 0, 1);
     o.block_size = some(draws, 32);
     o.async_scheduling = draw(draws, 0, 1) ? MAQ_OFF : MAQ_AUTO;
+    static const enum maq_draft_method methods[] = {MAQ_DRAFT_NONE, MAQ_DRAFT_NGRAM, MAQ_DRAFT_EAGLE3, MAQ_DRAFT_MTP};
+    o.speculation.method = methods[draw(draws, 0, MAQ_COUNT(methods) - 1)];
+    o.speculation.tokens = o.speculation.method == MAQ_DRAFT_NONE ? 0 : (int32_t)draw(draws, 1, 5);
+    o.lora.enabled = draw(draws, 0, 2) == 0;
+    o.lora.max_loras = o.lora.enabled ? some(draws, 4) : 0;
+    o.lora.max_lora_rank = o.lora.enabled ? some(draws, 64) : 0;
     if (engine == MAQ_ENGINE_SGLANG) {
         o.static_memory_share = draw(draws, 0, 1) ? 0.82 : 0;
         return o;
@@ -97,6 +103,11 @@ static void expect_same_options(const struct maq_serve_options *a, const struct 
     assert_int_equal(a->max_num_seqs, b->max_num_seqs);
     assert_int_equal(a->max_num_batched_tokens, b->max_num_batched_tokens);
     assert_int_equal(a->max_model_len, b->max_model_len);
+    assert_int_equal(a->speculation.method, b->speculation.method);
+    assert_int_equal(a->speculation.tokens, b->speculation.tokens);
+    assert_int_equal(a->lora.enabled, b->lora.enabled);
+    assert_int_equal(a->lora.max_loras, b->lora.max_loras);
+    assert_int_equal(a->lora.max_lora_rank, b->lora.max_lora_rank);
     assert_int_equal(a->block_size, b->block_size);
     assert_int_equal(a->blocks, b->blocks);
     assert_int_equal(a->long_prefill_token_threshold, b->long_prefill_token_threshold);

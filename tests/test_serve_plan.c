@@ -401,6 +401,44 @@ static void test_limits_of_pools(void **state)
     maq_job_free(s.open);
 }
 
+/* With drafts the closed form has what is accepted in the mean: no candidate carries more, and all are simulated to the same answer. */
+static void test_drafts(void **state)
+{
+    NOT_UNDER_A_SANITIZER();
+    (void)state;
+    static const enum maq_engine engines[] = {MAQ_ENGINE_VLLM, MAQ_ENGINE_SGLANG};
+    static const enum maq_draft_method methods[] = {MAQ_DRAFT_EAGLE3, MAQ_DRAFT_EAGLE};
+    for (size_t e = 0; e < MAQ_COUNT(engines); e++) {
+        const struct scene scene = {"llama-3.1-8b", "h100-sxm:2",    "ttft_p95<1s, tpot_p95<12ms", 500, 80, 0,
+                                    engines[e],     MAQ_WEIGHTS_BF16};
+        struct setting s;
+        begin(&s, &scene);
+        struct maq_serve_search_result *plain = search(s.open, &s.opts);
+        s.options.speculation.method = methods[e];
+        s.options.speculation.tokens = 3;
+        assert_int_equal(maq_acceptance_read(&s.options.speculation, "0.8,0.6,0.4", NULL), MAQ_OK);
+        struct maq_serve_search_result *r = search(s.open, &s.opts);
+        s.opts.exhaustive = true;
+        struct maq_serve_search_result *all = search(s.open, &s.opts);
+        s.opts.exhaustive = false;
+        struct maq_request_set *set = stream_of(&s.opts);
+        for (uint32_t i = 0; i < r->n; i++) {
+            const struct maq_serve_candidate *c = &r->candidates[i];
+            if (c->most_per_s > 0)
+                assert_false(holds(c, 1, &s.opts, maq_requests_get(set), c->most_per_s * MAQ_SERVE_SEARCH_MARGIN));
+        }
+        assert_int_equal(r->n_fleet, 1);
+        assert_int_equal(all->fleet[0].candidate, r->fleet[0].candidate);
+        assert_true(r->candidates[r->fleet[0].candidate].token_s <
+                    plain->candidates[r->fleet[0].candidate].token_s / 2); /* 2.8 tokens of an iteration */
+        maq_requests_free(set);
+        maq_serve_search_free(plain);
+        maq_serve_search_free(all);
+        maq_serve_search_free(r);
+        maq_job_free(s.open);
+    }
+}
+
 /* ---- degrees ---- */
 
 /* Of a node of six GPUs three and six are tried, and are what a job with them is; heads that they do not divide are left out with a reason. */
@@ -524,6 +562,7 @@ int main(void)
         cmocka_unit_test(test_two_kinds),
         cmocka_unit_test(test_pools),
         cmocka_unit_test(test_limits_of_pools),
+        cmocka_unit_test(test_drafts),
         cmocka_unit_test(test_degrees_of_six),
         cmocka_unit_test(test_refused),
         cmocka_unit_test(test_nothing_holds),

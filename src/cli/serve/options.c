@@ -515,21 +515,18 @@ enum maq_status cli_serve_options(struct serve_given *out, const struct serve_ch
     }
     bool ep_said = out->options.ep > 0 || cli->values[SERVE_EP];
     enum maq_status status = cli_first_fault(read_engine(out, cli), read_requests(out, cli, open));
-    if (open) { /* what a deployment carries has a closed form without it */
-        if (out->options.speculation.method != MAQ_DRAFT_NONE)
-            maq_diag_add(cli->diag, MAQ_WARNING, MAQ_CODE_CLI_DRAFTS, (struct maq_span){0}, NULL,
-                         "deployments are compared without speculative decoding");
-        out->options.speculation = (struct maq_speculation){.method = MAQ_DRAFT_NONE};
+    if (open) {
         if (maq_tier_options_any(&out->options.tiers)) /* of the engine's command line */
             maq_diag_add(cli->diag, MAQ_WARNING, MAQ_CODE_CLI_TIERS, (struct maq_span){0},
                          "maquette serve with the best of them, and its tiers",
                          "deployments are compared without host memory, drives and pools behind their caches");
         out->options.tiers = (struct maq_tier_options){.policy = MAQ_TIER_LRU};
-    } else if (status == MAQ_OK) {
-        status = cli_serve_speculation(out, cli, job);
     }
+    if (status == MAQ_OK)
+        status = cli_serve_speculation(out, cli, job, open);
     if (!open)
-        status = cli_first_fault(status, cli_first_fault(cli_serve_tiers(out, cli), cli_serve_lora(out, cli)));
+        status = cli_first_fault(status, cli_serve_tiers(out, cli));
+    status = cli_first_fault(status, cli_serve_lora(out, cli));
     if (out->options.dp > 1 && !ep_said && !open)
         out->options.ep = out->options.dp * job->plan.tp;
     static const int trtllm_alone[] = {SERVE_CAPACITY, SERVE_WAIT_ITERATIONS, SERVE_WAIT_SHARE};

@@ -183,8 +183,9 @@ enum maq_status cli_serve_run_outages(struct maq_serve_result **r, struct maq_at
 enum maq_status cli_serve_lora(struct serve_given *out, struct cli *cli);
 /* Tiers behind the GPU's blocks: kv_tiers.c */
 enum maq_status cli_serve_tiers(struct serve_given *out, struct cli *cli);
-/* Speculative decoding, once the requests are read: speculation.c */
-enum maq_status cli_serve_speculation(struct serve_given *out, struct cli *cli, const struct maq_job *job);
+/* Speculative decoding, once the requests are read; `open`: the model's degrees are not known, and a smaller one is whole on each rank.
+ * speculation.c */
+enum maq_status cli_serve_speculation(struct serve_given *out, struct cli *cli, const struct maq_job *job, bool open);
 enum maq_status cli_serve_options(struct serve_given *out, const struct serve_checkpoint *checkpoint, struct cli *cli,
                                   const struct maq_job *job, bool open);
 

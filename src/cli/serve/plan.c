@@ -32,6 +32,8 @@ static void end(struct answer *a, struct cli *cli)
         maq_requests_free(a->drawn);
     free(a->members);
     maq_serve_search_free(a->search);
+    if (a->given.drafter)
+        maq_job_free(a->given.drafter);
     maq_requests_free(a->requests);
     if (a->open)
         cli_keep_job(cli, a->open);
@@ -202,10 +204,7 @@ static const size_t of_serve[] = {
     SERVE_FAILURES, SERVE_SPARES, SERVE_AUTOSCALE, SERVE_START_TIME, SERVE_WEIGHTS_FROM,
     SERVE_HOST_SIZE, SERVE_HOST_POLICY, SERVE_HOST_CHUNK, SERVE_HOST_BANDWIDTH,
     SERVE_HOST_PROMPTS, SERVE_SSD_SIZE, SERVE_SSD_BANDWIDTH, SERVE_REMOTE_SIZE,
-    SERVE_REMOTE_BANDWIDTH, SERVE_REMOTE_LATENCY, SERVE_LORA, SERVE_LORA_SLOTS,
-    SERVE_LORA_RANK, SERVE_LORA_HOST, SERVE_LORA_TARGETS, SERVE_LORA_BANDWIDTH,
-    SERVE_DRAFT_METHOD, SERVE_DRAFT_MODEL, SERVE_DRAFT_TOKENS, SERVE_DRAFT_TP,
-    SERVE_ACCEPTANCE, SERVE_ADAPTERS, SERVE_ADAPTER_ZIPF, SERVE_ADAPTER_NONE,
+    SERVE_REMOTE_BANDWIDTH, SERVE_REMOTE_LATENCY, 
     SERVE_CONCURRENCY, SERVE_BATCH, SERVE_DRAWS, SERVE_POWER,
     SERVE_TRACE, SERVE_PER_REQUEST, SERVE_COUNT};
 /* clang-format on */

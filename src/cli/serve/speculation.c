@@ -31,27 +31,35 @@ static int method_of(const char *word)
 }
 
 /* The deployment's job with another model, cut over `tp` ranks. */
-static enum maq_status load_drafter(struct maq_loaded_job **box, struct cli *cli, const char *model, const char *tp,
-                                    struct maq_diag *diag)
+static enum maq_status load_drafter(struct maq_loaded_job **box, struct cli *cli, const struct maq_job *job,
+                                    const char *model, const char *tp, struct maq_diag *diag)
 {
     const char *path = cli->n_args > 0 ? cli->args[0] : NULL, *flag = cli_serve_table[SERVE_DRAFT_MODEL].name;
-    struct maq_override *list = malloc((cli->n_overrides + 3) * sizeof *list);
+    struct maq_override *list = malloc((cli->n_overrides + 4) * sizeof *list);
     size_t n = 0;
-    if (!list)
+    int64_t devices = 0;
+    for (uint32_t g = 0; g < job->cluster.n_groups; g++)
+        devices += (int64_t)job->cluster.groups[g].nodes * job->cluster.groups[g].devices_per_node;
+    const char *batch = cli_printf(cli, "%lld", (long long)devices); /* that suits any degrees */
+    if (!list || !batch) {
+        free(list);
         return MAQ_NO_MEMORY;
+    }
     for (size_t i = 0; i < cli->n_overrides; i++)
         if (strncmp(cli->overrides[i].path, "model", strlen("model")) != 0)
             list[n++] = cli->overrides[i];
     list[n++] = (struct maq_override){flag, "model", model};
     list[n++] = (struct maq_override){flag, "plan.tensor_model_parallel_size", tp};
     list[n++] = (struct maq_override){flag, "plan.pipeline_model_parallel_size", "1"};
+    list[n++] = (struct maq_override){flag, "workload.global_batch_size", batch};
     enum maq_status status = maq_job_load(box, path, list, n, diag);
     free(list);
     return status;
 }
 
 /* What drafts by its name; that of a head is often one that only its owner knows: then it is taken to be like the model's last layer. */
-static enum maq_status name_drafter(struct serve_given *out, struct cli *cli, const char *name, const char *tp)
+static enum maq_status name_drafter(struct serve_given *out, struct cli *cli, const struct maq_job *job,
+                                    const char *name, const char *tp)
 {
     struct maq_speculation *s = &out->options.speculation;
     struct maq_checkpoint_name checkpoint;
@@ -65,9 +73,9 @@ static enum maq_status name_drafter(struct serve_given *out, struct cli *cli, co
     if (!model)
         return MAQ_NO_MEMORY;
     if (s->method == MAQ_DRAFT_MODEL)
-        return load_drafter(&out->drafter, cli, model, tp, cli->diag);
+        return load_drafter(&out->drafter, cli, job, model, tp, cli->diag);
     struct maq_diag *aside = maq_diag_new();
-    enum maq_status status = aside ? load_drafter(&out->drafter, cli, model, tp, aside) : MAQ_NO_MEMORY;
+    enum maq_status status = aside ? load_drafter(&out->drafter, cli, job, model, tp, aside) : MAQ_NO_MEMORY;
     maq_diag_free(aside);
     if (status == MAQ_OK || status == MAQ_NO_MEMORY)
         return status;
@@ -78,16 +86,18 @@ static enum maq_status name_drafter(struct serve_given *out, struct cli *cli, co
     return MAQ_OK;
 }
 
-static enum maq_status load(struct serve_given *out, struct cli *cli, const struct maq_job *job, const char *name)
+static enum maq_status load(struct serve_given *out, struct cli *cli, const struct maq_job *job, const char *name,
+                            bool open)
 {
     struct maq_speculation *s = &out->options.speculation;
-    uint32_t tp, said = cli->served && cli->served->drafter_tp > 0 ? (uint32_t)cli->served->drafter_tp : 0;
+    uint32_t tp, whole = open ? 1 : (uint32_t)job->plan.tp,
+                 said = cli->served && cli->served->drafter_tp > 0 ? (uint32_t)cli->served->drafter_tp : 0;
     bool has_model = s->method == MAQ_DRAFT_MODEL || s->method == MAQ_DRAFT_EAGLE || s->method == MAQ_DRAFT_EAGLE3;
-    enum maq_status status = cli_count(cli, &tp, SERVE_DRAFT_TP, 1, 1u << 16, said > 0 ? said : (uint32_t)job->plan.tp);
+    enum maq_status status = cli_count(cli, &tp, SERVE_DRAFT_TP, 1, 1u << 16, said > 0 ? said : whole);
     if (status != MAQ_OK || !name || !has_model)
         return status;
-    const char *ranks = cli_printf(cli, "%u", s->method == MAQ_DRAFT_MODEL ? tp : (uint32_t)job->plan.tp);
-    status = ranks ? name_drafter(out, cli, name, ranks) : MAQ_NO_MEMORY;
+    const char *ranks = cli_printf(cli, "%u", s->method == MAQ_DRAFT_MODEL ? tp : whole);
+    status = ranks ? name_drafter(out, cli, job, name, ranks) : MAQ_NO_MEMORY;
     if (status == MAQ_OK && out->drafter)
         s->draft = maq_job_get(out->drafter);
     return status;
@@ -106,7 +116,7 @@ static enum maq_status too_little(struct serve_given *out, struct cli *cli, cons
     return MAQ_OK;
 }
 
-enum maq_status cli_serve_speculation(struct serve_given *out, struct cli *cli, const struct maq_job *job)
+enum maq_status cli_serve_speculation(struct serve_given *out, struct cli *cli, const struct maq_job *job, bool open)
 {
     struct maq_speculation *s = &out->options.speculation;
     const struct maq_serve_command *c = cli->served;
@@ -147,5 +157,5 @@ enum maq_status cli_serve_speculation(struct serve_given *out, struct cli *cli, 
         return too_little(out, cli, from, "--acceptance 0.7",
                           "what share of drafts is accepted depends on model, drafter and text, and is not said");
     status = maq_acceptance_read(s, shares, cli->diag);
-    return status == MAQ_OK ? load(out, cli, job, name) : status;
+    return status == MAQ_OK ? load(out, cli, job, name, open) : status;
 }

@@ -34,6 +34,11 @@ static void word(struct maq_engine_arguments *a, const char *flag, const char *v
     maq__snprintf(add(a, flag), sizeof a->at[0].value, "%s", value);
 }
 
+static void line(struct maq_engine_arguments *a, const char *text)
+{
+    maq__snprintf(a->config[a->n_config++], sizeof a->config[0], "%s", text);
+}
+
 static void on(struct maq_engine_arguments *a, const char *flag, bool said)
 {
     if (said)
@@ -57,6 +62,63 @@ static void weights(struct maq_engine_arguments *a, const struct maq_job *job, c
         word(a, "--quantization", "fp8");
     else
         a->other_checkpoint = true;
+}
+
+/* ---- who drafts ---- */
+
+static const char *drafter_of(const struct maq_speculation *s)
+{
+    return s->draft ? s->draft->model.name : NULL;
+}
+
+static void vllm_drafts(struct maq_engine_arguments *a, const struct maq_speculation *s)
+{
+    static const char *const methods[MAQ_DRAFT_COUNT] = {[MAQ_DRAFT_NGRAM] = "ngram",
+                                                         [MAQ_DRAFT_MODEL] = "draft_model",
+                                                         [MAQ_DRAFT_EAGLE] = "eagle",
+                                                         [MAQ_DRAFT_EAGLE3] = "eagle3",
+                                                         [MAQ_DRAFT_MTP] = "mtp"};
+    if (!methods[s->method])
+        return;
+    word(a, "--speculative-config.method", methods[s->method]);
+    count(a, "--speculative-config.num_speculative_tokens", s->tokens, 0);
+    if (drafter_of(s))
+        word(a, "--speculative-config.model", drafter_of(s));
+    if (s->method == MAQ_DRAFT_MODEL && s->draft)
+        count(a, "--speculative-config.draft_tensor_parallel_size", s->draft->plan.tp, 0);
+}
+
+static void sglang_drafts(struct maq_engine_arguments *a, const struct maq_speculation *s)
+{
+    static const char *const algorithms[MAQ_DRAFT_COUNT] = {[MAQ_DRAFT_NGRAM] = "NGRAM",
+                                                            [MAQ_DRAFT_MODEL] = "STANDALONE",
+                                                            [MAQ_DRAFT_EAGLE] = "EAGLE",
+                                                            [MAQ_DRAFT_EAGLE3] = "EAGLE3",
+                                                            [MAQ_DRAFT_MTP] = "NEXTN"};
+    if (!algorithms[s->method])
+        return;
+    word(a, "--speculative-algorithm", algorithms[s->method]);
+    if (drafter_of(s))
+        word(a, "--speculative-draft-model-path", drafter_of(s));
+    if (s->method != MAQ_DRAFT_NGRAM) {
+        count(a, "--speculative-num-steps", s->tokens, 0);
+        count(a, "--speculative-eagle-topk", s->branches > 0 ? s->branches : 1, 0);
+    }
+    count(a, "--speculative-num-draft-tokens", s->verified > 0 ? s->verified : s->tokens + 1, 0);
+}
+
+static void trtllm_drafts(struct maq_engine_arguments *a, const struct maq_speculation *s)
+{
+    static const char *const types[MAQ_DRAFT_COUNT] = {[MAQ_DRAFT_NGRAM] = "NGram",
+                                                       [MAQ_DRAFT_MODEL] = "Draft_Target",
+                                                       [MAQ_DRAFT_EAGLE] = "Eagle",
+                                                       [MAQ_DRAFT_EAGLE3] = "Eagle3",
+                                                       [MAQ_DRAFT_MTP] = "MTP"};
+    const char *model = drafter_of(s);
+    if (types[s->method])
+        maq__snprintf(a->config[a->n_config++], sizeof a->config[0],
+                      "speculative_config: {decoding_type: %s, max_draft_len: %d%s%s}", types[s->method], s->tokens,
+                      model ? ", speculative_model: " : "", model ? model : "");
 }
 
 static void vllm(struct maq_engine_arguments *a, const struct maq_job *job, const struct maq_serve_options *o)
@@ -92,6 +154,11 @@ static void vllm(struct maq_engine_arguments *a, const struct maq_job *job, cons
     on(a, "--no-async-scheduling", o->async_scheduling == MAQ_OFF);
     if (o->by_priority)
         word(a, "--scheduling-policy", "priority");
+    vllm_drafts(a, &o->speculation);
+    on(a, "--enable-lora", o->lora.enabled);
+    count(a, "--max-loras", o->lora.max_loras, 0);
+    count(a, "--max-lora-rank", o->lora.max_lora_rank, 0);
+    count(a, "--max-cpu-loras", o->lora.max_cpu_loras, 0);
 }
 
 static void sglang(struct maq_engine_arguments *a, const struct maq_job *job, const struct maq_serve_options *o)
@@ -121,6 +188,10 @@ static void sglang(struct maq_engine_arguments *a, const struct maq_job *job, co
     on(a, "--disable-radix-cache", o->no_prefix_caching);
     on(a, "--disable-cuda-graph", o->enforce_eager);
     on(a, "--disable-overlap-schedule", o->async_scheduling == MAQ_OFF);
+    sglang_drafts(a, &o->speculation);
+    on(a, "--enable-lora", o->lora.enabled);
+    count(a, "--max-loras-per-batch", o->lora.max_loras, 0);
+    count(a, "--max-lora-rank", o->lora.max_lora_rank, 0);
 }
 
 static void trtllm(struct maq_engine_arguments *a, const struct maq_job *job, const struct maq_serve_options *o)
@@ -137,9 +208,11 @@ static void trtllm(struct maq_engine_arguments *a, const struct maq_job *job, co
     on(a, "--enable_chunked_prefill", o->chunked_prefill);
     weights(a, job, o);
     if (o->dp > 1)
-        a->config[a->n_config++] = "enable_attention_dp: true";
+        line(a, "enable_attention_dp: true");
     if (o->kv_fp8)
-        a->config[a->n_config++] = "kv_cache_config: {dtype: fp8}";
+        line(a, "kv_cache_config: {dtype: fp8}");
+    if (o->speculation.method != MAQ_DRAFT_NONE)
+        trtllm_drafts(a, &o->speculation);
 }
 
 void maq_engine_arguments(struct maq_engine_arguments *out, const struct maq_job *job,

@@ -12,7 +12,7 @@
 
 struct maq_engine_argument {
     const char *flag;
-    char value[32]; /* "": it has none */
+    char value[128]; /* "": it has none */
 };
 
 struct maq_engine_arguments {
@@ -20,7 +20,7 @@ struct maq_engine_arguments {
     const char *model;               /* flag in front of the model; NULL: it stands behind the program */
     struct maq_engine_argument at[MAQ_ENGINE_ARGUMENTS_MOST];
     uint32_t n;
-    const char *config[4]; /* [n_config] lines that belong into the file of --config: TensorRT-LLM */
+    char config[4][192]; /* [n_config] lines that belong into the file of --config: TensorRT-LLM */
     uint32_t n_config;
     bool other_checkpoint; /* no option makes such weights of the model: a checkpoint has to have them */
 };

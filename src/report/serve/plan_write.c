@@ -115,6 +115,44 @@ static void put_serve(struct maq_buf *b, const struct maq_report_serve_plan *p)
                                                  : "");
 }
 
+static void put_drafts(struct maq_buf *b, const struct maq_speculation *s)
+{
+    if (s->method == MAQ_DRAFT_NONE)
+        return;
+    maq_buf_addf(b, "  speculative_method: %s\n  num_speculative_tokens: %d\n  acceptance: \"",
+                 maq_draft_method_name(s->method), s->tokens);
+    for (int32_t i = 0; i < s->tokens; i++)
+        maq_buf_addf(b, "%s%.12g", i > 0 ? "," : "", s->accepted[i]);
+    maq_buf_adds(b, "\"\n");
+    if (s->draft)
+        maq_buf_addf(b, "  speculative_model: %s\n", s->draft->model.name);
+    if (s->draft && s->method == MAQ_DRAFT_MODEL)
+        maq_buf_addf(b, "  speculative_tp: %d\n", s->draft->plan.tp);
+}
+
+static void put_adapters(struct maq_buf *b, const struct maq_lora_options *o, const struct maq_request_spec *asked)
+{
+    const struct {
+        const char *key;
+        int64_t n;
+    } counts[] = {{"max_loras", o->max_loras},
+                  {"max_lora_rank", o->max_lora_rank},
+                  {"max_cpu_loras", o->max_cpu_loras},
+                  {"adapters", asked->adapters}};
+    if (!o->enabled)
+        return;
+    maq_buf_adds(b, "  enable_lora: true\n");
+    for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
+        if (counts[i].n > 0)
+            maq_buf_addf(b, "  %s: %lld\n", counts[i].key, (long long)counts[i].n);
+    if (o->targets)
+        maq_buf_addf(b, "  lora_target_modules: \"%s\"\n", o->targets);
+    if (asked->adapter_zipf > 0)
+        maq_buf_addf(b, "  adapter_zipf: %.6g\n", asked->adapter_zipf);
+    if (asked->adapter_none > 0)
+        maq_buf_addf(b, "  adapter_none: %.6g\n", asked->adapter_none);
+}
+
 /* The pool that computes prompts, where it is not as the other one. */
 static void put_prefill(struct maq_buf *b, const struct maq_report_serve_plan *p)
 {
@@ -187,6 +225,8 @@ enum maq_status maq_report_serve_plan_job(char **out, const struct maq_report_se
     b.failed |= !text;
     free(text);
     put_serve(&b, p);
+    put_drafts(&b, &c->options.speculation);
+    put_adapters(&b, &c->options.lora, p->opts->spec);
     put_prefill(&b, p);
     put_requests(&b, p);
     *out = maq_buf_take(&b);

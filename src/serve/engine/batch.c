@@ -105,11 +105,33 @@ void maq_batch_of(struct maq_batch_writer *w, const struct maq_deployment *d, co
 
 struct maq_pass_batch maq_batch_decodes(const struct maq_deployment *d, uint32_t requests)
 {
-    return (struct maq_pass_batch){.tokens = requests,
-                                   .padded = padded(d, requests, 0, 1),
+    const int64_t queries = queries_of(d), tokens = requests * queries;
+    return (struct maq_pass_batch){.tokens = tokens,
+                                   .padded = padded(d, tokens, 0, queries),
                                    .decodes = requests,
-                                   .sampled = requests,
-                                   .queries = 1};
+                                   .sampled = tokens,
+                                   .queries = queries};
+}
+
+struct maq_draft_batch maq_batch_drafts(const struct maq_deployment *d, const struct maq_pass_batch *b, int64_t keys,
+                                        int64_t prompts)
+{
+    const struct maq_speculation *s = &d->options.speculation;
+    struct maq_draft_batch out = {.first = *b, .further = {.queries = s->branches}, .proposes = true};
+    int64_t samplers = b->decodes + prompts, go_on = d->options.engine == MAQ_ENGINE_SGLANG ? b->decodes : samplers;
+    for (uint32_t w = 0; w < d->draft.n_windows; w++) {
+        out.first.decode_keys[w] = b->decodes * maq_pass_keys(&d->draft, w, keys);
+        out.further.decode_keys[w] = go_on * maq_pass_keys(&d->draft, w, keys + 1);
+    }
+    out.known = samplers * (keys + 1);
+    out.first.sampled = samplers;
+    if (s->method == MAQ_DRAFT_MODEL)
+        out.first.tokens = out.first.padded = out.first.tokens + samplers;
+    out.passes = go_on > 0 ? s->tokens : samplers > 0;
+    out.further.decodes = go_on;
+    out.further.tokens = out.further.sampled = go_on * s->branches;
+    out.further.padded = maq_draft_padded(d, go_on) * s->branches;
+    return out;
 }
 
 void maq_batch_fini(struct maq_batch_writer *w)

@@ -28,8 +28,11 @@ struct maq_batch_writer {
 };
 
 void maq_batch_of(struct maq_batch_writer *w, const struct maq_deployment *d, const struct maq_iteration *it);
-/* So many requests that decode a token each; what keys they see is the caller's to say. */
+/* So many requests that decode a token each, with their drafts; what keys they see is the caller's to say. */
 struct maq_pass_batch maq_batch_decodes(const struct maq_deployment *d, uint32_t requests);
+/* What is drafted behind a batch whose decodes see `keys` each, and of which so many prompts end in it. */
+struct maq_draft_batch maq_batch_drafts(const struct maq_deployment *d, const struct maq_pass_batch *batch,
+                                        int64_t keys, int64_t prompts);
 void maq_batch_fini(struct maq_batch_writer *w);
 
 /* Batches of several ranks, batches[dp], are padded alike where a CUDA graph holds the largest; a rank without any has a token of nobody. */

@@ -44,6 +44,8 @@ struct maq_deployment_adapters {
     double copy_s, read_s;         /* of one to the GPUs; from where the host has it not */
 };
 
+struct maq_draft_batch; /* batch.h */
+
 struct maq_deployment {
     const struct maq_job *job;
     const struct maq_device *device;
@@ -53,6 +55,7 @@ struct maq_deployment {
     struct maq_drafter drafter; /* of speculative decoding; not of NONE and NGRAM */
     struct maq_passes draft;
     struct maq_pass_batch *draft_batches; /* [dp], room for one pass of it */
+    struct maq_draft_batch *drafts;       /* [dp], room for what is drafted behind an iteration; NULL: nothing is */
     struct maq_kv_group groups[MAQ_KV_MOST_GROUPS];
     uint32_t n_groups;
     double memory[MAQ_SERVE_MEM_COUNT], capacity_bytes;

@@ -49,6 +49,9 @@ enum maq_status maq_deployment_draft(struct maq_deployment *d, struct maq_diag *
     if (s->method == MAQ_DRAFT_NONE)
         return MAQ_OK;
     MAQ_TRY(check(&o, diag));
+    d->drafts = MAQ_ARENA_NEW(&d->arena, struct maq_draft_batch, (size_t)o.dp);
+    if (!d->drafts)
+        return maq_no_memory(diag, "what drafts");
     if (!maq_deployment_has_drafter(d))
         return MAQ_OK;
     MAQ_TRY(maq_drafter_init(&d->drafter, d->job, s, &d->arena, diag));

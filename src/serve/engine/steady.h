@@ -14,6 +14,9 @@
  *            of kernels, and requests that differ in length do not go faster than their mean: what an engine does comes near it and not
  *            below
  *
+ * With speculative decoding a request has y tokens of an iteration in the mean (serve_draft.h), and (output - 1) / y of them:
+ * TPOT = mean iteration / y, where an iteration has what is drafted behind it.
+ *
  * Ranks that share experts have theirs independently of each other, as no engine sends requests so that they would come together. All wait
  * for any that has some.
  *
