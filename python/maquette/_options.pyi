@@ -454,10 +454,24 @@ class ServePlanOptions(TypedDict, total=False):
     batch_wait_timeout_iters: Value
     batch_wait_max_tokens_ratio: Value
     async_scheduling: Union[Literal["auto", "on", "off"], None]
+    enable_lora: bool
+    max_loras: Value
+    max_lora_rank: Value
+    max_cpu_loras: Value
+    lora_target_modules: Value
+    lora_read_bandwidth: Value
+    speculative_method: Union[Literal["none", "ngram", "draft-model", "eagle", "eagle3", "mtp"], None]
+    speculative_model: Value
+    num_speculative_tokens: Value
+    speculative_tp: Value
+    acceptance: Value
     isl: Value
     osl: Value
     length_spread: Value
     shared_prefix: Value
+    adapters: Value
+    adapter_zipf: Value
+    adapter_none: Value
     rate: Value
     burstiness: Value
     num_requests: Value
