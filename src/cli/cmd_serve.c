@@ -45,16 +45,6 @@ static enum maq_status one_batch(struct cli *cli, const struct maq_job *job, con
     return status;
 }
 
-enum maq_status cli_serve_draw(struct maq_request_set **out, struct cli *cli, const struct serve_given *given,
-                               uint32_t draw)
-{
-    struct maq_request_spec spec = given->spec;
-    if (given->requests)
-        return maq_requests_read(out, given->requests, given->speed, given->spec.n, cli->diag);
-    spec.seed += draw;
-    return maq_requests_generate(out, &spec, cli->diag);
-}
-
 /* --find-rate with `wanted` streams of requests as `asked` has them; then *set are requests at the rate that was found. */
 static enum maq_status find_rate_of(struct maq_capacity *out, struct maq_request_set **set, struct cli *cli,
                                     const struct maq_fleet *fleet, struct serve_given asked, uint32_t wanted)

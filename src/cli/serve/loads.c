@@ -11,6 +11,16 @@ static const double factors[] = {0.25, 0.5, 0.75, 1, 1.25, 1.5, 2};
 static const double doublings[] = {0.125, 0.25, 0.5, 1, 2, 4};
 static const double from_one[] = {1, 4, 16, 64, 256, 1024};
 
+enum maq_status cli_serve_draw(struct maq_request_set **out, struct cli *cli, const struct serve_given *given,
+                               uint32_t draw)
+{
+    struct maq_request_spec spec = given->spec;
+    if (given->requests)
+        return maq_requests_read(out, given->requests, given->speed, given->spec.n, cli->diag);
+    spec.seed += draw;
+    return maq_requests_generate(out, &spec, cli->diag);
+}
+
 static void note(struct serve_loads *out, double load, bool asked, const struct maq_serve_result *r)
 {
     out->at[out->n++] =
