@@ -58,8 +58,8 @@ MAQ_API const char *maq_hicache_policy_name(enum maq_hicache_policy policy);
 /* Zero where nothing is said. */
 struct maq_tier_options {
     double bytes[MAQ_TIER_COUNT]; /* of GPU nothing is looked at; infinity: all that comes */
-    /* of host memory, in the words of SGLang, where `bytes` says nothing; the first that is said: for each GPU; for a token in the GPU's cache; as many
-     * for a token as its default, where this share of the node's memory has them */
+    /* of host memory, in the words of SGLang and TensorRT-LLM, where `bytes` says nothing; the first that is said: for each GPU; for a token in the GPU's
+     * cache; as many for a token as its default, where this share of the node's memory has them */
     double host_rank_bytes, host_ratio, host_share;
     uint8_t write_policy;               /* enum maq_hicache_policy: SGLang's */
     double ssd_read_bps, ssd_write_bps; /* of the drives of a node; 0 = as fast as PCIe lets them be asked */

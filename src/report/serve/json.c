@@ -122,7 +122,7 @@ static void add_tiers(struct maq_json root, const struct maq_serve_result *r)
     }
     if (r->options.engine == MAQ_ENGINE_SGLANG)
         maq_json_text(map, "write_policy", maq_hicache_policy_name((enum maq_hicache_policy)o->write_policy));
-    else
+    else if (r->options.engine == MAQ_ENGINE_VLLM)
         maq_json_text(map, "policy", maq_tier_policy_name(o->policy));
     MAQ_JSON_INTS(map, {"blocks_per_chunk", o->chunk_blocks}, {"requests_that_load", t->loaded},
                   {"stores_without_room", (int64_t)t->refused});

@@ -167,6 +167,7 @@ struct maq_command_reader {
     bool foreign_offload;   /* it is another program's */
     bool low_first;         /* SGLang: of priorities, the lowest first */
     bool hicache;
+    bool keeps_out; /* TensorRT-LLM: nothing comes back from the host, so that nothing goes there */
     struct maq_tier_options hicache_said; /* of host memory, in SGLang's words */
     const char *config; /* a file of further options; NULL = none. config_at: the word that names it */
     size_t config_at;

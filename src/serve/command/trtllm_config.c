@@ -28,6 +28,8 @@ enum key {
     DRAFTS,
     DEPTHS,
     DRAFTER,
+    HOST_SIZE,
+    ONBOARDS,
     PASSED
 };
 
@@ -41,6 +43,8 @@ static const struct {
     {"kv_cache_config", "max_tokens", POOL},
     {"kv_cache_config", "free_gpu_memory_fraction", SHARE},
     {"kv_cache_config", "dtype", KV_TYPE},
+    {"kv_cache_config", "host_cache_size", HOST_SIZE},
+    {"kv_cache_config", "onboard_blocks", ONBOARDS},
     {NULL, "batch_wait_timeout_iters", WAIT_ITERATIONS},
     {NULL, "batch_wait_max_tokens_ratio", WAIT_SHARE},
     {NULL, "disable_overlap_scheduler", NO_OVERLAP},
@@ -110,6 +114,8 @@ static void set_number(struct maq_command_reader *r, enum key key, struct maq_no
         r->box->read.options.batch_wait_iterations = n <= 1 << 20 ? (int32_t)n : 1 << 20;
     if (key == DRAFTS || key == DEPTHS)
         r->drafts.tokens = n;
+    if (key == HOST_SIZE)
+        r->box->read.options.tiers.host_rank_bytes = (double)n;
 }
 
 static void set_switch(struct maq_command_reader *r, enum key key, struct maq_node *node)
@@ -120,6 +126,8 @@ static void set_switch(struct maq_command_reader *r, enum key key, struct maq_no
         r->status = MAQ_BAD_INPUT;
     else if (key == REUSE)
         o->no_prefix_caching = !on;
+    else if (key == ONBOARDS)
+        r->keeps_out = !on;
     else
         o->async_scheduling = on ? MAQ_OFF : o->async_scheduling;
 }
@@ -149,9 +157,10 @@ static void set(struct maq_command_reader *r, enum key key, const struct maq_nod
 {
     if (key == POLICY)
         set_policy(r, section, node);
-    else if (key == BLOCK || key == POOL || key == DRAFTS || key == DEPTHS || key == WAIT_ITERATIONS)
+    else if (key == BLOCK || key == POOL || key == DRAFTS || key == DEPTHS || key == WAIT_ITERATIONS ||
+             key == HOST_SIZE)
         set_number(r, key, node);
-    else if (key == REUSE || key == NO_OVERLAP)
+    else if (key == REUSE || key == NO_OVERLAP || key == ONBOARDS)
         set_switch(r, key, node);
     else if (key == SHARE || key == WAIT_SHARE)
         set_share(r, key, node);

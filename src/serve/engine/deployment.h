@@ -29,6 +29,7 @@ struct maq_deployment_tiers {
     bool
         copies; /* of a tree of prefixes (SGLang), whose chunks are pages; else stores and loads of an OffloadingConnector (vLLM) */
     int64_t chunks[MAQ_TIER_COUNT];
+    bool swaps; /* blocks that move there and back before an iteration (TensorRT-LLM) */
     int32_t chunk_tokens;
     double chunk_bytes;  /* of a chunk in host memory: of all GPUs, what several of them hold once */
     double link_bytes;   /* over the link of the GPU that has the most of it */

@@ -21,6 +21,7 @@
 #include "serve/engine/batch.h"
 #include "serve/engine/clients.h"
 #include "serve/engine/host_copies.h"
+#include "serve/engine/host_swaps.h"
 #include "serve/engine/kv_tier_transfers.h"
 
 /* What the engine knows of the request in a slot. */
@@ -43,6 +44,7 @@ struct maq_engine_rank {
     struct maq_batch_writer batch;
     struct maq_rank_tiers tiers;
     struct maq_rank_copies copies;
+    struct maq_rank_swaps swaps;
     struct maq_rank_adapters adapters;
     struct maq_stretch stretch; /* room for fast_forward.c */
     int32_t *verdicts;          /* [verdicts_size] tokens that come out for each of an iteration, drafts accepted */

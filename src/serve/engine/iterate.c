@@ -5,6 +5,7 @@
 #include "base/alloc.h"
 #include "serve/draft/acceptance.h"
 #include "serve/kv/radix_host.h"
+#include "serve/kv/swap.h"
 
 struct maq_scheduler_load maq_engine_load(const struct maq_serve_engine *e)
 {
@@ -27,6 +28,10 @@ static void count_rank(double held[MAQ_TIER_COUNT], const struct maq_engine_rank
     if (tiers->copies) {
         const struct maq_radix_host *h = rank->sched->ops->copies(rank->sched)->host;
         held[MAQ_TIER_HOST] += (double)(h->capacity - h->available) / tiers->chunk_tokens;
+        return;
+    }
+    if (tiers->swaps) {
+        held[MAQ_TIER_HOST] += (double)rank->sched->ops->swap(rank->sched)->used;
         return;
     }
     const struct maq_offload *o = rank->sched->ops->offload(rank->sched);
@@ -139,13 +144,15 @@ void maq_engine_start(struct maq_serve_engine *e, const struct maq_engine_shape 
     if (e->iterations > 0 &&
         ready > idle_from) /* the device waits for the host, as long as there was something to do */
         e->part_s[MAQ_SERVE_HOST] += ready - (idle_from > e->now_s ? idle_from : e->now_s);
+    e->load.waited_s = 0;
     if (e->hold_s > at) { /* blocks that it was given are still read */
         double starts = at > idle_from ? at : idle_from;
-        e->tiers_seen.stalled_s += e->hold_s > starts ? e->hold_s - starts : 0;
+        double held_s = e->hold_s > starts ? e->hold_s - starts : 0;
+        e->tiers_seen.stalled_s += held_s;
+        e->load.waited_s = d->tiers.swaps ? held_s : 0;
         ready = at = e->hold_s;
     }
     e->hold_s = 0;
-    e->load.waited_s = 0;
     for (uint32_t s = 0; s < d->passes.n_stages; s++) {
         double free = e->stage_free_s[s],
                runs = maq_batch_stage_s(d, s, e->batches, c->graph, &parts) + e->adapter_copy_s;

@@ -8,7 +8,8 @@
  *
  * SGLang counts tokens, each GPU by itself and latents once for each (0.5.23, mem_cache/pool_host/base.py): of n bytes of a GPU as many as have room, or
  * `ratio` for each that its cache has, to whole pages and one more. Where neither is said the ratio is 2 as far as a share of what the node's memory has beyond
- * 10 GiB holds them, 5 % beside it (mem_cache/hicache_auto_size.py); maquette knows the node's memory and not what else is in it.
+ * 10 GiB holds them, 5 % beside it (mem_cache/hicache_auto_size.py); maquette knows the node's memory and not what else is in it. TensorRT-LLM has n bytes of a GPU
+ * in whole blocks (tensorrt_llm/_torch/pyexecutor/resource_manager.py, host_cache_size).
  */
 #include <math.h>
 
@@ -29,32 +30,27 @@ static enum maq_status refuse(struct maq_diag *diag, const char *hint, const cha
     return maq_diag_fail(MAQ_BAD_INPUT, diag, MAQ_CODE_SERVE_TIERS, (struct maq_span){0}, hint, "%s", what);
 }
 
-/* What SGLang's copies have no part of. */
-static enum maq_status check_sglang(const struct maq_deployment *d, struct maq_diag *diag)
+/* What copies of SGLang and TensorRT-LLM have no part of. */
+static enum maq_status check_no_vllm(const struct maq_deployment *d, struct maq_diag *diag)
 {
     const struct maq_tier_options *o = &d->options.tiers;
     if (d->options.no_prefix_caching)
         return refuse(diag, "without --disable-radix-cache, or --no-enable-prefix-caching",
-                      "host memory has copies of the tree of prefixes, which is switched off");
+                      "host memory has prefixes, of which none are kept");
     if (o->bytes[MAQ_TIER_SSD] > 0 || o->bytes[MAQ_TIER_REMOTE] > 0)
         return refuse(diag, "--kv-offloading-size alone",
-                      "SGLang's storage behind host memory is not modelled: neither a drive nor a pool");
+                      "drives and pools behind host memory are modelled as vLLM has them alone");
     if (o->policy != MAQ_TIER_LRU || o->chunk_blocks > 1 || o->prompt_only)
         return refuse(diag, NULL,
                       "--kv-offloading-policy, --kv-offloading-blocks-per-chunk and --kv-offload-prompt-only are "
-                      "vLLM's: SGLang copies nodes of its tree, and gives up what its radix-eviction-policy says");
+                      "vLLM's: SGLang copies nodes of its tree, TensorRT-LLM moves blocks");
     return MAQ_OK;
 }
 
 static enum maq_status check_cache(const struct maq_deployment *d, struct maq_diag *diag)
 {
-    if (d->options.engine == MAQ_ENGINE_TRTLLM)
-        return maq_diag_fail(MAQ_BAD_INPUT, diag, MAQ_CODE_SERVE_TIERS, (struct maq_span){0},
-                             "--engine vllm or --engine sglang",
-                             "tiers behind the GPU's cache are those of vLLM and SGLang; those of %s are not modelled",
-                             maq_engine_name(d->options.engine));
-    if (d->options.engine == MAQ_ENGINE_SGLANG)
-        MAQ_TRY(check_sglang(d, diag));
+    if (d->options.engine != MAQ_ENGINE_VLLM)
+        MAQ_TRY(check_no_vllm(d, diag));
     if (d->n_groups > 1 || d->groups[0].kind != MAQ_KV_FULL)
         return maq_diag_fail(MAQ_BAD_INPUT, diag, MAQ_CODE_SERVE_TIERS, (struct maq_span){0}, NULL,
                              "%s has layers that keep different tokens (windows, chunks, states): which of their "
@@ -78,9 +74,10 @@ static enum maq_status check_rates(const struct maq_deployment *d, struct maq_di
     return MAQ_OK;
 }
 
-/* ---- SGLang's host memory ---- */
+/* ---- host memory of SGLang and TensorRT-LLM ---- */
 
-#define PAGES_OF_IT "--kv-offloading-size, or --hicache-size and --hicache-ratio of SGLang"
+#define PAGES_OF_IT                                                                                                    \
+    "--kv-offloading-size, or --hicache-size and --hicache-ratio of SGLang, host_cache_size of TensorRT-LLM"
 #define DEFAULT_RATIO 2.0
 #define RESERVE_BYTES (10 * 1073741824.0) /* HICACHE_HOST_MEMORY_RESERVE_BYTES */
 #define SLACK_SHARE 0.05                  /* _ALLOCATION_SLACK_FRACTION */
@@ -103,7 +100,8 @@ static enum maq_status plan_copies(struct maq_deployment *d, struct maq_diag *di
     struct maq_tier_options *o = &d->options.tiers;
     const struct maq_token_bytes token = maq_deployment_token_bytes(d);
     double page = d->options.block_size, tokens, pages;
-    d->tiers.copies = true;
+    d->tiers.copies = d->options.engine == MAQ_ENGINE_SGLANG;
+    d->tiers.swaps = !d->tiers.copies;
     d->tiers.chunk_bytes = token.all * page;
     if (o->bytes[MAQ_TIER_HOST] > 0) {
         pages = floor(o->bytes[MAQ_TIER_HOST] / d->tiers.chunk_bytes);
@@ -111,7 +109,7 @@ static enum maq_status plan_copies(struct maq_deployment *d, struct maq_diag *di
         tokens = o->host_rank_bytes > 0
                      ? floor(o->host_rank_bytes / token.rank)
                      : floor((double)d->kv_tokens * (o->host_ratio > 0 ? o->host_ratio : default_ratio(d, token)));
-        pages = tokens > 0 ? floor(tokens / page) + 1 : 0;
+        pages = tokens > 0 ? floor(tokens / page) + d->tiers.copies : 0;
         o->bytes[MAQ_TIER_HOST] = pages * d->tiers.chunk_bytes;
     }
     if (!(pages >= 1))
@@ -191,6 +189,6 @@ enum maq_status maq_deployment_plan_tiers(struct maq_deployment *d, struct maq_d
     t->ssd_most_bps = (double)INFINITY;
     t->network_bps = maq_node_group_network_bps(g) * devices;
     t->pool_latency_s = o->remote_latency_s > 0 ? o->remote_latency_s : g->fabric.latency_s;
-    MAQ_TRY(d->options.engine == MAQ_ENGINE_SGLANG ? plan_copies(d, diag) : count_chunks(d, diag));
+    MAQ_TRY(d->options.engine == MAQ_ENGINE_VLLM ? count_chunks(d, diag) : plan_copies(d, diag));
     return maq_deployment_check_host(d, 1, diag);
 }

@@ -9,6 +9,7 @@
 #include "base/check.h"
 #include "serve/engine/engine.h"
 #include "serve/kv/radix_host.h"
+#include "serve/kv/swap.h"
 #include "serve/sched/vllm.h"
 
 /* ---- ways that are shared ---- */
@@ -100,6 +101,11 @@ static void end_shared(struct maq_tier_ways *w, uint32_t transfer)
 }
 
 /* Of an engine with tiers. */
+static bool has_offload(const struct maq_serve_engine *e)
+{
+    return e->d->tiers.any && !e->d->tiers.copies && !e->d->tiers.swaps;
+}
+
 static struct maq_offload *offload_of(const struct maq_engine_rank *rank)
 {
     struct maq_offload *o = rank->sched->ops->offload ? rank->sched->ops->offload(rank->sched) : NULL;
@@ -190,6 +196,8 @@ void maq_tiers_ask(struct maq_serve_engine *e)
 double maq_tiers_decided(struct maq_serve_engine *e)
 {
     double hold_s = 0;
+    if (e->d->tiers.swaps)
+        return maq_swaps_decided(e);
     if (e->d->tiers.copies) {
         maq_copies_begun(e);
         return hold_s;
@@ -224,7 +232,7 @@ static void begin_stores(struct maq_serve_engine *e, struct maq_engine_rank *ran
 
 void maq_tiers_launched(struct maq_serve_engine *e, uint32_t place, double decided_s)
 {
-    if (!e->d->tiers.any || e->d->tiers.copies)
+    if (!has_offload(e))
         return;
     advance(e->ways, decided_s);
     for (uint32_t r = 0; r < e->n_ranks; r++) {
@@ -264,14 +272,14 @@ void maq_tiers_ended(struct maq_serve_engine *e, uint32_t place)
 {
     if (e->d->tiers.copies)
         maq_copies_begun(e);
-    for (uint32_t r = 0; r < e->n_ranks && e->d->tiers.any && !e->d->tiers.copies; r++)
+    for (uint32_t r = 0; r < e->n_ranks && has_offload(e); r++)
         hear(e, &e->ranks[r], place);
 }
 
 bool maq_tiers_idle(struct maq_serve_engine *e)
 {
     bool any = false;
-    if (!e->d->tiers.any || e->d->tiers.copies)
+    if (!has_offload(e))
         return e->d->tiers.copies && maq_copies_hear(e);
     advance(e->ways, e->now_s);
     for (uint32_t r = 0; r < e->n_ranks; r++)
@@ -284,7 +292,7 @@ double maq_tiers_next_s(struct maq_serve_engine *e)
     double next = (double)INFINITY;
     if (e->d->tiers.copies)
         return maq_copies_next_s(e);
-    for (uint32_t r = 0; r < e->n_ranks && e->d->tiers.any; r++)
+    for (uint32_t r = 0; r < e->n_ranks && has_offload(e); r++)
         for (uint32_t i = 0; i < e->ranks[r].tiers.n; i++) {
             double s = done_s(e, &e->ranks[r].tiers.moving[i]);
             s = isinf(s) ? e->ways->net.next_s : s;
@@ -307,7 +315,10 @@ bool maq_tiers_pending(const struct maq_serve_engine *e)
 enum maq_status maq_tiers_begin(struct maq_serve_engine *e, struct maq_tier_ways *ways, uint32_t first)
 {
     const struct maq_deployment_tiers *t = &e->d->tiers;
-    if (!t->any || t->copies) /* whose scheduler has all of it */
+    if (t->swaps)
+        for (uint32_t r = 0; r < e->n_ranks; r++)
+            MAQ_TRY(maq_vllm_set_swap((struct maq_vllm *)e->ranks[r].sched, t->chunks[MAQ_TIER_HOST]));
+    if (!has_offload(e)) /* of copies the scheduler has all */
         return MAQ_OK;
     e->ways = ways;
     e->first_device = first;
@@ -345,6 +356,12 @@ static void add_evicted(struct maq_tier_result *t, const struct maq_engine_rank 
         const struct maq_radix_host *h = rank->sched->ops->copies(rank->sched)->host;
         t->of[MAQ_TIER_HOST].evicted += (uint64_t)(h->given_up / d->chunk_tokens);
         t->refused += h->refused;
+        return;
+    }
+    if (d->swaps) {
+        const struct maq_swap *w = rank->sched->ops->swap(rank->sched);
+        t->of[MAQ_TIER_HOST].evicted += w->lost;
+        t->refused += w->refused;
         return;
     }
     const struct maq_offload *o = offload_of(rank);

@@ -147,9 +147,20 @@ uint32_t maq_block_pool_take(struct maq_block_pool *pool)
     const struct maq_kv_block *next = &pool->at[pool->at[pool->n].next]; /* it is likely to be taken next */
     __builtin_prefetch(&pool->table[next->key & pool->mask]);
     __builtin_prefetch(&pool->at[next->next]);
+    uint64_t key = pool->at[block].key;
     forget(pool, block);
     pool->at[block].refs = 1;
+    if (pool->leaves && key > MAQ_KV_OWN && maq_block_pool_find(pool, key) == MAQ_KV_NO_BLOCK)
+        pool->leaves(pool->user, key);
     return block;
+}
+
+uint32_t maq_block_pool_plain(const struct maq_block_pool *pool)
+{
+    uint32_t n = 0;
+    for (uint32_t b = pool->at[pool->n].next; b != pool->n && pool->at[b].key == 0; b = pool->at[b].next)
+        n += b == pool->fresh ? pool->n - pool->fresh : 1;
+    return n;
 }
 
 void maq_block_pool_hold(struct maq_block_pool *pool, uint32_t block)

@@ -47,6 +47,10 @@ struct maq_block_pool {
     struct maq_kv_place *table; /* [mask + 1], each key at the first free place from key & mask on */
     uint32_t mask;
     bool caching;
+    void (*leaves)(
+        void *user,
+        uint64_t key); /* a key that no block has any more, since its last one was handed out; NULL: nobody asks */
+    void *user;
 };
 
 /* n >= 1 blocks, all free but block 0. */
@@ -62,6 +66,9 @@ void maq_block_pool_hold(struct maq_block_pool *pool, uint32_t block);
  * first to be handed out again. Block 0 is passed over. The list is overwritten.
  */
 void maq_block_pool_release(struct maq_block_pool *pool, uint32_t *blocks, uint32_t n);
+
+/* Free blocks that are handed out before one with a key is. */
+uint32_t maq_block_pool_plain(const struct maq_block_pool *pool);
 
 /* The first of the blocks with a key; MAQ_KV_NO_BLOCK when there is none. */
 uint32_t maq_block_pool_find(const struct maq_block_pool *pool, uint64_t key);

@@ -41,6 +41,7 @@
 
 struct maq_offload;
 struct maq_radix_tree;
+struct maq_swap;
 
 enum maq_request_part { MAQ_PART_WHOLE, MAQ_PART_PREFILL, MAQ_PART_DECODE };
 
@@ -76,7 +77,7 @@ struct maq_scheduled {
     int64_t computed;       /* before it */
     uint64_t order;         /* of the request: the slot may have another one when the iteration ends */
     int64_t hit;            /* tokens that were found cached when it was taken in; -1: it ran already */
-    int64_t loaded;         /* of them, those that are loaded from host memory beside this iteration, layer by layer */
+    int64_t loaded;         /* of them, those that are loaded from host memory for this iteration */
     bool samples;           /* its known tokens are computed to their end */
     bool prefill;           /* of its prompt, or again what was lost, where the scheduler tells that from decoding */
     bool last;              /* it is sure to have sampled its last token with this: nobody verifies drafts behind it */
@@ -160,6 +161,8 @@ struct maq_scheduler_ops {
     void (*moved)(struct maq_scheduler *s, uint32_t job);
     /* What it copies to host memory and back beside its iterations (serve/kv/radix_host.h); NULL: nothing. */
     struct maq_radix_tree *(*copies)(struct maq_scheduler *s);
+    /* What it moves to host memory and back before an iteration (serve/kv/swap.h); NULL: nothing, or it has none. */
+    struct maq_swap *(*swap)(struct maq_scheduler *s);
     /* False: the next iteration has to be decided. What is under way is the engine's to look at. With n = 0: nobody is there, and to
      * decide any number of iterations would change nothing. */
     bool (*stretch)(const struct maq_scheduler *s, struct maq_stretch *out);

@@ -12,6 +12,8 @@
  * counted; at most for so many iterations (_waiting_requests() of tensorrt_llm/_torch/pyexecutor/py_executor.py: batch_wait_timeout_iters,
  * batch_wait_max_tokens_ratio). Prefixes that are cached count as if they were not.
  *
+ * Host memory behind the blocks (kv_cache_config: host_cache_size) is swap.h's: a request whose beginning goes on there is taken in with it.
+ *
  * (NVIDIA/TensorRT-LLM, commit 02a10fe, cpp/tensorrt_llm/batch_manager/capacityScheduler.cpp.) What the other one of its two schedulers decides, which
  * pieces of prompts an iteration takes, is that of chunked_prefill. Blocks that a beginning shares with others count as if it did not; a
  * request that could use what another one computes just now is not held back for it.

@@ -29,6 +29,7 @@ void maq_vllm_fini(struct maq_vllm *s)
     free(s->deferred);
     maq_adapter_set_fini(&s->adapters);
     maq_vllm_offload_fini(s);
+    maq_vllm_swap_fini(s);
     maq_queue_fini(&s->waiting);
     maq_kv_fini(&s->kv);
     *s = (struct maq_vllm){0};

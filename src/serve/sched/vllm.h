@@ -32,6 +32,7 @@
 
 #include "serve/kv/kv_cache.h"
 #include "serve/kv/offload.h"
+#include "serve/kv/swap.h"
 #include "serve/sched/adapter_set.h"
 #include "serve/sched/queue.h"
 #include "serve/sched/scheduler.h"
@@ -124,6 +125,7 @@ struct maq_vllm {
     struct maq_adapter_set adapters; /* of those that run, while an iteration is decided */
     uint64_t launched, over;         /* iterations with somebody in them: decided; ended */
     struct maq_offload *offload;     /* tiers behind the GPU's blocks; NULL: there are none */
+    struct maq_swap *swap;           /* TensorRT-LLM's; NULL: there is none */
 };
 
 enum maq_status maq_vllm_init(struct maq_vllm *s, const struct maq_vllm_knobs *knobs, const struct maq_kv_options *kv);
@@ -157,6 +159,13 @@ enum maq_status maq_vllm_set_tiers(struct maq_vllm *s, const struct maq_offload_
 void maq_vllm_moved(struct maq_vllm *s, uint32_t job);
 
 /* ---- within the scheduler ---- */
+
+/* Host memory as TensorRT-LLM has it, of so many blocks, before any request comes; only one group of layers, that keeps all tokens. vllm_swap.c */
+enum maq_status maq_vllm_set_swap(struct maq_vllm *s, int64_t places);
+void maq_vllm_swap_fini(struct maq_vllm *s);
+/* Tokens of a request behind the `found` that the GPU has, which would be moved back with it; whether it was taken in, which is handed on. */
+int64_t maq_vllm_swap_claim(struct maq_vllm *s, const struct maq_vllm_request *r, int64_t found);
+bool maq_vllm_swap_end(struct maq_vllm *s, bool moved);
 
 /* Of vllm_offload.c; all but look() do nothing without tiers. */
 void maq_vllm_offload_fini(struct maq_vllm *s);

@@ -316,12 +316,13 @@ static bool decide_loaded(struct deciding *d)
     return fits;
 }
 
-/* Takes the first of those that wait in, `found` tokens of which the GPU has; false: it cannot be, and nobody overtakes it. */
-static bool take_in(struct deciding *d, struct maq_waiting first, int64_t found)
+/* Takes the first of those that wait in, `found` tokens of which are there, `loaded` of these on the host; false: it cannot be, and nobody overtakes it. */
+static bool take_in(struct deciding *d, struct maq_waiting first, int64_t found, int64_t loaded)
 {
     struct maq_vllm *s = d->s;
     struct maq_vllm_request *r = &s->at[first.slot];
-    struct maq_scheduled w = {.slot = first.slot, .computed = found, .order = first.order, .hit = found};
+    struct maq_scheduled w = {
+        .slot = first.slot, .computed = found, .order = first.order, .hit = found, .loaded = loaded};
     int64_t n = first_tokens(d, r, found, &w.drafts);
     const struct maq_kv_need need = {.tokens = r->tokens,
                                      .found = found,
@@ -359,7 +360,10 @@ static bool look_and_take_in(struct deciding *d, struct maq_waiting first)
         maq_queue_pop(&s->waiting);
         return skip(s, first);
     }
-    return more > 0 ? maq_vllm_offload_load(s, d->it, first, found, more) : take_in(d, first, found);
+    if (more > 0)
+        return maq_vllm_offload_load(s, d->it, first, found, more);
+    int64_t back = maq_vllm_swap_claim(s, r, found);
+    return maq_vllm_swap_end(s, take_in(d, first, found + back, back));
 }
 
 static void decide_waiting(struct deciding *d)

@@ -67,7 +67,8 @@ static bool stretch(const struct maq_scheduler *base, struct maq_stretch *out)
         return false;
     out->slots = s->running;
     out->n = s->n_running;
-    out->free = s->kv.pool.n_free;
+    out->free = s->swap ? maq_block_pool_plain(&s->kv.pool)
+                        : s->kv.pool.n_free; /* one that waits for a move is done by itself */
     out->period = (uint32_t)s->kv.group[0].block_size;
     count_phases(out->taken, s, out->period);
     return true;
@@ -151,6 +152,11 @@ static int64_t cached(struct maq_scheduler *s, const struct maq_content *content
     return maq_vllm_cached(of(s), content, prompt);
 }
 
+static struct maq_swap *swap(struct maq_scheduler *s)
+{
+    return of(s)->swap;
+}
+
 static struct maq_offload *offload(struct maq_scheduler *s)
 {
     return of(s)->offload;
@@ -179,6 +185,7 @@ const struct maq_scheduler_ops maq_vllm_ops = {.name = "vllm",
                                                .cached = cached,
                                                .computed = computed,
                                                .offload = offload,
+                                               .swap = swap,
                                                .moved = moved,
                                                .stretch = stretch,
                                                .skip = skip};
