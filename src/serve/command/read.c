@@ -232,8 +232,8 @@ static void conclude(struct maq_command_reader *r)
     if (r->keeps_out)
         o->tiers.host_rank_bytes = 0;
     o->sglang.high_first = o->sglang.high_first && !r->low_first;
-    if (r->pool > 0)
-        o->blocks = r->pool / (r->block > 0 ? r->block : 1);
+    if (r->pool > 0) /* tokens, in blocks of the engine's own size where none is said (engine/defaults.c) */
+        o->blocks = r->pool / (r->block > 0 ? r->block : r->engine->engine == MAQ_ENGINE_TRTLLM ? 32 : 1);
     o->block_size = r->block;
     if (r->said.failed)
         r->status = maq_no_memory(r->diag, "options");
