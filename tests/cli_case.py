@@ -41,16 +41,16 @@ class Scratch:
     def __exit__(self, *_):
         self.folder.cleanup()
 
-    def run(self, script, stdin=b""):
+    def run(self, script, stdin=b"", limit_s=LIMIT_S):
         """(stdout, stderr, status) of a shell script, normalised."""
         env = {k: v for k, v in os.environ.items() if k.endswith("SAN_OPTIONS") or k in ("HOME", "LANG", "LD_LIBRARY_PATH")}
         env.update(PATH=f"{self.path}/.bin:{os.environ.get('PATH', '')}", LC_ALL="C", TZ="UTC", NO_COLOR="1", COLUMNS="100",
                    MAQ=PROGRAM, HOME=str(self.path))
         try:
             run = subprocess.run(["/bin/sh", "-c", script], cwd=self.path, env=env, input=stdin, capture_output=True,
-                                 timeout=LIMIT_S, check=False)
+                                 timeout=limit_s, check=False)
         except subprocess.TimeoutExpired:
-            return "", f"no end after {LIMIT_S} s\n", 124
+            return "", f"no end after {limit_s} s\n", 124
         return self.normalise(run.stdout), self.normalise(run.stderr), run.returncode
 
     def normalise(self, raw):
