@@ -12,7 +12,7 @@
     X(CLI_VALUE, 1802, "an option without its value, or with one that it does not take")                               \
     X(CLI_ARGUMENT, 1803, "an argument too many, or one that is missing")                                              \
     X(CLI_SET, 1804, "a --set that is not path=value")                                                                 \
-    X(CLI_SCHEDULER, 1805, "an engine whose scheduler is not modelled")                                                \
+    X(CLI_SCHEDULER, 1805, "an engine whose scheduler is not modelled, or a setting of it without effect")             \
     X(CLI_DRAFTS, 1806, "speculative decoding of which too little is said")                                            \
     X(CLI_TIERS, 1807, "tiers of keys and values that are left out")                                                   \
     X(CLI_OUTPUT, 1810, "output that cannot be written")                                                               \

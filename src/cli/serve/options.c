@@ -411,6 +411,24 @@ static enum maq_status read_engine(struct serve_given *given, struct cli *cli)
     return worst;
 }
 
+/* TensorRT-LLM waits for a fuller batch where both are said, how long and how full; one alone does nothing, which its file may say all the same. */
+static enum maq_status check_batch_wait(struct cli *cli, const struct maq_serve_options *o)
+{
+    bool iterations = o->batch_wait_iterations > 0, share = o->batch_wait_share > 0;
+    const int said = iterations ? SERVE_WAIT_ITERATIONS : SERVE_WAIT_SHARE;
+    const char *hint = iterations ? "add --batch-wait-max-tokens-ratio 0.9: waits while the batch has less than that"
+                                  : "add --batch-wait-timeout-iters 20: waits for so many iterations at most";
+    if (o->engine != MAQ_ENGINE_TRTLLM || iterations == share)
+        return MAQ_OK;
+    if (cli->values[said])
+        return cli_usage(cli, MAQ_CODE_CLI_VALUE, hint, "%s alone has no effect: no batch waits",
+                         cli_serve_table[said].name);
+    maq_diag_add(cli->diag, MAQ_WARNING, MAQ_CODE_CLI_SCHEDULER, (struct maq_span){0}, hint,
+                 "%s of the engine's configuration alone has no effect: no batch waits",
+                 iterations ? "batch_wait_timeout_iters" : "batch_wait_max_tokens_ratio");
+    return MAQ_OK;
+}
+
 static enum maq_status read_requests(struct serve_given *out, struct cli *cli, bool open)
 {
     struct maq_request_spec *s = &out->spec;
@@ -535,6 +553,7 @@ enum maq_status cli_serve_options(struct serve_given *out, const struct serve_ch
             status = cli_first_fault(
                 status, cli_usage(cli, MAQ_CODE_CLI_VALUE, "--engine trtllm", "%s is TensorRT-LLM's, not %s's",
                                   cli_serve_table[trtllm_alone[i]].name, maq_engine_name(out->options.engine)));
+    status = cli_first_fault(status, check_batch_wait(cli, &out->options));
     if (out->options.engine == MAQ_ENGINE_TRTLLM)
         maq_diag_add(cli->diag, MAQ_WARNING, MAQ_CODE_CLI_SCHEDULER, (struct maq_span){0}, NULL,
                      "kernels, limits and host times are those of %s; which requests an iteration takes is decided as "

@@ -75,8 +75,13 @@ char *maq_validate_kernels_text(const struct maq_validate_kernels *r)
         used += r->by_op[i].rows;
     maq_buf_addf(&b, "%s: %u tables, %llu rows, %llu compared\n", r->path, r->n_files, (unsigned long long)r->n_rows,
                  (unsigned long long)used);
-    maq_buf_adds(&b, "error in % of the measured time; inside: of the stated 80 % interval; fitted: answered by it\n");
-    add_groups(&b, r);
+    if (used > 0) {
+        maq_buf_adds(&b,
+                     "error in % of the measured time; inside: of the stated 80 % interval; fitted: answered by it\n");
+        add_groups(&b, r);
+    } else {
+        maq_buf_adds(&b, "nothing is left to compare\n");
+    }
     for (size_t i = 0; maq_validate_kernels_skip(i); i++)
         if (r->skipped[i] > 0)
             maq_buf_addf(&b, "\n  %llu rows left out: %s", (unsigned long long)r->skipped[i],

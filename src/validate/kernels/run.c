@@ -26,6 +26,7 @@
 
 #define MAX_DEPTH 3
 #define MAX_THREADS 64
+#define TABLE_NAME "SYSTEM/OP__TABLE__FRAMEWORK__VERSION.csv[.gz], for example h100_sxm/gemm__gemm__vllm__0.24.0.csv.gz"
 
 const char *maq_validate_kernels_skip(size_t i)
 {
@@ -51,9 +52,7 @@ static enum maq_status add_file(struct maq_kernel_owner *o, const char *path, bo
     if (!maq_kernel_table_name(&table, &system, path, &o->arena)) {
         o->result.n_other++;
         return !alone ? MAQ_OK
-                      : maq_diag_fail(MAQ_BAD_INPUT, o->diag, MAQ_CODE_KERNEL_FILE, (struct maq_span){0},
-                                      "SYSTEM/OP__TABLE__FRAMEWORK__VERSION.csv[.gz], for example "
-                                      "h100_sxm/gemm__gemm__vllm__0.24.0.csv.gz",
+                      : maq_diag_fail(MAQ_BAD_INPUT, o->diag, MAQ_CODE_KERNEL_FILE, (struct maq_span){0}, TABLE_NAME,
                                       "%s is not named like a table of kernels that can be read", path);
     }
     if (o->n_files == o->size) {
@@ -103,6 +102,16 @@ static enum maq_status add_path(struct maq_kernel_owner *o, const char *path, in
     enum maq_status status = add_folder(o, folder, path, depth);
     closedir(folder);
     return status;
+}
+
+static enum maq_status refuse_nothing(const struct maq_kernel_owner *o)
+{
+    if (o->result.n_other == 0)
+        return maq_diag_fail(MAQ_BAD_INPUT, o->diag, MAQ_CODE_KERNEL_FILE, (struct maq_span){0}, TABLE_NAME,
+                             "there is no table of kernels in %s: it has no files", o->result.path);
+    return maq_diag_fail(MAQ_BAD_INPUT, o->diag, MAQ_CODE_KERNEL_FILE, (struct maq_span){0}, TABLE_NAME,
+                         "there is no table of kernels in %s: of %u file%s none is named like one", o->result.path,
+                         o->result.n_other, o->result.n_other == 1 ? "" : "s");
 }
 
 /* ---- filters ---- */
@@ -307,6 +316,8 @@ enum maq_status maq_validate_kernels(struct maq_validate_kernels **out, const ch
     enum maq_status status = o->result.path ? check_filters(o) : maq_no_memory(diag, "the rows");
     if (status == MAQ_OK)
         status = add_path(o, o->result.path, 0);
+    if (status == MAQ_OK && o->n_files == 0)
+        status = refuse_nothing(o);
     if (status == MAQ_OK) {
         run_files(o);
         status = maq__kernel_summarize(o);
