@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * test_serve_lora.c - adapters of LoRA by request: what slots hold, what an iteration waits for, and what requests draw.
+ * test_serve_lora.c - LoRA adapters by request: what slots hold, what an iteration waits for, and what requests draw.
  *
  *   - bytes of a slot counted by hand, as vLLM and SGLang shape their buffers: dense and with experts, whole and cut, more ranks than KV heads
  *   - slots for which nobody asks change nothing but the memory that they take

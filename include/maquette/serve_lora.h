@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * serve_lora.h - adapters of LoRA by request: how many a deployment holds, and what became of them.
+ * serve_lora.h - LoRA adapters by request: how many a deployment holds, and what became of them.
  *
  *   disk ==reads==> host memory [ max_cpu_loras ] ==copies==> GPU [ max_loras slots of rank max_lora_rank ]
  *

@@ -27,7 +27,7 @@
     X(SERVE_TIERS, 1591, "tiers of keys and values that cannot be")                                                    \
     X(AUTOSCALING, 1592, "a rule for the number of replicas that does not read so")                                    \
     X(SERVE_STOPPED, 1593, "a run of requests that was asked to end")                                                  \
-    X(SERVE_LORA, 1594, "adapters of LoRA that a deployment cannot serve")                                             \
+    X(SERVE_LORA, 1594, "LoRA adapters that a deployment cannot serve")                                                \
     X(SERVE_START, 1595, "weights from where nothing says how fast they come")
 
 #define MAQ_SERVE_STOPPED_TEXT "stopped before all requests had their last token"

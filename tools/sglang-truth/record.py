@@ -264,7 +264,7 @@ def main():
     p.add_argument("--first", type=int, default=0)
     p.add_argument("--count", type=int, default=1)
     p.add_argument("--drafts", action="store_true", help="with speculative decoding")
-    p.add_argument("--adapters", action="store_true", help="with adapters of LoRA")
+    p.add_argument("--adapters", action="store_true", help="with LoRA adapters")
     p.add_argument("--host", action="store_true", help="with a tier in host memory (HiCache)")
     p.add_argument("--preemption", action="store_true", help="by priority")
     a = p.parse_args()

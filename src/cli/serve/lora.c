@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* lora.c - slots for adapters of LoRA, and requests that ask for adapters. */
+/* lora.c - slots for LoRA adapters, and requests that ask for adapters. */
 #include "cli/codes.h"
 #include "cli/serve/options.h"
 

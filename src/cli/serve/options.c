@@ -154,7 +154,7 @@ const struct cli_option cli_serve_table[] = {
                                 "of the pool, each way (as fast as the replicas' networks)", NULL, NULL},
     [SERVE_REMOTE_LATENCY] = {"--kv-remote-latency", CLI_VALUE, "TIME", "of a transfer to or from it (of the fabric)",
                               NULL, NULL},
-    [SERVE_LORA] = {"--enable-lora", CLI_FLAG, NULL, "adapters of LoRA by request", NULL, NULL},
+    [SERVE_LORA] = {"--enable-lora", CLI_FLAG, NULL, "LoRA adapters by request", NULL, NULL},
     [SERVE_LORA_SLOTS] = {"--max-loras", CLI_VALUE, "N",
                           "adapters in a GPU at a time (1; sglang 8, none as one of them)", NULL, NULL},
     [SERVE_LORA_RANK] = {"--max-lora-rank", CLI_VALUE, "R", "rank that they have room for (16)", NULL, NULL},

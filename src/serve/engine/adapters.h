@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * adapters.h - which adapters of LoRA an engine's GPUs and its host hold, and what an iteration waits for.
+ * adapters.h - which LoRA adapters an engine's GPUs and its host hold, and what an iteration waits for.
  *
  * Before an iteration each of its adapters is in a slot of the GPU. One that is not is copied there in place of the one unused for longest that this iteration
  * does not use; one that the host does not hold either is read first, in place of the host's oldest. Reading holds the host up, which prepares the iteration; copying

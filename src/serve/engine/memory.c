@@ -3,7 +3,7 @@
  * memory.c - what a rank holds, and what is left of its memory for keys and values.
  *
  *   weights       each module's share of its parameters, in the type that the weights have (head, router and norms in 16 bits)
- *   adapters      slots for adapters of LoRA (serve/pass/lora.c)
+ *   adapters      slots for LoRA adapters (serve/pass/lora.c)
  *   activations   of the largest iteration, max_num_batched_tokens tokens, of which max_num_seqs are sampled from: the residual stream and
  *                 a copy, what the widest module of a layer reads and writes, or logits in 16 and in 32 bits
  *   sampler       vLLM: what is kept for each request that is sampled from, with one count for each token of the vocabulary

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * lora.c - adapters of LoRA on a rank: how large they are, and how long their kernels take.
+ * lora.c - LoRA adapters on a rank: how large they are, and how long their kernels take.
  *
  * For each linear with n adapters (q, k and v are 3, gate and up 2), of `in` numbers and `out` numbers on this rank, and r = max_lora_rank:
  *

@@ -187,7 +187,7 @@ uint32_t maq_pass_mixer_window(bool *chooses, const struct maq_passes *p, const 
 /* Whether a module is left to maq_pass_mixer(). */
 bool maq_pass_is_mixer(const struct maq_layer *layer, const struct maq_module *module);
 
-/* ---- lora.c: adapters of LoRA; nothing without them ---- */
+/* ---- lora.c: LoRA adapters; nothing without them ---- */
 enum maq_status maq_pass_lora_init(struct maq_passes *p, const struct maq_serve_options *options);
 /* Bytes of a slot on a rank of a stage. */
 double maq_pass_adapter_bytes(const struct maq_passes *p, const struct maq_pass_stage *stage);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * adapter_set.h - which adapters of LoRA a batch has. A GPU has room for so many at a time, and a scheduler takes in nobody who would make it more.
+ * adapter_set.h - which LoRA adapters a batch has. A GPU has room for so many at a time, and a scheduler takes in nobody who would make it more.
  *
  * Few, so a list that is looked through. 0, no adapter, is one like others: SGLang gives it a slot, vLLM and TensorRT-LLM never put it in.
  */

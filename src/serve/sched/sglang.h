@@ -32,7 +32,7 @@
  *             runs, as long as max_running lasts. Who is retracted keeps what it has on the host, and returns before anybody gets slots; the
  *             copies to the host and back are not counted
  *
- * With adapters of LoRA (`max_loras`) those that run and those of a prefill have at most so many different ones, none counted as one. Who would make it one
+ * With LoRA adapters (`max_loras`) those that run and those of a prefill have at most so many different ones, none counted as one. Who would make it one
  * more keeps its place, and others overtake it (scheduler.py, can_schedule_lora_req()).
  *
  * With copies in host memory (HiCache; radix_host.h) a request whose beginning goes on there gets room for it as it is taken in, and what it computes is behind

@@ -22,7 +22,7 @@
  * load it gets blocks for, and stands aside until it is there, as one whose prompt another engine computes; then it goes on with the rest of its prompt,
  * at least its last token. One that has to be asked again keeps its place and others overtake it. vllm_offload.c
  *
- * With adapters of LoRA (`max_loras`) those that run have at most so many different ones. Who waits and would make it one more keeps its place, and others overtake
+ * With LoRA adapters (`max_loras`) those that run have at most so many different ones. Who waits and would make it one more keeps its place, and others overtake
  * it; those that run already always go on.
  *
  * Held against vLLM 0.33.0 (v1/core/sched/scheduler.py, async_scheduler.py) step by step: `maquette validate schedule`.
