@@ -89,6 +89,8 @@ enum maq_status cli_can_write(struct cli *cli, const char *path)
     int error = 0;
     if (!path || path == cli_page_of_call)
         return MAQ_OK;
+    if (!*path)
+        return cli_usage(cli, MAQ_CODE_CLI_VALUE, "FILE.html", "the name of the file to write is empty");
     if (stat(path, &found) == 0) {
         error = S_ISDIR(found.st_mode) ? EISDIR : access(path, W_OK) != 0 ? errno : 0;
     } else {

@@ -84,7 +84,8 @@ enum maq_status maq__store_fail(sqlite3 *db, int rc, const char *path, struct ma
         return maq_diag_fail(MAQ_IO, diag, MAQ_CODE_KERNELS_BUSY, nowhere, "is another program stuck in it?",
                              "%s is locked by another program since %d s", path, WAIT_MS / 1000);
     default:
-        return maq_diag_fail(MAQ_IO, diag, MAQ_CODE_KERNELS_OPEN, nowhere, NULL, "%s: %s", path, why);
+        return maq_diag_fail(MAQ_IO, diag, MAQ_CODE_KERNELS_OPEN, nowhere,
+                             "`maquette profile` and `maquette profile import` write such files", "%s: %s", path, why);
     }
 }
 
