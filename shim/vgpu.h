@@ -119,8 +119,13 @@ struct vg_alloc {
     bool backed;  /* the host may read and write it */
 };
 void *vg_mem_alloc(uint64_t bytes, enum maq_rec_mem kind, struct vg_stream *s); /* NULL = out of memory, recorded */
-bool vg_mem_free(void *p, struct vg_stream *s);                                 /* false = not ours */
-bool vg_mem_find(const void *p, struct vg_alloc *out);                          /* p may point inside */
+/*
+ * Whether the calling thread prepares data beside those that drive, as the pinning one of a data loader: when it takes memory of the host is
+ * a matter of scheduling. That moves no time, is not recorded, and leaves the numbers of other memory as they are.
+ */
+bool vg_mem_beside(enum maq_rec_mem kind);
+bool vg_mem_free(void *p, struct vg_stream *s);        /* false = not ours */
+bool vg_mem_find(const void *p, struct vg_alloc *out); /* p may point inside */
 /* Makes the pages of a range real, so that the host may copy to or from them; false where the policy keeps them virtual. */
 bool vg_mem_touch(const void *p, uint64_t bytes);
 void vg_mem_info(uint64_t *free_bytes, uint64_t *total_bytes, uint64_t *peak_bytes);

@@ -13,6 +13,7 @@
 #include "shim/core/await.h"
 #include "shim/core/enqueue.h"
 #include "shim/core/queue.h"
+#include "shim/cuda/cuda.h"
 #include "shim_card.h"
 #include "shim_streams.h"
 
@@ -165,12 +166,13 @@ static void test_watchdog_moves_nothing(void **state)
     vg_stream_free(s);
 }
 
+int cudaHostAlloc(void **p, size_t bytes, unsigned flags);
+
 static void *pin(void *unused)
 {
     (void)unused;
-    void *p = vg_mem_alloc(4096, MAQ_REC_PINNED, NULL);
-    memset(p, 1, 4096);
-    return p;
+    void *p;
+    return cudaHostAlloc(&p, 4096, 0) == VG_OK ? memset(p, 1, 4096) : NULL;
 }
 
 /* Memory of the host that a thread takes beside those that drive is not recorded: when it does is a matter of scheduling. */
@@ -183,8 +185,9 @@ static void test_pinning_beside(void **state)
     int64_t t = vg_now();
     pthread_create(&thread, NULL, pin, NULL);
     pthread_join(thread, &pinned);
-    assert_true(vg_mem_free(pinned, NULL));
+    assert_non_null(pinned);
     assert_int_equal(vg_now(), t);
+    assert_true(vg_mem_free(pinned, NULL));
     void *second = vg_mem_alloc(4096, MAQ_REC_DEVICE, NULL), *own = vg_mem_alloc(4096, MAQ_REC_PINNED, NULL);
     struct maq_rec *r = shim_records(&n);
     assert_int_equal(n - before, 2);

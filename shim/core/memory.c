@@ -333,11 +333,7 @@ static void give(const struct vg_mem *mem)
         vg_mem_discharge(mem->device, pages(mem->bytes), mem->bytes);
 }
 
-/*
- * Whether it is a thread that prepares data beside those that drive, as the pinning one of a data loader: when it takes memory of the host is
- * a matter of scheduling. That moves no time, is not recorded, and leaves the numbers of other memory as they are.
- */
-static bool is_beside(enum maq_rec_mem kind)
+bool vg_mem_beside(enum maq_rec_mem kind)
 {
     const int *drivers;
     return kind == MAQ_REC_PINNED && !vg_drives() && vg_drivers(&drivers) > 0;
@@ -345,7 +341,7 @@ static bool is_beside(enum maq_rec_mem kind)
 
 void *vg_mem_alloc(uint64_t bytes, enum maq_rec_mem kind, struct vg_stream *s)
 {
-    bool beside = is_beside(kind);
+    bool beside = vg_mem_beside(kind);
     if (!beside)
         vg_drive();
     vg_lock();

@@ -14,7 +14,8 @@
 
 static int allocate(void **out, size_t bytes, enum maq_rec_mem kind, struct vg_stream *s)
 {
-    vg_drive();
+    if (!vg_mem_beside(kind))
+        vg_drive();
     vg_call();
     *out = NULL;
     if (bytes == 0)
