@@ -208,6 +208,23 @@ static void test_flash3(void **state)
     (void)state;
 }
 
+/* struct Params of CUTLASS 3's GemmUniversal: the mode, then m, n, k and how many. */
+static void test_cutlass_8_bits(void **state)
+{
+    static const char name[] =
+        "_ZN7cutlass13device_kernelIN4vllm24cutlass_3x_gemm_sm90_fp8INS_12float_e4m3_tENS_10bfloat16_tE";
+    static int32_t a[96] = {0, 300, 1024, 4096, 2};
+    static const int64_t want[4] = {1024, 300, 4096, 2};
+    const struct argument argument = {a, sizeof a};
+    struct maq_rec_op op = launch(name, &argument, 1);
+    assert_int_equal(op.kind, MAQ_REC_GEMM);
+    assert_int_equal(op.type, MAQ_REC_F8E4M3);
+    assert_memory_equal(op.d, want, sizeof want);
+    a[0] = 2; /* an array of problems: their shapes are elsewhere */
+    assert_int_equal(launch(name, &argument, 1).kind, MAQ_REC_KERNEL);
+    (void)state;
+}
+
 static void test_small_kernels(void **state)
 {
     static const struct {
@@ -315,9 +332,10 @@ static void test_refused(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_every_query),   cmocka_unit_test(test_equal_lengths),
-                                       cmocka_unit_test(test_swapped),       cmocka_unit_test(test_flash3),
-                                       cmocka_unit_test(test_small_kernels), cmocka_unit_test(test_refused)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_every_query),    cmocka_unit_test(test_equal_lengths),
+                                       cmocka_unit_test(test_swapped),        cmocka_unit_test(test_flash3),
+                                       cmocka_unit_test(test_cutlass_8_bits), cmocka_unit_test(test_small_kernels),
+                                       cmocka_unit_test(test_refused)};
     char more[256];
     shim_card("");
     (void)snprintf(more, sizeof more, "memory 67108864\nvalues %s\n", shim_path("values"));
