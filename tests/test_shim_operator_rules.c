@@ -222,6 +222,13 @@ static void test_cutlass_8_bits(void **state)
     assert_memory_equal(op.d, want, sizeof want);
     a[0] = 2; /* an array of problems: their shapes are elsewhere */
     assert_int_equal(launch(name, &argument, 1).kind, MAQ_REC_KERNEL);
+    memcpy(a, (int32_t[]){1024, 16, 4096, 1}, 4 * sizeof *a); /* no mode, and rows and columns exchanged */
+    op = launch(
+        "_ZN7cutlass13device_kernelIN4vllm24cutlass_3x_gemm_sm90_fp8INS_12float_e4m3_tENS_10bfloat16_tENS_4gemm"
+        "36KernelTmaWarpSpecializedFP8FastAccumENS_8epilogue18TmaWarpSpecializedELb1EE10GemmKernelEEEvNT_6ParamsE",
+        &argument, 1);
+    assert_int_equal(op.kind, MAQ_REC_GEMM);
+    assert_memory_equal(op.d, ((const int64_t[]){1024, 16, 4096, 1}), sizeof want);
     (void)state;
 }
 

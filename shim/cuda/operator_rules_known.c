@@ -5,7 +5,7 @@
  * Names are mangled; the digits before one are its length, which keeps a kernel apart from others that end alike. Where arguments lie is
  * from the declarations in the sources, and was looked at in launches: vLLM 0.33.0 (csrc), FlashAttention-2 (struct Flash_fwd_params),
  * FlashAttention-3 (struct Params of its main loop for Hopper and of its tile scheduler, as vLLM 0.33.0 is compiled), CUTLASS 3
- * (include/cutlass/gemm/kernel/sm90_gemm_tma_warpspecialized_pingpong.hpp, struct Params), PyTorch 2.14.0 (its folder ATen/native/cuda).
+ * (include/cutlass/gemm/kernel/sm90_gemm_tma_warpspecialized*.hpp, struct Params), PyTorch 2.14.0 (its folder ATen/native/cuda).
  */
 #include "shim/cuda/operator_rules.h"
 
@@ -44,7 +44,12 @@ const char *const vg_operator_rules_known[] = {
     "operator 4vllm15rms_norm_kernelI/12 norm rows=a10 columns=a11",
     "operator 4vllm23rotary_embedding_kernelI/13 rope rows=gx columns=(a8+a9)*a4",
     "operator 4vllm18act_and_mul_kernelI/6 gated_activation rows=gx columns=a2",
-    /* vLLM's products of 8 bits by CUTLASS 3 for Hopper: behind the mode its problem's shape, exchanged or not, and how many of them */
+    /* vLLM's products of 8 bits by CUTLASS 3 for Hopper: the problem's shape, behind a mode but for the schedule that is not persistent; the
+     * last word of the name says whether rows and columns were exchanged */
+    "operator 36KernelTmaWarpSpecializedFP8FastAccumENS_8epilogue18TmaWarpSpecializedELb1EE10GemmKernel/1 gemm "
+    "if=a0@0.i32>0 rows=a0@4.i32 columns=a0@0.i32 depth=a0@8.i32",
+    "operator 36KernelTmaWarpSpecializedFP8FastAccumENS_8epilogue18TmaWarpSpecializedELb0EE10GemmKernel/1 gemm "
+    "if=a0@0.i32>0 rows=a0@0.i32 columns=a0@4.i32 depth=a0@8.i32",
     "operator 4vllm24cutlass_3x_gemm_sm90_fp8I/1 gemm if=a0@0.i32==0 rows=a0@4.i32 columns=a0@8.i32 depth=a0@12.i32 "
     "batch=a0@16.i32",
     /* PyTorch: rows of a table, by bytes */
