@@ -91,9 +91,10 @@ static void random_dense(char out[TEXT], uint32_t seed)
 static const char *const wide[] = {"a100-80gb", "h100-sxm", "l40s", "h200", "b200", "h100-pcie"};
 static const char *const precisions[] = {"bf16", "bf16", "fp8-delayed",
                                          "fp8-current"}; /* behind the first two not on Ampere */
-static const char *const schedules[] = {"1f1b, interleaved",       "1f1b, zb-h1",    "1f1b, interleaved, zb-v",
-                                        "gpipe, 1f1b, dualpipe-v", "1f1b, dualpipe", "1f1b, zb-h2, interleaved-zb",
-                                        "1f1b, zb-1p, zb-2p"};
+static const char *const schedules[] = {
+    "1f1b, interleaved",       "1f1b, zb-h1",    "1f1b, interleaved, zb-v, v-min, v-half",
+    "gpipe, 1f1b, dualpipe-v", "1f1b, dualpipe", "1f1b, zb-h2, interleaved-zb",
+    "1f1b, zb-1p, zb-2p"};
 static const char *const expert_recomputes[] = {"none, moe", "none, core_attn, moe_act, full",
                                                 "none, core_attn+moe_act, block", "none, layernorm, moe",
                                                 "none, moe_act+layernorm"};
