@@ -316,6 +316,8 @@ static void test_hugging_face(void **state)
         {TA("\"optim\": \"adamw_bnb_8bit\""), .line = "exp_avg_dtype = int8"},
         {TA("\"optim\": \"adafactor\""), .line = "plan.optimizer = adafactor"},
         {TA("\"optim\": \"paged_lion_8bit\""), .line = "plan.optimizer = lion"},
+        {TA("\"optim\": \"apollo_adamw\""), .line = "plan.use_apollo = true"},
+        {TA("\"optim\": \"apollo_adamw\", \"optim_args\": \"rank=8,proj=random\""), .line = "plan.galore_rank = 8 "},
         {TA("\"fsdp\": \"full_shard auto_wrap\""), .line = "data_parallel_sharding_strategy = optim_grads_params"},
         {TA("\"fsdp\": \"shard_grad_op\""), .line = "reshard_after_forward = false"},
         {TA("\"fsdp\": \"\""), .line = "data_parallel_sharding_strategy = no_shard"},
@@ -372,6 +374,8 @@ static void test_hugging_face(void **state)
 static void test_fine_tuning(void **state)
 {
     static const struct expectation cases[] = {
+        {LF("use_apollo: true\napollo_rank: 32\nfinetuning_type: full\n"), "galore_rank = 32 ", false},
+        {LF("use_apollo: true\nfinetuning_type: full\n"), "use_apollo = true", false},
         {LF("finetuning_type: full\n"), "job = LLaMA-Factory's configuration", false},
         {LF("finetuning_type: full\n"), "recompute_granularity = full  (framework)", false},
         {LF("finetuning_type: full\ndisable_gradient_checkpointing: true\n"), "recompute_granularity = none", false},
@@ -578,8 +582,11 @@ static void test_others_refused(void **state)
     static const struct refusal cases[] = {
         {"t.toml", "[model]\nflavor = \"8B\"\nconverters = [\"quantize.grouped_mm.mx\"]\n[training]\n[parallelism]\n",
          "the converter quantize.grouped_mm.mx is not modelled", 3, 15},
-        {"a.json", "{\"output_dir\": \"x\", \"learning_rate\": 1,\n \"optim\": \"apollo_adamw\"}",
-         "apollo_adamw is not modelled", 2, 11},
+        {"a.json", "{\"output_dir\": \"x\", \"learning_rate\": 1,\n \"optim\": \"lomo\"}", "lomo is not modelled", 2,
+         11},
+        {"a.json",
+         "{\"output_dir\": \"x\", \"learning_rate\": 1,\n \"optim\": \"apollo_adamw\", \"optim_args\": \"proj=svd\"}",
+         "with decompositions (proj=svd) is not modelled", 2, 11},
         {"a.json", "{\"output_dir\": \"x\", \"learning_rate\": 1,\n \"bf16\": true, \"fp16\": true}", "are both on", 2,
          10},
         {"a.yaml",

@@ -52,6 +52,7 @@ static const struct {
     {"zero_quantized_weights", {"false", "true"}},
     {"zero_quantized_gradients", {"false", "true"}},
     {"galore_rank", {"0", "0", "64"}},
+    {"use_apollo", {"false", "false", "true"}},
     {"paged_optimizer", {"false", "true"}},
     {"lora_rank", {"0", "0", "16"}},
     {"use_dora", {"false", "true"}},

@@ -71,6 +71,7 @@ static void test_low_rank_states(void **unused)
         {"galore_rank: 128, galore_target_modules: q_proj", 4096.0 * 4096, 128 * 4096, 128 * 4096, 8},
         {"galore_rank: 128, galore_target_modules: 'k_proj,down_proj'", 4096.0 * (1024 + 14336), 128 * (4096 + 14336),
          128 * (1024 + 4096), 8},
+        {"galore_rank: 128, galore_target_modules: q_proj, use_apollo: true", 4096.0 * 4096, 128 * 4096, 128 * 4096, 8},
         {"galore_rank: 2048, galore_target_modules: v_proj", 4096.0 * 1024, 1024 * 4096, 1024 * 1024, 8},
         {"galore_rank: 16, galore_target_modules: q_proj, exp_avg_dtype: bf16", 4096.0 * 4096, 16 * 4096, 16 * 4096, 4},
     };
@@ -107,6 +108,13 @@ static void test_time_of_low_rank(void **unused)
                             "zero: 0, galore_rank: 128, galore_target_modules: q_proj, galore_update_proj_gap: 2");
     assert_true(often - seldom > flop / peak);
     assert_true(fabs((middle - seldom) / (often - seldom) - 0.5) < 0.05);
+    /* APOLLO decomposes nothing: beside GaLore's rest it has three passes more over each gradient and one product less */
+    double apollo = step_on("h100-sxm:8", "zero: 0, galore_rank: 128, galore_target_modules: q_proj, use_apollo: true"),
+           always = step_on("h100-sxm:8", "zero: 0, galore_rank: 128, galore_target_modules: q_proj, use_apollo: true, "
+                                          "galore_update_proj_gap: 1");
+    const double passes = LAYERS * 4096.0 * 4096 * 5 * 4 / 3.35e12;
+    assert_true(apollo < seldom + 4 * passes && apollo > seldom - 4 * passes);
+    assert_true(always > apollo && always - apollo < 0.01 * (often - seldom));
 }
 
 struct paged {

@@ -207,9 +207,10 @@ struct maq_plan {
     int32_t local_steps; /* 0/1 Adam: steps from one exchange of momentum to the next */
     bool
         paged_optimizer; /* bitsandbytes: moments in managed memory, which goes to the host where the device's is short */
-    int32_t galore_rank;           /* GaLore: rank of what moments are kept of; 0 = moments of all */
-    int32_t galore_gap;            /* update_proj_gap: steps from one decomposition of a gradient to the next */
-    bool galore_layerwise;         /* each parameter is updated as soon as its gradient is there, which is freed then */
+    int32_t galore_rank;   /* GaLore: rank of what moments are kept of; 0 = moments of all */
+    int32_t galore_gap;    /* update_proj_gap: steps from one decomposition of a gradient to the next */
+    bool use_apollo;       /* the projection is random, and scales the gradient instead of replacing it: APOLLO */
+    bool galore_layerwise; /* each parameter is updated as soon as its gradient is there, which is freed then */
     struct maq_str galore_targets; /* comma list of module names, as lora_targets; empty = every linear of the layers */
     uint32_t galore_sites;         /* what they are in the model; derived when a job is completed */
 

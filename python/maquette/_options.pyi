@@ -109,6 +109,7 @@ class TrainOptions(TypedDict, total=False):
     galore_rank: Value
     galore_update_proj_gap: Value
     galore_target_modules: Value
+    use_apollo: Union[Literal["false", "true"], bool, None]
     galore_layerwise: Union[Literal["false", "true"], bool, None]
     precision: Union[Literal["auto", "fp32", "fp16", "bf16", "fp8-delayed", "fp8-current", "fp8-rowwise", "fp8-blockwise", "mxfp8", "nvfp4"], int, None]
     main_grads_dtype: Union[Literal["fp32", "tf32", "fp16", "bf16", "fp8", "fp6", "fp4", "int8"], int, None]
@@ -278,6 +279,7 @@ class PlanOptions(TypedDict, total=False):
     galore_rank: Value
     galore_update_proj_gap: Value
     galore_target_modules: Value
+    use_apollo: Union[Literal["false", "true"], bool, None]
     galore_layerwise: Union[Literal["false", "true"], bool, None]
     precision: Union[Literal["auto", "fp32", "fp16", "bf16", "fp8-delayed", "fp8-current", "fp8-rowwise", "fp8-blockwise", "mxfp8", "nvfp4"], int, None]
     main_grads_dtype: Union[Literal["fp32", "tf32", "fp16", "bf16", "fp8", "fp6", "fp4", "int8"], int, None]
@@ -622,6 +624,7 @@ class RiskOptions(TypedDict, total=False):
     galore_rank: Value
     galore_update_proj_gap: Value
     galore_target_modules: Value
+    use_apollo: Union[Literal["false", "true"], bool, None]
     galore_layerwise: Union[Literal["false", "true"], bool, None]
     precision: Union[Literal["auto", "fp32", "fp16", "bf16", "fp8-delayed", "fp8-current", "fp8-rowwise", "fp8-blockwise", "mxfp8", "nvfp4"], int, None]
     main_grads_dtype: Union[Literal["fp32", "tf32", "fp16", "bf16", "fp8", "fp6", "fp4", "int8"], int, None]

@@ -230,6 +230,8 @@ const struct maq_field maq_plan_fields[] = {
     STR(galore_targets, "galore_target_modules", .def = "",
         .doc =
             "GaLore: comma list of projected linears, in the words of lora_target_modules; none = all of the layers"),
+    BOOL(use_apollo, "use_apollo", .def = "false",
+         .doc = "APOLLO in place of GaLore: random projections, whose moments scale the channels of the gradient"),
     BOOL(galore_layerwise, "galore_layerwise", .def = "false",
          .doc = "GaLore: a parameter is updated as soon as its gradient is there, which is freed then; on one device"),
     /* precision */

@@ -196,6 +196,7 @@ static const struct rule {
      .searched = false},
     {"galore_update_proj_gap", no_projection, "without a rank", "set galore_rank", .searched = false},
     {"galore_target_modules", no_projection, "without a rank", "set galore_rank", .searched = false},
+    {"use_apollo", no_projection, "without a rank", "set galore_rank", .searched = false},
     {"galore_layerwise", no_projection, "without a rank", "set galore_rank", .searched = false},
     {"zero_quantized_weights", not_zero3, "below ZeRO-3",
      "set data_parallel_sharding_strategy: optim_grads_params (ZeRO-3)", .searched = true},

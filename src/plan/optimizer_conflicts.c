@@ -4,6 +4,7 @@
  *
  *   GaLore          projects whole matrices (galore-torch 1.0, galore_projector.py, project()): shards are none; its per-layer form takes one
  *                   process and no accumulation (transformers 5.24, trainer_optimizer.py, _setup_low_rank_optimizer())
+ *   APOLLO          the same (apollo-torch 1.0.3, apollo.py)
  *   paged moments   bitsandbytes 0.50.2 has them of Adam and Lion, in 8 and in 32 bits (optim/adamw.py, lion.py), updated on the device
  *   1-bit           without ZeRO (DeepSpeed 0.19.6, runtime/engine.py, _configure_basic_optimizer()), over all ranks that hold a parameter
  *   ZeRO++          its groups are cut out of all ranks: gradients are exchanged inside nodes, then between ranks of the same number
@@ -22,6 +23,8 @@ static const char *galore_fault(const struct maq_job *job, const char **key, con
         return "GaLore projects gradients of whole matrices, and lora_rank trains adapters";
     if (p->update != MAQ_UPDATE_ADAM && p->update != MAQ_UPDATE_ADAFACTOR)
         return "GaLore goes with Adam and Adafactor (galore_torch)";
+    if (p->use_apollo && p->update != MAQ_UPDATE_ADAM)
+        return "APOLLO goes with Adam (apollo_torch)";
     if (p->optimizer_offload > 0)
         return "GaLore's projections do not run on the host";
     *remedy = "set data_parallel_sharding_strategy: no_shard";

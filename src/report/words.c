@@ -269,7 +269,8 @@ void maq_words_methods(struct maq_buf *b, const struct maq_job *job)
     if (p->update >= MAQ_UPDATE_ONEBIT_ADAM)
         maq_buf_adds(b, p->onebit_warmup ? " in its warm-up" : "");
     if (p->galore_rank > 0)
-        maq_buf_addf(b, ", GaLore rank %d%s", p->galore_rank, p->galore_layerwise ? " layer by layer" : "");
+        maq_buf_addf(b, ", %s rank %d%s", p->use_apollo ? "APOLLO" : "GaLore", p->galore_rank,
+                     p->galore_layerwise ? " layer by layer" : "");
     if (p->paged_optimizer)
         maq_buf_adds(b, ", paged moments");
     words_recompute(b, p);

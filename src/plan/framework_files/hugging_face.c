@@ -137,7 +137,7 @@ void maq_file_switches(struct maq_file_reader *r, const char *bf16, const char *
 
 static const struct optimizer {
     const char *name, *optimizer, *moments; /* moments: their type where it is not FP32 */
-    bool paged, low_rank, layerwise;
+    bool paged, low_rank, layerwise, apollo;
 } optimizers[] = {
     {.name = "adamw_torch_fused", .optimizer = "adam"}, /* the first of its kind is what is written */
     {.name = "adamw_torch", .optimizer = "adam"},
@@ -169,6 +169,8 @@ static const struct optimizer {
      .moments = "int8",
      .low_rank = true,
      .layerwise = true},
+    {.name = "apollo_adamw", .optimizer = "adam", .low_rank = true, .apollo = true},
+    {.name = "apollo_adamw_layerwise", .optimizer = "adam", .low_rank = true, .layerwise = true, .apollo = true},
     {.name = "galore_adafactor_layerwise", .optimizer = "adafactor", .low_rank = true, .layerwise = true},
 };
 
@@ -184,6 +186,18 @@ static int64_t argument(struct maq_str text, const char *name, int64_t otherwise
             (void)maq_str_to_i64(&number, maq_str_trim(value));
     }
     return number;
+}
+
+static bool says(struct maq_str text, const char *name, const char *word)
+{
+    struct maq_str rest = text, one, key;
+    bool found = false;
+    while (rest.ptr && rest.len > 0) {
+        rest = maq_str_split(rest, ',', &one);
+        struct maq_str value = maq_str_split(maq_str_trim(one), '=', &key);
+        found = found || (maq_str_is(maq_str_trim(key), name) && value.ptr && maq_str_is(maq_str_trim(value), word));
+    }
+    return found;
 }
 
 /* Targets by what stands in a module's name: ".*.attn.*". */
@@ -238,6 +252,11 @@ static void set_optimizer(struct maq_file_reader *r, const struct maq_node *at, 
                         maq_file_get(r, "optim_target_modules"));
     if (o->layerwise)
         maq_file_set(r, at, "plan.galore_layerwise", "true");
+    if (!o->apollo)
+        return;
+    maq_file_set(r, at, "plan.use_apollo", "true");
+    if (says(arguments, "proj", "svd"))
+        maq_file_fault(r, at, "use proj=random", "APOLLO with decompositions (proj=svd) is not modelled");
 }
 
 void maq_file_optim(struct maq_file_reader *r, const struct maq_node *at)
@@ -250,7 +269,7 @@ void maq_file_optim(struct maq_file_reader *r, const struct maq_node *at)
     if (at)
         maq_file_fault(r, at,
                        "adamw_torch_fused, adamw_bnb_8bit, paged_adamw_8bit, lion_32bit, adafactor, sgd, muon and "
-                       "galore_adamw are",
+                       "galore_adamw and apollo_adamw are",
                        "the optimizer %.*s is not modelled", (int)(at->text.len < 60 ? at->text.len : 60),
                        at->text.ptr);
 }
@@ -263,7 +282,7 @@ const char *maq_file_optim_name(const struct maq_plan *p, bool low_rank)
         const struct optimizer *o = &optimizers[i];
         const bool same = o->moments ? strcmp(o->moments, kept) == 0 : !strstr("int8 fp4", kept); /* else the model's */
         if (strcmp(o->optimizer, own) == 0 && same && o->paged == p->paged_optimizer && o->low_rank == low_rank &&
-            o->layerwise == (low_rank && p->galore_layerwise))
+            o->layerwise == (low_rank && p->galore_layerwise) && o->apollo == (low_rank && p->use_apollo))
             return o->name;
     }
     return NULL;

@@ -36,9 +36,11 @@ static const struct maq_file_key keys[] = {
     MAQ_FILE_REFUSE("use_kt", "experts on the host (KTransformers)"),
     MAQ_FILE_REFUSE("use_v1_kernels", "kernels of its v1"), MAQ_FILE_KEEP("use_galore"), MAQ_FILE_KEEP("galore_target"),
     MAQ_FILE_KEEP("galore_rank"), MAQ_FILE_KEEP("galore_update_interval"), MAQ_FILE_KEEP("galore_layerwise"),
-    MAQ_FILE_IDLE("galore_scale"), MAQ_FILE_IDLE("galore_proj_type"), MAQ_FILE_REFUSE("use_apollo", "APOLLO"),
-    MAQ_FILE_REFUSE("use_badam", "BAdam's blocks of layers"), MAQ_FILE_REFUSE("use_adam_mini", "Adam-mini"),
-    MAQ_FILE_REFUSE("use_llama_pro", "added layers"),
+    MAQ_FILE_IDLE("galore_scale"), MAQ_FILE_IDLE("galore_proj_type"), MAQ_FILE_KEEP("use_apollo"),
+    MAQ_FILE_KEEP("apollo_rank"), MAQ_FILE_KEEP("apollo_target"), MAQ_FILE_KEEP("apollo_update_interval"),
+    MAQ_FILE_KEEP("apollo_layerwise"), MAQ_FILE_REFUSE_BUT("apollo_proj", "random", "decompositions"),
+    MAQ_FILE_IDLE("apollo_*"), MAQ_FILE_REFUSE("use_badam", "BAdam's blocks of layers"),
+    MAQ_FILE_REFUSE("use_adam_mini", "Adam-mini"), MAQ_FILE_REFUSE("use_llama_pro", "added layers"),
     MAQ_FILE_REFUSE("mixture_of_depths", "layers that tokens leave out"),
     MAQ_FILE_REFUSE("shift_attn", "shifted sparse attention"), MAQ_FILE_REFUSE("use_asft_loss", "a second model"),
     MAQ_FILE_REFUSE("neftune_noise_alpha", "noise on embeddings"),
@@ -96,7 +98,16 @@ static void set_optimizer(struct maq_file_reader *r)
         maq_file_set(r, maq_file_get(r, "use_muon"), "plan.optimizer", "muon");
     else
         maq_file_optim(r, maq_file_get(r, "optim"));
-    const struct maq_node *galore = maq_file_get(r, "use_galore"), *layers = maq_file_get(r, "galore_layerwise");
+    const struct maq_node *galore = maq_file_get(r, "use_galore"), *apollo = maq_file_get(r, "use_apollo"),
+                          *layers = maq_file_get(r, "galore_layerwise");
+    if (apollo && maq_file_asks(apollo, NULL)) {
+        maq_file_galore(r, apollo, maq_file_number(r, "apollo_rank", 16),
+                        maq_file_number(r, "apollo_update_interval", 200), maq_file_get(r, "apollo_target"));
+        maq_file_set(r, apollo, "plan.use_apollo", "true");
+        if (maq_file_true(r, "apollo_layerwise", false))
+            maq_file_set(r, apollo, "plan.galore_layerwise", "true");
+        return;
+    }
     if (!galore || !maq_file_asks(galore, NULL))
         return;
     maq_file_galore(r, galore, maq_file_number(r, "galore_rank", 16), maq_file_number(r, "galore_update_interval", 200),
@@ -165,7 +176,7 @@ static void put_method(struct maq_file_writer *w, const struct maq_job *job)
         maq_file_put_switch(w, "double_quantization", p->base_quantization == MAQ_BASE_NF4_DOUBLE);
 }
 
-/* GaLore has switches of its own, beside the optimizer that it goes with. */
+/* GaLore and APOLLO have switches of their own, beside the optimizer that they go with. */
 static void put_optimizer(struct maq_file_writer *w, const struct maq_plan *p)
 {
     const char *name = maq_file_optim_name(p, false);
@@ -175,14 +186,12 @@ static void put_optimizer(struct maq_file_writer *w, const struct maq_plan *p)
         maq_file_put_word(w, "optim", name);
     if (p->galore_rank == 0)
         return;
-    maq_file_put_switch(w, "use_galore", true);
-    maq_file_put_number(w, "galore_rank", p->galore_rank);
-    maq_file_put_number(w, "galore_update_interval", p->galore_gap);
-    if (p->galore_targets.len > 0 && !maq_str_is(p->galore_targets, "all-linear"))
-        maq_file_put_text(w, "galore_target", p->galore_targets);
-    else
-        maq_file_put_word(w, "galore_target", "all");
-    maq_file_put_switch(w, "galore_layerwise", p->galore_layerwise);
+    const bool apollo = p->use_apollo, all = p->galore_targets.len == 0 || maq_str_is(p->galore_targets, "all-linear");
+    maq_file_put_switch(w, apollo ? "use_apollo" : "use_galore", true);
+    maq_file_put_number(w, apollo ? "apollo_rank" : "galore_rank", p->galore_rank);
+    maq_file_put_number(w, apollo ? "apollo_update_interval" : "galore_update_interval", p->galore_gap);
+    maq_file_put_text(w, apollo ? "apollo_target" : "galore_target", all ? MAQ_STR("all") : p->galore_targets);
+    maq_file_put_switch(w, apollo ? "apollo_layerwise" : "galore_layerwise", p->galore_layerwise);
 }
 
 static void put_precision(struct maq_file_writer *w, const struct maq_job *job)

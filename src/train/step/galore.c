@@ -89,6 +89,10 @@ void maq_galore_put(struct maq_segment_writer *w, const struct maq_blueprint *bp
         const struct shape *x = &s.at[i];
         const int64_t r = rank_of(p, x->columns);
         const double m = (double)x->rows, c = (double)x->columns;
+        if (p->use_apollo) { /* nothing goes back; r x c random numbers now and then */
+            put_product(w, p->grad_dtype, x->rows, r, x->columns, x->count);
+            continue;
+        }
         const double inner = maq_galore_decomposition_flop(m, c) / (2 * m * c) / p->galore_gap;
         put_product(w, p->grad_dtype, x->rows, r, x->columns, x->count);
         put_product(w, p->grad_dtype, x->rows, x->columns, r, x->count);
@@ -103,7 +107,9 @@ double maq_galore_working_bytes(const struct maq_blueprint *bp, const struct maq
     collect(&s, bp, programs, n);
     for (uint32_t i = 0; i < s.n; i++) {
         const double m = (double)s.at[i].rows, c = (double)s.at[i].columns;
-        most = fmax(most, 4 * (2 * m * c + c * c));
+        most =
+            fmax(most, bp->job->plan.use_apollo ? 2 * m * c * maq_dtype_bytes((enum maq_dtype)bp->job->plan.grad_dtype)
+                                                : 4 * (2 * m * c + c * c));
     }
     return most;
 }

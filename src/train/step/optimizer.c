@@ -95,6 +95,25 @@ static void put_muon(struct maq_segment_writer *w, const struct maq_blueprint *b
     put_pass(w, params, 4 + weight, t.master + (t.apart ? 0 : t.store));
 }
 
+/* APOLLO: the same moments; random numbers, a step's share of them; norms of channels; then gradient x factor, its norm, its limit, its scale, the weight. */
+static void put_apollo(struct maq_segment_writer *w, const struct maq_blueprint *bp,
+                       const struct maq_owned_params *held, double grad, const struct maq_program *const *programs,
+                       uint32_t n)
+{
+    const struct optimizer_types t = optimizer_types(bp);
+    const double moments = maq_update_moments(&bp->job->plan) * t.moment, weight = t.master > 0 ? t.master : t.store,
+                 matrices = held->low_rank.matrices;
+    maq_galore_put(w, bp, programs, n);
+    put_pass(w, held->low_rank.projections / bp->job->plan.galore_gap, 0, 4 + grad);
+    put_pass(w, held->low_rank.moments, grad + moments, moments + grad);
+    put_pass(w, held->low_rank.moments, 2 * grad, 0);
+    put_pass(w, matrices, grad, grad);
+    put_pass(w, matrices, grad, 0);
+    put_pass(w, matrices, grad, grad);
+    put_pass(w, matrices, grad, grad);
+    put_pass(w, matrices, grad + weight, t.master + (t.apart ? 0 : t.store));
+}
+
 /* What GaLore does besides its products: moments of what is projected, back times the scale, the weight (train/step/galore.h). */
 static void put_galore(struct maq_segment_writer *w, const struct maq_blueprint *bp,
                        const struct maq_owned_params *held, double grad, const struct maq_program *const *programs,
@@ -153,7 +172,7 @@ static void put_update(struct maq_segment_writer *w, const struct maq_blueprint 
         put_pass(w, mine, g, g);
     }
     if (p->galore_rank > 0) {
-        put_galore(w, bp, held, g, programs, n);
+        (p->use_apollo ? put_apollo : put_galore)(w, bp, held, g, programs, n);
         put_moments(w, bp, on_device - held->low_rank.matrices, maq_update_moments(p), g);
     } else if (p->update == MAQ_UPDATE_LAMB) {
         put_lamb(w, bp, on_device, g);
