@@ -219,7 +219,8 @@ static enum maq_status predict_ppo(struct maq_post_training_result *r, struct ow
                   at_once = local < rl->rollout_forward_batch_size ? local : rl->rollout_forward_batch_size;
     r->rollout.per_step = 1.0 / rl->num_ppo_epochs;
     r->rollout.sequences = (double)local * r->job->dp;
-    const struct scoring s = {r->rollout.per_step * ((local + at_once - 1) / at_once), at_once};
+    const int32_t batches = (local + at_once - 1) / at_once;
+    const struct scoring s = {r->rollout.per_step * batches, at_once};
     MAQ_TRY(generate(r, o, bytes, box, section, diag));
     MAQ_TRY(maq_train_predict(&r->train, r->job, diag));
     MAQ_TRY(add_reference(r, s, diag));
