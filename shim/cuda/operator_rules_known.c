@@ -5,7 +5,7 @@
  * Names are mangled; the digits before one are its length, which keeps a kernel apart from others that end alike. Where arguments lie is
  * from the declarations in the sources, and was looked at in launches: vLLM 0.33.0 (csrc), FlashAttention-2 (struct Flash_fwd_params),
  * FlashAttention-3 (struct Params of its main loop for Hopper and of its tile scheduler, as vLLM 0.33.0 is compiled), CUTLASS 3
- * (include/cutlass/gemm/kernel/sm90_gemm_tma_warpspecialized*.hpp, struct Params), PyTorch 2.14.0 (its folder ATen/native/cuda).
+ * (struct Params of its GemmUniversal kernels for sm90, tma_warpspecialized and _pingpong), PyTorch 2.14.0 (its folder ATen/native/cuda).
  */
 #include "shim/cuda/operator_rules.h"
 
