@@ -24,7 +24,8 @@ from cli_case import LIMIT_S, ROOT, Scratch, Tap, part_of, pathlib
 TORCH = importlib.util.find_spec("torch") is not None
 SHOWN = re.compile(r"^(make|git|cd|sudo|pip|python3?|curl|docker|ssh|srun|apt-get|mpirun|torchrun)\b")
 BAR = re.compile("[\u2588-\u258f]+")
-REAL = re.compile(r"^maquette (run|capture|emulate|\w+ job\.mqt)\b") # and what is asked of a job that one of them wrote
+REAL = re.compile(r"^maquette (run|capture|emulate)\b")
+ASKED = re.compile(r"^maquette \w+ job\.mqt\b") # of a job that one of them wrote, on its page
 PROGRAM_S = 600 # of a real program, which starts a dozen times or more
 FENCE = re.compile(r"^```([^\n]*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 
@@ -76,14 +77,15 @@ def pattern(expected):
 
 def outcomes(file):
     """(name, whether it held or None, what to say) of each command of a page, in order: later ones may read what earlier ones wrote."""
-    found = []
+    found, real = [], False
     text = file.read_text(encoding="utf-8")
     with Scratch() as scratch:
         for line, command, expected in [*examples(text), *(plain(text) if file.resolve() == (ROOT / "README.md").resolve() else ())]:
             name = f"{file.name}:{line} {command[:70].replace('#', ' ')}"
             if SHOWN.match(command):
                 continue
-            if REAL.match(command) and not TORCH:
+            real = real or REAL.match(command) is not None
+            if (REAL.match(command) or (real and ASKED.match(command))) and not TORCH:
                 found.append((name, None, "python3 has no PyTorch"))
                 continue
             out, _, status = scratch.run(command + " 2>&1", limit_s=PROGRAM_S if REAL.match(command) else LIMIT_S)

@@ -64,7 +64,7 @@ def kept(s):
 def alone(s):
     """Who asked for one rank alone is told, and the program is left to itself."""
     needs_device()
-    _, err, folder = start(s, "--world", 2, "--alone", "--stall", 1, seconds=3, status=5)
+    _, err, folder = start(s, "--world", 2, "--alone", "--stall", 1, seconds=8, status=5)
     assert "rank 0 did nothing for 1 s" in err and "--all" in err and not (folder / "ran-1").exists(), err
 
 
