@@ -223,7 +223,7 @@ enum maq_status maq_profile_show_html(char **out, const char *path, const struct
 {
     struct maq_arena arena;
     struct maq_kernel_rows rows;
-    struct maq_html h;
+    struct maq_html h = {0};
     char *document;
     (void)opts;
     maq_arena_init(&arena, 0);

@@ -12,7 +12,7 @@
 #define START_S 1e-7
 #define LOG_STEP 0.002
 #define UNITS 0x1p20
-#define PARTS 0x1p40
+#define PARTS (INT64_C(1) << 40)
 
 bool maq_latency_init(struct maq_latency *l)
 {
@@ -40,15 +40,15 @@ void maq_latency_add_n(struct maq_latency *l, double seconds, uint64_t n)
     }
     l->bins[l->bin] += n;
     l->n += n;
-    int64_t whole = (int64_t)(seconds * UNITS), rest = (int64_t)((seconds * UNITS - (double)whole) * PARTS);
+    int64_t whole = (int64_t)(seconds * UNITS), rest = (int64_t)((seconds * UNITS - (double)whole) * (double)PARTS);
     l->sum_parts += rest * (int64_t)n; /* a batch has less than 2^20 requests */
-    l->sum_units += whole * (int64_t)n + l->sum_parts / (int64_t)PARTS;
-    l->sum_parts %= (int64_t)PARTS;
+    l->sum_units += whole * (int64_t)n + l->sum_parts / PARTS;
+    l->sum_parts %= PARTS;
 }
 
 static double sum_s(const struct maq_latency *l)
 {
-    return ((double)l->sum_units + (double)l->sum_parts / PARTS) / UNITS;
+    return ((double)l->sum_units + (double)l->sum_parts / (double)PARTS) / UNITS;
 }
 
 static double quantile(const struct maq_latency *l, double q)
