@@ -21,10 +21,10 @@ import os
 import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-OURS = ("garbage", "import_frames", "import_observer", "keeper", "rank_dependence", "run_program")
+OURS = ("garbage_collector", "import_frames", "import_observer", "keeper", "rank_dependence", "run_program")
 
 writes, sys.dont_write_bytecode = sys.dont_write_bytecode, True
-from garbage import freeze, watch_collector
+from garbage_collector import freeze, watch_collector
 from import_frames import importing
 from import_observer import Observer
 from keeper import keep

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * page.c - a plan of measurements and its outcome as a page: what takes the time of a step, which of it is measured, how far predictions are off.
+ * plan_page.c - a plan of measurements and its outcome as a page: what takes the time of a step, which of it is measured, how far predictions are off.
  *
  * Beside the document a page of kernels carries their names for its charts (`more`): {"names": ["gemm 8192x14336x4096 bf16", ...]}.
  */
