@@ -169,7 +169,14 @@ static void test_sglang(void **state)
     const struct maq_sglang_options *g = &c->options.sglang;
     assert_true(g->policy == MAQ_SGLANG_DFS_WEIGHT && g->eviction == MAQ_RADIX_LFU && g->mixed_chunk);
     assert_true(fabs(g->conservativeness - 0.3) < 1e-12 && g->max_prefill_tokens == 8000 &&
-                g->prefill_max_requests == 7 && g->graph_max_requests == 96);
+                g->prefill_max_requests == 7 && g->graph_max_requests == 96 && g->prefill_graph_tokens == 0);
+    maq_serve_command_free(c);
+
+    c = taken(&l, "python -m sglang.launch_server --model-path m --piecewise-cuda-graph-max-tokens 1024");
+    assert_int_equal(c->options.sglang.prefill_graph_tokens, 1024);
+    maq_serve_command_free(c);
+    c = taken(&l, "python -m sglang.launch_server --model-path m --disable-piecewise-cuda-graph");
+    assert_int_equal(c->options.sglang.prefill_graph_tokens, -1);
     maq_serve_command_free(c);
 }
 

@@ -48,10 +48,9 @@ static double pass_s(struct maq_deployment *d, int64_t queries, int64_t context,
             b.decode_keys[w] =
                 d->passes.windows[w] > 0 && context + 1 > d->passes.windows[w] ? d->passes.windows[w] : context + 1;
     }
-    int64_t graph = maq_serve_graph_size(&d->options, queries, 1);
-    b.padded = graph > 0 ? graph : queries;
+    b.padded = maq_batch_launch(d, queries, b.n_chunks, 1).padded;
     for (uint32_t s = 0; s < d->passes.n_stages; s++)
-        sum += maq_batch_stage_s(d, s, &b, maq_batch_in_graph(d, &b), &parts) +
+        sum += maq_batch_stage_s(d, s, &b, maq_batch_launch_mode(d, &b), &parts) +
                (s > 0 ? maq_batch_transfer_s(d, queries) : 0);
     return sum;
 }

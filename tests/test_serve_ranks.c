@@ -48,7 +48,7 @@ static double lonely_pass_s(struct maq_deployment *d, int64_t queries, int64_t c
                                                          ? maq_serve_graph_size(&d->options, queries, 1)
                                                          : 1)
                                                   : 1);
-    return maq_batch_host_s(d, 1) + maq_batch_stage_s(d, 0, ranks, maq_batch_in_graph(d, ranks), &parts);
+    return maq_batch_host_s(d, 1) + maq_batch_stage_s(d, 0, ranks, maq_batch_launch_mode(d, ranks), &parts);
 }
 
 static void test_one_request_alone(void **state)

@@ -138,12 +138,14 @@ enum maq_radix_eviction {
 
 /* What SGLang alone is told; zero: its default. */
 struct maq_sglang_options {
-    uint8_t policy, eviction;       /* enum maq_sglang_policy, enum maq_radix_eviction */
-    bool mixed_chunk;               /* decodes go along with a prefill */
-    int32_t max_prefill_tokens;     /* of a prefill batch */
-    int32_t prefill_max_requests;   /* of a prefill batch */
-    int32_t graph_max_requests;     /* of a CUDA graph */
-    double conservativeness;        /* scales what those that run are expected to sample yet */
+    uint8_t policy, eviction;     /* enum maq_sglang_policy, enum maq_radix_eviction */
+    bool mixed_chunk;             /* decodes go along with a prefill */
+    int32_t max_prefill_tokens;   /* of a prefill batch */
+    int32_t prefill_max_requests; /* of a prefill batch */
+    int32_t graph_max_requests;   /* of a CUDA graph */
+    int32_t
+        prefill_graph_tokens; /* up to so many, prefills are CUDA graphs between their attentions; negative: never */
+    double conservativeness;  /* scales what those that run are expected to sample yet */
     int32_t reserved_decode_tokens; /* of a server that decodes alone, for each request that is there */
     /* by_priority: the highest goes first, not the lowest; nobody that runs gives way; to one that is so much before it, 0 = 11 */
     bool high_first, no_preemption;

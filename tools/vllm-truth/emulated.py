@@ -3,10 +3,10 @@
 """vLLM itself on the zero-GPU device: what it decides, holds and launches, recorded while it generates.
 
 usage: maquette run --world 1 --trace T.mqr -- PYTHON emulated.py --model FOLDER --out OUT.jsonl [--requests N] [--seed N] [--tp N]
-           [--max-num-batched-tokens N] [--max-num-seqs N] [--max-model-len N] [--batch N --isl N --osl N] [--graphs]
+           [--max-num-batched-tokens N] [--max-num-seqs N] [--max-model-len N] [--batch N --isl N --osl N] [--graphs | --compiled]
 
 FOLDER has a config.json and nothing else: weights are dummies, and nothing is downloaded. Requests are drawn from the seed, prompts of 1 to
-2,000 tokens; --batch N are N equal ones that fit into one iteration. Eager; with --graphs iterations that only decode are CUDA graphs, uncompiled. With --tp N every rank runs this (`maquette run --world N --all`). OUT.jsonl is a recording for `maquette validate schedule`, of the
+2,000 tokens; --batch N are N equal ones that fit into one iteration. Eager; with --graphs iterations that only decode are CUDA graphs, uncompiled; with --compiled all are what torch.compile wrote, and none is a graph. With --tp N every rank runs this (`maquette run --world N --all`). OUT.jsonl is a recording for `maquette validate schedule`, of the
 engine's own loop; OUT.json has blocks, memory in bytes and, for each iteration, the host's processor time. In the trace every iteration is a range
 of NVTX by its number. compare.py reads all three. Seen with vllm 0.33.0.
 """
@@ -56,11 +56,14 @@ def main():
     args.add_argument("--isl", type=int, default=512)
     args.add_argument("--osl", type=int, default=8)
     args.add_argument("--graphs", action="store_true")
+    args.add_argument("--compiled", action="store_true")
     a = args.parse_args()
     recording = Recording()
     recording.look_on()
     ranks = dict(tensor_parallel_size=a.tp, distributed_executor_backend="external_launcher", disable_custom_all_reduce=True) if a.tp > 1 else {}
     how = dict(compilation_config=dict(mode=0, cudagraph_mode="FULL_DECODE_ONLY")) if a.graphs else dict(enforce_eager=True)
+    if a.compiled:
+        how = dict(compilation_config=dict(cudagraph_mode="NONE"))
     llm = LLM(model=a.model, load_format="dummy", **how, skip_tokenizer_init=True, max_model_len=a.max_model_len,
               max_num_batched_tokens=a.max_num_batched_tokens, max_num_seqs=a.max_num_seqs, async_scheduling=False, **ranks)
     rows = [equal_request(i, a.isl, a.osl) for i in range(a.batch)] or drawn_requests(a.seed, a.requests, a.max_model_len)

@@ -15,11 +15,22 @@ from vllm.v1.engine.core import EngineCoreProc
 from vllm.v1.worker.gpu_worker import Worker
 
 
+PIECE = torch.zeros(4)
+
+
+def yardstick():
+    """Processor time of some work that is always the same, of the kind that an iteration is: how much else the processor is shared with."""
+    began, kept = time.process_time(), {}
+    for i in range(300):
+        kept[i % 7] = torch.empty(4).add_(PIECE).view(2, 2)
+    return time.process_time() - began
+
+
 class Recording:
     """Of one engine. `on`: what is decided from now on counts."""
 
     def __init__(self):
-        self.steps, self.seconds, self.line, self.began = [], [], None, 0.0
+        self.steps, self.seconds, self.yardsticks, self.line, self.began = [], [], [], None, 0.0
         self.shown, self.requests, self.rows = set(), {}, {}
         self.memory, self.unit_names = {}, {}
         self.on = False
@@ -87,6 +98,8 @@ class Recording:
 
     def schedule(self, scheduler, decide):
         self.end_step(scheduler)
+        if self.on:
+            self.yardsticks.append(yardstick())
         began = time.process_time()
         decided = decide()
         if not self.on or not decided.num_scheduled_tokens:
@@ -111,7 +124,7 @@ class Recording:
         return {**step, **again, "finished": [name_of[i] for i in step["finished"]]}
 
     def write(self, path, config, scheduler, **more):
-        """The recording, and beside it blocks, memory in bytes and, for each iteration, the host's processor time."""
+        """The recording, and beside it blocks, memory in bytes and, for each iteration, the host's processor time and a yardstick's before it."""
         self.end_step(scheduler)
         knobs = dict(max_num_seqs=config.scheduler_config.max_num_seqs, max_num_batched_tokens=config.scheduler_config.max_num_batched_tokens,
                      max_model_len=config.model_config.max_model_len, blocks=config.cache_config.num_gpu_blocks,
@@ -121,7 +134,7 @@ class Recording:
         path.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
         path.with_suffix(".json").write_text(json.dumps(dict(
             version=vllm.__version__, torch=torch.__version__, knobs=knobs, memory=self.memory, device=torch.cuda.get_device_name(),
-            host_s=self.seconds, **more), indent=1), encoding="utf-8")
+            host_s=self.seconds, yardstick_s=self.yardsticks[-len(self.seconds):], **more), indent=1), encoding="utf-8")
 
 
 def begin_in_server():

@@ -78,6 +78,7 @@ static const struct {
     {MAQ_COMMAND_LORA_RANK, offsetof(struct maq_serve_options, lora.max_lora_rank), 1, 1 << 16},
     {MAQ_COMMAND_LORA_HOST, offsetof(struct maq_serve_options, lora.max_cpu_loras), 1, 1 << 30},
     {MAQ_COMMAND_GRAPH_REQUESTS, offsetof(struct maq_serve_options, sglang.graph_max_requests), 1, 1 << 20},
+    {MAQ_COMMAND_PREFILL_GRAPH_TOKENS, offsetof(struct maq_serve_options, sglang.prefill_graph_tokens), 1, 1 << 20},
 };
 
 static const struct {
@@ -466,6 +467,8 @@ static void set_switch(struct maq_command_reader *r, const struct maq_command_ar
         o->lora.enabled = on;
     if (effect == MAQ_COMMAND_EAGER)
         o->enforce_eager = on;
+    if (effect == MAQ_COMMAND_NO_PREFILL_GRAPH)
+        o->sglang.prefill_graph_tokens = -1;
     if (effect == MAQ_COMMAND_EP_ALL)
         r->box->read.expert_parallel = on;
     if (effect == MAQ_COMMAND_ASYNC)

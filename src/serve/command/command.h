@@ -67,6 +67,8 @@ enum maq_command_effect {
     MAQ_COMMAND_PREFILL_REQUESTS,
     MAQ_COMMAND_RESERVED_DECODE,
     MAQ_COMMAND_GRAPH_REQUESTS,
+    MAQ_COMMAND_PREFILL_GRAPH_TOKENS,
+    MAQ_COMMAND_NO_PREFILL_GRAPH,
     MAQ_COMMAND_MIXED,
     MAQ_COMMAND_BY_PRIORITY, /* SGLang: the highest first, or with the next the lowest; who runs gives way, or does not */
     MAQ_COMMAND_LOW_FIRST,

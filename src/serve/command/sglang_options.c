@@ -42,7 +42,9 @@ static const struct maq_command_row rows[] = {
     {MAQ_TAKES_ONE, MAQ_COMMAND_LORA_SLOTS, "max-loras-per-batch"},
     {MAQ_TAKES_ONE, MAQ_COMMAND_LORA_RANK, "max-lora-rank"},
     {MAQ_TAKES_ONE, MAQ_COMMAND_RESERVED_DECODE, "num-reserved-decode-tokens"},
-    {MAQ_TAKES_ONE, MAQ_COMMAND_GRAPH_REQUESTS, "cuda-graph-max-bs"},
+    {MAQ_TAKES_ONE, MAQ_COMMAND_GRAPH_REQUESTS, "cuda-graph-max-bs|cuda-graph-max-bs-decode"},
+    {MAQ_TAKES_ONE, MAQ_COMMAND_PREFILL_GRAPH_TOKENS, "piecewise-cuda-graph-max-tokens|cuda-graph-max-bs-prefill"},
+    {MAQ_TAKES_NONE, MAQ_COMMAND_NO_PREFILL_GRAPH, "disable-piecewise-cuda-graph|disable-prefill-cuda-graph"},
     {MAQ_TAKES_NONE, MAQ_COMMAND_MIXED, "enable-mixed-chunk"},
     {MAQ_TAKES_NONE, MAQ_COMMAND_BY_PRIORITY, "enable-priority-scheduling"},
     {MAQ_TAKES_NONE, MAQ_COMMAND_LOW_FIRST, "schedule-low-priority-values-first"},
@@ -87,7 +89,7 @@ static const struct maq_command_row rows[] = {
      "kt-num-gpu-experts kt-max-deferred-experts-per-token dllm-algorithm dllm-algorithm-config cpu-offload-gb "
      "offload-group-size offload-num-in-group offload-prefetch-step offload-mode "
      "tbo-token-distribution-threshold piecewise-cuda-graph-tokens piecewise-cuda-graph-compiler torch-compile-max-bs "
-     "piecewise-cuda-graph-max-tokens torchao-config triton-attention-num-kv-splits triton-attention-split-tile-size "
+     "torchao-config triton-attention-num-kv-splits triton-attention-split-tile-size "
      "num-continuous-decode-steps scheduler-recv-interval dsa-prefill-cp-mode|nsa-prefill-cp-mode "
      "dynamic-batch-tokenizer-batch-size dynamic-batch-tokenizer-batch-timeout disaggregation-mode "
      "disaggregation-transfer-backend disaggregation-decode-polling-interval "
@@ -102,7 +104,7 @@ static const struct maq_command_row rows[] = {
      "disable-cuda-graph-padding enable-nccl-nvls enable-symm-mem disable-flashinfer-cutlass-moe-fp4-allgather "
      "disable-custom-all-reduce enable-mscclpp enable-torch-symm-mem "
      "enable-dp-lm-head enable-two-batch-overlap enable-single-batch-overlap enable-torch-compile "
-     "disable-piecewise-cuda-graph enforce-piecewise-cuda-graph triton-attention-reduce-in-fp32 "
+     "enforce-piecewise-cuda-graph triton-attention-reduce-in-fp32 "
      "flashinfer-mla-disable-ragged disable-shared-experts-fusion disable-chunked-prefix-cache "
      "enable-return-hidden-states enable-return-routed-experts enable-deterministic-inference "
      "enable-attn-tp-input-scattered enable-dsa-prefill-context-parallel|enable-nsa-prefill-context-parallel "

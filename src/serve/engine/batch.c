@@ -2,28 +2,13 @@
 /*
  * batch.c - the work of an iteration.
  *
- * A batch that a CUDA graph holds is padded to its size, and its kernels are launched at once. A larger one is launched kernel by
- * kernel: the device then waits for what the launches take beyond its own time.
+ * A batch that a CUDA graph holds is padded to its size.
  */
 #include "serve/engine/batch.h"
 
 #include "base/alloc.h"
 
 #include <stdlib.h>
-
-/* The size of the graph that holds a batch; 0 = none. SGLang's hold decodes alone. queries: of each request that decodes. */
-static int64_t graph_of(const struct maq_deployment *d, int64_t tokens, uint32_t prompts, int64_t queries)
-{
-    if (d->options.engine == MAQ_ENGINE_SGLANG && prompts > 0)
-        return 0;
-    return maq_serve_graph_size(&d->options, tokens, prompts > 0 ? 1 : queries);
-}
-
-static int64_t padded(const struct maq_deployment *d, int64_t tokens, uint32_t prompts, int64_t queries)
-{
-    int64_t graph = graph_of(d, tokens, prompts, queries);
-    return graph > 0 ? graph : tokens;
-}
 
 /* Those that decode have a query each: a token, or with speculative decoding that and their drafts. Others are prompts. */
 static int64_t queries_of(const struct maq_deployment *d)
@@ -97,7 +82,7 @@ void maq_batch_of(struct maq_batch_writer *w, const struct maq_deployment *d, co
         add_decode(b, p, s->computed + s->tokens);
     }
     b->chunks = w->chunks;
-    b->padded = padded(d, b->tokens, b->n_chunks, queries);
+    b->padded = maq_batch_launch(d, b->tokens, b->n_chunks, queries).padded;
     w->draft = (struct maq_draft_batch){.passes = 0};
     if (d->options.speculation.method != MAQ_DRAFT_NONE)
         draft_batch(w, d, it);
@@ -107,7 +92,7 @@ struct maq_pass_batch maq_batch_decodes(const struct maq_deployment *d, uint32_t
 {
     const int64_t queries = queries_of(d), tokens = requests * queries;
     return (struct maq_pass_batch){.tokens = tokens,
-                                   .padded = padded(d, tokens, 0, queries),
+                                   .padded = maq_batch_launch(d, tokens, 0, queries).padded,
                                    .decodes = requests,
                                    .sampled = tokens,
                                    .queries = queries};
@@ -141,7 +126,7 @@ void maq_batch_fini(struct maq_batch_writer *w)
 }
 
 /* The largest batch of all ranks decides, and a prompt in any. */
-static int64_t common_graph(const struct maq_deployment *d, const struct maq_pass_batch *batches)
+static struct maq_batch_launch common_launch(const struct maq_deployment *d, const struct maq_pass_batch *batches)
 {
     int64_t most = 1;
     uint32_t prompts = 0;
@@ -149,33 +134,33 @@ static int64_t common_graph(const struct maq_deployment *d, const struct maq_pas
         most = batches[r].tokens > most ? batches[r].tokens : most;
         prompts += batches[r].n_chunks;
     }
-    return graph_of(d, most, prompts, queries_of(d));
+    return maq_batch_launch(d, most, prompts, queries_of(d));
 }
 
-bool maq_batch_in_graph(const struct maq_deployment *d, const struct maq_pass_batch *batches)
+enum maq_launch_mode maq_batch_launch_mode(const struct maq_deployment *d, const struct maq_pass_batch *batches)
 {
-    return common_graph(d, batches) > 0;
+    return common_launch(d, batches).mode;
 }
 
 void maq_batch_pad(const struct maq_deployment *d, struct maq_pass_batch *batches)
 {
     if (d->passes.dp == 1)
         return;
-    int64_t graph = common_graph(d, batches);
+    struct maq_batch_launch all = common_launch(d, batches);
+    bool graph = all.mode == MAQ_LAUNCH_MODE_GRAPH || all.mode == MAQ_LAUNCH_MODE_PIECES;
     for (int32_t r = 0; r < d->passes.dp; r++)
-        batches[r].padded = graph > 0 ? graph : batches[r].tokens > 0 ? batches[r].tokens : 1;
+        batches[r].padded = graph ? all.padded : batches[r].tokens > 0 ? batches[r].tokens : 1;
 }
 
-double maq_batch_stage_s(struct maq_deployment *d, uint32_t stage, const struct maq_pass_batch *batches, bool graph,
-                         struct maq_pass_parts *parts)
+double maq_batch_stage_s(struct maq_deployment *d, uint32_t stage, const struct maq_pass_batch *batches,
+                         enum maq_launch_mode mode, struct maq_pass_parts *parts)
 {
     double sum = 0;
     *parts = (struct maq_pass_parts){0};
     maq_pass_add(&d->passes, stage, batches, parts);
     for (int i = 0; i < MAQ_SERVE_PART_COUNT; i++)
         sum += parts->ns[i];
-    double launches =
-        graph ? d->host.graph_s * 1e9 : parts->kernels * d->host.launch_s * 1e9 / maq_device_host_speed(d->device);
+    double launches = maq_launch_s(d, mode, &d->passes, stage, parts->kernels) * 1e9;
     if (launches > sum) {
         parts->ns[MAQ_SERVE_LAUNCH] += launches - sum;
         sum = launches;

@@ -19,6 +19,13 @@ struct maq_draft_batch {
     bool proposes; /* somebody can use what comes of them */
 };
 
+/* How a pass is launched. launches.c */
+enum maq_launch_mode { MAQ_LAUNCH_MODE_GRAPH, MAQ_LAUNCH_MODE_PIECES, MAQ_LAUNCH_MODE_COMPILED, MAQ_LAUNCH_MODE_EAGER };
+struct maq_batch_launch {
+    enum maq_launch_mode mode;
+    int64_t padded; /* tokens that its kernels but attention compute */
+};
+
 struct maq_batch_writer {
     struct maq_pass_batch batch;
     struct maq_draft_batch draft;
@@ -35,16 +42,26 @@ struct maq_draft_batch maq_batch_drafts(const struct maq_deployment *d, const st
                                         int64_t keys, int64_t prompts);
 void maq_batch_fini(struct maq_batch_writer *w);
 
+/* Of a batch of so many tokens; `queries` of each request where there are no prompts. launches.c */
+struct maq_batch_launch maq_batch_launch(const struct maq_deployment *d, int64_t tokens, uint32_t prompts,
+                                         int64_t queries);
+/* Of what no CUDA graph holds. launches.c */
+enum maq_launch_mode maq_launch_without_graph(const struct maq_serve_options *o);
+/* What the host takes to launch a pass of so many kernels through a stage, in seconds. launches.c */
+double maq_launch_s(const struct maq_deployment *d, enum maq_launch_mode mode, const struct maq_passes *passes,
+                    uint32_t stage, double kernels);
+
 /* Batches of several ranks, batches[dp], are padded alike where a CUDA graph holds the largest; a rank without any has a token of nobody. */
 void maq_batch_pad(const struct maq_deployment *d, struct maq_pass_batch *batches);
 /* Time of an iteration on each stage, by part; seconds of device time of a stage. */
-double maq_batch_stage_s(struct maq_deployment *d, uint32_t stage, const struct maq_pass_batch *batches, bool graph,
-                         struct maq_pass_parts *parts);
-/* Whether a CUDA graph holds them: `graph` of the others. */
-bool maq_batch_in_graph(const struct maq_deployment *d, const struct maq_pass_batch *batches);
+double maq_batch_stage_s(struct maq_deployment *d, uint32_t stage, const struct maq_pass_batch *batches,
+                         enum maq_launch_mode mode, struct maq_pass_parts *parts);
+/* How all ranks launch them: `mode` of the others. */
+enum maq_launch_mode maq_batch_launch_mode(const struct maq_deployment *d, const struct maq_pass_batch *batches);
 /* Time of the passes that draft behind an iteration, drafts[dp] of all ranks; seconds of device time. What they work is added to *work.
- * `graph`: a CUDA graph holds the iteration. draft_passes.c */
-double maq_draft_s(struct maq_deployment *d, struct maq_draft_batch *drafts, bool graph, struct maq_pass_parts *work);
+ * `mode`: of the iteration. draft_passes.c */
+double maq_draft_s(struct maq_deployment *d, struct maq_draft_batch *drafts, enum maq_launch_mode mode,
+                   struct maq_pass_parts *work);
 /* Requests that a further pass of so many is padded to. */
 int64_t maq_draft_padded(const struct maq_deployment *d, int64_t requests);
 /* Host time before a batch of `requests` can start: of several, the most. */

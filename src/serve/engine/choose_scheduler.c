@@ -136,7 +136,8 @@ uint32_t maq_engine_choose_rank(struct maq_serve_engine *e)
 /* vLLM 0.33 hashes the token behind each block with it; before, the last block of a prefix was computed again, as far as is known here. */
 static bool hashes_ahead(const struct maq_deployment *d)
 {
-    return d->options.engine == MAQ_ENGINE_VLLM && reads_next_token(d) && maq_engine_release(d->options.version) >= 33;
+    return d->options.engine == MAQ_ENGINE_VLLM && reads_next_token(d) &&
+           maq_engine_release(d->options.version) >= MAQ_RELEASE(0, 33, 0);
 }
 
 enum maq_status maq_engine_scheduler(struct maq_scheduler **out, const struct maq_deployment *d,

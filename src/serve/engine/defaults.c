@@ -96,6 +96,25 @@ static double static_share(const struct maq_serve_options *o, const struct maq_j
     return share > 0.01 ? share : 0.01;
 }
 
+/*
+ * Prefills as CUDA graphs between their attentions, up to a chunk: since 0.5.10, and there (server_args.py, _handle_piecewise_cuda_graph) up to
+ * 2,048 tokens with latent attention, and not with stages, drafts, ranks of attention, an exchange of experts, adapters or copies in host memory. In 0.5.23
+ * (arg_groups/cuda_graph_hook.py, memory_hook.py) up to 8,192 with latent attention, and not with stages. Releases between are taken as the older one.
+ */
+static void complete_prefill_graphs(struct maq_serve_options *o, const struct maq_job *job)
+{
+    bool newest = maq_engine_release(o->version) >= MAQ_RELEASE(0, 5, 23), latent = has_latent_attention(job),
+         without =
+             job->plan.pp > 1 || (!newest && (o->speculation.method != MAQ_DRAFT_NONE || o->dp > 1 || o->lora.enabled ||
+                                              o->exchange != MAQ_EXCHANGE_AUTO || maq_tier_options_any(&o->tiers)));
+    int32_t most = newest ? 8192 : 2048;
+    if (o->sglang.prefill_graph_tokens != 0)
+        return;
+    o->sglang.prefill_graph_tokens = latent && o->max_num_batched_tokens > most ? most : o->max_num_batched_tokens;
+    if (without || maq_engine_release(o->version) < MAQ_RELEASE(0, 5, 10))
+        o->sglang.prefill_graph_tokens = -1;
+}
+
 static void sglang_limits(struct maq_serve_options *o, const struct maq_job *job, const struct maq_device *device)
 {
     static const struct {
@@ -120,6 +139,7 @@ static void sglang_limits(struct maq_serve_options *o, const struct maq_job *job
         o->max_num_seqs = o->speculation.method == MAQ_DRAFT_NONE ? 2048 : SGLANG_DRAFTING_REQUESTS;
     if (o->sglang.max_prefill_tokens == 0)
         o->sglang.max_prefill_tokens = 16384;
+    complete_prefill_graphs(o, job);
     if (o->sglang.conservativeness <= 0)
         o->sglang.conservativeness = 1;
     if (o->sglang.reserved_decode_tokens <= 0)
@@ -170,7 +190,8 @@ void maq_serve_complete(struct maq_serve_options *o, const struct maq_serve_opti
     if (o->engine == MAQ_ENGINE_TRTLLM && o->gpu_memory_utilization <= 0 && o->free_memory_share <= 0)
         o->free_memory_share = 0.9;
     if (o->gpu_memory_utilization <= 0)
-        o->gpu_memory_utilization = o->engine == MAQ_ENGINE_VLLM && maq_engine_release(o->version) >= 21 ? 0.92 : 0.9;
+        o->gpu_memory_utilization =
+            o->engine == MAQ_ENGINE_VLLM && maq_engine_release(o->version) >= MAQ_RELEASE(0, 21, 0) ? 0.92 : 0.9;
     if (o->max_model_len == 0)
         o->max_model_len = job->model.max_seq > 0 ? job->model.max_seq : 8192;
     if (o->engine == MAQ_ENGINE_TRTLLM && !o->chunked_prefill)

@@ -13,8 +13,12 @@
 struct maq_host_profile {
     double iteration_s; /* scheduling, preparing inputs, taking results: whatever the batch */
     double request_s;   /* and for each request of it */
-    double launch_s;    /* of one kernel outside of a CUDA graph */
-    double graph_s;     /* of a graph */
+    double graph_s;     /* to launch a pass that is a CUDA graph; launches.c has the modes */
+    double pass_s;      /* to launch any other, whatever is in it */
+    double piece_s;     /* and for each layer that is a graph and an attention */
+    double compiled_s;  /* or for each kernel of what torch.compile wrote */
+    double eager_s;     /* or for each kernel of a model's Python */
+    double experts_s;   /* and for each layer of experts, which no compiler has looked into */
     double respond_s;   /* from a sampled token to the client: detokenizer, API server */
     double arrive_s,
         arrive_token_s;  /* until a request is with the engine: HTTP, tokenizer; for each token of its prompt */
@@ -91,14 +95,18 @@ enum maq_status maq_deployment_check(const struct maq_deployment *d, const struc
 void maq_serve_complete(struct maq_serve_options *out, const struct maq_serve_options *given,
                         const struct maq_job *job);
 /*
- * CUDA graphs: the size that a batch of so many tokens is padded to; 0: none holds it. queries: of each request where all decode with as many;
- * else 1. graph_sizes.c
+ * CUDA graphs: the size that a batch of so many tokens is padded to, all of which decode, `queries` of each request; 0: none holds it.
+ * graph_sizes.c
  */
 int64_t maq_serve_graph_size(const struct maq_serve_options *options, int64_t tokens, int64_t queries);
+/* The same of a batch with prompts, whose graphs end at every attention. graph_sizes.c */
+int64_t maq_serve_prefill_graph_size(const struct maq_serve_options *options, int64_t tokens);
 /* Passes of what drafts; checks what is asked of it. draft_passes.c */
 enum maq_status maq_deployment_draft(struct maq_deployment *d, struct maq_diag *diag);
 bool maq_deployment_has_drafter(const struct maq_deployment *d);
-/* "0.18.0" as 18, "1.2.0rc2" as 1002; the newest: INT32_MAX. host.c */
+/* Releases by their order: "0.5.10" is MAQ_RELEASE(0, 5, 10), "1.2.0rc2" MAQ_RELEASE(1, 2, 0); what has none (a nightly build, NULL) is the
+ * newest: INT32_MAX. host.c */
+#define MAQ_RELEASE(major, minor, patch) (((major)*1000 + (minor)) * 1000 + (patch))
 int32_t maq_engine_release(const char *version);
 /* What the host of an engine costs. host.c */
 struct maq_host_profile maq_host_profile_of(const struct maq_serve_options *options);

@@ -80,7 +80,7 @@ int64_t maq_draft_padded(const struct maq_deployment *d, int64_t requests)
 }
 
 /* A pass over one batch of each rank, in *batches; with what is launched in front of it. */
-static double pass_s(struct maq_deployment *d, const struct maq_pass_batch *batches, bool graph,
+static double pass_s(struct maq_deployment *d, const struct maq_pass_batch *batches, enum maq_launch_mode mode,
                      const struct maq_pass_parts *front, struct maq_pass_parts *work)
 {
     struct maq_pass_parts parts = *front;
@@ -90,7 +90,7 @@ static double pass_s(struct maq_deployment *d, const struct maq_pass_batch *batc
         sum += parts.ns[i];
     sum *= 1e-9;
     maq_pass_sum(work, &parts);
-    double launches = graph ? d->host.graph_s : parts.kernels * d->host.launch_s / maq_device_host_speed(d->device);
+    double launches = maq_launch_s(d, mode, &d->draft, 0, parts.kernels);
     return launches > sum ? launches : sum;
 }
 
@@ -116,11 +116,12 @@ static double search_s(const struct maq_deployment *d, const struct maq_draft_ba
     struct maq_op read = maq_pass_op(MAQ_OP_ELEMENTWISE, &d->passes.plain, 0, most, 4, 0, 0);
     if (most == 0 || d->options.engine == MAQ_ENGINE_SGLANG)
         return 0;
-    double s = maq_pass_seconds(&d->passes, &read), launches = 2 * d->host.launch_s / maq_device_host_speed(d->device);
+    double s = maq_pass_seconds(&d->passes, &read), launches = 2 * d->host.eager_s / maq_device_host_speed(d->device);
     return launches > s ? launches : s;
 }
 
-double maq_draft_s(struct maq_deployment *d, struct maq_draft_batch *drafts, bool graph, struct maq_pass_parts *work)
+double maq_draft_s(struct maq_deployment *d, struct maq_draft_batch *drafts, enum maq_launch_mode mode,
+                   struct maq_pass_parts *work)
 {
     struct maq_pass_batch *batches = d->draft_batches;
     const struct maq_pass_parts none = {0};
@@ -136,7 +137,8 @@ double maq_draft_s(struct maq_deployment *d, struct maq_draft_batch *drafts, boo
         return 0;
     maq_batch_pad(d, batches);
     struct maq_pass_parts front = combining(d, batches);
-    double s = pass_s(d, batches, graph && has_graphs(d), &front, work);
+    enum maq_launch_mode without = maq_launch_without_graph(&d->options);
+    double s = pass_s(d, batches, has_graphs(d) ? mode : without, &front, work);
     int64_t most = 1;
     for (int32_t r = 0; r < d->draft.dp; r++) {
         batches[r] = drafts[r].further;
@@ -149,7 +151,7 @@ double maq_draft_s(struct maq_deployment *d, struct maq_draft_batch *drafts, boo
         batches[r].padded = most;
     bool held = has_graphs(d) && maq_serve_graph_size(&d->options, most / d->options.speculation.branches, 0) > 0;
     struct maq_pass_parts one = {0};
-    double each = pass_s(d, batches, held, &none, &one);
+    double each = pass_s(d, batches, held ? MAQ_LAUNCH_MODE_GRAPH : without, &none, &one);
     work->matrix_ns += (passes - 1) * one.matrix_ns;
     work->memory_ns += (passes - 1) * one.memory_ns;
     return s + (passes - 1) * each;

@@ -182,7 +182,7 @@ void maq_engine_retire(struct maq_serve_engine *e);
 struct maq_engine_shape {
     uint32_t requests, prompts;
     int64_t tokens;
-    bool graph;                /* a CUDA graph holds them */
+    enum maq_launch_mode mode; /* in which they are launched */
     double host_s, transfer_s; /* of the rank that has most */
 };
 struct maq_engine_shape maq_engine_shape_of(struct maq_serve_engine *e);

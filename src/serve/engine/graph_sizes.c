@@ -8,6 +8,8 @@
  *
  * SGLang (0.5.23, arg_groups/cuda_graph_hook.py): requests that decode, q tokens each: 1, 2, 4, 8, 12, multiples of 8 to 256, of 16 below 512, of 32
  * from there on; with speculative decoding all to 8, of 2 to 32, of 4 to 64, of 8 to 256, of 16 from there on.
+ *
+ * TensorRT-LLM has graphs of decodes alone; those of prefills (torch_compile_config) are off unless asked for.
  */
 #include "base/check.h"
 #include "serve/engine/deployment.h"
@@ -71,4 +73,19 @@ int64_t maq_serve_graph_size(const struct maq_serve_options *o, int64_t tokens, 
     if (o->enforce_eager)
         return 0;
     return o->engine == MAQ_ENGINE_SGLANG ? sglang_size(o, tokens, queries) : vllm_size(o, tokens, queries);
+}
+
+/*
+ * Prefills. vLLM's sizes hold them too. SGLang's, tokens of all prompts together: 0.5.10, _generate_piecewise_cuda_graph_tokens, and 0.5.23,
+ * generate_prefill_cuda_graph_batch_sizes.
+ */
+int64_t maq_serve_prefill_graph_size(const struct maq_serve_options *o, int64_t tokens)
+{
+    if (o->enforce_eager || o->engine == MAQ_ENGINE_TRTLLM)
+        return 0;
+    if (o->engine == MAQ_ENGINE_VLLM)
+        return vllm_size(o, tokens, 1);
+    static const int64_t steps[][2] = {{32, 4}, {256, 16}, {512, 32}, {1024, 64}, {4096, 256}, {INT64_MAX, 512}};
+    int64_t size = stepped(steps, MAQ_COUNT(steps), tokens);
+    return size <= o->sglang.prefill_graph_tokens ? size : 0;
 }

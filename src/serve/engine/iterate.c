@@ -79,7 +79,7 @@ struct maq_engine_shape maq_engine_shape_of(struct maq_serve_engine *e)
         c.tokens += b->tokens;
         most_tokens = b->tokens > most_tokens ? b->tokens : most_tokens;
     }
-    c.graph = maq_batch_in_graph(d, e->batches);
+    c.mode = maq_batch_launch_mode(d, e->batches);
     c.host_s = maq_batch_host_s(d, most);
     c.transfer_s = d->passes.n_stages > 1 ? maq_batch_transfer_s(d, most_tokens) : 0;
     return c;
@@ -108,14 +108,14 @@ static void show(const struct maq_serve_engine *e, const struct maq_engine_shape
  * What drafts follows on the last stage. Under vLLM's asynchronous scheduling tokens are on their way to clients before it is done
  * (v1/worker/gpu/model_runner.py, sample_tokens); otherwise the next iteration is decided when drafts are known.
  */
-static double draft(struct maq_serve_engine *e, double at, bool graph)
+static double draft(struct maq_serve_engine *e, double at, enum maq_launch_mode mode)
 {
     struct maq_deployment *d = e->d;
     uint32_t last = d->passes.n_stages - 1;
     if (d->options.speculation.method == MAQ_DRAFT_NONE)
         return at;
     struct maq_pass_parts work = {0};
-    double runs = maq_draft_s(d, e->drafts, graph, &work);
+    double runs = maq_draft_s(d, e->drafts, mode, &work);
     e->matrix_s += work.matrix_ns * 1e-9;
     e->memory_s += work.memory_ns * 1e-9;
     bool early = d->host.async && d->options.engine == MAQ_ENGINE_VLLM;
@@ -155,7 +155,7 @@ void maq_engine_start(struct maq_serve_engine *e, const struct maq_engine_shape 
     e->hold_s = 0;
     for (uint32_t s = 0; s < d->passes.n_stages; s++) {
         double free = e->stage_free_s[s],
-               runs = maq_batch_stage_s(d, s, e->batches, c->graph, &parts) + e->adapter_copy_s;
+               runs = maq_batch_stage_s(d, s, e->batches, c->mode, &parts) + e->adapter_copy_s;
         parts.ns[MAQ_SERVE_LORA] += e->adapter_copy_s * 1e9;
         e->stage_start_s[s] = at > free ? at : free;
         at = maq_copies_layers_s(e, s, e->stage_start_s[s], runs);
@@ -168,7 +168,7 @@ void maq_engine_start(struct maq_serve_engine *e, const struct maq_engine_shape 
             e->part_s[i] += parts.ns[i] * 1e-9;
     }
     e->load.from_s = e->load.until_s = 0;
-    e->ends_s[(e->first + e->in_flight) % e->most_in_flight] = draft(e, at, c->graph);
+    e->ends_s[(e->first + e->in_flight) % e->most_in_flight] = draft(e, at, c->mode);
     e->in_flight++;
     count_adapters(e);
     show(e, c, load, e->now_s);

@@ -133,7 +133,7 @@ static double sampler(const struct maq_deployment *d)
 {
     enum { LISTS = 4, LIST_WORDS = 1024 };
     const struct maq_serve_options *o = &d->options;
-    if (o->engine != MAQ_ENGINE_VLLM || maq_engine_release(o->version) < 33)
+    if (o->engine != MAQ_ENGINE_VLLM || maq_engine_release(o->version) < MAQ_RELEASE(0, 33, 0))
         return 0;
     double rows = o->max_num_seqs, vocab = (double)d->job->model.vocab, sms = d->device->sms;
     return rows * (vocab * (4 + 2.0 / 8) + LISTS * LIST_WORDS * 4) + (rows < sms ? rows : sms) * vocab * 4;

@@ -89,7 +89,7 @@ static double drafting_s(struct maq_deployment *d, const struct alone *a)
     for (int32_t r = 0; r < d->passes.dp; r++)
         a->drafts[r] = a->writer.draft;
     struct maq_pass_parts work = {0};
-    return maq_draft_s(d, a->drafts, maq_batch_in_graph(d, a->ranks), &work);
+    return maq_draft_s(d, a->drafts, maq_batch_launch_mode(d, a->ranks), &work);
 }
 
 static double whole_pass(struct maq_deployment *d, const struct maq_pass_batch *b, const struct alone *a,
@@ -102,7 +102,7 @@ static double whole_pass(struct maq_deployment *d, const struct maq_pass_batch *
     maq_batch_pad(d, ranks);
     for (uint32_t stage = 0; stage < d->passes.n_stages; stage++) {
         struct maq_pass_parts parts;
-        s += maq_batch_stage_s(d, stage, ranks, maq_batch_in_graph(d, ranks), &parts);
+        s += maq_batch_stage_s(d, stage, ranks, maq_batch_launch_mode(d, ranks), &parts);
         s += stage > 0 ? maq_batch_transfer_s(d, b->tokens) : 0;
         for (int i = 0; i < MAQ_SERVE_PART_COUNT; i++)
             sum[i] += parts.ns[i] * 1e-9;

@@ -57,7 +57,7 @@ static double draft_s(struct maq_deployment *d, const struct maq_pass_batch *ran
         return 0;
     for (int32_t r = 0; r < d->passes.dp; r++)
         d->drafts[r] = maq_batch_drafts(d, &ranks[r], keys, r < with ? ends : 0);
-    return maq_draft_s(d, d->drafts, maq_batch_in_graph(d, ranks), &work);
+    return maq_draft_s(d, d->drafts, maq_batch_launch_mode(d, ranks), &work);
 }
 
 /* Beside `batch` requests that decode on each rank, `prompt` tokens of prompts on `with` of them. */
@@ -75,15 +75,14 @@ static struct span iterate(struct maq_deployment *d, const struct maq_steady_loa
     more.n_chunks = pieces.n;
     more.tokens += prompt;
     more.sampled += (prompt + whole - 1) / whole;
-    int64_t graph = maq_serve_graph_size(&d->options, more.tokens, prompt > 0 ? 1 : queries);
-    more.padded = graph > 0 && (prompt == 0 || d->options.engine != MAQ_ENGINE_SGLANG) ? graph : more.tokens;
+    more.padded = maq_batch_launch(d, more.tokens, more.n_chunks, queries).padded;
     for (int32_t r = 0; r < d->passes.dp; r++)
         ranks[r] = r < with ? more : plain;
     maq_batch_pad(d, ranks);
     struct span s = {.draft_s = draft_s(d, ranks, keys, floor((double)prompt / (double)whole), with)};
     for (uint32_t stage = 0; stage < d->passes.n_stages; stage++) {
         struct maq_pass_parts parts;
-        double at = maq_batch_stage_s(d, stage, ranks, maq_batch_in_graph(d, ranks), &parts) +
+        double at = maq_batch_stage_s(d, stage, ranks, maq_batch_launch_mode(d, ranks), &parts) +
                     (stage + 1 == d->passes.n_stages ? s.draft_s : 0);
         s.stage_s = at > s.stage_s ? at : s.stage_s;
         s.all_s += at + (stage > 0 ? maq_batch_transfer_s(d, more.tokens) : 0);

@@ -81,15 +81,25 @@ void maq_pass_exchange(const struct maq_passes *p, struct maq_coll coll, double 
 
 /* ---- construction ---- */
 
+static bool is_routed(const struct maq_layer *layer)
+{
+    uint32_t i = 0;
+    while (i < layer->n_modules && layer->modules[i].kind != MAQ_MODULE_ROUTER)
+        i++;
+    return i < layer->n_modules;
+}
+
 static enum maq_status list_layers(struct maq_passes *p, struct maq_pass_stage *s, uint32_t first, uint32_t n)
 {
     const struct maq_model *m = &p->job->model;
+    s->depth = n;
     s->layers = MAQ_ARENA_NEW(p->arena, struct maq_pass_layer, m->n_kinds);
     if (!s->layers)
         return MAQ_NO_MEMORY;
     for (uint32_t i = first; i < first + n; i++) {
         const struct maq_layer *layer = &m->kinds[m->kind_of[i]];
         uint32_t k = 0;
+        s->routed += is_routed(layer);
         while (k < s->n_layers && s->layers[k].layer != layer)
             k++;
         if (k == s->n_layers) {

@@ -62,8 +62,10 @@ struct maq_pass_layer {
 
 struct maq_pass_stage {
     struct maq_pass_layer *layers;
-    uint32_t n_layers;
-    bool first, last; /* has the embedding; the head */
+    uint32_t n_layers; /* kinds of them */
+    uint32_t depth;    /* layers, of all kinds */
+    uint32_t routed;   /* of which have experts that are chosen */
+    bool first, last;  /* has the embedding; the head */
 };
 
 /* Adapters of LoRA: which linears have them, and times of batches with some. */

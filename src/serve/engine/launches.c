@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * launches.c - how the kernels of a pass reach the device, and how long that keeps the host.
+ *
+ *   GRAPH       all of it is one CUDA graph: decodes alone, up to the largest size that there is a graph of
+ *   PIECES      CUDA graphs that end at every attention, which is launched by itself: prefills of vLLM (0.11 on, cudagraph_mode
+ *               FULL_AND_PIECEWISE) up to its largest size, and of SGLang from 0.5.10 on up to a chunk
+ *   COMPILED    kernel by kernel out of what torch.compile wrote: passes of vLLM that no graph holds
+ *   EAGER       kernel by kernel out of the model's Python: prefills of SGLang before 0.5.10 and of TensorRT-LLM's PyTorch back end, and
+ *               whatever is without graphs by option
+ *
+ *   COMPILED, EAGER   pass + kernels * kernel(mode) + layers of experts * experts     [s]
+ *   PIECES            pass + layers * piece
+ *   GRAPH             graph
+ *
+ * The device waits for what that is beyond its own time: most passes over few tokens of a model of many layers are the host's.
+ */
+#include "serve/engine/batch.h"
+
+struct maq_batch_launch maq_batch_launch(const struct maq_deployment *d, int64_t tokens, uint32_t prompts,
+                                         int64_t queries)
+{
+    const struct maq_serve_options *o = &d->options;
+    int64_t size = prompts > 0 ? maq_serve_prefill_graph_size(o, tokens) : maq_serve_graph_size(o, tokens, queries);
+    if (size > 0)
+        return (struct maq_batch_launch){prompts > 0 ? MAQ_LAUNCH_MODE_PIECES : MAQ_LAUNCH_MODE_GRAPH, size};
+    return (struct maq_batch_launch){maq_launch_without_graph(o), tokens};
+}
+
+enum maq_launch_mode maq_launch_without_graph(const struct maq_serve_options *o)
+{
+    return o->engine == MAQ_ENGINE_VLLM && !o->enforce_eager ? MAQ_LAUNCH_MODE_COMPILED : MAQ_LAUNCH_MODE_EAGER;
+}
+
+/*
+ * Layers whose experts are Triton's kernels, which Python calls one by one: in 16 and 8 bits before Blackwell (vLLM 0.33, fused_moe/oracle; there not in
+ * blocks of scales over ranks). All others are one call into a library.
+ */
+static double called_experts(const struct maq_deployment *d, const struct maq_passes *p, uint32_t stage)
+{
+    const struct maq_serve_options *o = &d->options;
+    bool one_call = o->engine == MAQ_ENGINE_TRTLLM || d->device->arch >= MAQ_ARCH_BLACKWELL || p->experts.bytes < 1 ||
+                    (o->engine == MAQ_ENGINE_VLLM && o->expert_weights == MAQ_WEIGHTS_FP8_BLOCK && p->ep > 1);
+    return one_call ? 0 : p->stages[stage].routed;
+}
+
+double maq_launch_s(const struct maq_deployment *d, enum maq_launch_mode mode, const struct maq_passes *p,
+                    uint32_t stage, double kernels)
+{
+    const struct maq_host_profile *h = &d->host;
+    double s = 0;
+    switch (mode) {
+    case MAQ_LAUNCH_MODE_GRAPH:
+        s = h->graph_s;
+        break;
+    case MAQ_LAUNCH_MODE_PIECES:
+        s = h->pass_s + p->stages[stage].depth * h->piece_s;
+        break;
+    case MAQ_LAUNCH_MODE_COMPILED:
+        s = h->pass_s + kernels * h->compiled_s + called_experts(d, p, stage) * h->experts_s;
+        break;
+    case MAQ_LAUNCH_MODE_EAGER:
+        s = h->pass_s + kernels * h->eager_s + called_experts(d, p, stage) * h->experts_s;
+        break;
+    }
+    return s / maq_device_host_speed(d->device);
+}

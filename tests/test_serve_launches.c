@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * test_serve_launches.c - which passes are CUDA graphs, by engine and release, and what a host takes that launches the others.
+ *
+ * Sizes are read off the engines (graph_sizes.c). A pass takes what its kernels take or what launching them does, whichever is longer.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "serve/engine/batch.h"
+#include "serve_jobs.h"
+
+static void expect_launch(const struct maq_serve_options *o, int64_t tokens, uint32_t prompts,
+                          enum maq_launch_mode mode, int64_t padded)
+{
+    struct maq_loaded_job *job = load("llama-3.1-8b", "h100-sxm:1", "", 1);
+    struct maq_deployment d;
+    assert_int_equal(maq_deployment_init(&d, maq_job_get(job), o, NULL), MAQ_OK);
+    struct maq_batch_launch l = maq_batch_launch(&d, tokens, prompts, 1);
+    if (l.mode != mode || l.padded != padded)
+        fail_msg("%s %s, %lld tokens, %u prompts: mode %d padded to %lld", maq_engine_name(o->engine),
+                 o->version ? o->version : "", (long long)tokens, prompts, (int)l.mode, (long long)l.padded);
+    maq_deployment_fini(&d);
+    maq_job_free(job);
+}
+
+static void test_modes(void **state)
+{
+    (void)state;
+    struct maq_serve_options vllm = {.engine = MAQ_ENGINE_VLLM, .max_num_seqs = 256}, few = vllm, eager = vllm,
+                             sglang = {.engine = MAQ_ENGINE_SGLANG}, older = sglang, off = sglang, small = sglang,
+                             drafts = sglang, trtllm = {.engine = MAQ_ENGINE_TRTLLM};
+    few.max_num_seqs = 16;
+    eager.enforce_eager = true;
+    older.version = "0.5.9";
+    off.sglang.prefill_graph_tokens = -1;
+    small.sglang.prefill_graph_tokens = 512;
+    drafts.version = "0.5.10";
+    drafts.speculation = (struct maq_speculation){.method = MAQ_DRAFT_NGRAM, .tokens = 3};
+    expect_launch(&vllm, 100, 0, MAQ_LAUNCH_MODE_GRAPH, 104);
+    expect_launch(&vllm, 400, 1, MAQ_LAUNCH_MODE_PIECES, 400);
+    expect_launch(&vllm, 513, 1, MAQ_LAUNCH_MODE_COMPILED, 513);
+    expect_launch(&few, 33, 1, MAQ_LAUNCH_MODE_COMPILED, 33); /* up to twice max_num_seqs */
+    expect_launch(&eager, 1, 0, MAQ_LAUNCH_MODE_EAGER, 1);
+    expect_launch(&sglang, 100, 0, MAQ_LAUNCH_MODE_GRAPH, 104);
+    expect_launch(&sglang, 1000, 1, MAQ_LAUNCH_MODE_PIECES, 1024);
+    expect_launch(&sglang, 8192, 2, MAQ_LAUNCH_MODE_PIECES, 8192);
+    expect_launch(&small, 513, 1, MAQ_LAUNCH_MODE_EAGER, 513);
+    expect_launch(&off, 1000, 1, MAQ_LAUNCH_MODE_EAGER, 1000);
+    expect_launch(&older, 1000, 1, MAQ_LAUNCH_MODE_EAGER, 1000);
+    expect_launch(&drafts, 1000, 1, MAQ_LAUNCH_MODE_EAGER, 1000);
+    expect_launch(&trtllm, 100, 0, MAQ_LAUNCH_MODE_GRAPH, 104);
+    expect_launch(&trtllm, 100, 1, MAQ_LAUNCH_MODE_EAGER, 100);
+}
+
+/* A prompt of so many tokens, as one pass on an H100; layers whose experts Python calls. */
+static void expect_pass(enum maq_engine engine, const char *model, int64_t tokens, uint32_t called, bool by_host)
+{
+    struct maq_loaded_job *job = load(model, "h100-sxm:1", "", 1);
+    struct maq_deployment d;
+    const struct maq_serve_options o = {.engine = engine, .max_num_batched_tokens = 8192};
+    assert_int_equal(maq_deployment_init(&d, maq_job_get(job), &o, NULL), MAQ_OK);
+    const struct maq_pass_chunk chunk = {tokens, 0};
+    const struct maq_pass_batch b = {
+        .chunks = &chunk, .n_chunks = 1, .tokens = tokens, .padded = tokens, .sampled = 1, .queries = 1};
+    const struct maq_host_profile *h = &d.host;
+    struct maq_pass_parts parts;
+    double s = maq_batch_stage_s(&d, 0, &b, MAQ_LAUNCH_MODE_EAGER, &parts), device = 0,
+           host = (h->pass_s + parts.kernels * h->eager_s + called * h->experts_s) / maq_device_host_speed(d.device);
+    assert_true(parts.kernels >= d.passes.stages[0].depth * 8.0);
+    for (int i = 0; i < MAQ_SERVE_PART_COUNT; i++)
+        device += i == MAQ_SERVE_LAUNCH ? 0 : parts.ns[i] * 1e-9;
+    assert_true(by_host == (host > device));
+    expect_close(s, by_host ? host : device, 1e-12, "the longer");
+    expect_close(parts.ns[MAQ_SERVE_LAUNCH] * 1e-9, by_host ? host - device : 0, 1e-9, "what the device waits");
+    maq_deployment_fini(&d);
+    maq_job_free(job);
+}
+
+static void test_passes(void **state)
+{
+    (void)state;
+    expect_pass(MAQ_ENGINE_TRTLLM, "llama-3.1-8b", 64, 0, true);
+    expect_pass(MAQ_ENGINE_TRTLLM, "llama-3.1-8b", 8192, 0, false);
+    expect_pass(MAQ_ENGINE_TRTLLM, "qwen3-30b-a3b", 64, 0, false);
+    expect_pass(MAQ_ENGINE_SGLANG, "qwen3-30b-a3b", 64, 48, true);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_modes), cmocka_unit_test(test_passes)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
