@@ -85,6 +85,8 @@ static uint16_t put(struct maq_segment_writer *w, uint32_t item, enum maq_stream
     start = later(later(start, done(w, a)), done(w, b));
     w->items->start[g->n] = start;
     w->items->finish[g->n] = start + w->items->at[item].dur_ns;
+    if (w->apart && stream == MAQ_STREAM_EP)
+        g->node_ns[w->exchange] += w->items->at[item].dur_ns;
     w->last = w->on[stream] = (uint16_t)g->n;
     g->n++;
     return w->last;
@@ -132,6 +134,20 @@ static uint32_t chain_length(const struct maq_op *op)
 static double compute_ns(const struct maq_segment_writer *w)
 {
     return later(done(w, w->on[MAQ_STREAM_COMPUTE]), done(w, w->sync));
+}
+
+/* Time of the node so far goes to it. */
+static void close_node(struct maq_segment_writer *w, double now)
+{
+    if (w->apart)
+        w->out->node_ns[w->node] += now - w->node_since;
+    w->node_since = now;
+}
+
+void maq_segment_node(struct maq_segment_writer *w, enum maq_layer_node node)
+{
+    close_node(w, compute_ns(w));
+    w->node = (uint8_t)node;
 }
 
 /* The host's clock after a read, on the device's time scale of the segment. */
@@ -264,13 +280,14 @@ uint16_t maq_segment_copy(struct maq_segment_writer *w, double bytes, uint16_t a
  * communication that runs then (the one that started first among those running): exposed time. Steps on the
  * compute stream are in order, so the idle intervals lie between them.
  */
-static void attribute_idle(struct maq_segment *g, const double *start, const double *finish, double from, double to)
+static void attribute_idle(struct maq_segment *g, const double *start, const double *finish, double from, double to,
+                           bool apart)
 {
     while (from < to) {
         double until = to;
         uint32_t who = UINT32_MAX;
         for (uint32_t i = 0; i < g->n; i++) {
-            if (g->steps[i].stream == MAQ_STREAM_COMPUTE)
+            if (g->steps[i].stream == MAQ_STREAM_COMPUTE || (apart && g->steps[i].stream == MAQ_STREAM_EP))
                 continue;
             if (start[i] <= from && finish[i] > from) {
                 if (who == UINT32_MAX || start[i] < start[who])
@@ -286,17 +303,17 @@ static void attribute_idle(struct maq_segment *g, const double *start, const dou
     }
 }
 
-static void fill_buckets(struct maq_segment *g, const double *start, const double *finish, double end)
+static void fill_buckets(struct maq_segment *g, const double *start, const double *finish, double end, bool apart)
 {
     double compute = 0;
     for (uint32_t i = 0; i < g->n; i++) {
         if (g->steps[i].stream != MAQ_STREAM_COMPUTE)
             continue;
-        attribute_idle(g, start, finish, compute, start[i]);
+        attribute_idle(g, start, finish, compute, start[i], apart);
         g->bucket_ns[g->steps[i].bucket] += finish[i] - start[i];
         compute = finish[i];
     }
-    attribute_idle(g, start, finish, compute, end);
+    attribute_idle(g, start, finish, compute, end, apart);
 }
 
 /* Zero-length steps on the compute stream that wait for every other stream still running after it: the
@@ -306,7 +323,7 @@ static void join_all(struct maq_segment_writer *w)
     uint16_t compute = w->on[MAQ_STREAM_COMPUTE], waiting = MAQ_STEP_NONE;
     double end = done(w, compute);
     for (int s = 1; s < MAQ_STREAM_COUNT; s++) {
-        if (w->on[s] == MAQ_STEP_NONE || done(w, w->on[s]) <= end)
+        if (w->on[s] == MAQ_STEP_NONE || done(w, w->on[s]) <= end || (w->apart && s == MAQ_STREAM_EP))
             continue;
         if (waiting == MAQ_STEP_NONE) {
             waiting = w->on[s];
@@ -371,16 +388,26 @@ static double lost_beside(const struct maq_segment_writer *w, const double *star
     return lost;
 }
 
+/* Apart from the pass an exchange is under compute as long as nothing else is said (train/step/merged_pass.c). */
 static double experts_under(const struct maq_segment_writer *w, const double *start, const double *finish)
 {
     const struct maq_segment *g = w->out;
-    double under = 0;
+    double under = 0, share = w->contention ? w->contention[MAQ_STREAM_EP] : 0;
     for (uint32_t i = 0; i < g->n; i++)
         for (uint32_t k = 0; g->steps[i].stream == MAQ_STREAM_EP && k < g->n; k++) {
             double from = start[i] > start[k] ? start[i] : start[k], to = finish[i] < finish[k] ? finish[i] : finish[k];
             under += g->steps[k].stream == MAQ_STREAM_COMPUTE && to > from ? to - from : 0;
         }
-    return under * (w->contention ? 1 - w->contention[MAQ_STREAM_EP] : 1);
+    double all = w->apart ? g->node_ns[MAQ_LAYER_DISPATCH] + g->node_ns[MAQ_LAYER_COMBINE] : under;
+    return all - under * share;
+}
+
+/* What compute loses to communication is spread over its nodes by their time. */
+static void slow_nodes(struct maq_segment *g, double lost)
+{
+    const double factor = g->dur_ns > 0 ? (g->dur_ns + lost) / g->dur_ns : 1;
+    g->node_ns[MAQ_LAYER_ATTENTION] *= factor;
+    g->node_ns[MAQ_LAYER_EXPERTS] *= factor;
 }
 
 void maq_segment_end(struct maq_segment_writer *w)
@@ -389,8 +416,10 @@ void maq_segment_end(struct maq_segment_writer *w)
     if (w->failed || g->n == 0)
         return;
     for (uint32_t i = 0; i < g->n; i++)
-        g->dur_ns = later(g->dur_ns, w->items->finish[i]);
-    fill_buckets(g, w->items->start, w->items->finish, g->dur_ns);
+        if (!w->apart || g->steps[i].stream != MAQ_STREAM_EP)
+            g->dur_ns = later(g->dur_ns, w->items->finish[i]);
+    close_node(w, g->dur_ns);
+    fill_buckets(g, w->items->start, w->items->finish, g->dur_ns, w->apart);
     g->experts_under_ns = experts_under(w, w->items->start, w->items->finish);
     uint8_t bucket = MAQ_BUCKET_OTHER;
     double lost = w->contention ? nearbyint(lost_beside(w, w->items->start, w->items->finish, &bucket)) : 0;
@@ -399,6 +428,7 @@ void maq_segment_end(struct maq_segment_writer *w)
     if (lost > 0 && !w->failed) {
         maq_segment_lose(w, lost, bucket);
         g->bucket_ns[bucket] += lost;
+        slow_nodes(g, lost);
         g->dur_ns += lost;
     }
 }

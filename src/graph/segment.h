@@ -9,6 +9,8 @@
  *
  *     duration(A then B) = duration(A) + duration(B)
  *
+ * (Exchanges of experts that run under another microbatch are not waited for; what they make passes wait is the program's.)
+ *
  * This is what makes the fast path exact: a layer is evaluated once and then only counted. Communication that
  * crosses the border of a layer (gradient reduction, parameter gathering, pipeline transfers) is therefore
  * not in segments but in train/step/dp_comm.c and in the schedule.
@@ -29,12 +31,16 @@ struct maq_step {
     uint8_t stream, bucket, part;
 };
 
+/* Nodes of a layer with experts: where Megatron-LM's combined 1F1B cuts it (train/step/merged_pass.h). */
+enum maq_layer_node { MAQ_LAYER_ATTENTION, MAQ_LAYER_DISPATCH, MAQ_LAYER_EXPERTS, MAQ_LAYER_COMBINE, MAQ_LAYER_NODES };
+
 struct maq_segment {
     struct maq_step *steps;
     uint32_t n, size;
     double dur_ns;                      /* of the whole, the host never late */
     double bucket_ns[MAQ_BUCKET_COUNT]; /* what the compute stream does or waits for; adds up to dur_ns */
     double experts_under_ns;            /* exchange of experts that runs under compute, less what compute loses to it */
+    double node_ns[MAQ_LAYER_NODES];    /* where exchanges run apart: each node of the layer, alone */
     /* the host: how long it takes to issue the segment, see train/step/host.c */
     double issue_ns;                       /* after the first read, or all of it */
     double launches;                       /* operators and collectives */
@@ -56,6 +62,10 @@ struct maq_segment_writer {
     uint16_t on[MAQ_STREAM_COUNT]; /* last step of each stream */
     uint16_t sync;                 /* every step that follows waits for this one (a blocking collective) */
     bool serial;                   /* nothing runs beside anything: every collective is waited for */
+    bool apart;                    /* exchanges of experts run on under other passes: the segment ends without them */
+    uint8_t node;                  /* enum maq_layer_node, of what follows */
+    uint8_t exchange;              /* the same, of the exchanges that follow */
+    double node_since;             /* when it began */
     bool tp_stops;                 /* the host waits for the device before and after every collective of a TP group */
     double read_ns;                /* and that long besides, each time */
     double launch_ns;              /* host time per operator that follows */
@@ -97,6 +107,8 @@ uint16_t maq_segment_copy(struct maq_segment_writer *w, double bytes, uint16_t a
 void maq_segment_read(struct maq_segment_writer *w, double read_ns);
 /* Host time without a launch. */
 void maq_segment_host(struct maq_segment_writer *w, double ns);
+/* What follows belongs to this node of the layer. */
+void maq_segment_node(struct maq_segment_writer *w, enum maq_layer_node node);
 /* The compute stream stands still. */
 void maq_segment_gap(struct maq_segment_writer *w, double ns);
 /* Time that kernels lost to communication beside them. */

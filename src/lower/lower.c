@@ -205,6 +205,18 @@ static void set_host(struct maq_lowering *l, enum maq_pass pass, bool graph, boo
     l->w.collective_ns = graph ? 0 : h->collective_ns;
 }
 
+/*
+ * The node that a module is part of where a layer is cut at its exchanges of experts: an MLP or the experts, or what stands before
+ * the exchange: attention, norms, router, shared experts (megatron/core/models/gpt/fine_grained_callables.py, version 0.20). The
+ * exchanges divide themselves (lower/moe.c). What Megatron-LM computes behind the second exchange on its stream (the order of the
+ * tokens, the residual) counts with attention.
+ */
+static enum maq_layer_node node_of(const struct maq_module *m)
+{
+    bool experts = m->kind == MAQ_MODULE_EXPERT_LINEAR || m->kind == MAQ_MODULE_EXPERT_ACTIVATION;
+    return experts || m->part == MAQ_PART_MLP ? MAQ_LAYER_EXPERTS : MAQ_LAYER_ATTENTION;
+}
+
 /* The modules of the chosen parts in the direction of the pass. */
 static void walk(struct maq_lowering *l, enum maq_pass pass, uint32_t parts)
 {
@@ -223,6 +235,7 @@ static void walk(struct maq_lowering *l, enum maq_pass pass, uint32_t parts)
             continue;
         graph = parted && maq_lower_graphed(l->lower->plan, l->layer, (uint32_t)(m - l->layer->modules), second);
         set_host(l, pass, graph, graph && !before);
+        maq_segment_node(&l->w, node_of(m));
         lower_module(l, m, pass);
     }
     l->beside = NULL;
@@ -268,6 +281,7 @@ struct maq_segment *maq_lower_layer(struct maq_lower *lower, const struct maq_la
     struct maq_lowering l = {.lower = lower, .layer = layer};
     maq_segment_begin(&l.w, out, lower->items, lower->arena);
     l.w.serial = lower->job->framework.launches_block;
+    l.w.apart = !l.w.serial && maq_plan_merges_passes(lower->plan);
     l.w.tp_stops = lower->job->framework.tp_synchronizes && !l.w.serial;
     l.w.read_ns = lower->host.read_ns;
     l.w.skew_ns = lower->host.skew_ns;

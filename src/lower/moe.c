@@ -94,8 +94,8 @@ static struct maq_coll exchange_of(const struct maq_lower *lo, const struct maq_
 }
 
 /*
- * With EP communication hidden under the compute of another microbatch, compute does not wait for it; the segment's end
- * does. With moe_shared_expert_overlap the shared experts overlap with the first exchange of the pass.
+ * With EP communication hidden under the compute of another microbatch, compute does not wait for it, nor does the segment's end but
+ * in DualPipe. With moe_shared_expert_overlap the shared experts overlap with the first exchange of the pass.
  */
 static void exchange(struct maq_lowering *l, const struct maq_module *m, enum maq_coll_kind kind)
 {
@@ -164,6 +164,7 @@ static void send_out(struct maq_lowering *l, const struct maq_module *m, bool fo
     }
     struct maq_coll gather =
         maq_coll_make(lo, MAQ_COLL_ALL_GATHER, MAQ_GROUP_ETP, (double)busy_rows(lo) * (double)m->in * lo->store_bytes);
+    maq_segment_node(&l->w, MAQ_LAYER_EXPERTS);
     maq_segment_coll(&l->w, &gather, MAQ_STREAM_TP);
     bool sorted = lo->plan->ep > 1 && lo->local_experts == 1 && !fused_exchange(lo);
     if (!sorted && (lo->plan->ep > 1 || lo->plan->dispatcher != MAQ_DISPATCHER_ALLTOALL))
@@ -173,12 +174,14 @@ static void send_out(struct maq_lowering *l, const struct maq_module *m, bool fo
 static void bring_back(struct maq_lowering *l, const struct maq_module *m)
 {
     const struct maq_lower *lo = l->lower;
+    maq_segment_node(&l->w, MAQ_LAYER_EXPERTS);
     bool sorted = lo->plan->ep > 1 && lo->local_experts == 1 && !fused_exchange(lo);
     if (!sorted && (lo->plan->ep > 1 || lo->plan->dispatcher != MAQ_DISPATCHER_ALLTOALL))
         permute(l, busy_rows(lo), m->in);
     struct maq_coll scatter = maq_coll_make(lo, MAQ_COLL_REDUCE_SCATTER, MAQ_GROUP_ETP,
                                             (double)busy_rows(lo) * (double)m->in * lo->store_bytes);
     maq_segment_coll(&l->w, &scatter, MAQ_STREAM_TP);
+    maq_segment_node(&l->w, MAQ_LAYER_ATTENTION);
     if (lo->plan->dispatcher == MAQ_DISPATCHER_ALLGATHER) {
         exchange(l, m, MAQ_COLL_REDUCE_SCATTER);
     } else if (fused_exchange(lo)) {
@@ -192,6 +195,7 @@ static void bring_back(struct maq_lowering *l, const struct maq_module *m)
 void maq_lower_exchange(struct maq_lowering *l, const struct maq_module *m, enum maq_pass pass)
 {
     bool forward = pass == MAQ_PASS_FORWARD;
+    l->w.exchange = m->kind == MAQ_MODULE_DISPATCH ? MAQ_LAYER_DISPATCH : MAQ_LAYER_COMBINE;
     if ((m->kind == MAQ_MODULE_DISPATCH) == forward)
         send_out(l, m, forward);
     else

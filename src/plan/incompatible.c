@@ -53,6 +53,12 @@ bool maq_plan_pairs_passes(const struct maq_plan *plan)
            plan->schedule == MAQ_SCHEDULE_DUALPIPE_V;
 }
 
+bool maq_plan_merges_passes(const struct maq_plan *plan)
+{
+    bool two_ways = plan->schedule == MAQ_SCHEDULE_DUALPIPE || plan->schedule == MAQ_SCHEDULE_DUALPIPE_V;
+    return plan->overlap_ep == MAQ_ON && plan->ep > 1 && !two_ways;
+}
+
 const char *maq_overlap_ep_conflict(const struct maq_plan *plan, const char **remedy)
 {
     bool megatrons = plan->pp == 1 || plan->schedule == MAQ_SCHEDULE_1F1B || plan->schedule == MAQ_SCHEDULE_INTERLEAVED;

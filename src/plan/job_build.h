@@ -60,6 +60,8 @@ const char *maq_offload_conflict(const struct maq_plan *plan, const char **remed
  */
 const char *maq_overlap_ep_conflict(const struct maq_plan *plan, const char **remedy);
 bool maq_plan_pairs_passes(const struct maq_plan *plan);
+/* Whether each forward pass runs merged with a backward pass, layer by layer: Megatron Core's combined 1F1B. */
+bool maq_plan_merges_passes(const struct maq_plan *plan);
 
 /* The same for cuda_graph_scope. */
 const char *maq_graphs_conflict(const struct maq_plan *plan, const char **remedy);

@@ -10,12 +10,14 @@
 
 #include "base/check.h"
 #include "lower/local.h"
+#include "plan/job_build.h"
 #include "train/cache.h"
 #include "train/memory/cuda_graphs.h"
 #include "train/memory/stage_memory.h"
 #include "train/step/dp_comm.h"
 #include "train/step/dp_interference.h"
 #include "train/step/host.h"
+#include "train/step/merged_pass.h"
 #include "train/step/optimizer.h"
 
 static bool splits(const struct maq_blueprint *bp)
@@ -137,7 +139,7 @@ static void add_gaps(struct maq_blueprint *bp, struct maq_program *pr, bool redu
                    (pr->plain_forward_ns + pr->plain_backward_ns + pr->plain_weight_ns);
     maq_dp_interference_passes(bp, pr, reduces);
     pr->forward_ns += pr->forward_drag_ns;
-    pr->backward_ns += pr->backward_drag_ns;
+    pr->backward_ns += pr->backward_drag_ns + pr->exchange_wait_ns;
     pr->weight_ns += pr->weight_drag_ns;
     maq_host_gaps(bp, pr, reduces);
     pr->forward_ns += pr->forward_gap_ns;
@@ -199,6 +201,7 @@ enum maq_status maq_blueprint_program(struct maq_program *pr, struct maq_bluepri
         }
     if (outputs)
         add_entry(bp, pr, set->output, false, UINT16_MAX);
+    MAQ_TRY(maq_merge_passes(pr, bp));
     maq_program_transient(pr, bp);
     maq_program_graphs(pr, bp);
     MAQ_TRY(maq_blueprint_sync(bp, pr));
@@ -286,9 +289,7 @@ static void write_tied(struct maq_blueprint *bp)
  */
 double maq_hidden_exchange_ns(const struct maq_blueprint *bp, const struct maq_program *program)
 {
-    const struct maq_plan *p = &bp->job->plan;
-    bool two_ways = p->schedule == MAQ_SCHEDULE_DUALPIPE || p->schedule == MAQ_SCHEDULE_DUALPIPE_V;
-    return p->overlap_ep == MAQ_ON && !two_ways ? program->experts_under_ns : 0;
+    return maq_plan_merges_passes(&bp->job->plan) ? program->experts_under_ns : 0;
 }
 
 static double unpaired_ns(const struct maq_blueprint *bp, uint32_t stage)

@@ -71,6 +71,7 @@ struct maq_program {
     const struct maq_program *last; /* sync_last_pass: the same with the reduction in its backward pass; else NULL */
     double forward_ns, backward_ns, weight_ns; /* makespan of the pass, its data-parallel communication included */
     double experts_under_ns;                   /* exchange of experts hidden in one forward and one backward pass */
+    double exchange_wait_ns; /* and what a merged pair of them waits for it; included in the backward's makespan */
     double plain_forward_ns, plain_backward_ns, plain_weight_ns; /* sums of segments alone */
     double dense_params, expert_params, adapter_params;
     double dense_matrices, expert_matrices;          /* of those, what Muon would update */

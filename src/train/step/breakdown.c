@@ -111,7 +111,18 @@ static double pass_gaps_ns(const struct maq_blueprint *bp, uint32_t stage)
     return sum;
 }
 
-/* Of that, waiting for copies between host and device. */
+/* Of that, waiting for exchanges of experts that no other microbatch hides. */
+static double pass_exchanges_ns(const struct maq_blueprint *bp, uint32_t stage)
+{
+    uint16_t at[MAQ_MAX_STAGES];
+    uint32_t n = maq_schedule_positions(bp->schedule, stage, at);
+    double sum = 0;
+    for (uint32_t c = 0; c < n; c++)
+        sum += passes_each(bp) * bp->programs[at[c]]->exchange_wait_ns;
+    return sum;
+}
+
+/* And waiting for copies between host and device. */
 static double pass_copies_ns(const struct maq_blueprint *bp, uint32_t stage)
 {
     uint16_t at[MAQ_MAX_STAGES];
@@ -132,8 +143,10 @@ static void break_down(struct maq_stage_result *st, const struct maq_blueprint *
     double optimizer = bp->optimizer[stage]->dur_ns, busy = -optimizer; /* inside the pipeline */
     for (int b = 0; b < MAQ_BUCKET_COUNT; b++)
         busy += ns[b];
-    double sync = pass_sync_ns(bp, stage), gaps = pass_gaps_ns(bp, stage), copies = pass_copies_ns(bp, stage);
-    ns[MAQ_BUCKET_DP] += sync - copies;
+    double sync = pass_sync_ns(bp, stage), gaps = pass_gaps_ns(bp, stage), copies = pass_copies_ns(bp, stage),
+           exchanges = pass_exchanges_ns(bp, stage);
+    ns[MAQ_BUCKET_DP] += sync - copies - exchanges;
+    ns[MAQ_BUCKET_EP] += exchanges;
     ns[MAQ_BUCKET_OTHER] += copies;
     ns[MAQ_BUCKET_HOST] += gaps;
     busy += sync + gaps;

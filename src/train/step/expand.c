@@ -206,8 +206,10 @@ static void backward_pass(struct expansion *x, uint32_t position, uint32_t stage
     }
     if (half == MAQ_HALF_WEIGHT)
         pass_gaps(x, stage, pr->weight_drag_ns, pr->weight_gap_ns, microbatch);
-    else
+    else {
+        stand_still(x, stage, pr->exchange_wait_ns, MAQ_GAP_EXCHANGE, microbatch);
         pass_gaps(x, stage, pr->backward_drag_ns, pr->backward_gap_ns, microbatch);
+    }
 }
 
 /* Both halves of a split backward, or the ones that a task has. */
