@@ -102,6 +102,7 @@ static const char *const comms[] = {"p2p", "a2a", "all_gather", "p2p, a2a"};
 static const char *const updates[] = {"adam", "adam", "sgd", "muon"}; /* Muon works on whole matrices, on the device */
 static const char *const frameworks[] = {"megatron-lm", "megatron-lm, launches_block: true", "nemo", "pytorch-fsdp",
                                          "nemo-automodel"};
+static const char *const late[] = {"false", "false", "false, true"};
 static const char *const beside[] = {"", ", overlap_moe_expert_parallel_comm: true",
                                      ", moe_expert_capacity_factor: 1.25"};
 static const char *const parts[] = {"", " mtp_num_layers: 1,", " moe_shared_expert_intermediate_size: 2048,"};
@@ -121,7 +122,8 @@ static void random_experts(char out[TEXT], uint32_t seed)
     const char *part = PICK(&d, parts), *framework = PICK(&d, frameworks), *also = PICK(&d, beside),
                *offload = roll(&d, 3) ? "0" : "0, 2, 4", *recompute = PICK(&d, expert_recomputes),
                *comm = PICK(&d, comms), *schedule = PICK(&d, schedules), *host = whole ? "0" : "0, 1",
-               *graphs = PICK(&d, expert_graphs), *shared = roll(&d, 2) ? "false" : "false, true";
+               *graphs = PICK(&d, expert_graphs), *shared = roll(&d, 2) ? "false" : "false, true",
+               *waits = PICK(&d, late);
     snprintf(
         out, TEXT,
         "{model: {model_type: megatron, hidden_size: %u, num_layers: %u, num_attention_heads: %u, ffn_hidden_size: %u,"
@@ -133,10 +135,10 @@ static void random_experts(char out[TEXT], uint32_t seed)
         " cpu_offloading_num_layers: [%s], data_parallel_sharding_strategy: [%s], recompute_granularity: [%s],"
         " num_distributed_optimizer_instances: [1, 2], optimizer_offload_fraction: [%s], cp_comm_type: [%s],"
         " sequence_parallel: true, rank_order: tp-cp-ep-dp-pp, pipeline_schedule: [%s], cuda_graph_scope: [%s],"
-        " moe_shared_expert_overlap: [%s],"
+        " moe_shared_expert_overlap: [%s], delay_wgrad_compute: [%s],"
         " pipeline_model_parallel_layout: [E0L0, E1L1]}}",
         hidden, layers, hidden / 128, 4 * hidden, experts, 2 * hidden, part, device, per_node, nodes, framework,
-        precision, update, also, seq, gbs, offload, sharding, recompute, host, comm, schedule, graphs, shared);
+        precision, update, also, seq, gbs, offload, sharding, recompute, host, comm, schedule, graphs, shared, waits);
 }
 
 /* All axes have lists, so that `full` widens nothing: it only has a small part searched first. */

@@ -168,6 +168,8 @@ static void test_arguments(void **unused)
         {"cuda_graph_scope: [attn, moe_router, moe_preprocess]",
          "--cuda-graph-impl transformer_engine\n--cuda-graph-scope attn moe_router moe_preprocess\n"},
         {"moe_shared_expert_overlap: true", "--moe-shared-expert-overlap\n"},
+        {"overlap_moe_expert_parallel_comm: true, delay_wgrad_compute: true",
+         "--overlap-moe-expert-parallel-comm\n--delay-wgrad-compute\n"},
     };
     for (size_t i = 0; i < MAQ_COUNT(cases); i++) {
         char text[1024];

@@ -233,6 +233,7 @@ struct maq_plan {
     double imbalance;       /* load of the busiest EP rank over the mean, >= 1; dropless */
     int overlap_ep;         /* all-to-all of one microbatch under the compute of another */
     bool overlap_shared_experts;
+    bool delay_wgrad; /* delay_wgrad_compute: gradients of weights run beside the exchanges; needs overlap_ep */
 
     /* kernels and overlap inside a layer */
     int overlap_tp;        /* tp_comm_overlap */

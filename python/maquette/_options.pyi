@@ -134,6 +134,7 @@ class TrainOptions(TypedDict, total=False):
     overlap_ep: Union[Literal["auto", "false", "true"], bool, None]
     overlap_moe_expert_parallel_comm: Union[Literal["auto", "false", "true"], bool, None]
     moe_shared_expert_overlap: Union[Literal["false", "true"], bool, None]
+    delay_wgrad_compute: Union[Literal["false", "true"], bool, None]
     tp_comm_overlap: Union[Literal["auto", "false", "true"], bool, None]
     attention_backend: Union[Literal["auto", "flash", "flash2", "flash1", "triton", "unfused"], int, None]
     cuda_graph_scope: Value
@@ -304,6 +305,7 @@ class PlanOptions(TypedDict, total=False):
     overlap_ep: Union[Literal["auto", "false", "true"], bool, None]
     overlap_moe_expert_parallel_comm: Union[Literal["auto", "false", "true"], bool, None]
     moe_shared_expert_overlap: Union[Literal["false", "true"], bool, None]
+    delay_wgrad_compute: Union[Literal["false", "true"], bool, None]
     tp_comm_overlap: Union[Literal["auto", "false", "true"], bool, None]
     attention_backend: Union[Literal["auto", "flash", "flash2", "flash1", "triton", "unfused"], int, None]
     cuda_graph_scope: Value
@@ -649,6 +651,7 @@ class RiskOptions(TypedDict, total=False):
     overlap_ep: Union[Literal["auto", "false", "true"], bool, None]
     overlap_moe_expert_parallel_comm: Union[Literal["auto", "false", "true"], bool, None]
     moe_shared_expert_overlap: Union[Literal["false", "true"], bool, None]
+    delay_wgrad_compute: Union[Literal["false", "true"], bool, None]
     tp_comm_overlap: Union[Literal["auto", "false", "true"], bool, None]
     attention_backend: Union[Literal["auto", "flash", "flash2", "flash1", "triton", "unfused"], int, None]
     cuda_graph_scope: Value

@@ -226,7 +226,8 @@ static void lower_router(struct maq_lowering *l, const struct maq_module *m, enu
         maq_segment_ops(&l->w, &topk, kernels);
         maq_segment_op(&l->w, &dgrad);
     }
-    if (pass != MAQ_PASS_BACKWARD_INPUT && maq_lower_trained(lo))
+    bool in_time = pass == MAQ_PASS_BACKWARD_WEIGHT && lo->plan->delay_wgrad; /* no linear of Transformer Engine */
+    if (pass != MAQ_PASS_BACKWARD_INPUT && !in_time && maq_lower_trained(lo))
         maq_segment_op(&l->w, &wgrad);
 }
 

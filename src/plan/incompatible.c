@@ -61,6 +61,12 @@ bool maq_plan_merges_passes(const struct maq_plan *plan)
 
 const char *maq_overlap_ep_conflict(const struct maq_plan *plan, const char **remedy)
 {
+    if (plan->delay_wgrad && plan->ep > 1 && !maq_plan_merges_passes(plan)) {
+        *remedy = plan->overlap_ep == MAQ_ON ? "use an interleaved pipeline, or leave it out"
+                                             : "set overlap_moe_expert_parallel_comm: true, or leave it out";
+        return "delay_wgrad_compute leaves gradients of weights for the exchanges of experts of a merged pass, and "
+               "there is none";
+    }
     bool megatrons = plan->pp == 1 || plan->schedule == MAQ_SCHEDULE_1F1B || plan->schedule == MAQ_SCHEDULE_INTERLEAVED;
     if (plan->overlap_ep != MAQ_ON || plan->ep == 1 || !megatrons)
         return NULL;

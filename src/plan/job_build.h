@@ -55,7 +55,7 @@ const char *maq_offload_fault(const struct maq_plan *plan, const char **remedy);
 const char *maq_offload_conflict(const struct maq_plan *plan, const char **remedy);
 
 /*
- * The same for overlap_moe_expert_parallel_comm in a resolved plan. It needs passes of two microbatches that can overlap: without a
+ * The same for overlap_moe_expert_parallel_comm and delay_wgrad_compute in a resolved plan. The former needs passes of two microbatches that can overlap: without a
  * pipeline, with virtual stages, and in DualPipe (which Megatron Core does not have).
  */
 const char *maq_overlap_ep_conflict(const struct maq_plan *plan, const char **remedy);

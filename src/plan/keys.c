@@ -273,6 +273,8 @@ const struct maq_field maq_plan_fields[] = {
          .doc = "all-to-all of one microbatch under the compute of another; auto = with dualpipe"),
     BOOL(overlap_shared_experts, "moe_shared_expert_overlap", .def = "false",
          .doc = "shared experts run under the dispatch"),
+    BOOL(delay_wgrad, "delay_wgrad_compute", .def = "false",
+         .doc = "with overlap_moe_expert_parallel_comm: no exchange waits for gradients of weights"),
     /* kernels and overlap inside a layer */
     AUTO(overlap_tp, "tp_comm_overlap", .doc = "TP collectives cut in pieces under the GEMMs; auto = off"),
     ENUM(attention_backend, "attention_backend", attention_names,

@@ -284,7 +284,7 @@ void maq_words_methods(struct maq_buf *b, const struct maq_job *job)
     if (p->pp > 1 && p->overlap_p2p == MAQ_ON)
         maq_buf_adds(b, ", PP overlap");
     if (p->ep > 1 && p->overlap_ep == MAQ_ON)
-        maq_buf_adds(b, ", EP overlap");
+        maq_buf_adds(b, p->delay_wgrad ? ", EP overlap with late weight gradients" : ", EP overlap");
     if (p->ep > 1 && (p->dispatcher == MAQ_DISPATCHER_DEEPEP || p->dispatcher == MAQ_DISPATCHER_HYBRIDEP))
         maq_buf_adds(b, p->dispatcher == MAQ_DISPATCHER_DEEPEP ? ", DeepEP" : ", HybridEP");
     if (p->overlap_shared_experts)

@@ -24,7 +24,7 @@ struct block_key {
     int32_t flex_sms;
     uint8_t sp, cp_comm, recompute, precision, dispatcher, overlap_ep, overlap_tp, attention, graphs, fused, wgrad,
         grad_dtype;
-    uint8_t use, split, merged, shared_overlap, loss_fusion, softmax_fusion, softmax_fp32, op_fuser, graph_scope,
+    uint8_t use, split, merged, late, shared_overlap, loss_fusion, softmax_fusion, softmax_fp32, op_fuser, graph_scope,
         fp8_output, fp8_attention, dora;
     uint32_t galore_sites;
     int32_t galore_rank;
@@ -160,6 +160,7 @@ static void fill_key(struct block_key *k, const struct maq_blueprint *bp, const 
     k->dispatcher = (uint8_t)p->dispatcher;
     k->overlap_ep = (uint8_t)p->overlap_ep;
     k->merged = maq_plan_merges_passes(p);
+    k->late = k->merged && p->delay_wgrad;
     k->overlap_tp = (uint8_t)p->overlap_tp;
     k->attention = (uint8_t)bp->lower.attention;
     k->graphs = p->cuda_graphs;

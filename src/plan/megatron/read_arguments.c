@@ -65,6 +65,7 @@ static const struct rule {
     {"use-flash-attn", TAKE_FIXED, "plan.attention_backend", "flash"},
     {"tp-comm-overlap", TAKE_FIXED, "plan.tp_comm_overlap", "true"},
     {"overlap-moe-expert-parallel-comm", TAKE_FIXED, "plan.overlap_moe_expert_parallel_comm", "true"},
+    {"delay-wgrad-compute", TAKE_FIXED, "plan.delay_wgrad_compute", "true"},
     {"no-masked-softmax-fusion", TAKE_FIXED, "plan.masked_softmax_fusion", "false"},
     {"no-gradient-accumulation-fusion", TAKE_FIXED, "plan.gradient_accumulation_fusion", "false"},
 };

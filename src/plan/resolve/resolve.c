@@ -50,10 +50,11 @@ static void resolve_overlap_ep(struct maq_resolver *r)
 {
     const struct maq_plan *p = &r->job->plan;
     const char *key = "overlap_moe_expert_parallel_comm", *remedy, *wrong = maq_overlap_ep_conflict(p, &remedy);
+    if (wrong)
+        MAQ_REFUSE(r, MAQ_CODE_PLAN_OVERLAP, p->delay_wgrad && !maq_plan_merges_passes(p) ? "delay_wgrad_compute" : key,
+                   remedy, "%s", wrong);
     if (p->overlap_ep != MAQ_ON || p->ep == 1)
         return;
-    if (wrong)
-        MAQ_REFUSE(r, MAQ_CODE_PLAN_OVERLAP, key, remedy, "%s", wrong);
     if (!r->at->layers_only && !maq_plan_pairs_passes(p))
         MAQ_REFUSE(r, MAQ_CODE_PLAN_OVERLAP, key, "set virtual_pipeline_model_parallel_size (--vp), or leave it out",
                    "a pipeline of schedule %s has no passes side by side that would hide the exchange of experts",

@@ -47,6 +47,7 @@ bool maq_words_common_runs(const struct maq_plan *p, const char *key)
         {"offload_modules", p->offload_modules == 0},
         {"sequence_parallel", p->sequence_parallel != MAQ_OFF},
         {"overlap_moe_expert_parallel_comm", p->overlap_ep != MAQ_ON},
+        {"delay_wgrad_compute", !p->delay_wgrad},
     };
     for (size_t i = 0; i < MAQ_COUNT(rules); i++)
         if (strcmp(key, rules[i].key) == 0)

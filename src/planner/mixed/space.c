@@ -48,6 +48,8 @@ static enum maq_status check_settled(const struct maq_search_space *space, const
         return refuse_key(open, "data_parallel_size", "chooses how many replicas its stages have", diag);
     if (space->base.lora_rank > 0)
         return refuse_key(open, "lora_rank", "trains all parameters", diag);
+    if (space->base.delay_wgrad)
+        return refuse_key(open, "delay_wgrad_compute", "computes gradients of weights in their passes", diag);
     if (space->base.paged_optimizer)
         return refuse_key(open, "paged_optimizer", "keeps moments where they are", diag);
     if (space->base.vocab_parallel_pipeline)
@@ -60,8 +62,8 @@ static enum maq_status take_common(struct maq_chain_space *out, const struct maq
                                    struct maq_diag *diag)
 {
     static const enum maq_axis common[] = {MAQ_AXIS_PRECISION,  MAQ_AXIS_SP,     MAQ_AXIS_DISPATCHER,
-                                           MAQ_AXIS_OVERLAP_EP, MAQ_AXIS_SHARED, MAQ_AXIS_OVERLAP_TP,
-                                           MAQ_AXIS_GRAPHS};
+                                           MAQ_AXIS_OVERLAP_EP, MAQ_AXIS_SHARED, MAQ_AXIS_DELAY_WGRAD,
+                                           MAQ_AXIS_OVERLAP_TP, MAQ_AXIS_GRAPHS};
     struct maq_plan *plan = &out->job.plan;
     for (size_t i = 0; i < MAQ_COUNT(common); i++) {
         const struct maq_axis_values *axis = &space->axis[common[i]];

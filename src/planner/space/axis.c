@@ -63,6 +63,8 @@ void maq_space_apply(struct maq_plan *plan, const struct maq_search_space *space
         plan->offload_inputs = value != 0;
     } else if (axis == MAQ_AXIS_SHARED) {
         plan->overlap_shared_experts = value != 0;
+    } else if (axis == MAQ_AXIS_DELAY_WGRAD) {
+        plan->delay_wgrad = value != 0;
     } else if (axis == MAQ_AXIS_GRAPHS) {
         plan->cuda_graphs = value == MAQ_GRAPHS_VALUE_ITERATION;
         plan->graph_scope = plan->cuda_graphs ? 0 : (uint32_t)value;
@@ -91,6 +93,8 @@ bool maq_space_holds(const struct maq_plan *plan, const struct maq_search_space 
         return with.optimizer_offload == plan->optimizer_offload;
     if (axis == MAQ_AXIS_SHARED)
         return with.overlap_shared_experts == plan->overlap_shared_experts;
+    if (axis == MAQ_AXIS_DELAY_WGRAD)
+        return with.delay_wgrad == plan->delay_wgrad;
     if (axis == MAQ_AXIS_GRAPHS)
         return maq_space_graphs_of(&with) == maq_space_graphs_of(plan);
     if (axis == MAQ_AXIS_RECOMPUTE)

@@ -32,6 +32,7 @@
     X(DISPATCHER, dispatcher, "moe_token_dispatcher_type")                                                             \
     X(OVERLAP_EP, overlap_ep, "overlap_moe_expert_parallel_comm")                                                      \
     X(SHARED, overlap_shared_experts, "moe_shared_expert_overlap")                                                     \
+    X(DELAY_WGRAD, delay_wgrad, "delay_wgrad_compute")                                                                 \
     X(OVERLAP_TP, overlap_tp, "tp_comm_overlap")                                                                       \
     X(GRAPHS, graph_scope, "cuda_graph_scope")                                                                         \
     X(SCHEDULE, schedule, "pipeline_schedule")                                                                         \

@@ -301,6 +301,11 @@ enum maq_status maq_space_default(struct maq_axis_values *out, struct maq_search
     case MAQ_AXIS_SHARED:
         shared_values(&l, space, job, !opts->keep_switches);
         break;
+    case MAQ_AXIS_DELAY_WGRAD: /* Megatron Core's, whose passes are merged */
+        add(&l, space->base.delay_wgrad);
+        if (opts->full && !opts->keep_switches && job->framework.has_shared_overlap && find(job, MAQ_MODULE_ROUTER))
+            add(&l, !space->base.delay_wgrad);
+        break;
     case MAQ_AXIS_GRAPHS:
         graph_values(&l, space, job, !opts->keep_switches);
         break;

@@ -89,6 +89,7 @@ static bool quick(enum maq_axis axis, int32_t value, const struct maq_job *job)
     case MAQ_AXIS_DISPATCHER:
     case MAQ_AXIS_OVERLAP_EP:
     case MAQ_AXIS_SHARED:
+    case MAQ_AXIS_DELAY_WGRAD:
     case MAQ_AXIS_OVERLAP_TP:
     case MAQ_AXIS_GRAPHS:
     case MAQ_AXIS_REPLICAS:

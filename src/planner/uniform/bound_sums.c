@@ -121,6 +121,7 @@ static enum maq_status prepare(struct maq_branch_bounds *f, struct maq_bound_sum
     if (never) {
         maq_space_apply(&plan, f->space, MAQ_AXIS_INPUTS, 0);
         plan.overlap_ep = MAQ_OFF;
+        plan.delay_wgrad = false;
         plan.graph_scope = 0;
     }
     MAQ_TRY(maq_train_sweep_atoms(&atoms, f->sweep, &plan, f->arena));

@@ -103,6 +103,8 @@ static bool repeats(const struct maq_search_space *space, const struct maq_job *
         return true;
     if (at[MAQ_AXIS_SHARED] > 0 && no_exchange(p, moe))
         return true;
+    if (at[MAQ_AXIS_DELAY_WGRAD] > 0 && (!moe || p->ep == 1))
+        return true;
     const struct maq_axis_values *etp = &space->axis[MAQ_AXIS_ETP];
     for (uint32_t i = 0; i < at[MAQ_AXIS_ETP]; i++)
         if (!moe || (etp->at[i] == MAQ_VALUE_LIKE_TP ? p->tp : etp->at[i]) == p->etp)

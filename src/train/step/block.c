@@ -8,6 +8,7 @@
 #include <math.h>
 
 #include "lower/local.h"
+#include "plan/job_build.h"
 #include "train/step/galore.h"
 #include "train/step/muon.h"
 
@@ -113,5 +114,7 @@ enum maq_status maq_block_lower(struct maq_block *b, struct maq_lower *lo, const
     }
     b->weight = split ? maq_lower_layer(lo, layer, MAQ_PASS_BACKWARD_WEIGHT, MAQ_REDO_NOTHING) : NULL;
     lo->offload_bytes = 0;
+    bool late = lo->plan->delay_wgrad && !split && use != MAQ_BLOCK_ENDS && maq_plan_merges_passes(lo->plan);
+    b->late = late ? maq_lower_layer(lo, layer, MAQ_PASS_BACKWARD_WEIGHT, MAQ_REDO_NOTHING) : NULL;
     return lo->failed ? MAQ_NO_MEMORY : MAQ_OK;
 }

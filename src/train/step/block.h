@@ -49,9 +49,11 @@ struct maq_low_rank {
 
 struct maq_block {
     const struct maq_layer *layer;
-    const struct maq_segment *forward[2];               /* [recomputed]: they differ only in what is offloaded */
-    const struct maq_segment *backward[2];              /* [recomputed]; the input half when the schedule splits */
-    const struct maq_segment *weight;                   /* split schedules only */
+    const struct maq_segment *forward[2];  /* [recomputed]: they differ only in what is offloaded */
+    const struct maq_segment *backward[2]; /* [recomputed]; the input half when the schedule splits */
+    const struct maq_segment *weight;      /* split schedules only */
+    const struct maq_segment
+        *late; /* of `backward`, what merged passes leave for later (delay_wgrad_compute); or NULL */
     double dense_params, expert_params, adapter_params; /* of one rank, before data-parallel sharding */
     double dense_matrices, expert_matrices;             /* of those, what Muon would update */
     double dense_narrow, expert_narrow;                 /* of those, what the recipe quantizes */

@@ -56,8 +56,9 @@ static void take_layer(struct maq_merged_layer *out, const struct maq_block *blo
 {
     for (int k = 0; k < MAQ_LAYER_NODES; k++) {
         out->forward[k] = block->forward[redo]->node_ns[k];
-        out->backward[k] = block->backward[redo]->node_ns[k];
-        out->late[k] = 0;
+        double whole = block->backward[redo]->node_ns[k];
+        out->late[k] = block->late ? fmin(block->late->node_ns[k], whole) : 0;
+        out->backward[k] = whole - out->late[k];
     }
 }
 
