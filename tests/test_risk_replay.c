@@ -358,8 +358,34 @@ static void test_published(void **state)
 
 /* --- dirt in the published traces --- */
 
-/* The rows of a trace, one of `every` of them with one kind of dirt after the other. */
-static char *soil(const char *packed, uint32_t every, uint32_t seed)
+/* One row with dirt of a kind at it; `back`: of a clock that was set back. */
+static char *dirty_row(char *at, char *row, uint32_t kind, bool back)
+{
+    char *dur = strrchr(row, ',');
+    switch (kind) {
+    case 0:
+        return at + sprintf(at, "%.*s,-26.94\n", (int)(dur - row), row);
+    case 1:
+        return at + sprintf(at, "%.*s,0\n", (int)(dur - row), row);
+    case 2:
+        return at + sprintf(at, "%s%s", row, row);
+    case 3:
+        return at + sprintf(at, "[rank3]:[W socket.cpp:697] [c10d] The client socket has failed\n%s", row);
+    case 4: /* no row */
+        return at;
+    default: {
+        *dur = '\0';
+        char *start = strrchr(row, ',');
+        return at + sprintf(at, "%.*s,%.1f,%s", (int)(start - row), row,
+                            strtod(start + 1, NULL) + (back ? -3600e6 : 3600e6), dur + 1);
+    }
+    }
+}
+
+#define KINDS 6u
+
+/* The rows of a trace: row `only` with dirt of kind `seed`, or, where that is 0, one of `every` with one kind after the other. */
+static char *soil(const char *packed, uint32_t only, uint32_t every, uint32_t seed)
 {
     gzFile in = gzopen(packed, "rb");
     char *text = malloc(16 << 20), *at = text, row[512];
@@ -367,43 +393,29 @@ static char *soil(const char *packed, uint32_t every, uint32_t seed)
     for (uint32_t i = 0, kind = seed; gzgets(in, row, sizeof row); i++) {
         uint32_t h = (i + 1) * 2654435761u + seed * 40503u;
         h ^= h >> 15;
-        char *dur = strrchr(row, ',');
-        if (i == 0 || (h * 2246822519u >> 8) % every != 0) {
-            at += sprintf(at, "%s", row);
-            continue;
-        }
-        switch (kind++ % 6) {
-        case 0:
-            at += sprintf(at, "%.*s,-26.94\n", (int)(dur - row), row);
-            break;
-        case 1:
-            at += sprintf(at, "%.*s,0\n", (int)(dur - row), row);
-            break;
-        case 2:
-            at += sprintf(at, "%s%s", row, row);
-            break;
-        case 3:
-            at += sprintf(at, "[rank3]:[W socket.cpp:697] [c10d] The client socket has failed\n%s", row);
-            break;
-        case 4: /* no row */
-            break;
-        default: {
-            *dur = '\0';
-            char *start = strrchr(row, ',');
-            at += sprintf(at, "%.*s,%.1f,%s", (int)(start - row), row,
-                          strtod(start + 1, NULL) + (seed % 2 ? 3600e6 : -3600e6), dur + 1);
-        }
-        }
+        bool picked = only > 0 ? i == only : i > 0 && (h * 2246822519u >> 8) % every == 0;
+        at = picked ? dirty_row(at, row, kind++ % KINDS, (only > 0 ? only : seed + 1) % 2 == 1)
+                    : at + sprintf(at, "%s", row);
     }
     gzclose_r(in);
     return text;
+}
+
+static struct maq_risk_replayed *replay_soiled(const char *text, const char *meta, struct maq_diag *diag)
+{
+    struct maq_risk_replayed *r = NULL;
+    char path[64];
+    write_recorded(path, text);
+    assert_int_equal(maq_risk_replay(&r, path, meta, diag), MAQ_OK);
+    unlink(path);
+    return r;
 }
 
 /* Dirt in one of ten thousand rows moves no figure of the job by more than one part in ten thousand. */
 static void test_soiled(void **state)
 {
     const char *shared = getenv("MAQ_SHARED");
-    char ops[512], meta[512], path[64];
+    char ops[512], meta[512];
     if (!shared)
         skip();
     snprintf(ops, sizeof ops, "%s/data/variability/stragglers/ops-AR.csv.gz", shared);
@@ -412,10 +424,8 @@ static void test_soiled(void **state)
     assert_int_equal(maq_risk_replay(&clean, ops, meta, NULL), MAQ_OK);
     for (uint32_t seed = 1; seed <= 3; seed++) {
         struct maq_diag *diag = maq_diag_new();
-        char *text = soil(ops, 10000, seed);
-        write_recorded(path, text);
-        assert_int_equal(maq_risk_replay(&r, path, meta, diag), MAQ_OK);
-        unlink(path);
+        char *text = soil(ops, 0, 10000, seed);
+        r = replay_soiled(text, meta, diag);
         const struct maq_diag_item *item = maq_diag_at(diag, 0);
         print_message("# %.*s\n", (int)item->msg.len, item->msg.ptr);
         const double figures[][2] = {
@@ -433,12 +443,59 @@ static void test_soiled(void **state)
     maq_risk_replayed_free(clean);
 }
 
+/* Seconds of a step, of which the shares are small differences. */
+static void times_of(double out[5], const struct maq_risk_replayed *r)
+{
+    double loss = r->no_launch_delay_s - r->ideal_s;
+    out[0] = r->step_mean_s;
+    out[1] = r->no_launch_delay_s;
+    out[2] = r->ideal_s;
+    out[3] = r->no_launch_delay_s - r->worker_share * loss;
+    out[4] = r->no_launch_delay_s - r->last_stage_share * loss;
+}
+
+#define ST_ROWS 6784u
+#define SOILED 90u
+
+/* The smaller trace has fewer than ten thousand rows: one of them, of any kind of dirt, moves no time by more than its share of the rows. */
+static void test_soiled_once(void **state)
+{
+    const char *shared = getenv("MAQ_SHARED");
+    char ops[512], meta[512];
+    if (!shared)
+        skip();
+    snprintf(ops, sizeof ops, "%s/data/variability/stragglers/ops-ST.csv.gz", shared);
+    snprintf(meta, sizeof meta, "%s/data/variability/stragglers/meta-ST.yaml", shared);
+    struct maq_risk_replayed *clean = NULL;
+    assert_int_equal(maq_risk_replay(&clean, ops, meta, NULL), MAQ_OK);
+    double was[5], is[5], most = 0;
+    times_of(was, clean);
+    for (uint32_t i = 0, row = 17; i < SOILED; i++, row = (row + 2971) % ST_ROWS + 1) {
+        struct maq_diag *diag = maq_diag_new();
+        char *text = soil(ops, row, 0, i);
+        struct maq_risk_replayed *r = replay_soiled(text, meta, diag);
+        assert_int_equal(r->n_steps, clean->n_steps);
+        times_of(is, r);
+        for (size_t k = 0; k < 5; k++) {
+            double moved = fabs(is[k] / was[k] - 1);
+            most = fmax(most, moved);
+            if (!(moved < 1.0 / ST_ROWS))
+                fail_msg("row %u, kind %u, time %zu: %g for %g", row, i % KINDS, k, is[k], was[k]);
+        }
+        maq_risk_replayed_free(r);
+        maq_diag_free(diag);
+        free(text);
+    }
+    print_message("# one of %u rows moves times by %.1e at most\n", ST_ROWS, most);
+    maq_risk_replayed_free(clean);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_by_hand), cmocka_unit_test(test_no_time),        cmocka_unit_test(test_faults),
-        cmocka_unit_test(test_dirt),    cmocka_unit_test(test_beyond_mending), cmocka_unit_test(test_published),
-        cmocka_unit_test(test_soiled),
+        cmocka_unit_test(test_by_hand),     cmocka_unit_test(test_no_time),        cmocka_unit_test(test_faults),
+        cmocka_unit_test(test_dirt),        cmocka_unit_test(test_beyond_mending), cmocka_unit_test(test_published),
+        cmocka_unit_test(test_soiled_once), cmocka_unit_test(test_soiled),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,8 +2,7 @@
 /*
  * mend.c - a recorded job whose rows have dirt in them, as the job that it most likely was. See base/mended.h.
  *
- *   duration below zero   the median of its kind. Recorders subtract clocks of two ranks, and a short transfer comes out negative
- *   duration of zero      the same, where hardly any other of its kind is zero
+ *   duration              below zero, or zero where it was not recorded: mend_durations.c
  *   repetition            a row of the same text once more: left out
  *   clock                 rows of one worker whose starts lie apart from all others of their step, by more than APART times what a
  *                         step usually spans: a clock that was set. (Where a job hangs, all workers are late.) The starts are found anew
@@ -23,14 +22,12 @@
 #include "base/codes.h"
 #include "base/stat/summary.h"
 #include "risk/codes.h"
-#include "risk/stragglers/replay.h"
+#include "risk/stragglers/mend_durations.h"
 
 /* Steps' spans between rows whose clocks are of different minds. */
 #define APART 2.0
 /* A share of a stage's sections that agree on how many of a kind there are: an operation that only some steps have is no dirt. */
 #define MOST_SECTIONS 0.9
-/* A share of a kind's durations that are zero because they were not recorded; where more are, it takes no time. */
-#define MOST_ZEROS 0.05
 #define LEAST_STEPS 3u        /* for a usual span */
 #define MOST_KINDS (1u << 24) /* stages x kinds x chunks that are looked at */
 #define MOST_MISSING 64u      /* of one kind in a section; more is another job, not dirt */
@@ -73,105 +70,6 @@ static int in_order(const void *pa, const void *pb)
 static void sort(struct maq_replay_rows *rows)
 {
     qsort(rows->row, rows->n, sizeof *rows->row, in_order);
-}
-
-/* --- durations --- */
-
-/* The stream of a worker that an operation is on: dependencies.c. */
-static int stream_of(const struct mender *d, const struct maq_replay_op *op)
-{
-    enum maq_replay_role role = d->t->type[op->type].role;
-    switch (role) {
-    case MAQ_REPLAY_FORWARD_SEND:
-    case MAQ_REPLAY_FORWARD_RECV:
-    case MAQ_REPLAY_BACKWARD_SEND:
-    case MAQ_REPLAY_BACKWARD_RECV:
-        return 1 + (int)(role - MAQ_REPLAY_FORWARD_SEND);
-    case MAQ_REPLAY_GATHER:
-    case MAQ_REPLAY_REDUCE:
-    case MAQ_REPLAY_EMBEDDING:
-    case MAQ_REPLAY_LOCAL:
-    case MAQ_REPLAY_NORM:
-        return 5;
-    case MAQ_REPLAY_FORWARD:
-    case MAQ_REPLAY_BACKWARD:
-    case MAQ_REPLAY_UPDATE:
-    case MAQ_REPLAY_OTHER:
-        break;
-    }
-    return 0;
-}
-
-static bool alike(const struct maq_replay_op *a, const struct maq_replay_op *b)
-{
-    return a->type == b->type && a->chunk == b->chunk;
-}
-
-/* Whether durations of zero are rare among those of a kind: then they were not recorded. */
-static void find_rare_zeros(const struct mender *d, bool *rare)
-{
-    uint32_t zeros[MAQ_REPLAY_TYPES] = {0}, all[MAQ_REPLAY_TYPES] = {0};
-    for (uint32_t i = 0; i < d->rows->n; i++) {
-        all[d->rows->row[i].op.type]++;
-        zeros[d->rows->row[i].op.type] += d->rows->row[i].op.dur_us == 0;
-    }
-    for (uint32_t type = 0; type < d->t->n_types; type++)
-        rare[type] = zeros[type] > 0 && zeros[type] <= MOST_ZEROS * all[type];
-}
-
-/* Of the same kind and worker; of the same kind on any where that has none. */
-static double usual_duration(const struct mender *d, const struct maq_replay_op *of, double *value)
-{
-    for (int same = 1; same >= 0; same--) {
-        uint32_t n = 0;
-        for (uint32_t i = 0; i < d->rows->n; i++) {
-            const struct maq_replay_op *op = &d->rows->row[i].op;
-            if (alike(op, of) && op->dur_us > 0 && (!same || op->worker == of->worker))
-                value[n++] = op->dur_us;
-        }
-        if (n > 0)
-            return maq_quantile(value, n, 0.5);
-    }
-    return 0;
-}
-
-/* From its start to that of the next on its stream; rows are in order. */
-static double time_left(const struct mender *d, uint32_t row)
-{
-    const struct maq_replay_op *of = &d->rows->row[row].op;
-    for (uint32_t i = row + 1; i < d->rows->n; i++) {
-        const struct maq_replay_op *op = &d->rows->row[i].op;
-        if (op->step != of->step || op->worker != of->worker)
-            break;
-        if (stream_of(d, op) == stream_of(d, of) && !d->rows->row[i].off_clock)
-            return op->start_us - of->start_us;
-    }
-    return (double)INFINITY;
-}
-
-static enum maq_status mend_durations(struct mender *d)
-{
-    struct maq_replay_rows *rows = d->rows;
-    double *value = MAQ_ARENA_NEW(d->arena, double, rows->n);
-    bool rare[MAQ_REPLAY_TYPES];
-    if (!value)
-        return MAQ_NO_MEMORY;
-    find_rare_zeros(d, rare);
-    for (uint32_t i = 0; i < rows->n; i++) {
-        struct maq_replay_op *op = &rows->row[i].op;
-        double was = op->dur_us;
-        bool untimed = was == 0 && rare[op->type];
-        if (untimed)
-            MAQ_TRY(maq_mend(d->m, MAQ_MEND_UNTIMED, rows->row[i].at, MAQ_CODE_RISK_ROW, "%s:%u: no duration",
-                             d->m->path, rows->row[i].at));
-        if (was < 0 || untimed) {
-            op->dur_us =
-                fmin(usual_duration(d, op, value), rows->row[i].off_clock ? (double)INFINITY : time_left(d, i));
-            d->m->moved_s += fmax(op->dur_us, -was) * 1e-6;
-        }
-        d->m->recorded_s += op->dur_us * 1e-6;
-    }
-    return MAQ_OK;
 }
 
 /* --- repetitions --- */
@@ -509,7 +407,7 @@ static double place(const struct beside *b, const struct mender *d, uint32_t of)
             continue;
         shift = near ? shift : row[twin].op.start_us - row[i].op.start_us;
         near = true;
-        if (low < -1e300 && stream_of(d, &row[i].op) == stream_of(d, &like->op))
+        if (low < -1e300 && maq_replay_stream(d->t, &row[i].op) == maq_replay_stream(d->t, &like->op))
             low = row[twin].op.start_us;
     }
     for (uint32_t i = of + 1; i < r->first + r->n && high > 1e300; i++) {
@@ -518,7 +416,7 @@ static double place(const struct beside *b, const struct mender *d, uint32_t of)
             continue;
         shift = near ? shift : row[twin].op.start_us - row[i].op.start_us;
         near = true;
-        if (stream_of(d, &row[i].op) == stream_of(d, &like->op))
+        if (maq_replay_stream(d->t, &row[i].op) == maq_replay_stream(d->t, &like->op))
             high = row[twin].op.start_us;
     }
     double start = like->op.start_us + shift;
@@ -605,7 +503,7 @@ enum maq_status maq_replay_mend(struct maq_replay_rows *rows, const struct maq_r
     MAQ_TRY(drop_repeated(&d));
     MAQ_TRY(find_absent(&d));
     MAQ_TRY(check_clocks(&d));
-    MAQ_TRY(mend_durations(&d));
+    MAQ_TRY(maq_replay_mend_durations(rows, t, m, arena));
     d.n_before = rows->n;
     if ((uint64_t)t->pp * d.kinds <= MOST_KINDS) {
         MAQ_TRY(find_sections(&d));
