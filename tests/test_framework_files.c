@@ -455,6 +455,52 @@ static void test_nanotron(void **state)
                  "2048\n  num_layers: 4\n  hidden_size: 1024\n  num_attention_heads: 16\n  max_position_embeddings: "  \
                  "${.encoder_seq_length}\n"                                                                            \
                  "  ffn_hidden_size: ${multiply:4, ${.hidden_size}}\n  override_vocab_size: 32000\n" text
+/* As NeMo-Run writes a recipe; `more` of the trainer's strategy, `beside` of the trainer. */
+#define NEMO2(class, more, beside)                                                                                     \
+    "recipe.yaml", "_partial_: true\n_target_: nemo.collections.llm.api.pretrain\ndata: {global_batch_size: 64, "      \
+                   "micro_batch_size: 1, seq_length: 4096}\nmodel: {config: {_target_: "                               \
+                   "nemo.collections.llm.gpt.model." class "}}\noptim: {config: {use_distributed_optimizer: "          \
+                                                           "true}}\ntrainer:\n  devices: 8\n  strategy: "              \
+                                                           "{tensor_model_parallel_size: 2" more "}\n" beside
+#define MIXED "  plugins: {precision: bf16-mixed"
+#define CALLS "  callbacks:\n  - {_target_: nemo.utils.exp_manager.TimingCallback}\n  - {_target_: nemo."
+
+static void test_nemo2(void **state)
+{
+    static const struct expectation cases[] = {
+        {NEMO2("llama.Llama3Config8B", "", ""), "job = NeMo 2's recipe", false},
+        {NEMO2("llama.Llama3Config8B", "", ""), "tensor_model_parallel_size = 2  (framework's file)", false},
+        {NEMO2("llama.Llama3Config8B", "", ""), "data_parallel_sharding_strategy = optim ", false},
+        {NEMO2("llama.Llama3Config8B", "", ""), "workload.seq_length = 4096  (framework's file)", false},
+        {NEMO2("llama.Llama3Config8B", "", ""), "overlap_grad_reduce = false", false},
+        {NEMO2("llama.Llama3Config8B", ", ddp: {overlap_grad_reduce: true}", ""), "overlap_grad_reduce = true", false},
+        {NEMO2("llama.Llama3Config8B", ", sequence_parallel: true", ""), "sequence_parallel = true", false},
+        {NEMO2("llama.Llama3Config8B", "", MIXED "}\n"), "plan.precision = bf16 ", false},
+        {NEMO2("llama.Llama3Config8B", "", MIXED "}\n"), "grad_reduce_dtype = fp32", false},
+        {NEMO2("llama.Llama3Config8B", "", MIXED ", grad_reduce_in_fp32: false}\n"), "grad_reduce_dtype = bf16", false},
+        {NEMO2("llama.Llama3Config8B", "", MIXED ", fp8: hybrid}\n"), "plan.precision = fp8-delayed", false},
+        {NEMO2("llama.Llama3Config8B", "", MIXED ", fp8: hybrid, fp8_recipe: tensorwise}\n"),
+         "plan.precision = fp8-current", false},
+        {NEMO2("llama.Llama3Config8B", "", CALLS "MegatronCommOverlapCallback}\n"), "overlap_param_gather = true",
+         false},
+        {NEMO2("llama.Llama3Config8B", ", sequence_parallel: true",
+               CALLS "MegatronCommOverlapCallback, tp_comm_overlap: true}\n"),
+         "tp_comm_overlap = true", false},
+        {NEMO2("llama.Llama3Config8B", "", CALLS "MegatronCommOverlapCallback}\n"), "tp_comm_overlap = false", false},
+        {NEMO2("llama.Llama3Config8B", ", pipeline_model_parallel_size: 2", ""), "overlap_p2p_comm = false", false},
+        {NEMO2("llama.Llama3Config8B",
+               ", pipeline_model_parallel_size: 2, virtual_pipeline_model_parallel_size: 2, "
+               "account_for_embedding_in_pipeline_split: false",
+               CALLS "MegatronCommOverlapCallback}\n"),
+         "overlap_p2p_comm = true", false},
+        {NEMO2("mixtral.MixtralConfig8x7B, num_layers: 8", ", expert_model_parallel_size: 4",
+               CALLS "MegatronTokenDropCallback}\n"),
+         "moe_expert_capacity_factor = 1", false},
+    };
+    (void)state;
+    check_all(cases, COUNT(cases));
+}
+
 #define LIT(text)                                                                                                      \
     "lit.yaml", "precision: bf16-true\ntrain: {global_batch_size: 16, micro_batch_size: 2, max_seq_length: "           \
                 "512}\n" text
@@ -670,13 +716,13 @@ static void test_beside(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_deepspeed),        cmocka_unit_test(test_deepspeed_refused),
-        cmocka_unit_test(test_torchtitan),       cmocka_unit_test(test_hugging_face),
-        cmocka_unit_test(test_fine_tuning),      cmocka_unit_test(test_maxtext),
-        cmocka_unit_test(test_nanotron),         cmocka_unit_test(test_lightning),
-        cmocka_unit_test(test_preferences),      cmocka_unit_test(test_others_refused),
-        cmocka_unit_test(test_beside),           cmocka_unit_test(test_unknown),
-        cmocka_unit_test(test_flags_and_search),
+        cmocka_unit_test(test_deepspeed),      cmocka_unit_test(test_deepspeed_refused),
+        cmocka_unit_test(test_torchtitan),     cmocka_unit_test(test_hugging_face),
+        cmocka_unit_test(test_fine_tuning),    cmocka_unit_test(test_maxtext),
+        cmocka_unit_test(test_nanotron),       cmocka_unit_test(test_nemo2),
+        cmocka_unit_test(test_lightning),      cmocka_unit_test(test_preferences),
+        cmocka_unit_test(test_others_refused), cmocka_unit_test(test_beside),
+        cmocka_unit_test(test_unknown),        cmocka_unit_test(test_flags_and_search),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

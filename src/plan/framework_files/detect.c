@@ -17,6 +17,7 @@
 const struct maq_file_form *const maq_file_forms[] = {
     &maq_file_maxtext,
     &maq_file_nemo,
+    &maq_file_nemo2,
     &maq_file_litgpt,
     &maq_file_nanotron,
     &maq_file_megatron,

@@ -4,7 +4,7 @@
  *
  * Its `model` has Megatron-LM's settings under names of which most are Megatron-LM's too: they are put into the words of its command line, and
  * plan/megatron says what those mean. Names and meanings are those of NeMo-Framework-Launcher 26e42fa (April 2025) and of NeMo's
- * megatron_gpt_model.py and megatron_base_model.py. NeMo 2 is configured in Python.
+ * megatron_gpt_model.py and megatron_base_model.py. NeMo 2: nemo2.c.
  *
  * ${.name} is another value of the model; ${multiply:4, ${.hidden_size}} is what Megatron-LM has without a value for ffn_hidden_size. Other
  * references are not followed.
