@@ -146,6 +146,30 @@ static void test_shares(void **state)
     near(p.end_s[1], 10);
 }
 
+/* Two share a port until one of them is cut: it has sent its half by then, and the other has all of the port from then on. */
+static void test_cut(void **state)
+{
+    struct maq_network net;
+    uint32_t user = 7, flow[2];
+    (void)state;
+    assert_true(maq_network_init(&net, 3));
+    net.ports[0].bps = 10;
+    for (uint32_t i = 0; i < 2; i++) {
+        struct maq_flow_begin b = {
+            .port = {0, 1 + i}, .share = {1, 1}, .most_bps = (double)INFINITY, .begins_s = 2, .user = i};
+        flow[i] = maq_network_begin(&net, 2, &b);
+        maq_network_give(&net, 2, flow[i], 100);
+        maq_network_close(&net, 2, flow[i]);
+    }
+    near(maq_network_cancel(&net, 6, flow[0]), 4 * 5.);
+    assert_int_equal(net.n, 1);
+    near(net.next_s, 6 + (100 - 20) / 10.);
+    assert_true(maq_network_step(&net, &user));
+    assert_int_equal(user, 1);
+    assert_true(isinf(net.next_s));
+    maq_network_fini(&net);
+}
+
 static void test_without_limit(void **state)
 {
     const double inf = (double)INFINITY, ports[] = {inf, inf};
@@ -287,10 +311,9 @@ static void test_memory_runs_out(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_one_and_two),     cmocka_unit_test(test_staggered),
-        cmocka_unit_test(test_max_min),         cmocka_unit_test(test_shares),
-        cmocka_unit_test(test_without_limit),   cmocka_unit_test(test_growth),
-        cmocka_unit_test(test_catches_up),      cmocka_unit_test(test_random),
+        cmocka_unit_test(test_one_and_two),     cmocka_unit_test(test_staggered),  cmocka_unit_test(test_max_min),
+        cmocka_unit_test(test_shares),          cmocka_unit_test(test_cut),        cmocka_unit_test(test_without_limit),
+        cmocka_unit_test(test_growth),          cmocka_unit_test(test_catches_up), cmocka_unit_test(test_random),
         cmocka_unit_test(test_memory_runs_out),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -329,6 +329,8 @@ struct maq_serve_pools {
     struct maq_serve_quantiles transfer_s;  /* begins_s to ends_s */
     double part_s[MAQ_HANDOVER_PART_COUNT]; /* means over those that were handed over; they add up to their TTFT */
     double held_share;                      /* of the prefill pool's cache, by prompts that are computed: the mean */
+    uint32_t cut;                           /* transfers that a failure ended */
+    double cut_bytes;                       /* that these had sent, over all links */
 };
 struct maq_serve_power;
 
@@ -340,12 +342,13 @@ struct maq_replica_count {
 
 /* Of a fleet whose replicas come, leave and fail; over the time from the first arrival to the last token. */
 struct maq_serve_availability {
-    bool known;        /* false: they do not, and the rest is zero */
-    uint32_t failures; /* of replicas that were there */
-    uint32_t retried;  /* requests, each once */
-    double replicas;   /* that take requests, the mean over time */
+    bool known;              /* false: they do not, and the rest is zero */
+    uint32_t failures;       /* of replicas that were there */
+    uint32_t retried;        /* requests, each once */
+    double replicas;         /* that take requests, the mean over time */
+    double prefill_replicas; /* of them, those that compute prompts for others */
     double gpus;     /* of those that are meant to be there, and of those that still end requests, the mean over time */
-    double nobody_s; /* in which none takes requests */
+    double nobody_s; /* in which none takes requests, of a pool where there are two */
     struct maq_replica_count *counts; /* [n_counts] where a rule says how many are to be there; owned by the result */
     uint32_t n_counts;
 };

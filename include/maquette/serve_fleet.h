@@ -95,6 +95,11 @@ struct maq_fleet_member {
  * What happens to a replica while the fleet serves: identifier, name, what it is. It takes requests while it is meant to be there and has not
  * failed; the first event that makes it take requests again finds it empty, unless it is still ending some. While nobody takes requests
  * they wait at the router, in their order.
+ *
+ * With roles a replica fails and is back; COMES and LEAVES are of fleets without. What it held is lost with it, and so are keys and values on their way to it
+ * or from it, whose transfers end as it fails. When its router knows, requests begin anew that were there or whose prompts it had computed and not handed over;
+ * the other replica gives them up. Where decode is lost, prefill keeps a computed prompt as long as its engine does (docs/disaggregation.md). While one of
+ * the pools has nobody, requests that need it wait at the router.
  */
 /* clang-format off */
 #define MAQ_FLEET_EVENT_LIST(X)                                                                                        \
@@ -112,7 +117,7 @@ enum maq_fleet_event_kind {
 };
 struct maq_fleet_event {
     double at_s;
-    uint32_t replica; /* of all, in the order of the members */
+    uint32_t replica; /* of all, in the order of the members; with roles those that compute prompts come first */
     enum maq_fleet_event_kind kind;
 };
 
@@ -123,8 +128,7 @@ struct maq_fleet {
     uint64_t seed;          /* of what a router draws */
     enum maq_router prefill_router;
     struct maq_handover handover; /* where there are roles */
-    /* [n_events] in the order of time; 0 = all replicas are there all the time. Those at or before the first arrival are how things stand then.
-     * Not with roles. */
+    /* [n_events] in the order of time; 0 = all replicas are there all the time. Those at or before the first arrival are how things stand then. */
     const struct maq_fleet_event *events;
     uint32_t n_events;
     /* How many are meant to be there by their load, beside what fails; NULL: all. Events do not say COMES and LEAVES then. Not with roles. */

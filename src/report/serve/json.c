@@ -194,6 +194,11 @@ static void add_availability(struct maq_json root, const struct maq_serve_result
     struct maq_json map = maq_json_map(root, "availability");
     MAQ_JSON_INTS(map, {"failures", a->failures}, {"retried_requests", a->retried});
     MAQ_JSON_REALS(map, {"replicas_mean", a->replicas}, {"devices_mean", a->gpus}, {"nobody_s", a->nobody_s});
+    if (r->pools) {
+        maq_json_real(map, "prefill_replicas_mean", a->prefill_replicas);
+        maq_json_int(map, "cut_transfers", r->pools->cut);
+        maq_json_real(map, "cut_bytes", r->pools->cut_bytes);
+    }
     if (a->n_counts > 0) {
         struct maq_json list = maq_json_list(map, "wanted");
         for (uint32_t i = 0; i < a->n_counts; i++) {

@@ -142,10 +142,13 @@ static void put_availability(const struct maq_lines *to, struct maq_buf *line, c
     char time[32];
     if (!a->known)
         return;
-    maq_buf_addf(line,
-                 "%.4g of %u replicas take requests in the mean, on %.4g GPUs; %u failure%s, %u request%s sent again",
-                 a->replicas, r->n_replicas, a->gpus, a->failures, maq_words_s(a->failures), a->retried,
-                 maq_words_s(a->retried));
+    if (r->pools)
+        maq_buf_addf(line, "%.4g of %u replicas of prefill and %.4g of %u of decode", a->prefill_replicas,
+                     r->pools->prefill_replicas, a->replicas - a->prefill_replicas, r->pools->decode_replicas);
+    else
+        maq_buf_addf(line, "%.4g of %u replicas", a->replicas, r->n_replicas);
+    maq_buf_addf(line, " take requests in the mean, on %.4g GPUs; %u failure%s, %u request%s sent again", a->gpus,
+                 a->failures, maq_words_s(a->failures), a->retried, maq_words_s(a->retried));
     if (a->n_counts > 0) {
         uint32_t least = a->counts[0].replicas, most = least;
         for (uint32_t i = 1; i < a->n_counts; i++) {
@@ -156,7 +159,8 @@ static void put_availability(const struct maq_lines *to, struct maq_buf *line, c
                      maq_words_s(a->n_counts - 1));
     }
     if (a->nobody_s > 0)
-        maq_buf_addf(line, "; for %s nobody takes any", maq_format_time(time, a->nobody_s));
+        maq_buf_addf(line, r->pools ? "; for %s one of the pools has nobody" : "; for %s nobody takes any",
+                     maq_format_time(time, a->nobody_s));
     put(to, "there", line);
 }
 
@@ -216,6 +220,8 @@ static void put_handover(const struct maq_lines *to, struct maq_buf *line, const
         maq_buf_addf(line, ", %.1f GB/s for one alone", p->bps / 1e9);
     maq_buf_addf(line, "; %.2f ms (p50 %.2f, p95 %.2f, p99 %.2f)", t->mean * 1e3, t->p50 * 1e3, t->p95 * 1e3,
                  t->p99 * 1e3);
+    if (p->cut > 0)
+        maq_buf_addf(line, "; %u cut by failures, %.1f MB sent in vain", p->cut, p->cut_bytes / 1e6);
     put(to, "KV transfer", line);
     for (int i = 0; i < MAQ_HANDOVER_PART_COUNT; i++)
         ttft += p->part_s[i];
@@ -424,6 +430,7 @@ void maq_serve_outcome_lines(const struct maq_lines *to, const struct maq_serve_
     if (r->pools) {
         put_prefill(to, &line, r);
         put_handover(to, &line, r);
+        put_availability(to, &line, r);
     } else if (r->replicas) {
         put_fleet(to, &line, r);
         put_availability(to, &line, r);

@@ -28,6 +28,7 @@
 struct maq_engine_slot {
     uint32_t request;
     bool seen, sampled;
+    bool here;            /* what this engine does of it has not ended */
     double last_s;        /* its last token */
     double known_s;       /* when the token that its last iteration samples is known, which the next one begins with */
     int64_t tokens;       /* that it has had */
@@ -164,6 +165,10 @@ bool maq_engine_is_quiet(const struct maq_serve_engine *e);
 int64_t maq_engine_cached(struct maq_serve_engine *e, uint32_t request);
 /* A request has ended, or the part of it that this engine does. */
 void maq_engine_ended(struct maq_serve_engine *e, uint32_t request);
+/* One that was sent here and has not ended is given up, at at_s: wherever it is on its way. Not where tiers are behind the cache. */
+void maq_engine_give_up(struct maq_serve_engine *e, uint32_t request, double at_s);
+/* Tells a try of a request from those before it, and from all others. */
+uint64_t maq_engine_order(const struct maq_serve_engine *e, uint32_t request);
 
 /* ---- choose_scheduler.c ---- */
 

@@ -352,10 +352,13 @@ void maq_engine_retire(struct maq_serve_engine *e)
         else
             tokens_of(e, rank, it, verdicts, client);
         for (uint32_t i = 0; verdicts && rank->sched->ops->propose && i < it->n; i++)
-            if (verdicts[i] > 0)
+            if (verdicts[i] > 0 &&
+                it->scheduled[i].order == maq_engine_order(e, rank->slots[it->scheduled[i].slot].request))
                 rank->sched->ops->propose(rank->sched, it->scheduled[i].slot, e->d->options.speculation.tokens);
-        for (uint32_t i = 0; i < it->n_finished; i++)
+        for (uint32_t i = 0; i < it->n_finished; i++) {
+            rank->slots[it->finished[i]].here = false;
             maq_engine_ended(e, rank->slots[it->finished[i]].request);
+        }
     }
     maq_tiers_ended(e, place);
     maq_engine_count_kv(e, maq_engine_load(e));

@@ -61,8 +61,10 @@ void maq_engine_note_decided(struct maq_serve_engine *e, uint32_t rank, const st
         struct maq_served *s = &e->clients->served[slot->request];
         slot->sampled = true;
         s->first_s = s->last_s = slot->last_s = e->now_s + e->respond_s;
-        if (it->shown[i].ended)
+        if (it->shown[i].ended) {
+            slot->here = false;
             maq_engine_ended(e, slot->request);
+        }
     }
 }
 
@@ -90,12 +92,54 @@ void maq_engine_note_ended(struct maq_serve_engine *e, uint32_t rank, const stru
                                     .slot = w->slot,
                                     .tokens = w->computed + w->tokens,
                                     .at_s = e->now_s};
-        if (w->order == n.request && (!w->samples || w->came > 0))
+        if (w->order == maq_engine_order(e, n.request) && (!w->samples || w->came > 0))
             note(e, &n);
     }
 }
 
 /* ---- what others ask ---- */
+
+/* It has not reached the scheduler; false: it has. */
+static bool leave_inbox(struct maq_serve_engine *e, uint32_t request)
+{
+    uint32_t i = e->inbox_first;
+    while (i < e->inbox_end && e->inbox[i].request != request)
+        i++;
+    if (i == e->inbox_end)
+        return false;
+    for (; i + 1 < e->inbox_end; i++)
+        e->inbox[i] = e->inbox[i + 1];
+    e->inbox_end--;
+    return true;
+}
+
+static void leave_scheduler(struct maq_serve_engine *e, uint32_t request)
+{
+    for (uint32_t k = 0; k < e->n_ranks; k++) {
+        struct maq_engine_rank *rank = &e->ranks[k];
+        for (uint32_t i = 0; i < rank->slots_size; i++)
+            if (rank->slots[i].here && rank->slots[i].request == request) {
+                rank->slots[i].here = false;
+                rank->sched->ops->abort(rank->sched, i);
+                return;
+            }
+    }
+    MAQ_ASSERT(false);
+}
+
+void maq_engine_give_up(struct maq_serve_engine *e, uint32_t request, double at_s)
+{
+    const struct maq_request *r = &e->clients->requests->at[request];
+    if (!leave_inbox(e, request)) {
+        if (e->in_flight == 0 && e->now_s < at_s)
+            e->now_s = at_s;
+        maq_engine_count_kv(e, maq_engine_load(e)); /* it was held until now */
+        leave_scheduler(e, request);
+    }
+    e->asked = false;
+    e->outstanding--;
+    e->outstanding_tokens -= r->prompt + (e->role == MAQ_ROLE_PREFILL ? 0 : r->output);
+}
 
 bool maq_engine_is_quiet(const struct maq_serve_engine *e)
 {

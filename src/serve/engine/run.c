@@ -68,6 +68,11 @@ void maq_engine_ended(struct maq_serve_engine *e, uint32_t request)
         maq_clients_finish(e->clients, request);
 }
 
+uint64_t maq_engine_order(const struct maq_serve_engine *e, uint32_t request)
+{
+    return (uint64_t)e->clients->served[request].retries << 32 | request;
+}
+
 static double next_request(const struct maq_serve_engine *e)
 {
     return e->inbox_first < e->inbox_end ? e->inbox[e->inbox_first].enters_s : (double)INFINITY;
@@ -104,7 +109,7 @@ static void admit(struct maq_serve_engine *e)
                                               .first_known = e->first_known && !maq_engine_computes(e, request),
                                               .priority = r->priority,
                                               .arrival = e->clients->served[request].arrival_s,
-                                              .order = request,
+                                              .order = maq_engine_order(e, request),
                                               .content = {r->prefix, r->n_prefix, q->prefix_unit, request, r->adapter}};
     struct maq_engine_rank *rank = &e->ranks[maq_engine_choose_rank(e)];
     uint32_t slot = rank->sched->ops->add(rank->sched, &new);
@@ -120,10 +125,12 @@ static void admit(struct maq_serve_engine *e)
             e->failed = true;
             return;
         }
+        for (uint32_t i = rank->slots_size; i < size; i++)
+            p[i].here = false;
         rank->slots = p;
         rank->slots_size = size;
     }
-    rank->slots[slot] = (struct maq_engine_slot){.request = request, .waits_since_s = -1};
+    rank->slots[slot] = (struct maq_engine_slot){.request = request, .here = true, .waits_since_s = -1};
 }
 
 /* ---- events ---- */
@@ -305,6 +312,8 @@ enum maq_status maq_engine_restart(struct maq_serve_engine *e, double at_s)
     e->tiers_seen = was.tiers_seen;
     e->adapters_seen = was.adapters_seen;
     e->replica = was.replica;
+    e->handed = was.handed;
+    e->first_known = was.first_known;
     if (status == MAQ_OK)
         status = maq_tiers_begin(e, was.ways, was.first_device);
     e->weight = was.weight;

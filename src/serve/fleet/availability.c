@@ -11,7 +11,7 @@
 
 #include "base/alloc.h"
 #include "base/check.h"
-#include "serve/fleet/run.h"
+#include "serve/fleet/pools.h"
 
 static double next_listed_s(const struct maq_fleet_run *r)
 {
@@ -27,14 +27,21 @@ static double next_look_s(const struct maq_fleet_run *r)
 
 double maq_fleet_next_event_s(const struct maq_fleet_run *r)
 {
-    double listed = next_listed_s(r);
+    double listed = fmin(next_listed_s(r), r->pools ? r->pools->next_lease_s : (double)INFINITY);
     return r->scaling.rule ? fmin(listed, fmin(r->first_comes_s, next_look_s(r))) : listed;
+}
+
+void maq_fleet_hold(struct maq_fleet_run *r, uint32_t request)
+{
+    r->held[r->n_held++] = request;
 }
 
 bool maq_fleet_route(struct maq_fleet_run *r, uint32_t request, double at_s)
 {
+    if (r->pools)
+        return maq_pools_route(r, request, at_s);
     if (r->n_away == r->n) {
-        r->held[r->n_held++] = request;
+        maq_fleet_hold(r, request);
         return true;
     }
     uint32_t to = maq_routing_choose(&r->routing, request);
@@ -52,6 +59,13 @@ static double gpus_of(const struct maq_fleet_run *r, uint32_t replica)
     return maq_deployment_devices(r->engines[replica].d);
 }
 
+/* None takes requests, of one of the pools where there are two. */
+static bool has_nobody(const struct maq_fleet_run *r)
+{
+    uint32_t prefill = r->pools ? r->pools->n_prefill : 0, decode_away = r->n_away - r->n_prefill_away;
+    return decode_away == r->n - prefill || (prefill > 0 && r->n_prefill_away == prefill);
+}
+
 void maq_fleet_count_availability(struct maq_fleet_run *r, double until_s)
 {
     double time = until_s - r->since_s;
@@ -63,7 +77,8 @@ void maq_fleet_count_availability(struct maq_fleet_run *r, double until_s)
         r->seen.gpus += (ended ? fmax(0, e->now_s - r->since_s) : time) * gpus_of(r, k);
     }
     r->seen.replicas += time * (r->n - r->n_away);
-    r->seen.nobody_s += r->n_away == r->n ? time : 0;
+    r->seen.prefill_replicas += r->pools ? time * (r->pools->n_prefill - r->n_prefill_away) : 0;
+    r->seen.nobody_s += has_nobody(r) ? time : 0;
     r->since_s = until_s;
 }
 
@@ -73,13 +88,18 @@ static void settle_state(struct maq_fleet_run *r, uint32_t k)
 {
     bool away = r->unwanted[k] || r->failed[k];
     r->n_away += away - r->away[k];
+    r->n_prefill_away += r->pools && k < r->pools->n_prefill ? away - r->away[k] : 0;
     r->away[k] = away;
 }
 
 static enum maq_status empty(struct maq_fleet_run *r, uint32_t k, double at_s)
 {
+    uint32_t prefill = r->pools ? r->pools->n_prefill : 0;
     MAQ_TRY(maq_engine_restart(&r->engines[k], at_s));
-    maq_routing_forget(&r->routing, k);
+    if (k < prefill)
+        maq_routing_forget(&r->pools->prefill, k);
+    else
+        maq_routing_forget(&r->routing, k - prefill);
     return MAQ_OK;
 }
 
@@ -87,6 +107,8 @@ static enum maq_status empty(struct maq_fleet_run *r, uint32_t k, double at_s)
 static enum maq_status send_again(struct maq_fleet_run *r, uint32_t k, double at_s)
 {
     struct maq_clients *c = &r->clients;
+    if (r->pools)
+        return maq_pools_lost(r, k, at_s) ? MAQ_OK : MAQ_NO_MEMORY;
     for (uint32_t i = 0; i < c->sent; i++) {
         if (r->ended[i] || c->served[i].replica != k)
             continue;
@@ -130,6 +152,8 @@ static enum maq_status apply(struct maq_fleet_run *r, const struct maq_fleet_eve
             return MAQ_OK;
         e->stopped = true;
         r->seen.failures++;
+        if (r->pools)
+            maq_pools_failed(r, k, event->at_s);
         maq_fleet_changed(r, k);
         return MAQ_OK;
     case MAQ_FLEET_LOST:
@@ -140,7 +164,8 @@ static enum maq_status apply(struct maq_fleet_run *r, const struct maq_fleet_eve
         status = empty(r, k, event->at_s);
         e->stopped = true;
         maq_fleet_changed(r, k);
-        return status == MAQ_OK ? send_again(r, k, event->at_s) : status;
+        status = status == MAQ_OK ? send_again(r, k, event->at_s) : status;
+        return status == MAQ_OK && r->pools ? send_held(r, event->at_s) : status; /* prompts that waited are lost */
     case MAQ_FLEET_BACK:
         if (!r->failed[k])
             return MAQ_OK;
@@ -154,7 +179,7 @@ static enum maq_status apply(struct maq_fleet_run *r, const struct maq_fleet_eve
     if (was_away && !r->away[k] && e->outstanding == 0)
         status = empty(r, k, event->at_s);
     maq_fleet_changed(r, k);
-    return status == MAQ_OK && r->n_away < r->n ? send_held(r, event->at_s) : status;
+    return status == MAQ_OK && (r->pools || r->n_away < r->n) ? send_held(r, event->at_s) : status;
 }
 
 /* ---- by a rule ---- */
@@ -227,6 +252,10 @@ enum maq_status maq_fleet_event(struct maq_fleet_run *r)
     maq_fleet_count_availability(r, at_s);
     if (next_listed_s(r) <= at_s)
         return apply(r, &r->fleet->events[r->next_event++]);
+    if (r->pools) {
+        maq_pools_end_lease(r);
+        return MAQ_OK;
+    }
     return r->first_comes_s <= at_s ? come(r) : look(r);
 }
 
@@ -261,7 +290,9 @@ enum maq_status maq_fleet_begin_events(struct maq_fleet_run *r)
     if (!r->unwanted || !r->failed || !r->away || !r->ended || !r->held)
         return MAQ_NO_MEMORY;
     r->clients.ended = r->ended;
-    r->routing.away = r->away;
+    r->routing.away = r->away + (r->pools ? r->pools->n_prefill : 0);
+    if (r->pools)
+        r->pools->prefill.away = r->away;
     r->since_s = r->clients.first_s;
     if (r->fleet->scaling)
         MAQ_TRY(begin_rule(r));

@@ -199,13 +199,14 @@ static enum maq_status fill(struct maq_fleet_run *r, struct maq_serve_result *ou
         out->n_devices += maq_deployment_devices(e->d);
     }
     free(prompts);
-    if (r->pools)
-        return maq_pools_fill(r, out);
-    maq_engine_fill(r->engines, r->n, out);
     maq_fleet_count_availability(r, r->clients.last_s);
     out->availability = r->seen;
     out->availability.replicas /= out->duration_s > 0 ? out->duration_s : 1;
+    out->availability.prefill_replicas /= out->duration_s > 0 ? out->duration_s : 1;
     out->availability.gpus /= out->duration_s > 0 ? out->duration_s : 1;
+    if (r->pools)
+        return maq_pools_fill(r, out);
+    maq_engine_fill(r->engines, r->n, out);
     out->availability.counts = r->scaling.changes; /* the result's from here on */
     out->availability.n_counts = r->scaling.n_changes;
     r->scaling.changes = NULL;
@@ -247,6 +248,15 @@ static enum maq_status check_tiers(const struct maq_fleet_run *r, bool roles, st
     return MAQ_OK;
 }
 
+/* More or fewer replicas are meant to be there at times. */
+static bool is_scaled(const struct maq_fleet *f)
+{
+    for (uint32_t i = 0; i < f->n_events; i++)
+        if (f->events[i].kind == MAQ_FLEET_COMES || f->events[i].kind == MAQ_FLEET_LEAVES)
+            return true;
+    return f->scaling != NULL;
+}
+
 /* What is reported is the first member, of those that decode where there are such, or one that does not fit. */
 static enum maq_status begin_deployments(struct maq_fleet_run *r, struct maq_serve_result *out, struct maq_diag *diag)
 {
@@ -269,11 +279,10 @@ static enum maq_status begin_deployments(struct maq_fleet_run *r, struct maq_ser
         if (!d->fits)
             return MAQ_OK;
     }
-    if (roles && changes(f))
-        return maq_diag_fail(
-            MAQ_BAD_INPUT, diag, MAQ_CODE_SERVE_POOLS, (struct maq_span){0}, NULL,
-            "replicas of prefill and decode pools are there all the time: failures and autoscaling are of fleets "
-            "whose replicas do both");
+    if (roles && is_scaled(f))
+        return maq_diag_fail(MAQ_BAD_INPUT, diag, MAQ_CODE_SERVE_POOLS, (struct maq_span){0}, NULL,
+                             "replicas of prefill and decode pools may fail, and are meant to be there all the time: "
+                             "autoscaling is of fleets whose replicas do both");
     MAQ_TRY(check_tiers(r, roles, diag));
     if (roles)
         MAQ_TRY(maq_pools_check(r, diag));
@@ -340,7 +349,9 @@ static enum maq_status begin_engines(struct maq_fleet_run *r, struct maq_serve_r
     if (!maq_routing_init(&r->routing, r->fleet->router, maq_rng_of(r->fleet->seed, MAQ_RNG_ROUTER, 0),
                           r->engines + first, r->n - first, r->requests))
         return MAQ_NO_MEMORY;
-    return first > 0 ? maq_pools_begin(r, first, diag) : maq_fleet_begin_events(r);
+    if (first > 0)
+        MAQ_TRY(maq_pools_begin(r, first, diag));
+    return maq_fleet_begin_events(r);
 }
 
 static void end(struct maq_fleet_run *r)

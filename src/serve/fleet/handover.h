@@ -17,6 +17,7 @@
 #define MAQ_SERVE_FLEET_HANDOVER_H
 
 #include "serve/engine/deployment.h"
+#include "serve/fleet/places.h"
 
 /* Bytes of something, through the busiest port that sends and that receives, over all, and of one copy. */
 struct maq_cut_bytes {
@@ -41,14 +42,6 @@ struct maq_cut maq_cut_between(const struct maq_deployment *prefill, const struc
 struct maq_cut_bytes maq_cut_prompt(const struct maq_cut *cut, int64_t prompt, int64_t found);
 /* Of it, what can go when `tokens` of it are computed: whole blocks of layers that keep all tokens. */
 double maq_cut_share(const struct maq_cut *cut, int64_t prompt, int64_t found, int64_t tokens);
-
-/* Where a replica stands: its ranks are [dp][pp][tp] from `first` on. */
-struct maq_stand {
-    const struct maq_cluster *cluster;
-    uint32_t cluster_id; /* equal ones are one cluster */
-    uint32_t first, size;
-    int32_t tp, pp;
-};
 
 enum maq_distance { MAQ_SAME_DOMAIN, MAQ_SAME_NODE, MAQ_OTHER_NODE, MAQ_DISTANCES };
 /* The farthest that one of a rank's (TP group's) GPUs has to send, and the least that is there between two of them. */

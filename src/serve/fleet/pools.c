@@ -12,6 +12,8 @@
 
 #include <math.h>
 
+#include "base/check.h"
+
 /* ---- transfers ---- */
 
 static void begin(struct maq_fleet_run *r, uint32_t request, double now_s, double from_s)
@@ -23,6 +25,9 @@ static void begin(struct maq_fleet_run *r, uint32_t request, double now_s, doubl
     const struct maq_way way =
         maq_way_between(&p->places[h->prefill], h->prefill_rank, &p->places[h->decode], h->decode_rank);
     const struct maq_cut *cut = &p->cuts[r->member_of[h->prefill] * r->fleet->n_members + r->member_of[h->decode]];
+    if (r->engines[h->prefill].stopped ||
+        r->engines[h->decode].stopped) /* nothing goes to or from one that has failed */
+        return;
     h->bytes = maq_cut_prompt(cut, r->requests->at[request].prompt, h->found);
     h->size = fmax(h->bytes.out, h->bytes.in);
     double out = h->size > 0 ? h->bytes.out / h->size : 1, in = h->size > 0 ? h->bytes.in / h->size : 1;
@@ -76,6 +81,7 @@ static void begin_layers(struct maq_fleet_run *r, uint32_t request, double now_s
 static void send_to_decode(struct maq_fleet_run *r, uint32_t request, double at_s)
 {
     uint32_t decode = r->pools->handing[request].decode;
+    r->pools->handing[request].decoding = true;
     r->clients.served[request].replica = decode;
     maq_engine_send_at(&r->engines[decode], request, at_s, at_s);
     maq_fleet_brought_forward(r, decode);
@@ -83,14 +89,39 @@ static void send_to_decode(struct maq_fleet_run *r, uint32_t request, double at_
 
 static void send_to_prefill(struct maq_fleet_run *r, uint32_t request, double ready_s)
 {
-    uint32_t prefill = r->pools->handing[request].prefill;
-    maq_engine_send_at(&r->engines[prefill], request, r->clients.served[request].arrival_s, ready_s);
+    struct maq_handing *h = &r->pools->handing[request];
+    uint32_t prefill = h->prefill;
+    h->prefilling = true;
+    maq_engine_send_at(&r->engines[prefill], request, h->sent_s, ready_s);
     maq_fleet_brought_forward(r, prefill);
 }
 
 static void choose_decode(struct maq_fleet_run *r, uint32_t request)
 {
     r->pools->handing[request].decode = r->pools->n_prefill + maq_routing_choose(&r->routing, request);
+}
+
+static bool has_prefill(const struct maq_fleet_run *r)
+{
+    return r->n_prefill_away < r->pools->n_prefill;
+}
+
+static bool has_decode(const struct maq_fleet_run *r)
+{
+    return r->n_away - r->n_prefill_away < r->n - r->pools->n_prefill;
+}
+
+/* PULL: its prompt is computed, and waits there while nobody decodes. */
+static void go_on_to_decode(struct maq_fleet_run *r, uint32_t request, double at_s)
+{
+    struct maq_handing *h = &r->pools->handing[request];
+    if (h->decode == 0 && !has_decode(r)) {
+        maq_fleet_hold(r, request);
+        return;
+    }
+    if (h->decode == 0)
+        choose_decode(r, request);
+    send_to_decode(r, request, at_s + r->engines[h->prefill].respond_s);
 }
 
 static void on_reserved(struct maq_fleet_run *r, const struct maq_engine_note *n)
@@ -117,9 +148,7 @@ static void on_computed(struct maq_fleet_run *r, const struct maq_engine_note *n
     h->computed = true;
     p->handed[n->request].computed_s = n->at_s;
     if (p->mode == MAQ_KV_TRANSFER_PULL) {
-        if (h->decode == 0)
-            choose_decode(r, n->request);
-        send_to_decode(r, n->request, n->at_s + r->engines[h->prefill].respond_s);
+        go_on_to_decode(r, n->request, n->at_s);
     } else if (h->flow != MAQ_NO_FLOW) {
         finish(r, n->request, n->at_s);
     } else if (h->reserved) {
@@ -171,6 +200,7 @@ static void on_arrived(struct maq_fleet_run *r, uint32_t request)
     double at_s = p->network.now_s;
     p->handed[request].ends_s = at_s;
     h->flow = MAQ_NO_FLOW;
+    h->over = true;
     maq_engine_notice(&r->engines[h->prefill], at_s, h->prefill_rank, h->prefill_slot);
     maq_engine_notice(&r->engines[h->decode], at_s, h->decode_rank, h->decode_slot);
     maq_fleet_brought_forward(r, h->prefill);
@@ -188,28 +218,44 @@ static bool is_local(struct maq_fleet_run *r, uint32_t request)
     return r->requests->at[request].prompt - found <= most && (found > 0 || e->d->options.engine != MAQ_ENGINE_TRTLLM);
 }
 
-static void send(struct maq_fleet_run *r)
+bool maq_pools_route(struct maq_fleet_run *r, uint32_t request, double at_s)
 {
     struct maq_fleet_pools *p = r->pools;
-    uint32_t request = maq_clients_send(&r->clients);
     struct maq_handing *h = &p->handing[request];
-    double at_s = r->clients.served[request].arrival_s;
-    bool early = p->mode != MAQ_KV_TRANSFER_PULL;
+    bool early = p->mode != MAQ_KV_TRANSFER_PULL, asks = early || r->fleet->handover.max_local_prefill > 0;
+    if (h->computed) {
+        go_on_to_decode(r, request, at_s);
+        return !r->routing.failed && !p->prefill.failed;
+    }
     h->flow = MAQ_NO_FLOW;
-    if (early || r->fleet->handover.max_local_prefill > 0) {
+    h->sent_s = at_s;
+    if (asks && has_decode(r)) {
         choose_decode(r, request);
         p->handed[request].local = is_local(r, request);
     }
     if (p->handed[request].local) {
         send_to_decode(r, request, at_s);
-        return;
+        return true;
+    }
+    if (!has_prefill(r) || (asks && h->decode == 0)) {
+        h->decode = 0;
+        maq_fleet_hold(r, request);
+        return true;
     }
     h->prefill = maq_routing_choose(&p->prefill, request);
+    h->assigned = true;
     p->handed[request].replica = h->prefill;
     if (early)
         send_to_decode(r, request, at_s);
     if (p->mode != MAQ_KV_TRANSFER_CHUNK)
         send_to_prefill(r, request, at_s);
+    return true;
+}
+
+static void send(struct maq_fleet_run *r)
+{
+    uint32_t request = maq_clients_send(&r->clients);
+    (void)maq_pools_route(r, request, r->clients.served[request].arrival_s);
 }
 
 /*
@@ -219,7 +265,7 @@ static void send(struct maq_fleet_run *r)
 static double horizon_s(const struct maq_fleet_run *r, uint32_t engine, double send_s)
 {
     bool alone = r->requests->concurrency == 0 && maq_engine_is_quiet(&r->engines[engine]);
-    double s = fmin(send_s, r->pools->network.next_s);
+    double s = fmin(fmin(send_s, maq_fleet_next_event_s(r)), r->pools->network.next_s);
     for (uint32_t i = 0; i < r->n; i++)
         if (i != engine && r->next_s[i] < s && !(alone && maq_engine_is_quiet(&r->engines[i])))
             s = r->next_s[i];
@@ -236,10 +282,12 @@ enum maq_status maq_pools_loop(struct maq_fleet_run *r)
 {
     struct maq_network *net = &r->pools->network;
     while (maq_clients_go_on(&r->clients)) {
-        double send_s = maq_clients_next_s(&r->clients);
+        double send_s = maq_clients_next_s(&r->clients), event_s = maq_fleet_next_event_s(r);
         uint32_t first = r->heap[0], request;
         struct maq_serve_engine *e = &r->engines[first];
-        if (!isinf(net->next_s) && net->next_s <= send_s && net->next_s <= r->next_s[first]) {
+        if (event_s < (double)INFINITY && event_s <= fmin(fmin(net->next_s, send_s), r->next_s[first])) {
+            MAQ_TRY(maq_fleet_event(r));
+        } else if (!isinf(net->next_s) && net->next_s <= send_s && net->next_s <= r->next_s[first]) {
             if (maq_network_step(net, &request))
                 on_arrived(r, request);
         } else if (r->next_s[first] < send_s) {

@@ -21,12 +21,22 @@
 struct maq_handing {
     uint32_t prefill, prefill_rank, prefill_slot; /* engine, and where it is there */
     uint32_t decode, decode_rank, decode_slot;
-    uint32_t flow; /* MAQ_NO_FLOW: not yet, or not any more */
+    uint32_t flow;             /* MAQ_NO_FLOW: not yet, or not any more */
+    bool assigned;             /* it has a prefill replica */
+    bool prefilling, decoding; /* it was sent to either */
     bool computed, reserved, launched;
+    bool over;              /* all of it has come */
     int64_t found;          /* tokens that decode has */
+    double sent_s;          /* by its router */
     double from_s, until_s; /* layers of its last iteration come */
     double size;            /* bytes through the busiest port */
     struct maq_cut_bytes bytes;
+};
+
+/* A computed prompt that nobody will read: prefill keeps it until then. */
+struct maq_lease {
+    double until_s;
+    uint32_t prefill, rank, slot;
 };
 
 struct maq_fleet_pools {
@@ -41,6 +51,13 @@ struct maq_fleet_pools {
     struct maq_handing *handing;
     double bps; /* sum over transfers of what each had alone */
     uint32_t n_begun;
+    /* where replicas fail; pools_outages.c */
+    struct maq_lease *leases; /* [n_leases] */
+    uint32_t n_leases, leases_size;
+    double next_lease_s; /* the first of them ends; infinity: there is none */
+    double *failed_s;    /* [engines] when each failed last */
+    uint32_t n_cut;
+    double cut_bytes;
 };
 
 static inline uint32_t maq_pools_port(const struct maq_fleet_pools *p, uint32_t engine, uint32_t rank, bool sends,
@@ -49,17 +66,20 @@ static inline uint32_t maq_pools_port(const struct maq_fleet_pools *p, uint32_t 
     return p->ports[engine] + (rank * 2 + sends) * (uint32_t)MAQ_DISTANCES + (uint32_t)distance;
 }
 
-bool maq_fleet_has_roles(const struct maq_fleet *fleet);
 /* Whether pools can hand over to each other, once deployments are begun. pools_check.c */
 enum maq_status maq_pools_check(struct maq_fleet_run *r, struct maq_diag *diag);
-/* Where replicas stand: places[r->n] in the order of engines. A cluster that is too small, and how many GPUs are needed of it; else NULL. */
-const struct maq_cluster *maq_pools_place(const struct maq_fleet_run *r, struct maq_stand *places, uint64_t *needed);
 enum maq_kv_transfer maq_pools_mode(const struct maq_fleet *fleet);
 /* Once engines are begun. */
 enum maq_status maq_pools_begin(struct maq_fleet_run *r, uint32_t n_prefill, struct maq_diag *diag);
 void maq_pools_end(struct maq_fleet_pools *p);
 /* MAQ_LIMIT: some requests never find room. pools.c */
 enum maq_status maq_pools_loop(struct maq_fleet_run *r);
+/* A request that was sent, or is sent again, goes on, or waits for somebody who takes it. False: out of memory. pools.c */
+bool maq_pools_route(struct maq_fleet_run *r, uint32_t request, double at_s);
+/* A replica has failed; its router knows, and it is empty; a prompt that nobody read is given back. pools_outages.c */
+void maq_pools_failed(struct maq_fleet_run *r, uint32_t replica, double at_s);
+bool maq_pools_lost(struct maq_fleet_run *r, uint32_t replica, double at_s);
+void maq_pools_end_lease(struct maq_fleet_run *r);
 /* What prefill replicas have done, in the list; all of the result that is about pools. pools_fill.c */
 void maq_pools_count(const struct maq_fleet_run *r, struct maq_served_replica *list, double *prompts);
 enum maq_status maq_pools_fill(struct maq_fleet_run *r, struct maq_serve_result *out);

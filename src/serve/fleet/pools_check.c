@@ -6,6 +6,7 @@
  * are no multiple of prefill's and degrees that do not divide each other (kv_connector/utils.py); SGLang 0.5.23 other pages and types, and pipelines of
  * decode that are neither one stage nor as many as prefill's (disaggregation/common/conn.py). Of TensorRT-LLM the same is asked as of SGLang but for pipelines.
  */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,14 +14,6 @@
 #include "base/check.h"
 #include "serve/codes.h"
 #include "serve/fleet/pools.h"
-
-bool maq_fleet_has_roles(const struct maq_fleet *f)
-{
-    for (uint32_t m = 0; m < f->n_members; m++)
-        if (f->members[m].role != MAQ_ROLE_BOTH)
-            return true;
-    return false;
-}
 
 enum maq_kv_transfer maq_pools_mode(const struct maq_fleet *f)
 {
@@ -122,46 +115,13 @@ static enum maq_status check_two(const struct maq_deployment *p, const struct ma
 
 /* ---- where they stand ---- */
 
-/* Replicas in the order of members; one that fits into a node does not straddle two. Members of one cluster have equal ones, in jobs of their own. */
-const struct maq_cluster *maq_pools_place(const struct maq_fleet_run *r, struct maq_stand *places, uint64_t *needed)
-{
-    const struct maq_fleet *f = r->fleet;
-    const struct maq_cluster *small = NULL;
-    uint64_t next = 0;
-    uint32_t id = 0, small_id = 0, decode = 0, prefill = 0;
-    for (uint32_t m = 0; m < f->n_members; m++)
-        decode += f->members[m].role == MAQ_ROLE_PREFILL ? f->members[m].replicas : 0;
-    for (uint32_t m = 0; m < f->n_members; m++) {
-        const struct maq_job *job = f->members[m].job;
-        uint32_t size = maq_deployment_devices(&r->deployments[m]),
-                 node = (uint32_t)job->cluster.groups[0].devices_per_node;
-        if (m > 0 && f->members[m].own_cluster) {
-            next = 0;
-            id++;
-        }
-        for (uint32_t i = 0; i < f->members[m].replicas; i++) {
-            if (size <= node && next % node + size > node)
-                next += node - next % node;
-            uint32_t k = f->members[m].role == MAQ_ROLE_PREFILL ? prefill++ : decode++;
-            places[k] = (struct maq_stand){&job->cluster, id, (uint32_t)next, size, job->plan.tp, job->plan.pp};
-            next += size;
-            if (next > job->cluster.devices && (!small || small_id == id)) {
-                small = &job->cluster;
-                small_id = id;
-                *needed = next;
-            }
-        }
-    }
-    return small;
-}
-
 static enum maq_status check_places(struct maq_fleet_run *r, struct maq_diag *diag)
 {
     struct maq_stand *places = maq__calloc(r->n * sizeof *places);
     uint64_t needed = 0;
     if (!places)
         return MAQ_NO_MEMORY;
-    const struct maq_cluster *small = maq_pools_place(r, places, &needed);
+    const struct maq_cluster *small = maq_fleet_place(r->fleet, places, &needed);
     free(places);
     if (!small)
         return MAQ_OK;
@@ -208,7 +168,7 @@ static enum maq_status begin_network(struct maq_fleet_run *r, struct maq_fleet_p
         p->ports[k] = n_ports;
         n_ports += (uint32_t)r->engines[k].d->passes.dp * 2 * (uint32_t)MAQ_DISTANCES;
     }
-    (void)maq_pools_place(r, p->places, &needed);
+    (void)maq_fleet_place(r->fleet, p->places, &needed);
     if (!maq_network_init(&p->network, n_ports))
         return MAQ_NO_MEMORY;
     for (uint32_t k = 0; k < r->n; k++)
@@ -227,6 +187,8 @@ enum maq_status maq_pools_begin(struct maq_fleet_run *r, uint32_t n_prefill, str
     r->pools = p;
     if (!p)
         return MAQ_NO_MEMORY;
+    p->next_lease_s = (double)INFINITY;
+    p->failed_s = maq__calloc(r->n * sizeof *p->failed_s);
     p->mode = maq_pools_mode(f);
     p->n_prefill = n_prefill;
     p->cuts = maq__calloc((size_t)f->n_members * f->n_members * sizeof *p->cuts);
@@ -234,7 +196,7 @@ enum maq_status maq_pools_begin(struct maq_fleet_run *r, uint32_t n_prefill, str
     p->ports = maq__calloc(r->n * sizeof *p->ports);
     p->handed = maq__calloc(requests * sizeof *p->handed);
     p->handing = maq__calloc(requests * sizeof *p->handing);
-    if (!p->cuts || !p->places || !p->ports || !p->handed || !p->handing ||
+    if (!p->cuts || !p->places || !p->ports || !p->handed || !p->handing || !p->failed_s ||
         !maq_routing_init(&p->prefill, f->prefill_router, maq_rng_of(f->seed, MAQ_RNG_ROUTER, 1), r->engines, n_prefill,
                           r->requests))
         return MAQ_NO_MEMORY;
@@ -260,5 +222,7 @@ void maq_pools_end(struct maq_fleet_pools *p)
     free(p->ports);
     free(p->handed);
     free(p->handing);
+    free(p->leases);
+    free(p->failed_s);
     free(p);
 }

@@ -74,7 +74,9 @@ static enum maq_status fill_transfers(struct maq_fleet_run *r, struct maq_serve_
     for (uint32_t k = 0; k < r->pools->n_prefill; k++)
         tokens += (double)r->engines[k].d->kv_tokens * r->engines[k].n_ranks;
     p->held_share = out->duration_s > 0 && tokens > 0 ? held_s / out->duration_s / tokens : 0;
-    p->bps = p->n > 0 ? r->pools->bps / p->n : 0;
+    p->bps = r->pools->n_begun > 0 ? r->pools->bps / r->pools->n_begun : 0;
+    p->cut = r->pools->n_cut;
+    p->cut_bytes = r->pools->cut_bytes;
     p->transfer_s = maq_latency_quantiles(&times);
     maq_latency_fini(&times);
     return MAQ_OK;

@@ -25,11 +25,11 @@ struct maq_fleet_run {
     struct maq_fleet_pools *pools; /* NULL: there are none */
     /* where replicas come, leave and fail; availability.c */
     uint32_t next_event;
-    bool *unwanted, *failed, *away; /* [n]; away: it is one of the two */
-    bool *ended;                    /* [requests] */
-    uint32_t *held, n_held;         /* [requests] that nobody takes */
-    double since_s;                 /* what is counted until then */
-    uint32_t n_away;
+    bool *unwanted, *failed, *away;  /* [n]; away: it is one of the two */
+    bool *ended;                     /* [requests] */
+    uint32_t *held, n_held;          /* [requests] that nobody takes */
+    double since_s;                  /* what is counted until then */
+    uint32_t n_away, n_prefill_away; /* the second: of those that compute prompts for others */
     struct maq_serve_availability seen;
     struct maq_autoscaling scaling; /* where a rule says how many are wanted */
     double *comes_s;      /* [n] when a replica that it asked for has started; infinity: it has not asked, or it has */
@@ -45,6 +45,8 @@ void maq_fleet_end_events(struct maq_fleet_run *r);
 double maq_fleet_next_event_s(const struct maq_fleet_run *r);
 /* It happens: all engines have done what they do before it. */
 enum maq_status maq_fleet_event(struct maq_fleet_run *r);
+/* Nobody takes a request: it waits until somebody is back. */
+void maq_fleet_hold(struct maq_fleet_run *r, uint32_t request);
 /* A request that was sent, or is sent again at at_s, goes to a replica, or waits for one. False: out of memory. */
 bool maq_fleet_route(struct maq_fleet_run *r, uint32_t request, double at_s);
 /* What was seen, until the last token. */

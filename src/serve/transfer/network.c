@@ -213,6 +213,30 @@ double maq_network_given(const struct maq_network *n, double now_s, uint32_t flo
     return given(&n->at[flow], now_s);
 }
 
+/* The transfer at a place of the order is no more. */
+static void take_out(struct maq_network *n, uint32_t place)
+{
+    if (!maq__grow((void **)&n->free, &n->free_size, n->n_free, sizeof *n->free))
+        n->failed = true;
+    else
+        n->free[n->n_free++] = n->order[place];
+    for (uint32_t k = place + 1; k < n->n; k++)
+        n->order[k - 1] = n->order[k];
+    n->n--;
+    settle(n);
+}
+
+double maq_network_cancel(struct maq_network *n, double now_s, uint32_t flow)
+{
+    uint32_t place = 0;
+    advance(n, now_s);
+    while (n->order[place] != flow)
+        place++;
+    double sent = n->at[flow].sent;
+    take_out(n, place);
+    return sent;
+}
+
 /* Has sent all, and nothing comes. */
 static bool is_done(const struct maq_flow *f, double now_s)
 {
@@ -227,14 +251,7 @@ bool maq_network_step(struct maq_network *n, uint32_t *user)
         if (!is_done(f, n->now_s))
             continue;
         *user = f->user;
-        if (!maq__grow((void **)&n->free, &n->free_size, n->n_free, sizeof *n->free))
-            n->failed = true;
-        else
-            n->free[n->n_free++] = n->order[i];
-        for (uint32_t k = i + 1; k < n->n; k++)
-            n->order[k - 1] = n->order[k];
-        n->n--;
-        settle(n);
+        take_out(n, i);
         return true;
     }
     settle(n);

@@ -8,6 +8,7 @@
  * has sent what there is, or gets more. Times of events are exact to rounding, and their order is that of times, of equal ones that in which transfers began.
  *
  *   begin() --> [ open ] --give(), grow(), in any number--> --close()--> ... --step()--> done, when all that it was given is sent
+ *                  +---------------- cancel(), at any time ----------------+
  */
 #ifndef MAQ_SERVE_TRANSFER_NETWORK_H
 #define MAQ_SERVE_TRANSFER_NETWORK_H
@@ -62,6 +63,8 @@ void maq_network_give(struct maq_network *n, double now_s, uint32_t flow, double
 /* So much more a second over a time, which may have begun; once for a transfer. */
 void maq_network_grow(struct maq_network *n, double now_s, uint32_t flow, double bps, double from_s, double until_s);
 void maq_network_close(struct maq_network *n, double now_s, uint32_t flow);
+/* It is no more, and what it had of its ports is others'. Bytes that it has sent. */
+double maq_network_cancel(struct maq_network *n, double now_s, uint32_t flow);
 /* Bytes that a transfer was given, of a growth those that it has by now. */
 double maq_network_given(const struct maq_network *n, double now_s, uint32_t flow);
 

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* places.c - replicas in the order of members. */
+#include "serve/fleet/places.h"
+
+bool maq_fleet_has_roles(const struct maq_fleet *f)
+{
+    for (uint32_t m = 0; m < f->n_members; m++)
+        if (f->members[m].role != MAQ_ROLE_BOTH)
+            return true;
+    return false;
+}
+
+/* Members of one cluster have equal ones, in jobs of their own. */
+const struct maq_cluster *maq_fleet_place(const struct maq_fleet *f, struct maq_stand *places, uint64_t *needed)
+{
+    const struct maq_cluster *small = NULL;
+    bool roles = maq_fleet_has_roles(f);
+    uint64_t next = 0;
+    uint32_t id = 0, small_id = 0, behind = 0, prefill = 0;
+    for (uint32_t m = 0; m < f->n_members; m++)
+        behind += f->members[m].role == MAQ_ROLE_PREFILL ? f->members[m].replicas : 0;
+    for (uint32_t m = 0; m < f->n_members; m++) {
+        const struct maq_fleet_member *member = &f->members[m];
+        const struct maq_job *job = member->job;
+        int32_t dp = member->options->dp > 1 ? member->options->dp : 1;
+        uint32_t size = (uint32_t)(job->plan.tp * job->plan.pp * dp),
+                 node = (uint32_t)job->cluster.groups[0].devices_per_node;
+        if (m > 0 && (member->own_cluster || !roles)) {
+            next = 0;
+            id++;
+        }
+        for (uint32_t i = 0; i < member->replicas; i++) {
+            if (roles && size <= node && next % node + size > node)
+                next += node - next % node;
+            uint32_t k = member->role == MAQ_ROLE_PREFILL ? prefill++ : behind++;
+            places[k] = (struct maq_stand){&job->cluster, id, (uint32_t)next, size, job->plan.tp, job->plan.pp};
+            next += size;
+            if (next > job->cluster.devices && (!small || small_id == id)) {
+                small = &job->cluster;
+                small_id = id;
+                *needed = next;
+            }
+        }
+    }
+    return small;
+}
