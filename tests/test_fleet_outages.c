@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * test_fleet_outages.c - when replicas are there: how often nodes fail and for how long are the means of their laws, replicas of a node fail
- * together, spare nodes shorten outages, a schedule is followed; and what is promised of a day with failures holds on other days.
+ * together, spare nodes shorten outages, a schedule is followed; ages, lemons, bursts, losses together and what a cause takes are closed forms; and what is
+ * promised of a day with failures holds on other days, of a fleet and of pools.
  */
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -184,47 +186,321 @@ static void test_schedules(void **state)
     }
 }
 
-/* The least and the most of n runs hold a further one in n - 1 of n + 1 cases: of 20 in nine of ten. */
-static void test_what_is_promised_of_a_day(void **state)
+/* ---- laws that differ between nodes and times ---- */
+
+#define NODES 64
+
+/* When each of 64 replicas, a node each, fails, in days: how often at all, in [at][0, count[at]). */
+static void failures_of_nodes(const char *what, uint64_t seed, double days, uint32_t count[NODES], double first[NODES])
+{
+    struct setting s;
+    begin(&s, 8, NODES, what);
+    s.spec.seed = seed;
+    s.spec.span_s = days * DAY;
+    s.spec.start_s = 0;
+    struct maq_outages o;
+    assert_int_equal(maq_outages_draw(&o, &s.fleet, &s.spec, NULL), MAQ_OK);
+    for (uint32_t k = 0; k < NODES; k++) {
+        count[k] = 0;
+        first[k] = (double)INFINITY;
+    }
+    for (uint32_t i = 0; i < o.n; i++)
+        if (o.events[i].kind == MAQ_FLEET_FAILS) {
+            uint32_t k = o.events[i].replica;
+            first[k] = count[k]++ == 0 ? o.events[i].at_s / DAY : first[k];
+        }
+    maq_outages_free(&o);
+    end(&s);
+}
+
+#define AT_ONCE "detection=1s,requeue=0s,repair=1s,spread=0"
+
+/*
+ * A quarter of the nodes fails ten times as often as the others: as many failures in the mean, and counts of nodes that vary more than Poisson's, var / mean =
+ * 1 + mean (E w^2 / (E w)^2 - 1) with w = 1 or 10. Without lemons it is 1.
+ */
+static void test_lemons(void **state)
 {
     (void)state;
-    const uint32_t DRAWS = SANITIZED ? 4 : 20, OTHERS = DRAWS;
+    const double days = 100, mean = 2, share = 0.25, times = 10, w = 1 + share * (times - 1),
+                 w2 = 1 + share * (times * times - 1);
+    for (int lemons = 0; lemons < 2; lemons++) {
+        double sum = 0, squares = 0, n = 0;
+        for (uint64_t seed = 1; seed <= 12; seed++) {
+            uint32_t count[NODES];
+            double first[NODES];
+            failures_of_nodes(lemons ? "rate=0.02/node/day," AT_ONCE ",lemons={share: 0.25, times: 10, strikes: 0}"
+                                     : "rate=0.02/node/day," AT_ONCE,
+                              seed, days, count, first);
+            for (uint32_t k = 0; k < NODES; k++, n++) {
+                sum += count[k];
+                squares += (double)count[k] * count[k];
+            }
+        }
+        double got = sum / n, ratio = (squares / n - got * got) / got,
+               want = 1 + (lemons ? mean * (w2 / w / w - 1) : 0);
+        expect_close(got, mean, 0.08, "failures of a node");
+        expect_close(ratio, want, lemons ? 0.15 : 0.1, "their variance over it");
+    }
+}
+
+/* The share of nodes that have failed by a time t, of an age a: 1 - exp(((a / eta)^k - ((t + a) / eta)^k), eta = mean / Gamma(1 + 1 / k); with k = 1/2 mean / 2. */
+static void test_ages(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *what;
+        double age;
+    } cases[] = {{"rate=0.02/node/day,shape=0.5," AT_ONCE, 0}, {"rate=0.02/node/day,shape=0.5,age=100d," AT_ONCE, 100}};
+    for (size_t c = 0; c < MAQ_COUNT(cases); c++) {
+        double failed = 0, n = 0, t = 20, eta = 25, age = cases[c].age,
+               want = 1 - exp(sqrt(age / eta) - sqrt((t + age) / eta));
+        for (uint64_t seed = 1; seed <= 12; seed++) {
+            uint32_t count[NODES];
+            double first[NODES];
+            failures_of_nodes(cases[c].what, seed, 100, count, first);
+            for (uint32_t k = 0; k < NODES; k++, n++)
+                failed += first[k] < t;
+        }
+        assert_true(fabs(failed / n - want) < 4 * sqrt(want * (1 - want) / n));
+    }
+}
+
+/* In bursts all nodes fail more often: the fleet's failures of a day vary more than Poisson's, and in the long run there are as many. */
+static void test_bursts(void **state)
+{
+    (void)state;
+    enum { DAYS = 200 };
+    double ratio[2];
+    for (int bursts = 0; bursts < 2; bursts++) {
+        double sum = 0, squares = 0, n = 0;
+        for (uint64_t seed = 1; seed <= 10; seed++) {
+            struct setting s;
+            begin(&s, 8, NODES,
+                  bursts ? "rate=0.05/node/day," AT_ONCE ",bursts={times: 20, every: 20d, lasts: 1d}"
+                         : "rate=0.05/node/day," AT_ONCE);
+            s.spec.seed = seed;
+            s.spec.span_s = DAYS * DAY;
+            struct maq_outages o;
+            uint32_t of_day[DAYS] = {0};
+            assert_int_equal(maq_outages_draw(&o, &s.fleet, &s.spec, NULL), MAQ_OK);
+            for (uint32_t i = 0; i < o.n; i++)
+                if (o.events[i].kind == MAQ_FLEET_FAILS)
+                    of_day[(uint32_t)(o.events[i].at_s / DAY)]++;
+            for (uint32_t i = 0; i < DAYS; i++, n++) {
+                sum += of_day[i];
+                squares += (double)of_day[i] * of_day[i];
+            }
+            maq_outages_free(&o);
+            end(&s);
+        }
+        double mean = sum / n;
+        ratio[bursts] = (squares / n - mean * mean) / mean;
+        expect_close(mean, 0.05 * NODES, bursts ? 0.2 : 0.05, "failures of a day");
+    }
+    expect_close(ratio[0], 1, 0.1, "variance over mean");
+    assert_true(ratio[1] > 5);
+}
+
+/* A loss of several nodes takes those of a group of four, at once. */
+static void test_together(void **state)
+{
+    (void)state;
     struct setting s;
-    begin(&s, 8, 3, "aegis-a100,rate=3/node/day,detection=30s,requeue=60s,repair=1h,spread=0");
-    s.options.max_num_seqs = 64;
-    const struct maq_request_spec requests = {.rate = 0.06, .n = 5184, .prompt = 300, .output = 20, .seed = 3};
+    begin(&s, 8, 10, "rate=0.02/node/day," AT_ONCE ",together={share: 1, nodes: 4}");
+    struct maq_outages o;
+    s.spec.seed = 5;
+    assert_int_equal(maq_outages_draw(&o, &s.fleet, &s.spec, NULL), MAQ_OK);
+    assert_true(o.n > 0);
+    for (uint32_t i = 0; i < o.n; i++) {
+        const struct maq_fleet_event *e = &o.events[i];
+        uint32_t first = e->replica / 4 * 4, with = 0;
+        for (uint32_t j = 0; e->kind == MAQ_FLEET_FAILS && j < o.n; j++)
+            with += o.events[j].kind == MAQ_FLEET_FAILS && o.events[j].at_s == e->at_s &&
+                    o.events[j].replica / 4 * 4 == first;
+        if (e->kind == MAQ_FLEET_FAILS)
+            assert_int_equal(with, first == 8 ? 2 : 4); /* ten nodes: the last group is smaller */
+    }
+    maq_outages_free(&o);
+    end(&s);
+}
+
+static uint32_t fails_at_once(int tp, uint32_t replicas, const char *what, uint32_t *n)
+{
+    struct setting s;
+    struct maq_outages o;
+    uint32_t most = 0;
+    begin(&s, tp, replicas, what);
+    s.spec.seed = 11;
+    s.spec.span_s = 1000 * DAY;
+    assert_int_equal(maq_outages_draw(&o, &s.fleet, &s.spec, NULL), MAQ_OK);
+    *n = 0;
+    for (uint32_t i = 0; i < o.n; i++) {
+        uint32_t with = 0;
+        for (uint32_t j = 0; j < o.n && o.events[i].kind == MAQ_FLEET_FAILS; j++)
+            with += o.events[j].kind == MAQ_FLEET_FAILS && o.events[j].at_s == o.events[i].at_s;
+        most = with > most ? with : most;
+        *n += o.events[i].kind == MAQ_FLEET_FAILS;
+    }
+    maq_outages_free(&o);
+    end(&s);
+    return most;
+}
+
+/*
+ * Four replicas of a node of eight GPUs: a GPU takes one of them, the node all, a link nobody, since none needs the network; of one over two nodes a link takes
+ * it. A GPU is in one replica, so that each fails an eighth as often for each of its GPUs.
+ */
+static void test_what_a_cause_takes(void **state)
+{
+    (void)state;
+#define CAUSE(takes) "rate=0.02/node/day," AT_ONCE ",causes=[{name: it, share: 1, takes: " takes "}]"
+    uint32_t gpu, node, link, two;
+    assert_int_equal(fails_at_once(2, 4, CAUSE("gpu"), &gpu), 1);
+    assert_int_equal(fails_at_once(2, 4, CAUSE("node"), &node), 4);
+    assert_int_equal(fails_at_once(2, 4, CAUSE("link"), &link), 0);
+    assert_int_equal(fails_at_once(16, 1, CAUSE("link"), &two), 1);
+    assert_int_equal(node % 4, 0);
+    assert_int_equal(link, 0);
+    assert_true(gpu > 5 && two > 20);
+    uint32_t half;
+    (void)fails_at_once(2, 2, CAUSE("gpu"), &half); /* of a node of which half the GPUs are idle */
+    assert_true(half < gpu);
+}
+
+/* Pools on one cluster share the node where they meet; between nodes they need their links. */
+static void test_pools_share_a_node(void **state)
+{
+    (void)state;
+    struct setting s;
+    begin(&s, 4, 1, CAUSE("node"));
+    const struct maq_fleet_member members[] = {
+        {.job = s.member.job, .options = &s.options, .replicas = 1, .role = MAQ_ROLE_DECODE},
+        {.job = s.member.job, .options = &s.options, .replicas = 2, .role = MAQ_ROLE_PREFILL}};
+    s.fleet.members = members;
+    s.fleet.n_members = 2;
+    struct maq_outages o;
+    uint32_t first[3] = {0};
+    s.spec.span_s = 1000 * DAY;
+    assert_int_equal(maq_outages_draw(&o, &s.fleet, &s.spec, NULL), MAQ_OK);
+    for (uint32_t i = 0; i < o.n; i++)
+        if (o.events[i].kind == MAQ_FLEET_FAILS) {
+            first[o.events[i].replica]++;
+            if (o.events[i].replica == 0) /* of prefill: on the first node, behind the one that decodes */
+                assert_true(o.events[i + 1].replica == 2 && o.events[i + 1].at_s == o.events[i].at_s);
+        }
+    assert_true(first[0] > 5 && first[0] == first[2] && first[1] > 5);
+    maq_outages_free(&o);
+    end(&s);
+    uint32_t by_link;
+    begin(&s, 4, 1, CAUSE("link"));
+    s.fleet.members = members;
+    s.fleet.n_members = 2;
+    s.spec.span_s = 1000 * DAY;
+    assert_int_equal(maq_outages_draw(&o, &s.fleet, &s.spec, NULL), MAQ_OK);
+    by_link = o.n;
+    maq_outages_free(&o);
+    end(&s);
+    assert_true(by_link > 15);
+}
+
+/* One more replica meets the same failures of the others, whatever the laws. */
+static void test_common_failures(void **state)
+{
+    (void)state;
+    static const char *const laws[] = {"rate=0.1/node/day," AT_ONCE, "rate=0.1/node/day,shape=0.6,age=10d," AT_ONCE,
+                                       "rate=0.1/node/day," AT_ONCE
+                                       ",lemons={share: 0.3, times: 8},bursts={times: 5, every: 10d, lasts: 1d}"};
+    for (size_t c = 0; c < MAQ_COUNT(laws); c++) {
+        struct maq_outages o[2];
+        for (uint32_t more = 0; more < 2; more++) {
+            struct setting s;
+            begin(&s, 8, 3 + more, laws[c]);
+            s.spec.seed = 21;
+            assert_int_equal(maq_outages_draw(&o[more], &s.fleet, &s.spec, NULL), MAQ_OK);
+            end(&s);
+        }
+        uint32_t k = 0;
+        for (uint32_t i = 0; i < o[1].n; i++)
+            if (o[1].events[i].replica < 3) {
+                assert_true(o[1].events[i].at_s == o[0].events[k].at_s);
+                assert_int_equal(o[1].events[i].replica, o[0].events[k].replica);
+                assert_int_equal(o[1].events[i].kind, o[0].events[k++].kind);
+            }
+        assert_true(k == o[0].n && k > 30 && o[1].n > k);
+        maq_outages_free(&o[0]);
+        maq_outages_free(&o[1]);
+    }
+}
+
+/* ---- what is promised ---- */
+
+/* The share of requests within the bounds, of one draw of failures. */
+static double share_of(struct setting *s, uint64_t seed, const struct maq_requests *q, const struct maq_slo *slo)
+{
+    struct maq_outages o;
+    struct maq_serve_result *r;
+    struct maq_slo_outcome outcome;
+    s->spec.seed = seed;
+    assert_int_equal(maq_outages_draw(&o, &s->fleet, &s->spec, NULL), MAQ_OK);
+    s->fleet.events = o.events;
+    s->fleet.n_events = o.n;
+    assert_int_equal(maq_fleet_run(&r, &s->fleet, q, NULL), MAQ_OK);
+    assert_int_equal(r->finished, q->n);
+    maq_slo_judge(&outcome, slo, r, q);
+    double share = (double)outcome.good / q->n;
+    maq_serve_free(r);
+    maq_outages_free(&o);
+    return share;
+}
+
+/* The least and the most of n runs hold a further one in n - 1 of n + 1 cases: of 20 in nine of ten. */
+static void expect_promised(struct setting *s, const struct maq_request_spec *requests)
+{
+    const uint32_t DRAWS = SANITIZED ? 4 : 20, OTHERS = DRAWS;
     struct maq_request_set *set = NULL;
     struct maq_slo slo;
-    assert_int_equal(maq_requests_generate(&set, &requests, NULL), MAQ_OK);
+    assert_int_equal(maq_requests_generate(&set, requests, NULL), MAQ_OK);
     assert_int_equal(maq_slo_read(&slo, "ttft_p95<1s", NULL), MAQ_OK);
     double least = 1, most = 0;
     uint32_t inside = 0;
-    s.spec.span_s = DAY;
+    s->spec.span_s = DAY;
     for (uint32_t i = 0; i < DRAWS + OTHERS; i++) {
-        struct maq_outages o;
-        struct maq_serve_result *r;
-        struct maq_slo_outcome outcome;
-        s.spec.seed = 100 + i;
-        assert_int_equal(maq_outages_draw(&o, &s.fleet, &s.spec, NULL), MAQ_OK);
-        s.fleet.events = o.events;
-        s.fleet.n_events = o.n;
-        assert_int_equal(maq_fleet_run(&r, &s.fleet, maq_requests_get(set), NULL), MAQ_OK);
-        assert_int_equal(r->finished, requests.n);
-        maq_slo_judge(&outcome, &slo, r, maq_requests_get(set));
-        double share = (double)outcome.good / requests.n;
-        if (i < DRAWS) {
-            least = share < least ? share : least;
-            most = share > most ? share : most;
-        } else {
-            inside += share >= least && share <= most;
-        }
-        maq_serve_free(r);
-        maq_outages_free(&o);
+        double share = share_of(s, 100 + i, maq_requests_get(set), &slo);
+        least = i < DRAWS && share < least ? share : least;
+        most = i < DRAWS && share > most ? share : most;
+        inside += i >= DRAWS && share >= least && share <= most;
     }
     print_message("%.4f to %.4f, %u of %u others inside\n", least, most, inside, OTHERS);
     assert_true(least < most &&
                 (SANITIZED || inside >= OTHERS * 3 / 4)); /* 18 are expected, fewer than 15 once in 40 times */
     maq_requests_free(set);
+}
+
+static void test_what_is_promised_of_a_day(void **state)
+{
+    (void)state;
+    struct setting s;
+    begin(&s, 8, 3, "aegis-a100,rate=3/node/day,detection=30s,requeue=60s,repair=1h,spread=0");
+    s.options.max_num_seqs = 64;
+    expect_promised(&s, &(struct maq_request_spec){.rate = 0.04, .n = 3456, .prompt = 300, .output = 20, .seed = 3});
+    end(&s);
+}
+
+/* The same of two pools. */
+static void test_what_is_promised_of_pools(void **state)
+{
+    (void)state;
+    struct setting s;
+    begin(&s, 8, 1, "aegis-a100,rate=3/node/day,detection=30s,requeue=60s,repair=1h,spread=0");
+    s.options.max_num_seqs = 64;
+    const struct maq_fleet_member members[] = {
+        {.job = s.member.job, .options = &s.options, .replicas = 2, .role = MAQ_ROLE_DECODE},
+        {.job = s.member.job, .options = &s.options, .replicas = 2, .role = MAQ_ROLE_PREFILL}};
+    s.fleet.members = members;
+    s.fleet.n_members = 2;
+    s.fleet.prefill_router = MAQ_ROUTER_LEAST_REQUESTS;
+    expect_promised(&s, &(struct maq_request_spec){.rate = 0.015, .n = 1296, .prompt = 300, .output = 20, .seed = 3});
     end(&s);
 }
 
@@ -235,7 +511,15 @@ int main(void)
         cmocka_unit_test(test_nodes_and_spares),
         cmocka_unit_test(test_counts),
         cmocka_unit_test(test_schedules),
+        cmocka_unit_test(test_lemons),
+        cmocka_unit_test(test_ages),
+        cmocka_unit_test(test_bursts),
+        cmocka_unit_test(test_together),
+        cmocka_unit_test(test_what_a_cause_takes),
+        cmocka_unit_test(test_pools_share_a_node),
+        cmocka_unit_test(test_common_failures),
         cmocka_unit_test(test_what_is_promised_of_a_day),
+        cmocka_unit_test(test_what_is_promised_of_pools),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -41,7 +41,7 @@ ROOMS = {
     "plan": [("schedule", "megatron", "mixed"), ("words", "resolve"), ("framework_files",)],
     "cost": [("analytical",), ("fitted",), ("measured",), ("collective",)],
     "train": [("step", "memory"), ("mixed", "profiled")],
-    "risk": [("run", "stragglers", "step", "fleet"), ("fit",), ("graph",)],
+    "risk": [("run", "stragglers", "step"), ("fit", "fleet"), ("graph",)],
     "planner": [("space", "compose", "serve"), ("uniform", "stages"), ("mixed", "measured"), ("external",)],
     "capture": [("trace", "price", "graph", "infer"), ("mqt",), ("import",)],
     "serve": [("kv", "pass", "request", "slo", "command", "draft", "transfer"), ("sched",), ("engine",), ("fleet",)],

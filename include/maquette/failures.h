@@ -8,6 +8,7 @@
  *   causes:                                     # shares of the rate, in any unit
  *     - {name: faulty GPU, share: 148}
  *     - {name: software bug, share: 54, loses_node: false}
+ *     - {name: NIC, share: 7, takes: link}
  *   detection: 1 min                            # a time, or {median: 222 s, mean: 2334 s}: lognormal
  *
  * The form is that of the catalogue (`maquette show failures`), of a user's file, and of a flag:
@@ -29,10 +30,28 @@ struct maq_delay {
     double median_s, mean_s;
 };
 
+/*
+ * What a cause takes with it where not all goes down together, as in a serving fleet: identifier, name, what it is. A training job stops whatever it is.
+ */
+/* clang-format off */
+#define MAQ_FAILURE_REACH_LIST(X)                                                                                      \
+    X(GPU,  "gpu",  "a GPU: whoever computes there")                                                                   \
+    X(NODE, "node", "a node: all that computes on it")                                                                 \
+    X(LINK, "link", "its way to other nodes: whoever needs that")
+/* clang-format on */
+enum maq_failure_reach {
+#define MAQ_FAILURE_REACH_ENUM(id, name, what) MAQ_FAILURE_##id,
+    MAQ_FAILURE_REACH_LIST(MAQ_FAILURE_REACH_ENUM)
+#undef MAQ_FAILURE_REACH_ENUM
+        MAQ_FAILURE_REACH_COUNT
+};
+MAQ_API const char *maq_failure_reach_name(enum maq_failure_reach reach);
+
 struct maq_failure_cause {
     const char *name;
     double share;                   /* of all failures; they add up to 1 */
     bool loses_node;                /* the node leaves for repair; otherwise the same nodes start again */
+    enum maq_failure_reach takes;   /* where it is not said: the node that is lost, else a GPU */
     bool own_detection, own_repair; /* has a time of its own */
     struct maq_delay detection, repair;
     struct maq_delay

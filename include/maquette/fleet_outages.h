@@ -2,13 +2,13 @@
 /*
  * fleet_outages.h - when the replicas of a fleet are there: by a schedule of how many there are to be, and by the laws of failures.
  *
- * Nodes fail each by itself, at the rate of failures.h for all of their devices. A cause that loses the node takes all replicas with it that
- * have a device there; any other stops one of them, which starts again where it is. Of a failure:
+ * Nodes fail by the laws of failures.h, at its rate for all of their devices: by themselves, from the age that they have, some more often than others, in bursts
+ * that all of them have, several at once. A cause that takes a node takes all replicas that have a device there, one that takes a GPU the replica that has it, one
+ * that takes a link those that need the network: over several nodes, or of a pool whose other is on another node. Of a failure:
  *
- *   fails --detection--> lost --requeue--> [ a node: a spare one, or the first that comes back from repair ] --start--> back
+ *   fails --detection--> lost --requeue--> [ where the node is lost, another one: spare, or the first that comes back from repair ] --start--> back
  *
- * A replica over several nodes is back when all of them are. Not looked at here are a rate that changes with the age of a node, between
- * nodes or in bursts (shape, lemons, bursts): the mean rate holds; and the restart of a training job.
+ * A replica over several nodes is back when all of them are. The restart of a training job is not looked at.
  */
 #ifndef MAQUETTE_FLEET_OUTAGES_H
 #define MAQUETTE_FLEET_OUTAGES_H
@@ -26,7 +26,7 @@ struct maq_outage_spec {
     const struct maq_replica_count *counts;
     uint32_t n_counts; /* in the order of time, the first at or before 0; 0 = all are to be there all the time */
     double start_s; /* from a replica that is asked for, or whose nodes are there again, to one that takes requests */
-    uint32_t spare_nodes; /* that stand by, of each member */
+    uint32_t spare_nodes; /* that stand by, of each cluster */
     double span_s;        /* nothing fails later */
     uint64_t seed;
 };

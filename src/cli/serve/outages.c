@@ -20,9 +20,9 @@ bool cli_serve_has_outages(const struct serve_given *given)
 static enum maq_status check(const struct serve_given *given, struct cli *cli)
 {
     const char *which = cli->values[SERVE_FAILURES] ? "--failures" : "--autoscale";
-    if (given->prefill_replicas > 0 || cli->values[SERVE_PREFILL_REPLICAS])
-        return cli_usage(cli, MAQ_CODE_CLI_VALUE, NULL,
-                         "%s: replicas of prefill and decode pools are there all the time", which);
+    if (cli->values[SERVE_PREFILL_REPLICAS] && cli->values[SERVE_AUTOSCALE])
+        return cli_usage(cli, MAQ_CODE_CLI_VALUE, "--failures alone",
+                         "--autoscale: replicas of prefill and decode pools are meant to be there all the time");
     if (given->find_rate || given->batch > 0 || cli->values[SERVE_TRACE])
         return cli_usage(cli, MAQ_CODE_CLI_VALUE, "--rate or --requests",
                          "%s is of requests that come over a time: without --find-rate, --batch and --trace", which);

@@ -40,6 +40,7 @@ static void json_failures(struct maq_json map, const struct maq_failures *f)
         maq_json_text(cause, "name", f->causes[i].name);
         maq_json_real(cause, "share", f->causes[i].share);
         maq_json_bool(cause, "loses_node", f->causes[i].loses_node);
+        maq_json_text(cause, "takes", maq_failure_reach_name(f->causes[i].takes));
         if (f->causes[i].loses_node)
             json_delay(cause, "repair", f->causes[i].own_repair ? f->causes[i].repair : f->repair);
     }
@@ -97,8 +98,11 @@ static void put_delay(struct maq_page *page, const char *label, struct maq_delay
 
 static void put_causes(struct maq_page *page, const struct maq_failures *f)
 {
-    static const struct maq_table_column columns[] = {
-        {"cause", false, false}, {"share", true, false}, {"node", false, false}, {"back after, mean", true, false}};
+    static const struct maq_table_column columns[] = {{"cause", false, false},
+                                                      {"share", true, false},
+                                                      {"takes", false, false},
+                                                      {"node", false, false},
+                                                      {"back after, mean", true, false}};
     struct maq_table t;
     char time[32];
     maq_table_init(&t, columns, MAQ_COUNT(columns));
@@ -107,6 +111,7 @@ static void put_causes(struct maq_page *page, const struct maq_failures *f)
         maq_table_row(&t, MAQ_INK_PLAIN);
         maq_table_cell(&t, "%s", f->causes[i].name);
         maq_table_cell(&t, "%.1f %%", 100 * f->causes[i].share);
+        maq_table_cell(&t, "%s", maq_failure_reach_name(f->causes[i].takes));
         maq_table_cell(&t, "%s", f->causes[i].loses_node ? "to repair" : "starts again");
         maq_table_cell(
             &t, "%s",

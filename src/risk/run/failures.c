@@ -44,7 +44,8 @@ static const struct maq_field failures_fields[] = {
     ROW(MAQ_FIELD_NODE, lemons, "lemons", .doc = "{share, times, strikes}: nodes that fail more often"),
     ROW(MAQ_FIELD_NODE, bursts, "bursts", .doc = "{times, every, lasts}: periods with more failures"),
     ROW(MAQ_FIELD_NODE, together, "together", .doc = "{share, nodes}: failures that take several nodes"),
-    ROW(MAQ_FIELD_NODE, causes, "causes", .doc = "list of {name, share, loses_node, detection, repair, found_after}"),
+    ROW(MAQ_FIELD_NODE, causes, "causes",
+        .doc = "list of {name, share, loses_node, takes, detection, repair, found_after}"),
     ROW(MAQ_FIELD_NODE, detection, "detection", .doc = "from the failure until the job is ended"),
     ROW(MAQ_FIELD_NODE, requeue, "requeue", .doc = "until the programs are started again, nodes being there"),
     ROW(MAQ_FIELD_NODE, restart, "restart", .doc = "until the checkpoint is read; default: by the size of the job"),
@@ -72,14 +73,28 @@ struct cause_reader {
     struct maq_str name;
     double share;
     bool loses_node;
+    int32_t takes; /* enum maq_failure_reach; -1 = not said */
     struct maq_node *detection, *repair, *found_after;
 };
+
+static const char *const reaches[] = {
+#define REACH(id, name, what) [MAQ_FAILURE_##id] = name,
+    MAQ_FAILURE_REACH_LIST(REACH)
+#undef REACH
+        [MAQ_FAILURE_REACH_COUNT] = NULL};
+
+const char *maq_failure_reach_name(enum maq_failure_reach reach)
+{
+    return (unsigned)reach < MAQ_FAILURE_REACH_COUNT ? reaches[reach] : "unknown";
+}
 
 static const struct maq_field cause_fields[] = {
     MAQ_FIELD_STR(struct cause_reader, name, "name", .required = true, .doc = "what fails"),
     MAQ_FIELD_DOUBLE(struct cause_reader, share, "share", .required = true, .min = 1e-9, .max = 1e9,
                      .doc = "in any unit"),
     MAQ_FIELD_BOOL(struct cause_reader, loses_node, "loses_node", .def = "true", .doc = "the node needs repair"),
+    MAQ_FIELD_ENUM(struct cause_reader, takes, "takes", reaches,
+                   .doc = "what goes down with it: gpu, node, link; the node where it is lost, else a GPU"),
     MAQ_FIELD_NODE(struct cause_reader, detection, "detection", .doc = "instead of that of all"),
     MAQ_FIELD_NODE(struct cause_reader, repair, "repair", .doc = "instead of that of all"),
     MAQ_FIELD_NODE(struct cause_reader, found_after, "found_after",
@@ -90,7 +105,8 @@ static const struct maq_field cause_fields[] = {
  * The default cause: docs/risk-runs.md. Times of repair are published nowhere; a day on average, half of them within twelve
  * hours.
  */
-static const struct maq_failure_cause any_cause = {.name = "any", .share = 1, .loses_node = true};
+static const struct maq_failure_cause any_cause = {
+    .name = "any", .share = 1, .loses_node = true, .takes = MAQ_FAILURE_NODE};
 static const struct maq_failures nothing_said = {
     .name = "failures",
     .title = "",
@@ -120,13 +136,14 @@ static enum maq_status read_delay(struct maq_delay *out, struct maq_node *node, 
 static enum maq_status read_cause(struct maq_failure_cause *out, struct maq_node *node, struct maq_arena *arena,
                                   struct maq_diag *diag)
 {
-    struct cause_reader r = {0};
+    struct cause_reader r = {.takes = -1};
     node->used = true;
     if (node->kind != MAQ_NODE_MAP)
         return maq_diag_fail(MAQ_BAD_INPUT, diag, MAQ_CODE_FAILURES_FORM, node->at, NULL,
                              "a cause is a map with name and share");
     MAQ_TRY(maq_fields_read_map(&r, cause_fields, node, "cause", arena, diag));
     *out = (struct maq_failure_cause){.share = r.share, .loses_node = r.loses_node};
+    out->takes = r.takes >= 0 ? (enum maq_failure_reach)r.takes : out->loses_node ? MAQ_FAILURE_NODE : MAQ_FAILURE_GPU;
     out->own_detection = r.detection != NULL;
     out->own_repair = r.repair != NULL;
     MAQ_TRY(read_delay(&out->detection, r.detection, diag));
