@@ -433,6 +433,88 @@ static void test_common_failures(void **state)
     }
 }
 
+/* Two members that are alike on one cluster are one of as many replicas, to the bit, also in what fails. */
+static void test_members_that_are_alike(void **state)
+{
+    (void)state;
+    struct setting s;
+    begin(&s, 2, 6, "rate=1000/node/day," AT_ONCE ",causes=[{name: a, share: 1},{name: b, share: 1, takes: gpu}]");
+    const struct maq_request_spec requests = {.rate = 2, .n = 600, .prompt = 300, .output = 100, .seed = 3};
+    struct maq_fleet_member members[2] = {s.member, s.member};
+    struct maq_request_set *set = NULL;
+    struct maq_serve_result *r[2];
+    struct maq_outages o[2];
+    members[0].replicas = 3; /* four of a node */
+    members[1].replicas = 3;
+    members[1].shares_cluster = true;
+    s.spec.span_s = 300;
+    s.spec.start_s = 5;
+    s.spec.seed = 2;
+    assert_int_equal(maq_requests_generate(&set, &requests, NULL), MAQ_OK);
+    for (int i = 0; i < 2; i++) {
+        if (i == 1) {
+            s.fleet.members = members;
+            s.fleet.n_members = 2;
+        }
+        assert_int_equal(maq_outages_draw(&o[i], &s.fleet, &s.spec, NULL), MAQ_OK);
+        s.fleet.events = o[i].events;
+        s.fleet.n_events = o[i].n;
+        assert_int_equal(maq_fleet_run(&r[i], &s.fleet, maq_requests_get(set), NULL), MAQ_OK);
+    }
+    assert_true(o[0].n > 0);
+    assert_int_equal(o[0].n, o[1].n);
+    assert_memory_equal(r[0]->served, r[1]->served, requests.n * sizeof *r[0]->served);
+    assert_memory_equal(&r[0]->itl_s, &r[1]->itl_s, sizeof r[0]->itl_s);
+    assert_int_equal(r[0]->availability.retried, r[1]->availability.retried);
+    assert_int_equal(r[1]->n_members, 2);
+    assert_int_equal(r[1]->replicas[3].member, 1);
+    for (int i = 0; i < 2; i++) {
+        maq_serve_free(r[i]);
+        maq_outages_free(&o[i]);
+    }
+    members[0].replicas = 255; /* of 512 GPUs */
+    assert_int_equal(maq_fleet_run(&r[0], &s.fleet, maq_requests_get(set), NULL), MAQ_BAD_INPUT);
+    maq_requests_free(set);
+    end(&s);
+}
+
+/* Weights of two members take them unlike times when they start. */
+static void test_load_times(void **state)
+{
+    (void)state;
+    struct setting s;
+    begin(&s, 8, 2, "rate=1/node/day," AT_ONCE ",causes=[{name: hang, share: 1, loses_node: false}]");
+    struct maq_fleet_member members[2] = {s.member, s.member};
+    struct maq_outages o;
+    members[0].load_s = 10;
+    members[1].load_s = 50;
+    members[1].replicas = 1;
+    s.fleet.members = members;
+    s.fleet.n_members = 2;
+    s.spec.start_s = 100;
+    const struct maq_replica_count counts[] = {{0, 1}, {1000, 3}};
+    s.spec.counts = counts;
+    s.spec.n_counts = 2;
+    assert_int_equal(maq_outages_draw(&o, &s.fleet, &s.spec, NULL), MAQ_OK);
+    double lost[3] = {0};
+    uint32_t outages = 0;
+    for (uint32_t i = 0; i < o.n; i++) {
+        const struct maq_fleet_event *e = &o.events[i];
+        double load = e->replica < 2 ? 10 : 50;
+        if (e->kind == MAQ_FLEET_LOST)
+            lost[e->replica] = e->at_s;
+        if (e->kind == MAQ_FLEET_BACK && lost[e->replica] > 0) {
+            expect_close(e->at_s - lost[e->replica], 100 + load, 1e-6, "from known to back");
+            outages++;
+        }
+        if (e->kind == MAQ_FLEET_COMES)
+            expect_close(e->at_s, 1000 + 100 + load, 1e-12, "asked for");
+    }
+    assert_true(outages > 100);
+    maq_outages_free(&o);
+    end(&s);
+}
+
 /* ---- what is promised ---- */
 
 /* The share of requests within the bounds, of one draw of failures. */
@@ -518,6 +600,8 @@ int main(void)
         cmocka_unit_test(test_what_a_cause_takes),
         cmocka_unit_test(test_pools_share_a_node),
         cmocka_unit_test(test_common_failures),
+        cmocka_unit_test(test_members_that_are_alike),
+        cmocka_unit_test(test_load_times),
         cmocka_unit_test(test_what_is_promised_of_a_day),
         cmocka_unit_test(test_what_is_promised_of_pools),
     };

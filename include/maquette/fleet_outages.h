@@ -25,6 +25,7 @@ struct maq_outage_spec {
     const struct maq_failures *failures; /* NULL: nothing fails */
     const struct maq_replica_count *counts;
     uint32_t n_counts; /* in the order of time, the first at or before 0; 0 = all are to be there all the time */
+    /* beside what its member's weights take (load_s): */
     double start_s; /* from a replica that is asked for, or whose nodes are there again, to one that takes requests */
     uint32_t spare_nodes; /* that stand by, of each cluster */
     double span_s;        /* nothing fails later */

@@ -8,6 +8,7 @@
  *   workload: {global_batch_size: 2048, seq_length: 8192}
  *   framework: megatron-lm                     # what runs it: optional, see framework.h
  *   serve: {engine: vllm, rate: 8}             # optional: options of maquette serve, without dashes
+ *   fleet: [{replicas: 2, cluster: h100-sxm:8}, {replicas: 3, cluster: a100-80gb:8}] # optional: replicas of several kinds, for maquette serve
  *   cost: {measured: kernels.db}               # optional: kernels that were measured, and who may answer
  *
  * A job is frozen once loaded: read-only, any thread.
@@ -72,6 +73,7 @@ struct maq_job {
     int math_dtype, store_dtype;                    /* enum maq_dtype: of quantized linears; of activations */
 };
 
+struct maq_node;       /* of a document, opaque here */
 struct maq_loaded_job; /* owns a job and all it points to */
 
 /* One `path = value` laid over the document, by any name of the setting: flag is what the user typed ("--tp", "--set"). */
@@ -175,6 +177,23 @@ struct maq_serve_entry {
     struct maq_span key_at, at;
 };
 MAQ_API bool maq_job_serve_entry(struct maq_serve_entry *out, const struct maq_loaded_job *box, size_t i);
+
+/*
+ * A member of the section `fleet`: so many replicas that are alike. Its job is the document with what the member says laid over it: of the one whose number
+ * the override `fleet.member` has, without which a document with a fleet is a fault. NULL: there are no more, or no fleet. Borrowed from the job.
+ */
+#define MAQ_JOB_FLEET_MEMBER "fleet.member"
+struct maq_job_member {
+    uint32_t replicas;
+    double weight;    /* of each, for routers; 0 = not said */
+    int role;         /* enum maq_role of serve.h */
+    bool own_cluster; /* it says its cluster; those that do not share the document's */
+    struct maq_span at;
+    const struct maq_node *serve; /* its own section, opaque; NULL: it has none */
+};
+MAQ_API const struct maq_job_member *maq_job_fleet_member(const struct maq_loaded_job *box, uint32_t i);
+/* An entry of a member's own section `serve`, which those of the job's begin with. */
+MAQ_API bool maq_job_member_serve_entry(struct maq_serve_entry *out, const struct maq_job_member *member, size_t i);
 
 /* Every value of plan and workload with where it came from, as `key = value  (origin)` lines; owned by the
  * caller (free()). */

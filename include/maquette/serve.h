@@ -316,6 +316,14 @@ struct maq_served_replica {
     double kv_peak, kv_mean, prefix_hit_rate;
 };
 
+/* What replicas of a fleet are (serve_fleet.h). */
+struct maq_served_member {
+    const struct maq_job *job;        /* borrowed */
+    struct maq_serve_options options; /* as they were completed */
+    uint32_t replicas, devices;       /* devices: of one replica */
+    int64_t kv_tokens;                /* of a cache of one */
+};
+
 /* Two pools and what went between them. */
 struct maq_serve_pools {
     const char *transfer, *prefill_router; /* their names */
@@ -347,8 +355,9 @@ struct maq_serve_availability {
     uint32_t retried;        /* requests, each once */
     double replicas;         /* that take requests, the mean over time */
     double prefill_replicas; /* of them, those that compute prompts for others */
-    double gpus;     /* of those that are meant to be there, and of those that still end requests, the mean over time */
-    double nobody_s; /* in which none takes requests, of a pool where there are two */
+    double gpus; /* of those that are meant to be there, and of those that still end requests, the mean over time */
+    double usd_per_hour;              /* of these GPUs; 0: a member has no price */
+    double nobody_s;                  /* in which none takes requests, of a pool where there are two */
     struct maq_replica_count *counts; /* [n_counts] where a rule says how many are to be there; owned by the result */
     uint32_t n_counts;
 };
@@ -397,6 +406,8 @@ struct maq_serve_result {
         *capacity; /* the caller's, of maq_fleet_capacity(): reports show it; NULL = nobody asked */
     const struct maq_serve_power *power; /* the caller's, of maq_serve_power(): reports show it; NULL = nobody asked */
     struct maq_served_replica *replicas; /* [n_replicas], owned by the result; NULL: there is only one */
+    struct maq_served_member *members;   /* [n_members], likewise */
+    uint32_t n_members;
     struct maq_serve_pools
         *pools; /* owned by the result; NULL: replicas have no roles. Then iterations, parts and cache are decode's */
 };

@@ -89,6 +89,10 @@ struct maq_fleet_member {
     /* With roles, members stand on one cluster, one behind another, and job->cluster is the same for all; this one begins a
      * cluster of its own, on which those behind it stand, too. Between clusters are their networks and nothing else. */
     bool own_cluster;
+    /* Without roles each has a cluster of its own; this one stands on that of the member before, behind it, and job->cluster is the same. */
+    bool shares_cluster;
+    double
+        load_s; /* until the weights of one that starts are in its GPUs, on top of what starting takes besides (maq_serve_load_s()) */
 };
 
 /*
@@ -137,7 +141,7 @@ struct maq_fleet {
 
 /*
  * Serves requests. Latencies and throughput of *out are those of the whole fleet, memory and options those of the first member;
- * out->replicas has each of them. With roles memory and options are those of the first member that decodes, and out->pools has more
+ * out->replicas has each replica, out->members what each is one of. With roles memory and options are those of the first member that decodes, and out->pools has more
  * (serve.h). *out is owned by the caller (maq_serve_free). A member that does not fit is a result, as with
  * maq_serve_run(): nothing is served then, and out->fits is false. One replica: the result of maq_serve_run(), to the bit.
  */

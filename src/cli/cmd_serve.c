@@ -5,6 +5,7 @@
 
 #include "cli/cli.h"
 #include "cli/codes.h"
+#include "cli/serve/fleet.h"
 #include "cli/serve/loads.h"
 #include "cli/serve/options.h"
 #include "maquette/fleet_outages.h"
@@ -155,8 +156,7 @@ static enum maq_status run_fleet(struct maq_serve_result **out, struct cli *cli,
     return status;
 }
 
-static enum maq_status with_requests(struct cli *cli, const struct maq_job *job, const struct maq_job *prefill,
-                                     const struct serve_given *given)
+static enum maq_status with_requests(struct cli *cli, const struct serve_fleet *who, const struct serve_given *given)
 {
     struct maq_request_set *set = NULL;
     struct maq_serve_result *r;
@@ -165,17 +165,8 @@ static enum maq_status with_requests(struct cli *cli, const struct maq_job *job,
     struct maq_attainment attainment;
     struct maq_serve_samples *samples = NULL;
     struct maq_report_opts opts = cli_report_opts(cli, cli->values[SERVE_OUTPUT] != NULL);
-    const struct maq_fleet_member members[] = {{.job = job,
-                                                .options = &given->options,
-                                                .replicas = given->replicas,
-                                                .role = prefill ? MAQ_ROLE_DECODE : MAQ_ROLE_BOTH},
-                                               {.job = prefill,
-                                                .options = &given->prefill,
-                                                .replicas = given->prefill_replicas,
-                                                .role = MAQ_ROLE_PREFILL,
-                                                .own_cluster = given->own_cluster}};
-    const struct maq_fleet fleet = {.members = members,
-                                    .n_members = prefill ? 2 : 1,
+    const struct maq_fleet fleet = {.members = who->members,
+                                    .n_members = who->n,
                                     .router = given->router,
                                     .seed = given->spec.seed,
                                     .prefill_router = given->prefill_router,
@@ -184,7 +175,7 @@ static enum maq_status with_requests(struct cli *cli, const struct maq_job *job,
         given->find_rate ? find_rate(&capacity, &set, cli, &fleet, given) : cli_serve_draw(&set, cli, given, 0);
     if (status != MAQ_OK)
         return status;
-    if (cli->values[SERVE_HTML] && given->replicas == 1 && !prefill && !cli_serve_has_outages(given))
+    if (cli->values[SERVE_HTML] && given->replicas == 1 && who->n == 1 && !cli_serve_has_outages(given))
         status = maq_serve_samples_new(&samples, cli->diag);
     if (status == MAQ_OK && cli_serve_has_outages(given) && !cli->values[SERVE_TRACE])
         status = cli_serve_run_outages(&r, &attainment, &fleet, maq_requests_get(set), given, cli);
@@ -209,27 +200,45 @@ static enum maq_status with_requests(struct cli *cli, const struct maq_job *job,
     return status;
 }
 
+/* Who serves, and what is asked of them, once the deployment and its requests are read. */
+static enum maq_status serve(struct cli *cli, struct serve_given *given, const struct maq_loaded_job *box,
+                             const struct serve_checkpoint *checkpoint, const char *const *line)
+{
+    struct maq_loaded_job *prefill = NULL;
+    struct serve_fleet who = {.n = 0};
+    enum maq_status status = given->n_members > 0 ? MAQ_OK : cli_serve_pools(given, &prefill, cli, maq_job_get(box));
+    if (status == MAQ_OK)
+        status = cli_serve_fleet(&who, cli, given, box, prefill ? maq_job_get(prefill) : NULL, checkpoint, line);
+    if (status == MAQ_OK)
+        status = cli_serve_outages(given, cli);
+    for (uint32_t i = 0; i < who.n && status == MAQ_OK; i++)
+        status = cli_serve_load_time(&who.members[i].load_s, cli, who.members[i].job, who.members[i].options);
+    if (status == MAQ_OK)
+        status = given->batch > 0 ? one_batch(cli, maq_job_get(box), given) : with_requests(cli, &who, given);
+    cli_serve_end_fleet(&who);
+    maq_job_free(prefill);
+    return status;
+}
+
 static enum maq_status run(struct cli *cli)
 {
-    struct maq_loaded_job *box, *prefill = NULL;
+    const char *line[CLI_OPTIONS_MAX];
+    struct maq_loaded_job *box;
     struct serve_given given = {.drafter = NULL};
     struct serve_checkpoint checkpoint;
     enum maq_status status = cli_serve_job(&box, &checkpoint, cli);
     if (status != MAQ_OK)
         return status;
+    memcpy(line, cli->values, sizeof line);
     status = cli_serve_section(cli, box);
+    if (status == MAQ_OK)
+        status = cli_serve_begin_fleet(&given, cli, box);
     if (status == MAQ_OK)
         status = cli_serve_options(&given, &checkpoint, cli, maq_job_get(box), false);
     if (status == MAQ_OK)
         status = cli_can_write(cli, cli->values[SERVE_HTML]);
     if (status == MAQ_OK)
-        status = cli_serve_pools(&given, &prefill, cli, maq_job_get(box));
-    if (status == MAQ_OK)
-        status = cli_serve_outages(&given, cli, maq_job_get(box));
-    if (status == MAQ_OK)
-        status = given.batch > 0 ? one_batch(cli, maq_job_get(box), &given)
-                                 : with_requests(cli, maq_job_get(box), prefill ? maq_job_get(prefill) : NULL, &given);
-    maq_job_free(prefill);
+        status = serve(cli, &given, box, &checkpoint, line);
     maq_failures_free(given.failures);
     free(given.counts);
     if (given.drafter)

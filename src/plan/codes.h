@@ -29,6 +29,7 @@
     X(FILE_VALUE, 1330, "a framework's file that says what nothing here stands for")                                   \
     X(FILE_UNKNOWN, 1331, "keys of a framework's file that are not known here")                                        \
     X(FILE_UNSAID, 1332, "a job that a framework's file has no words for")                                             \
+    X(JOB_FLEET, 1340, "members of a fleet that do not read so, or go together so")                                    \
     X(SCHEDULE_REFUSED, 1390, "a pipeline schedule that does not take these numbers")                                  \
     X(SCHEDULE_LIMIT, 1391, "a pipeline schedule with too many tasks or activations in flight")
 

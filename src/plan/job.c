@@ -18,6 +18,7 @@
 #include "model/load.h"
 #include "plan/codes.h"
 #include "plan/cost_keys.h"
+#include "plan/fleet_members.h"
 #include "plan/framework.h"
 #include "plan/framework_files/framework_files.h"
 #include "plan/job_build.h"
@@ -36,6 +37,9 @@ struct maq_loaded_job {
     const char *file; /* what the document is instead of a job: "DeepSpeed's configuration"; NULL = a job */
     bool open;        /* the plan is left as it is written, for a search that completes it */
     struct maq_node *search, *serve, *rl;
+    bool is_member;                 /* of the fleet that the document has, if it has one */
+    struct maq_job_member *members; /* [n_members] of it */
+    uint32_t n_members;
     struct maq_job_places places;
     struct maq_job written;                      /* not open: before the plan was resolved, for maq_job_reopen() */
     bool framework_may_set[MAQ_PLAN_FIELDS_MAX]; /* keys of the plan that the profile settles in some case */
@@ -44,7 +48,7 @@ struct maq_loaded_job {
 
 struct job_doc {
     struct maq_str name;
-    struct maq_node *model, *cluster, *plan, *workload, *framework, *files, *cost, *search, *serve, *rl;
+    struct maq_node *model, *cluster, *plan, *workload, *framework, *files, *cost, *search, *serve, *fleet, *rl;
 };
 
 static const struct maq_field job_fields[] = {
@@ -60,6 +64,7 @@ static const struct maq_field job_fields[] = {
     MAQ_FIELD_NODE(struct job_doc, cost, "cost", .doc = "measured kernels, and who may answer for a cost"),
     MAQ_FIELD_NODE(struct job_doc, search, "search", .doc = "what maquette plan may choose from"),
     MAQ_FIELD_NODE(struct job_doc, serve, "serve", .doc = "options of maquette serve"),
+    MAQ_FIELD_NODE(struct job_doc, fleet, "fleet", .doc = "replicas of several kinds, for maquette serve"),
     MAQ_FIELD_NODE(struct job_doc, rl, "rl", .doc = "DPO, KTO, GRPO or PPO: a step of several models"),
     MAQ_FIELD_END};
 
@@ -157,6 +162,16 @@ static enum maq_status refuse_model(const struct maq_node *root, struct maq_diag
     return maq_diag_fail(MAQ_BAD_INPUT, diag, MAQ_CODE_WRONG_TYPE, at, hint, "this is a model, not a job");
 }
 
+static enum maq_status read_fleet(struct maq_loaded_job *box, struct maq_node *fleet, struct maq_diag *diag)
+{
+    if (!fleet || maq_node_is_null(fleet))
+        return MAQ_OK;
+    if (!box->is_member)
+        return maq_diag_fail(MAQ_BAD_INPUT, diag, MAQ_CODE_JOB_FLEET, fleet->key_at, "maquette serve reads it",
+                             "a fleet of deployments is no one job");
+    return maq_fleet_members_read(&box->members, &box->n_members, fleet, &box->arena, diag);
+}
+
 static enum maq_status read_sections(struct maq_loaded_job *box, struct maq_diag *diag)
 {
     struct maq_job *job = &box->job;
@@ -173,6 +188,7 @@ static enum maq_status read_sections(struct maq_loaded_job *box, struct maq_diag
     note(&status, check_places(box->doc.root, job_fields, "job", diag));
     note(&status, maq_fields_check_keys(job_fields, NULL, box->doc.root, "job", diag));
     note(&status, maq_fields_read(&doc, job_fields, box->doc.root, NULL, &box->arena, diag));
+    note(&status, read_fleet(box, doc.fleet, diag));
     if (doc.model)
         note(&status, maq_model_load(&job->model, doc.model, &box->arena, diag));
     if (doc.cluster)
@@ -263,14 +279,29 @@ static enum maq_status read_files(struct maq_loaded_job *box, const char *path, 
     return maq_files_read(&box->file, &box->doc, path, model, cluster, box->open, diag);
 }
 
+/* Of a fleet the member that an override names. */
+static enum maq_status lay_member(struct maq_loaded_job *box, const struct maq_override *overrides, size_t n_overrides,
+                                  struct maq_diag *diag)
+{
+    int64_t member = 0;
+    for (size_t i = 0; i < n_overrides; i++)
+        if (strcmp(overrides[i].path, MAQ_JOB_FLEET_MEMBER) == 0) {
+            box->is_member = true;
+            (void)maq_str_to_i64(&member, maq_str_of(overrides[i].value));
+        }
+    return box->is_member ? maq_fleet_member_lay(&box->doc, (uint32_t)member, diag) : MAQ_OK;
+}
+
 static enum maq_status finish(struct maq_loaded_job **out, struct maq_loaded_job *box, enum maq_status status,
                               const char *path, const struct maq_override *overrides, size_t n_overrides,
                               struct maq_diag *diag)
 {
     if (status == MAQ_OK)
         status = read_files(box, path, overrides, n_overrides, diag);
+    if (status == MAQ_OK)
+        status = lay_member(box, overrides, n_overrides, diag);
     for (size_t i = 0; i < n_overrides && (status == MAQ_OK || status == MAQ_BAD_INPUT); i++)
-        if (strcmp(overrides[i].path, "files") != 0)
+        if (strcmp(overrides[i].path, "files") != 0 && strcmp(overrides[i].path, MAQ_JOB_FLEET_MEMBER) != 0)
             note(&status, lay_over(&box->doc, &overrides[i], diag));
     if (status == MAQ_OK)
         status = read_sections(box, diag);
@@ -459,15 +490,30 @@ const struct maq_node *maq_job_document(const struct maq_loaded_job *box)
     return box->doc.root;
 }
 
-bool maq_job_serve_entry(struct maq_serve_entry *out, const struct maq_loaded_job *box, size_t i)
+static bool entry_of(struct maq_serve_entry *out, const struct maq_node *section, size_t i)
 {
-    const struct maq_node *n = box->serve && box->serve->kind == MAQ_NODE_MAP ? box->serve->first : NULL;
+    const struct maq_node *n = section && section->kind == MAQ_NODE_MAP ? section->first : NULL;
     for (; n && i > 0; i--)
         n = n->next;
     if (n)
         *out = (struct maq_serve_entry){
             .key = n->key, .value = n->text, .is_text = n->kind == MAQ_NODE_SCALAR, .key_at = n->key_at, .at = n->at};
     return n != NULL;
+}
+
+bool maq_job_serve_entry(struct maq_serve_entry *out, const struct maq_loaded_job *box, size_t i)
+{
+    return entry_of(out, box->serve, i);
+}
+
+bool maq_job_member_serve_entry(struct maq_serve_entry *out, const struct maq_job_member *member, size_t i)
+{
+    return entry_of(out, member->serve, i);
+}
+
+const struct maq_job_member *maq_job_fleet_member(const struct maq_loaded_job *box, uint32_t i)
+{
+    return i < box->n_members ? &box->members[i] : NULL;
 }
 
 struct maq_node *maq_job_search_node(const struct maq_loaded_job *box)

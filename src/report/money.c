@@ -51,17 +51,21 @@ double maq_money_run_per_hour(const struct maq_job *job, const struct maq_run_re
     return devices * (1 + held / run->nodes);
 }
 
-/* Of two pools each has its own price; of replicas that come and leave those count that are held, in the mean. 0: a price is not known. */
+/* Each member has its own price; of replicas that come and leave those count that are held, in the mean. 0: a price is not known. */
 static double usd_per_hour(const struct maq_serve_result *r)
 {
-    double own = r->job->cluster.groups[0].device.usd_per_hour, other = own;
-    uint32_t others = 0;
-    if (r->pools) {
-        other = r->pools->prefill->job->cluster.groups[0].device.usd_per_hour;
-        others = r->pools->prefill->n_devices;
+    double sum = 0;
+    if (r->availability.known)
+        return r->availability.usd_per_hour;
+    if (r->n_members == 0)
+        return r->job->cluster.groups[0].device.usd_per_hour * r->n_devices;
+    for (uint32_t m = 0; m < r->n_members; m++) {
+        double each = r->members[m].job->cluster.groups[0].device.usd_per_hour;
+        if (!(each > 0))
+            return 0;
+        sum += each * r->members[m].devices * r->members[m].replicas;
     }
-    double all = r->availability.known ? r->availability.gpus : r->n_devices;
-    return own > 0 && other > 0 ? own * (all - others) + other * others : 0;
+    return sum;
 }
 
 struct maq_serve_money maq_money_of_serve(const struct maq_serve_result *r)

@@ -88,14 +88,41 @@ static enum maq_status take(struct cli *cli, size_t option, const struct maq_ser
     return MAQ_OK;
 }
 
+static size_t option_of(const struct maq_serve_entry *e)
+{
+    size_t option = 0;
+    while (option < SERVE_COUNT && (is_of_the_line(option) || !is_named(cli_serve_table[option].name, e->key)))
+        option++;
+    return option;
+}
+
+/* A deployment's: its degrees, its weights, its engine, what drafts. */
+static bool is_of_a_member(size_t option)
+{
+    return (option >= SERVE_DP && option <= SERVE_EXCHANGE) || (option >= SERVE_WEIGHTS && option <= SERVE_ACCEPTANCE);
+}
+
+enum maq_status cli_serve_check_member(struct cli *cli, const struct maq_job_member *member)
+{
+    struct maq_serve_entry e;
+    enum maq_status worst = MAQ_OK;
+    for (size_t i = 0; maq_job_member_serve_entry(&e, member, i); i++) {
+        size_t option = option_of(&e);
+        if (option < SERVE_COUNT && !is_of_a_member(option))
+            worst = cli_first_fault(worst, maq_diag_fail(MAQ_BAD_INPUT, cli->diag, MAQ_CODE_CLI_OPTION, e.key_at,
+                                                         "under the document's own `serve:`, or on the command line",
+                                                         "%s is of the whole fleet, not of one of its members",
+                                                         cli_serve_table[option].name));
+    }
+    return worst;
+}
+
 enum maq_status cli_serve_section(struct cli *cli, const struct maq_loaded_job *box)
 {
     struct maq_serve_entry e;
     enum maq_status worst = MAQ_OK;
     for (size_t i = 0; maq_job_serve_entry(&e, box, i); i++) {
-        size_t option = 0;
-        while (option < SERVE_COUNT && (is_of_the_line(option) || !is_named(cli_serve_table[option].name, e.key)))
-            option++;
+        size_t option = option_of(&e);
         worst = cli_first_fault(worst, option < SERVE_COUNT ? take(cli, option, &e) : unknown(cli, &e));
     }
     return worst;

@@ -311,6 +311,8 @@ enum maq_status cli_serve_job(struct maq_loaded_job **box, struct serve_checkpoi
 {
     enum maq_status status = begin(checkpoint, cli);
     if (status == MAQ_OK)
+        status = cli_add_override(cli, "serve", MAQ_JOB_FLEET_MEMBER, "0");
+    if (status == MAQ_OK)
         status = cli_serve_split_cluster(cli);
     return status == MAQ_OK ? cli_serve_load(box, cli) : status;
 }
@@ -470,7 +472,7 @@ static enum maq_status read_fleet(struct serve_given *out, struct cli *cli)
     worst = cli_first_fault(
         worst, cli_count(cli, &out->draws, SERVE_DRAWS, 1, MAQ_CAPACITY_DRAWS, cli->values[SERVE_FAILURES] ? 20 : 6));
     out->router = (enum maq_router)cli_serve_word(cli, SERVE_ROUTER, cli_serve_routers, (int)out->router);
-    if (cli->values[SERVE_ROUTER] && out->replicas == 1 && !cli->values[SERVE_PREFILL_REPLICAS])
+    if (cli->values[SERVE_ROUTER] && out->replicas == 1 && out->n_members == 0 && !cli->values[SERVE_PREFILL_REPLICAS])
         return cli_usage(cli, MAQ_CODE_CLI_VALUE, "--replicas 4", "--router: there is one replica, to which all goes");
     if (cli->values[SERVE_DRAWS] && (!out->find_rate || out->requests) && !cli->values[SERVE_FAILURES])
         return cli_usage(cli, MAQ_CODE_CLI_VALUE, "--find-rate without --requests, or --failures",
@@ -521,7 +523,7 @@ static void read_command(struct serve_given *out, struct cli *cli, const struct 
 enum maq_status cli_serve_options(struct serve_given *out, const struct serve_checkpoint *checkpoint, struct cli *cli,
                                   const struct maq_job *job, bool open)
 {
-    *out = (struct serve_given){.replicas = 1};
+    *out = (struct serve_given){.replicas = 1, .n_members = out->n_members};
     if (cli->served)
         read_command(out, cli, job, open);
     out->options.stop = cli->stop; /* of a call; a person's Ctrl-C ends the program */

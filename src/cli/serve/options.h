@@ -139,6 +139,7 @@ struct serve_given {
     uint32_t n_counts, spare_nodes;
     struct maq_autoscaling_rule scaling; /* a target of 0: none */
     double start_s;
+    uint32_t n_members;             /* of a fleet document, of which replicas are all; 0 = it is none. fleet.c */
     struct maq_loaded_job *drafter; /* a model that drafts, as a job; owned by the caller; NULL = none */
 };
 
@@ -154,6 +155,8 @@ enum maq_status cli_serve_job(struct maq_loaded_job **box, struct serve_checkpoi
 enum maq_status cli_serve_open_job(struct maq_loaded_job **box, struct serve_checkpoint *checkpoint, struct cli *cli);
 /* Options that the job's section `serve` has and the command line does not. job_section.c */
 enum maq_status cli_serve_section(struct cli *cli, const struct maq_loaded_job *box);
+/* What the section `serve` of a member of a fleet says of all of it, its router, requests and the like, is a fault. */
+enum maq_status cli_serve_check_member(struct cli *cli, const struct maq_job_member *member);
 /* The words of an option's list: the place of its value there, `otherwise` where it is not given. */
 int cli_serve_word(const struct cli *cli, int option, const char *const *words, int otherwise);
 enum maq_status cli_serve_number(struct cli *cli, double *out, int option, double least, double most, double otherwise);
@@ -168,12 +171,17 @@ enum maq_status cli_serve_split_cluster(struct cli *cli);
 /* What is said of the pool that computes prompts, of which `job` is the other one's; the job of it: *box is owned by the caller, NULL: there is no such pool. */
 enum maq_status cli_serve_pools(struct serve_given *out, struct maq_loaded_job **box, struct cli *cli,
                                 const struct maq_job *job);
+/* How pools of a fleet document hand over; without roles an option that says it is a fault. */
+enum maq_status cli_serve_handover(struct serve_given *out, struct cli *cli, bool roles);
 
 /* ---- outages.c ---- */
 
 /* What is said of replicas that come, leave and fail, once the requests are read. */
-enum maq_status cli_serve_outages(struct serve_given *out, struct cli *cli, const struct maq_job *job);
+enum maq_status cli_serve_outages(struct serve_given *out, struct cli *cli);
 bool cli_serve_has_outages(const struct serve_given *given);
+/* How long the weights of a deployment take to load, where replicas start and something says from where; else 0. */
+enum maq_status cli_serve_load_time(double *load_s, struct cli *cli, const struct maq_job *job,
+                                    const struct maq_serve_options *options);
 /* The fleet under them: *r is owned by the caller, *room is for what it points to. */
 enum maq_status cli_serve_run_outages(struct maq_serve_result **r, struct maq_attainment *room,
                                       const struct maq_fleet *fleet, const struct maq_requests *requests,

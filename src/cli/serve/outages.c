@@ -50,27 +50,30 @@ static enum maq_status read_autoscale(struct serve_given *out, struct cli *cli)
 }
 
 /* What starting takes besides is somebody's to say: a default would be one with the weights. */
-static enum maq_status add_loading(struct serve_given *out, struct cli *cli, const struct maq_job *job)
+static enum maq_status check_loading(struct cli *cli)
+{
+    if (cli->values[SERVE_WEIGHTS_FROM] && !cli->values[SERVE_START_TIME])
+        return cli_usage(cli, MAQ_CODE_CLI_VALUE, "--start-time 60s",
+                         "--weights-from: nothing says what starting takes beside loading weights");
+    return MAQ_OK;
+}
+
+enum maq_status cli_serve_load_time(double *load_s, struct cli *cli, const struct maq_job *job,
+                                    const struct maq_serve_options *options)
 {
     const char *from = cli->values[SERVE_WEIGHTS_FROM];
     bool peer = from && strcmp(from, "peer") == 0;
-    double bps = 0, load_s;
+    double bps = 0;
+    *load_s = 0;
     if (!from)
         return MAQ_OK;
-    if (!cli->values[SERVE_START_TIME])
-        return cli_usage(cli, MAQ_CODE_CLI_VALUE, "--start-time 60s",
-                         "--weights-from: nothing says what starting takes beside loading weights");
     if (!peer && strcmp(from, "disk") != 0 && !(maq_quantity_read(&bps, from, MAQ_QUANTITY_RATE) && bps > 0))
         return cli_usage(cli, MAQ_CODE_CLI_VALUE, "disk, peer, or 7GB/s",
                          "--weights-from takes where weights come from, or at which rate, not '%.60s'", from);
-    enum maq_status status = maq_serve_load_s(&load_s, job, &out->options,
-                                              peer ? MAQ_WEIGHTS_FROM_PEER : MAQ_WEIGHTS_FROM_DISK, bps, cli->diag);
-    if (status == MAQ_OK)
-        out->start_s += load_s;
-    return status;
+    return maq_serve_load_s(load_s, job, options, peer ? MAQ_WEIGHTS_FROM_PEER : MAQ_WEIGHTS_FROM_DISK, bps, cli->diag);
 }
 
-enum maq_status cli_serve_outages(struct serve_given *out, struct cli *cli, const struct maq_job *job)
+enum maq_status cli_serve_outages(struct serve_given *out, struct cli *cli)
 {
     enum maq_status worst = cli_count(cli, &out->spare_nodes, SERVE_SPARES, 0, 65536, 0);
     const char *start = cli->values[SERVE_START_TIME];
@@ -87,7 +90,7 @@ enum maq_status cli_serve_outages(struct serve_given *out, struct cli *cli, cons
         return worst;
     }
     if (worst == MAQ_OK)
-        worst = add_loading(out, cli, job);
+        worst = check_loading(cli);
     if (cli->values[SERVE_SPARES] && !cli->values[SERVE_FAILURES])
         worst = cli_first_fault(worst, cli_usage(cli, MAQ_CODE_CLI_VALUE, "--failures llama3",
                                                  "--spare-nodes has no effect: no node fails"));

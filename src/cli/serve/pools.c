@@ -44,9 +44,9 @@ enum maq_status cli_serve_split_cluster(struct cli *cli)
 }
 
 /* Options that say something of pools where there is none. */
-static enum maq_status check_alone(struct cli *cli)
+static enum maq_status check_alone(struct cli *cli, int last)
 {
-    for (int i = SERVE_PREFILL_TP; i <= SERVE_LOCAL_PREFILL; i++)
+    for (int i = SERVE_PREFILL_TP; i <= last; i++)
         if (cli->values[i])
             return cli_usage(cli, MAQ_CODE_CLI_VALUE, "--prefill-replicas 1",
                              "%s: no replicas compute prompts for others", cli_serve_table[i].name);
@@ -63,28 +63,14 @@ static enum maq_status check_use(const struct serve_given *given, struct cli *cl
     return MAQ_OK;
 }
 
-/* Where experts are spread over all ranks that share them, so are prefill's. */
-static enum maq_status read_options(struct serve_given *out, struct cli *cli, const struct maq_job *job,
-                                    const struct maq_job *prefill)
+static enum maq_status read_handover(struct serve_given *out, struct cli *cli)
 {
-    struct maq_serve_options *o = &out->prefill;
-    uint32_t dp, ep, seqs, tokens, local;
+    uint32_t local;
     double gbps = 0;
-    *o = out->options;
-    bool spread = o->ep > 1 && o->ep == job->plan.tp * (o->dp > 1 ? o->dp : 1);
-    enum maq_status worst = cli_count(cli, &dp, SERVE_PREFILL_DP, 1, 4096, (uint32_t)o->dp);
-    worst = cli_first_fault(worst, cli_count(cli, &ep, SERVE_PREFILL_EP, 1, 4096, 0));
-    worst = cli_first_fault(worst, cli_count(cli, &seqs, SERVE_PREFILL_SEQS, 1, 1 << 20, (uint32_t)o->max_num_seqs));
-    worst = cli_first_fault(
-        worst, cli_count(cli, &tokens, SERVE_PREFILL_TOKENS, 1, 1 << 20, (uint32_t)o->max_num_batched_tokens));
-    worst = cli_first_fault(worst, cli_count(cli, &local, SERVE_LOCAL_PREFILL, 0, 1u << 30, 0));
+    enum maq_status worst = cli_count(cli, &local, SERVE_LOCAL_PREFILL, 0, 1u << 30, 0);
     bool is_free = cli->values[SERVE_KV_BANDWIDTH] && strcmp(cli->values[SERVE_KV_BANDWIDTH], "inf") == 0;
     if (!is_free)
         worst = cli_first_fault(worst, cli_serve_number(cli, &gbps, SERVE_KV_BANDWIDTH, 1e-3, 1e6, 0));
-    o->dp = (int32_t)dp;
-    o->max_num_seqs = (int32_t)seqs;
-    o->max_num_batched_tokens = (int32_t)tokens;
-    o->ep = ep > 0 ? (int32_t)ep : spread ? prefill->plan.tp * (o->dp > 1 ? o->dp : 1) : o->ep;
     out->prefill_router =
         (enum maq_router)cli_serve_word(cli, SERVE_PREFILL_ROUTER, cli_serve_routers, (int)out->router);
     out->handover = (struct maq_handover){.transfer = (enum maq_kv_transfer)cli_serve_word(
@@ -94,12 +80,38 @@ static enum maq_status read_options(struct serve_given *out, struct cli *cli, co
     return worst;
 }
 
+/* Where experts are spread over all ranks that share them, so are prefill's. */
+static enum maq_status read_options(struct serve_given *out, struct cli *cli, const struct maq_job *job,
+                                    const struct maq_job *prefill)
+{
+    struct maq_serve_options *o = &out->prefill;
+    uint32_t dp, ep, seqs, tokens;
+    *o = out->options;
+    bool spread = o->ep > 1 && o->ep == job->plan.tp * (o->dp > 1 ? o->dp : 1);
+    enum maq_status worst = cli_count(cli, &dp, SERVE_PREFILL_DP, 1, 4096, (uint32_t)o->dp);
+    worst = cli_first_fault(worst, cli_count(cli, &ep, SERVE_PREFILL_EP, 1, 4096, 0));
+    worst = cli_first_fault(worst, cli_count(cli, &seqs, SERVE_PREFILL_SEQS, 1, 1 << 20, (uint32_t)o->max_num_seqs));
+    worst = cli_first_fault(
+        worst, cli_count(cli, &tokens, SERVE_PREFILL_TOKENS, 1, 1 << 20, (uint32_t)o->max_num_batched_tokens));
+    o->dp = (int32_t)dp;
+    o->max_num_seqs = (int32_t)seqs;
+    o->max_num_batched_tokens = (int32_t)tokens;
+    o->ep = ep > 0 ? (int32_t)ep : spread ? prefill->plan.tp * (o->dp > 1 ? o->dp : 1) : o->ep;
+    return cli_first_fault(worst, read_handover(out, cli));
+}
+
+enum maq_status cli_serve_handover(struct serve_given *out, struct cli *cli, bool roles)
+{
+    enum maq_status status = check_alone(cli, roles ? SERVE_PREFILL_TOKENS : SERVE_LOCAL_PREFILL);
+    return status == MAQ_OK && roles ? read_handover(out, cli) : status;
+}
+
 enum maq_status cli_serve_pools(struct serve_given *out, struct maq_loaded_job **box, struct cli *cli,
                                 const struct maq_job *job)
 {
     *box = NULL;
     if (!cli->values[SERVE_PREFILL_REPLICAS])
-        return check_alone(cli);
+        return check_alone(cli, SERVE_LOCAL_PREFILL);
     enum maq_status status = cli_count(cli, &out->prefill_replicas, SERVE_PREFILL_REPLICAS, 1, 65536, 0);
     if (status == MAQ_OK)
         status = check_use(out, cli);

@@ -176,6 +176,17 @@ static void add_fleet(struct maq_json root, const struct maq_serve_result *r)
 {
     struct maq_json map = maq_json_map(root, "fleet");
     maq_json_text(map, "router", r->router);
+    struct maq_json members = maq_json_list(map, "members");
+    for (uint32_t m = 0; m < r->n_members; m++) {
+        const struct maq_served_member *a = &r->members[m];
+        struct maq_json item = maq_json_item(members);
+        maq_json_text(item, "device", a->job->cluster.groups[0].device.name);
+        maq_json_text(item, "engine", maq_engine_name(a->options.engine));
+        maq_json_text(item, "weights", maq_weights_name(a->options.weights));
+        MAQ_JSON_INTS(item, {"tp", a->job->plan.tp}, {"pp", a->job->plan.pp},
+                      {"dp", a->options.dp > 1 ? a->options.dp : 1}, {"replicas", a->replicas},
+                      {"devices_per_replica", a->devices}, {"kv_tokens", a->kv_tokens});
+    }
     struct maq_json list = maq_json_list(map, "replicas");
     for (uint32_t i = 0; i < r->n_replicas; i++) {
         const struct maq_served_replica *p = &r->replicas[i];

@@ -129,6 +129,36 @@ static void add_replicas(struct maq_buf *line, const struct maq_serve_result *r,
                      100 * idlest, 100 * busiest);
 }
 
+/* What its replicas are, where they are of several kinds: "2 x tp1 on h100-sxm, 70 to 80 requests each, busy ..." */
+static void put_members(const struct maq_lines *to, struct maq_buf *line, const struct maq_serve_result *r)
+{
+    for (uint32_t m = 0; m < r->n_members && r->n_members > 1; m++) {
+        const struct maq_served_member *a = &r->members[m];
+        uint32_t least = UINT32_MAX, most = 0;
+        double busy = 0;
+        char tokens[32];
+        for (uint32_t i = 0; i < r->n_replicas; i++)
+            if (r->replicas[i].member == m) {
+                least = r->replicas[i].requests < least ? r->replicas[i].requests : least;
+                most = r->replicas[i].requests > most ? r->replicas[i].requests : most;
+                busy += r->replicas[i].busy_share / a->replicas;
+            }
+        maq_buf_addf(line, "%u x tp%d", a->replicas, a->job->plan.tp);
+        if (a->job->plan.pp > 1)
+            maq_buf_addf(line, " pp%d", a->job->plan.pp);
+        if (a->options.dp > 1)
+            maq_buf_addf(line, " dp%d", a->options.dp);
+        maq_buf_addf(line, " on %s, %s, weights %s: ", a->job->cluster.groups[0].device.name,
+                     maq_engine_name(a->options.engine), maq_weights_name(a->options.weights));
+        if (least < most)
+            maq_buf_addf(line, "%u to ", least);
+        maq_buf_addf(line, "%u request%s%s, busy %.0f %% of the time; KV cache %s tokens%s", most, maq_words_s(most),
+                     a->replicas > 1 ? " each" : "", 100 * busy, maq_words_integer(tokens, a->kv_tokens),
+                     a->replicas > 1 ? " each" : "");
+        put(to, m == 0 ? "members" : "", line);
+    }
+}
+
 static void put_fleet(const struct maq_lines *to, struct maq_buf *line, const struct maq_serve_result *r)
 {
     add_replicas(line, r, 0, r->n_replicas, r->n_devices, r->router);
@@ -433,6 +463,7 @@ void maq_serve_outcome_lines(const struct maq_lines *to, const struct maq_serve_
         put_availability(to, &line, r);
     } else if (r->replicas) {
         put_fleet(to, &line, r);
+        put_members(to, &line, r);
         put_availability(to, &line, r);
     }
     if (r->finished > 0) {

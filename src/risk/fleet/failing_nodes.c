@@ -38,8 +38,8 @@ struct drawing {
     const struct maq_outage_spec *spec;
     const struct maq_stand *stands; /* [n] of replicas */
     uint32_t n;
-    bool *needs_network; /* [n] */
-    double *back_s;      /* [n] until when each is out */
+    bool *needs_network;     /* [n] */
+    double *back_s, *load_s; /* [n] until when each is out; what its weights take when it starts */
     struct maq_replica_outages *out;
 };
 
@@ -78,8 +78,8 @@ static bool is_on(const struct drawing *d, const struct site *at, uint32_t k, ui
     return s->cluster_id == at->id && s->first <= last && (uint64_t)s->first + s->size > first;
 }
 
-/* Those that a failure takes, until back_s; false: out of memory. */
-static bool take_out(struct drawing *d, const struct site *at, uint32_t node, const struct blow *b, double back_s)
+/* Those that a failure takes, each until it has started from there_s on; false: out of memory. */
+static bool take_out(struct drawing *d, struct site *at, uint32_t node, const struct blow *b, double there_s)
 {
     enum maq_failure_reach takes = b->cause ? b->cause->takes : MAQ_FAILURE_NODE;
     uint64_t first = (uint64_t)node * at->per_node, last = first + at->per_node - 1;
@@ -92,8 +92,11 @@ static bool take_out(struct drawing *d, const struct site *at, uint32_t node, co
             continue;
         if (!maq__grow((void **)&out->list, &out->size, out->n, sizeof *out->list))
             return false;
+        double back_s = there_s + d->spec->start_s + d->load_s[k];
         out->list[out->n++] = (struct maq_replica_outage){k, b->fails_s, b->known_s, back_s};
         d->back_s[k] = fmax(d->back_s[k], back_s);
+        at->nodes[node].away_until_s =
+            takes == MAQ_FAILURE_NODE ? fmax(at->nodes[node].away_until_s, back_s) : at->nodes[node].away_until_s;
     }
     return true;
 }
@@ -129,7 +132,7 @@ static double replace(struct drawing *d, struct site *at, uint32_t node, const s
 static bool strike(struct drawing *d, struct site *at, uint32_t node, const struct blow *b)
 {
     const struct maq_failures *f = d->spec->failures;
-    bool loses = !b->cause || b->cause->loses_node, whole = !b->cause || b->cause->takes == MAQ_FAILURE_NODE;
+    bool loses = !b->cause || b->cause->loses_node;
     uint32_t first = node, n = 1, group = (uint32_t)fmax(1, floor(f->together_nodes + 0.5));
     double requeue = delay(&f->requeue, b->rng);
     if (loses && f->together_share > 0 && maq_rng_next(b->rng) < f->together_share) {
@@ -139,11 +142,9 @@ static bool strike(struct drawing *d, struct site *at, uint32_t node, const stru
     for (uint32_t i = first; i < first + n; i++) {
         if (i != node && b->fails_s < at->nodes[i].away_until_s)
             continue;
-        double there = loses ? replace(d, at, i, b, requeue) : b->known_s, back = there + d->spec->start_s;
-        if (isinf(back) || !take_out(d, at, i, b, back))
+        double there = loses ? replace(d, at, i, b, requeue) : b->known_s;
+        if (isinf(there) || !take_out(d, at, i, b, there))
             return false;
-        if (whole)
-            at->nodes[i].away_until_s = back;
     }
     return true;
 }
@@ -283,10 +284,12 @@ bool maq_fleet_draw_failures(struct maq_replica_outages *out, const struct maq_f
     struct maq_stand *stands = maq__calloc(d.n * sizeof *stands);
     d.needs_network = maq__calloc(d.n * sizeof *d.needs_network);
     d.back_s = maq__calloc(d.n * sizeof *d.back_s);
-    bool ok = stands && d.needs_network && d.back_s;
+    d.load_s = maq__calloc(d.n * sizeof *d.load_s);
+    bool ok = stands && d.needs_network && d.back_s && d.load_s;
     if (ok) {
         (void)maq_fleet_place(fleet, stands, &needed); /* too small a cluster is said by whoever runs the fleet */
         d.stands = stands;
+        maq_fleet_load_times(fleet, d.load_s);
         for (uint32_t k = 0; k < d.n; k++)
             d.needs_network[k] = needs_network(&d, k, n_prefill);
         ok = draw_sites(&d);
@@ -294,5 +297,6 @@ bool maq_fleet_draw_failures(struct maq_replica_outages *out, const struct maq_f
     free(stands);
     free(d.needs_network);
     free(d.back_s);
+    free(d.load_s);
     return ok;
 }

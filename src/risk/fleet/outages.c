@@ -8,6 +8,7 @@
 #include "base/alloc.h"
 #include "base/check.h"
 #include "risk/fleet/failing_nodes.h"
+#include "serve/fleet/places.h"
 
 /* ---- events ---- */
 
@@ -56,14 +57,15 @@ static bool add_outages(struct maq_outages *out, uint32_t *size, const struct ma
 }
 
 /* Those that are asked for come when they have started, if they are still wanted then. */
-static bool add_counts(struct maq_outages *out, uint32_t *size, const struct maq_outage_spec *spec, uint32_t all)
+static bool add_counts(struct maq_outages *out, uint32_t *size, const struct maq_outage_spec *spec,
+                       const double *load_s, uint32_t all)
 {
     uint32_t there = all;
     for (uint32_t i = 0; i < spec->n_counts; i++) {
         const struct maq_replica_count *c = &spec->counts[i];
         uint32_t wanted = c->replicas < all ? c->replicas : all;
-        double comes = c->at_s + (c->at_s > 0 ? spec->start_s : 0);
         for (uint32_t k = there; k < wanted; k++) {
+            double comes = c->at_s + (c->at_s > 0 ? spec->start_s + load_s[k] : 0);
             bool gone = false; /* before it has come */
             for (uint32_t j = i + 1; j < spec->n_counts && spec->counts[j].at_s <= comes; j++)
                 gone = gone || spec->counts[j].replicas <= k;
@@ -86,8 +88,13 @@ enum maq_status maq_outages_draw(struct maq_outages *out, const struct maq_fleet
     *out = (struct maq_outages){0};
     for (uint32_t m = 0; m < fleet->n_members; m++)
         all += fleet->members[m].replicas;
-    bool ok =
-        maq_fleet_draw_failures(&d, fleet, spec) && add_outages(out, &size, &d) && add_counts(out, &size, spec, all);
+    double *load_s = maq__calloc((all ? all : 1u) * sizeof *load_s);
+    bool ok = load_s != NULL;
+    if (ok)
+        maq_fleet_load_times(fleet, load_s);
+    ok = maq_fleet_draw_failures(&d, fleet, spec) && ok && add_outages(out, &size, &d) &&
+         add_counts(out, &size, spec, load_s, all);
+    free(load_s);
     free(d.list);
     if (!ok) {
         maq_outages_free(out);

@@ -62,6 +62,7 @@ void maq_serve_free(struct maq_serve_result *result)
     if (result) {
         free(result->served);
         free(result->replicas);
+        free(result->members);
         free(result->availability.counts);
         if (result->pools) {
             maq_serve_free(result->pools->prefill);

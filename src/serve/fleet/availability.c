@@ -54,6 +54,19 @@ bool maq_fleet_route(struct maq_fleet_run *r, uint32_t request, double at_s)
 
 /* ---- what is counted ---- */
 
+static double usd_per_hour_of(const struct maq_fleet_run *r, uint32_t replica)
+{
+    return r->engines[replica].d->job->cluster.groups[0].device.usd_per_hour;
+}
+
+static bool all_have_prices(const struct maq_fleet_run *r)
+{
+    for (uint32_t k = 0; k < r->n; k++)
+        if (!(usd_per_hour_of(r, k) > 0))
+            return false;
+    return true;
+}
+
 static double gpus_of(const struct maq_fleet_run *r, uint32_t replica)
 {
     return maq_deployment_devices(r->engines[replica].d);
@@ -71,10 +84,13 @@ void maq_fleet_count_availability(struct maq_fleet_run *r, double until_s)
     double time = until_s - r->since_s;
     if (!r->away || time <= 0)
         return;
+    bool priced = all_have_prices(r);
     for (uint32_t k = 0; k < r->n; k++) {
         const struct maq_serve_engine *e = &r->engines[k];
         bool ended = r->unwanted[k] && e->outstanding == 0;
-        r->seen.gpus += (ended ? fmax(0, e->now_s - r->since_s) : time) * gpus_of(r, k);
+        double gpus = (ended ? fmax(0, e->now_s - r->since_s) : time) * gpus_of(r, k);
+        r->seen.gpus += gpus;
+        r->seen.usd_per_hour += priced ? gpus * usd_per_hour_of(r, k) : 0;
     }
     r->seen.replicas += time * (r->n - r->n_away);
     r->seen.prefill_replicas += r->pools ? time * (r->pools->n_prefill - r->n_prefill_away) : 0;
@@ -234,7 +250,7 @@ static enum maq_status look(struct maq_fleet_run *r)
     uint32_t before = r->scaling.wanted;
     MAQ_TRY(maq_autoscaling_look(&r->scaling, load_of(r)));
     for (uint32_t k = before; k < r->scaling.wanted; k++)
-        r->comes_s[k] = at_s + r->scaling.rule->start_s;
+        r->comes_s[k] = at_s + r->scaling.rule->start_s + r->fleet->members[r->member_of[k]].load_s;
     for (uint32_t k = r->scaling.wanted; k < before; k++) {
         if (isinf(r->comes_s[k]))
             MAQ_TRY(apply(r, &(struct maq_fleet_event){at_s, k, MAQ_FLEET_LEAVES}));

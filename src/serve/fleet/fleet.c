@@ -166,12 +166,27 @@ static enum maq_status loop(struct maq_fleet_run *r)
 
 /* ---- what came of it ---- */
 
+static bool fill_members(const struct maq_fleet_run *r, struct maq_serve_result *out)
+{
+    out->members = maq__calloc(r->fleet->n_members * sizeof *out->members);
+    out->n_members = out->members ? r->fleet->n_members : 0;
+    for (uint32_t m = 0; m < out->n_members; m++) {
+        const struct maq_deployment *d = &r->deployments[m];
+        out->members[m] = (struct maq_served_member){.job = d->job,
+                                                     .options = d->options,
+                                                     .replicas = r->fleet->members[m].replicas,
+                                                     .devices = maq_deployment_devices(d),
+                                                     .kv_tokens = d->kv_tokens};
+    }
+    return out->members != NULL;
+}
+
 static enum maq_status fill(struct maq_fleet_run *r, struct maq_serve_result *out)
 {
     struct maq_served_replica *list = maq__calloc(r->n * sizeof *list);
     double *prompts = maq__calloc(r->n * sizeof *prompts);
     out->replicas = list;
-    if (!list || !prompts) {
+    if (!list || !prompts || !fill_members(r, out)) {
         free(prompts);
         return MAQ_NO_MEMORY;
     }
@@ -203,6 +218,7 @@ static enum maq_status fill(struct maq_fleet_run *r, struct maq_serve_result *ou
     out->availability = r->seen;
     out->availability.replicas /= out->duration_s > 0 ? out->duration_s : 1;
     out->availability.prefill_replicas /= out->duration_s > 0 ? out->duration_s : 1;
+    out->availability.usd_per_hour /= out->duration_s > 0 ? out->duration_s : 1;
     out->availability.gpus /= out->duration_s > 0 ? out->duration_s : 1;
     if (r->pools)
         return maq_pools_fill(r, out);
@@ -215,12 +231,19 @@ static enum maq_status fill(struct maq_fleet_run *r, struct maq_serve_result *ou
 
 /* ---- begin and end ---- */
 
-static enum maq_status check_devices(const struct maq_fleet_member *m, const struct maq_deployment *d,
+/* `before`: GPUs of its cluster that members before it have. */
+static enum maq_status check_devices(const struct maq_fleet_member *m, const struct maq_deployment *d, uint64_t before,
                                      struct maq_diag *diag)
 {
     uint64_t each = maq_deployment_devices(d), all = each * m->replicas;
-    if (all <= m->job->cluster.devices)
+    if (before + all <= m->job->cluster.devices)
         return MAQ_OK;
+    if (before > 0)
+        return maq_diag_fail(
+            MAQ_BAD_INPUT, diag, MAQ_CODE_SERVE_RANKS, (struct maq_span){0}, "a larger cluster, or one for each member",
+            "%u replicas of %llu GPUs each stand behind %llu GPUs of other members, and the cluster "
+            "has %u",
+            m->replicas, (unsigned long long)each, (unsigned long long)before, m->job->cluster.devices);
     return maq_diag_fail(MAQ_BAD_INPUT, diag, MAQ_CODE_SERVE_RANKS, (struct maq_span){0},
                          "a larger --cluster, or fewer --replicas",
                          "%u replicas of %llu GPUs each have %llu, the cluster %u", m->replicas,
@@ -262,6 +285,7 @@ static enum maq_status begin_deployments(struct maq_fleet_run *r, struct maq_ser
 {
     const struct maq_fleet *f = r->fleet;
     bool roles = maq_fleet_has_roles(f), shown = false;
+    uint64_t before = 0;
     r->deployments = maq__calloc(f->n_members * sizeof *r->deployments);
     if (!r->deployments)
         return MAQ_NO_MEMORY;
@@ -269,8 +293,10 @@ static enum maq_status begin_deployments(struct maq_fleet_run *r, struct maq_ser
         struct maq_deployment *d = &r->deployments[m];
         r->n_deployments = m + 1;
         MAQ_TRY(maq_deployment_init(d, f->members[m].job, f->members[m].options, diag));
+        before = f->members[m].shares_cluster ? before : 0;
         if (!roles)
-            MAQ_TRY(check_devices(&f->members[m], d, diag));
+            MAQ_TRY(check_devices(&f->members[m], d, before, diag));
+        before += (uint64_t)maq_deployment_devices(d) * f->members[m].replicas;
         r->n += f->members[m].replicas;
         bool first = !shown && f->members[m].role != MAQ_ROLE_PREFILL;
         shown |= first;

@@ -25,7 +25,7 @@ const struct maq_cluster *maq_fleet_place(const struct maq_fleet *f, struct maq_
         int32_t dp = member->options->dp > 1 ? member->options->dp : 1;
         uint32_t size = (uint32_t)(job->plan.tp * job->plan.pp * dp),
                  node = (uint32_t)job->cluster.groups[0].devices_per_node;
-        if (m > 0 && (member->own_cluster || !roles)) {
+        if (m > 0 && (roles ? member->own_cluster : !member->shares_cluster)) {
             next = 0;
             id++;
         }
@@ -43,4 +43,14 @@ const struct maq_cluster *maq_fleet_place(const struct maq_fleet *f, struct maq_
         }
     }
     return small;
+}
+
+void maq_fleet_load_times(const struct maq_fleet *f, double *load_s)
+{
+    uint32_t behind = 0, prefill = 0;
+    for (uint32_t m = 0; m < f->n_members; m++)
+        behind += f->members[m].role == MAQ_ROLE_PREFILL ? f->members[m].replicas : 0;
+    for (uint32_t m = 0; m < f->n_members; m++)
+        for (uint32_t i = 0; i < f->members[m].replicas; i++)
+            load_s[f->members[m].role == MAQ_ROLE_PREFILL ? prefill++ : behind++] = f->members[m].load_s;
 }

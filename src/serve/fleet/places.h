@@ -2,7 +2,7 @@
 /*
  * places.h - where the replicas of a fleet stand: on which clusters, from which GPU on.
  *
- * Without roles each member has a cluster of its own, which its replicas fill one behind another. With roles members stand on one cluster, one behind another,
+ * Without roles each member has a cluster of its own, which its replicas fill one behind another, or stands behind the one before it. With roles members stand on one cluster, one behind another,
  * until one begins a cluster of its own; a replica that fits into a node does not straddle two.
  */
 #ifndef MAQ_SERVE_FLEET_PLACES_H
@@ -24,5 +24,7 @@ bool maq_fleet_has_roles(const struct maq_fleet *fleet);
  * many GPUs are needed of it; else NULL.
  */
 const struct maq_cluster *maq_fleet_place(const struct maq_fleet *fleet, struct maq_stand *places, uint64_t *needed);
+/* What loading its weights takes each replica that starts, in the same order. */
+void maq_fleet_load_times(const struct maq_fleet *fleet, double *load_s);
 
 #endif
