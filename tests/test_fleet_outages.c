@@ -586,6 +586,52 @@ static void test_what_is_promised_of_pools(void **state)
     end(&s);
 }
 
+/* Of the same draws the figures are those of each run, and differences those of shares; with nothing else they are none. */
+static void test_what_if(void **state)
+{
+    (void)state;
+    enum { DRAWS = 6 };
+    struct setting s;
+    begin(&s, 8, 2, "aegis-a100,rate=60/node/day,detection=30s,requeue=60s,repair=10min,spread=0");
+    const struct maq_request_spec spec = {.rate = 0.5, .n = 600, .prompt = 300, .output = 20, .seed = 3};
+    struct maq_request_set *set = NULL;
+    struct maq_slo slo;
+    struct maq_attainment two, three;
+    struct maq_serve_result *r;
+    double share[2][DRAWS], low = 1, high = -1, sum = 0;
+    assert_int_equal(maq_requests_generate(&set, &spec, NULL), MAQ_OK);
+    assert_int_equal(maq_slo_read(&slo, "ttft_p95<1s,e2el_mean<60s", NULL), MAQ_OK);
+    const struct maq_requests *q = maq_requests_get(set);
+    s.spec.span_s = 1200;
+    for (uint32_t more = 0; more < 2; more++) {
+        s.member.replicas = 2 + more;
+        for (uint32_t i = 0; i < DRAWS; i++)
+            share[more][i] = share_of(&s, 100 + i, q, &slo);
+        s.fleet.events = NULL;
+        s.fleet.n_events = 0;
+        s.spec.seed = 100;
+        assert_int_equal(maq_fleet_attainment(more ? &three : &two, &r, &s.fleet, q, &s.spec, DRAWS, &slo, NULL),
+                         MAQ_OK);
+        maq_serve_free(r);
+    }
+    for (uint32_t i = 0; i < DRAWS; i++) {
+        assert_true(two.of_draw[i] == share[0][i] && three.of_draw[i] == share[1][i]);
+        low = fmin(low, share[1][i] - share[0][i]);
+        high = fmax(high, share[1][i] - share[0][i]);
+        sum += share[1][i] - share[0][i];
+    }
+    const struct maq_what_if same = maq_what_if_of("same", &two, &two), other = maq_what_if_of("3", &two, &three);
+    assert_true(same.low == 0 && same.high == 0 && same.mean == 0);
+    assert_true(other.low == low && other.high == high && low < high);
+    expect_close(other.mean, sum / DRAWS, 1e-12, "mean of differences");
+    assert_int_equal(two.slo.n, 2);
+    for (uint32_t b = 0; b < 2; b++)
+        assert_true(two.bound_low_s[b] > 0 && two.bound_low_s[b] <= two.bound_high_s[b] && two.bound_met[b] <= DRAWS);
+    assert_true(two.bound_low_s[1] < two.bound_high_s[1]); /* a mean differs from draw to draw */
+    maq_requests_free(set);
+    end(&s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -604,6 +650,7 @@ int main(void)
         cmocka_unit_test(test_load_times),
         cmocka_unit_test(test_what_is_promised_of_a_day),
         cmocka_unit_test(test_what_is_promised_of_pools),
+        cmocka_unit_test(test_what_if),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

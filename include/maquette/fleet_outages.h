@@ -51,6 +51,10 @@ MAQ_API enum maq_status maq_fleet_attainment(struct maq_attainment *out, struct 
                                              const struct maq_outage_spec *spec, uint32_t n_draws,
                                              const struct maq_slo *slo, struct maq_diag *diag);
 
+/* What another setting keeps, of the same requests and seeds in as many draws. */
+MAQ_API struct maq_what_if maq_what_if_of(const char *what, const struct maq_attainment *asked,
+                                          const struct maq_attainment *other);
+
 /*
  * Reads a schedule: a table with a line of names, `time_s` and `replicas`, in the order of time from 0 on. *out is owned by the caller
  * (free()); `most`: replicas that there are.

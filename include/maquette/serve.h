@@ -363,11 +363,24 @@ struct maq_serve_availability {
 };
 
 /* The share of requests within the bounds on a request's figures, over several draws of what fails. */
+#define MAQ_ATTAINMENT_DRAWS 64u
 struct maq_attainment {
     double first, low,
         high; /* of the first draw; the least and the most, which hold that of a further draw with a probability of */
     double confidence;     /* (n_draws - 1) / (n_draws + 1); 0 where there is one */
     uint32_t n_draws, met; /* met: draws in which all bounds hold */
+    /* of each bound the least and the most of its figure over the draws, which hold that of a further one likewise; draws in which it holds */
+    struct maq_slo slo;
+    double bound_low_s[MAQ_SLO_MOST], bound_high_s[MAQ_SLO_MOST];
+    uint32_t bound_met[MAQ_SLO_MOST];
+    double of_draw[MAQ_ATTAINMENT_DRAWS]; /* [n_draws] the share of each */
+};
+
+/* The same draws with something else: what it is, and what it keeps; differences are its shares less those of the same draws. */
+struct maq_what_if {
+    const char *what; /* as it was asked for; borrowed */
+    struct maq_attainment attainment;
+    double mean, low, high; /* of the differences; low and high hold that of a further draw as above */
 };
 
 struct maq_serve_result {
@@ -394,7 +407,9 @@ struct maq_serve_result {
     double kv_peak, kv_mean;        /* share of the blocks in use, the mean over time */
     struct maq_serve_availability availability;
     const struct maq_attainment *attainment; /* borrowed; NULL: nothing was drawn */
-    double prefix_hit_rate;                  /* tokens found cached over tokens of prompts */
+    const struct maq_what_if *what_if;       /* [n_what_if], borrowed likewise */
+    uint32_t n_what_if;
+    double prefix_hit_rate; /* tokens found cached over tokens of prompts */
     struct maq_speculated speculated;
     struct maq_tier_result tiers;
     struct maq_lora_result lora;

@@ -51,6 +51,8 @@ void cli_keep_served(struct cli *cli, struct maq_serve_result *result, struct ma
     result->capacity = NULL; /* the command's own: they are in the report */
     result->power = NULL;
     result->attainment = NULL;
+    result->what_if = NULL;
+    result->n_what_if = 0;
     result->n_members = 0; /* whose jobs are the command's */
     cli->called->served = result;
     cli->called->requests = requests;

@@ -8,6 +8,7 @@
 #include "cli/serve/fleet.h"
 #include "cli/serve/loads.h"
 #include "cli/serve/options.h"
+#include "cli/serve/what_if.h"
 #include "maquette/fleet_outages.h"
 
 #define RATE_TOLERANCE 0.01
@@ -156,7 +157,105 @@ static enum maq_status run_fleet(struct maq_serve_result **out, struct cli *cli,
     return status;
 }
 
-static enum maq_status with_requests(struct cli *cli, const struct serve_fleet *who, const struct serve_given *given)
+/* A fleet that is asked for: who is in it, what it is asked. To be ended even on failure. */
+struct asked {
+    struct serve_given *given;
+    struct maq_loaded_job *prefill;
+    struct serve_fleet who;
+};
+
+/* What every way to ask begins with: the document, the model's name, values of the command line alone. */
+struct asking {
+    const struct maq_loaded_job *box;
+    const struct serve_checkpoint *checkpoint;
+    const char *const *line;
+};
+
+static enum maq_status begin_asked(struct asked *a, struct cli *cli, const struct asking *by)
+{
+    struct serve_given *given = a->given;
+    enum maq_status status =
+        given->n_members > 0 ? MAQ_OK : cli_serve_pools(given, &a->prefill, cli, maq_job_get(by->box));
+    if (status == MAQ_OK)
+        status = cli_serve_fleet(&a->who, cli, given, by->box, a->prefill ? maq_job_get(a->prefill) : NULL,
+                                 by->checkpoint, by->line);
+    if (status == MAQ_OK)
+        status = cli_serve_outages(given, cli);
+    for (uint32_t i = 0; i < a->who.n && status == MAQ_OK; i++)
+        status = cli_serve_load_time(&a->who.members[i].load_s, cli, a->who.members[i].job, a->who.members[i].options);
+    return status;
+}
+
+static void end_asked(struct asked *a)
+{
+    cli_serve_end_fleet(&a->who);
+    maq_job_free(a->prefill);
+    maq_failures_free(a->given->failures);
+    free(a->given->counts);
+    if (a->given->drafter)
+        maq_job_free(a->given->drafter);
+}
+
+static struct maq_fleet fleet_of(const struct serve_fleet *who, const struct serve_given *given)
+{
+    return (struct maq_fleet){.members = who->members,
+                              .n_members = who->n,
+                              .router = given->router,
+                              .seed = given->spec.seed,
+                              .prefill_router = given->prefill_router,
+                              .handover = given->handover};
+}
+
+/* One alternative: the same requests and seeds, other options. */
+static enum maq_status try_what_if(struct maq_what_if *out, struct cli *cli, const struct asking *by,
+                                   const struct serve_given *base, const struct maq_requests *requests,
+                                   const struct maq_attainment *attainment, uint32_t number)
+{
+    struct serve_given given = {.n_members = base->n_members};
+    struct asked a = {.given = &given};
+    struct maq_serve_result *r = NULL;
+    struct maq_attainment other;
+    const char *what, *list = cli->values[SERVE_WHAT_IF], *values[CLI_OPTIONS_MAX];
+    memcpy(values, cli->values, sizeof values);
+    memcpy(cli->values, by->line, sizeof cli->values);
+    enum maq_status status = cli_serve_set_what_if(&what, cli, list, number);
+    if (status == MAQ_OK)
+        status = cli_serve_section(cli, by->box);
+    if (status == MAQ_OK)
+        status = cli_serve_options(&given, by->checkpoint, cli, maq_job_get(by->box), false);
+    if (status == MAQ_OK)
+        status = begin_asked(&a, cli, by);
+    const struct maq_fleet fleet = fleet_of(&a.who, &given);
+    if (status == MAQ_OK)
+        status = cli_serve_run_outages(&r, &other, &fleet, requests, &given, cli);
+    if (status == MAQ_OK && !r->attainment)
+        status = cli_usage(cli, MAQ_CODE_CLI_VALUE, "with failures, and what fits into the GPUs",
+                           "--what-if '%.60s' has nothing to compare", what);
+    if (status == MAQ_OK)
+        *out = maq_what_if_of(what, attainment, &other);
+    maq_serve_free(r);
+    end_asked(&a);
+    memcpy(cli->values, values, sizeof values);
+    return status;
+}
+
+/* *out: [*n], to be freed. */
+static enum maq_status what_ifs(struct maq_what_if **out, uint32_t *n, struct cli *cli, const struct asking *by,
+                                const struct serve_given *given, const struct maq_requests *requests,
+                                const struct maq_attainment *attainment)
+{
+    enum maq_status status = MAQ_OK;
+    uint32_t all = attainment ? cli_serve_what_ifs(cli) : 0;
+    *out = calloc(all ? all : 1u, sizeof **out);
+    if (!*out)
+        return MAQ_NO_MEMORY;
+    for (*n = 0; *n < all && status == MAQ_OK; *n += status == MAQ_OK)
+        status = try_what_if(&(*out)[*n], cli, by, given, requests, attainment, *n);
+    return status;
+}
+
+static enum maq_status with_requests(struct cli *cli, const struct serve_fleet *who, const struct serve_given *given,
+                                     const struct asking *by)
 {
     struct maq_request_set *set = NULL;
     struct maq_serve_result *r;
@@ -165,12 +264,9 @@ static enum maq_status with_requests(struct cli *cli, const struct serve_fleet *
     struct maq_attainment attainment;
     struct maq_serve_samples *samples = NULL;
     struct maq_report_opts opts = cli_report_opts(cli, cli->values[SERVE_OUTPUT] != NULL);
-    const struct maq_fleet fleet = {.members = who->members,
-                                    .n_members = who->n,
-                                    .router = given->router,
-                                    .seed = given->spec.seed,
-                                    .prefill_router = given->prefill_router,
-                                    .handover = given->handover};
+    const struct maq_fleet fleet = fleet_of(who, given);
+    struct maq_what_if *others = NULL;
+    uint32_t n_others = 0;
     enum maq_status status =
         given->find_rate ? find_rate(&capacity, &set, cli, &fleet, given) : cli_serve_draw(&set, cli, given, 0);
     if (status != MAQ_OK)
@@ -182,11 +278,15 @@ static enum maq_status with_requests(struct cli *cli, const struct serve_fleet *
     else if (status == MAQ_OK)
         status = run_fleet(&r, cli, &fleet, given, samples, maq_requests_get(set));
     if (status == MAQ_OK) {
+        status = what_ifs(&others, &n_others, cli, by, given, maq_requests_get(set), r->attainment);
+        r->what_if = others;
+        r->n_what_if = n_others;
         r->capacity = given->find_rate ? &capacity : NULL;
         r->power = cli->values[SERVE_POWER] && maq_serve_power(&power, r) ? &power : NULL;
         if (r->fits)
             maq_slo_judge(&r->slo, &given->slo, r, maq_requests_get(set));
-        status = write_page(cli, &fleet, given, r, maq_requests_get(set), samples);
+        if (status == MAQ_OK)
+            status = write_page(cli, &fleet, given, r, maq_requests_get(set), samples);
         if (status == MAQ_OK)
             status = CLI_REPORT(cli, cli->values[SERVE_JSON], cli->values[SERVE_OUTPUT], maq_report_serve, &opts, r);
         if (status == MAQ_OK && r->fits)
@@ -196,27 +296,8 @@ static enum maq_status with_requests(struct cli *cli, const struct serve_fleet *
         cli_keep_served(cli, r, set);
     } else
         maq_requests_free(set);
+    free(others);
     maq_serve_samples_free(samples);
-    return status;
-}
-
-/* Who serves, and what is asked of them, once the deployment and its requests are read. */
-static enum maq_status serve(struct cli *cli, struct serve_given *given, const struct maq_loaded_job *box,
-                             const struct serve_checkpoint *checkpoint, const char *const *line)
-{
-    struct maq_loaded_job *prefill = NULL;
-    struct serve_fleet who = {.n = 0};
-    enum maq_status status = given->n_members > 0 ? MAQ_OK : cli_serve_pools(given, &prefill, cli, maq_job_get(box));
-    if (status == MAQ_OK)
-        status = cli_serve_fleet(&who, cli, given, box, prefill ? maq_job_get(prefill) : NULL, checkpoint, line);
-    if (status == MAQ_OK)
-        status = cli_serve_outages(given, cli);
-    for (uint32_t i = 0; i < who.n && status == MAQ_OK; i++)
-        status = cli_serve_load_time(&who.members[i].load_s, cli, who.members[i].job, who.members[i].options);
-    if (status == MAQ_OK)
-        status = given->batch > 0 ? one_batch(cli, maq_job_get(box), given) : with_requests(cli, &who, given);
-    cli_serve_end_fleet(&who);
-    maq_job_free(prefill);
     return status;
 }
 
@@ -226,9 +307,11 @@ static enum maq_status run(struct cli *cli)
     struct maq_loaded_job *box;
     struct serve_given given = {.drafter = NULL};
     struct serve_checkpoint checkpoint;
+    struct asked a = {.given = &given};
     enum maq_status status = cli_serve_job(&box, &checkpoint, cli);
     if (status != MAQ_OK)
         return status;
+    const struct asking by = {box, &checkpoint, line};
     memcpy(line, cli->values, sizeof line);
     status = cli_serve_section(cli, box);
     if (status == MAQ_OK)
@@ -238,11 +321,10 @@ static enum maq_status run(struct cli *cli)
     if (status == MAQ_OK)
         status = cli_can_write(cli, cli->values[SERVE_HTML]);
     if (status == MAQ_OK)
-        status = serve(cli, &given, box, &checkpoint, line);
-    maq_failures_free(given.failures);
-    free(given.counts);
-    if (given.drafter)
-        maq_job_free(given.drafter);
+        status = begin_asked(&a, cli, &by);
+    if (status == MAQ_OK)
+        status = given.batch > 0 ? one_batch(cli, maq_job_get(box), &given) : with_requests(cli, &a.who, &given, &by);
+    end_asked(&a);
     cli_keep_job(cli, box);
     return status;
 }

@@ -98,6 +98,10 @@ const struct cli_option cli_serve_table[] = {
                             "what it loads its weights from, on top of --start-time: drives of its nodes, as fast as "
                             "the cluster or RATE (7GB/s) says, or a replica that is there",
                             NULL, NULL},
+    [SERVE_WHAT_IF] = {"--what-if", CLI_VALUE, "LIST",
+                       "the same requests and failures with other options: 'replicas=4; spare-nodes=1 start-time=30s', "
+                       "each beside what is asked",
+                       NULL, NULL},
     [SERVE_WEIGHTS] = {"--weights", CLI_VALUE, "TYPE", "what weights are in memory and how they are multiplied (bf16)",
                        NULL, weights},
     [SERVE_EXPERT_WEIGHTS] = {"--expert-weights", CLI_VALUE, "TYPE", "of routed experts, where that is another type",

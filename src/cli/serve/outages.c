@@ -82,7 +82,7 @@ enum maq_status cli_serve_outages(struct serve_given *out, struct cli *cli)
         worst = cli_first_fault(worst, cli_usage(cli, MAQ_CODE_CLI_VALUE, "--start-time 90s",
                                                  "--start-time takes a time, not '%s'", start));
     if (!cli->values[SERVE_FAILURES] && !cli->values[SERVE_AUTOSCALE]) {
-        static const int idle[] = {SERVE_START_TIME, SERVE_WEIGHTS_FROM, SERVE_SPARES};
+        static const int idle[] = {SERVE_START_TIME, SERVE_WEIGHTS_FROM, SERVE_SPARES, SERVE_WHAT_IF};
         for (size_t i = 0; i < CLI_COUNT(idle); i++)
             if (cli->values[idle[i]])
                 return cli_usage(cli, MAQ_CODE_CLI_VALUE, "--failures llama3, --autoscale requests=8",
@@ -94,6 +94,9 @@ enum maq_status cli_serve_outages(struct serve_given *out, struct cli *cli)
     if (cli->values[SERVE_SPARES] && !cli->values[SERVE_FAILURES])
         worst = cli_first_fault(worst, cli_usage(cli, MAQ_CODE_CLI_VALUE, "--failures llama3",
                                                  "--spare-nodes has no effect: no node fails"));
+    if (cli->values[SERVE_WHAT_IF] && !(cli->values[SERVE_FAILURES] && out->slo.n > 0))
+        worst = cli_first_fault(worst, cli_usage(cli, MAQ_CODE_CLI_VALUE, "--failures llama3 --slo 'ttft_p95<500ms'",
+                                                 "--what-if compares what is kept of bounds under failures"));
     worst = cli_first_fault(worst, check(out, cli));
     if (cli->values[SERVE_FAILURES])
         worst = cli_first_fault(worst, maq_failures_load(&out->failures, cli->values[SERVE_FAILURES], cli->diag));

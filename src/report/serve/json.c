@@ -199,6 +199,35 @@ static void add_fleet(struct maq_json root, const struct maq_serve_result *r)
     }
 }
 
+/* Of each bound over the draws. */
+static void add_bounds(struct maq_json map, const struct maq_attainment *a)
+{
+    struct maq_json list = maq_json_list(map, "bounds");
+    for (uint32_t i = 0; i < a->slo.n; i++) {
+        struct maq_json item = maq_json_item(list);
+        maq_json_text(item, "metric", maq_slo_metric_name(a->slo.at[i].metric));
+        maq_json_text(item, "statistic", maq_slo_statistic_name(a->slo.at[i].statistic));
+        MAQ_JSON_REALS(item, {"low_s", a->bound_low_s[i]}, {"high_s", a->bound_high_s[i]});
+        maq_json_int(item, "draws_met", a->bound_met[i]);
+    }
+}
+
+static void add_what_ifs(struct maq_json map, const struct maq_serve_result *r)
+{
+    if (r->n_what_if == 0)
+        return;
+    struct maq_json list = maq_json_list(map, "what_if");
+    for (uint32_t i = 0; i < r->n_what_if; i++) {
+        const struct maq_what_if *w = &r->what_if[i];
+        struct maq_json item = maq_json_item(list);
+        maq_json_text(item, "what", w->what);
+        MAQ_JSON_REALS(item, {"first", w->attainment.first}, {"low", w->attainment.low}, {"high", w->attainment.high},
+                       {"difference_mean", w->mean}, {"difference_low", w->low}, {"difference_high", w->high});
+        maq_json_int(item, "draws_with_all_bounds_met", w->attainment.met);
+        add_bounds(item, &w->attainment);
+    }
+}
+
 static void add_availability(struct maq_json root, const struct maq_serve_result *r)
 {
     const struct maq_serve_availability *a = &r->availability;
@@ -224,6 +253,8 @@ static void add_availability(struct maq_json root, const struct maq_serve_result
     MAQ_JSON_REALS(share, {"first", r->attainment->first}, {"low", r->attainment->low}, {"high", r->attainment->high},
                    {"confidence", r->attainment->confidence});
     MAQ_JSON_INTS(share, {"draws", r->attainment->n_draws}, {"draws_with_all_bounds_met", r->attainment->met});
+    add_bounds(share, r->attainment);
+    add_what_ifs(share, r);
 }
 
 static void add_iterations(struct maq_json root, const struct maq_serve_result *r)

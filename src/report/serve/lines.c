@@ -207,6 +207,29 @@ static void put_attainment(const struct maq_lines *to, struct maq_buf *line, con
             "of them. What is shown is the first",
             100 * a->low, 100 * a->high, a->n_draws, 100 * a->confidence, a->met);
     put(to, "attainment", line);
+    for (uint32_t i = 0; i < a->slo.n && a->n_draws > 1; i++) {
+        const struct maq_slo_bound *b = &a->slo.at[i];
+        char low[32], high[32];
+        maq_buf_addf(line, "%s_%s %s to %s over the draws; its bound holds in %u of them",
+                     maq_slo_metric_name(b->metric), maq_slo_statistic_name(b->statistic),
+                     maq_format_time(low, a->bound_low_s[i]), maq_format_time(high, a->bound_high_s[i]),
+                     a->bound_met[i]);
+        put(to, "", line);
+    }
+}
+
+static void put_what_if(const struct maq_lines *to, struct maq_buf *line, const struct maq_serve_result *r)
+{
+    for (uint32_t i = 0; i < r->n_what_if; i++) {
+        const struct maq_what_if *w = &r->what_if[i];
+        const struct maq_attainment *a = &w->attainment;
+        maq_buf_addf(line, "%s: %.4g to %.4g %% of requests are within the bounds, all bounds hold in %u of %u draws; ",
+                     w->what, 100 * a->low, 100 * a->high, a->met, a->n_draws);
+        maq_buf_addf(line, "%.4g points more in the mean of the same failures", 100 * w->mean);
+        if (a->n_draws > 1)
+            maq_buf_addf(line, ", %.4g to %.4g", 100 * w->low, 100 * w->high);
+        put(to, i == 0 ? "what if" : "", line);
+    }
 }
 
 /* What the pool is that computes prompts, where it is another than the one above. */
@@ -471,6 +494,7 @@ void maq_serve_outcome_lines(const struct maq_lines *to, const struct maq_serve_
         if (r->slo.slo.n > 0)
             put_slo(to, &line, r);
         put_attainment(to, &line, r);
+        put_what_if(to, &line, r);
     }
     maq_buf_fini(&line);
 }
