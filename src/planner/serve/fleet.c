@@ -7,7 +7,7 @@
  * alone, or of several together. Mixtures are tried in the order of their cost, if the rates of their replicas promise enough; of each
  * group only its best candidate takes part, so that a mixture is not proven to be the cheapest one.
  */
-#include "planner/serve/search.h"
+#include "planner/serve/fleet.h"
 
 #include <math.h>
 #include <stdlib.h>

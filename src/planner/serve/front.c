@@ -11,7 +11,7 @@
 #include "base/alloc.h"
 #include "base/check.h"
 #include "base/threads.h"
-#include "planner/serve/search.h"
+#include "planner/serve/searching.h"
 
 #define TIMES 10u /* requests of a simulation for each that is under way */
 #define LEAST_REQUESTS 20u

@@ -20,7 +20,8 @@
 #include "base/alloc.h"
 #include "base/check.h"
 #include "base/threads.h"
-#include "planner/serve/search.h"
+#include "planner/serve/fleet.h"
+#include "planner/serve/pools.h"
 
 #define MOST_TRIES 24u
 #define ROUND 4u

@@ -4,7 +4,7 @@
 
 #include "base/check.h"
 #include "planner/codes.h"
-#include "planner/serve/search.h"
+#include "planner/serve/searching.h"
 #include "serve/request/set.h"
 
 /* Requests come for so many times as long as one stays: in a shorter run most find the fleet emptier than it will be, and that it cannot keep up

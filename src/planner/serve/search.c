@@ -5,8 +5,6 @@
  * A round is of as many whatever the number of threads, and all of a round are held against the same best: so the result does not depend
  * on who is done first.
  */
-#include "planner/serve/search.h"
-
 #include <math.h>
 #include <stdlib.h>
 
@@ -14,6 +12,8 @@
 #include "base/check.h"
 #include "base/threads.h"
 #include "planner/codes.h"
+#include "planner/serve/fleet.h"
+#include "planner/serve/pools.h"
 
 #define ROUND 4u
 #define FIRST_ROUND 2u /* those that have nothing to be compared with take longer */
@@ -119,7 +119,8 @@ static enum maq_status finish(struct maq_serve_searching *s, const struct round 
     return MAQ_OK;
 }
 
-enum maq_status maq_serve_search_group(struct maq_serve_searching *s, uint32_t group)
+/* The best candidate of a node group; s->best and what goes with it. */
+static enum maq_status search_group(struct maq_serve_searching *s, uint32_t group)
 {
     uint32_t n, done = 0;
     struct place *places = order(&n, s, group);
@@ -180,7 +181,7 @@ static enum maq_status search_most(struct maq_serve_searching *s, uint32_t group
     uint32_t first = s->first;
     s->rate = 0;
     maq_serve_shorten(s, &fewer);
-    enum maq_status status = maq_serve_search_group(s, group);
+    enum maq_status status = search_group(s, group);
     s->stream = all;
     s->first = first;
     s->rate = rate;
@@ -190,7 +191,7 @@ static enum maq_status search_most(struct maq_serve_searching *s, uint32_t group
 static enum maq_status search_groups(struct maq_serve_searching *s, uint32_t *bests, uint32_t groups)
 {
     for (uint32_t g = 0; g < groups; g++) {
-        MAQ_TRY(maq_serve_search_group(s, g));
+        MAQ_TRY(search_group(s, g));
         if (s->best == UINT32_MAX && s->rate > 0)
             MAQ_TRY(search_most(s, g));
         bests[g] = s->best;

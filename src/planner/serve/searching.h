@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* search.h - a search of deployments while it goes on. */
-#ifndef MAQ_PLANNER_SERVE_SEARCH_H
-#define MAQ_PLANNER_SERVE_SEARCH_H
+/* searching.h - a search of deployments while it goes on: what is asked, the best so far, trials of candidates. */
+#ifndef MAQ_PLANNER_SERVE_SEARCHING_H
+#define MAQ_PLANNER_SERVE_SEARCHING_H
 
 #include "planner/serve/bounds.h"
 #include "serve/fleet/rate_trial.h"
@@ -48,18 +48,5 @@ enum maq_status maq_serve_stream(struct maq_serve_searching *s, struct maq_diag 
 void maq_serve_shorten(struct maq_serve_searching *s, struct maq_requests *fewer);
 /* Requests for all of the result's fleet: of replicas that share a stream, as many for each as one had alone. */
 void maq_serve_count_stream(struct maq_serve_search_result *r, const struct maq_serve_search_opts *opts);
-
-/* ---- the others ---- */
-
-/* The best candidate of a node group; s->best and what goes with it. search.c */
-enum maq_status maq_serve_search_group(struct maq_serve_searching *s, uint32_t group);
-/* The fleet of the best candidates of the groups, bests[n], UINT32_MAX: it has none. fleet.c */
-enum maq_status maq_serve_compose(struct maq_serve_searching *s, const uint32_t *bests, uint32_t n);
-/* The result's fleet is that of [n] parts. False: out of memory. fleet.c */
-bool maq_serve_set_fleet(struct maq_serve_search_result *r, const struct maq_serve_part_of_fleet *parts, uint32_t n);
-/* Where the result's rate is the sum of what its replicas carry alone: what they carry together. fleet.c */
-enum maq_status maq_serve_confirm(struct maq_serve_search_result *r, const struct maq_serve_search_opts *opts);
-/* Pools of prefill and decode in place of the result's fleet, if any are better. pools.c */
-enum maq_status maq_serve_try_pools(struct maq_serve_searching *s, uint32_t groups);
 
 #endif
