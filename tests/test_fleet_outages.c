@@ -369,19 +369,27 @@ static void test_what_a_cause_takes(void **state)
 }
 
 /* Pools on one cluster share the node where they meet; between nodes they need their links. */
+/* One that decodes and two of prefill, of half a node each. */
+static void begin_pools(struct setting *s, struct maq_fleet_member members[2], const char *failures)
+{
+    begin(s, 4, 1, failures);
+    members[0] = members[1] = s->member;
+    members[0].role = MAQ_ROLE_DECODE;
+    members[1].role = MAQ_ROLE_PREFILL;
+    members[1].replicas = 2;
+    s->fleet.members = members;
+    s->fleet.n_members = 2;
+    s->spec.span_s = 1000 * DAY;
+}
+
 static void test_pools_share_a_node(void **state)
 {
     (void)state;
     struct setting s;
-    begin(&s, 4, 1, CAUSE("node"));
-    const struct maq_fleet_member members[] = {
-        {.job = s.member.job, .options = &s.options, .replicas = 1, .role = MAQ_ROLE_DECODE},
-        {.job = s.member.job, .options = &s.options, .replicas = 2, .role = MAQ_ROLE_PREFILL}};
-    s.fleet.members = members;
-    s.fleet.n_members = 2;
+    struct maq_fleet_member members[2];
     struct maq_outages o;
     uint32_t first[3] = {0};
-    s.spec.span_s = 1000 * DAY;
+    begin_pools(&s, members, CAUSE("node"));
     assert_int_equal(maq_outages_draw(&o, &s.fleet, &s.spec, NULL), MAQ_OK);
     for (uint32_t i = 0; i < o.n; i++)
         if (o.events[i].kind == MAQ_FLEET_FAILS) {
@@ -392,13 +400,9 @@ static void test_pools_share_a_node(void **state)
     assert_true(first[0] > 5 && first[0] == first[2] && first[1] > 5);
     maq_outages_free(&o);
     end(&s);
-    uint32_t by_link;
-    begin(&s, 4, 1, CAUSE("link"));
-    s.fleet.members = members;
-    s.fleet.n_members = 2;
-    s.spec.span_s = 1000 * DAY;
+    begin_pools(&s, members, CAUSE("link"));
     assert_int_equal(maq_outages_draw(&o, &s.fleet, &s.spec, NULL), MAQ_OK);
-    by_link = o.n;
+    uint32_t by_link = o.n;
     maq_outages_free(&o);
     end(&s);
     assert_true(by_link > 15);
