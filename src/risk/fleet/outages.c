@@ -7,8 +7,8 @@
 
 #include "base/alloc.h"
 #include "base/check.h"
-#include "risk/fleet/failing_nodes.h"
-#include "serve/fleet/places.h"
+#include "risk/fleet/node_failures.h"
+#include "serve/fleet/placement.h"
 
 /* ---- events ---- */
 

@@ -147,8 +147,8 @@ static void widen(struct maq_way *way, enum maq_distance distance, double bps, d
     way->latency_s = latency_s > way->latency_s ? latency_s : way->latency_s;
 }
 
-static void look_at_pair(struct maq_way *way, const struct maq_stand *p, uint32_t from, const struct maq_stand *d,
-                         uint32_t to)
+static void look_at_pair(struct maq_way *way, const struct maq_replica_placement *p, uint32_t from,
+                         const struct maq_replica_placement *d, uint32_t to)
 {
     if (p->cluster_id != d->cluster_id) {
         const struct maq_fabric *a = &maq_cluster_group_of(p->cluster, from)->fabric,
@@ -168,8 +168,8 @@ static void look_at_pair(struct maq_way *way, const struct maq_stand *p, uint32_
         widen(way, MAQ_OTHER_NODE, l.far.bps, l.far.latency_s);
 }
 
-struct maq_way maq_way_between(const struct maq_stand *p, uint32_t prefill_rank, const struct maq_stand *d,
-                               uint32_t decode_rank)
+struct maq_way maq_way_between(const struct maq_replica_placement *p, uint32_t prefill_rank,
+                               const struct maq_replica_placement *d, uint32_t decode_rank)
 {
     struct maq_way way = {.most_bps = (double)INFINITY};
     int32_t fan_in = p->tp > d->tp ? p->tp / d->tp : 1;
@@ -187,7 +187,7 @@ struct maq_way maq_way_between(const struct maq_stand *p, uint32_t prefill_rank,
     return way;
 }
 
-double maq_port_bps(const struct maq_stand *place, enum maq_distance distance)
+double maq_port_bps(const struct maq_replica_placement *place, enum maq_distance distance)
 {
     const struct maq_node_group *g = maq_cluster_group_of(place->cluster, place->first);
     return distance == MAQ_SAME_DOMAIN ? g->domain_bps

@@ -17,7 +17,7 @@
 #define MAQ_SERVE_FLEET_HANDOVER_H
 
 #include "serve/engine/deployment.h"
-#include "serve/fleet/places.h"
+#include "serve/fleet/placement.h"
 
 /* Bytes of something, through the busiest port that sends and that receives, over all, and of one copy. */
 struct maq_cut_bytes {
@@ -49,9 +49,9 @@ struct maq_way {
     enum maq_distance distance;
     double most_bps, latency_s; /* of a GPU; of a message */
 };
-struct maq_way maq_way_between(const struct maq_stand *prefill, uint32_t prefill_rank, const struct maq_stand *decode,
-                               uint32_t decode_rank);
+struct maq_way maq_way_between(const struct maq_replica_placement *prefill, uint32_t prefill_rank,
+                               const struct maq_replica_placement *decode, uint32_t decode_rank);
 /* What the port of a GPU of a replica carries at a distance. */
-double maq_port_bps(const struct maq_stand *place, enum maq_distance distance);
+double maq_port_bps(const struct maq_replica_placement *place, enum maq_distance distance);
 
 #endif

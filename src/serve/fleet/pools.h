@@ -44,14 +44,14 @@ struct maq_fleet_pools {
     uint32_t n_prefill;        /* engines [0, n_prefill) compute prompts, the others decode */
     struct maq_routing prefill;
     struct maq_network network;
-    struct maq_cut *cuts;      /* [members] [members] */
-    struct maq_stand *places;  /* [engines] */
-    uint32_t *ports;           /* [engines] first of its ports: a rank, to it or from it, a distance */
-    struct maq_handed *handed; /* [requests]; the result's in the end */
+    struct maq_cut *cuts;                 /* [members] [members] */
+    struct maq_replica_placement *places; /* [engines] */
+    uint32_t *ports;                      /* [engines] first of its ports: a rank, to it or from it, a distance */
+    struct maq_handed *handed;            /* [requests]; the result's in the end */
     struct maq_handing *handing;
     double bps; /* sum over transfers of what each had alone */
     uint32_t n_begun;
-    /* where replicas fail; pools_outages.c */
+    /* where replicas fail; pools_failures.c */
     struct maq_lease *leases; /* [n_leases] */
     uint32_t n_leases, leases_size;
     double next_lease_s; /* the first of them ends; infinity: there is none */
@@ -76,7 +76,7 @@ void maq_pools_end(struct maq_fleet_pools *p);
 enum maq_status maq_pools_loop(struct maq_fleet_run *r);
 /* A request that was sent, or is sent again, goes on, or waits for somebody who takes it. False: out of memory. pools.c */
 bool maq_pools_route(struct maq_fleet_run *r, uint32_t request, double at_s);
-/* A replica has failed; its router knows, and it is empty; a prompt that nobody read is given back. pools_outages.c */
+/* A replica has failed; its router knows, and it is empty; a prompt that nobody read is given back. pools_failures.c */
 void maq_pools_failed(struct maq_fleet_run *r, uint32_t replica, double at_s);
 bool maq_pools_lost(struct maq_fleet_run *r, uint32_t replica, double at_s);
 void maq_pools_end_lease(struct maq_fleet_run *r);

@@ -117,7 +117,7 @@ static enum maq_status check_two(const struct maq_deployment *p, const struct ma
 
 static enum maq_status check_places(struct maq_fleet_run *r, struct maq_diag *diag)
 {
-    struct maq_stand *places = maq__calloc(r->n * sizeof *places);
+    struct maq_replica_placement *places = maq__calloc(r->n * sizeof *places);
     uint64_t needed = 0;
     if (!places)
         return MAQ_NO_MEMORY;

@@ -27,7 +27,7 @@ static enum maq_status load(double *out, const struct maq_deployment *d, enum ma
                             struct maq_diag *diag)
 {
     const struct maq_node_group *g = &d->job->cluster.groups[d->job->stages[0].group];
-    const struct maq_stand stand = {.cluster = &d->job->cluster, .first = g->first_rank};
+    const struct maq_replica_placement stand = {.cluster = &d->job->cluster, .first = g->first_rank};
     double rank = d->memory[MAQ_SERVE_MEM_WEIGHTS], link = d->device->host_copy_bps;
     link = link > 0 ? link : d->device->host_bps;
     if (from == MAQ_WEIGHTS_FROM_PEER) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* failing_nodes.c - failures of a cluster's nodes in the order in which they begin, since spare nodes go to whom needs one first. */
-#include "risk/fleet/failing_nodes.h"
+/* node_failures.c - failures of a cluster's nodes in the order in which they begin, since spare nodes go to whom needs one first. */
+#include "risk/fleet/node_failures.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -8,7 +8,7 @@
 #include "base/alloc.h"
 #include "base/stat/special_functions.h"
 #include "risk/run/failure_clock.h"
-#include "serve/fleet/places.h"
+#include "serve/fleet/placement.h"
 
 #define NS 1e9
 
@@ -36,7 +36,7 @@ struct site {
 
 struct drawing {
     const struct maq_outage_spec *spec;
-    const struct maq_stand *stands; /* [n] of replicas */
+    const struct maq_replica_placement *stands; /* [n] of replicas */
     uint32_t n;
     bool *needs_network;     /* [n] */
     double *back_s, *load_s; /* [n] until when each is out; what its weights take when it starts */
@@ -74,7 +74,7 @@ static const struct maq_failure_cause *cause_of(const struct maq_failures *f, do
 
 static bool is_on(const struct drawing *d, const struct site *at, uint32_t k, uint64_t first, uint64_t last)
 {
-    const struct maq_stand *s = &d->stands[k];
+    const struct maq_replica_placement *s = &d->stands[k];
     return s->cluster_id == at->id && s->first <= last && (uint64_t)s->first + s->size > first;
 }
 
@@ -223,13 +223,13 @@ static bool draw_site(struct drawing *d, struct site *at)
 
 /* ---- the fleet ---- */
 
-static uint32_t per_node_of(const struct maq_stand *s)
+static uint32_t per_node_of(const struct maq_replica_placement *s)
 {
     uint32_t n = (uint32_t)s->cluster->groups[0].devices_per_node;
     return n > 0 ? n : 1;
 }
 
-static bool same_node(const struct maq_stand *a, const struct maq_stand *b)
+static bool same_node(const struct maq_replica_placement *a, const struct maq_replica_placement *b)
 {
     uint32_t n = per_node_of(a);
     return a->cluster_id == b->cluster_id && a->first / n == b->first / n;
@@ -238,7 +238,7 @@ static bool same_node(const struct maq_stand *a, const struct maq_stand *b)
 /* Over several nodes, or with somebody of the other pool on another node: replicas [0, n_prefill) compute prompts. */
 static bool needs_network(const struct drawing *d, uint32_t k, uint32_t n_prefill)
 {
-    const struct maq_stand *s = &d->stands[k];
+    const struct maq_replica_placement *s = &d->stands[k];
     uint32_t n = per_node_of(s), from = k < n_prefill ? n_prefill : 0, to = k < n_prefill ? d->n : n_prefill;
     bool needs = s->first / n != (s->first + s->size - 1) / n;
     for (uint32_t i = from; i < to && !needs; i++)
@@ -255,7 +255,7 @@ static bool draw_sites(struct drawing *d)
         struct site at = {.id = id};
         uint64_t devices = 0;
         for (uint32_t k = 0; k < d->n; k++) {
-            const struct maq_stand *s = &d->stands[k];
+            const struct maq_replica_placement *s = &d->stands[k];
             if (s->cluster_id != id)
                 continue;
             at.per_node = per_node_of(s);
@@ -281,7 +281,7 @@ bool maq_fleet_draw_failures(struct maq_replica_outages *out, const struct maq_f
         d.n += fleet->members[m].replicas;
         n_prefill += fleet->members[m].role == MAQ_ROLE_PREFILL ? fleet->members[m].replicas : 0;
     }
-    struct maq_stand *stands = maq__calloc(d.n * sizeof *stands);
+    struct maq_replica_placement *stands = maq__calloc(d.n * sizeof *stands);
     d.needs_network = maq__calloc(d.n * sizeof *d.needs_network);
     d.back_s = maq__calloc(d.n * sizeof *d.back_s);
     d.load_s = maq__calloc(d.n * sizeof *d.load_s);

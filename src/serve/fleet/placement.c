@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* places.c - replicas in the order of members. */
-#include "serve/fleet/places.h"
+/* placement.c - replicas in the order of members. */
+#include "serve/fleet/placement.h"
 
 bool maq_fleet_has_roles(const struct maq_fleet *f)
 {
@@ -10,15 +10,33 @@ bool maq_fleet_has_roles(const struct maq_fleet *f)
     return false;
 }
 
+/* Where the next replica of either kind is among the engines: those that compute prompts are in front. */
+struct engine_order {
+    uint32_t prefill, behind;
+};
+
+static struct engine_order order_of(const struct maq_fleet *f)
+{
+    struct engine_order o = {0};
+    for (uint32_t m = 0; m < f->n_members; m++)
+        o.behind += f->members[m].role == MAQ_ROLE_PREFILL ? f->members[m].replicas : 0;
+    return o;
+}
+
+static uint32_t next_engine(struct engine_order *o, const struct maq_fleet_member *member)
+{
+    return member->role == MAQ_ROLE_PREFILL ? o->prefill++ : o->behind++;
+}
+
 /* Members of one cluster have equal ones, in jobs of their own. */
-const struct maq_cluster *maq_fleet_place(const struct maq_fleet *f, struct maq_stand *places, uint64_t *needed)
+const struct maq_cluster *maq_fleet_place(const struct maq_fleet *f, struct maq_replica_placement *places,
+                                          uint64_t *needed)
 {
     const struct maq_cluster *small = NULL;
     bool roles = maq_fleet_has_roles(f);
     uint64_t next = 0;
-    uint32_t id = 0, small_id = 0, behind = 0, prefill = 0;
-    for (uint32_t m = 0; m < f->n_members; m++)
-        behind += f->members[m].role == MAQ_ROLE_PREFILL ? f->members[m].replicas : 0;
+    uint32_t id = 0, small_id = 0;
+    struct engine_order order = order_of(f);
     for (uint32_t m = 0; m < f->n_members; m++) {
         const struct maq_fleet_member *member = &f->members[m];
         const struct maq_job *job = member->job;
@@ -32,8 +50,8 @@ const struct maq_cluster *maq_fleet_place(const struct maq_fleet *f, struct maq_
         for (uint32_t i = 0; i < member->replicas; i++) {
             if (roles && size <= node && next % node + size > node)
                 next += node - next % node;
-            uint32_t k = member->role == MAQ_ROLE_PREFILL ? prefill++ : behind++;
-            places[k] = (struct maq_stand){&job->cluster, id, (uint32_t)next, size, job->plan.tp, job->plan.pp};
+            places[next_engine(&order, member)] =
+                (struct maq_replica_placement){&job->cluster, id, (uint32_t)next, size, job->plan.tp, job->plan.pp};
             next += size;
             if (next > job->cluster.devices && (!small || small_id == id)) {
                 small = &job->cluster;
@@ -47,10 +65,8 @@ const struct maq_cluster *maq_fleet_place(const struct maq_fleet *f, struct maq_
 
 void maq_fleet_load_times(const struct maq_fleet *f, double *load_s)
 {
-    uint32_t behind = 0, prefill = 0;
-    for (uint32_t m = 0; m < f->n_members; m++)
-        behind += f->members[m].role == MAQ_ROLE_PREFILL ? f->members[m].replicas : 0;
+    struct engine_order order = order_of(f);
     for (uint32_t m = 0; m < f->n_members; m++)
         for (uint32_t i = 0; i < f->members[m].replicas; i++)
-            load_s[f->members[m].role == MAQ_ROLE_PREFILL ? prefill++ : behind++] = f->members[m].load_s;
+            load_s[next_engine(&order, &f->members[m])] = f->members[m].load_s;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * pools_outages.c - a replica of a pool fails: what was in it, and on its way to it or from it, is lost.
+ * pools_failures.c - a replica of a pool fails: what was in it, and on its way to it or from it, is lost.
  *
  *   fails      transfers to it and from it end where they are; others have their ports
  *   its router knows

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * places.h - where the replicas of a fleet stand: on which clusters, from which GPU on.
+ * placement.h - where the replicas of a fleet stand: on which clusters, from which GPU on.
  *
  * Without roles each member has a cluster of its own, which its replicas fill one behind another, or stands behind the one before it. With roles members stand on one cluster, one behind another,
  * until one begins a cluster of its own; a replica that fits into a node does not straddle two.
  */
-#ifndef MAQ_SERVE_FLEET_PLACES_H
-#define MAQ_SERVE_FLEET_PLACES_H
+#ifndef MAQ_SERVE_FLEET_PLACEMENT_H
+#define MAQ_SERVE_FLEET_PLACEMENT_H
 
 #include "maquette/serve_fleet.h"
 
 /* Where a replica stands: its ranks are [dp][pp][tp] from `first` on. */
-struct maq_stand {
+struct maq_replica_placement {
     const struct maq_cluster *cluster;
     uint32_t cluster_id; /* equal ones are one cluster */
     uint32_t first, size;
@@ -23,7 +23,8 @@ bool maq_fleet_has_roles(const struct maq_fleet *fleet);
  * places[all replicas of the fleet], in the order of engines: of members, with roles those that compute prompts in front. A cluster that is too small, and how
  * many GPUs are needed of it; else NULL.
  */
-const struct maq_cluster *maq_fleet_place(const struct maq_fleet *fleet, struct maq_stand *places, uint64_t *needed);
+const struct maq_cluster *maq_fleet_place(const struct maq_fleet *fleet, struct maq_replica_placement *places,
+                                          uint64_t *needed);
 /* What loading its weights takes each replica that starts, in the same order. */
 void maq_fleet_load_times(const struct maq_fleet *fleet, double *load_s);
 

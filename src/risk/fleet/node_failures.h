@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * failing_nodes.h - which replicas of a fleet are out from when to when, by the laws of `maquette risk`.
+ * node_failures.h - which replicas of a fleet are out from when to when, by the laws of `maquette risk`.
  *
  * A node has the failure clock of a run (risk/run/failure_clock.h) with one node in it: its times are those of an exponential process with lemons and bursts, or of
  * Weibull from the age that nodes have. How well the rate is known, and when there are bursts, is one draw for the whole fleet, so that nodes fail more often
@@ -11,8 +11,8 @@
  *
  * A cause that loses the node asks for another one, which is the spare one or the one in repair that is ready first; after a GPU or a link its place is the same.
  */
-#ifndef MAQ_RISK_FLEET_FAILING_NODES_H
-#define MAQ_RISK_FLEET_FAILING_NODES_H
+#ifndef MAQ_RISK_FLEET_NODE_FAILURES_H
+#define MAQ_RISK_FLEET_NODE_FAILURES_H
 
 #include "maquette/fleet_outages.h"
 
