@@ -55,6 +55,11 @@ fit-serve-power: build
 accuracy: build
 	@tools/accuracy $(BUILD) $(SHARED)
 
+# docs/pictures, from what the program says; a test compares them.
+.PHONY: pictures
+pictures: build
+	@tools/pages/pictures.py $(PROGRAM)
+
 bench: build
 	@if [ -x bench/run ]; then bench/run $(PROGRAM); else meson test -C $(BUILD) --benchmark --print-errorlogs; fi
 
