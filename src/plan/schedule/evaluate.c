@@ -26,7 +26,15 @@
     "O3") /* at -O2 gcc 12 leaves the lanes scalar; nothing here but max and +, so no value can change */
 #endif
 
+/* Instrumented, the loop with all its arguments takes as long to compile as thirty other files: there it is a function. */
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define INLINE static inline
+#endif
+#endif
+#ifndef INLINE
 #define INLINE static inline __attribute__((always_inline))
+#endif
 #define MAX_LANES 8
 
 /* One block of lanes: pointers to its first lane. Rows are `stride` apart, those of hop and stall `lanes`. */
