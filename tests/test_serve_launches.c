@@ -43,12 +43,22 @@ static void test_modes(void **state)
     off.sglang.prefill_graph_tokens = -1;
     small.sglang.prefill_graph_tokens = 512;
     drafts.version = "0.5.10";
+    struct maq_serve_options first = vllm, graphs = vllm, pieces = vllm;
+    first.version = "0.2.5";
+    graphs.version = "0.7.3";
+    pieces.version = "0.10.2";
     drafts.speculation = (struct maq_speculation){.method = MAQ_DRAFT_NGRAM, .tokens = 3};
     expect_launch(&vllm, 100, 0, MAQ_LAUNCH_MODE_GRAPH, 104);
     expect_launch(&vllm, 400, 1, MAQ_LAUNCH_MODE_PIECES, 400);
     expect_launch(&vllm, 513, 1, MAQ_LAUNCH_MODE_COMPILED, 513);
     expect_launch(&few, 33, 1, MAQ_LAUNCH_MODE_COMPILED, 33); /* up to twice max_num_seqs */
     expect_launch(&eager, 1, 0, MAQ_LAUNCH_MODE_EAGER, 1);
+    expect_launch(&first, 1, 0, MAQ_LAUNCH_MODE_EAGER, 1);
+    expect_launch(&graphs, 100, 0, MAQ_LAUNCH_MODE_GRAPH, 104);
+    expect_launch(&graphs, 257, 0, MAQ_LAUNCH_MODE_EAGER, 257);
+    expect_launch(&graphs, 100, 1, MAQ_LAUNCH_MODE_EAGER, 100);
+    expect_launch(&pieces, 100, 0, MAQ_LAUNCH_MODE_PIECES, 104);
+    expect_launch(&pieces, 513, 0, MAQ_LAUNCH_MODE_COMPILED, 513);
     expect_launch(&sglang, 100, 0, MAQ_LAUNCH_MODE_GRAPH, 104);
     expect_launch(&sglang, 1000, 1, MAQ_LAUNCH_MODE_PIECES, 1024);
     expect_launch(&sglang, 8192, 2, MAQ_LAUNCH_MODE_PIECES, 8192);

@@ -208,6 +208,65 @@ static void test_power(void **state)
     maq_job_free(job);
 }
 
+/* Seconds that sampling takes of `rows` rows of 131,072 entries on `device`. */
+static double sampling_s(const char *device, int64_t rows, const struct maq_serve_options *o)
+{
+    struct maq_loaded_job *job = load("mistral-nemo-12b", device, 1);
+    struct maq_arena arena;
+    struct maq_passes p;
+    struct maq_pass_parts parts = {0};
+    maq_arena_init(&arena, 0);
+    assert_int_equal(maq_passes_init(&p, maq_job_get(job), o, MOST, &arena), MAQ_OK);
+    assert_int_equal(p.job->model.vocab, 131072);
+    maq_pass_sample(&p, rows, &parts);
+    maq_arena_fini(&arena);
+    maq_job_free(job);
+    return parts.ns[MAQ_SERVE_SAMPLING] * 1e-9;
+}
+
+/* What vLLM's developers measured of the filters alone on a B200, ms (vllm-project/vllm#40376); what else a token takes is in both. */
+static void test_filters(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *version;
+        int64_t rows;
+        double top_p, ms;
+    } measured[] = {{"0.12.0", 128, 0.9, 2.318},
+                    {"0.12.0", 512, 0.9, 6.150},
+                    {"0.17.0", 512, 0.9, 2.013},
+                    {"0.20.0", 512, 0.9, 0.372},
+                    {"0.20.0", 128, 0.9, 0.139}};
+    for (size_t i = 0; i < MAQ_COUNT(measured); i++) {
+        struct maq_serve_options o = {.engine = MAQ_ENGINE_VLLM, .version = measured[i].version, .temperature = 0.8};
+        double without = sampling_s("b200:1", measured[i].rows, &o);
+        o.top_p = measured[i].top_p;
+        double with = sampling_s("b200:1", measured[i].rows, &o), off = (with - without) * 1e3 / measured[i].ms - 1;
+        if (fabs(off) > (measured[i].ms < 1 ? 0.35 : 0.1))
+            fail_msg("vllm %s, %lld rows: %.3f ms, measured %.3f", o.version, (long long)measured[i].rows,
+                     (with - without) * 1e3, measured[i].ms);
+    }
+}
+
+/* Greedy sampling heeds neither; top_p of 1 and top_k of 0 keep all; top_k alone is not sorted from 0.8 on. */
+static void test_what_filters(void **state)
+{
+    (void)state;
+    struct maq_serve_options greedy = {.engine = MAQ_ENGINE_VLLM, .version = "0.12.0"}, filtered = greedy, all = greedy,
+                             first = greedy;
+    filtered.top_p = 0.9;
+    all.temperature = 1, all.top_p = 1;
+    assert_true(sampling_s("h100-sxm:1", 64, &greedy) == sampling_s("h100-sxm:1", 64, &filtered));
+    double random = sampling_s("h100-sxm:1", 64, &all);
+    assert_true(random > sampling_s("h100-sxm:1", 64, &greedy));
+    all.top_k = 50;
+    double selected = sampling_s("h100-sxm:1", 64, &all);
+    all.top_p = 0.9;
+    assert_true(selected > random && selected < 1.8 * random && sampling_s("h100-sxm:1", 64, &all) > 3 * random);
+    first.version = "0.6.3", first.temperature = 1, first.top_k = 50;
+    assert_true(sampling_s("h100-sxm:1", 64, &first) > 3 * random);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -216,6 +275,8 @@ int main(void)
         cmocka_unit_test(test_kept_prices),
         cmocka_unit_test(test_prompts_side_by_side),
         cmocka_unit_test(test_power),
+        cmocka_unit_test(test_filters),
+        cmocka_unit_test(test_what_filters),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -180,6 +180,10 @@ struct maq_serve_options {
     int32_t batch_wait_iterations;
     double batch_wait_share;
     int async_scheduling; /* enum maq_auto_bool */
+    /* How all requests are sampled: at a temperature (0: greedily), from the likeliest tokens that together have top_p of the probability (0 or 1: all),
+     * of the top_k likeliest (0: all) */
+    double temperature, top_p;
+    int32_t top_k;
     struct maq_sglang_options sglang;
     struct maq_speculation speculation;
     struct maq_tier_options tiers; /* behind the GPU's blocks */

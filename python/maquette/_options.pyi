@@ -383,6 +383,9 @@ class ServeOptions(TypedDict, total=False):
     batch_wait_timeout_iters: Value
     batch_wait_max_tokens_ratio: Value
     async_scheduling: Union[Literal["auto", "on", "off"], None]
+    temperature: Value
+    top_p: Value
+    top_k: Value
     kv_offloading_size: Value
     kv_offloading_policy: Union[Literal["lru", "arc"], None]
     kv_offloading_blocks_per_chunk: Value
@@ -459,6 +462,9 @@ class ServePlanOptions(TypedDict, total=False):
     batch_wait_timeout_iters: Value
     batch_wait_max_tokens_ratio: Value
     async_scheduling: Union[Literal["auto", "on", "off"], None]
+    temperature: Value
+    top_p: Value
+    top_k: Value
     enable_lora: bool
     max_loras: Value
     max_lora_rank: Value

@@ -139,6 +139,11 @@ const struct cli_option cli_serve_table[] = {
     [SERVE_ASYNC] = {"--async-scheduling", CLI_VALUE, "auto|on|off",
                      "the next iteration is prepared while one runs (auto: as the engine's version does)", NULL,
                      switches},
+    [SERVE_TEMPERATURE] = {"--temperature", CLI_VALUE, "T",
+                           "at which all requests are sampled (0: the likeliest token)", NULL, NULL},
+    [SERVE_TOP_P] = {"--top-p", CLI_VALUE, "P", "from the likeliest tokens with this share of the probability (1: all)",
+                     NULL, NULL},
+    [SERVE_TOP_K] = {"--top-k", CLI_VALUE, "K", "from the K likeliest tokens (0: all)", NULL, NULL},
     [SERVE_HOST_SIZE] = {"--kv-offloading-size", CLI_VALUE, "SIZE",
                          "memory of the host for keys and values, of each TP group: 64GiB (0: none)", NULL, NULL},
     [SERVE_HOST_POLICY] = {"--kv-offloading-policy", CLI_VALUE, "lru|arc", "what it forgets first (lru)", NULL,
@@ -409,6 +414,10 @@ static enum maq_status read_engine(struct serve_given *given, struct cli *cli)
     o->blocks = n;
     worst = cli_first_fault(worst, cli_serve_number(cli, &x, SERVE_WAIT_SHARE, 0, 1, o->batch_wait_share));
     o->batch_wait_share = x;
+    worst = cli_first_fault(worst, cli_serve_number(cli, &o->temperature, SERVE_TEMPERATURE, 0, 100, o->temperature));
+    worst = cli_first_fault(worst, cli_serve_number(cli, &o->top_p, SERVE_TOP_P, 1e-6, 1, o->top_p > 0 ? o->top_p : 1));
+    worst = cli_first_fault(worst, cli_count(cli, &n, SERVE_TOP_K, 0, 1u << 30, (uint32_t)o->top_k));
+    o->top_k = (int32_t)n;
     worst = cli_first_fault(worst, cli_serve_number(cli, &x, SERVE_UTILIZATION, 0.01, 1, o->gpu_memory_utilization));
     if (cli->values[SERVE_UTILIZATION])
         o->static_memory_share = o->free_memory_share = 0;

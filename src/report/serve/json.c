@@ -29,6 +29,8 @@ static void add_deployment(struct maq_json root, const struct maq_serve_result *
     maq_json_real(map, "gpu_memory_utilization", o->gpu_memory_utilization);
     maq_json_bool(map, "prefix_caching", !o->no_prefix_caching);
     maq_json_bool(map, "chunked_prefill", !o->no_chunked_prefill);
+    MAQ_JSON_REALS(map, {"temperature", o->temperature}, {"top_p", o->top_p > 0 ? o->top_p : 1});
+    MAQ_JSON_INTS(map, {"top_k", o->top_k});
     struct maq_json memory = maq_json_map(root, "memory");
     maq_json_bool(memory, "fits", r->fits);
     for (int i = 0; i < MAQ_SERVE_MEM_COUNT; i++) {

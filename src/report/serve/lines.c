@@ -54,6 +54,14 @@ static void put_deployment(const struct maq_lines *to, struct maq_buf *line, con
                  o->no_chunked_prefill ? ", whole prompts" : ", chunked prefill",
                  o->async_scheduling == MAQ_ON ? ", asynchronous scheduling" : "");
     put(to, "engine", line);
+    if (o->temperature <= 0)
+        return;
+    maq_buf_addf(line, "at a temperature of %g", o->temperature);
+    if (o->top_p > 0 && o->top_p < 1)
+        maq_buf_addf(line, ", top_p %g", o->top_p);
+    if (o->top_k > 0)
+        maq_buf_addf(line, ", top_k %d", o->top_k);
+    put(to, "sampling", line);
 }
 
 static void put_speculation(const struct maq_lines *to, struct maq_buf *line, const struct maq_serve_result *r)

@@ -8,6 +8,7 @@
 #include "serve/draft/drafter.h"
 #include "serve/kv/kv_cache.h"
 #include "serve/pass/pass.h"
+#include "serve/release.h"
 
 /* What the host of an engine does for an iteration, in seconds on the reference host (framework.h). */
 struct maq_host_profile {
@@ -104,10 +105,6 @@ int64_t maq_serve_prefill_graph_size(const struct maq_serve_options *options, in
 /* Passes of what drafts; checks what is asked of it. draft_passes.c */
 enum maq_status maq_deployment_draft(struct maq_deployment *d, struct maq_diag *diag);
 bool maq_deployment_has_drafter(const struct maq_deployment *d);
-/* Releases by their order: "0.5.10" is MAQ_RELEASE(0, 5, 10), "1.2.0rc2" MAQ_RELEASE(1, 2, 0); what has none (a nightly build, NULL) is the
- * newest: INT32_MAX. host.c */
-#define MAQ_RELEASE(major, minor, patch) (((major)*1000 + (minor)) * 1000 + (patch))
-int32_t maq_engine_release(const char *version);
 /* What the host of an engine costs. host.c */
 struct maq_host_profile maq_host_profile_of(const struct maq_serve_options *options);
 /* Bytes of a token in a layer on one rank, and its rule in *group; 0 where it keeps a state, of *state bytes for a request. memory.c */

@@ -4,10 +4,11 @@
  *
  *   GRAPH       all of it is one CUDA graph: decodes alone, up to the largest size that there is a graph of
  *   PIECES      CUDA graphs that end at every attention, which is launched by itself: prefills of vLLM (0.11 on, cudagraph_mode
- *               FULL_AND_PIECEWISE) up to its largest size, and of SGLang from 0.5.10 on up to a chunk
- *   COMPILED    kernel by kernel out of what torch.compile wrote: passes of vLLM that no graph holds
- *   EAGER       kernel by kernel out of the model's Python: prefills of SGLang before 0.5.10 and of TensorRT-LLM's PyTorch back end, and
- *               whatever is without graphs by option
+ *               FULL_AND_PIECEWISE) up to its largest size, from 0.8 to 0.10 its decodes as well (PIECEWISE), and prefills of SGLang from 0.5.10 on
+ *               up to a chunk
+ *   COMPILED    kernel by kernel out of what torch.compile wrote: passes of vLLM that no graph holds, from 0.8 on, where its first engine ended
+ *   EAGER       kernel by kernel out of the model's Python: prefills of vLLM before 0.8, of SGLang before 0.5.10 and of TensorRT-LLM's PyTorch back
+ *               end, and whatever is without graphs by option
  *
  *   COMPILED, EAGER   pass + kernels * kernel(mode) + layers of experts * experts     [s]
  *   PIECES            pass + layers * piece
@@ -22,14 +23,19 @@ struct maq_batch_launch maq_batch_launch(const struct maq_deployment *d, int64_t
 {
     const struct maq_serve_options *o = &d->options;
     int64_t size = prompts > 0 ? maq_serve_prefill_graph_size(o, tokens) : maq_serve_graph_size(o, tokens, queries);
+    int32_t release = maq_engine_release(o->version);
+    bool pieces = prompts > 0 ||
+                  (o->engine == MAQ_ENGINE_VLLM && release >= MAQ_VLLM_COMPILED && release < MAQ_VLLM_WHOLE_GRAPHS);
     if (size > 0)
-        return (struct maq_batch_launch){prompts > 0 ? MAQ_LAUNCH_MODE_PIECES : MAQ_LAUNCH_MODE_GRAPH, size};
+        return (struct maq_batch_launch){pieces ? MAQ_LAUNCH_MODE_PIECES : MAQ_LAUNCH_MODE_GRAPH, size};
     return (struct maq_batch_launch){maq_launch_without_graph(o), tokens};
 }
 
 enum maq_launch_mode maq_launch_without_graph(const struct maq_serve_options *o)
 {
-    return o->engine == MAQ_ENGINE_VLLM && !o->enforce_eager ? MAQ_LAUNCH_MODE_COMPILED : MAQ_LAUNCH_MODE_EAGER;
+    bool compiled =
+        o->engine == MAQ_ENGINE_VLLM && !o->enforce_eager && maq_engine_release(o->version) >= MAQ_VLLM_COMPILED;
+    return compiled ? MAQ_LAUNCH_MODE_COMPILED : MAQ_LAUNCH_MODE_EAGER;
 }
 
 /*

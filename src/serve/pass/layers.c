@@ -222,10 +222,7 @@ void maq_pass_layers(const struct maq_passes *p, const struct maq_pass_stage *st
     }
 }
 
-/*
- * Logits in the model's type, gathered over the TP group, widened to 32 bits, and reduced to a token: a pass that widens, one for the
- * maximum, and small ones.
- */
+/* Logits in the model's type, gathered over the TP group, and reduced to a token. */
 void maq_pass_head(const struct maq_passes *p, int64_t rows, struct maq_pass_parts *out)
 {
     struct walk w = walk_of(p, &p->job->model.output, rows, 1, out);
@@ -235,9 +232,5 @@ void maq_pass_head(const struct maq_passes *p, int64_t rows, struct maq_pass_par
     for (uint32_t i = 0; i < w.layer->n_modules; i++)
         module(&w, &w.layer->modules[i]);
     maq_pass_coll(p, MAQ_COLL_ALL_GATHER, (double)rows * (double)vocab * 2, 1, out);
-    struct maq_op widen = maq_pass_op(MAQ_OP_ELEMENTWISE, &p->plain, 0, rows * vocab, 2, 4, 0),
-                  largest = maq_pass_op(MAQ_OP_SOFTMAX, &p->plain, 0, rows, vocab, 0, 0);
-    largest.dtype = MAQ_FP32;
-    maq_pass_cost(p, &widen, 1, MAQ_SERVE_SAMPLING, out);
-    maq_pass_cost(p, &largest, 1, MAQ_SERVE_SAMPLING, out);
+    maq_pass_sample(p, rows, out);
 }

@@ -81,6 +81,13 @@ struct maq_pass_lora {
     struct maq_pass_lora_shape *shapes; /* [stages * MAQ_PASS_LORA_SHAPES], of which the last one stays in its place */
 };
 
+/* How a token is taken from a row of logits: sampling.c has the kernels. */
+enum maq_pass_filter { MAQ_FILTER_NONE, MAQ_FILTER_SORT, MAQ_FILTER_SELECT, MAQ_FILTER_TRITON, MAQ_FILTER_FLASHINFER };
+struct maq_pass_sampling {
+    bool random; /* else the likeliest */
+    enum maq_pass_filter filter;
+};
+
 struct maq_passes {
     const struct maq_job *job; /* its plan has the engine's degrees */
     struct maq_job own;        /* a copy that says how experts are cut */
@@ -89,6 +96,7 @@ struct maq_passes {
     struct maq_pass_type linear, experts;
     struct maq_pass_type plain; /* of what is in 16 bits whatever the weights are: attention, norms, head, router */
     bool kv_fp8;
+    struct maq_pass_sampling sampling;
     bool fuses_norm; /* the sum over the TP group, the residual stream and its norm are one kernel (TensorRT-LLM) */
     bool fuses_quantization; /* whichever kernel writes an input quantizes it; else norms and activations do */
     int32_t ep, moe_tp;
@@ -179,6 +187,9 @@ void maq_pass_layers(const struct maq_passes *p, const struct maq_pass_stage *st
                      int64_t tokens, bool decodes, struct maq_pass_parts *out);
 /* The head, for tokens that are sampled from. */
 void maq_pass_head(const struct maq_passes *p, int64_t rows, struct maq_pass_parts *out);
+/* ---- sampling.c: from logits to tokens ---- */
+struct maq_pass_sampling maq_pass_sampling_of(const struct maq_serve_options *options);
+void maq_pass_sample(const struct maq_passes *p, int64_t rows, struct maq_pass_parts *out);
 /* ---- mixers.c: attention, recurrent layers ---- */
 /* Of a batch: what those that decode cost, what its prompts do, what all of its tokens do. */
 enum maq_mixer_share { MAQ_MIXER_DECODES = 1, MAQ_MIXER_PROMPTS = 2, MAQ_MIXER_TOKENS = 4, MAQ_MIXER_WHOLE = 7 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * source_launch.c - how a source started its engines, where its scripts are public and its table does not say.
+ * source_launch.c - how a source started its engines and what its clients asked for, where that is public and its table does not say.
  *
  * InferenceMAX (now InferenceX): benchmarks/ of SemiAnalysisAI/InferenceX, read from its history up to commit 843c6254. A script holds from the
  * day on which it was changed to the next entry of the same runs; a row has the day on which it was measured. Only what the engine is told
@@ -124,6 +124,23 @@ static const struct launch inference_max[] = {
      .utilization = 0.9},
 };
 
+/*
+ * What holds for all rows of a source. ML.ENERGY's client asks for a temperature of 0.8 and a top_p of 0.95 (ml-energy/benchmark c1d6557,
+ * mlenergy/benchmark/llm/benchmark.py). That of NVIDIA's runs says nothing, and vLLM and SGLang then sample as the model's generation_config.json has it: the models
+ * of its table, Llama 3.1 and Qwen3, with a top_p of 0.9 and 0.95. Splitwise's prototype is from before November 2023 (arXiv 2311.18677), when 0.2.2 was
+ * vLLM's newest release, LLM-Inference-Bench's runs from before November 2024 (arXiv 2411.00136), 0.6.3.
+ */
+static const struct habit {
+    const char *source, *framework, *version; /* phrases; version: where a row has none */
+    double temperature, top_p;
+} habits[] = {
+    {"ML.ENERGY*", "vllm*", NULL, 0.8, 0.95},
+    {"NVIDIA gap-analysis*", "vllm*", NULL, 0.6, 0.95},
+    {"NVIDIA gap-analysis*", "sglang*", NULL, 0.6, 0.95},
+    {"Splitwise*", "vllm*", "0.2.2", 0, 0},
+    {"LLM-Inference-Bench*", "vllm*", "0.6.3", 0, 0},
+};
+
 /* "measured=2026-04-22" among the notes; where it is not said, the first. */
 static struct maq_str day_of(struct maq_str notes)
 {
@@ -151,9 +168,22 @@ static bool is_of(const struct launch *l, const struct maq_inference_row *r)
            is_at_least(day_of(r->notes), l->from);
 }
 
+static void apply_habits(struct maq_serve_options *o, const struct maq_inference_row *r)
+{
+    for (size_t i = 0; i < MAQ_COUNT(habits); i++) {
+        const struct habit *h = &habits[i];
+        if (!maq__phrase_in(r->source, h->source, NULL) || !maq__phrase_in(r->framework, h->framework, NULL))
+            continue;
+        o->version = o->version ? o->version : h->version;
+        o->temperature = h->temperature;
+        o->top_p = h->top_p;
+    }
+}
+
 void maq_inference_launch(struct maq_serve_options *o, const struct maq_inference_row *r)
 {
     const struct launch *l = NULL;
+    apply_habits(o, r);
     if (!maq__phrase_in(r->source, "InferenceMAX*", NULL))
         return;
     for (size_t i = 0; i < MAQ_COUNT(inference_max); i++)

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * release.h - which release of an engine it is: what one does and an earlier one does not is decided by these.
+ */
+#ifndef MAQ_SERVE_RELEASE_H
+#define MAQ_SERVE_RELEASE_H
+
+#include <stdint.h>
+
+/* Releases by their order: "0.5.10" is MAQ_RELEASE(0, 5, 10), "1.2.0rc2" MAQ_RELEASE(1, 2, 0); what has none (a nightly build, NULL) is the
+ * newest: INT32_MAX. */
+#define MAQ_RELEASE(major, minor, patch) (((major)*1000 + (minor)) * 1000 + (patch))
+int32_t maq_engine_release(const char *version);
+
+/* vLLM: the first with CUDA graphs, the first whose engine is the one of today (V1, compiled by torch), the first whose graphs of decodes hold
+ * attention, too (cudagraph_mode FULL_AND_PIECEWISE), and the first that schedules asynchronously. */
+#define MAQ_VLLM_GRAPHS MAQ_RELEASE(0, 2, 6)
+#define MAQ_VLLM_COMPILED MAQ_RELEASE(0, 8, 0)
+#define MAQ_VLLM_WHOLE_GRAPHS MAQ_RELEASE(0, 11, 0)
+#define MAQ_VLLM_ASYNC MAQ_RELEASE(0, 14, 0)
+
+#endif
