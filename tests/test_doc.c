@@ -739,7 +739,7 @@ static void test_out_of_memory(void **state)
         asked = 0;
         maq__set_alloc_gate(fail_nth);
         enum maq_status s1 = maq_doc_parse(&one, "t", MAQ_STR(text), MAQ_ORIGIN_DOCUMENT, own);
-        enum maq_status s2 = maq_doc_parse(&two, "t", MAQ_STR(json), MAQ_ORIGIN_DOCUMENT, own);
+        enum maq_status s2 = maq_doc_parse_any(&two, "t", MAQ_STR(json), MAQ_ORIGIN_DOCUMENT, own);
         enum maq_status s3 = MAQ_OK, s4 = MAQ_OK;
         if (s1 == MAQ_OK) {
             s3 = maq_doc_set(&one, "x.y={z: \"1\"}", own);
@@ -764,6 +764,65 @@ static void test_out_of_memory(void **state)
     assert_true(fail_at > 10);
 }
 
+/* Of a document that may be another tool's the last of a key counts, and who knows whose it is says what that means. */
+static void test_last_key_counts(void **state)
+{
+    static const char text[] = "a: 1\nb: {x: 1, y: 2, x: [3, 4], x: 5}\na: {c: 1}\nd: &n {a: 1}\ne: *n\n";
+    (void)state;
+    maq_doc_fini(&doc);
+    assert_int_equal(maq_doc_parse_any(&doc, "t.yaml", MAQ_STR(text), MAQ_ORIGIN_DOCUMENT, diag), MAQ_OK);
+    assert_int_equal(maq_diag_count(diag), 0);
+    expect_text("b.x", "5");
+    expect_text("b.y", "2");
+    expect_text("a.c", "1");
+    expect_text("e.a", "1");
+    assert_int_equal(doc.root->count, 4);
+    assert_int_equal(at_path("b")->count, 2);
+    uint32_t again = 0;
+    for (const struct maq_doc_again *a = doc.again; a; a = a->next)
+        again++;
+    assert_int_equal(again, 3);
+    assert_int_equal(maq_diag_place(diag, doc.again->at).column, 17); /* the second x, */
+    assert_int_equal(maq_diag_place(diag, doc.again->first).column, 5);
+    maq_doc_note_again(&doc, "argparse", diag);
+    assert_int_equal(maq_diag_count(diag), 3);
+    assert_int_equal(maq_diag_errors(diag), 0);
+    assert_int_equal(maq_doc_refuse_again(&doc, diag), MAQ_BAD_INPUT);
+    assert_int_equal(maq_diag_errors(diag), 3);
+    /* nobody asks whose it is when it cannot be read: all faults are there at once */
+    maq_doc_fini(&doc);
+    const size_t before = maq_diag_errors(diag);
+    assert_int_equal(maq_doc_parse_any(&doc, "t.yaml", MAQ_STR("a: 1\na: 2\nb: *no\n"), MAQ_ORIGIN_DOCUMENT, diag),
+                     MAQ_BAD_INPUT);
+    assert_int_equal(maq_diag_errors(diag), before + 2);
+}
+
+/* YAML's merge keys, of such documents alone: what a map has itself wins, then the first of those merged. */
+static void test_merge_keys(void **state)
+{
+    static const char text[] = "base: &a {x: 1, y: 2, deep: {k: 1}}\nother: &b {y: 3, z: 4}\n"
+                               "one:\n  <<: *a\n  x: 9\ntwo:\n  x: 9\n  <<: [*a, *b]\n  w: {<<: {v: 1}}\n";
+    (void)state;
+    maq_doc_fini(&doc);
+    assert_int_equal(maq_doc_parse_any(&doc, "t.yaml", MAQ_STR(text), MAQ_ORIGIN_DOCUMENT, diag), MAQ_OK);
+    assert_int_equal(maq_diag_count(diag), 0);
+    assert_null(doc.again);
+    expect_text("one.x", "9");
+    expect_text("one.y", "2");
+    expect_text("one.deep.k", "1");
+    assert_int_equal(at_path("one")->count, 3);
+    expect_text("two.x", "9");
+    expect_text("two.y", "2");
+    expect_text("two.z", "4");
+    expect_text("two.w.v", "1");
+    assert_int_equal(at_path("two")->count, 5);
+    expect_text("base.x", "1"); /* the original keeps its own */
+    maq_doc_fini(&doc);
+    assert_int_equal(maq_doc_parse_any(&doc, "t.yaml", MAQ_STR("a: {<<: 1, b: 2}\n"), MAQ_ORIGIN_DOCUMENT, diag),
+                     MAQ_BAD_INPUT);
+    expect_code(1001, "'<<' takes a map, or a list of maps");
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
@@ -776,6 +835,8 @@ int main(void)
         TEST(test_nulls_and_get),
         TEST(test_aliases),
         TEST(test_duplicates_all_at_once),
+        TEST(test_last_key_counts),
+        TEST(test_merge_keys),
         TEST(test_syntax),
         TEST(test_encoding),
         TEST(test_several_documents),

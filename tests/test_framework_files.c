@@ -623,6 +623,42 @@ static void test_preferences(void **state)
     }
 }
 
+/* Megatron-LM's tests: of a key that is there twice the last, as argparse takes it; merged arguments; what is no training is said. */
+static void test_megatron_tests(void **state)
+{
+#define MCORE                                                                                                          \
+    "--num-layers: 4\n  --hidden-size: 512\n  --num-attention-heads: 8\n  --vocab-size: 1000\n"                        \
+    "  --max-position-embeddings: 1024\n  --seq-length: 1024\n  --global-batch-size: 32\n"
+    static const struct expectation cases[] = {
+        {"m.yaml", "MODEL_ARGS:\n  --micro-batch-size: 1\n  " MCORE "  --micro-batch-size: 2\n",
+         "plan.micro_batch_size = 2", false},
+        {"m.yaml",
+         "BASE: &base\n  --micro-batch-size: 1\n  " MCORE "MODEL_ARGS:\n  <<: *base\n  --micro-batch-size: 4\n",
+         "plan.micro_batch_size = 4", false},
+    };
+    static const struct {
+        const char *text, *says;
+        int code;
+    } said[] = {
+        {"MODEL_ARGS:\n  --micro-batch-size: 1\n  " MCORE "  --micro-batch-size: 2\n",
+         "this one counts, which is the one that its script takes", 1002},
+        {"MODE: inference\nMODEL_ARGS:\n  " MCORE, "generates tokens and trains nothing", 1323},
+        {"MODE: rl\nMODEL_ARGS:\n  " MCORE "  --perform-rl-step: true\n", "the training on rollouts", 1323},
+    };
+    (void)state;
+    check_all(cases, COUNT(cases));
+    for (size_t i = 0; i < COUNT(said); i++) {
+        struct maq_diag *diag = maq_diag_new();
+        struct maq_loaded_job *box = read_text("m.yaml", said[i].text, false, diag);
+        assert_non_null(box);
+        assert_int_equal(maq_diag_count(diag), 1);
+        assert_int_equal(maq_diag_at(diag, 0)->code, said[i].code);
+        assert_non_null(strstr(maq_diag_at(diag, 0)->msg.ptr, said[i].says));
+        maq_job_free(box);
+        maq_diag_free(diag);
+    }
+}
+
 static void test_others_refused(void **state)
 {
     static const struct refusal cases[] = {
@@ -646,6 +682,10 @@ static void test_others_refused(void **state)
         {"n.yaml", "trainer: {}\nexp_manager: {}\nmodel:\n  fsdp: true\n  num_layers: 2\n",
          "model.fsdp is not modelled", 4, 9},
         {"m.yaml", "MODEL_ARGS:\n  --num-layers: 2\n  --hidden-size: 1 2\n", "--hidden-size takes one value", 3, 3},
+        {"m.yaml", "MODEL_ARGS:\nTEST_TYPE: regular\n", "this test trains nothing", 1, 1},
+        {"m.yaml", "MODEL_ARGS:\n  trainer.devices: 8\n", "overrides of a NeMo recipe", 2, 20},
+        {"a.json", "{\"train_batch_size\": 8, \"zero_optimization\": {\"stage\": 1},\n \"train_batch_size\": 16}",
+         "is given twice", 2, 2},
         {"a.yaml", "base_model: x\nplugins:\n  - a.b.OtherPlugin\n", "the plugin a.b.OtherPlugin is not modelled", 3,
          5},
         {"l.yaml", "model_name_or_path: x\nstage: ppo\ntemplate: y\n", "stage is not modelled", 2, 8},
@@ -716,13 +756,14 @@ static void test_beside(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_deepspeed),      cmocka_unit_test(test_deepspeed_refused),
-        cmocka_unit_test(test_torchtitan),     cmocka_unit_test(test_hugging_face),
-        cmocka_unit_test(test_fine_tuning),    cmocka_unit_test(test_maxtext),
-        cmocka_unit_test(test_nanotron),       cmocka_unit_test(test_nemo2),
-        cmocka_unit_test(test_lightning),      cmocka_unit_test(test_preferences),
-        cmocka_unit_test(test_others_refused), cmocka_unit_test(test_beside),
-        cmocka_unit_test(test_unknown),        cmocka_unit_test(test_flags_and_search),
+        cmocka_unit_test(test_deepspeed),        cmocka_unit_test(test_deepspeed_refused),
+        cmocka_unit_test(test_torchtitan),       cmocka_unit_test(test_hugging_face),
+        cmocka_unit_test(test_fine_tuning),      cmocka_unit_test(test_maxtext),
+        cmocka_unit_test(test_nanotron),         cmocka_unit_test(test_nemo2),
+        cmocka_unit_test(test_lightning),        cmocka_unit_test(test_preferences),
+        cmocka_unit_test(test_megatron_tests),   cmocka_unit_test(test_others_refused),
+        cmocka_unit_test(test_beside),           cmocka_unit_test(test_unknown),
+        cmocka_unit_test(test_flags_and_search),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -34,10 +34,10 @@ SETS = (
     ("NeMo-Framework-Launcher", r"launcher_scripts/conf/training/(gpt3|llama|mixtral|mistral|nemotron|qwen2|falcon|baichuan2|chatglm|grok|starcoder2)/.*\.yaml", None),
 )
 CLUSTERS = ("h100-sxm:8", "h100-sxm:1", "h100-sxm:4", "h100-sxm:8 x 2, rail 400G", "h100-sxm:8 x 3, rail 400G", "h100-sxm:8 x 18, rail 400G",
-            "h100-sxm:8 x 64, rail 400G")
+            "h100-sxm:8 x 64, rail 400G", "gb200:4 x 16")
 UNKNOWN_MODEL = re.compile(r"no model and no file is named|the key 'model' is missing|is no published model|known without the model"
                            r"|which layers are recomputed cannot be told")
-DEGREES = re.compile(r"does not divide|is not a multiple of|is not dp \d")
+DEGREES = re.compile(r"does not divide|is not a multiple of|is not dp \d|h100-sxm has no arithmetic")
 PLACE = re.compile(r"^[^\n:]+:\d+:\d+: error\[MAQ\d+\]: (.*)$", re.M)
 
 
@@ -55,6 +55,8 @@ def on(path, cluster):
     errors = re.findall(r"error\[MAQ\d+\]: (.*)", said)
     if errors and all(UNKNOWN_MODEL.search(e) for e in errors):
         status, said = told(path, cluster, "--model", "llama-3.1-8b")
+        if status > 1 and "has no routed experts" in said:
+            status, said = told(path, cluster, "--model", "mixtral-8x7b")
         return ("model" if status <= 1 else "refused"), said
     if len(errors) == 1 and "vocab_size" in errors[0]:
         status, said = told(path, cluster, "--set", "model.vocab_size=50257")

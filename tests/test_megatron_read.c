@@ -110,6 +110,10 @@ static void test_arguments(void **state)
         {"--vocab-file a.json --num-layers 2", "model.vocab_size", "50257"},
         {"--moe-layer-freq [0,1]*2", "model.moe_layer_freq", "[0,1,0,1]"},
         {"--moe-layer-freq 2", "model.moe_layer_freq", "2"},
+        {"--experimental-attention-variant gated_delta_net --linear-attention-freq ([1]*2+[0])",
+         "model.linear_attention_freq", "[1,1,0]"},
+        {"--linear-num-value-heads 8", "model.linear_num_value_heads", "8"},
+        {"--vocab-file vocab.txt --merge-file merges.txt --num-layers 2", "model.vocab_size", "50257"},
         {"--swiglu", "model.make_vocab_size_divisible_by", "128"},
         {"--tensor-model-parallel-size 4", "model.make_vocab_size_divisible_by", "512"},
         {"--make-vocab-size-divisible-by 1 --tensor-model-parallel-size 4", "model.make_vocab_size_divisible_by", "4"},
@@ -207,6 +211,11 @@ static void test_refused(void **state)
         "--hidden-size 1 2",
         "--num-layers 2 --bert-no-binary-head",
         "pretrain_t5.py --encoder-num-layers 2",
+        "--num-layers 24 --vocab-file data/vocab.txt",
+        "--num-layers 24 --img-h 336",
+        "--num-layers 32 --model-provider llava_vlm",
+        "--num-layers 4 --export-kd-teacher-load teacher",
+        "--linear-attention-freq [0",
         "--moe-layer-freq [0",
         "--moe-layer-freq []",
         "--moe-layer-freq [1]*99999999999999999999",
@@ -284,6 +293,22 @@ static void test_unknown_is_named(void **state)
     free(l.text);
     maq_diag_free(diag);
     (void)state;
+}
+
+/* What a script does beside the step that is predicted, it is told. */
+static void test_besides(void **state)
+{
+    struct maq_diag *diag = maq_diag_new();
+    struct line l;
+    (void)state;
+    struct maq_megatron *m =
+        read_line(&l, "train_rl.py --num-layers 4 --perform-rl-step --model-provider gpt", false, diag);
+    assert_non_null(m);
+    assert_int_equal(maq_diag_errors(diag), 0);
+    assert_int_equal(maq_diag_at(diag, 0)->code, 1323);
+    maq_megatron_free(m);
+    free(l.text);
+    maq_diag_free(diag);
 }
 
 /* The tokenizer is not opened: the model that it is of says how many tokens there are, and that this was so is said. */
@@ -403,6 +428,7 @@ int main(void)
         cmocka_unit_test(test_another_model),
         cmocka_unit_test(test_more_words_than_one),
         cmocka_unit_test(test_unknown_is_named),
+        cmocka_unit_test(test_besides),
         cmocka_unit_test(test_vocabulary_of_a_model),
         cmocka_unit_test(test_open_leaves_the_search_free),
         cmocka_unit_test(test_round_trip),

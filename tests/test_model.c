@@ -447,6 +447,38 @@ static void test_megatron_keys(void **state)
     (void)state;
 }
 
+/* Gated DeltaNet in all but every third layer: modules by hand (megatron/core/ssm/gated_delta_net). */
+static void test_megatron_delta(void **state)
+{
+    static const char *const freqs[] = {"3", "[1, 1, 0, 1, 1, 0]"};
+    (void)state;
+    for (size_t i = 0; i < sizeof freqs / sizeof freqs[0]; i++) {
+        char text[1024];
+        (void)snprintf(text, sizeof text,
+                       "model:\n  model_type: megatron\n  num_layers: 6\n  hidden_size: 512\n  num_attention_heads: 8\n"
+                       "  vocab_size: 1000\n  position_embedding_type: rope\n  swiglu: true\n  normalization: RMSNorm\n"
+                       "  disable_bias_linear: true\n  experimental_attention_variant: gated_delta_net\n"
+                       "  linear_attention_freq: %s\n  linear_conv_kernel_dim: 4\n  linear_num_key_heads: 4\n"
+                       "  linear_key_head_dim: 64\n  linear_num_value_heads: 8\n  linear_value_head_dim: 64\n",
+                       freqs[i]);
+        struct fixture f = load_good(text);
+        const struct maq_layer *delta = &f.model.kinds[0];
+        const int64_t keys = 4 * 64, values = 8 * 64;
+        assert_int_equal(f.model.n_kinds, 2);
+        assert_int_equal(find(delta, "in_proj")->params, 512 * (2 * keys + 2 * values + 2 * 8));
+        assert_int_equal(find(delta, "conv1d")->params, (2 * keys + values) * 4);
+        assert_int_equal(find(delta, "gated_delta_rule")->params, 2 * 8);
+        assert_int_equal(find(delta, "out_norm")->params, 64);
+        assert_int_equal(find(delta, "out_proj")->params, values * 512);
+        uint32_t attention = 0;
+        for (int64_t k = 0; k < 6; k++)
+            attention += f.model.kind_of[k] != f.model.kind_of[0];
+        assert_int_equal(attention, 2);
+        assert_int_equal(f.model.kind_of[2], f.model.kind_of[5]);
+        done(&f);
+    }
+}
+
 /* The same architecture in both vocabularies gives the same modules. */
 static void test_megatron_equals_hf(void **state)
 {
@@ -819,29 +851,18 @@ static void test_no_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_llama_layer),
-        cmocka_unit_test(test_gpt_layer),
-        cmocka_unit_test(test_mla_layer),
-        cmocka_unit_test(test_mtp),
-        cmocka_unit_test(test_parallel_layers),
-        cmocka_unit_test(test_norm_places),
-        cmocka_unit_test(test_hybrids),
-        cmocka_unit_test(test_kinds),
-        cmocka_unit_test(test_published_flop),
-        cmocka_unit_test(test_flop_closed_form),
-        cmocka_unit_test(test_mean_keys),
-        cmocka_unit_test(test_base),
-        cmocka_unit_test(test_unverified),
-        cmocka_unit_test(test_newer_families),
-        cmocka_unit_test(test_newer_layers),
-        cmocka_unit_test(test_megatron_keys),
-        cmocka_unit_test(test_megatron_equals_hf),
-        cmocka_unit_test(test_layers_block_type),
-        cmocka_unit_test(test_layers_block_type_files),
-        cmocka_unit_test(test_config_json),
-        cmocka_unit_test(test_refusals),
-        cmocka_unit_test(test_many_faults),
-        cmocka_unit_test(test_no_memory),
+        cmocka_unit_test(test_llama_layer),       cmocka_unit_test(test_gpt_layer),
+        cmocka_unit_test(test_mla_layer),         cmocka_unit_test(test_mtp),
+        cmocka_unit_test(test_parallel_layers),   cmocka_unit_test(test_norm_places),
+        cmocka_unit_test(test_hybrids),           cmocka_unit_test(test_kinds),
+        cmocka_unit_test(test_published_flop),    cmocka_unit_test(test_flop_closed_form),
+        cmocka_unit_test(test_mean_keys),         cmocka_unit_test(test_base),
+        cmocka_unit_test(test_unverified),        cmocka_unit_test(test_newer_families),
+        cmocka_unit_test(test_newer_layers),      cmocka_unit_test(test_megatron_keys),
+        cmocka_unit_test(test_megatron_delta),    cmocka_unit_test(test_megatron_equals_hf),
+        cmocka_unit_test(test_layers_block_type), cmocka_unit_test(test_layers_block_type_files),
+        cmocka_unit_test(test_config_json),       cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_many_faults),       cmocka_unit_test(test_no_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

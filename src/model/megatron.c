@@ -33,8 +33,9 @@ struct megatron {
     bool expert_bias, shared_gate;
     bool mla;
     int64_t q_lora, kv_lora, qk_dim, qk_rope_dim, v_dim;
-    struct maq_str pattern, mtp_pattern;
-    struct maq_arch_ssm mamba;
+    struct maq_str pattern, mtp_pattern, variant;
+    struct maq_node *linear_freq;
+    struct maq_arch_ssm mamba, delta;
 };
 
 #define WIDTH .min = 1, .max = 16777216
@@ -124,7 +125,21 @@ static const struct maq_field mixer_fields[] = {
     I64(mamba.state, "mamba_state_dim", "mamba-state-dim", .min = 1, .max = 65536, .doc = "state size"),
     MAQ_FIELD_END};
 
-static const struct maq_field *const tables[] = {size_fields, layer_fields, moe_fields, mixer_fields, NULL};
+static const struct maq_field delta_fields[] = {
+    MAQ_FIELD_STR(struct megatron, variant, "experimental_attention_variant",
+                  .aliases = "experimental-attention-variant", .doc = "gdn: the gated delta rule in most layers"),
+    NODE(linear_freq, "linear_attention_freq", "linear-attention-freq",
+         .doc = "attention in every n-th layer, the delta rule in the others, or a list of 0 and 1 for it"),
+    I64(delta.conv_kernel, "linear_conv_kernel_dim", "linear-conv-kernel-dim", .min = 1, .max = 65536,
+        .doc = "tokens of the convolution"),
+    I64(delta.groups, "linear_num_key_heads", "linear-num-key-heads", COUNT, .doc = "query and key heads of the rule"),
+    I64(delta.state, "linear_key_head_dim", "linear-key-head-dim", .min = 1, .max = 65536, .doc = "their width"),
+    I64(delta.heads, "linear_num_value_heads", "linear-num-value-heads", COUNT, .doc = "its value heads"),
+    I64(delta.head_dim, "linear_value_head_dim", "linear-value-head-dim", .min = 1, .max = 65536, .doc = "their width"),
+    MAQ_FIELD_END};
+
+static const struct maq_field *const tables[] = {size_fields,  layer_fields, moe_fields,
+                                                 mixer_fields, delta_fields, NULL};
 
 const char *maq_model_megatron_key(struct maq_str name)
 {
@@ -213,6 +228,7 @@ static void fill_mixers(struct maq_architecture *arch, const struct megatron *g)
                                       .v_dim = g->v_dim,
                                       .dropout = g->attention_dropout > 0.0};
     arch->mamba = g->mamba;
+    arch->delta = g->delta;
 }
 
 static void fill(struct maq_architecture *arch, const struct megatron *g)
@@ -292,6 +308,37 @@ static void read_every(bool *on, struct maq_node *node, int64_t layers, struct m
         on[i] = i % every == 0;
 }
 
+/* Gated DeltaNet (experimental_attention_variant_module_specs.py): every n-th layer keeps its attention, or a list has 1 for the rule. */
+static void fill_linear(struct maq_architecture *arch, const struct megatron *g, struct maq_model_reader *r)
+{
+    static const char freq[] = "linear_attention_freq|linear-attention-freq";
+    const bool list = g->linear_freq && g->linear_freq->kind == MAQ_NODE_SEQ;
+    int64_t every = 0;
+    if (g->variant.len == 0)
+        return;
+    if (!MAQ_READER_CHECK(r, maq_str_is(g->variant, "gdn") || maq_str_is(g->variant, "gated_delta_net"),
+                          MAQ_CODE_MODEL_VALUE, "experimental_attention_variant|experimental-attention-variant", NULL,
+                          "the attention variant %.*s has no model here: gdn has", (int)g->variant.len,
+                          g->variant.ptr) ||
+        !MAQ_READER_CHECK(r, g->linear_freq, MAQ_CODE_MODEL_MISSING, NULL, "give linear_attention_freq",
+                          "nothing says which layers have the gated delta rule") ||
+        !MAQ_READER_CHECK(r, g->delta.heads % g->delta.groups == 0, MAQ_CODE_MODEL_KV_HEADS,
+                          "linear_num_value_heads|linear-num-value-heads", NULL,
+                          "%" PRId64 " value heads cannot share %" PRId64 " key heads evenly", g->delta.heads,
+                          g->delta.groups))
+        return;
+    bool *linear = MAQ_ARENA_NEW(r->arena, bool, (size_t)g->layers);
+    if (!MAQ_READER_CHECK(r, linear, MAQ_CODE_MODEL_NO_MEMORY, NULL, NULL, "no memory for the layers"))
+        return;
+    if (list)
+        read_every(linear, g->linear_freq, g->layers, r, freq);
+    else if (!maq_node_i64(&every, g->linear_freq, r->diag) || every < 1)
+        maq__reader_error(r, MAQ_CODE_MODEL_LAYER_LIST, freq, NULL, "linear_attention_freq must be 1 or more");
+    for (int64_t i = 0; i < g->layers; i++)
+        if (list ? linear[i] : every > 0 && (i + 1) % every != 0)
+            arch->layers[i].mixer = MAQ_MIXER_DELTA;
+}
+
 static void fill_layers(struct maq_architecture *arch, const struct megatron *g, struct maq_model_reader *r)
 {
     size_t n = (size_t)g->layers;
@@ -315,6 +362,7 @@ static void fill_layers(struct maq_architecture *arch, const struct megatron *g,
             .rope = true,
             .window = every > 0 && ((int64_t)i + 1) % every == 0 ? 0 : window,
         };
+    fill_linear(arch, g, r);
     if (g->pattern.len > 0)
         maq__hybrid_pattern(arch, r, g->pattern, g->ffn,
                             "hybrid_override_pattern|hybrid-override-pattern|hybrid_layer_pattern");
@@ -336,6 +384,7 @@ static void read_megatron(struct maq_architecture *arch, struct maq_model_reader
         .qk_rope_dim = 64,
         .v_dim = 128,
         .mamba = {.head_dim = 64, .groups = 8, .state = 128, .conv_kernel = 4, .chunk = 256, .conv_bias = true},
+        .delta = {.heads = 32, .head_dim = 128, .groups = 16, .state = 128, .conv_kernel = 4, .chunk = 64},
     };
     for (size_t i = 0; family->tables[i]; i++)
         maq__reader_fields(r, &g, family->tables[i]);

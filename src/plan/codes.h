@@ -26,6 +26,7 @@
     X(MEGATRON_FORM, 1320, "an argument of Megatron-LM that does not read so")                                         \
     X(MEGATRON_UNKNOWN, 1321, "arguments of Megatron-LM that are not known here")                                      \
     X(MEGATRON_VOCABULARY, 1322, "a vocabulary that Megatron-LM would take from a tokenizer")                          \
+    X(MEGATRON_BESIDES, 1323, "what Megatron-LM's script does beside the step or in its place")                        \
     X(FILE_VALUE, 1330, "a framework's file that says what nothing here stands for")                                   \
     X(FILE_UNKNOWN, 1331, "keys of a framework's file that are not known here")                                        \
     X(FILE_UNSAID, 1332, "a job that a framework's file has no words for")                                             \

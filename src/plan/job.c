@@ -352,7 +352,7 @@ static enum maq_status load(struct maq_loaded_job **out, bool open, const char *
     if (!box)
         return MAQ_NO_MEMORY;
     enum maq_status status =
-        path ? maq_doc_load(&box->doc, path, MAQ_ORIGIN_DOCUMENT, diag) : maq_doc_init_empty(&box->doc);
+        path ? maq_doc_load_any(&box->doc, path, MAQ_ORIGIN_DOCUMENT, diag) : maq_doc_init_empty(&box->doc);
     return finish(out, box, status, path, overrides, n_overrides, diag);
 }
 
@@ -374,7 +374,7 @@ static enum maq_status parse(struct maq_loaded_job **out, bool open, const char 
     struct maq_loaded_job *box = new_box(open);
     if (!box)
         return MAQ_NO_MEMORY;
-    return finish(out, box, maq_doc_parse(&box->doc, name, text, MAQ_ORIGIN_DOCUMENT, diag), NULL, overrides,
+    return finish(out, box, maq_doc_parse_any(&box->doc, name, text, MAQ_ORIGIN_DOCUMENT, diag), NULL, overrides,
                   n_overrides, diag);
 }
 

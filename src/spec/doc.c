@@ -33,8 +33,32 @@ static void doc_init(struct maq_doc *out)
     maq_arena_init(&out->arena, ARENA_CAP);
 }
 
-enum maq_status maq_doc_parse(struct maq_doc *out, const char *name, struct maq_str text, enum maq_origin origin,
-                              struct maq_diag *diag)
+void maq__doc_say_again(const struct maq_doc_again *again, struct maq_diag *diag)
+{
+    char show[MAQ_SHOW_SIZE];
+    maq_diag_add(diag, MAQ_ERROR, MAQ_CODE_DUPLICATE_KEY, again->at, "keep one of the two",
+                 "the key '%s' is given twice", maq_str_show(show, again->key));
+    maq_diag_add(diag, MAQ_NOTE, MAQ_CODE_DUPLICATE_KEY, again->first, NULL, "first given here");
+}
+
+enum maq_status maq_doc_refuse_again(const struct maq_doc *doc, struct maq_diag *diag)
+{
+    for (const struct maq_doc_again *a = doc->again; a; a = a->next)
+        maq__doc_say_again(a, diag);
+    return doc->again ? MAQ_BAD_INPUT : MAQ_OK;
+}
+
+void maq_doc_note_again(const struct maq_doc *doc, const char *who, struct maq_diag *diag)
+{
+    char show[MAQ_SHOW_SIZE];
+    for (const struct maq_doc_again *a = doc->again; a; a = a->next)
+        maq_diag_add(diag, MAQ_NOTE, MAQ_CODE_DUPLICATE_KEY, a->at, NULL,
+                     "the key '%s' is given twice: this one counts, which is the one that %s takes",
+                     maq_str_show(show, a->key), who);
+}
+
+static enum maq_status parse(struct maq_doc *out, const char *name, struct maq_str text, enum maq_origin origin,
+                             bool any, struct maq_diag *diag)
 {
     doc_init(out);
     if (text.len > MAQ_DOC_BYTES_MAX)
@@ -53,12 +77,26 @@ enum maq_status maq_doc_parse(struct maq_doc *out, const char *name, struct maq_
     if (status == MAQ_OK && is_toml(name))
         status = maq__doc_build_toml(&out->root, &out->arena, &prepared, origin, diag);
     else if (status == MAQ_OK)
-        status = maq__doc_build(&out->root, &out->arena, &prepared, origin, 0, diag);
+        status = maq__doc_build(&out->root, &out->arena, &prepared, origin, 0, any ? &out->again : NULL, diag);
     maq__doc_text_fini(&prepared);
     /* "---" alone is an empty document too */
     if (out->root && out->root->kind == MAQ_NODE_SCALAR && !out->root->quoted && !out->root->text.len)
         out->root = NULL;
+    if (status != MAQ_OK) /* nobody will ask whose document it is */
+        (void)maq_doc_refuse_again(out, diag);
     return status;
+}
+
+enum maq_status maq_doc_parse(struct maq_doc *out, const char *name, struct maq_str text, enum maq_origin origin,
+                              struct maq_diag *diag)
+{
+    return parse(out, name, text, origin, false, diag);
+}
+
+enum maq_status maq_doc_parse_any(struct maq_doc *out, const char *name, struct maq_str text, enum maq_origin origin,
+                                  struct maq_diag *diag)
+{
+    return parse(out, name, text, origin, true, diag);
 }
 
 /* Reads all of f into text; an error leaves the reason in errno. */
@@ -113,7 +151,8 @@ static const struct maq_foreign *foreign(const struct maq_buf *text, const char 
     return compressed ? maq_foreign_file(path) : maq_foreign_bytes(head);
 }
 
-enum maq_status maq_doc_load(struct maq_doc *out, const char *path, enum maq_origin origin, struct maq_diag *diag)
+static enum maq_status load(struct maq_doc *out, const char *path, enum maq_origin origin, bool any,
+                            struct maq_diag *diag)
 {
     struct maq_buf text;
     doc_init(out);
@@ -123,9 +162,19 @@ enum maq_status maq_doc_load(struct maq_doc *out, const char *path, enum maq_ori
                                     (struct maq_span){0}, diag);
     if (status == MAQ_OK)
         status =
-            maq_doc_parse(out, maq__doc_name(path), (struct maq_str){text.ptr ? text.ptr : "", text.len}, origin, diag);
+            parse(out, maq__doc_name(path), (struct maq_str){text.ptr ? text.ptr : "", text.len}, origin, any, diag);
     maq_buf_fini(&text);
     return status;
+}
+
+enum maq_status maq_doc_load(struct maq_doc *out, const char *path, enum maq_origin origin, struct maq_diag *diag)
+{
+    return load(out, path, origin, false, diag);
+}
+
+enum maq_status maq_doc_load_any(struct maq_doc *out, const char *path, enum maq_origin origin, struct maq_diag *diag)
+{
+    return load(out, path, origin, true, diag);
 }
 
 void maq_doc_fini(struct maq_doc *doc)

@@ -2,7 +2,7 @@
 /*
  * doc.h - a document: YAML, JSON or TOML text as a tree of nodes that know their place.
  *
- * The parser runs on libyaml's events (JSON is read by the same code). It refuses duplicate keys, depth over
+ * The parser runs on libyaml's events (JSON is read by the same code). It refuses duplicate keys of our own documents, depth over
  * 64, more than a million nodes, aliases and anchors' expansion beyond that, and more than one document; all
  * faults it can find are reported at once. Scalars stay text: their type is decided by the schema that reads
  * them (field.h), so that YAML 1.1's implicit types never happen.
@@ -41,10 +41,18 @@ enum maq_origin {
     MAQ_ORIGIN_FLAG
 };
 
+/* A key that a map has twice; the tree has the last value. */
+struct maq_doc_again {
+    struct maq_str key;
+    struct maq_span at, first;
+    struct maq_doc_again *next;
+};
+
 struct maq_doc {
-    struct maq_arena arena; /* document lifetime: nodes and their text */
-    struct maq_node *root;  /* NULL only for an empty document */
-    uint32_t file;          /* diagnostic source */
+    struct maq_arena arena;      /* document lifetime: nodes and their text */
+    struct maq_node *root;       /* NULL only for an empty document */
+    uint32_t file;               /* diagnostic source */
+    struct maq_doc_again *again; /* of documents that may be another tool's, in the order of the text */
 };
 
 /* Parses text (copied; name is for messages, and one that ends in ".toml" says that the text is TOML). *out is initialised even on failure: call maq_doc_fini(). */
@@ -53,6 +61,18 @@ enum maq_status maq_doc_parse(struct maq_doc *out, const char *name, struct maq_
 /* Reads a file of at most 64 MiB; "-" is standard input. */
 enum maq_status maq_doc_load(struct maq_doc *out, const char *path, enum maq_origin origin, struct maq_diag *diag);
 void maq_doc_fini(struct maq_doc *doc);
+
+/*
+ * The same of a document that may be another tool's, whose loader may take the last of two keys (PyYAML does): they are kept in `again`.
+ * Who knows whose it is says what that means, an error or a note. Merge keys ('<<') are followed.
+ */
+enum maq_status maq_doc_parse_any(struct maq_doc *out, const char *name, struct maq_str text, enum maq_origin origin,
+                                  struct maq_diag *diag);
+enum maq_status maq_doc_load_any(struct maq_doc *out, const char *path, enum maq_origin origin, struct maq_diag *diag);
+/* MAQ_BAD_INPUT where there are any, each an error. */
+enum maq_status maq_doc_refuse_again(const struct maq_doc *doc, struct maq_diag *diag);
+/* Notes that `who` takes the last. */
+void maq_doc_note_again(const struct maq_doc *doc, const char *who, struct maq_diag *diag);
 
 /* An empty map as root, for jobs described by flags alone. */
 enum maq_status maq_doc_init_empty(struct maq_doc *out);

@@ -33,12 +33,36 @@ void maq__doc_text_fini(struct maq_doc_text *text);
 /* The span of bytes [first, end) of text->ptr in the diagnostic source. */
 struct maq_span maq__doc_text_span(const struct maq_doc_text *text, size_t first, size_t end);
 
+/* --- doc_names.c ------------------------------------------------------------------------------------------ */
+
+struct maq__doc_name_entry {
+    struct maq_str name;
+    uint64_t hash;
+    uint32_t scope;        /* serial number of the map; 0 for anchors; entry is free when name.ptr is NULL */
+    struct maq_span at;    /* of a key */
+    struct maq_node *node; /* of an anchor */
+};
+
+/* Keys of maps, and anchors. Zero is none; free(table) ends it. */
+struct maq__doc_names {
+    struct maq__doc_name_entry *table;
+    size_t size, used;
+};
+
+/* The entry of a name, made when it is new (then node and at are empty); NULL when out of memory. */
+struct maq__doc_name_entry *maq__doc_names_intern(struct maq__doc_names *names, uint32_t scope, struct maq_str name,
+                                                  bool *is_new);
+/* NULL: there is none. */
+const struct maq__doc_name_entry *maq__doc_names_find(const struct maq__doc_names *names, uint32_t scope,
+                                                      struct maq_str name);
+
 /* --- doc_parse.c ------------------------------------------------------------------------------------------ */
 
 /* Builds the tree in `arena`; `depth` containers stand around it already. After faults that leave a tree (duplicate
- * keys) *root is set and MAQ_BAD_INPUT returned; after others *root is NULL. */
+ * keys, unless `again` takes them) *root is set and MAQ_BAD_INPUT returned; after others *root is NULL. */
 enum maq_status maq__doc_build(struct maq_node **root, struct maq_arena *arena, const struct maq_doc_text *text,
-                               enum maq_origin origin, uint32_t depth, struct maq_diag *diag);
+                               enum maq_origin origin, uint32_t depth, struct maq_doc_again **again,
+                               struct maq_diag *diag);
 
 /* --- doc_toml.c ------------------------------------------------------------------------------------------- */
 
@@ -50,6 +74,8 @@ enum maq_status maq__doc_build_toml(struct maq_node **root, struct maq_arena *ar
 
 /* All of a file of at most MAQ_DOC_BYTES_MAX into text, which is to be freed even on failure; "-" is standard input. */
 enum maq_status maq__doc_read(struct maq_buf *text, const char *path, struct maq_diag *diag);
+/* The error of a key that is given twice. */
+void maq__doc_say_again(const struct maq_doc_again *again, struct maq_diag *diag);
 /* What such a path is called in messages. */
 const char *maq__doc_name(const char *path);
 

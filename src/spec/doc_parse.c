@@ -4,10 +4,11 @@
  *
  * libyaml checks neither duplicate keys nor depth nor size, and its document API is quadratic on nested brackets; so
  * the event API is used with our own stack of MAQ_DOC_DEPTH_MAX frames, a count of nodes (expanded aliases included)
- * and one hash table of (map, key) and of anchors.
+ * and one hash table of (map, key) and of anchors (doc_names.c).
  *
  * Faults that leave the rest readable (a duplicate key, an unknown alias, a tag) are reported and parsing goes on; a
- * syntax error or a limit ends it.
+ * syntax error or a limit ends it. Of a document that may be another tool's, duplicate keys are kept beside the tree, which has the
+ * last, and merge keys ('<<') are followed.
  *
  * libyaml's marks count characters. Events come in the order of the text, so a cursor (character, byte) that walks from
  * mark to mark converts them in linear time altogether.
@@ -24,14 +25,6 @@
 
 #define FAULTS_MAX 1000u /* after so many faults in one document reading on helps nobody */
 
-struct entry {
-    struct maq_str name;
-    uint64_t hash;
-    uint32_t scope;        /* serial number of the map; 0 for anchors; entry is free when name.ptr is NULL */
-    struct maq_span at;    /* of a key */
-    struct maq_node *node; /* of an anchor */
-};
-
 struct frame {
     struct maq_node *node, *last;
     uint32_t scope;
@@ -39,6 +32,9 @@ struct frame {
     bool as_key;   /* a container where a key belongs: parsed, reported, dropped */
     bool have_key; /* a map between key and value */
     bool drop;     /* the value that follows belongs nowhere */
+    bool
+        merging; /* the value that follows is a map, or a list of maps, whose keys are this one's unless it has them itself */
+    struct maq_node *merged;
     struct maq_str key;
     struct maq_span key_at;
     size_t end; /* byte behind the last thing inside */
@@ -51,12 +47,12 @@ struct builder {
     struct maq_diag *diag;
     enum maq_origin origin;
     uint32_t outer_depth;
+    struct maq_doc_again **again; /* end of the list of keys given twice; NULL: they are errors */
 
     struct maq_node *root;
-    uint32_t nodes, scopes, documents, faults, depth;
+    uint32_t nodes, scopes, documents, faults, kept, depth;
     size_t cursor_char, cursor_byte;
-    struct entry *table;
-    size_t table_size, table_used;
+    struct maq__doc_names names;
     struct frame frames[MAQ_DOC_DEPTH_MAX];
 };
 
@@ -162,57 +158,6 @@ static enum maq_status syntax_error(struct builder *b)
     return MAQ_BAD_INPUT;
 }
 
-/* --- names: keys of maps, and anchors --------------------------------------------------------------------- */
-
-static uint64_t hash_name(uint32_t scope, struct maq_str name)
-{
-    uint64_t h = 0xCBF29CE484222325u ^ ((uint64_t)scope * 0x9E3779B97F4A7C15u);
-    for (size_t i = 0; i < name.len; i++)
-        h = (h ^ (unsigned char)name.ptr[i]) * 0x100000001B3u; /* FNV-1a */
-    h ^= h >> 32;
-    return h * 0x9E3779B97F4A7C15u;
-}
-
-static struct entry *slot_of(struct entry *table, size_t size, uint32_t scope, uint64_t hash, struct maq_str name)
-{
-    size_t i = (size_t)(hash >> 20) & (size - 1);
-    while (table[i].name.ptr && !(table[i].hash == hash && table[i].scope == scope && maq_str_eq(table[i].name, name)))
-        i = (i + 1) & (size - 1);
-    return &table[i];
-}
-
-static bool table_grow(struct builder *b)
-{
-    size_t size = b->table_size ? b->table_size * 2 : 64;
-    struct entry *table = maq__calloc(size * sizeof(*table));
-    if (!table)
-        return false;
-    for (size_t i = 0; i < b->table_size; i++) {
-        const struct entry *old = &b->table[i];
-        if (old->name.ptr)
-            *slot_of(table, size, old->scope, old->hash, old->name) = *old;
-    }
-    free(b->table);
-    b->table = table;
-    b->table_size = size;
-    return true;
-}
-
-/* The entry of a name, made when it is new (then node and at are empty); NULL when out of memory. */
-static struct entry *intern(struct builder *b, uint32_t scope, struct maq_str name, bool *is_new)
-{
-    if (b->table_used * 2 >= b->table_size && !table_grow(b))
-        return NULL;
-    uint64_t hash = hash_name(scope, name);
-    struct entry *e = slot_of(b->table, b->table_size, scope, hash, name);
-    *is_new = !e->name.ptr;
-    if (*is_new) {
-        *e = (struct entry){.name = name, .hash = hash, .scope = scope};
-        b->table_used++;
-    }
-    return e;
-}
-
 /* --- nodes ------------------------------------------------------------------------------------------------ */
 
 static enum maq_status new_node(struct maq_node **out, struct builder *b, enum maq_node_kind kind, struct maq_span at)
@@ -248,7 +193,7 @@ static enum maq_status set_anchor(struct builder *b, const yaml_char_t *anchor, 
     if (!anchor)
         return MAQ_OK;
     MAQ_TRY(copy_text(&name, b, anchor, strlen((const char *)anchor)));
-    struct entry *e = intern(b, 0, name, &is_new);
+    struct maq__doc_name_entry *e = maq__doc_names_intern(&b->names, 0, name, &is_new);
     if (!e)
         return no_memory(b);
     e->node = node; /* a later anchor of the same name replaces the earlier one, says YAML */
@@ -297,6 +242,28 @@ static bool key_expected(struct builder *b)
     return f && f->node->kind == MAQ_NODE_MAP && !f->have_key;
 }
 
+/* The earlier value goes: what follows is the key's. */
+static enum maq_status keep_last(struct builder *b, struct frame *f, const struct maq_doc_again *again)
+{
+    struct maq_node **at = &f->node->first, *before = NULL;
+    struct maq_doc_again *kept = MAQ_ARENA_NEW(b->arena, struct maq_doc_again, 1);
+    if (!kept)
+        return no_memory(b);
+    while (*at && !maq_str_eq((*at)->key, again->key)) {
+        before = *at;
+        at = &before->next;
+    }
+    if (*at) { /* not there where its value was an unknown alias */
+        f->last = *at == f->last ? before : f->last;
+        *at = (*at)->next;
+        f->node->count--;
+    }
+    *kept = *again;
+    *b->again = kept;
+    b->again = &kept->next;
+    return MAQ_OK;
+}
+
 static enum maq_status take_key(struct builder *b, struct maq_str key, struct maq_span at, bool plain)
 {
     struct frame *f = open_frame(b);
@@ -305,24 +272,28 @@ static enum maq_status take_key(struct builder *b, struct maq_str key, struct ma
     f->drop = false;
     f->key = key;
     f->key_at = at;
-    if (plain && maq_str_is(key, "<<")) {
+    f->merging = plain && maq_str_is(key, "<<");
+    if (f->merging && b->again)
+        return MAQ_OK;
+    if (f->merging) {
+        f->merging = false;
         f->drop = true;
         maq_diag_add(b->diag, MAQ_ERROR, MAQ_CODE_SYNTAX, at, "repeat the keys, or use an alias for the whole value",
                      "merge keys ('<<') are not supported");
         return count_fault(b);
     }
-    struct entry *e = intern(b, f->scope, key, &is_new);
+    struct maq__doc_name_entry *e = maq__doc_names_intern(&b->names, f->scope, key, &is_new);
     if (!e)
         return no_memory(b);
     if (is_new) {
         e->at = at;
         return MAQ_OK;
     }
-    char show[MAQ_SHOW_SIZE];
+    struct maq_doc_again again = {.key = key, .at = at, .first = e->at};
+    if (b->again && b->kept++ < FAULTS_MAX)
+        return keep_last(b, f, &again);
     f->drop = true;
-    maq_diag_add(b->diag, MAQ_ERROR, MAQ_CODE_DUPLICATE_KEY, at, "keep one of the two", "the key '%s' is given twice",
-                 maq_str_show(show, key));
-    maq_diag_add(b->diag, MAQ_NOTE, MAQ_CODE_DUPLICATE_KEY, e->at, NULL, "first given here");
+    maq__doc_say_again(&again, b->diag);
     return count_fault(b);
 }
 
@@ -333,6 +304,16 @@ static enum maq_status refuse_key(struct builder *b, struct maq_span at, const c
     f->have_key = f->drop = true;
     maq_diag_add(b->diag, MAQ_ERROR, MAQ_CODE_SYNTAX, at, NULL, "a key must be a plain text, not %s", what);
     return count_fault(b);
+}
+
+static void append(struct frame *f, struct maq_node *node)
+{
+    if (f->last)
+        f->last->next = node;
+    else
+        f->node->first = node;
+    f->last = node;
+    f->node->count++;
 }
 
 /* Hangs a value into its parent. */
@@ -348,15 +329,50 @@ static void place(struct builder *b, struct maq_node *node)
         node->key = f->key;
         node->key_at = f->key_at;
         f->have_key = f->drop = false;
+        if (f->merging) {
+            struct maq_node **end = &f->merged;
+            while (*end)
+                end = &(*end)->next;
+            *end = node;
+            f->merging = false;
+            return;
+        }
     }
-    if (!keep)
-        return;
-    if (f->last)
-        f->last->next = node;
-    else
-        f->node->first = node;
-    f->last = node;
-    f->node->count++;
+    if (keep)
+        append(f, node);
+}
+
+/* YAML's merge keys: what a map has itself wins over what is merged into it, and the first of two merged ones over the second. */
+static enum maq_status merge(struct builder *b, struct frame *f, struct maq_node *from)
+{
+    struct maq_node *next;
+    if (from->kind == MAQ_NODE_SCALAR) {
+        maq_diag_add(b->diag, MAQ_ERROR, MAQ_CODE_SYNTAX, from->at, NULL, "'<<' takes a map, or a list of maps");
+        return count_fault(b);
+    }
+    for (struct maq_node *n = from->first; n; n = next) {
+        bool is_new = true;
+        next = n->next;
+        if (from->kind == MAQ_NODE_SEQ) {
+            MAQ_TRY(merge(b, f, n));
+            continue;
+        }
+        if (!maq__doc_names_intern(&b->names, f->scope, n->key, &is_new))
+            return no_memory(b);
+        n->next = NULL;
+        if (is_new)
+            append(f, n);
+    }
+    return MAQ_OK;
+}
+
+static enum maq_status merge_all(struct builder *b, struct frame *f)
+{
+    for (struct maq_node *n = f->merged, *next; n; n = next) {
+        next = n->next;
+        MAQ_TRY(merge(b, f, n));
+    }
+    return MAQ_OK;
 }
 
 /* A value that cannot be had (unknown alias): the parent goes on without it. */
@@ -364,7 +380,7 @@ static void place_nothing(struct builder *b)
 {
     struct frame *f = top_frame(b);
     if (f)
-        f->have_key = f->drop = false;
+        f->have_key = f->drop = f->merging = false;
 }
 
 static void extend(struct builder *b, size_t end)
@@ -444,9 +460,7 @@ static enum maq_status on_alias(struct builder *b, const yaml_event_t *event)
     extend(b, at.end);
     if (key_expected(b))
         return refuse_key(b, span, "an alias");
-    struct entry *e = NULL;
-    if (b->table)
-        e = slot_of(b->table, b->table_size, 0, hash_name(0, maq_str_of(name)), maq_str_of(name));
+    const struct maq__doc_name_entry *e = maq__doc_names_find(&b->names, 0, maq_str_of(name));
     if (!e || !e->node) {
         place_nothing(b);
         maq_diag_add(b->diag, MAQ_ERROR, MAQ_CODE_SYNTAX, span, "a text that begins with '*' needs quotes",
@@ -498,9 +512,10 @@ static enum maq_status on_start(struct builder *b, const yaml_event_t *event, en
     return MAQ_OK;
 }
 
-static void on_end(struct builder *b, const yaml_event_t *event)
+static enum maq_status on_end(struct builder *b, const yaml_event_t *event)
 {
     struct frame *f = open_frame(b);
+    MAQ_TRY(merge_all(b, f));
     struct bytes at = bytes_of(b, event);
     struct maq_span end = maq__doc_text_span(b->text, 0, f->flow ? at.end : f->end);
     uint32_t stop = end.off + end.len;
@@ -508,6 +523,7 @@ static void on_end(struct builder *b, const yaml_event_t *event)
     size_t byte = f->flow ? at.end : f->end;
     b->depth--;
     extend(b, byte);
+    return MAQ_OK;
 }
 
 static enum maq_status on_event(struct builder *b, const yaml_event_t *event)
@@ -528,8 +544,7 @@ static enum maq_status on_event(struct builder *b, const yaml_event_t *event)
         return on_start(b, event, MAQ_NODE_MAP);
     case YAML_SEQUENCE_END_EVENT:
     case YAML_MAPPING_END_EVENT:
-        on_end(b, event);
-        return MAQ_OK;
+        return on_end(b, event);
     default:
         return MAQ_OK;
     }
@@ -551,7 +566,8 @@ static enum maq_status run(struct builder *b)
 }
 
 enum maq_status maq__doc_build(struct maq_node **root, struct maq_arena *arena, const struct maq_doc_text *text,
-                               enum maq_origin origin, uint32_t depth, struct maq_diag *diag)
+                               enum maq_origin origin, uint32_t depth, struct maq_doc_again **again,
+                               struct maq_diag *diag)
 {
     *root = NULL;
     struct builder *b = maq__calloc(sizeof(*b));
@@ -562,6 +578,7 @@ enum maq_status maq__doc_build(struct maq_node **root, struct maq_arena *arena, 
     b->diag = diag;
     b->origin = origin;
     b->outer_depth = depth;
+    b->again = again;
     if (!yaml_parser_initialize(&b->yaml)) {
         free(b);
         return maq_no_memory(diag, NULL);
@@ -575,7 +592,7 @@ enum maq_status maq__doc_build(struct maq_node **root, struct maq_arena *arena, 
         status = b->faults ? MAQ_BAD_INPUT : MAQ_OK;
     }
     yaml_parser_delete(&b->yaml);
-    free(b->table);
+    free(b->names.table);
     free(b);
     return status;
 }

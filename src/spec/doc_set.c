@@ -60,7 +60,7 @@ static enum maq_status parse_value(struct maq_node **out, const struct assignmen
     enum maq_status status = maq__doc_text_init(&text, value, a->file, at.off, a->diag);
     *out = NULL;
     if (status == MAQ_OK && strchr("[{\"'", value.ptr[0])) {
-        status = maq__doc_build(out, &a->doc->arena, &text, MAQ_ORIGIN_FLAG, depth, a->diag);
+        status = maq__doc_build(out, &a->doc->arena, &text, MAQ_ORIGIN_FLAG, depth, NULL, a->diag);
         MAQ_ASSERT(*out || status != MAQ_OK);
     } else if (status == MAQ_OK) {
         status = new_value(out, a, MAQ_NODE_SCALAR, at);

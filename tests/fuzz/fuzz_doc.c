@@ -85,6 +85,20 @@ static void read_everything(struct maq_doc *doc, struct maq_diag *diag)
     maq_arena_fini(&arena);
 }
 
+/* Keys given twice and merge keys are followed there: what is refused otherwise may be a tree. */
+static void read_another_tools(struct maq_str text)
+{
+    struct maq_diag *diag = maq_diag_new();
+    struct maq_doc doc;
+    enum maq_status status = maq_doc_parse_any(&doc, "fuzz", text, MAQ_ORIGIN_DOCUMENT, diag);
+    require((status == MAQ_OK) == (maq_diag_errors(diag) == 0));
+    if (doc.root)
+        check_tree(doc.root, diag, 1);
+    maq_doc_note_again(&doc, "it", diag);
+    maq_doc_fini(&doc);
+    maq_diag_free(diag);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct maq_str text = {(const char *)data, size}, line = {NULL, 0};
@@ -116,5 +130,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     free(maq_diag_format(diag, 0, size % 2 == 1));
     maq_doc_fini(&doc);
     maq_diag_free(diag);
+    read_another_tools(text);
     return 0;
 }

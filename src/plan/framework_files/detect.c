@@ -69,6 +69,16 @@ static bool is_job(const struct maq_node *root)
     return false;
 }
 
+/* An error, unless the loader of such files takes the last. */
+static enum maq_status keys_given_twice(const struct maq_doc *doc, const struct maq_file_form *form,
+                                        struct maq_diag *diag)
+{
+    if (!form || !form->last_key_of)
+        return maq_doc_refuse_again(doc, diag);
+    maq_doc_note_again(doc, form->last_key_of, diag);
+    return MAQ_OK;
+}
+
 /* ---- files that are named ---- */
 
 static bool is_file(const char *path)
@@ -100,7 +110,7 @@ static bool find_file(char out[LONGEST_PATH], struct maq_str name, const char *f
 static void read_named(struct maq_file_reader *outer, struct maq_file_reader *r, const char *path)
 {
     struct maq_doc file;
-    r->status = maq_doc_load(&file, path, MAQ_ORIGIN_FILE, r->diag);
+    r->status = maq_doc_load_any(&file, path, MAQ_ORIGIN_FILE, r->diag);
     r->root = file.root;
     r->path = path;
     r->form = form_of(file.root);
@@ -109,7 +119,9 @@ static void read_named(struct maq_file_reader *outer, struct maq_file_reader *r,
                        "nothing here knows what %.200s is: it has no keys of a framework's file", path);
         r->status = outer->status;
     } else if (r->status == MAQ_OK) {
-        maq_file_walk(r);
+        r->status = keys_given_twice(&file, r->form, r->diag);
+        if (r->status == MAQ_OK)
+            maq_file_walk(r);
     }
     maq_doc_fini(&file);
 }
@@ -175,9 +187,10 @@ enum maq_status maq_files_read(const char **title, struct maq_doc *doc, const ch
     struct maq_node *root = doc->root;
     *title = NULL;
     if (!root || root->kind != MAQ_NODE_MAP)
-        return MAQ_OK;
+        return maq_doc_refuse_again(doc, diag);
     struct maq_node *list = take_files(root);
     const struct maq_file_form *form = is_job(root) ? NULL : form_of(root);
+    MAQ_TRY(keys_given_twice(doc, form, diag));
     struct maq_file_reader r = {.form = form ? form : &job,
                                 .root = root,
                                 .path = path,

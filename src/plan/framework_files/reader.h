@@ -68,8 +68,9 @@ struct maq_file_key {
 struct maq_file_reader;
 
 struct maq_file_form {
-    const char *title;                      /* "DeepSpeed's configuration" */
-    const char *told_by;                    /* "a,b|c": top-level keys; all of one of these lists are there */
+    const char *title;       /* "DeepSpeed's configuration" */
+    const char *last_key_of; /* whose loader takes the last of a key that is given twice; NULL: an error */
+    const char *told_by;     /* "a,b|c": top-level keys; all of one of these lists are there */
     const struct maq_file_key *keys, *more; /* more: rows behind the form's own; NULL: none */
     bool (*knows)(const char *key);         /* NULL: no other keys. Whether conclude() asks for a key that has no row */
     /* May be NULL. What follows from several keys; before the settings of single ones, which win. */

@@ -48,6 +48,7 @@ static const struct {
     {"hybrid-layer-pattern", IS(FORM_WORD, pattern)},
     {"hybrid-override-pattern", IS(FORM_WORD, pattern)},
     {"vocab-file", IS(FORM_WORD, vocab_file)},
+    {"merge-file", IS(FORM_WORD, merge_file)},
     {"tokenizer-type", IS(FORM_WORD, tokenizer_type)},
     {"tokenizer-model", IS(FORM_WORD, tokenizer)},
     {"enable-zero-bubble", IS(FORM_FLAG, zero_bubble)},
@@ -299,6 +300,19 @@ static int64_t tokens_of(const struct maq_megatron_reader *r)
     return rows;
 }
 
+static bool ends_with(const char *text, const char *end)
+{
+    const size_t n = strlen(text), m = strlen(end);
+    return n >= m && strcmp(text + n - m, end) == 0;
+}
+
+/* Without a type, a list of words and no merges is WordPiece's, as pretrain_bert.py has it; GPT-2's is JSON. */
+static bool has_word_pieces(const struct maq_megatron_kept *k)
+{
+    return k->tokenizer_type ? strncmp(k->tokenizer_type, "BertWordPiece", 13) == 0
+                             : k->vocab_file && !k->merge_file && ends_with(k->vocab_file, ".txt");
+}
+
 /* Rows are padded to a multiple for each rank of a tensor-parallel group, unless they are given as they will be. */
 static void conclude_vocabulary(struct maq_megatron_reader *r, int64_t tp)
 {
@@ -325,8 +339,9 @@ void maq__megatron_conclude(struct maq_megatron_reader *r)
                       : k->fp8_format ? "--fp8-format"
                                       : "--bf16",
                       "plan.precision", precision_of(k));
-    if (k->tokenizer_type && strncmp(k->tokenizer_type, "BertWordPiece", 13) == 0)
-        maq__megatron_bad(r, "--tokenizer-type", "is BERT's, and models of GPT's kind alone are read", NULL);
+    if (has_word_pieces(k))
+        maq__megatron_bad(r, k->tokenizer_type ? "--tokenizer-type" : "--vocab-file",
+                          "is BERT's, and models of GPT's kind alone are read", NULL);
     conclude_pattern(r, pp);
     conclude_stages(r, tp, pp);
     if (k->no_modules)

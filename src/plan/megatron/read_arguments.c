@@ -42,6 +42,7 @@ static const struct rule {
 } rules[] = {
     {"use-rotary-position-embeddings", TAKE_FIXED, "model.position_embedding_type", "rope"},
     {"moe-layer-freq", TAKE_FREQ, "model.moe_layer_freq", NULL},
+    {"linear-attention-freq", TAKE_FREQ, "model.linear_attention_freq", NULL},
     {"window-size", TAKE_LIST, "model.window_size", NULL},
     {"sequence-parallel", TAKE_FIXED, "plan.sequence_parallel", "true"},
     {"hierarchical-context-parallel-sizes", TAKE_WORD, "plan.hierarchical_cp_a2a_size", NULL},
@@ -106,7 +107,7 @@ static int64_t repeats(const char **at)
 }
 
 /* A sum of lists, some of them repeated, as Python has it: "([0]*3+[1]*58)"; a number is itself. */
-static const char *freq_of(struct maq_megatron_reader *r, const char *text)
+static const char *freq_of(struct maq_megatron_reader *r, const char *flag, const char *text)
 {
     struct maq_buf b;
     maq_buf_init(&b, LONGEST_LIST);
@@ -130,7 +131,7 @@ static const char *freq_of(struct maq_megatron_reader *r, const char *text)
     char *list = ok && any && !b.failed ? maq_arena_strdup(&r->box->arena, (struct maq_str){b.ptr, b.len}) : NULL;
     maq_buf_fini(&b);
     if (!list)
-        maq__megatron_bad(r, "--moe-layer-freq", "takes a number or lists such as ([0]*3+[1]*58)", NULL);
+        maq__megatron_bad(r, flag, "takes a number or lists such as ([0]*3+[1]*58)", NULL);
     return list;
 }
 
@@ -162,7 +163,8 @@ static bool by_rule(struct maq_megatron_reader *r, const struct maq_megatron_arg
         else if (rule->take == TAKE_LIST)
             maq__megatron_set(r, a->flag, rule->path, list_of(r, a));
         else
-            maq__megatron_set(r, a->flag, rule->path, rule->take == TAKE_FREQ ? freq_of(r, a->words[0]) : a->words[0]);
+            maq__megatron_set(r, a->flag, rule->path,
+                              rule->take == TAKE_FREQ ? freq_of(r, a->flag, a->words[0]) : a->words[0]);
         return true;
     }
     return false;
@@ -212,6 +214,9 @@ static bool says_nothing(const struct maq_megatron_argument *a)
 {
     if (maq__megatron_same(a->name, "transformer-impl"))
         return a->n == 1 && strcmp(a->words[0], "transformer_engine") == 0;
+    if (maq__megatron_same(a->name, "spec")) /* the layers that a hybrid pattern has anyway */
+        return a->n == 2 &&
+               (strcmp(a->words[1], "hybrid_stack_spec") == 0 || strcmp(a->words[1], "mamba_stack_spec") == 0);
     return maq__megatron_says_nothing(a->name);
 }
 
@@ -263,23 +268,51 @@ static const char *nearest(struct maq_str name)
     return best;
 }
 
-/* Of pretrain_bert.py and pretrain_t5.py alone. */
-static bool of_an_encoder(struct maq_megatron_reader *r, const struct maq_megatron_argument *a)
+/* What changes the step in a way that nothing here stands for. */
+static bool has_no_model(struct maq_megatron_reader *r, const struct maq_megatron_argument *a)
 {
-    static const char *const names[] = {"bert-no-binary-head", "encoder-num-layers", "decoder-num-layers",
-                                        "decoder-seq-length"};
-    for (size_t i = 0; i < MAQ_COUNT(names); i++)
-        if (maq__megatron_same(a->name, names[i])) {
-            maq__megatron_bad(r, a->flag, "is of an encoder, BERT's or T5's, and models of GPT's kind alone are read",
-                              NULL);
+    static const char encoder[] = "is of an encoder, BERT's or T5's, and models of GPT's kind alone are read",
+                      vision[] = "is of a vision encoder, which has no model here",
+                      teacher[] = "distils from a teacher, whose forward pass has no model here",
+                      elastic[] = "trains networks of several widths in one, which has no model here";
+    static const struct {
+        const char *name, *why;
+    } rows[] = {{"bert-no-binary-head", encoder},
+                {"encoder-num-layers", encoder},
+                {"decoder-num-layers", encoder},
+                {"decoder-seq-length", encoder},
+                {"img-h", vision},
+                {"img-w", vision},
+                {"patch-dim", vision},
+                {"export-kd-teacher-load", teacher},
+                {"flextron", elastic}};
+    for (size_t i = 0; i < MAQ_COUNT(rows); i++)
+        if (maq__megatron_same(a->name, rows[i].name)) {
+            maq__megatron_bad(r, a->flag, rows[i].why, NULL);
             return true;
         }
-    return false;
+    if (!maq__megatron_same(a->name, "model-provider") || a->n != 1 || !strstr(a->words[0], "vlm"))
+        return false;
+    maq__megatron_bad(r, a->flag, vision, NULL);
+    return true;
+}
+
+/* Scripts that do something beside a step, or in its place: the step is predicted, and what is not is said. */
+static bool does_besides(struct maq_megatron_reader *r, const struct maq_megatron_argument *a)
+{
+    if (!maq__megatron_same(a->name, "perform-rl-step"))
+        return false;
+    maq_diag_add(r->diag, MAQ_WARNING, MAQ_CODE_MEGATRON_BESIDES, maq__megatron_place(r, a->flag),
+                 "a job with a section rl has a generation under vLLM (docs/post-training.md)",
+                 "%s: what is predicted is the training on rollouts; generating them by Megatron-LM's own engine is "
+                 "not",
+                 a->flag);
+    return true;
 }
 
 static void take(struct maq_megatron_reader *r, const struct maq_megatron_argument *a)
 {
-    if (of_an_encoder(r, a))
+    if (has_no_model(r, a) || does_besides(r, a))
         return;
     if (by_rule(r, a) || shared_muon(r, a) || maq__megatron_keep(r, a) || by_field(r, a, "plan") ||
         by_field(r, a, "workload") || by_model(r, a) || says_nothing(a))
