@@ -623,6 +623,77 @@ static void test_preferences(void **state)
     }
 }
 
+#define LIGHTNING(trainer)                                                                                             \
+    "l.yaml", "trainer:\n  max_steps: 9\n" trainer                                                                     \
+              "model: {class_path: mine.Model, init_args: {model_name_or_path: gpt2, lr: 1e-4}}\n"                     \
+              "data: {class_path: mine.Data, init_args: {batch_size: 4, max_length: 512}}\n"
+#define CLASS(name, arguments)                                                                                         \
+    "  strategy: {class_path: lightning.pytorch.strategies." name ", init_args: {" arguments "}}\n"
+
+/* LightningCLI: strategies by name and by class, precision, batch, the model where an argument names it. */
+static void test_lightning_cli(void **state)
+{
+    static const struct expectation cases[] = {
+        {LIGHTNING(""), "framework.gradient_buckets = apart  (pytorch-ddp)", false},
+        {LIGHTNING(""), "plan.overlap_grad_reduce = true", false},
+        {LIGHTNING(""), "plan.micro_batch_size = 4", false},
+        {LIGHTNING(""), "workload.seq_length = 512", false},
+        {LIGHTNING("  accumulate_grad_batches: 4\n"), "workload.gradient_accumulation_steps = 4", false},
+        {LIGHTNING("  strategy: auto\n"), "plan.data_parallel_sharding_strategy = no_shard", false},
+        {LIGHTNING("  strategy: ddp_spawn_find_unused_parameters_true\n"), "framework.find_unused_parameters = true",
+         false},
+        {LIGHTNING(CLASS("DDPStrategy", "gradient_as_bucket_view: true")), "framework.gradient_buckets = views", false},
+        {LIGHTNING("  precision: bf16-mixed\n"), "plan.grad_reduce_dtype = fp32", false},
+        {LIGHTNING("  precision: 16\n"), "plan.precision = fp16", false},
+        {LIGHTNING("  precision: bf16-true\n"), "plan.pure_low_precision = true", false},
+        {LIGHTNING("  precision: bf16-true\n"), "plan.grad_reduce_dtype = bf16", false},
+        {LIGHTNING("  precision: transformer-engine\n"), "plan.precision = fp8-delayed", false},
+        {LIGHTNING("  strategy: fsdp\n  precision: bf16-mixed\n"), "plan.grad_reduce_dtype = bf16", false},
+        {LIGHTNING("  strategy: fsdp_cpu_offload\n"), "plan.offload_param_device = cpu", false},
+        {LIGHTNING(CLASS("FSDPStrategy", "sharding_strategy: SHARD_GRAD_OP")), "plan.reshard_after_forward = false",
+         false},
+        {LIGHTNING(CLASS("FSDPStrategy", "activation_checkpointing_policy: [a.B]")),
+         "plan.recompute_granularity = full", false},
+        {LIGHTNING(CLASS("FSDPStrategy", "sharding_strategy: HYBRID_SHARD, device_mesh: [2, 4]")),
+         "plan.num_distributed_optimizer_instances = 2", false},
+        {LIGHTNING("  strategy: deepspeed\n"), "plan.data_parallel_sharding_strategy = optim_grads", false},
+        {LIGHTNING("  strategy: deepspeed\n"), "plan.reduce_bucket_size = 2e+08", false},
+        {LIGHTNING("  strategy: deepspeed\n"), "plan.grad_reduce_dtype = fp32", false},
+        {LIGHTNING("  strategy: deepspeed_stage_2_offload\n  precision: bf16-mixed\n"),
+         "plan.optimizer_offload_fraction = 1", false},
+        {LIGHTNING("  strategy: deepspeed_stage_3_offload\n  precision: bf16-mixed\n"),
+         "plan.offload_param_device = cpu", false},
+        {LIGHTNING(CLASS("DeepSpeedStrategy", "stage: 1, overlap_comm: false") "  precision: bf16-mixed\n"),
+         "plan.overlap_grad_reduce = false", false},
+        {LIGHTNING(CLASS("DeepSpeedStrategy", "config: {zero_optimization: {stage: 3}}") "  precision: bf16-mixed\n"),
+         "plan.data_parallel_sharding_strategy = optim_grads_params", false},
+        {LIGHTNING("") "optimizer: {class_path: torch.optim.SGD, init_args: {lr: 0.1}}\n", "plan.optimizer = sgd",
+         false},
+        {LIGHTNING("") "optimizer: {class_path: torch.optim.AdamW, init_args: {fused: true}}\n",
+         "framework.optimizer = fused", false},
+        {"l.yaml", "trainer: {strategy: ddp}\nmodel: {hidden: 64}\ndata: {batch_size: 2}\n",
+         "plan.micro_batch_size = 2", true},
+    };
+    static const struct refusal refused[] = {
+        {LIGHTNING("  strategy: dp\n"), "the strategy dp is none that is known here", 3, 13},
+        {LIGHTNING("  strategy: xla\n"), "the strategy xla is not modelled", 3, 13},
+        {LIGHTNING(CLASS("ModelParallelStrategy", "")),
+         "the strategy lightning.pytorch.strategies.ModelParallelStrategy", 3, 26},
+        {LIGHTNING("  accelerator: tpu\n"), "training on anything but GPUs", 3, 16},
+        {LIGHTNING("  precision: 64-true\n"), "the precision 64-true is not modelled", 3, 14},
+        {LIGHTNING("  strategy: fsdp\n  precision: transformer-engine\n"), "goes with no sharding strategy", 4, 14},
+        {LIGHTNING("  devices: 1\n"), "data_parallel_size 1, but 8 devices", 3, 12},
+        {LIGHTNING(CLASS("FSDPStrategy", "mixed_precision: {a: b}")), "mixed_precision is not modelled", 3, 98},
+        {LIGHTNING("  callbacks: [{class_path: lightning.pytorch.callbacks.StochasticWeightAveraging}]\n"),
+         "averaged weights beside the model", 3, 28},
+        {LIGHTNING("") "optimizer: {class_path: mine.Shampoo}\n", "the optimizer mine.Shampoo is not modelled", 5, 25},
+        {"l.yaml", "trainer: 1\nmodel: x\n", "trainer must be a map", 1, 10},
+    };
+    (void)state;
+    check_all(cases, COUNT(cases));
+    check_refusals(refused, COUNT(refused));
+}
+
 /* Megatron-LM's tests: of a key that is there twice the last, as argparse takes it; merged arguments; what is no training is said. */
 static void test_megatron_tests(void **state)
 {
@@ -756,14 +827,14 @@ static void test_beside(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_deepspeed),        cmocka_unit_test(test_deepspeed_refused),
-        cmocka_unit_test(test_torchtitan),       cmocka_unit_test(test_hugging_face),
-        cmocka_unit_test(test_fine_tuning),      cmocka_unit_test(test_maxtext),
-        cmocka_unit_test(test_nanotron),         cmocka_unit_test(test_nemo2),
-        cmocka_unit_test(test_lightning),        cmocka_unit_test(test_preferences),
-        cmocka_unit_test(test_megatron_tests),   cmocka_unit_test(test_others_refused),
-        cmocka_unit_test(test_beside),           cmocka_unit_test(test_unknown),
-        cmocka_unit_test(test_flags_and_search),
+        cmocka_unit_test(test_deepspeed),      cmocka_unit_test(test_deepspeed_refused),
+        cmocka_unit_test(test_torchtitan),     cmocka_unit_test(test_hugging_face),
+        cmocka_unit_test(test_fine_tuning),    cmocka_unit_test(test_maxtext),
+        cmocka_unit_test(test_nanotron),       cmocka_unit_test(test_nemo2),
+        cmocka_unit_test(test_lightning),      cmocka_unit_test(test_preferences),
+        cmocka_unit_test(test_lightning_cli),  cmocka_unit_test(test_megatron_tests),
+        cmocka_unit_test(test_others_refused), cmocka_unit_test(test_beside),
+        cmocka_unit_test(test_unknown),        cmocka_unit_test(test_flags_and_search),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

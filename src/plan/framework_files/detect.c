@@ -28,6 +28,7 @@ const struct maq_file_form *const maq_file_forms[] = {
     &maq_file_llama_factory_v1,
     &maq_file_torchtitan,
     &maq_file_training_arguments,
+    &maq_file_lightning,
     NULL,
 };
 

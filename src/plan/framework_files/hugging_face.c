@@ -274,6 +274,31 @@ void maq_file_optim(struct maq_file_reader *r, const struct maq_node *at)
                        at->text.ptr);
 }
 
+/* A name, or a class with its arguments, as jsonargparse has them: LitGPT's and Lightning's. */
+void maq_file_torch_optimizer(struct maq_file_reader *r, const struct maq_node *at)
+{
+    static const struct {
+        const char *name, *optimizer;
+    } known[] = {{"AdamW", "adam"}, {"Adam", "adam"}, {"SGD", "sgd"}, {"PagedAdamW", "adam"}};
+    const bool map = at && at->kind == MAQ_NODE_MAP;
+    const struct maq_node *n = map ? maq_node_peek(at, "class_path") : at,
+                          *arguments = map ? maq_node_peek(at, "init_args") : NULL,
+                          *fused = arguments ? maq_node_peek(arguments, "fused") : NULL;
+    struct maq_str word = n && n->text.len > 0 ? n->text : MAQ_STR(""), before;
+    while (memchr(word.ptr, '.', word.len))
+        word = maq_str_split(word, '.', &before);
+    for (size_t i = 0; n && i < MAQ_COUNT(known); i++)
+        if (maq_str_is(word, known[i].name)) {
+            maq_file_set(r, n, "plan.optimizer", known[i].optimizer);
+            if (fused && maq_file_asks(fused, NULL))
+                maq_file_set(r, fused, "framework.optimizer", "fused");
+            return;
+        }
+    if (n)
+        maq_file_fault(r, n, "torch.optim.AdamW and SGD are", "the optimizer %.*s is not modelled",
+                       (int)(n->text.len < 80 ? n->text.len : 80), n->text.ptr ? n->text.ptr : "");
+}
+
 const char *maq_file_optim_name(const struct maq_plan *p, bool low_rank)
 {
     char update[64], moments[64];

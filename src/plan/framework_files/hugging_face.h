@@ -20,6 +20,9 @@ void maq_file_switches(struct maq_file_reader *r, const char *bf16, const char *
 /* The optimizer by the names of transformers' OptimizerNames, "adamw_bnb_8bit". */
 void maq_file_optim(struct maq_file_reader *r, const struct maq_node *at);
 
+/* The optimizer by a class, "torch.optim.AdamW" or {class_path: ..., init_args: {fused: true}}; NULL: none is said. */
+void maq_file_torch_optimizer(struct maq_file_reader *r, const struct maq_node *at);
+
 /* GaLore's rank, update_proj_gap and modules (a list or a text; "all" and none: every linear of the layers). */
 void maq_file_galore(struct maq_file_reader *r, const struct maq_node *at, int64_t rank, int64_t gap,
                      const struct maq_node *targets);

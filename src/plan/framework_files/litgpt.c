@@ -78,31 +78,6 @@ static void set_adapters(struct maq_file_reader *r)
                        "lora_head is not modelled: an adapter of the output layer");
 }
 
-/* A name, or a class with its arguments. */
-static void set_optimizer(struct maq_file_reader *r)
-{
-    static const struct {
-        const char *name, *optimizer;
-    } known[] = {{"AdamW", "adam"},
-                 {"Adam", "adam"},
-                 {"SGD", "sgd"},
-                 {"torch.optim.AdamW", "adam"},
-                 {"torch.optim.Adam", "adam"},
-                 {"torch.optim.SGD", "sgd"},
-                 {"bitsandbytes.optim.PagedAdamW", "adam"},
-                 {"bitsandbytes.optim.AdamW", "adam"}};
-    const struct maq_node *n = maq_file_get(r, "optimizer"), *class_path = maq_file_get(r, "optimizer.class_path");
-    n = class_path ? class_path : n;
-    for (size_t i = 0; n && i < MAQ_COUNT(known); i++)
-        if (maq_str_is(n->text, known[i].name)) {
-            maq_file_set(r, n, "plan.optimizer", known[i].optimizer);
-            return;
-        }
-    if (n)
-        maq_file_fault(r, n, "torch.optim.AdamW and SGD are", "the optimizer %.*s is not modelled", (int)n->text.len,
-                       n->text.ptr ? n->text.ptr : "");
-}
-
 static void conclude(struct maq_file_reader *r)
 {
     const struct maq_node *precision = maq_file_get(r, "precision");
@@ -110,7 +85,7 @@ static void conclude(struct maq_file_reader *r)
                alone = maq_file_number(r, "devices", 0) == 1 && maq_file_number(r, "num_nodes", 1) == 1;
     maq_file_framework(r, "pytorch-fsdp");
     set_model(r);
-    set_optimizer(r);
+    maq_file_torch_optimizer(r, maq_file_get(r, "optimizer"));
     if (!precision)
         maq_file_set(r, NULL, "plan.precision", "bf16");
     if (!precision || maq_file_is(r, "precision", "bf16-true") || maq_file_is(r, "precision", "16-true"))

@@ -147,6 +147,6 @@ bool maq_file_model_shape(const struct maq_file_reader *r, int64_t *hidden, int6
 extern const struct maq_file_form *const maq_file_forms[];
 
 extern const struct maq_file_form maq_file_deepspeed, maq_file_torchtitan, maq_file_megatron, maq_file_nanotron,
-    maq_file_nemo, maq_file_nemo2, maq_file_litgpt, maq_file_maxtext;
+    maq_file_nemo, maq_file_nemo2, maq_file_litgpt, maq_file_lightning, maq_file_maxtext;
 
 #endif
