@@ -156,6 +156,44 @@ static void test_as_trained(void **unused)
     maq_diag_free(diag);
 }
 
+/* The same with gradients of weights left for later: as trained, and never slower; refused where no pass is merged. */
+static void test_late_weights_placed(void **unused)
+{
+    static const char plan_text[] =
+        "mbs: 1\ngbs: 64\nschedule: interleaved\npipelines: [{stages: [" STAGE(0, 3, "") "," STAGE(3, 2, "") "," STAGE(
+            5, 2, ", on_devices_of: 0") "," STAGE(7, 3, ", on_devices_of: 1") "]}]\n";
+    static const char *const more[] = {OVERLAP, OVERLAP ", delay_wgrad_compute: true",
+                                       "overlap_ep: false, delay_wgrad_compute: true"};
+    double step[2];
+    (void)unused;
+    for (size_t i = 0; i < MAQ_COUNT(more); i++) {
+        struct maq_loaded_job *job;
+        struct maq_loaded_mixed_plan *plan;
+        struct maq_mixed_placed *placed = NULL;
+        struct maq_diag *diag = maq_diag_new();
+        char text[512];
+        snprintf(text, sizeof text, MODEL CLUSTER "plan: {mbs: 1, zero: optim, %s}\nworkload: {seq: 4096, gbs: 64}\n",
+                 more[i]);
+        assert_int_equal(maq_job_parse_open(&job, "job", maq_str_of(text), NULL, 0, diag), MAQ_OK);
+        assert_int_equal(maq_mixed_plan_parse(&plan, "plan", maq_str_of(plan_text), diag), MAQ_OK);
+        enum maq_status status = maq_mixed_place(&placed, maq_mixed_plan_get(plan), job, diag);
+        assert_int_equal(status == MAQ_OK, i < 2);
+        if (i < 2) {
+            step[i] = placed->step_s;
+            snprintf(text, sizeof text, ", pp: 2, vp: 2, zero: optim, %s", more[i]);
+            assert_true(fabs(step[i] / step_of(text, 64) - 1) < 0.015);
+            maq_mixed_placed_free(placed);
+        } else {
+            assert_non_null(strstr(maq_diag_at(diag, 0)->msg.ptr, "no pass beside them"));
+        }
+        maq_mixed_plan_free(plan);
+        maq_job_free(job);
+        maq_diag_free(diag);
+    }
+    print_message("placed %.6f s, with late gradients %.6f s\n", step[0], step[1]);
+    assert_true(step[1] <= step[0]);
+}
+
 static struct maq_mixed_search_result *search(struct maq_loaded_job *job, const char *list)
 {
     struct maq_mixed_search_opts opts = MAQ_MIXED_SEARCH_OPTS_INIT;
@@ -199,6 +237,39 @@ static void test_found(void **unused)
     maq_job_free(job);
 }
 
+/* Late gradients of weights are the job's: what is found with them is what is placed with them, and no slower than without. */
+static void test_late_weights_found(void **unused)
+{
+    static const char *const more[] = {"", ", delay_wgrad_compute: true"};
+    double step[2];
+    (void)unused;
+    for (size_t i = 0; i < MAQ_COUNT(more); i++) {
+        struct maq_loaded_job *job;
+        struct maq_loaded_mixed_plan *plan;
+        struct maq_mixed_placed *placed;
+        char text[512];
+        snprintf(text, sizeof text,
+                 "model: {base: qwen3-30b-a3b, num_hidden_layers: 12}\nworkload: {seq: 4096, gbs: 64}\n"
+                 "cluster: 'a100-80gb:4 + h100-nvl:4'\nplan: {mbs: 1%s}\n",
+                 more[i]);
+        assert_int_equal(maq_job_parse_open(&job, "job", maq_str_of(text), NULL, 0, NULL), MAQ_OK);
+        struct maq_mixed_search_result *found = search(job, "overlap_moe_expert_parallel_comm=true");
+        step[i] = found->plans[0].step_s;
+        assert_true(found->bound_s <= found->plans[0].composed_s);
+        if (!found->plans[0].uniform) {
+            assert_int_equal(maq_mixed_search_mixed_plan(&plan, found, 0, NULL), MAQ_OK);
+            assert_int_equal(maq_mixed_place(&placed, maq_mixed_plan_get(plan), job, NULL), MAQ_OK);
+            assert_true(placed->step_s == step[i] && placed->fits);
+            maq_mixed_placed_free(placed);
+            maq_mixed_plan_free(plan);
+        }
+        maq_mixed_search_free(found);
+        maq_job_free(job);
+    }
+    print_message("found %.4f s, with late gradients %.4f s\n", step[0], step[1]);
+    assert_true(step[1] <= step[0]);
+}
+
 /* So are uniform plans: without a pipeline they can have it, and are what `maquette train` says. */
 static void test_uniform(void **unused)
 {
@@ -228,8 +299,14 @@ static void test_uniform(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_refused),      cmocka_unit_test(test_of_a_profile), cmocka_unit_test(test_partners),
-        cmocka_unit_test(test_late_weights), cmocka_unit_test(test_as_trained),   cmocka_unit_test(test_found),
+        cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_of_a_profile),
+        cmocka_unit_test(test_partners),
+        cmocka_unit_test(test_late_weights),
+        cmocka_unit_test(test_late_weights_placed),
+        cmocka_unit_test(test_late_weights_found),
+        cmocka_unit_test(test_as_trained),
+        cmocka_unit_test(test_found),
         cmocka_unit_test(test_uniform),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -48,8 +48,6 @@ static enum maq_status check_settled(const struct maq_search_space *space, const
         return refuse_key(open, "data_parallel_size", "chooses how many replicas its stages have", diag);
     if (space->base.lora_rank > 0)
         return refuse_key(open, "lora_rank", "trains all parameters", diag);
-    if (space->base.delay_wgrad)
-        return refuse_key(open, "delay_wgrad_compute", "computes gradients of weights in their passes", diag);
     if (space->base.paged_optimizer)
         return refuse_key(open, "paged_optimizer", "keeps moments where they are", diag);
     if (space->base.vocab_parallel_pipeline)
@@ -324,6 +322,7 @@ static void restrict_to(struct maq_chain_space *out, const struct maq_search_spa
     }
     if (out->job.plan.overlap_ep == MAQ_ON) /* needs virtual stages */
         out->job.plan.overlap_ep = MAQ_OFF;
+    out->job.plan.delay_wgrad = false; /* what goes with it alone */
     if (!space->axis[MAQ_AXIS_EP].fixed && planner != MAQ_MIXED_PLANNER_ALPA)
         out->ep[0] = out->n_ep = 1;
     if (!space->axis[MAQ_AXIS_SHARDING].fixed) {

@@ -77,6 +77,15 @@ int maq__placed_overlap_ep(const struct maq_placing *p)
     return p->plan->overlap_ep != MAQ_AUTO ? p->plan->overlap_ep : p->job->plan.overlap_ep;
 }
 
+/* Gradients of weights that wait for passes that are merged, where exchanges of experts have none (plan/incompatible.c). */
+static bool delays_for_nothing(const struct maq_placing *placing, const struct maq_mixed_stage *s)
+{
+    bool exchanges = false;
+    for (uint32_t j = 0; j < s->n_replicas; j++)
+        exchanges |= s->replicas[j].ep > 1;
+    return placing->job->plan.delay_wgrad && exchanges && maq__placed_overlap_ep(placing) != MAQ_ON;
+}
+
 static const char *fault_of_pipeline(const struct maq_placing *placing, uint32_t p)
 {
     const struct maq_mixed_plan *plan = placing->plan;
@@ -94,6 +103,10 @@ static const char *fault_of_pipeline(const struct maq_placing *placing, uint32_t
         const char *away = fault_of_offload(s, placing->job);
         if (away)
             return away;
+        if (delays_for_nothing(placing, s))
+            return "its exchanges of experts have no pass beside them that delay_wgrad_compute could leave gradients "
+                   "for "
+                   "(overlap_moe_expert_parallel_comm)";
         for (uint32_t j = 0; j < s->n_replicas; j++) {
             const char *wrong = fault_of_replica(s, &s->replicas[j]);
             if (wrong)
