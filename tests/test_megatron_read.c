@@ -103,6 +103,9 @@ static void test_arguments(void **state)
         {"--zero-bubble-adaptive-memory-limit-percentile 70", "plan.zero_bubble_adaptive_memory_limit_percentile",
          "70"},
         {"--enable-zero-bubble", "plan.pipeline_schedule", NULL}, /* one stage */
+        {"--enable-zero-bubble --enable-optimizer-post-validation --pipeline-model-parallel-size 8",
+         "plan.enable_optimizer_post_validation", "true"},
+        {"--enable-optimizer-post-validation", "plan.enable_optimizer_post_validation", NULL},
         {"--zero-bubble-v-schedule --pipeline-model-parallel-size 8", "plan.pipeline_schedule", "zb-v"},
         {"--hierarchical-context-parallel-sizes 2 4", "plan.hierarchical_cp_a2a_size", "2"},
         {"--recompute-granularity selective --recompute-modules", "plan.recompute_granularity", "none"},

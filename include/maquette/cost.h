@@ -80,9 +80,10 @@ enum maq_copy_source {
 
 /* d[1] of a gap. */
 enum maq_gap {
-    MAQ_GAP_HOST,      /* waiting for the host */
-    MAQ_GAP_EXCHANGE,  /* an exchange of experts that no other microbatch hides */
-    MAQ_GAP_CONTENTION /* time that kernels lose to communication beside them */
+    MAQ_GAP_HOST,       /* waiting for the host */
+    MAQ_GAP_EXCHANGE,   /* an exchange of experts that no other microbatch hides */
+    MAQ_GAP_CONTENTION, /* time that kernels lose to communication beside them */
+    MAQ_GAP_BEGIN       /* a stage whose step before ends later than that of the first */
 };
 
 enum maq_op_flag {

@@ -156,6 +156,7 @@ struct maq_plan {
     int32_t microbatch_group; /* microbatches per interleaving group; 0 = pp */
     int32_t zb_limit;         /* zb-auto: zero_bubble_max_pending_backward, microbatches of a stage; 0 = what fits */
     int32_t zb_memory_percentile; /* zb-auto without a limit: percent of the device that may be allocated */
+    bool post_validation;         /* zero bubble: a stage updates and begins the next step without those behind it */
 
     /* data parallelism */
     int sharding;                                  /* enum maq_sharding */

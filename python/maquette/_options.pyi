@@ -58,6 +58,7 @@ class TrainOptions(TypedDict, total=False):
     microbatch_group_size_per_vp_stage: Value
     zero_bubble_max_pending_backward: Value
     zero_bubble_adaptive_memory_limit_percentile: Value
+    enable_optimizer_post_validation: Union[Literal["false", "true"], bool, None]
     zero: Union[Literal["no_shard", "optim", "optim_grads", "optim_grads_params"], int, None]
     sharding: Union[Literal["no_shard", "optim", "optim_grads", "optim_grads_params"], int, None]
     data_parallel_sharding_strategy: Union[Literal["no_shard", "optim", "optim_grads", "optim_grads_params"], int, None]
@@ -229,6 +230,7 @@ class PlanOptions(TypedDict, total=False):
     microbatch_group_size_per_vp_stage: Value
     zero_bubble_max_pending_backward: Value
     zero_bubble_adaptive_memory_limit_percentile: Value
+    enable_optimizer_post_validation: Union[Literal["false", "true"], bool, None]
     zero: Union[Literal["no_shard", "optim", "optim_grads", "optim_grads_params"], int, None]
     sharding: Union[Literal["no_shard", "optim", "optim_grads", "optim_grads_params"], int, None]
     data_parallel_sharding_strategy: Union[Literal["no_shard", "optim", "optim_grads", "optim_grads_params"], int, None]
@@ -582,6 +584,7 @@ class RiskOptions(TypedDict, total=False):
     microbatch_group_size_per_vp_stage: Value
     zero_bubble_max_pending_backward: Value
     zero_bubble_adaptive_memory_limit_percentile: Value
+    enable_optimizer_post_validation: Union[Literal["false", "true"], bool, None]
     zero: Union[Literal["no_shard", "optim", "optim_grads", "optim_grads_params"], int, None]
     sharding: Union[Literal["no_shard", "optim", "optim_grads", "optim_grads_params"], int, None]
     data_parallel_sharding_strategy: Union[Literal["no_shard", "optim", "optim_grads", "optim_grads_params"], int, None]

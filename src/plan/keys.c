@@ -106,6 +106,10 @@ const struct maq_field maq_plan_fields[] = {
                "leaves"),
     I32(zb_memory_percentile, "zero_bubble_adaptive_memory_limit_percentile", .def = "85", .min = 1, .max = 100,
         .doc = "zb-auto without a number: percent of the device that may be allocated"),
+    BOOL(post_validation, "enable_optimizer_post_validation", .def = "false",
+         .doc =
+             "zero bubble: a stage updates when those before it allow it, and begins the next step; step times are of "
+             "one that follows its like"),
     /* data parallelism */
     ENUM(sharding, "data_parallel_sharding_strategy", sharding_names,
          .slips = "fsdp=optim_grads_params|fsdp2=optim_grads_params|full_shard=optim_grads_params|hybrid_shard=optim_"

@@ -17,6 +17,7 @@
     X(RISK_LIMIT, 1637, "more rows, operations or samples than can be held")                                           \
     X(RISK_KERNEL, 1638, "a kernel of a variation that is none, or that is there twice")                               \
     X(RISK_PROFILE, 1639, "a profiler's trace that cannot be read, or with nothing to learn from")                     \
+    X(RISK_STEP, 1640, "a step whose variation has no model here")                                                     \
     X(UNKNOWN_FAILURES, 1650, "failures that the catalogue does not have")                                             \
     X(FAILURES_FORM, 1651, "failures of the wrong form")                                                               \
     X(FAILURES_RATE, 1652, "a rate of failures that is not number/unit/time")                                          \

@@ -12,6 +12,8 @@ struct maq_step_times {
     uint32_t stride;
     double *stage_end;              /* [pp] last task of the stage */
     double *reduced;                /* [pp] end of its gradient reduction, >= stage_end */
+    double *begin;                  /* [pp] first task of the stage; 0 but for steps that overlap (post_validation) */
+    double *update;                 /* [pp] begin of its update, behind the norm */
     double pipeline;                /* all stages ready for the optimizer */
     double norm, optimizer, gather; /* after it: norm all-reduce, slowest update, slowest exposed parameter gather */
     double step;

@@ -52,6 +52,7 @@ static const struct {
     {"tokenizer-type", IS(FORM_WORD, tokenizer_type)},
     {"tokenizer-model", IS(FORM_WORD, tokenizer)},
     {"enable-zero-bubble", IS(FORM_FLAG, zero_bubble)},
+    {"enable-optimizer-post-validation", IS(FORM_FLAG, post_validation)},
     {"zero-bubble-v-schedule", IS(FORM_FLAG, zero_bubble_v)},
     {"zero-bubble-max-pending-backward", IS(FORM_WORD, zero_bubble_pending)},
     {"zero-bubble-v-schedule-mem-setup", IS(FORM_WORD, zero_bubble_v_memory)},
@@ -270,6 +271,8 @@ static void conclude_zero_bubble(struct maq_megatron_reader *r, int64_t pp)
         maq__megatron_bad(r, memory, "has no model but for zb", "leave it out, or use zb");
     if (k->zero_bubble_v)
         maq__megatron_set(r, "--zero-bubble-v-schedule", "plan.pipeline_schedule", "zb-v");
+    if (k->post_validation && (k->zero_bubble || k->zero_bubble_v)) /* else the program turns it off */
+        maq__megatron_set(r, "--enable-optimizer-post-validation", "plan.enable_optimizer_post_validation", "true");
     if (k->zero_bubble_v || !k->zero_bubble || pp == 1)
         return;
     maq__megatron_set(r, "--enable-zero-bubble", "plan.pipeline_schedule", "zb-auto");

@@ -28,7 +28,7 @@ struct maq_megatron_kept {
     bool graphs, external_graphs, graph_scope; /* the last: parts of layers that are graphs are given */
     const char *fp8_format, *fp8_recipe, *fp4_format, *strategy, *dispatcher, *flex, *backend, *tokenizer_type,
         *tokenizer, *layout, *offload_fraction, *graph_impl, *pattern, *vocab_file, *merge_file;
-    bool zero_bubble, zero_bubble_v;
+    bool zero_bubble, zero_bubble_v, post_validation;
     const char *zero_bubble_pending, *zero_bubble_v_memory;
     int64_t layers, tp, pp, layers_per_chunk, multiple, vocabulary, padded;
 };

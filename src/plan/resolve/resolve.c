@@ -61,6 +61,39 @@ static void resolve_overlap_ep(struct maq_resolver *r)
                    maq_schedule_name((enum maq_schedule_kind)p->schedule));
 }
 
+/*
+ * What sail-sg/zero-bubble-pipeline-parallelism (39f2c186a275) asserts with it (megatron/core/zbpp_utils.py), and which schedules it has.
+ * Without a pipeline there is nobody to wait for.
+ */
+static void resolve_post_validation(struct maq_resolver *r)
+{
+    const struct maq_plan *p = &r->job->plan;
+    const char *key = "enable_optimizer_post_validation";
+    const bool zero_bubble = p->schedule == MAQ_SCHEDULE_ZB_H1 || p->schedule == MAQ_SCHEDULE_ZB_H2 ||
+                             p->schedule == MAQ_SCHEDULE_ZB_1P || p->schedule == MAQ_SCHEDULE_ZB_2P ||
+                             p->schedule == MAQ_SCHEDULE_ZB_AUTO || p->schedule == MAQ_SCHEDULE_ZB_V ||
+                             p->schedule == MAQ_SCHEDULE_V_MIN || p->schedule == MAQ_SCHEDULE_V_HALF;
+    if (!p->post_validation || p->pp == 1)
+        return;
+    if (!r->at->layers_only && !zero_bubble)
+        MAQ_REFUSE(r, MAQ_CODE_PLAN_UPDATE, key, "use pipeline_schedule: zb-2p or zb-v, or leave it out",
+                   "with the schedule %s all stages wait for each other before they update",
+                   maq_schedule_name((enum maq_schedule_kind)p->schedule));
+    if (p->precision != MAQ_PRECISION_FP16)
+        MAQ_REFUSE(r, MAQ_CODE_PLAN_UPDATE, key, "use precision: fp16, or leave it out",
+                   "the program that updates before all norms are known does so with fp16 alone");
+    if (p->sharding > MAQ_SHARDING_OPTIM ||
+        (p->sharding == MAQ_SHARDING_OPTIM && (p->overlap_grad_reduce == MAQ_ON || p->overlap_param_gather == MAQ_ON)))
+        MAQ_REFUSE(r, MAQ_CODE_PLAN_UPDATE, key,
+                   "use zero: optim with overlap_grad_reduce: false and overlap_param_gather: false, or no sharding",
+                   "the program that updates before all norms are known takes no overlap of its sharded optimizer's "
+                   "communication, and no more sharding than that");
+    if (p->vocab_parallel_pipeline || p->lora_rank > 0)
+        MAQ_REFUSE(r, MAQ_CODE_PLAN_UPDATE, key, "leave it out",
+                   "%s is another program's, and its stages wait for each other before they update",
+                   p->lora_rank > 0 ? "lora_rank" : "vocab_parallel_pipeline");
+}
+
 /* Largest divisor of n that is at most `limit`, 1 at least. */
 static int32_t largest_divisor(int32_t n, int32_t limit)
 {
@@ -89,10 +122,12 @@ static void resolve_switches(struct maq_resolver *r)
         p->sequence_parallel = MAQ_OFF;
     bool sharded = p->sharding != MAQ_SHARDING_NONE;
     if (p->overlap_grad_reduce == MAQ_AUTO)
-        p->overlap_grad_reduce = sharded ? MAQ_ON : MAQ_OFF;
+        p->overlap_grad_reduce = sharded && !p->post_validation ? MAQ_ON : MAQ_OFF;
     if (p->overlap_param_gather == MAQ_AUTO)
         p->overlap_param_gather =
-            sharded && (p->sharding == MAQ_SHARDING_PARAMS || !r->job->framework.gathers_in_step) ? MAQ_ON : MAQ_OFF;
+            sharded && !p->post_validation && (p->sharding == MAQ_SHARDING_PARAMS || !r->job->framework.gathers_in_step)
+                ? MAQ_ON
+                : MAQ_OFF;
     if (p->overlap_tp == MAQ_AUTO)
         p->overlap_tp = MAQ_OFF;
     if (p->overlap_ep == MAQ_AUTO)
@@ -122,10 +157,12 @@ static void resolve_switches(struct maq_resolver *r)
 enum maq_status maq_job_resolve(struct maq_job *job, const struct maq_job_places *at, struct maq_diag *diag)
 {
     static void (*const steps[])(struct maq_resolver *) = {
-        maq__resolve_dp,       maq__resolve_update,    maq__resolve_sharding,  resolve_switches,
-        maq__resolve_batch,    maq__resolve_optimizer, resolve_schedule,       maq__resolve_precision,
-        maq__resolve_adapters, maq__resolve_experts,   maq__resolve_recompute, maq__resolve_offload,
-        resolve_overlap_ep,    maq__resolve_graphs,    maq__check_pyramid,     maq__resolve_offloaded_states};
+        maq__resolve_dp,      maq__resolve_update,          maq__resolve_sharding,
+        resolve_switches,     maq__resolve_batch,           maq__resolve_optimizer,
+        resolve_schedule,     maq__resolve_precision,       maq__resolve_adapters,
+        maq__resolve_experts, maq__resolve_recompute,       maq__resolve_offload,
+        resolve_overlap_ep,   resolve_post_validation,      maq__resolve_graphs,
+        maq__check_pyramid,   maq__resolve_offloaded_states};
     struct maq_resolver r = {.job = job, .at = at, .diag = diag};
     for (size_t i = 0; i < MAQ_COUNT(steps); i++) {
         steps[i](&r);

@@ -50,6 +50,8 @@ static enum maq_status check_settled(const struct maq_search_space *space, const
         return refuse_key(open, "lora_rank", "trains all parameters", diag);
     if (space->base.paged_optimizer)
         return refuse_key(open, "paged_optimizer", "keeps moments where they are", diag);
+    if (space->base.post_validation)
+        return refuse_key(open, "enable_optimizer_post_validation", "joins all its stages before they update", diag);
     if (space->base.vocab_parallel_pipeline)
         return refuse_key(open, "vocab_parallel_pipeline", "keeps embedding and output on its ends", diag);
     return MAQ_OK;

@@ -23,6 +23,7 @@
 #include "base/str.h"
 #include "plan/job_build.h"
 #include "planner/codes.h"
+#include "planner/space/decided.h"
 #include "planner/uniform/leaves.h"
 #include "planner/uniform/search.h"
 #include "train/sweep.h"
@@ -406,6 +407,11 @@ static enum maq_status begin(struct search *s, struct maq_diag *diag)
                              "plan each kind of node by itself, or predict a plan over all of them with maquette train",
                              "the cluster has %u kinds of nodes; this search is for one", s->job.cluster.n_groups);
     MAQ_TRY(maq_space_init(&s->space, s->open, &s->job, s->opts, &s->arena, diag));
+    if (s->space.base.post_validation) /* bounds of a search are those of a step alone */
+        return maq_diag_fail(MAQ_BAD_INPUT, diag, MAQ_CODE_SEARCH_AXIS,
+                             maq_space_place_of(s->open, "enable_optimizer_post_validation"),
+                             "leave it out, and predict the plan that is found with maquette train and it",
+                             "enable_optimizer_post_validation: steps that overlap are predicted, and not searched");
     s->top = s->opts->top > 0 ? s->opts->top : 5;
     uint32_t n = thread_count(s->opts);
     for (; s->n_workers < n; s->n_workers++) {

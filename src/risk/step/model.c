@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/check.h"
+#include "risk/codes.h"
 #include "train/cache.h"
 #include "train/predict.h"
 #include "train/step/dp_comm.h"
@@ -180,6 +181,10 @@ enum maq_status maq_step_model_build_stretched(struct maq_step_model *out, const
     struct maq_blueprint bp;
     struct maq_step_times times;
     struct maq_arena own;
+    if (job->plan.post_validation && job->plan.pp > 1)
+        return maq_diag_fail(MAQ_BAD_INPUT, diag, MAQ_CODE_RISK_STEP, (struct maq_span){0},
+                             "leave it out: --set plan.enable_optimizer_post_validation=false",
+                             "steps that overlap (enable_optimizer_post_validation) have no distribution here");
     maq_arena_init(&own, 0);
     enum maq_status status = maq_cache_init(&cache, job, diag);
     cache.items.stretch = stretch;

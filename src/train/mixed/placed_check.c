@@ -144,6 +144,8 @@ enum maq_status maq__placed_check(const struct maq_placing *p)
     const char *wrong = fault_of_schedule(plan);
     if (plan->layers != p->n_atoms)
         wrong = "it has other layers than the job's model";
+    else if (p->job->plan.post_validation)
+        wrong = "its stages wait for each other before they update (enable_optimizer_post_validation)";
     else if (plan->global_batch != (uint32_t)p->job->workload.gbs)
         wrong = "its global batch is not the job's";
     for (uint32_t i = 0; i < plan->n_pipelines && !wrong; i++)

@@ -329,6 +329,12 @@ static enum maq_status write_step_end(struct maq_blueprint *bp)
     maq_blueprint_select(bp, 0);
     struct maq_coll norm = {.kind = MAQ_COLL_ALL_REDUCE, .sharers = 1, .bytes = 4};
     norm.at = maq_cluster_place(&job->cluster, 0, job->cluster.devices, 1);
+    if (job->plan.post_validation && pp > 1) { /* (optimizer.py: calc_local_grad_norm(), send_pre_step()) */
+        struct maq_coll told = maq_coll_make(&bp->lower, MAQ_COLL_SEND_RECV, MAQ_GROUP_PP, 8);
+        norm.at = maq_cluster_place(&job->cluster, 0, job->cluster.devices / pp, 1);
+        told.at = between_stages(bp, 0, 1);
+        bp->told_item = maq_items_coll(bp->items, &told, MAQ_STREAM_PP);
+    }
     bp->norm_item = maq_items_coll(bp->items, &norm, MAQ_STREAM_DP);
     write_tied(bp);
     return bp->lower.failed || bp->items->failed ? MAQ_NO_MEMORY : MAQ_OK;

@@ -132,7 +132,8 @@ struct maq_blueprint {
         lost_ns; /* [pp] compute that the passes of a stage lost to concurrent data-parallel communication; not in the makespans */
     /* [pp] expert all-to-all of passes that fill and drain the pipeline, which no other microbatch hides; not in the makespans */
     double *unpaired_ns;
-    uint32_t norm_item; /* the all-reduce of the gradient norm, over the whole job */
+    uint32_t norm_item; /* the all-reduce of the gradient norm, over the whole job; with post_validation over a stage */
+    uint32_t told_item; /* post_validation: what a stage tells the next one of norm and overflows; 0 = nothing */
     uint32_t tied_item; /* reduction of tied embedding gradients between first and last stage; 0 = none */
 };
 

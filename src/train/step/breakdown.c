@@ -66,14 +66,16 @@ static void add_to_buckets(void *user, const struct maq_segment *g, double times
 }
 
 /* Finish times with free transfers, for telling PP communication from the bubble. */
-static double *without_transfers(const struct maq_blueprint *bp, struct maq_arena *arena)
+static double *without_transfers(const struct maq_blueprint *bp, const struct maq_step_times *times,
+                                 struct maq_arena *arena)
 {
     const struct maq_schedule *s = bp->schedule;
     uint32_t n = s->n_positions;
     double *finish = MAQ_ARENA_NEW(arena, double, s->n_tasks),
            *dur = MAQ_ARENA_NEW(arena, double, (size_t)MAQ_TASK_KIND_COUNT *n);
-    double *hop = MAQ_ARENA_NEW(arena, double, n), *late = MAQ_ARENA_NEW(arena, double, n), makespan;
-    if (!finish || !dur || !hop || !late)
+    double *hop = MAQ_ARENA_NEW(arena, double, n), *late = MAQ_ARENA_NEW(arena, double, n),
+           *ready = MAQ_ARENA_NEW(arena, double, n), makespan;
+    if (!finish || !dur || !hop || !late || !ready)
         return NULL;
     for (uint32_t v = 0; v < n; v++) {
         dur[MAQ_TASK_F * n + v] = bp->programs[v]->forward_ns;
@@ -81,7 +83,12 @@ static double *without_transfers(const struct maq_blueprint *bp, struct maq_aren
         dur[MAQ_TASK_W * n + v] = bp->programs[v]->weight_ns;
         late[v] = maq_sync_late_ns(bp, bp->programs[v]);
     }
-    maq_schedule_eval(&makespan, finish, s, 1, &(struct maq_task_times){.dur = dur, .hop = hop, .late = late});
+    for (uint32_t st = 0; st < s->stages; st++) { /* of steps that overlap */
+        const uint32_t v = s->tasks[s->stage_first[st]].position;
+        ready[v] = times->begin[st] > 0 ? times->begin[st] + bp->programs[v]->forward_ns : 0;
+    }
+    maq_schedule_eval(&makespan, finish, s, 1,
+                      &(struct maq_task_times){.dur = dur, .hop = hop, .late = late, .ready = ready});
     return finish;
 }
 
@@ -150,7 +157,7 @@ static void break_down(struct maq_stage_result *st, const struct maq_blueprint *
     ns[MAQ_BUCKET_OTHER] += copies;
     ns[MAQ_BUCKET_HOST] += gaps;
     busy += sync + gaps;
-    double idle = times->stage_end[stage] - busy;
+    double idle = times->stage_end[stage] - times->begin[stage] - busy;
     double transfers = times->stage_end[stage] - end_free;
     transfers = transfers < 0 ? 0 : transfers > idle ? idle : transfers;
     if (bp->hop_ns)
@@ -159,10 +166,10 @@ static void break_down(struct maq_stage_result *st, const struct maq_blueprint *
         ns[MAQ_BUCKET_DP] += transfers; /* no pipeline: what is left is waiting for parameters */
     ns[MAQ_BUCKET_BUBBLE] += idle - transfers;
     ns[MAQ_BUCKET_DP] += times->reduced[stage] - times->stage_end[stage];
-    ns[MAQ_BUCKET_BUBBLE] += times->pipeline - times->reduced[stage];
+    ns[MAQ_BUCKET_BUBBLE] += times->update[stage] - times->norm - times->reduced[stage];
     ns[MAQ_BUCKET_DP] += times->norm + bp->lost_ns[stage];
     ns[MAQ_BUCKET_EP] += bp->unpaired_ns[stage];
-    double tail = times->step - times->pipeline - times->norm - optimizer - bp->lost_ns[stage] -
+    double tail = times->step - (times->update[stage] - times->begin[stage]) - optimizer - bp->lost_ns[stage] -
                   bp->unpaired_ns[stage]; /* gather, and waiting for the slowest stage's update */
     ns[MAQ_BUCKET_DP] += tail < times->gather ? tail : times->gather;
     ns[MAQ_BUCKET_BUBBLE] += tail < times->gather ? 0 : tail - times->gather;
@@ -317,7 +324,7 @@ void maq_step_flop(double *model, double *hardware, const struct maq_blueprint *
 enum maq_status maq_stage_breakdown(struct maq_train_result *result, const struct maq_blueprint *bp,
                                     const struct maq_step_times *times, struct maq_arena *arena)
 {
-    double *unhindered = without_transfers(bp, arena);
+    double *unhindered = without_transfers(bp, times, arena);
     if (!unhindered)
         return MAQ_NO_MEMORY;
     double least = 1e300;

@@ -13,6 +13,7 @@
 #include "graph/builder.h"
 #include "maquette/train.h"
 #include "train/cache.h"
+#include "train/predict.h"
 #include "train/step/blueprint.h"
 #include "train/step/dp_comm.h"
 
@@ -113,7 +114,10 @@ static void stand_still(struct expansion *x, uint32_t stage, double ns, enum maq
 {
     struct maq_node_tag tag = tag_of(microbatch, 0);
     struct maq_op op = {.kind = MAQ_OP_GAP, .d = {(int64_t)ns, why}};
-    tag.bucket = why == MAQ_GAP_HOST ? MAQ_BUCKET_HOST : why == MAQ_GAP_EXCHANGE ? MAQ_BUCKET_EP : MAQ_BUCKET_DP;
+    tag.bucket = why == MAQ_GAP_HOST       ? MAQ_BUCKET_HOST
+                 : why == MAQ_GAP_EXCHANGE ? MAQ_BUCKET_EP
+                 : why == MAQ_GAP_BEGIN    ? MAQ_BUCKET_BUBBLE
+                                           : MAQ_BUCKET_DP;
     if (ns > 0)
         maq_graph_add(&x->b, stage, MAQ_STREAM_COMPUTE, maq_items_op(x->bp->items, &op), tag, NULL, 0);
 }
@@ -298,10 +302,26 @@ static void gather_first(struct expansion *x, struct maq_arena *arena)
     }
 }
 
+/*
+ * What an update waits for with post_validation: the norm of its stage, and what the stage before tells it, which that one sends as soon
+ * as it may update itself. *before: the node behind which the stage before may; then that of this stage.
+ */
+static uint32_t norm_in_turn(struct expansion *x, uint32_t stage, const uint32_t ends[3], uint32_t *before)
+{
+    struct maq_node_tag tag = tag_of(0, 0);
+    tag.bucket = MAQ_BUCKET_DP;
+    uint32_t known[2] = {maq_graph_add(&x->b, stage, MAQ_STREAM_DP, x->bp->norm_item, tag, ends, 3), MAQ_NODE_NONE};
+    if (stage > 0)
+        known[1] = maq_graph_add(&x->b, stage - 1, MAQ_STREAM_PP, x->bp->told_item, tag, before, 1);
+    *before = maq_graph_add(&x->b, stage, MAQ_STREAM_DP, 0, tag, known, 2);
+    return *before;
+}
+
 static void end_of_step(struct expansion *x)
 {
     const struct maq_blueprint *bp = x->bp;
-    uint32_t pp = bp->schedule->stages, ends[2 * MAQ_MAX_STAGES + 1], n = 0;
+    uint32_t pp = bp->schedule->stages, ends[2 * MAQ_MAX_STAGES + 1], n = 0, tied = MAQ_NODE_NONE,
+             before = MAQ_NODE_NONE;
     bool late = maq_reduces_behind(bp) && bp->job->plan.overlap_grad_reduce != MAQ_ON;
     for (uint32_t s = 0; s < pp; s++) {
         uint16_t at[MAQ_MAX_STAGES];
@@ -316,14 +336,17 @@ static void end_of_step(struct expansion *x)
         uint32_t halves[4] = {ends[0], ends[1], ends[2 * pp - 2], ends[2 * pp - 1]};
         struct maq_node_tag tag = tag_of(0, 0);
         tag.bucket = MAQ_BUCKET_DP;
-        ends[n++] = maq_graph_add(&x->b, 0, MAQ_STREAM_DP, bp->tied_item, tag, halves, 4);
+        ends[n++] = tied = maq_graph_add(&x->b, 0, MAQ_STREAM_DP, bp->tied_item, tag, halves, 4);
     }
     struct maq_node_tag tag = tag_of(0, 0);
     tag.bucket = MAQ_BUCKET_DP;
-    uint32_t norm = maq_graph_add(&x->b, 0, MAQ_STREAM_DP, bp->norm_item, tag, ends, n);
+    uint32_t norm = bp->told_item ? MAQ_NODE_NONE : maq_graph_add(&x->b, 0, MAQ_STREAM_DP, bp->norm_item, tag, ends, n);
     for (uint32_t s = 0; s < pp; s++) {
         uint16_t at[MAQ_MAX_STAGES];
         uint32_t chunks = maq_schedule_positions(bp->schedule, s, at);
+        const uint32_t own[3] = {ends[2 * s], ends[2 * s + 1], s == 0 || s == pp - 1 ? tied : MAQ_NODE_NONE};
+        if (bp->told_item)
+            norm = norm_in_turn(x, s, own, &before);
         maq_graph_add_segment(&x->b, s, bp->optimizer[s], tag_of(0, 0), norm);
         stand_still(x, s, bp->lost_ns[s], MAQ_GAP_CONTENTION, 0);
         stand_still(x, s, bp->unpaired_ns[s], MAQ_GAP_EXCHANGE, 0);
@@ -346,6 +369,7 @@ static enum maq_status expand(struct maq_graph *out, const struct maq_blueprint 
 {
     const struct maq_schedule *s = bp->schedule;
     struct expansion x = {.bp = bp};
+    struct maq_step_times times;
     size_t slots = 2 * (size_t)s->n_positions;
     uint32_t *multiplicity = MAQ_ARENA_NEW(arena, uint32_t, s->stages);
     x.end = MAQ_ARENA_NEW(arena, uint32_t, s->n_tasks);
@@ -367,8 +391,12 @@ static enum maq_status expand(struct maq_graph *out, const struct maq_blueprint 
     fill_none(x.sent, s->n_tasks);
     fill_none(x.port, s->stages);
     fill_none(x.stalled, s->stages);
+    if (bp->told_item)
+        MAQ_TRY(maq_step_times(&times, &bp, 1, arena));
     MAQ_TRY(maq_graph_builder_init(&x.b, s->stages, multiplicity));
     survey(&x);
+    for (uint32_t i = 0; i < s->stages && bp->told_item; i++) /* behind the step before */
+        stand_still(&x, i, times.begin[i], MAQ_GAP_BEGIN, 0);
     gather_first(&x, arena);
     for (uint32_t id = 0; id < s->n_tasks && !x.b.failed; id++)
         run_task(&x, id);

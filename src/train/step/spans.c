@@ -145,7 +145,7 @@ static void add_data_parallel(struct writer *w, uint32_t stage)
 static void add_end(struct writer *w, uint32_t stage)
 {
     const struct maq_blueprint *bp = w->bp;
-    double t = w->times->pipeline, gather = 0;
+    double t = w->times->update[stage] - w->times->norm, gather = 0;
     uint16_t at[MAQ_MAX_STAGES];
     uint32_t chunks = maq_schedule_positions(bp->schedule, stage, at);
     for (uint32_t c = 0; c < chunks; c++)

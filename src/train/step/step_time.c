@@ -10,6 +10,7 @@
  *   lost             compute lost to concurrent reductions and gathers, charged after the update
  *   unpaired         expert all-to-all that no other microbatch hides while the pipeline fills and drains, charged there as well
  *   end              all-reduce of the gradient norm (joins all ranks), update, gather of parameters when it is not overlapped
+ *   period           with post_validation no stage waits for those behind it: the time from one step to the next (repeated_step.h)
  */
 #include <string.h>
 
@@ -18,6 +19,7 @@
 #include "train/memory/stage_memory.h"
 #include "train/predict.h"
 #include "train/step/dp_comm.h"
+#include "train/step/repeated_step.h"
 
 static double *doubles(struct maq_arena *a, size_t n)
 {
@@ -111,6 +113,44 @@ static double least_reduction(const struct maq_blueprint *bp)
     return least;
 }
 
+/* What a stage does behind the norm. */
+static double update_ns(double *gather, const struct maq_blueprint *bp, uint32_t stage)
+{
+    *gather = exposed_gather(bp, stage);
+    return bp->optimizer[stage]->dur_ns + bp->lost_ns[stage] + bp->unpaired_ns[stage];
+}
+
+/*
+ * Steps that overlap: a stage updates when its own gradients' norm is known and the stage before has told it what it knows; done[pp] gets
+ * the ends, from which the next step goes on.
+ */
+static void end_in_turn(struct maq_step_times *out, double *done, const struct maq_blueprint *bp)
+{
+    const uint32_t pp = bp->schedule->stages;
+    const double told = bp->items->at[bp->told_item].dur_ns;
+    double both = 0, before = 0;
+    out->norm = bp->items->at[bp->norm_item].dur_ns;
+    out->pipeline = out->optimizer = out->gather = 0;
+    if (bp->tied_item) { /* of a tied table's gradients first and last stage wait for each other */
+        both = out->reduced[0] > out->reduced[pp - 1] ? out->reduced[0] : out->reduced[pp - 1];
+        both += bp->items->at[bp->tied_item].dur_ns;
+    }
+    for (uint32_t s = 0; s < pp; s++) {
+        const bool tied = bp->tied_item && (s == 0 || s == pp - 1);
+        double ready = tied && both > out->reduced[s] ? both : out->reduced[s], gather,
+               update = update_ns(&gather, bp, s);
+        ready += out->norm;
+        before = s > 0 && before + told > ready ? before + told : ready;
+        out->update[s] = before;
+        done[s] = before + update + gather;
+        out->pipeline = before - out->norm > out->pipeline ? before - out->norm : out->pipeline;
+        if (update + gather > out->optimizer + out->gather) {
+            out->optimizer = update;
+            out->gather = gather;
+        }
+    }
+}
+
 static void end_of_step(struct maq_step_times *out, const struct maq_blueprint *bp)
 {
     uint32_t pp = bp->schedule->stages;
@@ -124,7 +164,8 @@ static void end_of_step(struct maq_step_times *out, const struct maq_blueprint *
     out->norm = bp->norm_item ? bp->items->at[bp->norm_item].dur_ns : 0;
     double end = 0;
     for (uint32_t s = 0; s < pp; s++) {
-        double update = bp->optimizer[s]->dur_ns + bp->lost_ns[s] + bp->unpaired_ns[s], gather = exposed_gather(bp, s);
+        double gather, update = update_ns(&gather, bp, s);
+        out->update[s] = out->pipeline + out->norm;
         if (update + gather > end) {
             end = update + gather;
             out->optimizer = update;
@@ -191,7 +232,8 @@ enum maq_status maq_blueprint_order(struct maq_blueprint *bp, struct maq_diag *d
     for (uint32_t stage = 0; stage < s->stages && adaptive; stage++)
         limit[stage] = room(bp, stage);
     const struct maq_task_times times = times_of(&l);
-    const struct maq_schedule_durations durations = {.times = &times, .limit = adaptive ? limit : NULL};
+    const struct maq_schedule_durations durations = {
+        .times = &times, .limit = adaptive ? limit : NULL, .spans = p->post_validation};
     const struct maq_schedule_spec spec = {.kind = s->kind,
                                            .stages = s->stages,
                                            .chunks = 1,
@@ -200,6 +242,40 @@ enum maq_status maq_blueprint_order(struct maq_blueprint *bp, struct maq_diag *d
     MAQ_TRY(maq_schedule_search(ordered, &spec, &durations, bp->arena, diag));
     bp->schedule = ordered;
     return MAQ_OK;
+}
+
+static void take_ends(struct maq_step_times *out, const struct maq_blueprint *bp, const struct lanes *l, uint32_t k)
+{
+    const struct maq_schedule *s = bp->schedule;
+    for (uint32_t st = 0; st < s->stages; st++) {
+        out->stage_end[st] = l->finish[(size_t)s->stage_last[st] * l->K + k];
+        out->reduced[st] = maq_reduces_behind(bp) ? reduce_stage(bp, st, out) : out->stage_end[st];
+    }
+}
+
+/* One step after the other until they repeat: the next one begins on each stage where this one ends there. */
+static enum maq_status repeat(struct maq_step_times *out, const struct maq_blueprint *bp, struct lanes *l, uint32_t k,
+                              struct maq_arena *arena)
+{
+    const struct maq_schedule *s = bp->schedule;
+    struct maq_repeated_step steps;
+    double *done = doubles(arena, s->stages);
+    if (!done || !maq_repeated_step_begin(&steps, s->stages, arena))
+        return MAQ_NO_MEMORY;
+    for (;;) {
+        end_in_turn(out, done, bp);
+        if (maq_repeated_step_ends(&out->step, &steps, done))
+            return MAQ_OK;
+        maq_repeated_step_next(out->begin, &steps);
+        l->waits = true;
+        for (uint32_t st = 0; st < s->stages; st++) { /* whose first task is the first forward of its position */
+            const uint32_t v = s->tasks[s->stage_first[st]].position;
+            l->ready[v * l->K + k] = out->begin[st] + bp->programs[v]->forward_ns;
+        }
+        const struct maq_task_times times = times_of(l);
+        maq_schedule_eval(l->makespan, l->finish, s, l->K, &times);
+        take_ends(out, bp, l, k);
+    }
 }
 
 enum maq_status maq_step_times(struct maq_step_times *out, const struct maq_blueprint *const *bps, uint32_t K,
@@ -219,14 +295,17 @@ enum maq_status maq_step_times(struct maq_step_times *out, const struct maq_blue
         out[k] = (struct maq_step_times){.finish = l.finish + k,
                                          .stride = K,
                                          .stage_end = doubles(arena, s->stages),
-                                         .reduced = doubles(arena, s->stages)};
-        if (!out[k].stage_end || !out[k].reduced)
+                                         .reduced = doubles(arena, s->stages),
+                                         .begin = doubles(arena, s->stages),
+                                         .update = doubles(arena, s->stages)};
+        if (!out[k].stage_end || !out[k].reduced || !out[k].begin || !out[k].update)
             return MAQ_NO_MEMORY;
-        for (uint32_t st = 0; st < s->stages; st++) {
-            out[k].stage_end[st] = l.finish[(size_t)s->stage_last[st] * K + k];
-            out[k].reduced[st] = maq_reduces_behind(bp) ? reduce_stage(bp, st, &out[k]) : out[k].stage_end[st];
-        }
-        end_of_step(&out[k], bp);
+        take_ends(&out[k], bp, &l, k);
+        if (!bp->told_item)
+            end_of_step(&out[k], bp);
     }
+    for (uint32_t k = 0; k < K; k++)
+        if (bps[k]->told_item)
+            MAQ_TRY(repeat(&out[k], bps[k], &l, k, arena));
     return MAQ_OK;
 }

@@ -203,7 +203,8 @@
         const lane = s.lanes[l], order = lane.at.map((v, i) => i).sort((a, b) => lane.at[a] - lane.at[b] || a - b);
         return {at: order.map(i => lane.at[i]), to: order.map(i => lane.to[i]), kind: order.map(i => lane.kind[i]), of: order.map(i => lane.of[i])};
       });
-    const end = more.drawn < 0.9999 ? Math.max(...stages.flatMap(s => s.lanes[0].to.filter((t, i) => s.lanes[0].kind[i] !== 'u'))) : report.step_time_s;
+    const end = more.drawn < 0.9999 ? Math.max(...stages.flatMap(s => s.lanes[0].to.filter((t, i) => s.lanes[0].kind[i] !== 'u'))) :
+      stages.reduce((most, s) => s.lanes.reduce((m, l) => l.to.reduce((a, t) => Math.max(a, t), m), most), report.step_time_s); /* later where steps overlap */
     maq.gantt('gantt', {
       rows: stages, end, kinds,
       words: (t, step) => step >= 1 ? t.toFixed(0) + ' s' : step >= 1e-3 ? (t >= 1 ? t.toFixed(Math.max(0, Math.ceil(-Math.log10(step) - 1e-9))) + ' s' : (t * 1e3).toFixed(0) + ' ms') : maq.time(t, 6),
