@@ -9,6 +9,7 @@
 
 #include "base/check.h"
 #include "maquette/graph.h"
+#include "plan/schedule/schedule.h"
 #include "predict.h"
 #include "train/step/repeated_step.h"
 
@@ -84,6 +85,70 @@ static void test_period(void **unused)
     }
     print_message("%u of 300 matrices repeat within the limit\n", reached);
     assert_true(reached > 290); /* and nearly always it */
+}
+
+/* ---- a step whose stages begin at times of their own ---- */
+
+static uint64_t seed_of_draws = 7;
+
+static double draw(uint32_t most)
+{
+    seed_of_draws = seed_of_draws * 6364136223846793005u + 1442695040888963407u;
+    return (double)((seed_of_draws >> 33) % most + 1);
+}
+
+/* Task by task, each behind the one before on its stage and behind what it waits for. */
+static void play(double *finish, const struct maq_schedule *s, const double *dur, const double *hop,
+                 const double *begin)
+{
+    const uint32_t n = s->n_positions;
+    for (uint32_t id = 0; id < s->n_tasks; id++) {
+        const struct maq_task *t = &s->tasks[id];
+        double start = t->previous == MAQ_NO_TASK ? begin[t->stage] : finish[t->previous];
+        for (int k = 0; k < 2; k++)
+            if (t->pred[k] != MAQ_NO_TASK)
+                start = fmax(start, finish[t->pred[k]] +
+                                        (t->hop[k] ? hop[t->kind == MAQ_TASK_F ? t->position : t->position + 1] : 0));
+        finish[id] = start + dur[t->kind * n + t->position];
+        if (t->kind == MAQ_TASK_B && s->split_backward && !t->split)
+            finish[id] += dur[MAQ_TASK_W * n + t->position];
+    }
+}
+
+/* What the fast path does for it: the first forward of a stage ends no earlier than its begin and its own time. */
+static void test_begins(void **unused)
+{
+    static const int kinds[] = {MAQ_SCHEDULE_ZB_H1, MAQ_SCHEDULE_ZB_H2, MAQ_SCHEDULE_ZB_2P,
+                                MAQ_SCHEDULE_ZB_V,  MAQ_SCHEDULE_V_MIN, MAQ_SCHEDULE_V_HALF};
+    (void)unused;
+    for (uint32_t round = 0; round < 60; round++) {
+        const int kind = kinds[round % MAQ_COUNT(kinds)];
+        const uint32_t p = 2 + round % 5, chunks = maq_schedule_is_v(kind) ? 2 : 1;
+        struct maq_arena arena;
+        struct maq_schedule s;
+        double dur[MAQ_TASK_KIND_COUNT * 16] = {0}, hop[16] = {0}, ready[16] = {0}, begin[8], makespan;
+        maq_arena_init(&arena, 0);
+        assert_int_equal(maq_schedule_build(&s, kind, p, chunks, 2 * p + round % 7, 0, &arena, NULL), MAQ_OK);
+        for (uint32_t v = 0; v < s.n_positions; v++) {
+            hop[v] = v > 0 ? draw(20) : 0;
+            for (int k = MAQ_TASK_F; k <= MAQ_TASK_W; k++)
+                dur[(uint32_t)k * s.n_positions + v] = draw(100);
+        }
+        for (uint32_t st = 0; st < p; st++) {
+            const uint32_t v = s.tasks[s.stage_first[st]].position;
+            assert_int_equal(s.tasks[s.stage_first[st]].kind, MAQ_TASK_F);
+            begin[st] = draw(1000);
+            ready[v] = begin[st] + dur[MAQ_TASK_F * s.n_positions + v];
+        }
+        double *played = calloc(s.n_tasks, sizeof *played), *fast = calloc(2 * (size_t)s.n_tasks, sizeof *fast);
+        play(played, &s, dur, hop, begin);
+        maq_schedule_eval(&makespan, fast, &s, 1, &(struct maq_task_times){.dur = dur, .hop = hop, .ready = ready});
+        for (uint32_t id = 0; id < s.n_tasks; id++)
+            assert_true(played[id] == fast[id]);
+        free(played);
+        free(fast);
+        maq_arena_fini(&arena);
+    }
 }
 
 /* ---- steps ---- */
@@ -199,7 +264,7 @@ static void test_refused(void **unused)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_period), cmocka_unit_test(test_steps),
-                                       cmocka_unit_test(test_refused)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_period), cmocka_unit_test(test_begins),
+                                       cmocka_unit_test(test_steps), cmocka_unit_test(test_refused)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -7,9 +7,9 @@
  *
  *     x_(k+c)(s) = x_k(s) + c T    for all s
  *
- * with c, the steps of a cycle, at most the number of stages (F. Baccelli et al., Synchronization and Linearity, 1992, theorem 3.109). T is the
- * mean time of a step. Where the cycle is not reached in MAQ_REPEATED_STEPS steps and four for each stage, T is the longest step of the last, of
- * which it is no more.
+ * with c, the steps of a cycle (F. Baccelli, G. Cohen, G. J. Olsder, J.-P. Quadrat, Synchronization and Linearity, 1992, chapter 3). T is the mean
+ * time of a step. Cycles of up to as many steps as there are stages are looked for. Where none is found in MAQ_REPEATED_STEPS steps and four for each
+ * stage, T is taken to be the longest that a stage needed from the last step but one to the last, of which it is no more.
  */
 #ifndef MAQ_TRAIN_STEP_REPEATED_STEP_H
 #define MAQ_TRAIN_STEP_REPEATED_STEP_H
