@@ -137,7 +137,7 @@ static void test_counts(void **state)
     struct setting s;
     begin(&s, 8, 4, "none");
     /* up to 4 at 100 s, of which one is not wanted any more before it has started; then 1 */
-    const struct maq_replica_count counts[] = {{0, 2}, {100, 4}, {150, 3}, {1000, 1}};
+    const struct maq_replica_count counts[] = {{0, 2, 0}, {100, 4, 0}, {150, 3, 0}, {1000, 1, 0}};
     static const struct maq_fleet_event want[] = {{0, 2, MAQ_FLEET_LEAVES},    {0, 3, MAQ_FLEET_LEAVES},
                                                   {150, 3, MAQ_FLEET_LEAVES},  {220, 2, MAQ_FLEET_COMES},
                                                   {1000, 1, MAQ_FLEET_LEAVES}, {1000, 2, MAQ_FLEET_LEAVES}};
@@ -158,12 +158,17 @@ static void test_schedules(void **state)
     (void)state;
     static const struct {
         const char *text, *says;
-    } cases[] = {{"time_s,replicas\n0,2\n60,4\n", NULL},
-                 {"time_s,replicas\n5,2\n", "not the beginning"},
-                 {"time_s,replicas\n0,2\n60,4\n30,1\n", "before the row above it"},
-                 {"time_s,replicas\n0,9\n", "9 replicas are to be there, of 4"},
-                 {"time_s,replicas\n", "of no time"},
-                 {"time,replicas\n0,2\n", "time_s"}};
+        uint32_t prefill, then; /* replicas that compute prompts for others; of them, those of the second row */
+    } cases[] = {{"time_s,replicas\n0,2\n60,4\n", NULL, 0, MAQ_ALL_REPLICAS},
+                 {"time_s,replicas\n0,2\n60,4\n", NULL, 3, MAQ_ALL_REPLICAS},
+                 {"time_s,replicas,prefill_replicas\n0,2,3\n60,4,1\n", NULL, 3, 1},
+                 {"time_s,replicas,prefill_replicas\n0,2,3\n60,4,4\n", "4 replicas are to be there, of 3", 3, 0},
+                 {"time_s,replicas,prefill_replicas\n0,2,3\n", "no replicas compute prompts for others", 0, 0},
+                 {"time_s,replicas\n5,2\n", "not the beginning", 0, 0},
+                 {"time_s,replicas\n0,2\n60,4\n30,1\n", "before the row above it", 0, 0},
+                 {"time_s,replicas\n0,9\n", "9 replicas are to be there, of 4", 0, 0},
+                 {"time_s,replicas\n", "of no time", 0, 0},
+                 {"time,replicas\n0,2\n", "time_s", 0, 0}};
     for (size_t i = 0; i < MAQ_COUNT(cases); i++) {
         char path[] = "/tmp/maquette-schedule-XXXXXX";
         struct maq_replica_count *counts;
@@ -172,13 +177,14 @@ static void test_schedules(void **state)
         assert_true(fd >= 0 && write(fd, cases[i].text, strlen(cases[i].text)) == (ssize_t)strlen(cases[i].text));
         close(fd);
         struct maq_diag *diag = maq_diag_new();
-        enum maq_status status = maq_replica_counts_read(&counts, &n, path, 4, diag);
+        enum maq_status status = maq_replica_counts_read(&counts, &n, path, 4, cases[i].prefill, diag);
         assert_int_equal(status, cases[i].says ? MAQ_BAD_INPUT : MAQ_OK);
         char *said = maq_diag_format(diag, 0, false);
         if (cases[i].says && !strstr(said, cases[i].says))
             fail_msg("%s: %s", cases[i].text, said);
         if (!cases[i].says)
-            assert_true(n == 2 && counts[1].at_s == 60 && counts[1].replicas == 4);
+            assert_true(n == 2 && counts[1].at_s == 60 && counts[1].replicas == 4 &&
+                        counts[1].prefill_replicas == cases[i].then);
         free(said);
         free(counts);
         maq_diag_free(diag);
@@ -496,7 +502,7 @@ static void test_load_times(void **state)
     s.fleet.members = members;
     s.fleet.n_members = 2;
     s.spec.start_s = 100;
-    const struct maq_replica_count counts[] = {{0, 1}, {1000, 3}};
+    const struct maq_replica_count counts[] = {{0, 1, 0}, {1000, 3, 0}};
     s.spec.counts = counts;
     s.spec.n_counts = 2;
     assert_int_equal(maq_outages_draw(&o, &s.fleet, &s.spec, NULL), MAQ_OK);

@@ -25,7 +25,7 @@ static struct maq_autoscaling_rule rule(const char *text)
 {
     struct maq_autoscaling_rule r;
     struct maq_diag *diag = maq_diag_new();
-    if (maq_autoscaling_rule_read(&r, text, diag) != MAQ_OK)
+    if (maq_autoscaling_rule_read(&r, text, "--autoscale", diag) != MAQ_OK)
         fail_msg("%s: %s", text, maq_diag_format(diag, 0, false));
     maq_diag_free(diag);
     return r;
@@ -52,7 +52,7 @@ static void test_rules(void **state)
                {"requests=8,least=2=3", "least"},  {"requests=8}", "--autoscale"}};
     for (size_t i = 0; i < MAQ_COUNT(bad); i++) {
         struct maq_diag *diag = maq_diag_new();
-        assert_int_equal(maq_autoscaling_rule_read(&r, bad[i].text, diag), MAQ_BAD_INPUT);
+        assert_int_equal(maq_autoscaling_rule_read(&r, bad[i].text, "--autoscale", diag), MAQ_BAD_INPUT);
         char *text = maq_diag_format(diag, 0, false);
         if (!strstr(text, bad[i].says))
             fail_msg("%s: not '%s' in:\n%s", bad[i].text, bad[i].says, text);

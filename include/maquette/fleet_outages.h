@@ -24,7 +24,8 @@ extern "C" {
 struct maq_outage_spec {
     const struct maq_failures *failures; /* NULL: nothing fails */
     const struct maq_replica_count *counts;
-    uint32_t n_counts; /* in the order of time, the first at or before 0; 0 = all are to be there all the time */
+    uint32_t
+        n_counts; /* in the order of time, the first at or before 0; 0 = all are to be there all the time; MAQ_ALL_REPLICAS of what a rule says */
     /* beside what its member's weights take (load_s): */
     double start_s; /* from a replica that is asked for, or whose nodes are there again, to one that takes requests */
     uint32_t spare_nodes; /* that stand by, of each cluster */
@@ -56,11 +57,11 @@ MAQ_API struct maq_what_if maq_what_if_of(const char *what, const struct maq_att
                                           const struct maq_attainment *other);
 
 /*
- * Reads a schedule: a table with a line of names, `time_s` and `replicas`, in the order of time from 0 on. *out is owned by the caller
- * (free()); `most`: replicas that there are.
+ * Reads a schedule: a table with a line of names, `time_s` and `replicas`, of pools `prefill_replicas`, too (without it all of them), in the order of time from 0 on.
+ * *out is owned by the caller (free()); `most`: replicas that there are; `most_prefill`: of pools, those that compute prompts for others, beside them; 0: there are none.
  */
 MAQ_API enum maq_status maq_replica_counts_read(struct maq_replica_count **out, uint32_t *n, const char *path,
-                                                uint32_t most, struct maq_diag *diag);
+                                                uint32_t most, uint32_t most_prefill, struct maq_diag *diag);
 
 #ifdef __cplusplus
 }

@@ -347,9 +347,11 @@ struct maq_serve_pools {
 struct maq_serve_power;
 
 /* So many replicas are to be there from then on: the first ones. */
+#define MAQ_ALL_REPLICAS UINT32_MAX
 struct maq_replica_count {
     double at_s;
-    uint32_t replicas;
+    uint32_t replicas;         /* that do both or, of pools, that decode */
+    uint32_t prefill_replicas; /* of pools, that compute prompts for others */
 };
 
 /* Of a fleet whose replicas come, leave and fail; over the time from the first arrival to the last token. */
@@ -363,7 +365,9 @@ struct maq_serve_availability {
     double usd_per_hour;              /* of these GPUs; 0: a member has no price */
     double nobody_s;                  /* in which none takes requests, of a pool where there are two */
     struct maq_replica_count *counts; /* [n_counts] where a rule says how many are to be there; owned by the result */
-    uint32_t n_counts;
+    struct maq_replica_count *
+        prefill_counts; /* [n_prefill_counts] likewise, in `replicas`, where a rule says how many compute prompts for others */
+    uint32_t n_counts, n_prefill_counts;
 };
 
 /* The share of requests within the bounds on a request's figures, over several draws of what fails. */

@@ -20,7 +20,10 @@
 extern "C" {
 #endif
 
-/* The load of a fleet, over the replicas that take requests and the router: identifier, name, what it is. */
+/*
+ * The load of a fleet, over the replicas that take requests and the router: identifier, name, what it is. Of pools each has its own: of replicas that compute prompts
+ * for others a request has ended when its prompt is computed.
+ */
 /* clang-format off */
 #define MAQ_AUTOSCALING_METRIC_LIST(X)                                                                                     \
     X(REQUESTS, "requests", "requests that were sent and have not ended")                                              \
@@ -51,9 +54,9 @@ struct maq_autoscaling_rule {
 
 /*
  * Reads a rule: `METRIC=TARGET` and further pairs with commas between: least, first, every, down_after, tolerance, up_count, up_factor,
- * up_period; what is not said is as Kubernetes has it (15 s, 5 min, 0.1, 4, 2, 15 s). MAQ_BAD_INPUT: a place in the text, and why.
+ * up_period; what is not said is as Kubernetes has it (15 s, 5 min, 0.1, 4, 2, 15 s). MAQ_BAD_INPUT: a place in the text, which faults call `from`, and why.
  */
-MAQ_API enum maq_status maq_autoscaling_rule_read(struct maq_autoscaling_rule *out, const char *text,
+MAQ_API enum maq_status maq_autoscaling_rule_read(struct maq_autoscaling_rule *out, const char *text, const char *from,
                                                   struct maq_diag *diag);
 
 #ifdef __cplusplus

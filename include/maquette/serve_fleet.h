@@ -100,7 +100,8 @@ struct maq_fleet_member {
  * failed; the first event that makes it take requests again finds it empty, unless it is still ending some. While nobody takes requests
  * they wait at the router, in their order.
  *
- * With roles a replica fails and is back; COMES and LEAVES are of fleets without. What it held is lost with it, and so are keys and values on their way to it
+ * With roles one that computes prompts has ended what it has when all keys and values of it have been read, one that decodes when its requests have ended. What one that
+ * fails held is lost with it, and so are keys and values on their way to it
  * or from it, whose transfers end as it fails. When its router knows, requests begin anew that were there or whose prompts it had computed and not handed over;
  * the other replica gives them up. Where decode is lost, prefill keeps a computed prompt as long as its engine does (docs/disaggregation.md). While one of
  * the pools has nobody, requests that need it wait at the router.
@@ -135,8 +136,9 @@ struct maq_fleet {
     /* [n_events] in the order of time; 0 = all replicas are there all the time. Those at or before the first arrival are how things stand then. */
     const struct maq_fleet_event *events;
     uint32_t n_events;
-    /* How many are meant to be there by their load, beside what fails; NULL: all. Events do not say COMES and LEAVES then. Not with roles. */
-    const struct maq_autoscaling_rule *scaling;
+    /* How many are meant to be there by their load, beside what fails; NULL: all. Events do not say COMES and LEAVES of them then. */
+    const struct maq_autoscaling_rule *scaling;         /* with roles: of those that decode */
+    const struct maq_autoscaling_rule *prefill_scaling; /* of those that compute prompts for others */
 };
 
 /*

@@ -362,6 +362,7 @@ class ServeOptions(TypedDict, total=False):
     failures: Value
     spare_nodes: Value
     autoscale: Value
+    prefill_autoscale: Value
     start_time: Value
     weights_from: Value
     what_if: Value

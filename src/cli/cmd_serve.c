@@ -180,7 +180,7 @@ static enum maq_status begin_asked(struct asked *a, struct cli *cli, const struc
         status = cli_serve_fleet(&a->who, cli, given, by->box, a->prefill ? maq_job_get(a->prefill) : NULL,
                                  by->checkpoint, by->line);
     if (status == MAQ_OK)
-        status = cli_serve_outages(given, cli);
+        status = cli_serve_outages(given, cli, a->who.members, a->who.n);
     for (uint32_t i = 0; i < a->who.n && status == MAQ_OK; i++)
         status = cli_serve_load_time(&a->who.members[i].load_s, cli, a->who.members[i].job, a->who.members[i].options);
     return status;

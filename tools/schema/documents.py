@@ -60,7 +60,7 @@ DOCUMENTS = {
         f"serve {SERVE} --find-rate --draws 2 --slo 'ttft_p95<500ms'",
         "serve --model llama-3.1-8b --cluster h100-sxm:8 --num-requests 40 --isl 256 --osl 16 --rate 8 --replicas 2 --router least-requests",
         "serve --model llama-3.1-8b --cluster h100-sxm:8 --num-requests 40 --isl 256 --osl 16 --rate 8 --prefill-replicas 1",
-        "serve --model llama-3.1-8b --cluster 'h100-sxm:1 x 4' --num-requests 400 --isl 256 --osl 16 --rate 8 --prefill-replicas 1 --failures 'llama3,rate=20000/node/day,repair=5s' "
+        "serve --model llama-3.1-8b --cluster 'h100-sxm:1 x 4' --num-requests 400 --isl 256 --osl 16 --rate 8 --prefill-replicas 1 --failures 'llama3,rate=20000/node/day,repair=5s' --prefill-autoscale requests=1 "
         "--start-time 2s --price 2 --slo 'ttft_p95<500ms' --draws 3 --what-if spare-nodes=1",
         "serve --model llama-3.1-8b --cluster h100-sxm:1 --batch 4 --isl 256 --osl 16",
         "serve --model llama-3.1-8b --cluster h100-sxm:1 --num-requests 10 --isl 256 --osl 1 --rate 1 --engine trtllm",

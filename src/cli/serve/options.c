@@ -88,9 +88,14 @@ const struct cli_option cli_serve_table[] = {
                         NULL, NULL},
     [SERVE_SPARES] = {"--spare-nodes", CLI_VALUE, "N", "nodes that stand by for those that fail (0)", NULL, NULL},
     [SERVE_AUTOSCALE] = {"--autoscale", CLI_VALUE, "WHAT",
-                         "how many of the replicas are to be there: a file (time_s,replicas), or a rule on their load "
-                         "(requests=8,least=2)",
+                         "how many of the replicas are to be there: a file (time_s,replicas; of pools "
+                         "prefill_replicas, too), or a rule on their load (requests=8,least=2; of pools those that "
+                         "decode)",
                          NULL, NULL},
+    [SERVE_PREFILL_AUTOSCALE] = {"--prefill-autoscale", CLI_VALUE, "RULE",
+                                 "the same rule of those that compute prompts, by requests whose prompts are not "
+                                 "computed",
+                                 NULL, NULL},
     [SERVE_START_TIME] = {"--start-time", CLI_VALUE, "TIME",
                           "until a replica that is asked for, or has its nodes back, takes requests (2min)", NULL,
                           NULL},

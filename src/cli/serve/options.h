@@ -34,6 +34,7 @@ enum {
     SERVE_FAILURES,
     SERVE_SPARES,
     SERVE_AUTOSCALE,
+    SERVE_PREFILL_AUTOSCALE,
     SERVE_START_TIME,
     SERVE_WEIGHTS_FROM,
     SERVE_WHAT_IF,
@@ -141,7 +142,7 @@ struct serve_given {
     struct maq_loaded_failures *failures; /* outages.c; owned by the caller, as counts is */
     struct maq_replica_count *counts;
     uint32_t n_counts, spare_nodes;
-    struct maq_autoscaling_rule scaling; /* a target of 0: none */
+    struct maq_autoscaling_rule scaling, prefill_scaling; /* a target of 0: none */
     double start_s;
     uint32_t n_members;             /* of a fleet document, of which replicas are all; 0 = it is none. fleet.c */
     struct maq_loaded_job *drafter; /* a model that drafts, as a job; owned by the caller; NULL = none */
@@ -180,8 +181,9 @@ enum maq_status cli_serve_handover(struct serve_given *out, struct cli *cli, boo
 
 /* ---- outages.c ---- */
 
-/* What is said of replicas that come, leave and fail, once the requests are read. */
-enum maq_status cli_serve_outages(struct serve_given *out, struct cli *cli);
+/* What is said of replicas that come, leave and fail, once the requests are read, and who serves. */
+enum maq_status cli_serve_outages(struct serve_given *out, struct cli *cli, const struct maq_fleet_member *members,
+                                  uint32_t n_members);
 bool cli_serve_has_outages(const struct serve_given *given);
 /* How long the weights of a deployment take to load, where replicas start and something says from where; else 0. */
 enum maq_status cli_serve_load_time(double *load_s, struct cli *cli, const struct maq_job *job,

@@ -230,6 +230,19 @@ static void add_what_ifs(struct maq_json map, const struct maq_serve_result *r)
     }
 }
 
+/* How many a rule wanted from when on. */
+static void add_wanted(struct maq_json map, const char *key, const struct maq_replica_count *counts, uint32_t n)
+{
+    if (n == 0)
+        return;
+    struct maq_json list = maq_json_list(map, key);
+    for (uint32_t i = 0; i < n; i++) {
+        struct maq_json item = maq_json_item(list);
+        maq_json_real(item, "time_s", counts[i].at_s);
+        maq_json_int(item, "replicas", counts[i].replicas);
+    }
+}
+
 static void add_availability(struct maq_json root, const struct maq_serve_result *r)
 {
     const struct maq_serve_availability *a = &r->availability;
@@ -241,14 +254,8 @@ static void add_availability(struct maq_json root, const struct maq_serve_result
         maq_json_int(map, "cut_transfers", r->pools->cut);
         maq_json_real(map, "cut_bytes", r->pools->cut_bytes);
     }
-    if (a->n_counts > 0) {
-        struct maq_json list = maq_json_list(map, "wanted");
-        for (uint32_t i = 0; i < a->n_counts; i++) {
-            struct maq_json item = maq_json_item(list);
-            maq_json_real(item, "time_s", a->counts[i].at_s);
-            maq_json_int(item, "replicas", a->counts[i].replicas);
-        }
-    }
+    add_wanted(map, "wanted", a->counts, a->n_counts);
+    add_wanted(map, "prefill_wanted", a->prefill_counts, a->n_prefill_counts);
     if (!r->attainment)
         return;
     struct maq_json share = maq_json_map(map, "attainment");

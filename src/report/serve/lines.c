@@ -173,6 +173,19 @@ static void put_fleet(const struct maq_lines *to, struct maq_buf *line, const st
     put(to, "fleet", line);
 }
 
+/* How many a rule wanted. */
+static void add_wanted(struct maq_buf *line, const struct maq_replica_count *counts, uint32_t n, const char *whom)
+{
+    uint32_t least = UINT32_MAX, most = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        least = counts[i].replicas < least ? counts[i].replicas : least;
+        most = counts[i].replicas > most ? counts[i].replicas : most;
+    }
+    if (n > 0)
+        maq_buf_addf(line, "; the rule wants %u to %u of %s, in %u change%s", least, most, whom, n - 1,
+                     maq_words_s(n - 1));
+}
+
 /* Replicas that come, leave and fail. */
 static void put_availability(const struct maq_lines *to, struct maq_buf *line, const struct maq_serve_result *r)
 {
@@ -187,15 +200,8 @@ static void put_availability(const struct maq_lines *to, struct maq_buf *line, c
         maq_buf_addf(line, "%.4g of %u replicas", a->replicas, r->n_replicas);
     maq_buf_addf(line, " take requests in the mean, on %.4g GPUs; %u failure%s, %u request%s sent again", a->gpus,
                  a->failures, maq_words_s(a->failures), a->retried, maq_words_s(a->retried));
-    if (a->n_counts > 0) {
-        uint32_t least = a->counts[0].replicas, most = least;
-        for (uint32_t i = 1; i < a->n_counts; i++) {
-            least = a->counts[i].replicas < least ? a->counts[i].replicas : least;
-            most = a->counts[i].replicas > most ? a->counts[i].replicas : most;
-        }
-        maq_buf_addf(line, "; the rule wants %u to %u of them, in %u change%s", least, most, a->n_counts - 1,
-                     maq_words_s(a->n_counts - 1));
-    }
+    add_wanted(line, a->prefill_counts, a->n_prefill_counts, "prefill");
+    add_wanted(line, a->counts, a->n_counts, r->pools ? "decode" : "them");
     if (a->nobody_s > 0)
         maq_buf_addf(line, r->pools ? "; for %s one of the pools has nobody" : "; for %s nobody takes any",
                      maq_format_time(time, a->nobody_s));

@@ -56,24 +56,36 @@ static bool add_outages(struct maq_outages *out, uint32_t *size, const struct ma
     return true;
 }
 
+/* Replicas of which a schedule says how many are to be there. */
+struct pool {
+    bool prefill;
+    uint32_t first, all; /* engines */
+};
+
+static uint32_t wanted_of(const struct maq_replica_count *c, const struct pool *p)
+{
+    uint32_t wanted = p->prefill ? c->prefill_replicas : c->replicas;
+    return wanted < p->all ? wanted : p->all;
+}
+
 /* Those that are asked for come when they have started, if they are still wanted then. */
 static bool add_counts(struct maq_outages *out, uint32_t *size, const struct maq_outage_spec *spec,
-                       const double *load_s, uint32_t all)
+                       const double *load_s, const struct pool *p)
 {
-    uint32_t there = all;
+    uint32_t there = p->all;
     for (uint32_t i = 0; i < spec->n_counts; i++) {
         const struct maq_replica_count *c = &spec->counts[i];
-        uint32_t wanted = c->replicas < all ? c->replicas : all;
+        uint32_t wanted = wanted_of(c, p);
         for (uint32_t k = there; k < wanted; k++) {
-            double comes = c->at_s + (c->at_s > 0 ? spec->start_s + load_s[k] : 0);
+            double comes = c->at_s + (c->at_s > 0 ? spec->start_s + load_s[p->first + k] : 0);
             bool gone = false; /* before it has come */
             for (uint32_t j = i + 1; j < spec->n_counts && spec->counts[j].at_s <= comes; j++)
-                gone = gone || spec->counts[j].replicas <= k;
-            if (!gone && !event(out, size, comes, k, MAQ_FLEET_COMES))
+                gone = gone || wanted_of(&spec->counts[j], p) <= k;
+            if (!gone && !event(out, size, comes, p->first + k, MAQ_FLEET_COMES))
                 return false;
         }
         for (uint32_t k = wanted; k < there; k++)
-            if (!event(out, size, c->at_s, k, MAQ_FLEET_LEAVES))
+            if (!event(out, size, c->at_s, p->first + k, MAQ_FLEET_LEAVES))
                 return false;
         there = wanted;
     }
@@ -84,16 +96,19 @@ enum maq_status maq_outages_draw(struct maq_outages *out, const struct maq_fleet
                                  const struct maq_outage_spec *spec, struct maq_diag *diag)
 {
     struct maq_replica_outages d;
-    uint32_t all = 0, size = 0;
+    uint32_t all = 0, prefill = 0, size = 0;
     *out = (struct maq_outages){0};
-    for (uint32_t m = 0; m < fleet->n_members; m++)
+    for (uint32_t m = 0; m < fleet->n_members; m++) {
         all += fleet->members[m].replicas;
+        prefill += fleet->members[m].role == MAQ_ROLE_PREFILL ? fleet->members[m].replicas : 0;
+    }
+    const struct pool pools[] = {{true, 0, prefill}, {false, prefill, all - prefill}};
     double *load_s = maq__calloc((all ? all : 1u) * sizeof *load_s);
     bool ok = load_s != NULL;
     if (ok)
         maq_fleet_load_times(fleet, load_s);
     ok = maq_fleet_draw_failures(&d, fleet, spec) && ok && add_outages(out, &size, &d) &&
-         add_counts(out, &size, spec, load_s, all);
+         add_counts(out, &size, spec, load_s, &pools[0]) && add_counts(out, &size, spec, load_s, &pools[1]);
     free(load_s);
     free(d.list);
     if (!ok) {

@@ -64,6 +64,7 @@ void maq_serve_free(struct maq_serve_result *result)
         free(result->replicas);
         free(result->members);
         free(result->availability.counts);
+        free(result->availability.prefill_counts);
         if (result->pools) {
             maq_serve_free(result->pools->prefill);
             free(result->pools->handed);

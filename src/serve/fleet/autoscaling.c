@@ -11,7 +11,7 @@ static enum maq_status want(struct maq_autoscaling *s, uint32_t wanted, double a
 {
     if (!maq__grow((void **)&s->changes, &s->changes_size, s->n_changes, sizeof *s->changes))
         return MAQ_NO_MEMORY;
-    s->changes[s->n_changes++] = (struct maq_replica_count){at_s, wanted};
+    s->changes[s->n_changes++] = (struct maq_replica_count){.at_s = at_s, .replicas = wanted};
     s->wanted = wanted;
     return MAQ_OK;
 }

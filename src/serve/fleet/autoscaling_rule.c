@@ -11,8 +11,6 @@
 #include "serve/codes.h"
 #include "spec/field.h"
 
-#define FLAG "--autoscale"
-
 static const char *const names[] = {
 #define NAME(id, name, what) name,
     MAQ_AUTOSCALING_METRIC_LIST(NAME)
@@ -89,7 +87,8 @@ static enum maq_status read(struct maq_autoscaling_rule *out, struct maq_doc *do
     return choose_metric(out, &w, diag);
 }
 
-enum maq_status maq_autoscaling_rule_read(struct maq_autoscaling_rule *out, const char *text, struct maq_diag *diag)
+enum maq_status maq_autoscaling_rule_read(struct maq_autoscaling_rule *out, const char *text, const char *from,
+                                          struct maq_diag *diag)
 {
     struct maq_doc doc;
     struct maq_arena arena;
@@ -97,7 +96,7 @@ enum maq_status maq_autoscaling_rule_read(struct maq_autoscaling_rule *out, cons
     if (!lines)
         return maq_no_memory(diag, "a rule");
     maq_arena_init(&arena, 0);
-    enum maq_status status = maq_doc_parse(&doc, FLAG, maq_str_of(lines), MAQ_ORIGIN_FLAG, diag);
+    enum maq_status status = maq_doc_parse(&doc, from, maq_str_of(lines), MAQ_ORIGIN_FLAG, diag);
     if (status == MAQ_OK)
         status = read(out, &doc, &arena, diag);
     maq_doc_fini(&doc);

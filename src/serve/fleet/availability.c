@@ -4,7 +4,7 @@
  *
  * A replica takes requests while it is wanted and has not failed. One that is not wanted ends what it has; of one that has failed all is
  * lost when its router knows of it, and sent again. What nobody takes waits at the router. Who is wanted a list of events says, or a rule
- * that looks at the load (autoscaling.h).
+ * that looks at the load (scaling.c).
  */
 #include <math.h>
 #include <stdlib.h>
@@ -18,17 +18,10 @@ static double next_listed_s(const struct maq_fleet_run *r)
     return r->next_event < r->fleet->n_events ? r->fleet->events[r->next_event].at_s : (double)INFINITY;
 }
 
-/* When the rule looks at the load. It need not while nothing goes on: what waits then waits for somebody to come, or for ever. */
-static double next_look_s(const struct maq_fleet_run *r)
-{
-    bool idle = isinf(r->next_s[r->heap[0]]) && isinf(maq_clients_next_s(&r->clients));
-    return idle ? (double)INFINITY : r->scaling.next_s;
-}
-
 double maq_fleet_next_event_s(const struct maq_fleet_run *r)
 {
     double listed = fmin(next_listed_s(r), r->pools ? r->pools->next_lease_s : (double)INFINITY);
-    return r->scaling.rule ? fmin(listed, fmin(r->first_comes_s, next_look_s(r))) : listed;
+    return r->comes_s ? fmin(listed, maq_fleet_next_scaling_s(r, next_listed_s(r))) : listed;
 }
 
 void maq_fleet_hold(struct maq_fleet_run *r, uint32_t request)
@@ -72,6 +65,15 @@ static double gpus_of(const struct maq_fleet_run *r, uint32_t replica)
     return maq_deployment_devices(r->engines[replica].d);
 }
 
+/* A request may be of a replica that computes prompts before it is sent there, and after its prompt is computed. */
+static bool has_nothing(const struct maq_fleet_run *r, uint32_t replica)
+{
+    const struct maq_serve_engine *e = &r->engines[replica];
+    bool kept =
+        r->pools && replica < r->pools->n_prefill && (r->pools->kept[replica] > 0 || e->notices_first < e->notices_end);
+    return e->outstanding == 0 && !kept;
+}
+
 /* None takes requests, of one of the pools where there are two. */
 static bool has_nobody(const struct maq_fleet_run *r)
 {
@@ -87,7 +89,7 @@ void maq_fleet_count_availability(struct maq_fleet_run *r, double until_s)
     bool priced = all_have_prices(r);
     for (uint32_t k = 0; k < r->n; k++) {
         const struct maq_serve_engine *e = &r->engines[k];
-        bool ended = r->unwanted[k] && e->outstanding == 0;
+        bool ended = r->unwanted[k] && has_nothing(r, k);
         double gpus = (ended ? fmax(0, e->now_s - r->since_s) : time) * gpus_of(r, k);
         r->seen.gpus += gpus;
         r->seen.usd_per_hour += priced ? gpus * usd_per_hour_of(r, k) : 0;
@@ -100,7 +102,7 @@ void maq_fleet_count_availability(struct maq_fleet_run *r, double until_s)
 
 /* ---- what happens ---- */
 
-static void settle_state(struct maq_fleet_run *r, uint32_t k)
+void maq_fleet_settle_state(struct maq_fleet_run *r, uint32_t k)
 {
     bool away = r->unwanted[k] || r->failed[k];
     r->n_away += away - r->away[k];
@@ -152,7 +154,7 @@ static enum maq_status send_held(struct maq_fleet_run *r, double at_s)
     return MAQ_OK;
 }
 
-static enum maq_status apply(struct maq_fleet_run *r, const struct maq_fleet_event *event)
+enum maq_status maq_fleet_apply(struct maq_fleet_run *r, const struct maq_fleet_event *event)
 {
     uint32_t k = event->replica;
     struct maq_serve_engine *e = &r->engines[k];
@@ -164,7 +166,7 @@ static enum maq_status apply(struct maq_fleet_run *r, const struct maq_fleet_eve
         r->unwanted[k] = event->kind == MAQ_FLEET_LEAVES;
         break;
     case MAQ_FLEET_FAILS: /* its router sends there until it knows */
-        if (e->stopped || (r->unwanted[k] && e->outstanding == 0))
+        if (e->stopped || (r->unwanted[k] && has_nothing(r, k)))
             return MAQ_OK;
         e->stopped = true;
         r->seen.failures++;
@@ -176,7 +178,7 @@ static enum maq_status apply(struct maq_fleet_run *r, const struct maq_fleet_eve
         if (!e->stopped)
             return MAQ_OK;
         r->failed[k] = true;
-        settle_state(r, k);
+        maq_fleet_settle_state(r, k);
         status = empty(r, k, event->at_s);
         e->stopped = true;
         maq_fleet_changed(r, k);
@@ -191,73 +193,11 @@ static enum maq_status apply(struct maq_fleet_run *r, const struct maq_fleet_eve
     case MAQ_FLEET_EVENT_COUNT:
         MAQ_ASSERT(false);
     }
-    settle_state(r, k);
-    if (was_away && !r->away[k] && e->outstanding == 0)
+    maq_fleet_settle_state(r, k);
+    if (was_away && !r->away[k] && has_nothing(r, k))
         status = empty(r, k, event->at_s);
     maq_fleet_changed(r, k);
     return status == MAQ_OK && (r->pools || r->n_away < r->n) ? send_held(r, event->at_s) : status;
-}
-
-/* ---- by a rule ---- */
-
-static double load_of(const struct maq_fleet_run *r)
-{
-    double sum = 0;
-    for (uint32_t k = 0; k < r->n; k++) {
-        const struct maq_serve_engine *e = &r->engines[k];
-        if (r->away[k])
-            continue;
-        struct maq_scheduler_load load = maq_engine_load(e);
-        switch (r->scaling.rule->metric) {
-        case MAQ_AUTOSCALING_KV:
-            sum += load.all > 0 ? (double)load.used / (double)load.all : 0;
-            break;
-        case MAQ_AUTOSCALING_WAITING:
-            sum += e->outstanding - fmin(load.running, e->outstanding);
-            break;
-        case MAQ_AUTOSCALING_REQUESTS:
-        case MAQ_AUTOSCALING_METRIC_COUNT:
-            sum += e->outstanding;
-        }
-    }
-    return sum + (r->scaling.rule->metric == MAQ_AUTOSCALING_KV ? 0 : r->n_held);
-}
-
-static void find_first_to_come(struct maq_fleet_run *r)
-{
-    r->first_comes_s = (double)INFINITY;
-    for (uint32_t k = 0; k < r->n; k++)
-        r->first_comes_s = fmin(r->first_comes_s, r->comes_s[k]);
-}
-
-/* Those that have started take requests. */
-static enum maq_status come(struct maq_fleet_run *r)
-{
-    double at_s = r->first_comes_s;
-    for (uint32_t k = 0; k < r->n; k++)
-        if (r->comes_s[k] <= at_s) {
-            r->comes_s[k] = (double)INFINITY;
-            MAQ_TRY(apply(r, &(struct maq_fleet_event){at_s, k, MAQ_FLEET_COMES}));
-        }
-    find_first_to_come(r);
-    return MAQ_OK;
-}
-
-/* The rule looks: replicas are asked for, or leave, the last ones first. */
-static enum maq_status look(struct maq_fleet_run *r)
-{
-    double at_s = r->scaling.next_s;
-    uint32_t before = r->scaling.wanted;
-    MAQ_TRY(maq_autoscaling_look(&r->scaling, load_of(r)));
-    for (uint32_t k = before; k < r->scaling.wanted; k++)
-        r->comes_s[k] = at_s + r->scaling.rule->start_s + r->fleet->members[r->member_of[k]].load_s;
-    for (uint32_t k = r->scaling.wanted; k < before; k++) {
-        if (isinf(r->comes_s[k]))
-            MAQ_TRY(apply(r, &(struct maq_fleet_event){at_s, k, MAQ_FLEET_LEAVES}));
-        r->comes_s[k] = (double)INFINITY;
-    }
-    find_first_to_come(r);
-    return MAQ_OK;
 }
 
 /* ---- whatever is next ---- */
@@ -267,36 +207,21 @@ enum maq_status maq_fleet_event(struct maq_fleet_run *r)
     double at_s = maq_fleet_next_event_s(r);
     maq_fleet_count_availability(r, at_s);
     if (next_listed_s(r) <= at_s)
-        return apply(r, &r->fleet->events[r->next_event++]);
-    if (r->pools) {
+        return maq_fleet_apply(r, &r->fleet->events[r->next_event++]);
+    if (r->pools && r->pools->next_lease_s <= at_s) {
         maq_pools_end_lease(r);
         return MAQ_OK;
     }
-    return r->first_comes_s <= at_s ? come(r) : look(r);
+    return maq_fleet_scale(r);
 }
 
 /* ---- begin and end ---- */
 
-/* Those that are wanted from the first arrival on have started. */
-static enum maq_status begin_rule(struct maq_fleet_run *r)
-{
-    r->comes_s = maq__calloc(r->n * sizeof *r->comes_s);
-    if (!r->comes_s)
-        return MAQ_NO_MEMORY;
-    MAQ_TRY(maq_autoscaling_init(&r->scaling, r->fleet->scaling, r->n, r->clients.first_s));
-    r->first_comes_s = (double)INFINITY;
-    for (uint32_t k = 0; k < r->n; k++) {
-        r->comes_s[k] = (double)INFINITY;
-        r->unwanted[k] = k >= r->scaling.wanted;
-        settle_state(r, k);
-    }
-    return MAQ_OK;
-}
-
 enum maq_status maq_fleet_begin_events(struct maq_fleet_run *r)
 {
     uint32_t n = r->requests->n ? r->requests->n : 1;
-    if (r->fleet->n_events == 0 && !r->fleet->scaling)
+    bool scaled = r->fleet->scaling || r->fleet->prefill_scaling;
+    if (r->fleet->n_events == 0 && !scaled)
         return MAQ_OK;
     r->unwanted = maq__calloc(r->n * sizeof *r->unwanted);
     r->failed = maq__calloc(r->n * sizeof *r->failed);
@@ -310,8 +235,8 @@ enum maq_status maq_fleet_begin_events(struct maq_fleet_run *r)
     if (r->pools)
         r->pools->prefill.away = r->away;
     r->since_s = r->clients.first_s;
-    if (r->fleet->scaling)
-        MAQ_TRY(begin_rule(r));
+    if (scaled)
+        MAQ_TRY(maq_fleet_begin_scaling(r));
     while (maq_fleet_next_event_s(r) <= r->clients.first_s)
         MAQ_TRY(maq_fleet_event(r));
     r->seen = (struct maq_serve_availability){.known = true};
@@ -326,5 +251,6 @@ void maq_fleet_end_events(struct maq_fleet_run *r)
     free(r->ended);
     free(r->held);
     free(r->comes_s);
-    maq_autoscaling_fini(&r->scaling);
+    for (int i = 0; i < MAQ_SCALED_COUNT; i++)
+        maq_autoscaling_fini(&r->scaling[i]);
 }

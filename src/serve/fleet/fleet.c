@@ -89,7 +89,7 @@ static double second_s(const struct maq_fleet_run *r)
 /* Replicas are not there all the time. */
 static bool changes(const struct maq_fleet *f)
 {
-    return f->n_events > 0 || f->scaling;
+    return f->n_events > 0 || f->scaling || f->prefill_scaling;
 }
 
 /* The next request is sent; false: out of memory. */
@@ -181,6 +181,14 @@ static bool fill_members(const struct maq_fleet_run *r, struct maq_serve_result 
     return out->members != NULL;
 }
 
+/* They are the result's from here on. */
+static void take_counts(struct maq_replica_count **counts, uint32_t *n, struct maq_autoscaling *s)
+{
+    *counts = s->changes;
+    *n = s->n_changes;
+    s->changes = NULL;
+}
+
 static enum maq_status fill(struct maq_fleet_run *r, struct maq_serve_result *out)
 {
     struct maq_served_replica *list = maq__calloc(r->n * sizeof *list);
@@ -220,12 +228,12 @@ static enum maq_status fill(struct maq_fleet_run *r, struct maq_serve_result *ou
     out->availability.prefill_replicas /= out->duration_s > 0 ? out->duration_s : 1;
     out->availability.usd_per_hour /= out->duration_s > 0 ? out->duration_s : 1;
     out->availability.gpus /= out->duration_s > 0 ? out->duration_s : 1;
+    take_counts(&out->availability.counts, &out->availability.n_counts, &r->scaling[MAQ_SCALED_DECODE]);
+    take_counts(&out->availability.prefill_counts, &out->availability.n_prefill_counts,
+                &r->scaling[MAQ_SCALED_PREFILL]);
     if (r->pools)
         return maq_pools_fill(r, out);
     maq_engine_fill(r->engines, r->n, out);
-    out->availability.counts = r->scaling.changes; /* the result's from here on */
-    out->availability.n_counts = r->scaling.n_changes;
-    r->scaling.changes = NULL;
     return MAQ_OK;
 }
 
@@ -271,15 +279,6 @@ static enum maq_status check_tiers(const struct maq_fleet_run *r, bool roles, st
     return MAQ_OK;
 }
 
-/* More or fewer replicas are meant to be there at times. */
-static bool is_scaled(const struct maq_fleet *f)
-{
-    for (uint32_t i = 0; i < f->n_events; i++)
-        if (f->events[i].kind == MAQ_FLEET_COMES || f->events[i].kind == MAQ_FLEET_LEAVES)
-            return true;
-    return f->scaling != NULL;
-}
-
 /* What is reported is the first member, of those that decode where there are such, or one that does not fit. */
 static enum maq_status begin_deployments(struct maq_fleet_run *r, struct maq_serve_result *out, struct maq_diag *diag)
 {
@@ -305,10 +304,9 @@ static enum maq_status begin_deployments(struct maq_fleet_run *r, struct maq_ser
         if (!d->fits)
             return MAQ_OK;
     }
-    if (roles && is_scaled(f))
-        return maq_diag_fail(MAQ_BAD_INPUT, diag, MAQ_CODE_SERVE_POOLS, (struct maq_span){0}, NULL,
-                             "replicas of prefill and decode pools may fail, and are meant to be there all the time: "
-                             "autoscaling is of fleets whose replicas do both");
+    if (!roles && f->prefill_scaling)
+        return maq_diag_fail(MAQ_BAD_INPUT, diag, MAQ_CODE_SERVE_POOLS, (struct maq_span){0}, "pools",
+                             "a rule for the replicas that compute prompts for others: none do");
     MAQ_TRY(check_tiers(r, roles, diag));
     if (roles)
         MAQ_TRY(maq_pools_check(r, diag));

@@ -115,6 +115,8 @@ static bool has_decode(const struct maq_fleet_run *r)
 static void go_on_to_decode(struct maq_fleet_run *r, uint32_t request, double at_s)
 {
     struct maq_handing *h = &r->pools->handing[request];
+    if (r->away && r->away[h->decode]) /* it has left, and was told of nothing */
+        h->decode = 0;
     if (h->decode == 0 && !has_decode(r)) {
         maq_fleet_hold(r, request);
         return;
@@ -146,6 +148,7 @@ static void on_computed(struct maq_fleet_run *r, const struct maq_engine_note *n
     struct maq_fleet_pools *p = r->pools;
     struct maq_handing *h = &p->handing[n->request];
     h->computed = true;
+    p->uncomputed[h->prefill]--;
     p->handed[n->request].computed_s = n->at_s;
     if (p->mode == MAQ_KV_TRANSFER_PULL) {
         go_on_to_decode(r, n->request, n->at_s);
@@ -201,6 +204,7 @@ static void on_arrived(struct maq_fleet_run *r, uint32_t request)
     p->handed[request].ends_s = at_s;
     h->flow = MAQ_NO_FLOW;
     h->over = true;
+    p->kept[h->prefill]--;
     maq_engine_notice(&r->engines[h->prefill], at_s, h->prefill_rank, h->prefill_slot);
     maq_engine_notice(&r->engines[h->decode], at_s, h->decode_rank, h->decode_slot);
     maq_fleet_brought_forward(r, h->prefill);
@@ -244,6 +248,8 @@ bool maq_pools_route(struct maq_fleet_run *r, uint32_t request, double at_s)
     }
     h->prefill = maq_routing_choose(&p->prefill, request);
     h->assigned = true;
+    p->uncomputed[h->prefill]++;
+    p->kept[h->prefill]++;
     p->handed[request].replica = h->prefill;
     if (early)
         send_to_decode(r, request, at_s);

@@ -50,6 +50,8 @@ struct maq_fleet_pools {
     struct maq_handed *handed;            /* [requests]; the result's in the end */
     struct maq_handing *handing;
     double bps; /* sum over transfers of what each had alone */
+    /* [n_prefill] requests that are of a replica: their prompts are not computed; not all of their keys and values have been read */
+    uint32_t *uncomputed, *kept;
     uint32_t n_begun;
     /* where replicas fail; pools_failures.c */
     struct maq_lease *leases; /* [n_leases] */

@@ -196,7 +196,10 @@ enum maq_status maq_pools_begin(struct maq_fleet_run *r, uint32_t n_prefill, str
     p->ports = maq__calloc(r->n * sizeof *p->ports);
     p->handed = maq__calloc(requests * sizeof *p->handed);
     p->handing = maq__calloc(requests * sizeof *p->handing);
-    if (!p->cuts || !p->places || !p->ports || !p->handed || !p->handing || !p->failed_s ||
+    p->uncomputed = maq__calloc(n_prefill * sizeof *p->uncomputed);
+    p->kept = maq__calloc(n_prefill * sizeof *p->kept);
+    if (!p->cuts || !p->places || !p->ports || !p->handed || !p->handing || !p->failed_s || !p->uncomputed ||
+        !p->kept ||
         !maq_routing_init(&p->prefill, f->prefill_router, maq_rng_of(f->seed, MAQ_RNG_ROUTER, 1), r->engines, n_prefill,
                           r->requests))
         return MAQ_NO_MEMORY;
@@ -224,5 +227,7 @@ void maq_pools_end(struct maq_fleet_pools *p)
     free(p->handing);
     free(p->leases);
     free(p->failed_s);
+    free(p->uncomputed);
+    free(p->kept);
     free(p);
 }

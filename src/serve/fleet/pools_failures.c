@@ -56,6 +56,7 @@ static bool keep(struct maq_fleet_run *r, uint32_t request, double at_s)
     const struct maq_handing *h = &p->handing[request];
     if (!maq__grow((void **)&p->leases, &p->leases_size, p->n_leases, sizeof *p->leases))
         return false;
+    p->kept[h->prefill]++;
     p->leases[p->n_leases++] =
         (struct maq_lease){kept_until_s(r, request, at_s), h->prefill, h->prefill_rank, h->prefill_slot};
     find_next_lease(p);
@@ -69,6 +70,8 @@ static void forget_leases(struct maq_fleet_pools *p, uint32_t prefill)
     for (uint32_t i = 0; i < p->n_leases; i++)
         if (p->leases[i].prefill != prefill)
             p->leases[kept++] = p->leases[i];
+        else
+            p->kept[prefill]--;
     p->n_leases = kept;
     find_next_lease(p);
 }
@@ -83,6 +86,7 @@ void maq_pools_end_lease(struct maq_fleet_run *r)
     for (uint32_t i = first + 1; i < p->n_leases; i++)
         p->leases[i - 1] = p->leases[i];
     p->n_leases--;
+    p->kept[l.prefill]--;
     find_next_lease(p);
     maq_engine_notice(&r->engines[l.prefill], l.until_s, l.rank, l.slot);
     maq_fleet_brought_forward(r, l.prefill);
@@ -159,6 +163,10 @@ bool maq_pools_lost(struct maq_fleet_run *r, uint32_t k, double at_s)
         ok = give_up(r, i, prefill, at_s);
         r->seen.retried += c->served[i].retries == 0;
         maq_clients_retry(c, i, at_s);
+        if (h->assigned) {
+            p->uncomputed[h->prefill] -= !h->computed;
+            p->kept[h->prefill] -= !h->over;
+        }
         *h = (struct maq_handing){.flow = MAQ_NO_FLOW};
         p->handed[i] = (struct maq_handed){.local = false};
         if (!waits(r, i))

@@ -8,6 +8,9 @@
 
 struct maq_fleet_pools;
 
+/* Replicas that are scaled together, and by which load: those that do both or decode, and those that compute prompts for others. */
+enum maq_scaled { MAQ_SCALED_DECODE, MAQ_SCALED_PREFILL, MAQ_SCALED_COUNT };
+
 struct maq_fleet_run {
     const struct maq_fleet *fleet;
     const struct maq_requests *requests;
@@ -31,7 +34,7 @@ struct maq_fleet_run {
     double since_s;                  /* what is counted until then */
     uint32_t n_away, n_prefill_away; /* the second: of those that compute prompts for others */
     struct maq_serve_availability seen;
-    struct maq_autoscaling scaling; /* where a rule says how many are wanted */
+    struct maq_autoscaling scaling[MAQ_SCALED_COUNT]; /* where a rule says how many are wanted; scaling.c */
     double *comes_s;      /* [n] when a replica that it asked for has started; infinity: it has not asked, or it has */
     double first_comes_s; /* of all */
 };
@@ -49,8 +52,21 @@ enum maq_status maq_fleet_event(struct maq_fleet_run *r);
 void maq_fleet_hold(struct maq_fleet_run *r, uint32_t request);
 /* A request that was sent, or is sent again at at_s, goes to a replica, or waits for one. False: out of memory. */
 bool maq_fleet_route(struct maq_fleet_run *r, uint32_t request, double at_s);
+/* Something happens to a replica. */
+enum maq_status maq_fleet_apply(struct maq_fleet_run *r, const struct maq_fleet_event *event);
+/* Whether a replica is wanted, or has failed, has changed. */
+void maq_fleet_settle_state(struct maq_fleet_run *r, uint32_t replica);
 /* What was seen, until the last token. */
 void maq_fleet_count_availability(struct maq_fleet_run *r, double until_s);
+
+/* ---- scaling.c ---- */
+
+/* Those that rules want from the first arrival on have started. */
+enum maq_status maq_fleet_begin_scaling(struct maq_fleet_run *r);
+/* When a rule looks or a replica that it asked for comes; infinity: neither. `listed_s`: when the next listed event is. */
+double maq_fleet_next_scaling_s(const struct maq_fleet_run *r, double listed_s);
+/* Whichever of these is next. */
+enum maq_status maq_fleet_scale(struct maq_fleet_run *r);
 
 /* ---- fleet.c ---- */
 
