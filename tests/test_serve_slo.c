@@ -155,10 +155,10 @@ static struct maq_slo read_slo(const char *text)
  *      2        4       4      1           2       none    2
  *      3        3.25    4.75   2           0.25    1.5     1.75
  */
-static struct maq_served served[] = {{0, 0, 0.5, 1.5, 0, 0, 0, 0, 0, 0},
-                                     {1, 1, 1.25, 3.25, 0, 0, 0, 0, 0, 0},
-                                     {2, 2, 4, 4, 0, 0, 0, 0, 0, 0},
-                                     {3, 3, 3.25, 4.75, 0, 0, 0, 0, 0, 0}};
+static struct maq_served served[] = {{0, 0, 0.5, 1.5, 0, 0, 0, 0, 0, 0, 0},
+                                     {1, 1, 1.25, 3.25, 0, 0, 0, 0, 0, 0, 0},
+                                     {2, 2, 4, 4, 0, 0, 0, 0, 0, 0, 0},
+                                     {3, 3, 3.25, 4.75, 0, 0, 0, 0, 0, 0, 0}};
 static const struct maq_request sent[] = {
     {.prompt = 1, .output = 11}, {.prompt = 1, .output = 21}, {.prompt = 1, .output = 1}, {.prompt = 1, .output = 2}};
 

@@ -262,6 +262,7 @@ struct maq_served {
     int64_t cached; /* tokens of the prompt that were in the prefix cache, or in a tier behind it */
     uint32_t preemptions;
     uint32_t replica; /* that served it; of two pools the one that decoded it */
+    uint32_t refused; /* 1: its router has refused it, and all other times are its arrival's or negative */
     uint32_t
         retries; /* replicas that failed before with it under way. Times are those of the last try but for arrival_s */
     int64_t loaded; /* of them, from a tier */
@@ -370,6 +371,14 @@ struct maq_serve_availability {
     uint32_t n_counts, n_prefill_counts;
 };
 
+/* Of a fleet whose router lets so many requests into a replica (maq_admission). */
+struct maq_serve_admission {
+    uint32_t max_requests;    /* 0: there is no limit, and the rest is zero */
+    uint32_t refused, waited; /* requests; a request that waited twice, once */
+    uint32_t most_waiting;    /* at a time */
+    double wait_s;            /* of those that waited, the mean */
+};
+
 /* The share of requests within the bounds on a request's figures, over several draws of what fails. */
 #define MAQ_ATTAINMENT_DRAWS 64u
 struct maq_attainment {
@@ -414,6 +423,7 @@ struct maq_serve_result {
     double mean_batch, mean_tokens; /* requests and tokens of an iteration */
     double kv_peak, kv_mean;        /* share of the blocks in use, the mean over time */
     struct maq_serve_availability availability;
+    struct maq_serve_admission admission;
     const struct maq_attainment *attainment; /* borrowed; NULL: nothing was drawn */
     const struct maq_what_if *what_if;       /* [n_what_if], borrowed likewise */
     uint32_t n_what_if;

@@ -126,6 +126,16 @@ struct maq_fleet_event {
     enum maq_fleet_event_kind kind;
 };
 
+/*
+ * Requests that a router lets into replicas; zero: all. The others wait at the router, in their order, until a request of a replica that takes some has ended. A request
+ * that comes, or comes again, while as many wait as may is refused: it is over, and within no bound.
+ */
+struct maq_admission {
+    uint32_t max_requests; /* of a replica, that have not ended */
+    bool bounded;          /* no more than max_waiting wait; those that come over a time alone (concurrency 0) */
+    uint32_t max_waiting;
+};
+
 struct maq_fleet {
     const struct maq_fleet_member *members; /* [n_members], at least one */
     uint32_t n_members;
@@ -139,6 +149,7 @@ struct maq_fleet {
     /* How many are meant to be there by their load, beside what fails; NULL: all. Events do not say COMES and LEAVES of them then. */
     const struct maq_autoscaling_rule *scaling;         /* with roles: of those that decode */
     const struct maq_autoscaling_rule *prefill_scaling; /* of those that compute prompts for others */
+    struct maq_admission admission;                     /* not with roles */
 };
 
 /*

@@ -347,6 +347,8 @@ class ServeOptions(TypedDict, total=False):
     expert_exchange: Union[Literal["auto", "allgather", "deepep", "deepep-normal", "deepep-low-latency", "one-sided"], None]
     replicas: Value
     router: Union[Literal["round-robin", "random", "least-requests", "least-tokens", "power-of-two", "prefix", "session"], None]
+    router_max_requests: Value
+    router_queue: Value
     prefill_replicas: Value
     prefill_tp: Value
     prefill_pp: Value

@@ -203,7 +203,8 @@ static struct maq_fleet fleet_of(const struct serve_fleet *who, const struct ser
                               .router = given->router,
                               .seed = given->spec.seed,
                               .prefill_router = given->prefill_router,
-                              .handover = given->handover};
+                              .handover = given->handover,
+                              .admission = given->admission};
 }
 
 /* One alternative: the same requests and seeds, other options. */

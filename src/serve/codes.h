@@ -28,7 +28,8 @@
     X(AUTOSCALING, 1592, "a rule for the number of replicas that does not read so")                                    \
     X(SERVE_STOPPED, 1593, "a run of requests that was asked to end")                                                  \
     X(SERVE_LORA, 1594, "LoRA adapters that a deployment cannot serve")                                                \
-    X(SERVE_START, 1595, "weights from where nothing says how fast they come")
+    X(SERVE_START, 1595, "weights from where nothing says how fast they come")                                         \
+    X(SERVE_ADMISSION, 1596, "limits of a router that say nothing, or too much")
 
 #define MAQ_SERVE_STOPPED_TEXT "stopped before all requests had their last token"
 

@@ -58,7 +58,7 @@ DOCUMENTS = {
         f"serve {SERVE} --rate 8 --kv-offloading-size 4GiB --kv-ssd-size inf --kv-ssd-bandwidth 12GB/s",
         f"serve {SERVE} --rate 8 --enable-lora --max-loras 2 --adapters 4",
         f"serve {SERVE} --find-rate --draws 2 --slo 'ttft_p95<500ms'",
-        "serve --model llama-3.1-8b --cluster h100-sxm:8 --num-requests 40 --isl 256 --osl 16 --rate 8 --replicas 2 --router least-requests",
+        "serve --model llama-3.1-8b --cluster h100-sxm:8 --num-requests 40 --isl 256 --osl 16 --rate 8 --replicas 2 --router least-requests --router-max-requests 4 --router-queue 4",
         "serve --model llama-3.1-8b --cluster h100-sxm:8 --num-requests 40 --isl 256 --osl 16 --rate 8 --prefill-replicas 1",
         "serve --model llama-3.1-8b --cluster 'h100-sxm:1 x 4' --num-requests 400 --isl 256 --osl 16 --rate 8 --prefill-replicas 1 --failures 'llama3,rate=20000/node/day,repair=5s' --prefill-autoscale requests=1 "
         "--start-time 2s --price 2 --slo 'ttft_p95<500ms' --draws 3 --what-if spare-nodes=1",

@@ -58,6 +58,12 @@ const struct cli_option cli_serve_table[] = {
                       "to which of them a request goes (round-robin); prefix: where the most of its prompt was sent "
                       "before",
                       NULL, cli_serve_routers},
+    [SERVE_ROUTER_REQUESTS] = {"--router-max-requests", CLI_VALUE, "N",
+                               "requests of a replica that have not ended, at most; others wait at the router (any "
+                               "number)",
+                               NULL, NULL},
+    [SERVE_ROUTER_QUEUE] = {"--router-queue", CLI_VALUE, "N",
+                            "requests that wait there, at most; others are refused (any number)", NULL, NULL},
     [SERVE_PREFILL_REPLICAS] = {"--prefill-replicas", CLI_VALUE, "N",
                                 "so many more compute prompts, and --replicas go on from their keys and values (0)",
                                 NULL, NULL},
@@ -483,6 +489,22 @@ static enum maq_status read_requests(struct serve_given *out, struct cli *cli, b
     return worst;
 }
 
+/* What a router lets in. */
+static enum maq_status read_admission(struct serve_given *out, struct cli *cli)
+{
+    struct maq_admission *a = &out->admission;
+    enum maq_status worst = cli_count(cli, &a->max_requests, SERVE_ROUTER_REQUESTS, 1, 1u << 30, 0);
+    worst = cli_first_fault(worst, cli_count(cli, &a->max_waiting, SERVE_ROUTER_QUEUE, 0, 1u << 30, 0));
+    a->bounded = cli->values[SERVE_ROUTER_QUEUE] != NULL;
+    if (cli->values[SERVE_ROUTER_QUEUE] && !cli->values[SERVE_ROUTER_REQUESTS])
+        return cli_usage(cli, MAQ_CODE_CLI_VALUE, "--router-max-requests 64",
+                         "--router-queue: replicas take all requests, and none waits at the router");
+    if (cli->values[SERVE_ROUTER_REQUESTS] && (cli->values[SERVE_TRACE] || out->batch > 0))
+        return cli_usage(cli, MAQ_CODE_CLI_VALUE, "without --trace and --batch",
+                         "--router-max-requests is of requests that come to a router");
+    return worst;
+}
+
 /* Replicas, and how much they carry. */
 static enum maq_status read_fleet(struct serve_given *out, struct cli *cli)
 {
@@ -490,6 +512,7 @@ static enum maq_status read_fleet(struct serve_given *out, struct cli *cli)
     worst = cli_first_fault(
         worst, cli_count(cli, &out->draws, SERVE_DRAWS, 1, MAQ_CAPACITY_DRAWS, cli->values[SERVE_FAILURES] ? 20 : 6));
     out->router = (enum maq_router)cli_serve_word(cli, SERVE_ROUTER, cli_serve_routers, (int)out->router);
+    worst = cli_first_fault(worst, read_admission(out, cli));
     if (cli->values[SERVE_ROUTER] && out->replicas == 1 && out->n_members == 0 && !cli->values[SERVE_PREFILL_REPLICAS])
         return cli_usage(cli, MAQ_CODE_CLI_VALUE, "--replicas 4", "--router: there is one replica, to which all goes");
     if (cli->values[SERVE_DRAWS] && (!out->find_rate || out->requests) && !cli->values[SERVE_FAILURES])

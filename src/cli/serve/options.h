@@ -19,6 +19,8 @@ enum {
     SERVE_EXCHANGE,
     SERVE_REPLICAS,
     SERVE_ROUTER,
+    SERVE_ROUTER_REQUESTS,
+    SERVE_ROUTER_QUEUE,
     SERVE_PREFILL_REPLICAS,
     SERVE_PREFILL_TP,
     SERVE_PREFILL_PP,
@@ -129,6 +131,7 @@ struct serve_given {
     double speed;
     uint32_t replicas;
     enum maq_router router;
+    struct maq_admission admission;
     bool find_rate;
     uint32_t draws; /* of requests, for --find-rate */
     int64_t batch;  /* one batch alone; 0 = not */

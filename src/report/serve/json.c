@@ -174,10 +174,21 @@ static void add_speculation(struct maq_json root, const struct maq_serve_result 
                    {"draft_s", s->draft_s}, {"draft_share", r->busy_s > 0 ? s->draft_s / r->busy_s : 0});
 }
 
+static void add_admission(struct maq_json fleet, const struct maq_serve_admission *a)
+{
+    if (a->max_requests == 0)
+        return;
+    struct maq_json map = maq_json_map(fleet, "admission");
+    MAQ_JSON_INTS(map, {"max_requests_per_replica", a->max_requests}, {"waited_requests", a->waited},
+                  {"most_waiting", a->most_waiting}, {"refused_requests", a->refused});
+    maq_json_real(map, "wait_mean_s", a->wait_s);
+}
+
 static void add_fleet(struct maq_json root, const struct maq_serve_result *r)
 {
     struct maq_json map = maq_json_map(root, "fleet");
     maq_json_text(map, "router", r->router);
+    add_admission(map, &r->admission);
     struct maq_json members = maq_json_list(map, "members");
     for (uint32_t m = 0; m < r->n_members; m++) {
         const struct maq_served_member *a = &r->members[m];
@@ -403,8 +414,9 @@ enum maq_status maq_report_serve_csv(char **out, const struct maq_serve_result *
     (void)diag;
     maq_buf_init(&b, CSV_MAX);
     maq_buf_addf(
-        &b, "request,prompt,output,arrival_s,scheduled_s,first_token_s,last_token_s,cached,preemptions%s%s%s%s\n",
+        &b, "request,prompt,output,arrival_s,scheduled_s,first_token_s,last_token_s,cached,preemptions%s%s%s%s%s\n",
         r->tiers.known ? ",loaded,load_s" : "", r->replicas ? ",replica" : "", r->availability.known ? ",retries" : "",
+        r->admission.max_requests > 0 ? ",refused" : "",
         r->pools ? ",prefill_replica,reserved_s,computed_s,transfer_begins_s,transfer_ends_s,transfer_bytes" : "");
     for (uint32_t i = 0; i < r->n_requests; i++) {
         const struct maq_served *s = &r->served[i];
@@ -417,6 +429,8 @@ enum maq_status maq_report_serve_csv(char **out, const struct maq_serve_result *
             maq_buf_addf(&b, ",%u", s->replica);
         if (r->availability.known)
             maq_buf_addf(&b, ",%u", s->retries);
+        if (r->admission.max_requests > 0)
+            maq_buf_addf(&b, ",%u", s->refused);
         if (r->pools)
             add_handed(&b, &r->pools->handed[i]);
         maq_buf_adds(&b, "\n");

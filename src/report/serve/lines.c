@@ -173,6 +173,22 @@ static void put_fleet(const struct maq_lines *to, struct maq_buf *line, const st
     put(to, "fleet", line);
 }
 
+/* Requests that waited at the router, or were refused. */
+static void put_admission(const struct maq_lines *to, struct maq_buf *line, const struct maq_serve_result *r)
+{
+    const struct maq_serve_admission *a = &r->admission;
+    char time[32];
+    if (a->max_requests == 0)
+        return;
+    maq_buf_addf(line, "%u request%s waited for one of the %u that a replica has at most", a->waited,
+                 maq_words_s(a->waited), a->max_requests);
+    if (a->waited > 0)
+        maq_buf_addf(line, ", %s in the mean, up to %u at a time", maq_format_time(time, a->wait_s), a->most_waiting);
+    if (a->refused > 0)
+        maq_buf_addf(line, "; %u of %u refused: all times are those of the others", a->refused, r->n_requests);
+    put(to, "router", line);
+}
+
 /* How many a rule wanted. */
 static void add_wanted(struct maq_buf *line, const struct maq_replica_count *counts, uint32_t n, const char *whom)
 {
@@ -439,7 +455,9 @@ static void put_slo(const struct maq_lines *to, struct maq_buf *line, const stru
         maq__snprintf(name, sizeof name, "%s_%s", maq_slo_metric_name(b->metric), maq_slo_statistic_name(b->statistic));
         add_limit(line, name, &b->limit);
         maq_buf_addf(line, ": %s, %s", o->met[i] ? "met" : "missed", maq_format_time(time, o->value_s[i]));
-        if (!o->met[i])
+        if (!o->met[i] && r->admission.refused > 0 && o->value_s[i] <= b->limit.most_s)
+            maq_buf_adds(line, " of those that were not refused");
+        else if (!o->met[i])
             maq_buf_addf(line, ", %.1f %% over", 100 * (o->value_s[i] / b->limit.most_s - 1));
         put(to, i == 0 ? "slo" : "", line);
     }
@@ -501,6 +519,7 @@ void maq_serve_outcome_lines(const struct maq_lines *to, const struct maq_serve_
     } else if (r->replicas) {
         put_fleet(to, &line, r);
         put_members(to, &line, r);
+        put_admission(to, &line, r);
         put_availability(to, &line, r);
     }
     if (r->finished > 0) {

@@ -64,6 +64,21 @@ void maq_clients_retry(struct maq_clients *c, uint32_t request, double at_s)
                              .retries = s->retries + 1};
 }
 
+void maq_clients_refuse(struct maq_clients *c, uint32_t request)
+{
+    struct maq_served *s = &c->served[request];
+    *s = (struct maq_served){.arrival_s = s->arrival_s,
+                             .scheduled_s = s->arrival_s,
+                             .first_s = -1,
+                             .last_s = -1,
+                             .preemptions = s->preemptions,
+                             .refused = 1,
+                             .retries = s->retries};
+    c->refused++;
+    if (c->ended)
+        c->ended[request] = true;
+}
+
 /* ---- what they have seen ---- */
 
 void maq_clients_finish(struct maq_clients *c, uint32_t request)
@@ -111,6 +126,8 @@ void maq_clients_fill(const struct maq_clients *c, struct maq_serve_result *out)
 {
     double in = 0, output = 0;
     for (uint32_t i = 0; i < c->requests->n; i++) {
+        if (c->served[i].refused)
+            continue;
         in += (double)c->requests->at[i].prompt;
         output += (double)c->requests->at[i].output;
     }

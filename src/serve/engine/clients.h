@@ -14,7 +14,7 @@
 struct maq_clients {
     const struct maq_requests *requests;
     struct maq_served *served; /* [requests->n], the caller's */
-    uint32_t sent, finished;
+    uint32_t sent, finished, refused;
     double *due_s; /* [n_due], a heap: when further ones are sent, where a concurrency is kept */
     uint32_t n_due, due_size;
     bool failed;            /* out of memory */
@@ -29,12 +29,12 @@ struct maq_clients {
 /* Whether a run goes on: some have not had their last token, it may still be well, and nobody asks for an end. */
 static inline bool maq_clients_go_on(const struct maq_clients *c)
 {
-    return c->finished < c->requests->n && !c->hope.lost && !(c->stop && *c->stop);
+    return c->finished + c->refused < c->requests->n && !c->hope.lost && !(c->stop && *c->stop);
 }
 /* Whether one that does not go on was asked to end before its time. */
 static inline bool maq_clients_stopped(const struct maq_clients *c)
 {
-    return c->finished < c->requests->n && !c->hope.lost && c->stop && *c->stop;
+    return c->finished + c->refused < c->requests->n && !c->hope.lost && c->stop && *c->stop;
 }
 
 /* To be ended even on failure, which is false: out of memory. */
@@ -47,6 +47,8 @@ double maq_clients_next_s(const struct maq_clients *c);
 uint32_t maq_clients_send(struct maq_clients *c);
 /* It has to begin anew, at at_s: what they have seen of it does not count. */
 void maq_clients_retry(struct maq_clients *c, uint32_t request, double at_s);
+/* A request is refused: they will have nothing of it. */
+void maq_clients_refuse(struct maq_clients *c, uint32_t request);
 /* A request has had its last token, of which served[request] has the times. */
 void maq_clients_finish(struct maq_clients *c, uint32_t request);
 /* Whether so many waited when the last one came that requests come faster than they are served. */

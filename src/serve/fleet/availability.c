@@ -24,19 +24,19 @@ double maq_fleet_next_event_s(const struct maq_fleet_run *r)
     return r->comes_s ? fmin(listed, maq_fleet_next_scaling_s(r, next_listed_s(r))) : listed;
 }
 
-void maq_fleet_hold(struct maq_fleet_run *r, uint32_t request)
-{
-    r->held[r->n_held++] = request;
-}
-
 bool maq_fleet_route(struct maq_fleet_run *r, uint32_t request, double at_s)
 {
     if (r->pools)
         return maq_pools_route(r, request, at_s);
-    if (r->n_away == r->n) {
-        maq_fleet_hold(r, request);
+    if (r->n_held > 0 || !maq_routing_takes(&r->routing)) {
+        maq_fleet_hold(r, request, at_s);
         return true;
     }
+    return maq_fleet_send(r, request, at_s);
+}
+
+bool maq_fleet_send(struct maq_fleet_run *r, uint32_t request, double at_s)
+{
     uint32_t to = maq_routing_choose(&r->routing, request);
     struct maq_serve_engine *e = &r->engines[to];
     r->clients.served[request].replica = to;
@@ -132,7 +132,7 @@ static enum maq_status send_again(struct maq_fleet_run *r, uint32_t k, double at
             continue;
         bool waits = false; /* at the router: it never was there */
         for (uint32_t h = 0; h < r->n_held && !waits; h++)
-            waits = r->held[h] == i;
+            waits = maq_fleet_held(r, h) == i;
         if (waits)
             continue;
         r->seen.retried += c->served[i].retries == 0;
@@ -143,13 +143,13 @@ static enum maq_status send_again(struct maq_fleet_run *r, uint32_t k, double at
     return MAQ_OK;
 }
 
-/* Those that wait at the router. */
+/* Those that wait at the router: of pools each may wait again, for the other one. */
 static enum maq_status send_held(struct maq_fleet_run *r, double at_s)
 {
-    uint32_t n = r->n_held;
-    r->n_held = 0;
-    for (uint32_t i = 0; i < n; i++)
-        if (!maq_fleet_route(r, r->held[i], at_s))
+    if (!r->pools)
+        return maq_fleet_admit(r, at_s) ? MAQ_OK : MAQ_NO_MEMORY;
+    for (uint32_t n = r->n_held; n > 0; n--)
+        if (!maq_fleet_route(r, maq_fleet_take_held(r).request, at_s))
             return MAQ_NO_MEMORY;
     return MAQ_OK;
 }
@@ -197,7 +197,7 @@ enum maq_status maq_fleet_apply(struct maq_fleet_run *r, const struct maq_fleet_
     if (was_away && !r->away[k] && has_nothing(r, k))
         status = empty(r, k, event->at_s);
     maq_fleet_changed(r, k);
-    return status == MAQ_OK && (r->pools || r->n_away < r->n) ? send_held(r, event->at_s) : status;
+    return status == MAQ_OK ? send_held(r, event->at_s) : status;
 }
 
 /* ---- whatever is next ---- */
@@ -227,8 +227,7 @@ enum maq_status maq_fleet_begin_events(struct maq_fleet_run *r)
     r->failed = maq__calloc(r->n * sizeof *r->failed);
     r->away = maq__calloc(r->n * sizeof *r->away);
     r->ended = maq__calloc(n * sizeof *r->ended);
-    r->held = maq__calloc(n * sizeof *r->held);
-    if (!r->unwanted || !r->failed || !r->away || !r->ended || !r->held)
+    if (!r->unwanted || !r->failed || !r->away || !r->ended)
         return MAQ_NO_MEMORY;
     r->clients.ended = r->ended;
     r->routing.away = r->away + (r->pools ? r->pools->n_prefill : 0);
@@ -249,7 +248,6 @@ void maq_fleet_end_events(struct maq_fleet_run *r)
     free(r->failed);
     free(r->away);
     free(r->ended);
-    free(r->held);
     free(r->comes_s);
     for (int i = 0; i < MAQ_SCALED_COUNT; i++)
         maq_autoscaling_fini(&r->scaling[i]);

@@ -96,7 +96,7 @@ static bool changes(const struct maq_fleet *f)
 static bool send(struct maq_fleet_run *r)
 {
     uint32_t request = maq_clients_send(&r->clients);
-    if (r->away)
+    if (r->held)
         return maq_fleet_route(r, request, r->clients.served[request].arrival_s);
     uint32_t to = maq_routing_choose(&r->routing, request);
     if (r->leaves_behind)
@@ -116,7 +116,7 @@ static bool is_blind(enum maq_router router)
 static bool send_all(struct maq_fleet_run *r)
 {
     bool blind = is_blind(r->fleet->router), ok = true;
-    while (ok && blind && !r->away && r->requests->concurrency == 0 &&
+    while (ok && blind && !r->held && r->requests->concurrency == 0 &&
            maq_clients_next_s(&r->clients) < (double)INFINITY)
         ok = send(r);
     return ok;
@@ -133,8 +133,9 @@ static void look_at_ways(struct maq_fleet_run *r)
 static enum maq_status loop(struct maq_fleet_run *r)
 {
     struct maq_clients *c = &r->clients;
+    bool limited = r->routing.max_requests > 0;
     r->leaves_behind =
-        c->requests->concurrency == 0 && !r->ways && !changes(r->fleet) && !c->hope.slo && !is_blind(r->fleet->router);
+        c->requests->concurrency == 0 && !r->ways && !r->held && !c->hope.slo && !is_blind(r->fleet->router);
     if (!send_all(r))
         return MAQ_NO_MEMORY;
     while (maq_clients_go_on(c)) {
@@ -145,7 +146,7 @@ static enum maq_status loop(struct maq_fleet_run *r)
         if (event_s < (double)INFINITY && event_s <= fmin(r->next_s[first], send_s)) {
             MAQ_TRY(maq_fleet_event(r));
         } else if (r->next_s[first] < send_s) {
-            double until_s = r->requests->concurrency > 0 || r->ways ? fmin(outer_s, second_s(r)) : outer_s;
+            double until_s = r->requests->concurrency > 0 || r->ways || limited ? fmin(outer_s, second_s(r)) : outer_s;
             if (until_s <= r->next_s[first]) /* two at the same time: one after the other */
                 until_s = nextafter(r->next_s[first], (double)INFINITY);
             maq_engine_step(e, until_s);
@@ -153,6 +154,7 @@ static enum maq_status loop(struct maq_fleet_run *r)
             failed |= maq_engine_failed(e);
             settle(r, 0);
             look_at_ways(r);
+            failed |= limited && !maq_fleet_admit(r, e->now_s);
         } else if (send_s < (double)INFINITY) {
             failed |= !send(r);
         } else {
@@ -203,6 +205,8 @@ static enum maq_status fill(struct maq_fleet_run *r, struct maq_serve_result *ou
     out->router = maq_router_name(r->fleet->router);
     out->n_devices = 0;
     for (uint32_t i = 0; i < r->requests->n; i++) {
+        if (out->served[i].refused)
+            continue;
         struct maq_served_replica *to = &list[out->served[i].replica];
         to->requests++;
         to->output_tokens += (double)r->requests->at[i].output;
@@ -228,6 +232,7 @@ static enum maq_status fill(struct maq_fleet_run *r, struct maq_serve_result *ou
     out->availability.prefill_replicas /= out->duration_s > 0 ? out->duration_s : 1;
     out->availability.usd_per_hour /= out->duration_s > 0 ? out->duration_s : 1;
     out->availability.gpus /= out->duration_s > 0 ? out->duration_s : 1;
+    maq_fleet_fill_admission(r, out);
     take_counts(&out->availability.counts, &out->availability.n_counts, &r->scaling[MAQ_SCALED_DECODE]);
     take_counts(&out->availability.prefill_counts, &out->availability.n_prefill_counts,
                 &r->scaling[MAQ_SCALED_PREFILL]);
@@ -279,6 +284,22 @@ static enum maq_status check_tiers(const struct maq_fleet_run *r, bool roles, st
     return MAQ_OK;
 }
 
+static enum maq_status check_admission(const struct maq_fleet_run *r, bool roles, struct maq_diag *diag)
+{
+    const struct maq_admission *a = &r->fleet->admission;
+    const char *what =
+        a->bounded && a->max_requests == 0 ? "requests that wait at the router are limited, and replicas take all"
+        : a->max_requests > 0 && roles
+            ? "a limit on the requests of a replica of prefill and decode pools is not modelled"
+        : a->bounded && r->requests->concurrency > 0
+            ? "requests that a router refuses, and a concurrency that is kept: the next one would be sent at once"
+            : NULL;
+    if (!what)
+        return MAQ_OK;
+    return maq_diag_fail(MAQ_BAD_INPUT, diag, MAQ_CODE_SERVE_ADMISSION, (struct maq_span){0},
+                         "replicas that do both, a limit on them, requests that come over a time", "%s", what);
+}
+
 /* What is reported is the first member, of those that decode where there are such, or one that does not fit. */
 static enum maq_status begin_deployments(struct maq_fleet_run *r, struct maq_serve_result *out, struct maq_diag *diag)
 {
@@ -304,6 +325,7 @@ static enum maq_status begin_deployments(struct maq_fleet_run *r, struct maq_ser
         if (!d->fits)
             return MAQ_OK;
     }
+    MAQ_TRY(check_admission(r, roles, diag));
     if (!roles && f->prefill_scaling)
         return maq_diag_fail(MAQ_BAD_INPUT, diag, MAQ_CODE_SERVE_POOLS, (struct maq_span){0}, "pools",
                              "a rule for the replicas that compute prompts for others: none do");
@@ -375,6 +397,7 @@ static enum maq_status begin_engines(struct maq_fleet_run *r, struct maq_serve_r
         return MAQ_NO_MEMORY;
     if (first > 0)
         MAQ_TRY(maq_pools_begin(r, first, diag));
+    MAQ_TRY(maq_fleet_begin_queue(r));
     return maq_fleet_begin_events(r);
 }
 
@@ -391,6 +414,8 @@ static void end(struct maq_fleet_run *r)
     maq_routing_fini(&r->routing);
     maq_pools_end(r->pools);
     maq_fleet_end_events(r);
+    free(r->held);
+    free(r->has_waited);
     free(r->engines);
     free(r->member_of);
     free(r->deployments);
@@ -402,7 +427,8 @@ static void end(struct maq_fleet_run *r)
 enum maq_status maq_fleet_run(struct maq_serve_result **out, const struct maq_fleet *fleet,
                               const struct maq_requests *requests, struct maq_diag *diag)
 {
-    if (fleet->n_members == 1 && fleet->members[0].replicas == 1 && !maq_fleet_has_roles(fleet) && !changes(fleet))
+    if (fleet->n_members == 1 && fleet->members[0].replicas == 1 && !maq_fleet_has_roles(fleet) && !changes(fleet) &&
+        fleet->admission.max_requests == 0)
         return maq_serve_run(out, fleet->members[0].job, fleet->members[0].options, requests, diag);
     struct maq_fleet_run r = {.fleet = fleet, .requests = requests};
     struct maq_serve_result *result = maq__calloc(sizeof *result);

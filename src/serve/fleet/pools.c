@@ -118,7 +118,7 @@ static void go_on_to_decode(struct maq_fleet_run *r, uint32_t request, double at
     if (r->away && r->away[h->decode]) /* it has left, and was told of nothing */
         h->decode = 0;
     if (h->decode == 0 && !has_decode(r)) {
-        maq_fleet_hold(r, request);
+        maq_fleet_hold(r, request, at_s);
         return;
     }
     if (h->decode == 0)
@@ -243,7 +243,7 @@ bool maq_pools_route(struct maq_fleet_run *r, uint32_t request, double at_s)
     }
     if (!has_prefill(r) || (asks && h->decode == 0)) {
         h->decode = 0;
-        maq_fleet_hold(r, request);
+        maq_fleet_hold(r, request, at_s);
         return true;
     }
     h->prefill = maq_routing_choose(&p->prefill, request);

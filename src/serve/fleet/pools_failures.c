@@ -139,7 +139,7 @@ static bool give_up(struct maq_fleet_run *r, uint32_t request, bool prefill, dou
 static bool waits(const struct maq_fleet_run *r, uint32_t request)
 {
     for (uint32_t i = 0; i < r->n_held; i++)
-        if (r->held[i] == request)
+        if (maq_fleet_held(r, i) == request)
             return true;
     return false;
 }
@@ -170,7 +170,7 @@ bool maq_pools_lost(struct maq_fleet_run *r, uint32_t k, double at_s)
         *h = (struct maq_handing){.flow = MAQ_NO_FLOW};
         p->handed[i] = (struct maq_handed){.local = false};
         if (!waits(r, i))
-            maq_fleet_hold(r, i);
+            maq_fleet_hold(r, i, at_s);
     }
     return ok;
 }

@@ -116,7 +116,16 @@ static bool mark(struct maq_routing *r, const struct maq_request *q, uint32_t re
 
 static bool takes(const struct maq_routing *r, uint32_t replica)
 {
-    return !r->away || !r->away[replica];
+    return !(r->away && r->away[replica]) &&
+           (r->max_requests == 0 || r->engines[replica].outstanding < r->max_requests);
+}
+
+bool maq_routing_takes(const struct maq_routing *r)
+{
+    for (uint32_t i = 0; i < r->n; i++)
+        if (takes(r, i))
+            return true;
+    return false;
 }
 
 /* This one, or the next one behind it that takes requests. */

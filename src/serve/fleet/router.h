@@ -32,15 +32,18 @@ struct maq_routing {
     const struct maq_requests *requests;
     struct maq_rng rng;
     struct maq_prefix_marks prefixes;
-    const bool *away; /* [n] those that take no requests, at least one does; NULL: all take them */
-    bool failed;      /* out of memory */
+    const bool *away;      /* [n] those that take no requests; NULL: all take them */
+    uint32_t max_requests; /* of a replica; 0: any number */
+    bool failed;           /* out of memory */
 };
 
 /* False: out of memory. To be ended even then. */
 bool maq_routing_init(struct maq_routing *r, enum maq_router policy, struct maq_rng rng,
                       const struct maq_serve_engine *engines, uint32_t n, const struct maq_requests *requests);
 void maq_routing_fini(struct maq_routing *r);
-/* The replica that a request is sent to, now: its place among the engines. */
+/* Whether somebody takes requests, now. */
+bool maq_routing_takes(const struct maq_routing *r);
+/* The replica that a request is sent to, now: its place among the engines. Somebody takes it. */
 uint32_t maq_routing_choose(struct maq_routing *r, uint32_t request);
 /* A replica is empty again: no prefix was sent there. */
 void maq_routing_forget(struct maq_routing *r, uint32_t replica);

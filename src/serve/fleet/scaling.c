@@ -58,7 +58,7 @@ static double load_of(const struct maq_fleet_run *r, enum maq_scaled which)
             sum += requests - (metric == MAQ_AUTOSCALING_WAITING ? fmin(load.running, requests) : 0);
     }
     for (uint32_t i = 0; i < r->n_held && metric != MAQ_AUTOSCALING_KV; i++)
-        sum += waits_for(r, r->held[i], which);
+        sum += waits_for(r, maq_fleet_held(r, i), which);
     return sum;
 }
 
