@@ -18,6 +18,7 @@
 
 #include "maquette/job.h"
 #include "maquette/serve_draft.h"
+#include "maquette/serve_images.h"
 #include "maquette/serve_kv_tiers.h"
 #include "maquette/serve_lora.h"
 #include "maquette/slo.h"
@@ -60,7 +61,8 @@ MAQ_API const char *maq_weights_name(enum maq_weights weights);
     X(LAUNCH,    "launch",        "the device waits for launches where no CUDA graph holds them")                      \
     X(HOST,      "host",          "the device waits for the scheduler, and for inputs to be prepared")                 \
     X(DRAFT,     "draft",         "passes of what drafts, with its own launches; none without speculative decoding")         \
-    X(LORA,      "lora",          "kernels of adapters, and iterations that wait for a copy of one; none without them")
+    X(LORA,      "lora",          "kernels of adapters, and iterations that wait for a copy of one; none without them")    \
+    X(ENCODER,   "encoder",       "the vision tower, in front of iterations whose prompts have images")
 /* clang-format on */
 enum maq_serve_part {
 #define MAQ_SERVE_PART_ENUM(id, name, what) MAQ_SERVE_##id,
@@ -188,6 +190,7 @@ struct maq_serve_options {
     struct maq_speculation speculation;
     struct maq_tier_options tiers; /* behind the GPU's blocks */
     struct maq_lora_options lora;
+    struct maq_encoder_options encoder;
     bool one_by_one;        /* no iterations are done at once, for tests: the outcome is the same */
     maq_serve_watch *watch; /* is called for each iteration, in their order; NULL = nobody looks */
     void *watch_user;
@@ -206,6 +209,8 @@ struct maq_request {
     uint64_t session; /* equal ones belong together; 0 = to none */
     uint64_t adapter; /* of LoRA, a name; 0 = none */
     const uint64_t *prefix;
+    uint32_t images;      /* in its prompt, behind the named runs (serve_images.h) */
+    int64_t image_tokens; /* of each, among those of the prompt; 0 = as the deployment's encoder says */
 };
 
 struct maq_requests {
@@ -231,6 +236,8 @@ struct maq_request_spec {
     uint32_t adapters;     /* of LoRA, named 1 and on, of which each request has one; 0 = none has */
     double adapter_zipf;   /* adapter k is asked for in proportion to k^-this; 0 = all alike */
     double adapter_none;   /* share of the requests without one */
+    uint32_t images;       /* of each request, behind the shared prefix, */
+    int64_t image_tokens;  /* of so many tokens each, beside those of `prompt` */
     uint64_t seed;
 };
 
@@ -248,6 +255,8 @@ MAQ_API enum maq_status maq_requests_generate(struct maq_request_set **out, cons
  *     priority    priority
  *     session     session, session_id, conversation_id, chat_id: a number, or text
  *     adapter     adapter, lora, lora_name: a number, or text; 0 and empty: none
+ *     images      images, NumImages: in the prompt (serve_images.h)
+ *     their size  image_tokens: tokens of all images of the request, among those of the prompt; without `images` it has one
  *     prefix      hash_ids: a name for each 512 tokens of the prompt (Mooncake)
  *
  * Arrivals count from the first and are divided by `speed` (0 = 1); at most `most` requests (0 = all).
@@ -431,6 +440,7 @@ struct maq_serve_result {
     struct maq_speculated speculated;
     struct maq_tier_result tiers;
     struct maq_lora_result lora;
+    struct maq_encoded encoded;
     struct maq_served *served;  /* [n_requests], owned by the result */
     struct maq_slo_outcome slo; /* the caller's, by maq_slo_judge(): reports show it */
     uint32_t n_replicas;        /* engines that served them */

@@ -407,6 +407,9 @@ class ServeOptions(TypedDict, total=False):
     max_cpu_loras: Value
     lora_target_modules: Value
     lora_read_bandwidth: Value
+    encoder_model: Value
+    encoder_merge: Value
+    encoder_patch: Value
     speculative_method: Union[Literal["none", "ngram", "draft-model", "eagle", "eagle3", "mtp"], None]
     speculative_model: Value
     num_speculative_tokens: Value
@@ -419,6 +422,9 @@ class ServeOptions(TypedDict, total=False):
     adapters: Value
     adapter_zipf: Value
     adapter_none: Value
+    images_per_request: Value
+    image_tokens: Value
+    image_size: Value
     rate: Value
     burstiness: Value
     concurrency: Value
@@ -470,6 +476,16 @@ class ServePlanOptions(TypedDict, total=False):
     temperature: Value
     top_p: Value
     top_k: Value
+    kv_offloading_size: Value
+    kv_offloading_policy: Union[Literal["lru", "arc"], None]
+    kv_offloading_blocks_per_chunk: Value
+    kv_offloading_bandwidth: Value
+    kv_offload_prompt_only: bool
+    kv_ssd_size: Value
+    kv_ssd_bandwidth: Value
+    kv_remote_size: Value
+    kv_remote_bandwidth: Value
+    kv_remote_latency: Value
     enable_lora: bool
     max_loras: Value
     max_lora_rank: Value

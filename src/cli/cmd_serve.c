@@ -194,6 +194,7 @@ static void end_asked(struct asked *a)
     free(a->given->counts);
     if (a->given->drafter)
         maq_job_free(a->given->drafter);
+    maq_job_free(a->given->tower);
 }
 
 static struct maq_fleet fleet_of(const struct serve_fleet *who, const struct serve_given *given)

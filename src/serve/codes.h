@@ -29,7 +29,8 @@
     X(SERVE_STOPPED, 1593, "a run of requests that was asked to end")                                                  \
     X(SERVE_LORA, 1594, "LoRA adapters that a deployment cannot serve")                                                \
     X(SERVE_START, 1595, "weights from where nothing says how fast they come")                                         \
-    X(SERVE_ADMISSION, 1596, "limits of a router that say nothing, or too much")
+    X(SERVE_ADMISSION, 1596, "limits of a router that say nothing, or too much")                                       \
+    X(SERVE_IMAGES, 1597, "images that a deployment cannot serve")
 
 #define MAQ_SERVE_STOPPED_TEXT "stopped before all requests had their last token"
 

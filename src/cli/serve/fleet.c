@@ -164,6 +164,7 @@ void cli_serve_end_fleet(struct serve_fleet *fleet)
     for (uint32_t i = 1; fleet->boxes && fleet->given && i < fleet->n; i++) {
         maq_job_free(fleet->boxes[i]);
         maq_job_free(fleet->given[i].drafter);
+        maq_job_free(fleet->given[i].tower);
     }
     free(fleet->members);
     free(fleet->boxes);

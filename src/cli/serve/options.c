@@ -186,6 +186,12 @@ const struct cli_option cli_serve_table[] = {
     [SERVE_LORA_BANDWIDTH] = {"--lora-read-bandwidth", CLI_VALUE, "RATE",
                               "at which one is read that the host has not (as fast as it is copied to a GPU)", NULL,
                               NULL},
+    [SERVE_ENCODER] = {"--encoder-model", CLI_VALUE, "MODEL",
+                       "the vision tower that images of requests pass, as a model of its own", NULL, NULL},
+    [SERVE_ENCODER_MERGE] = {"--encoder-merge", CLI_VALUE, "N",
+                             "patches on a side that become a token (1; Qwen2-VL 2, Gemma 3 4)", NULL, NULL},
+    [SERVE_ENCODER_PATCH] = {"--encoder-patch", CLI_VALUE, "N", "pixels on a side of a patch, for --image-size (14)",
+                             NULL, NULL},
     [SERVE_DRAFT_METHOD] = {"--speculative-method", CLI_VALUE, "NAME",
                             "speculative decoding: who drafts (draft-model, where a model is named)", NULL, drafts},
     [SERVE_DRAFT_MODEL] = {"--speculative-model", CLI_VALUE, "MODEL",
@@ -209,6 +215,12 @@ const struct cli_option cli_serve_table[] = {
     [SERVE_ADAPTER_ZIPF] = {"--adapter-zipf", CLI_VALUE, "A",
                             "the k-th is asked for in proportion to 1 / k^A (0: all alike)", NULL, NULL},
     [SERVE_ADAPTER_NONE] = {"--adapter-none", CLI_VALUE, "SHARE", "of the requests ask for none (0)", NULL, NULL},
+    [SERVE_IMAGES] = {"--images-per-request", CLI_VALUE, "N",
+                      "images in front of the text of each prompt, beside --isl (0)", NULL, NULL},
+    [SERVE_IMAGE_TOKENS] = {"--image-tokens", CLI_VALUE, "N",
+                            "tokens of an image, also of a file that has `images` alone", NULL, NULL},
+    [SERVE_IMAGE_SIZE] = {"--image-size", CLI_VALUE, "WxH", "or its pixels: each side to the nearest token", NULL,
+                          NULL},
     [SERVE_RATE] = {"--rate", CLI_VALUE, "R", "requests a second", NULL, NULL},
     [SERVE_BURSTINESS] = {"--burstiness", CLI_VALUE, "K",
                           "shape of the gamma distribution of their gaps: 1 is Poisson, less is burstier (1)", NULL,
@@ -588,6 +600,8 @@ enum maq_status cli_serve_options(struct serve_given *out, const struct serve_ch
     if (!open)
         status = cli_first_fault(status, cli_serve_tiers(out, cli));
     status = cli_first_fault(status, cli_serve_lora(out, cli));
+    if (!open)
+        status = cli_first_fault(status, cli_serve_images(out, cli, job));
     if (out->options.dp > 1 && !ep_said && !open)
         out->options.ep = out->options.dp * job->plan.tp;
     static const int trtllm_alone[] = {SERVE_CAPACITY, SERVE_WAIT_ITERATIONS, SERVE_WAIT_SHARE};

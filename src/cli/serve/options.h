@@ -79,6 +79,9 @@ enum {
     SERVE_LORA_HOST,
     SERVE_LORA_TARGETS,
     SERVE_LORA_BANDWIDTH,
+    SERVE_ENCODER,
+    SERVE_ENCODER_MERGE,
+    SERVE_ENCODER_PATCH,
     SERVE_DRAFT_METHOD,
     SERVE_DRAFT_MODEL,
     SERVE_DRAFT_TOKENS,
@@ -91,6 +94,9 @@ enum {
     SERVE_ADAPTERS,
     SERVE_ADAPTER_ZIPF,
     SERVE_ADAPTER_NONE,
+    SERVE_IMAGES,
+    SERVE_IMAGE_TOKENS,
+    SERVE_IMAGE_SIZE,
     SERVE_RATE,
     SERVE_BURSTINESS,
     SERVE_CONCURRENCY,
@@ -149,6 +155,7 @@ struct serve_given {
     double start_s;
     uint32_t n_members;             /* of a fleet document, of which replicas are all; 0 = it is none. fleet.c */
     struct maq_loaded_job *drafter; /* a model that drafts, as a job; owned by the caller; NULL = none */
+    struct maq_loaded_job *tower;   /* a vision tower, likewise */
 };
 
 /* What --model says of the weights, by its name. */
@@ -198,6 +205,11 @@ enum maq_status cli_serve_run_outages(struct maq_serve_result **r, struct maq_at
 
 /* Adapters of LoRA, of the deployment and of requests: lora.c */
 enum maq_status cli_serve_lora(struct serve_given *out, struct cli *cli);
+/* Images of requests, and the tower that they pass: images.c */
+enum maq_status cli_serve_images(struct serve_given *out, struct cli *cli, const struct maq_job *job);
+/* The deployment's job with another model, cut over `tp` ranks: *box is owned by the caller. speculation.c */
+enum maq_status cli_serve_other_model(struct maq_loaded_job **box, struct cli *cli, const struct maq_job *job,
+                                      int option, const char *model, const char *tp, struct maq_diag *diag);
 /* Tiers behind the GPU's blocks: kv_tiers.c */
 enum maq_status cli_serve_tiers(struct serve_given *out, struct cli *cli);
 /* Speculative decoding, once the requests are read; `open`: the model's degrees are not known, and a smaller one is whole on each rank.

@@ -30,11 +30,10 @@ static int method_of(const char *word)
     return MAQ_DRAFT_NONE;
 }
 
-/* The deployment's job with another model, cut over `tp` ranks. */
-static enum maq_status load_drafter(struct maq_loaded_job **box, struct cli *cli, const struct maq_job *job,
-                                    const char *model, const char *tp, struct maq_diag *diag)
+enum maq_status cli_serve_other_model(struct maq_loaded_job **box, struct cli *cli, const struct maq_job *job,
+                                      int option, const char *model, const char *tp, struct maq_diag *diag)
 {
-    const char *path = cli->n_args > 0 ? cli->args[0] : NULL, *flag = cli_serve_table[SERVE_DRAFT_MODEL].name;
+    const char *path = cli->n_args > 0 ? cli->args[0] : NULL, *flag = cli_serve_table[option].name;
     struct maq_override *list = malloc((cli->n_overrides + 4) * sizeof *list);
     size_t n = 0;
     int64_t devices = 0;
@@ -73,9 +72,10 @@ static enum maq_status name_drafter(struct serve_given *out, struct cli *cli, co
     if (!model)
         return MAQ_NO_MEMORY;
     if (s->method == MAQ_DRAFT_MODEL)
-        return load_drafter(&out->drafter, cli, job, model, tp, cli->diag);
+        return cli_serve_other_model(&out->drafter, cli, job, SERVE_DRAFT_MODEL, model, tp, cli->diag);
     struct maq_diag *aside = maq_diag_new();
-    enum maq_status status = aside ? load_drafter(&out->drafter, cli, job, model, tp, aside) : MAQ_NO_MEMORY;
+    enum maq_status status =
+        aside ? cli_serve_other_model(&out->drafter, cli, job, SERVE_DRAFT_MODEL, model, tp, aside) : MAQ_NO_MEMORY;
     maq_diag_free(aside);
     if (status == MAQ_OK || status == MAQ_NO_MEMORY)
         return status;

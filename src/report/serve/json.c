@@ -59,7 +59,7 @@ static void add_parts(struct maq_json map, const char *key, const double part_s[
     for (int i = 0; i < MAQ_SERVE_PART_COUNT; i++) {
         char name[40];
         if ((i == MAQ_SERVE_DRAFT && o->speculation.method == MAQ_DRAFT_NONE) ||
-            (i == MAQ_SERVE_LORA && !o->lora.enabled))
+            (i == MAQ_SERVE_LORA && !o->lora.enabled) || (i == MAQ_SERVE_ENCODER && !o->encoder.tower))
             continue;
         maq__snprintf(name, sizeof name, "%s_s", maq_serve_part_name((enum maq_serve_part)i));
         maq_json_real(parts, name, part_s[i]);
@@ -129,6 +129,16 @@ static void add_tiers(struct maq_json root, const struct maq_serve_result *r)
     MAQ_JSON_INTS(map, {"blocks_per_chunk", o->chunk_blocks}, {"requests_that_load", t->loaded},
                   {"stores_without_room", (int64_t)t->refused});
     MAQ_JSON_REALS(map, {"chunk_bytes", t->chunk_bytes}, {"load_wait_s", t->wait_s}, {"store_stall_s", t->stalled_s});
+}
+
+static void add_encoder(struct maq_json root, const struct maq_encoded *e)
+{
+    struct maq_json map = maq_json_map(root, "encoder");
+    MAQ_JSON_INTS(map, {"requests", e->requests}, {"images", (int64_t)e->images});
+    maq_json_count(map, "tokens", e->tokens);
+    maq_json_count(map, "patches", e->patches);
+    maq_json_real(map, "encode_s", e->encode_s);
+    maq_json_count(map, "weights_bytes", e->weights_bytes);
 }
 
 static void add_lora(struct maq_json root, const struct maq_serve_result *r)
@@ -337,6 +347,8 @@ enum maq_status maq_report_serve_json(char **out, const struct maq_serve_result 
         add_tiers(d.root, r);
     if (r->lora.known)
         add_lora(d.root, r);
+    if (r->encoded.known)
+        add_encoder(d.root, &r->encoded);
     if (r->replicas)
         add_fleet(d.root, r);
     if (r->availability.known)

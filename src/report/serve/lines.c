@@ -409,6 +409,21 @@ static void put_lora(const struct maq_lines *to, struct maq_buf *line, const str
     put(to, "adapters", line);
 }
 
+static void put_images(const struct maq_lines *to, struct maq_buf *line, const struct maq_serve_result *r)
+{
+    const struct maq_encoded *e = &r->encoded;
+    if (!e->known)
+        return;
+    maq_buf_addf(line, "%llu image%s of %u request%s", (unsigned long long)e->images, maq_words_s((uint32_t)e->images),
+                 e->requests, maq_words_s(e->requests));
+    if (e->images > 0)
+        maq_buf_addf(line, ", %.0f tokens and %.0f patches each in the mean, %.2f ms an image",
+                     e->tokens / (double)e->images, e->patches / (double)e->images,
+                     e->encode_s / (double)e->images * 1e3);
+    maq_buf_addf(line, "; %.2f GiB of weights on a GPU", e->weights_bytes / MAQ_GIB);
+    put(to, "encoder", line);
+}
+
 static void put_load(const struct maq_lines *to, struct maq_buf *line, const struct maq_serve_result *r)
 {
     maq_buf_addf(
@@ -428,6 +443,7 @@ static void put_load(const struct maq_lines *to, struct maq_buf *line, const str
     put(to, "batches", line);
     put_tiers(to, line, r);
     put_lora(to, line, r);
+    put_images(to, line, r);
     if (r->overloaded) {
         maq_buf_addf(line,
                      "%u of %u requests had not begun when the last one arrived: they come faster than this deployment "

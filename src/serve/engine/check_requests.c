@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* check_requests.c - whether a deployment can ever serve requests. */
+#include "base/check.h"
 #include "serve/codes.h"
 #include "serve/engine/deployment.h"
 #include "serve/sched/sglang.h"
@@ -52,6 +53,7 @@ enum maq_status maq_deployment_check(const struct maq_deployment *d, const struc
             return maq_diag_fail(MAQ_BAD_INPUT, diag, MAQ_CODE_SERVE_LORA, (struct maq_span){0},
                                  "--enable-lora, with --max-loras and --max-lora-rank",
                                  "request %u has an adapter of LoRA, for which the deployment has no slots", i + 1);
+        MAQ_TRY(maq_deployment_check_images(d, q, i, diag));
         before = r->arrival_s;
     }
     return MAQ_OK;

@@ -23,6 +23,7 @@ static struct maq_vllm_knobs vllm_knobs(const struct maq_deployment *d)
                                    .spec_tokens = s->method == MAQ_DRAFT_NONE ? 0 : s->tokens,
                                    .lookahead_tokens = maq_deployment_has_drafter(d) ? s->tokens : 0,
                                    .draft_slots = s->method == MAQ_DRAFT_MODEL,
+                                   .image_budget = o->engine == MAQ_ENGINE_VLLM ? o->max_num_batched_tokens : 0,
                                    .max_loras = o->lora.max_loras};
 }
 

@@ -84,6 +84,7 @@ enum maq_status maq_deployment_init(struct maq_deployment *d, const struct maq_j
     if (maq_passes_init(&d->passes, job, &d->options, most > 1024 ? most : 1024, &d->arena) != MAQ_OK)
         return maq_no_memory(diag, "a deployment");
     MAQ_TRY(maq_deployment_draft(d, diag));
+    MAQ_TRY(maq_deployment_encoder(d, diag));
     maq_deployment_memory(d);
     return maq_deployment_plan_tiers(d, diag);
 }

@@ -9,6 +9,7 @@
 #include "serve/kv/kv_cache.h"
 #include "serve/pass/pass.h"
 #include "serve/release.h"
+#include "serve/sched/images.h"
 
 /* What the host of an engine does for an iteration, in seconds on the reference host (framework.h). */
 struct maq_host_profile {
@@ -62,6 +63,8 @@ struct maq_deployment {
     struct maq_passes draft;
     struct maq_pass_batch *draft_batches; /* [dp], room for one pass of it */
     struct maq_draft_batch *drafts;       /* [dp], room for what is drafted behind an iteration; NULL: nothing is */
+    struct maq_job tower_job;             /* of the vision tower, where there is one; images.c */
+    struct maq_passes tower;
     struct maq_kv_group groups[MAQ_KV_MOST_GROUPS];
     uint32_t n_groups;
     double memory[MAQ_SERVE_MEM_COUNT], capacity_bytes;
@@ -104,6 +107,14 @@ int64_t maq_serve_graph_size(const struct maq_serve_options *options, int64_t to
 int64_t maq_serve_prefill_graph_size(const struct maq_serve_options *options, int64_t tokens);
 /* Passes of what drafts; checks what is asked of it. draft_passes.c */
 enum maq_status maq_deployment_draft(struct maq_deployment *d, struct maq_diag *diag);
+/* Passes of the vision tower; the images of a request; whether the i-th one's can be served. images.c */
+enum maq_status maq_deployment_encoder(struct maq_deployment *d, struct maq_diag *diag);
+struct maq_image_run maq_deployment_images(const struct maq_deployment *d, const struct maq_requests *q,
+                                           const struct maq_request *r);
+enum maq_status maq_deployment_check_images(const struct maq_deployment *d, const struct maq_requests *q, uint32_t i,
+                                            struct maq_diag *diag);
+/* Its weights on a rank. memory.c */
+double maq_deployment_tower_bytes(const struct maq_deployment *d);
 bool maq_deployment_has_drafter(const struct maq_deployment *d);
 /* What the host of an engine costs. host.c */
 struct maq_host_profile maq_host_profile_of(const struct maq_serve_options *options);

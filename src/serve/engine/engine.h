@@ -107,6 +107,10 @@ struct maq_serve_engine {
     uint32_t first_device, drive_port, network_port; /* where it stands, and its ports there */
     double hold_s;                                   /* the next iteration does not start before */
     struct maq_layer_load load;                      /* of the next iteration */
+    double encode_s;                                 /* of the next iteration: images in front of it */
+    struct maq_pass_chunk *image_chunks;             /* [n_images] that pass the tower together */
+    uint32_t n_images, image_chunks_size;
+    struct maq_encoded encoded;
     double adapter_read_s, adapter_copy_s; /* that the next iteration waits for adapters: its host; its stages */
     /* counted */
     struct maq_tiers_seen tiers_seen;
@@ -198,6 +202,12 @@ double maq_engine_end(struct maq_serve_engine *e);
 /* Of all ranks together. */
 struct maq_scheduler_load maq_engine_load(const struct maq_serve_engine *e);
 void maq_engine_count_kv(struct maq_serve_engine *e, struct maq_scheduler_load load);
+
+/* ---- images.c ---- */
+
+/* The images that begin in an iteration that is about to be launched; what all engines have encoded, in *out. */
+void maq_images_launch(struct maq_serve_engine *e, uint32_t place);
+void maq_images_fill(const struct maq_serve_engine *engines, uint32_t n, struct maq_serve_result *out);
 
 /* ---- fast_forward.c ---- */
 

@@ -157,6 +157,10 @@ void maq_engine_start(struct maq_serve_engine *e, const struct maq_engine_shape 
         double free = e->stage_free_s[s],
                runs = maq_batch_stage_s(d, s, e->batches, c->mode, &parts) + e->adapter_copy_s;
         parts.ns[MAQ_SERVE_LORA] += e->adapter_copy_s * 1e9;
+        if (s == 0) {
+            runs += e->encode_s;
+            parts.ns[MAQ_SERVE_ENCODER] += e->encode_s * 1e9;
+        }
         e->stage_start_s[s] = at > free ? at : free;
         at = maq_copies_layers_s(e, s, e->stage_start_s[s], runs);
         e->stage_free_s[s] = at;
@@ -167,6 +171,7 @@ void maq_engine_start(struct maq_serve_engine *e, const struct maq_engine_shape 
         for (int i = 0; i < MAQ_SERVE_PART_COUNT; i++)
             e->part_s[i] += parts.ns[i] * 1e-9;
     }
+    e->encode_s = 0;
     e->load.from_s = e->load.until_s = 0;
     e->ends_s[(e->first + e->in_flight) % e->most_in_flight] = draft(e, at, c->mode);
     e->in_flight++;
@@ -260,6 +265,7 @@ void maq_engine_launch(struct maq_serve_engine *e)
         e->drafts[r] = e->ranks[r].batch.draft;
     }
     maq_adapters_launch(e, place);
+    maq_images_launch(e, place);
     bool pipeline = e->d->passes.n_stages > 1 && e->d->host.async; /* on one stage iterations follow each other */
     for (uint32_t r = 0; pipeline && r < e->n_ranks; r++)
         wait_for_tokens(e, &e->ranks[r], &e->ranks[r].it[place]);

@@ -122,6 +122,17 @@ static double activations(const struct maq_deployment *d)
     return tokens * (double)d->job->model.hidden * 2 * 2 + (layer > logits ? layer : logits);
 }
 
+double maq_deployment_tower_bytes(const struct maq_deployment *d)
+{
+    return d->options.encoder.tower ? stage_weights(&d->tower, &d->tower.stages[0]) : 0;
+}
+
+/* Of images that have passed the tower, until their tokens are computed: vLLM's encoder cache, as large as an iteration. */
+static double embeddings(const struct maq_deployment *d)
+{
+    return d->options.encoder.tower ? (double)d->options.max_num_batched_tokens * (double)d->job->model.hidden * 2 : 0;
+}
+
 /*
  * What vLLM's sampler keeps, on the last stage alone (vllm 0.33.0, v1/worker/gpu): for each request how often it has sampled each token, and a
  * bit for each token of its prompt (sample/penalties.py); a bit for each token that a grammar lets through (structured_outputs.py);
@@ -320,7 +331,8 @@ void maq_deployment_memory(struct maq_deployment *d)
     for (uint32_t s = 0; s < d->passes.n_stages; s++) {
         double slots = d->options.lora.max_loras * maq_pass_adapter_bytes(&d->passes, &d->passes.stages[s]),
                w = stage_weights(&d->passes, &d->passes.stages[s]) +
-                   (d->passes.stages[s].last ? drafter_weights(d) : 0) + slots;
+                   (d->passes.stages[s].last ? drafter_weights(d) : 0) +
+                   (d->passes.stages[s].first ? maq_deployment_tower_bytes(d) : 0) + slots;
         uint32_t layers = 0;
         if (w > weights) {
             weights = w;
@@ -342,7 +354,7 @@ void maq_deployment_memory(struct maq_deployment *d)
     d->block_bytes += drafter_kv * d->options.block_size / d->n_groups;
     d->capacity_bytes = d->device->mem_bytes;
     d->memory[MAQ_SERVE_MEM_WEIGHTS] = weights - d->memory[MAQ_SERVE_MEM_LORA];
-    d->memory[MAQ_SERVE_MEM_ACTIVATIONS] = activations(d) + sampler(d);
+    d->memory[MAQ_SERVE_MEM_ACTIVATIONS] = activations(d) + sampler(d) + embeddings(d);
     d->memory[MAQ_SERVE_MEM_CONTEXT] = CONTEXT_BYTES;
     double states = fullest.n > 0 ? fullest.states * d->options.max_num_seqs : 0,
            held = weights + d->memory[MAQ_SERVE_MEM_ACTIVATIONS] + CONTEXT_BYTES + states;

@@ -106,6 +106,7 @@ static void admit(struct maq_serve_engine *e)
                                               .part = prefill                           ? MAQ_PART_PREFILL
                                                       : maq_engine_computes(e, request) ? MAQ_PART_WHOLE
                                                                                         : MAQ_PART_DECODE,
+                                              .images = maq_deployment_images(e->d, q, r),
                                               .first_known = e->first_known && !maq_engine_computes(e, request),
                                               .priority = r->priority,
                                               .arrival = e->clients->served[request].arrival_s,
@@ -233,6 +234,7 @@ void maq_engine_fill(const struct maq_serve_engine *engines, uint32_t n, struct 
     out->kv_mean = kv / n;
     maq_tiers_fill(engines, n, out);
     maq_adapters_fill(engines, n, out);
+    maq_images_fill(engines, n, out);
     for (int i = 0; i < MAQ_SERVE_PART_COUNT; i++)
         out->busy_s += out->part_s[i];
     if (out->iterations > 0) {
@@ -290,6 +292,7 @@ void maq_engine_fini(struct maq_serve_engine *e)
     free(e->inbox);
     free(e->notes);
     free(e->notices);
+    free(e->image_chunks);
 }
 
 enum maq_status maq_engine_restart(struct maq_serve_engine *e, double at_s)
@@ -311,6 +314,7 @@ enum maq_status maq_engine_restart(struct maq_serve_engine *e, double at_s)
     e->speculated = was.speculated;
     e->tiers_seen = was.tiers_seen;
     e->adapters_seen = was.adapters_seen;
+    e->encoded = was.encoded;
     e->replica = was.replica;
     e->handed = was.handed;
     e->first_known = was.first_known;

@@ -82,6 +82,15 @@ static enum maq_status fill_transfers(struct maq_fleet_run *r, struct maq_serve_
     return MAQ_OK;
 }
 
+/* Images of prompts, and of those that decode computed by itself or again. */
+static void add_encoded(struct maq_encoded *to, const struct maq_encoded *prefill)
+{
+    to->images += prefill->images;
+    to->tokens += prefill->tokens;
+    to->patches += prefill->patches;
+    to->encode_s += prefill->encode_s;
+}
+
 enum maq_status maq_pools_fill(struct maq_fleet_run *r, struct maq_serve_result *out)
 {
     uint32_t n = r->pools->n_prefill;
@@ -98,6 +107,7 @@ enum maq_status maq_pools_fill(struct maq_fleet_run *r, struct maq_serve_result 
     maq_deployment_fill(p->prefill, r->engines[0].d);
     maq_engine_fill(r->engines, n, p->prefill);
     maq_engine_fill(r->engines + n, r->n - n, out);
+    add_encoded(&out->encoded, &p->prefill->encoded);
     p->prefill->n_replicas = n;
     p->prefill->n_devices = 0;
     for (uint32_t k = 0; k < n; k++)

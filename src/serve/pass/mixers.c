@@ -98,11 +98,11 @@ static struct maq_op prompts_of(const struct maq_passes *p, struct maq_op op, co
         double n = (double)c->queries;
         queries += n;
         squares += n * n;
-        keys += keys_of(c, p->windows[window]);
+        keys += p->encodes ? n * n : keys_of(c, p->windows[window]);
         windowed = windowed || (p->windows[window] > 0 && c->context + c->queries > p->windows[window]);
     }
     op.queries = (uint32_t)rounded(squares / queries);
-    if (op.queries > 1)
+    if (op.queries > 1 && !p->encodes)
         op.flags |= windowed ? MAQ_OP_WINDOW : MAQ_OP_CAUSAL;
     op.d[0] = rounded(queries);
     op.d[1] = rounded(keys / queries);
@@ -122,7 +122,7 @@ static void attention(const struct maq_passes *p, const struct maq_module *m, do
     op.d[5] = g->v_dim;
     struct maq_op write =
         maq_pass_op(MAQ_OP_ELEMENTWISE, &p->plain, 0, b->tokens * kv * (g->qk_dim + g->v_dim), 2, p->kv_fp8 ? 1 : 2, 0);
-    if (shares & MAQ_MIXER_TOKENS)
+    if (shares & MAQ_MIXER_TOKENS && !p->encodes)
         maq_pass_cost(p, &write, times, MAQ_SERVE_ATTENTION, out);
     if (b->decodes > 0) {
         struct maq_op decode = queries_of(p, op, b, window);

@@ -97,6 +97,7 @@ struct maq_passes {
     struct maq_pass_type plain; /* of what is in 16 bits whatever the weights are: attention, norms, head, router */
     bool kv_fp8;
     struct maq_pass_sampling sampling;
+    bool encodes;    /* of an encoder: no keys and values are kept, and a chunk's queries see all of it */
     bool fuses_norm; /* the sum over the TP group, the residual stream and its norm are one kernel (TensorRT-LLM) */
     bool fuses_quantization; /* whichever kernel writes an input quantizes it; else norms and activations do */
     int32_t ep, moe_tp;

@@ -118,9 +118,11 @@ static enum maq_status fill(struct maq_request_set *set, const struct maq_reques
         if (!q)
             return MAQ_NO_MEMORY;
         q->arrival_s = at;
-        q->prompt = length(&lengths, s->prompt, s->spread);
+        q->prompt = length(&lengths, s->prompt, s->spread) + s->images * s->image_tokens;
         q->output = length(&lengths, s->output, s->spread);
-        if (s->shared_prefix > 0 && q->prompt > s->shared_prefix) {
+        q->images = s->images;
+        q->image_tokens = s->image_tokens;
+        if (s->shared_prefix > 0 && q->prompt - s->images * s->image_tokens > s->shared_prefix) {
             q->prefix = &shared;
             q->n_prefix = 1;
         }

@@ -20,7 +20,7 @@
 #define LINE_MOST ((size_t)64 << 20)
 #define TOKENS_MOST ((double)(1 << 30))
 
-enum column { ARRIVAL, PROMPT, OUTPUT, MOST, PRIORITY, SESSION, ADAPTER, PREFIX, COLUMNS };
+enum column { ARRIVAL, PROMPT, OUTPUT, MOST, PRIORITY, SESSION, ADAPTER, IMAGES, IMAGE_TOKENS, PREFIX, COLUMNS };
 
 /* What a column is called, and what its numbers are multiplied with for seconds. */
 static const struct {
@@ -59,6 +59,9 @@ static const struct {
     {"adapter", ADAPTER, 0},
     {"lora", ADAPTER, 0},
     {"lora_name", ADAPTER, 0},
+    {"images", IMAGES, 0},
+    {"NumImages", IMAGES, 0},
+    {"image_tokens", IMAGE_TOKENS, 0},
     {"hash_ids", PREFIX, 0},
 };
 
@@ -126,6 +129,10 @@ static enum maq_status add(struct reading *r, struct maq_request q)
         return bad(r, "this request comes before the one above it: time goes back", "sort the file by arrival");
     if (q.prompt < 1 || q.output < 1)
         return bad(r, "a request has at least one token in and one out", NULL);
+    if (q.image_tokens > 0) {
+        q.images = q.images > 0 ? q.images : 1;
+        q.image_tokens /= q.images;
+    }
     struct maq_request *to = maq_request_set_add(r->set);
     if (!to)
         return maq_no_memory(r->diag, "requests");
@@ -150,12 +157,18 @@ static bool put(struct maq_request *q, enum column column, double x)
 {
     if (!(x >= -TOKENS_MOST) || !(x <= TOKENS_MOST) || x < floor(x) || x > floor(x))
         return false;
+    if ((column == IMAGES || column == IMAGE_TOKENS) && x < 0)
+        return false;
     if (column == PRIORITY)
         q->priority = (int32_t)x;
     else if (column == SESSION)
         q->session = (uint64_t)(int64_t)x;
     else if (column == ADAPTER)
         q->adapter = (uint64_t)(int64_t)x;
+    else if (column == IMAGES)
+        q->images = (uint32_t)x;
+    else if (column == IMAGE_TOKENS)
+        q->image_tokens = (int64_t)x;
     else
         *(column == PROMPT ? &q->prompt : column == OUTPUT ? &q->output : &q->max_tokens) = (int64_t)x;
     return true;
@@ -169,6 +182,8 @@ static enum maq_status bad_number(const struct reading *r, enum column column)
                                               [MOST] = "max_tokens that are no whole number",
                                               [PRIORITY] = "a priority that is no whole number",
                                               [ADAPTER] = "an adapter that is neither a name nor a whole number",
+                                              [IMAGES] = "images that are no whole number",
+                                              [IMAGE_TOKENS] = "tokens of images that are no whole number",
                                               [PREFIX] = "hash_ids that are no whole numbers"};
     return bad(r, what[column], NULL);
 }
@@ -254,8 +269,19 @@ static enum maq_status read_names(struct reading *r, struct maq_str text)
     return MAQ_OK;
 }
 
+/* The column of numbers that is in this place; COLUMNS: none is. */
+static enum column number_at(const struct reading *r, uint32_t place)
+{
+    static const enum column numbers[] = {PROMPT, OUTPUT, MOST, PRIORITY, IMAGES, IMAGE_TOKENS};
+    for (size_t k = 0; k < MAQ_COUNT(numbers); k++)
+        if (r->at[numbers[k]] == place)
+            return numbers[k];
+    return COLUMNS;
+}
+
 static enum maq_status read_row(struct reading *r, struct maq_str text)
 {
+    enum column number;
     struct maq_request q = {0};
     struct maq_str word;
     double x;
@@ -270,13 +296,9 @@ static enum maq_status read_row(struct reading *r, struct maq_str text)
             q.session = name_of(word);
         } else if (i == r->at[ADAPTER]) {
             q.adapter = name_of(word);
-        } else if (i == r->at[PROMPT] || i == r->at[OUTPUT] || i == r->at[MOST] || i == r->at[PRIORITY]) {
-            enum column column = i == r->at[PROMPT]   ? PROMPT
-                                 : i == r->at[OUTPUT] ? OUTPUT
-                                 : i == r->at[MOST]   ? MOST
-                                                      : PRIORITY;
-            if (!maq_str_to_double(&x, word) || !put(&q, column, x))
-                return bad_number(r, column);
+        } else if ((number = number_at(r, i)) < COLUMNS) {
+            if (!maq_str_to_double(&x, word) || !put(&q, number, x))
+                return bad_number(r, number);
         }
     }
     return add(r, q);

@@ -36,6 +36,7 @@
 
 #include "maquette/diag.h"
 #include "serve/kv/content.h"
+#include "serve/sched/images.h"
 
 #define MAQ_NO_SLOT UINT32_MAX
 
@@ -55,7 +56,8 @@ struct maq_scheduler_request {
     uint64_t order;             /* tells it from all others */
     struct maq_content content; /* its names stay where they are as long as the scheduler lives */
     uint8_t part;               /* enum maq_request_part */
-    bool first_known;           /* of a DECODE: its first token comes with its keys and values */
+    struct maq_image_run images;
+    bool first_known; /* of a DECODE: its first token comes with its keys and values */
 };
 
 /* A DECODE that has got room for its keys and values, of which it found `found` tokens; one that loads `found` tokens from a tier. */

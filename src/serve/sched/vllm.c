@@ -71,6 +71,7 @@ uint32_t maq_vllm_add(struct maq_vllm *s, const struct maq_scheduler_request *ne
                                    .status = MAQ_VLLM_WAITING,
                                    .kv = r->kv,
                                    .part = new->part,
+                                   .images = new->images,
                                    .first_known = new->first_known};
     r->rank = (struct maq_waiting){s->knobs.by_arrival ? 0 : new->priority, slot, new->arrival, new->order};
     if (!maq_vllm_offload_add(s, slot) || !maq_queue_push(&s->waiting, r->rank))

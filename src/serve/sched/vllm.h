@@ -51,6 +51,7 @@ struct maq_vllm_knobs {
     int32_t spec_tokens;      /* drafts of a request in an iteration */
     int32_t lookahead_tokens; /* slots beyond, for a draft model that has a cache of its own */
     int32_t draft_slots;      /* of the batch, for each request */
+    int64_t image_budget;     /* tokens of images that begin in an iteration, or one image; 0 = no such bound */
     int32_t max_loras;        /* different adapters of those that run; 0 = no such bound */
     int32_t
         stagger; /* async: so many iterations on, one that decodes may again: the stages of a pipeline; 0 and 1: the next */
@@ -80,6 +81,7 @@ struct maq_vllm_request {
     bool first_known;
     bool partial; /* its last iteration did not reach the end of its known tokens */
     uint32_t preemptions;
+    struct maq_image_run images;
     struct maq_waiting rank; /* priority, slot, arrival, order */
     uint32_t user;           /* of the tiers, where there are any */
     uint32_t shown;          /* blocks that the tiers know to be its own */

@@ -10,11 +10,27 @@
 struct deciding {
     struct maq_vllm *s;
     struct maq_iteration *it;
-    int64_t token_budget, input_budget;
+    int64_t token_budget, input_budget, image_budget;
     int32_t long_prefill; /* tokens of one request at most; 0 = no such bound */
     uint32_t ran;         /* requests that ran already and were given something */
     bool partial_runs;    /* one of those that run is in the middle of its prompt */
 };
+
+/* Tokens of images that begin in what a request is given. */
+static int64_t images_of(const struct maq_vllm_request *r, const struct maq_scheduled *w)
+{
+    return maq_images_begun(&r->images, w->computed, w->tokens) * r->images.tokens;
+}
+
+/* Of `n` tokens behind `computed` ones those in front of an image for which the budget is too small; of a whole budget one image may have more. */
+static int64_t before_images(const struct deciding *d, const struct maq_vllm_request *r, int64_t computed, int64_t n)
+{
+    int64_t budget = d->image_budget, all = d->s->knobs.image_budget;
+    if (all == 0 || r->images.n == 0 || n <= 0)
+        return n;
+    return maq_images_within(&r->images, computed, n,
+                             budget == all && budget < r->images.tokens ? r->images.tokens : budget);
+}
 
 static bool push_scheduled(struct deciding *d, const struct maq_scheduled *w)
 {
@@ -24,6 +40,7 @@ static bool push_scheduled(struct deciding *d, const struct maq_scheduled *w)
     }
     d->token_budget -= w->tokens;
     d->input_budget -= w->tokens + d->s->knobs.draft_slots;
+    d->image_budget -= images_of(&d->s->at[w->slot], w);
     d->s->at[w->slot].given = w->tokens;
     return true;
 }
@@ -38,6 +55,8 @@ static void withdraw(struct deciding *d, uint32_t slot)
     for (uint32_t i = 0; i < it->n; i++)
         if (it->scheduled[i].slot != slot)
             it->scheduled[kept++] = it->scheduled[i];
+        else
+            d->image_budget += images_of(&d->s->at[slot], &it->scheduled[i]);
     it->n = kept;
     d->token_budget += d->s->at[slot].given;
     d->input_budget += d->s->at[slot].given + d->s->knobs.draft_slots;
@@ -106,7 +125,7 @@ static int64_t wanted(const struct deciding *d, const struct maq_vllm_request *r
     if (d->long_prefill > 0 && d->long_prefill < n)
         n = d->long_prefill;
     n = least(n, least(d->token_budget, d->input_budget - k->draft_slots));
-    return least(n, k->max_model_len - r->computed - 1);
+    return before_images(d, r, r->computed, least(n, k->max_model_len - r->computed - 1));
 }
 
 /* Gives a running request its blocks, at the expense of others if need be. False: there are none for it. */
@@ -226,7 +245,7 @@ static int64_t first_tokens(const struct deciding *d, const struct maq_vllm_requ
         n = d->long_prefill;
     if (!k->chunked_prefill && n > budget)
         return 0;
-    return least(n, budget);
+    return before_images(d, r, computed, least(n, budget));
 }
 
 /* One that has loaded what a tier had of it goes on with the rest of its prompt; false: there is no room for it. */
@@ -416,8 +435,11 @@ static void advance(struct maq_vllm *s, struct maq_scheduled *w)
 static void decide(struct maq_vllm *s, struct maq_iteration *it)
 {
     const struct maq_vllm_knobs *k = &s->knobs;
-    struct deciding d = {
-        .s = s, .it = it, .token_budget = k->max_num_batched_tokens, .input_budget = k->max_num_batched_tokens};
+    struct deciding d = {.s = s,
+                         .it = it,
+                         .token_budget = k->max_num_batched_tokens,
+                         .input_budget = k->max_num_batched_tokens,
+                         .image_budget = k->image_budget};
     uint32_t all = s->n_running + s->waiting.n + s->n_loading;
     d.long_prefill = all > 1 ? k->long_prefill_token_threshold : 0;
     if (d.long_prefill > 0 && k->adaptive_long_prefill && k->max_num_batched_tokens / (int32_t)all > d.long_prefill)

@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* images.c - requests with images: how many tokens they are, and the vision tower that they pass. */
+#include <string.h>
+
+#include "cli/codes.h"
+#include "cli/serve/options.h"
+
+#define MOST_PIXELS 1e6
+#define PATCH 14 /* pixels on a side, of CLIP, SigLIP and Qwen2-VL */
+
+/* "896x896": pixels. */
+static bool read_size(struct cli *cli, int64_t out[2], const char *text)
+{
+    const char *x = strchr(text, 'x'), *first = x ? cli_printf(cli, "%.*s", (int)(x - text), text) : NULL;
+    double side[2];
+    if (!first || !maq_quantity_read(&side[0], first, MAQ_QUANTITY_NUMBER) ||
+        !maq_quantity_read(&side[1], x + 1, MAQ_QUANTITY_NUMBER))
+        return false;
+    for (int i = 0; i < 2; i++) {
+        out[i] = side[i] >= 1 && side[i] <= MOST_PIXELS ? (int64_t)side[i] : 0;
+        if (out[i] == 0)
+            return false;
+    }
+    return true;
+}
+
+/* What is said of images or of the tower, and has no effect. */
+static enum maq_status check_said(struct cli *cli, const struct serve_given *g)
+{
+    static const int of_tower[] = {SERVE_ENCODER_MERGE, SERVE_ENCODER_PATCH, SERVE_IMAGES, SERVE_IMAGE_TOKENS,
+                                   SERVE_IMAGE_SIZE};
+    for (size_t i = 0; !cli->values[SERVE_ENCODER] && i < CLI_COUNT(of_tower); i++)
+        if (cli->values[of_tower[i]])
+            return cli_usage(cli, MAQ_CODE_CLI_VALUE, "--encoder-model, the vision tower as a model of its own",
+                             "%s: the deployment has no vision tower", cli_serve_table[of_tower[i]].name);
+    if (cli->values[SERVE_IMAGES] && (cli->values[SERVE_REQUESTS] || g->batch > 0))
+        return cli_usage(cli, MAQ_CODE_CLI_VALUE, "a column `images` of the file; --concurrency in place of --batch",
+                         "--images-per-request is of requests that are drawn");
+    if (cli->values[SERVE_IMAGE_TOKENS] && cli->values[SERVE_IMAGE_SIZE])
+        return cli_usage(cli, MAQ_CODE_CLI_VALUE, NULL,
+                         "--image-tokens and --image-size: one of them says how large an image is");
+    if (cli->values[SERVE_ENCODER_PATCH] && !cli->values[SERVE_IMAGE_SIZE])
+        return cli_usage(cli, MAQ_CODE_CLI_VALUE, "--image-size 896x896",
+                         "--encoder-patch has no effect: the size of no image is said");
+    if (cli->values[SERVE_IMAGES] && g->options.encoder.image_tokens == 0)
+        return cli_usage(cli, MAQ_CODE_CLI_VALUE, "--image-tokens 256, or --image-size 896x896",
+                         "--images-per-request: nothing says how many tokens an image is");
+    return MAQ_OK;
+}
+
+static enum maq_status read_tokens(struct maq_encoder_options *e, struct cli *cli)
+{
+    uint32_t merge, patch, tokens;
+    int64_t size[2];
+    const char *text = cli->values[SERVE_IMAGE_SIZE];
+    enum maq_status worst = cli_count(cli, &merge, SERVE_ENCODER_MERGE, 1, 64, 1);
+    worst = cli_first_fault(worst, cli_count(cli, &patch, SERVE_ENCODER_PATCH, 1, 4096, PATCH));
+    worst = cli_first_fault(worst, cli_count(cli, &tokens, SERVE_IMAGE_TOKENS, 1, 1u << 20, 0));
+    e->merge = (int32_t)merge;
+    e->image_tokens = tokens;
+    if (text && !read_size(cli, size, text))
+        return cli_first_fault(worst, cli_usage(cli, MAQ_CODE_CLI_VALUE, "--image-size 896x896",
+                                                "--image-size takes two numbers of pixels, not '%.60s'", text));
+    if (text)
+        e->image_tokens =
+            maq_image_side(size[0], (int32_t)patch, e->merge) * maq_image_side(size[1], (int32_t)patch, e->merge);
+    return worst;
+}
+
+enum maq_status cli_serve_images(struct serve_given *out, struct cli *cli, const struct maq_job *job)
+{
+    struct maq_encoder_options *e = &out->options.encoder;
+    const char *model = cli->values[SERVE_ENCODER];
+    enum maq_status worst = read_tokens(e, cli);
+    worst = cli_first_fault(worst, cli_count(cli, &out->spec.images, SERVE_IMAGES, 1, 1u << 16, 0));
+    out->spec.image_tokens = out->spec.images > 0 ? e->image_tokens : 0;
+    worst = cli_first_fault(worst, check_said(cli, out));
+    if (worst != MAQ_OK || !model)
+        return worst;
+    worst = cli_serve_other_model(&out->tower, cli, job, SERVE_ENCODER, model, "1", cli->diag);
+    if (worst == MAQ_OK)
+        e->tower = maq_job_get(out->tower);
+    return worst;
+}
