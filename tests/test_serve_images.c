@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * test_serve_images.c - requests with images: what the tower adds to a request alone, where vLLM cuts a prompt for its budget, and which images begin in a chunk are
- * closed forms; a tower that nobody needs changes nothing; every image passes the tower once where nobody is preempted, by engine, in pools, by chance.
+ * closed forms, and so is what a pool that encodes adds to requests that come together; a tower or such a pool that nobody needs changes nothing; every image passes the tower once where nobody is preempted, by engine, in pools, by chance.
  */
 #include <math.h>
 #include <setjmp.h>
@@ -212,6 +212,156 @@ static void test_pools(void **state)
     }
 }
 
+/* ---- a pool that encodes ---- */
+
+static struct maq_serve_result *run(const struct maq_fleet *fleet, const struct maq_requests *q)
+{
+    struct maq_serve_result *r = NULL;
+    struct maq_diag *diag = maq_diag_new();
+    if (maq_fleet_run(&r, fleet, q, diag) != MAQ_OK)
+        fail_msg("%s", maq_diag_format(diag, 0, false));
+    maq_diag_free(diag);
+    return r;
+}
+
+/*
+ * Requests with an image each that come together to a server which passes one at a time: the k-th waits for those before it, and then takes what it takes as text, later
+ * by the passes and the way of its embeddings, of 2 bytes over NVLink.
+ */
+static void test_pool_that_encodes(void **state)
+{
+    (void)state;
+    enum { N = 5 };
+    for (int e = 0; e < MAQ_ENGINE_COUNT; e++) {
+        struct setting s = begin((enum maq_engine)e);
+        struct maq_request list[N];
+        s.o.encoder.elsewhere = true;
+        s.o.max_num_batched_tokens = 2048;
+        const struct maq_fleet_member member = {.job = maq_job_get(s.job), .options = &s.o, .replicas = 1};
+        const struct maq_fleet fleet = {.members = &member, .n_members = 1, .encode_replicas = 1};
+        for (uint32_t i = 0; i < N; i++)
+            list[i] = (struct maq_request){.prompt = 1600, .output = 2};
+        struct maq_requests q = {.at = list, .n = 1};
+        struct maq_serve_result *text = run(&fleet, &q);
+        assert_true(text->encoded.known && text->encoded.images == 0);
+        for (uint32_t i = 0; i < N; i++) {
+            list[i].images = 1;
+            list[i].image_tokens = 1500;
+        }
+        struct maq_serve_result *one = run(&fleet, &q);
+        const struct maq_encoded *x = &one->encoded;
+        expect_close(x->bytes, 1500.0 * 4096 * 2, 1e-12, "embeddings");
+        expect_close(x->transfer_s, x->bytes / 450e9, 1e-9, "their way");
+        expect_close(one->ttft_s.mean, text->ttft_s.mean + x->encode_s + x->transfer_s, 1e-9, "first token");
+        expect_close(x->busy_share, x->encode_s / one->duration_s, 1e-9, "how busy it is");
+        assert_true(one->n_devices == 2 && x->wait_s <= 0 && x->replicas == 1);
+        expect_close(one->memory[MAQ_SERVE_MEM_WEIGHTS], 16.06e9, 1e-2, "weights of a replica without a tower");
+        q.n = N;
+        struct maq_serve_result *all = run(&fleet, &q);
+        expect_close(all->encoded.encode_s, N * x->encode_s, 1e-9, "passes");
+        expect_close(all->encoded.wait_s, x->encode_s * (N - 1) / 2, 1e-9, "waits");
+        for (uint32_t i = 0; i < N; i++) /* when each has its embeddings, at the earliest */
+            assert_true(all->served[i].scheduled_s > (i + 1) * x->encode_s + x->transfer_s);
+        maq_serve_free(text);
+        maq_serve_free(one);
+        maq_serve_free(all);
+        end(&s);
+    }
+}
+
+static void outage(struct maq_fleet_event out[3], uint32_t replica, double fails, double lost, double back)
+{
+    out[0] = (struct maq_fleet_event){fails, replica, MAQ_FLEET_FAILS};
+    out[1] = (struct maq_fleet_event){lost, replica, MAQ_FLEET_LOST};
+    out[2] = (struct maq_fleet_event){back, replica, MAQ_FLEET_BACK};
+}
+
+/* In front of replicas, or of prefill and decode; one fails, others have a limit: all images are encoded once, all requests end. */
+static void test_pool_by_chance(void **state)
+{
+    (void)state;
+    static struct maq_request list[MOST];
+    struct setting s = begin(MAQ_ENGINE_VLLM);
+    uint32_t retried = 0, waited = 0;
+    for (uint64_t seed = 1; seed <= EFFORT(30, 90, 2000); seed++) {
+        uint64_t draws = seed, all = 0;
+        struct maq_fleet_event events[3];
+        struct maq_serve_options o = {.engine = (enum maq_engine)draw(&draws, 0, MAQ_ENGINE_COUNT - 1),
+                                      .encoder = s.o.encoder};
+        bool pools = draw(&draws, 0, 1);
+        o.encoder.elsewhere = true;
+        const struct maq_fleet_member members[] = {
+            {.job = maq_job_get(s.job),
+             .options = &o,
+             .replicas = draw(&draws, 1, 2),
+             .role = pools ? MAQ_ROLE_DECODE : MAQ_ROLE_BOTH},
+            {.job = maq_job_get(s.job), .options = &o, .replicas = draw(&draws, 1, 2), .role = MAQ_ROLE_PREFILL}};
+        struct maq_fleet fleet = {.members = members,
+                                  .n_members = pools ? 2 : 1,
+                                  .router = (enum maq_router)draw(&draws, 0, MAQ_ROUTER_COUNT - 1),
+                                  .seed = seed,
+                                  .encode_replicas = draw(&draws, 1, 3),
+                                  .admission = {.max_requests = pools ? 0 : draw(&draws, 0, 1) * draw(&draws, 1, 8)}};
+        const struct maq_requests q = draw_requests(list, draw(&draws, 1, MOST), &draws);
+        for (uint32_t i = 0; i < q.n; i++) {
+            list[i].output = 1 + list[i].output % 200;
+            list[i].images = draw(&draws, 0, 3);
+            list[i].image_tokens =
+                list[i].images > 0 ? (list[i].prompt - (int64_t)list[i].n_prefix * q.prefix_unit) / list[i].images : 0;
+            list[i].images = list[i].image_tokens > 0 ? list[i].images : 0;
+            all += list[i].images;
+        }
+        double at = uniform(&draws, 0, 2);
+        outage(events, draw(&draws, 0, members[0].replicas - 1), at, at + 0.3, at + 2);
+        fleet.events = events;
+        fleet.n_events = draw(&draws, 0, 1) * 3;
+        struct maq_serve_result *a = run(&fleet, &q), *b = run(&fleet, &q);
+        assert_int_equal(a->finished, q.n);
+        assert_int_equal(a->encoded.images, all);
+        for (uint32_t i = 0; i < q.n; i++)
+            assert_true(a->served[i].arrival_s <= a->served[i].scheduled_s &&
+                        a->served[i].scheduled_s < a->served[i].first_s);
+        assert_memory_equal(a->served, b->served, q.n * sizeof *a->served);
+        retried += a->availability.retried;
+        waited += a->admission.waited;
+        maq_serve_free(a);
+        maq_serve_free(b);
+    }
+    print_message("%u requests tried again, %u waited\n", retried, waited);
+    assert_true(retried > 20 && waited > 20);
+    end(&s);
+}
+
+/* Without images a pool is not there: the same, to the bit. */
+static void test_pool_without_images(void **state)
+{
+    (void)state;
+    struct maq_request list[MOST];
+    for (int k = 0; k < 2 * MAQ_ENGINE_COUNT; k++) {
+        uint64_t draws = 11;
+        struct setting s = begin((enum maq_engine)(k / 2));
+        const struct maq_requests q = draw_requests(list, MOST, &draws);
+        struct maq_serve_options without = s.o;
+        s.o.encoder.elsewhere = s.o.one_by_one = without.one_by_one = true;
+        without.encoder = (struct maq_encoder_options){.tower = NULL};
+        struct maq_fleet_member members[] = {
+            {.job = maq_job_get(s.job), .replicas = 2, .role = k % 2 ? MAQ_ROLE_DECODE : MAQ_ROLE_BOTH},
+            {.job = maq_job_get(s.job), .replicas = 2, .role = MAQ_ROLE_PREFILL}};
+        struct maq_fleet fleet = {.members = members, .n_members = 1 + k % 2, .router = MAQ_ROUTER_LEAST_REQUESTS};
+        s.o.blocks = without.blocks = 6000 * (k / 2 == MAQ_ENGINE_SGLANG ? 16 : 1);
+        members[0].options = members[1].options = &without;
+        struct maq_serve_result *a = run(&fleet, &q);
+        members[0].options = members[1].options = &s.o;
+        fleet.encode_replicas = 2;
+        struct maq_serve_result *b = run(&fleet, &q);
+        assert_memory_equal(a->served, b->served, q.n * sizeof *a->served);
+        assert_int_equal(b->n_devices, a->n_devices + 2);
+        maq_serve_free(a);
+        maq_serve_free(b);
+        end(&s);
+    }
+}
+
 /* ---- by chance ---- */
 
 static void test_every_image_once(void **state)
@@ -312,6 +462,28 @@ static void test_refused(void **state)
         assert_int_equal(maq_diag_at(diag, 0)->code, MAQ_CODE_SERVE_IMAGES);
         maq_diag_free(diag);
     }
+    /* a pool without a tower, one that nobody leaves images to, none that images are left to, one that the cluster has no GPUs for */
+    static const struct {
+        bool tower, elsewhere;
+        uint32_t servers, code;
+    } pools[] = {{false, true, 1, MAQ_CODE_SERVE_IMAGES},
+                 {true, false, 1, MAQ_CODE_SERVE_IMAGES},
+                 {true, true, 0, MAQ_CODE_SERVE_IMAGES},
+                 {true, true, 7, MAQ_CODE_SERVE_RANKS}};
+    for (size_t i = 0; i < 2 * MAQ_COUNT(pools); i++) {
+        const struct maq_requests q = {.at = &cases[0].r, .n = 1};
+        struct maq_serve_options o = s.o;
+        struct maq_serve_result *r = NULL;
+        struct maq_diag *diag = maq_diag_new();
+        const struct maq_fleet_member member = {
+            .job = maq_job_get(s.job), .options = &o, .replicas = i % 2 && pools[i / 2].servers < 7 ? 1 : 2};
+        const struct maq_fleet fleet = {.members = &member, .n_members = 1, .encode_replicas = pools[i / 2].servers};
+        o.encoder.tower = pools[i / 2].tower ? o.encoder.tower : NULL;
+        o.encoder.elsewhere = pools[i / 2].elsewhere;
+        assert_int_equal(maq_fleet_run(&r, &fleet, &q, diag), MAQ_BAD_INPUT);
+        assert_int_equal(maq_diag_at(diag, 0)->code, pools[i / 2].code);
+        maq_diag_free(diag);
+    }
     end(&s);
 }
 
@@ -336,6 +508,21 @@ static void test_memory_runs_out(void **state)
         if (status != MAQ_NO_MEMORY || r)
             fail_msg("allocation %zu of %zu failed: status %d", i, all, (int)status);
     }
+    s.o.encoder.elsewhere = true;
+    const struct maq_fleet_member member = {.job = maq_job_get(s.job), .options = &s.o, .replicas = 2};
+    const struct maq_fleet fleet = {.members = &member, .n_members = 1, .encode_replicas = 2};
+    asked = fail_at = 0;
+    assert_int_equal(maq_fleet_run(&r, &fleet, &q, NULL), MAQ_OK);
+    maq_serve_free(r);
+    all = asked;
+    for (size_t i = 1; i <= all; i++) {
+        r = NULL;
+        asked = 0;
+        fail_at = i;
+        enum maq_status status = maq_fleet_run(&r, &fleet, &q, NULL);
+        if (status != MAQ_NO_MEMORY || r)
+            fail_msg("allocation %zu of %zu of a fleet failed: status %d", i, all, (int)status);
+    }
     maq__set_alloc_gate(NULL);
     end(&s);
 }
@@ -343,9 +530,18 @@ static void test_memory_runs_out(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_images_in_a_chunk), cmocka_unit_test(test_alone),          cmocka_unit_test(test_budget),
-        cmocka_unit_test(test_large_image),       cmocka_unit_test(test_no_images),      cmocka_unit_test(test_pools),
-        cmocka_unit_test(test_every_image_once),  cmocka_unit_test(test_drawn_and_read), cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_images_in_a_chunk),
+        cmocka_unit_test(test_alone),
+        cmocka_unit_test(test_budget),
+        cmocka_unit_test(test_large_image),
+        cmocka_unit_test(test_no_images),
+        cmocka_unit_test(test_pools),
+        cmocka_unit_test(test_pool_that_encodes),
+        cmocka_unit_test(test_pool_by_chance),
+        cmocka_unit_test(test_pool_without_images),
+        cmocka_unit_test(test_every_image_once),
+        cmocka_unit_test(test_drawn_and_read),
+        cmocka_unit_test(test_refused),
         cmocka_unit_test(test_memory_runs_out),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

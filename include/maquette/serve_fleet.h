@@ -150,6 +150,8 @@ struct maq_fleet {
     const struct maq_autoscaling_rule *scaling;         /* with roles: of those that decode */
     const struct maq_autoscaling_rule *prefill_scaling; /* of those that compute prompts for others */
     struct maq_admission admission;                     /* not with roles */
+    /* GPUs that encode images in front of all routers, a tower each, on the first member's cluster; its members' options say `elsewhere`. 0: members encode */
+    uint32_t encode_replicas;
 };
 
 /*

@@ -23,6 +23,7 @@ struct maq_encoder_options {
         *tower;    /* a job whose model is the tower: layers that see all patches of an image; NULL: there is none */
     int32_t merge; /* patches on a side that become a token; 0 = 1 */
     int64_t image_tokens; /* of an image whose request does not say; 0: every one says */
+    bool elsewhere;       /* a pool of the fleet encodes (maq_fleet.encode_replicas), and the deployment has no tower */
 };
 
 /* Patches of one image that go together, at the most. */
@@ -35,6 +36,9 @@ struct maq_encoded {
     uint64_t images;   /* that passed the tower, again what was lost */
     double tokens, patches, encode_s;
     double weights_bytes; /* of the tower, on a GPU */
+    /* of a pool: its GPUs, how busy they are; what an image waits for its pass and for its embeddings' way, the mean; bytes of these */
+    uint32_t replicas;
+    double busy_share, wait_s, transfer_s, bytes;
 };
 
 /* Tokens on a side of an image of so many pixels: the nearest number, at least one. */

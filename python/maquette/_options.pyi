@@ -410,6 +410,7 @@ class ServeOptions(TypedDict, total=False):
     encoder_model: Value
     encoder_merge: Value
     encoder_patch: Value
+    encode_replicas: Value
     speculative_method: Union[Literal["none", "ngram", "draft-model", "eagle", "eagle3", "mtp"], None]
     speculative_model: Value
     num_speculative_tokens: Value

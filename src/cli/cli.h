@@ -12,7 +12,7 @@
 
 #include "maquette/maquette.h"
 
-#define CLI_OPTIONS_MAX 112
+#define CLI_OPTIONS_MAX 160
 #define CLI_COLUMNS_DEFAULT 100
 #define CLI_JOB_FILES 8 /* max_args of a command whose job may be several files of a framework */
 #define CLI_COUNT(array) (sizeof(array) / sizeof((array)[0]))

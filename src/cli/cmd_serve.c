@@ -205,7 +205,8 @@ static struct maq_fleet fleet_of(const struct serve_fleet *who, const struct ser
                               .seed = given->spec.seed,
                               .prefill_router = given->prefill_router,
                               .handover = given->handover,
-                              .admission = given->admission};
+                              .admission = given->admission,
+                              .encode_replicas = given->encode_replicas};
 }
 
 /* One alternative: the same requests and seeds, other options. */

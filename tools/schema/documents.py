@@ -68,6 +68,7 @@ DOCUMENTS = {
         "serve --model llama-3.1-8b --cluster 'h100-sxm:8 x 4' --tp 8 --replicas 4 --rate 2 --num-requests 200 --isl 256 --osl 16 "
         "--slo 'ttft_p95<500ms' --failures 'llama3,rate=200/node/day' --autoscale requests=1 --start-time 90s --draws 3",
         "serve --model llama-3.1-8b --cluster h100-sxm:1 --rate 4 --num-requests 10 --isl 256 --osl 4 --images-per-request 1 --image-tokens 256 --encoder-model gpt2",
+        "serve --model llama-3.1-8b --cluster h100-sxm:2 --rate 4 --num-requests 10 --isl 256 --osl 4 --images-per-request 1 --image-tokens 256 --encoder-model gpt2 --encode-replicas 1",
         "serve --model deepseek-v3 --cluster h200-sxm:8 --tp 8 --rate 1 --num-requests 10 --engine sglang",
     ],
     "serve.plan": [

@@ -27,8 +27,8 @@ static bool read_size(struct cli *cli, int64_t out[2], const char *text)
 /* What is said of images or of the tower, and has no effect. */
 static enum maq_status check_said(struct cli *cli, const struct serve_given *g)
 {
-    static const int of_tower[] = {SERVE_ENCODER_MERGE, SERVE_ENCODER_PATCH, SERVE_IMAGES, SERVE_IMAGE_TOKENS,
-                                   SERVE_IMAGE_SIZE};
+    static const int of_tower[] = {SERVE_ENCODER_MERGE, SERVE_ENCODER_PATCH, SERVE_ENCODE_REPLICAS,
+                                   SERVE_IMAGES,        SERVE_IMAGE_TOKENS,  SERVE_IMAGE_SIZE};
     for (size_t i = 0; !cli->values[SERVE_ENCODER] && i < CLI_COUNT(of_tower); i++)
         if (cli->values[of_tower[i]])
             return cli_usage(cli, MAQ_CODE_CLI_VALUE, "--encoder-model, the vision tower as a model of its own",
@@ -36,6 +36,9 @@ static enum maq_status check_said(struct cli *cli, const struct serve_given *g)
     if (cli->values[SERVE_IMAGES] && (cli->values[SERVE_REQUESTS] || g->batch > 0))
         return cli_usage(cli, MAQ_CODE_CLI_VALUE, "a column `images` of the file; --concurrency in place of --batch",
                          "--images-per-request is of requests that are drawn");
+    if (cli->values[SERVE_ENCODE_REPLICAS] && (cli->values[SERVE_TRACE] || g->batch > 0))
+        return cli_usage(cli, MAQ_CODE_CLI_VALUE, "without --trace and --batch",
+                         "--encode-replicas are in front of a router");
     if (cli->values[SERVE_IMAGE_TOKENS] && cli->values[SERVE_IMAGE_SIZE])
         return cli_usage(cli, MAQ_CODE_CLI_VALUE, NULL,
                          "--image-tokens and --image-size: one of them says how large an image is");
@@ -73,6 +76,8 @@ enum maq_status cli_serve_images(struct serve_given *out, struct cli *cli, const
     const char *model = cli->values[SERVE_ENCODER];
     enum maq_status worst = read_tokens(e, cli);
     worst = cli_first_fault(worst, cli_count(cli, &out->spec.images, SERVE_IMAGES, 1, 1u << 16, 0));
+    worst = cli_first_fault(worst, cli_count(cli, &out->encode_replicas, SERVE_ENCODE_REPLICAS, 1, 65536, 0));
+    e->elsewhere = out->encode_replicas > 0;
     out->spec.image_tokens = out->spec.images > 0 ? e->image_tokens : 0;
     worst = cli_first_fault(worst, check_said(cli, out));
     if (worst != MAQ_OK || !model)

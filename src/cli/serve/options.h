@@ -82,6 +82,7 @@ enum {
     SERVE_ENCODER,
     SERVE_ENCODER_MERGE,
     SERVE_ENCODER_PATCH,
+    SERVE_ENCODE_REPLICAS,
     SERVE_DRAFT_METHOD,
     SERVE_DRAFT_MODEL,
     SERVE_DRAFT_TOKENS,
@@ -156,6 +157,7 @@ struct serve_given {
     uint32_t n_members;             /* of a fleet document, of which replicas are all; 0 = it is none. fleet.c */
     struct maq_loaded_job *drafter; /* a model that drafts, as a job; owned by the caller; NULL = none */
     struct maq_loaded_job *tower;   /* a vision tower, likewise */
+    uint32_t encode_replicas;       /* GPUs that encode images for the others; 0 = none */
 };
 
 /* What --model says of the weights, by its name. */

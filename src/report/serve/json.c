@@ -139,6 +139,11 @@ static void add_encoder(struct maq_json root, const struct maq_encoded *e)
     maq_json_count(map, "patches", e->patches);
     maq_json_real(map, "encode_s", e->encode_s);
     maq_json_count(map, "weights_bytes", e->weights_bytes);
+    if (e->replicas == 0)
+        return;
+    maq_json_int(map, "replicas", e->replicas);
+    MAQ_JSON_REALS(map, {"busy_share", e->busy_share}, {"wait_mean_s", e->wait_s}, {"transfer_mean_s", e->transfer_s});
+    maq_json_count(map, "embedding_bytes", e->bytes);
 }
 
 static void add_lora(struct maq_json root, const struct maq_serve_result *r)

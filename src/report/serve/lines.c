@@ -169,7 +169,7 @@ static void put_members(const struct maq_lines *to, struct maq_buf *line, const 
 
 static void put_fleet(const struct maq_lines *to, struct maq_buf *line, const struct maq_serve_result *r)
 {
-    add_replicas(line, r, 0, r->n_replicas, r->n_devices, r->router);
+    add_replicas(line, r, 0, r->n_replicas, r->n_devices - r->encoded.replicas, r->router);
     put(to, "fleet", line);
 }
 
@@ -281,7 +281,8 @@ static void put_prefill(const struct maq_lines *to, struct maq_buf *line, const 
                  x->options.max_num_batched_tokens, maq_words_integer(tokens, x->kv_tokens), 100 * x->kv_mean,
                  100 * p->held_share, (unsigned long long)x->iterations, x->mean_batch, x->mean_tokens);
     put(to, "", line);
-    add_replicas(line, r, p->prefill_replicas, p->decode_replicas, r->n_devices - x->n_devices, r->router);
+    add_replicas(line, r, p->prefill_replicas, p->decode_replicas, r->n_devices - x->n_devices - r->encoded.replicas,
+                 r->router);
     put(to, "decode", line);
 }
 
@@ -421,6 +422,12 @@ static void put_images(const struct maq_lines *to, struct maq_buf *line, const s
                      e->tokens / (double)e->images, e->patches / (double)e->images,
                      e->encode_s / (double)e->images * 1e3);
     maq_buf_addf(line, "; %.2f GiB of weights on a GPU", e->weights_bytes / MAQ_GIB);
+    if (e->replicas > 0)
+        maq_buf_addf(
+            line,
+            "; %u GPU%s of their own, busy %.0f %% of the time; an image waits %.2f ms for its pass and %.3f ms "
+            "for the way of its embeddings",
+            e->replicas, maq_words_s(e->replicas), 100 * e->busy_share, e->wait_s * 1e3, e->transfer_s * 1e3);
     put(to, "encoder", line);
 }
 

@@ -11,20 +11,21 @@ static struct maq_vllm_knobs vllm_knobs(const struct maq_deployment *d)
 {
     const struct maq_serve_options *o = &d->options;
     const struct maq_speculation *s = &o->speculation;
-    return (struct maq_vllm_knobs){.max_num_seqs = o->max_num_seqs,
-                                   .max_num_batched_tokens = o->max_num_batched_tokens,
-                                   .max_model_len = o->max_model_len,
-                                   .long_prefill_token_threshold = o->long_prefill_token_threshold,
-                                   .chunked_prefill = !o->no_chunked_prefill,
-                                   .priority = o->by_priority,
-                                   .async = d->host.async,
-                                   .stagger = (int32_t)d->passes.n_stages,
-                                   .reserve_full_isl = true,
-                                   .spec_tokens = s->method == MAQ_DRAFT_NONE ? 0 : s->tokens,
-                                   .lookahead_tokens = maq_deployment_has_drafter(d) ? s->tokens : 0,
-                                   .draft_slots = s->method == MAQ_DRAFT_MODEL,
-                                   .image_budget = o->engine == MAQ_ENGINE_VLLM ? o->max_num_batched_tokens : 0,
-                                   .max_loras = o->lora.max_loras};
+    return (struct maq_vllm_knobs){
+        .max_num_seqs = o->max_num_seqs,
+        .max_num_batched_tokens = o->max_num_batched_tokens,
+        .max_model_len = o->max_model_len,
+        .long_prefill_token_threshold = o->long_prefill_token_threshold,
+        .chunked_prefill = !o->no_chunked_prefill,
+        .priority = o->by_priority,
+        .async = d->host.async,
+        .stagger = (int32_t)d->passes.n_stages,
+        .reserve_full_isl = true,
+        .spec_tokens = s->method == MAQ_DRAFT_NONE ? 0 : s->tokens,
+        .lookahead_tokens = maq_deployment_has_drafter(d) ? s->tokens : 0,
+        .draft_slots = s->method == MAQ_DRAFT_MODEL,
+        .image_budget = o->engine == MAQ_ENGINE_VLLM && !o->encoder.elsewhere ? o->max_num_batched_tokens : 0,
+        .max_loras = o->lora.max_loras};
 }
 
 /* EAGLE's and MTP's keys at a place are made of the next token too, so that those of a prefix's last block may be another text's. */

@@ -53,6 +53,12 @@ struct maq_deployment_adapters {
 
 struct maq_draft_batch; /* batch.h */
 
+/* A vision tower on some GPUs. */
+struct maq_tower {
+    struct maq_job job;
+    struct maq_passes passes;
+};
+
 struct maq_deployment {
     const struct maq_job *job;
     const struct maq_device *device;
@@ -63,8 +69,7 @@ struct maq_deployment {
     struct maq_passes draft;
     struct maq_pass_batch *draft_batches; /* [dp], room for one pass of it */
     struct maq_draft_batch *drafts;       /* [dp], room for what is drafted behind an iteration; NULL: nothing is */
-    struct maq_job tower_job;             /* of the vision tower, where there is one; images.c */
-    struct maq_passes tower;
+    struct maq_tower tower;               /* where there is one; images.c */
     struct maq_kv_group groups[MAQ_KV_MOST_GROUPS];
     uint32_t n_groups;
     double memory[MAQ_SERVE_MEM_COUNT], capacity_bytes;
@@ -115,6 +120,12 @@ enum maq_status maq_deployment_check_images(const struct maq_deployment *d, cons
                                             struct maq_diag *diag);
 /* Its weights on a rank. memory.c */
 double maq_deployment_tower_bytes(const struct maq_deployment *d);
+double maq_tower_bytes(const struct maq_tower *t);
+/* Whether it encodes images itself. */
+static inline bool maq_deployment_encodes(const struct maq_deployment *d)
+{
+    return d->options.encoder.tower && !d->options.encoder.elsewhere;
+}
 bool maq_deployment_has_drafter(const struct maq_deployment *d);
 /* What the host of an engine costs. host.c */
 struct maq_host_profile maq_host_profile_of(const struct maq_serve_options *options);

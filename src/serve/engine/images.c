@@ -5,9 +5,11 @@
  * Its passes are launched kernel by kernel: engines have no CUDA graphs of it by default. Its weights are in 16 bits, cut over the TP group as the model's
  * (vLLM's mm_encoder_tp_mode `weights`), on the first stage.
  */
+#include "serve/engine/images.h"
 #include "base/alloc.h"
 #include "base/check.h"
 #include "serve/codes.h"
+
 #include "serve/engine/batch.h"
 #include "serve/engine/engine.h"
 
@@ -17,29 +19,38 @@ int64_t maq_image_side(int64_t pixels, int32_t patch, int32_t merge)
     return n > 0 ? n : 1;
 }
 
-enum maq_status maq_deployment_encoder(struct maq_deployment *d, struct maq_diag *diag)
+enum maq_status maq_tower_init(struct maq_tower *t, const struct maq_deployment *d, int32_t tp, struct maq_arena *arena)
 {
-    const struct maq_encoder_options *e = &d->options.encoder;
     struct maq_serve_options o = d->options;
-    if (!e->tower)
-        return MAQ_OK;
-    d->tower_job = *d->job;
-    d->tower_job.model = e->tower->model;
-    d->tower_job.plan.pp = 1;
+    t->job = *d->job;
+    t->job.model = o.encoder.tower->model;
+    t->job.plan.pp = 1;
+    t->job.plan.tp = tp;
     o.weights = o.expert_weights = MAQ_WEIGHTS_BF16;
     o.dp = o.ep = 1;
     o.kv_fp8 = false;
     o.lora = (struct maq_lora_options){.enabled = false};
-    if (maq_passes_init(&d->tower, &d->tower_job, &o, MAQ_IMAGE_PATCHES, &d->arena) != MAQ_OK)
-        return maq_no_memory(diag, "a vision tower");
-    d->tower.encodes = true;
+    MAQ_TRY(maq_passes_init(&t->passes, &t->job, &o, MAQ_IMAGE_PATCHES, arena));
+    t->passes.encodes = true;
     return MAQ_OK;
+}
+
+enum maq_status maq_deployment_encoder(struct maq_deployment *d, struct maq_diag *diag)
+{
+    if (!maq_deployment_encodes(d) || maq_tower_init(&d->tower, d, d->job->plan.tp, &d->arena) == MAQ_OK)
+        return MAQ_OK;
+    return maq_no_memory(diag, "a vision tower");
+}
+
+int64_t maq_image_patches(const struct maq_encoder_options *e, int64_t tokens)
+{
+    int64_t merge = e->merge > 1 ? e->merge : 1;
+    return tokens * merge * merge;
 }
 
 static int64_t patches_of(const struct maq_deployment *d, int64_t tokens)
 {
-    int64_t merge = d->options.encoder.merge > 1 ? d->options.encoder.merge : 1;
-    return tokens * merge * merge;
+    return maq_image_patches(&d->options.encoder, tokens);
 }
 
 struct maq_image_run maq_deployment_images(const struct maq_deployment *d, const struct maq_requests *q,
@@ -80,24 +91,32 @@ enum maq_status maq_deployment_check_images(const struct maq_deployment *d, cons
 
 /* ---- while it runs ---- */
 
-/* One pass over the images that are noted. */
-static double pass_s(struct maq_serve_engine *e, int64_t patches)
+double maq_tower_pass_s(struct maq_tower *t, const struct maq_deployment *d, const struct maq_pass_chunk *images,
+                        uint32_t n, struct maq_pass_parts *work)
 {
-    struct maq_deployment *d = e->d;
     struct maq_pass_parts parts = {0};
-    const struct maq_pass_batch batch = {
-        .tokens = patches, .padded = patches, .queries = 1, .chunks = e->image_chunks, .n_chunks = e->n_images};
+    struct maq_pass_batch batch = {.queries = 1, .chunks = images, .n_chunks = n};
     double sum = 0;
-    if (e->n_images == 0)
-        return 0;
-    e->n_images = 0;
-    maq_pass_add(&d->tower, 0, &batch, &parts);
+    for (uint32_t i = 0; i < n; i++)
+        batch.tokens += images[i].queries;
+    batch.padded = batch.tokens;
+    maq_pass_add(&t->passes, 0, &batch, &parts);
     for (int i = 0; i < MAQ_SERVE_PART_COUNT; i++)
         sum += parts.ns[i] * 1e-9;
-    e->matrix_s += parts.matrix_ns * 1e-9;
-    e->memory_s += parts.memory_ns * 1e-9;
-    double launches = maq_launch_s(d, MAQ_LAUNCH_MODE_EAGER, &d->tower, 0, parts.kernels);
+    maq_pass_sum(work, &parts);
+    double launches = maq_launch_s(d, MAQ_LAUNCH_MODE_EAGER, &t->passes, 0, parts.kernels);
     return launches > sum ? launches : sum;
+}
+
+/* One pass over the images that are noted. */
+static double pass_s(struct maq_serve_engine *e)
+{
+    struct maq_pass_parts work = {0};
+    double s = e->n_images > 0 ? maq_tower_pass_s(&e->d->tower, e->d, e->image_chunks, e->n_images, &work) : 0;
+    e->n_images = 0;
+    e->matrix_s += work.matrix_ns * 1e-9;
+    e->memory_s += work.memory_ns * 1e-9;
+    return s;
 }
 
 /* Images that begin in what a rank computes. */
@@ -113,7 +132,7 @@ static double rank_s(struct maq_serve_engine *e, const struct maq_engine_rank *r
         for (int64_t n = maq_images_begun(&run, s->computed, s->tokens); n > 0; n--) {
             int64_t more = patches_of(e->d, run.tokens);
             if (patches + more > MAQ_IMAGE_PATCHES) {
-                sum += pass_s(e, patches);
+                sum += pass_s(e);
                 patches = 0;
             }
             if (!maq__grow((void **)&e->image_chunks, &e->image_chunks_size, e->n_images, sizeof *e->image_chunks)) {
@@ -127,13 +146,13 @@ static double rank_s(struct maq_serve_engine *e, const struct maq_engine_rank *r
             e->encoded.patches += (double)more;
         }
     }
-    return sum + pass_s(e, patches);
+    return sum + pass_s(e);
 }
 
 void maq_images_launch(struct maq_serve_engine *e, uint32_t place)
 {
     double most = 0;
-    if (!e->d->options.encoder.tower)
+    if (!maq_deployment_encodes(e->d))
         return;
     for (uint32_t k = 0; k < e->n_ranks; k++) {
         double s = rank_s(e, &e->ranks[k], &e->ranks[k].it[place]);

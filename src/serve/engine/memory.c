@@ -124,7 +124,12 @@ static double activations(const struct maq_deployment *d)
 
 double maq_deployment_tower_bytes(const struct maq_deployment *d)
 {
-    return d->options.encoder.tower ? stage_weights(&d->tower, &d->tower.stages[0]) : 0;
+    return maq_deployment_encodes(d) ? maq_tower_bytes(&d->tower) : 0;
+}
+
+double maq_tower_bytes(const struct maq_tower *t)
+{
+    return stage_weights(&t->passes, &t->passes.stages[0]);
 }
 
 /* Of images that have passed the tower, until their tokens are computed: vLLM's encoder cache, as large as an iteration. */

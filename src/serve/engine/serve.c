@@ -54,6 +54,9 @@ enum maq_status maq_serve_run(struct maq_serve_result **out, const struct maq_jo
                               const struct maq_serve_options *options, const struct maq_requests *requests,
                               struct maq_diag *diag)
 {
+    if (options->encoder.elsewhere)
+        return maq_diag_fail(MAQ_BAD_INPUT, diag, MAQ_CODE_SERVE_IMAGES, (struct maq_span){0}, NULL,
+                             "images are left to a pool, and there is one deployment alone");
     return serve(out, job, options, requests, diag);
 }
 

@@ -17,7 +17,8 @@ enum maq_status maq_fleet_begin_queue(struct maq_fleet_run *r)
     const struct maq_fleet *f = r->fleet;
     uint32_t n = r->requests->n ? r->requests->n : 1;
     r->routing.max_requests = f->admission.max_requests;
-    if (f->admission.max_requests == 0 && f->n_events == 0 && !f->scaling && !f->prefill_scaling)
+    if (f->admission.max_requests == 0 && f->n_events == 0 && !f->scaling && !f->prefill_scaling &&
+        f->encode_replicas == 0)
         return MAQ_OK;
     r->held_size = 2 * n; /* so that they are moved to the front seldom */
     r->held = maq__calloc((size_t)r->held_size * sizeof *r->held);

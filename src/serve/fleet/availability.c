@@ -11,6 +11,7 @@
 
 #include "base/alloc.h"
 #include "base/check.h"
+#include "serve/fleet/encode.h"
 #include "serve/fleet/pools.h"
 
 static double next_listed_s(const struct maq_fleet_run *r)
@@ -21,6 +22,7 @@ static double next_listed_s(const struct maq_fleet_run *r)
 double maq_fleet_next_event_s(const struct maq_fleet_run *r)
 {
     double listed = fmin(next_listed_s(r), r->pools ? r->pools->next_lease_s : (double)INFINITY);
+    listed = fmin(listed, r->encode ? r->encode->next_s : (double)INFINITY);
     return r->comes_s ? fmin(listed, maq_fleet_next_scaling_s(r, next_listed_s(r))) : listed;
 }
 
@@ -212,6 +214,8 @@ enum maq_status maq_fleet_event(struct maq_fleet_run *r)
         maq_pools_end_lease(r);
         return MAQ_OK;
     }
+    if (r->encode && r->encode->next_s <= at_s)
+        return maq_encode_step(r) ? MAQ_OK : MAQ_NO_MEMORY;
     return maq_fleet_scale(r);
 }
 

@@ -14,6 +14,7 @@
 #include "base/alloc.h"
 #include "base/check.h"
 #include "serve/codes.h"
+#include "serve/fleet/encode.h"
 #include "serve/fleet/pools.h"
 
 /* ---- who is next ---- */
@@ -96,6 +97,8 @@ static bool changes(const struct maq_fleet *f)
 static bool send(struct maq_fleet_run *r)
 {
     uint32_t request = maq_clients_send(&r->clients);
+    if (maq_encode_send(r, request, r->clients.served[request].arrival_s))
+        return !r->encode->failed;
     if (r->held)
         return maq_fleet_route(r, request, r->clients.served[request].arrival_s);
     uint32_t to = maq_routing_choose(&r->routing, request);
@@ -329,6 +332,7 @@ static enum maq_status begin_deployments(struct maq_fleet_run *r, struct maq_ser
     if (!roles && f->prefill_scaling)
         return maq_diag_fail(MAQ_BAD_INPUT, diag, MAQ_CODE_SERVE_POOLS, (struct maq_span){0}, "pools",
                              "a rule for the replicas that compute prompts for others: none do");
+    MAQ_TRY(maq_encode_check(r, diag));
     MAQ_TRY(check_tiers(r, roles, diag));
     if (roles)
         MAQ_TRY(maq_pools_check(r, diag));
@@ -397,6 +401,7 @@ static enum maq_status begin_engines(struct maq_fleet_run *r, struct maq_serve_r
         return MAQ_NO_MEMORY;
     if (first > 0)
         MAQ_TRY(maq_pools_begin(r, first, diag));
+    MAQ_TRY(maq_encode_begin(r));
     MAQ_TRY(maq_fleet_begin_queue(r));
     return maq_fleet_begin_events(r);
 }
@@ -413,6 +418,7 @@ static void end(struct maq_fleet_run *r)
     maq_clients_fini(&r->clients);
     maq_routing_fini(&r->routing);
     maq_pools_end(r->pools);
+    maq_encode_end(r->encode);
     maq_fleet_end_events(r);
     free(r->held);
     free(r->has_waited);
@@ -428,7 +434,7 @@ enum maq_status maq_fleet_run(struct maq_serve_result **out, const struct maq_fl
                               const struct maq_requests *requests, struct maq_diag *diag)
 {
     if (fleet->n_members == 1 && fleet->members[0].replicas == 1 && !maq_fleet_has_roles(fleet) && !changes(fleet) &&
-        fleet->admission.max_requests == 0)
+        fleet->admission.max_requests == 0 && fleet->encode_replicas == 0)
         return maq_serve_run(out, fleet->members[0].job, fleet->members[0].options, requests, diag);
     struct maq_fleet_run r = {.fleet = fleet, .requests = requests};
     struct maq_serve_result *result = maq__calloc(sizeof *result);
@@ -442,6 +448,8 @@ enum maq_status maq_fleet_run(struct maq_serve_result **out, const struct maq_fl
                 maq_diag_fail(MAQ_NO, diag, MAQ_CODE_SERVE_STOPPED, (struct maq_span){0}, NULL, MAQ_SERVE_STOPPED_TEXT);
         if (status == MAQ_OK)
             status = fill(&r, result);
+        if (status == MAQ_OK)
+            maq_encode_fill(&r, result);
     }
     end(&r);
     if (status == MAQ_LIMIT)

@@ -13,6 +13,7 @@
 #include <math.h>
 
 #include "base/check.h"
+#include "serve/fleet/encode.h"
 
 /* ---- transfers ---- */
 
@@ -261,7 +262,9 @@ bool maq_pools_route(struct maq_fleet_run *r, uint32_t request, double at_s)
 static void send(struct maq_fleet_run *r)
 {
     uint32_t request = maq_clients_send(&r->clients);
-    (void)maq_pools_route(r, request, r->clients.served[request].arrival_s);
+    double at_s = r->clients.served[request].arrival_s;
+    if (!maq_encode_send(r, request, at_s))
+        (void)maq_pools_route(r, request, at_s);
 }
 
 /*
@@ -281,7 +284,7 @@ static double horizon_s(const struct maq_fleet_run *r, uint32_t engine, double s
 static bool has_failed(const struct maq_fleet_run *r, const struct maq_serve_engine *e)
 {
     return r->clients.failed || r->routing.failed || r->pools->prefill.failed || r->pools->network.failed ||
-           maq_engine_failed(e);
+           (r->encode && r->encode->failed) || maq_engine_failed(e);
 }
 
 enum maq_status maq_pools_loop(struct maq_fleet_run *r)

@@ -6,6 +6,7 @@
 #include "serve/fleet/autoscaling.h"
 #include "serve/fleet/router.h"
 
+struct maq_fleet_encode;
 struct maq_fleet_pools;
 
 /* Replicas that are scaled together, and by which load: those that do both or decode, and those that compute prompts for others. */
@@ -32,6 +33,7 @@ struct maq_fleet_run {
     struct maq_routing routing;    /* of those that decode, where there are roles */
     struct maq_tier_ways *ways;    /* drives and the pool of tiers behind their caches; NULL: nothing of it is shared */
     struct maq_fleet_pools *pools; /* NULL: there are none */
+    struct maq_fleet_encode *encode; /* NULL: members encode images themselves */
     /* where replicas come, leave and fail; availability.c */
     uint32_t next_event;
     bool *unwanted, *failed, *away; /* [n]; away: it is one of the two */

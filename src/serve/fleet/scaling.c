@@ -13,6 +13,7 @@
 
 #include "base/alloc.h"
 #include "base/check.h"
+#include "serve/fleet/encode.h"
 #include "serve/fleet/pools.h"
 
 /* ---- who is scaled ---- */
@@ -68,6 +69,7 @@ static double load_of(const struct maq_fleet_run *r, enum maq_scaled which)
 static bool is_idle(const struct maq_fleet_run *r, double listed_s)
 {
     double network_s = r->pools ? fmin(r->pools->network.next_s, r->pools->next_lease_s) : (double)INFINITY;
+    network_s = fmin(network_s, r->encode ? r->encode->next_s : (double)INFINITY);
     return isinf(r->next_s[r->heap[0]]) && isinf(maq_clients_next_s(&r->clients)) && isinf(network_s) &&
            isinf(listed_s);
 }

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* images.h - a vision tower on some GPUs, and what a pass of it takes. images.c */
+#ifndef MAQ_SERVE_ENGINE_IMAGES_H
+#define MAQ_SERVE_ENGINE_IMAGES_H
+
+#include "serve/engine/deployment.h"
+
+/* Patches that an image of so many tokens has. */
+int64_t maq_image_patches(const struct maq_encoder_options *e, int64_t tokens);
+/* The tower of a deployment's options, over `tp` ranks. */
+enum maq_status maq_tower_init(struct maq_tower *t, const struct maq_deployment *d, int32_t tp,
+                               struct maq_arena *arena);
+/* One pass over images, a chunk each; *work has what it adds to products and traffic. */
+double maq_tower_pass_s(struct maq_tower *t, const struct maq_deployment *d, const struct maq_pass_chunk *images,
+                        uint32_t n, struct maq_pass_parts *work);
+
+#endif
