@@ -276,6 +276,27 @@ static void outage(struct maq_fleet_event out[3], uint32_t replica, double fails
     out[2] = (struct maq_fleet_event){back, replica, MAQ_FLEET_BACK};
 }
 
+/* A replica fails while images are encoded: their request is with nobody yet, and goes to the other one, once. */
+static void test_fails_meanwhile(void **state)
+{
+    (void)state;
+    const struct maq_request one = {.prompt = 1600, .output = 5, .images = 1, .image_tokens = 1500};
+    const struct maq_requests q = {.at = &one, .n = 1};
+    struct setting s = begin(MAQ_ENGINE_VLLM);
+    struct maq_fleet_event events[3];
+    s.o.encoder.elsewhere = true;
+    const struct maq_fleet_member member = {.job = maq_job_get(s.job), .options = &s.o, .replicas = 2};
+    const struct maq_fleet fleet = {
+        .members = &member, .n_members = 1, .encode_replicas = 1, .events = events, .n_events = 3};
+    outage(events, 0, 1e-4, 2e-4, 10);
+    struct maq_serve_result *r = run(&fleet, &q);
+    assert_true(r->encoded.encode_s > 1e-3 && r->served[0].replica == 1 && r->served[0].retries == 0);
+    assert_int_equal(r->availability.retried, 0);
+    assert_true(r->served[0].scheduled_s > r->encoded.encode_s && r->served[0].scheduled_s < r->served[0].first_s);
+    maq_serve_free(r);
+    end(&s);
+}
+
 /* In front of replicas, or of prefill and decode; one fails, others have a limit: all images are encoded once, all requests end. */
 static void test_pool_by_chance(void **state)
 {
@@ -537,6 +558,7 @@ int main(void)
         cmocka_unit_test(test_no_images),
         cmocka_unit_test(test_pools),
         cmocka_unit_test(test_pool_that_encodes),
+        cmocka_unit_test(test_fails_meanwhile),
         cmocka_unit_test(test_pool_by_chance),
         cmocka_unit_test(test_pool_without_images),
         cmocka_unit_test(test_every_image_once),

@@ -132,7 +132,7 @@ static enum maq_status send_again(struct maq_fleet_run *r, uint32_t k, double at
     for (uint32_t i = 0; i < c->sent; i++) {
         if (r->ended[i] || c->served[i].replica != k)
             continue;
-        bool waits = false; /* at the router: it never was there */
+        bool waits = maq_encode_has(r, i); /* it never was there: its images are encoded, or it is at the router */
         for (uint32_t h = 0; h < r->n_held && !waits; h++)
             waits = maq_fleet_held(r, h) == i;
         if (waits)

@@ -49,6 +49,11 @@ enum maq_status maq_encode_begin(struct maq_fleet_run *r);
 void maq_encode_end(struct maq_fleet_encode *p);
 /* A request has come; false: it has no images, and goes to its router. */
 bool maq_encode_send(struct maq_fleet_run *r, uint32_t request, double at_s);
+/* Whether it has not gone to its router yet. */
+static inline bool maq_encode_has(const struct maq_fleet_run *r, uint32_t request)
+{
+    return r->encode && r->encode->left[request] > 0;
+}
 /* What is next. False: out of memory. */
 bool maq_encode_step(struct maq_fleet_run *r);
 void maq_encode_fill(const struct maq_fleet_run *r, struct maq_serve_result *out);
