@@ -371,7 +371,7 @@ static void test_every_request_ends_once(void **state)
         maq_serve_free(b);
     }
     print_message("%u requests tried again, %u transfers cut, %u changes by rules\n", retried, cut, changes);
-    assert_true(retried > 50 && cut > 3 && changes > 100); /* they have been met */
+    assert_true(retried > 50 && cut > 3 && changes > 50); /* they have been met */
     maq_job_free(job);
 }
 
