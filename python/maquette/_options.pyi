@@ -477,16 +477,6 @@ class ServePlanOptions(TypedDict, total=False):
     temperature: Value
     top_p: Value
     top_k: Value
-    kv_offloading_size: Value
-    kv_offloading_policy: Union[Literal["lru", "arc"], None]
-    kv_offloading_blocks_per_chunk: Value
-    kv_offloading_bandwidth: Value
-    kv_offload_prompt_only: bool
-    kv_ssd_size: Value
-    kv_ssd_bandwidth: Value
-    kv_remote_size: Value
-    kv_remote_bandwidth: Value
-    kv_remote_latency: Value
     enable_lora: bool
     max_loras: Value
     max_lora_rank: Value
