@@ -18,6 +18,13 @@
 #define CLI_COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
 /* One run of the program. */
+/* Options that every command takes. A command's own of the same name goes before. */
+enum cli_common { CLI_QUIET, CLI_VERBOSE, CLI_STATS, CLI_COMMON_COUNT };
+struct cli_common_option {
+    const char *name, *doc;
+};
+extern const struct cli_common_option cli_common_options[CLI_COMMON_COUNT];
+
 struct cli {
     struct maq_diag *diag;
     const struct cli_command *command;
@@ -31,10 +38,11 @@ struct cli {
     enum maq_status text_status, json_status;
     char *page; /* of --html, until it is written */
     bool color_out, color_err, unicode;
-    bool wrote;       /* something is on standard output */
-    bool quiet;       /* another process of several reports */
-    bool told;        /* diagnostics are on standard error already */
-    bool reader_gone; /* who read standard output closed it: nobody is left to tell */
+    bool wrote;                    /* something is on standard output */
+    bool quiet;                    /* another process of several reports */
+    bool common[CLI_COMMON_COUNT]; /* options that every command takes, whether they are given */
+    bool told;                     /* diagnostics are on standard error already */
+    bool reader_gone;              /* who read standard output closed it: nobody is left to tell */
     uint32_t columns;
     /* options of the command, as parsed */
     const char *values[CLI_OPTIONS_MAX]; /* by the number of the option in the command's table; NULL = not given */
@@ -231,6 +239,10 @@ static inline enum maq_status cli_first_fault(enum maq_status first, enum maq_st
 }
 /* What diagnostics there are, to standard error. */
 void cli_print_diag(const struct cli *cli);
+/* Whether `command` takes it as that. */
+bool cli_takes_common(const struct cli_command *command, enum cli_common option);
+/* With --stats, what the command took since then, by the monotonic clock. */
+void cli_print_stats(const struct cli *cli, double began_s);
 /* Looks at the terminals behind the standard streams. */
 void cli_look_around(struct cli *cli);
 

@@ -84,6 +84,9 @@ static void write_bash(FILE *out)
     fputs("    esac\n}\n_maquette_options() {\n    case $1 in\n", out);
     for (size_t c = 0; cli_commands[c]; c++) {
         fprintf(out, "    '%s') echo --help --help-all", cli_commands[c]->name);
+        for (int i = 0; i < CLI_COMMON_COUNT; i++)
+            if (cli_takes_common(cli_commands[c], (enum cli_common)i))
+                fprintf(out, " %s", cli_common_options[i].name);
         for (size_t i = 0; cli_shown_option(&o, cli_commands[c], i); i++)
             fprintf(out, " %s", o.name);
         fputs(" ;;\n", out);
@@ -201,6 +204,9 @@ static void write_zsh(FILE *out)
                 "  '%s')\n    _arguments -s \\\n      '--help[how to use the command]' \\\n      '--help-all[all of "
                 "its options]' \\\n",
                 cli_commands[c]->name);
+        for (int i = 0; i < CLI_COMMON_COUNT; i++)
+            if (cli_takes_common(cli_commands[c], (enum cli_common)i))
+                fprintf(out, "      '%s[%s]' \\\n", cli_common_options[i].name, cli_common_options[i].doc);
         for (size_t i = 0; cli_shown_option(&o, cli_commands[c], i); i++)
             zsh_option(out, &o);
         fprintf(out, "      '*:file:%s' ;;\n", takes_names(cli_commands[c]) ? "_maquette_any" : "_files");
@@ -260,6 +266,10 @@ static void write_fish(FILE *out)
             fprintf(out, "complete -c maquette -n \"__maquette_is '%s'\" -a '%s (__maquette_%s)'\n", command->name,
                     maq_catalogue_kind_name((enum maq_catalogue_kind)k),
                     maq_catalogue_kind_name((enum maq_catalogue_kind)k));
+        for (int i = 0; i < CLI_COMMON_COUNT; i++)
+            if (cli_takes_common(command, (enum cli_common)i))
+                fprintf(out, "complete -c maquette -n \"__maquette_is '%s'\" -l %s -d '%s'\n", command->name,
+                        cli_common_options[i].name + 2, cli_common_options[i].doc);
         for (size_t i = 0; cli_shown_option(&o, command, i); i++)
             fish_option(out, command, &o);
         fprintf(out, "complete -c maquette -n \"__maquette_is '%s'\" -l help -d 'how to use the command'\n",

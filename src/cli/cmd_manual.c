@@ -179,6 +179,9 @@ static void write_command(FILE *out, const struct cli_command *command)
             put_option(out, command->options[i].name, command->options[i].value, command->options[i].doc);
     put_option(out, "--help", NULL, "how to use the command");
     put_option(out, "--help-all", NULL, "all of its options");
+    for (int i = 0; i < CLI_COMMON_COUNT; i++)
+        if (cli_takes_common(command, (enum cli_common)i))
+            put_option(out, cli_common_options[i].name, NULL, cli_common_options[i].doc);
     if (command->job && command->job_in_help)
         put_keys(out);
     else if (command->job)

@@ -72,13 +72,10 @@ const struct cli_command cli_run = {
     .summary = "run one rank of a real program as if all others were there, without a GPU",
     .about = "Runs an unmodified program as rank R of a job of N. CUDA's libraries, NCCL and MPI are stood in for: "
              "kernels are recorded, not run, and take the time that the cost chain gives them; collectives end as if "
-             "all peers had come; the rendezvous of torch.distributed, of MPI and of the environment lets the rank "
-             "start alone. A rank whose words the program reads runs first. The program's output is its own; the "
-             "report goes to standard error, and the exit status is "
-             "the program's. docs/capture.md has the rules.\n",
+             "all peers had come; every rendezvous lets the rank start alone. A rank whose words the program reads "
+             "runs first. The report goes to standard error, the exit status is the program's: docs/capture.md.\n",
     .examples = "  maquette run --world 8192 --rank 4095 -- ./train_gpt2cu -i data -e d12\n"
-                "  maquette run --world 8 --all --trace traces -- python train.py\n"
-                "  maquette run --world 16 --memory 40GiB -- python train.py\n",
+                "  maquette run --world 8 --all --trace traces -- python train.py\n",
     .options = options,
     .n_options = CLI_COUNT(options),
     .max_args = 65536,

@@ -141,9 +141,12 @@ enum maq_status cli_help(struct cli *cli)
         put(&h, "  %-10s %s\n", cli_commands[i]->name, cli_commands[i]->summary);
     put(&h,
         "\noptions:\n  --help     this text; maquette COMMAND --help shows how to use a command, --help-all all of it\n"
-        "  --version  version, commit and compiler\n\n"
-        "exit status: 0 done; 1 the answer is no; 2 usage; 3 bad input; 4 input or output failed; 5 a limit; 70 a "
-        "bug\n");
+        "  --version  version, commit and compiler\n\nof every command:\n");
+    for (int i = 0; i < CLI_COMMON_COUNT; i++)
+        put(&h, "  %-9s  %s\n", cli_common_options[i].name, cli_common_options[i].doc);
+    put(&h, "\n"
+            "exit status: 0 done; 1 the answer is no; 2 usage; 3 bad input; 4 input or output failed; 5 a limit; 70 a "
+            "bug\n");
     return end(&h, cli);
 }
 
@@ -191,8 +194,21 @@ static void put_head(struct help *h, const struct cli_command *command, const ch
         put(h, "\nexamples:\n%s", command->examples);
 }
 
+static void put_common(struct help *h, const struct cli_command *command)
+{
+    const char *between = "\nof every command (maquette --help): ";
+    for (int i = 0; i < CLI_COMMON_COUNT; i++) {
+        if (!cli_takes_common(command, (enum cli_common)i))
+            continue;
+        put(h, "%s%s", between, cli_common_options[i].name);
+        between = ", ";
+    }
+    put(h, "\n");
+}
+
 static enum maq_status put_whole(struct help *h, struct cli *cli, const struct cli_command *command)
 {
+    enum maq_status status = MAQ_OK;
     size_t shown = 0;
     put_head(h, command, command->about, cli->columns);
     for (size_t i = 0; i < command->n_options; i++)
@@ -203,8 +219,9 @@ static enum maq_status put_whole(struct help *h, struct cli *cli, const struct c
     if (command->job && command->job_in_help)
         put_job_options(h, cli->columns);
     else if (command->job)
-        return put_job_names(h, cli);
-    return MAQ_OK;
+        status = put_job_names(h, cli);
+    put_common(h, command);
+    return status;
 }
 
 /* The option or key of that name. */

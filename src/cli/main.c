@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "cli/cli.h"
@@ -121,7 +122,9 @@ static void end_as_a_writer(void)
 int main(int argc, char **argv)
 {
     struct cli cli = {0};
+    struct timespec now = {0};
     hold_standard_streams();
+    (void)clock_gettime(CLOCK_MONOTONIC, &now);
     void (*on_pipe)(int) = signal(SIGPIPE, SIG_IGN); /* a closed pipe is a failed write, until all is done */
     maq_set_bug_hook(on_bug);
     cli_look_around(&cli);
@@ -137,6 +140,7 @@ int main(int argc, char **argv)
     if (status != MAQ_OK && (status != MAQ_NO || maq_diag_errors(cli.diag) > 0) && asks_for_json(argc, argv))
         print_error_json(&cli, status);
     cli_print_diag(&cli);
+    cli_print_stats(&cli, (double)now.tv_sec + 1e-9 * (double)now.tv_nsec);
     maq_diag_free(cli.diag);
     cli_fini(&cli);
     if (cli.reader_gone && on_pipe == SIG_DFL)

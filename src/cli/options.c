@@ -395,6 +395,32 @@ static enum maq_status read_argument(struct cli *cli, const char *text, const ch
     return cli_usage(cli, MAQ_CODE_CLI_ARGUMENT, hint, "one argument too many: '%.*s'", SHOWN, text);
 }
 
+const struct cli_common_option cli_common_options[CLI_COMMON_COUNT] = {
+    [CLI_QUIET] = {"--quiet", "no warnings, no notes, no word of how far it is"},
+    [CLI_VERBOSE] = {"--verbose", "how far it is, from its beginning on, also where standard error is no terminal"},
+    [CLI_STATS] = {"--stats", "at the end, on standard error: the time that it took, that of processors, memory"},
+};
+
+bool cli_takes_common(const struct cli_command *command, enum cli_common option)
+{
+    const struct argument a = split(cli_common_options[option].name);
+    return !find_option(command, &a);
+}
+
+/* --quiet and the like; false: it is none of them. */
+static bool read_common(struct cli *cli, const struct argument *a, enum maq_status *status)
+{
+    for (int o = 0; o < CLI_COMMON_COUNT; o++) {
+        const char *name = cli_common_options[o].name;
+        if (a->name_len != strlen(name) || strncmp(a->text, name, a->name_len) != 0)
+            continue;
+        cli->common[o] = true;
+        *status = a->value ? cli_usage(cli, MAQ_CODE_CLI_VALUE, NULL, "%s takes no value", name) : MAQ_OK;
+        return true;
+    }
+    return false;
+}
+
 /* One argument, and the one behind it where that is its value. */
 static enum maq_status read_any(struct cli *cli, const struct argument *a, int argc, char **argv, int *i)
 {
@@ -404,6 +430,9 @@ static enum maq_status read_any(struct cli *cli, const struct argument *a, int a
         return read_own_option(cli, own, a, argc, argv, i);
     if (find_job_option(&job, cli->command, a))
         return read_job_option(cli, &job, a, argc, argv, i);
+    enum maq_status status;
+    if (read_common(cli, a, &status))
+        return status;
     return unknown_option(cli, a, argc, argv, i);
 }
 

@@ -11,7 +11,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "cli/call.h"
@@ -104,14 +106,36 @@ enum maq_status cli_can_write(struct cli *cli, const char *path)
     return error == 0 ? MAQ_OK : fail(cli, path, error);
 }
 
+static double seconds_of(struct timeval t)
+{
+    return (double)t.tv_sec + 1e-6 * (double)t.tv_usec;
+}
+
 void cli_print_diag(const struct cli *cli)
 {
     if (cli->quiet || cli->told || maq_diag_count(cli->diag) == 0)
         return;
-    char *text = maq_diag_format(cli->diag, 0, cli->color_err);
+    if (cli->common[CLI_QUIET] && maq_diag_errors(cli->diag) == 0)
+        return;
+    char *text = maq_diag_format(cli->diag, cli->common[CLI_VERBOSE] ? SIZE_MAX : 0, cli->color_err);
     if (text)
         (void)fputs(text, stderr);
     free(text);
+}
+
+void cli_print_stats(const struct cli *cli, double began_s)
+{
+    struct rusage own = {0}, others = {0};
+    struct timespec now;
+    if (!cli->common[CLI_STATS] || cli->quiet || clock_gettime(CLOCK_MONOTONIC, &now) != 0)
+        return;
+    (void)getrusage(RUSAGE_SELF, &own);
+    (void)getrusage(RUSAGE_CHILDREN, &others);
+    double used = seconds_of(own.ru_utime) + seconds_of(own.ru_stime) + seconds_of(others.ru_utime) +
+                  seconds_of(others.ru_stime),
+           took = (double)now.tv_sec + 1e-9 * (double)now.tv_nsec - began_s;
+    (void)fprintf(stderr, "took        %.3f s, %.3f s of processors; %.1f MiB of memory\n", took, used,
+                  (double)own.ru_maxrss / 1024);
 }
 
 /* A terminal gets colours unless NO_COLOR is set (no-color.org) or it says that it is dumb. */

@@ -9,8 +9,9 @@
 
 #include "cli/cli.h"
 
-#define PATIENCE_S 1.0 /* nothing is shown before */
-#define PAUSE_S 0.1    /* between two lines */
+#define PATIENCE_S 1.0    /* nothing is shown before */
+#define PAUSE_S 0.1       /* between two lines */
+#define LINES_PAUSE_S 1.0 /* that stay */
 
 /* Of what is to be done, before the rest is estimated: the first parts of a search are no measure of the others. */
 #define LEAST_DONE 0.02
@@ -98,14 +99,18 @@ void cli_progress(struct cli *cli, const char *fmt, ...)
         va_end(args);
         return;
     }
-    bool clear = fmt[0] == '\0';
-    if (!isatty(STDERR_FILENO) ||
-        (clear ? cli->shown_s == 0 : now - cli->started_s < PATIENCE_S || now - cli->shown_s < PAUSE_S))
+    bool clear = fmt[0] == '\0', terminal = isatty(STDERR_FILENO) == 1, wordy = cli->common[CLI_VERBOSE];
+    double patience = wordy ? 0 : PATIENCE_S, pause = terminal ? PAUSE_S : LINES_PAUSE_S;
+    if (cli->common[CLI_QUIET] || (!terminal && (!wordy || clear)) ||
+        (clear ? cli->shown_s == 0 : now - cli->started_s < patience || now - cli->shown_s < pause))
         return;
-    fputs("\r\033[K", stderr);
+    if (terminal)
+        fputs("\r\033[K", stderr);
     va_start(args, fmt);
     vfprintf(stderr, fmt, args);
     va_end(args);
+    if (!terminal)
+        fputc('\n', stderr);
     fflush(stderr);
     cli->shown_s = clear ? 0 : now;
 }
