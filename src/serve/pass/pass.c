@@ -8,6 +8,7 @@
 #include "base/check.h"
 #include "base/hash.h"
 #include "cost/analytical/analytical.h"
+#include "serve/release.h"
 
 static const struct maq_pass_type types[MAQ_WEIGHTS_COUNT] = {
     [MAQ_WEIGHTS_BF16] = {.dtype = MAQ_BF16, .bytes = 2},
@@ -180,6 +181,23 @@ static struct maq_pass_parts **new_table(struct maq_passes *p, size_t n)
     return t;
 }
 
+/*
+ * The type of the experts' products. On Blackwell those in MXFP4 take inputs in MXFP8. Before Blackwell experts in 8 bits with one scale a tensor are
+ * FlashInfer's CUTLASS kernels in vLLM, which reach a sixth of the memory's rate there (tables of 0.24), or before 0.15, where VLLM_USE_FLASHINFER_MOE_FP8 was
+ * off by default (envs.py of 0.11.1), Triton's: of those there are times with scales of blocks alone.
+ */
+static struct maq_pass_type expert_type(const struct maq_device *device, const struct maq_serve_options *o)
+{
+    bool blackwell = device->arch >= MAQ_ARCH_BLACKWELL,
+         triton = o->engine == MAQ_ENGINE_VLLM && maq_engine_release(o->version) < MAQ_RELEASE(0, 15, 0);
+    struct maq_pass_type type = types[o->expert_weights];
+    if (o->expert_weights == MAQ_WEIGHTS_MXFP4 && blackwell)
+        type.dtype = MAQ_FP8;
+    if (o->expert_weights == MAQ_WEIGHTS_FP8 && !blackwell && triton)
+        type = types[MAQ_WEIGHTS_FP8_BLOCK];
+    return type;
+}
+
 enum maq_status maq_passes_init(struct maq_passes *p, const struct maq_job *job, const struct maq_serve_options *o,
                                 int64_t most_tokens, struct maq_arena *arena)
 {
@@ -191,7 +209,6 @@ enum maq_status maq_passes_init(struct maq_passes *p, const struct maq_job *job,
                              .device = &job->cluster.groups[job->stages[0].group].device,
                              .costs = {.library = libraries[o->engine], .short_run = true},
                              .linear = types[o->weights],
-                             .experts = types[o->expert_weights],
                              .plain = types[MAQ_WEIGHTS_BF16],
                              .kv_fp8 = o->kv_fp8,
                              .sampling = maq_pass_sampling_of(o),
@@ -200,8 +217,7 @@ enum maq_status maq_passes_init(struct maq_passes *p, const struct maq_job *job,
                              .dp = o->dp > 1 ? o->dp : 1,
                              .most_tokens = most_tokens,
                              .arena = arena};
-    if (o->expert_weights == MAQ_WEIGHTS_MXFP4 && p->device->arch >= MAQ_ARCH_BLACKWELL)
-        p->experts.dtype = MAQ_FP8; /* inputs in MXFP8 */
+    p->experts = expert_type(p->device, o);
     p->fuses_norm = o->engine == MAQ_ENGINE_TRTLLM && job->plan.tp > 1;
     p->fuses_quantization = o->engine == MAQ_ENGINE_TRTLLM;
     int32_t ranks = job->plan.tp * p->dp;
