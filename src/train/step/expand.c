@@ -369,7 +369,7 @@ static enum maq_status expand(struct maq_graph *out, const struct maq_blueprint 
 {
     const struct maq_schedule *s = bp->schedule;
     struct expansion x = {.bp = bp};
-    struct maq_step_times times;
+    struct maq_step_times times = {0};
     size_t slots = 2 * (size_t)s->n_positions;
     uint32_t *multiplicity = MAQ_ARENA_NEW(arena, uint32_t, s->stages);
     x.end = MAQ_ARENA_NEW(arena, uint32_t, s->n_tasks);
@@ -395,7 +395,7 @@ static enum maq_status expand(struct maq_graph *out, const struct maq_blueprint 
         MAQ_TRY(maq_step_times(&times, &bp, 1, arena));
     MAQ_TRY(maq_graph_builder_init(&x.b, s->stages, multiplicity));
     survey(&x);
-    for (uint32_t i = 0; i < s->stages && bp->told_item; i++) /* behind the step before */
+    for (uint32_t i = 0; i < s->stages && times.begin; i++) /* behind the step before */
         stand_still(&x, i, times.begin[i], MAQ_GAP_BEGIN, 0);
     gather_first(&x, arena);
     for (uint32_t id = 0; id < s->n_tasks && !x.b.failed; id++)
