@@ -83,6 +83,17 @@ struct maq_str maq_str_split(struct maq_str s, char sep, struct maq_str *head)
     return (struct maq_str){at + 1, s.len - head->len - 1};
 }
 
+bool maq_str_among(struct maq_str s, const char *words)
+{
+    struct maq_str rest = maq_str_of(words), word;
+    while (rest.ptr && rest.len > 0) {
+        rest = maq_str_split(rest, '|', &word);
+        if (maq_str_eq(word, s))
+            return true;
+    }
+    return false;
+}
+
 static uint32_t min_u32(uint32_t a, uint32_t b)
 {
     return a < b ? a : b;

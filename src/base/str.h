@@ -24,6 +24,8 @@ struct maq_str maq_str_trim(struct maq_str s);
 /* Splits at the first `sep`: *head gets what is before it, the rest (after it) is returned; without `sep` the whole
  * goes to *head and the rest is empty with ptr = NULL. */
 struct maq_str maq_str_split(struct maq_str s, char sep, struct maq_str *head);
+/* Whether it is one of the words "a|b|c", letters as they are. */
+bool maq_str_among(struct maq_str s, const char *words);
 
 /* Damerau-Levenshtein distance of two short strings, capped at `limit` (returned when larger). For "did you mean". */
 uint32_t maq_str_distance(struct maq_str a, struct maq_str b, uint32_t limit);

@@ -42,21 +42,10 @@ static const struct {
     {"jetmoe", "its attention has experts"},
 };
 
-static bool among(const char *types, struct maq_str type)
-{
-    struct maq_str rest = maq_str_of(types), head;
-    while (rest.ptr && rest.len > 0) {
-        rest = maq_str_split(rest, '|', &head);
-        if (maq_str_eq(head, type))
-            return true;
-    }
-    return false;
-}
-
 const char *maq__hf_refusal(struct maq_str type)
 {
     for (size_t i = 0; i < sizeof refused / sizeof *refused; i++)
-        if (among(refused[i].types, type))
+        if (maq_str_among(type, refused[i].types))
             return refused[i].why;
     return NULL;
 }

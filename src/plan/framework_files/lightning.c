@@ -319,22 +319,11 @@ static const struct precision {
     {"bf16-true", "bf16", "bf16", false, true},       {"transformer-engine", "fp8-delayed", "bf16", false, true},
 };
 
-static bool among(const char *words, struct maq_str text)
-{
-    struct maq_str rest = maq_str_of(words), word;
-    while (rest.ptr && rest.len > 0) {
-        rest = maq_str_split(rest, '|', &word);
-        if (maq_str_eq(word, text))
-            return true;
-    }
-    return false;
-}
-
 static const struct precision *precision_of(struct maq_file_reader *r)
 {
     const struct maq_node *n = maq_file_get(r, "trainer.precision");
     for (size_t i = 0; n && i < MAQ_COUNT(precisions); i++)
-        if (among(precisions[i].names, n->text))
+        if (maq_str_among(n->text, precisions[i].names))
             return &precisions[i];
     if (n)
         maq_file_fault(r, n, "32-true, 16-mixed, bf16-mixed, 16-true, bf16-true and transformer-engine are",
