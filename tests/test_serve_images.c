@@ -21,7 +21,7 @@
 #include "failing_alloc.h"
 #include "maquette/serve_fleet.h"
 #include "serve/codes.h"
-#include "serve/sched/images.h"
+#include "serve/sched/image_tokens.h"
 #include "serve_jobs.h"
 
 #define MOST 60

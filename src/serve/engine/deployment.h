@@ -6,10 +6,10 @@
 #define MAQ_SERVE_ENGINE_DEPLOYMENT_H
 
 #include "serve/draft/drafter.h"
+#include "serve/engine_release.h"
 #include "serve/kv/kv_cache.h"
 #include "serve/pass/pass.h"
-#include "serve/release.h"
-#include "serve/sched/images.h"
+#include "serve/sched/image_tokens.h"
 
 /* What the host of an engine does for an iteration, in seconds on the reference host (framework.h). */
 struct maq_host_profile {
@@ -69,7 +69,7 @@ struct maq_deployment {
     struct maq_passes draft;
     struct maq_pass_batch *draft_batches; /* [dp], room for one pass of it */
     struct maq_draft_batch *drafts;       /* [dp], room for what is drafted behind an iteration; NULL: nothing is */
-    struct maq_tower tower;               /* where there is one; images.c */
+    struct maq_tower tower;               /* where there is one; vision_tower.c */
     struct maq_kv_group groups[MAQ_KV_MOST_GROUPS];
     uint32_t n_groups;
     double memory[MAQ_SERVE_MEM_COUNT], capacity_bytes;
@@ -112,7 +112,7 @@ int64_t maq_serve_graph_size(const struct maq_serve_options *options, int64_t to
 int64_t maq_serve_prefill_graph_size(const struct maq_serve_options *options, int64_t tokens);
 /* Passes of what drafts; checks what is asked of it. draft_passes.c */
 enum maq_status maq_deployment_draft(struct maq_deployment *d, struct maq_diag *diag);
-/* Passes of the vision tower; the images of a request; whether the i-th one's can be served. images.c */
+/* Passes of the vision tower; the images of a request; whether the i-th one's can be served. vision_tower.c */
 enum maq_status maq_deployment_encoder(struct maq_deployment *d, struct maq_diag *diag);
 struct maq_image_run maq_deployment_images(const struct maq_deployment *d, const struct maq_requests *q,
                                            const struct maq_request *r);

@@ -203,7 +203,7 @@ double maq_engine_end(struct maq_serve_engine *e);
 struct maq_scheduler_load maq_engine_load(const struct maq_serve_engine *e);
 void maq_engine_count_kv(struct maq_serve_engine *e, struct maq_scheduler_load load);
 
-/* ---- images.c ---- */
+/* ---- vision_tower.c ---- */
 
 /* The images that begin in an iteration that is about to be launched; what all engines have encoded, in *out. */
 void maq_images_launch(struct maq_serve_engine *e, uint32_t place);

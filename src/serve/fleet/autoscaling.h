@@ -2,7 +2,7 @@
 /*
  * autoscaling.h - how many replicas a rule wants (maquette/serve_autoscaling.h).
  *
- * Decisions alone: who looks at the load, starts replicas and sends requests is availability.c. The first replicas are wanted.
+ * Decisions alone: who looks at the load, starts replicas and sends requests is autoscaling_run.c and availability.c. The first replicas are wanted.
  */
 #ifndef MAQ_SERVE_FLEET_AUTOSCALING_H
 #define MAQ_SERVE_FLEET_AUTOSCALING_H

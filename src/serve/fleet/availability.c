@@ -4,14 +4,14 @@
  *
  * A replica takes requests while it is wanted and has not failed. One that is not wanted ends what it has; of one that has failed all is
  * lost when its router knows of it, and sent again. What nobody takes waits at the router. Who is wanted a list of events says, or a rule
- * that looks at the load (scaling.c).
+ * that looks at the load (autoscaling_run.c).
  */
 #include <math.h>
 #include <stdlib.h>
 
 #include "base/alloc.h"
 #include "base/check.h"
-#include "serve/fleet/encode.h"
+#include "serve/fleet/encode_pool.h"
 #include "serve/fleet/pools.h"
 
 static double next_listed_s(const struct maq_fleet_run *r)

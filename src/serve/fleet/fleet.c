@@ -14,7 +14,7 @@
 #include "base/alloc.h"
 #include "base/check.h"
 #include "serve/codes.h"
-#include "serve/fleet/encode.h"
+#include "serve/fleet/encode_pool.h"
 #include "serve/fleet/pools.h"
 
 /* ---- who is next ---- */

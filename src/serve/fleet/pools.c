@@ -13,7 +13,7 @@
 #include <math.h>
 
 #include "base/check.h"
-#include "serve/fleet/encode.h"
+#include "serve/fleet/encode_pool.h"
 
 /* ---- transfers ---- */
 

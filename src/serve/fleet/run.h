@@ -43,7 +43,7 @@ struct maq_fleet_run {
     double since_s;                  /* what is counted until then */
     uint32_t n_away, n_prefill_away; /* the second: of those that compute prompts for others */
     struct maq_serve_availability seen;
-    struct maq_autoscaling scaling[MAQ_SCALED_COUNT]; /* where a rule says how many are wanted; scaling.c */
+    struct maq_autoscaling scaling[MAQ_SCALED_COUNT]; /* where a rule says how many are wanted; autoscaling_run.c */
     double *comes_s;      /* [n] when a replica that it asked for has started; infinity: it has not asked, or it has */
     double first_comes_s; /* of all */
     struct maq_serve_admission admission;
@@ -87,7 +87,7 @@ struct maq_held maq_fleet_take_held(struct maq_fleet_run *r);
 bool maq_fleet_admit(struct maq_fleet_run *r, double at_s);
 void maq_fleet_fill_admission(const struct maq_fleet_run *r, struct maq_serve_result *out);
 
-/* ---- scaling.c ---- */
+/* ---- autoscaling_run.c ---- */
 
 /* Those that rules want from the first arrival on have started. */
 enum maq_status maq_fleet_begin_scaling(struct maq_fleet_run *r);

@@ -8,7 +8,7 @@
 #include "base/check.h"
 #include "base/hash.h"
 #include "cost/analytical/analytical.h"
-#include "serve/release.h"
+#include "serve/engine_release.h"
 
 static const struct maq_pass_type types[MAQ_WEIGHTS_COUNT] = {
     [MAQ_WEIGHTS_BF16] = {.dtype = MAQ_BF16, .bytes = 2},
@@ -184,7 +184,7 @@ static struct maq_pass_parts **new_table(struct maq_passes *p, size_t n)
 /*
  * The type of the experts' products. On Blackwell those in MXFP4 take inputs in MXFP8. Before Blackwell experts in 8 bits with one scale a tensor are
  * FlashInfer's CUTLASS kernels in vLLM, which reach a sixth of the memory's rate there (tables of 0.24), or before 0.15, where VLLM_USE_FLASHINFER_MOE_FP8 was
- * off by default (envs.py of 0.11.1), Triton's: of those there are times with scales of blocks alone.
+ * off by default (envs.py of 0.11.1), Triton's: of those there are times with scales of blocks alone. Which release turned it on was not looked up.
  */
 static struct maq_pass_type expert_type(const struct maq_device *device, const struct maq_serve_options *o)
 {

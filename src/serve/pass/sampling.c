@@ -19,11 +19,12 @@
  *   sort = n V c / (SMs clock),  c = 20 + 17 / max(1, n / SMs) cycles
  *
  * through what vLLM's developers measured of the whole mask on a B200 (#40376, 131,072 entries): 2.32 ms of 128 rows and 6.15 of 512; 4.26 of 256 in #32558, whose
- * GPU is not said. There Triton's kernel took 2.01 ms of 512 rows and FlashInfer's 0.37: 9 and 1.6 cycles an entry. No run of a server was
- * looked at for these. docs/validate-serve.md has what they do to one.
+ * GPU is not said. There Triton's kernel took 2.01 ms of 512 rows and FlashInfer's 0.37: 9 and 1.6 cycles an entry. That #40376 measured on the B200 that it tested
+ * on, and the releases behind both merges, February and April 2026, are taken to be so. The constants are of kernels alone; that sampling was missing was seen in
+ * runs of a server (docs/validate-serve.md).
  */
+#include "serve/engine_release.h"
 #include "serve/pass/pass.h"
-#include "serve/release.h"
 
 #define SORT_CYCLES 20.0         /* of an entry, while others of its SM hide its latency */
 #define SORT_LATENCY_CYCLES 17.0 /* and what is not hidden of a row alone */

@@ -36,7 +36,7 @@
 
 #include "maquette/diag.h"
 #include "serve/kv/content.h"
-#include "serve/sched/images.h"
+#include "serve/sched/image_tokens.h"
 
 #define MAQ_NO_SLOT UINT32_MAX
 

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * images.c - the vision tower of a deployment, and what it takes in front of an iteration.
+ * vision_tower.c - the vision tower of a deployment, and what it takes in front of an iteration.
  *
  * Its passes are launched kernel by kernel: engines have no CUDA graphs of it by default. Its weights are in 16 bits, cut over the TP group as the model's
  * (vLLM's mm_encoder_tp_mode `weights`), on the first stage.
  */
-#include "serve/engine/images.h"
+#include "serve/engine/vision_tower.h"
+
 #include "base/alloc.h"
 #include "base/check.h"
 #include "serve/codes.h"
-
 #include "serve/engine/batch.h"
 #include "serve/engine/engine.h"
 

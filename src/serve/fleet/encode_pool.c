@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* encode.c - images through a pool of towers, their embeddings on the way to who computes prompts. */
-#include "serve/fleet/encode.h"
+/* encode_pool.c - images through a pool of towers, their embeddings on the way to who computes prompts. */
+#include "serve/fleet/encode_pool.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * release.h - which release of an engine it is: what one does and an earlier one does not is decided by these.
+ * engine_release.h - which release of an engine it is: what one does and an earlier one does not is decided by these.
  */
-#ifndef MAQ_SERVE_RELEASE_H
-#define MAQ_SERVE_RELEASE_H
+#ifndef MAQ_SERVE_ENGINE_RELEASE_H
+#define MAQ_SERVE_ENGINE_RELEASE_H
 
 #include <stdint.h>
 

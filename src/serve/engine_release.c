@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * release.c - releases of engines as numbers in their order.
+ * engine_release.c - releases of engines as numbers in their order.
  */
-#include "serve/release.h"
+#include "serve/engine_release.h"
 
 #include "base/str.h"
 

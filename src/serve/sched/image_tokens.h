@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* images.h - images in a prompt, one behind another, as a scheduler sees them. */
-#ifndef MAQ_SERVE_SCHED_IMAGES_H
-#define MAQ_SERVE_SCHED_IMAGES_H
+/* image_tokens.h - images in a prompt, one behind another, as a scheduler sees them. */
+#ifndef MAQ_SERVE_SCHED_IMAGE_TOKENS_H
+#define MAQ_SERVE_SCHED_IMAGE_TOKENS_H
 
 #include <stdint.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* images.h - a vision tower on some GPUs, and what a pass of it takes. images.c */
-#ifndef MAQ_SERVE_ENGINE_IMAGES_H
-#define MAQ_SERVE_ENGINE_IMAGES_H
+/* vision_tower.h - a vision tower on some GPUs, and what a pass of it takes. vision_tower.c */
+#ifndef MAQ_SERVE_ENGINE_VISION_TOWER_H
+#define MAQ_SERVE_ENGINE_VISION_TOWER_H
 
 #include "serve/engine/deployment.h"
 

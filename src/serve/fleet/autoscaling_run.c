@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * scaling.c - replicas that a rule asks for (autoscaling.h), by the load that it sees.
+ * autoscaling_run.c - replicas that a rule asks for (autoscaling.h), by the load that it sees.
  *
  *                 requests                                            waiting                  kv
  *   both          sent there, not ended; and at the router            of them, not running     shares in use
@@ -13,7 +13,7 @@
 
 #include "base/alloc.h"
 #include "base/check.h"
-#include "serve/fleet/encode.h"
+#include "serve/fleet/encode_pool.h"
 #include "serve/fleet/pools.h"
 
 /* ---- who is scaled ---- */

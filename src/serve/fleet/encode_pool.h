@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * encode.h - a pool that encodes images, in front of the routers of a fleet.
+ * encode_pool.h - a pool that encodes images, in front of the routers of a fleet.
  *
  *   request --images, each to the next server in turn--> [ FIFO ] --a pass over those that wait--> port --embeddings--> all are there: its router
  *
@@ -8,10 +8,10 @@
  * the images that wait together, in their order, up to an iteration's tokens. Embeddings of a server share its port (serve/transfer/network.h); where they arrive
  * nothing is in their way. A request that is tried again has its embeddings.
  */
-#ifndef MAQ_SERVE_FLEET_ENCODE_H
-#define MAQ_SERVE_FLEET_ENCODE_H
+#ifndef MAQ_SERVE_FLEET_ENCODE_POOL_H
+#define MAQ_SERVE_FLEET_ENCODE_POOL_H
 
-#include "serve/engine/images.h"
+#include "serve/engine/vision_tower.h"
 #include "serve/fleet/run.h"
 #include "serve/transfer/network.h"
 
