@@ -208,29 +208,6 @@ static void test_power(void **state)
     maq_job_free(job);
 }
 
-/* Before Blackwell vLLM's experts in 8 bits are Triton's until 0.15, near the memory's rate, and FlashInfer's from there on, which are not. */
-static void test_experts_by_release(void **state)
-{
-    (void)state;
-    static const char *const versions[] = {"0.11.1", "0.24.0"};
-    double s[2][2];
-    for (int v = 0; v < 2; v++)
-        for (int blackwell = 0; blackwell < 2; blackwell++) {
-            struct maq_loaded_job *job = load("qwen3-235b-a22b", blackwell ? "b200:8" : "h100-sxm:8", 8);
-            const struct maq_serve_options o = {
-                .engine = MAQ_ENGINE_VLLM, .version = versions[v], .expert_weights = MAQ_WEIGHTS_FP8, .ep = 8};
-            struct maq_arena arena;
-            struct maq_passes p;
-            maq_arena_init(&arena, 0);
-            assert_int_equal(maq_passes_init(&p, maq_job_get(job), &o, MOST, &arena), MAQ_OK);
-            s[v][blackwell] = experts_s(&p, 64);
-            maq_arena_fini(&arena);
-            maq_job_free(job);
-        }
-    assert_true(s[1][0] > 2.5 * s[0][0]);
-    assert_true(s[1][1] == s[0][1]);
-}
-
 /* Seconds that sampling takes of `rows` rows of 131,072 entries on `device`. */
 static double sampling_s(const char *device, int64_t rows, const struct maq_serve_options *o)
 {
@@ -298,7 +275,6 @@ int main(void)
         cmocka_unit_test(test_kept_prices),
         cmocka_unit_test(test_prompts_side_by_side),
         cmocka_unit_test(test_power),
-        cmocka_unit_test(test_experts_by_release),
         cmocka_unit_test(test_filters),
         cmocka_unit_test(test_what_filters),
     };

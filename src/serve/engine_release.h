@@ -13,10 +13,13 @@
 int32_t maq_engine_release(const char *version);
 
 /* vLLM: the first with CUDA graphs, the first whose engine is the one of today (V1, compiled by torch), the first whose graphs of decodes hold
- * attention, too (cudagraph_mode FULL_AND_PIECEWISE), and the first that schedules asynchronously. */
+ * attention, too (cudagraph_mode FULL_AND_PIECEWISE), the first that schedules asynchronously; and for experts in 8 bits the first that takes
+ * DeepGEMM's kernels, and the first that takes FlashInfer's. */
 #define MAQ_VLLM_GRAPHS MAQ_RELEASE(0, 2, 6)
 #define MAQ_VLLM_COMPILED MAQ_RELEASE(0, 8, 0)
 #define MAQ_VLLM_WHOLE_GRAPHS MAQ_RELEASE(0, 11, 0)
 #define MAQ_VLLM_ASYNC MAQ_RELEASE(0, 14, 0)
+#define MAQ_VLLM_DEEPGEMM MAQ_RELEASE(0, 11, 0)
+#define MAQ_VLLM_FLASHINFER MAQ_RELEASE(0, 15, 0)
 
 #endif

@@ -106,17 +106,31 @@ static enum maq_library narrow_library(const struct maq_costs *costs, const stru
     return is_narrow(op) ? MAQ_LIBRARY_TRTLLM : is_rowwise(op, device) ? MAQ_LIBRARY_SGLANG : MAQ_LIBRARY_TRAINING;
 }
 
+/* Triton's kernels for experts are one source in vLLM and SGLang (fused_moe): where one's table lacks them, the other's stands in. */
+static struct answers of_triton(const char *device, enum maq_library library, const struct maq_fit_key *key)
+{
+    const enum maq_library others[] = {library, MAQ_LIBRARY_SGLANG, MAQ_LIBRARY_VLLM};
+    struct answers answers = {0};
+    for (size_t i = 0; i < sizeof others / sizeof others[0] && answers.n == 0; i++)
+        add_answer(&answers, maq__fit_find_named(device, others[i], key, "triton"));
+    return answers;
+}
+
 /*
  * Training frameworks call cuBLAS, cuDNN and FlashAttention for 16-bit types, and so do the serving engines, in releases of
  * their own: the fastest of them is nearest to what a training container brings. Products of narrower types have the
  * library that narrow_library() names, or none; experts are not a training framework's, and batched products those of latent
  * attention.
  */
-static struct answers of_device(const char *device, const struct maq_costs *costs, const struct maq_fit_key *key,
-                                enum maq_library narrow)
+static struct answers of_device(const char *device, const struct maq_costs *costs, const struct maq_op *op,
+                                const struct maq_fit_key *key, enum maq_library narrow)
 {
     struct answers answers = {0};
     bool called = key->family == MAQ_FIT_GEMM || key->family == MAQ_FIT_PREFILL;
+    if (op->kind == MAQ_OP_EXPERTS && op->flags & MAQ_OP_TRITON_EXPERTS)
+        answers = of_triton(device, costs->library, key);
+    if (answers.n > 0)
+        return answers;
     if (costs->library != MAQ_LIBRARY_TRAINING)
         add_answer(&answers, of_library(device, costs->library, *key, costs->kernel));
     else if (narrow != MAQ_LIBRARY_TRAINING)
@@ -146,6 +160,7 @@ static const struct maq_fit_device *nearest(const struct maq_device *device, dou
 /* What a relative is asked, and what the last one said that knew something. */
 struct question {
     const struct maq_costs *costs;
+    const struct maq_op *op;
     const struct maq_fit_key *key;
     enum maq_library narrow;
     struct answers answers;
@@ -154,7 +169,7 @@ struct question {
 static bool has_answers(const struct maq_fit_device *d, void *of)
 {
     struct question *q = of;
-    struct answers answers = of_device(d->device.name, q->costs, q->key, q->narrow);
+    struct answers answers = of_device(d->device.name, q->costs, q->op, q->key, q->narrow);
     if (answers.n > 0)
         q->answers = answers;
     return answers.n > 0;
@@ -162,9 +177,10 @@ static bool has_answers(const struct maq_fit_device *d, void *of)
 
 /* The nearest relative that has a table; for training only one of its generation. */
 static struct answers of_relative(const struct maq_device **from, const struct maq_device *device,
-                                  const struct maq_costs *costs, const struct maq_fit_key *key, enum maq_library narrow)
+                                  const struct maq_costs *costs, const struct maq_op *op, const struct maq_fit_key *key,
+                                  enum maq_library narrow)
 {
-    struct question q = {.costs = costs, .key = key, .narrow = narrow};
+    struct question q = {.costs = costs, .op = op, .key = key, .narrow = narrow};
     double within = costs->library == MAQ_LIBRARY_TRAINING ? MAQ_CARRY_FAR : (double)INFINITY;
     const struct maq_fit_device *relative = nearest(device, within, has_answers, &q);
     if (relative)
@@ -322,9 +338,9 @@ bool maq__fitted_op(struct maq_cost *out, const struct maq_costs *costs, const s
     if (here.key.family == MAQ_FIT_PREFILL && !is_in_tables(op, costs))
         return false;
     if (!costs->leave_device_out)
-        answers = of_device(device->name, costs, &here.key, narrow);
+        answers = of_device(device->name, costs, op, &here.key, narrow);
     if (answers.n == 0)
-        answers = of_relative(&from, device, costs, &here.key, narrow);
+        answers = of_relative(&from, device, costs, op, &here.key, narrow);
     if (answers.n == 0 || (from && !maq__fit_point(&there, op, from)))
         return false;
 

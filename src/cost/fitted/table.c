@@ -38,8 +38,9 @@ static int compare(const struct maq_fit_table *t, const char *device, enum maq_l
     return d ? d : compare_keys(&t->key, key);
 }
 
-const struct maq_fit_table *maq__fit_find(const char *device, enum maq_library library, const struct maq_fit_key *key,
-                                          const char *kernel)
+/* The tables of a key: the first of them, and how many. */
+static const struct maq_fit_table *of_key(size_t *n, const char *device, enum maq_library library,
+                                          const struct maq_fit_key *key)
 {
     size_t from = 0, to = maq__fit_tables_count;
     while (from < to) { /* the first that is not less */
@@ -49,17 +50,32 @@ const struct maq_fit_table *maq__fit_find(const char *device, enum maq_library l
         else
             to = mid;
     }
-    const struct maq_fit_table *first = NULL;
-    for (size_t i = from; i < maq__fit_tables_count; i++) {
-        const struct maq_fit_table *t = &maq__fit_tables[i];
-        if (compare(t, device, library, key) != 0)
-            break;
-        if (!first)
-            first = t;
-        if (!kernel || strcmp(t->kernel, kernel) == 0)
-            return t;
-    }
-    return first;
+    *n = 0;
+    while (from + *n < maq__fit_tables_count && compare(&maq__fit_tables[from + *n], device, library, key) == 0)
+        ++*n;
+    return &maq__fit_tables[from];
+}
+
+const struct maq_fit_table *maq__fit_find(const char *device, enum maq_library library, const struct maq_fit_key *key,
+                                          const char *kernel)
+{
+    size_t n;
+    const struct maq_fit_table *tables = of_key(&n, device, library, key);
+    for (size_t i = 0; i < n && kernel; i++)
+        if (strcmp(tables[i].kernel, kernel) == 0)
+            return &tables[i];
+    return n > 0 ? tables : NULL;
+}
+
+const struct maq_fit_table *maq__fit_find_named(const char *device, enum maq_library library,
+                                                const struct maq_fit_key *key, const char *part)
+{
+    size_t n;
+    const struct maq_fit_table *tables = of_key(&n, device, library, key);
+    for (size_t i = 0; i < n; i++)
+        if (strstr(tables[i].kernel, part))
+            return &tables[i];
+    return NULL;
 }
 
 /* Index of the cell and the place in it, 0 to 1; 0 and 0 on an axis of one knot. */

@@ -100,6 +100,10 @@ bool maq__fit_point(struct maq_fit_point *out, const struct maq_op *op, const st
 const struct maq_fit_table *maq__fit_find(const char *device, enum maq_library library, const struct maq_fit_key *key,
                                           const char *kernel);
 
+/* The same, of kernels in whose name `part` is; NULL where no such kernel was measured. */
+const struct maq_fit_table *maq__fit_find_named(const char *device, enum maq_library library,
+                                                const struct maq_fit_key *key, const char *part);
+
 /* S(x); *outside = how far x lies beyond the knots, in doublings of a size, the largest over the axes. */
 double maq__fit_surface(const struct maq_fit_table *table, const double x[MAQ_FIT_AXES], double *outside);
 

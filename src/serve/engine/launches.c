@@ -38,16 +38,10 @@ enum maq_launch_mode maq_launch_without_graph(const struct maq_serve_options *o)
     return compiled ? MAQ_LAUNCH_MODE_COMPILED : MAQ_LAUNCH_MODE_EAGER;
 }
 
-/*
- * Layers whose experts are Triton's kernels, which Python calls one by one: in 16 and 8 bits before Blackwell (vLLM 0.33, fused_moe/oracle; there not in
- * blocks of scales over ranks). All others are one call into a library.
- */
-static double called_experts(const struct maq_deployment *d, const struct maq_passes *p, uint32_t stage)
+/* Layers whose experts Python calls kernel by kernel; all others are one call into a library. */
+static double called_experts(const struct maq_passes *p, uint32_t stage)
 {
-    const struct maq_serve_options *o = &d->options;
-    bool one_call = o->engine == MAQ_ENGINE_TRTLLM || d->device->arch >= MAQ_ARCH_BLACKWELL || p->experts.bytes < 1 ||
-                    (o->engine == MAQ_ENGINE_VLLM && o->expert_weights == MAQ_WEIGHTS_FP8_BLOCK && p->ep > 1);
-    return one_call ? 0 : p->stages[stage].routed;
+    return p->expert_kernels == MAQ_EXPERTS_LIBRARY ? 0 : p->stages[stage].routed;
 }
 
 double maq_launch_s(const struct maq_deployment *d, enum maq_launch_mode mode, const struct maq_passes *p,
@@ -63,10 +57,10 @@ double maq_launch_s(const struct maq_deployment *d, enum maq_launch_mode mode, c
         s = h->pass_s + p->stages[stage].depth * h->piece_s;
         break;
     case MAQ_LAUNCH_MODE_COMPILED:
-        s = h->pass_s + kernels * h->compiled_s + called_experts(d, p, stage) * h->experts_s;
+        s = h->pass_s + kernels * h->compiled_s + called_experts(p, stage) * h->experts_s;
         break;
     case MAQ_LAUNCH_MODE_EAGER:
-        s = h->pass_s + kernels * h->eager_s + called_experts(d, p, stage) * h->experts_s;
+        s = h->pass_s + kernels * h->eager_s + called_experts(p, stage) * h->experts_s;
         break;
     }
     return s / maq_device_host_speed(d->device);

@@ -5,9 +5,6 @@
  * Bytes per element of the kernels that are chains of pointwise operations: a norm reads what a branch put out and the residual stream,
  * and writes both; a gated activation is MAQ_OP_ACTIVATION; quantization of a product's input is a kernel of its own.
  */
-#include <math.h>
-
-#include "base/stat/maximum.h"
 #include "lower/local.h"
 #include "serve/pass/pass.h"
 
@@ -41,36 +38,6 @@ static void linear(struct walk *w, const struct maq_module *m)
     /* shared experts are added to the routed ones before both are summed */
     if (m->flags & MAQ_MODULE_REDUCE_OUT && m->part != MAQ_PART_SHARED_EXPERTS)
         maq_pass_coll(p, MAQ_COLL_ALL_REDUCE, (double)w->tokens * (double)m->out * 2, w->times, w->out);
-}
-
-/*
- * The experts of the rank that the others wait for. Each token chooses k of E experts by itself, here evenly: of a rank's E/ep experts
- * those that no token chose are not read, a share of (1 - k/E)^tokens, so that 16 tokens of 8 experts each read 82 of 128 and not all
- * of them, as a batch would that is dealt evenly. Both the experts that are read and the rows differ between ranks as draws
- * do: `late` is by how many standard deviations the largest of them lies above the mean.
- */
-static void experts(struct walk *w, const struct maq_module *up)
-{
-    const struct maq_passes *p = w->p;
-    const struct maq_moe_geometry *g = &up->u.moe;
-    double copies = (double)(w->tokens * g->topk), part = 1.0 / p->ep, late = maq_expected_maximum((uint32_t)p->ep),
-           local = fmax(1, (double)g->experts * part),
-           unread = pow(1 - fmin(1, (double)g->topk / (double)g->experts), (double)w->tokens),
-           read = local * (1 - unread) + late * sqrt(local * unread * (1 - unread)),
-           rows = copies * part + late * sqrt(copies * part * (1 - part));
-    bool gated = false;
-    int64_t ffn = 0;
-    for (uint32_t i = 0; i < w->layer->n_modules; i++)
-        if (w->layer->modules[i].kind == MAQ_MODULE_EXPERT_ACTIVATION) {
-            gated = (w->layer->modules[i].flags & MAQ_MODULE_GATED) != 0;
-            ffn = w->layer->modules[i].out / p->moe_tp;
-        }
-    rows = fmin(copies, p->ep > 1 ? fmax(rows, copies * part * p->imbalance) : rows);
-    read = fmin(fmin(read, local), rows);
-    struct maq_op op = maq_pass_op(MAQ_OP_EXPERTS, &p->experts, gated ? MAQ_OP_GATED : 0, (int64_t)fmax(1, rows + 0.5),
-                                   up->in, ffn > 0 ? ffn : 1, (int64_t)fmax(1, read + 0.5));
-    op.d[5] = g->topk;
-    maq_pass_cost(p, &op, w->times, MAQ_SERVE_EXPERTS, w->out);
 }
 
 /* Tokens of all ranks on their way to the experts, or what comes of them on its way back. */
@@ -142,7 +109,7 @@ static void module(struct walk *w, const struct maq_module *m)
         break;
     case MAQ_MODULE_EXPERT_LINEAR:
         if (!(m->flags & MAQ_MODULE_REDUCE_OUT))
-            experts(w, m);
+            maq_pass_experts(w->p, w->layer, m, w->tokens, w->times, w->out);
         break;
     case MAQ_MODULE_DISPATCH:
         if (w->scope == MAQ_PASS_EXPERTS)

@@ -181,23 +181,6 @@ static struct maq_pass_parts **new_table(struct maq_passes *p, size_t n)
     return t;
 }
 
-/*
- * The type of the experts' products. On Blackwell those in MXFP4 take inputs in MXFP8. Before Blackwell experts in 8 bits with one scale a tensor are
- * FlashInfer's CUTLASS kernels in vLLM, which reach a sixth of the memory's rate there (tables of 0.24), or before 0.15, where VLLM_USE_FLASHINFER_MOE_FP8 was
- * off by default (envs.py of 0.11.1), Triton's: of those there are times with scales of blocks alone. Which release turned it on was not looked up.
- */
-static struct maq_pass_type expert_type(const struct maq_device *device, const struct maq_serve_options *o)
-{
-    bool blackwell = device->arch >= MAQ_ARCH_BLACKWELL,
-         triton = o->engine == MAQ_ENGINE_VLLM && maq_engine_release(o->version) < MAQ_RELEASE(0, 15, 0);
-    struct maq_pass_type type = types[o->expert_weights];
-    if (o->expert_weights == MAQ_WEIGHTS_MXFP4 && blackwell)
-        type.dtype = MAQ_FP8;
-    if (o->expert_weights == MAQ_WEIGHTS_FP8 && !blackwell && triton)
-        type = types[MAQ_WEIGHTS_FP8_BLOCK];
-    return type;
-}
-
 enum maq_status maq_passes_init(struct maq_passes *p, const struct maq_job *job, const struct maq_serve_options *o,
                                 int64_t most_tokens, struct maq_arena *arena)
 {
@@ -217,13 +200,14 @@ enum maq_status maq_passes_init(struct maq_passes *p, const struct maq_job *job,
                              .dp = o->dp > 1 ? o->dp : 1,
                              .most_tokens = most_tokens,
                              .arena = arena};
-    p->experts = expert_type(p->device, o);
+    p->experts = types[o->expert_weights];
     p->fuses_norm = o->engine == MAQ_ENGINE_TRTLLM && job->plan.tp > 1;
     p->fuses_quantization = o->engine == MAQ_ENGINE_TRTLLM;
     int32_t ranks = job->plan.tp * p->dp;
     p->moe_tp = ranks / p->ep > 0 ? ranks / p->ep : 1;
     p->wide = maq_cluster_place(&job->cluster, 0, (uint32_t)ranks, 1);
     choose_exchange(p, o);
+    maq_pass_choose_experts(p, o);
     p->own.plan.ep = p->ep;
     p->own.plan.etp = p->moe_tp;
     p->own.plan.sequence_parallel = MAQ_OFF;

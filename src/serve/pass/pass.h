@@ -88,12 +88,21 @@ struct maq_pass_sampling {
     enum maq_pass_filter filter;
 };
 
+/* Whose kernels compute the experts: experts.c. */
+enum maq_expert_kernels {
+    MAQ_EXPERTS_LIBRARY,   /* one call: FlashInfer's, TensorRT-LLM's, Marlin's */
+    MAQ_EXPERTS_TRITON,    /* Triton's, which Python launches one by one */
+    MAQ_EXPERTS_CONTIGUOUS /* DeepGEMM's, on rows that are padded to blocks; launched by Python, too */
+};
+
 struct maq_passes {
     const struct maq_job *job; /* its plan has the engine's degrees */
     struct maq_job own;        /* a copy that says how experts are cut */
     const struct maq_device *device;
     struct maq_costs costs;
     struct maq_pass_type linear, experts;
+    enum maq_expert_kernels expert_kernels;
+    int64_t contiguous_from;    /* tokens; passes with fewer take Triton's instead of the contiguous ones */
     struct maq_pass_type plain; /* of what is in 16 bits whatever the weights are: attention, norms, head, router */
     bool kv_fp8;
     struct maq_pass_sampling sampling;
@@ -188,6 +197,14 @@ void maq_pass_layers(const struct maq_passes *p, const struct maq_pass_stage *st
                      int64_t tokens, bool decodes, struct maq_pass_parts *out);
 /* The head, for tokens that are sampled from. */
 void maq_pass_head(const struct maq_passes *p, int64_t rows, struct maq_pass_parts *out);
+
+/* ---- experts.c: whose kernels compute the experts ---- */
+/* Sets expert_kernels, and the type of their products; after `exchange`, `ep` and `moe_tp` are known. */
+void maq_pass_choose_experts(struct maq_passes *p, const struct maq_serve_options *options);
+/* The busiest rank's experts; `up` is the first of the layer's expert linears, `tokens` those of all ranks that share experts. */
+void maq_pass_experts(const struct maq_passes *p, const struct maq_layer *layer, const struct maq_module *up,
+                      int64_t tokens, double times, struct maq_pass_parts *out);
+
 /* ---- sampling.c: from logits to tokens ---- */
 struct maq_pass_sampling maq_pass_sampling_of(const struct maq_serve_options *options);
 void maq_pass_sample(const struct maq_passes *p, int64_t rows, struct maq_pass_parts *out);
