@@ -39,8 +39,9 @@ static struct maq_inference_row row(const char *source, const char *framework, c
 
 static struct maq_serve_options launched(const struct maq_inference_row *r)
 {
-    struct maq_serve_options o = {.ep = r->ep};
-    maq_inference_launch(&o, r);
+    const struct maq_inference_row started = maq_inference_as_started(r);
+    struct maq_serve_options o = {.dp = started.dp, .ep = started.ep};
+    maq_inference_launch(&o, &started);
     return o;
 }
 
@@ -86,6 +87,40 @@ static void test_the_row_comes_first(void **unused)
     assert_true(!said.kv_fp8 && said.max_num_seqs == 16);
     assert_true(!a.kv_fp8 && a.max_num_seqs == 0 && a.gpu_memory_utilization == 0 && a.ep == 1);
     assert_true(!b.kv_fp8 && b.max_num_seqs == 0);
+}
+
+/* NVIDIA's overview calls the number of GPUs tp; models of experts run there with attention of each rank for itself, and so many requests at once. */
+static void test_the_overview_of_trtllm(void **unused)
+{
+    (void)unused;
+#define OVERVIEW "NVIDIA TensorRT-LLM perf-overview v1.0"
+    struct maq_inference_row r = row(OVERVIEW, "trtllm", "Qwen3-235B-A22B", "B200-SXM-180GB", ""), started;
+    r.version = maq_str_of("1.0");
+    started = maq_inference_as_started(&r);
+    assert_true(started.tp == 1 && started.dp == 4 && started.ep == 4 && started.pp == 1);
+    assert_true(launched(&r).free_memory_share == 0.95 && !launched(&r).kv_fp8);
+
+    r.model = maq_str_of("Llama 3.3 70B");
+    started = maq_inference_as_started(&r);
+    assert_true(started.tp == 4 && started.dp == 1 && started.ep == 1);
+    r.model = maq_str_of("Mixtral 8x7B"); /* of the release before, whose page has one command for all */
+    r.version = maq_str_of("0.17");
+    assert_true(maq_inference_as_started(&r).tp == 4);
+
+    r.model = maq_str_of("GPT-OSS 120B");
+    r.version = maq_str_of("1.3 (approx; doc does not state)");
+    r.tp = 1;
+    r.dp = r.ep = 2;
+    started = maq_inference_as_started(&r);
+    assert_true(started.tp == 1 && started.dp == 2 && started.ep == 2 && launched(&r).kv_fp8);
+    r.gpu = maq_str_of("H200-SXM-141GB");
+    assert_true(!launched(&r).kv_fp8);
+
+    assert_int_equal(maq_inference_requests(&r), 0); /* of 1,000 and 500 tokens the page has none */
+    r.isl = r.osl = 1000;
+    assert_int_equal(maq_inference_requests(&r), 3000);
+    r.source = maq_str_of(SOURCE);
+    assert_int_equal(maq_inference_requests(&r), 0);
 }
 
 /* All ten waves of a client, simulated. */
@@ -141,6 +176,7 @@ int main(void)
         cmocka_unit_test(test_a_script_holds_from_its_day),
         cmocka_unit_test(test_what_follows_the_row),
         cmocka_unit_test(test_the_row_comes_first),
+        cmocka_unit_test(test_the_overview_of_trtllm),
         cmocka_unit_test(test_long_runs_say_what_whole_ones_do),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -24,7 +24,11 @@ struct maq_inference_row {
 void maq_inference_read(struct maq_inference_row *out, const struct maq_csv *csv, uint32_t row,
                         struct maq_arena *arena);
 
-/* Sets what the scripts of the row's source say of its engines and the row itself does not. */
+/* The row with the degrees that its source gave the engine, where they are not those of the table. */
+struct maq_inference_row maq_inference_as_started(const struct maq_inference_row *row);
+/* How many requests its source sent at once; 0: it does not say. */
+uint32_t maq_inference_requests(const struct maq_inference_row *row);
+/* Sets what the scripts of the row's source say of its engines and the row itself does not; of a row as it was started. */
 void maq_inference_launch(struct maq_serve_options *options, const struct maq_inference_row *row);
 
 /* What is predicted of a row; times in seconds, 0 where it was not asked. */

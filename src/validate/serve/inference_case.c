@@ -133,7 +133,7 @@ static void one_batch(struct maq_inference_prediction *out, const struct maq_job
     out->tokens_per_s = size * (r->total_tokens ? r->isl + r->osl : r->osl) / (b.prefill_s + b.decode_s);
 }
 
-/* Requests that keep `load` under way; or all at once, as many as fill the cache several times. */
+/* Requests that keep `load` under way; or all at once, as many as the source sent, or as fill the cache several times. */
 static struct maq_request_spec requests_of(const struct maq_inference_row *r, const struct maq_serve_result *plan)
 {
     bool max = in(r->source, "*InferenceMAX*|*InferenceX*"), saturated = strcmp(r->kind, "serving_saturated") == 0,
@@ -150,8 +150,9 @@ static struct maq_request_spec requests_of(const struct maq_inference_row *r, co
         s.concurrency = (uint32_t)r->load;
         s.n = s.concurrency * (r->load * r->osl > LONG_RUN ? FEW_WAVES : WAVES);
     } else {
-        double at_once = fmin((double)plan->kv_tokens / tokens, plan->options.max_num_seqs);
-        s.n = (uint32_t)(3 * at_once) + 1;
+        double at_once = fmin((double)plan->kv_tokens / tokens, plan->options.max_num_seqs) * r->dp; /* of each rank */
+        uint32_t known = maq_inference_requests(r);
+        s.n = known > 0 ? known : (uint32_t)(3 * at_once) + 1;
         s.concurrency = s.n;
     }
     return s;
@@ -211,9 +212,10 @@ static void serve(struct maq_inference_prediction *out, const struct maq_job *jo
     maq_requests_free(set);
 }
 
-void maq_inference_predict(struct maq_inference_prediction *out, const struct maq_inference_row *r,
+void maq_inference_predict(struct maq_inference_prediction *out, const struct maq_inference_row *row,
                            struct maq_arena *arena)
 {
+    const struct maq_inference_row started = maq_inference_as_started(row), *r = &started;
     struct maq_loaded_job *box;
     struct maq_diag *diag = maq_diag_new();
     *out = (struct maq_inference_prediction){0};

@@ -6,6 +6,8 @@
  * day on which it was changed to the next entry of the same runs; a row has the day on which it was measured. Only what the engine is told
  * is here, nothing that came out of a run. Scripts for other GPUs, for DeepSeek and for Qwen3.5 are not: of their rows nobody says whether
  * they draft.
+ *
+ * NVIDIA's overview of TensorRT-LLM's throughput: the commands that each release's page gives for its tables (docs/source of NVIDIA/TensorRT-LLM, perf-overview.md).
  */
 #include <string.h>
 
@@ -20,10 +22,11 @@
 #define WAIT_SHARE 0.9
 
 struct launch {
-    const char *framework, *model, *gpu, *precision; /* phrases (phrase.h); NULL = any */
-    const char *from;                                /* year-month-day; NULL = the first */
+    const char *framework, *version, *model, *gpu, *precision; /* phrases (phrase.h); NULL = any */
+    const char *from;                                          /* year-month-day; NULL = the first */
     bool kv_fp8, experts_over_all; /* a cache in 8 bits; experts spread over all ranks, whatever the table says */
-    bool waits; /* TensorRT-LLM: for a fuller batch, with 1,024 tokens in and out on fewer than eight GPUs */
+    bool attention_dp; /* the degree that the table calls tp: attention of each rank for requests of its own */
+    bool waits;        /* TensorRT-LLM: for a fuller batch, with 1,024 tokens in and out on fewer than eight GPUs */
     int32_t seqs, tokens, block_size; /* max_num_seqs, max_num_batched_tokens; 0 = the engine's default */
     double utilization, free_share;   /* gpu_memory_utilization; free_gpu_memory_fraction; 0 = the engine's default */
 };
@@ -124,6 +127,44 @@ static const struct launch inference_max[] = {
      .utilization = 0.9},
 };
 
+#define OVERVIEW "NVIDIA TensorRT-LLM perf-overview*"
+#define MOE "*Qwen3-30B*|*Qwen3-235B*|*Llama 4*|*DeepSeek*|*GPT-OSS*"
+
+/* The TensorRT engine of 0.17 has neither; its page has no command for experts. The share of memory is that of "many cases". */
+static const struct launch perf_overview[] = {
+    {.framework = "trtllm", .free_share = 0.95},
+    {.framework = "trtllm",
+     .version = "1.*",
+     .model = MOE,
+     .attention_dp = true,
+     .experts_over_all = true,
+     .free_share = 0.95},
+    {.framework = "trtllm",
+     .version = "1.3*",
+     .model = "*GPT-OSS*",
+     .gpu = "*B200*",
+     .kv_fp8 = true,
+     .attention_dp = true,
+     .experts_over_all = true,
+     .free_share = 0.95},
+    {.framework = "trtllm",
+     .version = "1.3*",
+     .model = "*DeepSeek*",
+     .kv_fp8 = true,
+     .attention_dp = true,
+     .experts_over_all = true,
+     .free_share = 0.95},
+};
+
+static const struct source {
+    const char *name; /* a phrase */
+    const struct launch *launches;
+    size_t n;
+} sources[] = {
+    {"InferenceMAX*", inference_max, MAQ_COUNT(inference_max)},
+    {OVERVIEW, perf_overview, MAQ_COUNT(perf_overview)},
+};
+
 /*
  * What holds for all rows of a source. ML.ENERGY's client asks for a temperature of 0.8 and a top_p of 0.95 (ml-energy/benchmark c1d6557,
  * mlenergy/benchmark/llm/benchmark.py). That of NVIDIA's runs says nothing, and vLLM and SGLang then sample as the model's generation_config.json has it: the models
@@ -163,6 +204,7 @@ static bool is_at_least(struct maq_str day, const char *from)
 static bool is_of(const struct launch *l, const struct maq_inference_row *r)
 {
     return maq_str_starts(r->framework, l->framework) && maq__phrase_in(r->model, l->model, NULL) &&
+           (!l->version || maq__phrase_in(r->version, l->version, NULL)) &&
            (!l->gpu || maq__phrase_in(r->gpu, l->gpu, NULL)) &&
            (!l->precision || maq__phrase_in(r->precision, l->precision, NULL)) &&
            is_at_least(day_of(r->notes), l->from);
@@ -180,19 +222,55 @@ static void apply_habits(struct maq_serve_options *o, const struct maq_inference
     }
 }
 
+/* NULL: nothing is known. */
+static const struct launch *launch_of(const struct maq_inference_row *r)
+{
+    const struct launch *found = NULL;
+    for (size_t s = 0; s < MAQ_COUNT(sources); s++)
+        for (size_t i = 0; i < sources[s].n && maq__phrase_in(r->source, sources[s].name, NULL); i++)
+            if (is_of(&sources[s].launches[i], r))
+                found = &sources[s].launches[i];
+    return found;
+}
+
+/* Requests of NVIDIA's overview, by their lengths: the pages of 1.0 and 1.3 have a table each. */
+static const struct {
+    int32_t prompt, output, n;
+} overview_requests[] = {
+    {128, 128, 30000},  {128, 2048, 3000},  {128, 4096, 1500},  {500, 2000, 3000},   {1000, 1000, 3000},
+    {1000, 2000, 1500}, {2048, 128, 3000},  {2048, 2048, 1500}, {5000, 500, 1500},   {20000, 2000, 1000},
+    {1024, 1024, 3000}, {8192, 1024, 1500}, {1024, 8192, 1500}, {32768, 1024, 1000}, {1024, 32768, 1000},
+};
+
+uint32_t maq_inference_requests(const struct maq_inference_row *r)
+{
+    for (size_t i = 0; i < MAQ_COUNT(overview_requests); i++)
+        if (maq__phrase_in(r->source, OVERVIEW, NULL) && overview_requests[i].prompt == (int32_t)r->isl &&
+            overview_requests[i].output == (int32_t)r->osl)
+            return (uint32_t)overview_requests[i].n;
+    return 0;
+}
+
+struct maq_inference_row maq_inference_as_started(const struct maq_inference_row *row)
+{
+    struct maq_inference_row r = *row;
+    const struct launch *l = launch_of(row);
+    if (l && l->attention_dp && r.dp == 1) {
+        r.dp = r.tp;
+        r.tp = 1;
+    }
+    if (l && l->experts_over_all)
+        r.ep = r.tp * r.dp;
+    return r;
+}
+
 void maq_inference_launch(struct maq_serve_options *o, const struct maq_inference_row *r)
 {
-    const struct launch *l = NULL;
+    const struct launch *l = launch_of(r);
     apply_habits(o, r);
-    if (!maq__phrase_in(r->source, "InferenceMAX*", NULL))
-        return;
-    for (size_t i = 0; i < MAQ_COUNT(inference_max); i++)
-        if (is_of(&inference_max[i], r))
-            l = &inference_max[i];
     if (!l)
         return;
-    o->kv_fp8 = r->kv_precision.len > 0 ? o->kv_fp8 : l->kv_fp8;
-    o->ep = l->experts_over_all ? r->tp * r->dp : o->ep;
+    o->kv_fp8 |= r->kv_precision.len == 0 && l->kv_fp8;
     o->max_num_seqs = l->seqs == EACH_AS_LOADED ? (int32_t)r->load : l->seqs;
     o->max_num_batched_tokens = l->tokens == TWO_PROMPTS ? (int32_t)(2 * r->isl) : l->tokens;
     o->block_size = l->block_size;
