@@ -54,9 +54,11 @@ const char *vg_error_text(int error);
 struct vg_image *vg_image_new(const void *data, bool copied);
 struct vg_kernel *vg_kernel_new(struct vg_image *image, const char *name);
 struct vg_kernel *vg_kernel_named(struct vg_image *image, const char *name); /* NULL: there is none */
-void vg_kernel_prepare(const struct vg_kernel *kernel);                      /* reads its parameters */
-struct vg_kernel *vg_kernel_of_host(const void *function);                   /* that a host function stands for */
-struct vg_kernel *vg_kernel_of(void *handle);                                /* a kernel, or a host function */
+/* How many kernels its code names; the first of them, up to `most`, in kernels[]. 0: it cannot be read (PTX). */
+unsigned vg_image_list(struct vg_image *image, void **kernels, unsigned most);
+void vg_kernel_prepare(const struct vg_kernel *kernel);    /* reads its parameters */
+struct vg_kernel *vg_kernel_of_host(const void *function); /* that a host function stands for */
+struct vg_kernel *vg_kernel_of(void *handle);              /* a kernel, or a host function */
 /* What cudaMalloc() gave a __device__ variable; NULL = unknown. */
 void *vg_symbol(const void *host, size_t *bytes);
 

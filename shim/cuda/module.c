@@ -44,6 +44,24 @@ static int get(void **kernel, void *image, const char *name)
     return *kernel != NULL ? VG_OK : VG_NOT_FOUND;
 }
 
+static int count(unsigned *n, void *image)
+{
+    vg_call();
+    if (n == NULL || image == NULL)
+        return VG_INVALID_VALUE;
+    *n = vg_image_list(image, NULL, 0);
+    return VG_OK;
+}
+
+static int enumerate(void **kernels, unsigned n, void *image)
+{
+    vg_call();
+    if (kernels == NULL || image == NULL || n == 0)
+        return VG_INVALID_VALUE;
+    vg_image_list(image, kernels, n);
+    return VG_OK;
+}
+
 /* A variable of loaded code, by name: nobody says how large it is, so it has a page, which the host sees. */
 enum { GLOBAL_BYTES = 4096 };
 struct global {
@@ -108,6 +126,16 @@ VG_EXPORT int cuModuleGetFunction(void **function, void *module, const char *nam
     return get(function, module, name);
 }
 
+VG_EXPORT int cuModuleGetFunctionCount(unsigned *n, void *module)
+{
+    return count(n, module);
+}
+
+VG_EXPORT int cuModuleEnumerateFunctions(void **functions, unsigned n, void *module)
+{
+    return enumerate(functions, n, module);
+}
+
 VG_EXPORT int cuModuleGetGlobal_v2(uint64_t *at, size_t *bytes, void *module, const char *name)
 {
     return get_global(at, bytes, module, name);
@@ -164,6 +192,16 @@ VG_EXPORT int cuLibraryGetKernel(void **kernel, void *library, const char *name)
     return get(kernel, library, name);
 }
 
+VG_EXPORT int cuLibraryGetKernelCount(unsigned *n, void *library)
+{
+    return count(n, library);
+}
+
+VG_EXPORT int cuLibraryEnumerateKernels(void **kernels, unsigned n, void *library)
+{
+    return enumerate(kernels, n, library);
+}
+
 VG_EXPORT int cuLibraryGetModule(void **module, void *library)
 {
     *module = library;
@@ -207,6 +245,16 @@ VG_EXPORT int cudaLibraryUnload(void *library)
 VG_EXPORT int cudaLibraryGetKernel(void **kernel, void *library, const char *name)
 {
     return vg_result(get(kernel, library, name));
+}
+
+VG_EXPORT int cudaLibraryGetKernelCount(unsigned *n, void *library)
+{
+    return vg_result(count(n, library));
+}
+
+VG_EXPORT int cudaLibraryEnumerateKernels(void **kernels, unsigned n, void *library)
+{
+    return vg_result(enumerate(kernels, n, library));
 }
 
 VG_EXPORT int cudaLibraryGetGlobal(void **at, size_t *bytes, void *library, const char *name)

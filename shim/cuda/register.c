@@ -170,6 +170,28 @@ struct vg_kernel *vg_kernel_named(struct vg_image *image, const char *name)
     return kernel;
 }
 
+struct listing {
+    struct vg_image *image;
+    void **kernel;
+    unsigned n, most;
+};
+
+static void list(const char *name, void *user)
+{
+    struct listing *l = user;
+    if (l->n < l->most)
+        l->kernel[l->n] = vg_kernel_named(l->image, name);
+    l->n++;
+}
+
+unsigned vg_image_list(struct vg_image *image, void **kernels, unsigned most)
+{
+    struct listing l = {.image = image, .kernel = kernels, .most = most};
+    if (image->bytes > 0)
+        vg_image_kernels(image->data, image->bytes, vg_card()->capability, list, &l);
+    return l.n;
+}
+
 /* --- what nvcc's host code calls ------------------------------------------------------------------------------------------ */
 
 /*
