@@ -113,6 +113,34 @@ static void test_bases(void **unused)
     maq_job_free(titan);
 }
 
+static int wire_of(const char *framework, const char *plan)
+{
+    char rest[256];
+    snprintf(rest, sizeof rest, "framework: %s\nplan: {%s}", framework, plan);
+    struct maq_loaded_job *box = dense(rest);
+    int type = maq_job_get(box)->plan.grad_reduce_dtype;
+    maq_job_free(box);
+    return type;
+}
+
+/* FSDP's reduce_dtype is its param_dtype where nobody says otherwise; unsharded gradients travel as they are kept. */
+static void test_types_on_the_wire(void **unused)
+{
+    (void)unused;
+    assert_int_equal(wire_of("huggingface", "precision: bf16"), MAQ_BF16);
+    assert_int_equal(wire_of("huggingface", "precision: fp16"), MAQ_FP16);
+    assert_int_equal(wire_of("huggingface", "precision: fp32"), MAQ_FP32);
+    assert_int_equal(wire_of("huggingface", "precision: fp8-current"), MAQ_BF16);
+    assert_int_equal(wire_of("huggingface", "zero: no_shard"), MAQ_FP32);
+    assert_int_equal(wire_of("huggingface", "zero: no_shard, main_grads_dtype: bf16"), MAQ_BF16);
+    assert_int_equal(wire_of("huggingface", "zero: no_shard, pure_low_precision: true"), MAQ_BF16);
+    assert_int_equal(wire_of("huggingface", "zero: no_shard, grad_reduce_dtype: bf16"),
+                     MAQ_BF16); /* a compressing hook */
+    assert_int_equal(wire_of("deepspeed", "precision: bf16"), MAQ_BF16);
+    assert_int_equal(wire_of("megatron-lm", "precision: bf16"), MAQ_FP32);
+    assert_int_equal(wire_of("megatron-lm", "grad_reduce_dtype: auto, main_grads_dtype: bf16"), MAQ_BF16);
+}
+
 static void test_cases(void **unused)
 {
     (void)unused;
@@ -199,10 +227,9 @@ static void test_catalogue(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_forms),     cmocka_unit_test(test_default_is_megatron),
-        cmocka_unit_test(test_who_wins),  cmocka_unit_test(test_bases),
-        cmocka_unit_test(test_cases),     cmocka_unit_test(test_faults),
-        cmocka_unit_test(test_catalogue),
+        cmocka_unit_test(test_forms),  cmocka_unit_test(test_default_is_megatron), cmocka_unit_test(test_who_wins),
+        cmocka_unit_test(test_bases),  cmocka_unit_test(test_types_on_the_wire),   cmocka_unit_test(test_cases),
+        cmocka_unit_test(test_faults), cmocka_unit_test(test_catalogue),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

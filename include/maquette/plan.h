@@ -218,7 +218,7 @@ struct maq_plan {
     /* precision */
     int precision;         /* enum maq_precision */
     int grad_dtype;        /* main gradients: enum maq_dtype (FP32 default) */
-    int grad_reduce_dtype; /* on the wire */
+    int grad_reduce_dtype; /* on the wire; MAQ_DTYPE_COUNT in a plan that is not resolved: as the wrapper has it */
     bool fp8_param_gather; /* parameters gathered in 8 bits */
     bool wide_ends;        /* first_last_layers_bf16: 8- and 4-bit recipes leave layers at both ends in 16 bits */
     int32_t wide_at_start, wide_at_end; /* how many then */

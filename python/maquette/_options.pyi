@@ -114,7 +114,7 @@ class TrainOptions(TypedDict, total=False):
     galore_layerwise: Union[Literal["false", "true"], bool, None]
     precision: Union[Literal["auto", "fp32", "fp16", "bf16", "fp8-delayed", "fp8-current", "fp8-rowwise", "fp8-blockwise", "mxfp8", "nvfp4"], int, None]
     main_grads_dtype: Union[Literal["fp32", "tf32", "fp16", "bf16", "fp8", "fp6", "fp4", "int8"], int, None]
-    grad_reduce_dtype: Union[Literal["fp32", "tf32", "fp16", "bf16", "fp8", "fp6", "fp4", "int8"], int, None]
+    grad_reduce_dtype: Union[Literal["fp32", "tf32", "fp16", "bf16", "fp8", "fp6", "fp4", "int8", "auto"], int, None]
     fp8_param_gather: Union[Literal["false", "true"], bool, None]
     first_last_layers_bf16: Union[Literal["false", "true"], bool, None]
     num_layers_at_start_in_bf16: Value
@@ -286,7 +286,7 @@ class PlanOptions(TypedDict, total=False):
     galore_layerwise: Union[Literal["false", "true"], bool, None]
     precision: Union[Literal["auto", "fp32", "fp16", "bf16", "fp8-delayed", "fp8-current", "fp8-rowwise", "fp8-blockwise", "mxfp8", "nvfp4"], int, None]
     main_grads_dtype: Union[Literal["fp32", "tf32", "fp16", "bf16", "fp8", "fp6", "fp4", "int8"], int, None]
-    grad_reduce_dtype: Union[Literal["fp32", "tf32", "fp16", "bf16", "fp8", "fp6", "fp4", "int8"], int, None]
+    grad_reduce_dtype: Union[Literal["fp32", "tf32", "fp16", "bf16", "fp8", "fp6", "fp4", "int8", "auto"], int, None]
     fp8_param_gather: Union[Literal["false", "true"], bool, None]
     first_last_layers_bf16: Union[Literal["false", "true"], bool, None]
     num_layers_at_start_in_bf16: Value
@@ -650,7 +650,7 @@ class RiskOptions(TypedDict, total=False):
     galore_layerwise: Union[Literal["false", "true"], bool, None]
     precision: Union[Literal["auto", "fp32", "fp16", "bf16", "fp8-delayed", "fp8-current", "fp8-rowwise", "fp8-blockwise", "mxfp8", "nvfp4"], int, None]
     main_grads_dtype: Union[Literal["fp32", "tf32", "fp16", "bf16", "fp8", "fp6", "fp4", "int8"], int, None]
-    grad_reduce_dtype: Union[Literal["fp32", "tf32", "fp16", "bf16", "fp8", "fp6", "fp4", "int8"], int, None]
+    grad_reduce_dtype: Union[Literal["fp32", "tf32", "fp16", "bf16", "fp8", "fp6", "fp4", "int8", "auto"], int, None]
     fp8_param_gather: Union[Literal["false", "true"], bool, None]
     first_last_layers_bf16: Union[Literal["false", "true"], bool, None]
     num_layers_at_start_in_bf16: Value

@@ -20,6 +20,9 @@ static const char *const precision_names[] = {"auto",        "fp32",        "fp1
                                               "fp8-delayed", "fp8-current", "fp8-rowwise", "fp8-blockwise",
                                               "mxfp8",       "nvfp4",       NULL};
 static const char *const dtype_names[] = {"fp32", "tf32", "fp16", "bf16", "fp8", "fp6", "fp4", "int8", NULL};
+/* auto: MAQ_DTYPE_COUNT, until a plan is resolved */
+static const char *const reduce_dtype_names[] = {"fp32", "tf32", "fp16", "bf16", "fp8",
+                                                 "fp6",  "fp4",  "int8", "auto", NULL};
 static const char *const dispatcher_names[] = {"alltoall", "allgather", "deepep", "hybridep", NULL};
 static const char *const offload_device_names[] = {"none", "cpu", "nvme", NULL};
 static const char *const selective_ac_names[] = {"layer", "op", NULL};
@@ -247,8 +250,9 @@ const struct maq_field maq_plan_fields[] = {
          .def = "auto", .doc = "recipe; auto = bf16 where the device has it, else fp16"),
     ENUM(grad_dtype, "main_grads_dtype", dtype_names, .slips = DTYPE_SLIPS, .def = "fp32",
          .doc = "type gradients are kept in"),
-    ENUM(grad_reduce_dtype, "grad_reduce_dtype", dtype_names, .slips = DTYPE_SLIPS, .def = "fp32",
-         .doc = "type gradients travel in (bf16 = grad_reduce_in_bf16)"),
+    ENUM(grad_reduce_dtype, "grad_reduce_dtype", reduce_dtype_names, .slips = DTYPE_SLIPS, .def = "fp32",
+         .doc =
+             "type gradients travel in (bf16 = grad_reduce_in_bf16); auto = FSDP: the model's, else main_grads_dtype"),
     BOOL(fp8_param_gather, "fp8_param_gather", .def = "false", .doc = "parameters gathered in 8 bits"),
     BOOL(wide_ends, "first_last_layers_bf16", .def = "false",
          .doc = "8- and 4-bit recipes leave layers at both ends of the model in 16 bits"),

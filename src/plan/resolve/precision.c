@@ -56,6 +56,9 @@ void maq__resolve_precision(struct maq_resolver *r)
         p->grad_dtype = p->optimizer_dtype = r->job->store_dtype;
     if (p->pure_low_precision && p->sharding != MAQ_SHARDING_PARAMS) /* FSDP has a type of its own for the wire */
         p->grad_reduce_dtype = r->job->store_dtype;
+    if (p->grad_reduce_dtype ==
+        MAQ_DTYPE_COUNT) /* FSDP's reduce_dtype is param_dtype; DDP's buckets are as the gradients */
+        p->grad_reduce_dtype = p->sharding == MAQ_SHARDING_PARAMS ? r->job->store_dtype : p->grad_dtype;
 }
 
 const char *maq_precision_name(enum maq_precision precision)
