@@ -71,7 +71,8 @@ static void random_job(char *text, size_t size)
         PICK("bf16", "bf16", "fp8-delayed", "fp8-current", "fp8-rowwise"), PICK("true", "false"),
         PICK("0", "0", "2", OFFLOAD "[core_attn, attn_proj, moe_act]", OFFLOAD "[qkv_linear, mlp_norm, expert_fc1]"),
         PICK("false", "true"), PICK("false", "false", "true"), PICK("1024", "4096"), PICK("16", "32", "64"),
-        PICK("megatron-lm", "megatron-deepspeed", "torchtitan", "jax",
+        PICK("megatron-lm", "megatron-deepspeed", "torchtitan", "jax", "nanotron", "huggingface",
+             "{base: pytorch-ddp, gradient_buckets: views, bucket_cap_mb: 300, find_unused_parameters: true}",
              "{base: megatron-lm, p2p_synchronizes: false, host: {forward: 300 us, read: 1 ms}}",
              "{base: nemo, launches_block: true}",
              "{base: megatron-deepspeed, tp_synchronizes: true, forward_calls: 2, p2p_sends_mask: true}"));

@@ -47,9 +47,10 @@ enum maq_optimizer_kernels {
 
 /* Buffers of DistributedDataParallel, out of which gradients are reduced. */
 enum maq_gradient_buckets {
-    MAQ_BUCKETS_NONE,
+    MAQ_BUCKETS_NONE,  /* not counted in the memory; what is copied takes its time as below */
     MAQ_BUCKETS_APART, /* copies of the gradients, which live as long as the model */
     MAQ_BUCKETS_VIEWS, /* gradients are views of them (gradient_as_bucket_view), and so stay as well */
+    MAQ_BUCKETS_HOOK, /* only a signal: a hook reduces something else when one is full, and is not waited for; not counted */
 };
 
 /* Whose words a plan is written in for it: framework_words.h. */
@@ -152,6 +153,8 @@ struct maq_framework {
      * cast for it (FSDP). Where the shards are on the host, this is what travels. */
     bool low_precision_shards;
     int gradient_buckets; /* enum maq_gradient_buckets */
+    /* What DistributedDataParallel reduces gradients of unsharded models in, in MiB; 0: the wrapper is another one (src/train/step/ddp.h). */
+    double bucket_cap_mb;
     /* ZeRO-1 and -2: members of a shard group broadcast what they updated, one after the other, instead of an all-gather. */
     bool broadcasts_parameters;
     /* ZeRO-1 and -2: the step ends when every rank has the parameters that others updated (overlap_param_gather is off where a plan does not

@@ -136,6 +136,12 @@ static double compute_ns(const struct maq_segment_writer *w)
     return later(done(w, w->on[MAQ_STREAM_COMPUTE]), done(w, w->sync));
 }
 
+struct maq_segment_mark maq_segment_here(const struct maq_segment_writer *w)
+{
+    const uint16_t step = w->on[MAQ_STREAM_COMPUTE];
+    return (struct maq_segment_mark){step, done(w, step)};
+}
+
 /* Time of the node so far goes to it. */
 static void close_node(struct maq_segment_writer *w, double now)
 {

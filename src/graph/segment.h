@@ -34,6 +34,12 @@ struct maq_step {
 /* Nodes of a layer with experts: where Megatron-LM's combined 1F1B cuts it (train/step/merged_pass.h). */
 enum maq_layer_node { MAQ_LAYER_ATTENTION, MAQ_LAYER_DISPATCH, MAQ_LAYER_EXPERTS, MAQ_LAYER_COMBINE, MAQ_LAYER_NODES };
 
+/* The step of the compute stream with which something is there, and when it ends, from the beginning of the segment. */
+struct maq_segment_mark {
+    uint16_t step; /* MAQ_STEP_NONE: nothing was computed for it */
+    double end_ns;
+};
+
 struct maq_segment {
     struct maq_step *steps;
     uint32_t n, size;
@@ -41,6 +47,8 @@ struct maq_segment {
     double bucket_ns[MAQ_BUCKET_COUNT]; /* what the compute stream does or waits for; adds up to dur_ns */
     double experts_under_ns;            /* exchange of experts that runs under compute, less what compute loses to it */
     double node_ns[MAQ_LAYER_NODES];    /* where exchanges run apart: each node of the layer, alone */
+    /* Whole backward passes: when the gradients of each of the layer's modules are there, [n_modules]; else NULL. */
+    struct maq_segment_mark *gradients;
     /* the host: how long it takes to issue the segment, see train/step/host.c */
     double issue_ns;                       /* after the first read, or all of it */
     double launches;                       /* operators and collectives */
@@ -111,6 +119,8 @@ void maq_segment_host(struct maq_segment_writer *w, double ns);
 void maq_segment_node(struct maq_segment_writer *w, enum maq_layer_node node);
 /* The compute stream stands still. */
 void maq_segment_gap(struct maq_segment_writer *w, double ns);
+/* Where the compute stream is, what it is about to wait for left out. */
+struct maq_segment_mark maq_segment_here(const struct maq_segment_writer *w);
 /* Time that kernels lost to communication beside them. */
 void maq_segment_lose(struct maq_segment_writer *w, double ns, uint8_t bucket);
 /* Evaluates, adds what is lost to contention: fills dur_ns and bucket_ns. */

@@ -124,6 +124,13 @@ static const struct maq_module *module_at(const struct maq_lowering *l, uint32_t
     return &l->layer->modules[l->pass == MAQ_PASS_FORWARD ? i : l->layer->n_modules - 1 - i];
 }
 
+/* A module's gradients are there when what its backward pass computes is. */
+static void note_gradients(struct maq_lowering *l, const struct maq_module *m)
+{
+    if (l->pass == MAQ_PASS_BACKWARD && l->w.out->gradients)
+        l->w.out->gradients[m - l->layer->modules] = maq_segment_here(&l->w);
+}
+
 /* The shared experts of the layer, in the direction of the pass. */
 static void lower_shared(struct maq_lowering *l)
 {
@@ -131,8 +138,10 @@ static void lower_shared(struct maq_lowering *l)
     uint8_t part = l->w.part;
     l->beside = NULL;
     for (uint32_t i = 0; i < l->layer->n_modules; i++)
-        if (module_at(l, i)->part == MAQ_PART_SHARED_EXPERTS)
+        if (module_at(l, i)->part == MAQ_PART_SHARED_EXPERTS) {
             lower_module(l, module_at(l, i), l->pass);
+            note_gradients(l, module_at(l, i));
+        }
     l->w.name = name;
     l->w.part = part;
 }
@@ -237,6 +246,7 @@ static void walk(struct maq_lowering *l, enum maq_pass pass, uint32_t parts)
         set_host(l, pass, graph, graph && !before);
         maq_segment_node(&l->w, node_of(m));
         lower_module(l, m, pass);
+        note_gradients(l, m);
     }
     l->beside = NULL;
 }
@@ -280,6 +290,12 @@ struct maq_segment *maq_lower_layer(struct maq_lower *lower, const struct maq_la
     }
     struct maq_lowering l = {.lower = lower, .layer = layer};
     maq_segment_begin(&l.w, out, lower->items, lower->arena);
+    if (pass == MAQ_PASS_BACKWARD && layer->n_modules > 0) {
+        out->gradients = MAQ_ARENA_NEW(lower->arena, struct maq_segment_mark, layer->n_modules);
+        lower->failed |= !out->gradients;
+        for (uint32_t i = 0; out->gradients && i < layer->n_modules; i++)
+            out->gradients[i].step = MAQ_STEP_NONE;
+    }
     l.w.serial = lower->job->framework.launches_block;
     l.w.apart = !l.w.serial && maq_plan_merges_passes(lower->plan);
     l.w.tp_stops = lower->job->framework.tp_synchronizes && !l.w.serial;

@@ -52,7 +52,7 @@ const struct maq_framework maq_framework_default = {
 };
 
 static const char *const vocabulary_names[] = {"none", "megatron-lm", "torchtitan", "pytorch-fsdp", "maxtext", NULL};
-static const char *const bucket_names[] = {"none", "apart", "views", NULL};
+static const char *const bucket_names[] = {"none", "apart", "views", "hook", NULL};
 static const char *const optimizer_names[] = {"fused", "foreach", NULL};
 
 /* The profile being read, and what is not in it in the form of the document. */
@@ -149,6 +149,8 @@ struct framework_reader {
                        .doc = "what the model returns is copied to 4 bytes, logits too"),                              \
         MAQ_FIELD_ENUM(T, at gradient_buckets, "gradient_buckets", bucket_names,                                       \
                        .doc = "what DistributedDataParallel reduces gradients out of"),                                \
+        MAQ_FIELD_DOUBLE(T, at bucket_cap_mb, "bucket_cap_mb", .min = 0, .max = 1e6,                                   \
+                         .doc = "MiB of gradients that DistributedDataParallel reduces at once; 0 = another wrapper"), \
         MAQ_FIELD_BOOL(T, at broadcasts_parameters, "broadcasts_parameters",                                           \
                        .doc = "ranks broadcast the parameters that they updated, in turn"),                            \
         MAQ_FIELD_I32(T, at forward_calls, "forward_calls", .min = 1, .max = 16,                                       \

@@ -121,8 +121,10 @@ static void resolve_switches(struct maq_resolver *r)
     if (p->tp == 1)
         p->sequence_parallel = MAQ_OFF;
     bool sharded = p->sharding != MAQ_SHARDING_NONE;
-    if (p->overlap_grad_reduce == MAQ_AUTO)
-        p->overlap_grad_reduce = sharded && !p->post_validation ? MAQ_ON : MAQ_OFF;
+    if (p->overlap_grad_reduce == MAQ_AUTO) {
+        bool begins_early = sharded || r->job->framework.bucket_cap_mb > 0; /* DistributedDataParallel's buckets */
+        p->overlap_grad_reduce = begins_early && !p->post_validation ? MAQ_ON : MAQ_OFF;
+    }
     if (p->overlap_param_gather == MAQ_AUTO)
         p->overlap_param_gather =
             sharded && !p->post_validation && (p->sharding == MAQ_SHARDING_PARAMS || !r->job->framework.gathers_in_step)

@@ -10,11 +10,10 @@
  * nothing is recomputed.
  */
 #include "train/memory/eager_program.h"
+#include "train/step/ddp.h"
 
 #define MIB (1024.0 * 1024.0)
 #define BROADCAST_BYTES (250 * MIB)
-#define FIRST_BUCKET_BYTES MIB  /* kDefaultFirstBucketBytes */
-#define BUCKET_BYTES (25 * MIB) /* bucket_cap_mb */
 
 /* Two broadcasts are on their way at once. */
 struct queue {
@@ -59,7 +58,7 @@ static void broadcast(struct maq_eager *r)
 }
 
 struct sizes {
-    double bytes, limit;
+    double bytes, limit, usual;
 };
 
 /* A bucket is full with the parameter that brings it to its limit. Returns its bytes then, else 0. */
@@ -69,13 +68,14 @@ static double add_to_bucket(struct sizes *s, double bytes)
     if (s->bytes < s->limit)
         return 0;
     double full = s->bytes;
-    *s = (struct sizes){0, BUCKET_BYTES};
+    *s = (struct sizes){0, s->usual, s->usual};
     return full;
 }
 
 static void small_buckets(struct maq_eager *r, bool backward)
 {
-    struct sizes s = {0, FIRST_BUCKET_BYTES};
+    const struct maq_job *job = r->bp->job;
+    struct sizes s = {0, maq_ddp_first_bucket_bytes(job), maq_ddp_bucket_bytes(job)};
     for (uint32_t i = 0; i < r->n; i++) {
         const struct maq_eager_layer *l = &r->layers[backward ? r->n - 1 - i : i];
         for (uint32_t k = 0; k < l->n_params; k++) {
@@ -86,11 +86,6 @@ static void small_buckets(struct maq_eager *r, bool backward)
     maq_eager_hold(r, &r->buckets, s.bytes);
 }
 
-static bool finds_unused(const struct maq_eager *r)
-{
-    return r->bp->job->framework.find_unused_parameters && r->bp->job->plan.recompute == MAQ_RECOMPUTE_NONE;
-}
-
 void maq_eager_ddp_wrap(struct maq_eager *r)
 {
     double all = 0;
@@ -99,7 +94,7 @@ void maq_eager_ddp_wrap(struct maq_eager *r)
     broadcast(r);
     for (uint32_t i = 0; i < r->n; i++)
         all += maq_eager_params(&r->layers[i]);
-    if (finds_unused(r))
+    if (maq_ddp_finds_unused(r->bp->job))
         small_buckets(r, false);
     else
         r->bucket = maq_eager_take(r, MAQ_EAGER_COMPUTE, all * maq_eager_grad_bytes(r));

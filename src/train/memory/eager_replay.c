@@ -425,7 +425,8 @@ static bool way_is_known(const struct maq_job *job)
     bool held = job->framework.reduce_bucket_held;
     switch ((enum maq_sharding)p->sharding) {
     case MAQ_SHARDING_NONE:
-        return job->framework.gradient_buckets != MAQ_BUCKETS_NONE &&
+        return (job->framework.gradient_buckets == MAQ_BUCKETS_APART ||
+                job->framework.gradient_buckets == MAQ_BUCKETS_VIEWS) &&
                (maq_autocasts(job) || p->pure_low_precision || p->lora_rank > 0);
     case MAQ_SHARDING_OPTIM: /* with several micro batches gradients wait in the bucket */
         return held && p->reduce_bucket_size > 0 && job->microbatches == 1;

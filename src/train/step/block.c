@@ -20,25 +20,43 @@ static double paged(double params)
     return params >= PAGED_LEAST ? params : 0;
 }
 
+static void add_weight(struct maq_block *b, struct maq_weight *to, const struct maq_module *m, double params)
+{
+    const bool expert = m->shard == MAQ_SHARD_EXPERT;
+    if (params > 0)
+        to[b->n_weights++] = (struct maq_weight){params, (uint16_t)(m - b->layer->modules), expert};
+}
+
 /* The tensors of a linear: q, k and v apart, gate and up. The rest of its parameters is biases. */
-static void count_tensors(struct maq_block *b, const struct maq_lower *lo, const struct maq_module *m, double params)
+static void count_tensors(struct maq_block *b, struct maq_weight *to, const struct maq_lower *lo,
+                          const struct maq_module *m, double params)
 {
     int64_t out[MAQ_LORA_SPANS];
-    double *sum = m->shard == MAQ_SHARD_EXPERT ? &b->expert_paged : &b->dense_paged;
+    double *sum = m->shard == MAQ_SHARD_EXPERT ? &b->expert_paged : &b->dense_paged, rest = params;
     uint32_t n = m->kind == MAQ_MODULE_LINEAR ? maq_lower_products(out, lo, b->layer, m) : 0;
     const double in = (double)maq_lower_local(lo, b->layer, m).in;
     for (uint32_t i = 0; i < n && params > 0; i++) {
-        *sum += paged(in * (double)out[i]);
-        b->largest = fmax(b->largest, in * (double)out[i]);
+        const double own = in * (double)out[i];
+        *sum += paged(own);
+        b->largest = fmax(b->largest, own);
+        add_weight(b, to, m, fmin(own, rest));
+        rest -= fmin(own, rest);
     }
     if (n == 0) {
         *sum += paged(params);
         b->largest = fmax(b->largest, params);
     }
+    add_weight(b, to, m, rest);
 }
 
-static void count_params(struct maq_block *b, const struct maq_lower *lo)
+static void count_params(struct maq_block *b, struct maq_lower *lo)
 {
+    struct maq_weight *weights =
+        MAQ_ARENA_NEW(lo->arena, struct maq_weight, (size_t)b->layer->n_modules * (MAQ_LORA_SPANS + 1));
+    b->weights = weights;
+    lo->failed |= !weights;
+    if (!weights)
+        return;
     for (uint32_t i = 0; i < b->layer->n_modules; i++) {
         const struct maq_module *m = &b->layer->modules[i];
         double p = maq_lower_local_params(lo, m);
@@ -48,7 +66,7 @@ static void count_params(struct maq_block *b, const struct maq_lower *lo)
             *(expert ? &b->expert_matrices : &b->dense_matrices) += p;
         if (maq_lower_quantized(lo, m) || maq_lower_base_quantized(lo, m))
             *(expert ? &b->expert_narrow : &b->dense_narrow) += p;
-        count_tensors(b, lo, m, p);
+        count_tensors(b, weights, lo, m, p);
         maq_galore_count(&b->low_rank, lo, b->layer, m);
         int64_t out[MAQ_LORA_SPANS];
         for (uint32_t a = 0, n = maq_lower_adapters(out, lo, b->layer, m); a < n; a++) {

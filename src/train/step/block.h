@@ -47,8 +47,17 @@ struct maq_low_rank {
     double matrices, moments, projections;
 };
 
+/* A trained tensor of a rank, as PyTorch has it: q, k and v apart, gate and up; all experts together, and all biases of a linear. */
+struct maq_weight {
+    double params;
+    uint16_t module; /* of the layer */
+    bool expert;
+};
+
 struct maq_block {
     const struct maq_layer *layer;
+    const struct maq_weight *weights; /* [n_weights] in the order of the modules */
+    uint32_t n_weights;
     const struct maq_segment *forward[2];  /* [recomputed]: they differ only in what is offloaded */
     const struct maq_segment *backward[2]; /* [recomputed]; the input half when the schedule splits */
     const struct maq_segment *weight;      /* split schedules only */

@@ -14,6 +14,7 @@
 #include "train/cache.h"
 #include "train/memory/cuda_graphs.h"
 #include "train/memory/stage_memory.h"
+#include "train/step/ddp.h"
 #include "train/step/dp_comm.h"
 #include "train/step/dp_interference.h"
 #include "train/step/host.h"
@@ -444,7 +445,8 @@ enum maq_status maq_blueprint_blocks(struct maq_blueprint *out, const struct maq
     bp->gather_backward = gathers && p->reshard_after_forward;
     /* a single pass is each and the last; gradients on their way to the host leave no reduction for later */
     bool once = p->reduce_once && (bp->gather_backward ? job->microbatches > 1 : !maq_sync_downloads(p));
-    bp->sync_last_pass = once && bp->gather_backward;
+    bp->ddp = maq_ddp_reduces(job);
+    bp->sync_last_pass = (once && bp->gather_backward) || (bp->ddp && maq_ddp_waits(job));
     bp->sync_every_pass = (gathers && !once) || p->sharding == MAQ_SHARDING_GRADS;
     bp->gather_first = !gathers && p->sharding != MAQ_SHARDING_NONE && p->overlap_param_gather == MAQ_ON;
     MAQ_TRY(maq_cache_schedule(bp, diag));

@@ -13,6 +13,7 @@
  *   no_shard, optim   gradients are reduced once per step, bucket by bucket in backward order, each when its last entry's weight
  *                     gradient of the last microbatch is done; parameters (optim) are gathered in forward order before the first
  *                     microbatch
+ *                     (no_shard under DistributedDataParallel: inside the last backward pass, which ends with it; ddp.h)
  *   optim_grads       gradients are reduce-scattered in every microbatch
  *   optim_grads_params  and parameters are gathered in every pass, `fsdp_prefetch` entries ahead (FSDP, ZeRO-3); with
  *                       reduce_once_per_step gradients are reduced in the last backward pass alone (where no backward pass gathers
@@ -52,6 +53,22 @@ struct maq_bucket_sync {
     double reduce_ns, gather_ns, again_ns, upload_ns, download_ns;
     double forward_ns, backward_ns, weight_ns; /* compute of its entries; backward: the input half when split */
     double done_ns;                            /* scratch of a pass's evaluation: end of its compute */
+    /* DistributedDataParallel: its buckets that are full with this entry, in the order in which they are; they are the reductions */
+    struct maq_ddp_bucket *ddp;
+    uint32_t n_ddp;
+    uint32_t fill; /* copies of the entry's gradients into buckets, divided by the ranks; 0 = none */
+    double fill_ns;
+};
+
+/* A bucket of DistributedDataParallel: ddp.h. */
+struct maq_ddp_bucket {
+    uint32_t reduce, empty; /* items: its all-reduce; the copy back to the gradients, 0 = none */
+    uint32_t tensors;
+    uint16_t
+        step; /* of the backward pass of the entry that it is full with: it may begin then; MAQ_STEP_NONE: at its end */
+    double ready_ns; /* that time, from the beginning of the entry's backward pass */
+    double reduce_ns, empty_ns;
+    double reduced_ns; /* scratch of a pass's evaluation: end of its all-reduce */
 };
 
 /* Of a program with CUDA graphs, for one microbatch: train/memory/cuda_graphs.c. All zero without. */
@@ -69,6 +86,10 @@ struct maq_program {
     struct maq_bucket_sync *buckets; /* in forward order */
     uint32_t n_buckets;
     const struct maq_program *last; /* sync_last_pass: the same with the reduction in its backward pass; else NULL */
+    /* DistributedDataParallel: the all-reduce that tells which parameters were used, 0 = none; copies of the last backward pass on the
+     * compute stream; launches of the wrapper there */
+    uint32_t used_map;
+    double ddp_copies_ns, ddp_launches;
     double forward_ns, backward_ns, weight_ns; /* makespan of the pass, its data-parallel communication included */
     double experts_under_ns;                   /* exchange of experts hidden in one forward and one backward pass */
     double exchange_wait_ns; /* and what a merged pair of them waits for it; included in the backward's makespan */
@@ -122,10 +143,11 @@ struct maq_blueprint {
     double nccl_bytes;      /* buffers of the communicators of one rank */
     bool stalls;            /* transfers block the sender */
     bool sync_every_pass;   /* ZeRO-2/3: gradients reduced in every backward */
-    bool sync_last_pass;    /* ZeRO-3: in the last one of a position, with what that gathers */
+    bool sync_last_pass;    /* ZeRO-3: in the last one of a position, with what that gathers; DistributedDataParallel */
     bool gather_every_pass; /* ZeRO-3 */
     bool gather_backward;   /* ZeRO-3 that reshards after the forward */
     bool gather_first;      /* parameters gathered before the first microbatch (ZeRO-1/2 with overlap) */
+    bool ddp;               /* DistributedDataParallel's buckets are what is reduced */
     const struct maq_segment *
         *optimizer; /* [pp] end-of-step segment of a stage: norm, clip, update, cast; equal stages share it */
     double *

@@ -142,6 +142,17 @@ static double pass_copies_ns(const struct maq_blueprint *bp, uint32_t stage)
     return sum;
 }
 
+/* And copying into and out of the buckets of DistributedDataParallel, once a step. */
+static double bucket_copies_ns(const struct maq_blueprint *bp, uint32_t stage)
+{
+    uint16_t at[MAQ_MAX_STAGES];
+    uint32_t n = maq_schedule_positions(bp->schedule, stage, at);
+    double sum = 0;
+    for (uint32_t c = 0; c < n; c++)
+        sum += bp->programs[at[c]]->ddp_copies_ns;
+    return sum;
+}
+
 static void break_down(struct maq_stage_result *st, const struct maq_blueprint *bp, uint32_t stage,
                        const struct maq_step_times *times, double end_free)
 {
@@ -151,8 +162,9 @@ static void break_down(struct maq_stage_result *st, const struct maq_blueprint *
     for (int b = 0; b < MAQ_BUCKET_COUNT; b++)
         busy += ns[b];
     double sync = pass_sync_ns(bp, stage), gaps = pass_gaps_ns(bp, stage), copies = pass_copies_ns(bp, stage),
-           exchanges = pass_exchanges_ns(bp, stage);
-    ns[MAQ_BUCKET_DP] += sync - copies - exchanges;
+           exchanges = pass_exchanges_ns(bp, stage), filled = bucket_copies_ns(bp, stage);
+    ns[MAQ_BUCKET_DP] += sync - copies - exchanges - filled;
+    ns[MAQ_BUCKET_BACKWARD] += filled;
     ns[MAQ_BUCKET_EP] += exchanges;
     ns[MAQ_BUCKET_OTHER] += copies;
     ns[MAQ_BUCKET_HOST] += gaps;
@@ -208,11 +220,17 @@ static void count_sync(struct counts *c, uint32_t stage)
     double m = bp->schedule->microbatches;
     double reduces = bp->sync_every_pass ? m : 1, gathers = bp->gather_every_pass ? m : 1,
            again = bp->gather_backward ? m : 0;
-    for (uint32_t i = 0; i < n; i++)
+    for (uint32_t i = 0; i < n; i++) {
+        c->times[bp->programs[at[i]]->used_map] += reduces;
         for (uint32_t b = 0; b < bp->programs[at[i]]->n_buckets; b++) {
             const struct maq_bucket_sync *s = &bp->programs[at[i]]->buckets[b];
             for (int k = 0; k < MAQ_BUCKET_REDUCES; k++)
                 c->times[s->reduce[k]] += reduces;
+            for (uint32_t k = 0; k < s->n_ddp; k++) {
+                c->times[s->ddp[k].reduce] += reduces;
+                c->times[s->ddp[k].empty] += reduces;
+            }
+            c->times[s->fill] += reduces;
             for (int k = 0; k < MAQ_BUCKET_GATHERS; k++) {
                 c->times[s->gather[k]] += gathers;
                 c->times[s->again[k]] += again;
@@ -220,6 +238,7 @@ static void count_sync(struct counts *c, uint32_t stage)
             c->times[s->upload] += gathers + again;
             c->times[s->download] += reduces;
         }
+    }
 }
 
 void maq_stage_count_items(double *times, double *uses, const struct maq_blueprint *bp, uint32_t stage)

@@ -3,7 +3,7 @@
  * dp_comm.c - data-parallel communication of one virtual stage.
  *
  * Gradients of the entries of a bucket are reduced together (Megatron-LM's DistributedDataParallel buckets:
- * 40 M parameters, at least 1 M per DP rank; FSDP: one entry). Dense parameters and experts have different
+ * 40 M parameters, at least 1 M per DP rank; FSDP: one entry; PyTorch's DistributedDataParallel: ddp.h). Dense parameters and experts have different
  * groups: DP x CP for the former, expert-DP for the latter.
  *
  *   reduce   no_shard: all-reduce; otherwise reduce-scatter over the shard group, then all-reduce of the shard over the replicas (HSDP)
@@ -24,6 +24,7 @@
 #include "base/check.h"
 #include "lower/local.h"
 #include "train/memory/stage_memory.h"
+#include "train/step/ddp.h"
 #include "train/step/one_bit.h"
 
 #define BUCKET_PARAMS 40e6 /* Megatron-LM: max(40 M, 1 M x DP) */
@@ -299,12 +300,12 @@ enum maq_status maq_blueprint_sync(struct maq_blueprint *bp, struct maq_program 
         hold(&held, block);
         layers++;
         program->buckets[count].first = (uint16_t)i;
-        bool full = by_layers > 0 ? layers >= by_layers : held.dense + held.expert > size;
+        bool full = bp->ddp || (by_layers > 0 ? layers >= by_layers : held.dense + held.expert > size);
         if (full || i == 0) {
             struct maq_bucket_sync *b = &program->buckets[count++];
             if (memcmp(&held, &last, sizeof held) == 0) /* equal layers: equal collectives */
                 copy_items(b, b - 1);
-            else
+            else if (!bp->ddp)
                 fill_items(bp, b, &held, all_dense > 0 ? held.dense / all_dense : 1.0);
             last = held;
             held = (struct held){0};
@@ -317,6 +318,8 @@ enum maq_status maq_blueprint_sync(struct maq_blueprint *bp, struct maq_program 
         program->buckets[count - 1 - i] = swap;
     }
     program->n_buckets = count;
+    if (bp->ddp)
+        MAQ_TRY(maq_ddp_fill(bp, program));
     for (uint32_t i = 0; i < count; i++) {
         sum_compute(bp, program, &program->buckets[i]);
         program->reduce_ns += program->buckets[i].reduce_ns;
@@ -328,7 +331,7 @@ enum maq_status maq_blueprint_sync(struct maq_blueprint *bp, struct maq_program 
     return MAQ_OK;
 }
 
-static double half_ns(const struct maq_bucket_sync *b, enum maq_half half)
+double maq_half_ns(const struct maq_bucket_sync *b, enum maq_half half)
 {
     return half == MAQ_HALF_WEIGHT ? b->weight_ns : b->backward_ns;
 }
@@ -402,6 +405,8 @@ static double backward_ns(const struct maq_blueprint *bp, struct maq_program *pr
     struct streams s = {.copies = copies};
     double compute = 0;
     uint32_t n = program->n_buckets, reduced = 0;
+    if (bp->ddp && maq_half_reduces(half, pass_reduces))
+        return maq_ddp_backward_ns(bp, program, half);
     int32_t prefetch = bp->job->plan.fsdp_prefetch;
     bool gathers = maq_half_gathers(bp, half), reduces = maq_half_reduces(half, pass_reduces);
     struct maq_bucket_sync *last = program->buckets + n; /* bucket i of the pass is last[-1 - i] */
@@ -412,7 +417,7 @@ static double backward_ns(const struct maq_blueprint *bp, struct maq_program *pr
             reduce(&s, &last[-1 - (int64_t)reduced]);
         if (gathers && comes(b))
             compute = later(compute, fetch(&s, b, released(program, i, prefetch, true), true));
-        b->done_ns = compute += half_ns(b, half);
+        b->done_ns = compute += maq_half_ns(b, half);
     }
     for (; reduces && reduced < n; reduced++)
         reduce(&s, &last[-1 - (int64_t)reduced]);
@@ -471,9 +476,24 @@ double maq_sync_reduced_ns(const struct maq_blueprint *bp, const struct maq_prog
     enum maq_half half = bp->schedule->split_backward ? MAQ_HALF_WEIGHT : MAQ_HALF_WHOLE;
     for (uint32_t i = program->n_buckets; i-- > 0;) {
         const struct maq_bucket_sync *b = &program->buckets[i];
-        compute += half_ns(b, half);
-        if (b->reduce_ns > 0)
+        const double from = compute;
+        compute += maq_half_ns(b, half);
+        for (uint32_t k = 0; k < b->n_ddp; k++)
+            stream = later(stream, maq_ddp_ready_ns(&b->ddp[k], from, compute)) + b->ddp[k].reduce_ns;
+        if (b->n_ddp == 0 && b->reduce_ns > 0)
             stream = later(stream, compute) + b->reduce_ns;
     }
     return stream;
+}
+
+double maq_sync_last_ns(const struct maq_program *program)
+{
+    for (uint32_t i = 0; i < program->n_buckets; i++) {
+        const struct maq_bucket_sync *b = &program->buckets[i];
+        if (b->n_ddp > 0)
+            return b->ddp[b->n_ddp - 1].reduce_ns;
+        if (!b->ddp)
+            return b->reduce_ns;
+    }
+    return 0;
 }

@@ -18,6 +18,8 @@ double maq_sync_bucket_params(double ranks);
 /* Backward passes: the whole one or, in schedules that split, the halves for inputs and for weights, always
  * one after the other. */
 enum maq_half { MAQ_HALF_WHOLE, MAQ_HALF_INPUT, MAQ_HALF_WEIGHT };
+/* Compute of a bucket in such a half. */
+double maq_half_ns(const struct maq_bucket_sync *bucket, enum maq_half half);
 /* What a half does besides computing: gathers parameters again (ZeRO-3); reduces the gradients it completes
  * (ZeRO-2/3), in a pass that does. */
 bool maq_half_gathers(const struct maq_blueprint *bp, enum maq_half half);
@@ -44,5 +46,7 @@ double maq_sync_ready_ns(const struct maq_program *program, double from, double 
  * DP stream is free at `free_at`. */
 double maq_sync_reduced_ns(const struct maq_blueprint *bp, const struct maq_program *program, double start,
                            double free_at);
+/* The reduction of the gradients that are there last: nothing hides it. */
+double maq_sync_last_ns(const struct maq_program *program);
 
 #endif

@@ -28,8 +28,10 @@ void maq_dp_interference_passes(const struct maq_blueprint *bp, struct maq_progr
         (maq_half_gathers(bp, half) ? p->again_ns : 0) + (maq_half_reduces(half, reduces) ? p->reduce_ns : 0);
     double weight = split && maq_half_reduces(MAQ_HALF_WEIGHT, reduces) ? p->reduce_ns : 0;
     p->forward_drag_ns = nearbyint(share * hidden(forward, p->plain_forward_ns, p->forward_ns));
-    p->backward_drag_ns = nearbyint(share * hidden(backward, p->plain_backward_ns, p->backward_ns));
-    p->weight_drag_ns = nearbyint(share * hidden(weight, p->plain_weight_ns, p->weight_ns));
+    const double copies = reduces ? p->ddp_copies_ns : 0; /* they are compute as well */
+    p->backward_drag_ns =
+        nearbyint(share * hidden(backward, p->plain_backward_ns + (split ? 0 : copies), p->backward_ns));
+    p->weight_drag_ns = nearbyint(share * hidden(weight, p->plain_weight_ns + copies, p->weight_ns));
 }
 
 /*
@@ -44,7 +46,7 @@ static double program_under(const struct maq_blueprint *bp, const struct maq_pro
     const struct maq_bucket_sync *first = &p->buckets[0];
     double backward = p->plain_backward_ns + p->plain_weight_ns;
     if (maq_reduces_behind(bp) && bp->job->plan.overlap_grad_reduce == MAQ_ON)
-        under += fmin(p->reduce_ns - first->reduce_ns, backward);
+        under += fmin(p->reduce_ns - maq_sync_last_ns(p), backward);
     if (bp->gather_first)
         under += fmin(p->gather_ns - first->gather_ns, p->plain_forward_ns);
     return under;

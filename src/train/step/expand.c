@@ -15,6 +15,7 @@
 #include "train/cache.h"
 #include "train/predict.h"
 #include "train/step/blueprint.h"
+#include "train/step/ddp.h"
 #include "train/step/dp_comm.h"
 
 struct owner {
@@ -36,6 +37,9 @@ struct expansion {
         gathered; /* [2 * n_positions] nodes that complete a position's parameters, one per bucket; NULL = not gathered first */
     uint8_t *first_done; /* [2 * n_positions] */
     uint32_t *done;      /* [most buckets of a program] last compute node of each bucket of the pass at hand */
+    uint32_t
+        *reduced; /* [most of DistributedDataParallel's buckets of a program] their reductions in the pass at hand */
+    uint32_t n_reduced;
 };
 
 static uint32_t last_node(const struct expansion *x, uint32_t stage, enum maq_stream stream)
@@ -80,6 +84,8 @@ static void reduce_bucket(struct expansion *x, uint32_t stage, const struct maq_
     for (int k = 0; k < MAQ_BUCKET_REDUCES; k++)
         if (b->reduce[k])
             behind[1] = sync_node(x, stage, b->reduce[k], after, microbatch);
+    for (uint32_t k = 0; k < b->n_ddp; k++)
+        behind[1] = sync_node(x, stage, b->ddp[k].reduce, after, microbatch);
     n += behind[1] != MAQ_NODE_NONE;
     if (b->download)
         copy_node(x, stage, b->download, behind, n, microbatch);
@@ -163,17 +169,67 @@ static void forward_pass(struct expansion *x, uint32_t position, uint32_t stage,
     pass_gaps(x, stage, pr->forward_drag_ns, pr->forward_gap_ns, microbatch);
 }
 
-static void backward_entries(struct expansion *x, uint32_t position, uint32_t stage, const struct maq_bucket_sync *b,
-                             enum maq_half half, uint32_t microbatch, uint32_t after, uint8_t direction)
+/* Returns the first node of the last of them. */
+static uint32_t backward_entries(struct expansion *x, uint32_t position, uint32_t stage,
+                                 const struct maq_bucket_sync *b, enum maq_half half, uint32_t microbatch,
+                                 uint32_t after, uint8_t direction)
 {
+    uint32_t first = x->b.n_nodes;
     for (uint32_t e = b->last + 1u; e-- > b->first;) {
         const struct maq_entry *entry = &x->bp->programs[position]->entries[e];
         const struct maq_segment *segment = maq_half_segment(x->bp, entry, half);
         if (segment->n == 0 && after != MAQ_NODE_NONE) /* nothing to compute, but its parameters were waited for */
             join(x, stage, &after, 1, microbatch);
+        first = x->b.n_nodes;
         maq_graph_add_segment(&x->b, stage, segment, entry_tag(x, position, entry, microbatch, direction), after);
         after = MAQ_NODE_NONE;
     }
+    return first;
+}
+
+/* A copy into or out of the buckets of DistributedDataParallel. */
+static void bucket_copy(struct expansion *x, uint32_t stage, uint32_t item, uint32_t after, uint32_t microbatch)
+{
+    struct maq_node_tag tag = tag_of(microbatch, 0);
+    tag.bucket = MAQ_BUCKET_BACKWARD;
+    if (item)
+        maq_graph_add(&x->b, stage, MAQ_STREAM_COMPUTE, item, tag, &after, 1);
+}
+
+/* The buckets that an entry fills, of which `first` is the first node: each behind the step with which it is full. */
+static void reduce_filled(struct expansion *x, uint32_t stage, const struct maq_bucket_sync *b, uint32_t first,
+                          uint32_t microbatch)
+{
+    for (uint32_t k = 0; k < b->n_ddp; k++) {
+        const struct maq_ddp_bucket *one = &b->ddp[k];
+        const uint32_t full = one->step == MAQ_STEP_NONE ? last_node(x, stage, MAQ_STREAM_COMPUTE) : first + one->step;
+        x->reduced[x->n_reduced++] = sync_node(x, stage, one->reduce, full, microbatch);
+    }
+}
+
+/* A backward pass that DistributedDataParallel reduces in: see ddp.h. */
+static void ddp_pass(struct expansion *x, uint32_t position, uint32_t stage, enum maq_half half, uint32_t microbatch,
+                     uint8_t direction)
+{
+    const struct maq_program *pr = x->bp->programs[position];
+    const bool overlaps = x->bp->job->plan.overlap_grad_reduce == MAQ_ON;
+    for (uint32_t i = pr->n_buckets; i-- > 0;) {
+        const struct maq_bucket_sync *b = &pr->buckets[i];
+        uint32_t first = backward_entries(x, position, stage, b, half, microbatch, MAQ_NODE_NONE, direction);
+        bucket_copy(x, stage, b->fill, MAQ_NODE_NONE, microbatch);
+        if (overlaps)
+            reduce_filled(x, stage, b, first, microbatch);
+    }
+    const uint32_t computed = last_node(x, stage, MAQ_STREAM_COMPUTE);
+    for (uint32_t i = pr->n_buckets; i-- > 0 && !overlaps;)
+        for (uint32_t k = 0; k < pr->buckets[i].n_ddp; k++)
+            x->reduced[x->n_reduced++] = sync_node(x, stage, pr->buckets[i].ddp[k].reduce, computed, microbatch);
+    if (pr->used_map)
+        sync_node(x, stage, pr->used_map, MAQ_NODE_NONE, microbatch);
+    x->n_reduced = 0;
+    for (uint32_t i = pr->n_buckets; i-- > 0;)
+        for (uint32_t k = 0; k < pr->buckets[i].n_ddp; k++)
+            bucket_copy(x, stage, pr->buckets[i].ddp[k].empty, x->reduced[x->n_reduced++], microbatch);
 }
 
 /* One half of a backward pass. ZeRO-2/3 reduce in every pass, or in the last one of a position; otherwise the reductions
@@ -188,6 +244,11 @@ static void backward_pass(struct expansion *x, uint32_t position, uint32_t stage
     int32_t prefetch = bp->job->plan.fsdp_prefetch;
     bool gathers = maq_half_gathers(bp, half), reduces = maq_half_reduces(half, bp->sync_every_pass || ends);
     bool now = last && half != MAQ_HALF_INPUT && maq_reduces_behind(bp) && bp->job->plan.overlap_grad_reduce == MAQ_ON;
+    x->n_reduced = 0;
+    if (bp->ddp && reduces) {
+        ddp_pass(x, position, stage, half, microbatch, direction);
+        n = 0;
+    }
     for (uint32_t i = 0; i < n; i++) {
         const struct maq_bucket_sync *b = &pr->buckets[n - 1 - i];
         uint32_t after = MAQ_NODE_NONE;
@@ -197,9 +258,11 @@ static void backward_pass(struct expansion *x, uint32_t position, uint32_t stage
             int64_t released = (int64_t)i - 1 - prefetch;
             after = gather_bucket(x, stage, b, released < 0 ? start : done[released], microbatch, true);
         }
-        backward_entries(x, position, stage, b, half, microbatch, after, direction);
+        uint32_t first = backward_entries(x, position, stage, b, half, microbatch, after, direction);
         done[i] = last_node(x, stage, MAQ_STREAM_COMPUTE);
-        if (now)
+        if (now && bp->ddp)
+            reduce_filled(x, stage, b, first, microbatch);
+        else if (now)
             reduce_bucket(x, stage, b, done[i], microbatch);
     }
     for (; reduces && reduced < n; reduced++)
@@ -379,12 +442,18 @@ static enum maq_status expand(struct maq_graph *out, const struct maq_blueprint 
     x.stalled = MAQ_ARENA_NEW(arena, uint32_t, s->stages);
     x.gathered = MAQ_ARENA_NEW(arena, uint32_t *, slots);
     x.first_done = MAQ_ARENA_NEW(arena, uint8_t, slots);
-    uint32_t buckets = 0;
-    for (uint32_t v = 0; v < s->n_positions; v++)
+    uint32_t buckets = 0, reduced = 0;
+    for (uint32_t v = 0; v < s->n_positions; v++) {
+        uint32_t own = 0;
+        for (uint32_t i = 0; i < bp->programs[v]->n_buckets; i++)
+            own += bp->programs[v]->buckets[i].n_ddp;
+        reduced = own > reduced ? own : reduced;
         buckets = bp->programs[v]->n_buckets > buckets ? bp->programs[v]->n_buckets : buckets;
+    }
     x.done = MAQ_ARENA_NEW(arena, uint32_t, buckets);
+    x.reduced = MAQ_ARENA_NEW(arena, uint32_t, (size_t)reduced + 1);
     if (!multiplicity || !x.end || !x.sent || !x.sends || !x.port || !x.stalled || !x.gathered || !x.first_done ||
-        !x.done)
+        !x.done || !x.reduced)
         return MAQ_NO_MEMORY;
     for (uint32_t i = 0; i < s->stages; i++)
         multiplicity[i] = bp->job->cluster.devices / s->stages;

@@ -78,11 +78,14 @@ static void advance(struct clocks *c, const struct maq_segment *g, uint32_t n)
     c->host = last;
 }
 
-/* Collectives that data parallelism adds to the pass. */
+/* Collectives that data parallelism adds to the pass. DistributedDataParallel's hooks are C++: a launch without a module around it. */
 static double sync_issue_ns(const struct maq_blueprint *bp, const struct maq_program *program, bool backward,
-                            bool reduces, double collective_ns)
+                            bool reduces, const struct maq_host_rates *rates)
 {
     bool gathers = backward ? bp->gather_backward : bp->gather_every_pass;
+    double collective_ns = rates->collective_ns;
+    if (bp->ddp)
+        return backward && reduces ? program->ddp_launches * rates->kernel_ns : 0;
     return program->n_buckets * ((gathers ? 1 : 0) + (backward && reduces ? 1 : 0)) * collective_ns;
 }
 
@@ -110,7 +113,7 @@ static struct clocks run_pass(const struct maq_blueprint *bp, const struct maq_p
 {
     struct clocks c = {.host = rates->pass_ns};
     bool backward = pass != MAQ_PASS_FORWARD;
-    c.host += sync_issue_ns(bp, program, backward, reduces, rates->collective_ns);
+    c.host += sync_issue_ns(bp, program, backward, reduces, rates);
     if (bp->job->plan.pp > 1 && !stops_at_transfers(bp->job))
         c.host += rates->p2p_ns;
     for (uint32_t i = 0, n; i < program->n_entries; i += n) {

@@ -107,7 +107,7 @@ static double least_reduction(const struct maq_blueprint *bp)
         return 0;
     for (uint32_t v = 0; v < bp->schedule->n_positions; v++) {
         const struct maq_program *pr = bp->programs[v];
-        double ns = pr->n_buckets > 0 ? pr->buckets[0].reduce_ns : 0;
+        double ns = maq_sync_last_ns(pr);
         least = least < 0 || ns < least ? ns : least;
     }
     return least;
