@@ -38,6 +38,7 @@ static const struct maq_file_key keys[] = {
     MAQ_FILE_KEEP("trainer.strategy.class_path"),
     /* arguments of DDPStrategy, */
     MAQ_FILE_KEEP(ARGS ".find_unused_parameters"), MAQ_FILE_KEEP(ARGS ".gradient_as_bucket_view"),
+    MAQ_FILE_SET(ARGS ".bucket_cap_mb", "framework.bucket_cap_mb"),
     MAQ_FILE_REFUSE(ARGS ".ddp_comm_hook", "gradients on another way"),
     MAQ_FILE_REFUSE(ARGS ".model_averaging_period", "steps without reductions"), MAQ_FILE_IDLE(ARGS ".ddp_comm_*"),
     MAQ_FILE_IDLE(ARGS ".start_method"), MAQ_FILE_IDLE(ARGS ".static_graph"),

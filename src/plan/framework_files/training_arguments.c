@@ -7,6 +7,8 @@
 #include "plan/framework_files/hugging_face.h"
 #include "plan/rl_keys.h"
 
+#define FINDS_UNUSED "framework.find_unused_parameters"
+
 const struct maq_file_key maq_file_trainer_keys[] = {MAQ_FILE_IDLE("_*"),
                                                      MAQ_FILE_IDLE("accelerator_config"),
                                                      MAQ_FILE_IDLE("adam_*"),
@@ -18,7 +20,8 @@ const struct maq_file_key maq_file_trainer_keys[] = {MAQ_FILE_IDLE("_*"),
                                                      MAQ_FILE_IDLE("dataloader_*"),
                                                      MAQ_FILE_IDLE("dataset*"),
                                                      MAQ_FILE_IDLE("ddp_backend"),
-                                                     MAQ_FILE_IDLE("ddp_find_unused_parameters"),
+                                                     MAQ_FILE_SET("ddp_bucket_cap_mb", "framework.bucket_cap_mb"),
+                                                     MAQ_FILE_SET("ddp_find_unused_parameters", FINDS_UNUSED),
                                                      MAQ_FILE_IDLE("ddp_timeout"),
                                                      MAQ_FILE_IDLE("debug"),
                                                      MAQ_FILE_IDLE("disable_tqdm"),

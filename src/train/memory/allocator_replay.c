@@ -22,12 +22,12 @@
 #include "train/memory/eager_replay.h"
 #include "train/memory/stage_memory.h"
 #include "train/predict.h"
+#include "train/step/ddp.h"
 
 #define FEWEST_TASKS 24
 #define MOST_TASKS 384
 #define STEPS 2
-#define BUCKET_BYTES (25.0 * 1024 * 1024) /* DistributedDataParallel's bucket_cap_mb */
-#define MOST_PENDING 8                    /* tensors that wait for one reader */
+#define MOST_PENDING 8 /* tensors that wait for one reader */
 
 /* A block that waits for the backward pass of a module: (entry, step) of its program. */
 struct waiting {
@@ -417,8 +417,9 @@ static double gather_pool(const struct maq_blueprint *bp, uint32_t stage)
  * the gradients (reducer.cpp, rebuild_buckets()). */
 static uint32_t rebuild_buckets(struct replay *r, struct held *small, uint32_t whole, double bytes)
 {
-    for (double left = bytes; left > 0; left -= BUCKET_BYTES)
-        hold(r, small, left < BUCKET_BYTES ? left : BUCKET_BYTES);
+    const double each = maq_ddp_bucket_bytes(r->bp->job);
+    for (double left = bytes; left > 0; left -= each)
+        hold(r, small, left < each ? left : each);
     give(r, whole);
     return 0;
 }
