@@ -157,8 +157,9 @@ struct maq_framework {
     double bucket_cap_mb;
     /* ZeRO-1 and -2: members of a shard group broadcast what they updated, one after the other, instead of an all-gather. */
     bool broadcasts_parameters;
-    /* ZeRO-1 and -2: the step ends when every rank has the parameters that others updated (overlap_param_gather is off where a plan does not
-     * say); else they are gathered when the next forward pass comes to them. */
+    /* ZeRO-1 and -2: the step ends when every rank has the parameters that others updated, and gradients are reduced on the stream that
+     * computes (overlap_param_gather and overlap_grad_reduce are off where a plan does not say); else parameters are gathered when the next
+     * forward pass comes to them, and gradients beside the backward pass. */
     bool gathers_in_step;
     /* Times that a layer's forward pass runs: 1; 2 where something asks for its result once more. */
     int32_t forward_calls;

@@ -136,7 +136,7 @@ struct framework_reader {
         MAQ_FIELD_BOOL(T, at low_precision_shards, "low_precision_shards",                                             \
                        .doc = "ZeRO-3: shards of 16 bits are kept beside the optimizer's of 32"),                      \
         MAQ_FIELD_BOOL(T, at gathers_in_step, "gathers_in_step",                                                       \
-                       .doc = "ZeRO-1 and -2: the step waits for the gathering of what was updated"),                  \
+                       .doc = "ZeRO-1 and -2: the step waits for what was updated, and nothing overlaps unasked"),     \
         MAQ_FIELD_BOOL(T, at adapters_widen, "adapters_widen",                                                         \
                        .doc = "LoRA: an adapter keeps a copy of its input in 4 bytes"),                                \
         MAQ_FIELD_BOOL(T, at flat_parameters, "flat_parameters",                                                       \

@@ -126,9 +126,8 @@ const struct maq_field maq_plan_fields[] = {
     I32(num_optimizer_instances, "num_distributed_optimizer_instances", .aliases = "hsdp_replicas", .def = "1",
         .min = 1, .max = 65536, .doc = "copies of the sharded state across DP (HSDP)"),
     AUTO(overlap_grad_reduce, "overlap_grad_reduce",
-         .doc = "gradient reduction under the backward pass; auto = when sharded, and in DistributedDataParallel; "
-                "ZeRO-2 and "
-                "3 always do"),
+         .doc = "gradient reduction under the backward pass; auto = when sharded (DeepSpeed: ZeRO-3 alone), and in "
+                "DistributedDataParallel; ZeRO-3 always does"),
     AUTO(overlap_param_gather, "overlap_param_gather",
          .doc = "parameter all-gather under the forward pass; auto = when sharded; ZeRO-3 always does"),
     BOOL(reshard_after_forward, "reshard_after_forward", .def = "true",

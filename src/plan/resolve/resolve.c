@@ -122,7 +122,9 @@ static void resolve_switches(struct maq_resolver *r)
         p->sequence_parallel = MAQ_OFF;
     bool sharded = p->sharding != MAQ_SHARDING_NONE;
     if (p->overlap_grad_reduce == MAQ_AUTO) {
-        bool begins_early = sharded || r->job->framework.bucket_cap_mb > 0; /* DistributedDataParallel's buckets */
+        /* DistributedDataParallel does, DeepSpeed's ZeRO-1 and -2 when they are asked to */
+        bool begins_early = sharded ? p->sharding == MAQ_SHARDING_PARAMS || !r->job->framework.gathers_in_step
+                                    : r->job->framework.bucket_cap_mb > 0;
         p->overlap_grad_reduce = begins_early && !p->post_validation ? MAQ_ON : MAQ_OFF;
     }
     if (p->overlap_param_gather == MAQ_AUTO)

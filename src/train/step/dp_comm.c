@@ -52,6 +52,12 @@ bool maq_reduces_behind(const struct maq_blueprint *bp)
     return !bp->sync_every_pass && !bp->sync_last_pass;
 }
 
+bool maq_reduces_in_line(const struct maq_blueprint *bp)
+{
+    const struct maq_plan *p = &bp->job->plan;
+    return p->sharding == MAQ_SHARDING_GRADS && p->overlap_grad_reduce != MAQ_ON;
+}
+
 static uint32_t coll(struct maq_blueprint *bp, enum maq_coll_kind kind, enum maq_group_kind group, double bytes)
 {
     struct maq_coll c = maq_coll_make(&bp->lower, kind, group, bytes);
@@ -236,10 +242,17 @@ static void fill_items(struct maq_blueprint *bp, struct maq_bucket_sync *b, cons
     b->again_ns = sum_of(bp, b->again, MAQ_BUCKET_GATHERS);
 }
 
+/* DeepSpeed fills a flat buffer and reduces it when the next gradient has no room there (stage_1_and_2.py,
+ * reduce_independent_p_g_buckets_and_remove_grads(); without ZeRO engine.py, MEMORY_OPT_ALLREDUCE_SIZE). */
+static bool flat_buffer(const struct maq_plan *p)
+{
+    return p->reduce_bucket_size > 0 && p->sharding != MAQ_SHARDING_PARAMS;
+}
+
 struct maq_atom_sync maq_sync_of_pass(struct maq_blueprint *bp, const struct maq_block *block)
 {
     struct maq_bucket_sync b = {0};
-    if (bp->job->plan.bucket_layers > 0)
+    if (bp->job->plan.bucket_layers > 0 || flat_buffer(&bp->job->plan))
         return (struct maq_atom_sync){0};
     struct held h = {0};
     hold(&h, block);
@@ -266,6 +279,8 @@ double maq_sync_bucket_params(double ranks)
 
 static double bucket_size(const struct maq_blueprint *bp)
 {
+    if (flat_buffer(&bp->job->plan))
+        return bp->job->plan.reduce_bucket_size;
     if (bp->sync_every_pass || bp->job->plan.sharding == MAQ_SHARDING_PARAMS)
         return 0;
     return maq_sync_bucket_params(bp->lower.groups[MAQ_GROUP_DP_CP].size);
@@ -280,6 +295,12 @@ static void sum_compute(const struct maq_blueprint *bp, const struct maq_program
         b->backward_ns += block->backward[e->redo]->dur_ns;
         b->weight_ns += block->weight ? block->weight->dur_ns : 0;
     }
+}
+
+static double params_of(const struct maq_blueprint *bp, const struct maq_entry *e)
+{
+    const struct maq_block *block = bp->blocks[e->block];
+    return block->dense_params + block->expert_params;
 }
 
 enum maq_status maq_blueprint_sync(struct maq_blueprint *bp, struct maq_program *program)
@@ -300,7 +321,8 @@ enum maq_status maq_blueprint_sync(struct maq_blueprint *bp, struct maq_program 
         hold(&held, block);
         layers++;
         program->buckets[count].first = (uint16_t)i;
-        bool full = bp->ddp || (by_layers > 0 ? layers >= by_layers : held.dense + held.expert > size);
+        double room = flat_buffer(&bp->job->plan) && i > 0 ? size - params_of(bp, &program->entries[i - 1]) : size;
+        bool full = bp->ddp || (by_layers > 0 ? layers >= by_layers : held.dense + held.expert > room);
         if (full || i == 0) {
             struct maq_bucket_sync *b = &program->buckets[count++];
             if (memcmp(&held, &last, sizeof held) == 0) /* equal layers: equal collectives */
@@ -418,6 +440,10 @@ static double backward_ns(const struct maq_blueprint *bp, struct maq_program *pr
         if (gathers && comes(b))
             compute = later(compute, fetch(&s, b, released(program, i, prefetch, true), true));
         b->done_ns = compute += maq_half_ns(b, half);
+        if (reduces && maq_reduces_in_line(bp)) {
+            reduce(&s, &last[-1 - (int64_t)reduced++]);
+            compute = later(compute, s.comm);
+        }
     }
     for (; reduces && reduced < n; reduced++)
         reduce(&s, &last[-1 - (int64_t)reduced]);

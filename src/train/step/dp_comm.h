@@ -26,10 +26,13 @@ bool maq_half_gathers(const struct maq_blueprint *bp, enum maq_half half);
 bool maq_half_reduces(enum maq_half half, bool pass_reduces);
 /* Gradients are reduced behind the last backward passes, not inside passes. */
 bool maq_reduces_behind(const struct maq_blueprint *bp);
+/* ZeRO-2 that does not overlap: the backward pass goes on when a bucket is reduced (DeepSpeed, stage_1_and_2.py, average_tensor(): on the
+ * stream that computes unless overlap_comm). */
+bool maq_reduces_in_line(const struct maq_blueprint *bp);
 const struct maq_segment *maq_half_segment(const struct maq_blueprint *bp, const struct maq_entry *e,
                                            enum maq_half half);
 /* Time that a block adds to the DP stream in each forward and backward pass, both halves together, in a bucket of its own; 0
- * where a bucket holds several blocks (bucket_layers), since together they take less. */
+ * where a bucket holds several blocks (bucket_layers, reduce_bucket_size), since together they take less. */
 struct maq_atom_sync maq_sync_of_pass(struct maq_blueprint *bp, const struct maq_block *block);
 /* Makespan of one pass of a program with its collectives on the DP stream. Relative to the start of the pass. */
 double maq_sync_forward_ns(const struct maq_blueprint *bp, struct maq_program *program);

@@ -260,6 +260,12 @@ static void backward_pass(struct expansion *x, uint32_t position, uint32_t stage
         }
         uint32_t first = backward_entries(x, position, stage, b, half, microbatch, after, direction);
         done[i] = last_node(x, stage, MAQ_STREAM_COMPUTE);
+        if (reduces && maq_reduces_in_line(bp)) {
+            reduce_bucket(x, stage, b, done[i], microbatch);
+            const uint32_t sent = last_node(x, stage, MAQ_STREAM_DP);
+            join(x, stage, &sent, 1, microbatch);
+            reduced++;
+        }
         if (now && bp->ddp)
             reduce_filled(x, stage, b, first, microbatch);
         else if (now)
