@@ -470,6 +470,21 @@ static enum maq_status check_batch_wait(struct cli *cli, const struct maq_serve_
     return MAQ_OK;
 }
 
+/* The likeliest token is taken where nothing is drawn: a choice of those that are drawn from says nothing then. */
+static enum maq_status check_sampling(struct cli *cli, const struct maq_serve_options *o)
+{
+    const bool narrows[] = {o->top_p > 0 && o->top_p<1, o->top_k> 0};
+    static const int options[] = {SERVE_TOP_P, SERVE_TOP_K};
+    enum maq_status worst = MAQ_OK;
+    for (size_t i = 0; i < CLI_COUNT(options) && o->temperature <= 0; i++)
+        if (narrows[i] && cli->values[options[i]])
+            worst = cli_first_fault(worst, cli_usage(cli, MAQ_CODE_CLI_VALUE, "--temperature 1",
+                                                     "%s has no effect: at a temperature of 0 the likeliest token is "
+                                                     "taken",
+                                                     cli_serve_table[options[i]].name));
+    return worst;
+}
+
 static enum maq_status read_requests(struct serve_given *out, struct cli *cli, bool open)
 {
     struct maq_request_spec *s = &out->spec;
@@ -614,6 +629,7 @@ enum maq_status cli_serve_options(struct serve_given *out, const struct serve_ch
                 status, cli_usage(cli, MAQ_CODE_CLI_VALUE, "--engine trtllm", "%s is TensorRT-LLM's, not %s's",
                                   cli_serve_table[trtllm_alone[i]].name, maq_engine_name(out->options.engine)));
     status = cli_first_fault(status, check_batch_wait(cli, &out->options));
+    status = cli_first_fault(status, check_sampling(cli, &out->options));
     if (out->options.engine == MAQ_ENGINE_TRTLLM)
         maq_diag_add(cli->diag, MAQ_WARNING, MAQ_CODE_CLI_SCHEDULER, (struct maq_span){0}, NULL,
                      "kernels, limits and host times are those of %s; which requests an iteration takes is decided as "
