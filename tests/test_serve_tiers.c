@@ -408,7 +408,7 @@ static void test_at_once_is_one_by_one(void **state)
         maq_serve_free(b);
     }
     print_message("%lld tokens loaded\n", (long long)loaded);
-    assert_true(loaded > EFFORT(1500, 5000, 50000));
+    assert_true(loaded > 5000);
     for (size_t i = 0; i < MAQ_COUNT(jobs); i++)
         maq_job_free(jobs[i]);
 }

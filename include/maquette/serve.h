@@ -353,6 +353,7 @@ struct maq_serve_pools {
     double held_share;                      /* of the prefill pool's cache, by prompts that are computed: the mean */
     uint32_t cut;                           /* transfers that a failure ended */
     double cut_bytes;                       /* that these had sent, over all links */
+    uint32_t given_up; /* computed prompts that decode had no room for in time: their requests began anew */
 };
 struct maq_serve_power;
 

@@ -323,6 +323,8 @@ static void add_pools(struct maq_json root, const struct maq_serve_pools *p)
     }
     MAQ_JSON_REALS(map, {"transfer_share_of_ttft", ttft > 0 ? p->part_s[MAQ_HANDOVER_TRANSFER] / ttft : 0},
                    {"prefill_kv_held_share", p->held_share});
+    if (p->given_up > 0)
+        maq_json_int(map, "given_up_prompts", p->given_up);
     struct maq_json prefill = maq_json_map(map, "prefill");
     maq_json_text(prefill, "router", p->prefill_router);
     add_deployment(prefill, p->prefill);

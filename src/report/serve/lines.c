@@ -306,6 +306,8 @@ static void put_handover(const struct maq_lines *to, struct maq_buf *line, const
                  t->p99 * 1e3);
     if (p->cut > 0)
         maq_buf_addf(line, "; %u cut by failures, %.1f MB sent in vain", p->cut, p->cut_bytes / 1e6);
+    if (p->given_up > 0)
+        maq_buf_addf(line, "; %u given up by prefill while decode had no room, and computed again", p->given_up);
     put(to, "KV transfer", line);
     for (int i = 0; i < MAQ_HANDOVER_PART_COUNT; i++)
         ttft += p->part_s[i];

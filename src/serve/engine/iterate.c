@@ -237,9 +237,6 @@ static void count_loaded(struct maq_serve_engine *e, struct maq_engine_slot *r, 
 static void launch_rank(struct maq_serve_engine *e, struct maq_engine_rank *rank, const struct maq_iteration *it,
                         double ends_s)
 {
-    e->preemptions += it->n_preempted;
-    for (uint32_t i = 0; i < it->n_preempted; i++)
-        e->clients->served[rank->slots[it->preempted[i]].request].preemptions++;
     for (uint32_t i = 0; i < it->n; i++) {
         struct maq_engine_slot *r = &rank->slots[it->scheduled[i].slot];
         r->known_s = it->scheduled[i].samples ? ends_s : r->known_s;

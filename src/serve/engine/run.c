@@ -136,21 +136,55 @@ static void admit(struct maq_serve_engine *e)
 
 /* ---- events ---- */
 
-/* Asks the schedulers for another iteration; false: none of them has anything to do. */
-static bool decide(struct maq_serve_engine *e)
+static void count_preempted(struct maq_serve_engine *e, const struct maq_engine_rank *rank,
+                            const struct maq_iteration *it)
+{
+    e->preemptions += it->n_preempted;
+    for (uint32_t i = 0; i < it->n_preempted; i++)
+        e->clients->served[rank->slots[it->preempted[i]].request].preemptions++;
+}
+
+/* Somebody lost its place, or ended with the token that it came with: others may find room that they did not find in the same decision. */
+static bool gave_back(const struct maq_iteration *it)
+{
+    for (uint32_t i = 0; i < it->n_shown; i++)
+        if (it->shown[i].ended)
+            return true;
+    return it->n_preempted > 0;
+}
+
+/* Asks each rank's scheduler once; *room: somebody gave back what it had. False: none of them has anything to do. */
+static bool ask(struct maq_serve_engine *e, bool *room)
 {
     bool any = false;
-    if (e->in_flight == 0) /* until now the cache was as it is */
-        maq_engine_count_kv(e, maq_engine_load(e));
-    maq_tiers_ask(e);
+    *room = false;
     for (uint32_t r = 0; r < e->n_ranks; r++) {
         struct maq_engine_rank *rank = &e->ranks[r];
         struct maq_iteration *it = &rank->it[(e->first + e->in_flight) % e->most_in_flight];
         rank->sched->ops->decide(rank->sched, it);
+        count_preempted(e, rank, it);
         if (e->role == MAQ_ROLE_DECODE)
             maq_engine_note_decided(e, r, it);
         any = any || it->n > 0;
+        *room = *room || gave_back(it);
     }
+    return any;
+}
+
+/*
+ * Asks the schedulers for another iteration; false: none of them has anything to do. An engine asks its scheduler as long as it has
+ * requests; here it is asked again only
+ * where that can make a difference. While an iteration is under way that is when it has ended.
+ */
+static bool decide(struct maq_serve_engine *e)
+{
+    bool any, room;
+    if (e->in_flight == 0) /* until now the cache was as it is */
+        maq_engine_count_kv(e, maq_engine_load(e));
+    maq_tiers_ask(e);
+    do
+        any = ask(e, &room);
+    while (!any && room && e->in_flight == 0);
     e->asked = !any;
     e->hold_s = maq_tiers_decided(e);
     if (!any) /* stores go on without an iteration, and what is under way sees what is over */

@@ -210,10 +210,8 @@ enum maq_status maq_fleet_event(struct maq_fleet_run *r)
     maq_fleet_count_availability(r, at_s);
     if (next_listed_s(r) <= at_s)
         return maq_fleet_apply(r, &r->fleet->events[r->next_event++]);
-    if (r->pools && r->pools->next_lease_s <= at_s) {
-        maq_pools_end_lease(r);
-        return MAQ_OK;
-    }
+    if (r->pools && r->pools->next_lease_s <= at_s)
+        return maq_pools_end_lease(r) ? MAQ_OK : MAQ_NO_MEMORY;
     if (r->encode && r->encode->next_s <= at_s)
         return maq_encode_step(r) ? MAQ_OK : MAQ_NO_MEMORY;
     return maq_fleet_scale(r);

@@ -136,6 +136,8 @@ static void on_reserved(struct maq_fleet_run *r, const struct maq_engine_note *n
     h->decode_slot = n->slot;
     h->found = n->tokens;
     p->handed[n->request].reserved_s = n->at_s;
+    if (h->computed)
+        maq_pools_expect_no_more(p, n->request);
     if (p->mode == MAQ_KV_TRANSFER_CHUNK)
         send_to_prefill(r, n->request, n->at_s);
     else if (h->computed)
@@ -157,6 +159,8 @@ static void on_computed(struct maq_fleet_run *r, const struct maq_engine_note *n
         finish(r, n->request, n->at_s);
     } else if (h->reserved) {
         begin_all(r, n->request, n->at_s);
+    } else if (!maq_pools_expect(r, n->request, n->at_s)) {
+        p->network.failed = true;
     }
 }
 
@@ -212,15 +216,19 @@ static void on_arrived(struct maq_fleet_run *r, uint32_t request)
     maq_fleet_brought_forward(r, h->decode);
 }
 
-/* Whether decode computes a prompt by itself: where it has to compute no more than so much of it; with TensorRT-LLM where it has some of it, too. */
+/*
+ * Whether decode computes a prompt by itself: where it has to compute no more than so much of it; with TensorRT-LLM where it has some of
+ * it, too. Where prompts are computed whole an iteration has to have room for all of it: what is cached may be gone when its turn comes.
+ */
 static bool is_local(struct maq_fleet_run *r, uint32_t request)
 {
-    int64_t most = r->fleet->handover.max_local_prefill;
+    int64_t most = r->fleet->handover.max_local_prefill, prompt = r->requests->at[request].prompt;
     struct maq_serve_engine *e = &r->engines[r->pools->handing[request].decode];
-    if (most <= 0)
+    const struct maq_serve_options *o = &e->d->options;
+    if (most <= 0 || (o->no_chunked_prefill && prompt > o->max_num_batched_tokens))
         return false;
     int64_t found = maq_engine_cached(e, request);
-    return r->requests->at[request].prompt - found <= most && (found > 0 || e->d->options.engine != MAQ_ENGINE_TRTLLM);
+    return prompt - found <= most && (found > 0 || o->engine != MAQ_ENGINE_TRTLLM);
 }
 
 bool maq_pools_route(struct maq_fleet_run *r, uint32_t request, double at_s)

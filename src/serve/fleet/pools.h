@@ -33,11 +33,13 @@ struct maq_handing {
     struct maq_cut_bytes bytes;
 };
 
-/* A computed prompt that nobody will read: prefill keeps it until then. */
+/* A computed prompt that nobody reads: prefill keeps it until then. */
 struct maq_lease {
     double until_s;
     uint32_t prefill, rank, slot;
+    uint32_t request; /* decode has no room for it yet, and it begins anew then; MAQ_NO_REQUEST: nobody will read it */
 };
+#define MAQ_NO_REQUEST UINT32_MAX
 
 struct maq_fleet_pools {
     enum maq_kv_transfer mode; /* never AUTO */
@@ -53,11 +55,11 @@ struct maq_fleet_pools {
     /* [n_prefill] requests that are of a replica: their prompts are not computed; not all of their keys and values have been read */
     uint32_t *uncomputed, *kept;
     uint32_t n_begun;
-    /* where replicas fail; pools_failures.c */
-    struct maq_lease *leases; /* [n_leases] */
-    uint32_t n_leases, leases_size;
+    struct maq_lease *leases; /* [n_leases]; pools_leases.c */
+    uint32_t n_leases, leases_size, n_given_up;
     double next_lease_s; /* the first of them ends; infinity: there is none */
-    double *failed_s;    /* [engines] when each failed last */
+    /* where replicas fail; pools_failures.c */
+    double *failed_s; /* [engines] when each failed last */
     uint32_t n_cut;
     double cut_bytes;
 };
@@ -78,11 +80,27 @@ void maq_pools_end(struct maq_fleet_pools *p);
 enum maq_status maq_pools_loop(struct maq_fleet_run *r);
 /* A request that was sent, or is sent again, goes on, or waits for somebody who takes it. False: out of memory. pools.c */
 bool maq_pools_route(struct maq_fleet_run *r, uint32_t request, double at_s);
-/* A replica has failed; its router knows, and it is empty; a prompt that nobody read is given back. pools_failures.c */
+/* A replica has failed; its router knows, and it is empty. pools_failures.c */
 void maq_pools_failed(struct maq_fleet_run *r, uint32_t replica, double at_s);
 bool maq_pools_lost(struct maq_fleet_run *r, uint32_t replica, double at_s);
-void maq_pools_end_lease(struct maq_fleet_run *r);
-/* What prefill replicas have done, in the list; all of the result that is about pools. pools_fill.c */
+/* A request that has not ended has nothing anywhere any more, and counts as tried again: to be sent to its router. pools_failures.c */
+void maq_pools_begin_anew(struct maq_fleet_run *r, uint32_t request, double at_s);
+
+/* ---- pools_leases.c ---- */
+
+/* A prompt is computed and decode has no room for it yet; it has some now, or needs none any more. False: out of memory. */
+bool maq_pools_expect(struct maq_fleet_run *r, uint32_t request, double at_s);
+void maq_pools_expect_no_more(struct maq_fleet_pools *p, uint32_t request);
+/* Decode has failed: nobody will read a computed prompt. False: out of memory. */
+bool maq_pools_keep(struct maq_fleet_run *r, uint32_t request, double at_s);
+/* Of a replica that is empty now. */
+void maq_pools_forget_leases(struct maq_fleet_pools *p, uint32_t prefill);
+/* The first of them ends: prefill gives the prompt back. False: out of memory. */
+bool maq_pools_end_lease(struct maq_fleet_run *r);
+
+/* ---- pools_fill.c ---- */
+
+/* What prefill replicas have done, in the list; all of the result that is about pools. */
 void maq_pools_count(const struct maq_fleet_run *r, struct maq_served_replica *list, double *prompts);
 enum maq_status maq_pools_fill(struct maq_fleet_run *r, struct maq_serve_result *out);
 

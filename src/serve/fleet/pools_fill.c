@@ -76,6 +76,7 @@ static enum maq_status fill_transfers(struct maq_fleet_run *r, struct maq_serve_
     p->held_share = out->duration_s > 0 && tokens > 0 ? held_s / out->duration_s / tokens : 0;
     p->bps = r->pools->n_begun > 0 ? r->pools->bps / r->pools->n_begun : 0;
     p->cut = r->pools->n_cut;
+    p->given_up = r->pools->n_given_up;
     p->cut_bytes = r->pools->cut_bytes;
     p->transfer_s = maq_latency_quantiles(&times);
     maq_latency_fini(&times);
