@@ -11,6 +11,7 @@
 #include "maquette/cost.h"
 #include "maquette/diag.h"
 #include "maquette/failures.h"
+#include "maquette/fleet_availability.h"
 #include "maquette/fleet_outages.h"
 #include "maquette/framework.h"
 #include "maquette/framework_words.h"
