@@ -3,6 +3,7 @@
 #ifndef MAQUETTE_REPORT_SERVE_H
 #define MAQUETTE_REPORT_SERVE_H
 
+#include "maquette/fleet_availability.h"
 #include "maquette/report.h"
 #include "maquette/serve.h"
 #include "maquette/serve_planner.h"
@@ -64,12 +65,27 @@ MAQ_API enum maq_status maq_report_serve_batch_html(char **out, const struct maq
                                                     int64_t output, const struct maq_report_opts *opts,
                                                     struct maq_diag *diag);
 
+/* What failures make of the best deployment: what was asked, and of the fleet that was found, one kind of replica for each part. */
+struct maq_report_plan_failures {
+    const char *what;    /* the law, as it was asked for */
+    double availability; /* share of the time in which as many replicas are to be there as hold the bounds */
+    uint32_t spare_nodes;
+    const struct maq_availability *parts,
+        *without; /* [n_fleet] in closed form; without: of a fleet that has none to spare. NULL: no fleet */
+    const struct maq_fleet_there *there;     /* years of draws; NULL likewise */
+    double span_s;                           /* of each of them */
+    double stream_s;                         /* in which the requests come */
+    const struct maq_attainment *attainment; /* the requests through draws of failures; NULL: they have no bounds */
+    const struct maq_what_if *no_spares;     /* the same with none to spare; NULL where there are none */
+};
+
 /* The best deployment (schema maquette.serve.plan/1). */
 struct maq_report_serve_plan {
     const struct maq_loaded_job *open;
     const struct maq_serve_search_result *search;
     const struct maq_serve_search_opts *opts;
-    const struct maq_serve_result *best; /* of maq_fleet_run() with the best fleet; NULL: there is none */
+    const struct maq_serve_result *best; /* of maq_fleet_run() with the replicas that are needed; NULL: there is none */
+    const struct maq_report_plan_failures *failures; /* NULL: nothing fails */
 };
 MAQ_API enum maq_status maq_report_serve_plan_text(char **out, const struct maq_report_serve_plan *plan,
                                                    const struct maq_report_opts *opts, struct maq_diag *diag);

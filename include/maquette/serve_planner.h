@@ -50,6 +50,22 @@ enum maq_serve_axis {
 };
 MAQ_API const char *maq_serve_axis_name(enum maq_serve_axis axis);
 
+struct maq_serve_candidate;
+
+/*
+ * Replicas fail: how many it takes so that as many as hold the bounds are there. The search knows nothing else of failures. What it finds
+ * is the least cost with them, as far as replicas() does not fall with `needed`, and as above. It is called from several threads, load()
+ * from one.
+ */
+struct maq_serve_reserve {
+    /* The fewest, needed <= *n <= most; *n = 0: no number of them does. */
+    enum maq_status (*replicas)(uint32_t *n, void *user, const struct maq_serve_candidate *c, uint32_t needed,
+                                uint32_t most);
+    /* What a replica's weights take when it starts (load_s of a candidate). */
+    enum maq_status (*load)(double *out, void *user, const struct maq_serve_candidate *c, struct maq_diag *diag);
+    void *user;
+};
+
 struct maq_serve_search_opts {
     const struct maq_serve_options *options; /* what the engine is told; what is 0 there may be chosen */
     const char *const *lists;                /* "tp=2,4": values of an axis, in place of what is told and of its own */
@@ -60,6 +76,8 @@ struct maq_serve_search_opts {
     double rate;                         /* requests a second that have to be carried; 0 = as many as can be */
     const struct maq_slo *slo;           /* n = 0: that the fleet is not overloaded */
     enum maq_router router;
+    const struct maq_serve_reserve
+        *reserve;    /* NULL: nothing fails. Pools and mixtures of node groups are left out else */
     bool exhaustive; /* everything is simulated that fits in memory (tests) */
     bool no_pools;   /* prompts are computed where tokens are */
     uint32_t threads;
@@ -107,10 +125,14 @@ struct maq_serve_candidate {
     double stay_s;           /* how long a request stays then */
     double prefill_per_s;    /* that compute nothing but prompts; with own_seqs */
     double decode_per_s;     /* that compute none; with own_tokens */
+    double load_s;           /* with a reserve: what its weights take when it starts */
+    /* replicas in all, 0 = no room: with a rate those that are likely, and the least; of a full node group those that are there */
+    uint32_t likely_replicas, least_replicas, counted_on;
     /* simulated, if `runs` > 0 */
     uint32_t runs,
-        replicas; /* replicas: with a rate those that it needs, else those that the node group has room for */
-    double rate;  /* requests a second that `replicas` carry; 0 = it is not known */
+        replicas; /* replicas: with a rate those that it needs, else those that the node group has room for, or that are there of them */
+    uint32_t with_spares;          /* as many in all, so that `replicas` are there */
+    double rate;                   /* requests a second that `replicas` carry; 0 = it is not known */
     double ttft_s, tpot_s, e2el_s; /* means at that rate */
     double slack;                  /* of the bound that is nearest to being missed: 1 = just met */
     double first_slack;            /* the same of the first requests, with a rate */
@@ -123,6 +145,7 @@ struct maq_serve_candidate {
 /* A part of the fleet that is best: so many replicas of a candidate. */
 struct maq_serve_part_of_fleet {
     uint32_t candidate, replicas;
+    uint32_t needed;    /* of them, those that hold the bounds: fewer where replicas fail */
     enum maq_role role; /* PREFILL and DECODE: two pools (serve_fleet.h) */
 };
 

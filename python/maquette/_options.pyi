@@ -454,6 +454,10 @@ class ServePlanOptions(TypedDict, total=False):
     ep: Value
     expert_exchange: Union[Literal["auto", "allgather", "deepep", "deepep-normal", "deepep-low-latency", "one-sided"], None]
     router: Union[Literal["round-robin", "random", "least-requests", "least-tokens", "power-of-two", "prefix", "session"], None]
+    failures: Value
+    spare_nodes: Value
+    start_time: Value
+    weights_from: Value
     weights: Union[Literal["bf16", "fp8", "fp8-block", "int8", "int4", "mxfp4", "nvfp4"], None]
     expert_weights: Union[Literal["bf16", "fp8", "fp8-block", "int8", "int4", "mxfp4", "nvfp4"], None]
     kv_cache_dtype: Union[Literal["auto", "bf16", "fp8"], None]
@@ -504,6 +508,7 @@ class ServePlanOptions(TypedDict, total=False):
     seed: Value
     slo: Value
     find_rate: bool
+    draws: Value
     html: Value
     space: Value
     write: Value
@@ -512,6 +517,7 @@ class ServePlanOptions(TypedDict, total=False):
     write_helm_values: Value
     no_front: bool
     no_pools: bool
+    availability: Value
     threads: Value
 
 class RiskOptions(TypedDict, total=False):

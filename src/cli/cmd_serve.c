@@ -332,8 +332,8 @@ static enum maq_status run(struct cli *cli)
     return status;
 }
 
-static const size_t of_plan[] = {SERVE_SPACE,    SERVE_WRITE,    SERVE_COMMAND, SERVE_MANIFEST, SERVE_HELM,
-                                 SERVE_NO_FRONT, SERVE_NO_POOLS, SERVE_THREADS, SERVE_COUNT};
+static const size_t of_plan[] = {SERVE_SPACE,    SERVE_WRITE,    SERVE_COMMAND,      SERVE_MANIFEST, SERVE_HELM,
+                                 SERVE_NO_FRONT, SERVE_NO_POOLS, SERVE_AVAILABILITY, SERVE_THREADS,  SERVE_COUNT};
 
 static const char *const often[] = {"--model",       "--cluster",  "--tp",   "--engine", "--rate",
                                     "--concurrency", "--requests", "--isl",  "--osl",    "--slo",

@@ -75,6 +75,7 @@ DOCUMENTS = {
         f"serve plan {SERVE} --slo 'tpot_mean<40ms' --price 2",
         f"serve plan {SERVE} --slo 'ttft_p95<1ms' --no-front",
         "serve plan --model llama-3.1-8b --cluster h100-sxm:2 --num-requests 40 --isl 256 --osl 16 --rate 30 --no-front --space tp=1,2",
+        "serve plan --model llama-3.1-8b --cluster 'h100-sxm:2 x 3' --num-requests 40 --isl 256 --osl 16 --rate 30 --slo 'ttft_p95<2s' --no-front --space tp=1,2 --failures 'llama3,rate=1/node/day,repair=1h' --draws 2",
     ],
     "risk.step": [
         f"risk {SMALL} --tp 2 --draws 1000",

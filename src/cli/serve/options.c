@@ -273,6 +273,10 @@ const struct cli_option cli_serve_table[] = {
     [SERVE_NO_FRONT] = {"--no-front", CLI_FLAG, NULL, "throughput against latency is not shown", NULL, NULL},
     [SERVE_NO_POOLS] = {"--no-pools", CLI_FLAG, NULL, "prompts are computed where tokens are: no disaggregation", NULL,
                         NULL},
+    [SERVE_AVAILABILITY] = {"--availability", CLI_VALUE, "X",
+                            "with --failures: share of the time in which as many replicas are there as hold the bounds "
+                            "(0.99)",
+                            NULL, NULL},
     [SERVE_THREADS] = {"--threads", CLI_VALUE, "N", "threads (one per core); the result does not depend on it", NULL,
                        NULL},
 };

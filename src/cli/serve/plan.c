@@ -6,6 +6,7 @@
 #include "cli/cli.h"
 #include "cli/codes.h"
 #include "cli/serve/options.h"
+#include "cli/serve/plan_failures.h"
 #include "maquette/serve_planner.h"
 
 #define LISTS_MOST 32u
@@ -22,6 +23,7 @@ struct answer {
     struct maq_fleet_member *members;
     struct maq_request_set *drawn;
     struct maq_serve_result *best; /* the fleet under its rate; NULL: there is none */
+    struct plan_failures failures;
 };
 
 static void end(struct answer *a, struct cli *cli)
@@ -30,6 +32,7 @@ static void end(struct answer *a, struct cli *cli)
         cli_keep_served(cli, a->best, a->drawn);
     else
         maq_requests_free(a->drawn);
+    cli_plan_failures_end(&a->failures);
     free(a->members);
     maq_serve_search_free(a->search);
     if (a->given.drafter)
@@ -104,6 +107,10 @@ static enum maq_status ask(struct answer *a, struct cli *cli)
     a->opts.slo = &a->given.slo;
     a->opts.router = a->given.router;
     a->opts.no_pools = cli->values[SERVE_NO_POOLS] != NULL;
+    status = cli_plan_failures_read(&a->failures, &a->given, cli);
+    if (status != MAQ_OK)
+        return status;
+    a->opts.reserve = a->failures.given ? &a->failures.reserve : NULL;
     a->opts.stop = cli_catch_interrupts(cli);
     a->opts.progress = show_progress;
     a->opts.context = cli;
@@ -120,11 +127,15 @@ static enum maq_status simulate(struct answer *a, struct cli *cli)
     if (!a->members)
         return cli_no_memory(cli);
     const struct maq_fleet fleet = maq_serve_search_fleet(s, &a->opts, a->members);
+    for (uint32_t i = 0; i < s->n_fleet; i++)
+        a->members[i].replicas = s->fleet[i].needed;
     enum maq_status status = maq_serve_search_requests(&a->drawn, s, &a->opts, cli->diag);
     if (status == MAQ_OK)
         status = maq_fleet_run(&a->best, &fleet, maq_requests_get(a->drawn), cli->diag);
     if (status == MAQ_OK)
         maq_slo_judge(&a->best->slo, &a->given.slo, a->best, maq_requests_get(a->drawn));
+    if (status == MAQ_OK && a->failures.given)
+        status = cli_plan_failures_look(&a->failures, s, &fleet, maq_requests_get(a->drawn), cli);
     return status;
 }
 
@@ -161,7 +172,11 @@ static enum maq_status write_files(struct cli *cli, const struct maq_report_serv
 static enum maq_status report(struct answer *a, struct cli *cli)
 {
     struct maq_report_opts opts = cli_report_opts(cli, cli->values[SERVE_OUTPUT] != NULL);
-    const struct maq_report_serve_plan what = {.open = a->open, .search = a->search, .opts = &a->opts, .best = a->best};
+    const struct maq_report_serve_plan what = {.open = a->open,
+                                               .search = a->search,
+                                               .opts = &a->opts,
+                                               .best = a->best,
+                                               .failures = a->failures.given ? &a->failures.report : NULL};
     enum maq_status status = MAQ_OK;
     if (cli->values[SERVE_HTML]) {
         char *text;
@@ -201,12 +216,12 @@ static const size_t of_serve[] = {
     SERVE_REPLICAS, SERVE_ROUTER_REQUESTS, SERVE_ROUTER_QUEUE, SERVE_PREFILL_REPLICAS, SERVE_PREFILL_TP, SERVE_PREFILL_PP,
     SERVE_PREFILL_DP, SERVE_PREFILL_EP, SERVE_PREFILL_CLUSTER, SERVE_PREFILL_SEQS, SERVE_PREFILL_TOKENS,
     SERVE_PREFILL_ROUTER, SERVE_KV_TRANSFER, SERVE_KV_BANDWIDTH, SERVE_LOCAL_PREFILL,
-    SERVE_FAILURES, SERVE_SPARES, SERVE_AUTOSCALE, SERVE_PREFILL_AUTOSCALE, SERVE_START_TIME, SERVE_WEIGHTS_FROM, SERVE_WHAT_IF,
+    SERVE_AUTOSCALE, SERVE_PREFILL_AUTOSCALE, SERVE_WHAT_IF,
     SERVE_HOST_SIZE, SERVE_HOST_POLICY, SERVE_HOST_CHUNK, SERVE_HOST_BANDWIDTH,
     SERVE_HOST_PROMPTS, SERVE_SSD_SIZE, SERVE_SSD_BANDWIDTH, SERVE_REMOTE_SIZE,
     SERVE_REMOTE_BANDWIDTH, SERVE_REMOTE_LATENCY, SERVE_ENCODER, SERVE_ENCODER_MERGE, SERVE_ENCODER_PATCH, SERVE_ENCODE_REPLICAS,
     SERVE_IMAGES, SERVE_IMAGE_TOKENS, SERVE_IMAGE_SIZE,
-    SERVE_CONCURRENCY, SERVE_BATCH, SERVE_DRAWS, SERVE_POWER,
+    SERVE_CONCURRENCY, SERVE_BATCH, SERVE_POWER,
     SERVE_TRACE, SERVE_PER_REQUEST, SERVE_COUNT};
 /* clang-format on */
 
@@ -222,7 +237,8 @@ const struct cli_command cli_serve_plan = {
         "carries "
         "them within the bounds of --slo; without, the deployment that carries the most on the cluster. What is said "
         "of the deployment holds, all else is searched; --space names values. Each candidate that could win is "
-        "simulated. Also shown: what throughput costs in latency, whatever the bounds. Exit status 1 when nothing "
+        "simulated. With --failures spare replicas are part of the answer. Also shown: what throughput costs in "
+        "latency, whatever the bounds. Exit status 1 when nothing "
         "holds the bounds.\n",
     .examples =
         "  maquette serve plan --model llama-3.1-70b --cluster 'h100-sxm:8' --isl 3000 --osl 500 --slo "

@@ -3,7 +3,7 @@
 #include <math.h>
 
 #include "base/check.h"
-#include "planner/serve/searching.h"
+#include "planner/serve/reserve.h"
 
 #define ALONE 0.02 /* requests that are under way in the mean, when they are practically alone */
 #define FIRST_GUESS 0.9
@@ -28,12 +28,14 @@ static struct maq_rate_trial new_trial(const struct maq_serve_searching *s, cons
 }
 
 /* What a trial has found, in the candidate. */
-static void keep(struct maq_serve_candidate *c, const struct maq_rate_trial *t, uint32_t replicas, double carried)
+static void keep(struct maq_serve_candidate *c, const struct maq_rate_trial *t, uint32_t replicas, uint32_t in_all,
+                 double carried)
 {
     c->runs += t->runs;
     if (t->low > 0) {
         c->verdict = MAQ_SERVE_VERDICT_BEATEN;
         c->replicas = replicas;
+        c->with_spares = in_all;
         c->rate = carried;
         c->ttft_s = t->ttft_s;
         c->tpot_s = t->tpot_s;
@@ -78,9 +80,9 @@ static enum maq_status most(const struct maq_serve_searching *s, struct maq_serv
     const struct maq_fleet fleet = {.members = &member, .n_members = 1, .router = s->opts->router};
     struct maq_requests few, all;
     struct maq_rate_trial first = new_trial(s, &fleet, false, &few), t = new_trial(s, &fleet, true, &all);
-    uint32_t room = maq_serve_group_devices(c) / c->gpus;
+    uint32_t room = maq_serve_group_devices(c) / c->gpus, there = c->counted_on;
     bool wins = s->best != UINT32_MAX, ok = true;
-    double rate = s->best_carried / room * (1 + MAQ_SERVE_SEARCH_TOLERANCE);
+    double rate = s->best_carried / there * (1 + MAQ_SERVE_SEARCH_TOLERANCE);
     enum maq_status status = maq_rate_trial_begin(&first, NULL);
     if (status == MAQ_OK)
         status = maq_rate_trial_begin(&t, NULL);
@@ -90,7 +92,7 @@ static enum maq_status most(const struct maq_serve_searching *s, struct maq_serv
     if (goes_on)
         ok = look_closer(&t, rate, wins);
     if (status == MAQ_OK && ok)
-        keep(c, goes_on ? &t : &first, room, t.low * room);
+        keep(c, goes_on ? &t : &first, there, room, t.low * there);
     if (status == MAQ_OK && ok && !goes_on && !wins)
         c->verdict = MAQ_SERVE_VERDICT_SLOW;
     c->runs += goes_on ? first.runs : 0;
@@ -122,13 +124,15 @@ static enum maq_status ask(bool *held, const struct maq_serve_searching *s, stru
 {
     const struct maq_fleet_member member = {.job = c->job, .options = &c->options, .replicas = replicas};
     struct maq_rate_trial t;
+    uint32_t in_all;
+    MAQ_TRY(maq_serve_with_spares(&in_all, s, c, replicas));
     MAQ_TRY(maq_serve_holds(&t, s, &member, 1, s->rate, all));
     *held = t.low > 0;
     if (*held && !all) {
         c->first_slack = maq_serve_slack(&t.met);
         c->runs += t.runs;
     } else if (*held || c->rate <= 0)
-        keep(c, &t, replicas, s->rate);
+        keep(c, &t, replicas, in_all, s->rate);
     else
         c->runs += t.runs;
     if (!*held)
@@ -152,7 +156,9 @@ static enum maq_status holds(bool *held, const struct maq_serve_searching *s, st
 static enum maq_status as_many(bool *held, bool *tied, const struct maq_serve_searching *s,
                                struct maq_serve_candidate *c, uint32_t replicas)
 {
-    bool even = s->best != UINT32_MAX && (double)replicas * c->gpus >= s->best_gpus;
+    uint32_t in_all;
+    MAQ_TRY(maq_serve_with_spares(&in_all, s, c, replicas));
+    bool even = s->best != UINT32_MAX && (double)in_all * c->gpus >= s->best_gpus;
     if (!even || s->opts->exhaustive || s->first >= s->stream->n)
         return holds(held, s, c, replicas);
     MAQ_TRY(ask(held, s, c, replicas, false));
@@ -162,12 +168,12 @@ static enum maq_status as_many(bool *held, bool *tied, const struct maq_serve_se
 
 static enum maq_status fewest(const struct maq_serve_searching *s, struct maq_serve_candidate *c)
 {
-    uint32_t room = maq_serve_group_devices(c) / c->gpus,
-             likely = (uint32_t)fmin(ceil(s->rate / c->likely_per_s), room), high = room,
+    uint32_t room = c->counted_on, likely = (uint32_t)fmin(ceil(s->rate / c->likely_per_s), room), high = room,
              low = s->opts->exhaustive ? 0 : (uint32_t)fmin(s->rate / (c->most_per_s * MAQ_SERVE_SEARCH_MARGIN), room);
+    const uint32_t most = maq_serve_group_devices(c) / c->gpus;
     bool held = false, tied = false;
     if (s->best != UINT32_MAX)
-        high = (uint32_t)fmin(s->best_gpus / c->gpus, room);
+        MAQ_TRY(maq_serve_counted_on(&high, s, c, (uint32_t)fmin(s->best_gpus / c->gpus, most)));
     if (high > low)
         MAQ_TRY(as_many(&held, &tied, s, c, high));
     while (held && high - low > 1) { /* low replicas do not do */

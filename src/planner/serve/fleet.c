@@ -127,7 +127,8 @@ static enum maq_status try_mixture(bool *held, struct composing *c, const struct
         const struct maq_serve_candidate *found = &c->s->out->candidates[c->units[g].candidate];
         if (m->replicas[g] == 0)
             continue;
-        parts[n] = (struct maq_serve_part_of_fleet){.candidate = c->units[g].candidate, .replicas = m->replicas[g]};
+        parts[n] = (struct maq_serve_part_of_fleet){
+            .candidate = c->units[g].candidate, .replicas = m->replicas[g], .needed = m->replicas[g]};
         members[n++] = (struct maq_fleet_member){.job = found->job,
                                                  .options = &found->options,
                                                  .replicas = m->replicas[g],
@@ -167,7 +168,8 @@ static enum maq_status fill_all(struct maq_serve_searching *s, const uint32_t *b
         if (bests[g] == UINT32_MAX)
             continue;
         const struct maq_serve_candidate *c = &s->out->candidates[bests[g]];
-        parts[k++] = (struct maq_serve_part_of_fleet){.candidate = bests[g], .replicas = c->replicas};
+        parts[k++] =
+            (struct maq_serve_part_of_fleet){.candidate = bests[g], .replicas = c->with_spares, .needed = c->replicas};
         s->out->rate += c->rate;
     }
     s->out->carries = k > 0 && s->rate <= 0;
@@ -187,9 +189,10 @@ enum maq_status maq_serve_compose(struct maq_serve_searching *s, const uint32_t 
         const struct maq_serve_candidate *found = &s->out->candidates[bests[g] == UINT32_MAX ? 0 : bests[g]];
         if (bests[g] == UINT32_MAX)
             continue;
-        double each = priced ? usd_of(found) : found->gpus, cost = each * found->replicas;
+        double each = priced ? usd_of(found) : found->gpus, cost = each * found->with_spares;
         if (found->rate >= s->rate && cost < c.below) {
-            const struct maq_serve_part_of_fleet part = {.candidate = bests[g], .replicas = found->replicas};
+            const struct maq_serve_part_of_fleet part = {
+                .candidate = bests[g], .replicas = found->with_spares, .needed = found->replicas};
             c.below = cost;
             if (!maq_serve_set_fleet(s->out, &part, 1))
                 return MAQ_NO_MEMORY;
@@ -198,7 +201,7 @@ enum maq_status maq_serve_compose(struct maq_serve_searching *s, const uint32_t 
             c.units[c.n++] = (struct unit){bests[g], maq_serve_group_devices(found) / found->gpus,
                                            found->rate / found->replicas, each};
     }
-    if (c.n > 1)
+    if (c.n > 1 && !s->opts->reserve)
         MAQ_TRY(mix(&c));
     s->out->carries = s->out->n_fleet > 0;
     return s->out->carries ? MAQ_OK : fill_all(s, bests, n);
@@ -237,8 +240,10 @@ enum maq_status maq_serve_confirm(struct maq_serve_search_result *r, const struc
     if (!members)
         return MAQ_NO_MEMORY;
     const struct maq_fleet fleet = maq_serve_search_fleet(r, opts, members);
-    for (uint32_t i = 0; i < r->n_fleet; i++)
-        replicas += r->fleet[i].role == MAQ_ROLE_BOTH ? r->fleet[i].replicas : 0;
+    for (uint32_t i = 0; i < r->n_fleet; i++) {
+        replicas += r->fleet[i].role == MAQ_ROLE_BOTH ? r->fleet[i].needed : 0;
+        members[i].replicas = r->fleet[i].needed;
+    }
     bool sum = replicas > 1 && r->rate > 0 && !(opts->rate > 0 && r->carries);
     enum maq_status status = sum ? confirm(r, &fleet, opts) : MAQ_OK;
     free(members);

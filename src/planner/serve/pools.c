@@ -266,8 +266,8 @@ static enum maq_status look_closer(const struct pooling *p, struct split *at)
 static bool keep(struct pooling *p, const struct split *at)
 {
     const struct maq_serve_part_of_fleet parts[] = {
-        {.candidate = at->decode, .replicas = at->n_decode, .role = MAQ_ROLE_DECODE},
-        {.candidate = at->prefill, .replicas = at->n_prefill, .role = MAQ_ROLE_PREFILL}};
+        {.candidate = at->decode, .replicas = at->n_decode, .needed = at->n_decode, .role = MAQ_ROLE_DECODE},
+        {.candidate = at->prefill, .replicas = at->n_prefill, .needed = at->n_prefill, .role = MAQ_ROLE_PREFILL}};
     const struct maq_serve_search_result *r = p->s->out;
     p->carried = at->carried;
     p->cost =

@@ -14,28 +14,28 @@
 #include "planner/codes.h"
 #include "planner/serve/fleet.h"
 #include "planner/serve/pools.h"
+#include "planner/serve/reserve.h"
 
 #define ROUND 4u
 #define FIRST_ROUND 2u /* those that have nothing to be compared with take longer */
 /* ---- which first ---- */
 
 /* Of the node group all together, by a closed form of one replica: requests a second, or with a rate fewer GPUs, which is more. */
-static double promise(const struct maq_serve_searching *s, const struct maq_serve_candidate *c, double per_s)
+static double promise(const struct maq_serve_searching *s, const struct maq_serve_candidate *c, double per_s,
+                      uint32_t replicas)
 {
-    uint32_t room = maq_serve_group_devices(c) / c->gpus;
     if (s->rate <= 0)
-        return per_s * room;
-    double replicas = ceil(s->rate / per_s);
-    return replicas <= room ? -replicas * c->gpus : -(double)INFINITY;
+        return c->counted_on > 0 ? per_s * c->counted_on : -(double)INFINITY;
+    return replicas > 0 ? -(double)replicas * c->gpus : -(double)INFINITY;
 }
 
 /* Whether a candidate cannot be as good as the best so far. */
 static bool bounded(const struct maq_serve_searching *s, const struct maq_serve_candidate *c)
 {
-    double at_most = promise(s, c, c->most_per_s * MAQ_SERVE_SEARCH_MARGIN);
+    double at_most = promise(s, c, c->most_per_s * MAQ_SERVE_SEARCH_MARGIN, c->least_replicas);
     if (s->opts->exhaustive)
-        return false;
-    if (s->best == UINT32_MAX)
+        return c->counted_on == 0;
+    if (s->best == UINT32_MAX || isinf(at_most))
         return isinf(at_most);
     return s->rate > 0 ? -at_most > s->best_gpus : at_most < s->best_carried;
 }
@@ -62,7 +62,7 @@ static struct place *order(uint32_t *n, const struct maq_serve_searching *s, uin
         const struct maq_serve_candidate *c = &s->out->candidates[i];
         if (c->group != group || c->verdict != MAQ_SERVE_VERDICT_OPEN)
             continue;
-        double likely = promise(s, c, c->likely_per_s);
+        double likely = promise(s, c, c->likely_per_s, c->likely_replicas);
         /* of equal promises the one with less work on its way to it */
         places[(*n)++] = (struct place){isinf(likely) ? -1e18 / c->likely_per_s : likely, i};
     }
@@ -93,7 +93,7 @@ static bool is_better(const struct maq_serve_searching *s, const struct maq_serv
         return c->rate > 0;
     if (s->rate <= 0)
         return c->rate > s->best_carried;
-    double gpus = (double)c->replicas * c->gpus;
+    double gpus = (double)c->with_spares * c->gpus;
     return gpus < s->best_gpus || (gpus <= s->best_gpus && c->slack < s->best_slack);
 }
 
@@ -112,7 +112,7 @@ static enum maq_status finish(struct maq_serve_searching *s, const struct round 
             continue;
         s->best = r->candidates[i];
         s->best_carried = c->rate;
-        s->best_gpus = (double)c->replicas * c->gpus;
+        s->best_gpus = (double)c->with_spares * c->gpus;
         s->best_slack = c->slack;
         s->best_first_slack = c->first_slack;
     }
@@ -210,11 +210,12 @@ static enum maq_status search(struct maq_serve_searching *s, const struct maq_lo
     MAQ_TRY(maq_serve_ask_stream(s, diag));
     MAQ_TRY(maq_serve_bound(s->out->candidates, s->out->n, &s->asked, s->opts->threads, diag));
     MAQ_TRY(check(s->out, diag));
+    MAQ_TRY(maq_serve_reserve_all(s, diag));
     MAQ_TRY(maq_serve_stream(s, diag));
     s->out->complete = true;
     enum maq_status status = search_groups(s, bests, groups);
     maq_serve_count_stream(s->out, s->opts);
-    if (status == MAQ_OK && !s->opts->no_pools && s->asked.load.output > 2)
+    if (status == MAQ_OK && !s->opts->no_pools && !s->opts->reserve && s->asked.load.output > 2)
         status = maq_serve_try_pools(s, groups);
     if (status == MAQ_OK)
         status = maq_serve_confirm(s->out, s->opts);

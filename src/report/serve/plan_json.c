@@ -3,6 +3,7 @@
 #include "base/check.h"
 #include "base/text.h"
 #include "report/json_util.h"
+#include "report/serve/plan_parts.h"
 #include "report/serve/plan_words.h"
 
 static void add_axes(struct maq_json map, const struct maq_serve_candidate *c)
@@ -51,6 +52,8 @@ static void add_candidate(struct maq_json list, const struct maq_serve_candidate
                        {"likely_per_s", c->likely_per_s});
     if (c->rate > 0) {
         MAQ_JSON_INTS(map, {"replicas", c->replicas});
+        if (c->with_spares != c->replicas)
+            MAQ_JSON_INTS(map, {"with_spares", c->with_spares});
         MAQ_JSON_REALS(map, {"requests_per_s", c->rate}, {"ttft_mean_s", c->ttft_s}, {"tpot_mean_s", c->tpot_s},
                        {"slack", c->slack});
     }
@@ -100,6 +103,8 @@ enum maq_status maq_report_serve_plan_json(char **out, const struct maq_report_s
         add_fleet(d.root, p);
     else
         maq_json_null(d.root, "best");
+    if (p->failures)
+        maq_serve_failures_json(d.root, p);
     struct maq_json counts = maq_json_map(d.root, "counts");
     for (int v = 0; v < MAQ_SERVE_VERDICT_COUNT; v++)
         maq_json_int(counts, maq_serve_verdict_name((enum maq_serve_verdict)v), r->counts[v]);

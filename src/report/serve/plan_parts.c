@@ -39,6 +39,8 @@ static void put_asked(const struct maq_lines *to, struct maq_buf *line, const st
                      maq_words_integer(output, spec->output));
     maq_buf_adds(line, p->opts->slo->n > 0 ? ", with " : ", no faster than they are served");
     maq_words_slo(line, p->opts->slo);
+    if (p->failures)
+        maq_serve_failures_asked(line, p->failures);
     put(to, "asked", line);
 }
 
@@ -162,9 +164,9 @@ void maq_serve_ranked_table(struct maq_table *t, const struct maq_serve_search_r
             continue;
         maq_table_row(t, c->verdict == MAQ_SERVE_VERDICT_BEST ? MAQ_INK_GOOD : MAQ_INK_PLAIN);
         put_words(t, r, c);
-        maq_table_cell(t, "%u", c->replicas * c->gpus);
+        maq_table_cell(t, "%u", c->with_spares * c->gpus);
         maq_table_cell(t, "%.3g", c->rate);
-        maq_table_cell(t, "%.3g", c->rate / (c->replicas * c->gpus));
+        maq_table_cell(t, "%.3g", c->rate / (c->with_spares * c->gpus));
         maq_table_cell(t, "%.0f", c->ttft_s * 1e3);
         maq_table_cell(t, "%.1f", c->tpot_s * 1e3);
     }
@@ -235,6 +237,8 @@ void maq_serve_found_lines(const struct maq_lines *to, const struct maq_report_s
                      plan->search->complete ? "none: no deployment on this cluster holds the bounds" : "none so far");
         put(to, "best", &line);
     }
+    if (plan->failures)
+        maq_serve_failures_lines(to, plan);
     put_searched(to, &line, plan->search);
     maq_buf_fini(&line);
 }

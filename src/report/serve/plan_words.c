@@ -136,7 +136,7 @@ static int further(const struct maq_serve_candidate *a, const struct maq_serve_c
         [MAQ_SERVE_VERDICT_SLOW] = 6,   [MAQ_SERVE_VERDICT_UNFIT] = 7,   [MAQ_SERVE_VERDICT_IMPOSSIBLE] = 8};
     if (rank[a->verdict] != rank[b->verdict])
         return rank[a->verdict] < rank[b->verdict] ? -1 : 1;
-    double x = a->rate / (a->replicas * a->gpus + 1e-9), y = b->rate / (b->replicas * b->gpus + 1e-9);
+    double x = a->rate / (a->with_spares * a->gpus + 1e-9), y = b->rate / (b->with_spares * b->gpus + 1e-9);
     if (x < y || x > y)
         return x > y ? -1 : 1;
     x = a->most_per_s / a->gpus;

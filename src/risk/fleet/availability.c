@@ -5,9 +5,9 @@
  *
  * Replicas of less than a node: r stand on each, and a place that waits for a node takes all of them. Of several nodes each: m places
  * belong to a replica, and j places that wait, any of them, hit h replicas, one place after another: the next one is of a replica that is
- * hit already with probability (h m - j) / (n m - j). Replicas that begin on one node and end on the next are taken as the second, with as many
- * places as they have nodes in the mean. A node that is lost by a failure that takes one replica, one of its GPUs, hits any replica; where
- * there are no spare nodes it is a longer outage of that.
+ * hit already with probability (h m - j) / (n m - j). Replicas that begin on one node and end on the next are taken as the second, with as
+ * many places as they have nodes in the mean. A node that is lost by a failure that takes one replica, one of its GPUs, hits any replica;
+ * where there are no spare nodes it is a longer outage of that.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -20,8 +20,7 @@
 
 #define NEGLIGIBLE 1e-18 /* probabilities that are left out */
 #define QUANTILES 64
-#define ROUNDS                                                                                                         \
-    16 /* of how often a spare node is at hand, which settling depends on, which how often nodes fail depends on */
+#define ROUNDS 16 /* of how often a spare node is at hand, and how long places are out besides */
 
 /* ---- what fails, how often, for how long ---- */
 
