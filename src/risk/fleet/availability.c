@@ -210,7 +210,10 @@ static bool find_waiting(struct fleet *f, double *at_hand)
         if (at > 1e200) {
             for (uint32_t i = 0; i < n; i++)
                 f->waiting.at[i] *= 1e-200;
-            at *= 1e-200, sum *= 1e-200, births *= 1e-200, served *= 1e-200;
+            at *= 1e-200;
+            sum *= 1e-200;
+            births *= 1e-200;
+            served *= 1e-200;
         }
     }
     for (uint32_t i = 0; i < n; i++)
