@@ -56,6 +56,12 @@ void maq_batch_pad(const struct maq_deployment *d, struct maq_pass_batch *batche
 /* Time of an iteration on each stage, by part; seconds of device time of a stage. */
 double maq_batch_stage_s(struct maq_deployment *d, uint32_t stage, const struct maq_pass_batch *batches,
                          enum maq_launch_mode mode, struct maq_pass_parts *parts);
+/* The same, of a deployment that has room for what was asked before. decode_times.c */
+double maq_decode_times_stage_s(struct maq_deployment *d, uint32_t stage, const struct maq_pass_batch *batches,
+                                enum maq_launch_mode mode, struct maq_pass_parts *parts);
+/* Room for it, once for all engines of a deployment that serve so many requests; false: out of memory. */
+bool maq_decode_times_init(struct maq_deployment *d, uint32_t requests);
+void maq_decode_times_fini(struct maq_deployment *d);
 /* How all ranks launch them: `mode` of the others. */
 enum maq_launch_mode maq_batch_launch_mode(const struct maq_deployment *d, const struct maq_pass_batch *batches);
 /* Time of the passes that draft behind an iteration, drafts[dp] of all ranks; seconds of device time. What they work is added to *work.

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* deployment.c - a deployment from a job and an engine's options. */
 #include "serve/engine/deployment.h"
+#include "serve/engine/batch.h"
 
 #include "base/check.h"
 #include "plan/lora_targets.h"
@@ -91,6 +92,7 @@ enum maq_status maq_deployment_init(struct maq_deployment *d, const struct maq_j
 
 void maq_deployment_fini(struct maq_deployment *d)
 {
+    maq_decode_times_fini(d);
     maq_arena_fini(&d->arena);
 }
 

@@ -59,6 +59,8 @@ struct maq_tower {
     struct maq_passes passes;
 };
 
+struct maq_decode_time;
+
 struct maq_deployment {
     const struct maq_job *job;
     const struct maq_device *device;
@@ -78,6 +80,8 @@ struct maq_deployment {
     struct maq_deployment_tiers tiers;
     struct maq_deployment_adapters adapters;
     bool fits;
+    struct maq_decode_time *decode_times; /* [n_stages] [n_decode_times] of before; NULL: none. decode_times.c */
+    uint32_t n_decode_times;              /* a power of two */
     struct maq_arena arena;
 };
 

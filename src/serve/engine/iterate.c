@@ -155,7 +155,7 @@ void maq_engine_start(struct maq_serve_engine *e, const struct maq_engine_shape 
     e->hold_s = 0;
     for (uint32_t s = 0; s < d->passes.n_stages; s++) {
         double free = e->stage_free_s[s],
-               runs = maq_batch_stage_s(d, s, e->batches, c->mode, &parts) + e->adapter_copy_s;
+               runs = maq_decode_times_stage_s(d, s, e->batches, c->mode, &parts) + e->adapter_copy_s;
         parts.ns[MAQ_SERVE_LORA] += e->adapter_copy_s * 1e9;
         if (s == 0) {
             runs += e->encode_s;

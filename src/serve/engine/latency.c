@@ -6,6 +6,7 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/alloc.h"
 
@@ -13,16 +14,19 @@
 #define LOG_STEP 0.002
 #define UNITS 0x1p20
 #define PARTS (INT64_C(1) << 40)
+#define KNOWN 2048u /* a thousandth of a time each, over two powers of two */
 
 bool maq_latency_init(struct maq_latency *l)
 {
-    *l = (struct maq_latency){.bins = maq__calloc(MAQ_LATENCY_BINS * sizeof *l->bins), .last = -1};
-    return l->bins != NULL;
+    *l = (struct maq_latency){.bins = maq__calloc(MAQ_LATENCY_BINS * sizeof *l->bins),
+                              .known = maq__calloc(KNOWN * sizeof *l->known)};
+    return l->bins && l->known;
 }
 
 void maq_latency_fini(struct maq_latency *l)
 {
     free(l->bins);
+    free(l->known);
     *l = (struct maq_latency){0};
 }
 
@@ -31,14 +35,24 @@ void maq_latency_add(struct maq_latency *l, double seconds)
     maq_latency_add_n(l, seconds, 1);
 }
 
+static uint32_t bin_of(const struct maq_latency *l, double seconds)
+{
+    uint64_t bits;
+    memcpy(&bits, &seconds, sizeof bits);
+    struct maq_latency_known *k = &l->known[bits >> 42 & (KNOWN - 1)];
+    if (seconds >= k->from && seconds <= k->to)
+        return k->bin;
+    double i = seconds > START_S ? log(seconds / START_S) / LOG_STEP : 0;
+    uint32_t bin = i < MAQ_LATENCY_BINS - 1 ? (uint32_t)i : MAQ_LATENCY_BINS - 1;
+    bool wider = k->to > 0 && bin == k->bin;
+    *k = (struct maq_latency_known){wider ? fmin(k->from, seconds) : seconds, wider ? fmax(k->to, seconds) : seconds,
+                                    bin};
+    return bin;
+}
+
 void maq_latency_add_n(struct maq_latency *l, double seconds, uint64_t n)
 {
-    if (seconds < l->last || seconds > l->last) {
-        double i = seconds > START_S ? log(seconds / START_S) / LOG_STEP : 0;
-        l->last = seconds;
-        l->bin = i < MAQ_LATENCY_BINS - 1 ? (uint32_t)i : MAQ_LATENCY_BINS - 1;
-    }
-    l->bins[l->bin] += n;
+    l->bins[bin_of(l, seconds)] += n;
     l->n += n;
     int64_t whole = (int64_t)(seconds * UNITS), rest = (int64_t)((seconds * UNITS - (double)whole) * (double)PARTS);
     l->sum_parts += rest * (int64_t)n; /* a batch has less than 2^20 requests */

@@ -10,12 +10,17 @@
 
 #define MAQ_LATENCY_BINS 12000u
 
+/* Times that were found to be of one bin, and so all between them. */
+struct maq_latency_known {
+    double from, to;
+    uint32_t bin;
+};
+
 struct maq_latency {
     uint64_t *bins; /* [MAQ_LATENCY_BINS] */
     uint64_t n;
-    int64_t sum_units, sum_parts; /* of 2^-20 s, and of 2^-60 s: less than one of those */
-    double last;                  /* the time that `bin` is of: a batch has many of one length */
-    uint32_t bin;
+    int64_t sum_units, sum_parts;    /* of 2^-20 s, and of 2^-60 s: less than one of those */
+    struct maq_latency_known *known; /* by the leading bits of a time: those of many requests are alike */
 };
 
 bool maq_latency_init(struct maq_latency *l);
