@@ -103,8 +103,33 @@ static void test_passes(void **state)
     expect_pass(MAQ_ENGINE_SGLANG, "qwen3-30b-a3b", 64, 48, true);
 }
 
+/* What a layer of experts takes Python hangs on who computes them. */
+static void test_experts(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 4; i++) {
+        struct maq_loaded_job *job = load("qwen3-235b-a22b", i == 3 ? "b200:8" : "h200:8", ", tp: 8", 8);
+        const struct maq_serve_options o = {.engine = MAQ_ENGINE_VLLM,
+                                            .version = i == 2 ? "0.12.0" : "0.18.0",
+                                            .weights = MAQ_WEIGHTS_FP8_BLOCK,
+                                            .expert_weights = MAQ_WEIGHTS_FP8_BLOCK,
+                                            .ep = i == 1 ? 1 : 8};
+        struct maq_deployment d;
+        assert_int_equal(maq_deployment_init(&d, maq_job_get(job), &o, NULL), MAQ_OK);
+        const struct maq_host_profile *h = &d.host;
+        double layer = i == 0   ? h->library_experts_s
+                       : i == 3 ? 0
+                                : h->experts_s; /* FlashInfer; Triton; DeepGEMM; one call */
+        double want = (h->pass_s + 1000 * h->compiled_s + 94 * layer) / maq_device_host_speed(d.device);
+        expect_close(maq_launch_s(&d, MAQ_LAUNCH_MODE_COMPILED, &d.passes, 0, 1000), want, 1e-12, "a compiled pass");
+        maq_deployment_fini(&d);
+        maq_job_free(job);
+    }
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_modes), cmocka_unit_test(test_passes)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_modes), cmocka_unit_test(test_passes),
+                                       cmocka_unit_test(test_experts)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -20,8 +20,9 @@ struct maq_host_profile {
     double piece_s;     /* and for each layer that is a graph and an attention */
     double compiled_s;  /* or for each kernel of what torch.compile wrote */
     double eager_s;     /* or for each kernel of a model's Python */
-    double experts_s;   /* and for each layer of experts, which no compiler has looked into */
-    double respond_s;   /* from a sampled token to the client: detokenizer, API server */
+    /* and for each layer of experts, which no compiler has looked into: kernel by kernel, or one call behind the same classes of Python */
+    double experts_s, library_experts_s;
+    double respond_s; /* from a sampled token to the client: detokenizer, API server */
     double arrive_s,
         arrive_token_s;  /* until a request is with the engine: HTTP, tokenizer; for each token of its prompt */
     double enter_s;      /* of a request before it reaches the scheduler, one after another */

@@ -38,10 +38,17 @@ enum maq_launch_mode maq_launch_without_graph(const struct maq_serve_options *o)
     return compiled ? MAQ_LAUNCH_MODE_COMPILED : MAQ_LAUNCH_MODE_EAGER;
 }
 
-/* Layers whose experts Python calls kernel by kernel; all others are one call into a library. */
-static double called_experts(const struct maq_passes *p, uint32_t stage)
+/*
+ * What Python takes for the experts of a pass: their kernels one by one, or one call into FlashInfer behind the same classes. On Blackwell router and
+ * experts are one call in a piece; that was not measured, nor were experts in 4 bits, nor TensorRT-LLM's, and nothing is counted for them.
+ */
+static double experts_s(const struct maq_deployment *d, const struct maq_passes *p, uint32_t stage)
 {
-    return p->expert_kernels == MAQ_EXPERTS_LIBRARY ? 0 : p->stages[stage].routed;
+    const struct maq_host_profile *h = &d->host;
+    bool measured =
+        d->options.engine != MAQ_ENGINE_TRTLLM && d->device->arch < MAQ_ARCH_BLACKWELL && p->experts.bytes >= 1;
+    double layer_s = p->expert_kernels != MAQ_EXPERTS_LIBRARY ? h->experts_s : measured ? h->library_experts_s : 0;
+    return p->stages[stage].routed * layer_s;
 }
 
 double maq_launch_s(const struct maq_deployment *d, enum maq_launch_mode mode, const struct maq_passes *p,
@@ -57,10 +64,10 @@ double maq_launch_s(const struct maq_deployment *d, enum maq_launch_mode mode, c
         s = h->pass_s + p->stages[stage].depth * h->piece_s;
         break;
     case MAQ_LAUNCH_MODE_COMPILED:
-        s = h->pass_s + kernels * h->compiled_s + called_experts(p, stage) * h->experts_s;
+        s = h->pass_s + kernels * h->compiled_s + experts_s(d, p, stage);
         break;
     case MAQ_LAUNCH_MODE_EAGER:
-        s = h->pass_s + kernels * h->eager_s + called_experts(p, stage) * h->experts_s;
+        s = h->pass_s + kernels * h->eager_s + experts_s(d, p, stage);
         break;
     }
     return s / maq_device_host_speed(d->device);
