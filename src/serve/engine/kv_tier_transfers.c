@@ -310,6 +310,19 @@ bool maq_tiers_pending(const struct maq_serve_engine *e)
     return false;
 }
 
+bool maq_tiers_find_in_vain(const struct maq_serve_engine *e, struct maq_tiers_in_vain *out)
+{
+    for (uint32_t r = 0; r < e->n_ranks && has_offload(e); r++) {
+        const struct maq_offload *o = offload_of(&e->ranks[r]);
+        if (!o->in_vain)
+            continue;
+        const struct maq_offload_user *u = &o->users[o->in_vain_user];
+        *out = (struct maq_tiers_in_vain){e->ranks[r].slots[u->owner].request, u->n_keys, o->host.capacity};
+        return true;
+    }
+    return false;
+}
+
 /* ---- begin and end ---- */
 
 enum maq_status maq_tiers_begin(struct maq_serve_engine *e, struct maq_tier_ways *ways, uint32_t first)

@@ -96,5 +96,12 @@ bool maq_tiers_idle(struct maq_serve_engine *e);
 double maq_tiers_next_s(struct maq_serve_engine *e);
 /* Something is over, and an iteration under way has seen it. */
 bool maq_tiers_pending(const struct maq_serve_engine *e);
+/* A request that waits for ever for chunks which host memory loses again (serve/kv/offload.h); false: none does. */
+struct maq_tiers_in_vain {
+    uint32_t request; /* among all, from 0 on */
+    uint32_t chunks;  /* of what is known of it, and of them in host memory those that can be at most */
+    int64_t room;
+};
+bool maq_tiers_find_in_vain(const struct maq_serve_engine *e, struct maq_tiers_in_vain *out);
 
 #endif

@@ -5,6 +5,7 @@
 
 #include "base/alloc.h"
 #include "base/check.h"
+#include "serve/codes.h"
 #include "serve/engine/engine.h"
 #include "serve/engine/run.h"
 
@@ -376,13 +377,13 @@ static enum maq_status loop(struct maq_serve_engine *e, struct maq_clients *c)
         if (maq_engine_failed(e))
             return MAQ_NO_MEMORY;
         if (!moved && e->inbox_first == e->inbox_end)
-            return MAQ_LIMIT; /* those that wait never fit */
+            return MAQ_LIMIT; /* those that wait do so for ever */
     }
     return MAQ_OK;
 }
 
 enum maq_status maq_serve_engine_run(struct maq_serve_result *out, struct maq_deployment *d,
-                                     const struct maq_requests *requests)
+                                     const struct maq_requests *requests, struct maq_diag *diag)
 {
     struct maq_clients clients;
     struct maq_serve_engine e;
@@ -398,8 +399,11 @@ enum maq_status maq_serve_engine_run(struct maq_serve_result *out, struct maq_de
         status = maq_tiers_begin(&e, shares ? &ways : NULL, 0);
     if (status == MAQ_OK)
         status = loop(&e, &clients);
+    if (status == MAQ_LIMIT)
+        status = maq_engine_never_served(&e, 1, diag);
     if (status == MAQ_OK && maq_clients_stopped(&clients))
-        status = MAQ_NO;
+        status =
+            maq_diag_fail(MAQ_NO, diag, MAQ_CODE_SERVE_STOPPED, (struct maq_span){0}, NULL, MAQ_SERVE_STOPPED_TEXT);
     if (status == MAQ_OK) {
         maq_clients_fill(&clients, out);
         maq_engine_fill(&e, 1, out);

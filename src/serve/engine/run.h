@@ -5,8 +5,13 @@
 
 #include "serve/engine/deployment.h"
 
-/* Fills what requests decide of *out, and out->served (free()). MAQ_LIMIT: some request never finds room. */
+struct maq_serve_engine;
+
+/* Fills what requests decide of *out, and out->served (free()). MAQ_NO: some request waits for ever, or all were asked to end, as `diag`
+ * says. */
 enum maq_status maq_serve_engine_run(struct maq_serve_result *out, struct maq_deployment *d,
-                                     const struct maq_requests *requests);
+                                     const struct maq_requests *requests, struct maq_diag *diag);
+/* Of `n` engines that have nothing more to do and requests that wait: says what those wait for. MAQ_NO. never_served.c */
+enum maq_status maq_engine_never_served(const struct maq_serve_engine *engines, uint32_t n, struct maq_diag *diag);
 
 #endif

@@ -23,17 +23,10 @@ static enum maq_status serve(struct maq_serve_result **out, const struct maq_job
         maq_deployment_fill(r, &d);
     if (status == MAQ_OK && requests && d.fits) {
         status = maq_deployment_check(&d, requests, MAQ_ROLE_BOTH, diag);
-        bool ran = status == MAQ_OK;
-        if (ran)
-            status = maq_serve_engine_run(r, &d, requests);
-        if (status == MAQ_LIMIT)
-            status = maq_diag_fail(MAQ_NO, diag, MAQ_CODE_REQUEST_BLOCKS, (struct maq_span){0}, NULL,
-                                   "requests wait that never find room in the cache");
-        else if (status == MAQ_NO_MEMORY)
+        if (status == MAQ_OK)
+            status = maq_serve_engine_run(r, &d, requests, diag);
+        if (status == MAQ_NO_MEMORY)
             status = maq_no_memory(diag, "requests under way");
-        else if (ran && status == MAQ_NO)
-            status =
-                maq_diag_fail(MAQ_NO, diag, MAQ_CODE_SERVE_STOPPED, (struct maq_span){0}, NULL, MAQ_SERVE_STOPPED_TEXT);
     }
     maq_deployment_fini(&d);
     if (status != MAQ_OK) {

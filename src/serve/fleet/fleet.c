@@ -14,6 +14,7 @@
 #include "base/alloc.h"
 #include "base/check.h"
 #include "serve/codes.h"
+#include "serve/engine/run.h"
 #include "serve/fleet/encode_pool.h"
 #include "serve/fleet/pools.h"
 
@@ -161,7 +162,7 @@ static enum maq_status loop(struct maq_fleet_run *r)
         } else if (send_s < (double)INFINITY) {
             failed |= !send(r);
         } else {
-            return MAQ_LIMIT; /* those that wait never fit */
+            return MAQ_LIMIT; /* those that wait do so for ever */
         }
         if (failed)
             return MAQ_NO_MEMORY;
@@ -443,6 +444,8 @@ enum maq_status maq_fleet_run(struct maq_serve_result **out, const struct maq_fl
         status = begin_engines(&r, result, diag);
         if (status == MAQ_OK)
             status = r.pools ? maq_pools_loop(&r) : loop(&r);
+        if (status == MAQ_LIMIT)
+            status = maq_engine_never_served(r.engines, r.n_engines, diag);
         if (status == MAQ_OK && maq_clients_stopped(&r.clients))
             status =
                 maq_diag_fail(MAQ_NO, diag, MAQ_CODE_SERVE_STOPPED, (struct maq_span){0}, NULL, MAQ_SERVE_STOPPED_TEXT);
@@ -452,9 +455,6 @@ enum maq_status maq_fleet_run(struct maq_serve_result **out, const struct maq_fl
             maq_encode_fill(&r, result);
     }
     end(&r);
-    if (status == MAQ_LIMIT)
-        status = maq_diag_fail(MAQ_NO, diag, MAQ_CODE_REQUEST_BLOCKS, (struct maq_span){0}, NULL,
-                               "requests wait that never find room in the cache");
     if (status == MAQ_NO_MEMORY)
         status = maq_no_memory(diag, "a fleet");
     if (status != MAQ_OK) {

@@ -13,7 +13,7 @@
 enum maq_status maq_offload_init(struct maq_offload *o, const struct maq_offload_options *options, uint32_t blocks,
                                  int32_t block_size, bool caching)
 {
-    *o = (struct maq_offload){.options = *options, .caching = caching, .step = 1};
+    *o = (struct maq_offload){.options = *options, .caching = caching, .step = 1, .brings_for = MAQ_OFFLOAD_NOBODY};
     o->options.chunk_blocks = options->chunk_blocks > 0 ? options->chunk_blocks : 1;
     o->chunk = o->options.chunk_blocks * block_size;
     o->fence_of = maq__calloc(blocks * sizeof *o->fence_of);
@@ -82,6 +82,31 @@ static struct maq_tier *tier_of(struct maq_offload *o, int kind)
     return o->options.chunks[MAQ_TIER_SSD] > 0 ? &o->ssd : NULL;
 }
 
+/* ---- chunks that come and go ---- */
+
+/*
+ * Of a request alone all chunks are in host memory after three times that some are brought, or never: each time as many of its own go as
+ * come, if it has as many there that can, and after the second it has. Several that wait disturb each other, and what two tiers bring does
+ * not come together: so many times for each request and tier are sure to be enough.
+ */
+#define MOST_ROUNDS 16u
+
+static void goes_on(struct maq_offload *o)
+{
+    o->rounds = 0;
+    o->in_vain = false;
+}
+
+static void count_round(struct maq_offload *o)
+{
+    uint32_t tiers = (tier_of(o, MAQ_TIER_SSD) != NULL) + (tier_of(o, MAQ_TIER_REMOTE) != NULL);
+    if (o->brings_for == MAQ_OFFLOAD_NOBODY)
+        return;
+    o->in_vain = ++o->rounds / MOST_ROUNDS > o->present * tiers;
+    o->in_vain_user = o->brings_for;
+    o->brings_for = MAQ_OFFLOAD_NOBODY;
+}
+
 /* ---- users ---- */
 
 uint32_t maq_offload_begin(struct maq_offload *o, uint64_t id, uint32_t owner)
@@ -105,6 +130,8 @@ uint32_t maq_offload_begin(struct maq_offload *o, uint64_t id, uint32_t owner)
                                             .blocks_size = was.blocks_size,
                                             .owner = owner,
                                             .used = true};
+    o->present++;
+    goes_on(o);
     return u;
 }
 
@@ -234,7 +261,10 @@ void maq_offload_taken(struct maq_offload *o, uint32_t block)
 
 /* ---- looking up ---- */
 
-/* A chunk that host memory does not have comes there from a tier behind it, if it has room for it; false: nobody has it, or there is no room. */
+/*
+ * A chunk that host memory does not have comes there from a tier behind it, if it has room for it, or would if that were not in vain;
+ * false: nobody has it, or there is no room.
+ */
 static bool promote(struct maq_offload *o, uint32_t user, uint32_t which, uint32_t first_job)
 {
     struct maq_offload_user *u = &o->users[user];
@@ -243,8 +273,11 @@ static bool promote(struct maq_offload *o, uint32_t user, uint32_t which, uint32
         uint32_t c = t ? maq_tier_find(t, u->keys[which]) : MAQ_TIER_NONE, taken, n;
         if (c == MAQ_TIER_NONE || !maq_tier_is_ready(t, c))
             continue;
+        if (o->in_vain)
+            return true;
         if (!maq_tier_offer(&o->host, &u->host, &which, 1, &taken, &n) || n == 0)
             return false;
+        o->brings_for = o->brings_for == MAQ_OFFLOAD_NOBODY ? user : o->brings_for;
         uint32_t brought = maq_tier_find(&o->host, u->keys[which]);
         o->host.at[brought].origin = (uint8_t)kind;
         o->host.at[brought].user = u->host.id;
@@ -329,6 +362,7 @@ void maq_offload_load(struct maq_offload *o, uint32_t user, int64_t tokens)
     }
     u->stored = n;
     u->jobs++;
+    goes_on(o);
 }
 
 /* ---- storing ---- */
@@ -401,6 +435,8 @@ void maq_offload_finish(struct maq_offload *o, uint32_t user, const struct maq_o
     u->n_blocks = v->n_blocks;
     u->kept = computed;
     u->ended = true;
+    o->present--;
+    goes_on(o);
     push(o, &o->ended, &o->n_ended, &o->ended_size, user);
     for (uint32_t j = 0; j < o->n_jobs && u->jobs > 0; j++)
         if (o->jobs[j].live && o->jobs[j].user == user && o->jobs[j].move == MAQ_MOVE_STORE)
@@ -413,8 +449,11 @@ void maq_offload_open(struct maq_offload *o)
     o->n_flush = 0;
 }
 
-void maq_offload_close(struct maq_offload *o)
+void maq_offload_close(struct maq_offload *o, bool computes)
 {
+    if (computes)
+        goes_on(o);
+    count_round(o);
     for (uint32_t i = 0; i < o->n_ended; i++) {
         uint32_t first = o->n_begun;
         struct maq_offload_user *u = &o->users[o->ended[i]];
@@ -500,6 +539,8 @@ uint32_t maq_offload_done(struct maq_offload *o, uint32_t job)
         cascade(o, job);
     o->jobs[job].live = false;
     o->under_way--;
+    if (move != MAQ_MOVE_PROMOTE)
+        goes_on(o);
     push(o, &o->free_jobs, &o->n_free_jobs, &o->free_jobs_size, job);
     if (move > MAQ_MOVE_LOAD)
         return MAQ_OFFLOAD_NOBODY;

@@ -17,6 +17,12 @@
  * Blocks that a store reads and that belong to no request any more, because it ended or was preempted, may be given to another before the store has read
  * them: the iteration then has to wait for it (`flush`).
  *
+ * What is brought into host memory for a request that waits makes room there at the expense of what goes first, which may be what was
+ * brought for it, or for another that waits, before: the request has kept the place in LRU's order that it had when it was first looked
+ * up, and those that ended since are behind it; or its beginning has more chunks than host memory. Then it is asked again for ever, and the
+ * same chunks come and go, in vLLM too. Here it is seen by how often chunks were brought while nothing else happened to this engine, and
+ * nothing is brought any more until something does (`in_vain`).
+ *
  * The rules are those of vLLM 0.33.0's OffloadingConnector (distributed/kv_transfer/kv_connector/v1/offloading/scheduler.py) and of its tiers
  * (v1/kv_offload/tiering/manager.py), for one group of layers that keep all tokens. Theirs have no bound; with one, the chunk stored or promoted
  * longest ago goes.
@@ -90,6 +96,11 @@ struct maq_offload {
     struct maq_offload_fence *fences;
     uint32_t n_fences, fences_size, free_fence;
     uint32_t step;
+    uint32_t present;      /* users that have not ended */
+    uint32_t brings_for;   /* the first of those for whom this iteration has something brought; MAQ_OFFLOAD_NOBODY */
+    uint32_t rounds;       /* iterations that had something brought since anything else happened */
+    bool in_vain;          /* too many: nothing is */
+    uint32_t in_vain_user; /* for whom it was */
     /* counted */
     uint64_t refused; /* offers without room */
     bool failed;      /* out of memory */
@@ -125,9 +136,9 @@ void maq_offload_finish(struct maq_offload *o, uint32_t user, const struct maq_o
 int64_t maq_offload_next_tokens(const struct maq_offload *o, uint32_t user, int64_t prompt);
 /* A block is given to somebody in this iteration. */
 void maq_offload_taken(struct maq_offload *o, uint32_t block);
-/* An iteration is decided from now on; it is: those that have ended offer what is left of them. */
+/* An iteration is decided from now on; it is, and computes something or does not: those that have ended offer what is left of them. */
 void maq_offload_open(struct maq_offload *o);
-void maq_offload_close(struct maq_offload *o);
+void maq_offload_close(struct maq_offload *o, bool computes);
 
 /* Its engine is gone, with what was under way: the pool is left as others may find it. */
 void maq_offload_lost(struct maq_offload *o);

@@ -97,7 +97,7 @@ void maq_vllm_offload_decided(struct maq_vllm *s, const struct maq_iteration *it
         const struct maq_offload_view view = view_of(s, r);
         maq_offload_store(s->offload, r->user, &view, computed);
     }
-    maq_offload_close(s->offload);
+    maq_offload_close(s->offload, it->n > 0);
     s->base.failed |= s->offload->failed;
 }
 
