@@ -42,6 +42,7 @@ enum maq_status cli_plan_failures_read(struct plan_failures *out, struct serve_g
 {
     static const int of_failures[] = {SERVE_AVAILABILITY, SERVE_DRAWS};
     enum maq_status worst = cli_serve_outages(given, cli, NULL, 0);
+    out->given = given->failures ? given : NULL; /* to be freed, whatever else is wrong */
     for (size_t i = 0; i < CLI_COUNT(of_failures); i++)
         if (cli->values[of_failures[i]] && !cli->values[SERVE_FAILURES])
             worst = cli_first_fault(worst, cli_usage(cli, MAQ_CODE_CLI_VALUE, "--failures llama3",
@@ -52,7 +53,6 @@ enum maq_status cli_plan_failures_read(struct plan_failures *out, struct serve_g
         worst, cli_serve_number(cli, &out->availability, SERVE_AVAILABILITY, 0.01, 0.9999999, AVAILABILITY));
     if (worst != MAQ_OK || !given->failures)
         return worst;
-    out->given = given;
     out->cli = cli;
     out->reserve = (struct maq_serve_reserve){.replicas = replicas, .load = load, .user = out};
     out->report = (struct maq_report_plan_failures){.what = cli->values[SERVE_FAILURES],

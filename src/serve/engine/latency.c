@@ -20,7 +20,10 @@ bool maq_latency_init(struct maq_latency *l)
 {
     *l = (struct maq_latency){.bins = maq__calloc(MAQ_LATENCY_BINS * sizeof *l->bins),
                               .known = maq__calloc(KNOWN * sizeof *l->known)};
-    return l->bins && l->known;
+    if (l->bins && l->known)
+        return true;
+    maq_latency_fini(l);
+    return false;
 }
 
 void maq_latency_fini(struct maq_latency *l)

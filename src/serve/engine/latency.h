@@ -23,7 +23,7 @@ struct maq_latency {
     struct maq_latency_known *known; /* by the leading bits of a time: those of many requests are alike */
 };
 
-bool maq_latency_init(struct maq_latency *l);
+bool maq_latency_init(struct maq_latency *l); /* false: no memory, and nothing is held */
 void maq_latency_fini(struct maq_latency *l);
 void maq_latency_add(struct maq_latency *l, double seconds);
 void maq_latency_add_n(struct maq_latency *l, double seconds, uint64_t n);

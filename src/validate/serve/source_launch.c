@@ -7,7 +7,7 @@
  * is here, nothing that came out of a run. Scripts for other GPUs, for DeepSeek and for Qwen3.5 are not: of their rows nobody says whether
  * they draft.
  *
- * NVIDIA's overview of TensorRT-LLM's throughput: the commands that each release's page gives for its tables (docs/source of NVIDIA/TensorRT-LLM, perf-overview.md).
+ * NVIDIA's overview of TensorRT-LLM's throughput: the commands that each release's page gives for its tables (perf-overview.md of NVIDIA/TensorRT-LLM, releases 1.0 and 1.3).
  */
 #include <string.h>
 
