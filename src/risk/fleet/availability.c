@@ -46,14 +46,16 @@ static double at_quantile(const struct maq_delay *d, double u)
 /* Mean of what a is longer than b. */
 static double mean_excess(const struct maq_delay *a, const struct maq_delay *b)
 {
-    double of_a[QUANTILES], of_b[QUANTILES], sum = 0;
-    for (int i = 0; i < QUANTILES && a->median_s > 0; i++) {
-        of_a[i] = at_quantile(a, (i + 0.5) / QUANTILES);
-        of_b[i] = at_quantile(b, (i + 0.5) / QUANTILES);
-    }
-    for (int i = 0; i < QUANTILES && a->median_s > 0; i++)
+    double of_b[QUANTILES], sum = 0;
+    if (!(a->median_s > 0))
+        return 0;
+    for (int k = 0; k < QUANTILES; k++)
+        of_b[k] = at_quantile(b, (k + 0.5) / QUANTILES);
+    for (int i = 0; i < QUANTILES; i++) {
+        double of_a = at_quantile(a, (i + 0.5) / QUANTILES);
         for (int k = 0; k < QUANTILES; k++)
-            sum += fmax(0, of_a[i] - of_b[k]);
+            sum += fmax(0, of_a - of_b[k]);
+    }
     return sum / (QUANTILES * QUANTILES);
 }
 
@@ -231,8 +233,10 @@ static bool begin(struct fleet *f, const struct maq_availability_spec *spec, uin
     double touched = 0, before = -1, at_hand = spec->spare_nodes > 0 ? 1 : 0;
     *f = (struct fleet){.spec = spec, .n = n, .whole_nodes = per_node % gpus == 0};
     f->places = (uint32_t)(((uint64_t)n * gpus + per_node - 1) / per_node);
-    for (uint64_t k = 0; !f->whole_nodes && k < n; k++)
-        touched += (double)(((k + 1) * gpus - 1) / per_node - k * gpus / per_node + 1);
+    for (uint64_t k = 0; !f->whole_nodes && k < n; k++) {
+        uint64_t first = k * gpus / per_node, last = ((k + 1) * gpus - 1) / per_node;
+        touched += (double)(last - first + 1);
+    }
     f->m = f->whole_nodes ? 1 : touched / n;
     double excess_s = mean_excess(&spec->failures->requeue, &spec->failures->repair);
     for (int i = 0; i < ROUNDS && fabs(at_hand - before) > 1e-12; i++) {
