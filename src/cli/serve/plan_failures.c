@@ -50,7 +50,7 @@ enum maq_status cli_plan_failures_read(struct plan_failures *out, struct serve_g
                                                      cli_serve_table[of_failures[i]].name));
     worst = cli_first_fault(worst, cli_count(cli, &given->draws, SERVE_DRAWS, 1, MAQ_ATTAINMENT_DRAWS, DRAWS));
     worst = cli_first_fault(
-        worst, cli_serve_number(cli, &out->availability, SERVE_AVAILABILITY, 0.01, 0.9999999, AVAILABILITY));
+        worst, cli_serve_number(cli, &out->availability, SERVE_AVAILABILITY, 0.01, 0.999999, AVAILABILITY));
     if (worst != MAQ_OK || !given->failures)
         return worst;
     out->cli = cli;
@@ -127,7 +127,7 @@ enum maq_status cli_plan_failures_look(struct plan_failures *f, const struct maq
                                    .span_s = YEAR_S,
                                    .seed = f->given->spec.seed};
     if (status == MAQ_OK)
-        status = maq_fleet_there(&f->there, &all, needed, &spec, f->given->draws, cli->diag);
+        status = maq_availability_draw(&f->there, &all, needed, &spec, f->given->draws, cli->diag);
     f->report.there = &f->there;
     f->report.stream_s = spec.span_s = requests->n > 0 ? requests->at[requests->n - 1].arrival_s : 0;
     if (status == MAQ_OK && f->given->slo.n > 0)
