@@ -162,8 +162,8 @@ static void test_years_of_draws(void **state)
                                                 .gpus_per_node = 8,
                                                 .spare_nodes = x->spare_nodes,
                                                 .start_s = x->start_s};
-        struct maq_fleet_there t;
-        assert_int_equal(maq_fleet_there(&t, &fleet, &x->needed, &spec, 6, NULL), MAQ_OK);
+        struct maq_availability_draws t;
+        assert_int_equal(maq_availability_draw(&t, &fleet, &x->needed, &spec, 6, NULL), MAQ_OK);
         struct maq_availability a = of(&s, x->n, x->needed);
         print_message("%s tp%d: %.5f, drawn %.5f (%.5f to %.5f)\n", x->law, x->tp, a.share, t.mean, t.low, t.high);
         assert_true(t.low <= t.mean && t.mean <= t.high && t.high < 1);

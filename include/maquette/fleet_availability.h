@@ -13,7 +13,7 @@
  *   replica   failures of its GPUs, and of its links where it is over several nodes, in the same way
  *
  * Places and replicas fail independently of each other, at the mean rate of the law: lemons, ages, bursts and how well the rate is known
- * have no place in it, several nodes at once count in the rate alone. maq_fleet_there() has them, by drawing years.
+ * have no place in it, several nodes at once count in the rate alone. maq_availability_draw() has them, by drawing years.
  */
 #ifndef MAQUETTE_FLEET_AVAILABILITY_H
 #define MAQUETTE_FLEET_AVAILABILITY_H
@@ -52,14 +52,14 @@ MAQ_API enum maq_status maq_availability_needs(uint32_t *n, const struct maq_ava
                                                uint32_t most, double share);
 
 /* The same of draws: the share of `span_s` in which of each member at least needed[member] replicas are there, by the laws in full. */
-struct maq_fleet_there {
+struct maq_availability_draws {
     double mean, low, high; /* over the draws: a further one is within low and high with probability `confidence` */
     double confidence;
     uint32_t n_draws;
 };
-MAQ_API enum maq_status maq_fleet_there(struct maq_fleet_there *out, const struct maq_fleet *fleet,
-                                        const uint32_t *needed, const struct maq_outage_spec *spec, uint32_t n_draws,
-                                        struct maq_diag *diag);
+MAQ_API enum maq_status maq_availability_draw(struct maq_availability_draws *out, const struct maq_fleet *fleet,
+                                              const uint32_t *needed, const struct maq_outage_spec *spec,
+                                              uint32_t n_draws, struct maq_diag *diag);
 
 #ifdef __cplusplus
 }

@@ -72,11 +72,11 @@ struct maq_report_plan_failures {
     uint32_t spare_nodes;
     const struct maq_availability *parts,
         *without; /* [n_fleet] in closed form; without: of a fleet that has none to spare. NULL: no fleet */
-    const struct maq_fleet_there *there;     /* years of draws; NULL likewise */
-    double span_s;                           /* of each of them */
-    double stream_s;                         /* in which the requests come */
-    const struct maq_attainment *attainment; /* the requests through draws of failures; NULL: they have no bounds */
-    const struct maq_what_if *no_spares;     /* the same with none to spare; NULL where there are none */
+    const struct maq_availability_draws *there; /* years of draws; NULL likewise */
+    double span_s;                              /* of each of them */
+    double stream_s;                            /* in which the requests come */
+    const struct maq_attainment *attainment;    /* the requests through draws of failures; NULL: they have no bounds */
+    const struct maq_what_if *no_spares;        /* the same with none to spare; NULL where there are none */
 };
 
 /* The best deployment (schema maquette.serve.plan/1). */

@@ -14,7 +14,7 @@ struct plan_failures {
     struct maq_report_plan_failures report;
     /* what the report points to, of the best fleet */
     struct maq_availability *parts;
-    struct maq_fleet_there there;
+    struct maq_availability_draws there;
     struct maq_attainment attainment;
     struct maq_what_if no_spares;
 };

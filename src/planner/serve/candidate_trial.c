@@ -3,7 +3,7 @@
 #include <math.h>
 
 #include "base/check.h"
-#include "planner/serve/reserve.h"
+#include "planner/serve/spare_replicas.h"
 
 #define ALONE 0.02 /* requests that are under way in the mean, when they are practically alone */
 #define FIRST_GUESS 0.9

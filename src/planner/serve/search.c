@@ -14,7 +14,7 @@
 #include "planner/codes.h"
 #include "planner/serve/fleet.h"
 #include "planner/serve/pools.h"
-#include "planner/serve/reserve.h"
+#include "planner/serve/spare_replicas.h"
 
 #define ROUND 4u
 #define FIRST_ROUND 2u /* those that have nothing to be compared with take longer */

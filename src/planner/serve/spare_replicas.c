@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* reserve.c - how many replicas it takes with failures: how many are there of so many, by bisection of how many it takes. */
-#include "planner/serve/reserve.h"
+/* spare_replicas.c - how many replicas it takes with failures: how many are there of so many, by bisection of how many it takes. */
+#include "planner/serve/spare_replicas.h"
 
 #include <math.h>
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * reserve.h - replicas beside those that hold the bounds, where replicas fail (struct maq_serve_reserve). Without failures there are none,
+ * spare_replicas.h - replicas beside those that hold the bounds, where replicas fail (struct maq_serve_reserve). Without failures there are none,
  * and all of them count.
  */
-#ifndef MAQ_PLANNER_SERVE_RESERVE_H
-#define MAQ_PLANNER_SERVE_RESERVE_H
+#ifndef MAQ_PLANNER_SERVE_SPARE_REPLICAS_H
+#define MAQ_PLANNER_SERVE_SPARE_REPLICAS_H
 
 #include "planner/serve/searching.h"
 

@@ -79,7 +79,7 @@ static void put_part(const struct maq_lines *to, struct maq_buf *line, const str
     put(to, "expected", line);
 }
 
-static void put_draws(const struct maq_lines *to, struct maq_buf *line, const struct maq_fleet_there *t)
+static void put_draws(const struct maq_lines *to, struct maq_buf *line, const struct maq_availability_draws *t)
 {
     maq_buf_adds(line, "enough replicas are there ");
     add_share(line, t->mean);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* there.c - for which share of a time as many replicas are there as are needed, in draws of what fails; nothing is served. */
+/* availability_draws.c - for which share of a time as many replicas are there as are needed, in draws of what fails; nothing is served. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -62,13 +62,14 @@ static bool work(void *user, uint32_t number, struct maq_arena *scratch)
     return draw(&d->shares[number], d, number);
 }
 
-enum maq_status maq_fleet_there(struct maq_fleet_there *out, const struct maq_fleet *fleet, const uint32_t *needed,
-                                const struct maq_outage_spec *spec, uint32_t n_draws, struct maq_diag *diag)
+enum maq_status maq_availability_draw(struct maq_availability_draws *out, const struct maq_fleet *fleet,
+                                      const uint32_t *needed, const struct maq_outage_spec *spec, uint32_t n_draws,
+                                      struct maq_diag *diag)
 {
     MAQ_ASSERT(n_draws > 0 && spec->span_s > 0);
     struct drawing d = {fleet, needed, spec, maq__calloc(n_draws * sizeof *d.shares)};
     bool ok = d.shares && maq_parallel_run(work, &d, 0, n_draws, 0);
-    *out = (struct maq_fleet_there){
+    *out = (struct maq_availability_draws){
         .low = 1, .high = 0, .n_draws = n_draws, .confidence = (n_draws - 1.0) / (n_draws + 1.0)};
     for (uint32_t i = 0; ok && i < n_draws; i++) {
         out->mean += d.shares[i] / n_draws;

@@ -400,7 +400,7 @@ enum maq_status maq_serve_engine_run(struct maq_serve_result *out, struct maq_de
     if (status == MAQ_OK)
         status = loop(&e, &clients);
     if (status == MAQ_LIMIT)
-        status = maq_engine_never_served(&e, 1, diag);
+        status = maq_engine_starved(&e, 1, diag);
     if (status == MAQ_OK && maq_clients_stopped(&clients))
         status =
             maq_diag_fail(MAQ_NO, diag, MAQ_CODE_SERVE_STOPPED, (struct maq_span){0}, NULL, MAQ_SERVE_STOPPED_TEXT);

@@ -11,7 +11,7 @@ struct maq_serve_engine;
  * says. */
 enum maq_status maq_serve_engine_run(struct maq_serve_result *out, struct maq_deployment *d,
                                      const struct maq_requests *requests, struct maq_diag *diag);
-/* Of `n` engines that have nothing more to do and requests that wait: says what those wait for. MAQ_NO. never_served.c */
-enum maq_status maq_engine_never_served(const struct maq_serve_engine *engines, uint32_t n, struct maq_diag *diag);
+/* Of `n` engines that have nothing more to do and requests that wait: says what those wait for. MAQ_NO. starvation.c */
+enum maq_status maq_engine_starved(const struct maq_serve_engine *engines, uint32_t n, struct maq_diag *diag);
 
 #endif

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* never_served.c - what requests wait for that wait when nothing is left that could happen. */
+/* starvation.c - what requests wait for that wait when nothing is left that could happen. */
 #include "serve/codes.h"
 #include "serve/engine/engine.h"
 #include "serve/engine/run.h"
 
-enum maq_status maq_engine_never_served(const struct maq_serve_engine *engines, uint32_t n, struct maq_diag *diag)
+enum maq_status maq_engine_starved(const struct maq_serve_engine *engines, uint32_t n, struct maq_diag *diag)
 {
     struct maq_tiers_in_vain vain;
     for (uint32_t k = 0; k < n; k++)

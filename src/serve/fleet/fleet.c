@@ -445,7 +445,7 @@ enum maq_status maq_fleet_run(struct maq_serve_result **out, const struct maq_fl
         if (status == MAQ_OK)
             status = r.pools ? maq_pools_loop(&r) : loop(&r);
         if (status == MAQ_LIMIT)
-            status = maq_engine_never_served(r.engines, r.n_engines, diag);
+            status = maq_engine_starved(r.engines, r.n_engines, diag);
         if (status == MAQ_OK && maq_clients_stopped(&r.clients))
             status =
                 maq_diag_fail(MAQ_NO, diag, MAQ_CODE_SERVE_STOPPED, (struct maq_span){0}, NULL, MAQ_SERVE_STOPPED_TEXT);
