@@ -55,13 +55,20 @@ static double pass_s(struct maq_deployment *d, int64_t queries, int64_t context,
     return sum;
 }
 
-/* When a request that is sent at `at` reaches the scheduler: alone through HTTP and the tokenizer, then one after another. */
-static double reaches(const struct maq_deployment *d, double at, int64_t prompt, double *entered_s)
+/* The API server's loop and its thread, each of which does one thing after another: until when they are busy. */
+struct front {
+    double loop_s, thread_s;
+};
+
+/* When a request that is sent at `at` reaches the scheduler, where no tokens of others are written. */
+static double reaches(const struct maq_deployment *d, double at, int64_t prompt, struct front *f)
 {
-    double speed = maq_device_host_speed(d->device),
-           there = at + (d->host.arrive_s + d->host.arrive_token_s * (double)prompt) / speed;
-    *entered_s = (there > *entered_s ? there : *entered_s) + d->host.enter_s / speed;
-    return *entered_s;
+    const struct maq_host_profile *h = &d->host;
+    double speed = maq_device_host_speed(d->device), n = (double)prompt,
+           there = at + (h->arrive_s + h->arrive_token_s * n) / speed;
+    f->loop_s = fmax(there, f->loop_s) + (h->enter_s + h->enter_token_s * n) / speed;
+    f->thread_s = fmax(f->loop_s, f->thread_s) + h->tokenize_s * n / speed;
+    return f->thread_s;
 }
 
 static void one_request(const char *model, const char *cluster, const char *plan, int devices, int64_t prompt,
@@ -74,8 +81,9 @@ static void one_request(const char *model, const char *cluster, const char *plan
     struct maq_serve_result *r = serve(job, o, &requests);
     struct maq_serve_batch batch;
     assert_int_equal(maq_deployment_init(&d, maq_job_get(job), o, NULL), MAQ_OK);
-    double first = 0, all, entered = 0, way = reaches(&d, 3, prompt, &entered) - 3;
-    double client = way + d.host.respond_s / maq_device_host_speed(d.device);
+    struct front front = {0};
+    double first = 0, all, way = reaches(&d, 3, prompt, &front) - 3;
+    double client = way + (d.host.respond_s + d.host.stream_s) / maq_device_host_speed(d.device);
     int64_t most = d.options.max_num_batched_tokens, passes = 0;
     for (int64_t done = 0; done < prompt; done += most, passes++)
         first += pass_s(&d, prompt - done < most ? prompt - done : most, done, prompt - done <= most);
@@ -158,8 +166,10 @@ static void test_long_pipeline(void **state)
     (void)state;
     enum { REQUESTS = 120, PROMPT = 64 };
     struct maq_loaded_job *job = load("llama-3.1-405b", "h100-sxm:6 x 21", ", pp: 126", 1);
-    const struct maq_serve_options o = {
-        .async_scheduling = MAQ_OFF, .max_num_batched_tokens = PROMPT, .max_num_seqs = 2 * REQUESTS};
+    const struct maq_serve_options o = {.async_scheduling = MAQ_OFF,
+                                        .max_num_batched_tokens = PROMPT,
+                                        .max_num_seqs = 2 * REQUESTS,
+                                        .front_end = MAQ_FRONT_END_DYNAMO};
     struct maq_request at[REQUESTS];
     for (int i = 0; i < REQUESTS; i++)
         at[i] = (struct maq_request){.prompt = PROMPT, .output = 2};
@@ -234,9 +244,11 @@ static double *service_times(const struct maq_loaded_job *job, const struct maq_
 static double expect_lindley(const struct maq_serve_result *r, const struct maq_requests *q, const double *service_s,
                              const struct maq_deployment *d)
 {
-    double ends = 0, entered = 0, sum = 0;
+    struct front front = {0};
+    double ends = 0, sum = 0;
     for (uint32_t i = 0; i < q->n; i++) {
-        double at = q->at[i].arrival_s, alone = 0, starts = reaches(d, at, q->at[i].prompt, &entered);
+        struct front alone = {0};
+        double at = q->at[i].arrival_s, starts = reaches(d, at, q->at[i].prompt, &front);
         starts = starts > ends ? starts : ends;
         ends = starts + service_s[q->at[i].output];
         double got = r->served[i].scheduled_s - maq_batch_host_s(d, 1);
@@ -252,7 +264,8 @@ static void test_constant_service(void **state)
     (void)state;
     static const double loads[] = {0.3, 0.6, 0.8, 2};
     struct maq_loaded_job *job = load("llama-3.1-8b", "h100-sxm:8", "", 8);
-    const struct maq_serve_options o = {.async_scheduling = MAQ_OFF, .max_num_seqs = 1};
+    const struct maq_serve_options o = {
+        .async_scheduling = MAQ_OFF, .max_num_seqs = 1, .front_end = MAQ_FRONT_END_DYNAMO};
     double *service = service_times(job, &o, 800, 1);
     struct maq_deployment d;
     assert_int_equal(maq_deployment_init(&d, maq_job_get(job), &o, NULL), MAQ_OK);
@@ -264,14 +277,15 @@ static void test_constant_service(void **state)
         assert_int_equal(maq_requests_generate(&set, &spec, NULL), MAQ_OK);
         struct maq_serve_result *r = serve(job, &o, maq_requests_get(set));
         /* two servers behind each other, both of constant time, make wait as the slower one alone (Friedman 1965) */
-        double mean = expect_lindley(r, maq_requests_get(set), service, &d), entered = 0;
+        double mean = expect_lindley(r, maq_requests_get(set), service, &d);
+        struct front front = {0};
         if (loads[i] < 1)
             expect_close(mean, loads[i] * service[1] / (2 * (1 - loads[i])), SANITIZED ? 0.1 : 0.05,
                          "mean wait of M/D/1");
         else /* of a queue that grows, what is served while the others come is its rate's share */
             expect_close(r->waiting, (1 - 1 / loads[i]) * spec.n, 0.02, "requests that wait when the last one arrives");
         assert_true(r->overloaded == (loads[i] > 1));
-        expect_close(r->queue_s.mean - maq_batch_host_s(&d, 1) - reaches(&d, 0, 800, &entered), mean, 1e-6,
+        expect_close(r->queue_s.mean - maq_batch_host_s(&d, 1) - reaches(&d, 0, 800, &front), mean, 1e-6,
                      "mean time in the queue");
         assert_int_equal(r->iterations, spec.n);
         maq_serve_free(r);
@@ -289,7 +303,8 @@ static void test_exponential_service(void **state)
     enum { N = 30000, MEAN = 60, MOST = 1200 };
     const double load_of = 0.7;
     struct maq_loaded_job *job = load("llama-3.1-8b", "h100-sxm:8", "", 8);
-    const struct maq_serve_options o = {.async_scheduling = MAQ_OFF, .max_num_seqs = 1};
+    const struct maq_serve_options o = {
+        .async_scheduling = MAQ_OFF, .max_num_seqs = 1, .front_end = MAQ_FRONT_END_DYNAMO};
     double *service = service_times(job, &o, 16, MOST), first = 0, second = 0, at = 0;
     struct maq_request *list = calloc(N, sizeof *list);
     struct maq_deployment d;
@@ -440,6 +455,55 @@ static void test_shared_prefix(void **state)
             assert_true(r->served[1].first_s - r->served[1].arrival_s < r->served[0].first_s - r->served[0].arrival_s);
         maq_serve_free(r);
     }
+    maq_requests_free(set);
+    maq_job_free(job);
+}
+
+/* Whole prompts that come again: all that vLLM finds of them is all blocks but the one of the token whose answer is asked for. */
+static void test_distinct_prompts(void **state)
+{
+    (void)state;
+    struct maq_loaded_job *job = load("llama-3.1-8b", "h100-sxm:8", "", 8);
+    const struct maq_request_spec spec = {
+        .rate = 0.01, .burstiness = 1e6, .n = 60, .prompt = 704, .output = 5, .distinct = 4};
+    struct maq_request_set *set = NULL;
+    assert_int_equal(maq_requests_generate(&set, &spec, NULL), MAQ_OK);
+    const struct maq_requests *q = maq_requests_get(set);
+    struct maq_serve_result *r = serve(job, &(struct maq_serve_options){0}, q);
+    bool seen[5] = {false};
+    for (uint32_t i = 0; i < q->n; i++) {
+        uint64_t k = (q->at[i].prefix[0] - 1) / (704 / 16 + 1);
+        assert_true(k < 4);
+        assert_int_equal(r->served[i].cached, seen[k] ? 688 : 0);
+        seen[k] = true;
+    }
+    maq_serve_free(r);
+    maq_requests_free(set);
+    maq_job_free(job);
+}
+
+/* Of a closed loop the first 10 all end before the next 6 are sent, which are all there is room for, at once; then each at the end of another. */
+static void test_warmup(void **state)
+{
+    (void)state;
+    struct maq_loaded_job *job = load("llama-3.1-8b", "h100-sxm:8", "", 8);
+    const struct maq_request_spec spec = {
+        .concurrency = 6, .n = 30, .warmup = 10, .prompt = 300, .output = 20, .spread = 0.5};
+    struct maq_request_set *set = NULL;
+    assert_int_equal(maq_requests_generate(&set, &spec, NULL), MAQ_OK);
+    struct maq_serve_result *r = serve(job, &(struct maq_serve_options){0}, maq_requests_get(set));
+    double warm_s = 0;
+    for (uint32_t i = 0; i < 10; i++)
+        warm_s = fmax(warm_s, r->served[i].last_s);
+    for (uint32_t i = 0; i < 30; i++) {
+        assert_true(r->served[i].arrival_s >= (i < 10 ? 0 : warm_s));
+        if (i >= 10 && i < 16)
+            expect_close(r->served[i].arrival_s, warm_s, 1e-12, "all at once");
+        if (i >= 16)
+            assert_true(r->served[i].arrival_s > warm_s);
+    }
+    assert_int_equal(r->finished, 30);
+    maq_serve_free(r);
     maq_requests_free(set);
     maq_job_free(job);
 }
@@ -727,6 +791,8 @@ int main(void)
         cmocka_unit_test(test_at_once_is_one_by_one_sglang),
         cmocka_unit_test(test_same_bytes),
         cmocka_unit_test(test_shared_prefix),
+        cmocka_unit_test(test_distinct_prompts),
+        cmocka_unit_test(test_warmup),
         cmocka_unit_test(test_bytes_per_token),
         cmocka_unit_test(test_blocks),
         cmocka_unit_test(test_blocks_of_vllm),

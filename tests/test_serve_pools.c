@@ -65,6 +65,7 @@ static struct pools one_each(const struct maq_loaded_job *job, enum maq_engine e
 {
     struct pools x = {.prefill = job, .decode = job, .n_prefill = 1, .n_decode = 1};
     x.p.engine = x.d.engine = engine;
+    x.p.front_end = x.d.front_end = MAQ_FRONT_END_DYNAMO; /* no tokens of others are written */
     return x;
 }
 
@@ -82,7 +83,8 @@ static struct times times_of(const struct maq_loaded_job *job, const struct maq_
     struct maq_serve_batch whole, last;
     assert_int_equal(maq_deployment_init(&d, maq_job_get(job), o, NULL), MAQ_OK);
     double speed = maq_device_host_speed(d.device);
-    struct times t = {.arrive_s = (d.host.arrive_s + d.host.arrive_token_s * (double)prompt + d.host.enter_s) / speed,
+    double token_s = d.host.arrive_token_s + d.host.enter_token_s + d.host.tokenize_s;
+    struct times t = {.arrive_s = (d.host.arrive_s + d.host.enter_s + token_s * (double)prompt) / speed,
                       .host_s = maq_batch_host_s(&d, (uint32_t)batch),
                       .respond_s = d.host.respond_s / speed};
     maq_deployment_fini(&d);

@@ -176,6 +176,35 @@ static void test_shared_prefix(void **state)
     maq_requests_free(set);
 }
 
+/* Whole prompts come again, with their lengths; two of them differ from their first tokens on. */
+static void test_distinct_prompts(void **state)
+{
+    (void)state;
+    struct maq_request_set *set = generate(
+        (struct maq_request_spec){.rate = 1, .n = 5000, .prompt = 200, .output = 30, .spread = 0.5, .distinct = 20});
+    const struct maq_requests *q = maq_requests_get(set);
+    const struct maq_request *first[20] = {0};
+    uint32_t seen[20] = {0}, prompts = 0;
+    for (uint32_t i = 0; i < q->n; i++) {
+        const struct maq_request *r = &q->at[i];
+        uint32_t k = 0;
+        while (k < prompts && first[k]->prefix[0] != r->prefix[0])
+            k++;
+        assert_true(k < 20);
+        if (k == prompts)
+            first[prompts++] = r;
+        seen[k]++;
+        assert_int_equal(r->prompt, first[k]->prompt);
+        assert_int_equal(r->output, first[k]->output);
+        assert_int_equal(r->n_prefix, r->prompt / q->prefix_unit);
+        assert_ptr_equal(r->prefix, first[k]->prefix);
+    }
+    assert_int_equal(prompts, 20);
+    for (uint32_t k = 0; k < 20; k++)
+        assert_true(seen[k] > 190 && seen[k] < 310); /* 250 each, 3.9 standard deviations of 15.4 */
+    maq_requests_free(set);
+}
+
 /* ---- from files ---- */
 
 static enum maq_status read_bytes(struct maq_request_set **out, const void *bytes, size_t n, double speed,
@@ -430,19 +459,13 @@ static void test_memory_runs_out(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_gaps),
-        cmocka_unit_test(test_seeds),
-        cmocka_unit_test(test_lengths),
-        cmocka_unit_test(test_how_many),
-        cmocka_unit_test(test_shared_prefix),
-        cmocka_unit_test(test_every_name),
-        cmocka_unit_test(test_forms),
-        cmocka_unit_test(test_dates),
-        cmocka_unit_test(test_prefixes),
-        cmocka_unit_test(test_speed_and_most),
-        cmocka_unit_test(test_packed),
-        cmocka_unit_test(test_no_requests),
-        cmocka_unit_test(test_memory_runs_out),
+        cmocka_unit_test(test_gaps),           cmocka_unit_test(test_seeds),
+        cmocka_unit_test(test_lengths),        cmocka_unit_test(test_how_many),
+        cmocka_unit_test(test_shared_prefix),  cmocka_unit_test(test_distinct_prompts),
+        cmocka_unit_test(test_every_name),     cmocka_unit_test(test_forms),
+        cmocka_unit_test(test_dates),          cmocka_unit_test(test_prefixes),
+        cmocka_unit_test(test_speed_and_most), cmocka_unit_test(test_packed),
+        cmocka_unit_test(test_no_requests),    cmocka_unit_test(test_memory_runs_out),
     };
     return cmocka_run_group_tests_name("requests", tests, NULL, NULL);
 }

@@ -116,6 +116,13 @@ enum maq_serve_exchange {
 };
 MAQ_API const char *maq_serve_exchange_name(enum maq_serve_exchange exchange);
 
+/* Through what requests come to an engine, and their tokens to the clients. */
+enum maq_front_end {
+    MAQ_FRONT_END_OWN, /* the engine's own API server; nothing of an engine that is called in its process (`offline`) */
+    MAQ_FRONT_END_DYNAMO, /* Dynamo's, in compiled code */
+    MAQ_FRONT_END_NONE    /* times are those of the engine: from its queue to a token that it has sampled */
+};
+
 /* In which order SGLang tries those that wait. */
 enum maq_sglang_policy {
     MAQ_SGLANG_FCFS,
@@ -182,6 +189,7 @@ struct maq_serve_options {
     int32_t batch_wait_iterations;
     double batch_wait_share;
     int async_scheduling; /* enum maq_auto_bool */
+    uint8_t front_end;    /* enum maq_front_end */
     /* How all requests are sampled: at a temperature (0: greedily), from the likeliest tokens that together have top_p of the probability (0 or 1: all),
      * of the top_k likeliest (0: all) */
     double temperature, top_p;
@@ -218,6 +226,8 @@ struct maq_requests {
     uint32_t n;
     uint32_t prefix_unit; /* tokens of a named run */
     uint32_t concurrency; /* 0: by arrival_s; else so many are under way at all times, and arrival_s is not looked at */
+    uint32_t
+        warmup; /* with a concurrency: so many all end before any further is sent, of which then all come at once */
     /* A run ends once it can no longer hold these: result->finished is less than n then, and latencies are those of the finished.
      * NULL: it goes to its end */
     const struct maq_slo *give_up;
@@ -229,10 +239,12 @@ struct maq_request_spec {
     double burstiness;    /* shape of the gamma distribution of the gaps: 0 and 1 = Poisson, large = even */
     uint32_t concurrency; /* instead of a rate: so many are under way at all times */
     uint32_t n;           /* requests; 0 = rate times duration */
+    uint32_t warmup;      /* of them, with a concurrency (struct maq_requests) */
     double duration_s;
     int64_t prompt, output; /* tokens; with `spread` drawn evenly from (1 - spread) to (1 + spread) times as many */
     double spread;
-    int64_t shared_prefix; /* tokens of each prompt, the first ones, that all have in common */
+    uint32_t distinct;     /* prompts, with their lengths, of which each request has one drawn; 0 = each has its own */
+    int64_t shared_prefix; /* tokens of each prompt, the first ones, that all have in common; not with `distinct` */
     uint32_t adapters;     /* of LoRA, named 1 and on, of which each request has one; 0 = none has */
     double adapter_zipf;   /* adapter k is asked for in proportion to k^-this; 0 = all alike */
     double adapter_none;   /* share of the requests without one */

@@ -373,6 +373,7 @@ class ServeOptions(TypedDict, total=False):
     kv_cache_dtype: Union[Literal["auto", "bf16", "fp8"], None]
     engine: Union[Literal["vllm", "sglang", "trtllm"], None]
     engine_version: Value
+    front_end: Union[Literal["own", "dynamo", "none"], None]
     max_num_seqs: Value
     max_num_batched_tokens: Value
     max_model_len: Value
@@ -420,6 +421,7 @@ class ServeOptions(TypedDict, total=False):
     osl: Value
     length_spread: Value
     shared_prefix: Value
+    distinct_prompts: Value
     adapters: Value
     adapter_zipf: Value
     adapter_none: Value
@@ -463,6 +465,7 @@ class ServePlanOptions(TypedDict, total=False):
     kv_cache_dtype: Union[Literal["auto", "bf16", "fp8"], None]
     engine: Union[Literal["vllm", "sglang", "trtllm"], None]
     engine_version: Value
+    front_end: Union[Literal["own", "dynamo", "none"], None]
     max_num_seqs: Value
     max_num_batched_tokens: Value
     max_model_len: Value
@@ -496,6 +499,7 @@ class ServePlanOptions(TypedDict, total=False):
     osl: Value
     length_spread: Value
     shared_prefix: Value
+    distinct_prompts: Value
     adapters: Value
     adapter_zipf: Value
     adapter_none: Value

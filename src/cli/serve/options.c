@@ -35,6 +35,7 @@ static const char *const tier_policies[] = {"lru", "arc", NULL};
 static const char *const engines[] = {"vllm", "sglang", "trtllm", NULL};
 static const char *const policies[] = {"fcfs", "priority", NULL};
 static const char *const capacities[] = {"guaranteed-no-evict", "max-utilization", NULL};
+static const char *const front_ends[] = {"own", "dynamo", "none", NULL};
 static const char *const switches[] = {"auto", "on", "off", NULL};
 
 const struct cli_option cli_serve_table[] = {
@@ -122,6 +123,9 @@ const struct cli_option cli_serve_table[] = {
     [SERVE_ENGINE] = {"--engine", CLI_VALUE, "NAME", "whose kernels, defaults and host times (vllm)", NULL, engines},
     [SERVE_VERSION] = {"--engine-version", CLI_VALUE, "VERSION", "of the engine (the newest that is known)", NULL,
                        NULL},
+    [SERVE_FRONT_END] = {"--front-end", CLI_VALUE, "WHOSE",
+                         "takes requests: the engine's (own), Dynamo's, or nobody's, of its own times", NULL,
+                         front_ends},
     [SERVE_SEQS] = {"--max-num-seqs", CLI_VALUE, "N", "requests that run at a time (by the GPU: 256 or 1,024)", NULL,
                     NULL},
     [SERVE_TOKENS] = {"--max-num-batched-tokens", CLI_VALUE, "N",
@@ -214,6 +218,10 @@ const struct cli_option cli_serve_table[] = {
     [SERVE_SPREAD] = {"--length-spread", CLI_VALUE, "SHARE",
                       "lengths are drawn evenly from 1 - SHARE to 1 + SHARE times that (0)", NULL, NULL},
     [SERVE_SHARED] = {"--shared-prefix", CLI_VALUE, "N", "tokens that all prompts begin with (0)", NULL, NULL},
+    [SERVE_DISTINCT] = {"--distinct-prompts", CLI_VALUE, "N",
+                        "each request has one of so many prompts, drawn; what prefix caches make of that (as many as "
+                        "requests)",
+                        NULL, NULL},
     [SERVE_ADAPTERS] = {"--adapters", CLI_VALUE, "N", "each request asks for one of so many adapters (0)", NULL, NULL},
     [SERVE_ADAPTER_ZIPF] = {"--adapter-zipf", CLI_VALUE, "A",
                             "the k-th is asked for in proportion to 1 / k^A (0: all alike)", NULL, NULL},
@@ -409,6 +417,7 @@ static void read_words(struct maq_serve_options *o, bool weights_said, struct cl
     o->enforce_eager |= cli->values[SERVE_EAGER] != NULL;
     o->by_priority = cli_serve_word(cli, SERVE_POLICY, policies, o->by_priority) == 1;
     o->max_utilization = cli_serve_word(cli, SERVE_CAPACITY, capacities, o->max_utilization) == 1;
+    o->front_end = (uint8_t)cli_serve_word(cli, SERVE_FRONT_END, front_ends, o->front_end);
     if (cli->values[SERVE_ASYNC])
         o->async_scheduling = modes[cli_serve_word(cli, SERVE_ASYNC, switches, 0)];
 }
@@ -505,6 +514,11 @@ static enum maq_status read_requests(struct serve_given *out, struct cli *cli, b
     worst = cli_first_fault(worst, cli_serve_number(cli, &s->duration_s, SERVE_DURATION, 1e-9, 1e9, 0));
     worst = cli_first_fault(worst, cli_serve_number(cli, &s->spread, SERVE_SPREAD, 0, 1, 0));
     worst = cli_first_fault(worst, cli_serve_number(cli, &out->speed, SERVE_SPEED, 1e-9, 1e9, 1));
+    worst = cli_first_fault(worst, cli_count(cli, &s->distinct, SERVE_DISTINCT, 1, 1000000, 0));
+    if (s->distinct > 0 && (shared > 0 || cli->values[SERVE_IMAGES]))
+        worst = cli_first_fault(worst, cli_usage(cli, MAQ_CODE_CLI_VALUE, NULL,
+                                                 "--distinct-prompts repeats whole prompts of text: not with %s",
+                                                 shared > 0 ? "--shared-prefix" : "--images-per-request"));
     s->prompt = isl;
     s->output = osl;
     s->shared_prefix = shared;

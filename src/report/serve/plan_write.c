@@ -105,6 +105,8 @@ static void put_serve(struct maq_buf *b, const struct maq_report_serve_plan *p)
     } switches[] = {{"no_enable_prefix_caching", o->no_prefix_caching},
                     {"no_enable_chunked_prefill", o->no_chunked_prefill},
                     {"enforce_eager", o->enforce_eager}};
+    if (o->front_end != MAQ_FRONT_END_OWN)
+        maq_buf_addf(b, "  front_end: %s\n", o->front_end == MAQ_FRONT_END_DYNAMO ? "dynamo" : "none");
     for (size_t i = 0; i < sizeof switches / sizeof *switches; i++)
         if (switches[i].said)
             maq_buf_addf(b, "  %s: true\n", switches[i].key);
@@ -191,6 +193,8 @@ static void put_requests(struct maq_buf *b, const struct maq_report_serve_plan *
         maq_buf_addf(b, "  length_spread: %.6g\n", s->spread);
     if (s->shared_prefix > 0)
         maq_buf_addf(b, "  shared_prefix: %lld\n", (long long)s->shared_prefix);
+    if (s->distinct > 0)
+        maq_buf_addf(b, "  distinct_prompts: %u\n", s->distinct);
     if (s->burstiness > 0 && (s->burstiness < 1 || s->burstiness > 1))
         maq_buf_addf(b, "  burstiness: %.6g\n", s->burstiness);
 }

@@ -37,9 +37,15 @@ static double take_due(struct maq_clients *c)
     return first;
 }
 
+/* The server is being warmed up, and all that is sent for that is under way. */
+static bool warms_up(const struct maq_clients *c)
+{
+    return c->sent == c->requests->warmup && c->finished + c->refused < c->requests->warmup;
+}
+
 double maq_clients_next_s(const struct maq_clients *c)
 {
-    if (c->sent == c->requests->n)
+    if (c->sent == c->requests->n || warms_up(c))
         return (double)INFINITY;
     if (c->requests->concurrency == 0)
         return c->requests->at[c->sent].arrival_s;
@@ -98,6 +104,8 @@ void maq_clients_finish(struct maq_clients *c, uint32_t request)
     if (c->requests->concurrency > 0 && c->sent + c->n_due < c->requests->n)
         due(c, s->last_s);
     c->last_s = s->last_s > c->last_s ? s->last_s : c->last_s;
+    for (uint32_t i = 0; i < c->n_due && c->finished + c->refused == c->requests->warmup; i++)
+        c->due_s[i] = c->last_s; /* all at once */
 }
 
 /* With one server, requests that come a tenth faster than they are served leave a tenth of them waiting when the last one arrives. */

@@ -15,7 +15,8 @@ struct maq_clients {
     const struct maq_requests *requests;
     struct maq_served *served; /* [requests->n], the caller's */
     uint32_t sent, finished, refused;
-    double *due_s; /* [n_due], a heap: when further ones are sent, where a concurrency is kept */
+    uint32_t servers; /* engines that share them; 0 = one */
+    double *due_s;    /* [n_due], a heap: when further ones are sent, where a concurrency is kept */
     uint32_t n_due, due_size;
     bool failed;            /* out of memory */
     double first_s, last_s; /* the first arrival; the last token */

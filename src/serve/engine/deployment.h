@@ -22,11 +22,14 @@ struct maq_host_profile {
     double eager_s;     /* or for each kernel of a model's Python */
     /* and for each layer of experts, which no compiler has looked into: kernel by kernel, or one call behind the same classes of Python */
     double experts_s, library_experts_s;
-    double respond_s; /* from a sampled token to the client: detokenizer, API server */
-    double arrive_s,
-        arrive_token_s;  /* until a request is with the engine: HTTP, tokenizer; for each token of its prompt */
-    double enter_s;      /* of a request before it reaches the scheduler, one after another */
-    bool async;          /* the next iteration is prepared while one runs */
+    /* The API server: a loop that does one thing after another, and a thread that makes tokens of text. */
+    double respond_s; /* from the end of an iteration until its tokens are written */
+    double stream_s;  /* and for each request that has some, all of which the clients have then */
+    /* of a request and a token of its prompt, until it is with the loop, whoever else is on the way */
+    double arrive_s, arrive_token_s;
+    double enter_s;                   /* that the loop has to do for a request before it reaches the scheduler */
+    double enter_token_s, tokenize_s; /* for a token of its prompt: the loop, the thread */
+    bool async;                       /* the next iteration is prepared while one runs */
     bool async_pipeline; /* with several stages, too; else what is in flight is waited for before its requests go on */
 };
 

@@ -94,7 +94,7 @@ struct maq_serve_engine {
     bool failed;           /* out of memory */
     struct maq_engine_arrival *inbox;
     uint32_t inbox_first, inbox_end, inbox_size;
-    double entered_s;                /* the last of them enters */
+    double looped_s, entered_s;      /* the API server's loop is done with the last of them; it enters */
     uint8_t role;                    /* enum maq_role */
     bool first_known;                /* decode gets the first token of a request with its keys and values */
     const struct maq_handed *handed; /* [requests], of a pool */
@@ -102,7 +102,7 @@ struct maq_serve_engine {
     uint32_t n_notes, notes_size;
     struct maq_engine_notice *notices;
     uint32_t notices_first, notices_end, notices_size;
-    double respond_s;
+    double respond_s, stream_s;
     struct maq_tier_ways *ways; /* that it shares with others, or has alone; NULL: there are none */
     uint32_t first_device, drive_port, network_port; /* where it stands, and its ports there */
     double hold_s;                                   /* the next iteration does not start before */
@@ -199,6 +199,8 @@ struct maq_engine_shape maq_engine_shape_of(struct maq_serve_engine *e);
 void maq_engine_start(struct maq_serve_engine *e, const struct maq_engine_shape *shape, struct maq_scheduler_load load);
 /* When the oldest iteration under way ends; the clock goes there. */
 double maq_engine_end(struct maq_serve_engine *e);
+/* When clients have the tokens that `requests` have of the iteration that has ended at end_s. */
+double maq_engine_written_s(const struct maq_serve_engine *e, double end_s, uint32_t requests);
 /* Of all ranks together. */
 struct maq_scheduler_load maq_engine_load(const struct maq_serve_engine *e);
 void maq_engine_count_kv(struct maq_serve_engine *e, struct maq_scheduler_load load);

@@ -128,12 +128,15 @@ bool maq_engine_fast_forward(struct maq_serve_engine *e, double until_s)
     until = moved_s < until ? moved_s : until;
     struct maq_scheduler_load load = maq_engine_load(e);
     const struct maq_engine_shape shape = maq_engine_shape_of(e);
+    uint32_t requests = 0;
+    for (uint32_t r = 0; r < e->n_ranks; r++)
+        requests += e->ranks[r].stretch.n;
     int64_t step = 0;
     for (; e->now_s < until && take_step(e, step, &load); step++) {
         if (step == 0)
             maq_adapters_stretch(e);
         maq_engine_start(e, &shape, load);
-        double client_s = maq_engine_end(e) + e->respond_s;
+        double client_s = maq_engine_written_s(e, maq_engine_end(e), requests);
         for (uint32_t r = 0; r < e->n_ranks; r++)
             tokens_of_rank(e, &e->ranks[r], client_s, last_s);
         last_s = client_s;

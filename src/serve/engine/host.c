@@ -4,8 +4,10 @@
  *
  * Times are those of the reference host (framework.h). Four kinds:
  *
- *   arrive_s, arrive_token_s   until a request is with the engine, read off published TTFT of many models, GPUs and degrees together;
- *                              tools/leave-one-out-serve says what is left of them where the source has not been seen
+ *   respond_s, stream_s, enter_s, enter_token_s, tokenize_s
+ *                              the API server of vLLM 0.33.0 with requests of 20 and of 1,500 words and 1 to 64 at a time
+ *                              (front_time.py in tools/vllm-truth): processor time of its loop and of its other threads. That of the
+ *                              other engines, which are Python behind uvicorn, too, is taken to be as slow
  *   request_s                  of one that decodes, from the decision to the bytes for the API server or the detokenizer. Measured for vLLM
  *                              0.33.0 (host_time.py, step_time.py in tools/vllm-truth) and SGLang 0.5.23 (host_time.py in
  *                              tools/sglang-truth), 14 us and 51 to 83 us on a Zen 3; what the worker process does besides, another
@@ -34,8 +36,12 @@ struct maq_host_profile maq_host_profile_of(const struct maq_serve_options *o)
                                  .eager_s = 48e-6,
                                  .experts_s = 1e-3,
                                  .library_experts_s = 0.6e-3,
-                                 .respond_s = 1e-3,
-                                 .enter_s = 1e-3};
+                                 .respond_s = 1.4e-3,
+                                 .stream_s = 0.24e-3,
+                                 .arrive_s = 6.4e-3,
+                                 .enter_s = 4.7e-3,
+                                 .enter_token_s = 2.2e-6,
+                                 .tokenize_s = 4.9e-6};
     int32_t release = maq_engine_release(o->version);
     switch (o->engine) {
     case MAQ_ENGINE_VLLM:
@@ -44,27 +50,28 @@ struct maq_host_profile maq_host_profile_of(const struct maq_serve_options *o)
         h.async = release >= MAQ_VLLM_ASYNC;
         h.async_pipeline =
             release >= MAQ_RELEASE(0, 33, 0); /* its second model runner; the first does not (config/vllm.py) */
-        h.arrive_s = 15e-3;
-        h.arrive_token_s = 15e-6;
+        h.stream_s /= o->dp > 1 ? o->dp : 1;  /* as many API servers as ranks */
         break;
     case MAQ_ENGINE_SGLANG:
         h.request_s = 50e-6;
         h.async = true;
-        h.arrive_s = 150e-3;
-        h.arrive_token_s = 50e-6;
         break;
     case MAQ_ENGINE_TRTLLM:
         h.async = true;
-        h.arrive_s = 20e-3;
-        h.arrive_token_s = 2e-6;
-        if (release < MAQ_RELEASE(1, 1, 0)) { /* trtllm-serve until 1.0 */
-            h.arrive_s = 100e-3;
-            h.arrive_token_s = 0;
-        }
         break;
     case MAQ_ENGINE_COUNT:
         break;
     }
+    if (o->front_end ==
+        MAQ_FRONT_END_DYNAMO) { /* compiled code, which makes tokens of several prompts at a time; of the engine's process the work for a request is left */
+        h.arrive_s = 3e-3;      /* of the client */
+        h.arrive_token_s = h.tokenize_s;
+        h.respond_s = 1e-3;
+        h.enter_s = 1e-3;
+        h.enter_token_s = h.tokenize_s = h.stream_s = 0;
+    }
+    if (o->front_end == MAQ_FRONT_END_NONE || o->offline)
+        h.arrive_s = h.arrive_token_s = h.enter_s = h.enter_token_s = h.tokenize_s = h.respond_s = h.stream_s = 0;
     if (o->async_scheduling != MAQ_AUTO)
         h.async = o->async_scheduling == MAQ_ON;
     return h;

@@ -327,6 +327,22 @@ static void count_drafts(struct maq_serve_engine *e, const struct maq_scheduled 
     e->speculated.accepted += (uint64_t)(verdict - 1);
 }
 
+double maq_engine_written_s(const struct maq_serve_engine *e, double end_s, uint32_t requests)
+{
+    return end_s + e->respond_s + e->stream_s * requests;
+}
+
+static uint32_t requests_with_tokens(const struct maq_serve_engine *e, uint32_t place)
+{
+    uint32_t n = 0;
+    for (uint32_t k = 0; k < e->n_ranks; k++) {
+        const struct maq_iteration *it = &e->ranks[k].it[place];
+        for (uint32_t i = 0; i < it->n; i++)
+            n += it->scheduled[i].came > 0;
+    }
+    return n;
+}
+
 static void tokens_of(struct maq_serve_engine *e, struct maq_engine_rank *rank, const struct maq_iteration *it,
                       const int32_t *verdicts, double client)
 {
@@ -344,12 +360,17 @@ static void tokens_of(struct maq_serve_engine *e, struct maq_engine_rank *rank, 
 void maq_engine_retire(struct maq_serve_engine *e)
 {
     uint32_t place = e->first;
-    double client = maq_engine_end(e) + e->respond_s;
+    double end_s = maq_engine_end(e);
     for (uint32_t k = 0; k < e->n_ranks; k++) {
         struct maq_engine_rank *rank = &e->ranks[k];
         struct maq_iteration *it = &rank->it[place];
-        const int32_t *verdicts = verify(e, rank, it);
-        rank->sched->ops->end(rank->sched, it, verdicts);
+        rank->sched->ops->end(rank->sched, it, verify(e, rank, it));
+    }
+    double client = maq_engine_written_s(e, end_s, requests_with_tokens(e, place));
+    for (uint32_t k = 0; k < e->n_ranks; k++) {
+        struct maq_engine_rank *rank = &e->ranks[k];
+        struct maq_iteration *it = &rank->it[place];
+        const int32_t *verdicts = e->d->options.speculation.method != MAQ_DRAFT_NONE ? rank->verdicts : NULL;
         if (e->role == MAQ_ROLE_PREFILL)
             maq_engine_note_ended(e, k, it);
         else

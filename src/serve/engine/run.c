@@ -35,6 +35,18 @@ static bool grow_inbox(struct maq_serve_engine *e)
     return maq__grow((void **)&e->inbox, &e->inbox_size, e->inbox_end, sizeof *e->inbox);
 }
 
+/*
+ * Where a request follows the end of another, the API server is still writing what the others have of that iteration: half of it in the mean, of all
+ * that its share of the clients can have running. Of requests that come by themselves it is not known by then what runs when they do: nothing.
+ */
+static double writing_s(const struct maq_serve_engine *e)
+{
+    const struct maq_clients *c = e->clients;
+    double most = (double)e->d->options.max_num_seqs * e->n_ranks,
+           share = (double)c->requests->concurrency / (c->servers > 0 ? c->servers : 1);
+    return e->role == MAQ_ROLE_PREFILL ? 0 : e->stream_s * fmin(share, most) / 2;
+}
+
 void maq_engine_send(struct maq_serve_engine *e, uint32_t request)
 {
     double at_s = e->clients->served[request].arrival_s;
@@ -46,11 +58,10 @@ void maq_engine_send_at(struct maq_serve_engine *e, uint32_t request, double at_
 {
     const struct maq_request *r = &e->clients->requests->at[request];
     const struct maq_host_profile *h = &e->d->host;
-    double speed = maq_device_host_speed(e->d->device),
-           there = at_s + (h->arrive_s + h->arrive_token_s * (double)r->prompt) / speed,
-           begins = e->entered_s > there ? e->entered_s : there;
-    e->entered_s = begins + h->enter_s / speed;
-    e->entered_s = ready_s > e->entered_s ? ready_s : e->entered_s;
+    double speed = maq_device_host_speed(e->d->device), tokens = (double)r->prompt;
+    double there = at_s + (h->arrive_s + h->arrive_token_s * tokens) / speed + writing_s(e);
+    e->looped_s = fmax(there, e->looped_s) + (h->enter_s + h->enter_token_s * tokens) / speed;
+    e->entered_s = fmax(fmax(e->looped_s, e->entered_s) + h->tokenize_s * tokens / speed, ready_s);
     if (!grow_inbox(e)) {
         e->failed = true;
         return;
@@ -283,7 +294,9 @@ enum maq_status maq_engine_init(struct maq_serve_engine *e, struct maq_deploymen
 {
     uint32_t stages = d->passes.n_stages, ranks = (uint32_t)d->passes.dp;
     *e = (struct maq_serve_engine){.d = d, .clients = clients, .role = (uint8_t)role};
-    e->respond_s = d->host.respond_s / maq_device_host_speed(d->device);
+    double speed = maq_device_host_speed(d->device);
+    e->respond_s = d->host.respond_s / speed;
+    e->stream_s = d->host.stream_s / speed;
     e->most_in_flight = stages + d->host.async;
     e->stage_free_s = maq__calloc(stages * sizeof *e->stage_free_s);
     e->stage_start_s = maq__calloc(stages * sizeof *e->stage_start_s);

@@ -397,6 +397,7 @@ static enum maq_status begin_engines(struct maq_fleet_run *r, struct maq_serve_r
     uint32_t first =
         r->n_engines < r->n ? r->n_engines : 0; /* that a request is routed to when its tokens are asked for */
     MAQ_TRY(begin_role(r, MAQ_ROLE_DECODE));
+    r->clients.servers = r->n - first;
     if (!maq_routing_init(&r->routing, r->fleet->router, maq_rng_of(r->fleet->seed, MAQ_RNG_ROUTER, 0),
                           r->engines + first, r->n - first, r->requests))
         return MAQ_NO_MEMORY;

@@ -11,6 +11,7 @@
 #include "serve/codes.h"
 
 #define MOST_REQUESTS 100000000u
+#define RUN 16 /* tokens that have a name, where prompts come again: a block of vLLM's */
 
 struct maq_request_set *maq_request_set_new(void)
 {
@@ -108,27 +109,76 @@ static enum maq_status draw_adapters(struct maq_request_set *set, const struct m
     return MAQ_OK;
 }
 
+/* Prompts that come again: [n], each a length and the names of its runs, [runs]. What is left behind whole runs has no name. */
+struct prompts {
+    int64_t *prompt, *output;
+    uint64_t *names;
+    uint32_t n, runs;
+};
+
+static enum maq_status draw_prompts(struct prompts *out, const struct maq_request_spec *s, struct maq_rng *lengths,
+                                    struct maq_arena *arena)
+{
+    *out = (struct prompts){.n = s->distinct};
+    if (s->distinct == 0)
+        return MAQ_OK;
+    out->runs = (uint32_t)(ceil((double)s->prompt * (1 + s->spread)) / RUN) + 1;
+    if ((uint64_t)s->distinct * out->runs > MOST_REQUESTS)
+        return MAQ_LIMIT;
+    out->prompt = MAQ_ARENA_NEW(arena, int64_t, out->n);
+    out->output = MAQ_ARENA_NEW(arena, int64_t, out->n);
+    out->names = MAQ_ARENA_NEW(arena, uint64_t, (size_t)out->n * out->runs);
+    if (!out->prompt || !out->output || !out->names)
+        return MAQ_NO_MEMORY;
+    for (uint32_t k = 0; k < out->n; k++) {
+        out->prompt[k] = length(lengths, s->prompt, s->spread);
+        out->output[k] = length(lengths, s->output, s->spread);
+    }
+    for (uint64_t i = 0; i < (uint64_t)out->n * out->runs; i++)
+        out->names[i] = i + 1;
+    return MAQ_OK;
+}
+
+static void put_text(struct maq_request *q, const struct maq_request_spec *s, const struct prompts *again,
+                     struct maq_rng *lengths, struct maq_rng *which)
+{
+    static const uint64_t shared = 1;
+    if (again->n > 0) {
+        uint32_t k = (uint32_t)(maq_rng_next(which) * again->n);
+        q->prompt = again->prompt[k];
+        q->output = again->output[k];
+        q->prefix = again->names + (size_t)k * again->runs;
+        q->n_prefix = (uint32_t)(q->prompt / RUN);
+        return;
+    }
+    q->prompt = length(lengths, s->prompt, s->spread);
+    q->output = length(lengths, s->output, s->spread);
+    if (s->shared_prefix > 0 && q->prompt > s->shared_prefix) {
+        q->prefix = &shared;
+        q->n_prefix = 1;
+    }
+}
+
 static enum maq_status fill(struct maq_request_set *set, const struct maq_request_spec *s, uint32_t n)
 {
-    struct maq_rng gaps = maq_rng_of(s->seed, MAQ_RNG_REQUEST, 0), lengths = maq_rng_of(s->seed, MAQ_RNG_REQUEST, 1);
+    struct maq_rng gaps = maq_rng_of(s->seed, MAQ_RNG_REQUEST, 0), lengths = maq_rng_of(s->seed, MAQ_RNG_REQUEST, 1),
+                   which = maq_rng_of(s->seed, MAQ_RNG_REQUEST, 3);
     double at = 0, shape = s->burstiness > 0 ? s->burstiness : 1;
-    static const uint64_t shared = 1;
+    struct prompts again;
+    MAQ_TRY(draw_prompts(&again, s, &lengths, &set->arena));
     for (uint32_t i = 0; i < n; i++) {
         struct maq_request *q = maq_request_set_add(set);
         if (!q)
             return MAQ_NO_MEMORY;
         q->arrival_s = at;
-        q->prompt = length(&lengths, s->prompt, s->spread) + s->images * s->image_tokens;
-        q->output = length(&lengths, s->output, s->spread);
+        put_text(q, s, &again, &lengths, &which);
+        q->prompt += s->images * s->image_tokens;
         q->images = s->images;
         q->image_tokens = s->image_tokens;
-        if (s->shared_prefix > 0 && q->prompt - s->images * s->image_tokens > s->shared_prefix) {
-            q->prefix = &shared;
-            q->n_prefix = 1;
-        }
         if (s->rate > 0)
             at += gamma_of_mean_one(&gaps, shape) / s->rate;
     }
+    set->requests.prefix_unit = again.n > 0 ? RUN : (uint32_t)s->shared_prefix;
     return draw_adapters(set, s);
 }
 
@@ -148,7 +198,7 @@ enum maq_status maq_requests_generate(struct maq_request_set **out, const struct
     }
     maq_request_set_close(set);
     set->requests.concurrency = s->concurrency;
-    set->requests.prefix_unit = (uint32_t)s->shared_prefix;
+    set->requests.warmup = s->warmup;
     *out = set;
     return MAQ_OK;
 }
