@@ -31,6 +31,15 @@ uint32_t maq_inference_requests(const struct maq_inference_row *row);
 /* Sets what the scripts of the row's source say of its engines and the row itself does not; of a row as it was started. */
 void maq_inference_launch(struct maq_serve_options *options, const struct maq_inference_row *row);
 
+/* What the client of the row's source sends. */
+struct maq_inference_client {
+    double mean,
+        spread; /* lengths: drawn evenly from (1 - spread) to (1 + spread) times the mean, a share of the nominal ones */
+    uint32_t waves, warmup_waves; /* requests that are measured, and before them, over those under way */
+    uint32_t prompts; /* that there are, of which a prefix cache knows those that have come; 0: none comes again */
+};
+struct maq_inference_client maq_inference_client_of(const struct maq_inference_row *row);
+
 /* What is predicted of a row; times in seconds, 0 where it was not asked. */
 struct maq_inference_prediction {
     double ttft_s, tpot_s, tokens_per_s;

@@ -8,10 +8,10 @@
  *                TensorRT-LLM's own table, which is of NVIDIA's checkpoints (perf-overview.md); fp4: MXFP4 experts for gpt-oss, NVFP4 for
  *                others; KV cache in 16 bits, in 8 bits with FP8 by tensors and NVFP4 under TensorRT-LLM (trtllm-bench forces it, and
  *                those checkpoints)
- *   requests     ten waves of a concurrency, as clients send them, of which the first comes at once and the last ends among fewer and fewer.
- *                Where that is a long run four are simulated, of which the two in the middle stand for eight. Lengths are drawn evenly from 0.9 to 1.1 times the nominal ones, from 0.8 to 1 by InferenceMAX's client. Means are compared:
- *                sources do not say whether theirs are means or medians, and with medians a first token is predicted 25 to 40 % too early
- *                in all of them. All equal and at once where the most throughput was measured (perf-overview.md)
+ *   requests     waves of a concurrency, as the source's client sends them (source_client.c), of which the first comes at once and the last ends among fewer
+ *                and fewer. Where that is a long run four are simulated, of which the two in the middle stand for all others. Means are
+ *                compared: sources do not say whether theirs are means or medians, and with medians a first token is predicted 25 to
+ *                40 % too early in all of them
  *   one batch    is taken to have been in the cache and in the context, whatever is predicted of them: it was run. Where it had not
  *                room at once its engine took it in parts, and no row says so
  *   saturated    as many requests as the batch has places, over and over, with prompts of a chat
@@ -27,9 +27,9 @@
 #include "validate/serve/inference.h"
 
 #define MOST_TRIES 6
-#define LENGTH_SPREAD 0.1
 #define TRTLLM_MAX_NUM_TOKENS 8192 /* its default, as in serve/engine/defaults.c */
-#define WAVES 10                   /* of a client: --num-prompts is ten times --max-concurrency */
+#define LENGTH_SPREAD 0.1          /* the most that prompts are longer than the nominal ones */
+#define MOST_WAVES 10              /* that are simulated, */
 #define FEW_WAVES 4                /* of a long run */
 #define LONG_RUN 100000            /* tokens that a wave generates */
 #define CHAT_PROMPT 300            /* tokens of a prompt where a row does not say: short against what is generated */
@@ -136,19 +136,18 @@ static void one_batch(struct maq_inference_prediction *out, const struct maq_job
 /* Requests that keep `load` under way; or all at once, as many as the source sent, or as fill the cache several times. */
 static struct maq_request_spec requests_of(const struct maq_inference_row *r, const struct maq_serve_result *plan)
 {
-    bool max = in(r->source, "*InferenceMAX*|*InferenceX*"), saturated = strcmp(r->kind, "serving_saturated") == 0,
-         offline = strcmp(r->kind, "offline_max_throughput") == 0;
-    double isl = r->isl > 0 ? r->isl : CHAT_PROMPT, mean = max ? 0.9 : 1, tokens = isl + r->osl;
-    struct maq_request_spec s = {.prompt = (int64_t)ceil(isl * mean),
-                                 .output = (int64_t)ceil(r->osl * mean),
-                                 .spread = max         ? 1.0 / 9
-                                           : saturated ? 0.9
-                                           : offline   ? 0
-                                                       : LENGTH_SPREAD,
+    const struct maq_inference_client c = maq_inference_client_of(r);
+    double isl = r->isl > 0 ? r->isl : CHAT_PROMPT, tokens = isl + r->osl;
+    struct maq_request_spec s = {.prompt = (int64_t)ceil(isl * c.mean),
+                                 .output = (int64_t)ceil(r->osl * c.mean),
+                                 .spread = c.spread,
+                                 .distinct = c.prompts,
                                  .seed = 1};
     if (r->load > 0) {
+        uint32_t waves = r->load * r->osl > LONG_RUN ? FEW_WAVES : c.waves < MOST_WAVES ? c.waves : MOST_WAVES;
         s.concurrency = (uint32_t)r->load;
-        s.n = s.concurrency * (r->load * r->osl > LONG_RUN ? FEW_WAVES : WAVES);
+        s.warmup = s.concurrency * c.warmup_waves;
+        s.n = s.warmup + s.concurrency * waves;
     } else {
         double at_once = fmin((double)plan->kv_tokens / tokens, plan->options.max_num_seqs) * r->dp; /* of each rank */
         uint32_t known = maq_inference_requests(r);
@@ -159,18 +158,19 @@ static struct maq_request_spec requests_of(const struct maq_inference_row *r, co
 }
 
 /*
- * Means over ten waves of requests. The first wave queues for its prompts, and the last one decodes among few: each is a tenth of what a
+ * Means over `waves` waves of requests. The first wave queues for its prompts, and the last one decodes among few: each has its share of what a
  * client measures, however many waves were simulated.
  */
 static void average(struct maq_inference_prediction *out, const struct maq_serve_result *result,
-                    const struct maq_requests *requests)
+                    const struct maq_requests *requests, uint32_t waves)
 {
-    uint32_t n = requests->n, size = requests->concurrency;
-    double middle = n > 2 * size ? (WAVES - 2.0) * size / (n - 2 * size) : 1, ttft = 0, tpot = 0, all = 0, decoded = 0;
-    for (uint32_t i = 0; i < n; i++) {
+    uint32_t n = requests->n, size = requests->concurrency, from = requests->warmup, measured = n - from;
+    double middle = measured > 2 * size ? (waves - 2.0) * size / (measured - 2 * size) : 1, ttft = 0, tpot = 0, all = 0,
+           decoded = 0;
+    for (uint32_t i = from; i < n; i++) {
         const struct maq_served *s = &result->served[i];
         int64_t tokens = requests->at[i].output;
-        double weight = i < size || i >= n - size ? 1 : middle;
+        double weight = i < from + size || i >= n - size ? 1 : middle;
         ttft += weight * (s->first_s - s->arrival_s);
         all += weight;
         if (tokens < 2)
@@ -201,7 +201,7 @@ static void serve(struct maq_inference_prediction *out, const struct maq_job *jo
         maq_serve_run(&result, job, o, maq_requests_get(set), diag) == MAQ_OK) {
         out->why_not = NULL;
         if (strcmp(r->kind, "serving") == 0 && r->load > 0)
-            average(out, result, maq_requests_get(set));
+            average(out, result, maq_requests_get(set), maq_inference_client_of(r).waves);
         else
             out->tpot_s = result->itl_s.p50;
         out->tokens_per_s = r->total_tokens   ? result->total_tokens_per_s
@@ -229,7 +229,7 @@ void maq_inference_predict(struct maq_inference_prediction *out, const struct ma
                                   .version = r->version.len > 0 ? maq_arena_strdup(arena, r->version) : NULL,
                                   .dp = r->dp,
                                   .ep = r->ep,
-                                  .no_prefix_caching = true};
+                                  .no_prefix_caching = maq_inference_client_of(r).prompts == 0};
     set_types(&o, r);
     maq_inference_launch(&o, r);
     out->device = maq_arena_strdup(arena, maq_str_of(job->cluster.groups[0].device.name));
@@ -240,6 +240,8 @@ void maq_inference_predict(struct maq_inference_prediction *out, const struct ma
         r->isl * (1 + LENGTH_SPREAD) + r->load; /* prompts are computed whole: who runs it makes room for one */
     if (o.engine == MAQ_ENGINE_TRTLLM && o.max_num_batched_tokens == 0 && most > TRTLLM_MAX_NUM_TOKENS)
         o.max_num_batched_tokens = (int32_t)most;
+    if (strcmp(r->kind, "offline_max_throughput") == 0) /* trtllm-bench calls the engine in its process */
+        o.front_end = MAQ_FRONT_END_NONE;
     if (strcmp(r->kind, "serving_saturated") == 0 && r->load > 0)
         o.max_num_seqs = (int32_t)r->load;
     if (strcmp(r->kind, "static_batch") == 0)

@@ -17,8 +17,11 @@
 #include "validate/serve/inference.h"
 
 #define EACH_AS_LOADED (-1) /* max_num_seqs: as many as are under way */
-#define TWO_PROMPTS (-2)    /* max_num_batched_tokens: twice the nominal prompt */
-#define WAIT_ITERATIONS 20  /* batch_wait_timeout_iters, batch_wait_max_tokens_ratio */
+#define ONE_PROMPT                                                                                                     \
+    (-3) /* max_num_batched_tokens: what are under way, a prompt and 1,500; of SGLang max_prefill_tokens without the first */
+#define SPARE_TOKENS 1500
+#define TWO_PROMPTS (-2)   /* max_num_batched_tokens: twice the nominal prompt */
+#define WAIT_ITERATIONS 20 /* batch_wait_timeout_iters, batch_wait_max_tokens_ratio */
 #define WAIT_SHARE 0.9
 
 struct launch {
@@ -26,6 +29,8 @@ struct launch {
     const char *from;                                          /* year-month-day; NULL = the first */
     bool kv_fp8, experts_over_all; /* a cache in 8 bits; experts spread over all ranks, whatever the table says */
     bool attention_dp; /* the degree that the table calls tp: attention of each rank for requests of its own */
+    bool dynamo;       /* in front of the engine */
+    bool mixed;        /* SGLang: decodes go along with a prefill */
     bool waits;        /* TensorRT-LLM: for a fuller batch, with 1,024 tokens in and out on fewer than eight GPUs */
     int32_t seqs, tokens, block_size; /* max_num_seqs, max_num_batched_tokens; 0 = the engine's default */
     double utilization, free_share;   /* gpu_memory_utilization; free_gpu_memory_fraction; 0 = the engine's default */
@@ -156,6 +161,21 @@ static const struct launch perf_overview[] = {
      .free_share = 0.95},
 };
 
+/*
+ * NVIDIA's runs: as aiconfigurator's generator starts engines for benchmarks (rule_plugin/ of ai-dynamo/aiconfigurator 095f58a, vLLM and SGLang since
+ * December 2025; TensorRT-LLM's share of memory is that of its templates). SGLang's runs of before are not by it.
+ */
+static const struct launch aiconfigurator[] = {
+    {.framework = "trtllm", .dynamo = true, .seqs = EACH_AS_LOADED, .tokens = ONE_PROMPT, .free_share = 0.8},
+    {.framework = "vllm", .dynamo = true, .tokens = ONE_PROMPT},
+    {.framework = "sglang", .dynamo = true},
+    {.framework = "sglang",
+     .version = "0.5.6*|0.5.8*|0.5.9*|nightly*",
+     .dynamo = true,
+     .mixed = true,
+     .tokens = ONE_PROMPT},
+};
+
 static const struct source {
     const char *name; /* a phrase */
     const struct launch *launches;
@@ -163,6 +183,7 @@ static const struct source {
 } sources[] = {
     {"InferenceMAX*", inference_max, MAQ_COUNT(inference_max)},
     {OVERVIEW, perf_overview, MAQ_COUNT(perf_overview)},
+    {"NVIDIA gap-analysis*", aiconfigurator, MAQ_COUNT(aiconfigurator)},
 };
 
 /*
@@ -203,7 +224,7 @@ static bool is_at_least(struct maq_str day, const char *from)
 
 static bool is_of(const struct launch *l, const struct maq_inference_row *r)
 {
-    return maq_str_starts(r->framework, l->framework) && maq__phrase_in(r->model, l->model, NULL) &&
+    return maq_str_starts(r->framework, l->framework) && (!l->model || maq__phrase_in(r->model, l->model, NULL)) &&
            (!l->version || maq__phrase_in(r->version, l->version, NULL)) &&
            (!l->gpu || maq__phrase_in(r->gpu, l->gpu, NULL)) &&
            (!l->precision || maq__phrase_in(r->precision, l->precision, NULL)) &&
@@ -272,7 +293,15 @@ void maq_inference_launch(struct maq_serve_options *o, const struct maq_inferenc
         return;
     o->kv_fp8 |= r->kv_precision.len == 0 && l->kv_fp8;
     o->max_num_seqs = l->seqs == EACH_AS_LOADED ? (int32_t)r->load : l->seqs;
-    o->max_num_batched_tokens = l->tokens == TWO_PROMPTS ? (int32_t)(2 * r->isl) : l->tokens;
+    o->max_num_batched_tokens = l->tokens == TWO_PROMPTS  ? (int32_t)(2 * r->isl)
+                                : l->tokens == ONE_PROMPT ? (int32_t)(r->load + r->isl) + SPARE_TOKENS
+                                                          : l->tokens;
+    if (l->tokens == ONE_PROMPT && o->engine == MAQ_ENGINE_SGLANG) {
+        o->max_num_batched_tokens = 0;
+        o->sglang.max_prefill_tokens = (int32_t)r->isl + SPARE_TOKENS;
+    }
+    o->sglang.mixed_chunk = l->mixed;
+    o->front_end = l->dynamo ? MAQ_FRONT_END_DYNAMO : MAQ_FRONT_END_OWN;
     o->block_size = l->block_size;
     o->gpu_memory_utilization = l->utilization;
     o->free_memory_share = l->free_share;
