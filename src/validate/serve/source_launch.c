@@ -30,6 +30,7 @@ struct launch {
     bool kv_fp8, experts_over_all; /* a cache in 8 bits; experts spread over all ranks, whatever the table says */
     bool attention_dp; /* the degree that the table calls tp: attention of each rank for requests of its own */
     bool dynamo;       /* in front of the engine */
+    bool in_turn;      /* TensorRT-LLM: disable_overlap_scheduler */
     bool mixed;        /* SGLang: decodes go along with a prefill */
     bool waits;        /* TensorRT-LLM: for a fuller batch, with 1,024 tokens in and out on fewer than eight GPUs */
     int32_t seqs, tokens, block_size; /* max_num_seqs, max_num_batched_tokens; 0 = the engine's default */
@@ -162,11 +163,29 @@ static const struct launch perf_overview[] = {
 };
 
 /*
- * NVIDIA's runs: as aiconfigurator's generator starts engines for benchmarks (rule_plugin/ of ai-dynamo/aiconfigurator 095f58a, vLLM and SGLang since
- * December 2025; TensorRT-LLM's share of memory is that of its templates). SGLang's runs of before are not by it.
+ * NVIDIA's runs: as aiconfigurator starts engines for benchmarks (rule_plugin/ of ai-dynamo/aiconfigurator 095f58a, vLLM and SGLang since December
+ * 2025; TensorRT-LLM's share of memory is that of its templates). SGLang's runs of before are not by it. When TensorRT-LLM was at 1.0.0rc3 (efcae124,
+ * August 2025) its template had the overlap scheduler off, and caches were in 8 bits where weights are; 64 requests of 4,096 and 512 tokens at once on
+ * one H100 would have no room in a cache of 16.
  */
 static const struct launch aiconfigurator[] = {
     {.framework = "trtllm", .dynamo = true, .seqs = EACH_AS_LOADED, .tokens = ONE_PROMPT, .free_share = 0.8},
+    {.framework = "trtllm",
+     .version = "1.0*",
+     .dynamo = true,
+     .in_turn = true,
+     .seqs = EACH_AS_LOADED,
+     .tokens = ONE_PROMPT,
+     .free_share = 0.8},
+    {.framework = "trtllm",
+     .version = "1.0*",
+     .precision = "*fp8*",
+     .kv_fp8 = true,
+     .dynamo = true,
+     .in_turn = true,
+     .seqs = EACH_AS_LOADED,
+     .tokens = ONE_PROMPT,
+     .free_share = 0.8},
     {.framework = "vllm", .dynamo = true, .tokens = ONE_PROMPT},
     {.framework = "sglang", .dynamo = true},
     {.framework = "sglang",
@@ -301,6 +320,7 @@ void maq_inference_launch(struct maq_serve_options *o, const struct maq_inferenc
         o->sglang.max_prefill_tokens = (int32_t)r->isl + SPARE_TOKENS;
     }
     o->sglang.mixed_chunk = l->mixed;
+    o->async_scheduling = l->in_turn ? MAQ_OFF : MAQ_AUTO;
     o->front_end = l->dynamo ? MAQ_FRONT_END_DYNAMO : MAQ_FRONT_END_OWN;
     o->block_size = l->block_size;
     o->gpu_memory_utilization = l->utilization;
