@@ -37,12 +37,14 @@ struct maq_op maq_pass_op(enum maq_op_kind kind, const struct maq_pass_type *typ
 
 /*
  * Whose table has the kernels that an engine runs. Products in 8 bits are the same libraries' in all engines. vLLM's table has its host's
- * launches in those with blocks of scales, and kernels that its releases did not choose in others; TensorRT-LLM's has the quantization of
- * the input, which its engine does in the kernel before. SGLang's has neither.
+ * launches in those with blocks of scales, and kernels that its releases did not choose in others; TensorRT-LLM's has, in 8 and in 4 bits, the
+ * quantization of the input (collect_gemm.py of ai-dynamo/aiconfigurator 095f58a times a whole Linear), which its engine does in the
+ * kernel before. SGLang's has neither.
  */
 static enum maq_library whose_table(enum maq_library engine, const struct maq_op *op)
 {
-    return op->kind == MAQ_OP_GEMM && op->dtype == MAQ_FP8 ? MAQ_LIBRARY_SGLANG : engine;
+    bool narrow = op->dtype == MAQ_FP8 || (op->dtype == MAQ_FP4 && engine == MAQ_LIBRARY_TRTLLM);
+    return op->kind == MAQ_OP_GEMM && narrow ? MAQ_LIBRARY_SGLANG : engine;
 }
 
 double maq_pass_seconds(const struct maq_passes *p, const struct maq_op *op)
