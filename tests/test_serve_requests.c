@@ -155,6 +155,10 @@ static void test_how_many(void **state)
     assert_int_equal(maq_requests_generate(&set, &many, diag), MAQ_LIMIT);
     assert_int_equal(maq_diag_at(diag, 0)->code, MAQ_CODE_REQUEST_FILE);
     assert_null(set);
+    const struct maq_request_spec names = {.rate = 1, .n = 10, .prompt = 4096, .output = 1, .distinct = 1000000};
+    assert_int_equal(maq_requests_generate(&set, &names, diag), MAQ_LIMIT);
+    assert_int_equal(maq_diag_at(diag, 1)->code, MAQ_CODE_REQUEST_FILE);
+    assert_null(set);
     maq_diag_free(diag);
 }
 

@@ -243,13 +243,14 @@ struct maq_request_spec {
     double duration_s;
     int64_t prompt, output; /* tokens; with `spread` drawn evenly from (1 - spread) to (1 + spread) times as many */
     double spread;
-    uint32_t distinct;     /* prompts, with their lengths, of which each request has one drawn; 0 = each has its own */
-    int64_t shared_prefix; /* tokens of each prompt, the first ones, that all have in common; not with `distinct` */
-    uint32_t adapters;     /* of LoRA, named 1 and on, of which each request has one; 0 = none has */
-    double adapter_zipf;   /* adapter k is asked for in proportion to k^-this; 0 = all alike */
-    double adapter_none;   /* share of the requests without one */
-    uint32_t images;       /* of each request, behind the shared prefix, */
-    int64_t image_tokens;  /* of so many tokens each, beside those of `prompt` */
+    uint32_t distinct; /* prompts, with their lengths, of which each request has one drawn; 0 = each has its own */
+    int64_t
+        shared_prefix; /* tokens of each prompt, the first ones, that all have in common; neither these nor images with `distinct` */
+    uint32_t adapters;    /* of LoRA, named 1 and on, of which each request has one; 0 = none has */
+    double adapter_zipf;  /* adapter k is asked for in proportion to k^-this; 0 = all alike */
+    double adapter_none;  /* share of the requests without one */
+    uint32_t images;      /* of each request, behind the shared prefix, */
+    int64_t image_tokens; /* of so many tokens each, beside those of `prompt` */
     uint64_t seed;
 };
 

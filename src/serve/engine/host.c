@@ -62,12 +62,11 @@ struct maq_host_profile maq_host_profile_of(const struct maq_serve_options *o)
     case MAQ_ENGINE_COUNT:
         break;
     }
-    if (o->front_end ==
-        MAQ_FRONT_END_DYNAMO) { /* compiled code, which makes tokens of several prompts at a time; of the engine's process the work for a request is left */
-        h.arrive_s = 3e-3;      /* of the client */
+    /* Dynamo is compiled code that makes tokens of several prompts at a time: what is left is the client's, and some of the engine's process. */
+    if (o->front_end == MAQ_FRONT_END_DYNAMO) {
+        h.arrive_s = 3e-3;
         h.arrive_token_s = h.tokenize_s;
-        h.respond_s = 1e-3;
-        h.enter_s = 1e-3;
+        h.respond_s = h.enter_s = 1e-3;
         h.enter_token_s = h.tokenize_s = h.stream_s = 0;
     }
     if (o->front_end == MAQ_FRONT_END_NONE || o->offline)

@@ -26,12 +26,9 @@ static void linear(struct walk *w, const struct maq_module *m)
     bool narrow = !(m->flags & (MAQ_MODULE_UNQUANTIZED | MAQ_MODULE_FP32));
     const struct maq_pass_type *type = narrow ? &p->linear : &p->plain;
     const struct maq_module *front = m > w->layer->modules ? m - 1 : NULL;
-    bool behind =
-             front &&
-             front->kind == MAQ_MODULE_ACTIVATION, /* in 4 bits TensorRT-LLM's writes 16 bits (modules/gated_mlp.py) */
-        fused = (m->flags & MAQ_MODULE_SHARED_INPUT) ||
-                (p->fuses_quantization ? !(behind && type->dtype == MAQ_FP4)
-                                       : behind || (front && front->kind == MAQ_MODULE_NORM));
+    bool activation = front && front->kind == MAQ_MODULE_ACTIVATION, norm = front && front->kind == MAQ_MODULE_NORM;
+    bool by_engine = p->fuses_quantization && !(activation && type->dtype == MAQ_FP4); /* modules/gated_mlp.py */
+    bool fused = (m->flags & MAQ_MODULE_SHARED_INPUT) || by_engine || (!p->fuses_quantization && (activation || norm));
     if (type->quantizes && !fused) {
         struct maq_op quantize = maq_pass_op(MAQ_OP_QUANTIZE, type, 0, w->tokens, d.in, 1, 0);
         maq_pass_cost(p, &quantize, w->times, MAQ_SERVE_POINTWISE, w->out);

@@ -11,7 +11,8 @@
 #include "serve/codes.h"
 
 #define MOST_REQUESTS 100000000u
-#define RUN 16 /* tokens that have a name, where prompts come again: a block of vLLM's */
+#define MOST_NAMES 100000000u /* 800 MB */
+#define RUN 16                /* tokens that have a name, where prompts come again: a block of vLLM's */
 
 struct maq_request_set *maq_request_set_new(void)
 {
@@ -117,14 +118,16 @@ struct prompts {
 };
 
 static enum maq_status draw_prompts(struct prompts *out, const struct maq_request_spec *s, struct maq_rng *lengths,
-                                    struct maq_arena *arena)
+                                    struct maq_arena *arena, struct maq_diag *diag)
 {
     *out = (struct prompts){.n = s->distinct};
     if (s->distinct == 0)
         return MAQ_OK;
     out->runs = (uint32_t)(ceil((double)s->prompt * (1 + s->spread)) / RUN) + 1;
-    if ((uint64_t)s->distinct * out->runs > MOST_REQUESTS)
-        return MAQ_LIMIT;
+    if ((uint64_t)s->distinct * out->runs > MOST_NAMES)
+        return maq_diag_fail(MAQ_LIMIT, diag, MAQ_CODE_REQUEST_FILE, (struct maq_span){0}, "fewer of them",
+                             "%u distinct prompts of %lld tokens have more than %u runs of %d", s->distinct,
+                             (long long)s->prompt, MOST_NAMES, RUN);
     out->prompt = MAQ_ARENA_NEW(arena, int64_t, out->n);
     out->output = MAQ_ARENA_NEW(arena, int64_t, out->n);
     out->names = MAQ_ARENA_NEW(arena, uint64_t, (size_t)out->n * out->runs);
@@ -159,13 +162,14 @@ static void put_text(struct maq_request *q, const struct maq_request_spec *s, co
     }
 }
 
-static enum maq_status fill(struct maq_request_set *set, const struct maq_request_spec *s, uint32_t n)
+static enum maq_status fill(struct maq_request_set *set, const struct maq_request_spec *s, uint32_t n,
+                            struct maq_diag *diag)
 {
     struct maq_rng gaps = maq_rng_of(s->seed, MAQ_RNG_REQUEST, 0), lengths = maq_rng_of(s->seed, MAQ_RNG_REQUEST, 1),
                    which = maq_rng_of(s->seed, MAQ_RNG_REQUEST, 3);
     double at = 0, shape = s->burstiness > 0 ? s->burstiness : 1;
     struct prompts again;
-    MAQ_TRY(draw_prompts(&again, s, &lengths, &set->arena));
+    MAQ_TRY(draw_prompts(&again, s, &lengths, &set->arena, diag));
     for (uint32_t i = 0; i < n; i++) {
         struct maq_request *q = maq_request_set_add(set);
         if (!q)
@@ -189,12 +193,13 @@ enum maq_status maq_requests_generate(struct maq_request_set **out, const struct
     struct maq_request_set *set = maq_request_set_new();
     if (!set)
         return maq_no_memory(diag, "requests");
-    enum maq_status status = n <= MOST_REQUESTS ? fill(set, s, (uint32_t)(n < 1 ? 1 : n)) : MAQ_LIMIT;
+    enum maq_status status = n > MOST_REQUESTS
+                                 ? maq_diag_fail(MAQ_LIMIT, diag, MAQ_CODE_REQUEST_FILE, (struct maq_span){0}, NULL,
+                                                 "%.0f requests are more than %u", n, MOST_REQUESTS)
+                                 : fill(set, s, (uint32_t)(n < 1 ? 1 : n), diag);
     if (status != MAQ_OK) {
         maq_requests_free(set);
-        return status == MAQ_LIMIT ? maq_diag_fail(MAQ_LIMIT, diag, MAQ_CODE_REQUEST_FILE, (struct maq_span){0}, NULL,
-                                                   "%.0f requests are more than %u", n, MOST_REQUESTS)
-                                   : maq_no_memory(diag, "requests");
+        return status == MAQ_NO_MEMORY ? maq_no_memory(diag, "requests") : status;
     }
     maq_request_set_close(set);
     set->requests.concurrency = s->concurrency;

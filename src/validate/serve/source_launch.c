@@ -17,10 +17,9 @@
 #include "validate/serve/inference.h"
 
 #define EACH_AS_LOADED (-1) /* max_num_seqs: as many as are under way */
-#define ONE_PROMPT                                                                                                     \
-    (-3) /* max_num_batched_tokens: what are under way, a prompt and 1,500; of SGLang max_prefill_tokens without the first */
+#define TWO_PROMPTS (-2)    /* max_num_batched_tokens: twice the nominal prompt */
+#define ONE_PROMPT (-3)     /* those under way, a prompt and SPARE_TOKENS; of SGLang max_prefill_tokens */
 #define SPARE_TOKENS 1500
-#define TWO_PROMPTS (-2)   /* max_num_batched_tokens: twice the nominal prompt */
 #define WAIT_ITERATIONS 20 /* batch_wait_timeout_iters, batch_wait_max_tokens_ratio */
 #define WAIT_SHARE 0.9
 
