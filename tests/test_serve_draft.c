@@ -373,13 +373,14 @@ static void test_with_little_cache(void **state)
         uint64_t draws = seed;
         enum maq_engine engine = (enum maq_engine)(seed % MAQ_ENGINE_COUNT);
         struct maq_serve_options o = draw_options(&draws, engine);
-        const struct maq_requests q = draw_requests(list, draw(&draws, 1, 40), &draws);
+        const struct maq_requests q = draw_requests(list, draw(&draws, 30, 80), &draws);
         char rate[8];
         snprintf(rate, sizeof rate, "0.%u", draw(&draws, 0, 9));
-        o.speculation =
-            speculation(draw(&draws, 0, 1) ? MAQ_DRAFT_EAGLE : MAQ_DRAFT_NGRAM, (int32_t)draw(&draws, 1, 7), rate);
+        bool head = draw(&draws, 0, 1); /* one draw after another: arguments have no order */
+        o.speculation = speculation(head ? MAQ_DRAFT_EAGLE : MAQ_DRAFT_NGRAM, (int32_t)draw(&draws, 1, 7), rate);
         o.speculation.branches = engine == MAQ_ENGINE_SGLANG ? (int32_t)draw(&draws, 1, 4) : 0;
         o.max_num_batched_tokens += 3000;
+        o.front_end = MAQ_FRONT_END_NONE; /* requests come together, and there is little room */
         struct maq_serve_result *a = serve(job, &o, &q);
         o.one_by_one = true;
         struct maq_serve_result *b = serve(job, &o, &q);
@@ -389,6 +390,7 @@ static void test_with_little_cache(void **state)
         maq_serve_free(a);
         maq_serve_free(b);
     }
+    print_message("%llu preemptions\n", (unsigned long long)preemptions);
     assert_true(preemptions > 3);
     maq_job_free(job);
 }
