@@ -46,13 +46,16 @@ static void put_deployment(const struct maq_lines *to, struct maq_buf *line, con
         maq_buf_addf(line, ", experts %s", maq_weights_name(o->expert_weights));
     maq_buf_addf(line, ", KV cache %s", o->kv_fp8 ? "fp8" : "16 bits");
     put(to, "deployment", line);
-    maq_buf_addf(line,
-                 "%s%s%s: max_num_seqs %d, max_num_batched_tokens %d, max_model_len %lld, blocks of %d tokens, %s%s%s",
-                 maq_engine_name(o->engine), o->version ? " " : "", o->version ? o->version : "", o->max_num_seqs,
-                 o->max_num_batched_tokens, (long long)o->max_model_len, o->block_size,
-                 o->no_prefix_caching ? "no prefix caching" : "prefix caching",
-                 o->no_chunked_prefill ? ", whole prompts" : ", chunked prefill",
-                 o->async_scheduling == MAQ_ON ? ", asynchronous scheduling" : "");
+    maq_buf_addf(
+        line, "%s%s%s%s: max_num_seqs %d, max_num_batched_tokens %d, max_model_len %lld, blocks of %d tokens, %s%s%s",
+        maq_engine_name(o->engine), o->version ? " " : "", o->version ? o->version : "",
+        o->front_end == MAQ_FRONT_END_DYNAMO ? " behind Dynamo"
+        : o->front_end == MAQ_FRONT_END_NONE ? " without a front end"
+                                             : "",
+        o->max_num_seqs, o->max_num_batched_tokens, (long long)o->max_model_len, o->block_size,
+        o->no_prefix_caching ? "no prefix caching" : "prefix caching",
+        o->no_chunked_prefill ? ", whole prompts" : ", chunked prefill",
+        o->async_scheduling == MAQ_ON ? ", asynchronous scheduling" : "");
     put(to, "engine", line);
     if (o->temperature <= 0)
         return;

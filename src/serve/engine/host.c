@@ -8,6 +8,8 @@
  *                              the API server of vLLM 0.33.0 with requests of 20 and of 1,500 words and 1 to 64 at a time
  *                              (front_time.py in tools/vllm-truth): processor time of its loop and of its other threads. That of the
  *                              other engines, which are Python behind uvicorn, too, is taken to be as slow
+ *   arrive_s                   2.6 ms of a client by the same measurement, and what loop and threads take for a request alone (5.7 and 1.1)
+ *                              beyond what they take for one of 16 (3.9); Dynamo's the client's alone
  *   request_s                  of one that decodes, from the decision to the bytes for the API server or the detokenizer. Measured for vLLM
  *                              0.33.0 (host_time.py, step_time.py in tools/vllm-truth) and SGLang 0.5.23 (host_time.py in
  *                              tools/sglang-truth), 14 us and 51 to 83 us on a Zen 3; what the worker process does besides, another

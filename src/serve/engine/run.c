@@ -43,8 +43,8 @@ static double writing_s(const struct maq_serve_engine *e)
 {
     const struct maq_clients *c = e->clients;
     double most = (double)e->d->options.max_num_seqs * e->n_ranks,
-           share = (double)c->requests->concurrency / (c->servers > 0 ? c->servers : 1);
-    return e->role == MAQ_ROLE_PREFILL ? 0 : e->stream_s * fmin(share, most) / 2;
+           own_clients = (double)c->requests->concurrency / (c->servers > 0 ? c->servers : 1);
+    return e->role == MAQ_ROLE_PREFILL ? 0 : e->stream_s * fmin(own_clients, most) / 2;
 }
 
 void maq_engine_send(struct maq_serve_engine *e, uint32_t request)
