@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * source_client.c - what the client of a source sent, where that is public and its table does not say.
+ * benchmark_client.c - what the client of a source sent, where that is public and its table does not say.
  *
  * InferenceMAX: ten requests for each that is under way, lengths from 0.8 to 1 of the nominal ones (benchmark_serving.py of its benchmarks/).
  *
@@ -9,6 +9,9 @@
  * generator writes (since February 2026; 2c warm-up requests, then 50c) leave AIPerf's 100 prompts, of which each request has one drawn (aiperf
  * db4f6397, dataset_manager.py), and vLLM's prefix cache on. Which of the two made a row is not said: rows of vLLM in 8 bits are taken to be the scripts', since
  * their prompts were computed in less time than the GPUs' peak allows; of the other engines those that are younger than `eval`.
+ *
+ * ML.ENERGY's client asks for a temperature of 0.8 and a top_p of 0.95 (ml-energy/benchmark c1d6557, mlenergy/benchmark/llm/benchmark.py). NVIDIA's says
+ * nothing, and vLLM and SGLang then sample as the model's generation_config.json has it: Llama 3.1 and Qwen3 at 0.6, with a top_p of 0.9 and 0.95.
  *
  * Of all others lengths are drawn evenly from 0.9 to 1.1 times the nominal ones; all are equal and sent at once where the most throughput was measured
  * (perf-overview.md); saturated ones are of a chat.
@@ -32,12 +35,23 @@ static const struct habit {
     {.kind = "serving_saturated", .client = {.mean = 1, .spread = 0.9, .waves = 10}},
     {.kind = "offline_max_throughput", .client = {.mean = 1, .waves = 10}},
     {.source = "*InferenceMAX*|*InferenceX*", .client = {.mean = 0.9, .spread = 1.0 / 9, .waves = 10}},
+    {.source = "ML.ENERGY*",
+     .framework = "vllm*",
+     .client = {.mean = 1, .spread = 0.9, .waves = 10, .temperature = 0.8, .top_p = 0.95}},
     {.source = NVIDIA, .client = {.mean = 1, .waves = 10}},
     {.source = NVIDIA, .framework = "trtllm", .version = "1.3*", .client = {.mean = 1, .waves = SCRIPT_WAVES}},
     {.source = NVIDIA,
+     .framework = "vllm*|sglang*",
+     .client = {.mean = 1, .waves = 10, .temperature = 0.6, .top_p = 0.95}},
+    {.source = NVIDIA,
      .framework = "vllm",
      .precision = "fp8",
-     .client = {.mean = 1, .waves = SCRIPT_WAVES, .warmup_waves = SCRIPT_WARMUP, .prompts = AIPERF_PROMPTS}},
+     .client = {.mean = 1,
+                .waves = SCRIPT_WAVES,
+                .warmup_waves = SCRIPT_WARMUP,
+                .prompts = AIPERF_PROMPTS,
+                .temperature = 0.6,
+                .top_p = 0.95}},
 };
 
 static bool is_of(const struct habit *h, const struct maq_inference_row *r)

@@ -8,7 +8,7 @@
  *                TensorRT-LLM's own table, which is of NVIDIA's checkpoints (perf-overview.md); fp4: MXFP4 experts for gpt-oss, NVFP4 for
  *                others; KV cache in 16 bits, in 8 bits with FP8 by tensors and NVFP4 under TensorRT-LLM (trtllm-bench forces it, and
  *                those checkpoints)
- *   requests     waves of a concurrency, as the source's client sends them (source_client.c), of which the first comes at once and the last ends among fewer
+ *   requests     waves of a concurrency, as the source's client sends them (benchmark_client.c), of which the first comes at once and the last ends among fewer
  *                and fewer. Where that is a long run four are simulated, of which the two in the middle stand for all others. Means are
  *                compared: sources do not say whether theirs are means or medians, and with medians a first token is predicted 25 to
  *                40 % too early in all of them
@@ -225,11 +225,14 @@ void maq_inference_predict(struct maq_inference_prediction *out, const struct ma
         return;
     }
     const struct maq_job *job = maq_job_get(box);
+    const struct maq_inference_client client = maq_inference_client_of(r);
     struct maq_serve_options o = {.engine = engine_of(r->framework),
                                   .version = r->version.len > 0 ? maq_arena_strdup(arena, r->version) : NULL,
                                   .dp = r->dp,
                                   .ep = r->ep,
-                                  .no_prefix_caching = maq_inference_client_of(r).prompts == 0};
+                                  .no_prefix_caching = client.prompts == 0,
+                                  .temperature = client.temperature,
+                                  .top_p = client.top_p};
     set_types(&o, r);
     maq_inference_launch(&o, r);
     out->device = maq_arena_strdup(arena, maq_str_of(job->cluster.groups[0].device.name));

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * source_launch.c - how a source started its engines and what its clients asked for, where that is public and its table does not say.
+ * source_launch.c - how a source started its engines, where that is public and its table does not say.
  *
  * InferenceMAX (now InferenceX): benchmarks/ of SemiAnalysisAI/InferenceX, read from its history up to commit 843c6254. A script holds from the
  * day on which it was changed to the next entry of the same runs; a row has the day on which it was measured. Only what the engine is told
@@ -205,20 +205,14 @@ static const struct source {
 };
 
 /*
- * What holds for all rows of a source. ML.ENERGY's client asks for a temperature of 0.8 and a top_p of 0.95 (ml-energy/benchmark c1d6557,
- * mlenergy/benchmark/llm/benchmark.py). That of NVIDIA's runs says nothing, and vLLM and SGLang then sample as the model's generation_config.json has it: the models
- * of its table, Llama 3.1 and Qwen3, with a top_p of 0.9 and 0.95. Splitwise's prototype is from before November 2023 (arXiv 2311.18677), when 0.2.2 was
- * vLLM's newest release, LLM-Inference-Bench's runs from before November 2024 (arXiv 2411.00136), 0.6.3.
+ * Releases that a source does not say. Splitwise's prototype is from before November 2023 (arXiv 2311.18677), when 0.2.2 was vLLM's newest, LLM-Inference-Bench's
+ * runs from before November 2024 (arXiv 2411.00136), 0.6.3.
  */
-static const struct habit {
-    const char *source, *framework, *version; /* phrases; version: where a row has none */
-    double temperature, top_p;
-} habits[] = {
-    {"ML.ENERGY*", "vllm*", NULL, 0.8, 0.95},
-    {"NVIDIA gap-analysis*", "vllm*", NULL, 0.6, 0.95},
-    {"NVIDIA gap-analysis*", "sglang*", NULL, 0.6, 0.95},
-    {"Splitwise*", "vllm*", "0.2.2", 0, 0},
-    {"LLM-Inference-Bench*", "vllm*", "0.6.3", 0, 0},
+static const struct unsaid_release {
+    const char *source, *framework, *version; /* phrases; the release */
+} unsaid_releases[] = {
+    {"Splitwise*", "vllm*", "0.2.2"},
+    {"LLM-Inference-Bench*", "vllm*", "0.6.3"},
 };
 
 /* "measured=2026-04-22" among the notes; where it is not said, the first. */
@@ -249,16 +243,13 @@ static bool is_of(const struct launch *l, const struct maq_inference_row *r)
            is_at_least(day_of(r->notes), l->from);
 }
 
-static void apply_habits(struct maq_serve_options *o, const struct maq_inference_row *r)
+static const char *unsaid_release_of(const struct maq_inference_row *r)
 {
-    for (size_t i = 0; i < MAQ_COUNT(habits); i++) {
-        const struct habit *h = &habits[i];
-        if (!maq__phrase_in(r->source, h->source, NULL) || !maq__phrase_in(r->framework, h->framework, NULL))
-            continue;
-        o->version = o->version ? o->version : h->version;
-        o->temperature = h->temperature;
-        o->top_p = h->top_p;
-    }
+    for (size_t i = 0; i < MAQ_COUNT(unsaid_releases); i++)
+        if (maq__phrase_in(r->source, unsaid_releases[i].source, NULL) &&
+            maq__phrase_in(r->framework, unsaid_releases[i].framework, NULL))
+            return unsaid_releases[i].version;
+    return NULL;
 }
 
 /* NULL: nothing is known. */
@@ -306,7 +297,7 @@ struct maq_inference_row maq_inference_as_started(const struct maq_inference_row
 void maq_inference_launch(struct maq_serve_options *o, const struct maq_inference_row *r)
 {
     const struct launch *l = launch_of(r);
-    apply_habits(o, r);
+    o->version = o->version ? o->version : unsaid_release_of(r);
     if (!l)
         return;
     o->kv_fp8 |= r->kv_precision.len == 0 && l->kv_fp8;
