@@ -214,6 +214,39 @@ static void test_the_whole_fleet_holds(void **state)
     maq_job_free(s.open);
 }
 
+/* Where nothing holds, what comes nearest is said: no candidate takes less of its worst bound, and the interval is that of predictions. */
+static void test_near_miss(void **state)
+{
+    (void)state;
+    static const struct scene one = {"llama-3.1-8b",  "h100-sxm:4",    "ttft_p95<9s, tpot_p95<1ms", 500, 50, 0,
+                                     MAQ_ENGINE_VLLM, MAQ_WEIGHTS_BF16};
+    struct setting s;
+    double fastest = 0;
+    begin(&s, &one);
+    for (int within = 0; within < 2; within++) {
+        struct maq_serve_search_result *r = search(s.open, &s.opts);
+        const struct maq_serve_near_miss *m = &r->near_miss;
+        assert_int_equal(r->n_fleet, 0);
+        fastest = HUGE_VAL;
+        for (uint32_t i = 0; i < r->n; i++)
+            if (r->candidates[i].verdict == MAQ_SERVE_VERDICT_SLOW)
+                fastest = fmin(fastest, r->candidates[i].token_s);
+        assert_int_equal(m->bound.metric, MAQ_SLO_TPOT);
+        assert_true(m->value_s == fastest && r->candidates[m->candidate].token_s == fastest);
+        double low, high;
+        maq_serve_interval(&low, &high, MAQ_SERVE_TPOT);
+        assert_true(fabs(m->low_s - low * fastest) < 1e-12 && fabs(m->high_s - high * fastest) < 1e-12);
+        assert_int_equal(m->low_s <= m->bound.limit.most_s, within);
+        maq_serve_search_free(r);
+        s.slo.at[1].limit.most_s = fastest * 0.95;
+    }
+    s.slo.at[1].limit.most_s = fastest * 10;
+    struct maq_serve_search_result *r = search(s.open, &s.opts);
+    assert_true(r->n_fleet > 0 && r->near_miss.value_s == 0);
+    maq_serve_search_free(r);
+    maq_job_free(s.open);
+}
+
 /* As few GPUs as do: the winner with one replica less does not, nor does any other on fewer GPUs. */
 static void test_fewest(void **state)
 {
@@ -557,6 +590,7 @@ int main(void)
         cmocka_unit_test(test_nobody_carries_more),
         cmocka_unit_test(test_random_ones_are_not_better),
         cmocka_unit_test(test_the_whole_fleet_holds),
+        cmocka_unit_test(test_near_miss),
         cmocka_unit_test(test_fewest),
         cmocka_unit_test(test_same_answer),
         cmocka_unit_test(test_two_kinds),

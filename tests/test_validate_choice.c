@@ -103,8 +103,21 @@ static void test_wrong(void **state)
     struct maq_validate_choice *r = choose(g, MAQ_COUNT(g));
     /* quartiles of two runs: twice the lower, and the lower again, since the middle is rounded down */
     assert_int_equal(r->cases, 6);
-    assert_int_equal(r->none, 6); /* 0.022 s is predicted of the fastest, 0.020 is asked */
-    assert_true(r->tau == 1);     /* slow or not, it has the higher rate for each of its GPUs */
+    assert_int_equal(r->none, 0);     /* 0.022 s is predicted of the fastest, 0.020 is asked: */
+    assert_int_equal(r->nearest, 6);  /* 0.0196 at the low end: the one that comes nearest is taken, */
+    assert_int_equal(r->violates, 6); /* and takes 0.025 */
+    assert_true(r->tau == 1);         /* slow or not, it has the higher rate for each of its GPUs */
+    free(r);
+    const struct given far[] = {{1, 8, 0.020, 0.030}, {2, 8, 0.025, 0.024}};
+    r = choose(far, MAQ_COUNT(far));
+    assert_int_equal(r->none, 6); /* 0.0214 at the low end */
+    assert_int_equal(r->nearest + r->violates, 0);
+    free(r);
+    const struct given near[] = {{1, 8, 0.020, 0.021}, {2, 8, 0.025, 0.030}};
+    r = choose(near, MAQ_COUNT(near));
+    assert_int_equal(r->nearest, 6);
+    assert_int_equal(r->none + r->violates, 0);
+    assert_true(r->regret_mean == 0);
     free(r);
     const struct given three[] = {{1, 8, 0.020, 0.030}, {2, 8, 0.025, 0.022}, {4, 8, 0.026, 0.018}};
     r = choose(three, MAQ_COUNT(three)); /* targets 0.020, 0.025, 0.025 */

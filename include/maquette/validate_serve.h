@@ -102,13 +102,13 @@ MAQ_API char *maq_validate_serve_json(const struct maq_validate_serve *result);
  * generated tokens per second and GPU, by Little's law load x osl / (TTFT + (osl - 1) TPOT) / GPUs.
  *
  * A case is a group and a target: TPOT at most a quartile of the group's measured ones, with TTFT below 2 s or without, as long as
- * some measured run holds it. Chosen is the run of the highest predicted throughput among those predicted to hold it; it is judged by
- * its measurement.
+ * some measured run holds it. Chosen is the run of the highest predicted throughput among those predicted to hold it; where none is, the
+ * one predicted to miss it by least, if the low ends of its 80 % intervals hold it. It is judged by its measurement.
  */
 struct maq_validate_choice_group {
     const char *model, *device, *framework, *precision;
     double isl, osl;
-    uint32_t runs, deployments, cases, none, violates;
+    uint32_t runs, deployments, cases, none, nearest, violates;
     double regret_sum;
     uint64_t pairs, discordant;
 };
@@ -116,8 +116,10 @@ struct maq_validate_choice_group {
 struct maq_validate_choice {
     uint32_t n_groups;
     struct maq_validate_choice_group *groups;
-    uint32_t cases, none,
-        violates; /* nothing is predicted to hold the target; the chosen one breaks it by more than 5 % */
+    uint32_t cases;
+    uint32_t none;     /* of them: no run holds the target within the interval of what is predicted */
+    uint32_t nearest;  /* only within it: chosen is the run that comes nearest */
+    uint32_t violates; /* the chosen one breaks the target by more than 5 % */
     double
         regret_mean; /* of the other cases: share of the best throughput that holds the target, given away; NAN: none */
     uint64_t pairs,

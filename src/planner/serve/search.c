@@ -221,6 +221,8 @@ static enum maq_status search(struct maq_serve_searching *s, const struct maq_lo
         status = maq_serve_confirm(s->out, s->opts);
     if (status != MAQ_OK)
         return maq_no_memory(diag, "a search");
+    if (s->out->n_fleet == 0 && s->out->complete)
+        maq_serve_find_near_miss(s);
     for (uint32_t i = 0; i < s->out->n; i++)
         s->out->counts[s->out->candidates[i].verdict]++;
     return MAQ_OK;

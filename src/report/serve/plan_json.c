@@ -79,6 +79,20 @@ static void add_fleet(struct maq_json root, const struct maq_report_serve_plan *
         maq_json_real(best, "usd_per_hour", r->usd_per_hour);
 }
 
+static void add_near_miss(struct maq_json root, const struct maq_serve_near_miss *m)
+{
+    if (m->value_s <= 0) {
+        maq_json_null(root, "nearest");
+        return;
+    }
+    struct maq_json map = maq_json_map(root, "nearest");
+    MAQ_JSON_INTS(map, {"candidate", m->candidate});
+    maq_json_text(map, "metric", maq_slo_metric_name(m->bound.metric));
+    MAQ_JSON_REALS(map, {"limit_s", m->bound.limit.most_s}, {"value_s", m->value_s}, {"low_s", m->low_s},
+                   {"high_s", m->high_s});
+    maq_json_bool(map, "within_interval", m->low_s <= m->bound.limit.most_s);
+}
+
 enum maq_status maq_report_serve_plan_json(char **out, const struct maq_report_serve_plan *p,
                                            const struct maq_report_opts *opts, struct maq_diag *diag)
 {
@@ -103,6 +117,7 @@ enum maq_status maq_report_serve_plan_json(char **out, const struct maq_report_s
         add_fleet(d.root, p);
     else
         maq_json_null(d.root, "best");
+    add_near_miss(d.root, &r->near_miss);
     if (p->failures)
         maq_serve_failures_json(d.root, p);
     struct maq_json counts = maq_json_map(d.root, "counts");

@@ -212,6 +212,19 @@ void maq_serve_front_table(struct maq_table *t, const struct maq_serve_search_re
     }
 }
 
+/* ---- nothing holds ---- */
+
+static void put_near_miss(const struct maq_lines *to, struct maq_buf *line, const struct maq_serve_search_result *r)
+{
+    const struct maq_serve_near_miss *m = &r->near_miss;
+    char value[32], low[32], high[32];
+    maq_words_candidate(line, r, &r->candidates[m->candidate]);
+    maq_buf_addf(line, ": %s %s, 80 %% interval %s to %s: the bound ", maq_slo_metric_name(m->bound.metric),
+                 maq_format_time(value, m->value_s), maq_format_time(low, m->low_s), maq_format_time(high, m->high_s));
+    maq_buf_adds(line, m->low_s <= m->bound.limit.most_s ? "is within it and may be held" : "is not within it");
+    put(to, "nearest", line);
+}
+
 /* ---- all of it ---- */
 
 void maq_serve_asked_lines(const struct maq_lines *to, const struct maq_report_serve_plan *plan)
@@ -236,6 +249,8 @@ void maq_serve_found_lines(const struct maq_lines *to, const struct maq_report_s
         maq_buf_adds(&line,
                      plan->search->complete ? "none: no deployment on this cluster holds the bounds" : "none so far");
         put(to, "best", &line);
+        if (plan->search->near_miss.value_s > 0)
+            put_near_miss(to, &line, plan->search);
     }
     if (plan->failures)
         maq_serve_failures_lines(to, plan);

@@ -3,13 +3,16 @@
  * choice.c - a deployment chosen by what is predicted, judged by what was measured.
  *
  * What a user of a prediction does with it: of several deployments of a model, take the one with the most throughput that holds a
- * latency. Errors that all deployments share do not matter here; those that differ between them do.
+ * latency; where none is predicted to, the one that comes nearest, as long as the target is within the interval of what is predicted.
+ * `maquette serve plan` says the same (planner/serve/near_miss.c). Errors that all deployments share do not matter here; those that differ
+ * between them do.
  */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/check.h"
+#include "maquette/serve.h"
 #include "maquette/validate_serve.h"
 
 #define TTFT_TARGET_S 2.0
@@ -99,12 +102,35 @@ static const struct run *best(const struct run *runs, uint32_t n, int by, const 
     return found;
 }
 
+/* How many times a target a run is predicted to take. */
+static double times_of(const struct run *r, const struct target *t)
+{
+    return fmax(r->tpot_s[1] / t->tpot_s, r->ttft_s[1] / t->ttft_s);
+}
+
+/* The run that is predicted to miss the target by least; NULL: the low ends of its intervals miss it too. */
+static const struct run *nearest(const struct run *runs, uint32_t n, const struct target *t)
+{
+    const struct run *found = &runs[0];
+    double first, token, high;
+    for (uint32_t i = 1; i < n; i++)
+        if (times_of(&runs[i], t) < times_of(found, t))
+            found = &runs[i];
+    maq_serve_interval(&first, &high, MAQ_SERVE_TTFT);
+    maq_serve_interval(&token, &high, MAQ_SERVE_TPOT);
+    return found->tpot_s[1] * token <= t->tpot_s && found->ttft_s[1] * first <= t->ttft_s ? found : NULL;
+}
+
 static void judge(struct maq_validate_choice_group *g, const struct run *runs, uint32_t n, const struct target *t)
 {
     const struct run *right = best(runs, n, 0, t), *chosen = best(runs, n, 1, t);
     if (!right)
         return;
     g->cases++;
+    if (!chosen) {
+        chosen = nearest(runs, n, t);
+        g->nearest += chosen != NULL;
+    }
     if (!chosen)
         g->none++;
     else if (!holds(chosen, 0, t, TOLERANCE))
@@ -166,6 +192,7 @@ static void add_group(struct maq_validate_choice *r, const struct run *runs, uin
     rank(&g, runs, n);
     r->cases += g.cases;
     r->none += g.none;
+    r->nearest += g.nearest;
     r->violates += g.violates;
     r->regret_mean += g.regret_sum; /* a sum until the end */
     r->pairs += g.pairs;

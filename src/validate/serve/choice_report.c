@@ -26,11 +26,12 @@ char *maq_validate_choice_text(const struct maq_validate_choice *r)
     if (r->n_groups == 0)
         maq_buf_adds(&b, "no two deployments of one model, GPU, engine, precision and lengths were measured\n");
     if (r->cases > 0)
-        maq_buf_addf(
-            &b,
-            "%u cases: nothing found in %.1f %%, the target broken by more than 5 %% in %.1f %%, else %.1f %% of "
-            "the throughput given away in the mean\n",
-            r->cases, 100.0 * r->none / r->cases, 100.0 * r->violates / r->cases, 100 * r->regret_mean);
+        maq_buf_addf(&b,
+                     "%u cases: nothing found in %.1f %%, the nearest taken in %.1f %%, the target broken by more than "
+                     "5 %% in %.1f %%, else %.1f %% of "
+                     "the throughput given away in the mean\n",
+                     r->cases, 100.0 * r->none / r->cases, 100.0 * r->nearest / r->cases,
+                     100.0 * r->violates / r->cases, 100 * r->regret_mean);
     if (r->pairs > 0)
         maq_buf_addf(&b, "ranked by throughput per GPU: tau %.3f over %llu pairs of different deployments\n", r->tau,
                      (unsigned long long)r->pairs);
@@ -41,7 +42,7 @@ char *maq_validate_choice_json(const struct maq_validate_choice *r)
 {
     struct maq_json_document d;
     maq_json_begin(&d, "maquette.validate.choice/1");
-    MAQ_JSON_INTS(d.root, {"cases", r->cases}, {"none", r->none}, {"violates", r->violates});
+    MAQ_JSON_INTS(d.root, {"cases", r->cases}, {"none", r->none}, {"nearest", r->nearest}, {"violates", r->violates});
     maq_json_real(d.root, "regret_mean", r->regret_mean);
     MAQ_JSON_INTS(d.root, {"pairs", (int64_t)r->pairs}, {"discordant", (int64_t)r->discordant});
     maq_json_real(d.root, "tau", r->tau);
@@ -55,7 +56,7 @@ char *maq_validate_choice_json(const struct maq_validate_choice *r)
         maq_json_text(item, "precision", g->precision);
         MAQ_JSON_REALS(item, {"isl", g->isl}, {"osl", g->osl});
         MAQ_JSON_INTS(item, {"runs", g->runs}, {"deployments", g->deployments}, {"cases", g->cases}, {"none", g->none},
-                      {"violates", g->violates});
+                      {"nearest", g->nearest}, {"violates", g->violates});
         maq_json_real(item, "regret_mean", regret_of(g));
         MAQ_JSON_INTS(item, {"pairs", (int64_t)g->pairs}, {"discordant", (int64_t)g->discordant});
     }
