@@ -154,7 +154,8 @@ enum maq_status maq_engine_scheduler(struct maq_scheduler **out, const struct ma
                                       .drops_last = reads_next_token(d) && !hashes_ahead(d),
                                       .hash_ahead = hashes_ahead(d),
                                       .max_len = o->max_model_len,
-                                      .in_flight = (int64_t)o->max_num_batched_tokens * most_in_flight};
+                                      .in_flight = (int64_t)o->max_num_batched_tokens * most_in_flight,
+                                      .counts = role == MAQ_ROLE_BOTH && !d->tiers.any && !o->one_by_one};
     if (o->engine == MAQ_ENGINE_SGLANG && keeps_tokens(d)) {
         struct maq_sglang_knobs sglang = sglang_knobs(d);
         set_part(&sglang, o, role);

@@ -64,6 +64,7 @@ enum maq_status maq_kv_init(struct maq_kv_cache *c, const struct maq_kv_options 
         c->step = g == 0 ? block : c->step / gcd(c->step, block) * block;
     }
     order_groups(c);
+    c->counted = o->counts && c->n_groups == 1 && !c->forgets && !c->hash_all;
     return maq_block_pool_init(&c->pool, o->blocks, o->caching);
 }
 
@@ -76,6 +77,69 @@ void maq_kv_fini(struct maq_kv_cache *c)
     *c = (struct maq_kv_cache){0};
 }
 
+/* ---- blocks without numbers ---- */
+
+static bool grow(struct maq_kv_cache *c, struct maq_kv_table *t, int64_t n)
+{
+    if (n <= t->size || c->counted)
+        return true;
+    uint32_t size = (uint32_t)(n + n / 2 + 8), *p = maq__realloc(t->block, size * sizeof *p);
+    if (!p) {
+        c->failed = true;
+        return false;
+    }
+    t->block = p;
+    t->size = size;
+    return true;
+}
+
+/* Blocks until a table has n. */
+static void take(struct maq_kv_cache *c, struct maq_kv_table *t, int64_t n)
+{
+    if (c->counted && t->n < n) {
+        MAQ_ASSERT(n - t->n <= c->pool.n_free);
+        c->pool.n_free -= (uint32_t)(n - t->n);
+        t->n = (uint32_t)n;
+    }
+    while (t->n < n)
+        t->block[t->n++] = maq_block_pool_take(&c->pool);
+}
+
+static void number_request(struct maq_kv_cache *c, struct maq_kv_request *r)
+{
+    struct maq_kv_table *t = r->table;
+    uint32_t n = t ? t->n : 0;
+    if (n == 0)
+        return;
+    t->n = 0;
+    if (!grow(c, t, n))
+        return;
+    take(c, t, n);
+    for (int32_t i = 0; i < t->cached; i++)
+        maq_block_pool_mark_own(&c->pool, t->block[i]);
+}
+
+/* From now on blocks have numbers. Which ones makes no difference: nobody has looked for any, and those that are free are alike. */
+static void number(struct maq_kv_cache *c)
+{
+    c->counted = false;
+    c->pool.n_free = c->pool.n - 1;
+    c->each(c->user, number_request);
+}
+
+int64_t maq_kv_held(const struct maq_kv_cache *c, const struct maq_kv_request *r)
+{
+    int64_t blocks = 0;
+    for (uint32_t g = 0; g < c->n_groups; g++) {
+        const struct maq_kv_table *t = &r->table[g];
+        for (uint32_t i = 0; i < t->n; i++)
+            blocks += c->counted || t->block[i] != MAQ_KV_NO_BLOCK;
+    }
+    return blocks;
+}
+
+/* ---- requests ---- */
+
 bool maq_kv_request_begin(struct maq_kv_cache *c, struct maq_kv_request *r, const struct maq_content *content)
 {
     if (!r->table)
@@ -87,6 +151,8 @@ bool maq_kv_request_begin(struct maq_kv_cache *c, struct maq_kv_request *r, cons
     r->n_shared = (uint32_t)((uint64_t)content->n_prefix * content->unit / (uint32_t)c->hash_block);
     /* what it gave back on its way may still be there when it is preempted */
     r->comes_back = c->forgets || c->hash_all;
+    if (c->counted && r->n_shared > 0)
+        number(c);
     for (uint32_t g = 0; g < c->n_groups; g++) {
         r->table[g].n = 0;
         r->table[g].cached = -1;
@@ -233,7 +299,7 @@ void maq_kv_keep(struct maq_kv_cache *c, struct maq_kv_request *r, int64_t compu
         int64_t full = (keep < hashed ? keep : hashed) / group->block_size, i = t->cached > 0 ? t->cached : 0;
         if (i >= full)
             continue;
-        for (; i < full; i++) {
+        for (; !c->counted && i < full; i++) {
             maq_kv_expect(c, r, g, i, per_hash);
             if (t->block[i] != MAQ_KV_NO_BLOCK && maq_kv_reachable(c, group, i))
                 mark(c, r, g, i, per_hash);
@@ -307,20 +373,6 @@ static int64_t blocks_needed(const struct maq_kv_cache *c, const struct maq_kv_r
     return sum;
 }
 
-static bool grow(struct maq_kv_cache *c, struct maq_kv_table *t, int64_t n)
-{
-    if (n <= t->size)
-        return true;
-    uint32_t size = (uint32_t)(n + n / 2 + 8), *p = maq__realloc(t->block, size * sizeof *p);
-    if (!p) {
-        c->failed = true;
-        return false;
-    }
-    t->block = p;
-    t->size = size;
-    return true;
-}
-
 /* The request holds what was found; of a window, what still lies in it. */
 static bool take_hits(struct maq_kv_cache *c, struct maq_kv_request *r, int64_t computed)
 {
@@ -366,8 +418,7 @@ bool maq_kv_allocate(struct maq_kv_cache *c, struct maq_kv_request *r, const str
         int64_t all = blocks_for(&c->group[g], slots);
         if (!grow(c, t, all))
             return false;
-        while (t->n < all)
-            t->block[t->n++] = maq_block_pool_take(&c->pool);
+        take(c, t, all);
     }
     int64_t done = total + need->added;
     if (need->filled_later)
@@ -386,8 +437,7 @@ bool maq_kv_extend(struct maq_kv_cache *c, struct maq_kv_request *r, int64_t n)
     struct maq_kv_table *t = &r->table[0];
     if (!grow(c, t, n))
         return false;
-    while (t->n < n)
-        t->block[t->n++] = maq_block_pool_take(&c->pool);
+    take(c, t, n);
     return true;
 }
 
@@ -395,7 +445,8 @@ void maq_kv_release(struct maq_kv_cache *c, struct maq_kv_request *r)
 {
     for (uint32_t g = 0; g < c->n_groups; g++) {
         struct maq_kv_table *t = &r->table[g];
-        uint32_t n = 0, *back = scratch(c, t->n);
+        uint32_t n = 0, *back = c->counted ? NULL : scratch(c, t->n);
+        c->pool.n_free += c->counted ? t->n : 0;
         for (uint32_t i = t->n; back && i-- > 0;)
             back[n++] = t->block[i];
         if (back)
@@ -408,6 +459,8 @@ void maq_kv_release(struct maq_kv_cache *c, struct maq_kv_request *r)
 void maq_kv_preempt(struct maq_kv_cache *c, struct maq_kv_request *r, int64_t tokens)
 {
     bool own = c->caching && !r->comes_back;
+    if (c->counted && c->caching)
+        number(c);
     r->comes_back = true;
     if (own && hash_up_to(c, r, tokens))
         for (uint32_t g = 0; g < c->n_groups; g++)

@@ -13,6 +13,9 @@
  * groups have it, in steps of the largest common block (`step`), and at most to the last token but one, since the last has to be
  * computed to sample from it.
  *
+ * As long as nobody could find another's block, or its own again, which block is whose makes no difference: a cache of one group of kind
+ * FULL that `counts` only counts them, until a request comes whose beginning others may have, or one is preempted (number()).
+ *
  * The rules are those of vLLM 0.33.0 (v1/core/kv_cache_manager.py, kv_cache_coordinator.py, single_type_kv_cache_manager.py).
  */
 #ifndef MAQ_SERVE_KV_KV_CACHE_H
@@ -32,6 +35,9 @@ struct maq_kv_group {
     int32_t spare;      /* STATE: further blocks of a request, for states behind draft tokens */
 };
 
+struct maq_kv_cache;
+struct maq_kv_request;
+
 struct maq_kv_options {
     const struct maq_kv_group *groups; /* copied */
     uint32_t n_groups, blocks;
@@ -43,6 +49,7 @@ struct maq_kv_options {
     int64_t max_len;   /* tokens of a request at most */
     int64_t in_flight; /* tokens of steps that run at once, at most */
     double watermark;  /* share of the blocks that stay free when a request is taken in */
+    bool counts;       /* blocks have no numbers as long as they need none; who has the cache sets `each` then */
 };
 
 /* Blocks of one request in one group; the numbers of those that it no longer needs are MAQ_KV_NO_BLOCK. */
@@ -86,6 +93,9 @@ struct maq_kv_cache {
     struct maq_kv_hit hit[MAQ_KV_MOST_GROUPS];
     uint32_t *scratch; /* blocks on their way back to the pool */
     uint32_t scratch_size;
+    bool counted; /* blocks have no numbers: tables say how many there are */
+    void (*each)(void *user, void (*visit)(struct maq_kv_cache *cache, struct maq_kv_request *request));
+    void *user;  /* each: visits all requests that may hold blocks */
     bool failed; /* out of memory: what was done is not to be relied on; look once after each step */
 };
 
@@ -124,6 +134,9 @@ bool maq_kv_extend(struct maq_kv_cache *cache, struct maq_kv_request *request, i
 
 /* Offers the first `computed` of `tokens` known tokens to the prefix cache: what is full of them. */
 void maq_kv_keep(struct maq_kv_cache *cache, struct maq_kv_request *request, int64_t computed, int64_t tokens);
+
+/* Blocks that a request holds. */
+int64_t maq_kv_held(const struct maq_kv_cache *cache, const struct maq_kv_request *request);
 
 /* Gives back what nobody looks at any more when `computed` tokens are computed. */
 void maq_kv_trim(struct maq_kv_cache *cache, struct maq_kv_request *request, int64_t computed);

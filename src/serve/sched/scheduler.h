@@ -125,6 +125,7 @@ struct maq_stretch {
     int64_t free;                       /* of the cache, that may be taken before somebody has to give way */
     uint32_t period;                    /* iteration i takes taken[i % period] of it */
     uint32_t taken[MAQ_STRETCH_PERIOD]; /* [period] */
+    uint32_t phase;                     /* of the next iteration; 0 in the beginning */
 };
 
 /* Of a scheduler without requests. */

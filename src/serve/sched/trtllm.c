@@ -114,15 +114,6 @@ static int64_t needs(const struct maq_vllm *s, const struct maq_vllm_request *r)
     return blocks;
 }
 
-static int64_t holds(const struct maq_vllm *s, const struct maq_vllm_request *r)
-{
-    int64_t blocks = 0;
-    for (uint32_t g = 0; g < s->kv.n_groups; g++)
-        for (uint32_t i = 0; i < r->kv.table[g].n; i++)
-            blocks += r->kv.table[g].block[i] != MAQ_KV_NO_BLOCK;
-    return blocks;
-}
-
 /* Those that run, in the order in which they came; they nearly are. */
 static void sort_running(struct maq_vllm *s)
 {
@@ -150,7 +141,7 @@ static bool pause_last(struct going *g)
     if (g->end <= g->next)
         return false;
     const struct maq_vllm_request *r = &g->s->at[g->s->running[--g->end]];
-    g->free += holds(g->s, r);
+    g->free += maq_kv_held(&g->s->kv, &r->kv);
     g->cut = true;
     g->last = r->rank;
     return true;

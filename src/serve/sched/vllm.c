@@ -7,11 +7,23 @@
 #include "base/alloc.h"
 #include "base/check.h"
 
+static void each_request(void *user, void (*visit)(struct maq_kv_cache *cache, struct maq_kv_request *request))
+{
+    struct maq_vllm *s = user;
+    for (uint32_t i = 0; i < s->n_slots; i++)
+        visit(&s->kv, &s->at[i].kv);
+    for (uint32_t i = 0; i < s->n_deferred; i++)
+        visit(&s->kv, &s->deferred[i].kv);
+}
+
 enum maq_status maq_vllm_init(struct maq_vllm *s, const struct maq_vllm_knobs *knobs, const struct maq_kv_options *kv)
 {
     *s = (struct maq_vllm){
         .base.ops = &maq_vllm_ops, .knobs = *knobs, .waiting = {.by_priority = knobs->priority || knobs->by_arrival}};
-    return maq_kv_init(&s->kv, kv);
+    MAQ_TRY(maq_kv_init(&s->kv, kv));
+    s->kv.each = each_request;
+    s->kv.user = s;
+    return MAQ_OK;
 }
 
 void maq_vllm_fini(struct maq_vllm *s)

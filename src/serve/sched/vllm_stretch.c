@@ -70,6 +70,7 @@ static bool stretch(const struct maq_scheduler *base, struct maq_stretch *out)
     out->free = s->swap ? maq_block_pool_plain(&s->kv.pool)
                         : s->kv.pool.n_free; /* one that waits for a move is done by itself */
     out->period = (uint32_t)s->kv.group[0].block_size;
+    out->phase = 0;
     count_phases(out->taken, s, out->period);
     return true;
 }
