@@ -56,9 +56,51 @@ void maq_batch_pad(const struct maq_deployment *d, struct maq_pass_batch *batche
 /* Time of an iteration on each stage, by part; seconds of device time of a stage. */
 double maq_batch_stage_s(struct maq_deployment *d, uint32_t stage, const struct maq_pass_batch *batches,
                          enum maq_launch_mode mode, struct maq_pass_parts *parts);
-/* The same, of a deployment that has room for what was asked before. decode_times.c */
-double maq_decode_times_stage_s(struct maq_deployment *d, uint32_t stage, const struct maq_pass_batch *batches,
-                                enum maq_launch_mode mode, struct maq_pass_parts *parts);
+/* The same in seconds: each part (enum maq_serve_part), all, and what its products and its traffic would take at their peaks. */
+enum { MAQ_STAGE_ALL = MAQ_SERVE_PART_COUNT, MAQ_STAGE_MATRIX, MAQ_STAGE_MEMORY, MAQ_STAGE_TIMES };
+struct maq_stage_times {
+    double s[MAQ_STAGE_TIMES];
+};
+/* One after the other, since a loop over them would take as long as they do: a fleet adds them up for every token. */
+static inline void maq_stage_times_add(struct maq_stage_times *restrict sum,
+                                       const struct maq_stage_times *restrict more)
+{
+#define MAQ_STAGE_ADD(id, name, what) sum->s[MAQ_SERVE_##id] += more->s[MAQ_SERVE_##id];
+    MAQ_SERVE_PART_LIST(MAQ_STAGE_ADD)
+#undef MAQ_STAGE_ADD
+    sum->s[MAQ_STAGE_ALL] += more->s[MAQ_STAGE_ALL];
+    sum->s[MAQ_STAGE_MATRIX] += more->s[MAQ_STAGE_MATRIX];
+    sum->s[MAQ_STAGE_MEMORY] += more->s[MAQ_STAGE_MEMORY];
+}
+/* Of an iteration of decodes alone, or of one part of a prompt alone, in its place among those of before. decode_times.c */
+struct maq_decode_time {
+    int64_t decodes, padded,
+        keys[MAQ_PASS_WINDOWS]; /* decodes = 0: keys are the queries and the context of a prompt; padded = 0: none is kept here */
+    enum maq_launch_mode mode;
+    struct maq_stage_times times;
+};
+static inline struct maq_decode_time *maq_decode_time_place(const struct maq_deployment *d, uint32_t stage,
+                                                            int64_t decodes, int64_t keys)
+{
+    /* those of one request lie side by side; of others apart */
+    uint64_t place = (uint64_t)keys + (uint64_t)(decodes - 1) * 5003;
+    return &d->decode_times[stage * d->n_decode_times + (place & (d->n_decode_times - 1))];
+}
+static inline bool maq_decode_time_is(const struct maq_decode_time *t, const struct maq_pass_batch *b,
+                                      const int64_t *keys, uint32_t n_keys, enum maq_launch_mode mode)
+{
+    if (t->decodes != b->decodes || t->padded != b->padded || t->mode != mode)
+        return false;
+    for (uint32_t w = 0; w < n_keys; w++)
+        if (t->keys[w] != keys[w])
+            return false;
+    return true;
+}
+/* Whether the time of decodes alone is kept; not of several ranks, nor with drafts and adapters. */
+bool maq_decode_time_is_kept(const struct maq_deployment *d, const struct maq_pass_batch *batches);
+/* Of a deployment that serves; valid until the next call. */
+const struct maq_stage_times *maq_decode_times_of(struct maq_deployment *d, uint32_t stage,
+                                                  const struct maq_pass_batch *batches, enum maq_launch_mode mode);
 /* Room for it, once for all engines of a deployment that serve so many requests; false: out of memory. */
 bool maq_decode_times_init(struct maq_deployment *d, uint32_t requests);
 void maq_decode_times_fini(struct maq_deployment *d);

@@ -84,8 +84,8 @@ struct maq_deployment {
     struct maq_deployment_tiers tiers;
     struct maq_deployment_adapters adapters;
     bool fits;
-    struct maq_decode_time *decode_times; /* [n_stages] [n_decode_times] of before; NULL: none. decode_times.c */
-    uint32_t n_decode_times;              /* a power of two */
+    struct maq_decode_time *decode_times; /* [n_stages] [n_decode_times] of before; once it serves. decode_times.c */
+    uint32_t n_decode_times;              /* a power of two; 0: none are kept */
     struct maq_arena arena;
 };
 

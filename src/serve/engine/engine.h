@@ -115,12 +115,10 @@ struct maq_serve_engine {
     /* counted */
     struct maq_tiers_seen tiers_seen;
     struct maq_adapters_seen adapters_seen;
-    double part_s[MAQ_SERVE_PART_COUNT];
-    double matrix_s, memory_s; /* of all stages: as in struct maq_pass_parts */
+    struct maq_stage_times times; /* of all stages; MAQ_STAGE_ALL of the first */
     double kv_area_s, kv_since_s, kv_peak;
     uint64_t iterations, preemptions, batch_requests, batch_tokens;
     struct maq_speculated speculated;
-    double busy_s;        /* of the first stage */
     uint32_t replica;     /* which of a fleet's */
     double weight;        /* of it for a router */
     bool stopped;         /* it has failed: requests may be sent to it, and nothing happens */

@@ -59,13 +59,14 @@ static bool take_step(struct maq_serve_engine *e, int64_t step, struct maq_sched
 {
     for (uint32_t r = 0; r < e->n_ranks; r++) {
         const struct maq_stretch *s = &e->ranks[r].stretch;
-        if (step >= s->most || s->taken[step % s->period] > s->free)
+        if (step >= s->most || s->taken[s->phase] > s->free)
             return false;
     }
     for (uint32_t r = 0; r < e->n_ranks; r++) {
         struct maq_stretch *s = &e->ranks[r].stretch;
-        s->free -= s->taken[step % s->period];
-        load->used += s->taken[step % s->period];
+        s->free -= s->taken[s->phase];
+        load->used += s->taken[s->phase];
+        s->phase = s->phase + 1 < s->period ? s->phase + 1 : 0;
         count_keys(&e->batches[r], e, &e->ranks[r], step);
     }
     return true;
@@ -118,6 +119,100 @@ static bool begin_stretch(struct maq_serve_engine *e)
     return true;
 }
 
+/* Whether nothing but its decodes is in an iteration of an engine of one rank and one stage. */
+static bool decodes_alone(const struct maq_serve_engine *e)
+{
+    const struct maq_deployment *d = e->d;
+    return e->n_ranks == 1 && d->passes.n_stages == 1 && !d->tiers.any && !d->options.lora.enabled &&
+           d->options.speculation.method == MAQ_DRAFT_NONE && !d->options.watch && e->hold_s <= 0 && e->encode_s <= 0 &&
+           d->passes.n_windows == 1 && d->passes.windows[0] == 0 && maq_decode_time_is_kept(d, e->batches);
+}
+
+/* What iterations change of an engine whose decodes are alone. */
+struct counters {
+    double now_s, free_s, kv_area_s, kv_since_s, kv_peak;
+    struct maq_stage_times times;
+};
+
+static struct counters counters_of(const struct maq_serve_engine *e)
+{
+    return (struct counters){.now_s = e->now_s,
+                             .free_s = e->stage_free_s[0],
+                             .kv_area_s = e->kv_area_s,
+                             .kv_since_s = e->kv_since_s,
+                             .kv_peak = e->kv_peak,
+                             .times = e->times};
+}
+
+static void put_back(struct maq_serve_engine *e, const struct counters *c, const struct maq_engine_shape *shape,
+                     int64_t steps)
+{
+    e->now_s = c->now_s;
+    e->stage_free_s[0] = c->free_s;
+    e->kv_area_s = c->kv_area_s;
+    e->kv_since_s = c->kv_since_s;
+    e->kv_peak = c->kv_peak;
+    e->times = c->times;
+    e->iterations += (uint64_t)steps;
+    e->batch_requests += (uint64_t)steps * shape->requests;
+    e->batch_tokens += (uint64_t)(steps * shape->tokens);
+}
+
+/*
+ * Steps behind the first of an engine whose decodes are alone: what maq_engine_start(), maq_engine_end() and maq_engine_count_kv() do, in
+ * their order and to the bit, with what they change at hand. *client_s: when clients had the tokens of the last. How many there are then.
+ */
+static int64_t decode_on(struct maq_serve_engine *e, const struct maq_engine_shape *shape, double until,
+                         struct maq_scheduler_load *load, double *client_s)
+{
+    struct maq_deployment *d = e->d;
+    struct maq_pass_batch *batch = &e->batches[0];
+    struct maq_stretch *s = &e->ranks[0].stretch;
+    const uint32_t ring = e->most_in_flight, period = s->period;
+    const double written_s = e->respond_s + e->stream_s * s->n, host_s = shape->host_s, known_s = e->known_s,
+                 all = load->all > 0 ? (double)load->all : HUGE_VAL;
+    struct maq_latency_run gaps = maq_latency_run_of(&e->clients->itl, s->n);
+    struct counters c = counters_of(e);
+    uint32_t oldest = e->first, place = (e->first + e->in_flight) % ring, phase = s->phase;
+    double client = *client_s, share = (double)load->used / all;
+    int64_t step = 1, most = s->most, free = s->free;
+    for (; c.now_s < until && step < most && s->taken[phase] <= free; step++) {
+        if (s->taken[phase] > 0) {
+            free -= s->taken[phase];
+            load->used += s->taken[phase];
+            share = (double)load->used / all;
+        }
+        phase = phase + 1 < period ? phase + 1 : 0;
+        batch->decode_keys[0] += batch->decodes;
+        const struct maq_decode_time *kept = maq_decode_time_place(d, 0, batch->decodes, batch->decode_keys[0]);
+        const struct maq_stage_times *times = maq_decode_time_is(kept, batch, batch->decode_keys, 1, shape->mode)
+                                                  ? &kept->times
+                                                  : maq_decode_times_of(d, 0, batch, shape->mode);
+        double ready = c.now_s + host_s, at = ready > known_s ? ready : known_s;
+        if (ready > c.free_s)
+            c.times.s[MAQ_SERVE_HOST] += ready - (c.free_s > c.now_s ? c.free_s : c.now_s);
+        maq_stage_times_add(&c.times, times);
+        c.free_s = (at > c.free_s ? at : c.free_s) + times->s[MAQ_STAGE_ALL];
+        e->ends_s[place] = c.free_s;
+        double end = e->ends_s[oldest], before = client;
+        place = place + 1 < ring ? place + 1 : 0;
+        oldest = oldest + 1 < ring ? oldest + 1 : 0;
+        c.now_s = end > ready ? end : ready;
+        client = end + written_s;
+        maq_latency_run_add(&gaps, client - before);
+        c.kv_area_s += share * (c.now_s - c.kv_since_s);
+        c.kv_since_s = c.now_s;
+        c.kv_peak = share > c.kv_peak ? share : c.kv_peak;
+    }
+    maq_latency_run_end(&gaps);
+    s->phase = phase;
+    s->free = free;
+    e->first = oldest;
+    *client_s = client;
+    put_back(e, &c, shape, step - 1);
+    return step;
+}
+
 bool maq_engine_fast_forward(struct maq_serve_engine *e, double until_s)
 {
     const uint32_t first = e->first;
@@ -141,6 +236,8 @@ bool maq_engine_fast_forward(struct maq_serve_engine *e, double until_s)
             tokens_of_rank(e, &e->ranks[r], client_s, last_s);
         last_s = client_s;
         maq_engine_count_kv(e, load);
+        if (step == 0 && decodes_alone(e))
+            step = decode_on(e, &shape, until, &load, &last_s) - 1;
     }
     if (step > 0)
         catch_up(e, first, step, last_s);

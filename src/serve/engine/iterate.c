@@ -116,18 +116,20 @@ static double draft(struct maq_serve_engine *e, double at, enum maq_launch_mode 
         return at;
     struct maq_pass_parts work = {0};
     double runs = maq_draft_s(d, e->drafts, mode, &work);
-    e->matrix_s += work.matrix_ns * 1e-9;
-    e->memory_s += work.memory_ns * 1e-9;
+    e->times.s[MAQ_STAGE_MATRIX] += work.matrix_ns * 1e-9;
+    e->times.s[MAQ_STAGE_MEMORY] += work.memory_ns * 1e-9;
     bool early = d->host.async && d->options.engine == MAQ_ENGINE_VLLM;
     e->stage_free_s[last] += runs;
-    e->part_s[MAQ_SERVE_DRAFT] += runs;
+    e->times.s[MAQ_SERVE_DRAFT] += runs;
     e->speculated.draft_s += runs;
-    e->busy_s += last == 0 ? runs : 0;
+    e->times.s[MAQ_STAGE_ALL] += last == 0 ? runs : 0;
     return early ? at : at + runs;
 }
 
 static void count_adapters(struct maq_serve_engine *e)
 {
+    if (!e->d->options.lora.enabled)
+        return;
     for (uint32_t r = 0; r < e->n_ranks; r++)
         e->adapters_seen.active += (uint64_t)e->batches[r].adapters;
     e->adapters_seen.copy_s += e->adapter_copy_s;
@@ -138,12 +140,11 @@ static void count_adapters(struct maq_serve_engine *e)
 void maq_engine_start(struct maq_serve_engine *e, const struct maq_engine_shape *c, struct maq_scheduler_load load)
 {
     struct maq_deployment *d = e->d;
-    struct maq_pass_parts parts;
     double ready = e->now_s + (c->host_s + e->adapter_read_s), at = ready > e->known_s ? ready : e->known_s,
            idle_from = e->stage_free_s[0];
     if (e->iterations > 0 &&
         ready > idle_from) /* the device waits for the host, as long as there was something to do */
-        e->part_s[MAQ_SERVE_HOST] += ready - (idle_from > e->now_s ? idle_from : e->now_s);
+        e->times.s[MAQ_SERVE_HOST] += ready - (idle_from > e->now_s ? idle_from : e->now_s);
     e->load.waited_s = 0;
     if (e->hold_s > at) { /* blocks that it was given are still read */
         double starts = at > idle_from ? at : idle_from;
@@ -154,23 +155,19 @@ void maq_engine_start(struct maq_serve_engine *e, const struct maq_engine_shape 
     }
     e->hold_s = 0;
     for (uint32_t s = 0; s < d->passes.n_stages; s++) {
-        double free = e->stage_free_s[s],
-               runs = maq_decode_times_stage_s(d, s, e->batches, c->mode, &parts) + e->adapter_copy_s;
-        parts.ns[MAQ_SERVE_LORA] += e->adapter_copy_s * 1e9;
-        if (s == 0) {
-            runs += e->encode_s;
-            parts.ns[MAQ_SERVE_ENCODER] += e->encode_s * 1e9;
-        }
+        double free = e->stage_free_s[s];
+        const struct maq_stage_times *times = maq_decode_times_of(d, s, e->batches, c->mode);
+        double busy = e->times.s[MAQ_STAGE_ALL],
+               runs = times->s[MAQ_STAGE_ALL] + e->adapter_copy_s + (s == 0 ? e->encode_s : 0);
         e->stage_start_s[s] = at > free ? at : free;
         at = maq_copies_layers_s(e, s, e->stage_start_s[s], runs);
         e->stage_free_s[s] = at;
-        e->busy_s += s == 0 ? runs : 0;
         at += s + 1 < d->passes.n_stages ? c->transfer_s : 0;
-        e->matrix_s += parts.matrix_ns * 1e-9;
-        e->memory_s += parts.memory_ns * 1e-9;
-        for (int i = 0; i < MAQ_SERVE_PART_COUNT; i++)
-            e->part_s[i] += parts.ns[i] * 1e-9;
+        maq_stage_times_add(&e->times, times);
+        e->times.s[MAQ_STAGE_ALL] = s == 0 ? busy + runs : busy;
+        e->times.s[MAQ_SERVE_LORA] += e->adapter_copy_s;
     }
+    e->times.s[MAQ_SERVE_ENCODER] += e->encode_s;
     e->encode_s = 0;
     e->load.from_s = e->load.until_s = 0;
     e->ends_s[(e->first + e->in_flight) % e->most_in_flight] = draft(e, at, c->mode);
@@ -329,7 +326,7 @@ static void count_drafts(struct maq_serve_engine *e, const struct maq_scheduled 
 
 double maq_engine_written_s(const struct maq_serve_engine *e, double end_s, uint32_t requests)
 {
-    return end_s + e->respond_s + e->stream_s * requests;
+    return end_s + (e->respond_s + e->stream_s * requests);
 }
 
 static uint32_t requests_with_tokens(const struct maq_serve_engine *e, uint32_t place)

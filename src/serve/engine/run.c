@@ -270,9 +270,9 @@ void maq_engine_fill(const struct maq_serve_engine *engines, uint32_t n, struct 
         out->speculated.accepted += e->speculated.accepted;
         out->speculated.draft_s += e->speculated.draft_s;
         for (int i = 0; i < MAQ_SERVE_PART_COUNT; i++)
-            out->part_s[i] += e->part_s[i];
-        out->matrix_share += e->matrix_s;
-        out->memory_share += e->memory_s;
+            out->part_s[i] += e->times.s[i];
+        out->matrix_share += e->times.s[MAQ_STAGE_MATRIX];
+        out->memory_share += e->times.s[MAQ_STAGE_MEMORY];
     }
     gpus_s *= out->duration_s;
     out->matrix_share = gpus_s > 0 ? out->matrix_share / gpus_s : 0;
@@ -349,11 +349,7 @@ enum maq_status maq_engine_restart(struct maq_serve_engine *e, double at_s)
     const struct maq_serve_engine was = *e;
     maq_engine_fini(e);
     enum maq_status status = maq_engine_init(e, was.d, was.clients, (enum maq_role)was.role);
-    for (int i = 0; i < MAQ_SERVE_PART_COUNT; i++)
-        e->part_s[i] = was.part_s[i];
-    e->matrix_s = was.matrix_s;
-    e->memory_s = was.memory_s;
-    e->busy_s = was.busy_s;
+    e->times = was.times;
     e->kv_area_s = was.kv_area_s;
     e->kv_peak = was.kv_peak;
     e->iterations = was.iterations;

@@ -114,8 +114,8 @@ static double pass_s(struct maq_serve_engine *e)
     struct maq_pass_parts work = {0};
     double s = e->n_images > 0 ? maq_tower_pass_s(&e->d->tower, e->d, e->image_chunks, e->n_images, &work) : 0;
     e->n_images = 0;
-    e->matrix_s += work.matrix_ns * 1e-9;
-    e->memory_s += work.memory_ns * 1e-9;
+    e->times.s[MAQ_STAGE_MATRIX] += work.matrix_ns * 1e-9;
+    e->times.s[MAQ_STAGE_MEMORY] += work.memory_ns * 1e-9;
     return s;
 }
 

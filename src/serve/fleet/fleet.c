@@ -134,6 +134,27 @@ static void look_at_ways(struct maq_fleet_run *r)
             maq_fleet_changed(r, k);
 }
 
+/* Whether no replica has anything to do with another once all requests are sent. */
+static bool stand_alone(const struct maq_fleet_run *r)
+{
+    return is_blind(r->fleet->router) && r->requests->concurrency == 0 && !r->ways && !r->held && !r->encode &&
+           r->routing.max_requests == 0 && !r->clients.hope.slo && !changes(r->fleet) &&
+           !r->deployments[0].options.one_by_one;
+}
+
+/* One replica after the other, each to its end: what it needs stays in the processor's cache. */
+static enum maq_status each_alone(struct maq_fleet_run *r)
+{
+    for (uint32_t k = 0; k < r->n; k++) {
+        struct maq_serve_engine *e = &r->engines[k];
+        while (maq_clients_go_on(&r->clients) && !maq_engine_failed(e) && maq_engine_step(e, (double)INFINITY))
+            ;
+        if (maq_engine_failed(e) || r->clients.failed)
+            return MAQ_NO_MEMORY;
+    }
+    return maq_clients_go_on(&r->clients) ? MAQ_LIMIT : MAQ_OK;
+}
+
 static enum maq_status loop(struct maq_fleet_run *r)
 {
     struct maq_clients *c = &r->clients;
@@ -142,6 +163,8 @@ static enum maq_status loop(struct maq_fleet_run *r)
         c->requests->concurrency == 0 && !r->ways && !r->held && !c->hope.slo && !is_blind(r->fleet->router);
     if (!send_all(r))
         return MAQ_NO_MEMORY;
+    if (stand_alone(r))
+        return each_alone(r);
     while (maq_clients_go_on(c)) {
         double send_s = maq_clients_next_s(c), event_s = maq_fleet_next_event_s(r), outer_s = fmin(send_s, event_s);
         uint32_t first = r->heap[0];
@@ -223,7 +246,7 @@ static enum maq_status fill(struct maq_fleet_run *r, struct maq_serve_result *ou
         const struct maq_serve_engine *e = &r->engines[k];
         list[k].member = r->member_of[k];
         list[k].role = (enum maq_role)e->role;
-        list[k].busy_share = out->duration_s > 0 ? e->busy_s / out->duration_s : 0;
+        list[k].busy_share = out->duration_s > 0 ? e->times.s[MAQ_STAGE_ALL] / out->duration_s : 0;
         list[k].kv_peak = e->kv_peak;
         list[k].kv_mean = e->now_s > 0 ? e->kv_area_s / e->now_s : 0;
         list[k].prefix_hit_rate /= prompts[k] > 0 ? prompts[k] : 1;
