@@ -88,7 +88,7 @@ static void engine(void)
 {
     const struct scene one = {"llama-3.1-8b", "h100-sxm:1", 1, 1, MAQ_ROUTER_ROUND_ROBIN};
     const struct maq_request_spec spec = {
-        .concurrency = 64, .n = 6400, .prompt = 256, .output = 500, .spread = 0.5, .seed = 1};
+        .concurrency = 64, .n = 25600, .prompt = 256, .output = 500, .spread = 0.5, .seed = 1};
     struct maq_request_set *set = drawn(&spec);
     uint64_t iterations;
     double took = run(&one, maq_requests_get(set), &iterations);
