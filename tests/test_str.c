@@ -16,6 +16,7 @@
 #include "base/stat/summary.h"
 #include "base/str.h"
 #include "base/text.h"
+#include "maquette/range.h"
 
 /* cmocka 1.1.5 compares floats only. */
 #define assert_exactly(a, b) assert_true((a) >= (b) && (a) <= (b))
@@ -331,6 +332,37 @@ static void test_stats(void **state)
     assert_true(isinf(maq_sum(with_inf, 2)));
 }
 
+static void test_ranges(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        uint32_t n;
+        double first, last;
+    } good[] = {{"7", 1, 7, 7},
+                {"0.25", 1, 0.25, 0.25},
+                {"1..8:x2", 4, 1, 8},
+                {"1..9:x2", 4, 1, 8},
+                {"8..8:x2", 1, 8, 8},
+                {"2..10:+4", 3, 2, 10},
+                {"0.1..0.5:+0.1", 5, 0.1, 0.5},
+                {"1..2:x1.25", 4, 1, 1.953125},
+                {"0.5..4:x2", 4, 0.5, 4},
+                {"1..64:+1", 64, 1, 64}};
+    static const char *const bad[] = {"",        "x",       "1..8",    "1..8:",    "1..8:x1",
+                                      "1..8:+0", "8..1:x2", "0..8:x2", "-1..8:+1", "1..65:+1",
+                                      "1..:x2",  "..8:x2",  "1..8:2",  "1..8:x2x", "a..b:x2"};
+    double out[64];
+    for (size_t i = 0; i < MAQ_COUNT(good); i++) {
+        uint32_t n = maq_range_read(out, 64, good[i].text);
+        if (n != good[i].n || fabs(out[0] - good[i].first) > 1e-12 || fabs(out[n - 1] - good[i].last) > 1e-12)
+            fail_msg("%s: %u numbers", good[i].text, n);
+    }
+    for (size_t i = 0; i < MAQ_COUNT(bad); i++)
+        if (maq_range_read(out, 64, bad[i]) != 0)
+            fail_msg("%s is read", bad[i]);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -344,6 +376,7 @@ int main(void)
         cmocka_unit_test(test_show),
         cmocka_unit_test(test_buf),
         cmocka_unit_test(test_stats),
+        cmocka_unit_test(test_ranges),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -32,6 +32,7 @@
 #include "maquette/planner_measured.h"
 #include "maquette/planner_mixed.h"
 #include "maquette/post_training.h"
+#include "maquette/range.h"
 #include "maquette/replay.h"
 #include "maquette/report.h"
 #include "maquette/report_diff.h"

@@ -50,6 +50,33 @@ struct maq_report_serve_page {
 MAQ_API enum maq_status maq_report_serve_html(char **out, const struct maq_report_serve_page *page,
                                               const struct maq_report_opts *opts, struct maq_diag *diag);
 
+/* What becomes of requests with one combination of values of the options that vary. */
+struct maq_serve_variant {
+    const char *const *values; /* [n_axes], as they were given */
+    const char *why;           /* it cannot be served so; NULL: it was, if it fits */
+    bool fits, overloaded, slo_met;
+    bool
+        pareto; /* within the bounds and not overloaded, none such has more tokens a second both of a GPU and of a user */
+    uint32_t gpus;
+    double requests_per_s, goodput_per_s; /* goodput: below 0 without bounds */
+    double tokens_per_s_per_gpu, tokens_per_s_per_user;
+    double ttft_mean_s, ttft_p95_s, tpot_mean_s, tpot_p95_s, e2el_mean_s, e2el_p95_s;
+};
+struct maq_serve_variants {
+    const char *const *axes; /* [n_axes] options, without dashes */
+    uint32_t n_axes;
+    struct maq_serve_variant *at; /* [n], the last axis changes fastest */
+    uint32_t n;
+    bool bounded; /* there are bounds, and a goodput */
+};
+/* Sets `pareto` of all. */
+MAQ_API void maq_serve_variants_mark(struct maq_serve_variants *variants);
+MAQ_API enum maq_status maq_report_serve_vary_text(char **out, const struct maq_serve_variants *variants,
+                                                   const struct maq_report_opts *opts, struct maq_diag *diag);
+/* Schema "maquette.serve.vary/1". */
+MAQ_API enum maq_status maq_report_serve_vary_json(char **out, const struct maq_serve_variants *variants,
+                                                   const struct maq_report_opts *opts, struct maq_diag *diag);
+
 /* One batch alone (maq_serve_static). */
 MAQ_API enum maq_status maq_report_serve_batch_text(char **out, const struct maq_serve_result *plan,
                                                     const struct maq_serve_batch *batch, int64_t size, int64_t prompt,

@@ -368,6 +368,7 @@ class ServeOptions(TypedDict, total=False):
     start_time: Value
     weights_from: Value
     what_if: Value
+    vary: Union[Mapping[str, Any], Sequence[str], str]
     weights: Union[Literal["bf16", "fp8", "fp8-block", "int8", "int4", "mxfp4", "nvfp4"], None]
     expert_weights: Union[Literal["bf16", "fp8", "fp8-block", "int8", "int4", "mxfp4", "nvfp4"], None]
     kv_cache_dtype: Union[Literal["auto", "bf16", "fp8"], None]

@@ -361,7 +361,7 @@ def plan(job: Job = None, /, *, command_line: CommandLine = None, **options: Unp
 
 
 def serve(job: Job = None, /, *, command_line: CommandLine = None, **options: Unpack[ServeOptions]) -> Serve:
-    """Predicts a serving deployment. Options are those of `maquette serve`; `command_line`: that of vLLM, SGLang or TensorRT-LLM."""
+    """Predicts a serving deployment. Options are those of `maquette serve`, `vary` a mapping of options to lists of values; `command_line`: that of vLLM, SGLang or TensorRT-LLM."""
     report: Serve = _report(Serve, "serve", [job], options, command_line)
     return report
 

@@ -217,7 +217,7 @@ bool cli_call_option(struct cli_call_option *out, const char *command_name, size
                                         .doc = o->doc,
                                         .words = o->words,
                                         .flag = o->kind == CLI_FLAG,
-                                        .list = o->kind == CLI_SET || o->kind == CLI_SPACE};
+                                        .list = o->kind == CLI_SET || o->kind == CLI_SPACE || o->kind == CLI_AXES};
         return true;
     }
     if (!command->job || !cli_job_option(i, &job))

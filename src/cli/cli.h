@@ -71,7 +71,8 @@ enum cli_option_kind {
     CLI_JOB,   /* takes one, which is laid over the job document at `path` */
     CLI_PRICE, /* the same, and a number without a unit is US dollars an hour */
     CLI_SET,   /* path=value, likewise */
-    CLI_SPACE  /* key=value,value: a list of the job's section at `path` */
+    CLI_SPACE, /* key=value,value: a list of the job's section at `path` */
+    CLI_AXES   /* key=value,value; may be given again, which adds to it behind a comma */
 };
 
 struct cli_option {

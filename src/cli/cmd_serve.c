@@ -8,6 +8,7 @@
 #include "cli/serve/fleet.h"
 #include "cli/serve/loads.h"
 #include "cli/serve/options.h"
+#include "cli/serve/vary.h"
 #include "cli/serve/what_if.h"
 #include "maquette/fleet_outages.h"
 
@@ -257,37 +258,57 @@ static enum maq_status what_ifs(struct maq_what_if **out, uint32_t *n, struct cl
     return status;
 }
 
+/* What they have come to, of whom both are the caller's; `room` is for what *r points to. */
+struct answer_room {
+    struct maq_capacity capacity;
+    struct maq_attainment attainment;
+};
+
+static enum maq_status serve_them(struct maq_serve_result **r, struct maq_request_set **set, struct answer_room *room,
+                                  struct cli *cli, const struct maq_fleet *fleet, const struct serve_given *given,
+                                  struct maq_serve_samples *samples)
+{
+    enum maq_status status =
+        given->find_rate ? find_rate(&room->capacity, set, cli, fleet, given) : cli_serve_draw(set, cli, given, 0);
+    if (status != MAQ_OK)
+        return status;
+    const struct maq_requests *requests = maq_requests_get(*set);
+    if (cli_serve_has_outages(given) && !cli->values[SERVE_TRACE])
+        status = cli_serve_run_outages(r, &room->attainment, fleet, requests, given, cli);
+    else
+        status = run_fleet(r, cli, fleet, given, samples, requests);
+    if (status != MAQ_OK) {
+        maq_requests_free(*set);
+        return status;
+    }
+    (*r)->capacity = given->find_rate ? &room->capacity : NULL;
+    if ((*r)->fits)
+        maq_slo_judge(&(*r)->slo, &given->slo, *r, requests);
+    return MAQ_OK;
+}
+
 static enum maq_status with_requests(struct cli *cli, const struct serve_fleet *who, const struct serve_given *given,
                                      const struct asking *by)
 {
     struct maq_request_set *set = NULL;
     struct maq_serve_result *r;
-    struct maq_capacity capacity = {0};
+    struct answer_room room = {.capacity = {0}};
     struct maq_serve_power power;
-    struct maq_attainment attainment;
     struct maq_serve_samples *samples = NULL;
     struct maq_report_opts opts = cli_report_opts(cli, cli->values[SERVE_OUTPUT] != NULL);
     const struct maq_fleet fleet = fleet_of(who, given);
     struct maq_what_if *others = NULL;
     uint32_t n_others = 0;
-    enum maq_status status =
-        given->find_rate ? find_rate(&capacity, &set, cli, &fleet, given) : cli_serve_draw(&set, cli, given, 0);
-    if (status != MAQ_OK)
-        return status;
+    enum maq_status status = MAQ_OK;
     if (cli->values[SERVE_HTML] && given->replicas == 1 && who->n == 1 && !cli_serve_has_outages(given))
         status = maq_serve_samples_new(&samples, cli->diag);
-    if (status == MAQ_OK && cli_serve_has_outages(given) && !cli->values[SERVE_TRACE])
-        status = cli_serve_run_outages(&r, &attainment, &fleet, maq_requests_get(set), given, cli);
-    else if (status == MAQ_OK)
-        status = run_fleet(&r, cli, &fleet, given, samples, maq_requests_get(set));
+    if (status == MAQ_OK)
+        status = serve_them(&r, &set, &room, cli, &fleet, given, samples);
     if (status == MAQ_OK) {
         status = what_ifs(&others, &n_others, cli, by, given, maq_requests_get(set), r->attainment);
         r->what_if = others;
         r->n_what_if = n_others;
-        r->capacity = given->find_rate ? &capacity : NULL;
         r->power = cli->values[SERVE_POWER] && maq_serve_power(&power, r) ? &power : NULL;
-        if (r->fits)
-            maq_slo_judge(&r->slo, &given->slo, r, maq_requests_get(set));
         if (status == MAQ_OK)
             status = write_page(cli, &fleet, given, r, maq_requests_get(set), samples);
         if (status == MAQ_OK)
@@ -297,38 +318,96 @@ static enum maq_status with_requests(struct cli *cli, const struct serve_fleet *
         if (status == MAQ_OK && (!r->fits || !r->slo.all_met))
             status = MAQ_NO;
         cli_keep_served(cli, r, set);
-    } else
-        maq_requests_free(set);
+    }
     free(others);
     maq_serve_samples_free(samples);
     return status;
 }
 
-static enum maq_status run(struct cli *cli)
-{
+/* ---- what the command line says, once ---- */
+
+struct opened {
     const char *line[CLI_OPTIONS_MAX];
     struct maq_loaded_job *box;
-    struct serve_given given = {.drafter = NULL};
+    struct serve_given given;
     struct serve_checkpoint checkpoint;
-    struct asked a = {.given = &given};
-    enum maq_status status = cli_serve_job(&box, &checkpoint, cli);
+    struct asked asked;
+    struct asking by;
+};
+
+/* To be ended even on failure. */
+static enum maq_status begin(struct opened *o, struct cli *cli)
+{
+    *o = (struct opened){.box = NULL};
+    o->asked.given = &o->given;
+    enum maq_status status = cli_serve_job(&o->box, &o->checkpoint, cli);
     if (status != MAQ_OK)
         return status;
-    const struct asking by = {box, &checkpoint, line};
-    memcpy(line, cli->values, sizeof line);
-    status = cli_serve_section(cli, box);
+    o->by = (struct asking){o->box, &o->checkpoint, o->line};
+    memcpy(o->line, cli->values, sizeof o->line);
+    status = cli_serve_section(cli, o->box);
     if (status == MAQ_OK)
-        status = cli_serve_begin_fleet(&given, cli, box);
+        status = cli_serve_begin_fleet(&o->given, cli, o->box);
     if (status == MAQ_OK)
-        status = cli_serve_options(&given, &checkpoint, cli, maq_job_get(box), false);
+        status = cli_serve_options(&o->given, &o->checkpoint, cli, maq_job_get(o->box), false);
     if (status == MAQ_OK)
         status = cli_can_write(cli, cli->values[SERVE_HTML]);
+    return status == MAQ_OK ? begin_asked(&o->asked, cli, &o->by) : status;
+}
+
+/* One combination of --vary. */
+static enum maq_status serve_variant(struct maq_serve_variant *out, struct cli *cli)
+{
+    struct opened o;
+    struct maq_serve_result *r = NULL;
+    struct maq_request_set *set = NULL;
+    struct answer_room room = {.capacity = {0}};
+    enum maq_status status = begin(&o, cli);
+    if (status == MAQ_OK && o.given.batch > 0)
+        status = cli_usage(cli, MAQ_CODE_CLI_VALUE, "--concurrency", "--batch is of one run, and --vary makes several");
+    const struct maq_fleet fleet = fleet_of(&o.asked.who, &o.given);
     if (status == MAQ_OK)
-        status = begin_asked(&a, cli, &by);
+        status = serve_them(&r, &set, &room, cli, &fleet, &o.given, NULL);
+    if (status == MAQ_OK) {
+        out->fits = r->fits;
+        out->overloaded = r->overloaded;
+        out->gpus = r->n_devices;
+        out->goodput_per_s = -1;
+    }
+    if (status == MAQ_OK && r->fits) {
+        out->slo_met = r->slo.all_met;
+        out->goodput_per_s = r->slo.slo.n == 0 ? -1 : r->slo.of_requests ? r->slo.goodput_per_s : 0;
+        out->requests_per_s = r->requests_per_s;
+        out->tokens_per_s_per_gpu = r->output_tokens_per_s / r->n_devices;
+        out->tokens_per_s_per_user = r->tpot_s.mean > 0 ? 1 / r->tpot_s.mean : 0;
+        out->ttft_mean_s = r->ttft_s.mean;
+        out->ttft_p95_s = r->ttft_s.p95;
+        out->tpot_mean_s = r->tpot_s.mean;
+        out->tpot_p95_s = r->tpot_s.p95;
+        out->e2el_mean_s = r->e2el_s.mean;
+        out->e2el_p95_s = r->e2el_s.p95;
+    }
+    if (status == MAQ_OK) {
+        maq_serve_free(r);
+        maq_requests_free(set);
+    }
+    end_asked(&o.asked);
+    maq_job_free(o.box);
+    return status;
+}
+
+static enum maq_status run(struct cli *cli)
+{
+    struct opened o;
+    if (cli->values[SERVE_VARY])
+        return cli_serve_vary(cli, serve_variant);
+    enum maq_status status = begin(&o, cli);
     if (status == MAQ_OK)
-        status = given.batch > 0 ? one_batch(cli, maq_job_get(box), &given) : with_requests(cli, &a.who, &given, &by);
-    end_asked(&a);
-    cli_keep_job(cli, box);
+        status = o.given.batch > 0 ? one_batch(cli, maq_job_get(o.box), &o.given)
+                                   : with_requests(cli, &o.asked.who, &o.given, &o.by);
+    end_asked(&o.asked);
+    if (o.box)
+        cli_keep_job(cli, o.box);
     return status;
 }
 
@@ -349,11 +428,11 @@ const struct cli_command cli_serve = {
         "a rate, at a "
         "concurrency, or out of a file; the engine's scheduler decides each iteration as the real one does. "
         "Latencies are "
-        "those of vLLM's benchmark client. With --batch one batch of equal requests is timed alone. Behind `--` "
+        "those of vLLM's benchmark client. With --batch one batch of equal requests is timed alone, with --vary each "
+        "combination of values of options is served. Behind `--` "
         "may stand the command line of vLLM, SGLang or "
         "TensorRT-LLM, as it is; options win. Exit status 1 "
-        "when the "
-        "deployment does not fit in memory, or a bound of --slo is missed.\n",
+        "when the deployment does not fit, or a bound of --slo is missed.\n",
     .examples =
         "  maquette serve --model llama-3.1-70b --cluster 'h200:8' --tp 4 --isl 3000 --osl 500 --rate 8 --duration "
         "10m\n"
@@ -364,9 +443,7 @@ const struct cli_command cli_serve = {
         "'ttft_p95<500ms'\n"
         "  maquette serve --model llama-3.1-8b --cluster h100-sxm:8 --requests azure.csv --per-request out.csv\n"
         "  maquette serve --model llama-3.1-8b --cluster h100-sxm:8 --batch 32 --isl 2048 --osl 256\n"
-        "  maquette serve --model llama-3.1-70b --cluster h100-sxm:8 --tp 4 --concurrency 16 --speculative-method "
-        "eagle3 "
-        "--num-speculative-tokens 3 --acceptance 0.75,0.52,0.36\n"
+        "  maquette serve --model llama-3.1-70b --cluster h100-sxm:8 --vary concurrency=1..64:x2 --vary tp=2,4,8\n"
         "  maquette serve --cluster h100-sxm:8 --rate 4 -- vllm serve meta-llama/Llama-3.1-70B-Instruct "
         "--tensor-parallel-size 4\n",
     .often = often,

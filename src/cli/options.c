@@ -358,7 +358,7 @@ static enum maq_status read_own_option(struct cli *cli, const struct cli_option 
         return cli_job_set(cli, value);
     if (option->kind == CLI_SPACE)
         return cli_job_list(cli, option, value);
-    if (option->kind == CLI_LIST && cli->values[number]) {
+    if ((option->kind == CLI_LIST || option->kind == CLI_AXES) && cli->values[number]) {
         value = cli_printf(cli, "%s,%s", cli->values[number], value);
         if (!value)
             return MAQ_NO_MEMORY;

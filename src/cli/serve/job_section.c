@@ -11,8 +11,7 @@
 #include "cli/codes.h"
 #include "cli/serve/options.h"
 
-/* Not of the deployment nor of its requests. */
-static bool is_of_the_line(size_t option)
+bool cli_serve_is_of_the_line(size_t option)
 {
     static const size_t list[] = {SERVE_HTML,     SERVE_TRACE,    SERVE_JSON,    SERVE_PER_REQUEST, SERVE_OUTPUT,
                                   SERVE_SPACE,    SERVE_WRITE,    SERVE_COMMAND, SERVE_MANIFEST,    SERVE_HELM,
@@ -45,7 +44,7 @@ static enum maq_status unknown(struct cli *cli, const struct maq_serve_entry *e)
         *c = *c == '_' ? '-' : *c;
     cli_nearest_init(&near, key, strlen(key));
     for (size_t i = 0; i < SERVE_COUNT; i++)
-        if (!is_of_the_line(i))
+        if (!cli_serve_is_of_the_line(i))
             cli_nearest_try(&near, cli_serve_table[i].name + 2, strlen(cli_serve_table[i].name + 2));
     if (near.best)
         (void)snprintf(hint, sizeof hint, "did you mean '%s'?", near.best);
@@ -91,7 +90,8 @@ static enum maq_status take(struct cli *cli, size_t option, const struct maq_ser
 static size_t option_of(const struct maq_serve_entry *e)
 {
     size_t option = 0;
-    while (option < SERVE_COUNT && (is_of_the_line(option) || !is_named(cli_serve_table[option].name, e->key)))
+    while (option < SERVE_COUNT &&
+           (cli_serve_is_of_the_line(option) || !is_named(cli_serve_table[option].name, e->key)))
         option++;
     return option;
 }

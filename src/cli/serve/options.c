@@ -114,6 +114,9 @@ const struct cli_option cli_serve_table[] = {
                        "the same requests and failures with other options: 'replicas=4; spare-nodes=1 start-time=30s', "
                        "each beside what is asked",
                        NULL, NULL},
+    [SERVE_VARY] = {"--vary", CLI_AXES, "KEY=V,V",
+                    "each combination of values of options, a row each: --vary rate=2..64:x2 --vary tp=2,4,8", NULL,
+                    NULL},
     [SERVE_WEIGHTS] = {"--weights", CLI_VALUE, "TYPE", "what weights are in memory and how they are multiplied (bf16)",
                        NULL, weights},
     [SERVE_EXPERT_WEIGHTS] = {"--expert-weights", CLI_VALUE, "TYPE", "of routed experts, where that is another type",

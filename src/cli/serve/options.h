@@ -40,6 +40,7 @@ enum {
     SERVE_START_TIME,
     SERVE_WEIGHTS_FROM,
     SERVE_WHAT_IF,
+    SERVE_VARY,
     SERVE_WEIGHTS,
     SERVE_EXPERT_WEIGHTS,
     SERVE_KV_DTYPE,
@@ -220,6 +221,8 @@ enum maq_status cli_serve_tiers(struct serve_given *out, struct cli *cli);
 /* Speculative decoding, once the requests are read; `open`: the model's degrees are not known, and a smaller one is whole on each rank.
  * speculation.c */
 enum maq_status cli_serve_speculation(struct serve_given *out, struct cli *cli, const struct maq_job *job, bool open);
+/* What a job's section `serve` cannot say: files that are written, searches, keys of the job. job_section.c */
+bool cli_serve_is_of_the_line(size_t option);
 enum maq_status cli_serve_options(struct serve_given *out, const struct serve_checkpoint *checkpoint, struct cli *cli,
                                   const struct maq_job *job, bool open);
 

@@ -9,10 +9,12 @@
  */
 #include "planner/uniform/vary_lists.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "base/check.h"
 #include "base/str.h"
+#include "maquette/range.h"
 #include "plan/job_build.h"
 #include "planner/codes.h"
 
@@ -70,29 +72,17 @@ static bool add(struct values *v, const char *text)
     return true;
 }
 
-static bool add_count(struct values *v, int64_t n, struct maq_arena *arena)
-{
-    return n >= 1 && n <= UINT32_MAX && add(v, maq_arena_printf(arena, "%lld", (long long)n));
-}
-
 /* "256", "256..4096:x2", "8..64:+8" */
 static bool read_range(struct values *v, struct maq_str text, struct maq_arena *arena)
 {
-    int64_t first, last, step;
-    const char *dots = memmem(text.ptr, text.len, "..", 2);
-    if (!dots)
-        return maq_str_to_i64(&first, text) && add_count(v, first, arena);
-    struct maq_str rest = {dots + 2, text.len - (size_t)(dots - text.ptr) - 2}, end;
-    rest = maq_str_split(rest, ':', &end);
-    bool times = rest.len > 1 && rest.ptr[0] == 'x', plus = rest.len > 1 && rest.ptr[0] == '+';
-    if (!maq_str_to_i64(&first, (struct maq_str){text.ptr, (size_t)(dots - text.ptr)}) || !maq_str_to_i64(&last, end) ||
-        !(times || plus) || !maq_str_to_i64(&step, (struct maq_str){rest.ptr + 1, rest.len - 1}) || first < 1 ||
-        last < first || step < (times ? 2 : 1))
-        return false;
-    for (int64_t n = first; n <= last; n = times ? n * step : n + step)
-        if (!add_count(v, n, arena))
+    double numbers[MOST_VALUES];
+    const char *string = maq_arena_strdup(arena, text);
+    uint32_t n = string ? maq_range_read(numbers, MOST_VALUES, string) : 0;
+    for (uint32_t i = 0; i < n; i++)
+        if (!(numbers[i] >= 1 && numbers[i] <= UINT32_MAX && numbers[i] == floor(numbers[i])) ||
+            !add(v, maq_arena_printf(arena, "%.0f", numbers[i])))
             return false;
-    return true;
+    return n > 0;
 }
 
 static enum maq_status refuse(struct maq_diag *diag, struct maq_span at, const char *what)
