@@ -44,11 +44,12 @@ static struct maq_availability_spec spec_of(const struct asking *a, const struct
 }
 
 static enum maq_status replicas(uint32_t *n, void *user, const struct maq_serve_candidate *c, uint32_t needed,
-                                uint32_t most)
+                                uint32_t most, struct maq_serve_together with)
 {
     const struct asking *a = user;
-    const struct maq_availability_spec spec = spec_of(a, c);
-    return maq_availability_needs(n, &spec, needed, most, a->availability);
+    struct maq_availability_spec spec = spec_of(a, c);
+    spec.network = with.pools;
+    return maq_availability_needs(n, &spec, needed, most, 1 - (1 - a->availability) / with.parts);
 }
 
 static enum maq_status load_weights(double *out, void *user, const struct maq_serve_candidate *c, struct maq_diag *diag)
@@ -59,6 +60,7 @@ static enum maq_status load_weights(double *out, void *user, const struct maq_se
     return MAQ_OK;
 }
 
+static const struct maq_serve_together by_itself = {.parts = 1};
 static const char *const limits[] = {"max-num-seqs=default,32", "max-num-batched-tokens=default,2048"};
 
 /* It stays where it is: the search calls back. */
@@ -154,7 +156,7 @@ static void test_brute_force(void **state)
             while (n <= room && !holds(&a, c, n, x->rate))
                 n++;
             if (n <= room)
-                assert_int_equal(replicas(&all, &a, c, n, room), MAQ_OK);
+                assert_int_equal(replicas(&all, &a, c, n, room, by_itself), MAQ_OK);
             alone = n <= room && n * c->gpus < alone ? n * c->gpus : alone;
             fewest = all > 0 && all * c->gpus < fewest ? all * c->gpus : fewest;
         }
@@ -193,7 +195,7 @@ static void test_random_ones_are_not_better(void **state)
         tried++;
         uint32_t room = 16 / c->gpus, there = room, all;
         for (; there > 0; there--) {
-            assert_int_equal(replicas(&all, &a, c, there, room), MAQ_OK);
+            assert_int_equal(replicas(&all, &a, c, there, room, by_itself), MAQ_OK);
             if (all > 0)
                 break;
         }
@@ -202,6 +204,95 @@ static void test_random_ones_are_not_better(void **state)
                      maq_serve_verdict_name(c->verdict), there);
     }
     maq_serve_search_free(r);
+    end(&a);
+}
+
+/* ---- several parts ---- */
+
+/* Of two parts that hold the bounds together each has as many to spare as its share of what may lack asks for, and years of failures say that as
+ * many as are needed of both are there at once for the time that was asked. */
+static void expect_two_parts(struct asking *a, const struct maq_serve_search_result *r, enum maq_role first,
+                             enum maq_role second)
+{
+    struct maq_fleet_member members[2];
+    struct maq_request_set *set;
+    struct maq_serve_result *served;
+    struct maq_slo_outcome outcome;
+    struct maq_availability_draws draws;
+    uint32_t needed[2], gpus = 0, spare = 0;
+    assert_true(r->carries && r->n_fleet == 2);
+    assert_int_equal(r->fleet[0].role, first);
+    assert_int_equal(r->fleet[1].role, second);
+    struct maq_fleet fleet = maq_serve_search_fleet(r, &a->opts, members);
+    for (uint32_t i = 0; i < 2; i++) {
+        const struct maq_serve_candidate *c = &r->candidates[r->fleet[i].candidate];
+        uint32_t all;
+        assert_int_equal(replicas(&all, a, c, r->fleet[i].needed, c->job->cluster.devices / c->gpus,
+                                  (struct maq_serve_together){2, first != MAQ_ROLE_BOTH}),
+                         MAQ_OK);
+        assert_true(a->opts.rate > 0 ? r->fleet[i].replicas == all : r->fleet[i].replicas >= all);
+        needed[i] = r->fleet[i].needed;
+        gpus += r->fleet[i].replicas * c->gpus;
+        spare += r->fleet[i].replicas - needed[i];
+        members[i].load_s = c->load_s;
+    }
+    assert_int_equal(r->gpus, gpus);
+    assert_true(spare > 0);
+    const struct maq_outage_spec spec = {
+        .failures = maq_failures_get(a->law), .start_s = 120, .span_s = 365.0 * 86400, .seed = 5};
+    assert_int_equal(maq_availability_draw(&draws, &fleet, needed, &spec, 8, NULL), MAQ_OK);
+    print_message("both there %.4f of the time, %u to spare\n", draws.mean, spare);
+    assert_true(draws.mean > a->availability);
+    for (uint32_t i = 0; i < 2; i++)
+        members[i].replicas = needed[i];
+    assert_int_equal(maq_serve_search_requests(&set, r, &a->opts, NULL), MAQ_OK);
+    assert_int_equal(maq_fleet_run(&served, &fleet, maq_requests_get(set), NULL), MAQ_OK);
+    maq_slo_judge(&outcome, &a->slo, served, maq_requests_get(set));
+    assert_true(outcome.all_met);
+    maq_serve_free(served);
+    maq_requests_free(set);
+}
+
+static void test_pools(void **state)
+{
+    NOT_UNDER_A_SANITIZER();
+    (void)state;
+    for (int most = 0; most < 2; most++) {
+        struct asking a;
+        begin(&a, "h100-sxm:4 x 4", "ttft_p95<1s, tpot_p95<9ms", most ? 0 : 30, "llama3,rate=0.3/node/day,repair=2h");
+        a.spec.prompt = 3000;
+        a.spec.output = 60;
+        a.opts.no_pools = false;
+        struct maq_serve_search_result *r = search(&a);
+        expect_two_parts(&a, r, MAQ_ROLE_DECODE, MAQ_ROLE_PREFILL);
+        assert_true(!most || r->gpus <= 16);
+        a.opts.no_pools = true;
+        struct maq_serve_search_result *whole = search(&a);
+        assert_true(most ? r->rate > whole->rate : !whole->carries || r->gpus < whole->gpus);
+        maq_serve_search_free(whole);
+        maq_serve_search_free(r);
+        end(&a);
+    }
+}
+
+static void test_mixtures(void **state)
+{
+    NOT_UNDER_A_SANITIZER();
+    (void)state;
+    struct asking a;
+    begin(&a, "h100-sxm:1 x 4 + l40s:2 x 6", "ttft_p95<1s, tpot_p95<40ms", 0, "llama3,rate=0.5/node/day,repair=2h");
+    static const char *const lists[] = {"tp=1", "pp=1", "max-num-seqs=default", "max-num-batched-tokens=default"};
+    a.opts.lists = lists;
+    a.opts.n_lists = MAQ_COUNT(lists);
+    struct maq_serve_search_result *all = search(&a); /* of each kind as many as are there */
+    double more = 0;
+    for (uint32_t i = 0; i < all->n_fleet; i++)
+        more = fmax(more, all->candidates[all->fleet[i].candidate].rate);
+    a.opts.rate = more * 1.2;
+    struct maq_serve_search_result *r = search(&a);
+    expect_two_parts(&a, r, MAQ_ROLE_BOTH, MAQ_ROLE_BOTH);
+    maq_serve_search_free(r);
+    maq_serve_search_free(all);
     end(&a);
 }
 
@@ -251,10 +342,9 @@ static void test_no_room_for_spares(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_brute_force),
-        cmocka_unit_test(test_random_ones_are_not_better),
-        cmocka_unit_test(test_nothing_fails),
-        cmocka_unit_test(test_no_room_for_spares),
+        cmocka_unit_test(test_brute_force),   cmocka_unit_test(test_random_ones_are_not_better),
+        cmocka_unit_test(test_pools),         cmocka_unit_test(test_mixtures),
+        cmocka_unit_test(test_nothing_fails), cmocka_unit_test(test_no_room_for_spares),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -10,7 +10,8 @@
  *             it). max(0, R - S) places wait for a node, any of them
  *   place     that has a node: its failures take its replicas for detection, requeue, start and weights; with rate lambda and s seconds
  *             for lambda s / (1 + lambda s) of the time
- *   replica   failures of its GPUs, and of its links where it is over several nodes, in the same way
+ *   replica   failures of its GPUs, and of its links where it is over several nodes, in the same way; links of a node that replicas of a
+ *             pool are on, which hand over to others, take its place
  *
  * Places and replicas fail independently of each other, at the mean rate of the law: lemons, ages, bursts and how well the rate is known
  * have no place in it, several nodes at once count in the rate alone. maq_availability_draw() has them, by drawing years.
@@ -30,6 +31,8 @@ struct maq_availability_spec {
     uint32_t gpus;          /* of a replica, >= 1 */
     uint32_t gpus_per_node; /* >= 1 */
     uint32_t spare_nodes;
+    bool
+        network; /* a node whose links fail is lost to it within a node, too: it hands requests over to replicas on others, or takes them */
     double start_s,
         load_s; /* from a node that is there to a replica that takes requests: start-up, and weights beside it */
 };

@@ -52,6 +52,12 @@ MAQ_API const char *maq_serve_axis_name(enum maq_serve_axis axis);
 
 struct maq_serve_candidate;
 
+/* What a part of a fleet is beside others: so many parts have to be there at once; as pools they hand requests over. */
+struct maq_serve_together {
+    uint32_t parts;
+    bool pools;
+};
+
 /*
  * Replicas fail: how many it takes so that as many as hold the bounds are there. The search knows nothing else of failures. What it finds
  * is the least cost with them, as far as replicas() does not fall with `needed`, and as above. It is called from several threads, load()
@@ -60,7 +66,7 @@ struct maq_serve_candidate;
 struct maq_serve_reserve {
     /* The fewest, needed <= *n <= most; *n = 0: no number of them does. */
     enum maq_status (*replicas)(uint32_t *n, void *user, const struct maq_serve_candidate *c, uint32_t needed,
-                                uint32_t most);
+                                uint32_t most, struct maq_serve_together with);
     /* What a replica's weights take when it starts (load_s of a candidate). */
     enum maq_status (*load)(double *out, void *user, const struct maq_serve_candidate *c, struct maq_diag *diag);
     void *user;
@@ -76,10 +82,9 @@ struct maq_serve_search_opts {
     double rate;                         /* requests a second that have to be carried; 0 = as many as can be */
     const struct maq_slo *slo;           /* n = 0: that the fleet is not overloaded */
     enum maq_router router;
-    const struct maq_serve_reserve
-        *reserve;    /* NULL: nothing fails. Pools and mixtures of node groups are left out else */
-    bool exhaustive; /* everything is simulated that fits in memory (tests) */
-    bool no_pools;   /* prompts are computed where tokens are */
+    const struct maq_serve_reserve *reserve; /* NULL: nothing fails */
+    bool exhaustive;                         /* everything is simulated that fits in memory (tests) */
+    bool no_pools;                           /* prompts are computed where tokens are */
     uint32_t threads;
     const volatile sig_atomic_t *stop; /* set by a signal handler: the best so far is the result; NULL = never */
     void (*progress)(void *context, uint32_t done, uint32_t all);

@@ -12,23 +12,28 @@
 #define DRAWS 20u
 #define YEAR_S (365.25 * 86400)
 
-static struct maq_availability_spec spec_of(const struct plan_failures *f, const struct maq_serve_candidate *c)
+/* Of one of several parts: they may wait for the same spare nodes, and each counts on a share of them. */
+static struct maq_availability_spec spec_of(const struct plan_failures *f, const struct maq_serve_candidate *c,
+                                            struct maq_serve_together with)
 {
     const struct maq_node_group *g = &c->job->cluster.groups[0];
     return (struct maq_availability_spec){.failures = maq_failures_get(f->given->failures),
                                           .gpus = c->gpus,
                                           .gpus_per_node = (uint32_t)g->devices_per_node,
-                                          .spare_nodes = f->given->spare_nodes,
+                                          .spare_nodes = f->given->spare_nodes / with.parts,
+                                          .network =
+                                              with.pools && c->job->cluster.devices > (uint32_t)g->devices_per_node,
                                           .start_s = f->given->start_s,
                                           .load_s = c->load_s};
 }
 
+/* Whatever makes parts fail together, all are there for no less than the share that is asked if each lacks a part of what may lack. */
 static enum maq_status replicas(uint32_t *n, void *user, const struct maq_serve_candidate *c, uint32_t needed,
-                                uint32_t most)
+                                uint32_t most, struct maq_serve_together with)
 {
     const struct plan_failures *f = user;
-    const struct maq_availability_spec spec = spec_of(f, c);
-    return maq_availability_needs(n, &spec, needed, most, f->availability);
+    const struct maq_availability_spec spec = spec_of(f, c, with);
+    return maq_availability_needs(n, &spec, needed, most, 1 - (1 - f->availability) / with.parts);
 }
 
 static enum maq_status load(double *out, void *user, const struct maq_serve_candidate *c, struct maq_diag *diag)
@@ -69,7 +74,8 @@ static enum maq_status closed_form(struct plan_failures *f, const struct maq_ser
     enum maq_status status = f->parts ? MAQ_OK : MAQ_NO_MEMORY;
     for (uint32_t i = 0; i < s->n_fleet && status == MAQ_OK; i++) {
         const struct maq_serve_part_of_fleet *part = &s->fleet[i];
-        const struct maq_availability_spec spec = spec_of(f, &s->candidates[part->candidate]);
+        const struct maq_serve_together with = {.parts = s->n_fleet, .pools = part->role != MAQ_ROLE_BOTH};
+        const struct maq_availability_spec spec = spec_of(f, &s->candidates[part->candidate], with);
         status = maq_availability_of(&f->parts[i], &spec, part->replicas, part->needed);
         if (status == MAQ_OK)
             status = maq_availability_of(&f->parts[s->n_fleet + i], &spec, part->needed, part->needed);

@@ -125,7 +125,7 @@ static enum maq_status ask(bool *held, const struct maq_serve_searching *s, stru
     const struct maq_fleet_member member = {.job = c->job, .options = &c->options, .replicas = replicas};
     struct maq_rate_trial t;
     uint32_t in_all;
-    MAQ_TRY(maq_serve_with_spares(&in_all, s, c, replicas));
+    MAQ_TRY(maq_serve_with_spares(&in_all, s, c, replicas, maq_serve_by_itself));
     MAQ_TRY(maq_serve_holds(&t, s, &member, 1, s->rate, all));
     *held = t.low > 0;
     if (*held && !all) {
@@ -157,7 +157,7 @@ static enum maq_status as_many(bool *held, bool *tied, const struct maq_serve_se
                                struct maq_serve_candidate *c, uint32_t replicas)
 {
     uint32_t in_all;
-    MAQ_TRY(maq_serve_with_spares(&in_all, s, c, replicas));
+    MAQ_TRY(maq_serve_with_spares(&in_all, s, c, replicas, maq_serve_by_itself));
     bool even = s->best != UINT32_MAX && (double)in_all * c->gpus >= s->best_gpus;
     if (!even || s->opts->exhaustive || s->first >= s->stream->n)
         return holds(held, s, c, replicas);
@@ -173,7 +173,7 @@ static enum maq_status fewest(const struct maq_serve_searching *s, struct maq_se
     const uint32_t most = maq_serve_group_devices(c) / c->gpus;
     bool held = false, tied = false;
     if (s->best != UINT32_MAX)
-        MAQ_TRY(maq_serve_counted_on(&high, s, c, (uint32_t)fmin(s->best_gpus / c->gpus, most)));
+        MAQ_TRY(maq_serve_counted_on(&high, s, c, (uint32_t)fmin(s->best_gpus / c->gpus, most), maq_serve_by_itself));
     if (high > low)
         MAQ_TRY(as_many(&held, &tied, s, c, high));
     while (held && high - low > 1) { /* low replicas do not do */

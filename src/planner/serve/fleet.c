@@ -14,9 +14,10 @@
 
 #include "base/alloc.h"
 #include "base/check.h"
+#include "planner/serve/spare_replicas.h"
 
 #define MOST_GROUPS 3u /* in a mixture */
-#define MOST_TRIES 24u
+#define MOST_TRIES 48u
 #define PROMISE 0.95 /* of the rate: together replicas even out what comes to each of them */
 
 /* A replica of a group's best candidate. */
@@ -26,7 +27,8 @@ struct unit {
 };
 
 struct mixture {
-    uint32_t replicas[MOST_GROUPS];
+    uint32_t replicas[MOST_GROUPS]; /* that hold the bounds */
+    uint32_t all[MOST_GROUPS];      /* with the spare ones */
     double cost, rate;
 };
 
@@ -73,11 +75,23 @@ static bool add(struct composing *c, const uint32_t replicas[MOST_GROUPS])
     uint32_t parts = 0;
     for (uint32_t g = 0; g < c->n; g++) {
         m.replicas[g] = replicas[g];
-        m.cost += replicas[g] * c->units[g].cost;
         m.rate += replicas[g] * c->units[g].rate;
+        m.cost += replicas[g] * c->units[g].cost;
         parts += replicas[g] > 0;
     }
     if (parts < 2 || m.cost >= c->below || m.rate < c->s->rate * PROMISE)
+        return true;
+    m.cost = 0;
+    for (uint32_t g = 0; g < c->n; g++) {
+        const struct maq_serve_candidate *found = &c->s->out->candidates[c->units[g].candidate];
+        if (replicas[g] > 0 && maq_serve_with_spares(&m.all[g], c->s, found, replicas[g],
+                                                     (struct maq_serve_together){.parts = parts}) != MAQ_OK)
+            return false;
+        if (replicas[g] > 0 && m.all[g] == 0)
+            return true;
+        m.cost += m.all[g] * c->units[g].cost;
+    }
+    if (m.cost >= c->below)
         return true;
     if (!maq__grow((void **)&c->list, &c->size, c->n_list, sizeof *c->list))
         return false;
@@ -85,18 +99,19 @@ static bool add(struct composing *c, const uint32_t replicas[MOST_GROUPS])
     return true;
 }
 
-/* So many of the last group as are needed beside those of the others. */
+/* So many of the last group as are needed beside those of the others, and more: what replicas carry together is not quite their sum. */
 static bool list_all(struct composing *c, uint32_t replicas[MOST_GROUPS], uint32_t g, double carried)
 {
     const struct unit *u = &c->units[g];
     if (g + 1 == c->n) {
         double needed = fmax(0, ceil((c->s->rate * PROMISE - carried) / u->rate));
-        for (uint32_t more = 0; more < 3; more++) {
+        for (uint32_t more = 0;; more = more < 2 ? more + 1 : 2 * more) {
             replicas[g] = (uint32_t)fmin(needed + more, u->room);
             if (!add(c, replicas))
                 return false;
+            if (needed + more >= u->room)
+                return true;
         }
-        return true;
     }
     for (replicas[g] = 0; replicas[g] <= u->room; replicas[g]++)
         if (!list_all(c, replicas, g + 1, carried + replicas[g] * u->rate))
@@ -128,7 +143,7 @@ static enum maq_status try_mixture(bool *held, struct composing *c, const struct
         if (m->replicas[g] == 0)
             continue;
         parts[n] = (struct maq_serve_part_of_fleet){
-            .candidate = c->units[g].candidate, .replicas = m->replicas[g], .needed = m->replicas[g]};
+            .candidate = c->units[g].candidate, .replicas = m->all[g], .needed = m->replicas[g]};
         members[n++] = (struct maq_fleet_member){.job = found->job,
                                                  .options = &found->options,
                                                  .replicas = m->replicas[g],
@@ -201,7 +216,7 @@ enum maq_status maq_serve_compose(struct maq_serve_searching *s, const uint32_t 
             c.units[c.n++] = (struct unit){bests[g], maq_serve_group_devices(found) / found->gpus,
                                            found->rate / found->replicas, each};
     }
-    if (c.n > 1 && !s->opts->reserve)
+    if (c.n > 1)
         MAQ_TRY(mix(&c));
     s->out->carries = s->out->n_fleet > 0;
     return s->out->carries ? MAQ_OK : fill_all(s, bests, n);

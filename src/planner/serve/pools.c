@@ -11,6 +11,8 @@
  * A few at a time say with the first requests about how much they carry, side by side; those that may be better then serve all requests,
  * one after another, the most promising first: of the others most are found to be no better in one run that ends early.
  *
+ * Where replicas fail each pool has spare ones, so that as many as are simulated are there in both at once; they cost as the others do.
+ *
  * Of the best two, other limits of the engine are tried then, of one side at a time: tokens of an iteration where prompts are computed,
  * requests in one where tokens are; without a rate with as many replicas, with one with a replica less of either side.
  */
@@ -22,6 +24,7 @@
 #include "base/threads.h"
 #include "planner/serve/fleet.h"
 #include "planner/serve/pools.h"
+#include "planner/serve/spare_replicas.h"
 
 #define MOST_TRIES 24u
 #define ROUND 4u
@@ -29,10 +32,13 @@
 #define NEXT_STEP 1.03
 #define MOST_REQUESTS 20000.0
 
+static const struct maq_serve_together both = {.parts = 2, .pools = true};
+
 struct split {
-    uint32_t prefill, decode; /* candidates */
-    uint32_t n_prefill, n_decode;
-    double promise; /* requests a second; with a rate the cost, negative */
+    uint32_t prefill, decode;         /* candidates */
+    uint32_t n_prefill, n_decode;     /* replicas that hold the bounds */
+    uint32_t all_prefill, all_decode; /* with the spare ones */
+    double promise;                   /* requests a second; with a rate the cost, negative */
     double likely;  /* what the first requests say that it carries, within wider bounds; 0 = no more than the best */
     double carried; /* by all requests; 0 = it misses a bound where it would be better */
     uint32_t runs;
@@ -75,23 +81,49 @@ static bool has_room(const struct maq_serve_candidate *a, uint32_t n, const stru
     return x <= devices && y <= maq_serve_group_devices(b);
 }
 
-static bool add(struct pooling *p, uint32_t prefill, uint32_t n, uint32_t decode, uint32_t k)
+/* Whether it could be better than the best so far by its closed form; its promise. */
+static bool is_promising(const struct pooling *p, struct split *at)
 {
-    const struct maq_serve_candidate *a = &p->s->out->candidates[prefill], *b = &p->s->out->candidates[decode];
-    double carries = fmin(n * a->prefill_per_s, k * b->decode_per_s) * MAQ_SERVE_SEARCH_MARGIN,
-           cost = n * cost_of(p, a) + k * cost_of(p, b);
-    if (n == 0 || k == 0 || !has_room(a, n, b, k))
-        return true;
-    if (p->s->rate > 0 ? carries < p->s->rate || cost >= p->cost : carries <= p->carried)
+    const struct maq_serve_candidate *a = &p->s->out->candidates[at->prefill], *b = &p->s->out->candidates[at->decode];
+    double carries = fmin(at->n_prefill * a->prefill_per_s, at->n_decode * b->decode_per_s) * MAQ_SERVE_SEARCH_MARGIN,
+           cost = at->all_prefill * cost_of(p, a) + at->all_decode * cost_of(p, b);
+    at->promise = p->s->rate > 0 ? -cost : carries;
+    if (at->n_prefill == 0 || at->n_decode == 0 || !has_room(a, at->all_prefill, b, at->all_decode))
+        return false;
+    return p->s->rate > 0 ? carries >= p->s->rate && cost < p->cost : carries > p->carried;
+}
+
+static bool add(struct pooling *p, struct split at)
+{
+    if (!is_promising(p, &at))
         return true;
     if (!maq__grow((void **)&p->at, &p->size, p->n, sizeof *p->at))
         return false;
-    p->at[p->n++] = (struct split){.prefill = prefill,
-                                   .decode = decode,
-                                   .n_prefill = n,
-                                   .n_decode = k,
-                                   .promise = p->s->rate > 0 ? -cost : carries};
+    p->at[p->n++] = at;
     return true;
+}
+
+/* So many that hold the bounds, and the spare ones that it takes. */
+static bool add_needed(struct pooling *p, uint32_t prefill, uint32_t n, uint32_t decode, uint32_t k)
+{
+    struct split at = {
+        .prefill = prefill, .decode = decode, .n_prefill = n, .n_decode = k, .all_prefill = n, .all_decode = k};
+    const struct maq_serve_candidate *c = p->s->out->candidates;
+    if (!is_promising(p, &at)) /* without any to spare */
+        return true;
+    if (maq_serve_with_spares(&at.all_prefill, p->s, &c[prefill], n, both) != MAQ_OK ||
+        maq_serve_with_spares(&at.all_decode, p->s, &c[decode], k, both) != MAQ_OK)
+        return false;
+    return at.all_prefill == 0 || at.all_decode == 0 || add(p, at);
+}
+
+/* So many in all, of which those that are there hold the bounds. */
+static bool add_counted(struct pooling *p, uint32_t prefill, uint32_t n, uint32_t decode, uint32_t k)
+{
+    struct split at = {.prefill = prefill, .decode = decode, .all_prefill = n, .all_decode = k};
+    const struct maq_serve_candidate *c = p->s->out->candidates;
+    return maq_serve_counted_on(&at.n_prefill, p->s, &c[prefill], n, both) == MAQ_OK &&
+           maq_serve_counted_on(&at.n_decode, p->s, &c[decode], k, both) == MAQ_OK && add(p, at);
 }
 
 /* With a rate: as few as the closed form has, and some more. */
@@ -104,7 +136,7 @@ static bool add_fewest(struct pooling *p, uint32_t prefill, uint32_t decode)
         return true;
     for (uint32_t i = 0; i <= SPARE; i++)
         for (uint32_t j = 0; j <= SPARE; j++)
-            if (!add(p, prefill, (uint32_t)n + i, decode, (uint32_t)k + j))
+            if (!add_needed(p, prefill, (uint32_t)n + i, decode, (uint32_t)k + j))
                 return false;
     return true;
 }
@@ -115,12 +147,12 @@ static bool add_splits(struct pooling *p, uint32_t prefill, uint32_t decode)
     const struct maq_serve_candidate *a = &p->s->out->candidates[prefill], *b = &p->s->out->candidates[decode];
     uint32_t devices = maq_serve_group_devices(a);
     if (a->group != b->group)
-        return add(p, prefill, devices / a->gpus, decode, maq_serve_group_devices(b) / b->gpus);
+        return add_counted(p, prefill, devices / a->gpus, decode, maq_serve_group_devices(b) / b->gpus);
     double even = devices / (a->gpus + b->gpus * a->prefill_per_s / b->decode_per_s);
     for (int32_t i = -1; i <= 2; i++) {
         double n = floor(even) + i;
         if (n >= 1 && n * a->gpus < devices &&
-            !add(p, prefill, (uint32_t)n, decode, (devices - (uint32_t)n * a->gpus) / b->gpus))
+            !add_counted(p, prefill, (uint32_t)n, decode, (devices - (uint32_t)n * a->gpus) / b->gpus))
             return false;
     }
     return true;
@@ -167,10 +199,13 @@ static bool same_cut(const struct maq_serve_candidate *a, const struct maq_serve
 
 static bool add_with_limits(struct pooling *p, const struct split *best, uint32_t prefill, uint32_t decode)
 {
+    struct split same = *best;
+    same.prefill = prefill;
+    same.decode = decode;
     if (p->s->rate <= 0)
-        return add(p, prefill, best->n_prefill, decode, best->n_decode);
-    return add(p, prefill, best->n_prefill - 1, decode, best->n_decode) &&
-           add(p, prefill, best->n_prefill, decode, best->n_decode - 1);
+        return add(p, same);
+    return add_needed(p, prefill, best->n_prefill - 1, decode, best->n_decode) &&
+           add_needed(p, prefill, best->n_prefill, decode, best->n_decode - 1);
 }
 
 /* The best two with other limits of one side. */
@@ -266,12 +301,12 @@ static enum maq_status look_closer(const struct pooling *p, struct split *at)
 static bool keep(struct pooling *p, const struct split *at)
 {
     const struct maq_serve_part_of_fleet parts[] = {
-        {.candidate = at->decode, .replicas = at->n_decode, .needed = at->n_decode, .role = MAQ_ROLE_DECODE},
-        {.candidate = at->prefill, .replicas = at->n_prefill, .needed = at->n_prefill, .role = MAQ_ROLE_PREFILL}};
+        {.candidate = at->decode, .replicas = at->all_decode, .needed = at->n_decode, .role = MAQ_ROLE_DECODE},
+        {.candidate = at->prefill, .replicas = at->all_prefill, .needed = at->n_prefill, .role = MAQ_ROLE_PREFILL}};
     const struct maq_serve_search_result *r = p->s->out;
     p->carried = at->carried;
-    p->cost =
-        at->n_prefill * cost_of(p, &r->candidates[at->prefill]) + at->n_decode * cost_of(p, &r->candidates[at->decode]);
+    p->cost = at->all_prefill * cost_of(p, &r->candidates[at->prefill]) +
+              at->all_decode * cost_of(p, &r->candidates[at->decode]);
     p->s->out->rate = p->s->rate > 0 ? p->s->rate : at->carried;
     p->s->out->carries = true;
     return maq_serve_set_fleet(p->s->out, parts, 2);
@@ -338,8 +373,10 @@ static bool best_of(struct split *out, const struct maq_serve_search_result *r)
         return false;
     *out = (struct split){.prefill = r->fleet[1].candidate,
                           .decode = r->fleet[0].candidate,
-                          .n_prefill = r->fleet[1].replicas,
-                          .n_decode = r->fleet[0].replicas};
+                          .n_prefill = r->fleet[1].needed,
+                          .n_decode = r->fleet[0].needed,
+                          .all_prefill = r->fleet[1].replicas,
+                          .all_decode = r->fleet[0].replicas};
     return true;
 }
 

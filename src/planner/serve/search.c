@@ -215,7 +215,7 @@ static enum maq_status search(struct maq_serve_searching *s, const struct maq_lo
     s->out->complete = true;
     enum maq_status status = search_groups(s, bests, groups);
     maq_serve_count_stream(s->out, s->opts);
-    if (status == MAQ_OK && !s->opts->no_pools && !s->opts->reserve && s->asked.load.output > 2)
+    if (status == MAQ_OK && !s->opts->no_pools && s->asked.load.output > 2)
         status = maq_serve_try_pools(s, groups);
     if (status == MAQ_OK)
         status = maq_serve_confirm(s->out, s->opts);

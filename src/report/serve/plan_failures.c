@@ -58,6 +58,11 @@ static void put_part(const struct maq_lines *to, struct maq_buf *line, const str
     const struct maq_availability *a = &p->failures->parts[i], *without = &p->failures->without[i];
     const struct maq_serve_candidate *c = &p->search->candidates[part->candidate];
     char out[32], every[32];
+    bool several = p->search->n_fleet > 1; /* then what becomes of requests is not a part's */
+    if (several && part->role != MAQ_ROLE_BOTH)
+        maq_buf_addf(line, "%s: ", maq_role_name(part->role));
+    else if (several)
+        maq_buf_addf(line, "%s: ", c->job->cluster.groups[0].device.name);
     put_price(line, part, c->gpus);
     maq_buf_addf(line, "%s there ", part->needed == 1 ? "it is" : "as many are");
     add_share(line, a->share);
@@ -75,6 +80,8 @@ static void put_part(const struct maq_lines *to, struct maq_buf *line, const str
         maq_buf_addf(line, ": out every %s for %s in the mean", maq_format_time(every, a->out_every_s),
                      maq_format_time(out, a->out_s));
     put(to, "there", line);
+    if (several)
+        return;
     add_expected(line, a, part->needed);
     put(to, "expected", line);
 }

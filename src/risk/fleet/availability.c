@@ -82,9 +82,10 @@ static struct rates rates_of(const struct maq_availability_spec *s, double m, do
             *(node ? &r.lost_node : &r.lost_alone) += rate;
             repairs += node || s->spare_nodes > 0 ? rate * mean_of(repair) : 0;
         }
+        bool place = node || (s->network && m <= 1 && c->takes == MAQ_FAILURE_LINK); /* all replicas on it at once */
         double own = c->takes == MAQ_FAILURE_GPU ? gpu_rate * s->gpus : m > 1 ? rate * m : 0;
-        *(node ? &r.node : &r.own) += node ? rate : own;
-        *(node ? &r.node_s : &r.own_s) += (node ? rate : own) * out_s;
+        *(place ? &r.node : &r.own) += place ? rate : own;
+        *(place ? &r.node_s : &r.own_s) += (place ? rate : own) * out_s;
     }
     double counted = r.lost_node + (s->spare_nodes > 0 ? r.lost_alone : 0);
     r.node_s = r.node > 0 ? r.node_s / r.node : 0;

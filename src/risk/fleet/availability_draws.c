@@ -7,21 +7,15 @@
 #include "base/check.h"
 #include "base/threads.h"
 #include "maquette/fleet_availability.h"
+#include "serve/fleet/placement.h"
 
 struct drawing {
     const struct maq_fleet *fleet;
     const uint32_t *needed;
     const struct maq_outage_spec *spec;
-    double *shares; /* [n_draws] */
+    uint32_t *member; /* [all replicas] */
+    double *shares;   /* [n_draws] */
 };
-
-static uint32_t member_of(const struct maq_fleet *fleet, uint32_t replica)
-{
-    uint32_t m = 0;
-    while (replica >= fleet->members[m].replicas)
-        replica -= fleet->members[m++].replicas;
-    return m;
-}
 
 /* Events are in the order of time; an outage of a replica begins when it fails, known or not. False: out of memory. */
 static bool draw(double *share, const struct drawing *d, uint32_t number)
@@ -39,7 +33,7 @@ static bool draw(double *share, const struct drawing *d, uint32_t number)
         there[m] = d->fleet->members[m].replicas;
     for (uint32_t i = 0; i < outages.n && outages.events[i].at_s < spec.span_s; i++) {
         const struct maq_fleet_event *e = &outages.events[i];
-        uint32_t m = member_of(d->fleet, e->replica);
+        uint32_t m = d->member[e->replica];
         if (e->kind != MAQ_FLEET_FAILS && e->kind != MAQ_FLEET_BACK)
             continue;
         good += short_of == 0 ? e->at_s - since : 0;
@@ -67,8 +61,15 @@ enum maq_status maq_availability_draw(struct maq_availability_draws *out, const 
                                       struct maq_diag *diag)
 {
     MAQ_ASSERT(n_draws > 0 && spec->span_s > 0);
-    struct drawing d = {fleet, needed, spec, maq__calloc(n_draws * sizeof *d.shares)};
-    bool ok = d.shares && maq_parallel_run(work, &d, 0, n_draws, 0);
+    uint32_t all = 0;
+    for (uint32_t m = 0; m < fleet->n_members; m++)
+        all += fleet->members[m].replicas;
+    struct drawing d = {fleet, needed, spec, maq__calloc((all + 1u) * sizeof *d.member),
+                        maq__calloc(n_draws * sizeof *d.shares)};
+    bool ok = d.shares && d.member;
+    if (ok)
+        maq_fleet_members_of(fleet, d.member);
+    ok = ok && maq_parallel_run(work, &d, 0, n_draws, 0);
     *out = (struct maq_availability_draws){
         .low = 1, .high = 0, .n_draws = n_draws, .confidence = (n_draws - 1.0) / (n_draws + 1.0)};
     for (uint32_t i = 0; ok && i < n_draws; i++) {
@@ -76,6 +77,7 @@ enum maq_status maq_availability_draw(struct maq_availability_draws *out, const 
         out->low = fmin(out->low, d.shares[i]);
         out->high = fmax(out->high, d.shares[i]);
     }
+    free(d.member);
     free(d.shares);
     return ok ? MAQ_OK : maq_no_memory(diag, "failures");
 }

@@ -63,6 +63,14 @@ const struct maq_cluster *maq_fleet_place(const struct maq_fleet *f, struct maq_
     return small;
 }
 
+void maq_fleet_members_of(const struct maq_fleet *f, uint32_t *member)
+{
+    struct engine_order order = order_of(f);
+    for (uint32_t m = 0; m < f->n_members; m++)
+        for (uint32_t i = 0; i < f->members[m].replicas; i++)
+            member[next_engine(&order, &f->members[m])] = m;
+}
+
 void maq_fleet_load_times(const struct maq_fleet *f, double *load_s)
 {
     struct engine_order order = order_of(f);

@@ -25,6 +25,8 @@ bool maq_fleet_has_roles(const struct maq_fleet *fleet);
  */
 const struct maq_cluster *maq_fleet_place(const struct maq_fleet *fleet, struct maq_replica_placement *places,
                                           uint64_t *needed);
+/* The member of each replica, in the same order. */
+void maq_fleet_members_of(const struct maq_fleet *fleet, uint32_t *member);
 /* What loading its weights takes each replica that starts, in the same order. */
 void maq_fleet_load_times(const struct maq_fleet *fleet, double *load_s);
 
