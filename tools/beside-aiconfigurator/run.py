@@ -6,9 +6,10 @@ measured runs; a table for docs/serve-plan.md.
 usage: run.py --build FOLDER --rows FILE [--python PYTHON] [--only WORD]
 
 FILE is the output of `maquette validate serve TABLE --json`. A case is a model, GPU, engine and precision with runs of two deployments or more,
-at the lengths with the most of them; the target is the median of their TPOT, and a first token within two seconds. Each recommendation is the
-degrees of a replica. It is judged three times, by the most tokens a second and GPU that it has within the target at any number of requests at
-once: by maquette's simulation, by AIConfigurator's own estimate, and by the measured runs, where there are some of both.
+at the lengths with the most of them; the target is the median of their TPOT, and a first token within two seconds, both in the mean. Each
+recommendation is the degrees of a replica. It is judged three times, by the most tokens a second and GPU that it has within the target: by
+maquette's simulation of requests that come by themselves (the engine's limits are searched for either), by AIConfigurator's own estimate at any number of requests at once, and by the measured runs, where there are
+some of both.
 
 Installs aiconfigurator by its name into a virtual environment of the build folder, unless --python or MAQ_AICONFIGURATOR_PYTHON is an
 interpreter that has it. SKIPPED with the reason where it cannot be had.
@@ -77,23 +78,20 @@ class Maquette:
         weights = {"fp8": ["--weights", "fp8"], "fp4": ["--weights", "nvfp4"]}.get(case.precision, [])
         if case.model.startswith(OWN_TYPES) and case.precision != "fp4" or case.model.startswith("openai/"):
             weights = []
-        self.command = [program, "serve"]
+        self.command, self.osl = [program, "serve"], case.osl
         self.job = ["--model", case.model, "--cluster", f"{case.device}:{GPUS}", "--engine", case.framework, *weights, "--isl", case.isl, "--osl", case.osl, "--json"]
 
-    def best(self, target_s):
-        """The degrees of the best deployment, or None."""
-        done = run(*self.command, "plan", *self.job, "--no-pools", "--no-front", "--slo", f"ttft_mean<={TTFT_S}s, tpot_mean<={target_s * 1e3:.4f}ms")
-        found = json.loads(done.stdout)["best"] if done.stdout else None
-        return Degrees(*(found["fleet"][0][k] for k in ("tp", "pp", "dp", "ep"))) if found else None
+    def best(self, target_s, *space):
+        """(degrees of the best deployment, its tokens a second and GPU) among all, or those of `space`; (None, None)."""
+        done = run(*self.command, "plan", *self.job, "--no-pools", "--no-front", "--slo", f"ttft_mean<={TTFT_S}s, tpot_mean<={target_s * 1e3:.4f}ms", *space)
+        found = json.loads(done.stdout)["best"] if done.stdout and '"best"' in done.stdout else None
+        if not found:
+            return None, None
+        return Degrees(*(found["fleet"][0][k] for k in ("tp", "pp", "dp", "ep"))), found["requests_per_s"] * self.osl / found["gpus"]
 
-    def run_at(self, d, concurrency):
-        """(TTFT s, TPOT s, tokens a second and GPU), or None where it does not fit."""
-        degrees = ["--tp", d.tp, "--pp", d.pp, "--dp", d.dp, "--ep", d.ep]
-        done = run(*self.command, *self.job, *degrees, "--concurrency", concurrency, "--num-requests", max(40, 6 * concurrency))
-        said = json.loads(done.stdout) if done.stdout else {}
-        if "latency" not in said:
-            return None
-        return said["latency"]["ttft_s"]["mean"], said["latency"]["tpot_s"]["mean"], said["throughput"]["output_tokens_per_s_per_device"]
+    def most(self, d, target_s):
+        """The same of a deployment with these degrees, whatever limits its engine is told."""
+        return self.best(target_s, *(f"--space={axis}={value}" for axis, value in zip(Degrees._fields, d)))[1]
 
 
 def most_within(at, target_s):
@@ -107,7 +105,7 @@ def most_within(at, target_s):
             concurrency *= 2
         else:
             missed = concurrency
-    while missed and missed - held > 1 + held // 32:
+    while missed and missed - held > 1 + held // 16:
         middle = (held + missed) // 2
         found = at(middle)
         if found and found[0] <= TTFT_S and found[1] <= target_s:
@@ -167,7 +165,8 @@ def judge(case, program, other):
     head = f"| {case.model.split('/')[-1]}, {case.precision or 'bf16'} | {case.device} | {case.framework} | {case.isl}/{case.osl} | {case.target_s * 1e3:.1f} |"
     if "why" in theirs and theirs["why"] != "nothing holds the target":
         return f"# {head} AIConfigurator: {theirs['why']}"
-    recommended = [mine.best(case.target_s), Degrees(theirs["tp"], theirs["pp"], theirs["dp"], theirs["ep"]) if "tp" in theirs else None]
+    best, rate = mine.best(case.target_s)
+    recommended = [best, Degrees(theirs["tp"], theirs["pp"], theirs["dp"], theirs["ep"]) if "tp" in theirs else None]
 
     def estimated(d, etp):
         def at(concurrency):
@@ -175,7 +174,7 @@ def judge(case, program, other):
             return (got[0]["ttft_ms"] / 1e3, got[0]["tpot_ms"] / 1e3, got[0]["tokens_per_s_per_gpu"]) if isinstance(got, list) else None
         return most_within(at, case.target_s)
 
-    simulated = [d and most_within(lambda c, d=d: mine.run_at(d, c), case.target_s) for d in recommended]
+    simulated = [rate, rate if recommended[1] == best else recommended[1] and mine.most(recommended[1], case.target_s)]
     estimates = [d and estimated(d, d.tp * d.dp // d.ep if d.ep > 1 else d.tp * d.dp) for d in recommended]
     measured = [d and case.measured(d) for d in recommended]
     figures = [f"{cell(a)} / {cell(b)}" for a, b in (simulated, estimates, measured)]
