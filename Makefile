@@ -139,6 +139,13 @@ MODELS ?= 6
 model-truth: build
 	@tools/model-truth/run.py --build $(BUILD) --count $(MODELS) $(TRUTH)
 
+# What `serve plan` recommends beside NVIDIA's AIConfigurator, for the models, GPUs and lengths of measured runs (docs/serve-plan.md). Installs
+# aiconfigurator by its name unless MAQ_AICONFIGURATOR_PYTHON is an interpreter that has it. Half an hour.
+.PHONY: beside-aiconfigurator
+beside-aiconfigurator: build
+	@$(PROGRAM) validate serve $(SHARED)/data/measured/inference.csv --json >$(BUILD)/served.json
+	@tools/beside-aiconfigurator/run.py --build $(BUILD) --rows $(BUILD)/served.json
+
 # What is handed out (docs/packages.md). Each looks at what it made and says how large it is.
 .PHONY: deps-packaging
 deps-packaging: deps
