@@ -5,7 +5,7 @@
 
 #include <stdint.h>
 
-/* JSON Schemas of documents: "train". NULL at the end. */
+/* JSON Schemas of documents: "train"; in one line each. NULL at the end. */
 struct cli_schema {
     const char *name, *text;
 };

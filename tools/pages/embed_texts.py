@@ -4,8 +4,9 @@
 
     embed_texts.py OUTPUT.c docs/diagnostics.md docs/schemas/NAME.json...
 
-src/cli/texts.h declares what is in it. Codes are the rows of the page's tables, under the heading that they stand under.
+src/cli/texts.h declares what is in it. Schemas are without the blanks and lines of their files, which `maquette schema` puts in again. Codes are the rows of the page's tables, under the heading that they stand under.
 """
+import json
 import pathlib
 import re
 import sys
@@ -46,7 +47,9 @@ def main():
     output, page, schemas = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2]), [pathlib.Path(name) for name in sys.argv[3:]]
     lines = ["/* Written by tools/pages/embed_texts.py. */", '#include "cli/texts.h"', "", "const struct cli_schema cli_schemas[] = {"]
     for path in sorted(schemas):
-        lines += [f'    {{"{path.stem}",', literal(path.read_text(encoding="utf-8")), "    },"]
+        compact = json.dumps(json.loads(path.read_text(encoding="utf-8")), separators=(",", ":"), ensure_ascii=False)
+        pieces = [compact[at:at + 100] for at in range(0, len(compact), 100)]
+        lines += [f'    {{"{path.stem}",', "\n".join(literal(piece) for piece in pieces), "    },"]
     lines += ["    {0, 0},", "};", "", "const struct cli_code cli_codes[] = {"]
     for code, heading, what, remedy in codes(page):
         lines += [f"    {{{code},", literal(heading) + ",", literal(what) + ",", literal(remedy), "    },"]
