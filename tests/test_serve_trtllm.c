@@ -253,6 +253,36 @@ static void test_at_once_is_one_by_one(void **state)
     maq_job_free(job);
 }
 
+/* Prompts that fill an iteration are computed one after the other, when nobody decodes: that is said, once; with room for a token more nothing is. */
+static void test_whole_prompts(void **state)
+{
+    (void)state;
+    static struct maq_request list[6];
+    struct maq_loaded_job *job = load("llama-3.1-8b", "h100-sxm:8", "", 8);
+    for (int64_t prompt = 2047; prompt <= 2048; prompt++) {
+        struct maq_diag *diag = maq_diag_new();
+        const struct maq_serve_options o = {.engine = MAQ_ENGINE_TRTLLM, .max_num_batched_tokens = 2048};
+        const struct maq_requests q = {.at = list, .n = MAQ_COUNT(list)};
+        for (uint32_t i = 0; i < q.n; i++)
+            list[i] = (struct maq_request){.prompt = prompt, .output = 50};
+        struct maq_serve_result *r = NULL;
+        for (int again = 0; again < 2; again++) {
+            assert_int_equal(maq_serve_run(&r, maq_job_get(job), &o, &q, diag), MAQ_OK);
+            uint32_t beside = 0; /* whose first token comes while another decodes */
+            for (uint32_t i = 0; i < q.n; i++)
+                for (uint32_t k = 0; k < q.n; k++)
+                    beside += r->served[k].first_s < r->served[i].first_s && r->served[i].first_s < r->served[k].last_s;
+            assert_true(prompt == 2048 ? beside == 0 : beside > 0);
+            maq_serve_free(r);
+        }
+        assert_int_equal(maq_diag_count(diag), prompt == 2048);
+        if (prompt == 2048)
+            assert_int_equal(maq_diag_at(diag, 0)->code, 1599);
+        maq_diag_free(diag);
+    }
+    maq_job_free(job);
+}
+
 static void test_memory_runs_out(void **state)
 {
     (void)state;
@@ -293,7 +323,7 @@ int main(void)
         cmocka_unit_test(test_pause_by_hand),   cmocka_unit_test(test_no_evict_by_hand),
         cmocka_unit_test(test_waits_by_hand),   cmocka_unit_test(test_order_by_hand),
         cmocka_unit_test(test_random_requests), cmocka_unit_test(test_at_once_is_one_by_one),
-        cmocka_unit_test(test_memory_runs_out),
+        cmocka_unit_test(test_whole_prompts),   cmocka_unit_test(test_memory_runs_out),
     };
     return cmocka_run_group_tests_name("TensorRT-LLM's capacity schedulers", tests, NULL, NULL);
 }

@@ -31,7 +31,8 @@
     X(SERVE_START, 1595, "weights from where nothing says how fast they come")                                         \
     X(SERVE_ADMISSION, 1596, "limits of a router that say nothing, or too much")                                       \
     X(SERVE_IMAGES, 1597, "images that a deployment cannot serve")                                                     \
-    X(SERVE_IN_VAIN, 1598, "a request that waits for ever for what tiers bring")
+    X(SERVE_IN_VAIN, 1598, "a request that waits for ever for what tiers bring")                                       \
+    X(SERVE_WHOLE, 1599, "prompts that are computed while nobody decodes")
 
 #define MAQ_SERVE_STOPPED_TEXT "stopped before all requests had their last token"
 

@@ -17,6 +17,32 @@ static int64_t room_of(const struct maq_deployment *d, const struct maq_request 
     return first > most ? first : most;
 }
 
+static bool was_told(const struct maq_diag *diag, uint16_t code)
+{
+    for (size_t i = 0; diag && i < maq_diag_count(diag); i++)
+        if (maq_diag_at(diag, i)->code == code)
+            return true;
+    return false;
+}
+
+/* Prompts that are computed whole and fill an iteration have no room beside anybody who decodes: requests are served one after the other. */
+static void warn_of_whole_prompts(const struct maq_deployment *d, const struct maq_requests *q, enum maq_role role,
+                                  struct maq_diag *diag)
+{
+    uint32_t filling = 0;
+    if (role != MAQ_ROLE_BOTH || !d->options.no_chunked_prefill || d->options.engine == MAQ_ENGINE_SGLANG || q->n < 2)
+        return;
+    for (uint32_t i = 0; i < q->n; i++)
+        filling += q->at[i].prompt >= d->options.max_num_batched_tokens && q->at[i].output > 1;
+    if (filling > 0 && !was_told(diag, MAQ_CODE_SERVE_WHOLE))
+        maq_diag_add(
+            diag, MAQ_WARNING, MAQ_CODE_SERVE_WHOLE, (struct maq_span){0},
+            "--max-num-batched-tokens above the longest prompt and all that decode beside it, or chunked prefill",
+            "%u of %u prompts fill an iteration of %d tokens and are computed whole: only while no other request "
+            "decodes",
+            filling, q->n, d->options.max_num_batched_tokens);
+}
+
 /* Requests that no scheduler could ever take in are named before any runs. */
 enum maq_status maq_deployment_check(const struct maq_deployment *d, const struct maq_requests *q, enum maq_role role,
                                      struct maq_diag *diag)
@@ -56,5 +82,6 @@ enum maq_status maq_deployment_check(const struct maq_deployment *d, const struc
         MAQ_TRY(maq_deployment_check_images(d, q, i, diag));
         before = r->arrival_s;
     }
+    warn_of_whole_prompts(d, q, role, diag);
     return MAQ_OK;
 }
