@@ -276,14 +276,14 @@ void maq_engine_launch(struct maq_serve_engine *e)
 }
 
 /* Tokens of an iteration reach a client together: one gap for all of them. */
-static void token(struct maq_serve_engine *e, struct maq_engine_slot *r, double at)
+static void token(struct maq_serve_engine *e, struct maq_engine_slot *r, double at, struct maq_latency_run *gaps)
 {
     struct maq_served *s = &e->clients->served[r->request];
     if (!r->sampled) {
         s->first_s = at;
         r->sampled = true;
     } else {
-        maq_latency_add(&e->clients->itl, at - r->last_s);
+        maq_latency_run_add(gaps, at - r->last_s); /* most are as long as the one before */
     }
     r->last_s = at;
     s->last_s = at;
@@ -343,15 +343,17 @@ static uint32_t requests_with_tokens(const struct maq_serve_engine *e, uint32_t 
 static void tokens_of(struct maq_serve_engine *e, struct maq_engine_rank *rank, const struct maq_iteration *it,
                       const int32_t *verdicts, double client)
 {
+    struct maq_latency_run gaps = maq_latency_run_of(&e->clients->itl, 1);
     for (uint32_t i = 0; i < it->n; i++) {
         const struct maq_scheduled *w = &it->scheduled[i];
         if (w->came <= 0)
             continue;
-        token(e, &rank->slots[w->slot], client);
+        token(e, &rank->slots[w->slot], client, &gaps);
         rank->slots[w->slot].tokens += w->came;
         if (verdicts)
             count_drafts(e, w, verdicts[i]);
     }
+    maq_latency_run_end(&gaps);
 }
 
 void maq_engine_retire(struct maq_serve_engine *e)

@@ -393,6 +393,15 @@ static bool take_hits(struct maq_kv_cache *c, struct maq_kv_request *r, int64_t 
     return true;
 }
 
+/* Of one group, which is most of what is asked: a request that runs, and that its last block has room for. */
+static bool has_room_already(const struct maq_kv_cache *c, const struct maq_kv_request *r,
+                             const struct maq_kv_need *need, int64_t slots)
+{
+    return c->n_groups == 1 && !c->forgets && r->table[0].cached >= 0 && need->found == 0 && !need->whole_fits &&
+           !need->keeps_free && need->spared == 0 && !need->filled_later &&
+           slots <= (int64_t)r->table[0].n * c->group[0].block_size;
+}
+
 bool maq_kv_allocate(struct maq_kv_cache *c, struct maq_kv_request *r, const struct maq_kv_need *need)
 {
     int64_t computed = need->computed + need->found, headroom = need->keeps_free ? c->watermark : 0;
@@ -400,6 +409,10 @@ bool maq_kv_allocate(struct maq_kv_cache *c, struct maq_kv_request *r, const str
     bool hits = need->found > 0;
     int64_t slots = total + need->added + need->ahead;
     slots = slots < c->max_len ? slots : c->max_len;
+    if (has_room_already(c, r, need, slots)) {
+        maq_kv_keep(c, r, total + need->added < need->tokens ? total + need->added : need->tokens, need->tokens);
+        return true;
+    }
     /* what others compute is not asked for where nobody will look at it */
     int64_t behind = need->filled_later ? slots : computed;
     if (need->whole_fits) {
