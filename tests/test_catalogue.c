@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* test_catalogue.c - lookups by name, alias and near miss; and the invariants of what was compiled in. */
+/* test_catalogue.c - lookups by name, alias and nearest candidate; and the invariants of what was compiled in. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

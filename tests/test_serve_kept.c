@@ -29,7 +29,7 @@ static double expect_kept(struct maq_deployment *d, uint32_t stage, const struct
 {
     struct maq_pass_parts asked;
     enum maq_launch_mode mode = maq_batch_launch_mode(d, b);
-    const struct maq_stage_times *kept = maq_decode_times_of(d, stage, b, mode);
+    const struct maq_stage_times *kept = maq_iteration_times_of(d, stage, b, mode);
     expect_close(kept->s[MAQ_STAGE_ALL], maq_batch_stage_s(d, stage, b, mode, &asked), 0, "seconds");
     for (int i = 0; i < MAQ_SERVE_PART_COUNT; i++)
         expect_close(kept->s[i], asked.ns[i] * 1e-9, 0, "a part");
@@ -68,8 +68,8 @@ static void test_times_of_iterations(void **state)
         struct maq_deployment d;
         double least = (double)INFINITY, most = 0;
         assert_int_equal(maq_deployment_init(&d, maq_job_get(job), &o, NULL), MAQ_OK);
-        assert_true(maq_decode_times_init(&d, 100) &&
-                    d.n_decode_times == 128); /* few, so that they take each other's place */
+        assert_true(maq_iteration_times_init(&d, 100) &&
+                    d.n_iteration_times == 128); /* few, so that they take each other's place */
         for (uint32_t k = 0; k < 4000; k++) {
             uint32_t stage = draw(&draws, 0, d.passes.n_stages - 1);
             double s = draw(&draws, 0, 2) ? of_decodes(&d, stage, draw(&draws, 0, 3) ? 1 : draw(&draws, 2, 40),

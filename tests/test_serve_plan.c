@@ -215,7 +215,7 @@ static void test_the_whole_fleet_holds(void **state)
 }
 
 /* Where nothing holds, what comes nearest is said: no candidate takes less of its worst bound, and the interval is that of predictions. */
-static void test_near_miss(void **state)
+static void test_nearest(void **state)
 {
     (void)state;
     static const struct scene one = {"llama-3.1-8b",  "h100-sxm:4",    "ttft_p95<9s, tpot_p95<1ms", 500, 50, 0,
@@ -225,7 +225,7 @@ static void test_near_miss(void **state)
     begin(&s, &one);
     for (int within = 0; within < 2; within++) {
         struct maq_serve_search_result *r = search(s.open, &s.opts);
-        const struct maq_serve_near_miss *m = &r->near_miss;
+        const struct maq_serve_nearest *m = &r->nearest;
         assert_int_equal(r->n_fleet, 0);
         fastest = HUGE_VAL;
         for (uint32_t i = 0; i < r->n; i++)
@@ -242,7 +242,7 @@ static void test_near_miss(void **state)
     }
     s.slo.at[1].limit.most_s = fastest * 10;
     struct maq_serve_search_result *r = search(s.open, &s.opts);
-    assert_true(r->n_fleet > 0 && r->near_miss.value_s == 0);
+    assert_true(r->n_fleet > 0 && r->nearest.value_s == 0);
     maq_serve_search_free(r);
     maq_job_free(s.open);
 }
@@ -590,7 +590,7 @@ int main(void)
         cmocka_unit_test(test_nobody_carries_more),
         cmocka_unit_test(test_random_ones_are_not_better),
         cmocka_unit_test(test_the_whole_fleet_holds),
-        cmocka_unit_test(test_near_miss),
+        cmocka_unit_test(test_nearest),
         cmocka_unit_test(test_fewest),
         cmocka_unit_test(test_same_answer),
         cmocka_unit_test(test_two_kinds),

@@ -31,8 +31,7 @@ struct maq_availability_spec {
     uint32_t gpus;          /* of a replica, >= 1 */
     uint32_t gpus_per_node; /* >= 1 */
     uint32_t spare_nodes;
-    bool
-        network; /* a node whose links fail is lost to it within a node, too: it hands requests over to replicas on others, or takes them */
+    bool network; /* of a pool: without the links of its node it can neither hand requests over nor take them */
     double start_s,
         load_s; /* from a node that is there to a replica that takes requests: start-up, and weights beside it */
 };

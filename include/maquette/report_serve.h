@@ -55,8 +55,7 @@ struct maq_serve_variant {
     const char *const *values; /* [n_axes], as they were given */
     const char *why;           /* it cannot be served so; NULL: it was, if it fits */
     bool fits, overloaded, slo_met;
-    bool
-        pareto; /* within the bounds and not overloaded, none such has more tokens a second both of a GPU and of a user */
+    bool pareto; /* of those that hold the bounds none has more tokens a second, both of a GPU and of a user */
     uint32_t gpus;
     double requests_per_s, goodput_per_s; /* goodput: below 0 without bounds */
     double tokens_per_s_per_gpu, tokens_per_s_per_user;
@@ -69,8 +68,6 @@ struct maq_serve_variants {
     uint32_t n;
     bool bounded; /* there are bounds, and a goodput */
 };
-/* Sets `pareto` of all. */
-MAQ_API void maq_serve_variants_mark(struct maq_serve_variants *variants);
 MAQ_API enum maq_status maq_report_serve_vary_text(char **out, const struct maq_serve_variants *variants,
                                                    const struct maq_report_opts *opts, struct maq_diag *diag);
 /* Schema "maquette.serve.vary/1". */

@@ -161,7 +161,7 @@ struct maq_serve_front_point {
 };
 
 /* Where nothing holds the bounds: what comes nearest, and the bound that it misses by most. */
-struct maq_serve_near_miss {
+struct maq_serve_nearest {
     double value_s;       /* of a request that is alone, or simulated; 0: there is none */
     double low_s, high_s; /* 80 % interval of it: the bound may be held where low_s is within it */
     struct maq_slo_bound bound;
@@ -175,10 +175,10 @@ struct maq_serve_search_result {
     /* [n_fleet] the best; where nothing carries the rate that was asked, what carries the most; n_fleet = 0: nothing holds the bounds */
     struct maq_serve_part_of_fleet *fleet;
     uint32_t n_fleet;
-    struct maq_serve_near_miss near_miss; /* with n_fleet = 0, once the search is complete */
-    bool carries;                         /* the rate that was asked; without one, any */
-    double rate;         /* requests a second that it carries: the asked one, or the sum over its parts */
-    double usd_per_hour; /* 0 = a price is not known */
+    struct maq_serve_nearest nearest; /* with n_fleet = 0, once the search is complete */
+    bool carries;                     /* the rate that was asked; without one, any */
+    double rate;                      /* requests a second that it carries: the asked one, or the sum over its parts */
+    double usd_per_hour;              /* 0 = a price is not known */
     uint32_t gpus;
     uint32_t pools,
         pools_tried;     /* pairs of pools that could be better by their closed form, and those that were simulated */

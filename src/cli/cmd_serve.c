@@ -258,15 +258,16 @@ static enum maq_status what_ifs(struct maq_what_if **out, uint32_t *n, struct cl
     return status;
 }
 
-/* What they have come to, of whom both are the caller's; `room` is for what *r points to. */
+/* For what a result points to. */
 struct answer_room {
     struct maq_capacity capacity;
     struct maq_attainment attainment;
 };
 
-static enum maq_status serve_them(struct maq_serve_result **r, struct maq_request_set **set, struct answer_room *room,
-                                  struct cli *cli, const struct maq_fleet *fleet, const struct serve_given *given,
-                                  struct maq_serve_samples *samples)
+/* The requests that are asked for, served, and their bounds judged; *r and *set are the caller's. */
+static enum maq_status serve_requests(struct maq_serve_result **r, struct maq_request_set **set,
+                                      struct answer_room *room, struct cli *cli, const struct maq_fleet *fleet,
+                                      const struct serve_given *given, struct maq_serve_samples *samples)
 {
     enum maq_status status =
         given->find_rate ? find_rate(&room->capacity, set, cli, fleet, given) : cli_serve_draw(set, cli, given, 0);
@@ -303,7 +304,7 @@ static enum maq_status with_requests(struct cli *cli, const struct serve_fleet *
     if (cli->values[SERVE_HTML] && given->replicas == 1 && who->n == 1 && !cli_serve_has_outages(given))
         status = maq_serve_samples_new(&samples, cli->diag);
     if (status == MAQ_OK)
-        status = serve_them(&r, &set, &room, cli, &fleet, given, samples);
+        status = serve_requests(&r, &set, &room, cli, &fleet, given, samples);
     if (status == MAQ_OK) {
         status = what_ifs(&others, &n_others, cli, by, given, maq_requests_get(set), r->attainment);
         r->what_if = others;
@@ -367,7 +368,7 @@ static enum maq_status serve_variant(struct maq_serve_variant *out, struct cli *
         status = cli_usage(cli, MAQ_CODE_CLI_VALUE, "--concurrency", "--batch is of one run, and --vary makes several");
     const struct maq_fleet fleet = fleet_of(&o.asked.who, &o.given);
     if (status == MAQ_OK)
-        status = serve_them(&r, &set, &room, cli, &fleet, &o.given, NULL);
+        status = serve_requests(&r, &set, &room, cli, &fleet, &o.given, NULL);
     if (status == MAQ_OK) {
         out->fits = r->fits;
         out->overloaded = r->overloaded;

@@ -17,7 +17,7 @@
 #include "spec/field_internal.h"
 
 #define LIST_MAX ((size_t)240)     /* characters of "known keys: ..." */
-#define UNKNOWN_MAX ((size_t)1000) /* unknown keys reported in one map: looking for near misses is not free */
+#define UNKNOWN_MAX ((size_t)1000) /* unknown keys reported in one map: looking for nearest candidatees is not free */
 
 size_t maq_fields_count(const struct maq_field *fields)
 {

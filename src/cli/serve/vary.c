@@ -331,11 +331,31 @@ static enum maq_status run_all(struct sweep *s, struct cli *cli, struct maq_peer
     return peers->size > 1 ? exchange(s, cli, peers, status) : status;
 }
 
+static bool is_candidate(const struct maq_serve_variant *v)
+{
+    return !v->why && v->fits && !v->overloaded && v->slo_met;
+}
+
+static void mark_pareto(struct maq_serve_variants *variants)
+{
+    for (uint32_t i = 0; i < variants->n; i++) {
+        struct maq_serve_variant *v = &variants->at[i];
+        v->pareto = is_candidate(v);
+        for (uint32_t k = 0; k < variants->n && v->pareto; k++) {
+            const struct maq_serve_variant *w = &variants->at[k];
+            double gpu = w->tokens_per_s_per_gpu - v->tokens_per_s_per_gpu,
+                   user = w->tokens_per_s_per_user - v->tokens_per_s_per_user;
+            bool beats = gpu >= 0 && user >= 0 && (gpu > 0 || user > 0 || k < i); /* of equal ones the first */
+            v->pareto = k == i || !is_candidate(w) || !beats;
+        }
+    }
+}
+
 static enum maq_status report(struct sweep *s, struct cli *cli)
 {
     struct maq_report_opts opts = cli_report_opts(cli, cli->values[SERVE_OUTPUT] != NULL);
     bool any = false;
-    maq_serve_variants_mark(&s->found);
+    mark_pareto(&s->found);
     for (uint32_t i = 0; i < s->found.n; i++) {
         any |= s->found.at[i].pareto;
         s->found.bounded |= s->found.at[i].goodput_per_s >= 0 && s->found.at[i].fits;

@@ -222,7 +222,7 @@ static enum maq_status search(struct maq_serve_searching *s, const struct maq_lo
     if (status != MAQ_OK)
         return maq_no_memory(diag, "a search");
     if (s->out->n_fleet == 0 && s->out->complete)
-        maq_serve_find_near_miss(s);
+        maq_serve_find_nearest(s);
     for (uint32_t i = 0; i < s->out->n; i++)
         s->out->counts[s->out->candidates[i].verdict]++;
     return MAQ_OK;

@@ -38,8 +38,8 @@ static inline double maq_serve_weight(const struct maq_serve_candidate *c)
 /* Value over limit of the bound that is nearest to being missed. candidate_trial.c */
 double maq_serve_slack(const struct maq_slo_outcome *o);
 
-/* Fills the result's near miss. near_miss.c */
-void maq_serve_find_near_miss(struct maq_serve_searching *s);
+/* Fills the result's nearest candidate. nearest_candidate.c */
+void maq_serve_find_nearest(struct maq_serve_searching *s);
 
 /* ---- request_stream.c ---- */
 

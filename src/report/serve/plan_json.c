@@ -79,7 +79,7 @@ static void add_fleet(struct maq_json root, const struct maq_report_serve_plan *
         maq_json_real(best, "usd_per_hour", r->usd_per_hour);
 }
 
-static void add_near_miss(struct maq_json root, const struct maq_serve_near_miss *m)
+static void add_nearest(struct maq_json root, const struct maq_serve_nearest *m)
 {
     if (m->value_s <= 0) {
         maq_json_null(root, "nearest");
@@ -117,7 +117,7 @@ enum maq_status maq_report_serve_plan_json(char **out, const struct maq_report_s
         add_fleet(d.root, p);
     else
         maq_json_null(d.root, "best");
-    add_near_miss(d.root, &r->near_miss);
+    add_nearest(d.root, &r->nearest);
     if (p->failures)
         maq_serve_failures_json(d.root, p);
     struct maq_json counts = maq_json_map(d.root, "counts");

@@ -214,9 +214,9 @@ void maq_serve_front_table(struct maq_table *t, const struct maq_serve_search_re
 
 /* ---- nothing holds ---- */
 
-static void put_near_miss(const struct maq_lines *to, struct maq_buf *line, const struct maq_serve_search_result *r)
+static void put_nearest(const struct maq_lines *to, struct maq_buf *line, const struct maq_serve_search_result *r)
 {
-    const struct maq_serve_near_miss *m = &r->near_miss;
+    const struct maq_serve_nearest *m = &r->nearest;
     char value[32], low[32], high[32];
     maq_words_candidate(line, r, &r->candidates[m->candidate]);
     maq_buf_addf(line, ": %s %s, 80 %% interval %s to %s: the bound ", maq_slo_metric_name(m->bound.metric),
@@ -249,8 +249,8 @@ void maq_serve_found_lines(const struct maq_lines *to, const struct maq_report_s
         maq_buf_adds(&line,
                      plan->search->complete ? "none: no deployment on this cluster holds the bounds" : "none so far");
         put(to, "best", &line);
-        if (plan->search->near_miss.value_s > 0)
-            put_near_miss(to, &line, plan->search);
+        if (plan->search->nearest.value_s > 0)
+            put_nearest(to, &line, plan->search);
     }
     if (plan->failures)
         maq_serve_failures_lines(to, plan);

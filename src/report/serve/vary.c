@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* vary.c - what becomes of requests as options vary: a row for each combination, and which of them none beats. */
-#include <string.h>
-
-#include "base/arena.h"
 #include "base/check.h"
 #include "maquette/report_serve.h"
 #include "report/json_util.h"
@@ -10,26 +7,6 @@
 
 #define OWN_COLUMNS 9
 #define WHY 200
-
-static bool is_candidate(const struct maq_serve_variant *v)
-{
-    return !v->why && v->fits && !v->overloaded && v->slo_met;
-}
-
-void maq_serve_variants_mark(struct maq_serve_variants *variants)
-{
-    for (uint32_t i = 0; i < variants->n; i++) {
-        struct maq_serve_variant *v = &variants->at[i];
-        v->pareto = is_candidate(v);
-        for (uint32_t k = 0; k < variants->n && v->pareto; k++) {
-            const struct maq_serve_variant *w = &variants->at[k];
-            double gpu = w->tokens_per_s_per_gpu - v->tokens_per_s_per_gpu,
-                   user = w->tokens_per_s_per_user - v->tokens_per_s_per_user;
-            bool beats = gpu >= 0 && user >= 0 && (gpu > 0 || user > 0 || k < i); /* of equal ones the first */
-            v->pareto = k == i || !is_candidate(w) || !beats;
-        }
-    }
-}
 
 /* ---- text ---- */
 

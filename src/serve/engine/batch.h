@@ -72,22 +72,22 @@ static inline void maq_stage_times_add(struct maq_stage_times *restrict sum,
     sum->s[MAQ_STAGE_MATRIX] += more->s[MAQ_STAGE_MATRIX];
     sum->s[MAQ_STAGE_MEMORY] += more->s[MAQ_STAGE_MEMORY];
 }
-/* Of an iteration of decodes alone, or of one part of a prompt alone, in its place among those of before. decode_times.c */
-struct maq_decode_time {
+/* Of an iteration of decodes alone, or of one part of a prompt alone, in its place among those of before. iteration_times.c */
+struct maq_iteration_time {
     int64_t decodes, padded,
         keys[MAQ_PASS_WINDOWS]; /* decodes = 0: keys are the queries and the context of a prompt; padded = 0: none is kept here */
     enum maq_launch_mode mode;
     struct maq_stage_times times;
 };
-static inline struct maq_decode_time *maq_decode_time_place(const struct maq_deployment *d, uint32_t stage,
-                                                            int64_t decodes, int64_t keys)
+static inline struct maq_iteration_time *maq_iteration_time_place(const struct maq_deployment *d, uint32_t stage,
+                                                                  int64_t decodes, int64_t keys)
 {
     /* those of one request lie side by side; of others apart */
     uint64_t place = (uint64_t)keys + (uint64_t)(decodes - 1) * 5003;
-    return &d->decode_times[stage * d->n_decode_times + (place & (d->n_decode_times - 1))];
+    return &d->iteration_times[stage * d->n_iteration_times + (place & (d->n_iteration_times - 1))];
 }
-static inline bool maq_decode_time_is(const struct maq_decode_time *t, const struct maq_pass_batch *b,
-                                      const int64_t *keys, uint32_t n_keys, enum maq_launch_mode mode)
+static inline bool maq_iteration_time_is(const struct maq_iteration_time *t, const struct maq_pass_batch *b,
+                                         const int64_t *keys, uint32_t n_keys, enum maq_launch_mode mode)
 {
     if (t->decodes != b->decodes || t->padded != b->padded || t->mode != mode)
         return false;
@@ -97,13 +97,13 @@ static inline bool maq_decode_time_is(const struct maq_decode_time *t, const str
     return true;
 }
 /* Whether the time of decodes alone is kept; not of several ranks, nor with drafts and adapters. */
-bool maq_decode_time_is_kept(const struct maq_deployment *d, const struct maq_pass_batch *batches);
+bool maq_iteration_time_is_kept(const struct maq_deployment *d, const struct maq_pass_batch *batches);
 /* Of a deployment that serves; valid until the next call. */
-const struct maq_stage_times *maq_decode_times_of(struct maq_deployment *d, uint32_t stage,
-                                                  const struct maq_pass_batch *batches, enum maq_launch_mode mode);
+const struct maq_stage_times *maq_iteration_times_of(struct maq_deployment *d, uint32_t stage,
+                                                     const struct maq_pass_batch *batches, enum maq_launch_mode mode);
 /* Room for it, once for all engines of a deployment that serve so many requests; false: out of memory. */
-bool maq_decode_times_init(struct maq_deployment *d, uint32_t requests);
-void maq_decode_times_fini(struct maq_deployment *d);
+bool maq_iteration_times_init(struct maq_deployment *d, uint32_t requests);
+void maq_iteration_times_fini(struct maq_deployment *d);
 /* How all ranks launch them: `mode` of the others. */
 enum maq_launch_mode maq_batch_launch_mode(const struct maq_deployment *d, const struct maq_pass_batch *batches);
 /* Time of the passes that draft behind an iteration, drafts[dp] of all ranks; seconds of device time. What they work is added to *work.

@@ -92,7 +92,7 @@ enum maq_status maq_deployment_init(struct maq_deployment *d, const struct maq_j
 
 void maq_deployment_fini(struct maq_deployment *d)
 {
-    maq_decode_times_fini(d);
+    maq_iteration_times_fini(d);
     maq_arena_fini(&d->arena);
 }
 

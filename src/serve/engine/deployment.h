@@ -63,7 +63,7 @@ struct maq_tower {
     struct maq_passes passes;
 };
 
-struct maq_decode_time;
+struct maq_iteration_time;
 
 struct maq_deployment {
     const struct maq_job *job;
@@ -84,8 +84,9 @@ struct maq_deployment {
     struct maq_deployment_tiers tiers;
     struct maq_deployment_adapters adapters;
     bool fits;
-    struct maq_decode_time *decode_times; /* [n_stages] [n_decode_times] of before; once it serves. decode_times.c */
-    uint32_t n_decode_times;              /* a power of two; 0: none are kept */
+    struct maq_iteration_time
+        *iteration_times;       /* [n_stages] [n_iteration_times] of before; once it serves. iteration_times.c */
+    uint32_t n_iteration_times; /* a power of two; 0: none are kept */
     struct maq_arena arena;
 };
 

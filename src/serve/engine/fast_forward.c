@@ -125,7 +125,7 @@ static bool decodes_alone(const struct maq_serve_engine *e)
     const struct maq_deployment *d = e->d;
     return e->n_ranks == 1 && d->passes.n_stages == 1 && !d->tiers.any && !d->options.lora.enabled &&
            d->options.speculation.method == MAQ_DRAFT_NONE && !d->options.watch && e->hold_s <= 0 && e->encode_s <= 0 &&
-           d->passes.n_windows == 1 && d->passes.windows[0] == 0 && maq_decode_time_is_kept(d, e->batches);
+           d->passes.n_windows == 1 && d->passes.windows[0] == 0 && maq_iteration_time_is_kept(d, e->batches);
 }
 
 /* What iterations change of an engine whose decodes are alone. */
@@ -184,10 +184,10 @@ static int64_t decode_on(struct maq_serve_engine *e, const struct maq_engine_sha
         }
         phase = phase + 1 < period ? phase + 1 : 0;
         batch->decode_keys[0] += batch->decodes;
-        const struct maq_decode_time *kept = maq_decode_time_place(d, 0, batch->decodes, batch->decode_keys[0]);
-        const struct maq_stage_times *times = maq_decode_time_is(kept, batch, batch->decode_keys, 1, shape->mode)
+        const struct maq_iteration_time *kept = maq_iteration_time_place(d, 0, batch->decodes, batch->decode_keys[0]);
+        const struct maq_stage_times *times = maq_iteration_time_is(kept, batch, batch->decode_keys, 1, shape->mode)
                                                   ? &kept->times
-                                                  : maq_decode_times_of(d, 0, batch, shape->mode);
+                                                  : maq_iteration_times_of(d, 0, batch, shape->mode);
         double ready = c.now_s + host_s, at = ready > known_s ? ready : known_s;
         if (ready > c.free_s)
             c.times.s[MAQ_SERVE_HOST] += ready - (c.free_s > c.now_s ? c.free_s : c.now_s);

@@ -156,7 +156,7 @@ void maq_engine_start(struct maq_serve_engine *e, const struct maq_engine_shape 
     e->hold_s = 0;
     for (uint32_t s = 0; s < d->passes.n_stages; s++) {
         double free = e->stage_free_s[s];
-        const struct maq_stage_times *times = maq_decode_times_of(d, s, e->batches, c->mode);
+        const struct maq_stage_times *times = maq_iteration_times_of(d, s, e->batches, c->mode);
         double busy = e->times.s[MAQ_STAGE_ALL],
                runs = times->s[MAQ_STAGE_ALL] + e->adapter_copy_s + (s == 0 ? e->encode_s : 0);
         e->stage_start_s[s] = at > free ? at : free;

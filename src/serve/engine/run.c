@@ -305,7 +305,7 @@ enum maq_status maq_engine_init(struct maq_serve_engine *e, struct maq_deploymen
     e->batches = maq__calloc(ranks * sizeof *e->batches);
     e->drafts = maq__calloc(ranks * sizeof *e->drafts);
     if (!e->stage_free_s || !e->stage_start_s || !e->ends_s || !e->ranks || !e->batches || !e->drafts ||
-        !maq_decode_times_init(d, clients->requests->n))
+        !maq_iteration_times_init(d, clients->requests->n))
         return MAQ_NO_MEMORY;
     for (uint32_t r = 0; r < ranks; r++) {
         MAQ_TRY(maq_engine_scheduler(&e->ranks[r].sched, d, e->most_in_flight, role));

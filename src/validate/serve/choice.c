@@ -4,7 +4,7 @@
  *
  * What a user of a prediction does with it: of several deployments of a model, take the one with the most throughput that holds a
  * latency; where none is predicted to, the one that comes nearest, as long as the target is within the interval of what is predicted.
- * `maquette serve plan` says the same (planner/serve/near_miss.c). Errors that all deployments share do not matter here; those that differ
+ * `maquette serve plan` says the same (planner/serve/nearest_candidate.c). Errors that all deployments share do not matter here; those that differ
  * between them do.
  */
 #include <math.h>
