@@ -10,21 +10,25 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
-#ifdef __has_feature
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define SANITIZED 1
-#endif
-#if __has_feature(thread_sanitizer) /* it runs a suite for its threads: cases without any say nothing to it */
-#define ONLY_UNDER_TSAN(pattern) cmocka_set_test_filter(pattern)
-#endif
-#endif
+#ifdef __has_feature /* clang's word; gcc has names of its own */
+#define UNDER_ASAN __has_feature(address_sanitizer)
+#define UNDER_TSAN __has_feature(thread_sanitizer)
+#else
 #ifdef __SANITIZE_ADDRESS__
-#define SANITIZED 1
+#define UNDER_ASAN 1
+#else
+#define UNDER_ASAN 0
 #endif
-#ifndef SANITIZED
-#define SANITIZED 0
+#ifdef __SANITIZE_THREAD__
+#define UNDER_TSAN 1
+#else
+#define UNDER_TSAN 0
 #endif
-#ifndef ONLY_UNDER_TSAN
+#endif
+#define SANITIZED (UNDER_ASAN || UNDER_TSAN)
+#if UNDER_TSAN /* it runs a suite for its threads: cases without any say nothing to it */
+#define ONLY_UNDER_TSAN(pattern) cmocka_set_test_filter(pattern)
+#else
 #define ONLY_UNDER_TSAN(pattern) (void)0
 #endif
 

@@ -139,7 +139,9 @@ static void test_threads(void **state)
     " plan: {tp: 2, pp: 2}, workload: {gbs: " gbs ", seq: 4096}}"
     const char *job =
         EFFORT(PASSES("6", "4"), PASSES("32", "16"), PIPELINE); /* an eighth of the pipeline's passes, and less */
-    struct maq_risk_step *a = ask(job, own, ALL_PARTS, 1), *b = ask(job, own, ALL_PARTS, 16);
+    /* threads share the drivers of all parts alike: under a sanitizer those of one part are enough */
+    uint32_t parts = SANITIZED ? 1u << MAQ_RISK_STAGES : ALL_PARTS;
+    struct maq_risk_step *a = ask(job, own, parts, 1), *b = ask(job, own, parts, 16);
     assert_memory_equal(a->figure, b->figure, sizeof a->figure);
     for (int k = 0; k < MAQ_RISK_PARTS; k++) {
         assert_int_equal(a->n_drivers[k], b->n_drivers[k]);

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # build.sh FOLDER JOBS [MESON OPTION...]: configures FOLDER when that is needed, and builds. Quiet unless something is wrong.
-# CONFIGURE_ONLY=1 leaves the building to who follows: `meson test` builds what its tests need. TARGETS names what is built, if not all.
+# TARGETS names what is built, if not all.
 #
 # Meson has no globs; which folders and tests exist is part of the configuration, so a change in that list configures again.
 set -euo pipefail
@@ -34,4 +34,4 @@ elif [ "$listing" != "$(cat "$folder/.listing" 2>/dev/null)" ]; then
     quietly meson setup --reconfigure "$@" "$folder"
 fi
 printf '%s\n' "$listing" >"$folder/.listing"
-[ -n "${CONFIGURE_ONLY:-}" ] || quietly ninja -C "$folder" -j "$jobs" ${TARGETS:-}
+quietly ninja -C "$folder" -j "$jobs" ${TARGETS:-}

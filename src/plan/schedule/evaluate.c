@@ -31,6 +31,8 @@
 #if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
 #define INLINE static inline
 #endif
+#elif defined(__SANITIZE_THREAD__)
+#define INLINE static inline
 #endif
 #ifndef INLINE
 #define INLINE static inline __attribute__((always_inline))
