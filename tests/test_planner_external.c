@@ -414,7 +414,7 @@ static void memory_may_run_out(void **state)
         opts.functions = parallelizers[k];
         struct maq_slices_result *whole = search(job, &opts);
         bool done = false;
-        for (fails_at = 1; !done; fails_at += SANITIZED ? 11 : 1) {
+        for (fails_at = 1; !done; fails_at += SANITIZED ? 5 : 1) {
             struct maq_diag *diag = maq_diag_new();
             struct maq_slices_result *r = NULL;
             allocations = 0;

@@ -319,10 +319,10 @@ static enum maq_status parallelize(const struct maq_parallelizer_plan **out, uin
     struct state *s = state;
     const struct maq_chain_space *space = &s->chain->space;
     struct answer a = {0};
-    maq_arena_fini(&s->answers);
-    a.plans = MAQ_ARENA_NEW(&s->answers, struct maq_parallelizer_plan, (size_t)space->n_mbs * MAQ_STAGE_OPTIONS);
-    a.stages = MAQ_ARENA_NEW(&s->answers, struct maq_parallelizer_stage, (size_t)space->n_mbs * MAQ_STAGE_OPTIONS);
-    a.strategies = MAQ_ARENA_NEW(&s->answers, struct maq_stage_strategy, (size_t)space->n_mbs * MAQ_STAGE_OPTIONS);
+    maq_arena_reset(&s->answers, (struct maq_arena_mark){0}); /* what the last answer took serves the next one */
+    a.plans = MAQ_ARENA_RAW(&s->answers, struct maq_parallelizer_plan, (size_t)space->n_mbs * MAQ_STAGE_OPTIONS);
+    a.stages = MAQ_ARENA_RAW(&s->answers, struct maq_parallelizer_stage, (size_t)space->n_mbs * MAQ_STAGE_OPTIONS);
+    a.strategies = MAQ_ARENA_RAW(&s->answers, struct maq_stage_strategy, (size_t)space->n_mbs * MAQ_STAGE_OPTIONS);
     if (!a.plans || !a.stages || !a.strategies)
         return no_memory(why);
     for (uint32_t b = 0; b < space->n_mbs; b++) {
