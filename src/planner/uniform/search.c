@@ -309,6 +309,7 @@ static enum maq_status bound_all(struct search *s)
     enum maq_status status = run_round(s, 0, s->branches.n);
     s->bounding = false;
     s->gave_up = s->taken < s->branches.n;
+    tell(s, MAQ_SEARCH_BOUNDS, s->taken); /* others may have taken all of them */
     for (uint32_t i = 0; i < s->branches.n; i++) {
         s->order[i] = &s->branches.at[i];
         s->counts.considered += s->branches.at[i].plans;
