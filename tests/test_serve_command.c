@@ -114,7 +114,7 @@ static void test_vllm(void **state)
         taken(&l, "vllm serve m -tp 4 --pipeline_parallel_size=2 --max-num-seqs 128 --max-num-batched-tokens 8K "
                   "--max-model-len 32k --block-size 32 --gpu-memory-utilization 0.95 --num-gpu-blocks-override 1000 "
                   "--long-prefill-token-threshold 512 --no-enable-prefix-caching --scheduling-policy priority "
-                  "--kv-cache-dtype fp8_e4m3 -ep");
+                  "--kv-cache-dtype fp8_e4m3 -ep --max-cudagraph-capture-size 2048");
     const struct maq_serve_options *o = &c->options;
     expect_override(c, "plan.tensor_model_parallel_size", "4");
     expect_override(c, "plan.pipeline_model_parallel_size", "2");
@@ -123,6 +123,7 @@ static void test_vllm(void **state)
     assert_int_equal(o->max_model_len, 32000);
     assert_int_equal(o->block_size, 32);
     assert_int_equal(o->blocks, 1000);
+    assert_int_equal(o->graph_tokens, 2048);
     assert_int_equal(o->long_prefill_token_threshold, 512);
     assert_true(fabs(o->gpu_memory_utilization - 0.95) < 1e-12);
     assert_true(o->no_prefix_caching && o->by_priority && o->kv_fp8 && c->expert_parallel && !o->no_chunked_prefill);

@@ -14,6 +14,7 @@
 
 #include <cmocka.h>
 
+#include "base/check.h"
 #include "serve/engine/batch.h"
 #include "serve_jobs.h"
 
@@ -70,8 +71,8 @@ static void test_modes(void **state)
     expect_launch(&trtllm, 100, 1, MAQ_LAUNCH_MODE_EAGER, 100);
 }
 
-/* A prompt of so many tokens, as one pass on an H100; layers whose experts Python calls. */
-static void expect_pass(enum maq_engine engine, const char *model, int64_t tokens, uint32_t called, bool by_host)
+/* A prompt of so many tokens, as one pass on an H100, of so many layers of experts. */
+static void expect_pass(enum maq_engine engine, const char *model, int64_t tokens, uint32_t experts, bool by_host)
 {
     struct maq_loaded_job *job = load(model, "h100-sxm:1", "", 1);
     struct maq_deployment d;
@@ -83,7 +84,8 @@ static void expect_pass(enum maq_engine engine, const char *model, int64_t token
     const struct maq_host_profile *h = &d.host;
     struct maq_pass_parts parts;
     double s = maq_batch_stage_s(&d, 0, &b, MAQ_LAUNCH_MODE_EAGER, &parts), device = 0,
-           host = (h->pass_s + parts.kernels * h->eager_s + called * h->experts_s) / maq_device_host_speed(d.device);
+           layer = engine == MAQ_ENGINE_SGLANG ? h->experts_s : h->library_experts_s,
+           host = (h->pass_s + parts.kernels * h->eager_s + experts * layer) / maq_device_host_speed(d.device);
     assert_true(parts.kernels >= d.passes.stages[0].depth * 8.0);
     for (int i = 0; i < MAQ_SERVE_PART_COUNT; i++)
         device += i == MAQ_SERVE_LAUNCH ? 0 : parts.ns[i] * 1e-9;
@@ -99,7 +101,8 @@ static void test_passes(void **state)
     (void)state;
     expect_pass(MAQ_ENGINE_TRTLLM, "llama-3.1-8b", 64, 0, true);
     expect_pass(MAQ_ENGINE_TRTLLM, "llama-3.1-8b", 8192, 0, false);
-    expect_pass(MAQ_ENGINE_TRTLLM, "qwen3-30b-a3b", 64, 0, false);
+    expect_pass(MAQ_ENGINE_TRTLLM, "qwen3-30b-a3b", 64, 48, true);
+    expect_pass(MAQ_ENGINE_TRTLLM, "qwen3-30b-a3b", 8192, 48, false);
     expect_pass(MAQ_ENGINE_SGLANG, "qwen3-30b-a3b", 64, 48, true);
 }
 
@@ -127,9 +130,42 @@ static void test_experts(void **state)
     }
 }
 
+/* Of gpt-oss, whose kernels in MXFP4 Python calls on Hopper, and which has graphs of more tokens; a number that is given goes before. */
+static void test_gpt_oss(void **state)
+{
+    static const struct {
+        const char *version, *cluster;
+        int32_t given;
+        int64_t largest; /* prompt that is a graph */
+        bool by_python;
+    } cases[] = {{"0.18.0", "h200:1", 0, 1024, true},
+                 {"0.18.0", "b200:1", 0, 1024, false},
+                 {"0.10.0", "h200:1", 0, 512, true},
+                 {"0.18.0", "h200:1", 2048, 2048, true},
+                 {"0.18.0", "h200:1", 9000, 8192, true}};
+    (void)state;
+    for (size_t i = 0; i < MAQ_COUNT(cases); i++) {
+        struct maq_loaded_job *job = load("gpt-oss-120b", cases[i].cluster, "", 1);
+        const struct maq_serve_options o = {.engine = MAQ_ENGINE_VLLM,
+                                            .version = cases[i].version,
+                                            .graph_tokens = cases[i].given,
+                                            .max_num_batched_tokens = 8192,
+                                            .expert_weights = MAQ_WEIGHTS_MXFP4};
+        struct maq_deployment d;
+        assert_int_equal(maq_deployment_init(&d, maq_job_get(job), &o, NULL), MAQ_OK);
+        assert_int_equal(maq_batch_launch(&d, cases[i].largest, 1, 1).mode, MAQ_LAUNCH_MODE_PIECES);
+        assert_int_equal(maq_batch_launch(&d, cases[i].largest + 1, 1, 1).mode, MAQ_LAUNCH_MODE_COMPILED);
+        const struct maq_host_profile *h = &d.host;
+        double want = (h->pass_s + 36 * (cases[i].by_python ? h->experts_s : 0)) / maq_device_host_speed(d.device);
+        expect_close(maq_launch_s(&d, MAQ_LAUNCH_MODE_COMPILED, &d.passes, 0, 0), want, 1e-12, "a compiled pass");
+        maq_deployment_fini(&d);
+        maq_job_free(job);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_modes), cmocka_unit_test(test_passes),
-                                       cmocka_unit_test(test_experts)};
+                                       cmocka_unit_test(test_experts), cmocka_unit_test(test_gpt_oss)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

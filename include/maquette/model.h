@@ -152,6 +152,7 @@ struct maq_model {
     const char *source; /* where the figures come from; may be "" */
     /* Which of them nobody has read there: "published_params, vocab_size", or "config" for all of its shape; NULL = none. */
     const char *unverified;
+    const char *type; /* model_type of the config.json that it was read from, or several, "gpt_oss"; NULL = of none */
     int64_t hidden, vocab;
     int64_t max_seq; /* positions the model was made for; 0 = unknown */
     bool tied_embeddings;

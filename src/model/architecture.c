@@ -184,6 +184,7 @@ enum maq_status maq_model_build(struct maq_model *out, const struct maq_architec
     struct maq_model m = {.name = arch->name,
                           .source = arch->source,
                           .unverified = arch->unverified,
+                          .type = arch->type,
                           .hidden = arch->hidden,
                           .vocab = arch->vocab,
                           .max_seq = arch->max_seq,

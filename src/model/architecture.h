@@ -203,6 +203,7 @@ struct maq_arch_layer {
 struct maq_architecture {
     const char *name, *source;
     const char *unverified; /* as a model's */
+    const char *type;       /* the same */
     struct maq_span at;     /* where it was written, for findings about the whole */
     int64_t hidden, vocab, max_seq;
     int64_t embedding_dim; /* width of the token table when not hidden (OPT-350m); 0 = hidden */

@@ -265,6 +265,7 @@ void maq__hf_read(struct maq_architecture *arch, struct maq_model_reader *r, con
     maq__hf_read_per_layer(arch, &hf, r);
     arch->mtp_layers = hf.mtp_layers;
     arch->mtp_layer = arch->layers[hf.layers - 1];
+    arch->type = family->type;
     if (family->adapt)
         family->adapt(arch, &hf, r);
     check_widths(arch, &hf, r);

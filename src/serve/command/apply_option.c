@@ -77,6 +77,7 @@ static const struct {
     {MAQ_COMMAND_LORA_SLOTS, offsetof(struct maq_serve_options, lora.max_loras), 1, 1 << 20},
     {MAQ_COMMAND_LORA_RANK, offsetof(struct maq_serve_options, lora.max_lora_rank), 1, 1 << 16},
     {MAQ_COMMAND_LORA_HOST, offsetof(struct maq_serve_options, lora.max_cpu_loras), 1, 1 << 30},
+    {MAQ_COMMAND_GRAPH_TOKENS, offsetof(struct maq_serve_options, graph_tokens), 1, 1 << 20},
     {MAQ_COMMAND_GRAPH_REQUESTS, offsetof(struct maq_serve_options, sglang.graph_max_requests), 1, 1 << 20},
     {MAQ_COMMAND_PREFILL_GRAPH_TOKENS, offsetof(struct maq_serve_options, sglang.prefill_graph_tokens), 1, 1 << 20},
 };

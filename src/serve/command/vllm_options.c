@@ -30,6 +30,7 @@ static const struct maq_command_row rows[] = {
     {MAQ_TAKES_SWITCH, MAQ_COMMAND_CACHING, "enable-prefix-caching"},
     {MAQ_TAKES_SWITCH, MAQ_COMMAND_CHUNKED, "enable-chunked-prefill"},
     {MAQ_TAKES_SWITCH, MAQ_COMMAND_EAGER, "enforce-eager"},
+    {MAQ_TAKES_ONE, MAQ_COMMAND_GRAPH_TOKENS, "max-cudagraph-capture-size"},
     {MAQ_TAKES_SWITCH, MAQ_COMMAND_ASYNC, "async-scheduling"},
     {MAQ_TAKES_ONE, MAQ_COMMAND_POLICY, "scheduling-policy"},
     {MAQ_TAKES_ONE, MAQ_COMMAND_SPEC_CONFIG, "speculative-config|-sc"},
@@ -56,7 +57,7 @@ static const struct maq_command_row rows[] = {
      "prefix-match-unit mamba-cache-mode replayssm-buffer-len offload-backend "
      "cpu-offload-gb offload-group-size offload-num-in-group offload-prefetch-step lora-dtype "
      "max-num-scheduled-tokens max-num-active-seqs max-num-queued-reqs max-num-queued-tokens "
-     "scheduler-cls watermark prefill-schedule-interval stream-interval max-cudagraph-capture-size ir-op-priority "
+     "scheduler-cls watermark prefill-schedule-interval stream-interval ir-op-priority "
      "moe-backend linear-backend sparse-indexer-topk-backend "
      "diffusion-config|-dc ec-transfer-config compilation-config|-cc attention-config|-ac "
      "engram-config kernel-config additional-config performance-mode gdn-prefill-backend kda-prefill-backend "

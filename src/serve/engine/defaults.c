@@ -36,7 +36,9 @@
 #include "base/units.h"
 #include "serve/engine/deployment.h"
 
-static void vllm_limits(struct maq_serve_options *o, const struct maq_device *device)
+#define GPT_OSS_GRAPH_TOKENS 1024
+
+static void vllm_limits(struct maq_serve_options *o, const struct maq_model *model, const struct maq_device *device)
 {
     bool a100 = strstr(device->name, "a100") != NULL, huge = device->mem_bytes >= 160 * MAQ_GIB,
          large = device->mem_bytes >= 70 * MAQ_GIB && !a100;
@@ -45,6 +47,9 @@ static void vllm_limits(struct maq_serve_options *o, const struct maq_device *de
         o->max_num_batched_tokens = tokens;
     if (o->max_num_seqs == 0)
         o->max_num_seqs = huge || large ? 1024 : 256;
+    bool gpt_oss = model->type && strcmp(model->type, "gpt_oss") == 0;
+    if (o->graph_tokens == 0 && gpt_oss && maq_engine_release(o->version) >= MAQ_RELEASE(0, 10, 1))
+        o->graph_tokens = GPT_OSS_GRAPH_TOKENS;
 }
 
 static void other_limits(struct maq_serve_options *o)
@@ -180,7 +185,7 @@ void maq_serve_complete(struct maq_serve_options *o, const struct maq_serve_opti
     complete_speculation(&o->speculation);
     complete_lora(&o->lora, o->engine);
     if (o->engine == MAQ_ENGINE_VLLM)
-        vllm_limits(o, device);
+        vllm_limits(o, &job->model, device);
     else if (o->engine == MAQ_ENGINE_SGLANG)
         sglang_limits(o, job, device);
     else

@@ -2,10 +2,11 @@
 /*
  * graph_sizes.c - the sizes for which an engine has CUDA graphs, to which batches are padded.
  *
- * vLLM (0.33.0, config/vllm.py, _set_cudagraph_sizes): 1, 2, 4, multiples of 8 below 256, then of 16 up to min(2 max_num_seqs q, 512) tokens, q for
- * each request that decodes: one, and its drafts. Graphs for batches in which all decode have a multiple of q tokens: those sizes
- * rounded up, and q times as many requests as in the same list (v1/worker/gpu/cudagraph_utils.py). Its first engine, before 0.8: of decodes alone, one
- * token each, 1, 2, 4 and multiples of 8 to 256 (worker/model_runner.py, _BATCH_SIZES_TO_CAPTURE); before 0.2.6 there are none.
+ * vLLM (0.33.0, config/vllm.py, _set_cudagraph_sizes): 1, 2, 4, multiples of 8 below 256, then of 16 up to max_cudagraph_capture_size: by default
+ * min(2 max_num_seqs q, 512) tokens, q for each request that decodes, one, and its drafts; 1,024 for gpt-oss from 0.10.1 on
+ * (model_executor/models/config.py). Graphs for batches in which all decode have a multiple of q tokens: those sizes rounded up, and q times as
+ * many requests as in the same list (v1/worker/gpu/cudagraph_utils.py). Its first engine, before 0.8: of decodes alone, one token each, 1, 2, 4 and
+ * multiples of 8 to 256 (worker/model_runner.py, _BATCH_SIZES_TO_CAPTURE); before 0.2.6 there are none.
  *
  * SGLang (0.5.23, arg_groups/cuda_graph_hook.py): requests that decode, q tokens each: 1, 2, 4, 8, 12, multiples of 8 to 256, of 16 below 512, of 32
  * from there on; with speculative decoding all to 8, of 2 to 32, of 4 to 64, of 8 to 256, of 16 from there on.
@@ -40,7 +41,8 @@ static int64_t vllm_size(const struct maq_serve_options *o, int64_t tokens, int6
     if (release < MAQ_VLLM_COMPILED)
         return release >= MAQ_VLLM_GRAPHS && tokens <= least(o->max_num_seqs, 256) ? vllm_listed(tokens) : 0;
     int64_t verified = o->speculation.method != MAQ_DRAFT_NONE && queries > 0 ? o->speculation.verified : 1,
-            most = least(2 * (int64_t)o->max_num_seqs * verified, 512);
+            most = o->graph_tokens > 0 ? least(o->graph_tokens, o->max_num_batched_tokens)
+                                       : least(2 * (int64_t)o->max_num_seqs * verified, 512);
     if (tokens > most)
         return 0;
     if (queries <= 1)

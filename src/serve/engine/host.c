@@ -6,10 +6,12 @@
  *
  *   respond_s, stream_s, enter_s, enter_token_s, tokenize_s
  *                              the API server of vLLM 0.33.0 with requests of 20 and of 1,500 words and 1 to 64 at a time
- *                              (front_time.py in tools/vllm-truth): processor time of its loop and of its other threads. That of the
- *                              other engines, which are Python behind uvicorn, too, is taken to be as slow
- *   arrive_s                   2.6 ms of a client by the same measurement, and what loop and threads take for a request alone (5.7 and 1.1)
- *                              beyond what they take for one of 16 (3.9); Dynamo's the client's alone
+ *                              (front_time.py in tools/vllm-truth): processor time of its loop and of its other threads. By the same
+ *                              that of SGLang 0.5.23, whose loop makes tokens of text as well and whose tokens pass a process that
+ *                              makes text of them (front_end.py in tools/sglang-truth). TensorRT-LLM's, which is Python behind
+ *                              uvicorn, too, is taken to be as slow as vLLM's
+ *   arrive_s                   2.6 ms of a client by the same measurement, and what loop and threads take for a request alone (5.7 and 1.1;
+ *                              SGLang's 5.3 and 0.4) beyond what they take for one of 16 (3.9; 2.5); Dynamo's the client's alone
  *   request_s                  of one that decodes, from the decision to the bytes for the API server or the detokenizer. Measured for vLLM
  *                              0.33.0 (host_time.py, step_time.py in tools/vllm-truth) and SGLang 0.5.23 (host_time.py in
  *                              tools/sglang-truth), 14 us and 51 to 83 us on a Zen 3; what the worker process does besides, another
@@ -57,6 +59,11 @@ struct maq_host_profile maq_host_profile_of(const struct maq_serve_options *o)
     case MAQ_ENGINE_SGLANG:
         h.request_s = 50e-6;
         h.async = true;
+        h.respond_s = 2.4e-3;
+        h.arrive_s = 7e-3;
+        h.enter_s = 3e-3;
+        h.enter_token_s = 5.6e-6;
+        h.tokenize_s = 0;
         break;
     case MAQ_ENGINE_TRTLLM:
         h.async = true;
@@ -67,7 +74,7 @@ struct maq_host_profile maq_host_profile_of(const struct maq_serve_options *o)
     /* Dynamo is compiled code that makes tokens of several prompts at a time: what is left is the client's, and some of the engine's process. */
     if (o->front_end == MAQ_FRONT_END_DYNAMO) {
         h.arrive_s = 3e-3;
-        h.arrive_token_s = h.tokenize_s;
+        h.arrive_token_s = 4.9e-6;
         h.respond_s = h.enter_s = 1e-3;
         h.enter_token_s = h.tokenize_s = h.stream_s = 0;
     }

@@ -39,16 +39,15 @@ enum maq_launch_mode maq_launch_without_graph(const struct maq_serve_options *o)
 }
 
 /*
- * What Python takes for the experts of a pass: their kernels one by one, or one call into FlashInfer behind the same classes. On Blackwell router and
- * experts are one call in a piece; that was not measured, nor were experts in 4 bits, nor TensorRT-LLM's, and nothing is counted for them.
+ * What Python takes for the experts of a pass: their kernels one by one, or one call into a library behind the same classes. Both were measured of
+ * vLLM on Hopper (FlashInfer's call); other engines and other types of weights there are taken to be as slow. On Blackwell router and experts
+ * are one call in a piece, and nothing is counted for them.
  */
 static double experts_s(const struct maq_deployment *d, const struct maq_passes *p, uint32_t stage)
 {
     const struct maq_host_profile *h = &d->host;
-    bool measured =
-        d->options.engine != MAQ_ENGINE_TRTLLM && d->device->arch < MAQ_ARCH_BLACKWELL && p->experts.bytes >= 1;
-    double layer_s = p->expert_kernels != MAQ_EXPERTS_LIBRARY ? h->experts_s : measured ? h->library_experts_s : 0;
-    return p->stages[stage].routed * layer_s;
+    double call_s = d->device->arch < MAQ_ARCH_BLACKWELL ? h->library_experts_s : 0;
+    return p->stages[stage].routed * (p->experts_by_python ? h->experts_s : call_s);
 }
 
 double maq_launch_s(const struct maq_deployment *d, enum maq_launch_mode mode, const struct maq_passes *p,

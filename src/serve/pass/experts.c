@@ -8,6 +8,7 @@
  *   8 bits, a tensor  Triton's before 0.15, from then on FlashInfer's
  *   8 bits, blocks    Triton's before 0.11; DeepGEMM's up to 0.14; from 0.15 FlashInfer's, and from 0.17 on Hopper Triton's where no rank has experts
  *                     of its own
+ *   MXFP4             triton_kernels' on Hopper, where VLLM_USE_FLASHINFER_MOE_MXFP4_BF16 is not set
  *
  * Tables have FlashInfer's and Triton's times, the latter on Blackwell in SGLang's table, which has the same kernel. DeepGEMM's contiguous layout
  * gives every expert a multiple of ALIGNMENT rows, and is allocated for the worst case,
@@ -61,15 +62,19 @@ static void choose_vllm(struct maq_passes *p, const struct maq_serve_options *o)
  */
 void maq_pass_choose_experts(struct maq_passes *p, const struct maq_serve_options *o)
 {
+    bool blackwell = p->device->arch >= MAQ_ARCH_BLACKWELL, mxfp4 = o->expert_weights == MAQ_WEIGHTS_MXFP4;
     p->expert_kernels = MAQ_EXPERTS_LIBRARY;
-    if (o->expert_weights == MAQ_WEIGHTS_MXFP4 && p->device->arch >= MAQ_ARCH_BLACKWELL)
+    p->experts_by_python = o->engine == MAQ_ENGINE_VLLM && mxfp4 &&
+                           p->device->arch == MAQ_ARCH_HOPPER; /* whose table is of another kernel */
+    if (mxfp4 && blackwell)
         p->experts.dtype = MAQ_FP8;
     if (p->experts.bytes < 1 || p->exchange != MAQ_EXCHANGE_GATHER)
         return;
     if (o->engine == MAQ_ENGINE_VLLM)
         choose_vllm(p, o);
-    else if (o->engine == MAQ_ENGINE_SGLANG && p->device->arch < MAQ_ARCH_BLACKWELL)
+    else if (o->engine == MAQ_ENGINE_SGLANG && !blackwell)
         p->expert_kernels = MAQ_EXPERTS_TRITON;
+    p->experts_by_python = p->expert_kernels != MAQ_EXPERTS_LIBRARY;
     if (p->expert_kernels == MAQ_EXPERTS_TRITON && p->experts.dtype == MAQ_FP8)
         p->experts.flags = MAQ_OP_BLOCKS;
 }

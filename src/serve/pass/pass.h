@@ -102,6 +102,7 @@ struct maq_passes {
     struct maq_costs costs;
     struct maq_pass_type linear, experts;
     enum maq_expert_kernels expert_kernels;
+    bool experts_by_python;     /* which launches their kernels one by one; else it makes one call */
     int64_t contiguous_from;    /* tokens; passes with fewer take Triton's instead of the contiguous ones */
     struct maq_pass_type plain; /* of what is in 16 bits whatever the weights are: attention, norms, head, router */
     bool kv_fp8;
@@ -199,7 +200,7 @@ void maq_pass_layers(const struct maq_passes *p, const struct maq_pass_stage *st
 void maq_pass_head(const struct maq_passes *p, int64_t rows, struct maq_pass_parts *out);
 
 /* ---- experts.c: whose kernels compute the experts ---- */
-/* Sets expert_kernels, and the type of their products; after `exchange`, `ep` and `moe_tp` are known. */
+/* Sets expert_kernels, experts_by_python and the type of their products; after `exchange`, `ep` and `moe_tp` are known. */
 void maq_pass_choose_experts(struct maq_passes *p, const struct maq_serve_options *options);
 /* The busiest rank's experts; `up` is the first of the layer's expert linears, `tokens` those of all ranks that share experts. */
 void maq_pass_experts(const struct maq_passes *p, const struct maq_layer *layer, const struct maq_module *up,
