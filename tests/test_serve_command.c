@@ -130,6 +130,10 @@ static void test_vllm(void **state)
     assert_true(!c->weights_said && !o->enforce_eager && o->async_scheduling == MAQ_AUTO);
     maq_serve_command_free(c);
 
+    c = taken(&l, "vllm serve m --max-cudagraph-capture-size 0");
+    assert_int_equal(c->options.graph_tokens, -1);
+    maq_serve_command_free(c);
+
     c = taken(&l, "vllm serve m --disable-chunked-prefill --enforce-eager --no-async-scheduling --max-model-len auto");
     assert_true(c->options.no_chunked_prefill && c->options.enforce_eager && c->options.max_model_len == 0);
     assert_int_equal(c->options.async_scheduling, MAQ_OFF);

@@ -36,9 +36,10 @@ static void test_modes(void **state)
 {
     (void)state;
     struct maq_serve_options vllm = {.engine = MAQ_ENGINE_VLLM, .max_num_seqs = 256}, few = vllm, eager = vllm,
-                             sglang = {.engine = MAQ_ENGINE_SGLANG}, older = sglang, off = sglang, small = sglang,
-                             drafts = sglang, trtllm = {.engine = MAQ_ENGINE_TRTLLM};
+                             none = vllm, sglang = {.engine = MAQ_ENGINE_SGLANG}, older = sglang, off = sglang,
+                             small = sglang, drafts = sglang, trtllm = {.engine = MAQ_ENGINE_TRTLLM};
     few.max_num_seqs = 16;
+    none.graph_tokens = -1;
     eager.enforce_eager = true;
     older.version = "0.5.9";
     off.sglang.prefill_graph_tokens = -1;
@@ -54,6 +55,7 @@ static void test_modes(void **state)
     expect_launch(&vllm, 513, 1, MAQ_LAUNCH_MODE_COMPILED, 513);
     expect_launch(&few, 33, 1, MAQ_LAUNCH_MODE_COMPILED, 33); /* up to twice max_num_seqs */
     expect_launch(&eager, 1, 0, MAQ_LAUNCH_MODE_EAGER, 1);
+    expect_launch(&none, 1, 0, MAQ_LAUNCH_MODE_COMPILED, 1);
     expect_launch(&first, 1, 0, MAQ_LAUNCH_MODE_EAGER, 1);
     expect_launch(&graphs, 100, 0, MAQ_LAUNCH_MODE_GRAPH, 104);
     expect_launch(&graphs, 257, 0, MAQ_LAUNCH_MODE_EAGER, 257);

@@ -77,7 +77,7 @@ static const struct {
     {MAQ_COMMAND_LORA_SLOTS, offsetof(struct maq_serve_options, lora.max_loras), 1, 1 << 20},
     {MAQ_COMMAND_LORA_RANK, offsetof(struct maq_serve_options, lora.max_lora_rank), 1, 1 << 16},
     {MAQ_COMMAND_LORA_HOST, offsetof(struct maq_serve_options, lora.max_cpu_loras), 1, 1 << 30},
-    {MAQ_COMMAND_GRAPH_TOKENS, offsetof(struct maq_serve_options, graph_tokens), 1, 1 << 20},
+    {MAQ_COMMAND_GRAPH_TOKENS, offsetof(struct maq_serve_options, graph_tokens), 0, 1 << 20},
     {MAQ_COMMAND_GRAPH_REQUESTS, offsetof(struct maq_serve_options, sglang.graph_max_requests), 1, 1 << 20},
     {MAQ_COMMAND_PREFILL_GRAPH_TOKENS, offsetof(struct maq_serve_options, sglang.prefill_graph_tokens), 1, 1 << 20},
 };
@@ -99,6 +99,12 @@ static const struct {
     {MAQ_COMMAND_PP, "plan.pipeline_model_parallel_size"},
 };
 
+/* Where a member's 0 is "nothing said". */
+static bool none_is_negative(enum maq_command_effect effect)
+{
+    return effect == MAQ_COMMAND_GRAPH_TOKENS;
+}
+
 /* Numbers that are a member of the options, or a key of the job; false: the option is none of those. */
 static bool plain_number(struct maq_command_reader *r, const struct maq_command_argument *a)
 {
@@ -109,7 +115,7 @@ static bool plain_number(struct maq_command_reader *r, const struct maq_command_
     for (size_t i = 0; i < MAQ_COUNT(counts); i++)
         if (counts[i].effect == effect) {
             if (maq_command_number(r, a, &n, counts[i].least, counts[i].most))
-                *(int32_t *)(void *)(o + counts[i].at) = (int32_t)n;
+                *(int32_t *)(void *)(o + counts[i].at) = (int32_t)(n == 0 && none_is_negative(effect) ? -1 : n);
             return true;
         }
     for (size_t i = 0; i < MAQ_COUNT(shares); i++)

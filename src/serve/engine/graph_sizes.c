@@ -41,8 +41,8 @@ static int64_t vllm_size(const struct maq_serve_options *o, int64_t tokens, int6
     if (release < MAQ_VLLM_COMPILED)
         return release >= MAQ_VLLM_GRAPHS && tokens <= least(o->max_num_seqs, 256) ? vllm_listed(tokens) : 0;
     int64_t verified = o->speculation.method != MAQ_DRAFT_NONE && queries > 0 ? o->speculation.verified : 1,
-            most = o->graph_tokens > 0 ? least(o->graph_tokens, o->max_num_batched_tokens)
-                                       : least(2 * (int64_t)o->max_num_seqs * verified, 512);
+            most = o->graph_tokens != 0 ? least(o->graph_tokens, o->max_num_batched_tokens)
+                                        : least(2 * (int64_t)o->max_num_seqs * verified, 512);
     if (tokens > most)
         return 0;
     if (queries <= 1)
