@@ -298,8 +298,11 @@ enum maq_status cli_read_job(struct maq_loaded_job **out, struct cli *cli, const
 bool cli_cluster_option_hint(char hint[256], const char *name, size_t len, int argc, char **argv);
 bool cli_is_cluster_value(const char *text);
 
-/* Hint for another program's word for an option, its name without dashes; name of the command meant by a word. NULL: none. synonyms.c */
-const char *cli_option_synonym(const char *name, size_t len);
+/*
+ * Hints for another program's word for an option, its name without dashes, one at a call: *row is 0 at first. Name of the command meant by a word. NULL:
+ * none, or no more. synonyms.c
+ */
+const char *cli_option_synonym(const char *name, size_t len, size_t *row);
 const char *cli_command_synonym(const char *name);
 
 /* Nearest word, for "did you mean". nearest.c */

@@ -102,11 +102,15 @@ static bool undashed(struct unknown *u, size_t dashes)
 /* Other programs' word for it, when what it is here is this command's. */
 static bool meant(struct unknown *u)
 {
-    const char *hint = cli_option_synonym(u->name, u->len);
-    if (!hint || (strncmp(hint, "--", 2) == 0 ? !knows(u->command, hint, strcspn(hint, " ,")) : !u->command->job))
-        return false;
-    (void)snprintf(u->hint, sizeof u->hint, "%s", hint);
-    return true;
+    const char *hint;
+    for (size_t row = 0; (hint = cli_option_synonym(u->name, u->len, &row)) != NULL;) {
+        bool option = strncmp(hint, "--", 2) == 0;
+        if (option ? !knows(u->command, hint, strcspn(hint, " ,")) : !knows(u->command, "--cluster", 9))
+            continue;
+        (void)snprintf(u->hint, sizeof u->hint, "%s", hint);
+        return true;
+    }
+    return false;
 }
 
 /* Of names that begin with the word the shortest. */

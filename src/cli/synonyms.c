@@ -3,7 +3,8 @@
  * synonyms.c - words of other programs for what maquette has: the hint when somebody writes one of them.
  *
  * "Did you mean" by letters finds slips of the pen. What stands here are words that people bring along, from Megatron-LM, DeepSpeed,
- * torchtitan, Hugging Face and torchrun, and from other simulators; nothing in their letters says what they are here.
+ * torchtitan, Hugging Face and torchrun, for serving from the clients of vLLM, SGLang and NVIDIA, and from other simulators; nothing in their letters says
+ * what they are here. A word may stand twice: a hint that begins with an option is for the commands that have it.
  */
 #include <string.h>
 
@@ -33,6 +34,10 @@ static const struct meant {
     {"bf16|fp16|fp32|fp8|dtype|torch-dtype|mixed-precision|params-dtype|param-dtype|amp|half|bfloat16|float16|"
      "quantization",
      "--precision bf16, fp16, fp8-current, ..."},
+    {"precision|dtype|quantization|quant|quant-algo|weight-dtype|gemm-quant-mode|fp8|fp4|int4|nvfp4|mxfp4",
+     "--weights fp8, fp8-block, int4, mxfp4 or nvfp4; without it weights are in 16 bits, or as the checkpoint's name "
+     "says"},
+    {"kv-dtype|kvcache-dtype|kvcache-quant-mode|kv-cache-precision|kv-cache-type", "--kv-cache-dtype fp8"},
     /* parallelism */
     {"fsdp|zero3|fully-sharded|fsdp2|full-shard", "--zero 3"},
     {"ddp|distributed-data-parallel|zero0|no-shard", "--zero 0"},
@@ -70,9 +75,29 @@ static const struct meant {
     {"o|out|output-file|outfile|save", "--output FILE"},
     {"v|verbose|debug|details|show-config", "--explain lists every setting and where it came from"},
     {"timeline|profile-trace|chrome-trace|perfetto|trace-file|export-trace", "--trace FILE"},
-    {"config|job|yaml|f|file|job-file", "the job file stands by itself: maquette train JOB.yaml"},
+    {"config|job|yaml|f|file|job-file", "a job file stands by itself, without an option"},
     {"model-name|model-path|model-name-or-path|model-config|checkpoint|hf-model|arch", "--model NAME or a config.json"},
     {"backend|engine-name|trainer|launcher", "--framework NAME (maquette show frameworks)"},
+    /* requests and who answers them */
+    {"request-rate|qps|rps|requests-per-second|arrival-rate|queries-per-second", "--rate R, requests a second"},
+    {"max-concurrency|users|num-users|concurrent-requests|in-flight|num-clients|concurrencies",
+     "--concurrency N, requests under way at all times"},
+    {"num-prompts|request-count|num-queries|n-requests|prompts", "--num-requests N"},
+    {"input-len|random-input-len|input-length|input-tokens|prompt-len|prompt-tokens|prompt-length|input-seq-len|"
+     "synthetic-input-tokens-mean|random-input",
+     "--isl N, tokens of a prompt"},
+    {"output-len|random-output-len|output-length|output-tokens|max-tokens|max-new-tokens|output-seq-len|"
+     "output-tokens-mean|random-output|gen-len",
+     "--osl N, tokens that are generated"},
+    {"dataset|dataset-path|dataset-name|input-file|trace-file|workload|replay", "--requests FILE"},
+    {"ttft|tpot|itl|sla|slos|ttft-slo|tpot-slo|itl-slo|target-ttft|target-tpot|goodput|latency|request-latency",
+     "--slo 'ttft_p95<500ms, tpot_p95<40ms'"},
+    {"max-batch-size|max-running-requests|max-running-seqs", "--max-num-seqs N, requests that an engine runs at once"},
+    {"max-num-tokens|chunked-prefill-size|max-prefill-tokens", "--max-num-batched-tokens N, tokens of an iteration"},
+    {"backend|framework|backend-name|server|inference-engine|system", "--engine vllm, sglang or trtllm"},
+    {"backend-version|framework-version|vllm-version", "--engine-version 0.19.0"},
+    {"instances|num-replicas|n-replicas|num-workers|workers|data-parallel-replicas", "--replicas N"},
+    {"routing|routing-policy|router-policy|load-balancer|balance", "--router NAME"},
 };
 
 static const struct meant commands[] = {
@@ -106,24 +131,29 @@ static bool same(const char *word, size_t n, const char *name, size_t len)
     return true;
 }
 
-static const char *look_up(const struct meant *table, size_t rows, const char *name, size_t len)
+static bool has(const char *words, const char *name, size_t len)
 {
-    for (size_t i = 0; i < rows; i++)
-        for (const char *at = table[i].words; *at;) {
-            size_t n = strcspn(at, "|");
-            if (same(at, n, name, len))
-                return table[i].hint;
-            at += n + (at[n] == '|');
-        }
-    return NULL;
+    while (*words) {
+        size_t n = strcspn(words, "|");
+        if (same(words, n, name, len))
+            return true;
+        words += n + (words[n] == '|');
+    }
+    return false;
 }
 
-const char *cli_option_synonym(const char *name, size_t len)
+const char *cli_option_synonym(const char *name, size_t len, size_t *row)
 {
-    return look_up(options, CLI_COUNT(options), name, len);
+    while (*row < CLI_COUNT(options))
+        if (has(options[(*row)++].words, name, len))
+            return options[*row - 1].hint;
+    return NULL;
 }
 
 const char *cli_command_synonym(const char *name)
 {
-    return look_up(commands, CLI_COUNT(commands), name, strlen(name));
+    for (size_t i = 0; i < CLI_COUNT(commands); i++)
+        if (has(commands[i].words, name, strlen(name)))
+            return commands[i].hint;
+    return NULL;
 }
