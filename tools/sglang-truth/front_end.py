@@ -2,10 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """SGLang's own server, tokenizer manager and detokenizer in front of an engine that gives each of its requests a token every STEP_MS.
 
-usage: front_end.py MODEL PORT [STEP_MS] [--first MS]
+usage: front_end.py MODEL PORT [STEP_MS]
 
 MODEL is a folder with a config.json and a tokenizer. Says the process of the server, then that of the detokenizer, when it takes requests:
-front_time.py in tools/vllm-truth measures them. Needs what run.py installs, and uvicorn. --first: a prompt takes so long (0).
+front_time.py in tools/vllm-truth measures them. Needs what run.py installs; it ran with uvicorn, httptools,
+python-multipart, openai, sentencepiece, tiktoken and interegular besides.
 """
 import argparse
 import os
@@ -21,7 +22,7 @@ from sglang.srt.utils.network import get_zmq_socket
 
 CONTEXT, TOKENS = 65536, 1 << 20  # of a prompt, of the cache: what the server checks requests against
 BEFORE = 5  # tokens of a prompt that the detokenizer begins with
-NAMED = "MAQ_STEP_MS"
+STEP_MS = "MAQ_STEP_MS"  # how the engine's process hears of it
 
 
 class Stream:
@@ -59,14 +60,14 @@ def payload(live):
         time_stats=wrap_as_pickle([s.stats for s in live]), dp_ranks=[None] * n, **empty, **none)
 
 
-def scheduler(server_args, port_args, *_, **__):
-    """In the place of the engine's process; its last argument but the names is where it says that it is ready."""
-    writer = next(a for a in _ if hasattr(a, "send"))
-    step_s, first_s = (float(x) / 1e3 for x in os.environ[NAMED].split())
+def scheduler(server_args, port_args, *ranks_and_pipe, **_):
+    """In the place of the engine's process; through the pipe it says that it is ready."""
+    pipe = next(a for a in ranks_and_pipe if hasattr(a, "send"))
+    step_s = float(os.environ[STEP_MS]) / 1e3
     context = zmq.Context(2)
     requests = get_zmq_socket(context, zmq.PULL, port_args.scheduler_input_ipc_name, False)
     tokens = get_zmq_socket(context, zmq.PUSH, port_args.detokenizer_ipc_name, False)
-    writer.send({"status": "ready", "max_total_num_tokens": TOKENS, "max_req_input_len": CONTEXT, "startup_time": 0.0, "hicache_object_layout": None})
+    pipe.send({"status": "ready", "max_total_num_tokens": TOKENS, "max_req_input_len": CONTEXT, "startup_time": 0.0, "hicache_object_layout": None})
     live, due = [], time.monotonic()
     while True:
         if not live:
@@ -75,7 +76,6 @@ def scheduler(server_args, port_args, *_, **__):
             asked = sock_recv(requests)
             if isinstance(asked, TokenizedGenerateReqInput):
                 live.append(Stream(asked))
-                due = max(due, time.monotonic() + first_s)
         rest = due - time.monotonic()
         if rest > 0:
             time.sleep(rest)
@@ -90,9 +90,8 @@ def main():
     args.add_argument("model")
     args.add_argument("port", type=int)
     args.add_argument("step_ms", type=float, nargs="?", default=20)
-    args.add_argument("--first", type=float, default=0)
     a = args.parse_args()
-    os.environ[NAMED] = f"{a.step_ms} {a.first}"
+    os.environ[STEP_MS] = str(a.step_ms)
     import psutil
     from sglang.srt.entrypoints.http_server import launch_server
     from sglang.srt.server_args import ServerArgs

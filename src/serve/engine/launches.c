@@ -40,7 +40,7 @@ enum maq_launch_mode maq_launch_without_graph(const struct maq_serve_options *o)
 
 /*
  * What Python takes for the experts of a pass: their kernels one by one, or one call into a library behind the same classes. Both were measured of
- * vLLM on Hopper (FlashInfer's call); other engines and other types of weights there are taken to be as slow. On Blackwell router and experts
+ * vLLM; other engines and other types of weights are taken to be as slow. On Blackwell router and experts
  * are one call in a piece, and nothing is counted for them.
  */
 static double experts_s(const struct maq_deployment *d, const struct maq_passes *p, uint32_t stage)
