@@ -151,6 +151,8 @@ static void test_arguments(void **state)
          "optim_grads"},
         {"--swiglu", "plan.overlap_grad_reduce", "false"},
         {"--overlap-grad-reduce", "plan.overlap_grad_reduce", "true"},
+        {"--grad-reduce-in-bf16", "plan.grad_reduce_dtype", "bf16"},
+        {"--grad-reduce-in-bf16", "plan.main_grads_dtype", "bf16"},
         {"--swiglu", "plan.sequence_parallel", "false"},
         {"--sequence-parallel", "plan.sequence_parallel", "true"},
         {"--num-layers 24 --pipeline-model-parallel-size 4 --num-layers-per-virtual-pipeline-stage 3",

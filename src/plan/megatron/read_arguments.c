@@ -57,7 +57,9 @@ static const struct rule {
     {"torch-fsdp2-no-reshard-after-forward", TAKE_FIXED, "plan.reshard_after_forward", "false"},
     {"overlap-grad-reduce", TAKE_FIXED, "plan.overlap_grad_reduce", "true"},
     {"overlap-param-gather", TAKE_FIXED, "plan.overlap_param_gather", "true"},
-    {"grad-reduce-in-bf16", TAKE_FIXED, "plan.grad_reduce_dtype", "bf16"},
+    {"grad-reduce-in-bf16", TAKE_FIXED, "plan.grad_reduce_dtype",
+     "bf16"}, /* the buffer that is reduced is where they add up: */
+    {"grad-reduce-in-bf16", TAKE_FIXED, "plan.main_grads_dtype", "bf16"},
     {"recompute-activations", TAKE_FIXED, "plan.recompute_granularity", "selective"},
     {"recompute-modules", TAKE_LIST, "plan.recompute_modules", NULL},
     {"cuda-graph-scope", TAKE_LIST, GRAPH_SCOPE, NULL},
@@ -146,7 +148,8 @@ static bool has_words(const struct maq_megatron_argument *a)
 
 static bool by_rule(struct maq_megatron_reader *r, const struct maq_megatron_argument *a)
 {
-    for (size_t i = 0; i < MAQ_COUNT(rules); i++) {
+    bool taken = false;
+    for (size_t i = 0; i < MAQ_COUNT(rules) && r->status == MAQ_OK; i++) { /* a name may have several */
         const struct rule *rule = &rules[i];
         if (!maq__megatron_same(a->name, rule->name))
             continue;
@@ -165,9 +168,9 @@ static bool by_rule(struct maq_megatron_reader *r, const struct maq_megatron_arg
         else
             maq__megatron_set(r, a->flag, rule->path,
                               rule->take == TAKE_FREQ ? freq_of(r, a->flag, a->words[0]) : a->words[0]);
-        return true;
+        taken = true;
     }
-    return false;
+    return taken;
 }
 
 /* Of a key by the same name: a flag without a word is true. */

@@ -132,14 +132,14 @@ static void data_parallel(struct maq_buf *b, const struct maq_plan *p)
     flag(b, p->overlap_grad_reduce == MAQ_ON, "overlap-grad-reduce");
     flag(b, p->overlap_param_gather == MAQ_ON, "overlap-param-gather");
     number(b, p->num_optimizer_instances > 1, "num-distributed-optimizer-instances", p->num_optimizer_instances);
-    flag(b, p->grad_reduce_dtype == MAQ_BF16, "grad-reduce-in-bf16");
+    flag(b, p->grad_reduce_dtype == MAQ_BF16 && p->grad_dtype == MAQ_BF16, "grad-reduce-in-bf16"); /* one buffer */
 }
 
 /* Types of what the optimizer keeps are those of its precision-aware form alone; so is its place on the host. */
 static void optimizer_state(struct maq_buf *b, const struct maq_plan *p)
 {
     bool moments = p->optimizer_dtype == MAQ_FP16 || p->optimizer_dtype == MAQ_BF16 || p->optimizer_dtype == MAQ_FP8;
-    bool grads = p->grad_dtype == MAQ_BF16;
+    bool grads = p->grad_dtype == MAQ_BF16 && p->grad_reduce_dtype != MAQ_BF16;
     flag(b, moments || grads || p->optimizer_offload > 0, "use-precision-aware-optimizer");
     if (moments) {
         const char *name = maq_dtype_name((enum maq_dtype)p->optimizer_dtype);
