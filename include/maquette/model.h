@@ -162,7 +162,10 @@ struct maq_model {
     const uint16_t *kind_of;       /* [num_layers] -> kinds */
     struct maq_layer embedding;    /* token and learned position tables */
     struct maq_layer output;       /* final norm, head (unless tied), loss */
-    uint32_t mtp_layers;           /* multi-token-prediction depths, trained beside the main model */
+    /* The output of a pipeline stage that has not the embedding and needs its table: as head, where they are tied, or for multi-token
+     * prediction. The second table is not among the parameters of the model. Without modules where no stage needs one. */
+    struct maq_layer output_apart;
+    uint32_t mtp_layers; /* multi-token-prediction depths, trained beside the main model */
     /* One depth: norms, joint projection, a transformer layer, its norm. It runs the embedding, the output layer and the
      * loss of the main model once more: those are not among its modules. The joint projection (eh_proj) is
      * COLUMN with

@@ -161,6 +161,7 @@ static void size_ends(struct maq_model *m, const struct maq_architecture *arch)
     m->pyramid = arch->tokens > 0;
     set_size(&m->embedding, arch, arch->hidden, arch->input_features > 0 ? 1 : arch->tokens);
     set_size(&m->output, arch, last ? last->hidden : arch->hidden, last ? last->tokens : arch->tokens);
+    set_size(&m->output_apart, arch, m->output.hidden, m->output.tokens);
     set_size(&m->mtp, arch, arch->hidden, arch->tokens);
 }
 
@@ -194,6 +195,8 @@ enum maq_status maq_model_build(struct maq_model *out, const struct maq_architec
     MAQ_TRY(build_layers(&m, &s, diag));
     if (!build_block(&m.embedding, &s, maq__write_embedding, "none") ||
         !build_block(&m.output, &s, maq__write_output, "none"))
+        return out_of_memory(arch, diag);
+    if ((arch->tied || arch->mtp_layers > 0) && !build_block(&m.output_apart, &s, maq__write_output_apart, "none"))
         return out_of_memory(arch, diag);
     if (arch->mtp_layers > 0 && !build_block(&m.mtp, &s, maq__write_mtp, mixer_name(arch, arch->mtp_layer.mixer)))
         return out_of_memory(arch, diag);

@@ -78,6 +78,7 @@ static bool score_head(struct maq_model *m, struct maq_arena *arena)
     m->params += params - old.params;
     m->active_params += params - old.active_params;
     m->tied_embeddings = false;
+    m->output_apart = (struct maq_layer){0};
     return true;
 }
 

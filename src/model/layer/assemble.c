@@ -221,6 +221,17 @@ void maq__write_output(struct maq_block_writer *b, const struct maq_architecture
     maq__block_plain(b, MAQ_MODULE_LOSS, "cross_entropy", part, MAQ_SHARD_VOCAB, arch->vocab, 1, 0);
 }
 
+void maq__write_output_apart(struct maq_block_writer *b, const struct maq_architecture *arch)
+{
+    struct maq_architecture own = *arch;
+    own.tied = false;
+    maq__write_output(b, &own);
+    for (uint32_t i = 0; i < b->n && !arch->tied; i++) /* the head's, and the one that multi-token prediction reads */
+        if (b->modules[i].shard == MAQ_SHARD_COLUMN)
+            b->modules[i].params =
+                maq__block_add(b, b->modules[i].params, maq__block_mul(b, b->modules[i].in, arch->vocab));
+}
+
 void maq__write_mtp(struct maq_block_writer *b, const struct maq_architecture *arch)
 {
     write_norm(b, arch, "enorm", false);

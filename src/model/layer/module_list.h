@@ -79,6 +79,7 @@ void maq__write_layer(struct maq_block_writer *b, const struct maq_architecture 
                       const struct maq_arch_layer *layer);
 void maq__write_embedding(struct maq_block_writer *b, const struct maq_architecture *arch);
 void maq__write_output(struct maq_block_writer *b, const struct maq_architecture *arch);
+void maq__write_output_apart(struct maq_block_writer *b, const struct maq_architecture *arch);
 void maq__write_mtp(struct maq_block_writer *b, const struct maq_architecture *arch);
 
 #endif

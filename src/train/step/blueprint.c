@@ -44,6 +44,17 @@ void maq_blueprint_select(struct maq_blueprint *bp, uint32_t stage)
     maq_lower_select(&bp->lower, place->groups);
 }
 
+/*
+ * Whether the last stage has a copy of the embedding's table, because its head is tied to it or multi-token prediction reads it
+ * (megatron/core/models/gpt/gpt_model.py: `pre_process or mtp_process`; common/language_module: setup_embeddings_and_output_layer()).
+ */
+static bool has_second_table(const struct maq_blueprint *bp)
+{
+    const struct maq_job *job = bp->job;
+    return job->model.output_apart.n_modules > 0 && job->plan.pp > 1 && !job->plan.vocab_parallel_pipeline &&
+           !maq_schedule_is_v(bp->schedule->kind); /* both ends on one device */
+}
+
 static enum maq_status add_set(struct maq_blueprint *bp, uint32_t stage)
 {
     const struct maq_job *job = bp->job;
@@ -63,6 +74,9 @@ static enum maq_status add_set(struct maq_blueprint *bp, uint32_t stage)
         MAQ_TRY(add_block(bp, &job->model.kinds[k], MAQ_BLOCK_OFFLOADED, &id));
     MAQ_TRY(add_block(bp, &job->model.embedding, MAQ_BLOCK_ENDS, &set->embedding));
     MAQ_TRY(add_block(bp, &job->model.output, MAQ_BLOCK_ENDS, &set->output));
+    set->output_apart = set->output;
+    if (has_second_table(bp))
+        MAQ_TRY(add_block(bp, &job->model.output_apart, MAQ_BLOCK_ENDS, &set->output_apart));
     return job->model.mtp_layers > 0 ? add_block(bp, &job->model.mtp, MAQ_BLOCK_LAYER, &set->mtp) : MAQ_OK;
 }
 
@@ -201,7 +215,7 @@ enum maq_status maq_blueprint_program(struct maq_program *pr, struct maq_bluepri
             pr->dense_paged -= bp->blocks[set->output]->dense_paged;
         }
     if (outputs)
-        add_entry(bp, pr, set->output, false, UINT16_MAX);
+        add_entry(bp, pr, embeds ? set->output : set->output_apart, false, UINT16_MAX);
     MAQ_TRY(maq_merge_passes(pr, bp));
     maq_program_transient(pr, bp);
     maq_program_graphs(pr, bp);
@@ -269,12 +283,11 @@ static struct maq_placement between_stages(const struct maq_blueprint *bp, uint3
                              first < second ? second - first : first - second);
 }
 
-/* All-reduce of the gradients of a tied embedding between first and last stage. */
+/* All-reduce of the gradients of the two tables, of the first stage and the last. */
 static void write_tied(struct maq_blueprint *bp)
 {
     const struct maq_job *job = bp->job;
-    if (!job->model.tied_embeddings || job->plan.pp == 1 || job->plan.vocab_parallel_pipeline ||
-        job->plan.lora_rank > 0 || maq_schedule_is_v(bp->schedule->kind)) /* both on one device */
+    if (!has_second_table(bp) || job->plan.lora_rank > 0)
         return;
     double bytes = (double)job->model.vocab * (double)job->model.hidden / job->plan.tp *
                    maq_dtype_bytes((enum maq_dtype)job->plan.grad_dtype);

@@ -124,6 +124,7 @@ struct maq_block_set {
     const struct maq_placement *groups; /* process groups */
     uint32_t layers, offloaded;         /* first of [n_kinds] */
     uint32_t embedding, output, mtp;
+    uint32_t output_apart; /* of a stage without the embedding */
 };
 
 struct maq_blueprint {

@@ -74,7 +74,7 @@ enum maq_status maq_merge_passes(struct maq_program *pr, const struct maq_bluepr
         return MAQ_NO_MEMORY;
     for (uint32_t i = 0; i < pr->n_entries; i++) {
         const struct maq_block *block = bp->blocks[pr->entries[i].block];
-        if (block->layer == &model->embedding || block->layer == &model->output)
+        if (block->layer == &model->embedding || block->layer == &model->output || block->layer == &model->output_apart)
             continue; /* before and behind the layers, with nothing beside them */
         take_layer(&layers[n], block, pr->entries[i].redo);
         compute += compute_ns(layers[n].forward) + compute_ns(layers[n].backward) + compute_ns(layers[n].late);
