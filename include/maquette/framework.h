@@ -145,10 +145,12 @@ struct maq_framework {
      * pass. adapters_widen: an adapter in 4 bytes reads a widened copy of its input. flat_parameters: a unit of FSDP is one
      * parameter (FullyShardedDataParallel), not one for each of its own (fully_shard()). meta_init: parameters are filled when they are
      * shards already; else a unit is on the device whole before it is cut. find_unused_parameters: DistributedDataParallel's argument;
-     * outputs_in_fp32: what the model returns is copied to 4 bytes (accelerate's convert_outputs_to_fp32()).
+     * outputs_in_fp32: what the model returns is copied to 4 bytes (accelerate's convert_outputs_to_fp32()). keeps_workspaces: the
+     * workspace of cuBLAS stays with the thread that asked first (PyTorch until 2.14), else each call takes one and gives it back.
+     * transformer_engine: fused layers are its own, with workspaces of their own.
      */
     bool autocast, norms_apart, gate_apart, root_unit, reduce_bucket_held, adapters_widen;
-    bool flat_parameters, meta_init, find_unused_parameters, outputs_in_fp32;
+    bool flat_parameters, meta_init, find_unused_parameters, outputs_in_fp32, keeps_workspaces, transformer_engine;
     /* ZeRO-3: parameters are gathered from shards of 16 bits that are kept beside the optimizer's of 32 (DeepSpeed); else the optimizer's are
      * cast for it (FSDP). Where the shards are on the host, this is what travels. */
     bool low_precision_shards;

@@ -150,6 +150,15 @@ struct maq_local maq_lower_local(const struct maq_lower *lower, const struct maq
     return l;
 }
 
+bool maq_lower_norm_joined(const struct maq_lower *lower, const struct maq_layer *layer, const struct maq_module *norm)
+{
+    const struct maq_module *end = layer->modules + layer->n_modules, *reader = norm + 1;
+    if (norm->kind != MAQ_MODULE_NORM || !lower->job->framework.transformer_engine || !lower->plan->fused_kernels)
+        return false;
+    bool alone = reader + 1 >= end || !(reader[1].flags & MAQ_MODULE_SHARED_INPUT);
+    return reader < end && reader->kind == MAQ_MODULE_LINEAR && reader->shard == MAQ_SHARD_COLUMN && alone;
+}
+
 double maq_lower_local_params(const struct maq_lower *lower, const struct maq_module *m)
 {
     const struct maq_plan *p = lower->plan;

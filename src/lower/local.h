@@ -16,6 +16,11 @@ struct maq_local {
 struct maq_local maq_lower_local(const struct maq_lower *lower, const struct maq_layer *layer,
                                  const struct maq_module *m);
 
+/*
+ * Whether a norm and the product that alone reads it are one module (Transformer Engine's LayerNormLinear), in which recomputing norms does
+ * nothing: in front of a router or of the down projections of latent attention it is a module of its own.
+ */
+bool maq_lower_norm_joined(const struct maq_lower *lower, const struct maq_layer *layer, const struct maq_module *norm);
 /* Parameters of a module that one rank holds (before any data-parallel sharding). */
 double maq_lower_local_params(const struct maq_lower *lower, const struct maq_module *m);
 

@@ -240,7 +240,8 @@ static void walk(struct maq_lowering *l, enum maq_pass pass, uint32_t parts)
         const struct maq_module *m = module_at(l, i);
         bool later = beside && m->part == MAQ_PART_SHARED_EXPERTS, before = graph;
         bool kept = l->by_op && m->kind == MAQ_MODULE_ATTENTION && l->lower->attention != MAQ_ATTENTION_UNFUSED;
-        if (!(parts & (1u << m->part)) || later || kept || (l->pruned && ends_layer(m)))
+        bool joined = parts != ALL_PARTS && maq_lower_norm_joined(l->lower, l->layer, m);
+        if (!(parts & (1u << m->part)) || later || kept || joined || (l->pruned && ends_layer(m)))
             continue;
         graph = parted && maq_lower_graphed(l->lower->plan, l->layer, (uint32_t)(m - l->layer->modules), second);
         set_host(l, pass, graph, graph && !before);

@@ -48,6 +48,7 @@ const struct maq_framework maq_framework_default = {
     .has_tp_overlap = true,
     .has_shared_overlap = true,
     .has_cuda_graphs = true,
+    .keeps_workspaces = true,
     .forward_calls = 1,
 };
 
@@ -151,6 +152,10 @@ struct framework_reader {
                        .doc = "what DistributedDataParallel reduces gradients out of"),                                \
         MAQ_FIELD_DOUBLE(T, at bucket_cap_mb, "bucket_cap_mb", .min = 0, .max = 1e6,                                   \
                          .doc = "MiB of gradients that DistributedDataParallel reduces at once; 0 = another wrapper"), \
+        MAQ_FIELD_BOOL(T, at keeps_workspaces, "keeps_workspaces",                                                     \
+                       .doc = "PyTorch keeps cuBLAS's workspace of each thread (until 2.14)"),                         \
+        MAQ_FIELD_BOOL(T, at transformer_engine, "transformer_engine",                                                 \
+                       .doc = "products are Transformer Engine's, which has workspaces of its own"),                   \
         MAQ_FIELD_BOOL(T, at broadcasts_parameters, "broadcasts_parameters",                                           \
                        .doc = "ranks broadcast the parameters that they updated, in turn"),                            \
         MAQ_FIELD_I32(T, at forward_calls, "forward_calls", .min = 1, .max = 16,                                       \

@@ -155,7 +155,7 @@ static double loss_transient(const struct maq_lower *lo, bool backward)
 
 static bool redone(const struct tally *t, const struct maq_module *m)
 {
-    return (t->parts & (1u << m->part)) != 0;
+    return (t->parts & (1u << m->part)) != 0 && !maq_lower_norm_joined(t->lower, t->layer, m);
 }
 
 /*
@@ -199,8 +199,8 @@ static double input_bytes(const struct tally *t, const struct maq_module *m)
                (maq_lower_one_hot(lo, m) ? rows * (double)d.in * lo->store_bytes : 0);
     case MAQ_MODULE_LOSS:
         return rows * (double)d.in * loss_element(lo);
-    case MAQ_MODULE_ROUTER: /* its input, and probabilities in 4 bytes */
-        return rows * ((double)m->in * lo->store_bytes + 4.0 * (double)m->out);
+    case MAQ_MODULE_ROUTER:
+        return rows * (double)m->in * lo->store_bytes;
     case MAQ_MODULE_ROPE:
     case MAQ_MODULE_DISPATCH:
     case MAQ_MODULE_COMBINE:
@@ -252,6 +252,35 @@ static bool input_present(const struct tally *t, const struct maq_module *produc
     return !producer || !redone(t, producer) || producer->part == MAQ_PART_CORE_ATTENTION;
 }
 
+/*
+ * Core attention that is recomputed keeps its inputs: queries and keys as they were rotated, and values, which are a view of what
+ * linear_qkv returned, so that all of that stays. (Where it is not, fused kernels get values of their own: Transformer Engine's
+ * get_qkv_layout() makes them contiguous.)
+ */
+static double viewed_bytes(const struct tally *t, const struct maq_module *m)
+{
+    const struct maq_attention_geometry *g = &m->u.attention;
+    const struct maq_layer *layer = t->layer;
+    bool engine = t->lower->job->framework.transformer_engine && t->lower->plan->fused_kernels &&
+                  t->lower->attention != MAQ_ATTENTION_UNFUSED;
+    if (m->kind != MAQ_MODULE_ATTENTION || !redone(t, m) || !engine || g->kv_heads == 0)
+        return 0;
+    for (const struct maq_module *r = layer->modules; r < m; r++)
+        if (r->kind == MAQ_MODULE_ROPE && r->part == MAQ_PART_ATTENTION) {
+            double values = (double)maq_lower_local(t->lower, layer, m).in * (double)(g->kv_heads * g->v_dim) /
+                            (double)((g->heads + g->kv_heads) * g->qk_dim + g->kv_heads * g->v_dim);
+            return rows_of(t->lower, layer, m) * ((double)maq_lower_local(t->lower, layer, m).in - values) *
+                   t->lower->store_bytes;
+        }
+    return 0;
+}
+
+/* Probabilities in 4 bytes. */
+static double router_inside(const struct tally *t, const struct maq_module *m)
+{
+    return m->kind == MAQ_MODULE_ROUTER && !redone(t, m) ? rows_of(t->lower, t->layer, m) * 4.0 * (double)m->out : 0;
+}
+
 /* What a module keeps in addition to its input, without core attention's output. */
 static double kept_inside(const struct tally *t, const struct maq_module *m)
 {
@@ -260,8 +289,8 @@ static double kept_inside(const struct tally *t, const struct maq_module *m)
                                : rows_of(t->lower, t->layer, m) *
                                      (maq_gate_bytes(t->lower, t->layer, m) + maq_scored_bytes(t->lower, t->layer, m) +
                                       maq_dora_bytes(t->lower, t->layer, m));
-    return (attends ? attention_inside(t->lower, m) + kept_copies(t, m) : 0) + activation_apart(t, m) + gate +
-           maq_weight_copy_bytes(t->lower, t->layer, m);
+    return (attends ? attention_inside(t->lower, m) + kept_copies(t, m) : 0) + viewed_bytes(t, m) +
+           router_inside(t, m) + activation_apart(t, m) + gate + maq_weight_copy_bytes(t->lower, t->layer, m);
 }
 
 /* Modules that a sum is over. */
@@ -381,6 +410,13 @@ static bool keeps_copy(const struct tally *t, const struct maq_module *m)
            m->kind == MAQ_MODULE_EMBEDDING || m->kind == MAQ_MODULE_LOSS;
 }
 
+/* Of an embedding, whole, before it is added to the buffer of all gradients; without such a buffer it is the gradient itself. */
+static double table_gradient(const struct maq_lower *lo, const struct maq_module *m)
+{
+    bool adds = !lo->job->framework.frees_gradients && maq_lower_trained(lo) && lo->plan->lora_rank == 0;
+    return adds && m->kind == MAQ_MODULE_EMBEDDING ? maq_lower_local_params(lo, m) * lo->store_bytes : 0;
+}
+
 static struct maq_walk_step walk_step(const struct tally *t, const struct maq_module *m,
                                       const struct maq_module *producer)
 {
@@ -403,6 +439,7 @@ static struct maq_walk_step walk_step(const struct tally *t, const struct maq_mo
     s.input_stays |= producer && output_stays(t, producer) && !returns_narrow(lo) && output_leaving(t, producer) == 0;
     if (m->kind != MAQ_MODULE_EMBEDDING)
         s.gradient = m->kind == MAQ_MODULE_RESIDUAL ? s.out : rows_of(lo, t->layer, m) * (double)d.in * lo->store_bytes;
+    s.weight = table_gradient(lo, m);
     if (linear && !lo->plan->weight_grad_fusion && maq_lower_trained(lo))
         s.weight = maq_lower_local_params(lo, m) * lo->store_bytes;
     return s;
@@ -489,8 +526,10 @@ static double widest_module(const struct tally *t, bool backward, enum which whi
             bytes = rows * (double)d.in * loss_transient(t->lower, backward);
         else if (m->kind == MAQ_MODULE_RESIDUAL || m->kind == MAQ_MODULE_EMBEDDING)
             bytes = (double)t->lower->tokens_region * (double)m->out * maq_stream_bytes(t->lower);
-        if (backward)
-            bytes += m->kind == MAQ_MODULE_LOSS || m->kind == MAQ_MODULE_EMBEDDING ? 0 : rows * (double)d.in * e;
+        if (backward && m->kind == MAQ_MODULE_EMBEDDING)
+            bytes += table_gradient(t->lower, m);
+        else if (backward && m->kind != MAQ_MODULE_LOSS)
+            bytes += rows * (double)d.in * e;
         if (m->kind == MAQ_MODULE_LINEAR && (m->flags & MAQ_MODULE_GATHER_IN))
             bytes += t->lower->plan->sequence_parallel == MAQ_ON ? (double)t->lower->tokens * (double)m->in * e : 0;
         if (m->kind == MAQ_MODULE_ATTENTION && redone(t, m))

@@ -54,7 +54,8 @@ struct replay {
     bool tensors;          /* gradients without a buffer: they come with the backward pass and go behind the update; */
     struct held grads;     /* those that came, where nothing is sharded; */
     uint32_t workspace[2]; /* of the thread of forward passes, of autograd's; they stay where they were made first */
-    struct held state;     /* and optimizer states, which come with the first update */
+    struct held state;     /* and optimizer states, which come with the first update; */
+    bool moments;          /* or moments alone do (moments_come()) */
     bool failed;
 };
 
@@ -356,10 +357,56 @@ static void work_of_update(struct replay *r, uint32_t stage)
     let_go(r, &h);
 }
 
+/*
+ * Of one buffer of all parameters, dense or of experts, a rank of ZeRO-1 updates a stretch: whole tensors, but for its ends
+ * (megatron/core/optimizer/distrib_optimizer.py, _build_model_gbuf_range()). Two moments each, one after the other (FusedAdam's
+ * initialize_state()).
+ */
+static void hold_moments(struct replay *r, uint32_t stage, bool expert, double bytes_each)
+{
+    uint16_t at[MAQ_MAX_STAGES];
+    uint32_t n_at = maq_schedule_positions(r->bp->schedule, stage, at);
+    double all = 0, share = 1;
+    for (int pass = 0; pass < 2; pass++) { /* how many there are, then the first of them */
+        double left = all * share;
+        for (uint32_t c = 0; c < n_at; c++)
+            for (uint32_t e = 0; e < r->bp->programs[at[c]]->n_entries; e++) {
+                const struct maq_layer *layer = r->bp->blocks[r->bp->programs[at[c]]->entries[e].block]->layer;
+                for (uint32_t i = 0; i < layer->n_modules; i++) {
+                    const struct maq_module *m = &layer->modules[i];
+                    if ((m->shard == MAQ_SHARD_EXPERT) != expert)
+                        continue;
+                    double params = maq_lower_local_params(&r->bp->lower, m), own = params < left ? params : left;
+                    share = updated_share(r->bp, m);
+                    all += params;
+                    left -= own;
+                    for (int moment = 0; moment < 2 && pass == 1 && own > 0; moment++)
+                        hold(r, &r->state, own * bytes_each);
+                }
+            }
+    }
+}
+
+/*
+ * Whether moments come with the first update, into what activations have left, while the master weights are there from the start: that is
+ * how optimizers over single tensors do it (Apex, Transformer Engine), not those over flat ones (DeepSpeed).
+ */
+static bool moments_come(const struct maq_job *job)
+{
+    const struct maq_plan *p = &job->plan;
+    return p->sharding <= MAQ_SHARDING_OPTIM && p->update == MAQ_UPDATE_ADAM && p->optimizer_offload <= 0 &&
+           p->lora_rank == 0 && p->galore_rank == 0 && p->reduce_bucket_size <= 0 && !p->paged_optimizer &&
+           !job->framework.low_precision_shards;
+}
+
 /* PyTorch's optimizers make a parameter's states when they first meet its gradient (torch/optim/adam.py, _init_group()). */
 static void update(struct replay *r, uint32_t stage, double states)
 {
     double params = walk_parameters(r, &r->state, stage, 0);
+    if (r->state.n == 0 && r->moments) {
+        hold_moments(r, stage, false, maq_moment_bytes(&r->bp->job->plan));
+        hold_moments(r, stage, true, maq_moment_bytes(&r->bp->job->plan));
+    }
     if (r->state.n == 0 && states > 0 && params > 0)
         for (int moment = 0; moment < 2; moment++)
             walk_parameters(r, &r->state, stage, states / params / 2);
@@ -427,7 +474,12 @@ static uint32_t rebuild_buckets(struct replay *r, struct held *small, uint32_t w
 static void run_steps(struct replay *r, uint32_t stage, const struct maq_held_states *held)
 {
     struct held small = {0};
-    take(r, held->weights + (r->tensors ? 0 : held->optimizer));
+    const struct maq_plan *p = &r->bp->job->plan;
+    const double bytes = 2 * maq_moment_bytes(p),
+                 master = r->bp->job->store_dtype == MAQ_FP32 || p->pure_low_precision ? 0 : 4;
+    take(r, held->weights + (r->tensors   ? 0
+                             : r->moments ? held->optimizer * master / (master + bytes)
+                                          : held->optimizer));
     uint32_t whole = take(r, held->buckets);
     for (int step = 0; step < STEPS && !r->failed; step++) {
         if (step == 1 && whole != 0)
@@ -454,6 +506,7 @@ bool maq_replay_stage(struct maq_replayed *out, const struct maq_blueprint *bp, 
     struct replay r = {.bp = bp,
                        .a = maq_allocator_new(&options),
                        .tensors = maq_gradients_come(bp->job) && !bp->job->plan.fused_kernels};
+    r.moments = !r.tensors && moments_come(bp->job);
     uint32_t slots = bp->schedule->n_positions * bp->schedule->microbatches;
     r.live = calloc(slots, sizeof *r.live);
     r.failed = !r.a || !r.live;

@@ -58,6 +58,13 @@
 #define WORKSPACE_BYTES (32.0 * 1024 * 1024)
 #define WORKSPACE_BYTES_BEFORE_HOPPER (8320.0 * 1024)
 #define WORKSPACE_THREADS 2
+/*
+ * Transformer Engine has one of its own, of 32 MiB from Hopper on, else 4, and where products are grouped one for each of their streams
+ * (2.20, pytorch/cpp_extensions/gemm.py, get_cublas_workspace(); common/util/multi_stream.cpp: four).
+ */
+#define ENGINE_WORKSPACE_BYTES (32.0 * 1024 * 1024)
+#define ENGINE_WORKSPACE_BYTES_BEFORE_HOPPER (4.0 * 1024 * 1024)
+#define ENGINE_STREAMS 4
 
 uint32_t maq_stage_programs(const struct maq_program **programs, const struct maq_blueprint *bp, uint32_t stage)
 {
@@ -97,12 +104,30 @@ int32_t maq_layers_per_checkpoint(const struct maq_plan *p)
     return uniform && p->recompute_num_layers > 1 ? p->recompute_num_layers : 1;
 }
 
+static bool has_hopper(const struct maq_job *job)
+{
+    for (uint32_t g = 0; g < job->cluster.n_groups; g++)
+        if (job->cluster.groups[g].device.arch >= MAQ_ARCH_HOPPER)
+            return true;
+    return false;
+}
+
 double maq_workspace_bytes(const struct maq_job *job)
 {
-    bool hopper = false;
-    for (uint32_t g = 0; g < job->cluster.n_groups; g++)
-        hopper |= job->cluster.groups[g].device.arch >= MAQ_ARCH_HOPPER;
-    return hopper ? WORKSPACE_BYTES : WORKSPACE_BYTES_BEFORE_HOPPER;
+    if (!job->framework.keeps_workspaces)
+        return 0;
+    return has_hopper(job) ? WORKSPACE_BYTES : WORKSPACE_BYTES_BEFORE_HOPPER;
+}
+
+/* Workspaces that a rank holds all through a step. */
+static double workspaces(const struct maq_job *job)
+{
+    double torch = WORKSPACE_THREADS * maq_workspace_bytes(job),
+           one = has_hopper(job) ? ENGINE_WORKSPACE_BYTES : ENGINE_WORKSPACE_BYTES_BEFORE_HOPPER;
+    if (!job->framework.transformer_engine || !job->plan.fused_kernels)
+        return torch;
+    bool grouped = maq_model_find_module(&job->model, MAQ_MODULE_EXPERT_LINEAR, MAQ_PART_COUNT);
+    return torch + one * (grouped ? 1 + ENGINE_STREAMS : 1);
 }
 
 struct states {
@@ -519,7 +544,7 @@ static double context_bytes(const struct maq_job *job)
 
 double maq_fixed_bytes(const struct maq_job *job)
 {
-    return context_bytes(job) + WORKSPACE_THREADS * maq_workspace_bytes(job) + maq_communicator_bytes(job);
+    return context_bytes(job) + workspaces(job) + maq_communicator_bytes(job);
 }
 
 /* Working memory of the optimizer on one matrix. */
@@ -593,7 +618,7 @@ void maq_stage_memory(struct maq_stage_result *st, const struct maq_blueprint *b
         st->bytes[MAQ_MEM_ACTIVATIONS] = 0;
     }
     st->bytes[MAQ_MEM_GRADIENTS] += maq_stage_bucket_bytes(bp, stage);
-    st->bytes[MAQ_MEM_TRANSIENT] = fmax(transient, update) + WORKSPACE_THREADS * maq_workspace_bytes(job);
+    st->bytes[MAQ_MEM_TRANSIENT] = fmax(transient, update) + workspaces(job);
     st->bytes[MAQ_MEM_CONTEXT] = context_bytes(job);
     st->bytes[MAQ_MEM_NCCL] = bp->nccl_bytes;
     for (int k = 0; k < MAQ_MEM_FRAGMENTATION; k++)
