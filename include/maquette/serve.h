@@ -17,6 +17,7 @@
 #include <signal.h>
 
 #include "maquette/job.h"
+#include "maquette/serve_afd.h"
 #include "maquette/serve_draft.h"
 #include "maquette/serve_images.h"
 #include "maquette/serve_kv_tiers.h"
@@ -62,7 +63,8 @@ MAQ_API const char *maq_weights_name(enum maq_weights weights);
     X(HOST,      "host",          "the device waits for the scheduler, and for inputs to be prepared")                 \
     X(DRAFT,     "draft",         "passes of what drafts, with its own launches; none without speculative decoding")         \
     X(LORA,      "lora",          "kernels of adapters, and iterations that wait for a copy of one; none without them")    \
-    X(ENCODER,   "encoder",       "the vision tower, in front of iterations whose prompts have images")
+    X(ENCODER,   "encoder",       "the vision tower, in front of iterations whose prompts have images")                     \
+    X(AFD,       "afd",           "attention waits for FFN on GPUs of its own, and for what goes there and back")
 /* clang-format on */
 enum maq_serve_part {
 #define MAQ_SERVE_PART_ENUM(id, name, what) MAQ_SERVE_##id,
@@ -170,6 +172,7 @@ struct maq_serve_options {
     int32_t dp; /* ranks (TP groups) of attention, each with requests and a cache of its own, that share the experts */
     int32_t ep; /* ranks over which experts are spread, of all dp * tp; the others cut them */
     enum maq_serve_exchange exchange; /* with dp > 1 */
+    struct maq_afd_options afd;       /* attention and FFN on GPUs of their own: `ep` is of those of FFN */
     double expert_imbalance;          /* rows of the busiest rank's experts over the mean, 1 = balanced */
     bool offline;                     /* requests come through the library and not over HTTP: other defaults */
     int32_t graph_tokens;             /* vLLM: of the largest CUDA graph; negative: there are none */
@@ -455,6 +458,7 @@ struct maq_serve_result {
     struct maq_speculated speculated;
     struct maq_tier_result tiers;
     struct maq_lora_result lora;
+    struct maq_afd_result afd;
     struct maq_encoded encoded;
     struct maq_served *served;  /* [n_requests], owned by the result */
     struct maq_slo_outcome slo; /* the caller's, by maq_slo_judge(): reports show it */
@@ -498,6 +502,7 @@ MAQ_API void maq_serve_free(struct maq_serve_result *result);
 struct maq_serve_batch {
     double prefill_s, decode_s; /* of the whole prompt; of all tokens behind the first */
     double part_s[2][MAQ_SERVE_PART_COUNT];
+    struct maq_afd_times afd[2]; /* zero where each GPU has attention and FFN */
 };
 MAQ_API enum maq_status maq_serve_static(struct maq_serve_batch *out, const struct maq_job *job,
                                          const struct maq_serve_options *options, int64_t batch, int64_t prompt,

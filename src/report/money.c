@@ -51,6 +51,17 @@ double maq_money_run_per_hour(const struct maq_job *job, const struct maq_run_re
     return devices * (1 + held / run->nodes);
 }
 
+/* GPUs of one price, or those of attention and of FFN; 0: a price is not known. */
+static double deployment_per_hour(const struct maq_serve_result *r, const struct maq_job *job, uint32_t devices)
+{
+    const struct maq_afd_result *a = &r->afd;
+    const struct maq_device *device = &job->cluster.groups[0].device;
+    if (!a->known || strcmp(a->ffn_device, device->name) == 0)
+        return device->usd_per_hour * devices;
+    double ffn = price_of(&job->cluster, a->ffn_device);
+    return device->usd_per_hour > 0 && ffn > 0 ? device->usd_per_hour * a->attention_devices + ffn * a->ffn_devices : 0;
+}
+
 /* Each member has its own price; of replicas that come and leave those count that are held, in the mean. 0: a price is not known. */
 static double usd_per_hour(const struct maq_serve_result *r)
 {
@@ -58,12 +69,12 @@ static double usd_per_hour(const struct maq_serve_result *r)
     if (r->availability.known)
         return r->availability.usd_per_hour;
     if (r->n_members == 0)
-        return r->job->cluster.groups[0].device.usd_per_hour * r->n_devices;
+        return deployment_per_hour(r, r->job, r->n_devices);
     for (uint32_t m = 0; m < r->n_members; m++) {
-        double each = r->members[m].job->cluster.groups[0].device.usd_per_hour;
+        double each = deployment_per_hour(r, r->members[m].job, r->members[m].devices);
         if (!(each > 0))
             return 0;
-        sum += each * r->members[m].devices * r->members[m].replicas;
+        sum += each * r->members[m].replicas;
     }
     return sum;
 }

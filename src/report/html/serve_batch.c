@@ -13,8 +13,8 @@
 void maq_html_serve_parts(struct maq_html *h, const char *id, const char *title,
                           const double part_s[MAQ_SERVE_PART_COUNT], double passes)
 {
-    static const char *const colors[MAQ_SERVE_PART_COUNT] = {"c-1", "c-3", "c-8",      "c-6", "c-2",
-                                                             "c-5", "c-7", "c-bubble", "c-4", "c-2"};
+    static const char *const colors[MAQ_SERVE_PART_COUNT] = {"c-1", "c-3",      "c-8", "c-6", "c-2", "c-5",
+                                                             "c-7", "c-bubble", "c-4", "c-2", "c-6", "c-bubble"};
     double all = 0;
     for (int i = 0; i < MAQ_SERVE_PART_COUNT; i++)
         all += part_s[i];
@@ -39,7 +39,7 @@ void maq_html_serve_parts(struct maq_html *h, const char *id, const char *title,
 void maq_html_serve_memory(struct maq_html *h, const struct maq_serve_result *r)
 {
     static const char *const colors[] = {"c-1", "c-2", "c-7", "c-4", "c-5", "c-6", "c-8"};
-    maq_html_section(h, "memory", "Memory of a GPU");
+    maq_html_section(h, "memory", r->afd.known ? "Memory of a GPU of attention" : "Memory of a GPU");
     maq_html_put(h, "<div class=\"scroll\"><table class=\"narrow\"><thead><tr><th scope=\"col\">held by</th><th "
                     "scope=\"col\" class=\"n\">GiB</th>"
                     "<th scope=\"col\" class=\"n\">of the device</th><th></th></tr></thead>\n<tbody>\n");

@@ -51,6 +51,36 @@ static void add_quantiles(struct maq_json map, const char *key, const struct maq
                    {"p50", q->p50}, {"p90", q->p90}, {"p95", q->p95}, {"p99", q->p99});
 }
 
+static void add_sides(struct maq_json map, const char *key, const struct maq_afd_times *t, double all_s)
+{
+    struct maq_json of = maq_json_map(map, key);
+    MAQ_JSON_REALS(of, {"attention_s", t->attention_s}, {"ffn_s", t->ffn_s}, {"to_ffn_s", t->to_ffn_s},
+                   {"to_attention_s", t->to_attn_s}, {"attention_busy_share", all_s > 0 ? t->attention_s / all_s : 0},
+                   {"ffn_busy_share", all_s > 0 ? t->ffn_s / all_s : 0}, {"hiding_micro_batches", maq_afd_hiding(t)});
+    maq_json_count(of, "to_ffn_bytes", t->sent_bytes);
+    maq_json_count(of, "to_attention_bytes", t->back_bytes);
+}
+
+/* The other side of a deployment, whose memory above is that of a GPU of attention. */
+static struct maq_json add_afd(struct maq_json root, const struct maq_serve_result *r)
+{
+    const struct maq_afd_result *a = &r->afd;
+    const struct maq_afd_options *o = &r->options.afd;
+    struct maq_json map = maq_json_map(root, "afd");
+    maq_json_text(map, "exchange", maq_afd_exchange_name((enum maq_afd_exchange)o->exchange));
+    MAQ_JSON_INTS(map, {"micro_batches", o->micro_batches}, {"attention_devices", a->attention_devices},
+                  {"ffn_devices", a->ffn_devices});
+    maq_json_text(map, "ffn_device", a->ffn_device);
+    struct maq_json memory = maq_json_map(map, "ffn_memory");
+    maq_json_bool(memory, "fits", a->ffn_fits);
+    maq_json_count(memory, "weights_bytes", a->ffn_weights_bytes);
+    maq_json_count(memory, "activations_bytes", a->ffn_activations_bytes);
+    maq_json_count(memory, "context_bytes", a->ffn_context_bytes);
+    maq_json_count(memory, "usable_bytes", a->ffn_usable_bytes);
+    maq_json_count(memory, "capacity_bytes", a->ffn_capacity_bytes);
+    return map;
+}
+
 /* Parts that others do not have where somebody drafts, where there are adapters. */
 static void add_parts(struct maq_json map, const char *key, const double part_s[MAQ_SERVE_PART_COUNT],
                       const struct maq_serve_options *o)
@@ -59,7 +89,8 @@ static void add_parts(struct maq_json map, const char *key, const double part_s[
     for (int i = 0; i < MAQ_SERVE_PART_COUNT; i++) {
         char name[40];
         if ((i == MAQ_SERVE_DRAFT && o->speculation.method == MAQ_DRAFT_NONE) ||
-            (i == MAQ_SERVE_LORA && !o->lora.enabled) || (i == MAQ_SERVE_ENCODER && !o->encoder.tower))
+            (i == MAQ_SERVE_LORA && !o->lora.enabled) || (i == MAQ_SERVE_ENCODER && !o->encoder.tower) ||
+            (i == MAQ_SERVE_AFD && o->afd.ffn_ranks == 0))
             continue;
         maq__snprintf(name, sizeof name, "%s_s", maq_serve_part_name((enum maq_serve_part)i));
         maq_json_real(parts, name, part_s[i]);
@@ -346,6 +377,11 @@ enum maq_status maq_report_serve_json(char **out, const struct maq_serve_result 
     (void)opts;
     maq_json_begin(&d, "maquette.serve/1");
     add_deployment(d.root, r);
+    if (r->afd.known) {
+        struct maq_json sides = add_afd(d.root, r);
+        if (r->finished > 0)
+            add_sides(sides, "iterations", &r->afd.times, r->busy_s);
+    }
     if (r->capacity && r->fits)
         add_capacity(d.root, r->capacity);
     if (drafts(r))
@@ -405,6 +441,11 @@ enum maq_status maq_report_serve_batch_json(char **out, const struct maq_serve_r
     struct maq_json_document d;
     maq_json_begin(&d, "maquette.serve/1");
     add_deployment(d.root, plan);
+    if (plan->afd.known) {
+        struct maq_json sides = add_afd(d.root, plan);
+        add_sides(sides, "prefill", &b->afd[0], b->prefill_s);
+        add_sides(sides, "decode", &b->afd[1], b->decode_s);
+    }
     struct maq_json map = maq_json_map(d.root, "batch");
     MAQ_JSON_INTS(map, {"requests", size}, {"isl", prompt}, {"osl", output});
     MAQ_JSON_REALS(map, {"prefill_s", b->prefill_s}, {"decode_s", b->decode_s},

@@ -10,6 +10,7 @@
 #include "maquette/serve_fleet.h"
 #include "report/money.h"
 #include "report/page.h"
+#include "report/serve/afd_lines.h"
 #include "report/words.h"
 
 #define GIB 1073741824.0
@@ -38,10 +39,13 @@ static void put_deployment(const struct maq_lines *to, struct maq_buf *line, con
         maq_buf_addf(line, " pp%d", job->plan.pp);
     if (o->dp > 1)
         maq_buf_addf(line, " dp%d", o->dp);
-    if (o->ep > 1)
+    if (o->ep > 1 && !r->afd.known)
         maq_buf_addf(line, " ep%d", o->ep);
-    uint32_t devices = (uint32_t)(job->plan.tp * job->plan.pp * o->dp);
-    maq_buf_addf(line, " on %u GPU%s; weights %s", devices, maq_words_s(devices), maq_weights_name(o->weights));
+    uint32_t devices = (uint32_t)(job->plan.tp * job->plan.pp * o->dp) + r->afd.ffn_devices;
+    maq_buf_addf(line, " on %u GPU%s", devices, maq_words_s(devices));
+    if (r->afd.known)
+        maq_afd_add_sides(line, r);
+    maq_buf_addf(line, "; weights %s", maq_weights_name(o->weights));
     if (o->expert_weights != o->weights)
         maq_buf_addf(line, ", experts %s", maq_weights_name(o->expert_weights));
     maq_buf_addf(line, ", KV cache %s", o->kv_fp8 ? "fp8" : "16 bits");
@@ -88,8 +92,8 @@ static void put_speculation(const struct maq_lines *to, struct maq_buf *line, co
 static void put_memory(const struct maq_lines *to, struct maq_buf *line, const struct maq_serve_result *r)
 {
     char tokens[32];
-    maq_buf_addf(line, "%.1f of %.1f GiB: ", r->capacity_bytes * r->options.gpu_memory_utilization / MAQ_GIB,
-                 r->capacity_bytes / MAQ_GIB);
+    maq_buf_addf(line, "%s%.1f of %.1f GiB: ", r->afd.known ? "of attention " : "",
+                 r->capacity_bytes * r->options.gpu_memory_utilization / MAQ_GIB, r->capacity_bytes / MAQ_GIB);
     bool first = true;
     for (int i = 0; i < MAQ_SERVE_MEM_COUNT; i++) {
         if (r->memory[i] <= 0)
@@ -99,6 +103,12 @@ static void put_memory(const struct maq_lines *to, struct maq_buf *line, const s
         first = false;
     }
     put(to, "memory", line);
+    if (r->afd.known) {
+        maq_afd_add_memory(line, r);
+        put(to, "", line);
+        if (!r->afd.ffn_fits)
+            return;
+    }
     if (!r->fits) {
         double held = 0;
         for (int i = 0; i < MAQ_SERVE_MEM_KV; i++)
@@ -453,6 +463,10 @@ static void put_load(const struct maq_lines *to, struct maq_buf *line, const str
     if (r->prefix_hit_rate > 0)
         maq_buf_addf(line, "; %.1f %% of prompts found cached", 100 * r->prefix_hit_rate);
     put(to, "batches", line);
+    if (r->afd.known) {
+        maq_afd_add_times(line, &r->afd.times, r->busy_s);
+        put(to, "sides", line);
+    }
     put_tiers(to, line, r);
     put_lora(to, line, r);
     put_images(to, line, r);
@@ -531,6 +545,14 @@ void maq_serve_batch_lines(const struct maq_lines *to, const struct maq_serve_ba
     maq_buf_addf(&line, "%.0f tokens/s out, %.0f in and out", (double)(size * output) / all,
                  (double)(size * (prompt + output)) / all);
     put(to, "throughput", &line);
+    const double time_s[] = {b->prefill_s, b->decode_s};
+    static const char *const labels[] = {"sides", ""}, *const whose[] = {"of prompts ", "of tokens "};
+    for (size_t i = 0; i < MAQ_COUNT(time_s); i++)
+        if (b->afd[i].attention_s > 0) {
+            maq_buf_adds(&line, whose[i]);
+            maq_afd_add_times(&line, &b->afd[i], time_s[i]);
+            put(to, labels[i], &line);
+        }
     maq_buf_fini(&line);
 }
 

@@ -152,10 +152,38 @@ void maq_batch_pad(const struct maq_deployment *d, struct maq_pass_batch *batche
         batches[r].padded = graph ? all.padded : batches[r].tokens > 0 ? batches[r].tokens : 1;
 }
 
+/*
+ * Of two sides a GPU of attention is looked at, which has what it computes and waits for the rest; how busy matrix units and memory are is the mean
+ * over all GPUs.
+ */
+static double sides_s(struct maq_deployment *d, const struct maq_pass_batch *batches, enum maq_launch_mode mode,
+                      struct maq_pass_parts *parts)
+{
+    const struct maq_afd *a = d->afd;
+    double attention = a->attention_ranks, ffn = a->ffn_ranks, all = attention + ffn;
+    struct maq_afd_pass pass;
+    maq_afd_pass(&pass, d->afd, batches);
+    double launches = maq_launch_sides_s(d, mode, &pass), s = launches > pass.s ? launches : pass.s;
+    *parts = pass.attention;
+    parts->ns[MAQ_SERVE_AFD] = (pass.s - pass.times.attention_s) * 1e9;
+    parts->ns[MAQ_SERVE_LAUNCH] += (s - pass.s) * 1e9;
+    parts->matrix_ns = (pass.attention.matrix_ns * attention + pass.ffn.matrix_ns * ffn) / all;
+    parts->memory_ns = (pass.attention.memory_ns * attention + pass.ffn.memory_ns * ffn) / all;
+    d->afd_times = pass.times;
+    return s;
+}
+
+double maq_batch_least_s(struct maq_deployment *d, const struct maq_pass_batch *batches)
+{
+    return d->afd ? maq_afd_least_s(d->afd, batches) : maq_pass_least_s(&d->passes, 0, batches);
+}
+
 double maq_batch_stage_s(struct maq_deployment *d, uint32_t stage, const struct maq_pass_batch *batches,
                          enum maq_launch_mode mode, struct maq_pass_parts *parts)
 {
     double sum = 0;
+    if (d->afd)
+        return sides_s(d, batches, mode, parts);
     *parts = (struct maq_pass_parts){0};
     maq_pass_add(&d->passes, stage, batches, parts);
     for (int i = 0; i < MAQ_SERVE_PART_COUNT; i++)

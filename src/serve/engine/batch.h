@@ -51,6 +51,11 @@ enum maq_launch_mode maq_launch_without_graph(const struct maq_serve_options *o)
 double maq_launch_s(const struct maq_deployment *d, enum maq_launch_mode mode, const struct maq_passes *passes,
                     uint32_t stage, double kernels);
 
+/* The same of the two sides of a pass, where attention and FFN are on GPUs of their own: the longer. launches.c */
+double maq_launch_sides_s(const struct maq_deployment *d, enum maq_launch_mode mode, const struct maq_afd_pass *pass);
+/* No less than an iteration of such batches, all of which decode, takes on a deployment of one stage, however many keys they see, in seconds. */
+double maq_batch_least_s(struct maq_deployment *d, const struct maq_pass_batch *batches);
+
 /* Batches of several ranks, batches[dp], are padded alike where a CUDA graph holds the largest; a rank without any has a token of nobody. */
 void maq_batch_pad(const struct maq_deployment *d, struct maq_pass_batch *batches);
 /* Time of an iteration on each stage, by part; seconds of device time of a stage. */
@@ -60,6 +65,7 @@ double maq_batch_stage_s(struct maq_deployment *d, uint32_t stage, const struct 
 enum { MAQ_STAGE_ALL = MAQ_SERVE_PART_COUNT, MAQ_STAGE_MATRIX, MAQ_STAGE_MEMORY, MAQ_STAGE_TIMES };
 struct maq_stage_times {
     double s[MAQ_STAGE_TIMES];
+    struct maq_afd_times afd; /* zero where each GPU has attention and FFN; added up by maq_engine_start() */
 };
 /* One after the other, since a loop over them would take as long as they do: a fleet adds them up for every token. */
 static inline void maq_stage_times_add(struct maq_stage_times *restrict sum,

@@ -184,6 +184,8 @@ void maq_serve_complete(struct maq_serve_options *o, const struct maq_serve_opti
     o->ep = o->ep > 1 ? o->ep : 1;
     complete_speculation(&o->speculation);
     complete_lora(&o->lora, o->engine);
+    if (o->afd.ffn_ranks > 0 && o->afd.micro_batches == 0)
+        o->afd.micro_batches = 2; /* vLLM's plugin has exactly two (afd-plugin, README.md) */
     if (o->engine == MAQ_ENGINE_VLLM)
         vllm_limits(o, &job->model, device);
     else if (o->engine == MAQ_ENGINE_SGLANG)

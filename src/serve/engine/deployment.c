@@ -32,16 +32,16 @@ bool maq_model_has_experts(const struct maq_model *m)
 static enum maq_status check_ranks(const struct maq_job *job, const struct maq_serve_options *o, struct maq_diag *diag)
 {
     int64_t ranks = (int64_t)job->plan.tp * o->dp, all = ranks * job->plan.pp;
-    if (o->dp > 1 && !maq_model_has_experts(&job->model))
+    int64_t shared = o->afd.ffn_ranks > 0 ? o->afd.ffn_ranks : ranks; /* that share the experts */
+    if (o->dp > 1 && !maq_model_has_experts(&job->model) && o->afd.ffn_ranks == 0)
         return maq_diag_fail(MAQ_BAD_INPUT, diag, MAQ_CODE_SERVE_RANKS, (struct maq_span){0},
                              "--replicas behind a router, or a higher --tp",
                              "%s has no experts that %d ranks could share: they are engines of their own",
                              job->model.name, o->dp);
-    if (o->ep > ranks || ranks % o->ep != 0)
-        return maq_diag_fail(
-            MAQ_BAD_INPUT, diag, MAQ_CODE_SERVE_RANKS, (struct maq_span){0}, NULL,
-            "experts are spread over %d ranks, which does not divide the %lld that there are (tp x dp)", o->ep,
-            (long long)ranks);
+    if (o->ep > shared || shared % o->ep != 0)
+        return maq_diag_fail(MAQ_BAD_INPUT, diag, MAQ_CODE_SERVE_RANKS, (struct maq_span){0}, NULL,
+                             "experts are spread over %d ranks, which does not divide the %lld that there are (%s)",
+                             o->ep, (long long)shared, o->afd.ffn_ranks > 0 ? "of FFN" : "tp x dp");
     if (all > job->cluster.devices)
         return maq_diag_fail(
             MAQ_BAD_INPUT, diag, MAQ_CODE_SERVE_RANKS, (struct maq_span){0}, "a larger --cluster, or lower degrees",
@@ -76,6 +76,7 @@ enum maq_status maq_deployment_init(struct maq_deployment *d, const struct maq_j
     maq_serve_complete(&d->options, options, job);
     MAQ_TRY(check_ranks(job, &d->options, diag));
     MAQ_TRY(check_lora(job, &d->options.lora, diag));
+    MAQ_TRY(maq_afd_check(job, &d->options, diag));
     d->host = maq_host_profile_of(&d->options);
     d->host.async &= job->plan.pp == 1 || d->host.async_pipeline;
     int64_t most = d->options.max_num_batched_tokens,
@@ -83,6 +84,9 @@ enum maq_status maq_deployment_init(struct maq_deployment *d, const struct maq_j
     if (d->options.engine == MAQ_ENGINE_SGLANG && verified > most) /* its limit is one of prompts */
         most = verified;
     if (maq_passes_init(&d->passes, job, &d->options, most > 1024 ? most : 1024, &d->arena) != MAQ_OK)
+        return maq_no_memory(diag, "a deployment");
+    if (d->options.afd.ffn_ranks > 0 &&
+        maq_afd_init(&d->afd, job, &d->options, d->passes.most_tokens, &d->arena) != MAQ_OK)
         return maq_no_memory(diag, "a deployment");
     MAQ_TRY(maq_deployment_draft(d, diag));
     MAQ_TRY(maq_deployment_encoder(d, diag));
@@ -94,6 +98,25 @@ void maq_deployment_fini(struct maq_deployment *d)
 {
     maq_iteration_times_fini(d);
     maq_arena_fini(&d->arena);
+}
+
+static void fill_afd(struct maq_afd_result *out, const struct maq_deployment *d)
+{
+    if (!d->afd)
+        return;
+    *out = (struct maq_afd_result){.known = true,
+                                   .attention_devices = (uint32_t)d->afd->attention_ranks,
+                                   .ffn_devices = (uint32_t)d->afd->ffn_ranks,
+                                   .ffn_device = d->afd->ffn.device->name,
+                                   .ffn_weights_bytes = d->ffn_memory[MAQ_SERVE_MEM_WEIGHTS],
+                                   .ffn_activations_bytes = d->ffn_memory[MAQ_SERVE_MEM_ACTIVATIONS],
+                                   .ffn_context_bytes = d->ffn_memory[MAQ_SERVE_MEM_CONTEXT],
+                                   .ffn_capacity_bytes = d->ffn_capacity_bytes,
+                                   .ffn_usable_bytes = d->ffn_usable_bytes};
+    double held = 0;
+    for (int i = 0; i < MAQ_SERVE_MEM_COUNT; i++)
+        held += d->ffn_memory[i];
+    out->ffn_fits = held <= d->ffn_usable_bytes;
 }
 
 void maq_deployment_fill(struct maq_serve_result *out, const struct maq_deployment *d)
@@ -108,6 +131,7 @@ void maq_deployment_fill(struct maq_serve_result *out, const struct maq_deployme
     out->blocks = d->blocks;
     out->kv_tokens = d->kv_tokens;
     out->fits = d->fits;
+    fill_afd(&out->afd, d);
     out->n_replicas = 1;
     out->n_devices = maq_deployment_devices(d);
 }

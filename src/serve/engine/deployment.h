@@ -8,6 +8,7 @@
 #include "serve/draft/drafter.h"
 #include "serve/engine_release.h"
 #include "serve/kv/kv_cache.h"
+#include "serve/pass/afd.h"
 #include "serve/pass/pass.h"
 #include "serve/sched/image_tokens.h"
 
@@ -71,7 +72,11 @@ struct maq_deployment {
     struct maq_serve_options options; /* completed */
     struct maq_host_profile host;
     struct maq_passes passes;
-    struct maq_drafter drafter; /* of speculative decoding; not of NONE and NGRAM */
+    struct maq_afd *afd;                         /* the two sides of its passes; NULL: each GPU has both */
+    struct maq_afd_times afd_times;              /* of the last pass, with them */
+    double ffn_memory[MAQ_SERVE_MEM_COUNT];      /* of a GPU of FFN */
+    double ffn_capacity_bytes, ffn_usable_bytes; /* usable: for the engine */
+    struct maq_drafter drafter;                  /* of speculative decoding; not of NONE and NGRAM */
     struct maq_passes draft;
     struct maq_pass_batch *draft_batches; /* [dp], room for one pass of it */
     struct maq_draft_batch *drafts;       /* [dp], room for what is drafted behind an iteration; NULL: nothing is */
@@ -98,7 +103,7 @@ void maq_deployment_fini(struct maq_deployment *d);
 /* GPUs of a replica. */
 static inline uint32_t maq_deployment_devices(const struct maq_deployment *d)
 {
-    return (uint32_t)(d->job->plan.tp * d->job->plan.pp * d->options.dp);
+    return (uint32_t)(d->job->plan.tp * d->job->plan.pp * d->options.dp + d->options.afd.ffn_ranks);
 }
 
 /* What is known of it before any request comes, in *out. */
@@ -109,9 +114,15 @@ enum maq_status maq_deployment_check(const struct maq_deployment *d, const struc
 
 /* ---- parts ---- */
 
+/* Whether a completed deployment's attention and FFN can be on GPUs of their own as they are asked for. afd_check.c */
+enum maq_status maq_afd_check(const struct maq_job *job, const struct maq_serve_options *options,
+                              struct maq_diag *diag);
+
 /* The engine's defaults for what is not said. defaults.c */
 void maq_serve_complete(struct maq_serve_options *out, const struct maq_serve_options *given,
                         const struct maq_job *job);
+/* The same of one that is a replica of a fleet. afd_check.c */
+enum maq_status maq_afd_check_replica(const struct maq_deployment *d, enum maq_role role, struct maq_diag *diag);
 /*
  * CUDA graphs: the size that a batch of so many tokens is padded to, all of which decode, `queries` of each request; 0: none holds it.
  * graph_sizes.c

@@ -123,7 +123,7 @@ static bool begin_stretch(struct maq_serve_engine *e)
 static bool decodes_alone(const struct maq_serve_engine *e)
 {
     const struct maq_deployment *d = e->d;
-    return e->n_ranks == 1 && d->passes.n_stages == 1 && !d->tiers.any && !d->options.lora.enabled &&
+    return e->n_ranks == 1 && d->passes.n_stages == 1 && !d->tiers.any && !d->options.lora.enabled && !d->afd &&
            d->options.speculation.method == MAQ_DRAFT_NONE && !d->options.watch && e->hold_s <= 0 && e->encode_s <= 0 &&
            d->passes.n_windows == 1 && d->passes.windows[0] == 0 && maq_iteration_time_is_kept(d, e->batches);
 }
@@ -264,5 +264,5 @@ double maq_engine_quiet_until_s(struct maq_serve_engine *e)
     if (maq_engine_next_arrival(e) < (double)INFINITY || e->d->options.one_by_one || !begin_stretch(e))
         return e->now_s;
     maq_batch_pad(e->d, e->batches);
-    return e->now_s + (sure_steps(e) - 1) * maq_pass_least_s(&e->d->passes, 0, e->batches);
+    return e->now_s + (sure_steps(e) - 1) * maq_batch_least_s(e->d, e->batches);
 }

@@ -164,6 +164,8 @@ void maq_engine_start(struct maq_serve_engine *e, const struct maq_engine_shape 
         e->stage_free_s[s] = at;
         at += s + 1 < d->passes.n_stages ? c->transfer_s : 0;
         maq_stage_times_add(&e->times, times);
+        if (d->afd)
+            maq_afd_times_add(&e->times.afd, &times->afd);
         e->times.s[MAQ_STAGE_ALL] = s == 0 ? busy + runs : busy;
         e->times.s[MAQ_SERVE_LORA] += e->adapter_copy_s;
     }

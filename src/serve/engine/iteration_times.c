@@ -61,6 +61,7 @@ static void compute(struct maq_stage_times *out, struct maq_deployment *d, uint3
         out->s[i] = parts.ns[i] * 1e-9;
     out->s[MAQ_STAGE_MATRIX] = parts.matrix_ns * 1e-9;
     out->s[MAQ_STAGE_MEMORY] = parts.memory_ns * 1e-9;
+    out->afd = d->afd_times;
 }
 
 const struct maq_stage_times *maq_iteration_times_of(struct maq_deployment *d, uint32_t stage,

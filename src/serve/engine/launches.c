@@ -14,6 +14,9 @@
  *   PIECES            pass + layers * piece
  *   GRAPH             graph
  *
+ * Where attention and FFN are on GPUs of their own there are graphs of decodes alone, of all micro-batches together (vllm-project/afd-plugin:
+ * FULL_DECODE_ONLY); else each micro-batch is a pass, and either side has a host of its own.
+ *
  * The device waits for what that is beyond its own time: most passes over few tokens of a model of many layers are the host's.
  */
 #include "serve/engine/batch.h"
@@ -26,7 +29,7 @@ struct maq_batch_launch maq_batch_launch(const struct maq_deployment *d, int64_t
     int32_t release = maq_engine_release(o->version);
     bool pieces = prompts > 0 ||
                   (o->engine == MAQ_ENGINE_VLLM && release >= MAQ_VLLM_COMPILED && release < MAQ_VLLM_WHOLE_GRAPHS);
-    if (size > 0)
+    if (size > 0 && !(pieces && o->afd.ffn_ranks > 0))
         return (struct maq_batch_launch){pieces ? MAQ_LAUNCH_MODE_PIECES : MAQ_LAUNCH_MODE_GRAPH, size};
     return (struct maq_batch_launch){maq_launch_without_graph(o), tokens};
 }
@@ -46,28 +49,41 @@ enum maq_launch_mode maq_launch_without_graph(const struct maq_serve_options *o)
 static double experts_s(const struct maq_deployment *d, const struct maq_passes *p, uint32_t stage)
 {
     const struct maq_host_profile *h = &d->host;
-    double call_s = d->device->arch < MAQ_ARCH_BLACKWELL ? h->library_experts_s : 0;
+    double call_s = p->device->arch < MAQ_ARCH_BLACKWELL ? h->library_experts_s : 0;
     return p->stages[stage].routed * (p->experts_by_python ? h->experts_s : call_s);
+}
+
+/* `depth` layers in `passes` passes, on the reference host. */
+static double launch_s(const struct maq_host_profile *h, enum maq_launch_mode mode, double passes, double depth,
+                       double kernels, double all_experts_s)
+{
+    switch (mode) {
+    case MAQ_LAUNCH_MODE_GRAPH:
+        return h->graph_s;
+    case MAQ_LAUNCH_MODE_PIECES:
+        return h->pass_s * passes + depth * h->piece_s;
+    case MAQ_LAUNCH_MODE_COMPILED:
+        return h->pass_s * passes + kernels * h->compiled_s + all_experts_s;
+    case MAQ_LAUNCH_MODE_EAGER:
+        return h->pass_s * passes + kernels * h->eager_s + all_experts_s;
+    }
+    return 0;
 }
 
 double maq_launch_s(const struct maq_deployment *d, enum maq_launch_mode mode, const struct maq_passes *p,
                     uint32_t stage, double kernels)
 {
-    const struct maq_host_profile *h = &d->host;
-    double s = 0;
-    switch (mode) {
-    case MAQ_LAUNCH_MODE_GRAPH:
-        s = h->graph_s;
-        break;
-    case MAQ_LAUNCH_MODE_PIECES:
-        s = h->pass_s + p->stages[stage].depth * h->piece_s;
-        break;
-    case MAQ_LAUNCH_MODE_COMPILED:
-        s = h->pass_s + kernels * h->compiled_s + experts_s(d, p, stage);
-        break;
-    case MAQ_LAUNCH_MODE_EAGER:
-        s = h->pass_s + kernels * h->eager_s + experts_s(d, p, stage);
-        break;
-    }
+    double s = launch_s(&d->host, mode, 1, p->stages[stage].depth, kernels, experts_s(d, p, stage));
     return s / maq_device_host_speed(d->device);
+}
+
+double maq_launch_sides_s(const struct maq_deployment *d, enum maq_launch_mode mode, const struct maq_afd_pass *pass)
+{
+    const struct maq_afd *a = d->afd;
+    double n = pass->micro_batches, layers_s = 0;
+    for (uint32_t k = 0; k < a->n_kinds; k++)
+        layers_s += a->layers_of[k] * experts_s(d, &a->ffn, k);
+    double attention = launch_s(&d->host, mode, n, 0, pass->attention.kernels, 0) / maq_device_host_speed(d->device),
+           ffn = launch_s(&d->host, mode, n, 0, pass->ffn.kernels, n * layers_s) / maq_device_host_speed(a->ffn.device);
+    return attention > ffn ? attention : ffn;
 }

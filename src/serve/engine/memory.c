@@ -12,9 +12,13 @@
  *                 as a group of layers where it keeps what another kind does, else as bytes of each token
  *   KV cache      gpu_memory_utilization of the device less all this, in blocks
  *
+ * Where attention and FFN are on GPUs of their own, all this is of those of attention, with the weights that they have. Those of FFN have theirs and
+ * activations of all ranks of attention together: in and out of each micro-batch, and what the widest module of one reads and writes.
+ *
  * Layers that keep the same tokens are grouped so that all groups have as many layers (the least of any kind, or the most where that
  * is less than 1.5 times the least), because a block has one size (vLLM, v1/core/kv_cache_planning.py).
  */
+#include <math.h>
 #include <string.h>
 
 #include "base/units.h"
@@ -38,7 +42,8 @@ static double layer_weights(const struct maq_passes *p, const struct maq_layer *
     const struct maq_lower lower = {.job = &p->own, .plan = &p->own.plan, .vocab_cut = p->own.plan.tp};
     double sum = 0;
     for (uint32_t i = 0; i < layer->n_modules; i++)
-        sum += maq_lower_local_params(&lower, &layer->modules[i]) * type_of(p, &layer->modules[i])->bytes;
+        if (maq_pass_has(p, &layer->modules[i]))
+            sum += maq_lower_local_params(&lower, &layer->modules[i]) * type_of(p, &layer->modules[i])->bytes;
     return sum;
 }
 
@@ -69,6 +74,15 @@ static double stage_weights(const struct maq_passes *p, const struct maq_pass_st
     return sum;
 }
 
+/* Of a GPU of FFN. */
+static double ffn_weights(const struct maq_afd *a)
+{
+    double sum = 0;
+    for (uint32_t k = 0; k < a->n_kinds; k++)
+        sum += layer_weights(&a->ffn, a->ffn.stages[k].layers[0].layer) * a->layers_of[k];
+    return sum;
+}
+
 static double all_weights(const struct maq_passes *p, const struct maq_layer *layer)
 {
     double sum = 0;
@@ -95,6 +109,8 @@ static double widest(const struct maq_passes *p, const struct maq_layer *layer)
         const struct maq_module *m = &layer->modules[i];
         if (m->kind == MAQ_MODULE_ROUTER)
             topk = m->u.moe.topk;
+        if (!maq_pass_has(p, m))
+            continue;
         double cut = m->shard == MAQ_SHARD_SEQUENCE ? 1
                      : m->shard == MAQ_SHARD_EXPERT ? p->moe_tp
                                                     : tp,
@@ -107,19 +123,31 @@ static double widest(const struct maq_passes *p, const struct maq_layer *layer)
     return most * 2;
 }
 
-static double activations(const struct maq_deployment *d)
+static double widest_of_all(const struct maq_passes *p)
 {
-    const struct maq_passes *p = &d->passes;
-    double tokens = d->options.max_num_batched_tokens, rows = d->options.max_num_seqs, most = 0;
-    for (uint32_t k = 0; k < d->job->model.n_kinds; k++) {
-        double width = widest(p, &d->job->model.kinds[k]);
+    double most = 0;
+    for (uint32_t k = 0; k < p->job->model.n_kinds; k++) {
+        double width = widest(p, &p->job->model.kinds[k]);
         most = width > most ? width : most;
     }
+    return most;
+}
+
+static double activations(const struct maq_deployment *d)
+{
+    double tokens = d->options.max_num_batched_tokens, rows = d->options.max_num_seqs,
+           most = widest_of_all(d->afd ? &d->afd->attention : &d->passes);
     if (d->options.speculation.method != MAQ_DRAFT_NONE) /* logits of all that is verified */
         rows *= d->options.speculation.verified;
     rows = rows < tokens ? rows : tokens;
     double layer = tokens * most, logits = rows * (double)d->job->model.vocab * (2.0 + 4.0);
     return tokens * (double)d->job->model.hidden * 2 * 2 + (layer > logits ? layer : logits);
+}
+
+static double ffn_activations(const struct maq_deployment *d)
+{
+    double tokens = (double)d->options.max_num_batched_tokens * d->passes.dp, n = d->options.afd.micro_batches;
+    return tokens * (double)d->job->model.hidden * 2 * 2 + ceil(tokens / n) * widest_of_all(&d->afd->ffn);
 }
 
 double maq_deployment_tower_bytes(const struct maq_deployment *d)
@@ -313,6 +341,27 @@ static void set_utilization(struct maq_deployment *d, double held)
         o->gpu_memory_utilization = share < 1 ? share : 1;
 }
 
+/* What the engine may use of a GPU; vLLM's share of it is without what others have there already. */
+static double usable(const struct maq_deployment *d, double all)
+{
+    bool of_all = d->options.static_memory_share > 0 || d->options.free_memory_share > 0;
+    double beside = d->options.engine == MAQ_ENGINE_VLLM && !of_all ? CONTEXT_BYTES : 0,
+           share = all * d->options.gpu_memory_utilization + beside;
+    return share < all ? share : all;
+}
+
+/* A GPU of FFN: weights, activations, context; no cache. */
+static bool ffn_memory(struct maq_deployment *d)
+{
+    double *held = d->ffn_memory;
+    held[MAQ_SERVE_MEM_WEIGHTS] = ffn_weights(d->afd);
+    held[MAQ_SERVE_MEM_ACTIVATIONS] = ffn_activations(d);
+    held[MAQ_SERVE_MEM_CONTEXT] = CONTEXT_BYTES;
+    d->ffn_capacity_bytes = d->afd->ffn.device->mem_bytes;
+    d->ffn_usable_bytes = usable(d, d->ffn_capacity_bytes);
+    return held[MAQ_SERVE_MEM_WEIGHTS] + held[MAQ_SERVE_MEM_ACTIVATIONS] + CONTEXT_BYTES <= d->ffn_usable_bytes;
+}
+
 /* What moving an adapter takes: to each GPU its part, at the rate that it has when all of its node copy; the whole file to the host. */
 static void time_adapters(struct maq_deployment *d)
 {
@@ -335,7 +384,7 @@ void maq_deployment_memory(struct maq_deployment *d)
     uint32_t most = 0;
     for (uint32_t s = 0; s < d->passes.n_stages; s++) {
         double slots = d->options.lora.max_loras * maq_pass_adapter_bytes(&d->passes, &d->passes.stages[s]),
-               w = stage_weights(&d->passes, &d->passes.stages[s]) +
+               w = stage_weights(d->afd ? &d->afd->attention : &d->passes, &d->passes.stages[s]) +
                    (d->passes.stages[s].last ? drafter_weights(d) : 0) +
                    (d->passes.stages[s].first ? maq_deployment_tower_bytes(d) : 0) + slots;
         uint32_t layers = 0;
@@ -364,10 +413,7 @@ void maq_deployment_memory(struct maq_deployment *d)
     double states = fullest.n > 0 ? fullest.states * d->options.max_num_seqs : 0,
            held = weights + d->memory[MAQ_SERVE_MEM_ACTIVATIONS] + CONTEXT_BYTES + states;
     set_utilization(d, held);
-    bool of_all = d->options.static_memory_share > 0 || d->options.free_memory_share > 0;
-    double beside = d->options.engine == MAQ_ENGINE_VLLM && !of_all ? CONTEXT_BYTES : 0,
-           share = d->capacity_bytes * d->options.gpu_memory_utilization + beside,
-           left = (share < d->capacity_bytes ? share : d->capacity_bytes) - held;
+    double left = usable(d, d->capacity_bytes) - held;
     d->blocks = d->options.blocks > 0                         ? d->options.blocks
                 : left > d->block_bytes && d->block_bytes > 0 ? (int64_t)(left / d->block_bytes)
                                                               : 0;
@@ -375,5 +421,5 @@ void maq_deployment_memory(struct maq_deployment *d)
         d->blocks = UINT32_MAX / 4;
     d->memory[MAQ_SERVE_MEM_KV] = (double)d->blocks * d->block_bytes + states;
     d->kv_tokens = d->blocks > 1 ? (d->blocks - 1) / d->n_groups * d->options.block_size : 0;
-    d->fits = d->blocks > d->n_groups;
+    d->fits = d->blocks > d->n_groups && (!d->afd || ffn_memory(d));
 }

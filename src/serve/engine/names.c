@@ -50,6 +50,16 @@ const char *maq_serve_exchange_name(enum maq_serve_exchange exchange)
     return (unsigned)exchange < MAQ_EXCHANGE_COUNT ? names[exchange] : "unknown";
 }
 
+const char *maq_afd_exchange_name(enum maq_afd_exchange exchange)
+{
+    static const char *const names[MAQ_AFD_EXCHANGE_COUNT] = {
+#define NAME(id, name, what) [MAQ_AFD_##id] = name,
+        MAQ_AFD_EXCHANGE_LIST(NAME)
+#undef NAME
+    };
+    return (unsigned)exchange < MAQ_AFD_EXCHANGE_COUNT ? names[exchange] : "unknown";
+}
+
 const char *maq_serve_part_name(enum maq_serve_part part)
 {
     static const char *const names[MAQ_SERVE_PART_COUNT] = {

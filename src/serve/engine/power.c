@@ -12,6 +12,8 @@
  * Fitted by tools/fit-serve-power to the power that ML.ENERGY measured of saturated deployments; power_fit.h says how far off each kind of
  * device is when the fit has not seen it, and where four of five measured runs were.
  */
+#include <string.h>
+
 #include "serve/engine/power_fit.h"
 #include "serve/engine/run.h"
 
@@ -21,6 +23,8 @@ bool maq_serve_power(struct maq_serve_power *out, const struct maq_serve_result 
     double share = MAQ_POWER_BASE + MAQ_POWER_MEMORY * r->memory_share + MAQ_POWER_MATRIX * r->matrix_share,
            watts = device->tdp_w * (share < 1 ? share : 1), all = watts * r->n_devices;
     *out = (struct maq_serve_power){.matrix_share = r->matrix_share, .memory_share = r->memory_share};
+    if (r->afd.known && strcmp(r->afd.ffn_device, device->name) != 0) /* the shares are means over all GPUs */
+        return false;
     if (!(device->tdp_w > 0) || r->finished == 0 || !(r->output_tokens_per_s > 0))
         return false;
     out->watts = watts;

@@ -273,6 +273,7 @@ void maq_engine_fill(const struct maq_serve_engine *engines, uint32_t n, struct 
             out->part_s[i] += e->times.s[i];
         out->matrix_share += e->times.s[MAQ_STAGE_MATRIX];
         out->memory_share += e->times.s[MAQ_STAGE_MEMORY];
+        maq_afd_times_add(&out->afd.times, &e->times.afd);
     }
     gpus_s *= out->duration_s;
     out->matrix_share = gpus_s > 0 ? out->matrix_share / gpus_s : 0;
@@ -283,6 +284,7 @@ void maq_engine_fill(const struct maq_serve_engine *engines, uint32_t n, struct 
     maq_images_fill(engines, n, out);
     for (int i = 0; i < MAQ_SERVE_PART_COUNT; i++)
         out->busy_s += out->part_s[i];
+    out->afd.hiding_micro_batches = maq_afd_hiding(&out->afd.times);
     if (out->iterations > 0) {
         out->mean_batch = (double)requests / (double)out->iterations;
         out->mean_tokens = (double)tokens / (double)out->iterations;

@@ -78,6 +78,7 @@ struct alone {
     struct maq_pass_batch *ranks;   /* [dp] */
     struct maq_draft_batch *drafts; /* [dp] */
     struct maq_scheduled *list;     /* [requests], of a pass that verifies drafts */
+    struct maq_afd_times *afd;      /* what its passes do on either side is added to it */
 };
 
 static double drafting_s(struct maq_deployment *d, const struct alone *a)
@@ -105,6 +106,7 @@ static double whole_pass(struct maq_deployment *d, const struct maq_pass_batch *
         for (int i = 0; i < MAQ_SERVE_PART_COUNT; i++)
             sum[i] += parts.ns[i] * 1e-9;
     }
+    maq_afd_times_add(a->afd, &d->afd_times);
     double drafting = drafting_s(d, a);
     sum[MAQ_SERVE_DRAFT] += drafting;
     s += drafting;
@@ -214,12 +216,14 @@ enum maq_status maq_serve_static(struct maq_serve_batch *out, const struct maq_j
             status = maq_no_memory(diag, "a batch");
     }
     *out = (struct maq_serve_batch){0};
+    a.afd = &out->afd[0];
     for (int64_t done = 0; status == MAQ_OK && done < batch * prompt;) {
         out->prefill_s += prompt_pass(&d, &a, batch, prompt, &done, out->part_s[0]);
         if (a.writer.failed)
             status = maq_no_memory(diag, "a batch");
     }
     bool drafts = d.options.speculation.method != MAQ_DRAFT_NONE;
+    a.afd = &out->afd[1];
     if (status == MAQ_OK)
         out->decode_s += drafts ? drafted_decodes(&d, &a, batch, prompt, output, out->part_s[1])
                                 : plain_decodes(&d, &a, batch, prompt, output, out->part_s[1]);

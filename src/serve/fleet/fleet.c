@@ -340,6 +340,7 @@ static enum maq_status begin_deployments(struct maq_fleet_run *r, struct maq_ser
         struct maq_deployment *d = &r->deployments[m];
         r->n_deployments = m + 1;
         MAQ_TRY(maq_deployment_init(d, f->members[m].job, f->members[m].options, diag));
+        MAQ_TRY(maq_afd_check_replica(d, f->members[m].role, diag));
         before = f->members[m].shares_cluster ? before : 0;
         if (!roles)
             MAQ_TRY(check_devices(&f->members[m], d, before, diag));

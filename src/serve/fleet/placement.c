@@ -41,7 +41,7 @@ const struct maq_cluster *maq_fleet_place(const struct maq_fleet *f, struct maq_
         const struct maq_fleet_member *member = &f->members[m];
         const struct maq_job *job = member->job;
         int32_t dp = member->options->dp > 1 ? member->options->dp : 1;
-        uint32_t size = (uint32_t)(job->plan.tp * job->plan.pp * dp),
+        uint32_t size = (uint32_t)(job->plan.tp * job->plan.pp * dp + member->options->afd.ffn_ranks),
                  node = (uint32_t)job->cluster.groups[0].devices_per_node;
         if (m > 0 && (roles ? member->own_cluster : !member->shares_cluster)) {
             next = 0;

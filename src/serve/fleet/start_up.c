@@ -11,8 +11,10 @@
  *
  *                      weights of a rank / port of a GPU
  *
- * of the stage that has the most. Bytes are those that weights have in memory: a checkpoint of wider types has more.
+ * of the stage that has the most, or of the side where attention and FFN are on GPUs of their own. Bytes are those that weights have in memory: a checkpoint of wider types has more.
  */
+#include <math.h>
+
 #include "maquette/serve_fleet.h"
 #include "serve/codes.h"
 #include "serve/fleet/handover.h"
@@ -28,7 +30,8 @@ static enum maq_status load(double *out, const struct maq_deployment *d, enum ma
 {
     const struct maq_node_group *g = &d->job->cluster.groups[d->job->stages[0].group];
     const struct maq_replica_placement stand = {.cluster = &d->job->cluster, .first = g->first_rank};
-    double rank = d->memory[MAQ_SERVE_MEM_WEIGHTS], link = d->device->host_copy_bps;
+    double rank = fmax(d->memory[MAQ_SERVE_MEM_WEIGHTS], d->ffn_memory[MAQ_SERVE_MEM_WEIGHTS]),
+           link = d->device->host_copy_bps;
     link = link > 0 ? link : d->device->host_bps;
     if (from == MAQ_WEIGHTS_FROM_PEER) {
         double port = bps > 0 ? bps : maq_port_bps(&stand, MAQ_OTHER_NODE);

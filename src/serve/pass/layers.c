@@ -36,8 +36,9 @@ static void linear(struct walk *w, const struct maq_module *m)
     struct maq_op op =
         maq_pass_op(MAQ_OP_GEMM, type, m->flags & MAQ_MODULE_BIAS ? MAQ_OP_BIAS : 0, w->tokens, d.out, d.in, 1);
     maq_pass_cost(p, &op, w->times, MAQ_SERVE_GEMM, w->out);
-    /* shared experts are added to the routed ones before both are summed */
-    if (m->flags & MAQ_MODULE_REDUCE_OUT && m->part != MAQ_PART_SHARED_EXPERTS)
+    /* shared experts are added to the routed ones before both are summed, where these are here; GPUs of FFN sum once for a layer (afd.c) */
+    bool with_routed = m->part == MAQ_PART_SHARED_EXPERTS && w->scope != MAQ_PASS_ATTENTION;
+    if (m->flags & MAQ_MODULE_REDUCE_OUT && !with_routed && w->scope != MAQ_PASS_FFN)
         maq_pass_coll(p, MAQ_COLL_ALL_REDUCE, (double)w->tokens * (double)m->out * 2, w->times, w->out);
 }
 
@@ -119,7 +120,7 @@ static void module(struct walk *w, const struct maq_module *m)
     case MAQ_MODULE_COMBINE:
         if (w->scope == MAQ_PASS_EXPERTS)
             exchange(w, m, true);
-        else
+        else if (w->scope != MAQ_PASS_FFN)
             maq_pass_coll(w->p, MAQ_COLL_ALL_REDUCE, (double)w->tokens * (double)m->in * 2, w->times, w->out);
         break;
     case MAQ_MODULE_EMBEDDING:
@@ -165,17 +166,41 @@ static bool in_experts(const struct maq_module *m)
     return m->kind == MAQ_MODULE_EXPERT_LINEAR || m->kind == MAQ_MODULE_DISPATCH || m->kind == MAQ_MODULE_COMBINE;
 }
 
-static bool in_scope(const struct maq_layer *layer, const struct maq_module *m, enum maq_pass_scope scope)
+/* What GPUs of FFN have of a layer: norms and the residual stream stay with attention, as vLLM's plugin cuts it. */
+static bool in_ffn(const struct maq_passes *p, const struct maq_module *m)
 {
-    if (maq_pass_is_mixer(layer, m))
-        return false;
-    return scope == MAQ_PASS_WHOLE || in_experts(m) == (scope == MAQ_PASS_EXPERTS);
+    if (p->experts_alone)
+        return in_experts(m) || m->kind == MAQ_MODULE_EXPERT_ACTIVATION;
+    return m->part == MAQ_PART_MLP || m->part == MAQ_PART_ROUTER || m->part == MAQ_PART_MOE ||
+           m->part == MAQ_PART_MOE_ACT || m->part == MAQ_PART_SHARED_EXPERTS;
+}
+
+static bool in_scope(const struct maq_passes *p, const struct maq_module *m, enum maq_pass_scope scope)
+{
+    switch (scope) {
+    case MAQ_PASS_WHOLE:
+        return true;
+    case MAQ_PASS_OWN:
+    case MAQ_PASS_EXPERTS:
+        return in_experts(m) == (scope == MAQ_PASS_EXPERTS);
+    case MAQ_PASS_ATTENTION:
+    case MAQ_PASS_FFN:
+        return in_ffn(p, m) == (scope == MAQ_PASS_FFN);
+    case MAQ_PASS_NOTHING:
+        break;
+    }
+    return false;
+}
+
+bool maq_pass_has(const struct maq_passes *p, const struct maq_module *m)
+{
+    return in_scope(p, m, p->own_scope) || in_scope(p, m, p->all_scope);
 }
 
 void maq_pass_layers(const struct maq_passes *p, const struct maq_pass_stage *stage, enum maq_pass_scope scope,
                      int64_t tokens, bool decodes, struct maq_pass_parts *out)
 {
-    if (stage->first && scope != MAQ_PASS_EXPERTS) {
+    if (stage->first && scope != MAQ_PASS_EXPERTS && scope != MAQ_PASS_FFN) {
         struct walk w = walk_of(p, &p->job->model.embedding, tokens, 1, out);
         for (uint32_t i = 0; i < w.layer->n_modules; i++)
             module(&w, &w.layer->modules[i]);
@@ -185,7 +210,7 @@ void maq_pass_layers(const struct maq_passes *p, const struct maq_pass_stage *st
         w.scope = scope;
         w.decodes = decodes;
         for (uint32_t i = 0; i < w.layer->n_modules; i++)
-            if (in_scope(w.layer, &w.layer->modules[i], scope))
+            if (!maq_pass_is_mixer(w.layer, &w.layer->modules[i]) && in_scope(p, &w.layer->modules[i], scope))
                 module(&w, &w.layer->modules[i]);
     }
 }

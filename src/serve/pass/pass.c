@@ -183,15 +183,41 @@ static struct maq_pass_parts **new_table(struct maq_passes *p, size_t n)
     return t;
 }
 
-enum maq_status maq_passes_init(struct maq_passes *p, const struct maq_job *job, const struct maq_serve_options *o,
-                                int64_t most_tokens, struct maq_arena *arena)
+/* Layers of one kind alone, as often as a layer of it: once. */
+static enum maq_status list_kinds(struct maq_passes *p)
+{
+    const struct maq_model *m = &p->job->model;
+    bool ends = p->own_scope == MAQ_PASS_ATTENTION;
+    p->n_stages = m->n_kinds + (ends ? MAQ_PASS_ENDS : 0);
+    p->stages = MAQ_ARENA_NEW(p->arena, struct maq_pass_stage, p->n_stages);
+    if (!p->stages)
+        return MAQ_NO_MEMORY;
+    for (uint32_t k = 0; k < m->n_kinds; k++) {
+        struct maq_pass_layer *l = MAQ_ARENA_NEW(p->arena, struct maq_pass_layer, 1);
+        if (!l)
+            return MAQ_NO_MEMORY;
+        *l = (struct maq_pass_layer){.layer = &m->kinds[k], .count = 1};
+        l->window = maq_pass_mixer_window(&l->chooses, p, l->layer);
+        p->stages[k] =
+            (struct maq_pass_stage){.layers = l, .n_layers = 1, .depth = 1, .routed = is_routed(&m->kinds[k])};
+    }
+    if (ends) {
+        p->stages[m->n_kinds + MAQ_PASS_EMBEDDING].first = true;
+        p->stages[m->n_kinds + MAQ_PASS_HEAD].last = true;
+    }
+    return MAQ_OK;
+}
+
+/* All but its stages and what is known of them. `ranks`: that have experts. */
+static void begin(struct maq_passes *p, const struct maq_job *job, const struct maq_device *device,
+                  const struct maq_serve_options *o, int32_t ranks, int64_t most_tokens, struct maq_arena *arena)
 {
     static const enum maq_library libraries[MAQ_ENGINE_COUNT] = {[MAQ_ENGINE_VLLM] = MAQ_LIBRARY_VLLM,
                                                                  [MAQ_ENGINE_SGLANG] = MAQ_LIBRARY_SGLANG,
                                                                  [MAQ_ENGINE_TRTLLM] = MAQ_LIBRARY_TRTLLM};
     *p = (struct maq_passes){.job = job,
                              .own = *job,
-                             .device = &job->cluster.groups[job->stages[0].group].device,
+                             .device = device,
                              .costs = {.library = libraries[o->engine], .short_run = true},
                              .linear = types[o->weights],
                              .plain = types[MAQ_WEIGHTS_BF16],
@@ -205,28 +231,55 @@ enum maq_status maq_passes_init(struct maq_passes *p, const struct maq_job *job,
     p->experts = types[o->expert_weights];
     p->fuses_norm = o->engine == MAQ_ENGINE_TRTLLM && job->plan.tp > 1;
     p->fuses_quantization = o->engine == MAQ_ENGINE_TRTLLM;
-    int32_t ranks = job->plan.tp * p->dp;
     p->moe_tp = ranks / p->ep > 0 ? ranks / p->ep : 1;
-    p->wide = maq_cluster_place(&job->cluster, 0, (uint32_t)ranks, 1);
     choose_exchange(p, o);
     maq_pass_choose_experts(p, o);
     p->own.plan.ep = p->ep;
     p->own.plan.etp = p->moe_tp;
     p->own.plan.sequence_parallel = MAQ_OFF;
     list_windows(p);
-    MAQ_TRY(cut_stages(p));
-    MAQ_TRY(maq_pass_lora_init(p, o));
-    size_t n = (size_t)most_tokens + 1;
-    p->by_tokens = new_table(p, n);
-    p->by_all = p->dp > 1 ? new_table(p, 2 * n) : NULL;
-    p->by_rows = MAQ_ARENA_NEW(arena, struct maq_pass_parts, n);
-    p->decodes = MAQ_ARENA_NEW(arena, struct maq_pass_decode *, p->n_stages);
-    for (uint32_t s = 0; p->decodes && s < p->n_stages; s++) {
-        p->decodes[s] = MAQ_ARENA_NEW(arena, struct maq_pass_decode, MAQ_PASS_DECODES);
+}
+
+/* Room for what is known of its stages. */
+static enum maq_status make_tables(struct maq_passes *p)
+{
+    bool own = p->own_scope != MAQ_PASS_NOTHING, all = p->all_scope != MAQ_PASS_NOTHING;
+    size_t n = (size_t)p->most_tokens + 1;
+    p->by_tokens = own ? new_table(p, n) : NULL;
+    p->by_all = all ? new_table(p, 2 * n) : NULL;
+    p->by_rows = MAQ_ARENA_NEW(p->arena, struct maq_pass_parts, n);
+    p->decodes = MAQ_ARENA_NEW(p->arena, struct maq_pass_decode *, p->n_stages);
+    for (uint32_t s = 0; own && p->decodes && s < p->n_stages; s++) {
+        p->decodes[s] = MAQ_ARENA_NEW(p->arena, struct maq_pass_decode, MAQ_PASS_DECODES);
         if (!p->decodes[s])
             return MAQ_NO_MEMORY;
     }
-    return p->by_tokens && p->by_rows && p->decodes && (p->by_all || p->dp == 1) ? MAQ_OK : MAQ_NO_MEMORY;
+    return (p->by_tokens || !own) && p->by_rows && p->decodes && (p->by_all || !all) ? MAQ_OK : MAQ_NO_MEMORY;
+}
+
+enum maq_status maq_passes_init(struct maq_passes *p, const struct maq_job *job, const struct maq_serve_options *o,
+                                int64_t most_tokens, struct maq_arena *arena)
+{
+    int32_t ranks = job->plan.tp * (o->dp > 1 ? o->dp : 1);
+    begin(p, job, &job->cluster.groups[job->stages[0].group].device, o, ranks, most_tokens, arena);
+    p->own_scope = p->dp > 1 ? MAQ_PASS_OWN : MAQ_PASS_WHOLE;
+    p->all_scope = p->dp > 1 ? MAQ_PASS_EXPERTS : MAQ_PASS_NOTHING;
+    p->wide = maq_cluster_place(&job->cluster, 0, (uint32_t)ranks, 1);
+    MAQ_TRY(cut_stages(p));
+    MAQ_TRY(maq_pass_lora_init(p, o));
+    return make_tables(p);
+}
+
+enum maq_status maq_passes_init_side(struct maq_passes *p, const struct maq_job *job, const struct maq_device *device,
+                                     const struct maq_serve_options *o, enum maq_pass_scope side, int64_t most_tokens,
+                                     struct maq_arena *arena)
+{
+    begin(p, job, device, o, o->afd.ffn_ranks, most_tokens, arena);
+    p->own_scope = side == MAQ_PASS_ATTENTION ? side : MAQ_PASS_NOTHING;
+    p->all_scope = side == MAQ_PASS_FFN ? side : MAQ_PASS_NOTHING;
+    p->experts_alone = o->afd.exchange == MAQ_AFD_M2N;
+    MAQ_TRY(list_kinds(p));
+    return make_tables(p);
 }
 
 void maq_pass_sum(struct maq_pass_parts *to, const struct maq_pass_parts *more)
@@ -368,8 +421,8 @@ static void add_mixers(struct maq_passes *p, uint32_t stage, const struct maq_pa
 }
 
 /* What the tokens of all ranks pass together: as many of each as brings their sum up to it. */
-static void add_experts(struct maq_passes *p, uint32_t stage, const struct maq_pass_batch *batches,
-                        struct maq_pass_parts *out)
+static void add_common(struct maq_passes *p, uint32_t stage, const struct maq_pass_batch *batches,
+                       struct maq_pass_parts *out)
 {
     int64_t all = 0;
     bool decodes = true;
@@ -380,7 +433,7 @@ static void add_experts(struct maq_passes *p, uint32_t stage, const struct maq_p
     int64_t each = (all + p->dp - 1) / p->dp;
     struct maq_pass_parts *known = &p->by_all[stage][2 * each + decodes];
     if (known->kernels <= 0)
-        maq_pass_layers(p, &p->stages[stage], MAQ_PASS_EXPERTS, each * p->dp, decodes, known);
+        maq_pass_layers(p, &p->stages[stage], p->all_scope, each * p->dp, decodes, known);
     maq_pass_sum(out, known);
 }
 
@@ -394,7 +447,7 @@ static const struct maq_pass_parts *own_layers(struct maq_passes *p, uint32_t st
     MAQ_ASSERT(padded <= p->most_tokens);
     struct maq_pass_parts *known = &p->by_tokens[stage][padded];
     if (known->kernels <= 0)
-        maq_pass_layers(p, &p->stages[stage], p->dp > 1 ? MAQ_PASS_OWN : MAQ_PASS_WHOLE, padded, false, known);
+        maq_pass_layers(p, &p->stages[stage], p->own_scope, padded, false, known);
     return known;
 }
 
@@ -413,10 +466,13 @@ static const struct maq_pass_parts *head(struct maq_passes *p, const struct maq_
 void maq_pass_add(struct maq_passes *p, uint32_t stage, const struct maq_pass_batch *batches,
                   struct maq_pass_parts *out)
 {
-    maq_pass_sum(out, own_layers(p, stage, batches));
-    if (p->dp > 1)
-        add_experts(p, stage, batches, out);
-    add_mixers(p, stage, batches, out);
+    bool own = p->own_scope != MAQ_PASS_NOTHING;
+    if (own)
+        maq_pass_sum(out, own_layers(p, stage, batches));
+    if (p->all_scope != MAQ_PASS_NOTHING)
+        add_common(p, stage, batches, out);
+    if (own)
+        add_mixers(p, stage, batches, out);
     if (p->stages[stage].last)
         maq_pass_sum(out, head(p, batches));
 }

@@ -95,6 +95,19 @@ enum maq_expert_kernels {
     MAQ_EXPERTS_CONTIGUOUS /* DeepGEMM's, on rows that are padded to blocks; launched by Python, too */
 };
 
+/*
+ * Which modules of a layer a rank passes: all that are no mixer; with dp > 1 what its own tokens pass, and what those of all ranks do; and where
+ * attention and FFN are on GPUs of their own (afd.h), those of either side.
+ */
+enum maq_pass_scope {
+    MAQ_PASS_NOTHING,
+    MAQ_PASS_WHOLE,
+    MAQ_PASS_OWN,
+    MAQ_PASS_EXPERTS,
+    MAQ_PASS_ATTENTION,
+    MAQ_PASS_FFN
+};
+
 struct maq_passes {
     const struct maq_job *job; /* its plan has the engine's degrees */
     struct maq_job own;        /* a copy that says how experts are cut */
@@ -106,6 +119,8 @@ struct maq_passes {
     int64_t contiguous_from;    /* tokens; passes with fewer take Triton's instead of the contiguous ones */
     struct maq_pass_type plain; /* of what is in 16 bits whatever the weights are: attention, norms, head, router */
     bool kv_fp8;
+    enum maq_pass_scope own_scope, all_scope; /* of a rank's tokens; of those of all */
+    bool experts_alone;                       /* where FFN is on GPUs of its own: these have routed experts alone */
     struct maq_pass_sampling sampling;
     bool encodes;    /* of an encoder: no keys and values are kept, and a chunk's queries see all of it */
     bool fuses_norm; /* the sum over the TP group, the residual stream and its norm are one kernel (TensorRT-LLM) */
@@ -181,6 +196,15 @@ static inline double maq_pass_mean_keys(const struct maq_pass_batch *b, uint32_t
 /* Everything is in the arena. most_tokens: of a pass. */
 enum maq_status maq_passes_init(struct maq_passes *p, const struct maq_job *job,
                                 const struct maq_serve_options *options, int64_t most_tokens, struct maq_arena *arena);
+/*
+ * Passes of one side, MAQ_PASS_ATTENTION or MAQ_PASS_FFN, of a deployment whose attention and FFN are on GPUs of their own: a stage for each kind of
+ * layers, once, in the order of the model's; attention has two more, MAQ_PASS_EMBEDDING and MAQ_PASS_HEAD behind them. `job` has the side's degrees
+ * and places; most_tokens: of a rank of attention. Everything is in the arena.
+ */
+enum { MAQ_PASS_EMBEDDING, MAQ_PASS_HEAD, MAQ_PASS_ENDS };
+enum maq_status maq_passes_init_side(struct maq_passes *p, const struct maq_job *job, const struct maq_device *device,
+                                     const struct maq_serve_options *options, enum maq_pass_scope side,
+                                     int64_t most_tokens, struct maq_arena *arena);
 
 /* Adds the time of a pass through stage `stage`, by part: of the batches of all ranks, batches[dp]. */
 void maq_pass_add(struct maq_passes *p, uint32_t stage, const struct maq_pass_batch *batches,
@@ -191,8 +215,8 @@ double maq_pass_least_s(struct maq_passes *p, uint32_t stage, const struct maq_p
 
 /* ---- layers.c: what depends on the number of tokens alone ---- */
 
-/* Of a rank's layers: all that is not a mixer; or with dp > 1 what its own tokens pass, and what those of all ranks do. */
-enum maq_pass_scope { MAQ_PASS_WHOLE, MAQ_PASS_OWN, MAQ_PASS_EXPERTS };
+/* Whether a module is of passes, a mixer or not. */
+bool maq_pass_has(const struct maq_passes *p, const struct maq_module *module);
 /* `decodes`: all tokens are decoded, which decides between kernels of an exchange. */
 void maq_pass_layers(const struct maq_passes *p, const struct maq_pass_stage *stage, enum maq_pass_scope scope,
                      int64_t tokens, bool decodes, struct maq_pass_parts *out);
