@@ -345,6 +345,10 @@ class ServeOptions(TypedDict, total=False):
     dp: Value
     ep: Value
     expert_exchange: Union[Literal["auto", "allgather", "deepep", "deepep-normal", "deepep-low-latency", "one-sided"], None]
+    afd_ffn_ranks: Value
+    afd_micro_batches: Value
+    afd_exchange: Union[Literal["p2p", "m2n"], None]
+    afd_bandwidth: Value
     replicas: Value
     router: Union[Literal["round-robin", "random", "least-requests", "least-tokens", "power-of-two", "prefix", "session"], None]
     router_max_requests: Value
@@ -456,6 +460,10 @@ class ServePlanOptions(TypedDict, total=False):
     dp: Value
     ep: Value
     expert_exchange: Union[Literal["auto", "allgather", "deepep", "deepep-normal", "deepep-low-latency", "one-sided"], None]
+    afd_ffn_ranks: Value
+    afd_micro_batches: Value
+    afd_exchange: Union[Literal["p2p", "m2n"], None]
+    afd_bandwidth: Value
     router: Union[Literal["round-robin", "random", "least-requests", "least-tokens", "power-of-two", "prefix", "session"], None]
     failures: Value
     spare_nodes: Value

@@ -70,11 +70,14 @@ DOCUMENTS = {
         "serve --model llama-3.1-8b --cluster h100-sxm:1 --rate 4 --num-requests 10 --isl 256 --osl 4 --images-per-request 1 --image-tokens 256 --encoder-model gpt2",
         "serve --model llama-3.1-8b --cluster h100-sxm:2 --rate 4 --num-requests 10 --isl 256 --osl 4 --images-per-request 1 --image-tokens 256 --encoder-model gpt2 --encode-replicas 1",
         "serve --model deepseek-v3 --cluster h200-sxm:8 --tp 8 --rate 1 --num-requests 10 --engine sglang",
+        "serve --model qwen3-30b-a3b --cluster h100-sxm:8 --tp 2 --afd-ffn-ranks 2 --concurrency 4 --num-requests 8 --isl 256 --osl 16",
+        "serve --model qwen3-30b-a3b --cluster h100-sxm:8 --afd-ffn-ranks 2 --afd-exchange m2n --batch 4 --isl 256 --osl 16",
     ],
     "serve.plan": [
         f"serve plan {SERVE} --slo 'tpot_mean<40ms' --price 2",
         f"serve plan {SERVE} --slo 'ttft_p95<1ms' --no-front",
         "serve plan --model llama-3.1-8b --cluster h100-sxm:2 --num-requests 40 --isl 256 --osl 16 --rate 30 --no-front --space tp=1,2",
+        "serve plan --model qwen3-30b-a3b --cluster h100-sxm:4 --num-requests 40 --isl 256 --osl 16 --rate 10 --no-front --space tp=1 --space pp=1 --space dp=1 --space afd-ffn-ranks=0,2 --space afd-micro-batches=2",
         "serve plan --model llama-3.1-8b --cluster 'h100-sxm:2 x 3' --num-requests 40 --isl 256 --osl 16 --rate 30 --slo 'ttft_p95<2s' --no-front --space tp=1,2 --failures 'llama3,rate=1/node/day,repair=1h' --draws 2",
     ],
     "risk.step": [

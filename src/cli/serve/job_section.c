@@ -99,7 +99,8 @@ static size_t option_of(const struct maq_serve_entry *e)
 /* A deployment's: its degrees, its weights, its engine, what drafts. */
 static bool is_of_a_member(size_t option)
 {
-    return (option >= SERVE_DP && option <= SERVE_EXCHANGE) || (option >= SERVE_WEIGHTS && option <= SERVE_ACCEPTANCE);
+    return (option >= SERVE_DP && option <= SERVE_AFD_BANDWIDTH) ||
+           (option >= SERVE_WEIGHTS && option <= SERVE_ACCEPTANCE);
 }
 
 enum maq_status cli_serve_check_member(struct cli *cli, const struct maq_job_member *member)

@@ -50,10 +50,25 @@ const struct cli_option cli_serve_table[] = {
                   "experts (1)",
                   NULL, NULL},
     [SERVE_EP] = {"--ep", CLI_VALUE, "N",
-                  "of the ranks (tp x dp), so many spread the experts; the rest cut them (1; with --dp all)", NULL,
-                  NULL},
+                  "of the ranks (tp x dp, or of FFN), so many spread the experts; the rest cut them (1; with --dp "
+                  "or --afd-ffn-ranks all)",
+                  NULL, NULL},
     [SERVE_EXCHANGE] = {"--expert-exchange", CLI_VALUE, "NAME",
                         "how tokens reach experts with --dp (auto: as the engine does)", NULL, exchanges},
+    [SERVE_AFD_RANKS] = {"--afd-ffn-ranks", CLI_VALUE, "N",
+                         "attention and FFN on GPUs of their own: so many more have experts and dense FFN, tp x dp "
+                         "attention with the cache (0)",
+                         NULL, NULL},
+    [SERVE_AFD_MICRO_BATCHES] = {"--afd-micro-batches", CLI_VALUE, "N",
+                                 "parts of an iteration that take turns on either side (2)", NULL, NULL},
+    [SERVE_AFD_EXCHANGE] = {"--afd-exchange", CLI_VALUE, "NAME",
+                            "p2p: each token once to one of these GPUs; m2n: to all that have an expert of it, and "
+                            "these have routed experts alone (p2p)",
+                            NULL, cli_serve_afd_exchanges},
+    [SERVE_AFD_BANDWIDTH] = {"--afd-bandwidth", CLI_VALUE, "GB/S",
+                             "between the sides, of each GPU, each way (its NICs', or its NVLink's in a domain); inf: "
+                             "free",
+                             NULL, NULL},
     [SERVE_REPLICAS] = {"--replicas", CLI_VALUE, "N", "so many such deployments behind a router (1)", NULL, NULL},
     [SERVE_ROUTER] = {"--router", CLI_VALUE, "NAME",
                       "to which of them a request goes (round-robin); prefix: where the most of its prompt was sent "
@@ -641,7 +656,10 @@ enum maq_status cli_serve_options(struct serve_given *out, const struct serve_ch
     status = cli_first_fault(status, cli_serve_lora(out, cli));
     if (!open)
         status = cli_first_fault(status, cli_serve_images(out, cli, job));
-    if (out->options.dp > 1 && !ep_said && !open)
+    status = cli_first_fault(status, cli_serve_afd(out, cli, open));
+    if (out->options.afd.ffn_ranks > 0 && !ep_said && !open)
+        out->options.ep = maq_model_has_experts(&job->model) ? out->options.afd.ffn_ranks : 1;
+    else if (out->options.dp > 1 && !ep_said && !open)
         out->options.ep = out->options.dp * job->plan.tp;
     static const int trtllm_alone[] = {SERVE_CAPACITY, SERVE_WAIT_ITERATIONS, SERVE_WAIT_SHARE};
     for (size_t i = 0; i < CLI_COUNT(trtllm_alone); i++)

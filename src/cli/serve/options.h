@@ -17,6 +17,10 @@ enum {
     SERVE_DP,
     SERVE_EP,
     SERVE_EXCHANGE,
+    SERVE_AFD_RANKS,
+    SERVE_AFD_MICRO_BATCHES,
+    SERVE_AFD_EXCHANGE,
+    SERVE_AFD_BANDWIDTH,
     SERVE_REPLICAS,
     SERVE_ROUTER,
     SERVE_ROUTER_REQUESTS,
@@ -209,6 +213,9 @@ enum maq_status cli_serve_run_outages(struct maq_serve_result **r, struct maq_at
                                       const struct maq_fleet *fleet, const struct maq_requests *requests,
                                       const struct serve_given *given, struct cli *cli);
 
+/* Attention and FFN on GPUs of their own: afd.c */
+extern const char *const cli_serve_afd_exchanges[];
+enum maq_status cli_serve_afd(struct serve_given *out, struct cli *cli, bool open);
 /* Adapters of LoRA, of the deployment and of requests: lora.c */
 enum maq_status cli_serve_lora(struct serve_given *out, struct cli *cli);
 /* Images of requests, and the tower that they pass: images.c */

@@ -87,7 +87,9 @@ static enum maq_status read_options(struct serve_given *out, struct cli *cli, co
     struct maq_serve_options *o = &out->prefill;
     uint32_t dp, ep, seqs, tokens;
     *o = out->options;
-    bool spread = o->ep > 1 && o->ep == job->plan.tp * (o->dp > 1 ? o->dp : 1);
+    int32_t ranks = o->afd.ffn_ranks > 0 ? o->afd.ffn_ranks : job->plan.tp * (o->dp > 1 ? o->dp : 1);
+    bool spread = o->ep > 1 && o->ep == ranks;
+    o->afd = (struct maq_afd_options){.ffn_ranks = 0}; /* it is of those that decode */
     enum maq_status worst = cli_count(cli, &dp, SERVE_PREFILL_DP, 1, 4096, (uint32_t)o->dp);
     worst = cli_first_fault(worst, cli_count(cli, &ep, SERVE_PREFILL_EP, 1, 4096, 0));
     worst = cli_first_fault(worst, cli_count(cli, &seqs, SERVE_PREFILL_SEQS, 1, 1 << 20, (uint32_t)o->max_num_seqs));

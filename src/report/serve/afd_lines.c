@@ -38,5 +38,5 @@ void maq_afd_add_times(struct maq_buf *line, const struct maq_afd_times *t, doub
                  "attention busy %.0f %%, FFN %.0f %%, transfers there %.0f %% and back %.0f %%: %.2f GB each way",
                  100 * t->attention_s / all_s, 100 * t->ffn_s / all_s, 100 * t->to_ffn_s / all_s,
                  100 * t->to_attn_s / all_s, t->sent_bytes / 1e9);
-    maq_buf_addf(line, "; the busiest of them would not wait with %.1f micro-batches", maq_afd_hiding(t));
+    maq_buf_addf(line, "; with %.1f micro-batches the busiest of them never waits", maq_afd_hiding(t));
 }
