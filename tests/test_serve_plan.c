@@ -472,6 +472,60 @@ static void test_drafts(void **state)
     }
 }
 
+/*
+ * With attention and FFN on GPUs of their own the closed form has the same passes: no candidate carries more, and all are simulated to the same answer.
+ * Without a list of its own the axis has what is told.
+ */
+static void test_sides(void **state)
+{
+    NOT_UNDER_A_SANITIZER();
+    (void)state;
+    static const char *const lists[] = {"tp=1,2",
+                                        "pp=1",
+                                        "dp=1,2",
+                                        "afd-ffn-ranks=0,1,2",
+                                        "afd-micro-batches=1,2",
+                                        "max-num-seqs=default,32",
+                                        "max-num-batched-tokens=default"};
+    const struct scene scene = {"qwen3-30b-a3b", "h100-sxm:4",    "ttft_p95<2s, tpot_p95<40ms", 2000, 60, 0,
+                                MAQ_ENGINE_VLLM, MAQ_WEIGHTS_BF16};
+    struct setting s;
+    uint32_t seen = 0;
+    begin(&s, &scene);
+    s.opts.lists = lists;
+    s.opts.n_lists = MAQ_COUNT(lists);
+    struct maq_serve_search_result *r = search(s.open, &s.opts);
+    s.opts.exhaustive = true;
+    struct maq_serve_search_result *all = search(s.open, &s.opts);
+    struct maq_request_set *set = stream_of(&s.opts);
+    for (uint32_t i = 0; i < r->n; i++) {
+        const struct maq_serve_candidate *c = &r->candidates[i];
+        const struct maq_afd_options *afd = &c->options.afd;
+        assert_int_equal(c->gpus, c->job->plan.tp * c->options.dp + afd->ffn_ranks);
+        assert_true(afd->ffn_ranks > 0 ? afd->micro_batches == c->at[MAQ_SERVE_AXIS_MICRO] && c->prefill_per_s <= 0
+                                       : afd->micro_batches == 0);
+        if (afd->ffn_ranks == 0 || c->most_per_s <= 0 || i % SMALLER > 0)
+            continue;
+        seen++;
+        if (holds(c, 1, &s.opts, maq_requests_get(set), c->most_per_s * MAQ_SERVE_SEARCH_MARGIN))
+            fail_msg("tp%d dp%d ffn%d ep%d mb%d, %d requests: carries more than %g requests/s", c->job->plan.tp,
+                     c->options.dp, afd->ffn_ranks, c->options.ep, afd->micro_batches, c->options.max_num_seqs,
+                     c->most_per_s);
+    }
+    assert_true(seen > 10 / SMALLER);
+    assert_int_equal(all->fleet[0].candidate, r->fleet[0].candidate);
+    s.opts.n_lists = 3;
+    s.options.afd.ffn_ranks = 2;
+    struct maq_serve_search_result *told = search(s.open, &s.opts);
+    for (uint32_t i = 0; i < told->n; i++)
+        assert_int_equal(told->candidates[i].options.afd.ffn_ranks, 2);
+    maq_requests_free(set);
+    maq_serve_search_free(told);
+    maq_serve_search_free(all);
+    maq_serve_search_free(r);
+    maq_job_free(s.open);
+}
+
 /* ---- degrees ---- */
 
 /* Of a node of six GPUs three and six are tried, and are what a job with them is; heads that they do not divide are left out with a reason. */
@@ -531,6 +585,7 @@ static void test_refused(void **state)
     expect_refused("tp=1,,2", "'' is no value of tp");
     expect_refused("weights=fp7", "'fp7' is no value of weights");
     expect_refused("mbs=1", "not searched along 'mbs'");
+    expect_refused("afd-ffn-ranks=-1", "'-1' is no value of afd-ffn-ranks");
     expect_refused("tp=3", "no deployment is possible");
 }
 
@@ -597,6 +652,7 @@ int main(void)
         cmocka_unit_test(test_pools),
         cmocka_unit_test(test_limits_of_pools),
         cmocka_unit_test(test_drafts),
+        cmocka_unit_test(test_sides),
         cmocka_unit_test(test_degrees_of_six),
         cmocka_unit_test(test_refused),
         cmocka_unit_test(test_nothing_holds),

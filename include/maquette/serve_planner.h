@@ -36,6 +36,8 @@ extern "C" {
     X(PP,      "pp",                     "pipeline parallelism: powers of two")                                        \
     X(DP,      "dp",                     "attention data parallelism, where there are experts: powers of two")         \
     X(EP,      "ep",                     "ranks that the experts are spread over: 1, or all of tp x dp")               \
+    X(AFD,     "afd-ffn-ranks",          "GPUs of FFN beside those of attention (0: none), which ep is of: what is told")  \
+    X(MICRO,   "afd-micro-batches",      "with them: what is told, or 2")                                              \
     X(ENGINE,  "engine",                 "vllm, sglang, trtllm: the one that is told")                                 \
     X(WEIGHTS, "weights",                "type of the weights, experts' too: the one that is told")                    \
     X(KV,      "kv-cache-dtype",         "auto, fp8: the one that is told")                                            \

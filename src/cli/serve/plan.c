@@ -139,6 +139,14 @@ static enum maq_status simulate(struct answer *a, struct cli *cli)
     return status;
 }
 
+static bool has_sides(const struct maq_serve_search_result *s)
+{
+    for (uint32_t i = 0; i < s->n_fleet; i++)
+        if (s->candidates[s->fleet[i].candidate].options.afd.ffn_ranks > 0)
+            return true;
+    return false;
+}
+
 /* The best fleet, in the forms that were asked for; nothing where there is none. */
 static enum maq_status write_files(struct cli *cli, const struct maq_report_serve_plan *plan)
 {
@@ -160,6 +168,11 @@ static enum maq_status write_files(struct cli *cli, const struct maq_report_serv
         char *text;
         if (!cli->values[files[i].option])
             continue;
+        if (files[i].option != SERVE_WRITE && has_sides(plan->search))
+            return cli_usage(cli, MAQ_CODE_CLI_VALUE, "--write FILE, or without --space afd-ffn-ranks",
+                             "%s: attention and FFN of the best fleet are on GPUs of their own, which engines start by "
+                             "command lines of each",
+                             cli_serve_table[files[i].option].name);
         enum maq_status status = files[i].write(&text, plan, cli->diag);
         if (status == MAQ_OK)
             status = cli_write(cli, text, cli->values[files[i].option]);

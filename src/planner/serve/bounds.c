@@ -199,7 +199,7 @@ static void bound(struct maq_serve_candidate *c, struct maq_deployment *d, const
     c->first_s = maq_steady_first_s(d, &typical, ranks);
     c->token_s = alone.least_s;
     double tpot_s = fmin(a->tpot_s, (a->e2el_s - c->first_s) / fmax(a->load.output - 1, 1));
-    if (c->own_seqs)
+    if (c->own_seqs && c->options.afd.ffn_ranks == 0) /* replicas that compute prompts alone have attention and FFN */
         c->prefill_per_s = c->first_s > a->ttft_s ? 0 : maq_steady_prefill_per_s(d, &a->load, ranks);
     if (c->own_tokens)
         c->decode_per_s = search(d, &a->load, tpot_s, true, ranks).best.most_per_s;

@@ -75,6 +75,12 @@ static struct maq_serve_candidate *add(struct list *l, const int32_t at[MAQ_SERV
     return c;
 }
 
+/* Those that share the experts: of FFN where it has GPUs of its own. */
+static int64_t ranks_of_experts(const int32_t at[MAQ_SERVE_AXIS_COUNT])
+{
+    return at[MAQ_SERVE_AXIS_AFD] > 0 ? at[MAQ_SERVE_AXIS_AFD] : (int64_t)at[MAQ_SERVE_AXIS_TP] * at[MAQ_SERVE_AXIS_DP];
+}
+
 /* What the engine of a candidate is told. */
 static struct maq_serve_options told(const struct list *l, const int32_t at[MAQ_SERVE_AXIS_COUNT])
 {
@@ -84,7 +90,9 @@ static struct maq_serve_options told(const struct list *l, const int32_t at[MAQ_
         o.weights = o.expert_weights = (enum maq_weights)at[MAQ_SERVE_AXIS_WEIGHTS];
     o.kv_fp8 = at[MAQ_SERVE_AXIS_KV] != 0;
     o.dp = at[MAQ_SERVE_AXIS_DP];
-    o.ep = at[MAQ_SERVE_AXIS_EP] == MAQ_SERVE_EP_ALL ? at[MAQ_SERVE_AXIS_TP] * o.dp : at[MAQ_SERVE_AXIS_EP];
+    o.afd.ffn_ranks = at[MAQ_SERVE_AXIS_AFD];
+    o.afd.micro_batches = o.afd.ffn_ranks > 0 ? at[MAQ_SERVE_AXIS_MICRO] : 0;
+    o.ep = at[MAQ_SERVE_AXIS_EP] == MAQ_SERVE_EP_ALL ? (int32_t)ranks_of_experts(at) : at[MAQ_SERVE_AXIS_EP];
     o.max_num_seqs = at[MAQ_SERVE_AXIS_SEQS];
     o.max_num_batched_tokens = at[MAQ_SERVE_AXIS_TOKENS];
     return o;
@@ -120,16 +128,28 @@ static bool add_limits(struct list *l, int32_t at[MAQ_SERVE_AXIS_COUNT], const s
             c->own_limits = c->own_seqs && c->own_tokens;
             c->job = job;
             c->options = told(l, at);
-            c->gpus = (uint32_t)(job->plan.tp * job->plan.pp * c->options.dp);
+            c->gpus = (uint32_t)(job->plan.tp * job->plan.pp * c->options.dp + c->options.afd.ffn_ranks);
         }
     return true;
+}
+
+/* Values that are others again, or that this many devices or stages cannot be cut into. */
+static bool is_of_no_use(const struct list *l, const int32_t at[MAQ_SERVE_AXIS_COUNT], const struct maq_job *job)
+{
+    int64_t attention = (int64_t)at[MAQ_SERVE_AXIS_TP] * at[MAQ_SERVE_AXIS_DP], ffn = at[MAQ_SERVE_AXIS_AFD],
+            experts = ranks_of_experts(at);
+    bool again = (at[MAQ_SERVE_AXIS_EP] == MAQ_SERVE_EP_ALL && experts == 1) ||
+                 (ffn == 0 && at[MAQ_SERVE_AXIS_MICRO] != l->space.axis[MAQ_SERVE_AXIS_MICRO].at[0]);
+    return again || attention * job->plan.pp + ffn > job->cluster.devices || experts % at[MAQ_SERVE_AXIS_EP] != 0 ||
+           (ffn > 0 && job->plan.pp > 1);
 }
 
 /* Types and the spread of experts under tensor and pipeline parallelism that go together. */
 static bool add_types(struct list *l, int32_t at[MAQ_SERVE_AXIS_COUNT], const struct maq_job *job)
 {
-    static const enum maq_serve_axis axes[] = {MAQ_SERVE_AXIS_DP, MAQ_SERVE_AXIS_EP, MAQ_SERVE_AXIS_ENGINE,
-                                               MAQ_SERVE_AXIS_WEIGHTS, MAQ_SERVE_AXIS_KV};
+    static const enum maq_serve_axis axes[] = {MAQ_SERVE_AXIS_DP,    MAQ_SERVE_AXIS_EP,     MAQ_SERVE_AXIS_AFD,
+                                               MAQ_SERVE_AXIS_MICRO, MAQ_SERVE_AXIS_ENGINE, MAQ_SERVE_AXIS_WEIGHTS,
+                                               MAQ_SERVE_AXIS_KV};
     uint32_t all = 1;
     for (size_t a = 0; a < MAQ_COUNT(axes); a++)
         all *= l->space.axis[axes[a]].n;
@@ -137,9 +157,7 @@ static bool add_types(struct list *l, int32_t at[MAQ_SERVE_AXIS_COUNT], const st
         uint32_t rest = i;
         for (size_t a = MAQ_COUNT(axes); a-- > 0; rest /= l->space.axis[axes[a]].n)
             at[axes[a]] = l->space.axis[axes[a]].at[rest % l->space.axis[axes[a]].n];
-        int64_t ranks = (int64_t)at[MAQ_SERVE_AXIS_TP] * at[MAQ_SERVE_AXIS_DP];
-        bool again = at[MAQ_SERVE_AXIS_EP] == MAQ_SERVE_EP_ALL && ranks == 1;
-        if (again || ranks * job->plan.pp > job->cluster.devices || ranks % at[MAQ_SERVE_AXIS_EP] != 0)
+        if (is_of_no_use(l, at, job))
             continue;
         if (!add_limits(l, at, job))
             return false;

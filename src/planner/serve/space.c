@@ -78,7 +78,7 @@ static bool read_value(int32_t *out, enum maq_serve_axis axis, struct maq_str te
             return true;
         }
     }
-    if (words_of(axis) > 0 || !maq_str_to_i64(&n, text) || n < 1 || n > (1 << 20))
+    if (words_of(axis) > 0 || !maq_str_to_i64(&n, text) || n < (axis == MAQ_SERVE_AXIS_AFD ? 0 : 1) || n > (1 << 20))
         return false;
     *out = (int32_t)n;
     return true;
@@ -97,9 +97,11 @@ static void add(struct maq_serve_values *v, int32_t value)
 
 static enum maq_status bad_axis(struct maq_str key, struct maq_diag *diag)
 {
-    return maq_diag_fail(MAQ_BAD_INPUT, diag, MAQ_CODE_SEARCH_AXIS, (struct maq_span){0},
-                         "tp, pp, dp, ep, engine, weights, kv-cache-dtype, max-num-seqs, max-num-batched-tokens",
-                         "a deployment is not searched along '%.*s'", (int)(key.len < 60 ? key.len : 60), key.ptr);
+    return maq_diag_fail(
+        MAQ_BAD_INPUT, diag, MAQ_CODE_SEARCH_AXIS, (struct maq_span){0},
+        "tp, pp, dp, ep, afd-ffn-ranks, afd-micro-batches, engine, weights, kv-cache-dtype, max-num-seqs, "
+        "max-num-batched-tokens",
+        "a deployment is not searched along '%.*s'", (int)(key.len < 60 ? key.len : 60), key.ptr);
 }
 
 /* "tp=2,4" */
@@ -187,6 +189,8 @@ enum maq_status maq_serve_space_init(struct maq_serve_space *out, const struct m
     const struct maq_serve_options *o = opts->options;
     *out = (struct maq_serve_space){0};
     degrees(out, open, &maq_job_get(open)->cluster.groups[group], o);
+    add(&out->axis[MAQ_SERVE_AXIS_AFD], o->afd.ffn_ranks);
+    add(&out->axis[MAQ_SERVE_AXIS_MICRO], o->afd.micro_batches);
     add(&out->axis[MAQ_SERVE_AXIS_ENGINE], (int32_t)o->engine);
     add(&out->axis[MAQ_SERVE_AXIS_WEIGHTS], (int32_t)o->weights);
     add(&out->axis[MAQ_SERVE_AXIS_KV], o->kv_fp8);

@@ -12,6 +12,10 @@ static void add_axes(struct maq_json map, const struct maq_serve_candidate *c)
     if (!c->job)
         return;
     MAQ_JSON_INTS(map, {"dp", c->options.dp}, {"ep", c->options.ep});
+    if (c->options.afd.ffn_ranks > 0)
+        MAQ_JSON_INTS(map, {"afd_ffn_ranks", c->options.afd.ffn_ranks});
+    if (c->options.afd.micro_batches > 0)
+        MAQ_JSON_INTS(map, {"afd_micro_batches", c->options.afd.micro_batches});
     maq_json_text(map, "device", c->job->cluster.groups[0].device.name);
     maq_json_text(map, "engine", maq_engine_name(c->options.engine));
     maq_json_text(map, "weights", maq_weights_name(c->options.weights));

@@ -24,8 +24,12 @@ void maq_words_cut(struct maq_buf *b, const struct maq_serve_candidate *c)
         maq_buf_addf(b, " pp%d", c->at[MAQ_SERVE_AXIS_PP]);
     if (c->options.dp > 1)
         maq_buf_addf(b, " dp%d", c->options.dp);
+    if (c->options.afd.ffn_ranks > 0)
+        maq_buf_addf(b, " ffn%d", c->options.afd.ffn_ranks);
     if (c->options.ep > 1)
         maq_buf_addf(b, " ep%d", c->options.ep);
+    if (c->options.afd.micro_batches > 0)
+        maq_buf_addf(b, " mb%d", c->options.afd.micro_batches);
 }
 
 static bool has_several_groups(const struct maq_serve_search_result *r)

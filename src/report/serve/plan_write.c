@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* plan_write.c - the best fleet as what starts it: a job for maquette, the engine's command line. */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -66,6 +67,17 @@ enum maq_status maq_report_serve_plan_command(char **out, const struct maq_repor
 
 /* ---- a job ---- */
 
+static void put_sides(struct maq_buf *b, const struct maq_afd_options *o)
+{
+    if (o->ffn_ranks <= 0)
+        return;
+    maq_buf_addf(b, "  afd_exchange: %s\n", maq_afd_exchange_name((enum maq_afd_exchange)o->exchange));
+    if (isinf(o->bps))
+        maq_buf_adds(b, "  afd_bandwidth: inf\n");
+    else if (o->bps > 0)
+        maq_buf_addf(b, "  afd_bandwidth: %.6g\n", o->bps / 1e9);
+}
+
 static void put_serve(struct maq_buf *b, const struct maq_report_serve_plan *p)
 {
     const struct maq_serve_candidate *c = maq_plan_part(p, 0);
@@ -81,6 +93,8 @@ static void put_serve(struct maq_buf *b, const struct maq_report_serve_plan *p)
         int64_t n, plain;
     } counts[] = {{"dp", o->dp, 1},
                   {"ep", o->ep, 1},
+                  {"afd_ffn_ranks", o->afd.ffn_ranks, 0},
+                  {"afd_micro_batches", o->afd.micro_batches, 0},
                   {"replicas", replicas, 1},
                   {"max_num_seqs", o->max_num_seqs, 0},
                   {"max_num_batched_tokens", o->max_num_batched_tokens, 0},
@@ -91,8 +105,9 @@ static void put_serve(struct maq_buf *b, const struct maq_report_serve_plan *p)
     for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
         if (counts[i].n > counts[i].plain)
             maq_buf_addf(b, "  %s: %lld\n", counts[i].key, (long long)counts[i].n);
-    if (o->dp > 1 && o->ep == 1)
+    if ((o->dp > 1 || o->afd.ffn_ranks > 0) && o->ep == 1)
         maq_buf_adds(b, "  ep: 1\n");
+    put_sides(b, &o->afd);
     if (o->exchange != MAQ_EXCHANGE_AUTO)
         maq_buf_addf(b, "  expert_exchange: %s\n", maq_serve_exchange_name(o->exchange));
     if (replicas > 1)
