@@ -203,6 +203,43 @@ static void test_adapters(void **state)
     maq_serve_command_free(c);
 }
 
+/* Attention and FFN on GPUs of their own, by vLLM's plugin: two micro-batches with --enable-dbo, which says nothing of it alone. */
+static void test_sides(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *line;
+        int32_t ffn, micro_batches, dp;
+        const char *said; /* in the warning; NULL: there is none */
+    } cases[] = {
+        {"vllm serve m -tp 2 -dp 2 --enable-dbo --additional-config "
+         "{\"afd\":{\"role\":\"attention\",\"num_attention_ranks\":4,\"num_ffn_ranks\":2,\"port\":6239}}",
+         2, 2, 2, NULL},
+        {"vllm serve m --additional-config {\"afd\":{\"afd_connector\":\"P2pNcclAFDConnector\"}}", 1, 1, 0, NULL},
+        {"vllm serve m --additional-config {\"afd\":{\"num_ffn_ranks\":3,\"compute_gate_on_attention\":true}}", 3, 1, 0,
+         ".afd.compute_gate_on_attention"},
+        {"vllm serve m --additional-config {\"other\":{}}", 0, 0, 0, ".other"},
+        {"vllm serve m --enable-dbo", 0, 0, 0, "--enable-dbo"},
+        {"vllm serve m --enable-dbo --no-enable-dbo", 0, 0, 0, NULL},
+    };
+    for (size_t i = 0; i < MAQ_COUNT(cases); i++) {
+        struct line l;
+        struct maq_serve_command *c = NULL;
+        struct maq_diag *diag = maq_diag_new();
+        cut(&l, cases[i].line);
+        assert_int_equal(maq_serve_command_read(&c, l.words, l.n, diag), MAQ_OK);
+        assert_int_equal(c->options.afd.ffn_ranks, cases[i].ffn);
+        assert_int_equal(c->options.afd.micro_batches, cases[i].micro_batches);
+        assert_int_equal(c->dp, cases[i].dp);
+        char *text = maq_diag_format(diag, 0, false);
+        if (cases[i].said ? !strstr(text, cases[i].said) : maq_diag_count(diag) > 0)
+            fail_msg("%s\n%s", cases[i].line, text);
+        free(text);
+        maq_serve_command_free(c);
+        maq_diag_free(diag);
+    }
+}
+
 static void test_trtllm(void **state)
 {
     (void)state;
@@ -440,6 +477,11 @@ static const struct {
     {"vllm serve m --dtype int8", MAQ_CODE_COMMAND_VALUE, 22, "bfloat16"},
     {"vllm serve m -tp x", MAQ_CODE_COMMAND_VALUE, 18, ""},
     {"vllm serve m --speculative-config ngram", MAQ_CODE_COMMAND_VALUE, 35, "eagle3"},
+    {"vllm serve m --additional-config x", MAQ_CODE_COMMAND_VALUE, 34, "num_ffn_ranks"},
+    {"vllm serve m --additional-config {\"afd\":{\"num_ffn_ranks\":0}}", MAQ_CODE_COMMAND_VALUE, 34, "num_ffn_ranks"},
+    {"vllm serve m --additional-config {\"afd\":{\"role\":\"ffn\"}}", MAQ_CODE_COMMAND_VALUE, 34, "attention"},
+    {"vllm serve m -tp 2 --additional-config {\"afd\":{\"num_attention_ranks\":4}}", MAQ_CODE_COMMAND_VALUE, 0,
+     "times"},
     {"vllm serve m --spec-tokens 0", MAQ_CODE_COMMAND_VALUE, 28, ""},
     {"python -m sglang.launch_server m", MAQ_CODE_COMMAND_OPTION, 32, ""},
     {"python -m sglang.launch_server --model m --schedule-policy lfo", MAQ_CODE_COMMAND_VALUE, 60, "lof"},
@@ -621,11 +663,14 @@ static void test_checkpoint_names(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_programs),      cmocka_unit_test(test_vllm),    cmocka_unit_test(test_sglang),
-        cmocka_unit_test(test_adapters),      cmocka_unit_test(test_trtllm),  cmocka_unit_test(test_drafts),
-        cmocka_unit_test(test_trtllm_config), cmocka_unit_test(test_weights), cmocka_unit_test(test_told),
-        cmocka_unit_test(test_faults),        cmocka_unit_test(test_names),   cmocka_unit_test(test_memory_runs_out),
-        cmocka_unit_test(test_shares),        cmocka_unit_test(test_ranks),   cmocka_unit_test(test_checkpoint_names),
+        cmocka_unit_test(test_programs),        cmocka_unit_test(test_vllm),
+        cmocka_unit_test(test_sglang),          cmocka_unit_test(test_adapters),
+        cmocka_unit_test(test_sides),           cmocka_unit_test(test_trtllm),
+        cmocka_unit_test(test_drafts),          cmocka_unit_test(test_trtllm_config),
+        cmocka_unit_test(test_weights),         cmocka_unit_test(test_told),
+        cmocka_unit_test(test_faults),          cmocka_unit_test(test_names),
+        cmocka_unit_test(test_memory_runs_out), cmocka_unit_test(test_shares),
+        cmocka_unit_test(test_ranks),           cmocka_unit_test(test_checkpoint_names),
     };
     return cmocka_run_group_tests_name("command", tests, NULL, NULL);
 }

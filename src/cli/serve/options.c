@@ -614,14 +614,15 @@ static void read_command(struct serve_given *out, struct cli *cli, const struct 
     int32_t replicas = c->replicas;
     out->options = c->options;
     out->weights_said = c->weights_said;
-    if (c->dp > 1 && experts)
+    bool sides = c->options.afd.ffn_ranks > 0;
+    if (c->dp > 1 && (experts || sides))
         out->options.dp = c->dp;
     else if (c->dp > 1)
         replicas = c->dp;
-    if (out->options.dp > 1 && out->options.ep == 0 && !open)
+    if ((out->options.dp > 1 || sides) && out->options.ep == 0 && !open)
         out->options.ep = 1; /* as the engine cuts them where it is not told to spread them */
     if (c->expert_parallel && experts && !open)
-        out->options.ep = job->plan.tp * (out->options.dp > 1 ? out->options.dp : 1);
+        out->options.ep = sides ? c->options.afd.ffn_ranks : job->plan.tp * (out->options.dp > 1 ? out->options.dp : 1);
     out->replicas = replicas > 1 ? (uint32_t)replicas : 1;
     if (out->options.engine == MAQ_ENGINE_VLLM) /* its front end sends where the fewest wait and run */
         out->router = MAQ_ROUTER_LEAST_REQUESTS;

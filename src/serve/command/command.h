@@ -7,6 +7,7 @@
  *   read.c          splits the words of a command line into options
  *   apply_option.c  what an option sets
  *   kv_offloading.c hicache.c  host memory for keys and values: vLLM's, SGLang's
+ *   afd_config.c    attention and FFN on GPUs of their own, by vLLM's plugin
  *   trtllm_config.c the file of TensorRT-LLM's --config
  *   speculation.c   what options of speculative decoding set
  *   checkpoint_name.c  what the name of a checkpoint says of its weights
@@ -94,7 +95,9 @@ enum maq_command_effect {
     MAQ_COMMAND_HICACHE_IO,
     MAQ_COMMAND_HICACHE_LAYOUT,
     MAQ_COMMAND_HICACHE_MODE,
-    MAQ_COMMAND_LORA, /* adapters are served */
+    MAQ_COMMAND_ADDITIONAL, /* vLLM: an object of JSON for plugins */
+    MAQ_COMMAND_DBO,        /* vLLM: two micro-batches */
+    MAQ_COMMAND_LORA,       /* adapters are served */
     MAQ_COMMAND_LORA_SLOTS,
     MAQ_COMMAND_LORA_RANK,
     MAQ_COMMAND_LORA_HOST
@@ -165,10 +168,12 @@ struct maq_command_reader {
     bool shares;            /* what dp says is ranks of attention */
     int deepep_mode;        /* enum maq_serve_exchange */
     struct maq_command_drafts drafts;
-    double offload_bytes;   /* of --kv-offloading-size */
-    int32_t offload_tokens; /* of a chunk */
-    bool foreign_offload;   /* it is another program's */
-    bool low_first;         /* SGLang: of priorities, the lowest first */
+    double offload_bytes;    /* of --kv-offloading-size */
+    int32_t offload_tokens;  /* of a chunk */
+    bool foreign_offload;    /* it is another program's */
+    int32_t attention_ranks; /* that --additional-config says; 0 = not */
+    bool dbo;
+    bool low_first; /* SGLang: of priorities, the lowest first */
     bool hicache;
     bool keeps_out; /* TensorRT-LLM: nothing comes back from the host, so that nothing goes there */
     struct maq_tier_options hicache_said; /* of host memory, in SGLang's words */
@@ -202,6 +207,9 @@ void maq_command_conclude_offload(struct maq_command_reader *r);
 /* The same in SGLang's words. hicache.c */
 bool maq_command_set_hicache(struct maq_command_reader *r, const struct maq_command_argument *a);
 void maq_command_conclude_hicache(struct maq_command_reader *r);
+/* Attention and FFN on GPUs of their own; false: it is none of that. What it comes to. afd_config.c */
+bool maq_command_set_afd(struct maq_command_reader *r, const struct maq_command_argument *a);
+void maq_command_conclude_afd(struct maq_command_reader *r);
 /* What words of an option say; `word` NULL ends them. The one that stands there; -1: none, and that is said. apply_option.c */
 struct maq_command_meaning {
     const char *word;

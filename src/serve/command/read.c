@@ -229,6 +229,7 @@ static void conclude(struct maq_command_reader *r)
     maq_command_conclude_drafts(r);
     maq_command_conclude_offload(r);
     maq_command_conclude_hicache(r);
+    maq_command_conclude_afd(r);
     if (r->keeps_out)
         o->tiers.host_rank_bytes = 0;
     o->sglang.high_first = o->sglang.high_first && !r->low_first;

@@ -41,6 +41,8 @@ static const struct maq_command_row rows[] = {
     {MAQ_TAKES_ONE, MAQ_COMMAND_KV_SIZE, "kv-offloading-size"},
     {MAQ_TAKES_ONE, MAQ_COMMAND_KV_BACKEND, "kv-offloading-backend"},
     {MAQ_TAKES_ONE, MAQ_COMMAND_KV_CONNECTOR, "kv-transfer-config"},
+    {MAQ_TAKES_ONE, MAQ_COMMAND_ADDITIONAL, "additional-config"},
+    {MAQ_TAKES_SWITCH, MAQ_COMMAND_DBO, "enable-dbo"},
     {MAQ_TAKES_SWITCH, MAQ_COMMAND_LORA, "enable-lora"},
     {MAQ_TAKES_ONE, MAQ_COMMAND_LORA_SLOTS, "max-loras"},
     {MAQ_TAKES_ONE, MAQ_COMMAND_LORA_RANK, "max-lora-rank"},
@@ -60,14 +62,14 @@ static const struct maq_command_row rows[] = {
      "scheduler-cls watermark prefill-schedule-interval stream-interval ir-op-priority "
      "moe-backend linear-backend sparse-indexer-topk-backend "
      "diffusion-config|-dc ec-transfer-config compilation-config|-cc attention-config|-ac "
-     "engram-config kernel-config additional-config performance-mode gdn-prefill-backend kda-prefill-backend "
+     "engram-config kernel-config performance-mode gdn-prefill-backend kda-prefill-backend "
      "kda-decode-backend dcp-kv-cache-interleave-size cp-kv-cache-interleave-size"},
     {MAQ_TAKES_SOME, MAQ_COMMAND_SAID,
      "kv-cache-dtype-skip-layers cpu-offload-params offload-params lora-target-modules "
      "cudagraph-capture-sizes logits-processors"},
     {MAQ_TAKES_SWITCH, MAQ_COMMAND_SAID,
      "enable-return-routed-experts disable-sliding-window skip-tokenizer-init dcp-q-replicate enable-hc-sp "
-     "enable-batch-sharded-sampling enable-dbo enable-elastic-ep enable-eplb disable-custom-all-reduce "
+     "enable-batch-sharded-sampling enable-elastic-ep enable-eplb disable-custom-all-reduce "
      "kv-sharing-fast-prefill swa-bounded-replay enable-mamba-shared-prefix-checkpoint use-replayssm "
      "enable-tower-connector-lora fully-sharded-loras specialize-active-lora enable-mixed-moe-lora-format "
      "enable-moe-shared-loras long-prefill-token-threshold-adaptive disable-hybrid-kv-cache-manager monokernel "
