@@ -187,6 +187,8 @@ def torn(s):
     head = r"maqrank\n\001\0\0\0\100\0\0\0\002\0\0\0\0\0\0\0\010\0\0\0"
     done = s.shell("--world 2", f"t=$(sed -n 's/^trace //p' $MAQUETTE_RUN); printf '{head}' >$t; head -c 36 /dev/zero >>$t; printf '\\004' >>$t; head -c 41 /dev/zero >>$t")
     assert done.returncode == 0 and "MAQ1671" in done.stderr, done
+    done = s.shell("--world 2", ": >$(sed -n 's/^trace //p' $MAQUETTE_RUN); kill -9 $$")  # killed before it wrote anything
+    assert done.returncode == 137 and "MAQ16" not in done.stderr and "used no device" in done.stderr, done
     done = s.shell("--world 2", "echo nonsense >$(sed -n 's/^trace //p' $MAQUETTE_RUN)")
     assert done.returncode == 3 and "MAQ1670" in done.stderr, done
 

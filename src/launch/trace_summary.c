@@ -10,7 +10,7 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
+#include <sys/stat.h>
 
 #include "base/alloc.h"
 #include "base/check.h"
@@ -282,8 +282,9 @@ enum maq_status maq_rank_trace_sum(struct maq_launch_rank *out, const char *path
                     .events.item = sizeof(uint64_t),
                     .in_group.item = sizeof(uint64_t),
                     .allocs.item = sizeof(uint64_t)};
-    if (access(path, F_OK) != 0)
-        return MAQ_OK; /* it used no device */
+    struct stat there;
+    if (stat(path, &there) != 0 || there.st_size == 0)
+        return MAQ_OK; /* it used no device, or was killed before its first records were written */
     MAQ_TRY(maq_trace_open_rank(&reader, path, diag));
     maq_arena_init(&s.arena, 0);
     enum maq_status status = add_all(&s, &reader, diag);
