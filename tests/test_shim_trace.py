@@ -99,6 +99,13 @@ def killed(folder):
     assert found[0] == "alloc" and set(found[1:]) == {"memset"} and 8192 <= len(found) <= 20001, len(found)
 
 
+def killed_after_a_wait(folder):
+    """Few records, and a wait: they are in the file, whoever kills the program then."""
+    body = "p = malloc(4096)\nmemset(p, 8)\nassert vgpu.cudaDeviceSynchronize() == 0\nos.kill(os.getpid(), signal.SIGKILL)\ntime.sleep(60)"
+    finish(start(folder, body), -signal.SIGKILL)
+    assert kinds(folder)[:2] == ["alloc", "memset"], kinds(folder)
+
+
 def forks(folder):
     body = ("p = malloc(4096)\nmemset(p, 8)\npid = os.fork()\nif pid == 0:\n    memset(p, 8)\n    sys.exit(9)\n"
             "assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 9\nmemset(p, 16)")
@@ -192,7 +199,7 @@ def oracle_after(folder):
 
 def main():
     tap = Tap()
-    for case in (exits, leaves_at_once, nothing_done, ends_by_signal, killed, forks, second_process, asks, oracle, oracle_after):
+    for case in (exits, leaves_at_once, nothing_done, ends_by_signal, killed, killed_after_a_wait, forks, second_process, asks, oracle, oracle_after):
         name = case.__name__.replace("_", " ")
         if vgpu_run.device_library() is None:
             tap.skip(name, "the device is not built under a sanitizer")

@@ -115,6 +115,7 @@ bool vg_event_end(struct vg_event *e, int64_t *end)
         ok = !mark->failed;
         vg_mark_unref(mark);
     }
+    vg_flush_if_late();
     vg_unlock();
     vg_run_host_functions();
     return ok;

@@ -6,8 +6,8 @@
  *
  * The file is made by the first record, so that launchers and shells that load the library leave none. A process holds
  * a lock on it; a second one of the same rank that finds it locked records nothing and says so. Records collect in a
- * buffer that goes to the file when it is full, when the host waits with a good part of it full, before a fork, at exit and
- * on signals that end the program. A forked child records nothing: a device does not survive a fork.
+ * buffer that goes to the file when it is full, when the host waits with a good part of it full or a while after it last did, before a fork, at
+ * exit and on signals that end the program. A forked child records nothing: a device does not survive a fork.
  */
 #include "shim/core/core.h"
 
@@ -21,7 +21,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-enum { VG_BUFFER_BYTES = 256 << 10 };
+enum { VG_BUFFER_BYTES = 256 << 10, FLUSH_NS = 1000000 };
 
 static enum { NOT_YET, OPEN, CLOSED } state;
 static int fd = -1;
@@ -53,10 +53,16 @@ void vg_flush(void)
     }
 }
 
+/* A program may be killed after any wait, as an engine's worker is by its parent: what it did before is to be there. A loop that does nothing but
+ * wait writes no more often than this. */
 void vg_flush_if_late(void)
 {
-    if (used > VG_BUFFER_BYTES / 8)
-        vg_flush();
+    static int64_t flushed;
+    int64_t now = used > 0 ? vg_real_now() : 0;
+    if (used == 0 || (used <= VG_BUFFER_BYTES / 8 && now - flushed < FLUSH_NS))
+        return;
+    vg_flush();
+    flushed = now;
 }
 
 static uint64_t peak; /* of the device that had most */
