@@ -224,6 +224,11 @@ def gloo(folder):
     assert rank(3) and (folder / "trace.3").read_bytes() == alone, "two runs left different traces"
     for r in (0, 2):
         rank(r)
+    assert rank(0)[0] == "all-reduce 10 20 30 40"
+    contributions(folder / "last", [folder / "trace.3"])
+    assert rank(0, f"peers {folder}/last\n")[0] == "all-reduce 23 43 30 40", "the last rank's first numbers"
+    assert rank(0, "stops 1\n", expect=86) == [], "the last rank runs first"
+    rank(0)
     contributions(folder / "peers", [folder / "trace.0", folder / "trace.2"])
     told = rank(3, f"peers {folder}/peers\n")
     assert told == [sums, "all-gather 0 1 2 0 1 2 200 201 202 300 301 302", "broadcast 4711", "gather 1000 1000 1002 1003",

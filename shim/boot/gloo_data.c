@@ -8,8 +8,8 @@
  * ranks count alike, who sends how many bytes to whom, and where they lie in this process. Not known: types, and which reduction it is.
  *
  *   kind            algorithm of gloo                     others put in
- *   all-reduce,     ring: segments are summed into a      zeros: sums are what this rank put in
- *   reduce          buffer of its own, then sent round
+ *   all-reduce,     ring: segments are summed into a      zeros: sums are what this rank put in. In all-reduces of a few
+ *   reduce          buffer of its own, then sent round    numbers what the last rank's slice did
  *   all-gather      ring: pieces of own, then of others   what their slices put in; else what the last one before
  *                                                         them did that is known, this rank among them
  *   broadcast       tree                                  what the root's slice did; else the buffer stays
@@ -24,7 +24,12 @@
  * The first two pieces that a rank sends in a ring all-gather are its own, for gloo cuts each contribution in two
  * halves; the pieces that arrive are halves of the ranks before it, the nearest first. Of a ring all-reduce a segment
  * that arrives in memory from which this rank has sent before is a final one and stays as it is; what arrives
- * elsewhere is to be added. Source:
+ * elsewhere is to be added.
+ *
+ * Segments are numbered from 0, two or more to a rank. A rank sends first, as it was given them, those behind its own, so the last rank sends
+ * the first ones; and these are the first that each other rank gets, when all ranks between have added to them. Where a segment is one
+ * number (gloo cuts at numbers) there are few, and programs decide by them: the least that ranks have free, a flag. The ranks
+ * between are taken to put in what the last one does, and so a least, a largest or a common flag is right where ranks are alike. Source:
  * gloo/{types.h,allreduce.cc,reduce.cc,allgather.cc,broadcast.cc,gather.cc,scatter.cc,alltoall.cc,barrier.cc} of
  * pytorch/gloo.
  */
@@ -37,7 +42,7 @@
 #include "shim/grow.h"
 
 enum { GATHER = 1, ALLGATHER, REDUCE, ALLREDUCE, SCATTER, BROADCAST, BARRIER, ALLTOALL };
-enum { CALLS_KEPT = 1024 };
+enum { CALLS_KEPT = 1024, A_NUMBER = 8, OWN = 2 }; /* OWN: segments of a rank, at least */
 #define TOLD_MOST (UINT64_C(64) << 10)
 
 struct piece {
@@ -186,6 +191,16 @@ static void tell_halves(struct vg_gloo_call *call, uint32_t me)
     tell(call->channel, me, whole, bytes);
 }
 
+/* What the last rank puts into an all-reduce of a few numbers: the first two segments, if there are as many; one that it sends again is a sum. */
+static void tell_numbers(struct vg_gloo_call *call, const struct vg_gloo_ends *ends, const void *data, uint64_t bytes)
+{
+    bool last = ends->peer.n > 0 && ends->me == ends->peer.n - 1, again = (uintptr_t)data < call->high;
+    if (call->kind != ALLREDUCE || !last || bytes == 0 || bytes > A_NUMBER || call->n_sent >= OWN || again)
+        return;
+    call->n_sent++;
+    tell(call->channel, 0, data, bytes);
+}
+
 static bool keep(struct vg_gloo_call *call, struct piece piece)
 {
     struct piece *more = vg_grown(call->sent, call->n_sent, &call->room, 8, sizeof *more);
@@ -202,6 +217,7 @@ void vg_gloo_sent(struct vg_gloo_call *call, const struct vg_gloo_ends *ends, co
     switch (call->kind) {
     case REDUCE:
     case ALLREDUCE:
+        tell_numbers(call, ends, data, bytes);
         call->low = at < call->low ? at : call->low;
         call->high = at + bytes > call->high ? at + bytes : call->high;
         return;
@@ -317,6 +333,19 @@ static bool told_half(struct vg_gloo_answer *answer)
     return found && !own && bytes > 0 && copied(answer, found + (at < bytes ? at : 0), at < bytes ? bytes - at : 0);
 }
 
+/* The first segments that another rank gets of an all-reduce of a few numbers. */
+static bool told_numbers(struct vg_gloo_answer *answer)
+{
+    const struct vg_gloo_call *call = answer->call;
+    uint32_t last = answer->ends.peer.n > 0 ? answer->ends.peer.n - 1 : 0;
+    if (call->kind != ALLREDUCE || answer->ends.me >= last || answer->index >= OWN || answer->bytes > A_NUMBER)
+        return false;
+    bool known = told(answer, call->channel, (uint32_t)answer->index, 0);
+    if (!known && answer->index == 0)
+        tainted_read(answer, MAQ_REC_ALL_REDUCE, last);
+    return known;
+}
+
 /* What this rank has sent to the one that is asked. */
 static bool sent_there(struct vg_gloo_answer *answer)
 {
@@ -344,7 +373,8 @@ bool vg_gloo_find(struct vg_gloo_answer *answer)
     switch (call->kind) {
     case REDUCE:
     case ALLREDUCE:
-        answer->with = VG_GLOO_REDUCED;
+        if (!told_numbers(answer))
+            answer->with = VG_GLOO_REDUCED;
         return true;
     case ALLGATHER:
         if (told_half(answer) || answer->index >= call->announced) /* it sends to ranks that are there */

@@ -18,8 +18,10 @@ enum { SAID_MOST = 8 }; /* lines on standard error */
 
 static const char *what_it_is(uint32_t kind)
 {
-    static const char *const names[] = {
-        [MAQ_REC_BROADCAST] = "broadcast", [MAQ_REC_GATHER] = "gather", [MAQ_REC_SCATTER] = "scatter"};
+    static const char *const names[] = {[MAQ_REC_ALL_REDUCE] = "all-reduce",
+                                        [MAQ_REC_BROADCAST] = "broadcast",
+                                        [MAQ_REC_GATHER] = "gather",
+                                        [MAQ_REC_SCATTER] = "scatter"};
     return kind < sizeof names / sizeof *names && names[kind] ? names[kind] : "message";
 }
 

@@ -99,24 +99,30 @@ static void show(const char *what, const int32_t *data, int n)
     printf("\n");
 }
 
-/* Sums of one number for each rank: reduced around the ring, then sent around. */
+/*
+ * Sums of four numbers: reduced around the ring, then sent around, as gloo does it. It cuts into two segments for each rank, of whole numbers: the
+ * first four have one, the others none, and those are not sent.
+ */
 static void all_reduce(void)
 {
-    int32_t out[N] = {me + 10, me + 20, me + 30, me + 40}, tmp;
+    enum { NUMBERS = 4, OWN = 2, SEGMENTS = OWN * N };
+    int32_t out[NUMBERS] = {me + 10, me + 20, me + 30, me + 40}, tmp;
     uint64_t slot = slot_of(ALLREDUCE);
     int left = (me + N - 1) % N, right = (me + 1) % N;
     for (int phase = 0; phase < 2; phase++)
-        for (int i = 0; i < N - 1; i++) {
-            int sent = (me + 1 + i + N - phase) % N, got = (sent + 1) % N;
+        for (int i = 0; i < SEGMENTS - OWN; i++) {
+            int sent = ((me + 1 - phase) * OWN + i) % SEGMENTS, got = (sent + OWN) % SEGMENTS;
             tmp = 77; /* what is in a buffer that nobody has set */
-            begin_recv(right, slot, phase ? &out[got] : &tmp, sizeof tmp);
-            begin_send(left, slot, &out[sent], sizeof tmp);
+            if (got < NUMBERS)
+                begin_recv(right, slot, phase ? &out[got] : &tmp, sizeof tmp);
+            if (sent < NUMBERS)
+                begin_send(left, slot, &out[sent], sizeof tmp);
             finish(left);
             finish(right);
-            if (!phase)
+            if (!phase && got < NUMBERS)
                 out[got] += tmp;
         }
-    show("all-reduce", out, N);
+    show("all-reduce", out, NUMBERS);
 }
 
 /* Three numbers of each rank, in halves that cut one of them. */
