@@ -5,7 +5,8 @@
  * Names are mangled; the digits before one are its length, which keeps a kernel apart from others that end alike. Where arguments lie is
  * from the declarations in the sources, and was looked at in launches: vLLM 0.33.0 (csrc), FlashAttention-2 (struct Flash_fwd_params),
  * FlashAttention-3 (struct Params of its main loop for Hopper and of its tile scheduler, as vLLM 0.33.0 is compiled), CUTLASS 3
- * (struct Params of its GemmUniversal kernels for sm90, tma_warpspecialized and _pingpong), PyTorch 2.14.0 (its folder ATen/native/cuda).
+ * (struct Params of its GemmUniversal kernels for sm90, tma_warpspecialized and _pingpong), FlashInfer (norm.cuh, as sglang-kernel 0.4.10 has it),
+ * PyTorch 2.14.0 (its folder ATen/native/cuda).
  */
 #include "shim/cuda/operator_rules.h"
 
@@ -52,6 +53,9 @@ const char *const vg_operator_rules_known[] = {
     "if=a0@0.i32>0 rows=a0@0.i32 columns=a0@4.i32 depth=a0@8.i32",
     "operator 4vllm24cutlass_3x_gemm_sm90_fp8I/1 gemm if=a0@0.i32==0 rows=a0@4.i32 columns=a0@8.i32 depth=a0@12.i32 "
     "batch=a0@16.i32",
+    /* FlashInfer's norms, which sglang-kernel has in it: a block a row, and its width behind three pointers */
+    "operator 10flashinfer4norm13RMSNormKernelI/8 norm rows=gx columns=a3",
+    "operator 10flashinfer4norm21FusedAddRMSNormKernelI/8 elementwise elements=gx*a3 read=2*e written=2*e",
     /* PyTorch: rows of a table, by bytes */
     "operator 6native24vectorized_gather_kernelI/9 embedding rows=a3 columns=a4/4 table=a5",
     NULL,
