@@ -117,8 +117,9 @@ fuzz: deps-all
 test-programs: build
 	@MAQ_BUILD_ROOT=$(BUILD) LLMC=$(LLMC) NCCL_TESTS=$(NCCL_TESTS) tests/test-programs/run.py
 
-# Peaks of memory of some 140 small training programs on the zero-GPU device, and what `maquette train` says of the same jobs. MAQ_MEMORY_PYTHON
-# is an interpreter that has torch, transformers, accelerate, peft and deepspeed; without one the figures that are kept are compared.
+# Peaks of memory of some 250 small training programs on the zero-GPU device, and what `maquette train` says of the same jobs. MAQ_MEMORY_PYTHON
+# is an interpreter that has torch, transformers, accelerate, peft and deepspeed, or torch and transformer-engine for the script of a checkout of
+# Megatron-LM, MAQ_MEGATRON_LM; without them the figures that are kept are compared.
 # TRUTH=--again runs them all anew; TRUTH=--jobs has a line for each.
 .PHONY: memory-truth
 memory-truth: build

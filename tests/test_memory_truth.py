@@ -6,12 +6,14 @@ None of the sample is held out; the whole of it is run by tests/memory-truth/run
 """
 import json
 import pathlib
+import subprocess
 import sys
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE / "memory-truth")]
+import megatron_lm  # noqa: E402
 import table  # noqa: E402
-from cli_case import Scratch, Tap  # noqa: E402
+from cli_case import PROGRAM, Tap  # noqa: E402
 
 # Percent of the allocated peak, and of what is reserved: what was seen, rounded up.
 SAMPLE = [
@@ -32,25 +34,42 @@ SAMPLE = [
 ]
 
 
-def check(job, truth, allocated, reserved):
-    assert not table.held_out(job["name"])
-    with Scratch() as scratch:
-        (scratch.path / "job.json").write_text(json.dumps(table.document(job)), encoding="utf-8")
-        out, err, _ = scratch.run("maquette train --json job.json")
-    if not out:
-        return False, err
-    memory = json.loads(out)["stages"][0]["memory"]
+# Of Megatron-LM's script.
+MEGATRON = [
+    ("megatron-llama-4x2048-w1-r0", 0.5, 7),
+    ("megatron-mla-2x1024-w1-r0", 0.5, 3),
+    ("megatron-llama-4x1024-w1-r0-selective", 0.5, 1),
+    ("megatron-wide-4x1024-w1-r0-selective-modules_layernorm", 0.5, 1),
+    ("megatron-deep-2x1024-w8-r1", 1.5, 3.5),
+    ("megatron-llama-2x1024-w8-r1-bf16grads", 1, 3),
+    ("megatron-wide-2x2048-w4-r1-tp_4-sp", 0.5, 2),
+    ("megatron-gpt-1x4096-w2-r1-cp_2", 0.5, 4),
+    ("megatron-wide-2x1024-w2-r0-pp_2-mb8", 0.5, 1),
+    ("megatron-deep-2x1024-w4-r3-pp_4-full-layers_1-mb8", 2, 6),
+    ("megatron-moe-2x1024-w8-r1-ep_8", 1, 4),
+    ("megatron-deep-2x1024-w8-r1-fp8-tensorwise", 0.5, 4.5),
+]
+
+
+def check(matrix, job, truth, allocated, reserved):
+    assert not matrix.held_out(job["name"])
+    arguments, document = matrix.prediction(job)
+    done = subprocess.run([PROGRAM, *arguments], input=document, capture_output=True, text=True, check=False)
+    if not done.stdout or done.stderr:
+        return False, done.stderr
+    memory = json.loads(done.stdout)["stages"][job.get("stage", 0)]["memory"]
     errors = [100 * (memory[k + "_bytes"] / truth[k] - 1) for k in ("allocated", "reserved")]
     return abs(errors[0]) <= allocated and abs(errors[1]) <= reserved, f"allocated {errors[0]:+.2f} %, reserved {errors[1]:+.2f} %"
 
 
 def main():
-    truth = json.loads((HERE / "data/memory_truth.json").read_text(encoding="utf-8"))["jobs"]
-    jobs = {job["name"]: job for job in table.JOBS}
     tap = Tap()
-    for name, allocated, reserved in SAMPLE:
-        good, said = check(jobs[name], truth[name], allocated, reserved)
-        tap.result(good, f"{name}: {said}")
+    for matrix, sample in ((table, SAMPLE), (megatron_lm, MEGATRON)):
+        truth = json.loads((HERE / "data" / matrix.KEPT).read_text(encoding="utf-8"))["jobs"]
+        jobs = {job["name"]: job for job in matrix.JOBS}
+        for name, allocated, reserved in sample:
+            good, said = check(matrix, jobs[name], truth[name], allocated, reserved)
+            tap.result(good, f"{name}: {said}")
     return tap.done()
 
 

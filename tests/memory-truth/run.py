@@ -4,9 +4,10 @@
 
 usage: run.py [--build FOLDER] [--python PYTHON] [--only PART] [--again] [--table] [--jobs]
 
-PYTHON (or MAQ_MEMORY_PYTHON) has torch, transformers, accelerate, peft and deepspeed. What it found is kept in tests/data/memory_truth.json
-with the versions; a job that is there is not run again without --again. --table only compares, without PYTHON. --jobs adds a line for each
-job that is not held out.
+PYTHON (or MAQ_MEMORY_PYTHON) has the libraries of a matrix: torch, transformers, accelerate, peft and deepspeed for models of transformers
+(table.py); torch, transformer-engine and what Megatron-LM imports for its own script (megatron_lm.py), of which MAQ_MEGATRON_LM
+is a checkout. What it found is kept in tests/data with the versions; a job that is there is not run again without --again.
+--table only compares, without PYTHON. --jobs adds a line for each job that is not held out.
 """
 import argparse
 import collections
@@ -18,36 +19,29 @@ import subprocess
 import sys
 import tempfile
 
+import megatron_lm
 import table
 
 HERE = pathlib.Path(__file__).resolve().parent
-KEPT = HERE.parent / "data/memory_truth.json"
-# Is nothing packed, is the mask all true? transformers' masking_utils.py asks the device, and takes a no for documents that it has to part.
-VALUES = "after and_kernel_cuda 1 u8 1\nafter Compare 1 u8 1\n"  # of several sequences, of one
-LIBRARIES = ("torch", "transformers", "accelerate", "peft", "deepspeed")
+DATA = HERE.parent / "data"
 
 
-def versions(python):
-    ask = f"import importlib.metadata as m; print(*('%s=%s' % (x, m.version(x)) for x in {LIBRARIES!r}))"
+def versions(python, libraries):
+    ask = f"import importlib.metadata as m; print(*('%s=%s' % (x, m.version(x)) for x in {libraries!r}))"
     done = subprocess.run([python, "-c", ask], capture_output=True, text=True, check=False)
     return dict(x.split("=") for x in done.stdout.split()) if done.returncode == 0 else None
 
 
-def allocator_of(job):
-    return {"PYTORCH_CUDA_ALLOC_CONF": job["alloc"]} if "alloc" in job else {}
-
-
-def measure(maquette, python, job):
+def measure(maquette, python, matrix, job):
     """The program's figures, or why there are none."""
     with tempfile.TemporaryDirectory(prefix="maq-memory-") as folder:
-        path = pathlib.Path(folder) / "job.json"
-        path.write_text(json.dumps(job))
-        path.with_name("values").write_text(VALUES)
-        command = [maquette, "run", "--world", job["world"], "--rank", 1, "--device", "h100-sxm", "--output", path.with_name("report"), "--values",
-                   path.with_name("values"), "--",
-                   python, HERE / "program.py", path]
+        folder = pathlib.Path(folder)
+        program, values, variables = matrix.program(job, folder)
+        (folder / "values").write_text(values)
+        command = [maquette, "run", "--world", job["world"], "--rank", matrix.rank(job), "--device", "h100-sxm", "--output", folder / "report",
+                   "--values", folder / "values", "--", python, *program]
         try:
-            done = subprocess.run([str(x) for x in command], env={**os.environ, "TMPDIR": folder, "TOKENIZERS_PARALLELISM": "false", **allocator_of(job)},
+            done = subprocess.run([str(x) for x in command], env={**os.environ, "TMPDIR": str(folder), "TOKENIZERS_PARALLELISM": "false", **variables},
                                   cwd=folder, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=300, check=False)
         except subprocess.TimeoutExpired:
             return {"skipped": "not done in 300 s"}
@@ -60,13 +54,13 @@ def measure(maquette, python, job):
     return figures
 
 
-def predict(maquette, job):
-    done = subprocess.run([str(maquette), "train", "--json", "-"], input=json.dumps(table.document(job)), capture_output=True, text=True,
-                          check=False)
+def predict(maquette, matrix, job):
+    arguments, document = matrix.prediction(job)
+    done = subprocess.run([str(maquette), *arguments], input=document, capture_output=True, text=True, check=False)
     if not done.stdout:
         return {"refused": done.stderr.strip()}
-    document = json.loads(done.stdout)
-    return {**document["stages"][0]["memory"], "low": document["memory_low"], "high": document["memory_high"]}
+    said = json.loads(done.stdout)
+    return {**said["stages"][job.get("stage", 0)]["memory"], "low": said["memory_low"], "high": said["memory_high"]}
 
 
 def quantile(values, q):
@@ -101,26 +95,26 @@ def summary(title, rows):
           f"{100 * sum(r['fits'] for r in rows) / len(rows):>8.1f}{100 * sum(r['inside'] for r in rows) / len(rows):>8.0f}")
 
 
-def keep(truth):
+def keep(matrix, truth):
     """A line for each job."""
     lines = [f"{json.dumps(n)}: {json.dumps(j, sort_keys=True)}" for n, j in sorted(truth["jobs"].items())]
-    KEPT.write_text('{"jobs": {\n' + ",\n".join(lines) + '\n},\n"versions": ' + json.dumps(truth["versions"], sort_keys=True) + "}\n")
+    (DATA / matrix.KEPT).write_text('{"jobs": {\n' + ",\n".join(lines) + '\n},\n"versions": ' + json.dumps(truth["versions"], sort_keys=True) + "}\n")
 
 
-def compare(maquette, truth, show_jobs):
+def compare(maquette, matrix, truth, show_jobs):
     groups = collections.defaultdict(list)
-    for job in table.JOBS:
+    for job in matrix.JOBS:
         known = truth["jobs"].get(job["name"])
         if not known or "skipped" in known:
             continue
-        guess, half = predict(maquette, job), "held out" if table.held_out(job["name"]) else "seen"
+        guess, half = predict(maquette, matrix, job), "held out" if matrix.held_out(job["name"]) else "seen"
         if "refused" in guess:
             print(f"refused: {job['name']}: {guess['refused']}")
             continue
         row = {"allocated": error(guess["allocated_bytes"], known["allocated"]), "reserved": error(guess["reserved_bytes"], known["reserved"]),
                "fits": fits_right(guess, known),
                "inside": guess["low"] * guess["allocated_bytes"] <= known["allocated"] <= guess["high"] * guess["allocated_bytes"]}
-        later = any(j["name"] == job["name"] for j in table.LATER)
+        later = any(j["name"] == job["name"] for j in matrix.LATER)
         groups[half, "added later" if later else job["way"]].append(row)
         groups[half, "all"].append(row)
         if show_jobs and half == "seen":
@@ -134,6 +128,23 @@ def compare(maquette, truth, show_jobs):
         print(f"SKIPPED: {name}: {why}")
 
 
+def run_missing(a, maquette, matrix, truth):
+    """Runs what is not kept yet, or all anew."""
+    why = matrix.missing()
+    found = versions(a.python, matrix.LIBRARIES) if not why else None
+    if not found:
+        print(f"SKIPPED: {why or a.python + ' has not all of ' + ', '.join(matrix.LIBRARIES)}: compared with the figures that are kept")
+        return
+    for job in sorted(matrix.JOBS, key=matrix.order):
+        known = truth["jobs"].get(job["name"])
+        if a.only not in job["name"] or (known and "skipped" not in known and not a.again):
+            continue
+        truth["versions"] = found | matrix.other_versions()
+        truth["jobs"][job["name"]] = measure(maquette, a.python, matrix, job)
+        print(job["name"], truth["jobs"][job["name"]].get("skipped", "measured"), flush=True)
+        keep(matrix, truth)
+
+
 def main():
     args = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     args.add_argument("--build", type=pathlib.Path, default=HERE.parent.parent / "build")
@@ -144,19 +155,13 @@ def main():
     args.add_argument("--jobs", action="store_true")
     a = args.parse_args()
     maquette = (a.build / "maquette").resolve()
-    truth = json.loads(KEPT.read_text()) if KEPT.exists() else {"versions": {}, "jobs": {}}
-    found = None if a.table else versions(a.python)
-    if not a.table and not found:
-        print(f"SKIPPED: {a.python} has not all of {', '.join(LIBRARIES)}: compared with the figures that are kept")
-    for job in sorted(table.JOBS, key=table.order) if found else []:
-        known = truth["jobs"].get(job["name"])
-        if a.only not in job["name"] or (known and "skipped" not in known and not a.again):
-            continue
-        truth["versions"] = found
-        truth["jobs"][job["name"]] = measure(maquette, a.python, job)
-        print(job["name"], truth["jobs"][job["name"]].get("skipped", "measured"), flush=True)
-        keep(truth)
-    compare(maquette, truth, a.jobs)
+    for matrix in (table, megatron_lm):
+        print(matrix.TITLE)
+        kept = DATA / matrix.KEPT
+        truth = json.loads(kept.read_text()) if kept.exists() else {"versions": {}, "jobs": {}}
+        if not a.table:
+            run_missing(a, maquette, matrix, truth)
+        compare(maquette, matrix, truth, a.jobs)
     return 0
 
 

@@ -5,6 +5,14 @@ A job's name says all of it. Half of the jobs, by a hash of the name, are held o
 was looked for in them.
 """
 import hashlib
+import json
+import pathlib
+
+TITLE = "models of transformers, in a loop, the Trainer, DeepSpeed"
+KEPT = "memory_truth.json"
+LIBRARIES = ("torch", "transformers", "accelerate", "peft", "deepspeed")
+# Is nothing packed, is the mask all true? transformers' masking_utils.py asks the device, and takes a no for documents that it has to part.
+VALUES = "after and_kernel_cuda 1 u8 1\nafter Compare 1 u8 1\n"  # of several sequences, of one
 
 LLAMA = {"model_type": "llama", "hidden_size": 1024, "intermediate_size": 2816, "num_hidden_layers": 4, "num_attention_heads": 16,
          "num_key_value_heads": 4, "vocab_size": 32000, "max_position_embeddings": 4096, "tie_word_embeddings": False}
@@ -123,7 +131,34 @@ def held_out(name):
     return hashlib.sha256(name.encode()).digest()[0] % 2 == 1
 
 
+# ---- as it is run ----
+
+def missing():
+    """Why no job can be run, beside libraries that are not there."""
+    return None
+
+
+def other_versions():
+    return {}
+
+
+def rank(_):
+    return 1
+
+
+def program(j, folder):
+    """What Python is to run, what the device answers, and variables of the environment."""
+    (folder / "job.json").write_text(json.dumps(j))
+    variables = {"PYTORCH_CUDA_ALLOC_CONF": j["alloc"]} if "alloc" in j else {}
+    return [pathlib.Path(__file__).with_name("program.py"), folder / "job.json"], VALUES, variables
+
+
 # ---- in the words of maquette ----
+
+def prediction(j):
+    """Arguments, and what they read."""
+    return ["train", "--json", "-"], json.dumps(document(j))
+
 
 def framework_of(j):
     """Whose layers: all are of the transformers library. Autocast is the Trainer's and that of the loop around DistributedDataParallel."""
