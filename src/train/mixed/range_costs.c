@@ -49,7 +49,7 @@ static double tied_bytes(const struct maq_job *job)
     const struct maq_model *m = &job->model;
     double bytes =
         (double)m->vocab * (double)m->hidden / job->plan.tp * maq_dtype_bytes((enum maq_dtype)job->plan.grad_dtype);
-    return m->tied_embeddings && job->plan.lora_rank == 0 ? bytes : 0;
+    return m->output_apart.n_modules > 0 && job->plan.lora_rank == 0 ? bytes : 0;
 }
 
 /* Layer ranges may end behind any layer: in a pyramid the largest transfer counts for all. */

@@ -38,7 +38,7 @@ struct maq_range_costs {
     double context_bytes; /* of a rank, whatever it runs */
     double hop_bytes;     /* of a transfer between two stages, the mean of both directions */
     double grad_bytes;    /* of a parameter on the wire */
-    double tied_bytes;    /* of a tied table that first and last stage both hold; 0: none */
+    double tied_bytes;    /* of a table that first and last stage both hold; 0: none */
     double unpaired;      /* microbatches that hide no exchange of experts, at least: they fill the pipeline */
     bool stalls;          /* transfers block the sender */
     bool reduces_beside;  /* reduction overlaps with backward passes, rather than following all of them */
