@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * test_train_engine_memory.c - memory of Megatron-LM's jobs that its own script showed on the zero-GPU device (tests/memory-truth): the second
+ * test_megatron_memory.c - memory of Megatron-LM's jobs that its own script showed on the zero-GPU device (tests/memory-truth): the second
  * table of a pipeline, what recomputing norms and core attention leaves, workspaces of Transformer Engine.
  */
 #include <math.h>

@@ -150,10 +150,15 @@ struct maq_local maq_lower_local(const struct maq_lower *lower, const struct maq
     return l;
 }
 
+bool maq_job_has_transformer_engine(const struct maq_job *job)
+{
+    return job->framework.transformer_engine && job->plan.fused_kernels;
+}
+
 bool maq_lower_norm_joined(const struct maq_lower *lower, const struct maq_layer *layer, const struct maq_module *norm)
 {
     const struct maq_module *end = layer->modules + layer->n_modules, *reader = norm + 1;
-    if (norm->kind != MAQ_MODULE_NORM || !lower->job->framework.transformer_engine || !lower->plan->fused_kernels)
+    if (norm->kind != MAQ_MODULE_NORM || !maq_job_has_transformer_engine(lower->job))
         return false;
     bool alone = reader + 1 >= end || !(reader[1].flags & MAQ_MODULE_SHARED_INPUT);
     return reader < end && reader->kind == MAQ_MODULE_LINEAR && reader->shard == MAQ_SHARD_COLUMN && alone;

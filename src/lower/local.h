@@ -16,6 +16,8 @@ struct maq_local {
 struct maq_local maq_lower_local(const struct maq_lower *lower, const struct maq_layer *layer,
                                  const struct maq_module *m);
 
+/* Whether fused layers are Transformer Engine's. */
+bool maq_job_has_transformer_engine(const struct maq_job *job);
 /*
  * Whether a norm and the product that alone reads it are one module (Transformer Engine's LayerNormLinear), in which recomputing norms does
  * nothing: in front of a router or of the down projections of latent attention it is a module of its own.

@@ -57,8 +57,8 @@ static const struct rule {
     {"torch-fsdp2-no-reshard-after-forward", TAKE_FIXED, "plan.reshard_after_forward", "false"},
     {"overlap-grad-reduce", TAKE_FIXED, "plan.overlap_grad_reduce", "true"},
     {"overlap-param-gather", TAKE_FIXED, "plan.overlap_param_gather", "true"},
-    {"grad-reduce-in-bf16", TAKE_FIXED, "plan.grad_reduce_dtype",
-     "bf16"}, /* the buffer that is reduced is where they add up: */
+    /* one buffer is where gradients add up and what is reduced */
+    {"grad-reduce-in-bf16", TAKE_FIXED, "plan.grad_reduce_dtype", "bf16"},
     {"grad-reduce-in-bf16", TAKE_FIXED, "plan.main_grads_dtype", "bf16"},
     {"recompute-activations", TAKE_FIXED, "plan.recompute_granularity", "selective"},
     {"recompute-modules", TAKE_LIST, "plan.recompute_modules", NULL},

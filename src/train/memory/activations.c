@@ -261,8 +261,7 @@ static double viewed_bytes(const struct tally *t, const struct maq_module *m)
 {
     const struct maq_attention_geometry *g = &m->u.attention;
     const struct maq_layer *layer = t->layer;
-    bool engine = t->lower->job->framework.transformer_engine && t->lower->plan->fused_kernels &&
-                  t->lower->attention != MAQ_ATTENTION_UNFUSED;
+    bool engine = maq_job_has_transformer_engine(t->lower->job) && t->lower->attention != MAQ_ATTENTION_UNFUSED;
     if (m->kind != MAQ_MODULE_ATTENTION || !redone(t, m) || !engine || g->kv_heads == 0)
         return 0;
     for (const struct maq_module *r = layer->modules; r < m; r++)

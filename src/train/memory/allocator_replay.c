@@ -14,6 +14,7 @@
  * in Megatron-LM, which may fit into the blocks that activations left, or one flat tensor in DeepSpeed, for which no such block is
  * large enough.
  */
+#include <math.h>
 #include <stdlib.h>
 
 #include "base/check.h"
@@ -357,33 +358,41 @@ static void work_of_update(struct replay *r, uint32_t stage)
     let_go(r, &h);
 }
 
-/*
- * Of one buffer of all parameters, dense or of experts, a rank of ZeRO-1 updates a stretch: whole tensors, but for its ends
- * (megatron/core/optimizer/distrib_optimizer.py, _build_model_gbuf_range()). Two moments each, one after the other (FusedAdam's
- * initialize_state()).
- */
-static void hold_moments(struct replay *r, uint32_t stage, bool expert, double bytes_each)
+/* Moments of parameters of a buffer, dense or of experts, up to `left` of them, two for each tensor. Returns how many it has in all. */
+static double walk_buffer(struct replay *r, uint32_t stage, bool expert, double left, double bytes_each)
 {
     uint16_t at[MAQ_MAX_STAGES];
     uint32_t n_at = maq_schedule_positions(r->bp->schedule, stage, at);
-    double all = 0, share = 1;
-    for (int pass = 0; pass < 2; pass++) { /* how many there are, then the first of them */
-        double left = all * share;
-        for (uint32_t c = 0; c < n_at; c++)
-            for (uint32_t e = 0; e < r->bp->programs[at[c]]->n_entries; e++) {
-                const struct maq_layer *layer = r->bp->blocks[r->bp->programs[at[c]]->entries[e].block]->layer;
-                for (uint32_t i = 0; i < layer->n_modules; i++) {
-                    const struct maq_module *m = &layer->modules[i];
-                    if ((m->shard == MAQ_SHARD_EXPERT) != expert)
-                        continue;
-                    double params = maq_lower_local_params(&r->bp->lower, m), own = params < left ? params : left;
-                    share = updated_share(r->bp, m);
-                    all += params;
-                    left -= own;
-                    for (int moment = 0; moment < 2 && pass == 1 && own > 0; moment++)
-                        hold(r, &r->state, own * bytes_each);
-                }
+    double all = 0;
+    for (uint32_t c = 0; c < n_at; c++)
+        for (uint32_t e = 0; e < r->bp->programs[at[c]]->n_entries; e++) {
+            const struct maq_layer *layer = r->bp->blocks[r->bp->programs[at[c]]->entries[e].block]->layer;
+            for (uint32_t i = 0; i < layer->n_modules; i++) {
+                const struct maq_module *m = &layer->modules[i];
+                bool here = (m->shard == MAQ_SHARD_EXPERT) == expert;
+                double params = here ? maq_lower_local_params(&r->bp->lower, m) : 0, own = fmin(params, left);
+                for (int moment = 0; moment < 2 && own > 0; moment++)
+                    hold(r, &r->state, own * bytes_each);
+                all += params;
+                left -= own;
             }
+        }
+    return all;
+}
+
+/*
+ * Of one buffer of all parameters a rank of ZeRO-1 updates a stretch: whole tensors, but for its ends
+ * (megatron/core/optimizer/distrib_optimizer.py, _build_model_gbuf_range()). Its moments are made one after the other (FusedAdam's
+ * initialize_state()).
+ */
+static void hold_moments(struct replay *r, uint32_t stage)
+{
+    const struct maq_job *job = r->bp->job;
+    const bool whole = job->plan.sharding == MAQ_SHARDING_NONE;
+    const double each = maq_moment_bytes(&job->plan), shards[2] = {job->groups[MAQ_GROUP_SHARD].size, (double)job->edp};
+    for (int expert = 0; expert < 2; expert++) {
+        double all = walk_buffer(r, stage, expert, 0, each);
+        (void)walk_buffer(r, stage, expert, all / (whole ? 1 : shards[expert]), each);
     }
 }
 
@@ -403,10 +412,8 @@ static bool moments_come(const struct maq_job *job)
 static void update(struct replay *r, uint32_t stage, double states)
 {
     double params = walk_parameters(r, &r->state, stage, 0);
-    if (r->state.n == 0 && r->moments) {
-        hold_moments(r, stage, false, maq_moment_bytes(&r->bp->job->plan));
-        hold_moments(r, stage, true, maq_moment_bytes(&r->bp->job->plan));
-    }
+    if (r->state.n == 0 && r->moments)
+        hold_moments(r, stage);
     if (r->state.n == 0 && states > 0 && params > 0)
         for (int moment = 0; moment < 2; moment++)
             walk_parameters(r, &r->state, stage, states / params / 2);
@@ -474,12 +481,11 @@ static uint32_t rebuild_buckets(struct replay *r, struct held *small, uint32_t w
 static void run_steps(struct replay *r, uint32_t stage, const struct maq_held_states *held)
 {
     struct held small = {0};
-    const struct maq_plan *p = &r->bp->job->plan;
-    const double bytes = 2 * maq_moment_bytes(p),
-                 master = r->bp->job->store_dtype == MAQ_FP32 || p->pure_low_precision ? 0 : 4;
-    take(r, held->weights + (r->tensors   ? 0
-                             : r->moments ? held->optimizer * master / (master + bytes)
-                                          : held->optimizer));
+    const double master = maq_master_bytes(r->bp->job), moments = 2 * maq_moment_bytes(&r->bp->job->plan);
+    const double there = r->tensors   ? 0
+                         : r->moments ? master / (master + moments)
+                                      : 1; /* of the states, from the start */
+    take(r, held->weights + held->optimizer * there);
     uint32_t whole = take(r, held->buckets);
     for (int step = 0; step < STEPS && !r->failed; step++) {
         if (step == 1 && whole != 0)

@@ -62,9 +62,9 @@
  * Transformer Engine has one of its own, of 32 MiB from Hopper on, else 4, and where products are grouped one for each of their streams
  * (2.20, pytorch/cpp_extensions/gemm.py, get_cublas_workspace(); common/util/multi_stream.cpp: four).
  */
-#define ENGINE_WORKSPACE_BYTES (32.0 * 1024 * 1024)
-#define ENGINE_WORKSPACE_BYTES_BEFORE_HOPPER (4.0 * 1024 * 1024)
-#define ENGINE_STREAMS 4
+#define TE_WORKSPACE_BYTES (32.0 * 1024 * 1024)
+#define TE_WORKSPACE_BYTES_BEFORE_HOPPER (4.0 * 1024 * 1024)
+#define TE_STREAMS 4
 
 uint32_t maq_stage_programs(const struct maq_program **programs, const struct maq_blueprint *bp, uint32_t stage)
 {
@@ -123,11 +123,11 @@ double maq_workspace_bytes(const struct maq_job *job)
 static double workspaces(const struct maq_job *job)
 {
     double torch = WORKSPACE_THREADS * maq_workspace_bytes(job),
-           one = has_hopper(job) ? ENGINE_WORKSPACE_BYTES : ENGINE_WORKSPACE_BYTES_BEFORE_HOPPER;
-    if (!job->framework.transformer_engine || !job->plan.fused_kernels)
+           one = has_hopper(job) ? TE_WORKSPACE_BYTES : TE_WORKSPACE_BYTES_BEFORE_HOPPER;
+    if (!maq_job_has_transformer_engine(job))
         return torch;
     bool grouped = maq_model_find_module(&job->model, MAQ_MODULE_EXPERT_LINEAR, MAQ_PART_COUNT);
-    return torch + one * (grouped ? 1 + ENGINE_STREAMS : 1);
+    return torch + one * (grouped ? 1 + TE_STREAMS : 1);
 }
 
 struct states {
@@ -218,13 +218,18 @@ static double largest_gradient(const struct maq_plan *p, double largest)
     return p->galore_layerwise ? largest * maq_dtype_bytes((enum maq_dtype)p->grad_dtype) : 0;
 }
 
+double maq_master_bytes(const struct maq_job *job)
+{
+    return job->plan.pure_low_precision || job->store_dtype == MAQ_FP32 || maq_autocasts(job) ? 0 : 4;
+}
+
 static struct states model_states(const struct maq_job *job, const struct maq_plan *p, double held, double narrow,
                                   double shards)
 {
     bool wide = maq_autocasts(job); /* the weights are the master ones */
     double w = wide ? 4 : maq_dtype_bytes((enum maq_dtype)job->store_dtype),
            g = maq_dtype_bytes((enum maq_dtype)p->grad_dtype), m = maq_moment_bytes(p);
-    double master = p->pure_low_precision || job->store_dtype == MAQ_FP32 || wide ? 0 : 4;
+    double master = maq_master_bytes(job);
     double moments = maq_update_moments(p), o = (master + moments * m) * (1 - p->optimizer_offload);
     o += maq_one_bit_bytes(p, job->groups[MAQ_GROUP_DP_CP].size);
     g = p->galore_layerwise ? 0 : g; /* one at a time: largest_gradient() */

@@ -64,6 +64,8 @@ double maq_fixed_bytes(const struct maq_job *job);
 /* Moments that the optimizer keeps of every parameter (with Muon what is no matrix has one more), and bytes of one, with its scales. */
 double maq_update_moments(const struct maq_plan *plan);
 double maq_moment_bytes(const struct maq_plan *plan);
+/* Bytes of a parameter's master weight beside the one that passes read; 0: that one is it. */
+double maq_master_bytes(const struct maq_job *job);
 /* Bytes per updated parameter that the optimizer step needs besides its state: gradients in 4 bytes where they are kept in
  * fewer, and the square roots of the second moments where Adam works on lists of tensors. */
 double maq_step_update_bytes(const struct maq_blueprint *bp);
