@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* afd_lines.c - see afd_lines.h. */
+/* afd_lines.c - lines of a report about a deployment whose attention and FFN are on GPUs of their own. */
 #include "report/serve/afd_lines.h"
 
 #include <math.h>
