@@ -4,6 +4,8 @@
  *
  * What other planners find there (seconds per step, by the same rule with every stage's compute counted): docs/plan-measured.md. The
  * profiles are read when MAQ_SHARED names the folder they lie in. Several pipelines: test_compose_pipelines.c.
+ *
+ * maq-test: long
  */
 #include <math.h>
 #include <setjmp.h>

@@ -2,6 +2,8 @@
 /*
  * test_import_kineto.c - profiler traces of PyTorch as captured jobs: what every event becomes, and that a replay of the records
  * without edits gives back the trace, to the nanosecond where the trace is complete.
+ *
+ * maq-test: long
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -5,6 +5,8 @@
  * Jobs are small, of dense models with a tied table and without, and of experts, on two or three node groups. Compared are closed
  * forms, which are what the search bounds: the best of a job is not below the bound of one that allows more, and where both are
  * exact not below its best.
+ *
+ * maq-test: long
  */
 #include <math.h>
 #include <setjmp.h>

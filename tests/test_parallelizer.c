@@ -3,7 +3,7 @@
  * test_parallelizer.c - parallelizers from outside: a shared object, a program, and everything that a program can do wrong. A fault is told
  * with its own code, and nothing that was started is left running.
  *
- * maq-test: threads
+ * maq-test: threads, maq-test: long
  */
 #include <errno.h>
 #include <setjmp.h>

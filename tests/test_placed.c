@@ -3,6 +3,8 @@
  * test_placed.c - mixed plans on the node groups of a job (maq_mixed_place). Oracles: what the search says of the
  * plans that it finds, to the last bit; what a training step of the same plan takes where all stages are alike; parts
  * of plans placed alone.
+ *
+ * maq-test: long
  */
 #include <math.h>
 #include <setjmp.h>

@@ -3,7 +3,7 @@
  * test_planner_external.c - plans composed of what a parallelizer answers: the one that is built in finds what
  * maq_mixed_search() finds, and no rule that saves calls changes the plan.
  *
- * maq-test: threads
+ * maq-test: threads, maq-test: long
  */
 #include <math.h>
 #include <setjmp.h>

@@ -2,6 +2,8 @@
 /*
  * test_planner_external_pieces.c - composing pieces against brute force over every row of pieces, on random tables: pieces of several stages, several
  * pieces of a slice, devices and memory that bind.
+ *
+ * maq-test: long
  */
 #include <math.h>
 #include <setjmp.h>

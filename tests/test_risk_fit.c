@@ -3,6 +3,8 @@
  * test_risk_fit.c - laws by maximum likelihood, order statistics, and the law of recorded step times.
  *
  * Series are drawn from known laws and have to give them back; the recorded ones lie in MAQ_SHARED.
+ *
+ * maq-test: long
  */
 #include "maquette/risk.h"
 

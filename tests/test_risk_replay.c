@@ -2,6 +2,8 @@
 /*
  * test_risk_replay.c - recorded jobs replayed: a pipeline whose times are known by hand, broken records, and the two published
  * traces with their published answers (MAQ_SHARED).
+ *
+ * maq-test: long
  */
 #include "maquette/risk.h"
 #include "temp.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * test_risk_step.c - the slowest of n, and the distribution of a step: closed forms, nothing varying, monotony, threads. maq-test: threads
+ * test_risk_step.c - the slowest of n, and the distribution of a step: closed forms, nothing varying, monotony, threads. maq-test: threads, maq-test: long
  */
 #include "maquette/risk.h"
 

@@ -4,6 +4,8 @@
  * reference.
  *
  * The durations are whole numbers, so every comparison of times is exact.
+ *
+ * maq-test: long
  */
 #include <setjmp.h>
 #include <stdarg.h>

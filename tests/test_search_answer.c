@@ -2,6 +2,8 @@
 /*
  * test_search_answer.c - what a search says beside its plans: what would help, the plan as a document, one axis varied, how far it is, and
  * what it has when it is stopped.
+ *
+ * maq-test: long
  */
 #include <math.h>
 #include <setjmp.h>

@@ -5,6 +5,8 @@
  * Small models on few devices, with what saves memory on the lists, and with experts, whose exchanges are hidden in some schedules: there
  * passes wait for their host, for offloading, for experts and for data parallelism, where the rules that leave plans out are at their
  * limits. A change of the search is held against thousands of them (JOBS).
+ *
+ * maq-test: long
  */
 #include <setjmp.h>
 #include <stdarg.h>

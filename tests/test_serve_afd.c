@@ -5,6 +5,8 @@
  * A GPU of each with one micro-batch and free ways takes as long as a GPU that has both. One micro-batch takes what both sides and both ways take, and many
  * as long as the slower side. What is sent is what is computed; weights of both sides are those of the model, each once. By chance, iterations that are done
  * at once have the outcome of one by one; and what cannot be is refused.
+ *
+ * maq-test: long
  */
 #include <math.h>
 #include <setjmp.h>

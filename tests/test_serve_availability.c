@@ -2,6 +2,8 @@
 /*
  * test_serve_availability.c - replicas that come, leave and fail: nothing is lost and nothing is served twice, whatever happens; one request
  * through an outage, and what is counted of it, are closed forms.
+ *
+ * maq-test: long
  */
 #include <math.h>
 #include <setjmp.h>

@@ -6,6 +6,8 @@
  * from the one before it (Lindley 1952), its mean from the first two moments of the service (Pollaczek 1930, Khinchin 1932; with constant service
  * rho / (2 mu (1 - rho)), with exponential service rho / (mu (1 - rho))). Iterations that are done at once have the same outcome as one by
  * one. Bytes of the cache are closed forms.
+ *
+ * maq-test: long
  */
 #include <math.h>
 #include <setjmp.h>

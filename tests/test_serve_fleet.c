@@ -5,6 +5,8 @@
  * A replica to which all goes has the outcome of one engine, to the bit. Every request goes to one replica and ends once. A router that counts
  * takes what its rule says, which is worked out again from when requests came and ended. The capacity of one server with constant
  * service is 1 / service.
+ *
+ * maq-test: long
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -8,6 +8,8 @@
  *   - an iteration beside a load lasts as long as its closed form says; an eviction that waits for its copy, as long as the copy
  *   - how much of it there is, in each of the words in which it is asked for
  *   - iterations at once have the outcome of one by one, to the bit
+ *
+ * maq-test: long
  */
 #include <setjmp.h>
 #include <stdarg.h>

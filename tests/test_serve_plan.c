@@ -4,6 +4,8 @@
  *
  * What the search says is held against simulating: no candidate carries more than its closed form, none that is drawn by chance beats the
  * winner, and the answer is that of simulating every candidate. A run that gives up would have missed its bounds.
+ *
+ * maq-test: long
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -2,6 +2,8 @@
 /*
  * test_serve_pool_failures.c - replicas of prefill and decode that fail: every request ends exactly once whatever fails when; one request through an outage of
  * either side, a transfer that is cut, and how long prefill keeps a prompt that nobody reads are closed forms.
+ *
+ * maq-test: long
  */
 #include <math.h>
 #include <setjmp.h>

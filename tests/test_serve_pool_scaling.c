@@ -3,6 +3,8 @@
  * test_serve_pool_scaling.c - replicas of prefill and decode that come and leave: when one that is asked for takes requests, until when one that leaves is
  * held, and to whom its requests go are closed forms; a schedule or a rule that changes nothing is none, to the bit; a rule is the schedule that came of it; every
  * request ends exactly once whatever comes, leaves and fails when.
+ *
+ * maq-test: long
  */
 #include <math.h>
 #include <setjmp.h>

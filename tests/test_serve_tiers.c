@@ -8,6 +8,8 @@
  *   - slower links make no request earlier, where requests come one at a time; nothing is loaded where there is no room for a chunk's use
  *   - iterations at once have the outcome of one by one, to the bit
  *   - replicas of a fleet find in a pool what another has computed
+ *
+ * maq-test: long
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -2,6 +2,8 @@
 /*
  * test_validate_cells.c - cells as people write them: every way of saying one thing is read as that thing, and what cannot be read is
  * said. None of these rows is in the public table.
+ *
+ * maq-test: long
  */
 #include "maquette/validate.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* test_validate_risk.c - published observations: all inside of their bands, with and without the recordings. */
+/* test_validate_risk.c - published observations: all inside of their bands, with and without the recordings. maq-test: long */
 #include "maquette/validate.h"
 
 #include <jansson.h>

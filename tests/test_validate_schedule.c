@@ -5,6 +5,8 @@
  * The recordings of tests/data/serving_schedules are small ones of vLLM 0.33.0 that cover what knobs ask for: hybrid groups, drafts,
  * asynchronous iterations, requests given up, priorities, no caching, whole prompts; those of serving_schedules_sglang are of SGLang 0.5.23. Every step is equal; and a recording in which one
  * number is changed differs at that step. Longer ones are read where MAQ_SHARED has them.
+ *
+ * maq-test: long
  */
 #include <glob.h>
 #include <jansson.h>

@@ -2,6 +2,8 @@
 /*
  * test_zero_bubble_search.c - the searched zero bubble schedules: what every order keeps, what it is never worse than, its closed
  * forms, and how far it is from the best of all orders of small pipelines.
+ *
+ * maq-test: long
  */
 #include <setjmp.h>
 #include <stdarg.h>
