@@ -46,7 +46,8 @@ struct cli {
     uint32_t columns;
     /* options of the command, as parsed */
     const char *values[CLI_OPTIONS_MAX]; /* by the number of the option in the command's table; NULL = not given */
-    struct maq_override *overrides;      /* job keys, in the order given */
+    struct maq_span given_at[CLI_OPTIONS_MAX]; /* where the job gave it (its section `serve`); nowhere = the line did */
+    struct maq_override *overrides;            /* job keys, in the order given */
     size_t n_overrides, overrides_size;
     const char *behind, *behind_flag; /* the word behind the last option that takes no value, and that option */
     const char *torn;                 /* the word behind a cluster without quotes, */
@@ -262,7 +263,8 @@ struct maq_report_opts cli_report_opts(const struct cli *cli, bool to_file);
 
 enum maq_status cli_no_memory(struct cli *cli);
 
-/* A fault of usage: adds it and returns MAQ_USAGE. */
+/* A fault of usage: adds it and returns MAQ_USAGE. A message that begins with the name of an option points to where the job gave that option,
+ * and is then MAQ_BAD_INPUT. */
 enum maq_status cli_usage(struct cli *cli, uint16_t code, const char *hint, const char *fmt, ...) MAQ_PRINTF(4, 5);
 /* malloc for the life of the run; NULL when out of memory (reported). */
 char *cli_printf(struct cli *cli, const char *fmt, ...) MAQ_PRINTF(2, 3);

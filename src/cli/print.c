@@ -3,6 +3,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "cli/cli.h"
 #include "cli/codes.h"
@@ -37,6 +38,18 @@ char *cli_printf(struct cli *cli, const char *fmt, ...)
     return text;
 }
 
+/* Where the job gave the option whose name the text begins with; nowhere when the line did, or there is no such option. */
+static struct maq_span given_at(const struct cli *cli, const char *text)
+{
+    const size_t len = strcspn(text, " :=");
+    for (size_t i = 0; cli->command && i < cli->command->n_options; i++) {
+        const char *name = cli->command->options[i].name;
+        if (strlen(name) == len && memcmp(name, text, len) == 0)
+            return cli->given_at[i];
+    }
+    return (struct maq_span){0};
+}
+
 enum maq_status cli_usage(struct cli *cli, uint16_t code, const char *hint, const char *fmt, ...)
 {
     char text[512];
@@ -44,5 +57,6 @@ enum maq_status cli_usage(struct cli *cli, uint16_t code, const char *hint, cons
     va_start(args, fmt);
     (void)vsnprintf(text, sizeof text, fmt, args);
     va_end(args);
-    return maq_diag_fail(MAQ_USAGE, cli->diag, code, (struct maq_span){0}, hint, "%s", text);
+    const struct maq_span at = given_at(cli, text);
+    return maq_diag_fail(at.len > 0 ? MAQ_BAD_INPUT : MAQ_USAGE, cli->diag, code, at, hint, "%s", text);
 }

@@ -82,8 +82,10 @@ static enum maq_status take(struct cli *cli, size_t option, const struct maq_ser
     if (o->kind == CLI_FLAG ? !truth : !is_word_of(o, value))
         return maq_diag_fail(MAQ_BAD_INPUT, cli->diag, MAQ_CODE_CLI_VALUE, e->at, values_of(cli, o),
                              "%s does not take '%.60s'", o->name, value);
-    if (cli_takes(cli->command, option) && !cli->values[option] && (o->kind != CLI_FLAG || on))
+    if (cli_takes(cli->command, option) && !cli->values[option] && (o->kind != CLI_FLAG || on)) {
         cli->values[option] = o->kind == CLI_FLAG ? "" : value;
+        cli->given_at[option] = e->at;
+    }
     return MAQ_OK;
 }
 
