@@ -127,7 +127,7 @@ static void trace(const char *folder, const char *file, const struct scene *s, d
     struct maq_diag *diag = maq_diag_new();
     struct maq_request_set *set = NULL;
     snprintf(path, sizeof path, "%s/%s", folder, file);
-    if (maq_requests_read(&set, path, 0, 0, diag) != MAQ_OK)
+    if (maq_requests_read(&set, path, &(const struct maq_request_reading){.most = 0}, diag) != MAQ_OK)
         give_up(diag);
     uint64_t iterations;
     double took = run(s, maq_requests_get(set), &iterations);

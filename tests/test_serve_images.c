@@ -2,6 +2,8 @@
 /*
  * test_serve_images.c - requests with images: what the tower adds to a request alone, where vLLM cuts a prompt for its budget, and which images begin in a chunk are
  * closed forms, and so is what a pool that encodes adds to requests that come together; a tower or such a pool that nobody needs changes nothing; every image passes the tower once where nobody is preempted, by engine, in pools, by chance.
+ *
+ * maq-test: long
  */
 #include <math.h>
 #include <setjmp.h>
@@ -446,7 +448,8 @@ static void test_drawn_and_read(void **state)
         int fd = mkstemp(path);
         assert_true(fd >= 0 && write(fd, text, strlen(text)) == (ssize_t)strlen(text));
         close(fd);
-        enum maq_status status = maq_requests_read(&set, path, 1, k == 0 ? 2 : 0, NULL);
+        enum maq_status status =
+            maq_requests_read(&set, path, &(const struct maq_request_reading){.most = k == 0 ? 2 : 0}, NULL);
         unlink(path);
         assert_int_equal(status, k == 2 ? MAQ_BAD_INPUT : MAQ_OK);
         if (k == 2)

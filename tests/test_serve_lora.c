@@ -260,7 +260,7 @@ static struct maq_request_set *read_text(const char *text)
     assert_non_null(f);
     fputs(text, f);
     fclose(f);
-    if (maq_requests_read(&set, path, 0, 0, diag) != MAQ_OK)
+    if (maq_requests_read(&set, path, &(const struct maq_request_reading){.most = 0}, diag) != MAQ_OK)
         fail_msg("%s", maq_diag_format(diag, 0, false));
     remove(path);
     maq_diag_free(diag);

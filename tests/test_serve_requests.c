@@ -211,25 +211,32 @@ static void test_distinct_prompts(void **state)
 
 /* ---- from files ---- */
 
-static enum maq_status read_bytes(struct maq_request_set **out, const void *bytes, size_t n, double speed,
-                                  uint32_t most, struct maq_diag *diag)
+static const struct maq_request_reading as_recorded = {0};
+
+static enum maq_status read_bytes(struct maq_request_set **out, const void *bytes, size_t n,
+                                  const struct maq_request_reading *how, struct maq_diag *diag)
 {
     char path[] = "/tmp/maq-requests-XXXXXX";
     temp_file(path, bytes, n);
     *out = NULL;
-    enum maq_status status = maq_requests_read(out, path, speed, most, diag);
+    enum maq_status status = maq_requests_read(out, path, how, diag);
     unlink(path);
     return status;
 }
 
-static struct maq_request_set *read_text(const char *text, double speed, uint32_t most)
+static struct maq_request_set *read_as(const char *text, struct maq_request_reading how)
 {
     struct maq_request_set *set;
     struct maq_diag *diag = maq_diag_new();
-    if (read_bytes(&set, text, strlen(text), speed, most, diag) != MAQ_OK)
+    if (read_bytes(&set, text, strlen(text), &how, diag) != MAQ_OK)
         fail_msg("%s\n%s", text, maq_diag_format(diag, 0, false));
     maq_diag_free(diag);
     return set;
+}
+
+static struct maq_request_set *read_text(const char *text, double speed, uint32_t most)
+{
+    return read_as(text, (struct maq_request_reading){.speed = speed, .most = most});
 }
 
 static void expect_requests(const char *text, const struct maq_request *want, uint32_t n)
@@ -358,6 +365,85 @@ static size_t packed(unsigned char *out, size_t size, const char *text)
     return z.total_out;
 }
 
+/* Ten requests, one every 3 s from 100 s on; request k has k + 1 tokens in. */
+static void write_ten(char *text, size_t size, bool timed)
+{
+    size_t n = (size_t)snprintf(text, size, timed ? "arrival_s,prompt,output\n" : "prompt,output\n");
+    for (int k = 0; k < 10; k++)
+        n += (size_t)(timed ? snprintf(text + n, size - n, "%d,%d,5\n", 100 + 3 * k, k + 1)
+                            : snprintf(text + n, size - n, "%d,5\n", k + 1));
+}
+
+/* A window of the file is the requests of it, the first at 0; its length is in the time in which they come. */
+static void test_windows(void **state)
+{
+    (void)state;
+    static const struct {
+        struct maq_request_reading how;
+        int64_t first;
+        uint32_t n;
+        double gap_s;
+    } cases[] = {{{.from_s = 0}, 1, 10, 3},
+                 {{.from_s = 3}, 2, 9, 3},
+                 {{.from_s = 4}, 3, 8, 3},
+                 {{.duration_s = 9}, 1, 3, 3}, /* at 9 s it is over */
+                 {{.from_s = 4, .duration_s = 9.5}, 3, 4, 3},
+                 {{.from_s = 4, .duration_s = 9.5, .speed = 2}, 3, 7, 1.5},
+                 {{.from_s = 27}, 10, 1, 0},
+                 {{.from_s = 4, .most = 2}, 3, 2, 3}};
+    char text[1024];
+    write_ten(text, sizeof text, true);
+    for (size_t i = 0; i < MAQ_COUNT(cases); i++) {
+        struct maq_request_set *set = read_as(text, cases[i].how);
+        const struct maq_requests *q = maq_requests_get(set);
+        assert_int_equal(q->n, cases[i].n);
+        for (uint32_t k = 0; k < q->n; k++) {
+            assert_int_equal(q->at[k].prompt, cases[i].first + k);
+            assert_true(fabs(q->at[k].arrival_s - k * cases[i].gap_s) < 1e-9);
+        }
+        maq_requests_free(set);
+    }
+    struct maq_request_set *set;
+    struct maq_diag *diag = maq_diag_new();
+    const struct maq_request_reading late = {.from_s = 28};
+    assert_int_equal(read_bytes(&set, text, strlen(text), &late, diag), MAQ_BAD_INPUT);
+    assert_non_null(
+        strstr(maq_diag_format(diag, 0, false), "no requests from 28 s on: the last one comes 27 s behind"));
+    maq_diag_free(diag);
+}
+
+/* With a rate the requests of a file come when drawn ones of that seed do, whether the file has times or not. */
+static void test_drawn_arrivals(void **state)
+{
+    (void)state;
+    const struct maq_request_spec spec = {.rate = 2.5, .burstiness = 0.5, .n = 10, .prompt = 1, .output = 1, .seed = 7};
+    struct maq_request_reading how = {.rate = 2.5, .burstiness = 0.5, .seed = 7};
+    struct maq_request_set *drawn;
+    char text[1024];
+    assert_int_equal(maq_requests_generate(&drawn, &spec, NULL), MAQ_OK);
+    const struct maq_requests *want = maq_requests_get(drawn);
+    for (int timed = 0; timed < 2; timed++) {
+        write_ten(text, sizeof text, timed);
+        how.duration_s = 0;
+        struct maq_request_set *set = read_as(text, how);
+        const struct maq_requests *q = maq_requests_get(set);
+        assert_int_equal(q->n, 10);
+        for (uint32_t k = 0; k < q->n; k++) {
+            assert_int_equal(q->at[k].prompt, k + 1);
+            assert_true(!(q->at[k].arrival_s < want->at[k].arrival_s) && !(q->at[k].arrival_s > want->at[k].arrival_s));
+        }
+        maq_requests_free(set);
+        how.duration_s = want->at[6].arrival_s;
+        set = read_as(text, how);
+        assert_int_equal(maq_requests_get(set)->n, 6);
+        maq_requests_free(set);
+    }
+    struct maq_request_set *set = read_as(text, (struct maq_request_reading){.concurrency = 4});
+    assert_int_equal(maq_requests_get(set)->concurrency, 4);
+    maq_requests_free(set);
+    maq_requests_free(drawn);
+}
+
 static void test_packed(void **state)
 {
     (void)state;
@@ -368,12 +454,12 @@ static void test_packed(void **state)
     for (int i = 1; i <= 500; i++)
         sprintf(text + strlen(text), "%d,%d\n", i * i, i);
     size_t n = packed(bytes, sizeof bytes, text);
-    assert_int_equal(read_bytes(&set, bytes, n, 0, 0, diag), MAQ_OK);
+    assert_int_equal(read_bytes(&set, bytes, n, &as_recorded, diag), MAQ_OK);
     assert_int_equal(maq_requests_get(set)->n, 500);
     maq_requests_free(set);
     /* a file that was cut off is not a shorter one */
     for (size_t cut = 30; cut < n; cut += n / 7) {
-        assert_int_equal(read_bytes(&set, bytes, cut, 0, 0, diag), MAQ_IO);
+        assert_int_equal(read_bytes(&set, bytes, cut, &as_recorded, diag), MAQ_IO);
         assert_null(set);
     }
     maq_diag_free(diag);
@@ -411,7 +497,7 @@ static void test_no_requests(void **state)
     for (size_t i = 0; i < MAQ_COUNT(cases); i++) {
         struct maq_request_set *set;
         struct maq_diag *diag = maq_diag_new();
-        assert_int_equal(read_bytes(&set, cases[i].text, strlen(cases[i].text), 0, 0, diag), MAQ_BAD_INPUT);
+        assert_int_equal(read_bytes(&set, cases[i].text, strlen(cases[i].text), &as_recorded, diag), MAQ_BAD_INPUT);
         assert_null(set);
         assert_int_equal(maq_diag_count(diag), 1);
         assert_int_equal(maq_diag_at(diag, 0)->code, MAQ_CODE_REQUEST_FILE);
@@ -421,7 +507,7 @@ static void test_no_requests(void **state)
         maq_diag_free(diag);
     }
     struct maq_request_set *set = NULL;
-    assert_int_equal(maq_requests_read(&set, "/nonexistent/requests.csv", 1, 0, NULL), MAQ_IO);
+    assert_int_equal(maq_requests_read(&set, "/nonexistent/requests.csv", &as_recorded, NULL), MAQ_IO);
     assert_null(set);
 }
 
@@ -434,7 +520,7 @@ static enum maq_status both(const char *path)
     enum maq_status status = maq_requests_generate(&set, &spec, NULL);
     if (status == MAQ_OK) {
         maq_requests_free(set);
-        status = maq_requests_read(&set, path, 1, 0, NULL);
+        status = maq_requests_read(&set, path, &as_recorded, NULL);
     }
     if (status == MAQ_OK)
         maq_requests_free(set);
@@ -468,7 +554,8 @@ int main(void)
         cmocka_unit_test(test_shared_prefix),  cmocka_unit_test(test_distinct_prompts),
         cmocka_unit_test(test_every_name),     cmocka_unit_test(test_forms),
         cmocka_unit_test(test_dates),          cmocka_unit_test(test_prefixes),
-        cmocka_unit_test(test_speed_and_most), cmocka_unit_test(test_packed),
+        cmocka_unit_test(test_speed_and_most), cmocka_unit_test(test_windows),
+        cmocka_unit_test(test_drawn_arrivals), cmocka_unit_test(test_packed),
         cmocka_unit_test(test_no_requests),    cmocka_unit_test(test_memory_runs_out),
     };
     return cmocka_run_group_tests_name("requests", tests, NULL, NULL);

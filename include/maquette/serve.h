@@ -262,6 +262,18 @@ struct maq_request_spec {
 struct maq_request_set;
 MAQ_API enum maq_status maq_requests_generate(struct maq_request_set **out, const struct maq_request_spec *spec,
                                               struct maq_diag *diag);
+/* What is taken of a recording, and when it comes. Zero: all, as it was recorded. */
+struct maq_request_reading {
+    double from_s;     /* the first that is taken comes at least so long behind the file's first */
+    double speed;      /* arrivals are divided by it; 0 = 1 */
+    double duration_s; /* what comes later than so long from the first that is taken is left; 0 = nothing is */
+    uint32_t most;     /* requests; 0 = all */
+    double rate; /* requests a second: when they come is drawn, as of struct maq_request_spec, and not the file's */
+    double burstiness;    /* of that */
+    uint32_t concurrency; /* instead: so many are under way at all times */
+    uint64_t seed;
+};
+
 /*
  * Reads a file (plain or .gz; "-": standard input): a table with a line of column names, or JSON, an object a line. Known names:
  *
@@ -276,10 +288,10 @@ MAQ_API enum maq_status maq_requests_generate(struct maq_request_set **out, cons
  *     their size  image_tokens: tokens of all images of the request, among those of the prompt; without `images` it has one
  *     prefix      hash_ids: a name for each 512 tokens of the prompt (Mooncake)
  *
- * Arrivals count from the first and are divided by `speed` (0 = 1); at most `most` requests (0 = all).
+ * Arrivals count from the first that is taken. Where the file has none, all come at once, unless `how` says how.
  */
-MAQ_API enum maq_status maq_requests_read(struct maq_request_set **out, const char *path, double speed, uint32_t most,
-                                          struct maq_diag *diag);
+MAQ_API enum maq_status maq_requests_read(struct maq_request_set **out, const char *path,
+                                          const struct maq_request_reading *how, struct maq_diag *diag);
 MAQ_API const struct maq_requests *maq_requests_get(const struct maq_request_set *set); /* borrowed */
 MAQ_API void maq_requests_free(struct maq_request_set *set);
 

@@ -439,6 +439,7 @@ class ServeOptions(TypedDict, total=False):
     num_requests: Value
     duration: Value
     requests: Value
+    requests_from: Value
     speed: Value
     seed: Value
     batch: Value
@@ -517,6 +518,7 @@ class ServePlanOptions(TypedDict, total=False):
     num_requests: Value
     duration: Value
     requests: Value
+    requests_from: Value
     speed: Value
     seed: Value
     slo: Value

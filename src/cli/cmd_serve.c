@@ -48,30 +48,48 @@ static enum maq_status one_batch(struct cli *cli, const struct maq_job *job, con
     return status;
 }
 
-/* --find-rate with `wanted` streams of requests as `asked` has them; then *set are requests at the rate that was found. */
+static double span_s(const struct maq_requests *q)
+{
+    return q->n > 1 ? q->at[q->n - 1].arrival_s - q->at[0].arrival_s : 0;
+}
+
+/* Streams of requests as `asked` has them, *n of `wanted`, at a rate of one a second; of a file that has times, at its own. */
+static enum maq_status draw_streams(struct maq_request_set **sets, uint32_t *n, struct cli *cli,
+                                    struct serve_given *asked, uint32_t wanted)
+{
+    enum maq_status status = MAQ_OK;
+    asked->spec.rate = asked->requests ? 0 : 1;
+    for (*n = 0; *n < wanted && status == MAQ_OK; *n += status == MAQ_OK) {
+        status = cli_serve_draw(&sets[*n], cli, asked, *n);
+        if (status == MAQ_OK && *n == 0 && asked->requests && !(span_s(maq_requests_get(sets[0])) > 0)) {
+            maq_requests_free(sets[0]);
+            asked->spec.rate = 1;
+            status = cli_serve_draw(&sets[0], cli, asked, 0);
+        }
+    }
+    return status;
+}
+
+/* --find-rate with `wanted` streams of requests as *asked has them; then it asks for the rate that was found, and *set are requests at that. */
 static enum maq_status find_rate_of(struct maq_capacity *out, struct maq_request_set **set, struct cli *cli,
-                                    const struct maq_fleet *fleet, struct serve_given asked, uint32_t wanted)
+                                    const struct maq_fleet *fleet, struct serve_given *asked, uint32_t wanted)
 {
     struct maq_request_set *sets[MAQ_CAPACITY_DRAWS];
-    const struct maq_requests *draws[MAQ_CAPACITY_DRAWS] = {NULL}, *first = NULL;
+    const struct maq_requests *draws[MAQ_CAPACITY_DRAWS] = {NULL};
     uint32_t n = 0;
-    enum maq_status status = MAQ_OK;
-    asked.spec.rate = 1;
-    for (; n < wanted && (status = cli_serve_draw(&sets[n], cli, &asked, n)) == MAQ_OK; n++) {
-        draws[n] = maq_requests_get(sets[n]);
-        first = n == 0 ? draws[n] : first;
-    }
-    if (status == MAQ_OK && (!first || first->n < 2))
+    enum maq_status status = draw_streams(sets, &n, cli, asked, wanted);
+    for (uint32_t i = 0; i < n; i++)
+        draws[i] = maq_requests_get(sets[i]);
+    if (status == MAQ_OK && (n == 0 || draws[0]->n < 2))
         status = cli_usage(cli, MAQ_CODE_CLI_VALUE, "--num-requests 1000", "--find-rate: one request has no rate");
     if (status == MAQ_OK)
-        status = maq_fleet_capacity(out, fleet, draws, n, &asked.slo, RATE_TOLERANCE, cli->diag);
-    if (status == MAQ_OK && first) {
-        double span = first->at[first->n - 1].arrival_s - first->at[0].arrival_s;
-        bool found = out->rate > 0 && span > 0;
-        double faster = found ? out->rate * span / (first->n - 1) : 1;
-        asked.spec.rate *= faster;
-        asked.speed *= faster;
-        status = cli_serve_draw(set, cli, &asked, 0);
+        status = maq_fleet_capacity(out, fleet, draws, n, &asked->slo, RATE_TOLERANCE, cli->diag);
+    if (status == MAQ_OK && n > 0) {
+        const double span = span_s(draws[0]);
+        const double faster = out->rate > 0 && span > 0 ? out->rate * span / (draws[0]->n - 1) : 1;
+        asked->spec.rate *= faster;
+        asked->speed *= faster;
+        status = cli_serve_draw(set, cli, asked, 0);
     }
     for (uint32_t i = 0; i < n; i++)
         maq_requests_free(sets[i]);
@@ -83,10 +101,10 @@ static enum maq_status find_rate_of(struct maq_capacity *out, struct maq_request
  * fleet emptier than it will be.
  */
 static enum maq_status find_rate(struct maq_capacity *out, struct maq_request_set **set, struct cli *cli,
-                                 const struct maq_fleet *fleet, const struct serve_given *given)
+                                 const struct maq_fleet *fleet, struct serve_given *asked)
 {
-    struct serve_given asked = *given;
-    bool said = given->requests || cli->values[SERVE_NUMBER] || cli->values[SERVE_DURATION];
+    const struct serve_given given = *asked;
+    bool said = given.requests || cli->values[SERVE_NUMBER] || cli->values[SERVE_DURATION];
     for (int i = 0; i < LENGTH_TRIES && !said; i++) {
         enum maq_status status = find_rate_of(out, set, cli, fleet, asked, 1);
         if (status != MAQ_OK)
@@ -94,11 +112,12 @@ static enum maq_status find_rate(struct maq_capacity *out, struct maq_request_se
         double wanted = LENGTH_STAYS * out->rate * out->e2el_s;
         maq_requests_free(*set);
         *set = NULL;
-        if (!(out->rate > 0) || wanted <= asked.spec.n)
+        if (!(out->rate > 0) || wanted <= asked->spec.n)
             break;
-        asked.spec.n = wanted < LENGTH_MOST ? (uint32_t)wanted : LENGTH_MOST;
+        asked->spec.n = wanted < LENGTH_MOST ? (uint32_t)wanted : LENGTH_MOST;
     }
-    return find_rate_of(out, set, cli, fleet, asked, given->requests ? 1 : given->draws);
+    asked->speed = given.speed;
+    return find_rate_of(out, set, cli, fleet, asked, given.requests ? 1 : given.draws);
 }
 
 static enum maq_status write_page(struct cli *cli, const struct maq_fleet *fleet, const struct serve_given *given,
@@ -110,14 +129,9 @@ static enum maq_status write_page(struct cli *cli, const struct maq_fleet *fleet
     char *text;
     if (!cli->values[SERVE_HTML])
         return MAQ_OK;
-    struct serve_given asked = *given;
-    if (given->find_rate && r->capacity && r->capacity->rate > 0) {
-        asked.spec.rate = r->capacity->rate;
-        asked.find_rate = false;
-    }
     enum maq_status status = MAQ_OK;
     if (!cli_serve_has_outages(given)) /* else they would be those of a fleet in which nothing fails */
-        status = cli_serve_loads(&loads, cli, fleet, &asked, r);
+        status = cli_serve_loads(&loads, cli, fleet, given, r);
     if (status == MAQ_OK)
         status = maq_report_serve_html(&text,
                                        &(const struct maq_report_serve_page){.result = r,
@@ -262,6 +276,7 @@ static enum maq_status what_ifs(struct maq_what_if **out, uint32_t *n, struct cl
 struct answer_room {
     struct maq_capacity capacity;
     struct maq_attainment attainment;
+    struct serve_given asked; /* with the rate that was found */
 };
 
 /* The requests that are asked for, served, and their bounds judged; *r and *set are the caller's. */
@@ -269,8 +284,9 @@ static enum maq_status serve_requests(struct maq_serve_result **r, struct maq_re
                                       struct answer_room *room, struct cli *cli, const struct maq_fleet *fleet,
                                       const struct serve_given *given, struct maq_serve_samples *samples)
 {
-    enum maq_status status =
-        given->find_rate ? find_rate(&room->capacity, set, cli, fleet, given) : cli_serve_draw(set, cli, given, 0);
+    room->asked = *given;
+    enum maq_status status = given->find_rate ? find_rate(&room->capacity, set, cli, fleet, &room->asked)
+                                              : cli_serve_draw_for(set, cli, fleet, given);
     if (status != MAQ_OK)
         return status;
     const struct maq_requests *requests = maq_requests_get(*set);
@@ -311,7 +327,7 @@ static enum maq_status with_requests(struct cli *cli, const struct serve_fleet *
         r->n_what_if = n_others;
         r->power = cli->values[SERVE_POWER] && maq_serve_power(&power, r) ? &power : NULL;
         if (status == MAQ_OK)
-            status = write_page(cli, &fleet, given, r, maq_requests_get(set), samples);
+            status = write_page(cli, &fleet, &room.asked, r, maq_requests_get(set), samples);
         if (status == MAQ_OK)
             status = CLI_REPORT(cli, cli->values[SERVE_JSON], cli->values[SERVE_OUTPUT], maq_report_serve, &opts, r);
         if (status == MAQ_OK && r->fits)

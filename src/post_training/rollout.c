@@ -38,7 +38,7 @@ static enum maq_status requests_of(struct maq_request_set **out, const struct ma
     if (rl->requests.len == 0)
         return maq_requests_generate(out, &spec, diag);
     const char *path = maq_arena_strdup(arena, rl->requests);
-    return path ? maq_requests_read(out, path, 1, n, diag) : MAQ_NO_MEMORY;
+    return path ? maq_requests_read(out, path, &(const struct maq_request_reading){.most = n}, diag) : MAQ_NO_MEMORY;
 }
 
 enum maq_status maq_rollout_lengths(int64_t **out, struct maq_rollout *of, const struct maq_rollout_asked *asked,

@@ -14,7 +14,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct maq_request_set *set = NULL;
     struct maq_diag *diag = maq_diag_new();
     int fd = in_memory(path, data, size);
-    if (fd >= 0 && maq_requests_read(&set, path, 1, 1000, diag) == MAQ_OK) {
+    if (fd >= 0 && maq_requests_read(&set, path, &(const struct maq_request_reading){.most = 1000}, diag) == MAQ_OK) {
         const struct maq_requests *q = maq_requests_get(set);
         for (uint32_t i = 0; i < q->n; i++)
             if (q->at[i].prompt < 1 || q->at[i].output < 1 ||

@@ -11,16 +11,6 @@ static const double factors[] = {0.25, 0.5, 0.75, 1, 1.25, 1.5, 2};
 static const double doublings[] = {0.125, 0.25, 0.5, 1, 2, 4};
 static const double from_one[] = {1, 4, 16, 64, 256, 1024};
 
-enum maq_status cli_serve_draw(struct maq_request_set **out, struct cli *cli, const struct serve_given *given,
-                               uint32_t draw)
-{
-    struct maq_request_spec spec = given->spec;
-    if (given->requests)
-        return maq_requests_read(out, given->requests, given->speed, given->spec.n, cli->diag);
-    spec.seed += draw;
-    return maq_requests_generate(out, &spec, cli->diag);
-}
-
 static void note(struct serve_loads *out, double load, bool asked, const struct maq_serve_result *r)
 {
     out->at[out->n++] =
@@ -56,28 +46,26 @@ enum maq_status cli_serve_loads(struct serve_loads *out, struct cli *cli, const 
                                 const struct serve_given *given, const struct maq_serve_result *run)
 {
     enum maq_status status = MAQ_OK;
-    bool closed = !given->requests && given->spec.concurrency > 0;
-    bool at_once = !given->requests && !closed && !(given->spec.rate > 0);
-    double base = given->requests ? (given->speed > 0 ? given->speed : 1)
-                  : closed        ? given->spec.concurrency
-                                  : given->spec.rate;
+    bool recorded = cli_serve_is_recorded(given), closed = given->spec.concurrency > 0;
+    bool at_once = !recorded && !closed && !(given->spec.rate > 0);
+    double base = recorded ? given->speed : closed ? given->spec.concurrency : given->spec.rate;
     const double *list = at_once ? from_one : closed ? doublings : factors;
     size_t n = at_once ? CLI_COUNT(from_one) : closed ? CLI_COUNT(doublings) : CLI_COUNT(factors);
-    *out = (struct serve_loads){.kind = given->requests     ? MAQ_LOAD_SPEED
+    *out = (struct serve_loads){.kind = recorded            ? MAQ_LOAD_SPEED
                                         : closed || at_once ? MAQ_LOAD_CONCURRENCY
                                                             : MAQ_LOAD_RATE};
     if (!run->fits || run->finished == 0 || run->iterations > ITERATIONS_MOST)
         return MAQ_OK;
     for (size_t i = 0; i < n && status == MAQ_OK; i++) {
         struct serve_given asked = *given;
-        asked.spec.n = given->requests ? given->spec.n : run->n_requests; /* as many, however fast they come */
+        asked.spec.n = recorded ? given->spec.n : run->n_requests; /* as many, however fast they come */
         double load = at_once ? list[i] : base * list[i];
         bool same = !at_once && !(list[i] < 1) && !(list[i] > 1);
         if (same) {
             note(out, base, true, run);
             continue;
         }
-        if (given->requests) {
+        if (recorded) {
             asked.speed = load;
         } else if (closed || at_once) {
             load = (double)(int64_t)load;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* loads.h - the requests that were asked for; and the same deployment under other loads, for the page that shows throughput against latency. */
+/* loads.h - the same deployment under other loads, for the page that shows throughput against latency. */
 #ifndef MAQ_CLI_SERVE_LOADS_H
 #define MAQ_CLI_SERVE_LOADS_H
 
@@ -19,8 +19,5 @@ struct serve_loads {
  */
 enum maq_status cli_serve_loads(struct serve_loads *out, struct cli *cli, const struct maq_fleet *fleet,
                                 const struct serve_given *given, const struct maq_serve_result *run);
-/* Draw number `draw` of the requests that were asked for; of a file there is one. */
-enum maq_status cli_serve_draw(struct maq_request_set **out, struct cli *cli, const struct serve_given *given,
-                               uint32_t draw);
 
 #endif

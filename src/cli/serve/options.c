@@ -262,8 +262,10 @@ const struct cli_option cli_serve_table[] = {
     [SERVE_REQUESTS] =
         {"--requests", CLI_VALUE, "FILE",
          "requests from a table or lines of JSON: arrival_s, prompt, output, or the names of Azure's and Mooncake's "
-         "traces and of benchmark clients",
+         "traces and of benchmark clients; with --rate or --concurrency these say when they come",
          NULL, NULL},
+    [SERVE_FROM] = {"--requests-from", CLI_VALUE, "TIME", "of the file those that come so long behind its first (0)",
+                    NULL, NULL},
     [SERVE_SPEED] = {"--speed", CLI_VALUE, "X", "the file's requests come X times as fast (1)", NULL, NULL},
     [SERVE_SEED] = {"--seed", CLI_VALUE, "N", "of what is drawn at random (0)", NULL, NULL},
     [SERVE_BATCH] = {"--batch", CLI_VALUE, "N", "one batch of N equal requests alone: prefill, then a token at a time",
@@ -393,7 +395,7 @@ enum maq_status cli_serve_open_job(struct maq_loaded_job **box, struct serve_che
 enum maq_status cli_serve_number(struct cli *cli, double *out, int option, double least, double most, double otherwise)
 {
     const char *text = cli->values[option];
-    bool time = option == SERVE_DURATION;
+    bool time = option == SERVE_DURATION || option == SERVE_FROM;
     *out = otherwise;
     if (!text)
         return MAQ_OK;
@@ -516,45 +518,6 @@ static enum maq_status check_sampling(struct cli *cli, const struct maq_serve_op
     return worst;
 }
 
-static enum maq_status read_requests(struct serve_given *out, struct cli *cli, bool open)
-{
-    struct maq_request_spec *s = &out->spec;
-    uint32_t isl, osl, shared, batch, seed;
-    enum maq_status worst = cli_count(cli, &isl, SERVE_ISL, 1, 1u << 30, 1024);
-    worst = cli_first_fault(worst, cli_count(cli, &osl, SERVE_OSL, 1, 1u << 30, 128));
-    worst = cli_first_fault(worst, cli_count(cli, &shared, SERVE_SHARED, 1, 1u << 30, 0));
-    worst = cli_first_fault(worst, cli_count(cli, &s->concurrency, SERVE_CONCURRENCY, 1, 1u << 20, 0));
-    worst = cli_first_fault(worst, cli_count(cli, &s->n, SERVE_NUMBER, 1, 100000000, 0));
-    worst = cli_first_fault(worst, cli_count(cli, &batch, SERVE_BATCH, 1, 1u << 20, 0));
-    worst = cli_first_fault(worst, cli_count(cli, &seed, SERVE_SEED, 0, UINT32_MAX, 0));
-    worst = cli_first_fault(worst, cli_serve_number(cli, &s->rate, SERVE_RATE, 1e-9, 1e9, 0));
-    worst = cli_first_fault(worst, cli_serve_number(cli, &s->burstiness, SERVE_BURSTINESS, 1e-3, 1e9, 1));
-    worst = cli_first_fault(worst, cli_serve_number(cli, &s->duration_s, SERVE_DURATION, 1e-9, 1e9, 0));
-    worst = cli_first_fault(worst, cli_serve_number(cli, &s->spread, SERVE_SPREAD, 0, 1, 0));
-    worst = cli_first_fault(worst, cli_serve_number(cli, &out->speed, SERVE_SPEED, 1e-9, 1e9, 1));
-    worst = cli_first_fault(worst, cli_count(cli, &s->distinct, SERVE_DISTINCT, 1, 1000000, 0));
-    if (s->distinct > 0 && (shared > 0 || cli->values[SERVE_IMAGES]))
-        worst = cli_first_fault(worst, cli_usage(cli, MAQ_CODE_CLI_VALUE, NULL,
-                                                 "--distinct-prompts repeats whole prompts of text: not with %s",
-                                                 shared > 0 ? "--shared-prefix" : "--images-per-request"));
-    s->prompt = isl;
-    s->output = osl;
-    s->shared_prefix = shared;
-    s->seed = seed;
-    out->batch = batch;
-    out->requests = cli->values[SERVE_REQUESTS];
-    out->find_rate = cli->values[SERVE_FIND_RATE] != NULL;
-    if (worst == MAQ_OK && !open && !out->requests && !batch && !out->find_rate && s->rate <= 0 && s->concurrency == 0)
-        return cli_usage(cli, MAQ_CODE_CLI_ARGUMENT, "--rate 8, --concurrency 64, --requests FILE or --batch 32",
-                         "nothing says how requests come");
-    if (s->rate > 0 && s->concurrency > 0)
-        return cli_usage(cli, MAQ_CODE_CLI_VALUE, NULL,
-                         "--rate and --concurrency: one of them decides when requests come");
-    if (s->n == 0 && s->duration_s <= 0 && !out->requests && !open)
-        s->n = s->concurrency > 0 ? 10 * s->concurrency : 1000;
-    return worst;
-}
-
 /* What a router lets in. */
 static enum maq_status read_admission(struct serve_given *out, struct cli *cli)
 {
@@ -642,7 +605,7 @@ enum maq_status cli_serve_options(struct serve_given *out, const struct serve_ch
         maq_checkpoint_warn(&checkpoint->name, (struct maq_span){0}, "--weights", cli->diag);
     }
     bool ep_said = out->options.ep > 0 || cli->values[SERVE_EP];
-    enum maq_status status = cli_first_fault(read_engine(out, cli), read_requests(out, cli, open));
+    enum maq_status status = cli_first_fault(read_engine(out, cli), cli_serve_requests(out, cli, open));
     if (open) {
         if (maq_tier_options_any(&out->options.tiers)) /* of the engine's command line */
             maq_diag_add(cli->diag, MAQ_WARNING, MAQ_CODE_CLI_TIERS, (struct maq_span){0},

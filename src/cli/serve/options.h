@@ -111,6 +111,7 @@ enum {
     SERVE_NUMBER,
     SERVE_DURATION,
     SERVE_REQUESTS,
+    SERVE_FROM,
     SERVE_SPEED,
     SERVE_SEED,
     SERVE_BATCH,
@@ -143,7 +144,7 @@ struct serve_given {
     bool weights_said; /* options.weights and options.expert_weights are */
     struct maq_request_spec spec;
     const char *requests; /* a file; NULL = drawn at random */
-    double speed;
+    double speed, from_s;
     uint32_t replicas;
     enum maq_router router;
     struct maq_admission admission;
@@ -188,6 +189,21 @@ enum maq_status cli_serve_number(struct cli *cli, double *out, int option, doubl
 /* The job of the options as they are. */
 enum maq_status cli_serve_load(struct maq_loaded_job **box, struct cli *cli);
 extern const char *const cli_serve_routers[], *const cli_serve_transfers[];
+
+/* ---- requests.c ---- */
+
+/* Which requests come, and when; `open`: of a search, which may look for how many. */
+enum maq_status cli_serve_requests(struct serve_given *out, struct cli *cli, bool open);
+/* How the file of --requests is read, in draw number `draw` of what is drawn. */
+struct maq_request_reading cli_serve_reading(const struct serve_given *given, uint32_t draw);
+/* Draw number `draw` of the requests that were asked for; of a file that says when they come there is one. */
+enum maq_status cli_serve_draw(struct maq_request_set **out, struct cli *cli, const struct serve_given *given,
+                               uint32_t draw);
+/* The first draw; where a concurrency is kept for a time, as many requests as this fleet is sent in it. */
+enum maq_status cli_serve_draw_for(struct maq_request_set **out, struct cli *cli, const struct maq_fleet *fleet,
+                                   const struct serve_given *given);
+/* The file says when its requests come, and nothing else does. */
+bool cli_serve_is_recorded(const struct serve_given *given);
 
 /* ---- pools.c ---- */
 

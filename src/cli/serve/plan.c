@@ -67,7 +67,9 @@ static enum maq_status read_file(struct answer *a, struct cli *cli)
         return g->find_rate ? cli_usage(cli, MAQ_CODE_CLI_VALUE, "leave it out",
                                         "--find-rate: without --rate and --requests the most is looked for anyway")
                             : MAQ_OK;
-    enum maq_status status = maq_requests_read(&a->requests, g->requests, g->speed, g->spec.n, cli->diag);
+    struct maq_request_reading how = cli_serve_reading(g, 0);
+    how.rate = 0; /* how many replicas carry it is what is looked for: by what one carries, as the file has them */
+    enum maq_status status = maq_requests_read(&a->requests, g->requests, &how, cli->diag);
     if (status != MAQ_OK)
         return status;
     const struct maq_requests *q = a->opts.requests = maq_requests_get(a->requests);

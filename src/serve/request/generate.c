@@ -50,26 +50,6 @@ void maq_requests_free(struct maq_request_set *set)
     free(set);
 }
 
-/* ---- gaps between arrivals ---- */
-
-static double normal(struct maq_rng *r)
-{
-    double u = maq_rng_next(r), v = maq_rng_next(r); /* Box and Muller (1958) */
-    return sqrt(-2 * log(u)) * cos(2 * acos(-1.0) * v);
-}
-
-/* A draw from the gamma distribution of shape k and mean 1: Marsaglia and Tsang (2000), for k < 1 with their power of a uniform. */
-static double gamma_of_mean_one(struct maq_rng *r, double k)
-{
-    double shape = k < 1 ? k + 1 : k, d = shape - 1.0 / 3, c = 1 / sqrt(9 * d);
-    for (;;) {
-        double x = normal(r), v = 1 + c * x, u = maq_rng_next(r);
-        v = v * v * v;
-        if (v > 0 && log(u) < x * x / 2 + d - d * v + d * log(v))
-            return d * v * (k < 1 ? pow(maq_rng_next(r), 1 / k) : 1) / k;
-    }
-}
-
 static int64_t length(struct maq_rng *r, int64_t mean, double spread)
 {
     if (spread <= 0)
@@ -165,22 +145,19 @@ static void put_text(struct maq_request *q, const struct maq_request_spec *s, co
 static enum maq_status fill(struct maq_request_set *set, const struct maq_request_spec *s, uint32_t n,
                             struct maq_diag *diag)
 {
-    struct maq_rng gaps = maq_rng_of(s->seed, MAQ_RNG_REQUEST, 0), lengths = maq_rng_of(s->seed, MAQ_RNG_REQUEST, 1),
-                   which = maq_rng_of(s->seed, MAQ_RNG_REQUEST, 3);
-    double at = 0, shape = s->burstiness > 0 ? s->burstiness : 1;
+    struct maq_arrivals arrivals = maq_arrivals_of(s->rate, s->burstiness, s->seed);
+    struct maq_rng lengths = maq_rng_of(s->seed, MAQ_RNG_REQUEST, 1), which = maq_rng_of(s->seed, MAQ_RNG_REQUEST, 3);
     struct prompts again;
     MAQ_TRY(draw_prompts(&again, s, &lengths, &set->arena, diag));
     for (uint32_t i = 0; i < n; i++) {
         struct maq_request *q = maq_request_set_add(set);
         if (!q)
             return MAQ_NO_MEMORY;
-        q->arrival_s = at;
+        q->arrival_s = maq_arrivals_next(&arrivals);
         put_text(q, s, &again, &lengths, &which);
         q->prompt += s->images * s->image_tokens;
         q->images = s->images;
         q->image_tokens = s->image_tokens;
-        if (s->rate > 0)
-            at += gamma_of_mean_one(&gaps, shape) / s->rate;
     }
     set->requests.prefix_unit = again.n > 0 ? RUN : (uint32_t)s->shared_prefix;
     return draw_adapters(set, s);

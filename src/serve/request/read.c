@@ -68,9 +68,13 @@ static const struct {
 struct reading {
     struct maq_request_set *set;
     const char *path;
-    uint32_t line, most;
-    double first_s, speed;
+    uint32_t line;
+    const struct maq_request_reading *how;
+    struct maq_arrivals arrivals; /* how->rate > 0: in place of the file's */
+    double first_s, before_s,
+        taken_s;              /* arrivals in the file's time: of the first, of the one before, of the first taken */
     bool begun, headed, json; /* a request was read; the first line that is not empty; it was an object */
+    bool over;                /* how->duration_s is */
     struct maq_diag *diag;
     /* of a table */
     uint32_t at[COLUMNS];
@@ -119,16 +123,32 @@ static bool read_time(double *out, struct maq_str text)
     return true;
 }
 
+/* When a request comes that the file has at `at_s`: the file's time, or drawn. */
+static double arrival(struct reading *r, double at_s)
+{
+    const double speed = r->how->speed > 0 ? r->how->speed : 1;
+    if (r->set->n == 0)
+        r->taken_s = at_s;
+    return r->how->rate > 0 ? maq_arrivals_next(&r->arrivals) : (at_s - r->taken_s) / speed;
+}
+
 static enum maq_status add(struct reading *r, struct maq_request q)
 {
+    const double at_s = q.arrival_s;
     if (!r->begun)
-        r->first_s = q.arrival_s;
+        r->first_s = r->before_s = at_s;
     r->begun = true;
-    q.arrival_s = (q.arrival_s - r->first_s) / r->speed;
-    if (r->set->n > 0 && q.arrival_s < r->set->at[r->set->n - 1].arrival_s)
+    if (at_s < r->before_s)
         return bad(r, "this request comes before the one above it: time goes back", "sort the file by arrival");
+    r->before_s = at_s;
     if (q.prompt < 1 || q.output < 1)
         return bad(r, "a request has at least one token in and one out", NULL);
+    if (at_s - r->first_s < r->how->from_s)
+        return MAQ_OK;
+    q.arrival_s = arrival(r, at_s);
+    r->over = r->how->duration_s > 0 && q.arrival_s >= r->how->duration_s;
+    if (r->over)
+        return MAQ_OK;
     if (q.image_tokens > 0) {
         q.images = q.images > 0 ? q.images : 1;
         q.image_tokens /= q.images;
@@ -329,7 +349,7 @@ static enum maq_status read_lines(struct reading *r, gzFile file)
     uint32_t size = 0;
     size_t n = 0;
     enum maq_status status = MAQ_OK;
-    for (int c; status == MAQ_OK && (r->most == 0 || r->set->n < r->most);) {
+    for (int c; status == MAQ_OK && !r->over && (r->how->most == 0 || r->set->n < r->how->most);) {
         c = gzgetc(file);
         if (c != -1 && c != '\n') {
             if (n > LINE_MOST || !maq__grow((void **)&line, &size, (uint32_t)n, 1)) {
@@ -356,11 +376,24 @@ static enum maq_status read_lines(struct reading *r, gzFile file)
 
 #define REQUESTS "a recording of requests: docs/serving.md lists what is read"
 
-enum maq_status maq_requests_read(struct maq_request_set **out, const char *path, double speed, uint32_t most,
+static enum maq_status none(const struct reading *r)
+{
+    if (r->begun)
+        return maq_diag_fail(MAQ_BAD_INPUT, r->diag, MAQ_CODE_REQUEST_FILE, (struct maq_span){0}, NULL,
+                             "%s: no requests from %g s on: the last one comes %g s behind the first", r->path,
+                             r->how->from_s, r->before_s - r->first_s);
+    return maq_diag_fail(MAQ_BAD_INPUT, r->diag, MAQ_CODE_REQUEST_FILE, (struct maq_span){0}, NULL, "%s: no requests",
+                         r->path);
+}
+
+enum maq_status maq_requests_read(struct maq_request_set **out, const char *path, const struct maq_request_reading *how,
                                   struct maq_diag *diag)
 {
-    struct reading r = {
-        .set = maq_request_set_new(), .path = path, .most = most, .speed = speed > 0 ? speed : 1, .diag = diag};
+    struct reading r = {.set = maq_request_set_new(),
+                        .path = path,
+                        .how = how,
+                        .arrivals = maq_arrivals_of(how->rate, how->burstiness, how->seed),
+                        .diag = diag};
     enum maq_status status = r.set ? maq_file_expected(path, REQUESTS, diag) : maq_no_memory(diag, "requests");
     gzFile file = NULL;
     errno = ENOMEM; /* what zlib has run out of where it leaves no other reason */
@@ -371,13 +404,13 @@ enum maq_status maq_requests_read(struct maq_request_set **out, const char *path
         gzclose(file);
     }
     if (status == MAQ_OK && r.set->n == 0)
-        status = maq_diag_fail(MAQ_BAD_INPUT, diag, MAQ_CODE_REQUEST_FILE, (struct maq_span){0}, NULL,
-                               "%s: no requests", path);
+        status = none(&r);
     if (status != MAQ_OK) {
         maq_requests_free(r.set);
         return status;
     }
     maq_request_set_close(r.set);
+    r.set->requests.concurrency = how->concurrency;
     *out = r.set;
     return MAQ_OK;
 }
