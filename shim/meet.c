@@ -320,12 +320,14 @@ static struct maq_meet_slot *find(struct maq_meet *m, uint64_t a, uint64_t b, bo
 static bool claim(struct maq_meet *m, struct maq_meet_slot *s, uint64_t a, uint64_t b, uint32_t need, uint64_t bytes)
 {
     uint64_t data = UINT64_MAX;
-    if (bytes) {
+    if (bytes)
         data = take_block(m, payload(need, bytes));
-        if (data == UINT64_MAX)
-            return false;
+    if (bytes && data == UINT64_MAX && bytes <= MAQ_CARRIED_NUMBERS)
+        return false;
+    if (data != UINT64_MAX)
         memset(m->data + data + (uint64_t)need * bytes, 0, need);
-    }
+    else
+        bytes = 0; /* an object for which there is no room does not move */
     STORE(s->state, (uint32_t)CLAIMED);
     s->a = a;
     s->b = b;
@@ -336,6 +338,20 @@ static bool claim(struct maq_meet *m, struct maq_meet_slot *s, uint64_t a, uint6
     s->data = data;
     STORE(s->state, (uint32_t)USED);
     return true;
+}
+
+uint64_t maq_carried_bytes(const struct maq_rec *rec, uint32_t n)
+{
+    const unsigned kind = MAQ_REC_COLL_KIND(rec->id);
+    const bool collective = rec->kind == MAQ_REC_COLL;
+    const bool parts =
+        collective && (kind == MAQ_REC_REDUCE_SCATTER || kind == MAQ_REC_ALL_TO_ALL || kind == MAQ_REC_SCATTER);
+    const bool moved = !collective || kind == MAQ_REC_ALL_GATHER || kind == MAQ_REC_GATHER ||
+                       kind == MAQ_REC_BROADCAST || kind == MAQ_REC_SCATTER;
+    const bool object = moved && MAQ_REC_COLL_TYPE(rec->id) == MAQ_REC_U8;
+    const bool small = rec->bytes <= MAQ_CARRIED_NUMBERS && rec->bytes * (parts ? n : 1) <= MAQ_CARRIED_NUMBERS;
+    const bool all_have_room = rec->bytes <= MAQ_CARRIED_OBJECT && rec->bytes * n <= MAQ_MEET_PAYLOAD;
+    return small || (object && all_have_room) ? rec->bytes * (parts ? n : 1) : 0;
 }
 
 struct maq_meet_slot *maq_meet_join(struct maq_meet *m, uint64_t a, uint64_t b, uint32_t need, uint64_t bytes)

@@ -30,6 +30,7 @@
 #include <stdint.h>
 
 #include "shim/link.h"
+#include "shim/record.h"
 
 struct maq_meet {
     struct maq_meet_head *head; /* NULL: closed */
@@ -42,8 +43,8 @@ struct maq_meet {
 };
 
 #define MAQ_MEET_SLOTS (1u << 16)
-#define MAQ_MEET_DATA (UINT64_C(1) << 30)    /* address space: pages that nobody writes take none */
-#define MAQ_MEET_PAYLOAD (UINT64_C(4) << 20) /* need * bytes of one meeting, at most */
+#define MAQ_MEET_DATA (UINT64_C(1) << 30)     /* address space: pages that nobody writes take none */
+#define MAQ_MEET_PAYLOAD (UINT64_C(64) << 20) /* need * bytes of one meeting, at most */
 /* Real time without any arrival anywhere: three times the default time-out of PyTorch's collectives, since many ranks share
  * a few cores here while they start. */
 #define MAQ_MEET_PATIENCE_NS INT64_C(1800000000000)
@@ -56,6 +57,15 @@ struct maq_meet_opts {
     const uint32_t *live;
     uint32_t n_live;
 };
+
+/*
+ * Bytes that each of n members brings to a collective or a message that is really carried out; 0: it moves nothing. Numbers by which programs
+ * decide are few. Single bytes may be an object, which its reader takes apart: as large as a copy to the device may be of which the device
+ * keeps the bytes.
+ */
+#define MAQ_CARRIED_NUMBERS (UINT64_C(64) << 10)
+#define MAQ_CARRIED_OBJECT (UINT64_C(1) << 20)
+uint64_t maq_carried_bytes(const struct maq_rec *rec, uint32_t n);
 
 /* Makes the file `path`, which must not be there. 0 or an errno. */
 int maq_meet_create(const char *path, const struct maq_meet_opts *opts);

@@ -157,6 +157,50 @@ static int payloads(void)
     return 0;
 }
 
+#define LONGEST                                                                                                        \
+    (200 << 10) /* of the objects; a copy to the device that is kept, more than a collective of numbers carries */
+
+/* The byte at `at` of member `me`'s object. */
+static unsigned char letter(int me, size_t at)
+{
+    return (unsigned char)(1 + 40 * me + (int)(at % 37));
+}
+
+static size_t length_of(int me)
+{
+    return LONGEST - 1000 * (size_t)((me + 2) % 4);
+}
+
+/* Objects in device memory as PyTorch gathers them: each member's is copied there, and behind it is room up to the longest. */
+static int objects(void)
+{
+    const int n = 4, me = (int)vg_card()->rank;
+    struct vg_nccl_id id = {{0}};
+    struct vg_comm *c;
+    static unsigned char own[LONGEST], read[LONGEST];
+    if (me == 0)
+        OK(ncclGetUniqueId(&id));
+    REQUIRE(vg_exchange_from(1, 4, (uint32_t)me, 0, &id, sizeof id));
+    OK(ncclCommInitRank(&c, n, id, me));
+    char *area = vg_mem_alloc(20 << 20, MAQ_REC_DEVICE, NULL), *in = area + 512, *out = area + (4 << 20);
+    for (size_t i = 0; i < length_of(me); i++)
+        own[i] = letter(me, i);
+    REQUIRE(vg_copy(in, own, length_of(me), VG_COPY_H2D, NULL, true) == VG_OK);
+    OK(ncclAllGather(in, out, LONGEST, MAQ_REC_U8, c, NULL));
+    bool same = true; /* required once nobody waits any more */
+    for (int k = 0; k < n; k++) {
+        same = same && vg_copy(read, out + (size_t)k * LONGEST, LONGEST, VG_COPY_D2H, NULL, true) == VG_OK;
+        for (size_t i = 0; i < LONGEST; i++)
+            same = same && read[i] == (i < length_of(k) ? letter(k, i) : 0);
+    }
+    /* what a kernel has written is none, and of that size it does not move */
+    vg_mem_written(in, LONGEST);
+    OK(ncclAllGather(in, out, LONGEST, MAQ_REC_U8, c, NULL));
+    REQUIRE(vg_copy(read, out, 16, VG_COPY_D2H, NULL, true) == VG_OK && read[0] == 0);
+    REQUIRE(same);
+    return 0;
+}
+
 /* A kernel that adds to a number behind the message that brings it, which is late: the sum is that of what comes. */
 static int behind_a_message(void)
 {
@@ -427,6 +471,15 @@ static void test_payloads(void **state)
     ranks_free(&r);
 }
 
+static void test_objects(void **state)
+{
+    (void)state;
+    struct ranks r = ranks_new(4, 4, true, NULL);
+    ranks_card(&r, NULL);
+    assert_true(ranks_run(&r, "objects", NULL, 4));
+    ranks_free(&r);
+}
+
 static void test_behind_a_message(void **state)
 {
     (void)state;
@@ -624,6 +677,7 @@ int main(int argc, char **argv)
     } programs[] = {{"start", start},
                     {"places", places},
                     {"payloads", payloads},
+                    {"objects", objects},
                     {"own_payloads", own_payloads},
                     {"left_alone", left_alone},
                     {"behind_a_message", behind_a_message},
@@ -637,6 +691,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_one_of_many),
         cmocka_unit_test(test_second_pass),
         cmocka_unit_test(test_payloads),
+        cmocka_unit_test(test_objects),
         cmocka_unit_test(test_own_payloads),
         cmocka_unit_test(test_asks),
         cmocka_unit_test(test_live),

@@ -19,7 +19,7 @@
  *   all-to-all      each to each                          what this rank sends to them
  *   barrier         nothing moves
  *
- * Slices tell each other what they put in, up to 64 KiB at a time; all-to-all, sums and what is larger are not told.
+ * Slices tell each other what they put in, up to 1 MiB at a time; all-to-all, sums and what is larger are not told.
  *
  * The first two pieces that a rank sends in a ring all-gather are its own, for gloo cuts each contribution in two
  * halves; the pieces that arrive are halves of the ranks before it, the nearest first. Of a ring all-reduce a segment
@@ -40,10 +40,11 @@
 
 #include "shim/boot/device_lookup.h"
 #include "shim/grow.h"
+#include "shim/meet.h"
 
 enum { GATHER = 1, ALLGATHER, REDUCE, ALLREDUCE, SCATTER, BROADCAST, BARRIER, ALLTOALL };
 enum { CALLS_KEPT = 1024, A_NUMBER = 8, OWN = 2 }; /* OWN: segments of a rank, at least */
-#define TOLD_MOST (UINT64_C(64) << 10)
+#define TOLD_MOST MAQ_CARRIED_OBJECT
 
 struct piece {
     const void *data;

@@ -14,7 +14,7 @@
 
 #include "shim/boot/mpi.h"
 
-#define PIECE (MAQ_MEET_PAYLOAD / 2)
+#define PIECE (UINT64_C(2) << 20)
 
 struct message {
     const struct vg_mpi_comm *comm;

@@ -79,10 +79,17 @@ uint32_t vg_count(uint64_t key)
     return n;
 }
 
+#define OBJECTS_KEPT (UINT64_C(64) << 20) /* bytes of objects in the trace of a rank */
+
 void vg_exchange_record(uint64_t channel, uint32_t me, const void *mine, uint64_t bytes)
 {
     static uint32_t channels; /* numbered in the order of first use */
+    static uint64_t objects;
     vg_lock();
+    if (bytes > MAQ_CARRIED_NUMBERS && objects + bytes > OBJECTS_KEPT)
+        mine = NULL;
+    else if (mine && bytes > MAQ_CARRIED_NUMBERS)
+        objects += bytes;
     uint32_t *number = counter(channel, channels);
     if (number && *number == channels)
         channels++;

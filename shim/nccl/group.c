@@ -75,7 +75,7 @@ static void guess_gather(struct vg_part *parts, uint32_t n)
     for (uint32_t i = 0; i < n && !own; i++)
         if (is_broadcast(&parts[i]) && parts[i].m.rec.arg == parts[i].comm->me && !vg_stream_capturing(parts[i].stream))
             own = &parts[i];
-    if (!own || own->m.rec.bytes > VG_PAYLOAD_MOST || !vg_mem_touch(own->in, own->m.rec.bytes))
+    if (!own || !vg_payload_carries(&own->m, own->in) || !vg_mem_touch(own->in, own->m.rec.bytes))
         return;
     for (uint32_t i = 0; i < n; i++)
         if (is_broadcast(&parts[i]) && parts[i].m.rec.arg != own->m.rec.arg && parts[i].m.rec.id == own->m.rec.id &&

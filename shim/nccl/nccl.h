@@ -151,8 +151,6 @@ void vg_repeat(void *acc, const void *x, uint64_t count, unsigned type, unsigned
 void vg_reduced(void *acc, uint64_t count, unsigned type, unsigned op, uint64_t n);
 
 /* --- payloads. payload.c ------------------------------------------------------------------------------------------------ */
-#define VG_PAYLOAD_MOST (UINT64_C(64) << 10)
-
 /* Whether an operation is small and the host can see its buffers: then m->in and m->out are set, and what this rank puts
  * in goes into the trace if it is of integers. Alone, the result is there at once. */
 void vg_payload_begin(struct vg_meeting *m, const void *in, void *out);
@@ -161,6 +159,8 @@ const void *vg_payload_said(const struct vg_meeting *m);
 /* Arrival and end of a meeting. */
 void vg_payload_put(struct maq_meet *meet, struct maq_meet_slot *slot, const struct vg_meeting *m);
 void vg_payload_get(struct maq_meet *meet, struct maq_meet_slot *slot, const struct vg_meeting *m);
+/* Whether what this rank brings to it from `in` is carried out: it is small, or begins with the host's own bytes, as an object does. */
+bool vg_payload_carries(const struct vg_meeting *m, const void *in);
 /* Room for one member's contribution in a slot: the same on every member, whatever its buffers are. 0: none moves. */
 uint64_t vg_payload_bytes(const struct vg_meeting *m);
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * payload.c - collectives and messages that are really carried out: small ones (<= 64 KiB from each member) over memory
- * that the host can see. Counts of tokens, flags, shapes, losses: what a program looks at and decides by.
+ * that the host can see. Counts of tokens, flags, shapes, losses: what a program looks at and decides by. Of single bytes also larger ones
+ * (<= 1 MiB) that begin with what the host wrote: objects, which their reader takes apart.
  *
  *   meet     contributions lie in the slot of the meeting; each member computes its own result, in the order of ranks
  *   alone    integers: contributions that slices recorded, by (communicator, call); whoever has none is taken to say what the
@@ -58,16 +59,36 @@ static struct sizes sizes_of(const struct vg_meeting *m, uint32_t n, uint32_t me
 uint64_t vg_payload_bytes(const struct vg_meeting *m)
 {
     const struct vg_comm *comm = vg_comm_of(MAQ_REC_COLL_COMM(m->rec.id));
-    if (!comm || m->rec.bytes > VG_PAYLOAD_MOST || MAQ_REC_COLL_OP(m->rec.id) >= VG_NCCL_OPS)
+    if (!comm || MAQ_REC_COLL_OP(m->rec.id) >= VG_NCCL_OPS || !sizes_of(m, comm->n, comm->me).in)
         return 0;
-    uint64_t bytes = sizes_of(m, comm->n, comm->me).in;
-    return bytes <= VG_PAYLOAD_MOST ? bytes : 0;
+    return maq_carried_bytes(&m->rec, comm->n);
 }
 
-/* Programs' allocators cut small buffers out of large allocations: what lies there becomes real when it is asked for. */
+#define BEGINNING 16 /* bytes of an object */
+
+/* Bytes that begin with what the host wrote: behind them may be padding, to the length of the longest of all members. */
+static bool is_object(const struct vg_meeting *m, const void *in)
+{
+    const uint64_t first = m->rec.bytes < BEGINNING ? m->rec.bytes : BEGINNING;
+    return MAQ_REC_COLL_TYPE(m->rec.id) == MAQ_REC_U8 && vg_mem_true(in, first);
+}
+
+bool vg_payload_carries(const struct vg_meeting *m, const void *in)
+{
+    const uint64_t bytes = vg_payload_bytes(m);
+    return bytes > 0 && (bytes <= MAQ_CARRIED_NUMBERS || !in || is_object(m, in));
+}
+
+/* Programs' allocators cut small buffers out of large allocations: what lies there becomes real when it is asked for, so much at a time. */
 static bool visible(const void *p, uint64_t bytes)
 {
-    return p && vg_mem_touch(p, bytes);
+    const char *at = p;
+    bool all = p != NULL;
+    for (uint64_t done = 0, piece; all && done < bytes; done += piece) {
+        piece = bytes - done < MAQ_CARRIED_OBJECT ? bytes - done : MAQ_CARRIED_OBJECT;
+        all = vg_mem_touch(at + done, piece);
+    }
+    return all;
 }
 
 /* What the host may make of the result: as much as of what went in. */
@@ -364,9 +385,10 @@ void vg_payload_begin(struct vg_meeting *m, const void *in, void *out)
     if (!comm)
         return;
     struct sizes sizes = sizes_of(m, comm->n, comm->me);
-    if (!bytes && sizes.takes && out)
+    const bool carried = vg_payload_carries(m, sizes.brings ? in : NULL);
+    if (!carried && sizes.takes && out)
         vg_mem_written(out, sizes.out);
-    if (!bytes || (sizes.brings && !visible(in, sizes.in)) || (sizes.takes && !visible(out, sizes.out)))
+    if (!carried || (sizes.brings && !visible(in, sizes.in)) || (sizes.takes && !visible(out, sizes.out)))
         return;
     m->in = sizes.brings ? (void *)(uintptr_t)in : NULL;
     m->out = sizes.takes ? out : NULL;
@@ -374,6 +396,8 @@ void vg_payload_begin(struct vg_meeting *m, const void *in, void *out)
     m->out_bytes = sizes.takes ? sizes.out : 0;
     if (m->in) /* or others would be told what lay there before, which hangs on where allocators put things */
         vg_mem_blank(m->in, m->in_bytes);
+    if (m->in && is_object(m, m->in)) /* its padding, which nobody reads, is as good as its own bytes */
+        vg_mem_told(m->in, m->in_bytes);
     if (of_integers(m) && m->in)
         vg_exchange_record(channel_of(m), is_message(m) ? 0 : comm->me, m->in, m->in_bytes);
     if (!vg_meet_segment()) {

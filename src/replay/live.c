@@ -17,7 +17,6 @@
 #include "replay/result.h"
 #include "replay/setup.h"
 
-#define PAYLOAD_MOST (64u << 10) /* contributions that a program can see are no larger: shim/nccl */
 #define LIVE_DEPTH 64u
 
 struct pending {
@@ -34,16 +33,6 @@ struct live {
     uint32_t n, room;
     bool failed;
 };
-
-/* Bytes that a rank contributes, as live ranks count them. */
-static uint64_t payload(const struct maq_rec *r, uint32_t size)
-{
-    uint32_t kind = MAQ_REC_COLL_KIND(r->id);
-    bool whole = r->kind == MAQ_REC_COLL &&
-                 (kind == MAQ_REC_REDUCE_SCATTER || kind == MAQ_REC_ALL_TO_ALL || kind == MAQ_REC_SCATTER);
-    uint64_t bytes = r->bytes <= PAYLOAD_MOST ? r->bytes * (whole ? size : 1) : 0;
-    return bytes <= PAYLOAD_MOST ? bytes : 0;
-}
 
 static void add(struct live *l, struct pending p)
 {
@@ -65,7 +54,8 @@ static void on_collective(struct maq_engine *e, const struct maq_rec *rec, uint3
 {
     struct live *l = user;
     const struct maq_captured_comm *c = &e->capture->comm[comm];
-    struct maq_meet_slot *slot = maq_meet_join(l->meet, c->lineage, m->nth, e->place[comm].need, payload(rec, c->size));
+    struct maq_meet_slot *slot =
+        maq_meet_join(l->meet, c->lineage, m->nth, e->place[comm].need, maq_carried_bytes(rec, c->size));
     l->failed |= !slot;
     for (uint32_t i = 0; slot && i < e->place[comm].virtual_need; i++)
         maq_meet_come(l->meet, slot, 0, m->at, m->ns);
@@ -80,8 +70,8 @@ static void on_message(struct maq_engine *e, const struct maq_rec *rec, uint32_t
     const struct maq_channel *c = &e->channel[channel];
     const struct maq_message *m = &c->ring[nth & (c->depth - 1)];
     uint64_t lineage = e->capture->comm[c->comm].lineage;
-    struct maq_meet_slot *slot =
-        maq_meet_join(l->meet, maq_meet_message(lineage, c->from_position, c->to_position), nth, 2, payload(rec, 2));
+    struct maq_meet_slot *slot = maq_meet_join(l->meet, maq_meet_message(lineage, c->from_position, c->to_position),
+                                               nth, 2, maq_carried_bytes(rec, 2));
     l->failed |= !slot;
     if (!slot)
         return;
