@@ -40,6 +40,50 @@ static void test_experts(void **unused)
     assert_true(step[0][0] - step[0][1] > 0.9 * reads_s && step[0][0] - step[0][1] < 3 * reads_s);
 }
 
+/* Activations and time of experts' products in four layers of 8 experts of 14,336, of 2,048 tokens with 2 experts each. */
+static double experts_memory(const char *plan, double *products_s)
+{
+    char text[512];
+    snprintf(text, sizeof text,
+             "model: {base: mixtral-8x7b, num_hidden_layers: 4}\ncluster: 'h100-sxm:8'\n"
+             "plan: {ep: 8, mbs: 1, %s}\nworkload: {seq: 2048, gbs: 32}\n",
+             plan);
+    struct prediction p = predict_text(text);
+    double bytes = p.result->stages[0].bytes[MAQ_MEM_ACTIVATIONS];
+    if (products_s)
+        *products_s = p.result->bucket_s[MAQ_BUCKET_FORWARD];
+    drop(&p);
+    return bytes;
+}
+
+/* What is routed and what is computed: a capacity pads experts, unless it only drops. */
+static void test_capacity(void **unused)
+{
+    (void)unused;
+    double even_s, padded_s, dropped_s;
+    double even = experts_memory("moe_expert_capacity_factor: 0", &even_s),
+           padded = experts_memory("moe_expert_capacity_factor: 1.5", &padded_s),
+           dropped =
+               experts_memory("moe_expert_capacity_factor: 1.5, moe_pad_expert_input_to_capacity: false", &dropped_s);
+    /* an expert's row: input, gate and up, their product */
+    const double row = 2.0 * (4096 + 3 * 14336), rows = 4.0 * 2048 * 2;
+    assert_close(padded - even, 0.5 * rows * row, 1, "half as many rows again");
+    assert_close(dropped, even, 1, "nobody has more than the mean");
+    assert_true(padded_s > 1.1 * even_s);
+    assert_true(fabs(dropped_s / even_s - 1) < 0.01);
+    /* 2,048 x 2 / 8 x 1.001 = 512.5, of each of 8 ranks */
+    assert_close(experts_memory("moe_expert_capacity_factor: 1.001", NULL) - even, 4.0 * 8 * row, 1, "rounded up");
+    const double half = experts_memory("moe_expert_capacity_factor: 0.5", NULL);
+    assert_close(even - half, 0.5 * rows * row, 1, "half of the rows");
+    assert_close(half, experts_memory("moe_expert_capacity_factor: 0.5, moe_pad_expert_input_to_capacity: false", NULL),
+                 1, "dropped alike");
+    const double busy = experts_memory("moe_expert_capacity_factor: 1.2, moe_imbalance: 1.5", NULL),
+                 limited = experts_memory("moe_expert_capacity_factor: 1.2, moe_imbalance: 1.5, "
+                                          "moe_pad_expert_input_to_capacity: false",
+                                          NULL);
+    assert_true(fabs(busy / limited - 1) < 0.001);
+}
+
 /* Time of recomputation in a step of a small GPT-2 (8 layers of 768, one microbatch), without what a host costs. */
 static double recomputed_s(const char *plan)
 {
@@ -471,19 +515,13 @@ static void test_lookup_by_product(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_experts),
-        cmocka_unit_test(test_recompute_by_op),
-        cmocka_unit_test(test_facts),
-        cmocka_unit_test(test_optimizer_casts),
-        cmocka_unit_test(test_softmax_chain),
-        cmocka_unit_test(test_forward_calls),
-        cmocka_unit_test(test_pruned_experts),
-        cmocka_unit_test(test_expert_loops),
-        cmocka_unit_test(test_expert_pointwise),
-        cmocka_unit_test(test_rowwise_scales),
-        cmocka_unit_test(test_layer_facts),
-        cmocka_unit_test(test_lookup_by_product),
-        cmocka_unit_test(test_graph_scope),
+        cmocka_unit_test(test_experts),           cmocka_unit_test(test_capacity),
+        cmocka_unit_test(test_recompute_by_op),   cmocka_unit_test(test_facts),
+        cmocka_unit_test(test_optimizer_casts),   cmocka_unit_test(test_softmax_chain),
+        cmocka_unit_test(test_forward_calls),     cmocka_unit_test(test_pruned_experts),
+        cmocka_unit_test(test_expert_loops),      cmocka_unit_test(test_expert_pointwise),
+        cmocka_unit_test(test_rowwise_scales),    cmocka_unit_test(test_layer_facts),
+        cmocka_unit_test(test_lookup_by_product), cmocka_unit_test(test_graph_scope),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

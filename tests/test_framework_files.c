@@ -502,6 +502,9 @@ static void test_nemo2(void **state)
         {NEMO2("mixtral.MixtralConfig8x7B, num_layers: 8", ", expert_model_parallel_size: 4",
                CALLS "MegatronTokenDropCallback}\n"),
          "moe_expert_capacity_factor = 1", false},
+        {NEMO2("mixtral.MixtralConfig8x7B, num_layers: 8", ", expert_model_parallel_size: 4",
+               CALLS "MegatronTokenDropCallback}\n"),
+         "moe_pad_expert_input_to_capacity = true", false},
     };
     (void)state;
     check_all(cases, COUNT(cases));

@@ -300,6 +300,30 @@ static void test_unknown_is_named(void **state)
     (void)state;
 }
 
+/* Experts of a line are padded where it says so, and the word is known. */
+static void test_capacity(void **state)
+{
+    static const char *const words[] = {"", " --moe-pad-expert-input-to-capacity"};
+    (void)state;
+    for (int pads = 0; pads < 2; pads++) {
+        struct maq_diag *diag = maq_diag_new();
+        struct line l;
+        char text[256];
+        snprintf(text, sizeof text, "--num-experts 8 --moe-expert-capacity-factor 1.5%s", words[pads]);
+        struct maq_megatron *m = read_line(&l, text, false, diag);
+        assert_non_null(m);
+        assert_int_equal(maq_diag_count(diag), 0);
+        const char *value = NULL; /* the last one counts */
+        for (size_t i = 0; i < m->n_overrides; i++)
+            if (strcmp(m->overrides[i].path, "plan.moe_pad_expert_input_to_capacity") == 0)
+                value = m->overrides[i].value;
+        assert_string_equal(value, pads ? "true" : "false");
+        maq_megatron_free(m);
+        free(l.text);
+        maq_diag_free(diag);
+    }
+}
+
 /* What a script does beside the step that is predicted, it is told. */
 static void test_besides(void **state)
 {
@@ -433,6 +457,7 @@ int main(void)
         cmocka_unit_test(test_another_model),
         cmocka_unit_test(test_more_words_than_one),
         cmocka_unit_test(test_unknown_is_named),
+        cmocka_unit_test(test_capacity),
         cmocka_unit_test(test_besides),
         cmocka_unit_test(test_vocabulary_of_a_model),
         cmocka_unit_test(test_open_leaves_the_search_free),

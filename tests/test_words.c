@@ -119,6 +119,7 @@ static const struct {
     {"dispatcher", {"alltoall", "allgather", "deepep", "hybridep"}},
     {"moe_flex_dispatcher_num_sms", {"0", "24"}},
     {"capacity_factor", {"0", "1.5"}},
+    {"moe_pad_expert_input_to_capacity", {"auto", "false"}},
     {"moe_imbalance", {"1", "1.25"}},
     {"overlap_ep", {"auto", "true"}},
     {"tp_comm_overlap", {"auto", "true", "false"}},

@@ -230,8 +230,9 @@ struct maq_plan {
     /* mixture of experts */
     int dispatcher;   /* enum maq_dispatcher */
     int32_t flex_sms; /* moe_flex_dispatcher_num_sms: SMs of the kernels of deepep and hybridep; 0 = as they come */
-    double capacity_factor; /* > 0: tokens over it are dropped, below it padded; 0 = dropless */
-    double imbalance;       /* load of the busiest EP rank over the mean, >= 1; dropless */
+    double capacity_factor; /* > 0: tokens over so many times the mean of an expert are dropped; 0 = dropless */
+    int pads_experts;       /* with a capacity: every expert's input is padded to it, so that all shapes are known */
+    double imbalance;       /* load of the busiest EP rank over the mean, >= 1, unless experts are padded */
     int overlap_ep;         /* all-to-all of one microbatch under the compute of another */
     bool overlap_shared_experts;
     bool delay_wgrad; /* delay_wgrad_compute: gradients of weights run beside the exchanges; needs overlap_ep */

@@ -131,6 +131,7 @@ class TrainOptions(TypedDict, total=False):
     moe_flex_dispatcher_num_sms: Value
     capacity_factor: Value
     moe_expert_capacity_factor: Value
+    moe_pad_expert_input_to_capacity: Union[Literal["auto", "false", "true"], bool, None]
     moe_imbalance: Value
     overlap_ep: Union[Literal["auto", "false", "true"], bool, None]
     overlap_moe_expert_parallel_comm: Union[Literal["auto", "false", "true"], bool, None]
@@ -303,6 +304,7 @@ class PlanOptions(TypedDict, total=False):
     moe_flex_dispatcher_num_sms: Value
     capacity_factor: Value
     moe_expert_capacity_factor: Value
+    moe_pad_expert_input_to_capacity: Union[Literal["auto", "false", "true"], bool, None]
     moe_imbalance: Value
     overlap_ep: Union[Literal["auto", "false", "true"], bool, None]
     overlap_moe_expert_parallel_comm: Union[Literal["auto", "false", "true"], bool, None]
@@ -688,6 +690,7 @@ class RiskOptions(TypedDict, total=False):
     moe_flex_dispatcher_num_sms: Value
     capacity_factor: Value
     moe_expert_capacity_factor: Value
+    moe_pad_expert_input_to_capacity: Union[Literal["auto", "false", "true"], bool, None]
     moe_imbalance: Value
     overlap_ep: Union[Literal["auto", "false", "true"], bool, None]
     overlap_moe_expert_parallel_comm: Union[Literal["auto", "false", "true"], bool, None]

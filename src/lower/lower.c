@@ -7,10 +7,32 @@
  */
 #include "lower/lower.h"
 
+#include <math.h>
+
 #include "lower/contention.h"
 #include "lower/local.h"
 #include "lower/modules.h"
 #include "plan/job_build.h"
+
+/*
+ * Balanced, a rank's experts get as many rows as its own tokens send out; expert-TP ranks all see the rows of their group. With a
+ * capacity the busiest expert gets no more than that, and where all are padded to it they are alike (Megatron-LM,
+ * transformer/moe/moe_utils.py, get_capacity(), and token_dispatcher.py).
+ */
+static void size_experts(struct maq_lower *lower, const struct maq_moe_geometry *g)
+{
+    const struct maq_plan *p = lower->plan;
+    const double tokens = (double)lower->tokens_region, mean = tokens * g->topk / g->experts;
+    double kept = p->capacity_factor > 0 && p->capacity_factor < 1.0 ? p->capacity_factor : 1.0;
+    lower->local_experts = g->experts / p->ep;
+    lower->expert_rows = (int64_t)(tokens * g->topk * kept * p->etp + 0.5);
+    if (maq_plan_knows_expert_rows(p)) {
+        lower->expert_rows = (int64_t)fmin(ceil(mean * p->capacity_factor), tokens) * g->experts * p->etp;
+        lower->imbalance = 1;
+    } else if (p->capacity_factor > 0) {
+        lower->imbalance = fmin(p->imbalance, p->capacity_factor / kept);
+    }
+}
 
 void maq_lower_init(struct maq_lower *lower, const struct maq_job *job, struct maq_items *items,
                     struct maq_arena *arena)
@@ -21,15 +43,10 @@ void maq_lower_init(struct maq_lower *lower, const struct maq_job *job, struct m
     maq_lower_size(lower, &job->model.kinds[0]);
     lower->store_bytes = maq_dtype_bytes((enum maq_dtype)lower->store);
     lower->vocab_cut = p->vocab_parallel_pipeline ? (int64_t)p->tp * p->pp : p->tp;
-    lower->imbalance = p->capacity_factor > 0 && p->capacity_factor < p->imbalance ? p->capacity_factor : p->imbalance;
+    lower->imbalance = p->imbalance;
     const struct maq_module *router = maq_model_find_module(&job->model, MAQ_MODULE_ROUTER, MAQ_PART_COUNT);
-    if (router) {
-        double kept = p->capacity_factor > 0 && p->capacity_factor < 1.0 ? p->capacity_factor : 1.0;
-        /* balanced, a rank's experts get as many rows as its own tokens send out; expert-TP ranks all see the
-         * rows of their group */
-        lower->expert_rows = (int64_t)((double)lower->tokens_region * router->u.moe.topk * kept * p->etp + 0.5);
-        lower->local_experts = router->u.moe.experts / p->ep;
-    }
+    if (router)
+        size_experts(lower, &router->u.moe);
 }
 
 void maq_lower_size(struct maq_lower *lower, const struct maq_layer *layer)

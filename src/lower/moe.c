@@ -24,6 +24,7 @@
 #include "lower/expert_spread.h"
 #include "lower/local.h"
 #include "lower/modules.h"
+#include "plan/job_build.h"
 
 static bool hybrid(const struct maq_lower *lo)
 {
@@ -114,14 +115,14 @@ static void exchange(struct maq_lowering *l, const struct maq_module *m, enum ma
 }
 
 /*
- * Without a capacity the number of rows of an expert is not known beforehand: the host reads the counts, for the splits
+ * Unless they are padded, the number of rows of an expert is not known beforehand: the host reads the counts, for the splits
  * of the exchange and the shapes of the grouped products (token_dispatcher.py, TE's GroupedLinear; DeepEP waits for
  * them inside its dispatch). The backward pass has them already.
  */
 static void read_token_counts(struct maq_lowering *l)
 {
     const struct maq_lower *lo = l->lower;
-    if (lo->job->framework.moe_synchronizes && lo->plan->capacity_factor <= 0 && !lo->plan->cuda_graphs)
+    if (lo->job->framework.moe_synchronizes && !maq_plan_knows_expert_rows(lo->plan) && !lo->plan->cuda_graphs)
         maq_segment_read(&l->w, lo->host.read_ns);
 }
 

@@ -59,6 +59,11 @@ bool maq_plan_merges_passes(const struct maq_plan *plan)
     return plan->overlap_ep == MAQ_ON && plan->ep > 1 && !two_ways;
 }
 
+bool maq_plan_knows_expert_rows(const struct maq_plan *plan)
+{
+    return plan->capacity_factor > 0 && plan->pads_experts != MAQ_OFF && plan->dispatcher != MAQ_DISPATCHER_DEEPEP;
+}
+
 const char *maq_overlap_ep_conflict(const struct maq_plan *plan, const char **remedy)
 {
     if (plan->delay_wgrad && plan->ep > 1 && !maq_plan_merges_passes(plan)) {
@@ -116,9 +121,11 @@ const char *maq_graphs_conflict(const struct maq_plan *plan, const char **remedy
         *remedy = "add moe_router";
         return "moe_preprocess goes with moe_router alone";
     }
-    if (scope & 1u << MAQ_GRAPH_MOE && plan->capacity_factor <= 0) {
-        *remedy = "set moe_expert_capacity_factor, or use moe_router, moe_preprocess";
-        return "how many tokens an expert gets is not known when a graph is captured, unless a capacity says so";
+    if (scope & 1u << MAQ_GRAPH_MOE && !maq_plan_knows_expert_rows(plan)) {
+        *remedy = "set moe_expert_capacity_factor and moe_pad_expert_input_to_capacity, or use moe_router, "
+                  "moe_preprocess";
+        return "how many tokens an expert gets is not known when a graph is captured, unless all are padded to a "
+               "capacity";
     }
     return NULL;
 }

@@ -63,6 +63,10 @@ bool maq_plan_pairs_passes(const struct maq_plan *plan);
 /* Whether each forward pass runs merged with a backward pass, layer by layer: Megatron Core's combined 1F1B. */
 bool maq_plan_merges_passes(const struct maq_plan *plan);
 
+/* Whether all experts are padded to a capacity, so that shapes are known beforehand: DeepEP's exchange cannot (Megatron Core,
+ * transformer_config.py). */
+bool maq_plan_knows_expert_rows(const struct maq_plan *plan);
+
 /* The same for cuda_graph_scope. */
 const char *maq_graphs_conflict(const struct maq_plan *plan, const char **remedy);
 

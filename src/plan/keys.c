@@ -276,6 +276,8 @@ const struct maq_field maq_plan_fields[] = {
         .def = "0", .min = 0, .max = 1024, .doc = "SMs of an exchange by deepep or hybridep; 0 = 20 and 16"),
     DOUBLE(capacity_factor, "moe_expert_capacity_factor", .aliases = "capacity_factor", .def = "0", .min = 0,
            .max = 1000, .doc = "tokens per expert over the mean at which tokens are dropped; 0 = dropless"),
+    AUTO(pads_experts, "moe_pad_expert_input_to_capacity",
+         .doc = "every expert computes its full capacity; auto = with a capacity factor"),
     DOUBLE(imbalance, "moe_imbalance", .def = "1", .min = 1, .max = 10000,
            .doc = "dropless: load of the busiest EP rank over the mean (maquette)"),
     AUTO(overlap_ep, "overlap_moe_expert_parallel_comm", .aliases = "overlap_ep",

@@ -93,6 +93,11 @@ static bool dense(const struct maq_job *job)
     return !maq_model_find_module(&job->model, MAQ_MODULE_ROUTER, MAQ_PART_COUNT);
 }
 
+static bool dropless(const struct maq_job *job)
+{
+    return job->plan.capacity_factor <= 0;
+}
+
 static bool no_shared_experts(const struct maq_job *job)
 {
     return !maq_model_find_module(&job->model, MAQ_MODULE_LINEAR, MAQ_PART_SHARED_EXPERTS);
@@ -101,6 +106,11 @@ static bool no_shared_experts(const struct maq_job *job)
 static bool no_flex(const struct maq_job *job)
 {
     return job->plan.dispatcher != MAQ_DISPATCHER_DEEPEP && job->plan.dispatcher != MAQ_DISPATCHER_HYBRIDEP;
+}
+
+static bool deep_ep(const struct maq_job *job)
+{
+    return job->plan.dispatcher == MAQ_DISPATCHER_DEEPEP;
 }
 
 static bool fused_attention(const struct maq_job *job)
@@ -219,6 +229,11 @@ static const struct rule {
     {"moe_flex_dispatcher_num_sms", no_flex, "with this dispatcher",
      "set moe_token_dispatcher_type: deepep or hybridep", .searched = true},
     {"moe_expert_capacity_factor", dense, "on a model without routed experts", NULL, .searched = false},
+    {"moe_pad_expert_input_to_capacity", dense, "on a model without routed experts", NULL, .searched = false},
+    {"moe_pad_expert_input_to_capacity", dropless, "without a capacity", "set moe_expert_capacity_factor",
+     .searched = false},
+    {"moe_pad_expert_input_to_capacity", deep_ep, "with this dispatcher",
+     "set moe_token_dispatcher_type: alltoall or hybridep", .searched = true},
     {"moe_imbalance", dense, "on a model without routed experts", NULL, .searched = false},
     {"overlap_moe_expert_parallel_comm", dense, "on a model without routed experts", NULL, .searched = false},
     {"delay_wgrad_compute", dense, "on a model without routed experts", NULL, .searched = false},

@@ -25,7 +25,7 @@ struct block_key {
     uint8_t sp, cp_comm, recompute, precision, dispatcher, overlap_ep, overlap_tp, attention, graphs, fused, wgrad,
         grad_dtype;
     uint8_t use, split, merged, late, shared_overlap, loss_fusion, softmax_fusion, softmax_fp32, op_fuser, graph_scope,
-        fp8_output, fp8_attention, dora;
+        fp8_output, fp8_attention, dora, pads_experts;
     uint32_t galore_sites;
     int32_t galore_rank;
     uint16_t node_group;
@@ -131,6 +131,7 @@ static void fill_key(struct block_key *k, const struct maq_blueprint *bp, const 
     memset(k, 0, sizeof *k);
     k->layer = layer;
     k->capacity = p->capacity_factor;
+    k->pads_experts = maq_plan_knows_expert_rows(p);
     k->imbalance = p->imbalance;
     for (int i = 0; i < 7; i++) /* stages exchange inside a layer only where they share the vocabulary */
         if (used[i] != MAQ_GROUP_PP || p->vocab_parallel_pipeline)

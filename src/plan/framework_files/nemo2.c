@@ -52,6 +52,7 @@ static const struct argument {
     {CONFIG "recompute_num_layers", VALUE, "--recompute-num-layers"},
     {CONFIG "moe_token_dispatcher_type", VALUE, "--moe-token-dispatcher-type"},
     {CONFIG "moe_expert_capacity_factor", VALUE, "--moe-expert-capacity-factor"},
+    {CONFIG "moe_pad_expert_input_to_capacity", IF_ON, "--moe-pad-expert-input-to-capacity"},
     {CONFIG "gradient_accumulation_fusion", IF_OFF, "--no-gradient-accumulation-fusion"},
     {CONFIG "enable_cuda_graph", IF_ON, "--enable-cuda-graph"},
 };
@@ -287,6 +288,8 @@ static void add_experts(struct maq_file_reader *r, struct maq_file_words *w)
     if (drop) {
         say(r, w, drop, "--moe-expert-capacity-factor");
         maq_file_add_word(r, w, factor ? factor->text : MAQ_STR("1.0"), drop, drop->at);
+        if (decided(drop, "moe_pad_expert_input_to_capacity", true))
+            say(r, w, drop, "--moe-pad-expert-input-to-capacity");
     }
     if (deepep) {
         say(r, w, deepep, "--moe-token-dispatcher-type");

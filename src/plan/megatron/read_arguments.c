@@ -68,6 +68,7 @@ static const struct rule {
     {"use-flash-attn", TAKE_FIXED, "plan.attention_backend", "flash"},
     {"tp-comm-overlap", TAKE_FIXED, "plan.tp_comm_overlap", "true"},
     {"overlap-moe-expert-parallel-comm", TAKE_FIXED, "plan.overlap_moe_expert_parallel_comm", "true"},
+    {"moe-pad-expert-input-to-capacity", TAKE_FIXED, "plan.moe_pad_expert_input_to_capacity", "true"},
     {"delay-wgrad-compute", TAKE_FIXED, "plan.delay_wgrad_compute", "true"},
     {"no-masked-softmax-fusion", TAKE_FIXED, "plan.masked_softmax_fusion", "false"},
     {"no-gradient-accumulation-fusion", TAKE_FIXED, "plan.gradient_accumulation_fusion", "false"},
@@ -77,9 +78,13 @@ static const struct rule {
 static const struct {
     const char *path, *value;
 } defaults[] = {
-    {"framework", "megatron-lm"},          {"model", "{model_type: megatron}"},
-    {"plan.sequence_parallel", "false"},   {"plan.data_parallel_sharding_strategy", "no_shard"},
-    {"plan.overlap_grad_reduce", "false"}, {"plan.overlap_param_gather", "false"},
+    {"framework", "megatron-lm"},
+    {"model", "{model_type: megatron}"},
+    {"plan.sequence_parallel", "false"},
+    {"plan.data_parallel_sharding_strategy", "no_shard"},
+    {"plan.overlap_grad_reduce", "false"},
+    {"plan.overlap_param_gather", "false"},
+    {"plan.moe_pad_expert_input_to_capacity", "false"},
 };
 
 static const char *list_of(struct maq_megatron_reader *r, const struct maq_megatron_argument *a)

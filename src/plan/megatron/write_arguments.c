@@ -230,6 +230,7 @@ static void experts(struct maq_buf *b, const struct maq_job *job)
     flag(b, true, "moe-grouped-gemm");
     if (p->capacity_factor > 0)
         maq_buf_addf(b, "--moe-expert-capacity-factor %g\n", p->capacity_factor);
+    flag(b, maq_plan_knows_expert_rows(p), "moe-pad-expert-input-to-capacity");
     flag(b, p->overlap_ep == MAQ_ON, "overlap-moe-expert-parallel-comm");
     flag(b, p->delay_wgrad, "delay-wgrad-compute");
     flag(b, p->overlap_shared_experts, "moe-shared-expert-overlap");

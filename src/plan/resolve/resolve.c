@@ -137,6 +137,8 @@ static void resolve_switches(struct maq_resolver *r)
     if (p->overlap_ep == MAQ_AUTO)
         p->overlap_ep =
             p->schedule == MAQ_SCHEDULE_DUALPIPE || p->schedule == MAQ_SCHEDULE_DUALPIPE_V ? MAQ_ON : MAQ_OFF;
+    if (p->pads_experts == MAQ_AUTO)
+        p->pads_experts = maq_plan_knows_expert_rows(p) ? MAQ_ON : MAQ_OFF;
     maq__resolve_attention(r);
     maq__resolve_fp8_attention(r);
     if (p->cp_a2a == 0)

@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "base/check.h"
+#include "plan/job_build.h"
 #include "plan/keys.h"
 #include "planner/space/layer_layouts.h"
 
@@ -242,7 +243,7 @@ static uint32_t graph_parts(const struct maq_job *job)
 static void graph_values(struct list *l, const struct maq_search_space *space, const struct maq_job *job, bool open)
 {
     int32_t base = maq_space_graphs_of(&space->base);
-    bool nvidia = true, fixed = !find(job, MAQ_MODULE_ROUTER) || space->base.capacity_factor > 0;
+    bool nvidia = true, fixed = !find(job, MAQ_MODULE_ROUTER) || maq_plan_knows_expert_rows(&space->base);
     for (uint32_t g = 0; g < job->cluster.n_groups; g++)
         nvidia &= job->cluster.groups[g].device.arch < MAQ_ARCH_CDNA2; /* those before it are NVIDIA's */
     add(l, base);

@@ -10,6 +10,7 @@
 
 #include "base/check.h"
 #include "base/str.h"
+#include "plan/job_build.h"
 #include "plan/keys.h"
 #include "planner/uniform/alternatives.h"
 
@@ -73,7 +74,7 @@ static bool exists(const struct maq_job *job, bool moe, enum setting setting)
 {
     const struct maq_framework *f = &job->framework;
     return setting == OVERLAP_SHARED ? f->has_shared_overlap
-           : setting == CUDA_GRAPHS  ? f->has_cuda_graphs && (!moe || job->plan.capacity_factor > 0)
+           : setting == CUDA_GRAPHS  ? f->has_cuda_graphs && (!moe || maq_plan_knows_expert_rows(&job->plan))
                                      : true;
 }
 
