@@ -61,7 +61,8 @@ bool maq_plan_merges_passes(const struct maq_plan *plan)
 
 bool maq_plan_knows_expert_rows(const struct maq_plan *plan)
 {
-    return plan->capacity_factor > 0 && plan->pads_experts != MAQ_OFF && plan->dispatcher != MAQ_DISPATCHER_DEEPEP;
+    const bool deep_ep = plan->dispatcher == MAQ_DISPATCHER_DEEPEP && plan->ep > 1;
+    return plan->capacity_factor > 0 && plan->pads_experts != MAQ_OFF && !deep_ep;
 }
 
 const char *maq_overlap_ep_conflict(const struct maq_plan *plan, const char **remedy)

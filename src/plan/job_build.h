@@ -63,7 +63,7 @@ bool maq_plan_pairs_passes(const struct maq_plan *plan);
 /* Whether each forward pass runs merged with a backward pass, layer by layer: Megatron Core's combined 1F1B. */
 bool maq_plan_merges_passes(const struct maq_plan *plan);
 
-/* Whether all experts are padded to a capacity, so that shapes are known beforehand: DeepEP's exchange cannot (Megatron Core,
+/* Whether all experts are padded to a capacity, so that shapes are known beforehand: DeepEP's exchange, where there is one, cannot (Megatron Core,
  * transformer_config.py). */
 bool maq_plan_knows_expert_rows(const struct maq_plan *plan);
 

@@ -110,7 +110,7 @@ static bool no_flex(const struct maq_job *job)
 
 static bool deep_ep(const struct maq_job *job)
 {
-    return job->plan.dispatcher == MAQ_DISPATCHER_DEEPEP;
+    return job->plan.dispatcher == MAQ_DISPATCHER_DEEPEP && job->plan.ep > 1;
 }
 
 static bool fused_attention(const struct maq_job *job)
