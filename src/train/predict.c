@@ -14,6 +14,8 @@
 #include "train/memory/paged_optimizer.h"
 #include "train/memory/stage_memory.h"
 
+#define MOST_REPLAYED 16 /* stages */
+
 static void fill_rates(struct maq_train_result *r, const struct maq_blueprint *bp, const struct maq_step_times *t)
 {
     const struct maq_job *job = bp->job;
@@ -87,25 +89,38 @@ bool maq_stage_count_requests(struct maq_stage_result *st, const struct maq_blue
     return true;
 }
 
-/* The allocator is replayed for the stages at the ends and the fullest one; those between are like the fullest. */
+/* *whole: every request of the program is known. */
+static enum maq_status replay_stage(struct maq_train_result *r, const struct maq_blueprint *bp, uint32_t stage,
+                                    bool *whole)
+{
+    struct maq_stage_result *st = &r->stages[stage];
+    double buckets = maq_stage_bucket_bytes(bp, stage);
+    struct maq_held_states held = {st->bytes[MAQ_MEM_WEIGHTS] + st->bytes[MAQ_MEM_GRADIENTS] - buckets,
+                                   st->bytes[MAQ_MEM_OPTIMIZER] - st->resident_bytes, buckets};
+    struct maq_replayed replayed;
+    if (!maq_replay_stage(&replayed, bp, stage, &held))
+        return MAQ_NO_MEMORY;
+    count_requests(st, &replayed);
+    add_fragmentation(st, cached_bytes(st, bp, stage, &replayed));
+    *whole = replayed.whole;
+    return MAQ_OK;
+}
+
+/*
+ * The allocator is replayed for the stages at the ends and the fullest one; those between are like the fullest, or, where every request
+ * is known and there are not too many, replayed too: how many microbatches wait makes the holes.
+ */
 static enum maq_status replay_allocator(struct maq_train_result *r, const struct maq_blueprint *bp)
 {
     uint32_t last = r->n_stages - 1, replayed[3] = {r->worst_stage, 0, last};
-    for (int i = 0; i < 3; i++) {
-        struct maq_stage_result *st = &r->stages[replayed[i]];
-        if (i > 0 && st->bytes[MAQ_MEM_FRAGMENTATION] > 0)
-            continue;
-        double buckets = maq_stage_bucket_bytes(bp, replayed[i]);
-        struct maq_held_states held = {st->bytes[MAQ_MEM_WEIGHTS] + st->bytes[MAQ_MEM_GRADIENTS] - buckets,
-                                       st->bytes[MAQ_MEM_OPTIMIZER] - st->resident_bytes, buckets};
-        struct maq_replayed replayed_stage;
-        if (!maq_replay_stage(&replayed_stage, bp, replayed[i], &held))
-            return MAQ_NO_MEMORY;
-        count_requests(st, &replayed_stage);
-        add_fragmentation(st, cached_bytes(st, bp, replayed[i], &replayed_stage));
-    }
+    bool whole = false;
+    for (int i = 0; i < 3; i++)
+        if (i == 0 || (replayed[i] != replayed[0] && replayed[i] != replayed[i - 1]))
+            MAQ_TRY(replay_stage(r, bp, replayed[i], &whole));
     for (uint32_t s = 1; s < last; s++)
-        if (s != r->worst_stage)
+        if (s != r->worst_stage && whole && r->n_stages <= MOST_REPLAYED)
+            MAQ_TRY(replay_stage(r, bp, s, &whole));
+        else if (s != r->worst_stage)
             add_fragmentation(&r->stages[s], r->stages[r->worst_stage].bytes[MAQ_MEM_FRAGMENTATION]);
     return MAQ_OK;
 }

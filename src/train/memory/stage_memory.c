@@ -40,6 +40,7 @@
 #include "train/memory/offloaded_states.h"
 #include "train/memory/paged_optimizer.h"
 #include "train/memory/torch_layers.h"
+#include "train/memory/transfers.h"
 #include "train/step/dp_comm.h"
 #include "train/step/galore.h"
 #include "train/step/muon.h"
@@ -573,7 +574,9 @@ void maq_program_memory(struct maq_program_bytes *out, const struct maq_blueprin
     out->states += second_moment(&job->plan, pr->dense_params - pr->dense_matrices, shards) +
                    second_moment(&job->plan, pr->expert_params - pr->expert_matrices, job->edp);
     out->states += maq_program_graph_bytes(bp, pr);
-    out->working = pr->transient_bytes;
+    out->transfers = maq_program_transfer_bytes(bp, pr);
+    out->border = maq_border_bytes(bp);
+    out->working = pr->transient_bytes + out->transfers;
     out->update = updated_params(bp, pr->dense_params, pr->expert_params, pr->adapter_params) * each +
                   coming_gradients(job, pr->dense_params, pr->expert_params, false);
     out->states += low_rank_bytes(&job->plan, &pr->low_rank) + largest_gradient(&job->plan, pr->largest);
@@ -589,6 +592,7 @@ void maq_stage_memory(struct maq_stage_result *st, const struct maq_blueprint *b
     double shards = job->groups[MAQ_GROUP_SHARD].size, transient = 0;
     for (uint32_t c = 0; c < n; c++)
         transient = fmax(transient, programs[c]->transient_bytes);
+    transient += maq_transfer_bytes(bp, stage);
     const struct maq_owned_params held = maq_owned_by(programs, n);
     const double dense = held.dense, expert = held.expert, adapters = held.adapters;
     bool lora = job->plan.lora_rank > 0;

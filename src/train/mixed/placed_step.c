@@ -19,6 +19,7 @@
 
 #include "base/check.h"
 #include "plan/mixed/mixed_plan.h"
+#include "train/memory/transfers.h"
 #include "train/mixed/placed.h"
 
 struct skeleton {
@@ -101,6 +102,7 @@ struct placed_column_view {
     const struct maq_placed_column *column;
     const struct maq_schedule *schedule;
     uint32_t device;
+    const struct maq_job *job;
 };
 
 /* The activations that it holds at once, at the most; *in_flight: micro batches of all its stages then. */
@@ -124,14 +126,17 @@ static double activations(uint32_t *in_flight, const struct placed_column_view *
 static double memory_of(uint32_t *in_flight, const struct placed_column_view *v)
 {
     const struct maq_placed_column *c = v->column;
-    double held = activations(in_flight, v), states = 0, working = 0, ending = 0, matrix = 0;
+    double held = activations(in_flight, v), states = 0, working = 0, ending = 0, matrix = 0, border = 0;
+    const uint32_t transfers = maq_transfers(v->job, v->schedule->kind, v->device == 0, v->device + 1 == c->devices);
     for (uint32_t i = v->device; i < c->n; i += c->devices) {
         states += c->slots[i].cost.states_bytes;
-        working = larger(working, c->slots[i].cost.working_bytes);
+        working = larger(working, c->slots[i].cost.working_bytes - c->slots[i].cost.transfer_bytes);
+        border = larger(border, c->slots[i].cost.border_bytes);
         ending += c->slots[i].cost.ending_bytes;
         matrix = larger(matrix, c->slots[i].cost.matrix_bytes);
     }
-    return c->slots[v->device].context_bytes + states + held + larger(working, ending + matrix - held);
+    return c->slots[v->device].context_bytes + states + held +
+           larger(working + transfers * border, ending + matrix - held);
 }
 
 /* ---- what is told of a column ---- */
@@ -142,7 +147,7 @@ static void tell_column(struct maq_mixed_placed *out, struct maq_mixed_placed_st
     for (uint32_t i = 0; i < c->n; i++) {
         const struct maq_placed_slot *s = &c->slots[i];
         const struct maq_node_group *group = &p->job->cluster.groups[s->pool];
-        const struct placed_column_view view = {c, schedule, i % c->devices};
+        const struct placed_column_view view = {c, schedule, i % c->devices, p->job};
         double busy = 0;
         for (uint32_t k = i % c->devices; k < c->n; k += c->devices)
             busy += c->microbatches * (c->slots[k].cost.forward_s + c->slots[k].cost.backward_s);

@@ -134,6 +134,8 @@ static void cost_program(struct maq_range_cost *out, const struct maq_blueprint 
                                    .states_bytes = bytes.states,
                                    .act_bytes = pr->act_bytes,
                                    .working_bytes = bytes.working,
+                                   .transfer_bytes = bytes.transfers,
+                                   .border_bytes = bytes.border,
                                    .ending_bytes = bytes.update,
                                    .matrix_bytes = bytes.matrix};
     if (!bp->gather_first)

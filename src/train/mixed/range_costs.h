@@ -28,8 +28,10 @@ struct maq_range_cost {
     double states_bytes;  /* weights, gradients, optimizer */
     double act_bytes;     /* kept for a micro batch from forward to backward */
     double working_bytes; /* of the heaviest pass */
-    double ending_bytes;  /* of the update, when activations are gone */
-    double matrix_bytes;  /* in addition, of the matrix that Muon updates: one at a time on a device */
+    double transfer_bytes,
+        border_bytes;    /* of these, what waits for neighbours in 1F1B; one such tensor (memory/transfers.h) */
+    double ending_bytes; /* of the update, when activations are gone */
+    double matrix_bytes; /* in addition, of the matrix that Muon updates: one at a time on a device */
 };
 
 struct maq_range_costs {
