@@ -14,7 +14,7 @@
 #include "train/memory/paged_optimizer.h"
 #include "train/memory/stage_memory.h"
 
-#define MOST_REPLAYED 16 /* stages */
+#define MOST_REPLAYED 8 /* stages */
 
 static void fill_rates(struct maq_train_result *r, const struct maq_blueprint *bp, const struct maq_step_times *t)
 {

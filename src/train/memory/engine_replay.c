@@ -21,6 +21,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/alloc.h"
 #include "base/check.h"
 #include "graph/allocator.h"
 #include "lower/local.h"
@@ -30,7 +31,8 @@
 #include "train/memory/transfers.h"
 
 #define STEPS 3
-#define LAST_MOVES 3 /* of a layer: the sum, what it is made of, its name */
+#define LAUNCH_QUEUE 1024 /* as in train/step/host.c */
+#define LAST_MOVES 3      /* of a layer: the sum, what it is made of, its name */
 #define LONGEST_EMBEDDING 16
 #define FEWEST_TASKS 24
 #define MOST_TASKS 384
@@ -54,29 +56,29 @@ struct transfers {
     uint32_t stale[MAQ_MAX_STAGES + 1][2];
 };
 
+/* Given back, and another stream is at work with it. */
+struct waiting {
+    uint32_t block;
+    uint64_t issued; /* operators until then */
+};
+
 struct engine {
     const struct maq_blueprint *bp;
     const struct maq_program *programs[MAQ_MAX_STAGES]; /* of the stage's positions */
     uint16_t positions[MAQ_MAX_STAGES];
     uint32_t n_programs, stage;
     struct maq_allocator *a;
-    struct maq_eager_script *scripts;       /* [n_blocks] */
-    struct flight *flights;                 /* [n_positions * microbatches] */
-    uint32_t received, kept;                /* a gradient and an input that autograd does not free */
-    struct maq_held_blocks states, waiting; /* waiting: given back, and another stream is at work with them */
-    uint32_t workspace;                     /* Transformer Engine's */
-    bool compiled;                          /* see compile() */
+    struct maq_eager_script *scripts; /* [n_blocks] */
+    struct flight *flights;           /* [n_positions * microbatches] */
+    uint32_t received, kept;          /* a gradient and an input that autograd does not free */
+    struct maq_held_blocks states;
+    struct waiting *waiting; /* [n_waiting], of which the first n_freed are free */
+    uint32_t n_waiting, n_freed, room;
+    uint64_t issued;    /* operators */
+    uint32_t workspace; /* Transformer Engine's */
+    bool compiled;      /* see compile() */
     bool failed;
 };
-
-static uint32_t take(struct engine *r, double bytes)
-{
-    if (bytes <= 0)
-        return 0;
-    uint32_t block = maq_allocator_alloc(r->a, COMPUTE, bytes);
-    r->failed |= block == 0;
-    return block;
-}
 
 static void give(struct engine *r, uint32_t *block)
 {
@@ -85,19 +87,47 @@ static void give(struct engine *r, uint32_t *block)
     *block = 0;
 }
 
-/* Given back while another stream works with it: it is free when the host has waited for the device, since it runs ahead of that. */
+/*
+ * Given back while another stream works with it: it is free when the device has come so far, which the host, that runs ahead of it, sees when
+ * it has waited, or when it has issued more operators than the queue of launches holds.
+ */
 static void give_later(struct engine *r, uint32_t *block)
 {
-    if (*block != 0) {
-        maq_allocator_retire(r->a, *block);
-        r->failed |= !maq_hold_block(&r->waiting, *block);
+    if (*block == 0)
+        return;
+    if (!maq__grow((void **)&r->waiting, &r->room, r->n_waiting, sizeof *r->waiting)) {
+        r->failed = true;
+        return;
     }
+    maq_allocator_retire(r->a, *block);
+    r->waiting[r->n_waiting++] = (struct waiting){*block, r->issued};
     *block = 0;
+}
+
+/* Frees what was given back when less than `issued` operators were. */
+static void come_to(struct engine *r, uint64_t issued)
+{
+    while (r->n_freed < r->n_waiting && r->waiting[r->n_freed].issued < issued)
+        maq_allocator_release(r->a, r->waiting[r->n_freed++].block);
+    if (r->n_freed == r->n_waiting)
+        r->n_freed = r->n_waiting = 0;
 }
 
 static void wait_for_device(struct engine *r)
 {
-    maq_let_go(&r->waiting, r->a);
+    come_to(r, UINT64_MAX);
+}
+
+static uint32_t take(struct engine *r, double bytes)
+{
+    if (bytes <= 0)
+        return 0;
+    r->issued++; /* by an operator, as almost every tensor is */
+    if (r->issued > LAUNCH_QUEUE)
+        come_to(r, r->issued - LAUNCH_QUEUE);
+    uint32_t block = maq_allocator_alloc(r->a, COMPUTE, bytes);
+    r->failed |= block == 0;
+    return block;
 }
 
 /* ---- passes ---- */
@@ -465,7 +495,7 @@ static void tear_down(struct engine *r)
     free(r->flights);
     free(r->scripts);
     free(r->states.blocks);
-    free(r->waiting.blocks);
+    free(r->waiting);
     maq_allocator_free(r->a);
 }
 
