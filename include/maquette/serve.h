@@ -124,6 +124,7 @@ enum maq_front_end {
     MAQ_FRONT_END_DYNAMO, /* Dynamo's, in compiled code */
     MAQ_FRONT_END_NONE    /* times are those of the engine: from its queue to a token that it has sampled */
 };
+MAQ_API const char *maq_front_end_name(enum maq_front_end front_end);
 
 /* In which order SGLang tries those that wait. */
 enum maq_sglang_policy {

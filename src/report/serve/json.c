@@ -18,6 +18,7 @@ static void add_deployment(struct maq_json root, const struct maq_serve_result *
     maq_json_text(map, "device", r->job->cluster.groups[r->job->stages[0].group].device.name);
     maq_json_text(map, "engine", maq_engine_name(o->engine));
     maq_json_text(map, "version", o->version);
+    maq_json_text(map, "front_end", maq_front_end_name((enum maq_front_end)o->front_end));
     MAQ_JSON_INTS(map, {"devices", r->n_devices}, {"tensor_parallel_size", r->job->plan.tp},
                   {"pipeline_parallel_size", r->job->plan.pp}, {"data_parallel_size", o->dp},
                   {"expert_parallel_size", o->ep});

@@ -121,7 +121,7 @@ static void put_serve(struct maq_buf *b, const struct maq_report_serve_plan *p)
                     {"no_enable_chunked_prefill", o->no_chunked_prefill},
                     {"enforce_eager", o->enforce_eager}};
     if (o->front_end != MAQ_FRONT_END_OWN)
-        maq_buf_addf(b, "  front_end: %s\n", o->front_end == MAQ_FRONT_END_DYNAMO ? "dynamo" : "none");
+        maq_buf_addf(b, "  front_end: %s\n", maq_front_end_name((enum maq_front_end)o->front_end));
     for (size_t i = 0; i < sizeof switches / sizeof *switches; i++)
         if (switches[i].said)
             maq_buf_addf(b, "  %s: true\n", switches[i].key);

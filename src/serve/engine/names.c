@@ -8,6 +8,12 @@ const char *maq_engine_name(enum maq_engine engine)
     return (unsigned)engine < MAQ_ENGINE_COUNT ? names[engine] : "unknown";
 }
 
+const char *maq_front_end_name(enum maq_front_end front_end)
+{
+    static const char *const names[] = {"own", "dynamo", "none"};
+    return (unsigned)front_end < sizeof names / sizeof *names ? names[front_end] : "unknown";
+}
+
 const char *maq_tier_name(enum maq_tier_kind tier)
 {
     static const char *const names[MAQ_TIER_COUNT] = {
