@@ -118,7 +118,8 @@ static void test_experts(void **state)
                                             .version = i == 2 ? "0.12.0" : "0.18.0",
                                             .weights = MAQ_WEIGHTS_FP8_BLOCK,
                                             .expert_weights = MAQ_WEIGHTS_FP8_BLOCK,
-                                            .ep = i == 1 ? 1 : 8};
+                                            .ep = i == 1 ? 1 : 8,
+                                            .as_it_ran = true};
         struct maq_deployment d;
         assert_int_equal(maq_deployment_init(&d, maq_job_get(job), &o, NULL), MAQ_OK);
         const struct maq_host_profile *h = &d.host;

@@ -175,8 +175,10 @@ struct maq_serve_options {
     enum maq_serve_exchange exchange; /* with dp > 1 */
     struct maq_afd_options afd;       /* attention and FFN on GPUs of their own: `ep` is of those of FFN */
     double expert_imbalance;          /* rows of the busiest rank's experts over the mean, 1 = balanced */
-    bool offline;                     /* requests come through the library and not over HTTP: other defaults */
-    int32_t graph_tokens;             /* vLLM: of the largest CUDA graph; negative: there are none */
+    bool
+        as_it_ran; /* what ran is not held against what the engine refuses: blocks of scales that a degree cuts through */
+    bool offline;         /* requests come through the library and not over HTTP: other defaults */
+    int32_t graph_tokens; /* vLLM: of the largest CUDA graph; negative: there are none */
     int32_t max_num_seqs, max_num_batched_tokens;
     int64_t max_model_len;
     int32_t block_size;

@@ -105,6 +105,33 @@ static bool is_again(const struct maq_serve_options *own, const int32_t at[MAQ_S
     return (seqs > 0 && seqs >= own->max_num_seqs) || (tokens > 0 && tokens == own->max_num_batched_tokens);
 }
 
+/* *why: what the engine does not load, NULL: nothing. False: no memory. */
+static bool says_why(const char **why, struct list *l, const struct maq_job *job, const struct maq_serve_options *o)
+{
+    struct maq_diag *diag = maq_diag_new();
+    *why = NULL;
+    if (!diag)
+        return false;
+    bool refused = maq_blocks_check(job, o, diag) != MAQ_OK;
+    if (refused)
+        *why = maq_diag_count(diag) > 0 ? maq_arena_strdup(l->arena, maq_diag_at(diag, 0)->msg) : "impossible";
+    maq_diag_free(diag);
+    return !refused || *why;
+}
+
+static bool add_impossible(struct list *l, const int32_t at[MAQ_SERVE_AXIS_COUNT], const struct maq_job *job,
+                           const struct maq_serve_options *o, const char *why)
+{
+    struct maq_serve_candidate *c = add(l, at);
+    if (!c)
+        return false;
+    c->verdict = MAQ_SERVE_VERDICT_IMPOSSIBLE;
+    c->why = why;
+    c->options = *o;
+    c->gpus = (uint32_t)(job->plan.tp * job->plan.pp * o->dp + o->afd.ffn_ranks);
+    return true;
+}
+
 /* All limits under the other values. */
 static bool add_limits(struct list *l, int32_t at[MAQ_SERVE_AXIS_COUNT], const struct maq_job *job)
 {
@@ -113,6 +140,11 @@ static bool add_limits(struct list *l, int32_t at[MAQ_SERVE_AXIS_COUNT], const s
     struct maq_serve_options own;
     at[MAQ_SERVE_AXIS_SEQS] = at[MAQ_SERVE_AXIS_TOKENS] = 0;
     struct maq_serve_options plain = told(l, at);
+    const char *why;
+    if (!says_why(&why, l, job, &plain))
+        return false;
+    if (why)
+        return add_impossible(l, at, job, &plain, why);
     maq_serve_complete(&own, &plain, job);
     for (uint32_t t = 0; t < tokens->n; t++)
         for (uint32_t s = 0; s < seqs->n; s++) {

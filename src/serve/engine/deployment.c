@@ -75,6 +75,7 @@ enum maq_status maq_deployment_init(struct maq_deployment *d, const struct maq_j
     MAQ_TRY(check_layers(&job->model, diag));
     maq_serve_complete(&d->options, options, job);
     MAQ_TRY(check_ranks(job, &d->options, diag));
+    MAQ_TRY(maq_blocks_check(job, &d->options, diag));
     MAQ_TRY(check_lora(job, &d->options.lora, diag));
     MAQ_TRY(maq_afd_check(job, &d->options, diag));
     d->host = maq_host_profile_of(&d->options);

@@ -114,6 +114,10 @@ enum maq_status maq_deployment_check(const struct maq_deployment *d, const struc
 
 /* ---- parts ---- */
 
+/* Refuses degrees that cut through a block of weights with a scale, as the engine does: block_scales.c. */
+enum maq_status maq_blocks_check(const struct maq_job *job, const struct maq_serve_options *options,
+                                 struct maq_diag *diag);
+
 /* Whether a completed deployment's attention and FFN can be on GPUs of their own as they are asked for. afd_check.c */
 enum maq_status maq_afd_check(const struct maq_job *job, const struct maq_serve_options *options,
                               struct maq_diag *diag);

@@ -226,13 +226,15 @@ void maq_inference_predict(struct maq_inference_prediction *out, const struct ma
     }
     const struct maq_job *job = maq_job_get(box);
     const struct maq_inference_client client = maq_inference_client_of(r);
-    struct maq_serve_options o = {.engine = engine_of(r->framework),
-                                  .version = r->version.len > 0 ? maq_arena_strdup(arena, r->version) : NULL,
-                                  .dp = r->dp,
-                                  .ep = r->ep,
-                                  .no_prefix_caching = client.prompts == 0,
-                                  .temperature = client.temperature,
-                                  .top_p = client.top_p};
+    struct maq_serve_options o = {
+        .engine = engine_of(r->framework),
+        .version = r->version.len > 0 ? maq_arena_strdup(arena, r->version) : NULL,
+        .dp = r->dp,
+        .ep = r->ep,
+        .as_it_ran = true, /* a source that says nothing of experts has them on one rank each, or not */
+        .no_prefix_caching = client.prompts == 0,
+        .temperature = client.temperature,
+        .top_p = client.top_p};
     set_types(&o, r);
     maq_inference_launch(&o, r);
     out->device = maq_arena_strdup(arena, maq_str_of(job->cluster.groups[0].device.name));
