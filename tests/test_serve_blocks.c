@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * test_serve_blocks.c - degrees that cut through a block of weights with a scale, which engines refuse.
+ * test_serve_blocks.c - degrees that cut through a block of weights with a scale, which engines refuse; and what their CUDA graphs take of the memory.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -102,9 +102,37 @@ static void test_deployment(void **state)
     maq_job_free(job);
 }
 
+static double graphs_of(struct maq_serve_options o)
+{
+    struct maq_loaded_job *job = load("llama-3.1-8b", "h100-sxm:1", "", 1);
+    struct maq_deployment d;
+    assert_int_equal(maq_deployment_init(&d, maq_job_get(job), &o, NULL), MAQ_OK);
+    double bytes = d.memory[MAQ_SERVE_MEM_GRAPHS];
+    maq_deployment_fini(&d);
+    maq_job_free(job);
+    return bytes;
+}
+
+static void test_graphs(void **state)
+{
+    (void)state;
+    struct maq_serve_options o = {.engine = MAQ_ENGINE_VLLM, .max_num_seqs = 1024, .max_num_batched_tokens = 8192};
+    /* 51 sizes to 512 tokens. 36 KiB for each kernel of a decode, and for those between the attentions; the pool is of 512 tokens */
+    double wide = graphs_of(o), layer = 32 * 36.0 * 1024, pool = 512.0 * (4096 * 4 + 57344 * 2.0);
+    assert_true(wide > 51 * layer * (8 + 6) && wide < 51 * layer * (12 + 10) + pool);
+    struct maq_serve_options few = o, eager = o, older = o, none = o, sglang = o;
+    few.max_num_seqs = 16; /* 1, 2, 4, 8, 16 of decodes, and 24 and 32 of others; the pool is of 32 tokens */
+    assert_true(graphs_of(few) > 7.0 / 51 * 0.7 * (wide - pool) && graphs_of(few) < 7.0 / 51 * wide);
+    eager.enforce_eager = true;
+    older.version = "0.20.0";
+    none.graph_tokens = -1;
+    sglang.engine = MAQ_ENGINE_SGLANG;
+    assert_true(graphs_of(eager) == 0 && graphs_of(older) == 0 && graphs_of(none) == 0 && graphs_of(sglang) == 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_experts), cmocka_unit_test(test_linears),
-                                       cmocka_unit_test(test_deployment)};
+                                       cmocka_unit_test(test_deployment), cmocka_unit_test(test_graphs)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

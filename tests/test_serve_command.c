@@ -572,7 +572,7 @@ static void test_shares(void **state)
     for (size_t i = 0; i < MAQ_COUNT(shares); i++) {
         struct maq_serve_result *r = plan(&(struct maq_serve_options){.free_memory_share = shares[i]});
         double held = r->memory[MAQ_SERVE_MEM_WEIGHTS] + r->memory[MAQ_SERVE_MEM_ACTIVATIONS] +
-                      r->memory[MAQ_SERVE_MEM_CONTEXT],
+                      r->memory[MAQ_SERVE_MEM_GRAPHS] + r->memory[MAQ_SERVE_MEM_CONTEXT],
                block = r->memory[MAQ_SERVE_MEM_KV] / (double)r->blocks, want = shares[i] * (r->capacity_bytes - held);
         assert_true(r->memory[MAQ_SERVE_MEM_KV] <= want * (1 + 1e-9) && r->memory[MAQ_SERVE_MEM_KV] > want - 2 * block);
         maq_serve_free(r);

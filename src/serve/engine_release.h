@@ -18,6 +18,7 @@ int32_t maq_engine_release(const char *version);
 #define MAQ_VLLM_GRAPHS MAQ_RELEASE(0, 2, 6)
 #define MAQ_VLLM_COMPILED MAQ_RELEASE(0, 8, 0)
 #define MAQ_VLLM_WHOLE_GRAPHS MAQ_RELEASE(0, 11, 0)
+#define MAQ_VLLM_COUNTS_GRAPHS MAQ_RELEASE(0, 21, 0) /* what its CUDA graphs take is no memory of its cache */
 #define MAQ_VLLM_ASYNC MAQ_RELEASE(0, 14, 0)
 #define MAQ_VLLM_DEEPGEMM MAQ_RELEASE(0, 11, 0)
 #define MAQ_VLLM_FLASHINFER MAQ_RELEASE(0, 15, 0)

@@ -7,6 +7,7 @@
  *   activations   of the largest iteration, max_num_batched_tokens tokens, of which max_num_seqs are sampled from: the residual stream and
  *                 a copy, what the widest module of a layer reads and writes, or logits in 16 and in 32 bits
  *   sampler       vLLM: what is kept for each request that is sampled from, with one count for each token of the vocabulary
+ *   graphs        vLLM: its CUDA graphs (graph_memory.c)
  *   context       driver and libraries. vLLM looks at what is free when they are there already: its share of the GPU is without them
  *   what drafts   its weights beside those of the last stage (what it shares with the model counts once), its keys and values in every block:
  *                 as a group of layers where it keeps what another kind does, else as bytes of each token
@@ -332,7 +333,8 @@ struct maq_token_bytes maq_deployment_token_bytes(const struct maq_deployment *d
 static void set_utilization(struct maq_deployment *d, double held)
 {
     struct maq_serve_options *o = &d->options;
-    double all = d->capacity_bytes, around = d->memory[MAQ_SERVE_MEM_ACTIVATIONS] + CONTEXT_BYTES, share = 0;
+    double all = d->capacity_bytes,
+           around = d->memory[MAQ_SERVE_MEM_ACTIVATIONS] + d->memory[MAQ_SERVE_MEM_GRAPHS] + CONTEXT_BYTES, share = 0;
     if (o->static_memory_share > 0)
         share = (o->static_memory_share * (all - CONTEXT_BYTES) + around) / all;
     if (o->free_memory_share > 0)
@@ -409,9 +411,12 @@ void maq_deployment_memory(struct maq_deployment *d)
     d->capacity_bytes = d->device->mem_bytes;
     d->memory[MAQ_SERVE_MEM_WEIGHTS] = weights - d->memory[MAQ_SERVE_MEM_LORA];
     d->memory[MAQ_SERVE_MEM_ACTIVATIONS] = activations(d) + sampler(d) + embeddings(d);
+    d->memory[MAQ_SERVE_MEM_GRAPHS] =
+        maq_deployment_graphs_bytes(d, widest_of_all(d->afd ? &d->afd->attention : &d->passes));
     d->memory[MAQ_SERVE_MEM_CONTEXT] = CONTEXT_BYTES;
     double states = fullest.n > 0 ? fullest.states * d->options.max_num_seqs : 0,
-           held = weights + d->memory[MAQ_SERVE_MEM_ACTIVATIONS] + CONTEXT_BYTES + states;
+           held = weights + d->memory[MAQ_SERVE_MEM_ACTIVATIONS] + d->memory[MAQ_SERVE_MEM_GRAPHS] + CONTEXT_BYTES +
+                  states;
     set_utilization(d, held);
     double left = usable(d, d->capacity_bytes) - held;
     d->blocks = d->options.blocks > 0                         ? d->options.blocks

@@ -47,7 +47,8 @@
 
 #include <math.h>
 
-#define NODE_BYTES (36.0 * 1024)
+#include "lower/graph_bytes.h"
+
 /* Of a token of a batch: token, label, position, mask of the loss. */
 #define TOKEN_BYTES (8 + 8 + 8 + 4.0)
 #define LYING_GRADIENTS 2 /* of a layer's output and of its input */
@@ -55,7 +56,7 @@
 
 double maq_graph_driver_bytes(double nodes)
 {
-    return nodes * NODE_BYTES;
+    return nodes * MAQ_GRAPH_NODE_BYTES;
 }
 
 static bool in_parts(const struct maq_plan *p)
