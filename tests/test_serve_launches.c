@@ -127,7 +127,9 @@ static void test_experts(void **state)
                        : i == 3 ? 0
                                 : h->experts_s; /* FlashInfer; Triton; DeepGEMM; one call */
         double want = (h->pass_s + 1000 * h->compiled_s + 94 * layer) / maq_device_host_speed(d.device);
-        expect_close(maq_launch_s(&d, MAQ_LAUNCH_MODE_COMPILED, &d.passes, 0, 1000), want, 1e-12, "a compiled pass");
+        expect_close(
+            maq_launch_s(&d, MAQ_LAUNCH_MODE_COMPILED, &d.passes, 0, &(struct maq_pass_parts){.kernels = 1000}), want,
+            1e-12, "a compiled pass");
         maq_deployment_fini(&d);
         maq_job_free(job);
     }
@@ -160,7 +162,8 @@ static void test_gpt_oss(void **state)
         assert_int_equal(maq_batch_launch(&d, cases[i].largest + 1, 1, 1).mode, MAQ_LAUNCH_MODE_COMPILED);
         const struct maq_host_profile *h = &d.host;
         double want = (h->pass_s + 36 * (cases[i].by_python ? h->experts_s : 0)) / maq_device_host_speed(d.device);
-        expect_close(maq_launch_s(&d, MAQ_LAUNCH_MODE_COMPILED, &d.passes, 0, 0), want, 1e-12, "a compiled pass");
+        expect_close(maq_launch_s(&d, MAQ_LAUNCH_MODE_COMPILED, &d.passes, 0, &(struct maq_pass_parts){0}), want, 1e-12,
+                     "a compiled pass");
         maq_deployment_fini(&d);
         maq_job_free(job);
     }

@@ -188,7 +188,7 @@ double maq_batch_stage_s(struct maq_deployment *d, uint32_t stage, const struct 
     maq_pass_add(&d->passes, stage, batches, parts);
     for (int i = 0; i < MAQ_SERVE_PART_COUNT; i++)
         sum += parts->ns[i];
-    double launches = maq_launch_s(d, mode, &d->passes, stage, parts->kernels) * 1e9;
+    double launches = maq_launch_s(d, mode, &d->passes, stage, parts) * 1e9;
     if (launches > sum) {
         parts->ns[MAQ_SERVE_LAUNCH] += launches - sum;
         sum = launches;

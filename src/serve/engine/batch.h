@@ -47,9 +47,9 @@ struct maq_batch_launch maq_batch_launch(const struct maq_deployment *d, int64_t
                                          int64_t queries);
 /* Of what no CUDA graph holds. launches.c */
 enum maq_launch_mode maq_launch_without_graph(const struct maq_serve_options *o);
-/* What the host takes to launch a pass of so many kernels through a stage, in seconds. launches.c */
+/* What the host takes to launch the kernels of a pass through a stage, in seconds. launches.c */
 double maq_launch_s(const struct maq_deployment *d, enum maq_launch_mode mode, const struct maq_passes *passes,
-                    uint32_t stage, double kernels);
+                    uint32_t stage, const struct maq_pass_parts *parts);
 
 /* The same of the two sides of a pass, where attention and FFN are on GPUs of their own: the longer. launches.c */
 double maq_launch_sides_s(const struct maq_deployment *d, enum maq_launch_mode mode, const struct maq_afd_pass *pass);

@@ -90,7 +90,7 @@ static double pass_s(struct maq_deployment *d, const struct maq_pass_batch *batc
         sum += parts.ns[i];
     sum *= 1e-9;
     maq_pass_sum(work, &parts);
-    double launches = maq_launch_s(d, mode, &d->draft, 0, parts.kernels);
+    double launches = maq_launch_s(d, mode, &d->draft, 0, &parts);
     return launches > sum ? launches : sum;
 }
 

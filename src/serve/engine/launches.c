@@ -11,7 +11,7 @@
  *               end, and whatever is without graphs by option
  *
  *   COMPILED, EAGER   pass + kernels * kernel(mode) + layers of experts * experts     [s]
- *   PIECES            pass + layers * piece
+ *   PIECES            pass + layers * piece + kernels between the pieces beyond an attention's * kernel(EAGER)
  *   GRAPH             graph
  *
  * Where attention and FFN are on GPUs of their own there are graphs of decodes alone, of all micro-batches together (vllm-project/afd-plugin:
@@ -55,25 +55,25 @@ static double experts_s(const struct maq_deployment *d, const struct maq_passes 
 
 /* `depth` layers in `passes` passes, on the reference host. */
 static double launch_s(const struct maq_host_profile *h, enum maq_launch_mode mode, double passes, double depth,
-                       double kernels, double all_experts_s)
+                       const struct maq_pass_parts *launched, double all_experts_s)
 {
     switch (mode) {
     case MAQ_LAUNCH_MODE_GRAPH:
         return h->graph_s;
     case MAQ_LAUNCH_MODE_PIECES:
-        return h->pass_s * passes + depth * h->piece_s;
+        return h->pass_s * passes + depth * h->piece_s + launched->between * h->eager_s;
     case MAQ_LAUNCH_MODE_COMPILED:
-        return h->pass_s * passes + kernels * h->compiled_s + all_experts_s;
+        return h->pass_s * passes + launched->kernels * h->compiled_s + all_experts_s;
     case MAQ_LAUNCH_MODE_EAGER:
-        return h->pass_s * passes + kernels * h->eager_s + all_experts_s;
+        return h->pass_s * passes + launched->kernels * h->eager_s + all_experts_s;
     }
     return 0;
 }
 
 double maq_launch_s(const struct maq_deployment *d, enum maq_launch_mode mode, const struct maq_passes *p,
-                    uint32_t stage, double kernels)
+                    uint32_t stage, const struct maq_pass_parts *parts)
 {
-    double s = launch_s(&d->host, mode, 1, p->stages[stage].depth, kernels, experts_s(d, p, stage));
+    double s = launch_s(&d->host, mode, 1, p->stages[stage].depth, parts, experts_s(d, p, stage));
     return s / maq_device_host_speed(d->device);
 }
 
@@ -83,7 +83,7 @@ double maq_launch_sides_s(const struct maq_deployment *d, enum maq_launch_mode m
     double n = pass->micro_batches, layers_s = 0;
     for (uint32_t k = 0; k < a->n_kinds; k++)
         layers_s += a->layers_of[k] * experts_s(d, &a->ffn, k);
-    double attention = launch_s(&d->host, mode, n, 0, pass->attention.kernels, 0) / maq_device_host_speed(d->device),
-           ffn = launch_s(&d->host, mode, n, 0, pass->ffn.kernels, n * layers_s) / maq_device_host_speed(a->ffn.device);
+    double attention = launch_s(&d->host, mode, n, 0, &pass->attention, 0) / maq_device_host_speed(d->device),
+           ffn = launch_s(&d->host, mode, n, 0, &pass->ffn, n * layers_s) / maq_device_host_speed(a->ffn.device);
     return attention > ffn ? attention : ffn;
 }

@@ -104,7 +104,7 @@ double maq_tower_pass_s(struct maq_tower *t, const struct maq_deployment *d, con
     for (int i = 0; i < MAQ_SERVE_PART_COUNT; i++)
         sum += parts.ns[i] * 1e-9;
     maq_pass_sum(work, &parts);
-    double launches = maq_launch_s(d, MAQ_LAUNCH_MODE_EAGER, &t->passes, 0, parts.kernels);
+    double launches = maq_launch_s(d, MAQ_LAUNCH_MODE_EAGER, &t->passes, 0, &parts);
     return launches > sum ? launches : sum;
 }
 

@@ -19,6 +19,23 @@ struct walk {
     struct maq_pass_parts *out;
 };
 
+/* One product, or the several that an engine makes of it (recurrent.c). */
+static void products(struct walk *w, const struct maq_module *m, const struct maq_local *d,
+                     const struct maq_pass_type *type)
+{
+    struct maq_pass_product parts[MAQ_PASS_PRODUCTS] = {{.out = d->out}};
+    unsigned n = maq_pass_products(w->p, w->layer, m, w->tokens, parts);
+    for (unsigned i = 0; i < (n > 0 ? n : 1); i++) {
+        bool wide = parts[i].gates && type->flags & MAQ_OP_BLOCKS;
+        struct maq_op op = maq_pass_op(MAQ_OP_GEMM, wide ? &w->p->plain : type,
+                                       m->flags & MAQ_MODULE_BIAS ? MAQ_OP_BIAS : 0, w->tokens, parts[i].out, d->in, 1);
+        if (parts[i].beside)
+            w->out->kernels += w->times;
+        else
+            maq_pass_cost(w->p, &op, w->times, MAQ_SERVE_GEMM, w->out);
+    }
+}
+
 static void linear(struct walk *w, const struct maq_module *m)
 {
     const struct maq_passes *p = w->p;
@@ -33,9 +50,7 @@ static void linear(struct walk *w, const struct maq_module *m)
         struct maq_op quantize = maq_pass_op(MAQ_OP_QUANTIZE, type, 0, w->tokens, d.in, 1, 0);
         maq_pass_cost(p, &quantize, w->times, MAQ_SERVE_POINTWISE, w->out);
     }
-    struct maq_op op =
-        maq_pass_op(MAQ_OP_GEMM, type, m->flags & MAQ_MODULE_BIAS ? MAQ_OP_BIAS : 0, w->tokens, d.out, d.in, 1);
-    maq_pass_cost(p, &op, w->times, MAQ_SERVE_GEMM, w->out);
+    products(w, m, &d, type);
     /* shared experts are added to the routed ones before both are summed, where these are here; GPUs of FFN sum once for a layer (afd.c) */
     bool with_routed = m->part == MAQ_PART_SHARED_EXPERTS && w->scope != MAQ_PASS_ATTENTION;
     if (m->flags & MAQ_MODULE_REDUCE_OUT && !with_routed && w->scope != MAQ_PASS_FFN)
@@ -90,7 +105,7 @@ static void module(struct walk *w, const struct maq_module *m)
         linear(w, m);
         break;
     case MAQ_MODULE_NORM: /* of the residual stream: with the addition in front of it */
-        if (d.in == w->layer->hidden && w->p->fuses_norm)
+        if (maq_pass_is_in_gate(w->layer, m) || (d.in == w->layer->hidden && w->p->fuses_norm))
             break;
         if (d.in == w->layer->hidden)
             pointwise(w, MAQ_OP_ELEMENTWISE, 0, w->tokens * d.in, 4, 4);
@@ -131,7 +146,7 @@ static void module(struct walk *w, const struct maq_module *m)
     case MAQ_MODULE_RESIDUAL: /* in the norm behind it; shared experts are added in the kernel of the experts */
     case MAQ_MODULE_EXPERT_ACTIVATION:
     case MAQ_MODULE_LOSS:
-    case MAQ_MODULE_ATTENTION: /* mixers.c */
+    case MAQ_MODULE_ATTENTION: /* mixers.c, recurrent.c */
     case MAQ_MODULE_CONV1D:
     case MAQ_MODULE_SSM_SCAN:
     case MAQ_MODULE_DELTA_RULE:

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * mixers.c - what mixes tokens: attention, latent attention with its projections, scans with state.
+ * mixers.c - what mixes tokens: attention, latent attention with its projections; layers with a state are in recurrent.c.
  *
  * Sequences that decode are one kernel: a query each (or one and its drafts), over the keys that they see in the mean. The prompts of a
  * batch are one kernel each here; engines have one for all, which starts once.
@@ -37,15 +37,9 @@ static bool in_latent_block(const struct maq_module *m)
     return false;
 }
 
-static bool is_scan(const struct maq_module *m)
-{
-    return m->kind == MAQ_MODULE_CONV1D || m->kind == MAQ_MODULE_SSM_SCAN || m->kind == MAQ_MODULE_DELTA_RULE ||
-           m->kind == MAQ_MODULE_SELECTIVE_SCAN;
-}
-
 bool maq_pass_is_mixer(const struct maq_layer *layer, const struct maq_module *m)
 {
-    if (m->kind == MAQ_MODULE_ATTENTION || m->kind == MAQ_MODULE_INDEXER || is_scan(m))
+    if (m->kind == MAQ_MODULE_ATTENTION || m->kind == MAQ_MODULE_INDEXER || maq_pass_is_scan(m))
         return true;
     return is_latent(layer) && in_latent_block(m);
 }
@@ -227,50 +221,6 @@ static void choose(const struct maq_passes *p, const struct maq_module *m, doubl
         choose_once(p, &m->u.attention, times, prompts_of(p, op, b, 0), out);
 }
 
-/* ---- scans ---- */
-
-static void scan_once(const struct maq_passes *p, const struct maq_module *m, double times, int64_t tokens,
-                      int64_t queries, struct maq_pass_parts *out)
-{
-    const struct maq_ssm_geometry *g = &m->u.ssm;
-    int64_t tp = p->own.plan.tp;
-    enum maq_op_kind kind = m->kind == MAQ_MODULE_DELTA_RULE       ? MAQ_OP_DELTA_RULE
-                            : m->kind == MAQ_MODULE_CONV1D         ? MAQ_OP_CONV1D
-                            : m->kind == MAQ_MODULE_SELECTIVE_SCAN ? MAQ_OP_SELECTIVE_SCAN
-                                                                   : MAQ_OP_SSM_SCAN;
-    struct maq_op op = maq_pass_op(kind, &p->plain, 0, tokens, 0, 0, 0);
-    if (kind == MAQ_OP_CONV1D) {
-        op.d[1] = share(m->in, tp);
-        op.d[2] = m->u.kernel;
-        op.queries = (uint32_t)queries;
-    } else if (kind == MAQ_OP_SELECTIVE_SCAN && queries > 1) {
-        op.d[1] = share(g->heads, tp);
-        op.d[2] = g->state;
-    } else if (kind == MAQ_OP_DELTA_RULE || queries > 1) {
-        op.d[1] = share(g->heads, tp);
-        op.d[2] = g->head_dim;
-        op.d[3] = share(g->groups, tp);
-        op.d[4] = g->state;
-        op.queries = kind == MAQ_OP_DELTA_RULE ? (uint32_t)queries : 0;
-    } else { /* one step of a state-space layer: its state, in 4 bytes, is read and written */
-        op.kind = MAQ_OP_ELEMENTWISE;
-        op.d[0] = tokens * share(g->heads, tp) * g->head_dim * g->state;
-        op.d[1] = op.d[2] = 4;
-    }
-    maq_pass_cost(p, &op, times, MAQ_SERVE_ATTENTION, out);
-}
-
-static void scan(const struct maq_passes *p, const struct maq_module *m, double times, const struct maq_pass_batch *b,
-                 struct maq_pass_parts *out)
-{
-    if (b->decodes > 0)
-        scan_once(p, m, times, b->decodes * b->queries, 1, out);
-    if (b->n_chunks > 0) {
-        struct maq_op prompts = prompts_of(p, (struct maq_op){0}, b, 0);
-        scan_once(p, m, times, prompts.d[0], prompts.queries > 1 ? prompts.queries : 2, out);
-    }
-}
-
 uint32_t maq_pass_mixer_window(bool *chooses, const struct maq_passes *p, const struct maq_layer *layer)
 {
     uint32_t window = 0;
@@ -289,6 +239,7 @@ void maq_pass_mixer(const struct maq_passes *p, const struct maq_layer *layer, d
     struct maq_pass_batch b = *batch;
     b.decodes = shares & MAQ_MIXER_DECODES ? b.decodes : 0;
     b.n_chunks = shares & MAQ_MIXER_PROMPTS ? b.n_chunks : 0;
+    bool scans = false;
     for (uint32_t i = 0; i < layer->n_modules; i++) {
         const struct maq_module *m = &layer->modules[i];
         if (m->kind == MAQ_MODULE_ATTENTION && is_latent(layer))
@@ -297,7 +248,10 @@ void maq_pass_mixer(const struct maq_passes *p, const struct maq_layer *layer, d
             attention(p, m, times, &b, shares, out);
         else if (m->kind == MAQ_MODULE_INDEXER)
             choose(p, m, times, &b, out);
-        else if (is_scan(m))
-            scan(p, m, times, &b, out);
+        scans = scans || maq_pass_is_scan(m);
+    }
+    if (scans) {
+        struct maq_op prompts = b.n_chunks > 0 ? prompts_of(p, (struct maq_op){0}, &b, 0) : (struct maq_op){0};
+        maq_pass_scans(p, layer, times, &b, prompts.d[0], prompts.queries, out);
     }
 }

@@ -221,6 +221,8 @@ static void begin(struct maq_passes *p, const struct maq_job *job, const struct 
                              .costs = {.library = libraries[o->engine], .short_run = true},
                              .linear = types[o->weights],
                              .plain = types[MAQ_WEIGHTS_BF16],
+                             .engine = o->engine,
+                             .release = maq_engine_release(o->version),
                              .kv_fp8 = o->kv_fp8,
                              .sampling = maq_pass_sampling_of(o),
                              .ep = o->ep > 1 ? o->ep : 1,
@@ -289,6 +291,7 @@ void maq_pass_sum(struct maq_pass_parts *to, const struct maq_pass_parts *more)
     to->matrix_ns += more->matrix_ns;
     to->memory_ns += more->memory_ns;
     to->kernels += more->kernels;
+    to->between += more->between;
 }
 
 static bool same_shape(const struct maq_pass_decode *a, const struct maq_pass_decode *b)
@@ -366,6 +369,7 @@ static void add_share(struct maq_pass_parts *to, const struct maq_pass_parts *mo
     to->matrix_ns += more->matrix_ns * share;
     to->memory_ns += more->memory_ns * share;
     to->kernels += more->kernels * share;
+    to->between += more->between * share;
 }
 
 static void add_decodes(struct maq_passes *p, uint32_t stage, uint32_t layer, const struct maq_pass_batch *b,

@@ -42,6 +42,8 @@ struct maq_pass_parts {
     double matrix_ns,
         memory_ns;  /* that its products would take at the peak of their types, its traffic at that of the memory */
     double kernels; /* that are launched */
+    double
+        between; /* of them, those of recurrent layers that the host launches between the graphs of a pass in pieces, beyond an attention's */
 };
 
 /* A step of keys that was asked for, its two ends: the next pass of the same requests mostly lies in it, too. */
@@ -118,6 +120,8 @@ struct maq_passes {
     bool experts_by_python;     /* which launches their kernels one by one; else it makes one call */
     int64_t contiguous_from;    /* tokens; passes with fewer take Triton's instead of the contiguous ones */
     struct maq_pass_type plain; /* of what is in 16 bits whatever the weights are: attention, norms, head, router */
+    enum maq_engine engine;
+    int32_t release; /* of it: engine_release.h */
     bool kv_fp8;
     enum maq_pass_scope own_scope, all_scope; /* of a rank's tokens; of those of all */
     bool experts_alone;                       /* where FFN is on GPUs of its own: these have routed experts alone */
@@ -233,7 +237,26 @@ void maq_pass_experts(const struct maq_passes *p, const struct maq_layer *layer,
 /* ---- sampling.c: from logits to tokens ---- */
 struct maq_pass_sampling maq_pass_sampling_of(const struct maq_serve_options *options);
 void maq_pass_sample(const struct maq_passes *p, int64_t rows, struct maq_pass_parts *out);
-/* ---- mixers.c: attention, recurrent layers ---- */
+/* ---- recurrent.c: layers with a state ---- */
+#define MAQ_PASS_PRODUCTS 4u
+struct maq_pass_product {
+    int64_t out; /* on this rank */
+    bool gates;  /* of b and a, which are no multiple of a block of scales */
+    bool beside; /* on a second stream, under the product in front of it */
+};
+/* The products that the engine makes of a linear, where they are not just one: how many, else 0. */
+unsigned maq_pass_products(const struct maq_passes *p, const struct maq_layer *layer, const struct maq_module *m,
+                           int64_t tokens, struct maq_pass_product out[MAQ_PASS_PRODUCTS]);
+/* Whether a norm is in the kernel of the gate beside it. */
+bool maq_pass_is_in_gate(const struct maq_layer *layer, const struct maq_module *m);
+/* Whether a module is a convolution, a scan or a delta rule. */
+bool maq_pass_is_scan(const struct maq_module *m);
+/* Those of a layer, with all that is launched around them. `prompt_tokens` of all prompts of the batch, in sequences of `prompt_queries`. */
+void maq_pass_scans(const struct maq_passes *p, const struct maq_layer *layer, double times,
+                    const struct maq_pass_batch *batch, int64_t prompt_tokens, int64_t prompt_queries,
+                    struct maq_pass_parts *out);
+
+/* ---- mixers.c: attention ---- */
 /* Of a batch: what those that decode cost, what its prompts do, what all of its tokens do. */
 enum maq_mixer_share { MAQ_MIXER_DECODES = 1, MAQ_MIXER_PROMPTS = 2, MAQ_MIXER_TOKENS = 4, MAQ_MIXER_WHOLE = 7 };
 void maq_pass_mixer(const struct maq_passes *p, const struct maq_layer *layer, double times,
