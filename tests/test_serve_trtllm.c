@@ -283,6 +283,40 @@ static void test_whole_prompts(void **state)
     maq_job_free(job);
 }
 
+/*
+ * Two requests that grow past what an iteration has, and a cache that holds one of them to its end: the second is preempted, has more to compute at once than there is, and is never
+ * taken in again: that is said. (vLLM 0.33.0 does not start with such limits: "max_num_batched_tokens is smaller than max_model_len".) With as many tokens as a request can have nobody
+ * waits.
+ */
+static void test_never_again(void **state)
+{
+    (void)state;
+    static struct maq_request list[2];
+    struct maq_loaded_job *job = load("llama-3.1-8b", "h100-sxm:8", "", 8);
+    for (int32_t tokens = 512; tokens <= 800; tokens += 288) {
+        struct maq_diag *diag = maq_diag_new();
+        const struct maq_serve_options o = {.engine = MAQ_ENGINE_TRTLLM,
+                                            .max_num_batched_tokens = tokens,
+                                            .no_prefix_caching = true,
+                                            .max_utilization = true,
+                                            .blocks = 36};
+        const struct maq_requests q = {.at = list, .n = MAQ_COUNT(list)};
+        for (uint32_t i = 0; i < q.n; i++)
+            list[i] = (struct maq_request){.prompt = 400, .output = 400};
+        struct maq_serve_result *r = NULL;
+        enum maq_status status = maq_serve_run(&r, maq_job_get(job), &o, &q, diag);
+        assert_int_equal(status, tokens == 512 ? MAQ_NO : MAQ_OK);
+        if (tokens == 512) {
+            assert_int_equal(maq_diag_count(diag), 1);
+            assert_int_equal(maq_diag_at(diag, 0)->code, 1599);
+            assert_true(maq_str_starts(maq_diag_at(diag, 0)->msg, "request 2 was preempted"));
+        }
+        maq_serve_free(r);
+        maq_diag_free(diag);
+    }
+    maq_job_free(job);
+}
+
 static void test_memory_runs_out(void **state)
 {
     (void)state;
@@ -323,7 +357,8 @@ int main(void)
         cmocka_unit_test(test_pause_by_hand),   cmocka_unit_test(test_no_evict_by_hand),
         cmocka_unit_test(test_waits_by_hand),   cmocka_unit_test(test_order_by_hand),
         cmocka_unit_test(test_random_requests), cmocka_unit_test(test_at_once_is_one_by_one),
-        cmocka_unit_test(test_whole_prompts),   cmocka_unit_test(test_memory_runs_out),
+        cmocka_unit_test(test_whole_prompts),   cmocka_unit_test(test_never_again),
+        cmocka_unit_test(test_memory_runs_out),
     };
     return cmocka_run_group_tests_name("TensorRT-LLM's capacity schedulers", tests, NULL, NULL);
 }
