@@ -267,6 +267,22 @@ def check_vary(document, text, found):
     return faults
 
 
+def check_serve_vary(document, text, found):
+    faults = []
+    served = [v for v in document["variants"] if v["fits"] and not v.get("why")]
+    for v in served:
+        if f'{v["output_tokens_per_s_per_device"]:.1f}</td>' not in text:
+            faults.append("a combination is missing")
+    if not served or '<th' not in text:
+        faults.append("nothing was served")
+    if found:
+        for chart, figure in (("front-chart", lambda v: v["output_tokens_per_s_per_user"]), ("along", lambda v: v["ttft_mean_s"] * 1e3)):
+            drawn = [y for sums in found["charts"][chart]["sums"] for y in sums]
+            if not all(any(close(y, figure(v)) for y in drawn) for v in served):
+                faults.append(f"a combination is not drawn in {chart}")
+    return faults
+
+
 def check_risk_step(document, text, found):
     faults = []
     for figure in ("p5", "p50", "p95", "p99", "mean"):
@@ -502,6 +518,7 @@ PAGES = [
     ("dpo", "train --model llama-3.1-8b --cluster h100-sxm:8 --gbs 32 --seq 2048 --set rl.method=dpo", check_post_training),
     ("serve", "serve --model llama-3.1-8b --cluster h100-sxm:1 --isl 1000 --osl 200 --rate 6 --num-requests 300 --slo 'ttft_p95<500ms'", check_serve),
     ("serve-plan", "serve plan --model llama-3.1-8b --cluster h100-sxm:1 --isl 500 --osl 100 --rate 5 --slo 'ttft_p95<500ms' --space max-num-seqs=256 --space max-num-batched-tokens=2048", check_serve_plan),
+    ("serve-vary", "serve --model llama-3.1-8b --cluster h100-sxm:2 --isl 500 --osl 50 --num-requests 60 --vary rate=2,4,8 --vary tp=1,2", check_serve_vary),
     ("plan", "plan --model llama-3.1-8b --cluster 'h100-sxm:8' --gbs 64 --seq 4096 --pareto memory --explain --space pp=1,2 --space vp=1,2 --tp 2", check_plan),
     ("vary", "plan --model gpt2 --cluster h100-sxm:8 --gbs 64 --seq 1024 --vary gpus=8,16 --vary gpu=h100-sxm,b200 --price 2", check_vary),
     ("mixed", "plan examples/tangram/c1-12xv100-4xt4.yaml --top 2", check_mixed),

@@ -70,6 +70,9 @@ struct maq_serve_variants {
 };
 MAQ_API enum maq_status maq_report_serve_vary_text(char **out, const struct maq_serve_variants *variants,
                                                    const struct maq_report_opts *opts, struct maq_diag *diag);
+/* As one HTML file that needs no network and carries the document. */
+MAQ_API enum maq_status maq_report_serve_vary_html(char **out, const struct maq_serve_variants *variants,
+                                                   const struct maq_report_opts *opts, struct maq_diag *diag);
 /* Schema "maquette.serve.vary/1". */
 MAQ_API enum maq_status maq_report_serve_vary_json(char **out, const struct maq_serve_variants *variants,
                                                    const struct maq_report_opts *opts, struct maq_diag *diag);

@@ -311,7 +311,7 @@ static enum maq_status exchange(struct sweep *s, struct cli *cli, struct maq_pee
 /* What is of one run. */
 static enum maq_status check(struct cli *cli)
 {
-    static const int single[] = {SERVE_HTML, SERVE_TRACE, SERVE_PER_REQUEST, SERVE_WHAT_IF, SERVE_BATCH};
+    static const int single[] = {SERVE_TRACE, SERVE_PER_REQUEST, SERVE_WHAT_IF, SERVE_BATCH};
     for (size_t i = 0; i < CLI_COUNT(single); i++)
         if (cli->values[single[i]])
             return cli_usage(cli, MAQ_CODE_CLI_VALUE, "leave it out", "%s is of one run, and --vary makes several",
@@ -362,6 +362,12 @@ static enum maq_status report(struct sweep *s, struct cli *cli)
     }
     enum maq_status status =
         CLI_REPORT(cli, cli->values[SERVE_JSON], cli->values[SERVE_OUTPUT], maq_report_serve_vary, &opts, &s->found);
+    if (status == MAQ_OK && cli->values[SERVE_HTML]) {
+        char *page;
+        opts = cli_report_opts(cli, true);
+        status = maq_report_serve_vary_html(&page, &s->found, &opts, cli->diag);
+        status = status == MAQ_OK ? cli_put_page(cli, page, cli->values[SERVE_HTML]) : status;
+    }
     return status == MAQ_OK && !any ? MAQ_NO : status;
 }
 

@@ -4,6 +4,7 @@
 #include "maquette/report_serve.h"
 #include "report/json_util.h"
 #include "report/page.h"
+#include "report/serve/vary_table.h"
 
 #define OWN_COLUMNS 9
 #define WHY 200
@@ -52,8 +53,8 @@ static void put_row(struct maq_table *t, const struct maq_serve_variants *all, c
     maq_table_cell(t, "%s", v->overloaded ? "overloaded" : !all->bounded ? "" : v->slo_met ? "held" : "missed");
 }
 
-static void make_table(struct maq_table *t, struct maq_table_column columns[MAQ_TABLE_COLUMNS],
-                       const struct maq_serve_variants *v)
+void maq_serve_vary_table(struct maq_table *t, struct maq_table_column columns[MAQ_TABLE_COLUMNS],
+                          const struct maq_serve_variants *v)
 {
     uint32_t n = 0, own = own_columns(v);
     columns[n++] = (struct maq_table_column){"", false, false};
@@ -79,7 +80,7 @@ enum maq_status maq_report_serve_vary_text(char **out, const struct maq_serve_va
     struct maq_page page;
     struct maq_table table;
     maq_page_init(&page, opts);
-    make_table(&table, columns, variants);
+    maq_serve_vary_table(&table, columns, variants);
     maq_table_print(&page, &table, 0);
     maq_table_fini(&table);
     maq_page_putf(&page, MAQ_INK_FAINT,
