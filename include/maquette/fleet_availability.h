@@ -31,6 +31,8 @@ struct maq_availability_spec {
     uint32_t gpus;          /* of a replica, >= 1 */
     uint32_t gpus_per_node; /* >= 1 */
     uint32_t spare_nodes;
+    /* Spread over so many nodes (MAQ_PLACEMENT_SPREAD), where they are of less than one; 0 = one stands behind another. */
+    uint32_t spread_nodes;
     bool network; /* of a pool: without the links of its node it can neither hand requests over nor take them */
     double start_s,
         load_s; /* from a node that is there to a replica that takes requests: start-up, and weights beside it */

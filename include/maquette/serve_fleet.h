@@ -136,6 +136,20 @@ struct maq_admission {
     uint32_t max_waiting;
 };
 
+/* Where replicas stand on the nodes of their cluster: identifier, name, what it is. One over several nodes has whole ones, whatever is said. */
+/* clang-format off */
+#define MAQ_FLEET_PLACEMENT_LIST(X)                                                                                    \
+    X(PACK,   "pack",   "one behind another: a node is full before the next one has any")                              \
+    X(SPREAD, "spread", "each on the node that has fewest GPUs taken, the first of these")
+/* clang-format on */
+enum maq_fleet_placement {
+#define MAQ_FLEET_PLACEMENT_ENUM(id, name, what) MAQ_PLACEMENT_##id,
+    MAQ_FLEET_PLACEMENT_LIST(MAQ_FLEET_PLACEMENT_ENUM)
+#undef MAQ_FLEET_PLACEMENT_ENUM
+        MAQ_FLEET_PLACEMENT_COUNT
+};
+MAQ_API const char *maq_fleet_placement_name(enum maq_fleet_placement placement);
+
 struct maq_fleet {
     const struct maq_fleet_member *members; /* [n_members], at least one */
     uint32_t n_members;
@@ -152,6 +166,7 @@ struct maq_fleet {
     struct maq_admission admission;                     /* not with roles */
     /* GPUs that encode images in front of all routers, a tower each, on the first member's cluster; its members' options say `elsewhere`. 0: members encode */
     uint32_t encode_replicas;
+    enum maq_fleet_placement placement;
 };
 
 /*

@@ -221,7 +221,8 @@ static struct maq_fleet fleet_of(const struct serve_fleet *who, const struct ser
                               .prefill_router = given->prefill_router,
                               .handover = given->handover,
                               .admission = given->admission,
-                              .encode_replicas = given->encode_replicas};
+                              .encode_replicas = given->encode_replicas,
+                              .placement = given->placement};
 }
 
 /* One alternative: the same requests and seeds, other options. */

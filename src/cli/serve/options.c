@@ -38,6 +38,8 @@ static const char *const capacities[] = {"guaranteed-no-evict", "max-utilization
 static const char *const front_ends[] = {"own", "dynamo", "none", NULL};
 static const char *const switches[] = {"auto", "on", "off", NULL};
 
+static const char *const placements[] = {"pack", "spread", NULL}; /* as maq_fleet_placement_name() has them */
+
 const struct cli_option cli_serve_table[] = {
     [SERVE_MODEL] = CLI_OPTION_MODEL,
     [SERVE_CLUSTER] = CLI_OPTION_CLUSTER,
@@ -109,6 +111,9 @@ const struct cli_option cli_serve_table[] = {
                         "(llama3,detection=10s)",
                         NULL, NULL},
     [SERVE_SPARES] = {"--spare-nodes", CLI_VALUE, "N", "nodes that stand by for those that fail (0)", NULL, NULL},
+    [SERVE_PLACEMENT] = {"--placement", CLI_VALUE, "pack|spread",
+                         "of replicas on nodes: one behind another, or each where fewest GPUs are taken (pack)", NULL,
+                         placements},
     [SERVE_AUTOSCALE] = {"--autoscale", CLI_VALUE, "WHAT",
                          "how many of the replicas are to be there: a file (time_s,replicas; of pools "
                          "prefill_replicas, too), or a rule on their load (requests=8,least=2; of pools those that "
@@ -543,6 +548,11 @@ static enum maq_status read_fleet(struct serve_given *out, struct cli *cli)
     out->router = (enum maq_router)cli_serve_word(cli, SERVE_ROUTER, cli_serve_routers, (int)out->router);
     worst = cli_first_fault(worst, read_admission(out, cli));
     if (cli->values[SERVE_ROUTER] && out->replicas == 1 && out->n_members == 0 && !cli->values[SERVE_PREFILL_REPLICAS])
+    out->placement = (enum maq_fleet_placement)cli_serve_word(cli, SERVE_PLACEMENT, placements, MAQ_PLACEMENT_PACK);
+    if (cli->values[SERVE_PLACEMENT] && !cli->values[SERVE_FAILURES] && !cli->values[SERVE_PREFILL_REPLICAS] &&
+        out->n_members == 0)
+        return cli_usage(cli, MAQ_CODE_CLI_VALUE, "--failures llama3",
+                         "--placement has no effect: no node fails, and nothing goes from one replica to another");
         return cli_usage(cli, MAQ_CODE_CLI_VALUE, "--replicas 4", "--router: there is one replica, to which all goes");
     if (cli->values[SERVE_DRAWS] && (!out->find_rate || out->requests) && !cli->values[SERVE_FAILURES])
         return cli_usage(cli, MAQ_CODE_CLI_VALUE, "--find-rate without --requests, or --failures",

@@ -39,6 +39,7 @@ enum {
     SERVE_LOCAL_PREFILL,
     SERVE_FAILURES,
     SERVE_SPARES,
+    SERVE_PLACEMENT,
     SERVE_AUTOSCALE,
     SERVE_PREFILL_AUTOSCALE,
     SERVE_START_TIME,
@@ -148,6 +149,7 @@ struct serve_given {
     uint32_t replicas;
     enum maq_router router;
     struct maq_admission admission;
+    enum maq_fleet_placement placement;
     bool find_rate;
     uint32_t draws; /* of requests, for --find-rate */
     int64_t batch;  /* one batch alone; 0 = not */

@@ -2,8 +2,7 @@
 /*
  * availability.c - the closed form of fleet_availability.h: the law of how many replicas are out, as polynomials whose coefficient of x^i
  * is the probability of i.
- *
- * Replicas of less than a node: r stand on each, and a place that waits for a node takes all of them. Of several nodes each: m places
+ * Replicas of less than a node: r stand on each (spread: as many or one more), and a place that waits for a node takes all of them. Of several nodes each: m places
  * belong to a replica, and j places that wait, any of them, hit h replicas, one place after another: the next one is of a replica that is
  * hit already with probability (h m - j) / (n m - j). Replicas that begin on one node and end on the next are taken as the second, with as
  * many places as they have nodes in the mean. A node that is lost by a failure that takes one replica, one of its GPUs, hits any replica;
@@ -173,8 +172,9 @@ static bool add_law(struct law *sum, const struct law *more, double weight)
 struct fleet {
     const struct maq_availability_spec *spec;
     uint32_t n, places;
-    bool whole_nodes; /* replicas of less than a node, whole ones on each */
-    double m;         /* places of a replica, where not */
+    uint32_t on[2], with[2]; /* whole_nodes: replicas on a place, and places that have so many, of two kinds */
+    bool whole_nodes;        /* replicas of less than a node, whole ones on each */
+    double m;                /* places of a replica, where not */
     struct rates rates;
     double node_out, own_out; /* shares of the time in which a place that has a node, and a replica, is out */
     struct law waiting;       /* places that wait */
@@ -228,12 +228,29 @@ static bool find_waiting(struct fleet *f, double *at_hand)
     return true;
 }
 
+/* One behind another all places are full but the last; spread, some have one replica more than the others. */
+static void set_kinds(struct fleet *f, bool spread)
+{
+    uint32_t on = spread ? f->n / f->places + 1 : f->spec->gpus_per_node / f->spec->gpus,
+             with = spread ? f->n % f->places : f->places - 1;
+    if (!f->whole_nodes)
+        return;
+    f->on[0] = on;
+    f->with[0] = with;
+    f->on[1] = spread ? on - 1 : f->n - on * with;
+    f->with[1] = f->places - with;
+}
+
 static bool begin(struct fleet *f, const struct maq_availability_spec *spec, uint32_t n)
 {
     uint32_t gpus = spec->gpus, per_node = spec->gpus_per_node;
     double touched = 0, before = -1, at_hand = spec->spare_nodes > 0 ? 1 : 0;
-    *f = (struct fleet){.spec = spec, .n = n, .whole_nodes = per_node % gpus == 0};
+    bool spread = spec->spread_nodes > 0 && gpus <= per_node;
+    *f = (struct fleet){.spec = spec, .n = n, .whole_nodes = spread || per_node % gpus == 0};
     f->places = (uint32_t)(((uint64_t)n * gpus + per_node - 1) / per_node);
+    if (spread)
+        f->places = n < spec->spread_nodes ? n : spec->spread_nodes;
+    set_kinds(f, spread);
     for (uint64_t k = 0; !f->whole_nodes && k < n; k++) {
         uint64_t first = k * gpus / per_node, last = ((k + 1) * gpus - 1) / per_node;
         touched += (double)(last - first + 1);
@@ -291,36 +308,45 @@ static bool add_alone(struct law *out, struct law *given, const struct fleet *f,
     return ok;
 }
 
-static bool add_places(struct law *sum, const struct law *has, uint32_t there, const struct law *last, uint32_t gone,
-                       double weight)
+/* Of n[0] places of one kind and n[1] of another that have a node, beside `gone` replicas that are out; times `weight`. */
+static bool add_places(struct law *sum, const struct law kinds[2], const uint32_t n[2], uint32_t gone, double weight)
 {
-    struct law l = {0}, shifted = {0};
-    bool ok = power(&l, has, there) && (!last || multiply(&l, last)) && new_law(&shifted, l.n + gone);
+    struct law l = {0}, more = {0}, shifted = {0};
+    bool ok = power(&l, &kinds[0], n[0]) && power(&more, &kinds[1], n[1]) && multiply(&l, &more) &&
+              new_law(&shifted, l.n + gone);
     if (ok)
         memcpy(shifted.at + gone, l.at, l.n * sizeof *l.at);
     ok = ok && add_law(sum, &shifted, weight);
     free(l.at);
+    free(more.at);
     free(shifted.at);
     return ok;
 }
 
-/* The last place may have fewer replicas; of j places that wait it is one with probability j / N. */
+static double log_choose(uint32_t n, uint32_t k)
+{
+    return maq_log_gamma(n + 1.0) - maq_log_gamma(k + 1.0) - maq_log_gamma(n - k + 1.0);
+}
+
+/* Places that wait are any of them: how many of the second kind are among j is hypergeometric. */
 static bool of_whole_nodes(struct law *out, const struct fleet *f)
 {
-    uint32_t r = f->spec->gpus_per_node / f->spec->gpus, places = f->places, last = f->n - r * (places - 1);
-    struct law full = {0}, end = {0};
-    bool ok = place_law(&full, f, r) && place_law(&end, f, last);
-    for (uint32_t j = 0; ok && j < f->waiting.n && j <= places; j++) {
+    const uint32_t *on = f->on, *with = f->with;
+    struct law kinds[2] = {{0}, {0}};
+    bool ok = place_law(&kinds[0], f, on[0]) && place_law(&kinds[1], f, on[1]);
+    for (uint32_t j = 0; ok && j < f->waiting.n && j <= f->places; j++) {
         struct law given = {0};
-        double at_end = (double)j / places;
-        ok = new_law(&given, 1) &&
-             (j == 0 || add_places(&given, &full, places - j, NULL, (j - 1) * r + last, at_end)) &&
-             (j == places || add_places(&given, &full, places - 1 - j, &end, j * r, 1 - at_end)) &&
-             add_alone(out, &given, f, j);
+        ok = new_law(&given, 1);
+        for (uint32_t i = j > with[0] ? j - with[0] : 0; ok && i <= j && i <= with[1]; i++) {
+            const uint32_t there[2] = {with[0] - (j - i), with[1] - i};
+            double ln = log_choose(with[1], i) + log_choose(with[0], j - i) - log_choose(f->places, j);
+            ok = add_places(&given, kinds, there, (j - i) * on[0] + i * on[1], exp(ln));
+        }
+        ok = ok && add_alone(out, &given, f, j);
         free(given.at);
     }
-    free(full.at);
-    free(end.at);
+    free(kinds[0].at);
+    free(kinds[1].at);
     return ok;
 }
 

@@ -274,6 +274,7 @@ bool maq_fleet_draw_failures(struct maq_replica_outages *out, const struct maq_f
     struct drawing d = {.spec = spec, .out = out};
     uint32_t n_prefill = 0;
     uint64_t needed;
+    const struct maq_cluster *small; /* is said by whoever runs the fleet */
     *out = (struct maq_replica_outages){0};
     if (!spec->failures || !(spec->failures->rate > 0))
         return true;
@@ -285,9 +286,9 @@ bool maq_fleet_draw_failures(struct maq_replica_outages *out, const struct maq_f
     d.needs_network = maq__calloc(d.n * sizeof *d.needs_network);
     d.back_s = maq__calloc(d.n * sizeof *d.back_s);
     d.load_s = maq__calloc(d.n * sizeof *d.load_s);
-    bool ok = stands && d.needs_network && d.back_s && d.load_s;
+    bool ok =
+        stands && d.needs_network && d.back_s && d.load_s && maq_fleet_place(fleet, stands, &small, &needed) == MAQ_OK;
     if (ok) {
-        (void)maq_fleet_place(fleet, stands, &needed); /* too small a cluster is said by whoever runs the fleet */
         d.stands = stands;
         maq_fleet_load_times(fleet, d.load_s);
         for (uint32_t k = 0; k < d.n; k++)

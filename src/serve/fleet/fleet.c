@@ -16,6 +16,7 @@
 #include "serve/codes.h"
 #include "serve/engine/run.h"
 #include "serve/fleet/encode_pool.h"
+#include "serve/fleet/placement.h"
 #include "serve/fleet/pools.h"
 
 /* ---- who is next ---- */
@@ -290,6 +291,24 @@ static enum maq_status check_devices(const struct maq_fleet_member *m, const str
                          (unsigned long long)each, (unsigned long long)all, m->job->cluster.devices);
 }
 
+/* Replicas that are spread do not straddle nodes: fewer may have room than the GPUs are enough for. */
+static enum maq_status check_spread(const struct maq_fleet_run *r, struct maq_diag *diag)
+{
+    const struct maq_cluster *small = NULL;
+    uint64_t needed = 0;
+    if (r->fleet->placement != MAQ_PLACEMENT_SPREAD)
+        return MAQ_OK;
+    struct maq_replica_placement *places = maq__calloc(r->n * sizeof *places);
+    enum maq_status status = places ? maq_fleet_place(r->fleet, places, &small, &needed) : MAQ_NO_MEMORY;
+    free(places);
+    if (status != MAQ_OK || !small)
+        return status;
+    return maq_diag_fail(MAQ_BAD_INPUT, diag, MAQ_CODE_SERVE_RANKS, (struct maq_span){0},
+                         "--placement pack, a larger --cluster, or fewer --replicas",
+                         "replicas that are spread need %llu GPUs, whole nodes of some, the cluster has %u",
+                         (unsigned long long)needed, small->devices);
+}
+
 /* A pool has chunks of one size, and what members keep in it is of one model: those of one job. */
 static enum maq_status check_tiers(const struct maq_fleet_run *r, bool roles, struct maq_diag *diag)
 {
@@ -297,6 +316,9 @@ static enum maq_status check_tiers(const struct maq_fleet_run *r, bool roles, st
     for (uint32_t m = 0; m < r->fleet->n_members; m++) {
         const struct maq_deployment *d = &r->deployments[m];
         MAQ_TRY(maq_deployment_check_host(d, r->fleet->members[m].replicas, diag));
+        if (r->fleet->placement == MAQ_PLACEMENT_SPREAD && d->tiers.any)
+            return maq_diag_fail(MAQ_BAD_INPUT, diag, MAQ_CODE_SERVE_TIERS, (struct maq_span){0}, "--placement pack",
+                                 "tiers behind the caches of replicas that are spread over nodes are not modelled");
         if (roles && d->tiers.any)
             return maq_diag_fail(MAQ_BAD_INPUT, diag, MAQ_CODE_SERVE_TIERS, (struct maq_span){0}, "without pools",
                                  "tiers behind the caches of prefill and decode pools are not modelled");
@@ -353,6 +375,7 @@ static enum maq_status begin_deployments(struct maq_fleet_run *r, struct maq_ser
         if (!d->fits)
             return MAQ_OK;
     }
+    MAQ_TRY(check_spread(r, diag));
     MAQ_TRY(check_admission(r, roles, diag));
     if (!roles && f->prefill_scaling)
         return maq_diag_fail(MAQ_BAD_INPUT, diag, MAQ_CODE_SERVE_POOLS, (struct maq_span){0}, "pools",

@@ -3,7 +3,8 @@
  * placement.h - where the replicas of a fleet stand: on which clusters, from which GPU on.
  *
  * Without roles each member has a cluster of its own, which its replicas fill one behind another, or stands behind the one before it. With roles members stand on one cluster, one behind another,
- * until one begins a cluster of its own; a replica that fits into a node does not straddle two.
+ * until one begins a cluster of its own; a replica that fits into a node does not straddle two. Spread (enum maq_fleet_placement), those that fit into a node are each on the
+ * one with fewest GPUs taken, and larger ones on whole nodes behind what is taken.
  */
 #ifndef MAQ_SERVE_FLEET_PLACEMENT_H
 #define MAQ_SERVE_FLEET_PLACEMENT_H
@@ -20,11 +21,11 @@ struct maq_replica_placement {
 
 bool maq_fleet_has_roles(const struct maq_fleet *fleet);
 /*
- * places[all replicas of the fleet], in the order of engines: of members, with roles those that compute prompts in front. A cluster that is too small, and how
- * many GPUs are needed of it; else NULL.
+ * places[all replicas of the fleet], in the order of engines: of members, with roles those that compute prompts in front. *small: a cluster that is too small, and how
+ * many GPUs are needed of it; else NULL. MAQ_NO_MEMORY.
  */
-const struct maq_cluster *maq_fleet_place(const struct maq_fleet *fleet, struct maq_replica_placement *places,
-                                          uint64_t *needed);
+enum maq_status maq_fleet_place(const struct maq_fleet *fleet, struct maq_replica_placement *places,
+                                const struct maq_cluster **small, uint64_t *needed);
 /* The member of each replica, in the same order. */
 void maq_fleet_members_of(const struct maq_fleet *fleet, uint32_t *member);
 /* What loading its weights takes each replica that starts, in the same order. */

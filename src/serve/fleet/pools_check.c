@@ -121,8 +121,10 @@ static enum maq_status check_places(struct maq_fleet_run *r, struct maq_diag *di
     uint64_t needed = 0;
     if (!places)
         return MAQ_NO_MEMORY;
-    const struct maq_cluster *small = maq_fleet_place(r->fleet, places, &needed);
+    const struct maq_cluster *small;
+    enum maq_status status = maq_fleet_place(r->fleet, places, &small, &needed);
     free(places);
+    MAQ_TRY(status);
     if (!small)
         return MAQ_OK;
     return maq_diag_fail(MAQ_BAD_INPUT, diag, MAQ_CODE_SERVE_POOLS, (struct maq_span){0},
@@ -162,13 +164,14 @@ enum maq_status maq_pools_check(struct maq_fleet_run *r, struct maq_diag *diag)
 static enum maq_status begin_network(struct maq_fleet_run *r, struct maq_fleet_pools *p)
 {
     uint32_t n_ports = 0;
+    const struct maq_cluster *small;
     uint64_t needed;
     double bps = r->fleet->handover.bps;
     for (uint32_t k = 0; k < r->n; k++) {
         p->ports[k] = n_ports;
         n_ports += (uint32_t)r->engines[k].d->passes.dp * 2 * (uint32_t)MAQ_DISTANCES;
     }
-    (void)maq_fleet_place(r->fleet, p->places, &needed);
+    MAQ_TRY(maq_fleet_place(r->fleet, p->places, &small, &needed));
     if (!maq_network_init(&p->network, n_ports))
         return MAQ_NO_MEMORY;
     for (uint32_t k = 0; k < r->n; k++)
