@@ -145,6 +145,7 @@ MODELS ?= 6
 .PHONY: model-truth
 model-truth: build
 	@tools/model-truth/run.py --build $(BUILD) --count $(MODELS) $(TRUTH)
+	@tools/model-truth/vision.py --build $(BUILD) --count $(MODELS)
 
 # What `serve plan` recommends beside NVIDIA's AIConfigurator, for the models, GPUs and lengths of measured runs (docs/serve-plan.md). Installs
 # aiconfigurator by its name unless MAQ_AICONFIGURATOR_PYTHON is an interpreter that has it. Half an hour.

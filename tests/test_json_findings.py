@@ -15,7 +15,7 @@ CASES = [
     (f"train {JOB} --json", ["MAQ1218", "MAQ1303"], 0),
     (f"plan {JOB} --json", ["MAQ1218", "MAQ1303"], 0),
     (f"risk {JOB} --json", ["MAQ1218", "MAQ1303"], 0),
-    (f"show {ROOT}/tests/data/hf/gemma-3-4b --json", ["MAQ1115"], 0),
+    (f"train --model {ROOT}/tests/data/hf/gemma-3-4b --cluster h100-sxm:8 --mbs 1 --gbs 8 --json", ["MAQ1115"], 0),
     ("validate train table.csv --json", ["MAQ1558"], 0),
     ("train --model gpt2 --cluster h100-sxm:8 --json", [], 0),
     ("train --model gpt2 --cluster h100-sxm:8 --tp 9 --json", ["MAQ1300"], 3),

@@ -20,7 +20,7 @@ FLOOR = {
 }
 # Public headers stand on the floor of what they describe.
 PUBLIC = {
-    "diag": 0, "module": 0, "peers": 0, "range": 0, "path_hint": 1, "model": 2, "cluster": 2, "islands": 2, "framework": 2, "framework_words": 2, "plan": 2, "job": 2, "mixed_plan": 2, "cost": 3,
+    "diag": 0, "module": 0, "peers": 0, "range": 0, "path_hint": 1, "model": 2, "vision": 2, "cluster": 2, "islands": 2, "framework": 2, "framework_words": 2, "plan": 2, "job": 2, "mixed_plan": 2, "cost": 3,
     "graph": 4, "train": 6, "mixed_step": 6, "serve": 6, "serve_draft": 6, "serve_afd": 6, "serve_kv_tiers": 6, "serve_lora": 6, "serve_images": 6, "serve_fleet": 6, "serve_autoscaling": 6, "slo": 6, "serve_command": 6, "post_training": 7, "report_post_training": 8, "risk": 7, "checkpoint": 7, "failures": 7, "fleet_outages": 7, "fleet_availability": 7, "risk_run": 7, "planner": 7,
     "planner_measured": 7, "planner_mixed": 7, "planner_external": 7, "serve_planner": 7, "parallelizer": 7, "capture": 7, "capture_graph": 7,
     "replay": 7, "launch": 7, "report": 8, "report_diff": 8, "report_serve": 8, "trace": 8, "validate": 8, "validate_serve": 8, "measure": 8, "catalogue": 8, "maquette": 9,

@@ -50,5 +50,6 @@
 #include "maquette/train.h"
 #include "maquette/validate.h"
 #include "maquette/validate_serve.h"
+#include "maquette/vision.h"
 
 #endif

@@ -147,6 +147,8 @@ struct maq_layer {
     bool wide; /* 8- and 4-bit recipes leave all of its products in 16 bits */
 };
 
+struct maq_vision;
+
 struct maq_model {
     const char *name;
     const char *source; /* where the figures come from; may be "" */
@@ -174,6 +176,8 @@ struct maq_model {
     int64_t params;        /* everything above, MTP not counted */
     int64_t active_params; /* per token, MTP not counted, embedding counted */
     bool pyramid;          /* its layers differ in width or number of tokens */
+    /* The tower that its images pass, where its config.json has one that is known (vision.h); counted nowhere above. NULL = none. */
+    const struct maq_vision *vision;
 };
 
 /* Tokens of a layer where the job's sequences have `seq`. */

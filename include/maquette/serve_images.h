@@ -13,18 +13,25 @@
 #define MAQUETTE_SERVE_IMAGES_H
 
 #include "maquette/job.h"
+#include "maquette/vision.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
 struct maq_encoder_options {
-    const struct maq_job
-        *tower;    /* a job whose model is the tower: layers that see all patches of an image; NULL: there is none */
-    int32_t merge; /* patches on a side that become a token; 0 = 1 */
+    const struct maq_job *
+        tower; /* a job whose model is the tower: layers that see all patches of an image; NULL: there is none, or `own` */
+    bool own;      /* the tower is that of the deployment's model (maq_model.vision, not NULL), with its projector */
+    int32_t merge; /* patches on a side that become a token, of `tower`; 0 = 1 */
     int64_t image_tokens; /* of an image whose request does not say; 0: every one says */
-    bool elsewhere;       /* a pool of the fleet encodes (maq_fleet.encode_replicas), and the deployment has no tower */
+    /* own: what an image of image_tokens tokens is; zero, and for all others: as far as their tokens say (maq_vision_image_of_tokens()) */
+    struct maq_image image;
+    bool elsewhere; /* a pool of the fleet encodes (maq_fleet.encode_replicas), and the deployment has no tower */
 };
+
+/* Whether there is a tower, in the deployment or elsewhere. */
+MAQ_API bool maq_encoder_there(const struct maq_encoder_options *e);
 
 /* Patches of one image that go together, at the most. */
 #define MAQ_IMAGE_PATCHES 65536

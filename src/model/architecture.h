@@ -212,6 +212,10 @@ struct maq_architecture {
     /* Of models without a vocabulary: features of the one vector per sequence that is projected to its tokens, and of a token that
      * leaves the last layer. */
     int64_t input_features, output_features;
+    /* Of vision towers: numbers of a patch, which a linear projects. They have neither vocabulary nor head; what is behind the layers
+     * are extras. */
+    int64_t patch_features;
+    bool patch_bias;
     bool embedding_norm; /* a norm right after the embedding (BLOOM) */
     bool tied, head_bias;
     bool final_norm;

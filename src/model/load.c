@@ -11,6 +11,7 @@
 #include "base/str.h"
 #include "model/codes.h"
 #include "model/hf/config.h"
+#include "model/hf/vision.h"
 #include "spec/cannot_read.h"
 #include "spec/catalogue.h"
 #include "spec/unverified.h"
@@ -24,7 +25,9 @@ struct load {
     struct maq_doc docs[DOCS];
     uint32_t n_docs;
     const char *name, *source, *unverified;
-    int depth; /* of `base` */
+    int depth;                        /* of `base` */
+    struct maq_node *vision, *around; /* the strongest vision_config, and the map that it is in */
+    bool vision_lenient;
 };
 
 #define BAD(l, code, at, hint, ...) maq_diag_fail(MAQ_BAD_INPUT, (l)->r.diag, code, at, hint, __VA_ARGS__)
@@ -122,13 +125,24 @@ static enum maq_status push(struct load *l, struct maq_node *map, bool lenient)
     return MAQ_OK;
 }
 
+/* A vision tower is read when the text model is there; other encoders are not. */
+static void note_encoders(struct load *l, struct maq_node *map, bool lenient)
+{
+    struct maq_node *inner = maq_node_get(map, "vision_config"), *audio = maq_node_peek(map, "audio_config");
+    if (inner && inner->kind == MAQ_NODE_MAP) {
+        l->vision = inner;
+        l->around = map;
+        l->vision_lenient = lenient;
+    }
+    if (audio)
+        maq_diag_add(l->r.diag, MAQ_WARNING, MAQ_CODE_MODEL_TEXT_ONLY, audio->key_at, NULL,
+                     "only the text model is modelled, not the audio encoder");
+}
+
 /* A map: a catalogue file (its `config` counts), or keys; below it its base, above it its text_config. */
 static enum maq_status add_map(struct load *l, struct maq_node *map, bool lenient)
 {
     static const char *const nested[] = {"text_config", "language_config", "llm_config", NULL};
-    static const struct {
-        const char *key, *what;
-    } encoders[] = {{"vision_config", "vision"}, {"audio_config", "audio"}};
     struct maq_node *inner, *entry = NULL;
     if (!map || map->kind != MAQ_NODE_MAP)
         return BAD(l, MAQ_CODE_MODEL_NOT_A_MAP, map ? map->at : l->r.at, NULL,
@@ -156,10 +170,7 @@ static enum maq_status add_map(struct load *l, struct maq_node *map, bool lenien
         if (inner && inner->kind == MAQ_NODE_MAP)
             MAQ_TRY(push(l, inner, lenient));
     }
-    for (size_t i = 0; i < MAQ_COUNT(encoders); i++)
-        if ((inner = maq_node_peek(map, encoders[i].key)) != NULL)
-            maq_diag_add(l->r.diag, MAQ_WARNING, MAQ_CODE_MODEL_TEXT_ONLY, inner->key_at, NULL,
-                         "only the text model is modelled, not the %s encoder", encoders[i].what);
+    note_encoders(l, map, lenient);
     return MAQ_OK;
 }
 
@@ -261,7 +272,15 @@ static enum maq_status build(struct maq_model *out, struct load *l)
     arch.unverified = l->unverified;
     family->read(&arch, &l->r, family);
     maq__reader_unknown_keys(&l->r, family, type_text);
-    return l->r.bad ? MAQ_BAD_INPUT : maq_model_build(out, &arch, l->r.arena, l->r.diag);
+    if (l->r.bad)
+        return MAQ_BAD_INPUT;
+    MAQ_TRY(maq_model_build(out, &arch, l->r.arena, l->r.diag));
+    if (l->vision) {
+        struct maq_node *whole = maq_node_peek(l->around, "model_type");
+        maq__hf_vision_read(out, l->vision, l->vision_lenient, &l->r,
+                            whole && whole->kind == MAQ_NODE_SCALAR ? whole->text : type);
+    }
+    return l->r.bad ? MAQ_BAD_INPUT : MAQ_OK;
 }
 
 enum maq_status maq_model_load(struct maq_model *out, struct maq_node *node, struct maq_arena *arena,

@@ -13,6 +13,8 @@
 #include "base/check.h"
 #include "base/str.h"
 #include "base/text.h"
+#include "maquette/vision.h"
+#include "model/codes.h"
 #include "plan/codes.h"
 #include "plan/job_build.h"
 
@@ -451,6 +453,15 @@ static void warn_of_positions(const struct check *c, const struct maq_node *work
     }
 }
 
+/* A tower is of maquette serve. */
+static void warn_of_vision(const struct check *c)
+{
+    const struct maq_vision *v = c->job->model.vision;
+    if (v)
+        maq_diag_add(c->diag, MAQ_WARNING, MAQ_CODE_MODEL_TEXT_ONLY, (struct maq_span){0}, NULL,
+                     "only the text model is modelled, not the vision tower '%s' of %s", v->type, c->job->model.name);
+}
+
 enum maq_status maq_job_check_effects(const struct maq_loaded_job *box, const struct maq_megatron *line,
                                       struct maq_diag *diag)
 {
@@ -463,5 +474,6 @@ enum maq_status maq_job_check_effects(const struct maq_loaded_job *box, const st
     check_offloaded(&c, at.plan);
     warn_of_experts(&c, at.plan);
     warn_of_positions(&c, at.workload);
+    warn_of_vision(&c);
     return c.status;
 }

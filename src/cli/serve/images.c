@@ -24,15 +24,31 @@ static bool read_size(struct cli *cli, int64_t out[2], const char *text)
     return true;
 }
 
+/* Where the tower is: in the model, a model of its own, nowhere. */
+enum tower { NO_TOWER, OWN_TOWER, OTHER_MODEL };
+
+static enum tower tower_of(const struct cli *cli, const struct maq_job *job)
+{
+    const char *model = cli->values[SERVE_ENCODER];
+    if (model)
+        return strcmp(model, "none") == 0 ? NO_TOWER : OTHER_MODEL;
+    return job->model.vision ? OWN_TOWER : NO_TOWER;
+}
+
 /* What is said of images or of the tower, and has no effect. */
-static enum maq_status check_said(struct cli *cli, const struct serve_given *g)
+static enum maq_status check_said(struct cli *cli, const struct serve_given *g, enum tower tower)
 {
     static const int of_tower[] = {SERVE_ENCODER_MERGE, SERVE_ENCODER_PATCH, SERVE_ENCODE_REPLICAS,
                                    SERVE_IMAGES,        SERVE_IMAGE_TOKENS,  SERVE_IMAGE_SIZE};
-    for (size_t i = 0; !cli->values[SERVE_ENCODER] && i < CLI_COUNT(of_tower); i++)
+    for (size_t i = 0; tower == NO_TOWER && i < CLI_COUNT(of_tower); i++)
         if (cli->values[of_tower[i]])
-            return cli_usage(cli, MAQ_CODE_CLI_VALUE, "--encoder-model, the vision tower as a model of its own",
+            return cli_usage(cli, MAQ_CODE_CLI_VALUE,
+                             "--encoder-model, the vision tower as a model of its own, where vision_config says none",
                              "%s: the deployment has no vision tower", cli_serve_table[of_tower[i]].name);
+    for (size_t i = 0; tower == OWN_TOWER && i < 2; i++)
+        if (cli->values[of_tower[i]])
+            return cli_usage(cli, MAQ_CODE_CLI_VALUE, "without it; --encoder-model takes another tower",
+                             "%s: the model's own vision tower says it", cli_serve_table[of_tower[i]].name);
     if (cli->values[SERVE_IMAGES] && (cli->values[SERVE_REQUESTS] || g->batch > 0))
         return cli_usage(cli, MAQ_CODE_CLI_VALUE, "a column `images` of the file; --concurrency in place of --batch",
                          "--images-per-request is of requests that are drawn");
@@ -51,7 +67,19 @@ static enum maq_status check_said(struct cli *cli, const struct serve_given *g)
     return MAQ_OK;
 }
 
-static enum maq_status read_tokens(struct maq_encoder_options *e, struct cli *cli)
+/* An image of the model's own tower: of a size that is said, or the only one that there is. */
+static void take_image(struct maq_encoder_options *e, const struct maq_vision *v, const int64_t size[2])
+{
+    if (size)
+        e->image = maq_vision_image(v, size[0], size[1]);
+    else if (v->rule == MAQ_IMAGE_FIXED && e->image_tokens == 0)
+        e->image = maq_vision_image(v, v->image_size, v->image_size);
+    else
+        return;
+    e->image_tokens = e->image.tokens + e->image.marks;
+}
+
+static enum maq_status read_tokens(struct maq_encoder_options *e, struct cli *cli, const struct maq_vision *own)
 {
     uint32_t merge, patch, tokens;
     int64_t size[2];
@@ -64,25 +92,36 @@ static enum maq_status read_tokens(struct maq_encoder_options *e, struct cli *cl
     if (text && !read_size(cli, size, text))
         return cli_first_fault(worst, cli_usage(cli, MAQ_CODE_CLI_VALUE, "--image-size 896x896",
                                                 "--image-size takes two numbers of pixels, not '%.60s'", text));
-    if (text)
+    if (own)
+        take_image(e, own, text ? size : NULL);
+    else if (text)
         e->image_tokens =
             maq_image_side(size[0], (int32_t)patch, e->merge) * maq_image_side(size[1], (int32_t)patch, e->merge);
     return worst;
 }
 
+void cli_serve_own_tower(struct serve_given *out, const struct cli *cli, const struct maq_job *job)
+{
+    out->options.encoder.own = tower_of(cli, job) == OWN_TOWER;
+}
+
 enum maq_status cli_serve_images(struct serve_given *out, struct cli *cli, const struct maq_job *job)
 {
     struct maq_encoder_options *e = &out->options.encoder;
-    const char *model = cli->values[SERVE_ENCODER];
-    enum maq_status worst = read_tokens(e, cli);
+    enum tower tower = tower_of(cli, job);
+    enum maq_status worst = read_tokens(e, cli, tower == OWN_TOWER ? job->model.vision : NULL);
     worst = cli_first_fault(worst, cli_count(cli, &out->spec.images, SERVE_IMAGES, 1, 1u << 16, 0));
     worst = cli_first_fault(worst, cli_count(cli, &out->encode_replicas, SERVE_ENCODE_REPLICAS, 1, 65536, 0));
     e->elsewhere = out->encode_replicas > 0;
+    e->own = tower == OWN_TOWER;
     out->spec.image_tokens = out->spec.images > 0 ? e->image_tokens : 0;
-    worst = cli_first_fault(worst, check_said(cli, out));
-    if (worst != MAQ_OK || !model)
+    worst = cli_first_fault(worst, check_said(cli, out, tower));
+    if (worst == MAQ_OK && e->own && job->model.vision->assumed && cli->values[SERVE_IMAGE_SIZE])
+        maq_diag_add(cli->diag, MAQ_NOTE, MAQ_CODE_CLI_VALUE, (struct maq_span){0}, "--image-tokens says it otherwise",
+                     "the image processor is taken to be as published: %s", job->model.vision->assumed);
+    if (worst != MAQ_OK || tower != OTHER_MODEL)
         return worst;
-    worst = cli_serve_other_model(&out->tower, cli, job, SERVE_ENCODER, model, "1", cli->diag);
+    worst = cli_serve_other_model(&out->tower, cli, job, SERVE_ENCODER, cli->values[SERVE_ENCODER], "1", cli->diag);
     if (worst == MAQ_OK)
         e->tower = maq_job_get(out->tower);
     return worst;

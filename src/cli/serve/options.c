@@ -214,7 +214,8 @@ const struct cli_option cli_serve_table[] = {
                               "at which one is read that the host has not (as fast as it is copied to a GPU)", NULL,
                               NULL},
     [SERVE_ENCODER] = {"--encoder-model", CLI_VALUE, "MODEL",
-                       "the vision tower that images of requests pass, as a model of its own", NULL, NULL},
+                       "the vision tower that images pass, as a model of its own, or none (its vision_config's)", NULL,
+                       NULL},
     [SERVE_ENCODER_MERGE] = {"--encoder-merge", CLI_VALUE, "N",
                              "patches on a side that become a token (1; Qwen2-VL 2, Gemma 3 4)", NULL, NULL},
     [SERVE_ENCODER_PATCH] = {"--encoder-patch", CLI_VALUE, "N", "pixels on a side of a patch, for --image-size (14)",
@@ -253,7 +254,7 @@ const struct cli_option cli_serve_table[] = {
                       "images in front of the text of each prompt, beside --isl (0)", NULL, NULL},
     [SERVE_IMAGE_TOKENS] = {"--image-tokens", CLI_VALUE, "N",
                             "tokens of an image, also of a file that has `images` alone", NULL, NULL},
-    [SERVE_IMAGE_SIZE] = {"--image-size", CLI_VALUE, "WxH", "or its pixels: each side to the nearest token", NULL,
+    [SERVE_IMAGE_SIZE] = {"--image-size", CLI_VALUE, "WxH", "or its pixels, as the model's processor takes them", NULL,
                           NULL},
     [SERVE_RATE] = {"--rate", CLI_VALUE, "R", "requests a second", NULL, NULL},
     [SERVE_BURSTINESS] = {"--burstiness", CLI_VALUE, "K",
@@ -547,12 +548,12 @@ static enum maq_status read_fleet(struct serve_given *out, struct cli *cli)
         worst, cli_count(cli, &out->draws, SERVE_DRAWS, 1, MAQ_CAPACITY_DRAWS, cli->values[SERVE_FAILURES] ? 20 : 6));
     out->router = (enum maq_router)cli_serve_word(cli, SERVE_ROUTER, cli_serve_routers, (int)out->router);
     worst = cli_first_fault(worst, read_admission(out, cli));
-    if (cli->values[SERVE_ROUTER] && out->replicas == 1 && out->n_members == 0 && !cli->values[SERVE_PREFILL_REPLICAS])
     out->placement = (enum maq_fleet_placement)cli_serve_word(cli, SERVE_PLACEMENT, placements, MAQ_PLACEMENT_PACK);
     if (cli->values[SERVE_PLACEMENT] && !cli->values[SERVE_FAILURES] && !cli->values[SERVE_PREFILL_REPLICAS] &&
         out->n_members == 0)
         return cli_usage(cli, MAQ_CODE_CLI_VALUE, "--failures llama3",
                          "--placement has no effect: no node fails, and nothing goes from one replica to another");
+    if (cli->values[SERVE_ROUTER] && out->replicas == 1 && out->n_members == 0 && !cli->values[SERVE_PREFILL_REPLICAS])
         return cli_usage(cli, MAQ_CODE_CLI_VALUE, "--replicas 4", "--router: there is one replica, to which all goes");
     if (cli->values[SERVE_DRAWS] && (!out->find_rate || out->requests) && !cli->values[SERVE_FAILURES])
         return cli_usage(cli, MAQ_CODE_CLI_VALUE, "--find-rate without --requests, or --failures",
@@ -628,7 +629,9 @@ enum maq_status cli_serve_options(struct serve_given *out, const struct serve_ch
     if (!open)
         status = cli_first_fault(status, cli_serve_tiers(out, cli));
     status = cli_first_fault(status, cli_serve_lora(out, cli));
-    if (!open)
+    if (open)
+        cli_serve_own_tower(out, cli, job);
+    else
         status = cli_first_fault(status, cli_serve_images(out, cli, job));
     status = cli_first_fault(status, cli_serve_afd(out, cli, open));
     if (out->options.afd.ffn_ranks > 0 && !ep_said && !open)

@@ -237,6 +237,8 @@ enum maq_status cli_serve_afd(struct serve_given *out, struct cli *cli, bool ope
 /* Adapters of LoRA, of the deployment and of requests: lora.c */
 enum maq_status cli_serve_lora(struct serve_given *out, struct cli *cli);
 /* Images of requests, and the tower that they pass: images.c */
+/* For a search: whether the model brings its own. */
+void cli_serve_own_tower(struct serve_given *out, const struct cli *cli, const struct maq_job *job);
 enum maq_status cli_serve_images(struct serve_given *out, struct cli *cli, const struct maq_job *job);
 /* The deployment's job with another model, cut over `tp` ranks: *box is owned by the caller. speculation.c */
 enum maq_status cli_serve_other_model(struct maq_loaded_job **box, struct cli *cli, const struct maq_job *job,

@@ -174,11 +174,26 @@ static void write_projection(struct maq_block_writer *b, const struct maq_archit
     m->params = all;
 }
 
+/* Patches of an image, each projected by itself. */
+static void write_patches(struct maq_block_writer *b, const struct maq_architecture *arch)
+{
+    const enum maq_part part = MAQ_PART_EMBEDDING;
+    maq__block_linear(b, "patch_embed", part, MAQ_SHARD_SEQUENCE, arch->patch_features, arch->hidden,
+                      arch->patch_bias ? MAQ_MODULE_BIAS : 0u);
+    maq__block_extras(b, arch, MAQ_PLACE_EMBEDDING, NULL);
+    if (arch->embedding_norm)
+        maq__block_norm(b, "embedding_layernorm", part, MAQ_SHARD_SEQUENCE, arch->norm, arch->hidden, arch->hidden);
+}
+
 void maq__write_embedding(struct maq_block_writer *b, const struct maq_architecture *arch)
 {
     const enum maq_part part = MAQ_PART_EMBEDDING;
     if (arch->input_features > 0) {
         write_projection(b, arch);
+        return;
+    }
+    if (arch->patch_features > 0) {
+        write_patches(b, arch);
         return;
     }
     int64_t width = arch->embedding_dim > 0 ? arch->embedding_dim : arch->hidden;
@@ -217,6 +232,8 @@ void maq__write_output(struct maq_block_writer *b, const struct maq_architecture
     if (width != arch->hidden)
         maq__block_linear(b, "project_out", part, MAQ_SHARD_SEQUENCE, arch->hidden, width, 0);
     maq__block_extras(b, arch, MAQ_PLACE_HEAD, NULL);
+    if (arch->patch_features > 0)
+        return;
     maq__block_linear(b, "output_layer", part, MAQ_SHARD_COLUMN, width, arch->vocab, flags);
     maq__block_plain(b, MAQ_MODULE_LOSS, "cross_entropy", part, MAQ_SHARD_VOCAB, arch->vocab, 1, 0);
 }

@@ -90,7 +90,7 @@ static void add_parts(struct maq_json map, const char *key, const double part_s[
     for (int i = 0; i < MAQ_SERVE_PART_COUNT; i++) {
         char name[40];
         if ((i == MAQ_SERVE_DRAFT && o->speculation.method == MAQ_DRAFT_NONE) ||
-            (i == MAQ_SERVE_LORA && !o->lora.enabled) || (i == MAQ_SERVE_ENCODER && !o->encoder.tower) ||
+            (i == MAQ_SERVE_LORA && !o->lora.enabled) || (i == MAQ_SERVE_ENCODER && !maq_encoder_there(&o->encoder)) ||
             (i == MAQ_SERVE_AFD && o->afd.ffn_ranks == 0))
             continue;
         maq__snprintf(name, sizeof name, "%s_s", maq_serve_part_name((enum maq_serve_part)i));

@@ -430,8 +430,11 @@ static void put_images(const struct maq_lines *to, struct maq_buf *line, const s
     const struct maq_encoded *e = &r->encoded;
     if (!e->known)
         return;
-    maq_buf_addf(line, "%llu image%s of %u request%s", (unsigned long long)e->images, maq_words_s((uint32_t)e->images),
-                 e->requests, maq_words_s(e->requests));
+    if (e->requests == 0)
+        maq_buf_adds(line, "no request has images");
+    else
+        maq_buf_addf(line, "%llu image%s of %u request%s", (unsigned long long)e->images,
+                     maq_words_s((uint32_t)e->images), e->requests, maq_words_s(e->requests));
     if (e->images > 0)
         maq_buf_addf(line, ", %.0f tokens and %.0f patches each in the mean, %.2f ms an image",
                      e->tokens / (double)e->images, e->patches / (double)e->images,

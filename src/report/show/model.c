@@ -5,6 +5,7 @@
 #include "base/check.h"
 #include "base/text.h"
 #include "base/units.h"
+#include "maquette/vision.h"
 #include "model/load.h"
 #include "report/show/show.h"
 #include "report/words.h"
@@ -195,6 +196,32 @@ static uint32_t layers_of_kind(const struct maq_model *m, uint32_t kind)
     return n;
 }
 
+static void text_vision(struct maq_page *page, const struct maq_vision *v)
+{
+    char n[32], idle[32], title[96];
+    maq_page_putf(page, MAQ_INK_HEAD, "\nvision tower");
+    maq_page_putf(page, MAQ_INK_PLAIN, " (%s): %s parameters, beside those above", v->type,
+                  maq_format_count(n, (double)v->params));
+    if (v->idle_params > 0)
+        maq_page_putf(page, MAQ_INK_PLAIN, ", %s of them without use", maq_format_count(idle, (double)v->idle_params));
+    maq_page_putf(page, MAQ_INK_PLAIN, "\n  patches of %d x %d pixels, %d x %d of them a token", v->patch, v->patch,
+                  v->merge, v->merge);
+    if (v->tile_tokens > 0)
+        maq_page_putf(page, MAQ_INK_PLAIN, "; %lld tokens of %lld patches for %s of %lld x %lld",
+                      (long long)v->tile_tokens, (long long)v->tile_patches,
+                      v->rule == MAQ_IMAGE_FIXED ? "an image" : "each tile", (long long)v->image_size,
+                      (long long)v->image_size);
+    if (v->assumed)
+        maq_page_putf(page, MAQ_INK_PLAIN, "; assumed: %s", v->assumed);
+    maq_buf_addc(&page->out, '\n');
+    text_layer(page, "patches", &v->model.embedding);
+    for (uint32_t k = 0; k < v->model.n_kinds; k++) {
+        maq__snprintf(title, sizeof title, "%u x layer of the tower", layers_of_kind(&v->model, k));
+        text_layer(page, title, &v->model.kinds[k]);
+    }
+    text_layer(page, "projector", &v->model.output);
+}
+
 static void text_model(struct maq_show *s, const struct maq_model *m)
 {
     struct maq_page *page = s->page;
@@ -226,6 +253,8 @@ static void text_model(struct maq_show *s, const struct maq_model *m)
     text_layer(page, "output", &m->output);
     if (m->mtp_layers > 0)
         text_layer(page, "one MTP depth, beside the main model", &m->mtp);
+    if (m->vision)
+        text_vision(page, m->vision);
     maq_buf_addc(&page->out, '\n');
     maq_page_field(
         page, 0, "",
@@ -250,23 +279,42 @@ static void json_layer(struct maq_json map, const struct maq_layer *layer)
     }
 }
 
+static void json_kinds(struct maq_json list, const struct maq_model *m)
+{
+    for (uint32_t k = 0; k < m->n_kinds; k++) {
+        struct maq_json kind = maq_json_item(list);
+        maq_json_int(kind, "layers", layers_of_kind(m, k));
+        maq_json_text(kind, "mixer", m->kinds[k].mixer);
+        maq_json_bool(kind, "experts", m->kinds[k].moe);
+        json_layer(kind, &m->kinds[k]);
+    }
+}
+
+static void json_vision(struct maq_json map, const struct maq_vision *v)
+{
+    maq_json_text(map, "type", v->type);
+    MAQ_JSON_INTS(map, {"parameters", v->params}, {"idle_parameters", v->idle_params}, {"patch_size", v->patch},
+                  {"merge_size", v->merge}, {"image_size", v->image_size}, {"tile_patches", v->tile_patches},
+                  {"tile_tokens", v->tile_tokens}, {"max_tiles", v->most_tiles}, {"min_pixels", v->min_pixels},
+                  {"max_pixels", v->max_pixels}, {"embedding_width", v->embedding_width});
+    maq_json_text(map, "assumed", v->assumed);
+    json_layer(maq_json_map(map, "embedding"), &v->model.embedding);
+    json_kinds(maq_json_list(map, "layer_kinds"), &v->model);
+    json_layer(maq_json_map(map, "projector"), &v->model.output);
+}
+
 static void json_model(struct maq_show *s, struct maq_json map, const struct maq_model *m)
 {
     list_member(s, map, m);
     maq_json_real(map, "training_flop_per_token", maq_model_flop_per_token(m, FLOP_SEQ, true));
     maq_json_int(map, "training_flop_sequence_length", FLOP_SEQ);
     json_layer(maq_json_map(map, "embedding"), &m->embedding);
-    struct maq_json kinds = maq_json_list(map, "layer_kinds");
-    for (uint32_t k = 0; k < m->n_kinds; k++) {
-        struct maq_json kind = maq_json_item(kinds);
-        maq_json_int(kind, "layers", layers_of_kind(m, k));
-        maq_json_text(kind, "mixer", m->kinds[k].mixer);
-        maq_json_bool(kind, "experts", m->kinds[k].moe);
-        json_layer(kind, &m->kinds[k]);
-    }
+    json_kinds(maq_json_list(map, "layer_kinds"), m);
     json_layer(maq_json_map(map, "output"), &m->output);
     if (m->mtp_layers > 0)
         json_layer(maq_json_map(map, "mtp"), &m->mtp);
+    if (m->vision)
+        json_vision(maq_json_map(map, "vision"), m->vision);
 }
 
 enum maq_status maq_show_model(struct maq_show *s, const char *name)

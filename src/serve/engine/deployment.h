@@ -62,6 +62,7 @@ struct maq_draft_batch; /* batch.h */
 struct maq_tower {
     struct maq_job job;
     struct maq_passes passes;
+    bool projects; /* its model's output is what makes tokens of its features (vision.h); else that is not known */
 };
 
 struct maq_iteration_time;
@@ -150,7 +151,7 @@ double maq_tower_bytes(const struct maq_tower *t);
 /* Whether it encodes images itself. */
 static inline bool maq_deployment_encodes(const struct maq_deployment *d)
 {
-    return d->options.encoder.tower && !d->options.encoder.elsewhere;
+    return maq_encoder_there(&d->options.encoder) && !d->options.encoder.elsewhere;
 }
 bool maq_deployment_has_drafter(const struct maq_deployment *d);
 /* What the host of an engine costs. host.c */

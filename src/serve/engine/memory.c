@@ -164,7 +164,9 @@ double maq_tower_bytes(const struct maq_tower *t)
 /* Of images that have passed the tower, until their tokens are computed: vLLM's encoder cache, as large as an iteration. */
 static double embeddings(const struct maq_deployment *d)
 {
-    return d->options.encoder.tower ? (double)d->options.max_num_batched_tokens * (double)d->job->model.hidden * 2 : 0;
+    const struct maq_encoder_options *e = &d->options.encoder;
+    int64_t width = e->own ? d->job->model.vision->embedding_width : d->job->model.hidden;
+    return maq_encoder_there(e) ? (double)d->options.max_num_batched_tokens * (double)width * 2 : 0;
 }
 
 /*

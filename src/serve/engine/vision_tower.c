@@ -19,11 +19,16 @@ int64_t maq_image_side(int64_t pixels, int32_t patch, int32_t merge)
     return n > 0 ? n : 1;
 }
 
+bool maq_encoder_there(const struct maq_encoder_options *e)
+{
+    return e->tower || e->own;
+}
+
 enum maq_status maq_tower_init(struct maq_tower *t, const struct maq_deployment *d, int32_t tp, struct maq_arena *arena)
 {
     struct maq_serve_options o = d->options;
     t->job = *d->job;
-    t->job.model = o.encoder.tower->model;
+    t->job.model = o.encoder.own ? d->job->model.vision->model : o.encoder.tower->model;
     t->job.plan.pp = 1;
     t->job.plan.tp = tp;
     o.weights = o.expert_weights = MAQ_WEIGHTS_BF16;
@@ -32,6 +37,7 @@ enum maq_status maq_tower_init(struct maq_tower *t, const struct maq_deployment 
     o.lora = (struct maq_lora_options){.enabled = false};
     MAQ_TRY(maq_passes_init(&t->passes, &t->job, &o, MAQ_IMAGE_PATCHES, arena));
     t->passes.encodes = true;
+    t->projects = o.encoder.own;
     return MAQ_OK;
 }
 
@@ -42,15 +48,30 @@ enum maq_status maq_deployment_encoder(struct maq_deployment *d, struct maq_diag
     return maq_no_memory(diag, "a vision tower");
 }
 
-int64_t maq_image_patches(const struct maq_encoder_options *e, int64_t tokens)
+struct maq_image maq_tower_image(const struct maq_deployment *d, int64_t tokens)
 {
+    const struct maq_encoder_options *e = &d->options.encoder;
     int64_t merge = e->merge > 1 ? e->merge : 1;
-    return tokens * merge * merge;
+    if (e->own && e->image.tokens > 0 && tokens == e->image_tokens)
+        return e->image;
+    if (e->own)
+        return maq_vision_image_of_tokens(d->job->model.vision, tokens);
+    return (struct maq_image){.tokens = tokens, .patches = tokens * merge * merge, .tiles = 1};
+}
+
+bool maq_tower_add_image(struct maq_pass_chunk **chunks, uint32_t *n, uint32_t *size, const struct maq_image *image)
+{
+    for (int64_t i = 0; i < image->tiles; i++) {
+        if (!maq__grow((void **)chunks, size, *n, sizeof **chunks))
+            return false;
+        (*chunks)[(*n)++] = (struct maq_pass_chunk){image->patches / image->tiles, 0};
+    }
+    return true;
 }
 
 static int64_t patches_of(const struct maq_deployment *d, int64_t tokens)
 {
-    return maq_image_patches(&d->options.encoder, tokens);
+    return maq_tower_image(d, tokens).patches;
 }
 
 struct maq_image_run maq_deployment_images(const struct maq_deployment *d, const struct maq_requests *q,
@@ -68,9 +89,9 @@ enum maq_status maq_deployment_check_images(const struct maq_deployment *d, cons
     const struct maq_image_run run = maq_deployment_images(d, q, r);
     if (r->images == 0)
         return MAQ_OK;
-    if (!d->options.encoder.tower)
+    if (!maq_encoder_there(&d->options.encoder))
         return maq_diag_fail(MAQ_BAD_INPUT, diag, MAQ_CODE_SERVE_IMAGES, (struct maq_span){0},
-                             "--encoder-model, the tower as a model of its own",
+                             "--encoder-model, the tower as a model of its own, where its vision_config says none",
                              "request %u has images, and %s is served without a vision tower", i + 1,
                              d->job->model.name);
     if (run.tokens < 1)
@@ -101,6 +122,8 @@ double maq_tower_pass_s(struct maq_tower *t, const struct maq_deployment *d, con
         batch.tokens += images[i].queries;
     batch.padded = batch.tokens;
     maq_pass_add(&t->passes, 0, &batch, &parts);
+    if (t->projects)
+        maq_pass_projector(&t->passes, batch.tokens, &parts);
     for (int i = 0; i < MAQ_SERVE_PART_COUNT; i++)
         sum += parts.ns[i] * 1e-9;
     maq_pass_sum(work, &parts);
@@ -129,17 +152,17 @@ static double rank_s(struct maq_serve_engine *e, const struct maq_engine_rank *r
         const struct maq_scheduled *s = &it->scheduled[i];
         const struct maq_request *r = &q->at[rank->slots[s->slot].request];
         const struct maq_image_run run = maq_deployment_images(e->d, q, r);
+        const struct maq_image image = maq_tower_image(e->d, run.tokens);
         for (int64_t n = maq_images_begun(&run, s->computed, s->tokens); n > 0; n--) {
-            int64_t more = patches_of(e->d, run.tokens);
+            int64_t more = image.patches;
             if (patches + more > MAQ_IMAGE_PATCHES) {
                 sum += pass_s(e);
                 patches = 0;
             }
-            if (!maq__grow((void **)&e->image_chunks, &e->image_chunks_size, e->n_images, sizeof *e->image_chunks)) {
+            if (!maq_tower_add_image(&e->image_chunks, &e->n_images, &e->image_chunks_size, &image)) {
                 e->failed = true;
                 return 0;
             }
-            e->image_chunks[e->n_images++] = (struct maq_pass_chunk){more, 0};
             patches += more;
             e->encoded.images++;
             e->encoded.tokens += (double)run.tokens;
@@ -168,7 +191,7 @@ void maq_images_fill(const struct maq_serve_engine *engines, uint32_t n, struct 
     *sum = (struct maq_encoded){.known = false};
     for (uint32_t k = 0; k < n; k++) {
         double bytes = maq_deployment_tower_bytes(engines[k].d);
-        sum->known |= engines[k].d->options.encoder.tower != NULL;
+        sum->known |= maq_encoder_there(&engines[k].d->options.encoder);
         sum->weights_bytes = bytes > sum->weights_bytes ? bytes : sum->weights_bytes;
     }
     if (!sum->known)

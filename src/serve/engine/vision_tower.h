@@ -5,8 +5,10 @@
 
 #include "serve/engine/deployment.h"
 
-/* Patches that an image of so many tokens has. */
-int64_t maq_image_patches(const struct maq_encoder_options *e, int64_t tokens);
+/* What passes the tower of an image that has so many tokens in the prompt. */
+struct maq_image maq_tower_image(const struct maq_deployment *d, int64_t tokens);
+/* Notes it among the chunks of a pass, [*n]: a chunk for each of its tiles. False: out of memory. */
+bool maq_tower_add_image(struct maq_pass_chunk **chunks, uint32_t *n, uint32_t *size, const struct maq_image *image);
 /* The tower of a deployment's options, over `tp` ranks. */
 enum maq_status maq_tower_init(struct maq_tower *t, const struct maq_deployment *d, int32_t tp,
                                struct maq_arena *arena);

@@ -24,19 +24,20 @@ static void find_next(struct maq_fleet_encode *p)
 static void begin_pass(struct maq_fleet_encode *p, struct maq_encode_server *s, double at_s)
 {
     struct maq_pass_chunk *chunks = NULL;
-    uint32_t size = 0, n = 0;
+    uint32_t size = 0, n = 0, n_chunks = 0;
     int64_t tokens = 0, patches = 0;
     struct maq_pass_parts work = {0};
     for (uint32_t i = s->first; i < s->n; i++) {
-        int64_t more = maq_image_patches(&p->d->options.encoder, s->images[i].tokens);
+        const struct maq_image image = maq_tower_image(p->d, s->images[i].tokens);
+        int64_t more = image.patches;
         if (n > 0 &&
             (tokens + s->images[i].tokens > p->d->options.max_num_batched_tokens || patches + more > MAQ_IMAGE_PATCHES))
             break;
-        if (!maq__grow((void **)&chunks, &size, n, sizeof *chunks)) {
+        if (!maq_tower_add_image(&chunks, &n_chunks, &size, &image)) {
             p->failed = true;
             break;
         }
-        chunks[n++] = (struct maq_pass_chunk){more, 0};
+        n++;
         tokens += s->images[i].tokens;
         patches += more;
         p->seen.wait_s += at_s - s->images[i].at_s;
@@ -44,7 +45,7 @@ static void begin_pass(struct maq_fleet_encode *p, struct maq_encode_server *s, 
     s->passing = n;
     s->ends_s = (double)INFINITY;
     if (n > 0 && !p->failed) {
-        double takes = maq_batch_host_s(p->d, n) + maq_tower_pass_s(&p->tower, p->d, chunks, n, &work);
+        double takes = maq_batch_host_s(p->d, n) + maq_tower_pass_s(&p->tower, p->d, chunks, n_chunks, &work);
         s->ends_s = at_s + takes;
         s->busy_s += takes;
         p->seen.encode_s += takes;
@@ -59,10 +60,12 @@ static void begin_pass(struct maq_fleet_encode *p, struct maq_encode_server *s, 
 static void end_pass(struct maq_fleet_encode *p, uint32_t server)
 {
     struct maq_encode_server *s = &p->servers[server];
-    double at_s = s->ends_s;
+    const struct maq_model *model = &p->d->job->model;
+    double at_s = s->ends_s,
+           width = (double)(p->d->options.encoder.own ? model->vision->embedding_width : model->hidden);
     for (uint32_t i = 0; i < s->passing; i++) {
         const struct maq_encode_image *m = &s->images[s->first++];
-        double bytes = (double)m->tokens * (double)p->d->job->model.hidden * 2;
+        double bytes = (double)m->tokens * width * 2;
         const struct maq_flow_begin b = {.port = {server, p->n},
                                          .share = {1, 1},
                                          .most_bps = (double)INFINITY,
@@ -140,8 +143,8 @@ enum maq_status maq_encode_check(const struct maq_fleet_run *r, struct maq_diag 
     for (uint32_t m = 0; m < r->fleet->n_members; m++) {
         const struct maq_deployment *d = &r->deployments[m];
         const struct maq_encoder_options *e = &d->options.encoder;
-        if (servers > 0 && !e->tower)
-            return refuse(diag, "--encoder-model, the tower as a model of its own",
+        if (servers > 0 && !maq_encoder_there(e))
+            return refuse(diag, "--encoder-model, the tower as a model of its own, where its vision_config says none",
                           "a pool that encodes images needs a vision tower");
         if ((servers > 0) != e->elsewhere)
             return refuse(diag, NULL,

@@ -230,6 +230,15 @@ void maq_pass_layers(const struct maq_passes *p, const struct maq_pass_stage *st
     }
 }
 
+void maq_pass_projector(const struct maq_passes *p, int64_t patches, struct maq_pass_parts *out)
+{
+    const struct maq_layer *layer = &p->job->model.output;
+    int64_t tokens = patches * layer->tokens / layer->of_tokens;
+    struct walk w = walk_of(p, layer, tokens > 0 ? tokens : 1, 1, out);
+    for (uint32_t i = 0; i < layer->n_modules; i++)
+        module(&w, &layer->modules[i]);
+}
+
 /* Logits in the model's type, gathered over the TP group, and reduced to a token. */
 void maq_pass_head(const struct maq_passes *p, int64_t rows, struct maq_pass_parts *out)
 {

@@ -8,6 +8,7 @@
  * A sequence that has q queries at its end reads its keys and values once for all of them. Kernels for decoding put the queries that share a
  * key into the rows of one tile, as they do with the heads that share it: such a sequence is one that decodes with q times the heads.
  */
+#include <math.h>
 #include <string.h>
 
 #include "base/check.h"
@@ -92,7 +93,13 @@ static struct maq_op prompts_of(const struct maq_passes *p, struct maq_op op, co
         double n = (double)c->queries;
         queries += n;
         squares += n * n;
-        keys += p->encodes ? n * n : keys_of(c, p->windows[window]);
+        if (p->encodes) { /* a window is a sequence of its own, from which no token sees out */
+            double sees = p->windows[window] > 0 ? fmin(n, (double)p->windows[window]) : n;
+            squares += n * (sees - n);
+            keys += n * sees;
+            continue;
+        }
+        keys += keys_of(c, p->windows[window]);
         windowed = windowed || (p->windows[window] > 0 && c->context + c->queries > p->windows[window]);
     }
     op.queries = (uint32_t)rounded(squares / queries);

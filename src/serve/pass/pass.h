@@ -126,7 +126,8 @@ struct maq_passes {
     enum maq_pass_scope own_scope, all_scope; /* of a rank's tokens; of those of all */
     bool experts_alone;                       /* where FFN is on GPUs of its own: these have routed experts alone */
     struct maq_pass_sampling sampling;
-    bool encodes;    /* of an encoder: no keys and values are kept, and a chunk's queries see all of it */
+    bool
+        encodes; /* of an encoder: no keys and values are kept, and a chunk's queries see all of it, or of their window */
     bool fuses_norm; /* the sum over the TP group, the residual stream and its norm are one kernel (TensorRT-LLM) */
     bool fuses_quantization; /* whichever kernel writes an input quantizes it; else norms and activations do */
     int32_t ep, moe_tp;
@@ -224,6 +225,8 @@ bool maq_pass_has(const struct maq_passes *p, const struct maq_module *module);
 /* `decodes`: all tokens are decoded, which decides between kernels of an exchange. */
 void maq_pass_layers(const struct maq_passes *p, const struct maq_pass_stage *stage, enum maq_pass_scope scope,
                      int64_t tokens, bool decodes, struct maq_pass_parts *out);
+/* What is behind the layers of a vision tower, for so many patches that pass them. */
+void maq_pass_projector(const struct maq_passes *p, int64_t patches, struct maq_pass_parts *out);
 /* The head, for tokens that are sampled from. */
 void maq_pass_head(const struct maq_passes *p, int64_t rows, struct maq_pass_parts *out);
 
