@@ -285,8 +285,8 @@ static void test_whole_prompts(void **state)
 
 /*
  * Two requests that grow past what an iteration has, and a cache that holds one of them to its end: the second is preempted, has more to compute at once than there is, and is never
- * taken in again: that is said. (vLLM 0.33.0 does not start with such limits: "max_num_batched_tokens is smaller than max_model_len".) With as many tokens as a request can have nobody
- * waits.
+ * taken in again: that is said. (vLLM 0.33.0 refuses such limits, "max_num_batched_tokens is smaller than max_model_len". Its scheduler without that check, recorded with these two requests and
+ * 71 blocks of 16 tokens, preempts the second in step 161, ends the first in step 399, and then schedules nobody.) With as many tokens as a request can have nobody waits.
  */
 static void test_never_again(void **state)
 {
