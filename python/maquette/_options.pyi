@@ -369,6 +369,7 @@ class ServeOptions(TypedDict, total=False):
     max_local_prefill_length: Value
     failures: Value
     spare_nodes: Value
+    placement: Union[Literal["pack", "spread"], None]
     autoscale: Value
     prefill_autoscale: Value
     start_time: Value
