@@ -91,10 +91,11 @@ static bool visible(const void *p, uint64_t bytes)
     return all;
 }
 
-/* What the host may make of the result: as much as of what went in. */
-static void tell(const struct vg_meeting *m)
+/* What the host may make of the result: as much as of what went in. An object that nobody brought is none. */
+static void tell(const struct vg_meeting *m, bool came)
 {
-    if (m->out && (!m->in || vg_mem_true(m->in, m->in_bytes)))
+    const bool known = m->in ? vg_mem_true(m->in, m->in_bytes) : came || m->rec.bytes <= MAQ_CARRIED_NUMBERS;
+    if (m->out && known)
         vg_mem_told(m->out, m->out_bytes);
     else if (m->out)
         vg_mem_written(m->out, m->out_bytes);
@@ -403,7 +404,7 @@ void vg_payload_begin(struct vg_meeting *m, const void *in, void *out)
     if (!vg_meet_segment()) {
         struct source s = {.m = m, .comm = comm, .bytes = bytes};
         finish(&s);
-        tell(m);
+        tell(m, s.taint.bytes == 0);
         if (s.taint.bytes > 0)
             vg_taint_mark(m->out, &s.taint);
     } else if (m->in || m->out) {
@@ -432,7 +433,7 @@ void vg_payload_get(struct maq_meet *meet, struct maq_meet_slot *slot, const str
     if (comm && m->out) {
         struct source s = {.m = m, .comm = comm, .meet = meet, .slot = slot, .bytes = vg_payload_bytes(m)};
         finish(&s);
-        tell(m);
+        tell(m, s.taint.bytes == 0);
         if (s.taint.bytes > 0)
             vg_taint_mark(m->out, &s.taint);
     }

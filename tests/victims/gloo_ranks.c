@@ -197,7 +197,7 @@ static void all_to_all(void)
 /* Two messages to the next rank under one tag, the second of more than slices tell each other. */
 static void messages(void)
 {
-    static int32_t large[20000];
+    static int32_t large[300000];
     int32_t got[2] = {-1, -1}, value = 500 + me;
     uint64_t slot = 3;
     int next = (me + 1) % N, before = (me + N - 1) % N;
