@@ -207,12 +207,12 @@ static void text_vision(struct maq_page *page, const struct maq_vision *v)
     maq_page_putf(page, MAQ_INK_PLAIN, "\n  patches of %d x %d pixels, %d x %d of them a token", v->patch, v->patch,
                   v->merge, v->merge);
     if (v->tile_tokens > 0)
-        maq_page_putf(page, MAQ_INK_PLAIN, "; %lld tokens of %lld patches for %s of %lld x %lld",
+        maq_page_putf(page, MAQ_INK_PLAIN, "\n  %lld tokens of %lld patches for %s of %lld x %lld",
                       (long long)v->tile_tokens, (long long)v->tile_patches,
                       v->rule == MAQ_IMAGE_FIXED ? "an image" : "each tile", (long long)v->image_size,
                       (long long)v->image_size);
     if (v->assumed)
-        maq_page_putf(page, MAQ_INK_PLAIN, "; assumed: %s", v->assumed);
+        maq_page_putf(page, MAQ_INK_PLAIN, "\n  assumed: %s", v->assumed);
     maq_buf_addc(&page->out, '\n');
     text_layer(page, "patches", &v->model.embedding);
     for (uint32_t k = 0; k < v->model.n_kinds; k++) {
