@@ -265,11 +265,11 @@ const struct cli_option cli_serve_table[] = {
     [SERVE_NUMBER] = {"--num-requests", CLI_VALUE, "N", "how many (10 for each of a concurrency, else 1,000)", NULL,
                       NULL},
     [SERVE_DURATION] = {"--duration", CLI_VALUE, "TIME", "how long they come, instead: 90s, 10m, 1h", NULL, NULL},
-    [SERVE_REQUESTS] =
-        {"--requests", CLI_VALUE, "FILE",
-         "requests from a table or lines of JSON: arrival_s, prompt, output, or the names of Azure's and Mooncake's "
-         "traces and of benchmark clients; with --rate or --concurrency these say when they come",
-         NULL, NULL},
+    [SERVE_REQUESTS] = {"--requests", CLI_VALUE, "FILE",
+                        "a table or lines of JSON: arrival_s, prompt, output, or the names of Azure's, Mooncake's and "
+                        "benchmark clients' "
+                        "files; --rate redraws when",
+                        NULL, NULL},
     [SERVE_FROM] = {"--requests-from", CLI_VALUE, "TIME", "of the file those that come so long behind its first (0)",
                     NULL, NULL},
     [SERVE_SPEED] = {"--speed", CLI_VALUE, "X", "the file's requests come X times as fast (1)", NULL, NULL},
