@@ -42,11 +42,11 @@ MEGATRON = [
     ("megatron-wide-4x1024-w1-r0-selective-modules_layernorm", 0.5, 1),
     ("megatron-deep-2x1024-w8-r1", 1.5, 3.5),
     ("megatron-llama-2x1024-w8-r1-bf16grads", 1, 3),
-    ("megatron-wide-2x2048-w4-r1-tp_4-sp", 0.5, 2),
+    ("megatron-wide-2x2048-w4-r1-tp_4-sp", 1, 2),
     ("megatron-gpt-1x4096-w2-r1-cp_2", 0.5, 4),
     ("megatron-wide-2x1024-w2-r0-pp_2-mb8", 0.5, 1),
     ("megatron-deep-2x1024-w4-r3-pp_4-full-layers_1-mb8", 2, 6),
-    ("megatron-moe-2x1024-w8-r1-ep_8", 1, 4),
+    ("megatron-moe-2x1024-w8-r1-ep_8", 1.5, 4),
     ("megatron-deep-2x1024-w8-r1-fp8-tensorwise", 0.5, 4.5),
 ]
 
