@@ -68,7 +68,7 @@ static struct maq_image by_canvas(const struct maq_vision *v, double width, doub
         for (int64_t c = 1; c * r <= v->most_tiles; c++) {
             /* in 32 bits, as there: grids are equal where these are */
             float across = (float)(side * (double)c) / (float)width, down = (float)(side * (double)r) / (float)height;
-            double scale = down > across ? across : down;
+            double scale = (double)(down > across ? across : down);
             bool up = scale >= 1, first = best <= 0, equal = scale >= best && scale <= best;
             bool better = up ? best < 1 || scale < best : best < 1 && scale > best;
             if (first || better || (equal && c * r < columns * rows)) {
@@ -83,7 +83,7 @@ static struct maq_image by_canvas(const struct maq_vision *v, double width, doub
 
 static struct maq_image by_aspect(const struct maq_vision *v, double width, double height)
 {
-    double least = INFINITY, side = (double)v->image_size;
+    double least = (double)INFINITY, side = (double)v->image_size;
     int64_t best = 1;
     for (int64_t n = 1; n <= v->most_tiles; n++)
         for (int64_t c = 1; c <= n; c++) {
