@@ -407,8 +407,9 @@ static void test_windows(void **state)
     struct maq_diag *diag = maq_diag_new();
     const struct maq_request_reading late = {.from_s = 28};
     assert_int_equal(read_bytes(&set, text, strlen(text), &late, diag), MAQ_BAD_INPUT);
-    assert_non_null(
-        strstr(maq_diag_format(diag, 0, false), "no requests from 28 s on: the last one comes 27 s behind"));
+    char *said = maq_diag_format(diag, 0, false);
+    assert_non_null(strstr(said, "no requests from 28 s on: the last one comes 27 s behind"));
+    free(said);
     maq_diag_free(diag);
 }
 

@@ -87,8 +87,9 @@ static struct maq_image by_aspect(const struct maq_vision *v, double width, doub
     int64_t best = 1;
     for (int64_t n = 1; n <= v->most_tiles; n++)
         for (int64_t c = 1; c <= n; c++) {
-            double off = fabs(width / height - (double)c / (double)(n / c));
-            if (n % c != 0)
+            const int64_t rows = n / c;
+            const double off = fabs(width / height - (double)c / (double)rows);
+            if (rows * c != n)
                 continue;
             if (off < least || (off <= least && width * height > 0.5 * side * side * (double)n))
                 best = n;
