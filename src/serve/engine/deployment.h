@@ -115,7 +115,7 @@ enum maq_status maq_deployment_check(const struct maq_deployment *d, const struc
 
 /* ---- parts ---- */
 
-/* What the engine takes off for its CUDA graphs before it counts blocks; `widest`: bytes a token of the widest module. graph_memory.c */
+/* What the engine takes off for its CUDA graphs before it counts blocks; `widest`: bytes a token of the widest module. cuda_graph_memory.c */
 double maq_deployment_graphs_bytes(const struct maq_deployment *d, double widest);
 /* Refuses degrees that cut through a block of weights with a scale, as the engine does: block_scales.c. */
 enum maq_status maq_blocks_check(const struct maq_job *job, const struct maq_serve_options *options,

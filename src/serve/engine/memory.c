@@ -7,7 +7,7 @@
  *   activations   of the largest iteration, max_num_batched_tokens tokens, of which max_num_seqs are sampled from: the residual stream and
  *                 a copy, what the widest module of a layer reads and writes, or logits in 16 and in 32 bits
  *   sampler       vLLM: what is kept for each request that is sampled from, with one count for each token of the vocabulary
- *   graphs        vLLM: its CUDA graphs (graph_memory.c)
+ *   graphs        vLLM: its CUDA graphs (cuda_graph_memory.c)
  *   context       driver and libraries. vLLM looks at what is free when they are there already: its share of the GPU is without them
  *   what drafts   its weights beside those of the last stage (what it shares with the model counts once), its keys and values in every block:
  *                 as a group of layers where it keeps what another kind does, else as bytes of each token

@@ -37,9 +37,9 @@
 #include "base/check.h"
 #include "lower/local.h"
 #include "lower/modules.h"
-#include "train/memory/engine_script.h"
 #include "train/memory/offload.h"
 #include "train/memory/torch_layers.h"
+#include "train/memory/transformer_engine_script.h"
 #include "train/step/block.h"
 
 struct tally {
@@ -585,7 +585,7 @@ void maq_block_memory(struct maq_block *block, struct maq_lower *lower)
     block->walk[0] = walk_layer(&plain, 0);
     block->forward_transient = widest_module(&plain, false, ALL);
     block->backward_transient[0] = widest_module(&plain, true, ALL);
-    maq_engine_transients(&block->forward_transient, &block->backward_transient[0], lower, block->layer, all);
+    maq_te_transients(&block->forward_transient, &block->backward_transient[0], lower, block->layer, all);
     if (lower->plan->recompute == MAQ_RECOMPUTE_FULL) {
         /* only the layer's input is kept; the rest is recomputed in the backward pass */
         block->act_bytes[1] = (double)lower->tokens_region * (double)block->layer->hidden * maq_stream_bytes(lower);

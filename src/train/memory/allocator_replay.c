@@ -21,8 +21,8 @@
 #include "graph/allocator.h"
 #include "lower/local.h"
 #include "train/memory/eager_replay.h"
-#include "train/memory/engine_replay.h"
 #include "train/memory/stage_memory.h"
+#include "train/memory/transformer_engine_replay.h"
 #include "train/predict.h"
 #include "train/step/ddp.h"
 
@@ -507,7 +507,7 @@ bool maq_replay_stage(struct maq_replayed *out, const struct maq_blueprint *bp, 
     bool known;
     if (!maq_eager_replay(out, &known, bp, stage))
         return false;
-    if (!known && !maq_engine_replay(out, &known, bp, stage))
+    if (!known && !maq_te_replay(out, &known, bp, stage))
         return false;
     if (known)
         return true;

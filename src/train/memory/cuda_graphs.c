@@ -47,7 +47,7 @@
 
 #include <math.h>
 
-#include "lower/graph_bytes.h"
+#include "lower/cuda_graph_node.h"
 
 /* Of a token of a batch: token, label, position, mask of the loss. */
 #define TOKEN_BYTES (8 + 8 + 8 + 4.0)

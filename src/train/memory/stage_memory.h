@@ -34,7 +34,7 @@ void maq_program_transient(struct maq_program *program, const struct maq_bluepri
 struct maq_program_bytes {
     double states, working, update, matrix;
     double transfers; /* of `working`, what it holds for its neighbours in 1F1B; */
-    double border;    /* bytes of one such tensor (transfers.h) */
+    double border;    /* bytes of one such tensor (pipeline_transfers.h) */
 };
 void maq_program_memory(struct maq_program_bytes *out, const struct maq_blueprint *bp,
                         const struct maq_program *program);

@@ -19,7 +19,7 @@
 
 #include "base/check.h"
 #include "plan/mixed/mixed_plan.h"
-#include "train/memory/transfers.h"
+#include "train/memory/pipeline_transfers.h"
 #include "train/mixed/placed.h"
 
 struct skeleton {
@@ -127,7 +127,8 @@ static double memory_of(uint32_t *in_flight, const struct placed_column_view *v)
 {
     const struct maq_placed_column *c = v->column;
     double held = activations(in_flight, v), states = 0, working = 0, ending = 0, matrix = 0, border = 0;
-    const uint32_t transfers = maq_transfers(v->job, v->schedule->kind, v->device == 0, v->device + 1 == c->devices);
+    const uint32_t transfers =
+        maq_pipeline_transfers(v->job, v->schedule->kind, v->device == 0, v->device + 1 == c->devices);
     for (uint32_t i = v->device; i < c->n; i += c->devices) {
         states += c->slots[i].cost.states_bytes;
         working = larger(working, c->slots[i].cost.working_bytes - c->slots[i].cost.transfer_bytes);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * test_engine_memory.c - Megatron-LM on Transformer Engine, request by request: what its own script allocated and reserved on the zero-GPU
+ * test_transformer_engine_memory.c - Megatron-LM on Transformer Engine, request by request: what its own script allocated and reserved on the zero-GPU
  * device (tests/data/memory_truth_megatron.json, core 0.16.1), what a pipeline's transfers hold, what an activation's bias takes.
  */
 #include <math.h>

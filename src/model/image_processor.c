@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * image_grid.c - how many patches and tokens an image is, by the rules of the image processors of `transformers` 5.24.
+ * image_processor.c - how many patches and tokens an image is, by the rules of the image processors of `transformers` 5.24.
  *
  *   area      both sides to the nearest multiple of a token (a half to the even one); where the area is too large or too small, sides scaled by the root of the
  *             ratio and rounded down or up (image_processing_qwen2_vl.py)

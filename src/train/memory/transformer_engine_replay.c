@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * engine_replay.c - what PyTorch's caching allocator reserves for a stage of Megatron-LM with Transformer Engine, from all that the program
+ * transformer_engine_replay.c - what PyTorch's caching allocator reserves for a stage of Megatron-LM with Transformer Engine, from all that the program
  * asks it for (Megatron-LM core 0.16):
  *
  *   start      weights one by one, and Transformer Engine's workspace with the first of them; then, on a stream of its own, the buffers of
  *              DistributedDataParallel: gradients, and with the distributed optimizer weights, which move there, so that what they had is free
  *              (param_and_grad_buffer.py). Master weights, each with a copy in the type of the model for a moment, last layer first
- *   passes     the scripts of its layers (engine_script.h) in the order of the schedule
- *   transfers  transfers.h
+ *   passes     the scripts of its layers (transformer_engine_script.h) in the order of the schedule
+ *   transfers  pipeline_transfers.h
  *   waiting    what another stream works with, too, is free when the host has waited for the device, since it runs ahead of it: weights' gradients,
  *              which autograd hands over on the stream that DistributedDataParallel was made on, and what is sent and received. It waits
  *              behind transfers without overlap, for the batch on the first and the last virtual stage, and at the end
@@ -15,7 +15,7 @@
  *
  * A step ends when its first tasks are done (most of a long schedule repeats itself) and what is left has been through its backward passes.
  */
-#include "train/memory/engine_replay.h"
+#include "train/memory/transformer_engine_replay.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -25,10 +25,10 @@
 #include "base/check.h"
 #include "graph/allocator.h"
 #include "lower/local.h"
-#include "train/memory/engine_script.h"
 #include "train/memory/held_blocks.h"
+#include "train/memory/pipeline_transfers.h"
 #include "train/memory/stage_memory.h"
-#include "train/memory/transfers.h"
+#include "train/memory/transformer_engine_script.h"
 
 #define STEPS 3
 #define LAUNCH_QUEUE 1024 /* as in train/step/host.c */
@@ -380,7 +380,7 @@ static void meet_module(struct engine *r, enum which which, const struct maq_mod
                         struct maq_held_blocks *held)
 {
     double params = maq_lower_local_params(&r->bp->lower, m),
-           bias = m->flags & MAQ_MODULE_BIAS ? params - maq_engine_matrix(&r->bp->lower, m) : 0;
+           bias = m->flags & MAQ_MODULE_BIAS ? params - maq_te_weight_numbers(&r->bp->lower, m) : 0;
     const double parts[] = {params - bias, bias};
     for (int k = 0; k < 2; k++) {
         double own = fmin(parts[k], *left);
@@ -475,7 +475,7 @@ static bool set_up(struct engine *r)
         for (uint32_t i = 0; i < r->programs[c]->n_entries; i++) {
             uint32_t block = r->programs[c]->entries[i].block;
             struct maq_eager_script *s = &r->scripts[block];
-            if (s->n_slots == 0 && !maq_engine_script(s, &bp->lower, bp->blocks[block]->layer)) {
+            if (s->n_slots == 0 && !maq_te_script(s, &bp->lower, bp->blocks[block]->layer)) {
                 r->failed |= s->failed;
                 return false;
             }
@@ -500,7 +500,7 @@ static void tear_down(struct engine *r)
     maq_allocator_free(r->a);
 }
 
-bool maq_engine_replay(struct maq_replayed *out, bool *known, const struct maq_blueprint *bp, uint32_t stage)
+bool maq_te_replay(struct maq_replayed *out, bool *known, const struct maq_blueprint *bp, uint32_t stage)
 {
     *known = plan_is_known(bp);
     if (!*known)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* transfers.c - see transfers.h. */
-#include "train/memory/transfers.h"
+/* pipeline_transfers.c - see pipeline_transfers.h. */
+#include "train/memory/pipeline_transfers.h"
 
 #include "lower/local.h"
 
@@ -10,7 +10,7 @@ double maq_border_bytes(const struct maq_blueprint *bp)
     return (double)lo->tokens_region * (double)bp->job->model.hidden * lo->store_bytes;
 }
 
-uint32_t maq_transfers(const struct maq_job *job, int schedule, bool first, bool last)
+uint32_t maq_pipeline_transfers(const struct maq_job *job, int schedule, bool first, bool last)
 {
     if (!maq_job_has_transformer_engine(job) || schedule > MAQ_SCHEDULE_INTERLEAVED || (first && last))
         return 0;
@@ -23,14 +23,14 @@ uint32_t maq_transfers(const struct maq_job *job, int schedule, bool first, bool
 double maq_transfer_bytes(const struct maq_blueprint *bp, uint32_t stage)
 {
     const struct maq_schedule *s = bp->schedule;
-    return maq_transfers(bp->job, s->kind, stage == 0, stage + 1 == s->stages) * maq_border_bytes(bp);
+    return maq_pipeline_transfers(bp->job, s->kind, stage == 0, stage + 1 == s->stages) * maq_border_bytes(bp);
 }
 
 double maq_program_transfer_bytes(const struct maq_blueprint *bp, const struct maq_program *pr)
 {
     const struct maq_layer *first = bp->blocks[pr->entries[0].block]->layer,
                            *last = bp->blocks[pr->entries[pr->n_entries - 1].block]->layer;
-    return maq_transfers(bp->job, MAQ_SCHEDULE_1F1B, first->modules[0].kind == MAQ_MODULE_EMBEDDING,
-                         last->modules[last->n_modules - 1].kind == MAQ_MODULE_LOSS) *
+    return maq_pipeline_transfers(bp->job, MAQ_SCHEDULE_1F1B, first->modules[0].kind == MAQ_MODULE_EMBEDDING,
+                                  last->modules[last->n_modules - 1].kind == MAQ_MODULE_LOSS) *
            maq_border_bytes(bp);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* engine_peaks.c - see engine_script.h: what the requests of a layer come to while it runs. */
-#include "train/memory/engine_script.h"
+/* transformer_engine_peaks.c - see transformer_engine_script.h: what the requests of a layer come to while it runs. */
+#include "train/memory/transformer_engine_script.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -35,11 +35,11 @@ static void play(struct live *l, const struct maq_moves *moves, uint16_t renamed
     }
 }
 
-void maq_engine_transients(double *forward, double *backward, struct maq_lower *lower, const struct maq_layer *layer,
-                           double kept)
+void maq_te_transients(double *forward, double *backward, struct maq_lower *lower, const struct maq_layer *layer,
+                       double kept)
 {
     struct maq_eager_script s;
-    bool known = maq_engine_script(&s, lower, layer);
+    bool known = maq_te_script(&s, lower, layer);
     lower->failed |= s.failed;
     if (!known)
         return;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * graph_memory.c - what an engine takes off for its CUDA graphs before it counts the blocks of its cache.
+ * cuda_graph_memory.c - what an engine takes off for its CUDA graphs before it counts the blocks of its cache.
  *
  *   vLLM from 0.21 on   captures some of them before there is a cache and measures what is free before and behind; of graphs of decodes the largest two, and
  *                       what each further one takes, but 1 MiB at least, is that of the second. VLLM_MEMORY_PROFILER_ESTIMATE_CUDAGRAPHS, on by default
@@ -8,14 +8,14 @@
  *
  *   graphs = sizes of decodes * max(nodes * node, 1 MiB) + sizes * nodes between the attentions * node + pool
  *
- * The driver's `node` is that of training (lower/graph_bytes.h), which was read off vLLM's graphs. All of a rank's graphs share a pool, that the
+ * The driver's `node` is that of training (lower/cuda_graph_node.h), which was read off vLLM's graphs. All of a rank's graphs share a pool, that the
  * largest fills: the residual stream and a copy of so many tokens, and the widest module. The head is in none of them. Where attention and FFN are
  * on GPUs of their own there are graphs of decodes alone.
  *
  * Sources: vllm 0.33.0, v1/worker/gpu_worker.py (determine_available_memory, which says since when), v1/worker/gpu/cudagraph_utils.py
  * (profile_cudagraph_memory, _MIN_PER_GRAPH_BYTES), v1/worker/gpu_model_runner.py (the same of the first runner).
  */
-#include "lower/graph_bytes.h"
+#include "lower/cuda_graph_node.h"
 #include "serve/engine/deployment.h"
 #include "serve/engine_release.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * engine_script.c - dense layers, embedding and output of Megatron-LM on Transformer Engine as scripts. What follows is the order of requests
+ * transformer_engine_script.c - dense layers, embedding and output of Megatron-LM on Transformer Engine as scripts. What follows is the order of requests
  * of Megatron-LM core 0.16 and Transformer Engine 2.20 (pytorch/module/layernorm_linear.py, linear.py, attention; fusions/, tensor_parallel/ of
  * Megatron-LM), held against the allocator's own record of pretrain_gpt.py (torch.cuda.memory._record_memory_history()). e are the bytes
  * of a number.
@@ -22,7 +22,7 @@
  *   stream      gradients of both ways add up in a new tensor in the upper half of a layer, in the lower in that
  *   loss        logits in 4 bytes while those in e are there; backward the logits' gradient in e
  */
-#include "train/memory/engine_script.h"
+#include "train/memory/transformer_engine_script.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -57,7 +57,7 @@ static double local_numbers(const struct maq_script_writer *b, const struct maq_
     return (double)d.rows * (double)(out ? d.out : d.in);
 }
 
-double maq_engine_matrix(const struct maq_lower *lower, const struct maq_module *m)
+double maq_te_weight_numbers(const struct maq_lower *lower, const struct maq_module *m)
 {
     const double all = maq_lower_local_params(lower, m), rows = (double)m->in, columns = (double)m->out;
     if (m->kind != MAQ_MODULE_LINEAR || !(m->flags & MAQ_MODULE_BIAS))
@@ -129,7 +129,7 @@ static uint16_t weight_gradient(struct maq_script_writer *b, const struct maq_mo
 {
     if (b->lower->plan->weight_grad_fusion)
         return MAQ_SLOT_NONE;
-    return maq_script_take_backward(b, b->e * maq_engine_matrix(b->lower, m));
+    return maq_script_take_backward(b, b->e * maq_te_weight_numbers(b->lower, m));
 }
 
 /* Autograd is through with it; it belongs to the stream that DistributedDataParallel was made on, too. */
@@ -472,7 +472,7 @@ static bool known_plan(const struct maq_lower *lo)
            p->graph_scope == 0 && !p->vocab_parallel_pipeline && lo->math == lo->store && lo->store_bytes <= 2;
 }
 
-bool maq_engine_script(struct maq_eager_script *out, const struct maq_lower *lower, const struct maq_layer *layer)
+bool maq_te_script(struct maq_eager_script *out, const struct maq_lower *lower, const struct maq_layer *layer)
 {
     struct maq_eager_script s = {.keeps_input = true};
     struct maq_script_writer b = {.s = &s, .lower = lower, .layer = layer, .e = lower->store_bytes, .x = MAQ_SLOT_IN};
