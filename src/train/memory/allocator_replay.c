@@ -23,6 +23,7 @@
 #include "train/memory/eager_replay.h"
 #include "train/memory/stage_memory.h"
 #include "train/memory/transformer_engine_replay.h"
+#include "train/memory/workspaces.h"
 #include "train/predict.h"
 #include "train/step/ddp.h"
 

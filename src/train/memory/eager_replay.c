@@ -17,6 +17,7 @@
 #include "train/memory/eager_program.h"
 #include "train/memory/stage_memory.h"
 #include "train/memory/torch_layers.h"
+#include "train/memory/workspaces.h"
 
 #define STEPS 3
 #define MOST_MICROBATCHES 3

@@ -41,6 +41,7 @@
 #include "train/memory/paged_optimizer.h"
 #include "train/memory/pipeline_transfers.h"
 #include "train/memory/torch_layers.h"
+#include "train/memory/workspaces.h"
 #include "train/step/dp_comm.h"
 #include "train/step/galore.h"
 #include "train/step/muon.h"
@@ -51,21 +52,6 @@
  * the preparations for BLOOM, on an A100). */
 #define CONTEXT_LAZY_BYTES (0.6 * MAQ_GIB)
 #define CONTEXT_EAGER_BYTES (1573.0 * 1024 * 1024)
-
-/*
- * PyTorch gives each thread that has a cuBLAS handle a workspace out of its allocator (aten/src/ATen/cuda/CublasHandlePool.cpp,
- * parseChosenWorkspaceSize()): 32 MiB on Hopper, 8,320 KiB before it. Forward passes run on one thread, backward passes on autograd's.
- */
-#define WORKSPACE_BYTES (32.0 * 1024 * 1024)
-#define WORKSPACE_BYTES_BEFORE_HOPPER (8320.0 * 1024)
-#define WORKSPACE_THREADS 2
-/*
- * Transformer Engine has one of its own, of 32 MiB from Hopper on, else 4, and where products are grouped one for each of their streams
- * (2.20, pytorch/cpp_extensions/gemm.py, get_cublas_workspace(); common/util/multi_stream.cpp: four).
- */
-#define TE_WORKSPACE_BYTES (32.0 * 1024 * 1024)
-#define TE_WORKSPACE_BYTES_BEFORE_HOPPER (4.0 * 1024 * 1024)
-#define TE_STREAMS 4
 
 uint32_t maq_stage_programs(const struct maq_program **programs, const struct maq_blueprint *bp, uint32_t stage)
 {
@@ -103,32 +89,6 @@ int32_t maq_layers_per_checkpoint(const struct maq_plan *p)
 {
     bool uniform = p->recompute == MAQ_RECOMPUTE_FULL && p->recompute_method == MAQ_RECOMPUTE_UNIFORM;
     return uniform && p->recompute_num_layers > 1 ? p->recompute_num_layers : 1;
-}
-
-static bool has_hopper(const struct maq_job *job)
-{
-    for (uint32_t g = 0; g < job->cluster.n_groups; g++)
-        if (job->cluster.groups[g].device.arch >= MAQ_ARCH_HOPPER)
-            return true;
-    return false;
-}
-
-double maq_workspace_bytes(const struct maq_job *job)
-{
-    if (!job->framework.keeps_workspaces)
-        return 0;
-    return has_hopper(job) ? WORKSPACE_BYTES : WORKSPACE_BYTES_BEFORE_HOPPER;
-}
-
-/* Workspaces that a rank holds all through a step. */
-static double workspaces(const struct maq_job *job)
-{
-    double torch = WORKSPACE_THREADS * maq_workspace_bytes(job),
-           one = has_hopper(job) ? TE_WORKSPACE_BYTES : TE_WORKSPACE_BYTES_BEFORE_HOPPER;
-    if (!maq_job_has_transformer_engine(job))
-        return torch;
-    bool grouped = maq_model_find_module(&job->model, MAQ_MODULE_EXPERT_LINEAR, MAQ_PART_COUNT);
-    return torch + one * (grouped ? 1 + TE_STREAMS : 1);
 }
 
 struct states {
@@ -550,7 +510,7 @@ static double context_bytes(const struct maq_job *job)
 
 double maq_fixed_bytes(const struct maq_job *job)
 {
-    return context_bytes(job) + workspaces(job) + maq_communicator_bytes(job);
+    return context_bytes(job) + maq_workspaces_bytes(job) + maq_communicator_bytes(job);
 }
 
 /* Working memory of the optimizer on one matrix. */
@@ -627,7 +587,7 @@ void maq_stage_memory(struct maq_stage_result *st, const struct maq_blueprint *b
         st->bytes[MAQ_MEM_ACTIVATIONS] = 0;
     }
     st->bytes[MAQ_MEM_GRADIENTS] += maq_stage_bucket_bytes(bp, stage);
-    st->bytes[MAQ_MEM_TRANSIENT] = fmax(transient, update) + workspaces(job);
+    st->bytes[MAQ_MEM_TRANSIENT] = fmax(transient, update) + maq_workspaces_bytes(job);
     st->bytes[MAQ_MEM_CONTEXT] = context_bytes(job);
     st->bytes[MAQ_MEM_NCCL] = bp->nccl_bytes;
     for (int k = 0; k < MAQ_MEM_FRAGMENTATION; k++)

@@ -58,8 +58,6 @@ double maq_state_bytes(const struct maq_job *job, const struct maq_plan *plan, d
                        double shards);
 /* Bytes of a parameter of ZeRO-3 as its shard is kept: the optimizer's 4, or the type of the model (low_precision_shards, LoRA). */
 double maq_shard_bytes(const struct maq_job *job);
-/* cuBLAS' workspace of one thread. */
-double maq_workspace_bytes(const struct maq_job *job);
 /* Bytes that every rank holds: context, workspace, communicators of the job's groups. */
 double maq_fixed_bytes(const struct maq_job *job);
 

@@ -29,6 +29,7 @@
 #include "train/memory/pipeline_transfers.h"
 #include "train/memory/stage_memory.h"
 #include "train/memory/transformer_engine_script.h"
+#include "train/memory/workspaces.h"
 
 #define STEPS 3
 #define LAUNCH_QUEUE 1024 /* as in train/step/host.c */
@@ -36,7 +37,7 @@
 #define LONGEST_EMBEDDING 16
 #define FEWEST_TASKS 24
 #define MOST_TASKS 384
-#define ENGINE_WORKSPACE (32.0 * 1024 * 1024 + 1024) /* with what keeps it aligned */
+#define ALIGNMENT 1024.0 /* of Transformer Engine's workspace (pytorch/cpp_extensions/gemm.py) */
 
 enum stream { COMPUTE, BUFFERS };
 
@@ -388,7 +389,7 @@ static void meet_module(struct engine *r, enum which which, const struct maq_mod
         *left -= own;
     }
     if (which == WEIGHTS && m->kind == MAQ_MODULE_LINEAR && m->part != MAQ_PART_OUTPUT && r->workspace == 0)
-        r->workspace = take(r, ENGINE_WORKSPACE);
+        r->workspace = take(r, maq_te_workspace_bytes(r->bp->job) + ALIGNMENT);
 }
 
 /* The module that is the i-th to be built: attention's last product comes before its first. */

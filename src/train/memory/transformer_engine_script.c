@@ -31,12 +31,27 @@
 #include "lower/local.h"
 #include "train/memory/eager_writer.h"
 #include "train/memory/torch_layers.h"
+#include "train/memory/workspaces.h"
 
 #define SUM_SCRATCH 8.0 /* bytes for each number that is added up over rows */
-/* A workspace that PyTorch asks for anew with every product, where it keeps none. */
-#define PRODUCT_WORKSPACE (32.0 * 1024 * 1024)
-#define MULTIPROCESSOR_BYTES (228.0 * 1024) /* shared memory, of Hopper */
-#define MULTIPROCESSOR_THREADS 2048.0
+
+/*
+ * What a multiprocessor has for blocks: shared memory in bytes, and threads (CUDA C++ Programming Guide, technical specifications by compute
+ * capability: 7.0, 7.5, 8.0, 8.9, 9.0, 10.0). Of others what Hopper has.
+ */
+struct multiprocessor {
+    double shared_bytes, threads;
+};
+
+static struct multiprocessor multiprocessor_of(enum maq_device_arch arch)
+{
+    static const struct multiprocessor hopper = {228.0 * 1024, 2048};
+    static const struct multiprocessor before[MAQ_ARCH_HOPPER] = {[MAQ_ARCH_VOLTA] = {96.0 * 1024, 2048},
+                                                                  [MAQ_ARCH_TURING] = {64.0 * 1024, 1024},
+                                                                  [MAQ_ARCH_AMPERE] = {164.0 * 1024, 2048},
+                                                                  [MAQ_ARCH_ADA] = {100.0 * 1024, 1536}};
+    return arch < MAQ_ARCH_HOPPER ? before[arch] : hopper;
+}
 
 /* A norm and its place in memory. */
 struct joined {
@@ -91,10 +106,13 @@ static struct joined norm_forward(struct maq_script_writer *b, const struct maq_
 static double norm_scratch(const struct maq_script_writer *b, const struct joined *n)
 {
     const struct maq_device *device = b->lower->device;
+    if (!device)
+        return 0;
+    const struct multiprocessor has = multiprocessor_of(device->arch);
     double columns = n->numbers / n->rows, rows = columns > 1024 ? 1 : 4,
-           blocks = floor(MULTIPROCESSOR_BYTES / (rows * WIDE * columns + 1024));
-    blocks = fmin(fmax(blocks, 1), MULTIPROCESSOR_THREADS / 128.0);
-    return (device ? device->sms : 0) * blocks * columns * WIDE * (n->mean == MAQ_SLOT_NONE ? 1 : 2);
+           blocks = floor(has.shared_bytes / (rows * WIDE * columns + 1024));
+    blocks = fmin(fmax(blocks, 1), has.threads / 128.0);
+    return device->sms * blocks * columns * WIDE * (n->mean == MAQ_SLOT_NONE ? 1 : 2);
 }
 
 /* Gives back the gradient of what it returned, whole and scattered, and its input; returns the gradient of that. `behind` goes with them. */
@@ -142,12 +160,13 @@ static void give_weight(struct maq_script_writer *b, uint16_t gradient)
 /* PyTorch's own products, of the output layer. */
 static void product_workspace(struct maq_script_writer *b, bool backward)
 {
+    const double bytes = maq_cublas_workspace_bytes(b->lower->job);
     if (b->lower->job->framework.keeps_workspaces)
         return;
     if (backward)
-        maq_script_give_backward(b, maq_script_take_backward(b, PRODUCT_WORKSPACE));
+        maq_script_give_backward(b, maq_script_take_backward(b, bytes));
     else
-        maq_script_give(b, maq_script_take(b, PRODUCT_WORKSPACE));
+        maq_script_give(b, maq_script_take(b, bytes));
 }
 
 /* ---- halves of a layer ---- */

@@ -29,7 +29,7 @@ struct maq_range_cost {
     double act_bytes;     /* kept for a micro batch from forward to backward */
     double working_bytes; /* of the heaviest pass */
     double transfer_bytes,
-        border_bytes;    /* of these, what waits for neighbours in 1F1B; one such tensor (memory/pipeline_transfers.h) */
+        border_bytes; /* of these, what waits for neighbours in 1F1B; one such tensor (memory/pipeline_transfers.h) */
     double ending_bytes; /* of the update, when activations are gone */
     double matrix_bytes; /* in addition, of the matrix that Muon updates: one at a time on a device */
 };
