@@ -150,6 +150,11 @@ struct maq_local maq_lower_local(const struct maq_lower *lower, const struct maq
     return l;
 }
 
+double maq_lower_border_bytes(const struct maq_lower *lower, int64_t hidden)
+{
+    return (double)lower->tokens_region * (double)hidden * lower->store_bytes;
+}
+
 bool maq_job_has_transformer_engine(const struct maq_job *job)
 {
     return job->framework.transformer_engine && job->plan.fused_kernels;

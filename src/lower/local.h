@@ -16,6 +16,8 @@ struct maq_local {
 struct maq_local maq_lower_local(const struct maq_lower *lower, const struct maq_layer *layer,
                                  const struct maq_module *m);
 
+/* Bytes of the tensor between two layers of `hidden` features, what a rank has of it. */
+double maq_lower_border_bytes(const struct maq_lower *lower, int64_t hidden);
 /* Whether fused layers are Transformer Engine's. */
 bool maq_job_has_transformer_engine(const struct maq_job *job);
 /*

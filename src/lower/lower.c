@@ -78,7 +78,7 @@ static void exchange_hidden(struct maq_lowering *l, enum maq_coll_kind kind)
 {
     if (!l->lower->plan->vocab_parallel_pipeline)
         return;
-    double bytes = (double)l->lower->tokens_region * (double)l->lower->job->model.hidden * l->lower->store_bytes;
+    double bytes = maq_lower_border_bytes(l->lower, l->lower->job->model.hidden);
     struct maq_coll c = maq_coll_make(l->lower, kind, MAQ_GROUP_PP, bytes);
     maq_segment_coll(&l->w, &c, MAQ_STREAM_PP);
 }

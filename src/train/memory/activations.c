@@ -493,7 +493,7 @@ static bool by_op(const struct maq_lower *lo, const struct maq_layer *layer)
 static void keep_by_op(struct maq_block *block, const struct tally *t, double all)
 {
     struct maq_walk_step *steps = MAQ_ARENA_NEW(t->lower->arena, struct maq_walk_step, t->layer->n_modules);
-    double sum = (double)t->lower->tokens_region * (double)t->layer->hidden * t->lower->store_bytes;
+    double sum = maq_lower_border_bytes(t->lower, t->layer->hidden);
     uint32_t products = 0;
     if (!steps) {
         t->lower->failed = true;
@@ -562,7 +562,7 @@ static void graph_memory(struct maq_block *block, const struct tally *plain, con
     struct maq_block_graphs *g = &block->graphs;
     bool whole = plain->lower->plan->recompute == MAQ_RECOMPUTE_FULL; /* refused beside them: plan/incompatible.c */
     double all = kept_bytes(plain, IN_GRAPHS), outside = kept_bytes(plain, OUTSIDE);
-    g->hidden_bytes = (double)plain->lower->tokens_region * (double)plain->layer->hidden * plain->lower->store_bytes;
+    g->hidden_bytes = maq_lower_border_bytes(plain->lower, plain->layer->hidden);
     g->buffer_bytes = graph_tensors(plain) * g->hidden_bytes;
     g->act_bytes[0] = all;
     g->act_bytes[1] = whole ? 0 : kept_bytes(chosen, IN_GRAPHS);

@@ -6,8 +6,7 @@
 
 double maq_border_bytes(const struct maq_blueprint *bp)
 {
-    const struct maq_lower *lo = &bp->lower;
-    return (double)lo->tokens_region * (double)bp->job->model.hidden * lo->store_bytes;
+    return maq_lower_border_bytes(&bp->lower, bp->job->model.hidden);
 }
 
 uint32_t maq_pipeline_transfers(const struct maq_job *job, int schedule, bool first, bool last)

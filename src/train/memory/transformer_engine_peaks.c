@@ -5,6 +5,8 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "lower/local.h"
+
 /* Bytes that are held, by slot. */
 struct live {
     const struct maq_eager_script *s;
@@ -46,7 +48,7 @@ void maq_te_transients(double *forward, double *backward, struct maq_lower *lowe
     struct live l = {.s = &s, .held = calloc(s.n_slots, sizeof *l.held)};
     lower->failed |= !l.held;
     if (l.held) {
-        const double border = (double)lower->tokens_region * (double)layer->hidden * lower->store_bytes;
+        const double border = maq_lower_border_bytes(lower, layer->hidden);
         const enum maq_module_kind first = layer->modules[0].kind, last = layer->modules[layer->n_modules - 1].kind;
         put(&l, MAQ_SLOT_IN, first == MAQ_MODULE_EMBEDDING ? 0 : border);
         play(&l, &s.forward, MAQ_SLOT_OUT);
