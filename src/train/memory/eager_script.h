@@ -50,7 +50,9 @@ struct maq_eager_script {
     bool keeps_input; /* the backward pass gives MAQ_SLOT_IN */
     uint16_t
         first_wide; /* what its first norm keeps for the gradient of its input alone where weights are frozen; 0: none */
-    bool failed;    /* out of memory */
+    uint32_t
+        sum; /* the move of `forward` that takes the sum of the stream with which the layer ends; 0: none is known */
+    bool failed; /* out of memory */
 };
 
 /* False, and nothing to free, where a module is of a kind that is not known here, or memory is out (`failed`). */

@@ -33,8 +33,6 @@
 
 #define STEPS 3
 #define LAUNCH_QUEUE 1024 /* as in train/step/host.c */
-#define LAST_MOVES 3      /* of a layer: the sum, what it is made of, its name */
-#define LONGEST_EMBEDDING 16
 #define FEWEST_TASKS 24
 #define MOST_TASKS 384
 #define ALIGNMENT 1024.0 /* of Transformer Engine's workspace (pytorch/cpp_extensions/gemm.py) */
@@ -153,7 +151,7 @@ static void play(struct engine *r, const struct maq_eager_script *s, const struc
                  uint16_t renamed)
 {
     for (uint32_t i = 0; i < moves->n && !r->failed; i++) {
-        if (i + LAST_MOVES == moves->n && moves == &s->forward && moves->n > LONGEST_EMBEDDING)
+        if (moves == &s->forward && s->sum > 0 && i == s->sum)
             compile(r);
         uint16_t slot = moves->at[i].slot;
         const enum maq_move_kind kind = (enum maq_move_kind)moves->at[i].kind;

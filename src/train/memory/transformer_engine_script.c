@@ -195,6 +195,7 @@ static void last_product(struct maq_script_writer *b, struct half *h, const stru
     maq_script_give(b, used[0]);
     maq_script_give(b, used[1]);
     h->mask = residual->flags & MAQ_MODULE_DROPOUT ? maq_script_take(b, h->hidden) : MAQ_SLOT_NONE;
+    b->s->sum = b->s->forward.n;
     b->x = maq_script_take(b, b->e * h->hidden);
     maq_script_give(b, result);
 }
