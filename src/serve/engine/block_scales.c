@@ -20,6 +20,7 @@
 #include <string.h>
 
 #include "base/check.h"
+#include "base/gcd.h"
 #include "base/text.h"
 #include "serve/codes.h"
 #include "serve/engine/deployment.h"
@@ -42,17 +43,8 @@ struct fault {
     bool input;
 };
 
-static int64_t largest_common(int64_t a, int64_t b)
-{
-    while (b != 0) {
-        int64_t rest = a % b;
-        a = b;
-        b = rest;
-    }
-    return a;
-}
-
-static bool found(struct fault *f, const struct maq_module *m, int64_t whole, int64_t by, bool input)
+/* Whether a rank's part of `whole`, cut by `by`, is no whole blocks: then *f says so. */
+static bool is_cut(struct fault *f, const struct maq_module *m, int64_t whole, int64_t by, bool input)
 {
     int64_t each = whole / by > 0 ? whole / by : 1;
     if (each % BLOCK == 0)
@@ -116,14 +108,14 @@ static bool linear_fault(struct fault *f, const struct cut *c, const struct maq_
         m->flags & (MAQ_MODULE_UNQUANTIZED | MAQ_MODULE_FP32))
         return false;
     if (m->shard == MAQ_SHARD_ROW)
-        return found(f, m, m->in, c->tp, true);
+        return is_cut(f, m, m->in, c->tp, true);
     if (m->shard != MAQ_SHARD_COLUMN)
         return false;
     unsigned n = parts_of(parts, layer, m);
     if (n == 0)
-        return found(f, m, m->out, c->tp, false);
+        return is_cut(f, m, m->out, c->tp, false);
     for (unsigned i = 0; c->options->engine == MAQ_ENGINE_SGLANG && i < n; i++)
-        if (found(f, m, parts[i], ranks_of(layer, m, i, c->tp), false))
+        if (is_cut(f, m, parts[i], ranks_of(layer, m, i, c->tp), false))
             return true;
     return false;
 }
@@ -132,9 +124,9 @@ static bool expert_fault(struct fault *f, const struct cut *c, const struct maq_
 {
     const struct maq_serve_options *o = c->options;
     bool down = m->flags & MAQ_MODULE_REDUCE_OUT;
-    if (o->expert_weights != MAQ_WEIGHTS_FP8_BLOCK || !down || !found(f, m, m->in, c->expert_tp, true))
+    if (o->expert_weights != MAQ_WEIGHTS_FP8_BLOCK || !down || !is_cut(f, m, m->in, c->expert_tp, true))
         return false;
-    int64_t block = largest_common(largest_common(BLOCK, f->each), m->out);
+    int64_t block = maq_gcd(maq_gcd(BLOCK, f->each), m->out);
     bool repeats = o->engine == MAQ_ENGINE_VLLM && maq_engine_release(o->version) >= VLLM_REPEATS_SCALES;
     return !repeats || block < LEAST_BLOCK;
 }

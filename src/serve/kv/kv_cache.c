@@ -12,18 +12,9 @@
 
 #include "base/alloc.h"
 #include "base/check.h"
+#include "base/gcd.h"
 
 /* ---- construction ---- */
-
-static int32_t gcd(int32_t a, int32_t b)
-{
-    while (b != 0) {
-        int32_t r = a % b;
-        a = b;
-        b = r;
-    }
-    return a;
-}
 
 static bool same_rules(const struct maq_kv_group *a, const struct maq_kv_group *b)
 {
@@ -60,8 +51,8 @@ enum maq_status maq_kv_init(struct maq_kv_cache *c, const struct maq_kv_options 
         c->forgets |= o->groups[g].kind != MAQ_KV_FULL;
         c->cap[g] = maq_kv_cap(&o->groups[g], o->in_flight, o->max_len);
         int32_t block = o->groups[g].block_size;
-        c->hash_block = g == 0 ? block : gcd(c->hash_block, block);
-        c->step = g == 0 ? block : c->step / gcd(c->step, block) * block;
+        c->hash_block = g == 0 ? block : (int32_t)maq_gcd(c->hash_block, block);
+        c->step = g == 0 ? block : c->step / (int32_t)maq_gcd(c->step, block) * block;
     }
     order_groups(c);
     c->counted = o->counts && c->n_groups == 1 && !c->forgets && !c->hash_all;
