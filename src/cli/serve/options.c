@@ -413,8 +413,8 @@ enum maq_status cli_serve_number(struct cli *cli, double *out, int option, doubl
     if (!maq_quantity_read(out, text, time ? MAQ_QUANTITY_TIME : MAQ_QUANTITY_NUMBER) || !(*out >= least) ||
         !(*out <= most))
         return cli_usage(cli, MAQ_CODE_CLI_VALUE, time ? "for example 90s, 10m, 1h" : NULL,
-                         "%s takes a %s from %g to %g, not '%.60s'", cli_serve_table[option].name,
-                         time ? "time" : "number", least, most, cli->values[option]);
+                         "%s takes a %s from %g to %g%s, not '%.60s'", cli_serve_table[option].name,
+                         time ? "time" : "number", least, most, time ? " s" : "", cli->values[option]);
     return MAQ_OK;
 }
 
