@@ -8,10 +8,10 @@
 #define MAQ_SERVE_ENGINE_UNCERTAINTY_FIT_H
 
 /* time to the first token */
-#define MAQ_SERVE_TTFT_LOW 0.852
-#define MAQ_SERVE_TTFT_HIGH 2.1
+#define MAQ_SERVE_TTFT_LOW 0.85
+#define MAQ_SERVE_TTFT_HIGH 2.08
 /* time per token behind it */
-#define MAQ_SERVE_TPOT_LOW 0.887
+#define MAQ_SERVE_TPOT_LOW 0.884
 #define MAQ_SERVE_TPOT_HIGH 1.22
 
 #endif
