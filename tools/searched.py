@@ -1,14 +1,16 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What clang-tidy and cppcheck have found nothing in, of the whole tree at once: a commit and the tools' versions, in a file of the tree.
+"""What clang-tidy and cppcheck have found nothing in, of the whole tree at once: the tools' versions and a hash of each file, in a file of the
+tree. It needs no history: a checkout of one commit, or one that git does not trust, has less to search as well.
 
     tools/searched.py RECORD BUILD FILE...      the files that are to be searched, a line each
-    tools/searched.py RECORD --write            the commit that is checked out was searched: `make searched`
+    tools/searched.py RECORD --write            what is checked out was searched: `make searched`
 
 A file that has not changed since, and that reads no header that has (BUILD's compiler wrote down what it reads), would be searched again for
-the same answer. Everything is to be searched where the record is of other versions or other checks, or its commit is not known here.
+the same answer. Everything is to be searched where the record is of other versions or other checks.
 """
 import functools
+import hashlib
 import json
 import os
 import pathlib
@@ -16,6 +18,7 @@ import subprocess
 import sys
 
 CHECKS = {".clang-tidy", "tools/cppcheck.suppress", "tools/lint.sh", "tools/tidy.py"}
+CODE = ["include", "shim", "src"]
 
 
 def output(*words):
@@ -60,17 +63,21 @@ def read_by_file(build):
     return read
 
 
+def hashes():
+    """Path -> hash, of what says how is searched and of every file of code that is searched or read."""
+    code = (path for folder in CODE for path in pathlib.Path(folder).rglob("*.[ch]"))
+    return {path.as_posix(): hashlib.sha256(path.read_bytes()).hexdigest()[:16] for path in sorted({*code, *map(pathlib.Path, CHECKS)})}
+
+
 def changed_since(record):
-    """Files that differ from the commit that `record` names, or are not in it; None, for all, where nothing is known of it."""
+    """Files that are not as `record` has them; None, for all, where nothing is known of them."""
     try:
-        commit, *of = pathlib.Path(record).read_text(encoding="utf-8").splitlines()
-    except (OSError, ValueError):
+        lines = pathlib.Path(record).read_text(encoding="utf-8").splitlines()
+    except OSError:
         return None
-    changed, new = output("git", "diff", "--name-only", commit), output("git", "ls-files", "-o", "--exclude-standard")
-    if changed is None or new is None or of != versions():
-        return None
-    files = set((changed + new).splitlines())
-    return None if files & CHECKS else files
+    before = {path: known for known, path in (line.split(" ", 1) for line in lines[2:])}
+    changed = {path for path, now in hashes().items() if before.get(path) != now}
+    return None if lines[:2] != versions() or changed & CHECKS else changed
 
 
 def to_be_searched(record, build, files):
@@ -86,7 +93,8 @@ def to_be_searched(record, build, files):
 def main():
     record = sys.argv[1]
     if sys.argv[2:] == ["--write"]:
-        pathlib.Path(record).write_text("\n".join([output("git", "rev-parse", "HEAD").strip(), *versions(), ""]), encoding="utf-8")
+        lines = [*versions(), *(f"{known} {path}" for path, known in hashes().items())]
+        pathlib.Path(record).write_text("\n".join([*lines, ""]), encoding="utf-8")
         return
     print("\n".join(sorted(sum(to_be_searched(record, sys.argv[2], sys.argv[3:]), []))))
 

@@ -5,8 +5,8 @@
     tools/tidy.py [--searched FILE] BUILD NODES FILE...
 
 Prints findings (not the paths to them: `clang-tidy-14 -p BUILD FILE` shows those) and exits with 1 when there is one. Most of the time is
-the path search of clang-analyzer, which NODES bounds per function. FILE says of which commit everything was searched to NODES with nothing
-found (tools/searched.py): what has not changed since is not searched, and a file of which only a header has, to a tenth of NODES.
+the path search of clang-analyzer, which NODES bounds per function. FILE says what was searched to NODES with nothing found
+(tools/searched.py): what has not changed since is not searched, and a file of which only a header has, to a tenth of NODES.
 
 A file that was clean is not searched again under the same checks, bound and command while neither it nor a header changes that its
 compiler read (BUILD knows them, once it is built). What was clean is kept as empty files in a cache folder, by hash, for a month.
