@@ -42,6 +42,11 @@ def number(x: float) -> str:
     return (text if "." in text or "e" in text else text + ".0") + "f"
 
 
+def knots_of(table) -> str:
+    """The elements of its array of knots, those of all axes; axes beyond the last have one knot."""
+    return ", ".join(number(k) for axis in table["knots"] + [[0.0]] * (4 - len(table["knots"])) for k in axis)
+
+
 def load(path: Path, families: list[str]) -> dict:
     try:
         document = json.loads(path.read_text(encoding="utf-8"))
@@ -76,15 +81,16 @@ def generate(documents: list[dict], lists: dict[str, list[str]]) -> str:
             rows.append((key, d, t))
     rows.sort(key=lambda row: row[0])
     out = ["/* Made by tools/embed-fitted.py from data/fitted/: do not edit. */", '#include "cost/fitted/table.h"', ""]
+    knots = {}  # the text of an array -> the first table that has it
     for i, (_, _, t) in enumerate(rows):
-        knots = [k for axis in t["knots"] + [[0.0]] * (4 - len(t["knots"])) for k in axis]
-        out.append(f"static const float knots_{i}[] = {{" + ", ".join(number(k) for k in knots) + "};")
+        if knots.setdefault(knots_of(t), i) == i:
+            out.append(f"static const float knots_{i}[] = {{{knots_of(t)}}};")
         out.append(f"static const unsigned char values_{i}[] =\n{c_text(t['bytes'])};")
     out.append("const struct maq_fit_table maq__fit_tables[] = {")
     for i, (key, d, t) in enumerate(rows):
         n = [len(axis) for axis in t["knots"]] + [1] * (4 - len(t["knots"]))
         out.append(f"    {{{json.dumps(d['device'])}, {key[1]}, {json.dumps(t['kernel'])}, {{{key[2]}, {key[3]}, {{{', '.join(map(str, t['variant']))}}}}}, "
-                   f"{{{', '.join(map(str, n))}}}, knots_{i}, values_{i}, {number(t['step'])}, {number(t['center'])}, {number(t['held_out']['median'])}, "
+                   f"{{{', '.join(map(str, n))}}}, knots_{knots[knots_of(t)]}, values_{i}, {number(t['step'])}, {number(t['center'])}, {number(t['held_out']['median'])}, "
                    f"{number(t['held_out']['p80'])}, {t['rows']}}},")
     out.append("    {0}, /* C has no empty arrays */\n};")
     out.append(f"const size_t maq__fit_tables_count = {len(rows)};\n")

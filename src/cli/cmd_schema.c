@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cmd_schema.c - `maquette schema [COMMAND]`: the JSON Schema of a command's document. */
-#include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <zlib.h>
 
 #include "cli/cli.h"
 #include "cli/codes.h"
@@ -32,15 +32,16 @@ static const char *names(struct cli *cli)
     return all ? all : "";
 }
 
-/* As it is in docs/schemas: a member a line. To be freed; NULL: out of memory. */
-static char *page_of(const struct cli_schema *schema)
+/* As it is in docs/schemas. To be freed; NULL: out of memory. */
+static char *text_of(const struct cli_schema *schema)
 {
-    json_t *all = json_loads(schema->text, 0, NULL);
-    char *lines = all ? json_dumps(all, JSON_INDENT(1)) : NULL, *text = NULL;
-    if (lines && asprintf(&text, "%s\n", lines) < 0)
-        text = NULL;
-    free(lines);
-    json_decref(all);
+    char *text = malloc(schema->len + 1);
+    uLongf n = schema->len;
+    if (!text || uncompress((Bytef *)text, &n, schema->deflated, schema->n_deflated) != Z_OK) {
+        free(text);
+        return NULL;
+    }
+    text[n] = 0;
     return text;
 }
 
@@ -53,7 +54,7 @@ static enum maq_status run(struct cli *cli)
     if (!schema)
         return cli_usage(cli, MAQ_CODE_CLI_ARGUMENT, cli_printf(cli, "one of: %s", names(cli)), "no schema of '%.80s'",
                          name ? name : "");
-    char *text = page_of(schema);
+    char *text = text_of(schema);
     return text ? cli_write(cli, text, NULL) : cli_no_memory(cli);
 }
 

@@ -3,11 +3,14 @@
 #ifndef MAQ_CLI_TEXTS_H
 #define MAQ_CLI_TEXTS_H
 
+#include <stddef.h>
 #include <stdint.h>
 
-/* JSON Schemas of documents: "train"; in one line each. NULL at the end. */
+/* JSON Schemas of documents, "train": the files of docs/schemas, deflated (zlib), since they are a hundred kilobytes otherwise. NULL at the end. */
 struct cli_schema {
-    const char *name, *text;
+    const char *name;
+    size_t len, n_deflated; /* bytes of the text and of the next */
+    const unsigned char *deflated;
 };
 extern const struct cli_schema cli_schemas[];
 

@@ -4,12 +4,13 @@
 
     embed_texts.py OUTPUT.c docs/diagnostics.md docs/schemas/NAME.json...
 
-src/cli/texts.h declares what is in it. Schemas are without the blanks and lines of their files, which `maquette schema` puts in again. Codes are the rows of the page's tables, under the heading that they stand under.
+src/cli/texts.h declares what is in it. Schemas are their files, deflated. Codes are the rows of the page's tables, under the heading that they
+stand under.
 """
-import json
 import pathlib
 import re
 import sys
+import zlib
 
 ROW = re.compile(r"^\| (\d{4}) \| (.*?) \| (.*?) \|$")
 
@@ -21,6 +22,10 @@ def literal(text):
         piece = "".join(chr(b) if 0x20 <= b < 0x7F and chr(b) not in '"\\?' else f"\\{b:03o}" for b in line.encode())
         out.append(f'        "{piece}"')
     return "\n".join(out) or '        ""'
+
+
+def array(data):
+    return ["    " + ",".join(str(byte) for byte in data[at:at + 32]) + "," for at in range(0, len(data), 32)]
 
 
 def plain(text):
@@ -45,12 +50,14 @@ def codes(page):
 
 def main():
     output, page, schemas = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2]), [pathlib.Path(name) for name in sys.argv[3:]]
-    lines = ["/* Written by tools/pages/embed_texts.py. */", '#include "cli/texts.h"', "", "const struct cli_schema cli_schemas[] = {"]
-    for path in sorted(schemas):
-        compact = json.dumps(json.loads(path.read_text(encoding="utf-8")), separators=(",", ":"), ensure_ascii=False)
-        pieces = [compact[at:at + 100] for at in range(0, len(compact), 100)]
-        lines += [f'    {{"{path.stem}",', "\n".join(literal(piece) for piece in pieces), "    },"]
-    lines += ["    {0, 0},", "};", "", "const struct cli_code cli_codes[] = {"]
+    lines, rows = ["/* Written by tools/pages/embed_texts.py. */", '#include "cli/texts.h"', ""], []
+    for number, path in enumerate(sorted(schemas)):
+        text = path.read_bytes()
+        deflated = zlib.compress(text, 9)
+        lines += [f"static const unsigned char schema_{number}[] = {{", *array(deflated), "};"]
+        rows.append(f'    {{"{path.stem}", {len(text)}, {len(deflated)}, schema_{number}}},')
+    lines += ["const struct cli_schema cli_schemas[] = {", *rows]
+    lines += ["    {0, 0, 0, 0},", "};", "", "const struct cli_code cli_codes[] = {"]
     for code, heading, what, remedy in codes(page):
         lines += [f"    {{{code},", literal(heading) + ",", literal(what) + ",", literal(remedy), "    },"]
     lines += ["    {0, 0, 0, 0},", "};", ""]
