@@ -122,11 +122,12 @@ struct maq_op {
     uint8_t dtype; /* enum maq_dtype of the arithmetic and its inputs */
     uint8_t flags; /* enum maq_op_flag */
     union {
-        uint32_t zero; /* always 0, but for ATTENTION, MLA_BLOCK, DELTA_RULE and CONV1D: */
+        uint32_t zero; /* always 0, but for ATTENTION, MLA_BLOCK, DELTA_RULE, CONV1D and EXPERTS: */
         /* Queries per sequence. 0 = self-attention, as in training: as many keys and values as queries. 1 = decoding.
          * When not 0, tokens / queries sequences; each holds the `keys` that a query sees in the mean and, if causal,
          * (queries - 1) / 2 more, which its last query sees. */
         uint32_t queries;
+        uint32_t resident; /* EXPERTS: of the rank, with a row or without; 0 = as many as d[3], of which each has one */
     };
     int64_t d[6];
 };

@@ -107,7 +107,7 @@ static bool attention_point(struct maq_fit_point *p, const struct maq_op *op)
 static bool experts_point(struct maq_fit_point *p, const struct maq_op *op)
 {
     double rows = maq__count(op, 0), hidden = maq__count(op, 1), ffn = maq__count(op, 2);
-    double groups = maq__max(1.0, maq__count(op, 3)), mean = rows / groups;
+    double groups = op->resident > 0 ? (double)op->resident : maq__max(1.0, maq__count(op, 3)), mean = rows / groups;
     if (!(rows > 0.0 && hidden > 0.0 && ffn > 0.0))
         return false;
     p->key.family = MAQ_FIT_EXPERTS;

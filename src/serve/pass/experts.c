@@ -164,6 +164,7 @@ void maq_pass_experts(const struct maq_passes *p, const struct maq_layer *layer,
     }
     unsigned flags = (gated ? MAQ_OP_GATED : 0u) | (kernels == MAQ_EXPERTS_TRITON ? MAQ_OP_TRITON_EXPERTS : 0u);
     struct maq_op op = maq_pass_op(MAQ_OP_EXPERTS, &p->experts, flags, whole(s.rows), up->in, ffn, whole(s.read));
+    op.resident = (uint32_t)whole(s.local);
     op.d[5] = up->u.moe.topk;
     maq_pass_cost(p, &op, times, MAQ_SERVE_EXPERTS, out);
 }
