@@ -177,6 +177,14 @@ static void test_sglang(void **state)
                 g->prefill_max_requests == 7 && g->graph_max_requests == 96 && g->prefill_graph_tokens == 0);
     maq_serve_command_free(c);
 
+    c = taken(&l, "python -m sglang.launch_server --model-path m --scheduler-recv-interval 30 --moe-runner-backend "
+                  "triton_kernel");
+    assert_true(c->options.sglang.recv_interval == 30 && c->options.moe_backend == MAQ_MOE_BACKEND_TRITON);
+    maq_serve_command_free(c);
+    c = taken(&l, "vllm serve m --moe-backend marlin");
+    assert_int_equal(c->options.moe_backend, MAQ_MOE_BACKEND_MARLIN);
+    maq_serve_command_free(c);
+
     c = taken(&l, "python -m sglang.launch_server --model-path m --piecewise-cuda-graph-max-tokens 1024");
     assert_int_equal(c->options.sglang.prefill_graph_tokens, 1024);
     maq_serve_command_free(c);

@@ -384,6 +384,7 @@ static void at_once_is_one_by_one(enum maq_engine engine, uint64_t seeds)
         const struct maq_loaded_job *job = jobs[draw(&draws, 0, MAQ_COUNT(jobs) - 1)];
         for (uint32_t i = 0; engine == MAQ_ENGINE_SGLANG && i < q.n; i++)
             list[i].max_tokens = i % 3 ? list[i].output + 1 + i % 50 : 0;
+        o.sglang.recv_interval = engine == MAQ_ENGINE_SGLANG && seed % 4 == 0 ? (int32_t)(seed % 37) : 0;
         struct maq_serve_result *a = serve(job, &o, &q), *c = serve(job, &o, &q);
         o.one_by_one = true;
         struct maq_serve_result *b = serve(job, &o, &q);

@@ -27,13 +27,13 @@ struct fixture {
     struct maq_passes passes;
 };
 
-static struct maq_passes *set_up(struct fixture *f, const char *cluster, int tp, const struct maq_serve_options *o)
+static struct maq_passes *set_up_of(struct fixture *f, const char *model, const char *cluster, int tp,
+                                    const struct maq_serve_options *o)
 {
     char text[512];
     struct maq_diag *diag = maq_diag_new();
-    snprintf(text, sizeof text,
-             "{model: qwen3-235b-a22b, cluster: '%s', plan: {tp: %d, micro_batch_size: 1}, workload: {gbs: 8}}",
-             cluster, tp);
+    snprintf(text, sizeof text, "{model: %s, cluster: '%s', plan: {tp: %d, micro_batch_size: 1}, workload: {gbs: 8}}",
+             model, cluster, tp);
     f->job = NULL;
     if (maq_job_parse(&f->job, "test", maq_str_of(text), NULL, 0, diag) != MAQ_OK)
         fail_msg("%s\n%s", text, maq_diag_format(diag, 0, false));
@@ -41,6 +41,11 @@ static struct maq_passes *set_up(struct fixture *f, const char *cluster, int tp,
     maq_arena_init(&f->arena, 0);
     assert_int_equal(maq_passes_init(&f->passes, maq_job_get(f->job), o, MOST, &f->arena), MAQ_OK);
     return &f->passes;
+}
+
+static struct maq_passes *set_up(struct fixture *f, const char *cluster, int tp, const struct maq_serve_options *o)
+{
+    return set_up_of(f, "qwen3-235b-a22b", cluster, tp, o);
 }
 
 static void tear_down(struct fixture *f)
@@ -123,6 +128,78 @@ static void test_kernels_by_option(void **state)
     }
 }
 
+/* Experts in MXFP4, by model, GPU and what is asked for: oracle/mxfp4.py of vLLM 0.33.0. */
+static void test_kernels_in_mxfp4(void **state)
+{
+    (void)state;
+    static const struct {
+        enum maq_engine engine;
+        const char *model, *cluster;
+        enum maq_moe_backend backend;
+        enum maq_expert_kernels kernels;
+        enum maq_dtype inputs;
+    } cases[] = {
+        {MAQ_ENGINE_VLLM, "gpt-oss-120b", "h100-sxm:8", MAQ_MOE_BACKEND_AUTO, MAQ_EXPERTS_TRITON, MAQ_BF16},
+        {MAQ_ENGINE_VLLM, "gpt-oss-120b", "b200:8", MAQ_MOE_BACKEND_AUTO, MAQ_EXPERTS_LIBRARY, MAQ_BF16},
+        {MAQ_ENGINE_VLLM, "gpt-oss-120b", "a100-80gb:8", MAQ_MOE_BACKEND_AUTO, MAQ_EXPERTS_MARLIN, MAQ_BF16},
+        {MAQ_ENGINE_VLLM, "qwen3-235b-a22b", "h100-sxm:8", MAQ_MOE_BACKEND_AUTO, MAQ_EXPERTS_MARLIN, MAQ_BF16},
+        {MAQ_ENGINE_VLLM, "qwen3-235b-a22b", "b200:8", MAQ_MOE_BACKEND_AUTO, MAQ_EXPERTS_LIBRARY, MAQ_FP8},
+        {MAQ_ENGINE_VLLM, "gpt-oss-120b", "b200:8", MAQ_MOE_BACKEND_FLASHINFER_AFP8, MAQ_EXPERTS_LIBRARY, MAQ_FP8},
+        {MAQ_ENGINE_VLLM, "gpt-oss-120b", "b200:8", MAQ_MOE_BACKEND_MARLIN, MAQ_EXPERTS_MARLIN, MAQ_BF16},
+        {MAQ_ENGINE_VLLM, "gpt-oss-120b", "h100-sxm:8", MAQ_MOE_BACKEND_MARLIN, MAQ_EXPERTS_MARLIN, MAQ_BF16},
+        {MAQ_ENGINE_SGLANG, "gpt-oss-120b", "b200:8", MAQ_MOE_BACKEND_AUTO, MAQ_EXPERTS_LIBRARY, MAQ_FP8},
+    };
+    for (size_t i = 0; i < MAQ_COUNT(cases); i++) {
+        const struct maq_serve_options o = {
+            .engine = cases[i].engine, .expert_weights = MAQ_WEIGHTS_MXFP4, .moe_backend = cases[i].backend, .ep = 1};
+        struct fixture f;
+        const struct maq_passes *p = set_up_of(&f, cases[i].model, cases[i].cluster, 8, &o);
+        if (p->expert_kernels != cases[i].kernels || p->experts.dtype != (int)cases[i].inputs)
+            fail_msg("%s on %s: kernels %d, inputs %d", cases[i].model, cases[i].cluster, (int)p->expert_kernels,
+                     (int)p->experts.dtype);
+        tear_down(&f);
+    }
+}
+
+/* Marlin's experts, whose weights are filled up to whole tiles, take longer than gpt-oss's own where there are many rows. */
+static void test_marlin(void **state)
+{
+    (void)state;
+    double s[2];
+    for (int marlin = 0; marlin < 2; marlin++) {
+        const struct maq_serve_options o = {.expert_weights = MAQ_WEIGHTS_MXFP4,
+                                            .moe_backend = marlin ? MAQ_MOE_BACKEND_MARLIN : MAQ_MOE_BACKEND_AUTO,
+                                            .ep = 1};
+        struct fixture f;
+        s[marlin] = experts_s(set_up_of(&f, "gpt-oss-120b", "h200:1", 1, &o), 2048);
+        tear_down(&f);
+    }
+    assert_true(s[1] > 1.2 * s[0] && s[1] < 3 * s[0]);
+}
+
+/* 16 copies on 16 of 128 experts are where tables have 16 copies for 128 experts, and read as many; what other experts there are is the rank's. */
+static void test_experts_without_a_row(void **state)
+{
+    (void)state;
+    const struct maq_device device = device_of("h200");
+    const struct maq_costs costs = {.library = MAQ_LIBRARY_VLLM};
+    struct maq_op all = {
+        .kind = MAQ_OP_EXPERTS, .dtype = MAQ_BF16, .flags = MAQ_OP_GATED, .d = {16, 4096, 1536, 128, 0, 8}};
+    struct maq_op read = all;
+    read.d[3] = 16;
+    read.resident = 128;
+    assert_true(maq_cost_op(&costs, &read, &device).seconds == maq_cost_op(&costs, &all, &device).seconds);
+    struct maq_fit_point at, alone;
+    assert_true(maq__fit_point(&at, &read, &device));
+    read.resident = 0;
+    assert_true(maq__fit_point(&alone, &read, &device));
+    assert_true(at.x[1] == 7 && alone.x[1] == 4 && at.base_s == alone.base_s);
+    read.resident = 128;
+    read.d[0] = 64; /* some were chosen twice: less is read than of a batch that is dealt evenly */
+    all.d[0] = 64;
+    assert_true(maq_cost_op(&costs, &read, &device).seconds < maq_cost_op(&costs, &all, &device).seconds);
+}
+
 /* Tables of vLLM on Blackwell lack Triton's experts; SGLang's have them, and they take longer than FlashInfer's. */
 static void test_triton_of_another_table(void **state)
 {
@@ -196,8 +273,13 @@ static void test_a_block_of_tokens(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_kernels_of_a_release),    cmocka_unit_test(test_kernels_by_option),
-        cmocka_unit_test(test_triton_of_another_table), cmocka_unit_test(test_rows_of_the_layout),
+        cmocka_unit_test(test_kernels_of_a_release),
+        cmocka_unit_test(test_kernels_in_mxfp4),
+        cmocka_unit_test(test_marlin),
+        cmocka_unit_test(test_experts_without_a_row),
+        cmocka_unit_test(test_kernels_by_option),
+        cmocka_unit_test(test_triton_of_another_table),
+        cmocka_unit_test(test_rows_of_the_layout),
         cmocka_unit_test(test_a_block_of_tokens),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

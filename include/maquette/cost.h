@@ -103,8 +103,9 @@ enum maq_op_flag {
     MAQ_OP_WINDOW = 1u << 3, /* queries see the last keys only; `keys` is what they see in the mean */
     MAQ_OP_KV_FP8 = 1u << 4, /* keys and values lie in memory in 8 bits */
     MAQ_OP_MX = 1u << 7,     /* ATTENTION in 8 bits: a scale for every 32 numbers, not for a tensor */
-    /* EXPERTS: Triton's kernels, where tables have others as well */
+    /* EXPERTS: Triton's kernels; Marlin's, where tables have others as well */
     MAQ_OP_TRITON_EXPERTS = 1u << 0,
+    MAQ_OP_MARLIN_EXPERTS = 1u << 1,
     /* GEMM and EXPERTS */
     MAQ_OP_BLOCKS = 1u << 2, /* 8 bits: a scale for every 128 or 128 x 128 elements, not for a tensor or row */
     /* GEMM, 8 bits: a scale for every row (fp8-rowwise) or for every 32 elements (MX), so not the kernels with one for a tensor */

@@ -118,6 +118,26 @@ enum maq_serve_exchange {
 };
 MAQ_API const char *maq_serve_exchange_name(enum maq_serve_exchange exchange);
 
+/* Whose kernels compute routed experts, by vLLM's names (--moe-backend): identifier, name, what it is. */
+/* clang-format off */
+#define MAQ_MOE_BACKEND_LIST(X)                                                                                        \
+    X(AUTO,              "auto",                   "as the release does by default")                                   \
+    X(TRITON,            "triton",                 "Triton's: fused_moe, and for MXFP4 those of triton_kernels")       \
+    X(DEEP_GEMM,         "deep_gemm",              "DeepGEMM's grouped products; weights in fp8-block")                \
+    X(CUTLASS,           "cutlass",                "the engine's own, by CUTLASS")                                     \
+    X(FLASHINFER_CUTLASS, "flashinfer_cutlass",    "FlashInfer's, by CUTLASS")                                         \
+    X(FLASHINFER_TRTLLM, "flashinfer_trtllm",      "FlashInfer's of TensorRT-LLM")                                     \
+    X(FLASHINFER_AFP8,   "flashinfer_trtllm_afp8", "the same, with inputs in MXFP8; weights in mxfp4")                 \
+    X(MARLIN,            "marlin",                 "Marlin's: weights in 4 bits, products in 16")
+/* clang-format on */
+enum maq_moe_backend {
+#define MAQ_MOE_BACKEND_ENUM(id, name, what) MAQ_MOE_BACKEND_##id,
+    MAQ_MOE_BACKEND_LIST(MAQ_MOE_BACKEND_ENUM)
+#undef MAQ_MOE_BACKEND_ENUM
+        MAQ_MOE_BACKEND_COUNT
+};
+MAQ_API const char *maq_moe_backend_name(enum maq_moe_backend backend);
+
 /* Through what requests come to an engine, and their tokens to the clients. */
 enum maq_front_end {
     MAQ_FRONT_END_OWN, /* the engine's own API server; nothing of an engine that is called in its process (`offline`) */
@@ -155,6 +175,7 @@ struct maq_sglang_options {
     int32_t max_prefill_tokens;   /* of a prefill batch */
     int32_t prefill_max_requests; /* of a prefill batch */
     int32_t graph_max_requests;   /* of a CUDA graph */
+    int32_t recv_interval;        /* iterations of decodes between two looks for new requests; 0 = 1: before each */
     int32_t
         prefill_graph_tokens; /* up to so many, prefills are CUDA graphs between their attentions; negative: never */
     double conservativeness;  /* scales what those that run are expected to sample yet */
@@ -173,8 +194,9 @@ struct maq_serve_options {
     int32_t dp; /* ranks (TP groups) of attention, each with requests and a cache of its own, that share the experts */
     int32_t ep; /* ranks over which experts are spread, of all dp * tp; the others cut them */
     enum maq_serve_exchange exchange; /* with dp > 1 */
-    struct maq_afd_options afd;       /* attention and FFN on GPUs of their own: `ep` is of those of FFN */
-    double expert_imbalance;          /* rows of the busiest rank's experts over the mean, 1 = balanced */
+    enum maq_moe_backend moe_backend;
+    struct maq_afd_options afd; /* attention and FFN on GPUs of their own: `ep` is of those of FFN */
+    double expert_imbalance;    /* rows of the busiest rank's experts over the mean, 1 = balanced */
     bool
         as_it_ran; /* what ran is not held against what the engine refuses: blocks of scales that a degree cuts through */
     bool offline;         /* requests come through the library and not over HTTP: other defaults */

@@ -347,6 +347,7 @@ class ServeOptions(TypedDict, total=False):
     dp: Value
     ep: Value
     expert_exchange: Union[Literal["auto", "allgather", "deepep", "deepep-normal", "deepep-low-latency", "one-sided"], None]
+    moe_backend: Union[Literal["auto", "triton", "deep_gemm", "cutlass", "flashinfer_cutlass", "flashinfer_trtllm", "flashinfer_trtllm_afp8", "marlin"], None]
     afd_ffn_ranks: Value
     afd_micro_batches: Value
     afd_exchange: Union[Literal["p2p", "m2n"], None]
@@ -464,6 +465,7 @@ class ServePlanOptions(TypedDict, total=False):
     dp: Value
     ep: Value
     expert_exchange: Union[Literal["auto", "allgather", "deepep", "deepep-normal", "deepep-low-latency", "one-sided"], None]
+    moe_backend: Union[Literal["auto", "triton", "deep_gemm", "cutlass", "flashinfer_cutlass", "flashinfer_trtllm", "flashinfer_trtllm_afp8", "marlin"], None]
     afd_ffn_ranks: Value
     afd_micro_batches: Value
     afd_exchange: Union[Literal["p2p", "m2n"], None]

@@ -16,6 +16,11 @@ static const char *const exchanges[] = {
     MAQ_SERVE_EXCHANGE_LIST(EXCHANGE)
 #undef EXCHANGE
         [MAQ_EXCHANGE_COUNT] = NULL};
+static const char *const moe_backends[] = {
+#define BACKEND(id, name, what) [MAQ_MOE_BACKEND_##id] = name,
+    MAQ_MOE_BACKEND_LIST(BACKEND)
+#undef BACKEND
+        [MAQ_MOE_BACKEND_COUNT] = NULL};
 const char *const cli_serve_routers[] = {
 #define ROUTER(id, name, what) [MAQ_ROUTER_##id] = name,
     MAQ_ROUTER_LIST(ROUTER)
@@ -57,6 +62,8 @@ const struct cli_option cli_serve_table[] = {
                   NULL, NULL},
     [SERVE_EXCHANGE] = {"--expert-exchange", CLI_VALUE, "NAME",
                         "how tokens reach experts with --dp (auto: as the engine does)", NULL, exchanges},
+    [SERVE_MOE_BACKEND] = {"--moe-backend", CLI_VALUE, "NAME",
+                           "whose kernels compute experts (auto: as the engine's release does)", NULL, moe_backends},
     [SERVE_AFD_RANKS] = {"--afd-ffn-ranks", CLI_VALUE, "N",
                          "attention and FFN on GPUs of their own: so many more have experts and dense FFN, tp x dp "
                          "attention with the cache (0)",
@@ -432,6 +439,7 @@ static void read_words(struct maq_serve_options *o, bool weights_said, struct cl
     static const int modes[] = {MAQ_AUTO, MAQ_ON, MAQ_OFF};
     bool experts = weights_said && !cli->values[SERVE_WEIGHTS];
     o->exchange = (enum maq_serve_exchange)cli_serve_word(cli, SERVE_EXCHANGE, exchanges, (int)o->exchange);
+    o->moe_backend = (enum maq_moe_backend)cli_serve_word(cli, SERVE_MOE_BACKEND, moe_backends, (int)o->moe_backend);
     o->engine = (enum maq_engine)cli_serve_word(cli, SERVE_ENGINE, engines, (int)o->engine);
     o->version = cli->values[SERVE_VERSION];
     o->weights = (enum maq_weights)cli_serve_word(cli, SERVE_WEIGHTS, weights, (int)o->weights);

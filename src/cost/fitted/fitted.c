@@ -106,13 +106,17 @@ static enum maq_library narrow_library(const struct maq_costs *costs, const stru
     return is_narrow(op) ? MAQ_LIBRARY_TRTLLM : is_rowwise(op, device) ? MAQ_LIBRARY_SGLANG : MAQ_LIBRARY_TRAINING;
 }
 
-/* Triton's kernels for experts are one source in vLLM and SGLang (fused_moe): where one's table lacks them, the other's stands in. */
-static struct answers of_triton(const char *device, enum maq_library library, const struct maq_fit_key *key)
+/*
+ * Triton's kernels for experts are one source in vLLM and SGLang (fused_moe), and so are Marlin's: where one's table lacks them, the other's stands
+ * in. Formats of 4 bits share Marlin's, and the one with most rows answers for all.
+ */
+static struct answers of_source(const char *device, enum maq_library library, const struct maq_fit_key *key,
+                                const char *source)
 {
     const enum maq_library others[] = {library, MAQ_LIBRARY_SGLANG, MAQ_LIBRARY_VLLM};
     struct answers answers = {0};
     for (size_t i = 0; i < sizeof others / sizeof others[0] && answers.n == 0; i++)
-        add_answer(&answers, maq__fit_find_named(device, others[i], key, "triton"));
+        add_answer(&answers, maq__fit_find_named(device, others[i], key, source));
     return answers;
 }
 
@@ -128,7 +132,9 @@ static struct answers of_device(const char *device, const struct maq_costs *cost
     struct answers answers = {0};
     bool called = key->family == MAQ_FIT_GEMM || key->family == MAQ_FIT_PREFILL;
     if (op->kind == MAQ_OP_EXPERTS && op->flags & MAQ_OP_TRITON_EXPERTS)
-        answers = of_triton(device, costs->library, key);
+        answers = of_source(device, costs->library, key, "triton");
+    else if (op->kind == MAQ_OP_EXPERTS && op->flags & MAQ_OP_MARLIN_EXPERTS)
+        answers = of_source(device, costs->library, key, "marlin");
     if (answers.n > 0)
         return answers;
     if (costs->library != MAQ_LIBRARY_TRAINING)

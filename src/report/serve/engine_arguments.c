@@ -137,6 +137,8 @@ static void vllm(struct maq_engine_arguments *a, const struct maq_job *job, cons
     on(a, "--enable-expert-parallel", o->ep > 1);
     if (exchanges[o->exchange])
         word(a, "--all2all-backend", exchanges[o->exchange]);
+    if (o->moe_backend != MAQ_MOE_BACKEND_AUTO)
+        word(a, "--moe-backend", maq_moe_backend_name(o->moe_backend));
     weights(a, job, o);
     if (o->kv_fp8)
         word(a, "--kv-cache-dtype", "fp8");
@@ -161,6 +163,18 @@ static void vllm(struct maq_engine_arguments *a, const struct maq_job *job, cons
     count(a, "--max-cpu-loras", o->lora.max_cpu_loras, 0);
 }
 
+/* SGLang's name of the kernels that compute experts. */
+static const char *sglang_experts(const struct maq_serve_options *o)
+{
+    bool mxfp4 = o->expert_weights == MAQ_WEIGHTS_MXFP4;
+    if (mxfp4 && o->moe_backend == MAQ_MOE_BACKEND_TRITON)
+        return "triton_kernel";
+    if (mxfp4 &&
+        (o->moe_backend == MAQ_MOE_BACKEND_FLASHINFER_TRTLLM || o->moe_backend == MAQ_MOE_BACKEND_FLASHINFER_AFP8))
+        return "flashinfer_mxfp4";
+    return maq_moe_backend_name(o->moe_backend);
+}
+
 static void sglang(struct maq_engine_arguments *a, const struct maq_job *job, const struct maq_serve_options *o)
 {
     a->program[0] = "python";
@@ -175,6 +189,8 @@ static void sglang(struct maq_engine_arguments *a, const struct maq_job *job, co
     count(a, "--ep-size", o->ep, 1);
     if (o->exchange == MAQ_EXCHANGE_DEEPEP)
         word(a, "--moe-a2a-backend", "deepep");
+    if (o->moe_backend != MAQ_MOE_BACKEND_AUTO)
+        word(a, "--moe-runner-backend", sglang_experts(o));
     weights(a, job, o);
     if (o->kv_fp8)
         word(a, "--kv-cache-dtype", "fp8_e4m3");

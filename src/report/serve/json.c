@@ -24,6 +24,7 @@ static void add_deployment(struct maq_json root, const struct maq_serve_result *
                   {"expert_parallel_size", o->ep});
     maq_json_text(map, "weights", maq_weights_name(o->weights));
     maq_json_text(map, "expert_weights", maq_weights_name(o->expert_weights));
+    maq_json_text(map, "moe_backend", maq_moe_backend_name(o->moe_backend));
     maq_json_text(map, "kv_cache_dtype", o->kv_fp8 ? "fp8" : "bf16");
     MAQ_JSON_INTS(map, {"max_num_seqs", o->max_num_seqs}, {"max_num_batched_tokens", o->max_num_batched_tokens},
                   {"max_model_len", o->max_model_len}, {"block_size", o->block_size});

@@ -48,6 +48,8 @@ static void put_deployment(const struct maq_lines *to, struct maq_buf *line, con
     maq_buf_addf(line, "; weights %s", maq_weights_name(o->weights));
     if (o->expert_weights != o->weights)
         maq_buf_addf(line, ", experts %s", maq_weights_name(o->expert_weights));
+    if (o->moe_backend != MAQ_MOE_BACKEND_AUTO && maq_model_has_experts(&job->model))
+        maq_buf_addf(line, ", experts by %s", maq_moe_backend_name(o->moe_backend));
     maq_buf_addf(line, ", KV cache %s", o->kv_fp8 ? "fp8" : "16 bits");
     put(to, "deployment", line);
     maq_buf_addf(

@@ -110,6 +110,8 @@ static void put_serve(struct maq_buf *b, const struct maq_report_serve_plan *p)
     put_sides(b, &o->afd);
     if (o->exchange != MAQ_EXCHANGE_AUTO)
         maq_buf_addf(b, "  expert_exchange: %s\n", maq_serve_exchange_name(o->exchange));
+    if (o->moe_backend != MAQ_MOE_BACKEND_AUTO)
+        maq_buf_addf(b, "  moe_backend: %s\n", maq_moe_backend_name(o->moe_backend));
     if (replicas > 1)
         maq_buf_addf(b, "  router: %s\n", maq_router_name(p->opts->router));
     if (o->gpu_memory_utilization > 0)

@@ -72,6 +72,7 @@ static const struct {
     {MAQ_COMMAND_TOKENS, offsetof(struct maq_serve_options, max_num_batched_tokens), 1, 1 << 20},
     {MAQ_COMMAND_LONG_PREFILL, offsetof(struct maq_serve_options, long_prefill_token_threshold), 0, 1 << 20},
     {MAQ_COMMAND_MAX_PREFILL, offsetof(struct maq_serve_options, sglang.max_prefill_tokens), 1, 1 << 20},
+    {MAQ_COMMAND_RECV_INTERVAL, offsetof(struct maq_serve_options, sglang.recv_interval), 1, 1 << 20},
     {MAQ_COMMAND_PREFILL_REQUESTS, offsetof(struct maq_serve_options, sglang.prefill_max_requests), 1, 1 << 20},
     {MAQ_COMMAND_RESERVED_DECODE, offsetof(struct maq_serve_options, sglang.reserved_decode_tokens), 1, 1 << 20},
     {MAQ_COMMAND_LORA_SLOTS, offsetof(struct maq_serve_options, lora.max_loras), 1, 1 << 20},
@@ -389,6 +390,32 @@ static const struct maq_command_meaning exchanges[] = {{"naive", MAQ_EXCHANGE_GA
                                                        {"ascend_fuseep", MAQ_EXCHANGE_COUNT},
                                                        {"ascend_tp", MAQ_EXCHANGE_COUNT},
                                                        {NULL, 0}};
+/* vLLM's names and SGLang's; COUNT: kernels of which there are no times. */
+static const struct maq_command_meaning moe_backends[] = {{"auto", MAQ_MOE_BACKEND_AUTO},
+                                                          {"triton", MAQ_MOE_BACKEND_TRITON},
+                                                          {"triton_kernel", MAQ_MOE_BACKEND_TRITON},
+                                                          {"deep_gemm", MAQ_MOE_BACKEND_DEEP_GEMM},
+                                                          {"cutlass", MAQ_MOE_BACKEND_CUTLASS},
+                                                          {"flashinfer_cutlass", MAQ_MOE_BACKEND_FLASHINFER_CUTLASS},
+                                                          {"flashinfer_trtllm", MAQ_MOE_BACKEND_FLASHINFER_TRTLLM},
+                                                          {"flashinfer_trtllm_afp8", MAQ_MOE_BACKEND_FLASHINFER_AFP8},
+                                                          {"flashinfer_mxfp4", MAQ_MOE_BACKEND_FLASHINFER_TRTLLM},
+                                                          {"marlin", MAQ_MOE_BACKEND_MARLIN},
+                                                          {"batched_triton", MAQ_MOE_BACKEND_COUNT},
+                                                          {"triton_unfused", MAQ_MOE_BACKEND_COUNT},
+                                                          {"deep_gemm_mega_moe", MAQ_MOE_BACKEND_COUNT},
+                                                          {"flashinfer_cutedsl", MAQ_MOE_BACKEND_COUNT},
+                                                          {"flashinfer_cutlass_afp8", MAQ_MOE_BACKEND_COUNT},
+                                                          {"flashinfer_moe_ep_cutedsl", MAQ_MOE_BACKEND_COUNT},
+                                                          {"flashinfer_moe_ep_mega_deep_gemm", MAQ_MOE_BACKEND_COUNT},
+                                                          {"flashinfer_b12x", MAQ_MOE_BACKEND_COUNT},
+                                                          {"b12x", MAQ_MOE_BACKEND_COUNT},
+                                                          {"humming", MAQ_MOE_BACKEND_COUNT},
+                                                          {"hpc", MAQ_MOE_BACKEND_COUNT},
+                                                          {"flydsl", MAQ_MOE_BACKEND_COUNT},
+                                                          {"aiter", MAQ_MOE_BACKEND_COUNT},
+                                                          {"emulation", MAQ_MOE_BACKEND_COUNT},
+                                                          {NULL, 0}};
 static const struct maq_command_meaning deepep_modes[] = {{"auto", MAQ_EXCHANGE_DEEPEP},
                                                           {"normal", MAQ_EXCHANGE_DEEPEP_NORMAL},
                                                           {"low_latency", MAQ_EXCHANGE_DEEPEP_LOW_LATENCY},
@@ -412,6 +439,12 @@ static bool set_ranks(struct maq_command_reader *r, const struct maq_command_arg
             maq_command_say(r, a);
         else if (is >= 0)
             r->box->read.options.exchange = (enum maq_serve_exchange)is;
+    } else if (effect == MAQ_COMMAND_MOE_BACKEND) {
+        int is = maq_command_meaning(r, a, moe_backends, "kernels for experts");
+        if (is == MAQ_MOE_BACKEND_COUNT)
+            maq_command_say(r, a);
+        else if (is >= 0)
+            r->box->read.options.moe_backend = (enum maq_moe_backend)is;
     } else {
         return false;
     }

@@ -38,6 +38,7 @@ enum maq_command_effect {
     MAQ_COMMAND_DP_ATTENTION,       /* SGLang: the replicas that --dp-size says share the GPUs of TP, and the experts */
     MAQ_COMMAND_DP_ATTENTION_RANKS, /* SGLang: so many ranks do */
     MAQ_COMMAND_EXCHANGE,
+    MAQ_COMMAND_MOE_BACKEND,
     MAQ_COMMAND_DEEPEP_MODE,
     MAQ_COMMAND_EP,
     MAQ_COMMAND_EP_ALL,
@@ -66,6 +67,7 @@ enum maq_command_effect {
     MAQ_COMMAND_CONSERVATIVENESS,
     MAQ_COMMAND_MAX_PREFILL,
     MAQ_COMMAND_PREFILL_REQUESTS,
+    MAQ_COMMAND_RECV_INTERVAL,
     MAQ_COMMAND_RESERVED_DECODE,
     MAQ_COMMAND_GRAPH_TOKENS,
     MAQ_COMMAND_GRAPH_REQUESTS,

@@ -18,6 +18,7 @@ static const struct maq_command_row rows[] = {
     {MAQ_TAKES_NONE, MAQ_COMMAND_DP_ATTENTION, "enable-dp-attention"},
     {MAQ_TAKES_ONE, MAQ_COMMAND_DP_ATTENTION_RANKS, "attn-dp-size|attention-data-parallel-size"},
     {MAQ_TAKES_ONE, MAQ_COMMAND_EXCHANGE, "moe-a2a-backend"},
+    {MAQ_TAKES_ONE, MAQ_COMMAND_MOE_BACKEND, "moe-runner-backend"},
     {MAQ_TAKES_ONE, MAQ_COMMAND_DEEPEP_MODE, "deepep-mode"},
     {MAQ_TAKES_NONE, MAQ_COMMAND_EP_ALL, "enable-ep-moe"},
     {MAQ_TAKES_ONE, MAQ_COMMAND_DTYPE, "dtype"},
@@ -37,6 +38,7 @@ static const struct maq_command_row rows[] = {
     {MAQ_TAKES_ONE, MAQ_COMMAND_EVICTION, "radix-eviction-policy"},
     {MAQ_TAKES_ONE, MAQ_COMMAND_MAX_PREFILL, "max-prefill-tokens"},
     {MAQ_TAKES_ONE, MAQ_COMMAND_PREFILL_REQUESTS, "prefill-max-requests"},
+    {MAQ_TAKES_ONE, MAQ_COMMAND_RECV_INTERVAL, "scheduler-recv-interval"},
     {MAQ_TAKES_NONE, MAQ_COMMAND_LORA, "enable-lora"},
     {MAQ_TAKES_SOME, MAQ_COMMAND_LORA, "lora-paths"},
     {MAQ_TAKES_ONE, MAQ_COMMAND_LORA_SLOTS, "max-loras-per-batch"},
@@ -79,7 +81,7 @@ static const struct maq_command_row rows[] = {
      "speculative-draft-attention-backend speculative-moe-runner-backend speculative-moe-a2a-backend "
      "speculative-draft-model-quantization speculative-ngram-min-bfs-breadth speculative-ngram-max-bfs-breadth "
      "speculative-ngram-match-type speculative-ngram-max-trie-depth speculative-ngram-capacity "
-     "moe-runner-backend flashinfer-mxfp4-moe-precision deepep-dispatcher-output-dtype "
+     "flashinfer-mxfp4-moe-precision deepep-dispatcher-output-dtype "
      "ep-num-redundant-experts ep-dispatch-algorithm init-expert-location eplb-algorithm "
      "eplb-rebalance-num-iterations eplb-rebalance-layers-per-chunk eplb-min-rebalancing-utilization-threshold "
      "deepep-config moe-dense-tp-size elastic-ep-backend max-mamba-cache-size mamba-ssm-dtype mamba-full-memory-ratio "
@@ -90,7 +92,7 @@ static const struct maq_command_row rows[] = {
      "offload-group-size offload-num-in-group offload-prefetch-step offload-mode "
      "tbo-token-distribution-threshold piecewise-cuda-graph-tokens piecewise-cuda-graph-compiler torch-compile-max-bs "
      "torchao-config triton-attention-num-kv-splits triton-attention-split-tile-size "
-     "num-continuous-decode-steps scheduler-recv-interval dsa-prefill-cp-mode|nsa-prefill-cp-mode "
+     "num-continuous-decode-steps dsa-prefill-cp-mode|nsa-prefill-cp-mode "
      "dynamic-batch-tokenizer-batch-size dynamic-batch-tokenizer-batch-timeout disaggregation-mode "
      "disaggregation-transfer-backend disaggregation-decode-polling-interval "
      "pdmux-config-path sm-group-num hybrid-kvcache-ratio forward-hooks tokenizer-worker-num"},

@@ -17,6 +17,7 @@ static const struct maq_command_row rows[] = {
     {MAQ_TAKES_ONE, MAQ_COMMAND_DP, "data-parallel-size|-dp"},
     {MAQ_TAKES_SWITCH, MAQ_COMMAND_EP_ALL, "enable-expert-parallel|-ep"},
     {MAQ_TAKES_ONE, MAQ_COMMAND_EXCHANGE, "all2all-backend"},
+    {MAQ_TAKES_ONE, MAQ_COMMAND_MOE_BACKEND, "moe-backend"},
     {MAQ_TAKES_ONE, MAQ_COMMAND_DTYPE, "dtype"},
     {MAQ_TAKES_ONE, MAQ_COMMAND_QUANTIZATION, "quantization|-q"},
     {MAQ_TAKES_ONE, MAQ_COMMAND_KV_DTYPE, "kv-cache-dtype"},
@@ -60,7 +61,7 @@ static const struct maq_command_row rows[] = {
      "cpu-offload-gb offload-group-size offload-num-in-group offload-prefetch-step lora-dtype "
      "max-num-scheduled-tokens max-num-active-seqs max-num-queued-reqs max-num-queued-tokens "
      "scheduler-cls watermark prefill-schedule-interval stream-interval ir-op-priority "
-     "moe-backend linear-backend sparse-indexer-topk-backend "
+     "linear-backend sparse-indexer-topk-backend "
      "diffusion-config|-dc ec-transfer-config compilation-config|-cc attention-config|-ac "
      "engram-config kernel-config performance-mode gdn-prefill-backend kda-prefill-backend "
      "kda-decode-backend dcp-kv-cache-interleave-size cp-kv-cache-interleave-size"},

@@ -90,6 +90,7 @@ struct maq_serve_engine {
     double now_s, *stage_free_s;
     double *stage_start_s; /* of the iteration that is launched */
     double known_s;        /* it begins with tokens that are not known before */
+    int64_t deaf;          /* iterations that are launched before the next look for new requests */
     bool asked;            /* the schedulers had nothing to launch, and nothing has happened since */
     bool failed;           /* out of memory */
     struct maq_engine_arrival *inbox;
@@ -142,6 +143,8 @@ void maq_engine_send(struct maq_serve_engine *e, uint32_t request);
 void maq_engine_send_at(struct maq_serve_engine *e, uint32_t request, double at_s, double ready_s);
 /* When somebody reaches a scheduler next, or a notice does; infinity: nobody is on the way. */
 double maq_engine_next_arrival(const struct maq_serve_engine *e);
+/* n iterations alike have been launched, of which each has a prompt in it, or none. */
+void maq_engine_count_launches(struct maq_serve_engine *e, int64_t n, bool prompts);
 /* What happens next, if it does before `until_s`: false: nothing. Not to be called after a failure. */
 bool maq_engine_step(struct maq_serve_engine *e, double until_s);
 /* When step() would next do something, at the earliest; infinity: not before another request is sent. */

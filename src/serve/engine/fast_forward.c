@@ -239,8 +239,10 @@ bool maq_engine_fast_forward(struct maq_serve_engine *e, double until_s)
         if (step == 0 && decodes_alone(e))
             step = decode_on(e, &shape, until, &load, &last_s) - 1;
     }
-    if (step > 0)
+    if (step > 0) {
+        maq_engine_count_launches(e, step, shape.prompts > 0);
         catch_up(e, first, step, last_s);
+    }
     return step > 0;
 }
 

@@ -268,6 +268,7 @@ void maq_engine_launch(struct maq_serve_engine *e)
     double decided_s = e->now_s;
     const struct maq_engine_shape shape = maq_engine_shape_of(e);
     maq_engine_start(e, &shape, maq_engine_load(e));
+    maq_engine_count_launches(e, 1, shape.prompts > 0);
     maq_tiers_launched(e, place, decided_s);
     e->known_s = 0;
     for (uint32_t r = 0; r < e->n_ranks; r++) {

@@ -46,6 +46,16 @@ const char *maq_weights_name(enum maq_weights weights)
     return (unsigned)weights < MAQ_WEIGHTS_COUNT ? names[weights] : "unknown";
 }
 
+const char *maq_moe_backend_name(enum maq_moe_backend backend)
+{
+    static const char *const names[MAQ_MOE_BACKEND_COUNT] = {
+#define NAME(id, name, what) [MAQ_MOE_BACKEND_##id] = name,
+        MAQ_MOE_BACKEND_LIST(NAME)
+#undef NAME
+    };
+    return (unsigned)backend < MAQ_MOE_BACKEND_COUNT ? names[backend] : "unknown";
+}
+
 const char *maq_serve_exchange_name(enum maq_serve_exchange exchange)
 {
     static const char *const names[MAQ_EXCHANGE_COUNT] = {

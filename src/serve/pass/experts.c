@@ -8,7 +8,12 @@
  *   8 bits, a tensor  Triton's before 0.15, from then on FlashInfer's
  *   8 bits, blocks    Triton's before 0.11; DeepGEMM's up to 0.14; from 0.15 FlashInfer's, and from 0.17 on Hopper Triton's where no rank has experts
  *                     of its own
- *   MXFP4             triton_kernels' on Hopper, where VLLM_USE_FLASHINFER_MOE_MXFP4_BF16 is not set
+ *   MXFP4             gpt-oss: triton_kernels' on Hopper, on Blackwell FlashInfer's with inputs in 16 bits; other models: Marlin's before
+ *                     Blackwell, on it FlashInfer's with inputs in MXFP8; before Hopper, and
+ *                     with adapters, Marlin's (layers/fused_moe/oracle/mxfp4.py of 0.33.0,
+ *                     layers/quantization/mxfp4.py of 0.18.0)
+ *
+ * or moe_backend, which is asked for.
  *
  * Tables have FlashInfer's and Triton's times, the latter on Blackwell in SGLang's table, which has the same kernel. DeepGEMM's contiguous layout
  * gives every expert a multiple of ALIGNMENT rows, and is allocated for the worst case,
@@ -20,12 +25,16 @@
  * well. So 8 tokens of Qwen3-235B on 8 ranks are products of 2,176 rows.
  */
 #include <math.h>
+#include <string.h>
 
 #include "base/stat/maximum.h"
 #include "serve/engine_release.h"
 #include "serve/pass/pass.h"
 
 #define ALIGNMENT 128.0
+/* Weights for Marlin's kernels are filled up to these multiples (round_up_hidden_size_and_intermediate_size() of oracle/mxfp4.py). */
+#define MARLIN_HIDDEN 256
+#define MARLIN_FFN 128
 
 /* In blocks of scales: DeepGEMM's kernels were turned on by default in 0.11, at first for batches of a block and more on Hopper. */
 static void choose_vllm_blocks(struct maq_passes *p, int32_t release)
@@ -42,11 +51,30 @@ static void choose_vllm_blocks(struct maq_passes *p, int32_t release)
     }
 }
 
+static bool is_gpt_oss(const struct maq_passes *p)
+{
+    return p->job->model.type && strcmp(p->job->model.type, "gpt_oss") == 0;
+}
+
+static void choose_vllm_mxfp4(struct maq_passes *p, bool lora)
+{
+    if (lora)
+        p->expert_kernels = MAQ_EXPERTS_MARLIN;
+    else if (is_gpt_oss(p) && p->device->arch == MAQ_ARCH_HOPPER)
+        p->expert_kernels = MAQ_EXPERTS_TRITON;
+    else if (p->device->arch < MAQ_ARCH_BLACKWELL)
+        p->expert_kernels = MAQ_EXPERTS_MARLIN;
+}
+
 static void choose_vllm(struct maq_passes *p, const struct maq_serve_options *o)
 {
     int32_t release = maq_engine_release(o->version);
     bool blackwell = p->device->arch == MAQ_ARCH_BLACKWELL;
-    if (o->lora.enabled)
+    if (o->expert_weights == MAQ_WEIGHTS_MXFP4)
+        choose_vllm_mxfp4(p, o->lora.enabled);
+    else if (p->experts.bytes < 1)
+        return;
+    else if (o->lora.enabled)
         p->expert_kernels = MAQ_EXPERTS_TRITON;
     else if (o->expert_weights == MAQ_WEIGHTS_BF16 && (!blackwell || release < MAQ_RELEASE(0, 20, 0)))
         p->expert_kernels = MAQ_EXPERTS_TRITON;
@@ -56,25 +84,40 @@ static void choose_vllm(struct maq_passes *p, const struct maq_serve_options *o)
         choose_vllm_blocks(p, release);
 }
 
+/* Whose kernels, where that is asked for. */
+static enum maq_expert_kernels kernels_of(enum maq_moe_backend backend)
+{
+    return backend == MAQ_MOE_BACKEND_TRITON      ? MAQ_EXPERTS_TRITON
+           : backend == MAQ_MOE_BACKEND_DEEP_GEMM ? MAQ_EXPERTS_CONTIGUOUS
+           : backend == MAQ_MOE_BACKEND_MARLIN    ? MAQ_EXPERTS_MARLIN
+                                                  : MAQ_EXPERTS_LIBRARY;
+}
+
+/* On Blackwell kernels for MXFP4 take inputs in MXFP8; vLLM's for gpt-oss only where that is asked for. */
+static bool quantizes_inputs(const struct maq_passes *p, const struct maq_serve_options *o)
+{
+    return p->device->arch >= MAQ_ARCH_BLACKWELL && o->expert_weights == MAQ_WEIGHTS_MXFP4 &&
+           p->expert_kernels == MAQ_EXPERTS_LIBRARY &&
+           (o->engine != MAQ_ENGINE_VLLM || !is_gpt_oss(p) || o->moe_backend == MAQ_MOE_BACKEND_FLASHINFER_AFP8);
+}
+
 /*
- * On Blackwell those in MXFP4 take inputs in MXFP8. Of Triton's kernels in 8 bits there are times with scales of blocks alone, and those with one a
- * tensor are taken to be as fast. DeepEP's exchanges have kernels of their own, which are taken to be the library's.
+ * Of Triton's kernels in 8 bits there are times with scales of blocks alone, and those with one a tensor are taken to be as fast. DeepEP's
+ * exchanges have kernels of their own, which are taken to be the library's.
  */
 void maq_pass_choose_experts(struct maq_passes *p, const struct maq_serve_options *o)
 {
-    bool blackwell = p->device->arch >= MAQ_ARCH_BLACKWELL, mxfp4 = o->expert_weights == MAQ_WEIGHTS_MXFP4;
+    bool by_name = p->exchange == MAQ_EXCHANGE_GATHER;
     p->expert_kernels = MAQ_EXPERTS_LIBRARY;
-    p->experts_by_python = o->engine == MAQ_ENGINE_VLLM && mxfp4 &&
-                           p->device->arch == MAQ_ARCH_HOPPER; /* whose table is of another kernel */
-    if (mxfp4 && blackwell)
-        p->experts.dtype = MAQ_FP8;
-    if (p->experts.bytes < 1 || p->exchange != MAQ_EXCHANGE_GATHER)
-        return;
-    if (o->engine == MAQ_ENGINE_VLLM)
+    if (by_name && o->moe_backend != MAQ_MOE_BACKEND_AUTO)
+        p->expert_kernels = kernels_of(o->moe_backend);
+    else if (by_name && o->engine == MAQ_ENGINE_VLLM)
         choose_vllm(p, o);
-    else if (o->engine == MAQ_ENGINE_SGLANG && !blackwell)
+    else if (by_name && o->engine == MAQ_ENGINE_SGLANG && p->experts.bytes >= 1 && p->device->arch < MAQ_ARCH_BLACKWELL)
         p->expert_kernels = MAQ_EXPERTS_TRITON;
-    p->experts_by_python = p->expert_kernels != MAQ_EXPERTS_LIBRARY;
+    p->experts_by_python = p->expert_kernels == MAQ_EXPERTS_TRITON || p->expert_kernels == MAQ_EXPERTS_CONTIGUOUS;
+    if (quantizes_inputs(p, o))
+        p->experts.dtype = MAQ_FP8;
     if (p->expert_kernels == MAQ_EXPERTS_TRITON && p->experts.dtype == MAQ_FP8)
         p->experts.flags = MAQ_OP_BLOCKS;
 }
@@ -162,8 +205,14 @@ void maq_pass_experts(const struct maq_passes *p, const struct maq_layer *layer,
         contiguous(p, &s, up, tokens, ffn, gated, times, out);
         return;
     }
-    unsigned flags = (gated ? MAQ_OP_GATED : 0u) | (kernels == MAQ_EXPERTS_TRITON ? MAQ_OP_TRITON_EXPERTS : 0u);
-    struct maq_op op = maq_pass_op(MAQ_OP_EXPERTS, &p->experts, flags, whole(s.rows), up->in, ffn, whole(s.read));
+    unsigned flags = (gated ? MAQ_OP_GATED : 0u) | (kernels == MAQ_EXPERTS_TRITON ? MAQ_OP_TRITON_EXPERTS : 0u) |
+                     (kernels == MAQ_EXPERTS_MARLIN ? MAQ_OP_MARLIN_EXPERTS : 0u);
+    int64_t hidden = up->in;
+    if (kernels == MAQ_EXPERTS_MARLIN && p->engine == MAQ_ENGINE_VLLM) {
+        hidden = (hidden + MARLIN_HIDDEN - 1) / MARLIN_HIDDEN * MARLIN_HIDDEN;
+        ffn = (ffn + MARLIN_FFN - 1) / MARLIN_FFN * MARLIN_FFN;
+    }
+    struct maq_op op = maq_pass_op(MAQ_OP_EXPERTS, &p->experts, flags, whole(s.rows), hidden, ffn, whole(s.read));
     op.resident = (uint32_t)whole(s.local);
     op.d[5] = up->u.moe.topk;
     maq_pass_cost(p, &op, times, MAQ_SERVE_EXPERTS, out);

@@ -92,7 +92,8 @@ struct maq_pass_sampling {
 
 /* Whose kernels compute the experts: experts.c. */
 enum maq_expert_kernels {
-    MAQ_EXPERTS_LIBRARY,   /* one call: FlashInfer's, TensorRT-LLM's, Marlin's */
+    MAQ_EXPERTS_LIBRARY,   /* one call: FlashInfer's, TensorRT-LLM's */
+    MAQ_EXPERTS_MARLIN,    /* one call: Marlin's */
     MAQ_EXPERTS_TRITON,    /* Triton's, which Python launches one by one */
     MAQ_EXPERTS_CONTIGUOUS /* DeepGEMM's, on rows that are padded to blocks; launched by Python, too */
 };

@@ -56,7 +56,7 @@ static const struct habit {
 
 static bool is_of(const struct habit *h, const struct maq_inference_row *r)
 {
-    return (!h->source || maq__phrase_in(r->source, h->source, NULL)) &&
+    return (!h->source || maq__phrase_in(maq_inference_source(r), h->source, NULL)) &&
            (!h->framework || maq__phrase_in(r->framework, h->framework, NULL)) &&
            (!h->version || maq__phrase_in(r->version, h->version, NULL)) &&
            (!h->precision || maq__phrase_in(r->precision, h->precision, NULL)) &&

@@ -4,8 +4,10 @@
  *
  * InferenceMAX (now InferenceX): benchmarks/ of SemiAnalysisAI/InferenceX, read from its history up to commit 843c6254. A script holds from the
  * day on which it was changed to the next entry of the same runs; a row has the day on which it was measured. Only what the engine is told
- * is here, nothing that came out of a run. Scripts for other GPUs, for DeepSeek and for Qwen3.5 are not: of their rows nobody says whether
- * they draft.
+ * is here, nothing that came out of a run. Scripts for other GPUs and for DeepSeek are not: of their rows nobody says whether they draft.
+ *
+ * NVIDIA's runs of Qwen3.5 are taken to be started by InferenceX's scripts: containers, degrees, loads and lengths are those of its configuration
+ * (nvidia-master.yaml, qwen3.5-*-sglang, March 2026), and no other rows of that table have such.
  *
  * NVIDIA's overview of TensorRT-LLM's throughput: the commands that each release's page gives for its tables (perf-overview.md of NVIDIA/TensorRT-LLM, releases 1.0 and 1.3).
  */
@@ -20,6 +22,9 @@
 #define TWO_PROMPTS (-2)    /* max_num_batched_tokens: twice the nominal prompt */
 #define ONE_PROMPT (-3)     /* those under way, a prompt and SPARE_TOKENS; of SGLang max_prefill_tokens */
 #define SPARE_TOKENS 1500
+#define SELDOM 10 /* SGLang's scheduler_recv_interval, and that of 16 requests under way and more */
+#define SELDOM_MANY 30
+#define MANY 16
 #define WAIT_ITERATIONS 20 /* batch_wait_timeout_iters, batch_wait_max_tokens_ratio */
 #define WAIT_SHARE 0.9
 
@@ -31,14 +36,20 @@ struct launch {
     bool dynamo;       /* in front of the engine */
     bool in_turn;      /* TensorRT-LLM: disable_overlap_scheduler */
     bool mixed;        /* SGLang: decodes go along with a prefill */
+    bool seldom;       /* SGLang: new requests are looked for after SELDOM decodes */
     bool waits;        /* TensorRT-LLM: for a fuller batch, with 1,024 tokens in and out on fewer than eight GPUs */
     int32_t seqs, tokens, block_size; /* max_num_seqs, max_num_batched_tokens; 0 = the engine's default */
-    double utilization, free_share;   /* gpu_memory_utilization; free_gpu_memory_fraction; 0 = the engine's default */
+    int32_t prefill_tokens;           /* SGLang: max_prefill_tokens */
+    int32_t graph_tokens;             /* max-cudagraph-capture-size; 0 = the engine's default */
+    enum maq_moe_backend moe_backend; /* VLLM_MXFP4_USE_MARLIN and its like */
+    double utilization,
+        free_share; /* gpu_memory_utilization, SGLang's mem_fraction_static; free_gpu_memory_fraction; 0 = the engine's default */
 };
 
 #define LLAMA "*Llama-3.1-70B*"
 #define GPT_OSS "*gpt-oss*"
 #define MINIMAX "*MiniMax-M2.5*"
+#define QWEN35 "*Qwen3.5-397B*"
 #define HOPPER "*H100*|*H200*"
 
 /* Of several that match the last one holds. */
@@ -59,8 +70,30 @@ static const struct launch inference_max[] = {
      .utilization = 0.9},
     {.framework = "trtllm", .model = LLAMA, .kv_fp8 = true, .waits = true, .tokens = 16384},
 
-    {.framework = "vllm", .model = GPT_OSS, .gpu = HOPPER, .seqs = EACH_AS_LOADED, .tokens = 8192, .utilization = 0.9},
-    {.framework = "vllm", .model = GPT_OSS, .gpu = "*B200*", .seqs = 512, .tokens = 8192, .utilization = 0.9},
+    {.framework = "vllm",
+     .model = GPT_OSS,
+     .gpu = HOPPER,
+     .seqs = EACH_AS_LOADED,
+     .tokens = 8192,
+     .graph_tokens = 2048,
+     .utilization = 0.9},
+    {.framework = "vllm",
+     .model = GPT_OSS,
+     .gpu = HOPPER,
+     .from = "2026-01-02",
+     .seqs = EACH_AS_LOADED,
+     .tokens = 8192,
+     .graph_tokens = 2048,
+     .moe_backend = MAQ_MOE_BACKEND_MARLIN,
+     .utilization = 0.9},
+    {.framework = "vllm",
+     .model = GPT_OSS,
+     .gpu = "*B200*",
+     .seqs = 512,
+     .tokens = 8192,
+     .graph_tokens = 2048,
+     .moe_backend = MAQ_MOE_BACKEND_FLASHINFER_AFP8,
+     .utilization = 0.9},
     {.framework = "vllm",
      .model = GPT_OSS,
      .gpu = "*B200*",
@@ -68,6 +101,8 @@ static const struct launch inference_max[] = {
      .kv_fp8 = true,
      .seqs = 512,
      .tokens = 8192,
+     .graph_tokens = 2048,
+     .moe_backend = MAQ_MOE_BACKEND_FLASHINFER_AFP8,
      .utilization = 0.9},
     {.framework = "trtllm",
      .model = GPT_OSS,
@@ -113,6 +148,7 @@ static const struct launch inference_max[] = {
      .precision = "fp8",
      .experts_over_all = true,
      .block_size = 32,
+     .moe_backend = MAQ_MOE_BACKEND_TRITON,
      .utilization = 0.95},
     {.framework = "vllm",
      .model = MINIMAX,
@@ -130,6 +166,32 @@ static const struct launch inference_max[] = {
      .kv_fp8 = true,
      .tokens = TWO_PROMPTS,
      .utilization = 0.9},
+
+    {.framework = "sglang",
+     .model = QWEN35,
+     .gpu = "*B200*",
+     .seldom = true,
+     .seqs = 128,
+     .tokens = 32768,
+     .prefill_tokens = 32768,
+     .utilization = 0.82},
+    {.framework = "sglang",
+     .model = QWEN35,
+     .gpu = "*B200*",
+     .precision = "fp8|fp4",
+     .kv_fp8 = true,
+     .seldom = true,
+     .seqs = 128,
+     .tokens = 32768,
+     .prefill_tokens = 32768,
+     .utilization = 0.82},
+    {.framework = "sglang",
+     .model = QWEN35,
+     .gpu = "*H200*",
+     .kv_fp8 = true,
+     .seqs = 128,
+     .tokens = 16384,
+     .utilization = 0.8},
 };
 
 #define OVERVIEW "NVIDIA TensorRT-LLM perf-overview*"
@@ -204,6 +266,22 @@ static const struct source {
     {"NVIDIA gap-analysis*", aiconfigurator, MAQ_COUNT(aiconfigurator)},
 };
 
+/* Rows of a source that were made by another's scripts. */
+static const struct {
+    const char *source, *model; /* phrases */
+    const char *as;
+} reruns[] = {
+    {"NVIDIA gap-analysis*", QWEN35, "InferenceMAX/InferenceX"},
+};
+
+struct maq_str maq_inference_source(const struct maq_inference_row *r)
+{
+    for (size_t i = 0; i < MAQ_COUNT(reruns); i++)
+        if (maq__phrase_in(r->source, reruns[i].source, NULL) && maq__phrase_in(r->model, reruns[i].model, NULL))
+            return maq_str_of(reruns[i].as);
+    return r->source;
+}
+
 /*
  * Releases that a source does not say. Splitwise's prototype is from before November 2023 (arXiv 2311.18677), when 0.2.2 was vLLM's newest, LLM-Inference-Bench's
  * runs from before November 2024 (arXiv 2411.00136), 0.6.3.
@@ -257,7 +335,7 @@ static const struct launch *launch_of(const struct maq_inference_row *r)
 {
     const struct launch *found = NULL;
     for (size_t s = 0; s < MAQ_COUNT(sources); s++)
-        for (size_t i = 0; i < sources[s].n && maq__phrase_in(r->source, sources[s].name, NULL); i++)
+        for (size_t i = 0; i < sources[s].n && maq__phrase_in(maq_inference_source(r), sources[s].name, NULL); i++)
             if (is_of(&sources[s].launches[i], r))
                 found = &sources[s].launches[i];
     return found;
@@ -309,11 +387,17 @@ void maq_inference_launch(struct maq_serve_options *o, const struct maq_inferenc
         o->max_num_batched_tokens = 0;
         o->sglang.max_prefill_tokens = (int32_t)r->isl + SPARE_TOKENS;
     }
+    if (l->prefill_tokens > 0)
+        o->sglang.max_prefill_tokens = l->prefill_tokens;
+    if (l->seldom)
+        o->sglang.recv_interval = r->load >= MANY ? SELDOM_MANY : SELDOM;
     o->sglang.mixed_chunk = l->mixed;
     o->async_scheduling = l->in_turn ? MAQ_OFF : MAQ_AUTO;
     o->front_end = l->dynamo ? MAQ_FRONT_END_DYNAMO : MAQ_FRONT_END_OWN;
     o->block_size = l->block_size;
-    o->gpu_memory_utilization = l->utilization;
+    o->graph_tokens = l->graph_tokens;
+    o->moe_backend = l->moe_backend;
+    *(o->engine == MAQ_ENGINE_SGLANG ? &o->static_memory_share : &o->gpu_memory_utilization) = l->utilization;
     o->free_memory_share = l->free_share;
     if (l->waits && r->isl == 1024 && r->osl == 1024 && r->tp < 8) {
         o->batch_wait_iterations = WAIT_ITERATIONS;
