@@ -108,7 +108,7 @@ static enum maq_library narrow_library(const struct maq_costs *costs, const stru
 
 /*
  * Triton's kernels for experts are one source in vLLM and SGLang (fused_moe), and so are Marlin's: where one's table lacks them, the other's stands
- * in. Formats of 4 bits share Marlin's, and the one with most rows answers for all.
+ * in. Formats of 4 bits share Marlin's, and the one with most rows answers for all. In 4 bits Triton's are those of triton_kernels ("oaitriton").
  */
 static struct answers of_source(const char *device, enum maq_library library, const struct maq_fit_key *key,
                                 const char *source)
@@ -132,7 +132,7 @@ static struct answers of_device(const char *device, const struct maq_costs *cost
     struct answers answers = {0};
     bool called = key->family == MAQ_FIT_GEMM || key->family == MAQ_FIT_PREFILL;
     if (op->kind == MAQ_OP_EXPERTS && op->flags & MAQ_OP_TRITON_EXPERTS)
-        answers = of_source(device, costs->library, key, "triton");
+        answers = of_source(device, costs->library, key, op->flags & MAQ_OP_WEIGHT4 ? "oaitriton" : "triton");
     else if (op->kind == MAQ_OP_EXPERTS && op->flags & MAQ_OP_MARLIN_EXPERTS)
         answers = of_source(device, costs->library, key, "marlin");
     if (answers.n > 0)
