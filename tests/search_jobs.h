@@ -15,7 +15,7 @@ static const struct search_job {
      false},
     {"tight",
      "{model: {base: llama-3.1-8b, num_hidden_layers: 12}, cluster: 'rtx-4090:4', workload: {seq: 4096, gbs: 16},"
-     " search: {cp: 1, vp: [1, 2], order: tp-cp-ep-dp-pp}}",
+     " search: {cp: 1, vp: [1, 2], mbs: [1, 2], order: tp-cp-ep-dp-pp}}",
      true},
     {"pipelines",
      "{model: {base: gpt2, num_hidden_layers: 8}, cluster: 'v100-sxm2-16gb:4', plan: {tp: 1, cp: 1}, workload: {seq: "
@@ -56,7 +56,7 @@ static const struct search_job {
     {"which inputs are on the host",
      "{model: {base: llama-3.1-8b, num_hidden_layers: 8}, cluster: 'rtx-4090:4', workload: {seq: 4096, gbs: 16}, "
      "search: {"
-     "cp: 1, vp: [1, 2], mbs: [1, 4], zero: [no_shard, optim, optim_grads_params], "
+     "cp: 1, vp: [1, 2], mbs: [1, 4], zero: [no_shard, optim_grads_params], recompute: [none, full, block], "
      "offload_modules: [none, qkv_linear, core_attn+attn_proj, qkv_linear+core_attn+attn_proj]}}",
      true},
     {"recomputed and on the host", /* more layers recomputed take less time there: nothing is left to move */
