@@ -421,7 +421,18 @@ static const struct maq_command_meaning deepep_modes[] = {{"auto", MAQ_EXCHANGE_
                                                           {"low_latency", MAQ_EXCHANGE_DEEPEP_LOW_LATENCY},
                                                           {NULL, 0}};
 
-/* False: the option says nothing of such ranks. */
+/* What the argument's word means; negative where it means nothing, or `other`, what is not modelled: either has been said. */
+static int known_word(struct maq_command_reader *r, const struct maq_command_argument *a,
+                      const struct maq_command_meaning *meanings, int other, const char *what)
+{
+    int is = maq_command_meaning(r, a, meanings, what);
+    if (is != other)
+        return is;
+    maq_command_say(r, a);
+    return -1;
+}
+
+/* False: the option says nothing of such ranks, or of the experts. */
 static bool set_ranks(struct maq_command_reader *r, const struct maq_command_argument *a)
 {
     enum maq_command_effect effect = a->form.row->effect;
@@ -434,16 +445,12 @@ static bool set_ranks(struct maq_command_reader *r, const struct maq_command_arg
     } else if (effect == MAQ_COMMAND_DEEPEP_MODE) {
         r->deepep_mode = maq_command_meaning(r, a, deepep_modes, "a mode");
     } else if (effect == MAQ_COMMAND_EXCHANGE) {
-        int is = maq_command_meaning(r, a, exchanges, "a way to the experts");
-        if (is == MAQ_EXCHANGE_COUNT)
-            maq_command_say(r, a);
-        else if (is >= 0)
+        int is = known_word(r, a, exchanges, MAQ_EXCHANGE_COUNT, "a way to the experts");
+        if (is >= 0)
             r->box->read.options.exchange = (enum maq_serve_exchange)is;
     } else if (effect == MAQ_COMMAND_MOE_BACKEND) {
-        int is = maq_command_meaning(r, a, moe_backends, "kernels for experts");
-        if (is == MAQ_MOE_BACKEND_COUNT)
-            maq_command_say(r, a);
-        else if (is >= 0)
+        int is = known_word(r, a, moe_backends, MAQ_MOE_BACKEND_COUNT, "kernels for experts");
+        if (is >= 0)
             r->box->read.options.moe_backend = (enum maq_moe_backend)is;
     } else {
         return false;

@@ -9,11 +9,11 @@
  *   8 bits, blocks    Triton's before 0.11; DeepGEMM's up to 0.14; from 0.15 FlashInfer's, and from 0.17 on Hopper Triton's where no rank has experts
  *                     of its own
  *   MXFP4             gpt-oss: triton_kernels' on Hopper, on Blackwell FlashInfer's with inputs in 16 bits; other models: Marlin's before
- *                     Blackwell, on it FlashInfer's with inputs in MXFP8; before Hopper, and
- *                     with adapters, Marlin's (layers/fused_moe/oracle/mxfp4.py of 0.33.0,
- *                     layers/quantization/mxfp4.py of 0.18.0)
+ *                     Blackwell, on it FlashInfer's with inputs in MXFP8; before Hopper, and with adapters, Marlin's
+ *                     (layers/fused_moe/oracle/mxfp4.py of 0.33.0, layers/quantization/mxfp4.py of 0.18.0)
+ *   INT4              Marlin's, as SGLang's
  *
- * or moe_backend, which is asked for.
+ * or moe_backend, where somebody says it.
  *
  * Tables have FlashInfer's and Triton's times, the latter on Blackwell in SGLang's table, which has the same kernel. DeepGEMM's contiguous layout
  * gives every expert a multiple of ALIGNMENT rows, and is allocated for the worst case,
@@ -32,7 +32,7 @@
 #include "serve/pass/pass.h"
 
 #define ALIGNMENT 128.0
-/* Weights for Marlin's kernels are filled up to these multiples (round_up_hidden_size_and_intermediate_size() of oracle/mxfp4.py). */
+/* Weights in MXFP4 for Marlin's kernels are filled up to these multiples (round_up_hidden_size_and_intermediate_size() of oracle/mxfp4.py). */
 #define MARLIN_HIDDEN 256
 #define MARLIN_FFN 128
 
@@ -66,11 +66,21 @@ static void choose_vllm_mxfp4(struct maq_passes *p, bool lora)
         p->expert_kernels = MAQ_EXPERTS_MARLIN;
 }
 
+static void choose_sglang(struct maq_passes *p, const struct maq_serve_options *o)
+{
+    if (o->expert_weights == MAQ_WEIGHTS_INT4)
+        p->expert_kernels = MAQ_EXPERTS_MARLIN;
+    else if (p->experts.bytes >= 1 && p->device->arch < MAQ_ARCH_BLACKWELL)
+        p->expert_kernels = MAQ_EXPERTS_TRITON;
+}
+
 static void choose_vllm(struct maq_passes *p, const struct maq_serve_options *o)
 {
     int32_t release = maq_engine_release(o->version);
     bool blackwell = p->device->arch == MAQ_ARCH_BLACKWELL;
-    if (o->expert_weights == MAQ_WEIGHTS_MXFP4)
+    if (o->expert_weights == MAQ_WEIGHTS_INT4)
+        p->expert_kernels = MAQ_EXPERTS_MARLIN;
+    else if (o->expert_weights == MAQ_WEIGHTS_MXFP4)
         choose_vllm_mxfp4(p, o->lora.enabled);
     else if (p->experts.bytes < 1)
         return;
@@ -113,9 +123,10 @@ void maq_pass_choose_experts(struct maq_passes *p, const struct maq_serve_option
         p->expert_kernels = kernels_of(o->moe_backend);
     else if (by_name && o->engine == MAQ_ENGINE_VLLM)
         choose_vllm(p, o);
-    else if (by_name && o->engine == MAQ_ENGINE_SGLANG && p->experts.bytes >= 1 && p->device->arch < MAQ_ARCH_BLACKWELL)
-        p->expert_kernels = MAQ_EXPERTS_TRITON;
+    else if (by_name && o->engine == MAQ_ENGINE_SGLANG)
+        choose_sglang(p, o);
     p->experts_by_python = p->expert_kernels == MAQ_EXPERTS_TRITON || p->expert_kernels == MAQ_EXPERTS_CONTIGUOUS;
+    p->fills_up = o->engine == MAQ_ENGINE_VLLM && o->expert_weights == MAQ_WEIGHTS_MXFP4;
     if (quantizes_inputs(p, o))
         p->experts.dtype = MAQ_FP8;
     if (p->expert_kernels == MAQ_EXPERTS_TRITON && p->experts.dtype == MAQ_FP8)
@@ -208,7 +219,7 @@ void maq_pass_experts(const struct maq_passes *p, const struct maq_layer *layer,
     unsigned flags = (gated ? MAQ_OP_GATED : 0u) | (kernels == MAQ_EXPERTS_TRITON ? MAQ_OP_TRITON_EXPERTS : 0u) |
                      (kernels == MAQ_EXPERTS_MARLIN ? MAQ_OP_MARLIN_EXPERTS : 0u);
     int64_t hidden = up->in;
-    if (kernels == MAQ_EXPERTS_MARLIN && p->engine == MAQ_ENGINE_VLLM) {
+    if (kernels == MAQ_EXPERTS_MARLIN && p->fills_up) {
         hidden = (hidden + MARLIN_HIDDEN - 1) / MARLIN_HIDDEN * MARLIN_HIDDEN;
         ffn = (ffn + MARLIN_FFN - 1) / MARLIN_FFN * MARLIN_FFN;
     }
