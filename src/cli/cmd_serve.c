@@ -358,7 +358,9 @@ static enum maq_status begin(struct opened *o, struct cli *cli)
 {
     *o = (struct opened){.box = NULL};
     o->asked.given = &o->given;
-    enum maq_status status = cli_serve_job(&o->box, &o->checkpoint, cli);
+    enum maq_status status = cli_serve_split_cluster(cli);
+    if (status == MAQ_OK)
+        status = cli_serve_job(&o->box, &o->checkpoint, cli);
     if (status != MAQ_OK)
         return status;
     o->by = (struct asking){o->box, &o->checkpoint, o->line};

@@ -8,12 +8,6 @@
 
 #define MOST_MICRO_BATCHES 64
 
-const char *const cli_serve_afd_exchanges[] = {
-#define EXCHANGE(id, name, what) [MAQ_AFD_##id] = name,
-    MAQ_AFD_EXCHANGE_LIST(EXCHANGE)
-#undef EXCHANGE
-        [MAQ_AFD_EXCHANGE_COUNT] = NULL};
-
 enum maq_status cli_serve_afd(struct serve_given *out, struct cli *cli, bool open)
 {
     struct maq_afd_options *o = &out->options.afd;
@@ -31,10 +25,9 @@ enum maq_status cli_serve_afd(struct serve_given *out, struct cli *cli, bool ope
         if (cli->values[others[i]])
             return cli_usage(cli, MAQ_CODE_CLI_VALUE, "--afd-ffn-ranks 4", "%s: attention and FFN are on the same GPUs",
                              cli_serve_table[others[i]].name);
-    *o = (struct maq_afd_options){
-        .ffn_ranks = (int32_t)ranks,
-        .micro_batches = (int32_t)n,
-        .exchange = (uint8_t)cli_serve_word(cli, SERVE_AFD_EXCHANGE, cli_serve_afd_exchanges, o->exchange),
-        .bps = is_free ? (double)INFINITY : gbps * 1e9};
+    *o = (struct maq_afd_options){.ffn_ranks = (int32_t)ranks,
+                                  .micro_batches = (int32_t)n,
+                                  .exchange = (uint8_t)cli_serve_word(cli, SERVE_AFD_EXCHANGE, o->exchange),
+                                  .bps = is_free ? (double)INFINITY : gbps * 1e9};
     return worst;
 }

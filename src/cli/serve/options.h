@@ -186,12 +186,14 @@ enum maq_status cli_serve_open_job(struct maq_loaded_job **box, struct serve_che
 enum maq_status cli_serve_section(struct cli *cli, const struct maq_loaded_job *box);
 /* What the section `serve` of a member of a fleet says of all of it, its router, requests and the like, is a fault. */
 enum maq_status cli_serve_check_member(struct cli *cli, const struct maq_job_member *member);
-/* The words of an option's list: the place of its value there, `otherwise` where it is not given. */
-int cli_serve_word(const struct cli *cli, int option, const char *const *words, int otherwise);
-enum maq_status cli_serve_number(struct cli *cli, double *out, int option, double least, double most, double otherwise);
 /* The job of the options as they are. */
 enum maq_status cli_serve_load(struct maq_loaded_job **box, struct cli *cli);
-extern const char *const cli_serve_routers[], *const cli_serve_transfers[];
+
+/* ---- option_table.c ---- */
+
+/* Of an option that takes words: the place of its value among them, `otherwise` where it is not given. */
+int cli_serve_word(const struct cli *cli, int option, int otherwise);
+enum maq_status cli_serve_number(struct cli *cli, double *out, int option, double least, double most, double otherwise);
 
 /* ---- requests.c ---- */
 
@@ -233,7 +235,6 @@ enum maq_status cli_serve_run_outages(struct maq_serve_result **r, struct maq_at
                                       const struct serve_given *given, struct cli *cli);
 
 /* Attention and FFN on GPUs of their own: afd.c */
-extern const char *const cli_serve_afd_exchanges[];
 enum maq_status cli_serve_afd(struct serve_given *out, struct cli *cli, bool open);
 /* Adapters of LoRA, of the deployment and of requests: lora.c */
 enum maq_status cli_serve_lora(struct serve_given *out, struct cli *cli);

@@ -71,12 +71,11 @@ static enum maq_status read_handover(struct serve_given *out, struct cli *cli)
     bool is_free = cli->values[SERVE_KV_BANDWIDTH] && strcmp(cli->values[SERVE_KV_BANDWIDTH], "inf") == 0;
     if (!is_free)
         worst = cli_first_fault(worst, cli_serve_number(cli, &gbps, SERVE_KV_BANDWIDTH, 1e-3, 1e6, 0));
-    out->prefill_router =
-        (enum maq_router)cli_serve_word(cli, SERVE_PREFILL_ROUTER, cli_serve_routers, (int)out->router);
-    out->handover = (struct maq_handover){.transfer = (enum maq_kv_transfer)cli_serve_word(
-                                              cli, SERVE_KV_TRANSFER, cli_serve_transfers, MAQ_KV_TRANSFER_AUTO),
-                                          .bps = is_free ? (double)INFINITY : gbps * 1e9,
-                                          .max_local_prefill = local};
+    out->prefill_router = (enum maq_router)cli_serve_word(cli, SERVE_PREFILL_ROUTER, (int)out->router);
+    out->handover = (struct maq_handover){
+        .transfer = (enum maq_kv_transfer)cli_serve_word(cli, SERVE_KV_TRANSFER, MAQ_KV_TRANSFER_AUTO),
+        .bps = is_free ? (double)INFINITY : gbps * 1e9,
+        .max_local_prefill = local};
     return worst;
 }
 
