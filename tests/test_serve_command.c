@@ -338,6 +338,15 @@ static void test_trtllm_config(void **state)
     assert_true(o->speculation.method == MAQ_DRAFT_EAGLE3 && o->speculation.tokens == 4);
     assert_string_equal(c->drafter, "x/head");
     maq_serve_command_free(c);
+    write_text(path, "enable_attention_dp: true\n"
+                     "attention_dp_config: {enable_balance: true, timeout_iters: 60, batching_wait_iters: 0}\n");
+    snprintf(line, sizeof line, "trtllm-serve m --tp_size 4 --ep_size 2 --extra_llm_api_options %s", path);
+    c = taken(&l, line);
+    expect_override(c, "plan.tensor_model_parallel_size", "1");
+    assert_true(c->options.dp == 4 && c->options.ep == 2 && c->options.balance.enabled);
+    assert_true(c->options.balance.timeout_iterations == 60 && c->options.balance.batching_iterations == -1);
+    maq_serve_command_free(c);
+    snprintf(line, sizeof line, "trtllm-serve m --max_batch_size 8 --extra_llm_api_options %s", path);
     static const struct {
         const char *text;
         unsigned code;
@@ -345,7 +354,7 @@ static void test_trtllm_config(void **state)
     } files[] = {{"cuda_graph_config: {max_batch_size: 4}\n", MAQ_CODE_COMMAND_SAID, ": cuda_graph_config"},
                  {"scheduler_config: {capacity_scheduler_policy: STATIC_BATCH}\n", MAQ_CODE_COMMAND_SAID,
                   ": scheduler_config.capacity_scheduler_policy"},
-                 {"enable_attention_dp: true\n", MAQ_CODE_COMMAND_SAID, ": enable_attention_dp"},
+                 {"attention_dp_config: {kind: fair}\n", MAQ_CODE_COMMAND_SAID, ": attention_dp_config.kind"},
                  {"max_batch_size: none\n", MAQ_CODE_COMMAND_VALUE, "max_batch_size"},
                  {"kv_cache_config: {tokens_per_block: x}\n", 0, "x"}};
     for (size_t i = 0; i < MAQ_COUNT(files); i++) {

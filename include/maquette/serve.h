@@ -185,6 +185,13 @@ struct maq_sglang_options {
     int32_t preempts_by;
 };
 
+/* attention_dp_config of TensorRT-LLM: ranks of attention wait for each other before prompts begin. */
+struct maq_rank_balance {
+    bool enabled;
+    int32_t timeout_iterations;  /* for so many at most until all of them have a prompt; 0 = 50 */
+    int32_t batching_iterations; /* and for so many more, for further prompts; 0 = 10, negative: none */
+};
+
 /* How an engine is started; zero where nothing is said: the engine's default, or what the model's config.json has. */
 struct maq_serve_options {
     enum maq_engine engine;
@@ -215,6 +222,7 @@ struct maq_serve_options {
     bool max_utilization; /* TensorRT-LLM: its capacity scheduler MAX_UTILIZATION, not GUARANTEED_NO_EVICT */
     /* TensorRT-LLM: prompts wait beside decodes for at most so many iterations (batch_wait_timeout_iters), while the batch has less than this share of
      * max_num_batched_tokens (batch_wait_max_tokens_ratio); 0 of either: they do not */
+    struct maq_rank_balance balance; /* TensorRT-LLM, with dp > 1 */
     int32_t batch_wait_iterations;
     double batch_wait_share;
     int async_scheduling; /* enum maq_auto_bool */

@@ -462,7 +462,9 @@ void maq_command_conclude_ranks(struct maq_command_reader *r)
 {
     struct maq_serve_command *c = &r->box->read;
     struct maq_serve_options *o = &c->options;
-    if (r->shares && r->shared == 0) {
+    if (r->shares && r->engine->engine == MAQ_ENGINE_TRTLLM) {
+        r->shared = r->tp;
+    } else if (r->shares && r->shared == 0) {
         r->shared = r->dp;
         r->dp = 0;
     }
@@ -474,7 +476,9 @@ void maq_command_conclude_ranks(struct maq_command_reader *r)
         c->replicas = r->dp;
     if (r->shared <= 1)
         return;
-    int32_t tp = r->tp > 0 ? r->tp : 1; /* SGLang's tp is all ranks, of which those of one attention have a part */
+    int32_t tp = r->tp > 0
+                     ? r->tp
+                     : 1; /* all ranks: of SGLang those of one attention have a part, of TensorRT-LLM each one is one */
     const char *own = maq_arena_printf(&r->box->arena, "%d", tp / r->shared);
     if (tp % r->shared != 0)
         r->status = maq_diag_fail(MAQ_BAD_INPUT, r->diag, MAQ_CODE_COMMAND_VALUE, (struct maq_span){0}, NULL,
@@ -482,7 +486,8 @@ void maq_command_conclude_ranks(struct maq_command_reader *r)
     else if (!own)
         r->status = maq_no_memory(r->diag, "options");
     else
-        maq_command_override(r, "--tp-size", "plan.tensor_model_parallel_size", own);
+        maq_command_override(r, r->engine->engine == MAQ_ENGINE_TRTLLM ? "--tp_size" : "--tp-size",
+                             "plan.tensor_model_parallel_size", own);
     o->dp = r->shared;
 }
 

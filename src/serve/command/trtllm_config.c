@@ -22,6 +22,10 @@ enum key {
     SHARE,
     WAIT_ITERATIONS,
     WAIT_SHARE,
+    ATTENTION_DP,
+    BALANCE,
+    BALANCE_TIMEOUT,
+    BALANCE_BATCHING,
     KV_TYPE,
     NO_OVERLAP,
     METHOD,
@@ -47,6 +51,10 @@ static const struct {
     {"kv_cache_config", "onboard_blocks", ONBOARDS},
     {NULL, "batch_wait_timeout_iters", WAIT_ITERATIONS},
     {NULL, "batch_wait_max_tokens_ratio", WAIT_SHARE},
+    {NULL, "enable_attention_dp", ATTENTION_DP},
+    {"attention_dp_config", "enable_balance", BALANCE},
+    {"attention_dp_config", "timeout_iters", BALANCE_TIMEOUT},
+    {"attention_dp_config", "batching_wait_iters", BALANCE_BATCHING},
     {NULL, "disable_overlap_scheduler", NO_OVERLAP},
     {"speculative_config", "decoding_type", METHOD},
     {"speculative_config", "max_draft_len", DRAFTS},
@@ -112,6 +120,11 @@ static void set_number(struct maq_command_reader *r, enum key key, struct maq_no
         r->pool = n;
     if (key == WAIT_ITERATIONS)
         r->box->read.options.batch_wait_iterations = n <= 1 << 20 ? (int32_t)n : 1 << 20;
+    struct maq_rank_balance *balance = &r->box->read.options.balance;
+    if (key == BALANCE_TIMEOUT)
+        balance->timeout_iterations = n <= 1 << 20 ? (int32_t)n : 1 << 20;
+    if (key == BALANCE_BATCHING)
+        balance->batching_iterations = n == 0 ? -1 : n <= 1 << 20 ? (int32_t)n : 1 << 20;
     if (key == DRAFTS || key == DEPTHS)
         r->drafts.tokens = n;
     if (key == HOST_SIZE)
@@ -124,6 +137,10 @@ static void set_switch(struct maq_command_reader *r, enum key key, struct maq_no
     bool on;
     if (!maq_node_bool(&on, node, r->diag))
         r->status = MAQ_BAD_INPUT;
+    else if (key == ATTENTION_DP)
+        r->shares = on;
+    else if (key == BALANCE)
+        o->balance.enabled = on;
     else if (key == REUSE)
         o->no_prefix_caching = !on;
     else if (key == ONBOARDS)
@@ -158,9 +175,9 @@ static void set(struct maq_command_reader *r, enum key key, const struct maq_nod
     if (key == POLICY)
         set_policy(r, section, node);
     else if (key == BLOCK || key == POOL || key == DRAFTS || key == DEPTHS || key == WAIT_ITERATIONS ||
-             key == HOST_SIZE)
+             key == HOST_SIZE || key == BALANCE_TIMEOUT || key == BALANCE_BATCHING)
         set_number(r, key, node);
-    else if (key == REUSE || key == NO_OVERLAP || key == ONBOARDS)
+    else if (key == REUSE || key == NO_OVERLAP || key == ONBOARDS || key == ATTENTION_DP || key == BALANCE)
         set_switch(r, key, node);
     else if (key == SHARE || key == WAIT_SHARE)
         set_share(r, key, node);

@@ -18,6 +18,7 @@
 #define MAQ_SERVE_ENGINE_ENGINE_H
 
 #include "serve/engine/adapters.h"
+#include "serve/engine/balance.h"
 #include "serve/engine/batch.h"
 #include "serve/engine/clients.h"
 #include "serve/engine/host_copies.h"
@@ -90,6 +91,7 @@ struct maq_serve_engine {
     double now_s, *stage_free_s;
     double *stage_start_s; /* of the iteration that is launched */
     double known_s;        /* it begins with tokens that are not known before */
+    struct maq_rank_waits waits;
     int64_t deaf;          /* iterations that are launched before the next look for new requests */
     bool asked;            /* the schedulers had nothing to launch, and nothing has happened since */
     bool failed;           /* out of memory */

@@ -8,8 +8,8 @@
 #define MAQ_SERVE_ENGINE_UNCERTAINTY_FIT_H
 
 /* time to the first token */
-#define MAQ_SERVE_TTFT_LOW 0.854
-#define MAQ_SERVE_TTFT_HIGH 2.06
+#define MAQ_SERVE_TTFT_LOW 0.85
+#define MAQ_SERVE_TTFT_HIGH 2.05
 /* time per token behind it */
 #define MAQ_SERVE_TPOT_LOW 0.904
 #define MAQ_SERVE_TPOT_HIGH 1.24

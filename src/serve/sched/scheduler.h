@@ -145,6 +145,8 @@ struct maq_scheduler_ops {
     void (*abort)(struct maq_scheduler *s, uint32_t slot);
     /* Decides the next iteration; it->n may be 0. */
     void (*decide)(struct maq_scheduler *s, struct maq_iteration *it);
+    /* Whether no prompt begins in the iterations that are decided from now on. NULL: it does not keep any back. */
+    void (*hold)(struct maq_scheduler *s, bool holds);
     /* sampled[i] tokens came out for it->scheduled[i]; NULL: one where `samples`. Fills it->finished and what `came`. */
     void (*end)(struct maq_scheduler *s, struct maq_iteration *it, const int32_t *sampled);
     /* Drafts were proposed for the request in a slot behind its last iteration. NULL: it counts on as many as its knobs say. */

@@ -118,6 +118,7 @@ struct maq_vllm {
     struct maq_queue waiting;
     struct maq_waiting *skipped; /* in one pass over those that wait */
     uint32_t n_skipped, skipped_size;
+    bool holds;    /* nobody begins: ranks wait for each other */
     uint64_t step; /* iterations that were asked for */
     uint32_t *loading, n_loading, loading_size,
         n_loaded; /* who stands aside, in the order of their turns; those that may go on */

@@ -451,7 +451,8 @@ static void decide(struct maq_vllm *s, struct maq_iteration *it)
     uint32_t gave_way = it->n_preempted;
     decide_running(&d);
     d.ran = it->n;
-    if (it->n_preempted == gave_way && !(s->admission && s->admission->keeps_back && s->admission->keeps_back(s, it)))
+    if (it->n_preempted == gave_way && !s->holds &&
+        !(s->admission && s->admission->keeps_back && s->admission->keeps_back(s, it)))
         decide_waiting(&d);
     maq_vllm_offload_decided(s, it);
     s->launched += it->n > 0;

@@ -49,6 +49,11 @@ static void count_phases(uint32_t *phase, const struct maq_vllm *s, uint32_t blo
     }
 }
 
+static void hold(struct maq_scheduler *base, bool holds)
+{
+    of(base)->holds = holds;
+}
+
 static bool stretch(const struct maq_scheduler *base, struct maq_stretch *out)
 {
     const struct maq_vllm *s = const_of(base);
@@ -178,6 +183,7 @@ const struct maq_scheduler_ops maq_vllm_ops = {.name = "vllm",
                                                .add = add,
                                                .abort = give_up,
                                                .decide = decide,
+                                               .hold = hold,
                                                .end = end,
                                                .propose = propose,
                                                .load = load,
