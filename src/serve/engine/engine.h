@@ -92,9 +92,9 @@ struct maq_serve_engine {
     double *stage_start_s; /* of the iteration that is launched */
     double known_s;        /* it begins with tokens that are not known before */
     struct maq_rank_waits waits;
-    int64_t deaf;          /* iterations that are launched before the next look for new requests */
-    bool asked;            /* the schedulers had nothing to launch, and nothing has happened since */
-    bool failed;           /* out of memory */
+    int64_t deaf; /* iterations that are launched before the next look for new requests */
+    bool asked;   /* the schedulers had nothing to launch, and nothing has happened since */
+    bool failed;  /* out of memory */
     struct maq_engine_arrival *inbox;
     uint32_t inbox_first, inbox_end, inbox_size;
     double looped_s, entered_s;      /* the API server's loop is done with the last of them; it enters */
