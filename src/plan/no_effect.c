@@ -163,6 +163,7 @@ static const struct rule {
     const char *why, *hint;
     bool searched;       /* hangs on what a search decides: nothing to say of an open job */
     bool always;         /* its default, written down, asks for something as well */
+    bool refused;        /* Megatron-LM does not start with it: a fault of its own command line, too */
     const char *nothing; /* another value that asks for nothing */
 } plan_rules[] = {
     {"recompute_num_layers", not_full, "without recompute_granularity full", "set recompute_granularity: full",
@@ -233,7 +234,7 @@ static const struct rule {
     {"moe_expert_capacity_factor", dense, "on a model without routed experts", NULL, .searched = false},
     {"moe_pad_expert_input_to_capacity", dense, "on a model without routed experts", NULL, .searched = false},
     {"moe_pad_expert_input_to_capacity", dropless, "without a capacity", "set moe_expert_capacity_factor",
-     .searched = false},
+     .searched = false, .refused = true},
     {"moe_pad_expert_input_to_capacity", deep_ep, "with this dispatcher",
      "set moe_token_dispatcher_type: alltoall or hybridep", .searched = true},
     {"moe_imbalance", dense, "on a model without routed experts", NULL, .searched = false},
@@ -388,7 +389,7 @@ static void check_rule(struct check *c, const char *section, const struct maq_no
     bool asks =
         rule->always || (n && !says_default(field, n) && !(rule->nothing && maq_str_is(n->text, rule->nothing)));
     if (!n || n->origin < MAQ_ORIGIN_DOCUMENT || !asks || (c->open && rule->searched) ||
-        of_the_line(c, section, rule->key) || !rule->idle(c->job))
+        (of_the_line(c, section, rule->key) && !rule->refused) || !rule->idle(c->job))
         return;
     c->status = MAQ_BAD_INPUT;
     maq_diag_add(c->diag, MAQ_ERROR, MAQ_CODE_PLAN_NO_EFFECT, n->at, rule->hint ? rule->hint : "leave it out",
