@@ -37,6 +37,35 @@ static inline struct maq_serve_result *serve(const struct maq_loaded_job *job, c
     return r;
 }
 
+/* Iterations with prompts in them, by their numbers, and how many; maq_serve_options.watch = see_prefills, .watch_user = one of these. */
+struct seen_prefills {
+    uint64_t at[32];
+    uint32_t prompts[32], n;
+};
+
+static inline void see_prefills(const struct maq_serve_iteration *it, void *user)
+{
+    struct seen_prefills *seen = user;
+    if (it->prompts > 0 && seen->n < sizeof seen->at / sizeof *seen->at) {
+        seen->prompts[seen->n] = it->prompts;
+        seen->at[seen->n++] = it->number;
+    }
+}
+
+/* The same of a run without a front end, in which all requests end. */
+static inline struct seen_prefills serve_seen(const struct maq_loaded_job *job, struct maq_serve_options o,
+                                              const struct maq_requests *q)
+{
+    struct seen_prefills seen = {.n = 0};
+    o.front_end = MAQ_FRONT_END_NONE;
+    o.watch = see_prefills;
+    o.watch_user = &seen;
+    struct maq_serve_result *r = serve(job, &o, q);
+    assert_int_equal(r->finished, q->n);
+    maq_serve_free(r);
+    return seen;
+}
+
 static inline void expect_close(double got, double want, double tolerance, const char *what)
 {
     if (!(fabs(got - want) <= tolerance * fabs(want)))

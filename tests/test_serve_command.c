@@ -343,8 +343,9 @@ static void test_trtllm_config(void **state)
     snprintf(line, sizeof line, "trtllm-serve m --tp_size 4 --ep_size 2 --extra_llm_api_options %s", path);
     c = taken(&l, line);
     expect_override(c, "plan.tensor_model_parallel_size", "1");
-    assert_true(c->options.dp == 4 && c->options.ep == 2 && c->options.balance.enabled);
-    assert_true(c->options.balance.timeout_iterations == 60 && c->options.balance.batching_iterations == -1);
+    assert_true(c->options.dp == 4 && c->options.ep == 2 && c->options.attention_dp_balance.enabled);
+    assert_true(c->options.attention_dp_balance.timeout_iterations == 60 &&
+                c->options.attention_dp_balance.batching_iterations == -1);
     maq_serve_command_free(c);
     snprintf(line, sizeof line, "trtllm-serve m --max_batch_size 8 --extra_llm_api_options %s", path);
     static const struct {

@@ -19,32 +19,14 @@
 #include "maquette/serve.h"
 #include "serve_jobs.h"
 
-/* Which iterations have a prompt in them. */
-struct seen {
-    uint64_t prefills[16], n;
-};
-
-static void look(const struct maq_serve_iteration *it, void *user)
+static struct seen_prefills every(const struct maq_loaded_job *job, int32_t interval, int overlap,
+                                  const struct maq_requests *q)
 {
-    struct seen *seen = user;
-    if (it->prompts > 0 && seen->n < MAQ_COUNT(seen->prefills))
-        seen->prefills[seen->n++] = it->number;
-}
-
-static struct seen serve_seen(const struct maq_loaded_job *job, int32_t interval, int overlap,
-                              const struct maq_requests *q)
-{
-    struct seen seen = {0};
-    struct maq_serve_options o = {.engine = MAQ_ENGINE_SGLANG,
-                                  .front_end = MAQ_FRONT_END_NONE,
-                                  .async_scheduling = overlap,
-                                  .sglang = {.recv_interval = interval},
-                                  .watch = look,
-                                  .watch_user = &seen};
-    struct maq_serve_result *r = serve(job, &o, q);
-    assert_int_equal(r->finished, q->n);
-    maq_serve_free(r);
-    return seen;
+    return serve_seen(job,
+                      (struct maq_serve_options){.engine = MAQ_ENGINE_SGLANG,
+                                                 .async_scheduling = overlap,
+                                                 .sglang = {.recv_interval = interval}},
+                      q);
 }
 
 /* One runs alone; the second comes while it decodes, and waits for a multiple of the interval behind the first prefill. */
@@ -54,16 +36,16 @@ static void test_waits_for_the_interval(void **state)
     struct maq_loaded_job *job = load("llama-3.1-8b", "h100-sxm:8", "", 8);
     struct maq_request list[] = {{.prompt = 100, .output = 400}, {.arrival_s = 0.5, .prompt = 100, .output = 10}};
     const struct maq_requests q = {.at = list, .n = 2};
-    uint64_t at_once = serve_seen(job, 0, MAQ_AUTO, &q).prefills[1];
-    assert_true(serve_seen(job, 1, MAQ_AUTO, &q).prefills[1] == at_once);
+    uint64_t at_once = every(job, 0, MAQ_AUTO, &q).at[1];
+    assert_true(every(job, 1, MAQ_AUTO, &q).at[1] == at_once);
     static const int32_t intervals[] = {7, 30, 50};
     for (size_t i = 0; i < MAQ_COUNT(intervals); i++) {
         uint64_t n = (uint64_t)intervals[i];
-        const struct seen seen = serve_seen(job, intervals[i], MAQ_AUTO, &q);
+        const struct seen_prefills seen = every(job, intervals[i], MAQ_AUTO, &q);
         assert_int_equal(seen.n, 2);
-        assert_int_equal(seen.prefills[0], 0);
-        assert_int_equal((seen.prefills[1] - 1) % n, 0);
-        assert_true(seen.prefills[1] >= at_once && seen.prefills[1] < at_once + n);
+        assert_int_equal(seen.at[0], 0);
+        assert_int_equal((seen.at[1] - 1) % n, 0);
+        assert_true(seen.at[1] >= at_once && seen.at[1] < at_once + n);
     }
     maq_job_free(job);
 }
@@ -77,10 +59,10 @@ static void test_looks_at_once(void **state)
                                  {.arrival_s = 0.01, .prompt = 100, .output = 10}, /* while the first is computed */
                                  {.arrival_s = 30, .prompt = 100, .output = 10}};  /* when both have ended */
     const struct maq_requests q = {.at = list, .n = 3};
-    const struct seen seen = serve_seen(job, 1000, MAQ_OFF, &q), plain = serve_seen(job, 1, MAQ_OFF, &q);
+    const struct seen_prefills seen = every(job, 1000, MAQ_OFF, &q), plain = every(job, 1, MAQ_OFF, &q);
     assert_int_equal(seen.n, 3);
     for (size_t i = 0; i < 3; i++)
-        assert_int_equal(seen.prefills[i], plain.prefills[i]);
+        assert_int_equal(seen.at[i], plain.at[i]);
     maq_job_free(job);
 }
 

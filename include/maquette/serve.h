@@ -186,7 +186,7 @@ struct maq_sglang_options {
 };
 
 /* attention_dp_config of TensorRT-LLM: ranks of attention wait for each other before prompts begin. */
-struct maq_rank_balance {
+struct maq_attention_dp_balance {
     bool enabled;
     int32_t timeout_iterations;  /* for so many at most until all of them have a prompt; 0 = 50 */
     int32_t batching_iterations; /* and for so many more, for further prompts; 0 = 10, negative: none */
@@ -222,11 +222,11 @@ struct maq_serve_options {
     bool max_utilization; /* TensorRT-LLM: its capacity scheduler MAX_UTILIZATION, not GUARANTEED_NO_EVICT */
     /* TensorRT-LLM: prompts wait beside decodes for at most so many iterations (batch_wait_timeout_iters), while the batch has less than this share of
      * max_num_batched_tokens (batch_wait_max_tokens_ratio); 0 of either: they do not */
-    struct maq_rank_balance balance; /* TensorRT-LLM, with dp > 1 */
     int32_t batch_wait_iterations;
     double batch_wait_share;
-    int async_scheduling; /* enum maq_auto_bool */
-    uint8_t front_end;    /* enum maq_front_end */
+    struct maq_attention_dp_balance attention_dp_balance; /* TensorRT-LLM, with dp > 1 */
+    int async_scheduling;                                 /* enum maq_auto_bool */
+    uint8_t front_end;                                    /* enum maq_front_end */
     /* How all requests are sampled: at a temperature (0: greedily), from the likeliest tokens that together have top_p of the probability (0 or 1: all),
      * of the top_k likeliest (0: all) */
     double temperature, top_p;

@@ -120,7 +120,7 @@ static void set_number(struct maq_command_reader *r, enum key key, struct maq_no
         r->pool = n;
     if (key == WAIT_ITERATIONS)
         r->box->read.options.batch_wait_iterations = n <= 1 << 20 ? (int32_t)n : 1 << 20;
-    struct maq_rank_balance *balance = &r->box->read.options.balance;
+    struct maq_attention_dp_balance *balance = &r->box->read.options.attention_dp_balance;
     if (key == BALANCE_TIMEOUT)
         balance->timeout_iterations = n <= 1 << 20 ? (int32_t)n : 1 << 20;
     if (key == BALANCE_BATCHING)
@@ -140,7 +140,7 @@ static void set_switch(struct maq_command_reader *r, enum key key, struct maq_no
     else if (key == ATTENTION_DP)
         r->shares = on;
     else if (key == BALANCE)
-        o->balance.enabled = on;
+        o->attention_dp_balance.enabled = on;
     else if (key == REUSE)
         o->no_prefix_caching = !on;
     else if (key == ONBOARDS)

@@ -18,7 +18,7 @@
 #define MAQ_SERVE_ENGINE_ENGINE_H
 
 #include "serve/engine/adapters.h"
-#include "serve/engine/balance.h"
+#include "serve/engine/attention_dp_balance.h"
 #include "serve/engine/batch.h"
 #include "serve/engine/clients.h"
 #include "serve/engine/host_copies.h"
@@ -89,12 +89,12 @@ struct maq_serve_engine {
     double *ends_s;                 /* [most_in_flight], a ring */
     uint32_t first, in_flight, most_in_flight;
     double now_s, *stage_free_s;
-    double *stage_start_s; /* of the iteration that is launched */
-    double known_s;        /* it begins with tokens that are not known before */
-    struct maq_rank_waits waits;
-    int64_t deaf; /* iterations that are launched before the next look for new requests */
-    bool asked;   /* the schedulers had nothing to launch, and nothing has happened since */
-    bool failed;  /* out of memory */
+    double *stage_start_s;                  /* of the iteration that is launched */
+    double known_s;                         /* it begins with tokens that are not known before */
+    struct maq_attention_dp_waits dp_waits; /* of ranks of attention for each other */
+    int64_t deaf;                           /* iterations that are launched before the next look for new requests */
+    bool asked;                             /* the schedulers had nothing to launch, and nothing has happened since */
+    bool failed;                            /* out of memory */
     struct maq_engine_arrival *inbox;
     uint32_t inbox_first, inbox_end, inbox_size;
     double looped_s, entered_s;      /* the API server's loop is done with the last of them; it enters */

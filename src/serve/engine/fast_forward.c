@@ -241,7 +241,7 @@ bool maq_engine_fast_forward(struct maq_serve_engine *e, double until_s)
     }
     if (step > 0) {
         maq_engine_count_launches(e, step, shape.prompts > 0);
-        maq_engine_balance_skip(e, step);
+        maq_attention_dp_skip(e, step);
         catch_up(e, first, step, last_s);
     }
     return step > 0;

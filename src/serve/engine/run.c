@@ -218,7 +218,7 @@ static bool decide(struct maq_serve_engine *e)
     if (e->in_flight == 0) /* until now the cache was as it is */
         maq_engine_count_kv(e, maq_engine_load(e));
     maq_tiers_ask(e);
-    maq_engine_balance(e);
+    maq_attention_dp_hold(e);
     do
         any = ask(e, &room);
     while (!any && room && e->in_flight == 0);

@@ -32,13 +32,13 @@ struct launch {
     const char *framework, *version, *model, *gpu, *precision; /* phrases (phrase.h); NULL = any */
     const char *from;                                          /* year-month-day; NULL = the first */
     bool kv_fp8, experts_over_all; /* a cache in 8 bits; experts spread over all ranks, whatever the table says */
-    bool attention_dp; /* the degree that the table calls tp: attention of each rank for requests of its own */
-    bool dynamo;       /* in front of the engine */
-    bool in_turn;      /* TensorRT-LLM: disable_overlap_scheduler */
-    bool balanced;     /* TensorRT-LLM: attention_dp_config with enable_balance */
-    bool mixed;        /* SGLang: decodes go along with a prefill */
-    bool seldom;       /* SGLang: new requests are looked for after SELDOM decodes */
-    bool waits;        /* TensorRT-LLM: for a fuller batch, with 1,024 tokens in and out on fewer than eight GPUs */
+    bool attention_dp;         /* the degree that the table calls tp: attention of each rank for requests of its own */
+    bool dynamo;               /* in front of the engine */
+    bool in_turn;              /* TensorRT-LLM: disable_overlap_scheduler */
+    bool attention_dp_balance; /* TensorRT-LLM: attention_dp_config with enable_balance */
+    bool mixed;                /* SGLang: decodes go along with a prefill */
+    bool seldom;               /* SGLang: new requests are looked for after SELDOM decodes */
+    bool waits; /* TensorRT-LLM: for a fuller batch, with 1,024 tokens in and out on fewer than eight GPUs */
     int32_t seqs, tokens, block_size; /* max_num_seqs, max_num_batched_tokens; 0 = the engine's default */
     int32_t prefill_tokens;           /* SGLang: max_prefill_tokens */
     int32_t graph_tokens;             /* max-cudagraph-capture-size; 0 = the engine's default */
@@ -123,7 +123,7 @@ static const struct launch inference_max[] = {
      .model = GPT_OSS,
      .gpu = "*B200*",
      .kv_fp8 = true,
-     .balanced = true,
+     .attention_dp_balance = true,
      .seqs = 512,
      .tokens = 20000,
      .free_share = 0.85},
@@ -393,7 +393,7 @@ void maq_inference_launch(struct maq_serve_options *o, const struct maq_inferenc
         o->sglang.max_prefill_tokens = l->prefill_tokens;
     if (l->seldom)
         o->sglang.recv_interval = r->load >= MANY ? SELDOM_MANY : SELDOM;
-    o->balance.enabled = l->balanced;
+    o->attention_dp_balance.enabled = l->attention_dp_balance;
     o->sglang.mixed_chunk = l->mixed;
     o->async_scheduling = l->in_turn ? MAQ_OFF : MAQ_AUTO;
     o->front_end = l->dynamo ? MAQ_FRONT_END_DYNAMO : MAQ_FRONT_END_OWN;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* balance.c - ranks of attention that wait for each other. */
+/* attention_dp_balance.c - ranks of attention that wait for each other. */
 #include "serve/engine/engine.h"
 
 #define TIMEOUT 50 /* attention_dp_config: timeout_iters, batching_wait_iters */
@@ -7,25 +7,26 @@
 
 static bool is_balanced(const struct maq_serve_engine *e)
 {
-    return e->d->options.balance.enabled && e->n_ranks > 1;
+    const struct maq_serve_options *o = &e->d->options;
+    return o->engine == MAQ_ENGINE_TRTLLM && o->attention_dp_balance.enabled && e->n_ranks > 1;
 }
 
 static int32_t timeout_of(const struct maq_serve_engine *e)
 {
-    int32_t n = e->d->options.balance.timeout_iterations;
+    int32_t n = e->d->options.attention_dp_balance.timeout_iterations;
     return n > 0 ? n : TIMEOUT;
 }
 
 static int32_t batching_of(const struct maq_serve_engine *e)
 {
-    int32_t n = e->d->options.balance.batching_iterations;
+    int32_t n = e->d->options.attention_dp_balance.batching_iterations;
     return n > 0 ? n : n < 0 ? 0 : BATCHING;
 }
 
 /* Whether nobody begins; counts the iteration. */
 static bool holds(struct maq_serve_engine *e, bool all_may_begin, bool all_decode)
 {
-    struct maq_rank_waits *w = &e->waits;
+    struct maq_attention_dp_waits *w = &e->dp_waits;
     if (all_may_begin) {
         w->waited = 0;
         bool waits = all_decode && w->batched < batching_of(e);
@@ -39,7 +40,7 @@ static bool holds(struct maq_serve_engine *e, bool all_may_begin, bool all_decod
     return !over;
 }
 
-void maq_engine_balance(struct maq_serve_engine *e)
+void maq_attention_dp_hold(struct maq_serve_engine *e)
 {
     if (!is_balanced(e))
         return;
@@ -55,8 +56,8 @@ void maq_engine_balance(struct maq_serve_engine *e)
             e->ranks[r].sched->ops->hold(e->ranks[r].sched, held);
 }
 
-void maq_engine_balance_skip(struct maq_serve_engine *e, int64_t n)
+void maq_attention_dp_skip(struct maq_serve_engine *e, int64_t n)
 {
     if (is_balanced(e))
-        e->waits.waited = (int32_t)((e->waits.waited + n) % timeout_of(e));
+        e->dp_waits.waited = (int32_t)((e->dp_waits.waited + n) % timeout_of(e));
 }
