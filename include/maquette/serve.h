@@ -121,14 +121,14 @@ MAQ_API const char *maq_serve_exchange_name(enum maq_serve_exchange exchange);
 /* Whose kernels compute routed experts, by vLLM's names (--moe-backend): identifier, name, what it is. */
 /* clang-format off */
 #define MAQ_MOE_BACKEND_LIST(X)                                                                                        \
-    X(AUTO,              "auto",                   "as the release does by default")                                   \
-    X(TRITON,            "triton",                 "Triton's: fused_moe, and for MXFP4 those of triton_kernels")       \
-    X(DEEP_GEMM,         "deep_gemm",              "DeepGEMM's grouped products; weights in fp8-block")                \
-    X(CUTLASS,           "cutlass",                "the engine's own, by CUTLASS")                                     \
-    X(FLASHINFER_CUTLASS, "flashinfer_cutlass",    "FlashInfer's, by CUTLASS")                                         \
-    X(FLASHINFER_TRTLLM, "flashinfer_trtllm",      "FlashInfer's of TensorRT-LLM")                                     \
-    X(FLASHINFER_AFP8,   "flashinfer_trtllm_afp8", "the same, with inputs in MXFP8; weights in mxfp4")                 \
-    X(MARLIN,            "marlin",                 "Marlin's: weights in 4 bits, products in 16")
+    X(AUTO,                "auto",                   "as the release does by default")                                 \
+    X(TRITON,              "triton",                 "Triton's: fused_moe, and for MXFP4 those of triton_kernels")     \
+    X(DEEP_GEMM,           "deep_gemm",              "DeepGEMM's grouped products")                                    \
+    X(CUTLASS,             "cutlass",                "the engine's own, by CUTLASS")                                   \
+    X(FLASHINFER_CUTLASS,  "flashinfer_cutlass",     "FlashInfer's, by CUTLASS")                                       \
+    X(FLASHINFER_TRTLLM,   "flashinfer_trtllm",      "FlashInfer's of TensorRT-LLM")                                   \
+    X(FLASHINFER_AFP8,     "flashinfer_trtllm_afp8", "the same, with inputs in MXFP8")                                 \
+    X(MARLIN,              "marlin",                 "Marlin's: weights in 4 bits, products in 16")
 /* clang-format on */
 enum maq_moe_backend {
 #define MAQ_MOE_BACKEND_ENUM(id, name, what) MAQ_MOE_BACKEND_##id,
@@ -175,7 +175,8 @@ struct maq_sglang_options {
     int32_t max_prefill_tokens;   /* of a prefill batch */
     int32_t prefill_max_requests; /* of a prefill batch */
     int32_t graph_max_requests;   /* of a CUDA graph */
-    int32_t recv_interval;        /* iterations of decodes between two looks for new requests; 0 = 1: before each */
+    int32_t
+        recv_interval; /* scheduler_recv_interval: iterations of decodes until new requests are received again; 0 = 1 */
     int32_t
         prefill_graph_tokens; /* up to so many, prefills are CUDA graphs between their attentions; negative: never */
     double conservativeness;  /* scales what those that run are expected to sample yet */

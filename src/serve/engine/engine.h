@@ -92,7 +92,7 @@ struct maq_serve_engine {
     double *stage_start_s;                  /* of the iteration that is launched */
     double known_s;                         /* it begins with tokens that are not known before */
     struct maq_attention_dp_waits dp_waits; /* of ranks of attention for each other */
-    int64_t deaf;                           /* iterations that are launched before the next look for new requests */
+    int64_t recv_skips;                     /* iterations that are launched before new requests are received again */
     bool asked;                             /* the schedulers had nothing to launch, and nothing has happened since */
     bool failed;                            /* out of memory */
     struct maq_engine_arrival *inbox;

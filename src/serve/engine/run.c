@@ -102,18 +102,18 @@ double maq_engine_next_arrival(const struct maq_serve_engine *e)
 }
 
 /*
- * New requests are looked for before each iteration, but under SGLang's --scheduler-recv-interval, which counts the iterations of decodes
- * behind the last look (managers/scheduler_recv_skipper.py of 0.5.9): who has nothing to do, and who has launched a prefill, looks at once.
+ * New requests are received before each iteration, but under SGLang's --scheduler-recv-interval, which counts the iterations of decodes since
+ * they were (managers/scheduler_recv_skipper.py of 0.5.9): who has nothing to do, and who has launched a prefill, receives at once.
  */
-static bool is_deaf(const struct maq_serve_engine *e)
+static bool skips_receiving(const struct maq_serve_engine *e)
 {
     bool idle = e->in_flight == 0 && e->asked;
-    return e->deaf > 0 && !idle;
+    return e->recv_skips > 0 && !idle;
 }
 
-static double next_heard(const struct maq_serve_engine *e)
+static double next_received(const struct maq_serve_engine *e)
 {
-    return is_deaf(e) ? next_notice(e) : maq_engine_next_arrival(e);
+    return skips_receiving(e) ? next_notice(e) : maq_engine_next_arrival(e);
 }
 
 void maq_engine_count_launches(struct maq_serve_engine *e, int64_t n, bool prompts)
@@ -121,13 +121,13 @@ void maq_engine_count_launches(struct maq_serve_engine *e, int64_t n, bool promp
     int64_t interval = e->d->options.sglang.recv_interval;
     if (interval <= 1)
         return;
-    int64_t since = (e->deaf > 0 ? interval - e->deaf : 0) + n;
-    e->deaf = prompts || since % interval == 0 ? 0 : interval - since % interval;
+    int64_t since = (e->recv_skips > 0 ? interval - e->recv_skips : 0) + n;
+    e->recv_skips = prompts || since % interval == 0 ? 0 : interval - since % interval;
 }
 
 static void admit(struct maq_serve_engine *e)
 {
-    if (next_notice(e) <= next_request(e) || is_deaf(e)) {
+    if (next_notice(e) <= next_request(e) || skips_receiving(e)) {
         maq_engine_take_notice(e);
         return;
     }
@@ -234,7 +234,7 @@ bool maq_engine_step(struct maq_serve_engine *e, double until_s)
 {
     if (e->now_s >= until_s || e->stopped)
         return false;
-    while (next_heard(e) <= e->now_s) {
+    while (next_received(e) <= e->now_s) {
         admit(e);
         if (maq_engine_failed(e))
             return false;
@@ -265,7 +265,7 @@ bool maq_engine_step(struct maq_serve_engine *e, double until_s)
 
 double maq_engine_next_s(const struct maq_serve_engine *e)
 {
-    double next = next_heard(e);
+    double next = next_received(e);
     if (e->stopped)
         return (double)INFINITY;
     if (next <= e->now_s || (!e->asked && e->in_flight < e->most_in_flight))

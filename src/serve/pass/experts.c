@@ -32,9 +32,9 @@
 #include "serve/pass/pass.h"
 
 #define ALIGNMENT 128.0
-/* Weights in MXFP4 for Marlin's kernels are filled up to these multiples (round_up_hidden_size_and_intermediate_size() of oracle/mxfp4.py). */
-#define MARLIN_HIDDEN 256
-#define MARLIN_FFN 128
+/* Weights in MXFP4 for Marlin's kernels are padded to multiples of these (round_up_hidden_size_and_intermediate_size() of oracle/mxfp4.py). */
+#define MARLIN_HIDDEN_TILE 256
+#define MARLIN_FFN_TILE 128
 
 /* In blocks of scales: DeepGEMM's kernels were turned on by default in 0.11, at first for batches of a block and more on Hopper. */
 static void choose_vllm_blocks(struct maq_passes *p, int32_t release)
@@ -117,16 +117,17 @@ static bool quantizes_inputs(const struct maq_passes *p, const struct maq_serve_
  */
 void maq_pass_choose_experts(struct maq_passes *p, const struct maq_serve_options *o)
 {
-    bool by_name = p->exchange == MAQ_EXCHANGE_GATHER;
+    bool gathers = p->exchange == MAQ_EXCHANGE_GATHER;
     p->expert_kernels = MAQ_EXPERTS_LIBRARY;
-    if (by_name && o->moe_backend != MAQ_MOE_BACKEND_AUTO)
+    if (gathers && o->moe_backend != MAQ_MOE_BACKEND_AUTO)
         p->expert_kernels = kernels_of(o->moe_backend);
-    else if (by_name && o->engine == MAQ_ENGINE_VLLM)
+    else if (gathers && o->engine == MAQ_ENGINE_VLLM)
         choose_vllm(p, o);
-    else if (by_name && o->engine == MAQ_ENGINE_SGLANG)
+    else if (gathers && o->engine == MAQ_ENGINE_SGLANG)
         choose_sglang(p, o);
     p->experts_by_python = p->expert_kernels == MAQ_EXPERTS_TRITON || p->expert_kernels == MAQ_EXPERTS_CONTIGUOUS;
-    p->fills_up = o->engine == MAQ_ENGINE_VLLM && o->expert_weights == MAQ_WEIGHTS_MXFP4;
+    p->pads_for_marlin = p->expert_kernels == MAQ_EXPERTS_MARLIN && o->engine == MAQ_ENGINE_VLLM &&
+                         o->expert_weights == MAQ_WEIGHTS_MXFP4;
     if (quantizes_inputs(p, o))
         p->experts.dtype = MAQ_FP8;
     if (p->expert_kernels == MAQ_EXPERTS_TRITON && p->experts.dtype == MAQ_FP8)
@@ -157,6 +158,11 @@ static struct share share_of(const struct maq_passes *p, const struct maq_moe_ge
     s.rows = fmin(s.copies, p->ep > 1 ? fmax(s.rows, s.copies * part * p->imbalance) : s.rows);
     s.read = fmin(fmin(s.read, s.local), s.rows);
     return s;
+}
+
+static int64_t round_up(int64_t n, int64_t tile)
+{
+    return (n + tile - 1) / tile * tile;
 }
 
 static int64_t whole(double x)
@@ -219,9 +225,9 @@ void maq_pass_experts(const struct maq_passes *p, const struct maq_layer *layer,
     unsigned flags = (gated ? MAQ_OP_GATED : 0u) | (kernels == MAQ_EXPERTS_TRITON ? MAQ_OP_TRITON_EXPERTS : 0u) |
                      (kernels == MAQ_EXPERTS_MARLIN ? MAQ_OP_MARLIN_EXPERTS : 0u);
     int64_t hidden = up->in;
-    if (kernels == MAQ_EXPERTS_MARLIN && p->fills_up) {
-        hidden = (hidden + MARLIN_HIDDEN - 1) / MARLIN_HIDDEN * MARLIN_HIDDEN;
-        ffn = (ffn + MARLIN_FFN - 1) / MARLIN_FFN * MARLIN_FFN;
+    if (p->pads_for_marlin) {
+        hidden = round_up(hidden, MARLIN_HIDDEN_TILE);
+        ffn = round_up(ffn, MARLIN_FFN_TILE);
     }
     struct maq_op op = maq_pass_op(MAQ_OP_EXPERTS, &p->experts, flags, whole(s.rows), hidden, ffn, whole(s.read));
     op.resident = (uint32_t)whole(s.local);

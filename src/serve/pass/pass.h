@@ -118,7 +118,7 @@ struct maq_passes {
     struct maq_costs costs;
     struct maq_pass_type linear, experts;
     enum maq_expert_kernels expert_kernels;
-    bool fills_up;              /* vLLM: experts in MXFP4 for Marlin's kernels have whole tiles */
+    bool pads_for_marlin;       /* vLLM: weights in MXFP4 are padded to the tiles of Marlin's kernels */
     bool experts_by_python;     /* which launches their kernels one by one; else it makes one call */
     int64_t contiguous_from;    /* tokens; passes with fewer take Triton's instead of the contiguous ones */
     struct maq_pass_type plain; /* of what is in 16 bits whatever the weights are: attention, norms, head, router */
