@@ -15,7 +15,7 @@
     X(SLO_METRIC, 1576, "a bound on something that is no latency")                                                     \
     X(SLO_TWICE, 1577, "two bounds on one figure")                                                                     \
     X(SERVE_AFD, 1578, "attention and FFN that cannot be on GPUs of their own")                                        \
-    X(SERVE_EXPERTS, 1579, "experts by kernels that do not have such weights")                                         \
+    X(SERVE_EXPERTS, 1579, "experts by kernels of which no times are known")                                           \
     X(COMMAND_ENGINE, 1580, "a command line that starts no serving engine")                                            \
     X(COMMAND_OPTION, 1581, "an option that a serving engine does not have")                                           \
     X(COMMAND_VALUE, 1582, "an option of a serving engine with a value that it does not take")                         \

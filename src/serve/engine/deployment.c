@@ -49,45 +49,6 @@ static enum maq_status check_ranks(const struct maq_job *job, const struct maq_s
     return MAQ_OK;
 }
 
-#define IN(id) (1u << MAQ_WEIGHTS_##id)
-
-/* moe_backend: which weights its kernels have, and from which architecture on. */
-static const struct kernels {
-    unsigned weights;
-    int from; /* enum maq_device_arch */
-} kernels_of_experts[MAQ_MOE_BACKEND_COUNT] = {
-    [MAQ_MOE_BACKEND_TRITON] = {IN(BF16) | IN(FP8) | IN(FP8_BLOCK) | IN(INT8) | IN(INT4) | IN(MXFP4), 0},
-    [MAQ_MOE_BACKEND_DEEP_GEMM] = {IN(FP8_BLOCK), MAQ_ARCH_HOPPER},
-    [MAQ_MOE_BACKEND_CUTLASS] = {IN(FP8) | IN(FP8_BLOCK) | IN(NVFP4), MAQ_ARCH_HOPPER},
-    [MAQ_MOE_BACKEND_FLASHINFER_CUTLASS] = {IN(BF16) | IN(FP8) | IN(FP8_BLOCK) | IN(MXFP4) | IN(NVFP4),
-                                            MAQ_ARCH_HOPPER},
-    [MAQ_MOE_BACKEND_FLASHINFER_TRTLLM] = {IN(BF16) | IN(FP8) | IN(FP8_BLOCK) | IN(MXFP4) | IN(NVFP4),
-                                           MAQ_ARCH_BLACKWELL},
-    [MAQ_MOE_BACKEND_FLASHINFER_AFP8] = {IN(MXFP4), MAQ_ARCH_BLACKWELL},
-    [MAQ_MOE_BACKEND_MARLIN] = {IN(INT4) | IN(MXFP4) | IN(NVFP4), 0},
-};
-#undef IN
-
-static enum maq_status check_experts(const struct maq_job *job, const struct maq_device *device,
-                                     const struct maq_serve_options *o, struct maq_diag *diag)
-{
-    const struct kernels *k = &kernels_of_experts[o->moe_backend];
-    const char *name = maq_moe_backend_name(o->moe_backend);
-    if (o->moe_backend == MAQ_MOE_BACKEND_AUTO || !maq_model_has_experts(&job->model))
-        return MAQ_OK;
-    if (o->engine == MAQ_ENGINE_TRTLLM)
-        return maq_diag_fail(MAQ_BAD_INPUT, diag, MAQ_CODE_SERVE_EXPERTS, (struct maq_span){0},
-                             "--engine vllm or sglang", "whose kernels compute experts is not asked of TensorRT-LLM");
-    if (device->arch < k->from)
-        return maq_diag_fail(MAQ_BAD_INPUT, diag, MAQ_CODE_SERVE_EXPERTS, (struct maq_span){0},
-                             "auto, marlin or triton", "experts by %s want a newer GPU than %s", name, device->name);
-    if (!(k->weights & 1u << o->expert_weights))
-        return maq_diag_fail(MAQ_BAD_INPUT, diag, MAQ_CODE_SERVE_EXPERTS, (struct maq_span){0},
-                             "auto takes those of the engine's release", "%s has no kernels for experts in %s", name,
-                             maq_weights_name(o->expert_weights));
-    return MAQ_OK;
-}
-
 static enum maq_status check_lora(const struct maq_job *job, const struct maq_lora_options *o, struct maq_diag *diag)
 {
     struct maq_str wrong;
@@ -115,7 +76,7 @@ enum maq_status maq_deployment_init(struct maq_deployment *d, const struct maq_j
     maq_serve_complete(&d->options, options, job);
     MAQ_TRY(check_ranks(job, &d->options, diag));
     MAQ_TRY(maq_blocks_check(job, &d->options, diag));
-    MAQ_TRY(check_experts(job, d->device, &d->options, diag));
+    MAQ_TRY(maq_moe_backend_check(job, d->device, &d->options, diag));
     MAQ_TRY(check_lora(job, &d->options.lora, diag));
     MAQ_TRY(maq_afd_check(job, &d->options, diag));
     d->host = maq_host_profile_of(&d->options);

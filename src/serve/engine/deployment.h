@@ -121,6 +121,9 @@ double maq_deployment_graphs_bytes(const struct maq_deployment *d, double widest
 enum maq_status maq_blocks_check(const struct maq_job *job, const struct maq_serve_options *options,
                                  struct maq_diag *diag);
 
+/* Whether times are known of the kernels that `options` ask for experts. moe_backend_check.c */
+enum maq_status maq_moe_backend_check(const struct maq_job *job, const struct maq_device *device,
+                                      const struct maq_serve_options *options, struct maq_diag *diag);
 /* Whether a completed deployment's attention and FFN can be on GPUs of their own as they are asked for. afd_check.c */
 enum maq_status maq_afd_check(const struct maq_job *job, const struct maq_serve_options *options,
                               struct maq_diag *diag);
