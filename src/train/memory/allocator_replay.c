@@ -20,10 +20,10 @@
 #include "base/check.h"
 #include "graph/allocator.h"
 #include "lower/local.h"
+#include "train/memory/cublas_workspaces.h"
 #include "train/memory/eager_replay.h"
 #include "train/memory/stage_memory.h"
 #include "train/memory/transformer_engine_replay.h"
-#include "train/memory/workspaces.h"
 #include "train/predict.h"
 #include "train/step/ddp.h"
 
@@ -179,7 +179,7 @@ static void reduce(struct replay *r, struct held *grads, const struct maq_block 
 static void work(struct replay *r, bool backward)
 {
     if (r->tensors && r->workspace[backward] == 0)
-        r->workspace[backward] = take(r, maq_workspace_bytes(r->bp->job));
+        r->workspace[backward] = take(r, maq_kept_cublas_workspace_bytes(r->bp->job));
 }
 
 #define NO_STEP UINT32_MAX /* of the input of a recomputed layer */

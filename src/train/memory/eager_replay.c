@@ -14,10 +14,10 @@
 
 #include "base/check.h"
 #include "lower/local.h"
+#include "train/memory/cublas_workspaces.h"
 #include "train/memory/eager_program.h"
 #include "train/memory/stage_memory.h"
 #include "train/memory/torch_layers.h"
-#include "train/memory/workspaces.h"
 
 #define STEPS 3
 #define MOST_MICROBATCHES 3
@@ -172,7 +172,7 @@ static void play(struct maq_eager *r, uint32_t entry, const struct maq_moves *mo
             break;
         case MAQ_MOVE_PRODUCT:
             if (r->workspace[slot] == 0)
-                r->workspace[slot] = take(r, maq_workspace_bytes(r->bp->job));
+                r->workspace[slot] = take(r, maq_kept_cublas_workspace_bytes(r->bp->job));
             break;
         }
     }

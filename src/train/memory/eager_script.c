@@ -122,6 +122,26 @@ static bool write_output(struct maq_script_writer *b)
     return true;
 }
 
+bool maq_script_write(struct maq_eager_script *out, struct maq_script_writer *b, const struct maq_script_order *order)
+{
+    struct maq_eager_script *s = b->s;
+    for (int i = 0; i < MAQ_SLOTS_FIXED; i++)
+        maq_script_slot(b, 0);
+    bool known = false;
+    if (!s->failed && maq_script_is(b, 0, MAQ_MODULE_EMBEDDING))
+        known = order->embedding(b);
+    else if (!s->failed && maq_script_is(b, b->layer->n_modules - 1, MAQ_MODULE_LOSS))
+        known = order->output(b);
+    else if (!s->failed)
+        known = order->layer(b);
+    *out = *s;
+    if (known && !s->failed)
+        return true;
+    maq_eager_script_free(out);
+    out->failed = s->failed;
+    return false;
+}
+
 bool maq_eager_script(struct maq_eager_script *out, const struct maq_lower *lower, const struct maq_layer *layer)
 {
     struct maq_eager_script s = {0};
@@ -138,21 +158,7 @@ bool maq_eager_script(struct maq_eager_script *out, const struct maq_lower *lowe
     b.stored = f->adapters_widen ? WIDE : b.e;
     b.narrows = b.frozen && f->autocast && f->adapters_widen;
     b.adapter = b.narrows ? b.e : b.stored;
-    for (int i = 0; i < MAQ_SLOTS_FIXED; i++)
-        maq_script_slot(&b, 0);
-    bool known = false;
-    if (!s.failed && maq_script_is(&b, 0, MAQ_MODULE_EMBEDDING))
-        known = write_embedding(&b);
-    else if (!s.failed && maq_script_is(&b, layer->n_modules - 1, MAQ_MODULE_LOSS))
-        known = write_output(&b);
-    else if (!s.failed)
-        known = write_layer(&b);
-    *out = s;
-    if (known && !s.failed)
-        return true;
-    maq_eager_script_free(out);
-    out->failed = s.failed;
-    return false;
+    return maq_script_write(out, &b, &(struct maq_script_order){write_embedding, write_output, write_layer});
 }
 
 void maq_eager_script_free(struct maq_eager_script *s)

@@ -58,6 +58,18 @@ void maq_script_give_backward(struct maq_script_writer *b, uint16_t t);
 const struct maq_module *maq_script_module(const struct maq_script_writer *b, uint32_t i);
 bool maq_script_is(const struct maq_script_writer *b, uint32_t i, enum maq_module_kind kind);
 
+/* ---- a whole script (eager_script.c) ---- */
+
+/* What a layer is made of: its modules in order, each false where the layer has others. */
+struct maq_script_order {
+    bool (*embedding)(struct maq_script_writer *b);
+    bool (*output)(struct maq_script_writer *b);
+    bool (*layer)(struct maq_script_writer *b);
+};
+
+/* Into *out what `order` writes for b's layer; false, with *out empty, where it knows none, or without memory (out->failed). */
+bool maq_script_write(struct maq_eager_script *out, struct maq_script_writer *b, const struct maq_script_order *order);
+
 /* ---- norms and products (eager_tensors.c) ---- */
 
 struct maq_script_norm maq_script_norm(struct maq_script_writer *b, const struct maq_module *m);

@@ -36,12 +36,12 @@
 
 #include "base/units.h"
 #include "lower/local.h"
+#include "train/memory/cublas_workspaces.h"
 #include "train/memory/cuda_graphs.h"
 #include "train/memory/offloaded_states.h"
 #include "train/memory/paged_optimizer.h"
 #include "train/memory/pipeline_transfers.h"
 #include "train/memory/torch_layers.h"
-#include "train/memory/workspaces.h"
 #include "train/step/dp_comm.h"
 #include "train/step/galore.h"
 #include "train/step/muon.h"
@@ -510,7 +510,7 @@ static double context_bytes(const struct maq_job *job)
 
 double maq_fixed_bytes(const struct maq_job *job)
 {
-    return context_bytes(job) + maq_workspaces_bytes(job) + maq_communicator_bytes(job);
+    return context_bytes(job) + maq_rank_workspaces_bytes(job) + maq_communicator_bytes(job);
 }
 
 /* Working memory of the optimizer on one matrix. */
@@ -587,7 +587,7 @@ void maq_stage_memory(struct maq_stage_result *st, const struct maq_blueprint *b
         st->bytes[MAQ_MEM_ACTIVATIONS] = 0;
     }
     st->bytes[MAQ_MEM_GRADIENTS] += maq_stage_bucket_bytes(bp, stage);
-    st->bytes[MAQ_MEM_TRANSIENT] = fmax(transient, update) + maq_workspaces_bytes(job);
+    st->bytes[MAQ_MEM_TRANSIENT] = fmax(transient, update) + maq_rank_workspaces_bytes(job);
     st->bytes[MAQ_MEM_CONTEXT] = context_bytes(job);
     st->bytes[MAQ_MEM_NCCL] = bp->nccl_bytes;
     for (int k = 0; k < MAQ_MEM_FRAGMENTATION; k++)

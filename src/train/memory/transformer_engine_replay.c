@@ -25,11 +25,11 @@
 #include "base/check.h"
 #include "graph/allocator.h"
 #include "lower/local.h"
+#include "train/memory/cublas_workspaces.h"
 #include "train/memory/held_blocks.h"
 #include "train/memory/pipeline_transfers.h"
 #include "train/memory/stage_memory.h"
 #include "train/memory/transformer_engine_script.h"
-#include "train/memory/workspaces.h"
 
 #define STEPS 3
 #define LAUNCH_QUEUE 1024 /* as in train/step/host.c */
@@ -438,7 +438,7 @@ static void start(struct engine *r)
         maq_let_go(&weights, r->a);
     walk(r, MASTERS, &forever);
     for (int thread = 0; thread < 2; thread++) /* PyTorch's, of forward passes and of autograd's thread */
-        r->failed |= !maq_hold(&forever, r->a, COMPUTE, maq_workspace_bytes(job));
+        r->failed |= !maq_hold(&forever, r->a, COMPUTE, maq_kept_cublas_workspace_bytes(job));
     free(weights.blocks);
     free(forever.blocks);
 }

@@ -29,9 +29,9 @@
 
 #include "base/check.h"
 #include "lower/local.h"
+#include "train/memory/cublas_workspaces.h"
 #include "train/memory/eager_writer.h"
 #include "train/memory/torch_layers.h"
-#include "train/memory/workspaces.h"
 
 #define SUM_SCRATCH 8.0 /* bytes for each number that is added up over rows */
 
@@ -499,19 +499,5 @@ bool maq_te_script(struct maq_eager_script *out, const struct maq_lower *lower, 
     *out = s;
     if (!known_plan(lower))
         return false;
-    for (int i = 0; i < MAQ_SLOTS_FIXED; i++)
-        maq_script_slot(&b, 0);
-    bool known = false;
-    if (!s.failed && maq_script_is(&b, 0, MAQ_MODULE_EMBEDDING))
-        known = write_embedding(&b);
-    else if (!s.failed && maq_script_is(&b, layer->n_modules - 1, MAQ_MODULE_LOSS))
-        known = write_output(&b);
-    else if (!s.failed)
-        known = write_layer(&b);
-    *out = s;
-    if (known && !s.failed)
-        return true;
-    maq_eager_script_free(out);
-    out->failed = s.failed;
-    return false;
+    return maq_script_write(out, &b, &(struct maq_script_order){write_embedding, write_output, write_layer});
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * workspaces.c - see workspaces.h.
+ * cublas_workspaces.c - see cublas_workspaces.h.
  *
  * PyTorch gives each thread that has a cuBLAS handle a workspace out of its allocator (aten/src/ATen/cuda/CublasHandlePool.cpp,
  * parseChosenWorkspaceSize()): 32 MiB from Hopper on, 8,320 KiB before it. Forward passes run on one thread, backward passes on autograd's.
@@ -8,7 +8,7 @@
  * Transformer Engine has one of its own, of 32 MiB from Hopper on, else 4, and where products are grouped one for each of their streams
  * (2.20, pytorch/cpp_extensions/gemm.py, get_cublas_workspace(); common/util/multi_stream.cpp: four).
  */
-#include "train/memory/workspaces.h"
+#include "train/memory/cublas_workspaces.h"
 
 #include "lower/local.h"
 
@@ -31,7 +31,7 @@ double maq_cublas_workspace_bytes(const struct maq_job *job)
     return has_hopper(job) ? BYTES : BYTES_BEFORE_HOPPER;
 }
 
-double maq_workspace_bytes(const struct maq_job *job)
+double maq_kept_cublas_workspace_bytes(const struct maq_job *job)
 {
     return job->framework.keeps_workspaces ? maq_cublas_workspace_bytes(job) : 0;
 }
@@ -41,9 +41,9 @@ double maq_te_workspace_bytes(const struct maq_job *job)
     return has_hopper(job) ? BYTES : TE_BYTES_BEFORE_HOPPER;
 }
 
-double maq_workspaces_bytes(const struct maq_job *job)
+double maq_rank_workspaces_bytes(const struct maq_job *job)
 {
-    const double torch = THREADS * maq_workspace_bytes(job);
+    const double torch = THREADS * maq_kept_cublas_workspace_bytes(job);
     if (!maq_job_has_transformer_engine(job))
         return torch;
     const bool grouped = maq_model_find_module(&job->model, MAQ_MODULE_EXPERT_LINEAR, MAQ_PART_COUNT);
