@@ -22,9 +22,9 @@
 #define TWO_PROMPTS (-2)    /* max_num_batched_tokens: twice the nominal prompt */
 #define ONE_PROMPT (-3)     /* those under way, a prompt and SPARE_TOKENS; of SGLang max_prefill_tokens */
 #define SPARE_TOKENS 1500
-#define SELDOM 10 /* SGLang's scheduler_recv_interval, and that of 16 requests under way and more */
-#define SELDOM_MANY 30
-#define MANY 16
+#define RECV_INTERVAL 10 /* SGLang's scheduler_recv_interval, and that of 16 requests under way and more */
+#define RECV_INTERVAL_LOADED 30
+#define LOADED_FROM 16
 #define WAIT_ITERATIONS 20 /* batch_wait_timeout_iters, batch_wait_max_tokens_ratio */
 #define WAIT_SHARE 0.9
 
@@ -37,8 +37,8 @@ struct launch {
     bool in_turn;              /* TensorRT-LLM: disable_overlap_scheduler */
     bool attention_dp_balance; /* TensorRT-LLM: attention_dp_config with enable_balance */
     bool mixed;                /* SGLang: decodes go along with a prefill */
-    bool seldom;               /* SGLang: new requests are looked for after SELDOM decodes */
-    bool waits; /* TensorRT-LLM: for a fuller batch, with 1,024 tokens in and out on fewer than eight GPUs */
+    bool recv_interval;        /* SGLang: new requests are looked for after RECV_INTERVAL decodes */
+    bool batch_waits; /* TensorRT-LLM: for a fuller batch, with 1,024 tokens in and out on fewer than eight GPUs */
     int32_t seqs, tokens, block_size; /* max_num_seqs, max_num_batched_tokens; 0 = the engine's default */
     int32_t prefill_tokens;           /* SGLang: max_prefill_tokens */
     int32_t graph_tokens;             /* max-cudagraph-capture-size; 0 = the engine's default */
@@ -69,7 +69,7 @@ static const struct launch inference_max[] = {
      .seqs = 512,
      .tokens = 8192,
      .utilization = 0.9},
-    {.framework = "trtllm", .model = LLAMA, .kv_fp8 = true, .waits = true, .tokens = 16384},
+    {.framework = "trtllm", .model = LLAMA, .kv_fp8 = true, .batch_waits = true, .tokens = 16384},
 
     {.framework = "vllm",
      .model = GPT_OSS,
@@ -172,7 +172,7 @@ static const struct launch inference_max[] = {
     {.framework = "sglang",
      .model = QWEN35,
      .gpu = "*B200*",
-     .seldom = true,
+     .recv_interval = true,
      .seqs = 128,
      .tokens = 32768,
      .prefill_tokens = 32768,
@@ -182,7 +182,7 @@ static const struct launch inference_max[] = {
      .gpu = "*B200*",
      .precision = "fp8|fp4",
      .kv_fp8 = true,
-     .seldom = true,
+     .recv_interval = true,
      .seqs = 128,
      .tokens = 32768,
      .prefill_tokens = 32768,
@@ -391,8 +391,8 @@ void maq_inference_launch(struct maq_serve_options *o, const struct maq_inferenc
     }
     if (l->prefill_tokens > 0)
         o->sglang.max_prefill_tokens = l->prefill_tokens;
-    if (l->seldom)
-        o->sglang.recv_interval = r->load >= MANY ? SELDOM_MANY : SELDOM;
+    if (l->recv_interval)
+        o->sglang.recv_interval = r->load >= LOADED_FROM ? RECV_INTERVAL_LOADED : RECV_INTERVAL;
     o->attention_dp_balance.enabled = l->attention_dp_balance;
     o->sglang.mixed_chunk = l->mixed;
     o->async_scheduling = l->in_turn ? MAQ_OFF : MAQ_AUTO;
@@ -402,7 +402,7 @@ void maq_inference_launch(struct maq_serve_options *o, const struct maq_inferenc
     o->moe_backend = l->moe_backend;
     *(o->engine == MAQ_ENGINE_SGLANG ? &o->static_memory_share : &o->gpu_memory_utilization) = l->utilization;
     o->free_memory_share = l->free_share;
-    if (l->waits && r->isl == 1024 && r->osl == 1024 && r->tp < 8) {
+    if (l->batch_waits && r->isl == 1024 && r->osl == 1024 && r->tp < 8) {
         o->batch_wait_iterations = WAIT_ITERATIONS;
         o->batch_wait_share = WAIT_SHARE;
     }
