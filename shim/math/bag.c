@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* bag.c - see bag.h. */
+/* bag.c - finds a member by its number in the table, and copies as many bytes as it is wide. */
 #include "shim/math/bag.h"
 
 #include <string.h>

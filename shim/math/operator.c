@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* operator.c - see operator.h. */
+/* operator.c - writes launches, products and waits of a library into the trace, with the bytes that a product moves. */
 #include "shim/math/operator.h"
 
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* option_values.c - see option_values.h. What an option takes is read off its row: its words, the list that its help names, its value. */
+/* option_values.c - reads off an option's row what it takes: its words, the list that its help names, a file. */
 #include "cli/option_values.h"
 
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* rl_cycle.c - see rl_cycle.h. */
+/* rl_cycle.c - lays the parts of one cycle of post-training end to end, and writes rows of its memory and lines of its settings. */
 #include "report/rl_cycle.h"
 
 #include <math.h>

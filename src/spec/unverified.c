@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* unverified.c - see unverified.h. */
+/*
+ * unverified.c - takes an entry's names over those of its base, looks each up in what the entry writes, and offers the nearest one for a name that is
+ * not there.
+ */
 #include "spec/unverified.h"
 
 #include "base/check.h"

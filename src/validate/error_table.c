@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* error_table.c - see error_table.h. */
+/* error_table.c - writes percents of errors in columns of a width or as members, and adds reasons to the line of rows left out. */
 #include "validate/error_table.h"
 
 #include <math.h>

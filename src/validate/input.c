@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* input.c - see input.h. */
+/* input.c - reads a table's file or standard input whole, plain or packed by gzip, and marks the rows that pass all filters. */
 #include "validate/input.h"
 
 #include <errno.h>

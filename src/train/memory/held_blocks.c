@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* held_blocks.c - see held_blocks.h. */
+/* held_blocks.c - keeps blocks in an array that doubles, and gives them back in the order in which they were taken. */
 #include "train/memory/held_blocks.h"
 
 #include <stdlib.h>

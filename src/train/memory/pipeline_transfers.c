@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* pipeline_transfers.c - see pipeline_transfers.h. */
+/* pipeline_transfers.c - counts the tensors that a stage holds for its neighbours, by its schedule and its place in the pipeline, and their bytes. */
 #include "train/memory/pipeline_transfers.h"
 
 #include "lower/local.h"

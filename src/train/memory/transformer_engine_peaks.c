@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* transformer_engine_peaks.c - see transformer_engine_script.h: what the requests of a layer come to while it runs. */
+/* transformer_engine_peaks.c - plays a layer's script, forward pass and then backward, and takes the most bytes that were held in each. */
 #include "train/memory/transformer_engine_script.h"
 
 #include <math.h>
