@@ -6,8 +6,8 @@
 #include "train/op_counts.h"
 
 #include "base/check.h"
-#include "train/cache.h"
 #include "train/predict.h"
+#include "train/step/job_step.h"
 
 static enum maq_status collect(struct maq_needs *out, const struct maq_blueprint *bp, struct maq_arena *arena)
 {
@@ -33,16 +33,10 @@ static enum maq_status collect(struct maq_needs *out, const struct maq_blueprint
 enum maq_status maq_train_needs(struct maq_needs *out, const struct maq_job *job, struct maq_arena *arena,
                                 struct maq_diag *diag)
 {
-    struct maq_cache cache;
-    struct maq_blueprint bp;
-    struct maq_arena scratch;
-    maq_arena_init(&scratch, 0);
-    enum maq_status status = maq_cache_init(&cache, job, diag);
+    struct maq_job_step step;
+    enum maq_status status = maq_job_step_open(&step, job, NULL, diag);
     if (status == MAQ_OK)
-        status = maq_blueprint_build(&bp, job, &cache, &scratch, diag);
-    if (status == MAQ_OK)
-        status = collect(out, &bp, arena);
-    maq_cache_fini(&cache);
-    maq_arena_fini(&scratch);
+        status = collect(out, &step.bp, arena);
+    maq_job_step_close(&step);
     return status;
 }

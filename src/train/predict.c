@@ -9,10 +9,10 @@
 
 #include "base/check.h"
 #include "base/units.h"
-#include "train/cache.h"
 #include "train/memory/eager_replay.h"
 #include "train/memory/paged_optimizer.h"
 #include "train/memory/stage_memory.h"
+#include "train/step/job_step.h"
 
 #define MOST_REPLAYED 8 /* stages */
 
@@ -169,33 +169,27 @@ static void fill_measured(struct maq_train_measured *out, const struct maq_cache
 
 enum maq_status maq_train_predict(struct maq_train_result **out, const struct maq_job *job, struct maq_diag *diag)
 {
-    struct maq_arena arena;
-    struct maq_cache cache;
-    struct maq_blueprint bp;
-    struct maq_step_times times;
-    maq_arena_init(&arena, 0);
-    enum maq_status status = maq_cache_init(&cache, job, diag);
-    struct maq_train_result *r = calloc(1, sizeof *r);
-    status = r ? status : MAQ_NO_MEMORY;
+    struct maq_job_step step;
+    struct maq_train_result *r = NULL;
+    enum maq_status status = maq_job_step_open_timed(&step, job, NULL, diag);
+    if (status == MAQ_OK) {
+        r = calloc(1, sizeof *r);
+        status = r ? MAQ_OK : MAQ_NO_MEMORY;
+    }
     if (status == MAQ_OK) {
         r->job = job;
         r->n_stages = (uint32_t)job->plan.pp;
         r->stages = calloc(r->n_stages, sizeof *r->stages);
         status = r->stages ? MAQ_OK : MAQ_NO_MEMORY;
     }
-    if (status == MAQ_OK)
-        status = maq_blueprint_build(&bp, job, &cache, &arena, diag);
-    if (status == MAQ_OK)
-        status = maq_step_times(&times, &(const struct maq_blueprint *){&bp}, 1, &arena);
     if (status == MAQ_OK) {
-        fill_rates(r, &bp, &times);
-        fill_measured(&r->measured, &cache, job);
-        status = fill_memory(r, &bp);
+        fill_rates(r, &step.bp, &step.times);
+        fill_measured(&r->measured, &step.cache, job);
+        status = fill_memory(r, &step.bp);
         if (status == MAQ_OK)
-            status = maq_stage_breakdown(r, &bp, &times, &arena);
+            status = maq_stage_breakdown(r, &step.bp, &step.times, &step.arena);
     }
-    maq_cache_fini(&cache);
-    maq_arena_fini(&arena);
+    maq_job_step_close(&step);
     if (status != MAQ_OK) {
         maq_train_result_free(r);
         return status;

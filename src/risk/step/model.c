@@ -9,9 +9,9 @@
 
 #include "base/check.h"
 #include "risk/codes.h"
-#include "train/cache.h"
 #include "train/predict.h"
 #include "train/step/dp_comm.h"
+#include "train/step/job_step.h"
 
 static void copy_task(struct maq_step_task *out, const struct maq_schedule *s, uint32_t id,
                       const struct maq_blueprint *bp)
@@ -177,24 +177,14 @@ enum maq_status maq_step_model_build_stretched(struct maq_step_model *out, const
                                                const struct maq_slowdown *stretch, struct maq_arena *arena,
                                                struct maq_diag *diag)
 {
-    struct maq_cache cache;
-    struct maq_blueprint bp;
-    struct maq_step_times times;
-    struct maq_arena own;
+    struct maq_job_step step;
     if (job->plan.post_validation && job->plan.pp > 1)
         return maq_diag_fail(MAQ_BAD_INPUT, diag, MAQ_CODE_RISK_STEP, (struct maq_span){0},
                              "leave it out: --set plan.enable_optimizer_post_validation=false",
                              "steps that overlap (enable_optimizer_post_validation) have no distribution here");
-    maq_arena_init(&own, 0);
-    enum maq_status status = maq_cache_init(&cache, job, diag);
-    cache.items.stretch = stretch;
+    enum maq_status status = maq_job_step_open_timed(&step, job, stretch, diag);
     if (status == MAQ_OK)
-        status = maq_blueprint_build(&bp, job, &cache, &own, diag);
-    if (status == MAQ_OK)
-        status = maq_step_times(&times, &(const struct maq_blueprint *){&bp}, 1, &own);
-    if (status == MAQ_OK)
-        status = fill(out, job, &bp, &times, arena);
-    maq_cache_fini(&cache);
-    maq_arena_fini(&own);
+        status = fill(out, job, &step.bp, &step.times, arena);
+    maq_job_step_close(&step);
     return status;
 }

@@ -10,8 +10,8 @@
 #include <string.h>
 
 #include "base/check.h"
-#include "train/cache.h"
 #include "train/predict.h"
+#include "train/step/job_step.h"
 
 #define LEAST_STRETCH 0.1
 #define MOST_SIGNATURES 64u
@@ -162,17 +162,11 @@ static enum maq_status count(struct finder *f, const struct maq_blueprint *bp, s
 
 static enum maq_status find_kinds(struct finder *f, const struct maq_job *job, struct maq_diag *diag)
 {
-    struct maq_cache cache;
-    struct maq_blueprint bp;
-    struct maq_arena own;
-    maq_arena_init(&own, 0);
-    enum maq_status status = maq_cache_init(&cache, job, diag);
+    struct maq_job_step step;
+    enum maq_status status = maq_job_step_open(&step, job, NULL, diag);
     if (status == MAQ_OK)
-        status = maq_blueprint_build(&bp, job, &cache, &own, diag);
-    if (status == MAQ_OK)
-        status = count(f, &bp, &own);
-    maq_cache_fini(&cache);
-    maq_arena_fini(&own);
+        status = count(f, &step.bp, &step.arena);
+    maq_job_step_close(&step);
     return status;
 }
 

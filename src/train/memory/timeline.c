@@ -10,9 +10,9 @@
 #include <stdlib.h>
 
 #include "base/check.h"
-#include "train/cache.h"
 #include "train/predict.h"
 #include "train/step/dp_comm.h"
+#include "train/step/job_step.h"
 
 struct writer {
     const struct maq_blueprint *bp;
@@ -71,21 +71,12 @@ static enum maq_status write_points(struct maq_train_memory *out, const struct m
 
 enum maq_status maq_train_memory(struct maq_train_memory *out, const struct maq_job *job, struct maq_diag *diag)
 {
-    struct maq_arena arena;
-    struct maq_cache cache;
-    struct maq_blueprint bp;
-    struct maq_step_times times;
+    struct maq_job_step step;
     struct maq_train_memory memory = {0};
-    maq_arena_init(&arena, 0);
-    enum maq_status status = maq_cache_init(&cache, job, diag);
+    enum maq_status status = maq_job_step_open_timed(&step, job, NULL, diag);
     if (status == MAQ_OK)
-        status = maq_blueprint_build(&bp, job, &cache, &arena, diag);
-    if (status == MAQ_OK)
-        status = maq_step_times(&times, &(const struct maq_blueprint *){&bp}, 1, &arena);
-    if (status == MAQ_OK)
-        status = write_points(&memory, &bp, &times);
-    maq_cache_fini(&cache);
-    maq_arena_fini(&arena);
+        status = write_points(&memory, &step.bp, &step.times);
+    maq_job_step_close(&step);
     if (status != MAQ_OK) {
         maq_train_memory_free(&memory);
         return status;

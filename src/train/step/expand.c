@@ -12,16 +12,14 @@
 #include "base/check.h"
 #include "graph/builder.h"
 #include "maquette/train.h"
-#include "train/cache.h"
 #include "train/predict.h"
 #include "train/step/blueprint.h"
 #include "train/step/ddp.h"
 #include "train/step/dp_comm.h"
+#include "train/step/job_step.h"
 
 struct owner {
-    struct maq_arena arena;
-    struct maq_cache cache;
-    struct maq_blueprint bp;
+    struct maq_job_step step;
     double *dur, *alone;
 };
 
@@ -485,27 +483,23 @@ enum maq_status maq_train_graph(struct maq_train_graph *out, const struct maq_jo
     struct owner *o = calloc(1, sizeof *o);
     if (!o)
         return MAQ_NO_MEMORY;
-    maq_arena_init(&o->arena, 0);
     struct maq_graph graph = {0};
-    enum maq_status status = maq_cache_init(&o->cache, job, diag);
+    enum maq_status status = maq_job_step_open(&o->step, job, NULL, diag);
     if (status == MAQ_OK)
-        status = maq_blueprint_build(&o->bp, job, &o->cache, &o->arena, diag);
-    if (status == MAQ_OK)
-        status = expand(&graph, &o->bp, &o->arena);
+        status = expand(&graph, &o->step.bp, &o->step.arena);
     if (status == MAQ_OK) {
-        o->dur = MAQ_ARENA_NEW(&o->arena, double, o->bp.items->n);
-        o->alone = MAQ_ARENA_NEW(&o->arena, double, o->bp.items->n);
+        o->dur = MAQ_ARENA_NEW(&o->step.arena, double, o->step.bp.items->n);
+        o->alone = MAQ_ARENA_NEW(&o->step.arena, double, o->step.bp.items->n);
         status = o->dur && o->alone ? MAQ_OK : MAQ_NO_MEMORY;
     }
     if (status != MAQ_OK) {
         maq_graph_fini(&graph);
-        maq_cache_fini(&o->cache);
-        maq_arena_fini(&o->arena);
+        maq_job_step_close(&o->step);
         free(o);
         return status;
     }
-    for (uint32_t i = 0; i < o->bp.items->n; i++) {
-        const struct maq_item *it = &o->bp.items->at[i];
+    for (uint32_t i = 0; i < o->step.bp.items->n; i++) {
+        const struct maq_item *it = &o->step.bp.items->at[i];
         bool contention = !it->is_coll && it->op.kind == MAQ_OP_GAP && it->op.d[1] == MAQ_GAP_CONTENTION;
         o->dur[i] = it->dur_ns;
         o->alone[i] = contention ? 0 : it->dur_ns;
@@ -513,8 +507,8 @@ enum maq_status maq_train_graph(struct maq_train_graph *out, const struct maq_jo
     *out = (struct maq_train_graph){.graph = graph,
                                     .dur_ns = o->dur,
                                     .alone_ns = o->alone,
-                                    .module_names = o->bp.items->names,
-                                    .n_module_names = o->bp.items->n_names,
+                                    .module_names = o->step.bp.items->names,
+                                    .n_module_names = o->step.bp.items->n_names,
                                     .owner = o};
     return MAQ_OK;
 }
@@ -523,10 +517,8 @@ void maq_train_graph_free(struct maq_train_graph *graph)
 {
     struct owner *o = graph->owner;
     maq_graph_fini(&graph->graph);
-    if (o) {
-        maq_cache_fini(&o->cache);
-        maq_arena_fini(&o->arena);
-    }
+    if (o)
+        maq_job_step_close(&o->step);
     free(o);
     *graph = (struct maq_train_graph){0};
 }
@@ -534,5 +526,5 @@ void maq_train_graph_free(struct maq_train_graph *graph)
 const char *maq_train_item_text(char buf[96], const struct maq_train_graph *graph, uint32_t item)
 {
     const struct owner *o = graph->owner;
-    return maq_item_describe(buf, &o->bp.items->at[item]);
+    return maq_item_describe(buf, &o->step.bp.items->at[item]);
 }

@@ -13,9 +13,9 @@
 
 #include "base/check.h"
 #include "base/text.h"
-#include "train/cache.h"
 #include "train/predict.h"
 #include "train/step/dp_comm.h"
+#include "train/step/job_step.h"
 
 struct writer {
     const struct maq_blueprint *bp;
@@ -275,23 +275,14 @@ static enum maq_status write_spans(struct maq_train_spans *out, const struct maq
 
 enum maq_status maq_train_spans(struct maq_train_spans *out, const struct maq_job *job, struct maq_diag *diag)
 {
-    struct maq_arena arena;
-    struct maq_cache cache;
-    struct maq_blueprint bp;
-    struct maq_step_times times;
+    struct maq_job_step step;
     struct maq_train_spans spans = {0};
-    maq_arena_init(&arena, 0);
-    enum maq_status status = maq_cache_init(&cache, job, diag);
+    enum maq_status status = maq_job_step_open_timed(&step, job, NULL, diag);
     if (status == MAQ_OK)
-        status = maq_blueprint_build(&bp, job, &cache, &arena, diag);
+        status = write_spans(&spans, &step.bp, &step.times);
     if (status == MAQ_OK)
-        status = maq_step_times(&times, &(const struct maq_blueprint *){&bp}, 1, &arena);
-    if (status == MAQ_OK)
-        status = write_spans(&spans, &bp, &times);
-    if (status == MAQ_OK)
-        status = write_passes(&spans, &bp, &arena);
-    maq_cache_fini(&cache);
-    maq_arena_fini(&arena);
+        status = write_passes(&spans, &step.bp, &step.arena);
+    maq_job_step_close(&step);
     if (status != MAQ_OK) {
         maq_train_spans_free(&spans);
         return status == MAQ_NO_MEMORY ? maq_no_memory(diag, "the spans of a step") : status;
