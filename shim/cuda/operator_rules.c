@@ -14,9 +14,7 @@
 #include "shim/cuda/kernel_pattern.h"
 #include "shim/cuda/launch_expression.h"
 #include "shim/cuda/oracle.h"
-#include "shim/grow.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 enum { FIELDS_MOST = 12, SEQUENCES_MOST = 1 << 16 };
@@ -52,8 +50,6 @@ struct rule {
     const char *condition;          /* NULL: always */
     const char *field[FIELDS_MOST]; /* NULL: not given */
 };
-static struct rule *rules;
-static uint32_t n_rules, rules_room;
 
 /* --- the table ------------------------------------------------------------------------------------------------------------ */
 
@@ -98,8 +94,9 @@ static const char *cut_fields(struct rule *r, char *rest)
 }
 
 /* The parts of a rule, from its own copy of the line; what is wrong, or NULL. */
-static const char *cut(struct rule *r, char *line)
+static const char *cut(void *rule, char *line)
 {
+    struct rule *r = rule;
     char *rest = line, *name, *kind;
     if (strtok_r(line, " \t", &rest) == NULL || (name = strtok_r(NULL, " \t", &rest)) == NULL ||
         (kind = strtok_r(NULL, " \t", &rest)) == NULL)
@@ -111,23 +108,11 @@ static const char *cut(struct rule *r, char *line)
     return r->kind != NULL ? cut_fields(r, rest) : "there is no operator of this kind";
 }
 
+static struct vg_rules rules = {.bytes = sizeof(struct rule), .cut = cut};
+
 bool vg_operator_rule_take(const char *line, const char **why)
 {
-    struct rule *bigger = vg_grown(rules, n_rules, &rules_room, 16, sizeof *rules);
-    char *own = bigger != NULL ? vg_rule_line(line) : NULL;
-    *why = "out of memory";
-    if (bigger != NULL)
-        rules = bigger;
-    if (own == NULL)
-        return false;
-    struct rule r = {.about.line = own};
-    *why = cut(&r, own);
-    if (*why != NULL) {
-        free(own);
-        return false;
-    }
-    rules[n_rules++] = r;
-    return true;
+    return vg_rules_take(&rules, line, why);
 }
 
 /* --- at a launch ------------------------------------------------------------------------------------------------------------ */
@@ -232,7 +217,7 @@ static bool holds(const struct rule *r, const struct vg_launch *l)
 static bool spoken_of(const struct vg_kernel *kernel)
 {
     static struct vg_unnamed none;
-    return vg_rules_name(rules, n_rules, sizeof *rules, &none, kernel);
+    return vg_rules_name(&rules, &none, kernel);
 }
 
 void vg_operator_rules_apply(struct maq_rec_op *op, const struct vg_launch *l)
@@ -240,8 +225,9 @@ void vg_operator_rules_apply(struct maq_rec_op *op, const struct vg_launch *l)
     vg_values_load();
     if (!spoken_of(l->kernel))
         return;
-    for (uint32_t i = 0; i < n_rules; i++) {
-        const struct rule *r = &rules[i];
+    const struct rule *at = rules.at;
+    for (uint32_t i = 0; i < rules.n; i++) {
+        const struct rule *r = &at[i];
         const bool mixes = r->kind->kind == MAQ_REC_SEQUENCES || r->kind->kind == MAQ_REC_SEQUENCES_BWD;
         if (!holds(r, l) || !(mixes ? attention(op, r, l) : sizes(op, r, l)))
             continue;

@@ -6,7 +6,6 @@
 #include "shim/cuda/kernel_pattern.h"
 #include "shim/cuda/launch_expression.h"
 #include "shim/cuda/oracle.h"
-#include "shim/grow.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -18,8 +17,6 @@ struct rule {
     const char *count, *place, *value;
     uint32_t argument, bytes; /* of PLACE; of its element */
 };
-static struct rule *rules;
-static uint32_t n_rules, rules_room;
 
 /* What rules wrote last. */
 static struct {
@@ -36,8 +33,9 @@ static char *word(char **rest)
 }
 
 /* The parts of a rule, from its own copy of the line; what is wrong, or NULL. */
-static const char *cut(struct rule *r, char *line)
+static const char *cut(void *rule, char *line)
 {
+    struct rule *r = rule;
     char *rest = line, *name, *type, *equals, *end;
     if (strtok_r(line, " \t", &rest) == NULL || (name = word(&rest)) == NULL || (r->count = word(&rest)) == NULL ||
         (type = word(&rest)) == NULL)
@@ -66,23 +64,11 @@ static const char *cut(struct rule *r, char *line)
     return vg_is_expression(r->value, "") ? NULL : "the value is no expression";
 }
 
+static struct vg_rules rules = {.bytes = sizeof(struct rule), .cut = cut};
+
 bool vg_rule_take(const char *line, const char **why)
 {
-    struct rule *bigger = vg_grown(rules, n_rules, &rules_room, 16, sizeof *rules);
-    char *own = bigger != NULL ? vg_rule_line(line) : NULL;
-    *why = "out of memory";
-    if (bigger != NULL)
-        rules = bigger;
-    if (own == NULL)
-        return false;
-    struct rule r = {.about.line = own};
-    *why = cut(&r, own);
-    if (*why != NULL) {
-        free(own);
-        return false;
-    }
-    rules[n_rules++] = r;
-    return true;
+    return vg_rules_take(&rules, line, why);
 }
 
 /* --- at a launch ------------------------------------------------------------------------------------------------------------ */
@@ -131,7 +117,7 @@ static void apply(const struct rule *r, const struct vg_launch *l)
 static bool spoken_of(const struct vg_kernel *kernel)
 {
     static struct vg_unnamed none;
-    return vg_rules_name(rules, n_rules, sizeof *rules, &none, kernel);
+    return vg_rules_name(&rules, &none, kernel);
 }
 
 void vg_rules_apply(const struct vg_launch *l)
@@ -140,7 +126,8 @@ void vg_rules_apply(const struct vg_launch *l)
     vg_values_load();
     if (!spoken_of(kernel))
         return;
-    for (uint32_t i = 0; i < n_rules; i++)
-        if (vg_kernel_pattern_fits(&rules[i].about, kernel))
-            apply(&rules[i], l);
+    const struct rule *at = rules.at;
+    for (uint32_t i = 0; i < rules.n; i++)
+        if (vg_kernel_pattern_fits(&at[i].about, kernel))
+            apply(&at[i], l);
 }
