@@ -34,6 +34,11 @@ static void test_planner_external(void **state)
     assert_true(maq_str_starts(MAQ_STR("abc"), "ab"));
     assert_true(maq_str_starts(MAQ_STR("abc"), ""));
     assert_false(maq_str_starts(MAQ_STR("ab"), "abc"));
+    assert_true(maq_str_has(MAQ_STR("abc"), "abc") && maq_str_has(MAQ_STR("abc"), "BC") &&
+                maq_str_has(MAQ_STR("ABC"), "b"));
+    assert_true(maq_str_has(MAQ_STR(""), "") && maq_str_has(MAQ_STR("aab"), "ab"));
+    assert_false(maq_str_has(MAQ_STR("ab"), "abc") || maq_str_has(MAQ_STR("abc"), "ac") ||
+                 maq_str_has(MAQ_STR(""), "a"));
     assert_true(maq_str_is(maq_str_trim(MAQ_STR(" \t a b\r\n")), "a b"));
     assert_int_equal(maq_str_trim(MAQ_STR("  ")).len, 0);
 

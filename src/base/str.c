@@ -56,6 +56,15 @@ bool maq_str_starts(struct maq_str s, const char *prefix)
     return s.len >= n && (n == 0 || memcmp(s.ptr, prefix, n) == 0);
 }
 
+bool maq_str_has(struct maq_str s, const char *part)
+{
+    size_t n = strlen(part);
+    for (size_t i = 0; i + n <= s.len; i++)
+        if (maq_str_ieq((struct maq_str){s.ptr + i, n}, part))
+            return true;
+    return false;
+}
+
 static bool is_blank(char c)
 {
     return c == ' ' || c == '\t' || c == '\n' || c == '\r';

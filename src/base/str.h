@@ -19,6 +19,7 @@ char maq_char_lower(char c);                           /* of ASCII's letters, wh
 bool maq_str_same(struct maq_str a, struct maq_str b); /* ASCII case-insensitive */
 bool maq_str_ieq(struct maq_str a, const char *cstr);  /* the same */
 bool maq_str_starts(struct maq_str s, const char *prefix);
+bool maq_str_has(struct maq_str s, const char *part); /* anywhere in it; ASCII case-insensitive */
 struct maq_str maq_str_trim(struct maq_str s);
 
 /* Splits at the first `sep`: *head gets what is before it, the rest (after it) is returned; without `sep` the whole

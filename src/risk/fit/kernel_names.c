@@ -5,19 +5,8 @@
  */
 #include "risk/fit/kernel_names.h"
 
-#include <string.h>
-
 #include "base/check.h"
 #include "base/text.h"
-
-static bool contains(struct maq_str s, const char *word)
-{
-    size_t n = strlen(word);
-    for (size_t i = 0; i + n <= s.len; i++)
-        if (maq_str_ieq((struct maq_str){s.ptr + i, n}, word))
-            return true;
-    return false;
-}
 
 /* The first row with a word of the name counts. `bwd`: the operation where the name speaks of a backward pass. */
 struct row {
@@ -27,7 +16,7 @@ struct row {
 static const char *lookup(const struct row *rows, size_t n, struct maq_str s, bool backward)
 {
     for (size_t i = 0; i < n; i++)
-        if (contains(s, rows[i].word))
+        if (maq_str_has(s, rows[i].word))
             return backward && rows[i].bwd ? rows[i].bwd : rows[i].name;
     return NULL;
 }
@@ -94,14 +83,14 @@ static const struct row groups[] = {
 
 bool maq_kernel_waits(const struct maq_kernel_words *words)
 {
-    return contains(words->kernel, "nccl") || words->collective.len > 0;
+    return maq_str_has(words->kernel, "nccl") || words->collective.len > 0;
 }
 
 void maq_kernel_name(char out[MAQ_KERNEL_NAME], const struct maq_kernel_words *words)
 {
     if (!maq_kernel_waits(words)) {
-        bool backward =
-            contains(words->kernel, "bwd") || contains(words->kernel, "backward") || contains(words->kernel, "bprop");
+        bool backward = maq_str_has(words->kernel, "bwd") || maq_str_has(words->kernel, "backward") ||
+                        maq_str_has(words->kernel, "bprop");
         const char *name = lookup(operators, MAQ_COUNT(operators), words->kernel, backward);
         maq__snprintf(out, MAQ_KERNEL_NAME, "%s", name ? name : "other");
         return;

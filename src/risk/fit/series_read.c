@@ -21,15 +21,6 @@
 
 #define MAX_STEPS 50000000u
 
-static bool contains(struct maq_str s, const char *word)
-{
-    size_t n = strlen(word);
-    for (size_t i = 0; i + n <= s.len; i++)
-        if (maq_str_ieq((struct maq_str){s.ptr + i, n}, word))
-            return true;
-    return false;
-}
-
 /* Seconds of the unit at the end of a column's name; 0 when there is none. */
 static double unit_of(struct maq_str name)
 {
@@ -58,7 +49,7 @@ static enum maq_status find_column(uint32_t *column, double *unit, const struct 
         MAQ_TRY(maq_rows_need(column, rows, wanted));
     for (uint32_t i = 0; i < rows->n_columns && !wanted; i++) {
         struct maq_str s = rows->name[i];
-        bool time = contains(s, "time") || contains(s, "dur") || contains(s, "elapsed");
+        bool time = maq_str_has(s, "time") || maq_str_has(s, "dur") || maq_str_has(s, "elapsed");
         if (time && unit_of(s) > 0) {
             if (*column != MAQ_NO_COLUMN)
                 return maq_diag_fail(MAQ_BAD_INPUT, rows->diag, MAQ_CODE_RISK_TABLE, (struct maq_span){0},

@@ -44,25 +44,17 @@ static int method_of(const char *word)
     return OTHER_METHOD;
 }
 
-static bool contains(const char *text, const char *part)
-{
-    for (size_t n = strlen(part); *text; text++)
-        if (maq_str_starts(maq_str_of(text), part) ||
-            maq_str_same((struct maq_str){text, strnlen(text, n)}, maq_str_of(part)))
-            return true;
-    return false;
-}
-
 /* vLLM's guess where no method is said. */
 static int method_by_model(const char *model)
 {
     if (method_of(model) == MAQ_DRAFT_NGRAM)
         return MAQ_DRAFT_NGRAM;
-    if (contains(model, "eagle-"))
+    const struct maq_str name = maq_str_of(model);
+    if (maq_str_has(name, "eagle-"))
         return MAQ_DRAFT_EAGLE;
-    if (contains(model, "eagle3"))
+    if (maq_str_has(name, "eagle3"))
         return MAQ_DRAFT_EAGLE3;
-    return contains(model, "dflash") || contains(model, "dspark") ? OTHER_METHOD : MAQ_DRAFT_MODEL;
+    return maq_str_has(name, "dflash") || maq_str_has(name, "dspark") ? OTHER_METHOD : MAQ_DRAFT_MODEL;
 }
 
 /* ---- vLLM's object ---- */
