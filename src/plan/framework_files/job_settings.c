@@ -13,6 +13,7 @@
 #include "plan/framework_files/reader.h"
 #include "plan/job_build.h"
 #include "plan/keys.h"
+#include "plan/words/words.h"
 
 #define LONGEST_LIST 65536
 
@@ -100,6 +101,22 @@ void maq_file_set_words(struct maq_file_reader *r, const struct maq_node *from, 
     if (b.len > 0)
         maq_file_set(r, from, path, b.failed ? NULL : maq_arena_strdup(&r->job->arena, (struct maq_str){b.ptr, b.len}));
     maq_buf_fini(&b);
+}
+
+bool maq_file_set_lines(struct maq_file_reader *r, struct maq_words_reader *words, struct maq_buf *lines)
+{
+    const struct maq_str whole = {lines->ptr ? lines->ptr : "", lines->len};
+    char *text = lines->failed ? NULL : maq_arena_strdup(words->arena, whole);
+    maq_buf_fini(lines);
+    if (!text || !maq_words_read(words, maq_str_of(text))) {
+        maq_file_no_memory(r);
+        return false;
+    }
+    for (size_t i = 0; i < words->n; i++) {
+        const struct maq_override *o = &words->overrides[i];
+        maq_file_set(r, maq_file_get(r, o->flag), o->path, o->value);
+    }
+    return true;
 }
 
 const struct maq_node *maq_file_job_value(const struct maq_file_reader *r, const char *path)

@@ -200,15 +200,8 @@ static void conclude(struct maq_file_reader *r)
     add_axes(r, &lines, "ici", domain < devices ? domain : devices);
     add_axes(r, &lines, "dcn", domain < devices ? devices / domain : 1);
     add_words(r, &lines);
-    char *text = lines.failed ? NULL : maq_arena_strdup(&r->job->arena, (struct maq_str){lines.ptr, lines.len});
-    maq_buf_fini(&lines);
-    if (!text || !maq_words_read(&words, maq_str_of(text))) {
-        maq_file_no_memory(r);
-        return;
-    }
-    for (size_t i = 0; i < words.n; i++)
-        maq_file_set(r, maq_file_get(r, words.overrides[i].flag), words.overrides[i].path, words.overrides[i].value);
-    set_batch(r, devices);
+    if (maq_file_set_lines(r, &words, &lines))
+        set_batch(r, devices);
 }
 
 const struct maq_file_form maq_file_maxtext = {

@@ -66,6 +66,7 @@ struct maq_file_key {
     }
 
 struct maq_file_reader;
+struct maq_words_reader;
 
 struct maq_file_form {
     const char *title;       /* "DeepSpeed's configuration" */
@@ -134,6 +135,8 @@ void maq_file_set(struct maq_file_reader *r, const struct maq_node *from, const 
 void maq_file_set_number(struct maq_file_reader *r, const struct maq_node *from, const char *path, int64_t value);
 /* A list of words as one text with commas between them ("q_proj,v_proj"); a text as it is. */
 void maq_file_set_words(struct maq_file_reader *r, const struct maq_node *from, const char *path);
+/* The settings that lines of a framework's words say, each at the key of its word; *lines is over. False: out of memory, which is said. */
+bool maq_file_set_lines(struct maq_file_reader *r, struct maq_words_reader *words, struct maq_buf *lines);
 /* What the job has there by now; NULL: nothing. */
 const struct maq_node *maq_file_job_value(const struct maq_file_reader *r, const char *path);
 /* The profile of the framework, unless an outer file has chosen one; then mechanisms of it: "framework.pass_synchronizes". */

@@ -156,9 +156,8 @@ static struct maq_str converter(struct maq_file_reader *r)
 
 static void set_words(struct maq_file_reader *r)
 {
-    struct maq_arena *arena = &r->job->arena;
     struct maq_job about = {0};
-    struct maq_words_reader words = {.vocabulary = &maq_words_torchtitan, .about = &about, .arena = arena};
+    struct maq_words_reader words = {.vocabulary = &maq_words_torchtitan, .about = &about, .arena = &r->job->arena};
     struct maq_buf lines;
     int64_t hidden, layers = 0;
     (void)maq_file_model_shape(r, &hidden, &layers);
@@ -171,14 +170,7 @@ static void set_words(struct maq_file_reader *r)
         if (text.len > 0)
             maq_buf_addf(&lines, "--%s %.*s\n", row->word, (int)text.len, text.ptr);
     }
-    char *text = lines.failed ? NULL : maq_arena_strdup(arena, (struct maq_str){lines.ptr ? lines.ptr : "", lines.len});
-    maq_buf_fini(&lines);
-    if (!text || !maq_words_read(&words, maq_str_of(text))) {
-        maq_file_no_memory(r);
-        return;
-    }
-    for (size_t i = 0; i < words.n; i++)
-        maq_file_set(r, maq_file_get(r, words.overrides[i].flag), words.overrides[i].path, words.overrides[i].value);
+    (void)maq_file_set_lines(r, &words, &lines);
 }
 
 /* ---- what the words have not ---- */
