@@ -162,6 +162,19 @@ void maq_script_attention_backward(struct maq_script_writer *b, const struct maq
     maq_script_norm_backward(b, &a->norm, sum, stream);
 }
 
+/* What a layer returns: what was computed and what its norm read, added. */
+static void add_residual(struct maq_script_writer *b, uint16_t computed, const struct maq_script_norm *norm,
+                         uint16_t read)
+{
+    maq_script_move(b, &b->s->forward, MAQ_MOVE_TAKE, MAQ_SLOT_OUT);
+    maq_script_give(b, computed);
+    if (norm->own)
+        maq_script_give(b, read);
+    else
+        maq_script_give_alone(b, read);
+    b->x = MAQ_SLOT_OUT;
+}
+
 /* ---- gated feed-forward ---- */
 
 bool maq_script_gated(struct maq_script_writer *b, struct maq_script_gated *f, uint32_t *at)
@@ -197,13 +210,7 @@ bool maq_script_gated(struct maq_script_writer *b, struct maq_script_gated *f, u
         maq_script_give(b, f->x);
     else
         maq_script_give_alone(b, f->x);
-    maq_script_move(b, &b->s->forward, MAQ_MOVE_TAKE, MAQ_SLOT_OUT);
-    maq_script_give(b, f->down.result);
-    if (f->norm.own)
-        maq_script_give(b, f->read);
-    else
-        maq_script_give_alone(b, f->read);
-    b->x = MAQ_SLOT_OUT;
+    add_residual(b, f->down.result, &f->norm, f->read);
     *at = i + 5;
     return true;
 }
@@ -288,13 +295,7 @@ bool maq_script_experts(struct maq_script_writer *b, struct maq_script_experts *
         maq_script_give_alone(b, f->x);
     else
         maq_script_give(b, f->x);
-    maq_script_move(b, &b->s->forward, MAQ_MOVE_TAKE, MAQ_SLOT_OUT);
-    maq_script_give(b, sum);
-    if (f->norm.own)
-        maq_script_give(b, f->read);
-    else
-        maq_script_give_alone(b, f->read);
-    b->x = MAQ_SLOT_OUT;
+    add_residual(b, sum, &f->norm, f->read);
     *at = i + 8;
     return true;
 }
