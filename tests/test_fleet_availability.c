@@ -14,7 +14,6 @@
 
 #include <cmocka.h>
 
-#include "base/alloc.h"
 #include "base/check.h"
 #include "failing_alloc.h"
 #include "maquette/fleet_availability.h"
@@ -297,16 +296,9 @@ static void test_memory_runs_out(void **state)
         const struct maq_availability_spec s = {
             .failures = maq_failures_get(box), .gpus = gpus, .gpus_per_node = 8, .spare_nodes = 1};
         struct maq_availability a;
-        asked = fail_at = 0;
-        maq__set_alloc_gate(fail_nth);
-        assert_int_equal(maq_availability_of(&a, &s, 5, 4), MAQ_OK);
-        size_t all = asked;
-        for (size_t i = 1; i <= all; i++) {
-            asked = 0;
-            fail_at = i;
-            assert_int_equal(maq_availability_of(&a, &s, 5, 4), MAQ_NO_MEMORY);
-        }
-        maq__set_alloc_gate(NULL);
+        struct failing f = {0};
+        while (next_failing(&f))
+            assert_int_equal(maq_availability_of(&a, &s, 5, 4), f.nth > 0 ? MAQ_NO_MEMORY : MAQ_OK);
     }
     maq_failures_free(box);
 }

@@ -14,7 +14,6 @@
 
 #include <cmocka.h>
 
-#include "base/alloc.h"
 #include "base/check.h"
 #include "effort.h"
 #include "failing_alloc.h"
@@ -296,22 +295,14 @@ static void test_memory_runs_out(void **state)
     const struct maq_serve_options o = {0};
     const struct maq_fleet_member member = {.job = maq_job_get(job), .options = &o, .replicas = 2};
     const struct maq_fleet fleet = {.members = &member, .n_members = 1, .admission = {.max_requests = 1}};
-    struct maq_serve_result *r = NULL;
-    asked = fail_at = 0;
-    maq__set_alloc_gate(fail_nth);
-    assert_int_equal(maq_fleet_run(&r, &fleet, &q, NULL), MAQ_OK);
-    assert_true(r->admission.waited > 0);
-    maq_serve_free(r);
-    size_t all = asked;
-    for (size_t i = 1; i <= all; i++) {
-        r = NULL;
-        asked = 0;
-        fail_at = i;
+    struct failing f = {0};
+    while (next_failing(&f)) {
+        struct maq_serve_result *r = NULL;
         enum maq_status status = maq_fleet_run(&r, &fleet, &q, NULL);
-        if (status != MAQ_NO_MEMORY || r)
-            fail_msg("allocation %zu of %zu failed: status %d", i, all, (int)status);
+        expect_failing(&f, status, r);
+        assert_true(f.nth > 0 || r->admission.waited > 0);
+        maq_serve_free(r);
     }
-    maq__set_alloc_gate(NULL);
     maq_job_free(job);
 }
 

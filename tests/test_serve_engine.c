@@ -20,7 +20,6 @@
 
 #include <cmocka.h>
 
-#include "base/alloc.h"
 #include "base/check.h"
 #include "base/str.h"
 #include "effort.h"
@@ -761,22 +760,14 @@ static void test_memory_runs_out(void **state)
     for (uint32_t i = 0; i < 90; i++)
         list[i] = (struct maq_request){.prompt = 5 + i % 7, .output = 40};
     const struct maq_requests q = {.at = list, .n = 90};
-    struct maq_serve_result *r = NULL;
-    asked = fail_at = 0;
-    maq__set_alloc_gate(fail_nth);
-    assert_int_equal(maq_serve_run(&r, maq_job_get(job), &o, &q, NULL), MAQ_OK);
-    maq_serve_free(r);
-    size_t all = asked;
-    assert_true(all > 20);
-    for (size_t i = 1; i <= all; i++) {
-        r = NULL;
-        asked = 0;
-        fail_at = i;
+    struct failing f = {0};
+    while (next_failing(&f)) {
+        struct maq_serve_result *r = NULL;
         enum maq_status status = maq_serve_run(&r, maq_job_get(job), &o, &q, NULL);
-        if (status != MAQ_NO_MEMORY || r)
-            fail_msg("allocation %zu of %zu failed: status %d", i, all, (int)status);
+        expect_failing(&f, status, r);
+        maq_serve_free(r);
     }
-    maq__set_alloc_gate(NULL);
+    assert_true(f.all > 20);
     maq_job_free(job);
 }
 

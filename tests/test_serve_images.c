@@ -17,7 +17,6 @@
 
 #include <cmocka.h>
 
-#include "base/alloc.h"
 #include "base/check.h"
 #include "effort.h"
 #include "failing_alloc.h"
@@ -518,36 +517,23 @@ static void test_memory_runs_out(void **state)
                                        {.prompt = 90, .output = 5}};
     const struct maq_requests q = {.at = list, .n = 2};
     struct setting s = begin(MAQ_ENGINE_VLLM);
-    struct maq_serve_result *r = NULL;
-    asked = fail_at = 0;
-    maq__set_alloc_gate(fail_nth);
-    assert_int_equal(maq_serve_run(&r, maq_job_get(s.job), &s.o, &q, NULL), MAQ_OK);
-    maq_serve_free(r);
-    size_t all = asked;
-    for (size_t i = 1; i <= all; i++) {
-        r = NULL;
-        asked = 0;
-        fail_at = i;
+    struct failing f = {0};
+    while (next_failing(&f)) {
+        struct maq_serve_result *r = NULL;
         enum maq_status status = maq_serve_run(&r, maq_job_get(s.job), &s.o, &q, NULL);
-        if (status != MAQ_NO_MEMORY || r)
-            fail_msg("allocation %zu of %zu failed: status %d", i, all, (int)status);
+        expect_failing(&f, status, r);
+        maq_serve_free(r);
     }
     s.o.encoder.elsewhere = true;
     const struct maq_fleet_member member = {.job = maq_job_get(s.job), .options = &s.o, .replicas = 2};
     const struct maq_fleet fleet = {.members = &member, .n_members = 1, .encode_replicas = 2};
-    asked = fail_at = 0;
-    assert_int_equal(maq_fleet_run(&r, &fleet, &q, NULL), MAQ_OK);
-    maq_serve_free(r);
-    all = asked;
-    for (size_t i = 1; i <= all; i++) {
-        r = NULL;
-        asked = 0;
-        fail_at = i;
+    f = (struct failing){0};
+    while (next_failing(&f)) {
+        struct maq_serve_result *r = NULL;
         enum maq_status status = maq_fleet_run(&r, &fleet, &q, NULL);
-        if (status != MAQ_NO_MEMORY || r)
-            fail_msg("allocation %zu of %zu of a fleet failed: status %d", i, all, (int)status);
+        expect_failing(&f, status, r);
+        maq_serve_free(r);
     }
-    maq__set_alloc_gate(NULL);
     end(&s);
 }
 

@@ -17,7 +17,6 @@
 
 #include <cmocka.h>
 
-#include "base/alloc.h"
 #include "base/check.h"
 #include "effort.h"
 #include "failing_alloc.h"
@@ -410,21 +409,13 @@ static void test_memory_runs_out(void **state)
     s.handover.bps = 1e8;
     s.decode_rule = s.prefill_rule = &r;
     outage(events, 2, 0.16, 0.2, 0.5);
-    struct maq_serve_result *out = NULL;
-    asked = fail_at = 0;
-    maq__set_alloc_gate(fail_nth);
-    assert_int_equal(try_run(&out, &s, events, 3, &q, NULL), MAQ_OK);
-    maq_serve_free(out);
-    size_t all = asked;
-    for (size_t i = 1; i <= all; i++) {
-        out = NULL;
-        asked = 0;
-        fail_at = i;
+    struct failing f = {0};
+    while (next_failing(&f)) {
+        struct maq_serve_result *out = NULL;
         enum maq_status status = try_run(&out, &s, events, 3, &q, NULL);
-        if (status != MAQ_NO_MEMORY || out)
-            fail_msg("allocation %zu of %zu failed: status %d", i, all, (int)status);
+        expect_failing(&f, status, out);
+        maq_serve_free(out);
     }
-    maq__set_alloc_gate(NULL);
     maq_job_free(s.job);
 }
 

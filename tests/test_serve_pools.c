@@ -12,7 +12,6 @@
 
 #include <cmocka.h>
 
-#include "base/alloc.h"
 #include "effort.h"
 #include "failing_alloc.h"
 #include "maquette/serve_fleet.h"
@@ -724,24 +723,16 @@ static void test_memory_runs_out(void **state)
     const struct maq_requests q = {.at = list, .n = 12, .concurrency = 8};
     for (int e = 0; e < 2; e++) {
         struct pools x = one_each(job, e ? MAQ_ENGINE_SGLANG : MAQ_ENGINE_VLLM);
-        struct maq_serve_result *r = NULL;
         x.p.max_num_batched_tokens = x.d.max_num_batched_tokens = 64;
         x.p.blocks = x.d.blocks = e ? 1000 : 40;
         x.n_decode = 2;
-        asked = fail_at = 0;
-        maq__set_alloc_gate(fail_nth);
-        assert_int_equal(try_pools(&r, &x, &q, NULL), MAQ_OK);
-        maq_serve_free(r);
-        size_t all = asked;
-        for (size_t i = 1; i <= all; i++) {
-            r = NULL;
-            asked = 0;
-            fail_at = i;
+        struct failing f = {0};
+        while (next_failing(&f)) {
+            struct maq_serve_result *r = NULL;
             enum maq_status status = try_pools(&r, &x, &q, NULL);
-            if (status != MAQ_NO_MEMORY || r)
-                fail_msg("allocation %zu of %zu failed: status %d", i, all, (int)status);
+            expect_failing(&f, status, r);
+            maq_serve_free(r);
         }
-        maq__set_alloc_gate(NULL);
     }
     maq_job_free(job);
 }

@@ -18,7 +18,6 @@
 
 #include <cmocka.h>
 
-#include "base/alloc.h"
 #include "base/check.h"
 #include "failing_alloc.h"
 #include "maquette/serve.h"
@@ -533,17 +532,10 @@ static void test_memory_runs_out(void **state)
     (void)state;
     char path[] = "/tmp/maq-requests-XXXXXX";
     temp_text(path, "{\"isl\": 600, \"osl\": 3, \"hash_ids\": [1, 2]}\n{\"isl\": 4, \"osl\": 5}\n");
-    asked = fail_at = 0;
-    maq__set_alloc_gate(fail_nth);
-    assert_int_equal(both(path), MAQ_OK);
-    size_t all = asked;
-    assert_true(all > 4);
-    for (size_t i = 1; i <= all; i++) {
-        asked = 0;
-        fail_at = i;
-        assert_int_equal(both(path), MAQ_NO_MEMORY);
-    }
-    maq__set_alloc_gate(NULL);
+    struct failing f = {0};
+    while (next_failing(&f))
+        assert_int_equal(both(path), f.nth > 0 ? MAQ_NO_MEMORY : MAQ_OK);
+    assert_true(f.all > 4);
     unlink(path);
 }
 

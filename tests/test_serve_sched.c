@@ -13,7 +13,6 @@
 
 #include <stdio.h>
 
-#include "base/alloc.h"
 #include "base/check.h"
 #include "failing_alloc.h"
 #include "random_draws.h"
@@ -781,18 +780,11 @@ static enum maq_status many_at_once(void)
 static void test_memory_runs_out(void **state)
 {
     (void)state;
-    asked = fail_at = 0;
-    maq__set_alloc_gate(fail_nth);
-    assert_int_equal(many_at_once(), MAQ_OK);
-    size_t all = asked;
-    assert_true(all > 20);
-    for (size_t i = 1; i <= all; i++) {
-        asked = 0;
-        fail_at = i;
-        if (many_at_once() != MAQ_NO_MEMORY)
-            fail_msg("allocation %zu of %zu failed, and nobody says so", i, all);
-    }
-    maq__set_alloc_gate(NULL);
+    struct failing f = {0};
+    while (next_failing(&f))
+        if (many_at_once() != (f.nth > 0 ? MAQ_NO_MEMORY : MAQ_OK))
+            fail_msg("allocation %zu of %zu failed, and nobody says so", f.nth, f.all);
+    assert_true(f.all > 20);
 }
 
 int main(void)

@@ -22,7 +22,6 @@
 
 #include <cmocka.h>
 
-#include "base/alloc.h"
 #include "base/check.h"
 #include "effort.h"
 #include "failing_alloc.h"
@@ -601,23 +600,14 @@ static void test_memory_runs_out(void **state)
     glob_t files;
     list_small(&files);
     const char *name = files.gl_pathv[0];
-    size_t all;
-    struct maq_validate_schedule *r = NULL;
-    asked = fail_at = 0;
-    maq__set_alloc_gate(fail_nth);
-    assert_int_equal(maq_validate_schedule(&r, &name, 1, NULL), MAQ_OK);
-    maq_validate_schedule_free(r);
-    all = asked;
-    assert_true(all > 5);
-    for (size_t i = 1; i <= all; i++) {
-        r = NULL;
-        asked = 0;
-        fail_at = i;
+    struct failing f = {0};
+    while (next_failing(&f)) {
+        struct maq_validate_schedule *r = NULL;
         enum maq_status status = maq_validate_schedule(&r, &name, 1, NULL);
-        if ((status != MAQ_NO_MEMORY && status != MAQ_LIMIT) || r)
-            fail_msg("allocation %zu of %zu failed: status %d", i, all, (int)status);
+        expect_failing(&f, f.nth > 0 && status == MAQ_LIMIT ? MAQ_NO_MEMORY : status, r);
+        maq_validate_schedule_free(r);
     }
-    maq__set_alloc_gate(NULL);
+    assert_true(f.all > 5);
     globfree(&files);
 }
 
