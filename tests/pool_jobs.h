@@ -6,7 +6,7 @@
 #ifndef MAQ_TESTS_POOL_JOBS_H
 #define MAQ_TESTS_POOL_JOBS_H
 
-#include "maquette/serve_fleet.h"
+#include "fleet_jobs.h"
 #include "serve_jobs.h"
 
 #define FREE ((double)INFINITY)
@@ -56,14 +56,6 @@ static inline struct maq_serve_result *run(const struct setting *s, const struct
         fail_msg("%s", maq_diag_format(diag, 0, false));
     maq_diag_free(diag);
     return r;
-}
-
-/* Events of a replica that fails, is known to have, and is back. */
-static inline void outage(struct maq_fleet_event out[3], uint32_t replica, double fails, double lost, double back)
-{
-    out[0] = (struct maq_fleet_event){fails, replica, MAQ_FLEET_FAILS};
-    out[1] = (struct maq_fleet_event){lost, replica, MAQ_FLEET_LOST};
-    out[2] = (struct maq_fleet_event){back, replica, MAQ_FLEET_BACK};
 }
 
 static inline struct setting draw_setting(struct maq_loaded_job *job, uint64_t *draws)

@@ -17,22 +17,13 @@
 #include "base/check.h"
 #include "effort.h"
 #include "failing_alloc.h"
+#include "fleet_jobs.h"
 #include "maquette/serve_fleet.h"
 #include "serve/codes.h"
 #include "serve_jobs.h"
 
 #define MOST 120
 #define REPLICAS 4
-
-static struct maq_serve_result *run(const struct maq_fleet *fleet, const struct maq_requests *q)
-{
-    struct maq_serve_result *r = NULL;
-    struct maq_diag *diag = maq_diag_new();
-    if (maq_fleet_run(&r, fleet, q, diag) != MAQ_OK)
-        fail_msg("%s", maq_diag_format(diag, 0, false));
-    maq_diag_free(diag);
-    return r;
-}
 
 /* ---- by hand ---- */
 
@@ -48,11 +39,11 @@ static void test_one_at_a_time(void **state)
         const struct maq_fleet_member member = {.job = maq_job_get(job), .options = &options, .replicas = 1};
         struct maq_fleet fleet = {.members = &member, .n_members = 1, .admission = {.max_requests = 1}};
         struct maq_requests q = {.at = &equal, .n = 1};
-        struct maq_serve_result *alone = run(&fleet, &q);
+        struct maq_serve_result *alone = serve_fleet(&fleet, &q);
         for (uint32_t i = 0; i < 8; i++)
             list[i] = equal;
         q = (struct maq_requests){.at = list, .n = 8};
-        struct maq_serve_result *r = run(&fleet, &q);
+        struct maq_serve_result *r = serve_fleet(&fleet, &q);
         double takes = r->served[1].scheduled_s - r->served[0].scheduled_s;
         for (uint32_t i = 0; i < 8; i++) {
             expect_close(r->served[i].scheduled_s - r->served[0].scheduled_s + 1, i * takes + 1, 1e-9, "its turn");
@@ -72,7 +63,7 @@ static void test_one_at_a_time(void **state)
 
         fleet.admission.bounded = true; /* of the seven that have to wait two may */
         fleet.admission.max_waiting = 2;
-        r = run(&fleet, &q);
+        r = serve_fleet(&fleet, &q);
         assert_int_equal(r->finished, 3);
         assert_int_equal(r->admission.refused, 5);
         for (uint32_t i = 0; i < 8; i++)
@@ -96,7 +87,7 @@ static void test_bounds(void **state)
     for (uint32_t i = 0; i < 40; i++)
         list[i] = (struct maq_request){.prompt = 50, .output = 5};
     const struct maq_requests q = {.at = list, .n = 40};
-    struct maq_serve_result *r = run(&fleet, &q);
+    struct maq_serve_result *r = serve_fleet(&fleet, &q);
     assert_int_equal(r->admission.refused, 4); /* a tenth */
     static const struct {
         const char *text;
@@ -150,9 +141,9 @@ static void test_never_met(void **state)
                                   .router = (enum maq_router)draw(&draws, 0, MAQ_ROUTER_COUNT - 1),
                                   .seed = seed};
         const struct maq_requests q = arrivals(list, &draws);
-        struct maq_serve_result *a = run(&fleet, &q);
+        struct maq_serve_result *a = serve_fleet(&fleet, &q);
         fleet.admission = (struct maq_admission){.max_requests = MOST, .bounded = q.concurrency == 0};
-        struct maq_serve_result *b = run(&fleet, &q);
+        struct maq_serve_result *b = serve_fleet(&fleet, &q);
         assert_memory_equal(a->served, b->served, q.n * sizeof *a->served);
         assert_memory_equal(&a->itl_s, &b->itl_s, sizeof a->itl_s);
         assert_int_equal(b->admission.waited + b->admission.refused, 0);
@@ -160,13 +151,6 @@ static void test_never_met(void **state)
         maq_serve_free(b);
     }
     maq_job_free(job);
-}
-
-static void outage(struct maq_fleet_event out[3], uint32_t replica, double fails, double lost, double back)
-{
-    out[0] = (struct maq_fleet_event){fails, replica, MAQ_FLEET_FAILS};
-    out[1] = (struct maq_fleet_event){lost, replica, MAQ_FLEET_LOST};
-    out[2] = (struct maq_fleet_event){back, replica, MAQ_FLEET_BACK};
 }
 
 static uint32_t draw_events(struct maq_fleet_event *events, uint32_t replicas, uint64_t *draws)
@@ -182,12 +166,7 @@ static uint32_t draw_events(struct maq_fleet_event *events, uint32_t replicas, u
             events[n++] = (struct maq_fleet_event){at + uniform(draws, 0, 3), k, MAQ_FLEET_COMES};
         }
     }
-    for (uint32_t i = 1; i < n; i++) /* a stable sort by time */
-        for (uint32_t j = i; j > 0 && events[j - 1].at_s > events[j].at_s; j--) {
-            struct maq_fleet_event e = events[j];
-            events[j] = events[j - 1];
-            events[j - 1] = e;
-        }
+    sort_events(events, n);
     return n;
 }
 
@@ -226,7 +205,7 @@ static void test_every_request_ends_or_is_refused(void **state)
         const struct maq_requests q = arrivals(list, &draws);
         fleet.admission.bounded = q.concurrency == 0 && draw(&draws, 0, 1);
         fleet.n_events = draw(&draws, 0, 1) ? draw_events(events, member.replicas, &draws) : 0;
-        struct maq_serve_result *a = run(&fleet, &q), *b = run(&fleet, &q);
+        struct maq_serve_result *a = serve_fleet(&fleet, &q), *b = serve_fleet(&fleet, &q);
         uint32_t n = 0, of_replicas = 0;
         for (uint32_t i = 0; i < q.n; i++) {
             const struct maq_served *s = &a->served[i];

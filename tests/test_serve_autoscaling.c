@@ -16,6 +16,7 @@
 
 #include "base/check.h"
 #include "base/stat/rng.h"
+#include "fleet_jobs.h"
 #include "maquette/fleet_outages.h"
 #include "serve/codes.h"
 #include "serve/fleet/autoscaling.h"
@@ -148,16 +149,6 @@ static void test_random_loads(void **state)
 #define MOST 400
 #define REPLICAS 4
 
-static struct maq_serve_result *run(const struct maq_fleet *fleet, const struct maq_requests *q)
-{
-    struct maq_serve_result *r = NULL;
-    struct maq_diag *diag = maq_diag_new();
-    if (maq_fleet_run(&r, fleet, q, diag) != MAQ_OK)
-        fail_msg("%s", maq_diag_format(diag, 0, false));
-    maq_diag_free(diag);
-    return r;
-}
-
 /* A burst, a lull, another burst. */
 static struct maq_requests bursts(struct maq_request *list)
 {
@@ -188,7 +179,7 @@ static void test_as_a_schedule(void **state)
             .members = &member, .n_members = 1, .router = MAQ_ROUTER_LEAST_REQUESTS, .scaling = &r};
         struct maq_outages events;
         r.start_s = i % 2 == 0 ? 20 : 0;
-        struct maq_serve_result *a = run(&fleet, &q);
+        struct maq_serve_result *a = serve_fleet(&fleet, &q);
         assert_int_equal(a->finished, MOST);
         assert_true(a->availability.n_counts > 0 && a->availability.counts[0].at_s == a->served[0].arrival_s);
         changed += a->availability.n_counts - 1;
@@ -201,7 +192,7 @@ static void test_as_a_schedule(void **state)
         assert_int_equal(maq_outages_draw(&events, &same, &spec, NULL), MAQ_OK);
         same.events = events.events;
         same.n_events = events.n;
-        struct maq_serve_result *b = run(&same, &q);
+        struct maq_serve_result *b = serve_fleet(&same, &q);
         assert_memory_equal(a->served, b->served, MOST * sizeof *a->served);
         expect_close(b->availability.replicas, a->availability.replicas, 1e-9, "replicas");
         expect_close(b->availability.gpus, a->availability.gpus, 1e-9, "GPUs");
@@ -224,9 +215,9 @@ static void test_all_of_them(void **state)
     const struct maq_requests q = bursts(list);
     struct maq_autoscaling_rule r = rule("requests=4,least=4");
     struct maq_fleet fleet = {.members = &member, .n_members = 1, .router = MAQ_ROUTER_LEAST_TOKENS};
-    struct maq_serve_result *a = run(&fleet, &q);
+    struct maq_serve_result *a = serve_fleet(&fleet, &q);
     fleet.scaling = &r;
-    struct maq_serve_result *b = run(&fleet, &q);
+    struct maq_serve_result *b = serve_fleet(&fleet, &q);
     assert_memory_equal(a->served, b->served, MOST * sizeof *a->served);
     assert_true(b->availability.known && b->availability.n_counts == 1 && b->availability.nobody_s == 0);
     expect_close(b->availability.replicas, REPLICAS, 1e-12, "replicas");

@@ -19,6 +19,7 @@
 #include "base/alloc.h"
 #include "base/check.h"
 #include "failing_alloc.h"
+#include "fleet_jobs.h"
 #include "maquette/serve_fleet.h"
 #include "serve/codes.h"
 #include "serve_jobs.h"
@@ -171,12 +172,7 @@ static uint32_t draw_events(struct maq_fleet_event *events, double until_s, uint
             at += uniform(draws, 0, until_s / 4);
         }
     }
-    for (uint32_t i = 1; i < n; i++) /* a stable sort by time */
-        for (uint32_t j = i; j > 0 && events[j - 1].at_s > events[j].at_s; j--) {
-            struct maq_fleet_event e = events[j];
-            events[j] = events[j - 1];
-            events[j - 1] = e;
-        }
+    sort_events(events, n);
     return n;
 }
 

@@ -20,22 +20,13 @@
 
 #include "base/check.h"
 #include "failing_alloc.h"
+#include "fleet_jobs.h"
 #include "maquette/serve_fleet.h"
 #include "serve/codes.h"
 #include "serve/engine/deployment.h"
 #include "serve_jobs.h"
 
 #define MOST 200
-
-static struct maq_serve_result *run(const struct maq_fleet *fleet, const struct maq_requests *q)
-{
-    struct maq_serve_result *r = NULL;
-    struct maq_diag *diag = maq_diag_new();
-    if (maq_fleet_run(&r, fleet, q, diag) != MAQ_OK)
-        fail_msg("%s", maq_diag_format(diag, 0, false));
-    maq_diag_free(diag);
-    return r;
-}
 
 /* ---- one replica ---- */
 
@@ -56,7 +47,7 @@ static void test_all_to_one(void **state)
             MAQ_FRONT_END_DYNAMO; /* who waits for an API server that writes waits for a share of the clients */
         const struct maq_fleet_member member = {.job = maq_job_get(job), .options = &o, .replicas = 2};
         const struct maq_fleet fleet = {.members = &member, .n_members = 1, .router = MAQ_ROUTER_SESSION};
-        struct maq_serve_result *a = serve(job, &o, &q), *b = run(&fleet, &q);
+        struct maq_serve_result *a = serve(job, &o, &q), *b = serve_fleet(&fleet, &q);
         uint32_t at = b->served[0].replica;
         for (uint32_t i = 0; i < q.n; i++) {
             assert_int_equal(b->served[i].replica, at);
@@ -88,7 +79,7 @@ static struct outcome serve_many(const struct maq_loaded_job *job, struct maq_se
     struct maq_deployment d;
     const struct maq_fleet_member member = {.job = maq_job_get(job), .options = o, .replicas = replicas};
     const struct maq_fleet fleet = {.members = &member, .n_members = 1, .router = router, .seed = 5};
-    struct outcome out = {.r = run(&fleet, q)};
+    struct outcome out = {.r = serve_fleet(&fleet, q)};
     assert_int_equal(maq_deployment_init(&d, maq_job_get(job), o, NULL), MAQ_OK);
     out.respond_s = d.host.respond_s / maq_device_host_speed(d.device);
     maq_deployment_fini(&d);
@@ -221,7 +212,7 @@ static void test_members(void **state)
                                                {.job = maq_job_get(large), .options = &o, .replicas = 1}};
     const struct maq_fleet fleet = {.members = members, .n_members = 2, .router = MAQ_ROUTER_LEAST_REQUESTS};
     assert_int_equal(maq_requests_generate(&set, &spec, NULL), MAQ_OK);
-    struct maq_serve_result *r = run(&fleet, maq_requests_get(set));
+    struct maq_serve_result *r = serve_fleet(&fleet, maq_requests_get(set));
     expect_conserved(r, maq_requests_get(set));
     assert_int_equal(r->n_devices, 2 + 2);
     assert_int_equal(r->replicas[0].member, 0);
@@ -242,7 +233,7 @@ static void test_larger_than_its_cluster(void **state)
     const struct maq_serve_options o = {0};
     struct maq_fleet_member member = {.job = maq_job_get(job), .options = &o, .replicas = 4};
     const struct maq_fleet fleet = {.members = &member, .n_members = 1};
-    struct maq_serve_result *r = run(&fleet, &q);
+    struct maq_serve_result *r = serve_fleet(&fleet, &q);
     assert_int_equal(r->n_devices, 8);
     maq_serve_free(r);
     struct maq_diag *diag = maq_diag_new();

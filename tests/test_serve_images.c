@@ -20,6 +20,7 @@
 #include "base/check.h"
 #include "effort.h"
 #include "failing_alloc.h"
+#include "fleet_jobs.h"
 #include "maquette/serve_fleet.h"
 #include "serve/codes.h"
 #include "serve/sched/image_tokens.h"
@@ -215,16 +216,6 @@ static void test_pools(void **state)
 
 /* ---- a pool that encodes ---- */
 
-static struct maq_serve_result *run(const struct maq_fleet *fleet, const struct maq_requests *q)
-{
-    struct maq_serve_result *r = NULL;
-    struct maq_diag *diag = maq_diag_new();
-    if (maq_fleet_run(&r, fleet, q, diag) != MAQ_OK)
-        fail_msg("%s", maq_diag_format(diag, 0, false));
-    maq_diag_free(diag);
-    return r;
-}
-
 /*
  * Requests with an image each that come together to a server which passes one at a time: the k-th waits for those before it, and then takes what it takes as text, later
  * by the passes and the way of its embeddings, of 2 bytes over NVLink.
@@ -243,13 +234,13 @@ static void test_pool_that_encodes(void **state)
         for (uint32_t i = 0; i < N; i++)
             list[i] = (struct maq_request){.prompt = 1600, .output = 2};
         struct maq_requests q = {.at = list, .n = 1};
-        struct maq_serve_result *text = run(&fleet, &q);
+        struct maq_serve_result *text = serve_fleet(&fleet, &q);
         assert_true(text->encoded.known && text->encoded.images == 0);
         for (uint32_t i = 0; i < N; i++) {
             list[i].images = 1;
             list[i].image_tokens = 1500;
         }
-        struct maq_serve_result *one = run(&fleet, &q);
+        struct maq_serve_result *one = serve_fleet(&fleet, &q);
         const struct maq_encoded *x = &one->encoded;
         expect_close(x->bytes, 1500.0 * 4096 * 2, 1e-12, "embeddings");
         expect_close(x->transfer_s, x->bytes / 450e9, 1e-9, "their way");
@@ -258,7 +249,7 @@ static void test_pool_that_encodes(void **state)
         assert_true(one->n_devices == 2 && x->wait_s <= 0 && x->replicas == 1);
         expect_close(one->memory[MAQ_SERVE_MEM_WEIGHTS], 16.06e9, 1e-2, "weights of a replica without a tower");
         q.n = N;
-        struct maq_serve_result *all = run(&fleet, &q);
+        struct maq_serve_result *all = serve_fleet(&fleet, &q);
         expect_close(all->encoded.encode_s, N * x->encode_s, 1e-9, "passes");
         expect_close(all->encoded.wait_s, x->encode_s * (N - 1) / 2, 1e-9, "waits");
         for (uint32_t i = 0; i < N; i++) /* when each has its embeddings, at the earliest */
@@ -268,13 +259,6 @@ static void test_pool_that_encodes(void **state)
         maq_serve_free(all);
         end(&s);
     }
-}
-
-static void outage(struct maq_fleet_event out[3], uint32_t replica, double fails, double lost, double back)
-{
-    out[0] = (struct maq_fleet_event){fails, replica, MAQ_FLEET_FAILS};
-    out[1] = (struct maq_fleet_event){lost, replica, MAQ_FLEET_LOST};
-    out[2] = (struct maq_fleet_event){back, replica, MAQ_FLEET_BACK};
 }
 
 /* A replica fails while images are encoded: their request is with nobody yet, and goes to the other one, once. */
@@ -290,7 +274,7 @@ static void test_fails_meanwhile(void **state)
     const struct maq_fleet fleet = {
         .members = &member, .n_members = 1, .encode_replicas = 1, .events = events, .n_events = 3};
     outage(events, 0, 1e-4, 2e-4, 10);
-    struct maq_serve_result *r = run(&fleet, &q);
+    struct maq_serve_result *r = serve_fleet(&fleet, &q);
     assert_true(r->encoded.encode_s > 1e-3 && r->served[0].replica == 1 && r->served[0].retries == 0);
     assert_int_equal(r->availability.retried, 0);
     assert_true(r->served[0].scheduled_s > r->encoded.encode_s && r->served[0].scheduled_s < r->served[0].first_s);
@@ -337,7 +321,7 @@ static void test_pool_by_chance(void **state)
         outage(events, draw(&draws, 0, members[0].replicas - 1), at, at + 0.3, at + 2);
         fleet.events = events;
         fleet.n_events = draw(&draws, 0, 1) * 3;
-        struct maq_serve_result *a = run(&fleet, &q), *b = run(&fleet, &q);
+        struct maq_serve_result *a = serve_fleet(&fleet, &q), *b = serve_fleet(&fleet, &q);
         assert_int_equal(a->finished, q.n);
         assert_int_equal(a->encoded.images, all);
         for (uint32_t i = 0; i < q.n; i++)
@@ -372,10 +356,10 @@ static void test_pool_without_images(void **state)
         struct maq_fleet fleet = {.members = members, .n_members = 1 + k % 2, .router = MAQ_ROUTER_LEAST_REQUESTS};
         s.o.blocks = without.blocks = 6000 * (k / 2 == MAQ_ENGINE_SGLANG ? 16 : 1);
         members[0].options = members[1].options = &without;
-        struct maq_serve_result *a = run(&fleet, &q);
+        struct maq_serve_result *a = serve_fleet(&fleet, &q);
         members[0].options = members[1].options = &s.o;
         fleet.encode_replicas = 2;
-        struct maq_serve_result *b = run(&fleet, &q);
+        struct maq_serve_result *b = serve_fleet(&fleet, &q);
         assert_memory_equal(a->served, b->served, q.n * sizeof *a->served);
         assert_int_equal(b->n_devices, a->n_devices + 2);
         maq_serve_free(a);

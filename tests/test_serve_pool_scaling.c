@@ -326,12 +326,7 @@ static uint32_t draw_events(struct maq_fleet_event *events, uint32_t replicas, d
             at = comes + uniform(draws, 0, until_s / 4);
         }
     }
-    for (uint32_t i = 1; i < n; i++) /* a stable sort by time */
-        for (uint32_t j = i; j > 0 && events[j - 1].at_s > events[j].at_s; j--) {
-            struct maq_fleet_event e = events[j];
-            events[j] = events[j - 1];
-            events[j - 1] = e;
-        }
+    sort_events(events, n);
     return n;
 }
 
