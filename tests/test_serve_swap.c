@@ -19,7 +19,7 @@
 
 #include "base/check.h"
 #include "serve/kv/swap.h"
-#include "serve_jobs.h"
+#include "tier_jobs.h"
 
 /* ---- the queue against a list ---- */
 
@@ -95,34 +95,7 @@ static void test_queue_against_a_list(void **state)
 
 /* ---- a host that holds everything and costs nothing ---- */
 
-#define UNIT 64u
 #define BLOCK 32
-
-static struct maq_requests shared_requests(struct maq_request *list, uint64_t names[][8], uint32_t n, uint64_t *draws)
-{
-    for (uint32_t i = 0; i < n; i++) {
-        uint32_t depth = draw(draws, 0, 8);
-        for (uint32_t k = 0; k < depth; k++)
-            names[i][k] = draw(draws, 1, 2);
-        list[i] = (struct maq_request){.arrival_s = 2.0 * i, .prompt = UNIT * depth + draw(draws, 1, 100)};
-        list[i].output = draw(draws, 1, 20);
-        list[i].prefix = names[i];
-        list[i].n_prefix = depth;
-    }
-    return (struct maq_requests){.at = list, .n = n, .prefix_unit = UNIT};
-}
-
-static int64_t seen_before(const struct maq_requests *q, uint32_t i)
-{
-    uint32_t most = 0;
-    for (uint32_t k = 0; k < i; k++) {
-        uint32_t n = 0;
-        while (n < q->at[i].n_prefix && n < q->at[k].n_prefix && q->at[i].prefix[n] == q->at[k].prefix[n])
-            n++;
-        most = n > most ? n : most;
-    }
-    return (int64_t)most * UNIT;
-}
 
 static void test_everything_is_computed_once(void **state)
 {
@@ -147,10 +120,7 @@ static void test_everything_is_computed_once(void **state)
     assert_true(all->tiers.stalled_s == 0);
     o.tiers.host_bps = 1e9;
     struct maq_serve_result *slow = serve(job, &o, &q);
-    for (uint32_t i = 0; i < q.n; i++) {
-        assert_int_equal(slow->served[i].cached, all->served[i].cached);
-        assert_true(slow->served[i].first_s >= all->served[i].first_s - 1e-9);
-    }
+    expect_slower(slow, all);
     assert_true(slow->tiers.wait_s > 0 && slow->tiers.stalled_s > 0);
     maq_serve_free(slow);
     /* a host of few places finds less, and loses some */
@@ -163,25 +133,6 @@ static void test_everything_is_computed_once(void **state)
 }
 
 /* ---- what an iteration waits for ---- */
-
-struct prefills {
-    struct {
-        double decided_s, starts_s, ends_s;
-    } at[64];
-    uint32_t n;
-};
-
-static void note(const struct maq_serve_iteration *it, void *user)
-{
-    struct prefills *p = user;
-    if (it->prompts == 0)
-        return;
-    assert_true(p->n < MAQ_COUNT(p->at));
-    p->at[p->n].decided_s = it->decided_s;
-    p->at[p->n].starts_s = it->starts_s[0];
-    p->at[p->n].ends_s = it->ends_s[0];
-    p->n++;
-}
 
 #define TEXT 2048u
 #define BLOCK_BYTES                                                                                                    \
@@ -198,7 +149,7 @@ static struct prefills come_back(struct maq_loaded_job *job, double bps, struct 
     const struct maq_requests q = {.at = list, .n = 3, .prefix_unit = UNIT};
     struct prefills p = {.n = 0};
     struct maq_serve_options o = {
-        .engine = MAQ_ENGINE_TRTLLM, .blocks = TEXT / BLOCK + 2, .watch = note, .watch_user = &p};
+        .engine = MAQ_ENGINE_TRTLLM, .blocks = TEXT / BLOCK + 2, .watch = note_prefill, .watch_user = &p};
     o.tiers.bytes[MAQ_TIER_HOST] = 1e10;
     o.tiers.host_bps = bps;
     *out = serve(job, &o, &q);
