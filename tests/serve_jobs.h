@@ -116,6 +116,30 @@ static inline void expect_same(const struct maq_serve_result *a, const struct ma
     expect_close(a->ttft_s.p50, b->ttft_s.p50, 1e-9, "p50 of TTFT");
 }
 
+/*
+ * Iterations at once have the outcome of one by one, within `tolerance`, in which all requests end; 0: to the bit. The first of the two, and the other
+ * where it is asked for.
+ */
+static inline struct maq_serve_result *serve_both_ways(struct maq_serve_result **one_by_one,
+                                                       const struct maq_loaded_job *job, struct maq_serve_options o,
+                                                       const struct maq_requests *q, double tolerance)
+{
+    struct maq_serve_result *a = serve(job, &o, q);
+    o.one_by_one = true;
+    struct maq_serve_result *b = serve(job, &o, q);
+    assert_int_equal(a->finished, q->n);
+    expect_same(a, b, tolerance);
+    if (tolerance <= 0) {
+        assert_memory_equal(a->served, b->served, q->n * sizeof *a->served);
+        assert_memory_equal(&a->tiers, &b->tiers, sizeof a->tiers);
+    }
+    if (one_by_one)
+        *one_by_one = b;
+    else
+        maq_serve_free(b);
+    return a;
+}
+
 /* Options by chance; `engine` has what only it is told, too. */
 static inline struct maq_serve_options draw_options(uint64_t *draws, enum maq_engine engine)
 {

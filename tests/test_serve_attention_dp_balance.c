@@ -107,13 +107,8 @@ static void test_at_once_is_one_by_one(void **state)
                                               .timeout_iterations = (int32_t)draw(&draws, 0, 80),
                                               .batching_iterations = (int32_t)draw(&draws, 0, 20) - 1};
         const struct maq_requests q = draw_requests(list, draw(&draws, 1, 60), &draws);
-        struct maq_serve_result *a = serve(job, &o, &q);
-        o.one_by_one = true;
-        struct maq_serve_result *b = serve(job, &o, &q);
-        assert_int_equal(a->finished, q.n);
-        expect_same(a, b, 1e-9);
+        struct maq_serve_result *a = serve_both_ways(NULL, job, o, &q, 1e-9);
         maq_serve_free(a);
-        maq_serve_free(b);
     }
     maq_job_free(job);
 }

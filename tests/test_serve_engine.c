@@ -384,16 +384,11 @@ static void at_once_is_one_by_one(enum maq_engine engine, uint64_t seeds)
         for (uint32_t i = 0; engine == MAQ_ENGINE_SGLANG && i < q.n; i++)
             list[i].max_tokens = i % 3 ? list[i].output + 1 + i % 50 : 0;
         o.sglang.recv_interval = engine == MAQ_ENGINE_SGLANG && seed % 4 == 0 ? (int32_t)(seed % 37) : 0;
-        struct maq_serve_result *a = serve(job, &o, &q), *c = serve(job, &o, &q);
-        o.one_by_one = true;
-        struct maq_serve_result *b = serve(job, &o, &q);
-        assert_int_equal(a->finished, q.n);
-        expect_same(a, b, 1e-9);
+        struct maq_serve_result *a = serve_both_ways(NULL, job, o, &q, 1e-9), *c = serve(job, &o, &q);
         assert_memory_equal(a->served, c->served, q.n * sizeof *a->served);
         preemptions += a->preemptions;
         cached += a->prefix_hit_rate;
         maq_serve_free(a);
-        maq_serve_free(b);
         maq_serve_free(c);
     }
     print_message("%llu preemptions, %.2f of prompts cached\n", (unsigned long long)preemptions,

@@ -200,12 +200,7 @@ static void test_at_once_is_one_by_one(void **state)
         const struct maq_requests q = draw_requests(list, draw(&draws, 1, REQUESTS), &draws);
         for (uint32_t i = 0; i < q.n; i++)
             list[i].adapter = draw(&draws, 0, 7);
-        struct maq_serve_result *a = serve(jobs[seed % 2], &o, &q);
-        o.one_by_one = true;
-        struct maq_serve_result *b = serve(jobs[seed % 2], &o, &q);
-        assert_int_equal(a->finished, q.n);
-        expect_same(a, b, 0);
-        assert_memory_equal(a->served, b->served, q.n * sizeof *a->served);
+        struct maq_serve_result *b, *a = serve_both_ways(&b, jobs[seed % 2], o, &q, 0);
         assert_int_equal(a->lora.copies, b->lora.copies);
         assert_int_equal(a->lora.reads, b->lora.reads);
         assert_true(a->lora.mean_active <= o.lora.max_loras && a->lora.reads <= a->lora.copies);

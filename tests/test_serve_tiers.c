@@ -365,17 +365,10 @@ static void test_at_once_is_one_by_one(void **state)
                                       .max_num_seqs = (int32_t)draw(&draws, 2, 64)};
         draw_tiers(&o.tiers, &draws);
         const struct maq_requests q = draw_requests(list, draw(&draws, 1, 60), &draws);
-        struct maq_serve_result *a = serve(jobs[seed % 2], &o, &q);
-        o.one_by_one = true;
-        struct maq_serve_result *b = serve(jobs[seed % 2], &o, &q);
-        assert_int_equal(a->finished, q.n);
-        expect_same(a, b, 0);
-        assert_memory_equal(a->served, b->served, q.n * sizeof *a->served);
-        assert_memory_equal(&a->tiers, &b->tiers, sizeof a->tiers);
+        struct maq_serve_result *a = serve_both_ways(NULL, jobs[seed % 2], o, &q, 0);
         for (int i = MAQ_TIER_HOST; i < MAQ_TIER_COUNT; i++)
             loaded += a->tiers.of[i].tokens;
         maq_serve_free(a);
-        maq_serve_free(b);
     }
     print_message("%lld tokens loaded\n", (long long)loaded);
     assert_true(loaded > 5000);
