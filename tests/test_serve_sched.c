@@ -15,6 +15,7 @@
 
 #include "base/check.h"
 #include "failing_alloc.h"
+#include "iteration_text.h"
 #include "random_draws.h"
 #include "serve/sched/vllm.h"
 
@@ -154,16 +155,8 @@ static uint32_t add(struct hand *h, int64_t prompt, int64_t output, int32_t prio
 /* Decides, and says who got what: "0:4 1:2" by slot; "+" where a token is sampled, "!" before those that were preempted. */
 static const char *decided(struct hand *h, struct maq_iteration *it)
 {
-    static char text[256];
-    int n = 0;
-    text[0] = '\0';
     maq_vllm_decide(&h->s, it);
-    for (uint32_t i = 0; i < it->n; i++)
-        n += snprintf(text + n, sizeof text - (size_t)n, "%s%u:%d%s", n > 0 ? " " : "", it->scheduled[i].slot,
-                      it->scheduled[i].tokens, it->scheduled[i].samples ? "+" : "");
-    for (uint32_t i = 0; i < it->n_preempted; i++)
-        n += snprintf(text + n, sizeof text - (size_t)n, " !%u", it->preempted[i]);
-    return text;
+    return iteration_text(it);
 }
 
 static void expect_step(struct hand *h, const char *want)

@@ -20,6 +20,7 @@
 #include "base/check.h"
 #include "effort.h"
 #include "failing_alloc.h"
+#include "iteration_text.h"
 #include "random_draws.h"
 #include "serve/sched/sglang.h"
 
@@ -182,17 +183,9 @@ static void add(struct hand *h, int64_t prompt, int64_t output, int64_t limit, u
 /* "0:4+ 1:2": by slot; "+" where a token is sampled, "!" before who was retracted. */
 static const char *decided(struct hand *h, int which)
 {
-    static char text[256];
     struct maq_iteration *it = &h->it[which];
-    int n = 0;
-    text[0] = '\0';
     h->s->ops->decide(h->s, it);
-    for (uint32_t i = 0; i < it->n; i++)
-        n += snprintf(text + n, sizeof text - (size_t)n, "%s%u:%d%s", n > 0 ? " " : "", it->scheduled[i].slot,
-                      it->scheduled[i].tokens, it->scheduled[i].samples ? "+" : "");
-    for (uint32_t i = 0; i < it->n_preempted; i++)
-        n += snprintf(text + n, sizeof text - (size_t)n, " !%u", it->preempted[i]);
-    return text;
+    return iteration_text(it);
 }
 
 static void expect_step(struct hand *h, const char *want)
