@@ -15,6 +15,7 @@
 #include <cmocka.h>
 
 #include "model/load.h"
+#include "model_texts.h"
 
 struct fixture {
     struct maq_diag *diag;
@@ -64,14 +65,6 @@ static struct fixture load_name(const char *name)
     return load_good(text);
 }
 
-static const struct maq_module *find(const struct maq_layer *l, const char *name)
-{
-    for (uint32_t i = 0; i < l->n_modules; i++)
-        if (strcmp(l->modules[i].name, name) == 0)
-            return &l->modules[i];
-    return NULL;
-}
-
 /* The names of a layer's modules, blank-separated, in forward order. */
 static void assert_order(const struct maq_layer *l, const char *expected)
 {
@@ -111,14 +104,15 @@ static void test_llama_layer(void **state)
                     "pre_mlp_layernorm linear_fc1 activation_func linear_fc2 mlp_bda");
     check_layer(l);
     assert_string_equal(l->mixer, "gqa");
-    const struct maq_module *qkv = find(l, "linear_qkv"), *proj = find(l, "linear_proj"), *fc1 = find(l, "linear_fc1");
+    const struct maq_module *qkv = module_named(l, "linear_qkv"), *proj = module_named(l, "linear_proj"),
+                            *fc1 = module_named(l, "linear_fc1");
     assert_int_equal(qkv->out, 4096 + 2 * 1024);
     assert_int_equal(qkv->shard, MAQ_SHARD_COLUMN);
     assert_int_equal(qkv->flags, MAQ_MODULE_GATHER_IN);
     assert_int_equal(proj->shard, MAQ_SHARD_ROW);
     assert_int_equal(proj->flags, MAQ_MODULE_REDUCE_OUT);
     assert_int_equal(fc1->out, 2 * 14336);
-    const struct maq_attention_geometry *g = &find(l, "core_attention")->u.attention;
+    const struct maq_attention_geometry *g = &module_named(l, "core_attention")->u.attention;
     assert_int_equal(g->heads, 32);
     assert_int_equal(g->kv_heads, 8);
     assert_int_equal(g->qk_dim, 128);
@@ -135,15 +129,15 @@ static void test_gpt_layer(void **state)
     struct fixture f = load_name("gpt3-175b");
     const struct maq_layer *l = &f.model.kinds[0];
     check_layer(l);
-    assert_null(find(l, "rotary_pos_emb"));
+    assert_null(module_named(l, "rotary_pos_emb"));
     assert_string_equal(l->mixer, "mha");
-    assert_true(find(l, "core_attention")->flags & MAQ_MODULE_DROPOUT);
-    assert_true(find(l, "mlp_bda")->flags & MAQ_MODULE_DROPOUT);
-    assert_true(find(l, "linear_fc1")->flags & MAQ_MODULE_BIAS);
-    assert_true(find(l, "input_layernorm")->flags & MAQ_MODULE_LAYERNORM);
-    assert_int_equal(find(l, "input_layernorm")->params, 2 * 12288);
+    assert_true(module_named(l, "core_attention")->flags & MAQ_MODULE_DROPOUT);
+    assert_true(module_named(l, "mlp_bda")->flags & MAQ_MODULE_DROPOUT);
+    assert_true(module_named(l, "linear_fc1")->flags & MAQ_MODULE_BIAS);
+    assert_true(module_named(l, "input_layernorm")->flags & MAQ_MODULE_LAYERNORM);
+    assert_int_equal(module_named(l, "input_layernorm")->params, 2 * 12288);
     assert_order(&f.model.embedding, "word_embeddings position_embeddings");
-    const struct maq_module *head = find(&f.model.output, "output_layer");
+    const struct maq_module *head = module_named(&f.model.output, "output_layer");
     assert_true(head->flags & MAQ_MODULE_TIED);
     assert_int_equal(head->params, 0);
     assert_int_equal(head->out, 51200);
@@ -168,10 +162,10 @@ static void test_mla_layer(void **state)
     for (uint32_t k = 0; k < 2; k++)
         check_layer(&f.model.kinds[k]);
     const struct maq_layer *l = &f.model.kinds[1];
-    assert_int_equal(find(l, "linear_q_down_proj")->shard, MAQ_SHARD_SEQUENCE);
-    assert_int_equal(find(l, "linear_kv_down_proj")->out, 576);
-    assert_int_equal(find(l, "linear_q_up_proj")->part, MAQ_PART_MLA_UP);
-    const struct maq_module *core = find(l, "core_attention"), *fc1 = find(l, "experts.linear_fc1");
+    assert_int_equal(module_named(l, "linear_q_down_proj")->shard, MAQ_SHARD_SEQUENCE);
+    assert_int_equal(module_named(l, "linear_kv_down_proj")->out, 576);
+    assert_int_equal(module_named(l, "linear_q_up_proj")->part, MAQ_PART_MLA_UP);
+    const struct maq_module *core = module_named(l, "core_attention"), *fc1 = module_named(l, "experts.linear_fc1");
     assert_int_equal(core->u.attention.kv_heads, 128);
     assert_int_equal(core->u.attention.qk_dim, 192);
     assert_int_equal(core->u.attention.v_dim, 128);
@@ -179,7 +173,7 @@ static void test_mla_layer(void **state)
     assert_int_equal(fc1->u.moe.experts, 256);
     assert_int_equal(fc1->u.moe.topk, 8);
     assert_int_equal(fc1->params, INT64_C(256) * 7168 * 4096);
-    assert_int_equal(find(l, "router")->params, INT64_C(7168) * 256 + 256);
+    assert_int_equal(module_named(l, "router")->params, INT64_C(7168) * 256 + 256);
     assert_true(l->moe && !f.model.kinds[0].moe);
     assert_int_equal(f.model.kind_of[2], 0);
     assert_int_equal(f.model.kind_of[3], 1);
@@ -192,14 +186,14 @@ static void test_mtp(void **state)
     struct fixture f = load_name("deepseek-v3");
     assert_int_equal(f.model.mtp_layers, 1);
     check_layer(&f.model.mtp);
-    assert_int_equal(find(&f.model.mtp, "eh_proj")->params, INT64_C(2) * 7168 * 7168);
+    assert_int_equal(module_named(&f.model.mtp, "eh_proj")->params, INT64_C(2) * 7168 * 7168);
     assert_int_equal(f.model.mtp.params, f.model.kinds[1].params + INT64_C(2) * 7168 * 7168 + 3 * 7168);
-    assert_null(find(&f.model.mtp, "output_layer"));
+    assert_null(module_named(&f.model.mtp, "output_layer"));
     done(&f);
     f = load_name("nemotron-3-super-120b-a12b"); /* a depth of its own shape: attention, then experts */
     assert_string_equal(f.model.mtp.mixer, "gqa");
     assert_true(f.model.mtp.moe);
-    assert_int_equal(find(&f.model.mtp, "experts.linear_fc1")->in, 1024);
+    assert_int_equal(module_named(&f.model.mtp, "experts.linear_fc1")->in, 1024);
     done(&f);
     (void)state;
 }
@@ -210,18 +204,18 @@ static void test_parallel_layers(void **state)
     const struct maq_layer *l = &f.model.kinds[0];
     assert_order(l, "input_layernorm linear_qkv rotary_pos_emb core_attention linear_proj linear_fc1 activation_func "
                     "linear_fc2 mlp_bda");
-    assert_int_equal(find(l, "linear_proj")->flags & MAQ_MODULE_REDUCE_OUT, 0);
-    assert_int_equal(find(l, "linear_fc1")->flags, MAQ_MODULE_SHARED_INPUT);
-    assert_int_equal(find(l, "linear_fc2")->flags, MAQ_MODULE_REDUCE_OUT);
+    assert_int_equal(module_named(l, "linear_proj")->flags & MAQ_MODULE_REDUCE_OUT, 0);
+    assert_int_equal(module_named(l, "linear_fc1")->flags, MAQ_MODULE_SHARED_INPUT);
+    assert_int_equal(module_named(l, "linear_fc2")->flags, MAQ_MODULE_REDUCE_OUT);
     assert_string_equal(l->mixer, "mqa");
     done(&f);
     f = load_name("gpt-neox-20b");
     l = &f.model.kinds[0];
     assert_order(l, "input_layernorm linear_qkv rotary_pos_emb core_attention linear_proj pre_mlp_layernorm linear_fc1 "
                     "activation_func linear_fc2 mlp_bda");
-    assert_true(find(l, "pre_mlp_layernorm")->flags & MAQ_MODULE_SHARED_INPUT);
-    assert_true(find(l, "linear_fc1")->flags & MAQ_MODULE_GATHER_IN);
-    assert_int_equal(find(l, "rotary_pos_emb")->in, 2 * 64 * 24);
+    assert_true(module_named(l, "pre_mlp_layernorm")->flags & MAQ_MODULE_SHARED_INPUT);
+    assert_true(module_named(l, "linear_fc1")->flags & MAQ_MODULE_GATHER_IN);
+    assert_int_equal(module_named(l, "rotary_pos_emb")->in, 2 * 64 * 24);
     done(&f);
     (void)state;
 }
@@ -233,14 +227,14 @@ static void test_norm_places(void **state)
                  "input_layernorm linear_qkv q_layernorm k_layernorm rotary_pos_emb core_attention linear_proj "
                  "post_attention_layernorm self_attn_bda pre_mlp_layernorm linear_fc1 activation_func linear_fc2 "
                  "post_mlp_layernorm mlp_bda");
-    assert_int_equal(find(&f.model.kinds[0], "q_layernorm")->params, 128);
-    assert_int_equal(find(&f.model.kinds[0], "q_layernorm")->in, 32 * 128);
+    assert_int_equal(module_named(&f.model.kinds[0], "q_layernorm")->params, 128);
+    assert_int_equal(module_named(&f.model.kinds[0], "q_layernorm")->in, 32 * 128);
     done(&f);
     f = load_name("olmo-2-7b");
     assert_order(&f.model.kinds[0], "linear_qkv q_layernorm k_layernorm rotary_pos_emb core_attention linear_proj "
                                     "post_attention_layernorm self_attn_bda linear_fc1 activation_func linear_fc2 "
                                     "post_mlp_layernorm mlp_bda");
-    assert_int_equal(find(&f.model.kinds[0], "q_layernorm")->params, 4096);
+    assert_int_equal(module_named(&f.model.kinds[0], "q_layernorm")->params, 4096);
     done(&f);
     f = load_name("opt-350m");
     assert_order(&f.model.kinds[0],
@@ -260,13 +254,13 @@ static void test_hybrids(void **state)
     assert_string_equal(f.model.kinds[0].mixer, "mamba2");
     assert_string_equal(f.model.kinds[1].mixer, "none");
     assert_string_equal(f.model.kinds[2].mixer, "gqa");
-    const struct maq_module *scan = find(&f.model.kinds[0], "ssm_scan");
+    const struct maq_module *scan = module_named(&f.model.kinds[0], "ssm_scan");
     assert_int_equal(scan->u.ssm.heads, 64);
     assert_int_equal(scan->u.ssm.groups, 8);
     assert_int_equal(scan->u.ssm.state, 128);
-    assert_int_equal(find(&f.model.kinds[0], "in_proj")->out, 2 * 4096 + 2 * 8 * 128 + 64);
-    assert_true(find(&f.model.kinds[1], "experts.activation_func")->flags & MAQ_MODULE_DYNAMIC_KEEPS_INPUT);
-    assert_null(find(&f.model.kinds[2], "rotary_pos_emb"));
+    assert_int_equal(module_named(&f.model.kinds[0], "in_proj")->out, 2 * 4096 + 2 * 8 * 128 + 64);
+    assert_true(module_named(&f.model.kinds[1], "experts.activation_func")->flags & MAQ_MODULE_DYNAMIC_KEEPS_INPUT);
+    assert_null(module_named(&f.model.kinds[2], "rotary_pos_emb"));
     for (uint32_t k = 0; k < 3; k++)
         check_layer(&f.model.kinds[k]);
     done(&f);
@@ -275,10 +269,10 @@ static void test_hybrids(void **state)
     assert_string_equal(f.model.kinds[0].mixer, "delta");
     assert_int_equal(f.model.kind_of[3], 1);
     assert_int_equal(f.model.kind_of[4], 0);
-    const struct maq_module *qkv = find(&f.model.kinds[1], "linear_qkv");
+    const struct maq_module *qkv = module_named(&f.model.kinds[1], "linear_qkv");
     assert_int_equal(qkv->out, 2 * 16 * 256 + 2 * 2 * 256); /* queries and their gate */
-    assert_non_null(find(&f.model.kinds[1], "output_gate"));
-    assert_int_equal(find(&f.model.kinds[0], "shared_experts.gate")->out, 1);
+    assert_non_null(module_named(&f.model.kinds[1], "output_gate"));
+    assert_int_equal(module_named(&f.model.kinds[0], "shared_experts.gate")->out, 1);
     done(&f);
     (void)state;
 }
@@ -301,15 +295,15 @@ static void test_kinds(void **state)
         done(&f);
     }
     struct fixture f = load_name("gpt-oss-20b");
-    assert_int_equal(find(&f.model.kinds[0], "core_attention")->u.attention.window, 128);
-    assert_int_equal(find(&f.model.kinds[1], "core_attention")->u.attention.window, 0);
-    assert_int_equal(find(&f.model.kinds[0], "core_attention")->params, 64); /* one sink per head */
+    assert_int_equal(module_named(&f.model.kinds[0], "core_attention")->u.attention.window, 128);
+    assert_int_equal(module_named(&f.model.kinds[1], "core_attention")->u.attention.window, 0);
+    assert_int_equal(module_named(&f.model.kinds[0], "core_attention")->params, 64); /* one sink per head */
     done(&f);
     f = load_name("llama-4-maverick"); /* chunked and dense, chunked and MoE, full and MoE without rotation */
-    assert_int_equal(find(&f.model.kinds[0], "core_attention")->u.attention.chunk, 8192);
+    assert_int_equal(module_named(&f.model.kinds[0], "core_attention")->u.attention.chunk, 8192);
     assert_true(!f.model.kinds[0].moe && f.model.kinds[1].moe && f.model.kinds[2].moe);
     assert_int_equal(f.model.kind_of[3], 2);
-    assert_null(find(&f.model.kinds[2], "rotary_pos_emb"));
+    assert_null(module_named(&f.model.kinds[2], "rotary_pos_emb"));
     done(&f);
     (void)state;
 }
@@ -438,10 +432,10 @@ static void test_megatron_keys(void **state)
                                  "  attention-dropout: 0.0\n  hidden-dropout: 0.0\n  mtp-num-layers: 1\n");
     const struct maq_model *m = &f.model;
     assert_int_equal(m->n_kinds, 3); /* dense windowed; MoE full; MoE windowed */
-    assert_int_equal(find(&m->kinds[0], "linear_fc2")->in, 1024 * 8 / 3 / 64 * 64);
-    assert_int_equal(find(&m->kinds[0], "core_attention")->u.attention.window, 128);
-    assert_int_equal(find(&m->kinds[1], "core_attention")->u.attention.window, 0);
-    assert_int_equal(find(&m->kinds[1], "router")->u.moe.topk, 2);
+    assert_int_equal(module_named(&m->kinds[0], "linear_fc2")->in, 1024 * 8 / 3 / 64 * 64);
+    assert_int_equal(module_named(&m->kinds[0], "core_attention")->u.attention.window, 128);
+    assert_int_equal(module_named(&m->kinds[1], "core_attention")->u.attention.window, 0);
+    assert_int_equal(module_named(&m->kinds[1], "router")->u.moe.topk, 2);
     assert_int_equal(m->mtp_layers, 1);
     done(&f);
     (void)state;
@@ -465,11 +459,11 @@ static void test_megatron_delta(void **state)
         const struct maq_layer *delta = &f.model.kinds[0];
         const int64_t keys = 4 * 64, values = 8 * 64;
         assert_int_equal(f.model.n_kinds, 2);
-        assert_int_equal(find(delta, "in_proj")->params, 512 * (2 * keys + 2 * values + 2 * 8));
-        assert_int_equal(find(delta, "conv1d")->params, (2 * keys + values) * 4);
-        assert_int_equal(find(delta, "gated_delta_rule")->params, 2 * 8);
-        assert_int_equal(find(delta, "out_norm")->params, 64);
-        assert_int_equal(find(delta, "out_proj")->params, values * 512);
+        assert_int_equal(module_named(delta, "in_proj")->params, 512 * (2 * keys + 2 * values + 2 * 8));
+        assert_int_equal(module_named(delta, "conv1d")->params, (2 * keys + values) * 4);
+        assert_int_equal(module_named(delta, "gated_delta_rule")->params, 2 * 8);
+        assert_int_equal(module_named(delta, "out_norm")->params, 64);
+        assert_int_equal(module_named(delta, "out_proj")->params, values * 512);
         uint32_t attention = 0;
         for (int64_t k = 0; k < 6; k++)
             attention += f.model.kind_of[k] != f.model.kind_of[0];
@@ -603,24 +597,24 @@ static void test_newer_layers(void **state)
     struct fixture f = load("model: {model_type: exaone4, num_key_value_heads: 4, " SIZE
                             ", sliding_window: 64, sliding_window_pattern: LG}\n");
     assert_int_equal(f.model.n_kinds, 2);
-    assert_int_equal(find(&f.model.kinds[0], "core_attention")->u.attention.window, 64);
-    assert_non_null(find(&f.model.kinds[0], "rotary_pos_emb"));
-    assert_null(find(&f.model.kinds[1], "rotary_pos_emb"));
+    assert_int_equal(module_named(&f.model.kinds[0], "core_attention")->u.attention.window, 64);
+    assert_non_null(module_named(&f.model.kinds[0], "rotary_pos_emb"));
+    assert_null(module_named(&f.model.kinds[1], "rotary_pos_emb"));
     assert_int_equal(f.model.kind_of[3], 1);
     done(&f);
     f = load("model: {model_type: smollm3, " SIZE ", no_rope_layers: [1, 0, 1, 1]}\n");
-    assert_null(find(&f.model.kinds[f.model.kind_of[1]], "rotary_pos_emb"));
-    assert_non_null(find(&f.model.kinds[f.model.kind_of[3]], "rotary_pos_emb"));
+    assert_null(module_named(&f.model.kinds[f.model.kind_of[1]], "rotary_pos_emb"));
+    assert_non_null(module_named(&f.model.kinds[f.model.kind_of[3]], "rotary_pos_emb"));
     done(&f);
     f = load("model: {model_type: olmo3, " SIZE ", sliding_window: 64}\n");
-    assert_int_equal(find(&f.model.kinds[f.model.kind_of[3]], "core_attention")->u.attention.window, 0);
-    assert_int_equal(find(&f.model.kinds[f.model.kind_of[2]], "core_attention")->u.attention.window, 64);
+    assert_int_equal(module_named(&f.model.kinds[f.model.kind_of[3]], "core_attention")->u.attention.window, 0);
+    assert_int_equal(module_named(&f.model.kinds[f.model.kind_of[2]], "core_attention")->u.attention.window, 64);
     done(&f);
     f = load("model: {model_type: granitemoehybrid, " SIZE ", shared_intermediate_size: 1024, num_local_experts: 0, "
              "mamba_n_heads: 16, layer_types: [mamba, attention, mamba, mamba]}\n");
     assert_string_equal(f.model.kinds[f.model.kind_of[0]].mixer, "mamba2");
-    assert_null(find(&f.model.kinds[f.model.kind_of[1]], "rotary_pos_emb"));
-    assert_int_equal(find(&f.model.kinds[f.model.kind_of[0]], "ssm_scan")->u.ssm.head_dim, 64);
+    assert_null(module_named(&f.model.kinds[f.model.kind_of[1]], "rotary_pos_emb"));
+    assert_int_equal(module_named(&f.model.kinds[f.model.kind_of[0]], "ssm_scan")->u.ssm.head_dim, 64);
     done(&f);
 #undef SIZE
     (void)state;

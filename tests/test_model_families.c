@@ -20,6 +20,7 @@
 #include "maquette/model.h"
 #include "model/hf/config.h"
 #include "model/load.h"
+#include "model_texts.h"
 
 enum {
     L = 4,
@@ -53,20 +54,6 @@ static const int64_t attention = (int64_t)H * Q + 2 * H * K + (int64_t)Q * H, ga
                      plain = 2 * (int64_t)H * F, table = (int64_t)V * H, one = 3 * (int64_t)H * FE,
                      moe = E * 3 * (int64_t)H * FE + (int64_t)H * E;
 
-/* The model lives in the arena. */
-static struct maq_model load(const char *text, struct maq_arena *arena)
-{
-    struct maq_doc doc;
-    struct maq_model m = {0};
-    struct maq_diag *diag = maq_diag_new();
-    if (maq_doc_parse(&doc, "model", maq_str_of(text), MAQ_ORIGIN_DOCUMENT, diag) != MAQ_OK ||
-        maq_model_load(&m, doc.root, arena, diag) != MAQ_OK || maq_diag_count(diag) > 0)
-        fail_msg("%s\n%s", text, maq_diag_format(diag, 0, false));
-    maq_doc_fini(&doc);
-    maq_diag_free(diag);
-    return m;
-}
-
 struct count {
     const char *text;
     int64_t parameters;
@@ -77,7 +64,7 @@ static void check_counts(const struct count *c, size_t n)
     for (size_t i = 0; i < n; i++) {
         struct maq_arena arena;
         maq_arena_init(&arena, 0);
-        struct maq_model m = load(c[i].text, &arena);
+        struct maq_model m = model_of_text(c[i].text, &arena);
         if (m.params != c[i].parameters)
             fail_msg("%s\nhas %lld parameters, by hand %lld", c[i].text, (long long)m.params,
                      (long long)c[i].parameters);
@@ -229,27 +216,19 @@ static void test_hybrids(void **state)
     check_counts(cases, MAQ_COUNT(cases));
 }
 
-static const struct maq_module *module_of(const struct maq_layer *l, const char *name)
-{
-    for (uint32_t i = 0; i < l->n_modules; i++)
-        if (strcmp(l->modules[i].name, name) == 0)
-            return &l->modules[i];
-    return NULL;
-}
-
 /* Attention and the scan read one tensor behind one norm; their partial sums are reduced together and added once. */
 static void test_side_by_side(void **state)
 {
     struct maq_arena arena;
     (void)state;
     maq_arena_init(&arena, 0);
-    struct maq_model m = load("{model_type: falcon_h1, mamba_d_ssm: 384, " SCAN ", " SIZE "}", &arena);
+    struct maq_model m = model_of_text("{model_type: falcon_h1, mamba_d_ssm: 384, " SCAN ", " SIZE "}", &arena);
     const struct maq_layer *l = &m.kinds[0];
-    const struct maq_module *qkv = module_of(l, "linear_qkv"), *proj = module_of(l, "linear_proj"),
-                            *in = module_of(l, "in_proj"), *out = module_of(l, "out_proj");
+    const struct maq_module *qkv = module_named(l, "linear_qkv"), *proj = module_named(l, "linear_proj"),
+                            *in = module_named(l, "in_proj"), *out = module_named(l, "out_proj");
     assert_int_equal(m.n_kinds, 1);
     assert_string_equal(l->mixer, "attn+mamba2");
-    assert_true(qkv && proj && in && out && module_of(l, "ssm_scan") && module_of(l, "rotary_pos_emb"));
+    assert_true(qkv && proj && in && out && module_named(l, "ssm_scan") && module_named(l, "rotary_pos_emb"));
     assert_true((qkv->flags & MAQ_MODULE_GATHER_IN) && !(proj->flags & MAQ_MODULE_REDUCE_OUT));
     assert_true((in->flags & MAQ_MODULE_SHARED_INPUT) && !(in->flags & MAQ_MODULE_GATHER_IN));
     assert_true(out->flags & MAQ_MODULE_REDUCE_OUT);
@@ -276,7 +255,7 @@ static void test_work_is_a_sum(void **state)
     for (size_t i = 0; i < MAQ_COUNT(texts); i++) {
         struct maq_arena arena;
         maq_arena_init(&arena, 0);
-        struct maq_model m = load(texts[i], &arena);
+        struct maq_model m = model_of_text(texts[i], &arena);
         flop[i] = maq_model_flop_per_token(&m, 1024, true);
         maq_arena_fini(&arena);
     }
@@ -308,11 +287,11 @@ static void test_patterns(void **state)
         struct maq_arena arena;
         char got[L + 1] = {0};
         maq_arena_init(&arena, 0);
-        struct maq_model m = load(cases[i].text, &arena);
+        struct maq_model m = model_of_text(cases[i].text, &arena);
         for (uint32_t k = 0; k < m.num_layers; k++) {
             const struct maq_layer *l = &m.kinds[m.kind_of[k]];
-            const struct maq_module *core = module_of(l, "core_attention");
-            bool window = core && core->u.attention.window > 0, rope = module_of(l, "rotary_pos_emb") != NULL;
+            const struct maq_module *core = module_named(l, "core_attention");
+            bool window = core && core->u.attention.window > 0, rope = module_named(l, "rotary_pos_emb") != NULL;
             got[k] = !core ? l->mixer[0] : window ? (rope ? 'R' : 'w') : (rope ? 'r' : 'a');
         }
         if (strcmp(got, cases[i].mixers) != 0)
@@ -327,12 +306,13 @@ static void test_depths(void **state)
     struct maq_arena arena;
     (void)state;
     maq_arena_init(&arena, 0);
-    struct maq_model m = load("{model_type: qwen3_5, head_dim: 32, linear_num_value_heads: 4, linear_num_key_heads: 2, "
-                              "full_attention_interval: 3, mtp_num_hidden_layers: 1, " SIZE "}",
-                              &arena);
+    struct maq_model m =
+        model_of_text("{model_type: qwen3_5, head_dim: 32, linear_num_value_heads: 4, linear_num_key_heads: 2, "
+                      "full_attention_interval: 3, mtp_num_hidden_layers: 1, " SIZE "}",
+                      &arena);
     assert_int_equal(m.mtp_layers, 1);
-    assert_non_null(module_of(&m.mtp, "core_attention"));
-    assert_non_null(module_of(&m.kinds[m.kind_of[3]], "gated_delta_rule"));
+    assert_non_null(module_named(&m.mtp, "core_attention"));
+    assert_non_null(module_named(&m.kinds[m.kind_of[3]], "gated_delta_rule"));
     maq_arena_fini(&arena);
 }
 

@@ -18,36 +18,15 @@
 #include "maquette/model.h"
 #include "model/hf/config.h"
 #include "model/load.h"
+#include "model_texts.h"
 
 #define SIZE                                                                                                           \
     "num_hidden_layers: 4, hidden_size: 256, intermediate_size: 640, num_attention_heads: 8, num_key_value_heads: 2, " \
     "vocab_size: 1000, max_position_embeddings: 2048"
 
-/* The model lives in the arena. */
-static struct maq_model load(const char *text, struct maq_arena *arena)
-{
-    struct maq_doc doc;
-    struct maq_model m = {0};
-    struct maq_diag *diag = maq_diag_new();
-    if (maq_doc_parse(&doc, "model", maq_str_of(text), MAQ_ORIGIN_DOCUMENT, diag) != MAQ_OK ||
-        maq_model_load(&m, doc.root, arena, diag) != MAQ_OK || maq_diag_count(diag) > 0)
-        fail_msg("%s\n%s", text, maq_diag_format(diag, 0, false));
-    maq_doc_fini(&doc);
-    maq_diag_free(diag);
-    return m;
-}
-
 static const struct maq_layer *layer(const struct maq_model *m, uint32_t i)
 {
     return &m->kinds[m->kind_of[i]];
-}
-
-static const struct maq_module *find(const struct maq_layer *l, const char *name)
-{
-    for (uint32_t i = 0; i < l->n_modules; i++)
-        if (strcmp(l->modules[i].name, name) == 0)
-            return &l->modules[i];
-    return NULL;
 }
 
 static bool close_to(double a, double b)
@@ -78,16 +57,16 @@ static void test_index(void **state)
     (void)state;
     maq_arena_init(&arena, 0);
     struct maq_model m =
-        load("{model_type: glm_moe_dsa, q_lora_rank: 48, kv_lora_rank: 40, qk_nope_head_dim: 24, "
-             "qk_rope_head_dim: 16, v_head_dim: 20, index_n_heads: 3, index_head_dim: 32, index_topk: 8, "
-             "first_k_dense_replace: 4, indexer_types: [full, shared, full, shared], " SIZE "}",
-             &arena);
+        model_of_text("{model_type: glm_moe_dsa, q_lora_rank: 48, kv_lora_rank: 40, qk_nope_head_dim: 24, "
+                      "qk_rope_head_dim: 16, v_head_dim: 20, index_n_heads: 3, index_head_dim: 32, index_topk: 8, "
+                      "first_k_dense_replace: 4, indexer_types: [full, shared, full, shared], " SIZE "}",
+                      &arena);
     const struct maq_layer *full = layer(&m, 0), *shared = layer(&m, 1);
-    const struct maq_module *index = find(full, "indexer"), *core = find(shared, "core_attention");
+    const struct maq_module *index = module_named(full, "indexer"), *core = module_named(shared, "core_attention");
     const int64_t seq = 64, weights = 48 * 96 + 256 * 32 + 2 * 32 + 256 * 3;
     assert_int_equal(m.n_kinds, 2);
     assert_non_null(index);
-    assert_null(find(shared, "indexer"));
+    assert_null(module_named(shared, "indexer"));
     assert_int_equal(full->params - shared->params, weights);
     assert_int_equal(core->u.attention.selected, 8);
     /* products with its weights, and 96 multiply-adds for each of (seq + 1) / 2 keys */
@@ -102,18 +81,19 @@ static void test_shared_keys(void **state)
     struct maq_arena arena;
     (void)state;
     maq_arena_init(&arena, 0);
-    struct maq_model m = load("{model_type: gemma3n_text, head_dim: 32, num_kv_shared_layers: 1, sliding_window: 64, "
-                              "layer_types: [full_attention, sliding_attention, full_attention, full_attention], "
-                              "hidden_size_per_layer_input: 16, vocab_size_per_layer_input: 500, " SIZE "}",
-                              &arena);
+    struct maq_model m =
+        model_of_text("{model_type: gemma3n_text, head_dim: 32, num_kv_shared_layers: 1, sliding_window: 64, "
+                      "layer_types: [full_attention, sliding_attention, full_attention, full_attention], "
+                      "hidden_size_per_layer_input: 16, vocab_size_per_layer_input: 500, " SIZE "}",
+                      &arena);
     const struct maq_layer *own = layer(&m, 2), *shares = layer(&m, 3);
-    assert_int_equal(find(own, "linear_qkv")->out, 8 * 32 + 2 * 2 * 32);
-    assert_int_equal(find(shares, "linear_qkv")->out, 8 * 32);
-    assert_null(find(shares, "k_layernorm"));
-    assert_true(find(shares, "core_attention")->u.attention.shares_kv);
+    assert_int_equal(module_named(own, "linear_qkv")->out, 8 * 32 + 2 * 2 * 32);
+    assert_int_equal(module_named(shares, "linear_qkv")->out, 8 * 32);
+    assert_null(module_named(shares, "k_layernorm"));
+    assert_true(module_named(shares, "core_attention")->u.attention.shares_kv);
     assert_int_equal(own->params - shares->params, 256 * 2 * 2 * 32 + 32);
-    assert_int_equal(find(&m.embedding, "embed_tokens_per_layer")->params, 500 * 4 * 16);
-    assert_int_equal(find(own, "per_layer_input_gate")->params, 256 * 16);
+    assert_int_equal(module_named(&m.embedding, "embed_tokens_per_layer")->params, 500 * 4 * 16);
+    assert_int_equal(module_named(own, "per_layer_input_gate")->params, 256 * 16);
     maq_arena_fini(&arena);
 }
 
@@ -123,23 +103,23 @@ static void test_own_heads(void **state)
     struct maq_arena arena;
     (void)state;
     maq_arena_init(&arena, 0);
-    struct maq_model m =
-        load("{model_type: mimo_v2_flash, head_dim: 24, v_head_dim: 16, n_routed_experts: 0, sliding_window: 8, "
-             "layer_types: [full_attention, sliding_attention, full_attention, sliding_attention], " SIZE "}",
-             &arena);
-    const struct maq_attention_geometry *full = &find(layer(&m, 0), "core_attention")->u.attention,
-                                        *window = &find(layer(&m, 1), "core_attention")->u.attention;
+    struct maq_model m = model_of_text(
+        "{model_type: mimo_v2_flash, head_dim: 24, v_head_dim: 16, n_routed_experts: 0, sliding_window: 8, "
+        "layer_types: [full_attention, sliding_attention, full_attention, sliding_attention], " SIZE "}",
+        &arena);
+    const struct maq_attention_geometry *full = &module_named(layer(&m, 0), "core_attention")->u.attention,
+                                        *window = &module_named(layer(&m, 1), "core_attention")->u.attention;
     assert_int_equal(m.n_kinds, 2);
     assert_int_equal(full->kv_heads, 2);
     assert_int_equal(window->kv_heads, 4);
     assert_int_equal(window->v_dim, 16);
     assert_true(window->sinks && !full->sinks && window->window == 8);
-    m = load("{model_type: gemma4_text, head_dim: 32, hidden_size_per_layer_input: 0, "
-             "per_layer_config: {01: {head_dim: 64, num_key_value_heads: 4}, 3: {head_dim: 64}}, " SIZE "}",
-             &arena);
+    m = model_of_text("{model_type: gemma4_text, head_dim: 32, hidden_size_per_layer_input: 0, "
+                      "per_layer_config: {01: {head_dim: 64, num_key_value_heads: 4}, 3: {head_dim: 64}}, " SIZE "}",
+                      &arena);
     assert_int_equal(m.n_kinds, 3);
-    assert_int_equal(find(layer(&m, 1), "core_attention")->u.attention.kv_heads, 4);
-    assert_int_equal(find(layer(&m, 3), "core_attention")->u.attention.qk_dim, 64);
+    assert_int_equal(module_named(layer(&m, 1), "core_attention")->u.attention.kv_heads, 4);
+    assert_int_equal(module_named(layer(&m, 3), "core_attention")->u.attention.qk_dim, 64);
     maq_arena_fini(&arena);
 }
 
@@ -149,11 +129,11 @@ static void test_used_again(void **state)
     struct maq_arena arena;
     (void)state;
     maq_arena_init(&arena, 0);
-    struct maq_model m =
-        load("{model_type: zamba, n_mamba_heads: 2, mamba_d_state: 16, num_hidden_layers: 3, hidden_size: 256, "
-             "intermediate_size: 640, num_attention_heads: 8, num_key_value_heads: 8, vocab_size: 1000, "
-             "layers_block_type: [hybrid, linear_attention, hybrid]}",
-             &arena);
+    struct maq_model m = model_of_text(
+        "{model_type: zamba, n_mamba_heads: 2, mamba_d_state: 16, num_hidden_layers: 3, hidden_size: 256, "
+        "intermediate_size: 640, num_attention_heads: 8, num_key_value_heads: 8, vocab_size: 1000, "
+        "layers_block_type: [hybrid, linear_attention, hybrid]}",
+        &arena);
     const struct maq_layer *first = layer(&m, 0), *again = layer(&m, 3);
     const int64_t block = 512 + 3 * 512 * 512 + 512 * 256 + 256 + 3 * 256 * 640, linear = 256 * 256;
     assert_int_equal(m.num_layers, 5);
@@ -163,7 +143,7 @@ static void test_used_again(void **state)
     /* A scan of 512 channels: x, z; taps and biases; two projections; a step for each channel; A and D; back */
     assert_int_equal(layer(&m, 2)->params,
                      256 + 256 * 1024 + 512 * 5 + 2 * 256 * (16 + 32) + 512 * 17 + 512 * 17 + 512 * 256);
-    assert_int_equal(find(layer(&m, 2), "selective_scan")->u.ssm.heads, 512);
+    assert_int_equal(module_named(layer(&m, 2), "selective_scan")->u.ssm.heads, 512);
     maq_arena_fini(&arena);
 }
 
