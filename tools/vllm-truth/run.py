@@ -9,13 +9,15 @@ Installs vllm (the version that src/serve was written from) by its name into a v
 or MAQ_VLLM_PYTHON is an interpreter that has it: about 10 GB with PyTorch, once. SKIPPED with the reason where it cannot be had. The
 recordings stay in BUILD/vllm-truth; recording N is the same every time.
 """
-import argparse
 import json
 import os
 import pathlib
 import shutil
 import subprocess
 import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
+import truth  # noqa: E402
 
 VERSION = "0.33.0"
 HERE = pathlib.Path(__file__).resolve().parent
@@ -25,30 +27,6 @@ MODEL = {"architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_s
          "rms_norm_eps": 1e-5, "rope_theta": 10000.0, "hidden_act": "silu", "torch_dtype": "bfloat16", "tie_word_embeddings": False,
          "bos_token_id": 1, "eos_token_id": 2}
 ENGINE_SECONDS = 600
-
-
-def last_line(text):
-    return (text.strip().splitlines() or ["?"])[-1]
-
-
-def run(*command):
-    return subprocess.run([str(c) for c in command], capture_output=True, text=True, check=False)
-
-
-def interpreter(given, build):
-    """(path, None), or (None, why there is none)."""
-    if given:
-        probe = run(given, "-c", PROBE)
-        return (given, None) if probe.returncode == 0 else (None, f"{given} has no vllm: {last_line(probe.stderr)}")
-    python = build / "vllm-truth-venv/bin/python"
-    if not python.exists() and run(sys.executable, "-m", "venv", python.parent.parent).returncode:
-        return None, "no virtual environment can be made here"
-    if last_line(run(python, "-c", PROBE).stdout) != VERSION:
-        print(f"# installing vllm {VERSION}", flush=True)
-        got = run(python, "-m", "pip", "install", "--quiet", f"vllm=={VERSION}")
-        if got.returncode:
-            return None, f"vllm {VERSION} cannot be installed: {last_line(got.stderr)}"
-    return interpreter(str(python), build)
 
 
 def engine(python, maquette, out):
@@ -62,20 +40,15 @@ def engine(python, maquette, out):
                                            "--out", recording)], capture_output=True, text=True, check=False, timeout=ENGINE_SECONDS,
                          env={**os.environ, "PATH": path})
     if got.returncode:
-        print(f"the engine does not run: {last_line(got.stderr)}")
+        print(f"the engine does not run: {truth.last_line(got.stderr)}")
         return 1
     return subprocess.run([sys.executable, HERE / "compare.py", "--maquette", maquette, "--model", model / "config.json", recording],
                           check=False).returncode
 
 
 def main():
-    args = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    args.add_argument("--python", default=os.environ.get("MAQ_VLLM_PYTHON"))
-    args.add_argument("--first", type=int, default=1000)
-    args.add_argument("--count", type=int, default=50)
-    args.add_argument("--build", type=pathlib.Path, default=HERE.parent.parent / "build")
-    a = args.parse_args()
-    python, why = interpreter(a.python, a.build.resolve())
+    a = truth.arguments(__doc__, "MAQ_VLLM_PYTHON")
+    python, why = truth.interpreter(a.python, a.build.resolve(), "vllm", VERSION, PROBE, [(f"vllm {VERSION}", [f"vllm=={VERSION}"])])
     if not python:
         print(f"SKIPPED: {why}")
         return 0
@@ -83,10 +56,8 @@ def main():
     shutil.rmtree(out, ignore_errors=True)
     record = subprocess.run([python, HERE / "record.py", "--out", out, "--first", str(a.first), "--count", str(a.count)],
                             stderr=subprocess.PIPE, text=True, check=False)
-    files = sorted(out.glob("*.jsonl.gz"))
-    if record.returncode or not files:
-        print(record.stderr[-2000:], file=sys.stderr)
-        print(f"SKIPPED: nothing could be recorded: {last_line(record.stderr)}")
+    files = truth.recordings(record, out)
+    if not files:
         return 0
     decided = subprocess.run([a.build / "maquette", "validate", "schedule", *files], check=False).returncode
     return decided or engine(python, a.build / "maquette", out)
