@@ -41,8 +41,22 @@ static inline void shim_card(const char *more)
     setenv(MAQ_RUN_CARD, shim_path("card"), 1);
 }
 
+/* The same, of a card with 64 MiB of memory and a file of values: `lines`. */
+static inline void shim_card_of_values(const char *lines)
+{
+    shim_card("");
+    FILE *card = fopen(shim_path("card"), "a"), *values = fopen(shim_path("values"), "w");
+    if (card == NULL || values == NULL)
+        abort();
+    fprintf(card, "memory 67108864\nvalues %s\n", shim_path("values"));
+    fputs(lines, values);
+    fclose(card);
+    fclose(values);
+}
+
 static inline void shim_done(void)
 {
+    unlink(shim_path("values"));
     unlink(shim_path("card"));
     unlink(shim_path("trace"));
     rmdir(shim_folder);

@@ -357,20 +357,10 @@ int main(void)
                                        cmocka_unit_test(test_swapped),        cmocka_unit_test(test_flash3),
                                        cmocka_unit_test(test_cutlass_8_bits), cmocka_unit_test(test_small_kernels),
                                        cmocka_unit_test(test_refused)};
-    char more[256];
-    shim_card("");
-    (void)snprintf(more, sizeof more, "memory 67108864\nvalues %s\n", shim_path("values"));
-    FILE *card = fopen(shim_path("card"), "a"), *values = fopen(shim_path("values"), "w");
-    if (card == NULL || values == NULL)
-        return 1;
-    fputs(more, card);
-    fputs("operator mine_norm norm if=a0>0 rows=a0 columns=2*a1 # twice\n", values);
-    fclose(card);
-    fclose(values);
+    shim_card_of_values("operator mine_norm norm if=a0>0 rows=a0 columns=2*a1 # twice\n");
     if (cudaMalloc((void **)&memory, 65536) != VG_OK)
         return 1;
     int failed = cmocka_run_group_tests(tests, NULL, NULL);
-    unlink(shim_path("values"));
     shim_done();
     return failed;
 }

@@ -244,20 +244,10 @@ int main(void)
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_file),     cmocka_unit_test(test_expressions),
                                        cmocka_unit_test(test_no_value), cmocka_unit_test(test_refused),
                                        cmocka_unit_test(test_engine),   cmocka_unit_test(test_loop)};
-    char more[256];
-    shim_card("");
-    (void)snprintf(more, sizeof more, "memory 67108864\nvalues %s\n", shim_path("values"));
-    FILE *card = fopen(shim_path("card"), "a"), *values = fopen(shim_path("values"), "w");
-    if (card == NULL || values == NULL)
-        return 1;
-    fputs(more, card);
-    fputs("# rules\nkernel k 1 i32 a0[0] = 1 +\nkernel of_the_file 2 i32 a0[i] = 40 + i # both\n", values);
-    fclose(card);
-    fclose(values);
+    shim_card_of_values("# rules\nkernel k 1 i32 a0[0] = 1 +\nkernel of_the_file 2 i32 a0[i] = 40 + i # both\n");
     if (cudaMalloc((void **)&memory, 131072) != VG_OK || cudaMallocHost((void **)&pinned, 4096) != VG_OK)
         return 1;
     int failed = cmocka_run_group_tests(tests, NULL, NULL);
-    unlink(shim_path("values"));
     shim_done();
     return failed;
 }
