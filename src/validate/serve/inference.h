@@ -30,6 +30,8 @@ struct maq_inference_row maq_inference_as_started(const struct maq_inference_row
 uint32_t maq_inference_requests(const struct maq_inference_row *row);
 /* Whose scripts made a row: its source, or the one whose runs it has made again. */
 struct maq_str maq_inference_source(const struct maq_inference_row *row);
+/* Whether its source's script has the engine draft, where the row itself does not say so. */
+bool maq_inference_drafts(const struct maq_inference_row *row);
 /* Sets what the scripts of the row's source say of its engines and the row itself does not; of a row as it was started. */
 void maq_inference_launch(struct maq_serve_options *options, const struct maq_inference_row *row);
 

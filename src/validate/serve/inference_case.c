@@ -212,6 +212,23 @@ static void serve(struct maq_inference_prediction *out, const struct maq_job *jo
     maq_requests_free(set);
 }
 
+/*
+ * Whether more FLOP/s than the GPUs' highest dense peak went into prompts, by Little's law: what came again was not computed again, and the
+ * source does not say how much did.
+ */
+static bool is_impossible(const struct maq_inference_row *r, const struct maq_job *job)
+{
+    const struct maq_model *m = &job->model;
+    const struct maq_device *d = &job->cluster.groups[0].device;
+    double peak = 0, whole = r->ttft_s + r->tpot_s * (r->osl - 1);
+    if (strcmp(r->kind, "serving") != 0 || r->ttft_s <= 0 || r->tpot_s <= 0)
+        return false;
+    for (int t = 0; t < MAQ_DTYPE_COUNT; t++)
+        peak = fmax(peak, d->peak_flops[t]);
+    double prompt_flop = 2 * (double)(m->active_params - m->hidden * m->vocab) * r->isl;
+    return peak > 0 && r->load / whole * prompt_flop > peak * r->tp * r->pp * r->dp;
+}
+
 void maq_inference_predict(struct maq_inference_prediction *out, const struct maq_inference_row *row,
                            struct maq_arena *arena)
 {
@@ -226,6 +243,12 @@ void maq_inference_predict(struct maq_inference_prediction *out, const struct ma
     }
     const struct maq_job *job = maq_job_get(box);
     const struct maq_inference_client client = maq_inference_client_of(r);
+    if (client.prompts == 0 && is_impossible(r, job)) {
+        out->why_not = "its prompts were computed in less time than its GPUs' peak allows";
+        maq_job_free(box);
+        maq_diag_free(diag);
+        return;
+    }
     struct maq_serve_options o = {
         .engine = engine_of(r->framework),
         .version = r->version.len > 0 ? maq_arena_strdup(arena, r->version) : NULL,

@@ -49,7 +49,7 @@ static const char *reason(const struct maq_inference_row *r)
         return "a kind of run that is not simulated";
     if (says(r, "suspect|*ambiguous"))
         return "suspect, or its parallelism is not known";
-    if (says(r, "mtp_*") || says(r, "*mtp_unknown|*mtp_likely|*mtp_unlikely"))
+    if (says(r, "mtp_*") || says(r, "*mtp_unknown|*mtp_likely|*mtp_unlikely") || maq_inference_drafts(r))
         return "speculative decoding, or it is not known whether";
     if (says(r, "mode=disagg"))
         return "disaggregated";

@@ -6,8 +6,8 @@
  * day on which it was changed to the next entry of the same runs; a row has the day on which it was measured. Only what the engine is told
  * is here, nothing that came out of a run. Scripts for other GPUs and for DeepSeek are not: of their rows nobody says whether they draft.
  *
- * NVIDIA's runs of Qwen3.5 are taken to be started by InferenceX's scripts: containers, degrees, loads and lengths are those of its configuration
- * (nvidia-master.yaml, qwen3.5-*-sglang, March 2026), and no other rows of that table have such.
+ * NVIDIA's runs of Qwen3.5 were started by InferenceX's scripts: 49 of the 62 are rows of InferenceX in the same table, to the digit, and containers,
+ * degrees, loads and lengths of all are those of its configuration (nvidia-master.yaml, qwen3.5-*-sglang, March 2026).
  *
  * NVIDIA's overview of TensorRT-LLM's throughput: the commands that each release's page gives for its tables (perf-overview.md of NVIDIA/TensorRT-LLM, releases 1.0 and 1.3).
  */
@@ -276,6 +276,29 @@ static const struct {
     {"NVIDIA gap-analysis*", QWEN35, "InferenceMAX/InferenceX"},
 };
 
+/*
+ * Runs whose script drafts: of Qwen3.5 in 8 bits on B200 only qwen3.5-fp8-b200-sglang-mtp (35d4bb367 of InferenceX, 2026-03-20: EAGLE, three steps,
+ * four tokens) has experts cut over four ranks, and its container. How many drafts were accepted nobody says.
+ */
+static const struct {
+    const char *source, *framework, *model, *gpu, *precision; /* phrases */
+    int32_t tp, ep;
+} drafting[] = {
+    {"NVIDIA gap-analysis*", "sglang", QWEN35, "*B200*", "fp8", 4, 1},
+};
+
+bool maq_inference_drafts(const struct maq_inference_row *r)
+{
+    for (size_t i = 0; i < MAQ_COUNT(drafting); i++)
+        if (maq__phrase_in(r->source, drafting[i].source, NULL) &&
+            maq_str_starts(r->framework, drafting[i].framework) && maq__phrase_in(r->model, drafting[i].model, NULL) &&
+            maq__phrase_in(r->gpu, drafting[i].gpu, NULL) &&
+            maq__phrase_in(r->precision, drafting[i].precision, NULL) && r->tp == drafting[i].tp &&
+            r->ep == drafting[i].ep)
+            return true;
+    return false;
+}
+
 struct maq_str maq_inference_source(const struct maq_inference_row *r)
 {
     for (size_t i = 0; i < MAQ_COUNT(reruns); i++)
@@ -285,14 +308,17 @@ struct maq_str maq_inference_source(const struct maq_inference_row *r)
 }
 
 /*
- * Releases that a source does not say. Splitwise's prototype is from before November 2023 (arXiv 2311.18677), when 0.2.2 was vLLM's newest, LLM-Inference-Bench's
+ * Releases that a source does not say. A nightly build is taken to be the release that came after it (days of release: PyPI): SGLang's of February 16
+ * 2026 0.5.9 of the 23rd, a vLLM of that month 0.16.0 of the 26th. Splitwise's prototype is from before November 2023 (arXiv 2311.18677), when 0.2.2 was vLLM's newest, LLM-Inference-Bench's
  * runs from before November 2024 (arXiv 2411.00136), 0.6.3.
  */
 static const struct unsaid_release {
-    const char *source, *framework, *version; /* phrases; the release */
+    const char *source, *framework, *said, *version; /* phrases, NULL = nothing is said; the release */
 } unsaid_releases[] = {
-    {"Splitwise*", "vllm*", "0.2.2"},
-    {"LLM-Inference-Bench*", "vllm*", "0.6.3"},
+    {"Splitwise*", "vllm*", NULL, "0.2.2"},
+    {"LLM-Inference-Bench*", "vllm*", NULL, "0.6.3"},
+    {"NVIDIA gap-analysis*", "sglang", "nightly-dev", "0.5.9"},
+    {"SemiAnalysisAI*", "vllm*", "nightly-2026-02", "0.16.0"},
 };
 
 /* "measured=2026-04-22" among the notes; where it is not said, the first. */
@@ -323,13 +349,16 @@ static bool is_of(const struct launch *l, const struct maq_inference_row *r)
            is_at_least(day_of(r->notes), l->from);
 }
 
-static const char *unsaid_release_of(const struct maq_inference_row *r)
+/* The one that the row says where nothing else is known. */
+static const char *release_of(const struct maq_inference_row *r, const char *said)
 {
-    for (size_t i = 0; i < MAQ_COUNT(unsaid_releases); i++)
-        if (maq__phrase_in(r->source, unsaid_releases[i].source, NULL) &&
-            maq__phrase_in(r->framework, unsaid_releases[i].framework, NULL))
-            return unsaid_releases[i].version;
-    return NULL;
+    for (size_t i = 0; i < MAQ_COUNT(unsaid_releases); i++) {
+        const struct unsaid_release *u = &unsaid_releases[i];
+        bool unsaid = u->said ? maq__phrase_in(r->version, u->said, NULL) : said == NULL;
+        if (unsaid && maq__phrase_in(r->source, u->source, NULL) && maq__phrase_in(r->framework, u->framework, NULL))
+            return u->version;
+    }
+    return said;
 }
 
 /* NULL: nothing is known. */
@@ -377,7 +406,7 @@ struct maq_inference_row maq_inference_as_started(const struct maq_inference_row
 void maq_inference_launch(struct maq_serve_options *o, const struct maq_inference_row *r)
 {
     const struct launch *l = launch_of(r);
-    o->version = o->version ? o->version : unsaid_release_of(r);
+    o->version = release_of(r, o->version);
     if (!l)
         return;
     o->kv_fp8 |= r->kv_precision.len == 0 && l->kv_fp8;
