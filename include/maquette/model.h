@@ -87,6 +87,7 @@ enum maq_module_flag {
     MAQ_MODULE_TIED = 1u << 10,         /* uses a weight that another module owns: params = 0, weight = in x out */
     MAQ_MODULE_DYNAMIC_KEEPS_INPUT = 1u << 11, /* backward needs its input even if others do not (squared ReLU etc.) */
     MAQ_MODULE_CLAMPED = 1u << 12,             /* activation: both halves of its input are clamped first (gpt-oss) */
+    MAQ_MODULE_OVER_HEADS = 1u << 13,          /* norm: over all heads at once, which tensor parallelism cuts */
 };
 
 struct maq_attention_geometry {

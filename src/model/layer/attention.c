@@ -30,9 +30,10 @@ static void write_qk_norm(struct maq_block_writer *b, const struct maq_architect
         q_width = k_width = a->head_dim;
     else if (a->qk_norm == MAQ_QK_NORM_PLAIN)
         q_width = k_width = 0;
-    maq__block_norm(b, "q_layernorm", MAQ_PART_ATTENTION, MAQ_SHARD_HEADS, arch->norm, q, q_width);
+    uint32_t wide = a->qk_norm == MAQ_QK_NORM_WIDE ? MAQ_MODULE_OVER_HEADS : 0;
+    maq__block_norm(b, "q_layernorm", MAQ_PART_ATTENTION, MAQ_SHARD_HEADS, arch->norm, q, q_width)->flags |= wide;
     if (!a->shares_kv)
-        maq__block_norm(b, "k_layernorm", MAQ_PART_ATTENTION, MAQ_SHARD_HEADS, arch->norm, k, k_width);
+        maq__block_norm(b, "k_layernorm", MAQ_PART_ATTENTION, MAQ_SHARD_HEADS, arch->norm, k, k_width)->flags |= wide;
 }
 
 /* Of the smallest square that holds so many tokens. */

@@ -75,7 +75,7 @@ void maq__write_lightning(struct maq_block_writer *b, const struct maq_architect
     struct maq_module *m = maq__block_plain(b, MAQ_MODULE_SSM_SCAN, "lightning_attention", part, MAQ_SHARD_HEADS,
                                             2 * key + value, value, 0);
     m->u.ssm = geometry_of(s);
-    maq__block_norm(b, "norm", part, MAQ_SHARD_HEADS, MAQ_NORM_RMS, value, value);
+    maq__block_norm(b, "norm", part, MAQ_SHARD_HEADS, MAQ_NORM_RMS, value, value)->flags |= MAQ_MODULE_OVER_HEADS;
     maq__block_linear(b, "output_gate_proj", part, MAQ_SHARD_COLUMN, arch->hidden, value, MAQ_MODULE_SHARED_INPUT);
     maq__block_plain(b, MAQ_MODULE_GATE, "gate", part, MAQ_SHARD_HEADS, 2 * value, value, 0);
     maq__block_linear(b, "out_proj", part, MAQ_SHARD_ROW, value, arch->hidden, MAQ_MODULE_REDUCE_OUT);

@@ -4,9 +4,18 @@
  *
  * Bytes per element of the kernels that are chains of pointwise operations: a norm reads what a branch put out and the residual stream,
  * and writes both; a gated activation is MAQ_OP_ACTIVATION; quantization of a product's input is a kernel of its own.
+ *
+ * A norm of queries and keys over all heads needs what the other ranks have of them. Of OLMo's both are gathered and normed whole; of all
+ * others (MiniMax's) sums of squares, 4 bytes of each, are added over the TP group: read by a kernel, or two, in front of the norms in SGLang and in vLLM before
+ * 0.24, and by the norms' own kernel, which exchanges them, in vLLM from then on and in TensorRT-LLM. vllm 0.19.0 and 0.24.0,
+ * model_executor/layers/mamba/linear_attn.py and minimax_rms_norm/, models/olmo2.py; sglang 0.5.9, models/minimax_m2.py, olmo2.py.
  */
+#include "base/str.h"
 #include "lower/local.h"
+#include "serve/engine_release.h"
 #include "serve/pass/pass.h"
+
+#define VLLM_NORM_EXCHANGES MAQ_RELEASE(0, 24, 0)
 
 struct walk {
     const struct maq_passes *p;
@@ -97,6 +106,32 @@ static void pointwise(struct walk *w, enum maq_op_kind kind, unsigned flags, int
         maq_pass_cost(w->p, &op, w->times, MAQ_SERVE_POINTWISE, w->out);
 }
 
+static bool is_over_heads(const struct maq_module *m)
+{
+    return m->kind == MAQ_MODULE_NORM && m->flags & MAQ_MODULE_OVER_HEADS;
+}
+
+/* What a norm over all heads does beyond one of a rank's own; of several that stand together the last one exchanges for all. */
+static void over_ranks(struct walk *w, const struct maq_module *m, int64_t width)
+{
+    const struct maq_passes *p = w->p;
+    const struct maq_module *first = m, *end = w->layer->modules + w->layer->n_modules;
+    bool alone = p->engine == MAQ_ENGINE_TRTLLM || (p->engine == MAQ_ENGINE_VLLM && p->release >= VLLM_NORM_EXCHANGES);
+    if (p->own.plan.tp == 1)
+        return;
+    if (p->job->model.type && maq_str_starts(maq_str_of(p->job->model.type), "olmo")) {
+        maq_pass_coll(p, MAQ_COLL_ALL_GATHER, (double)w->tokens * (double)m->in * 2, w->times, w->out);
+        return;
+    }
+    if (!alone)
+        pointwise(w, MAQ_OP_ELEMENTWISE, 0, w->tokens * width, 2, 0);
+    if (m + 1 < end && is_over_heads(m + 1))
+        return;
+    while (first > w->layer->modules && is_over_heads(first - 1))
+        first--;
+    maq_pass_coll(p, MAQ_COLL_ALL_REDUCE, (double)w->tokens * 4 * (double)(m + 1 - first), w->times, w->out);
+}
+
 static void module(struct walk *w, const struct maq_module *m)
 {
     struct maq_local d = maq_lower_local(&w->lower, w->layer, m);
@@ -111,6 +146,8 @@ static void module(struct walk *w, const struct maq_module *m)
             pointwise(w, MAQ_OP_ELEMENTWISE, 0, w->tokens * d.in, 4, 4);
         else
             pointwise(w, MAQ_OP_NORM, 0, w->tokens, d.in, 0);
+        if (is_over_heads(m))
+            over_ranks(w, m, d.in);
         break;
     case MAQ_MODULE_ROPE:
         pointwise(w, MAQ_OP_ROPE, 0, w->tokens, d.in, 0);
