@@ -61,10 +61,11 @@ MAQ_API const char *maq_weights_name(enum maq_weights weights);
     X(SAMPLING,  "sampling",      "a token of its logits")                                                             \
     X(LAUNCH,    "launch",        "the device waits for launches where no CUDA graph holds them")                      \
     X(HOST,      "host",          "the device waits for the scheduler, and for inputs to be prepared")                 \
-    X(DRAFT,     "draft",         "passes of what drafts, with its own launches; none without speculative decoding")         \
-    X(LORA,      "lora",          "kernels of adapters, and iterations that wait for a copy of one; none without them")    \
-    X(ENCODER,   "encoder",       "the vision tower, in front of iterations whose prompts have images")                     \
-    X(AFD,       "afd",           "attention waits for FFN on GPUs of its own, and for what goes there and back")
+    X(DRAFT,     "draft",         "passes of what drafts, with its own launches; none without speculative decoding")   \
+    X(LORA,      "lora",          "kernels of adapters, and iterations that wait for a copy of one; none without them")\
+    X(ENCODER,   "encoder",       "the vision tower, in front of iterations whose prompts have images")                \
+    X(AFD,       "afd",           "attention waits for FFN on GPUs of its own, and for what goes there and back")      \
+    X(COMPILE,   "compile",       "a prefill waits for a kernel that is compiled for its number of tokens")
 /* clang-format on */
 enum maq_serve_part {
 #define MAQ_SERVE_PART_ENUM(id, name, what) MAQ_SERVE_##id,
@@ -209,6 +210,7 @@ struct maq_serve_options {
         as_it_ran; /* what ran is not held against what the engine refuses: blocks of scales that a degree cuts through */
     bool offline;         /* requests come through the library and not over HTTP: other defaults */
     int32_t graph_tokens; /* vLLM: of the largest CUDA graph; negative: there are none */
+    bool warm;            /* the engine has served for long: what it compiles for a number of tokens is there */
     int32_t max_num_seqs, max_num_batched_tokens;
     int64_t max_model_len;
     int32_t block_size;

@@ -72,6 +72,7 @@ DOCUMENTS = {
         "serve --model deepseek-v3 --cluster h200-sxm:8 --tp 8 --rate 1 --num-requests 10 --engine sglang",
         "serve --model qwen3-30b-a3b --cluster h100-sxm:8 --tp 2 --afd-ffn-ranks 2 --concurrency 4 --num-requests 8 --isl 256 --osl 16",
         "serve --model qwen3-30b-a3b --cluster h100-sxm:8 --afd-ffn-ranks 2 --afd-exchange m2n --batch 4 --isl 256 --osl 16",
+        "serve --model qwen3-next-80b-a3b --cluster h200:8 --tp 4 --engine sglang --engine-version 0.5.9 --rate 1 --duration 10s --isl 256 --osl 16",
     ],
     "serve.plan": [
         f"serve plan {SERVE} --slo 'tpot_mean<40ms' --price 2",

@@ -25,6 +25,7 @@ static void read_words(struct maq_serve_options *o, bool weights_said, struct cl
     o->no_prefix_caching |= cli->values[SERVE_NO_CACHING] != NULL;
     o->no_chunked_prefill |= cli->values[SERVE_NO_CHUNKED] != NULL;
     o->enforce_eager |= cli->values[SERVE_EAGER] != NULL;
+    o->warm |= cli->values[SERVE_WARM] != NULL;
     o->by_priority = cli_serve_word(cli, SERVE_POLICY, o->by_priority) == 1;
     o->max_utilization = cli_serve_word(cli, SERVE_CAPACITY, o->max_utilization) == 1;
     o->front_end = (uint8_t)cli_serve_word(cli, SERVE_FRONT_END, o->front_end);

@@ -83,7 +83,7 @@ static struct maq_json add_afd(struct maq_json root, const struct maq_serve_resu
     return map;
 }
 
-/* Parts that others do not have where somebody drafts, where there are adapters. */
+/* Parts that others do not have where somebody drafts, where there are adapters, where something was compiled. */
 static void add_parts(struct maq_json map, const char *key, const double part_s[MAQ_SERVE_PART_COUNT],
                       const struct maq_serve_options *o)
 {
@@ -92,7 +92,7 @@ static void add_parts(struct maq_json map, const char *key, const double part_s[
         char name[40];
         if ((i == MAQ_SERVE_DRAFT && o->speculation.method == MAQ_DRAFT_NONE) ||
             (i == MAQ_SERVE_LORA && !o->lora.enabled) || (i == MAQ_SERVE_ENCODER && !maq_encoder_there(&o->encoder)) ||
-            (i == MAQ_SERVE_AFD && o->afd.ffn_ranks == 0))
+            (i == MAQ_SERVE_AFD && o->afd.ffn_ranks == 0) || (i == MAQ_SERVE_COMPILE && part_s[i] <= 0))
             continue;
         maq__snprintf(name, sizeof name, "%s_s", maq_serve_part_name((enum maq_serve_part)i));
         maq_json_real(parts, name, part_s[i]);

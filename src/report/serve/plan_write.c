@@ -121,7 +121,8 @@ static void put_serve(struct maq_buf *b, const struct maq_report_serve_plan *p)
         bool said;
     } switches[] = {{"no_enable_prefix_caching", o->no_prefix_caching},
                     {"no_enable_chunked_prefill", o->no_chunked_prefill},
-                    {"enforce_eager", o->enforce_eager}};
+                    {"enforce_eager", o->enforce_eager},
+                    {"warm", o->warm}};
     if (o->front_end != MAQ_FRONT_END_OWN)
         maq_buf_addf(b, "  front_end: %s\n", maq_front_end_name((enum maq_front_end)o->front_end));
     for (size_t i = 0; i < sizeof switches / sizeof *switches; i++)

@@ -23,6 +23,7 @@ struct maq_host_profile {
     double eager_s;     /* or for each kernel of a model's Python */
     /* and for each layer of experts, which no compiler has looked into: kernel by kernel, or one call behind the same classes of Python */
     double experts_s, library_experts_s;
+    double compile_s; /* for a kernel that is compiled for a number of tokens (compiled_lengths.h) */
     /* The API server: a loop that does one thing after another, and a thread that makes tokens of text. */
     double respond_s; /* from the end of an iteration until its tokens are written */
     double stream_s;  /* and for each request that has some, all of which the clients have then */

@@ -21,6 +21,7 @@
 #include "serve/engine/attention_dp_balance.h"
 #include "serve/engine/batch.h"
 #include "serve/engine/clients.h"
+#include "serve/engine/compiled_lengths.h"
 #include "serve/engine/host_copies.h"
 #include "serve/engine/host_swaps.h"
 #include "serve/engine/kv_tier_transfers.h"
@@ -48,6 +49,7 @@ struct maq_engine_rank {
     struct maq_rank_copies copies;
     struct maq_rank_swaps swaps;
     struct maq_rank_adapters adapters;
+    struct maq_compiled_lengths compiled;
     struct maq_stretch stretch; /* room for fast_forward.c */
     int32_t *verdicts;          /* [verdicts_size] tokens that come out for each of an iteration, drafts accepted */
     uint32_t verdicts_size;
@@ -114,6 +116,7 @@ struct maq_serve_engine {
     struct maq_pass_chunk *image_chunks;             /* [n_images] that pass the tower together */
     uint32_t n_images, image_chunks_size;
     struct maq_encoded encoded;
+    bool compiles;                         /* the next iteration waits for a kernel of its length: compiled_lengths.h */
     double adapter_read_s, adapter_copy_s; /* that the next iteration waits for adapters: its host; its stages */
     /* counted */
     struct maq_tiers_seen tiers_seen;

@@ -22,6 +22,8 @@
  *                              engines taken to be as slow; eager_s of the older releases by step_time.py
  *   library_experts_s          the same with FlashInfer's CUTLASS experts, whose compiled part was empty: 0.4 ms less
  *   all others                 assumed: round figures of the size that an iteration, a graph and a request take a Python process on
+ *   compile_s                  SGLang 0.5.9's norm by Triton 3.5.1 for Hopper and Blackwell, 71 to 76 ms on a Zen 5 (compile_time.py in
+ *                              tools/sglang-truth); most of it is the same for any small kernel
  *                              that host. Nothing of them was measured, and nothing was fitted
  *
  * docs/validate-serve.md has the errors.
@@ -43,6 +45,7 @@ struct maq_host_profile maq_host_profile_of(const struct maq_serve_options *o)
                                  .experts_s = 1e-3,
                                  .library_experts_s = 0.6e-3,
                                  .respond_s = 1.4e-3,
+                                 .compile_s = 150e-3,
                                  .stream_s = 0.24e-3,
                                  .arrive_s = 6.4e-3,
                                  .enter_s = 4.7e-3,

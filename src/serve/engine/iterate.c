@@ -157,8 +157,8 @@ void maq_engine_start(struct maq_serve_engine *e, const struct maq_engine_shape 
     for (uint32_t s = 0; s < d->passes.n_stages; s++) {
         double free = e->stage_free_s[s];
         const struct maq_stage_times *times = maq_iteration_times_of(d, s, e->batches, c->mode);
-        double busy = e->times.s[MAQ_STAGE_ALL],
-               runs = times->s[MAQ_STAGE_ALL] + e->adapter_copy_s + (s == 0 ? e->encode_s : 0);
+        double busy = e->times.s[MAQ_STAGE_ALL], compile_s = maq_compile_s(e, s),
+               runs = times->s[MAQ_STAGE_ALL] + e->adapter_copy_s + compile_s + (s == 0 ? e->encode_s : 0);
         e->stage_start_s[s] = at > free ? at : free;
         at = maq_copies_layers_s(e, s, e->stage_start_s[s], runs);
         e->stage_free_s[s] = at;
@@ -168,9 +168,11 @@ void maq_engine_start(struct maq_serve_engine *e, const struct maq_engine_shape 
             maq_afd_times_add(&e->times.afd, &times->afd);
         e->times.s[MAQ_STAGE_ALL] = s == 0 ? busy + runs : busy;
         e->times.s[MAQ_SERVE_LORA] += e->adapter_copy_s;
+        e->times.s[MAQ_SERVE_COMPILE] += compile_s;
     }
     e->times.s[MAQ_SERVE_ENCODER] += e->encode_s;
     e->encode_s = 0;
+    e->compiles = false;
     e->load.from_s = e->load.until_s = 0;
     e->ends_s[(e->first + e->in_flight) % e->most_in_flight] = draft(e, at, c->mode);
     e->in_flight++;
@@ -262,6 +264,7 @@ void maq_engine_launch(struct maq_serve_engine *e)
     }
     maq_adapters_launch(e, place);
     maq_images_launch(e, place);
+    maq_compiles_launch(e);
     bool pipeline = e->d->passes.n_stages > 1 && e->d->host.async; /* on one stage iterations follow each other */
     for (uint32_t r = 0; pipeline && r < e->n_ranks; r++)
         wait_for_tokens(e, &e->ranks[r], &e->ranks[r].it[place]);

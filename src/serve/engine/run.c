@@ -356,6 +356,7 @@ void maq_engine_fini(struct maq_serve_engine *e)
             rank->sched->ops->fini(rank->sched);
         maq_batch_fini(&rank->batch);
         maq_adapters_fini(&rank->adapters);
+        maq_compiled_lengths_fini(&rank->compiled);
         free(rank->slots);
         free(rank->verdicts);
     }

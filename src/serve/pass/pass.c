@@ -131,6 +131,7 @@ static enum maq_status cut_stages(struct maq_passes *p)
         p->stages[s].first = s == 0;
         p->stages[s].last = s + 1 == pp;
         MAQ_TRY(list_layers(p, &p->stages[s], first, n));
+        p->stages[s].compiled = maq_pass_compiled_kernels(p, &p->stages[s]);
         first += n;
     }
     return MAQ_OK;

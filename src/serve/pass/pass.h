@@ -67,7 +67,9 @@ struct maq_pass_stage {
     uint32_t n_layers; /* kinds of them */
     uint32_t depth;    /* layers, of all kinds */
     uint32_t routed;   /* of which have experts that are chosen */
-    bool first, last;  /* has the embedding; the head */
+    uint32_t
+        compiled; /* kernels that the engine compiles anew for each number of tokens of a prefill that no CUDA graph holds */
+    bool first, last; /* has the embedding; the head */
 };
 
 /* Adapters of LoRA: which linears have them, and times of batches with some. */
@@ -256,6 +258,8 @@ unsigned maq_pass_products(const struct maq_passes *p, const struct maq_layer *l
 bool maq_pass_is_in_gate(const struct maq_layer *layer, const struct maq_module *m);
 /* Whether a module is a convolution, a scan or a delta rule. */
 bool maq_pass_is_scan(const struct maq_module *m);
+/* A stage's `compiled`. */
+uint32_t maq_pass_compiled_kernels(const struct maq_passes *p, const struct maq_pass_stage *stage);
 /* Those of a layer, with all that is launched around them. `prompt_tokens` of all prompts of the batch, in sequences of `prompt_queries`. */
 void maq_pass_scans(const struct maq_passes *p, const struct maq_layer *layer, double times,
                     const struct maq_pass_batch *batch, int64_t prompt_tokens, int64_t prompt_queries,

@@ -31,6 +31,10 @@
  * no multiple of a block); SGLang before 0.5.10 has four. SGLang has the small one on a second stream beside the large one up to 1,024 tokens,
  * and TensorRT-LLM always. The norm inside heads and its gate are one kernel in all of them.
  *
+ * SGLang's norm of q and k in front of a delta rule had the rows that it goes over, tokens times heads, as a constant of the kernel until 0.5.15
+ * (layers/attention/fla/l2norm.py): Triton compiles it for every number of tokens that a prefill has for the first time. All of its layers
+ * have the same rows. Decodes norm inside the rule.
+ *
  * Sources: vllm 0.33.0, model_executor/layers/mamba/gdn/qwen_gdn_linear_attn.py, gdn/kimi_gdn_linear_attn.py, mamba_mixer2.py,
  * linear/minimax_linear_attn.py, third_party/flash_linear_attention/ops; sglang 0.5.9, 0.5.10, 0.5.14 and 0.5.23, models/qwen3_5.py and
  * layers/attention/linear/gdn_backend.py (0.5.9: hybrid_linear_attn_backend.py); TensorRT-LLM, _torch/modules/mamba/gdn_mixer.py. What the tables
@@ -46,6 +50,7 @@
 #define SGLANG_MERGED MAQ_RELEASE(0, 5, 10)
 #define SGLANG_ONE_COPY MAQ_RELEASE(0, 5, 14)
 #define SGLANG_VIEWS MAQ_RELEASE(0, 5, 23)
+#define SGLANG_ANY_LENGTH MAQ_RELEASE(0, 5, 16)
 #define MOST_IN_ONE_COPY 8192     /* channels (gdn_backend.py: MAX_FUSED_QKV_SPLIT_DIM) */
 #define SECOND_STREAM_TOKENS 1024 /* models/qwen3_5.py: DUAL_STREAM_TOKEN_THRESHOLD */
 #define ATTENTION_KERNELS 2.0     /* that a piece was measured with: keys and values into the cache, attention */
@@ -243,6 +248,22 @@ static void around(struct scan *s)
     double more = rule_kernels(s) - 1;
     s->in_piece += more + 1;
     s->out->kernels += more * s->times;
+}
+
+static bool has_delta_rule(const struct maq_layer *layer)
+{
+    for (uint32_t i = 0; i < layer->n_modules; i++)
+        if (layer->modules[i].kind == MAQ_MODULE_DELTA_RULE)
+            return true;
+    return false;
+}
+
+uint32_t maq_pass_compiled_kernels(const struct maq_passes *p, const struct maq_pass_stage *s)
+{
+    for (uint32_t k = 0; before(p, SGLANG_ANY_LENGTH) && k < s->n_layers; k++)
+        if (has_delta_rule(s->layers[k].layer))
+            return 1;
+    return 0;
 }
 
 /* ---- the scan itself ---- */
