@@ -175,6 +175,7 @@ struct maq_sglang_options {
     bool mixed_chunk;             /* decodes go along with a prefill */
     int32_t max_prefill_tokens;   /* of a prefill batch */
     int32_t prefill_max_requests; /* of a prefill batch */
+    bool requests_by_default;     /* max_num_seqs was not said, and the engine's default has been put in */
     int32_t graph_max_requests;   /* of a CUDA graph */
     int32_t
         recv_interval; /* scheduler_recv_interval: iterations of decodes until new requests are received again; 0 = 1 */

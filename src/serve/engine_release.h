@@ -23,4 +23,7 @@ int32_t maq_engine_release(const char *version);
 #define MAQ_VLLM_DEEPGEMM MAQ_RELEASE(0, 11, 0)
 #define MAQ_VLLM_FLASHINFER MAQ_RELEASE(0, 15, 0)
 
+/* SGLang: the first whose tree of prefixes keeps states of recurrent layers while iterations are decided ahead. */
+#define MAQ_SGLANG_STATES_OVERLAP MAQ_RELEASE(0, 5, 14)
+
 #endif

@@ -140,8 +140,14 @@ static void sglang_limits(struct maq_serve_options *o, const struct maq_job *job
         if (o->max_num_seqs > 0 && o->max_num_seqs < o->sglang.graph_max_requests)
             o->sglang.graph_max_requests = o->max_num_seqs;
     }
-    if (o->max_num_seqs == 0)
+    if (o->max_num_seqs == 0) {
         o->max_num_seqs = o->speculation.method == MAQ_DRAFT_NONE ? 2048 : SGLANG_DRAFTING_REQUESTS;
+        o->sglang.requests_by_default = true;
+    }
+    /* server_args.py of 0.5.9 and 0.5.12, _handle_mamba_radix_cache() */
+    if (o->async_scheduling == MAQ_AUTO && !o->no_prefix_caching && o->speculation.method == MAQ_DRAFT_NONE &&
+        maq_engine_release(o->version) < MAQ_SGLANG_STATES_OVERLAP && maq_serve_keeps_states(&job->model))
+        o->async_scheduling = MAQ_OFF;
     if (o->sglang.max_prefill_tokens == 0)
         o->sglang.max_prefill_tokens = 16384;
     complete_prefill_graphs(o, job);

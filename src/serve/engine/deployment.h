@@ -164,6 +164,10 @@ struct maq_host_profile maq_host_profile_of(const struct maq_serve_options *opti
 double maq_deployment_layer_kv(const struct maq_deployment *d, const struct maq_layer *layer,
                                struct maq_kv_group *group, double *state);
 /* Groups of layers, blocks, memory. memory.c */
+/* Whether it has layers that keep a state of a request. state_pool.c */
+bool maq_serve_keeps_states(const struct maq_model *m);
+/* Bytes of all states, of which a request has one; SGLang then lets no more requests run than there are states for. state_pool.c */
+double maq_deployment_states(struct maq_deployment *d, double state_bytes, double rest_bytes);
 void maq_deployment_memory(struct maq_deployment *d);
 /* Bytes of a token on the fullest stage's rank, over all ranks of all stages, and in one copy of each. memory.c */
 struct maq_token_bytes {

@@ -416,11 +416,11 @@ void maq_deployment_memory(struct maq_deployment *d)
     d->memory[MAQ_SERVE_MEM_GRAPHS] =
         maq_deployment_graphs_bytes(d, widest_of_all(d->afd ? &d->afd->attention : &d->passes));
     d->memory[MAQ_SERVE_MEM_CONTEXT] = CONTEXT_BYTES;
-    double states = fullest.n > 0 ? fullest.states * d->options.max_num_seqs : 0,
-           held = weights + d->memory[MAQ_SERVE_MEM_ACTIVATIONS] + d->memory[MAQ_SERVE_MEM_GRAPHS] + CONTEXT_BYTES +
-                  states;
-    set_utilization(d, held);
-    double left = usable(d, d->capacity_bytes) - held;
+    double held = weights + d->memory[MAQ_SERVE_MEM_ACTIVATIONS] + d->memory[MAQ_SERVE_MEM_GRAPHS] + CONTEXT_BYTES,
+           state = fullest.n > 0 ? fullest.states : 0;
+    set_utilization(d, held + state * d->options.max_num_seqs);
+    double left = usable(d, d->capacity_bytes) - held, states = maq_deployment_states(d, state, left);
+    left -= states;
     d->blocks = d->options.blocks > 0                         ? d->options.blocks
                 : left > d->block_bytes && d->block_bytes > 0 ? (int64_t)(left / d->block_bytes)
                                                               : 0;
@@ -428,5 +428,5 @@ void maq_deployment_memory(struct maq_deployment *d)
         d->blocks = UINT32_MAX / 4;
     d->memory[MAQ_SERVE_MEM_KV] = (double)d->blocks * d->block_bytes + states;
     d->kv_tokens = d->blocks > 1 ? (d->blocks - 1) / d->n_groups * d->options.block_size : 0;
-    d->fits = d->blocks > d->n_groups && (!d->afd || ffn_memory(d));
+    d->fits = d->blocks > d->n_groups && d->options.max_num_seqs > 0 && (!d->afd || ffn_memory(d));
 }
