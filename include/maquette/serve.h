@@ -206,7 +206,7 @@ struct maq_serve_options {
     enum maq_serve_exchange exchange; /* with dp > 1 */
     enum maq_moe_backend moe_backend;
     struct maq_afd_options afd; /* attention and FFN on GPUs of their own: `ep` is of those of FFN */
-    double expert_imbalance;    /* rows of the busiest rank's experts over the mean, 1 = balanced */
+    double expert_skew; /* of how often an expert is chosen, the deviation over the mean; 0 = all alike, by chance */
     bool
         as_it_ran; /* what ran is not held against what the engine refuses: blocks of scales that a degree cuts through */
     bool offline;         /* requests come through the library and not over HTTP: other defaults */

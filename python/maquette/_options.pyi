@@ -348,6 +348,7 @@ class ServeOptions(TypedDict, total=False):
     ep: Value
     expert_exchange: Union[Literal["auto", "allgather", "deepep", "deepep-normal", "deepep-low-latency", "one-sided"], None]
     moe_backend: Union[Literal["auto", "triton", "deep_gemm", "cutlass", "flashinfer_cutlass", "flashinfer_trtllm", "flashinfer_trtllm_afp8", "marlin"], None]
+    expert_skew: Value
     afd_ffn_ranks: Value
     afd_micro_batches: Value
     afd_exchange: Union[Literal["p2p", "m2n"], None]
@@ -383,6 +384,7 @@ class ServeOptions(TypedDict, total=False):
     engine: Union[Literal["vllm", "sglang", "trtllm"], None]
     engine_version: Value
     front_end: Union[Literal["own", "dynamo", "none"], None]
+    warm: bool
     max_num_seqs: Value
     max_num_batched_tokens: Value
     max_model_len: Value
@@ -466,6 +468,7 @@ class ServePlanOptions(TypedDict, total=False):
     ep: Value
     expert_exchange: Union[Literal["auto", "allgather", "deepep", "deepep-normal", "deepep-low-latency", "one-sided"], None]
     moe_backend: Union[Literal["auto", "triton", "deep_gemm", "cutlass", "flashinfer_cutlass", "flashinfer_trtllm", "flashinfer_trtllm_afp8", "marlin"], None]
+    expert_skew: Value
     afd_ffn_ranks: Value
     afd_micro_batches: Value
     afd_exchange: Union[Literal["p2p", "m2n"], None]
@@ -481,6 +484,7 @@ class ServePlanOptions(TypedDict, total=False):
     engine: Union[Literal["vllm", "sglang", "trtllm"], None]
     engine_version: Value
     front_end: Union[Literal["own", "dynamo", "none"], None]
+    warm: bool
     max_num_seqs: Value
     max_num_batched_tokens: Value
     max_model_len: Value

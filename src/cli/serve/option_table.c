@@ -67,6 +67,10 @@ const struct cli_option cli_serve_table[] = {
                         "how tokens reach experts with --dp (auto: as the engine does)", NULL, exchanges},
     [SERVE_MOE_BACKEND] = {"--moe-backend", CLI_VALUE, "NAME",
                            "whose kernels compute experts (auto: as the engine's release does)", NULL, moe_backends},
+    [SERVE_SKEW] = {"--expert-skew", CLI_VALUE, "CV",
+                    "how unlike experts are in how often they are chosen, deviation over mean: fewer are read, and "
+                    "ranks of --ep wait for the busiest (0: by chance alone)",
+                    NULL, NULL},
     [SERVE_AFD_RANKS] = {"--afd-ffn-ranks", CLI_VALUE, "N",
                          "attention and FFN on GPUs of their own: so many more have experts and dense FFN, tp x dp "
                          "attention with the cache (0)",

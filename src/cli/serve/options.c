@@ -64,6 +64,7 @@ static enum maq_status read_engine(struct serve_given *given, struct cli *cli)
     o->blocks = n;
     worst = cli_first_fault(worst, cli_serve_number(cli, &x, SERVE_WAIT_SHARE, 0, 1, o->batch_wait_share));
     o->batch_wait_share = x;
+    worst = cli_first_fault(worst, cli_serve_number(cli, &o->expert_skew, SERVE_SKEW, 0, 4, o->expert_skew));
     worst = cli_first_fault(worst, cli_serve_number(cli, &o->temperature, SERVE_TEMPERATURE, 0, 100, o->temperature));
     worst = cli_first_fault(worst, cli_serve_number(cli, &o->top_p, SERVE_TOP_P, 1e-6, 1, o->top_p > 0 ? o->top_p : 1));
     worst = cli_first_fault(worst, cli_count(cli, &n, SERVE_TOP_K, 0, 1u << 30, (uint32_t)o->top_k));

@@ -112,6 +112,8 @@ static void put_serve(struct maq_buf *b, const struct maq_report_serve_plan *p)
         maq_buf_addf(b, "  expert_exchange: %s\n", maq_serve_exchange_name(o->exchange));
     if (o->moe_backend != MAQ_MOE_BACKEND_AUTO)
         maq_buf_addf(b, "  moe_backend: %s\n", maq_moe_backend_name(o->moe_backend));
+    if (o->expert_skew > 0)
+        maq_buf_addf(b, "  expert_skew: %.12g\n", o->expert_skew);
     if (replicas > 1)
         maq_buf_addf(b, "  router: %s\n", maq_router_name(p->opts->router));
     if (o->gpu_memory_utilization > 0)

@@ -142,20 +142,25 @@ struct share {
 };
 
 /*
- * The experts of the rank that the others wait for. Each token chooses k of E experts by itself, here evenly: of a rank's E/ep experts
- * those that no token chose are not read, a share of (1 - k/E)^tokens, so that 16 tokens of 8 experts each read 82 of 128 and not all
- * of them, as a batch would that is dealt evenly. Both the experts that are read and the rows differ between ranks as draws
- * do: `late` is by how many standard deviations the largest of them lies above the mean.
+ * The experts of the rank that the others wait for. Each token chooses k of E experts by itself: of a rank's E/ep experts those that no token
+ * chose are not read, so that 16 tokens of 8 experts each read 82 of 128 and not all of them, as a batch would that is dealt evenly. How often
+ * an expert is chosen is of a gamma distribution with the mean of all and `skew` as its coefficient of variation c, which leaves
+ *
+ *   unread = (1 + h c^2)^(-1/c^2),   h = -tokens ln(1 - k/E)       [share of the experts]     exp(-h) = (1 - k/E)^tokens for c = 0
+ *
+ * Both the experts that are read and the rows differ between ranks, as draws do and by the sums of their experts' popularity: `late` is by how
+ * many standard deviations the largest of them lies above the mean.
  */
 static struct share share_of(const struct maq_passes *p, const struct maq_moe_geometry *g, int64_t tokens)
 {
     struct share s = {.copies = (double)(tokens * g->topk)};
-    double part = 1.0 / p->ep, late = maq_expected_maximum((uint32_t)p->ep),
-           unread = pow(1 - fmin(1, (double)g->topk / (double)g->experts), (double)tokens);
+    double part = 1.0 / p->ep, late = maq_expected_maximum((uint32_t)p->ep), mean = s.copies * part,
+           c2 = p->expert_skew * p->expert_skew, chosen = fmin(1, (double)g->topk / (double)g->experts);
+    double unread =
+        c2 > 0 && chosen < 1 ? pow(1 - log1p(-chosen) * (double)tokens * c2, -1 / c2) : pow(1 - chosen, (double)tokens);
     s.local = fmax(1, (double)g->experts * part);
     s.read = s.local * (1 - unread) + late * sqrt(s.local * unread * (1 - unread));
-    s.rows = s.copies * part + late * sqrt(s.copies * part * (1 - part));
-    s.rows = fmin(s.copies, p->ep > 1 ? fmax(s.rows, s.copies * part * p->imbalance) : s.rows);
+    s.rows = fmin(s.copies, mean + late * sqrt((mean + mean * mean * c2 / s.local) * (1 - part)));
     s.read = fmin(fmin(s.read, s.local), s.rows);
     return s;
 }

@@ -227,7 +227,7 @@ static void begin(struct maq_passes *p, const struct maq_job *job, const struct 
                              .kv_fp8 = o->kv_fp8,
                              .sampling = maq_pass_sampling_of(o),
                              .ep = o->ep > 1 ? o->ep : 1,
-                             .imbalance = o->expert_imbalance > 1 ? o->expert_imbalance : 1,
+                             .expert_skew = o->expert_skew,
                              .dp = o->dp > 1 ? o->dp : 1,
                              .most_tokens = most_tokens,
                              .arena = arena};

@@ -135,7 +135,7 @@ struct maq_passes {
     bool fuses_norm; /* the sum over the TP group, the residual stream and its norm are one kernel (TensorRT-LLM) */
     bool fuses_quantization; /* whichever kernel writes an input quantizes it; else norms and activations do */
     int32_t ep, moe_tp;
-    double imbalance;
+    double expert_skew;
     int32_t dp;                       /* batches that meet in the experts */
     struct maq_placement wide;        /* the dp * tp ranks that the experts are cut over */
     enum maq_serve_exchange exchange; /* how tokens get to them, with dp > 1; never AUTO */
