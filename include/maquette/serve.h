@@ -58,7 +58,7 @@ MAQ_API const char *maq_weights_name(enum maq_weights weights);
     X(EXPERTS,   "experts",       "router, routed experts")                                                            \
     X(POINTWISE, "pointwise",     "norms, activations, quantization, embedding")                                       \
     X(COMM,      "communication", "collectives")                                                                       \
-    X(SAMPLING,  "sampling",      "a token of its logits")                                                             \
+    X(SAMPLING,  "sampling",      "a token of its logits; inputs")                                                     \
     X(LAUNCH,    "launch",        "the device waits for launches where no CUDA graph holds them")                      \
     X(HOST,      "host",          "the device waits for the scheduler, and for inputs to be prepared")                 \
     X(DRAFT,     "draft",         "passes of what drafts, with its own launches; none without speculative decoding")   \
@@ -210,8 +210,8 @@ struct maq_serve_options {
     bool
         as_it_ran; /* what ran is not held against what the engine refuses: blocks of scales that a degree cuts through */
     bool offline;         /* requests come through the library and not over HTTP: other defaults */
-    int32_t graph_tokens; /* vLLM: of the largest CUDA graph; negative: there are none */
     bool warm;            /* the engine has served for long: what it compiles for a number of tokens is there */
+    int32_t graph_tokens; /* vLLM: of the largest CUDA graph; negative: there are none */
     int32_t max_num_seqs, max_num_batched_tokens;
     int64_t max_model_len;
     int32_t block_size;

@@ -186,6 +186,7 @@ double maq_batch_stage_s(struct maq_deployment *d, uint32_t stage, const struct 
         return sides_s(d, batches, mode, parts);
     *parts = (struct maq_pass_parts){0};
     maq_pass_add(&d->passes, stage, batches, parts);
+    parts->ns[MAQ_SERVE_SAMPLING] += d->passes.stages[stage].first ? d->around_ns : 0;
     for (int i = 0; i < MAQ_SERVE_PART_COUNT; i++)
         sum += parts->ns[i];
     double launches = maq_launch_s(d, mode, &d->passes, stage, parts) * 1e9;

@@ -87,6 +87,7 @@ enum maq_status maq_deployment_init(struct maq_deployment *d, const struct maq_j
         most = verified;
     if (maq_passes_init(&d->passes, job, &d->options, most > 1024 ? most : 1024, &d->arena) != MAQ_OK)
         return maq_no_memory(diag, "a deployment");
+    d->around_ns = maq_pass_around_ns(&d->passes);
     if (d->options.afd.ffn_ranks > 0 &&
         maq_afd_init(&d->afd, job, &d->options, d->passes.most_tokens, &d->arena) != MAQ_OK)
         return maq_no_memory(diag, "a deployment");

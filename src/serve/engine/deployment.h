@@ -74,6 +74,7 @@ struct maq_deployment {
     struct maq_serve_options options; /* completed */
     struct maq_host_profile host;
     struct maq_passes passes;
+    double around_ns;                            /* of the small kernels around a pass */
     struct maq_afd *afd;                         /* the two sides of its passes; NULL: each GPU has both */
     struct maq_afd_times afd_times;              /* of the last pass, with them */
     double ffn_memory[MAQ_SERVE_MEM_COUNT];      /* of a GPU of FFN */
@@ -163,11 +164,11 @@ struct maq_host_profile maq_host_profile_of(const struct maq_serve_options *opti
 /* Bytes of a token in a layer on one rank, and its rule in *group; 0 where it keeps a state, of *state bytes for a request. memory.c */
 double maq_deployment_layer_kv(const struct maq_deployment *d, const struct maq_layer *layer,
                                struct maq_kv_group *group, double *state);
-/* Groups of layers, blocks, memory. memory.c */
 /* Whether it has layers that keep a state of a request. state_pool.c */
 bool maq_serve_keeps_states(const struct maq_model *m);
 /* Bytes of all states, of which a request has one; SGLang then lets no more requests run than there are states for. state_pool.c */
 double maq_deployment_states(struct maq_deployment *d, double state_bytes, double rest_bytes);
+/* Groups of layers, blocks, memory. memory.c */
 void maq_deployment_memory(struct maq_deployment *d);
 /* Bytes of a token on the fullest stage's rank, over all ranks of all stages, and in one copy of each. memory.c */
 struct maq_token_bytes {

@@ -243,6 +243,8 @@ void maq_pass_experts(const struct maq_passes *p, const struct maq_layer *layer,
 
 /* ---- sampling.c: from logits to tokens ---- */
 struct maq_pass_sampling maq_pass_sampling_of(const struct maq_serve_options *options);
+/* What the small kernels around a pass take, which prepare its inputs and take its results. */
+double maq_pass_around_ns(const struct maq_passes *p);
 void maq_pass_sample(const struct maq_passes *p, int64_t rows, struct maq_pass_parts *out);
 /* ---- recurrent.c: layers with a state ---- */
 #define MAQ_PASS_PRODUCTS 4u
@@ -256,10 +258,10 @@ unsigned maq_pass_products(const struct maq_passes *p, const struct maq_layer *l
                            int64_t tokens, struct maq_pass_product out[MAQ_PASS_PRODUCTS]);
 /* Whether a norm is in the kernel of the gate beside it. */
 bool maq_pass_is_in_gate(const struct maq_layer *layer, const struct maq_module *m);
-/* Whether a module is a convolution, a scan or a delta rule. */
-bool maq_pass_is_scan(const struct maq_module *m);
 /* A stage's `compiled`. */
 uint32_t maq_pass_compiled_kernels(const struct maq_passes *p, const struct maq_pass_stage *stage);
+/* Whether a module is a convolution, a scan or a delta rule. */
+bool maq_pass_is_scan(const struct maq_module *m);
 /* Those of a layer, with all that is launched around them. `prompt_tokens` of all prompts of the batch, in sequences of `prompt_queries`. */
 void maq_pass_scans(const struct maq_passes *p, const struct maq_layer *layer, double times,
                     const struct maq_pass_batch *batch, int64_t prompt_tokens, int64_t prompt_queries,

@@ -22,6 +22,10 @@
  * GPU is not said. There Triton's kernel took 2.01 ms of 512 rows and FlashInfer's 0.37: 9 and 1.6 cycles an entry. That #40376 measured on the B200 that it tested
  * on, and the releases behind both merges, February and April 2026, are taken to be so. The constants are of kernels alone; that sampling was missing was seen in
  * runs of a server (docs/validate-serve.md).
+ *
+ * Around a pass the engine launches kernels over a few numbers of each request: positions, blocks and slots of the inputs, gathered rows, what was accepted,
+ * results. vLLM 0.33.0 launches 16 and four copies of half their time beside those above and the model's (counted on the zero-GPU device, models of 4 and
+ * 12 layers, tools/vllm-truth/emulated.py), of which each takes what the smallest kernel does; others are taken to launch as many.
  */
 #include "serve/engine_release.h"
 #include "serve/pass/pass.h"
@@ -30,6 +34,7 @@
 #define SORT_LATENCY_CYCLES 17.0 /* and what is not hidden of a row alone */
 #define TRITON_CYCLES 9.0
 #define FLASHINFER_CYCLES 1.6
+#define KERNELS_AROUND 18.0
 
 static enum maq_pass_filter filter_of(const struct maq_serve_options *o)
 {
@@ -83,6 +88,12 @@ static void filter_rows(const struct maq_passes *p, int64_t rows, struct maq_pas
     if (f == MAQ_FILTER_SELECT)
         stream(p, rows * p->job->model.vocab, 24, 4, out);
     out->ns[MAQ_SERVE_SAMPLING] += 1e9 * entries * filter_cycles(f, (double)rows / sms) / (sms * d->clock_hz);
+}
+
+double maq_pass_around_ns(const struct maq_passes *p)
+{
+    struct maq_op smallest = maq_pass_op(MAQ_OP_ELEMENTWISE, &p->plain, 0, 1, 4, 4, 0);
+    return KERNELS_AROUND * maq_pass_seconds(p, &smallest) * 1e9;
 }
 
 void maq_pass_sample(const struct maq_passes *p, int64_t rows, struct maq_pass_parts *out)
