@@ -43,8 +43,7 @@ static void test_all_to_one(void **state)
         for (uint32_t i = 0; i < q.n; i++)
             list[i].session = 7;
         o.one_by_one = draw(&draws, 0, 2) == 0;
-        o.front_end =
-            MAQ_FRONT_END_DYNAMO; /* who waits for an API server that writes waits for a share of the clients */
+        o.front_end = MAQ_FRONT_END_NONE; /* who waits for an API server that writes waits for a share of the clients */
         const struct maq_fleet_member member = {.job = maq_job_get(job), .options = &o, .replicas = 2};
         const struct maq_fleet fleet = {.members = &member, .n_members = 1, .router = MAQ_ROUTER_SESSION};
         struct maq_serve_result *a = serve(job, &o, &q), *b = serve_fleet(&fleet, &q);
@@ -137,7 +136,7 @@ static void test_routers(void **state)
         struct maq_serve_options o = draw_options(&draws, seed % 3 ? MAQ_ENGINE_VLLM : MAQ_ENGINE_SGLANG);
         enum maq_router router = (enum maq_router)(seed % MAQ_ROUTER_COUNT);
         if (router == MAQ_ROUTER_LEAST_REQUESTS)
-            o.front_end = MAQ_FRONT_END_DYNAMO; /* nobody writes: when a request ends can be told */
+            o.front_end = MAQ_FRONT_END_NONE; /* nobody writes: when a request ends can be told */
         uint32_t replicas = draw(&draws, 2, 5);
         const struct maq_requests q = draw_requests(list, MOST / 2 + draw(&draws, 0, MOST / 2), &draws);
         for (uint32_t i = 0; i < q.n; i++)

@@ -64,7 +64,7 @@ static struct pools one_each(const struct maq_loaded_job *job, enum maq_engine e
 {
     struct pools x = {.prefill = job, .decode = job, .n_prefill = 1, .n_decode = 1};
     x.p.engine = x.d.engine = engine;
-    x.p.front_end = x.d.front_end = MAQ_FRONT_END_DYNAMO; /* no tokens of others are written */
+    x.p.front_end = x.d.front_end = MAQ_FRONT_END_NONE; /* no tokens of others are written */
     return x;
 }
 
@@ -72,7 +72,7 @@ static struct pools one_each(const struct maq_loaded_job *job, enum maq_engine e
 
 /* What an engine takes for the steps of one request, or of `batch` that go on together. */
 struct times {
-    double arrive_s, host_s, respond_s, prefill_s, decode_s, first_decode_s;
+    double arrive_s, host_s, respond_s, stream_s, prefill_s, decode_s, first_decode_s;
 };
 
 static struct times times_of(const struct maq_loaded_job *job, const struct maq_serve_options *o, int64_t batch,
@@ -85,7 +85,8 @@ static struct times times_of(const struct maq_loaded_job *job, const struct maq_
     double token_s = d.host.arrive_token_s + d.host.enter_token_s + d.host.tokenize_s;
     struct times t = {.arrive_s = (d.host.arrive_s + d.host.enter_s + token_s * (double)prompt) / speed,
                       .host_s = maq_batch_host_s(&d, (uint32_t)batch),
-                      .respond_s = d.host.respond_s / speed};
+                      .respond_s = d.host.respond_s / speed,
+                      .stream_s = d.host.stream_s / speed};
     maq_deployment_fini(&d);
     assert_int_equal(maq_serve_static(&whole, maq_job_get(job), o, batch, prompt, output, NULL), MAQ_OK);
     assert_int_equal(maq_serve_static(&last, maq_job_get(job), o, batch, prompt - 1, 2, NULL), MAQ_OK);
@@ -106,6 +107,7 @@ static void test_alone(void **state)
     for (int e = 0; e < MAQ_ENGINE_COUNT; e++) {
         struct pools x = one_each(job, (enum maq_engine)e);
         struct maq_request list[3];
+        x.p.front_end = x.d.front_end = MAQ_FRONT_END_DYNAMO;
         x.handover.bps = FREE;
         for (uint32_t i = 0; i < 3; i++)
             list[i] = (struct maq_request){.arrival_s = 10 * i, .prompt = 1500, .output = 100};
@@ -114,12 +116,12 @@ static void test_alone(void **state)
         const struct times t = times_of(job, &x.d, 1, 1500, 100);
         double prefill = t.arrive_s + t.host_s + t.prefill_s, ttft = 0, rest = 0;
         if (e == MAQ_ENGINE_VLLM)
-            ttft = prefill + t.respond_s + t.arrive_s + t.host_s + t.first_decode_s + t.respond_s;
+            ttft = prefill + t.respond_s + t.arrive_s + t.host_s + t.first_decode_s + t.respond_s + t.stream_s;
         if (e == MAQ_ENGINE_SGLANG)
             ttft = prefill + t.respond_s;
         if (e == MAQ_ENGINE_TRTLLM)
             ttft = prefill + t.respond_s + t.arrive_s + t.respond_s;
-        rest = t.decode_s + (e == MAQ_ENGINE_VLLM ? 0 : t.host_s);
+        rest = t.decode_s + (e == MAQ_ENGINE_VLLM ? 0 : t.host_s + t.stream_s);
         for (uint32_t i = 0; i < 3; i++) {
             const struct maq_served *s = &r->served[i];
             expect_close(s->first_s - s->arrival_s, ttft, 1e-6, maq_engine_name((enum maq_engine)e));

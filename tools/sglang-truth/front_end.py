@@ -66,7 +66,8 @@ def scheduler(server_args, port_args, *ranks_and_pipe, **_):
     step_s = float(os.environ[STEP_MS]) / 1e3
     context = zmq.Context(2)
     requests = get_zmq_socket(context, zmq.PULL, port_args.scheduler_input_ipc_name, False)
-    tokens = get_zmq_socket(context, zmq.PUSH, port_args.detokenizer_ipc_name, False)
+    text = not server_args.skip_tokenizer_init
+    tokens = get_zmq_socket(context, zmq.PUSH, port_args.detokenizer_ipc_name if text else port_args.tokenizer_ipc_name, False)
     pipe.send({"status": "ready", "max_total_num_tokens": TOKENS, "max_req_input_len": CONTEXT, "startup_time": 0.0, "hicache_object_layout": None})
     live, due = [], time.monotonic()
     while True:

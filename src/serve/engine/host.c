@@ -16,14 +16,15 @@
  *                              0.33.0 (host_time.py, step_time.py in tools/vllm-truth) and SGLang 0.5.23 (host_time.py in
  *                              tools/sglang-truth), 14 us and 51 to 83 us on a Zen 3; what the worker process does besides, another
  *                              4 us, is not in it. Of vLLM's releases that wait for the worker, too, whole steps of 0.11.1 and of
- *                              0.2.6 (step_time.py): 12 and 41 us. A release in between has what the one before it has that was measured
+ *                              0.2.6 (step_time.py): 12 and 41 us. A release in between has what the one before it has that was measured.
+ *                              TensorRT-LLM's Python is taken to be as slow as vLLM's
  *   pass_s, piece_s, compiled_s, eager_s, experts_s
  *                              measured for vLLM 0.33.0 on the zero-GPU device (launch_time.py in tools/vllm-truth), Python of the other
  *                              engines taken to be as slow; eager_s of the older releases by step_time.py
  *   library_experts_s          the same with FlashInfer's CUTLASS experts, whose compiled part was empty: 0.4 ms less
- *   all others                 assumed: round figures of the size that an iteration, a graph and a request take a Python process on
  *   compile_s                  SGLang 0.5.9's norm by Triton 3.5.1 for Hopper and Blackwell, 71 to 76 ms on a Zen 5 (compile_time.py in
  *                              tools/sglang-truth); most of it is the same for any small kernel
+ *   all others                 assumed: round figures of the size that an iteration, a graph and a request take a Python process on
  *                              that host. Nothing of them was measured, and nothing was fitted
  *
  * docs/validate-serve.md has the errors.
@@ -44,8 +45,8 @@ struct maq_host_profile maq_host_profile_of(const struct maq_serve_options *o)
                                  .eager_s = 48e-6,
                                  .experts_s = 1e-3,
                                  .library_experts_s = 0.6e-3,
-                                 .respond_s = 1.4e-3,
                                  .compile_s = 150e-3,
+                                 .respond_s = 1.4e-3,
                                  .stream_s = 0.24e-3,
                                  .arrive_s = 6.4e-3,
                                  .enter_s = 4.7e-3,
@@ -71,17 +72,24 @@ struct maq_host_profile maq_host_profile_of(const struct maq_serve_options *o)
         h.tokenize_s = 0;
         break;
     case MAQ_ENGINE_TRTLLM:
+        h.request_s = 17e-6;
         h.async = true;
         break;
     case MAQ_ENGINE_COUNT:
         break;
     }
-    /* Dynamo is compiled code that makes tokens of several prompts at a time: what is left is the client's, and some of the engine's process. */
+    /*
+     * Dynamo is compiled code that makes tokens of several prompts at a time, in front of a worker in Python, whose loop has each token once more: of Dynamo
+     * 0.8.1 in front of SGLang's tokenizer manager 0.55 ms an iteration and 31 to 36 us a stream, of its own alone 12 to 20 us, on a Zen 5
+     * (dynamo_worker.py in tools/sglang-truth). The rest is the client's.
+     */
     if (o->front_end == MAQ_FRONT_END_DYNAMO) {
         h.arrive_s = 3e-3;
         h.arrive_token_s = TOKEN_OF_TEXT_S;
-        h.respond_s = h.enter_s = 1e-3;
-        h.enter_token_s = h.tokenize_s = h.stream_s = 0;
+        h.respond_s = 1.1e-3;
+        h.stream_s = o->engine == MAQ_ENGINE_SGLANG ? 67e-6 : 40e-6;
+        h.enter_s = 1e-3;
+        h.enter_token_s = h.tokenize_s = 0;
     }
     if (o->front_end == MAQ_FRONT_END_NONE || o->offline)
         h.arrive_s = h.arrive_token_s = h.enter_s = h.enter_token_s = h.tokenize_s = h.respond_s = h.stream_s = 0;
