@@ -94,8 +94,8 @@ static void expect_equal(struct twins *t)
 /* Some iterations at once, where the next are alike. */
 static void skip_some(struct twins *t, uint64_t *draws)
 {
-    struct maq_stretch x, y;
-    bool a = t->s[0]->ops->stretch(t->s[0], &x), b = t->s[1]->ops->stretch(t->s[1], &y);
+    struct maq_steady_decodes x, y;
+    bool a = t->s[0]->ops->steady_decodes(t->s[0], &x), b = t->s[1]->ops->steady_decodes(t->s[1], &y);
     assert_int_equal(a, b);
     if (!a || x.n == 0)
         return;

@@ -113,12 +113,12 @@ void maq_adapters_launch(struct maq_serve_engine *e, uint32_t place)
     wait_for_all(e);
 }
 
-void maq_adapters_stretch(struct maq_serve_engine *e)
+void maq_adapters_steady_decodes(struct maq_serve_engine *e)
 {
     if (!e->d->options.lora.enabled)
         return;
     for (uint32_t r = 0; r < e->n_ranks; r++) {
-        const struct maq_stretch *s = &e->ranks[r].stretch;
+        const struct maq_steady_decodes *s = &e->ranks[r].steady_decodes;
         e->ranks[r].adapters.batch.n = 0;
         for (uint32_t i = 0; i < s->n; i++)
             use(e, r, s->slots[i], 1);

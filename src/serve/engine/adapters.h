@@ -31,8 +31,8 @@ struct maq_adapters_seen {
 void maq_adapters_fini(struct maq_rank_adapters *a);
 /* The iterations that all ranks have decided, in a place of the ring, are about to be launched: their batches get what they have of adapters. */
 void maq_adapters_launch(struct maq_serve_engine *e, uint32_t place);
-/* The same of iterations of a stretch, and of further ones of it. */
-void maq_adapters_stretch(struct maq_serve_engine *e);
+/* The same of iterations of steady decodes, and of further ones of it. */
+void maq_adapters_steady_decodes(struct maq_serve_engine *e);
 /* What `n` engines counted together, in out->lora. */
 void maq_adapters_fill(const struct maq_serve_engine *engines, uint32_t n, struct maq_serve_result *out);
 

@@ -9,7 +9,7 @@
 #define MAQ_SERVE_ENGINE_CLIENTS_H
 
 #include "serve/engine/latency.h"
-#include "serve/slo/hopeless.h"
+#include "serve/slo/early_stop.h"
 
 struct maq_clients {
     const struct maq_requests *requests;

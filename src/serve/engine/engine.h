@@ -50,8 +50,8 @@ struct maq_engine_rank {
     struct maq_rank_swaps swaps;
     struct maq_rank_adapters adapters;
     struct maq_compiled_lengths compiled;
-    struct maq_stretch stretch; /* room for fast_forward.c */
-    int32_t *verdicts;          /* [verdicts_size] tokens that come out for each of an iteration, drafts accepted */
+    struct maq_steady_decodes steady_decodes; /* room for fast_forward.c */
+    int32_t *verdicts; /* [verdicts_size] tokens that come out for each of an iteration, drafts accepted */
     uint32_t verdicts_size;
 };
 

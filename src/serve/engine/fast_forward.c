@@ -2,7 +2,7 @@
 /*
  * fast_forward.c - iterations in which only decode lengths grow, done at once.
  *
- * The scheduler says whether the next ones are (scheduler.h, struct maq_stretch); nobody may come meanwhile, and what is under way has to be such an
+ * The scheduler says whether the next ones are (scheduler.h, struct maq_steady_decodes); nobody may come meanwhile, and what is under way has to be such an
  * iteration already. Their times still differ, since keys grow, and each takes of the cache: where there is not enough, it stops before.
  */
 #include <math.h>
@@ -12,7 +12,7 @@
 /* What is under way of a rank is one token of each of those that decode. */
 static bool same_in_flight(const struct maq_serve_engine *e, const struct maq_engine_rank *rank)
 {
-    const struct maq_stretch *s = &rank->stretch;
+    const struct maq_steady_decodes *s = &rank->steady_decodes;
     for (uint32_t f = 0; f < e->in_flight; f++) {
         const struct maq_iteration *it = &rank->it[(e->first + f) % e->most_in_flight];
         if (it->n != s->n || it->tokens != it->n || it->n_preempted > 0)
@@ -25,14 +25,14 @@ static bool same_in_flight(const struct maq_serve_engine *e, const struct maq_en
 }
 
 /* Whether all ranks only decode; one that has nobody goes along. */
-static bool all_stretch(struct maq_serve_engine *e)
+static bool all_steady(struct maq_serve_engine *e)
 {
     bool any = false;
     for (uint32_t r = 0; r < e->n_ranks; r++) {
         struct maq_engine_rank *rank = &e->ranks[r];
-        if (!rank->sched->ops->stretch(rank->sched, &rank->stretch) || !same_in_flight(e, rank))
+        if (!rank->sched->ops->steady_decodes(rank->sched, &rank->steady_decodes) || !same_in_flight(e, rank))
             return false;
-        any = any || rank->stretch.n > 0;
+        any = any || rank->steady_decodes.n > 0;
     }
     return any;
 }
@@ -42,7 +42,7 @@ static void count_keys(struct maq_pass_batch *b, const struct maq_serve_engine *
                        int64_t step)
 {
     const struct maq_passes *p = &e->d->passes;
-    const struct maq_stretch *s = &rank->stretch;
+    const struct maq_steady_decodes *s = &rank->steady_decodes;
     for (uint32_t w = 0; w < p->n_windows; w++) {
         if (step > 0 && p->windows[w] == 0) {
             b->decode_keys[w] += b->decodes;
@@ -58,12 +58,12 @@ static void count_keys(struct maq_pass_batch *b, const struct maq_serve_engine *
 static bool take_step(struct maq_serve_engine *e, int64_t step, struct maq_scheduler_load *load)
 {
     for (uint32_t r = 0; r < e->n_ranks; r++) {
-        const struct maq_stretch *s = &e->ranks[r].stretch;
+        const struct maq_steady_decodes *s = &e->ranks[r].steady_decodes;
         if (step >= s->most || s->taken[s->phase] > s->free)
             return false;
     }
     for (uint32_t r = 0; r < e->n_ranks; r++) {
-        struct maq_stretch *s = &e->ranks[r].stretch;
+        struct maq_steady_decodes *s = &e->ranks[r].steady_decodes;
         s->free -= s->taken[s->phase];
         load->used += s->taken[s->phase];
         s->phase = s->phase + 1 < s->period ? s->phase + 1 : 0;
@@ -75,7 +75,7 @@ static bool take_step(struct maq_serve_engine *e, int64_t step, struct maq_sched
 /* Tokens of an iteration that ends: of all that run, each as long after its last as all others. */
 static void tokens_of_rank(struct maq_serve_engine *e, struct maq_engine_rank *rank, double client_s, double last_s)
 {
-    const struct maq_stretch *s = &rank->stretch;
+    const struct maq_steady_decodes *s = &rank->steady_decodes;
     if (last_s >= 0) {
         maq_latency_add_n(&e->clients->itl, client_s - last_s, s->n);
         return;
@@ -99,7 +99,7 @@ static void catch_up(struct maq_serve_engine *e, uint32_t first, int64_t steps, 
     e->asked = false;
     for (uint32_t k = 0; k < e->n_ranks; k++) {
         struct maq_engine_rank *rank = &e->ranks[k];
-        const struct maq_stretch *s = &rank->stretch;
+        const struct maq_steady_decodes *s = &rank->steady_decodes;
         for (uint32_t i = 0; i < s->n; i++) {
             struct maq_engine_slot *r = &rank->slots[s->slots[i]];
             r->last_s = e->clients->served[r->request].last_s = last_s;
@@ -109,13 +109,13 @@ static void catch_up(struct maq_serve_engine *e, uint32_t first, int64_t steps, 
     }
 }
 
-/* Whether the next iterations are those of a stretch, in each rank's `stretch` and in the batches. */
-static bool begin_stretch(struct maq_serve_engine *e)
+/* Whether the next iterations are those of steady decodes, in each rank's `steady_decodes` and in the batches. */
+static bool begin_steady_decodes(struct maq_serve_engine *e)
 {
-    if (e->d->passes.n_stages > 1 || e->in_flight + 1 != e->most_in_flight || maq_tiers_pending(e) || !all_stretch(e))
+    if (e->d->passes.n_stages > 1 || e->in_flight + 1 != e->most_in_flight || maq_tiers_pending(e) || !all_steady(e))
         return false;
     for (uint32_t r = 0; r < e->n_ranks; r++)
-        e->batches[r] = maq_batch_decodes(e->d, e->ranks[r].stretch.n);
+        e->batches[r] = maq_batch_decodes(e->d, e->ranks[r].steady_decodes.n);
     return true;
 }
 
@@ -167,7 +167,7 @@ static int64_t decode_on(struct maq_serve_engine *e, const struct maq_engine_sha
 {
     struct maq_deployment *d = e->d;
     struct maq_pass_batch *batch = &e->batches[0];
-    struct maq_stretch *s = &e->ranks[0].stretch;
+    struct maq_steady_decodes *s = &e->ranks[0].steady_decodes;
     const uint32_t ring = e->most_in_flight, period = s->period;
     const double written_s = e->respond_s + e->stream_s * s->n, host_s = shape->host_s, known_s = e->known_s,
                  all = load->all > 0 ? (double)load->all : HUGE_VAL;
@@ -216,7 +216,7 @@ static int64_t decode_on(struct maq_serve_engine *e, const struct maq_engine_sha
 bool maq_engine_fast_forward(struct maq_serve_engine *e, double until_s)
 {
     const uint32_t first = e->first;
-    if (!begin_stretch(e))
+    if (!begin_steady_decodes(e))
         return false;
     double last_s = -1, next_s = maq_engine_next_arrival(e), until = next_s < until_s ? next_s : until_s,
            moved_s = maq_tiers_next_s(e); /* an iteration that is decided then or later would see it */
@@ -225,11 +225,11 @@ bool maq_engine_fast_forward(struct maq_serve_engine *e, double until_s)
     const struct maq_engine_shape shape = maq_engine_shape_of(e);
     uint32_t requests = 0;
     for (uint32_t r = 0; r < e->n_ranks; r++)
-        requests += e->ranks[r].stretch.n;
+        requests += e->ranks[r].steady_decodes.n;
     int64_t step = 0;
     for (; e->now_s < until && take_step(e, step, &load); step++) {
         if (step == 0)
-            maq_adapters_stretch(e);
+            maq_adapters_steady_decodes(e);
         maq_engine_start(e, &shape, load);
         double client_s = maq_engine_written_s(e, maq_engine_end(e), requests);
         for (uint32_t r = 0; r < e->n_ranks; r++)
@@ -252,7 +252,7 @@ static double sure_steps(const struct maq_serve_engine *e)
 {
     double least = (double)INT32_MAX;
     for (uint32_t r = 0; r < e->n_ranks; r++) {
-        const struct maq_stretch *s = &e->ranks[r].stretch;
+        const struct maq_steady_decodes *s = &e->ranks[r].steady_decodes;
         int64_t taken = 0;
         for (uint32_t i = 0; i < s->period; i++)
             taken += s->taken[i];
@@ -264,7 +264,7 @@ static double sure_steps(const struct maq_serve_engine *e)
 
 double maq_engine_quiet_until_s(struct maq_serve_engine *e)
 {
-    if (maq_engine_next_arrival(e) < (double)INFINITY || e->d->options.one_by_one || !begin_stretch(e))
+    if (maq_engine_next_arrival(e) < (double)INFINITY || e->d->options.one_by_one || !begin_steady_decodes(e))
         return e->now_s;
     maq_batch_pad(e->d, e->batches);
     return e->now_s + (sure_steps(e) - 1) * maq_batch_least_s(e->d, e->batches);

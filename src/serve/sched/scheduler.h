@@ -13,7 +13,7 @@
  *   decide()    when it could launch another iteration. Nobody in it: there is nothing to do until one ends or somebody comes
  *   end()       in the order of decide(), with up to `most_in_flight` iterations decided and not ended
  *   load()      to show who runs, who waits, how much of the cache is in use
- *   stretch()   before decide(): may many iterations be done at once, in which only decode lengths grow? skip() then does them
+ *   steady_decodes()   before decide(): may many iterations be done at once, in which only decode lengths grow? skip() then does them
  *
  * Where prompts and tokens are computed by different engines, a request is a part of one here:
  *
@@ -115,23 +115,23 @@ struct maq_scheduler_load {
     int64_t kept;      /* for later requests alone; -1 = not told */
 };
 
-#define MAQ_STRETCH_PERIOD 256u
+#define MAQ_STEADY_DECODES_PERIOD 256u
 
 /* Iterations that differ in nothing but lengths: all of `slots` decode a token in each, in this order. */
-struct maq_stretch {
+struct maq_steady_decodes {
     const uint32_t *slots; /* [n], the scheduler's */
     uint32_t n;
-    int64_t most;                       /* before one of them samples its last token */
-    int64_t free;                       /* of the cache, that may be taken before somebody has to give way */
-    uint32_t period;                    /* iteration i takes taken[i % period] of it */
-    uint32_t taken[MAQ_STRETCH_PERIOD]; /* [period] */
-    uint32_t phase;                     /* of the next iteration; 0 in the beginning */
+    int64_t most;                              /* before one of them samples its last token */
+    int64_t free;                              /* of the cache, that may be taken before somebody has to give way */
+    uint32_t period;                           /* iteration i takes taken[i % period] of it */
+    uint32_t taken[MAQ_STEADY_DECODES_PERIOD]; /* [period] */
+    uint32_t phase;                            /* of the next iteration; 0 in the beginning */
 };
 
 /* Of a scheduler without requests. */
-static inline struct maq_stretch maq_stretch_of_nobody(void)
+static inline struct maq_steady_decodes maq_steady_decodes_of_nobody(void)
 {
-    return (struct maq_stretch){.most = INT64_MAX, .period = 1};
+    return (struct maq_steady_decodes){.most = INT64_MAX, .period = 1};
 }
 
 struct maq_scheduler;
@@ -170,9 +170,9 @@ struct maq_scheduler_ops {
     struct maq_swap *(*swap)(struct maq_scheduler *s);
     /* False: the next iteration has to be decided. What is under way is the engine's to look at. With n = 0: nobody is there, and to
      * decide any number of iterations would change nothing. */
-    bool (*stretch)(const struct maq_scheduler *s, struct maq_stretch *out);
-    /* Does `steps` iterations of a stretch. What of it nobody sees is left out: which part of the cache each takes. */
-    void (*skip)(struct maq_scheduler *s, const struct maq_stretch *stretch, int64_t steps);
+    bool (*steady_decodes)(const struct maq_scheduler *s, struct maq_steady_decodes *out);
+    /* Does `steps` iterations of steady decodes. What of it nobody sees is left out: which part of the cache each takes. */
+    void (*skip)(struct maq_scheduler *s, const struct maq_steady_decodes *steady, int64_t steps);
 };
 
 /* The beginning of every scheduler. */

@@ -310,7 +310,7 @@ static const struct maq_scheduler_ops sglang_ops = {.name = "sglang",
                                                     .cached = maq_sglang_cached,
                                                     .computed = computed,
                                                     .copies = copies,
-                                                    .stretch = maq_sglang_stretch,
+                                                    .steady_decodes = maq_sglang_steady_decodes,
                                                     .skip = maq_sglang_skip};
 
 enum maq_status maq_sglang_new(struct maq_scheduler **out, const struct maq_sglang_knobs *knobs)

@@ -199,7 +199,7 @@ void maq_sglang_free_request(struct maq_sglang *s, uint32_t slot);
 /* One that ran gives back what it has; it is not in the batch any more, in which `others` stay. */
 void maq_sglang_take_back(struct maq_sglang *s, uint32_t slot, uint32_t others, struct maq_iteration *it);
 bool maq_sglang_has_room(struct maq_sglang *s, const uint32_t *slots, uint32_t n);
-bool maq_sglang_stretch(const struct maq_scheduler *base, struct maq_stretch *out);
-void maq_sglang_skip(struct maq_scheduler *base, const struct maq_stretch *stretch, int64_t steps);
+bool maq_sglang_steady_decodes(const struct maq_scheduler *base, struct maq_steady_decodes *out);
+void maq_sglang_skip(struct maq_scheduler *base, const struct maq_steady_decodes *steady, int64_t steps);
 
 #endif

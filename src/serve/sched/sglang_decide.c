@@ -313,7 +313,7 @@ void maq_sglang_decide(struct maq_scheduler *base, struct maq_iteration *it)
  * What iterations at once may take; < 0: there can be none. An eviction that waits for a copy, or finds its leaf held by one, is done by itself; an iteration of
  * decodes asks for a page for each that runs, whatever it takes.
  */
-static int64_t free_in_stretch(const struct maq_sglang *s, uint32_t running)
+static int64_t free_in_steady_decodes(const struct maq_sglang *s, uint32_t running)
 {
     const struct maq_radix_host *h = s->tree.host;
     if (!h || (h->policy != MAQ_HICACHE_WRITE_BACK && h->loads.n == 0))
@@ -325,7 +325,7 @@ static int64_t free_in_stretch(const struct maq_sglang *s, uint32_t running)
  * Nobody is tried while `full`, and nothing changes it but somebody's end. What is taken from the tree on the way is the same at once as one by one: the
  * next leaf is evicted when too little is left, whoever asks.
  */
-bool maq_sglang_stretch(const struct maq_scheduler *base, struct maq_stretch *out)
+bool maq_sglang_steady_decodes(const struct maq_scheduler *base, struct maq_steady_decodes *out)
 {
     const struct maq_sglang *s = (const struct maq_sglang *)base;
     const struct maq_sglang_lane *l = &s->lanes[0];
@@ -333,19 +333,19 @@ bool maq_sglang_stretch(const struct maq_scheduler *base, struct maq_stretch *ou
     if (maq_radix_host_waits(&s->tree))
         return false;
     if (l->idle && s->ratio >= s->ratio_first && nobody_is_there(s)) {
-        *out = maq_stretch_of_nobody();
+        *out = maq_steady_decodes_of_nobody();
         return true;
     }
     if (s->knobs.verified > 0 || s->knobs.lanes > 1 || l->last_prefill || s->chunked != MAQ_NO_SLOT ||
         l->n_running == 0 ||
         (s->n_waiting > 0 && (!l->full || s->knobs.preempts || s->knobs.part == MAQ_PART_DECODE)) ||
-        s->n_ready + s->n_retracted > 0 || page > MAQ_STRETCH_PERIOD)
+        s->n_ready + s->n_retracted > 0 || page > MAQ_STEADY_DECODES_PERIOD)
         return false;
-    *out = (struct maq_stretch){.slots = l->running,
-                                .n = l->n_running,
-                                .most = INT64_MAX,
-                                .free = free_in_stretch(s, l->n_running),
-                                .period = page};
+    *out = (struct maq_steady_decodes){.slots = l->running,
+                                       .n = l->n_running,
+                                       .most = INT64_MAX,
+                                       .free = free_in_steady_decodes(s, l->n_running),
+                                       .period = page};
     for (uint32_t i = 0; i < l->n_running; i++) {
         const struct maq_sglang_request *r = &s->at[l->running[i]];
         int64_t left = r->output - r->sampled - r->flying - 1;
@@ -357,19 +357,19 @@ bool maq_sglang_stretch(const struct maq_scheduler *base, struct maq_stretch *ou
     return out->most >= 2 && out->free >= 0;
 }
 
-void maq_sglang_skip(struct maq_scheduler *base, const struct maq_stretch *stretch, int64_t steps)
+void maq_sglang_skip(struct maq_scheduler *base, const struct maq_steady_decodes *steady, int64_t steps)
 {
     struct maq_sglang *s = (struct maq_sglang *)base;
     int64_t page = s->knobs.page, before_last = 0, all = 0;
-    for (uint32_t i = 0; i < stretch->n; i++) {
-        struct maq_sglang_request *r = &s->at[stretch->slots[i]];
+    for (uint32_t i = 0; i < steady->n; i++) {
+        struct maq_sglang_request *r = &s->at[steady->slots[i]];
         int64_t pages = maq_sglang_pages(s, r->held), last = r->held + steps - 1;
         before_last += maq_sglang_pages(s, last) - pages;
         r->held += steps;
         r->sampled += steps;
         all += maq_sglang_pages(s, r->held) - pages;
     }
-    maq_sglang_evict(s, before_last + (int64_t)stretch->n * page);
+    maq_sglang_evict(s, before_last + (int64_t)steady->n * page);
     s->available -= all;
     for (int64_t i = 0; i < steps && s->ratio > s->ratio_least; i++)
         s->ratio = s->ratio - s->ratio_step > s->ratio_least ? s->ratio - s->ratio_step : s->ratio_least;

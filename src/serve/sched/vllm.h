@@ -184,7 +184,7 @@ void maq_vllm_offload_decided(struct maq_vllm *s, const struct maq_iteration *it
 void maq_vllm_offload_preempted(struct maq_vllm *s, uint32_t slot);
 /* It is about to be freed, with so many tokens computed. */
 void maq_vllm_offload_ended(struct maq_vllm *s, uint32_t slot, int64_t computed);
-/* Iterations of a stretch before somebody has something to store; 0: now. */
+/* Iterations of steady decodes before somebody has something to store; 0: now. */
 int64_t maq_vllm_offload_quiet(const struct maq_vllm *s);
 
 /* Blocks that those in the middle of their prompts are sure to ask for. vllm_remote.c */
@@ -200,7 +200,7 @@ bool maq_vllm_reserve(struct maq_vllm *s, struct maq_iteration *it, struct maq_w
 void maq_vllm_give_way(struct maq_vllm *s, struct maq_iteration *it, uint32_t place);
 /* Ends a request: gives back its blocks and its slot. */
 void maq_vllm_free_request(struct maq_vllm *s, uint32_t slot);
-/* Operations of struct maq_scheduler. vllm_stretch.c */
+/* Operations of struct maq_scheduler. vllm_fast_forward.c */
 extern const struct maq_scheduler_ops maq_vllm_ops;
 
 #endif

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * hopeless.h - bounds that a run can no longer hold, whatever becomes of the requests that have not ended.
+ * early_stop.h - bounds that a run can no longer hold, whatever becomes of the requests that have not ended.
  *
  * A quantile is missed once more requests are over the limit than lie above it, a mean once the sum alone is over the limit times all of
  * them. A quantile of a report is the middle of a bin (serve/engine/latency.h), so that a request counts only if its bin is over, too.
  */
-#ifndef MAQ_SERVE_SLO_HOPELESS_H
-#define MAQ_SERVE_SLO_HOPELESS_H
+#ifndef MAQ_SERVE_SLO_EARLY_STOP_H
+#define MAQ_SERVE_SLO_EARLY_STOP_H
 
 #include "maquette/serve.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* hopeless.c - counts what is over its limit. */
-#include "serve/slo/hopeless.h"
+/* early_stop.c - counts what is over its limit. */
+#include "serve/slo/early_stop.h"
 
 #define BIN 1.003 /* a bin is a fifth of a percent wide */
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * vllm_stretch.c - vLLM's scheduler behind the operations of all; iterations in which only decode lengths grow.
+ * vllm_fast_forward.c - steady decodes under vLLM: iterations in which only decode lengths grow, done at once. Last: the table of operations.
  *
  * The conditions: nobody waits, and every running request decodes one token in every iteration. Then the next iterations have the same
  * requests, none of which ends before `most` of them; each takes blocks when its last one is full. What one by one does in between and nobody sees is
@@ -54,16 +54,16 @@ static void hold(struct maq_scheduler *base, bool holds)
     of(base)->holds = holds;
 }
 
-static bool stretch(const struct maq_scheduler *base, struct maq_stretch *out)
+static bool steady_decodes(const struct maq_scheduler *base, struct maq_steady_decodes *out)
 {
     const struct maq_vllm *s = const_of(base);
     int64_t quiet = maq_vllm_offload_quiet(s);
     if (s->waiting.n == 0 && s->n_running == 0 && s->n_loaded == 0 && quiet > 0) {
-        *out = maq_stretch_of_nobody();
+        *out = maq_steady_decodes_of_nobody();
         return true;
     }
     if (s->waiting.n > 0 || s->n_loaded > 0 || s->n_running == 0 || s->kv.n_groups != 1 ||
-        s->kv.group[0].kind != MAQ_KV_FULL || s->kv.group[0].block_size > (int32_t)MAQ_STRETCH_PERIOD ||
+        s->kv.group[0].kind != MAQ_KV_FULL || s->kv.group[0].block_size > (int32_t)MAQ_STEADY_DECODES_PERIOD ||
         s->n_running > (uint32_t)s->knobs.max_num_batched_tokens || s->knobs.spec_tokens > 0)
         return false;
     out->most = before_end(s);
@@ -80,12 +80,12 @@ static bool stretch(const struct maq_scheduler *base, struct maq_stretch *out)
     return true;
 }
 
-static void skip(struct maq_scheduler *base, const struct maq_stretch *stretch, int64_t steps)
+static void skip(struct maq_scheduler *base, const struct maq_steady_decodes *steady, int64_t steps)
 {
     struct maq_vllm *s = of(base);
     int32_t block = s->kv.group[0].block_size;
-    for (uint32_t i = 0; i < stretch->n; i++) {
-        struct maq_vllm_request *r = &s->at[stretch->slots[i]];
+    for (uint32_t i = 0; i < steady->n; i++) {
+        struct maq_vllm_request *r = &s->at[steady->slots[i]];
         r->computed += steps;
         r->tokens += steps;
         if (!maq_kv_extend(&s->kv, &r->kv, (r->computed + block - 1) / block)) {
@@ -194,5 +194,5 @@ const struct maq_scheduler_ops maq_vllm_ops = {.name = "vllm",
                                                .offload = offload,
                                                .swap = swap,
                                                .moved = moved,
-                                               .stretch = stretch,
+                                               .steady_decodes = steady_decodes,
                                                .skip = skip};
