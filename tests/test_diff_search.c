@@ -71,7 +71,7 @@ static void test_stages(void **state)
     assert_int_equal(d->n_settings, 5); /* and the layers of stage 1: no answer of the program is among them */
     near(row(d, "step", "pace_s").of[0], 11 - 5, 0); /* the closed form without what it says of the rest */
     near(row(d, "step", "pace_s").of[1], 7 - 3, 0);
-    near(row(d, "step", "rest").of[0], -1, 1e-15); /* played, it is faster */
+    near(row(d, "step", "rest").of[0], -1, 1e-15); /* simulated, it is faster */
     near(row(d, "step", "rest").of[1], 1, 1e-15);
     near(maq_diff_sum(table(d, "step")).of[0], 10, 1e-15);
     near(maq_diff_sum(table(d, "step")).of[1], 8, 1e-15);

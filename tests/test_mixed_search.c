@@ -96,9 +96,9 @@ static void test_brute_force(void **state)
 static double play(const struct maq_mixed_run *run, const struct maq_chain_wave *wave, const struct maq_composition *c,
                    const struct maq_stage_table *table)
 {
-    struct maq_chain_simulated played;
-    assert_int_equal(maq_chain_costs_simulate(&played, &run->costs, wave, c, table), MAQ_OK);
-    return played.step_s;
+    struct maq_chain_simulated simulated;
+    assert_int_equal(maq_chain_costs_simulate(&simulated, &run->costs, wave, c, table), MAQ_OK);
+    return simulated.step_s;
 }
 
 /* Two stages and their layers in each other's place; false: no composition, or more than 0.1 % longer by the form. */
@@ -202,17 +202,17 @@ static void test_nearby(void **state)
         const double form_s = c->step_s, before = play(run, &run->waves[0], c, &table);
         struct counted counted = {run, &table, 0};
         const struct maq_mixed_local_search near = {&table, count_play, &counted};
-        struct maq_chain_simulated played;
-        assert_int_equal(maq_chain_costs_simulate(&played, &run->costs, &run->waves[0], c, &table), MAQ_OK);
-        assert_int_equal(maq_mixed_local_search(c, &played, &near, &run->arena), MAQ_OK);
-        assert_true(played.step_s <= before && c->step_s <= form_s * 1.02);
-        assert_true(played.step_s == play(run, &run->waves[0], c, &table));
+        struct maq_chain_simulated simulated;
+        assert_int_equal(maq_chain_costs_simulate(&simulated, &run->costs, &run->waves[0], c, &table), MAQ_OK);
+        assert_int_equal(maq_mixed_local_search(c, &simulated, &near, &run->arena), MAQ_OK);
+        assert_true(simulated.step_s <= before && c->step_s <= form_s * 1.02);
+        assert_true(simulated.step_s == play(run, &run->waves[0], c, &table));
         bool all = counted.plays < 160; /* otherwise it gave up */
         if (all)
-            assert_fastest(c, played.step_s, form_s, &counted);
+            assert_fastest(c, simulated.step_s, form_s, &counted);
         drawn++;
         settled += all;
-        better += played.step_s < before * 0.999;
+        better += simulated.step_s < before * 0.999;
     }
     print_message("%u pipelines, %u play faster nearby, %u are settled\n", drawn, better, settled);
     assert_true(drawn > (SANITIZED ? 9u : 30u) && better > 0 && settled > drawn / 2);
@@ -328,7 +328,7 @@ static const struct alone alone[] = {
 };
 
 /* The same stages and replicas of the one way that the plan leaves. */
-static void compose_like(double *closed_s, struct maq_chain_simulated *played, const struct maq_mixed_run *run,
+static void compose_like(double *closed_s, struct maq_chain_simulated *simulated, const struct maq_mixed_run *run,
                          const struct maq_job *job)
 {
     struct maq_arena arena;
@@ -349,7 +349,7 @@ static void compose_like(double *closed_s, struct maq_chain_simulated *played, c
     }
     assert_int_equal(atom, table.n_atoms);
     assert_true(maq_composition_cost(&c, &table));
-    assert_int_equal(maq_chain_costs_simulate(played, &run->costs, &wave, &c, &table), MAQ_OK);
+    assert_int_equal(maq_chain_costs_simulate(simulated, &run->costs, &wave, &c, &table), MAQ_OK);
     *closed_s = c.step_s;
     maq_arena_fini(&arena);
 }
@@ -360,7 +360,7 @@ static void check_alone(const struct alone *a)
     struct maq_diag *diag = maq_diag_new();
     struct maq_loaded_job *job = NULL;
     struct maq_train_result *train = NULL;
-    struct maq_chain_simulated played;
+    struct maq_chain_simulated simulated;
     double closed_s;
     snprintf(text, sizeof text, "%s}}", a->job);
     snprintf(pp, sizeof pp, "%d", a->pp);
@@ -369,14 +369,15 @@ static void check_alone(const struct alone *a)
     if (maq_job_parse(&job, "test", maq_str_of(text), stages, 1, diag) != MAQ_OK ||
         maq_train_predict(&train, maq_job_get(job), diag) != MAQ_OK)
         fail_msg("%s\n%s", text, maq_diag_format(diag, 0, false));
-    compose_like(&closed_s, &played, s.result->owner, maq_job_get(job));
-    print_message("train %.6f s, played %+.3f %%, closed form %+.2f %%  %s\n", train->step_s,
-                  100 * (played.step_s / train->step_s - 1), 100 * (closed_s / train->step_s - 1), strchr(text, ','));
-    assert_true(fabs(played.step_s / train->step_s - 1) < 0.001);
+    compose_like(&closed_s, &simulated, s.result->owner, maq_job_get(job));
+    print_message("train %.6f s, simulated %+.3f %%, closed form %+.2f %%  %s\n", train->step_s,
+                  100 * (simulated.step_s / train->step_s - 1), 100 * (closed_s / train->step_s - 1),
+                  strchr(text, ','));
+    assert_true(fabs(simulated.step_s / train->step_s - 1) < 0.001);
     /* what planner/stages/stage_costs.h simplifies; most on one kind of node are the 2.04 % of 32 experts on a rank: slots of hops, and the first
      * stage's synchronization by its bytes */
     assert_true(fabs(closed_s / train->step_s - 1) < (maq_job_get(job)->cluster.n_groups == 1 ? 0.025 : 0.05));
-    assert_true(played.fits == train->fits);
+    assert_true(simulated.fits == train->fits);
     maq_train_result_free(train);
     maq_job_free(job);
     maq_diag_free(diag);

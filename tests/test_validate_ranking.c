@@ -45,7 +45,7 @@ static struct maq_validate_plan_ranking *compare(const char *rows, uint32_t befo
     return r;
 }
 
-/* Which entries are layers, in stretches. */
+/* Which entries are layers, in ranges. */
 static void test_layers_at(void **state)
 {
     (void)state;

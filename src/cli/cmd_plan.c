@@ -491,7 +491,8 @@ const struct cli_command cli_plan = {
         "degrees, recomputation and ZeRO of their own, which --write writes as JSON (docs/plan-form.md), or in one way "
         "over all of them where that is faster. --planner "
         "compares with what other planners choose from. --parallelizer composes it of what another planner says of "
-        "stretches of the model on each node group. --predict searches nothing: it says what a written plan takes.\n",
+        "layer ranges of the model on each node group. --predict searches nothing: it says what a written plan "
+        "takes.\n",
     .examples =
         "  maquette plan --model llama-3.1-70b --cluster 'h100-sxm:8 x 32, rail 400G' --gbs 1024 --seq 8192\n"
         "  maquette plan job.yaml --top 10 --pareto memory --html plan.html\n"

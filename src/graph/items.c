@@ -87,8 +87,8 @@ static uint32_t intern(struct maq_items *items, struct maq_item *it)
         it->cost = it->is_coll ? maq_cost_coll(items->costs, &it->coll, items->cluster)
                                : maq_cost_op(items->costs, &it->op, items->device);
         MAQ_ASSERT(it->cost.seconds >= 0 && it->cost.seconds < 1e9);
-        const struct maq_slowdown *stretch = items->stretch;
-        double longer = stretch && stretch->applies(it, stretch->to) ? stretch->factor : 1.0;
+        const struct maq_slowdown *slowdown = items->slowdown;
+        double longer = slowdown && slowdown->applies(it, slowdown->to) ? slowdown->factor : 1.0;
         it->dur_ns = nearbyint(it->cost.seconds * (maq_item_is_paced(it) ? items->pace : 1.0) * longer * 1e9);
         items->at[items->n++] = *it;
         *slot = (struct maq_items_slot){hash, items->n};

@@ -48,7 +48,7 @@ struct maq_items {
     uint32_t n_times;
     uint32_t group_size; /* the last one asked for, and its maq_expected_maximum() */
     double group_maximum;
-    const struct maq_slowdown *stretch; /* borrowed; NULL = items last as the chain says */
+    const struct maq_slowdown *slowdown; /* borrowed; NULL = items last as the chain says */
     double pace; /* time of a matrix kernel on the slowest device of the cluster over that on a mean one */
     bool failed; /* out of memory: ids are 0 from then on; check once at the end */
 };

@@ -63,7 +63,7 @@ static const struct maq_field model_fields[] = {
          .doc = "dropout before residual additions"),
     REAL(attention_dropout, "attention_dropout", "attention-dropout", .min = 0, .max = 1,
          .doc = "dropout on attention probabilities"),
-    MAQ_FIELD_NODE(struct pyramid, levels, "levels", .doc = "stretches of layers of one width and number of tokens"),
+    MAQ_FIELD_NODE(struct pyramid, levels, "levels", .doc = "ranges of layers of one width and number of tokens"),
     MAQ_FIELD_END};
 
 static const struct maq_field level_fields[] = {

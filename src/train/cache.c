@@ -99,13 +99,13 @@ void maq_cache_fini(struct maq_cache *cache)
 
 void maq_cache_forget(struct maq_cache *cache)
 {
-    const struct maq_slowdown *stretch = cache->items.stretch;
+    const struct maq_slowdown *slowdown = cache->items.slowdown;
     maq_arena_fini(&cache->arena);
     memset(cache->blocks, 0, cache->block_slots * sizeof *cache->blocks);
     cache->n_blocks = 0;
     give_schedules(cache);
     maq_items_init(&cache->items, cache->items.cluster, cache->items.costs, &cache->arena);
-    cache->items.stretch = stretch;
+    cache->items.slowdown = slowdown;
 }
 
 double *maq_cache_finish(struct maq_cache *cache, size_t n)

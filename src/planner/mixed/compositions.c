@@ -78,7 +78,7 @@ struct simulated_wave {
     struct maq_stage_table table;
 };
 
-static enum maq_status play(struct maq_chain_simulated *out, void *context, const struct maq_composition *c)
+static enum maq_status simulate(struct maq_chain_simulated *out, void *context, const struct maq_composition *c)
 {
     const struct simulated_wave *p = context;
     return maq_chain_costs_simulate(out, p->costs, p->wave, c, &p->table);
@@ -93,17 +93,18 @@ static bool take_plan(struct maq_mixed_search_plan *out, struct maq_mixed_run *r
     struct maq_composition *c = &found->composition;
     const struct maq_chain_wave *wave = &run->waves[found->table];
     struct simulated_wave p = {.costs = run->blind ? &run->real : &run->costs, .wave = wave};
-    struct maq_chain_simulated played;
+    struct maq_chain_simulated simulated;
     struct maq_mixed_search_stage *stages = MAQ_ARENA_NEW(&run->arena, struct maq_mixed_search_stage, c->n_stages);
-    if (!stages || !maq_mixed_run_table(&p.table, run, found->table, &run->arena) || play(&played, &p, c) != MAQ_OK)
+    if (!stages || !maq_mixed_run_table(&p.table, run, found->table, &run->arena) ||
+        simulate(&simulated, &p, c) != MAQ_OK)
         return false;
-    const struct maq_mixed_local_search near = {&p.table, play, &p};
-    if (!run->blind && maq_mixed_local_search(c, &played, &near, &run->arena) != MAQ_OK)
+    const struct maq_mixed_local_search near = {&p.table, simulate, &p};
+    if (!run->blind && maq_mixed_local_search(c, &simulated, &near, &run->arena) != MAQ_OK)
         return false;
     *out = (struct maq_mixed_search_plan){.micro_batch = run->space.mbs[wave->mbs],
                                           .replicas = wave->replicas,
                                           .microbatches = p.table.waves,
-                                          .step_s = played.step_s,
+                                          .step_s = simulated.step_s,
                                           .composed_s = c->step_s,
                                           .bottleneck_s = c->bottleneck_s,
                                           .fill_s = c->fill_s,

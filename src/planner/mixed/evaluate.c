@@ -262,9 +262,10 @@ static enum maq_status take_stages(struct maq_composition *out, struct maq_chain
 }
 
 /* Pass by pass. */
-static enum maq_status play(struct maq_chain_simulated *out, const struct maq_chain_costs *c,
-                            const struct maq_chain_wave *wave, const struct maq_composition *composition,
-                            const struct maq_stage_table *table, const struct maq_mixed_plan *p, struct maq_diag *diag)
+static enum maq_status simulate(struct maq_chain_simulated *out, const struct maq_chain_costs *c,
+                                const struct maq_chain_wave *wave, const struct maq_composition *composition,
+                                const struct maq_stage_table *table, const struct maq_mixed_plan *p,
+                                struct maq_diag *diag)
 {
     struct maq_mixed_placed *placed;
     if (wave->chunks == 0)
@@ -293,7 +294,7 @@ static enum maq_status predict(struct maq_mixed_search_predicted *out, struct ma
     const struct maq_chain_wave wave = wave_of(p);
     struct maq_composition *composition = MAQ_ARENA_NEW(arena, struct maq_composition, 1);
     struct maq_stage_table table;
-    struct maq_chain_simulated played;
+    struct maq_chain_simulated simulated;
     const char *wrong = fault_of(p, &space->job, c->atoms);
     if (wrong)
         return cannot(diag, "docs/planning.md says what stages of a job may be", wrong);
@@ -304,8 +305,8 @@ static enum maq_status predict(struct maq_mixed_search_predicted *out, struct ma
         return maq_no_memory(diag, "the plan");
     MAQ_TRY(maq_chain_costs_check(c, diag));
     MAQ_TRY(take_stages(composition, c, space, &table, p, diag));
-    MAQ_TRY(play(&played, c, &wave, composition, &table, p, diag));
-    *out = (struct maq_mixed_search_predicted){.step_s = played.step_s, .fits = played.fits};
+    MAQ_TRY(simulate(&simulated, c, &wave, composition, &table, p, diag));
+    *out = (struct maq_mixed_search_predicted){.step_s = simulated.step_s, .fits = simulated.fits};
     if (maq_composition_cost(composition, &table))
         out->composed_s = composition->step_s;
     return MAQ_OK;

@@ -13,7 +13,7 @@
 struct walk {
     const struct maq_mixed_local_search *near;
     struct maq_composition *best, *from, *other;
-    struct maq_chain_simulated *played; /* of the best */
+    struct maq_chain_simulated *simulated; /* of the best */
     double alike_s, most_s;
     uint32_t plays, plain; /* of moves; of plainer strategies */
     bool any;              /* something near `from` is faster when simulated */
@@ -23,14 +23,14 @@ struct walk {
 /* Simulates the neighbour `other` where it is a composition whose closed form is at most `most_s`. */
 static void judge(struct walk *w, double most_s)
 {
-    struct maq_chain_simulated played;
+    struct maq_chain_simulated simulated;
     if (w->status != MAQ_OK || w->plays == MOST_PLAYS || !maq_composition_cost(w->other, w->near->table) ||
         w->other->step_s > most_s)
         return;
     w->plays++;
-    w->status = w->near->play(&played, w->near->context, w->other);
-    if (w->status == MAQ_OK && played.step_s < w->played->step_s && played.fits >= w->played->fits) {
-        *w->played = played;
+    w->status = w->near->simulate(&simulated, w->near->context, w->other);
+    if (w->status == MAQ_OK && simulated.step_s < w->simulated->step_s && simulated.fits >= w->simulated->fits) {
+        *w->simulated = simulated;
         *w->best = *w->other;
         w->any = true;
     }
@@ -116,7 +116,7 @@ static bool run_plainly(struct walk *w, uint32_t i)
     const struct maq_stage_table *t = w->near->table;
     const uint32_t now = w->best->stages[i].parts[0].option;
     for (uint32_t option = 0; option < now && w->status == MAQ_OK; option++) {
-        struct maq_chain_simulated played;
+        struct maq_chain_simulated simulated;
         if (t->options[option].kind != t->options[now].kind || t->options[option].devices != t->options[now].devices)
             continue;
         *w->other = *w->best;
@@ -125,9 +125,9 @@ static bool run_plainly(struct walk *w, uint32_t i)
             continue;
         if (w->plain++ == MOST_PLAYS)
             return false;
-        w->status = w->near->play(&played, w->near->context, w->other);
-        if (w->status == MAQ_OK && played.step_s <= w->played->step_s && played.fits >= w->played->fits) {
-            *w->played = played;
+        w->status = w->near->simulate(&simulated, w->near->context, w->other);
+        if (w->status == MAQ_OK && simulated.step_s <= w->simulated->step_s && simulated.fits >= w->simulated->fits) {
+            *w->simulated = simulated;
             *w->best = *w->other;
             return true;
         }
@@ -135,7 +135,7 @@ static bool run_plainly(struct walk *w, uint32_t i)
     return false;
 }
 
-enum maq_status maq_mixed_local_search(struct maq_composition *composition, struct maq_chain_simulated *played,
+enum maq_status maq_mixed_local_search(struct maq_composition *composition, struct maq_chain_simulated *simulated,
                                        const struct maq_mixed_local_search *near, struct maq_arena *arena)
 {
     struct maq_arena_mark mark = maq_arena_mark(arena);
@@ -143,7 +143,7 @@ enum maq_status maq_mixed_local_search(struct maq_composition *composition, stru
                      .best = composition,
                      .from = MAQ_ARENA_NEW(arena, struct maq_composition, 1),
                      .other = MAQ_ARENA_NEW(arena, struct maq_composition, 1),
-                     .played = played,
+                     .simulated = simulated,
                      .alike_s = composition->step_s * ALIKE,
                      .most_s = composition->step_s * MAY_LOSE,
                      .status = MAQ_OK};

@@ -26,12 +26,13 @@
 
 struct maq_mixed_local_search {
     const struct maq_stage_table *table; /* table of which the composition is one */
-    enum maq_status (*play)(struct maq_chain_simulated *out, void *context, const struct maq_composition *composition);
+    enum maq_status (*simulate)(struct maq_chain_simulated *out, void *context,
+                                const struct maq_composition *composition);
     void *context;
 };
 
-/* Leaves the fastest composition seen in `composition` and its simulated step in `played`. The arena is scratch. */
-enum maq_status maq_mixed_local_search(struct maq_composition *composition, struct maq_chain_simulated *played,
+/* Leaves the fastest composition seen in `composition` and its simulated step in `simulated`. The arena is scratch. */
+enum maq_status maq_mixed_local_search(struct maq_composition *composition, struct maq_chain_simulated *simulated,
                                        const struct maq_mixed_local_search *near, struct maq_arena *arena);
 
 #endif

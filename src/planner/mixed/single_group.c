@@ -41,16 +41,17 @@ static enum maq_status search(struct maq_search_result **out, const struct maq_l
                               const struct maq_mixed_search_opts *opts, uint32_t only_group, uint32_t top,
                               struct maq_diag *diag)
 {
-    const struct maq_search_opts whole = {.top = top,
-                                          .lists = opts->lists,
-                                          .n_lists = opts->n_lists,
-                                          .threads = opts->threads,
-                                          .stop = opts->stop,
-                                          .min_fit_probability = opts->min_fit_probability,
-                                          .as_predicted = opts->as_predicted,
-                                          /* alone it is simulated as stages, which have the job's switches (play()) */
-                                          .keep_switches = only_group > 0,
-                                          .only_group = only_group};
+    const struct maq_search_opts whole = {
+        .top = top,
+        .lists = opts->lists,
+        .n_lists = opts->n_lists,
+        .threads = opts->threads,
+        .stop = opts->stop,
+        .min_fit_probability = opts->min_fit_probability,
+        .as_predicted = opts->as_predicted,
+        /* alone it is simulated as stages, which have the job's switches (simulate()) */
+        .keep_switches = only_group > 0,
+        .only_group = only_group};
     *out = NULL;
     enum maq_status status = maq_search(out, open, &whole, NULL);
     if (status == MAQ_BAD_INPUT || status == MAQ_LIMIT)
@@ -98,7 +99,8 @@ static struct maq_mixed_search_stage *resolve(struct maq_mixed_search_plan *out,
 }
 
 /* Times and memory of its stages as simulated; false where it does not fit. */
-static bool play(struct maq_mixed_search_plan *plan, struct maq_mixed_search_stage *stages, struct maq_mixed_run *run)
+static bool simulate(struct maq_mixed_search_plan *plan, struct maq_mixed_search_stage *stages,
+                     struct maq_mixed_run *run)
 {
     struct maq_mixed_plan mixed;
     struct maq_mixed_placed *placed;
@@ -132,7 +134,7 @@ enum maq_status maq_mixed_group_alone(struct maq_mixed_search_plan *out, double 
     for (uint32_t i = 0; found && i < found->n_plans; i++) {
         struct maq_mixed_search_plan plan = {0};
         struct maq_mixed_search_stage *stages = resolve(&plan, run, group, &found->plans[i]);
-        if (stages && play(&plan, stages, run) && (out->n_stages == 0 || plan.step_s < out->step_s))
+        if (stages && simulate(&plan, stages, run) && (out->n_stages == 0 || plan.step_s < out->step_s))
             *out = plan;
     }
     maq_search_result_free(found);

@@ -10,7 +10,7 @@
 #include "maquette/planner_mixed.h"
 #include "plan/codes.h"
 #include "plan/job_build.h"
-#include "planner/space/decided.h"
+#include "planner/space/decided_axes.h"
 #include "planner/space/space.h"
 #include "planner/stages/codes.h"
 #include "planner/stages/strategies.h"

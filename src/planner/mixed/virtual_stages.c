@@ -212,7 +212,7 @@ static enum maq_status plan_of(struct maq_mixed_search_plan *out, bool *fits, co
     return maq_mixed_virtual_simulate(fits, out, n->run, n->diag);
 }
 
-static enum maq_status play(struct maq_chain_simulated *out, void *context, const struct maq_composition *c)
+static enum maq_status simulate(struct maq_chain_simulated *out, void *context, const struct maq_composition *c)
 {
     const struct near_best *n = context;
     struct maq_arena_mark mark = maq_arena_mark(&n->run->arena);
@@ -229,17 +229,17 @@ static enum maq_status settle(struct maq_mixed_virtual_known *known, struct maq_
 {
     struct near_best n = {run, known->wave, diag};
     struct maq_stage_table t;
-    struct maq_chain_simulated played = {known->step_s, true};
+    struct maq_chain_simulated simulated = {known->step_s, true};
     bool fits;
     if (!known->found || known->composition->n_stages < 2 || run->blind)
         return MAQ_OK;
     if (!maq_chain_costs_table(&t, &run->costs, known->wave, &run->arena))
         return maq_no_memory(diag, "the search");
-    const struct maq_mixed_local_search near = {&t, play, &n};
-    MAQ_TRY(maq_mixed_local_search(known->composition, &played, &near, &run->arena));
-    if (!(played.step_s < known->step_s))
+    const struct maq_mixed_local_search near = {&t, simulate, &n};
+    MAQ_TRY(maq_mixed_local_search(known->composition, &simulated, &near, &run->arena));
+    if (!(simulated.step_s < known->step_s))
         return MAQ_OK;
-    known->step_s = played.step_s;
+    known->step_s = simulated.step_s;
     MAQ_TRY(plan_of(&known->plan, &fits, &n, known->composition));
     if (known->insert)
         maq_mixed_run_insert(run, opts, &known->plan);

@@ -17,7 +17,7 @@
 #include "plan/job_build.h"
 #include "plan/keys.h"
 #include "planner/codes.h"
-#include "planner/space/decided.h"
+#include "planner/space/decided_axes.h"
 #include "planner/space/default_values.h"
 #include "planner/space/layer_layouts.h"
 #include "spec/doc_internal.h"

@@ -26,7 +26,7 @@ struct simulated_stage {
     uint32_t pool, first_device, devices; /* in its pool; of all replicas */
 };
 
-struct play {
+struct simulation {
     const struct maq_chain_costs *costs;
     const struct maq_chain_wave *wave;
     const struct maq_composition *composition;
@@ -36,14 +36,14 @@ struct play {
     struct simulated_stage *stages;
 };
 
-static struct maq_stage_strategy option_of(const struct play *p, uint32_t stage)
+static struct maq_stage_strategy option_of(const struct simulation *p, uint32_t stage)
 {
     const struct maq_stage_part *part = &p->composition->stages[stage].parts[0];
     return maq_stage_strategy_of(p->costs, p->table->options[part->option].id);
 }
 
 /* Devices for all stages, from the front of the pipeline or from its back. */
-static enum maq_status slot_stages(struct play *p, bool backwards, struct maq_arena *arena)
+static enum maq_status slot_stages(struct simulation *p, bool backwards, struct maq_arena *arena)
 {
     struct maq_device_slots slots[MAQ_STAGE_KINDS];
     uint32_t *first = MAQ_ARENA_NEW(arena, uint32_t, p->wave->replicas);
@@ -63,7 +63,7 @@ static enum maq_status slot_stages(struct play *p, bool backwards, struct maq_ar
     return MAQ_OK;
 }
 
-static enum maq_status cost_stage(struct play *p, uint32_t stage)
+static enum maq_status cost_stage(struct simulation *p, uint32_t stage)
 {
     const struct maq_chain_costs *c = p->costs;
     const struct maq_stage *s = &p->composition->stages[stage];
@@ -89,7 +89,7 @@ static enum maq_status cost_stage(struct play *p, uint32_t stage)
 
 /* ---- transfers ---- */
 
-static uint32_t sharers_of(const struct play *p, const struct simulated_stage *s)
+static uint32_t sharers_of(const struct simulation *p, const struct simulated_stage *s)
 {
     uint32_t of_pool = 0;
     for (uint32_t i = 0; i < p->n; i++)
@@ -97,7 +97,7 @@ static uint32_t sharers_of(const struct play *p, const struct simulated_stage *s
     return maq_pool_sharers(&p->costs->groups.at[s->pool], s->devices, of_pool);
 }
 
-static double border_s(const struct play *p, const struct simulated_stage *a, const struct simulated_stage *b)
+static double border_s(const struct simulation *p, const struct simulated_stage *a, const struct simulated_stage *b)
 {
     const struct maq_pools *groups = &p->costs->groups;
     double bytes = fmax(a->hop_bytes, b->hop_bytes);
@@ -107,7 +107,7 @@ static double border_s(const struct play *p, const struct simulated_stage *a, co
                : maq_pools_between_s(groups, a->pool, b->pool, bytes, fewest);
 }
 
-static double tied_s(const struct play *p)
+static double tied_s(const struct simulation *p)
 {
     const struct simulated_stage *a = &p->stages[0], *b = &p->stages[p->n - 1];
     double bytes = fmax(a->tied_bytes, b->tied_bytes);
@@ -124,7 +124,7 @@ static double *doubles(struct maq_arena *arena, size_t n)
     return MAQ_ARENA_NEW(arena, double, n > 0 ? n : 1);
 }
 
-static bool play_pipeline(double *end_s, const struct play *p, struct maq_arena *arena)
+static bool simulate_pipeline(double *end_s, const struct simulation *p, struct maq_arena *arena)
 {
     const struct maq_schedule *s = &p->schedule;
     double *dur = doubles(arena, (size_t)MAQ_TASK_KIND_COUNT * p->n), *hop = doubles(arena, p->n),
@@ -153,10 +153,10 @@ static bool play_pipeline(double *end_s, const struct play *p, struct maq_arena 
     return true;
 }
 
-static enum maq_status play(double *step_s, struct play *p, struct maq_arena *arena)
+static enum maq_status simulate(double *step_s, struct simulation *p, struct maq_arena *arena)
 {
     double *end = doubles(arena, p->n), pipeline = 0, after = 0;
-    if (!end || !play_pipeline(end, p, arena))
+    if (!end || !simulate_pipeline(end, p, arena))
         return MAQ_NO_MEMORY;
     for (uint32_t i = 0; i < p->n; i++) {
         const struct maq_range_cost *c = &p->stages[i].cost;
@@ -170,7 +170,7 @@ static enum maq_status play(double *step_s, struct play *p, struct maq_arena *ar
 }
 
 /* Costs all stages, each under the lock of its pool. */
-static enum maq_status cost_stages(struct play *p, bool *fits)
+static enum maq_status cost_stages(struct simulation *p, bool *fits)
 {
     *fits = true;
     for (uint32_t i = 0; i < p->n; i++) {
@@ -185,7 +185,7 @@ static enum maq_status cost_stages(struct play *p, bool *fits)
     return MAQ_OK;
 }
 
-static enum maq_status play_both(struct maq_chain_simulated *out, struct play *p, struct maq_arena *arena)
+static enum maq_status simulate_both(struct maq_chain_simulated *out, struct simulation *p, struct maq_arena *arena)
 {
     if (!p->stages)
         return MAQ_NO_MEMORY;
@@ -194,7 +194,7 @@ static enum maq_status play_both(struct maq_chain_simulated *out, struct play *p
         struct maq_chain_simulated one;
         MAQ_TRY(slot_stages(p, backwards, arena));
         MAQ_TRY(cost_stages(p, &one.fits));
-        MAQ_TRY(play(&one.step_s, p, arena));
+        MAQ_TRY(simulate(&one.step_s, p, arena));
         if (!backwards || one.step_s < out->step_s)
             *out = one;
     }
@@ -207,13 +207,13 @@ enum maq_status maq_chain_costs_simulate(struct maq_chain_simulated *out, const 
 {
     struct maq_arena arena;
     maq_arena_init(&arena, 0);
-    struct play p = {.costs = c,
-                     .wave = wave,
-                     .composition = composition,
-                     .table = table,
-                     .n = composition->n_stages,
-                     .stages = MAQ_ARENA_NEW(&arena, struct simulated_stage, composition->n_stages)};
-    enum maq_status status = play_both(out, &p, &arena);
+    struct simulation p = {.costs = c,
+                           .wave = wave,
+                           .composition = composition,
+                           .table = table,
+                           .n = composition->n_stages,
+                           .stages = MAQ_ARENA_NEW(&arena, struct simulated_stage, composition->n_stages)};
+    enum maq_status status = simulate_both(out, &p, &arena);
     maq_arena_fini(&arena);
     return status;
 }

@@ -23,7 +23,7 @@
 #include "base/str.h"
 #include "plan/job_build.h"
 #include "planner/codes.h"
-#include "planner/space/decided.h"
+#include "planner/space/decided_axes.h"
 #include "planner/uniform/leaves.h"
 #include "planner/uniform/search.h"
 #include "train/sweep.h"

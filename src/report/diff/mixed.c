@@ -3,7 +3,7 @@
  * mixed.c - what two searches over several node groups are compared by: their best plans, stage by stage where these have as many.
  *
  * The step is cut as the closed form has it (planner_mixed.h): filling the pipeline, waits of virtual stages, reduction of gradients, and the
- * rest of that form, which is micro batches at the pace of the slowest stage and the optimizer. What a step that is played pass by pass has
+ * rest of that form, which is micro batches at the pace of the slowest stage and the optimizer. What a step that is simulated pass by pass has
  * more or less is a row of its own; so is all of a uniform plan, which was not composed.
  */
 #include "base/check.h"
@@ -44,8 +44,8 @@ static void add_step(struct maq_diff_reader *r, struct maq_diff_pair step)
         left = combined(left, part, -1);
     }
     maq_diff_row(r, t, "pace_s", "pace of the slowest stage, optimizer", left);
-    maq_diff_add_up(r, t, "step_time_s", "step", step, "played, and not composed");
-    t->note = "the parts of the closed form, and what the step has more or less when it is played pass by pass";
+    maq_diff_add_up(r, t, "step_time_s", "step", step, "simulated, and not composed");
+    t->note = "the parts of the closed form, and what the step has more or less when it is simulated pass by pass";
 }
 
 /* GPUs that the best plan uses, by node group. */

@@ -34,7 +34,7 @@ static void put_cards(struct maq_html *h, const struct maq_report_mixed *p)
         const struct maq_mixed_search_headroom room = maq_mixed_search_headroom(r, 0, p->open);
         const struct maq_money m = maq_money_of_mixed(maq_job_get(p->open), r);
         maq__snprintf(note, sizeof note,
-                      best->uniform ? "one way for all stages" : "played pass by pass; %u stages, %u micro batches",
+                      best->uniform ? "one way for all stages" : "simulated pass by pass; %u stages, %u micro batches",
                       best->n_stages, best->microbatches);
         maq_html_card(h, "Step time of the best plan", maq_words_step(value, best->step_s), note);
         maq__snprintf(value, sizeof value, "%s tokens/s",

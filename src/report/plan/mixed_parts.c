@@ -177,14 +177,15 @@ static void say_proof(char *line, size_t size, const struct maq_mixed_search_res
                       "by that form no plan of the class is faster than %s, so this one is at most %.1f %% off", bound,
                       100 * r->gap);
     else if (r->search_gap < SHOWN_GAP)
-        maq__snprintf(line, size,
-                      "by that form the best plan of the class takes %s, and is slower as played than this one, which "
-                      "is %.1f %% off",
-                      bound, 100 * r->gap);
+        maq__snprintf(
+            line, size,
+            "by that form the best plan of the class takes %s, and is slower as simulated than this one, which "
+            "is %.1f %% off",
+            bound, 100 * r->gap);
     else
         maq__snprintf(line, size,
                       "by that form no plan of the class is faster than %s: the best by it is at most %.1f %% off, and "
-                      "slower as played than this one, which is at most %.1f %% off",
+                      "slower as simulated than this one, which is at most %.1f %% off",
                       bound, 100 * r->search_gap, 100 * r->gap);
 }
 
@@ -210,10 +211,10 @@ static void put_step(const struct maq_lines *to, const struct maq_mixed_search_r
         maq__snprintf(chunks, sizeof chunks, ", %u virtual stages a device, micro batches in groups of %u", p->chunks,
                       p->group);
     maq__snprintf(line, sizeof line, "%s%s: %u micro batch%s of %u x %u replicas%s%s",
-                  maq_words_seconds(step, p->step_s), p->uniform ? "" : ", played pass by pass", p->microbatches,
+                  maq_words_seconds(step, p->step_s), p->uniform ? "" : ", simulated pass by pass", p->microbatches,
                   p->microbatches == 1 ? "" : "es", p->micro_batch, p->replicas, chunks, overlap);
     if (p->pipelines)
-        maq__snprintf(line, sizeof line, "%s, played pass by pass: %u pipelines side by side, micro batches of %u%s",
+        maq__snprintf(line, sizeof line, "%s, simulated pass by pass: %u pipelines side by side, micro batches of %u%s",
                       maq_words_seconds(step, p->step_s), p->n_pipelines, p->micro_batch, overlap);
     to->put(to->user, "step", line);
     put_pipelines(to, r);

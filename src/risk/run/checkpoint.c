@@ -49,7 +49,7 @@ static struct moments cut_exponential(double m, double end)
 }
 
 /* An interval of `length` that begins anew after every failure and the recovery from it. */
-static struct moments stretch(double m, double length, struct moments after)
+static struct moments retried_interval(double m, double length, struct moments after)
 {
     double odds = expm1(length / m); /* q / p: mean number of failed attempts */
     struct moments x = cut_exponential(m, length);
@@ -62,7 +62,7 @@ static struct moments recovery(const struct maq_checkpointing *c)
 {
     struct moments none = {0, 0};
     if (c->clock == MAQ_CLOCK_RESTARTED && c->recover_s > 0)
-        return stretch(c->mtbf_s, c->recover_s, none);
+        return retried_interval(c->mtbf_s, c->recover_s, none);
     return (struct moments){c->recover_s, 0};
 }
 
@@ -106,7 +106,7 @@ struct maq_checkpoint_run maq_checkpoint_run(const struct maq_checkpointing *c, 
         r.segments = segments;
         return r;
     }
-    struct moments after = recovery(c), one = stretch(c->mtbf_s, length, after);
+    struct moments after = recovery(c), one = retried_interval(c->mtbf_s, length, after);
     double late = exp(c->persist_s / c->mtbf_s);
     r.mean_s = segments * one.mean * late;
     r.sd_s = sqrt(segments * (c->persist_s > 0 ? reward_variance(c, length, after) : one.variance));

@@ -408,7 +408,7 @@ static void credit(struct run *r, struct maq_track_sums from, struct maq_track_s
 }
 
 /* Advances to the end of the run or to the next event; true at the end. */
-static bool stretch(struct run *r)
+static bool advance(struct run *r)
 {
     struct maq_speed f = {r->active, r->m->replicas};
     if (r->m->recovery == MAQ_RECOVERY_RESTART || r->active == r->m->replicas)
@@ -490,7 +490,7 @@ bool maq_run_replica(struct maq_run_outcome *out, struct maq_run_tally *tally, c
     begin(&r);
     if (!phase(&r, MAQ_RUN_STARTUP, draw_delay(&m->startup, maq_rng_at(m->seed, MAQ_RNG_STATIC, replica, 4))))
         failures(&r);
-    while (!gives_up(&r) && !stretch(&r))
+    while (!gives_up(&r) && !advance(&r))
         continue;
     out->wall = r.t;
     out->endless = gives_up(&r);

@@ -170,19 +170,19 @@ static enum maq_status fill(struct maq_step_model *m, const struct maq_job *job,
 enum maq_status maq_step_model_build(struct maq_step_model *out, const struct maq_job *job, struct maq_arena *arena,
                                      struct maq_diag *diag)
 {
-    return maq_step_model_build_stretched(out, job, NULL, arena, diag);
+    return maq_step_model_build_slowed(out, job, NULL, arena, diag);
 }
 
-enum maq_status maq_step_model_build_stretched(struct maq_step_model *out, const struct maq_job *job,
-                                               const struct maq_slowdown *stretch, struct maq_arena *arena,
-                                               struct maq_diag *diag)
+enum maq_status maq_step_model_build_slowed(struct maq_step_model *out, const struct maq_job *job,
+                                            const struct maq_slowdown *slowdown, struct maq_arena *arena,
+                                            struct maq_diag *diag)
 {
     struct maq_job_step step;
     if (job->plan.post_validation && job->plan.pp > 1)
         return maq_diag_fail(MAQ_BAD_INPUT, diag, MAQ_CODE_RISK_STEP, (struct maq_span){0},
                              "leave it out: --set plan.enable_optimizer_post_validation=false",
                              "steps that overlap (enable_optimizer_post_validation) have no distribution here");
-    enum maq_status status = maq_job_step_open_timed(&step, job, stretch, diag);
+    enum maq_status status = maq_job_step_open_timed(&step, job, slowdown, diag);
     if (status == MAQ_OK)
         status = fill(out, job, &step.bp, &step.times, arena);
     maq_job_step_close(&step);

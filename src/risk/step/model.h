@@ -63,9 +63,9 @@ enum maq_status maq_step_model_build(struct maq_step_model *out, const struct ma
 
 /* The same with some items longer. */
 struct maq_slowdown;
-enum maq_status maq_step_model_build_stretched(struct maq_step_model *out, const struct maq_job *job,
-                                               const struct maq_slowdown *stretch, struct maq_arena *arena,
-                                               struct maq_diag *diag);
+enum maq_status maq_step_model_build_slowed(struct maq_step_model *out, const struct maq_job *job,
+                                            const struct maq_slowdown *slowdown, struct maq_arena *arena,
+                                            struct maq_diag *diag);
 
 /* Slow parts of one replica, beyond variation: given by --slow. */
 struct maq_step_slow {

@@ -183,18 +183,18 @@ static int law_of(const struct maq_variation *v, const char *name)
     return whole >= 0 ? whole : any;
 }
 
-/* Shares of passes and rests that the stretched step shows. */
+/* Shares of passes and rests that the slowed step shows. */
 static enum maq_status respond(struct maq_signature *out, double *of_pass, double *of_rest, const struct finder *f,
                                uint32_t k, const struct maq_kernel_law *law, const struct maq_job *job,
                                struct maq_diag *diag)
 {
     const struct maq_step_model *m = f->m;
     double h = law ? fmax(LEAST_STRETCH, maq_kernel_law_sd(law)) : LEAST_STRETCH;
-    struct maq_slowdown stretch = {is_of, &f->kind[k], 1 + h};
+    struct maq_slowdown slowdown = {is_of, &f->kind[k], 1 + h};
     struct maq_step_model longer;
     struct maq_arena own;
     maq_arena_init(&own, 0);
-    enum maq_status status = maq_step_model_build_stretched(&longer, job, &stretch, &own, diag);
+    enum maq_status status = maq_step_model_build_slowed(&longer, job, &slowdown, &own, diag);
     if (status == MAQ_OK)
         MAQ_ASSERT(longer.n_tasks == m->n_tasks && longer.n_passes == m->n_passes);
     for (uint32_t p = 0; status == MAQ_OK && p < m->n_passes; p++)

@@ -383,7 +383,7 @@ static double walk_buffer(struct replay *r, uint32_t stage, bool expert, double 
 }
 
 /*
- * Of one buffer of all parameters a rank of ZeRO-1 updates a stretch: whole tensors, but for its ends
+ * Of one buffer of all parameters a rank of ZeRO-1 updates a range: whole tensors, but for its ends
  * (megatron/core/optimizer/distrib_optimizer.py, _build_model_gbuf_range()). Its moments are made one after the other (FusedAdam's
  * initialize_state()).
  */

@@ -14,14 +14,14 @@ struct maq_job_step {
 };
 
 /*
- * Builds the blueprint, with the items that `stretch` names longer (NULL: none); job and stretch are borrowed. *out is to be closed even on
+ * Builds the blueprint, with the items that `slowdown` names longer (NULL: none); job and slowdown are borrowed. *out is to be closed even on
  * failure, and is not to be moved.
  */
 enum maq_status maq_job_step_open(struct maq_job_step *out, const struct maq_job *job,
-                                  const struct maq_slowdown *stretch, struct maq_diag *diag);
+                                  const struct maq_slowdown *slowdown, struct maq_diag *diag);
 /* The same, and the times. */
 enum maq_status maq_job_step_open_timed(struct maq_job_step *out, const struct maq_job *job,
-                                        const struct maq_slowdown *stretch, struct maq_diag *diag);
+                                        const struct maq_slowdown *slowdown, struct maq_diag *diag);
 void maq_job_step_close(struct maq_job_step *step);
 
 #endif

@@ -40,10 +40,10 @@ static const struct maq_csv_wanted wanted[COLUMNS] = {
 };
 
 /* Entries of a partition that are layers of the model, one range of them. */
-struct stretch {
+struct layer_range {
     int64_t first, end;
 };
-enum { STRETCHES = 64 };
+enum { RANGES = 64 };
 
 struct plans_owner {
     struct maq_validate_plan_ranking result; /* first: a pointer to it is one to the owner */
@@ -52,7 +52,7 @@ struct plans_owner {
     struct maq_csv csv;
     uint32_t at[COLUMNS];
     int32_t layers, devices; /* of the job as it stands */
-    struct stretch stretches[STRETCHES];
+    struct layer_range ranges[RANGES];
     uint32_t n_ranges;
 };
 
@@ -89,8 +89,8 @@ static int32_t layers_between(const struct plans_owner *o, int64_t from, int64_t
 {
     int64_t n = 0;
     for (uint32_t i = 0; i < o->n_ranges; i++) {
-        int64_t first = from > o->stretches[i].first ? from : o->stretches[i].first;
-        int64_t last = to < o->stretches[i].end ? to : o->stretches[i].end;
+        int64_t first = from > o->ranges[i].first ? from : o->ranges[i].first;
+        int64_t last = to < o->ranges[i].end ? to : o->ranges[i].end;
         n += last > first ? last - first : 0;
     }
     return (int32_t)n;
@@ -121,7 +121,7 @@ static const char *layout_of(struct plans_owner *o, struct maq_str s, int32_t pp
             digits = false;
         }
     }
-    if (s.len > 0 && (edges != pp + 1 || !ascends || last < o->stretches[o->n_ranges - 1].end))
+    if (s.len > 0 && (edges != pp + 1 || !ascends || last < o->ranges[o->n_ranges - 1].end))
         *why = edges != pp + 1 ? "layer_partition has not one entry more than stages"
                : !ascends      ? "layer_partition does not ascend from 0"
                                : "layer_partition ends before the last layer";
@@ -294,11 +294,11 @@ static bool read_ranges(struct plans_owner *o, struct maq_str text)
         text = maq_str_split(text, ',', &part);
         to = maq_str_split(maq_str_trim(part), '-', &from);
         int64_t first, last;
-        if (o->n_ranges == STRETCHES || !to.ptr || !maq_str_to_i64(&first, maq_str_trim(from)) ||
+        if (o->n_ranges == RANGES || !to.ptr || !maq_str_to_i64(&first, maq_str_trim(from)) ||
             !maq_str_to_i64(&last, maq_str_trim(to)) || first < 0 || last < first || last > MAQ_VALIDATE_PLAN_MOST ||
-            (o->n_ranges > 0 && first < o->stretches[o->n_ranges - 1].end))
+            (o->n_ranges > 0 && first < o->ranges[o->n_ranges - 1].end))
             return false;
-        o->stretches[o->n_ranges++] = (struct stretch){first, last + 1};
+        o->ranges[o->n_ranges++] = (struct layer_range){first, last + 1};
         entries += last + 1 - first;
     }
     return entries == o->layers;
@@ -309,13 +309,13 @@ static enum maq_status find_layers(struct plans_owner *o, const struct maq_valid
 {
     int64_t before = opts->layers_before;
     if (!opts->layers_at) {
-        o->stretches[o->n_ranges++] = (struct stretch){before, before + o->layers};
+        o->ranges[o->n_ranges++] = (struct layer_range){before, before + o->layers};
         return MAQ_OK;
     }
     if (read_ranges(o, maq_str_of(opts->layers_at)))
         return MAQ_OK;
     return maq_diag_fail(MAQ_USAGE, diag, MAQ_CODE_VALIDATE_JOB, (struct maq_span){0},
-                         "ascending stretches of entries with their ends, such as 3-14,41-52",
+                         "ascending ranges of entries with their ends, such as 3-14,41-52",
                          "'%s' does not say where the %d layers of the job are", opts->layers_at, (int)o->layers);
 }
 

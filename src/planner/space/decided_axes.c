@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * decided.c - which axes of a space the job decides, by the axis's own key or by one that goes with it, and the place
+ * decided_axes.c - which axes of a space the job decides, by the axis's own key or by one that goes with it, and the place
  * in the document that says so.
  */
-#include "planner/space/decided.h"
+#include "planner/space/decided_axes.h"
 
 #include "base/check.h"
 #include "plan/job_build.h"

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * decided.h - which axes of a space the job decides, and where it says so.
+ * decided_axes.h - which axes of a space the job decides, and where it says so.
  */
-#ifndef MAQ_PLANNER_SPACE_DECIDED_H
-#define MAQ_PLANNER_SPACE_DECIDED_H
+#ifndef MAQ_PLANNER_SPACE_DECIDED_AXES_H
+#define MAQ_PLANNER_SPACE_DECIDED_AXES_H
 
 #include "base/arena.h"
 #include "planner/space/axis.h"
