@@ -22,7 +22,7 @@
  *   mode          alone | meet                       copy_bps      host to device, bytes/s
  *   hbm_bps       device memory, bytes/s             values        zero | file of an oracle
  *   clock         virtual | real (boot/clock.c)      tcp           ports of a rendezvous, 12345,29400 (boot/tcp.c)
- *   waits         file of waits, on a real GPU       given         file of what a slice was given
+ *   waits         file of waits, on a real GPU       inputs        file of what a slice was given
  *
  *   nccl_memory   rule | file of a profile: device memory of communicators is counted
  *   forks         1: a fork server (src/launch/fork_server), which ends with MAQ_UNFIT_STATUS where it uses the device. Once MAQUETTE_RUN
@@ -94,7 +94,7 @@ struct maq_peers_entry {
 #define MAQ_UNFIT_STATUS 87
 
 /*
- * What a slice was given: with `given` in the card it appends to that file an entry for everything that it looked up in the
+ * What a slice was given: with `inputs` in the card it appends to that file an entry for everything that it looked up in the
  * contributions, so that maquette can tell whether other contributions would have given it something else. The first entry is a HEAD;
  * where there is none, nothing is known. An EXCHANGE is followed by n words, one for each place: the hash of what it got there,
  * with the lowest bit set where a member had said it and clear where it was guessed. `steady` says what contributions do that are what
@@ -105,29 +105,29 @@ struct maq_peers_entry {
  *
  * TAINTED_READ: the program read what another rank was to say, and nobody has said it.
  */
-enum maq_given_kind {
-    MAQ_GIVEN_HEAD = 1,
-    MAQ_GIVEN_EXCHANGE, /* rank: the own place; result: bytes of a contribution; root: who alone spoke, MAQ_REC_NONE = all */
-    MAQ_GIVEN_LOOKUP, /* of (channel, seq, rank); result: its hash, 0 = there was none */
-    MAQ_GIVEN_READS,  /* of the first on a channel; rank: the own place; result: bytes of a contribution */
-    MAQ_GIVEN_KEY,  /* of the store; channel: hash of the key; result: hash of the value that it was given, 0 = none */
-    MAQ_GIVEN_KEYS, /* all keys were listed */
-    MAQ_GIVEN_TAINTED_READ /* rank: of the job, MAQ_REC_NONE = not known; root: its place among n; seq: enum maq_rec_coll, MAQ_REC_NONE = a
+enum maq_input_kind {
+    MAQ_INPUT_HEAD = 1,
+    MAQ_INPUT_EXCHANGE, /* rank: the own place; result: bytes of a contribution; root: who alone spoke, MAQ_REC_NONE = all */
+    MAQ_INPUT_LOOKUP, /* of (channel, seq, rank); result: its hash, 0 = there was none */
+    MAQ_INPUT_READS,  /* of the first on a channel; rank: the own place; result: bytes of a contribution */
+    MAQ_INPUT_KEY,  /* of the store; channel: hash of the key; result: hash of the value that it was given, 0 = none */
+    MAQ_INPUT_KEYS, /* all keys were listed */
+    MAQ_INPUT_TAINTED_READ /* rank: of the job, MAQ_REC_NONE = not known; root: its place among n; seq: enum maq_rec_coll, MAQ_REC_NONE = a
                         message; result: which call of that kind; steady: 1 = the program ended there */
 };
-enum maq_given_steady {
-    MAQ_GIVEN_LOOSE,  /* other guesses may change */
-    MAQ_GIVEN_STEADY, /* they stay; that all have spoken makes a difference */
-    MAQ_GIVEN_SETTLED /* nothing changes */
+enum maq_input_steady {
+    MAQ_INPUT_LOOSE,  /* other guesses may change */
+    MAQ_INPUT_STEADY, /* they stay; that all have spoken makes a difference */
+    MAQ_INPUT_SETTLED /* nothing changes */
 };
-struct maq_given {
+struct maq_input {
     uint64_t channel, result;
     uint32_t seq, rank, n, root;
     uint16_t kind, steady;
     uint32_t zero;
 };
-static_assert(sizeof(struct maq_given) == 40, "entries of the file are packed");
-static inline uint64_t maq_given_hash(const void *data, uint64_t bytes, bool said)
+static_assert(sizeof(struct maq_input) == 40, "entries of the file are packed");
+static inline uint64_t maq_input_hash(const void *data, uint64_t bytes, bool said)
 {
     return (maq_rec_hash(data, bytes, 0) & ~(uint64_t)1) | (said ? 1 : 0);
 }
@@ -313,11 +313,11 @@ static inline int maq_comm_memory_read(struct maq_comm_memory_row *out, const ch
  *                collectives on one communicator follow each other and messages are side by side
  *
  * `left` counts those who have read the result; the last of them (left == need) frees the slot: state 3, a grave, which a
- * search goes past and a claim may take. meet.h has all of this as calls, and a lock for claims.
+ * search goes past and a claim may take. shm.h has all of this as calls, and a lock for claims.
  */
-#define MAQ_MEET_MAGIC "maqmeet\n"
+#define MAQ_SHM_MAGIC "maqmeet\n"
 #define MAQ_EAGER_BYTES (4u << 20) /* NCCL's FIFO: 8 slots of 512 KiB */
-struct maq_meet_head {
+struct maq_shm_head {
     char magic[8];
     uint32_t version, world;
     uint64_t n_slots, data_at, data_bytes;
@@ -326,9 +326,9 @@ struct maq_meet_head {
     uint32_t bell;      /* _Atomic: futex, counts up */
     uint64_t live_at;   /* offset of `world` bits: ranks that run; 0 = all of them do */
     uint32_t owner;     /* process that stands behind it; 0 = nobody */
-    uint32_t lock;      /* _Atomic: futex. Claims, frees and the payload area are under it: meet.h */
+    uint32_t lock;      /* _Atomic: futex. Claims, frees and the payload area are under it: shm.h */
 };
-struct maq_meet_slot {
+struct maq_shm_slot {
     uint32_t state; /* _Atomic: 0 free, 1 being claimed, 2 in use, 3 a grave */
     uint32_t need;
     uint64_t a, b;                /* the name */

@@ -42,7 +42,7 @@ struct vg_card {
     uint32_t stops;   /* 1: the program ends where it reads what a rank was to say that can be run first */
     uint32_t forks;   /* 1: it is a fork server, and no rank */
     uint64_t program; /* maq_rec_program(); 0 = as this process's command line says */
-    char trace[512], ask[108], peers[512], meet[512], values[512], waits[512], given[512], nccl_memory[512];
+    char trace[512], ask[108], peers[512], meet[512], values[512], waits[512], inputs[512], nccl_memory[512];
 };
 const struct vg_card *vg_card(void);
 
@@ -165,13 +165,14 @@ void vg_record(struct maq_rec rec, const void *payload); /* payload: rec.bytes b
 void vg_record_begin(void);
 uint32_t vg_text(const char *text, size_t bytes); /* id of a DEF_TEXT */
 
-/* --- questions. core/ask.c ---------------------------------------------------------------------------------------------- */
+/* --- questions. core/duration_query.c ---------------------------------------------------------------------------------------------- */
 /* The program ends at this virtual time. */
-void vg_ask_end(int64_t now);
-int64_t vg_ask_op(const struct maq_rec_op *what, const char *name);
-int64_t vg_ask_coll(const struct maq_rec_comm *comm, const uint32_t *members, enum maq_rec_coll kind, uint64_t bytes);
+void vg_duration_query_end(int64_t now);
+int64_t vg_duration_query_op(const struct maq_rec_op *what, const char *name);
+int64_t vg_duration_query_coll(const struct maq_rec_comm *comm, const uint32_t *members, enum maq_rec_coll kind,
+                               uint64_t bytes);
 
-/* --- exchanges and meetings. nccl/exchange.c, nccl/meet.c --------------------------------------------------------------- */
+/* --- exchanges and meetings. nccl/exchange.c, nccl/meeting.c --------------------------------------------------------------- */
 /*
  * Puts in `bytes` of `mine` and fills all[n * bytes] (all[me] is mine). From the meeting segment when ranks run together;
  * otherwise what the slices of the others recorded; otherwise a guess: patterns, the node rule, a copy of one's own
@@ -183,12 +184,12 @@ bool vg_exchange_from(uint64_t channel, uint32_t n, uint32_t me, uint32_t root, 
 
 /* Gives a meeting the next name of its communicator. A group that goes into a stream has its names; at each launch of a CUDA
  * graph its parts get theirs anew, so that the nth launch is the nth meeting. */
-void vg_meet_name(struct vg_meeting *m);
+void vg_meeting_name(struct vg_meeting *m);
 /* Arrives at a meeting at virtual time `at`; part: 0 = member or sender, 1 = receiver. */
-void vg_meet_arrive(const struct vg_meeting *m, unsigned part, int64_t at);
+void vg_meeting_arrive(const struct vg_meeting *m, unsigned part, int64_t at);
 /* Its end, once all have come. wait: sleeps until then. 1 = known (and not to be asked again), 0 = not yet, -1 = peers
  * failed. */
-int vg_meet_end(const struct vg_meeting *m, unsigned part, int64_t at, bool wait, int64_t *end);
+int vg_meeting_end(const struct vg_meeting *m, unsigned part, int64_t at, bool wait, int64_t *end);
 
 /* Before the bytes [p, p + bytes) are copied or overwritten in the order of stream s: where a small collective that is under way
  * reads or writes them, waits (in real time) until it is over. Takes no virtual time. */

@@ -15,7 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "shim/meet.h"
+#include "shim/shm.h"
 
 struct ranks {
     char folder[64];
@@ -52,15 +52,15 @@ static inline void ranks_free(struct ranks *r)
 }
 
 /* The card; with a fresh segment when ranks meet. */
-static inline void ranks_card(const struct ranks *r, const struct maq_meet_opts *opts)
+static inline void ranks_card(const struct ranks *r, const struct maq_shm_opts *opts)
 {
     FILE *card = fopen(in_folder(r, "card"), "w");
     fprintf(card, "world %u\nper_node %u\ncall_ns 0\nlaunch_ns 0\ntrace %s/trace.%%r\n", r->world, r->per_node,
             r->folder);
     if (r->meets) {
-        struct maq_meet_opts all = {.world = r->world};
+        struct maq_shm_opts all = {.world = r->world};
         (void)unlink(in_folder(r, "meet"));
-        if (maq_meet_create(in_folder(r, "meet"), opts ? opts : &all) != 0)
+        if (maq_shm_create(in_folder(r, "meet"), opts ? opts : &all) != 0)
             abort();
         fprintf(card, "mode meet\nmeet %s/meet\n", r->folder);
     }

@@ -55,7 +55,7 @@ static void close_world(struct world *w)
 
 struct live_rank {
     const struct gen_rank *g;
-    struct maq_meet *meet;
+    struct maq_shm *meet;
     double slow;
     int64_t end;
     pthread_t thread;
@@ -78,19 +78,19 @@ static int64_t meet_others(struct live_rank *l, struct clocks *c, const struct m
     const struct maq_rec_comm *m = &l->g->comm[comm];
     bool coll = rec->kind == MAQ_REC_COLL, sends = rec->kind == MAQ_REC_SEND;
     uint32_t from = sends ? m->rank : rec->arg, to = sends ? rec->arg : m->rank;
-    uint64_t a = coll ? m->lineage : maq_meet_message(m->lineage, from, to);
+    uint64_t a = coll ? m->lineage : maq_shm_message(m->lineage, from, to);
     uint64_t b = coll ? c->colls[comm]++ : sends ? c->sends[comm][to]++ : c->recvs[comm][from]++;
-    struct maq_meet_slot *slot = maq_meet_join(l->meet, a, b, coll ? m->size : 2, 0);
+    struct maq_shm_slot *slot = maq_shm_join(l->meet, a, b, coll ? m->size : 2, 0);
     if (!slot)
         return -1;
-    maq_meet_come(l->meet, slot, rec->kind == MAQ_REC_RECV, t, (int64_t)rec->ns);
+    maq_shm_come(l->meet, slot, rec->kind == MAQ_REC_RECV, t, (int64_t)rec->ns);
     if (sends && rec->bytes <= MAQ_EAGER_BYTES)
         return t + (int64_t)rec->ns; /* its slot stays: nobody here waits for the receiver */
-    for (uint32_t bell = maq_meet_bell(l->meet); !maq_meet_complete(slot); bell = maq_meet_bell(l->meet))
-        if (!maq_meet_sleep(l->meet, bell) && maq_meet_stopped(l->meet))
+    for (uint32_t bell = maq_shm_bell(l->meet); !maq_shm_complete(slot); bell = maq_shm_bell(l->meet))
+        if (!maq_shm_sleep(l->meet, bell) && maq_shm_stopped(l->meet))
             return -1;
     int64_t at = later(__atomic_load_n(&slot->at[0], __ATOMIC_ACQUIRE), coll ? 0 : slot->at[1]) + slot->ns;
-    maq_meet_leave(l->meet, slot);
+    maq_shm_leave(l->meet, slot);
     return at;
 }
 
@@ -128,8 +128,8 @@ static void *run_live(void *user)
 static void hybrid(struct world *w, const uint32_t *live, uint32_t n, const char *slow)
 {
     char path[] = "/tmp/maq-meet-XXXXXX";
-    struct maq_meet_opts segment = {.world = w->n, .n_slots = 1 << 12, .live = live, .n_live = n};
-    struct maq_meet meet;
+    struct maq_shm_opts segment = {.world = w->n, .n_slots = 1 << 12, .live = live, .n_live = n};
+    struct maq_shm meet;
     struct maq_replay_opts opts = MAQ_REPLAY_OPTS_INIT;
     struct maq_edit edit;
     struct maq_replay *full, *part;
@@ -143,8 +143,8 @@ static void hybrid(struct world *w, const uint32_t *live, uint32_t n, const char
     int fd = mkstemp(path);
     close(fd);
     unlink(path);
-    assert_int_equal(maq_meet_create(path, &segment), 0);
-    assert_int_equal(maq_meet_open(&meet, path), 0);
+    assert_int_equal(maq_shm_create(path, &segment), 0);
+    assert_int_equal(maq_shm_open(&meet, path), 0);
     for (uint32_t i = 0; i < n; i++) {
         l[i] = (struct live_rank){.g = &w->rank[live[i]], .meet = &meet, .slow = 1};
         if (slow && edit.first == live[i])
@@ -163,7 +163,7 @@ static void hybrid(struct world *w, const uint32_t *live, uint32_t n, const char
             assert_int_equal(part->end_ns[r], full->end_ns[r]);
     maq_replay_free(full);
     maq_replay_free(part);
-    maq_meet_close(&meet);
+    maq_shm_close(&meet);
     unlink(path);
 }
 
@@ -208,7 +208,7 @@ static void test_hybrid(void **state)
 static void *stop_soon(void *user)
 {
     usleep(50000);
-    maq_meet_stop(user);
+    maq_shm_stop(user);
     return NULL;
 }
 
@@ -218,7 +218,7 @@ static void never_comes(bool ended)
     char path[] = "/tmp/maq-meet-XXXXXX";
     uint32_t live[1] = {0};
     struct world w;
-    struct maq_meet meet;
+    struct maq_shm meet;
     struct maq_replay *out = NULL;
     pthread_t stopper;
     atomic_bool flag;
@@ -226,16 +226,16 @@ static void never_comes(bool ended)
     open_world(&w, &jobs[0]);
     close(mkstemp(path));
     unlink(path);
-    assert_int_equal(maq_meet_create(path, &(struct maq_meet_opts){.world = w.n, .n_slots = 64}), 0);
-    assert_int_equal(maq_meet_open(&meet, path), 0);
+    assert_int_equal(maq_shm_create(path, &(struct maq_shm_opts){.world = w.n, .n_slots = 64}), 0);
+    assert_int_equal(maq_shm_open(&meet, path), 0);
     if (!ended)
         pthread_create(&stopper, NULL, stop_soon, &meet);
     assert_int_equal(maq_replay_live(&out, w.capture, live, 1, &meet, &flag, NULL, w.diag), MAQ_NO);
     assert_null(out);
     if (!ended)
         pthread_join(stopper, NULL);
-    assert_int_equal(maq_meet_stopped(&meet), !ended);
-    maq_meet_close(&meet);
+    assert_int_equal(maq_shm_stopped(&meet), !ended);
+    maq_shm_close(&meet);
     unlink(path);
     close_world(&w);
 }

@@ -33,14 +33,14 @@ static void add(struct file *f, const void *bytes, size_t n)
 static struct file begun(void)
 {
     struct file f = {.n = 0};
-    add(&f, &(struct maq_given){.kind = MAQ_GIVEN_HEAD}, sizeof(struct maq_given));
+    add(&f, &(struct maq_input){.kind = MAQ_INPUT_HEAD}, sizeof(struct maq_input));
     return f;
 }
 
 /* Member i said 10 i in an exchange of four, of whom those in `said` had spoken. */
 static void add_exchange(struct file *f, unsigned said, bool steady)
 {
-    struct maq_given g = {.kind = MAQ_GIVEN_EXCHANGE,
+    struct maq_input g = {.kind = MAQ_INPUT_EXCHANGE,
                           .channel = CHANNEL,
                           .rank = RANK,
                           .n = N,
@@ -50,7 +50,7 @@ static void add_exchange(struct file *f, unsigned said, bool steady)
     add(f, &g, sizeof g);
     for (uint32_t i = 0; i < N; i++) {
         uint32_t word = 10 * i;
-        uint64_t hash = maq_given_hash(&word, sizeof word, said >> i & 1);
+        uint64_t hash = maq_input_hash(&word, sizeof word, said >> i & 1);
         add(f, &hash, sizeof hash);
     }
 }
@@ -111,11 +111,11 @@ static void test_exchange(void **state)
 static void test_lookups(void **state)
 {
     uint32_t word = 5;
-    struct maq_given none = {.kind = MAQ_GIVEN_LOOKUP, .channel = OTHER, .rank = 2}, found = none;
+    struct maq_input none = {.kind = MAQ_INPUT_LOOKUP, .channel = OTHER, .rank = 2}, found = none;
     struct file a = begun(), b = begun();
     struct maq_contributions t;
     (void)state;
-    found.result = maq_given_hash(&word, sizeof word, true);
+    found.result = maq_input_hash(&word, sizeof word, true);
     add(&a, &none, sizeof none);
     add(&b, &found, sizeof found);
     maq_contributions_init(&t);
@@ -132,14 +132,14 @@ static void test_lookups(void **state)
 static void add_reads(struct file *f, uint32_t places, const uint32_t (*run)[3], uint32_t n)
 {
     uint64_t pair[2] = {2, 2};
-    struct maq_given g = {.kind = MAQ_GIVEN_READS, .channel = CHANNEL, .rank = RANK, .root = places};
+    struct maq_input g = {.kind = MAQ_INPUT_READS, .channel = CHANNEL, .rank = RANK, .root = places};
     g.n = 2 * (n + 1);
     g.result = sizeof(uint32_t);
     add(f, &g, sizeof g);
     add(f, pair, sizeof pair);
     for (uint32_t i = 0; i < n; i++) {
         pair[0] = run[i][0];
-        pair[1] = maq_given_hash((const char *)&run[i][1] + 2, 2, run[i][2]);
+        pair[1] = maq_input_hash((const char *)&run[i][1] + 2, 2, run[i][2]);
         add(f, pair, sizeof pair);
     }
 }
@@ -231,7 +231,7 @@ static void test_damage(void **state)
     size_t whole = f.n;
     assert_true(same(&f, &t));
     for (f.n = 0; f.n < whole; f.n++)
-        assert_true(same(&f, &t) == (f.n == sizeof(struct maq_given))); /* the head alone */
+        assert_true(same(&f, &t) == (f.n == sizeof(struct maq_input))); /* the head alone */
     f.n = 0;
     assert_int_equal(maq_folder_write(path, f.bytes, 0, NULL), MAQ_OK); /* the device gave it up */
     maq_store_name(&store, maq_str_of("a"));
@@ -240,15 +240,15 @@ static void test_damage(void **state)
     store.server.fd = -1;
     maq_store_close(&store);
     f.n = whole;
-    f.bytes[offsetof(struct maq_given, kind)] = 99;
+    f.bytes[offsetof(struct maq_input, kind)] = 99;
     assert_false(same(&f, &t));
     f = begun();
     add_reads(&f, 8192, (const uint32_t[][3]){{0, 1, 0}}, 1);
     assert_true(same(&f, &t));
-    struct maq_given *g = (struct maq_given *)(void *)(f.bytes + sizeof *g);
+    struct maq_input *g = (struct maq_input *)(void *)(f.bytes + sizeof *g);
     for (uint32_t i = 0; i < 3; i++) { /* a part outside of a contribution, an odd number of words, runs that go back */
         struct file bad = f;
-        g = (struct maq_given *)(void *)(bad.bytes + sizeof *g);
+        g = (struct maq_input *)(void *)(bad.bytes + sizeof *g);
         *(i == 0 ? (uint32_t *)&g->result : i == 1 ? &g->n : &g->root) = i == 1 ? 3 : 0;
         bad.n -= i == 1 ? sizeof(uint64_t) : 0;
         assert_false(same(&bad, &t));

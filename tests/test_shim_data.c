@@ -101,7 +101,7 @@ static void guessed(uint32_t *all, uint32_t (*f)(uint32_t), uint32_t me, const u
         all[known[i]] = f(known[i]);
     }
     all[me] = f(me);
-    vg_guess(all, have, N, me, NULL, sizeof *all, false);
+    vg_assumed_contributions(all, have, N, me, NULL, sizeof *all, false);
 }
 
 static uint32_t same(uint32_t i)
@@ -168,7 +168,7 @@ static void test_steady_guesses(void **state)
                 memcpy(all[i], said, sizeof said);
         }
         memcpy(again, all, sizeof all);
-        if (!vg_guess(all, have, n, me, NULL, sizeof *all, true)) {
+        if (!vg_assumed_contributions(all, have, n, me, NULL, sizeof *all, true)) {
             open++;
             continue;
         }
@@ -179,7 +179,7 @@ static void test_steady_guesses(void **state)
                 more[i] = 1;
                 memcpy(again[i], all[i], sizeof *all);
             }
-        vg_guess(again, more, n, me, NULL, sizeof *all, true);
+        vg_assumed_contributions(again, more, n, me, NULL, sizeof *all, true);
         for (uint32_t i = 0; i < n; i++)
             assert_memory_equal(again[i], all[i], sizeof *all);
     }
@@ -199,7 +199,7 @@ static void test_hashed_colors(void **state)
         all[known[i]][0] = member ? 0x12345678 : UINT32_MAX;
         all[known[i]][1] = member ? known[i] / 4 : 0;
     }
-    vg_guess(all, have, N, 5, NULL, sizeof *all, true);
+    vg_assumed_contributions(all, have, N, 5, NULL, sizeof *all, true);
     for (uint32_t i = 0; i < N; i++) {
         bool member = i % 4 == 1 && i < 16;
         assert_int_equal(all[i][0], member ? 0x12345678 : UINT32_MAX);
@@ -225,7 +225,7 @@ static void test_named_groups(void **state)
         unsigned char have[N] = {0};
         all[cases[c].me][0] = cases[c].color;
         all[cases[c].me][1] = cases[c].key;
-        vg_guess(all, have, N, cases[c].me, NULL, sizeof *all, true);
+        vg_assumed_contributions(all, have, N, cases[c].me, NULL, sizeof *all, true);
         for (uint32_t i = 0; i < N; i++) {
             uint32_t key = (i - cases[c].first) / cases[c].stride;
             bool member = i >= cases[c].first && (i - cases[c].first) % cases[c].stride == 0 && key < cases[c].members;
@@ -251,7 +251,7 @@ static void hosts(const char *suffix)
     uint64_t hash = hashed(hashed(5381, name), suffix), all[N] = {0};
     unsigned char have[N] = {0};
     all[3] = hash;
-    vg_guess(all, have, N, 3, NULL, sizeof *all, false);
+    vg_assumed_contributions(all, have, N, 3, NULL, sizeof *all, false);
     assert_true(all[3] == hash);
     for (uint32_t i = 4; i < N; i++) {
         char other[VG_HOST_NAME];

@@ -513,7 +513,7 @@ static void test_live(void **state)
     (void)state;
     struct ranks r = ranks_new(WORLD, 8, true, NULL);
     static const uint32_t live[] = {0, 4095};
-    ranks_card(&r, &(struct maq_meet_opts){.world = WORLD, .live = live, .n_live = 2});
+    ranks_card(&r, &(struct maq_shm_opts){.world = WORLD, .live = live, .n_live = 2});
     assert_true(ranks_run(&r, "start", live, 2));
     struct said a = said_by(&r, 0), b = said_by(&r, 4095);
     assert_true(a.lineage == b.lineage);
@@ -533,10 +533,10 @@ static void test_left_alone(void **state)
         usleep(10000);
         free(ranks_file(&r, "said", 0, &bytes));
     }
-    struct maq_meet m;
-    assert_int_equal(maq_meet_open(&m, in_folder(&r, "meet")), 0);
-    maq_meet_stop(&m);
-    maq_meet_close(&m);
+    struct maq_shm m;
+    assert_int_equal(maq_shm_open(&m, in_folder(&r, "meet")), 0);
+    maq_shm_stop(&m);
+    maq_shm_close(&m);
     assert_true(ranks_wait(waits));
     ranks_free(&r);
 }
@@ -595,9 +595,9 @@ static void test_steady_copies(void **state)
     unsigned char all[4 * 46] = {0};
     const unsigned char have[4] = {1, 0, 0, 0};
     memcpy(all, "a pickled object", 16);
-    assert_true(vg_guess(all, have, 4, 0, NULL, 46, false));
+    assert_true(vg_assumed_contributions(all, have, 4, 0, NULL, 46, false));
     assert_memory_equal(all + 46, all, 46);
-    assert_false(vg_guess(all, have, 4, 0, NULL, 44, false));
+    assert_false(vg_assumed_contributions(all, have, 4, 0, NULL, 44, false));
     (void)state;
 }
 

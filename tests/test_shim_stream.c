@@ -254,7 +254,7 @@ static void test_operators(void **state)
     op.grid[0] = 1;
     assert_int_not_equal(vg_op(&op, "scales"), id);
     struct maq_rec_comm comm = {.lineage = 9, .size = 8};
-    assert_int_equal(vg_ask_coll(&comm, NULL, MAQ_REC_ALL_REDUCE, 1000000), 3000);
+    assert_int_equal(vg_duration_query_coll(&comm, NULL, MAQ_REC_ALL_REDUCE, 1000000), 3000);
 }
 
 /* A collective alone takes its own time; two on one communicator in one kernel follow each other, messages do not. */

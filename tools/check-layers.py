@@ -7,7 +7,7 @@ file:line: text. Exit status 1 when there is one. `--self-test` checks the check
 
 Wings of one floor may know each other except where `STRANGERS` says no; `ROOMS` orders the rooms of a wing. The command line sees public
 headers and its own files only; public headers see public headers only; shim/ sees nothing of the library, and capture, replay and launch
-see shim/record.h, link.h and meet.h of it.
+see shim/record.h, link.h and shm.h of it.
 """
 import pathlib
 import re
@@ -96,8 +96,8 @@ def fault(kind, here, what):
     if kind == "shim":
         return None if there_kind == "shim" else "shim/ shares nothing with the library"
     if there_kind == "shim":
-        known = here in WINGS_WITH_SHIM and there in ("record", "link", "meet")
-        return None if known else "only capture, replay and launch include shim/record.h, link.h and meet.h"
+        known = here in WINGS_WITH_SHIM and there in ("record", "link", "shm")
+        return None if known else "only capture, replay and launch include shim/record.h, link.h and shm.h"
     if here not in FLOOR:
         return f"folder src/{here} has no floor: add it to tools/check-layers.py"
     if here == "cli":
@@ -157,7 +157,7 @@ def self_test():
         "include/maquette/cluster.h": ('#include "maquette/diag.h"\n', False),
         "include/maquette/model.h": ('#include "base/str.h"\n', True),
         "src/capture/a.c": ('#include "shim/record.h"\n', False),
-        "src/capture/b.c": ('#include "shim/meet.h"\n', False),
+        "src/capture/b.c": ('#include "shim/shm.h"\n', False),
         "src/capture/inside.c": ('#include "shim/vgpu.h"\n', True),
         "src/planner/uniform/a.c": ('#include "planner/space/s.h"\n#include "planner/codes.h"\n', False),
         "src/planner/space/up.c": ('#include "planner/uniform/u.h"\n', True),

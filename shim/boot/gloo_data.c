@@ -40,7 +40,7 @@
 
 #include "shim/boot/device_lookup.h"
 #include "shim/grow.h"
-#include "shim/meet.h"
+#include "shim/shm.h"
 
 enum { GATHER = 1, ALLGATHER, REDUCE, ALLREDUCE, SCATTER, BROADCAST, BARRIER, ALLTOALL };
 enum { CALLS_KEPT = 1024, A_NUMBER = 8, OWN = 2 }; /* OWN: segments of a rank, at least */

@@ -103,9 +103,9 @@ MPI_API(int, MPI_Abort, void *comm, int code);
 int MPI_Abort(void *comm, int code)
 {
     (void)comm;
-    struct maq_meet *meet = vg_meet_segment();
+    struct maq_shm *meet = vg_shm();
     if (meet)
-        maq_meet_stop(meet);
+        maq_shm_stop(meet);
     exit(code);
 }
 

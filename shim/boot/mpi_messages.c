@@ -44,38 +44,38 @@ static int begin(struct message *m, bool sends, void *data, int count, void *typ
     uint32_t src = sends ? c->me : (uint32_t)peer, dst = sends ? (uint32_t)peer : c->me;
     *m = (struct message){
         .comm = c, .data = data, .bytes = t.bytes * (uint64_t)count, .peer = peer, .tag = tag, .sends = sends};
-    m->channel = maq_rec_mix(vg_channel(maq_meet_message(c->lineage, src, dst), VG_CHANNEL_MPI), (uint64_t)tag);
+    m->channel = maq_rec_mix(vg_channel(maq_shm_message(c->lineage, src, dst), VG_CHANNEL_MPI), (uint64_t)tag);
     m->seq = vg_count(maq_rec_mix(m->channel, sends ? 1 : 2));
     return VG_MPI_SUCCESS;
 }
 
 /* Whether the other side runs at this time. */
-static struct maq_meet *meets(const struct message *m)
+static struct maq_shm *meets(const struct message *m)
 {
-    struct maq_meet *meet = vg_meet_segment();
-    return meet && maq_meet_lives(meet, m->comm->members[m->peer]) ? meet : NULL;
+    struct maq_shm *meet = vg_shm();
+    return meet && maq_shm_lives(meet, m->comm->members[m->peer]) ? meet : NULL;
 }
 
 /* One piece through the segment; false: the other side failed. */
-static bool pass(struct maq_meet *meet, const struct message *m, uint32_t piece, void *data, uint64_t bytes)
+static bool pass(struct maq_shm *meet, const struct message *m, uint32_t piece, void *data, uint64_t bytes)
 {
-    struct maq_meet_slot *slot = maq_meet_join(meet, m->channel, (uint64_t)m->seq << 16 | piece, 2, bytes);
+    struct maq_shm_slot *slot = maq_shm_join(meet, m->channel, (uint64_t)m->seq << 16 | piece, 2, bytes);
     if (!slot)
         return false;
     if (m->sends)
-        maq_meet_put(meet, slot, 0, data, bytes);
-    maq_meet_come(meet, slot, !m->sends, 0, 0);
+        maq_shm_put(meet, slot, 0, data, bytes);
+    maq_shm_come(meet, slot, !m->sends, 0, 0);
     if (!m->sends) {
-        const void *got = vg_meet_wait(slot) ? maq_meet_got(meet, slot, 0) : NULL;
+        const void *got = vg_meeting_wait(slot) ? maq_shm_got(meet, slot, 0) : NULL;
         if (!got)
             return false;
         memcpy(data, got, bytes);
     }
-    maq_meet_leave(meet, slot);
+    maq_shm_leave(meet, slot);
     return true;
 }
 
-static bool pass_all(struct maq_meet *meet, const struct message *m, uint64_t bytes)
+static bool pass_all(struct maq_shm *meet, const struct message *m, uint64_t bytes)
 {
     uint32_t piece = 1;
     bool ok = true;
@@ -87,7 +87,7 @@ static bool pass_all(struct maq_meet *meet, const struct message *m, uint64_t by
 static int send_now(struct message *m)
 {
     vg_exchange_record(m->channel, 0, m->data, m->bytes);
-    struct maq_meet *meet = meets(m);
+    struct maq_shm *meet = meets(m);
     if (meet && (!pass(meet, m, 0, &m->bytes, sizeof m->bytes) || !pass_all(meet, m, m->bytes)))
         return VG_MPI_ERR_OTHER;
     return VG_MPI_SUCCESS;
@@ -95,7 +95,7 @@ static int send_now(struct message *m)
 
 static int receive_now(struct message *m, struct vg_mpi_status *status)
 {
-    struct maq_meet *meet = meets(m);
+    struct maq_shm *meet = meets(m);
     uint64_t bytes = m->bytes;
     if (meet) {
         if (!pass(meet, m, 0, &bytes, sizeof bytes))

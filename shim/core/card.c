@@ -67,7 +67,7 @@ static const struct key keys[] = {
     {"meet", 's', AT(meet)},
     {"values", 's', AT(values)},
     {"waits", 's', AT(waits)},
-    {"given", 's', AT(given)},
+    {"inputs", 's', AT(inputs)},
     {"nccl_memory", 's', AT(nccl_memory)},
     {"stops", 'u', AT(stops)},
     {"forks", 'u', AT(forks)},
@@ -175,7 +175,7 @@ void vg_card_settle(struct vg_card *card, bool has_rank)
     }
     with_rank(card->trace, sizeof card->trace, card->rank);
     with_rank(card->values, sizeof card->values, card->rank);
-    with_rank(card->given, sizeof card->given, card->rank);
+    with_rank(card->inputs, sizeof card->inputs, card->rank);
     with_rank(card->waits, sizeof card->waits, card->rank);
     with_rank(card->meet, sizeof card->meet, card->rank);
     with_rank(card->peers, sizeof card->peers, card->rank);

@@ -17,8 +17,8 @@
 #include "shim/core/queue.h"
 
 /* peers' rooms; absent from builds without them */
-#pragma weak vg_meet_end
-#pragma weak vg_meet_name
+#pragma weak vg_meeting_end
+#pragma weak vg_meeting_name
 
 static void order(struct vg_stream *s)
 {
@@ -62,11 +62,11 @@ void vg_enqueue_parts(struct vg_stream *s, const struct vg_meeting *parts, uint3
         rec.stream = vg_stream_ordinal(s);
         rec.flags = (uint8_t)((rec.flags & ~MAQ_REC_MORE) | flags | (i + 1 < n ? MAQ_REC_MORE : 0));
         copy[i].meeting = parts[i];
-        if ((flags & MAQ_REC_GRAPH) != 0 && vg_meet_name != NULL)
-            vg_meet_name(&copy[i].meeting); /* each launch is a meeting of its own */
+        if ((flags & MAQ_REC_GRAPH) != 0 && vg_meeting_name != NULL)
+            vg_meeting_name(&copy[i].meeting); /* each launch is a meeting of its own */
         vg_record(rec, NULL);
     }
-    bool meets = vg_card()->meets && vg_meet_end != NULL;
+    bool meets = vg_card()->meets && vg_meeting_end != NULL;
     if (meets)
         vg_keep_going();
     vg_queue_group(s, copy, n, meets);

@@ -111,7 +111,8 @@ uint32_t vg_op(const struct maq_rec_op *given, const char *name)
             at = (at + 1) & (n_slots - 1);
         if (slots[at] == 0 && (ops[n_ops].name = strndup(name, what.name_bytes)) != NULL) {
             struct op *op = &ops[n_ops];
-            *op = (struct op){.what = what, .name = op->name, .ns = vg_ask_op(&what, op->name), .hash = hash};
+            *op =
+                (struct op){.what = what, .name = op->name, .ns = vg_duration_query_op(&what, op->name), .hash = hash};
             slots[at] = ++n_ops;
             define(n_ops - 1);
         }

@@ -16,8 +16,8 @@
 #include <stdlib.h>
 
 /* peers' rooms; absent from builds without them */
-#pragma weak vg_meet_arrive
-#pragma weak vg_meet_end
+#pragma weak vg_meeting_arrive
+#pragma weak vg_meeting_end
 
 enum { LOCAL, GROUP, WAIT, RECORD, FUNCTION };
 struct vg_queued {
@@ -59,7 +59,7 @@ static int look(struct vg_queued_part *part)
     if (part->known)
         return 1;
     unsigned side = part->meeting.rec.kind == MAQ_REC_RECV;
-    int found = vg_meet_end(&part->meeting, side, 0, false, &part->end);
+    int found = vg_meeting_end(&part->meeting, side, 0, false, &part->end);
     part->known = found != 0;
     return found;
 }
@@ -90,7 +90,7 @@ static bool group_done(struct vg_stream *s, struct vg_queued *q)
     if (!q->arrived) {
         q->start = latest(s->end, q->issued);
         for (uint32_t i = 0; i < q->n; i++)
-            vg_meet_arrive(&q->parts[i].meeting, q->parts[i].meeting.rec.kind == MAQ_REC_RECV, q->start);
+            vg_meeting_arrive(&q->parts[i].meeting, q->parts[i].meeting.rec.kind == MAQ_REC_RECV, q->start);
         q->arrived = true;
     }
     bool all = true, failed = false;

@@ -96,7 +96,7 @@ static void at_exit(int status, void *nothing)
         return;
     vg_lock();
     if (state == OPEN)
-        vg_ask_end(vg_now());
+        vg_duration_query_end(vg_now());
     end((uint32_t)status & 255, 0);
     vg_unlock();
 }

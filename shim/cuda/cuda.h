@@ -69,15 +69,15 @@ int vg_launch(struct vg_launch *launch, void *stream);
 
 /* A launch that makes one number of whole numbers which the host knows: begin looks at them (false: it does not), and end writes it. Nothing
  * else is written by such a launch. */
-struct vg_fold {
+struct vg_reduction {
     const void *in[2]; /* NULL: there is no second */
     void *out;
     uint64_t in_bytes; /* of each */
     uint32_t bytes;
     int64_t value;
 };
-bool vg_fold_begin(struct vg_fold *fold, const struct vg_launch *launch);
-void vg_fold_end(const struct vg_fold *fold);
+bool vg_fold_begin(struct vg_reduction *fold, const struct vg_launch *launch);
+void vg_fold_end(const struct vg_reduction *fold);
 
 int vg_copy(void *to, const void *from, size_t bytes, int kind, void *stream, bool waits);
 int vg_set(void *to, unsigned value, unsigned element, size_t n, void *stream, bool waits);

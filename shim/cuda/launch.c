@@ -43,7 +43,7 @@ struct reach {
     unsigned n;
     uint64_t per_pointer, bytes;
     bool has_structures; /* of which not every word is the kernel's */
-    bool is_computed;    /* what it writes is known: fold.c */
+    bool is_computed;    /* what it writes is known: reduction.c */
     const char *kernel;
 };
 
@@ -93,7 +93,7 @@ struct maq_rec vg_launch_record(const struct vg_launch *l)
     struct reach r = {.n = 0, .per_pointer = threads * BYTES_PER_THREAD, .kernel = kernel->name};
     if (kernel->image != NULL && !kernel->image->read)
         vg_kernel_prepare(kernel);
-    struct vg_fold fold;
+    struct vg_reduction fold;
     r.is_computed = !l->later && vg_fold_begin(&fold, l);
     const struct vg_param *param = kernel->code.param;
     for (uint32_t i = 0; kernel->code.found && i < kernel->code.n_params; i++)

@@ -4,7 +4,7 @@
 #define MAQ_SHIM_MATH_CUBLASLT_H
 
 #include "shim/abi/cublas.h"
-#include "shim/math/bag.h"
+#include "shim/math/attributes.h"
 #include "shim/math/operator.h"
 
 struct lt_layout {

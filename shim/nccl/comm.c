@@ -11,7 +11,7 @@
  *
  * At initialisation the members tell each other their global ranks (an exchange): that is the list in DEF_COMM. Where not all
  * have said it, members are known only if the communicator is of all ranks and this one has its own place in it; otherwise
- * they are supposed to lie as in other communicators of the size (places.c), if there are.
+ * they are supposed to lie as in other communicators of the size (member_pattern.c), if there are.
  */
 #include <stdlib.h>
 #include <string.h>

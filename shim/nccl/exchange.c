@@ -6,7 +6,7 @@
  * a split, MPI's collectives, small collectives over memory that the host can see. What a rank puts in goes into its
  * trace (BOOT), so that other slices can be given it.
  *
- *   alone    others' contributions are those that their slices recorded; where there is none, a guess (guess.c)
+ *   alone    others' contributions are those that their slices recorded; where there is none, a guess (assumed_contributions.c)
  *   meet     ranks that run put theirs into the segment and wait for each other in real time; those that are replayed
  *            (the segment says who lives) are as in `alone`
  *
@@ -105,14 +105,14 @@ void vg_exchange_record(uint64_t channel, uint32_t me, const void *mine, uint64_
 
 /* --- the segment ------------------------------------------------------------------------------------------------------ */
 
-static struct maq_meet segment;
+static struct maq_shm segment;
 static pthread_once_t segment_once = PTHREAD_ONCE_INIT;
 static bool no_segment; /* the card says to meet, and there is nothing to meet in */
 
 static void open_segment(void)
 {
     const struct vg_card *card = vg_card();
-    if (card->meets && maq_meet_open(&segment, card->meet) != 0) {
+    if (card->meets && maq_shm_open(&segment, card->meet) != 0) {
         no_segment = true;
         static const char said[] = "maquette: the segment in which ranks meet cannot be opened: peers have failed\n";
         if (write(STDERR_FILENO, said, sizeof said - 1) < 0)
@@ -120,7 +120,7 @@ static void open_segment(void)
     }
 }
 
-struct maq_meet *vg_meet_segment(void)
+struct maq_shm *vg_shm(void)
 {
     pthread_once(&segment_once, open_segment);
     return segment.head ? &segment : NULL;
@@ -128,19 +128,19 @@ struct maq_meet *vg_meet_segment(void)
 
 bool vg_peers_failed(void)
 {
-    struct maq_meet *meet = vg_meet_segment();
-    return no_segment || (meet && maq_meet_stopped(meet));
+    struct maq_shm *meet = vg_shm();
+    return no_segment || (meet && maq_shm_stopped(meet));
 }
 
-bool vg_meet_wait(const struct maq_meet_slot *slot)
+bool vg_meeting_wait(const struct maq_shm_slot *slot)
 {
-    struct maq_meet *meet = vg_meet_segment();
+    struct maq_shm *meet = vg_shm();
     unsigned held = vg_lock_drop(); /* streams go on, and other threads of the program */
     bool known = false, alive = true;
     while (!known && alive) {
-        uint32_t bell = maq_meet_bell(meet);
-        known = maq_meet_complete(slot);
-        alive = known || maq_meet_sleep(meet, bell);
+        uint32_t bell = maq_shm_bell(meet);
+        known = maq_shm_complete(slot);
+        alive = known || maq_shm_sleep(meet, bell);
     }
     vg_lock_again(held);
     return known;
@@ -149,36 +149,36 @@ bool vg_meet_wait(const struct maq_meet_slot *slot)
 /* --- an exchange ------------------------------------------------------------------------------------------------------ */
 
 /* Whether member i runs at this time, so that it is waited for. */
-static bool comes(const struct maq_meet *meet, const struct vg_exchange *x, uint32_t i)
+static bool comes(const struct maq_shm *meet, const struct vg_exchange *x, uint32_t i)
 {
     if (!meet->head->live_at || i == x->me)
         return true;
-    return x->members ? maq_meet_lives(meet, x->members[i]) : x->all_ranks && maq_meet_lives(meet, i);
+    return x->members ? maq_shm_lives(meet, x->members[i]) : x->all_ranks && maq_shm_lives(meet, i);
 }
 
 /* Bytes that go through a slot at one time. */
 static uint64_t piece_bytes(const struct vg_exchange *x)
 {
-    uint64_t most = MAQ_MEET_PAYLOAD / (x->need ? x->need : 1);
+    uint64_t most = MAQ_SHM_PAYLOAD / (x->need ? x->need : 1);
     return x->bytes < most ? x->bytes : most;
 }
 
-static bool put_piece(struct maq_meet *meet, struct vg_exchange *x, uint64_t at)
+static bool put_piece(struct maq_shm *meet, struct vg_exchange *x, uint64_t at)
 {
     uint64_t most = piece_bytes(x), bytes = x->bytes - at < most ? x->bytes - at : most;
     uint64_t name = (uint64_t)x->seq << 16 | (most ? at / most : 0);
-    x->slot = maq_meet_join(meet, x->channel, name, x->need, bytes);
+    x->slot = maq_shm_join(meet, x->channel, name, x->need, bytes);
     if (!x->slot)
         return false;
     if (x->mine)
-        maq_meet_put(meet, x->slot, x->place, (const char *)x->mine + at, bytes);
-    maq_meet_come(meet, x->slot, 0, 0, 0);
+        maq_shm_put(meet, x->slot, x->place, (const char *)x->mine + at, bytes);
+    maq_shm_come(meet, x->slot, 0, 0, 0);
     return true;
 }
 
 bool vg_exchange_put(struct vg_exchange *x)
 {
-    struct maq_meet *meet = vg_meet_segment();
+    struct maq_shm *meet = vg_shm();
     x->seq = vg_count(maq_rec_mix(x->channel, (uint64_t)x->me + 1));
     x->slot = NULL;
     x->all_ranks = x->n == vg_card()->world && x->me == vg_card()->rank;
@@ -194,26 +194,25 @@ bool vg_exchange_put(struct vg_exchange *x)
 }
 
 /* One piece of everybody who comes: from the slot into all[], with the others' places left out. */
-static bool get_piece(struct maq_meet *meet, struct vg_exchange *x, unsigned char *all, unsigned char *have,
-                      uint64_t at)
+static bool get_piece(struct maq_shm *meet, struct vg_exchange *x, unsigned char *all, unsigned char *have, uint64_t at)
 {
-    if (!vg_meet_wait(x->slot))
+    if (!vg_meeting_wait(x->slot))
         return false;
     uint64_t bytes = x->slot->bytes;
     for (uint32_t i = 0, place = 0; i < x->n; i++) {
         if (!comes(meet, x, i))
             continue;
-        const void *got = maq_meet_got(meet, x->slot, place++);
+        const void *got = maq_shm_got(meet, x->slot, place++);
         if (!got || (x->root != MAQ_REC_NONE && i != x->root))
             continue;
         memcpy(all + (x->root == MAQ_REC_NONE ? (uint64_t)i * x->bytes : 0) + at, got, bytes);
         have[i] = 1;
     }
-    maq_meet_leave(meet, x->slot);
+    maq_shm_leave(meet, x->slot);
     return true;
 }
 
-static bool get_pieces(struct maq_meet *meet, struct vg_exchange *x, unsigned char *all, unsigned char *have)
+static bool get_pieces(struct maq_shm *meet, struct vg_exchange *x, unsigned char *all, unsigned char *have)
 {
     uint64_t most = piece_bytes(x);
     if (!get_piece(meet, x, all, have, 0))
@@ -239,7 +238,7 @@ static void get_recorded(struct vg_exchange *x, unsigned char *all, unsigned cha
 
 bool vg_exchange_get(struct vg_exchange *x, void *all)
 {
-    struct maq_meet *meet = vg_meet_segment();
+    struct maq_shm *meet = vg_shm();
     unsigned char *have = calloc(1, x->n);
     if (!have)
         return false;
@@ -252,14 +251,15 @@ bool vg_exchange_get(struct vg_exchange *x, void *all)
     x->certain = true;
     for (uint32_t i = 0; i < x->n; i++)
         x->certain = x->certain && (have[i] || (x->root != MAQ_REC_NONE && i != x->root));
-    x->by_pattern = ok && !x->certain && x->ranks &&
-                    ((x->all_ranks && vg_all_ranks(all, have, x->n)) || vg_places(all, have, x->n, x->me, x->nth));
-    enum maq_given_steady steady = x->by_pattern ? MAQ_GIVEN_SETTLED : MAQ_GIVEN_STEADY;
+    x->by_pattern =
+        ok && !x->certain && x->ranks &&
+        ((x->all_ranks && vg_all_ranks(all, have, x->n)) || vg_member_pattern(all, have, x->n, x->me, x->nth));
+    enum maq_input_steady steady = x->by_pattern ? MAQ_INPUT_SETTLED : MAQ_INPUT_STEADY;
     if (ok && !x->certain && x->root == MAQ_REC_NONE && !x->by_pattern &&
-        !vg_guess(all, have, x->n, x->me, x->members, x->bytes, x->colors))
-        steady = MAQ_GIVEN_LOOSE;
+        !vg_assumed_contributions(all, have, x->n, x->me, x->members, x->bytes, x->colors))
+        steady = MAQ_INPUT_LOOSE;
     if (ok)
-        vg_given_exchange(x, all, have, steady);
+        vg_input_record_exchange(x, all, have, steady);
     free(have);
     return ok;
 }

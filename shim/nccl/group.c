@@ -128,7 +128,7 @@ static int launch(struct vg_part *parts, uint32_t n)
     vg_lock();
     for (uint32_t i = 0; ok && i < n; i++)
         if (!vg_stream_capturing(parts[i].stream))
-            vg_meet_name(&parts[i].m);
+            vg_meeting_name(&parts[i].m);
     guess_gather(parts, n);
     suppose_received(parts, n);
     for (uint32_t i = 0; ok && i < n; i++) {

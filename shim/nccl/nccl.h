@@ -6,7 +6,7 @@
 #define MAQ_SHIM_NCCL_H
 
 #include "shim/abi/nccl.h"
-#include "shim/meet.h"
+#include "shim/shm.h"
 #include "shim/vgpu.h"
 
 /* An entry point and its second name, under which tools that wrap NCCL call the original. Stands before the definition. */
@@ -67,12 +67,12 @@ struct vg_exchange {
     uint64_t bytes;
     uint32_t root; /* who alone speaks; MAQ_REC_NONE: all do */
     bool colors;   /* colors and keys of a split, for guesses */
-    bool ranks;    /* the members' ranks in the job: where nobody says more, patterns do (places.c) */
+    bool ranks;    /* the members' ranks in the job: where nobody says more, patterns do (member_pattern.c) */
     uint32_t nth;  /* how many communicators of this size there were before */
     /* Set by vg_exchange_put(). all_ranks: member i is rank i, since it is of all and this one has its own place. */
     bool all_ranks;
     uint32_t seq, need, place;
-    struct maq_meet_slot *slot;
+    struct maq_shm_slot *slot;
     /* Set by vg_exchange_get(): everything that it gave was said by its owner; a pattern gave what was not. */
     bool certain, by_pattern;
 };
@@ -81,9 +81,9 @@ bool vg_exchange_put(struct vg_exchange *x);
 bool vg_exchange_get(struct vg_exchange *x, void *all);
 
 /* The segment, or NULL: this rank runs alone. */
-struct maq_meet *vg_meet_segment(void);
+struct maq_shm *vg_shm(void);
 /* Asleep until the meeting is complete, without the lock; false: peers failed. */
-bool vg_meet_wait(const struct maq_meet_slot *slot);
+bool vg_meeting_wait(const struct maq_shm_slot *slot);
 bool vg_peers_failed(void);
 
 /* How often `key` was counted before: 0, 1, 2, ... */
@@ -98,9 +98,9 @@ static inline uint64_t vg_channel(uint64_t lineage, enum vg_channel_use use)
 /* A contribution goes into the trace. */
 void vg_exchange_record(uint64_t channel, uint32_t me, const void *mine, uint64_t bytes);
 
-/* --- contributions of others. contributions.c, guess.c ------------------------------------------------------------------ */
+/* --- contributions of others. contributions.c, assumed_contributions.c ------------------------------------------------------------------ */
 
-/* What `rank` put in; NULL: not recorded, or not of that size. It does not go into the file `given` of the card: exchanges and
+/* What `rank` put in; NULL: not recorded, or not of that size. It does not go into the file `inputs` of the card: exchanges and
  * collectives are written there as a whole. */
 const void *vg_contribution(uint64_t channel, uint32_t seq, uint32_t rank, uint64_t bytes);
 /* The same of any size. */
@@ -112,14 +112,14 @@ bool vg_contributed(uint64_t channel);
 /* Whether a rank of the job ran, so that no more is to be had of it; or waits for what this one says. */
 bool vg_ran(uint32_t rank);
 bool vg_waits(uint32_t rank);
-/* What was looked up, for maquette; given.c. */
-void vg_given_lookup(uint64_t channel, uint32_t seq, uint32_t rank, const void *found, uint64_t bytes);
-void vg_given_tainted_read(const struct vg_taint *u, bool stops);
-void vg_given_exchange(const struct vg_exchange *x, const void *all, const unsigned char *have,
-                       enum maq_given_steady steady);
+/* What was looked up, for maquette; input_record.c. */
+void vg_input_record_lookup(uint64_t channel, uint32_t seq, uint32_t rank, const void *found, uint64_t bytes);
+void vg_input_record_tainted_read(const struct vg_taint *u, bool stops);
+void vg_input_record_exchange(const struct vg_exchange *x, const void *all, const unsigned char *have,
+                              enum maq_input_steady steady);
 /* What a collective reads of each place, in the order of places. Those that follow each other and give the same are one run. */
 struct vg_reads {
-    struct maq_given head;
+    struct maq_input head;
     uint64_t (*word)[2]; /* [0]: what part of a contribution; then the runs */
     uint32_t n, size;
     bool kept; /* somebody wants to know */
@@ -130,13 +130,13 @@ void vg_reads_end(struct vg_reads *r);
 /* Maps another file in the place of the card's; tests. false: not such a file. */
 bool vg_contributions_open(const char *path);
 
-/* Fills in members by a pattern that maquette knows, if there is one that agrees with those who have said their ranks. places.c */
+/* Fills in members by a pattern that maquette knows, if there is one that agrees with those who have said their ranks. member_pattern.c */
 bool vg_all_ranks(uint32_t *members, const unsigned char *have, uint32_t n); /* of the communicator of all */
-bool vg_places(uint32_t *members, const unsigned char *have, uint32_t n, uint32_t me, uint32_t nth);
+bool vg_member_pattern(uint32_t *members, const unsigned char *have, uint32_t n, uint32_t me, uint32_t nth);
 /* Fills what have[i] == 0 says is missing of all[n * bytes], from what is there and from nodes. colors: of a split. true: it is
  * steady, so that others who say what was guessed of them change nothing. */
-bool vg_guess(void *all, const unsigned char *have, uint32_t n, uint32_t me, const uint32_t *members, uint64_t bytes,
-              bool colors);
+bool vg_assumed_contributions(void *all, const unsigned char *have, uint32_t n, uint32_t me, const uint32_t *members,
+                              uint64_t bytes, bool colors);
 /* The host name of a node, by the node rule; `out` has room for VG_HOST_NAME. */
 #define VG_HOST_NAME 16
 void vg_host_name(char *out, uint32_t node);
@@ -157,8 +157,8 @@ void vg_payload_begin(struct vg_meeting *m, const void *in, void *out);
 /* What slices recorded of a message of whole numbers that this rank receives; NULL: nothing. */
 const void *vg_payload_said(const struct vg_meeting *m);
 /* Arrival and end of a meeting. */
-void vg_payload_put(struct maq_meet *meet, struct maq_meet_slot *slot, const struct vg_meeting *m);
-void vg_payload_get(struct maq_meet *meet, struct maq_meet_slot *slot, const struct vg_meeting *m);
+void vg_payload_put(struct maq_shm *meet, struct maq_shm_slot *slot, const struct vg_meeting *m);
+void vg_payload_get(struct maq_shm *meet, struct maq_shm_slot *slot, const struct vg_meeting *m);
 /* Whether what this rank brings to it from `in` is carried out: it is small, or begins with the host's own bytes, as an object does. */
 bool vg_payload_carries(const struct vg_meeting *m, const void *in);
 /* Room for one member's contribution in a slot: the same on every member, whatever its buffers are. 0: none moves. */

@@ -106,8 +106,8 @@ static void tell(const struct vg_meeting *m, bool came)
 struct source {
     const struct vg_meeting *m;
     const struct vg_comm *comm;
-    const struct maq_meet *meet; /* NULL: alone */
-    const struct maq_meet_slot *slot;
+    const struct maq_shm *meet; /* NULL: alone */
+    const struct maq_shm_slot *slot;
     uint64_t bytes;
     bool asked;                /* somebody else may have brought something */
     const unsigned char *last; /* that was known; NULL: none yet */
@@ -129,7 +129,7 @@ static uint64_t channel_of(const struct vg_meeting *m)
 /* What lies at that place of the exchange; NULL: nobody knows. */
 static const void *at_place(const struct source *s, uint32_t place)
 {
-    const void *got = s->meet ? maq_meet_got(s->meet, s->slot, place) : NULL;
+    const void *got = s->meet ? maq_shm_got(s->meet, s->slot, place) : NULL;
     if (!s->asked)
         return NULL;
     return got || !of_integers(s->m) ? got : vg_contribution(channel_of(s->m), 0, place, s->bytes);
@@ -401,7 +401,7 @@ void vg_payload_begin(struct vg_meeting *m, const void *in, void *out)
         vg_mem_told(m->in, m->in_bytes);
     if (of_integers(m) && m->in)
         vg_exchange_record(channel_of(m), is_message(m) ? 0 : comm->me, m->in, m->in_bytes);
-    if (!vg_meet_segment()) {
+    if (!vg_shm()) {
         struct source s = {.m = m, .comm = comm, .bytes = bytes};
         finish(&s);
         tell(m, s.taint.bytes == 0);
@@ -418,14 +418,14 @@ const void *vg_payload_said(const struct vg_meeting *m)
     return bytes > 0 ? vg_contribution(channel_of(m), 0, 0, bytes) : NULL;
 }
 
-void vg_payload_put(struct maq_meet *meet, struct maq_meet_slot *slot, const struct vg_meeting *m)
+void vg_payload_put(struct maq_shm *meet, struct maq_shm_slot *slot, const struct vg_meeting *m)
 {
     const struct vg_comm *comm = vg_comm_of(MAQ_REC_COLL_COMM(m->rec.id));
     if (comm && m->in)
-        maq_meet_put(meet, slot, is_message(m) ? 0 : comm->me, m->in, m->in_bytes);
+        maq_shm_put(meet, slot, is_message(m) ? 0 : comm->me, m->in, m->in_bytes);
 }
 
-void vg_payload_get(struct maq_meet *meet, struct maq_meet_slot *slot, const struct vg_meeting *m)
+void vg_payload_get(struct maq_shm *meet, struct maq_shm_slot *slot, const struct vg_meeting *m)
 {
     const struct vg_comm *comm = vg_comm_of(MAQ_REC_COLL_COMM(m->rec.id));
     if (m->in || m->out)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * price.c - how long the parts of one kernel take, by the parent's cost chain (vg_ask_coll: each distinct question once).
+ * price.c - how long the parts of one kernel take, by the parent's cost chain (vg_duration_query_coll: each distinct question once).
  *
  * A collective is asked for by communicator and size; a message, as a communicator of two. A kernel with messages to or from
  * more than two peers shares this rank's links between them, which a price for each alone would not see: it is asked for
@@ -23,7 +23,7 @@ static struct maq_rec_comm as_asked(const struct vg_comm *comm)
 static uint64_t of_comm(const struct vg_comm *comm, enum maq_rec_coll kind, uint64_t bytes)
 {
     struct maq_rec_comm question = as_asked(comm);
-    return (uint64_t)vg_ask_coll(&question, comm->members, kind, bytes);
+    return (uint64_t)vg_duration_query_coll(&question, comm->members, kind, bytes);
 }
 
 /* Between this rank and one peer, in the direction of the message. */
@@ -32,7 +32,7 @@ static uint64_t of_pair(const struct vg_part *part)
     const struct vg_comm *comm = part->comm;
     bool sends = part->m.rec.kind == MAQ_REC_SEND;
     uint32_t src = sends ? comm->me : part->m.rec.arg, dst = sends ? part->m.rec.arg : comm->me, members[2];
-    struct maq_rec_comm question = {.lineage = maq_meet_message(comm->lineage, src, dst),
+    struct maq_rec_comm question = {.lineage = maq_shm_message(comm->lineage, src, dst),
                                     .size = 2,
                                     .parent = comm->id,
                                     .n_members = comm->members ? 2 : 0};
@@ -40,7 +40,8 @@ static uint64_t of_pair(const struct vg_part *part)
         members[0] = comm->members[src];
         members[1] = comm->members[dst];
     }
-    return (uint64_t)vg_ask_coll(&question, comm->members ? members : NULL, MAQ_REC_P2P_PAIR, part->m.rec.bytes);
+    return (uint64_t)vg_duration_query_coll(&question, comm->members ? members : NULL, MAQ_REC_P2P_PAIR,
+                                            part->m.rec.bytes);
 }
 
 /* Bytes that messages of one direction move in the kernel of part `of`, and to how many peers, at most 3 counted. */

@@ -51,7 +51,7 @@ void vg_tainted_read(const struct vg_taint *u)
     bool stops =
         card->stops && u->rank != MAQ_REC_NONE && u->rank != card->rank && !vg_ran(u->rank) && !vg_waits(u->rank);
     vg_lock();
-    vg_given_tainted_read(u, stops);
+    vg_input_record_tainted_read(u, stops);
     if (stops) {
         vg_flush();
         _exit(MAQ_STOPPED_STATUS);

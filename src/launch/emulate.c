@@ -3,7 +3,7 @@
  * emulate.c - maq_launch_emulate(): chosen ranks run for real while all others are replayed.
  *
  * Live ranks are processes of the program; the replay of the captured job (replay/live.h) is a thread of this process. They meet in
- * one shared segment (shim/meet.h) by virtual times, so the wall time of either does not matter. Exchanges and keys of the store
+ * one shared segment (shim/shm.h) by virtual times, so the wall time of either does not matter. Exchanges and keys of the store
  * that live ranks need from the others are answered from the capture.
  *
  * A communicator is identified by its name, which the capture has from members that ran. A live rank that did not run in the
@@ -40,7 +40,7 @@ struct emulation {
     struct maq_live **list;
     struct maq_edit *edits;
     uint32_t n_edits;
-    struct maq_meet meet;
+    struct maq_shm meet;
     const char *segment;
     struct maq_launch_owner *box;
     uint32_t n; /* live ranks that were started */
@@ -198,12 +198,12 @@ static enum maq_status read_edits(struct emulation *e, struct maq_diag *diag)
 
 static enum maq_status open_segment(struct emulation *e, struct maq_diag *diag)
 {
-    struct maq_meet_opts opts = {
+    struct maq_shm_opts opts = {
         .world = e->job->world, .owner = (uint32_t)getpid(), .live = e->opts->rank, .n_live = e->opts->n_ranks};
     e->segment = maq_arena_printf(&e->room.arena, "%s/meet", e->room.folder);
-    int error = e->segment ? maq_meet_create(e->segment, &opts) : ENOMEM;
+    int error = e->segment ? maq_shm_create(e->segment, &opts) : ENOMEM;
     if (error == 0)
-        error = maq_meet_open(&e->meet, e->segment);
+        error = maq_shm_open(&e->meet, e->segment);
     return error == 0 ? MAQ_OK
                       : maq_diag_fail(MAQ_IO, diag, MAQ_CODE_LAUNCH_FOLDER, (struct maq_span){0}, NULL,
                                       "cannot make the segment in which ranks meet: %s", strerror(error));
@@ -268,7 +268,7 @@ struct others {
     atomic_bool live_ended, done;
 };
 
-static void *play(void *user)
+static void *replay_others(void *user)
 {
     struct others *o = user;
     struct maq_replay_opts opts = MAQ_REPLAY_OPTS_INIT;
@@ -277,7 +277,7 @@ static void *play(void *user)
     o->status = maq_replay_live(&o->replay, o->e->job, o->e->opts->rank, o->e->opts->n_ranks, &o->e->meet,
                                 &o->live_ended, &opts, o->diag);
     if (o->status != MAQ_OK)
-        maq_meet_stop(&o->e->meet); /* live ranks would wait for ever */
+        maq_shm_stop(&o->e->meet); /* live ranks would wait for ever */
     atomic_store(&o->done, true);
     return NULL;
 }
@@ -307,18 +307,18 @@ static bool all_well(const struct emulation *e)
  * Runs live ranks and the replay until both have ended. Where a live rank failed, the replay is stopped, since it would
  * wait for it.
  */
-static enum maq_status play_together(struct emulation *e, struct maq_diag *diag)
+static enum maq_status replay_together(struct emulation *e, struct maq_diag *diag)
 {
     struct others others = {.e = e, .diag = maq_diag_new()};
     struct maq_launch_progress at = {.phase = "live ranks among replayed ones"};
     pthread_t thread;
-    if (!others.diag || pthread_create(&thread, NULL, play, &others) != 0) {
+    if (!others.diag || pthread_create(&thread, NULL, replay_others, &others) != 0) {
         maq_diag_free(others.diag);
         return maq_no_memory(diag, "an emulation");
     }
     enum maq_status status = maq_workspace_serve(&e->room, e->list, e->n, true, &at, diag);
     if (status != MAQ_OK || !all_well(e))
-        maq_meet_stop(&e->meet);
+        maq_shm_stop(&e->meet);
     atomic_store(&others.live_ended, true);
     while (!atomic_load(&others.done))
         maq_loop_turn(&e->room.loop, 10);
@@ -335,7 +335,7 @@ static enum maq_status play_together(struct emulation *e, struct maq_diag *diag)
     return status;
 }
 
-static enum maq_status play_all(struct emulation *e, struct maq_diag *diag)
+static enum maq_status replay_all(struct emulation *e, struct maq_diag *diag)
 {
     const char *peers;
     MAQ_TRY(open_segment(e, diag));
@@ -343,7 +343,7 @@ static enum maq_status play_all(struct emulation *e, struct maq_diag *diag)
     MAQ_TRY(open_store(e, e->opts->rank, e->opts->n_ranks, diag));
     for (uint32_t i = 0; i < e->opts->n_ranks; i++)
         MAQ_TRY(start(e, i, peers, diag));
-    return play_together(e, diag);
+    return replay_together(e, diag);
 }
 
 /*
@@ -443,7 +443,7 @@ static enum maq_status emulate(struct emulation *e, struct maq_diag *diag)
 {
     MAQ_TRY(open_job(e, diag));
     MAQ_TRY(read_edits(e, diag));
-    MAQ_TRY(on_gpu(e) ? play_in_turn(e, diag) : play_all(e, diag));
+    MAQ_TRY(on_gpu(e) ? play_in_turn(e, diag) : replay_all(e, diag));
     return report(e, diag);
 }
 
@@ -457,7 +457,7 @@ enum maq_status maq_launch_emulate(struct maq_launch **out, const struct maq_lau
     for (uint32_t i = 0; i < e.n; i++)
         maq_live_end(&e.live[i]);
     maq_store_close(&e.store);
-    maq_meet_close(&e.meet);
+    maq_shm_close(&e.meet);
     maq_contributions_fini(&e.said);
     maq_capture_free(e.job);
     maq_workspace_close(&e.room);

@@ -42,7 +42,7 @@ static const struct maq_contribution *said_at(const struct maq_contributions *t,
     return s && s->channel == channel && s->seq == seq && s->rank == rank ? s : NULL;
 }
 
-static bool same_exchange(const struct maq_given *g, const char *words, const struct maq_contributions *t)
+static bool same_exchange(const struct maq_input *g, const char *words, const struct maq_contributions *t)
 {
     bool confirmed = false, open = false;
     for (uint32_t i = 0; i < g->n; i++) {
@@ -53,23 +53,23 @@ static bool same_exchange(const struct maq_given *g, const char *words, const st
         const struct maq_contribution *s = said_at(t, g->channel, g->seq, i);
         if (s && s->n != g->result) /* the device does not take a contribution of another size */
             s = NULL;
-        if ((was & 1) && (!s || maq_given_hash(s->bytes, s->n, true) != was))
+        if ((was & 1) && (!s || maq_input_hash(s->bytes, s->n, true) != was))
             return false;
-        if (!(was & 1) && s && maq_given_hash(s->bytes, s->n, false) != was)
+        if (!(was & 1) && s && maq_input_hash(s->bytes, s->n, false) != was)
             return false;
         confirmed = confirmed || (!(was & 1) && s);
         open = open || !s;
     }
-    if (!confirmed || g->steady == MAQ_GIVEN_SETTLED)
+    if (!confirmed || g->steady == MAQ_INPUT_SETTLED)
         return true;
     /* once all ranks have contributed, the value is certain and no longer a guess */
-    return g->steady == MAQ_GIVEN_STEADY && open;
+    return g->steady == MAQ_INPUT_STEADY && open;
 }
 
-static bool same_lookup(const struct maq_given *g, const struct maq_contributions *t)
+static bool same_lookup(const struct maq_input *g, const struct maq_contributions *t)
 {
     const struct maq_contribution *s = said_at(t, g->channel, g->seq, g->rank);
-    return g->result == (s ? maq_given_hash(s->bytes, s->n, true) : 0);
+    return g->result == (s ? maq_input_hash(s->bytes, s->n, true) : 0);
 }
 
 /* The part of a contribution that a collective reads. */
@@ -81,7 +81,7 @@ struct part {
  * Whether the contributions at places [first, end) are equal to `was`, by hash. A rank without a contribution was taken to
  * contribute the same.
  */
-static bool same_run(const struct maq_given *g, struct part part, uint32_t first, uint32_t end, uint64_t was,
+static bool same_run(const struct maq_input *g, struct part part, uint32_t first, uint32_t end, uint64_t was,
                      const struct maq_contributions *t)
 {
     bool said = was & 1;
@@ -90,7 +90,7 @@ static bool same_run(const struct maq_given *g, struct part part, uint32_t first
         const struct maq_contribution *s = &t->at[i];
         if (s->rank == g->rank || s->n != g->result)
             continue;
-        if (maq_given_hash(s->bytes + part.at, part.n, said) != was)
+        if (maq_input_hash(s->bytes + part.at, part.n, said) != was)
             return false;
         found++;
     }
@@ -98,7 +98,7 @@ static bool same_run(const struct maq_given *g, struct part part, uint32_t first
     return !said || found == end - first - own;
 }
 
-static bool same_reads(const struct maq_given *g, const char *words, const struct maq_contributions *t)
+static bool same_reads(const struct maq_input *g, const char *words, const struct maq_contributions *t)
 {
     uint64_t pair[2];
     if (g->n < 2 || g->n % 2 != 0)
@@ -121,22 +121,22 @@ static bool same_reads(const struct maq_given *g, const char *words, const struc
 /* ---- keys of the store ---- */
 
 struct keys {
-    struct maq_given *at; /* of the file, by hash of the key */
+    struct maq_input *at; /* of the file, by hash of the key */
     uint32_t n, size;
     bool listed;
 };
 
 static int by_key(const void *left, const void *right)
 {
-    const struct maq_given *a = left, *b = right;
+    const struct maq_input *a = left, *b = right;
     if (a->channel != b->channel)
         return a->channel < b->channel ? -1 : 1;
     return a->result < b->result ? -1 : a->result > b->result;
 }
 
-static struct maq_given *key_in(const struct keys *keys, uint64_t hash)
+static struct maq_input *key_in(const struct keys *keys, uint64_t hash)
 {
-    struct maq_given want = {.channel = hash};
+    struct maq_input want = {.channel = hash};
     uint32_t low = 0, high = keys->n;
     while (low < high) {
         uint32_t mid = low + (high - low) / 2;
@@ -160,8 +160,8 @@ static bool same_keys(struct keys *keys, const struct maq_contributions *t, uint
         struct maq_str key, value;
         if (t->at[i].by == rank || !maq_contributions_key(&key, &value, &t->at[i]))
             continue;
-        const struct maq_given *was = key_in(keys, maq_rec_hash(key.ptr, key.len, 0));
-        if (was ? was->result != maq_given_hash(value.ptr, value.len, true) : keys->listed)
+        const struct maq_input *was = key_in(keys, maq_rec_hash(key.ptr, key.len, 0));
+        if (was ? was->result != maq_input_hash(value.ptr, value.len, true) : keys->listed)
             return false;
         found += was != NULL;
     }
@@ -182,11 +182,11 @@ enum maq_status maq_input_record_add_store(const char *path, const struct maq_st
     maq_buf_add(&b, bytes, n);
     free(bytes);
     if (store->listed)
-        maq_buf_add(&b, &(struct maq_given){.kind = MAQ_GIVEN_KEYS}, sizeof(struct maq_given));
+        maq_buf_add(&b, &(struct maq_input){.kind = MAQ_INPUT_KEYS}, sizeof(struct maq_input));
     for (uint32_t i = 0; i < store->n; i++) {
         const struct maq_store_key *k = &store->keys[i];
-        struct maq_given g = {
-            .kind = MAQ_GIVEN_KEY, .channel = maq_rec_hash(k->key.ptr, k->key.len, 0), .result = k->given_hash};
+        struct maq_input g = {
+            .kind = MAQ_INPUT_KEY, .channel = maq_rec_hash(k->key.ptr, k->key.len, 0), .result = k->given_hash};
         if (k->asked || (store->listed && k->given))
             maq_buf_add(&b, &g, sizeof g);
     }
@@ -198,30 +198,30 @@ enum maq_status maq_input_record_add_store(const char *path, const struct maq_st
 /* One entry at `at`; *at moves behind it. false: not the same, or damaged. */
 static bool same_entry(const char *bytes, size_t n, size_t *at, struct keys *keys, const struct maq_contributions *said)
 {
-    struct maq_given g;
+    struct maq_input g;
     if (n - *at < sizeof g)
         return false;
     memcpy(&g, bytes + *at, sizeof g);
     *at += sizeof g;
     switch (g.kind) {
-    case MAQ_GIVEN_HEAD: /* of each process that the program has */
+    case MAQ_INPUT_HEAD: /* of each process that the program has */
         return true;
-    case MAQ_GIVEN_EXCHANGE:
-    case MAQ_GIVEN_READS: {
+    case MAQ_INPUT_EXCHANGE:
+    case MAQ_INPUT_READS: {
         const char *words = bytes + *at;
         if ((n - *at) / sizeof(uint64_t) < g.n)
             return false;
         *at += g.n * sizeof(uint64_t);
-        return g.kind == MAQ_GIVEN_READS ? same_reads(&g, words, said) : same_exchange(&g, words, said);
+        return g.kind == MAQ_INPUT_READS ? same_reads(&g, words, said) : same_exchange(&g, words, said);
     }
-    case MAQ_GIVEN_LOOKUP:
+    case MAQ_INPUT_LOOKUP:
         return same_lookup(&g, said);
-    case MAQ_GIVEN_TAINTED_READ: /* what was read there is in the entry before it */
+    case MAQ_INPUT_TAINTED_READ: /* what was read there is in the entry before it */
         return true;
-    case MAQ_GIVEN_KEYS:
+    case MAQ_INPUT_KEYS:
         keys->listed = true;
         return true;
-    case MAQ_GIVEN_KEY:
+    case MAQ_INPUT_KEY:
         if (!maq__grow((void **)&keys->at, &keys->size, keys->n, sizeof *keys->at))
             return false;
         keys->at[keys->n++] = g;
@@ -234,7 +234,7 @@ static bool same_entry(const char *bytes, size_t n, size_t *at, struct keys *key
 bool maq_input_record_same(const char *path, const struct maq_contributions *said, uint32_t rank)
 {
     struct keys keys = {0};
-    struct maq_given head;
+    struct maq_input head;
     char *bytes;
     size_t n, at = 0;
     if (maq_folder_read(&bytes, &n, path, FILE_MAX, NULL) != MAQ_OK || !bytes)
@@ -242,7 +242,7 @@ bool maq_input_record_same(const char *path, const struct maq_contributions *sai
     bool same = n >= sizeof head;
     if (same) {
         memcpy(&head, bytes, sizeof head);
-        same = head.kind == MAQ_GIVEN_HEAD;
+        same = head.kind == MAQ_INPUT_HEAD;
     }
     while (same && at < n)
         same = same_entry(bytes, n, &at, &keys, said);
@@ -254,7 +254,7 @@ bool maq_input_record_same(const char *path, const struct maq_contributions *sai
 
 uint32_t maq_input_record_stopped(const char *path)
 {
-    struct maq_given g;
+    struct maq_input g;
     uint32_t rank = MAQ_REC_NONE;
     char *bytes;
     size_t n;
@@ -263,11 +263,11 @@ uint32_t maq_input_record_stopped(const char *path)
     for (size_t at = 0; n - at >= sizeof g;) {
         memcpy(&g, bytes + at, sizeof g);
         at += sizeof g;
-        bool words = g.kind == MAQ_GIVEN_EXCHANGE || g.kind == MAQ_GIVEN_READS;
+        bool words = g.kind == MAQ_INPUT_EXCHANGE || g.kind == MAQ_INPUT_READS;
         if (words && (n - at) / sizeof(uint64_t) < g.n)
             break;
         at += words ? g.n * sizeof(uint64_t) : 0;
-        if (g.kind == MAQ_GIVEN_TAINTED_READ && g.steady)
+        if (g.kind == MAQ_INPUT_TAINTED_READ && g.steady)
             rank = g.rank;
     }
     free(bytes);

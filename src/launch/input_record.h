@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * input_record.h - the input record of a slice (the file `given` of shim/link.h): everything that a run looked up in
+ * input_record.h - the input record of a slice (the file `inputs` of shim/link.h): everything that a run looked up in
  * the contributions of others.
  *
  * A program with equal inputs does the same; the passes of a capture wait for that. The device records what it looked

@@ -58,7 +58,7 @@ enum maq_status maq_live_start(struct maq_live *live, struct maq_workspace *room
                                 .peers = opts->peers,
                                 .meet = opts->meet,
                                 .waits = opts->waits,
-                                .given = opts->given,
+                                .inputs = opts->inputs,
                                 .stops = opts->stops,
                                 .values = room->values,
                                 .nccl_memory = room->nccl_memory,

@@ -23,7 +23,7 @@
 /* A rank that runs, or waits to run again. */
 struct waiting {
     uint32_t rank;
-    const char *trace, *given, *output; /* output: NULL = the user's own streams */
+    const char *trace, *inputs, *output; /* output: NULL = the user's own streams */
     struct maq_contributions keys;
 };
 
@@ -151,9 +151,9 @@ static enum maq_status take_words(struct maq_prerequisites *f, const struct wait
 /* Whether a rank that ran would say nothing else now: what it looked up was the same as it is now. */
 static bool would_repeat(const struct maq_prerequisites *f, uint32_t rank)
 {
-    char given[4096];
-    int n = maq__snprintf(given, sizeof given, "%s/g%u", f->room->folder, rank);
-    return n < 0 || (size_t)n >= sizeof given || maq_input_record_same(given, &f->said, rank);
+    char inputs[4096];
+    int n = maq__snprintf(inputs, sizeof inputs, "%s/g%u", f->room->folder, rank);
+    return n < 0 || (size_t)n >= sizeof inputs || maq_input_record_same(inputs, &f->said, rank);
 }
 
 /* The file that a program reads: all words, and who is not to be waited for: who has no more to say, and who waits himself. */
@@ -190,12 +190,12 @@ static enum maq_status start(struct maq_prerequisites *f, const struct stack *st
                                  .trace = w->trace,
                                  .peers = peers,
                                  .output = w->output,
-                                 .given = w->given,
+                                 .inputs = w->inputs,
                                  .stall_s = f->room->opts->stall_s,
                                  .stall_ends = f->room->world <= MAQ_LAUNCH_ALL_MAX,
                                  .stops = f->n_ran + stack->n <= RANKS_MAX && f->runs < RUNS_MAX};
     unlink(w->trace);
-    unlink(w->given);
+    unlink(w->inputs);
     MAQ_TRY(write_words(f, stack, peers, diag));
     if (f->live.room)
         maq_live_end(&f->live);
@@ -236,8 +236,8 @@ static enum maq_status run_top(struct maq_prerequisites *f, struct stack *stack,
     maq_contributions_fini(&w->keys);
     maq_contributions_init(&w->keys);
     MAQ_TRY(maq_contributions_add_store(&w->keys, w->rank, &f->store, diag));
-    MAQ_TRY(maq_input_record_add_store(w->given, &f->store, diag));
-    *wants = f->live.late ? MAQ_REC_NONE : maq_input_record_stopped(w->given);
+    MAQ_TRY(maq_input_record_add_store(w->inputs, &f->store, diag));
+    *wants = f->live.late ? MAQ_REC_NONE : maq_input_record_stopped(w->inputs);
     return MAQ_OK;
 }
 
@@ -249,11 +249,11 @@ static enum maq_status push(struct maq_prerequisites *f, struct stack *stack, ui
     struct waiting *w = &stack->at[stack->n];
     *w = (struct waiting){.rank = rank,
                           .trace = trace ? trace : maq_arena_printf(arena, "%s/t%u", folder, rank),
-                          .given = maq_arena_printf(arena, "%s/g%u", folder, rank),
+                          .inputs = maq_arena_printf(arena, "%s/g%u", folder, rank),
                           .output = stack->n > 0 ? maq_arena_printf(arena, "%s/o%u", folder, rank) : NULL};
     maq_contributions_init(&w->keys);
     stack->n++;
-    return w->trace && w->given && (stack->n == 1 || w->output) ? MAQ_OK : maq_no_memory(diag, "a run");
+    return w->trace && w->inputs && (stack->n == 1 || w->output) ? MAQ_OK : maq_no_memory(diag, "a run");
 }
 
 /* The rank as one that ran; NULL: it has not. */

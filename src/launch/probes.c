@@ -30,7 +30,7 @@
 /* Files that a capture makes there: p1-r0.trace and its siblings, p1.peers, and those of the whole. */
 static bool is_ours(const char *name)
 {
-    static const char *const ends[] = {".trace", ".log", ".given", ".keys", ".done", ".peers"};
+    static const char *const ends[] = {".trace", ".log", ".inputs", ".keys", ".done", ".peers"};
     const char *dot = strrchr(name, '.');
     if (strcmp(name, "job") == 0 || strcmp(name, FAILED) == 0)
         return true;
@@ -213,7 +213,7 @@ static bool would_repeat(const struct maq_probes *s, const struct maq_probe *sli
 {
     bool ended = slice->status == 0 || (slice->status > 0 && slice->status < 128 && !s->failed_again);
     return !s->every_pass && slice->ran && ended && !slice->invented_at_once && s->pass > 0 &&
-           maq_input_record_same(slice->given, &s->said, slice->rank);
+           maq_input_record_same(slice->inputs, &s->said, slice->rank);
 }
 
 static enum maq_status name_files(struct maq_probes *s, struct running *r)
@@ -222,10 +222,10 @@ static enum maq_status name_files(struct maq_probes *s, struct running *r)
     struct maq_probe *slice = r->slice;
     slice->trace = maq_arena_printf(a, "%s/p%u-r%u.trace", s->folder, s->pass, slice->rank);
     slice->log = maq_arena_printf(a, "%s/p%u-r%u.log", s->folder, s->pass, slice->rank);
-    slice->given = maq_arena_printf(a, "%s/p%u-r%u.given", s->folder, s->pass, slice->rank);
+    slice->inputs = maq_arena_printf(a, "%s/p%u-r%u.inputs", s->folder, s->pass, slice->rank);
     r->keys = maq_arena_printf(a, "%s/p%u-r%u.keys", s->folder, s->pass, slice->rank);
     r->done = maq_arena_printf(a, "%s/p%u-r%u.done", s->folder, s->pass, slice->rank);
-    return slice->trace && slice->log && slice->given && r->keys && r->done ? MAQ_OK : MAQ_NO_MEMORY;
+    return slice->trace && slice->log && slice->inputs && r->keys && r->done ? MAQ_OK : MAQ_NO_MEMORY;
 }
 
 /* A slice that was run before this capture was killed; *found says whether. */
@@ -254,9 +254,9 @@ static enum maq_status start(struct maq_probes *s, struct running *r, const char
                                  .trace = r->slice->trace,
                                  .output = r->slice->log,
                                  .peers = peers,
-                                 .given = r->slice->given};
+                                 .inputs = r->slice->inputs};
     unlink(r->slice->trace);
-    unlink(r->slice->given);
+    unlink(r->slice->inputs);
     unlink(r->slice->log);
     MAQ_TRY(maq_store_open(&r->store, &s->room->loop, s->room->world, 1, s->pass == 0, diag));
     maq_contributions_give(&s->said, &r->store, r->slice->rank);
@@ -288,7 +288,7 @@ static enum maq_status finish(struct maq_probes *s, struct running *r, struct ma
     MAQ_TRY(maq_contributions_add_store(&r->slice->keys, r->slice->rank, &r->store, diag));
     maq_contributions_settle(&r->slice->keys);
     MAQ_TRY(maq_contributions_write(&r->slice->keys, r->keys, diag));
-    MAQ_TRY(maq_input_record_add_store(r->slice->given, &r->store, diag));
+    MAQ_TRY(maq_input_record_add_store(r->slice->inputs, &r->store, diag));
     memcpy(done.magic, done_magic, sizeof done.magic);
     done.status = rank.status;
     done.wall_s = rank.wall_s;

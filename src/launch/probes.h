@@ -6,7 +6,7 @@
  *
  *   job                    what is captured: a line, compared when a capture continues
  *   p1-r17.trace .log      trace and output of rank 17 in pass 1
- *   p1-r17.given           its look-ups in the contributions of others (input_record.h); where these would have equal results in
+ *   p1-r17.inputs           its look-ups in the contributions of others (input_record.h); where these would have equal results in
  *                          another pass, the slice is not run again
  *   p1-r17.done            what it set in the store, its exit status, its time; written last
  *   p1.peers               contributions that the slices of pass 1 read
@@ -28,7 +28,7 @@ struct maq_probe {
     bool changed, resumed;
     bool news; /* by the last gathering, it contributes something new */
     double wall_s;
-    const char *trace, *log, *given;
+    const char *trace, *log, *inputs;
     bool invented_at_once;         /* keys were made up for it in the first pass, where the store does so at once */
     struct maq_contributions keys; /* what it set in the store */
 };

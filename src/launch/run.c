@@ -3,7 +3,7 @@
  * run.c - maq_launch_run(): a program as one rank of many, or as all ranks of a small job.
  *
  * A rank that runs alone gets from exchanges and the store what the others would have contributed, as far as that can be known
- * (docs/capture.md); where its program reads what only another rank can say, that rank runs first (prerequisites.h). All ranks at once meet in a shared segment (shim/meet.h) without replayed peers: the reference, at small
+ * (docs/capture.md); where its program reads what only another rank can say, that rank runs first (prerequisites.h). All ranks at once meet in a shared segment (shim/shm.h) without replayed peers: the reference, at small
  * scale.
  */
 #include <errno.h>
@@ -20,7 +20,7 @@
 #include "launch/private_folder.h"
 #include "launch/result.h"
 #include "maquette/path_hint.h"
-#include "shim/meet.h"
+#include "shim/shm.h"
 
 /* ---- results ---- */
 
@@ -97,9 +97,9 @@ static bool all_run(const struct run *r)
 
 static enum maq_status make_meeting(struct run *r, struct maq_diag *diag)
 {
-    struct maq_meet_opts opts = {.world = r->room.world, .owner = (uint32_t)getpid()};
+    struct maq_shm_opts opts = {.world = r->room.world, .owner = (uint32_t)getpid()};
     r->meet = maq_arena_printf(&r->room.arena, "%s/meet", r->room.folder);
-    int error = r->meet ? maq_meet_create(r->meet, &opts) : ENOMEM;
+    int error = r->meet ? maq_shm_create(r->meet, &opts) : ENOMEM;
     return error == 0 ? MAQ_OK
                       : maq_diag_fail(MAQ_IO, diag, MAQ_CODE_LAUNCH_FOLDER, (struct maq_span){0}, NULL,
                                       "cannot make the segment in which ranks meet: %s", strerror(error));

@@ -26,7 +26,7 @@ struct maq_run_card {
     uint32_t world, rank, per_node;
     const struct maq_device *device;
     double memory_bytes; /* 0 = the device's */
-    const char *trace, *ask, *peers, *meet, *values, *waits, *given, *tcp, *nccl_memory;
+    const char *trace, *ask, *peers, *meet, *values, *waits, *inputs, *tcp, *nccl_memory;
     bool real_clock, stops;
     bool forks;              /* it is a fork server's */
     const char *const *line; /* the program's command line, where the process has another one; NULL-terminated */

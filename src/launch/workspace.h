@@ -60,7 +60,7 @@ struct maq_live_opts {
     const char *trace;                 /* file of its trace */
     const char *peers, *meet, *output; /* NULL = none; output: the program's own streams */
     const char *waits;                 /* of peers, on a real GPU; NULL = none */
-    const char *given;                 /* file for its input record (input_record.h); NULL = none */
+    const char *inputs;                /* file for its input record (input_record.h); NULL = none */
     bool stops;                        /* it ends where it reads what another rank was to say (prerequisites.h) */
     double stall_s;                    /* where it has done nothing for so long it is `stalled`; 0 = nobody looks */
     bool stall_ends;                   /* and is ended */

@@ -20,14 +20,14 @@
 #define LIVE_DEPTH 64u
 
 struct pending {
-    struct maq_meet_slot *slot;
+    struct maq_shm_slot *slot;
     uint32_t id, nth; /* communicator, or channel | MAQ_PARKED_CHANNEL */
     uint32_t others;  /* that came for whom */
 };
 
 struct live {
     struct maq_engine e;
-    struct maq_meet *meet;
+    struct maq_shm *meet;
     const atomic_bool *ended; /* all live ranks have; NULL = they do not */
     struct pending *pending;
     uint32_t n, room;
@@ -54,11 +54,11 @@ static void on_collective(struct maq_engine *e, const struct maq_rec *rec, uint3
 {
     struct live *l = user;
     const struct maq_captured_comm *c = &e->capture->comm[comm];
-    struct maq_meet_slot *slot =
-        maq_meet_join(l->meet, c->lineage, m->nth, e->place[comm].need, maq_carried_bytes(rec, c->size));
+    struct maq_shm_slot *slot =
+        maq_shm_join(l->meet, c->lineage, m->nth, e->place[comm].need, maq_carried_bytes(rec, c->size));
     l->failed |= !slot;
     for (uint32_t i = 0; slot && i < e->place[comm].virtual_need; i++)
-        maq_meet_come(l->meet, slot, 0, m->at, m->ns);
+        maq_shm_come(l->meet, slot, 0, m->at, m->ns);
     if (slot)
         add(l, (struct pending){slot, comm, m->nth, e->place[comm].virtual_need});
 }
@@ -70,12 +70,12 @@ static void on_message(struct maq_engine *e, const struct maq_rec *rec, uint32_t
     const struct maq_channel *c = &e->channel[channel];
     const struct maq_message *m = &c->ring[nth & (c->depth - 1)];
     uint64_t lineage = e->capture->comm[c->comm].lineage;
-    struct maq_meet_slot *slot = maq_meet_join(l->meet, maq_meet_message(lineage, c->from_position, c->to_position),
-                                               nth, 2, maq_carried_bytes(rec, 2));
+    struct maq_shm_slot *slot = maq_shm_join(l->meet, maq_shm_message(lineage, c->from_position, c->to_position), nth,
+                                             2, maq_carried_bytes(rec, 2));
     l->failed |= !slot;
     if (!slot)
         return;
-    maq_meet_come(l->meet, slot, sender ? 0 : 1, sender ? m->sent : m->received, m->ns);
+    maq_shm_come(l->meet, slot, sender ? 0 : 1, sender ? m->sent : m->received, m->ns);
     add(l, (struct pending){slot, channel | MAQ_PARKED_CHANNEL, nth, 1});
 }
 
@@ -88,7 +88,7 @@ static int64_t word(const int64_t *at)
 static bool settle(struct live *l, const struct pending *p)
 {
     struct maq_engine *e = &l->e;
-    if (!maq_meet_complete(p->slot))
+    if (!maq_shm_complete(p->slot))
         return false;
     if (p->id & MAQ_PARKED_CHANNEL) {
         uint32_t channel = p->id & ~MAQ_PARKED_CHANNEL;
@@ -105,7 +105,7 @@ static bool settle(struct live *l, const struct pending *p)
         maq_meeting_settle(e, p->id, m);
     }
     for (uint32_t i = 0; i < p->others; i++)
-        maq_meet_leave(l->meet, p->slot);
+        maq_shm_leave(l->meet, p->slot);
     return true;
 }
 
@@ -137,7 +137,7 @@ static bool play(struct live *l)
 {
     uint32_t all = others(&l->e);
     for (;;) {
-        uint32_t bell = maq_meet_bell(l->meet);
+        uint32_t bell = maq_shm_bell(l->meet);
         bool ended =
             l->ended && atomic_load(l->ended); /* before it is looked who has come: then nobody is overlooked */
         maq_engine_run(&l->e);
@@ -149,7 +149,7 @@ static bool play(struct live *l)
             continue;
         if (l->n == 0)
             return true; /* replayed ranks wait for each other: a deadlock, or one of them failed */
-        if (ended || !maq_meet_sleep(l->meet, bell))
+        if (ended || !maq_shm_sleep(l->meet, bell))
             return false;
     }
 }
@@ -171,7 +171,7 @@ static enum maq_status open_live(struct live *l, struct maq_setup *setup, const 
 }
 
 enum maq_status maq_replay_live(struct maq_replay **out, const struct maq_capture *capture, const uint32_t *live,
-                                uint32_t n_live, struct maq_meet *meet, const atomic_bool *ended,
+                                uint32_t n_live, struct maq_shm *meet, const atomic_bool *ended,
                                 const struct maq_replay_opts *opts, struct maq_diag *diag)
 {
     static const struct maq_replay_opts none = MAQ_REPLAY_OPTS_INIT;

@@ -6,10 +6,10 @@
 #include <stdatomic.h>
 
 #include "maquette/replay.h"
-#include "shim/meet.h"
+#include "shim/shm.h"
 
 /*
- * Replays every rank but live[n_live], which meet the replayed ones in the shared segment (shim/meet.h): arrives there
+ * Replays every rank but live[n_live], which meet the replayed ones in the shared segment (shim/shm.h): arrives there
  * on behalf of the replayed members as soon as all of them would have arrived, and sleeps while no replayed rank can go
  * on without a live one. Meetings of replayed ranks alone do not use the segment. Returns when all replayed ranks have
  * ended, or, with MAQ_NO and no *out, when the segment is stopped or they wait for live ranks that come no more: *ended is set by the caller
@@ -20,7 +20,7 @@
  * maq_capture_replay(); edits of live ranks are ignored.
  */
 enum maq_status maq_replay_live(struct maq_replay **out, const struct maq_capture *capture, const uint32_t *live,
-                                uint32_t n_live, struct maq_meet *meet, const atomic_bool *ended,
+                                uint32_t n_live, struct maq_shm *meet, const atomic_bool *ended,
                                 const struct maq_replay_opts *opts, struct maq_diag *diag);
 
 #endif

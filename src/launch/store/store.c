@@ -126,7 +126,7 @@ void maq_store_give(struct maq_store *s, struct maq_str key, const void *value, 
         k->given =
             (maq_gloo_ranks(&ranks, (struct maq_str){value, n}) && put_absent(s, k, ranks)) || put(s, k, value, n);
     if (k && k->given)
-        k->given_hash = maq_given_hash(value, n, true);
+        k->given_hash = maq_input_hash(value, n, true);
 }
 
 void maq_store_expect(struct maq_store *s, struct maq_str key)

@@ -33,7 +33,7 @@ struct maq_store_key {
     bool set;            /* by a live rank */
     bool given;          /* by a slice */
     bool asked;          /* a live rank has named it */
-    uint64_t given_hash; /* maq_given_hash(); 0 = not given */
+    uint64_t given_hash; /* maq_input_hash(); 0 = not given */
     bool invented;
     bool comes;                   /* a live rank will set it: it is not invented */
     bool counted;                 /* the ADDs of absent ranks are included */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * places.c - who is in a communicator of which this rank knows the size and its own place: where others of that size lie.
+ * member_pattern.c - who is in a communicator of which this rank knows the size and its own place: where others of that size lie.
  *
  * maquette knows from the ranks that ran along which strides communicators lie (struct maq_pattern of link.h), and by
  * the size and how many of it a process had before, which is which. What a pattern says is taken for prices and for
@@ -48,7 +48,7 @@ bool vg_all_ranks(uint32_t *members, const unsigned char *have, uint32_t n)
     return true;
 }
 
-bool vg_places(uint32_t *members, const unsigned char *have, uint32_t n, uint32_t me, uint32_t nth)
+bool vg_member_pattern(uint32_t *members, const unsigned char *have, uint32_t n, uint32_t me, uint32_t nth)
 {
     struct maq_pattern p, found = {0};
     uint32_t base, first = 0, n_found = 0;

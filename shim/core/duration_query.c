@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * ask.c - asks maquette how long an operator or a collective takes (link.h), each distinct question once.
+ * duration_query.c - asks maquette how long an operator or a collective takes (link.h), each distinct question once.
  *
  * In a CUDA program: the time that a kernel or a collective takes on the device.
  *
@@ -88,7 +88,7 @@ static int64_t ask(const struct maq_ask *question, const void *more, size_t byte
     return answer.ns <= INT64_MAX / 4 ? (int64_t)answer.ns : INT64_MAX / 4;
 }
 
-int64_t vg_ask_op(const struct maq_rec_op *what, const char *name)
+int64_t vg_duration_query_op(const struct maq_rec_op *what, const char *name)
 {
     struct maq_ask question;
     memset(&question, 0, sizeof question);
@@ -101,7 +101,7 @@ int64_t vg_ask_op(const struct maq_rec_op *what, const char *name)
     return ns;
 }
 
-void vg_ask_end(int64_t now)
+void vg_duration_query_end(int64_t now)
 {
     struct maq_ask question;
     memset(&question, 0, sizeof question);
@@ -144,7 +144,8 @@ static bool room(void)
     return true;
 }
 
-int64_t vg_ask_coll(const struct maq_rec_comm *comm, const uint32_t *members, enum maq_rec_coll kind, uint64_t bytes)
+int64_t vg_duration_query_coll(const struct maq_rec_comm *comm, const uint32_t *members, enum maq_rec_coll kind,
+                               uint64_t bytes)
 {
     struct maq_ask question;
     memset(&question, 0, sizeof question);

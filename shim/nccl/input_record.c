@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * given.c - writes down what this rank looked up in the contributions of others: the file `given` of the card (link.h).
+ * input_record.c - writes down what this rank looked up in the contributions of others: the file `inputs` of the card (link.h).
  *
  * Every entry is written when it is looked up, with one call, since a program may end anyhow and may have several processes. A file
  * that cannot be written whole is emptied: it then says nothing, and the slice is run again.
@@ -24,10 +24,10 @@ static void give_up(void)
     file = -1;
 }
 
-static void put(const struct maq_given *given, const uint64_t *words)
+static void put(const struct maq_input *entry, const uint64_t *words)
 {
-    struct iovec part[2] = {{.iov_base = (void *)(uintptr_t)given, .iov_len = sizeof *given},
-                            {.iov_base = (void *)(uintptr_t)words, .iov_len = words ? given->n * sizeof *words : 0}};
+    struct iovec part[2] = {{.iov_base = (void *)(uintptr_t)entry, .iov_len = sizeof *entry},
+                            {.iov_base = (void *)(uintptr_t)words, .iov_len = words ? entry->n * sizeof *words : 0}};
     size_t bytes = part[0].iov_len + part[1].iov_len;
     if (file >= 0 && writev(file, part, 2) != (ssize_t)bytes)
         give_up();
@@ -35,10 +35,10 @@ static void put(const struct maq_given *given, const uint64_t *words)
 
 static void open_the_cards(void)
 {
-    const char *path = vg_card()->given;
+    const char *path = vg_card()->inputs;
     if (path[0])
         file = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
-    put(&(struct maq_given){.kind = MAQ_GIVEN_HEAD}, NULL);
+    put(&(struct maq_input){.kind = MAQ_INPUT_HEAD}, NULL);
 }
 
 static bool wanted(void)
@@ -48,21 +48,21 @@ static bool wanted(void)
     return file >= 0;
 }
 
-void vg_given_lookup(uint64_t channel, uint32_t seq, uint32_t rank, const void *found, uint64_t bytes)
+void vg_input_record_lookup(uint64_t channel, uint32_t seq, uint32_t rank, const void *found, uint64_t bytes)
 {
     if (wanted())
-        put(&(struct maq_given){.kind = MAQ_GIVEN_LOOKUP,
+        put(&(struct maq_input){.kind = MAQ_INPUT_LOOKUP,
                                 .channel = channel,
                                 .seq = seq,
                                 .rank = rank,
-                                .result = found ? maq_given_hash(found, bytes, true) : 0},
+                                .result = found ? maq_input_hash(found, bytes, true) : 0},
             NULL);
 }
 
-void vg_given_tainted_read(const struct vg_taint *u, bool stops)
+void vg_input_record_tainted_read(const struct vg_taint *u, bool stops)
 {
     if (wanted())
-        put(&(struct maq_given){.kind = MAQ_GIVEN_TAINTED_READ,
+        put(&(struct maq_input){.kind = MAQ_INPUT_TAINTED_READ,
                                 .channel = u->channel,
                                 .seq = u->kind,
                                 .rank = u->rank,
@@ -94,7 +94,7 @@ static void add(struct vg_reads *r, uint64_t first, uint64_t second)
 
 void vg_reads_begin(struct vg_reads *r, uint64_t channel, uint32_t me, uint64_t bytes, uint64_t at, uint64_t part)
 {
-    *r = (struct vg_reads){.head = {.kind = MAQ_GIVEN_READS, .channel = channel, .rank = me, .result = bytes}};
+    *r = (struct vg_reads){.head = {.kind = MAQ_INPUT_READS, .channel = channel, .rank = me, .result = bytes}};
     r->kept = wanted();
     add(r, at, part);
 }
@@ -103,7 +103,7 @@ void vg_reads_place(struct vg_reads *r, uint32_t place, const void *part, bool s
 {
     if (!r->kept)
         return;
-    uint64_t hash = maq_given_hash(part, r->word[0][1], said);
+    uint64_t hash = maq_input_hash(part, r->word[0][1], said);
     r->head.root = place + 1;
     if (r->n == 1 || r->word[r->n - 1][1] != hash)
         add(r, place, hash);
@@ -117,11 +117,11 @@ void vg_reads_end(struct vg_reads *r)
     free(r->word);
 }
 
-void vg_given_exchange(const struct vg_exchange *x, const void *all, const unsigned char *have,
-                       enum maq_given_steady steady)
+void vg_input_record_exchange(const struct vg_exchange *x, const void *all, const unsigned char *have,
+                              enum maq_input_steady steady)
 {
     bool from_one = x->root != MAQ_REC_NONE;
-    struct maq_given given = {.kind = MAQ_GIVEN_EXCHANGE,
+    struct maq_input entry = {.kind = MAQ_INPUT_EXCHANGE,
                               .channel = x->channel,
                               .seq = x->seq,
                               .rank = x->me,
@@ -134,9 +134,9 @@ void vg_given_exchange(const struct vg_exchange *x, const void *all, const unsig
     uint64_t *words = calloc(x->n, sizeof *words);
     for (uint32_t i = 0; words && i < x->n; i++)
         if (!from_one || i == x->root)
-            words[i] = maq_given_hash((const char *)all + (from_one ? 0 : (uint64_t)i * x->bytes), x->bytes, have[i]);
+            words[i] = maq_input_hash((const char *)all + (from_one ? 0 : (uint64_t)i * x->bytes), x->bytes, have[i]);
     if (words)
-        put(&given, words);
+        put(&entry, words);
     else
         give_up();
     free(words);

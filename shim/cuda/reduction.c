@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * fold.c - one number of whole numbers that the host knows, a sum, the least or the largest: the one thing that the device computes.
+ * reduction.c - one number of whole numbers that the host knows, a sum, the least or the largest: the one thing that the device computes.
  *
  * Programs take the largest of what their ranks gathered and size a buffer by it: torch.distributed does so for every object that is
  * gathered or broadcast. What was gathered is known here (nccl/payload.c), and one number made of it must be too, or what
@@ -87,7 +87,7 @@ static bool on_device(const void *p)
 }
 
 /* Fills in where it reads and writes. */
-static bool find_places(struct vg_fold *fold, const struct vg_launch *l, uint32_t element)
+static bool find_places(struct vg_reduction *fold, const struct vg_launch *l, uint32_t element)
 {
     const char *arg = l->args[0];
     const uint32_t bytes = l->kernel->code.param[0].bytes;
@@ -96,7 +96,7 @@ static bool find_places(struct vg_fold *fold, const struct vg_launch *l, uint32_
         if (!is_configuration(l, arg, at, element))
             continue;
         memcpy(place, arg + (((at + WORD_POINTERS + 1) & ~1u) * sizeof at), sizeof place);
-        *fold = (struct vg_fold){.in = {place[0]}, .out = place[1], .bytes = element};
+        *fold = (struct vg_reduction){.in = {place[0]}, .out = place[1], .bytes = element};
         fold->in_bytes = (uint64_t)word_at(arg, at + WORD_INPUTS) * element;
         return on_device(place[0]) && on_device(place[1]) && place[2] == NULL;
     }
@@ -122,7 +122,7 @@ static int64_t reduce(const char *in, uint32_t n, uint32_t element, enum operati
 }
 
 /* What peers are still to send must have come, in real time: a kernel behind a message reads what that brought. */
-static void settle(const struct vg_fold *fold, struct vg_stream *s)
+static void settle(const struct vg_reduction *fold, struct vg_stream *s)
 {
     for (unsigned i = 0; i < 2 && fold->in[i] && s; i++)
         vg_payload_settle(fold->in[i], fold->in_bytes, s);
@@ -130,7 +130,7 @@ static void settle(const struct vg_fold *fold, struct vg_stream *s)
         vg_payload_settle(fold->out, fold->bytes, s);
 }
 
-static bool known(const struct vg_fold *fold, const struct vg_launch *l)
+static bool known(const struct vg_reduction *fold, const struct vg_launch *l)
 {
     settle(fold, l->stream);
     bool all = vg_mem_touch(fold->out, fold->bytes);
@@ -139,7 +139,7 @@ static bool known(const struct vg_fold *fold, const struct vg_launch *l)
     return all;
 }
 
-static bool reduces(struct vg_fold *fold, const struct vg_launch *l)
+static bool reduces(struct vg_reduction *fold, const struct vg_launch *l)
 {
     enum operation op;
     uint32_t element = element_of(l->kernel->name, &op);
@@ -150,7 +150,7 @@ static bool reduces(struct vg_fold *fold, const struct vg_launch *l)
 }
 
 /* self + alpha * other, of one element. */
-static bool adds(struct vg_fold *fold, const struct vg_launch *l)
+static bool adds(struct vg_reduction *fold, const struct vg_launch *l)
 {
     enum { ELEMENT = 8 };
     const char *name = l->kernel->name;
@@ -168,7 +168,7 @@ static bool adds(struct vg_fold *fold, const struct vg_launch *l)
     memcpy(&elements, l->args[0], sizeof elements);
     memcpy(number, l->args[1], function);
     memcpy(place, l->args[2], pointers * sizeof *place);
-    *fold = (struct vg_fold){.in = {place[1], place[2]}, .out = place[0], .in_bytes = ELEMENT, .bytes = ELEMENT};
+    *fold = (struct vg_reduction){.in = {place[1], place[2]}, .out = place[0], .in_bytes = ELEMENT, .bytes = ELEMENT};
     if (elements != 1 || !on_device(place[0]) || !on_device(place[1]) || (of_two && !on_device(place[2])) ||
         !known(fold, l))
         return false;
@@ -178,12 +178,12 @@ static bool adds(struct vg_fold *fold, const struct vg_launch *l)
     return true;
 }
 
-bool vg_fold_begin(struct vg_fold *fold, const struct vg_launch *l)
+bool vg_fold_begin(struct vg_reduction *fold, const struct vg_launch *l)
 {
     return l->args != NULL && l->kernel->code.found && (reduces(fold, l) || adds(fold, l));
 }
 
-void vg_fold_end(const struct vg_fold *fold)
+void vg_fold_end(const struct vg_reduction *fold)
 {
     int32_t narrow = (int32_t)fold->value;
     memcpy(fold->out, fold->bytes == 8 ? (const void *)&fold->value : (const void *)&narrow, fold->bytes);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * guess.c - what a rank that nobody has run yet would have put into an exchange.
+ * assumed_contributions.c - what a rank that nobody has run yet would have put into an exchange.
  *
  * The first slices of a capture know little of the others. What they assume is in this order:
  *
@@ -127,7 +127,7 @@ static bool find_digits(uint32_t *words, uint32_t *rank, uint32_t *word_of, cons
     return vg_digits(words, steady, k->n, &said);
 }
 
-/* One word of those who are not known; false when there is no pattern in it. *steady: see vg_guess(). */
+/* One word of those who are not known; false when there is no pattern in it. *steady: see vg_assumed_contributions(). */
 static bool fill_word(unsigned char *all, const struct known *k, uint64_t at, uint32_t *scratch, bool *steady)
 {
     struct pattern p;
@@ -325,8 +325,8 @@ static void tell_host(unsigned char *to, const struct host *h, uint64_t bytes, u
     }
 }
 
-bool vg_guess(void *all, const unsigned char *have, uint32_t n, uint32_t me, const uint32_t *members, uint64_t bytes,
-              bool colors)
+bool vg_assumed_contributions(void *all, const unsigned char *have, uint32_t n, uint32_t me, const uint32_t *members,
+                              uint64_t bytes, bool colors)
 {
     const struct known k = {.all = all, .have = have, .n = n, .me = me, .bytes = bytes};
     unsigned char *to = all;

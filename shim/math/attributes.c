@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* bag.c - finds a member by its number in the table, and copies as many bytes as it is wide. */
-#include "shim/math/bag.h"
+/* attributes.c - finds a member by its number in the table, and copies as many bytes as it is wide. */
+#include "shim/math/attributes.h"
 
 #include <string.h>
 

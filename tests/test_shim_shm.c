@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * test_shim_meet.c - the segment of meetings: whoever comes first, the same times and the same contributions; slots and
+ * test_shim_shm.c - the segment of meetings: whoever comes first, the same times and the same contributions; slots and
  * payloads are given back; whoever waits in vain is told.
  *
  * maq-test: threads
@@ -18,7 +18,7 @@
 
 #include <cmocka.h>
 
-#include "shim/meet.h"
+#include "shim/shm.h"
 
 #define RANKS 8
 #define ROUNDS 400
@@ -41,11 +41,11 @@ static int gone(void **state)
     return 0;
 }
 
-static struct maq_meet opened(struct maq_meet_opts opts)
+static struct maq_shm opened(struct maq_shm_opts opts)
 {
-    struct maq_meet m;
-    assert_int_equal(maq_meet_create(path, &opts), 0);
-    assert_int_equal(maq_meet_open(&m, path), 0);
+    struct maq_shm m;
+    assert_int_equal(maq_shm_create(path, &opts), 0);
+    assert_int_equal(maq_shm_open(&m, path), 0);
     return m;
 }
 
@@ -53,19 +53,19 @@ static struct maq_meet opened(struct maq_meet_opts opts)
 
 struct rank {
     pthread_t thread;
-    struct maq_meet *meet;
+    struct maq_shm *meet;
     uint32_t rank;
     int64_t at;        /* its virtual time */
     uint64_t gathered; /* hash of all that it got */
 };
 
-static bool wait_for(struct maq_meet *m, const struct maq_meet_slot *s)
+static bool wait_for(struct maq_shm *m, const struct maq_shm_slot *s)
 {
     for (;;) {
-        uint32_t bell = maq_meet_bell(m);
-        if (maq_meet_complete(s))
+        uint32_t bell = maq_shm_bell(m);
+        if (maq_shm_complete(s))
             return true;
-        if (!maq_meet_sleep(m, bell))
+        if (!maq_shm_sleep(m, bell))
             return false;
     }
 }
@@ -82,19 +82,19 @@ static void *one_rank(void *arg)
     for (uint32_t round = 0; round < ROUNDS; round++) {
         me->at += work(me->rank, round);
         uint32_t word[2] = {me->rank, round};
-        struct maq_meet_slot *s = maq_meet_join(me->meet, 77, round, RANKS, sizeof word);
+        struct maq_shm_slot *s = maq_shm_join(me->meet, 77, round, RANKS, sizeof word);
         if (!s)
             return NULL;
-        maq_meet_put(me->meet, s, me->rank, word, sizeof word);
-        maq_meet_come(me->meet, s, 0, me->at, 10);
+        maq_shm_put(me->meet, s, me->rank, word, sizeof word);
+        maq_shm_come(me->meet, s, 0, me->at, 10);
         if (!wait_for(me->meet, s))
             return NULL;
-        me->at = maq_meet_ends(s, MAQ_MEET_MEMBER, 0, 10);
+        me->at = maq_shm_ends(s, MAQ_SHM_MEMBER, 0, 10);
         for (uint32_t i = 0; i < RANKS; i++) {
-            const void *got = maq_meet_got(me->meet, s, i);
+            const void *got = maq_shm_got(me->meet, s, i);
             me->gathered = got ? maq_rec_hash(got, sizeof word, me->gathered) : 0;
         }
-        maq_meet_leave(me->meet, s);
+        maq_shm_leave(me->meet, s);
     }
     return me;
 }
@@ -104,7 +104,7 @@ static void *one_rank(void *arg)
 static void test_collectives(void **state)
 {
     (void)state;
-    struct maq_meet m = opened((struct maq_meet_opts){.world = RANKS, .n_slots = 4, .data_bytes = 4096});
+    struct maq_shm m = opened((struct maq_shm_opts){.world = RANKS, .n_slots = 4, .data_bytes = 4096});
     struct rank ranks[RANKS];
     for (uint32_t i = 0; i < RANKS; i++) {
         ranks[i] = (struct rank){.meet = &m, .rank = i};
@@ -129,75 +129,75 @@ static void test_collectives(void **state)
     }
     for (uint64_t i = 0; i < m.head->n_slots; i++)
         assert_true(m.slot[i].state == 0 || m.slot[i].state == 3);
-    maq_meet_close(&m);
+    maq_shm_close(&m);
 }
 
 /* --- messages --------------------------------------------------------------------------------------------------------- */
 
-static void ends(struct maq_meet *m, uint64_t nth, uint64_t bytes, int64_t sent, int64_t posted, int64_t sender,
+static void ends(struct maq_shm *m, uint64_t nth, uint64_t bytes, int64_t sent, int64_t posted, int64_t sender,
                  int64_t receiver)
 {
-    struct maq_meet_slot *s = maq_meet_join(m, maq_meet_message(5, 1, 2), nth, 2, 0);
-    maq_meet_come(m, s, 0, sent, 30);
+    struct maq_shm_slot *s = maq_shm_join(m, maq_shm_message(5, 1, 2), nth, 2, 0);
+    maq_shm_come(m, s, 0, sent, 30);
     if (bytes <= MAQ_EAGER_BYTES)
-        assert_int_equal(maq_meet_ends(s, MAQ_MEET_SENDER, bytes, 30), sender); /* before anybody receives */
-    assert_false(maq_meet_complete(s));
-    assert_ptr_equal(maq_meet_join(m, maq_meet_message(5, 1, 2), nth, 2, 0), s);
-    maq_meet_come(m, s, 1, posted, 30);
-    assert_true(maq_meet_complete(s));
-    assert_int_equal(maq_meet_ends(s, MAQ_MEET_SENDER, bytes, 30), sender);
-    assert_int_equal(maq_meet_ends(s, MAQ_MEET_RECEIVER, bytes, 30), receiver);
-    maq_meet_leave(m, s);
-    maq_meet_leave(m, s);
+        assert_int_equal(maq_shm_ends(s, MAQ_SHM_SENDER, bytes, 30), sender); /* before anybody receives */
+    assert_false(maq_shm_complete(s));
+    assert_ptr_equal(maq_shm_join(m, maq_shm_message(5, 1, 2), nth, 2, 0), s);
+    maq_shm_come(m, s, 1, posted, 30);
+    assert_true(maq_shm_complete(s));
+    assert_int_equal(maq_shm_ends(s, MAQ_SHM_SENDER, bytes, 30), sender);
+    assert_int_equal(maq_shm_ends(s, MAQ_SHM_RECEIVER, bytes, 30), receiver);
+    maq_shm_leave(m, s);
+    maq_shm_leave(m, s);
     assert_int_equal(s->state, 0);
 }
 
 static void test_messages(void **state)
 {
     (void)state;
-    struct maq_meet m = opened((struct maq_meet_opts){.world = 4});
+    struct maq_shm m = opened((struct maq_shm_opts){.world = 4});
     ends(&m, 0, MAQ_EAGER_BYTES, 100, 500, 130, 530);
     ends(&m, 1, MAQ_EAGER_BYTES, 500, 100, 530, 530);
     ends(&m, 2, MAQ_EAGER_BYTES + 1, 100, 500, 530, 530);
     ends(&m, 3, MAQ_EAGER_BYTES + 1, 500, 100, 530, 530);
-    maq_meet_close(&m);
+    maq_shm_close(&m);
 }
 
 /* Slots that lie behind one another's are found through graves, and graves are used again. */
 static void test_probing(void **state)
 {
     (void)state;
-    struct maq_meet m = opened((struct maq_meet_opts){.world = 4, .n_slots = 3});
-    struct maq_meet_slot *s[3];
+    struct maq_shm m = opened((struct maq_shm_opts){.world = 4, .n_slots = 3});
+    struct maq_shm_slot *s[3];
     for (uint64_t i = 0; i < 3; i++)
-        s[i] = maq_meet_join(&m, 1, i, 1, 0);
+        s[i] = maq_shm_join(&m, 1, i, 1, 0);
     for (uint64_t i = 0; i < 3; i++)
-        assert_ptr_equal(maq_meet_join(&m, 1, i, 1, 0), s[i]);
-    maq_meet_leave(&m, s[1]);
+        assert_ptr_equal(maq_shm_join(&m, 1, i, 1, 0), s[i]);
+    maq_shm_leave(&m, s[1]);
     assert_int_equal(s[1]->state, 3);
-    assert_ptr_equal(maq_meet_join(&m, 1, 0, 1, 0), s[0]);
-    assert_ptr_equal(maq_meet_join(&m, 1, 2, 1, 0), s[2]);
-    assert_ptr_equal(maq_meet_join(&m, 9, 9, 1, 0), s[1]);
-    assert_null(maq_meet_join(&m, 8, 8, 1, 0)); /* full: everybody gives up */
+    assert_ptr_equal(maq_shm_join(&m, 1, 0, 1, 0), s[0]);
+    assert_ptr_equal(maq_shm_join(&m, 1, 2, 1, 0), s[2]);
+    assert_ptr_equal(maq_shm_join(&m, 9, 9, 1, 0), s[1]);
+    assert_null(maq_shm_join(&m, 8, 8, 1, 0)); /* full: everybody gives up */
     assert_int_equal(errno, ENOSPC);
-    assert_true(maq_meet_stopped(&m));
-    maq_meet_close(&m);
+    assert_true(maq_shm_stopped(&m));
+    maq_shm_close(&m);
 }
 
 static void test_payload_limits(void **state)
 {
     (void)state;
-    struct maq_meet m = opened((struct maq_meet_opts){.world = 4});
-    struct maq_meet_slot *s = maq_meet_join(&m, 1, 1, 2, MAQ_MEET_PAYLOAD); /* two of them are too much */
-    maq_meet_put(&m, s, 0, "x", 1);
-    assert_null(maq_meet_got(&m, s, 0));
-    s = maq_meet_join(&m, 1, 2, 2, 8);
-    maq_meet_put(&m, s, 1, "seven..", 8);
-    maq_meet_put(&m, s, 2, "beside", 7);
-    assert_null(maq_meet_got(&m, s, 0)); /* nobody put anything there */
-    assert_string_equal(maq_meet_got(&m, s, 1), "seven..");
-    assert_null(maq_meet_got(&m, s, 2));
-    maq_meet_close(&m);
+    struct maq_shm m = opened((struct maq_shm_opts){.world = 4});
+    struct maq_shm_slot *s = maq_shm_join(&m, 1, 1, 2, MAQ_SHM_PAYLOAD); /* two of them are too much */
+    maq_shm_put(&m, s, 0, "x", 1);
+    assert_null(maq_shm_got(&m, s, 0));
+    s = maq_shm_join(&m, 1, 2, 2, 8);
+    maq_shm_put(&m, s, 1, "seven..", 8);
+    maq_shm_put(&m, s, 2, "beside", 7);
+    assert_null(maq_shm_got(&m, s, 0)); /* nobody put anything there */
+    assert_string_equal(maq_shm_got(&m, s, 1), "seven..");
+    assert_null(maq_shm_got(&m, s, 2));
+    maq_shm_close(&m);
 }
 
 /* --- who waits in vain ------------------------------------------------------------------------------------------------ */
@@ -205,12 +205,12 @@ static void test_payload_limits(void **state)
 static void test_stop(void **state)
 {
     (void)state;
-    struct maq_meet m = opened((struct maq_meet_opts){.world = 2});
-    struct maq_meet_slot *s = maq_meet_join(&m, 1, 1, 2, 0);
-    maq_meet_come(&m, s, 0, 1, 1);
-    maq_meet_stop(&m);
+    struct maq_shm m = opened((struct maq_shm_opts){.world = 2});
+    struct maq_shm_slot *s = maq_shm_join(&m, 1, 1, 2, 0);
+    maq_shm_come(&m, s, 0, 1, 1);
+    maq_shm_stop(&m);
     assert_false(wait_for(&m, s));
-    maq_meet_close(&m);
+    maq_shm_close(&m);
 }
 
 static void test_owner_dies(void **state)
@@ -220,24 +220,24 @@ static void test_owner_dies(void **state)
     if (owner == 0)
         _exit(0);
     waitpid(owner, NULL, 0);
-    struct maq_meet m = opened((struct maq_meet_opts){.world = 2, .owner = (uint32_t)owner});
-    struct maq_meet_slot *s = maq_meet_join(&m, 1, 1, 2, 0);
-    maq_meet_come(&m, s, 0, 1, 1);
+    struct maq_shm m = opened((struct maq_shm_opts){.world = 2, .owner = (uint32_t)owner});
+    struct maq_shm_slot *s = maq_shm_join(&m, 1, 1, 2, 0);
+    maq_shm_come(&m, s, 0, 1, 1);
     for (int i = 0; i < 10000; i++)
-        maq_meet_watch(&m);
-    assert_true(maq_meet_stopped(&m));
+        maq_shm_watch(&m);
+    assert_true(maq_shm_stopped(&m));
     assert_false(wait_for(&m, s));
-    maq_meet_close(&m);
+    maq_shm_close(&m);
 }
 
 static void test_patience(void **state)
 {
     (void)state;
-    struct maq_meet m = opened((struct maq_meet_opts){.world = 2});
-    m.heard_ns = -MAQ_MEET_PATIENCE_NS; /* long ago */
-    struct maq_meet_slot *s = maq_meet_join(&m, 1, 1, 2, 0);
+    struct maq_shm m = opened((struct maq_shm_opts){.world = 2});
+    m.heard_ns = -MAQ_SHM_PATIENCE_NS; /* long ago */
+    struct maq_shm_slot *s = maq_shm_join(&m, 1, 1, 2, 0);
     assert_false(wait_for(&m, s));
-    maq_meet_close(&m);
+    maq_shm_close(&m);
 }
 
 /* --- the file --------------------------------------------------------------------------------------------------------- */
@@ -245,10 +245,10 @@ static void test_patience(void **state)
 static void test_live(void **state)
 {
     (void)state;
-    struct maq_meet m = opened((struct maq_meet_opts){.world = 8192, .live = (uint32_t[]){0, 4095}, .n_live = 2});
-    assert_true(maq_meet_lives(&m, 0) && maq_meet_lives(&m, 4095));
-    assert_false(maq_meet_lives(&m, 1) || maq_meet_lives(&m, 4094) || maq_meet_lives(&m, 8192));
-    maq_meet_close(&m);
+    struct maq_shm m = opened((struct maq_shm_opts){.world = 8192, .live = (uint32_t[]){0, 4095}, .n_live = 2});
+    assert_true(maq_shm_lives(&m, 0) && maq_shm_lives(&m, 4095));
+    assert_false(maq_shm_lives(&m, 1) || maq_shm_lives(&m, 4094) || maq_shm_lives(&m, 8192));
+    maq_shm_close(&m);
 }
 
 static void damage(size_t at, uint64_t value, size_t bytes)
@@ -270,17 +270,17 @@ static void test_hostile(void **state)
         {0, 1, 'x'}, {8, 4, 2},           {16, 8, UINT64_MAX}, {16, 8, 0},
         {24, 8, 1},  {24, 8, UINT64_MAX}, {32, 8, UINT64_MAX}, {56, 8, 12},
     };
-    struct maq_meet m;
+    struct maq_shm m;
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
-        assert_int_equal(maq_meet_create(path, &(struct maq_meet_opts){.world = 64, .n_slots = 4}), 0);
+        assert_int_equal(maq_shm_create(path, &(struct maq_shm_opts){.world = 64, .n_slots = 4}), 0);
         damage(bad[i].at, bad[i].value, bad[i].bytes);
-        assert_int_equal(maq_meet_open(&m, path), EPROTO);
+        assert_int_equal(maq_shm_open(&m, path), EPROTO);
         unlink(path);
     }
-    assert_int_equal(maq_meet_open(&m, path), ENOENT);
+    assert_int_equal(maq_shm_open(&m, path), ENOENT);
     fclose(fopen(path, "wb"));
-    assert_int_equal(maq_meet_open(&m, path), EPROTO);
-    assert_int_equal(maq_meet_create(path, &(struct maq_meet_opts){.world = 64}), EEXIST);
+    assert_int_equal(maq_shm_open(&m, path), EPROTO);
+    assert_int_equal(maq_shm_create(path, &(struct maq_shm_opts){.world = 64}), EEXIST);
 }
 
 int main(void)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * test_shim_fold.c - reductions of whole numbers that the host knows are computed, and nothing else is.
+ * test_shim_reduction.c - reductions of whole numbers that the host knows are computed, and nothing else is.
  *
- * The argument of PyTorch's kernel is made here from the layout that fold.c describes.
+ * The argument of PyTorch's kernel is made here from the layout that reduction.c describes.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * bag.h - descriptors whose members are set and read by number: cublasLt...SetAttribute and its like.
+ * attributes.h - descriptors whose members are set and read by number: cublasLt...SetAttribute and its like.
  *
  * A table says which number is which member and how wide it is. A number that is not in the table is taken and forgotten:
  * it belongs to a newer library, and changes nothing of what is recorded.
  */
-#ifndef MAQ_SHIM_MATH_BAG_H
-#define MAQ_SHIM_MATH_BAG_H
+#ifndef MAQ_SHIM_MATH_ATTRIBUTES_H
+#define MAQ_SHIM_MATH_ATTRIBUTES_H
 
 #include <stddef.h>
 #include <stdint.h>
