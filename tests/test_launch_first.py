@@ -69,6 +69,20 @@ def changed(s):
     assert run(s, *program)[:2] == ([0], 0)
 
 
+def failed(s):
+    """What a rank said that failed is read, since it was said, and not kept: the next call runs it again."""
+    needs_device()
+    script = '"$@" || exit $?; [ "$RANK" != 0 ] || [ -e mended ] || exit 3'
+    program = ("--world", 4, "--rank", 1, "--", "sh", "-c", script, "sh", *JOB, "dp", "--objects")
+    assert run(s, *program)[:2] == ([0], 0)
+    report = json.loads((s.path / "run.json").read_text())
+    assert report["status"] == 0 and report["ran_first"] == [{"rank": 0, "status": 3}], report["ran_first"]
+    assert "rank 0 of those, exit status 3" in s.run("run", "--kept", s.path / "kept", *program)[2]
+    assert not list(s.path.glob("kept/*")), "words of a rank that failed are kept"
+    (s.path / "mended").touch()
+    assert run(s, *program)[:2] == ([0], 0) and run(s, *program)[:2] == ([], 1)
+
+
 def nobody_is_asked(s):
     """A program whose ranks read nothing of others runs alone, and leaves nothing behind."""
     needs_device()
@@ -77,4 +91,4 @@ def nobody_is_asked(s):
 
 
 if __name__ == "__main__":
-    sys.exit(run_cases([objects, gathered, along, by_name, changed, nobody_is_asked]))
+    sys.exit(run_cases([objects, gathered, along, by_name, changed, failed, nobody_is_asked]))

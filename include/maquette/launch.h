@@ -144,6 +144,13 @@ struct maq_launch_live {
     bool differs; /* its program is not that of its class */
 };
 
+/* A rank that ran before the one that was asked for. */
+struct maq_launch_first {
+    uint32_t rank;
+    int32_t
+        status; /* exit status of its program; 128 + number of a signal; 0 where it read guesses, of which it may have died */
+};
+
 struct maq_launch {
     const char *device; /* title in the catalogue */
     uint32_t world, per_node;
@@ -154,7 +161,7 @@ struct maq_launch {
     uint64_t store_requests; /* at the rendezvous store */
     uint32_t invented;       /* keys of it that no rank set */
     uint32_t n_first;        /* of maq_launch_run(): ranks that ran before, for what the rank reads */
-    const uint32_t *first;
+    const struct maq_launch_first *first;
     uint32_t n_kept;                    /* ranks of an earlier run whose words were there */
     int32_t status;                     /* of the program: the first that is not 0 */
     struct maq_launch_capture capture;  /* of maq_launch_capture() */

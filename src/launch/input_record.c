@@ -252,14 +252,14 @@ bool maq_input_record_same(const char *path, const struct maq_contributions *sai
     return same;
 }
 
-uint32_t maq_input_record_stopped(const char *path)
+struct maq_unsaid_reads maq_input_record_unsaid(const char *path)
 {
     struct maq_input g;
-    uint32_t rank = MAQ_REC_NONE;
+    struct maq_unsaid_reads out = {.stopped_for = MAQ_REC_NONE};
     char *bytes;
     size_t n;
     if (maq_folder_read(&bytes, &n, path, FILE_MAX, NULL) != MAQ_OK || !bytes)
-        return MAQ_REC_NONE;
+        return out;
     for (size_t at = 0; n - at >= sizeof g;) {
         memcpy(&g, bytes + at, sizeof g);
         at += sizeof g;
@@ -267,9 +267,11 @@ uint32_t maq_input_record_stopped(const char *path)
         if (words && (n - at) / sizeof(uint64_t) < g.n)
             break;
         at += words ? g.n * sizeof(uint64_t) : 0;
-        if (g.kind == MAQ_INPUT_TAINTED_READ && g.steady)
-            rank = g.rank;
+        bool read = g.kind == MAQ_INPUT_TAINTED_READ;
+        if (read && g.steady)
+            out.stopped_for = g.rank;
+        out.guessed = out.guessed || (read && !g.steady);
     }
     free(bytes);
-    return rank;
+    return out;
 }

@@ -19,7 +19,11 @@ enum maq_status maq_input_record_add_store(const char *path, const struct maq_st
 /* Whether all look-ups in the file would have the same results in a settled table. false where that is not known. */
 bool maq_input_record_same(const char *path, const struct maq_contributions *said, uint32_t rank);
 
-/* The rank whose words a program ended for (shim/nccl/tainted_read.c); MAQ_REC_NONE: it ended by itself. */
-uint32_t maq_input_record_stopped(const char *path);
+/* What a program read that others were to say and had not said (shim/nccl/tainted_read.c). */
+struct maq_unsaid_reads {
+    uint32_t stopped_for; /* the rank for whose words it ended; MAQ_REC_NONE: it ended by itself */
+    bool guessed;         /* it read such bytes and went on */
+};
+struct maq_unsaid_reads maq_input_record_unsaid(const char *path);
 
 #endif

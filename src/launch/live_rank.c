@@ -98,6 +98,12 @@ void maq_live_end(struct maq_live *live)
     maq_price_server_close(&live->port);
 }
 
+int32_t maq_live_exit_status(const struct maq_live *live)
+{
+    int status = live->end.status;
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
 enum maq_status maq_live_result(struct maq_launch_rank *out, struct maq_live *live, struct maq_diag *diag)
 {
     const struct maq_child_end *e = &live->end;
@@ -105,7 +111,7 @@ enum maq_status maq_live_result(struct maq_launch_rank *out, struct maq_live *li
                                     .host_peak_bytes = (uint64_t)e->peak_bytes,
                                     .host_cpu_s = 1e-6 * (double)e->cpu_us,
                                     .wall_s = live->ended_s - live->began_s};
-    out->status = WIFEXITED(e->status) ? WEXITSTATUS(e->status) : 128 + WTERMSIG(e->status);
+    out->status = maq_live_exit_status(live);
     if (live->lost)
         return maq_diag_fail(MAQ_IO, diag, MAQ_CODE_LAUNCH_PROGRAM, (struct maq_span){0}, NULL,
                              "what looks after rank %u was killed", out->rank);

@@ -237,7 +237,7 @@ static enum maq_status run_top(struct maq_prerequisites *f, struct stack *stack,
     maq_contributions_init(&w->keys);
     MAQ_TRY(maq_contributions_add_store(&w->keys, w->rank, &f->store, diag));
     MAQ_TRY(maq_input_record_add_store(w->inputs, &f->store, diag));
-    *wants = f->live.late ? MAQ_REC_NONE : maq_input_record_stopped(w->inputs);
+    *wants = f->live.late ? MAQ_REC_NONE : maq_input_record_unsaid(w->inputs).stopped_for;
     return MAQ_OK;
 }
 
@@ -271,6 +271,8 @@ static void note_ran(struct maq_prerequisites *f, const struct waiting *w)
     if (!ran)
         ran = &f->ran[f->n_ran++];
     *ran = (struct maq_prerequisite_rank){.rank = w->rank};
+    if (!maq_input_record_unsaid(w->inputs).guessed) /* else it may have failed for what nobody could tell it */
+        ran->status = maq_live_exit_status(&f->live);
 }
 
 static enum maq_status run_stack(struct maq_prerequisites *f, struct stack *stack, struct maq_diag *diag)
@@ -303,6 +305,9 @@ static enum maq_status run_stack(struct maq_prerequisites *f, struct stack *stac
 static enum maq_status keep(struct maq_prerequisites *f, struct maq_diag *diag)
 {
     const struct maq_contribution together = {.channel = MAQ_PEERS_TOGETHER, .bytes = ""};
+    for (uint32_t i = 0; i < f->n_ran && !f->together; i++)
+        if (f->ran[i].status != 0)
+            return MAQ_OK;
     if (f->together)
         MAQ_TRY(maq_contributions_add(&f->said, &together, diag));
     for (uint32_t i = 0; i < f->n_ran && !f->together; i++)

@@ -8,7 +8,8 @@
  * other are a cycle: who is waited for runs with guesses, and once more when what it looked up has changed since.
  *
  * What was said is kept in a file, so that the next run of the same command is at once. The file's name follows from the command line, the
- * machine, the working directory, and the size and time of every file that the command line names.
+ * machine, the working directory, and the size and time of every file that the command line names. Where one of these ranks failed, nothing is
+ * kept: what it would have said later is not known, and the reason may be one that the name does not show, such as a package that was missing.
  *
  * A rank that finds another one by sockets or memory that they share, and not through the libraries that are stood in for, waits for ever.
  * It is ended, and the caller is told to run all ranks at once.
@@ -22,6 +23,8 @@
 struct maq_prerequisite_rank {
     uint32_t rank;
     bool done; /* it was to say more, and would say the same if it ran again */
+    int32_t
+        status; /* its program's exit status; 128 + number of a signal; 0 where it read guesses, of which it may have died */
 };
 
 struct maq_prerequisites {

@@ -201,11 +201,11 @@ static enum maq_status run_ahead(struct run *r, struct maq_diag *diag)
     if (f->together)
         return status;
     struct maq_launch *out = &r->box->launch;
-    uint32_t *first = MAQ_ARENA_NEW(&r->box->arena, uint32_t, f->n_ran + 1);
+    struct maq_launch_first *first = MAQ_ARENA_NEW(&r->box->arena, struct maq_launch_first, f->n_ran + 1);
     if (!first)
         return MAQ_NO_MEMORY;
     for (uint32_t i = 0; i < f->n_ran; i++)
-        first[i] = f->ran[i].rank;
+        first[i] = (struct maq_launch_first){f->ran[i].rank, f->ran[i].status};
     out->first = first;
     out->n_first = f->n_ran;
     out->n_kept = f->from_file;

@@ -85,6 +85,8 @@ enum maq_status maq_live_start(struct maq_live *live, struct maq_workspace *room
                                struct maq_diag *diag);
 /* Ends what runs and closes what is open. */
 void maq_live_end(struct maq_live *live);
+/* Of a rank that ended; 128 + number of a signal. */
+int32_t maq_live_exit_status(const struct maq_live *live);
 /* The result of a rank: exit status, host figures, and the sums of its trace. */
 enum maq_status maq_live_result(struct maq_launch_rank *out, struct maq_live *live, struct maq_diag *diag);
 

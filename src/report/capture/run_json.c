@@ -40,7 +40,7 @@ enum maq_status maq_report_launch_json(char **out, const struct maq_launch *s, c
                   {"store_requests", s->store_requests}, {"store_keys_invented", s->invented});
     struct maq_json first = maq_json_list(document.root, "ran_first");
     for (uint32_t i = 0; i < s->n_first; i++)
-        maq_json_int(maq_json_item(first), "rank", s->first[i]);
+        MAQ_JSON_INTS(maq_json_item(first), {"rank", s->first[i].rank}, {"status", s->first[i].status});
     maq_json_int(document.root, "kept_ranks", s->n_kept);
     struct maq_json ranks = maq_json_list(document.root, "ranks");
     for (uint32_t i = 0; i < s->n_ranks; i++)

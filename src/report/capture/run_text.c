@@ -153,6 +153,20 @@ static void put_operators(struct maq_page *page, const struct maq_launch *s)
     maq_arena_fini(&arena);
 }
 
+/* Of these, ranks that may have had more to say. */
+static void put_failed(struct maq_page *page, const struct maq_launch *s)
+{
+    for (uint32_t i = 0; i < s->n_first; i++) {
+        const struct maq_launch_first *f = &s->first[i];
+        if (f->status == 0)
+            continue;
+        maq_page_putf(page, MAQ_INK_PLAIN, "%-*s", LABEL, "failed");
+        maq_page_putf(page, MAQ_INK_BAD, "rank %u of those, exit status %d (`--rank %u` shows why): nothing is kept\n",
+                      f->rank, (int)f->status, f->rank);
+        return;
+    }
+}
+
 /* Ranks whose words the program read. */
 static void put_first(struct maq_page *page, const struct maq_launch *s)
 {
@@ -162,7 +176,7 @@ static void put_first(struct maq_page *page, const struct maq_launch *s)
     if (s->n_first > 0)
         maq_page_putf(page, MAQ_INK_PLAIN, "what rank%s", s->n_first > 1 ? "s" : "");
     for (uint32_t i = 0; i < s->n_first && i < NAMED; i++)
-        maq_page_putf(page, MAQ_INK_PLAIN, "%s %u", i > 0 ? "," : "", s->first[i]);
+        maq_page_putf(page, MAQ_INK_PLAIN, "%s %u", i > 0 ? "," : "", s->first[i].rank);
     if (s->n_first > NAMED)
         maq_page_putf(page, MAQ_INK_PLAIN, " and %u more", s->n_first - NAMED);
     if (s->n_first > 0)
@@ -171,6 +185,7 @@ static void put_first(struct maq_page *page, const struct maq_launch *s)
         maq_page_putf(page, MAQ_INK_PLAIN, "what %u rank%s said in an earlier run", s->n_kept,
                       s->n_kept > 1 ? "s" : "");
     maq_page_putf(page, MAQ_INK_PLAIN, "\n");
+    put_failed(page, s);
 }
 
 enum maq_status maq_report_launch_text(char **out, const struct maq_launch *s, const struct maq_report_opts *opts,
