@@ -33,11 +33,16 @@ licences() {
     [ -z "$bare" ] || { printf 'no SPDX line: %s\n' $bare; return 1; }
 }
 
-# A tag is one thing: no two files define a struct, enum or union of the same name.
+# A tag is one thing: no two files define a struct, enum or union of the same name. And a file says at its head, by its own name, what it does.
 names() {
-    local twice
+    local twice file bad=0
     twice=$(grep -rhoE '^(struct|enum|union) (maq|vg)_[a-z0-9_]+ \{' src include shim | sort | uniq -d)
-    [ -z "$twice" ] || { grep -rnF "$twice" src include shim; return 1; }
+    [ -z "$twice" ] || { grep -rnF "$twice" src include shim; bad=1; }
+    for file in $(find src include shim -name '*.[ch]'); do
+        head -n 4 "$file" | grep -qE "[ /]${file##*/} - " || { echo "$file: its head does not name it"; bad=1; }
+    done
+    ! grep -rnE --include='*.[ch]' '\.[ch] - [Ss]ee [a-z_/]+\.h' src include shim tests bench tools || bad=1
+    return $bad
 }
 
 # Each public header stands alone, in C and in C++.

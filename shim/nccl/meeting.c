@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * shm.c - meetings of this rank's streams with others': names, arrivals, ends (link.h has the rules).
+ * meeting.c - meetings of this rank's streams with others': names, arrivals, ends (link.h has the rules).
  *
  * A rank that runs alone meets nobody: an operation ends when it began plus its duration. In the segment, a member
  * arrives when the stream gets there and asks for the end until it is known; no order of threads or processes can be

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * json_stream.c - see json_stream.h.
+ * json_stream.c - opens the file or the bytes, feeds yajl block by block, and finds the place of a fault.
  *
  * Between yajl and the caller's functions stands one function for each kind of value, which notes that something came.
  */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * allocator.c - see allocator.h.
+ * allocator.c - the free blocks, in bins of treaps: the best fit is found, split, and joined with its neighbours when it is free again.
  *
  * Blocks of a segment are a list in address order. The free ones of a pool (a stream's small or large ones) are in bins of similar size,
  * sixteen to a doubling, so that the best fit is in the first bin that has any. A bin is a treap: a search tree in order of size and

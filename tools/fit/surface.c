@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* surface.c - see surface.h. Everything is in a fixed order: the same points give the same bits. */
+/* surface.c - the conjugate gradients and the rounds of weights. Everything is in a fixed order: the same points give the same bits. */
 #include "surface.h"
 
 #include <math.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * cublas_workspaces.c - see cublas_workspaces.h.
+ * cublas_workspaces.c - how large the workspaces are and how many a rank has, by library and generation of GPU.
  *
  * PyTorch gives each thread that has a cuBLAS handle a workspace out of its allocator (aten/src/ATen/cuda/CublasHandlePool.cpp,
  * parseChosenWorkspaceSize()): 32 MiB from Hopper on, 8,320 KiB before it. Forward passes run on one thread, backward passes on autograd's.

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * communication.c - see communication.h.
+ * communication.c - reads the tables of collectives and of exchanges, each with its columns and units, into points of messages and times.
  *
  * Units of the tables (NVIDIA ai-dynamo/aiconfigurator): `latency` is in ms, columns ending in _us in microseconds.
  *
