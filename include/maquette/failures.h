@@ -80,8 +80,8 @@ struct maq_loaded_failures; /* owns them */
 
 /* `what`: a catalogue name, a file, "none", or name and key=value pairs after commas. *out is owned by the caller. */
 MAQ_API enum maq_status maq_failures_load(struct maq_loaded_failures **out, const char *what, struct maq_diag *diag);
-MAQ_API const struct maq_failures *maq_failures_get(const struct maq_loaded_failures *box); /* borrowed */
-MAQ_API void maq_failures_free(struct maq_loaded_failures *box);
+MAQ_API const struct maq_failures *maq_failures_get(const struct maq_loaded_failures *loaded); /* borrowed */
+MAQ_API void maq_failures_free(struct maq_loaded_failures *loaded);
 
 /* Quantities as documents and flags have them: "15T", "30 min", "200 GB/s". False where the text is none of the kind. */
 enum maq_quantity { MAQ_QUANTITY_NUMBER, MAQ_QUANTITY_COUNT, MAQ_QUANTITY_TIME, MAQ_QUANTITY_RATE, MAQ_QUANTITY_BYTES };

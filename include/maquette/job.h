@@ -109,11 +109,11 @@ MAQ_API enum maq_status maq_job_reopen(struct maq_loaded_job **out, const struct
 MAQ_API enum maq_status maq_job_complete(struct maq_loaded_job **out, const struct maq_loaded_job *open,
                                          const struct maq_plan *plan, struct maq_diag *diag);
 /* Whether the document or a flag sets a key of the plan, by any of its names. */
-MAQ_API bool maq_job_sets(const struct maq_loaded_job *box, const char *key);
+MAQ_API bool maq_job_sets(const struct maq_loaded_job *loaded, const char *key);
 /* Whether a flag does. */
-MAQ_API bool maq_job_flag_sets(const struct maq_loaded_job *box, const char *key);
-MAQ_API const struct maq_job *maq_job_get(const struct maq_loaded_job *box); /* borrowed */
-MAQ_API void maq_job_free(struct maq_loaded_job *box);
+MAQ_API bool maq_job_flag_sets(const struct maq_loaded_job *loaded, const char *key);
+MAQ_API const struct maq_job *maq_job_get(const struct maq_loaded_job *loaded); /* borrowed */
+MAQ_API void maq_job_free(struct maq_loaded_job *loaded);
 
 /*
  * The document of an open job with a plan, as YAML that maquette reads: `maquette train` of it predicts that plan. What the
@@ -167,7 +167,7 @@ MAQ_API bool maq_megatron_knows(const char *name);
  * another program's command line, which carries such by right. Of an open job: what a search cannot change. And warnings of what
  * the job as it is written would not do: sequences longer than a table of positions, adapters of routed experts.
  */
-MAQ_API enum maq_status maq_job_check_effects(const struct maq_loaded_job *box, const struct maq_megatron *line,
+MAQ_API enum maq_status maq_job_check_effects(const struct maq_loaded_job *loaded, const struct maq_megatron *line,
                                               struct maq_diag *diag);
 
 /* An entry of the section `serve`: an option of `maquette serve` without its dashes. False: there are no more. Borrowed from the job. */
@@ -176,7 +176,7 @@ struct maq_serve_entry {
     bool is_text; /* else a list or a map */
     struct maq_span key_at, at;
 };
-MAQ_API bool maq_job_serve_entry(struct maq_serve_entry *out, const struct maq_loaded_job *box, size_t i);
+MAQ_API bool maq_job_serve_entry(struct maq_serve_entry *out, const struct maq_loaded_job *loaded, size_t i);
 
 /*
  * A member of the section `fleet`: so many replicas that are alike. Its job is the document with what the member says laid over it: of the one whose number
@@ -191,13 +191,13 @@ struct maq_job_member {
     struct maq_span at;
     const struct maq_node *serve; /* its own section, opaque; NULL: it has none */
 };
-MAQ_API const struct maq_job_member *maq_job_fleet_member(const struct maq_loaded_job *box, uint32_t i);
+MAQ_API const struct maq_job_member *maq_job_fleet_member(const struct maq_loaded_job *loaded, uint32_t i);
 /* An entry of a member's own section `serve`, which those of the job's begin with. */
 MAQ_API bool maq_job_member_serve_entry(struct maq_serve_entry *out, const struct maq_job_member *member, size_t i);
 
 /* Every value of plan and workload with where it came from, as `key = value  (origin)` lines; owned by the
  * caller (free()). */
-MAQ_API char *maq_job_explain(const struct maq_loaded_job *box);
+MAQ_API char *maq_job_explain(const struct maq_loaded_job *loaded);
 
 /* Rows of the option table of a section ("plan", "workload"), for --help and docs: i from 0 until false, or below
  * maq_job_options(), which counts them. Strings are static. */

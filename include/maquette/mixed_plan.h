@@ -91,8 +91,8 @@ MAQ_API enum maq_status maq_mixed_plan_load(struct maq_loaded_mixed_plan **out, 
 /* The same from text; name is for messages. */
 MAQ_API enum maq_status maq_mixed_plan_parse(struct maq_loaded_mixed_plan **out, const char *name, struct maq_str text,
                                              struct maq_diag *diag);
-MAQ_API const struct maq_mixed_plan *maq_mixed_plan_get(const struct maq_loaded_mixed_plan *box); /* borrowed */
-MAQ_API void maq_mixed_plan_free(struct maq_loaded_mixed_plan *box);
+MAQ_API const struct maq_mixed_plan *maq_mixed_plan_get(const struct maq_loaded_mixed_plan *loaded); /* borrowed */
+MAQ_API void maq_mixed_plan_free(struct maq_loaded_mixed_plan *loaded);
 
 /* The plan as a JSON document in maquette's form, which reads back as the same plan; *out is owned by the caller (free()). */
 MAQ_API enum maq_status maq_mixed_plan_write(char **out, const struct maq_mixed_plan *plan, struct maq_diag *diag);

@@ -116,10 +116,10 @@ struct maq_post_training_result {
 };
 
 /* Whether a job has a section `rl`. */
-MAQ_API bool maq_job_is_post_training(const struct maq_loaded_job *box);
-/* *out is owned by the caller (maq_post_training_free) and borrows from `box`. What does not fit is a result, not an error. */
+MAQ_API bool maq_job_is_post_training(const struct maq_loaded_job *loaded);
+/* *out is owned by the caller (maq_post_training_free) and borrows from `loaded`. What does not fit is a result, not an error. */
 MAQ_API enum maq_status maq_post_training_predict(struct maq_post_training_result **out,
-                                                  const struct maq_loaded_job *box, struct maq_diag *diag);
+                                                  const struct maq_loaded_job *loaded, struct maq_diag *diag);
 MAQ_API void maq_post_training_free(struct maq_post_training_result *result);
 
 #ifdef __cplusplus

@@ -15,7 +15,7 @@
 
 #define TOP 12u
 
-struct stats_box {
+struct stats_owner {
     struct maq_capture_stats stats;
     struct maq_arena arena;
 };
@@ -34,9 +34,9 @@ void maq_capture_stats_free(struct maq_capture_stats *stats)
 {
     if (!stats)
         return;
-    struct stats_box *box = stats->owner;
-    maq_arena_fini(&box->arena);
-    free(box);
+    struct stats_owner *owner = stats->owner;
+    maq_arena_fini(&owner->arena);
+    free(owner);
 }
 
 static uint32_t stride_of(const struct maq_captured_comm *m)
@@ -187,16 +187,16 @@ static bool count_all(struct counting *k, struct maq_capture_stats *s)
 enum maq_status maq_capture_stats(struct maq_capture_stats **out, const struct maq_capture *capture,
                                   struct maq_diag *diag)
 {
-    struct stats_box *box = calloc(1, sizeof *box);
-    if (!box)
+    struct stats_owner *owner = calloc(1, sizeof *owner);
+    if (!owner)
         return maq_no_memory(diag, NULL);
-    maq_arena_init(&box->arena, 0);
-    box->stats.owner = box;
-    struct counting k = {.c = capture, .arena = &box->arena};
-    if (!count_all(&k, &box->stats)) {
-        maq_capture_stats_free(&box->stats);
+    maq_arena_init(&owner->arena, 0);
+    owner->stats.owner = owner;
+    struct counting k = {.c = capture, .arena = &owner->arena};
+    if (!count_all(&k, &owner->stats)) {
+        maq_capture_stats_free(&owner->stats);
         return maq_no_memory(diag, NULL);
     }
-    *out = &box->stats;
+    *out = &owner->stats;
     return MAQ_OK;
 }

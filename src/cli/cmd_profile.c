@@ -146,17 +146,17 @@ static enum maq_status measure(struct cli *cli, const struct maq_job *job)
 
 static enum maq_status run_measure(struct cli *cli)
 {
-    struct maq_loaded_job *box = NULL;
+    struct maq_loaded_job *loaded = NULL;
     const char *path = cli->n_args > 0 ? cli->args[0] : NULL;
     if (cli->n_args > 1)
         return cli_usage(cli, MAQ_CODE_CLI_ARGUMENT, "usage: maquette profile [JOB.yaml] [OPTION...]",
                          "one argument too many: '%.80s'", cli->args[1]);
     enum maq_status status = MAQ_OK;
     if (path || cli->n_overrides > 0)
-        status = cli_load_job(&box, cli, path, false);
+        status = cli_load_job(&loaded, cli, path, false);
     if (status == MAQ_OK)
-        status = measure(cli, box ? maq_job_get(box) : NULL);
-    maq_job_free(box);
+        status = measure(cli, loaded ? maq_job_get(loaded) : NULL);
+    maq_job_free(loaded);
     return status;
 }
 

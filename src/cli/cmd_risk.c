@@ -204,31 +204,31 @@ static enum maq_status predict_step(struct cli *cli, struct maq_risk_step **step
 }
 
 /* A plan that does not fit in memory has no step. */
-static enum maq_status check_fits(struct cli *cli, const struct maq_loaded_job *box)
+static enum maq_status check_fits(struct cli *cli, const struct maq_loaded_job *loaded)
 {
     struct maq_train_result *train;
     char advice[MAQ_ADVICE_BYTES];
-    enum maq_status status = maq_train_predict(&train, maq_job_get(box), cli->diag);
+    enum maq_status status = maq_train_predict(&train, maq_job_get(loaded), cli->diag);
     if (status != MAQ_OK)
         return status;
     if (!train->fits)
-        status =
-            maq_diag_fail(MAQ_NO, cli->diag, MAQ_CODE_CLI_VALUE, (struct maq_span){0},
-                          maq_search_advice(advice, box, train), "the plan does not fit in memory: there is no step");
+        status = maq_diag_fail(MAQ_NO, cli->diag, MAQ_CODE_CLI_VALUE, (struct maq_span){0},
+                               maq_search_advice(advice, loaded, train),
+                               "the plan does not fit in memory: there is no step");
     maq_train_result_free(train);
     return status;
 }
 
-static enum maq_status run_step(struct cli *cli, const struct maq_loaded_job *box, uint32_t seed)
+static enum maq_status run_step(struct cli *cli, const struct maq_loaded_job *loaded, uint32_t seed)
 {
-    const struct maq_job *job = maq_job_get(box);
+    const struct maq_job *job = maq_job_get(loaded);
     const char *file = cli->values[OPT_OUTPUT];
     struct maq_risk_step *step;
     enum maq_status status = predict_step(cli, &step, job, seed, cli->values[OPT_NO_SOURCES] == NULL);
     if (status != MAQ_OK)
         return status;
     const struct maq_report_opts look = cli_report_opts(cli, file != NULL);
-    status = check_fits(cli, box); /* after the options, so that what is wrong with these is said first */
+    status = check_fits(cli, loaded); /* after the options, so that what is wrong with these is said first */
     if (status == MAQ_OK)
         status = CLI_PAGE(cli, cli->values[OPT_HTML], maq_report_risk_step, &look, step);
     if (status == MAQ_OK)
@@ -238,11 +238,11 @@ static enum maq_status run_step(struct cli *cli, const struct maq_loaded_job *bo
 }
 
 /* --tokens: the whole run. Where it is said what varies, or what is slow, its steps are those of the distribution. */
-static enum maq_status run_whole(struct cli *cli, const struct maq_loaded_job *box, uint32_t seed)
+static enum maq_status run_whole(struct cli *cli, const struct maq_loaded_job *loaded, uint32_t seed)
 {
-    const struct maq_job *job = maq_job_get(box);
+    const struct maq_job *job = maq_job_get(loaded);
     struct cli_risk_run run = {.job = job,
-                               .loaded = box,
+                               .loaded = loaded,
                                .values = cli->values + OPT_RUN,
                                .seed = seed,
                                .json = cli->values[OPT_JSON] != NULL,
@@ -316,7 +316,7 @@ static enum maq_status run_job(struct cli *cli)
 {
     static const char example[] =
         "maquette risk JOB.yaml, maquette risk fit STEPS.csv, or maquette risk replay OPS.csv --meta META.yaml";
-    struct maq_loaded_job *box;
+    struct maq_loaded_job *loaded;
     const char *path = cli->n_args > 0 ? cli->args[0] : NULL;
     if (!path && cli->n_overrides == 0)
         return cli_usage(cli, MAQ_CODE_CLI_ARGUMENT, example, "there is no job");
@@ -337,11 +337,11 @@ static enum maq_status run_job(struct cli *cli)
         return cli_usage(cli, MAQ_CODE_CLI_OPTION, example,
                          "--strict means nothing to a job: nothing of it is recorded");
     if (status == MAQ_OK)
-        status = cli_load_job(&box, cli, path, false);
+        status = cli_load_job(&loaded, cli, path, false);
     if (status != MAQ_OK)
         return status;
-    status = cli->values[OPT_RUN + CLI_RUN_TOKENS] ? run_whole(cli, box, seed) : run_step(cli, box, seed);
-    maq_job_free(box);
+    status = cli->values[OPT_RUN + CLI_RUN_TOKENS] ? run_whole(cli, loaded, seed) : run_step(cli, loaded, seed);
+    maq_job_free(loaded);
     return status;
 }
 

@@ -181,7 +181,7 @@ struct asked {
 
 /* What every way to ask begins with: the document, the model's name, values of the command line alone. */
 struct asking {
-    const struct maq_loaded_job *box;
+    const struct maq_loaded_job *loaded;
     const struct serve_checkpoint *checkpoint;
     const char *const *line;
 };
@@ -190,9 +190,9 @@ static enum maq_status begin_asked(struct asked *a, struct cli *cli, const struc
 {
     struct serve_given *given = a->given;
     enum maq_status status =
-        given->n_members > 0 ? MAQ_OK : cli_serve_pools(given, &a->prefill, cli, maq_job_get(by->box));
+        given->n_members > 0 ? MAQ_OK : cli_serve_pools(given, &a->prefill, cli, maq_job_get(by->loaded));
     if (status == MAQ_OK)
-        status = cli_serve_fleet(&a->who, cli, given, by->box, a->prefill ? maq_job_get(a->prefill) : NULL,
+        status = cli_serve_fleet(&a->who, cli, given, by->loaded, a->prefill ? maq_job_get(a->prefill) : NULL,
                                  by->checkpoint, by->line);
     if (status == MAQ_OK)
         status = cli_serve_outages(given, cli, a->who.members, a->who.n);
@@ -239,9 +239,9 @@ static enum maq_status try_what_if(struct maq_what_if *out, struct cli *cli, con
     memcpy(cli->values, by->line, sizeof cli->values);
     enum maq_status status = cli_serve_set_what_if(&what, cli, list, number);
     if (status == MAQ_OK)
-        status = cli_serve_section(cli, by->box);
+        status = cli_serve_section(cli, by->loaded);
     if (status == MAQ_OK)
-        status = cli_serve_options(&given, by->checkpoint, cli, maq_job_get(by->box), false);
+        status = cli_serve_options(&given, by->checkpoint, cli, maq_job_get(by->loaded), false);
     if (status == MAQ_OK)
         status = begin_asked(&a, cli, by);
     const struct maq_fleet fleet = fleet_of(&a.who, &given);
@@ -346,7 +346,7 @@ static enum maq_status with_requests(struct cli *cli, const struct serve_fleet *
 
 struct opened {
     const char *line[CLI_OPTIONS_MAX];
-    struct maq_loaded_job *box;
+    struct maq_loaded_job *loaded;
     struct serve_given given;
     struct serve_checkpoint checkpoint;
     struct asked asked;
@@ -356,20 +356,20 @@ struct opened {
 /* To be ended even on failure. */
 static enum maq_status begin(struct opened *o, struct cli *cli)
 {
-    *o = (struct opened){.box = NULL};
+    *o = (struct opened){.loaded = NULL};
     o->asked.given = &o->given;
     enum maq_status status = cli_serve_split_cluster(cli);
     if (status == MAQ_OK)
-        status = cli_serve_job(&o->box, &o->checkpoint, cli);
+        status = cli_serve_job(&o->loaded, &o->checkpoint, cli);
     if (status != MAQ_OK)
         return status;
-    o->by = (struct asking){o->box, &o->checkpoint, o->line};
+    o->by = (struct asking){o->loaded, &o->checkpoint, o->line};
     memcpy(o->line, cli->values, sizeof o->line);
-    status = cli_serve_section(cli, o->box);
+    status = cli_serve_section(cli, o->loaded);
     if (status == MAQ_OK)
-        status = cli_serve_begin_fleet(&o->given, cli, o->box);
+        status = cli_serve_begin_fleet(&o->given, cli, o->loaded);
     if (status == MAQ_OK)
-        status = cli_serve_options(&o->given, &o->checkpoint, cli, maq_job_get(o->box), false);
+        status = cli_serve_options(&o->given, &o->checkpoint, cli, maq_job_get(o->loaded), false);
     if (status == MAQ_OK)
         status = cli_can_write(cli, cli->values[SERVE_HTML]);
     return status == MAQ_OK ? begin_asked(&o->asked, cli, &o->by) : status;
@@ -412,7 +412,7 @@ static enum maq_status serve_variant(struct maq_serve_variant *out, struct cli *
         maq_requests_free(set);
     }
     end_asked(&o.asked);
-    maq_job_free(o.box);
+    maq_job_free(o.loaded);
     return status;
 }
 
@@ -423,11 +423,11 @@ static enum maq_status run(struct cli *cli)
         return cli_serve_vary(cli, serve_variant);
     enum maq_status status = begin(&o, cli);
     if (status == MAQ_OK)
-        status = o.given.batch > 0 ? one_batch(cli, maq_job_get(o.box), &o.given)
+        status = o.given.batch > 0 ? one_batch(cli, maq_job_get(o.loaded), &o.given)
                                    : with_requests(cli, &o.asked.who, &o.given, &o.by);
     end_asked(&o.asked);
-    if (o.box)
-        cli_keep_job(cli, o.box);
+    if (o.loaded)
+        cli_keep_job(cli, o.loaded);
     return status;
 }
 

@@ -121,19 +121,19 @@ static enum maq_status write_page(struct cli *cli, const struct maq_train_result
     return status == MAQ_OK ? cli_put_page(cli, text, cli->values[OPT_HTML]) : status;
 }
 
-static enum maq_status report(struct cli *cli, const struct maq_loaded_job *box, const struct maq_train_result *result,
-                              const struct maq_report_engine *engine)
+static enum maq_status report(struct cli *cli, const struct maq_loaded_job *loaded,
+                              const struct maq_train_result *result, const struct maq_report_engine *engine)
 {
     const char *file = cli->values[OPT_OUTPUT];
     struct maq_report_opts opts = cli_report_opts(cli, file != NULL);
     bool explains = cli->values[OPT_EXPLAIN] || cli->values[OPT_HTML];
-    char *explain = explains ? maq_job_explain(box) : NULL, advice[MAQ_ADVICE_BYTES];
+    char *explain = explains ? maq_job_explain(loaded) : NULL, advice[MAQ_ADVICE_BYTES];
     enum maq_status status = MAQ_OK;
     if (explains && !explain)
         return MAQ_NO_MEMORY;
     opts.explain = explain;
     opts.engine = engine;
-    opts.advice = result->fits ? NULL : maq_search_advice(advice, box, result);
+    opts.advice = result->fits ? NULL : maq_search_advice(advice, loaded, result);
     if (cli->values[OPT_HTML])
         status = write_page(cli, result, &opts);
     if (status != MAQ_OK) {
@@ -155,9 +155,9 @@ static enum maq_status read_min_fit(double *out, struct cli *cli)
     return MAQ_OK;
 }
 
-static enum maq_status simulate(struct cli *cli, const struct maq_loaded_job *box)
+static enum maq_status simulate(struct cli *cli, const struct maq_loaded_job *loaded)
 {
-    const struct maq_job *job = maq_job_get(box);
+    const struct maq_job *job = maq_job_get(loaded);
     const char *engine = cli->values[OPT_ENGINE];
     bool checked = engine && strcmp(engine, "fast") != 0;
     struct maq_train_result *result;
@@ -176,7 +176,7 @@ static enum maq_status simulate(struct cli *cli, const struct maq_loaded_job *bo
     if (status == MAQ_OK && cli->values[OPT_TRACE])
         status = write_trace(cli, &timeline, job);
     if (status == MAQ_OK)
-        status = report(cli, box, result, checked ? &timeline.engine : NULL);
+        status = report(cli, loaded, result, checked ? &timeline.engine : NULL);
     if (status == MAQ_OK && (cli->values[OPT_MIN_FIT] ? result->fit_probability < min_fit : !result->fits))
         status = MAQ_NO;
     free_timeline(&timeline);
@@ -185,7 +185,7 @@ static enum maq_status simulate(struct cli *cli, const struct maq_loaded_job *bo
 }
 
 /* A job with a section `rl`. */
-static enum maq_status post_training(struct cli *cli, const struct maq_loaded_job *box)
+static enum maq_status post_training(struct cli *cli, const struct maq_loaded_job *loaded)
 {
     static const int others[] = {OPT_ENGINE, OPT_EXPLAIN, OPT_MIN_FIT};
     struct maq_post_training_result *r;
@@ -197,11 +197,11 @@ static enum maq_status post_training(struct cli *cli, const struct maq_loaded_jo
                              "%s does not go with a job of several models", options[others[i]].name);
     enum maq_status status = cli_can_write(cli, cli->values[OPT_HTML]);
     if (status == MAQ_OK)
-        status = maq_post_training_predict(&r, box, cli->diag);
+        status = maq_post_training_predict(&r, loaded, cli->diag);
     if (status != MAQ_OK)
         return status;
     if (cli->values[OPT_HTML]) {
-        opts.explain = explain = maq_job_explain(box);
+        opts.explain = explain = maq_job_explain(loaded);
         status = explain ? CLI_PAGE(cli, cli->values[OPT_HTML], maq_report_post_training, &opts, r) : MAQ_NO_MEMORY;
         opts.explain = NULL;
     }
@@ -216,28 +216,28 @@ static enum maq_status post_training(struct cli *cli, const struct maq_loaded_jo
     return status;
 }
 
-static enum maq_status write_as(struct cli *cli, const struct maq_loaded_job *box)
+static enum maq_status write_as(struct cli *cli, const struct maq_loaded_job *loaded)
 {
     char *text;
-    enum maq_status status = maq_framework_file(&text, box, cli->values[OPT_AS], cli->diag);
+    enum maq_status status = maq_framework_file(&text, loaded, cli->values[OPT_AS], cli->diag);
     return status == MAQ_OK ? cli_write(cli, text, cli->values[OPT_OUTPUT]) : status;
 }
 
 static enum maq_status run(struct cli *cli)
 {
-    struct maq_loaded_job *box;
+    struct maq_loaded_job *loaded;
     const char *path = cli->n_args > 0 ? cli->args[0] : NULL;
     if (!path && cli->n_overrides == 0)
         return cli_usage(cli, MAQ_CODE_CLI_ARGUMENT,
                          "maquette train JOB.yaml, or maquette train --model llama-3.1-8b --cluster h100-sxm:8",
                          "there is no job");
-    enum maq_status status = cli_load_job(&box, cli, path, false);
+    enum maq_status status = cli_load_job(&loaded, cli, path, false);
     if (status != MAQ_OK)
         return status;
-    status = cli->values[OPT_AS]             ? write_as(cli, box)
-             : maq_job_is_post_training(box) ? post_training(cli, box)
-                                             : simulate(cli, box);
-    cli_keep_job(cli, box);
+    status = cli->values[OPT_AS]                ? write_as(cli, loaded)
+             : maq_job_is_post_training(loaded) ? post_training(cli, loaded)
+                                                : simulate(cli, loaded);
+    cli_keep_job(cli, loaded);
     return status;
 }
 

@@ -210,7 +210,7 @@ enum maq_status cli_read_job(struct maq_loaded_job **out, struct cli *cli, const
 
 enum maq_status cli_load_job(struct maq_loaded_job **out, struct cli *cli, const char *path, bool open)
 {
-    struct maq_loaded_job *box;
+    struct maq_loaded_job *loaded;
     struct stat st;
     if (path && path == cli->behind && strcmp(path, "-") != 0 && stat(path, &st) != 0)
         return cli_usage(cli, MAQ_CODE_CLI_ARGUMENT,
@@ -221,20 +221,20 @@ enum maq_status cli_load_job(struct maq_loaded_job **out, struct cli *cli, const
         return status;
     /* Standard input may be a framework's file: what reads files knows those. */
     if (path && !cli->document.ptr && strcmp(path, "-") == 0)
-        status = open ? maq_job_load_open(&box, path, cli->overrides, cli->n_overrides, cli->diag)
-                      : maq_job_load(&box, path, cli->overrides, cli->n_overrides, cli->diag);
+        status = open ? maq_job_load_open(&loaded, path, cli->overrides, cli->n_overrides, cli->diag)
+                      : maq_job_load(&loaded, path, cli->overrides, cli->n_overrides, cli->diag);
     else
-        status = cli_read_job(&box, cli, path, open);
+        status = cli_read_job(&loaded, cli, path, open);
     if (status != MAQ_OK)
         return status;
-    status = maq_job_check_effects(box, cli->megatron, cli->diag);
-    if (status == MAQ_OK && maq_job_is_post_training(box) && cli->command != &cli_train)
+    status = maq_job_check_effects(loaded, cli->megatron, cli->diag);
+    if (status == MAQ_OK && maq_job_is_post_training(loaded) && cli->command != &cli_train)
         status = cli_usage(cli, MAQ_CODE_CLI_ARGUMENT, "take `rl` out to ask of the policy's training by itself",
                            "a job of several models (rl) is read by maquette train alone");
     if (status != MAQ_OK) {
-        maq_job_free(box);
+        maq_job_free(loaded);
         return status;
     }
-    *out = box;
+    *out = loaded;
     return MAQ_OK;
 }

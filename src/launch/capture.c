@@ -46,7 +46,7 @@
 struct capture {
     const struct maq_launch_capture_opts *opts;
     struct maq_launch_opts run;
-    struct maq_workspace room;
+    struct maq_workspace workspace;
     struct maq_probes slices;
     uint32_t n_probes; /* of the slices, the first; the others verify */
     uint64_t given;    /* hash of the inputs of the last pass */
@@ -55,7 +55,7 @@ struct capture {
     struct maq_seen_pattern *pattern;
     uint32_t n_patterns;
     struct maq_capture *job;
-    struct maq_launch_owner *box;
+    struct maq_launch_owner *owner;
     uint32_t verified;
     bool stable;
 };
@@ -64,13 +64,13 @@ struct capture {
 
 static bool choose(struct capture *c, uint32_t most, uint32_t rank, const char *why)
 {
-    return rank >= c->room.world || c->slices.n >= most || maq_probes_choose(&c->slices, rank, why) != NULL;
+    return rank >= c->workspace.world || c->slices.n >= most || maq_probes_choose(&c->slices, rank, why) != NULL;
 }
 
 /* One of an axis, all other coordinates 0. */
 static bool choose_on_axis(struct capture *c, uint32_t most, const char *name, uint32_t rank, const char *which)
 {
-    const char *why = maq_arena_printf(&c->room.arena, "the %s along %s", which, name);
+    const char *why = maq_arena_printf(&c->workspace.arena, "the %s along %s", which, name);
     return why && choose(c, most, rank, why);
 }
 
@@ -94,7 +94,7 @@ static bool choose_stages(struct capture *c, uint32_t most, uint32_t stride, uin
 static bool choose_axes(struct capture *c, uint32_t most)
 {
     const struct maq_launch_capture_opts *o = c->opts;
-    uint32_t world = c->room.world, tp = o->tp ? o->tp : 1, cp = o->cp ? o->cp : 1, ep = o->ep ? o->ep : 1,
+    uint32_t world = c->workspace.world, tp = o->tp ? o->tp : 1, cp = o->cp ? o->cp : 1, ep = o->ep ? o->ep : 1,
              pp = o->pp ? o->pp : 1, dp = world / tp / cp / pp;
     return choose_axis(c, most, "tp", 1, tp) && choose_axis(c, most, "cp", tp, cp) &&
            choose_axis(c, most, "ep", tp * cp, ep) && choose_stages(c, most, world / pp, pp) &&
@@ -105,7 +105,7 @@ static bool choose_axes(struct capture *c, uint32_t most)
 static bool choose_corners(struct capture *c, uint32_t most)
 {
     const struct maq_launch_capture_opts *o = c->opts;
-    uint32_t world = c->room.world, n = 0, last[4];
+    uint32_t world = c->workspace.world, n = 0, last[4];
     const uint32_t size[] = {o->tp, o->cp, o->pp};
     const uint64_t stride[] = {1, o->tp ? o->tp : 1, o->pp ? world / o->pp : 0};
     uint64_t inner = (uint64_t)(o->tp ? o->tp : 1) * (o->cp ? o->cp : 1), all = inner * (o->pp ? o->pp : 1);
@@ -144,20 +144,20 @@ static bool has_hints(const struct maq_launch_capture_opts *o)
 /* Where groups lie along strides of the world. */
 static bool choose_divisors(struct capture *c)
 {
-    uint32_t world = c->room.world;
+    uint32_t world = c->workspace.world;
     bool fine = true;
     for (uint32_t d = 1; d < world && fine; d++)
         if (world % d == 0)
             fine = choose(c, most_probes(c), d, "a divisor of the world");
     for (uint64_t i = 0; i < 2 && fine; i++)
-        fine = choose(c, most_hinted(c), (uint32_t)(maq_rec_mix(c->room.identity, i) % world), "at random");
+        fine = choose(c, most_hinted(c), (uint32_t)(maq_rec_mix(c->workspace.identity, i) % world), "at random");
     return fine;
 }
 
 /* `groups`: there are groups of ranks, or may be. Without, one rank of each place in a node is like another until it is seen not to be. */
 static bool choose_probes(struct capture *c, bool groups)
 {
-    uint32_t world = c->room.world, most = most_probes(c);
+    uint32_t world = c->workspace.world, most = most_probes(c);
     bool fine = true;
     if (world <= (c->opts->slices ? most : WHOLE_DEFAULT)) {
         for (uint32_t r = 0; r < world && fine; r++)
@@ -168,7 +168,7 @@ static bool choose_probes(struct capture *c, bool groups)
            choose_corners(c, most_hinted(c));
     if (fine && !groups)
         return choose(c, most, 1, "the second rank") &&
-               choose(c, most, c->room.per_node, "the first of the second node");
+               choose(c, most, c->workspace.per_node, "the first of the second node");
     return fine && choose_divisors(c);
 }
 
@@ -222,7 +222,7 @@ static enum maq_status program_failed(struct capture *c, const struct maq_probe 
 /* Patterns of communicators from the traces so far; those of programs that failed are ignored. */
 static enum maq_status see_patterns(struct capture *c, struct maq_diag *diag)
 {
-    const char **paths = MAQ_ARENA_NEW(&c->room.arena, const char *, c->slices.n + 1);
+    const char **paths = MAQ_ARENA_NEW(&c->workspace.arena, const char *, c->slices.n + 1);
     struct maq_capture *job = NULL;
     /* ranks may contradict each other until they have exchanged their contributions */
     struct maq_diag *unsaid = maq_diag_new();
@@ -354,7 +354,7 @@ static enum maq_status settle(struct capture *c, struct maq_diag *diag)
 
 static enum maq_status read_job(struct capture *c, uint32_t n, struct maq_diag *diag)
 {
-    const char **paths = MAQ_ARENA_NEW(&c->room.arena, const char *, n);
+    const char **paths = MAQ_ARENA_NEW(&c->workspace.arena, const char *, n);
     if (!paths)
         return maq_no_memory(diag, "a capture");
     for (uint32_t i = 0; i < n; i++) {
@@ -439,15 +439,17 @@ static enum maq_status verify_some(struct capture *c, bool *wrong, struct maq_di
 {
     uint32_t first = c->slices.n, want = c->opts->verify;
     uint64_t said;
-    for (uint64_t i = 0; c->slices.n < first + want && c->slices.n < c->room.world && i < 64 + 8 * (uint64_t)want; i++)
-        if (!maq_probes_choose(&c->slices, (uint32_t)(maq_rec_mix(c->room.identity, 1000 + i + first) % c->room.world),
+    for (uint64_t i = 0; c->slices.n < first + want && c->slices.n < c->workspace.world && i < 64 + 8 * (uint64_t)want;
+         i++)
+        if (!maq_probes_choose(&c->slices,
+                               (uint32_t)(maq_rec_mix(c->workspace.identity, 1000 + i + first) % c->workspace.world),
                                "verification"))
             return maq_no_memory(diag, "a capture");
     uint32_t n = c->slices.n - first;
     *wrong = false;
     if (n == 0)
         return MAQ_OK;
-    uint32_t *fellows = MAQ_ARENA_NEW(&c->room.arena, uint32_t, n);
+    uint32_t *fellows = MAQ_ARENA_NEW(&c->workspace.arena, uint32_t, n);
     if (!fellows)
         return maq_no_memory(diag, "a capture");
     for (uint32_t i = 0; i < n; i++)
@@ -484,7 +486,7 @@ static enum maq_status verify(struct capture *c, struct maq_diag *diag)
 
 static enum maq_status write_job(struct capture *c, struct maq_diag *diag)
 {
-    const char *peers = maq_arena_printf(&c->room.arena, "%s.peers", c->opts->path);
+    const char *peers = maq_arena_printf(&c->workspace.arena, "%s.peers", c->opts->path);
     uint64_t said;
     if (!peers)
         return maq_no_memory(diag, "a capture");
@@ -502,8 +504,8 @@ static enum maq_status write_job(struct capture *c, struct maq_diag *diag)
 static enum maq_status report(struct capture *c, struct maq_diag *diag)
 {
     struct maq_probes *s = &c->slices;
-    MAQ_TRY(maq_launch_begin(&c->box, &c->room, s->n, diag));
-    struct maq_arena *a = &c->box->arena;
+    MAQ_TRY(maq_launch_begin(&c->owner, &c->workspace, s->n, diag));
+    struct maq_arena *a = &c->owner->arena;
     struct maq_launch_slice *log = MAQ_ARENA_NEW(a, struct maq_launch_slice, s->n_log);
     if (!log)
         return maq_no_memory(diag, "a capture");
@@ -512,32 +514,32 @@ static enum maq_status report(struct capture *c, struct maq_diag *diag)
         log[i].why = maq_arena_strdup(a, maq_str_of(log[i].why));
     }
     for (uint32_t i = 0; i < s->n; i++) {
-        c->box->rank[i] = (struct maq_launch_rank){.rank = s->at[i]->rank, .status = s->at[i]->status};
-        MAQ_TRY(maq_rank_trace_sum(&c->box->rank[i], s->at[i]->trace, &c->room.asks, diag));
-        c->box->rank[i].wall_s = s->at[i]->wall_s;
+        c->owner->rank[i] = (struct maq_launch_rank){.rank = s->at[i]->rank, .status = s->at[i]->status};
+        MAQ_TRY(maq_rank_trace_sum(&c->owner->rank[i], s->at[i]->trace, &c->workspace.asks, diag));
+        c->owner->rank[i].wall_s = s->at[i]->wall_s;
     }
-    c->box->launch.capture = (struct maq_launch_capture){.path = maq_arena_strdup(a, maq_str_of(c->opts->path)),
-                                                         .passes = s->pass,
-                                                         .n_slices = s->n_log,
-                                                         .slice = log,
-                                                         .n_probed = s->n,
-                                                         .n_verified = c->verified,
-                                                         .n_classes = c->job->n_classes,
-                                                         .n_comms = c->job->n_comms,
-                                                         .n_operators = c->job->n_ops,
-                                                         .contributions = s->said.n,
-                                                         .stable = c->stable};
+    c->owner->launch.capture = (struct maq_launch_capture){.path = maq_arena_strdup(a, maq_str_of(c->opts->path)),
+                                                           .passes = s->pass,
+                                                           .n_slices = s->n_log,
+                                                           .slice = log,
+                                                           .n_probed = s->n,
+                                                           .n_verified = c->verified,
+                                                           .n_classes = c->job->n_classes,
+                                                           .n_comms = c->job->n_comms,
+                                                           .n_operators = c->job->n_ops,
+                                                           .contributions = s->said.n,
+                                                           .stable = c->stable};
     for (uint32_t r = 0; r < c->job->world; r++)
-        c->box->launch.capture.n_unknown += c->job->class_of[r] == UINT32_MAX;
-    return maq_launch_end(c->box, &c->room);
+        c->owner->launch.capture.n_unknown += c->job->class_of[r] == UINT32_MAX;
+    return maq_launch_end(c->owner, &c->workspace);
 }
 
 static enum maq_status capture(struct capture *c, struct maq_diag *diag)
 {
-    const char *part = maq_arena_printf(&c->room.arena, "%s.slices", c->opts->path);
+    const char *part = maq_arena_printf(&c->workspace.arena, "%s.slices", c->opts->path);
     if (!part)
         return maq_no_memory(diag, "a capture");
-    MAQ_TRY(maq_probes_open(&c->slices, &c->room, part, diag));
+    MAQ_TRY(maq_probes_open(&c->slices, &c->workspace, part, diag));
     c->slices.every_pass = c->opts->every_pass;
     if (!maq_probes_choose(&c->slices, 0, "rank 0, always"))
         return maq_no_memory(diag, "a capture");
@@ -545,7 +547,7 @@ static enum maq_status capture(struct capture *c, struct maq_diag *diag)
     MAQ_TRY(run_all(c, diag));
     MAQ_TRY(probe(c, diag));
     MAQ_TRY(infer(c, diag));
-    if (c->opts->verify > 0 && c->n_probes < c->room.world)
+    if (c->opts->verify > 0 && c->n_probes < c->workspace.world)
         MAQ_TRY(verify(c, diag));
     MAQ_TRY(write_job(c, diag));
     MAQ_TRY(report(c, diag));
@@ -566,19 +568,19 @@ enum maq_status maq_launch_capture(struct maq_launch **out, const struct maq_lau
     c.run.timeout_s = opts->run.timeout_s > 0 ? opts->run.timeout_s : TIMEOUT_DEFAULT_S;
     maq_contributions_init(&c.slices.said);
     maq_arena_init(&c.seen, 0);
-    enum maq_status status = maq_workspace_open(&c.room, &c.run, diag);
+    enum maq_status status = maq_workspace_open(&c.workspace, &c.run, diag);
     if (!opts->no_fork_server)
-        c.room.forks = &forks;
+        c.workspace.forks = &forks;
     if (status == MAQ_OK)
         status = capture(&c, diag);
     maq_fork_server_close(&forks);
     maq_probes_close(&c.slices);
     maq_capture_free(c.job);
     maq_arena_fini(&c.seen);
-    maq_workspace_close(&c.room);
-    if (c.box && status == MAQ_OK)
-        *out = &c.box->launch;
-    else if (c.box)
-        maq_launch_free(&c.box->launch);
+    maq_workspace_close(&c.workspace);
+    if (c.owner && status == MAQ_OK)
+        *out = &c.owner->launch;
+    else if (c.owner)
+        maq_launch_free(&c.owner->launch);
     return status;
 }

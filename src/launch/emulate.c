@@ -32,7 +32,7 @@
 struct emulation {
     const struct maq_launch_emulate_opts *opts;
     struct maq_launch_opts run;
-    struct maq_workspace room;
+    struct maq_workspace workspace;
     struct maq_capture *job;
     struct maq_contributions said;
     struct maq_store store;
@@ -42,7 +42,7 @@ struct emulation {
     uint32_t n_edits;
     struct maq_shm meet;
     const char *segment;
-    struct maq_launch_owner *box;
+    struct maq_launch_owner *owner;
     uint32_t n; /* live ranks that were started */
 };
 
@@ -79,8 +79,8 @@ static enum maq_status open_job(struct emulation *e, struct maq_diag *diag)
     e->run.all = false;
     if (!e->run.cluster && !e->run.device)
         e->run.device = e->job->device;
-    MAQ_TRY(maq_workspace_open(&e->room, &e->run, diag));
-    const char *peers = maq_arena_printf(&e->room.arena, "%s.peers", o->path);
+    MAQ_TRY(maq_workspace_open(&e->workspace, &e->run, diag));
+    const char *peers = maq_arena_printf(&e->workspace.arena, "%s.peers", o->path);
     if (!peers)
         return maq_no_memory(diag, "an emulation");
     MAQ_TRY(maq_contributions_add_file(&e->said, peers, diag));
@@ -96,18 +96,18 @@ static enum maq_status run_alone(struct emulation *e, uint32_t rank, const char 
     struct maq_store store;
     struct maq_live live = {0}, *list = &live;
     struct maq_launch_progress at = {.phase = "a live rank alone, for the names of its communicators"};
-    const char *log = maq_arena_printf(&e->room.arena, "%s.log", trace);
+    const char *log = maq_arena_printf(&e->workspace.arena, "%s.log", trace);
     struct maq_live_opts opts = {.rank = rank, .store = &store, .trace = trace, .peers = peers, .output = log};
     if (!log)
         return maq_no_memory(diag, "an emulation");
-    enum maq_status status = maq_store_open(&store, &e->room.loop, e->job->world, 1, false, diag);
+    enum maq_status status = maq_store_open(&store, &e->workspace.loop, e->job->world, 1, false, diag);
     if (status == MAQ_OK) {
         maq_contributions_give(&e->said, &store, rank);
-        status = maq_live_start(&live, &e->room, &opts, diag);
+        status = maq_live_start(&live, &e->workspace, &opts, diag);
     }
     if (status == MAQ_OK)
-        status = maq_workspace_serve(&e->room, &list, 1, true, &at, diag);
-    if (live.room)
+        status = maq_workspace_serve(&e->workspace, &list, 1, true, &at, diag);
+    if (live.workspace)
         maq_live_end(&live);
     maq_store_close(&store);
     return status;
@@ -139,7 +139,7 @@ static enum maq_status name_communicators(struct emulation *e, const char *peers
 {
     for (uint32_t i = 0; i < e->opts->n_ranks; i++) {
         uint32_t rank = e->opts->rank[i];
-        const char *trace = maq_arena_printf(&e->room.arena, "%s/alone-%u.trace", e->room.folder, rank);
+        const char *trace = maq_arena_printf(&e->workspace.arena, "%s/alone-%u.trace", e->workspace.folder, rank);
         if (e->job->class_of[rank] == UINT32_MAX || maq_contributions_ran(&e->said, rank))
             continue;
         if (!trace)
@@ -174,7 +174,7 @@ static uint32_t without(struct maq_edit out[2], const struct maq_edit *edit, uin
 static enum maq_status read_edits(struct emulation *e, struct maq_diag *diag)
 {
     const struct maq_launch_emulate_opts *o = e->opts;
-    e->edits = MAQ_ARENA_NEW(&e->room.arena, struct maq_edit, (size_t)o->n_slow * (o->n_ranks + 1) + 1);
+    e->edits = MAQ_ARENA_NEW(&e->workspace.arena, struct maq_edit, (size_t)o->n_slow * (o->n_ranks + 1) + 1);
     if (!e->edits)
         return maq_no_memory(diag, "an emulation");
     for (uint32_t i = 0; i < o->n_slow; i++) {
@@ -200,7 +200,7 @@ static enum maq_status open_segment(struct emulation *e, struct maq_diag *diag)
 {
     struct maq_shm_opts opts = {
         .world = e->job->world, .owner = (uint32_t)getpid(), .live = e->opts->rank, .n_live = e->opts->n_ranks};
-    e->segment = maq_arena_printf(&e->room.arena, "%s/meet", e->room.folder);
+    e->segment = maq_arena_printf(&e->workspace.arena, "%s/meet", e->workspace.folder);
     int error = e->segment ? maq_shm_create(e->segment, &opts) : ENOMEM;
     if (error == 0)
         error = maq_shm_open(&e->meet, e->segment);
@@ -217,7 +217,7 @@ static bool on_gpu(const struct emulation *e)
 /* On a real GPU the peers are a wait table. */
 static enum maq_status write_waits(struct emulation *e, struct maq_live_opts *live, struct maq_diag *diag)
 {
-    live->waits = maq_arena_printf(&e->room.arena, "%s/waits-%u", e->room.folder, live->rank);
+    live->waits = maq_arena_printf(&e->workspace.arena, "%s/waits-%u", e->workspace.folder, live->rank);
     if (!live->waits)
         return maq_no_memory(diag, "an emulation");
     return maq_wait_table_write(live->waits, e->job, live->rank, e->edits, e->n_edits, diag);
@@ -226,9 +226,9 @@ static enum maq_status write_waits(struct emulation *e, struct maq_live_opts *li
 /* What live ranks hear, and the names by which the segment or the table knows their communicators. */
 static enum maq_status prepare(struct emulation *e, const char **peers, struct maq_diag *diag)
 {
-    *peers = maq_arena_printf(&e->room.arena, "%s/peers", e->room.folder);
-    e->live = MAQ_ARENA_NEW(&e->room.arena, struct maq_live, e->opts->n_ranks);
-    e->list = MAQ_ARENA_NEW(&e->room.arena, struct maq_live *, e->opts->n_ranks);
+    *peers = maq_arena_printf(&e->workspace.arena, "%s/peers", e->workspace.folder);
+    e->live = MAQ_ARENA_NEW(&e->workspace.arena, struct maq_live, e->opts->n_ranks);
+    e->list = MAQ_ARENA_NEW(&e->workspace.arena, struct maq_live *, e->opts->n_ranks);
     if (!*peers || !e->live || !e->list)
         return maq_no_memory(diag, "an emulation");
     MAQ_TRY(maq_contributions_write(&e->said, *peers, diag));
@@ -237,7 +237,7 @@ static enum maq_status prepare(struct emulation *e, const char **peers, struct m
 
 static enum maq_status open_store(struct emulation *e, const uint32_t *ranks, uint32_t n, struct maq_diag *diag)
 {
-    MAQ_TRY(maq_store_open(&e->store, &e->room.loop, e->job->world, n, false, diag));
+    MAQ_TRY(maq_store_open(&e->store, &e->workspace.loop, e->job->world, n, false, diag));
     e->store.live_rank = ranks;
     maq_contributions_give(&e->said, &e->store, n == 1 ? ranks[0] : UINT32_MAX);
     return MAQ_OK;
@@ -245,14 +245,15 @@ static enum maq_status open_store(struct emulation *e, const uint32_t *ranks, ui
 
 static enum maq_status start(struct emulation *e, uint32_t i, const char *peers, struct maq_diag *diag)
 {
-    const char *trace = maq_arena_printf(&e->room.arena, "%s/rank-%u.trace", e->room.folder, e->opts->rank[i]);
+    const char *trace =
+        maq_arena_printf(&e->workspace.arena, "%s/rank-%u.trace", e->workspace.folder, e->opts->rank[i]);
     struct maq_live_opts live = {
         .rank = e->opts->rank[i], .store = &e->store, .trace = trace, .peers = peers, .meet = e->segment};
     if (!trace)
         return maq_no_memory(diag, "an emulation");
     if (on_gpu(e))
         MAQ_TRY(write_waits(e, &live, diag));
-    MAQ_TRY(maq_live_start(&e->live[i], &e->room, &live, diag));
+    MAQ_TRY(maq_live_start(&e->live[i], &e->workspace, &live, diag));
     e->list[i] = &e->live[i];
     e->n++;
     return MAQ_OK;
@@ -316,12 +317,12 @@ static enum maq_status replay_together(struct emulation *e, struct maq_diag *dia
         maq_diag_free(others.diag);
         return maq_no_memory(diag, "an emulation");
     }
-    enum maq_status status = maq_workspace_serve(&e->room, e->list, e->n, true, &at, diag);
+    enum maq_status status = maq_workspace_serve(&e->workspace, e->list, e->n, true, &at, diag);
     if (status != MAQ_OK || !all_well(e))
         maq_shm_stop(&e->meet);
     atomic_store(&others.live_ended, true);
     while (!atomic_load(&others.done))
-        maq_loop_turn(&e->room.loop, 10);
+        maq_loop_turn(&e->workspace.loop, 10);
     pthread_join(thread, NULL);
     take_words(diag, others.diag);
     maq_diag_free(others.diag);
@@ -360,7 +361,7 @@ static enum maq_status play_in_turn(struct emulation *e, struct maq_diag *diag)
     for (uint32_t i = 0; i < e->opts->n_ranks; i++) {
         MAQ_TRY(open_store(e, &e->opts->rank[i], 1, diag));
         MAQ_TRY(start(e, i, peers, diag));
-        MAQ_TRY(maq_workspace_serve(&e->room, &e->list[i], 1, true, &at, diag));
+        MAQ_TRY(maq_workspace_serve(&e->workspace, &e->list[i], 1, true, &at, diag));
         requests += e->store.requests;
         invented += e->store.invented;
         maq_live_end(&e->live[i]);
@@ -403,7 +404,8 @@ static enum maq_status compare(struct emulation *e, uint32_t i, struct maq_launc
     own = &alone->class_of_ranks[0];
     out->records = own->n_records;
     out->peak_bytes = own->peak_bytes;
-    out->differs = out->compared && shape_of(alone, own, &e->room.arena) != shape_of(e->job, class, &e->room.arena);
+    out->differs =
+        out->compared && shape_of(alone, own, &e->workspace.arena) != shape_of(e->job, class, &e->workspace.arena);
     maq_capture_free(alone);
     return MAQ_OK;
 }
@@ -412,8 +414,8 @@ static enum maq_status report(struct emulation *e, struct maq_diag *diag)
 {
     struct maq_replay_opts opts = MAQ_REPLAY_OPTS_INIT;
     struct maq_replay *replay = NULL;
-    MAQ_TRY(maq_launch_begin(&e->box, &e->room, e->n, diag));
-    struct maq_launch_live *live = MAQ_ARENA_NEW(&e->box->arena, struct maq_launch_live, e->n);
+    MAQ_TRY(maq_launch_begin(&e->owner, &e->workspace, e->n, diag));
+    struct maq_launch_live *live = MAQ_ARENA_NEW(&e->owner->arena, struct maq_launch_live, e->n);
     if (!live)
         return maq_no_memory(diag, "an emulation");
     opts.edit = e->edits;
@@ -424,19 +426,19 @@ static enum maq_status report(struct emulation *e, struct maq_diag *diag)
         live[i] =
             (struct maq_launch_live){.rank = e->opts->rank[i], .virtual_ns = on_gpu(e) ? 0 : e->live[i].port.ended_ns};
         live[i].replayed_ns = (uint64_t)replay->end_ns[live[i].rank];
-        status = maq_live_result(&e->box->rank[i], &e->live[i], diag);
+        status = maq_live_result(&e->owner->rank[i], &e->live[i], diag);
         if (live[i].virtual_ns == 0) /* on a GPU, whose clock is its own: what its trace adds up to */
-            live[i].virtual_ns = e->box->rank[i].virtual_ns;
+            live[i].virtual_ns = e->owner->rank[i].virtual_ns;
         if (status == MAQ_OK)
             status = compare(e, i, &live[i], diag);
     }
     maq_replay_free(replay);
     MAQ_TRY(status);
-    e->box->launch.live = live;
-    e->box->launch.peers = e->job->world - e->n;
-    e->box->launch.store_requests = e->store.requests;
-    e->box->launch.invented = e->store.invented;
-    return maq_launch_end(e->box, &e->room);
+    e->owner->launch.live = live;
+    e->owner->launch.peers = e->job->world - e->n;
+    e->owner->launch.store_requests = e->store.requests;
+    e->owner->launch.invented = e->store.invented;
+    return maq_launch_end(e->owner, &e->workspace);
 }
 
 static enum maq_status emulate(struct emulation *e, struct maq_diag *diag)
@@ -460,10 +462,10 @@ enum maq_status maq_launch_emulate(struct maq_launch **out, const struct maq_lau
     maq_shm_close(&e.meet);
     maq_contributions_fini(&e.said);
     maq_capture_free(e.job);
-    maq_workspace_close(&e.room);
-    if (e.box && status == MAQ_OK)
-        *out = &e.box->launch;
-    else if (e.box)
-        maq_launch_free(&e.box->launch);
+    maq_workspace_close(&e.workspace);
+    if (e.owner && status == MAQ_OK)
+        *out = &e.owner->launch;
+    else if (e.owner)
+        maq_launch_free(&e.owner->launch);
     return status;
 }

@@ -23,36 +23,38 @@ static void on_report(void *user, short events)
 {
     struct maq_live *live = user;
     (void)events;
-    maq_loop_remove(&live->room->loop, live->program.report);
+    maq_loop_remove(&live->workspace->loop, live->program.report);
     live->lost = !maq_child_finish(&live->program, &live->end);
     if (live->lost && live->forked && live->late) { /* its server was ended, which had not come to it */
         live->lost = false;
         live->end = (struct maq_child_end){.status = SIGKILL};
     }
     live->runs = false;
-    live->ended_s = maq_workspace_age(live->room);
-    live->room->ended_wall_s += live->ended_s - live->began_s;
-    live->room->n_ended++;
+    live->ended_s = maq_workspace_age(live->workspace);
+    live->workspace->ended_wall_s += live->ended_s - live->began_s;
+    live->workspace->n_ended++;
     maq_price_server_close(&live->port);
 }
 
-enum maq_status maq_live_start(struct maq_live *live, struct maq_workspace *room, const struct maq_live_opts *opts,
+enum maq_status maq_live_start(struct maq_live *live, struct maq_workspace *workspace, const struct maq_live_opts *opts,
                                struct maq_diag *diag)
 {
-    const struct maq_launch_opts *o = room->opts;
-    *live = (struct maq_live){
-        .room = room, .opts = *opts, .program = {.life = -1, .report = -1}, .began_s = maq_workspace_age(room)};
-    if (room->forks)
-        MAQ_TRY(maq_fork_server_open(room->forks, room, diag));
-    const char *ask = maq_arena_printf(&room->arena, "%s/a%u", room->folder, opts->rank),
-               *path = maq_arena_printf(&room->arena, "%s/c%u", room->folder, opts->rank);
+    const struct maq_launch_opts *o = workspace->opts;
+    *live = (struct maq_live){.workspace = workspace,
+                              .opts = *opts,
+                              .program = {.life = -1, .report = -1},
+                              .began_s = maq_workspace_age(workspace)};
+    if (workspace->forks)
+        MAQ_TRY(maq_fork_server_open(workspace->forks, workspace, diag));
+    const char *ask = maq_arena_printf(&workspace->arena, "%s/a%u", workspace->folder, opts->rank),
+               *path = maq_arena_printf(&workspace->arena, "%s/c%u", workspace->folder, opts->rank);
     if (!ask || !path)
         return MAQ_NO_MEMORY;
-    struct maq_run_card card = {.world = room->world,
+    struct maq_run_card card = {.world = workspace->world,
                                 .rank = opts->rank,
-                                .per_node = room->per_node,
-                                .device = &maq_cluster_group_of(&room->cluster, opts->rank)->device,
-                                .memory_bytes = room->memory_bytes,
+                                .per_node = workspace->per_node,
+                                .device = &maq_cluster_group_of(&workspace->cluster, opts->rank)->device,
+                                .memory_bytes = workspace->memory_bytes,
                                 .trace = opts->trace,
                                 .ask = ask,
                                 .peers = opts->peers,
@@ -60,27 +62,27 @@ enum maq_status maq_live_start(struct maq_live *live, struct maq_workspace *room
                                 .waits = opts->waits,
                                 .inputs = opts->inputs,
                                 .stops = opts->stops,
-                                .values = room->values,
-                                .nccl_memory = room->nccl_memory,
+                                .values = workspace->values,
+                                .nccl_memory = workspace->nccl_memory,
                                 .tcp = o->tcp,
                                 .real_clock = o->real_clock,
-                                .line = room->forks && room->forks->runs ? o->arguments : NULL};
+                                .line = workspace->forks && workspace->forks->runs ? o->arguments : NULL};
     MAQ_TRY(maq_run_card_write(&card, path, diag));
     char **environment = maq_environment(&card, path, opts->store ? opts->store->port : 0,
-                                         room->device ? &room->libraries : NULL, &room->arena);
+                                         workspace->device ? &workspace->libraries : NULL, &workspace->arena);
     if (!environment)
         return MAQ_NO_MEMORY;
-    MAQ_TRY(maq_price_server_open(&live->port, &room->asks, opts->rank, &room->loop, ask, diag));
-    struct maq_child_opts program = {.path = room->program,
+    MAQ_TRY(maq_price_server_open(&live->port, &workspace->asks, opts->rank, &workspace->loop, ask, diag));
+    struct maq_child_opts program = {.path = workspace->program,
                                      .arguments = (char *const *)(uintptr_t)o->arguments,
                                      .environment = environment,
-                                     .folder = room->folder,
+                                     .folder = workspace->folder,
                                      .output = opts->output};
     enum maq_status status = MAQ_OK;
-    live->forked = room->forks && maq_fork_server_child(room->forks, &live->program, &program);
+    live->forked = workspace->forks && maq_fork_server_child(workspace->forks, &live->program, &program);
     if (!live->forked)
         status = maq_child_start(&live->program, &program, diag);
-    if (status == MAQ_OK && !maq_loop_add(&room->loop, live->program.report, POLLIN, on_report, live))
+    if (status == MAQ_OK && !maq_loop_add(&workspace->loop, live->program.report, POLLIN, on_report, live))
         status = MAQ_NO_MEMORY;
     live->runs = status == MAQ_OK;
     if (!live->runs)
@@ -91,7 +93,7 @@ enum maq_status maq_live_start(struct maq_live *live, struct maq_workspace *room
 void maq_live_end(struct maq_live *live)
 {
     if (live->program.report >= 0) {
-        maq_loop_remove(&live->room->loop, live->program.report);
+        maq_loop_remove(&live->workspace->loop, live->program.report);
         maq_child_end(&live->program);
     }
     live->runs = false;
@@ -117,10 +119,11 @@ enum maq_status maq_live_result(struct maq_launch_rank *out, struct maq_live *li
                              "what looks after rank %u was killed", out->rank);
     if (e->error != 0)
         return maq_diag_fail(MAQ_BAD_INPUT, diag, MAQ_CODE_LAUNCH_PROGRAM, (struct maq_span){0}, NULL,
-                             "cannot run '%.200s': %s", live->room->program, strerror(e->error));
+                             "cannot run '%.200s': %s", live->workspace->program, strerror(e->error));
     enum maq_status status =
-        live->opts.trace ? maq_rank_trace_sum(out, live->opts.trace, &live->room->asks, diag) : MAQ_OK;
-    if (live->port.ended_ns > 0 && live->room->opts->libraries != MAQ_LAUNCH_GPU) /* its own clock, peers and all */
+        live->opts.trace ? maq_rank_trace_sum(out, live->opts.trace, &live->workspace->asks, diag) : MAQ_OK;
+    if (live->port.ended_ns > 0 &&
+        live->workspace->opts->libraries != MAQ_LAUNCH_GPU) /* its own clock, peers and all */
         out->virtual_ns = live->port.ended_ns;
     return status;
 }
@@ -130,7 +133,7 @@ enum maq_status maq_live_result(struct maq_launch_rank *out, struct maq_live *li
 /* Asks a rank to end, and kills it after a grace period. */
 static void hurry(struct maq_live *live, int number)
 {
-    double age = maq_workspace_age(live->room);
+    double age = maq_workspace_age(live->workspace);
     if (live->told_s <= 0) {
         live->told_s = age;
         maq_child_signal(&live->program, number);
@@ -138,27 +141,27 @@ static void hurry(struct maq_live *live, int number)
         live->told_s = age;
         maq_child_signal(&live->program, SIGKILL);
         if (live->forked) /* whose program may not have come to where ranks are forked */
-            maq_fork_server_close(live->room->forks);
+            maq_fork_server_close(live->workspace->forks);
     }
 }
 
 static bool stalls(struct maq_live *live)
 {
-    const double now_s = maq_workspace_age(live->room);
+    const double now_s = maq_workspace_age(live->workspace);
     live->stalled = live->stalled || maq_stall_look(&live->stall, live->program.keeper, now_s, live->opts.stall_s);
     return live->stalled;
 }
 
 /* true: all are to end. */
-static bool look_at_clocks(struct maq_workspace *room, struct maq_live *const *live, uint32_t n)
+static bool look_at_clocks(struct maq_workspace *workspace, struct maq_live *const *live, uint32_t n)
 {
-    const struct maq_launch_opts *o = room->opts;
+    const struct maq_launch_opts *o = workspace->opts;
     int stop = o->stop ? (int)*o->stop : 0;
     for (uint32_t i = 0; i < n; i++) {
         if (!live[i]->runs)
             continue;
         live[i]->late =
-            live[i]->late || (o->timeout_s > 0 && maq_workspace_age(room) - live[i]->began_s > o->timeout_s);
+            live[i]->late || (o->timeout_s > 0 && maq_workspace_age(workspace) - live[i]->began_s > o->timeout_s);
         if (stop || live[i]->late)
             hurry(live[i], stop > 1 ? stop : SIGTERM);
         else if (stalls(live[i]) && live[i]->opts.stall_ends)
@@ -168,9 +171,9 @@ static bool look_at_clocks(struct maq_workspace *room, struct maq_live *const *l
 }
 
 /* All of the command's time is over: what runs is ended. */
-static bool out_of_time(const struct maq_workspace *room, struct maq_live *const *live, uint32_t n)
+static bool out_of_time(const struct maq_workspace *workspace, struct maq_live *const *live, uint32_t n)
 {
-    bool over = room->opts->whole_s > 0 && maq_workspace_age(room) > room->opts->whole_s;
+    bool over = workspace->opts->whole_s > 0 && maq_workspace_age(workspace) > workspace->opts->whole_s;
     for (uint32_t i = 0; i < n && over; i++)
         if (live[i]->runs)
             hurry(live[i], SIGTERM);
@@ -178,15 +181,15 @@ static bool out_of_time(const struct maq_workspace *room, struct maq_live *const
 }
 
 /* Slices that are left take as long as those before did, as many at a time as run now; less what these have done. */
-static double left_of(const struct maq_workspace *room, struct maq_live *const *live, uint32_t n,
+static double left_of(const struct maq_workspace *workspace, struct maq_live *const *live, uint32_t n,
                       const struct maq_launch_progress *at)
 {
     double ran = 0;
-    if (room->n_ended == 0 || at->of <= at->done || n == 0)
+    if (workspace->n_ended == 0 || at->of <= at->done || n == 0)
         return 0;
     for (uint32_t i = 0; i < n; i++)
-        ran += live[i]->runs ? maq_workspace_age(room) - live[i]->began_s : 0;
-    double each = room->ended_wall_s / room->n_ended, left = (each * (at->of - at->done) - ran) / n;
+        ran += live[i]->runs ? maq_workspace_age(workspace) - live[i]->began_s : 0;
+    double each = workspace->ended_wall_s / workspace->n_ended, left = (each * (at->of - at->done) - ran) / n;
     return left > 1 ? left : 1;
 }
 
@@ -205,20 +208,20 @@ static void tick(struct maq_live *const *live, uint32_t n)
             maq_store_tick(live[i]->opts.store);
 }
 
-enum maq_status maq_workspace_serve(struct maq_workspace *room, struct maq_live *const *live, uint32_t n, bool all,
+enum maq_status maq_workspace_serve(struct maq_workspace *workspace, struct maq_live *const *live, uint32_t n, bool all,
                                     const struct maq_launch_progress *at, struct maq_diag *diag)
 {
-    const struct maq_launch_opts *o = room->opts;
+    const struct maq_launch_opts *o = workspace->opts;
     bool stopped = false, asked = true;
     while (goes_on(live, n, all || stopped)) {
-        maq_loop_turn(&room->loop, TURN_MS);
+        maq_loop_turn(&workspace->loop, TURN_MS);
         tick(live, n);
-        asked = look_at_clocks(room, live, n);
-        stopped = asked || out_of_time(room, live, n);
+        asked = look_at_clocks(workspace, live, n);
+        stopped = asked || out_of_time(workspace, live, n);
         if (o->progress) {
             struct maq_launch_progress p = *at;
-            p.seconds = maq_workspace_age(room);
-            p.left_s = left_of(room, live, n, at);
+            p.seconds = maq_workspace_age(workspace);
+            p.left_s = left_of(workspace, live, n, at);
             o->progress(o->context, &p);
         }
     }

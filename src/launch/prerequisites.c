@@ -40,12 +40,12 @@ static uint64_t hash_text(const char *text, uint64_t h)
 }
 
 /* What the program is: its command line, and the files that this names as they are now. */
-static uint64_t program_hash(const struct maq_workspace *room)
+static uint64_t program_hash(const struct maq_workspace *workspace)
 {
     char here[4096];
-    uint64_t h = hash_text(getcwd(here, sizeof here) ? here : "", room->identity);
-    for (const char *const *a = room->opts->arguments; *a; a++) {
-        const char *path = a == room->opts->arguments ? room->program : *a;
+    uint64_t h = hash_text(getcwd(here, sizeof here) ? here : "", workspace->identity);
+    for (const char *const *a = workspace->opts->arguments; *a; a++) {
+        const char *path = a == workspace->opts->arguments ? workspace->program : *a;
         struct stat info;
         if (stat(path, &info) != 0 || !S_ISREG(info.st_mode))
             continue;
@@ -76,7 +76,7 @@ static bool make_folders(const char *path)
 /* Where nothing can be kept, nothing is: the next run takes as long as this one. */
 static void choose_file(struct maq_prerequisites *f, const char *folder)
 {
-    struct maq_arena *arena = &f->room->arena;
+    struct maq_arena *arena = &f->workspace->arena;
     const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
     if (folder && strcmp(folder, "none") == 0)
         return;
@@ -85,15 +85,16 @@ static void choose_file(struct maq_prerequisites *f, const char *folder)
     else if (!folder && home && home[0] == '/')
         folder = maq_arena_printf(arena, "%s/.cache/maquette", home);
     if (folder && make_folders(folder))
-        f->kept = maq_arena_printf(arena, "%s/run-%016llx.peers", folder, (unsigned long long)program_hash(f->room));
+        f->kept =
+            maq_arena_printf(arena, "%s/run-%016llx.peers", folder, (unsigned long long)program_hash(f->workspace));
 }
 
-enum maq_status maq_prerequisites_open(struct maq_prerequisites *f, struct maq_workspace *room, const char *folder,
+enum maq_status maq_prerequisites_open(struct maq_prerequisites *f, struct maq_workspace *workspace, const char *folder,
                                        struct maq_diag *diag)
 {
-    *f = (struct maq_prerequisites){.room = room, .stalled_rank = MAQ_REC_NONE, .store.server.fd = -1};
+    *f = (struct maq_prerequisites){.workspace = workspace, .stalled_rank = MAQ_REC_NONE, .store.server.fd = -1};
     maq_contributions_init(&f->said);
-    f->ran = MAQ_ARENA_NEW(&room->arena, struct maq_prerequisite_rank, RANKS_MAX + 1);
+    f->ran = MAQ_ARENA_NEW(&workspace->arena, struct maq_prerequisite_rank, RANKS_MAX + 1);
     if (!f->ran)
         return maq_no_memory(diag, "a run");
     choose_file(f, folder);
@@ -112,7 +113,7 @@ enum maq_status maq_prerequisites_open(struct maq_prerequisites *f, struct maq_w
 
 void maq_prerequisites_close(struct maq_prerequisites *f)
 {
-    if (f->live.room)
+    if (f->live.workspace)
         maq_live_end(&f->live);
     maq_store_close(&f->store);
     maq_contributions_fini(&f->said);
@@ -152,7 +153,7 @@ static enum maq_status take_words(struct maq_prerequisites *f, const struct wait
 static bool would_repeat(const struct maq_prerequisites *f, uint32_t rank)
 {
     char inputs[4096];
-    int n = maq__snprintf(inputs, sizeof inputs, "%s/g%u", f->room->folder, rank);
+    int n = maq__snprintf(inputs, sizeof inputs, "%s/g%u", f->workspace->folder, rank);
     return n < 0 || (size_t)n >= sizeof inputs || maq_input_record_same(inputs, &f->said, rank);
 }
 
@@ -182,7 +183,7 @@ static enum maq_status write_words(struct maq_prerequisites *f, const struct sta
 static enum maq_status start(struct maq_prerequisites *f, const struct stack *stack, const struct waiting *w,
                              struct maq_diag *diag)
 {
-    const char *peers = maq_arena_printf(&f->room->arena, "%s/peers", f->room->folder);
+    const char *peers = maq_arena_printf(&f->workspace->arena, "%s/peers", f->workspace->folder);
     if (!peers)
         return maq_no_memory(diag, "a run");
     struct maq_live_opts opts = {.rank = w->rank,
@@ -191,22 +192,22 @@ static enum maq_status start(struct maq_prerequisites *f, const struct stack *st
                                  .peers = peers,
                                  .output = w->output,
                                  .inputs = w->inputs,
-                                 .stall_s = f->room->opts->stall_s,
-                                 .stall_ends = f->room->world <= MAQ_LAUNCH_ALL_MAX,
+                                 .stall_s = f->workspace->opts->stall_s,
+                                 .stall_ends = f->workspace->world <= MAQ_LAUNCH_ALL_MAX,
                                  .stops = f->n_ran + stack->n <= RANKS_MAX && f->runs < RUNS_MAX};
     unlink(w->trace);
     unlink(w->inputs);
     MAQ_TRY(write_words(f, stack, peers, diag));
-    if (f->live.room)
+    if (f->live.workspace)
         maq_live_end(&f->live);
     if (stack->n == 1) { /* what others asked for is not in the report */
-        maq_price_server_fini(&f->room->asks);
-        maq_price_server_init(&f->room->asks, &f->room->pricer, f->room->world);
+        maq_price_server_fini(&f->workspace->asks);
+        maq_price_server_init(&f->workspace->asks, &f->workspace->pricer, f->workspace->world);
     }
     maq_store_close(&f->store);
-    MAQ_TRY(maq_store_open(&f->store, &f->room->loop, f->room->world, 1, true, diag));
+    MAQ_TRY(maq_store_open(&f->store, &f->workspace->loop, f->workspace->world, 1, true, diag));
     maq_contributions_give(&f->said, &f->store, w->rank);
-    return maq_live_start(&f->live, f->room, &opts, diag);
+    return maq_live_start(&f->live, f->workspace, &opts, diag);
 }
 
 /* Runs the uppermost rank; *wants: the rank that it waits for, MAQ_REC_NONE: it ended. */
@@ -222,7 +223,7 @@ static enum maq_status run_top(struct maq_prerequisites *f, struct stack *stack,
     struct maq_live *list[] = {&f->live};
     struct maq_launch_progress at = {.phase = phase};
     MAQ_TRY(start(f, stack, w, diag));
-    MAQ_TRY(maq_workspace_serve(f->room, list, 1, true, &at, diag));
+    MAQ_TRY(maq_workspace_serve(f->workspace, list, 1, true, &at, diag));
     f->runs++;
     *wants = MAQ_REC_NONE;
     if (f->live.stalled && f->live.opts.stall_ends) {
@@ -244,8 +245,8 @@ static enum maq_status run_top(struct maq_prerequisites *f, struct stack *stack,
 static enum maq_status push(struct maq_prerequisites *f, struct stack *stack, uint32_t rank, const char *trace,
                             struct maq_diag *diag)
 {
-    struct maq_arena *arena = &f->room->arena;
-    const char *folder = f->room->folder;
+    struct maq_arena *arena = &f->workspace->arena;
+    const char *folder = f->workspace->folder;
     struct waiting *w = &stack->at[stack->n];
     *w = (struct waiting){.rank = rank,
                           .trace = trace ? trace : maq_arena_printf(arena, "%s/t%u", folder, rank),

@@ -28,7 +28,7 @@ struct maq_prerequisite_rank {
 };
 
 struct maq_prerequisites {
-    struct maq_workspace *room;
+    struct maq_workspace *workspace;
     const char *kept;                  /* the file; NULL = none is kept */
     struct maq_contributions said;     /* settled: from the file, and by ranks that ran */
     struct maq_prerequisite_rank *ran; /* ranks that ran here, but for the one that was asked for */
@@ -48,7 +48,7 @@ struct maq_prerequisites {
 };
 
 /* Reads the file, if it is there. `folder` keeps such files; NULL: the user's cache; "none": nothing is kept. */
-enum maq_status maq_prerequisites_open(struct maq_prerequisites *f, struct maq_workspace *room, const char *folder,
+enum maq_status maq_prerequisites_open(struct maq_prerequisites *f, struct maq_workspace *workspace, const char *folder,
                                        struct maq_diag *diag);
 void maq_prerequisites_close(struct maq_prerequisites *f);
 /*

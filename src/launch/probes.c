@@ -46,7 +46,7 @@ static bool is_ours(const char *name)
  */
 static enum maq_status clear_failed(struct maq_probes *s, struct maq_diag *diag)
 {
-    const char *mark = maq_arena_printf(&s->room->arena, "%s/" FAILED, s->folder);
+    const char *mark = maq_arena_printf(&s->workspace->arena, "%s/" FAILED, s->folder);
     DIR *dir = mark && access(mark, F_OK) == 0 ? opendir(s->folder) : NULL;
     enum maq_status status = mark ? MAQ_OK : maq_no_memory(diag, "a capture");
     for (const struct dirent *e; dir && (e = readdir(dir)) != NULL;)
@@ -60,24 +60,25 @@ static enum maq_status clear_failed(struct maq_probes *s, struct maq_diag *diag)
 
 void maq_probes_failed(struct maq_probes *s)
 {
-    const char *mark = maq_arena_printf(&s->room->arena, "%s/" FAILED, s->folder);
+    const char *mark = maq_arena_printf(&s->workspace->arena, "%s/" FAILED, s->folder);
     if (mark)
         (void)maq_folder_write(mark, "", 0, NULL);
 }
 
-enum maq_status maq_probes_open(struct maq_probes *s, struct maq_workspace *room, const char *folder,
+enum maq_status maq_probes_open(struct maq_probes *s, struct maq_workspace *workspace, const char *folder,
                                 struct maq_diag *diag)
 {
     char want[64], *has;
     size_t n;
-    *s = (struct maq_probes){.room = room, .folder = folder};
+    *s = (struct maq_probes){.workspace = workspace, .folder = folder};
     maq_contributions_init(&s->said);
-    maq__snprintf(want, sizeof want, "maquette.capture/1 %016llx\n", (unsigned long long)room->identity);
+    maq__snprintf(want, sizeof want, "maquette.capture/1 %016llx\n", (unsigned long long)workspace->identity);
     if (mkdir(folder, 0777) != 0 && errno != EEXIST)
         return maq_diag_fail(MAQ_IO, diag, MAQ_CODE_LAUNCH_FOLDER, (struct maq_span){0}, maq_create_hint(errno),
                              "cannot make the work folder '%.200s': %s", folder, strerror(errno));
-    MAQ_TRY(maq_workspace_absolute(&s->folder, folder, &room->arena)); /* programs may change their working directory */
-    const char *path = maq_arena_printf(&room->arena, "%s/job", s->folder);
+    MAQ_TRY(maq_workspace_absolute(&s->folder, folder,
+                                   &workspace->arena)); /* programs may change their working directory */
+    const char *path = maq_arena_printf(&workspace->arena, "%s/job", s->folder);
     if (!path)
         return MAQ_NO_MEMORY;
     MAQ_TRY(clear_failed(s, diag));
@@ -113,7 +114,7 @@ struct maq_probe *maq_probes_choose(struct maq_probes *s, uint32_t rank, const c
         s->at = grown;
         s->size = size;
     }
-    struct maq_probe *slice = MAQ_ARENA_NEW(&s->room->arena, struct maq_probe, 1);
+    struct maq_probe *slice = MAQ_ARENA_NEW(&s->workspace->arena, struct maq_probe, 1);
     if (!slice)
         return NULL;
     *slice = (struct maq_probe){.rank = rank, .why = why};
@@ -218,7 +219,7 @@ static bool would_repeat(const struct maq_probes *s, const struct maq_probe *sli
 
 static enum maq_status name_files(struct maq_probes *s, struct running *r)
 {
-    struct maq_arena *a = &s->room->arena;
+    struct maq_arena *a = &s->workspace->arena;
     struct maq_probe *slice = r->slice;
     slice->trace = maq_arena_printf(a, "%s/p%u-r%u.trace", s->folder, s->pass, slice->rank);
     slice->log = maq_arena_printf(a, "%s/p%u-r%u.log", s->folder, s->pass, slice->rank);
@@ -258,21 +259,21 @@ static enum maq_status start(struct maq_probes *s, struct running *r, const char
     unlink(r->slice->trace);
     unlink(r->slice->inputs);
     unlink(r->slice->log);
-    MAQ_TRY(maq_store_open(&r->store, &s->room->loop, s->room->world, 1, s->pass == 0, diag));
+    MAQ_TRY(maq_store_open(&r->store, &s->workspace->loop, s->workspace->world, 1, s->pass == 0, diag));
     maq_contributions_give(&s->said, &r->store, r->slice->rank);
-    return maq_live_start(&r->live, s->room, &opts, diag);
+    return maq_live_start(&r->live, s->workspace, &opts, diag);
 }
 
 /* The fork server ended, or its process of a rank failed: it may be that the program is none that can be forked. */
 static bool is_to_start_alone(const struct maq_live *live)
 {
     bool failed = live->lost || (live->end.status != 0 && !live->late);
-    return live->forked && failed && !(live->room->opts->stop && *live->room->opts->stop);
+    return live->forked && failed && !(live->workspace->opts->stop && *live->workspace->opts->stop);
 }
 
 static enum maq_status start_alone(struct maq_probes *s, struct running *r, const char *peers, struct maq_diag *diag)
 {
-    maq_fork_server_close(s->room->forks);
+    maq_fork_server_close(s->workspace->forks);
     maq_live_end(&r->live);
     maq_store_close(&r->store);
     return start(s, r, peers, diag);
@@ -310,7 +311,7 @@ static void end(struct running **slot)
 {
     if (!*slot)
         return;
-    if ((*slot)->live.room)
+    if ((*slot)->live.workspace)
         maq_live_end(&(*slot)->live);
     maq_store_close(&(*slot)->store);
     *slot = NULL;
@@ -348,7 +349,7 @@ static enum maq_status advance(struct pass *p, struct maq_diag *diag)
     for (uint32_t i = 0; i < p->jobs; i++)
         if (p->slot[i])
             list[n++] = &p->slot[i]->live;
-    MAQ_TRY(maq_workspace_serve(p->slices->room, list, n, false, &at, diag));
+    MAQ_TRY(maq_workspace_serve(p->slices->workspace, list, n, false, &at, diag));
     for (uint32_t i = 0; i < p->jobs; i++) {
         if (!p->slot[i] || p->slot[i]->live.runs)
             continue;
@@ -379,7 +380,7 @@ static enum maq_status run_pass(struct pass *p, struct maq_probe *const *which, 
 enum maq_status maq_probes_run(struct maq_probes *s, struct maq_probe *const *which, uint32_t n, const char *phase,
                                struct maq_diag *diag)
 {
-    uint32_t jobs = s->room->opts->jobs;
+    uint32_t jobs = s->workspace->opts->jobs;
     struct pass *p = maq__calloc(sizeof *p);
     if (!p)
         return MAQ_NO_MEMORY;
@@ -387,7 +388,7 @@ enum maq_status maq_probes_run(struct maq_probes *s, struct maq_probe *const *wh
     p->phase = phase;
     p->jobs = jobs == 0 ? JOBS_DEFAULT : jobs < JOBS_MAX ? jobs : JOBS_MAX;
     p->of = n;
-    p->peers = maq_arena_printf(&s->room->arena, "%s/p%u.peers", s->folder, s->pass);
+    p->peers = maq_arena_printf(&s->workspace->arena, "%s/p%u.peers", s->folder, s->pass);
     enum maq_status status = p->peers ? maq_contributions_write(&s->said, p->peers, diag) : MAQ_NO_MEMORY;
     if (status == MAQ_OK)
         status = run_pass(p, which, n, diag);

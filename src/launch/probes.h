@@ -34,7 +34,7 @@ struct maq_probe {
 };
 
 struct maq_probes {
-    struct maq_workspace *room;
+    struct maq_workspace *workspace;
     const char *folder;    /* the work folder */
     struct maq_probe **at; /* in the order of choice */
     uint32_t n, size;
@@ -48,7 +48,7 @@ struct maq_probes {
 };
 
 /* Makes the work folder, or opens an existing one: MAQ_USAGE when it is of another capture. One that failed is emptied. */
-enum maq_status maq_probes_open(struct maq_probes *s, struct maq_workspace *room, const char *folder,
+enum maq_status maq_probes_open(struct maq_probes *s, struct maq_workspace *workspace, const char *folder,
                                 struct maq_diag *diag);
 void maq_probes_close(struct maq_probes *s);
 /* The program failed: what is in the work folder stays to be read, until another capture opens it. */

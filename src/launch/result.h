@@ -12,9 +12,9 @@ struct maq_launch_owner {
 };
 
 /* A result of n ranks, not yet filled in: maq_launch_free(). */
-enum maq_status maq_launch_begin(struct maq_launch_owner **out, struct maq_workspace *room, uint32_t n,
+enum maq_status maq_launch_begin(struct maq_launch_owner **out, struct maq_workspace *workspace, uint32_t n,
                                  struct maq_diag *diag);
 /* Adds the price requests, and the status of the whole launch. */
-enum maq_status maq_launch_end(struct maq_launch_owner *box, const struct maq_workspace *room);
+enum maq_status maq_launch_end(struct maq_launch_owner *owner, const struct maq_workspace *workspace);
 
 #endif

@@ -36,56 +36,56 @@ static double now_s(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-double maq_workspace_age(const struct maq_workspace *room)
+double maq_workspace_age(const struct maq_workspace *workspace)
 {
-    return now_s() - room->began_s;
+    return now_s() - workspace->began_s;
 }
 
 /* ---- the machine ---- */
 
-static enum maq_status load_cluster(struct maq_workspace *room, const char *text, struct maq_diag *diag)
+static enum maq_status load_cluster(struct maq_workspace *workspace, const char *text, struct maq_diag *diag)
 {
     struct maq_node node = {.kind = MAQ_NODE_SCALAR, .origin = MAQ_ORIGIN_FLAG, .text = maq_str_of(text), .used = true};
-    uint32_t file = maq_diag_add_source(diag, room->opts->cluster ? "--cluster" : "--device", text, strlen(text));
+    uint32_t file = maq_diag_add_source(diag, workspace->opts->cluster ? "--cluster" : "--device", text, strlen(text));
     node.at = (struct maq_span){file, 0, (uint32_t)strlen(text)};
-    return maq_cluster_load(&room->cluster, &node, &room->arena, diag);
+    return maq_cluster_load(&workspace->cluster, &node, &workspace->arena, diag);
 }
 
-static enum maq_status open_machine(struct maq_workspace *room, struct maq_diag *diag)
+static enum maq_status open_machine(struct maq_workspace *workspace, struct maq_diag *diag)
 {
-    const struct maq_launch_opts *o = room->opts;
+    const struct maq_launch_opts *o = workspace->opts;
     const char *device = o->device ? o->device : "h100-sxm", *text = o->cluster ? o->cluster : device;
     const char *why;
-    MAQ_TRY(load_cluster(room, text, diag));
-    room->per_node = o->per_node > 0 ? o->per_node : (uint32_t)room->cluster.groups[0].devices_per_node;
-    room->world = o->world > 0 ? o->world : room->cluster.devices;
-    if (room->world > WORLD_MAX)
+    MAQ_TRY(load_cluster(workspace, text, diag));
+    workspace->per_node = o->per_node > 0 ? o->per_node : (uint32_t)workspace->cluster.groups[0].devices_per_node;
+    workspace->world = o->world > 0 ? o->world : workspace->cluster.devices;
+    if (workspace->world > WORLD_MAX)
         return maq_diag_fail(MAQ_USAGE, diag, MAQ_CODE_LAUNCH_OPTION, (struct maq_span){0}, NULL,
-                             "a world of %u ranks: %u are the most", room->world, WORLD_MAX);
-    if (o->rank >= room->world)
+                             "a world of %u ranks: %u are the most", workspace->world, WORLD_MAX);
+    if (o->rank >= workspace->world)
         return maq_diag_fail(MAQ_USAGE, diag, MAQ_CODE_LAUNCH_OPTION, (struct maq_span){0}, "ranks are counted from 0",
-                             "there is no rank %u in a world of %u", o->rank, room->world);
-    if (o->cluster && room->cluster.devices < room->world)
+                             "there is no rank %u in a world of %u", o->rank, workspace->world);
+    if (o->cluster && workspace->cluster.devices < workspace->world)
         return maq_diag_fail(MAQ_USAGE, diag, MAQ_CODE_LAUNCH_OPTION, (struct maq_span){0},
                              "give a larger cluster, or fewer ranks", "the cluster has %u devices for %u ranks",
-                             room->cluster.devices, room->world);
+                             workspace->cluster.devices, workspace->world);
     if (!o->cluster) { /* as many nodes as the ranks need */
-        const char *whole = maq_arena_printf(&room->arena, "%s:%u x %u", device, room->per_node,
-                                             (room->world + room->per_node - 1) / room->per_node);
-        MAQ_TRY(whole ? load_cluster(room, whole, diag) : MAQ_NO_MEMORY);
+        const char *whole = maq_arena_printf(&workspace->arena, "%s:%u x %u", device, workspace->per_node,
+                                             (workspace->world + workspace->per_node - 1) / workspace->per_node);
+        MAQ_TRY(whole ? load_cluster(workspace, whole, diag) : MAQ_NO_MEMORY);
     }
-    if (o->memory && (!maq_quantity_parse(&room->memory_bytes, maq_str_of(o->memory), MAQ_DIM_BYTES, &why) ||
-                      !(room->memory_bytes >= MEMORY_LEAST && room->memory_bytes <= MEMORY_MOST)))
+    if (o->memory && (!maq_quantity_parse(&workspace->memory_bytes, maq_str_of(o->memory), MAQ_DIM_BYTES, &why) ||
+                      !(workspace->memory_bytes >= MEMORY_LEAST && workspace->memory_bytes <= MEMORY_MOST)))
         return maq_diag_fail(MAQ_USAGE, diag, MAQ_CODE_LAUNCH_OPTION, (struct maq_span){0},
                              "write it with its unit: 80GB, 40GiB", "'%.60s' is no size of a device's memory",
                              o->memory);
     if (o->measured)
-        MAQ_TRY(maq_measured_open(&room->measured, o->measured, diag));
+        MAQ_TRY(maq_measured_open(&workspace->measured, o->measured, diag));
     if (o->kernels)
-        MAQ_TRY(maq_replay_kernels_read(&room->kernels, o->kernels, diag));
-    room->costs.measured = room->measured;
-    room->pricer = (struct maq_pricer){&room->cluster, &room->costs, room->kernels};
-    maq_price_server_init(&room->asks, &room->pricer, room->world);
+        MAQ_TRY(maq_replay_kernels_read(&workspace->kernels, o->kernels, diag));
+    workspace->costs.measured = workspace->measured;
+    workspace->pricer = (struct maq_pricer){&workspace->cluster, &workspace->costs, workspace->kernels};
+    maq_price_server_init(&workspace->asks, &workspace->pricer, workspace->world);
     return MAQ_OK;
 }
 
@@ -131,23 +131,23 @@ static enum maq_status check_profile(const char *path, struct maq_diag *diag)
     return status;
 }
 
-static enum maq_status open_nccl_memory(struct maq_workspace *room, struct maq_diag *diag)
+static enum maq_status open_nccl_memory(struct maq_workspace *workspace, struct maq_diag *diag)
 {
-    const char *from = room->opts->nccl_memory ? room->opts->nccl_memory : "rule";
-    room->nccl_memory = "rule";
+    const char *from = workspace->opts->nccl_memory ? workspace->opts->nccl_memory : "rule";
+    workspace->nccl_memory = "rule";
     if (strcmp(from, "rule") == 0)
         return MAQ_OK;
-    room->nccl_memory = NULL;
+    workspace->nccl_memory = NULL;
     if (strcmp(from, "none") == 0)
         return MAQ_OK;
-    MAQ_TRY(maq_workspace_absolute(&room->nccl_memory, from, &room->arena));
-    return check_profile(room->nccl_memory, diag);
+    MAQ_TRY(maq_workspace_absolute(&workspace->nccl_memory, from, &workspace->arena));
+    return check_profile(workspace->nccl_memory, diag);
 }
 
-static enum maq_status open_libraries(struct maq_workspace *room, struct maq_diag *diag)
+static enum maq_status open_libraries(struct maq_workspace *workspace, struct maq_diag *diag)
 {
     char file[64], shim[MAQ_MODULE_PATH], clock[MAQ_MODULE_PATH];
-    uint32_t generation = room->opts->libraries;
+    uint32_t generation = workspace->opts->libraries;
     if (generation == MAQ_LAUNCH_NO_LIBRARIES)
         return MAQ_OK;
     if (generation == MAQ_LAUNCH_GPU) {
@@ -155,15 +155,15 @@ static enum maq_status open_libraries(struct maq_workspace *room, struct maq_dia
             return maq_diag_fail(MAQ_IO, diag, MAQ_CODE_LAUNCH_LIBRARY, (struct maq_span){0},
                                  "it is built where nvcc and CUPTI are",
                                  "the libnccl with virtual peers, libmaquette-nccl.so, is not there");
-        room->device = true;
-        return maq_libraries_link_nccl(&room->libraries, room->folder, shim, &room->arena, diag);
+        workspace->device = true;
+        return maq_libraries_link_nccl(&workspace->libraries, workspace->folder, shim, &workspace->arena, diag);
     }
-    if (maq_elf_has_runtime(room->program))
+    if (maq_elf_has_runtime(workspace->program))
         return maq_diag_fail(MAQ_BAD_INPUT, diag, MAQ_CODE_LAUNCH_PROGRAM, (struct maq_span){0},
                              "build it with NVCC_APPEND_FLAGS='-cudart shared'; if it uses no device: --libraries none",
-                             "%s has CUDA's runtime inside, where nothing can stand in for it", room->program);
+                             "%s has CUDA's runtime inside, where nothing can stand in for it", workspace->program);
     if (generation == 0)
-        generation = maq_elf_generation(room->program);
+        generation = maq_elf_generation(workspace->program);
     (void)snprintf(file, sizeof file, "libmaquette-vgpu-%u.so", generation);
     if (!maq_module_find(shim, file, "shim"))
         return maq_diag_fail(
@@ -172,27 +172,28 @@ static enum maq_status open_libraries(struct maq_workspace *room, struct maq_dia
             "uses no device",
             "the zero-GPU device, %s, is not there", file);
     bool has_clock = maq_module_find(clock, "libmaquette-clock.so", "shim");
-    room->device = true;
-    return maq_libraries_link(&room->libraries, room->folder, shim, has_clock ? clock : NULL, generation, &room->arena,
-                              diag);
+    workspace->device = true;
+    return maq_libraries_link(&workspace->libraries, workspace->folder, shim, has_clock ? clock : NULL, generation,
+                              &workspace->arena, diag);
 }
 
-static uint64_t identity_of(const struct maq_workspace *room)
+static uint64_t identity_of(const struct maq_workspace *workspace)
 {
-    const struct maq_launch_opts *o = room->opts;
-    uint64_t h = maq_rec_mix(room->world, room->per_node);
+    const struct maq_launch_opts *o = workspace->opts;
+    uint64_t h = maq_rec_mix(workspace->world, workspace->per_node);
     for (const char *const *a = o->arguments; *a; a++)
         h = maq_rec_hash(*a, strlen(*a) + 1, h);
-    const char *device = room->cluster.groups[0].device.name, *memory = room->nccl_memory ? room->nccl_memory : "";
+    const char *device = workspace->cluster.groups[0].device.name,
+               *memory = workspace->nccl_memory ? workspace->nccl_memory : "";
     h = maq_rec_hash(memory, strlen(memory), h);
-    return maq_rec_hash(device, strlen(device), maq_rec_mix(h, (uint64_t)room->memory_bytes));
+    return maq_rec_hash(device, strlen(device), maq_rec_mix(h, (uint64_t)workspace->memory_bytes));
 }
 
-enum maq_status maq_workspace_open(struct maq_workspace *room, const struct maq_launch_opts *opts,
+enum maq_status maq_workspace_open(struct maq_workspace *workspace, const struct maq_launch_opts *opts,
                                    struct maq_diag *diag)
 {
-    *room = (struct maq_workspace){.opts = opts, .began_s = now_s()};
-    maq_arena_init(&room->arena, 0);
+    *workspace = (struct maq_workspace){.opts = opts, .began_s = now_s()};
+    maq_arena_init(&workspace->arena, 0);
     if (!opts->arguments || !opts->arguments[0])
         return maq_diag_fail(MAQ_USAGE, diag, MAQ_CODE_LAUNCH_PROGRAM, (struct maq_span){0},
                              "give the program and its arguments after `--`", "there is no program to run");
@@ -201,25 +202,25 @@ enum maq_status maq_workspace_open(struct maq_workspace *room, const struct maq_
         return maq_diag_fail(MAQ_USAGE, diag, MAQ_CODE_LAUNCH_PROGRAM, (struct maq_span){0},
                              "give what it would start as one rank: -- python train.py --its --own options",
                              "'%s' starts ranks, and so does maquette", launcher);
-    MAQ_TRY(open_machine(room, diag));
-    MAQ_TRY(maq_child_find(&room->program, opts->arguments[0], &room->arena, diag));
-    MAQ_TRY(maq_workspace_absolute(&room->trace, opts->trace, &room->arena));
-    MAQ_TRY(maq_workspace_absolute(&room->values, opts->values, &room->arena));
-    MAQ_TRY(open_nccl_memory(room, diag));
-    MAQ_TRY(maq_folder_make(&room->folder, &room->arena, diag));
-    maq_folder_guard_begin(&room->guard, room->folder);
-    room->identity = identity_of(room);
-    return open_libraries(room, diag);
+    MAQ_TRY(open_machine(workspace, diag));
+    MAQ_TRY(maq_child_find(&workspace->program, opts->arguments[0], &workspace->arena, diag));
+    MAQ_TRY(maq_workspace_absolute(&workspace->trace, opts->trace, &workspace->arena));
+    MAQ_TRY(maq_workspace_absolute(&workspace->values, opts->values, &workspace->arena));
+    MAQ_TRY(open_nccl_memory(workspace, diag));
+    MAQ_TRY(maq_folder_make(&workspace->folder, &workspace->arena, diag));
+    maq_folder_guard_begin(&workspace->guard, workspace->folder);
+    workspace->identity = identity_of(workspace);
+    return open_libraries(workspace, diag);
 }
 
-void maq_workspace_close(struct maq_workspace *room)
+void maq_workspace_close(struct maq_workspace *workspace)
 {
-    if (room->folder)
-        maq_folder_remove(room->folder);
-    maq_folder_guard_end(&room->guard);
-    maq_price_server_fini(&room->asks);
-    maq_loop_fini(&room->loop);
-    maq_measured_close(room->measured);
-    maq_replay_kernels_free(room->kernels);
-    maq_arena_fini(&room->arena);
+    if (workspace->folder)
+        maq_folder_remove(workspace->folder);
+    maq_folder_guard_end(&workspace->guard);
+    maq_price_server_fini(&workspace->asks);
+    maq_loop_fini(&workspace->loop);
+    maq_measured_close(workspace->measured);
+    maq_replay_kernels_free(workspace->kernels);
+    maq_arena_fini(&workspace->arena);
 }

@@ -43,12 +43,12 @@ struct maq_workspace {
     uint32_t n_ended;
 };
 
-/* Opens everything that the first program needs. *room is to be closed (maq_workspace_close()) in any case. */
-enum maq_status maq_workspace_open(struct maq_workspace *room, const struct maq_launch_opts *opts,
+/* Opens everything that the first program needs. *workspace is to be closed (maq_workspace_close()) in any case. */
+enum maq_status maq_workspace_open(struct maq_workspace *workspace, const struct maq_launch_opts *opts,
                                    struct maq_diag *diag);
-void maq_workspace_close(struct maq_workspace *room);
+void maq_workspace_close(struct maq_workspace *workspace);
 /* Seconds since it was opened. */
-double maq_workspace_age(const struct maq_workspace *room);
+double maq_workspace_age(const struct maq_workspace *workspace);
 
 /* An absolute path, valid in any working directory; NULL stays NULL. */
 enum maq_status maq_workspace_absolute(const char **out, const char *path, struct maq_arena *arena);
@@ -67,7 +67,7 @@ struct maq_live_opts {
 };
 
 struct maq_live {
-    struct maq_workspace *room;
+    struct maq_workspace *workspace;
     struct maq_live_opts opts;
     struct maq_price_server_port port;
     struct maq_child program;
@@ -81,7 +81,7 @@ struct maq_live {
     double told_s; /* time at which it was asked to end; 0 = never */
 };
 
-enum maq_status maq_live_start(struct maq_live *live, struct maq_workspace *room, const struct maq_live_opts *opts,
+enum maq_status maq_live_start(struct maq_live *live, struct maq_workspace *workspace, const struct maq_live_opts *opts,
                                struct maq_diag *diag);
 /* Ends what runs and closes what is open. */
 void maq_live_end(struct maq_live *live);
@@ -94,7 +94,7 @@ enum maq_status maq_live_result(struct maq_launch_rank *out, struct maq_live *li
  * Serves `n` ranks until `all` of them, or any, have ended. A rank that is out of time is asked to end, and killed after a grace
  * period: it is `late`. When `opts.stop` is set all ranks are ended so, and the status is MAQ_LIMIT. `at` is reported as progress.
  */
-enum maq_status maq_workspace_serve(struct maq_workspace *room, struct maq_live *const *live, uint32_t n, bool all,
+enum maq_status maq_workspace_serve(struct maq_workspace *workspace, struct maq_live *const *live, uint32_t n, bool all,
                                     const struct maq_launch_progress *at, struct maq_diag *diag);
 
 #endif

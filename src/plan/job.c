@@ -76,29 +76,30 @@ static void note(enum maq_status *status, enum maq_status s)
 }
 
 /* The profile, and its plan settings under those of the document. */
-static enum maq_status read_framework(struct maq_loaded_job *box, const struct job_doc *doc, struct maq_plan_doc *plan,
-                                      struct maq_diag *diag)
+static enum maq_status read_framework(struct maq_loaded_job *loaded, const struct job_doc *doc,
+                                      struct maq_plan_doc *plan, struct maq_diag *diag)
 {
     const struct maq_node *precision = maq_node_peek(doc->plan, "precision");
     struct maq_framework_plan settings;
     const struct maq_framework_facts facts = {
-        .arch = box->job.cluster.groups[0].device.arch,
-        .moe = maq_model_find_module(&box->job.model, MAQ_MODULE_ROUTER, MAQ_PART_COUNT) != NULL,
-        .tensor_parallel = plan->plan.tp > 1 || (box->open && !maq_job_sets(box, "tensor_model_parallel_size")),
-        .pipeline_parallel = plan->plan.pp > 1 || (box->open && !maq_job_sets(box, "pipeline_model_parallel_size")),
-        .paired = box->open || plan->plan.pp == 1 || plan->plan.vp > 1,
+        .arch = loaded->job.cluster.groups[0].device.arch,
+        .moe = maq_model_find_module(&loaded->job.model, MAQ_MODULE_ROUTER, MAQ_PART_COUNT) != NULL,
+        .tensor_parallel = plan->plan.tp > 1 || (loaded->open && !maq_job_sets(loaded, "tensor_model_parallel_size")),
+        .pipeline_parallel =
+            plan->plan.pp > 1 || (loaded->open && !maq_job_sets(loaded, "pipeline_model_parallel_size")),
+        .paired = loaded->open || plan->plan.pp == 1 || plan->plan.vp > 1,
         .precision = precision ? precision->text : (struct maq_str){0},
     };
-    MAQ_TRY(maq_framework_load(&box->job.framework, &settings, doc->framework, &facts, &box->arena, diag));
-    maq_framework_underlay(plan, box->plan_origins, &settings);
-    memcpy(box->framework_may_set, settings.may_set, sizeof box->framework_may_set);
+    MAQ_TRY(maq_framework_load(&loaded->job.framework, &settings, doc->framework, &facts, &loaded->arena, diag));
+    maq_framework_underlay(plan, loaded->plan_origins, &settings);
+    memcpy(loaded->framework_may_set, settings.may_set, sizeof loaded->framework_may_set);
     return MAQ_OK;
 }
 
 /* An open job: a search decides the degrees, but the batch has to be given. */
-static enum maq_status leave_open(struct maq_loaded_job *box, const struct maq_job_places *at, struct maq_diag *diag)
+static enum maq_status leave_open(struct maq_loaded_job *loaded, const struct maq_job_places *at, struct maq_diag *diag)
 {
-    struct maq_job *job = &box->job;
+    struct maq_job *job = &loaded->job;
     MAQ_TRY(maq_plan_read_lists(&job->plan, at->list, diag));
     MAQ_TRY(maq_job_place_adapters(job, at, diag));
     job->workload.seq = maq_job_default_seq(job);
@@ -114,12 +115,12 @@ static enum maq_status leave_open(struct maq_loaded_job *box, const struct maq_j
 }
 
 /* Of a job that is at fault already: only whether there is such a profile. */
-static enum maq_status look_at_framework(struct maq_loaded_job *box, struct maq_node *node, struct maq_diag *diag)
+static enum maq_status look_at_framework(struct maq_loaded_job *loaded, struct maq_node *node, struct maq_diag *diag)
 {
     struct maq_framework unused;
     struct maq_framework_plan settings;
     const struct maq_framework_facts none = {0};
-    return maq_framework_load(&unused, &settings, node, &none, &box->arena, diag);
+    return maq_framework_load(&unused, &settings, node, &none, &loaded->arena, diag);
 }
 
 /* A key of one section in another, or beside them all: where it belongs. */
@@ -162,79 +163,80 @@ static enum maq_status refuse_model(const struct maq_node *root, struct maq_diag
     return maq_diag_fail(MAQ_BAD_INPUT, diag, MAQ_CODE_WRONG_TYPE, at, hint, "this is a model, not a job");
 }
 
-static enum maq_status read_fleet(struct maq_loaded_job *box, struct maq_node *fleet, struct maq_diag *diag)
+static enum maq_status read_fleet(struct maq_loaded_job *loaded, struct maq_node *fleet, struct maq_diag *diag)
 {
     if (!fleet || maq_node_is_null(fleet))
         return MAQ_OK;
-    if (!box->is_member)
+    if (!loaded->is_member)
         return maq_diag_fail(MAQ_BAD_INPUT, diag, MAQ_CODE_JOB_FLEET, fleet->key_at, "maquette serve reads it",
                              "a fleet of deployments is no one job");
-    return maq_fleet_members_read(&box->members, &box->n_members, fleet, &box->arena, diag);
+    return maq_fleet_members_read(&loaded->members, &loaded->n_members, fleet, &loaded->arena, diag);
 }
 
-static enum maq_status read_sections(struct maq_loaded_job *box, struct maq_diag *diag)
+static enum maq_status read_sections(struct maq_loaded_job *loaded, struct maq_diag *diag)
 {
-    struct maq_job *job = &box->job;
+    struct maq_job *job = &loaded->job;
     struct job_doc doc = {0};
     struct maq_plan_doc plan = {0};
     enum maq_status status = MAQ_OK;
-    if (box->doc.root && box->doc.root->kind != MAQ_NODE_MAP)
-        return maq_diag_fail(MAQ_BAD_INPUT, diag, MAQ_CODE_WRONG_TYPE, box->doc.root->at,
+    if (loaded->doc.root && loaded->doc.root->kind != MAQ_NODE_MAP)
+        return maq_diag_fail(MAQ_BAD_INPUT, diag, MAQ_CODE_WRONG_TYPE, loaded->doc.root->at,
                              "a job has the keys model, cluster, plan, workload, cost", "a job is a map");
-    if (box->doc.root && is_model(box->doc.root))
-        return refuse_model(box->doc.root, diag);
-    if (box->doc.root)
-        box->doc.root->used = true;
-    note(&status, check_places(box->doc.root, job_fields, "job", diag));
-    note(&status, maq_fields_check_keys(job_fields, NULL, box->doc.root, "job", diag));
-    note(&status, maq_fields_read(&doc, job_fields, box->doc.root, NULL, &box->arena, diag));
-    note(&status, read_fleet(box, doc.fleet, diag));
+    if (loaded->doc.root && is_model(loaded->doc.root))
+        return refuse_model(loaded->doc.root, diag);
+    if (loaded->doc.root)
+        loaded->doc.root->used = true;
+    note(&status, check_places(loaded->doc.root, job_fields, "job", diag));
+    note(&status, maq_fields_check_keys(job_fields, NULL, loaded->doc.root, "job", diag));
+    note(&status, maq_fields_read(&doc, job_fields, loaded->doc.root, NULL, &loaded->arena, diag));
+    note(&status, read_fleet(loaded, doc.fleet, diag));
     if (doc.model)
-        note(&status, maq_model_load(&job->model, doc.model, &box->arena, diag));
+        note(&status, maq_model_load(&job->model, doc.model, &loaded->arena, diag));
     if (doc.cluster)
-        note(&status, maq_cluster_load(&job->cluster, doc.cluster, &box->arena, diag));
+        note(&status, maq_cluster_load(&job->cluster, doc.cluster, &loaded->arena, diag));
     note(&status, check_places(doc.plan, maq_plan_fields, "plan", diag));
     note(&status, maq_fields_check_keys(maq_plan_fields, NULL, doc.plan, "plan", diag));
-    note(&status, maq_fields_read(&plan, maq_plan_fields, doc.plan, box->plan_origins, &box->arena, diag));
+    note(&status, maq_fields_read(&plan, maq_plan_fields, doc.plan, loaded->plan_origins, &loaded->arena, diag));
     note(&status, check_places(doc.workload, maq_workload_fields, "workload", diag));
     note(&status, maq_fields_check_keys(maq_workload_fields, NULL, doc.workload, "workload", diag));
-    note(&status,
-         maq_fields_read(&job->workload, maq_workload_fields, doc.workload, box->workload_origins, &box->arena, diag));
+    note(&status, maq_fields_read(&job->workload, maq_workload_fields, doc.workload, loaded->workload_origins,
+                                  &loaded->arena, diag));
     if (status == MAQ_OK) /* conditions of a profile ask for model and cluster */
-        status = read_framework(box, &doc, &plan, diag);
+        status = read_framework(loaded, &doc, &plan, diag);
     else
-        note(&status, look_at_framework(box, doc.framework, diag));
+        note(&status, look_at_framework(loaded, doc.framework, diag));
     note(&status, maq_fields_check_keys(maq_cost_fields, NULL, doc.cost, "cost", diag));
-    note(&status, maq_fields_read(&box->cost, maq_cost_fields, doc.cost, box->cost_origins, &box->arena, diag));
-    job->measured = box->cost.measured.len > 0 ? maq_arena_strdup(&box->arena, box->cost.measured) : NULL;
-    job->cost_provider = box->cost.provider + 1;
-    for (uint32_t g = 0; box->cost.usd_per_hour > 0 && g < job->cluster.n_groups; g++)
-        job->cluster.groups[g].device.usd_per_hour = box->cost.usd_per_hour;
+    note(&status,
+         maq_fields_read(&loaded->cost, maq_cost_fields, doc.cost, loaded->cost_origins, &loaded->arena, diag));
+    job->measured = loaded->cost.measured.len > 0 ? maq_arena_strdup(&loaded->arena, loaded->cost.measured) : NULL;
+    job->cost_provider = loaded->cost.provider + 1;
+    for (uint32_t g = 0; loaded->cost.usd_per_hour > 0 && g < job->cluster.n_groups; g++)
+        job->cluster.groups[g].device.usd_per_hour = loaded->cost.usd_per_hour;
     job->plan = plan.plan;
     if (status == MAQ_OK && job->plan.wide_ends)
-        status = maq_model_widen_ends(&job->model, job->plan.wide_at_start, job->plan.wide_at_end, &box->arena);
-    job->name = doc.name.len > 0 ? maq_arena_strdup(&box->arena, doc.name) : job->model.name;
+        status = maq_model_widen_ends(&job->model, job->plan.wide_at_start, job->plan.wide_at_end, &loaded->arena);
+    job->name = doc.name.len > 0 ? maq_arena_strdup(&loaded->arena, doc.name) : job->model.name;
     if (status != MAQ_OK)
         return status;
 
-    box->search = doc.search;
-    box->serve = doc.serve;
+    loaded->search = doc.search;
+    loaded->serve = doc.serve;
     maq_node_use_all(doc.serve); /* maquette serve reads it */
-    box->rl = maq_node_is_null(doc.rl) ? NULL : doc.rl;
+    loaded->rl = maq_node_is_null(doc.rl) ? NULL : doc.rl;
     maq_node_use_all(doc.rl); /* maq_post_training_predict() does */
-    box->places =
+    loaded->places =
         (struct maq_job_places){.plan = doc.plan, .workload = doc.workload, .model = doc.model, .cluster = doc.cluster};
-    struct maq_job_places at = box->places;
+    struct maq_job_places at = loaded->places;
     memcpy(at.list, plan.list, sizeof at.list);
-    if (box->open)
-        return leave_open(box, &at, diag);
+    if (loaded->open)
+        return leave_open(loaded, &at, diag);
     maq_node_use_all(doc.search); /* maquette plan reads it */
-    box->written = *job;
-    memcpy(box->places.list, at.list, sizeof at.list);
+    loaded->written = *job;
+    memcpy(loaded->places.list, at.list, sizeof at.list);
     MAQ_TRY(maq_job_resolve(job, &at, diag));
-    MAQ_TRY(maq_job_split_layers(job, &at, &box->arena, diag));
-    MAQ_TRY(maq_job_place_groups(job, &at, &box->arena, diag));
-    return maq_doc_check_unused(&box->doc, diag);
+    MAQ_TRY(maq_job_split_layers(job, &at, &loaded->arena, diag));
+    MAQ_TRY(maq_job_place_groups(job, &at, &loaded->arena, diag));
+    return maq_doc_check_unused(&loaded->doc, diag);
 }
 
 /* A setting has several names: an override takes the one that the document uses. */
@@ -264,63 +266,63 @@ static enum maq_status lay_over(struct maq_doc *doc, const struct maq_override *
 }
 
 /* Files of frameworks, in place of the document or beside it; `files` and the model may be a flag's. */
-static enum maq_status read_files(struct maq_loaded_job *box, const char *path, const struct maq_override *overrides,
+static enum maq_status read_files(struct maq_loaded_job *loaded, const char *path, const struct maq_override *overrides,
                                   size_t n_overrides, struct maq_diag *diag)
 {
     const char *model = NULL, *cluster = NULL;
     for (size_t i = 0; i < n_overrides; i++) {
         if (strcmp(overrides[i].path, "files") == 0)
-            MAQ_TRY(maq_doc_set_value(&box->doc, "files", overrides[i].value, overrides[i].flag, diag));
+            MAQ_TRY(maq_doc_set_value(&loaded->doc, "files", overrides[i].value, overrides[i].flag, diag));
         if (strcmp(overrides[i].path, "model") == 0)
             model = overrides[i].value;
         if (strcmp(overrides[i].path, "cluster") == 0)
             cluster = overrides[i].value;
     }
-    return maq_files_read(&box->file, &box->doc, path, model, cluster, box->open, diag);
+    return maq_files_read(&loaded->file, &loaded->doc, path, model, cluster, loaded->open, diag);
 }
 
 /* Of a fleet the member that an override names. */
-static enum maq_status lay_member(struct maq_loaded_job *box, const struct maq_override *overrides, size_t n_overrides,
-                                  struct maq_diag *diag)
+static enum maq_status lay_member(struct maq_loaded_job *loaded, const struct maq_override *overrides,
+                                  size_t n_overrides, struct maq_diag *diag)
 {
     int64_t member = 0;
     for (size_t i = 0; i < n_overrides; i++)
         if (strcmp(overrides[i].path, MAQ_JOB_FLEET_MEMBER) == 0) {
-            box->is_member = true;
+            loaded->is_member = true;
             (void)maq_str_to_i64(&member, maq_str_of(overrides[i].value));
         }
-    return box->is_member ? maq_fleet_member_lay(&box->doc, (uint32_t)member, diag) : MAQ_OK;
+    return loaded->is_member ? maq_fleet_member_lay(&loaded->doc, (uint32_t)member, diag) : MAQ_OK;
 }
 
-static enum maq_status finish(struct maq_loaded_job **out, struct maq_loaded_job *box, enum maq_status status,
+static enum maq_status finish(struct maq_loaded_job **out, struct maq_loaded_job *loaded, enum maq_status status,
                               const char *path, const struct maq_override *overrides, size_t n_overrides,
                               struct maq_diag *diag)
 {
     if (status == MAQ_OK)
-        status = read_files(box, path, overrides, n_overrides, diag);
+        status = read_files(loaded, path, overrides, n_overrides, diag);
     if (status == MAQ_OK)
-        status = lay_member(box, overrides, n_overrides, diag);
+        status = lay_member(loaded, overrides, n_overrides, diag);
     for (size_t i = 0; i < n_overrides && (status == MAQ_OK || status == MAQ_BAD_INPUT); i++)
         if (strcmp(overrides[i].path, "files") != 0 && strcmp(overrides[i].path, MAQ_JOB_FLEET_MEMBER) != 0)
-            note(&status, lay_over(&box->doc, &overrides[i], diag));
+            note(&status, lay_over(&loaded->doc, &overrides[i], diag));
     if (status == MAQ_OK)
-        status = read_sections(box, diag);
+        status = read_sections(loaded, diag);
     if (status != MAQ_OK) {
-        maq_job_free(box);
+        maq_job_free(loaded);
         return status;
     }
-    *out = box;
+    *out = loaded;
     return MAQ_OK;
 }
 
 static struct maq_loaded_job *new_box(bool open)
 {
-    struct maq_loaded_job *box = calloc(1, sizeof *box);
-    if (box) {
-        maq_arena_init(&box->arena, 0);
-        box->open = open;
+    struct maq_loaded_job *loaded = calloc(1, sizeof *loaded);
+    if (loaded) {
+        maq_arena_init(&loaded->arena, 0);
+        loaded->open = open;
     }
-    return box;
+    return loaded;
 }
 
 #define JOB "a job: YAML with model, cluster and plan, as in docs/train.md, or --model and --cluster in its place"
@@ -348,12 +350,12 @@ static enum maq_status load(struct maq_loaded_job **out, bool open, const char *
 {
     if (path)
         MAQ_TRY(refuse_name(path, diag));
-    struct maq_loaded_job *box = new_box(open);
-    if (!box)
+    struct maq_loaded_job *loaded = new_box(open);
+    if (!loaded)
         return MAQ_NO_MEMORY;
     enum maq_status status =
-        path ? maq_doc_load_any(&box->doc, path, MAQ_ORIGIN_DOCUMENT, diag) : maq_doc_init_empty(&box->doc);
-    return finish(out, box, status, path, overrides, n_overrides, diag);
+        path ? maq_doc_load_any(&loaded->doc, path, MAQ_ORIGIN_DOCUMENT, diag) : maq_doc_init_empty(&loaded->doc);
+    return finish(out, loaded, status, path, overrides, n_overrides, diag);
 }
 
 enum maq_status maq_job_load(struct maq_loaded_job **out, const char *path, const struct maq_override *overrides,
@@ -371,10 +373,10 @@ enum maq_status maq_job_load_open(struct maq_loaded_job **out, const char *path,
 static enum maq_status parse(struct maq_loaded_job **out, bool open, const char *name, struct maq_str text,
                              const struct maq_override *overrides, size_t n_overrides, struct maq_diag *diag)
 {
-    struct maq_loaded_job *box = new_box(open);
-    if (!box)
+    struct maq_loaded_job *loaded = new_box(open);
+    if (!loaded)
         return MAQ_NO_MEMORY;
-    return finish(out, box, maq_doc_parse_any(&box->doc, name, text, MAQ_ORIGIN_DOCUMENT, diag), NULL, overrides,
+    return finish(out, loaded, maq_doc_parse_any(&loaded->doc, name, text, MAQ_ORIGIN_DOCUMENT, diag), NULL, overrides,
                   n_overrides, diag);
 }
 
@@ -390,26 +392,26 @@ enum maq_status maq_job_parse_open(struct maq_loaded_job **out, const char *name
     return parse(out, true, name, text, overrides, n_overrides, diag);
 }
 
-static int origin_of(const struct maq_loaded_job *box, const char *key)
+static int origin_of(const struct maq_loaded_job *loaded, const char *key)
 {
     const struct maq_field *f = maq_fields_find(maq_plan_fields, maq_str_of(key));
-    return f ? box->plan_origins[f - maq_plan_fields] : MAQ_ORIGIN_DEFAULT;
+    return f ? loaded->plan_origins[f - maq_plan_fields] : MAQ_ORIGIN_DEFAULT;
 }
 
-bool maq_job_sets(const struct maq_loaded_job *box, const char *key)
+bool maq_job_sets(const struct maq_loaded_job *loaded, const char *key)
 {
-    return origin_of(box, key) >= MAQ_ORIGIN_FILE;
+    return origin_of(loaded, key) >= MAQ_ORIGIN_FILE;
 }
 
-bool maq_job_flag_sets(const struct maq_loaded_job *box, const char *key)
+bool maq_job_flag_sets(const struct maq_loaded_job *loaded, const char *key)
 {
-    return origin_of(box, key) == MAQ_ORIGIN_FLAG;
+    return origin_of(loaded, key) == MAQ_ORIGIN_FLAG;
 }
 
-bool maq_job_framework_may_set(const struct maq_loaded_job *box, const char *key)
+bool maq_job_framework_may_set(const struct maq_loaded_job *loaded, const char *key)
 {
     const struct maq_field *f = maq_fields_find(maq_plan_fields, maq_str_of(key));
-    return f && box->framework_may_set[f - maq_plan_fields];
+    return f && loaded->framework_may_set[f - maq_plan_fields];
 }
 
 struct maq_job_places maq_job_written(const struct maq_loaded_job *open)
@@ -419,36 +421,36 @@ struct maq_job_places maq_job_written(const struct maq_loaded_job *open)
     return at;
 }
 
-struct maq_job_places maq_job_sections(const struct maq_loaded_job *box)
+struct maq_job_places maq_job_sections(const struct maq_loaded_job *loaded)
 {
-    return box->places;
+    return loaded->places;
 }
 
-bool maq_job_is_open(const struct maq_loaded_job *box)
+bool maq_job_is_open(const struct maq_loaded_job *loaded)
 {
-    return box->open;
+    return loaded->open;
 }
 
-struct maq_arena *maq_job_arena(struct maq_loaded_job *box)
+struct maq_arena *maq_job_arena(struct maq_loaded_job *loaded)
 {
-    return &box->arena;
+    return &loaded->arena;
 }
 
-enum maq_status maq_job_reopen(struct maq_loaded_job **out, const struct maq_loaded_job *box, struct maq_diag *diag)
+enum maq_status maq_job_reopen(struct maq_loaded_job **out, const struct maq_loaded_job *loaded, struct maq_diag *diag)
 {
     struct maq_loaded_job *again = new_box(true);
-    MAQ_ASSERT(!box->open);
+    MAQ_ASSERT(!loaded->open);
     if (!again)
         return MAQ_NO_MEMORY;
-    again->job = box->written;
-    again->job.workload = box->job.workload; /* its defaults are known by now */
+    again->job = loaded->written;
+    again->job.workload = loaded->job.workload; /* its defaults are known by now */
     again->job.workload.accumulation = 0;
-    again->cost = box->cost;
-    again->search = box->search;
-    again->places = box->places;
-    memcpy(again->plan_origins, box->plan_origins, sizeof box->plan_origins);
-    memcpy(again->workload_origins, box->workload_origins, sizeof box->workload_origins);
-    memcpy(again->cost_origins, box->cost_origins, sizeof box->cost_origins);
+    again->cost = loaded->cost;
+    again->search = loaded->search;
+    again->places = loaded->places;
+    memcpy(again->plan_origins, loaded->plan_origins, sizeof loaded->plan_origins);
+    memcpy(again->workload_origins, loaded->workload_origins, sizeof loaded->workload_origins);
+    memcpy(again->cost_origins, loaded->cost_origins, sizeof loaded->cost_origins);
     enum maq_status status = leave_open(again, &again->places, diag);
     memset(again->places.list, 0, sizeof again->places.list); /* read: what completes the job has lists of its own */
     if (status != MAQ_OK) {
@@ -463,31 +465,31 @@ enum maq_status maq_job_complete(struct maq_loaded_job **out, const struct maq_l
                                  const struct maq_plan *plan, struct maq_diag *diag)
 {
     const struct maq_job_places at = maq_job_written(open);
-    struct maq_loaded_job *box = new_box(false);
-    if (!box)
+    struct maq_loaded_job *loaded = new_box(false);
+    if (!loaded)
         return MAQ_NO_MEMORY;
-    box->job = open->job;
-    box->job.plan = *plan;
-    box->cost = open->cost;
-    memcpy(box->plan_origins, open->plan_origins, sizeof box->plan_origins);
-    memcpy(box->workload_origins, open->workload_origins, sizeof box->workload_origins);
-    memcpy(box->cost_origins, open->cost_origins, sizeof box->cost_origins);
-    enum maq_status status = maq_job_resolve(&box->job, &at, diag);
+    loaded->job = open->job;
+    loaded->job.plan = *plan;
+    loaded->cost = open->cost;
+    memcpy(loaded->plan_origins, open->plan_origins, sizeof loaded->plan_origins);
+    memcpy(loaded->workload_origins, open->workload_origins, sizeof loaded->workload_origins);
+    memcpy(loaded->cost_origins, open->cost_origins, sizeof loaded->cost_origins);
+    enum maq_status status = maq_job_resolve(&loaded->job, &at, diag);
     if (status == MAQ_OK)
-        status = maq_job_split_layers(&box->job, &at, &box->arena, diag);
+        status = maq_job_split_layers(&loaded->job, &at, &loaded->arena, diag);
     if (status == MAQ_OK)
-        status = maq_job_place_groups(&box->job, &at, &box->arena, diag);
+        status = maq_job_place_groups(&loaded->job, &at, &loaded->arena, diag);
     if (status != MAQ_OK) {
-        maq_job_free(box);
+        maq_job_free(loaded);
         return status;
     }
-    *out = box;
+    *out = loaded;
     return MAQ_OK;
 }
 
-const struct maq_node *maq_job_document(const struct maq_loaded_job *box)
+const struct maq_node *maq_job_document(const struct maq_loaded_job *loaded)
 {
-    return box->doc.root;
+    return loaded->doc.root;
 }
 
 static bool entry_of(struct maq_serve_entry *out, const struct maq_node *section, size_t i)
@@ -501,9 +503,9 @@ static bool entry_of(struct maq_serve_entry *out, const struct maq_node *section
     return n != NULL;
 }
 
-bool maq_job_serve_entry(struct maq_serve_entry *out, const struct maq_loaded_job *box, size_t i)
+bool maq_job_serve_entry(struct maq_serve_entry *out, const struct maq_loaded_job *loaded, size_t i)
 {
-    return entry_of(out, box->serve, i);
+    return entry_of(out, loaded->serve, i);
 }
 
 bool maq_job_member_serve_entry(struct maq_serve_entry *out, const struct maq_job_member *member, size_t i)
@@ -511,38 +513,38 @@ bool maq_job_member_serve_entry(struct maq_serve_entry *out, const struct maq_jo
     return entry_of(out, member->serve, i);
 }
 
-const struct maq_job_member *maq_job_fleet_member(const struct maq_loaded_job *box, uint32_t i)
+const struct maq_job_member *maq_job_fleet_member(const struct maq_loaded_job *loaded, uint32_t i)
 {
-    return i < box->n_members ? &box->members[i] : NULL;
+    return i < loaded->n_members ? &loaded->members[i] : NULL;
 }
 
-struct maq_node *maq_job_search_node(const struct maq_loaded_job *box)
+struct maq_node *maq_job_search_node(const struct maq_loaded_job *loaded)
 {
-    return box->search;
+    return loaded->search;
 }
 
-struct maq_node *maq_job_rl_node(const struct maq_loaded_job *box)
+struct maq_node *maq_job_rl_node(const struct maq_loaded_job *loaded)
 {
-    return box->rl;
+    return loaded->rl;
 }
 
-enum maq_status maq_job_check_unused(const struct maq_loaded_job *box, struct maq_diag *diag)
+enum maq_status maq_job_check_unused(const struct maq_loaded_job *loaded, struct maq_diag *diag)
 {
-    return maq_doc_check_unused(&box->doc, diag);
+    return maq_doc_check_unused(&loaded->doc, diag);
 }
 
-const struct maq_job *maq_job_get(const struct maq_loaded_job *box)
+const struct maq_job *maq_job_get(const struct maq_loaded_job *loaded)
 {
-    return &box->job;
+    return &loaded->job;
 }
 
-void maq_job_free(struct maq_loaded_job *box)
+void maq_job_free(struct maq_loaded_job *loaded)
 {
-    if (!box)
+    if (!loaded)
         return;
-    maq_doc_fini(&box->doc);
-    maq_arena_fini(&box->arena);
-    free(box);
+    maq_doc_fini(&loaded->doc);
+    maq_arena_fini(&loaded->arena);
+    free(loaded);
 }
 
 static void explain(struct maq_buf *out, const char *section, const struct maq_field *fields, const void *target,
@@ -584,18 +586,18 @@ static void explain_unverified(struct maq_buf *out, const struct maq_cluster *cl
     }
 }
 
-char *maq_job_explain(const struct maq_loaded_job *box)
+char *maq_job_explain(const struct maq_loaded_job *loaded)
 {
     struct maq_buf out;
-    struct maq_plan_doc plan = {.plan = box->job.plan};
+    struct maq_plan_doc plan = {.plan = loaded->job.plan};
     maq_buf_init(&out, 1 << 20);
-    if (box->file)
-        maq_buf_addf(&out, "job = %s  (told by its keys)\n", box->file);
-    explain(&out, "plan", maq_plan_fields, &plan, box->plan_origins);
-    explain(&out, "workload", maq_workload_fields, &box->job.workload, box->workload_origins);
-    explain_framework(&out, &box->job.framework);
-    explain(&out, "cost", maq_cost_fields, &box->cost, box->cost_origins);
-    explain_unverified(&out, &box->job.cluster);
+    if (loaded->file)
+        maq_buf_addf(&out, "job = %s  (told by its keys)\n", loaded->file);
+    explain(&out, "plan", maq_plan_fields, &plan, loaded->plan_origins);
+    explain(&out, "workload", maq_workload_fields, &loaded->job.workload, loaded->workload_origins);
+    explain_framework(&out, &loaded->job.framework);
+    explain(&out, "cost", maq_cost_fields, &loaded->cost, loaded->cost_origins);
+    explain_unverified(&out, &loaded->job.cluster);
     return maq_buf_take(&out);
 }
 

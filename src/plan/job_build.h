@@ -31,12 +31,12 @@ struct maq_span maq_place_of_plan(const struct maq_job_places *at, const char *k
 /* Places in the document of an open job, for the plans of a search; its lists are not read again. NULL: nowhere. */
 struct maq_job_places maq_job_written(const struct maq_loaded_job *open);
 /* The sections of a job's document, and whether its plan is left to a search. */
-struct maq_job_places maq_job_sections(const struct maq_loaded_job *box);
-bool maq_job_is_open(const struct maq_loaded_job *box);
+struct maq_job_places maq_job_sections(const struct maq_loaded_job *loaded);
+bool maq_job_is_open(const struct maq_loaded_job *loaded);
 /* Memory that lives with the job. */
-struct maq_arena *maq_job_arena(struct maq_loaded_job *box);
+struct maq_arena *maq_job_arena(struct maq_loaded_job *loaded);
 /* Whether the framework's profile settles a key of the plan, for this plan or for another one of the job. */
-bool maq_job_framework_may_set(const struct maq_loaded_job *box, const char *key);
+bool maq_job_framework_may_set(const struct maq_loaded_job *loaded, const char *key);
 
 /* Defaults, degrees, precision, batch: fills plan, dp, edp, microbatches, dtypes. */
 enum maq_status maq_job_resolve(struct maq_job *job, const struct maq_job_places *at, struct maq_diag *diag);
@@ -94,19 +94,19 @@ int64_t maq_job_default_seq(const struct maq_job *job);
 char *maq_job_write_around(const struct maq_loaded_job *open);
 
 /* The whole document of a job, with its overrides, as text that reads back as the same. Owned by the caller (free()). */
-char *maq_job_text(const struct maq_loaded_job *box);
+char *maq_job_text(const struct maq_loaded_job *loaded);
 /* A section of it alone, as the value of an option. Owned by the caller (free()); NULL when out of memory. */
 char *maq_job_section_text(const struct maq_node *section);
 /* Its model, and its cluster unless `cluster` is another, with a TP degree: a deployment of that. NULL when out of memory. */
-char *maq_job_text_of_deployment(const struct maq_loaded_job *box, const struct maq_node *cluster, int32_t tp);
+char *maq_job_text_of_deployment(const struct maq_loaded_job *loaded, const struct maq_node *cluster, int32_t tp);
 /* The document of a job, with its overrides; NULL when it is empty. */
-const struct maq_node *maq_job_document(const struct maq_loaded_job *box);
+const struct maq_node *maq_job_document(const struct maq_loaded_job *loaded);
 
 /* The `search:` section of an open job, read by the search; NULL = none. Then maq_job_check_unused(). */
-struct maq_node *maq_job_search_node(const struct maq_loaded_job *box);
+struct maq_node *maq_job_search_node(const struct maq_loaded_job *loaded);
 /* The `rl:` section of a job, read by what predicts it; NULL = none. */
-struct maq_node *maq_job_rl_node(const struct maq_loaded_job *box);
-enum maq_status maq_job_check_unused(const struct maq_loaded_job *box, struct maq_diag *diag);
+struct maq_node *maq_job_rl_node(const struct maq_loaded_job *loaded);
+enum maq_status maq_job_check_unused(const struct maq_loaded_job *loaded, struct maq_diag *diag);
 
 /* Which layers each virtual stage holds: fills n_virtual, virtual_stages. */
 enum maq_status maq_job_split_layers(struct maq_job *job, const struct maq_job_places *at, struct maq_arena *arena,

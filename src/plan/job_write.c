@@ -134,9 +134,9 @@ char *maq_job_section_text(const struct maq_node *section)
     return maq_buf_take(&out);
 }
 
-char *maq_job_text(const struct maq_loaded_job *box)
+char *maq_job_text(const struct maq_loaded_job *loaded)
 {
-    const struct maq_node *root = maq_job_document(box);
+    const struct maq_node *root = maq_job_document(loaded);
     struct maq_buf out;
     maq_buf_init(&out, LARGEST_DOCUMENT);
     if (root)
@@ -146,9 +146,9 @@ char *maq_job_text(const struct maq_loaded_job *box)
     return maq_buf_take(&out);
 }
 
-char *maq_job_text_of_deployment(const struct maq_loaded_job *box, const struct maq_node *cluster, int32_t tp)
+char *maq_job_text_of_deployment(const struct maq_loaded_job *loaded, const struct maq_node *cluster, int32_t tp)
 {
-    const struct maq_node *root = maq_job_document(box), *model = root ? maq_node_peek(root, "model") : NULL;
+    const struct maq_node *root = maq_job_document(loaded), *model = root ? maq_node_peek(root, "model") : NULL;
     struct maq_buf out;
     maq_buf_init(&out, LARGEST_DOCUMENT);
     cluster = cluster ? cluster : root ? maq_node_peek(root, "cluster") : NULL;

@@ -463,11 +463,11 @@ static void warn_of_vision(const struct check *c)
                      "only the text model is modelled, not the vision tower '%s' of %s", v->type, c->job->model.name);
 }
 
-enum maq_status maq_job_check_effects(const struct maq_loaded_job *box, const struct maq_megatron *line,
+enum maq_status maq_job_check_effects(const struct maq_loaded_job *loaded, const struct maq_megatron *line,
                                       struct maq_diag *diag)
 {
-    const struct maq_job_places at = maq_job_sections(box);
-    struct check c = {.job = maq_job_get(box), .line = line, .open = maq_job_is_open(box), .diag = diag};
+    const struct maq_job_places at = maq_job_sections(loaded);
+    struct check c = {.job = maq_job_get(loaded), .line = line, .open = maq_job_is_open(loaded), .diag = diag};
     for (size_t i = 0; i < MAQ_COUNT(plan_rules); i++)
         check_rule(&c, "plan", at.plan, maq_plan_fields, &plan_rules[i]);
     for (size_t i = 0; i < MAQ_COUNT(workload_rules); i++)

@@ -82,8 +82,9 @@ static bool score_head(struct maq_model *m, struct maq_arena *arena)
     return true;
 }
 
-enum maq_status maq_rl_scoring_job(struct maq_loaded_job **box, struct maq_job *out, const struct maq_loaded_job *like,
-                                   const char *key, struct maq_str name, struct maq_arena *arena, struct maq_diag *diag)
+enum maq_status maq_rl_scoring_job(struct maq_loaded_job **loaded, struct maq_job *out,
+                                   const struct maq_loaded_job *like, const char *key, struct maq_str name,
+                                   struct maq_arena *arena, struct maq_diag *diag)
 {
     const char *model = maq_arena_strdup(arena, name);
     const struct maq_override overrides[] = {{key, "model", model}, {key, "plan.lora_rank", "0"}};
@@ -92,9 +93,10 @@ enum maq_status maq_rl_scoring_job(struct maq_loaded_job **box, struct maq_job *
         free(text);
         return MAQ_NO_MEMORY;
     }
-    enum maq_status status = maq_job_parse(box, "the job of a model that scores", maq_str_of(text), overrides, 2, diag);
+    enum maq_status status =
+        maq_job_parse(loaded, "the job of a model that scores", maq_str_of(text), overrides, 2, diag);
     free(text);
     MAQ_TRY(status);
-    *out = *maq_job_get(*box);
+    *out = *maq_job_get(*loaded);
     return score_head(&out->model, arena) ? MAQ_OK : MAQ_NO_MEMORY;
 }

@@ -23,8 +23,8 @@ enum maq_status maq_rl_forward_s(double *out, const struct maq_job *job, struct 
 enum maq_status maq_rl_weights(double *out, const struct maq_job *job, struct maq_diag *diag);
 
 /* *out: `like`, its plan and batch, of the model `name` with one number for each token (num_labels 1); owned by the caller. Its model lives in `arena`. */
-enum maq_status maq_rl_scoring_job(struct maq_loaded_job **box, struct maq_job *out, const struct maq_loaded_job *like,
-                                   const char *key, struct maq_str name, struct maq_arena *arena,
-                                   struct maq_diag *diag);
+enum maq_status maq_rl_scoring_job(struct maq_loaded_job **loaded, struct maq_job *out,
+                                   const struct maq_loaded_job *like, const char *key, struct maq_str name,
+                                   struct maq_arena *arena, struct maq_diag *diag);
 
 #endif

@@ -261,11 +261,11 @@ static void refuse_others(struct reader *r, const struct maq_post_training *rl)
                    maq_rl_generates(rl) || keys[i].of == KTO ? "" : ": nothing is generated");
 }
 
-enum maq_status maq_rl_read(struct maq_rl_section *out, const struct maq_loaded_job *box, struct maq_arena *arena,
+enum maq_status maq_rl_read(struct maq_rl_section *out, const struct maq_loaded_job *loaded, struct maq_arena *arena,
                             struct maq_diag *diag)
 {
-    struct maq_node *section = maq_job_rl_node(box);
-    struct reader r = {.job = maq_job_get(box), .section = section, .diag = diag};
+    struct maq_node *section = maq_job_rl_node(loaded);
+    struct reader r = {.job = maq_job_get(loaded), .section = section, .diag = diag};
     *out = (struct maq_rl_section){.server = NULL};
     if (section->kind != MAQ_NODE_MAP)
         return maq_diag_fail(MAQ_BAD_INPUT, diag, MAQ_CODE_RL_SECTION, section->at, "rl: {method: dpo}",
@@ -288,7 +288,7 @@ enum maq_status maq_rl_read(struct maq_rl_section *out, const struct maq_loaded_
     return r.status;
 }
 
-bool maq_job_is_post_training(const struct maq_loaded_job *box)
+bool maq_job_is_post_training(const struct maq_loaded_job *loaded)
 {
-    return maq_job_rl_node(box) != NULL;
+    return maq_job_rl_node(loaded) != NULL;
 }

@@ -12,7 +12,7 @@ struct maq_rl_section {
     struct maq_post_training rl;
     struct maq_node *server; /* the engines' cluster of vllm_mode server; NULL: none */
 };
-enum maq_status maq_rl_read(struct maq_rl_section *out, const struct maq_loaded_job *box, struct maq_arena *arena,
+enum maq_status maq_rl_read(struct maq_rl_section *out, const struct maq_loaded_job *loaded, struct maq_arena *arena,
                             struct maq_diag *diag);
 
 #endif

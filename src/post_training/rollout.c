@@ -164,7 +164,7 @@ static enum maq_status load_engine(struct maq_loaded_job **out, const struct maq
 {
     /* a batch that any cluster takes: an engine has none */
     static const struct maq_override batch[] = {{"rl", "workload.gradient_accumulation_steps", "1"}};
-    char *text = maq_job_text_of_deployment(asked->box, asked->section->server, tp);
+    char *text = maq_job_text_of_deployment(asked->loaded, asked->section->server, tp);
     if (!text)
         return MAQ_NO_MEMORY;
     enum maq_status status = maq_job_parse(out, "the engine of rl", maq_str_of(text), batch, MAQ_COUNT(batch), diag);

@@ -10,7 +10,7 @@
 
 /* What a rollout is made of; lengths and ends live in `arena`. */
 struct maq_rollout_asked {
-    const struct maq_loaded_job *box; /* the trainer's */
+    const struct maq_loaded_job *loaded; /* the trainer's */
     const struct maq_job *policy;
     const struct maq_rl_section *section;
     struct maq_arena *arena;

@@ -78,13 +78,13 @@ static enum maq_status add_old(struct maq_post_training_result *r, struct scorin
     return score_s(&r->old_s, maq_rl_frozen(r->job, MAQ_RL_ADAPTERS_ON), s, diag);
 }
 
-static enum maq_status add_reward(struct maq_post_training_result *r, struct owner *o, const struct maq_loaded_job *box,
-                                  struct scoring s, struct maq_diag *diag)
+static enum maq_status add_reward(struct maq_post_training_result *r, struct owner *o,
+                                  const struct maq_loaded_job *loaded, struct scoring s, struct maq_diag *diag)
 {
     if (r->rl.reward_model.len == 0)
         return MAQ_OK;
     MAQ_TRY(
-        maq_rl_scoring_job(&o->reward, &o->reward_job, box, "rl.reward_model", r->rl.reward_model, &o->arena, diag));
+        maq_rl_scoring_job(&o->reward, &o->reward_job, loaded, "rl.reward_model", r->rl.reward_model, &o->arena, diag));
     o->reward_job.workload = r->job->workload;
     const struct maq_job job = maq_rl_frozen(&o->reward_job, MAQ_RL_ADAPTERS_NONE);
     MAQ_TRY(score_s(&r->reward_s, job, s, diag));
@@ -102,11 +102,11 @@ static double advantages_s(const struct maq_post_training_result *r, double sequ
     return r->rollout.longest * GAE_KERNELS * fmax(kernel, launch);
 }
 
-static enum maq_status add_value(struct maq_post_training_result *r, struct owner *o, const struct maq_loaded_job *box,
-                                 struct scoring s, struct maq_diag *diag)
+static enum maq_status add_value(struct maq_post_training_result *r, struct owner *o,
+                                 const struct maq_loaded_job *loaded, struct scoring s, struct maq_diag *diag)
 {
     double passes = 0;
-    MAQ_TRY(maq_rl_scoring_job(&o->value, &o->value_job, box, "rl.value_model", r->rl.value_model, &o->arena, diag));
+    MAQ_TRY(maq_rl_scoring_job(&o->value, &o->value_job, loaded, "rl.value_model", r->rl.value_model, &o->arena, diag));
     o->value_job.workload = r->job->workload;
     MAQ_TRY(score_s(&passes, maq_rl_frozen(&o->value_job, MAQ_RL_ADAPTERS_NONE), s, diag));
     r->value_s = passes + r->rollout.per_step * advantages_s(r, r->rollout.sequences / r->job->dp);
@@ -178,10 +178,10 @@ static void shorten(struct owner *o, const struct maq_post_training_result *r)
 }
 
 static enum maq_status generate(struct maq_post_training_result *r, struct owner *o, double *bytes,
-                                const struct maq_loaded_job *box, const struct maq_rl_section *section,
+                                const struct maq_loaded_job *loaded, const struct maq_rl_section *section,
                                 struct maq_diag *diag)
 {
-    const struct maq_rollout_asked asked = {box, r->job, section, &o->arena};
+    const struct maq_rollout_asked asked = {loaded, r->job, section, &o->arena};
     int64_t *lengths;
     MAQ_TRY(maq_rollout_lengths(&lengths, &r->rollout, &asked, diag));
     MAQ_TRY((r->rl.use_vllm ? maq_rollout_by_engines : maq_rollout_by_trainer)(&r->rollout, bytes, &o->engine, lengths,
@@ -192,7 +192,7 @@ static enum maq_status generate(struct maq_post_training_result *r, struct owner
 }
 
 static enum maq_status predict_grpo(struct maq_post_training_result *r, struct owner *o, double *bytes,
-                                    const struct maq_loaded_job *box, const struct maq_rl_section *section,
+                                    const struct maq_loaded_job *loaded, const struct maq_rl_section *section,
                                     struct maq_diag *diag)
 {
     const struct maq_post_training *rl = &r->rl;
@@ -200,18 +200,18 @@ static enum maq_status predict_grpo(struct maq_post_training_result *r, struct o
     r->rollout.per_step = (double)m / every;
     r->rollout.sequences = (double)r->job->plan.mbs * r->job->dp * rl->steps_per_generation;
     const struct scoring s = {r->rollout.per_step * rl->steps_per_generation, r->job->plan.mbs};
-    MAQ_TRY(generate(r, o, bytes, box, section, diag));
+    MAQ_TRY(generate(r, o, bytes, loaded, section, diag));
     MAQ_TRY(maq_train_predict(&r->train, r->job, diag));
     if ((rl->use_vllm && rl->vllm_importance_sampling_correction) || m % every != 0)
         MAQ_TRY(add_old(r, s, diag));
     MAQ_TRY(add_reference(r, s, diag));
-    MAQ_TRY(add_reward(r, o, box, s, diag));
+    MAQ_TRY(add_reward(r, o, loaded, s, diag));
     r->sync_s = fmin(1, r->rollout.per_step) * maq_rl_sync_s(r);
     return MAQ_OK;
 }
 
 static enum maq_status predict_ppo(struct maq_post_training_result *r, struct owner *o, double *bytes,
-                                   const struct maq_loaded_job *box, const struct maq_rl_section *section,
+                                   const struct maq_loaded_job *loaded, const struct maq_rl_section *section,
                                    struct maq_diag *diag)
 {
     const struct maq_post_training *rl = &r->rl;
@@ -221,21 +221,21 @@ static enum maq_status predict_ppo(struct maq_post_training_result *r, struct ow
     r->rollout.sequences = (double)local * r->job->dp;
     const int32_t batches = (local + at_once - 1) / at_once;
     const struct scoring s = {r->rollout.per_step * batches, at_once};
-    MAQ_TRY(generate(r, o, bytes, box, section, diag));
+    MAQ_TRY(generate(r, o, bytes, loaded, section, diag));
     MAQ_TRY(maq_train_predict(&r->train, r->job, diag));
     MAQ_TRY(add_reference(r, s, diag));
-    MAQ_TRY(add_reward(r, o, box, s, diag));
-    MAQ_TRY(add_value(r, o, box, s, diag));
+    MAQ_TRY(add_reward(r, o, loaded, s, diag));
+    MAQ_TRY(add_value(r, o, loaded, s, diag));
     r->sync_s = r->rollout.per_step * maq_rl_sync_s(r);
     return MAQ_OK;
 }
 
-static enum maq_status predict(struct maq_post_training_result *r, struct owner *o, const struct maq_loaded_job *box,
+static enum maq_status predict(struct maq_post_training_result *r, struct owner *o, const struct maq_loaded_job *loaded,
                                struct maq_diag *diag)
 {
     struct maq_rl_section section;
     double generates = 0;
-    enum maq_status status = maq_rl_read(&section, box, &o->arena, diag);
+    enum maq_status status = maq_rl_read(&section, loaded, &o->arena, diag);
     if (status != MAQ_OK)
         return status;
     r->rl = section.rl;
@@ -247,11 +247,11 @@ static enum maq_status predict(struct maq_post_training_result *r, struct owner 
         status = predict_kto(r, diag);
         break;
     case MAQ_RL_GRPO:
-        status = predict_grpo(r, o, &generates, box, &section, diag);
+        status = predict_grpo(r, o, &generates, loaded, &section, diag);
         break;
     case MAQ_RL_PPO:
     case MAQ_RL_METHODS:
-        status = predict_ppo(r, o, &generates, box, &section, diag);
+        status = predict_ppo(r, o, &generates, loaded, &section, diag);
     }
     if (status != MAQ_OK)
         return status;
@@ -262,7 +262,7 @@ static enum maq_status predict(struct maq_post_training_result *r, struct owner 
     return MAQ_OK;
 }
 
-enum maq_status maq_post_training_predict(struct maq_post_training_result **out, const struct maq_loaded_job *box,
+enum maq_status maq_post_training_predict(struct maq_post_training_result **out, const struct maq_loaded_job *loaded,
                                           struct maq_diag *diag)
 {
     struct maq_post_training_result *r = calloc(1, sizeof *r);
@@ -273,10 +273,10 @@ enum maq_status maq_post_training_predict(struct maq_post_training_result **out,
         return MAQ_NO_MEMORY;
     }
     maq_arena_init(&o->arena, 0);
-    o->policy = *maq_job_get(box);
+    o->policy = *maq_job_get(loaded);
     r->owner = o;
     r->job = &o->policy;
-    enum maq_status status = predict(r, o, box, diag);
+    enum maq_status status = predict(r, o, loaded, diag);
     if (status != MAQ_OK) {
         maq_post_training_free(r);
         return status;

@@ -12,7 +12,7 @@
 
 #define TIMEOUT_NS INT64_C(600000000000) /* torch.distributed.constants.default_pg_nccl_timeout: ten minutes */
 
-struct replay_box {
+struct replay_owner {
     struct maq_replay replay;
     struct maq_arena arena;
 };
@@ -21,9 +21,9 @@ void maq_replay_free(struct maq_replay *replay)
 {
     if (!replay)
         return;
-    struct replay_box *box = replay->owner;
-    maq_arena_fini(&box->arena);
-    free(box);
+    struct replay_owner *owner = replay->owner;
+    maq_arena_fini(&owner->arena);
+    free(owner);
 }
 
 /* The effect of a failed rank: the job ends when the first waiting rank's collective times out. */
@@ -137,17 +137,17 @@ static enum maq_status conclude(struct maq_engine *e, struct maq_replay *out, st
 
 enum maq_status maq_replay_result_of(struct maq_replay **out, struct maq_engine *e, const struct maq_setup *setup)
 {
-    struct replay_box *box = calloc(1, sizeof *box);
-    if (!box)
+    struct replay_owner *owner = calloc(1, sizeof *owner);
+    if (!owner)
         return maq_no_memory(e->diag, NULL);
-    maq_arena_init(&box->arena, 0);
-    box->replay.owner = box;
-    box->replay.steps_marked = setup->marked;
-    box->replay.memory_bytes = e->arena->used + e->n_channels * sizeof *e->channel;
-    enum maq_status status = conclude(e, &box->replay, &box->arena);
+    maq_arena_init(&owner->arena, 0);
+    owner->replay.owner = owner;
+    owner->replay.steps_marked = setup->marked;
+    owner->replay.memory_bytes = e->arena->used + e->n_channels * sizeof *e->channel;
+    enum maq_status status = conclude(e, &owner->replay, &owner->arena);
     if (status == MAQ_OK)
-        *out = &box->replay;
+        *out = &owner->replay;
     else
-        maq_replay_free(&box->replay);
+        maq_replay_free(&owner->replay);
     return status;
 }

@@ -14,13 +14,13 @@ static void show_progress(void *context, const struct maq_slices_progress *at)
 /* The best plan in the form of docs/plan-form.md. */
 static enum maq_status write_plan(struct cli *cli, const struct maq_slices_result *r, const char *path)
 {
-    struct maq_loaded_mixed_plan *box;
+    struct maq_loaded_mixed_plan *loaded;
     char *text;
-    enum maq_status status = maq_slices_mixed_plan(&box, r, 0, cli->diag);
+    enum maq_status status = maq_slices_mixed_plan(&loaded, r, 0, cli->diag);
     if (status != MAQ_OK)
         return status;
-    status = maq_mixed_plan_write(&text, maq_mixed_plan_get(box), cli->diag);
-    maq_mixed_plan_free(box);
+    status = maq_mixed_plan_write(&text, maq_mixed_plan_get(loaded), cli->diag);
+    maq_mixed_plan_free(loaded);
     return status == MAQ_OK ? cli_write(cli, text, path) : status;
 }
 

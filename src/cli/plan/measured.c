@@ -114,16 +114,16 @@ static enum maq_status read_problem(struct cli *cli, struct maq_compose_problem 
 /* The best plan in the form of docs/plan-form.md. */
 static enum maq_status write_plan(struct cli *cli, const struct maq_compose_result *r, const char *path)
 {
-    struct maq_loaded_mixed_plan *box;
+    struct maq_loaded_mixed_plan *loaded;
     char *text;
-    enum maq_status status = maq_compose_mixed_plan(&box, r, 0, cli->diag);
+    enum maq_status status = maq_compose_mixed_plan(&loaded, r, 0, cli->diag);
     if (status == MAQ_NO)
         return maq_diag_fail(MAQ_NO, cli->diag, MAQ_CODE_CLI_ARGUMENT, (struct maq_span){0},
                              "choose --class uniform, mixed or pipelines",
                              "the best plan splits micro batches, which the form of plans has no words for");
     if (status == MAQ_OK) {
-        status = maq_mixed_plan_write(&text, maq_mixed_plan_get(box), cli->diag);
-        maq_mixed_plan_free(box);
+        status = maq_mixed_plan_write(&text, maq_mixed_plan_get(loaded), cli->diag);
+        maq_mixed_plan_free(loaded);
     }
     return status == MAQ_OK ? cli_write(cli, text, path) : status;
 }

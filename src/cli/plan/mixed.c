@@ -91,17 +91,17 @@ static enum maq_status find(struct answer *a, struct cli *cli, const struct maq_
 /* The winner for --write. */
 static enum maq_status written(char **out, struct answer *a, struct maq_diag *diag)
 {
-    struct maq_loaded_mixed_plan *box;
+    struct maq_loaded_mixed_plan *loaded;
     if (a->document) {
         *out = a->document;
         a->document = NULL;
         return MAQ_OK;
     }
-    enum maq_status status = maq_mixed_search_mixed_plan(&box, a->found, 0, diag);
+    enum maq_status status = maq_mixed_search_mixed_plan(&loaded, a->found, 0, diag);
     if (status != MAQ_OK)
         return status;
-    status = maq_mixed_plan_write(out, maq_mixed_plan_get(box), diag);
-    maq_mixed_plan_free(box);
+    status = maq_mixed_plan_write(out, maq_mixed_plan_get(loaded), diag);
+    maq_mixed_plan_free(loaded);
     return status;
 }
 

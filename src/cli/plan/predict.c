@@ -18,16 +18,16 @@ static enum maq_status report(struct cli *cli, const struct maq_report_placed *p
 enum maq_status cli_plan_predict(struct cli *cli, const struct maq_loaded_job *open,
                                  const struct cli_predict_options *o)
 {
-    struct maq_loaded_mixed_plan *box;
+    struct maq_loaded_mixed_plan *loaded;
     struct maq_mixed_placed *placed;
-    enum maq_status status = maq_mixed_plan_load(&box, o->file, cli->diag);
+    enum maq_status status = maq_mixed_plan_load(&loaded, o->file, cli->diag);
     if (status != MAQ_OK)
         return status;
-    status = maq_mixed_place(&placed, maq_mixed_plan_get(box), open, cli->diag);
+    status = maq_mixed_place(&placed, maq_mixed_plan_get(loaded), open, cli->diag);
     if (status == MAQ_OK) {
-        status = report(cli, &(struct maq_report_placed){open, maq_mixed_plan_get(box), placed, o->file}, o);
+        status = report(cli, &(struct maq_report_placed){open, maq_mixed_plan_get(loaded), placed, o->file}, o);
         maq_mixed_placed_free(placed);
     }
-    maq_mixed_plan_free(box);
+    maq_mixed_plan_free(loaded);
     return status;
 }

@@ -33,11 +33,11 @@ static enum maq_status check_options(struct cli *cli, bool own_clusters)
 }
 
 /* Members without a cluster stand on the document's, one behind another. */
-static enum maq_status check_clusters(struct cli *cli, const struct maq_loaded_job *box)
+static enum maq_status check_clusters(struct cli *cli, const struct maq_loaded_job *loaded)
 {
     const struct maq_job_member *m;
     bool shared = false, left = false;
-    for (uint32_t i = 0; (m = maq_job_fleet_member(box, i)); i++) {
+    for (uint32_t i = 0; (m = maq_job_fleet_member(loaded, i)); i++) {
         left |= shared && m->own_cluster;
         if (left && !m->own_cluster)
             return maq_diag_fail(MAQ_BAD_INPUT, cli->diag, MAQ_CODE_CLI_VALUE, m->at,
@@ -48,18 +48,18 @@ static enum maq_status check_clusters(struct cli *cli, const struct maq_loaded_j
     return MAQ_OK;
 }
 
-enum maq_status cli_serve_begin_fleet(struct serve_given *given, struct cli *cli, const struct maq_loaded_job *box)
+enum maq_status cli_serve_begin_fleet(struct serve_given *given, struct cli *cli, const struct maq_loaded_job *loaded)
 {
     const struct maq_job_member *m;
     enum maq_status worst = MAQ_OK;
     bool own = false;
-    for (given->n_members = 0; (m = maq_job_fleet_member(box, given->n_members)); given->n_members++) {
+    for (given->n_members = 0; (m = maq_job_fleet_member(loaded, given->n_members)); given->n_members++) {
         own |= m->own_cluster;
         worst = cli_first_fault(worst, cli_serve_check_member(cli, m));
     }
     if (worst == MAQ_OK && given->n_members > 0)
         worst = check_options(cli, own);
-    return worst == MAQ_OK ? check_clusters(cli, box) : worst;
+    return worst == MAQ_OK ? check_clusters(cli, loaded) : worst;
 }
 
 /* The job of another member, and its options behind those of the command line. */
@@ -73,29 +73,29 @@ static enum maq_status read_member(struct serve_fleet *f, uint32_t i, struct cli
         if (strcmp(cli->overrides[k].path, MAQ_JOB_FLEET_MEMBER) == 0)
             cli->overrides[k].value = number;
     memcpy(cli->values, line, sizeof cli->values);
-    enum maq_status status = cli_serve_load(&f->boxes[i], cli);
+    enum maq_status status = cli_serve_load(&f->loaded[i], cli);
     if (status == MAQ_OK)
-        status = cli_serve_section(cli, f->boxes[i]);
+        status = cli_serve_section(cli, f->loaded[i]);
     f->given[i].n_members = f->n;
-    return status == MAQ_OK ? cli_serve_options(&f->given[i], checkpoint, cli, maq_job_get(f->boxes[i]), false)
+    return status == MAQ_OK ? cli_serve_options(&f->given[i], checkpoint, cli, maq_job_get(f->loaded[i]), false)
                             : status;
 }
 
-static enum maq_status read_members(struct serve_fleet *f, struct cli *cli, const struct maq_loaded_job *box,
+static enum maq_status read_members(struct serve_fleet *f, struct cli *cli, const struct maq_loaded_job *loaded,
                                     const struct serve_checkpoint *checkpoint, const char *const *line)
 {
     const char *first[CLI_OPTIONS_MAX];
     enum maq_status status = MAQ_OK;
     memcpy(first, cli->values, sizeof first);
     for (uint32_t i = 0; i < f->n && status == MAQ_OK; i++) {
-        const struct maq_job_member *m = maq_job_fleet_member(box, i),
-                                    *before = i > 0 ? maq_job_fleet_member(box, i - 1) : m;
+        const struct maq_job_member *m = maq_job_fleet_member(loaded, i),
+                                    *before = i > 0 ? maq_job_fleet_member(loaded, i - 1) : m;
         if (i > 0)
             status = read_member(f, i, cli, checkpoint, line);
         if (status != MAQ_OK)
             break;
         bool shares = !m->own_cluster && !before->own_cluster;
-        f->members[i] = (struct maq_fleet_member){.job = maq_job_get(i > 0 ? f->boxes[i] : box),
+        f->members[i] = (struct maq_fleet_member){.job = maq_job_get(i > 0 ? f->loaded[i] : loaded),
                                                   .options = &f->given[i].options,
                                                   .replicas = m->replicas,
                                                   .weight = m->weight,
@@ -108,12 +108,12 @@ static enum maq_status read_members(struct serve_fleet *f, struct cli *cli, cons
 }
 
 static enum maq_status read_document(struct serve_fleet *f, struct cli *cli, struct serve_given *given,
-                                     const struct maq_loaded_job *box, const struct serve_checkpoint *checkpoint,
+                                     const struct maq_loaded_job *loaded, const struct serve_checkpoint *checkpoint,
                                      const char *const *line)
 {
     bool roles = false;
     f->given[0] = *given;
-    enum maq_status status = read_members(f, cli, box, checkpoint, line);
+    enum maq_status status = read_members(f, cli, loaded, checkpoint, line);
     given->replicas = 0;
     for (uint32_t i = 0; i < f->n && status == MAQ_OK; i++) {
         given->replicas += f->members[i].replicas;
@@ -142,31 +142,31 @@ static void take_pools(struct serve_fleet *f, const struct serve_given *given, c
 /* ---- both ---- */
 
 enum maq_status cli_serve_fleet(struct serve_fleet *out, struct cli *cli, struct serve_given *given,
-                                const struct maq_loaded_job *box, const struct maq_job *prefill,
+                                const struct maq_loaded_job *loaded, const struct maq_job *prefill,
                                 const struct serve_checkpoint *checkpoint, const char *const *line)
 {
     enum maq_status status = MAQ_OK;
     *out = (struct serve_fleet){.n = given->n_members > 0 ? given->n_members : prefill ? 2 : 1};
     out->members = calloc(out->n, sizeof *out->members);
-    out->boxes = calloc(out->n, sizeof *out->boxes);
+    out->loaded = calloc(out->n, sizeof *out->loaded);
     out->given = calloc(out->n, sizeof *out->given);
-    if (!out->members || !out->boxes || !out->given)
+    if (!out->members || !out->loaded || !out->given)
         return MAQ_NO_MEMORY;
     if (given->n_members > 0)
-        status = read_document(out, cli, given, box, checkpoint, line);
+        status = read_document(out, cli, given, loaded, checkpoint, line);
     else
-        take_pools(out, given, maq_job_get(box), prefill);
+        take_pools(out, given, maq_job_get(loaded), prefill);
     return status;
 }
 
 void cli_serve_end_fleet(struct serve_fleet *fleet)
 {
-    for (uint32_t i = 1; fleet->boxes && fleet->given && i < fleet->n; i++) {
-        maq_job_free(fleet->boxes[i]);
+    for (uint32_t i = 1; fleet->loaded && fleet->given && i < fleet->n; i++) {
+        maq_job_free(fleet->loaded[i]);
         maq_job_free(fleet->given[i].drafter);
         maq_job_free(fleet->given[i].tower);
     }
     free(fleet->members);
-    free(fleet->boxes);
+    free(fleet->loaded);
     free(fleet->given);
 }

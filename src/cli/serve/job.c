@@ -28,16 +28,16 @@ static enum maq_status read_checkpoint(struct serve_checkpoint *out, struct cli 
 }
 
 /* Whatever the batch is: it has to be something. */
-static enum maq_status load_open(struct maq_loaded_job **box, struct cli *cli)
+static enum maq_status load_open(struct maq_loaded_job **loaded, struct cli *cli)
 {
     const char *path = cli->n_args > 0 ? cli->args[0] : NULL;
     enum maq_status status = cli_add_override(cli, "serve", batch_keys[1], "1");
     if (status == MAQ_OK)
         status = cli_add_override(cli, "serve", batch_keys[0], "1");
-    return status == MAQ_OK ? cli_read_job(box, cli, path, true) : status;
+    return status == MAQ_OK ? cli_read_job(loaded, cli, path, true) : status;
 }
 
-enum maq_status cli_serve_load(struct maq_loaded_job **box, struct cli *cli)
+enum maq_status cli_serve_load(struct maq_loaded_job **loaded, struct cli *cli)
 {
     struct maq_loaded_job *open;
     enum maq_status status = load_open(&open, cli);
@@ -55,7 +55,7 @@ enum maq_status cli_serve_load(struct maq_loaded_job **box, struct cli *cli)
     status = cli_add_override(cli, "serve", batch_keys[0], count);
     if (status == MAQ_OK) /* of training: its sequences are none that an engine cuts */
         status = cli_add_override(cli, "serve", "plan.sequence_parallel", "false");
-    return status == MAQ_OK ? cli_read_job(box, cli, cli->n_args > 0 ? cli->args[0] : NULL, false) : status;
+    return status == MAQ_OK ? cli_read_job(loaded, cli, cli->n_args > 0 ? cli->args[0] : NULL, false) : status;
 }
 
 static enum maq_status begin(struct serve_checkpoint *checkpoint, struct cli *cli)
@@ -66,16 +66,16 @@ static enum maq_status begin(struct serve_checkpoint *checkpoint, struct cli *cl
     return read_checkpoint(checkpoint, cli);
 }
 
-enum maq_status cli_serve_job(struct maq_loaded_job **box, struct serve_checkpoint *checkpoint, struct cli *cli)
+enum maq_status cli_serve_job(struct maq_loaded_job **loaded, struct serve_checkpoint *checkpoint, struct cli *cli)
 {
     enum maq_status status = begin(checkpoint, cli);
     if (status == MAQ_OK)
         status = cli_add_override(cli, "serve", MAQ_JOB_FLEET_MEMBER, "0");
-    return status == MAQ_OK ? cli_serve_load(box, cli) : status;
+    return status == MAQ_OK ? cli_serve_load(loaded, cli) : status;
 }
 
-enum maq_status cli_serve_open_job(struct maq_loaded_job **box, struct serve_checkpoint *checkpoint, struct cli *cli)
+enum maq_status cli_serve_open_job(struct maq_loaded_job **loaded, struct serve_checkpoint *checkpoint, struct cli *cli)
 {
     enum maq_status status = begin(checkpoint, cli);
-    return status == MAQ_OK ? load_open(box, cli) : status;
+    return status == MAQ_OK ? load_open(loaded, cli) : status;
 }

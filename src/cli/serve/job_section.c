@@ -120,12 +120,12 @@ enum maq_status cli_serve_check_member(struct cli *cli, const struct maq_job_mem
     return worst;
 }
 
-enum maq_status cli_serve_section(struct cli *cli, const struct maq_loaded_job *box)
+enum maq_status cli_serve_section(struct cli *cli, const struct maq_loaded_job *loaded)
 {
     struct maq_serve_entry e;
     enum maq_status worst = MAQ_OK;
     memset(cli->given_at, 0, sizeof cli->given_at); /* a what-if's option may have been the job's before */
-    for (size_t i = 0; maq_job_serve_entry(&e, box, i); i++) {
+    for (size_t i = 0; maq_job_serve_entry(&e, loaded, i); i++) {
         size_t option = option_of(&e);
         worst = cli_first_fault(worst, option < SERVE_COUNT ? take(cli, option, &e) : unknown(cli, &e));
     }

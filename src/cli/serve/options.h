@@ -180,16 +180,17 @@ struct serve_checkpoint {
     struct maq_checkpoint_name name;
 };
 
-/* The job of a deployment: model, cluster and degrees, a batch that suits them. *box is owned by the caller (maq_job_free). */
-enum maq_status cli_serve_job(struct maq_loaded_job **box, struct serve_checkpoint *checkpoint, struct cli *cli);
+/* The job of a deployment: model, cluster and degrees, a batch that suits them. *loaded is owned by the caller (maq_job_free). */
+enum maq_status cli_serve_job(struct maq_loaded_job **loaded, struct serve_checkpoint *checkpoint, struct cli *cli);
 /* The same for a search: what nobody says of the degrees is left open. */
-enum maq_status cli_serve_open_job(struct maq_loaded_job **box, struct serve_checkpoint *checkpoint, struct cli *cli);
+enum maq_status cli_serve_open_job(struct maq_loaded_job **loaded, struct serve_checkpoint *checkpoint,
+                                   struct cli *cli);
 /* Options that the job's section `serve` has and the command line does not. job_section.c */
-enum maq_status cli_serve_section(struct cli *cli, const struct maq_loaded_job *box);
+enum maq_status cli_serve_section(struct cli *cli, const struct maq_loaded_job *loaded);
 /* What the section `serve` of a member of a fleet says of all of it, its router, requests and the like, is a fault. */
 enum maq_status cli_serve_check_member(struct cli *cli, const struct maq_job_member *member);
 /* The job of the options as they are. */
-enum maq_status cli_serve_load(struct maq_loaded_job **box, struct cli *cli);
+enum maq_status cli_serve_load(struct maq_loaded_job **loaded, struct cli *cli);
 
 /* ---- option_table.c ---- */
 
@@ -216,8 +217,8 @@ bool cli_serve_is_recorded(const struct serve_given *given);
 
 /* Where a cluster of two kinds of nodes is given, the first one's are prefill's: before the job is loaded. */
 enum maq_status cli_serve_split_cluster(struct cli *cli);
-/* What is said of the pool that computes prompts, of which `job` is the other one's; the job of it: *box is owned by the caller, NULL: there is no such pool. */
-enum maq_status cli_serve_pools(struct serve_given *out, struct maq_loaded_job **box, struct cli *cli,
+/* What is said of the pool that computes prompts, of which `job` is the other one's; the job of it: *loaded is owned by the caller, NULL: there is no such pool. */
+enum maq_status cli_serve_pools(struct serve_given *out, struct maq_loaded_job **loaded, struct cli *cli,
                                 const struct maq_job *job);
 /* How pools of a fleet document hand over; without roles an option that says it is a fault. */
 enum maq_status cli_serve_handover(struct serve_given *out, struct cli *cli, bool roles);
@@ -244,8 +245,8 @@ enum maq_status cli_serve_lora(struct serve_given *out, struct cli *cli);
 /* For a search: whether the model brings its own. */
 void cli_serve_own_tower(struct serve_given *out, const struct cli *cli, const struct maq_job *job);
 enum maq_status cli_serve_images(struct serve_given *out, struct cli *cli, const struct maq_job *job);
-/* The deployment's job with another model, cut over `tp` ranks: *box is owned by the caller. speculation.c */
-enum maq_status cli_serve_other_model(struct maq_loaded_job **box, struct cli *cli, const struct maq_job *job,
+/* The deployment's job with another model, cut over `tp` ranks: *loaded is owned by the caller. speculation.c */
+enum maq_status cli_serve_other_model(struct maq_loaded_job **loaded, struct cli *cli, const struct maq_job *job,
                                       int option, const char *model, const char *tp, struct maq_diag *diag);
 /* Tiers behind the GPU's blocks: kv_tiers.c */
 enum maq_status cli_serve_tiers(struct serve_given *out, struct cli *cli);

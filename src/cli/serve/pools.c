@@ -107,10 +107,10 @@ enum maq_status cli_serve_handover(struct serve_given *out, struct cli *cli, boo
     return status == MAQ_OK && roles ? read_handover(out, cli) : status;
 }
 
-enum maq_status cli_serve_pools(struct serve_given *out, struct maq_loaded_job **box, struct cli *cli,
+enum maq_status cli_serve_pools(struct serve_given *out, struct maq_loaded_job **loaded, struct cli *cli,
                                 const struct maq_job *job)
 {
-    *box = NULL;
+    *loaded = NULL;
     if (!cli->values[SERVE_PREFILL_REPLICAS])
         return check_alone(cli, SERVE_LOCAL_PREFILL);
     enum maq_status status = cli_count(cli, &out->prefill_replicas, SERVE_PREFILL_REPLICAS, 1, 65536, 0);
@@ -124,6 +124,6 @@ enum maq_status cli_serve_pools(struct serve_given *out, struct maq_loaded_job *
         status = lay_over(cli, SERVE_PREFILL_CLUSTER, cluster_key);
     out->own_cluster = cli->values[SERVE_PREFILL_CLUSTER] != NULL;
     if (status == MAQ_OK)
-        status = cli_serve_load(box, cli);
-    return status == MAQ_OK ? read_options(out, cli, job, maq_job_get(*box)) : status;
+        status = cli_serve_load(loaded, cli);
+    return status == MAQ_OK ? read_options(out, cli, job, maq_job_get(*loaded)) : status;
 }

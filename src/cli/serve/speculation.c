@@ -30,7 +30,7 @@ static int method_of(const char *word)
     return MAQ_DRAFT_NONE;
 }
 
-enum maq_status cli_serve_other_model(struct maq_loaded_job **box, struct cli *cli, const struct maq_job *job,
+enum maq_status cli_serve_other_model(struct maq_loaded_job **loaded, struct cli *cli, const struct maq_job *job,
                                       int option, const char *model, const char *tp, struct maq_diag *diag)
 {
     const char *path = cli->n_args > 0 ? cli->args[0] : NULL, *flag = cli_serve_table[option].name;
@@ -51,7 +51,7 @@ enum maq_status cli_serve_other_model(struct maq_loaded_job **box, struct cli *c
     list[n++] = (struct maq_override){flag, "plan.tensor_model_parallel_size", tp};
     list[n++] = (struct maq_override){flag, "plan.pipeline_model_parallel_size", "1"};
     list[n++] = (struct maq_override){flag, "workload.global_batch_size", batch};
-    enum maq_status status = maq_job_load(box, path, list, n, diag);
+    enum maq_status status = maq_job_load(loaded, path, list, n, diag);
     free(list);
     return status;
 }

@@ -118,17 +118,17 @@ static void keep_common(char **environment, const char *names)
 }
 
 /* Writes the scripts into a folder of their own, so that they find each other and nothing else; *script: the one that is run. */
-static enum maq_status write_scripts(const char **script, struct maq_workspace *room, struct maq_diag *diag)
+static enum maq_status write_scripts(const char **script, struct maq_workspace *workspace, struct maq_diag *diag)
 {
-    const char *folder = maq_arena_printf(&room->arena, "%s/fork_server", room->folder);
-    *script = folder ? maq_arena_printf(&room->arena, "%s/fork_server.py", folder) : NULL;
+    const char *folder = maq_arena_printf(&workspace->arena, "%s/fork_server", workspace->folder);
+    *script = folder ? maq_arena_printf(&workspace->arena, "%s/fork_server.py", folder) : NULL;
     if (!*script)
         return maq_no_memory(diag, "a fork server");
     if (mkdir(folder, 0700) != 0 && errno != EEXIST)
         return maq_diag_fail(MAQ_IO, diag, MAQ_CODE_LAUNCH_FOLDER, (struct maq_span){0}, NULL,
                              "cannot make the folder '%.200s': %s", folder, strerror(errno));
     for (const struct maq_embedded_text *t = maq__fork_server_script; t->name; t++) {
-        const char *path = maq_arena_printf(&room->arena, "%s/%s", folder, t->name);
+        const char *path = maq_arena_printf(&workspace->arena, "%s/%s", folder, t->name);
         if (!path)
             return maq_no_memory(diag, "a fork server");
         MAQ_TRY(maq_folder_write(path, t->text, strlen(t->text), diag));
@@ -136,34 +136,34 @@ static enum maq_status write_scripts(const char **script, struct maq_workspace *
     return MAQ_OK;
 }
 
-static enum maq_status start(struct maq_fork_server *s, struct maq_workspace *room, const struct target *t,
+static enum maq_status start(struct maq_fork_server *s, struct maq_workspace *workspace, const struct target *t,
                              struct maq_diag *diag)
 {
-    struct maq_arena *a = &room->arena;
+    struct maq_arena *a = &workspace->arena;
     int ends[2];
-    const char *card_path = maq_arena_printf(a, "%s/fork-server.card", room->folder),
-               *log = maq_arena_printf(a, "%s/fork-server.log", room->folder), *script;
+    const char *card_path = maq_arena_printf(a, "%s/fork-server.card", workspace->folder),
+               *log = maq_arena_printf(a, "%s/fork-server.log", workspace->folder), *script;
     s->names = maq_environment_own(a);
     if (!card_path || !log || !s->names)
         return maq_no_memory(diag, "a fork server");
-    struct maq_run_card card = {.world = room->world,
-                                .per_node = room->per_node,
-                                .device = &room->cluster.groups[0].device,
-                                .memory_bytes = room->memory_bytes,
-                                .nccl_memory = room->nccl_memory,
-                                .tcp = room->opts->tcp,
-                                .real_clock = room->opts->real_clock,
+    struct maq_run_card card = {.world = workspace->world,
+                                .per_node = workspace->per_node,
+                                .device = &workspace->cluster.groups[0].device,
+                                .memory_bytes = workspace->memory_bytes,
+                                .nccl_memory = workspace->nccl_memory,
+                                .tcp = workspace->opts->tcp,
+                                .real_clock = workspace->opts->real_clock,
                                 .forks = true};
     MAQ_TRY(maq_run_card_write(&card, card_path, diag));
-    MAQ_TRY(write_scripts(&script, room, diag));
-    char **environment = maq_environment(&card, card_path, 0, room->device ? &room->libraries : NULL, a);
-    const char **words = command_of(t, room->opts->arguments, script, log, s->names, a);
+    MAQ_TRY(write_scripts(&script, workspace, diag));
+    char **environment = maq_environment(&card, card_path, 0, workspace->device ? &workspace->libraries : NULL, a);
+    const char **words = command_of(t, workspace->opts->arguments, script, log, s->names, a);
     if (!environment || !words)
         return maq_no_memory(diag, "a fork server");
     keep_common(environment, s->names);
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0)
         return MAQ_OK; /* and no server */
-    struct maq_child_opts program = {.path = room->program,
+    struct maq_child_opts program = {.path = workspace->program,
                                      .arguments = (char *const *)(uintptr_t)words,
                                      .environment = environment,
                                      .output = log,
@@ -175,14 +175,14 @@ static enum maq_status start(struct maq_fork_server *s, struct maq_workspace *ro
     return status;
 }
 
-enum maq_status maq_fork_server_open(struct maq_fork_server *s, struct maq_workspace *room, struct maq_diag *diag)
+enum maq_status maq_fork_server_open(struct maq_fork_server *s, struct maq_workspace *workspace, struct maq_diag *diag)
 {
     struct target target;
     bool before = s->tried;
     s->tried = true;
-    if (before || room->libraries.inject || !target_of(&target, room->opts->arguments))
+    if (before || workspace->libraries.inject || !target_of(&target, workspace->opts->arguments))
         return MAQ_OK;
-    return start(s, room, &target, diag);
+    return start(s, workspace, &target, diag);
 }
 
 void maq_fork_server_close(struct maq_fork_server *s)
@@ -217,11 +217,11 @@ static bool send_request(int to, const void *message, size_t bytes, const int de
     struct iovec data = {(void *)(uintptr_t)message, bytes};
     union {
         struct cmsghdr head;
-        char room[CMSG_SPACE(3 * sizeof(int))];
+        char bytes[CMSG_SPACE(3 * sizeof(int))];
     } control;
     memset(&control, 0, sizeof control);
     struct msghdr m = {
-        .msg_iov = &data, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control.room};
+        .msg_iov = &data, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control.bytes};
     struct cmsghdr *head = CMSG_FIRSTHDR(&m);
     head->cmsg_level = SOL_SOCKET;
     head->cmsg_type = SCM_RIGHTS;

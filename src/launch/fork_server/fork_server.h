@@ -26,7 +26,7 @@ struct maq_fork_server {
     }
 
 /* Starts it, the first time that it is called, where the workspace's program is one for a server. */
-enum maq_status maq_fork_server_open(struct maq_fork_server *s, struct maq_workspace *room, struct maq_diag *diag);
+enum maq_status maq_fork_server_open(struct maq_fork_server *s, struct maq_workspace *workspace, struct maq_diag *diag);
 /* Ends it, and all that it forked. */
 void maq_fork_server_close(struct maq_fork_server *s);
 /*

@@ -41,9 +41,9 @@ static void put_beside(struct beside *b, const char *path, const char *value)
 }
 
 /* A section of the job's document, where it has one. */
-static void put_section(struct beside *b, const struct maq_loaded_job *box, const char *key)
+static void put_section(struct beside *b, const struct maq_loaded_job *loaded, const char *key)
 {
-    const struct maq_node *root = maq_job_document(box), *section = root ? maq_node_peek(root, key) : NULL;
+    const struct maq_node *root = maq_job_document(loaded), *section = root ? maq_node_peek(root, key) : NULL;
     if (!section || maq_node_is_null(section))
         return;
     char *text = maq_job_section_text(section);
@@ -52,25 +52,25 @@ static void put_section(struct beside *b, const struct maq_loaded_job *box, cons
 }
 
 /* Lengths of documents are the data's. */
-static void put_lengths(struct beside *b, const struct maq_loaded_job *box)
+static void put_lengths(struct beside *b, const struct maq_loaded_job *loaded)
 {
-    const struct maq_node *root = maq_job_document(box), *workload = root ? maq_node_peek(root, "workload") : NULL;
+    const struct maq_node *root = maq_job_document(loaded), *workload = root ? maq_node_peek(root, "workload") : NULL;
     for (const struct maq_node *n = workload ? workload->first : NULL; n; n = n->next)
         if (n->kind == MAQ_NODE_SCALAR && (maq_str_starts(n->key, "length_") || maq_str_is(n->key, "packed")))
             put_beside(b, maq_arena_printf(&b->arena, "workload.%.*s", (int)n->key.len, n->key.ptr),
                        maq_arena_strdup(&b->arena, n->text));
 }
 
-static void collect(struct beside *b, const struct maq_loaded_job *box, unsigned says)
+static void collect(struct beside *b, const struct maq_loaded_job *loaded, unsigned says)
 {
-    const struct maq_job *job = maq_job_get(box);
+    const struct maq_job *job = maq_job_get(loaded);
     *b = (struct beside){0};
     maq_arena_init(&b->arena, 0);
-    put_section(b, box, "cluster");
-    put_section(b, box, "cost");
+    put_section(b, loaded, "cluster");
+    put_section(b, loaded, "cost");
     if (!(says & MAQ_FILE_SAYS_MODEL))
-        put_section(b, box, "model");
-    put_lengths(b, box);
+        put_section(b, loaded, "model");
+    put_lengths(b, loaded);
     put_beside(b, "plan.moe_imbalance", maq_arena_printf(&b->arena, "%.17g", job->plan.imbalance));
     if (!(says & MAQ_FILE_SAYS_SEQUENCE))
         put_beside(b, "workload.seq_length", maq_arena_printf(&b->arena, "%lld", (long long)job->workload.seq));
@@ -83,7 +83,7 @@ static void collect(struct beside *b, const struct maq_loaded_job *box, unsigned
 /* ---- what it does not say ---- */
 
 struct comparison {
-    const struct maq_loaded_job *box;
+    const struct maq_loaded_job *loaded;
     const struct maq_job *own, *other;
     const struct maq_file_form *form;
     struct maq_diag *diag;
@@ -92,7 +92,7 @@ struct comparison {
 
 static void unsaid(struct comparison *c, const char *key, const char *value, const char *instead)
 {
-    const struct maq_job_places at = maq_job_sections(c->box);
+    const struct maq_job_places at = maq_job_sections(c->loaded);
     const bool workload = maq_fields_find(maq_workload_fields, maq_str_of(key)) != NULL;
     struct maq_span place = workload ? maq_place_of(at.workload, key) : maq_place_of_plan(&at, key);
     if (strcmp(key, "model") == 0 && at.model)
@@ -127,7 +127,7 @@ static void compare_mechanisms(struct comparison *c, const struct maq_field *fie
 static void compare_framework(struct comparison *c)
 {
     const struct maq_framework *own = &c->own->framework, *other = &c->other->framework;
-    const struct maq_job_places at = maq_job_sections(c->box);
+    const struct maq_job_places at = maq_job_sections(c->loaded);
     if (strcmp(own->name, other->name) == 0) {
         compare_mechanisms(c, maq_framework_fields, own, other);
         compare_mechanisms(c, maq_host_fields, &own->host, &other->host);
@@ -169,10 +169,10 @@ static enum maq_status compare(struct comparison *c)
 /* ---- read back ---- */
 
 /* The file is refused: its places are in a text that nobody has seen. */
-static enum maq_status say_refused(const struct maq_loaded_job *box, const struct maq_file_form *form,
+static enum maq_status say_refused(const struct maq_loaded_job *loaded, const struct maq_file_form *form,
                                    const struct maq_diag *inner, struct maq_diag *diag)
 {
-    const struct maq_job_places at = maq_job_sections(box);
+    const struct maq_job_places at = maq_job_sections(loaded);
     struct maq_str first = MAQ_STR("it is refused");
     for (size_t i = maq_diag_count(inner); i > 0; i--)
         if (maq_diag_at(inner, i - 1)->severity == MAQ_ERROR)
@@ -186,20 +186,20 @@ static enum maq_status say_refused(const struct maq_loaded_job *box, const struc
 static const char *const read_as[] = {
     [MAQ_FILE_JSON] = "written.json", [MAQ_FILE_YAML] = "written.yaml", [MAQ_FILE_TOML] = "written.toml"};
 
-static enum maq_status check(const char *text, const struct maq_loaded_job *box, const struct maq_file_form *form,
+static enum maq_status check(const char *text, const struct maq_loaded_job *loaded, const struct maq_file_form *form,
                              struct maq_diag *diag)
 {
     struct beside beside;
     struct maq_loaded_job *back = NULL;
     struct maq_diag *inner = maq_diag_new();
-    collect(&beside, box, form->says);
+    collect(&beside, loaded, form->says);
     enum maq_status status = !inner || beside.failed ? maq_no_memory(diag, "a framework's file")
                                                      : maq_job_parse(&back, read_as[form->syntax], maq_str_of(text),
                                                                      beside.list, beside.n, inner);
     if (status == MAQ_BAD_INPUT) {
-        status = say_refused(box, form, inner, diag);
+        status = say_refused(loaded, form, inner, diag);
     } else if (status == MAQ_OK) {
-        struct comparison c = {box, maq_job_get(box), maq_job_get(back), form, diag, true};
+        struct comparison c = {loaded, maq_job_get(loaded), maq_job_get(back), form, diag, true};
         status = compare(&c);
     }
     maq_job_free(back);
@@ -224,21 +224,21 @@ static enum maq_status unknown_form(const char *name, struct maq_diag *diag)
     return status;
 }
 
-static enum maq_status write(char **out, const struct maq_loaded_job *box, const struct maq_file_form *form,
+static enum maq_status write(char **out, const struct maq_loaded_job *loaded, const struct maq_file_form *form,
                              struct maq_diag *diag)
 {
-    const struct maq_job_places at = maq_job_sections(box);
+    const struct maq_job_places at = maq_job_sections(loaded);
     struct maq_buf text;
     maq_buf_init(&text, LONGEST);
     struct maq_file_writer w = {.out = &text, .syntax = form->syntax, .title = form->title, .at = &at, .diag = diag};
     maq_file_open(&w, NULL);
-    form->write(&w, maq_job_get(box));
+    form->write(&w, maq_job_get(loaded));
     maq_file_close(&w);
     *out = maq_buf_take(&text);
     return !*out ? maq_no_memory(diag, "a framework's file") : w.failed ? MAQ_BAD_INPUT : MAQ_OK;
 }
 
-enum maq_status maq_framework_file(char **out, const struct maq_loaded_job *box, const char *name,
+enum maq_status maq_framework_file(char **out, const struct maq_loaded_job *loaded, const char *name,
                                    struct maq_diag *diag)
 {
     const struct maq_file_form *form = NULL;
@@ -248,13 +248,13 @@ enum maq_status maq_framework_file(char **out, const struct maq_loaded_job *box,
             form = maq_file_forms[i];
     if (!form)
         return unknown_form(name, diag);
-    if (maq_job_rl_node(box))
-        return maq_diag_fail(MAQ_BAD_INPUT, diag, MAQ_CODE_FILE_UNSAID, maq_job_rl_node(box)->key_at,
+    if (maq_job_rl_node(loaded))
+        return maq_diag_fail(MAQ_BAD_INPUT, diag, MAQ_CODE_FILE_UNSAID, maq_job_rl_node(loaded)->key_at,
                              "take the section out to write the policy's training",
                              "a job of several models is not written as %s", form->title);
-    enum maq_status status = write(&text, box, form, diag);
+    enum maq_status status = write(&text, loaded, form, diag);
     if (status == MAQ_OK)
-        status = check(text, box, form, diag);
+        status = check(text, loaded, form, diag);
     if (status == MAQ_OK)
         *out = text;
     else

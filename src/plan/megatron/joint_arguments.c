@@ -108,7 +108,7 @@ bool maq__megatron_keep(struct maq_megatron_reader *r, const struct maq_megatron
 
 static void set_number(struct maq_megatron_reader *r, const char *flag, const char *path, int64_t n)
 {
-    maq__megatron_set(r, flag, path, maq_arena_printf(&r->box->arena, "%lld", (long long)n));
+    maq__megatron_set(r, flag, path, maq_arena_printf(&r->loaded->arena, "%lld", (long long)n));
 }
 
 static const char *precision_of(const struct maq_megatron_kept *k)
@@ -176,19 +176,19 @@ static void conclude_pattern(struct maq_megatron_reader *r, int64_t pp)
     }
     const struct maq_str all = {letters.ptr ? letters.ptr : "", letters.len};
     const bool fine = !letters.failed && !layout.failed;
-    maq__megatron_set(r, flag, "model.hybrid_override_pattern", fine ? maq_arena_strdup(&r->box->arena, all) : NULL);
+    maq__megatron_set(r, flag, "model.hybrid_override_pattern", fine ? maq_arena_strdup(&r->loaded->arena, all) : NULL);
     r->kept.layers = n;
     if (depths.ptr && depths.len > 0) {
         int64_t depth = 1;
         for (size_t i = 0; i < depths.len; i++)
             depth += depths.ptr[i] == '/';
         maq_str_split(depths, '/', &mtp);
-        maq__megatron_set(r, flag, "model.mtp_hybrid_override_pattern", maq_arena_strdup(&r->box->arena, mtp));
+        maq__megatron_set(r, flag, "model.mtp_hybrid_override_pattern", maq_arena_strdup(&r->loaded->arena, mtp));
         set_number(r, flag, "model.mtp_num_layers", depth);
     }
     if (stages > 1 && fine)
         maq__megatron_set(r, flag, "plan.pipeline_model_parallel_layout",
-                          maq_arena_strdup(&r->box->arena, (struct maq_str){layout.ptr, layout.len}));
+                          maq_arena_strdup(&r->loaded->arena, (struct maq_str){layout.ptr, layout.len}));
     if (stages > pp && stages % pp == 0)
         set_number(r, flag, "plan.virtual_pipeline_model_parallel_size", stages / pp);
     maq_buf_fini(&letters);

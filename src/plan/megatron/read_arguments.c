@@ -96,7 +96,7 @@ static const char *list_of(struct maq_megatron_reader *r, const struct maq_megat
         if (a->words[i][0] != '\0')
             maq_buf_addf(&b, "%s%s", b.len > 1 ? "," : "", a->words[i]);
     maq_buf_addc(&b, ']');
-    char *text = b.failed ? NULL : maq_arena_strdup(&r->box->arena, (struct maq_str){b.ptr, b.len});
+    char *text = b.failed ? NULL : maq_arena_strdup(&r->loaded->arena, (struct maq_str){b.ptr, b.len});
     maq_buf_fini(&b);
     return text;
 }
@@ -135,7 +135,7 @@ static const char *freq_of(struct maq_megatron_reader *r, const char *flag, cons
             maq_buf_addf(&b, "%c%.*s", any ? ',' : '[', (int)n, items);
     }
     maq_buf_addc(&b, ']');
-    char *list = ok && any && !b.failed ? maq_arena_strdup(&r->box->arena, (struct maq_str){b.ptr, b.len}) : NULL;
+    char *list = ok && any && !b.failed ? maq_arena_strdup(&r->loaded->arena, (struct maq_str){b.ptr, b.len}) : NULL;
     maq_buf_fini(&b);
     if (!list)
         maq__megatron_bad(r, flag, "takes a number or lists such as ([0]*3+[1]*58)", NULL);
@@ -185,7 +185,7 @@ static void set_key(struct maq_megatron_reader *r, const struct maq_megatron_arg
     if (a->n > 1)
         maq__megatron_bad(r, a->flag, "takes one value", NULL);
     else
-        maq__megatron_set(r, a->flag, maq_arena_printf(&r->box->arena, "%s.%s", section, key),
+        maq__megatron_set(r, a->flag, maq_arena_printf(&r->loaded->arena, "%s.%s", section, key),
                           a->n == 0 ? "true" : a->words[0]);
 }
 
@@ -367,8 +367,8 @@ static void read_words(struct maq_megatron_reader *r, const char *const *words, 
         for (i++; i < n && !is_option(words[i]); i++)
             a.n++;
         if (value.ptr) {
-            one[0] = maq_arena_strdup(&r->box->arena, value);
-            a.flag = maq_arena_printf(&r->box->arena, "--%.*s", (int)a.name.len, a.name.ptr);
+            one[0] = maq_arena_strdup(&r->loaded->arena, value);
+            a.flag = maq_arena_printf(&r->loaded->arena, "--%.*s", (int)a.name.len, a.name.ptr);
             a.words = one;
             a.n = 1;
             if (!one[0] || !a.flag) {
@@ -382,17 +382,17 @@ static void read_words(struct maq_megatron_reader *r, const char *const *words, 
 
 static struct maq_loaded_megatron *new_box(size_t n_words)
 {
-    struct maq_loaded_megatron *box = calloc(1, sizeof *box);
-    if (!box)
+    struct maq_loaded_megatron *loaded = calloc(1, sizeof *loaded);
+    if (!loaded)
         return NULL;
-    maq_arena_init(&box->arena, 0);
-    box->size = n_words + MAQ_COUNT(defaults) + 32; /* of maq__megatron_conclude() */
-    box->read.overrides = MAQ_ARENA_NEW(&box->arena, struct maq_override, box->size);
-    if (!box->read.overrides) {
-        free(box);
+    maq_arena_init(&loaded->arena, 0);
+    loaded->size = n_words + MAQ_COUNT(defaults) + 32; /* of maq__megatron_conclude() */
+    loaded->read.overrides = MAQ_ARENA_NEW(&loaded->arena, struct maq_override, loaded->size);
+    if (!loaded->read.overrides) {
+        free(loaded);
         return NULL;
     }
-    return box;
+    return loaded;
 }
 
 enum maq_status maq_megatron_read(struct maq_megatron **out, const char *const *words, size_t n_words, bool open,
@@ -406,8 +406,8 @@ enum maq_status maq__megatron_read_placed(struct maq_megatron **out, const char 
                                           struct maq_diag *diag)
 {
     struct maq_megatron_reader r = {
-        .box = new_box(n_words), .open = open, .diag = diag, .words = words, .places = places, .n_words = n_words};
-    if (!r.box) {
+        .loaded = new_box(n_words), .open = open, .diag = diag, .words = words, .places = places, .n_words = n_words};
+    if (!r.loaded) {
         maq__megatron_no_memory(&r);
         return r.status;
     }
@@ -418,27 +418,27 @@ enum maq_status maq__megatron_read_placed(struct maq_megatron **out, const char 
     if (r.status == MAQ_OK)
         maq__megatron_conclude(&r);
     if (r.kept.layers == 0) /* it describes no model: another part of the job does */
-        maq_megatron_drop_model(&r.box->read);
+        maq_megatron_drop_model(&r.loaded->read);
     if (r.status == MAQ_OK && r.unknown.len > 0)
         maq_diag_add(diag, MAQ_WARNING, MAQ_CODE_MEGATRON_UNKNOWN, r.first_unknown, NULL,
                      "arguments that nothing here knows, taken to change nothing: %s", r.unknown.ptr);
     maq_buf_fini(&r.unknown);
     if (r.status != MAQ_OK)
-        maq_megatron_free(&r.box->read);
+        maq_megatron_free(&r.loaded->read);
     else
-        *out = &r.box->read;
+        *out = &r.loaded->read;
     return r.status;
 }
 
 void maq_megatron_drop_model(struct maq_megatron *read)
 {
-    struct maq_loaded_megatron *box = (struct maq_loaded_megatron *)read;
+    struct maq_loaded_megatron *loaded = (struct maq_loaded_megatron *)read;
     size_t n = 0;
     for (size_t i = 0; i < read->n_overrides; i++) {
         struct maq_str section;
         maq_str_split(maq_str_of(read->overrides[i].path), '.', &section);
         if (!maq_str_is(section, "model"))
-            box->read.overrides[n++] = read->overrides[i];
+            loaded->read.overrides[n++] = read->overrides[i];
     }
     read->n_overrides = n;
 }
@@ -447,7 +447,7 @@ void maq_megatron_free(struct maq_megatron *read)
 {
     if (!read)
         return;
-    struct maq_loaded_megatron *box = (struct maq_loaded_megatron *)read;
-    maq_arena_fini(&box->arena);
-    free(box);
+    struct maq_loaded_megatron *loaded = (struct maq_loaded_megatron *)read;
+    maq_arena_fini(&loaded->arena);
+    free(loaded);
 }

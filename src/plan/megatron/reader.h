@@ -34,7 +34,7 @@ struct maq_megatron_kept {
 };
 
 struct maq_megatron_reader {
-    struct maq_loaded_megatron *box;
+    struct maq_loaded_megatron *loaded;
     bool open; /* an open job: settings that a search chooses are left out */
     struct maq_diag *diag;
     struct maq_buf unknown;
@@ -66,7 +66,7 @@ bool maq__megatron_same(struct maq_str name, const char *key);
 /* The hint may be NULL. */
 void maq__megatron_bad(struct maq_megatron_reader *r, const char *flag, const char *why, const char *hint);
 void maq__megatron_no_memory(struct maq_megatron_reader *r);
-/* `value` lives as long as the box; NULL counts as out of memory. */
+/* `value` lives as long as the loaded; NULL counts as out of memory. */
 void maq__megatron_set(struct maq_megatron_reader *r, const char *flag, const char *path, const char *value);
 
 /* Keeps an argument for maq__megatron_conclude(); false: it is not one of those. */

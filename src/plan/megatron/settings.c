@@ -41,10 +41,10 @@ void maq__megatron_bad(struct maq_megatron_reader *r, const char *flag, const ch
 
 void maq__megatron_set(struct maq_megatron_reader *r, const char *flag, const char *path, const char *value)
 {
-    struct maq_megatron *m = &r->box->read;
+    struct maq_megatron *m = &r->loaded->read;
     if (r->open && path && maq_plan_is_searched(path))
         return;
-    if (!path || !value || m->n_overrides == r->box->size) {
+    if (!path || !value || m->n_overrides == r->loaded->size) {
         maq__megatron_no_memory(r);
         return;
     }

@@ -33,10 +33,10 @@ _Static_assert(MAQ_COUNT(maq__mixed_cp_comms) == MAQ_CP_A2A_P2P + 2, "a word per
 
 struct maq_loaded_mixed_plan *maq__mixed_new(size_t most_bytes)
 {
-    struct maq_loaded_mixed_plan *box = maq__calloc(sizeof *box);
-    if (box)
-        maq_arena_init(&box->arena, most_bytes);
-    return box;
+    struct maq_loaded_mixed_plan *loaded = maq__calloc(sizeof *loaded);
+    if (loaded)
+        maq_arena_init(&loaded->arena, most_bytes);
+    return loaded;
 }
 
 static enum maq_status take(struct maq_loaded_mixed_plan **out, struct maq_doc *doc, struct maq_diag *diag)
@@ -44,16 +44,17 @@ static enum maq_status take(struct maq_loaded_mixed_plan **out, struct maq_doc *
     if (!doc->root || doc->root->kind != MAQ_NODE_MAP)
         return maq_diag_fail(MAQ_BAD_INPUT, diag, MAQ_CODE_MIXED_FORM, doc->root ? doc->root->at : (struct maq_span){0},
                              "docs/plan-form.md has an example", "a plan is a map");
-    struct maq_loaded_mixed_plan *box = maq__mixed_new(MAX_PLAN_BYTES);
-    if (!box)
+    struct maq_loaded_mixed_plan *loaded = maq__mixed_new(MAX_PLAN_BYTES);
+    if (!loaded)
         return maq_no_memory(diag, "the plan");
     bool foreign = maq_node_peek(doc->root, "pipeline_list") != NULL;
-    enum maq_status status = (foreign ? maq__mixed_import : maq__mixed_read)(&box->plan, doc->root, &box->arena, diag);
+    enum maq_status status =
+        (foreign ? maq__mixed_import : maq__mixed_read)(&loaded->plan, doc->root, &loaded->arena, diag);
     if (status != MAQ_OK) {
-        maq_mixed_plan_free(box);
+        maq_mixed_plan_free(loaded);
         return status;
     }
-    *out = box;
+    *out = loaded;
     return MAQ_OK;
 }
 
@@ -79,26 +80,26 @@ enum maq_status maq_mixed_plan_parse(struct maq_loaded_mixed_plan **out, const c
     return status;
 }
 
-const struct maq_mixed_plan *maq_mixed_plan_get(const struct maq_loaded_mixed_plan *box)
+const struct maq_mixed_plan *maq_mixed_plan_get(const struct maq_loaded_mixed_plan *loaded)
 {
-    return &box->plan;
+    return &loaded->plan;
 }
 
-enum maq_status maq__mixed_hand_out(struct maq_loaded_mixed_plan **out, struct maq_loaded_mixed_plan *box, bool filled,
-                                    struct maq_diag *diag)
+enum maq_status maq__mixed_hand_out(struct maq_loaded_mixed_plan **out, struct maq_loaded_mixed_plan *loaded,
+                                    bool filled, struct maq_diag *diag)
 {
     if (!filled) {
-        maq_mixed_plan_free(box);
+        maq_mixed_plan_free(loaded);
         return maq_no_memory(diag, "the plan");
     }
-    *out = box;
+    *out = loaded;
     return MAQ_OK;
 }
 
-void maq_mixed_plan_free(struct maq_loaded_mixed_plan *box)
+void maq_mixed_plan_free(struct maq_loaded_mixed_plan *loaded)
 {
-    if (!box)
+    if (!loaded)
         return;
-    maq_arena_fini(&box->arena);
-    free(box);
+    maq_arena_fini(&loaded->arena);
+    free(loaded);
 }

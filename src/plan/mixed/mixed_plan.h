@@ -25,8 +25,8 @@ struct maq_loaded_mixed_plan *maq__mixed_new(size_t most_bytes);
  * Hands out a plan that was filled; where filling ran out of memory (`filled` is false), frees it and returns
  * MAQ_NO_MEMORY.
  */
-enum maq_status maq__mixed_hand_out(struct maq_loaded_mixed_plan **out, struct maq_loaded_mixed_plan *box, bool filled,
-                                    struct maq_diag *diag);
+enum maq_status maq__mixed_hand_out(struct maq_loaded_mixed_plan **out, struct maq_loaded_mixed_plan *loaded,
+                                    bool filled, struct maq_diag *diag);
 
 /* maquette's form (read.c) and that of Sailor's executed plans (import_sailor.c): the plan's parts go to the arena. */
 enum maq_status maq__mixed_read(struct maq_mixed_plan *out, struct maq_node *root, struct maq_arena *arena,

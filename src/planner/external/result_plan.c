@@ -168,7 +168,7 @@ enum maq_status maq_slices_mixed_plan(struct maq_loaded_mixed_plan **out, const 
         return maq_diag_fail(MAQ_NO, diag, MAQ_CODE_SLICES_FORM, (struct maq_span){0},
                              "--json has the plan with the parallelizer's own words",
                              "the form of mixed plans has no words for it: %s", wrong);
-    struct maq_loaded_mixed_plan *box = maq__mixed_new(0);
-    bool filled = box && fill_mixed(&box->plan, result->owner, &result->plans[plan], &box->arena);
-    return maq__mixed_hand_out(out, box, filled, diag);
+    struct maq_loaded_mixed_plan *loaded = maq__mixed_new(0);
+    bool filled = loaded && fill_mixed(&loaded->plan, result->owner, &result->plans[plan], &loaded->arena);
+    return maq__mixed_hand_out(out, loaded, filled, diag);
 }

@@ -138,7 +138,7 @@ enum maq_status maq_mixed_search_mixed_plan(struct maq_loaded_mixed_plan **out,
     if (plan >= result->n_plans)
         return maq_diag_fail(MAQ_USAGE, diag, MAQ_CODE_MIXED_FORM, (struct maq_span){0}, NULL, "there is no plan %u",
                              plan);
-    struct maq_loaded_mixed_plan *box = maq__mixed_new(0);
-    bool filled = box && maq_mixed_result_plan(&box->plan, result->owner, &result->plans[plan], &box->arena);
-    return maq__mixed_hand_out(out, box, filled, diag);
+    struct maq_loaded_mixed_plan *loaded = maq__mixed_new(0);
+    bool filled = loaded && maq_mixed_result_plan(&loaded->plan, result->owner, &result->plans[plan], &loaded->arena);
+    return maq__mixed_hand_out(out, loaded, filled, diag);
 }

@@ -21,10 +21,10 @@ static enum maq_status predict(struct maq_mixed_search_plan *out, struct maq_mix
                                const struct maq_loaded_job *open, const struct maq_search_plan *found,
                                struct maq_diag *diag)
 {
-    struct maq_loaded_job *box;
+    struct maq_loaded_job *loaded;
     struct maq_train_result *r = NULL;
-    MAQ_TRY(maq_job_complete(&box, open, &found->plan, diag));
-    enum maq_status status = maq_train_predict(&r, maq_job_get(box), diag);
+    MAQ_TRY(maq_job_complete(&loaded, open, &found->plan, diag));
+    enum maq_status status = maq_train_predict(&r, maq_job_get(loaded), diag);
     if (status == MAQ_OK && r->fits) {
         bool filled = maq_mixed_uniform_plan(out, run, &run->space.job.cluster, found);
         status = filled ? MAQ_OK : maq_no_memory(diag, "the search");
@@ -32,7 +32,7 @@ static enum maq_status predict(struct maq_mixed_search_plan *out, struct maq_mix
     }
     if (r)
         maq_train_result_free(r);
-    maq_job_free(box);
+    maq_job_free(loaded);
     return status;
 }
 

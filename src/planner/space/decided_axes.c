@@ -8,7 +8,7 @@
 #include "base/check.h"
 #include "plan/job_build.h"
 
-typedef bool sets_fn(const struct maq_loaded_job *box, const char *key);
+typedef bool sets_fn(const struct maq_loaded_job *loaded, const char *key);
 
 /* Keys that decide an axis beside its own. */
 static const char *const layout_keys[] = {"decoder_first_pipeline_num_layers", "decoder_last_pipeline_num_layers",
@@ -29,12 +29,12 @@ static const struct {
 };
 
 /* The first key that decides an axis; NULL: none does. */
-static const char *deciding(const struct maq_loaded_job *box, enum maq_axis axis, sets_fn *sets)
+static const char *deciding(const struct maq_loaded_job *loaded, enum maq_axis axis, sets_fn *sets)
 {
-    if (sets(box, maq_axis_key(axis)))
+    if (sets(loaded, maq_axis_key(axis)))
         return maq_axis_key(axis);
     for (size_t i = 0; i < beside[axis].n; i++)
-        if (sets(box, beside[axis].keys[i]))
+        if (sets(loaded, beside[axis].keys[i]))
             return beside[axis].keys[i];
     return NULL;
 }
@@ -44,45 +44,45 @@ static sets_fn *setter(enum maq_space_kept kept)
     return kept == MAQ_KEPT_FLAGS ? maq_job_flag_sets : maq_job_sets;
 }
 
-bool maq_space_decided(const struct maq_loaded_job *box, enum maq_axis axis, enum maq_space_kept kept)
+bool maq_space_decided(const struct maq_loaded_job *loaded, enum maq_axis axis, enum maq_space_kept kept)
 {
-    bool modules = axis == MAQ_AXIS_RECOMPUTE && kept == MAQ_KEPT_ALL && maq_job_get(box)->plan.recompute_parts != 0;
-    return kept != MAQ_KEPT_NOTHING && (modules || deciding(box, axis, setter(kept)) != NULL);
+    bool modules = axis == MAQ_AXIS_RECOMPUTE && kept == MAQ_KEPT_ALL && maq_job_get(loaded)->plan.recompute_parts != 0;
+    return kept != MAQ_KEPT_NOTHING && (modules || deciding(loaded, axis, setter(kept)) != NULL);
 }
 
-static bool keeps(const struct maq_loaded_job *box, const char *key, enum maq_space_kept kept)
+static bool keeps(const struct maq_loaded_job *loaded, const char *key, enum maq_space_kept kept)
 {
-    return kept != MAQ_KEPT_NOTHING && setter(kept)(box, key);
+    return kept != MAQ_KEPT_NOTHING && setter(kept)(loaded, key);
 }
 
-void maq_space_release(struct maq_plan *base, const struct maq_loaded_job *box, enum maq_space_kept kept)
+void maq_space_release(struct maq_plan *base, const struct maq_loaded_job *loaded, enum maq_space_kept kept)
 {
-    if (!keeps(box, "data_parallel_size", kept))
+    if (!keeps(loaded, "data_parallel_size", kept))
         base->dp = 0;
-    if (!maq_space_decided(box, MAQ_AXIS_LAYOUT, kept)) {
+    if (!maq_space_decided(loaded, MAQ_AXIS_LAYOUT, kept)) {
         base->first_stage_layers = base->last_stage_layers = 0;
         base->account_for_embedding = base->account_for_loss = false;
     }
-    if (!maq_space_decided(box, MAQ_AXIS_RECOMPUTE, kept)) {
+    if (!maq_space_decided(loaded, MAQ_AXIS_RECOMPUTE, kept)) {
         base->recompute = MAQ_RECOMPUTE_NONE;
         base->recompute_method = MAQ_RECOMPUTE_UNIFORM;
         base->recompute_num_layers = 0;
         base->recompute_parts = 0;
         base->recompute_stages = (struct maq_str){0};
     }
-    if (!keeps(box, "microbatch_group_size_per_vp_stage", kept))
+    if (!keeps(loaded, "microbatch_group_size_per_vp_stage", kept))
         base->microbatch_group = 0;
-    if (!keeps(box, "hierarchical_cp_a2a_size", kept))
+    if (!keeps(loaded, "hierarchical_cp_a2a_size", kept))
         base->cp_a2a = 0;
 }
 
-struct maq_span maq_space_place_of(const struct maq_loaded_job *box, const char *key)
+struct maq_span maq_space_place_of(const struct maq_loaded_job *loaded, const char *key)
 {
-    const struct maq_job_places at = maq_job_written(box);
-    return key && maq_job_sets(box, key) ? maq_place_of_plan(&at, key) : (struct maq_span){0};
+    const struct maq_job_places at = maq_job_written(loaded);
+    return key && maq_job_sets(loaded, key) ? maq_place_of_plan(&at, key) : (struct maq_span){0};
 }
 
-enum maq_status maq_space_keep_written(struct maq_axis_values *out, const struct maq_loaded_job *box,
+enum maq_status maq_space_keep_written(struct maq_axis_values *out, const struct maq_loaded_job *loaded,
                                        enum maq_axis axis, struct maq_arena *arena)
 {
     out->at = MAQ_ARENA_NEW(arena, int32_t, 1);
@@ -91,6 +91,6 @@ enum maq_status maq_space_keep_written(struct maq_axis_values *out, const struct
     out->at[0] = MAQ_VALUE_AS_WRITTEN;
     out->n = 1;
     out->fixed = true;
-    out->written = maq_space_place_of(box, deciding(box, axis, maq_job_sets));
+    out->written = maq_space_place_of(loaded, deciding(loaded, axis, maq_job_sets));
     return MAQ_OK;
 }

@@ -263,10 +263,10 @@ static enum maq_status read_list(struct list_reader *r, enum maq_axis axis, stru
 }
 
 /* A flag sets the axis: that holds against the document's list. A list by a flag beside it says two things at once. */
-static enum maq_status held_by_flag(bool *out, const struct maq_loaded_job *box, const struct maq_node *list,
+static enum maq_status held_by_flag(bool *out, const struct maq_loaded_job *loaded, const struct maq_node *list,
                                     enum maq_axis axis, struct maq_diag *diag)
 {
-    *out = maq_job_flag_sets(box, maq_axis_key(axis));
+    *out = maq_job_flag_sets(loaded, maq_axis_key(axis));
     if (!*out || list->origin != MAQ_ORIGIN_FLAG)
         return MAQ_OK;
     return maq_diag_fail(MAQ_BAD_INPUT, diag, MAQ_CODE_SEARCH_AXIS, list->key_at,
@@ -275,9 +275,9 @@ static enum maq_status held_by_flag(bool *out, const struct maq_loaded_job *box,
 }
 
 /* `search: {tp: [1, 2], recompute: none}` */
-static enum maq_status read_section(struct list_reader *r, const struct maq_loaded_job *box)
+static enum maq_status read_section(struct list_reader *r, const struct maq_loaded_job *loaded)
 {
-    struct maq_node *section = maq_job_search_node(box);
+    struct maq_node *section = maq_job_search_node(loaded);
     if (!section)
         return MAQ_OK;
     section->used = true;
@@ -296,7 +296,7 @@ static enum maq_status read_section(struct list_reader *r, const struct maq_load
             return refuse_key(r, n->key, n->key_at);
         maq_node_use_all(n);
         bool held;
-        MAQ_TRY(held_by_flag(&held, box, n, axis, r->diag));
+        MAQ_TRY(held_by_flag(&held, loaded, n, axis, r->diag));
         if (held)
             continue;
         maq_buf_init(&text, 1 << 16);

@@ -91,14 +91,14 @@ static void add_option(struct maq_buf *out, const struct maq_field *field, const
 static bool follows(const struct change *c, const struct maq_field *field)
 {
     struct maq_plan_doc with = {.plan = *c->found};
-    struct maq_loaded_job *box;
+    struct maq_loaded_job *loaded;
     if (field->type != MAQ_TYPE_I32 && field->type != MAQ_TYPE_ENUM)
         return false;
     memcpy((char *)&with + field->offset, (const char *)&c->written + field->offset, sizeof(int32_t));
-    if (maq_job_complete(&box, c->open, &with.plan, NULL) != MAQ_OK)
+    if (maq_job_complete(&loaded, c->open, &with.plan, NULL) != MAQ_OK)
         return false;
-    with.plan = maq_job_get(box)->plan;
-    maq_job_free(box);
+    with.plan = maq_job_get(loaded)->plan;
+    maq_job_free(loaded);
     return same(field, &with, &c->new);
 }
 
@@ -161,21 +161,21 @@ static struct maq_search_result *search(const struct maq_loaded_job *open)
 static bool add_plan(struct maq_buf *out, const struct maq_loaded_job *job, const struct maq_loaded_job *open,
                      const struct maq_search_plan *found, double capacity_bytes)
 {
-    struct maq_loaded_job *box;
+    struct maq_loaded_job *loaded;
     char step[32], size[32];
-    if (maq_job_complete(&box, open, &found->plan, NULL) != MAQ_OK)
+    if (maq_job_complete(&loaded, open, &found->plan, NULL) != MAQ_OK)
         return false;
     const struct change c = {.open = open,
                              .found = &found->plan,
                              .written = {.plan = maq_job_get(open)->plan},
                              .old = {.plan = maq_job_get(job)->plan},
-                             .new = {.plan = maq_job_get(box)->plan}};
+                             .new = {.plan = maq_job_get(loaded)->plan}};
     maq_buf_adds(out, "try");
     add_settings(out, &c);
     maq_buf_addf(out, " (%s a step, %s, fits in %.0f of 100 runs); maquette plan finds the best",
                  maq_format_time(step, found->step_s), maq_format_bytes(size, found->needed_bytes),
                  100 * maq_train_fit_probability(found->needed_bytes, capacity_bytes));
-    maq_job_free(box);
+    maq_job_free(loaded);
     return true;
 }
 

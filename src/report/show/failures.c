@@ -60,11 +60,11 @@ enum maq_status maq_show_failures(struct maq_show *s)
     maq_table_init(&t, columns, MAQ_COUNT(columns));
     t.wraps = true;
     for (size_t i = 0; status == MAQ_OK && (e = maq_catalogue_at("variability/failures", i)) != NULL; i++) {
-        struct maq_loaded_failures *box = NULL;
-        status = maq_failures_load(&box, e->name, s->diag);
+        struct maq_loaded_failures *loaded = NULL;
+        status = maq_failures_load(&loaded, e->name, s->diag);
         if (status != MAQ_OK)
             break;
-        const struct maq_failures *f = maq_failures_get(box);
+        const struct maq_failures *f = maq_failures_get(loaded);
         if (s->json) {
             json_failures(maq_json_item(list), f);
         } else {
@@ -74,7 +74,7 @@ enum maq_status maq_show_failures(struct maq_show *s)
             maq_table_cell(&t, "%u", f->n_causes);
             maq_table_cell(&t, "%s", f->title);
         }
-        maq_failures_free(box);
+        maq_failures_free(loaded);
     }
     if (s->page)
         maq_table_print(s->page, &t, 0);
@@ -153,12 +153,12 @@ static void put_failures(struct maq_page *page, const struct maq_failures *f)
 
 enum maq_status maq_show_failure(struct maq_show *s, const char *name)
 {
-    struct maq_loaded_failures *box = NULL;
-    MAQ_TRY(maq_failures_load(&box, name, s->diag));
+    struct maq_loaded_failures *loaded = NULL;
+    MAQ_TRY(maq_failures_load(&loaded, name, s->diag));
     if (s->json)
-        json_failures(*s->json, maq_failures_get(box));
+        json_failures(*s->json, maq_failures_get(loaded));
     else
-        put_failures(s->page, maq_failures_get(box));
-    maq_failures_free(box);
+        put_failures(s->page, maq_failures_get(loaded));
+    maq_failures_free(loaded);
     return MAQ_OK;
 }

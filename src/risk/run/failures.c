@@ -240,22 +240,22 @@ struct maq_loaded_failures {
     struct maq_failures failures;
 };
 
-static enum maq_status load(struct maq_loaded_failures *box, const char *what, struct maq_diag *diag)
+static enum maq_status load(struct maq_loaded_failures *loaded, const char *what, struct maq_diag *diag)
 {
     static const struct maq__entry_kind kind = {
         .section = "variability/failures", .noun = "failures", .unknown_code = MAQ_CODE_UNKNOWN_FAILURES, .lay = lay};
-    struct maq__entry entry = {&kind, &box->failures, &box->failures.name};
+    struct maq__entry entry = {&kind, &loaded->failures, &loaded->failures.name};
     struct maq_doc doc;
     if (!strchr(what, '=')) {
         struct maq_node word = {.kind = MAQ_NODE_SCALAR, .text = maq_str_of(what)};
-        return maq__entry_load(entry, &word, &box->arena, diag);
+        return maq__entry_load(entry, &word, &loaded->arena, diag);
     }
     char *text = maq_doc_of_pairs(what, "base");
     if (!text)
         return maq_diag_fail(MAQ_NO_MEMORY, diag, MAQ_CODE_RUN_NO_MEMORY, (struct maq_span){0}, NULL, "out of memory");
     enum maq_status status = maq_doc_parse(&doc, "--failures", maq_str_of(text), MAQ_ORIGIN_FLAG, diag);
     if (status == MAQ_OK && doc.root)
-        status = maq__entry_load(entry, doc.root, &box->arena, diag);
+        status = maq__entry_load(entry, doc.root, &loaded->arena, diag);
     maq_doc_fini(&doc);
     free(text);
     return status;
@@ -263,29 +263,29 @@ static enum maq_status load(struct maq_loaded_failures *box, const char *what, s
 
 enum maq_status maq_failures_load(struct maq_loaded_failures **out, const char *what, struct maq_diag *diag)
 {
-    struct maq_loaded_failures *box = maq__calloc(sizeof *box);
-    if (!box)
+    struct maq_loaded_failures *loaded = maq__calloc(sizeof *loaded);
+    if (!loaded)
         return maq_diag_fail(MAQ_NO_MEMORY, diag, MAQ_CODE_RUN_NO_MEMORY, (struct maq_span){0}, NULL, "out of memory");
-    maq_arena_init(&box->arena, 0);
-    box->failures = nothing_said;
-    enum maq_status status = load(box, what, diag);
+    maq_arena_init(&loaded->arena, 0);
+    loaded->failures = nothing_said;
+    enum maq_status status = load(loaded, what, diag);
     if (status != MAQ_OK) {
-        maq_failures_free(box);
+        maq_failures_free(loaded);
         return status;
     }
-    *out = box;
+    *out = loaded;
     return MAQ_OK;
 }
 
-const struct maq_failures *maq_failures_get(const struct maq_loaded_failures *box)
+const struct maq_failures *maq_failures_get(const struct maq_loaded_failures *loaded)
 {
-    return &box->failures;
+    return &loaded->failures;
 }
 
-void maq_failures_free(struct maq_loaded_failures *box)
+void maq_failures_free(struct maq_loaded_failures *loaded)
 {
-    if (!box)
+    if (!loaded)
         return;
-    maq_arena_fini(&box->arena);
-    free(box);
+    maq_arena_fini(&loaded->arena);
+    free(loaded);
 }

@@ -22,7 +22,7 @@
 #define DEFAULT_REPLICAS 10000u
 #define MOST_FAILURES 2e9 /* of all replicas together: some ten minutes */
 
-struct maq_run_box {
+struct maq_run_owner {
     struct maq_run_result result; /* first: what the caller sees */
     struct maq_arena arena;
 };
@@ -140,16 +140,16 @@ static void fill(struct maq_run_result *r, const struct maq_run_opts *opts, cons
     r->n_causes = m->n_causes;
 }
 
-static enum maq_status simulate(struct maq_run_box *box, const struct maq_run_opts *opts, struct maq_diag *diag)
+static enum maq_status simulate(struct maq_run_owner *owner, const struct maq_run_opts *opts, struct maq_diag *diag)
 {
-    struct maq_run_result *r = &box->result;
+    struct maq_run_result *r = &owner->result;
     struct maq_run_model model;
-    MAQ_TRY(maq_run_model_build(&model, opts, &box->arena, diag));
+    MAQ_TRY(maq_run_model_build(&model, opts, &owner->arena, diag));
     fill(r, opts, &model);
     closed_form(r, &model);
     MAQ_TRY(check_end(r, &model, diag));
     uint32_t n = r->opts.replicas;
-    struct maq_run_cause *causes = MAQ_ARENA_NEW(&box->arena, struct maq_run_cause, model.n_causes);
+    struct maq_run_cause *causes = MAQ_ARENA_NEW(&owner->arena, struct maq_run_cause, model.n_causes);
     struct batch b = {.m = &model, .n = n};
     struct maq_arena scratch;
     maq_arena_init(&scratch, 0);
@@ -159,7 +159,7 @@ static enum maq_status simulate(struct maq_run_box *box, const struct maq_run_op
     bool whole = causes && b.outcomes && b.tallies && room && run_batch(&b, opts->threads);
     if (whole) {
         for (uint32_t i = 0; i < model.n_causes; i++)
-            causes[i].name = maq_arena_strdup(&box->arena, maq_str_of(model.failures->causes[i].name));
+            causes[i].name = maq_arena_strdup(&owner->arena, maq_str_of(model.failures->causes[i].name));
         r->causes = causes;
         maq_run_summarize(r, causes, b.outcomes, b.tallies, n, room);
     }
@@ -171,16 +171,16 @@ static enum maq_status simulate(struct maq_run_box *box, const struct maq_run_op
 
 enum maq_status maq_run_simulate(struct maq_run_result **out, const struct maq_run_opts *opts, struct maq_diag *diag)
 {
-    struct maq_run_box *box = maq__calloc(sizeof *box);
-    if (!box)
+    struct maq_run_owner *owner = maq__calloc(sizeof *owner);
+    if (!owner)
         return maq_diag_fail(MAQ_NO_MEMORY, diag, MAQ_CODE_RUN_NO_MEMORY, (struct maq_span){0}, NULL, "out of memory");
-    maq_arena_init(&box->arena, 0);
-    enum maq_status status = simulate(box, opts, diag);
+    maq_arena_init(&owner->arena, 0);
+    enum maq_status status = simulate(owner, opts, diag);
     if (status != MAQ_OK) {
-        maq_run_result_free(&box->result);
+        maq_run_result_free(&owner->result);
         return status;
     }
-    *out = &box->result;
+    *out = &owner->result;
     return MAQ_OK;
 }
 
@@ -188,7 +188,7 @@ void maq_run_result_free(struct maq_run_result *result)
 {
     if (!result)
         return;
-    struct maq_run_box *box = (struct maq_run_box *)result;
-    maq_arena_fini(&box->arena);
-    free(box);
+    struct maq_run_owner *owner = (struct maq_run_owner *)result;
+    maq_arena_fini(&owner->arena);
+    free(owner);
 }

@@ -47,7 +47,7 @@ static void member(struct maq_command_reader *r, const struct maq_command_argume
         maq_command_bad(r, a, "{\"afd\": {\"num_attention_ranks\": 4, \"num_ffn_ranks\": 2}}",
                         "numbers of ranks from 1 to 4096");
     else if (strcmp(name, "num_ffn_ranks") == 0)
-        r->box->read.options.afd.ffn_ranks = (int32_t)n;
+        r->loaded->read.options.afd.ffn_ranks = (int32_t)n;
     else if (strcmp(name, "num_attention_ranks") == 0)
         r->attention_ranks = (int32_t)n;
     else if (strcmp(name, "role") == 0 && word && strcmp(word, "ffn") == 0)
@@ -76,7 +76,7 @@ static void read_config(struct maq_command_reader *r, const struct maq_command_a
             say(r, a, key);
             continue;
         }
-        r->box->read.options.afd.ffn_ranks = 1;
+        r->loaded->read.options.afd.ffn_ranks = 1;
         json_object_foreach(value, of_afd, one) member(r, a, of_afd, one);
     }
     json_decref(object);
@@ -95,7 +95,7 @@ bool maq_command_set_afd(struct maq_command_reader *r, const struct maq_command_
 
 void maq_command_conclude_afd(struct maq_command_reader *r)
 {
-    struct maq_afd_options *o = &r->box->read.options.afd;
+    struct maq_afd_options *o = &r->loaded->read.options.afd;
     int32_t tp = r->tp > 0 ? r->tp : 1, dp = r->dp > 0 ? r->dp : 1;
     if (o->ffn_ranks == 0) {
         if (r->dbo)

@@ -109,7 +109,7 @@ static bool none_is_negative(enum maq_command_effect effect)
 /* Numbers that are a member of the options, or a key of the job; false: the option is none of those. */
 static bool plain_number(struct maq_command_reader *r, const struct maq_command_argument *a)
 {
-    char *o = (char *)&r->box->read.options;
+    char *o = (char *)&r->loaded->read.options;
     enum maq_command_effect effect = a->form.row->effect;
     int64_t n = 0;
     double x;
@@ -129,7 +129,7 @@ static bool plain_number(struct maq_command_reader *r, const struct maq_command_
         }
     for (size_t i = 0; i < MAQ_COUNT(degrees); i++)
         if (degrees[i].effect == effect) {
-            const char *flag = maq_arena_strdup(&r->box->arena, maq_str_of(a->form.text));
+            const char *flag = maq_arena_strdup(&r->loaded->arena, maq_str_of(a->form.text));
             if (!flag)
                 r->status = maq_no_memory(r->diag, "options");
             else if (maq_command_number(r, a, &n, 1, 1 << 20))
@@ -198,7 +198,7 @@ static const struct type {
 
 static void set_weights(struct maq_command_reader *r, const struct maq_command_argument *a)
 {
-    struct maq_serve_command *c = &r->box->read;
+    struct maq_serve_command *c = &r->loaded->read;
     const struct maq_str word = maq_str_of(a->value);
     const char *near = NULL;
     char hint[80];
@@ -290,7 +290,7 @@ static const struct maq_command_meaning levels[] = {
 
 static void set_word(struct maq_command_reader *r, const struct maq_command_argument *a)
 {
-    struct maq_serve_options *o = &r->box->read.options;
+    struct maq_serve_options *o = &r->loaded->read.options;
     enum maq_command_effect effect = a->form.row->effect;
     int is = -1;
     if (effect == MAQ_COMMAND_DTYPE)
@@ -308,7 +308,7 @@ static void set_word(struct maq_command_reader *r, const struct maq_command_argu
 /* What only SGLang has words for; false: the option is none of those. */
 static bool set_sglang(struct maq_command_reader *r, const struct maq_command_argument *a)
 {
-    struct maq_sglang_options *o = &r->box->read.options.sglang;
+    struct maq_sglang_options *o = &r->loaded->read.options.sglang;
     enum maq_command_effect effect = a->form.row->effect;
     bool policy = effect == MAQ_COMMAND_POLICY && r->engine->engine == MAQ_ENGINE_SGLANG;
     double x;
@@ -316,7 +316,7 @@ static bool set_sglang(struct maq_command_reader *r, const struct maq_command_ar
     if (effect == MAQ_COMMAND_MIXED) {
         o->mixed_chunk = !a->form.off;
     } else if (effect == MAQ_COMMAND_BY_PRIORITY) {
-        r->box->read.options.by_priority = o->high_first = true;
+        r->loaded->read.options.by_priority = o->high_first = true;
     } else if (effect == MAQ_COMMAND_LOW_FIRST) {
         r->low_first = true;
     } else if (effect == MAQ_COMMAND_NO_PREEMPTION) {
@@ -350,12 +350,12 @@ static void set_length(struct maq_command_reader *r, const struct maq_command_ar
     int64_t n = 0;
     bool own = r->engine->engine == MAQ_ENGINE_VLLM && (strcmp(a->value, "auto") == 0 || strcmp(a->value, "-1") == 0);
     if (own || maq_command_number(r, a, &n, 1, 1 << 30)) /* auto: the model's, as far as it fits */
-        r->box->read.options.max_model_len = n;
+        r->loaded->read.options.max_model_len = n;
 }
 
 static void set_chunk(struct maq_command_reader *r, const struct maq_command_argument *a)
 {
-    struct maq_serve_options *o = &r->box->read.options;
+    struct maq_serve_options *o = &r->loaded->read.options;
     int64_t n;
     if (!maq_command_number(r, a, &n, -1, 1 << 20))
         return;
@@ -447,11 +447,11 @@ static bool set_ranks(struct maq_command_reader *r, const struct maq_command_arg
     } else if (effect == MAQ_COMMAND_EXCHANGE) {
         int is = known_word(r, a, exchanges, MAQ_EXCHANGE_COUNT, "a way to the experts");
         if (is >= 0)
-            r->box->read.options.exchange = (enum maq_serve_exchange)is;
+            r->loaded->read.options.exchange = (enum maq_serve_exchange)is;
     } else if (effect == MAQ_COMMAND_MOE_BACKEND) {
         int is = known_word(r, a, moe_backends, MAQ_MOE_BACKEND_COUNT, "kernels for experts");
         if (is >= 0)
-            r->box->read.options.moe_backend = (enum maq_moe_backend)is;
+            r->loaded->read.options.moe_backend = (enum maq_moe_backend)is;
     } else {
         return false;
     }
@@ -460,7 +460,7 @@ static bool set_ranks(struct maq_command_reader *r, const struct maq_command_arg
 
 void maq_command_conclude_ranks(struct maq_command_reader *r)
 {
-    struct maq_serve_command *c = &r->box->read;
+    struct maq_serve_command *c = &r->loaded->read;
     struct maq_serve_options *o = &c->options;
     if (r->shares && r->engine->engine == MAQ_ENGINE_TRTLLM) {
         r->shared = r->tp;
@@ -479,7 +479,7 @@ void maq_command_conclude_ranks(struct maq_command_reader *r)
     int32_t tp = r->tp > 0
                      ? r->tp
                      : 1; /* all ranks: of SGLang those of one attention have a part, of TensorRT-LLM each one is one */
-    const char *own = maq_arena_printf(&r->box->arena, "%d", tp / r->shared);
+    const char *own = maq_arena_printf(&r->loaded->arena, "%d", tp / r->shared);
     if (tp % r->shared != 0)
         r->status = maq_diag_fail(MAQ_BAD_INPUT, r->diag, MAQ_CODE_COMMAND_VALUE, (struct maq_span){0}, NULL,
                                   "%d ranks of attention do not divide --tp-size %d", r->shared, tp);
@@ -497,7 +497,7 @@ static void set_blocks(struct maq_command_reader *r, const struct maq_command_ar
     if (!maq_command_number(r, a, &n, 1, 1 << 28))
         return;
     if (a->form.row->effect == MAQ_COMMAND_BLOCKS)
-        r->box->read.options.blocks = n;
+        r->loaded->read.options.blocks = n;
     if (a->form.row->effect == MAQ_COMMAND_POOL)
         r->pool = n;
     if (a->form.row->effect == MAQ_COMMAND_BLOCK)
@@ -506,7 +506,7 @@ static void set_blocks(struct maq_command_reader *r, const struct maq_command_ar
 
 static void set_switch(struct maq_command_reader *r, const struct maq_command_argument *a)
 {
-    struct maq_serve_options *o = &r->box->read.options;
+    struct maq_serve_options *o = &r->loaded->read.options;
     enum maq_command_effect effect = a->form.row->effect;
     bool on = !a->form.off;
     if (effect == MAQ_COMMAND_CACHING)
@@ -522,7 +522,7 @@ static void set_switch(struct maq_command_reader *r, const struct maq_command_ar
     if (effect == MAQ_COMMAND_NO_PREFILL_GRAPH)
         o->sglang.prefill_graph_tokens = -1;
     if (effect == MAQ_COMMAND_EP_ALL)
-        r->box->read.expert_parallel = on;
+        r->loaded->read.expert_parallel = on;
     if (effect == MAQ_COMMAND_ASYNC)
         o->async_scheduling = on ? MAQ_ON : MAQ_OFF;
     if (effect == MAQ_COMMAND_NO_ASYNC)

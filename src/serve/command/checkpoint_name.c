@@ -79,12 +79,12 @@ bool maq_checkpoint_name(struct maq_checkpoint_name *out, const char *text)
 
 void maq_command_checkpoint(struct maq_command_reader *r)
 {
-    struct maq_serve_command *c = &r->box->read;
+    struct maq_serve_command *c = &r->loaded->read;
     struct maq_checkpoint_name n;
     const char *model = r->model;
     bool said = maq_checkpoint_name(&n, model);
     if (said && n.model_len > 0)
-        model = maq_arena_strdup(&r->box->arena, (struct maq_str){model + n.model_at, n.model_len});
+        model = maq_arena_strdup(&r->loaded->arena, (struct maq_str){model + n.model_at, n.model_len});
     if (!model) {
         r->status = maq_no_memory(r->diag, "a model's name");
         return;

@@ -154,7 +154,7 @@ struct maq_command_drafts {
 
 struct maq_command_reader {
     const struct maq_command_engine *engine;
-    struct maq_loaded_command *box;
+    struct maq_loaded_command *loaded;
     struct maq_diag *diag;
     uint32_t file;
     const uint32_t *offset; /* [words] where each begins in the source */

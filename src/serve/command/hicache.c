@@ -89,7 +89,7 @@ bool maq_command_set_hicache(struct maq_command_reader *r, const struct maq_comm
 
 void maq_command_conclude_hicache(struct maq_command_reader *r)
 {
-    struct maq_tier_options *o = &r->box->read.options.tiers;
+    struct maq_tier_options *o = &r->loaded->read.options.tiers;
     const struct maq_tier_options *said = &r->hicache_said;
     if (!r->hicache)
         return;

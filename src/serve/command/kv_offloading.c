@@ -26,7 +26,7 @@ static void say(struct maq_command_reader *r, const struct maq_command_argument 
 static void extra(struct maq_command_reader *r, const struct maq_command_argument *a, const char *key,
                   const json_t *value)
 {
-    struct maq_tier_options *o = &r->box->read.options.tiers;
+    struct maq_tier_options *o = &r->loaded->read.options.tiers;
     double x = json_number_value(value);
     const char *word = json_string_value(value);
     if (strcmp(key, "cpu_bytes_to_use") == 0 && json_is_number(value) && x >= 0)
@@ -100,7 +100,7 @@ bool maq_command_set_offload(struct maq_command_reader *r, const struct maq_comm
 
 void maq_command_conclude_offload(struct maq_command_reader *r)
 {
-    struct maq_tier_options *o = &r->box->read.options.tiers;
+    struct maq_tier_options *o = &r->loaded->read.options.tiers;
     int32_t block = r->block > 0 ? r->block : 16;
     if (r->offload_bytes > 0 && !r->foreign_offload)
         o->bytes[MAQ_TIER_HOST] = r->offload_bytes;

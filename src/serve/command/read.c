@@ -27,12 +27,12 @@ struct maq_span maq_command_span(const struct maq_command_reader *r, size_t word
 
 void maq_command_override(struct maq_command_reader *r, const char *flag, const char *path, const char *value)
 {
-    struct maq_serve_command *c = &r->box->read;
+    struct maq_serve_command *c = &r->loaded->read;
     size_t i = 0;
-    while (i < c->n_overrides && strcmp(r->box->overrides[i].path, path) != 0)
+    while (i < c->n_overrides && strcmp(r->loaded->overrides[i].path, path) != 0)
         i++;
-    MAQ_ASSERT(i < MAQ_COUNT(r->box->overrides));
-    r->box->overrides[i] = (struct maq_override){flag, path, value};
+    MAQ_ASSERT(i < MAQ_COUNT(r->loaded->overrides));
+    r->loaded->overrides[i] = (struct maq_override){flag, path, value};
     c->n_overrides = i == c->n_overrides ? i + 1 : c->n_overrides;
 }
 
@@ -200,7 +200,7 @@ static void read_words(struct maq_command_reader *r, size_t first, size_t n)
 static bool register_line(struct maq_command_reader *r, const char *const *words, size_t n)
 {
     struct maq_buf line;
-    uint32_t *offset = MAQ_ARENA_NEW(&r->box->arena, uint32_t, n + 1);
+    uint32_t *offset = MAQ_ARENA_NEW(&r->loaded->arena, uint32_t, n + 1);
     maq_buf_init(&line, LINE_MOST);
     for (size_t i = 0; offset && i < n; i++) {
         maq_buf_adds(&line, i > 0 ? " " : "");
@@ -220,7 +220,7 @@ static bool register_line(struct maq_command_reader *r, const char *const *words
 
 static void conclude(struct maq_command_reader *r)
 {
-    struct maq_serve_options *o = &r->box->read.options;
+    struct maq_serve_options *o = &r->loaded->read.options;
     if (r->config)
         maq_command_read_config(r);
     if (r->model)
@@ -246,26 +246,26 @@ static void conclude(struct maq_command_reader *r)
 
 static struct maq_loaded_command *new_box(void)
 {
-    struct maq_loaded_command *box = maq__calloc(sizeof *box);
-    if (!box)
+    struct maq_loaded_command *loaded = maq__calloc(sizeof *loaded);
+    if (!loaded)
         return NULL;
-    maq_arena_init(&box->arena, 0);
-    box->read.overrides = box->overrides;
-    return box;
+    maq_arena_init(&loaded->arena, 0);
+    loaded->read.overrides = loaded->overrides;
+    return loaded;
 }
 
 enum maq_status maq_serve_command_read(struct maq_serve_command **out, const char *const *words, size_t n_words,
                                        struct maq_diag *diag)
 {
-    struct maq_command_reader r = {.box = new_box(), .diag = diag};
-    if (!r.box || !register_line(&r, words, n_words)) {
-        maq_serve_command_free(r.box ? &r.box->read : NULL);
+    struct maq_command_reader r = {.loaded = new_box(), .diag = diag};
+    if (!r.loaded || !register_line(&r, words, n_words)) {
+        maq_serve_command_free(r.loaded ? &r.loaded->read : NULL);
         return maq_no_memory(diag, "a command line");
     }
     maq_buf_init(&r.said, LINE_MOST);
     size_t first = program(&r.engine, words, n_words);
     if (first > 0) {
-        r.box->read.options.engine = r.engine->engine;
+        r.loaded->read.options.engine = r.engine->engine;
         read_words(&r, first, n_words);
         conclude(&r);
     } else {
@@ -275,9 +275,9 @@ enum maq_status maq_serve_command_read(struct maq_serve_command **out, const cha
     }
     maq_buf_fini(&r.said);
     if (r.status != MAQ_OK)
-        maq_serve_command_free(&r.box->read);
+        maq_serve_command_free(&r.loaded->read);
     else
-        *out = &r.box->read;
+        *out = &r.loaded->read;
     return r.status;
 }
 
@@ -285,7 +285,7 @@ void maq_serve_command_free(struct maq_serve_command *command)
 {
     if (!command)
         return;
-    struct maq_loaded_command *box = (struct maq_loaded_command *)command;
-    maq_arena_fini(&box->arena);
-    free(box);
+    struct maq_loaded_command *loaded = (struct maq_loaded_command *)command;
+    maq_arena_fini(&loaded->arena);
+    free(loaded);
 }

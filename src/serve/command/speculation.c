@@ -61,7 +61,7 @@ static int method_by_model(const char *model)
 
 static const char *kept(struct maq_command_reader *r, const char *text)
 {
-    const char *copy = maq_arena_strdup(&r->box->arena, maq_str_of(text));
+    const char *copy = maq_arena_strdup(&r->loaded->arena, maq_str_of(text));
     if (!copy)
         r->status = maq_no_memory(r->diag, "options");
     return copy;
@@ -85,7 +85,7 @@ static void read_acceptance(struct maq_command_reader *r, const char *key, const
     if (text.failed)
         r->status = maq_no_memory(r->diag, "options");
     else if (text.ptr)
-        r->box->read.acceptance = kept(r, text.ptr);
+        r->loaded->read.acceptance = kept(r, text.ptr);
     maq_buf_fini(&text);
 }
 
@@ -169,7 +169,7 @@ bool maq_command_set_drafts(struct maq_command_reader *r, const struct maq_comma
 void maq_command_conclude_drafts(struct maq_command_reader *r)
 {
     const struct maq_command_drafts *s = &r->drafts;
-    struct maq_serve_command *c = &r->box->read;
+    struct maq_serve_command *c = &r->loaded->read;
     struct maq_speculation *out = &c->options.speculation;
     bool sglang = r->engine->engine == MAQ_ENGINE_SGLANG;
     if (s->said[0] == '\0' || (!s->method && !s->model))

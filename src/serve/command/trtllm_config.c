@@ -80,8 +80,8 @@ static void say_key(struct maq_command_reader *r, const struct maq_node *section
 static bool as_option(struct maq_command_reader *r, const struct maq_node *node)
 {
     struct maq_command_argument a = {.at = r->config_at, .value_at = r->config_at};
-    const char *word = maq_arena_printf(&r->box->arena, "--%.*s", (int)node->key.len, node->key.ptr);
-    const char *value = maq_arena_strdup(&r->box->arena, node->text);
+    const char *word = maq_arena_printf(&r->loaded->arena, "--%.*s", (int)node->key.len, node->key.ptr);
+    const char *value = maq_arena_strdup(&r->loaded->arena, node->text);
     if (!word || !value) {
         r->status = maq_no_memory(r->diag, "options");
         return true;
@@ -100,9 +100,9 @@ static bool as_option(struct maq_command_reader *r, const struct maq_node *node)
 static void set_policy(struct maq_command_reader *r, const struct maq_node *section, const struct maq_node *node)
 {
     if (maq_str_ieq(node->text, "MAX_UTILIZATION"))
-        r->box->read.options.max_utilization = true;
+        r->loaded->read.options.max_utilization = true;
     else if (maq_str_ieq(node->text, "GUARANTEED_NO_EVICT"))
-        r->box->read.options.max_utilization = false;
+        r->loaded->read.options.max_utilization = false;
     else
         say_key(r, section, node);
 }
@@ -119,8 +119,8 @@ static void set_number(struct maq_command_reader *r, enum key key, struct maq_no
     if (key == POOL)
         r->pool = n;
     if (key == WAIT_ITERATIONS)
-        r->box->read.options.batch_wait_iterations = n <= 1 << 20 ? (int32_t)n : 1 << 20;
-    struct maq_attention_dp_balance *balance = &r->box->read.options.attention_dp_balance;
+        r->loaded->read.options.batch_wait_iterations = n <= 1 << 20 ? (int32_t)n : 1 << 20;
+    struct maq_attention_dp_balance *balance = &r->loaded->read.options.attention_dp_balance;
     if (key == BALANCE_TIMEOUT)
         balance->timeout_iterations = n <= 1 << 20 ? (int32_t)n : 1 << 20;
     if (key == BALANCE_BATCHING)
@@ -128,12 +128,12 @@ static void set_number(struct maq_command_reader *r, enum key key, struct maq_no
     if (key == DRAFTS || key == DEPTHS)
         r->drafts.tokens = n;
     if (key == HOST_SIZE)
-        r->box->read.options.tiers.host_rank_bytes = (double)n;
+        r->loaded->read.options.tiers.host_rank_bytes = (double)n;
 }
 
 static void set_switch(struct maq_command_reader *r, enum key key, struct maq_node *node)
 {
-    struct maq_serve_options *o = &r->box->read.options;
+    struct maq_serve_options *o = &r->loaded->read.options;
     bool on;
     if (!maq_node_bool(&on, node, r->diag))
         r->status = MAQ_BAD_INPUT;
@@ -155,14 +155,14 @@ static void set_share(struct maq_command_reader *r, enum key key, struct maq_nod
     if (!maq_node_double(&x, node, r->diag))
         r->status = MAQ_BAD_INPUT;
     else if (key == WAIT_SHARE && x >= 0 && x <= 1)
-        r->box->read.options.batch_wait_share = x;
+        r->loaded->read.options.batch_wait_share = x;
     else if (key == SHARE && x >= 0.01 && x <= 1)
-        r->box->read.options.free_memory_share = x;
+        r->loaded->read.options.free_memory_share = x;
 }
 
 static void set_drafts(struct maq_command_reader *r, enum key key, const struct maq_node *node)
 {
-    const char *text = maq_arena_strdup(&r->box->arena, node->text);
+    const char *text = maq_arena_strdup(&r->loaded->arena, node->text);
     if (!text)
         r->status = maq_no_memory(r->diag, "options");
     else
@@ -182,7 +182,7 @@ static void set(struct maq_command_reader *r, enum key key, const struct maq_nod
     else if (key == SHARE || key == WAIT_SHARE)
         set_share(r, key, node);
     else if (key == KV_TYPE)
-        r->box->read.options.kv_fp8 = maq_str_ieq(node->text, "fp8");
+        r->loaded->read.options.kv_fp8 = maq_str_ieq(node->text, "fp8");
     else if (key == METHOD || key == DRAFTER)
         set_drafts(r, key, node);
 }

@@ -169,7 +169,7 @@ static const char *first_error(const struct maq_diag *diag, struct maq_arena *ar
 static void predict(struct plans_owner *o, struct maq_validate_plan *row, const char *job)
 {
     struct overrides with = {.n = 0};
-    struct maq_loaded_job *box = NULL;
+    struct maq_loaded_job *loaded = NULL;
     struct maq_train_result *result = NULL;
     struct maq_diag *diag = maq_diag_new();
     if (!diag) {
@@ -185,9 +185,9 @@ static void predict(struct plans_owner *o, struct maq_validate_plan *row, const 
         set(&with, "plan.pipeline_model_parallel_layout",
             maq_arena_printf(&o->arena, "\"%s\"", row->layout)); /* quoted: a list of numbers is text here */
     }
-    enum maq_status status = maq_job_load(&box, job, with.list, with.n, diag);
+    enum maq_status status = maq_job_load(&loaded, job, with.list, with.n, diag);
     if (status == MAQ_OK)
-        status = maq_train_predict(&result, maq_job_get(box), diag);
+        status = maq_train_predict(&result, maq_job_get(loaded), diag);
     if (status == MAQ_OK) {
         row->predicted_s = result->step_s;
         row->error = result->step_s / row->measured_s - 1;
@@ -196,7 +196,7 @@ static void predict(struct plans_owner *o, struct maq_validate_plan *row, const 
         row->why = first_error(diag, &o->arena);
     }
     maq_train_result_free(result);
-    maq_job_free(box);
+    maq_job_free(loaded);
     maq_diag_free(diag);
 }
 
@@ -323,15 +323,15 @@ static enum maq_status find_layers(struct plans_owner *o, const struct maq_valid
 static enum maq_status read_job(struct plans_owner *o, const struct maq_validate_plan_ranking_opts *opts,
                                 struct maq_diag *diag)
 {
-    struct maq_loaded_job *box = NULL;
+    struct maq_loaded_job *loaded = NULL;
     if (!opts->job)
         return maq_diag_fail(MAQ_USAGE, diag, MAQ_CODE_VALIDATE_JOB, (struct maq_span){0},
                              "--job FILE: model, cluster, framework and batch that the plans share",
                              "plans need the job that they are plans of");
-    MAQ_TRY(maq_job_load(&box, opts->job, NULL, 0, diag));
-    o->layers = (int32_t)maq_job_get(box)->model.num_layers;
-    o->devices = (int32_t)maq_job_get(box)->cluster.devices;
-    maq_job_free(box);
+    MAQ_TRY(maq_job_load(&loaded, opts->job, NULL, 0, diag));
+    o->layers = (int32_t)maq_job_get(loaded)->model.num_layers;
+    o->devices = (int32_t)maq_job_get(loaded)->cluster.devices;
+    maq_job_free(loaded);
     MAQ_TRY(find_layers(o, opts, diag));
     o->result.job = maq_arena_strdup(&o->arena, maq_str_of(opts->job));
     return o->result.job ? MAQ_OK : maq_no_memory(diag, "the plans");

@@ -80,10 +80,10 @@ static enum maq_status predict(struct owner *o, struct maq_plan_row *row, const 
 
 static enum maq_status run_row(struct owner *o, uint32_t i, const struct maq_plan_file *file)
 {
-    struct maq_loaded_mixed_plan *box;
+    struct maq_loaded_mixed_plan *loaded;
     struct maq_plan_row *row = &o->rows[i];
-    MAQ_TRY(maq_mixed_plan_parse(&box, file->name, file->text, o->diag));
-    const struct maq_mixed_plan *plan = maq_mixed_plan_get(box);
+    MAQ_TRY(maq_mixed_plan_parse(&loaded, file->name, file->text, o->diag));
+    const struct maq_mixed_plan *plan = maq_mixed_plan_get(loaded);
     *row = (struct maq_plan_row){.file = file->name, .why = ""};
     o->measured[i] = plan->measured;
     describe(row, plan);
@@ -96,7 +96,7 @@ static enum maq_status run_row(struct owner *o, uint32_t i, const struct maq_pla
         status = predict(o, row, plan);
     if (status != MAQ_OK)
         maq_diag_add(o->diag, MAQ_NOTE, MAQ_CODE_PLAN_FILES, (struct maq_span){0}, NULL, "this was %s", file->name);
-    maq_mixed_plan_free(box);
+    maq_mixed_plan_free(loaded);
     return status;
 }
 

@@ -231,15 +231,15 @@ static enum maq_status add_large_steps(struct maq_risk_table *t)
                                   1u << MAQ_SOURCE_MICROBATCH | 1u << MAQ_SOURCE_COMMUNICATION;
     const double seen = (19.3 - 18.6) / 18.8;
     double whole = 0, own = 0;
-    struct maq_loaded_job *box;
+    struct maq_loaded_job *loaded;
     struct maq_arena arena;
-    MAQ_TRY(maq_job_parse(&box, "a large job", maq_str_of(large_job), NULL, 0, t->diag));
+    MAQ_TRY(maq_job_parse(&loaded, "a large job", maq_str_of(large_job), NULL, 0, t->diag));
     maq_arena_init(&arena, 0);
-    enum maq_status status = width(&whole, maq_job_get(box), all, &arena, t->diag);
+    enum maq_status status = width(&whole, maq_job_get(loaded), all, &arena, t->diag);
     if (status == MAQ_OK)
-        status = width(&own, maq_job_get(box), each_its_own, &arena, t->diag);
+        status = width(&own, maq_job_get(loaded), each_its_own, &arena, t->diag);
     maq_arena_fini(&arena);
-    maq_job_free(box);
+    maq_job_free(loaded);
     MAQ_TRY(status);
     maq_risk_add(
         t, (struct maq_validate_risk_row){.id = "O11",
@@ -297,14 +297,14 @@ static enum maq_status place_of_dp(uint32_t *place, const struct maq_job *job, s
 
 static enum maq_status add_tails(struct maq_risk_table *t)
 {
-    struct maq_loaded_job *box;
+    struct maq_loaded_job *loaded;
     struct maq_arena arena;
     uint32_t place = 0;
-    MAQ_TRY(maq_job_parse(&box, "a job of 64", maq_str_of(tails_job), NULL, 0, t->diag));
+    MAQ_TRY(maq_job_parse(&loaded, "a job of 64", maq_str_of(tails_job), NULL, 0, t->diag));
     maq_arena_init(&arena, 0);
-    enum maq_status status = place_of_dp(&place, maq_job_get(box), &arena, t->diag);
+    enum maq_status status = place_of_dp(&place, maq_job_get(loaded), &arena, t->diag);
     maq_arena_fini(&arena);
-    maq_job_free(box);
+    maq_job_free(loaded);
     MAQ_TRY(status);
     maq_risk_compare(t,
                      &(const struct maq_risk_published){

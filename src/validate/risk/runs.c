@@ -41,11 +41,11 @@ static struct maq_run_opts job(uint32_t devices, double days, double interval_s,
 static enum maq_status run(struct maq_run_result **out, struct maq_run_opts opts, const char *failures,
                            struct maq_diag *diag)
 {
-    struct maq_loaded_failures *box = NULL;
-    MAQ_TRY(maq_failures_load(&box, failures, diag));
-    opts.failures = maq_failures_get(box);
+    struct maq_loaded_failures *loaded = NULL;
+    MAQ_TRY(maq_failures_load(&loaded, failures, diag));
+    opts.failures = maq_failures_get(loaded);
     enum maq_status status = maq_run_simulate(out, &opts, diag);
-    maq_failures_free(box);
+    maq_failures_free(loaded);
     if (status == MAQ_OK)
         (*out)->opts.failures = NULL; /* gone */
     return status;
@@ -60,19 +60,19 @@ static enum maq_status add_mttf(struct maq_risk_table *t)
         const char *what;
     } seen[] = {{16384, 1.8, "mean time to failure of RSC-1, 16,384 GPUs"},
                 {131072, 0.23, "mean time to failure of RSC-1, 131,072 GPUs"}};
-    struct maq_loaded_failures *box = NULL;
-    MAQ_TRY(maq_failures_load(&box, "rsc-1", t->diag));
+    struct maq_loaded_failures *loaded = NULL;
+    MAQ_TRY(maq_failures_load(&loaded, "rsc-1", t->diag));
     for (size_t i = 0; i < MAQ_COUNT(seen); i++)
-        maq_risk_add(
-            t, (struct maq_validate_risk_row){.id = "O1",
-                                              .what = seen[i].what,
-                                              .unit = "h",
-                                              .source = META,
-                                              .observed = seen[i].hours,
-                                              .low = 0.97 * seen[i].hours,
-                                              .high = 1.03 * seen[i].hours,
-                                              .predicted = 1 / (maq_failures_get(box)->rate * seen[i].devices * 3600)});
-    maq_failures_free(box);
+        maq_risk_add(t, (struct maq_validate_risk_row){
+                            .id = "O1",
+                            .what = seen[i].what,
+                            .unit = "h",
+                            .source = META,
+                            .observed = seen[i].hours,
+                            .low = 0.97 * seen[i].hours,
+                            .high = 1.03 * seen[i].hours,
+                            .predicted = 1 / (maq_failures_get(loaded)->rate * seen[i].devices * 3600)});
+    maq_failures_free(loaded);
     return MAQ_OK;
 }
 
@@ -248,12 +248,12 @@ static enum maq_status add_overlap(struct maq_risk_table *t)
 /* Uncorrectable memory errors of Delta's GPUs. The times between them are the publication's, the memory is the catalogue's. */
 static enum maq_status memory_of(double *out, const char *cluster, struct maq_diag *diag)
 {
-    struct maq_loaded_job *box;
+    struct maq_loaded_job *loaded;
     char text[96];
     maq__snprintf(text, sizeof text, "{model: llama-3.1-8b, cluster: \"%s\", workload: {gbs: 64}}", cluster);
-    MAQ_TRY(maq_job_parse_open(&box, cluster, maq_str_of(text), NULL, 0, diag));
-    *out = maq_job_get(box)->cluster.groups[0].device.mem_bytes;
-    maq_job_free(box);
+    MAQ_TRY(maq_job_parse_open(&loaded, cluster, maq_str_of(text), NULL, 0, diag));
+    *out = maq_job_get(loaded)->cluster.groups[0].device.mem_bytes;
+    maq_job_free(loaded);
     return MAQ_OK;
 }
 
@@ -280,16 +280,16 @@ static enum maq_status add_memory_errors(struct maq_risk_table *t)
 
 static enum maq_status add_spread(struct maq_risk_table *t)
 {
-    struct maq_loaded_failures *box = NULL;
-    MAQ_TRY(maq_failures_load(&box, "fleets", t->diag));
-    const struct maq_failures *f = maq_failures_get(box);
+    struct maq_loaded_failures *loaded = NULL;
+    MAQ_TRY(maq_failures_load(&loaded, "fleets", t->diag));
+    const struct maq_failures *f = maq_failures_get(loaded);
     double median = f->rate * 8 * DAY * 1000, factor = exp(1.6448536 * f->spread);
     static const char source[] = "eight fleets of five operators (docs/risk-runs.md)";
     maq_risk_add(t, (struct maq_validate_risk_row){"O17", "failures per 1,000 node-days, 5 % of fleets have fewer", "",
                                                    source, 2, 1.6, 2.4, median / factor, MAQ_RISK_PASS, NULL});
     maq_risk_add(t, (struct maq_validate_risk_row){"O17", "failures per 1,000 node-days, 5 % of fleets have more", "",
                                                    source, 8, 6.4, 9.6, median * factor, MAQ_RISK_PASS, NULL});
-    maq_failures_free(box);
+    maq_failures_free(loaded);
     return MAQ_OK;
 }
 

@@ -33,12 +33,12 @@ static enum maq_status place_node(struct ranges *out, struct maq_diag *diag)
 {
     struct maq_risk_step_opts opts = MAQ_RISK_STEP_OPTS_INIT;
     struct maq_risk_step *step;
-    struct maq_loaded_job *box;
+    struct maq_loaded_job *loaded;
     opts.place = SLOW_NODE;
     opts.no_sources = true;
     opts.draws = 4000;
-    MAQ_TRY(maq_job_parse(&box, "a job of 64", maq_str_of(hot_job), NULL, 0, diag));
-    enum maq_status status = maq_risk_step(&step, maq_job_get(box), &opts, diag);
+    MAQ_TRY(maq_job_parse(&loaded, "a job of 64", maq_str_of(hot_job), NULL, 0, diag));
+    enum maq_status status = maq_risk_step(&step, maq_job_get(loaded), &opts, diag);
     if (status == MAQ_OK) {
         *out = (struct ranges){{(double)INFINITY, -(double)INFINITY}, {(double)INFINITY, -(double)INFINITY}};
         for (uint32_t s = 0; s < step->stages; s++) {
@@ -51,7 +51,7 @@ static enum maq_status place_node(struct ranges *out, struct maq_diag *diag)
         }
         maq_risk_step_free(step);
     }
-    maq_job_free(box);
+    maq_job_free(loaded);
     return status;
 }
 

@@ -87,7 +87,7 @@ static uint32_t names_of(const char *out[MOST_TRIES], struct maq_str model, stru
     return n;
 }
 
-static enum maq_status load(struct maq_loaded_job **box, const struct maq_inference_row *r, struct maq_arena *arena)
+static enum maq_status load(struct maq_loaded_job **loaded, const struct maq_inference_row *r, struct maq_arena *arena)
 {
     struct maq_str gpu = r->gpu;
     for (size_t i = 0; i < gpu.len; i++) /* "A100-SXM4-40GB (Polaris; see paper)" */
@@ -107,7 +107,8 @@ static enum maq_status load(struct maq_loaded_job **box, const struct maq_infere
                                          {"pp", "plan.pipeline_model_parallel_size", pp},
                                          {"batch", "workload.global_batch_size", dp},
                                          {"batch", "plan.micro_batch_size", "1"}};
-        status = names[i] && cluster && diag ? maq_job_load(box, NULL, o, sizeof o / sizeof *o, diag) : MAQ_NO_MEMORY;
+        status =
+            names[i] && cluster && diag ? maq_job_load(loaded, NULL, o, sizeof o / sizeof *o, diag) : MAQ_NO_MEMORY;
         maq_diag_free(diag);
     }
     return status;
@@ -233,19 +234,19 @@ void maq_inference_predict(struct maq_inference_prediction *out, const struct ma
                            struct maq_arena *arena)
 {
     const struct maq_inference_row started = maq_inference_as_started(row), *r = &started;
-    struct maq_loaded_job *box;
+    struct maq_loaded_job *loaded;
     struct maq_diag *diag = maq_diag_new();
     *out = (struct maq_inference_prediction){0};
-    if (!diag || load(&box, r, arena) != MAQ_OK) {
+    if (!diag || load(&loaded, r, arena) != MAQ_OK) {
         out->why_not = "no such model or device, or they do not go together";
         maq_diag_free(diag);
         return;
     }
-    const struct maq_job *job = maq_job_get(box);
+    const struct maq_job *job = maq_job_get(loaded);
     const struct maq_inference_client client = maq_inference_client_of(r);
     if (client.prompts == 0 && is_impossible(r, job)) {
         out->why_not = "its prompts were computed in less time than its GPUs' peak allows";
-        maq_job_free(box);
+        maq_job_free(loaded);
         maq_diag_free(diag);
         return;
     }
@@ -276,6 +277,6 @@ void maq_inference_predict(struct maq_inference_prediction *out, const struct ma
         one_batch(out, job, &o, r, diag);
     else
         serve(out, job, &o, r, diag);
-    maq_job_free(box);
+    maq_job_free(loaded);
     maq_diag_free(diag);
 }

@@ -125,7 +125,7 @@ static enum maq_status compare(struct maq_validate_serve_log_row *row, const str
     return MAQ_OK;
 }
 
-static enum maq_status load(struct maq_loaded_job **box, const struct maq_serve_log *log, struct maq_arena *arena,
+static enum maq_status load(struct maq_loaded_job **loaded, const struct maq_serve_log *log, struct maq_arena *arena,
                             struct maq_diag *diag)
 {
     const char *memory = log->memory_bps > 0
@@ -138,14 +138,14 @@ static enum maq_status load(struct maq_loaded_job **box, const struct maq_serve_
         "model: %s\ncluster:\n  groups:\n  - {device: {base: %s%s}, nodes: 1, devices_per_node: %d%s}\n"
         "plan: {tensor_model_parallel_size: %d, micro_batch_size: 1}\nworkload: {global_batch_size: %d}\n",
         log->model, log->device, memory ? memory : "", log->tp * log->dp, link ? link : "", log->tp, log->dp);
-    return text ? maq_job_parse(box, log->folder, maq_str_of(text), NULL, 0, diag) : maq_no_memory(diag, "a log");
+    return text ? maq_job_parse(loaded, log->folder, maq_str_of(text), NULL, 0, diag) : maq_no_memory(diag, "a log");
 }
 
 static enum maq_status one_run(struct maq_validate_serve_log_row *row, const char *folder, struct maq_arena *arena,
                                struct maq_diag *diag)
 {
     struct maq_serve_log log;
-    struct maq_loaded_job *box;
+    struct maq_loaded_job *loaded;
     struct maq_serve_result *r;
     MAQ_TRY(maq_serve_log_read(&log, folder, arena, diag));
     *row = (struct maq_validate_serve_log_row){
@@ -156,9 +156,9 @@ static enum maq_status one_run(struct maq_validate_serve_log_row *row, const cha
     for (uint32_t i = 0; i < log.n; i++)
         requests[i] = (struct maq_request){
             .arrival_s = log.requests[i].arrival_s, .prompt = log.requests[i].prompt, .output = log.requests[i].output};
-    MAQ_TRY(load(&box, &log, arena, diag));
+    MAQ_TRY(load(&loaded, &log, arena, diag));
     const struct maq_requests q = {.at = requests, .n = log.n};
-    enum maq_status status = maq_serve_run(&r, maq_job_get(box), &log.options, &q, diag);
+    enum maq_status status = maq_serve_run(&r, maq_job_get(loaded), &log.options, &q, diag);
     if (status == MAQ_OK) {
         if (!r->fits)
             row->left_out = "it does not fit";
@@ -166,7 +166,7 @@ static enum maq_status one_run(struct maq_validate_serve_log_row *row, const cha
             status = compare(row, &log, r, arena);
         maq_serve_free(r);
     }
-    maq_job_free(box);
+    maq_job_free(loaded);
     return status;
 }
 

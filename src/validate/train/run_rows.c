@@ -198,16 +198,16 @@ static const char *first_error(const struct maq_diag *diag, struct maq_arena *ar
 static void simulate(struct maq_validate_row *out, struct maq_arena *arena, bool *failed)
 {
     struct maq_diag *diag = maq_diag_new();
-    struct maq_loaded_job *box = NULL;
+    struct maq_loaded_job *loaded = NULL;
     struct maq_train_result *result = NULL;
     if (!diag) {
         *failed = true;
         return;
     }
-    enum maq_status status = maq_job_parse(&box, "row", maq_str_of(out->job), NULL, 0, diag);
+    enum maq_status status = maq_job_parse(&loaded, "row", maq_str_of(out->job), NULL, 0, diag);
     if (status == MAQ_OK) {
-        *failed |= !maq__validate_label_job(out, maq_job_get(box), arena);
-        status = maq_train_predict(&result, maq_job_get(box), diag);
+        *failed |= !maq__validate_label_job(out, maq_job_get(loaded), arena);
+        status = maq_train_predict(&result, maq_job_get(loaded), diag);
         if (status == MAQ_OK)
             compare(out, result);
         else
@@ -217,7 +217,7 @@ static void simulate(struct maq_validate_row *out, struct maq_arena *arena, bool
         skip_row(out, MAQ_VALIDATE_SKIP_REFUSED, first_error(diag, arena, failed));
     }
     *failed |= status == MAQ_NO_MEMORY;
-    maq_job_free(box);
+    maq_job_free(loaded);
     maq_diag_free(diag);
 }
 
