@@ -205,7 +205,7 @@ static void test_tensor_scales(void **state)
 {
     static const struct maq_costs training = {.library = MAQ_LIBRARY_TRAINING};
     static const struct maq_costs loop = {.library = MAQ_LIBRARY_TRAINING, .burst = true};
-    static const struct maq_costs rows = {.library = MAQ_LIBRARY_TRTLLM, .burst = true};
+    static const struct maq_costs rows = {.library = MAQ_LIBRARY_TRTLLM, .burst = true, .whole_rows = true};
     static const int64_t widths[] = {4096, 12288, 28672};
     (void)state;
     struct maq_device d = device_of("h100-sxm"), b200 = device_of("b200");
@@ -240,6 +240,40 @@ static void test_tensor_scales(void **state)
         assert_int_equal(maq_cost_op(&training, &op, &b200).provider, MAQ_PROVIDER_ANALYTICAL); /* no free loops */
     }
     assert_true(most / least < 1.10 && most_row / least_row > 1.25); /* surfaces are good to a few percent */
+}
+
+/*
+ * Rows of products in 8 and in 4 bits time a whole Linear: less the conversion of its input they are the product, whoever's they are. SGLang's
+ * conversion is vLLM's kernel.
+ */
+static void test_rows_hold_the_conversion(void **state)
+{
+    static const struct {
+        enum maq_library rows, conversion;
+        enum maq_dtype dtype;
+        unsigned flags;
+    } kinds[] = {{MAQ_LIBRARY_SGLANG, MAQ_LIBRARY_VLLM, MAQ_FP8, 0},
+                 {MAQ_LIBRARY_SGLANG, MAQ_LIBRARY_VLLM, MAQ_FP8, MAQ_OP_BLOCKS},
+                 {MAQ_LIBRARY_SGLANG, MAQ_LIBRARY_VLLM, MAQ_FP4, 0},
+                 {MAQ_LIBRARY_VLLM, MAQ_LIBRARY_VLLM, MAQ_FP4, 0},
+                 {MAQ_LIBRARY_TRTLLM, MAQ_LIBRARY_TRTLLM, MAQ_FP8, MAQ_OP_BLOCKS}};
+    (void)state;
+    struct maq_device b200 = device_of("b200");
+    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
+        for (int64_t m = 1; m <= 16384; m *= 4) {
+            const struct maq_costs row = {.library = kinds[i].rows, .burst = true, .whole_rows = true},
+                                   alone = {.library = kinds[i].rows, .burst = true},
+                                   conversion = {.library = kinds[i].conversion, .burst = true};
+            struct maq_op op = gemm(m, 4096, 4096),
+                          convert = {.kind = MAQ_OP_QUANTIZE, .dtype = (uint8_t)kinds[i].dtype, .d = {m, 4096, 1}};
+            op.dtype = (uint8_t)kinds[i].dtype;
+            op.flags = (uint8_t)kinds[i].flags;
+            double both = seconds(&alone, op, &b200) + seconds(&conversion, convert, &b200),
+                   whole = seconds(&row, op, &b200);
+            assert_true(fabs(both / whole - 1) < 1e-9);
+            op.flags |= MAQ_OP_WEIGHT8; /* its inputs stay in 16 bits */
+            assert_true(seconds(&row, op, &b200) == seconds(&alone, op, &b200));
+        }
 }
 
 /* A result in 4 bytes that is read as well takes longer than one in 2: at least by half of what the cache takes for the other 6. */
@@ -352,6 +386,7 @@ int main(void)
         cmocka_unit_test(test_relative_scales_with_what_bounds),
         cmocka_unit_test(test_training_is_not_faster_than_a_burst),
         cmocka_unit_test(test_tensor_scales),
+        cmocka_unit_test(test_rows_hold_the_conversion),
         cmocka_unit_test(test_wide_results),
         cmocka_unit_test(test_power_limit_holds_attention),
         cmocka_unit_test(test_same_silicon),

@@ -218,6 +218,7 @@ struct maq_costs {
     const char *kernel;    /* the implementation, where a library has several; NULL = its usual one */
     bool leave_device_out; /* fitted tables of the device itself do not answer, only those of its generation */
     bool burst;            /* kernels run in a short loop, as tables are taken: no power limit, a warm cache */
+    bool whole_rows; /* a product in 8 or 4 bits with the conversion of its input, as tables have it; else alone */
     bool
         short_run; /* minutes: under the power limit, at a device's sustained rate: without what weeks of training take off it */
 };

@@ -17,6 +17,8 @@ int32_t maq_engine_release(const char *version);
  * DeepGEMM's kernels, and the first that takes FlashInfer's. */
 #define MAQ_VLLM_GRAPHS MAQ_RELEASE(0, 2, 6)
 #define MAQ_VLLM_COMPILED MAQ_RELEASE(0, 8, 0)
+#define MAQ_VLLM_FUSES_CONVERSION                                                                                      \
+    MAQ_RELEASE(0, 10, 0) /* of an input into 8 bits, with the norm or activation in front of it */
 #define MAQ_VLLM_WHOLE_GRAPHS MAQ_RELEASE(0, 11, 0)
 #define MAQ_VLLM_COUNTS_GRAPHS MAQ_RELEASE(0, 21, 0) /* what its CUDA graphs take is no memory of its cache */
 #define MAQ_VLLM_ASYNC MAQ_RELEASE(0, 14, 0)

@@ -20,13 +20,12 @@
  * bounds keep their clock. Attention that no table holds (all of its backward pass) follows the same law, with u of its analytical
  * rate. The fastest product of a device without tables is that of the nearest of its generation, share of the peak by share.
  *
- * Products in 8 bits with one scale per tensor are cuBLASLt's in training (Transformer Engine, PyTorch's _scaled_mm) and in
- * TensorRT-LLM (tensorrt_llm/_torch/modules/linear.py, FP8QDQLinearMethod: cublas_scaled_mm). Its rows hold the quantization of the
- * first operand as well, the search for the largest value and the conversion, which its tables also have alone; what remains is the
- * product, with fast accumulation (kernels/.../cublasScaledMM.cpp); without (cost/analytical/generation_traits.c, promoted_share)
- * it takes longer. They have a sustained rate and a fastest product of their own. With a scale for every row they are CUTLASS's on
- * Hopper, in PyTorch (RowwiseScaledMM.cu) and in SGLang (sgl_kernel's fp8_scaled_mm), whose rows hold nothing else. Other finer
- * scales are other kernels.
+ * Rows of products in 8 and in 4 bits time a whole Linear, whose input is converted first (product_alone_s()); the product alone is what remains. With
+ * one scale per tensor it is cuBLASLt's in training (Transformer Engine, PyTorch's _scaled_mm) and in TensorRT-LLM
+ * (tensorrt_llm/_torch/modules/linear.py, FP8QDQLinearMethod: cublas_scaled_mm), with fast accumulation
+ * (kernels/.../cublasScaledMM.cpp); without (cost/analytical/generation_traits.c, promoted_share) it takes longer. Such products have a sustained
+ * rate and a fastest product of their own. With a scale for every row they are CUTLASS's on Hopper, in PyTorch (RowwiseScaledMM.cu) and in
+ * SGLang (sgl_kernel's fp8_scaled_mm). Other finer scales are other kernels.
  */
 #include <math.h>
 #include <string.h>
@@ -51,6 +50,10 @@ static const struct maq_fit_table *of_library(const char *device, enum maq_libra
     const struct maq_fit_table *t = maq__fit_find(device, library, &key, kernel);
     if (!t && key.dtype == MAQ_FP16) { /* the same kernels and rates */
         key.dtype = MAQ_BF16;
+        t = maq__fit_find(device, library, &key, kernel);
+    }
+    if (!t && key.family == MAQ_FIT_QUANTIZE && key.dtype == MAQ_FP4) { /* conversions have rows in 8 bits alone */
+        key.dtype = MAQ_FP8;
         t = maq__fit_find(device, library, &key, kernel);
     }
     return t;
@@ -85,7 +88,14 @@ static bool is_product_in_8_bits(const struct maq_op *op)
     return op->kind == MAQ_OP_GEMM && op->dtype == MAQ_FP8 && maq__count(op, 3) <= 1.0;
 }
 
-/* A product whose rows in TensorRT-LLM's table are cuBLASLt's, with quantization. */
+/* A product whose input comes in 16 bits and is converted into fewer first. */
+static bool is_converted(const struct maq_op *op)
+{
+    bool four = op->kind == MAQ_OP_GEMM && op->dtype == MAQ_FP4 && maq__count(op, 3) <= 1.0;
+    return four || (is_product_in_8_bits(op) && !(op->flags & (MAQ_OP_WEIGHT8 | MAQ_OP_WEIGHT4)));
+}
+
+/* A product whose rows in TensorRT-LLM's table are cuBLASLt's. */
 static bool is_narrow(const struct maq_op *op)
 {
     return is_product_in_8_bits(op) &&
@@ -274,21 +284,26 @@ static bool loops_were_free(const struct maq_device *device, const char *table)
 }
 
 /*
- * What TensorRT-LLM does to the first operand of a product in 8 bits, on a device that has its tables; INFINITY where they lack
- * it.
+ * What the row of a product holds besides: the conversion of its first operand. All three libraries' programs time a whole Linear of
+ * weights in 8 or 4 bits (collector/<library>/collect_gemm.py of ai-dynamo/aiconfigurator, 095f58a). TensorRT-LLM's with one scale per
+ * tensor search for the largest value first. SGLang's own rows of conversions are four kernels of PyTorch's, which no engine calls, and vLLM's
+ * stand for its kernel. INFINITY where the device's tables lack it.
  */
-static double quantization_s(const struct maq_op *op, const struct maq_device *device, double *outside)
+static double conversion_s(const struct maq_op *op, const struct maq_device *device, enum maq_library rows,
+                           double *outside)
 {
     const struct maq_op kernels[] = {
+        {.kind = MAQ_OP_QUANTIZE, .dtype = op->dtype, .d = {op->d[0], op->d[2]}},
         {.kind = MAQ_OP_ELEMENTWISE, .dtype = MAQ_BF16, .d = {op->d[0] * op->d[2], 2}},
-        {.kind = MAQ_OP_QUANTIZE, .dtype = MAQ_FP8, .d = {op->d[0], op->d[2]}},
     };
+    size_t n = rows == MAQ_LIBRARY_TRTLLM && is_narrow(op) ? 2 : 1;
+    enum maq_library whose = rows == MAQ_LIBRARY_SGLANG ? MAQ_LIBRARY_VLLM : rows;
     double sum = 0.0;
-    for (size_t i = 0; i < sizeof kernels / sizeof kernels[0]; i++) {
+    for (size_t i = 0; i < n; i++) {
         struct maq_fit_point at;
         double beyond = 0.0;
         bool known = maq__fit_point(&at, &kernels[i], device);
-        const struct maq_fit_table *table = known ? of_library(device->name, MAQ_LIBRARY_TRTLLM, at.key, NULL) : NULL;
+        const struct maq_fit_table *table = known ? of_library(device->name, whose, at.key, NULL) : NULL;
         sum += table ? table_s(table, &at, &beyond) : (double)INFINITY;
         *outside = maq__max(*outside, beyond);
     }
@@ -301,27 +316,32 @@ static double promoted_share(const struct maq_op *op, const struct maq_device *d
     return op->flags & MAQ_OP_PROMOTED && op->dtype == MAQ_FP8 && share > 0.0 ? share : 1.0;
 }
 
-/* Of a row that has the quantization in it; for ever where what that takes is not known. */
-static double product_alone_s(double row_s, const struct maq_op *op, const struct maq_device *device,
-                              const struct maq_fit_point *at, double *outside)
+/*
+ * The product alone, of a row of a library's table. What the conversion takes must be known of a product of training, which takes a table's only
+ * for the product in it; an engine's is the whole row then.
+ */
+static double product_alone_s(double row_s, const struct maq_op *op, const struct maq_costs *costs,
+                              const struct maq_device *device, const struct maq_fit_point *at, enum maq_library rows,
+                              double *outside)
 {
-    double quantization = quantization_s(op, device, outside);
-    if (!(quantization < MAQ_FOREVER_S))
-        return MAQ_FOREVER_S;
-    return maq__max(row_s - quantization, at->floor_s) / promoted_share(op, device);
+    bool training = costs->library == MAQ_LIBRARY_TRAINING;
+    double conversion = conversion_s(op, device, rows, outside);
+    if (!(conversion < MAQ_FOREVER_S))
+        return training ? MAQ_FOREVER_S : row_s;
+    return maq__max(row_s - conversion, at->floor_s) / (training ? promoted_share(op, device) : 1.0);
 }
 
 /* Seconds that the tables say, in a loop on the device that they were measured on: the least of the answers. */
 static const struct maq_fit_table *fastest(double *seconds, double *outside, const struct answers *answers,
-                                           const struct maq_op *op, const struct maq_device *device,
-                                           const struct maq_fit_point *at, enum maq_library narrow)
+                                           const struct maq_costs *costs, const struct maq_op *op,
+                                           const struct maq_device *device, const struct maq_fit_point *at)
 {
     const struct maq_fit_table *best = NULL;
     *seconds = MAQ_FOREVER_S;
     for (unsigned i = 0; i < answers->n; i++) {
         double beyond, t = table_s(answers->at[i], at, &beyond);
-        if (narrow == MAQ_LIBRARY_TRTLLM)
-            t = product_alone_s(t, op, device, at, &beyond);
+        if (is_converted(op) && !costs->whole_rows)
+            t = product_alone_s(t, op, costs, device, at, (enum maq_library)answers->at[i]->library, &beyond);
         if (t < *seconds) {
             *seconds = t;
             *outside = beyond;
@@ -352,7 +372,7 @@ bool maq__fitted_op(struct maq_cost *out, const struct maq_costs *costs, const s
 
     double seconds, outside = 0.0;
     const struct maq_fit_table *table =
-        fastest(&seconds, &outside, &answers, op, from ? from : device, from ? &there : &here, narrow);
+        fastest(&seconds, &outside, &answers, costs, op, from ? from : device, from ? &there : &here);
     if (!table || (narrow != MAQ_LIBRARY_TRAINING && !loops_were_free(device, table->device)))
         return false;
     if (from)

@@ -45,6 +45,33 @@ static void products(struct walk *w, const struct maq_module *m, const struct ma
     }
 }
 
+/*
+ * Whether a product's input is converted by a kernel of its own, in front of it, and not by the one that writes it.
+ *
+ *                      a scale for a tensor or a token             blocks of scales   NVFP4
+ *   TensorRT-LLM       never                                       always             behind an activation
+ *   SGLang             always                                      always             always
+ *   vLLM               not behind a norm or an activation          always             not behind an activation
+ *                      (before 0.10 always)
+ *
+ * With blocks of scales vLLM's DeepGEMM and FlashInfer convert inside the operator that multiplies. Sources: TensorRT-LLM,
+ * _torch/modules/linear.py (FP8BlockScalesLinearMethod) and gated_mlp.py; vllm 0.12.0 to 0.33.0, quantization/utils/fp8_utils.py
+ * (W8A8BlockFp8LinearOp), compilation/.../rms_quant_fusion.py and act_quant_fusion.py, config/vllm.py (enable_norm_fusion: what is not a
+ * custom operator Inductor fuses); sglang 0.5.9, quantization/fp8_utils.py.
+ */
+static bool is_converted_apart(const struct maq_passes *p, const struct maq_pass_type *type, bool norm, bool activation)
+{
+    if (!type->quantizes)
+        return false;
+    if (type->flags & MAQ_OP_BLOCKS || p->engine == MAQ_ENGINE_SGLANG)
+        return true;
+    if (p->engine == MAQ_ENGINE_TRTLLM)
+        return activation && type->dtype == MAQ_FP4;
+    if (type->dtype == MAQ_FP4)
+        return !activation;
+    return p->release < MAQ_VLLM_FUSES_CONVERSION || !(norm || activation);
+}
+
 static void linear(struct walk *w, const struct maq_module *m)
 {
     const struct maq_passes *p = w->p;
@@ -53,9 +80,9 @@ static void linear(struct walk *w, const struct maq_module *m)
     const struct maq_pass_type *type = narrow ? &p->linear : &p->plain;
     const struct maq_module *front = m > w->layer->modules ? m - 1 : NULL;
     bool activation = front && front->kind == MAQ_MODULE_ACTIVATION, norm = front && front->kind == MAQ_MODULE_NORM;
-    bool by_engine = p->fuses_quantization && !(activation && type->dtype == MAQ_FP4); /* modules/gated_mlp.py */
-    bool fused = (m->flags & MAQ_MODULE_SHARED_INPUT) || by_engine || (!p->fuses_quantization && (activation || norm));
-    if (type->quantizes && !fused) {
+    /* q, k and v and the like are one product; experts have an input of their own */
+    bool first = !(m->flags & MAQ_MODULE_SHARED_INPUT) || m->part == MAQ_PART_SHARED_EXPERTS;
+    if (first && is_converted_apart(p, type, norm, activation)) {
         struct maq_op quantize = maq_pass_op(MAQ_OP_QUANTIZE, type, 0, w->tokens, d.in, 1, 0);
         maq_pass_cost(p, &quantize, w->times, MAQ_SERVE_POINTWISE, w->out);
     }

@@ -133,7 +133,6 @@ struct maq_passes {
     bool
         encodes; /* of an encoder: no keys and values are kept, and a chunk's queries see all of it, or of their window */
     bool fuses_norm; /* the sum over the TP group, the residual stream and its norm are one kernel (TensorRT-LLM) */
-    bool fuses_quantization; /* whichever kernel writes an input quantizes it; else norms and activations do */
     int32_t ep, moe_tp;
     double expert_skew;
     int32_t dp;                       /* batches that meet in the experts */

@@ -183,8 +183,11 @@ static void keep_worst(struct maq_kernel_file *f, uint32_t most, const struct ma
 
 static void predict_rows(struct maq_kernel_owner *o, struct maq_kernel_file *f, const struct maq_kernel_table *t)
 {
-    struct maq_costs costs = {
-        .best = o->opts.best, .library = t->library, .leave_device_out = o->opts.leave_device_out, .burst = true};
+    struct maq_costs costs = {.best = o->opts.best,
+                              .library = t->library,
+                              .leave_device_out = o->opts.leave_device_out,
+                              .burst = true,
+                              .whole_rows = true};
     uint32_t every = t->n / 100 + 1;
     for (uint32_t i = 0; i < t->n; i++) {
         const struct maq_kernel_sample *s = &t->samples[i];
