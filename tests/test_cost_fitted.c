@@ -276,6 +276,37 @@ static void test_rows_hold_the_conversion(void **state)
         }
 }
 
+/*
+ * A loop over a few small weights, or over one layer's experts or keys, finds them in the cache; a pass through a model does not, and takes longer
+ * by what memory is slower. Where the loop was larger than the cache it found nothing there either.
+ */
+static void test_cold_operands(void **state)
+{
+    static const struct maq_costs loop = {.library = MAQ_LIBRARY_VLLM, .burst = true},
+                                  run = {.library = MAQ_LIBRARY_VLLM, .short_run = true};
+    const struct maq_op small = gemm(16, 512, 4096), large = gemm(16, 32768, 8192),
+                        experts = {.kind = MAQ_OP_EXPERTS,
+                                   .dtype = MAQ_FP8,
+                                   .flags = MAQ_OP_GATED | MAQ_OP_BLOCKS,
+                                   .d = {4, 4096, 192, 4},
+                                   .resident = 128},
+                        keys = {
+                            .kind = MAQ_OP_ATTENTION, .dtype = MAQ_BF16, .queries = 1, .d = {4, 2048, 8, 1, 128, 128}};
+    (void)state;
+    struct maq_device d = device_of("h200"), uncached = d;
+    double per_byte = 1 / d.mem_bps - 1 / maq__fit_cache_bps(&d);
+    assert_true(fabs((seconds(&run, small, &d) - seconds(&loop, small, &d)) / (512.0 * 4096 * 2 * per_byte) - 1) <
+                0.01);
+    assert_true(fabs((seconds(&run, experts, &d) - seconds(&loop, experts, &d)) /
+                         (4 * 3.0 * 4096 * 192 * (1 + 4.0 / (128 * 128)) * per_byte) -
+                     1) < 0.03);
+    assert_true(fabs((seconds(&run, keys, &d) - seconds(&loop, keys, &d)) / (4 * 2048.0 * 2 * 128 * 2 * per_byte) - 1) <
+                0.05);
+    assert_true(seconds(&run, large, &d) < 1.02 * seconds(&loop, large, &d));
+    uncached.l2_bytes = 0;
+    assert_true(seconds(&run, small, &uncached) == seconds(&loop, small, &uncached));
+}
+
 /* A result in 4 bytes that is read as well takes longer than one in 2: at least by half of what the cache takes for the other 6. */
 static void test_wide_results(void **state)
 {
@@ -387,6 +418,7 @@ int main(void)
         cmocka_unit_test(test_training_is_not_faster_than_a_burst),
         cmocka_unit_test(test_tensor_scales),
         cmocka_unit_test(test_rows_hold_the_conversion),
+        cmocka_unit_test(test_cold_operands),
         cmocka_unit_test(test_wide_results),
         cmocka_unit_test(test_power_limit_holds_attention),
         cmocka_unit_test(test_same_silicon),

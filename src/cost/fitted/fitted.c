@@ -31,6 +31,7 @@
 #include <string.h>
 
 #include "cost/analytical/analytical.h"
+#include "cost/fitted/loop.h"
 #include "cost/fitted/other_device.h"
 #include "cost/fitted/table.h"
 
@@ -380,7 +381,8 @@ bool maq__fitted_op(struct maq_cost *out, const struct maq_costs *costs, const s
                                                              &(struct maq_other_device){from, &there},
                                                              &(struct maq_other_device){device, &here}));
     if (!costs->burst)
-        seconds = under_load_s(seconds, op, device, table->device, costs);
+        seconds = under_load_s(seconds, op, device, table->device, costs) +
+                  maq__cold_s(op, &here, device, (enum maq_library)table->library);
     seconds += maq__wide_store_s(op, device);
     if (!(seconds < MAQ_FOREVER_S))
         return false;
