@@ -430,6 +430,26 @@ static void test_missing_types_fall_back(void **state)
     assert_true(seconds(op, &d) > 5.0 * bf16);
 }
 
+/* Products in 32 bits run on the vector units, in smaller tiles: a large one reaches most of their rate, and never more. */
+static void test_products_in_32_bits(void **state)
+{
+    static const struct maq_costs burst = {.burst = true, .best = MAQ_PROVIDER_ANALYTICAL};
+    static const char *const devices[] = {"a100-80gb", "h200", "b200"};
+    (void)state;
+    for (size_t i = 0; i < COUNT(devices); i++) {
+        struct maq_device d = device_of(devices[i]);
+        double last = 0;
+        for (int64_t m = 1; m <= 16384; m *= 2) {
+            struct maq_op op = make(MAQ_OP_GEMM, m, 8192, 8192, 1, 0, 0);
+            op.dtype = MAQ_FP32;
+            double s = maq_cost_op(&burst, &op, &d).seconds, rate = maq_op_work(&op).matrix_flop / s;
+            assert_true(s >= last && rate < d.vector_flops);
+            assert_true(m < 4096 || rate > 0.8 * d.vector_flops);
+            last = s;
+        }
+    }
+}
+
 /* ---- boards with a part of their die's matrix rate ---- */
 
 /*
@@ -512,6 +532,7 @@ int main(void)
         cmocka_unit_test(test_work_pointwise),
         cmocka_unit_test(test_roofline),
         cmocka_unit_test(test_better_device_not_slower),
+        cmocka_unit_test(test_products_in_32_bits),
         cmocka_unit_test(test_boards_with_half_the_rate),
         cmocka_unit_test(test_part_of_the_rate),
         cmocka_unit_test(test_thin_batches),

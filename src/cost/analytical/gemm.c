@@ -34,6 +34,15 @@
 #define NARROW_SHARE 0.92  /* scale factors, and half the time per step to feed the pipe */
 #define GROUPED_SHARE 0.92 /* tiles of one launch belong to different matrices */
 
+/*
+ * A product in 32 bits where the matrix units have no rate for it runs on the vector units, in tiles that start smaller and with shorter steps: cuBLAS's
+ * kernels are named after them (sgemm_128x128 to sgemm_32x32). Shares of the vector rate are estimates; power does not limit it.
+ */
+#define VECTOR_STEP 8.0 /* elements of k */
+#define VECTOR_TILES 5
+static const struct maq_gemm_tile vector_tiles[VECTOR_TILES] = {
+    {128, 128, 0.88f}, {128, 64, 0.82f}, {64, 64, 0.7f}, {64, 32, 0.55f}, {32, 32, 0.4f}};
+
 struct product {
     double m, n, k;              /* of one member */
     double count;                /* members of a batch, or groups */
@@ -41,6 +50,7 @@ struct product {
     double tiles_add;            /* part of a tile of m that a group wastes because its rows are not the mean */
     double element, weight, out; /* bytes: first operand, second, result */
     double bytes;                /* exact total */
+    bool vector;                 /* on the vector units */
 };
 
 static double ceil_div(double a, double b)
@@ -67,7 +77,7 @@ static double traffic(const struct product *p, const struct maq_device *device, 
 static double math_s(const struct product *p, const struct maq_device *device, const struct maq_gemm_tile *tile,
                      double rate, double sms)
 {
-    double bm = (double)tile->m, bn = (double)tile->n, step = K_STEP_BYTES / p->element;
+    double bm = (double)tile->m, bn = (double)tile->n, step = p->vector ? VECTOR_STEP : K_STEP_BYTES / p->element;
     double per_sm = rate / sms * (double)tile->share * p->share,
            cache_bps = maq__max(device->l2_bps, 2.0 * device->mem_bps);
     double tiles = (ceil_div(p->m, bm) + p->tiles_add) * ceil_div(p->n, bn) * p->count;
@@ -103,13 +113,15 @@ static double overlap(double a, double b)
 static double best_tile_s(const struct product *p, const struct maq_device *device, enum maq_dtype dtype)
 {
     const struct maq_kernel_traits *traits = maq__kernel_traits(device);
-    double rate = maq__matrix_rate(device, dtype), sms = device->sms > 0 ? (double)device->sms : 1.0;
-    double best = MAQ_FOREVER_S;
+    const struct maq_gemm_tile *tiles = p->vector ? vector_tiles : traits->tiles;
+    unsigned n = p->vector ? VECTOR_TILES : MAQ_GEMM_TILES;
+    double rate = p->vector ? maq__vector_rate(device) : maq__matrix_rate(device, dtype);
+    double best = MAQ_FOREVER_S, sms = device->sms > 0 ? (double)device->sms : 1.0;
 
     if (!(rate > 0.0) || !(device->mem_bps > 0.0))
         return MAQ_FOREVER_S;
-    for (unsigned i = 0; i < MAQ_GEMM_TILES && traits->tiles[i].m; i++) {
-        const struct maq_gemm_tile *tile = &traits->tiles[i];
+    for (unsigned i = 0; i < n && tiles[i].m; i++) {
+        const struct maq_gemm_tile *tile = &tiles[i];
         double t_math = math_s(p, device, tile, rate, sms);
         double t_mem =
             traffic(p, device, (double)tile->m, (double)tile->n, sms) / (device->mem_bps * traits->mem_share);
@@ -201,6 +213,7 @@ double maq__gemm_s(const struct maq_op *op, const struct maq_device *device)
         .weight = maq__weight_bytes(op),
         .out = maq__out_bytes(dtype),
         .bytes = work.bytes,
+        .vector = dtype == MAQ_FP32 && !(device->peak_flops[MAQ_FP32] > 0.0) && maq__vector_rate(device) > 0.0,
     };
 
     if (!(p.m > 0.0 && p.n > 0.0))

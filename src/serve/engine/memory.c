@@ -38,13 +38,19 @@ static const struct maq_pass_type *type_of(const struct maq_passes *p, const str
     return m->kind == MAQ_MODULE_LINEAR ? &p->linear : m->kind == MAQ_MODULE_EXPERT_LINEAR ? &p->experts : &p->plain;
 }
 
+/* Of a weight, with its scales. */
+static double weight_bytes(const struct maq_passes *p, const struct maq_module *m)
+{
+    return m->kind == MAQ_MODULE_ROUTER && maq_pass_router_is_wide(p) ? 4 : type_of(p, m)->bytes;
+}
+
 static double layer_weights(const struct maq_passes *p, const struct maq_layer *layer)
 {
     const struct maq_lower lower = {.job = &p->own, .plan = &p->own.plan, .vocab_cut = p->own.plan.tp};
     double sum = 0;
     for (uint32_t i = 0; i < layer->n_modules; i++)
         if (maq_pass_has(p, &layer->modules[i]))
-            sum += maq_lower_local_params(&lower, &layer->modules[i]) * type_of(p, &layer->modules[i])->bytes;
+            sum += maq_lower_local_params(&lower, &layer->modules[i]) * weight_bytes(p, &layer->modules[i]);
     return sum;
 }
 

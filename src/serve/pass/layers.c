@@ -117,15 +117,6 @@ static void exchange(struct walk *w, const struct maq_module *m, bool back)
         maq_pass_coll(p, MAQ_COLL_ALL_GATHER, tokens / p->dp * (double)m->in * 2, w->times, w->out);
 }
 
-static void router(struct walk *w, const struct maq_module *m)
-{
-    struct maq_op gate = maq_pass_op(MAQ_OP_GEMM, &w->p->plain, 0, w->tokens, m->out, m->in, 1),
-                  topk = maq_pass_op(MAQ_OP_ROUTER, &w->p->plain, 0, w->tokens, m->out, m->u.moe.topk, 0);
-    topk.dtype = MAQ_FP32;
-    maq_pass_cost(w->p, &gate, w->times, MAQ_SERVE_EXPERTS, w->out);
-    maq_pass_cost(w->p, &topk, w->times, MAQ_SERVE_EXPERTS, w->out);
-}
-
 static void pointwise(struct walk *w, enum maq_op_kind kind, unsigned flags, int64_t d0, int64_t d1, int64_t d2)
 {
     struct maq_op op = maq_pass_op(kind, &w->p->plain, flags, d0, d1, d2, 0);
@@ -186,7 +177,7 @@ static void module(struct walk *w, const struct maq_module *m)
         pointwise(w, MAQ_OP_ELEMENTWISE, 0, w->tokens * d.out, 4, 2);
         break;
     case MAQ_MODULE_ROUTER:
-        router(w, m);
+        maq_pass_router(w->p, m, w->tokens, w->times, w->out);
         break;
     case MAQ_MODULE_EXPERT_LINEAR:
         if (!(m->flags & MAQ_MODULE_REDUCE_OUT))
