@@ -112,6 +112,37 @@ static void test_kernels_of_a_release(void **state)
     }
 }
 
+/*
+ * 16 tokens of 8 of 128 experts, on two ranks: 16,384 rows are computed, 82 experts are read, and neither hides the other. What stands around both
+ * products goes over the rows as well.
+ */
+static void test_contiguous_products(void **state)
+{
+    (void)state;
+    const struct maq_serve_options o = {
+        .engine = MAQ_ENGINE_VLLM, .version = "0.12.0", .expert_weights = MAQ_WEIGHTS_FP8_BLOCK, .ep = 1};
+    const int64_t widths[2][2] = {{1536, 4096}, {4096, 768}};
+    struct fixture f;
+    struct maq_passes *p = set_up_of(&f, "qwen3-235b-a22b", "h200:8", 2, &o);
+    double products_s = 0, rows_s = 0, layer_s = experts_s(p, 16) / 94;
+    assert_int_equal(p->expert_kernels, MAQ_EXPERTS_CONTIGUOUS);
+    for (int i = 0; i < 2; i++) {
+        const struct maq_op all = {.kind = MAQ_OP_GEMM,
+                                   .dtype = MAQ_FP8,
+                                   .flags = MAQ_OP_BLOCKS,
+                                   .d = {16384, widths[i][0], widths[i][1], 1}},
+                            read = {.kind = MAQ_OP_GROUPED_GEMM,
+                                    .dtype = MAQ_FP8,
+                                    .flags = MAQ_OP_BLOCKS,
+                                    .d = {128, widths[i][0], widths[i][1], 82}};
+        rows_s += maq_pass_seconds(p, &all);
+        products_s += hypot(maq_pass_seconds(p, &all), maq_pass_seconds(p, &read));
+    }
+    assert_true(products_s > 1.25 * rows_s);
+    assert_true(layer_s > products_s + 30e-6 && layer_s < products_s + 120e-6);
+    tear_down(&f);
+}
+
 /* Adapters of LoRA have Triton's kernels, DeepEP's exchanges their own. */
 static void test_kernels_by_option(void **state)
 {
@@ -279,6 +310,7 @@ int main(void)
         cmocka_unit_test(test_kernels_in_mxfp4),
         cmocka_unit_test(test_marlin),
         cmocka_unit_test(test_experts_without_a_row),
+        cmocka_unit_test(test_contiguous_products),
         cmocka_unit_test(test_kernels_by_option),
         cmocka_unit_test(test_triton_of_another_table),
         cmocka_unit_test(test_rows_of_the_layout),
