@@ -21,7 +21,7 @@ def stragglers(*kind):
             slow = s.emulate("0,5", "--slow", edit, "--", *JOB, *kind)
             for rank, x in slow.items():
                 assert abs(x["virtual_s"] / x["replayed_s"] - 1) < 1e-3, (edit, x)
-                assert x["virtual_s"] > alike[rank]["virtual_s"] * 1.01, (edit, x, alike[rank])
+                assert x["virtual_s"] > alike[rank]["virtual_s"] * 1.005, (edit, x, alike[rank])
 
     case.__name__ = f"stragglers {' '.join(kind)}"
     return case

@@ -93,6 +93,33 @@ static void test_who_converts(void **state)
     }
 }
 
+/* Kernels of a layer that a cache in 8 bits has and one in 16 does not: vLLM's conversion of the queries. */
+static double query_conversions(enum maq_engine engine, const char *version, enum maq_weights weights,
+                                const char *device)
+{
+    double kernels[2];
+    for (int narrow = 0; narrow < 2; narrow++) {
+        const struct maq_serve_options o = {
+            .engine = engine, .version = version, .weights = weights, .expert_weights = weights, .kv_fp8 = narrow};
+        struct subject s;
+        set_up(&s, "llama-3.1-8b", device, &o);
+        kernels[narrow] = decodes(&s, 16).kernels;
+        tear_down(&s);
+    }
+    return (kernels[1] - kernels[0]) / LAYERS;
+}
+
+static void test_who_converts_queries(void **state)
+{
+    (void)state;
+    assert_true(query_conversions(MAQ_ENGINE_VLLM, "0.10.2", MAQ_WEIGHTS_BF16, "h200") == 1);
+    assert_true(query_conversions(MAQ_ENGINE_VLLM, "0.11.0", MAQ_WEIGHTS_FP8, "h200") == 0);
+    assert_true(query_conversions(MAQ_ENGINE_VLLM, "0.11.0", MAQ_WEIGHTS_FP8, "b200") == 1);
+    assert_true(query_conversions(MAQ_ENGINE_VLLM, "0.19.0", MAQ_WEIGHTS_FP8_BLOCK, "b200") == 1);
+    assert_true(query_conversions(MAQ_ENGINE_SGLANG, "0.5.9", MAQ_WEIGHTS_FP8_BLOCK, "b200") == 0);
+    assert_true(query_conversions(MAQ_ENGINE_TRTLLM, "1.2.0", MAQ_WEIGHTS_FP8, "b200") == 0);
+}
+
 /* Of the table's rows: on Blackwell SGLang's have its engine's load of the weights' scales in each product of blocks, and TensorRT-LLM's answer. */
 static void test_scales_are_packed_once(void **state)
 {
@@ -160,6 +187,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_who_converts),
+        cmocka_unit_test(test_who_converts_queries),
         cmocka_unit_test(test_scales_are_packed_once),
         cmocka_unit_test(test_routers_in_32_bits),
     };

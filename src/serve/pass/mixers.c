@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "base/check.h"
+#include "serve/engine_release.h"
 #include "serve/pass/pass.h"
 
 #define LATENT_ROPE                                                                                                    \
@@ -110,6 +111,18 @@ static struct maq_op prompts_of(const struct maq_passes *p, struct maq_op op, co
     return op;
 }
 
+/*
+ * Where keys and values are kept in 8 bits vLLM's attention multiplies in 8 bits and has its queries converted first: by a kernel of its own before 0.11 (on
+ * Blackwell 0.12), then with what stands in front of it, unless the operator is one of its own, as it is for weights in blocks. The other engines'
+ * tables have it in the attention. vllm 0.10.2 to 0.12.0, v1/attention/backends/flash_attn.py and flashinfer.py, attention/layer.py (query_quant).
+ */
+static bool converts_queries(const struct maq_passes *p)
+{
+    int32_t fused = p->device->arch >= MAQ_ARCH_BLACKWELL ? MAQ_RELEASE(0, 12, 0) : MAQ_RELEASE(0, 11, 0);
+    return p->kv_fp8 && p->engine == MAQ_ENGINE_VLLM && p->device->arch >= MAQ_ARCH_HOPPER &&
+           (p->release < fused || p->linear.flags & MAQ_OP_BLOCKS);
+}
+
 /* `b` has no one that decodes where MAQ_MIXER_DECODES is not asked for, and no prompts without MAQ_MIXER_PROMPTS: maq_pass_mixer(). */
 static void attention(const struct maq_passes *p, const struct maq_module *m, double times,
                       const struct maq_pass_batch *b, unsigned shares, struct maq_pass_parts *out)
@@ -123,8 +136,14 @@ static void attention(const struct maq_passes *p, const struct maq_module *m, do
     op.d[5] = g->v_dim;
     struct maq_op write =
         maq_pass_op(MAQ_OP_ELEMENTWISE, &p->plain, 0, b->tokens * kv * (g->qk_dim + g->v_dim), 2, p->kv_fp8 ? 1 : 2, 0);
-    if (shares & MAQ_MIXER_TOKENS && !p->encodes)
+    if (shares & MAQ_MIXER_TOKENS && !p->encodes) {
+        struct maq_op queries =
+            maq_pass_op(MAQ_OP_QUANTIZE, &p->plain, 0, b->tokens, share(g->heads, tp) * g->qk_dim, 1, 0);
+        queries.dtype = MAQ_FP8;
         maq_pass_cost(p, &write, times, MAQ_SERVE_ATTENTION, out);
+        if (converts_queries(p))
+            maq_pass_cost(p, &queries, times, MAQ_SERVE_ATTENTION, out);
+    }
     if (b->decodes > 0) {
         struct maq_op decode = queries_of(p, op, b, window);
         maq_pass_cost(p, &decode, times, MAQ_SERVE_ATTENTION, out);

@@ -10,6 +10,9 @@
  * db4f6397, dataset_manager.py), and vLLM's prefix cache on. Which of the two made a row is not said: rows of vLLM in 8 bits are taken to be the scripts', since
  * their prompts were computed in less time than the GPUs' peak allows; of the other engines those that are younger than `eval`.
  *
+ * AIPerf cuts its prompts out of one book (its assets/shakespeare.txt), InferenceMAX's client draws tokens evenly. Experts are then as unlike in how often
+ * they are chosen as the makers of aiconfigurator have them where they time kernels: a coefficient of variation of about 1 (docs/validate-serve.md).
+ *
  * ML.ENERGY's client asks for a temperature of 0.8 and a top_p of 0.95 (ml-energy/benchmark c1d6557, mlenergy/benchmark/llm/benchmark.py). NVIDIA's says
  * nothing, and vLLM and SGLang then sample as the model's generation_config.json has it: Llama 3.1 and Qwen3 at 0.6, with a top_p of 0.9 and 0.95.
  *
@@ -26,6 +29,7 @@
 #define AIPERF_PROMPTS 100
 #define SCRIPT_WAVES 50
 #define SCRIPT_WARMUP 2
+#define ONE_TEXT 1.0 /* expert_skew of tokens of one book */
 
 static const struct habit {
     const char *source, *framework, *version, *precision, *kind; /* phrases; NULL = any */
@@ -38,11 +42,14 @@ static const struct habit {
     {.source = "ML.ENERGY*",
      .framework = "vllm*",
      .client = {.mean = 1, .spread = 0.9, .waves = 10, .temperature = 0.8, .top_p = 0.95}},
-    {.source = NVIDIA, .client = {.mean = 1, .waves = 10}},
-    {.source = NVIDIA, .framework = "trtllm", .version = "1.3*", .client = {.mean = 1, .waves = SCRIPT_WAVES}},
+    {.source = NVIDIA, .client = {.mean = 1, .waves = 10, .expert_skew = ONE_TEXT}},
+    {.source = NVIDIA,
+     .framework = "trtllm",
+     .version = "1.3*",
+     .client = {.mean = 1, .waves = SCRIPT_WAVES, .expert_skew = ONE_TEXT}},
     {.source = NVIDIA,
      .framework = "vllm*|sglang*",
-     .client = {.mean = 1, .waves = 10, .temperature = 0.6, .top_p = 0.95}},
+     .client = {.mean = 1, .waves = 10, .temperature = 0.6, .top_p = 0.95, .expert_skew = ONE_TEXT}},
     {.source = NVIDIA,
      .framework = "vllm",
      .precision = "fp8",
@@ -51,7 +58,8 @@ static const struct habit {
                 .warmup_waves = SCRIPT_WARMUP,
                 .prompts = AIPERF_PROMPTS,
                 .temperature = 0.6,
-                .top_p = 0.95}},
+                .top_p = 0.95,
+                .expert_skew = ONE_TEXT}},
 };
 
 static bool is_of(const struct habit *h, const struct maq_inference_row *r)

@@ -41,7 +41,8 @@ struct maq_inference_client {
         spread; /* lengths: drawn evenly from (1 - spread) to (1 + spread) times the mean, a share of the nominal ones */
     uint32_t waves, warmup_waves; /* requests that are measured, and before them, over those under way */
     double temperature, top_p;    /* that it asks for; 0: the likeliest token, all of them */
-    uint32_t prompts; /* that there are, of which a prefix cache knows those that have come; 0: none comes again */
+    uint32_t prompts;   /* that there are, of which a prefix cache knows those that have come; 0: none comes again */
+    double expert_skew; /* how unlike experts are in how often its tokens choose them, as in struct maq_serve_options */
 };
 struct maq_inference_client maq_inference_client_of(const struct maq_inference_row *row);
 

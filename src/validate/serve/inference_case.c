@@ -258,7 +258,8 @@ void maq_inference_predict(struct maq_inference_prediction *out, const struct ma
         .as_it_ran = true, /* a source that says nothing of experts has them on one rank each, or not */
         .no_prefix_caching = client.prompts == 0,
         .temperature = client.temperature,
-        .top_p = client.top_p};
+        .top_p = client.top_p,
+        .expert_skew = client.expert_skew};
     set_types(&o, r);
     maq_inference_launch(&o, r);
     out->device = maq_arena_strdup(arena, maq_str_of(job->cluster.groups[0].device.name));
