@@ -73,6 +73,17 @@ static void test_modes(void **state)
     expect_launch(&trtllm, 100, 1, MAQ_LAUNCH_MODE_EAGER, 100);
 }
 
+/* Before 0.11 decodes are in pieces too, and one is a graph and the two kernels of an attention. */
+static void test_pieces(void **state)
+{
+    (void)state;
+    struct maq_serve_options o = {.engine = MAQ_ENGINE_VLLM, .version = "0.10.2"};
+    struct maq_host_profile h = maq_host_profile_of(&o);
+    expect_close(h.piece_s, h.graph_s + 2 * h.eager_s, 1e-12, "0.10.2");
+    o.version = "0.11.0";
+    expect_close(maq_host_profile_of(&o).piece_s, 280e-6, 1e-12, "0.11.0, measured");
+}
+
 /* A prompt of so many tokens, as one pass on an H100, of so many layers of experts. */
 static void expect_pass(enum maq_engine engine, const char *model, int64_t tokens, uint32_t experts, bool by_host)
 {
@@ -171,7 +182,8 @@ static void test_gpt_oss(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_modes), cmocka_unit_test(test_passes),
-                                       cmocka_unit_test(test_experts), cmocka_unit_test(test_gpt_oss)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_modes), cmocka_unit_test(test_pieces),
+                                       cmocka_unit_test(test_passes), cmocka_unit_test(test_experts),
+                                       cmocka_unit_test(test_gpt_oss)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -35,6 +35,7 @@ struct launch {
     bool attention_dp;         /* the degree that the table calls tp: attention of each rank for requests of its own */
     bool dynamo;               /* in front of the engine */
     bool in_turn;              /* TensorRT-LLM: disable_overlap_scheduler */
+    bool ahead;                /* vLLM: async-scheduling */
     bool attention_dp_balance; /* TensorRT-LLM: attention_dp_config with enable_balance */
     bool mixed;                /* SGLang: decodes go along with a prefill */
     bool recv_interval;        /* SGLang: new requests are looked for after RECV_INTERVAL decodes */
@@ -52,6 +53,7 @@ struct launch {
 #define MINIMAX "*MiniMax-M2.5*"
 #define QWEN35 "*Qwen3.5-397B*"
 #define HOPPER "*H100*|*H200*"
+#define INFERENCE_MAX "*InferenceMAX*|*InferenceX*"
 
 /* Of several that match the last one holds. */
 static const struct launch inference_max[] = {
@@ -59,6 +61,7 @@ static const struct launch inference_max[] = {
      .model = LLAMA,
      .gpu = HOPPER,
      .kv_fp8 = true,
+     .ahead = true,
      .seqs = EACH_AS_LOADED,
      .tokens = 8192,
      .utilization = 0.9},
@@ -66,6 +69,7 @@ static const struct launch inference_max[] = {
      .model = LLAMA,
      .gpu = "*B200*",
      .kv_fp8 = true,
+     .ahead = true,
      .seqs = 512,
      .tokens = 8192,
      .utilization = 0.9},
@@ -73,6 +77,7 @@ static const struct launch inference_max[] = {
 
     {.framework = "vllm",
      .model = GPT_OSS,
+     .ahead = true,
      .gpu = HOPPER,
      .seqs = EACH_AS_LOADED,
      .tokens = 8192,
@@ -80,6 +85,7 @@ static const struct launch inference_max[] = {
      .utilization = 0.9},
     {.framework = "vllm",
      .model = GPT_OSS,
+     .ahead = true,
      .gpu = HOPPER,
      .from = "2026-01-02",
      .seqs = EACH_AS_LOADED,
@@ -89,6 +95,7 @@ static const struct launch inference_max[] = {
      .utilization = 0.9},
     {.framework = "vllm",
      .model = GPT_OSS,
+     .ahead = true,
      .gpu = "*B200*",
      .seqs = 512,
      .tokens = 8192,
@@ -97,6 +104,7 @@ static const struct launch inference_max[] = {
      .utilization = 0.9},
     {.framework = "vllm",
      .model = GPT_OSS,
+     .ahead = true,
      .gpu = "*B200*",
      .from = "2025-12-05",
      .kv_fp8 = true,
@@ -310,15 +318,22 @@ struct maq_str maq_inference_source(const struct maq_inference_row *r)
 /*
  * Releases that a source does not say. A nightly build is taken to be the release that came after it (days of release: PyPI): SGLang's of February 16
  * 2026 0.5.9 of the 23rd, a vLLM of that month 0.16.0 of the 26th. Splitwise's prototype is from before November 2023 (arXiv 2311.18677), when 0.2.2 was vLLM's newest, LLM-Inference-Bench's
- * runs from before November 2024 (arXiv 2411.00136), 0.6.3.
+ * runs from before November 2024 (arXiv 2411.00136), 0.6.3. InferenceMAX's first rows have a day, and its workflows a container (70b-tmpl.yml, gptoss-tmpl.yml, later
+ * configs/nvidia-master.yaml): vLLM 0.10.2, which on B200 was told to decode in whole graphs (FULL_DECODE_ONLY), as 0.11 does by itself and stands for.
  */
 static const struct unsaid_release {
-    const char *source, *framework, *said, *version; /* phrases, NULL = nothing is said; the release */
+    const char *source, *framework, *said, *model, *gpu; /* phrases, NULL = nothing is said; any */
+    const char *until;                                   /* the first day on which it was another; NULL = ever */
+    const char *version;
 } unsaid_releases[] = {
-    {"Splitwise*", "vllm*", NULL, "0.2.2"},
-    {"LLM-Inference-Bench*", "vllm*", NULL, "0.6.3"},
-    {"NVIDIA gap-analysis*", "sglang", "nightly-dev", "0.5.9"},
-    {"SemiAnalysisAI*", "vllm*", "nightly-2026-02", "0.16.0"},
+    {"Splitwise*", "vllm*", NULL, NULL, NULL, NULL, "0.2.2"},
+    {"LLM-Inference-Bench*", "vllm*", NULL, NULL, NULL, NULL, "0.6.3"},
+    {"NVIDIA gap-analysis*", "sglang", "nightly-dev", NULL, NULL, NULL, "0.5.9"},
+    {"SemiAnalysisAI*", "vllm*", "nightly-2026-02", NULL, NULL, NULL, "0.16.0"},
+    {INFERENCE_MAX, "vllm", NULL, LLAMA "|" GPT_OSS, HOPPER, "2025-11-03", "0.10.2"},
+    {INFERENCE_MAX, "vllm", NULL, LLAMA "|" GPT_OSS, "*B200*", "2025-11-03", "0.11.0"},
+    {INFERENCE_MAX, "vllm", NULL, GPT_OSS, NULL, "2025-12-08", "0.11.2"},
+    {INFERENCE_MAX, "trtllm", NULL, LLAMA, NULL, "2025-11-03", "1.1.0rc2.post2"},
 };
 
 /* "measured=2026-04-22" among the notes; where it is not said, the first. */
@@ -355,7 +370,10 @@ static const char *release_of(const struct maq_inference_row *r, const char *sai
     for (size_t i = 0; i < MAQ_COUNT(unsaid_releases); i++) {
         const struct unsaid_release *u = &unsaid_releases[i];
         bool unsaid = u->said ? maq__phrase_in(r->version, u->said, NULL) : said == NULL;
-        if (unsaid && maq__phrase_in(r->source, u->source, NULL) && maq__phrase_in(r->framework, u->framework, NULL))
+        if (unsaid && maq__phrase_in(r->source, u->source, NULL) && maq__phrase_in(r->framework, u->framework, NULL) &&
+            (!u->model || maq__phrase_in(r->model, u->model, NULL)) &&
+            (!u->gpu || maq__phrase_in(r->gpu, u->gpu, NULL)) &&
+            (!u->until || !is_at_least(day_of(r->notes), u->until)))
             return u->version;
     }
     return said;
@@ -424,7 +442,7 @@ void maq_inference_launch(struct maq_serve_options *o, const struct maq_inferenc
         o->sglang.recv_interval = r->load >= LOADED_FROM ? RECV_INTERVAL_LOADED : RECV_INTERVAL;
     o->attention_dp_balance.enabled = l->attention_dp_balance;
     o->sglang.mixed_chunk = l->mixed;
-    o->async_scheduling = l->in_turn ? MAQ_OFF : MAQ_AUTO;
+    o->async_scheduling = l->in_turn ? MAQ_OFF : l->ahead ? MAQ_ON : MAQ_AUTO;
     o->front_end = l->dynamo ? MAQ_FRONT_END_DYNAMO : MAQ_FRONT_END_OWN;
     o->block_size = l->block_size;
     o->graph_tokens = l->graph_tokens;
