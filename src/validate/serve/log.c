@@ -4,6 +4,10 @@
  *
  * Mean TPOT, mean TTFT and throughput as measured and as predicted, and the largest difference between the two distributions of
  * end-to-end latencies (Kolmogorov and Smirnov).
+ *
+ * `link_bw` of a log's machine is what NCCL's all-reduces were seen to reach on it, and no line rate: LLMServingSim, whose file it is, lets a
+ * collective take its bytes over that without any efficiency, and holds it against NCCL (serving/__main__.py of casys-kaist/LLMServingSim,
+ * 5daddb2). The cluster is told the line rate at which a large all-reduce of the deployment comes to that bus bandwidth.
  */
 #include "validate/serve/log.h"
 
@@ -16,12 +20,14 @@
 
 #include "base/check.h"
 #include "base/str.h"
+#include "maquette/cost.h"
 #include "maquette/validate_serve.h"
 #include "report/json_util.h"
 #include "validate/codes.h"
 
 #define MOST_LOGS 256u
 #define DEEPEST 6
+#define LARGE_BYTES 1e9 /* of an all-reduce, in which latency is nothing */
 #define REPORT_MAX ((size_t)16 << 20)
 
 struct owner {
@@ -125,20 +131,42 @@ static enum maq_status compare(struct maq_validate_serve_log_row *row, const str
     return MAQ_OK;
 }
 
-static enum maq_status load(struct maq_loaded_job **loaded, const struct maq_serve_log *log, struct maq_arena *arena,
-                            struct maq_diag *diag)
+static enum maq_status load_with(struct maq_loaded_job **loaded, const struct maq_serve_log *log, double line_bps,
+                                 struct maq_arena *arena, struct maq_diag *diag)
 {
     const char *memory = log->memory_bps > 0
-                             ? maq_arena_printf(arena, ", memory_bandwidth: %g GB/s", log->memory_bps * 1e-9)
+                             ? maq_arena_printf(arena, ", memory_bandwidth: %.9g GB/s", log->memory_bps * 1e-9)
                              : "",
-               *link = log->link_bps > 0 ? maq_arena_printf(arena, ", domain_bandwidth: %g GB/s", log->link_bps * 1e-9)
-                                         : "";
+               *link = line_bps > 0 ? maq_arena_printf(arena, ", domain_bandwidth: %.9g GB/s", line_bps * 1e-9) : "";
     const char *text = maq_arena_printf(
         arena,
         "model: %s\ncluster:\n  groups:\n  - {device: {base: %s%s}, nodes: 1, devices_per_node: %d%s}\n"
         "plan: {tensor_model_parallel_size: %d, micro_batch_size: 1}\nworkload: {global_batch_size: %d}\n",
         log->model, log->device, memory ? memory : "", log->tp * log->dp, link ? link : "", log->tp, log->dp);
     return text ? maq_job_parse(loaded, log->folder, maq_str_of(text), NULL, 0, diag) : maq_no_memory(diag, "a log");
+}
+
+/* Bytes a second that a rank sends in a large all-reduce over all devices. */
+static double bus_bps(const struct maq_cluster *cluster)
+{
+    double n = cluster->devices;
+    const struct maq_coll large = {.kind = MAQ_COLL_ALL_REDUCE,
+                                   .sharers = 1,
+                                   .bytes = LARGE_BYTES,
+                                   .at = maq_cluster_place(cluster, 0, cluster->devices, 1)};
+    double s = maq_cost_coll(NULL, &large, cluster).seconds;
+    return s > 0 ? 2 * (n - 1) / n * LARGE_BYTES / s : 0;
+}
+
+static enum maq_status load(struct maq_loaded_job **loaded, const struct maq_serve_log *log, struct maq_arena *arena,
+                            struct maq_diag *diag)
+{
+    MAQ_TRY(load_with(loaded, log, log->link_bps, arena, diag));
+    double reached = log->link_bps > 0 ? bus_bps(&maq_job_get(*loaded)->cluster) : 0;
+    if (!(reached > 0))
+        return MAQ_OK;
+    maq_job_free(*loaded);
+    return load_with(loaded, log, log->link_bps * (log->link_bps / reached), arena, diag);
 }
 
 static enum maq_status one_run(struct maq_validate_serve_log_row *row, const char *folder, struct maq_arena *arena,

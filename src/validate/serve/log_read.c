@@ -18,19 +18,19 @@ static enum maq_status bad(const char *path, const char *what, struct maq_diag *
                          "a folder DEVICE/MODEL/vllm with meta.json and requests.jsonl", "%s: %s", path, what);
 }
 
-/* The part of a path that is `up` parts before its end. */
-static const char *part_of(const char *path, int up, struct maq_arena *arena)
+/* The folder two above, wherever the path begins ("." in the run itself, too); "" where there is none. */
+static const char *device_of(const char *folder, struct maq_arena *arena)
 {
-    const char *end = path + strlen(path), *begin;
-    for (;; up--) {
-        while (end > path && end[-1] == '/')
-            end--;
-        for (begin = end; begin > path && begin[-1] != '/';)
-            begin--;
-        if (up == 0 || begin == path)
-            return maq_arena_strdup(arena, (struct maq_str){begin, (size_t)(end - begin)});
-        end = begin;
+    char *path = realpath(folder, NULL), *end = path;
+    for (int up = 0; end && up < 2; up++) {
+        end = strrchr(path, '/');
+        if (end)
+            *end = '\0';
     }
+    const char *name = path ? strrchr(path, '/') : NULL,
+               *out = maq_arena_strdup(arena, maq_str_of(name ? name + 1 : ""));
+    free(path);
+    return out;
 }
 
 static int32_t integer(const json_t *map, const char *key)
@@ -145,13 +145,15 @@ enum maq_status maq_serve_log_read(struct maq_serve_log *out, const char *folder
                                    struct maq_diag *diag)
 {
     *out = (struct maq_serve_log){.folder = maq_arena_strdup(arena, maq_str_of(folder)),
-                                  .device = part_of(folder, 2, arena)};
+                                  .device = device_of(folder, arena)};
     const char *meta = maq_arena_printf(arena, "%s/meta.json", folder),
                *plain = maq_arena_printf(arena, "%s/requests.jsonl", folder),
                *packed = maq_arena_printf(arena, "%s/requests.jsonl.gz", folder);
     const char *machine = maq_arena_printf(arena, "%s/../config.json", folder);
     if (!out->folder || !out->device || !meta || !plain || !packed || !machine)
         return maq_no_memory(diag, "a log");
+    if (out->device[0] == '\0')
+        return bad(meta, "no folder DEVICE two above it", diag);
     read_machine(out, machine, arena);
     MAQ_TRY(read_meta(out, meta, arena, diag));
     return read_requests(out, access(plain, R_OK) == 0 ? plain : packed, arena, diag);
