@@ -386,6 +386,26 @@ static void test_same_silicon(void **state)
         }
 }
 
+/*
+ * Boards without tables, by an L40S's, whose ECC takes a 16th of its memory's rate and theirs none: vLLM 0.19 as casys-kaist/LLMServingSim profiled it
+ * (perf/RTX4090 and RTXPRO6000, Llama 3.1 8B: gate and up of one row, which the memory bounds, and attention of prompts).
+ */
+static void test_boards_without_tables(void **state)
+{
+    (void)state;
+    const struct maq_device geforce = device_of("rtx-4090"), l40s = device_of("l40s");
+    const struct maq_device pro = device_of("rtx-pro-6000-server");
+    assert_true(l40s.inline_ecc && !geforce.inline_ecc && !pro.inline_ecc);
+    struct maq_op thin = gemm(1, 28672, 4096);
+    double board = 235e6 / seconds(&burst, thin, &geforce) / geforce.mem_bps,
+           server = 235e6 / seconds(&burst, thin, &l40s) / (15.0 / 16 * l40s.mem_bps);
+    assert_true(fabs(board / server - 1) < 0.02);
+    assert_true(fabs(seconds(&burst, thin, &geforce) / 247.3e-6 - 1) < 0.15);
+    assert_true(fabs(seconds(&burst, prefill(2048, 1, 32, 8), &pro) / 172.6e-6 - 1) < 0.05);
+    assert_true(fabs(seconds(&burst, prefill(1024, 1, 32, 8), &pro) / 61.1e-6 - 1) < 0.05);
+    assert_true(fabs(seconds(&burst, prefill(2048, 1, 32, 8), &geforce) / 336.1e-6 - 1) < 0.2);
+}
+
 /* A block costs about what its parts cost; one expert layer of one rank. */
 static void test_blocks_have_parts(void **state)
 {
@@ -422,6 +442,7 @@ int main(void)
         cmocka_unit_test(test_wide_results),
         cmocka_unit_test(test_power_limit_holds_attention),
         cmocka_unit_test(test_same_silicon),
+        cmocka_unit_test(test_boards_without_tables),
         cmocka_unit_test(test_blocks_have_parts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -99,7 +99,7 @@ def generate(documents: list[dict], lists: dict[str, list[str]]) -> str:
         peaks = ", ".join(f"[{lists['dtype'].index(k)}] = {v!r}" for k, v in figures["peak_flops"].items())
         out.append(f"    {{{{.name = {json.dumps(name)}, .arch = {lists['arch'].index(figures['arch'])}, .peak_flops = {{{peaks}}}, "
                    f".sustained_flops = {{[{lists['dtype'].index('bf16')}] = {figures['sustained_flops']!r}}}, .host_bps = {figures['host_bps']!r}, "
-                   f".vector_flops = {figures['vector_flops']!r}, .mem_bps = {figures['mem_bps']!r}, .l2_bytes = {figures['l2_bytes']!r}, "
+                   f".vector_flops = {figures['vector_flops']!r}, .mem_bps = {figures['mem_bps']!r}, .inline_ecc = {str(figures['inline_ecc']).lower()}, .l2_bytes = {figures['l2_bytes']!r}, "
                    f".l2_bps = {figures['l2_bps']!r}, .sms = {figures['sms']}, .clock_hz = {figures['clock_hz']!r}}}, {figures['burst_flops']!r}, "
                    f"{figures['burst_narrow_flops']!r}}},")
     out.append("    {{0}, 0, 0},\n};")

@@ -98,6 +98,7 @@ struct maq_device {
     double vector_flops; /* FP32 outside the matrix units */
     double mem_bytes; /* what a program can allocate: the total that CUDA or HIP reports, a little under nvidia-smi's */
     double mem_bps;
+    bool inline_ecc;         /* GDDR6 with ECC on: its bits lie among the data, a byte of 16, and are read with them */
     double l2_bytes, l2_bps; /* last-level on-chip cache; 0 = unknown */
     int32_t sms;             /* SMs or compute units */
     double clock_hz;         /* boost; some peaks are stated at a lower clock */

@@ -45,6 +45,8 @@ static const struct maq_field device_fields[] = {
     QTY(vector_flops, "vector", MAQ_DIM_FLOPS, .min = 1e9, .max = 1e18, .doc = "FP32 rate outside the matrix units"),
     QTY(mem_bytes, "memory", MAQ_DIM_BYTES, .min = 1e8, .max = 1e15, .doc = "memory that a program can allocate"),
     QTY(mem_bps, "memory_bandwidth", MAQ_DIM_RATE, .min = 1e9, .max = 1e16, .doc = "peak memory bandwidth"),
+    MAQ_FIELD_BOOL(struct device_reader, d.inline_ecc, "inline_ecc",
+                   .doc = "ECC is on and its bits lie among the data, a byte of 16, and are read with them (GDDR6)"),
     QTY(l2_bytes, "l2", MAQ_DIM_BYTES, .min = 0, .max = 1e13, .doc = "last-level on-chip cache"),
     QTY(l2_bps, "l2_bandwidth", MAQ_DIM_RATE, .min = 0, .max = 1e17, .doc = "read bandwidth of that cache"),
     I32(sms, "sms", .min = 1, .max = 100000, .doc = "streaming multiprocessors or compute units"),

@@ -41,7 +41,7 @@ static bool same_reals(const void *a, const void *b, const size_t *at, size_t n)
 static bool same_device(const struct maq_device *a, const struct maq_device *b)
 {
     bool same = strcmp(a->name, b->name) == 0 && a->arch == b->arch && a->sms == b->sms &&
-                a->exponentials == b->exponentials && a->host_cpu == b->host_cpu &&
+                a->exponentials == b->exponentials && a->inline_ecc == b->inline_ecc && a->host_cpu == b->host_cpu &&
                 a->domain_devices == b->domain_devices && a->domain_multicast == b->domain_multicast;
     for (int t = 0; same && t < MAQ_DTYPE_COUNT; t++)
         same = !(a->peak_flops[t] < b->peak_flops[t]) && !(a->peak_flops[t] > b->peak_flops[t]) &&

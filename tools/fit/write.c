@@ -87,9 +87,9 @@ void fit_write_figures(FILE *out, struct fit_pool *pool)
             first = false;
         }
     fprintf(out,
-            "}, \"sustained_flops\": %.9g, \"vector_flops\": %.9g, \"mem_bps\": %.9g, \"l2_bytes\": %.9g, \"l2_bps\": "
-            "%.9g, \"sms\": %d, "
+            "}, \"sustained_flops\": %.9g, \"vector_flops\": %.9g, \"mem_bps\": %.9g, \"inline_ecc\": %s, "
+            "\"l2_bytes\": %.9g, \"l2_bps\": %.9g, \"sms\": %d, "
             "\"clock_hz\": %.9g, \"host_bps\": %.9g, \"burst_flops\": %.6g, \"burst_narrow_flops\": %.6g},\n",
-            d->sustained_flops[MAQ_BF16], d->vector_flops, d->mem_bps, d->l2_bytes, d->l2_bps, d->sms, d->clock_hz,
-            d->host_bps, pool->burst_flops, fit_fastest_narrow(pool));
+            d->sustained_flops[MAQ_BF16], d->vector_flops, d->mem_bps, d->inline_ecc ? "true" : "false", d->l2_bytes,
+            d->l2_bps, d->sms, d->clock_hz, d->host_bps, pool->burst_flops, fit_fastest_narrow(pool));
 }

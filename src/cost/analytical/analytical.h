@@ -97,6 +97,8 @@ double maq__gemm_s(const struct maq_op *op, const struct maq_device *device);
 /* Seconds that a product takes longer because its result is wider than its type's own: tables have none of those. 0 for other kinds. */
 double maq__wide_store_s(const struct maq_op *op, const struct maq_device *device);
 double maq__attention_s(const struct maq_op *op, const struct maq_device *device);
+/* FLOP/s of attention's inner loop on the whole device, whatever its power limit leaves, and without the exponentials below. */
+double maq__attention_rate(const struct maq_op *op, const struct maq_device *device);
 /* Time of attention over that on a device with as many exponentials as usual. */
 double maq__exponentials_share(const struct maq_op *op, const struct maq_device *device);
 double maq__pointwise_s(const struct maq_op *op, const struct maq_device *device);

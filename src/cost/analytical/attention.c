@@ -60,22 +60,31 @@ double maq__exponentials_share(const struct maq_op *op, const struct maq_device 
     return 1.0 - share[op->kind == MAQ_OP_ATTENTION_BWD] * (1.0 - USUAL_EXPONENTIALS / units);
 }
 
-/* FLOP/s of the inner loop on the whole device. */
-static double loop_rate(const struct maq_op *op, const struct maq_device *device, bool backward)
+/* Of its products. */
+static enum maq_dtype product_type(const struct maq_op *op, const struct maq_device *device)
 {
+    bool own = in_8_bits(op, device) || op->dtype == MAQ_FP32 || op->dtype == MAQ_TF32 || op->dtype == MAQ_FP16;
+    return own ? (enum maq_dtype)op->dtype : MAQ_BF16;
+}
+
+double maq__attention_rate(const struct maq_op *op, const struct maq_device *device)
+{
+    bool backward = op->kind == MAQ_OP_ATTENTION_BWD;
     const struct maq_kernel_traits *traits = maq__kernel_traits(device);
     double width = 0.5 * (maq__count(op, 4) + maq__count(op, 5));
-    enum maq_dtype dtype = (enum maq_dtype)op->dtype;
     const double *share = backward ? traits->attention_bwd : traits->attention_fwd;
 
     if ((op->flags & MAQ_OP_FLASH2) && traits->flash2_fwd[0] > 0)
         share = backward ? traits->flash2_bwd : traits->flash2_fwd;
     if (in_8_bits(op, device))
         share = backward ? traits->attention_bwd_fp8 : traits->attention_fp8;
-    else if (dtype != MAQ_FP32 && dtype != MAQ_TF32 && dtype != MAQ_FP16)
-        dtype = MAQ_BF16;
-    return maq__min(maq__matrix_peak(device, dtype) * maq__share_of_part(device, share_at(share, width)),
-                    maq__matrix_rate(device, dtype));
+    return maq__matrix_peak(device, product_type(op, device)) * maq__share_of_part(device, share_at(share, width));
+}
+
+/* The same, and no more than what the power limit leaves products. */
+static double loop_rate(const struct maq_op *op, const struct maq_device *device)
+{
+    return maq__min(maq__attention_rate(op, device), maq__matrix_rate(device, product_type(op, device)));
 }
 
 /*
@@ -118,7 +127,7 @@ static double math_s(const struct maq_op *op, const struct maq_device *device, d
         longest = walked;
     }
     double per_key = rows * flop / (tokens * keys * heads); /* of one unit */
-    double rate = loop_rate(op, device, backward) / sms;
+    double rate = loop_rate(op, device) / sms;
     double time_keys = maq__max(longest, (units / sms + TAIL_UNITS) * walked);
     return maq__over(per_key * time_keys, rate);
 }

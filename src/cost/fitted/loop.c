@@ -26,10 +26,21 @@
 #include "cost/analytical/analytical.h"
 #include "cost/fitted/loop.h"
 
-#define FULL_ALL 0.75          /* share of the cache that a loop fills up to which all of it stays, */
-#define FULL_NONE 1.25         /* and from which on nothing does; both: other_device.c */
+#define FULL_ALL 0.75  /* share of the cache that a loop fills up to which all of it stays, */
+#define FULL_NONE 1.25 /* and from which on nothing does; both: other_device.c */
+#define INLINE_ECC_LEAVES (15.0 / 16.0)
 #define LOOP_COPIES 6.0        /* of vLLM and SGLang */
 #define LOOP_COPIES_TRTLLM 5.0 /* at most */
+
+double maq__data_share(const struct maq_device *device)
+{
+    return device->inline_ecc ? INLINE_ECC_LEAVES : 1.0;
+}
+
+static double memory_bps(const struct maq_device *device)
+{
+    return device->mem_bps * maq__data_share(device);
+}
 
 double maq__loop_bound_s(double math_s, double memory_s)
 {
@@ -72,7 +83,7 @@ static double kept_share(const struct maq_op *op, const struct maq_device *devic
 double maq__loop_memory_s(const struct maq_op *op, const struct maq_device *device, enum maq_library library)
 {
     double bytes = all_bytes(op), kept = kept_share(op, device, library);
-    return maq__over(kept * bytes, maq__fit_cache_bps(device)) + maq__over((1.0 - kept) * bytes, device->mem_bps);
+    return maq__over(kept * bytes, maq__fit_cache_bps(device)) + maq__over((1.0 - kept) * bytes, memory_bps(device));
 }
 
 /* Weights, keys and values, states: what nobody wrote or read since the pass before. */
@@ -98,6 +109,6 @@ double maq__cold_s(const struct maq_op *op, const struct maq_fit_point *point, c
 {
     double stored = kept_share(op, device, library) * maq__min(stored_bytes(op), maq_op_work(op).bytes);
     double warm = maq__loop_memory_s(op, device, library),
-           more = maq__over(stored, device->mem_bps) - maq__over(stored, maq__fit_cache_bps(device));
+           more = maq__over(stored, memory_bps(device)) - maq__over(stored, maq__fit_cache_bps(device));
     return maq__loop_bound_s(point->math_s, warm + maq__max(more, 0.0)) - maq__loop_bound_s(point->math_s, warm);
 }

@@ -10,6 +10,9 @@
 /* (math^4 + memory^4)^(1/4), seconds: both overlap, except near balance. */
 double maq__loop_bound_s(double math_s, double memory_s);
 
+/* Share of the memory's rate that data has: ECC bits that lie among them (inline_ecc) are read with them. */
+double maq__data_share(const struct maq_device *device);
+
 /* Seconds of the memory traffic of a product in the loop of a library's table, on a device. */
 double maq__loop_memory_s(const struct maq_op *op, const struct maq_device *device, enum maq_library library);
 

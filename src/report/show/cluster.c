@@ -119,7 +119,8 @@ static void text_device(struct maq_show *s, const struct maq_device *d)
     maq_page_putf(page, MAQ_INK_PLAIN, "  %s\n\n", d->title);
     text_rates(page, d);
     field(page, "vector fp32", "%s", maq_format_flops(a, d->vector_flops));
-    field(page, "memory", "%s at %s", maq_format_bytes(a, d->mem_bytes), maq_format_rate(b, d->mem_bps));
+    field(page, "memory", "%s at %s%s", maq_format_bytes(a, d->mem_bytes), maq_format_rate(b, d->mem_bps),
+          d->inline_ecc ? ", a 16th of it ECC" : "");
     if (d->l2_bytes > 0 && d->l2_bps > 0)
         field(page, "L2", "%s at %s", maq_format_bytes(a, d->l2_bytes), maq_format_rate(b, d->l2_bps));
     else if (d->l2_bytes > 0)
