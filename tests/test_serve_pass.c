@@ -177,6 +177,72 @@ static void test_prompts_side_by_side(void **state)
     }
 }
 
+static double attention_s(const struct maq_serve_options *o, const char *device, int64_t decodes, int64_t prompt)
+{
+    struct maq_loaded_job *job = load("llama-3.1-8b", device, 1);
+    struct maq_arena arena;
+    struct maq_passes p;
+    const struct maq_pass_chunk chunk = {prompt, 0};
+    const struct maq_pass_batch b = {.tokens = decodes + prompt,
+                                     .padded = decodes + prompt,
+                                     .sampled = decodes,
+                                     .decodes = decodes,
+                                     .queries = 1,
+                                     .decode_keys = {decodes * 1024},
+                                     .chunks = &chunk,
+                                     .n_chunks = prompt > 0};
+    maq_arena_init(&arena, 0);
+    assert_int_equal(maq_passes_init(&p, maq_job_get(job), o, MOST, &arena), MAQ_OK);
+    double s = part_s(&p, &b, MAQ_SERVE_ATTENTION);
+    maq_arena_fini(&arena);
+    maq_job_free(job);
+    return s;
+}
+
+/* What 128 that decode take of a pass of 32 layers beside a prompt, over what they take alone. */
+static double beside_a_prompt(const struct maq_serve_options *o, const char *device)
+{
+    return (attention_s(o, device, 128, 256) - attention_s(o, device, 0, 256)) / attention_s(o, device, 128, 0);
+}
+
+/*
+ * FlashAttention 2 packs the heads that share a key only where all sequences have one query. LLMServingSim's profile of vLLM 0.19 has 128 that decode with
+ * 1,024 keys at 405 us a layer alone and 672 beside 16 tokens of a prompt, an RTX 4090's at 606 and 1,428.
+ */
+static void test_decodes_beside_prompts(void **state)
+{
+    (void)state;
+    const struct maq_serve_options vllm = {.engine = MAQ_ENGINE_VLLM, .version = "0.19.0"},
+                                   first = {.engine = MAQ_ENGINE_VLLM, .version = "0.7.3"},
+                                   narrow = {.engine = MAQ_ENGINE_VLLM, .version = "0.19.0", .kv_fp8 = true},
+                                   trtllm = {.engine = MAQ_ENGINE_TRTLLM};
+    double pro = beside_a_prompt(&vllm, "rtx-pro-6000-server:1"), geforce = beside_a_prompt(&vllm, "rtx-4090:1");
+    print_message("# %g and %g times\n", pro, geforce);
+    assert_true(fabs(pro / (672.0 / 405) - 1) < 0.2);
+    assert_true(fabs(geforce / (1428.0 / 606) - 1) < 0.2);
+    assert_true(beside_a_prompt(&vllm, "a100-80gb:1") > 1.5);
+    /* FlashAttention 3, engines and releases with a kernel for each, and a cache that it does not take */
+    assert_true(beside_a_prompt(&vllm, "h100-sxm:1") < 1.1);
+    assert_true(beside_a_prompt(&first, "a100-80gb:1") < 1.1);
+    assert_true(beside_a_prompt(&trtllm, "a100-80gb:1") < 1.1);
+    assert_true(beside_a_prompt(&narrow, "rtx-pro-6000-server:1") < 1.1);
+}
+
+/* TensorRT-LLM's attention of prompts in 8 bits, where the cache is: twice the rate of the matrix units, and the exponentials as before. */
+static void test_prompts_in_8_bits(void **state)
+{
+    (void)state;
+    const struct maq_serve_options wide = {.engine = MAQ_ENGINE_TRTLLM},
+                                   narrow = {.engine = MAQ_ENGINE_TRTLLM, .kv_fp8 = true},
+                                   first = {.engine = MAQ_ENGINE_TRTLLM, .version = "0.17", .kv_fp8 = true};
+    double is = attention_s(&narrow, "l40s:1", 0, MOST) / attention_s(&wide, "l40s:1", 0, MOST),
+           was = attention_s(&first, "l40s:1", 0, MOST) / attention_s(&wide, "l40s:1", 0, MOST);
+    print_message("# %g, before %g\n", is, was);
+    assert_true(is > 0.5 && is < 0.75);
+    assert_true(was > 0.9 && was < 1.1);
+    assert_true(attention_s(&narrow, "l40s:1", 64, 0) <= attention_s(&first, "l40s:1", 64, 0));
+}
+
 /* Mixers of the first stage, kernel by kernel. */
 static double mixers_ns(const struct maq_passes *p, const struct maq_pass_batch *b)
 {
@@ -326,6 +392,8 @@ int main(void)
         cmocka_unit_test(test_norms_over_all_heads),
         cmocka_unit_test(test_kept_prices),
         cmocka_unit_test(test_prompts_side_by_side),
+        cmocka_unit_test(test_decodes_beside_prompts),
+        cmocka_unit_test(test_prompts_in_8_bits),
         cmocka_unit_test(test_power),
         cmocka_unit_test(test_filters),
         cmocka_unit_test(test_what_filters),

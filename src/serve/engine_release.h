@@ -28,4 +28,7 @@ int32_t maq_engine_release(const char *version);
 /* SGLang: the first whose tree of prefixes keeps states of recurrent layers while iterations are decided ahead. */
 #define MAQ_SGLANG_STATES_OVERLAP MAQ_RELEASE(0, 5, 14)
 
+/* TensorRT-LLM: the first that runs PyTorch's modules and not engines that are built. */
+#define MAQ_TRTLLM_PYTORCH MAQ_RELEASE(1, 0, 0)
+
 #endif

@@ -8,7 +8,7 @@
 #define MAQ_SERVE_ENGINE_UNCERTAINTY_FIT_H
 
 /* time to the first token */
-#define MAQ_SERVE_TTFT_LOW 0.847
+#define MAQ_SERVE_TTFT_LOW 0.849
 #define MAQ_SERVE_TTFT_HIGH 1.92
 /* time per token behind it */
 #define MAQ_SERVE_TPOT_LOW 0.913

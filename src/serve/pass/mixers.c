@@ -123,6 +123,54 @@ static bool converts_queries(const struct maq_passes *p)
            (p->release < fused || p->linear.flags & MAQ_OP_BLOCKS);
 }
 
+/*
+ * FlashAttention 2 puts the heads that share a key into the rows of one tile only where all sequences of a call have one query (seqlenq_ngroups_swapped in
+ * flash_api.cpp of vllm-project/flash-attention, 617264c). vLLM gives it the whole batch in one call (v1/attention/backends/flash_attn.py), so that beside a
+ * prompt, or with drafts, each head of a sequence that decodes is a tile of its own of 64 queries (its kBlockM), of which
+ * one counts. Devices before Hopper and RTX boards have it (fa_utils.py); FlashAttention 3 packs always, and there are no 8-bit caches in it.
+ */
+#define TILE_QUERIES 64
+
+static bool is_unpacked(const struct maq_passes *p, const struct maq_pass_batch *b)
+{
+    bool version_2 = p->device->arch == MAQ_ARCH_AMPERE || p->device->arch == MAQ_ARCH_ADA;
+    return (b->mixed || b->queries > 1) && version_2 && p->engine == MAQ_ENGINE_VLLM &&
+           p->release >= MAQ_VLLM_COMPILED && !p->kv_fp8;
+}
+
+/* Those that decode as tiles of queries: at the rate of a prompt whose queries see as many keys in the mean. */
+static struct maq_op tiles_of(struct maq_op op, const struct maq_pass_batch *b, uint32_t window)
+{
+    int64_t keys = rounded(maq_pass_mean_keys(b, window));
+    op.flags |= MAQ_OP_CAUSAL;
+    op.queries = (uint32_t)(2 * keys - 1);
+    op.d[0] = b->decodes * TILE_QUERIES;
+    op.d[1] = keys;
+    return op;
+}
+
+static void attend_decodes(const struct maq_passes *p, struct maq_op op, double times, const struct maq_pass_batch *b,
+                           uint32_t window, struct maq_pass_parts *out)
+{
+    struct maq_op decode = queries_of(p, op, b, window);
+    if (is_unpacked(p, b)) {
+        struct maq_op tiles = tiles_of(op, b, window);
+        if (maq_pass_seconds(p, &tiles) > maq_pass_seconds(p, &decode))
+            decode = tiles;
+    }
+    maq_pass_cost(p, &decode, times, MAQ_SERVE_ATTENTION, out);
+}
+
+/*
+ * Where keys and values are kept in 8 bits TensorRT-LLM's kernel for prompts multiplies in 8 bits, if prompts may find a prefix in the cache (as they may by
+ * default) or the output goes on in few bits (mFP8ContextFMHA in cpp/tensorrt_llm/thop/attentionOp.cpp; from its PyTorch backend on). Its kernel
+ * for decoding multiplies in 16.
+ */
+static bool prompts_are_in_8_bits(const struct maq_passes *p)
+{
+    return p->kv_fp8 && p->engine == MAQ_ENGINE_TRTLLM && p->release >= MAQ_TRTLLM_PYTORCH;
+}
+
 /* `b` has no one that decodes where MAQ_MIXER_DECODES is not asked for, and no prompts without MAQ_MIXER_PROMPTS: maq_pass_mixer(). */
 static void attention(const struct maq_passes *p, const struct maq_module *m, double times,
                       const struct maq_pass_batch *b, unsigned shares, struct maq_pass_parts *out)
@@ -144,12 +192,14 @@ static void attention(const struct maq_passes *p, const struct maq_module *m, do
         if (converts_queries(p))
             maq_pass_cost(p, &queries, times, MAQ_SERVE_ATTENTION, out);
     }
-    if (b->decodes > 0) {
-        struct maq_op decode = queries_of(p, op, b, window);
-        maq_pass_cost(p, &decode, times, MAQ_SERVE_ATTENTION, out);
-    }
+    if (b->decodes > 0)
+        attend_decodes(p, op, times, b, window, out);
     if (b->n_chunks > 0) {
         struct maq_op prompts = prompts_of(p, op, b, window);
+        if (prompts_are_in_8_bits(p)) {
+            prompts.dtype = MAQ_FP8;
+            prompts.flags &= (uint8_t)~MAQ_OP_KV_FP8;
+        }
         maq_pass_cost(p, &prompts, times, MAQ_SERVE_ATTENTION, out);
     }
 }
@@ -263,6 +313,7 @@ void maq_pass_mixer(const struct maq_passes *p, const struct maq_layer *layer, d
                     const struct maq_pass_batch *batch, unsigned shares, struct maq_pass_parts *out)
 {
     struct maq_pass_batch b = *batch;
+    b.mixed = b.decodes > 0 && b.n_chunks > 0;
     b.decodes = shares & MAQ_MIXER_DECODES ? b.decodes : 0;
     b.n_chunks = shares & MAQ_MIXER_PROMPTS ? b.n_chunks : 0;
     bool scans = false;

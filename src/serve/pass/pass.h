@@ -179,6 +179,8 @@ struct maq_pass_batch {
     int64_t decode_keys[MAQ_PASS_WINDOWS]; /* that they see together, at each window */
     const struct maq_pass_chunk *chunks;
     uint32_t n_chunks;
+    bool
+        mixed; /* has both those that decode and prompts: maq_pass_mixer() sets it, which looks at one of them at a time */
     int64_t adapted, adapters; /* tokens of requests with an adapter of LoRA; different ones */
 };
 
