@@ -195,6 +195,24 @@ static void expect_step(struct hand *h, const char *want)
     assert_false(h->s->failed);
 }
 
+/* Two prompts of which max_prefill_tokens holds one: since 0.5.13 the second begins beside it, up to the chunk, before it waited. */
+static void test_budget_of_a_prefill(void **state)
+{
+    (void)state;
+    for (int before = 0; before < 2; before++) {
+        struct maq_sglang_knobs knobs = plain;
+        struct hand h;
+        knobs.max_prefill = 15;
+        knobs.within_prefill = before;
+        open_hand(&h, &knobs);
+        add(&h, 10, 1, 0, 0);
+        add(&h, 9, 1, 0, 0);
+        expect_step(&h, before ? "0:10+" : "0:10+ 1:6");
+        expect_step(&h, before ? "1:9+" : "1:3+");
+        close_hand(&h);
+    }
+}
+
 /* Prompts go first, those that run wait meanwhile; the last one that does not fit the chunk is cut. */
 static void test_prompts_first(void **state)
 {
@@ -579,6 +597,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_tree_against_a_list),
         cmocka_unit_test(test_evictions),
+        cmocka_unit_test(test_budget_of_a_prefill),
         cmocka_unit_test(test_prompts_first),
         cmocka_unit_test(test_prefixes),
         cmocka_unit_test(test_retraction),

@@ -25,7 +25,9 @@ int32_t maq_engine_release(const char *version);
 #define MAQ_VLLM_DEEPGEMM MAQ_RELEASE(0, 11, 0)
 #define MAQ_VLLM_FLASHINFER MAQ_RELEASE(0, 15, 0)
 
-/* SGLang: the first whose tree of prefixes keeps states of recurrent layers while iterations are decided ahead. */
+/* SGLang: the first that cuts the last prompt of a prefill where max_prefill_tokens is less than it (managers/schedule_policy.py), and the
+ * first whose tree of prefixes keeps states of recurrent layers while iterations are decided ahead. */
+#define MAQ_SGLANG_CUTS_LAST MAQ_RELEASE(0, 5, 13)
 #define MAQ_SGLANG_STATES_OVERLAP MAQ_RELEASE(0, 5, 14)
 
 /* TensorRT-LLM: the first that runs PyTorch's modules and not engines that are built. */

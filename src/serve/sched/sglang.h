@@ -60,6 +60,7 @@ struct maq_sglang_knobs {
     int32_t page;         /* tokens that it gives at once */
     int32_t max_running;  /* requests */
     int32_t max_prefill;  /* tokens of a prefill batch */
+    bool within_prefill;  /* who has more than is left of them waits where prompts are cut, too (before 0.5.13) */
     int32_t chunk;        /* of them, prompts cut; 0 = prompts are computed whole */
     int32_t max_requests; /* of a prefill batch; 0 = no such bound */
     int32_t lanes;        /* pipeline stages; 0 = 1 */

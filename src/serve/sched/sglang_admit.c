@@ -191,9 +191,9 @@ static enum verdict choose_piece(const struct adding *a, const struct maq_sglang
     *out = (struct piece){.end = known(r), .expected = clipped(r->limit)};
     if ((double)wanted >= room(a))
         return NO_ROOM;
-    if (s->knobs.chunk == 0)
-        return s->n_taken > 0 && pages >= a->input_left ? ENOUGH : GO_ON;
-    if (pages <= a->chunk_left)
+    if ((s->knobs.chunk == 0 || s->knobs.within_prefill) && s->n_taken > 0 && pages >= a->input_left)
+        return ENOUGH;
+    if (s->knobs.chunk == 0 || pages <= a->chunk_left)
         return GO_ON;
     *out = (struct piece){.end = (prefix + a->chunk_left / page * page) / page * page, .cut = true};
     return out->end > prefix ? GO_ON : ENOUGH;
