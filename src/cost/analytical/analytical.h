@@ -93,6 +93,8 @@ double maq__out_bytes(enum maq_dtype dtype);
 double maq__weight_bytes(const struct maq_op *op);
 
 bool maq__sums_rows(const struct maq_op *op); /* whether k is a number of rows: then its alignment does not matter */
+/* (a^4 + b^4)^(1/4), seconds, without overflow: arithmetic and traffic run side by side, except near balance. */
+double maq__overlap_s(double a, double b);
 double maq__gemm_s(const struct maq_op *op, const struct maq_device *device);
 /* Seconds that a product takes longer because its result is wider than its type's own: tables have none of those. 0 for other kinds. */
 double maq__wide_store_s(const struct maq_op *op, const struct maq_device *device);

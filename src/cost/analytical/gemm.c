@@ -100,8 +100,7 @@ static double math_s(const struct product *p, const struct maq_device *device, c
     return best;
 }
 
-/* (a^4 + b^4)^(1/4), without overflow. */
-static double overlap(double a, double b)
+double maq__overlap_s(double a, double b)
 {
     double hi = maq__max(a, b), lo = maq__min(a, b);
     if (!(hi > 0.0))
@@ -125,7 +124,7 @@ static double best_tile_s(const struct product *p, const struct maq_device *devi
         double t_math = math_s(p, device, tile, rate, sms);
         double t_mem =
             traffic(p, device, (double)tile->m, (double)tile->n, sms) / (device->mem_bps * traits->mem_share);
-        best = maq__min(best, overlap(t_math, t_mem));
+        best = maq__min(best, maq__overlap_s(t_math, t_mem));
     }
     return traits->gemm_s + best;
 }
@@ -177,7 +176,7 @@ static double thin_batch_s(const struct product *p, const struct maq_device *dev
            k = ceil_div(p->k, THIN_STEP) * THIN_STEP;
     double t_math = maq__over(2.0 * m * n * k * p->count, UNALIGNED_VECTOR_SHARE * maq__vector_rate(device));
     double t_mem = maq__over(p->bytes, device->mem_bps * traits->mem_share);
-    return traits->gemm_s + overlap(t_math, t_mem);
+    return traits->gemm_s + maq__overlap_s(t_math, t_mem);
 }
 
 /* As the tile's store above, of what a result in 4 bytes, or added into 4 bytes, has beyond the type's own. */

@@ -204,11 +204,10 @@ bool maq__fit_point(struct maq_fit_point *out, const struct maq_op *op, const st
     double fastest =
         maq__matrix_peak(device, op->flags & MAQ_OP_KV_FP8 && op->kind == MAQ_OP_ATTENTION ? MAQ_FP8 : dtype);
     double mem = memory_s(device, work.bytes), math = maq__over(work.matrix_flop, maq__matrix_peak(device, dtype));
-    double hi = maq__max(math, mem), r = hi > 0.0 ? maq__min(math, mem) / hi : 0.0;
 
     out->math_s = math;
     out->memory_s = mem;
-    out->base_s = LAUNCH_S + hi * sqrt(sqrt(1.0 + r * r * r * r));
+    out->base_s = LAUNCH_S + maq__overlap_s(math, mem);
     out->floor_s = maq__max(maq__over(work.matrix_flop, maq__max(fastest, maq__matrix_peak(device, dtype))),
                             maq__over(work.bytes, maq__fit_cache_bps(device)));
     return true;

@@ -31,9 +31,9 @@
 #include <string.h>
 
 #include "cost/analytical/analytical.h"
-#include "cost/fitted/loop.h"
 #include "cost/fitted/other_device.h"
 #include "cost/fitted/table.h"
+#include "cost/fitted/warm_cache.h"
 
 /*
  * What is added to a table's own error, one standard deviation. For a relative's table: half of the errors of H100, H200,

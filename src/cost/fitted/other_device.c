@@ -13,7 +13,8 @@
  *   math    exact FLOP / peak / (rate under the power limit over the peak): a datasheet's peak says little of Ada's; of the attention of prompts
  *           FLOP / rate of its inner loop, which stays under the limit: FlashAttention 2 does 397 FLOP a clock on each SM of an L40S, 400 on one of an
  *           RTX PRO 6000
- *   memory  bytes through the cache or from memory, as the loop that measured it found them (loop.c)
+ *   memory  bytes through the cache or from memory, as the loop that measured it found them (warm_cache.c), at the rate that ECC bits leave; of all
+ *           but products the part from the cache counts at that rate as well, which it is not slowed by
  *
  * Which device: its own generation before others, then the nearest balance of FLOP and bytes. Training jobs ask their own
  * generation only: beyond it the analytical provider knows their kernels (FlashAttention-2 on Turing). AMD's devices run
@@ -27,8 +28,8 @@
 #include <string.h>
 
 #include "cost/analytical/analytical.h"
-#include "cost/fitted/loop.h"
 #include "cost/fitted/other_device.h"
+#include "cost/fitted/warm_cache.h"
 
 #define LOST_MOST 1.4
 
@@ -63,8 +64,8 @@ static double bound_s(const struct maq_fit_point *p, const struct maq_op *op, co
                       ? maq__over(maq_op_work(op).matrix_flop, maq__attention_rate(op, device))
                       : maq__over(p->math_s, maq__held_share(device, MAQ_BF16));
     double memory =
-        p->key.family == MAQ_FIT_GEMM ? maq__loop_memory_s(op, device, library) : p->memory_s / maq__data_share(device);
-    return maq__loop_bound_s(math, memory);
+        p->key.family == MAQ_FIT_GEMM ? maq__warm_memory_s(op, device, library) : p->memory_s / maq__data_share(device);
+    return maq__overlap_s(math, memory);
 }
 
 double maq__other_device_s(double t, const struct maq_op *op, enum maq_library library,

@@ -1,20 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * loop.h - what the loop that measured a kernel found in the last-level cache, and a pass through a model does not.
+ * warm_cache.h - what the loop that measured a kernel found in the last-level cache, and a pass through a model does not.
  */
-#ifndef MAQ_COST_FITTED_LOOP_H
-#define MAQ_COST_FITTED_LOOP_H
+#ifndef MAQ_COST_FITTED_WARM_CACHE_H
+#define MAQ_COST_FITTED_WARM_CACHE_H
 
 #include "cost/fitted/table.h"
-
-/* (math^4 + memory^4)^(1/4), seconds: both overlap, except near balance. */
-double maq__loop_bound_s(double math_s, double memory_s);
 
 /* Share of the memory's rate that data has: ECC bits that lie among them (inline_ecc) are read with them. */
 double maq__data_share(const struct maq_device *device);
 
 /* Seconds of the memory traffic of a product in the loop of a library's table, on a device. */
-double maq__loop_memory_s(const struct maq_op *op, const struct maq_device *device, enum maq_library library);
+double maq__warm_memory_s(const struct maq_op *op, const struct maq_device *device, enum maq_library library);
 
 /*
  * Seconds that an operator takes longer in a pass through a model than in such a loop: weights, keys, values and states, which the loop found in

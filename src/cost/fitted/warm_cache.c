@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * loop.c - what the loop that measured a kernel found in the last-level cache, and a pass through a model does not.
+ * warm_cache.c - what the loop that measured a kernel found in the last-level cache, and a pass through a model does not.
  *
  * Tables are measured in loops (NVIDIA ai-dynamo/aiconfigurator, collector/, one collect_*.py per library and operator, 095f58a) over copies of a
  * product's weights, and over one layer's experts, one cache of keys and values, one pool of states. Small ones come from the cache and large
@@ -21,16 +21,17 @@
  *
  * with kept the share of the loop that stayed. (A token of gpt-oss on eight H200: 0.16 ms of 2.9.)
  */
+
+#include "cost/fitted/warm_cache.h"
 #include <math.h>
 
 #include "cost/analytical/analytical.h"
-#include "cost/fitted/loop.h"
 
-#define FULL_ALL 0.75  /* share of the cache that a loop fills up to which all of it stays, */
-#define FULL_NONE 1.25 /* and from which on nothing does; both: other_device.c */
-#define INLINE_ECC_LEAVES (15.0 / 16.0)
-#define LOOP_COPIES 6.0        /* of vLLM and SGLang */
-#define LOOP_COPIES_TRTLLM 5.0 /* at most */
+#define FULL_ALL 0.75                   /* share of the cache that a loop fills up to which all of it stays, */
+#define FULL_NONE 1.25                  /* and from which on nothing does; both: other_device.c */
+#define INLINE_ECC_LEAVES (15.0 / 16.0) /* of the rate as of the capacity: docs/devices.md, inline_ecc */
+#define LOOP_COPIES 6.0                 /* of vLLM and SGLang */
+#define LOOP_COPIES_TRTLLM 5.0          /* at most */
 
 double maq__data_share(const struct maq_device *device)
 {
@@ -40,12 +41,6 @@ double maq__data_share(const struct maq_device *device)
 static double memory_bps(const struct maq_device *device)
 {
     return device->mem_bps * maq__data_share(device);
-}
-
-double maq__loop_bound_s(double math_s, double memory_s)
-{
-    double hi = maq__max(math_s, memory_s), r = hi > 0.0 ? maq__min(math_s, memory_s) / hi : 0.0;
-    return hi * sqrt(sqrt(1.0 + r * r * r * r));
 }
 
 /* Bytes that a product's loop goes through before it comes back to the first. */
@@ -80,7 +75,7 @@ static double kept_share(const struct maq_op *op, const struct maq_device *devic
     return maq__max(0.0, maq__min(1.0, kept));
 }
 
-double maq__loop_memory_s(const struct maq_op *op, const struct maq_device *device, enum maq_library library)
+double maq__warm_memory_s(const struct maq_op *op, const struct maq_device *device, enum maq_library library)
 {
     double bytes = all_bytes(op), kept = kept_share(op, device, library);
     return maq__over(kept * bytes, maq__fit_cache_bps(device)) + maq__over((1.0 - kept) * bytes, memory_bps(device));
@@ -108,7 +103,7 @@ double maq__cold_s(const struct maq_op *op, const struct maq_fit_point *point, c
                    enum maq_library library)
 {
     double stored = kept_share(op, device, library) * maq__min(stored_bytes(op), maq_op_work(op).bytes);
-    double warm = maq__loop_memory_s(op, device, library),
+    double warm = maq__warm_memory_s(op, device, library),
            more = maq__over(stored, memory_bps(device)) - maq__over(stored, maq__fit_cache_bps(device));
-    return maq__loop_bound_s(point->math_s, warm + maq__max(more, 0.0)) - maq__loop_bound_s(point->math_s, warm);
+    return maq__overlap_s(point->math_s, warm + maq__max(more, 0.0)) - maq__overlap_s(point->math_s, warm);
 }
