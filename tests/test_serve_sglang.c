@@ -203,7 +203,7 @@ static void test_budget_of_a_prefill(void **state)
         struct maq_sglang_knobs knobs = plain;
         struct hand h;
         knobs.max_prefill = 15;
-        knobs.within_prefill = before;
+        knobs.max_prefill_is_hard = before;
         open_hand(&h, &knobs);
         add(&h, 10, 1, 0, 0);
         add(&h, 9, 1, 0, 0);

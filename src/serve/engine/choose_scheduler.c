@@ -69,7 +69,7 @@ static struct maq_sglang_knobs sglang_knobs(const struct maq_deployment *d)
         .page = page,
         .max_running = running > 1 ? (int32_t)running : 1,
         .max_prefill = g->max_prefill_tokens,
-        .within_prefill = maq_engine_release(o->version) < MAQ_SGLANG_CUTS_LAST,
+        .max_prefill_is_hard = maq_engine_release(o->version) < MAQ_SGLANG_CUTS_LAST,
         .chunk = o->no_chunked_prefill ? 0
                  : chunk > page        ? chunk
                                        : page,

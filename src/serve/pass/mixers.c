@@ -18,6 +18,8 @@
 #define LATENT_ROPE                                                                                                    \
     64 /* rotated numbers of a latent key, as MAQ_OP_MLA_BLOCK has them (src/cost/analytical/composite.c) */
 
+#define TILE_QUERIES 64 /* of FlashAttention 2 with a paged cache, whatever the heads: is_unpacked() */
+
 static int64_t share(int64_t n, int64_t by)
 {
     return n / by > 0 ? n / by : 1;
@@ -129,8 +131,6 @@ static bool converts_queries(const struct maq_passes *p)
  * prompt, or with drafts, each head of a sequence that decodes is a tile of its own of 64 queries (its kBlockM), of which
  * one counts. Devices before Hopper and RTX boards have it (fa_utils.py); FlashAttention 3 packs always, and there are no 8-bit caches in it.
  */
-#define TILE_QUERIES 64
-
 static bool is_unpacked(const struct maq_passes *p, const struct maq_pass_batch *b)
 {
     bool version_2 = p->device->arch == MAQ_ARCH_AMPERE || p->device->arch == MAQ_ARCH_ADA;

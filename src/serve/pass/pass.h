@@ -288,7 +288,7 @@ double maq_pass_adapter_file_bytes(const struct maq_passes *p);
 void maq_pass_lora(struct maq_passes *p, uint32_t stage, const struct maq_pass_batch *batch,
                    struct maq_pass_parts *out);
 
-/* ---- router.c ---- */
+/* ---- moe_router.c ---- */
 /* Whether the router's weights are kept, and its product computed, in 32 bits. */
 bool maq_pass_router_is_wide(const struct maq_passes *p);
 void maq_pass_router(const struct maq_passes *p, const struct maq_module *m, int64_t tokens, double times,

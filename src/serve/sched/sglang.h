@@ -55,16 +55,16 @@
 #include "serve/sched/scheduler.h"
 
 struct maq_sglang_knobs {
-    int64_t tokens;       /* of the cache */
-    int64_t host_tokens;  /* of its copies in host memory; 0 = there are none */
-    int32_t page;         /* tokens that it gives at once */
-    int32_t max_running;  /* requests */
-    int32_t max_prefill;  /* tokens of a prefill batch */
-    bool within_prefill;  /* who has more than is left of them waits where prompts are cut, too (before 0.5.13) */
-    int32_t chunk;        /* of them, prompts cut; 0 = prompts are computed whole */
-    int32_t max_requests; /* of a prefill batch; 0 = no such bound */
-    int32_t lanes;        /* pipeline stages; 0 = 1 */
-    int32_t max_loras;    /* different adapters of a batch, none as one of them; 0 = no such bound */
+    int64_t tokens;           /* of the cache */
+    int64_t host_tokens;      /* of its copies in host memory; 0 = there are none */
+    int32_t page;             /* tokens that it gives at once */
+    int32_t max_running;      /* requests */
+    int32_t max_prefill;      /* tokens of a prefill batch */
+    bool max_prefill_is_hard; /* who has more than is left of them waits where prompts are cut, too (before 0.5.13) */
+    int32_t chunk;            /* of them, prompts cut; 0 = prompts are computed whole */
+    int32_t max_requests;     /* of a prefill batch; 0 = no such bound */
+    int32_t lanes;            /* pipeline stages; 0 = 1 */
+    int32_t max_loras;        /* different adapters of a batch, none as one of them; 0 = no such bound */
     double conservativeness;
     uint8_t policy, eviction; /* enum maq_sglang_policy, enum maq_radix_eviction */
     uint8_t hicache;          /* enum maq_hicache_policy: of host memory */

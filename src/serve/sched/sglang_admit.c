@@ -191,7 +191,7 @@ static enum verdict choose_piece(const struct adding *a, const struct maq_sglang
     *out = (struct piece){.end = known(r), .expected = clipped(r->limit)};
     if ((double)wanted >= room(a))
         return NO_ROOM;
-    if ((s->knobs.chunk == 0 || s->knobs.within_prefill) && s->n_taken > 0 && pages >= a->input_left)
+    if ((s->knobs.chunk == 0 || s->knobs.max_prefill_is_hard) && s->n_taken > 0 && pages >= a->input_left)
         return ENOUGH;
     if (s->knobs.chunk == 0 || pages <= a->chunk_left)
         return GO_ON;

@@ -35,7 +35,7 @@ struct launch {
     bool attention_dp;         /* the degree that the table calls tp: attention of each rank for requests of its own */
     bool dynamo;               /* in front of the engine */
     bool in_turn;              /* TensorRT-LLM: disable_overlap_scheduler */
-    bool ahead;                /* vLLM: async-scheduling */
+    bool async_scheduling;     /* vLLM: async-scheduling */
     bool attention_dp_balance; /* TensorRT-LLM: attention_dp_config with enable_balance */
     bool mixed;                /* SGLang: decodes go along with a prefill */
     bool recv_interval;        /* SGLang: new requests are looked for after RECV_INTERVAL decodes */
@@ -61,7 +61,7 @@ static const struct launch inference_max[] = {
      .model = LLAMA,
      .gpu = HOPPER,
      .kv_fp8 = true,
-     .ahead = true,
+     .async_scheduling = true,
      .seqs = EACH_AS_LOADED,
      .tokens = 8192,
      .utilization = 0.9},
@@ -69,7 +69,7 @@ static const struct launch inference_max[] = {
      .model = LLAMA,
      .gpu = "*B200*",
      .kv_fp8 = true,
-     .ahead = true,
+     .async_scheduling = true,
      .seqs = 512,
      .tokens = 8192,
      .utilization = 0.9},
@@ -77,7 +77,7 @@ static const struct launch inference_max[] = {
 
     {.framework = "vllm",
      .model = GPT_OSS,
-     .ahead = true,
+     .async_scheduling = true,
      .gpu = HOPPER,
      .seqs = EACH_AS_LOADED,
      .tokens = 8192,
@@ -85,7 +85,7 @@ static const struct launch inference_max[] = {
      .utilization = 0.9},
     {.framework = "vllm",
      .model = GPT_OSS,
-     .ahead = true,
+     .async_scheduling = true,
      .gpu = HOPPER,
      .from = "2026-01-02",
      .seqs = EACH_AS_LOADED,
@@ -95,7 +95,7 @@ static const struct launch inference_max[] = {
      .utilization = 0.9},
     {.framework = "vllm",
      .model = GPT_OSS,
-     .ahead = true,
+     .async_scheduling = true,
      .gpu = "*B200*",
      .seqs = 512,
      .tokens = 8192,
@@ -104,7 +104,7 @@ static const struct launch inference_max[] = {
      .utilization = 0.9},
     {.framework = "vllm",
      .model = GPT_OSS,
-     .ahead = true,
+     .async_scheduling = true,
      .gpu = "*B200*",
      .from = "2025-12-05",
      .kv_fp8 = true,
@@ -442,7 +442,7 @@ void maq_inference_launch(struct maq_serve_options *o, const struct maq_inferenc
         o->sglang.recv_interval = r->load >= LOADED_FROM ? RECV_INTERVAL_LOADED : RECV_INTERVAL;
     o->attention_dp_balance.enabled = l->attention_dp_balance;
     o->sglang.mixed_chunk = l->mixed;
-    o->async_scheduling = l->in_turn ? MAQ_OFF : l->ahead ? MAQ_ON : MAQ_AUTO;
+    o->async_scheduling = l->in_turn ? MAQ_OFF : l->async_scheduling ? MAQ_ON : MAQ_AUTO;
     o->front_end = l->dynamo ? MAQ_FRONT_END_DYNAMO : MAQ_FRONT_END_OWN;
     o->block_size = l->block_size;
     o->graph_tokens = l->graph_tokens;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * router.c - the router of a layer of experts: its product, and the choice of k of them.
+ * moe_router.c - the router of a layer of experts: its product, and the choice of k of them.
  *
  * Most models' scores come of a product in 16 bits. Of those below an engine keeps the router's weights in 32 bits and converts its input to them; the
  * product runs on the units of 32 bits then (cuBLAS without TF32: VLLM_FLOAT32_MATMUL_PRECISION, "highest"), at a fifteenth of the rate and less, and
