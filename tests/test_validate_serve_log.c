@@ -25,14 +25,19 @@ static const char *const files[] = {"RTXPRO6000/m/vllm/meta.json", "RTXPRO6000/m
 static const char *const folders[] = {"RTXPRO6000", "RTXPRO6000/m", "RTXPRO6000/m/vllm"};
 
 /* One request on an RTX PRO 6000 or two, of which the log says when its first and its last token came. */
-static struct maq_validate_serve_log *run(int tp, double link_gbps, double first_s, double last_s)
+static struct maq_validate_serve_log *run_in(bool linked, int tp, double link_gbps, double first_s, double last_s)
 {
     char path[128], text[512];
     struct maq_validate_serve_log *out = NULL;
     struct maq_diag *diag = maq_diag_new();
     assert_int_equal(make_temp_folder("serve-log"), 0);
     for (size_t i = 0; i < MAQ_COUNT(folders); i++)
-        assert_int_equal(mkdir(temp_path(path, folders[i]), 0755), 0);
+        if (i < MAQ_COUNT(folders) - 1 || !linked)
+            assert_int_equal(mkdir(temp_path(path, folders[i]), 0755), 0);
+    if (linked) {
+        assert_int_equal(mkdir(temp_path(path, "run"), 0755), 0);
+        assert_int_equal(symlink("../../run", temp_path(path, folders[MAQ_COUNT(folders) - 1])), 0);
+    }
     snprintf(text, sizeof text,
              "{\"model\": \"meta-llama/Llama-3.1-8B\", \"vllm_version\": \"0.19.0\", \"engine_kwargs\": "
              "{\"tensor_parallel_size\": %d, \"max_num_batched_tokens\": %d}}",
@@ -46,18 +51,26 @@ static struct maq_validate_serve_log *run(int tp, double link_gbps, double first
     snprintf(text, sizeof text, "{\"link_bw\": %g, \"nodes\": [{\"instances\": [{\"npu_mem\": {\"mem_bw\": 1597}}]}]}",
              link_gbps);
     write_text(temp_path(path, files[2]), text);
-    snprintf(path, sizeof path, "%s", temp_folder);
+    temp_path(path, folders[0]);
     if (maq_validate_serve_log(&out, path, diag) != MAQ_OK)
         fail_msg("%s", maq_diag_format(diag, 3, false));
     assert_int_equal(out->n, 1);
     assert_null(out->rows[0].left_out);
     for (size_t i = 0; i < MAQ_COUNT(files); i++)
         unlink(temp_path(path, files[i]));
-    for (size_t i = MAQ_COUNT(folders); i-- > 0;)
+    if (linked)
+        assert_true(unlink(temp_path(path, folders[MAQ_COUNT(folders) - 1])) == 0 &&
+                    rmdir(temp_path(path, "run")) == 0);
+    for (size_t i = MAQ_COUNT(folders) - linked; i-- > 0;)
         assert_int_equal(rmdir(temp_path(path, folders[i])), 0);
     assert_int_equal(drop_temp_folder(NULL, 0), 0);
     maq_diag_free(diag);
     return out;
+}
+
+static struct maq_validate_serve_log *run(int tp, double link_gbps, double first_s, double last_s)
+{
+    return run_in(false, tp, link_gbps, first_s, last_s);
 }
 
 /* A log of what is predicted has no errors. */
@@ -95,6 +108,15 @@ static struct maq_str last_of(struct maq_str text, size_t n)
     return (struct maq_str){text.ptr + text.len - n, n};
 }
 
+/* A run that is a link lies where the link does. */
+static void test_a_linked_run(void **state)
+{
+    (void)state;
+    struct maq_validate_serve_log *r = run_in(true, 1, 16, 1, 2);
+    assert_string_equal(r->rows[0].device, "RTXPRO6000");
+    maq_validate_serve_log_free(r);
+}
+
 /* Two folders above a run is its device; at the root of all there is none. */
 static void test_a_folder_without_a_device(void **state)
 {
@@ -114,8 +136,8 @@ static void test_a_folder_without_a_device(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_a_log_of_the_prediction),
-                                       cmocka_unit_test(test_link_is_what_collectives_reach),
-                                       cmocka_unit_test(test_a_folder_without_a_device)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_a_log_of_the_prediction), cmocka_unit_test(test_link_is_what_collectives_reach),
+        cmocka_unit_test(test_a_linked_run), cmocka_unit_test(test_a_folder_without_a_device)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

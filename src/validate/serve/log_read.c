@@ -18,19 +18,29 @@ static enum maq_status bad(const char *path, const char *what, struct maq_diag *
                          "a folder DEVICE/MODEL/vllm with meta.json and requests.jsonl", "%s: %s", path, what);
 }
 
-/* The folder two above, wherever the path begins ("." in the run itself, too); "" where there is none. */
+/*
+ * The name of the folder two above, as the path says it: links are not followed. A relative path begins in the working folder; "" where
+ * there is no folder two above.
+ */
 static const char *device_of(const char *folder, struct maq_arena *arena)
 {
-    char *path = realpath(folder, NULL), *end = path;
-    for (int up = 0; end && up < 2; up++) {
-        end = strrchr(path, '/');
-        if (end)
-            *end = '\0';
+    char *here = folder[0] == '/' ? NULL : getcwd(NULL, 0);
+    const char *path = here ? maq_arena_printf(arena, "%s/%s", here, folder) : folder;
+    size_t end = path ? strlen(path) : 0;
+    int up = 2; /* names that are still to be passed */
+    free(here);
+    while (end > 0) {
+        size_t begin = end;
+        while (begin > 0 && path[begin - 1] != '/')
+            begin--;
+        struct maq_str name = {path + begin, end - begin};
+        if (maq_str_is(name, ".."))
+            up++;
+        else if (name.len > 0 && !maq_str_is(name, ".") && up-- == 0)
+            return maq_arena_strdup(arena, name);
+        end = begin > 0 ? begin - 1 : 0;
     }
-    const char *name = path ? strrchr(path, '/') : NULL,
-               *out = maq_arena_strdup(arena, maq_str_of(name ? name + 1 : ""));
-    free(path);
-    return out;
+    return maq_arena_strdup(arena, maq_str_of(""));
 }
 
 static int32_t integer(const json_t *map, const char *key)
