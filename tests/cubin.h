@@ -15,12 +15,23 @@
 struct cubin_kernel {
     const char *name;
     unsigned n, bytes[8]; /* parameters */
+    unsigned shared;      /* bytes of its section of shared memory; 0: it has none */
+    bool reserves;        /* the file says that they begin with the device's own */
 };
 
 static inline void cubin_word(unsigned char *at, uint64_t value, unsigned n)
 {
     for (unsigned i = 0; i < n; i++)
         at[i] = (unsigned char)(value >> (8 * i));
+}
+
+/* A section without bytes in the file. */
+static inline void cubin_no_bits(Elf64_Shdr *section, char *names, size_t *used, const char *title, unsigned size)
+{
+    section->sh_name = (Elf64_Word)*used;
+    section->sh_type = SHT_NOBITS;
+    section->sh_size = size;
+    *used += (size_t)sprintf(names + *used, ".nv.shared.%s", title) + 1;
 }
 
 /* An ELF file with .nv.info.NAME for each kernel; its size. out has room for 16 KiB. */
@@ -55,6 +66,10 @@ static inline size_t cubin_elf(unsigned char *out, const struct cubin_kernel *ke
         section[s].sh_offset = at;
         used += (size_t)sprintf(names + used, ".text.%s", kernels[k].name) + 1;
         s++;
+        if (kernels[k].shared > 0)
+            cubin_no_bits(&section[s++], names, &used, kernels[k].name, kernels[k].shared);
+        if (kernels[k].reserves)
+            cubin_no_bits(&section[s++], names, &used, "reserved.0", 0);
     }
     section[s].sh_type = SHT_STRTAB;
     section[s].sh_offset = at;

@@ -14,7 +14,8 @@
 #include "cubin.h"
 #include "shim/cuda/fatbin.h"
 
-static const struct cubin_kernel kernels[] = {{"axpy", 3, {8, 8, 4}}, {"big", 2, {4000, 1}}, {"none", 0, {0}}};
+static const struct cubin_kernel kernels[] = {
+    {.name = "axpy", .n = 3, .bytes = {8, 8, 4}}, {.name = "big", .n = 2, .bytes = {4000, 1}}, {.name = "none"}};
 static const char *const names[] = {"big", "nowhere", "axpy", "none"};
 enum { N = 4 };
 
@@ -60,8 +61,9 @@ static void test_plain(void **state)
 /* Of several architectures the one that runs here is read. */
 static void test_architectures(void **state)
 {
-    static const struct cubin_kernel old[] = {{"axpy", 1, {2}}}, wanted[] = {{"axpy", 1, {4}}},
-                                     newer[] = {{"axpy", 1, {8}}};
+    static const struct cubin_kernel old[] = {{.name = "axpy", .n = 1, .bytes = {2}}},
+                                     wanted[] = {{.name = "axpy", .n = 1, .bytes = {4}}},
+                                     newer[] = {{.name = "axpy", .n = 1, .bytes = {8}}};
     const char *const name = "axpy";
     struct vg_code code = {0};
     size_t end = 16;
@@ -77,6 +79,27 @@ static void test_architectures(void **state)
         assert_int_equal(code.param[0].bytes, cases[i].bytes);
         free(code.param);
         memset(&code, 0, sizeof code);
+    }
+}
+
+/* Of a section of shared memory the device's part is no kernel's, where the file says that it is there: nvcc 13 for sm_80 and sm_90. */
+static void test_shared(void **state)
+{
+    static const struct cubin_kernel ampere[] = {{.name = "axpy", .shared = 1024}, {.name = "none"}},
+                                     hopper[] = {{.name = "axpy", .shared = 2048},
+                                                 {.name = "none", .shared = 1024, .reserves = true}};
+    static const char *const wanted[] = {"axpy", "none"};
+    const struct {
+        const struct cubin_kernel *kernels;
+        unsigned shared[2];
+    } cases[] = {{ampere, {1024, 0}}, {hopper, {1024, 0}}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct vg_code code[2] = {{0}};
+        vg_image_read(code, wanted, 2, elf, cubin_elf(elf, cases[i].kernels, 2), 90);
+        for (size_t k = 0; k < 2; k++) {
+            assert_int_equal(code[k].shared_bytes, cases[i].shared[k]);
+            free(code[k].param);
+        }
     }
 }
 
@@ -155,8 +178,9 @@ static void test_cut_off(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_plain), cmocka_unit_test(test_architectures), cmocka_unit_test(test_lz4),
-        cmocka_unit_test(test_zstd),  cmocka_unit_test(test_names),         cmocka_unit_test(test_cut_off),
+        cmocka_unit_test(test_plain),   cmocka_unit_test(test_architectures), cmocka_unit_test(test_shared),
+        cmocka_unit_test(test_lz4),     cmocka_unit_test(test_zstd),          cmocka_unit_test(test_names),
+        cmocka_unit_test(test_cut_off),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -8,7 +8,9 @@
  *   cubin        ELF64; section .nv.info.<kernel> is a list of attributes {format (1), attribute (1), value or size (2)};
  *                attribute 17 (KPARAM_INFO) has 12 bytes: index, ordinal (2), offset (2), and a word whose upper 14
  *                bits are the size; where parameters take more than 4 KiB it is attribute 45, whose word is the size.
- *                .text.<kernel>: registers in the upper byte of sh_info. .nv.shared.<kernel>: its size.
+ *                .text.<kernel>: registers in the upper byte of sh_info. .nv.shared.<kernel>: its size; where there is a
+ *                section .nv.shared.reserved.0 (from Hopper on), with the 1,024 bytes that the device keeps of every block,
+ *                which are no kernel's.
  *
  * Layouts: NVIDIA's cuobjdump --dump-elf output on known kernels, and the published notes of the ZLUDA and
  * cuda-fatbin-decompression projects. zstd comes from libzstd.so.1 where the process can load it; LZ4 blocks are undone here.
@@ -24,6 +26,7 @@ enum { FAT_MAGIC = (int)0xba55ed50, FAT_HEAD = 16, ENTRY_HEAD = 64, KIND_CUBIN =
 enum { FLAG_LZ4 = 0x2000, FLAG_ZSTD = 0x8000 };
 enum { ATTR_KPARAM_INFO = 0x17, ATTR_KPARAM_INFO_2 = 0x45, ATTR_MAX_THREADS = 0x05, FORMAT_SIZED = 4 };
 enum { UNPACKED_MOST = 1 << 30, LZ4_RATIO_MOST = 255 };
+enum { RESERVED_SHARED = 1024 };
 
 struct bytes {
     const unsigned char *at;
@@ -191,6 +194,12 @@ static uint32_t about(const char *section, const char *prefix, const char *const
     return n;
 }
 
+static bool is_reserved_shared(const struct cubin *c, const Elf64_Shdr *s)
+{
+    static const char prefix[] = ".nv.shared.reserved.";
+    return strncmp(name_of(c, s), prefix, sizeof prefix - 1) == 0;
+}
+
 static void read_section(const struct cubin *c, const Elf64_Shdr *s, struct vg_code *code, const char *const *name,
                          uint32_t n)
 {
@@ -211,10 +220,16 @@ static void read_cubin(struct bytes file, struct vg_code *code, const char *cons
 {
     struct cubin c;
     Elf64_Shdr s;
+    bool reserved = false;
     if (!open_cubin(&c, file))
         return;
-    for (unsigned i = 0; i < c.head.e_shnum && section(&c, i, &s); i++)
+    for (unsigned i = 0; i < c.head.e_shnum && section(&c, i, &s); i++) {
+        reserved = reserved || is_reserved_shared(&c, &s);
         read_section(&c, &s, code, name, n);
+    }
+    for (uint32_t i = 0; reserved && i < n; i++)
+        if (code[i].shared_bytes >= RESERVED_SHARED)
+            code[i].shared_bytes -= RESERVED_SHARED;
 }
 
 /* --- fat binaries --------------------------------------------------------------------------------------------------------- */
