@@ -154,6 +154,7 @@ enum maq_rec_op_kind {
     MAQ_REC_EMBEDDING,        /* rows of a table. d: rows columns, rows of the table */
     MAQ_REC_SOFTMAX,          /* d: rows columns */
     MAQ_REC_PART,             /* of the operator that a kernel beside it stands for: it takes nothing of its own */
+    MAQ_REC_QUANTIZE,         /* from 16 bits to the type, with their scales. d: rows columns */
     MAQ_REC_OP_KIND_COUNT
 };
 enum maq_rec_op_flag {
@@ -162,7 +163,8 @@ enum maq_rec_op_flag {
     MAQ_REC_ACCUMULATES = 1u << 2, /* GEMM: beta is not 0 */
     MAQ_REC_ACTIVATION = 1u << 3,  /* GEMM: GELU or ReLU in the epilogue */
     MAQ_REC_FLASH2 = 1u << 4,      /* attention by FlashAttention-2's kernels */
-    MAQ_REC_WINDOW = 1u << 5       /* attention: some queries do not see all keys before them */
+    MAQ_REC_WINDOW = 1u << 5,      /* attention: some queries do not see all keys before them */
+    MAQ_REC_BLOCKS = 1u << 6       /* GEMM in 8 bits: a scale for 128 inputs, and for blocks of 128 by 128 weights */
 };
 
 /* d5 of MAQ_REC_SEQUENCES: heads, heads of keys and values, numbers of a head of the keys, of the values; 16 bits each. */

@@ -232,6 +232,38 @@ static void test_cutlass_8_bits(void **state)
     (void)state;
 }
 
+/* Sizes that are compiled in are numbers of the kernel's name, and those that are not are arguments. */
+static void test_deep_gemm(void **state)
+{
+#define HOPPER "_ZN9deep_gemm23sm90_fp8_gemm_1d2d_implILN4cute4UMMA5MajorE0ELj0E"
+#define TILES "Lj256ELj128ELj128ELj128ELj128ELj128ELj3ELj128ELj256ELj2ELb1ELj132EEEv"
+#define EXCHANGED "_ZN9deep_gemm22fp8_gemm_kernel_swapABILj6144ELj4096ELj128ELj16ELj128E"
+    static const int64_t number[9] = {1, 2, 300, 28672, 512};
+    static const struct {
+        const char *name;
+        enum maq_rec_op_kind kind;
+        int64_t d[3];
+    } cases[] = {
+        {HOPPER "Lj6144ELj4096ELj1E" TILES, MAQ_REC_GEMM, {6144, 300, 4096}},
+        {HOPPER "Lj0ELj0ELj1E" TILES, MAQ_REC_GEMM, {28672, 300, 512}},
+        {HOPPER "Lj6144ELj4096ELj8E" TILES, MAQ_REC_KERNEL, {0}}, /* of eight groups */
+        {HOPPER "Lj6144E", MAQ_REC_KERNEL, {0}},
+    };
+    for (unsigned c = 0; c < sizeof cases / sizeof *cases; c++) {
+        struct maq_rec_op op = launch_numbers(cases[c].name, number, 9, 3);
+        assert_int_equal(op.kind, cases[c].kind);
+        assert_memory_equal(op.d, cases[c].d, sizeof cases[c].d);
+        assert_true(op.kind == MAQ_REC_KERNEL || (op.type == MAQ_REC_F8E4M3 && op.flags == MAQ_REC_BLOCKS));
+    }
+    const int64_t pointer = 1, input[2] = {9, 2}; /* rows of the input, and a pointer behind them */
+    const struct argument argument[7] = {{&pointer, 8}, {&pointer, 8}, {input, 16},  {&pointer, 8},
+                                         {&pointer, 8}, {&pointer, 8}, {&pointer, 8}};
+    struct maq_rec_op op = launch(EXCHANGED "Lj1ELj8ELj128ELj128ELj1ENS_21NormalSchedulerSwapABI", argument, 7);
+    assert_int_equal(op.kind, MAQ_REC_GEMM);
+    assert_memory_equal(op.d, ((const int64_t[]){6144, 9, 4096}), 3 * sizeof(int64_t));
+    (void)state;
+}
+
 static void test_small_kernels(void **state)
 {
     static const struct {
@@ -305,6 +337,36 @@ static void test_small_kernels(void **state)
          MAQ_REC_PART,
          MAQ_REC_F32,
          {0}},
+        {"_Z42per_token_group_quant_8bit_register_kernelIN3c108BFloat16ENS0_13Float8_e4m3fnELb1ELb1ELi128EEvPKT_"
+         "PvPflfffii",
+         9,
+         0xf,
+         {1, 2, 3, 300 * 32, 0, 0, 0, 32, 300},
+         MAQ_REC_QUANTIZE,
+         MAQ_REC_F8E4M3,
+         {300, 4096}},
+        {"_Z42per_token_group_quant_8bit_register_kernelIN3c108BFloat16ENS0_13Float8_e4m3fnELb0ELb0ELi128EEvPKT_"
+         "PvPflfffii",
+         9,
+         0xf,
+         {1, 2, 3, 300 * 32}, /* scales in rows: groups are all that is said */
+         MAQ_REC_QUANTIZE,
+         MAQ_REC_F8E4M3,
+         {300 * 32, 128}},
+        {"_ZN12tensorrt_llm7kernels19fp8_blockscale_gemm18scale_1x128_kernelI13__nv_bfloat1613__nv_fp8_e4m3fEEv",
+         5,
+         7,
+         {1, 2, 3, 14336, 8},
+         MAQ_REC_QUANTIZE,
+         MAQ_REC_F8E4M3,
+         {8, 14336}},
+        {"_ZN4vllm49dynamic_per_token_scaled_fp8_quant_kernel_stridedIN3c108BFloat16ENS1_13Float8_e4m3fnEEEv",
+         7,
+         0x6f,
+         {1, 2, 3, 4, 4096, 4096, 4096},
+         MAQ_REC_QUANTIZE,
+         MAQ_REC_F8E4M3,
+         {7, 4096}},
         {"mine_norm_kernel_bfloat16", 2, 0, {40, 50}, MAQ_REC_NORM, MAQ_REC_BF16, {40, 100}}, /* of the user's file */
         {"mine_norm_kernel_bfloat16", 2, 0, {40, -50}, MAQ_REC_KERNEL, MAQ_REC_TYPE_OTHER, {0}},
         {"mine_norm_kernel_bfloat16", 2, 0, {0, 50}, MAQ_REC_KERNEL, MAQ_REC_TYPE_OTHER, {0}},
@@ -355,8 +417,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_every_query),    cmocka_unit_test(test_equal_lengths),
                                        cmocka_unit_test(test_swapped),        cmocka_unit_test(test_flash3),
-                                       cmocka_unit_test(test_cutlass_8_bits), cmocka_unit_test(test_small_kernels),
-                                       cmocka_unit_test(test_refused)};
+                                       cmocka_unit_test(test_cutlass_8_bits), cmocka_unit_test(test_deep_gemm),
+                                       cmocka_unit_test(test_small_kernels),  cmocka_unit_test(test_refused)};
     shim_card_of_values("operator mine_norm norm if=a0>0 rows=a0 columns=2*a1 # twice\n");
     if (cudaMalloc((void **)&memory, 65536) != VG_OK)
         return 1;

@@ -176,6 +176,22 @@ static int64_t size_of_argument(struct walk *w)
     return bytes;
 }
 
+/* Behind `t`: K. A literal is L, a letter for its type, digits and E: int, unsigned, long and long long of both kinds. */
+static int64_t template_number(struct walk *w)
+{
+    unsigned long k;
+    if (!number(w, &k, VG_PARAMS_MOST - 1))
+        return fail(w);
+    if (!reads(w))
+        return 0;
+    for (const char *at = strchr(w->launch->kernel->name, 'L'); at != NULL; at = strchr(at + 1, 'L')) {
+        const size_t n = at[1] != '\0' && strchr("ijlmxy", at[1]) != NULL ? strspn(at + 2, "0123456789") : 0;
+        if (n > 0 && at[2 + n] == 'E' && k-- == 0)
+            return strtoll(at + 2, NULL, 10);
+    }
+    return fail(w);
+}
+
 static int64_t atom(struct walk *w)
 {
     if (takes(w, "(")) {
@@ -195,6 +211,8 @@ static int64_t atom(struct walk *w)
         return w->launch != NULL ? w->launch->block.x : 1;
     if (takes(w, "s"))
         return size_of_argument(w);
+    if (takes(w, "t"))
+        return template_number(w);
     if (takes(w, "e"))
         return w->launch != NULL ? vg_element_bytes(w->launch->kernel->name) : 1;
     if (takes(w, "i"))

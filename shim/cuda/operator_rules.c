@@ -17,7 +17,7 @@
 
 #include <string.h>
 
-enum { FIELDS_MOST = 12, SEQUENCES_MOST = 1 << 16 };
+enum { FIELDS_MOST = 12, SEQUENCES_MOST = 1 << 16, BY_NAME = UINT8_MAX };
 /* Places of the fields of attention. */
 enum { BATCH, HEADS, KV_HEADS, DIM, QUERIES, KEYS, V_DIM, WINDOW, CAUSAL, FLASH2 };
 
@@ -26,22 +26,26 @@ struct kind {
     enum maq_rec_op_kind kind;
     unsigned needed; /* so many of the fields have to be there; those behind have defaults */
     const char *field[FIELDS_MOST];
+    uint8_t type; /* enum maq_rec_type, or BY_NAME: that of the kernel's name */
+    uint32_t flags;
 };
 #define ATTENTION_FIELDS                                                                                               \
     {                                                                                                                  \
         "batch", "heads", "kv_heads", "dim", "queries", "keys", "v_dim", "window", "causal", "flash2"                  \
     }
 static const struct kind kinds[] = {
-    {"attention", MAQ_REC_SEQUENCES, 6, ATTENTION_FIELDS},
-    {"attention_bwd", MAQ_REC_SEQUENCES_BWD, 6, ATTENTION_FIELDS},
-    {"gemm", MAQ_REC_GEMM, 3, {"columns", "rows", "depth", "batch"}}, /* the order of d in the record */
-    {"norm", MAQ_REC_NORM, 2, {"rows", "columns"}},
-    {"softmax", MAQ_REC_SOFTMAX, 2, {"rows", "columns"}},
-    {"rope", MAQ_REC_ROPE, 2, {"rows", "columns"}},
-    {"gated_activation", MAQ_REC_GATED_ACTIVATION, 2, {"rows", "columns"}},
-    {"embedding", MAQ_REC_EMBEDDING, 3, {"rows", "columns", "table"}},
-    {"elementwise", MAQ_REC_ELEMENTWISE, 3, {"elements", "read", "written"}},
-    {"part", MAQ_REC_PART, 0, {NULL}},
+    {"attention", MAQ_REC_SEQUENCES, 6, ATTENTION_FIELDS, BY_NAME, 0},
+    {"attention_bwd", MAQ_REC_SEQUENCES_BWD, 6, ATTENTION_FIELDS, BY_NAME, 0},
+    {"gemm", MAQ_REC_GEMM, 3, {"columns", "rows", "depth", "batch"}, BY_NAME, 0}, /* the order of d in the record */
+    {"gemm_fp8_blocks", MAQ_REC_GEMM, 3, {"columns", "rows", "depth", "batch"}, MAQ_REC_F8E4M3, MAQ_REC_BLOCKS},
+    {"quantize_fp8", MAQ_REC_QUANTIZE, 2, {"rows", "columns"}, MAQ_REC_F8E4M3, 0},
+    {"norm", MAQ_REC_NORM, 2, {"rows", "columns"}, BY_NAME, 0},
+    {"softmax", MAQ_REC_SOFTMAX, 2, {"rows", "columns"}, BY_NAME, 0},
+    {"rope", MAQ_REC_ROPE, 2, {"rows", "columns"}, BY_NAME, 0},
+    {"gated_activation", MAQ_REC_GATED_ACTIVATION, 2, {"rows", "columns"}, BY_NAME, 0},
+    {"embedding", MAQ_REC_EMBEDDING, 3, {"rows", "columns", "table"}, BY_NAME, 0},
+    {"elementwise", MAQ_REC_ELEMENTWISE, 3, {"elements", "read", "written"}, BY_NAME, 0},
+    {"part", MAQ_REC_PART, 0, {NULL}, BY_NAME, 0},
 };
 
 struct rule {
@@ -232,7 +236,8 @@ void vg_operator_rules_apply(struct maq_rec_op *op, const struct vg_launch *l)
         if (!holds(r, l) || !(mixes ? attention(op, r, l) : sizes(op, r, l)))
             continue;
         op->kind = (uint16_t)r->kind->kind;
-        op->type = op->out = (uint8_t)vg_element_type(l->kernel->name);
+        op->type = op->out = r->kind->type == BY_NAME ? (uint8_t)vg_element_type(l->kernel->name) : r->kind->type;
+        op->flags |= r->kind->flags;
         return;
     }
 }

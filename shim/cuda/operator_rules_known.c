@@ -5,7 +5,8 @@
  * Names are mangled; the digits before one are its length, which keeps a kernel apart from others that end alike. Where arguments lie is
  * from the declarations in the sources, and was looked at in launches: vLLM 0.33.0 (csrc), FlashAttention-2 (struct Flash_fwd_params),
  * FlashAttention-3 (struct Params of its main loop for Hopper and of its tile scheduler, as vLLM 0.33.0 is compiled), CUTLASS 3
- * (struct Params of its GemmUniversal kernels for sm90, tma_warpspecialized and _pingpong), FlashInfer (norm.cuh, as sglang-kernel 0.4.10 has it),
+ * (struct Params of its GemmUniversal kernels for sm90, tma_warpspecialized and _pingpong), DeepGEMM (sm90_fp8_gemm_1d2d.cuh, as vLLM 0.33.0 has
+ * it), TensorRT-LLM's (fp8_gemm_impl.cuh, as FlashInfer 0.7.2 has it), FlashInfer (norm.cuh, as sglang-kernel 0.4.10 has it),
  * PyTorch 2.14.0 (its folder ATen/native/cuda).
  */
 #include "shim/cuda/operator_rules.h"
@@ -53,6 +54,15 @@ const char *const vg_operator_rules_known[] = {
     "if=a0@0.i32>0 rows=a0@0.i32 columns=a0@4.i32 depth=a0@8.i32",
     "operator 4vllm24cutlass_3x_gemm_sm90_fp8I/1 gemm if=a0@0.i32==0 rows=a0@4.i32 columns=a0@8.i32 depth=a0@12.i32 "
     "batch=a0@16.i32",
+    /* DeepGEMM's, and TensorRT-LLM's of the same origin with the operands exchanged, which FlashInfer has: rows and depth of the weights are in the
+     * name, rows of the input are behind two pointers */
+    "operator 23sm90_fp8_gemm_1d2d_implI/9 gemm_fp8_blocks if=t3==1 rows=a2 columns=t1>0?t1:a3 depth=t2>0?t2:a4",
+    "operator 22fp8_gemm_kernel_swapABI/7 gemm_fp8_blocks if=t5==1 rows=a2@0.i32 columns=t0 depth=t1",
+    /* and what makes their inputs: groups of as many numbers as the name says, whose scales lie in columns and rows */
+    "operator 42per_token_group_quant_8bit_register_kernelI/9 quantize_fp8 "
+    "rows=a7*a8==a3?a8:a3 columns=(a7*a8==a3?a7:1)*t0",
+    "operator 4vllm49dynamic_per_token_scaled_fp8_quant_kernel_stridedI/7 quantize_fp8 rows=gx columns=a4",
+    "operator 18scale_1x128_kernelI/5 quantize_fp8 rows=a4 columns=a3",
     /* FlashInfer's norms, which sglang-kernel has in it: a block a row, and its width behind three pointers */
     "operator 10flashinfer4norm13RMSNormKernelI/8 norm rows=gx columns=a3",
     "operator 10flashinfer4norm21FusedAddRMSNormKernelI/8 elementwise elements=gx*a3 read=2*e written=2*e",

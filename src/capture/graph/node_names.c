@@ -128,8 +128,10 @@ const char *maq_captured_op_text(char buf[160], const struct maq_captured_op *op
     case MAQ_REC_ROPE:
     case MAQ_REC_EMBEDDING:
     case MAQ_REC_SOFTMAX:
+    case MAQ_REC_QUANTIZE:
         maq__snprintf(buf, 160, "%s %lld x %lld %s",
                       o->kind == MAQ_REC_ROPE        ? "rope"
+                      : o->kind == MAQ_REC_QUANTIZE  ? "quantize"
                       : o->kind == MAQ_REC_EMBEDDING ? "embedding"
                       : o->kind == MAQ_REC_SOFTMAX   ? "softmax"
                                                      : "gated_activation",

@@ -7,6 +7,8 @@
  */
 #include "capture/price/price.h"
 
+#include "cost/engine_tables.h"
+
 #define KERNEL_ERROR 1.0f
 #define MOST_NS 9.0e15
 
@@ -48,7 +50,9 @@ struct maq_price maq_price_op(const struct maq_pricer *p, const struct maq_rec_o
     const uint32_t n = maq_price_map(part, what, device, &known);
     struct maq_cost sum = {.provider = MAQ_PROVIDER_ANALYTICAL};
     for (uint32_t i = 0; i < n; i++) {
-        struct maq_cost one = maq_cost_op(&costs, &part[i], device);
+        struct maq_costs own = costs;
+        own.library = maq_engine_table(costs.library, &part[i], device);
+        struct maq_cost one = maq_cost_op(&own, &part[i], device);
         if (i == 0 || one.error > sum.error) { /* the less certain one speaks for both */
             sum.error = one.error;
             sum.provider = one.provider;

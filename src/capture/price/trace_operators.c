@@ -64,9 +64,10 @@ static struct maq_op gemm_of(const struct maq_rec_op *w)
     op.d[2] = at_least_one(w->d[2]);
     op.d[3] = not_negative(w->d[3]);
     bool narrow = !wide(w->type);
-    op.flags = (uint8_t)((wide(w->out) && narrow ? MAQ_OP_OUT_FP32 : 0u) |
-                         (w->flags & MAQ_REC_ACCUMULATES && wide(w->out) && narrow ? MAQ_OP_ACCUMULATE : 0u) |
-                         (w->flags & MAQ_REC_BIAS ? MAQ_OP_BIAS : 0u));
+    op.flags =
+        (uint8_t)((wide(w->out) && narrow ? MAQ_OP_OUT_FP32 : 0u) |
+                  (w->flags & MAQ_REC_ACCUMULATES && wide(w->out) && narrow ? MAQ_OP_ACCUMULATE : 0u) |
+                  (w->flags & MAQ_REC_BIAS ? MAQ_OP_BIAS : 0u) | (w->flags & MAQ_REC_BLOCKS ? MAQ_OP_BLOCKS : 0u));
     return op;
 }
 
@@ -191,6 +192,9 @@ uint32_t maq_price_map(struct maq_op out[MAQ_PRICE_PARTS], const struct maq_rec_
         return 1;
     case MAQ_REC_SOFTMAX:
         *out = sized(MAQ_OP_SOFTMAX, type, 0, d0, d1, 0);
+        return 1;
+    case MAQ_REC_QUANTIZE:
+        *out = sized(MAQ_OP_QUANTIZE, type, 0, d0, d1, 1);
         return 1;
     case MAQ_REC_PART:
         return 0;
