@@ -678,17 +678,89 @@ static void test_checkpoint_names(void **state)
     }
 }
 
+/* ---- quantization_config ---- */
+
+#define DENSE "llama-3.1-8b"
+#define SPARSE "qwen3-30b-a3b"
+
+/* As the tools that make checkpoints write it. */
+static void test_checkpoint_weights(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *model, *config;
+        bool said;
+        enum maq_weights weights, experts;
+    } cases[] = {
+        {DENSE, "{quant_method: fp8, activation_scheme: dynamic}", true, MAQ_WEIGHTS_FP8, MAQ_WEIGHTS_FP8},
+        {DENSE, "{quant_method: fp8, weight_block_size: [128, 128]}", true, MAQ_WEIGHTS_FP8_BLOCK,
+         MAQ_WEIGHTS_FP8_BLOCK},
+        {DENSE, "{quant_method: fbgemm_fp8, activation_scale_ub: 1200}", true, MAQ_WEIGHTS_FP8, MAQ_WEIGHTS_FP8},
+        {DENSE,
+         "{quant_method: compressed-tensors, config_groups: {group_0: {targets: [Linear], weights: {num_bits: 8, type: "
+         "float, strategy: channel}}}}",
+         true, MAQ_WEIGHTS_FP8, MAQ_WEIGHTS_FP8},
+        {DENSE,
+         "{quant_method: compressed-tensors, config_groups: {group_0: {weights: {num_bits: 8, type: float, strategy: "
+         "block}}}}",
+         true, MAQ_WEIGHTS_FP8_BLOCK, MAQ_WEIGHTS_FP8_BLOCK},
+        {DENSE, "{quant_method: compressed-tensors, config_groups: {group_0: {weights: {num_bits: 8, type: int}}}}",
+         true, MAQ_WEIGHTS_INT8, MAQ_WEIGHTS_INT8},
+        {DENSE,
+         "{quant_method: compressed-tensors, config_groups: {group_0: {weights: {num_bits: 4, type: float, group_size: "
+         "16}}}, ignore: [lm_head]}",
+         true, MAQ_WEIGHTS_NVFP4, MAQ_WEIGHTS_NVFP4},
+        {SPARSE,
+         "{quant_method: compressed-tensors, config_groups: {group_0: {weights: {num_bits: 4, type: int, group_size: "
+         "32}}}, ignore: ['re:.*self_attn.*', lm_head]}",
+         true, MAQ_WEIGHTS_BF16, MAQ_WEIGHTS_INT4},
+        {DENSE, "{quant_method: modelopt, quant_algo: FP8}", true, MAQ_WEIGHTS_FP8, MAQ_WEIGHTS_FP8},
+        {DENSE, "{quant_method: modelopt, quantization: {quant_algo: NVFP4}}", true, MAQ_WEIGHTS_NVFP4,
+         MAQ_WEIGHTS_NVFP4},
+        {DENSE, "{quant_method: awq, bits: 4, group_size: 128}", true, MAQ_WEIGHTS_INT4, MAQ_WEIGHTS_INT4},
+        {DENSE, "{quant_method: gptq, bits: 8}", true, MAQ_WEIGHTS_INT8, MAQ_WEIGHTS_INT8},
+        {SPARSE, "{quant_method: mxfp4}", true, MAQ_WEIGHTS_BF16, MAQ_WEIGHTS_MXFP4},
+        {DENSE, "{quant_method: bitsandbytes, load_in_4bit: true}", false, 0, 0},
+        {DENSE, "{quant_method: gptq, bits: 3}", false, 0, 0},
+        {DENSE, "{quant_method: compressed-tensors, config_groups: []}", false, 0, 0},
+        {DENSE, "{quant_method: modelopt, quant_algo: [1, 2]}", false, 0, 0},
+        {DENSE, "null", false, 0, 0},
+    };
+    for (size_t i = 0; i < MAQ_COUNT(cases); i++) {
+        struct maq_loaded_job *job = NULL;
+        struct maq_checkpoint_name n = {0};
+        char text[512];
+        snprintf(text, sizeof text,
+                 "{model: {base: %s, quantization_config: %s}, cluster: h100-sxm:1, workload: {gbs: 1}}",
+                 cases[i].model, cases[i].config);
+        assert_int_equal(maq_job_parse(&job, "test", maq_str_of(text), NULL, 0, NULL), MAQ_OK);
+        assert_int_equal(maq_checkpoint_weights(&n, &maq_job_get(job)->model), cases[i].said);
+        assert_int_equal(n.weights, cases[i].weights);
+        assert_int_equal(n.expert_weights, cases[i].experts);
+        maq_job_free(job);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_programs),        cmocka_unit_test(test_vllm),
-        cmocka_unit_test(test_sglang),          cmocka_unit_test(test_adapters),
-        cmocka_unit_test(test_sides),           cmocka_unit_test(test_trtllm),
-        cmocka_unit_test(test_drafts),          cmocka_unit_test(test_trtllm_config),
-        cmocka_unit_test(test_weights),         cmocka_unit_test(test_told),
-        cmocka_unit_test(test_faults),          cmocka_unit_test(test_names),
-        cmocka_unit_test(test_memory_runs_out), cmocka_unit_test(test_shares),
-        cmocka_unit_test(test_ranks),           cmocka_unit_test(test_checkpoint_names),
+        cmocka_unit_test(test_checkpoint_weights),
+        cmocka_unit_test(test_programs),
+        cmocka_unit_test(test_vllm),
+        cmocka_unit_test(test_sglang),
+        cmocka_unit_test(test_adapters),
+        cmocka_unit_test(test_sides),
+        cmocka_unit_test(test_trtllm),
+        cmocka_unit_test(test_drafts),
+        cmocka_unit_test(test_trtllm_config),
+        cmocka_unit_test(test_weights),
+        cmocka_unit_test(test_told),
+        cmocka_unit_test(test_faults),
+        cmocka_unit_test(test_names),
+        cmocka_unit_test(test_memory_runs_out),
+        cmocka_unit_test(test_shares),
+        cmocka_unit_test(test_ranks),
+        cmocka_unit_test(test_checkpoint_names),
     };
     return cmocka_run_group_tests_name("command", tests, NULL, NULL);
 }

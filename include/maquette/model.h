@@ -150,6 +150,19 @@ struct maq_layer {
 
 struct maq_vision;
 
+/*
+ * How a checkpoint keeps the weights of its products, by quantization_config of its config.json. Training takes no notice of it; an engine that
+ * serves the checkpoint does (serve.h).
+ */
+struct maq_quantization {
+    const char *method; /* quant_method, "fp8"; NULL: weights are as they were trained */
+    int32_t bits;       /* of a weight; 0: by a format that is not known */
+    int32_t group;      /* weights along the input that share a scale; 0: all of a row, or of the tensor */
+    bool floating;      /* with an exponent; else whole numbers */
+    bool blocks;        /* squares of weights share a scale, too: 128 by 128 */
+    bool experts_alone; /* of routed experts; all other products are in 16 bits */
+};
+
 struct maq_model {
     const char *name;
     const char *source; /* where the figures come from; may be "" */
@@ -179,6 +192,7 @@ struct maq_model {
     bool pyramid;          /* its layers differ in width or number of tokens */
     /* The tower that its images pass, where its config.json has one that is known (vision.h); counted nowhere above. NULL = none. */
     const struct maq_vision *vision;
+    struct maq_quantization quantization;
 };
 
 /* Tokens of a layer where the job's sequences have `seq`. */

@@ -49,6 +49,8 @@ struct maq_checkpoint_name {
 };
 /* False: nothing. Names of files say nothing. */
 MAQ_API bool maq_checkpoint_name(struct maq_checkpoint_name *out, const char *name);
+/* What the checkpoint's own config.json says of its weights. False: nothing, or numbers that no engine here is known to serve. */
+MAQ_API bool maq_checkpoint_weights(struct maq_checkpoint_name *out, const struct maq_model *model);
 /* The warning that says what was taken of it; `otherwise`: the option that says otherwise. */
 MAQ_API void maq_checkpoint_warn(const struct maq_checkpoint_name *name, struct maq_span span, const char *otherwise,
                                  struct maq_diag *diag);

@@ -15,6 +15,7 @@
     X(CLI_SCHEDULER, 1805, "an engine whose scheduler is not modelled, or a setting of it without effect")             \
     X(CLI_DRAFTS, 1806, "speculative decoding of which too little is said")                                            \
     X(CLI_TIERS, 1807, "tiers of keys and values that are left out")                                                   \
+    X(CLI_QUANTIZATION, 1808, "a checkpoint quantized in a way that is not known")                                     \
     X(CLI_OUTPUT, 1810, "output that cannot be written")                                                               \
     X(CLI_NO_MEMORY, 1811, "out of memory in the command line")                                                        \
     X(CLI_SERVER, 1812, "a page that cannot be served")                                                                \

@@ -275,6 +275,7 @@ static enum maq_status build(struct maq_model *out, struct load *l)
     if (l->r.bad)
         return MAQ_BAD_INPUT;
     MAQ_TRY(maq_model_build(out, &arch, l->r.arena, l->r.diag));
+    maq__hf_read_quantization(&out->quantization, &l->r);
     if (l->vision) {
         struct maq_node *whole = maq_node_peek(l->around, "model_type");
         maq__hf_vision_read(out, l->vision, l->vision_lenient, &l->r,

@@ -188,6 +188,34 @@ static void read_command(struct serve_given *out, struct cli *cli, const struct 
         out->router = MAQ_ROUTER_LEAST_REQUESTS;
 }
 
+static void take_weights(struct serve_given *out, const struct maq_checkpoint_name *said)
+{
+    out->options.weights = said->weights;
+    out->options.expert_weights = said->expert_weights;
+    out->weights_said = true;
+}
+
+/* Where no option says in what type weights are: the checkpoint's config.json, or its name. */
+static void read_checkpoint(struct serve_given *out, const struct serve_checkpoint *checkpoint, struct cli *cli,
+                            const struct maq_job *job)
+{
+    struct maq_checkpoint_name said;
+    if (cli->values[SERVE_WEIGHTS] || out->weights_said)
+        return;
+    if (maq_checkpoint_weights(&said, &job->model)) {
+        take_weights(out, &said);
+    } else if (job->model.quantization.method) {
+        maq_diag_add(cli->diag, MAQ_WARNING, MAQ_CODE_CLI_QUANTIZATION, (struct maq_span){0},
+                     "--weights fp8-block, for instance",
+                     "weights are taken to be in 16 bits: quant_method '%s' of the model's "
+                     "config.json is not known here",
+                     job->model.quantization.method);
+    } else if (checkpoint->said) {
+        take_weights(out, &checkpoint->name);
+        maq_checkpoint_warn(&checkpoint->name, (struct maq_span){0}, "--weights", cli->diag);
+    }
+}
+
 enum maq_status cli_serve_options(struct serve_given *out, const struct serve_checkpoint *checkpoint, struct cli *cli,
                                   const struct maq_job *job, bool open)
 {
@@ -195,12 +223,7 @@ enum maq_status cli_serve_options(struct serve_given *out, const struct serve_ch
     if (cli->served)
         read_command(out, cli, job, open);
     out->options.stop = cli->stop; /* of a call; a person's Ctrl-C ends the program */
-    if (checkpoint->said && !cli->values[SERVE_WEIGHTS]) {
-        out->options.weights = checkpoint->name.weights;
-        out->options.expert_weights = checkpoint->name.expert_weights;
-        out->weights_said = true;
-        maq_checkpoint_warn(&checkpoint->name, (struct maq_span){0}, "--weights", cli->diag);
-    }
+    read_checkpoint(out, checkpoint, cli, job);
     bool ep_said = out->options.ep > 0 || cli->values[SERVE_EP];
     enum maq_status status = cli_first_fault(read_engine(out, cli), cli_serve_requests(out, cli, open));
     if (open) {

@@ -129,6 +129,9 @@ struct maq_hf {
     bool no_final_norm, bias_twice, never_tied;
 };
 
+/* What quantization_config says of the checkpoint's weights, of one that is there (quantization.c). */
+void maq__hf_read_quantization(struct maq_quantization *out, struct maq_model_reader *r);
+
 /* What a class fixes and what its keys are where they are left out, in the words of maq__hf_class and of config.json (class_facts.c). */
 void maq__hf_read_facts(struct maq_hf *hf, const struct maq_family *family, struct maq_model_reader *r);
 extern const struct maq_field maq__hf_class[];

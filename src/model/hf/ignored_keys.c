@@ -43,6 +43,7 @@ static const char *const ignored[] = {
     "use_cache",
     "cache_implementation",
     "quantization_config",
+    "compression_config",
     "torchscript",
     "use_bfloat16",
     "tokenizer_class",

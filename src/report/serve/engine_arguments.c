@@ -45,11 +45,11 @@ static void on(struct maq_engine_arguments *a, const char *flag, bool said)
         add(a, flag);
 }
 
-/* Whether the model's own name says that its weights are these, or they are those of every checkpoint. */
+/* Whether the model's config.json or name says that its weights are these, or they are those of every checkpoint. */
 static bool has_weights(const struct maq_job *job, const struct maq_serve_options *o)
 {
     struct maq_checkpoint_name name;
-    if (!maq_checkpoint_name(&name, job->model.name))
+    if (!maq_checkpoint_weights(&name, &job->model) && !maq_checkpoint_name(&name, job->model.name))
         return o->weights == MAQ_WEIGHTS_BF16 && o->expert_weights == MAQ_WEIGHTS_BF16;
     return name.weights == o->weights && name.expert_weights == o->expert_weights;
 }

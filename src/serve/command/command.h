@@ -11,6 +11,7 @@
  *   trtllm_config.c the file of TensorRT-LLM's --config
  *   speculation.c   what options of speculative decoding set
  *   checkpoint_name.c  what the name of a checkpoint says of its weights
+ *   checkpoint_weights.c  what its config.json says of them
  */
 #ifndef MAQ_SERVE_COMMAND_COMMAND_H
 #define MAQ_SERVE_COMMAND_COMMAND_H
