@@ -264,6 +264,38 @@ static void test_deep_gemm(void **state)
     (void)state;
 }
 
+/* Triton's experts: how many there are is how often one's weights lie in the memory, 64 KiB here. */
+static void test_experts(void **state)
+{
+    static const struct {
+        unsigned n, wide;
+        int64_t number[PARAMS];
+        enum maq_rec_op_kind kind;
+        enum maq_rec_type type;
+        int64_t d[4];
+    } cases[] = {
+        /* 64 rows of 256 experts of 8 x 16 in 16 bits: 56.7 of them have some; with 2,048 nearly all, 8 each */
+        {12, 0x7f, {0, 0, 0, 0, 0, 0, 0, 8, 16, 99, 64}, MAQ_REC_GROUPED_GEMM, MAQ_REC_BF16, {1, 8, 16, 57}},
+        {12, 0x7f, {0, 0, 0, 0, 0, 0, 0, 8, 16, 99, 2048}, MAQ_REC_GROUPED_GEMM, MAQ_REC_BF16, {8, 8, 16, 256}},
+        {12, 0x3f, {0, 0, 0, 0, 0, 0, 8, 16, 99, 64}, MAQ_REC_GROUPED_GEMM, MAQ_REC_BF16, {1, 8, 16, 57}},
+        {14, 0x1ff, {0, 0, 0, 0, 0, 0, 0, 0, 0, 16, 16, 99, 64}, MAQ_REC_GROUPED_GEMM, MAQ_REC_F8E4M3, {1, 16, 16, 57}},
+        {14, 0xff, {0, 0, 0, 0, 0, 0, 0, 0, 16, 16, 99, 64}, MAQ_REC_GROUPED_GEMM, MAQ_REC_F8E4M3, {1, 16, 16, 57}},
+        {12, 0x7f, {0, 0, 0, 0, 0, 0, 0, 8, 16, 99, 0}, MAQ_REC_KERNEL, MAQ_REC_TYPE_OTHER, {0}},
+        {12, 0x7f, {0, 0, 0, 0, 0, 0, 0, 1 << 14, 1 << 14, 99, 64}, MAQ_REC_KERNEL, MAQ_REC_TYPE_OTHER, {0}},
+    };
+    for (unsigned c = 0; c < sizeof cases / sizeof *cases; c++) {
+        struct argument argument[PARAMS];
+        for (unsigned k = 0; k < cases[c].n; k++)
+            argument[k] = (struct argument){&cases[c].number[k], cases[c].wide & 1u << k ? 8 : 4};
+        argument[1].value = &memory;
+        struct maq_rec_op op = launch("fused_moe_kernel", argument, cases[c].n);
+        if (op.kind != cases[c].kind || op.type != cases[c].type || memcmp(op.d, cases[c].d, sizeof cases[c].d) != 0)
+            fail_msg("%u: kind %u, type %u, %lld %lld %lld %lld", c, op.kind, op.type, (long long)op.d[0],
+                     (long long)op.d[1], (long long)op.d[2], (long long)op.d[3]);
+    }
+    (void)state;
+}
+
 static void test_small_kernels(void **state)
 {
     static const struct {
@@ -415,10 +447,10 @@ static void test_refused(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_every_query),    cmocka_unit_test(test_equal_lengths),
-                                       cmocka_unit_test(test_swapped),        cmocka_unit_test(test_flash3),
-                                       cmocka_unit_test(test_cutlass_8_bits), cmocka_unit_test(test_deep_gemm),
-                                       cmocka_unit_test(test_small_kernels),  cmocka_unit_test(test_refused)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_every_query), cmocka_unit_test(test_equal_lengths),  cmocka_unit_test(test_swapped),
+        cmocka_unit_test(test_flash3),      cmocka_unit_test(test_cutlass_8_bits), cmocka_unit_test(test_deep_gemm),
+        cmocka_unit_test(test_experts),     cmocka_unit_test(test_small_kernels),  cmocka_unit_test(test_refused)};
     shim_card_of_values("operator mine_norm norm if=a0>0 rows=a0 columns=2*a1 # twice\n");
     if (cudaMalloc((void **)&memory, 65536) != VG_OK)
         return 1;

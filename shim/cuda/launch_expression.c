@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { DEPTH_MOST = 32, OFFSET_MOST = 4096 };
+enum { DEPTH_MOST = 32, OFFSET_MOST = 4096, LEAST_ADDRESS = 4096 };
 
 /* --- types by name ---------------------------------------------------------------------------------------------------------- */
 
@@ -105,7 +105,7 @@ static void *behind(const void *pointer, int64_t index, uint32_t size)
     memcpy(&p, pointer, sizeof p);
     p += (uint64_t)index * size;
     void *place = (void *)(uintptr_t)p; // NOLINT(performance-no-int-to-ptr)
-    bool there = p >= 4096 && vg_mem_find(place, &a) && p + size <= a.base + a.bytes;
+    bool there = p >= LEAST_ADDRESS && vg_mem_find(place, &a) && p + size <= a.base + a.bytes;
     return there && (!maq_rec_on_device(a.kind) || vg_mem_touch(place, size)) ? place : NULL;
 }
 
@@ -176,6 +176,25 @@ static int64_t size_of_argument(struct walk *w)
     return bytes;
 }
 
+/* Behind `m`: K, a pointer. */
+static int64_t memory_of_argument(struct walk *w)
+{
+    unsigned long k;
+    uint32_t bytes = 0;
+    uint64_t p;
+    struct vg_alloc a;
+    if (!number(w, &k, VG_PARAMS_MOST - 1))
+        return fail(w);
+    if (!reads(w))
+        return 1;
+    const void *given = argument(w->launch, (uint32_t)k, &bytes);
+    if (given == NULL || bytes != sizeof p)
+        return fail(w);
+    memcpy(&p, given, sizeof p);
+    void *place = (void *)(uintptr_t)p; // NOLINT(performance-no-int-to-ptr)
+    return p >= LEAST_ADDRESS && vg_mem_find(place, &a) ? (int64_t)(a.base + a.bytes - p) : fail(w);
+}
+
 /* Behind `t`: K. A literal is L, a letter for its type, digits and E: int, unsigned, long and long long of both kinds. */
 static int64_t template_number(struct walk *w)
 {
@@ -213,6 +232,8 @@ static int64_t atom(struct walk *w)
         return size_of_argument(w);
     if (takes(w, "t"))
         return template_number(w);
+    if (takes(w, "m"))
+        return memory_of_argument(w);
     if (takes(w, "e"))
         return w->launch != NULL ? vg_element_bytes(w->launch->kernel->name) : 1;
     if (takes(w, "i"))

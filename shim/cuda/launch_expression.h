@@ -6,6 +6,7 @@
  *     aK             argument K, a number
  *     aK@32.i64      the number at byte 32 of argument K, a structure (.u8, .i32, .i64)
  *     sK             bytes of argument K
+ *     mK             bytes from where argument K points to, to the end of that allocation
  *     tK             the K-th whole number, from 0, among the template arguments in the kernel's mangled name, truth values not counted
  *     aK.i32[index]  aK@32.i64[index]      an element of what the pointer there points to
  *     * / %   + -   < <= > >=   == !=   &&   ||   c ? x : y   ( )

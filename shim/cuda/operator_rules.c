@@ -38,6 +38,9 @@ static const struct kind kinds[] = {
     {"attention_bwd", MAQ_REC_SEQUENCES_BWD, 6, ATTENTION_FIELDS, BY_NAME, 0},
     {"gemm", MAQ_REC_GEMM, 3, {"columns", "rows", "depth", "batch"}, BY_NAME, 0}, /* the order of d in the record */
     {"gemm_fp8_blocks", MAQ_REC_GEMM, 3, {"columns", "rows", "depth", "batch"}, MAQ_REC_F8E4M3, MAQ_REC_BLOCKS},
+    {"grouped_gemm", MAQ_REC_GROUPED_GEMM, 4, {"rows", "columns", "depth", "groups"}, BY_NAME, 0},
+    {"grouped_gemm_bf16", MAQ_REC_GROUPED_GEMM, 4, {"rows", "columns", "depth", "groups"}, MAQ_REC_BF16, 0},
+    {"grouped_gemm_fp8", MAQ_REC_GROUPED_GEMM, 4, {"rows", "columns", "depth", "groups"}, MAQ_REC_F8E4M3, 0},
     {"quantize_fp8", MAQ_REC_QUANTIZE, 2, {"rows", "columns"}, MAQ_REC_F8E4M3, 0},
     {"norm", MAQ_REC_NORM, 2, {"rows", "columns"}, BY_NAME, 0},
     {"softmax", MAQ_REC_SOFTMAX, 2, {"rows", "columns"}, BY_NAME, 0},
@@ -209,6 +212,46 @@ static bool sizes(struct maq_rec_op *op, const struct rule *r, const struct vg_l
     return ok;
 }
 
+/*
+ * Products of experts, `rows` together: each row is of an expert by chance, so that of E some have none and are not read:
+ *
+ *     read = E (1 - (1 - 1/E)^rows)
+ */
+static void deal_rows(struct maq_rec_op *op)
+{
+    double unread = 1, power = 1 - 1 / (double)op->d[3];
+    const double rows = (double)op->d[0];
+    for (uint64_t n = (uint64_t)op->d[0]; n > 0; n >>= 1, power *= power)
+        unread *= n & 1 ? power : 1;
+    op->d[3] = (int64_t)((double)op->d[3] * (1 - unread) + 0.5);
+    op->d[3] = op->d[3] > 1 ? op->d[3] : 1;
+    op->d[0] = (int64_t)(rows / (double)op->d[3] + 0.5);
+    op->d[0] = op->d[0] > 1 ? op->d[0] : 1;
+}
+
+static bool grouped(struct maq_rec_op *op, const struct rule *r, const struct vg_launch *l)
+{
+    if (!sizes(op, r, l) || op->d[0] < 1 || op->d[3] < 1) {
+        memset(op->d, 0, sizeof op->d);
+        return false;
+    }
+    deal_rows(op);
+    return true;
+}
+
+static bool read_fields(struct maq_rec_op *op, const struct rule *r, const struct vg_launch *l)
+{
+    switch ((int)r->kind->kind) {
+    case MAQ_REC_SEQUENCES:
+    case MAQ_REC_SEQUENCES_BWD:
+        return attention(op, r, l);
+    case MAQ_REC_GROUPED_GEMM:
+        return grouped(op, r, l);
+    default:
+        return sizes(op, r, l);
+    }
+}
+
 static bool holds(const struct rule *r, const struct vg_launch *l)
 {
     bool ok = true;
@@ -232,8 +275,7 @@ void vg_operator_rules_apply(struct maq_rec_op *op, const struct vg_launch *l)
     const struct rule *at = rules.at;
     for (uint32_t i = 0; i < rules.n; i++) {
         const struct rule *r = &at[i];
-        const bool mixes = r->kind->kind == MAQ_REC_SEQUENCES || r->kind->kind == MAQ_REC_SEQUENCES_BWD;
-        if (!holds(r, l) || !(mixes ? attention(op, r, l) : sizes(op, r, l)))
+        if (!holds(r, l) || !read_fields(op, r, l))
             continue;
         op->kind = (uint16_t)r->kind->kind;
         op->type = op->out = r->kind->type == BY_NAME ? (uint8_t)vg_element_type(l->kernel->name) : r->kind->type;

@@ -63,6 +63,12 @@ const char *const vg_operator_rules_known[] = {
     "rows=a7*a8==a3?a8:a3 columns=(a7*a8==a3?a7:1)*t0",
     "operator 4vllm49dynamic_per_token_scaled_fp8_quant_kernel_stridedI/7 quantize_fp8 rows=gx columns=a4",
     "operator 18scale_1x128_kernelI/5 quantize_fp8 rows=a4 columns=a3",
+    /* vLLM's experts in Triton, one of their two products: rows and columns of the weights and how many rows all experts have together are its first
+     * numbers, behind as many pointers as there are scales and lists. How many experts there are is how often one's weights lie in their memory */
+    "operator fused_moe_kernel grouped_gemm_bf16 if=s6==8&&s7==4 rows=a10 columns=a7 depth=a8 groups=m1/(a7*a8*2)",
+    "operator fused_moe_kernel grouped_gemm_bf16 if=s5==8&&s6==4 rows=a9 columns=a6 depth=a7 groups=m1/(a6*a7*2)",
+    "operator fused_moe_kernel grouped_gemm_fp8 if=s8==8&&s9==4 rows=a12 columns=a9 depth=a10 groups=m1/(a9*a10)",
+    "operator fused_moe_kernel grouped_gemm_fp8 if=s7==8&&s8==4 rows=a11 columns=a8 depth=a9 groups=m1/(a8*a9)",
     /* FlashInfer's norms, which sglang-kernel has in it: a block a row, and its width behind three pointers */
     "operator 10flashinfer4norm13RMSNormKernelI/8 norm rows=gx columns=a3",
     "operator 10flashinfer4norm21FusedAddRMSNormKernelI/8 elementwise elements=gx*a3 read=2*e written=2*e",

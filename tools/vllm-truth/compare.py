@@ -20,8 +20,8 @@ import sys
 DEF_OP, DEF_COMM, DEF_TEXT, LAUNCH, COPY, SET, COLL, SEND, RECV, READ, BOOT, MARK = 1, 2, 3, 5, 6, 7, 8, 9, 10, 19, 20, 21  # shim/record.h
 PUSH, POP = 1, 2
 WAITS = ("launch_s", "host_s")  # parts of serve's iteration in which the device waits
-GEMM, ATTENTION, SEQUENCES = 1, 3, 9
-KINDS = {GEMM: "gemm", ATTENTION: "attention", SEQUENCES: "attention"}
+GEMM, GROUPED, ATTENTION, SEQUENCES = 1, 2, 3, 9
+KINDS = {GEMM: "gemm", GROUPED: "experts", ATTENTION: "attention", SEQUENCES: "attention"}
 
 
 def records(data):
@@ -85,7 +85,7 @@ def times(a, said):
     for name, mine, ours in (("prefill", steps[:1], answer["prefill"]), ("a token", steps[1:], {k: v / tokens for k, v in answer["decode"].items()})):
         total = statistics.mean(sum(s.values()) for s in mine) / 1e6
         ok &= line(name, total, 1e3 * sum(seconds for part, seconds in ours.items() if part not in WAITS), 5, "ms")
-        for kind, keys in (("gemm", ["gemm_s"]), ("attention", ["attention_s"]), ("communication", ["communication_s"]), ("other", ["pointwise_s", "sampling_s"])):
+        for kind, keys in (("gemm", ["gemm_s"]), ("attention", ["attention_s"]), ("communication", ["communication_s"]), ("experts", ["experts_s"]), ("other", ["pointwise_s", "sampling_s"])):
             engine = statistics.mean(s.get(kind, 0) for s in mine) / 1e6
             if engine > 0:
                 line(f"  {kind}", engine, 1e3 * sum(ours[k] for k in keys), 5, "ms")
