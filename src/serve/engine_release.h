@@ -24,6 +24,8 @@ int32_t maq_engine_release(const char *version);
 #define MAQ_VLLM_ASYNC MAQ_RELEASE(0, 14, 0)
 #define MAQ_VLLM_DEEPGEMM MAQ_RELEASE(0, 11, 0)
 #define MAQ_VLLM_FLASHINFER MAQ_RELEASE(0, 15, 0)
+#define MAQ_VLLM_KEEPS_WORKSPACE MAQ_RELEASE(0, 13, 0) /* of experts, from one layer to the next */
+#define MAQ_VLLM_SECOND_RUNNER MAQ_RELEASE(0, 33, 0)   /* the first whose model runner is the second by default */
 
 /* SGLang: the first that cuts the last prompt of a prefill where max_prefill_tokens is less than it (managers/schedule_policy.py), and the
  * first whose tree of prefixes keeps states of recurrent layers while iterations are decided ahead. */

@@ -20,9 +20,11 @@ const struct maq_field maq__hf_core[] = {
     I64(max_pos, "max_position_embeddings", .aliases = "n_positions|max_seq_len|seq_length|max_sequence_length",
         .min = 1, .max = 1e12, .doc = "positions the model was made for"),
     I64(ffn, "intermediate_size", .aliases = "n_inner|ffn_dim|ffn_hidden_size", WIDTH, .doc = "width of the MLP"),
-    MAQ_FIELD_ENUM(struct maq_hf, act, "hidden_act", activations,
-                   .aliases = "activation_function|mlp_hidden_act|activation", .doc = "nonlinearity of the MLP"),
-    /* Some classes write a setting under two names at once: such names have rows of their own, not aliases. */
+    /* Some classes write a setting under two names at once: such names have rows of their own, not aliases. Of several rows the last counts. */
+    MAQ_FIELD_ENUM(struct maq_hf, act, "activation_function", activations,
+                   .doc = "the same as hidden_act, in the words of GPT-2; Starcoder 2 has both, and reads the other"),
+    MAQ_FIELD_ENUM(struct maq_hf, act, "hidden_act", activations, .aliases = "mlp_hidden_act|activation",
+                   .doc = "nonlinearity of the MLP"),
     MAQ_FIELD_ENUM(struct maq_hf, act, "hidden_activation", activations, .doc = "the same, in the words of Gemma"),
     I64(hidden, "n_embed", WIDTH, .doc = "hidden_size in the words of BLOOM"),
     I64(layers, "num_layers", .min = 1, .max = MAQ_ARCH_LAYERS_MAX, .doc = "num_hidden_layers in the words of ChatGLM"),

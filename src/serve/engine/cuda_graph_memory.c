@@ -6,20 +6,26 @@
  *                       what each further one takes, but 1 MiB at least, is that of the second. VLLM_MEMORY_PROFILER_ESTIMATE_CUDAGRAPHS, on by default
  *   others              take nothing off: SGLang's mem_fraction_static leaves room by how many requests its graphs hold (defaults.c)
  *
- *   graphs = sizes of decodes * max(nodes * node, 1 MiB) + sizes * nodes between the attentions * node + pool
+ *   graphs = sizes of decodes * max(nodes * node, 1 MiB) + sizes * nodes between the attentions * node + pool + splits
  *
+ * While graphs are captured FlashAttention-3, on Hopper, has results of SPLITS parts of the keys, in 32 bits, for as many tokens as the largest graph has,
+ * and PyTorch's allocator still has that memory when what is free is looked at again.
  * The driver's `node` is that of training (lower/cuda_graph_node.h), which was read off vLLM's graphs. All of a rank's graphs share a pool, that the
  * largest fills: the residual stream and a copy of so many tokens, and the widest module. The head is in none of them. Where attention and FFN are
  * on GPUs of their own there are graphs of decodes alone.
  *
  * Sources: vllm 0.33.0, v1/worker/gpu_worker.py (determine_available_memory, which says since when), v1/worker/gpu/cudagraph_utils.py
- * (profile_cudagraph_memory, _MIN_PER_GRAPH_BYTES), v1/worker/gpu_model_runner.py (the same of the first runner).
+ * (profile_cudagraph_memory, _MIN_PER_GRAPH_BYTES), v1/worker/gpu_model_runner.py (the same of the first runner), config/attention.py
+ * (flash_attn_max_num_splits_for_cuda_graph).
  */
+#include <string.h>
+
 #include "lower/cuda_graph_node.h"
 #include "serve/engine/deployment.h"
 #include "serve/engine_release.h"
 
 #define LEAST_GRAPH_BYTES 1048576.0
+#define SPLITS 32
 
 struct nodes {
     double all, in_pieces; /* of a graph that has all of a stage; of those between its attentions, together */
@@ -52,6 +58,32 @@ static struct nodes most_nodes(const struct maq_deployment *d)
     return most;
 }
 
+/* Numbers of a head's result: of latent attention a latent, which is multiplied behind it. */
+static double result_width(const struct maq_layer *layer, const struct maq_attention_geometry *g)
+{
+    for (uint32_t i = 0; i < layer->n_modules; i++)
+        if (layer->modules[i].name && strcmp(layer->modules[i].name, "linear_kv_up_proj") == 0)
+            return (double)layer->modules[i].in;
+    return g->v_dim;
+}
+
+/* Of a token, in the widest attention of a rank, with a sum for each head. */
+static double split_bytes(const struct maq_deployment *d)
+{
+    const struct maq_model *m = &d->job->model;
+    double widest = 0, tp = d->job->plan.tp;
+    for (uint32_t k = 0; k < m->n_kinds && d->device->arch == MAQ_ARCH_HOPPER; k++)
+        for (uint32_t i = 0; i < m->kinds[k].n_modules; i++) {
+            const struct maq_attention_geometry *g = &m->kinds[k].modules[i].u.attention;
+            if (m->kinds[k].modules[i].kind != MAQ_MODULE_ATTENTION)
+                continue;
+            double heads = g->heads / tp > 1 ? g->heads / tp : 1,
+                   bytes = heads * (result_width(&m->kinds[k], g) + 1) * 4;
+            widest = bytes > widest ? bytes : widest;
+        }
+    return SPLITS * widest;
+}
+
 double maq_deployment_graphs_bytes(const struct maq_deployment *d, double widest)
 {
     const struct maq_serve_options *o = &d->options;
@@ -72,5 +104,6 @@ double maq_deployment_graphs_bytes(const struct maq_deployment *d, double widest
     const struct nodes n = most_nodes(d);
     double whole = n.all * MAQ_GRAPH_NODE_BYTES, pieces = d->afd ? 0 : n.in_pieces * MAQ_GRAPH_NODE_BYTES,
            pool = (double)largest * ((double)d->job->model.hidden * 2 * 2 + widest);
-    return decodes * (whole > LEAST_GRAPH_BYTES ? whole : LEAST_GRAPH_BYTES) + sizes * pieces + pool;
+    return decodes * (whole > LEAST_GRAPH_BYTES ? whole : LEAST_GRAPH_BYTES) + sizes * pieces + pool +
+           (double)(largest > last ? largest : last) * split_bytes(d);
 }

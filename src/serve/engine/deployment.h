@@ -117,6 +117,10 @@ enum maq_status maq_deployment_check(const struct maq_deployment *d, const struc
 
 /* ---- parts ---- */
 
+/* Bytes that an iteration of the most tokens has alive at its fullest moment; of a token in the widest module: activations.c. */
+double maq_deployment_activations(const struct maq_deployment *d);
+double maq_deployment_widest(const struct maq_passes *p);
+
 /* What the engine takes off for its CUDA graphs before it counts blocks; `widest`: bytes a token of the widest module. cuda_graph_memory.c */
 double maq_deployment_graphs_bytes(const struct maq_deployment *d, double widest);
 /* Refuses degrees that cut through a block of weights with a scale, as the engine does: block_scales.c. */

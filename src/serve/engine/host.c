@@ -64,8 +64,8 @@ struct maq_host_profile maq_host_profile_of(const struct maq_serve_options *o)
             h.piece_s = h.graph_s + ATTENTION_KERNELS * h.eager_s;
         h.async = release >= MAQ_VLLM_ASYNC;
         h.async_pipeline =
-            release >= MAQ_RELEASE(0, 33, 0); /* its second model runner; the first does not (config/vllm.py) */
-        h.stream_s /= o->dp > 1 ? o->dp : 1;  /* as many API servers as ranks */
+            release >= MAQ_VLLM_SECOND_RUNNER; /* its second model runner; the first does not (config/vllm.py) */
+        h.stream_s /= o->dp > 1 ? o->dp : 1;   /* as many API servers as ranks */
         break;
     case MAQ_ENGINE_SGLANG:
         h.request_s = 50e-6;

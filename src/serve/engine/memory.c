@@ -4,8 +4,8 @@
  *
  *   weights       each module's share of its parameters, in the type that the weights have (head, router and norms in 16 bits)
  *   adapters      slots for LoRA adapters (serve/pass/lora.c)
- *   activations   of the largest iteration, max_num_batched_tokens tokens, of which max_num_seqs are sampled from: the residual stream and
- *                 a copy, what the widest module of a layer reads and writes, or logits in 16 and in 32 bits
+ *   activations   of the largest iteration, max_num_batched_tokens tokens, of which max_num_seqs are sampled from (activations.c); vLLM: and its
+ *                 table of sines and cosines, of all positions that the model was made for
  *   sampler       vLLM: what is kept for each request that is sampled from, with one count for each token of the vocabulary
  *   graphs        vLLM: its CUDA graphs (cuda_graph_memory.c)
  *   context       driver and libraries. vLLM looks at what is free when they are there already: its share of the GPU is without them
@@ -81,6 +81,34 @@ static double stage_weights(const struct maq_passes *p, const struct maq_pass_st
     return sum;
 }
 
+/* Features of a head that are rotated. */
+static double rotated(const struct maq_layer *layer)
+{
+    double features = 0, heads = 0;
+    bool latent = strcmp(layer->mixer, "mla") == 0; /* one key for all heads */
+    for (uint32_t i = 0; i < layer->n_modules; i++) {
+        const struct maq_module *m = &layer->modules[i];
+        if (m->kind == MAQ_MODULE_ROPE)
+            features += (double)m->in;
+        else if (m->kind == MAQ_MODULE_ATTENTION)
+            heads = m->u.attention.heads + (latent ? 1 : m->u.attention.kv_heads);
+    }
+    return heads > 0 ? features / heads : 0;
+}
+
+/* vllm 0.33.0, model_executor/layers/rotary_embedding/base.py: in 16 bits, one for all layers that rotate as many. Of layers that rotate by another base the
+ * second table is not counted. */
+static double position_table(const struct maq_deployment *d)
+{
+    const struct maq_model *m = &d->job->model;
+    double widest = 0;
+    for (uint32_t k = 0; k < m->n_kinds; k++) {
+        double features = rotated(&m->kinds[k]);
+        widest = features > widest ? features : widest;
+    }
+    return d->options.engine == MAQ_ENGINE_VLLM ? (double)m->max_seq * widest * 2 : 0;
+}
+
 /* Of a GPU of FFN. */
 static double ffn_weights(const struct maq_afd *a)
 {
@@ -108,53 +136,10 @@ double maq_deployment_checkpoint_bytes(const struct maq_deployment *d)
     return sum;
 }
 
-/* Bytes that a token's pass through a module has alive: what it reads and writes. */
-static double widest(const struct maq_passes *p, const struct maq_layer *layer)
-{
-    double most = 0, tp = p->own.plan.tp, topk = 1;
-    for (uint32_t i = 0; i < layer->n_modules; i++) {
-        const struct maq_module *m = &layer->modules[i];
-        if (m->kind == MAQ_MODULE_ROUTER)
-            topk = m->u.moe.topk;
-        if (!maq_pass_has(p, m))
-            continue;
-        double cut = m->shard == MAQ_SHARD_SEQUENCE ? 1
-                     : m->shard == MAQ_SHARD_EXPERT ? p->moe_tp
-                                                    : tp,
-               copies = m->shard == MAQ_SHARD_EXPERT ? topk / p->ep : 1,
-               width = (m->flags & MAQ_MODULE_REDUCE_OUT ? (double)m->in / cut + (double)m->out
-                                                         : (double)m->in + (double)m->out / cut);
-        if (m->kind == MAQ_MODULE_LINEAR || m->kind == MAQ_MODULE_EXPERT_LINEAR)
-            most = width * copies > most ? width * copies : most;
-    }
-    return most * 2;
-}
-
-static double widest_of_all(const struct maq_passes *p)
-{
-    double most = 0;
-    for (uint32_t k = 0; k < p->job->model.n_kinds; k++) {
-        double width = widest(p, &p->job->model.kinds[k]);
-        most = width > most ? width : most;
-    }
-    return most;
-}
-
-static double activations(const struct maq_deployment *d)
-{
-    double tokens = d->options.max_num_batched_tokens, rows = d->options.max_num_seqs,
-           most = widest_of_all(d->afd ? &d->afd->attention : &d->passes);
-    if (d->options.speculation.method != MAQ_DRAFT_NONE) /* logits of all that is verified */
-        rows *= d->options.speculation.verified;
-    rows = rows < tokens ? rows : tokens;
-    double layer = tokens * most, logits = rows * (double)d->job->model.vocab * (2.0 + 4.0);
-    return tokens * (double)d->job->model.hidden * 2 * 2 + (layer > logits ? layer : logits);
-}
-
 static double ffn_activations(const struct maq_deployment *d)
 {
     double tokens = (double)d->options.max_num_batched_tokens * d->passes.dp, n = d->options.afd.micro_batches;
-    return tokens * (double)d->job->model.hidden * 2 * 2 + ceil(tokens / n) * widest_of_all(&d->afd->ffn);
+    return tokens * (double)d->job->model.hidden * 2 * 2 + ceil(tokens / n) * maq_deployment_widest(&d->afd->ffn);
 }
 
 double maq_deployment_tower_bytes(const struct maq_deployment *d)
@@ -178,18 +163,17 @@ static double embeddings(const struct maq_deployment *d)
 /*
  * What vLLM's sampler keeps, on the last stage alone (vllm 0.33.0, v1/worker/gpu): for each request how often it has sampled each token, and a
  * bit for each token of its prompt (sample/penalties.py); a bit for each token that a grammar lets through (structured_outputs.py);
- * three lists of 1,024 words (sample/logit_bias.py) and one of as many words that are forbidden (sample/bad_words.py). And logits in 32 bits for each
- * multiprocessor, which the kernel for top-k and top-p sorts in; they are that many rows where there are as many requests (sample/ops/topk_topp_triton.py).
+ * three lists of 1,024 words (sample/logit_bias.py) and one of as many words that are forbidden (sample/bad_words.py).
  * The first model runner, of releases before 0.33 by default, keeps none of it before somebody asks for a penalty.
  */
 static double sampler(const struct maq_deployment *d)
 {
     enum { LISTS = 4, LIST_WORDS = 1024 };
     const struct maq_serve_options *o = &d->options;
-    if (o->engine != MAQ_ENGINE_VLLM || maq_engine_release(o->version) < MAQ_RELEASE(0, 33, 0))
+    if (o->engine != MAQ_ENGINE_VLLM || maq_engine_release(o->version) < MAQ_VLLM_SECOND_RUNNER)
         return 0;
-    double rows = o->max_num_seqs, vocab = (double)d->job->model.vocab, sms = d->device->sms;
-    return rows * (vocab * (4 + 2.0 / 8) + LISTS * LIST_WORDS * 4) + (rows < sms ? rows : sms) * vocab * 4;
+    double rows = o->max_num_seqs, vocab = (double)d->job->model.vocab;
+    return rows * (vocab * (4 + 2.0 / 8) + LISTS * LIST_WORDS * 4);
 }
 
 /* ---- the cache ---- */
@@ -418,9 +402,10 @@ void maq_deployment_memory(struct maq_deployment *d)
     d->block_bytes += drafter_kv * d->options.block_size / d->n_groups;
     d->capacity_bytes = d->device->mem_bytes;
     d->memory[MAQ_SERVE_MEM_WEIGHTS] = weights - d->memory[MAQ_SERVE_MEM_LORA];
-    d->memory[MAQ_SERVE_MEM_ACTIVATIONS] = activations(d) + sampler(d) + embeddings(d);
+    d->memory[MAQ_SERVE_MEM_ACTIVATIONS] =
+        maq_deployment_activations(d) + position_table(d) + sampler(d) + embeddings(d);
     d->memory[MAQ_SERVE_MEM_GRAPHS] =
-        maq_deployment_graphs_bytes(d, widest_of_all(d->afd ? &d->afd->attention : &d->passes));
+        maq_deployment_graphs_bytes(d, maq_deployment_widest(d->afd ? &d->afd->attention : &d->passes));
     d->memory[MAQ_SERVE_MEM_CONTEXT] = CONTEXT_BYTES;
     double held = weights + d->memory[MAQ_SERVE_MEM_ACTIVATIONS] + d->memory[MAQ_SERVE_MEM_GRAPHS] + CONTEXT_BYTES,
            state = fullest.n > 0 ? fullest.states : 0;

@@ -52,7 +52,7 @@ static void products(struct walk *w, const struct maq_module *m, const struct ma
  *   TensorRT-LLM       never                                       always             behind an activation
  *   SGLang             always                                      always             always
  *   vLLM               not behind a norm or an activation          always             not behind an activation
- *                      (before 0.10 always)
+ *                      (before 0.10, and eager, always)                                   (eager, always)
  *
  * With blocks of scales vLLM's DeepGEMM and FlashInfer convert inside the operator that multiplies. Sources: TensorRT-LLM,
  * _torch/modules/linear.py (FP8BlockScalesLinearMethod) and gated_mlp.py; vllm 0.12.0 to 0.33.0, quantization/utils/fp8_utils.py
@@ -67,6 +67,8 @@ static bool is_converted_apart(const struct maq_passes *p, const struct maq_pass
         return true;
     if (p->engine == MAQ_ENGINE_TRTLLM)
         return activation && type->dtype == MAQ_FP4;
+    if (!p->compiled)
+        return true;
     if (type->dtype == MAQ_FP4)
         return !activation;
     return p->release < MAQ_VLLM_FUSES_CONVERSION || !(norm || activation);

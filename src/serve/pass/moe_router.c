@@ -69,11 +69,10 @@ static bool is_three_products(const struct maq_passes *p)
 static void product_in_32_bits(const struct maq_passes *p, const struct maq_module *m, int64_t tokens, double times,
                                struct maq_pass_parts *out)
 {
-    bool compiled = p->engine == MAQ_ENGINE_VLLM && p->release >= MAQ_VLLM_COMPILED;
-    struct maq_op wide = maq_pass_op(MAQ_OP_ELEMENTWISE, &p->plain, 0, tokens * m->in, compiled ? 0 : 2, 4, 0),
+    struct maq_op wide = maq_pass_op(MAQ_OP_ELEMENTWISE, &p->plain, 0, tokens * m->in, p->compiled ? 0 : 2, 4, 0),
                   gate = maq_pass_op(MAQ_OP_GEMM, &p->plain, 0, tokens, m->out, m->in, 1);
     gate.dtype = MAQ_FP32;
-    if (compiled)
+    if (p->compiled)
         out->ns[MAQ_SERVE_EXPERTS] += (double)tokens * (double)m->in * 4 / p->device->mem_bps * 1e9 * times;
     else
         maq_pass_cost(p, &wide, times, MAQ_SERVE_EXPERTS, out);

@@ -220,6 +220,7 @@ static void begin(struct maq_passes *p, const struct maq_job *job, const struct 
                              .dp = o->dp > 1 ? o->dp : 1,
                              .most_tokens = most_tokens,
                              .arena = arena};
+    p->compiled = o->engine == MAQ_ENGINE_VLLM && !o->enforce_eager && p->release >= MAQ_VLLM_COMPILED;
     p->experts = types[o->expert_weights];
     p->fuses_norm = o->engine == MAQ_ENGINE_TRTLLM && job->plan.tp > 1;
     p->moe_tp = ranks / p->ep > 0 ? ranks / p->ep : 1;

@@ -126,6 +126,7 @@ struct maq_passes {
     struct maq_pass_type plain; /* of what is in 16 bits whatever the weights are: attention, norms, head, router */
     enum maq_engine engine;
     int32_t release; /* of it: engine_release.h */
+    bool compiled;   /* torch.compile has fused what stands between its products (vLLM) */
     bool kv_fp8;
     enum maq_pass_scope own_scope, all_scope; /* of a rank's tokens; of those of all */
     bool experts_alone;                       /* where FFN is on GPUs of its own: these have routed experts alone */
