@@ -129,8 +129,9 @@ static struct workspace workspace_of(const struct maq_deployment *d, const struc
         return (struct workspace){.while_there = part * (w->experts_up + w->hidden) * WIDTH};
     if (p->expert_kernels == MAQ_EXPERTS_TRITON && o->expert_weights == MAQ_WEIGHTS_MXFP4)
         return (struct workspace){.while_there = rows * (w->experts_product + w->hidden) * WIDTH};
-    return keeps ? (struct workspace){.kept = rows * both * WIDTH}
-                 : (struct workspace){.while_there = rows * both * WIDTH};
+    struct workspace space = {.while_there = keeps ? 0 : rows * both * WIDTH};
+    space.kept = keeps ? rows * both * WIDTH : 0;
+    return space;
 }
 
 static double mla_context(const struct maq_serve_options *o)
