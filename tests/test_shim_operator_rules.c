@@ -208,6 +208,44 @@ static void test_flash3(void **state)
     (void)state;
 }
 
+/* Latent attention: absorbed, keys of 64 + 512 features for all heads and values of 512; and expanded, 192 and 128. */
+static void test_flash3_latent(void **state)
+{
+    static const char name[] =
+        "_ZN7cutlass13device_kernelIN5flash20enable_sm90_or_laterINS1_16FlashAttnFwdSm90I10bfloat16_tEEEEvNT_6ParamsE";
+    static const int32_t q[SEQUENCES] = {1, 1, 1, 1, 1, 1, 1, 1, 10}, k[SEQUENCES] = {5, 5, 5, 5, 9, 9, 9, 9, 30};
+    static char absorbed[2944], expanded[2560];
+    int32_t begins[SEQUENCES + 1] = {0};
+    give_sequences(q, k);
+    put32(absorbed + 12, 64);
+    put32(absorbed + 16, 16);
+    put32(absorbed + 312, 512);
+    put32(absorbed + 2748, SEQUENCES);
+    put32(absorbed + 2752, 16);
+    put_pointer(absorbed + 2152, memory + BEGINS);
+    put_pointer(absorbed + 2792, memory + BEGINS);
+    put_pointer(absorbed + 2184, memory + USED);
+    const struct argument latent = {absorbed, sizeof absorbed}, whole = {expanded, sizeof expanded};
+    struct maq_rec_op op = launch(name, &latent, 1);
+    assert_int_equal(op.kind, MAQ_REC_SEQUENCES);
+    assert_memory_equal(op.d, ((const int64_t[]){10, 26, 10, 8, 7, MAQ_REC_HEADS(16, 1, 576, 512)}), sizeof op.d);
+    for (int i = 0; i < SEQUENCES; i++)
+        begins[i + 1] = begins[i] + k[i];
+    assert_int_equal(cudaMemcpy(memory + 2 * USED, begins, sizeof begins, VG_COPY_H2D), VG_OK);
+    put32(expanded + 12, 192);
+    put32(expanded + 16, 16);
+    put32(expanded + 2060, 128);
+    put32(expanded + 2452, SEQUENCES);
+    put32(expanded + 2456, 1);
+    put_pointer(expanded + 1904, memory + BEGINS);
+    put_pointer(expanded + 2496, memory + BEGINS);
+    put_pointer(expanded + 1912, memory + 2 * USED);
+    op = launch(name, &whole, 1);
+    assert_int_equal(op.kind, MAQ_REC_SEQUENCES);
+    assert_memory_equal(op.d, ((const int64_t[]){10, 26, 10, 8, 7, MAQ_REC_HEADS(16, 16, 192, 128)}), sizeof op.d);
+    (void)state;
+}
+
 /* struct Params of CUTLASS 3's GemmUniversal: the mode, then m, n, k and how many. */
 static void test_cutlass_8_bits(void **state)
 {
@@ -447,10 +485,11 @@ static void test_refused(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_every_query), cmocka_unit_test(test_equal_lengths),  cmocka_unit_test(test_swapped),
-        cmocka_unit_test(test_flash3),      cmocka_unit_test(test_cutlass_8_bits), cmocka_unit_test(test_deep_gemm),
-        cmocka_unit_test(test_experts),     cmocka_unit_test(test_small_kernels),  cmocka_unit_test(test_refused)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_every_query),   cmocka_unit_test(test_equal_lengths),
+                                       cmocka_unit_test(test_swapped),       cmocka_unit_test(test_flash3),
+                                       cmocka_unit_test(test_flash3_latent), cmocka_unit_test(test_cutlass_8_bits),
+                                       cmocka_unit_test(test_deep_gemm),     cmocka_unit_test(test_experts),
+                                       cmocka_unit_test(test_small_kernels), cmocka_unit_test(test_refused)};
     shim_card_of_values("operator mine_norm norm if=a0>0 rows=a0 columns=2*a1 # twice\n");
     if (cudaMalloc((void **)&memory, 65536) != VG_OK)
         return 1;

@@ -31,6 +31,15 @@ const char *const vg_operator_rules_known[] = {
     "heads=a0@16.i32 kv_heads=a0@16.i32/a0@2496.i32 dim=a0@12.i32 queries=a0@1904.i32[i+1]-a0@1904.i32[i] "
     "keys=a0@1936.i32[i] "
     "window=a0@1884.i32+1",
+    /* The same with values of another width, as latent attention has them where its keys are expanded: keys begin at 1912, and values' width is the
+     * output's at 2060; and absorbed, with one key for all heads, whose latent is a second query (width at 312) and the value as well: cu_seqlens_q
+     * and seqused_k at 2152 and 2184 */
+    "operator 16FlashAttnFwdSm90 attention if=s0==2560&&a0@1904.i64==a0@2496.i64&&a0@1904.i64!=0&&a0@1912.i64!=0 "
+    "batch=a0@2452.i32 heads=a0@16.i32 kv_heads=a0@16.i32/a0@2456.i32 dim=a0@12.i32 "
+    "queries=a0@1904.i32[i+1]-a0@1904.i32[i] keys=a0@1912.i32[i+1]-a0@1912.i32[i] v_dim=a0@2060.i32",
+    "operator 16FlashAttnFwdSm90 attention if=s0==2944&&a0@2152.i64==a0@2792.i64&&a0@2152.i64!=0&&a0@2184.i64!=0 "
+    "batch=a0@2748.i32 heads=a0@16.i32 kv_heads=a0@16.i32/a0@2752.i32 dim=a0@12.i32+a0@312.i32 "
+    "queries=a0@2152.i32[i+1]-a0@2152.i32[i] keys=a0@2184.i32[i] v_dim=a0@312.i32",
     "operator 19FlashAttnFwdCombine part",
     /* FlashAttention-2, its own, vLLM's and PyTorch's */
     "operator 16flash_fwd_kernelI/1 attention " FLASH2_SIZES,
@@ -41,6 +50,7 @@ const char *const vg_operator_rules_known[] = {
     "operator 27flash_bwd_convert_dq_kernelI part",
     /* vLLM. Heads are those of keys, and two tensors are written */
     "operator 4vllm30reshape_and_cache_flash_kernelI/16 elementwise elements=2*gx*a10*a11 read=e written=e",
+    "operator 4vllm27concat_and_cache_mla_kernelI/12 elementwise elements=gx*(a8+a9) read=e written=e",
     /* with the addition of the residual in front of it: two tensors are read, and two written */
     "operator 4vllm25fused_add_rms_norm_kernelI/8 elementwise elements=a5*a6 read=2*e written=2*e",
     "operator 4vllm15rms_norm_kernelI/12 norm rows=a10 columns=a11",

@@ -8,7 +8,8 @@
  * products with blocks are its own; on Blackwell, where they are DeepGEMM's, they stand for SGLang's and vLLM's too: SGLang's rows have the
  * packing of the weights' scales in every call there (collect_gemm.py of ai-dynamo/aiconfigurator 095f58a passes them in FP32, and
  * DeepGEMM's transform_sf_into_required_layout is four kernels then, 7 to 9 us), which the engine does once, when it loads. Conversions are
- * vLLM's, for SGLang as well, whose rows are PyTorch's copies.
+ * vLLM's, for SGLang as well, whose rows are PyTorch's copies. Of absorbed latent attention, one key for all heads that is wider than its value, vLLM's rows are
+ * 160 us and more whatever the batch and the heads: its host's launches, too.
  */
 #include "cost/engine_tables.h"
 
@@ -18,6 +19,8 @@ enum maq_library maq_engine_table(enum maq_library engine, const struct maq_op *
         return engine;
     if (op->kind == MAQ_OP_QUANTIZE)
         return engine == MAQ_LIBRARY_SGLANG ? MAQ_LIBRARY_VLLM : engine;
+    if (op->kind == MAQ_OP_ATTENTION && op->d[3] == 1 && op->d[4] > op->d[5])
+        return engine == MAQ_LIBRARY_VLLM ? MAQ_LIBRARY_SGLANG : engine;
     if (op->kind != MAQ_OP_GEMM)
         return engine;
     if (op->dtype == MAQ_FP8 && op->flags & MAQ_OP_BLOCKS)
