@@ -248,6 +248,39 @@ static void test_sides(void **state)
     }
 }
 
+/* CUDA graphs, by an object or a member of it: what vLLM does anyway is not told. */
+static void test_compilation(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *line;
+        int32_t graph_tokens;
+        const char *said; /* in the warning; NULL: there is none */
+    } cases[] = {
+        {"vllm serve m --compilation-config {\"cudagraph_mode\":\"NONE\"}", -1, NULL},
+        {"vllm serve m -cc.cudagraph_mode=NONE", -1, NULL},
+        {"vllm serve m -cc.cudagraph_mode=NONE -cc.max_cudagraph_capture_size=64", -1, NULL},
+        {"vllm serve m --compilation-config {\"cudagraph_mode\":\"FULL_AND_PIECEWISE\",\"mode\":3}", 0, NULL},
+        {"vllm serve m --compilation-config {\"cudagraph_capture_sizes\":[1,64,8]}", 64, NULL},
+        {"vllm serve m --compilation-config.max_cudagraph_capture_size 256", 256, NULL},
+        {"vllm serve m --compilation-config {\"cudagraph_mode\":\"FULL\",\"pass_config\":{}}", 0, ".pass_config"},
+    };
+    for (size_t i = 0; i < MAQ_COUNT(cases); i++) {
+        struct line l;
+        struct maq_serve_command *c = NULL;
+        struct maq_diag *diag = maq_diag_new();
+        cut(&l, cases[i].line);
+        assert_int_equal(maq_serve_command_read(&c, l.words, l.n, diag), MAQ_OK);
+        assert_int_equal(c->options.graph_tokens, cases[i].graph_tokens);
+        char *text = maq_diag_format(diag, 0, false);
+        if (cases[i].said ? !strstr(text, cases[i].said) : maq_diag_count(diag) > 0)
+            fail_msg("%s\n%s", cases[i].line, text);
+        free(text);
+        maq_serve_command_free(c);
+        maq_diag_free(diag);
+    }
+}
+
 static void test_trtllm(void **state)
 {
     (void)state;
@@ -427,8 +460,8 @@ static const struct {
      ": --speculative-config suffix"},
     {"vllm serve m --speculative-config {\"method\":\"eagle\",\"parallel_drafting\":true}", MAQ_CODE_COMMAND_SAID,
      ": --speculative-config.parallel_drafting"},
-    {"vllm serve m --compilation-config.mode 3", MAQ_CODE_COMMAND_SAID, ": --compilation-config"},
-    {"vllm serve m -cc.mode=3", MAQ_CODE_COMMAND_SAID, ": -cc"},
+    {"vllm serve m --compilation-config.mode 0", MAQ_CODE_COMMAND_SAID, ": --compilation-config"},
+    {"vllm serve m -cc.mode=0", MAQ_CODE_COMMAND_SAID, ": -cc"},
     {"vllm serve m --enable-eplb --cpu-offload-gb 4", MAQ_CODE_COMMAND_SAID, ": --enable-eplb, --cpu-offload-gb"},
     {"vllm serve m --no-enable-eplb --cpu-offload-gb 0 --attention-backend auto -O2 -O 3 -O=2", 0, ""},
     {"vllm serve m --scheduler-reserve-full-isl", 0, ""},
@@ -485,6 +518,8 @@ static const struct {
     {"vllm serve m -tq 4", MAQ_CODE_COMMAND_OPTION, 14, "'-tp'"},
     {"vllm serve m n", MAQ_CODE_COMMAND_OPTION, 14, ""},
     {"vllm serve m --port", MAQ_CODE_COMMAND_VALUE, 14, ""},
+    {"vllm serve m --compilation-config [1]", MAQ_CODE_COMMAND_VALUE, 35, "FULL_AND_PIECEWISE"},
+    {"vllm serve m --compilation-config {\"cudagraph_capture_sizes\":[]}", MAQ_CODE_COMMAND_VALUE, 35, "512"},
     {"vllm serve m --port --host x", MAQ_CODE_COMMAND_VALUE, 14, ""},
     {"vllm serve m --enforce-eager=1", MAQ_CODE_COMMAND_VALUE, 14, ""},
     {"vllm serve m --max-num-seqs 0", MAQ_CODE_COMMAND_VALUE, 29, ""},
@@ -745,6 +780,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_checkpoint_weights),
+        cmocka_unit_test(test_compilation),
         cmocka_unit_test(test_programs),
         cmocka_unit_test(test_vllm),
         cmocka_unit_test(test_sglang),

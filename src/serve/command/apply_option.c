@@ -546,7 +546,7 @@ void maq_command_set(struct maq_command_reader *r, const struct maq_command_argu
     } else if (effect == MAQ_COMMAND_CHUNK) {
         set_chunk(r, a);
     } else if (set_ranks(r, a) || set_sglang(r, a) || maq_command_set_drafts(r, a) || maq_command_set_offload(r, a) ||
-               maq_command_set_hicache(r, a) || maq_command_set_afd(r, a)) {
+               maq_command_set_hicache(r, a) || maq_command_set_afd(r, a) || maq_command_set_compilation(r, a)) {
         return;
     } else if (effect == MAQ_COMMAND_BLOCK || effect == MAQ_COMMAND_BLOCKS || effect == MAQ_COMMAND_POOL) {
         set_blocks(r, a);

@@ -8,6 +8,7 @@
  *   apply_option.c  what an option sets
  *   kv_offloading.c hicache.c  host memory for keys and values: vLLM's, SGLang's
  *   afd_config.c    attention and FFN on GPUs of their own, by vLLM's plugin
+ *   compilation_config.c  which iterations are CUDA graphs, by vLLM's --compilation-config
  *   trtllm_config.c the file of TensorRT-LLM's --config
  *   speculation.c   what options of speculative decoding set
  *   checkpoint_name.c  what the name of a checkpoint says of its weights
@@ -98,9 +99,10 @@ enum maq_command_effect {
     MAQ_COMMAND_HICACHE_IO,
     MAQ_COMMAND_HICACHE_LAYOUT,
     MAQ_COMMAND_HICACHE_MODE,
-    MAQ_COMMAND_ADDITIONAL, /* vLLM: an object of JSON for plugins */
-    MAQ_COMMAND_DBO,        /* vLLM: two micro-batches */
-    MAQ_COMMAND_LORA,       /* adapters are served */
+    MAQ_COMMAND_ADDITIONAL,  /* vLLM: an object of JSON for plugins */
+    MAQ_COMMAND_DBO,         /* vLLM: two micro-batches */
+    MAQ_COMMAND_COMPILATION, /* vLLM: an object of JSON about CUDA graphs and the compiler */
+    MAQ_COMMAND_LORA,        /* adapters are served */
     MAQ_COMMAND_LORA_SLOTS,
     MAQ_COMMAND_LORA_RANK,
     MAQ_COMMAND_LORA_HOST
@@ -213,6 +215,8 @@ void maq_command_conclude_hicache(struct maq_command_reader *r);
 /* Attention and FFN on GPUs of their own; false: it is none of that. What it comes to. afd_config.c */
 bool maq_command_set_afd(struct maq_command_reader *r, const struct maq_command_argument *a);
 void maq_command_conclude_afd(struct maq_command_reader *r);
+/* --compilation-config; false: it is another option. compilation_config.c */
+bool maq_command_set_compilation(struct maq_command_reader *r, const struct maq_command_argument *a);
 /* What words of an option say; `word` NULL ends them. The one that stands there; -1: none, and that is said. apply_option.c */
 struct maq_command_meaning {
     const char *word;

@@ -43,6 +43,7 @@ static const struct maq_command_row rows[] = {
     {MAQ_TAKES_ONE, MAQ_COMMAND_KV_BACKEND, "kv-offloading-backend"},
     {MAQ_TAKES_ONE, MAQ_COMMAND_KV_CONNECTOR, "kv-transfer-config"},
     {MAQ_TAKES_ONE, MAQ_COMMAND_ADDITIONAL, "additional-config"},
+    {MAQ_TAKES_ONE, MAQ_COMMAND_COMPILATION, "compilation-config|-cc"},
     {MAQ_TAKES_SWITCH, MAQ_COMMAND_DBO, "enable-dbo"},
     {MAQ_TAKES_SWITCH, MAQ_COMMAND_LORA, "enable-lora"},
     {MAQ_TAKES_ONE, MAQ_COMMAND_LORA_SLOTS, "max-loras"},
@@ -62,7 +63,7 @@ static const struct maq_command_row rows[] = {
      "max-num-scheduled-tokens max-num-active-seqs max-num-queued-reqs max-num-queued-tokens "
      "scheduler-cls watermark prefill-schedule-interval stream-interval ir-op-priority "
      "linear-backend sparse-indexer-topk-backend "
-     "diffusion-config|-dc ec-transfer-config compilation-config|-cc attention-config|-ac "
+     "diffusion-config|-dc ec-transfer-config attention-config|-ac "
      "engram-config kernel-config performance-mode gdn-prefill-backend kda-prefill-backend "
      "kda-decode-backend dcp-kv-cache-interleave-size cp-kv-cache-interleave-size"},
     {MAQ_TAKES_SOME, MAQ_COMMAND_SAID,
