@@ -26,7 +26,6 @@ enum { FAT_MAGIC = (int)0xba55ed50, FAT_HEAD = 16, ENTRY_HEAD = 64, KIND_CUBIN =
 enum { FLAG_LZ4 = 0x2000, FLAG_ZSTD = 0x8000 };
 enum { ATTR_KPARAM_INFO = 0x17, ATTR_KPARAM_INFO_2 = 0x45, ATTR_MAX_THREADS = 0x05, FORMAT_SIZED = 4 };
 enum { UNPACKED_MOST = 1 << 30, LZ4_RATIO_MOST = 255 };
-enum { RESERVED_SHARED = 1024 };
 
 struct bytes {
     const unsigned char *at;
@@ -228,8 +227,8 @@ static void read_cubin(struct bytes file, struct vg_code *code, const char *cons
         read_section(&c, &s, code, name, n);
     }
     for (uint32_t i = 0; reserved && i < n; i++)
-        if (code[i].shared_bytes >= RESERVED_SHARED)
-            code[i].shared_bytes -= RESERVED_SHARED;
+        if (code[i].shared_bytes >= VG_RESERVED_SHARED)
+            code[i].shared_bytes -= VG_RESERVED_SHARED;
 }
 
 /* --- fat binaries --------------------------------------------------------------------------------------------------------- */

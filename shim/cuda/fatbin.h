@@ -11,7 +11,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { VG_PARAMS_MOST = 1024 };
+enum {
+    VG_PARAMS_MOST = 1024,
+    VG_RESERVED_SHARED = 1024
+}; /* bytes of shared memory that a device keeps of every block */
 
 struct vg_param {
     uint32_t offset, bytes;

@@ -9,7 +9,7 @@
 
 #include <string.h>
 
-enum { WARP = 32, REGISTER_UNIT = 256, SYSTEM_SHARED = 1024, SHARED_STATIC_MOST = 49152 };
+enum { WARP = 32, REGISTER_UNIT = 256, SHARED_STATIC_MOST = 49152 };
 
 static const struct vg_kernel *prepared(void *handle)
 {
@@ -182,7 +182,7 @@ static int blocks_per_sm(const struct vg_kernel *kernel, int threads, size_t dyn
 {
     int warps = (threads + WARP - 1) / WARP;
     int per_warp = (registers(kernel) * WARP + REGISTER_UNIT - 1) / REGISTER_UNIT * REGISTER_UNIT;
-    size_t shared = kernel->code.shared_bytes + dynamic + SYSTEM_SHARED;
+    size_t shared = kernel->code.shared_bytes + dynamic + VG_RESERVED_SHARED;
     int by_threads = device_attribute(VG_ATTR_THREADS_PER_SM) / WARP / warps;
     int by_registers = device_attribute(VG_ATTR_REGISTERS_PER_SM) / (per_warp * warps);
     int by_shared = (int)((size_t)device_attribute(VG_ATTR_SHARED_PER_SM) / shared);
@@ -246,7 +246,7 @@ VG_EXPORT int cudaOccupancyAvailableDynamicSMemPerBlock(size_t *bytes, const voi
     if (kernel == NULL || blocks <= 0)
         return vg_result(VG_INVALID_VALUE);
     size_t each = (size_t)(device_attribute(VG_ATTR_SHARED_PER_SM) / blocks);
-    size_t taken = kernel->code.shared_bytes + SYSTEM_SHARED;
+    size_t taken = kernel->code.shared_bytes + VG_RESERVED_SHARED;
     *bytes = each > taken ? each - taken : 0;
     return VG_OK;
 }

@@ -2,8 +2,7 @@
 /*
  * engine_tables.c - whose measured table has a kernel that an engine runs.
  *
- * Products in 8 bits are the same libraries' in all engines: SGLang's table has CUTLASS's and
- * DeepGEMM's. vLLM's has its host's launches in those with blocks of scales, and kernels that its releases did not choose in others;
+ * Products in 8 bits are the same libraries' in all engines: SGLang's table has CUTLASS's and DeepGEMM's. vLLM's has its host's launches in those with blocks of scales, and kernels that its releases did not choose in others;
  * TensorRT-LLM's has a search for the largest value in those with one scale, and slower kernels in 4 bits, than its engine launches. Its
  * products with blocks are its own; on Blackwell, where they are DeepGEMM's, they stand for SGLang's and vLLM's too: SGLang's rows have the
  * packing of the weights' scales in every call there (collect_gemm.py of ai-dynamo/aiconfigurator 095f58a passes them in FP32, and

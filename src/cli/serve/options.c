@@ -196,8 +196,8 @@ static void take_weights(struct serve_given *out, const struct maq_checkpoint_na
 }
 
 /* Where no option says in what type weights are: the checkpoint's config.json, or its name. */
-static void read_checkpoint(struct serve_given *out, const struct serve_checkpoint *checkpoint, struct cli *cli,
-                            const struct maq_job *job)
+static void choose_weights(struct serve_given *out, const struct serve_checkpoint *checkpoint, struct cli *cli,
+                           const struct maq_job *job)
 {
     struct maq_checkpoint_name said;
     if (cli->values[SERVE_WEIGHTS] || out->weights_said)
@@ -223,7 +223,7 @@ enum maq_status cli_serve_options(struct serve_given *out, const struct serve_ch
     if (cli->served)
         read_command(out, cli, job, open);
     out->options.stop = cli->stop; /* of a call; a person's Ctrl-C ends the program */
-    read_checkpoint(out, checkpoint, cli, job);
+    choose_weights(out, checkpoint, cli, job);
     bool ep_said = out->options.ep > 0 || cli->values[SERVE_EP];
     enum maq_status status = cli_first_fault(read_engine(out, cli), cli_serve_requests(out, cli, open));
     if (open) {

@@ -22,6 +22,7 @@
 #include "base/str.h"
 #include "model/hf/config.h"
 
+/* Numbers that share a scale: OCP Microscaling Formats 1.0; NVIDIA's NVFP4. */
 #define MX_GROUP 32
 #define NV_GROUP 16
 

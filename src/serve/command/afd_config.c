@@ -18,11 +18,6 @@
 #define MOST_RANKS 4096
 #define DBO_MICRO_BATCHES 2 /* vLLM's, of which the plugin takes no other number (its README.md) */
 
-static void say(struct maq_command_reader *r, const struct maq_command_argument *a, const char *member)
-{
-    maq_buf_addf(&r->said, "%s%s.%.60s", r->said.len > 0 ? ", " : "", a->form.text, member);
-}
-
 static bool is_any_of(const char *word, const char *const *words, size_t n)
 {
     for (size_t i = 0; i < n; i++)
@@ -56,7 +51,7 @@ static void member(struct maq_command_reader *r, const struct maq_command_argume
     else if (strcmp(name, "role") != 0 || !word || strcmp(word, "attention") != 0) {
         char path[80];
         maq__snprintf(path, sizeof path, "afd.%.60s", key);
-        say(r, a, path);
+        maq_command_say_member(r, a, path);
     }
 }
 
@@ -73,7 +68,7 @@ static void read_config(struct maq_command_reader *r, const struct maq_command_a
     json_object_foreach(object, key, value)
     {
         if (strcmp(key, "afd") != 0) {
-            say(r, a, key);
+            maq_command_say_member(r, a, key);
             continue;
         }
         r->loaded->read.options.afd.ffn_ranks = 1;

@@ -26,6 +26,11 @@ void maq_command_say(struct maq_command_reader *r, const struct maq_command_argu
     maq_buf_addf(&r->said, "%s%s %.60s", r->said.len > 0 ? ", " : "", a->form.text, a->value);
 }
 
+void maq_command_say_member(struct maq_command_reader *r, const struct maq_command_argument *a, const char *member)
+{
+    maq_buf_addf(&r->said, "%s%s.%.60s", r->said.len > 0 ? ", " : "", a->form.text, member);
+}
+
 /* ---- numbers ---- */
 
 /* "32k" is 32,000 and "32K" 32,768, as vLLM reads them. */

@@ -6,7 +6,7 @@
  */
 #include "maquette/serve_command.h"
 
-#define MX_GROUP 32
+#define MX_GROUP 32 /* numbers that share a scale in MXFP4 (OCP Microscaling Formats 1.0) */
 
 static bool type_of(enum maq_weights *out, const struct maq_quantization *q)
 {

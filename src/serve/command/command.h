@@ -226,6 +226,8 @@ int maq_command_meaning(struct maq_command_reader *r, const struct maq_command_a
                         const struct maq_command_meaning *words, const char *what);
 /* An option with its value is among those that are not modelled. apply_option.c */
 void maq_command_say(struct maq_command_reader *r, const struct maq_command_argument *a);
+/* So is a member of its object. apply_option.c */
+void maq_command_say_member(struct maq_command_reader *r, const struct maq_command_argument *a, const char *member);
 /* Reads r->config. trtllm_config.c */
 void maq_command_read_config(struct maq_command_reader *r);
 /* What the ranks that were said come to, once all is read. apply_option.c */

@@ -10,7 +10,6 @@
  *
  * All else is said not to be modelled (vllm 0.33.0, config/compilation.py).
  */
-#include <stdlib.h>
 #include <string.h>
 
 #include <jansson.h>
@@ -21,11 +20,6 @@
 
 #define MOST_TOKENS (1 << 20)
 #define EXAMPLE "{\"cudagraph_mode\": \"FULL_AND_PIECEWISE\"}"
-
-static void say(struct maq_command_reader *r, const struct maq_command_argument *a, const char *member)
-{
-    maq_buf_addf(&r->said, "%s%s.%.60s", r->said.len > 0 ? ", " : "", a->form.text, member);
-}
 
 /* The largest of sizes, or the size; 0: it is neither. */
 static int64_t largest_size(const json_t *value)
@@ -55,7 +49,7 @@ static void member(struct maq_command_reader *r, const struct maq_command_argume
     } else if (!(strcmp(key, "cudagraph_mode") == 0 && word && strcmp(word, "FULL_AND_PIECEWISE") == 0) &&
                !(strcmp(key, "mode") == 0 &&
                  (json_integer_value(value) == 3 || (word && strcmp(word, "VLLM_COMPILE") == 0)))) {
-        say(r, a, key);
+        maq_command_say_member(r, a, key);
     }
 }
 

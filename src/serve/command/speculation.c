@@ -115,7 +115,7 @@ static void member(struct maq_command_reader *r, const struct maq_command_argume
         for (size_t i = 0; i < MAQ_COUNT(passed); i++)
             if (strcmp(key, passed[i]) == 0)
                 return;
-        maq_buf_addf(&r->said, "%s%s.%.60s", r->said.len > 0 ? ", " : "", a->form.text, key);
+        maq_command_say_member(r, a, key);
     }
 }
 

@@ -3,7 +3,7 @@
  * activations.c - what an iteration of the most tokens has alive at its fullest moment, beside weights and cache.
  *
  * vLLM runs its model once on max_num_batched_tokens tokens, without a cache, and gives the cache what that leaves. Features of a token in 16 bits
- * that one layer has alive, cut over the TP group where its modules are (h: hidden; f: width of the MLP; n of experts; k experts of a token):
+ * that one layer has alive, cut over the TP group where its modules are (h: hidden; f: width of the MLP; k: experts of a token):
  *
  *   stream      3 h: the residual stream, the layer's input, what its last product wrote; eager 5 h where a norm stands behind each branch, too. A sum
  *               over the TP group is another tensor: h more
@@ -27,28 +27,27 @@
 #include <math.h>
 #include <string.h>
 
+#include "lower/cublas_workspace.h"
 #include "lower/local.h"
 #include "serve/engine/deployment.h"
 
 #define WIDTH 2.0 /* bytes of a feature */
 #define MLA_CONTEXT_MOST 65536.0
-/* What PyTorch sets aside for cuBLAS, of Hopper and later and of devices before it (ATen/cuda/CublasHandlePool.cpp, 2.14.0). */
-#define CUBLAS_HOPPER_BYTES 33554432.0
-#define CUBLAS_BYTES 8519680.0
 #define RESULT_BYTES 4.0 /* of a score or a logit in 32 bits */
 
 /* Features of a token, in and out of a layer's modules on this rank. */
 struct widths {
     double hidden, norms; /* norms: how many stand before or behind its branches */
-    double attention, queries, rotated, context,
-        whole; /* whole: of attention, on every rank: what goes down to latents, and their norms */
-    double mlp, product;
-    double shared, scores;
+    double attention;     /* what projections and norms of the mixer write, and what the last projection reads */
+    double latents;       /* of it, the down projections of latent attention and their norms, which no rank cuts */
+    double queries, rotated, context; /* context: expanded keys and values of a token */
+    double mlp, product;              /* gate, up and their product; of which the product */
+    double shared, scores;            /* of shared experts as `mlp`; of the router */
     double experts_up, experts_product, topk;
-    bool sums; /* over a TP group */
+    bool reduces; /* results are summed over a TP group */
 };
 
-static bool is_branch(const struct maq_module *m)
+static bool is_mixer(const struct maq_module *m)
 {
     return m->part == MAQ_PART_ATTENTION || m->part == MAQ_PART_MLA_UP || m->part == MAQ_PART_SSM;
 }
@@ -64,9 +63,9 @@ static void add_linear(struct widths *w, const struct maq_module *m, const struc
         w->shared += features;
     } else if (m->name && strcmp(m->name, "linear_kv_up_proj") == 0) {
         w->context += features;
-    } else if (is_branch(m)) {
+    } else if (is_mixer(m)) {
         w->attention += features;
-        w->whole += m->shard == MAQ_SHARD_SEQUENCE ? features : 0;
+        w->latents += m->shard == MAQ_SHARD_SEQUENCE ? features : 0;
     }
 }
 
@@ -77,8 +76,8 @@ static void add_module(struct widths *w, const struct maq_module *m, const struc
         add_linear(w, m, local);
     } else if (m->kind == MAQ_MODULE_NORM) {
         w->norms += m->part == MAQ_PART_NORM ? 1 : 0;
-        w->attention += is_branch(m) ? (double)local->out : 0;
-        w->whole += is_branch(m) && m->shard == MAQ_SHARD_SEQUENCE ? (double)local->out : 0;
+        w->attention += is_mixer(m) ? (double)local->out : 0;
+        w->latents += is_mixer(m) && m->shard == MAQ_SHARD_SEQUENCE ? (double)local->out : 0;
     } else if (m->kind == MAQ_MODULE_ATTENTION) {
         w->queries = (double)local->out;
     } else if (m->kind == MAQ_MODULE_ROPE) {
@@ -98,7 +97,7 @@ static void add_module(struct widths *w, const struct maq_module *m, const struc
 static struct widths widths_of(const struct maq_passes *p, const struct maq_layer *layer)
 {
     const struct maq_lower lower = {.job = &p->own, .plan = &p->own.plan, .vocab_cut = p->own.plan.tp};
-    struct widths w = {.hidden = (double)layer->hidden, .sums = p->own.plan.tp > 1};
+    struct widths w = {.hidden = (double)layer->hidden, .reduces = p->own.plan.tp > 1};
     for (uint32_t i = 0; i < layer->n_modules; i++) {
         struct maq_local local;
         if (!maq_pass_has(p, &layer->modules[i]))
@@ -114,9 +113,9 @@ static double larger(double a, double b)
     return a > b ? a : b;
 }
 
-/* Of the rows of experts, in one place and in another. */
+/* What experts have for the rows of all tokens' copies, bytes: from one layer to the next, and in a layer alone. */
 struct workspace {
-    double kept, while_there; /* bytes */
+    double persistent, transient;
 };
 
 static struct workspace workspace_of(const struct maq_deployment *d, const struct maq_passes *p, const struct widths *w)
@@ -126,11 +125,11 @@ static struct workspace workspace_of(const struct maq_deployment *d, const struc
            both = larger(w->experts_up, w->hidden) + larger(w->experts_product, w->hidden);
     bool keeps = o->engine == MAQ_ENGINE_VLLM && maq_engine_release(o->version) >= MAQ_VLLM_KEEPS_WORKSPACE;
     if (p->expert_kernels == MAQ_EXPERTS_LIBRARY || p->exchange != MAQ_EXCHANGE_GATHER)
-        return (struct workspace){.while_there = part * (w->experts_up + w->hidden) * WIDTH};
+        return (struct workspace){.transient = part * (w->experts_up + w->hidden) * WIDTH};
     if (p->expert_kernels == MAQ_EXPERTS_TRITON && o->expert_weights == MAQ_WEIGHTS_MXFP4)
-        return (struct workspace){.while_there = rows * (w->experts_product + w->hidden) * WIDTH};
-    struct workspace space = {.while_there = keeps ? 0 : rows * both * WIDTH};
-    space.kept = keeps ? rows * both * WIDTH : 0;
+        return (struct workspace){.transient = rows * (w->experts_product + w->hidden) * WIDTH};
+    struct workspace space = {.transient = keeps ? 0 : rows * both * WIDTH};
+    space.persistent = keeps ? rows * both * WIDTH : 0;
     return space;
 }
 
@@ -148,23 +147,23 @@ static double stream_of(const struct widths *w, bool compiled)
 /* Bytes of the attention of a layer, or what else mixes its tokens. */
 static double attention_bytes(const struct maq_deployment *d, const struct widths *w, bool compiled)
 {
-    double tokens = (double)d->options.max_num_batched_tokens, own = w->attention, sum = w->sums ? w->hidden : 0;
+    double tokens = (double)d->options.max_num_batched_tokens, own = w->attention, reduced = w->reduces ? w->hidden : 0;
     if (w->context > 0)
-        return tokens * (compiled ? w->hidden + own - w->whole : 2 * w->hidden + own) * WIDTH +
-               larger(tokens * (w->hidden + sum), mla_context(&d->options) * w->context) * WIDTH;
+        return tokens * (compiled ? w->hidden + own - w->latents : 2 * w->hidden + own) * WIDTH +
+               larger(tokens * (w->hidden + reduced), mla_context(&d->options) * w->context) * WIDTH;
     double copies = !compiled ? 0 : w->rotated < w->queries ? 2 : 1;
-    return tokens * (stream_of(w, compiled) + sum + own + copies * w->queries) * WIDTH;
+    return tokens * (stream_of(w, compiled) + reduced + own + copies * w->queries) * WIDTH;
 }
 
 /* Bytes of its MLP, or of experts without their workspace. */
 static double ffn_bytes(const struct maq_deployment *d, const struct widths *w, bool compiled)
 {
     double tokens = (double)d->options.max_num_batched_tokens, stream = stream_of(w, compiled),
-           sum = w->sums ? w->hidden : 0, most = 0;
+           reduced = w->reduces ? w->hidden : 0, most = 0;
     if (w->mlp > 0)
-        most = stream + larger(w->mlp, w->product + w->hidden + sum);
+        most = stream + larger(w->mlp, w->product + w->hidden + reduced);
     if (w->topk > 0) /* a token's scores, the weights and numbers of its experts, the output */
-        most = larger(most, stream + w->scores + w->topk * 2 * RESULT_BYTES / WIDTH + w->hidden + sum +
+        most = larger(most, stream + w->scores + w->topk * 2 * RESULT_BYTES / WIDTH + w->hidden + reduced +
                                 larger(w->shared, w->shared > 0 ? w->hidden : 0));
     return tokens * most * WIDTH;
 }
@@ -196,18 +195,19 @@ double maq_deployment_activations(const struct maq_deployment *d)
 {
     const struct maq_passes *p = d->afd ? &d->afd->attention : &d->passes;
     const struct maq_model *m = &p->job->model;
-    double most = head_bytes(d), before = 0, kept = 0;
+    double most = head_bytes(d), before = 0, persistent = 0;
     for (uint32_t k = 0; k < m->n_kinds; k++) {
         struct widths w = widths_of(p, &m->kinds[k]);
         struct workspace space = workspace_of(d, p, &w);
-        double own = larger(attention_bytes(d, &w, p->compiled), ffn_bytes(d, &w, p->compiled) + space.while_there);
+        double own = larger(attention_bytes(d, &w, p->compiled), ffn_bytes(d, &w, p->compiled) + space.transient);
         if (is_behind_experts(m, k))
             most = larger(most, own);
         else
             before = larger(before, own);
-        kept = larger(kept, space.kept);
+        persistent = larger(persistent, space.persistent);
     }
-    return larger(most + kept, before) + (d->device->arch >= MAQ_ARCH_HOPPER ? CUBLAS_HOPPER_BYTES : CUBLAS_BYTES);
+    return larger(most + persistent, before) +
+           (d->device->arch >= MAQ_ARCH_HOPPER ? MAQ_CUBLAS_BYTES : MAQ_CUBLAS_BYTES_BEFORE_HOPPER);
 }
 
 /* Bytes that a token's pass through a module has alive: what it reads and writes. */

@@ -10,11 +10,11 @@
  */
 #include "train/memory/cublas_workspaces.h"
 
+#include "lower/cublas_workspace.h"
 #include "lower/local.h"
 
-#define BYTES (32.0 * 1024 * 1024)
-#define BYTES_BEFORE_HOPPER (8320.0 * 1024)
 #define THREADS 2
+#define TE_BYTES (32.0 * 1024 * 1024)
 #define TE_BYTES_BEFORE_HOPPER (4.0 * 1024 * 1024)
 #define TE_STREAMS 4
 
@@ -28,7 +28,7 @@ static bool has_hopper(const struct maq_job *job)
 
 double maq_cublas_workspace_bytes(const struct maq_job *job)
 {
-    return has_hopper(job) ? BYTES : BYTES_BEFORE_HOPPER;
+    return has_hopper(job) ? MAQ_CUBLAS_BYTES : MAQ_CUBLAS_BYTES_BEFORE_HOPPER;
 }
 
 double maq_kept_cublas_workspace_bytes(const struct maq_job *job)
@@ -38,7 +38,7 @@ double maq_kept_cublas_workspace_bytes(const struct maq_job *job)
 
 double maq_te_workspace_bytes(const struct maq_job *job)
 {
-    return has_hopper(job) ? BYTES : TE_BYTES_BEFORE_HOPPER;
+    return has_hopper(job) ? TE_BYTES : TE_BYTES_BEFORE_HOPPER;
 }
 
 double maq_rank_workspaces_bytes(const struct maq_job *job)
