@@ -104,6 +104,9 @@ struct maq_peers_entry {
  * is, and then runs of places (the first, and the hash of what each of them gave, as above), up to the place `root`.
  *
  * TAINTED_READ: the program read what another rank was to say, and nobody has said it.
+ *
+ * Where ranks have said nothing, another one's words are taken for theirs. `steady` of READS says whether these are bytes, which may be an object,
+ * and not numbers; of a LOOKUP that found nothing, whether another one's words were taken.
  */
 enum maq_input_kind {
     MAQ_INPUT_HEAD = 1,

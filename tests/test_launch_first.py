@@ -40,6 +40,34 @@ def gathered(s):
     assert first == [1] and "nobody has said" not in err, (first, err)
 
 
+def each_of_them(s):
+    """Rank 0 fails where all are taken to say the same: all run at once, and the next call begins there. In a job that is too large a word says why."""
+    needs_device()
+    program = ("--world", 6, "--rank", 3, "--trace", "own", *OBJECTS, "--each")
+    first, _, err = run(s, *program)
+    assert first == [] and "MAQ1692" in err and "rank 0 failed" in err and "all 6 ranks were run at once" in err, (first, err)
+    trace = (s.path / "own").read_bytes()
+    assert "MAQ1692" not in run(s, *program)[2] and (s.path / "own").read_bytes() == trace, "another trace at the second call"
+    code, _, err = s.run("run", "--alone", "--world", 6, *OBJECTS, "--each")
+    assert code == 1 and "MAQ1692" not in err, (code, err)
+    first, _, err = run(s, "--world", 66, *OBJECTS, "--each", status=1)
+    assert first == [1] and "rank 0 failed" in err and "--all runs the ranks of a small job at once" in err, (first, err)
+    code, _, err = s.run("capture", "--world", 10, "--slices", 4, "--verify", 0, "-o", s.path / "job.mqt", *OBJECTS, "--each")
+    assert code == 0, err
+
+
+def failed_for_itself(s):
+    """What all ranks at once do not mend is the program's own: nothing is kept, and the next call tries again."""
+    needs_device()
+    script = '"$@" && [ "$RANK" != 0 ]'
+    program = ("--world", 3, "--", "sh", "-c", script, "sh", *JOB, "dp", "--objects")
+    assert run(s, "--rank", 1, *program)[0] == [0], "who is asked for and ends well is enough"
+    for _ in range(2):
+        _, _, err = run(s, *program, status=1)
+        assert "all 3 ranks were run at once" in err, err
+    assert not list(s.path.glob("kept/*")), list(s.path.glob("kept/*"))
+
+
 def along(s):
     """A chain: each stage waits for the one in front of it, and later for the one behind."""
     needs_device()
@@ -91,4 +119,4 @@ def nobody_is_asked(s):
 
 
 if __name__ == "__main__":
-    sys.exit(run_cases([objects, gathered, along, by_name, changed, failed, nobody_is_asked]))
+    sys.exit(run_cases([objects, gathered, each_of_them, failed_for_itself, along, by_name, changed, failed, nobody_is_asked]))

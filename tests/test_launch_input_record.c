@@ -173,6 +173,34 @@ static void test_reads(void **state)
     maq_contributions_fini(&t);
 }
 
+static bool supposed(const struct file *f)
+{
+    assert_int_equal(maq_folder_write(path, f->bytes, f->n, NULL), MAQ_OK);
+    return maq_input_record_unsaid(path).supposed;
+}
+
+/* Bytes that others are taken to say: in a collective of bytes, but for one's own; and where a look-up took another's. */
+static void test_supposed(void **state)
+{
+    static const uint32_t own[][3] = {{0, 1, 1}, {RANK, 2, 0}, {RANK + 1, 3, 1}},
+                          others[][3] = {{0, 1, 1}, {RANK, 2, 0}};
+    struct file f = begun(), g = begun(), h = begun();
+    struct maq_input none = {.kind = MAQ_INPUT_LOOKUP, .channel = OTHER, .rank = 2};
+    (void)state;
+    add_reads(&f, N, own, 3);
+    add_reads(&g, N, others, 2);
+    assert_false(supposed(&g)); /* numbers */
+    ((struct maq_input *)(void *)f.bytes)[1].steady = 1;
+    ((struct maq_input *)(void *)g.bytes)[1].steady = 1;
+    assert_false(supposed(&f)); /* nobody's but its own */
+    assert_true(supposed(&g));
+    add(&h, &none, sizeof none);
+    assert_false(supposed(&h)); /* nothing was taken for it */
+    none.steady = 1;
+    add(&h, &none, sizeof none);
+    assert_true(supposed(&h));
+}
+
 /* A slice was given "a" and asked for it and for "b", which nobody had set. */
 static void test_keys(void **state)
 {
@@ -260,7 +288,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_exchange), cmocka_unit_test(test_lookups), cmocka_unit_test(test_reads),
-        cmocka_unit_test(test_keys),     cmocka_unit_test(test_damage),
+        cmocka_unit_test(test_supposed), cmocka_unit_test(test_keys),    cmocka_unit_test(test_damage),
     };
     snprintf(path, sizeof path, "/tmp/maq-given-%d", (int)getpid());
     int failed = cmocka_run_group_tests(tests, NULL, NULL);

@@ -117,7 +117,7 @@ static const void *find(uint64_t channel, uint32_t seq, uint32_t rank, uint64_t 
 const void *vg_contribution_of(uint64_t channel, uint32_t seq, uint32_t rank, uint64_t *bytes)
 {
     const void *found = find(channel, seq, rank, bytes);
-    vg_input_record_lookup(channel, seq, rank, found, found ? *bytes : 0);
+    vg_input_record_lookup(channel, seq, rank, found, found ? *bytes : 0, false);
     return found;
 }
 
@@ -128,7 +128,7 @@ const void *vg_contribution_near(uint64_t channel, uint32_t seq, uint32_t *rank,
     bool before = !there && i > 0 && entries[i - 1].channel == channel && entries[i - 1].seq == seq;
     bool behind = !there && !before && i < n_entries && entries[i].channel == channel && entries[i].seq == seq;
     if (!there)
-        vg_input_record_lookup(channel, seq, *rank, NULL, 0);
+        vg_input_record_lookup(channel, seq, *rank, NULL, 0, before || behind);
     if (!there && !before && !behind)
         return NULL;
     *rank = entries[i - before].rank;

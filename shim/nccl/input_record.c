@@ -48,14 +48,16 @@ static bool wanted(void)
     return file >= 0;
 }
 
-void vg_input_record_lookup(uint64_t channel, uint32_t seq, uint32_t rank, const void *found, uint64_t bytes)
+void vg_input_record_lookup(uint64_t channel, uint32_t seq, uint32_t rank, const void *found, uint64_t bytes,
+                            bool supposed)
 {
     if (wanted())
         put(&(struct maq_input){.kind = MAQ_INPUT_LOOKUP,
                                 .channel = channel,
                                 .seq = seq,
                                 .rank = rank,
-                                .result = found ? maq_input_hash(found, bytes, true) : 0},
+                                .result = found ? maq_input_hash(found, bytes, true) : 0,
+                                .steady = !found && supposed},
             NULL);
 }
 
@@ -92,11 +94,13 @@ static void add(struct vg_reads *r, uint64_t first, uint64_t second)
     r->word[r->n++][1] = second;
 }
 
-void vg_reads_begin(struct vg_reads *r, uint64_t channel, uint32_t me, uint64_t bytes, uint64_t at, uint64_t part)
+void vg_reads_begin(struct vg_reads *r, uint64_t channel, uint32_t me, const struct vg_reads_part *part)
 {
-    *r = (struct vg_reads){.head = {.kind = MAQ_INPUT_READS, .channel = channel, .rank = me, .result = bytes}};
+    *r = (struct vg_reads){
+        .head = {
+            .kind = MAQ_INPUT_READS, .channel = channel, .rank = me, .result = part->whole, .steady = part->object}};
     r->kept = wanted();
-    add(r, at, part);
+    add(r, part->at, part->n);
 }
 
 void vg_reads_place(struct vg_reads *r, uint32_t place, const void *part, bool said)

@@ -112,8 +112,9 @@ bool vg_contributed(uint64_t channel);
 /* Whether a rank of the job ran, so that no more is to be had of it; or waits for what this one says. */
 bool vg_ran(uint32_t rank);
 bool vg_waits(uint32_t rank);
-/* What was looked up, for maquette; input_record.c. */
-void vg_input_record_lookup(uint64_t channel, uint32_t seq, uint32_t rank, const void *found, uint64_t bytes);
+/* What was looked up, for maquette; input_record.c. `found` NULL: there was nothing, and `supposed` says whether another one's words stand for it. */
+void vg_input_record_lookup(uint64_t channel, uint32_t seq, uint32_t rank, const void *found, uint64_t bytes,
+                            bool supposed);
 void vg_input_record_tainted_read(const struct vg_taint *u, bool stops);
 void vg_input_record_exchange(const struct vg_exchange *x, const void *all, const unsigned char *have,
                               enum maq_input_steady steady);
@@ -124,7 +125,11 @@ struct vg_reads {
     uint32_t n, size;
     bool kept; /* somebody wants to know */
 };
-void vg_reads_begin(struct vg_reads *r, uint64_t channel, uint32_t me, uint64_t bytes, uint64_t at, uint64_t part);
+struct vg_reads_part {
+    uint64_t whole, at, n; /* bytes of a contribution, of it [at, at + n) */
+    bool object;           /* it may be one: bytes, and not numbers */
+};
+void vg_reads_begin(struct vg_reads *r, uint64_t channel, uint32_t me, const struct vg_reads_part *part);
 void vg_reads_place(struct vg_reads *r, uint32_t place, const void *part, bool said);
 void vg_reads_end(struct vg_reads *r);
 /* Maps another file in the place of the card's; tests. false: not such a file. */

@@ -312,9 +312,12 @@ static void finish(struct source *s)
     if (!m->out)
         return;
     s->asked = s->meet || (numbers && vg_contributed(channel_of(m)));
+    const struct vg_reads_part part = {.whole = s->bytes,
+                                       .at = read_at(m, s->comm->me),
+                                       .n = m->rec.bytes,
+                                       .object = MAQ_REC_COLL_TYPE(m->rec.id) == MAQ_REC_U8};
     if (numbers)
-        vg_reads_begin(&s->reads, channel_of(m), message ? 1 : s->comm->me, s->bytes, read_at(m, s->comm->me),
-                       m->rec.bytes);
+        vg_reads_begin(&s->reads, channel_of(m), message ? 1 : s->comm->me, &part);
     if (message)
         take(s, 0, at_place(s, 0), 0, m->rec.bytes);
     else

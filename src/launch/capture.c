@@ -27,6 +27,7 @@
 #include "capture/infer/infer.h"
 #include "launch/codes.h"
 #include "launch/fork_server/fork_server.h"
+#include "launch/input_record.h"
 #include "launch/private_folder.h"
 #include "launch/probes.h"
 #include "launch/result.h"
@@ -325,7 +326,7 @@ static bool failed_once(struct capture *c)
  * each hop, and in each pass other ranks have new contributions. If the same ranks have new ones again and again, they will never
  * agree.
  */
-static enum maq_status settle(struct capture *c, struct maq_diag *diag)
+static enum maq_status settle_contributions(struct capture *c, struct maq_diag *diag)
 {
     uint32_t passes = 0, most = 2 * c->n_probes > PASSES_MAX ? 2 * c->n_probes : PASSES_MAX;
     struct news now = {0}, before = {0};
@@ -344,10 +345,39 @@ static enum maq_status settle(struct capture *c, struct maq_diag *diag)
             diag, MAQ_WARNING, MAQ_CODE_LAUNCH_UNSTABLE, (struct maq_span){0},
             "contributions that differ from run to run (times, process ids) are no matter; --explain shows who changed",
             "after %u passes ranks still tell each other something new: %s", passes, now.names);
+    return MAQ_OK;
+}
+
+static const struct maq_probe *failed_probe(const struct capture *c)
+{
     for (uint32_t i = 0; i < c->n_probes; i++)
         if (c->slices.at[i]->status != 0)
-            return program_failed(c, c->slices.at[i], diag);
-    return MAQ_OK;
+            return c->slices.at[i];
+    return NULL;
+}
+
+/* Whether a slice failed that had read what ranks without a slice were taken to say. */
+static bool failed_supposing(const struct capture *c)
+{
+    for (uint32_t i = 0; i < c->n_probes; i++)
+        if (c->slices.at[i]->status != 0 && maq_input_record_unsaid(c->slices.at[i]->inputs).supposed)
+            return true;
+    return false;
+}
+
+/* As above, until programs end well; all ranks of a small job run where one may need what each of them says. */
+static enum maq_status settle(struct capture *c, struct maq_diag *diag)
+{
+    MAQ_TRY(settle_contributions(c, diag));
+    if (c->slices.n < c->workspace.world && c->workspace.world <= HINTED_MAX && failed_supposing(c)) {
+        for (uint32_t r = 0; r < c->workspace.world; r++)
+            if (!maq_probes_choose(&c->slices, r, "may be read by a rank that failed"))
+                return maq_no_memory(diag, "a capture");
+        c->n_probes = c->slices.n;
+        MAQ_TRY(settle_contributions(c, diag));
+    }
+    const struct maq_probe *failed = failed_probe(c);
+    return failed ? program_failed(c, failed, diag) : MAQ_OK;
 }
 
 /* ---- the job ---- */

@@ -252,6 +252,25 @@ bool maq_input_record_same(const char *path, const struct maq_contributions *sai
     return same;
 }
 
+/* Whether what somebody else is taken to say was read, of a collective of bytes. */
+static bool supposed_bytes(const struct maq_input *g, const char *words)
+{
+    if (g->kind == MAQ_INPUT_LOOKUP)
+        return g->result == 0 && g->steady;
+    if (g->kind != MAQ_INPUT_READS || !g->steady)
+        return false;
+    for (uint32_t k = 2; k + 1 < g->n; k += 2) {
+        uint64_t run[2], next = g->root;
+        memcpy(run, words + k * sizeof *run, sizeof run);
+        if (k + 3 < g->n)
+            memcpy(&next, words + (k + 2) * sizeof *run, sizeof next);
+        const bool own = g->rank >= run[0] && g->rank < next;
+        if (!(run[1] & 1) && next > run[0] + own)
+            return true;
+    }
+    return false;
+}
+
 struct maq_unsaid_reads maq_input_record_unsaid(const char *path)
 {
     struct maq_input g;
@@ -266,6 +285,7 @@ struct maq_unsaid_reads maq_input_record_unsaid(const char *path)
         bool words = g.kind == MAQ_INPUT_EXCHANGE || g.kind == MAQ_INPUT_READS;
         if (words && (n - at) / sizeof(uint64_t) < g.n)
             break;
+        out.supposed = out.supposed || supposed_bytes(&g, bytes + at);
         at += words ? g.n * sizeof(uint64_t) : 0;
         bool read = g.kind == MAQ_INPUT_TAINTED_READ;
         if (read && g.steady)

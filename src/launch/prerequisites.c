@@ -92,7 +92,7 @@ static void choose_file(struct maq_prerequisites *f, const char *folder)
 enum maq_status maq_prerequisites_open(struct maq_prerequisites *f, struct maq_workspace *workspace, const char *folder,
                                        struct maq_diag *diag)
 {
-    *f = (struct maq_prerequisites){.workspace = workspace, .stalled_rank = MAQ_REC_NONE, .store.server.fd = -1};
+    *f = (struct maq_prerequisites){.workspace = workspace, .together_for = MAQ_REC_NONE, .store.server.fd = -1};
     maq_contributions_init(&f->said);
     f->ran = MAQ_ARENA_NEW(&workspace->arena, struct maq_prerequisite_rank, RANKS_MAX + 1);
     if (!f->ran)
@@ -106,7 +106,8 @@ enum maq_status maq_prerequisites_open(struct maq_prerequisites *f, struct maq_w
     maq_contributions_settle(&f->said);
     for (uint32_t i = 0; i < f->said.n; i++) {
         f->from_file += f->said.at[i].channel == MAQ_PEERS_RAN;
-        f->together = f->together || f->said.at[i].channel == MAQ_PEERS_TOGETHER;
+        if (f->said.at[i].channel == MAQ_PEERS_TOGETHER)
+            f->together = MAQ_TOGETHER_STALLED;
     }
     return MAQ_OK;
 }
@@ -210,6 +211,23 @@ static enum maq_status start(struct maq_prerequisites *f, const struct stack *st
     return maq_live_start(&f->live, f->workspace, &opts, diag);
 }
 
+/*
+ * The uppermost rank has ended. Where it failed, that may be because others say something else than was supposed; where that also ends the rank
+ * that was asked for, all have to run.
+ */
+static void note_failed(struct maq_prerequisites *f, const struct stack *stack)
+{
+    const struct waiting *w = &stack->at[stack->n - 1];
+    const struct maq_unsaid_reads unsaid = maq_input_record_unsaid(w->inputs);
+    const bool failed = maq_live_exit_status(&f->live) != 0, asked = stack->n == 1;
+    if (failed && unsaid.supposed && (asked || !unsaid.guessed) && f->together_for == MAQ_REC_NONE)
+        f->together_for = w->rank;
+    else if (!failed && f->together_for == w->rank)
+        f->together_for = MAQ_REC_NONE;
+    if (failed && asked && f->together_for != MAQ_REC_NONE && f->workspace->world <= MAQ_TOGETHER_FAILED_MAX)
+        f->together = MAQ_TOGETHER_SUPPOSED;
+}
+
 /* Runs the uppermost rank; *wants: the rank that it waits for, MAQ_REC_NONE: it ended. */
 static enum maq_status run_top(struct maq_prerequisites *f, struct stack *stack, uint32_t *wants, struct maq_diag *diag)
 {
@@ -227,8 +245,8 @@ static enum maq_status run_top(struct maq_prerequisites *f, struct stack *stack,
     f->runs++;
     *wants = MAQ_REC_NONE;
     if (f->live.stalled && f->live.opts.stall_ends) {
-        f->together = true;
-        f->stalled_rank = w->rank;
+        f->together = MAQ_TOGETHER_STALLED;
+        f->together_for = w->rank;
         return MAQ_OK;
     }
     f->store_requests = f->store.requests;
@@ -239,6 +257,8 @@ static enum maq_status run_top(struct maq_prerequisites *f, struct stack *stack,
     MAQ_TRY(maq_contributions_add_store(&w->keys, w->rank, &f->store, diag));
     MAQ_TRY(maq_input_record_add_store(w->inputs, &f->store, diag));
     *wants = f->live.late ? MAQ_REC_NONE : maq_input_record_unsaid(w->inputs).stopped_for;
+    if (!f->live.late && *wants == MAQ_REC_NONE)
+        note_failed(f, stack);
     return MAQ_OK;
 }
 
@@ -283,7 +303,7 @@ static enum maq_status run_stack(struct maq_prerequisites *f, struct stack *stac
         uint32_t wants;
         MAQ_TRY(run_top(f, stack, &wants, diag));
         bool waits = wants != MAQ_REC_NONE, first = stack->n == 1;
-        if ((first && !waits) || f->together)
+        if ((first && !waits) || f->together != MAQ_TOGETHER_NOT)
             return MAQ_OK;
         MAQ_TRY(take_words(f, top, diag));
         struct maq_prerequisite_rank *ran = waits ? find(f, wants) : NULL;
@@ -305,13 +325,10 @@ static enum maq_status run_stack(struct maq_prerequisites *f, struct stack *stac
 /* Writes the file. One that cannot be written is no error: the next run takes as long as this one. */
 static enum maq_status keep(struct maq_prerequisites *f, struct maq_diag *diag)
 {
-    const struct maq_contribution together = {.channel = MAQ_PEERS_TOGETHER, .bytes = ""};
-    for (uint32_t i = 0; i < f->n_ran && !f->together; i++)
+    for (uint32_t i = 0; i < f->n_ran; i++)
         if (f->ran[i].status != 0)
             return MAQ_OK;
-    if (f->together)
-        MAQ_TRY(maq_contributions_add(&f->said, &together, diag));
-    for (uint32_t i = 0; i < f->n_ran && !f->together; i++)
+    for (uint32_t i = 0; i < f->n_ran; i++)
         MAQ_TRY(say_ran(&f->said, f->ran[i].rank, false, diag));
     maq_contributions_settle(&f->said);
     (void)maq_contributions_write(&f->said, f->kept, NULL);
@@ -327,5 +344,15 @@ enum maq_status maq_prerequisites_run(struct maq_prerequisites *f, uint32_t rank
         status = run_stack(f, &stack, diag);
     for (uint32_t i = 0; i < stack.n; i++)
         maq_contributions_fini(&stack.at[i].keys);
-    return status == MAQ_OK && (f->n_ran > 0 || f->together) && f->kept ? keep(f, diag) : status;
+    return status == MAQ_OK && f->n_ran > 0 && f->together == MAQ_TOGETHER_NOT && f->kept ? keep(f, diag) : status;
+}
+
+void maq_prerequisites_keep_together(const struct maq_prerequisites *f)
+{
+    struct maq_contributions only;
+    maq_contributions_init(&only);
+    if (f->kept && maq_contributions_add(&only, &(struct maq_contribution){.channel = MAQ_PEERS_TOGETHER, .bytes = ""},
+                                         NULL) == MAQ_OK)
+        (void)maq_contributions_write(&only, f->kept, NULL);
+    maq_contributions_fini(&only);
 }

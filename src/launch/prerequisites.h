@@ -11,8 +11,10 @@
  * machine, the working directory, and the size and time of every file that the command line names. Where one of these ranks failed, nothing is
  * kept: what it would have said later is not known, and the reason may be one that the name does not show, such as a package that was missing.
  *
- * A rank that finds another one by sockets or memory that they share, and not through the libraries that are stood in for, waits for ever.
- * It is ended, and the caller is told to run all ranks at once.
+ * Two kinds of program need all ranks at once, which is the caller's to do (`together`). A rank that finds another one by sockets or memory that they
+ * share, and not through the libraries that are stood in for, waits for ever, and is ended. And of a gather the first member alone is
+ * asked, the others are taken to say what it says: a rank that has read such bytes and fails may have needed what each of them says, as
+ * the plan of a distributed checkpoint does, which every rank fills with its own shards.
  */
 #ifndef MAQ_LAUNCH_PREREQUISITES_H
 #define MAQ_LAUNCH_PREREQUISITES_H
@@ -27,6 +29,14 @@ struct maq_prerequisite_rank {
         status; /* its program's exit status; 128 + number of a signal; 0 where it read guesses, of which it may have died */
 };
 
+/* Why all ranks have to run at once, and none of them alone again. */
+enum maq_together {
+    MAQ_TOGETHER_NOT,
+    MAQ_TOGETHER_STALLED, /* ranks wait for each other by means of their own (stall.h) */
+    MAQ_TOGETHER_SUPPOSED /* one failed that had read what others were taken to say */
+};
+#define MAQ_TOGETHER_FAILED_MAX 64u /* ranks of a job that are run at once for one that failed */
+
 struct maq_prerequisites {
     struct maq_workspace *workspace;
     const char *kept;                  /* the file; NULL = none is kept */
@@ -34,12 +44,8 @@ struct maq_prerequisites {
     struct maq_prerequisite_rank *ran; /* ranks that ran here, but for the one that was asked for */
     uint32_t n_ran, runs;              /* runs: of programs, the asked one's included */
     uint32_t from_file;                /* ranks whose words are from the file */
-    /*
-     * Ranks wait for each other by means of their own (stall.h): they have to run at once, and none of them is to run alone again. Of the
-     * last program, or from the file.
-     */
-    bool together;
-    uint32_t stalled_rank; /* that was seen to wait; MAQ_REC_NONE: nobody */
+    enum maq_together together;        /* of the last program, or from the file */
+    uint32_t together_for;             /* the rank that waited or failed; MAQ_REC_NONE: the file says so */
     struct maq_live live;
     struct maq_store store;
     uint64_t store_requests; /* of the last program */
@@ -57,5 +63,7 @@ void maq_prerequisites_close(struct maq_prerequisites *f);
  */
 enum maq_status maq_prerequisites_run(struct maq_prerequisites *f, uint32_t rank, const char *trace,
                                       struct maq_diag *diag);
+/* Keeps that all ranks have to run at once: the next call begins there. */
+void maq_prerequisites_keep_together(const struct maq_prerequisites *f);
 
 #endif

@@ -189,16 +189,17 @@ static enum maq_status run_ahead(struct run *r, struct maq_diag *diag)
     if (!trace)
         return MAQ_NO_MEMORY;
     MAQ_TRY(maq_prerequisites_open(f, &r->workspace, r->workspace.opts->kept, diag));
-    if (f->together && r->workspace.opts->stall_s > 0)
+    if (f->together != MAQ_TOGETHER_NOT && r->workspace.opts->stall_s > 0)
         return MAQ_OK;
-    f->together = false;
+    f->together = MAQ_TOGETHER_NOT;
     enum maq_status status = maq_prerequisites_run(f, r->workspace.opts->rank, trace, diag);
-    if (f->live.workspace && !f->together) {
+    const bool alone = f->together == MAQ_TOGETHER_NOT;
+    if (f->live.workspace && alone) {
         r->live[0] = f->live;
         f->live = (struct maq_live){.workspace = NULL};
         r->list[0] = &r->live[0];
     }
-    if (f->together)
+    if (!alone)
         return status;
     struct maq_launch *out = &r->owner->launch;
     struct maq_launch_first *first = MAQ_ARENA_NEW(&r->owner->arena, struct maq_launch_first, f->n_ran + 1);
@@ -250,6 +251,24 @@ static void say_stalled(const struct run *r, uint32_t rank, struct maq_diag *dia
                      rank, o->stall_s);
 }
 
+/* A rank that failed when it had read what others were taken to say, and what is done about it. */
+static void say_failed(const struct run *r, uint32_t rank, struct maq_diag *diag)
+{
+    const uint32_t world = r->workspace.world;
+    if (r->together)
+        maq_diag_add(diag, MAQ_WARNING, MAQ_CODE_LAUNCH_SUPPOSED, (struct maq_span){0}, "--alone runs nobody else",
+                     "rank %u failed, and had read bytes that ranks which did not run were taken to say; all %u ranks "
+                     "were run at once",
+                     rank, world);
+    else
+        maq_diag_add(diag, MAQ_WARNING, MAQ_CODE_LAUNCH_SUPPOSED, (struct maq_span){0},
+                     world <= MAQ_LAUNCH_ALL_MAX ? "--all runs the ranks of a small job at once"
+                                                 : "of a job of up to 64 ranks all are run at once then",
+                     "rank %u failed, and had read bytes that ranks which did not run were taken to say, as another "
+                     "one does: it may have needed what each of them says",
+                     rank);
+}
+
 /* The result, also of programs that were ended. */
 static enum maq_status end_of(struct run *r, enum maq_status status, struct maq_diag *diag)
 {
@@ -264,6 +283,8 @@ static enum maq_status end_of(struct run *r, enum maq_status status, struct maq_
         if (r->live[i].workspace && r->live[i].stalled)
             say_stalled(r, r->live[i].opts.rank, diag);
     enum maq_status finished = finish(r, diag);
+    if (!r->together && r->before.workspace && r->before.together_for != MAQ_REC_NONE && r->owner->launch.status != 0)
+        say_failed(r, r->before.together_for, diag);
     return status != MAQ_OK ? status : finished;
 }
 
@@ -283,15 +304,21 @@ static enum maq_status run_all(struct run *r, struct maq_diag *diag)
 /* All ranks for one: what was run until here is forgotten. */
 static enum maq_status run_together(struct run *r, struct maq_diag *diag)
 {
-    const uint32_t stalled = r->before.stalled_rank;
+    const struct maq_prerequisites before = r->before;
     maq_prerequisites_close(&r->before);
     r->before.workspace = NULL;
     maq_price_server_fini(&r->workspace.asks);
     maq_price_server_init(&r->workspace.asks, &r->workspace.pricer, r->workspace.world);
     r->together = true;
-    if (stalled != MAQ_REC_NONE)
-        say_stalled(r, stalled, diag);
-    return run_all(r, diag);
+    const bool failed = before.together == MAQ_TOGETHER_SUPPOSED;
+    if (failed)
+        say_failed(r, before.together_for, diag);
+    else if (before.together_for != MAQ_REC_NONE)
+        say_stalled(r, before.together_for, diag);
+    enum maq_status status = run_all(r, diag);
+    if (!failed || (status == MAQ_OK && r->owner->launch.status == 0)) /* else it failed for a reason of its own */
+        maq_prerequisites_keep_together(&before);
+    return status;
 }
 
 static enum maq_status run(struct run *r, struct maq_diag *diag)
@@ -310,7 +337,8 @@ static enum maq_status run(struct run *r, struct maq_diag *diag)
         return MAQ_NO_MEMORY;
     if (looks_ahead(r)) {
         enum maq_status status = run_ahead(r, diag);
-        return status == MAQ_OK && r->before.together ? run_together(r, diag) : end_of(r, status, diag);
+        const bool together = status == MAQ_OK && r->before.together != MAQ_TOGETHER_NOT;
+        return together ? run_together(r, diag) : end_of(r, status, diag);
     }
     MAQ_TRY(maq_store_open(&r->store, &r->workspace.loop, r->workspace.world, r->n, true, diag));
     MAQ_TRY(start(r, diag));

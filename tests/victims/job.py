@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A small training job on CUDA's and NCCL's own interfaces, by ctypes: what `maquette run --all` and `maquette capture` are held against.
 
-usage: job.py KIND [--tp N] [--pp N] [--steps N] [--ids] [--tell] [--along] [--objects] [--grow] [--poll] ; KIND: dp, zero, tp, pp, ep, 3d
+usage: job.py KIND [--tp N] [--pp N] [--steps N] [--ids] [--tell] [--along] [--objects] [--each] [--grow] [--poll] ; KIND: dp, zero, tp, pp, ep, 3d
 
 Communicators: one of all ranks, whose id comes over torch.distributed's store; the axes are split off it (ncclCommSplit), in
 Megatron-LM's order of ranks (tp, dp, pp), or with --ids each group has an id of its own from the store, as PyTorch's have, and there is
@@ -9,6 +9,7 @@ a group of all tensor-parallel ranks of all stages. A step is products by cuBLAS
 --tell has everybody tell everybody what its stage is, as objects are gathered: the longest of all, then all of them.
 --along has stages tell each other how much they compute, one after the other and back, as shapes are along a pipeline; who hears nothing fails.
 --objects has rank 0 broadcast an object, gather one of each and scatter what follows from them, through device memory, as PyTorch does.
+--each, beside it, has rank 0 fail where the gathered ones are not those of all ranks, as a distributed checkpoint's plan does.
 --grow allocates until the device has no more.
 --poll asks whether a step is done until it is, instead of waiting for it.
 """
@@ -77,7 +78,7 @@ class Job:
         if o.tell:
             self.tell()
         if o.objects:
-            self.objects()
+            self.objects(o.each)
         self.extra = self.along() if o.along else 0
         self.buffers = [self.buffer((16 << 20) * (1 + i) + self.p * 4096) for i in range(3)]
 
@@ -157,7 +158,7 @@ class Job:
         good(nccl.ncclBroadcast(whole, whole, n, U8, 0, self.all, self.stream))
         return self.on_host(whole, n)
 
-    def objects(self):
+    def objects(self, each):
         said = self.broadcast(b"folder of rank 0" if self.rank == 0 else b"")
         assert said == b"folder of rank 0", said
         mine, scattered = self.on_device(b"plan %6d" % (self.rank // 2)), self.on_device(b"?" * 12)
@@ -170,6 +171,7 @@ class Job:
         good(nccl.ncclGroupEnd())
         plans = [self.on_host(part, 11) for part in parts[1:]]
         assert all(plan.startswith(b"plan ") for plan in plans), plans
+        assert not each or plans == [b"plan %6d" % (peer // 2) for peer in range(1, len(parts))], plans
         good(nccl.ncclGroupStart())
         for peer in range(1, len(parts)):
             good(nccl.ncclSend(self.on_device(b"of all %5d" % len(plans)), 12, U8, peer, self.all, self.stream))
@@ -275,7 +277,7 @@ class Job:
 
 
 def main():
-    o = options(tp=1, pp=1, steps=3, ids=False, tell=False, along=False, objects=False, grow=False, poll=False)
+    o = options(tp=1, pp=1, steps=3, ids=False, tell=False, along=False, objects=False, each=False, grow=False, poll=False)
     job = Job(o)
     step = getattr(job, {"3d": "pp"}.get(o.kind, o.kind) + "_step")
     for _ in range(o.steps):
