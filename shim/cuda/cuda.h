@@ -67,18 +67,6 @@ struct maq_rec vg_launch_record(const struct vg_launch *launch);
 const char *vg_last_kernel(void); /* the name of the kernel that was launched last; "" before the first */
 int vg_launch(struct vg_launch *launch, void *stream);
 
-/* A launch that makes one number of whole numbers which the host knows: begin looks at them (false: it does not), and end writes it. Nothing
- * else is written by such a launch. */
-struct vg_reduction {
-    const void *in[2]; /* NULL: there is no second */
-    void *out;
-    uint64_t in_bytes; /* of each */
-    uint32_t bytes;
-    int64_t value;
-};
-bool vg_fold_begin(struct vg_reduction *fold, const struct vg_launch *launch);
-void vg_fold_end(const struct vg_reduction *fold);
-
 int vg_copy(void *to, const void *from, size_t bytes, int kind, void *stream, bool waits);
 int vg_set(void *to, unsigned value, unsigned element, size_t n, void *stream, bool waits);
 /* Their records, for the nodes of graphs. */

@@ -20,7 +20,7 @@
  *
  * Kernels whose parameters are not known (PTX, a compression that cannot be undone) have bytes = 0.
  */
-#include "shim/cuda/cuda.h"
+#include "shim/cuda/arithmetic.h"
 #include "shim/cuda/invented_reads.h"
 #include "shim/cuda/operator_rules.h"
 #include "shim/cuda/value_rules.h"
@@ -43,7 +43,7 @@ struct reach {
     unsigned n;
     uint64_t per_pointer, bytes;
     bool has_structures; /* of which not every word is the kernel's */
-    bool is_computed;    /* what it writes is known: reduction.c */
+    bool has_place;      /* where it writes is known */
     const char *kernel;
 };
 
@@ -54,7 +54,7 @@ static void follow(struct reach *r, uint64_t word, bool counts)
     const void *p = (const void *)(uintptr_t)word; // NOLINT(performance-no-int-to-ptr)
     if (word < 4096 || !vg_mem_find(p, &a))
         return;
-    if (!r->is_computed)
+    if (!r->has_place)
         vg_mem_written(p, r->per_pointer); /* what lies behind in the same allocation is often another tensor */
     if (vg_invented_looks)
         vg_invented_written(word, r->per_pointer, r->kernel);
@@ -93,8 +93,10 @@ struct maq_rec vg_launch_record(const struct vg_launch *l)
     struct reach r = {.n = 0, .per_pointer = threads * BYTES_PER_THREAD, .kernel = kernel->name};
     if (kernel->image != NULL && !kernel->image->read)
         vg_kernel_prepare(kernel);
-    struct vg_reduction fold;
-    r.is_computed = !l->later && vg_fold_begin(&fold, l);
+    struct vg_arithmetic numbers;
+    struct vg_place place[VG_PLACES] = {{.at = NULL}};
+    const bool computed = !l->later && vg_arithmetic_begin(&numbers, l);
+    r.has_place = computed || vg_arithmetic_writes(place, l);
     const struct vg_param *param = kernel->code.param;
     for (uint32_t i = 0; kernel->code.found && i < kernel->code.n_params; i++)
         if (l->args != NULL)
@@ -105,8 +107,10 @@ struct maq_rec vg_launch_record(const struct vg_launch *l)
         follow_all(&r, l->packed, l->packed_bytes);
     else if (!kernel->code.found)
         vg_mem_written_anywhere();
-    if (r.is_computed)
-        vg_fold_end(&fold);
+    for (unsigned i = 0; i < VG_PLACES && place[i].at; i++)
+        vg_mem_written(place[i].at, place[i].bytes);
+    if (computed)
+        vg_arithmetic_end(&numbers);
     if (!l->later)
         vg_rules_apply(l);
     if (r.has_structures && r.bytes < 2 * r.per_pointer)

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * reduction.c - one number of whole numbers that the host knows, a sum, the least or the largest: the one thing that the device computes.
+ * reduction.c - one number of whole numbers that the host knows: a sum, the least or the largest, whether any or all are not zero.
  *
  * Programs take the largest of what their ranks gathered and size a buffer by it: torch.distributed does so for every object that is
  * gathered or broadcast. What was gathered is known here (nccl/payload.c), and one number made of it must be too, or what
- * follows is cut to nothing. It also adds sizes one to the other, to find where each of several objects begins.
+ * follows is cut to nothing. Generation ends when no request is left (Hugging Face's generate(): the largest of a 1 for each that has not ended).
  *
  * PyTorch reduces with one kernel, at::native::reduce_kernel. Its name says types and operation; its only argument says
  * the rest (aten/src/ATen/native/cuda/Reduce.cuh, struct ReduceOp, and OffsetCalculator.cuh). After an identity value come, in words
@@ -17,13 +17,10 @@
  * What a tensor does not have is not filled in, so nothing is searched for: a launch is computed if its name is
  * understood, its argument has all of this in its place and agrees with the launch, it has one output, the inputs lie
  * one behind the other, and all are known. Anything else is a kernel like others.
- *
- * A number is added to one that is on the device, or two that are, by the kernels for element-wise functions. Their arguments are how
- * many elements there are, the function, and the pointers, where it writes first (CUDALoops.cuh); the function holds `other` and
- * `alpha`, or `alpha` alone, and gives self + alpha * other (torchgen/dest/ufunc.py, BinaryInternal.h). One element is computed.
  */
-#include "shim/cuda/cuda.h"
+#include "shim/cuda/arithmetic.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 enum {
@@ -39,27 +36,46 @@ enum {
     WORD_POINTERS = 243,
     WORDS_SEARCHED = 16 /* an identity is small */
 };
-enum { INPUTS_MOST = 1 << 16 }; /* one for each rank of the largest job that maquette reads */
-enum operation { SUM, LARGEST, LEAST, NO_OPERATION };
+enum operation { SUM, LARGEST, LEAST, ANY, ALL, NO_OPERATION };
 
-/* Element bytes of the whole numbers that a kernel of this name reduces, input and output alike; 0: not one of these. */
-static uint32_t element_of(const char *name, enum operation *op)
+/* What a kernel of this name does. Any and all are of numbers of any type and give truth values; the rest gives what it is given. */
+struct reduction {
+    enum operation op;
+    enum vg_whole in, out; /* out: of the element that is passed on, too */
+};
+
+static bool is_kernel(const char *name)
 {
+    static const char kernel[] = "_ZN2at6native13reduce_kernelI";
+    return strncmp(name, kernel, sizeof kernel - 1) == 0;
+}
+
+static struct reduction reduction_of(const char *name)
+{
+    static const char of[] = "8ReduceOpI";
     static const struct {
         const char *word;
         enum operation op;
-    } words[] = {{"11sum_functorI", SUM}, {"13MaxNanFunctorI", LARGEST}, {"13MinNanFunctorI", LEAST}};
-    *op = NO_OPERATION;
-    if (strncmp(name, "_ZN2at6native13reduce_kernelI", 29) != 0)
-        return 0;
+    } words[] = {{"11sum_functorI", SUM},
+                 {"13MaxNanFunctorI", LARGEST},
+                 {"13MinNanFunctorI", LEAST},
+                 {"14or_kernel_cuda", ANY},
+                 {"15and_kernel_cuda", ALL}};
+    struct reduction r = {.op = NO_OPERATION};
+    if (!is_kernel(name))
+        return r;
     for (unsigned i = 0; i < sizeof words / sizeof *words; i++)
         if (strstr(name, words[i].word) != NULL)
-            *op = words[i].op;
-    if (*op == NO_OPERATION)
-        return 0;
-    return strstr(name, "ReduceOpIl") != NULL && strstr(name, "EEjlLi") != NULL   ? 8
-           : strstr(name, "ReduceOpIi") != NULL && strstr(name, "EEjiLi") != NULL ? 4
-                                                                                  : 0;
+            r.op = words[i].op;
+    const char *in = strstr(name, of), *out = in ? strstr(in, "EEj") : NULL; /* the index's type, then the output's */
+    if (r.op == NO_OPERATION || !in || !out || strncmp(out + 4, "Li", 2) != 0)
+        return (struct reduction){.op = NO_OPERATION};
+    r.in = vg_whole_mangled(in[sizeof of - 1]);
+    r.out = vg_whole_mangled(out[3]);
+    const bool truth = r.op == ANY || r.op == ALL;
+    if (r.in == VG_WHOLE_NONE || r.out != (truth ? VG_WHOLE_BOOL : r.in))
+        r.op = NO_OPERATION;
+    return r;
 }
 
 static uint32_t word_at(const char *arg, uint32_t word)
@@ -69,125 +85,119 @@ static uint32_t word_at(const char *arg, uint32_t word)
     return value;
 }
 
-/* Does the configuration begin at this word? */
-static bool is_configuration(const struct vg_launch *l, const char *arg, uint32_t at, uint32_t element)
+/* Whether the configuration that begins at this word would be of this launch. */
+static bool is_of_launch(const struct vg_launch *l, const char *arg, uint32_t at)
 {
-    const uint32_t inputs = word_at(arg, at + WORD_INPUTS);
-    return word_at(arg, at + WORD_ELEMENT) == element && inputs > 0 && inputs <= INPUTS_MOST &&
-           word_at(arg, at + WORD_OUTPUTS) == 1 && word_at(arg, at + WORD_WIDTH) == l->block.x &&
-           word_at(arg, at + WORD_HEIGHT) == l->block.y && word_at(arg, at + WORD_THREADS) == l->block.x * l->block.y &&
-           word_at(arg, at + WORD_DIMENSIONS) == 1 && word_at(arg, at + WORD_SIZE) == inputs &&
-           word_at(arg, at + WORD_STRIDE) == element;
+    return word_at(arg, at + WORD_WIDTH) == l->block.x && word_at(arg, at + WORD_HEIGHT) == l->block.y &&
+           word_at(arg, at + WORD_THREADS) == l->block.x * l->block.y;
 }
 
-static bool on_device(const void *p)
+/* Does the configuration begin at this word? */
+static bool is_configuration(const struct vg_launch *l, const char *arg, uint32_t at, const struct reduction *r)
 {
-    struct vg_alloc a;
-    return vg_mem_find(p, &a) && (a.kind == MAQ_REC_DEVICE || a.kind == MAQ_REC_POOL);
+    const uint32_t inputs = word_at(arg, at + WORD_INPUTS);
+    return word_at(arg, at + WORD_ELEMENT) == vg_whole_bytes(r->out) && inputs > 0 && inputs <= VG_WHOLE_MOST &&
+           word_at(arg, at + WORD_OUTPUTS) == 1 && is_of_launch(l, arg, at) &&
+           word_at(arg, at + WORD_DIMENSIONS) == 1 && word_at(arg, at + WORD_SIZE) == inputs &&
+           word_at(arg, at + WORD_STRIDE) == vg_whole_bytes(r->in);
 }
 
 /* Fills in where it reads and writes. */
-static bool find_places(struct vg_reduction *fold, const struct vg_launch *l, uint32_t element)
+static bool find_places(struct vg_arithmetic *a, const struct vg_launch *l, const struct reduction *r)
 {
     const char *arg = l->args[0];
     const uint32_t bytes = l->kernel->code.param[0].bytes;
     void *place[3];
     for (uint32_t at = 0; at < WORDS_SEARCHED && (at + WORD_POINTERS + 7) * sizeof at <= bytes; at++) {
-        if (!is_configuration(l, arg, at, element))
+        if (!is_configuration(l, arg, at, r))
             continue;
         memcpy(place, arg + (((at + WORD_POINTERS + 1) & ~1u) * sizeof at), sizeof place);
-        *fold = (struct vg_reduction){.in = {place[0]}, .out = place[1], .bytes = element};
-        fold->in_bytes = (uint64_t)word_at(arg, at + WORD_INPUTS) * element;
-        return on_device(place[0]) && on_device(place[1]) && place[2] == NULL;
+        *a =
+            (struct vg_arithmetic){.in = {{place[0], (uint64_t)word_at(arg, at + WORD_INPUTS) * vg_whole_bytes(r->in)}},
+                                   .out = place[1],
+                                   .out_bytes = vg_whole_bytes(r->out)};
+        return place[0] != NULL && place[2] == NULL;
     }
     return false;
 }
 
-static int64_t reduce(const char *in, uint32_t n, uint32_t element, enum operation op)
+bool vg_reduction_writes(struct vg_place place[VG_PLACES], const struct vg_launch *l)
 {
+    const char *out =
+        strstr(l->kernel->name, "EEj"); /* the index's type, then the output's; a second output is of indices */
+    const unsigned width[VG_PLACES] = {out ? vg_mangled_bytes(out + 3) : VG_ELEMENT_MOST, sizeof(int64_t)};
+    if (!is_kernel(l->kernel->name) || l->kernel->code.n_params != 1)
+        return false;
+    const char *arg = l->args[0];
+    const uint32_t bytes = l->kernel->code.param[0].bytes;
+    void *at[3];
+    for (uint32_t word = 0; word < WORDS_SEARCHED && (word + WORD_POINTERS + 7) * sizeof word <= bytes; word++) {
+        const uint64_t outputs = word_at(arg, word + WORD_OUTPUTS);
+        if (!is_of_launch(l, arg, word) || word_at(arg, word + WORD_INPUTS) == 0 || outputs == 0)
+            continue;
+        memcpy(at, arg + (((word + WORD_POINTERS + 1) & ~1u) * sizeof word), sizeof at);
+        for (unsigned i = 0; i < VG_PLACES; i++)
+            place[i] = (struct vg_place){at[i + 1], outputs * width[i]};
+        return at[1] != NULL;
+    }
+    return false;
+}
+
+static int64_t reduce(const struct vg_operand *in, const struct reduction *r)
+{
+    const unsigned width = vg_whole_bytes(r->in);
     int64_t acc = 0;
-    for (uint32_t i = 0; i < n; i++) {
-        int64_t x = 0;
-        int32_t narrow = 0;
-        memcpy(element == 8 ? (void *)&x : (void *)&narrow, in + (size_t)i * element, element);
-        x = element == 8 ? x : narrow;
-        if (i == 0)
+    for (uint64_t at = 0; at < in->bytes; at += width) {
+        int64_t x = vg_whole_load((const char *)in->at + at, r->in);
+        x = r->out == VG_WHOLE_BOOL ? x != 0 : x;
+        if (at == 0)
             acc = x;
-        else if (op == SUM)
+        else if (r->op == SUM)
             acc = (int64_t)((uint64_t)acc + (uint64_t)x); /* wraps, as there */
-        else if (op == LARGEST ? x > acc : x < acc)
+        else if (r->op == LARGEST || r->op == ANY ? x > acc : x < acc)
             acc = x;
     }
     return acc;
 }
 
-/* What peers are still to send must have come, in real time: a kernel behind a message reads what that brought. */
-static void settle(const struct vg_reduction *fold, struct vg_stream *s)
+/*
+ * How many of a mask are not zero, by which nonzero() and masks as indices size their result: one tile of cub's sum over thrust's transform_iterator,
+ * whose arguments are the iterator (a pointer and what it does), where it writes, and how many.
+ */
+static bool counts(struct vg_arithmetic *a, const struct vg_launch *l)
 {
-    for (unsigned i = 0; i < 2 && fold->in[i] && s; i++)
-        vg_payload_settle(fold->in[i], fold->in_bytes, s);
-    if (s)
-        vg_payload_settle(fold->out, fold->bytes, s);
-}
-
-static bool known(const struct vg_reduction *fold, const struct vg_launch *l)
-{
-    settle(fold, l->stream);
-    bool all = vg_mem_touch(fold->out, fold->bytes);
-    for (unsigned i = 0; i < 2 && fold->in[i] && all; i++)
-        all = vg_mem_true(fold->in[i], fold->in_bytes) && vg_mem_touch(fold->in[i], fold->in_bytes);
-    return all;
-}
-
-static bool reduces(struct vg_reduction *fold, const struct vg_launch *l)
-{
-    enum operation op;
-    uint32_t element = element_of(l->kernel->name, &op);
-    if (element == 0 || l->kernel->code.n_params != 1 || !find_places(fold, l, element) || !known(fold, l))
-        return false;
-    fold->value = reduce(fold->in[0], (uint32_t)(fold->in_bytes / element), element, op);
-    return true;
-}
-
-/* self + alpha * other, of one element. */
-static bool adds(struct vg_reduction *fold, const struct vg_launch *l)
-{
-    enum { ELEMENT = 8 };
-    const char *name = l->kernel->name;
+    static const char counted[] = "NonZeroOpI";
     const struct vg_code *code = &l->kernel->code;
-    bool of_one = strstr(name, "21CUDAFunctorOnSelf_addIlEESt5arrayIPcLm2E") != NULL;
-    bool of_two = strstr(name, "15CUDAFunctor_addIlEESt5arrayIPcLm3E") != NULL;
-    uint32_t function = of_one ? 2 * ELEMENT : ELEMENT, pointers = of_one ? 2 : 3;
-    int32_t elements;
-    int64_t number[2], self, other; /* other, alpha; or alpha */
-    void *place[3] = {NULL, NULL, NULL};
-    if (strstr(name, "_elementwise_kernelI") == NULL || (!of_one && !of_two) || code->n_params < 3 ||
-        code->param[0].bytes != sizeof elements || code->param[1].bytes != function ||
-        code->param[2].bytes != pointers * sizeof *place)
+    const char *type = strstr(l->kernel->name, counted);
+    const enum vg_whole in = type ? vg_whole_mangled(type[sizeof counted - 1]) : VG_WHOLE_NONE;
+    int64_t n = 0;
+    if (in == VG_WHOLE_NONE || strstr(l->kernel->name, "28DeviceReduceSingleTileKernelI") == NULL ||
+        code->n_params < 3 || code->param[0].bytes < sizeof(void *) || code->param[1].bytes != sizeof(void *) ||
+        code->param[2].bytes < 4 || code->param[2].bytes > sizeof n)
         return false;
-    memcpy(&elements, l->args[0], sizeof elements);
-    memcpy(number, l->args[1], function);
-    memcpy(place, l->args[2], pointers * sizeof *place);
-    *fold = (struct vg_reduction){.in = {place[1], place[2]}, .out = place[0], .in_bytes = ELEMENT, .bytes = ELEMENT};
-    if (elements != 1 || !on_device(place[0]) || !on_device(place[1]) || (of_two && !on_device(place[2])) ||
-        !known(fold, l))
+    memcpy(&a->in[0].at, l->args[0], sizeof(void *));
+    memcpy(&a->out, l->args[1], sizeof(void *));
+    memcpy(&n, l->args[2], code->param[2].bytes);
+    a->in[0].bytes = n > 0 ? (uint64_t)n * vg_whole_bytes(in) : 0;
+    a->out_bytes = vg_whole_bytes(VG_WHOLE_I32);
+    if (n <= 0 || n > VG_WHOLE_MOST || !a->in[0].at || !a->out || !vg_arithmetic_in_place(a, l) ||
+        vg_arithmetic_known(a) == 0 || (a->value = malloc(a->out_bytes)) == NULL)
         return false;
-    memcpy(&self, place[1], ELEMENT);
-    memcpy(&other, of_two ? place[2] : (void *)&number[0], ELEMENT);
-    fold->value = (int64_t)((uint64_t)self + (uint64_t)number[of_two ? 0 : 1] * (uint64_t)other);
+    int64_t count = 0;
+    for (uint64_t at = 0; at < a->in[0].bytes; at += vg_whole_bytes(in))
+        count += vg_whole_load((const char *)a->in[0].at + at, in) != 0;
+    vg_whole_store(a->value, count, VG_WHOLE_I32);
     return true;
 }
 
-bool vg_fold_begin(struct vg_reduction *fold, const struct vg_launch *l)
+bool vg_reduces(struct vg_arithmetic *a, const struct vg_launch *l)
 {
-    return l->args != NULL && l->kernel->code.found && (reduces(fold, l) || adds(fold, l));
-}
-
-void vg_fold_end(const struct vg_reduction *fold)
-{
-    int32_t narrow = (int32_t)fold->value;
-    memcpy(fold->out, fold->bytes == 8 ? (const void *)&fold->value : (const void *)&narrow, fold->bytes);
-    vg_mem_told(fold->out, fold->bytes);
-    for (unsigned i = 0; i < 2 && fold->in[i]; i++)
-        vg_taint_copy(fold->out, fold->in[i], fold->in_bytes);
+    if (l->kernel->code.n_params != 1)
+        return counts(a, l);
+    const struct reduction r = reduction_of(l->kernel->name);
+    if (r.op == NO_OPERATION || !find_places(a, l, &r) || !vg_arithmetic_in_place(a, l) ||
+        vg_arithmetic_known(a) == 0 || (a->value = malloc(a->out_bytes)) == NULL)
+        return false;
+    vg_whole_store(a->value, reduce(&a->in[0], &r), r.out);
+    return true;
 }

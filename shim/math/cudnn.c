@@ -185,7 +185,7 @@ MATH_API(int, cudnnBackendFinalize, void *descriptor)
     vg_lock();
     d->finalized = true;
     if (d->kind == ABI_CUDNN_PLAN)
-        dnn_recognize(graph_of(d), &d->op, d->name);
+        dnn_recognize(graph_of(d), &d->plan);
     vg_unlock();
     return ABI_CUDNN_SUCCESS;
 }
@@ -286,6 +286,26 @@ MATH_API(int, cudnnBackendGetAttribute, void *descriptor, int name, int type, in
     return status;
 }
 
+/* How far a tensor of the plan reaches, by its id. */
+static uint64_t reach_of(const struct dnn_plan *plan, int64_t uid)
+{
+    for (unsigned i = 0; i < plan->n_tensors; i++)
+        if (plan->tensor[i].uid == uid)
+            return plan->tensor[i].bytes;
+    return UINT64_MAX;
+}
+
+/* Any tensor of the pack may be an output. */
+static void written(const struct dnn_plan *plan, const struct dnn_descriptor *pack)
+{
+    const struct dnn_attribute *data = dnn_find(pack, ABI_CUDNN_PACK_POINTERS);
+    const struct dnn_attribute *uids = dnn_find(pack, ABI_CUDNN_PACK_UIDS);
+    const bool named = uids != NULL && uids->type == ABI_CUDNN_TYPE_INT64;
+    for (int64_t i = 0; data != NULL && data->type == ABI_CUDNN_TYPE_VOID_PTR && i < data->n; i++)
+        vg_mem_written(((void **)data->value)[i],
+                       named && i < uids->n ? reach_of(plan, ((const int64_t *)uids->value)[i]) : UINT64_MAX);
+}
+
 MATH_API(int, cudnnBackendExecute, void *handle, void *plan, void *variant_pack)
 {
     const struct dnn *h = dnn_of(handle);
@@ -297,11 +317,8 @@ MATH_API(int, cudnnBackendExecute, void *handle, void *plan, void *variant_pack)
     if (!p->finalized)
         return ABI_CUDNN_NOT_FINALIZED;
     vg_lock();
-    /* Any tensor of the pack may be an output; how far each reaches is its own affair. */
-    const struct dnn_attribute *data = dnn_find(dnn_descriptor_of(variant_pack), ABI_CUDNN_PACK_POINTERS);
-    for (int64_t i = 0; data != NULL && data->type == ABI_CUDNN_TYPE_VOID_PTR && i < data->n; i++)
-        vg_mem_written(((void **)data->value)[i], UINT64_MAX);
-    const bool ok = math_launch(h->stream, &p->op, p->name, (struct math_out){NULL, 0});
+    written(&p->plan, dnn_descriptor_of(variant_pack));
+    const bool ok = math_launch(h->stream, &p->plan.op, p->plan.name, (struct math_out){NULL, 0});
     vg_unlock();
     return ok ? ABI_CUDNN_SUCCESS : ABI_CUDNN_EXECUTION_FAILED;
 }

@@ -72,6 +72,17 @@ static int64_t elements(const struct dnn_descriptor *tensor)
     return n;
 }
 
+/* Bytes from its first element to the end of its last; those of its elements where no strides are given. */
+static uint64_t reach(const struct dnn_descriptor *tensor)
+{
+    const struct dnn_attribute *strides = dnn_find(tensor, ABI_CUDNN_TENSOR_STRIDES);
+    const bool given = strides != NULL && strides->type == ABI_CUDNN_TYPE_INT64 && strides->n == rank_of(tensor);
+    uint64_t last = given ? 0 : (uint64_t)elements(tensor) - 1;
+    for (int64_t i = 0; given && i < strides->n; i++)
+        last += (uint64_t)(dim(tensor, i) - 1) * (uint64_t)((const int64_t *)strides->value)[i];
+    return ((last + 1) * dnn_type_bits((int)dnn_number(tensor, ABI_CUDNN_TENSOR_TYPE, ABI_CUDNN_FLOAT)) + 7) / 8;
+}
+
 static bool in_memory(const struct dnn_descriptor *tensor)
 {
     return tensor != NULL && tensor->kind == ABI_CUDNN_TENSOR &&
@@ -259,10 +270,16 @@ static void product(const struct view *v, struct maq_rec_op *op, char name[64])
     snprintf(name, 64, "cudnn matmul");
 }
 
-void dnn_recognize(const struct dnn_descriptor *graph, struct maq_rec_op *op, char name[64])
+void dnn_recognize(const struct dnn_descriptor *graph, struct dnn_plan *plan)
 {
     struct view v = {0};
+    struct maq_rec_op *op = &plan->op;
+    char *name = plan->name;
     see_graph(&v, graph, 0);
+    for (plan->n_tensors = 0; plan->n_tensors < v.n_tensors && plan->n_tensors < DNN_REACHES; plan->n_tensors++) {
+        const struct dnn_descriptor *t = v.tensor[plan->n_tensors];
+        plan->tensor[plan->n_tensors] = (struct dnn_reach){dnn_number(t, ABI_CUDNN_TENSOR_UID, -1), reach(t)};
+    }
     *op = (struct maq_rec_op){.kind = MAQ_REC_LIBRARY, .type = MAQ_REC_F32, .out = MAQ_REC_F32};
     for (unsigned i = 0; i < v.n_tensors; i++)
         op->bytes += ((uint64_t)elements(v.tensor[i]) * dnn_type_bits(type_of(v.tensor[i])) + 7) / 8;

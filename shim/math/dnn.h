@@ -25,6 +25,7 @@ struct dnn_attribute {
     void *value;
 };
 
+enum { DNN_REACHES = 32 };
 struct dnn_descriptor {
     uint64_t magic;
     int kind; /* enum abi_cudnn_descriptor */
@@ -32,8 +33,16 @@ struct dnn_descriptor {
     bool finalized;
     struct dnn_attribute *attributes;
     /* An execution plan that is final: what it is. */
-    struct maq_rec_op op;
-    char name[64];
+    struct dnn_plan {
+        struct maq_rec_op op;
+        char name[64];
+        /* Its tensors in memory, and how many bytes from the first element of each to the end of the last. */
+        struct dnn_reach {
+            int64_t uid;
+            uint64_t bytes;
+        } tensor[DNN_REACHES];
+        unsigned n_tensors; /* DNN_REACHES: there may be more */
+    } plan;
 };
 
 /* A descriptor with one reference; NULL when out of memory. */
@@ -55,7 +64,7 @@ struct dnn_descriptor *dnn_child(const struct dnn_descriptor *d, int name, int64
 /* The first number under a name. */
 int64_t dnn_number(const struct dnn_descriptor *d, int name, int64_t otherwise);
 
-/* What the graph of operations under a plan is; a name of at most 63 bytes. */
-void dnn_recognize(const struct dnn_descriptor *graph, struct maq_rec_op *op, char name[64]);
+/* What the graph of operations under a plan is. */
+void dnn_recognize(const struct dnn_descriptor *graph, struct dnn_plan *plan);
 
 #endif
