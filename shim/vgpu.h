@@ -147,6 +147,7 @@ struct vg_taint {
     uint32_t place, n; /* its place among the n of the communicator */
     uint32_t kind;     /* enum maq_rec_coll; MAQ_REC_NONE: a message */
     bool zeros;        /* the buffer holds zeros instead, and not what was there */
+    bool real;         /* they are floating-point numbers: mostly what a kernel computed, and nobody runs for them */
 };
 /* They were to lie at p, where something else does. */
 void vg_taint_mark(const void *p, const struct vg_taint *what);

@@ -4,6 +4,7 @@
 import json
 import pathlib
 import sys
+import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 from capture_case import needs_device, run_cases  # noqa: E402
@@ -70,5 +71,14 @@ def alone(s):
     assert "rank 0 did nothing for 1 s" in err and "--all" in err and not (folder / "ran-1").exists(), err
 
 
+def left(s):
+    """Of ranks at once one fails: the others are ended, and the run has its status."""
+    script = '[ "$RANK" != 1 ] || exit 3; sleep 60'
+    began = time.monotonic()
+    code, _, err = s.run("run", "--libraries", "none", "--all", "--world", 3, "--", "sh", "-c", script)
+    assert code == 3 and time.monotonic() - began < 40, (code, err)
+    assert "MAQ1693" in err and "rank 1 failed with exit status 3; 2 others, which waited on, were ended" in err, err
+
+
 if __name__ == "__main__":
-    sys.exit(run_cases([meets, kept, alone]))
+    sys.exit(run_cases([meets, kept, alone, left]))

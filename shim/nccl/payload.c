@@ -254,7 +254,8 @@ static struct vg_taint taint_of(const struct source *s, uint64_t bytes)
                              .rank = comm->members && place < comm->n ? comm->members[place]
                                      : all                            ? place
                                                                       : MAQ_REC_NONE,
-                             .kind = message ? MAQ_REC_NONE : MAQ_REC_COLL_KIND(s->m->rec.id)};
+                             .kind = message ? MAQ_REC_NONE : MAQ_REC_COLL_KIND(s->m->rec.id),
+                             .real = !of_integers(s->m)};
 }
 
 /* What one alone brought; the buffer stays as it is where nobody knows. */
@@ -264,7 +265,7 @@ static void take(struct source *s, uint32_t whose, const unsigned char *p, uint6
         vg_reads_place(&s->reads, whose, p ? p + at : s->m->out, p);
     if (p)
         memmove(s->m->out, p + at, bytes);
-    else if (of_integers(s->m) && !s->m->supposed)
+    else if (!s->m->supposed)
         s->taint = taint_of(s, bytes);
 }
 

@@ -6,7 +6,8 @@
  *
  * Where the card says `stops 1` and that rank can be run, the program ends here, before it goes on with something that is not so: maquette
  * runs the rank, and then this one from its beginning (launch/prerequisites.h). Otherwise the program reads the guess, which is said by name on
- * standard error, before whatever the program makes of it.
+ * standard error, before whatever the program makes of it. Floating-point numbers are passed over: they are what kernels computed, most of the
+ * time. That they were read is written down, for a program that fails.
  */
 #include <stdio.h>
 #include <unistd.h>
@@ -48,6 +49,10 @@ static void say(const struct vg_taint *u)
 void vg_tainted_read(const struct vg_taint *u)
 {
     const struct vg_card *card = vg_card();
+    if (u->real) { /* a loss, mostly; where the program fails it may have been something else */
+        vg_input_record_lookup(u->channel, 0, u->place, NULL, 0, true);
+        return;
+    }
     bool stops =
         card->stops && u->rank != MAQ_REC_NONE && u->rank != card->rank && !vg_ran(u->rank) && !vg_waits(u->rank);
     vg_lock();

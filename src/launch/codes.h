@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * codes.h - the diagnostics of running programs, 1680 to 1692 of the range in base/codes.h: stable, never reused. Same form as there.
+ * codes.h - the diagnostics of running programs, 1680 to 1693 of the range in base/codes.h: stable, never reused. Same form as there.
  */
 #ifndef MAQ_LAUNCH_CODES_H
 #define MAQ_LAUNCH_CODES_H
@@ -18,7 +18,8 @@
     X(LAUNCH_RESUME, 1689, "a work folder of another capture")                                                         \
     X(LAUNCH_GLOO, 1690, "gloo's ranks that are not there, and nobody to answer for them")                             \
     X(LAUNCH_STALLED, 1691, "a rank that waits for ranks which are not there, by means of its own")                    \
-    X(LAUNCH_SUPPOSED, 1692, "a rank that failed and had read what ranks which did not run were taken to say")
+    X(LAUNCH_SUPPOSED, 1692, "a rank that failed and had read what ranks which did not run were taken to say")         \
+    X(LAUNCH_LEFT, 1693, "ranks that ran at once and were ended since one of them had failed")
 
 enum maq_launch_code {
 #define MAQ_CODE_ENUM(name, code, text) MAQ_CODE_##name = (code),

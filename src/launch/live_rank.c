@@ -130,6 +130,18 @@ enum maq_status maq_live_result(struct maq_launch_rank *out, struct maq_live *li
 
 /* ---- the loop ---- */
 
+#define PEERS_GRACE_S 10.0 /* for those that are told of the failure, by NCCL, to say what they make of it */
+
+const struct maq_live *maq_live_failed_first(struct maq_live *const *live, uint32_t n)
+{
+    const struct maq_live *first = NULL;
+    for (uint32_t i = 0; i < n; i++)
+        if (live[i]->workspace && !live[i]->runs && !live[i]->left && maq_live_exit_status(live[i]) != 0 &&
+            (!first || live[i]->ended_s < first->ended_s))
+            first = live[i];
+    return first;
+}
+
 /* Asks a rank to end, and kills it after a grace period. */
 static void hurry(struct maq_live *live, int number)
 {
@@ -180,6 +192,19 @@ static bool out_of_time(const struct maq_workspace *workspace, struct maq_live *
     return over;
 }
 
+/* One of ranks that run at once has failed: the others are ended, where they do not end by themselves. */
+static void leave(const struct maq_workspace *workspace, struct maq_live *const *live, uint32_t n)
+{
+    const struct maq_live *failed = maq_live_failed_first(live, n);
+    if (!failed || maq_workspace_age(workspace) - failed->ended_s < PEERS_GRACE_S)
+        return;
+    for (uint32_t i = 0; i < n; i++)
+        if (live[i]->runs) {
+            live[i]->left = true;
+            hurry(live[i], SIGTERM);
+        }
+}
+
 /* Slices that are left take as long as those before did, as many at a time as run now; less what these have done. */
 static double left_of(const struct maq_workspace *workspace, struct maq_live *const *live, uint32_t n,
                       const struct maq_launch_progress *at)
@@ -218,6 +243,8 @@ enum maq_status maq_workspace_serve(struct maq_workspace *workspace, struct maq_
         tick(live, n);
         asked = look_at_clocks(workspace, live, n);
         stopped = asked || out_of_time(workspace, live, n);
+        if (all && n > 1 && !stopped)
+            leave(workspace, live, n);
         if (o->progress) {
             struct maq_launch_progress p = *at;
             p.seconds = maq_workspace_age(workspace);

@@ -269,6 +269,21 @@ static void say_failed(const struct run *r, uint32_t rank, struct maq_diag *diag
                      rank);
 }
 
+/* Ranks at once of which one failed and others had to be ended. Its status is that of the run. */
+static void say_left(struct run *r, struct maq_diag *diag)
+{
+    const struct maq_live *failed = maq_live_failed_first(r->list, r->n);
+    uint32_t left = 0;
+    for (uint32_t i = 0; i < r->n; i++)
+        left += r->live[i].left;
+    if (!failed || left == 0)
+        return;
+    maq_diag_add(diag, MAQ_WARNING, MAQ_CODE_LAUNCH_LEFT, (struct maq_span){0}, NULL,
+                 "rank %u failed with exit status %d; %u others, which waited on, were ended", failed->opts.rank,
+                 maq_live_exit_status(failed), left);
+    r->owner->launch.status = maq_live_exit_status(failed);
+}
+
 /* The result, also of programs that were ended. */
 static enum maq_status end_of(struct run *r, enum maq_status status, struct maq_diag *diag)
 {
@@ -283,6 +298,8 @@ static enum maq_status end_of(struct run *r, enum maq_status status, struct maq_
         if (r->live[i].workspace && r->live[i].stalled)
             say_stalled(r, r->live[i].opts.rank, diag);
     enum maq_status finished = finish(r, diag);
+    if (all_run(r))
+        say_left(r, diag);
     if (!r->together && r->before.workspace && r->before.together_for != MAQ_REC_NONE && r->owner->launch.status != 0)
         say_failed(r, r->before.together_for, diag);
     return status != MAQ_OK ? status : finished;

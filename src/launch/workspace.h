@@ -77,6 +77,7 @@ struct maq_live {
     bool forked;     /* by the fork server */
     bool late;       /* it did not end in time */
     bool stalled;    /* it waits for somebody, and not for maquette (stall.h) */
+    bool left;       /* it was ended since another one of those that run at once had failed */
     struct maq_stall stall;
     double told_s; /* time at which it was asked to end; 0 = never */
 };
@@ -87,12 +88,15 @@ enum maq_status maq_live_start(struct maq_live *live, struct maq_workspace *work
 void maq_live_end(struct maq_live *live);
 /* Of a rank that ended; 128 + number of a signal. */
 int32_t maq_live_exit_status(const struct maq_live *live);
+/* Of ranks that run at once the one that failed first and by itself; NULL: none did. */
+const struct maq_live *maq_live_failed_first(struct maq_live *const *live, uint32_t n);
 /* The result of a rank: exit status, host figures, and the sums of its trace. */
 enum maq_status maq_live_result(struct maq_launch_rank *out, struct maq_live *live, struct maq_diag *diag);
 
 /*
  * Serves `n` ranks until `all` of them, or any, have ended. A rank that is out of time is asked to end, and killed after a grace
- * period: it is `late`. When `opts.stop` is set all ranks are ended so, and the status is MAQ_LIMIT. `at` is reported as progress.
+ * period: it is `late`. Where all are waited for and one of several fails, the others get 10 seconds to end by themselves and are ended then, as
+ * torchrun does: what they wait for does not come. When `opts.stop` is set all ranks are ended so, and the status is MAQ_LIMIT. `at` is reported as progress.
  */
 enum maq_status maq_workspace_serve(struct maq_workspace *workspace, struct maq_live *const *live, uint32_t n, bool all,
                                     const struct maq_launch_progress *at, struct maq_diag *diag);
