@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * test_shim_arithmetic.c - whole numbers that the host knows are computed by PyTorch's element-wise kernels, concatenations, running sums and
+ * test_shim_arithmetic.c - numbers that the host knows are computed by PyTorch's element-wise kernels, concatenations, running sums and
  * counts; what these kernels do not write stays known; and nothing else is computed.
  *
  * Names are those of PyTorch 2.15, arguments are laid out as the files of shim/cuda describe them.
@@ -211,8 +211,8 @@ static void test_casts(void **state)
     } load = {{4, 11}, {8, 1}}, store = {{4}, {8}};
     KNOW(memory, (int64_t[]){1, 1, 6});
     KNOW(memory + 512, (bool[]){true, false, true});
-    for (int real = 0; real < 2; real++) {
-        load.types[1] = real ? 6 : 11; /* single precision: not computed */
+    for (int other = 0; other < 2; other++) {
+        load.types[1] = other ? 9 : 11; /* a complex number: not computed */
         contiguous(CAST_AND, 3, &(char){0}, 1);
         put_pointers(memory + 1024, memory, memory + 512, NULL);
         put(&(char){0}, 1);
@@ -220,7 +220,7 @@ static void test_casts(void **state)
         put(&load, sizeof load);
         put(&store, 8);
         launch();
-        if (real)
+        if (other)
             assert_false(vg_mem_true(memory + 1024, 24));
         else
             IS(memory + 1024, (int64_t[]){1, 0, 0});
@@ -346,7 +346,7 @@ static void test_running_sum_and_count(void **state)
     (void)state;
 }
 
-/* Of numbers that nobody knows none is infinite or not a number; of those that the host knows nothing is taken for granted. */
+/* Of numbers that nobody knows none is infinite or not a number; of those that the host knows it is computed. */
 static void test_ordinary(void **state)
 {
     static const char *const nan_name = VECTOR(8) "NS0_13BinaryFunctorIffb" EQUAL "IfEEEE" TENSORS(3);
@@ -373,7 +373,49 @@ static void test_ordinary(void **state)
     contiguous(nan_name, 2, &(int32_t){1}, 4);
     put_pointers(memory + 512, memory, memory, NULL);
     launch();
-    assert_false(vg_mem_true(memory + 512, 2));
+    IS(memory + 512, (bool[]){true, false});
+    (void)state;
+}
+
+/* `x == x.int()`, of numbers that the host knows. */
+static void test_real(void **state)
+{
+    static const char *const to_int =
+        "_ZN2at6native27unrolled_elementwise_kernelIZZZNS0_23direct_copy_kernel_cudaERNS_18TensorIteratorBaseEENKUlvE1_"
+        "clEvENKUlvE1_clEvEUliE_St5arrayIPcLm2EELi4E23TrivialOffsetCalculatorILi1EjESB_NS0_"
+        "6memory12LoadWithCastILi1EEENSC_"
+        "13StoreWithCastILi1EEEEEviT_T0_T2_T3_T4_T5_";
+    static const char *const equal =
+        "_ZN2at6native27unrolled_elementwise_kernelINS0_13BinaryFunctorIffb" EQUAL "IfEEEESt5arrayIPcLm3EELi4E23Trivial"
+        "OffsetCalculatorILi2EjES9_ILi1EjENS0_6memory12LoadWithCastILi2EEENSC_13StoreWithCastILi1EEEEEviT_T0_T2_T3_T4_"
+        "T5_";
+    struct {
+        char types[4];
+        uint32_t bytes[2];
+    } one = {{6}, {4}}, two = {{6, 3}, {4, 4}}, whole = {{3}, {4}}, truth = {{11}, {1}};
+    KNOW(memory, (float[]){7, 2.5F, -3});
+    contiguous(to_int, 3, &(char){0}, 1);
+    put_pointers(memory + 512, memory, NULL, NULL);
+    put(&(char){0}, 1);
+    put(&(char){0}, 1);
+    put(&one, 8);
+    put(&whole, 8);
+    launch();
+    IS(memory + 512, (int32_t[]){7, 2, -3});
+    contiguous(equal, 3, &(int32_t){0}, 4);
+    put_pointers(memory + 1024, memory, memory + 512, NULL);
+    put(&(char){0}, 1);
+    put(&(char){0}, 1);
+    put(&two, sizeof two);
+    put(&truth, 8);
+    launch();
+    IS(memory + 1024, (bool[]){true, false, true});
+    contiguous(VECTOR(8) "NS0_13AUnaryFunctorIN3c108BFloat16ES4_S4_NS0_15binary_internal10MulFunctorIfEEEE" TENSORS(2),
+               2, (float[]){0, 0.1F}, 8);
+    KNOW(memory, (uint16_t[]){0x4000, 0x3f80}); /* 2, 1 */
+    put_pointers(memory + 512, memory, NULL, NULL);
+    launch();
+    IS(memory + 512, (uint16_t[]){0x3e4d, 0x3dcd});
     (void)state;
 }
 
@@ -420,6 +462,7 @@ int main(void)
         cmocka_unit_test(test_concatenation),
         cmocka_unit_test(test_running_sum_and_count),
         cmocka_unit_test(test_ordinary),
+        cmocka_unit_test(test_real),
         cmocka_unit_test(test_places),
     };
     shim_card("memory 67108864\n");

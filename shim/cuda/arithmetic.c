@@ -1,75 +1,102 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * arithmetic.c - types of whole numbers, and where those lie that are computed. See arithmetic.h.
+ * arithmetic.c - types of numbers, and where those lie that are computed. See arithmetic.h.
  */
 #include "shim/cuda/arithmetic.h"
+#include "shim/nccl/nccl.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 static const struct {
-    char letter;
-    uint8_t scalar_type, bytes; /* c10/core/ScalarType.h */
-} types[VG_WHOLE_NONE] = {
-    [VG_WHOLE_BOOL] = {'b', 11, 1}, [VG_WHOLE_U8] = {'h', 0, 1},  [VG_WHOLE_I8] = {'a', 1, 1},
-    [VG_WHOLE_I16] = {'s', 2, 2},   [VG_WHOLE_I32] = {'i', 3, 4}, [VG_WHOLE_I64] = {'l', 4, 8},
+    const char *name;                        /* mangled */
+    uint8_t scalar_type, bytes, record_type; /* c10/core/ScalarType.h; enum maq_rec_type of those that are not whole */
+} types[VG_NUMBER_NONE] = {
+    [VG_NUMBER_BOOL] = {"b", 11, 1, 0},
+    [VG_NUMBER_U8] = {"h", 0, 1, 0},
+    [VG_NUMBER_I8] = {"a", 1, 1, 0},
+    [VG_NUMBER_I16] = {"s", 2, 2, 0},
+    [VG_NUMBER_I32] = {"i", 3, 4, 0},
+    [VG_NUMBER_I64] = {"l", 4, 8, 0},
+    [VG_NUMBER_F16] = {"N3c104HalfE", 5, 2, MAQ_REC_F16},
+    [VG_NUMBER_BF16] = {"N3c108BFloat16E", 15, 2, MAQ_REC_BF16},
+    [VG_NUMBER_F32] = {"f", 6, 4, MAQ_REC_F32},
+    [VG_NUMBER_F64] = {"d", 7, 8, MAQ_REC_F64},
 };
 
-enum vg_whole vg_whole_mangled(char letter)
+enum vg_number vg_number_mangled(const char *name)
 {
-    enum vg_whole type = 0;
-    while (type < VG_WHOLE_NONE && types[type].letter != letter)
+    enum vg_number type = 0;
+    while (type < VG_NUMBER_NONE && strncmp(name, types[type].name, strlen(types[type].name)) != 0)
         type++;
     return type;
 }
 
-enum vg_whole vg_whole_scalar_type(unsigned number)
+enum vg_number vg_number_scalar_type(unsigned number)
 {
-    enum vg_whole type = 0;
-    while (type < VG_WHOLE_NONE && types[type].scalar_type != number)
+    enum vg_number type = 0;
+    while (type < VG_NUMBER_NONE && types[type].scalar_type != number)
         type++;
     return type;
 }
 
-unsigned vg_whole_bytes(enum vg_whole type)
+bool vg_number_is_real(enum vg_number type)
 {
-    return type < VG_WHOLE_NONE ? types[type].bytes : 0;
+    return type >= VG_NUMBER_F16 && type < VG_NUMBER_NONE;
+}
+
+unsigned vg_number_bytes(enum vg_number type)
+{
+    return type < VG_NUMBER_NONE ? types[type].bytes : 0;
 }
 
 unsigned vg_mangled_bytes(const char *type)
 {
     static const struct {
-        const char *letters;
-        unsigned bytes;
-    } builtin[] = {{"bahc", 1}, {"st", 2}, {"ijf", 4}, {"lmxyd", 8}};
-    static const struct {
         const char *name;
         unsigned bytes;
-    } named[] = {{"N3c104HalfE", 2}, {"N3c108BFloat16E", 2}, {"N3c1013Float8_e4m3fnE", 1}, {"N3c1011Float8_e5m2E", 1}};
-    for (unsigned i = 0; i < sizeof builtin / sizeof *builtin; i++)
-        if (*type != '\0' && strchr(builtin[i].letters, *type))
-            return builtin[i].bytes;
-    for (unsigned i = 0; i < sizeof named / sizeof *named; i++)
-        if (strncmp(type, named[i].name, strlen(named[i].name)) == 0)
-            return named[i].bytes;
+    } others[] = {{"c", 1},
+                  {"t", 2},
+                  {"j", 4},
+                  {"m", 8},
+                  {"x", 8},
+                  {"y", 8},
+                  {"N3c1013Float8_e4m3fnE", 1},
+                  {"N3c1011Float8_e5m2E", 1}};
+    const enum vg_number number = vg_number_mangled(type);
+    if (number != VG_NUMBER_NONE)
+        return vg_number_bytes(number);
+    for (unsigned i = 0; i < sizeof others / sizeof *others; i++)
+        if (strncmp(type, others[i].name, strlen(others[i].name)) == 0)
+            return others[i].bytes;
     return VG_ELEMENT_MOST;
 }
 
-int64_t vg_whole_load(const void *from, enum vg_whole type)
+int64_t vg_whole_load(const void *from, enum vg_number type)
 {
     int64_t x = 0;
-    memcpy(&x, from, vg_whole_bytes(type)); /* little-endian */
-    const unsigned shift = 64 - 8 * vg_whole_bytes(type);
-    if (type == VG_WHOLE_BOOL)
+    memcpy(&x, from, vg_number_bytes(type)); /* little-endian */
+    const unsigned shift = 64 - 8 * vg_number_bytes(type);
+    if (type == VG_NUMBER_BOOL)
         return x != 0;
-    return type == VG_WHOLE_U8 ? x : (int64_t)((uint64_t)x << shift) >> shift;
+    return type == VG_NUMBER_U8 ? x : (int64_t)((uint64_t)x << shift) >> shift;
 }
 
-void vg_whole_store(void *to, int64_t x, enum vg_whole type)
+void vg_whole_store(void *to, int64_t x, enum vg_number type)
 {
-    if (type == VG_WHOLE_BOOL)
+    if (type == VG_NUMBER_BOOL)
         x = x != 0;
-    memcpy(to, &x, vg_whole_bytes(type));
+    memcpy(to, &x, vg_number_bytes(type));
+}
+
+double vg_number_load_real(const void *from, enum vg_number type)
+{
+    return vg_real_load(from, types[type].record_type);
+}
+
+void vg_number_store_real(void *to, double x, enum vg_number type)
+{
+    vg_real_store(to, x, types[type].record_type);
 }
 
 static bool on_device(const void *p)
@@ -107,7 +134,7 @@ bool vg_arithmetic_begin(struct vg_arithmetic *a, const struct vg_launch *l)
            (vg_elementwise(a, l) || vg_reduces(a, l) || vg_concatenates(a, l) || vg_running_sum(a, l));
 }
 
-bool vg_arithmetic_writes(struct vg_place place[VG_PLACES], const struct vg_launch *l)
+bool vg_arithmetic_writes(struct vg_output place[VG_PLACES], const struct vg_launch *l)
 {
     return l->args != NULL && l->kernel->code.found &&
            (vg_elementwise_writes(place, l) || vg_reduction_writes(place, l) || vg_concatenation_writes(place, l) ||

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * arithmetic.h - the one thing that the device computes: small tensors of whole numbers, truth values among them, out of such that the host knows.
+ * arithmetic.h - the one thing that the device computes: small tensors of numbers, whole ones and truth values most of all, out of such that the
+ * host knows.
  *
  * A program decides by them: how many tokens each rank gathered, whether a mask leaves everything out, which requests have not ended. What they are
- * made of the host wrote or filled in itself, so they can be known, and are computed where PyTorch's kernel says in its name what it does, to whole
- * numbers that lie one behind the other. Anything else is a kernel like others, whose output nobody knows and which is read as zeros.
+ * made of the host wrote or filled in itself, so they can be known, and are computed where PyTorch's kernel says in its name what it does. Anything else is a kernel like others, whose output nobody knows and which is read as zeros.
  *
  *     struct vg_arithmetic a;
  *     if (vg_arithmetic_begin(&a, launch)) ... the launch writes a.out and nothing else ... vg_arithmetic_end(&a);
@@ -14,23 +14,35 @@
 
 #include "shim/cuda/cuda.h"
 
-/* Types, in the order of their width. */
-enum vg_whole { VG_WHOLE_BOOL, VG_WHOLE_U8, VG_WHOLE_I8, VG_WHOLE_I16, VG_WHOLE_I32, VG_WHOLE_I64, VG_WHOLE_NONE };
-enum {
-    VG_WHOLE_MOST = 1 << 16,
-    VG_OPERANDS_MOST = 8
-}; /* numbers of a tensor: one for each rank of the largest job that maquette reads */
+enum vg_number {
+    VG_NUMBER_BOOL,
+    VG_NUMBER_U8,
+    VG_NUMBER_I8,
+    VG_NUMBER_I16,
+    VG_NUMBER_I32,
+    VG_NUMBER_I64,
+    VG_NUMBER_F16, /* from here on not whole */
+    VG_NUMBER_BF16,
+    VG_NUMBER_F32,
+    VG_NUMBER_F64,
+    VG_NUMBER_NONE
+};
+/* Numbers of a tensor: one for each rank of the largest job that maquette reads. Tensors of a concatenation. */
+enum { VG_NUMBERS_MOST = 1 << 16, VG_OPERANDS_MOST = 8, VG_ELEMENT_MOST = 16 };
 
-/* By the letter of a mangled name (Itanium C++ ABI, 5.1.5.2) or the number of c10::ScalarType; VG_WHOLE_NONE: of none of these types. */
-enum vg_whole vg_whole_mangled(char letter);
-enum vg_whole vg_whole_scalar_type(unsigned number);
-unsigned vg_whole_bytes(enum vg_whole type);
-/* Bytes of an element of a mangled type, whole or not; VG_ELEMENT_MOST, a complex number's, where it is none that is known. */
-enum { VG_ELEMENT_MOST = 16 };
+/* By a mangled name that begins with it (Itanium C++ ABI, 5.1.5.2) or the number of c10::ScalarType; VG_NUMBER_NONE: of none of these types. */
+enum vg_number vg_number_mangled(const char *name);
+enum vg_number vg_number_scalar_type(unsigned number);
+bool vg_number_is_real(enum vg_number type);
+unsigned vg_number_bytes(enum vg_number type);
+/* Bytes of an element of a mangled type; VG_ELEMENT_MOST, a complex number's, where it is none that is known. */
 unsigned vg_mangled_bytes(const char *type);
-int64_t vg_whole_load(const void *from, enum vg_whole type);
-void vg_whole_store(void *to, int64_t x,
-                    enum vg_whole type); /* cut to its width; a truth value is whether it is not zero */
+/* Whole numbers. Cut to their width; a truth value is whether it is not zero. */
+int64_t vg_whole_load(const void *from, enum vg_number type);
+void vg_whole_store(void *to, int64_t x, enum vg_number type);
+/* The others, rounded. */
+double vg_number_load_real(const void *from, enum vg_number type);
+void vg_number_store_real(void *to, double x, enum vg_number type);
 
 struct vg_arithmetic {
     struct vg_operand {
@@ -47,23 +59,23 @@ bool vg_arithmetic_begin(struct vg_arithmetic *a, const struct vg_launch *launch
 void vg_arithmetic_end(struct vg_arithmetic *a);
 
 /* Where one of PyTorch's kernels that are known here writes, whatever the type: at most so many bytes from there, and nowhere else. false: it is another. */
-struct vg_place {
+struct vg_output {
     const void *at; /* NULL: there are no more */
     uint64_t bytes;
 };
 enum { VG_PLACES = 2 };
-bool vg_arithmetic_writes(struct vg_place place[VG_PLACES], const struct vg_launch *launch);
+bool vg_arithmetic_writes(struct vg_output place[VG_PLACES], const struct vg_launch *launch);
 
 /* The kinds. Of those that compute in is filled in, out, and value is allocated where they return true; arguments are known. */
 bool vg_reduces(struct vg_arithmetic *a, const struct vg_launch *launch);
 bool vg_elementwise(struct vg_arithmetic *a, const struct vg_launch *launch);
 bool vg_concatenates(struct vg_arithmetic *a, const struct vg_launch *launch);
 bool vg_running_sum(struct vg_arithmetic *a, const struct vg_launch *launch);
-bool vg_reduction_writes(struct vg_place place[VG_PLACES], const struct vg_launch *launch);
-bool vg_elementwise_writes(struct vg_place *place, const struct vg_launch *launch);
-bool vg_concatenation_writes(struct vg_place *place, const struct vg_launch *launch);
-bool vg_output_place(struct vg_place *place, const struct vg_launch *launch);
-bool vg_running_sum_writes(struct vg_place *place, const struct vg_launch *launch);
+bool vg_reduction_writes(struct vg_output place[VG_PLACES], const struct vg_launch *launch);
+bool vg_elementwise_writes(struct vg_output *place, const struct vg_launch *launch);
+bool vg_concatenation_writes(struct vg_output *place, const struct vg_launch *launch);
+bool vg_output_place(struct vg_output *place, const struct vg_launch *launch);
+bool vg_running_sum_writes(struct vg_output *place, const struct vg_launch *launch);
 /* For them: whether output and operands are in place, once what peers are still to send has come; and how many operands the host knows. */
 bool vg_arithmetic_in_place(const struct vg_arithmetic *a, const struct vg_launch *launch);
 unsigned vg_arithmetic_known(const struct vg_arithmetic *a);

@@ -80,12 +80,12 @@ static uint64_t units(const struct concatenation *c)
     return n;
 }
 
-bool vg_concatenation_writes(struct vg_place *place, const struct vg_launch *l)
+bool vg_concatenation_writes(struct vg_output *place, const struct vg_launch *l)
 {
     struct concatenation c = {.n = 0};
     if (!read_arguments(&c, l))
         return false;
-    *place = (struct vg_place){c.out, units(&c) * c.unit};
+    *place = (struct vg_output){c.out, units(&c) * c.unit};
     return true;
 }
 
@@ -137,12 +137,12 @@ bool vg_concatenates(struct vg_arithmetic *a, const struct vg_launch *l)
 {
     struct concatenation c = {.n = 0};
     uint64_t elements = 0;
-    if (!read_arguments(&c, l) || c.n > VG_OPERANDS_MOST || units(&c) * c.per_unit > VG_WHOLE_MOST)
+    if (!read_arguments(&c, l) || c.n > VG_OPERANDS_MOST || units(&c) * c.per_unit > VG_NUMBERS_MOST)
         return false;
     *a = (struct vg_arithmetic){.out = c.out, .out_bytes = units(&c) * c.unit};
     for (uint32_t i = 0; i < c.n; i++) {
         const struct input in = input_of(&c, l, i);
-        if (!in.contiguous || in.at == NULL || in.elements == 0 || in.elements > VG_WHOLE_MOST)
+        if (!in.contiguous || in.at == NULL || in.elements == 0 || in.elements > VG_NUMBERS_MOST)
             return false;
         a->in[i] = (struct vg_operand){in.at, (uint64_t)in.elements * c.element};
         elements += in.elements;

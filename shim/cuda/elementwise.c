@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * elementwise.c - element-wise functions of whole numbers that the host knows: fills, copies to another type, comparisons, logic, sums and products.
+ * elementwise.c - element-wise functions of numbers that the host knows: fills, copies to another type, comparisons, logic, sums and products.
  *
  * Arguments of PyTorch's three kernels (elementwise_name.h), with the output first wherever tensors are listed:
  *
@@ -138,7 +138,7 @@ static unsigned element_of(const struct vg_function *f, const struct vg_launch *
     return bytes > 0 && bytes < f->element ? bytes : f->element;
 }
 
-bool vg_elementwise_writes(struct vg_place *place, const struct vg_launch *l)
+bool vg_elementwise_writes(struct vg_output *place, const struct vg_launch *l)
 {
     const struct vg_function *f = vg_function_of(l->kernel->name);
     const struct vg_code *code = &l->kernel->code;
@@ -155,9 +155,15 @@ bool vg_elementwise_writes(struct vg_place *place, const struct vg_launch *l)
     unsigned element = width[0]; /* and no more than from one to the next */
     for (uint32_t d = 0; d < y.dimensions; d++)
         element = y.size[d] > 1 && y.stride[d][0] > 0 && y.stride[d][0] < element ? y.stride[d][0] : element;
-    *place = (struct vg_place){y.at[0], extent(&y, 0, element)};
+    *place = (struct vg_output){y.at[0], extent(&y, 0, element)};
     return y.at[0] != NULL;
 }
+
+/* A number of a function: i where its type is whole, else d. */
+struct value {
+    int64_t i;
+    double d;
+};
 
 /* --- what is no tensor ---------------------------------------------------------------------------------------------------- */
 
@@ -165,34 +171,47 @@ bool vg_elementwise_writes(struct vg_place *place, const struct vg_launch *l)
 struct call {
     const struct vg_function *f;
     struct layout y;
-    enum vg_whole in[3], out; /* in memory */
-    int64_t constant, alpha;
+    enum vg_number in[3], out; /* in memory */
+    struct value constant, alpha;
     int32_t word; /* which comparison */
 };
 
-/* A number at or behind `at` of the function, where one of its type may lie; *at moves behind it. false: it is not that long. */
-static bool take(int64_t *x, const struct layout *y, uint32_t *at, enum vg_whole type)
+static struct value load(const void *from, enum vg_number type)
 {
-    const uint32_t bytes = vg_whole_bytes(type), from = (*at + bytes - 1) / bytes * bytes;
+    if (vg_number_is_real(type))
+        return (struct value){.d = vg_number_load_real(from, type)};
+    return (struct value){.i = vg_whole_load(from, type)};
+}
+
+/* A number at or behind `at` of the function, where one of its type may lie; *at moves behind it. false: it is not that long. */
+static bool take(struct value *x, const struct layout *y, uint32_t *at, enum vg_number type)
+{
+    const uint32_t bytes = vg_number_bytes(type), from = (*at + bytes - 1) / bytes * bytes;
     if (from + bytes > y->function_bytes)
         return false;
-    *x = vg_whole_load(y->function + from, type);
+    *x = load(y->function + from, type);
     *at = from + bytes;
     return true;
+}
+
+/* In what the function computes: single precision for types that are shorter. */
+static enum vg_number wide(enum vg_number type)
+{
+    return type == VG_NUMBER_F16 || type == VG_NUMBER_BF16 ? VG_NUMBER_F32 : type;
 }
 
 static bool read_function(struct call *c)
 {
     const struct vg_function *f = c->f;
     const bool compares = f->what == VG_COMPARE_EQUAL || f->what == VG_COMPARE;
-    const enum vg_whole type = f->what == VG_FILL ? f->out : f->in[0];
+    const enum vg_number type = f->what == VG_FILL ? f->out : wide(f->in[0]);
     /* a function that holds nothing takes a byte, before the number of AUnaryFunctor or BUnaryFunctor */
     uint32_t at = !compares && f->constant != VG_NO_CONSTANT && f->what != VG_WEIGHTED_SUM ? 1 : 0;
-    int64_t word = 0;
+    struct value word = {0};
     if (f->what == VG_RANGE)
-        return take(&c->constant, &c->y, &at, VG_WHOLE_I64) && take(&c->alpha, &c->y, &at, VG_WHOLE_I64);
-    bool ok = !compares || take(&word, &c->y, &at, VG_WHOLE_I32);
-    c->word = (int32_t)word;
+        return take(&c->constant, &c->y, &at, VG_NUMBER_I64) && take(&c->alpha, &c->y, &at, VG_NUMBER_I64);
+    bool ok = !compares || take(&word, &c->y, &at, VG_NUMBER_I32);
+    c->word = (int32_t)word.i;
     if (f->what == VG_FILL || f->constant != VG_NO_CONSTANT)
         ok = ok && take(&c->constant, &c->y, &at, type);
     return ok && (f->what != VG_WEIGHTED_SUM || take(&c->alpha, &c->y, &at, type));
@@ -210,11 +229,11 @@ static bool read_types(struct call *c, const struct vg_launch *l)
         code->param[PARAMETER_STORE].bytes < 1)
         return false;
     const unsigned char *load = l->args[PARAMETER_LOAD], *store = l->args[PARAMETER_STORE];
-    c->out = vg_whole_scalar_type(store[0]);
-    bool ok = c->out != VG_WHOLE_NONE;
+    c->out = vg_number_scalar_type(store[0]);
+    bool ok = c->out != VG_NUMBER_NONE;
     for (unsigned i = 0; i < c->f->operands && ok; i++) {
-        c->in[i] = vg_whole_scalar_type(load[i]);
-        ok = c->in[i] != VG_WHOLE_NONE;
+        c->in[i] = vg_number_scalar_type(load[i]);
+        ok = c->in[i] != VG_NUMBER_NONE;
     }
     return ok;
 }
@@ -235,12 +254,12 @@ static bool read_call(struct call *c, struct vg_arithmetic *a, const struct vg_l
 {
     unsigned width[TENSORS_MOST];
     struct layout *y = &c->y;
-    if (c->f->form == VG_STRIDED_CAST || !read_count(y, l) || y->n > VG_WHOLE_MOST || !read_types(c, l))
+    if (c->f->form == VG_STRIDED_CAST || !read_count(y, l) || y->n > VG_NUMBERS_MOST || !read_types(c, l))
         return false;
     y->tensors = c->f->operands + 1u;
-    width[0] = vg_whole_bytes(c->out);
+    width[0] = vg_number_bytes(c->out);
     for (uint32_t t = 1; t < y->tensors; t++)
-        width[t] = vg_whole_bytes(c->in[t - 1]);
+        width[t] = vg_number_bytes(c->in[t - 1]);
     if (!(is_strided(c->f) ? read_strided(y, l) : read_contiguous(y, l, width)) || !read_function(c) ||
         !is_dense(y, width[0]))
         return false;
@@ -255,27 +274,25 @@ static bool read_call(struct call *c, struct vg_arithmetic *a, const struct vg_l
 
 /* --- the numbers ---------------------------------------------------------------------------------------------------------- */
 
-static int64_t compared(const struct call *c, int64_t x, int64_t y)
+static bool compared(const struct call *c, bool equal, bool less)
 {
     if (c->f->what == VG_COMPARE_EQUAL)
-        return (x == y) != (c->word != 0);
+        return equal != (c->word != 0);
     switch (c->word) {
     case 0:
-        return x >= y;
+        return !less;
     case 1:
-        return x > y;
+        return !less && !equal;
     case 2:
-        return x <= y;
+        return less || equal;
     default:
-        return x < y;
+        return less;
     }
 }
 
-static int64_t result(const struct call *c, int64_t x, int64_t y)
+static int64_t of_whole(const struct call *c, int64_t x, int64_t y)
 {
     switch (c->f->what) {
-    case VG_FILL:
-        return c->constant;
     case VG_NOT:
         return !x;
     case VG_AND:
@@ -291,94 +308,152 @@ static int64_t result(const struct call *c, int64_t x, int64_t y)
     case VG_PRODUCT:
         return (int64_t)((uint64_t)x * (uint64_t)y); /* wraps, as there */
     case VG_WEIGHTED_SUM:
-        return (int64_t)((uint64_t)x + (uint64_t)c->alpha * (uint64_t)y);
+        return (int64_t)((uint64_t)x + (uint64_t)c->alpha.i * (uint64_t)y);
     case VG_COMPARE_EQUAL:
     case VG_COMPARE:
-        return compared(c, x, y);
+        return compared(c, x == y, x < y);
     default:
         return x;
     }
 }
 
-/* x as a number of the type. */
-static int64_t cut(int64_t x, enum vg_whole type)
+/* Comparisons and logic give a truth value in i, the rest a number in d. */
+static struct value of_real(const struct call *c, double x, double y)
 {
-    unsigned char bytes[sizeof x];
-    vg_whole_store(bytes, x, type);
-    return vg_whole_load(bytes, type);
+    switch (c->f->what) {
+    case VG_NOT:
+        return (struct value){.i = x == 0};
+    case VG_BOTH:
+        return (struct value){.i = x != 0 && y != 0};
+    case VG_EITHER:
+        return (struct value){.i = x != 0 || y != 0};
+    case VG_PRODUCT:
+        return (struct value){.d = x * y};
+    case VG_WEIGHTED_SUM:
+        return (struct value){.d = x + c->alpha.d * y};
+    case VG_COMPARE_EQUAL:
+    case VG_COMPARE: /* nothing is less than, or equal to, what is not a number */
+        return (struct value){.i = x == x && y == y ? compared(c, x == y, x < y)
+                                                    : c->f->what == VG_COMPARE_EQUAL && c->word != 0};
+    default:
+        return (struct value){.d = x};
+    }
+}
+
+static struct value result(const struct call *c, struct value x, struct value y)
+{
+    if (vg_number_is_real(c->f->in[0]))
+        return of_real(c, x.d, y.d);
+    return (struct value){.i = of_whole(c, x.i, y.i)};
+}
+
+/* From one type to another: towards zero where that is whole, and wrapped; rounded where it is not. */
+static struct value cast(struct value x, enum vg_number from, enum vg_number to)
+{
+    unsigned char bytes[sizeof(int64_t)];
+    if (vg_number_is_real(to)) {
+        vg_number_store_real(bytes, vg_number_is_real(from) ? x.d : (double)x.i, to);
+        return load(bytes, to);
+    }
+    if (vg_number_is_real(from) && to == VG_NUMBER_BOOL)
+        x.i = x.d != 0;
+    else if (vg_number_is_real(from))
+        x.i = x.d > -9e18 && x.d < 9e18 ? (int64_t)x.d : INT64_MIN;
+    vg_whole_store(bytes, x.i, to);
+    return load(bytes, to);
+}
+
+static void store(void *to, struct value x, enum vg_number type)
+{
+    if (vg_number_is_real(type))
+        vg_number_store_real(to, x.d, type);
+    else
+        vg_whole_store(to, x.i, type);
 }
 
 /* Element i of operand k as the function is given it; zero where nobody knows. */
-static int64_t operand(const struct call *c, const bool *known, unsigned k, uint32_t i)
+static struct value operand(const struct call *c, const bool *known, unsigned k, uint32_t i)
 {
     if (k >= c->f->operands || !known[k])
-        return 0;
-    return cut(vg_whole_load(c->y.at[k + 1] + offset(&c->y, k + 1, i), c->in[k]), c->f->in[k]);
+        return (struct value){0};
+    return cast(load(c->y.at[k + 1] + offset(&c->y, k + 1, i), c->in[k]), c->in[k], c->f->in[k]);
+}
+
+/* Element i of what the function makes. */
+static struct value element(const struct call *c, const bool *known, uint32_t i)
+{
+    const struct value x = operand(c, known, 0, i), y = operand(c, known, 1, i);
+    switch (c->f->what) {
+    case VG_FILL:
+        return c->constant;
+    case VG_WHERE:
+        return x.i ? y : operand(c, known, 2, i);
+    case VG_RANGE:
+        return (struct value){.i = (int64_t)((uint64_t)c->constant.i + (uint64_t)c->alpha.i * i)};
+    default:
+        return c->f->constant == VG_FIRST_IS ? result(c, c->constant, x)
+                                             : result(c, x, c->f->constant == VG_SECOND_IS ? c->constant : y);
+    }
+}
+
+/* Of what type an element is before it becomes the function's result. */
+static enum vg_number type_of_element(const struct vg_function *f)
+{
+    switch (f->what) {
+    case VG_FILL:
+        return f->out;
+    case VG_RANGE:
+        return VG_NUMBER_I64;
+    case VG_NOT:
+    case VG_BOTH:
+    case VG_EITHER:
+    case VG_COMPARE_EQUAL:
+    case VG_COMPARE:
+        return VG_NUMBER_I64;
+    default:
+        return wide(f->in[f->what == VG_WHERE]);
+    }
 }
 
 static void compute(const struct call *c, struct vg_arithmetic *a)
 {
-    const unsigned width = vg_whole_bytes(c->out);
+    const unsigned width = vg_number_bytes(c->out);
+    const enum vg_number type = type_of_element(c->f);
     bool known[3] = {false};
     for (unsigned k = 0; k < c->f->operands; k++)
         known[k] = vg_mem_true(a->in[k].at, a->in[k].bytes);
     for (uint32_t i = 0; i < (uint32_t)c->y.n; i++) {
-        int64_t x = operand(c, known, 0, i), y = operand(c, known, 1, i);
-        if (c->f->what == VG_WHERE)
-            x = x ? y : operand(c, known, 2, i);
-        else if (c->f->what == VG_RANGE)
-            x = (int64_t)((uint64_t)c->constant + (uint64_t)c->alpha * i);
-        else if (c->f->constant == VG_FIRST_IS)
-            x = result(c, c->constant, x);
-        else
-            x = result(c, x, c->f->constant == VG_SECOND_IS ? c->constant : y);
-        vg_whole_store(a->value + (size_t)i * width, cut(x, c->f->out), c->out);
+        const struct value x = cast(element(c, known, i), type, c->f->out);
+        store(a->value + (size_t)i * width, cast(x, c->f->out, c->out), c->out);
     }
 }
 
 /* --- floating point ------------------------------------------------------------------------------------------------------- */
 
-/* Whether a function's constant is infinite: single precision for shorter types, too. */
-static bool is_infinite(const struct layout *y, unsigned real)
-{
-    double x = 0;
-    float narrow = 0;
-    const uint32_t bytes = real == sizeof x ? sizeof x : sizeof narrow; /* behind the word, where one of it may lie */
-    if (2 * bytes > y->function_bytes)
-        return false;
-    memcpy(bytes == sizeof x ? (void *)&x : (void *)&narrow, y->function + bytes, bytes);
-    x = bytes == sizeof x ? x : (double)narrow;
-    return x - x != 0 && x == x;
-}
-
 /* isnan() compares a tensor with itself, isinf() and isfinite() with infinity. Numbers that nobody knows are taken to be neither. */
-static bool is_ordinary(struct vg_arithmetic *a, const struct vg_launch *l, const struct vg_function *f)
+static bool is_ordinary(const struct call *c, struct vg_arithmetic *a)
 {
-    const unsigned width[TENSORS_MOST] = {1, f->real, f->real};
-    struct layout y = {.tensors = f->operands + 1u};
-    int64_t word = 0;
-    uint32_t at = 0;
-    if (f->form == VG_CONTIGUOUS_CAST || f->form == VG_STRIDED_CAST || !read_count(&y, l) || y.n > VG_WHOLE_MOST ||
-        !(is_strided(f) ? read_strided(&y, l) : read_contiguous(&y, l, width)) || !take(&word, &y, &at, VG_WHOLE_I32) ||
-        !is_dense(&y, 1) || vg_mem_true(y.at[1], extent(&y, 1, f->real)))
+    const bool itself = c->f->operands == 2 && c->y.at[1] == c->y.at[2];
+    const bool infinite = c->f->operands == 1 && c->constant.d - c->constant.d != 0;
+    if (c->f->what != VG_COMPARE_EQUAL || !vg_number_is_real(c->f->in[0]) || c->out != VG_NUMBER_BOOL ||
+        (!itself && !infinite) || (a->value = malloc(a->out_bytes)) == NULL)
         return false;
-    const bool itself = f->operands == 2 && y.at[1] == y.at[2], infinite = f->operands == 1 && is_infinite(&y, f->real);
-    *a = (struct vg_arithmetic){.out = y.at[0], .out_bytes = (uint64_t)y.n};
-    if ((!itself && !infinite) || !vg_arithmetic_in_place(a, l) || (a->value = malloc(a->out_bytes)) == NULL)
-        return false;
-    memset(a->value, itself == (word == 0), a->out_bytes); /* x == x, x != infinity */
+    memset(a->value, itself == (c->word == 0), a->out_bytes); /* x == x, x != infinity */
     return true;
 }
 
 bool vg_elementwise(struct vg_arithmetic *a, const struct vg_launch *l)
 {
+    enum { REAL_MOST = 4096 }; /* weights are filled with numbers as well, and nobody decides by them */
     struct call c = {.f = vg_function_of(l->kernel->name)};
-    if (c.f->what == VG_COMPARE_REAL)
-        return is_ordinary(a, l, c.f);
     if (c.f->what == VG_NOTHING || !read_call(&c, a, l) || !vg_arithmetic_in_place(a, l))
         return false;
+    const unsigned known = vg_arithmetic_known(a);
     const bool one_does = (c.f->what == VG_OR || c.f->what == VG_EITHER) && c.f->operands == 2;
-    if (vg_arithmetic_known(a) < (one_does ? 1u : c.f->operands) || (a->value = malloc(a->out_bytes)) == NULL)
+    if (known == 0 && c.f->operands > 0)
+        return is_ordinary(&c, a);
+    if (known < (one_does ? 1u : c.f->operands) || (vg_number_is_real(c.out) && c.y.n > REAL_MOST) ||
+        (a->value = malloc(a->out_bytes)) == NULL)
         return false;
     compute(&c, a);
     return true;

@@ -11,7 +11,7 @@
 #include "shim/cuda/arithmetic.h"
 
 enum vg_function_what {
-    VG_NOTHING, /* nothing that is known, or of numbers that are not whole */
+    VG_NOTHING, /* nothing that is known */
     VG_FILL,
     VG_COPY,
     VG_NOT,
@@ -25,8 +25,7 @@ enum vg_function_what {
     VG_WEIGHTED_SUM,
     VG_COMPARE_EQUAL, /* equal or not, by a word of the function */
     VG_COMPARE,       /* >= > <= <, by a word of the function */
-    VG_RANGE,         /* a first number and a step */
-    VG_COMPARE_REAL   /* equal or not, of floating-point numbers */
+    VG_RANGE          /* a first number and a step */
 };
 enum vg_function_form {
     VG_NO_FORM, /* another kernel */
@@ -39,11 +38,10 @@ struct vg_function {
     const char *name; /* of the kernel */
     enum vg_function_form form;
     enum vg_function_what what;
-    enum vg_whole in[3], out; /* of the function, not in memory */
-    uint8_t operands;         /* tensors; the output is not one of them */
-    uint8_t element;          /* bytes of one of the output, at most */
+    enum vg_number in[3], out; /* of the function, not in memory */
+    uint8_t operands;          /* tensors; the output is not one of them */
+    uint8_t element;           /* bytes of one of the output, at most */
     enum { VG_NO_CONSTANT, VG_FIRST_IS, VG_SECOND_IS } constant;
-    uint8_t real; /* of VG_COMPARE_REAL: bytes of an operand */
 };
 /* Kept: names are never freed. With the lock held. */
 const struct vg_function *vg_function_of(const char *name);

@@ -94,7 +94,7 @@ struct maq_rec vg_launch_record(const struct vg_launch *l)
     if (kernel->image != NULL && !kernel->image->read)
         vg_kernel_prepare(kernel);
     struct vg_arithmetic numbers;
-    struct vg_place place[VG_PLACES] = {{.at = NULL}};
+    struct vg_output place[VG_PLACES] = {{.at = NULL}};
     const bool computed = !l->later && vg_arithmetic_begin(&numbers, l);
     r.has_place = computed || vg_arithmetic_writes(place, l);
     const struct vg_param *param = kernel->code.param;

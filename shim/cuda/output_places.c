@@ -25,7 +25,7 @@ static uint32_t word_at(const char *at, uint32_t i)
     return x;
 }
 
-static bool selects(struct vg_place *place, const struct vg_launch *l)
+static bool selects(struct vg_output *place, const struct vg_launch *l)
 {
     enum { SIZES = 2, STRIDES = SIZES + DIMENSIONS, COUNT = STRIDES + DIMENSIONS, WORDS };
     const struct vg_code *code = &l->kernel->code;
@@ -42,11 +42,11 @@ static bool selects(struct vg_place *place, const struct vg_launch *l)
         elements += (uint64_t)(word_at(out, SIZES + d) - 1) * word_at(out, STRIDES + d);
     void *at;
     memcpy(&at, out, sizeof at);
-    *place = (struct vg_place){at, elements * vg_mangled_bytes(kernel + sizeof small - 1)};
+    *place = (struct vg_output){at, elements * vg_mangled_bytes(kernel + sizeof small - 1)};
     return at != NULL;
 }
 
-static bool picks(struct vg_place *place, const struct vg_launch *l)
+static bool picks(struct vg_output *place, const struct vg_launch *l)
 {
     enum { TENSORS = 3, SIZES = 1, STRIDES = SIZES + 3 * DIMENSIONS, WORDS = STRIDES + TENSORS * DIMENSIONS };
     const char *of = strstr(l->kernel->name, "10OpaqueTypeILi");
@@ -64,11 +64,11 @@ static bool picks(struct vg_place *place, const struct vg_launch *l)
     }
     void *at;
     memcpy(&at, arg + (size_t)((WORDS + 1) / 2) * 8, sizeof at);
-    *place = (struct vg_place){at, bytes};
+    *place = (struct vg_output){at, bytes};
     return at != NULL && dimensions <= DIMENSIONS && elements == word_at(l->args[0], 0);
 }
 
-static bool draws(struct vg_place *place, const struct vg_launch *l)
+static bool draws(struct vg_output *place, const struct vg_launch *l)
 {
     static const char name[] = "distribution_elementwise_grid_stride_kernelI";
     const char *kernel = strstr(l->kernel->name, name);
@@ -82,15 +82,15 @@ static bool draws(struct vg_place *place, const struct vg_launch *l)
         struct vg_alloc a;
         void *out;
         memcpy(&out, (const char *)l->args[last] + at, sizeof out);
-        *place = (struct vg_place){out, (uint64_t)n * vg_mangled_bytes(kernel + sizeof name - 1)};
+        *place = (struct vg_output){out, (uint64_t)n * vg_mangled_bytes(kernel + sizeof name - 1)};
         if (out != NULL && vg_mem_find(out, &a))
             return true;
     }
-    *place = (struct vg_place){.at = NULL};
+    *place = (struct vg_output){.at = NULL};
     return false;
 }
 
-static bool is_softmax(struct vg_place *place, const struct vg_launch *l)
+static bool is_softmax(struct vg_output *place, const struct vg_launch *l)
 {
     enum { WIDE = 4 }; /* bytes: results are single precision or shorter, but for double precision */
     const char *warp = strstr(l->kernel->name, "20softmax_warp_forwardI"),
@@ -105,11 +105,11 @@ static bool is_softmax(struct vg_place *place, const struct vg_launch *l)
     const bool twice = strstr(l->kernel->name, "ForwardIdd") || strstr(l->kernel->name, "forwardIdd");
     void *out;
     memcpy(&out, l->args[0], sizeof out);
-    *place = (struct vg_place){out, elements * (twice ? 2 * WIDE : WIDE)};
+    *place = (struct vg_output){out, elements * (twice ? 2 * WIDE : WIDE)};
     return out != NULL;
 }
 
-bool vg_output_place(struct vg_place *place, const struct vg_launch *l)
+bool vg_output_place(struct vg_output *place, const struct vg_launch *l)
 {
     return selects(place, l) || picks(place, l) || draws(place, l) || is_softmax(place, l);
 }

@@ -37,25 +37,25 @@ static bool read_rows(struct rows *r, const struct vg_launch *l)
     return r->out != NULL && r->in != NULL;
 }
 
-bool vg_running_sum_writes(struct vg_place *place, const struct vg_launch *l)
+bool vg_running_sum_writes(struct vg_output *place, const struct vg_launch *l)
 {
     const char *type = type_in(l->kernel->name);
     struct rows r;
     if (type == NULL || !read_rows(&r, l))
         return false;
-    *place = (struct vg_place){r.out, (uint64_t)r.n * r.length * vg_mangled_bytes(type)};
+    *place = (struct vg_output){r.out, (uint64_t)r.n * r.length * vg_mangled_bytes(type)};
     return true;
 }
 
 bool vg_running_sum(struct vg_arithmetic *a, const struct vg_launch *l)
 {
     const char *letter = type_in(l->kernel->name);
-    const enum vg_whole type = letter ? vg_whole_mangled(*letter) : VG_WHOLE_NONE;
+    const enum vg_number type = letter ? vg_number_mangled(letter) : VG_NUMBER_NONE;
     struct rows r;
-    if (type == VG_WHOLE_NONE || strncmp(letter + 1, "St4plusI", 8) != 0 || !read_rows(&r, l) ||
-        (uint64_t)r.n * r.length > VG_WHOLE_MOST)
+    if (type == VG_NUMBER_NONE || vg_number_is_real(type) || strncmp(letter + 1, "St4plusI", 8) != 0 ||
+        !read_rows(&r, l) || (uint64_t)r.n * r.length > VG_NUMBERS_MOST)
         return false;
-    const unsigned width = vg_whole_bytes(type);
+    const unsigned width = vg_number_bytes(type);
     const uint64_t bytes = (uint64_t)r.n * r.length * width;
     *a = (struct vg_arithmetic){.in = {{r.in, bytes}}, .out = r.out, .out_bytes = bytes};
     if (bytes == 0 || !vg_arithmetic_in_place(a, l) || vg_arithmetic_known(a) == 0 ||

@@ -91,7 +91,7 @@ static uint64_t narrow(double x, const struct format *f)
     return sign | (magnitude > most ? (f->finite ? none : infinite) : magnitude);
 }
 
-static double load_real(const void *at, unsigned type)
+double vg_real_load(const void *at, unsigned type)
 {
     const struct format *f = &formats[type];
     uint64_t bits = 0;
@@ -104,7 +104,7 @@ static double load_real(const void *at, unsigned type)
     return type == MAQ_REC_F64 ? double_of(bits) : widen(bits, f);
 }
 
-static void store_real(void *at, double x, unsigned type)
+void vg_real_store(void *at, double x, unsigned type)
 {
     const struct format *f = &formats[type];
     if (type == MAQ_REC_F32) {
@@ -177,7 +177,7 @@ void vg_reduce(void *acc, const void *x, uint64_t count, unsigned type, unsigned
             store_integer(
                 to, both_integers(load_integer(to, type), load_integer(from, type), formats[type].is_signed, op), type);
         else
-            store_real(to, both_reals(load_real(to, type), load_real(from, type), op), type);
+            vg_real_store(to, both_reals(vg_real_load(to, type), vg_real_load(from, type), op), type);
     }
 }
 
@@ -209,8 +209,8 @@ void vg_repeat(void *acc, const void *x, uint64_t count, unsigned type, unsigned
             uint64_t v = load_integer(to, type);
             store_integer(to, op == VG_NCCL_PROD ? integer_power(v, times) : v * times, type);
         } else {
-            double v = load_real(to, type);
-            store_real(to, op == VG_NCCL_PROD ? real_power(v, times) : v * (double)times, type);
+            double v = vg_real_load(to, type);
+            vg_real_store(to, op == VG_NCCL_PROD ? real_power(v, times) : v * (double)times, type);
         }
     }
 }
@@ -223,7 +223,7 @@ void vg_reduced(void *acc, uint64_t count, unsigned type, unsigned op, uint64_t 
         char *to = (char *)acc + i * formats[type].bytes;
         uint64_t v = is_integer(type) ? load_integer(to, type) : 0;
         if (!is_integer(type))
-            store_real(to, load_real(to, type) / (double)n, type);
+            vg_real_store(to, vg_real_load(to, type) / (double)n, type);
         else
             store_integer(to, formats[type].is_signed ? (uint64_t)((int64_t)v / (int64_t)n) : v / n, type);
     }

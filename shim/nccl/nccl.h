@@ -148,6 +148,9 @@ void vg_host_name(char *out, uint32_t node);
 
 /* --- reductions. data.c --------------------------------------------------------------------------------------------------- */
 uint64_t vg_type_bytes(unsigned type);
+/* A floating-point number of an enum maq_rec_type; rounded to it (to nearest, ties to even). */
+double vg_real_load(const void *at, unsigned type);
+void vg_real_store(void *at, double x, unsigned type);
 /* acc = acc op x; op: SUM, PROD, MAX, MIN, AVG (summed here). */
 void vg_reduce(void *acc, const void *x, uint64_t count, unsigned type, unsigned op);
 /* acc = x op x op ... (times >= 1) */
