@@ -204,7 +204,7 @@ static bool read_function(struct call *c)
 {
     const struct vg_function *f = c->f;
     const bool compares = f->what == VG_COMPARE_EQUAL || f->what == VG_COMPARE;
-    const enum vg_number type = f->what == VG_FILL ? f->out : wide(f->in[0]);
+    const enum vg_number type = f->what == VG_FILL ? f->out : compares ? f->in[0] : wide(f->in[0]);
     /* a function that holds nothing takes a byte, before the number of AUnaryFunctor or BUnaryFunctor */
     uint32_t at = !compares && f->constant != VG_NO_CONSTANT && f->what != VG_WEIGHTED_SUM ? 1 : 0;
     struct value word = {0};
