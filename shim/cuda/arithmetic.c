@@ -10,7 +10,7 @@
 
 static const struct {
     const char *name;                        /* mangled */
-    uint8_t scalar_type, bytes, record_type; /* c10/core/ScalarType.h; enum maq_rec_type of those that are not whole */
+    uint8_t scalar_type, bytes, record_type; /* c10::ScalarType; enum maq_rec_type of those that are not whole */
 } types[VG_NUMBER_NONE] = {
     [VG_NUMBER_BOOL] = {"b", 11, 1, 0},
     [VG_NUMBER_U8] = {"h", 0, 1, 0},

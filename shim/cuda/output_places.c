@@ -7,7 +7,7 @@
  *     index_elementwise_kernel              how many, and in one structure: OffsetCalculator for three tensors, the output's pointer first of those
  *                                           behind it (IndexKernel.cu, IndexKernelUtils.cuh)
  *     distribution_elementwise_grid_stride_kernel   how many, the generator's state, the distribution, what is made of a number, which has the
- *                                           output's pointer (DistributionTemplates.h)
+ *                                           output's pointer (DistributionTemplates of the same folder)
  *     softmax_warp_forward, cunn_SoftMaxForward     the output, the input; rows, what lies between them and how long they are; or how long alone,
  *                                           a block for each row (PersistentSoftmax.cuh, SoftMax.cu)
  */
