@@ -74,12 +74,15 @@ unsigned vg_mangled_bytes(const char *type)
 
 int64_t vg_whole_load(const void *from, enum vg_number type)
 {
+    const unsigned bytes = vg_number_bytes(type);
     int64_t x = 0;
-    memcpy(&x, from, vg_number_bytes(type)); /* little-endian */
-    const unsigned shift = 64 - 8 * vg_number_bytes(type);
+    memcpy(&x, from, bytes); /* little-endian */
     if (type == VG_NUMBER_BOOL)
         return x != 0;
-    return type == VG_NUMBER_U8 ? x : (int64_t)((uint64_t)x << shift) >> shift;
+    if (type == VG_NUMBER_U8 || bytes == 0 || bytes >= sizeof x)
+        return x;
+    const unsigned shift = 64 - 8 * bytes; /* the sign */
+    return (int64_t)((uint64_t)x << shift) >> shift;
 }
 
 void vg_whole_store(void *to, int64_t x, enum vg_number type)
