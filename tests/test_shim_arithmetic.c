@@ -3,7 +3,7 @@
  * test_shim_arithmetic.c - numbers that the host knows are computed by PyTorch's element-wise kernels, concatenations, running sums and
  * counts; what these kernels do not write stays known; and nothing else is computed.
  *
- * Names are those of PyTorch 2.15, arguments are laid out as the files of shim/cuda describe them.
+ * Names are those of PyTorch 2.15, arguments are laid out as the files of shim/cuda/arithmetic describe them.
  */
 #include <math.h>
 #include <setjmp.h>

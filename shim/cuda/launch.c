@@ -20,7 +20,7 @@
  *
  * Kernels whose parameters are not known (PTX, a compression that cannot be undone) have bytes = 0.
  */
-#include "shim/cuda/arithmetic.h"
+#include "shim/cuda/arithmetic/arithmetic.h"
 #include "shim/cuda/invented_reads.h"
 #include "shim/cuda/operator_rules.h"
 #include "shim/cuda/value_rules.h"

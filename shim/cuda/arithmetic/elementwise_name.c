@@ -4,7 +4,7 @@
  *
  * A part that is looked for begins with its length, so that no other name ends with it.
  */
-#include "shim/cuda/elementwise_name.h"
+#include "shim/cuda/arithmetic/elementwise_name.h"
 
 #include <string.h>
 

@@ -8,7 +8,7 @@
 #ifndef MAQ_SHIM_ELEMENTWISE_NAME_H
 #define MAQ_SHIM_ELEMENTWISE_NAME_H
 
-#include "shim/cuda/arithmetic.h"
+#include "shim/cuda/arithmetic/numbers.h"
 
 enum vg_function_what {
     VG_NOTHING, /* nothing that is known */

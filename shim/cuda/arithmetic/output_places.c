@@ -11,7 +11,7 @@
  *     softmax_warp_forward, cunn_SoftMaxForward     the output, the input; rows, what lies between them and how long they are; or how long alone,
  *                                           a block for each row (PersistentSoftmax.cuh, SoftMax.cu)
  */
-#include "shim/cuda/arithmetic.h"
+#include "shim/cuda/arithmetic/kinds.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -5,7 +5,7 @@
  * PyTorch's kernel is tensor_kernel_scan_innermost_dim (aten/src/ATen/native/cuda/ScanUtils.cuh), whose name has the type and what it runs. Its arguments
  * are the output, the input, rows, the length of a row, and what else it needs. Both lie one element behind the other.
  */
-#include "shim/cuda/arithmetic.h"
+#include "shim/cuda/arithmetic/kinds.h"
 
 #include <stdlib.h>
 #include <string.h>

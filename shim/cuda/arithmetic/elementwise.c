@@ -23,7 +23,8 @@
  * Of `a | b` the operand that nobody knows counts as zeros, as which it would be read: `finished = at_its_limit | ended` is over where the host knows
  * the limit, whatever the tokens are. What is combined by `&` is known where both are.
  */
-#include "shim/cuda/elementwise_name.h"
+#include "shim/cuda/arithmetic/elementwise_name.h"
+#include "shim/cuda/arithmetic/kinds.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -18,7 +18,7 @@
  * understood, its argument has all of this in its place and agrees with the launch, it has one output, the inputs lie
  * one behind the other, and all are known. Anything else is a kernel like others.
  */
-#include "shim/cuda/arithmetic.h"
+#include "shim/cuda/arithmetic/kinds.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * arithmetic.c - types of numbers, and where those lie that are computed. See arithmetic.h.
+ * numbers.c - types of numbers, and whether those that a kernel reads are known. See numbers.h.
  */
-#include "shim/cuda/arithmetic.h"
+#include "shim/cuda/arithmetic/numbers.h"
 #include "shim/nccl/nccl.h"
 
 #include <stdlib.h>
@@ -128,29 +128,4 @@ unsigned vg_arithmetic_known(const struct vg_arithmetic *a)
     for (unsigned i = 0; i < VG_OPERANDS_MOST; i++)
         known += a->in[i].at && vg_mem_true(a->in[i].at, a->in[i].bytes) && vg_mem_touch(a->in[i].at, a->in[i].bytes);
     return known;
-}
-
-bool vg_arithmetic_begin(struct vg_arithmetic *a, const struct vg_launch *l)
-{
-    *a = (struct vg_arithmetic){.out = NULL};
-    return l->args != NULL && l->kernel->code.found &&
-           (vg_elementwise(a, l) || vg_reduces(a, l) || vg_concatenates(a, l) || vg_running_sum(a, l));
-}
-
-bool vg_arithmetic_writes(struct vg_output place[VG_PLACES], const struct vg_launch *l)
-{
-    return l->args != NULL && l->kernel->code.found &&
-           (vg_elementwise_writes(place, l) || vg_reduction_writes(place, l) || vg_concatenation_writes(place, l) ||
-            vg_output_place(place, l) || vg_running_sum_writes(place, l));
-}
-
-void vg_arithmetic_end(struct vg_arithmetic *a)
-{
-    memcpy(a->out, a->value, a->out_bytes);
-    vg_mem_told(a->out, a->out_bytes);
-    for (unsigned i = 0; i < VG_OPERANDS_MOST; i++)
-        if (a->in[i].at)
-            vg_taint_copy(a->out, a->in[i].at, a->in[i].bytes);
-    free(a->value);
-    a->value = NULL;
 }
