@@ -3,7 +3,7 @@
  * reduction.c - one number of whole numbers that the host knows: a sum, the least or the largest, whether any or all are not zero.
  *
  * Programs take the largest of what their ranks gathered and size a buffer by it: torch.distributed does so for every object that is
- * gathered or broadcast. What was gathered is known here (nccl/payload.c), and one number made of it must be too, or what
+ * gathered or broadcast. What was gathered is known here (shim/nccl/payload.c), and one number made of it must be too, or what
  * follows is cut to nothing. Generation ends when no request is left (Hugging Face's generate(): the largest of a 1 for each that has not ended).
  *
  * PyTorch reduces with one kernel, at::native::reduce_kernel. Its name says types and operation; its only argument says
