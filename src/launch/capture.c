@@ -369,7 +369,7 @@ static bool failed_supposing(const struct capture *c)
 static enum maq_status settle(struct capture *c, struct maq_diag *diag)
 {
     MAQ_TRY(settle_contributions(c, diag));
-    if (c->slices.n < c->workspace.world && c->workspace.world <= HINTED_MAX && failed_supposing(c)) {
+    if (c->slices.n < c->workspace.world && c->workspace.world <= MAQ_LAUNCH_FOR_FAILED_MAX && failed_supposing(c)) {
         for (uint32_t r = 0; r < c->workspace.world; r++)
             if (!maq_probes_choose(&c->slices, r, "may be read by a rank that failed"))
                 return maq_no_memory(diag, "a capture");

@@ -19,7 +19,7 @@
     X(LAUNCH_GLOO, 1690, "gloo's ranks that are not there, and nobody to answer for them")                             \
     X(LAUNCH_STALLED, 1691, "a rank that waits for ranks which are not there, by means of its own")                    \
     X(LAUNCH_SUPPOSED, 1692, "a rank that failed and had read what ranks which did not run were taken to say")         \
-    X(LAUNCH_LEFT, 1693, "ranks that ran at once and were ended since one of them had failed")
+    X(LAUNCH_PEER_FAILED, 1693, "ranks that ran at once and were ended since one of them had failed")
 
 enum maq_launch_code {
 #define MAQ_CODE_ENUM(name, code, text) MAQ_CODE_##name = (code),

@@ -136,7 +136,7 @@ const struct maq_live *maq_live_failed_first(struct maq_live *const *live, uint3
 {
     const struct maq_live *first = NULL;
     for (uint32_t i = 0; i < n; i++)
-        if (live[i]->workspace && !live[i]->runs && !live[i]->left && maq_live_exit_status(live[i]) != 0 &&
+        if (live[i]->workspace && !live[i]->runs && !live[i]->peer_failed && maq_live_exit_status(live[i]) != 0 &&
             (!first || live[i]->ended_s < first->ended_s))
             first = live[i];
     return first;
@@ -193,14 +193,14 @@ static bool out_of_time(const struct maq_workspace *workspace, struct maq_live *
 }
 
 /* One of ranks that run at once has failed: the others are ended, where they do not end by themselves. */
-static void leave(const struct maq_workspace *workspace, struct maq_live *const *live, uint32_t n)
+static void end_peers(const struct maq_workspace *workspace, struct maq_live *const *live, uint32_t n)
 {
     const struct maq_live *failed = maq_live_failed_first(live, n);
     if (!failed || maq_workspace_age(workspace) - failed->ended_s < PEERS_GRACE_S)
         return;
     for (uint32_t i = 0; i < n; i++)
         if (live[i]->runs) {
-            live[i]->left = true;
+            live[i]->peer_failed = true;
             hurry(live[i], SIGTERM);
         }
 }
@@ -244,7 +244,7 @@ enum maq_status maq_workspace_serve(struct maq_workspace *workspace, struct maq_
         asked = look_at_clocks(workspace, live, n);
         stopped = asked || out_of_time(workspace, live, n);
         if (all && n > 1 && !stopped)
-            leave(workspace, live, n);
+            end_peers(workspace, live, n);
         if (o->progress) {
             struct maq_launch_progress p = *at;
             p.seconds = maq_workspace_age(workspace);

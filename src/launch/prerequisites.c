@@ -224,7 +224,7 @@ static void note_failed(struct maq_prerequisites *f, const struct stack *stack)
         f->together_for = w->rank;
     else if (!failed && f->together_for == w->rank)
         f->together_for = MAQ_REC_NONE;
-    if (failed && asked && f->together_for != MAQ_REC_NONE && f->workspace->world <= MAQ_TOGETHER_FAILED_MAX)
+    if (failed && asked && f->together_for != MAQ_REC_NONE && f->workspace->world <= MAQ_LAUNCH_FOR_FAILED_MAX)
         f->together = MAQ_TOGETHER_SUPPOSED;
 }
 

@@ -35,7 +35,6 @@ enum maq_together {
     MAQ_TOGETHER_STALLED, /* ranks wait for each other by means of their own (stall.h) */
     MAQ_TOGETHER_SUPPOSED /* one failed that had read what others were taken to say */
 };
-#define MAQ_TOGETHER_FAILED_MAX 64u /* ranks of a job that are run at once for one that failed */
 
 struct maq_prerequisites {
     struct maq_workspace *workspace;

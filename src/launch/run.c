@@ -257,30 +257,30 @@ static void say_failed(const struct run *r, uint32_t rank, struct maq_diag *diag
     const uint32_t world = r->workspace.world;
     if (r->together)
         maq_diag_add(diag, MAQ_WARNING, MAQ_CODE_LAUNCH_SUPPOSED, (struct maq_span){0}, "--alone runs nobody else",
-                     "rank %u failed, and had read bytes that ranks which did not run were taken to say; all %u ranks "
+                     "rank %u failed, and had read what ranks which did not run were taken to say; all %u ranks "
                      "were run at once",
                      rank, world);
     else
         maq_diag_add(diag, MAQ_WARNING, MAQ_CODE_LAUNCH_SUPPOSED, (struct maq_span){0},
                      world <= MAQ_LAUNCH_ALL_MAX ? "--all runs the ranks of a small job at once"
-                                                 : "of a job of up to 64 ranks all are run at once then",
-                     "rank %u failed, and had read bytes that ranks which did not run were taken to say, as another "
+                                                 : "in a job of fewer ranks all are run at once then",
+                     "rank %u failed, and had read what ranks which did not run were taken to say, as another "
                      "one does: it may have needed what each of them says",
                      rank);
 }
 
 /* Ranks at once of which one failed and others had to be ended. Its status is that of the run. */
-static void say_left(struct run *r, struct maq_diag *diag)
+static void say_peer_failed(struct run *r, struct maq_diag *diag)
 {
     const struct maq_live *failed = maq_live_failed_first(r->list, r->n);
-    uint32_t left = 0;
+    uint32_t ended = 0;
     for (uint32_t i = 0; i < r->n; i++)
-        left += r->live[i].left;
-    if (!failed || left == 0)
+        ended += r->live[i].peer_failed;
+    if (!failed || ended == 0)
         return;
-    maq_diag_add(diag, MAQ_WARNING, MAQ_CODE_LAUNCH_LEFT, (struct maq_span){0}, NULL,
+    maq_diag_add(diag, MAQ_WARNING, MAQ_CODE_LAUNCH_PEER_FAILED, (struct maq_span){0}, NULL,
                  "rank %u failed with exit status %d; %u others, which waited on, were ended", failed->opts.rank,
-                 maq_live_exit_status(failed), left);
+                 maq_live_exit_status(failed), ended);
     r->owner->launch.status = maq_live_exit_status(failed);
 }
 
@@ -299,7 +299,7 @@ static enum maq_status end_of(struct run *r, enum maq_status status, struct maq_
             say_stalled(r, r->live[i].opts.rank, diag);
     enum maq_status finished = finish(r, diag);
     if (all_run(r))
-        say_left(r, diag);
+        say_peer_failed(r, diag);
     if (!r->together && r->before.workspace && r->before.together_for != MAQ_REC_NONE && r->owner->launch.status != 0)
         say_failed(r, r->before.together_for, diag);
     return status != MAQ_OK ? status : finished;

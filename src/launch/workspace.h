@@ -14,7 +14,8 @@
 #include "launch/store/store.h"
 #include "spec/doc.h"
 
-#define MAQ_LAUNCH_ALL_MAX 256u /* ranks at once: each is a process of its own */
+#define MAQ_LAUNCH_ALL_MAX 256u       /* ranks at once: each is a process of its own */
+#define MAQ_LAUNCH_FOR_FAILED_MAX 64u /* ranks of a job that are all run for one that failed */
 
 struct maq_workspace {
     const struct maq_launch_opts *opts;
@@ -73,11 +74,11 @@ struct maq_live {
     struct maq_child program;
     struct maq_child_end end;
     double began_s, ended_s;
-    bool runs, lost; /* lost: its keeper was killed, or the fork server ended */
-    bool forked;     /* by the fork server */
-    bool late;       /* it did not end in time */
-    bool stalled;    /* it waits for somebody, and not for maquette (stall.h) */
-    bool left;       /* it was ended since another one of those that run at once had failed */
+    bool runs, lost;  /* lost: its keeper was killed, or the fork server ended */
+    bool forked;      /* by the fork server */
+    bool late;        /* it did not end in time */
+    bool stalled;     /* it waits for somebody, and not for maquette (stall.h) */
+    bool peer_failed; /* it was ended since another one of those that run at once had failed */
     struct maq_stall stall;
     double told_s; /* time at which it was asked to end; 0 = never */
 };
