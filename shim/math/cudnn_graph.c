@@ -72,17 +72,6 @@ static int64_t elements(const struct dnn_descriptor *tensor)
     return n;
 }
 
-/* Bytes from its first element to the end of its last; those of its elements where no strides are given. */
-static uint64_t reach(const struct dnn_descriptor *tensor)
-{
-    const struct dnn_attribute *strides = dnn_find(tensor, ABI_CUDNN_TENSOR_STRIDES);
-    const bool given = strides != NULL && strides->type == ABI_CUDNN_TYPE_INT64 && strides->n == rank_of(tensor);
-    uint64_t last = given ? 0 : (uint64_t)elements(tensor) - 1;
-    for (int64_t i = 0; given && i < strides->n; i++)
-        last += (uint64_t)(dim(tensor, i) - 1) * (uint64_t)((const int64_t *)strides->value)[i];
-    return ((last + 1) * dnn_type_bits((int)dnn_number(tensor, ABI_CUDNN_TENSOR_TYPE, ABI_CUDNN_FLOAT)) + 7) / 8;
-}
-
 static bool in_memory(const struct dnn_descriptor *tensor)
 {
     return tensor != NULL && tensor->kind == ABI_CUDNN_TENSOR &&
@@ -93,6 +82,17 @@ static bool in_memory(const struct dnn_descriptor *tensor)
 static int type_of(const struct dnn_descriptor *tensor)
 {
     return (int)dnn_number(tensor, ABI_CUDNN_TENSOR_TYPE, ABI_CUDNN_FLOAT);
+}
+
+/* Bytes from its first element to the end of its last; those of its elements where no strides are given. */
+static uint64_t reach(const struct dnn_descriptor *tensor)
+{
+    const struct dnn_attribute *strides = dnn_find(tensor, ABI_CUDNN_TENSOR_STRIDES);
+    const bool given = strides != NULL && strides->type == ABI_CUDNN_TYPE_INT64 && strides->n == rank_of(tensor);
+    uint64_t last = given ? 0 : (uint64_t)elements(tensor) - 1;
+    for (int64_t i = 0; given && i < strides->n; i++)
+        last += (uint64_t)(dim(tensor, i) - 1) * (uint64_t)((const int64_t *)strides->value)[i];
+    return ((last + 1) * dnn_type_bits(type_of(tensor)) + 7) / 8;
 }
 
 /* --- a walk over the operations ------------------------------------------------------------------------------------------- */

@@ -25,7 +25,7 @@ struct dnn_attribute {
     void *value;
 };
 
-enum { DNN_REACHES = 32 };
+enum { DNN_REACHES = 32 }; /* tensors of a plan that are kept: attention backwards has fewer than 20 */
 struct dnn_descriptor {
     uint64_t magic;
     int kind; /* enum abi_cudnn_descriptor */
