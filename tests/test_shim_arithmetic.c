@@ -314,7 +314,7 @@ static void test_concatenation(void **state)
     (void)state;
 }
 
-static void test_running_sum_and_count(void **state)
+static void test_cumulative_sum_and_count(void **state)
 {
     static const char *const count =
         "_ZN14at_cuda_detail3cub6detail6reduce28DeviceReduceSingleTileKernelINS2_10policy_hubIiyN4cuda3std3__"
@@ -346,6 +346,18 @@ static void test_running_sum_and_count(void **state)
     (void)state;
 }
 
+/* Two by two elements, the same transposed, and where they are compared to. */
+static void put_with_transposed(void)
+{
+    struct {
+        uint32_t dimensions, size[25][3], stride[25][3], pad;
+        void *at[3];
+        int32_t word;
+    } s = {.dimensions = 2, .size = {{2}, {2}}, .stride = {{1, 4, 8}, {2, 8, 4}}, .at = {memory + 512, memory, memory}};
+    put_word(4);
+    put(&s, sizeof s);
+}
+
 /* Of numbers that nobody knows none is infinite or not a number; of those that the host knows it is computed. */
 static void test_ordinary(void **state)
 {
@@ -369,6 +381,10 @@ static void test_ordinary(void **state)
     put_pointers(memory + 512, memory, NULL, NULL);
     launch();
     assert_false(vg_mem_true(memory + 512, 2));
+    begin(STRIDED "NS0_13BinaryFunctorIffb" EQUAL "IfEEE" STRIDED_END);
+    put_with_transposed();
+    launch();
+    assert_false(vg_mem_true(memory + 512, 4)); /* x == x.T */
     KNOW(memory, (float[]){NAN, 1});
     contiguous(nan_name, 2, &(int32_t){1}, 4);
     put_pointers(memory + 512, memory, memory, NULL);
@@ -460,7 +476,7 @@ int main(void)
         cmocka_unit_test(test_casts),
         cmocka_unit_test(test_strides),
         cmocka_unit_test(test_concatenation),
-        cmocka_unit_test(test_running_sum_and_count),
+        cmocka_unit_test(test_cumulative_sum_and_count),
         cmocka_unit_test(test_ordinary),
         cmocka_unit_test(test_real),
         cmocka_unit_test(test_places),

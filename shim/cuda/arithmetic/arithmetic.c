@@ -9,14 +9,14 @@ bool vg_arithmetic_begin(struct vg_arithmetic *a, const struct vg_launch *l)
 {
     *a = (struct vg_arithmetic){.out = NULL};
     return l->args != NULL && l->kernel->code.found &&
-           (vg_elementwise(a, l) || vg_reduces(a, l) || vg_concatenates(a, l) || vg_running_sum(a, l));
+           (vg_elementwise(a, l) || vg_reduces(a, l) || vg_concatenates(a, l) || vg_cumulative_sum(a, l));
 }
 
 bool vg_arithmetic_writes(struct vg_output place[VG_PLACES], const struct vg_launch *l)
 {
     return l->args != NULL && l->kernel->code.found &&
            (vg_elementwise_writes(place, l) || vg_reduction_writes(place, l) || vg_concatenation_writes(place, l) ||
-            vg_output_place(place, l) || vg_running_sum_writes(place, l));
+            vg_output_extent(place, l) || vg_cumulative_sum_writes(place, l));
 }
 
 void vg_arithmetic_end(struct vg_arithmetic *a)

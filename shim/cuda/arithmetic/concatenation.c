@@ -8,7 +8,7 @@
  * contiguous; and how those lie that are not. A block's y says which. The vectorized variant counts in units of 16 bytes, and its last argument
  * is how many elements lie behind each other below the dimension.
  */
-#include "shim/cuda/arithmetic/kinds.h"
+#include "shim/cuda/arithmetic/kernel_kinds.h"
 
 #include <stdlib.h>
 #include <string.h>

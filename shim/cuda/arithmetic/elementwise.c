@@ -2,14 +2,13 @@
 /*
  * elementwise.c - element-wise functions of numbers that the host knows: fills, copies to another type, comparisons, logic, sums and products.
  *
- * Arguments of PyTorch's three kernels (elementwise_name.h), with the output first wherever tensors are listed:
+ * Arguments of PyTorch's three kernels (elementwise_kernel_name.h), with the output first wherever tensors are listed:
  *
  *     contiguous          how many elements, the function, pointers
  *     the same, cast      and how they lie (twice); types in memory of the operands, and of the output, a c10::ScalarType each in a byte
  *     strided             how many elements, and in one structure: OffsetCalculator, pointers, the function
  *
- * OffsetCalculator is a number of dimensions, the size of each as a divisor of three words, the fastest first, and the stride in bytes of each tensor
- * for each, with room for 25 (aten/src/ATen/cuda/detail/OffsetCalculator.cuh). The function holds the numbers that are no tensors:
+ * OffsetCalculator is in offset_calculator.h. The function holds the numbers that are no tensors:
  *
  *     FillFunctor<T>                   T value
  *     AUnaryFunctor<..>, BUnaryFunctor the function of two, and the first operand of it, or the second
@@ -23,38 +22,33 @@
  * Of `a | b` the operand that nobody knows counts as zeros, as which it would be read: `finished = at_its_limit | ended` is over where the host knows
  * the limit, whatever the tokens are. What is combined by `&` is known where both are.
  */
-#include "shim/cuda/arithmetic/elementwise_name.h"
-#include "shim/cuda/arithmetic/kinds.h"
+#include "shim/cuda/arithmetic/elementwise_kernel_name.h"
+#include "shim/cuda/arithmetic/kernel_kinds.h"
+#include "shim/cuda/arithmetic/offset_calculator.h"
+#include "shim/cuda/arithmetic/scalar_type.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 enum { PARAMETER_N, PARAMETER_FUNCTION, PARAMETER_POINTERS, PARAMETER_LOAD = 5, PARAMETER_STORE };
-enum { DIMENSIONS = 25, TENSORS_MOST = 8 };
 
 /* --- where tensors lie ---------------------------------------------------------------------------------------------------- */
 
 /* The output is tensor 0. */
 struct layout {
     int32_t n;
-    uint32_t tensors, dimensions;
-    uint32_t size[DIMENSIONS], stride[DIMENSIONS][TENSORS_MOST]; /* bytes */
-    char *at[TENSORS_MOST];
+    uint32_t tensors;
+    struct vg_offsets offsets;
+    char *at[VG_TENSORS_MOST];
     const char *function; /* and how many bytes it has */
     uint32_t function_bytes;
 };
-
-/* Where pointers begin in the structure of a strided kernel of so many tensors. */
-static uint32_t pointers_at(uint32_t tensors)
-{
-    return (4 + DIMENSIONS * 12 + DIMENSIONS * 4 * tensors + 7) / 8 * 8;
-}
 
 /* Of a kernel whose function is not known: what the structure has room for, with a function that is not large. */
 static uint32_t tensors_of(uint32_t bytes)
 {
     uint32_t tensors = 0;
-    while (tensors < TENSORS_MOST && pointers_at(tensors + 1) + 8 * (tensors + 1) < bytes)
+    while (tensors < VG_TENSORS_MOST && vg_offsets_bytes(tensors + 1) + 8 * (tensors + 1) < bytes)
         tensors++;
     return tensors;
 }
@@ -62,22 +56,14 @@ static uint32_t tensors_of(uint32_t bytes)
 static bool read_strided(struct layout *y, const struct vg_launch *l)
 {
     const char *arg = l->args[PARAMETER_FUNCTION];
-    const uint32_t bytes = l->kernel->code.param[PARAMETER_FUNCTION].bytes, pointers = pointers_at(y->tensors);
-    uint64_t elements = 1;
-    if (y->tensors == 0 || pointers + 8 * y->tensors >= bytes)
+    const uint32_t bytes = l->kernel->code.param[PARAMETER_FUNCTION].bytes;
+    const uint32_t pointers = vg_offsets_bytes(y->tensors), function = pointers + 8 * y->tensors;
+    if (function >= bytes || !vg_offsets_read(&y->offsets, arg, bytes, y->tensors, (uint64_t)y->n))
         return false;
-    memcpy(&y->dimensions, arg, sizeof y->dimensions);
-    if (y->dimensions > DIMENSIONS)
-        return false;
-    for (uint32_t d = 0; d < y->dimensions && elements <= INT32_MAX; d++) {
-        memcpy(&y->size[d], arg + 4 + (size_t)12 * d, sizeof *y->size);
-        memcpy(y->stride[d], arg + 4 + DIMENSIONS * 12 + (size_t)4 * y->tensors * d, 4 * (size_t)y->tensors);
-        elements *= y->size[d];
-    }
     memcpy(y->at, arg + pointers, sizeof *y->at * y->tensors);
-    y->function = arg + pointers + 8 * y->tensors;
-    y->function_bytes = bytes - pointers - 8 * y->tensors;
-    return elements == (uint64_t)y->n;
+    y->function = arg + function;
+    y->function_bytes = bytes - function;
+    return true;
 }
 
 /* `width`: of an element of each tensor. */
@@ -87,10 +73,10 @@ static bool read_contiguous(struct layout *y, const struct vg_launch *l, const u
     if (code->n_params <= PARAMETER_POINTERS || code->param[PARAMETER_POINTERS].bytes != 8 * y->tensors)
         return false;
     memcpy(y->at, l->args[PARAMETER_POINTERS], sizeof *y->at * y->tensors);
-    y->dimensions = 1;
-    y->size[0] = (uint32_t)y->n;
+    y->offsets.dimensions = 1;
+    y->offsets.size[0] = (uint32_t)y->n;
     for (uint32_t t = 0; t < y->tensors; t++)
-        y->stride[0][t] = width[t];
+        y->offsets.stride[0][t] = width[t];
     y->function = l->args[PARAMETER_FUNCTION];
     y->function_bytes = code->param[PARAMETER_FUNCTION].bytes;
     return true;
@@ -110,25 +96,6 @@ static bool read_count(struct layout *y, const struct vg_launch *l)
     return y->n > 0;
 }
 
-/* Bytes from the first element of a tensor to the end of its last. */
-static uint64_t extent(const struct layout *y, uint32_t tensor, unsigned width)
-{
-    uint64_t bytes = width;
-    for (uint32_t d = 0; d < y->dimensions; d++)
-        bytes += (uint64_t)(y->size[d] - 1) * y->stride[d][tensor];
-    return bytes;
-}
-
-static uint64_t offset(const struct layout *y, uint32_t tensor, uint32_t i)
-{
-    uint64_t bytes = 0;
-    for (uint32_t d = 0; d < y->dimensions; d++) {
-        bytes += (uint64_t)(i % y->size[d]) * y->stride[d][tensor];
-        i /= y->size[d];
-    }
-    return bytes;
-}
-
 /* Bytes of an element of the output: StoreWithCast has its type and then its size, a word. */
 static unsigned element_of(const struct vg_function *f, const struct vg_launch *l)
 {
@@ -143,22 +110,25 @@ bool vg_elementwise_writes(struct vg_output *place, const struct vg_launch *l)
 {
     const struct vg_function *f = vg_function_of(l->kernel->name);
     const struct vg_code *code = &l->kernel->code;
-    const unsigned width[TENSORS_MOST] = {element_of(f, l)}; /* of the others nothing is asked */
+    const unsigned width[VG_TENSORS_MOST] = {element_of(f, l)}; /* of the others nothing is asked */
     struct layout y = {.n = 0};
     if (f->form == VG_NO_FORM || !read_count(&y, l))
         return false;
     if (is_strided(f))
         y.tensors = tensors_of(code->param[PARAMETER_FUNCTION].bytes);
-    else if (code->n_params > PARAMETER_POINTERS && code->param[PARAMETER_POINTERS].bytes <= 8 * TENSORS_MOST)
+    else if (code->n_params > PARAMETER_POINTERS && code->param[PARAMETER_POINTERS].bytes <= 8 * VG_TENSORS_MOST)
         y.tensors = code->param[PARAMETER_POINTERS].bytes / 8;
     if (y.tensors == 0 || !(is_strided(f) ? read_strided(&y, l) : read_contiguous(&y, l, width)))
         return false;
+    const struct vg_offsets *o = &y.offsets;
     unsigned element = width[0]; /* and no more than from one to the next */
-    for (uint32_t d = 0; d < y.dimensions; d++)
-        element = y.size[d] > 1 && y.stride[d][0] > 0 && y.stride[d][0] < element ? y.stride[d][0] : element;
-    *place = (struct vg_output){y.at[0], extent(&y, 0, element)};
+    for (uint32_t d = 0; d < o->dimensions; d++)
+        element = o->size[d] > 1 && o->stride[d][0] > 0 && o->stride[d][0] < element ? o->stride[d][0] : element;
+    *place = (struct vg_output){y.at[0], vg_offsets_extent(o, 0, element)};
     return y.at[0] != NULL;
 }
+
+/* --- what is no tensor ---------------------------------------------------------------------------------------------------- */
 
 /* A number of a function: i where its type is whole, else d. */
 struct value {
@@ -166,28 +136,26 @@ struct value {
     double d;
 };
 
-/* --- what is no tensor ---------------------------------------------------------------------------------------------------- */
-
 /* What one launch of a function is of. */
 struct call {
     const struct vg_function *f;
     struct layout y;
-    enum vg_number in[3], out; /* in memory */
+    enum vg_scalar_type in[3], out; /* in memory */
     struct value constant, alpha;
     int32_t word; /* which comparison */
 };
 
-static struct value load(const void *from, enum vg_number type)
+static struct value load(const void *from, enum vg_scalar_type type)
 {
-    if (vg_number_is_real(type))
-        return (struct value){.d = vg_number_load_real(from, type)};
+    if (vg_scalar_is_real(type))
+        return (struct value){.d = vg_scalar_load_real(from, type)};
     return (struct value){.i = vg_whole_load(from, type)};
 }
 
 /* A number at or behind `at` of the function, where one of its type may lie; *at moves behind it. false: it is not that long. */
-static bool take(struct value *x, const struct layout *y, uint32_t *at, enum vg_number type)
+static bool take(struct value *x, const struct layout *y, uint32_t *at, enum vg_scalar_type type)
 {
-    const uint32_t bytes = vg_number_bytes(type), from = (*at + bytes - 1) / bytes * bytes;
+    const uint32_t bytes = vg_scalar_bytes(type), from = (*at + bytes - 1) / bytes * bytes;
     if (from + bytes > y->function_bytes)
         return false;
     *x = load(y->function + from, type);
@@ -196,22 +164,22 @@ static bool take(struct value *x, const struct layout *y, uint32_t *at, enum vg_
 }
 
 /* In what the function computes: single precision for types that are shorter. */
-static enum vg_number wide(enum vg_number type)
+static enum vg_scalar_type wide(enum vg_scalar_type type)
 {
-    return type == VG_NUMBER_F16 || type == VG_NUMBER_BF16 ? VG_NUMBER_F32 : type;
+    return type == VG_SCALAR_F16 || type == VG_SCALAR_BF16 ? VG_SCALAR_F32 : type;
 }
 
 static bool read_function(struct call *c)
 {
     const struct vg_function *f = c->f;
     const bool compares = f->what == VG_COMPARE_EQUAL || f->what == VG_COMPARE;
-    const enum vg_number type = f->what == VG_FILL ? f->out : compares ? f->in[0] : wide(f->in[0]);
+    const enum vg_scalar_type type = f->what == VG_FILL ? f->out : compares ? f->in[0] : wide(f->in[0]);
     /* a function that holds nothing takes a byte, before the number of AUnaryFunctor or BUnaryFunctor */
     uint32_t at = !compares && f->constant != VG_NO_CONSTANT && f->what != VG_WEIGHTED_SUM ? 1 : 0;
     struct value word = {0};
     if (f->what == VG_RANGE)
-        return take(&c->constant, &c->y, &at, VG_NUMBER_I64) && take(&c->alpha, &c->y, &at, VG_NUMBER_I64);
-    bool ok = !compares || take(&word, &c->y, &at, VG_NUMBER_I32);
+        return take(&c->constant, &c->y, &at, VG_SCALAR_I64) && take(&c->alpha, &c->y, &at, VG_SCALAR_I64);
+    bool ok = !compares || take(&word, &c->y, &at, VG_SCALAR_I32);
     c->word = (int32_t)word.i;
     if (f->what == VG_FILL || f->constant != VG_NO_CONSTANT)
         ok = ok && take(&c->constant, &c->y, &at, type);
@@ -230,43 +198,43 @@ static bool read_types(struct call *c, const struct vg_launch *l)
         code->param[PARAMETER_STORE].bytes < 1)
         return false;
     const unsigned char *load = l->args[PARAMETER_LOAD], *store = l->args[PARAMETER_STORE];
-    c->out = vg_number_scalar_type(store[0]);
-    bool ok = c->out != VG_NUMBER_NONE;
+    c->out = vg_scalar_numbered(store[0]);
+    bool ok = c->out != VG_SCALAR_NONE;
     for (unsigned i = 0; i < c->f->operands && ok; i++) {
-        c->in[i] = vg_number_scalar_type(load[i]);
-        ok = c->in[i] != VG_NUMBER_NONE;
+        c->in[i] = vg_scalar_numbered(load[i]);
+        ok = c->in[i] != VG_SCALAR_NONE;
     }
     return ok;
 }
 
 /* Whether elements of the output lie in their order and without gaps. */
-static bool is_dense(const struct layout *y, unsigned width)
+static bool is_dense(const struct vg_offsets *o, unsigned width)
 {
     uint64_t next = width;
-    for (uint32_t d = 0; d < y->dimensions; d++) {
-        if (y->size[d] != 1 && y->stride[d][0] != next)
+    for (uint32_t d = 0; d < o->dimensions; d++) {
+        if (o->size[d] != 1 && o->stride[d][0] != next)
             return false;
-        next *= y->size[d];
+        next *= o->size[d];
     }
     return true;
 }
 
 static bool read_call(struct call *c, struct vg_arithmetic *a, const struct vg_launch *l)
 {
-    unsigned width[TENSORS_MOST];
+    unsigned width[VG_TENSORS_MOST];
     struct layout *y = &c->y;
     if (c->f->form == VG_STRIDED_CAST || !read_count(y, l) || y->n > VG_NUMBERS_MOST || !read_types(c, l))
         return false;
     y->tensors = c->f->operands + 1u;
-    width[0] = vg_number_bytes(c->out);
+    width[0] = vg_scalar_bytes(c->out);
     for (uint32_t t = 1; t < y->tensors; t++)
-        width[t] = vg_number_bytes(c->in[t - 1]);
+        width[t] = vg_scalar_bytes(c->in[t - 1]);
     if (!(is_strided(c->f) ? read_strided(y, l) : read_contiguous(y, l, width)) || !read_function(c) ||
-        !is_dense(y, width[0]))
+        !is_dense(&y->offsets, width[0]))
         return false;
-    *a = (struct vg_arithmetic){.out = y->at[0], .out_bytes = extent(y, 0, width[0])};
+    *a = (struct vg_arithmetic){.out = y->at[0], .out_bytes = vg_offsets_extent(&y->offsets, 0, width[0])};
     for (uint32_t t = 1; t < y->tensors; t++) {
-        a->in[t - 1] = (struct vg_operand){y->at[t], extent(y, t, width[t])};
+        a->in[t - 1] = (struct vg_operand){y->at[t], vg_offsets_extent(&y->offsets, t, width[t])};
         if (y->at[t] == NULL)
             return false;
     }
@@ -343,31 +311,31 @@ static struct value of_real(const struct call *c, double x, double y)
 
 static struct value result(const struct call *c, struct value x, struct value y)
 {
-    if (vg_number_is_real(c->f->in[0]))
+    if (vg_scalar_is_real(c->f->in[0]))
         return of_real(c, x.d, y.d);
     return (struct value){.i = of_whole(c, x.i, y.i)};
 }
 
 /* From one type to another: towards zero where that is whole, and wrapped; rounded where it is not. */
-static struct value cast(struct value x, enum vg_number from, enum vg_number to)
+static struct value cast(struct value x, enum vg_scalar_type from, enum vg_scalar_type to)
 {
     unsigned char bytes[sizeof(int64_t)];
-    if (vg_number_is_real(to)) {
-        vg_number_store_real(bytes, vg_number_is_real(from) ? x.d : (double)x.i, to);
+    if (vg_scalar_is_real(to)) {
+        vg_scalar_store_real(bytes, vg_scalar_is_real(from) ? x.d : (double)x.i, to);
         return load(bytes, to);
     }
-    if (vg_number_is_real(from) && to == VG_NUMBER_BOOL)
+    if (vg_scalar_is_real(from) && to == VG_SCALAR_BOOL)
         x.i = x.d != 0;
-    else if (vg_number_is_real(from))
+    else if (vg_scalar_is_real(from))
         x.i = x.d > -9e18 && x.d < 9e18 ? (int64_t)x.d : INT64_MIN;
     vg_whole_store(bytes, x.i, to);
     return load(bytes, to);
 }
 
-static void store(void *to, struct value x, enum vg_number type)
+static void store(void *to, struct value x, enum vg_scalar_type type)
 {
-    if (vg_number_is_real(type))
-        vg_number_store_real(to, x.d, type);
+    if (vg_scalar_is_real(type))
+        vg_scalar_store_real(to, x.d, type);
     else
         vg_whole_store(to, x.i, type);
 }
@@ -377,7 +345,7 @@ static struct value operand(const struct call *c, const bool *known, unsigned k,
 {
     if (k >= c->f->operands || !known[k])
         return (struct value){0};
-    return cast(load(c->y.at[k + 1] + offset(&c->y, k + 1, i), c->in[k]), c->in[k], c->f->in[k]);
+    return cast(load(c->y.at[k + 1] + vg_offsets_of(&c->y.offsets, k + 1, i), c->in[k]), c->in[k], c->f->in[k]);
 }
 
 /* Element i of what the function makes. */
@@ -398,19 +366,19 @@ static struct value element(const struct call *c, const bool *known, uint32_t i)
 }
 
 /* Of what type an element is before it becomes the function's result. */
-static enum vg_number type_of_element(const struct vg_function *f)
+static enum vg_scalar_type type_of_element(const struct vg_function *f)
 {
     switch (f->what) {
     case VG_FILL:
         return f->out;
     case VG_RANGE:
-        return VG_NUMBER_I64;
+        return VG_SCALAR_I64;
     case VG_NOT:
     case VG_BOTH:
     case VG_EITHER:
     case VG_COMPARE_EQUAL:
     case VG_COMPARE:
-        return VG_NUMBER_I64;
+        return VG_SCALAR_I64;
     default:
         return wide(f->in[f->what == VG_WHERE]);
     }
@@ -418,8 +386,8 @@ static enum vg_number type_of_element(const struct vg_function *f)
 
 static void compute(const struct call *c, struct vg_arithmetic *a)
 {
-    const unsigned width = vg_number_bytes(c->out);
-    const enum vg_number type = type_of_element(c->f);
+    const unsigned width = vg_scalar_bytes(c->out);
+    const enum vg_scalar_type type = type_of_element(c->f);
     bool known[3] = {false};
     for (unsigned k = 0; k < c->f->operands; k++)
         known[k] = vg_mem_true(a->in[k].at, a->in[k].bytes);
@@ -431,12 +399,21 @@ static void compute(const struct call *c, struct vg_arithmetic *a)
 
 /* --- floating point ------------------------------------------------------------------------------------------------------- */
 
+/* Whether two tensors are one: from the same address, each element where the other has it. */
+static bool is_one_tensor(const struct layout *y, uint32_t one, uint32_t other)
+{
+    bool same = y->at[one] == y->at[other];
+    for (uint32_t d = 0; d < y->offsets.dimensions && same; d++)
+        same = y->offsets.size[d] == 1 || y->offsets.stride[d][one] == y->offsets.stride[d][other];
+    return same;
+}
+
 /* isnan() compares a tensor with itself, isinf() and isfinite() with infinity. Numbers that nobody knows are taken to be neither. */
 static bool is_ordinary(const struct call *c, struct vg_arithmetic *a)
 {
-    const bool itself = c->f->operands == 2 && c->y.at[1] == c->y.at[2];
+    const bool itself = c->f->operands == 2 && is_one_tensor(&c->y, 1, 2);
     const bool infinite = c->f->operands == 1 && c->constant.d - c->constant.d != 0;
-    if (c->f->what != VG_COMPARE_EQUAL || !vg_number_is_real(c->f->in[0]) || c->out != VG_NUMBER_BOOL ||
+    if (c->f->what != VG_COMPARE_EQUAL || !vg_scalar_is_real(c->f->in[0]) || c->out != VG_SCALAR_BOOL ||
         (!itself && !infinite) || (a->value = malloc(a->out_bytes)) == NULL)
         return false;
     memset(a->value, itself == (c->word == 0), a->out_bytes); /* x == x, x != infinity */
@@ -453,7 +430,7 @@ bool vg_elementwise(struct vg_arithmetic *a, const struct vg_launch *l)
     const bool one_does = (c.f->what == VG_OR || c.f->what == VG_EITHER) && c.f->operands == 2;
     if (known == 0 && c.f->operands > 0)
         return is_ordinary(&c, a);
-    if (known < (one_does ? 1u : c.f->operands) || (vg_number_is_real(c.out) && c.y.n > REAL_MOST) ||
+    if (known < (one_does ? 1u : c.f->operands) || (vg_scalar_is_real(c.out) && c.y.n > REAL_MOST) ||
         (a->value = malloc(a->out_bytes)) == NULL)
         return false;
     compute(&c, a);

@@ -18,7 +18,9 @@
  * understood, its argument has all of this in its place and agrees with the launch, it has one output, the inputs lie
  * one behind the other, and all are known. Anything else is a kernel like others.
  */
-#include "shim/cuda/arithmetic/kinds.h"
+#include "shim/cuda/arithmetic/kernel_kinds.h"
+#include "shim/cuda/arithmetic/offset_calculator.h"
+#include "shim/cuda/arithmetic/scalar_type.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -41,7 +43,7 @@ enum operation { SUM, LARGEST, LEAST, ANY, ALL, NO_OPERATION };
 /* What a kernel of this name does. Any and all are of numbers of any type and give truth values; the rest gives what it is given. */
 struct reduction {
     enum operation op;
-    enum vg_number in, out; /* out: of the element that is passed on, too */
+    enum vg_scalar_type in, out; /* out: of the element that is passed on, too */
 };
 
 static bool is_kernel(const char *name)
@@ -70,36 +72,29 @@ static struct reduction reduction_of(const char *name)
     const char *in = strstr(name, of), *out = in ? strstr(in, "EEj") : NULL; /* the index's type, then the output's */
     if (r.op == NO_OPERATION || !in || !out || strncmp(out + 4, "Li", 2) != 0)
         return (struct reduction){.op = NO_OPERATION};
-    r.in = vg_number_mangled(in + sizeof of - 1);
-    r.out = vg_number_mangled(out + 3);
+    r.in = vg_scalar_mangled(in + sizeof of - 1);
+    r.out = vg_scalar_mangled(out + 3);
     const bool truth = r.op == ANY || r.op == ALL;
-    if (r.in == VG_NUMBER_NONE || vg_number_is_real(r.in) || r.out != (truth ? VG_NUMBER_BOOL : r.in))
+    if (r.in == VG_SCALAR_NONE || vg_scalar_is_real(r.in) || r.out != (truth ? VG_SCALAR_BOOL : r.in))
         r.op = NO_OPERATION;
     return r;
-}
-
-static uint32_t word_at(const char *arg, uint32_t word)
-{
-    uint32_t value;
-    memcpy(&value, arg + (size_t)word * sizeof value, sizeof value);
-    return value;
 }
 
 /* Whether the configuration that begins at this word would be of this launch. */
 static bool is_of_launch(const struct vg_launch *l, const char *arg, uint32_t at)
 {
-    return word_at(arg, at + WORD_WIDTH) == l->block.x && word_at(arg, at + WORD_HEIGHT) == l->block.y &&
-           word_at(arg, at + WORD_THREADS) == l->block.x * l->block.y;
+    return vg_word_at(arg, at + WORD_WIDTH) == l->block.x && vg_word_at(arg, at + WORD_HEIGHT) == l->block.y &&
+           vg_word_at(arg, at + WORD_THREADS) == l->block.x * l->block.y;
 }
 
 /* Does the configuration begin at this word? */
 static bool is_configuration(const struct vg_launch *l, const char *arg, uint32_t at, const struct reduction *r)
 {
-    const uint32_t inputs = word_at(arg, at + WORD_INPUTS);
-    return word_at(arg, at + WORD_ELEMENT) == vg_number_bytes(r->out) && inputs > 0 && inputs <= VG_NUMBERS_MOST &&
-           word_at(arg, at + WORD_OUTPUTS) == 1 && is_of_launch(l, arg, at) &&
-           word_at(arg, at + WORD_DIMENSIONS) == 1 && word_at(arg, at + WORD_SIZE) == inputs &&
-           word_at(arg, at + WORD_STRIDE) == vg_number_bytes(r->in);
+    const uint32_t inputs = vg_word_at(arg, at + WORD_INPUTS);
+    return vg_word_at(arg, at + WORD_ELEMENT) == vg_scalar_bytes(r->out) && inputs > 0 && inputs <= VG_NUMBERS_MOST &&
+           vg_word_at(arg, at + WORD_OUTPUTS) == 1 && is_of_launch(l, arg, at) &&
+           vg_word_at(arg, at + WORD_DIMENSIONS) == 1 && vg_word_at(arg, at + WORD_SIZE) == inputs &&
+           vg_word_at(arg, at + WORD_STRIDE) == vg_scalar_bytes(r->in);
 }
 
 /* Fills in where it reads and writes. */
@@ -113,14 +108,15 @@ static bool find_places(struct vg_arithmetic *a, const struct vg_launch *l, cons
             continue;
         memcpy(place, arg + (((at + WORD_POINTERS + 1) & ~1u) * sizeof at), sizeof place);
         *a = (struct vg_arithmetic){
-            .in = {{place[0], (uint64_t)word_at(arg, at + WORD_INPUTS) * vg_number_bytes(r->in)}},
+            .in = {{place[0], (uint64_t)vg_word_at(arg, at + WORD_INPUTS) * vg_scalar_bytes(r->in)}},
             .out = place[1],
-            .out_bytes = vg_number_bytes(r->out)};
+            .out_bytes = vg_scalar_bytes(r->out)};
         return place[0] != NULL && place[2] == NULL;
     }
     return false;
 }
 
+/* Beside its outputs a reduction of several blocks writes into scratch memory of its own, which no program reads. */
 bool vg_reduction_writes(struct vg_output place[VG_PLACES], const struct vg_launch *l)
 {
     const char *out =
@@ -132,8 +128,8 @@ bool vg_reduction_writes(struct vg_output place[VG_PLACES], const struct vg_laun
     const uint32_t bytes = l->kernel->code.param[0].bytes;
     void *at[3];
     for (uint32_t word = 0; word < WORDS_SEARCHED && (word + WORD_POINTERS + 7) * sizeof word <= bytes; word++) {
-        const uint64_t outputs = word_at(arg, word + WORD_OUTPUTS);
-        if (!is_of_launch(l, arg, word) || word_at(arg, word + WORD_INPUTS) == 0 || outputs == 0)
+        const uint64_t outputs = vg_word_at(arg, word + WORD_OUTPUTS);
+        if (!is_of_launch(l, arg, word) || vg_word_at(arg, word + WORD_INPUTS) == 0 || outputs == 0)
             continue;
         memcpy(at, arg + (((word + WORD_POINTERS + 1) & ~1u) * sizeof word), sizeof at);
         for (unsigned i = 0; i < VG_PLACES; i++)
@@ -145,11 +141,11 @@ bool vg_reduction_writes(struct vg_output place[VG_PLACES], const struct vg_laun
 
 static int64_t reduce(const struct vg_operand *in, const struct reduction *r)
 {
-    const unsigned width = vg_number_bytes(r->in);
+    const unsigned width = vg_scalar_bytes(r->in);
     int64_t acc = 0;
     for (uint64_t at = 0; at < in->bytes; at += width) {
         int64_t x = vg_whole_load((const char *)in->at + at, r->in);
-        x = r->out == VG_NUMBER_BOOL ? x != 0 : x;
+        x = r->out == VG_SCALAR_BOOL ? x != 0 : x;
         if (at == 0)
             acc = x;
         else if (r->op == SUM)
@@ -169,25 +165,26 @@ static bool counts(struct vg_arithmetic *a, const struct vg_launch *l)
     static const char counted[] = "NonZeroOpI";
     const struct vg_code *code = &l->kernel->code;
     const char *type = strstr(l->kernel->name, counted);
-    const enum vg_number in = type ? vg_number_mangled(type + sizeof counted - 1) : VG_NUMBER_NONE;
+    const enum vg_scalar_type in = type ? vg_scalar_mangled(type + sizeof counted - 1) : VG_SCALAR_NONE;
     int64_t n = 0;
-    if (in == VG_NUMBER_NONE || vg_number_is_real(in) ||
+    if (in == VG_SCALAR_NONE || vg_scalar_is_real(in) ||
         strstr(l->kernel->name, "28DeviceReduceSingleTileKernelI") == NULL || code->n_params < 3 ||
         code->param[0].bytes < sizeof(void *) || code->param[1].bytes != sizeof(void *) || code->param[2].bytes < 4 ||
         code->param[2].bytes > sizeof n)
         return false;
+    *a = (struct vg_arithmetic){.out = NULL};
     memcpy(&a->in[0].at, l->args[0], sizeof(void *));
     memcpy(&a->out, l->args[1], sizeof(void *));
     memcpy(&n, l->args[2], code->param[2].bytes);
-    a->in[0].bytes = n > 0 ? (uint64_t)n * vg_number_bytes(in) : 0;
-    a->out_bytes = vg_number_bytes(VG_NUMBER_I32);
+    a->in[0].bytes = n > 0 ? (uint64_t)n * vg_scalar_bytes(in) : 0;
+    a->out_bytes = vg_scalar_bytes(VG_SCALAR_I32);
     if (n <= 0 || n > VG_NUMBERS_MOST || !a->in[0].at || !a->out || !vg_arithmetic_in_place(a, l) ||
         vg_arithmetic_known(a) == 0 || (a->value = malloc(a->out_bytes)) == NULL)
         return false;
     int64_t count = 0;
-    for (uint64_t at = 0; at < a->in[0].bytes; at += vg_number_bytes(in))
+    for (uint64_t at = 0; at < a->in[0].bytes; at += vg_scalar_bytes(in))
         count += vg_whole_load((const char *)a->in[0].at + at, in) != 0;
-    vg_whole_store(a->value, count, VG_NUMBER_I32);
+    vg_whole_store(a->value, count, VG_SCALAR_I32);
     return true;
 }
 

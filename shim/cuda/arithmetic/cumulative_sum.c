@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * running_sum.c - running sums along the last dimension of what the host knows: positions out of a mask, where each of several lengths begins.
+ * cumulative_sum.c - cumulative sums along the last dimension of what the host knows: positions out of a mask, where each of several lengths begins.
  *
  * PyTorch's kernel is tensor_kernel_scan_innermost_dim (aten/src/ATen/native/cuda/ScanUtils.cuh), whose name has the type and what it runs. Its arguments
  * are the output, the input, rows, the length of a row, and what else it needs. Both lie one element behind the other.
  */
-#include "shim/cuda/arithmetic/kinds.h"
+#include "shim/cuda/arithmetic/kernel_kinds.h"
+#include "shim/cuda/arithmetic/scalar_type.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -37,7 +38,7 @@ static bool read_rows(struct rows *r, const struct vg_launch *l)
     return r->out != NULL && r->in != NULL;
 }
 
-bool vg_running_sum_writes(struct vg_output *place, const struct vg_launch *l)
+bool vg_cumulative_sum_writes(struct vg_output *place, const struct vg_launch *l)
 {
     const char *type = type_in(l->kernel->name);
     struct rows r;
@@ -47,15 +48,15 @@ bool vg_running_sum_writes(struct vg_output *place, const struct vg_launch *l)
     return true;
 }
 
-bool vg_running_sum(struct vg_arithmetic *a, const struct vg_launch *l)
+bool vg_cumulative_sum(struct vg_arithmetic *a, const struct vg_launch *l)
 {
     const char *letter = type_in(l->kernel->name);
-    const enum vg_number type = letter ? vg_number_mangled(letter) : VG_NUMBER_NONE;
+    const enum vg_scalar_type type = letter ? vg_scalar_mangled(letter) : VG_SCALAR_NONE;
     struct rows r;
-    if (type == VG_NUMBER_NONE || vg_number_is_real(type) || strncmp(letter + 1, "St4plusI", 8) != 0 ||
+    if (type == VG_SCALAR_NONE || vg_scalar_is_real(type) || strncmp(letter + 1, "St4plusI", 8) != 0 ||
         !read_rows(&r, l) || (uint64_t)r.n * r.length > VG_NUMBERS_MOST)
         return false;
-    const unsigned width = vg_number_bytes(type);
+    const unsigned width = vg_scalar_bytes(type);
     const uint64_t bytes = (uint64_t)r.n * r.length * width;
     *a = (struct vg_arithmetic){.in = {{r.in, bytes}}, .out = r.out, .out_bytes = bytes};
     if (bytes == 0 || !vg_arithmetic_in_place(a, l) || vg_arithmetic_known(a) == 0 ||

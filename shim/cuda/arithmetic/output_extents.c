@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * output_places.c - where kernels of PyTorch write that are not computed: those that pick elements or rows by index, draw at random, or are a softmax.
+ * output_extents.c - where kernels of PyTorch write that are not computed: those that pick elements or rows by index, draw at random, or are a softmax.
  *
  *     indexSelectSmallIndex, ..LargeIndex   the output, the input and the indices, each a TensorInfo: pointer, 25 sizes, 25 strides in elements, how
  *                                           many dimensions (aten/src/ATen/cuda/detail/TensorInfo.cuh, Indexing.cu)
@@ -11,19 +11,14 @@
  *     softmax_warp_forward, cunn_SoftMaxForward     the output, the input; rows, what lies between them and how long they are; or how long alone,
  *                                           a block for each row (PersistentSoftmax.cuh, SoftMax.cu)
  */
-#include "shim/cuda/arithmetic/kinds.h"
+#include "shim/cuda/arithmetic/kernel_kinds.h"
+#include "shim/cuda/arithmetic/offset_calculator.h"
+#include "shim/cuda/arithmetic/scalar_type.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-enum { DIMENSIONS = 25, WORD = 4 };
-
-static uint32_t word_at(const char *at, uint32_t i)
-{
-    uint32_t x;
-    memcpy(&x, at + (size_t)WORD * i, sizeof x);
-    return x;
-}
+enum { DIMENSIONS = 25, WORD = 4 }; /* of a TensorInfo */
 
 static bool selects(struct vg_output *place, const struct vg_launch *l)
 {
@@ -35,11 +30,11 @@ static bool selects(struct vg_output *place, const struct vg_launch *l)
     if (kernel == NULL)
         return false;
     const char *out = l->args[0];
-    if (code->n_params < 3 || code->param[0].bytes < WORDS * WORD || word_at(out, COUNT) > DIMENSIONS)
+    if (code->n_params < 3 || code->param[0].bytes < WORDS * WORD || vg_word_at(out, COUNT) > DIMENSIONS)
         return false;
     uint64_t elements = 1;
-    for (uint32_t d = 0; d < word_at(out, COUNT); d++)
-        elements += (uint64_t)(word_at(out, SIZES + d) - 1) * word_at(out, STRIDES + d);
+    for (uint32_t d = 0; d < vg_word_at(out, COUNT); d++)
+        elements += (uint64_t)(vg_word_at(out, SIZES + d) - 1) * vg_word_at(out, STRIDES + d);
     void *at;
     memcpy(&at, out, sizeof at);
     *place = (struct vg_output){at, elements * vg_mangled_bytes(kernel + sizeof small - 1)};
@@ -48,24 +43,20 @@ static bool selects(struct vg_output *place, const struct vg_launch *l)
 
 static bool picks(struct vg_output *place, const struct vg_launch *l)
 {
-    enum { TENSORS = 3, SIZES = 1, STRIDES = SIZES + 3 * DIMENSIONS, WORDS = STRIDES + TENSORS * DIMENSIONS };
-    const char *of = strstr(l->kernel->name, "10OpaqueTypeILi");
+    enum { TENSORS = 3 };
+    static const char opaque[] = "10OpaqueTypeILi"; /* its bytes follow */
+    const char *of = strstr(l->kernel->name, opaque);
     const struct vg_code *code = &l->kernel->code;
-    if (strstr(l->kernel->name, "24index_elementwise_kernelI") == NULL || of == NULL || code->n_params != 2 ||
-        code->param[0].bytes < WORD || code->param[1].bytes < WORDS * WORD + 8)
-        return false;
-    const char *arg = l->args[1];
-    const uint32_t dimensions = word_at(arg, 0);
-    uint64_t bytes = strtoul(of + strlen("10OpaqueTypeILi"), NULL, 10), elements = 1;
-    for (uint32_t d = 0; d < dimensions && d < DIMENSIONS; d++) {
-        const uint32_t size = word_at(arg, SIZES + 3 * d);
-        bytes += (uint64_t)(size - 1) * word_at(arg, STRIDES + TENSORS * d);
-        elements *= size;
-    }
+    struct vg_offsets offsets;
     void *at;
-    memcpy(&at, arg + (size_t)((WORDS + 1) / 2) * 8, sizeof at);
-    *place = (struct vg_output){at, bytes};
-    return at != NULL && dimensions <= DIMENSIONS && elements == word_at(l->args[0], 0);
+    if (strstr(l->kernel->name, "24index_elementwise_kernelI") == NULL || of == NULL || code->n_params != 2 ||
+        code->param[0].bytes < WORD || code->param[1].bytes < vg_offsets_bytes(TENSORS) + sizeof at ||
+        !vg_offsets_read(&offsets, l->args[1], code->param[1].bytes, TENSORS, vg_word_at(l->args[0], 0)))
+        return false;
+    memcpy(&at, (const char *)l->args[1] + vg_offsets_bytes(TENSORS), sizeof at);
+    const unsigned long width = strtoul(of + sizeof opaque - 1, NULL, 10);
+    *place = (struct vg_output){at, vg_offsets_extent(&offsets, 0, (unsigned)width)};
+    return at != NULL;
 }
 
 static bool draws(struct vg_output *place, const struct vg_launch *l)
@@ -100,8 +91,8 @@ static bool is_softmax(struct vg_output *place, const struct vg_launch *l)
     if ((!warp && !block && !smem) || code->n_params < (warp ? 5u : 3u) || code->param[0].bytes != sizeof(void *) ||
         code->param[2].bytes < WORD || (warp && code->param[3].bytes < WORD))
         return false;
-    const uint64_t elements =
-        warp ? (uint64_t)word_at(l->args[2], 0) * word_at(l->args[3], 0) : (uint64_t)l->grid.x * word_at(l->args[2], 0);
+    const uint64_t elements = warp ? (uint64_t)vg_word_at(l->args[2], 0) * vg_word_at(l->args[3], 0)
+                                   : (uint64_t)l->grid.x * vg_word_at(l->args[2], 0);
     const bool twice = strstr(l->kernel->name, "ForwardIdd") || strstr(l->kernel->name, "forwardIdd");
     void *out;
     memcpy(&out, l->args[0], sizeof out);
@@ -109,7 +100,7 @@ static bool is_softmax(struct vg_output *place, const struct vg_launch *l)
     return out != NULL;
 }
 
-bool vg_output_place(struct vg_output *place, const struct vg_launch *l)
+bool vg_output_extent(struct vg_output *place, const struct vg_launch *l)
 {
     return selects(place, l) || picks(place, l) || draws(place, l) || is_softmax(place, l);
 }

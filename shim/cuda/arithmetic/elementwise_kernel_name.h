@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * elementwise_name.h - what an element-wise kernel of PyTorch does, by its name.
+ * elementwise_kernel_name.h - what an element-wise kernel of PyTorch does, by its name.
  *
  * There are three (aten/src/ATen/native/cuda/CUDALoops.cuh): vectorized_elementwise_kernel and unrolled_elementwise_kernel, of tensors that lie one
  * element behind the other, and elementwise_kernel, of others. The name has the function's; one without has that of the C++ function that it is in.
  */
-#ifndef MAQ_SHIM_ELEMENTWISE_NAME_H
-#define MAQ_SHIM_ELEMENTWISE_NAME_H
+#ifndef MAQ_SHIM_ELEMENTWISE_KERNEL_NAME_H
+#define MAQ_SHIM_ELEMENTWISE_KERNEL_NAME_H
 
-#include "shim/cuda/arithmetic/numbers.h"
+#include "shim/cuda/arithmetic/scalar_type.h"
 
 enum vg_function_what {
     VG_NOTHING, /* nothing that is known */
@@ -38,9 +38,9 @@ struct vg_function {
     const char *name; /* of the kernel */
     enum vg_function_form form;
     enum vg_function_what what;
-    enum vg_number in[3], out; /* of the function, not in memory */
-    uint8_t operands;          /* tensors; the output is not one of them */
-    uint8_t element;           /* bytes of one of the output, at most */
+    enum vg_scalar_type in[3], out; /* of the function, not in memory */
+    uint8_t operands;               /* tensors; the output is not one of them */
+    uint8_t element;                /* bytes of one of the output, at most */
     enum { VG_NO_CONSTANT, VG_FIRST_IS, VG_SECOND_IS } constant;
 };
 /* Kept: names are never freed. With the lock held. */

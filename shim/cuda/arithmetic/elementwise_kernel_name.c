@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * elementwise_name.c - reads the mangled names of element-wise kernels (Itanium C++ ABI, 5.1). See elementwise_name.h.
+ * elementwise_kernel_name.c - reads the mangled names of element-wise kernels (Itanium C++ ABI, 5.1). See elementwise_kernel_name.h.
  *
  * A part that is looked for begins with its length, so that no other name ends with it.
  */
-#include "shim/cuda/arithmetic/elementwise_name.h"
+#include "shim/cuda/arithmetic/elementwise_kernel_name.h"
 
 #include <string.h>
 
@@ -20,7 +20,7 @@ static bool has(const char *name, const char *part)
     return strstr(name, part) != NULL;
 }
 
-static void set_types(struct vg_function *f, unsigned operands, enum vg_number in, enum vg_number out)
+static void set_types(struct vg_function *f, unsigned operands, enum vg_scalar_type in, enum vg_scalar_type out)
 {
     f->operands = (uint8_t)operands;
     f->out = out;
@@ -50,10 +50,10 @@ static enum vg_function_what binary_of(const char *name)
 }
 
 /* The next type of a list; *at moves behind it. One that is named more than once is S_, S0_ and so on from the second time on: of `before`, then. */
-static enum vg_number next_type(const char **at, enum vg_number before)
+static enum vg_scalar_type next_type(const char **at, enum vg_scalar_type before)
 {
     const char *p = *at;
-    enum vg_number type = *p == 'S' ? before : vg_number_mangled(p);
+    enum vg_scalar_type type = *p == 'S' ? before : vg_scalar_mangled(p);
     if (*p == 'S')
         *at = strchr(p, '_') ? strchr(p, '_') + 1 : p;
     else if (*p == 'N')
@@ -74,7 +74,7 @@ static bool read_binary(struct vg_function *f, const char *name)
     if (!types)
         return false;
     const char *at = types;
-    const enum vg_number one = next_type(&at, VG_NUMBER_NONE), two = next_type(&at, one);
+    const enum vg_scalar_type one = next_type(&at, VG_SCALAR_NONE), two = next_type(&at, one);
     set_types(f, both ? 2 : 1, one, next_type(&at, one));
     f->constant = both ? VG_NO_CONSTANT : first ? VG_FIRST_IS : VG_SECOND_IS;
     f->what = one == two ? binary_of(types) : VG_NOTHING;
@@ -90,7 +90,7 @@ static bool read_sum(struct vg_function *f, const char *name)
                               : other;
     if (!type)
         return false;
-    set_types(f, both ? 2 : 1, vg_number_mangled(type), vg_number_mangled(type));
+    set_types(f, both ? 2 : 1, vg_scalar_mangled(type), vg_scalar_mangled(type));
     f->constant = both ? VG_NO_CONSTANT : self ? VG_SECOND_IS : VG_FIRST_IS;
     f->what = VG_WEIGHTED_SUM;
     return true;
@@ -102,7 +102,7 @@ static bool read_comparison(struct vg_function *f, const char *name)
                *type = both ? both : number;
     if (!type)
         return false;
-    set_types(f, both ? 2 : 1, vg_number_mangled(type), VG_NUMBER_BOOL);
+    set_types(f, both ? 2 : 1, vg_scalar_mangled(type), VG_SCALAR_BOOL);
     f->constant = both ? VG_NO_CONSTANT : VG_SECOND_IS;
     f->what = VG_COMPARE;
     return true;
@@ -112,26 +112,26 @@ static bool read_comparison(struct vg_function *f, const char *name)
 static bool read_lambda(struct vg_function *f, const char *name)
 {
     static const char letters[] = "htjm"; /* where() is of so many bytes, as unsigned numbers: 1, 2, 4, 8 */
-    static const enum vg_number wide[] = {VG_NUMBER_U8, VG_NUMBER_I16, VG_NUMBER_I32, VG_NUMBER_I64};
+    static const enum vg_scalar_type wide[] = {VG_SCALAR_U8, VG_SCALAR_I16, VG_SCALAR_I32, VG_SCALAR_I64};
     const char *copy = behind(name, "27converting_copy_kernel_cudaI"), *arguments = NULL;
     const char *end = strstr(name, "EEvRNS_18TensorIteratorBaseERKT_"); /* what is behind it is of the kernel's own */
     for (const char *at = name; (at = behind(at, "EUl")) != NULL && (!end || at < end);)
         arguments = at;
     if (copy) {
-        const enum vg_number from = next_type(&copy, VG_NUMBER_NONE);
+        const enum vg_scalar_type from = next_type(&copy, VG_SCALAR_NONE);
         set_types(f, 1, from, next_type(&copy, from));
         f->what = VG_COPY;
     } else if (arguments && has(name, "17where_kernel_impl") && arguments[0] == 'b' && arguments[1] != '\0') {
         const char *at = strchr(letters, arguments[1]);
-        enum vg_number type = arguments[1] == 'b' ? VG_NUMBER_BOOL : at ? wide[at - letters] : VG_NUMBER_NONE;
+        enum vg_scalar_type type = arguments[1] == 'b' ? VG_SCALAR_BOOL : at ? wide[at - letters] : VG_SCALAR_NONE;
         set_types(f, 3, type, type);
-        f->in[0] = VG_NUMBER_BOOL;
+        f->in[0] = VG_SCALAR_BOOL;
         f->what = VG_WHERE;
     } else if (arguments) {
-        enum vg_number type = vg_number_mangled(arguments);
+        enum vg_scalar_type type = vg_scalar_mangled(arguments);
         const bool no = has(name, "23logical_not_kernel_cuda"),
-                   bits = has(name, "23bitwise_not_kernel_cuda") && type == VG_NUMBER_BOOL;
-        set_types(f, 1, type, no ? VG_NUMBER_BOOL : type);
+                   bits = has(name, "23bitwise_not_kernel_cuda") && type == VG_SCALAR_BOOL;
+        set_types(f, 1, type, no ? VG_SCALAR_BOOL : type);
         f->what = no || bits ? VG_NOT : has(name, "23direct_copy_kernel_cuda") ? VG_COPY : VG_NOTHING;
     }
     return f->what != VG_NOTHING;
@@ -144,9 +144,9 @@ static bool read_range(struct vg_function *f, const char *name)
         return false;
     f->form = VG_CONTIGUOUS;
     f->what = VG_RANGE;
-    f->out = has(name, "EENKUlvE_clEvENKUlvE1_")   ? VG_NUMBER_I32
-             : has(name, "EENKUlvE_clEvENKUlvE2_") ? VG_NUMBER_I64
-                                                   : VG_NUMBER_NONE;
+    f->out = has(name, "EENKUlvE_clEvENKUlvE1_")   ? VG_SCALAR_I32
+             : has(name, "EENKUlvE_clEvENKUlvE2_") ? VG_SCALAR_I64
+                                                   : VG_SCALAR_NONE;
     return true;
 }
 
@@ -187,15 +187,17 @@ static struct vg_function read_name(const char *name)
     if (f.what == VG_RANGE) {
         f.operands = 0;
     } else if (fill) {
-        set_types(&f, 0, VG_NUMBER_NONE, vg_number_mangled(fill));
+        set_types(&f, 0, VG_SCALAR_NONE, vg_scalar_mangled(fill));
         f.what = VG_FILL;
     } else if (!read_binary(&f, name) && !read_sum(&f, name) && !read_comparison(&f, name)) {
         (void)read_lambda(&f, name);
     }
-    bool whole = f.out != VG_NUMBER_NONE;
+    bool whole = f.out != VG_SCALAR_NONE;
     for (unsigned i = 0; i < f.operands; i++)
-        whole = whole && f.in[i] != VG_NUMBER_NONE;
+        whole = whole && f.in[i] != VG_SCALAR_NONE;
     f.what = whole ? f.what : VG_NOTHING;
+    if (f.what != VG_NOTHING && f.form != VG_CONTIGUOUS_CAST && f.form != VG_STRIDED_CAST)
+        f.element = (uint8_t)vg_scalar_bytes(f.out);
     return f;
 }
 
