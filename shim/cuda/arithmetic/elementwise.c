@@ -221,7 +221,7 @@ static bool is_dense(const struct vg_offsets *o, unsigned width)
 
 static bool read_call(struct call *c, struct vg_arithmetic *a, const struct vg_launch *l)
 {
-    unsigned width[VG_TENSORS_MOST];
+    unsigned width[VG_TENSORS_MOST] = {0};
     struct layout *y = &c->y;
     if (c->f->form == VG_STRIDED_CAST || !read_count(y, l) || y->n > VG_NUMBERS_MOST || !read_types(c, l))
         return false;
