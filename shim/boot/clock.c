@@ -10,9 +10,9 @@
  *     the real time at the process's first such reading + how far virtual time has come since then
  *
  * and a reading costs nothing, since how often a runtime reads a clock is not the program's doing: Python's
- * interpreter lock does at each turn of a wait that takes real time. From the 1,024th in a row on, with nothing done
- * in between, a reading takes 25 ns of host time (through the vDSO, on current x86 servers), so that a loop which
- * waits for a time to come ends. Its sleeps move virtual time and take none. All other threads (watchdogs, stores,
+ * interpreter lock does at each turn of a wait that takes real time, and importing a large module reads one some thousand times, in a rank
+ * that starts by itself and not in one that is forked. From the 65,536th in a row on, with nothing done in between, a reading takes
+ * 25 ns of host time (through the vDSO, on current x86 servers), so that a loop which waits for a time to come ends. Its sleeps move virtual time and take none. All other threads (watchdogs, stores,
  * loaders), and all before they drive, are on the real clock: time-outs of sockets must not run out because a kernel
  * was long.
  *
@@ -36,7 +36,7 @@
 #include "shim/boot/libc.h"
 
 #define READING_NS 25
-#define FREE_READINGS 1024
+#define FREE_READINGS 65536
 #define SECOND INT64_C(1000000000)
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
