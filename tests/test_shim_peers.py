@@ -236,8 +236,14 @@ def gloo(folder):
     assert rank(3, arguments=["bad"], expect=1) == []  # a message of no known form ends the connection
 
 
+def gloo_loop(folder):
+    """200 pairs of gloo with nobody end sooner than its thread looks, and their ports are free again."""
+    device_folder(folder)
+    assert run(folder, 201, [0], [compile_c(folder, "tests/victims/gloo_loop.c")]) == [""]
+
+
 def main():
-    checks = [abi_of_nccl, abi_of_mpi, sizes_of_mpi, mpi_ranks_meet, mpi_copies, mpi_alone, mpi_twice, host_clocks, tcp, gloo]
+    checks = [abi_of_nccl, abi_of_mpi, sizes_of_mpi, mpi_ranks_meet, mpi_copies, mpi_alone, mpi_twice, host_clocks, tcp, gloo, gloo_loop]
     print(f"1..{len(checks)}")
     for number, check in enumerate(checks, 1):
         with tempfile.TemporaryDirectory(prefix="maquette-shim-") as folder:

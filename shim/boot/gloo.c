@@ -338,6 +338,29 @@ static int other_end(int fd)
 }
 
 /*
+ * An address of the loopback for this socket alone. The kernel's own choice looks at thousands of ports for each where thousands are taken; here
+ * processes begin at ports that are far from each other, and take one after another.
+ */
+static bool bind_own(int fd, struct sockaddr_in *own)
+{
+    enum { FIRST = 32768, PORTS = 28232, STEP = 9973, TRIES = 256 }; /* Linux's own range */
+    static unsigned next;
+    static pid_t of;
+    if (of != getpid()) { /* a fork begins anew */
+        of = getpid();
+        next = (unsigned)of * STEP;
+    }
+    for (unsigned i = 0; i <= TRIES; i++) {
+        own->sin_port = i < TRIES ? htons((uint16_t)(FIRST + next++ % PORTS)) : 0;
+        if (bind(fd, (struct sockaddr *)own, sizeof *own) == 0)
+            return true;
+        if (errno != EADDRINUSE)
+            return false;
+    }
+    return false;
+}
+
+/*
  * A socket that connects to its own address is connected to itself (RFC 9293, 3.5: both ends open at once): one descriptor for each peer,
  * where there may be thousands. false: the program has given it an address of its own.
  */
@@ -345,8 +368,7 @@ static bool connect_to_itself(int fd)
 {
     struct sockaddr_in own = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     socklen_t bytes = sizeof own;
-    return bind(fd, (struct sockaddr *)&own, sizeof own) == 0 &&
-           getsockname(fd, (struct sockaddr *)&own, &bytes) == 0 &&
+    return bind_own(fd, &own) && getsockname(fd, (struct sockaddr *)&own, &bytes) == 0 &&
            (vg_libc_connect(fd, (struct sockaddr *)&own, sizeof own) == 0 || errno == EINPROGRESS);
 }
 
@@ -354,6 +376,18 @@ static bool connect_here(int fd)
 {
     return listen_here() &&
            (vg_libc_connect(fd, (const struct sockaddr *)&listens, sizeof listens) == 0 || errno == EINPROGRESS);
+}
+
+/*
+ * One message does not wait for the acknowledgement of the one before; and a connection that is closed is gone at once: else its port would be taken
+ * for a minute more (TIME-WAIT), and four runs of 8,192 ranks would have taken all that a host has.
+ */
+static void set_options(int fd)
+{
+    const int yes = 1;
+    const struct linger at_once = {.l_onoff = 1, .l_linger = 0};
+    (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
+    (void)setsockopt(fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
 }
 
 static int make_pair(int fd, const struct maq_gloo_peer *peer)
@@ -365,10 +399,11 @@ static int make_pair(int fd, const struct maq_gloo_peer *peer)
         errno = ECONNREFUSED;
         return -1;
     }
-    int yes = 1; /* the message behind another does not wait for that one's acknowledgement */
     *pair = (struct vg_gloo_pair){.ends.peer = *peer, .other = itself ? fd : other_end(fd)};
     vg_allow_descriptors(fd);
-    (void)setsockopt(pair->other, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
+    set_options(fd);
+    if (!itself)
+        set_options(pair->other);
     if (pair->other < 0 || !join_group(peer->group)) {
         if (pair->other >= 0 && !itself)
             (void)vg_libc_close(pair->other);

@@ -16,5 +16,7 @@ bool vg_gloo_has(int fd);
 ssize_t vg_gloo_send(int fd, const struct iovec *piece, int n);
 ssize_t vg_gloo_receive(int fd, void *to, size_t bytes, int flags);
 void vg_gloo_close(int fd);
+/* A set of epoll that is closed: another one may have its number next. */
+void vg_gloo_loop_close(int set);
 
 #endif

@@ -32,6 +32,8 @@ enum behind {
     WRITEV,
     READ,
     CLOSE,
+    EPOLL_CTL,
+    EPOLL_WAIT,
     FUNCTIONS
 };
 static const char *const names[FUNCTIONS] = {
@@ -55,6 +57,8 @@ static const char *const names[FUNCTIONS] = {
     [WRITEV] = "writev",
     [READ] = "read",
     [CLOSE] = "close",
+    [EPOLL_CTL] = "epoll_ctl",
+    [EPOLL_WAIT] = "epoll_wait",
 };
 static void *functions[FUNCTIONS];
 
@@ -199,4 +203,14 @@ ssize_t vg_libc_read(int fd, void *to, size_t bytes)
 int vg_libc_close(int fd)
 {
     return ((int (*)(int))behind(CLOSE))(fd);
+}
+
+int vg_libc_epoll_ctl(int set, int op, int fd, struct epoll_event *event)
+{
+    return ((int (*)(int, int, int, struct epoll_event *))behind(EPOLL_CTL))(set, op, fd, event);
+}
+
+int vg_libc_epoll_wait(int set, struct epoll_event *events, int most, int timeout_ms)
+{
+    return ((int (*)(int, struct epoll_event *, int, int))behind(EPOLL_WAIT))(set, events, most, timeout_ms);
 }

@@ -12,6 +12,7 @@
 #include <poll.h>
 #include <pthread.h>
 #include <semaphore.h>
+#include <sys/epoll.h>
 #include <sys/select.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
@@ -42,5 +43,7 @@ ssize_t vg_libc_write(int fd, const void *data, size_t bytes);
 ssize_t vg_libc_writev(int fd, const struct iovec *piece, int n);
 ssize_t vg_libc_read(int fd, void *to, size_t bytes);
 int vg_libc_close(int fd);
+int vg_libc_epoll_ctl(int set, int op, int fd, struct epoll_event *event);
+int vg_libc_epoll_wait(int set, struct epoll_event *events, int most, int timeout_ms);
 
 #endif

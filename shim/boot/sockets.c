@@ -45,6 +45,8 @@ VG_EXPORT int close(int fd)
         vg_tcp_close(fd);
     else if (vg_gloo_has(fd))
         vg_gloo_close(fd);
+    else
+        vg_gloo_loop_close(fd);
     return vg_libc_close(fd);
 }
 
