@@ -135,6 +135,8 @@ void vg_mem_told(const void *p, uint64_t bytes);
 void vg_mem_written(const void *p, uint64_t bytes);
 void vg_mem_written_anywhere(void);
 bool vg_mem_true(const void *p, uint64_t bytes);
+/* The first piece of these bytes that they are: how many it has, and *skip before it; 0: none. All of the host's own memory is. */
+uint64_t vg_mem_known_piece(const void *p, uint64_t bytes, uint64_t *skip);
 /* Makes zeros of what the host does not know of these bytes of device memory, which are real (vg_mem_touch()). */
 void vg_mem_blank(void *p, uint64_t bytes);
 

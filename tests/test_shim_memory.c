@@ -145,7 +145,10 @@ static void test_truth(void **state)
     assert_int_equal(r[n - 1].bytes, 256);
     free(r);
     for (int i = 0; i < 256; i++)
-        assert_int_equal(out[i], 0);
+        assert_int_equal(out[i], i >= 100 && i < 110 ? 0 : (char)i);
+    assert_int_equal(cudaMemcpy(copy, at, 256, VG_COPY_D2D), VG_OK); /* and so is a copy of it */
+    assert_true(vg_mem_true(copy, 100) && !vg_mem_true(copy + 100, 1) && !vg_mem_true(copy + 109, 1));
+    assert_true(vg_mem_true(copy + 110, 146) && !vg_mem_true(copy + 256, 1));
     vg_mem_blank(at - 4, 256); /* what others are given of it: only what is known, and zeros */
     for (int i = 0; i < 252; i++)
         assert_int_equal(at[i], i >= 100 && i < 110 ? 0 : (char)i);

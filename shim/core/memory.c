@@ -535,6 +535,25 @@ bool vg_mem_true(const void *p, uint64_t bytes)
     return known;
 }
 
+uint64_t vg_mem_known_piece(const void *p, uint64_t bytes, uint64_t *skip)
+{
+    vg_lock();
+    const struct vg_mem *mem = vg_mem_at(p);
+    uint64_t n = mem == NULL ? bytes : 0;
+    *skip = 0;
+    if (mem != NULL) {
+        const uint64_t from = (uintptr_t)p - mem->base, end = from + bytes;
+        const uint32_t i = range_after(mem, from);
+        if (i < mem->n_known && mem->known[i].from < end) {
+            const uint64_t begin = mem->known[i].from > from ? mem->known[i].from : from;
+            *skip = begin - from;
+            n = (mem->known[i].to < end ? mem->known[i].to : end) - begin;
+        }
+    }
+    vg_unlock();
+    return n;
+}
+
 void vg_mem_blank(void *p, uint64_t bytes)
 {
     vg_lock();

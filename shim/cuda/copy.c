@@ -9,8 +9,7 @@
  * The host waits for copies without Async in their names, except on the device; and for copies to and from memory that is not
  * pinned, which the runtime stages.
  *
- * Bytes. Where both sides are the host's to see, bytes are really copied. What the host reads back of memory that only
- * it has written is what it wrote; anything else comes from the oracle, is what a rule left there, or is zero, and the READ record says so.
+ * Bytes. What the host knows of them is really copied. What it reads back of memory that only it has written is what it wrote; anything else comes from the oracle, is what a rule left there, or is zero, and the READ record says so.
  */
 #include "shim/cuda/cuda.h"
 #include "shim/cuda/invented_reads.h"
@@ -92,6 +91,35 @@ static void written(const void *p, uint64_t bytes)
 
 /* --- bytes ------------------------------------------------------------------------------------------------------------------ */
 
+/* Copies what is known within the device's memory, and of the rest that it is not: an object that is padded to the length of others is known but for that. */
+static void copy_known(char *to, const char *from, uint64_t bytes)
+{
+    uint64_t skip, n;
+    written(to, bytes);
+    for (uint64_t at = 0; at < bytes && (n = vg_mem_known_piece(from + at, bytes - at, &skip)) > 0; at += n) {
+        at += skip;
+        if (!vg_mem_touch(from + at, n) || !vg_mem_touch(to + at, n))
+            continue;
+        memmove(to + at, from + at, n);
+        vg_mem_told(to + at, n);
+        vg_taint_copy(to + at, from + at, n);
+    }
+}
+
+/* What is known of these bytes of the device, and zeros for the rest. */
+static void read_known(char *to, const char *from, uint64_t bytes)
+{
+    uint64_t skip, n;
+    memset(to, 0, bytes);
+    for (uint64_t at = 0; at < bytes && (n = vg_mem_known_piece(from + at, bytes - at, &skip)) > 0; at += n) {
+        at += skip;
+        if (!vg_mem_touch(from + at, n))
+            continue;
+        vg_taint_read(from + at, n);
+        memcpy(to + at, from + at, n);
+    }
+}
+
 /* The host reads [from, from + bytes) into `to`. */
 static void read_back(void *to, const void *from, uint64_t bytes, const struct side *side, struct vg_stream *s)
 {
@@ -104,7 +132,7 @@ static void read_back(void *to, const void *from, uint64_t bytes, const struct s
         if (vg_rule_wrote(from, bytes)) {
             memmove(to, from, bytes);
         } else {
-            memset(to, 0, bytes);
+            read_known(to, from, bytes);
             vg_invented_read(from, bytes, vg_last_kernel());
         }
     }
@@ -125,13 +153,12 @@ static void move(void *to, const void *from, uint64_t bytes, const struct side *
         read_back(to, from, bytes, f, s);
         return;
     }
-    bool known = vg_mem_true(from, bytes) || !f->device;
-    if (known && (!f->device || vg_mem_touch(from, bytes)) && (!t->device || vg_mem_touch(to, bytes))) {
+    if (f->device && to != from) {
+        copy_known(to, from, bytes);
+    } else if (!f->device && (!t->device || vg_mem_touch(to, bytes))) {
         memmove(to, from, bytes);
         vg_mem_told(to, bytes);
-        if (f->device)
-            vg_taint_copy(to, from, bytes);
-    } else {
+    } else if (!f->device) {
         written(to, bytes);
     }
 }
