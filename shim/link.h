@@ -86,7 +86,8 @@ struct maq_peers_entry {
     uint64_t bytes;
 };
 
-/* An entry without bytes for every rank that ran and has no more to say (seq 0), or that waits itself for what somebody says (seq 1). */
+/* An entry without bytes for every rank that ran and has no more to say (seq 0), that waits itself for what somebody says (seq 1), or that said
+ * only what it could say by then (seq 2). */
 #define MAQ_PEERS_RAN (UINT64_MAX - 1)
 /* An entry without bytes: ranks wait for each other by means of their own, and run at once. */
 #define MAQ_PEERS_TOGETHER (UINT64_MAX - 3)

@@ -29,6 +29,10 @@
 
 #define VG_EXPORT __attribute__((visibility("default")))
 
+/* Where the program ends: where it reads what a rank was to say that can be run first. Of a gather of objects either the first member is such a
+ * rank, or a sample of them (vg_is_sample()). */
+enum vg_stops { VG_STOPS_NEVER, VG_STOPS, VG_STOPS_FOR_SAMPLES };
+
 /* --- the card of this run. core/card.c ------------------------------------------------------------------------------ */
 struct vg_card {
     bool there; /* false: no card; the device is an H100 and nothing is recorded */
@@ -39,7 +43,7 @@ struct vg_card {
     int64_t call_ns, launch_ns;
     double copy_bps, hbm_bps;
     bool meets;       /* mode meet */
-    uint32_t stops;   /* 1: the program ends where it reads what a rank was to say that can be run first */
+    uint32_t stops;   /* enum vg_stops */
     uint32_t forks;   /* 1: it is a fork server, and no rank */
     uint64_t program; /* maq_rec_program(); 0 = as this process's command line says */
     char trace[512], ask[108], peers[512], meet[512], values[512], waits[512], inputs[512], nccl_memory[512];

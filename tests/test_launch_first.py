@@ -51,9 +51,20 @@ def each_of_them(s):
     code, _, err = s.run("run", "--alone", "--world", 6, *OBJECTS, "--each")
     assert code == 1 and "MAQ1692" not in err, (code, err)
     first, _, err = run(s, "--world", 66, *OBJECTS, "--each", status=1)
-    assert first == [1] and "rank 0 failed" in err and "--all runs the ranks of a small job at once" in err, (first, err)
+    assert first == [1, 2, 8, 36, 65] and "rank 0 failed" in err and "--all runs the ranks of a small job at once" in err, (first, err)
     code, _, err = s.run("capture", "--world", 10, "--slices", 4, "--verify", 0, "-o", s.path / "job.mqt", *OBJECTS, "--each")
     assert code == 0, err
+
+
+def by_law(s):
+    """Objects whose numbers follow the rank: a few members are asked in a job that is too large to be run whole, and the next call begins there."""
+    needs_device()
+    program = ("--world", 500, "--rank", 77, "--", *JOB, "dp", "--plans", "--objects")
+    first, _, err = run(s, *program)
+    assert first == [1, 0] and "MAQ1692" not in err, (first, err)
+    first, _, err = run(s, *program[:3], 0, *program[4:])
+    assert first == [1, 2, 8, 253, 499] and "rank 0 failed" in err and "began anew" in err, (first, err)
+    assert run(s, *program[:3], 0, *program[4:])[0] == []
 
 
 def failed_for_itself(s):
@@ -119,4 +130,4 @@ def nobody_is_asked(s):
 
 
 if __name__ == "__main__":
-    sys.exit(run_cases([objects, gathered, each_of_them, failed_for_itself, along, by_name, changed, failed, nobody_is_asked]))
+    sys.exit(run_cases([objects, gathered, each_of_them, by_law, failed_for_itself, along, by_name, changed, failed, nobody_is_asked]))

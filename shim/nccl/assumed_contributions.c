@@ -5,10 +5,8 @@
  * The first slices of a capture know little of the others. What they assume is in this order:
  *
  * 1. A pattern. Where three members or more are known (oneself is one), every 4-byte word is looked at as a function of
- *    the rank i in the exchange: the same for all, or  w(i) = w0 + s * ((i / a) mod b)  with a, b that divide n: ranks
- *    (a = 1, b = n), local ranks (a = 1, b = ranks on a node), nodes (a = ranks on a node), colors of tensor, pipeline and
- *    data groups. The first (a, b) that explains all known words is taken. Where none does, a sum over the digits of i
- *    (digits.c).
+ *    the rank i in the exchange (rank_law.h): the same for all, ranks, local ranks, nodes, colors of tensor, pipeline and data groups. Where none
+ *    explains all known words, a sum over the digits of i (digits.c).
  * 2. A group, in a split: colors may be hashes (PyTorch's are), and then no pattern has them. Where two members or more of the
  *    own color are known, ranks and keys of a group are taken to grow evenly: rank = first + stride * key. It has as many
  *    members as its largest known key asks for, rounded up to a divisor of n where nobody known stands in the way.
@@ -24,6 +22,7 @@
  */
 #include "shim/nccl/digits.h"
 #include "shim/nccl/nccl.h"
+#include "shim/nccl/rank_law.h"
 
 #include <fcntl.h>
 #include <limits.h>
@@ -59,83 +58,36 @@ static uint32_t word(const struct known *k, uint32_t i, uint64_t at)
     return w;
 }
 
-struct pattern {
-    uint32_t a, b, w0, step;
+/* What is known of one word: rank[m] says word[m], and x[m] as a whole number with a sign. All have room for all members. */
+struct word_said {
+    uint32_t *rank, *word, *words; /* words: of every member, by digits */
+    int64_t *x;
+    uint32_t n;
 };
 
-static uint32_t value(const struct pattern *p, uint32_t i)
+static void collect(struct word_said *said, const struct known *k, uint64_t at)
 {
-    return p->w0 + p->step * (i / p->a % p->b);
-}
-
-/* w0 and step from two members that differ in (i / a) mod b; then all the others must agree. */
-static bool fits(struct pattern *p, const struct known *k, uint64_t at)
-{
-    uint32_t x0 = k->me / p->a % p->b, y0 = word(k, k->me, at);
-    bool have_step = false;
-    p->step = 0;
-    p->w0 = y0;
-    for (uint32_t i = 0; i < k->n && !have_step; i++) {
-        uint32_t x = is_known(k, i) ? i / p->a % p->b : x0;
-        if (x == x0)
-            continue;
-        int64_t dx = (int64_t)x - x0, dy = (int32_t)(word(k, i, at) - y0);
-        if (dy % dx != 0)
-            return false;
-        p->step = (uint32_t)(dy / dx);
-        p->w0 = y0 - p->step * x0;
-        have_step = true;
-    }
-    for (uint32_t i = 0; i < k->n; i++)
-        if (is_known(k, i) && word(k, i, at) != value(p, i))
-            return false;
-    return true;
-}
-
-static bool find_pattern(struct pattern *p, const struct known *k, uint64_t at)
-{
-    uint32_t node = vg_card()->per_node, n = k->n;
-    const struct pattern usual[] = {{1, 1, 0, 0}, {1, n, 0, 0}, {1, node, 0, 0}, {node, n, 0, 0}};
-    for (unsigned i = 0; i < sizeof usual / sizeof *usual; i++) {
-        *p = usual[i];
-        if (fits(p, k, at))
-            return true;
-    }
-    for (uint32_t a = 1; a <= n; a++)
-        for (uint32_t b = 2; n % a == 0 && b <= n / a; b++)
-            if (n / a % b == 0) {
-                *p = (struct pattern){.a = a, .b = b};
-                if (fits(p, k, at))
-                    return true;
-            }
-    return false;
-}
-
-/* The word of every member, where what is known is a sum over digits of the rank. rank and word have room for all that are known. */
-static bool find_digits(uint32_t *words, uint32_t *rank, uint32_t *word_of, const struct known *k, uint64_t at,
-                        bool *steady)
-{
-    struct vg_said said = {.rank = rank, .word = word_of};
-    if (!is_known(k, 0))
-        return false;
-    said.word0 = word(k, 0, at);
+    said->n = 0;
     for (uint32_t i = 0; i < k->n; i++)
         if (is_known(k, i)) {
-            rank[said.n] = i;
-            word_of[said.n++] = word(k, i, at);
+            said->rank[said->n] = i;
+            said->word[said->n] = word(k, i, at);
+            said->x[said->n] = (int32_t)said->word[said->n];
+            said->n++;
         }
-    return vg_digits(words, steady, k->n, &said);
 }
 
 /* One word of those who are not known; false when there is no pattern in it. *steady: see vg_assumed_contributions(). */
-static bool fill_word(unsigned char *all, const struct known *k, uint64_t at, uint32_t *scratch, bool *steady)
+static bool fill_word(unsigned char *all, const struct known *k, uint64_t at, struct word_said *s, bool *steady)
 {
-    struct pattern p;
-    bool simple = find_pattern(&p, k, at);
-    if (!simple && !find_digits(scratch, scratch + k->n, scratch + 2 * (uint64_t)k->n, k, at, steady))
+    struct vg_rank_law law;
+    collect(s, k, at);
+    const bool simple = vg_rank_law(&law, k->n, vg_card()->per_node, s->rank, s->x, s->n);
+    if (!simple && (!is_known(k, 0) ||
+                    !vg_digits(s->words, steady, k->n, &(struct vg_said){s->rank, s->word, s->n, word(k, 0, at)})))
         return false;
     for (uint32_t i = 0; i < k->n; i++) {
-        uint32_t w = simple ? value(&p, i) : scratch[i];
+        const uint32_t w = simple ? (uint32_t)vg_rank_law_at(&law, i) : s->words[i];
         if (!is_known(k, i))
             memcpy(all + (uint64_t)i * k->bytes + at, &w, sizeof w);
     }
@@ -151,12 +103,16 @@ static bool fill_by_patterns(unsigned char *all, const struct known *k, bool *st
     uint32_t seen = 0;
     for (uint32_t i = 0; i < k->n; i++)
         seen += is_known(k, i);
-    uint32_t *scratch =
-        seen >= 3 && k->bytes % 4 == 0 && k->bytes <= PATTERNS_MOST ? malloc(3 * sizeof *scratch * k->n) : NULL;
-    bool fine = scratch != NULL;
+    const bool looks = seen >= 3 && k->bytes % 4 == 0 && k->bytes <= PATTERNS_MOST;
+    int64_t *x = looks ? malloc((sizeof *x + 3 * sizeof(uint32_t)) * k->n) : NULL;
+    if (!x)
+        return false;
+    uint32_t *rest = (uint32_t *)(x + k->n);
+    struct word_said said = {rest, rest + k->n, rest + 2 * (uint64_t)k->n, x, 0};
+    bool fine = true;
     for (uint64_t at = 0; at < k->bytes && fine; at += 4)
-        fine = fill_word(all, k, at, scratch, steady);
-    free(scratch);
+        fine = fill_word(all, k, at, &said, steady);
+    free(x);
     return fine;
 }
 

@@ -11,6 +11,7 @@
 
 #include "shim/grow.h"
 #include "shim/nccl/comm.h"
+#include "shim/nccl/gathered.h"
 
 static _Thread_local struct {
     int depth, error;
@@ -65,9 +66,18 @@ static bool is_broadcast(const struct vg_part *p)
     return p->m.rec.kind == MAQ_REC_COLL && MAQ_REC_COLL_KIND(p->m.rec.id) == MAQ_REC_BROADCAST;
 }
 
+/* What one part of a gather brings from that member: nothing is known of it but by what it said, or by what others did. */
+static void suppose(struct vg_part *p, const struct vg_gathered *g, uint32_t place)
+{
+    const unsigned char *guess = g->said[place] ? NULL : vg_gathered_of(g, place);
+    if (guess && vg_mem_touch(p->out, g->bytes))
+        memcpy(p->out, guess, g->bytes);
+    p->m.supposed = !(g->type == MAQ_REC_U8 && vg_is_sample(p->comm, place));
+}
+
 /*
  * Broadcasts of one size from one member after the other, in one group, are an all-gather into buffers that lie apart
- * (PyTorch writes it so): like there, the others brought what this one brings, until somebody knows better.
+ * (PyTorch writes it so).
  */
 static void guess_gather(struct vg_part *parts, uint32_t n)
 {
@@ -77,42 +87,74 @@ static void guess_gather(struct vg_part *parts, uint32_t n)
             own = &parts[i];
     if (!own || !vg_payload_carries(&own->m, own->in) || !vg_mem_touch(own->in, own->m.rec.bytes))
         return;
-    for (uint32_t i = 0; i < n; i++)
-        if (is_broadcast(&parts[i]) && parts[i].m.rec.arg != own->m.rec.arg && parts[i].m.rec.id == own->m.rec.id &&
-            parts[i].m.rec.bytes == own->m.rec.bytes && vg_mem_touch(parts[i].out, own->m.rec.bytes)) {
-            memcpy(parts[i].out, own->in, own->m.rec.bytes);
-            parts[i].m.supposed = true;
+    struct vg_gathered g;
+    const bool memory = vg_gathered_open(&g, own->comm->n, own->m.rec.bytes, MAQ_REC_COLL_TYPE(own->m.rec.id));
+    for (int turn = 0; turn < 2 && memory; turn++) { /* what was said, and then what was not */
+        for (uint32_t i = 0; i < n; i++) {
+            struct vg_part *p = &parts[i];
+            const uint32_t place = p->m.rec.arg;
+            if (!is_broadcast(p) || p->m.rec.id != own->m.rec.id || p->m.rec.bytes != g.bytes || place >= g.n)
+                continue;
+            if (turn == 0)
+                g.said[place] = place == own->m.rec.arg ? own->in : vg_payload_said(&p->m, place);
+            else if (place != own->m.rec.arg)
+                suppose(p, &g, place);
         }
+        if (turn == 0)
+            vg_gathered_settle(&g);
+    }
+    vg_gathered_close(&g);
+}
+
+/* Messages of one size from several members, and none to them: how large they are; 0: they are no gather. */
+static uint64_t gathers_messages(const struct vg_part *parts, uint32_t n)
+{
+    uint64_t bytes = 0;
+    uint32_t received = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        const struct maq_rec *rec = &parts[i].m.rec;
+        if (rec->kind != MAQ_REC_RECV)
+            continue;
+        if (bytes > 0 && rec->bytes != bytes)
+            return 0;
+        bytes = rec->bytes;
+        received++;
+    }
+    return received > 1 ? bytes : 0;
 }
 
 /*
- * Messages of one size from several members, and none to them, are a gather: who has said nothing is taken to say what the last one before
- * him said, as in a gather proper. Where the first has not, nobody knows. With messages both ways they are an all-to-all, of which
- * no member is asked for by himself.
+ * Messages from several members, and none to them, are a gather: of it the first member alone is asked for, or samples are. With messages both ways
+ * they are an all-to-all, of which no member is asked for by himself.
  */
 static void suppose_received(struct vg_part *parts, uint32_t n)
 {
-    uint32_t received = 0, sent = 0;
-    const void *last = NULL;
-    uint64_t bytes = 0;
-    bool first = true; /* it alone is asked for */
-    for (uint32_t i = 0; i < n; i++) {
-        received += parts[i].m.rec.kind == MAQ_REC_RECV;
+    uint32_t sent = 0;
+    bool first = true;
+    struct vg_gathered g;
+    for (uint32_t i = 0; i < n; i++)
         sent += parts[i].m.rec.kind == MAQ_REC_SEND;
+    const uint64_t bytes = gathers_messages(parts, n);
+    const bool memory = vg_gathered_open(&g, parts[0].comm->n, bytes, MAQ_REC_COLL_TYPE(parts[0].m.rec.id));
+    for (int turn = 0; turn < 2 && memory && bytes > 0; turn++) {
+        for (uint32_t i = 0; i < n; i++) {
+            struct vg_part *p = &parts[i];
+            const uint32_t place = p->m.rec.arg;
+            if (p->m.rec.kind != MAQ_REC_RECV || vg_stream_capturing(p->stream) || place >= g.n)
+                continue;
+            if (turn == 0 && sent == 0)
+                g.said[place] = vg_payload_said(&p->m, 0);
+            else if (turn == 1 && sent == 0)
+                suppose(p, &g, place);
+            if (turn == 0)
+                continue;
+            p->m.supposed = sent > 0 || (!first && p->m.supposed);
+            first = false;
+        }
+        if (turn == 0)
+            vg_gathered_settle(&g);
     }
-    for (uint32_t i = 0; i < n && received > 1; i++) {
-        struct vg_part *p = &parts[i];
-        if (p->m.rec.kind != MAQ_REC_RECV || vg_stream_capturing(p->stream))
-            continue;
-        const void *said = sent ? NULL : vg_payload_said(&p->m);
-        bool alike = last && bytes == p->m.rec.bytes && vg_mem_touch(p->out, bytes);
-        if (!said && !sent && alike)
-            memcpy(p->out, last, bytes);
-        p->m.supposed = sent > 0 || !first;
-        first = false;
-        last = said ? said : last;
-        bytes = said ? p->m.rec.bytes : bytes;
-    }
+    vg_gathered_close(&g);
 }
 
 /* The parts of one communicator, in order, as one kernel. */

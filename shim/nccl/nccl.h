@@ -162,8 +162,10 @@ void vg_reduced(void *acc, uint64_t count, unsigned type, unsigned op, uint64_t 
 /* Whether an operation is small and the host can see its buffers: then m->in and m->out are set, and what this rank puts
  * in goes into the trace if it is of integers. Alone, the result is there at once. */
 void vg_payload_begin(struct vg_meeting *m, const void *in, void *out);
-/* What slices recorded of a message of whole numbers that this rank receives; NULL: nothing. */
-const void *vg_payload_said(const struct vg_meeting *m);
+/* What slices recorded of whole numbers or bytes that come from one alone: of a broadcast of its root's place, of a message of place 0; NULL: nothing. */
+const void *vg_payload_said(const struct vg_meeting *m, uint32_t place);
+/* Whether a member is one of those whose objects are asked for, so that the others' follow (VG_STOPS_FOR_SAMPLES). */
+bool vg_is_sample(const struct vg_comm *comm, uint32_t place);
 /* Arrival and end of a meeting. */
 void vg_payload_put(struct maq_shm *meet, struct maq_shm_slot *slot, const struct vg_meeting *m);
 void vg_payload_get(struct maq_shm *meet, struct maq_shm_slot *slot, const struct vg_meeting *m);

@@ -14,6 +14,7 @@
  * the buffer as it is. Larger ones move nothing: no kernel has run, so there is nothing to move. Reductions that a program
  * made itself (ncclRedOpCreatePreMulSum) are not carried out. What a kernel would have written into the buffer is zeros to the others.
  */
+#include "shim/nccl/gathered.h"
 #include "shim/nccl/nccl.h"
 
 #include <stdlib.h>
@@ -112,7 +113,8 @@ struct source {
     bool asked;                /* somebody else may have brought something */
     const unsigned char *last; /* that was known; NULL: none yet */
     struct vg_reads reads;
-    struct vg_taint taint; /* by one who alone speaks; .bytes 0: nothing is */
+    struct vg_taint taint; /* what somebody is to be asked for; .bytes 0: nothing is */
+    uint64_t taint_at;     /* where in the result */
 };
 
 static bool of_integers(const struct vg_meeting *m)
@@ -203,23 +205,69 @@ static void fold(struct source *s, uint64_t at, uint64_t bytes)
     free(acc);
 }
 
+/* Who was to say it, and where. */
+static struct vg_taint taint_of(const struct source *s, uint32_t place, uint64_t bytes)
+{
+    const struct vg_comm *comm = s->comm;
+    bool message = is_message(s->m);
+    uint32_t all = comm->n == vg_card()->world && comm->me == vg_card()->rank;
+    return (struct vg_taint){.channel = channel_of(s->m),
+                             .call = s->m->b,
+                             .bytes = bytes,
+                             .place = place,
+                             .n = comm->n,
+                             .rank = comm->members && place < comm->n ? comm->members[place]
+                                     : all                            ? place
+                                                                      : MAQ_REC_NONE,
+                             .kind = message ? MAQ_REC_NONE : MAQ_REC_COLL_KIND(s->m->rec.id),
+                             .real = !of_integers(s->m)};
+}
+
+/* Members whose objects show by what law the others' go: the first of a group and of its second node, one in its second half, the last. */
+bool vg_is_sample(const struct vg_comm *comm, uint32_t place)
+{
+    enum { FIRST = 3, BEYOND_HALF = 3 };
+    return vg_card()->stops == VG_STOPS_FOR_SAMPLES && (place < FIRST || place == vg_card()->per_node ||
+                                                        place == comm->n / 2 + BEYOND_HALF || place == comm->n - 1);
+}
+
+/* A sample that has said nothing is asked for: where the host reads it, one at a time. */
+static void ask_sample(struct source *s, uint32_t place, uint64_t bytes)
+{
+    if (s->taint.bytes > 0 || MAQ_REC_COLL_TYPE(s->m->rec.id) != MAQ_REC_U8 || !vg_is_sample(s->comm, place))
+        return;
+    s->taint = taint_of(s, place, bytes);
+    s->taint_at = place * bytes;
+}
+
 /* Place i of out = [0, bytes) of what member i brought. */
 static void gather(struct source *s, uint64_t bytes)
 {
-    uint32_t n = s->comm->n, me = s->comm->me;
+    const uint32_t n = s->comm->n, me = s->comm->me;
     unsigned char *out = s->m->out, *all = malloc(n * bytes + 1);
-    bool in_place = s->m->in == out + me * bytes;
-    if (!all)
-        return;
-    memcpy(all, out, n * bytes);
-    for (uint32_t i = 0; i < n; i++) {
-        const unsigned char *p = in_place ? from(s, i) : supposed(s, i, 0);
-        if (in_place && of_integers(s->m))
-            vg_reads_place(&s->reads, i, p ? p : all + i * bytes, p && i != me);
-        if (p)
-            memcpy(all + i * bytes, p, bytes);
+    const bool in_place = s->m->in == out + me * bytes, whole = of_integers(s->m);
+    struct vg_gathered g;
+    if (vg_gathered_open(&g, n, bytes, MAQ_REC_COLL_TYPE(s->m->rec.id)) && all) {
+        for (uint32_t i = 0; i < n; i++)
+            g.said[i] = from(s, i);
+        vg_gathered_settle(&g);
+        memcpy(all, out, n * bytes);
+        for (uint32_t i = 0; i < n; i++) {
+            const unsigned char *p = g.said[i];
+            if (!p && !in_place)
+                p = whole ? vg_gathered_of(&g, i) : s->m->in;
+            else if (!p && g.law)
+                p = vg_gathered_of(&g, i);
+            if (whole)
+                vg_reads_place(&s->reads, i, p ? p : all + i * bytes, g.said[i] && i != me);
+            if (p)
+                memcpy(all + i * bytes, p, bytes);
+            if (!g.said[i])
+                ask_sample(s, i, bytes);
+        }
+        memcpy(out, all, n * bytes);
     }
-    memcpy(out, all, n * bytes);
+    vg_gathered_close(&g);
     free(all);
 }
 
@@ -240,24 +288,6 @@ static void transpose(struct source *s, uint64_t bytes)
     free(all);
 }
 
-/* Who was to say it, and where. */
-static struct vg_taint taint_of(const struct source *s, uint64_t bytes)
-{
-    const struct vg_comm *comm = s->comm;
-    bool message = is_message(s->m);
-    uint32_t place = s->m->rec.arg, all = comm->n == vg_card()->world && comm->me == vg_card()->rank;
-    return (struct vg_taint){.channel = channel_of(s->m),
-                             .call = s->m->b,
-                             .bytes = bytes,
-                             .place = place,
-                             .n = comm->n,
-                             .rank = comm->members && place < comm->n ? comm->members[place]
-                                     : all                            ? place
-                                                                      : MAQ_REC_NONE,
-                             .kind = message ? MAQ_REC_NONE : MAQ_REC_COLL_KIND(s->m->rec.id),
-                             .real = !of_integers(s->m)};
-}
-
 /* What one alone brought; the buffer stays as it is where nobody knows. */
 static void take(struct source *s, uint32_t whose, const unsigned char *p, uint64_t at, uint64_t bytes)
 {
@@ -266,7 +296,7 @@ static void take(struct source *s, uint32_t whose, const unsigned char *p, uint6
     if (p)
         memmove(s->m->out, p + at, bytes);
     else if (!s->m->supposed)
-        s->taint = taint_of(s, bytes);
+        s->taint = taint_of(s, s->m->rec.arg, bytes);
 }
 
 static void collect(struct source *s)
@@ -410,16 +440,16 @@ void vg_payload_begin(struct vg_meeting *m, const void *in, void *out)
         finish(&s);
         tell(m, s.taint.bytes == 0);
         if (s.taint.bytes > 0)
-            vg_taint_mark(m->out, &s.taint);
+            vg_taint_mark((char *)m->out + s.taint_at, &s.taint);
     } else if (m->in || m->out) {
         remember(m);
     }
 }
 
-const void *vg_payload_said(const struct vg_meeting *m)
+const void *vg_payload_said(const struct vg_meeting *m, uint32_t place)
 {
     uint64_t bytes = of_integers(m) ? vg_payload_bytes(m) : 0;
-    return bytes > 0 ? vg_contribution(channel_of(m), 0, 0, bytes) : NULL;
+    return bytes > 0 ? vg_contribution(channel_of(m), 0, place, bytes) : NULL;
 }
 
 void vg_payload_put(struct maq_shm *meet, struct maq_shm_slot *slot, const struct vg_meeting *m)
@@ -439,6 +469,6 @@ void vg_payload_get(struct maq_shm *meet, struct maq_shm_slot *slot, const struc
         finish(&s);
         tell(m, s.taint.bytes == 0);
         if (s.taint.bytes > 0)
-            vg_taint_mark(m->out, &s.taint);
+            vg_taint_mark((char *)m->out + s.taint_at, &s.taint);
     }
 }

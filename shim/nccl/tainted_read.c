@@ -53,8 +53,7 @@ void vg_tainted_read(const struct vg_taint *u)
         vg_input_record_lookup(u->channel, 0, u->place, NULL, 0, true);
         return;
     }
-    bool stops =
-        card->stops && u->rank != MAQ_REC_NONE && u->rank != card->rank && !vg_ran(u->rank) && !vg_waits(u->rank);
+    const bool stops = card->stops && u->rank != MAQ_REC_NONE && u->rank != card->rank && !vg_ran(u->rank);
     vg_lock();
     vg_input_record_tainted_read(u, stops);
     if (stops) {

@@ -62,6 +62,7 @@ enum maq_status maq_live_start(struct maq_live *live, struct maq_workspace *work
                                 .waits = opts->waits,
                                 .inputs = opts->inputs,
                                 .stops = opts->stops,
+                                .samples = opts->samples,
                                 .values = workspace->values,
                                 .nccl_memory = workspace->nccl_memory,
                                 .tcp = o->tcp,

@@ -122,9 +122,10 @@ void maq_prerequisites_close(struct maq_prerequisites *f)
 
 /* ---- what is said ---- */
 
-static enum maq_status say_ran(struct maq_contributions *t, uint32_t rank, bool waits, struct maq_diag *diag)
+enum word_of { RAN, WAITS, SAID_A_PART };
+static enum maq_status say_ran(struct maq_contributions *t, uint32_t rank, enum word_of what, struct maq_diag *diag)
 {
-    struct maq_contribution ran = {.channel = MAQ_PEERS_RAN, .seq = waits, .rank = rank, .by = rank, .bytes = ""};
+    struct maq_contribution ran = {.channel = MAQ_PEERS_RAN, .seq = what, .rank = rank, .by = rank, .bytes = ""};
     return maq_contributions_add(t, &ran, diag);
 }
 
@@ -168,10 +169,10 @@ static enum maq_status write_words(struct maq_prerequisites *f, const struct sta
     for (uint32_t i = 0; i < f->said.n && status == MAQ_OK; i++)
         status = maq_contributions_add(&t, &f->said.at[i], diag);
     for (uint32_t i = 0; i < stack->n && status == MAQ_OK; i++)
-        status = say_ran(&t, stack->at[i].rank, true, diag);
+        status = say_ran(&t, stack->at[i].rank, WAITS, diag);
     for (uint32_t i = 0; i < f->n_ran && status == MAQ_OK; i++)
         if (f->ran[i].done)
-            status = say_ran(&t, f->ran[i].rank, false, diag);
+            status = say_ran(&t, f->ran[i].rank, RAN, diag);
     maq_contributions_settle(&t);
     if (status == MAQ_OK)
         status = maq_contributions_write(&t, path, diag);
@@ -195,6 +196,7 @@ static enum maq_status start(struct maq_prerequisites *f, const struct stack *st
                                  .inputs = w->inputs,
                                  .stall_s = f->workspace->opts->stall_s,
                                  .stall_ends = f->workspace->world <= MAQ_LAUNCH_ALL_MAX,
+                                 .samples = f->samples,
                                  .stops = f->n_ran + stack->n <= RANKS_MAX && f->runs < RUNS_MAX};
     unlink(w->trace);
     unlink(w->inputs);
@@ -226,6 +228,25 @@ static void note_failed(struct maq_prerequisites *f, const struct stack *stack)
         f->together_for = MAQ_REC_NONE;
     if (failed && asked && f->together_for != MAQ_REC_NONE && f->workspace->world <= MAQ_LAUNCH_FOR_FAILED_MAX)
         f->together = MAQ_TOGETHER_SUPPOSED;
+}
+
+/* Whether it is worth while to begin anew, with more members of gathers to go by: where no job of that size can be run whole. */
+static bool wants_samples(const struct maq_prerequisites *f)
+{
+    return !f->samples && f->together == MAQ_TOGETHER_NOT && f->together_for != MAQ_REC_NONE &&
+           f->workspace->world > MAQ_LAUNCH_FOR_FAILED_MAX && !f->live.late && maq_live_exit_status(&f->live) != 0;
+}
+
+/* From the beginning: what was said is of ranks that had read what others do not say. */
+static void begin_anew(struct maq_prerequisites *f)
+{
+    maq_contributions_fini(&f->said);
+    maq_contributions_init(&f->said);
+    f->n_ran = 0;
+    f->from_file = 0;
+    f->samples = true;
+    f->samples_for = f->together_for;
+    f->together_for = MAQ_REC_NONE;
 }
 
 /* Runs the uppermost rank; *wants: the rank that it waits for, MAQ_REC_NONE: it ended. */
@@ -292,8 +313,18 @@ static void note_ran(struct maq_prerequisites *f, const struct waiting *w)
     if (!ran)
         ran = &f->ran[f->n_ran++];
     *ran = (struct maq_prerequisite_rank){.rank = w->rank};
-    if (!maq_input_record_unsaid(w->inputs).guessed) /* else it may have failed for what nobody could tell it */
+    const struct maq_unsaid_reads unsaid = maq_input_record_unsaid(w->inputs);
+    ran->stopped = unsaid.stopped_for != MAQ_REC_NONE;
+    if (!unsaid.guessed && !ran->stopped) /* else it may have failed for what nobody could tell it */
         ran->status = maq_live_exit_status(&f->live);
+}
+
+static bool is_waiting(const struct stack *stack, uint32_t rank)
+{
+    bool found = false;
+    for (uint32_t i = 0; i < stack->n && !found; i++)
+        found = stack->at[i].rank == rank;
+    return found;
 }
 
 static enum maq_status run_stack(struct maq_prerequisites *f, struct stack *stack, struct maq_diag *diag)
@@ -303,9 +334,19 @@ static enum maq_status run_stack(struct maq_prerequisites *f, struct stack *stac
         uint32_t wants;
         MAQ_TRY(run_top(f, stack, &wants, diag));
         bool waits = wants != MAQ_REC_NONE, first = stack->n == 1;
+        if (first && !waits && wants_samples(f)) {
+            begin_anew(f);
+            continue;
+        }
         if ((first && !waits) || f->together != MAQ_TOGETHER_NOT)
             return MAQ_OK;
         MAQ_TRY(take_words(f, top, diag));
+        if (waits && is_waiting(stack, wants)) { /* which waits for this one, and is told first what it said so far */
+            note_ran(f, top);
+            maq_contributions_fini(&top->keys);
+            stack->n--;
+            continue;
+        }
         struct maq_prerequisite_rank *ran = waits ? find(f, wants) : NULL;
         if (ran && would_repeat(f, wants)) {
             ran->done = true;
@@ -329,7 +370,7 @@ static enum maq_status keep(struct maq_prerequisites *f, struct maq_diag *diag)
         if (f->ran[i].status != 0)
             return MAQ_OK;
     for (uint32_t i = 0; i < f->n_ran; i++)
-        MAQ_TRY(say_ran(&f->said, f->ran[i].rank, false, diag));
+        MAQ_TRY(say_ran(&f->said, f->ran[i].rank, f->ran[i].stopped ? SAID_A_PART : RAN, diag));
     maq_contributions_settle(&f->said);
     (void)maq_contributions_write(&f->said, f->kept, NULL);
     return MAQ_OK;

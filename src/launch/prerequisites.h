@@ -24,7 +24,8 @@
 
 struct maq_prerequisite_rank {
     uint32_t rank;
-    bool done; /* it was to say more, and would say the same if it ran again */
+    bool done;    /* it was to say more, and would say the same if it ran again */
+    bool stopped; /* it was ended where it read what a rank was to say that waits for it */
     int32_t
         status; /* its program's exit status; 128 + number of a signal; 0 where it read guesses, of which it may have died */
 };
@@ -43,8 +44,11 @@ struct maq_prerequisites {
     struct maq_prerequisite_rank *ran; /* ranks that ran here, but for the one that was asked for */
     uint32_t n_ran, runs;              /* runs: of programs, the asked one's included */
     uint32_t from_file;                /* ranks whose words are from the file */
-    enum maq_together together;        /* of the last program, or from the file */
-    uint32_t together_for;             /* the rank that waited or failed; MAQ_REC_NONE: the file says so */
+    /* Of gathers of objects several members are asked, since with the first alone a rank failed: samples_for. */
+    bool samples;
+    uint32_t samples_for;
+    enum maq_together together; /* of the last program, or from the file */
+    uint32_t together_for;      /* the rank that waited or failed; MAQ_REC_NONE: the file says so */
     struct maq_live live;
     struct maq_store store;
     uint64_t store_requests; /* of the last program */

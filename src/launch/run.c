@@ -269,6 +269,16 @@ static void say_failed(const struct run *r, uint32_t rank, struct maq_diag *diag
                      rank);
 }
 
+/* That it was run twice, and the first one's words are to be passed over. */
+static void say_samples(const struct run *r, struct maq_diag *diag)
+{
+    maq_diag_add(diag, MAQ_WARNING, MAQ_CODE_LAUNCH_SUPPOSED, (struct maq_span){0}, "--alone runs nobody else",
+                 "rank %u failed, and had read what ranks which did not run were taken to say; the program began anew, "
+                 "by what a "
+                 "sample of them say",
+                 r->before.samples_for);
+}
+
 /* Ranks at once of which one failed and others had to be ended. Its status is that of the run. */
 static void say_peer_failed(struct run *r, struct maq_diag *diag)
 {
@@ -302,6 +312,8 @@ static enum maq_status end_of(struct run *r, enum maq_status status, struct maq_
         say_peer_failed(r, diag);
     if (!r->together && r->before.workspace && r->before.together_for != MAQ_REC_NONE && r->owner->launch.status != 0)
         say_failed(r, r->before.together_for, diag);
+    else if (!r->together && r->before.workspace && r->before.samples)
+        say_samples(r, diag);
     return status != MAQ_OK ? status : finished;
 }
 

@@ -104,7 +104,7 @@ enum maq_status maq_run_card_write(const struct maq_run_card *card, const char *
     put_path(&b, "meet", card->meet);
     put_path(&b, "waits", card->waits);
     put_path(&b, "inputs", card->inputs);
-    put_path(&b, "stops", card->stops ? "1" : NULL);
+    put_path(&b, "stops", !card->stops ? NULL : card->samples ? "2" : "1");
     put_path(&b, "forks", card->forks ? "1" : NULL);
     if (card->line)
         maq_buf_addf(&b, "program %llu\n", (unsigned long long)program_of(card->line));

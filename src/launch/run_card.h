@@ -28,6 +28,7 @@ struct maq_run_card {
     double memory_bytes; /* 0 = the device's */
     const char *trace, *ask, *peers, *meet, *values, *waits, *inputs, *tcp, *nccl_memory;
     bool real_clock, stops;
+    bool samples;            /* of a gather of objects several members are to run first, and not the first alone */
     bool forks;              /* it is a fork server's */
     const char *const *line; /* the program's command line, where the process has another one; NULL-terminated */
 };

@@ -62,6 +62,7 @@ struct maq_live_opts {
     const char *peers, *meet, *output; /* NULL = none; output: the program's own streams */
     const char *waits;                 /* of peers, on a real GPU; NULL = none */
     const char *inputs;                /* file for its input record (input_record.h); NULL = none */
+    bool samples;                      /* of a gather of objects several members, and not the first alone */
     bool stops;                        /* it ends where it reads what another rank was to say (prerequisites.h) */
     double stall_s;                    /* where it has done nothing for so long it is `stalled`; 0 = nobody looks */
     bool stall_ends;                   /* and is ended */

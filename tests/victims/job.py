@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A small training job on CUDA's and NCCL's own interfaces, by ctypes: what `maquette run --all` and `maquette capture` are held against.
 
-usage: job.py KIND [--tp N] [--pp N] [--steps N] [--ids] [--tell] [--along] [--objects] [--each] [--grow] [--poll] ; KIND: dp, zero, tp, pp, ep, 3d
+usage: job.py KIND [--tp N] [--pp N] [--steps N] [--ids] [--tell] [--along] [--objects] [--each] [--plans] [--grow] [--poll] ; KIND: dp, zero, tp, pp, ep, 3d
 
 Communicators: one of all ranks, whose id comes over torch.distributed's store; the axes are split off it (ncclCommSplit), in
 Megatron-LM's order of ranks (tp, dp, pp), or with --ids each group has an id of its own from the store, as PyTorch's have, and there is
@@ -10,11 +10,13 @@ a group of all tensor-parallel ranks of all stages. A step is products by cuBLAS
 --along has stages tell each other how much they compute, one after the other and back, as shapes are along a pipeline; who hears nothing fails.
 --objects has rank 0 broadcast an object, gather one of each and scatter what follows from them, through device memory, as PyTorch does.
 --each, beside it, has rank 0 fail where the gathered ones are not those of all ranks, as a distributed checkpoint's plan does.
+--plans has rank 0 gather pickles and fail where they are not those of all ranks.
 --grow allocates until the device has no more.
 --poll asks whether a step is done until it is, instead of waiting for it.
 """
 import ctypes
 import os
+import pickle
 import sys
 import time
 
@@ -79,6 +81,8 @@ class Job:
             self.tell()
         if o.objects:
             self.objects(o.each)
+        if o.plans:
+            self.plans()
         self.extra = self.along() if o.along else 0
         self.buffers = [self.buffer((16 << 20) * (1 + i) + self.p * 4096) for i in range(3)]
 
@@ -157,6 +161,25 @@ class Job:
         whole = self.on_device(text.ljust(n))
         good(nccl.ncclBroadcast(whole, whole, n, U8, 0, self.all, self.stream))
         return self.on_host(whole, n)
+
+    def plan(self, rank):
+        """Rows of its own and a file of its own name: what a checkpoint gathers."""
+        return pickle.dumps({"rows": (rank * 100, rank * 100 + 100), "file": f"__{rank}_0.part", "node": rank // 8, "format": "v1"})
+
+    def plans(self):
+        """Pickles, padded to the longest."""
+        mine, size = self.plan(self.rank), 120
+        at = self.on_device(mine.ljust(size, b"\0"))
+        parts = [self.on_device(b"?" * size) for _ in range(self.world)] if self.rank == 0 else []
+        good(nccl.ncclGroupStart())
+        if self.rank:
+            good(nccl.ncclSend(at, size, U8, 0, self.all, self.stream))
+        for peer in range(1, len(parts)):
+            good(nccl.ncclRecv(parts[peer], size, U8, peer, self.all, self.stream))
+        good(nccl.ncclGroupEnd())
+        found = [pickle.loads(self.on_host(part, size)) for part in parts[1:]]
+        wanted = [pickle.loads(self.plan(rank)) for rank in range(1, len(parts))]
+        assert found == wanted, next((i, x) for i, x in enumerate(found, 1) if x != wanted[i - 1])
 
     def objects(self, each):
         said = self.broadcast(b"folder of rank 0" if self.rank == 0 else b"")
@@ -277,7 +300,7 @@ class Job:
 
 
 def main():
-    o = options(tp=1, pp=1, steps=3, ids=False, tell=False, along=False, objects=False, each=False, grow=False, poll=False)
+    o = options(tp=1, pp=1, steps=3, ids=False, tell=False, along=False, objects=False, each=False, plans=False, grow=False, poll=False)
     job = Job(o)
     step = getattr(job, {"3d": "pp"}.get(o.kind, o.kind) + "_step")
     for _ in range(o.steps):

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * gathered.h - what each member of a gather said, and what those who have said nothing are taken to have said:
+ *
+ *   objects          what a law of the rank gives (pickle_law.h), where there is one
+ *   a single number  where three are known, the larger of those before and behind: it may be how long an object is, and no object may be cut
+ *   anything else    as the last known one before, since ranks that follow each other mostly do the same; or the first known one behind
+ *
+ * In a gather or all-gather proper, in broadcasts from one member after the other, and in messages to one.
+ */
+#ifndef MAQ_SHIM_NCCL_GATHERED_H
+#define MAQ_SHIM_NCCL_GATHERED_H
+
+#include "shim/nccl/pickle_law.h"
+
+struct vg_gathered {
+    uint32_t n, n_said;
+    uint64_t bytes;             /* of each */
+    unsigned type;              /* enum maq_rec_type */
+    const unsigned char **said; /* [n]; NULL: nothing */
+    struct vg_pickle_law *law;
+    unsigned char *object; /* by the law */
+};
+/* Nobody has said anything yet: said[] is to be filled. false: no memory. To be closed in any case. */
+bool vg_gathered_open(struct vg_gathered *g, uint32_t n, uint64_t bytes, unsigned type);
+/* Once said[] is filled. */
+void vg_gathered_settle(struct vg_gathered *g);
+/* What that member said or is taken to have said, until the next call; NULL: nobody has said anything. */
+const unsigned char *vg_gathered_of(const struct vg_gathered *g, uint32_t place);
+void vg_gathered_close(struct vg_gathered *g);
+
+#endif
