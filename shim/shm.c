@@ -340,7 +340,7 @@ static bool claim(struct maq_shm *m, struct maq_shm_slot *s, uint64_t a, uint64_
     return true;
 }
 
-uint64_t maq_carried_bytes(const struct maq_rec *rec, uint32_t n)
+uint64_t maq_carried_bytes(const struct maq_rec *rec, uint32_t n, bool meets)
 {
     const unsigned kind = MAQ_REC_COLL_KIND(rec->id);
     const bool collective = rec->kind == MAQ_REC_COLL;
@@ -350,7 +350,9 @@ uint64_t maq_carried_bytes(const struct maq_rec *rec, uint32_t n)
                        kind == MAQ_REC_BROADCAST || kind == MAQ_REC_SCATTER;
     const bool object = moved && MAQ_REC_COLL_TYPE(rec->id) == MAQ_REC_U8;
     const bool small = rec->bytes <= MAQ_CARRIED_NUMBERS && rec->bytes * (parts ? n : 1) <= MAQ_CARRIED_NUMBERS;
-    const bool all_have_room = rec->bytes <= MAQ_CARRIED_OBJECT && rec->bytes * n <= MAQ_SHM_PAYLOAD;
+    const bool one_brings = !collective || kind == MAQ_REC_BROADCAST;
+    const bool all_have_room =
+        rec->bytes <= MAQ_CARRIED_OBJECT && ((one_brings && !meets) || rec->bytes * n <= MAQ_SHM_PAYLOAD);
     return small || (object && all_have_room) ? rec->bytes * (parts ? n : 1) : 0;
 }
 

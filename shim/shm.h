@@ -61,11 +61,11 @@ struct maq_shm_opts {
 /*
  * Bytes that each of n members brings to a collective or a message that is really carried out; 0: it moves nothing. Numbers by which programs
  * decide are few. Single bytes may be an object, which its reader takes apart: as large as a copy to the device may be of which the device
- * keeps the bytes.
+ * keeps the bytes, and in a meeting, which has a place for each member (meets), as there is room.
  */
 #define MAQ_CARRIED_NUMBERS (UINT64_C(64) << 10)
 #define MAQ_CARRIED_OBJECT (UINT64_C(1) << 20)
-uint64_t maq_carried_bytes(const struct maq_rec *rec, uint32_t n);
+uint64_t maq_carried_bytes(const struct maq_rec *rec, uint32_t n, bool meets);
 
 /* Makes the file `path`, which must not be there. 0 or an errno. */
 int maq_shm_create(const char *path, const struct maq_shm_opts *opts);

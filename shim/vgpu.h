@@ -159,6 +159,7 @@ struct vg_taint {
 void vg_taint_mark(const void *p, const struct vg_taint *what);
 /* Something else has been written there. */
 void vg_taint_clear(const void *p, uint64_t bytes);
+void vg_taint_clear_all(void);
 /* A copy, or a number made of it. */
 void vg_taint_copy(const void *to, const void *from, uint64_t bytes);
 /* The host reads these bytes of device memory. */

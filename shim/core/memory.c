@@ -507,8 +507,9 @@ void vg_mem_written(const void *p, uint64_t bytes)
     vg_lock();
     struct vg_mem *mem = vg_mem_at(p);
     if (mem != NULL) {
-        uint64_t from = (uintptr_t)p - mem->base;
-        forget(mem, from, bytes < mem->bytes - from ? from + bytes : mem->bytes);
+        const uint64_t from = (uintptr_t)p - mem->base, most = mem->bytes - from;
+        forget(mem, from, bytes < most ? from + bytes : mem->bytes);
+        vg_taint_clear(p, bytes < most ? bytes : most);
     }
     vg_unlock();
 }
@@ -518,6 +519,7 @@ void vg_mem_written_anywhere(void)
     vg_lock();
     for (size_t i = 0; i < n_table; i++)
         table[i].n_known = 0;
+    vg_taint_clear_all();
     vg_unlock();
 }
 

@@ -61,6 +61,13 @@ void vg_taint_clear(const void *p, uint64_t bytes)
     vg_unlock();
 }
 
+void vg_taint_clear_all(void)
+{
+    vg_lock();
+    n_marks = 0;
+    vg_unlock();
+}
+
 void vg_taint_copy(const void *to, const void *from, uint64_t bytes)
 {
     vg_lock();

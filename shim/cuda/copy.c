@@ -102,8 +102,8 @@ static void copy_known(char *to, const char *from, uint64_t bytes)
             continue;
         memmove(to + at, from + at, n);
         vg_mem_told(to + at, n);
-        vg_taint_copy(to + at, from + at, n);
     }
+    vg_taint_copy(to, from, bytes);
 }
 
 /* What is known of these bytes of the device, and zeros for the rest. */
@@ -113,10 +113,8 @@ static void read_known(char *to, const char *from, uint64_t bytes)
     memset(to, 0, bytes);
     for (uint64_t at = 0; at < bytes && (n = vg_mem_known_piece(from + at, bytes - at, &skip)) > 0; at += n) {
         at += skip;
-        if (!vg_mem_touch(from + at, n))
-            continue;
-        vg_taint_read(from + at, n);
-        memcpy(to + at, from + at, n);
+        if (vg_mem_touch(from + at, n))
+            memcpy(to + at, from + at, n);
     }
 }
 
@@ -125,8 +123,8 @@ static void read_back(void *to, const void *from, uint64_t bytes, const struct s
 {
     uint64_t offset = (uintptr_t)from - side->a.base;
     bool known = vg_mem_true(from, bytes) && vg_mem_touch(from, bytes);
+    vg_taint_read(from, bytes);
     if (known) {
-        vg_taint_read(from, bytes);
         memmove(to, from, bytes);
     } else if (!vg_oracle(to, bytes, side->a.id, offset)) {
         if (vg_rule_wrote(from, bytes)) {

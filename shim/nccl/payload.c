@@ -62,7 +62,7 @@ uint64_t vg_payload_bytes(const struct vg_meeting *m)
     const struct vg_comm *comm = vg_comm_of(MAQ_REC_COLL_COMM(m->rec.id));
     if (!comm || MAQ_REC_COLL_OP(m->rec.id) >= VG_NCCL_OPS || !sizes_of(m, comm->n, comm->me).in)
         return 0;
-    return maq_carried_bytes(&m->rec, comm->n);
+    return maq_carried_bytes(&m->rec, comm->n, vg_shm() != NULL);
 }
 
 #define BEGINNING 16 /* bytes of an object */

@@ -55,7 +55,7 @@ static void on_collective(struct maq_engine *e, const struct maq_rec *rec, uint3
     struct live *l = user;
     const struct maq_captured_comm *c = &e->capture->comm[comm];
     struct maq_shm_slot *slot =
-        maq_shm_join(l->meet, c->lineage, m->nth, e->place[comm].need, maq_carried_bytes(rec, c->size));
+        maq_shm_join(l->meet, c->lineage, m->nth, e->place[comm].need, maq_carried_bytes(rec, c->size, true));
     l->failed |= !slot;
     for (uint32_t i = 0; slot && i < e->place[comm].virtual_need; i++)
         maq_shm_come(l->meet, slot, 0, m->at, m->ns);
@@ -71,7 +71,7 @@ static void on_message(struct maq_engine *e, const struct maq_rec *rec, uint32_t
     const struct maq_message *m = &c->ring[nth & (c->depth - 1)];
     uint64_t lineage = e->capture->comm[c->comm].lineage;
     struct maq_shm_slot *slot = maq_shm_join(l->meet, maq_shm_message(lineage, c->from_position, c->to_position), nth,
-                                             2, maq_carried_bytes(rec, 2));
+                                             2, maq_carried_bytes(rec, 2, true));
     l->failed |= !slot;
     if (!slot)
         return;
