@@ -10,10 +10,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
-#include "shim/nccl/pickle_law.h"
+#include "shim/nccl/gathered.h"
+#include "shim/nccl/nccl.h"
 #include "shim/nccl/rank_law.h"
 
 enum { N = 128, NODE = 8, ROOM = 192 };
@@ -106,7 +108,7 @@ static struct vg_pickle_law *law_of(const uint32_t *places, unsigned n)
     memset(said, 0, sizeof said);
     for (unsigned k = 0; k < n; k++)
         said[places[k]] = object[places[k]];
-    return vg_pickle_law(&(struct vg_pickles){N, ROOM, said, NODE});
+    return vg_pickle_law(&(struct vg_pickles){N, ROOM, said, NULL, NODE});
 }
 
 static void fill(void)
@@ -176,9 +178,70 @@ static void test_any_bytes(void **state)
     (void)state;
 }
 
+/* --- what was recorded of a gather ---------------------------------------------------------------------------------------- */
+
+enum { OBJECTS = 5, LENGTHS = 6 };
+
+static int64_t length_of(uint32_t i)
+{
+    static const int64_t length[] = {40, 44, 41, 43, 47};
+    for (unsigned k = 0; k < SAMPLES; k++)
+        if (sample[k] == i)
+            return length[k];
+    return 0;
+}
+
+/* Objects on one channel, each as long as it is, and numbers on another; of the sample. */
+static void record(const char *path)
+{
+    struct maq_peers_head head = {.magic = MAQ_PEERS_MAGIC, .n_entries = 2 * SAMPLES};
+    struct maq_peers_entry entry[2 * SAMPLES];
+    unsigned char bytes[SAMPLES][ROOM];
+    uint64_t at = sizeof head + sizeof entry;
+    FILE *file = fopen(path, "wb");
+    assert_non_null(file);
+    for (unsigned k = 0; k < SAMPLES; k++) {
+        entry[k] = (struct maq_peers_entry){OBJECTS, 0, sample[k], at, pickle(bytes[k], sample[k], true)};
+        at += entry[k].bytes;
+    }
+    for (unsigned k = 0; k < SAMPLES; k++, at += sizeof(int64_t))
+        entry[SAMPLES + k] = (struct maq_peers_entry){LENGTHS, 0, sample[k], at, sizeof(int64_t)};
+    fwrite(&head, sizeof head, 1, file);
+    fwrite(entry, sizeof entry, 1, file);
+    for (unsigned k = 0; k < SAMPLES; k++)
+        fwrite(bytes[k], entry[k].bytes, 1, file);
+    for (unsigned k = 0; k < SAMPLES; k++)
+        fwrite(&(int64_t){length_of(sample[k])}, sizeof(int64_t), 1, file);
+    assert_int_equal(fclose(file), 0);
+}
+
+static void test_recorded(void **state)
+{
+    char path[160];
+    unsigned char want[ROOM], got[ROOM];
+    int64_t x;
+    snprintf(path, sizeof path, "%s/maquette-law-%d", getenv("TMPDIR") ? getenv("TMPDIR") : "/tmp", (int)getpid());
+    record(path);
+    assert_true(vg_contributions_open(path));
+    unlink(path);
+    for (uint32_t i = 0; i < N; i += 9) {
+        const size_t n = pickle(want, i, false);
+        assert_true(vg_gathered_by_law(got, OBJECTS, N, i, ROOM));
+        assert_memory_equal(got, want, n);
+    }
+    assert_false(vg_gathered_by_law(got, OBJECTS, N, 8, ROOM)); /* it has said it */
+    assert_false(vg_gathered_by_law(got, OBJECTS, N, N, ROOM));
+    assert_false(vg_gathered_by_law(got, 99, N, 9, ROOM));
+    assert_true(vg_gathered_by_law(&x, LENGTHS, N, 5, sizeof x) && x == 44);  /* between 44 and 41 */
+    assert_true(vg_gathered_by_law(&x, LENGTHS, N, 70, sizeof x) && x == 47); /* between 43 and 47 */
+    assert_false(vg_gathered_by_law(&x, LENGTHS, N, 0, sizeof x));            /* nobody is before it */
+    (void)state;
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_rank_law), cmocka_unit_test(test_said),
-                                       cmocka_unit_test(test_kinds), cmocka_unit_test(test_any_bytes)};
+                                       cmocka_unit_test(test_kinds), cmocka_unit_test(test_any_bytes),
+                                       cmocka_unit_test(test_recorded)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -98,7 +98,7 @@ static void put(struct vg_gloo_pair *pair, uint64_t kind, uint64_t slot, uint64_
 static void drop(struct vg_gloo_answer *answer)
 {
     vg_gloo_answered(answer);
-    free(answer);
+    vg_gloo_free(answer);
 }
 
 static void reply(struct vg_gloo_answer *answer)

@@ -148,6 +148,12 @@ struct vg_gloo_answer **vg_gloo_waiting(struct vg_gloo_call *call)
     return &call->waiting;
 }
 
+void vg_gloo_free(struct vg_gloo_answer *answer)
+{
+    free(answer->own);
+    free(answer);
+}
+
 void vg_gloo_forget(const struct vg_gloo_pair *pair)
 {
     for (struct vg_gloo_call *call = calls; call; call = call->next)
@@ -159,7 +165,7 @@ void vg_gloo_forget(const struct vg_gloo_pair *pair)
             }
             *at = answer->next;
             call->open--;
-            free(answer);
+            vg_gloo_free(answer);
         }
 }
 
@@ -288,6 +294,20 @@ static void tainted_read(const struct vg_gloo_answer *answer, uint32_t kind, uin
                                             .zeros = answer->with == VG_GLOO_ZEROS});
 }
 
+/* What a law gives for a rank that has put nothing into a gather: from byte `at` of `bytes` on. */
+static bool told_by_law(struct vg_gloo_answer *answer, uint32_t place, uint64_t bytes, uint64_t at)
+{
+    const struct vg_hooks *device = vg_device_beside();
+    unsigned char *own = bytes > at && bytes <= TOLD_MOST ? malloc(bytes) : NULL;
+    if (!own || !device->by_law(own, answer->call->channel, answer->ends.peer.n, place, bytes)) {
+        free(own);
+        return false;
+    }
+    free(answer->own);
+    answer->own = own;
+    return copied(answer, own + at, bytes - at < answer->bytes ? bytes - at : answer->bytes);
+}
+
 /* What a rank put into a gather, or is taken to have put in. Where that is less than is asked for the rest is zeros: as below. */
 static bool told_gather(struct vg_gloo_answer *answer)
 {
@@ -297,9 +317,12 @@ static bool told_gather(struct vg_gloo_answer *answer)
     const void *found = device && answer->bytes > 0 && answer->bytes <= TOLD_MOST
                             ? device->near(answer->call->channel, 0, &who, &bytes)
                             : NULL;
-    bool first = place == (answer->ends.me == 0 ? 1 : 0); /* the others are taken to follow it: it alone is asked for */
+    /* the others are taken to follow it, or samples: they alone are asked for */
+    bool first = place == (answer->ends.me == 0 ? 1 : 0) || (device && device->sample(answer->ends.peer.n, place));
     if (first ? who != place || !found : !found)
         tainted_read(answer, MAQ_REC_GATHER, first ? place : MAQ_REC_NONE);
+    if (found && who != place && told_by_law(answer, place, answer->bytes, 0))
+        return true;
     return found && bytes > 0 && bytes <= answer->bytes && copied(answer, found, bytes);
 }
 
@@ -330,6 +353,9 @@ static bool told_half(struct vg_gloo_answer *answer)
     uint64_t rank = (answer->ends.me + 2 * n - 1 - answer->index / 2 % n) % n, at = half ? first : 0;
     uint32_t who = (uint32_t)rank, me = answer->ends.me;
     const unsigned char *found = device->near(answer->call->channel, 0, &who, &bytes);
+    if (found && who != rank && bytes / 2 == first &&
+        told_by_law(answer, (uint32_t)rank, bytes, at)) /* all have as many bytes */
+        return true;
     bool own = who != rank && (who < rank ? who < me && me <= rank : me < who); /* what this rank does is nearer */
     return found && !own && bytes > 0 && copied(answer, found + (at < bytes ? at : 0), at < bytes ? bytes - at : 0);
 }

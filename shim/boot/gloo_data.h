@@ -28,6 +28,7 @@ struct vg_gloo_answer {
     uint64_t slot, bytes;
     enum { VG_GLOO_ZEROS, VG_GLOO_KEPT, VG_GLOO_COPIED, VG_GLOO_REDUCED } with;
     const void *from; /* of COPIED; the rest is zeros */
+    void *own;        /* memory that it is made in; NULL: none */
     uint64_t from_bytes;
 };
 
@@ -43,6 +44,8 @@ void vg_gloo_answered(struct vg_gloo_answer *answer);
 /* Finds what it is answered with; false: that is not known before this rank has sent more. Then it waits in the call. */
 bool vg_gloo_find(struct vg_gloo_answer *answer);
 struct vg_gloo_answer **vg_gloo_waiting(struct vg_gloo_call *call);
+/* Frees an answer, whether it was given or not. */
+void vg_gloo_free(struct vg_gloo_answer *answer);
 /* Forgets what waits for data on a pair that is closed. */
 void vg_gloo_forget(const struct vg_gloo_pair *pair);
 /* The last connection of a group is closed: another group of the same name counts from 0. */

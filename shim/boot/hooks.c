@@ -6,6 +6,7 @@
  */
 #include "shim/boot/hooks.h"
 
+#include "shim/nccl/gathered.h"
 #include "shim/nccl/nccl.h"
 
 const struct vg_hooks maquette_vgpu_hooks = {
@@ -18,6 +19,8 @@ const struct vg_hooks maquette_vgpu_hooks = {
     .record = vg_exchange_record,
     .contribution = vg_contribution_of,
     .near = vg_contribution_near,
+    .by_law = vg_gathered_by_law,
+    .sample = vg_is_sample,
     .ran = vg_ran,
     .waits = vg_waits,
     .tainted_read = vg_tainted_read,

@@ -114,6 +114,11 @@ static const void *find(uint64_t channel, uint32_t seq, uint32_t rank, uint64_t 
     return bytes_of(&entries[i]);
 }
 
+const void *vg_contribution_any(uint64_t channel, uint32_t seq, uint32_t rank, uint64_t *bytes)
+{
+    return find(channel, seq, rank, bytes);
+}
+
 const void *vg_contribution_of(uint64_t channel, uint32_t seq, uint32_t rank, uint64_t *bytes)
 {
     const void *found = find(channel, seq, rank, bytes);

@@ -15,9 +15,10 @@
 
 struct vg_gathered {
     uint32_t n, n_said;
-    uint64_t bytes;             /* of each */
+    uint64_t bytes;             /* of each, at most */
     unsigned type;              /* enum maq_rec_type */
     const unsigned char **said; /* [n]; NULL: nothing */
+    uint64_t *said_bytes;       /* [n]: of each; `bytes` from the beginning */
     struct vg_pickle_law *law;
     unsigned char *object; /* by the law */
 };
@@ -28,5 +29,9 @@ void vg_gathered_settle(struct vg_gathered *g);
 /* What that member said or is taken to have said, until the next call; NULL: nobody has said anything. */
 const unsigned char *vg_gathered_of(const struct vg_gathered *g, uint32_t place);
 void vg_gathered_close(struct vg_gathered *g);
+
+/* Of a gather by its channel, from what was recorded, for gloo, which has no types: what a member who has said nothing says by a law of objects or as one of two
+ * numbers, in out[bytes]. false: by none of these. */
+bool vg_gathered_by_law(void *out, uint64_t channel, uint32_t n, uint32_t place, uint64_t bytes);
 
 #endif

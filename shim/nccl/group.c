@@ -72,7 +72,7 @@ static void suppose(struct vg_part *p, const struct vg_gathered *g, uint32_t pla
     const unsigned char *guess = g->said[place] ? NULL : vg_gathered_of(g, place);
     if (guess && vg_mem_touch(p->out, g->bytes))
         memcpy(p->out, guess, g->bytes);
-    p->m.supposed = !(g->type == MAQ_REC_U8 && vg_is_sample(p->comm, place));
+    p->m.supposed = !(g->type == MAQ_REC_U8 && vg_is_sample(g->n, place));
 }
 
 /*

@@ -224,17 +224,17 @@ static struct vg_taint taint_of(const struct source *s, uint32_t place, uint64_t
 }
 
 /* Members whose objects show by what law the others' go: the first of a group and of its second node, one in its second half, the last. */
-bool vg_is_sample(const struct vg_comm *comm, uint32_t place)
+bool vg_is_sample(uint32_t n, uint32_t place)
 {
     enum { FIRST = 3, BEYOND_HALF = 3 };
-    return vg_card()->stops == VG_STOPS_FOR_SAMPLES && (place < FIRST || place == vg_card()->per_node ||
-                                                        place == comm->n / 2 + BEYOND_HALF || place == comm->n - 1);
+    return vg_card()->stops == VG_STOPS_FOR_SAMPLES &&
+           (place < FIRST || place == vg_card()->per_node || place == n / 2 + BEYOND_HALF || place == n - 1);
 }
 
 /* A sample that has said nothing is asked for: where the host reads it, one at a time. */
 static void ask_sample(struct source *s, uint32_t place, uint64_t bytes)
 {
-    if (s->taint.bytes > 0 || MAQ_REC_COLL_TYPE(s->m->rec.id) != MAQ_REC_U8 || !vg_is_sample(s->comm, place))
+    if (s->taint.bytes > 0 || MAQ_REC_COLL_TYPE(s->m->rec.id) != MAQ_REC_U8 || !vg_is_sample(s->comm->n, place))
         return;
     s->taint = taint_of(s, place, bytes);
     s->taint_at = place * bytes;

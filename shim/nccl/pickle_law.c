@@ -260,7 +260,7 @@ static uint32_t take_all_apart(struct tokens *said, const struct vg_pickles *p)
         if (!p->said[i])
             continue;
         said[n] = (struct tokens){.place = i};
-        if (take_apart(&said[n], p->said[i], p->bytes))
+        if (take_apart(&said[n], p->said[i], p->said_bytes ? p->said_bytes[i] : p->bytes))
             n++;
         else
             free(said[n].at);

@@ -15,8 +15,9 @@
 
 struct vg_pickles {
     uint32_t n;                       /* members of the group */
-    uint64_t bytes;                   /* of each, with padding */
+    uint64_t bytes;                   /* of each at most, with padding */
     const unsigned char *const *said; /* [n]; NULL: not known */
+    const uint64_t *said_bytes;       /* [n]; NULL: each has `bytes` */
     uint32_t node;                    /* ranks on a node */
 };
 struct vg_pickle_law;

@@ -53,7 +53,10 @@ void vg_tainted_read(const struct vg_taint *u)
         vg_input_record_lookup(u->channel, 0, u->place, NULL, 0, true);
         return;
     }
-    const bool stops = card->stops && u->rank != MAQ_REC_NONE && u->rank != card->rank && !vg_ran(u->rank);
+    /* One that waits for this rank goes on from what this one has said, where samples are asked; else guesses get further: ranks that answer each other
+     * one message at a time would run for each. */
+    const bool waits = vg_waits(u->rank) && card->stops != VG_STOPS_FOR_SAMPLES;
+    const bool stops = card->stops && u->rank != MAQ_REC_NONE && u->rank != card->rank && !vg_ran(u->rank) && !waits;
     vg_lock();
     vg_input_record_tainted_read(u, stops);
     if (stops) {
