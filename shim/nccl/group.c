@@ -75,6 +75,13 @@ static void suppose(struct vg_part *p, const struct vg_gathered *g, uint32_t pla
     p->m.supposed = !(g->type == MAQ_REC_U8 && vg_is_sample(g->n, place));
 }
 
+/* A broadcast as large as this rank's own. */
+static bool is_like(const struct vg_part *p, const struct vg_part *own)
+{
+    return is_broadcast(p) && p->m.rec.id == own->m.rec.id && p->m.rec.bytes == own->m.rec.bytes &&
+           p->m.rec.arg < own->comm->n;
+}
+
 /*
  * Broadcasts of one size from one member after the other, in one group, are an all-gather into buffers that lie apart
  * (PyTorch writes it so).
@@ -85,42 +92,45 @@ static void guess_gather(struct vg_part *parts, uint32_t n)
     for (uint32_t i = 0; i < n && !own; i++)
         if (is_broadcast(&parts[i]) && parts[i].m.rec.arg == parts[i].comm->me && !vg_stream_capturing(parts[i].stream))
             own = &parts[i];
-    if (!own || !vg_payload_carries(&own->m, own->in) || !vg_mem_touch(own->in, own->m.rec.bytes))
+    if (!own || n == 1 || !vg_payload_carries(&own->m, own->in) || !vg_mem_touch(own->in, own->m.rec.bytes))
         return;
     struct vg_gathered g;
-    const bool memory = vg_gathered_open(&g, own->comm->n, own->m.rec.bytes, MAQ_REC_COLL_TYPE(own->m.rec.id));
-    for (int turn = 0; turn < 2 && memory; turn++) { /* what was said, and then what was not */
-        for (uint32_t i = 0; i < n; i++) {
-            struct vg_part *p = &parts[i];
-            const uint32_t place = p->m.rec.arg;
-            if (!is_broadcast(p) || p->m.rec.id != own->m.rec.id || p->m.rec.bytes != g.bytes || place >= g.n)
-                continue;
-            if (turn == 0)
-                g.said[place] = place == own->m.rec.arg ? own->in : vg_payload_said(&p->m, place);
-            else if (place != own->m.rec.arg)
-                suppose(p, &g, place);
-        }
-        if (turn == 0)
-            vg_gathered_settle(&g);
-    }
+    const bool open = vg_gathered_open(&g, own->comm->n, own->m.rec.bytes, MAQ_REC_COLL_TYPE(own->m.rec.id));
+    for (uint32_t i = 0; i < n && open; i++)
+        if (is_like(&parts[i], own))
+            g.said[parts[i].m.rec.arg] = &parts[i] == own ? own->in : vg_payload_said(&parts[i].m, parts[i].m.rec.arg);
+    if (open)
+        vg_gathered_settle(&g);
+    for (uint32_t i = 0; i < n && open; i++)
+        if (is_like(&parts[i], own) && &parts[i] != own)
+            suppose(&parts[i], &g, parts[i].m.rec.arg);
     vg_gathered_close(&g);
 }
 
-/* Messages of one size from several members, and none to them: how large they are; 0: they are no gather. */
-static uint64_t gathers_messages(const struct vg_part *parts, uint32_t n)
+static bool is_received(const struct vg_part *p)
 {
-    uint64_t bytes = 0;
-    uint32_t received = 0;
-    for (uint32_t i = 0; i < n; i++) {
-        const struct maq_rec *rec = &parts[i].m.rec;
-        if (rec->kind != MAQ_REC_RECV)
-            continue;
-        if (bytes > 0 && rec->bytes != bytes)
-            return 0;
-        bytes = rec->bytes;
-        received++;
-    }
-    return received > 1 ? bytes : 0;
+    return p->m.rec.kind == MAQ_REC_RECV && !vg_stream_capturing(p->stream) && p->m.rec.arg < p->comm->n;
+}
+
+static bool is_message_like(const struct vg_part *p, const struct vg_part *first)
+{
+    return is_received(p) && p->m.rec.bytes == first->m.rec.bytes && p->m.rec.id == first->m.rec.id;
+}
+
+/* The gather that messages are which are like the first. */
+static void guess_received(struct vg_part *parts, uint32_t n, const struct vg_part *first)
+{
+    struct vg_gathered g;
+    const bool open = vg_gathered_open(&g, first->comm->n, first->m.rec.bytes, MAQ_REC_COLL_TYPE(first->m.rec.id));
+    for (uint32_t i = 0; i < n && open; i++)
+        if (is_message_like(&parts[i], first))
+            g.said[parts[i].m.rec.arg] = vg_payload_said(&parts[i].m, 0);
+    if (open)
+        vg_gathered_settle(&g);
+    for (uint32_t i = 0; i < n && open; i++)
+        if (is_message_like(&parts[i], first))
+            suppose(&parts[i], &g, parts[i].m.rec.arg);
+    vg_gathered_close(&g);
 }
 
 /*
@@ -129,32 +139,19 @@ static uint64_t gathers_messages(const struct vg_part *parts, uint32_t n)
  */
 static void suppose_received(struct vg_part *parts, uint32_t n)
 {
-    uint32_t sent = 0;
-    bool first = true;
-    struct vg_gathered g;
-    for (uint32_t i = 0; i < n; i++)
+    struct vg_part *first = NULL;
+    uint32_t received = 0, sent = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        received += is_received(&parts[i]);
         sent += parts[i].m.rec.kind == MAQ_REC_SEND;
-    const uint64_t bytes = gathers_messages(parts, n);
-    const bool memory = vg_gathered_open(&g, parts[0].comm->n, bytes, MAQ_REC_COLL_TYPE(parts[0].m.rec.id));
-    for (int turn = 0; turn < 2 && memory && bytes > 0; turn++) {
-        for (uint32_t i = 0; i < n; i++) {
-            struct vg_part *p = &parts[i];
-            const uint32_t place = p->m.rec.arg;
-            if (p->m.rec.kind != MAQ_REC_RECV || vg_stream_capturing(p->stream) || place >= g.n)
-                continue;
-            if (turn == 0 && sent == 0)
-                g.said[place] = vg_payload_said(&p->m, 0);
-            else if (turn == 1 && sent == 0)
-                suppose(p, &g, place);
-            if (turn == 0)
-                continue;
-            p->m.supposed = sent > 0 || (!first && p->m.supposed);
-            first = false;
-        }
-        if (turn == 0)
-            vg_gathered_settle(&g);
+        first = first || !is_received(&parts[i]) ? first : &parts[i];
     }
-    vg_gathered_close(&g);
+    for (uint32_t i = 0; i < n && received > 1; i++)
+        parts[i].m.supposed = parts[i].m.supposed || is_received(&parts[i]);
+    if (first && received > 1 && sent == 0) {
+        guess_received(parts, n, first);
+        first->m.supposed = false;
+    }
 }
 
 /* The parts of one communicator, in order, as one kernel. */
