@@ -288,15 +288,33 @@ static void transpose(struct source *s, uint64_t bytes)
     free(all);
 }
 
+/*
+ * A number in a buffer that nobody has filled, which may be what lay there before: an allocator's memory. As a length it would be a program's last, so
+ * one that is none (above 2 GiB) becomes zero.
+ */
+static bool is_no_length(const struct source *s, uint64_t bytes)
+{
+    const unsigned type = MAQ_REC_COLL_TYPE(s->m->rec.id);
+    int64_t x;
+    if (bytes != sizeof x || (type != MAQ_REC_I64 && type != MAQ_REC_U64))
+        return false;
+    memcpy(&x, s->m->out, sizeof x);
+    return x < 0 || x > INT32_MAX;
+}
+
 /* What one alone brought; the buffer stays as it is where nobody knows. */
 static void take(struct source *s, uint32_t whose, const unsigned char *p, uint64_t at, uint64_t bytes)
 {
+    const bool blank = !p && !s->m->supposed && is_no_length(s, bytes);
+    if (blank)
+        memset(s->m->out, 0, bytes);
     if (of_integers(s->m))
         vg_reads_place(&s->reads, whose, p ? p + at : s->m->out, p);
     if (p)
         memmove(s->m->out, p + at, bytes);
     else if (!s->m->supposed)
         s->taint = taint_of(s, s->m->rec.arg, bytes);
+    s->taint.zeros = blank;
 }
 
 static void collect(struct source *s)
