@@ -266,7 +266,7 @@ static int own_payloads(void)
     out[0] = 77;
     OK(ncclBroadcast(in, out, 1, MAQ_REC_I32, 0, c, s)); /* nobody recorded it */
     REQUIRE(out[0] == 77);
-    int64_t *length = memory(64);
+    int64_t *length = (int64_t *)(void *)memory(64);
     for (int64_t i = 0; i < 3; i++) { /* what lay there before is no length of an object */
         const int64_t before[] = {4096, -1, INT64_C(3) << 30};
         *length = before[i];
