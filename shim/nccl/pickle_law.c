@@ -304,7 +304,7 @@ void vg_pickle_law_free(struct vg_pickle_law *law)
 
 /* --- put together --------------------------------------------------------------------------------------------------------- */
 
-/* Where it goes; beyond `room` bytes it is only counted. */
+/* Where it goes; NULL, or beyond `room` bytes: it is only counted. */
 struct sink {
     unsigned char *to;
     uint64_t n, room;
@@ -312,7 +312,7 @@ struct sink {
 
 static void put(struct sink *s, const void *bytes, uint64_t n)
 {
-    if (s->n + n <= s->room)
+    if (s->to && s->n + n <= s->room)
         memcpy(s->to + s->n, bytes, n);
     s->n += n;
 }
