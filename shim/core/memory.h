@@ -32,6 +32,7 @@ struct vg_mem {
 
 /* The allocation that contains p, or NULL. Good until the table changes. */
 struct vg_mem *vg_mem_at(const void *p);
+void vg_mem_each(void (*with)(struct vg_mem *mem));
 /* Puts an allocation into the table; false = out of host memory. */
 bool vg_mem_enter(const struct vg_mem *mem);
 void vg_mem_leave(uint64_t base);
