@@ -133,7 +133,7 @@ bool vg_mem_find(const void *p, struct vg_alloc *out); /* p may point inside */
 /* Makes the pages of a range real, so that the host may copy to or from them; false where the policy keeps them virtual. */
 bool vg_mem_touch(const void *p, uint64_t bytes);
 void vg_mem_info(uint64_t *free_bytes, uint64_t *total_bytes, uint64_t *peak_bytes);
-/* What the host knows of device memory (core/known.c). The host wrote these bytes (a copy, a memset); something on the device may have written
+/* What the host knows of device memory (core/known_bytes.c). The host wrote these bytes (a copy, a memset); something on the device may have written
  * these (a kernel, an operator of a library, a peer), or any; are they still as the host wrote them? */
 void vg_mem_told(const void *p, uint64_t bytes);
 void vg_mem_written(const void *p, uint64_t bytes);

@@ -56,7 +56,7 @@ def each_of_them(s):
     assert code == 0, err
 
 
-def by_law(s):
+def by_pattern(s):
     """Objects whose numbers follow the rank: a few members are asked in a job that is too large to be run whole, and the next call begins there."""
     needs_device()
     program = ("--world", 500, "--rank", 77, "--", *JOB, "dp", "--plans", "--objects")
@@ -130,4 +130,4 @@ def nobody_is_asked(s):
 
 
 if __name__ == "__main__":
-    sys.exit(run_cases([objects, gathered, each_of_them, by_law, failed_for_itself, along, by_name, changed, failed, nobody_is_asked]))
+    sys.exit(run_cases([objects, gathered, each_of_them, by_pattern, failed_for_itself, along, by_name, changed, failed, nobody_is_asked]))

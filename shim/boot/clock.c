@@ -9,12 +9,11 @@
  *
  *     the real time at the process's first such reading + how far virtual time has come since then
  *
- * and a reading costs nothing, since how often a runtime reads a clock is not the program's doing: Python's
- * interpreter lock does at each turn of a wait that takes real time, and importing a large module reads one some thousand times, in a rank
- * that starts by itself and not in one that is forked. From the 65,536th in a row on, with nothing done in between, a reading takes
- * 25 ns of host time (through the vDSO, on current x86 servers), so that a loop which waits for a time to come ends. Its sleeps move virtual time and take none. All other threads (watchdogs, stores,
- * loaders), and all before they drive, are on the real clock: time-outs of sockets must not run out because a kernel
- * was long.
+ * and a reading costs nothing, since how often a runtime reads a clock is not the program's doing: Python's interpreter lock does at each turn
+ * of a wait that takes real time, and an import of a large module some 5,000 times (torch.distributed.fsdp), in a rank that starts by itself and not
+ * in one that is forked. From the 65,536th in a row on, with nothing done in between, a reading takes 25 ns of host time (through the vDSO, on current
+ * x86 servers), so that a loop which waits for a time to come ends. Its sleeps move virtual time and take none. All other threads (watchdogs, stores,
+ * loaders), and all before they drive, are on the real clock: time-outs of sockets must not run out because a kernel was long.
  *
  *   follow    clock_gettime of REALTIME, MONOTONIC, their coarse and raw forms and BOOTTIME; gettimeofday; time
  *   sleep     nanosleep, clock_nanosleep, usleep, sleep; poll, ppoll and select without descriptors

@@ -343,7 +343,8 @@ static int other_end(int fd)
  */
 static bool bind_own(int fd, struct sockaddr_in *own)
 {
-    enum { FIRST = 32768, PORTS = 28232, STEP = 9973, TRIES = 256 }; /* Linux's own range */
+    /* Linux's own range (net.ipv4.ip_local_port_range); STEP is a prime, so that processes which follow each other begin far apart */
+    enum { FIRST = 32768, PORTS = 28232, STEP = 9973, TRIES = 256 };
     static unsigned next;
     static pid_t of;
     if (of != getpid()) { /* a fork begins anew */

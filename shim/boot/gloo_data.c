@@ -294,12 +294,12 @@ static void tainted_read(const struct vg_gloo_answer *answer, uint32_t kind, uin
                                             .zeros = answer->with == VG_GLOO_ZEROS});
 }
 
-/* What a law gives for a rank that has put nothing into a gather: from byte `at` of `bytes` on. */
-static bool told_by_law(struct vg_gloo_answer *answer, uint32_t place, uint64_t bytes, uint64_t at)
+/* What a pattern gives for a rank that has put nothing into a gather: from byte `at` of `bytes` on. */
+static bool told_by_pattern(struct vg_gloo_answer *answer, uint32_t place, uint64_t bytes, uint64_t at)
 {
     const struct vg_hooks *device = vg_device_beside();
     unsigned char *own = bytes > at && bytes <= TOLD_MOST ? malloc(bytes) : NULL;
-    if (!own || !device->by_law(own, answer->call->channel, answer->ends.peer.n, place, bytes)) {
+    if (!own || !device->by_pattern(own, answer->call->channel, answer->ends.peer.n, place, bytes)) {
         free(own);
         return false;
     }
@@ -321,7 +321,7 @@ static bool told_gather(struct vg_gloo_answer *answer)
     bool first = place == (answer->ends.me == 0 ? 1 : 0) || (device && device->sample(answer->ends.peer.n, place));
     if (first ? who != place || !found : !found)
         tainted_read(answer, MAQ_REC_GATHER, first ? place : MAQ_REC_NONE);
-    if (found && who != place && told_by_law(answer, place, answer->bytes, 0))
+    if (found && who != place && told_by_pattern(answer, place, answer->bytes, 0))
         return true;
     return found && bytes > 0 && bytes <= answer->bytes && copied(answer, found, bytes);
 }
@@ -353,8 +353,8 @@ static bool told_half(struct vg_gloo_answer *answer)
     uint64_t rank = (answer->ends.me + 2 * n - 1 - answer->index / 2 % n) % n, at = half ? first : 0;
     uint32_t who = (uint32_t)rank, me = answer->ends.me;
     const unsigned char *found = device->near(answer->call->channel, 0, &who, &bytes);
-    if (found && who != rank && bytes / 2 == first &&
-        told_by_law(answer, (uint32_t)rank, bytes, at)) /* all have as many bytes */
+    const bool alike = found && who != rank && bytes / 2 == first; /* all have as many bytes */
+    if (alike && told_by_pattern(answer, (uint32_t)rank, bytes, at))
         return true;
     bool own = who != rank && (who < rank ? who < me && me <= rank : me < who); /* what this rank does is nearer */
     return found && !own && bytes > 0 && copied(answer, found + (at < bytes ? at : 0), at < bytes ? bytes - at : 0);

@@ -17,8 +17,8 @@
 #include "shim/boot/virtual_descriptors.h"
 #include "shim/vgpu.h"
 
-#define LOOK_NS 50000
-#define WHILE_NS 20000000
+#define LOOK_NS 50000     /* as long as closing a connection takes, about: it neither waits nor spins much */
+#define WHILE_NS 20000000 /* two of gloo's rounds: the next pair is taken out before */
 #define SECOND INT64_C(1000000000)
 
 static int64_t hurries_until[VG_FDS]; /* by the set's descriptor, in real time; 0: it is like any other */

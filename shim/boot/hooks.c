@@ -6,7 +6,7 @@
  */
 #include "shim/boot/hooks.h"
 
-#include "shim/nccl/gathered.h"
+#include "shim/nccl/gather_guess.h"
 #include "shim/nccl/nccl.h"
 
 const struct vg_hooks maquette_vgpu_hooks = {
@@ -19,7 +19,7 @@ const struct vg_hooks maquette_vgpu_hooks = {
     .record = vg_exchange_record,
     .contribution = vg_contribution_of,
     .near = vg_contribution_near,
-    .by_law = vg_gathered_by_law,
+    .by_pattern = vg_gather_guess_by_pattern,
     .sample = vg_is_sample,
     .ran = vg_ran,
     .waits = vg_waits,

@@ -20,7 +20,7 @@ struct vg_hooks {
     void (*record)(uint64_t channel, uint32_t me, const void *mine, uint64_t bytes);
     const void *(*contribution)(uint64_t channel, uint32_t seq, uint32_t rank, uint64_t *bytes);
     const void *(*near)(uint64_t channel, uint32_t seq, uint32_t *rank, uint64_t *bytes);
-    bool (*by_law)(void *out, uint64_t channel, uint32_t n, uint32_t place, uint64_t bytes);
+    bool (*by_pattern)(void *out, uint64_t channel, uint32_t n, uint32_t place, uint64_t bytes);
     bool (*sample)(uint32_t n, uint32_t place);
     bool (*ran)(uint32_t rank);
     bool (*waits)(uint32_t rank);

@@ -5,7 +5,7 @@
  * The first slices of a capture know little of the others. What they assume is in this order:
  *
  * 1. A pattern. Where three members or more are known (oneself is one), every 4-byte word is looked at as a function of
- *    the rank i in the exchange (rank_law.h): the same for all, ranks, local ranks, nodes, colors of tensor, pipeline and data groups. Where none
+ *    the rank i in the exchange (rank_pattern.h): the same for all, ranks, local ranks, nodes, colors of tensor, pipeline and data groups. Where none
  *    explains all known words, a sum over the digits of i (digits.c).
  * 2. A group, in a split: colors may be hashes (PyTorch's are), and then no pattern has them. Where two members or more of the
  *    own color are known, ranks and keys of a group are taken to grow evenly: rank = first + stride * key. It has as many
@@ -22,7 +22,7 @@
  */
 #include "shim/nccl/digits.h"
 #include "shim/nccl/nccl.h"
-#include "shim/nccl/rank_law.h"
+#include "shim/nccl/rank_pattern.h"
 
 #include <fcntl.h>
 #include <limits.h>
@@ -80,14 +80,14 @@ static void collect(struct word_said *said, const struct known *k, uint64_t at)
 /* One word of those who are not known; false when there is no pattern in it. *steady: see vg_assumed_contributions(). */
 static bool fill_word(unsigned char *all, const struct known *k, uint64_t at, struct word_said *s, bool *steady)
 {
-    struct vg_rank_law law;
+    struct vg_rank_pattern pattern;
     collect(s, k, at);
-    const bool simple = vg_rank_law(&law, k->n, vg_card()->per_node, s->rank, s->x, s->n);
+    const bool simple = vg_rank_pattern(&pattern, k->n, vg_card()->per_node, s->rank, s->x, s->n);
     if (!simple && (!is_known(k, 0) ||
                     !vg_digits(s->words, steady, k->n, &(struct vg_said){s->rank, s->word, s->n, word(k, 0, at)})))
         return false;
     for (uint32_t i = 0; i < k->n; i++) {
-        const uint32_t w = simple ? (uint32_t)vg_rank_law_at(&law, i) : s->words[i];
+        const uint32_t w = simple ? (uint32_t)vg_rank_pattern_at(&pattern, i) : s->words[i];
         if (!is_known(k, i))
             memcpy(all + (uint64_t)i * k->bytes + at, &w, sizeof w);
     }

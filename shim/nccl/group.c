@@ -11,7 +11,7 @@
 
 #include "shim/grow.h"
 #include "shim/nccl/comm.h"
-#include "shim/nccl/gathered.h"
+#include "shim/nccl/gather_guess.h"
 
 static _Thread_local struct {
     int depth, error;
@@ -67,70 +67,60 @@ static bool is_broadcast(const struct vg_part *p)
 }
 
 /* What one part of a gather brings from that member: nothing is known of it but by what it said, or by what others did. */
-static void suppose(struct vg_part *p, const struct vg_gathered *g, uint32_t place)
+static void suppose(struct vg_part *p, const struct vg_gather_guess *g, uint32_t place)
 {
-    const unsigned char *guess = g->said[place] ? NULL : vg_gathered_of(g, place);
+    const unsigned char *guess = g->said[place] ? NULL : vg_gather_guess_of(g, place);
     if (guess && vg_mem_touch(p->out, g->bytes))
         memcpy(p->out, guess, g->bytes);
     p->m.supposed = !(g->type == MAQ_REC_U8 && vg_is_sample(g->n, place));
 }
 
-/* A broadcast as large as this rank's own. */
-static bool is_like(const struct vg_part *p, const struct vg_part *own)
+/* The same operation on as many bytes, from whichever member. */
+static bool is_like(const struct vg_part *p, const struct vg_part *like)
 {
-    return is_broadcast(p) && p->m.rec.id == own->m.rec.id && p->m.rec.bytes == own->m.rec.bytes &&
-           p->m.rec.arg < own->comm->n;
+    const struct maq_rec *a = &p->m.rec, *b = &like->m.rec;
+    return a->kind == b->kind && a->id == b->id && a->bytes == b->bytes && a->arg < like->comm->n &&
+           !vg_stream_capturing(p->stream);
+}
+
+static const void *said_by(const struct vg_part *p)
+{
+    return p->in && p->m.rec.arg == p->comm->me ? p->in : vg_payload_said(&p->m, is_broadcast(p) ? p->m.rec.arg : 0);
+}
+
+/* The gather that parts are which are like one of them: what its members have said is looked up, and then the rest is supposed. */
+static void guess_gather(struct vg_part *parts, uint32_t n, const struct vg_part *like)
+{
+    struct vg_gather_guess g;
+    const bool open = vg_gather_guess_open(&g, like->comm->n, like->m.rec.bytes, MAQ_REC_COLL_TYPE(like->m.rec.id));
+    for (uint32_t i = 0; i < n && open; i++)
+        if (is_like(&parts[i], like))
+            g.said[parts[i].m.rec.arg] = said_by(&parts[i]);
+    if (open)
+        vg_gather_guess_settle(&g);
+    for (uint32_t i = 0; i < n && open; i++)
+        if (is_like(&parts[i], like) && parts[i].m.rec.arg != like->comm->me)
+            suppose(&parts[i], &g, parts[i].m.rec.arg);
+    vg_gather_guess_close(&g);
 }
 
 /*
  * Broadcasts of one size from one member after the other, in one group, are an all-gather into buffers that lie apart
  * (PyTorch writes it so).
  */
-static void guess_gather(struct vg_part *parts, uint32_t n)
+static void suppose_broadcast(struct vg_part *parts, uint32_t n)
 {
     const struct vg_part *own = NULL;
     for (uint32_t i = 0; i < n && !own; i++)
         if (is_broadcast(&parts[i]) && parts[i].m.rec.arg == parts[i].comm->me && !vg_stream_capturing(parts[i].stream))
             own = &parts[i];
-    if (!own || n == 1 || !vg_payload_carries(&own->m, own->in) || !vg_mem_touch(own->in, own->m.rec.bytes))
-        return;
-    struct vg_gathered g;
-    const bool open = vg_gathered_open(&g, own->comm->n, own->m.rec.bytes, MAQ_REC_COLL_TYPE(own->m.rec.id));
-    for (uint32_t i = 0; i < n && open; i++)
-        if (is_like(&parts[i], own))
-            g.said[parts[i].m.rec.arg] = &parts[i] == own ? own->in : vg_payload_said(&parts[i].m, parts[i].m.rec.arg);
-    if (open)
-        vg_gathered_settle(&g);
-    for (uint32_t i = 0; i < n && open; i++)
-        if (is_like(&parts[i], own) && &parts[i] != own)
-            suppose(&parts[i], &g, parts[i].m.rec.arg);
-    vg_gathered_close(&g);
+    if (own && n > 1 && vg_payload_carries(&own->m, own->in) && vg_mem_touch(own->in, own->m.rec.bytes))
+        guess_gather(parts, n, own);
 }
 
 static bool is_received(const struct vg_part *p)
 {
-    return p->m.rec.kind == MAQ_REC_RECV && !vg_stream_capturing(p->stream) && p->m.rec.arg < p->comm->n;
-}
-
-static bool is_message_like(const struct vg_part *p, const struct vg_part *first)
-{
-    return is_received(p) && p->m.rec.bytes == first->m.rec.bytes && p->m.rec.id == first->m.rec.id;
-}
-
-/* The gather that messages are which are like the first. */
-static void guess_received(struct vg_part *parts, uint32_t n, const struct vg_part *first)
-{
-    struct vg_gathered g;
-    const bool open = vg_gathered_open(&g, first->comm->n, first->m.rec.bytes, MAQ_REC_COLL_TYPE(first->m.rec.id));
-    for (uint32_t i = 0; i < n && open; i++)
-        if (is_message_like(&parts[i], first))
-            g.said[parts[i].m.rec.arg] = vg_payload_said(&parts[i].m, 0);
-    if (open)
-        vg_gathered_settle(&g);
-    for (uint32_t i = 0; i < n && open; i++)
-        if (is_message_like(&parts[i], first))
-            suppose(&parts[i], &g, parts[i].m.rec.arg);
-    vg_gathered_close(&g);
+    return p->m.rec.kind == MAQ_REC_RECV && !vg_stream_capturing(p->stream);
 }
 
 /*
@@ -149,7 +139,7 @@ static void suppose_received(struct vg_part *parts, uint32_t n)
     for (uint32_t i = 0; i < n && received > 1; i++)
         parts[i].m.supposed = parts[i].m.supposed || is_received(&parts[i]);
     if (first && received > 1 && sent == 0) {
-        guess_received(parts, n, first);
+        guess_gather(parts, n, first);
         first->m.supposed = false;
     }
 }
@@ -168,7 +158,7 @@ static int launch(struct vg_part *parts, uint32_t n)
     for (uint32_t i = 0; ok && i < n; i++)
         if (!vg_stream_capturing(parts[i].stream))
             vg_meeting_name(&parts[i].m);
-    guess_gather(parts, n);
+    suppose_broadcast(parts, n);
     suppose_received(parts, n);
     for (uint32_t i = 0; ok && i < n; i++) {
         streams[i] = parts[i].stream;

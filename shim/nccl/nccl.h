@@ -103,8 +103,9 @@ void vg_exchange_record(uint64_t channel, uint32_t me, const void *mine, uint64_
 /* What `rank` put in; NULL: not recorded, or not of that size. It does not go into the file `inputs` of the card: exchanges and
  * collectives are written there as a whole. */
 const void *vg_contribution(uint64_t channel, uint32_t seq, uint32_t rank, uint64_t bytes);
-/* The same of any size; vg_contribution_of() writes it there. */
+/* The same of any size. */
 const void *vg_contribution_any(uint64_t channel, uint32_t seq, uint32_t rank, uint64_t *bytes);
+/* The same, and that it was looked up goes into the file. */
 const void *vg_contribution_of(uint64_t channel, uint32_t seq, uint32_t rank, uint64_t *bytes);
 /* Of that rank, or of the last one before it that put something in, or else of the first behind it: *rank becomes whose it is. */
 const void *vg_contribution_near(uint64_t channel, uint32_t seq, uint32_t *rank, uint64_t *bytes);
@@ -165,8 +166,6 @@ void vg_reduced(void *acc, uint64_t count, unsigned type, unsigned op, uint64_t 
 void vg_payload_begin(struct vg_meeting *m, const void *in, void *out);
 /* What slices recorded of whole numbers or bytes that come from one alone: of a broadcast of its root's place, of a message of place 0; NULL: nothing. */
 const void *vg_payload_said(const struct vg_meeting *m, uint32_t place);
-/* Whether a member is one of those whose objects are asked for, so that the others' follow (VG_STOPS_FOR_SAMPLES). */
-bool vg_is_sample(uint32_t n, uint32_t place);
 /* Arrival and end of a meeting. */
 void vg_payload_put(struct maq_shm *meet, struct maq_shm_slot *slot, const struct vg_meeting *m);
 void vg_payload_get(struct maq_shm *meet, struct maq_shm_slot *slot, const struct vg_meeting *m);

@@ -14,7 +14,7 @@
  * the buffer as it is. Larger ones move nothing: no kernel has run, so there is nothing to move. Reductions that a program
  * made itself (ncclRedOpCreatePreMulSum) are not carried out. What a kernel would have written into the buffer is zeros to the others.
  */
-#include "shim/nccl/gathered.h"
+#include "shim/nccl/gather_guess.h"
 #include "shim/nccl/nccl.h"
 
 #include <stdlib.h>
@@ -223,14 +223,6 @@ static struct vg_taint taint_of(const struct source *s, uint32_t place, uint64_t
                              .real = !of_integers(s->m)};
 }
 
-/* Members whose objects show by what law the others' go: the first of a group and of its second node, one in its second half, the last. */
-bool vg_is_sample(uint32_t n, uint32_t place)
-{
-    enum { FIRST = 3, BEYOND_HALF = 3 };
-    return vg_card()->stops == VG_STOPS_FOR_SAMPLES &&
-           (place < FIRST || place == vg_card()->per_node || place == n / 2 + BEYOND_HALF || place == n - 1);
-}
-
 /* A sample that has said nothing is asked for: where the host reads it, one at a time. */
 static void ask_sample(struct source *s, uint32_t place, uint64_t bytes)
 {
@@ -246,18 +238,18 @@ static void gather(struct source *s, uint64_t bytes)
     const uint32_t n = s->comm->n, me = s->comm->me;
     unsigned char *out = s->m->out, *all = malloc(n * bytes + 1);
     const bool in_place = s->m->in == out + me * bytes, whole = of_integers(s->m);
-    struct vg_gathered g;
-    if (vg_gathered_open(&g, n, bytes, MAQ_REC_COLL_TYPE(s->m->rec.id)) && all) {
+    struct vg_gather_guess g;
+    if (vg_gather_guess_open(&g, n, bytes, MAQ_REC_COLL_TYPE(s->m->rec.id)) && all) {
         for (uint32_t i = 0; i < n; i++)
             g.said[i] = from(s, i);
-        vg_gathered_settle(&g);
+        vg_gather_guess_settle(&g);
         memcpy(all, out, n * bytes);
         for (uint32_t i = 0; i < n; i++) {
             const unsigned char *p = g.said[i];
             if (!p && !in_place)
-                p = whole ? vg_gathered_of(&g, i) : s->m->in;
-            else if (!p && g.law)
-                p = vg_gathered_of(&g, i);
+                p = whole ? vg_gather_guess_of(&g, i) : s->m->in;
+            else if (!p && g.pattern)
+                p = vg_gather_guess_of(&g, i);
             if (whole)
                 vg_reads_place(&s->reads, i, p ? p : all + i * bytes, g.said[i] && i != me);
             if (p)
@@ -267,7 +259,7 @@ static void gather(struct source *s, uint64_t bytes)
         }
         memcpy(out, all, n * bytes);
     }
-    vg_gathered_close(&g);
+    vg_gather_guess_close(&g);
     free(all);
 }
 

@@ -230,7 +230,7 @@ static void note_failed(struct maq_prerequisites *f, const struct stack *stack)
         f->together = MAQ_TOGETHER_SUPPOSED;
 }
 
-/* Whether it is worth while to begin anew, with more members of gathers to go by: where no job of that size can be run whole. */
+/* Whether to begin anew, with more members of gathers to go by: a job that is too large to be run whole. */
 static bool wants_samples(const struct maq_prerequisites *f)
 {
     return !f->samples && f->together == MAQ_TOGETHER_NOT && f->together_for != MAQ_REC_NONE &&

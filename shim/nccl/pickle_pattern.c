@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * pickle_law.c - takes pickles apart into tokens, finds the law of each, and puts them together for another rank.
+ * pickle_pattern.c - takes pickles apart into tokens, finds the pattern of each, and puts them together for another rank.
  *
  * A pickle is a program of opcodes of one byte with arguments behind it (Lib/pickletools.py of CPython has them all; protocols 2 to 5 are read here). A token
  * is a piece of literal bytes, a whole number (BININT1, BININT2, BININT, LONG1), or a text (SHORT_BINUNICODE, BINUNICODE). FRAME, which is a hint
  * to readers and would change with the lengths, is left out of what is written.
  *
  * Which members are alike is asked for by the kinds of their tokens, with literals byte for byte: members with more or other tokens are of
- * another kind (a coordinator, the rank with what is left of uneven rows), and the largest kind with three members or more gives the law.
+ * another kind (a coordinator, the rank with what is left of uneven rows), and the largest kind with three members or more gives the pattern.
  */
-#include "shim/nccl/pickle_law.h"
+#include "shim/nccl/pickle_pattern.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "shim/grow.h"
-#include "shim/nccl/rank_law.h"
+#include "shim/nccl/rank_pattern.h"
 
 enum { LEAST = 3, MOST = 64 }; /* members that are looked at */
 enum { PROTOCOL = 0x80, FRAME = 0x95, STOP = '.', SHORT_TEXT = 0x8c, LONG_TEXT = 'X', LONG1 = 0x8a };
@@ -178,11 +178,11 @@ static bool alike(const struct tokens *a, const struct tokens *b)
     return same;
 }
 
-/* --- the law -------------------------------------------------------------------------------------------------------------- */
+/* --- the pattern -------------------------------------------------------------------------------------------------------------- */
 
-struct vg_pickle_law {
+struct vg_pickle_pattern {
     struct tokens like; /* one of them, whose tokens the others have */
-    struct vg_rank_law *number;
+    struct vg_rank_pattern *number;
     uint32_t n_numbers, room;
 };
 
@@ -193,17 +193,18 @@ struct known {
     int64_t x[MOST];
 };
 
-static bool add_number(struct vg_pickle_law *law, const struct known *k)
+static bool add_number(struct vg_pickle_pattern *pattern, const struct known *k)
 {
-    struct vg_rank_law *number = vg_grown(law->number, law->n_numbers, &law->room, 256, sizeof *number);
+    struct vg_rank_pattern *number = vg_grown(pattern->number, pattern->n_numbers, &pattern->room, 256, sizeof *number);
     if (!number)
         return false;
-    law->number = number;
-    return vg_rank_law(&law->number[law->n_numbers++], k->n, k->node, k->place, k->x, k->n_known);
+    pattern->number = number;
+    return vg_rank_pattern(&pattern->number[pattern->n_numbers++], k->n, k->node, k->place, k->x, k->n_known);
 }
 
 /* Numbers within texts, one after the other. */
-static bool add_text(struct vg_pickle_law *law, struct known *k, const struct tokens *const *member, uint32_t token)
+static bool add_text(struct vg_pickle_pattern *pattern, struct known *k, const struct tokens *const *member,
+                     uint32_t token)
 {
     uint64_t at[MOST] = {0};
     const struct token *first = &member[0]->at[token];
@@ -215,22 +216,22 @@ static bool add_text(struct vg_pickle_law *law, struct known *k, const struct to
             k->x[m] = number ? number_of(t->at + at[m], n) : 0;
             at[m] += n;
         }
-        if (number && !add_number(law, k))
+        if (number && !add_number(pattern, k))
             return false;
     }
     return true;
 }
 
-static bool find_numbers(struct vg_pickle_law *law, struct known *k, const struct tokens *const *member)
+static bool find_numbers(struct vg_pickle_pattern *pattern, struct known *k, const struct tokens *const *member)
 {
     bool fine = true;
-    for (uint32_t i = 0; i < law->like.n && fine; i++) {
+    for (uint32_t i = 0; i < pattern->like.n && fine; i++) {
         for (uint32_t m = 0; m < k->n_known; m++)
             k->x[m] = member[m]->at[i].x;
-        if (law->like.at[i].kind == WHOLE)
-            fine = add_number(law, k);
-        else if (law->like.at[i].kind == TEXT)
-            fine = add_text(law, k, member, i);
+        if (pattern->like.at[i].kind == WHOLE)
+            fine = add_number(pattern, k);
+        else if (pattern->like.at[i].kind == TEXT)
+            fine = add_text(pattern, k, member, i);
     }
     return fine;
 }
@@ -268,38 +269,38 @@ static uint32_t take_all_apart(struct tokens *said, const struct vg_pickles *p)
     return n;
 }
 
-struct vg_pickle_law *vg_pickle_law(const struct vg_pickles *p)
+struct vg_pickle_pattern *vg_pickle_pattern(const struct vg_pickles *p)
 {
     struct tokens said[MOST];
     const struct tokens *member[MOST];
     struct known known = {.n = p->n, .node = p->node};
     const uint32_t n_said = take_all_apart(said, p);
-    struct vg_pickle_law *law = n_said >= LEAST ? calloc(1, sizeof *law) : NULL;
-    known.n_known = law ? largest_kind(member, said, n_said) : 0;
+    struct vg_pickle_pattern *pattern = n_said >= LEAST ? calloc(1, sizeof *pattern) : NULL;
+    known.n_known = pattern ? largest_kind(member, said, n_said) : 0;
     bool fine = known.n_known >= LEAST;
     for (uint32_t m = 0; m < known.n_known; m++)
         known.place[m] = member[m]->place;
     if (fine) {
-        law->like = *member[0];
-        fine = find_numbers(law, &known, member);
+        pattern->like = *member[0];
+        fine = find_numbers(pattern, &known, member);
     }
     for (uint32_t i = 0; i < n_said; i++)
-        if (!fine || said[i].at != law->like.at)
+        if (!fine || said[i].at != pattern->like.at)
             free(said[i].at);
-    if (!fine && law) {
-        free(law->number);
-        free(law);
+    if (!fine && pattern) {
+        free(pattern->number);
+        free(pattern);
     }
-    return fine ? law : NULL;
+    return fine ? pattern : NULL;
 }
 
-void vg_pickle_law_free(struct vg_pickle_law *law)
+void vg_pickle_pattern_free(struct vg_pickle_pattern *pattern)
 {
-    if (!law)
+    if (!pattern)
         return;
-    free(law->like.at);
-    free(law->number);
-    free(law);
+    free(pattern->like.at);
+    free(pattern->number);
+    free(pattern);
 }
 
 /* --- put together --------------------------------------------------------------------------------------------------------- */
@@ -343,7 +344,7 @@ static void put_whole(struct sink *s, int64_t x)
     }
 }
 
-/* Decimal digits, as many as `like` has where that begins with a zero. */
+/* Decimal digits of a number that is not negative, as many as `like` has where that begins with a zero. */
 static void put_digits(struct sink *s, int64_t x, const unsigned char *like, uint64_t n)
 {
     unsigned char digits[20];
@@ -357,7 +358,7 @@ static void put_digits(struct sink *s, int64_t x, const unsigned char *like, uin
 }
 
 /* The text in its place; *number counts on. */
-static void put_text(struct sink *s, const struct vg_pickle_law *law, const struct token *t, uint32_t place,
+static void put_text(struct sink *s, const struct vg_pickle_pattern *pattern, const struct token *t, uint32_t place,
                      uint32_t *number)
 {
     struct sink counted = {0};
@@ -367,12 +368,12 @@ static void put_text(struct sink *s, const struct vg_pickle_law *law, const stru
         for (uint64_t at = 0, n; at < t->n; at += n) {
             n = piece_of(t->at + at, t->n - at);
             if (is_digit(t->at[at]))
-                put_digits(to, vg_rank_law_at(&law->number[next++], place), t->at + at, n);
+                put_digits(to, vg_rank_pattern_at(&pattern->number[next++], place), t->at + at, n);
             else
                 put(to, t->at + at, n);
         }
         if (turn == 0) { /* SHORT_BINUNICODE is protocol 4's */
-            const bool is_short = counted.n <= UINT8_MAX && law->like.at[0].at[1] >= 4;
+            const bool is_short = counted.n <= UINT8_MAX && pattern->like.at[0].at[1] >= 4;
             put_little(s, is_short ? SHORT_TEXT : LONG_TEXT, 1);
             put_little(s, counted.n, is_short ? 1 : 4);
         } else {
@@ -381,27 +382,27 @@ static void put_text(struct sink *s, const struct vg_pickle_law *law, const stru
     }
 }
 
-static void put_all(struct sink *s, const struct vg_pickle_law *law, uint32_t place)
+static void put_all(struct sink *s, const struct vg_pickle_pattern *pattern, uint32_t place)
 {
     uint32_t number = 0;
-    for (uint32_t i = 0; i < law->like.n; i++) {
-        const struct token *t = &law->like.at[i];
+    for (uint32_t i = 0; i < pattern->like.n; i++) {
+        const struct token *t = &pattern->like.at[i];
         if (t->kind == LITERAL)
             put(s, t->at, t->n);
         else if (t->kind == WHOLE)
-            put_whole(s, vg_rank_law_at(&law->number[number++], place));
+            put_whole(s, vg_rank_pattern_at(&pattern->number[number++], place));
         else
-            put_text(s, law, t, place, &number);
+            put_text(s, pattern, t, place, &number);
     }
 }
 
-bool vg_pickle_law_say(const struct vg_pickle_law *law, uint32_t place, void *out, uint64_t bytes)
+bool vg_pickle_pattern_say(const struct vg_pickle_pattern *pattern, uint32_t place, void *out, uint64_t bytes)
 {
     struct sink counted = {0}, s = {.to = out, .room = bytes};
-    put_all(&counted, law, place);
+    put_all(&counted, pattern, place);
     if (counted.n > bytes)
         return false;
-    put_all(&s, law, place);
+    put_all(&s, pattern, place);
     memset((unsigned char *)out + counted.n, 0, bytes - counted.n);
     return true;
 }

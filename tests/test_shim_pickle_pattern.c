@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * test_shim_pickle_law.c - laws of numbers over the ranks of a group, and pickles whose numbers follow them: what is made for a rank is what that
+ * test_shim_pickle_pattern.c - patterns of numbers over the ranks of a group, and pickles whose numbers follow them: what is made for a rank is what that
  * rank would have said, byte for byte but for the frame. (tests/test_launch_first.py has Python's own.)
  */
 #include <setjmp.h>
@@ -14,23 +14,23 @@
 
 #include <cmocka.h>
 
-#include "shim/nccl/gathered.h"
+#include "shim/nccl/gather_guess.h"
 #include "shim/nccl/nccl.h"
-#include "shim/nccl/rank_law.h"
+#include "shim/nccl/rank_pattern.h"
 
 enum { N = 128, NODE = 8, ROOM = 192 };
 static const uint32_t sample[] = {1, 2, 8, 67, 127};
 enum { SAMPLES = sizeof sample / sizeof *sample };
 
-static void check_law(int64_t (*x)(uint32_t), bool found)
+static void check_pattern(int64_t (*x)(uint32_t), bool found)
 {
-    struct vg_rank_law law;
+    struct vg_rank_pattern pattern;
     int64_t said[SAMPLES];
     for (unsigned k = 0; k < SAMPLES; k++)
         said[k] = x(sample[k]);
-    assert_int_equal(vg_rank_law(&law, N, NODE, sample, said, SAMPLES), found);
+    assert_int_equal(vg_rank_pattern(&pattern, N, NODE, sample, said, SAMPLES), found);
     for (uint32_t i = 0; i < N && found; i++)
-        assert_int_equal(vg_rank_law_at(&law, i), x(i));
+        assert_int_equal(vg_rank_pattern_at(&pattern, i), x(i));
 }
 
 static int64_t same(uint32_t i)
@@ -58,14 +58,14 @@ static int64_t square(uint32_t i)
     return (int64_t)i * i;
 }
 
-static void test_rank_law(void **state)
+static void test_rank_pattern(void **state)
 {
-    check_law(same, true);
-    check_law(rank, true);
-    check_law(local, true);
-    check_law(node, true);
-    check_law(middle, true);
-    check_law(square, false);
+    check_pattern(same, true);
+    check_pattern(rank, true);
+    check_pattern(local, true);
+    check_pattern(node, true);
+    check_pattern(middle, true);
+    check_pattern(square, false);
     (void)state;
 }
 
@@ -103,12 +103,12 @@ static size_t pickle(unsigned char *out, uint32_t i, bool framed)
 static unsigned char object[N][ROOM];
 static const unsigned char *said[N];
 
-static struct vg_pickle_law *law_of(const uint32_t *places, unsigned n)
+static struct vg_pickle_pattern *pattern_of(const uint32_t *places, unsigned n)
 {
     memset(said, 0, sizeof said);
     for (unsigned k = 0; k < n; k++)
         said[places[k]] = object[places[k]];
-    return vg_pickle_law(&(struct vg_pickles){N, ROOM, said, NULL, NODE});
+    return vg_pickle_pattern(&(struct vg_pickles){N, ROOM, said, NULL, NODE});
 }
 
 static void fill(void)
@@ -120,42 +120,42 @@ static void fill(void)
 static void test_said(void **state)
 {
     fill();
-    struct vg_pickle_law *law = law_of(sample, SAMPLES);
-    assert_non_null(law);
+    struct vg_pickle_pattern *pattern = pattern_of(sample, SAMPLES);
+    assert_non_null(pattern);
     for (uint32_t i = 0; i < N; i++) {
         unsigned char want[ROOM], got[ROOM];
         const size_t n = pickle(want, i, false);
-        assert_true(vg_pickle_law_say(law, i, got, ROOM));
+        assert_true(vg_pickle_pattern_say(pattern, i, got, ROOM));
         assert_memory_equal(got, want, n);
         assert_int_equal(got[n], 0);
         got[0] = 1;
-        assert_false(vg_pickle_law_say(law, i, got, n - 1));
+        assert_false(vg_pickle_pattern_say(pattern, i, got, n - 1));
         assert_int_equal(got[0], 1);
     }
-    vg_pickle_law_free(law);
+    vg_pickle_pattern_free(pattern);
     (void)state;
 }
 
-/* One of another kind is left out, as a coordinator is; two of a kind are too few, and a number without a law is none. */
+/* One of another kind is left out, as a coordinator is; two of a kind are too few, and a number without a pattern is none. */
 static void test_kinds(void **state)
 {
     fill();
     object[8][12] = ']';
-    struct vg_pickle_law *law = law_of(sample, SAMPLES);
+    struct vg_pickle_pattern *pattern = pattern_of(sample, SAMPLES);
     unsigned char want[ROOM], got[ROOM];
     const size_t n = pickle(want, 9, false);
-    assert_true(law && vg_pickle_law_say(law, 9, got, ROOM));
+    assert_true(pattern && vg_pickle_pattern_say(pattern, 9, got, ROOM));
     assert_memory_equal(got, want, n);
-    vg_pickle_law_free(law);
-    assert_null(law_of((const uint32_t[]){1, 2, 8}, 3));
-    assert_null(law_of(sample, 2));
+    vg_pickle_pattern_free(pattern);
+    assert_null(pattern_of((const uint32_t[]){1, 2, 8}, 3));
+    assert_null(pattern_of(sample, 2));
     fill();
     object[2][22] ^= 1; /* of its rows */
-    assert_null(law_of(sample, SAMPLES));
+    assert_null(pattern_of(sample, SAMPLES));
     fill();
     object[1][1] = 9; /* no protocol that is known */
     object[2][11] = 'c';
-    assert_null(law_of((const uint32_t[]){1, 2, 8, 67}, 4));
+    assert_null(pattern_of((const uint32_t[]){1, 2, 8, 67}, 4));
     (void)state;
 }
 
@@ -169,11 +169,11 @@ static void test_any_bytes(void **state)
             seed = seed * 1664525u + 1013904223u;
             object[sample[seed >> 8 & 1]][(seed >> 16) % 60] = (unsigned char)(seed >> 9);
         }
-        struct vg_pickle_law *law = law_of(sample, SAMPLES);
+        struct vg_pickle_pattern *pattern = pattern_of(sample, SAMPLES);
         unsigned char got[ROOM];
-        if (law)
-            (void)vg_pickle_law_say(law, 5, got, ROOM);
-        vg_pickle_law_free(law);
+        if (pattern)
+            (void)vg_pickle_pattern_say(pattern, 5, got, ROOM);
+        vg_pickle_pattern_free(pattern);
     }
     (void)state;
 }
@@ -220,27 +220,27 @@ static void test_recorded(void **state)
     char path[160];
     unsigned char want[ROOM], got[ROOM];
     int64_t x;
-    snprintf(path, sizeof path, "%s/maquette-law-%d", getenv("TMPDIR") ? getenv("TMPDIR") : "/tmp", (int)getpid());
+    snprintf(path, sizeof path, "%s/maquette-pattern-%d", getenv("TMPDIR") ? getenv("TMPDIR") : "/tmp", (int)getpid());
     record(path);
     assert_true(vg_contributions_open(path));
     unlink(path);
     for (uint32_t i = 0; i < N; i += 9) {
         const size_t n = pickle(want, i, false);
-        assert_true(vg_gathered_by_law(got, OBJECTS, N, i, ROOM));
+        assert_true(vg_gather_guess_by_pattern(got, OBJECTS, N, i, ROOM));
         assert_memory_equal(got, want, n);
     }
-    assert_false(vg_gathered_by_law(got, OBJECTS, N, 8, ROOM)); /* it has said it */
-    assert_false(vg_gathered_by_law(got, OBJECTS, N, N, ROOM));
-    assert_false(vg_gathered_by_law(got, 99, N, 9, ROOM));
-    assert_true(vg_gathered_by_law(&x, LENGTHS, N, 5, sizeof x) && x == 44);  /* between 44 and 41 */
-    assert_true(vg_gathered_by_law(&x, LENGTHS, N, 70, sizeof x) && x == 47); /* between 43 and 47 */
-    assert_false(vg_gathered_by_law(&x, LENGTHS, N, 0, sizeof x));            /* nobody is before it */
+    assert_false(vg_gather_guess_by_pattern(got, OBJECTS, N, 8, ROOM)); /* it has said it */
+    assert_false(vg_gather_guess_by_pattern(got, OBJECTS, N, N, ROOM));
+    assert_false(vg_gather_guess_by_pattern(got, 99, N, 9, ROOM));
+    assert_true(vg_gather_guess_by_pattern(&x, LENGTHS, N, 5, sizeof x) && x == 44);  /* between 44 and 41 */
+    assert_true(vg_gather_guess_by_pattern(&x, LENGTHS, N, 70, sizeof x) && x == 47); /* between 43 and 47 */
+    assert_false(vg_gather_guess_by_pattern(&x, LENGTHS, N, 0, sizeof x));            /* nobody is before it */
     (void)state;
 }
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_rank_law), cmocka_unit_test(test_said),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_rank_pattern), cmocka_unit_test(test_said),
                                        cmocka_unit_test(test_kinds), cmocka_unit_test(test_any_bytes),
                                        cmocka_unit_test(test_recorded)};
     return cmocka_run_group_tests(tests, NULL, NULL);

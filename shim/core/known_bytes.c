@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * known.c - what the host knows of the device's memory.
+ * known_bytes.c - what the host knows of the device's memory.
  *
  * What the host wrote is known until a kernel that could reach it, a library or a peer may have written there; after that a read is
  * invented (zeros, or an oracle's value) and marked so in the trace. Each allocation has its known ranges of bytes, ascending and apart.
