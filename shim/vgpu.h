@@ -3,6 +3,7 @@
  * vgpu.h - inside the zero-GPU device: what its rooms say to each other.
  *
  *     cuda/  the runtime and the documented driver calls      \
+ *     ptx/   what a launch does, by the text of its kernel     \
  *     math/  cuBLAS, cuBLASLt, cuDNN, NVML, NVRTC, ...          >  core/  clock, streams, memory, operators, recorder
  *     nccl/  communicators, groups, exchanges, meetings       /
  *     boot/  MPI, host clocks, sockets with nobody behind them

@@ -133,6 +133,45 @@ static void test_known_kernels(void **state)
     machines_close(&m);
 }
 
+/* A kernel whose code was read takes the longer of its bytes and its products: a GEMM of its depth, or attention. */
+static void test_kernels_that_were_read(void **state)
+{
+    struct machines m;
+    machines_open(&m, "h100-sxm:8 x 2");
+    const struct maq_device *d = &m.cluster.groups[0].device;
+    const int64_t side = 4096, depth = 1024, flop = 2 * side * side * depth, written = 2 * side * side;
+    struct maq_rec_op k = {.kind = MAQ_REC_WORK,
+                           .type = MAQ_REC_BF16,
+                           .out = MAQ_REC_TYPE_OTHER,
+                           .d = {flop, 4 * side * depth, written, depth}};
+    struct maq_price p = maq_price_op(&m.pricer, &k, NULL, d);
+    assert_false(p.modelled);
+    assert_int_equal(p.ns,
+                     chain_ns(&m, (struct maq_op){.kind = MAQ_OP_GEMM, .dtype = MAQ_BF16, .d = {side, side, depth}}));
+    k.d[1] = (int64_t)1 << 34; /* it is fed by a stream that takes longer */
+    assert_int_equal(maq_price_op(&m.pricer, &k, NULL, d).ns,
+                     chain_ns(&m, maq_price_stream((double)(k.d[1] + written))));
+    k.d[0] = k.d[3] = 0;
+    assert_int_equal(maq_price_op(&m.pricer, &k, NULL, d).ns,
+                     chain_ns(&m, maq_price_stream((double)(k.d[1] + written))));
+
+    const int64_t queries = 1 << 16, keys = 4096, features = 128; /* each query of each head has keys of its own */
+    struct maq_rec_op a = {
+        .kind = MAQ_REC_WORK,
+        .type = MAQ_REC_BF16,
+        .d = {4 * queries * keys * features, 6 * queries * features, 2 * queries * features, 2 * keys, features}};
+    const struct maq_op same = {.kind = MAQ_OP_ATTENTION,
+                                .dtype = MAQ_BF16,
+                                .flags = MAQ_OP_FLASH2,
+                                .d = {queries, keys, 1, 1, features, features}};
+    assert_int_equal(maq_price_op(&m.pricer, &a, NULL, d).ns, chain_ns(&m, same));
+    struct maq_rec_op loss = {
+        .kind = MAQ_REC_WORK, .type = MAQ_REC_BF16, .d = {2 * depth * depth * depth, 64, 2, depth * depth * depth}};
+    assert_int_equal(maq_price_op(&m.pricer, &loss, NULL, d).ns,
+                     chain_ns(&m, (struct maq_op){.kind = MAQ_OP_GEMM, .dtype = MAQ_BF16, .d = {depth, depth, depth}}));
+    machines_close(&m);
+}
+
 /* A pointer into a pool reaches more than a kernel touches; a persistent kernel touches more than its threads. */
 static void test_own_kernels(void **state)
 {
@@ -236,8 +275,11 @@ static void test_kernel_times(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_library_operators), cmocka_unit_test(test_known_kernels),
-        cmocka_unit_test(test_own_kernels),       cmocka_unit_test(test_collectives),
+        cmocka_unit_test(test_library_operators),
+        cmocka_unit_test(test_known_kernels),
+        cmocka_unit_test(test_kernels_that_were_read),
+        cmocka_unit_test(test_own_kernels),
+        cmocka_unit_test(test_collectives),
         cmocka_unit_test(test_kernel_times),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

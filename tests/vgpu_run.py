@@ -15,7 +15,7 @@ KINDS = ("end operator communicator text host launch copy memset collective send
          "sync_stream sync_device host_function alloc free read exchange mark").split()
 PAYLOAD = {"operator", "communicator", "text", "read", "exchange"}
 OPERATORS = ("kernel gemm grouped_gemm attention attention_bwd norm norm_bwd conv library sequences sequences_bwd elementwise "
-             "gated_activation rope embedding softmax part quantize").split()
+             "gated_activation rope embedding softmax part quantize work").split()
 TYPES = "i8 u8 i32 u32 i64 u64 f16 f32 f64 bf16 f8e4m3 f8e5m2 tf32 f4 bit other".split()
 
 

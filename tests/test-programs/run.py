@@ -147,6 +147,35 @@ def fsdp2(records, _):
     assert [r for r in records if r.kind == "communicator"]
 
 
+def triton(records, _):
+    """What kernels do, read from their PTX, against what their sources say: flop, bytes read, bytes written, depth, features of a head."""
+    assert not [r.op.name for r in launches(records, "kernel") if r.op.kind == "kernel"]
+    found = [r.op for r in launches(records, "product_kernel")]
+    assert [op.d[:5] for op in found] == [(2 * m * n * k, 2 * (m * k + k * n), 2 * m * n, k, 0) for m, n, k in ((4096, 2048, 1024),)] + \
+        [found[1].d[:5]], found[0].d
+    near(found[1].d, (2 * 1024 * 512 * 8192, 2 * (1000 * 8192 + 8192 * 512), 2 * 1000 * 512), 0.03)  # 1000 rows, in tiles of 128
+    assert {op.type for op in found} == {"bf16"}
+    attention = launches(records, "attention_kernel")[0].op
+    assert attention.d[:5] == (4 * 32 * 2048 ** 2 * 64, 3 * 2 * 32 * 2048 * 64, 2 * 32 * 2048 * 64, 2 * 2048, 64), attention.d
+    for op, columns in zip([r.op for r in launches(records, "norm_kernel")], (4096, 5000)):
+        near(op.d[:3], (0, 2 * columns * 301, 2 * columns * 300), 0.05)
+    for op, length in zip([r.op for r in launches(records, "counted_kernel")], (3, 8)):
+        near(op.d[:3], (0, 4 * 256 * length + 4 * 4, 4 * 256 * 4), 0.01)
+
+
+def compiled(records, _):
+    """A product by cuBLAS, or by one of the kernels that PyTorch tries, all of which do the same."""
+    m, n, k = 2048, 4096, 1024
+    tried = {r.op.d[:4] for r in launches(records, "triton_") if r.op.kind == "work" and r.op.d[0] > 0}
+    assert tried <= {(2 * m * n * k, 2 * (m * k + k * n), 2 * m * n, k)}, tried
+    assert tried or (n, m, k) in {r.op.d[:3] for r in of_kind(records, "gemm")}
+
+
+def near(found, expected, part):
+    for x, y in zip(found, expected):
+        assert abs(x - y) <= part * y, (found, expected)
+
+
 CASES = [("start", "start.py", (), start), ("arithmetic", "arithmetic.py", (), None),
          ("gpt-fused", "gpt.py", ("--attention", "flash"), fused),
          ("gpt-foreach", "gpt.py", ("--attention", "flash", "--optimizer", "foreach"), foreach),
@@ -154,21 +183,26 @@ CASES = [("start", "start.py", (), start), ("arithmetic", "arithmetic.py", (), N
          ("gpt-efficient", "gpt.py", ("--attention", "efficient"), efficient),
          ("gpt-math", "gpt.py", ("--attention", "math"), plain), ("gpt-cudnn", "gpt.py", ("--attention", "cudnn"), cudnn),
          ("gpt-profile", "gpt.py", ("--attention", "cudnn", "--profile"), cudnn), ("ddp", "ddp.py", (), ddp),
-         ("fsdp2", "fsdp2.py", (), fsdp2), ("tp", "tp.py", (), None), ("nvml", "nvml.py", (), None)]
+         ("fsdp2", "fsdp2.py", (), fsdp2), ("tp", "tp.py", (), None), ("nvml", "nvml.py", (), None),
+         ("triton", "triton_kernels.py", (), triton), ("triton-compiled", "triton_kernels.py", ("--compile",), compiled),
+         ("triton-ampere", "triton_kernels.py", (), triton), ("triton-blackwell", "triton_kernels.py", (), triton)]
+CARDS = {"triton-ampere": {"capability": 80}, "triton-blackwell": {"capability": 100}}
+MEASURES = {"triton-compiled"}  # the first run tries kernels out, and the second knows the best
 
 
-def check(python, script, arguments, look):
+def check(name, python, script, arguments, look):
     traces, done = [], None
     environment = {"RANK": "0", "WORLD_SIZE": "1", "LOCAL_RANK": "0", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "29573"}
     with tempfile.TemporaryDirectory(prefix="maq-program-") as folder:
+        environment |= {"TRITON_CACHE_DIR": f"{folder}/triton", "TORCHINDUCTOR_CACHE_DIR": f"{folder}/inductor"}
         for turn in range(2):
             trace = pathlib.Path(folder) / f"trace-{turn}"
-            done = vgpu_run.run([python, HERE / script, *arguments], trace, env=environment)
+            done = vgpu_run.run([python, HERE / script, *arguments], trace, card=CARDS.get(name, ()), env=environment)
             assert done.returncode == 0, done.stderr[-2000:]
             said = [line for line in done.stderr.splitlines() if line.startswith("maquette: ")]
             assert not said, said
             traces.append(trace.read_bytes() if trace.exists() else b"")
-        assert traces[0] == traces[1], "two runs left different bytes"
+        assert name in MEASURES or traces[0] == traces[1], "two runs left different bytes"
         if look:
             look(vgpu_run.read(trace), done.stdout)
 
@@ -195,7 +229,7 @@ def main():
         if python is None:
             tap.skip(name, why)
             continue
-        attempt(tap, name, lambda: check(python, script, arguments, look))
+        attempt(tap, name, lambda: check(name, python, script, arguments, look))
     wholes = [(name, job, lambda module=module: (python, why if python is None else lacks(python, module)))
               for name, module, job in [*jobs.CASES, *predicted.CASES]]
     wholes += [(name, job, lambda place=place: by_path.folder_of(*place)) for name, place, job in by_path.CASES]

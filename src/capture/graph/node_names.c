@@ -138,6 +138,7 @@ const char *maq_captured_op_text(char buf[160], const struct maq_captured_op *op
                       d[0], d[1], type);
         break;
     case MAQ_REC_KERNEL:
+    case MAQ_REC_WORK:
     case MAQ_REC_CONV:
     case MAQ_REC_LIBRARY:
     case MAQ_REC_PART:

@@ -36,6 +36,16 @@ static struct maq_costs conditions_of(const struct maq_pricer *p, const struct m
     return costs;
 }
 
+/* Two parts of an operator: one after the other, and the less certain one speaks for both; or, of a kernel whose code was read, at once. */
+static struct maq_cost together(const struct maq_rec_op *what, struct maq_cost a, struct maq_cost b)
+{
+    if (what->kind == MAQ_REC_WORK)
+        return a.seconds > b.seconds ? a : b;
+    struct maq_cost sum = b.error > a.error ? b : a;
+    sum.seconds = a.seconds + b.seconds;
+    return sum;
+}
+
 struct maq_price maq_price_op(const struct maq_pricer *p, const struct maq_rec_op *what, const char *name,
                               const struct maq_device *device)
 {
@@ -48,18 +58,14 @@ struct maq_price maq_price_op(const struct maq_pricer *p, const struct maq_rec_o
     }
     const struct maq_costs costs = conditions_of(p, what);
     const uint32_t n = maq_price_map(part, what, device, &known);
-    struct maq_cost sum = {.provider = MAQ_PROVIDER_ANALYTICAL};
+    struct maq_cost all = {.provider = MAQ_PROVIDER_ANALYTICAL};
     for (uint32_t i = 0; i < n; i++) {
         struct maq_costs own = costs;
         own.library = maq_engine_table(costs.library, &part[i], device);
-        struct maq_cost one = maq_cost_op(&own, &part[i], device);
-        if (i == 0 || one.error > sum.error) { /* the less certain one speaks for both */
-            sum.error = one.error;
-            sum.provider = one.provider;
-        }
-        sum.seconds += one.seconds;
+        const struct maq_cost one = maq_cost_op(&own, &part[i], device);
+        all = i == 0 ? one : together(what, all, one);
     }
-    struct maq_price price = answer(sum);
+    struct maq_price price = answer(all);
     if (!known) {
         price.modelled = true;
         price.error = KERNEL_ERROR;
