@@ -126,6 +126,8 @@ struct maq_rec vg_launch_record(const struct vg_launch *l)
                             .shared = (uint32_t)l->shared,
                             .bytes = r.bytes};
     vg_operator_rules_apply(&op, l);
+    vg_tensor_lists_apply(&op, l);
+    vg_pytorch_apply(&op, l);
     vg_compiled_apply(&op, work);
     uint32_t id = vg_op(&op, kernel->name);
     last_kernel = kernel->name;

@@ -32,6 +32,11 @@ bool vg_operator_rule_take(const char *line, const char **why);
 /* Makes `op`, the record of a kernel, that of the operator that a rule says it is. With the lock held. */
 void vg_operator_rules_apply(struct maq_rec_op *op, const struct vg_launch *launch);
 
+/* The same for kernels that say it in structures which no formula reads: those over lists of tensors (tensor_lists.c), and PyTorch's
+ * element-wise ones and reductions (pytorch_operators.c). */
+void vg_tensor_lists_apply(struct maq_rec_op *op, const struct vg_launch *launch);
+void vg_pytorch_apply(struct maq_rec_op *op, const struct vg_launch *launch);
+
 /* Rules that are always there, a line each; NULL ends them. Those of the file of `--values` go before them. */
 extern const char *const vg_operator_rules_known[];
 

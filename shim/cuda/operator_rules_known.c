@@ -82,7 +82,15 @@ const char *const vg_operator_rules_known[] = {
     /* FlashInfer's norms, which sglang-kernel has in it: a block a row, and its width behind three pointers */
     "operator 10flashinfer4norm13RMSNormKernelI/8 norm rows=gx columns=a3",
     "operator 10flashinfer4norm21FusedAddRMSNormKernelI/8 elementwise elements=gx*a3 read=2*e written=2*e",
-    /* PyTorch: rows of a table, by bytes */
+    /* PyTorch's softmax: a block a row, which it goes over as often as its registers or shared memory do not hold it; from the library's side it is
+     * read once. Layer and RMS norms: rows are blocks */
+    "operator cunn_SoftMaxForward/3 softmax rows=gx columns=a2",
+    "operator cunn_SoftMaxForwardReg/3 softmax rows=gx columns=a2",
+    "operator cunn_SoftMaxBackward/4 elementwise elements=gx*a3 read=2*e written=e",
+    "operator 28vectorized_layer_norm_kernelI/8 norm rows=gx columns=a0",
+    "operator 39layer_norm_grad_input_kernel_vectorizedI/7 elementwise elements=gx*a6 read=2*e written=e",
+    "operator 35GammaBetaBackwardCUDAKernelTemplateI/8 elementwise elements=a0*a1 read=2*e written=0",
+    /* rows of a table, by bytes */
     "operator 6native24vectorized_gather_kernelI/9 embedding rows=a3 columns=a4/4 table=a5",
     NULL,
 };

@@ -2,13 +2,7 @@
 /*
  * elementwise.c - element-wise functions of numbers that the host knows: fills, copies to another type, comparisons, logic, sums and products.
  *
- * Arguments of PyTorch's three kernels (elementwise_kernel_name.h), with the output first wherever tensors are listed:
- *
- *     contiguous          how many elements, the function, pointers
- *     the same, cast      and how they lie (twice); types in memory of the operands, and of the output, a c10::ScalarType each in a byte
- *     strided             how many elements, and in one structure: OffsetCalculator, pointers, the function
- *
- * OffsetCalculator is in offset_calculator.h. The function holds the numbers that are no tensors:
+ * Where tensors lie is in elementwise_layout.h. The function holds the numbers that are no tensors:
  *
  *     FillFunctor<T>                   T value
  *     AUnaryFunctor<..>, BUnaryFunctor the function of two, and the first operand of it, or the second
@@ -22,111 +16,11 @@
  * Of `a | b` the operand that nobody knows counts as zeros, as which it would be read: `finished = at_its_limit | ended` is over where the host knows
  * the limit, whatever the tokens are. What is combined by `&` is known where both are.
  */
-#include "shim/cuda/arithmetic/elementwise_kernel_name.h"
-#include "shim/cuda/arithmetic/kernel_kinds.h"
-#include "shim/cuda/arithmetic/offset_calculator.h"
+#include "shim/cuda/arithmetic/elementwise_layout.h"
 #include "shim/cuda/arithmetic/scalar_type.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-enum { PARAMETER_N, PARAMETER_FUNCTION, PARAMETER_POINTERS, PARAMETER_LOAD = 5, PARAMETER_STORE };
-
-/* --- where tensors lie ---------------------------------------------------------------------------------------------------- */
-
-/* The output is tensor 0. */
-struct layout {
-    int32_t n;
-    uint32_t tensors;
-    struct vg_offsets offsets;
-    char *at[VG_TENSORS_MOST];
-    const char *function; /* and how many bytes it has */
-    uint32_t function_bytes;
-};
-
-/* Of a kernel whose function is not known: what the structure has room for, with a function that is not large. */
-static uint32_t tensors_of(uint32_t bytes)
-{
-    uint32_t tensors = 0;
-    while (tensors < VG_TENSORS_MOST && vg_offsets_bytes(tensors + 1) + 8 * (tensors + 1) < bytes)
-        tensors++;
-    return tensors;
-}
-
-static bool read_strided(struct layout *y, const struct vg_launch *l)
-{
-    const char *arg = l->args[PARAMETER_FUNCTION];
-    const uint32_t bytes = l->kernel->code.param[PARAMETER_FUNCTION].bytes;
-    const uint32_t pointers = vg_offsets_bytes(y->tensors), function = pointers + 8 * y->tensors;
-    if (function >= bytes || !vg_offsets_read(&y->offsets, arg, bytes, y->tensors, (uint64_t)y->n))
-        return false;
-    memcpy(y->at, arg + pointers, sizeof *y->at * y->tensors);
-    y->function = arg + function;
-    y->function_bytes = bytes - function;
-    return true;
-}
-
-/* `width`: of an element of each tensor. */
-static bool read_contiguous(struct layout *y, const struct vg_launch *l, const unsigned *width)
-{
-    const struct vg_code *code = &l->kernel->code;
-    if (code->n_params <= PARAMETER_POINTERS || code->param[PARAMETER_POINTERS].bytes != 8 * y->tensors)
-        return false;
-    memcpy(y->at, l->args[PARAMETER_POINTERS], sizeof *y->at * y->tensors);
-    y->offsets.dimensions = 1;
-    y->offsets.size[0] = (uint32_t)y->n;
-    for (uint32_t t = 0; t < y->tensors; t++)
-        y->offsets.stride[0][t] = width[t];
-    y->function = l->args[PARAMETER_FUNCTION];
-    y->function_bytes = code->param[PARAMETER_FUNCTION].bytes;
-    return true;
-}
-
-static bool is_strided(const struct vg_function *f)
-{
-    return f->form == VG_STRIDED || f->form == VG_STRIDED_CAST;
-}
-
-static bool read_count(struct layout *y, const struct vg_launch *l)
-{
-    const struct vg_code *code = &l->kernel->code;
-    if (code->n_params <= PARAMETER_FUNCTION || code->param[PARAMETER_N].bytes != sizeof y->n)
-        return false;
-    memcpy(&y->n, l->args[PARAMETER_N], sizeof y->n);
-    return y->n > 0;
-}
-
-/* Bytes of an element of the output: StoreWithCast has its type and then its size, a word. */
-static unsigned element_of(const struct vg_function *f, const struct vg_launch *l)
-{
-    const struct vg_code *code = &l->kernel->code;
-    uint32_t bytes = f->element;
-    if (f->form == VG_CONTIGUOUS_CAST && code->n_params > PARAMETER_STORE && code->param[PARAMETER_STORE].bytes >= 8)
-        memcpy(&bytes, (const char *)l->args[PARAMETER_STORE] + 4, sizeof bytes);
-    return bytes > 0 && bytes < f->element ? bytes : f->element;
-}
-
-bool vg_elementwise_writes(struct vg_output *place, const struct vg_launch *l)
-{
-    const struct vg_function *f = vg_function_of(l->kernel->name);
-    const struct vg_code *code = &l->kernel->code;
-    const unsigned width[VG_TENSORS_MOST] = {element_of(f, l)}; /* of the others nothing is asked */
-    struct layout y = {.n = 0};
-    if (f->form == VG_NO_FORM || !read_count(&y, l))
-        return false;
-    if (is_strided(f))
-        y.tensors = tensors_of(code->param[PARAMETER_FUNCTION].bytes);
-    else if (code->n_params > PARAMETER_POINTERS && code->param[PARAMETER_POINTERS].bytes <= 8 * VG_TENSORS_MOST)
-        y.tensors = code->param[PARAMETER_POINTERS].bytes / 8;
-    if (y.tensors == 0 || !(is_strided(f) ? read_strided(&y, l) : read_contiguous(&y, l, width)))
-        return false;
-    const struct vg_offsets *o = &y.offsets;
-    unsigned element = width[0]; /* and no more than from one to the next */
-    for (uint32_t d = 0; d < o->dimensions; d++)
-        element = o->size[d] > 1 && o->stride[d][0] > 0 && o->stride[d][0] < element ? o->stride[d][0] : element;
-    *place = (struct vg_output){y.at[0], vg_offsets_extent(o, 0, element)};
-    return y.at[0] != NULL;
-}
 
 /* --- what is no tensor ---------------------------------------------------------------------------------------------------- */
 
@@ -139,7 +33,7 @@ struct value {
 /* What one launch of a function is of. */
 struct call {
     const struct vg_function *f;
-    struct layout y;
+    struct vg_layout y;
     enum vg_scalar_type in[3], out; /* in memory */
     struct value constant, alpha;
     int32_t word; /* which comparison */
@@ -153,7 +47,7 @@ static struct value load(const void *from, enum vg_scalar_type type)
 }
 
 /* A number at or behind `at` of the function, where one of its type may lie; *at moves behind it. false: it is not that long. */
-static bool take(struct value *x, const struct layout *y, uint32_t *at, enum vg_scalar_type type)
+static bool take(struct value *x, const struct vg_layout *y, uint32_t *at, enum vg_scalar_type type)
 {
     const uint32_t bytes = vg_scalar_bytes(type), from = (*at + bytes - 1) / bytes * bytes;
     if (from + bytes > y->function_bytes)
@@ -194,10 +88,10 @@ static bool read_types(struct call *c, const struct vg_launch *l)
     c->out = c->f->out;
     if (c->f->form != VG_CONTIGUOUS_CAST)
         return true;
-    if (code->n_params <= PARAMETER_STORE || code->param[PARAMETER_LOAD].bytes < c->f->operands ||
-        code->param[PARAMETER_STORE].bytes < 1)
+    if (code->n_params <= VG_PARAMETER_STORE || code->param[VG_PARAMETER_LOAD].bytes < c->f->operands ||
+        code->param[VG_PARAMETER_STORE].bytes < 1)
         return false;
-    const unsigned char *load = l->args[PARAMETER_LOAD], *store = l->args[PARAMETER_STORE];
+    const unsigned char *load = l->args[VG_PARAMETER_LOAD], *store = l->args[VG_PARAMETER_STORE];
     c->out = vg_scalar_numbered(store[0]);
     bool ok = c->out != VG_SCALAR_NONE;
     for (unsigned i = 0; i < c->f->operands && ok; i++) {
@@ -222,14 +116,14 @@ static bool is_dense(const struct vg_offsets *o, unsigned width)
 static bool read_call(struct call *c, struct vg_arithmetic *a, const struct vg_launch *l)
 {
     unsigned width[VG_TENSORS_MOST] = {0};
-    struct layout *y = &c->y;
-    if (c->f->form == VG_STRIDED_CAST || !read_count(y, l) || y->n > VG_NUMBERS_MOST || !read_types(c, l))
+    struct vg_layout *y = &c->y;
+    if (c->f->form == VG_STRIDED_CAST || !vg_layout_count(y, l) || y->n > VG_NUMBERS_MOST || !read_types(c, l))
         return false;
     y->tensors = c->f->operands + 1u;
     width[0] = vg_scalar_bytes(c->out);
     for (uint32_t t = 1; t < y->tensors; t++)
         width[t] = vg_scalar_bytes(c->in[t - 1]);
-    if (!(is_strided(c->f) ? read_strided(y, l) : read_contiguous(y, l, width)) || !read_function(c) ||
+    if (!(vg_is_strided(c->f) ? vg_layout_strided(y, l) : vg_layout_contiguous(y, l, width)) || !read_function(c) ||
         !is_dense(&y->offsets, width[0]))
         return false;
     *a = (struct vg_arithmetic){.out = y->at[0], .out_bytes = vg_offsets_extent(&y->offsets, 0, width[0])};
@@ -400,7 +294,7 @@ static void compute(const struct call *c, struct vg_arithmetic *a)
 /* --- floating point ------------------------------------------------------------------------------------------------------- */
 
 /* Whether two tensors are one: from the same address, each element where the other has it. */
-static bool is_one_tensor(const struct layout *y, uint32_t one, uint32_t other)
+static bool is_one_tensor(const struct vg_layout *y, uint32_t one, uint32_t other)
 {
     bool same = y->at[one] == y->at[other];
     for (uint32_t d = 0; d < y->offsets.dimensions && same; d++)

@@ -116,6 +116,24 @@ static bool find_places(struct vg_arithmetic *a, const struct vg_launch *l, cons
     return false;
 }
 
+bool vg_reduction_moves(uint64_t *read, uint64_t *written, const struct vg_launch *l)
+{
+    static const char of[] = "8ReduceOpI";
+    const char *in = strstr(l->kernel->name, of), *arg = l->args[0];
+    if (!is_kernel(l->kernel->name) || in == NULL || l->kernel->code.n_params != 1)
+        return false;
+    const uint32_t bytes = l->kernel->code.param[0].bytes;
+    for (uint32_t at = 0; at < WORDS_SEARCHED && (at + WORD_POINTERS + 7) * sizeof at <= bytes; at++) {
+        const uint64_t outputs = vg_word_at(arg, at + WORD_OUTPUTS), inputs = vg_word_at(arg, at + WORD_INPUTS);
+        if (!is_of_launch(l, arg, at) || inputs == 0 || outputs == 0)
+            continue;
+        *read = inputs * outputs * vg_mangled_bytes(in + sizeof of - 1);
+        *written = outputs * vg_word_at(arg, at + WORD_ELEMENT);
+        return true;
+    }
+    return false;
+}
+
 /* Beside its outputs a reduction of several blocks writes into scratch memory of its own, which no program reads. */
 bool vg_reduction_writes(struct vg_output place[VG_PLACES], const struct vg_launch *l)
 {
