@@ -166,6 +166,7 @@ enum maq_rec_op_flag {
     MAQ_REC_ACTIVATION = 1u << 3,  /* GEMM: GELU or ReLU in the epilogue */
     MAQ_REC_FLASH2 = 1u << 4,      /* attention by FlashAttention-2's kernels */
     MAQ_REC_WINDOW = 1u << 5,      /* attention: some queries do not see all keys before them */
+    MAQ_REC_FLASH1 = 1u << 7,      /* with MAQ_REC_FLASH2: by kernels as fast as the first FlashAttention */
     MAQ_REC_BLOCKS = 1u << 6       /* GEMM in 8 bits: a scale for 128 inputs, and for blocks of 128 by 128 weights */
 };
 

@@ -139,6 +139,23 @@ static void test_the_text_of_the_same_binary(void **state)
     assert_int_equal(launch(&unknown, lengths, 1).kind, MAQ_REC_KERNEL);
 }
 
+/* A kernel may have a longer name than its function, after which the files are called. */
+static void test_the_text_of_the_same_function(void **state)
+{
+    (void)state;
+    struct vg_kernel loop = kernel_of(1), unlike = kernel_of(1);
+    char text[sizeof products + 64];
+    snprintf(text, sizeof text, "%.*s_NNT%s", (int)(strstr(products, "loop(") + 4 - products), products,
+             strstr(products, "loop(") + 4);
+    write_file("HASHB", "loop.ptx", text, strlen(text));
+    say(lengths, 5);
+    loop.name = (char *)(uintptr_t) "loop_NNT";
+    unlike.name = (char *)(uintptr_t) "lop_NNT";
+    assert_int_equal(launch(&loop, lengths, 1).d[0], BLOCKS * 5 * MMA_FLOP);
+    assert_int_equal(launch(&unlike, lengths, 1).kind, MAQ_REC_KERNEL);
+    write_file("HASHB", "loop.ptx", products, strlen(products));
+}
+
 static void test_what_memory_says_counts_each_time(void **state)
 {
     (void)state;
@@ -174,6 +191,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_the_text_of_the_same_binary),
+        cmocka_unit_test(test_the_text_of_the_same_function),
         cmocka_unit_test(test_what_memory_says_counts_each_time),
         cmocka_unit_test(test_only_what_is_written_is_forgotten),
     };

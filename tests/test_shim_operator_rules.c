@@ -334,6 +334,40 @@ static void test_experts(void **state)
     (void)state;
 }
 
+/* PyTorch's memory-efficient attention, forward and backward: 500 queries and 700 keys of 64 features, values of 128; then causal. */
+static void test_memory_efficient_attention(void **state)
+{
+    (void)state;
+    static char forward[280], backward[480];
+    const struct argument to = {forward, sizeof forward}, back = {backward, sizeof backward};
+    static const char forwards[] =
+        "_Z40fmha_cutlassF_f16_aligned_64x64_rf_sm80N22PyTorchMemEffAttention15AttentionKernelIN7cutlass6half_tE";
+    static const char backwards[] =
+        "_Z52fmha_cutlassB_f16_aligned_64x64N22PyTorchMemEffAttention23AttentionBackwardKernelIN7cutlass4arch4Sm80ENS1_"
+        "6half_t";
+    const int32_t sizes[] = {64, 128, 500, 700};
+    memcpy(forward + 96, sizes, sizeof sizes);
+    memcpy(backward + 144, sizes, sizeof sizes);
+    put32(forward + 208, 1);  /* heads of queries that share one of keys */
+    put32(backward + 160, 6); /* heads */
+    put32(backward + 164, 2);
+    struct maq_rec_op op = launch(forwards, &to, 1);
+    assert_int_equal(op.kind, MAQ_REC_SEQUENCES);
+    assert_int_equal(op.type, MAQ_REC_F16);
+    assert_int_equal(op.flags, MAQ_REC_FLASH1 | MAQ_REC_FLASH2);
+    assert_int_equal(op.d[0], 500);
+    assert_int_equal(op.d[1], 700);
+    assert_int_equal(op.d[5], MAQ_REC_HEADS(1, 1, 64, 128));
+    op = launch(backwards, &back, 1);
+    assert_int_equal(op.kind, MAQ_REC_SEQUENCES_BWD);
+    assert_int_equal(op.d[5], MAQ_REC_HEADS(6, 3, 64, 128));
+    forward[116] = 1;
+    put32(forward + 108, 500);
+    op = launch(forwards, &to, 1);
+    assert_int_equal(op.flags, MAQ_REC_FLASH1 | MAQ_REC_FLASH2 | MAQ_REC_CAUSAL);
+    assert_int_equal(op.d[1], 251);
+}
+
 static void test_small_kernels(void **state)
 {
     static const struct {
@@ -485,11 +519,17 @@ static void test_refused(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_every_query),   cmocka_unit_test(test_equal_lengths),
-                                       cmocka_unit_test(test_swapped),       cmocka_unit_test(test_flash3),
-                                       cmocka_unit_test(test_flash3_latent), cmocka_unit_test(test_cutlass_8_bits),
-                                       cmocka_unit_test(test_deep_gemm),     cmocka_unit_test(test_experts),
-                                       cmocka_unit_test(test_small_kernels), cmocka_unit_test(test_refused)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_every_query),
+                                       cmocka_unit_test(test_equal_lengths),
+                                       cmocka_unit_test(test_swapped),
+                                       cmocka_unit_test(test_flash3),
+                                       cmocka_unit_test(test_flash3_latent),
+                                       cmocka_unit_test(test_cutlass_8_bits),
+                                       cmocka_unit_test(test_deep_gemm),
+                                       cmocka_unit_test(test_experts),
+                                       cmocka_unit_test(test_memory_efficient_attention),
+                                       cmocka_unit_test(test_small_kernels),
+                                       cmocka_unit_test(test_refused)};
     shim_card_of_values("operator mine_norm norm if=a0>0 rows=a0 columns=2*a1 # twice\n");
     if (cudaMalloc((void **)&memory, 65536) != VG_OK)
         return 1;

@@ -19,7 +19,7 @@
 
 enum { FIELDS_MOST = 12, SEQUENCES_MOST = 1 << 16, BY_NAME = UINT8_MAX };
 /* Places of the fields of attention. */
-enum { BATCH, HEADS, KV_HEADS, DIM, QUERIES, KEYS, V_DIM, WINDOW, CAUSAL, FLASH2 };
+enum { BATCH, HEADS, KV_HEADS, DIM, QUERIES, KEYS, V_DIM, WINDOW, CAUSAL, FLASH2, FLASH1 };
 
 struct kind {
     const char *word;
@@ -31,7 +31,7 @@ struct kind {
 };
 #define ATTENTION_FIELDS                                                                                               \
     {                                                                                                                  \
-        "batch", "heads", "kv_heads", "dim", "queries", "keys", "v_dim", "window", "causal", "flash2"                  \
+        "batch", "heads", "kv_heads", "dim", "queries", "keys", "v_dim", "window", "causal", "flash2", "flash1"        \
     }
 static const struct kind kinds[] = {
     {"attention", MAQ_REC_SEQUENCES, 6, ATTENTION_FIELDS, BY_NAME, 0},
@@ -192,8 +192,10 @@ static bool attention(struct maq_rec_op *op, const struct rule *r, const struct 
             return false;
     if (s.queries + s.decodes == 0)
         return false;
-    const bool causal = field(r, CAUSAL, l, 0, 1, 0, &ok) != 0, old = field(r, FLASH2, l, 0, 0, 0, &ok) != 0;
-    op->flags = (causal ? MAQ_REC_CAUSAL : 0u) | (old ? MAQ_REC_FLASH2 : 0u) | (s.cut ? MAQ_REC_WINDOW : 0u);
+    const bool causal = field(r, CAUSAL, l, 0, 1, 0, &ok) != 0, older = field(r, FLASH1, l, 0, 0, 0, &ok) != 0,
+               old = older || field(r, FLASH2, l, 0, 0, 0, &ok) != 0;
+    op->flags = (causal ? MAQ_REC_CAUSAL : 0u) | (old ? MAQ_REC_FLASH2 : 0u) | (older ? MAQ_REC_FLASH1 : 0u) |
+                (s.cut ? MAQ_REC_WINDOW : 0u);
     const int64_t d[6] = {
         (int64_t)s.queries, mean(s.keys, s.queries),        mean(s.squares, s.queries),
         (int64_t)s.decodes, mean(s.decode_keys, s.decodes), MAQ_REC_HEADS(heads, kv_heads, dim, v_dim)};

@@ -10,7 +10,7 @@
  * of `queries` and `keys` it is asked for each sequence i. `if` is a field of every kind: the rule holds where it is not 0.
  *
  *     kind            fields
- *     attention       batch heads kv_heads dim queries keys, and where they are not v_dim = dim, window = 0 (none), causal = 1, flash2 = 0
+ *     attention       batch heads kv_heads dim queries keys, and where they are not v_dim = dim, window = 0 (none), causal = 1, flash2 = 0, flash1 = 0
  *     attention_bwd   the same
  *     gemm            rows columns depth, batch = 1
  *     norm softmax rope   rows columns

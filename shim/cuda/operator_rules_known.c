@@ -48,6 +48,18 @@ const char *const vg_operator_rules_known[] = {
     "operator 44flash_bwd_dq_dk_dv_loop_seqk_parallel_kernelI/1 attention_bwd " FLASH2_SIZES,
     "operator 25flash_bwd_dot_do_o_kernelI part",
     "operator 27flash_bwd_convert_dq_kernelI part",
+    /* PyTorch's memory-efficient attention, which is xFormers' by CUTLASS and as fast as the first FlashAttention ("FlashAttention-2", arXiv 2307.08691,
+     * section 4.1): struct Params of its kernels (mem_eff_attention/kernel_forward.h, kernel_backward.h), with a block for each head of each
+     * sequence along y and z */
+    "operator 22PyTorchMemEffAttention15AttentionKernelI/1 attention if=s0==272||s0==280 batch=gz heads=gy "
+    "kv_heads=gy/a0@208.i32 dim=a0@96.i32 v_dim=a0@100.i32 "
+    "queries=a0@32.i64?a0@32.i32[i+1]-a0@32.i32[i]:a0@104.i32 keys=a0@40.i64?a0@40.i32[i+1]-a0@40.i32[i]:a0@108.i32 "
+    "window=a0@88.i32 causal=a0@116.u8!=0 flash1=1",
+    "operator 22PyTorchMemEffAttention23AttentionBackwardKernelI/1 attention_bwd if=s0>=464&&s0<=480 batch=gz "
+    "heads=a0@160.i32 "
+    "kv_heads=a0@160.i32/a0@164.i32 dim=a0@144.i32 v_dim=a0@148.i32 "
+    "queries=a0@64.i64?a0@64.i32[i+1]-a0@64.i32[i]:a0@152.i32 keys=a0@72.i64?a0@72.i32[i+1]-a0@72.i32[i]:a0@156.i32 "
+    "window=a0@136.i32 causal=a0@168.u8!=0 flash1=1",
     /* vLLM. Heads are those of keys, and two tensors are written */
     "operator 4vllm30reshape_and_cache_flash_kernelI/16 elementwise elements=2*gx*a10*a11 read=e written=e",
     "operator 4vllm27concat_and_cache_mla_kernelI/12 elementwise elements=gx*(a8+a9) read=e written=e",
@@ -87,6 +99,7 @@ const char *const vg_operator_rules_known[] = {
     "operator cunn_SoftMaxForward/3 softmax rows=gx columns=a2",
     "operator cunn_SoftMaxForwardReg/3 softmax rows=gx columns=a2",
     "operator cunn_SoftMaxBackward/4 elementwise elements=gx*a3 read=2*e written=e",
+    "operator 21softmax_warp_backwardI/7 elementwise elements=a3*a5 read=2*e written=e",
     "operator 28vectorized_layer_norm_kernelI/8 norm rows=gx columns=a0",
     "operator 39layer_norm_grad_input_kernel_vectorizedI/7 elementwise elements=gx*a6 read=2*e written=e",
     "operator 35GammaBetaBackwardCUDAKernelTemplateI/8 elementwise elements=a0*a1 read=2*e written=0",

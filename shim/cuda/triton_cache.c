@@ -13,7 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { PATH_MOST = 4096, DEVICES_MOST = 16 };
+enum { PATH_MOST = 4096, NAME_MOST = 256, DEVICES_MOST = 16 };
 #define TEXT_MOST ((off_t)64 << 20)
 
 /* The whole of a file, one byte more than it has; NULL: it is not there, or is not of `size` bytes (0: any). */
@@ -76,6 +76,29 @@ static char *text_in(int cache, const char *folder, const struct vg_image *image
     return read_whole(cache, path, 0, bytes);
 }
 
+/* The same, of a kernel whose own name goes on behind that of its function, which is the files': _matmul_ogs of _matmul_ogs_NNT_bf16. */
+static char *text_of_function_in(int cache, const char *folder, const struct vg_image *image, const char *name,
+                                 size_t *bytes)
+{
+    char function[NAME_MOST], *text = NULL;
+    const int at = openat(cache, folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *files = at >= 0 ? fdopendir(at) : NULL;
+    for (const struct dirent *e; files != NULL && text == NULL && (e = readdir(files)) != NULL;) {
+        const char *end = strstr(e->d_name, ".cubin");
+        const size_t length = end != NULL ? (size_t)(end - e->d_name) : 0;
+        if (length == 0 || length >= sizeof function || strncmp(e->d_name, name, length) != 0)
+            continue;
+        memcpy(function, e->d_name, length);
+        function[length] = '\0';
+        text = text_in(cache, folder, image, function, bytes);
+    }
+    if (files != NULL)
+        closedir(files);
+    else if (at >= 0)
+        close(at);
+    return text;
+}
+
 static char *text_under(const char *path, const struct vg_image *image, const char *name, size_t *bytes)
 {
     char *text = NULL;
@@ -83,6 +106,11 @@ static char *text_under(const char *path, const struct vg_image *image, const ch
     for (const struct dirent *e; cache != NULL && text == NULL && (e = readdir(cache)) != NULL;)
         if (e->d_name[0] != '.')
             text = text_in(dirfd(cache), e->d_name, image, name, bytes);
+    if (cache != NULL)
+        rewinddir(cache);
+    for (const struct dirent *e; cache != NULL && text == NULL && (e = readdir(cache)) != NULL;)
+        if (e->d_name[0] != '.')
+            text = text_of_function_in(dirfd(cache), e->d_name, image, name, bytes);
     if (cache != NULL)
         closedir(cache);
     return text;

@@ -106,6 +106,18 @@ static struct input input_of(const struct concatenation *c, const struct vg_laun
     return in;
 }
 
+bool vg_concatenation_moves(uint64_t *read, uint64_t *written, const struct vg_launch *l)
+{
+    struct concatenation c = {.n = 0};
+    if (!read_arguments(&c, l))
+        return false;
+    *read = 0;
+    for (uint32_t i = 0; i < c.n; i++)
+        *read += (uint64_t)input_of(&c, l, i).elements * c.element;
+    *written = *read;
+    return true;
+}
+
 /* Where unit i of an input lies in the output, in units, from where the input begins. */
 static uint64_t index_of(const struct concatenation *c, uint32_t size_along, uint32_t i)
 {

@@ -18,6 +18,7 @@ bool vg_cumulative_sum(struct vg_arithmetic *a, const struct vg_launch *launch);
 /* Bytes that a launch reads and writes. false: it is another kernel, here and below. */
 bool vg_reduction_moves(uint64_t *read, uint64_t *written, const struct vg_launch *launch);
 bool vg_elementwise_moves(uint64_t *read, uint64_t *written, const struct vg_launch *launch);
+bool vg_concatenation_moves(uint64_t *read, uint64_t *written, const struct vg_launch *launch);
 
 bool vg_reduction_writes(struct vg_output place[VG_PLACES], const struct vg_launch *launch);
 bool vg_elementwise_writes(struct vg_output *place, const struct vg_launch *launch);

@@ -105,10 +105,11 @@ static struct maq_op part_of(const struct maq_rec_op *w, int64_t n, int64_t keys
     const bool window = w->flags & MAQ_REC_WINDOW, causal = w->flags & MAQ_REC_CAUSAL;
     struct maq_op op = {.kind = w->kind == MAQ_REC_SEQUENCES ? MAQ_OP_ATTENTION : MAQ_OP_ATTENTION_BWD,
                         .dtype = type_of(w->type)};
-    op.flags = (uint8_t)((window                  ? MAQ_OP_WINDOW
-                          : queries > 1 && causal ? MAQ_OP_CAUSAL
-                                                  : 0u) |
-                         (w->flags & MAQ_REC_FLASH2 ? MAQ_OP_FLASH2 : 0u));
+    op.flags =
+        (uint8_t)((window                  ? MAQ_OP_WINDOW
+                   : queries > 1 && causal ? MAQ_OP_CAUSAL
+                                           : 0u) |
+                  (w->flags & MAQ_REC_FLASH2 ? MAQ_OP_FLASH2 : 0u) | (w->flags & MAQ_REC_FLASH1 ? MAQ_OP_FLASH1 : 0u));
     op.queries = (uint32_t)(queries < UINT32_MAX ? queries : UINT32_MAX);
     op.d[0] = n;
     op.d[1] = at_least_one(keys);
@@ -136,6 +137,13 @@ struct maq_op maq_price_stream(double bytes)
     return op;
 }
 
+/* The nearest size that tensor cores take whole: the kernel's own tiles are, whatever is in them. */
+static int64_t in_tiles(double size)
+{
+    const double tile = size >= 16 * LEAST_SIDE ? 8 * LEAST_SIDE : LEAST_SIDE;
+    return at_least_one((int64_t)(size / tile + 0.5)) * (int64_t)tile;
+}
+
 /*
  * What the products of a kernel cost: w->d has their flop, their depth (flop / 2 / numbers written) and the features of a head. Attention
  * takes 4 flop for each query, key and feature, and writes a number for each query and feature: so its depth is twice the keys. A kernel
@@ -154,8 +162,9 @@ static struct maq_op products_of(const struct maq_rec_op *w)
         return op;
     }
     const double side = depth >= 1 ? sqrt(half / depth) : 0, cube = cbrt(half);
-    const int64_t each = at_least_one((int64_t)((side >= LEAST_SIDE ? side : cube) + 0.5));
-    return sized(MAQ_OP_GEMM, type, 0, each, each, side >= LEAST_SIDE ? w->d[3] : each);
+    const bool flat = side >= LEAST_SIDE;
+    const int64_t each = in_tiles(flat ? side : cube);
+    return sized(MAQ_OP_GEMM, type, 0, each, each, in_tiles(flat ? depth : cube));
 }
 
 static double product(const uint32_t d[3])
