@@ -67,6 +67,17 @@ def by_pattern(s):
     assert run(s, *program[:3], 0, *program[4:])[0] == []
 
 
+def groups_of_their_size(s):
+    """A group whose size is guessed, and not what the program has it for: all run at once, and the next call begins there. Not so in a job that is too large."""
+    needs_device()
+    program = ("--world", 16, "--rank", 4, "--", *JOB, "3d", "--tp", 2, "--pp", 2, "--first")
+    first, _, err = run(s, *program)
+    assert first == [] and "MAQ1692" in err and "all 16 ranks were run at once" in err, (first, err)
+    assert "MAQ1692" not in run(s, *program)[2]
+    code, _, err = s.run("run", "--alone", *program)
+    assert code == 1, (code, err)
+
+
 def failed_for_itself(s):
     """What all ranks at once do not mend is the program's own: nothing is kept, and the next call tries again."""
     needs_device()
@@ -130,4 +141,4 @@ def nobody_is_asked(s):
 
 
 if __name__ == "__main__":
-    sys.exit(run_cases([objects, gathered, each_of_them, by_pattern, failed_for_itself, along, by_name, changed, failed, nobody_is_asked]))
+    sys.exit(run_cases([objects, gathered, each_of_them, by_pattern, groups_of_their_size, failed_for_itself, along, by_name, changed, failed, nobody_is_asked]))

@@ -24,7 +24,8 @@ struct maq_capture *maq_capture_new(void);
 
 /*
  * Normalises one rank's records to the form that its class has: ids of operators and texts replaced by op[] and text[], peers
- * relative, the messages of a group in the order of (communicator, kind, peer), consecutive frees in the order of their blocks, and
+ * relative, the messages of a group in the order of (communicator, kind, peer), exchanges before the allocations between them, consecutive
+ * frees in the order of their blocks, and
  * without polling waits that a wait for the device covers. `out` has space for trace->n_records; returns how many there are.
  */
 uint32_t maq_capture_normalise(struct maq_rec *out, const struct maq_rank_trace *trace, const uint32_t *op,

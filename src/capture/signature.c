@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * signature.c - normalises a rank's records and hashes them to the signature of its class. Order within groups of
- * messages and of frees, polling waits and handles of events depend on timing and are made canonical; build.h lists
+ * messages, of exchanges and of frees, polling waits and handles of events depend on timing and are made canonical; build.h lists
  * what the signature covers.
  */
 #include <stdlib.h>
@@ -77,6 +77,29 @@ static void order_frees(struct maq_rec *r, uint32_t n)
     }
 }
 
+static bool is_of_memory(const struct maq_rec *r)
+{
+    return r->kind == MAQ_REC_ALLOC || r->kind == MAQ_REC_FREE;
+}
+
+/*
+ * Exchanges come before allocations that stand between them: ranks that make all groups of a job one after the other take the
+ * memory of their own one when its turn comes, at another place on each rank.
+ */
+static void order_exchanges(struct maq_rec *r, uint32_t n)
+{
+    for (uint32_t i = 0, end; i < n; i = end) {
+        uint32_t boots = 0;
+        for (end = i; end < n && (r[end].kind == MAQ_REC_BOOT || is_of_memory(&r[end])); end++)
+            if (r[end].kind == MAQ_REC_BOOT) {
+                struct maq_rec boot = r[end];
+                memmove(&r[i + boots + 1], &r[i + boots], (end - i - boots) * sizeof *r);
+                r[i + boots++] = boot;
+            }
+        end += end == i;
+    }
+}
+
 /* Whether a record puts work on a stream, or a place in one that others may wait for. */
 static bool is_work(const struct maq_rec *r)
 {
@@ -140,6 +163,7 @@ uint32_t maq_capture_normalise(struct maq_rec *out, const struct maq_rank_trace 
         group = i + 1;
     }
     n = drop_polls(out, trace->n_records);
+    order_exchanges(out, n);
     order_frees(out, n);
     return n;
 }

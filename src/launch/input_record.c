@@ -286,6 +286,7 @@ struct maq_unsaid_reads maq_input_record_unsaid(const char *path)
         if (words && (n - at) / sizeof(uint64_t) < g.n)
             break;
         out.supposed = out.supposed || supposed_bytes(&g, bytes + at);
+        out.loose = out.loose || (g.kind == MAQ_INPUT_EXCHANGE && g.steady == MAQ_INPUT_LOOSE);
         at += words ? g.n * sizeof(uint64_t) : 0;
         bool read = g.kind == MAQ_INPUT_TAINTED_READ;
         if (read && g.steady)

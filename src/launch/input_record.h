@@ -23,6 +23,7 @@ bool maq_input_record_same(const char *path, const struct maq_contributions *sai
 struct maq_unsaid_reads {
     uint32_t stopped_for; /* the rank for whose words it ended; MAQ_REC_NONE: it ended by itself */
     bool guessed;         /* it read such bytes and went on */
+    bool loose;           /* in an exchange others were taken to say what no pattern has, as the colors of a split */
     bool supposed; /* of a gather of bytes it read what another member had said for that of one who had said nothing */
 };
 struct maq_unsaid_reads maq_input_record_unsaid(const char *path);

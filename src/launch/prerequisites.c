@@ -214,19 +214,21 @@ static enum maq_status start(struct maq_prerequisites *f, const struct stack *st
 }
 
 /*
- * The uppermost rank has ended. Where it failed, that may be because others say something else than was supposed; where that also ends the rank
- * that was asked for, all have to run.
+ * The uppermost rank has ended. Where it failed, that may be because others say something else than was supposed, or that a group that was split
+ * off has another size than was guessed; where that also ends the rank that was asked for, all have to run.
  */
 static void note_failed(struct maq_prerequisites *f, const struct stack *stack)
 {
     const struct waiting *w = &stack->at[stack->n - 1];
     const struct maq_unsaid_reads unsaid = maq_input_record_unsaid(w->inputs);
     const bool failed = maq_live_exit_status(&f->live) != 0, asked = stack->n == 1;
-    if (failed && unsaid.supposed && (asked || !unsaid.guessed) && f->together_for == MAQ_REC_NONE)
+    const bool small = f->workspace->world <= MAQ_LAUNCH_FOR_FAILED_MAX;
+    if (failed && (unsaid.supposed || (unsaid.loose && small)) && (asked || !unsaid.guessed) &&
+        f->together_for == MAQ_REC_NONE)
         f->together_for = w->rank;
     else if (!failed && f->together_for == w->rank)
         f->together_for = MAQ_REC_NONE;
-    if (failed && asked && f->together_for != MAQ_REC_NONE && f->workspace->world <= MAQ_LAUNCH_FOR_FAILED_MAX)
+    if (failed && asked && f->together_for != MAQ_REC_NONE && small)
         f->together = MAQ_TOGETHER_SUPPOSED;
 }
 

@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """A small training job on CUDA's and NCCL's own interfaces, by ctypes: what `maquette run --all` and `maquette capture` are held against.
 
-usage: job.py KIND [--tp N] [--pp N] [--steps N] [--ids] [--tell] [--along] [--objects] [--each] [--plans] [--grow] [--poll] ; KIND: dp, zero, tp, pp, ep, 3d
+usage: job.py KIND [--tp N] [--pp N] [--steps N] [--ids] [--first] [--tell] [--along] [--objects] [--each] [--plans] [--grow] [--poll] ; KIND: dp, zero, tp, pp, ep, 3d
 
 Communicators: one of all ranks, whose id comes over torch.distributed's store; the axes are split off it (ncclCommSplit), in
 Megatron-LM's order of ranks (tp, dp, pp), or with --ids each group has an id of its own from the store, as PyTorch's have, and there is
 a group of all tensor-parallel ranks of all stages. A step is products by cuBLAS, which differ from stage to stage, and the collectives of its kind.
+--first splits by the rank of each group's first member, as PyTorch 2.15 does, and fails where a group has not its size.
 --tell has everybody tell everybody what its stage is, as objects are gathered: the longest of all, then all of them.
 --along has stages tell each other how much they compute, one after the other and back, as shapes are along a pipeline; who hears nothing fails.
 --objects has rank 0 broadcast an object, gather one of each and scatter what follows from them, through device memory, as PyTorch does.
@@ -35,6 +36,7 @@ class Id(ctypes.Structure):
 
 nccl.ncclCommInitRank.argtypes = [ctypes.POINTER(P), I, Id, I]
 nccl.ncclCommSplit.argtypes = [P, I, I, ctypes.POINTER(P), P]
+nccl.ncclCommCount.argtypes = [P, P]
 for name in ("AllReduce", "ReduceScatter"):
     getattr(nccl, "nccl" + name).argtypes = [P, P, S, I, I, P, P]
 nccl.ncclAllGather.argtypes = [P, P, S, I, P, P]
@@ -72,10 +74,10 @@ class Job:
         self.handle = made(blas.cublasCreate_v2)
         good(blas.cublasSetStream_v2(self.handle, self.stream))
         self.all = self.communicator("nccl id", self.world, self.rank)
-        group = self.named if o.ids else self.split
-        self.tensor = group(self.p * dp + self.d, self.t, tp)
-        self.data = group(self.p * tp + self.t, self.d, dp)
-        self.pipe = group(self.d * tp + self.t, self.p, pp)
+        group = self.named if o.ids else self.counted if o.first else self.split
+        self.tensor = group(self.rank - self.t if o.first else self.p * dp + self.d, self.t, tp)
+        self.data = group(self.rank - self.d * tp if o.first else self.p * tp + self.t, self.d, dp)
+        self.pipe = group(self.rank - self.p * tp * dp if o.first else self.d * tp + self.t, self.p, pp)
         self.model = group(self.d, self.p * tp + self.t, tp * pp) if o.ids else None
         if o.tell:
             self.tell()
@@ -103,6 +105,12 @@ class Job:
         out = P()
         good(nccl.ncclCommSplit(self.all, color, key, ctypes.byref(out), None))
         return out
+
+    def counted(self, color, key, size):
+        comm, n = self.split(color, key, size), I()
+        good(nccl.ncclCommCount(comm, ctypes.byref(n)))
+        assert n.value == size, (n.value, size)
+        return comm
 
     def tell(self):
         """Two words, both of them its stage."""
@@ -300,7 +308,7 @@ class Job:
 
 
 def main():
-    o = options(tp=1, pp=1, steps=3, ids=False, tell=False, along=False, objects=False, each=False, plans=False, grow=False, poll=False)
+    o = options(tp=1, pp=1, steps=3, ids=False, first=False, tell=False, along=False, objects=False, each=False, plans=False, grow=False, poll=False)
     job = Job(o)
     step = getattr(job, {"3d": "pp"}.get(o.kind, o.kind) + "_step")
     for _ in range(o.steps):
