@@ -128,7 +128,7 @@ static void compute(struct thread *t, const struct vg_ptx_instruction *i)
     if (!all || !vg_ptx_compute(&out, i, in))
         how = VG_PTX_NOT_KNOWN;
     set(t, i, 0, out, how);
-    set(t, i, 1, !out & 1, how); /* of a comparison: the opposite */
+    set(t, i, 1, (out & 1) ^ 1, how); /* of a comparison: the opposite */
 }
 
 /* Bits one after the other, from the lowest. */
