@@ -168,6 +168,10 @@ static void test_what_memory_says_counts_each_time(void **state)
     assert_int_equal(launch(&loop, lengths, 1).d[0], BLOCKS * 3 * MMA_FLOP);
     say(lengths, 4);
     assert_int_equal(launch(&loop, lengths, 1).d[0], BLOCKS * 4 * MMA_FLOP);
+    vg_mem_written(lengths, 4); /* nobody knows it: the loop is left at once */
+    assert_int_equal(launch(&loop, lengths, 1).d[0], BLOCKS * MMA_FLOP);
+    say(lengths, 6);
+    assert_int_equal(launch(&loop, lengths, 1).d[0], BLOCKS * 6 * MMA_FLOP);
     for (int32_t n = 1; n < 700; n++) { /* more than are kept */
         say(lengths, n);
         assert_int_equal(launch(&loop, lengths, n).d[0], BLOCKS * n * MMA_FLOP);

@@ -3,8 +3,8 @@
  * compiled_kernel.c - records of launches whose kernel's PTX can be read.
  *
  * A launch does the same as another one of its kernel with the same grid and the same numbers among its arguments, wherever its tensors lie. Where
- * a loop's length or an address came out of memory, as the lengths of sequences do, what was read there has to be the same as well: it is kept by
- * the argument that points to it and how far behind. So each kind of launch is walked once.
+ * a loop's length or an address came out of memory, as the lengths of sequences do, what was read there has to be the same as well, or as unknown: it
+ * is kept by the argument that points to it and how far behind. So each kind of launch is walked once.
  *
  * A product of matrices writes each number once, of 16 bits in most cases, and
  *
@@ -28,6 +28,8 @@
 enum {
     ENTRIES_MOST = 256,
     WORDS_MOST = 4096,
+    LAST_WORDS = 64,
+    UNKNOWN_MOST = 64,
     PARAMS_MOST = 512,
     NUMBER_BYTES = 2,
     FEATURES_LEAST = 16,
@@ -38,6 +40,7 @@ enum {
 /* Something in memory that a walk asked for. */
 struct word {
     uint32_t param, bytes;
+    uint64_t known;         /* whether anybody knows it */
     uint64_t behind, value; /* where: so far behind where the parameter points to */
 };
 
@@ -65,7 +68,7 @@ struct look {
     uint64_t base[PARAMS_MOST]; /* where a parameter points to; 0: it is no pointer */
     uint32_t n;
     struct word *word;
-    uint32_t n_words, words_room;
+    uint32_t n_words, words_room, n_unknown;
     bool foreign; /* something was read that no parameter points to, or too much */
     bool writes_elsewhere;
     uint64_t written[PARAMS_MOST / 64];
@@ -142,21 +145,32 @@ static void stored(void *user, uint64_t address)
         k->written[at / 64] |= (uint64_t)1 << at % 64;
 }
 
+/* Keeps what was asked for, unless it is among the last of what is kept already; threads of a block ask for the same. */
+static bool keep_word(struct look *k, const struct word *w)
+{
+    for (uint32_t i = k->n_words; i-- > 0 && i + LAST_WORDS >= k->n_words;)
+        if (memcmp(&k->word[i], w, sizeof *w) == 0)
+            return true;
+    struct word *bigger =
+        k->n_words < WORDS_MOST ? vg_grown(k->word, k->n_words, &k->words_room, 64, sizeof *bigger) : NULL;
+    if (bigger == NULL)
+        return false;
+    k->word = bigger;
+    bigger[k->n_words++] = *w;
+    return true;
+}
+
 static bool word(void *user, uint64_t address, uint32_t bytes, uint64_t *out)
 {
     struct look *k = user;
-    if (!read_word(address, bytes, out))
-        return false;
+    const bool known = read_word(address, bytes, out);
     const uint32_t at = param_before(k, address);
-    struct word *bigger = at != UINT32_MAX && k->n_words < WORDS_MOST
-                              ? vg_grown(k->word, k->n_words, &k->words_room, 64, sizeof *bigger)
-                              : NULL;
-    k->foreign = k->foreign || bigger == NULL;
-    if (bigger != NULL) {
-        k->word = bigger;
-        bigger[k->n_words++] = (struct word){at, bytes, address - k->base[at], *out};
-    }
-    return true;
+    const struct word w = {at, bytes, known, at != UINT32_MAX ? address - k->base[at] : 0, known ? *out : 0};
+    if (known)
+        k->foreign = at == UINT32_MAX || !keep_word(k, &w) || k->foreign;
+    else if (at != UINT32_MAX && k->n_unknown < UNKNOWN_MOST) /* most of it is data, of which the first do */
+        k->n_unknown += keep_word(k, &w);
+    return known;
 }
 
 static bool still_so(const struct vg_compiled_work *e, const struct look *k)
@@ -164,10 +178,21 @@ static bool still_so(const struct vg_compiled_work *e, const struct look *k)
     for (uint32_t i = 0; i < e->n_words; i++) {
         const struct word *w = &e->word[i];
         uint64_t now;
-        if (k->base[w->param] == 0 || !read_word(k->base[w->param] + w->behind, w->bytes, &now) || now != w->value)
+        const bool known = k->base[w->param] != 0 && read_word(k->base[w->param] + w->behind, w->bytes, &now);
+        if (known != w->known || (known && now != w->value))
             return false;
     }
     return true;
+}
+
+/* Where nothing that is known mattered, only what is unknown has to stay so. */
+static void drop_known(struct look *k)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < k->n_words; i++)
+        if (!k->word[i].known)
+            k->word[n++] = k->word[i];
+    k->n_words = n;
 }
 
 /* --- walks -------------------------------------------------------------------------------------------------------------------- */
@@ -205,12 +230,10 @@ static struct vg_compiled_work walk(const struct vg_compiled *c, struct look *k,
     e.good = vg_ptx_work(&e.work, c->code, &launch);
     e.writes_elsewhere = k->writes_elsewhere || k->foreign;
     memcpy(e.written, k->written, sizeof e.written);
-    if (e.work.steered) {
-        e.word = k->word;
-        e.n_words = k->n_words;
-    } else {
-        free(k->word);
-    }
+    if (!e.work.steered)
+        drop_known(k);
+    e.word = k->word;
+    e.n_words = k->n_words;
     k->word = NULL;
     return e;
 }
