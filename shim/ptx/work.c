@@ -154,7 +154,8 @@ static bool add_warp(struct sum *s, struct vg_ptx_work *out, uint32_t block, uin
     out->type = w->flop > 0 ? w->type : out->type;
     for (uint32_t i = 0; i < w->n; i++) {
         const struct vg_ptx_access *a = &w->access[i];
-        const double known = s->lanes[a->at] >= 0 ? s->lanes[a->at] : VG_PTX_LANES, own = known < lanes ? known : lanes;
+        const double seen = (double)s->lanes[a->at], known = seen >= 0 ? seen : VG_PTX_LANES,
+                     own = known < lanes ? known : lanes;
         if (!add_access(s, a, own))
             return false;
         if (a->writes && s->launch->stored != NULL)
