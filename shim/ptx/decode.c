@@ -187,9 +187,11 @@ static bool put_out(struct vg_ptx_text *t, struct vg_ptx_instruction *i, const c
 {
     struct vg_ptx *code = t->code;
     uint32_t *bigger = vg_grown(code->out, code->n_out, &code->out_room, OUTS_FIRST, sizeof *bigger);
-    if (bigger == NULL || i->n_out == UINT8_MAX)
+    if (bigger == NULL)
         return false;
     code->out = bigger;
+    if (i->n_out == UINT8_MAX)
+        return false;
     const bool sink = strcmp(name, "_") == 0 || (*name != '%' && !isalpha((unsigned char)*name));
     code->out[code->n_out++] = sink ? UINT32_MAX : vg_ptx_number(&t->registers, name, strlen(name));
     i->n_out++;
@@ -444,14 +446,14 @@ static bool decode_compare(struct vg_ptx_text *t, struct vg_ptx_instruction *i, 
     if (!decode_computed(t, i, s, VG_PTX_SETP))
         return false;
     bool found = false;
-    for (uint8_t k = 0; k < sizeof names / sizeof *names; k++)
+    for (unsigned k = 0; k < sizeof names / sizeof *names; k++)
         if (strcmp(word(s, 1), names[k]) == 0 || strcmp(word(s, 1), unsigned_names[k]) == 0) {
-            i->how = k;
+            i->how = (uint8_t)k;
             found = true;
         }
-    for (uint8_t k = 1; k < sizeof also / sizeof *also; k++)
+    for (unsigned k = 1; k < sizeof also / sizeof *also; k++)
         if (strcmp(word(s, 2), also[k]) == 0)
-            i->combine = k;
+            i->combine = (uint8_t)k;
     if (!found)
         i->op = VG_PTX_UNKNOWN;
     return true;
