@@ -48,9 +48,9 @@ const char *const vg_operator_rules_known[] = {
     "operator 44flash_bwd_dq_dk_dv_loop_seqk_parallel_kernelI/1 attention_bwd " FLASH2_SIZES,
     "operator 25flash_bwd_dot_do_o_kernelI part",
     "operator 27flash_bwd_convert_dq_kernelI part",
-    /* PyTorch's memory-efficient attention, which is xFormers' by CUTLASS and as fast as the first FlashAttention ("FlashAttention-2", arXiv 2307.08691,
-     * section 4.1): struct Params of its kernels (mem_eff_attention/kernel_forward.h, kernel_backward.h), with a block for each head of each
-     * sequence along y and z */
+    /* PyTorch's memory-efficient attention, xFormers' by CUTLASS: struct Params of its two kernels, as PyTorch 2.15 has them
+     * (ATen/native/transformers/cuda/mem_eff_attention), with a block for each head of each sequence along y and z. It is of the first
+     * FlashAttention's time, and taken to be as fast */
     "operator 22PyTorchMemEffAttention15AttentionKernelI/1 attention if=s0==272||s0==280 batch=gz heads=gy "
     "kv_heads=gy/a0@208.i32 dim=a0@96.i32 v_dim=a0@100.i32 "
     "queries=a0@32.i64?a0@32.i32[i+1]-a0@32.i32[i]:a0@104.i32 keys=a0@40.i64?a0@40.i32[i+1]-a0@40.i32[i]:a0@108.i32 "

@@ -23,7 +23,7 @@
  *
  * A kernel whose code was read (MAQ_REC_WORK) takes the longer of two: the stream of its bytes, and its products. These are the square GEMM
  * of their depth, or attention as FlashAttention-2 has it, of which FlexAttention's kernels by Triton reach 90 % forward and 85 % backward
- * (Dong et al., "Flex Attention", arXiv 2412.05496, section 6).
+ * (PyTorch's blog, "FlexAttention: The Flexibility of PyTorch with the Performance of FlashAttention", August 2024).
  */
 #include <math.h>
 
