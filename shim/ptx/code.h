@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * code.h - a kernel's code as instructions, for the files of this folder: parse.c cuts the text into statements, decode.c makes an instruction
- * of one, compute.c knows what whole numbers become, walk.c follows one thread, sharing.c looks at what blocks have in common, work.c adds up threads and blocks.
+ * of one, by names.c; compute.c knows what whole numbers become, walk.c follows one thread, sharing.c looks at what blocks have in common, by
+ * seen.c, and work.c adds up threads and blocks.
  */
 #ifndef MAQ_SHIM_PTX_CODE_H
 #define MAQ_SHIM_PTX_CODE_H

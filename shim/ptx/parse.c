@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * parse.c - cuts the text of a kernel into statements, and gives numbers to its names.
+ * parse.c - cuts the text of a kernel into statements.
  *
  * A statement ends at ';', a label at ':'. What begins with a dot declares something: parameters are read at the head of the kernel, and registers
  * are known by being used. Braces open a scope, as each piece of inline assembly has one, and its labels may come again in the next.
@@ -13,44 +13,7 @@
 
 #include "shim/grow.h"
 
-enum { NAMES_FIRST = 256, TEXT_MOST = 64 << 20, SCOPES_MOST = 16 };
-
-/* --- names ------------------------------------------------------------------------------------------------------------------ */
-
-static uint32_t place_in(const struct vg_ptx_names *names, const char *name, size_t length)
-{
-    uint32_t h = 2166136261u;
-    for (size_t i = 0; i < length; i++)
-        h = (h ^ (unsigned char)name[i]) * 16777619u;
-    uint32_t at = h & (names->room - 1);
-    while (names->at[at].length > 0 && (names->at[at].length != length || memcmp(names->at[at].at, name, length) != 0))
-        at = (at + 1) & (names->room - 1);
-    return at;
-}
-
-static bool widen(struct vg_ptx_names *names)
-{
-    struct vg_ptx_names wider = {.n = names->n, .room = names->room ? 2 * names->room : NAMES_FIRST};
-    wider.at = calloc(wider.room, sizeof *wider.at);
-    if (wider.at == NULL)
-        return false;
-    for (uint32_t i = 0; i < names->room; i++)
-        if (names->at[i].length > 0)
-            wider.at[place_in(&wider, names->at[i].at, names->at[i].length)] = names->at[i];
-    free(names->at);
-    *names = wider;
-    return true;
-}
-
-uint32_t vg_ptx_number(struct vg_ptx_names *names, const char *name, size_t length)
-{
-    if (2 * names->n >= names->room && !widen(names))
-        return UINT32_MAX;
-    struct vg_ptx_name *at = &names->at[place_in(names, name, length)];
-    if (at->length == 0)
-        *at = (struct vg_ptx_name){name, (uint32_t)length, names->n++};
-    return at->number;
-}
+enum { LABELS_FIRST = 256, TEXT_MOST = 64 << 20, SCOPES_MOST = 16 };
 
 /* --- the head of a kernel --------------------------------------------------------------------------------------------------- */
 
@@ -129,7 +92,7 @@ static bool put_label(struct vg_ptx_text *t, const char *name, size_t length)
         return false;
     while (label >= t->place_room) {
         const uint32_t had = t->place_room;
-        uint32_t *bigger = vg_grown(t->place, had, &t->place_room, NAMES_FIRST, sizeof *bigger);
+        uint32_t *bigger = vg_grown(t->place, had, &t->place_room, LABELS_FIRST, sizeof *bigger);
         if (bigger == NULL)
             return false;
         t->place = bigger;
