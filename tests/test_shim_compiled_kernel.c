@@ -90,14 +90,19 @@ static int tear_down(void **state)
 static struct vg_image image[2];
 static struct vg_param parameters[] = {{0, 8}, {8, 8}, {16, 4}};
 
-static struct vg_kernel kernel_of(unsigned which)
+/* Kernels are never freed. */
+static struct vg_kernel *kernel_of(unsigned which)
 {
+    static struct vg_kernel all[16];
+    static unsigned n;
     image[which] = (struct vg_image){.data = binary[which], .bytes = sizeof binary[which], .read = true};
-    return (struct vg_kernel){.magic = VG_KERNEL_MAGIC,
-                              .name = (char *)(uintptr_t) "loop",
-                              .image = &image[which],
-                              .compiled = vg_compiled_new(),
-                              .code = {.n_params = 3, .param = parameters, .found = true}};
+    assert_true(n < sizeof all / sizeof *all);
+    all[n] = (struct vg_kernel){.magic = VG_KERNEL_MAGIC,
+                                .name = (char *)(uintptr_t) "loop",
+                                .image = &image[which],
+                                .compiled = vg_compiled_new(),
+                                .code = {.n_params = 3, .param = parameters, .found = true}};
+    return &all[n++];
 }
 
 /* The record of a launch that counts the length at `from`. */
@@ -122,10 +127,10 @@ static void say(void *at, int32_t length)
 static void test_the_text_of_the_same_binary(void **state)
 {
     (void)state;
-    struct vg_kernel loop = kernel_of(1), other = kernel_of(0), unknown = kernel_of(0);
+    struct vg_kernel *loop = kernel_of(1), *other = kernel_of(0), *unknown = kernel_of(0);
     unsigned char unlike[sizeof binary[0]] = {0};
     say(lengths, 5);
-    const struct maq_rec_op op = launch(&loop, lengths, 1), empty = launch(&other, lengths, 1);
+    const struct maq_rec_op op = launch(loop, lengths, 1), empty = launch(other, lengths, 1);
     assert_int_equal(op.kind, MAQ_REC_WORK);
     assert_int_equal(op.type, MAQ_REC_BF16);
     assert_int_equal(op.d[0], BLOCKS * 5 * MMA_FLOP);
@@ -135,57 +140,57 @@ static void test_the_text_of_the_same_binary(void **state)
     assert_int_equal(op.d[4], 0);
     assert_int_equal(empty.kind, MAQ_REC_WORK);
     assert_int_equal(empty.d[0], 0);
-    unknown.image->data = unlike;
-    assert_int_equal(launch(&unknown, lengths, 1).kind, MAQ_REC_KERNEL);
+    unknown->image->data = unlike;
+    assert_int_equal(launch(unknown, lengths, 1).kind, MAQ_REC_KERNEL);
 }
 
 /* A kernel may have a longer name than its function, after which the files are called. */
 static void test_the_text_of_the_same_function(void **state)
 {
     (void)state;
-    struct vg_kernel loop = kernel_of(1), unlike = kernel_of(1);
+    struct vg_kernel *loop = kernel_of(1), *unlike = kernel_of(1);
     char text[sizeof products + 64];
     snprintf(text, sizeof text, "%.*s_NNT%s", (int)(strstr(products, "loop(") + 4 - products), products,
              strstr(products, "loop(") + 4);
     write_file("HASHB", "loop.ptx", text, strlen(text));
     say(lengths, 5);
-    loop.name = (char *)(uintptr_t) "loop_NNT";
-    unlike.name = (char *)(uintptr_t) "lop_NNT";
-    assert_int_equal(launch(&loop, lengths, 1).d[0], BLOCKS * 5 * MMA_FLOP);
-    assert_int_equal(launch(&unlike, lengths, 1).kind, MAQ_REC_KERNEL);
+    loop->name = (char *)(uintptr_t) "loop_NNT";
+    unlike->name = (char *)(uintptr_t) "lop_NNT";
+    assert_int_equal(launch(loop, lengths, 1).d[0], BLOCKS * 5 * MMA_FLOP);
+    assert_int_equal(launch(unlike, lengths, 1).kind, MAQ_REC_KERNEL);
     write_file("HASHB", "loop.ptx", products, strlen(products));
 }
 
 static void test_what_memory_says_counts_each_time(void **state)
 {
     (void)state;
-    struct vg_kernel loop = kernel_of(1);
+    struct vg_kernel *loop = kernel_of(1);
     char *second = (char *)lengths + 1024;
     say(lengths, 3);
     say(second, 8);
-    assert_int_equal(launch(&loop, lengths, 1).d[0], BLOCKS * 3 * MMA_FLOP);
-    assert_int_equal(launch(&loop, second, 1).d[0], BLOCKS * 8 * MMA_FLOP);
-    assert_int_equal(launch(&loop, lengths, 1).d[0], BLOCKS * 3 * MMA_FLOP);
+    assert_int_equal(launch(loop, lengths, 1).d[0], BLOCKS * 3 * MMA_FLOP);
+    assert_int_equal(launch(loop, second, 1).d[0], BLOCKS * 8 * MMA_FLOP);
+    assert_int_equal(launch(loop, lengths, 1).d[0], BLOCKS * 3 * MMA_FLOP);
     say(lengths, 4);
-    assert_int_equal(launch(&loop, lengths, 1).d[0], BLOCKS * 4 * MMA_FLOP);
+    assert_int_equal(launch(loop, lengths, 1).d[0], BLOCKS * 4 * MMA_FLOP);
     vg_mem_written(lengths, 4); /* nobody knows it: the loop is left at once */
-    assert_int_equal(launch(&loop, lengths, 1).d[0], BLOCKS * MMA_FLOP);
+    assert_int_equal(launch(loop, lengths, 1).d[0], BLOCKS * MMA_FLOP);
     say(lengths, 6);
-    assert_int_equal(launch(&loop, lengths, 1).d[0], BLOCKS * 6 * MMA_FLOP);
+    assert_int_equal(launch(loop, lengths, 1).d[0], BLOCKS * 6 * MMA_FLOP);
     for (int32_t n = 1; n < 700; n++) { /* more than are kept */
         say(lengths, n);
-        assert_int_equal(launch(&loop, lengths, n).d[0], BLOCKS * n * MMA_FLOP);
+        assert_int_equal(launch(loop, lengths, n).d[0], BLOCKS * n * MMA_FLOP);
     }
 }
 
 static void test_only_what_is_written_is_forgotten(void **state)
 {
     (void)state;
-    struct vg_kernel loop = kernel_of(1);
+    struct vg_kernel *loop = kernel_of(1);
     say(lengths, 2);
     say(output, 77);
     say((char *)output + 2048, 78);
-    launch(&loop, lengths, 9);
+    launch(loop, lengths, 9);
     assert_true(vg_mem_true(lengths, 4));
     assert_false(vg_mem_true(output, 4));
     assert_true(vg_mem_true((char *)output + 2048, 4));
