@@ -75,7 +75,9 @@ def groups_of_their_size(s):
     assert first == [] and "MAQ1692" in err and "all 16 ranks were run at once" in err, (first, err)
     assert "MAQ1692" not in run(s, *program)[2]
     code, _, err = s.run("run", "--alone", *program)
-    assert code == 1, (code, err)
+    assert code == 1 and "MAQ1692" not in err, (code, err)
+    first, _, err = run(s, "--world", 128, *program[2:], status=1)
+    assert first == [] and "MAQ1692" in err and "TORCH_DIST_USE_NCCL2=0" in err, (first, err)
 
 
 def failed_for_itself(s):

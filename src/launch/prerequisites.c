@@ -223,6 +223,7 @@ static void note_failed(struct maq_prerequisites *f, const struct stack *stack)
     const struct maq_unsaid_reads unsaid = maq_input_record_unsaid(w->inputs);
     const bool failed = maq_live_exit_status(&f->live) != 0, asked = stack->n == 1;
     const bool small = f->workspace->world <= MAQ_LAUNCH_FOR_FAILED_MAX;
+    f->groups = asked && failed && unsaid.loose && !small;
     if (failed && (unsaid.supposed || (unsaid.loose && small)) && (asked || !unsaid.guessed) &&
         f->together_for == MAQ_REC_NONE)
         f->together_for = w->rank;

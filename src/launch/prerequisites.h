@@ -47,6 +47,8 @@ struct maq_prerequisites {
     /* Of gathers of objects several members are asked, since with the first alone a rank failed: samples_for. */
     bool samples;
     uint32_t samples_for;
+    bool
+        groups; /* the rank that was asked for failed in a job that is too large to be run whole, and had split groups off as they were guessed */
     enum maq_together together; /* of the last program, or from the file */
     uint32_t together_for;      /* the rank that waited or failed; MAQ_REC_NONE: the file says so */
     struct maq_live live;

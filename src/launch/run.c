@@ -279,6 +279,16 @@ static void say_samples(const struct run *r, struct maq_diag *diag)
                  r->before.samples_for);
 }
 
+/* A large job whose groups may have other members than was guessed. */
+static void say_groups(const struct run *r, struct maq_diag *diag)
+{
+    maq_diag_add(diag, MAQ_WARNING, MAQ_CODE_LAUNCH_SUPPOSED, (struct maq_span){0},
+                 "TORCH_DIST_USE_NCCL2=0 has PyTorch's groups begin with ids, whose size each member is told",
+                 "rank %u failed, and had split communicators by what ranks which did not run were taken to say: a "
+                 "group may have another size",
+                 r->workspace.opts->rank);
+}
+
 /* Ranks at once of which one failed and others had to be ended. Its status is that of the run. */
 static void say_peer_failed(struct run *r, struct maq_diag *diag)
 {
@@ -314,6 +324,8 @@ static enum maq_status end_of(struct run *r, enum maq_status status, struct maq_
         say_failed(r, r->before.together_for, diag);
     else if (!r->together && r->before.workspace && r->before.samples)
         say_samples(r, diag);
+    else if (!r->together && r->before.workspace && r->before.groups && r->owner->launch.status != 0)
+        say_groups(r, diag);
     return status != MAQ_OK ? status : finished;
 }
 
