@@ -156,6 +156,37 @@ static void test_reductions(void **state)
         MAQ_REC_KERNEL);
 }
 
+/* Element-wise kernels: types by the function's name, by the lambda's first argument, and where neither is there by the first type in the name. */
+static void test_elementwise(void **state)
+{
+    (void)state;
+    static const int32_t n = 3000;
+    static const char function[8], *pointers[3];
+    static const struct {
+        const char *name;
+        uint32_t tensors;
+        int64_t read, written;
+    } cases[] = {
+        {"_ZN2at6native29vectorized_elementwise_kernelILi4ENS0_15CUDAFunctor_addIfEESt5arrayIPcLm3EELb0EEEviT0_T1_", 3,
+         8, 4},
+        {"_ZN2at6native29vectorized_elementwise_kernelILi4EZNS0_27converting_copy_kernel_cudaIN3c108BFloat16EfEEvRNS_"
+         "18TensorIteratorBaseE"
+         "EUlS4_E_St5arrayIPcLm2EELb0EEEviT0_T1_",
+         2, 2, 4},
+        {"_ZN2at6native29vectorized_elementwise_kernelILi4EZZZNS0_26GeluBackwardCUDAKernelImplERNS_"
+         "18TensorIteratorBaseEENKUlvE_clEvENKUlvE_"
+         "clEvEUlN3c108BFloat16ES7_E_St5arrayIPcLm3EELb0EEEviT0_T1_",
+         3, 4, 2},
+        {"_ZN2at6native29vectorized_elementwise_kernelILi4ENS0_15AnyOtherFunctorIfEESt5arrayIPcLm2EELb0EEEviT0_T1_", 2,
+         4, 4},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const void *argument[] = {&n, function, pointers};
+        const uint32_t bytes[] = {sizeof n, sizeof function, 8 * cases[i].tensors};
+        expect(launch(cases[i].name, argument, bytes, 3, 6), n, cases[i].read, cases[i].written);
+    }
+}
+
 static int set_up(void **state)
 {
     (void)state;
@@ -173,10 +204,9 @@ static int tear_down(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_lists_of_tensors),
-        cmocka_unit_test(test_lists_whose_chunk_is_said),
-        cmocka_unit_test(test_lists_that_are_none),
-        cmocka_unit_test(test_reductions),
+        cmocka_unit_test(test_lists_of_tensors),    cmocka_unit_test(test_lists_whose_chunk_is_said),
+        cmocka_unit_test(test_lists_that_are_none), cmocka_unit_test(test_reductions),
+        cmocka_unit_test(test_elementwise),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

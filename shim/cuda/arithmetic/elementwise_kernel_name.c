@@ -180,7 +180,9 @@ static uint8_t element_most(const char *name)
 
 static struct vg_function read_name(const char *name)
 {
-    struct vg_function f = {.name = name, .form = form_of(name), .element = element_most(name)};
+    struct vg_function f = {.name = name, .form = form_of(name), .element = element_most(name), .out = VG_SCALAR_NONE};
+    for (unsigned i = 0; i < sizeof f.in / sizeof *f.in; i++)
+        f.in[i] = VG_SCALAR_NONE;
     const char *fill = behind(name, "11FillFunctorI");
     if (f.form == VG_NO_FORM && !read_range(&f, name))
         return f;
