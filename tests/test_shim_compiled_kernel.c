@@ -196,6 +196,24 @@ static void test_only_what_is_written_is_forgotten(void **state)
     assert_true(vg_mem_true((char *)output + 2048, 4));
 }
 
+/* Blocks whose outputs lie 512 bytes apart: what they write reaches farther than it is long. */
+static void test_rows_that_lie_apart(void **state)
+{
+    (void)state;
+    struct vg_kernel *loop = kernel_of(1);
+    char text[sizeof products + 64], *at = text;
+    const char *stride = strstr(products, "%r6, 4;");
+    at += snprintf(at, sizeof text, "%.*s%%r6, 512;%s", (int)(stride - products), products, stride + strlen("%r6, 4;"));
+    write_file("HASHB", "loop.ptx", text, (size_t)(at - text));
+    say(lengths, 2);
+    for (unsigned i = 0; i < BLOCKS; i++)
+        say((char *)output + 512 * i, 77);
+    assert_int_equal(launch(loop, lengths, 1).d[2], 4 * BLOCKS);
+    for (unsigned i = 0; i < BLOCKS; i++)
+        assert_false(vg_mem_true((char *)output + 512 * i, 4));
+    write_file("HASHB", "loop.ptx", products, strlen(products));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -203,6 +221,7 @@ int main(void)
         cmocka_unit_test(test_the_text_of_the_same_function),
         cmocka_unit_test(test_what_memory_says_counts_each_time),
         cmocka_unit_test(test_only_what_is_written_is_forgotten),
+        cmocka_unit_test(test_rows_that_lie_apart),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

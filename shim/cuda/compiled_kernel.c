@@ -15,7 +15,8 @@
  *
  *     features = flop / (4 * powers)
  *
- * but for the few powers that rescale sums, wherefore it is the nearest multiple of what tensor cores take.
+ * but for the few powers that rescale sums, wherefore it is the nearest multiple of what tensor cores take. A product with powers in its epilogue has
+ * none of its flop behind them, attention's forward pass half, and both passes more than a quarter.
  */
 #include "shim/cuda/compiled_kernel.h"
 
@@ -32,6 +33,7 @@ enum {
     UNKNOWN_MOST = 64,
     PARAMS_MOST = 512,
     NUMBER_BYTES = 2,
+    VECTOR_BYTES = 32, /* the widest access of a thread */
     FEATURES_LEAST = 16,
     FEATURES_MOST = 512,
     FEATURES_STEP = 16
@@ -50,6 +52,7 @@ struct vg_compiled_work {
     uint32_t n_words;
     bool good;
     bool writes_elsewhere;              /* where nobody knows */
+    uint64_t farthest;                  /* bytes behind a parameter at which it was seen to write, at most */
     uint64_t written[PARAMS_MOST / 64]; /* bits: it writes where the parameter points to */
     struct vg_ptx_work work;
 };
@@ -71,6 +74,7 @@ struct look {
     uint32_t n_words, words_room, n_unknown;
     bool foreign; /* something was read that no parameter points to, or too much */
     bool writes_elsewhere;
+    uint64_t farthest;
     uint64_t written[PARAMS_MOST / 64];
 };
 
@@ -139,10 +143,12 @@ static void stored(void *user, uint64_t address)
 {
     struct look *k = user;
     const uint32_t at = param_before(k, address);
-    if (at == UINT32_MAX)
+    if (at == UINT32_MAX) {
         k->writes_elsewhere = true;
-    else
-        k->written[at / 64] |= (uint64_t)1 << at % 64;
+        return;
+    }
+    k->written[at / 64] |= (uint64_t)1 << at % 64;
+    k->farthest = address - k->base[at] > k->farthest ? address - k->base[at] : k->farthest;
 }
 
 /* Keeps what was asked for, unless it is among the last of what is kept already; threads of a block ask for the same. */
@@ -229,6 +235,7 @@ static struct vg_compiled_work walk(const struct vg_compiled *c, struct look *k,
     struct vg_compiled_work e = {.key = key};
     e.good = vg_ptx_work(&e.work, c->code, &launch);
     e.writes_elsewhere = k->writes_elsewhere || k->foreign;
+    e.farthest = k->farthest;
     memcpy(e.written, k->written, sizeof e.written);
     if (!e.work.steered)
         drop_known(k);
@@ -299,14 +306,19 @@ const struct vg_compiled_work *vg_compiled_look(const struct vg_launch *l)
     return w != NULL && w->good ? w : NULL;
 }
 
+/*
+ * From each parameter that it writes to, what it writes in all, and twice as far as the blocks that were walked do: these lie evenly in the grid, and
+ * rows of an output may lie apart.
+ */
 bool vg_compiled_writes(const struct vg_compiled_work *w, const struct vg_launch *l)
 {
     struct look k = {.n = 0};
     if (w == NULL || w->writes_elsewhere || !take_params(&k, l))
         return false;
-    const double most = w->work.written < 9e18 ? w->work.written : 9e18;
+    const uint64_t far = w->farthest < UINT64_MAX / 4 ? 2 * w->farthest + VECTOR_BYTES : UINT64_MAX / 2;
+    const uint64_t all = (uint64_t)rounded(w->work.written), bytes = all > far ? all : far;
     for (uint32_t i = 0; i < k.n; i++)
         if (w->written[i / 64] >> i % 64 & 1)
-            vg_mem_written((const void *)(uintptr_t)k.base[i], (uint64_t)most); // NOLINT(performance-no-int-to-ptr)
+            vg_mem_written((const void *)(uintptr_t)k.base[i], bytes); // NOLINT(performance-no-int-to-ptr)
     return true;
 }
