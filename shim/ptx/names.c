@@ -7,14 +7,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "shim/record.h"
+
 enum { NAMES_FIRST = 256 };
 
 static uint32_t place_in(const struct vg_ptx_names *names, const char *name, size_t length)
 {
-    uint32_t h = 2166136261u;
-    for (size_t i = 0; i < length; i++)
-        h = (h ^ (unsigned char)name[i]) * 16777619u;
-    uint32_t at = h & (names->room - 1);
+    uint32_t at = (uint32_t)maq_rec_hash(name, length, 0) & (names->room - 1);
     while (names->at[at].length > 0 && (names->at[at].length != length || memcmp(names->at[at].at, name, length) != 0))
         at = (at + 1) & (names->room - 1);
     return at;

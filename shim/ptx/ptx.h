@@ -34,7 +34,7 @@ struct vg_ptx_launch {
     /* Whether the memory of the device at `address` is known; then *out is its `bytes` (4 or 8). Vectors are not asked for: they are data. NULL:
      * none is. */
     bool (*word)(void *user, uint64_t address, uint32_t bytes, uint64_t *out);
-    /* Told of each address that is written, 0 where it is unknown. NULL: nobody wants to know. */
+    /* Told of each address that is written by the blocks that are walked, 0 where it is unknown. NULL: nobody wants to know. */
     void (*stored)(void *user, uint64_t address);
     void *user;
 };
@@ -48,7 +48,7 @@ struct vg_ptx_work {
     bool steered;         /* by what `word` said: with other words it may be another sum */
     uint8_t type;         /* enum maq_rec_type of the products' inputs; MAQ_REC_TYPE_OTHER where there are none */
 };
-/* false: the walk is too long (VG_PTX_STEPS_MOST instructions of one thread, or of all of them together), or there is no memory. */
+/* false: the walk is too long (VG_PTX_STEPS_MOST instructions of a thread, VG_PTX_STEPS_ALL of all together), or there is no memory. */
 enum { VG_PTX_STEPS_MOST = 1 << 22, VG_PTX_STEPS_ALL = 1 << 25 };
 bool vg_ptx_work(struct vg_ptx_work *out, const struct vg_ptx *code, const struct vg_ptx_launch *launch);
 

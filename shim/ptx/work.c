@@ -4,8 +4,8 @@
  *
  * Of a warp one thread is walked, its first: products are of a warp, and lanes read next to each other. How many of the 32 read something of their own
  * is looked at once, in one warp of one block: at each instruction the mean number of distinct addresses. Of a grid up to BLOCKS_MOST blocks are
- * walked, all warps of each, evenly apart along the longest dimension and by the golden ratio's multiples along the others, so that what
- * grows along a dimension (causal attention) has its mean.
+ * walked, all warps of each, evenly apart along the longest dimension, so that what grows along it (causal attention) has its mean, and along the
+ * others by multiples of 0.618 and 0.755, modulo 1: a line and a plane are filled evenly by those of 1 / g where g^2 = g + 1 and g^3 = g + 1.
  *
  * Bytes that several threads of a block ask for count once. What blocks ask for in common does as well: of each instruction it is known what part of
  * the blocks asks for something of its own (sharing.c), and
@@ -25,7 +25,7 @@ struct sum {
     const struct vg_ptx *code;
     const struct vg_ptx_launch *launch;
     struct vg_ptx_walk walk;
-    float *lanes; /* [code->n] of a warp that ask for something of their own, at each instruction; < 0: not known */
+    double *lanes; /* [code->n] of a warp that ask for something of their own, at each instruction; < 0: not known */
     struct vg_ptx_seen seen; /* what the block asked for so far */
     double *bytes[2];        /* [code->n] of all blocks that are walked, by instruction: read, written */
     double *part;            /* [code->n] of the blocks that ask for something of their own */
@@ -79,9 +79,14 @@ static bool look_at_lanes(struct sum *s, uint64_t (*address)[VG_PTX_LANES], uint
         }
     }
     s->walk.enough = UINT32_MAX;
-    for (uint32_t i = 0; i < n; i++) { /* the mean of those of an instruction that came so far: the first says most */
-        const float d = (float)distinct(address[i], lanes);
-        s->lanes[at[i]] = s->lanes[at[i]] < 0 ? d : (s->lanes[at[i]] + d) / 2;
+    for (uint32_t i = 0; i < n; i++) { /* the mean of all accesses of an instruction, at its first */
+        double sum = 0, times = 0;
+        for (uint32_t k = 0; k < n && s->lanes[at[i]] < 0; k++)
+            if (at[k] == at[i]) {
+                sum += distinct(address[k], lanes);
+                times++;
+            }
+        s->lanes[at[i]] = times > 0 ? sum / times : s->lanes[at[i]];
     }
     return true;
 }
@@ -110,7 +115,10 @@ static bool add_access(struct sum *s, const struct vg_ptx_access *a, double lane
     return true;
 }
 
-static double golden(uint32_t i, double step)
+#define LINE_STEP 0.6180339887
+#define PLANE_STEP 0.7548776662
+
+static double spread(uint32_t i, double step)
 {
     const double x = 0.5 + i * step;
     return x - (double)(uint64_t)x;
@@ -129,7 +137,7 @@ static void choose_blocks(struct sum *s, uint32_t most)
         bool again = false;
         for (unsigned d = 0; d < 3 && all > most; d++)
             b[d] = (uint32_t)(g[d] * (d == longest ? (i + 0.5) / most
-                                                   : golden(i, d == (longest + 1) % 3 ? 0.6180339887 : 0.7548776662)));
+                                                   : spread(i, d == (longest + 1) % 3 ? LINE_STEP : PLANE_STEP)));
         if (all <= most) {
             b[0] = i % g[0];
             b[1] = i / g[0] % g[1];
@@ -154,7 +162,7 @@ static bool add_warp(struct sum *s, struct vg_ptx_work *out, uint32_t block, uin
     out->type = w->flop > 0 ? w->type : out->type;
     for (uint32_t i = 0; i < w->n; i++) {
         const struct vg_ptx_access *a = &w->access[i];
-        const double seen = (double)s->lanes[a->at], known = seen >= 0 ? seen : VG_PTX_LANES,
+        const double seen = s->lanes[a->at], known = seen >= 0 ? seen : VG_PTX_LANES,
                      own = known < lanes ? known : lanes;
         if (!add_access(s, a, own))
             return false;
@@ -178,24 +186,31 @@ static void finish(const struct sum *s, struct vg_ptx_work *out)
     out->steered = s->walk.steered;
 }
 
+/* How many blocks there is time for, by the first warp of the middle one; a long kernel has few. */
+static bool count_blocks(struct sum *s, uint32_t *most)
+{
+    const uint64_t before = s->walk.steps, warps = (threads_of(s) + VG_PTX_LANES - 1) / VG_PTX_LANES;
+    choose_blocks(s, 1);
+    if (!walk_thread(s, 0, 0))
+        return false;
+    const uint64_t each = (s->walk.steps - before) * warps + 1, n = (VG_PTX_STEPS_ALL - s->walk.steps) / each;
+    *most = n < 1 ? 1 : n < BLOCKS_MOST ? (uint32_t)n : BLOCKS_MOST;
+    return true;
+}
+
 static bool add_blocks(struct sum *s, struct vg_ptx_work *out)
 {
-    choose_blocks(s, BLOCKS_MOST);
+    uint32_t most;
+    if (!count_blocks(s, &most))
+        return false;
+    choose_blocks(s, most);
     if (!measure_lanes(s))
         return false;
-    const uint64_t before = s->walk.steps;
     for (uint32_t block = 0; block < s->n_blocks; block++) {
         vg_ptx_seen_clear(&s->seen);
         for (uint32_t thread = 0; thread < threads_of(s); thread += VG_PTX_LANES)
             if (!add_warp(s, out, block, thread))
                 return false;
-        /* a long kernel: as many blocks as there is time for */
-        const uint64_t each = (s->walk.steps - before) / (block + 1), left = VG_PTX_STEPS_ALL - s->walk.steps;
-        if (block + 1 < s->n_blocks && (s->n_blocks - block - 1) * each > left) {
-            const uint32_t fewer = (uint32_t)(left / (each > 0 ? each : 1));
-            if (block > 0 || fewer == 0)
-                s->n_blocks = block + 1 + (block > 0 ? fewer : 0);
-        }
     }
     return true;
 }
@@ -206,9 +221,10 @@ bool vg_ptx_work(struct vg_ptx_work *out, const struct vg_ptx *code, const struc
     *out = (struct vg_ptx_work){.type = MAQ_REC_TYPE_OTHER};
     s.lanes = malloc(code->n * sizeof *s.lanes);
     s.part = malloc(code->n * sizeof *s.part);
-    s.bytes[0] = calloc(code->n, 2 * sizeof *s.bytes[0]);
-    s.bytes[1] = s.bytes[0] + code->n;
-    bool good = s.lanes != NULL && s.part != NULL && s.bytes[0] != NULL && vg_ptx_walk_begin(&s.walk, code);
+    s.bytes[0] = calloc(code->n, sizeof *s.bytes[0]);
+    s.bytes[1] = calloc(code->n, sizeof *s.bytes[1]);
+    bool good = s.lanes != NULL && s.part != NULL && s.bytes[0] != NULL && s.bytes[1] != NULL &&
+                vg_ptx_walk_begin(&s.walk, code);
     good = good && vg_ptx_sharing(s.part, &s.walk, code, launch) && add_blocks(&s, out);
     if (good)
         finish(&s, out);
@@ -217,5 +233,6 @@ bool vg_ptx_work(struct vg_ptx_work *out, const struct vg_ptx *code, const struc
     free(s.lanes);
     free(s.part);
     free(s.bytes[0]);
+    free(s.bytes[1]);
     return good;
 }
