@@ -155,7 +155,7 @@ enum maq_rec_op_kind {
     MAQ_REC_SOFTMAX,          /* d: rows columns */
     MAQ_REC_PART,             /* of the operator that a kernel beside it stands for: it takes nothing of its own */
     MAQ_REC_QUANTIZE,         /* from 16 bits to the type, with their scales. d: rows columns */
-    MAQ_REC_WORK, /* a kernel of which is known what it does (shim/cuda/compiled_kernel.h, operator_rules.h). d: flop of products, bytes read, bytes
+    MAQ_REC_WORK, /* a kernel of which is known what it does (shim/cuda/jit_kernel.h, operator_rules.h). d: flop of products, bytes read, bytes
                      written; of products their depth, and the features of a head where they are attention's, else 0 */
     MAQ_REC_OP_KIND_COUNT
 };

@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-#include "shim/ptx/code.h"
+#include "shim/ptx/instruction.h"
 #include "shim/record.h"
 
 enum { PARAMS = 8, TEXT = 1 << 14 };

@@ -32,8 +32,8 @@ struct vg_kernel {
     int max_dynamic_shared, carveout, non_portable_cluster;
     char *name;
     struct vg_image *image;
-    struct vg_code code;          /* once the image is read */
-    struct vg_compiled *compiled; /* of code that was loaded while the program ran (compiled_kernel.h); NULL */
+    struct vg_code code; /* once the image is read */
+    struct vg_jit *jit;  /* of code that was loaded while the program ran (jit_kernel.h); NULL */
 };
 struct vg_launch {
     const struct vg_kernel *kernel;

@@ -17,13 +17,13 @@
  * one written by each thread, unless plain pointers say more, so that a launch is the same operator every time.
  *
  * Where a rule knows which operator a kernel is, the record is that operator's, with its sizes (operator_rules.h); else, where its PTX is at
- * hand, it says what the launch does (compiled_kernel.h).
+ * hand, it says what the launch does (jit_kernel.h).
  *
  * Kernels whose parameters are not known (PTX, a compression that cannot be undone) have bytes = 0.
  */
 #include "shim/cuda/arithmetic/arithmetic.h"
-#include "shim/cuda/compiled_kernel.h"
 #include "shim/cuda/invented_reads.h"
+#include "shim/cuda/jit_kernel.h"
 #include "shim/cuda/operator_rules.h"
 #include "shim/cuda/value_rules.h"
 
@@ -98,8 +98,8 @@ struct maq_rec vg_launch_record(const struct vg_launch *l)
     struct vg_arithmetic numbers;
     struct vg_output place[VG_PLACES] = {{.at = NULL}};
     const bool computed = !l->later && vg_arithmetic_begin(&numbers, l);
-    const struct vg_compiled_work *const work = vg_compiled_look(l);
-    r.has_place = computed || vg_arithmetic_writes(place, l) || vg_compiled_writes(work, l);
+    const struct vg_jit_work *const work = vg_jit_look(l);
+    r.has_place = computed || vg_arithmetic_writes(place, l) || vg_jit_writes(work, l);
     const struct vg_param *param = kernel->code.param;
     for (uint32_t i = 0; kernel->code.found && i < kernel->code.n_params; i++)
         if (l->args != NULL)
@@ -128,7 +128,7 @@ struct maq_rec vg_launch_record(const struct vg_launch *l)
     vg_operator_rules_apply(&op, l);
     vg_tensor_lists_apply(&op, l);
     vg_pytorch_apply(&op, l);
-    vg_compiled_apply(&op, work);
+    vg_jit_apply(&op, work);
     uint32_t id = vg_op(&op, kernel->name);
     last_kernel = kernel->name;
     return (struct maq_rec){.kind = MAQ_REC_LAUNCH, .id = id, .bytes = r.bytes, .ns = (uint64_t)vg_op_ns(id)};

@@ -6,7 +6,7 @@
  * the host function that stands for it. A fat binary is read when one of its kernels is launched first, for all of
  * its kernels at once: a program with thousands of kernels launches few.
  */
-#include "shim/cuda/compiled_kernel.h"
+#include "shim/cuda/jit_kernel.h"
 
 #include <dlfcn.h>
 #include <stdlib.h>
@@ -106,7 +106,7 @@ struct vg_kernel *vg_kernel_new(struct vg_image *image, const char *name)
     }
     *kernel = (struct vg_kernel){.magic = VG_KERNEL_MAGIC, .name = copy, .image = image, .carveout = -1};
     if (image != NULL && image->copy != NULL)
-        kernel->compiled = vg_compiled_new();
+        kernel->jit = vg_jit_new();
     if (image != NULL && image->n == image->room) {
         uint32_t more = image->room == 0 ? 8 : image->room * 2;
         struct vg_kernel **bigger = realloc(image->kernels, more * sizeof(struct vg_kernel *));

@@ -3,7 +3,7 @@
  * triton_cache.c - finds the PTX of a kernel in Triton's cache: the folder whose binary has the same bytes (triton/runtime/cache.py and
  * knobs.py of Triton 3.9 name the folders).
  */
-#include "shim/cuda/compiled_kernel.h"
+#include "shim/cuda/jit_kernel.h"
 
 #include <dirent.h>
 #include <fcntl.h>

@@ -7,7 +7,7 @@
  *
  * A product of m x n x k numbers takes 2 m n k flop: `mma` is done by a warp, `wgmma` by four together, of which each has a quarter here.
  */
-#include "shim/ptx/code.h"
+#include "shim/ptx/instruction.h"
 
 #include <ctype.h>
 #include <stdlib.h>

@@ -5,7 +5,7 @@
  * A statement ends at ';', a label at ':'. What begins with a dot declares something: parameters are read at the head of the kernel, and registers
  * are known by being used. Braces open a scope, as each piece of inline assembly has one, and its labels may come again in the next.
  */
-#include "shim/ptx/code.h"
+#include "shim/ptx/instruction.h"
 
 #include <ctype.h>
 #include <stdlib.h>

@@ -3,7 +3,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "shim/ptx/code.h"
+#include "shim/ptx/instruction.h"
 
 enum { PARAMS = 16 };
 

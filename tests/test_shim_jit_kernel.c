@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * test_shim_compiled_kernel.c - kernels whose PTX lies in a cache beside their binaries: which text is whose, what the record says, what is kept from
+ * test_shim_jit_kernel.c - kernels whose PTX lies in a cache beside their binaries: which text is whose, what the record says, what is kept from
  * launch to launch, and which memory is still known.
  */
 #include <setjmp.h>
@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-#include "shim/cuda/compiled_kernel.h"
+#include "shim/cuda/jit_kernel.h"
 #include "shim_card.h"
 
 int cudaMalloc(void **p, size_t bytes);
@@ -100,7 +100,7 @@ static struct vg_kernel *kernel_of(unsigned which)
     all[n] = (struct vg_kernel){.magic = VG_KERNEL_MAGIC,
                                 .name = (char *)(uintptr_t) "loop",
                                 .image = &image[which],
-                                .compiled = vg_compiled_new(),
+                                .jit = vg_jit_new(),
                                 .code = {.n_params = 3, .param = parameters, .found = true}};
     return &all[n++];
 }
@@ -112,9 +112,9 @@ static struct maq_rec_op launch(const struct vg_kernel *kernel, void *from, int3
     const struct vg_launch l = {.kernel = kernel, .grid = {BLOCKS, 1, 1}, .block = {32, 1, 1}, .args = args};
     struct maq_rec_op op = {.kind = MAQ_REC_KERNEL, .type = MAQ_REC_TYPE_OTHER};
     vg_lock();
-    const struct vg_compiled_work *work = vg_compiled_look(&l);
-    vg_compiled_writes(work, &l);
-    vg_compiled_apply(&op, work);
+    const struct vg_jit_work *work = vg_jit_look(&l);
+    vg_jit_writes(work, &l);
+    vg_jit_apply(&op, work);
     vg_unlock();
     return op;
 }

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * code.h - a kernel's code as instructions, for the files of this folder: parse.c cuts the text into statements, decode.c makes an instruction
- * of one, by names.c; compute.c knows what whole numbers become, walk.c follows one thread, sharing.c looks at what blocks have in common, by
- * seen.c, and work.c adds up threads and blocks.
+ * instruction.h - a kernel's code as instructions, for the files of this folder: parse.c cuts the text into statements, decode.c makes an
+ * instruction of one, by name_table.c; integer_arithmetic.c knows what whole numbers become, thread_walk.c follows one thread, block_sharing.c looks
+ * at what blocks have in common, by address_counts.c, and launch_work.c adds up threads and blocks.
  */
-#ifndef MAQ_SHIM_PTX_CODE_H
-#define MAQ_SHIM_PTX_CODE_H
+#ifndef MAQ_SHIM_PTX_INSTRUCTION_H
+#define MAQ_SHIM_PTX_INSTRUCTION_H
 
 #include "shim/ptx/ptx.h"
 
 enum vg_ptx_op {
     VG_PTX_NOTHING, /* as far as the walk is concerned */
     VG_PTX_UNKNOWN, /* whatever it says, nobody here knows */
-    /* whole numbers: compute.c */
+    /* whole numbers: integer_arithmetic.c */
     VG_PTX_MOV,
     VG_PTX_ADD,
     VG_PTX_SUB,
@@ -37,7 +37,7 @@ enum vg_ptx_op {
     VG_PTX_SETP,
     VG_PTX_SELP,
     VG_PTX_COMPUTED_END,
-    /* walk.c */
+    /* thread_walk.c */
     VG_PTX_PACK,   /* one register of several */
     VG_PTX_UNPACK, /* several of one */
     VG_PTX_LANE,   /* shfl.idx: what a lane of the warp says */
@@ -173,7 +173,7 @@ struct vg_ptx_seen {
 bool vg_ptx_seen(struct vg_ptx_seen *seen, uint64_t number, uint32_t who, bool *first);
 void vg_ptx_seen_clear(struct vg_ptx_seen *seen);
 void vg_ptx_seen_free(struct vg_ptx_seen *seen);
-/* part[code->n]: what part of a launch's blocks asks for something of its own, by instruction. false: no memory. sharing.c */
+/* part[code->n]: what part of a launch's blocks asks for something of its own, by instruction. false: no memory. block_sharing.c */
 bool vg_ptx_sharing(double *part, struct vg_ptx_walk *w, const struct vg_ptx *code, const struct vg_ptx_launch *launch);
 
 /* Walks the thread w->thread of the block w->block. false: too long, or no memory. */

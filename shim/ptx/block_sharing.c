@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * sharing.c - what blocks of a launch ask for in common: the weights of a norm, the tiles of a product's inputs.
+ * block_sharing.c - what blocks of a launch ask for in common: the weights of a norm, the tiles of a product's inputs.
  *
  * The first thread of many blocks is walked up to its first accesses, and of each instruction the first address is looked at: how many are there, of
  * so many blocks? In a grid of more blocks than are walked there are others yet; those who estimate how many species there are by how many were
@@ -8,7 +8,7 @@
  *
  *     distinct = seen + once^2 / (2 twice)        at most one for each block; and that, where none was seen twice
  */
-#include "shim/ptx/code.h"
+#include "shim/ptx/instruction.h"
 
 #include <stdlib.h>
 #include <string.h>

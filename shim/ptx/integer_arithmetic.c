@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * compute.c - what whole numbers become: PTX ISA, "Integer Arithmetic Instructions", "Comparison and Selection", "Logic and Shift",
+ * integer_arithmetic.c - what whole numbers become: PTX ISA, "Integer Arithmetic Instructions", "Comparison and Selection", "Logic and Shift",
  * "Data Movement and Conversion". Inputs and outputs are bits without a sign; a signed instruction reads them with one.
  */
-#include "shim/ptx/code.h"
+#include "shim/ptx/instruction.h"
 
 static uint64_t cut_to(uint64_t x, unsigned bits)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * seen.c - whole numbers that came, and how often: addresses of a block, or of an instruction in many blocks.
+ * address_counts.c - whole numbers that came, and how often: addresses of a block, or of an instruction in many blocks.
  */
-#include "shim/ptx/code.h"
+#include "shim/ptx/instruction.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * names.c - numbers for the names of a text: registers, labels, parameters.
+ * name_table.c - numbers for the names of a text: registers, labels, parameters.
  */
-#include "shim/ptx/code.h"
+#include "shim/ptx/instruction.h"
 
 #include <stdlib.h>
 #include <string.h>

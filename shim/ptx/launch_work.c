@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * work.c - adds up what the threads of a launch do.
+ * launch_work.c - adds up what the threads of a launch do.
  *
  * Of a warp one thread is walked, its first: products are of a warp, and lanes read next to each other. How many of the 32 read something of their own
  * is looked at once, in one warp of one block: at each instruction the mean number of distinct addresses. Of a grid up to BLOCKS_MOST blocks are
@@ -8,11 +8,11 @@
  * others by multiples of 0.618 and 0.755, modulo 1: a line and a plane are filled evenly by those of 1 / g where g^2 = g + 1 and g^3 = g + 1.
  *
  * Bytes that several threads of a block ask for count once. What blocks ask for in common does as well: of each instruction it is known what part of
- * the blocks asks for something of its own (sharing.c), and
+ * the blocks asks for something of its own (block_sharing.c), and
  *
  *     bytes = sum over instructions of bytes of a block * blocks * part
  */
-#include "shim/ptx/code.h"
+#include "shim/ptx/instruction.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * walk.c - follows one thread through a kernel.
+ * thread_walk.c - follows one thread through a kernel.
  *
  * A register is known, with its bits, or unknown. What an instruction makes of something unknown is unknown, but for what does not depend on it:
  * a truth value that decides an "and" or an "or", a product with zero. The smaller of something unknown and a number is guessed to be half of that: so
@@ -8,7 +8,7 @@
  * first time, so that what it would pass over counts, and taken the second, so that loops end. If that leads to a trap, which is what an
  * assertion does, the last such branch is taken after all.
  */
-#include "shim/ptx/code.h"
+#include "shim/ptx/instruction.h"
 
 #include <stdlib.h>
 #include <string.h>

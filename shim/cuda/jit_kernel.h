@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * compiled_kernel.h - kernels that were compiled while the program ran, and whose PTX lies beside them: what a launch does is read from that
+ * jit_kernel.h - kernels that were compiled while the program ran, and whose PTX lies beside them: what a launch does is read from that
  * (shim/ptx), and its record says so.
  */
-#ifndef MAQ_SHIM_COMPILED_KERNEL_H
-#define MAQ_SHIM_COMPILED_KERNEL_H
+#ifndef MAQ_SHIM_JIT_KERNEL_H
+#define MAQ_SHIM_JIT_KERNEL_H
 
 #include "shim/cuda/cuda.h"
 
 /* What is kept of a kernel; owned by it. NULL: no memory. */
-struct vg_compiled *vg_compiled_new(void);
+struct vg_jit *vg_jit_new(void);
 /* What a launch does; NULL: that cannot be read. Good until the next look. All of these with the lock held. */
-struct vg_compiled_work;
-const struct vg_compiled_work *vg_compiled_look(const struct vg_launch *launch);
+struct vg_jit_work;
+const struct vg_jit_work *vg_jit_look(const struct vg_launch *launch);
 /* Makes `op`, the record of a kernel, that of what the launch does; NULL: it stays. */
-void vg_compiled_apply(struct maq_rec_op *op, const struct vg_compiled_work *work);
+void vg_jit_apply(struct maq_rec_op *op, const struct vg_jit_work *work);
 /* What the launch writes is no longer known; false: where that is cannot be told, and nothing is done. */
-bool vg_compiled_writes(const struct vg_compiled_work *work, const struct vg_launch *launch);
+bool vg_jit_writes(const struct vg_jit_work *work, const struct vg_launch *launch);
 
 /*
  * The PTX of a kernel whose binary is `image`: the text, owned, and *bytes. NULL: there is none. Triton keeps both in one folder of its cache, which

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * compiled_kernel.c - records of launches whose kernel's PTX can be read.
+ * jit_kernel.c - records of launches whose kernel's PTX can be read.
  *
  * A launch does the same as another one of its kernel with the same grid and the same numbers among its arguments, wherever its tensors lie. Where
  * a loop's length or an address came out of memory, as the lengths of sequences do, what was read there has to be the same as well, or as unknown: it
@@ -18,7 +18,7 @@
  * but for the few powers that rescale sums, wherefore it is the nearest multiple of what tensor cores take. A product with powers in its epilogue has
  * none of its flop behind them, attention's forward pass half, and both passes more than a quarter.
  */
-#include "shim/cuda/compiled_kernel.h"
+#include "shim/cuda/jit_kernel.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -46,7 +46,7 @@ struct word {
     uint64_t behind, value; /* where: so far behind where the parameter points to */
 };
 
-struct vg_compiled_work {
+struct vg_jit_work {
     uint64_t key;
     struct word *word; /* [n_words], owned */
     uint32_t n_words;
@@ -57,10 +57,10 @@ struct vg_compiled_work {
     struct vg_ptx_work work;
 };
 
-struct vg_compiled {
+struct vg_jit {
     bool sought;
     struct vg_ptx *code; /* NULL: there is none */
-    struct vg_compiled_work *entry;
+    struct vg_jit_work *entry;
     uint32_t n, room;
 };
 
@@ -78,9 +78,9 @@ struct look {
     uint64_t written[PARAMS_MOST / 64];
 };
 
-struct vg_compiled *vg_compiled_new(void)
+struct vg_jit *vg_jit_new(void)
 {
-    return calloc(1, sizeof(struct vg_compiled));
+    return calloc(1, sizeof(struct vg_jit));
 }
 
 /* --- arguments ---------------------------------------------------------------------------------------------------------------- */
@@ -179,7 +179,7 @@ static bool word(void *user, uint64_t address, uint32_t bytes, uint64_t *out)
     return known;
 }
 
-static bool still_so(const struct vg_compiled_work *e, const struct look *k)
+static bool still_so(const struct vg_jit_work *e, const struct look *k)
 {
     for (uint32_t i = 0; i < e->n_words; i++) {
         const struct word *w = &e->word[i];
@@ -203,11 +203,10 @@ static void drop_known(struct look *k)
 
 /* --- walks -------------------------------------------------------------------------------------------------------------------- */
 
-static const struct vg_compiled_work *keep(struct vg_compiled *c, struct vg_compiled_work e)
+static const struct vg_jit_work *keep(struct vg_jit *c, struct vg_jit_work e)
 {
-    struct vg_compiled_work *bigger =
-        c->n < ENTRIES_MOST ? vg_grown(c->entry, c->n, &c->room, 4, sizeof *bigger) : NULL;
-    struct vg_compiled_work *at;
+    struct vg_jit_work *bigger = c->n < ENTRIES_MOST ? vg_grown(c->entry, c->n, &c->room, 4, sizeof *bigger) : NULL;
+    struct vg_jit_work *at;
     if (bigger != NULL) {
         c->entry = bigger;
         at = &bigger[c->n++];
@@ -222,8 +221,7 @@ static const struct vg_compiled_work *keep(struct vg_compiled *c, struct vg_comp
     return at;
 }
 
-static struct vg_compiled_work walk(const struct vg_compiled *c, struct look *k, const struct vg_launch *l,
-                                    uint64_t key)
+static struct vg_jit_work walk(const struct vg_jit *c, struct look *k, const struct vg_launch *l, uint64_t key)
 {
     const struct vg_ptx_launch launch = {.grid = {l->grid.x, l->grid.y, l->grid.z},
                                          .block = {l->block.x, l->block.y, l->block.z},
@@ -232,7 +230,7 @@ static struct vg_compiled_work walk(const struct vg_compiled *c, struct look *k,
                                          .word = word,
                                          .stored = stored,
                                          .user = k};
-    struct vg_compiled_work e = {.key = key};
+    struct vg_jit_work e = {.key = key};
     e.good = vg_ptx_work(&e.work, c->code, &launch);
     e.writes_elsewhere = k->writes_elsewhere || k->foreign;
     e.farthest = k->farthest;
@@ -246,7 +244,7 @@ static struct vg_compiled_work walk(const struct vg_compiled *c, struct look *k,
 }
 
 /* What the launch does, walked or kept; NULL: no memory. */
-static const struct vg_compiled_work *work_of(struct vg_compiled *c, const struct vg_launch *l)
+static const struct vg_jit_work *work_of(struct vg_jit *c, const struct vg_launch *l)
 {
     struct look k = {.n = 0};
     if (!take_params(&k, l))
@@ -282,15 +280,15 @@ static void describe(struct maq_rec_op *op, const struct vg_ptx_work *w)
         op->d[4] = rounded(features / FEATURES_STEP) * FEATURES_STEP;
 }
 
-void vg_compiled_apply(struct maq_rec_op *op, const struct vg_compiled_work *w)
+void vg_jit_apply(struct maq_rec_op *op, const struct vg_jit_work *w)
 {
     if (w != NULL && op->kind == MAQ_REC_KERNEL && w->work.flop + w->work.read + w->work.written > 0)
         describe(op, &w->work);
 }
 
-const struct vg_compiled_work *vg_compiled_look(const struct vg_launch *l)
+const struct vg_jit_work *vg_jit_look(const struct vg_launch *l)
 {
-    struct vg_compiled *c = l->kernel->compiled;
+    struct vg_jit *c = l->kernel->jit;
     if (c == NULL || !l->kernel->code.found || l->kernel->code.n_params > PARAMS_MOST)
         return NULL;
     if (!c->sought) {
@@ -302,7 +300,7 @@ const struct vg_compiled_work *vg_compiled_look(const struct vg_launch *l)
     }
     if (c->code == NULL || vg_ptx_params(c->code) != l->kernel->code.n_params)
         return NULL;
-    const struct vg_compiled_work *w = work_of(c, l);
+    const struct vg_jit_work *w = work_of(c, l);
     return w != NULL && w->good ? w : NULL;
 }
 
@@ -310,7 +308,7 @@ const struct vg_compiled_work *vg_compiled_look(const struct vg_launch *l)
  * From each parameter that it writes to, what it writes in all, and twice as far as the blocks that were walked do: these lie evenly in the grid, and
  * rows of an output may lie apart.
  */
-bool vg_compiled_writes(const struct vg_compiled_work *w, const struct vg_launch *l)
+bool vg_jit_writes(const struct vg_jit_work *w, const struct vg_launch *l)
 {
     struct look k = {.n = 0};
     if (w == NULL || w->writes_elsewhere || !take_params(&k, l))
